@@ -1,0 +1,1 @@
+"""Named pipelines: lists of passes with options."""

@@ -1,0 +1,63 @@
+"""tcir: lowers linalg to Blackwell (sm_100a) kernels, and executes the program after every pass.
+
+Names are imported on first use: `tcir.run_ptx`, `tcir.TensorMap` and `tcir.machine` need neither the
+MLIR bindings nor LLVM.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from tcir.errors import Error as Error
+    from tcir.errors import IncompleteError as IncompleteError
+    from tcir.errors import InputError as InputError
+    from tcir.errors import PassError as PassError
+    from tcir.kernel import Kernel as Kernel
+    from tcir.kernel import compile as compile
+    from tcir.machine.tensor_map import TensorMap as TensorMap
+    from tcir.pipeline import NamedPipeline as NamedPipeline
+    from tcir.pipeline import Pass as Pass
+    from tcir.pipeline import Pipeline as Pipeline
+    from tcir.pipeline import register_pass as register_pass
+    from tcir.pipeline import register_pipeline as register_pipeline
+    from tcir.report import Report as Report
+    from tcir.run import RunReport as RunReport
+    from tcir.run import run_ptx as run_ptx
+    from tcir.validation import validate as validate
+
+_EXPORTS = {
+    "Error": "errors",
+    "IncompleteError": "errors",
+    "InputError": "errors",
+    "Kernel": "kernel",
+    "NamedPipeline": "pipeline",
+    "Pass": "pipeline",
+    "PassError": "errors",
+    "Pipeline": "pipeline",
+    "Report": "report",
+    "RunReport": "run",
+    "TensorMap": "machine.tensor_map",
+    "compile": "kernel",
+    "register_pass": "pipeline",
+    "register_pipeline": "pipeline",
+    "run_ptx": "run",
+    "validate": "validation",
+}
+
+__all__ = ["__version__", *_EXPORTS]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _EXPORTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"tcir.{_EXPORTS[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_EXPORTS])

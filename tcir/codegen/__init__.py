@@ -1,0 +1,1 @@
+"""NVVM to LLVM IR to PTX to cubin to SASS."""

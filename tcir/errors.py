@@ -1,0 +1,75 @@
+"""The errors of tcir. A message reads "expected …, got …" and names a way out where there is one.
+
+Each class carries the exit status that `tc-opt` gives it:
+0 all asked for held, 1 different, 2 incomplete, 3 bad input, 4 internal.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class Error(Exception):
+    """Base of all errors raised on purpose by tcir."""
+
+    exit_code = 4
+
+
+class InputError(Error):
+    """The caller's program, option, file or array cannot be used."""
+
+    exit_code = 3
+
+
+class UnknownNameError(InputError):
+    """A pass, pipeline, option or target that does not exist; the message suggests near names."""
+
+
+class PassError(InputError):
+    """A pass refused its input. The location, where known, precedes the message."""
+
+    def __init__(self, message: str, location: object | None = None, pass_name: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.location = location
+        self.pass_name = pass_name
+
+    def __str__(self) -> str:
+        where = format_location(self.location)
+        return f"{where}{self.message}"
+
+
+class IncompleteError(Error):
+    """Something could not be executed or checked; never counted as success."""
+
+    exit_code = 2
+
+
+class MissingDependencyError(IncompleteError):
+    """A package or tool that a step needs is not there (for example ptxas on this platform)."""
+
+
+class NativeCrashError(Error):
+    """A native library died on this input; the program that caused it was saved."""
+
+    exit_code = 4
+
+
+def format_location(location: object | None) -> str:
+    """``file:line:col: `` for an MLIR location, "" for none or unknown ones."""
+    text = str(location) if location is not None else ""
+    if text.startswith("loc(") and text.endswith(")"):
+        text = text[4:-1]
+    if not text or text == "unknown":
+        return ""
+    return text.replace('"', "") + ": "
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """``; did you mean 'x'?`` with the nearest known name, or the list when nothing is near."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1)
+    if near:
+        return f"; did you mean '{near[0]}'?"
+    return f"; known: {', '.join(names)}" if names else ""

@@ -1,0 +1,100 @@
+"""Executors: what runs a program at each level, behind one signature.
+
+An executor is a function with the signature of `Executor`. `execute` picks the one for a level and
+imports it then, so `tcir.interp.ptx` stays importable without the MLIR bindings. User code adds a
+level with `register_executor`.
+
+Levels: ``tensor`` (func on tensors), ``tile`` (`func.func` with the attribute ``tc.kernel``),
+``thread`` (`gpu.module` with an `llvm.func` kernel).
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class OutputSpec:
+    """Shape and numpy (or ml_dtypes) element type of one result."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+@dataclass
+class Outcome:
+    """What one execution gave.
+
+    outputs:    one array per `OutputSpec`, in order; meaningless when `incomplete` is not empty.
+    findings:   hazards, in the form of `tcir.machine.Finding` (severity, code, first, second, missing).
+    counters:   counts of the machine (bytes moved, tensor cycles, instructions …); empty for tensors.
+    incomplete: each op or instruction without a rule, with its location; never empty by omission.
+    level:      "tensor", "tile", "thread" or "ptx".
+    sites:      optional, per output index: a function from an element's index to words such as
+                "tile (3, 0), lane 17" that a report shows beside the first different element.
+    """
+
+    outputs: list[np.ndarray[Any, Any]]
+    level: str
+    findings: list[Any] = field(default_factory=list)
+    counters: Mapping[str, int] = field(default_factory=dict)
+    incomplete: list[str] = field(default_factory=list)
+    sites: Mapping[int, Any] = field(default_factory=dict)
+
+    @property
+    def errors(self) -> list[Any]:
+        """Findings of severity "error"."""
+        return [f for f in self.findings if f.severity == "error"]
+
+
+class Executor(Protocol):
+    """Runs function `name` of `module` (an `ir.Module`; not modified) on `inputs`.
+
+    inputs:     numpy arrays in the order of the kernel ABI (function inputs without a pure `outs`
+                argument); an executor never writes into them.
+    outputs:    the results wanted; buffers start as poison (never as zero).
+    order_seed: seed of the completion order of asynchronous operations; None = in issue order.
+    hazards:    "report" or "off".
+    numerics:   "exact" (the tensor core's fused sums) or "fast".
+
+    An op without a rule is returned in `Outcome.incomplete`; an illegal use of the hardware raises
+    `tcir.machine.MachineError`; neither is ever skipped.
+    """
+
+    def __call__(
+        self,
+        module: Any,
+        name: str,
+        inputs: Sequence[np.ndarray[Any, Any]],
+        outputs: Sequence[OutputSpec],
+        *,
+        order_seed: int | None = None,
+        hazards: str = "report",
+        numerics: str = "exact",
+    ) -> Outcome: ...
+
+
+_EXECUTORS: dict[str, str | Executor] = {
+    "tensor": "tcir.interp.tensor",
+    "tile": "tcir.interp.tile",
+    "thread": "tcir.interp.thread",
+}
+
+
+def register_executor(level: str, executor: Executor) -> None:
+    """Makes `executor` the one for `level`."""
+    _EXECUTORS[level] = executor
+
+
+def executor_for(level: str) -> Executor:
+    """The executor of `level`; KeyError when there is none, AttributeError when it is not built."""
+    found = _EXECUTORS[level]
+    if isinstance(found, str):
+        function: Executor = importlib.import_module(found).execute
+        return function
+    return found

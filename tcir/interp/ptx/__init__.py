@@ -1,0 +1,1 @@
+"""Rules that execute PTX text on the machine."""

@@ -1,0 +1,1 @@
+"""Rules that execute whole-tensor programs with numpy."""

@@ -1,0 +1,1 @@
+"""Rules that execute tile programs of the tc dialect on the machine."""

@@ -1,0 +1,1 @@
+"""The simulated hardware. Imports nothing of the compiler and no MLIR."""
