@@ -1,0 +1,71 @@
+"""All of the dialect under one name: ``from tcir.dialect import tc; tc.MmaOp(...)``."""
+
+from __future__ import annotations
+
+from .base import TC, load
+from .compute import MmaOp
+from .highlevel import Conv2dOp, MatmulOp
+from .memory import (
+    MbarrierInitOp,
+    SlotOp,
+    SmemTileOp,
+    TmemAllocOp,
+    TmemDeallocOp,
+    TmemRelinquishOp,
+    TmemTileOp,
+)
+from .movement import (
+    CpOp,
+    StoreRowsOp,
+    MakeTensorMapOp,
+    TmaLoadOp,
+    TmemLdOp,
+    TmemWaitOp,
+)
+from .structure import RoleOp
+from .sync import CommitOp, CtaBarrierOp, FenceOp, MbarrierExpectTxOp, MbarrierWaitOp
+from .types import (
+    SWIZZLE_BYTES,
+    MbarrierType,
+    RingType,
+    SmemType,
+    TensorMapType,
+    TmemBaseType,
+    TmemType,
+    element_bytes,
+)
+
+__all__ = [
+    "SWIZZLE_BYTES",
+    "TC",
+    "CommitOp",
+    "Conv2dOp",
+    "CpOp",
+    "CtaBarrierOp",
+    "FenceOp",
+    "MatmulOp",
+    "MbarrierExpectTxOp",
+    "MbarrierInitOp",
+    "MbarrierType",
+    "MbarrierWaitOp",
+    "MmaOp",
+    "RingType",
+    "RoleOp",
+    "SlotOp",
+    "SmemTileOp",
+    "SmemType",
+    "StoreRowsOp",
+    "MakeTensorMapOp",
+    "TensorMapType",
+    "TmaLoadOp",
+    "TmemAllocOp",
+    "TmemBaseType",
+    "TmemDeallocOp",
+    "TmemLdOp",
+    "TmemRelinquishOp",
+    "TmemTileOp",
+    "TmemType",
+    "TmemWaitOp",
+    "element_bytes",
+    "load",
+]

@@ -1,0 +1,154 @@
+"""Types of the ``tc`` dialect. Parameters are attributes, so they print generically."""
+
+import re
+from typing import Any
+
+from tcir._mlir import ir
+
+from .base import TC
+
+SWIZZLE_BYTES = {"32B": 32, "64B": 64, "128B": 128}
+"""Width in bytes of one swizzled row ("span"), by swizzle mode (PTX ISA 9.7.16.10.6)."""
+
+
+def _ints(attribute: ir.Attribute) -> list[int]:
+    return list(ir.DenseI64ArrayAttr(attribute))
+
+
+def element_bytes(element: ir.Type) -> int:
+    """Bytes of one element of ``element``."""
+    match = re.fullmatch(r"[a-z]+(\d+).*", str(element))
+    assert match, f"no width in {element}"
+    return int(match[1]) // 8
+
+
+class SmemType(TC.Type, name="smem"):
+    """A shared-memory operand tile ``[mn, k]`` in a canonical tcgen05 layout.
+
+    ``!tc.smem<array<i64: mn, k>, element, major, swizzle>``. ``major`` is ``"K"`` or ``"MN"``, ``swizzle``
+    ``"32B" | "64B" | "128B"``; with span S bytes a tile is a stack of *rows* of S bytes, which
+    is also the order in which TMA boxes fill it:
+
+    - K-major: ``k`` is cut into panels of S bytes; row ``panel * mn + m``.
+    - MN-major: ``mn`` is cut into panels of S bytes; row ``panel * k + kk``.
+
+    The XOR swizzle acts on absolute shared-memory address bits (PTX ISA 9.7.16.10.6).
+    """
+
+    shape_attr: Any
+    element_attr: Any
+    major_attr: Any
+    swizzle_attr: Any
+
+    @staticmethod
+    def build(shape: list[int], element: ir.Type, major: str, swizzle: str) -> "SmemType":
+        """Build from Python values."""
+        return SmemType.get(
+            ir.DenseI64ArrayAttr.get(shape),
+            element,
+            ir.StringAttr.get(major),
+            ir.StringAttr.get(swizzle),
+        )
+
+    @property
+    def shape(self) -> list[int]:
+        """``[mn, k]`` in elements."""
+        return _ints(self.shape_attr)
+
+    @property
+    def element(self) -> ir.Type:
+        """Element type."""
+        return ir.TypeAttr(self.element_attr).value
+
+    @property
+    def major(self) -> str:
+        """``"K"`` or ``"MN"``: which coordinate is contiguous."""
+        return ir.StringAttr(self.major_attr).value
+
+    @property
+    def swizzle(self) -> str:
+        """Swizzle mode."""
+        return ir.StringAttr(self.swizzle_attr).value
+
+    @property
+    def span(self) -> int:
+        """Bytes of one row."""
+        return SWIZZLE_BYTES[self.swizzle]
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes (panels are whole: a partial last panel counts fully)."""
+        return self.rows * self.span
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of ``span`` bytes."""
+        mn, k = self.shape
+        inner, outer = (k, mn) if self.major == "K" else (mn, k)
+        panels = -(-inner * element_bytes(self.element) // self.span)
+        return panels * outer
+
+
+class TmemType(TC.Type, name="tmem"):
+    """A tensor-memory tile of 128 lanes: ``!tc.tmem<array<i64: 128, cols>, element>``.
+
+    32-bit elements (accumulators) take one column each; 16-bit elements of an A operand are
+    packed two per column, lower k in the low half (PTX ISA 9.7.16.10.4).
+    """
+
+    shape_attr: Any
+    element_attr: Any
+
+    @staticmethod
+    def build(shape: list[int], element: ir.Type) -> "TmemType":
+        """Build from Python values."""
+        return TmemType.get(ir.DenseI64ArrayAttr.get(shape), element)
+
+    @property
+    def shape(self) -> list[int]:
+        """``[lanes, elements per lane]``."""
+        return _ints(self.shape_attr)
+
+    @property
+    def element(self) -> ir.Type:
+        """Element type."""
+        return ir.TypeAttr(self.element_attr).value
+
+    @property
+    def columns(self) -> int:
+        """Number of 32-bit columns."""
+        return self.shape[1] * element_bytes(self.element) // 4
+
+
+class MbarrierType(TC.Type, name="mbarrier"):
+    """An mbarrier object: 8 bytes of shared memory (PTX ISA 9.7.13.15)."""
+
+
+class TensorMapType(TC.Type, name="tensor_map"):
+    """A TMA descriptor of a global tensor (PTX ISA 5.5); its parameters are on ``tc.make_tensor_map``."""
+
+
+class TmemBaseType(TC.Type, name="tmem_base"):
+    """The address a ``tc.tmem_alloc`` returned: base of a run of whole columns."""
+
+
+class RingType(TC.Type, name="ring"):
+    """``count`` equal objects used in turn: ``!tc.ring<4 : i64, !tc.smem<...>>``."""
+
+    count_attr: Any
+    of_attr: Any
+
+    @staticmethod
+    def build(count: int, of: ir.Type) -> "RingType":
+        """Build from Python values."""
+        return RingType.get(ir.IntegerAttr.get(ir.IntegerType.get_signless(64), count), of)
+
+    @property
+    def count(self) -> int:
+        """Number of slots."""
+        return ir.IntegerAttr(self.count_attr).value
+
+    @property
+    def of(self) -> ir.Type:
+        """Type of one slot."""
+        return ir.TypeAttr(self.of_attr).value
