@@ -1,0 +1,137 @@
+"""Number formats as the tensor core reads them: code -> (value, raw exponent).
+
+The *raw exponent* of a non-zero finite code is its unbiased encoded exponent; a subnormal has that
+of the smallest normal number. It is never normalised, which is visible in the fused sum of
+``tcgen05.mma`` (see ``numerics.py``). Zeros, infinities and NaNs carry ``NO_EXPONENT``: they do not
+take part in the search for the largest exponent.
+
+Sources: PTX ISA 5.2.3 (alternate formats), OCP Microscaling Formats 1.0, IEEE 754.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.machine.refusal import FormatError
+
+NO_EXPONENT = -4096
+"""Raw exponent of a term that is not there. Two of them add up without overflow."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """A binary floating-point format: sign, exponent and mantissa fields below ``ignored`` bits."""
+
+    name: str
+    exponent_bits: int
+    mantissa_bits: int
+    bias: int
+    special: Literal["ieee", "nan_only", "none"]
+    ignored: int = 0
+    """Low bits of the code that the tensor core drops before it looks at the value (tf32)."""
+
+    @property
+    def bits(self) -> int:
+        """Width of the code, the ignored low bits included."""
+        return 1 + self.exponent_bits + self.mantissa_bits + self.ignored
+
+    @property
+    def smallest_exponent(self) -> int:
+        """Raw exponent of the smallest normal number and of all subnormal ones."""
+        return 1 - self.bias
+
+
+FLOATS: dict[str, Format] = {
+    f.name: f
+    for f in (
+        Format("f16", 5, 10, 15, "ieee"),
+        Format("bf16", 8, 7, 127, "ieee"),
+        Format("f32", 8, 23, 127, "ieee"),
+        Format("tf32", 8, 10, 127, "ieee", ignored=13),
+        Format("e5m2", 5, 2, 15, "ieee"),
+        Format("e4m3", 4, 3, 7, "nan_only"),
+        Format("e3m2", 3, 2, 3, "none"),
+        Format("e2m3", 2, 3, 1, "none"),
+        Format("e2m1", 2, 1, 1, "none"),
+    )
+}
+
+INTEGERS: dict[str, type[np.signedinteger] | type[np.unsignedinteger]] = {
+    "s8": np.int8,
+    "u8": np.uint8,
+}
+
+ELEMENT_BITS: dict[str, int] = {
+    **{name: f.bits for name, f in FLOATS.items()},
+    **dict.fromkeys(INTEGERS, 8),
+    "s32": 32,
+}
+"""Bits of one element's code (4 and 6 for the narrow types, however they are stored)."""
+
+
+def float_format(name: str) -> Format:
+    """The format called `name`; FormatError if there is none."""
+    try:
+        return FLOATS[name]
+    except KeyError:
+        raise FormatError(
+            "element type", name, "one of " + ", ".join(FLOATS), "PTX ISA 5.2.3 knows no other"
+        ) from None
+
+
+def _decode(codes: NDArray[np.int64], f: Format) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+    codes = codes >> f.ignored
+    mantissa = codes & ((1 << f.mantissa_bits) - 1)
+    field = (codes >> f.mantissa_bits) & ((1 << f.exponent_bits) - 1)
+    negative = (codes >> (f.mantissa_bits + f.exponent_bits)) & 1
+    exponent = np.maximum(field, 1) - f.bias
+    significand = np.where(field > 0, mantissa + (1 << f.mantissa_bits), mantissa)
+    value = np.ldexp(significand.astype(np.float64), (exponent - f.mantissa_bits).astype(np.int32))
+    top = (1 << f.exponent_bits) - 1
+    if f.special == "ieee":
+        value = np.where(field == top, np.where(mantissa == 0, np.inf, np.nan), value)
+    elif f.special == "nan_only":
+        value = np.where((field == top) & (mantissa == (1 << f.mantissa_bits) - 1), np.nan, value)
+    value = np.where(negative == 1, -value, value)
+    takes_part = np.isfinite(value) & (significand != 0)
+    return value, np.where(takes_part, exponent, NO_EXPONENT).astype(np.int32)
+
+
+@cache
+def _table(name: str) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+    f = FLOATS[name]
+    value, exponent = _decode(np.arange(1 << f.bits, dtype=np.int64), f)
+    value.flags.writeable = exponent.flags.writeable = False
+    return value, exponent
+
+
+def decode(codes: NDArray[Any], name: str) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+    """Exact values (float64) and raw exponents (int32) of an array of unsigned codes.
+
+    Bits above the format's width must be zero, FormatError otherwise: they would be a wrong
+    unpacking, not a number.
+    """
+    f = float_format(name)
+    if f.bits > 16:
+        return _decode(codes.astype(np.int64) & 0xFFFFFFFF, f)
+    values, exponents = _table(name)
+    if codes.dtype.itemsize * 8 > f.bits and codes.size and int(codes.max()) >= len(values):
+        raise FormatError(
+            f"{name} code",
+            hex(int(codes.max())),
+            f"below {hex(len(values))}",
+            f"{name} has {f.bits} bits",
+        )
+    return values.take(codes), exponents.take(codes)
+
+
+def integers(codes: NDArray[Any], name: str) -> NDArray[np.int64]:
+    """Values of 8-bit integer codes (`name` is "s8" or "u8")."""
+    if name not in INTEGERS:
+        raise FormatError("element type", name, "s8 or u8", "the integer kind takes no other")
+    return codes.astype(np.uint8).view(INTEGERS[name]).astype(np.int64)

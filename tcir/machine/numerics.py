@@ -1,0 +1,266 @@
+"""Arithmetic of one ``tcgen05.mma``: one instruction is one fused sum per element of D.
+
+For the kinds f16, tf32 and f8f6f4, with every number written as mantissa · 2^x (x: raw exponent):
+
+1. each non-zero product has the raw exponent x_a + x_b (not normalised), D-in has its own x_c;
+2. q = (largest of them) - ``window``;
+3. every exact product, and D-in, is truncated toward zero to a multiple of 2^q, each by itself;
+4. these are added exactly; the sum is truncated toward zero to f32 (subnormals kept, infinity above
+   the largest number), or rounded once to nearest even for an f16 D. A zero sum is +0.
+
+A NaN, inf · 0, or infinities of both signs give 0x7FFFFFFF (0x7FFF for f16).
+Kind i8 is exact, modulo 2^32 or clamped once.
+
+This is what the public bit-level studies of the B200 tensor core found (arXiv 2511.10909,
+arXiv 2512.07004, and the sf-tensor/tcgen05 hardware comparison); NVIDIA documents none of it.
+
+How it is computed: a product of two such formats is exact in float64, so is its multiple by a power
+of two, and a sum of truncated terms stays far below 2^53. So float64 arithmetic with one ``trunc``
+per product *is* the integer computation, and IEEE rules deliver NaN and infinity for free.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.machine.formats_decode import NO_EXPONENT, decode, float_format, integers
+from tcir.machine.jit import jit
+from tcir.machine.refusal import FormatError
+
+NAN = {"f32": 0x7FFFFFFF, "f16": 0x7FFF}
+"""The only NaN each D type receives."""
+
+
+@dataclass(frozen=True)
+class FusedParams:
+    """Constants of the fused sum that no NVIDIA document states."""
+
+    window: int = 25
+    """Bits kept below the largest raw exponent. 25 on B200: arXiv 2511.10909, arXiv 2512.07004,
+    sf-tensor/tcgen05 agree. At most 40: beyond that the float64 sums here would not be exact."""
+    exponent_floor: int | None = None
+    """Lowest raw exponent the window may hang from. None: only non-zero terms set it
+    (sf-tensor/tcgen05). Models of other parts give zeros an exponent of their own."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.window <= 40:
+            raise FormatError("window", self.window, "1..40", "wider sums are not exact in float64")
+
+
+DEFAULT = FusedParams()
+
+
+@jit
+def _fused_rows(
+    a: NDArray[np.float64],
+    xa: NDArray[np.int32],
+    b: NDArray[np.float64],
+    xb: NDArray[np.int32],
+    d: NDArray[np.float32],
+    smallest: int,
+    shift: int,
+    window: int,
+    floor: int,
+    f16_out: bool,
+    out: NDArray[np.uint32],
+) -> None:
+    """a, xa [M, K]; b, xb [K, N] (float64, int32); d float32 [M, N] or empty; out uint32 [M, N].
+
+    `smallest` is the raw exponent of D's subnormals; D counts as d · 2^-shift.
+    """
+    rows, depth = a.shape
+    columns = b.shape[1]
+    d_bits = d.view(np.int32)
+    d_scale = 2.0 ** (-shift)
+    top = np.empty(columns, np.int32)
+    scale_bits = np.empty(columns, np.int64)
+    scale = scale_bits.view(np.float64)
+    total = np.empty(columns, np.float64)
+    total_bits = total.view(np.int64)
+    for m in range(rows):
+        if d.shape[0] > 0:
+            for n in range(columns):
+                field = (d_bits[m, n] >> 23) & 0xFF
+                x = max(field - 127, smallest) - shift
+                takes_part = field != 255 and (d_bits[m, n] & 0x7FFFFFFF) != 0
+                top[n] = max(x, floor) if takes_part else floor
+                total[n] = np.float64(d[m, n]) * d_scale
+        else:
+            for n in range(columns):
+                top[n] = floor
+                total[n] = 0.0
+        for k in range(depth):
+            x = xa[m, k]
+            for n in range(columns):
+                top[n] = max(top[n], x + xb[k, n])
+        for n in range(columns):
+            # No term at all: any finite scale will do, the sum is a zero, an infinity or a NaN.
+            q = np.int64(top[n]) - window if top[n] > -2048 else np.int64(0)
+            scale_bits[n] = (1023 - q) << 52
+            total[n] = np.trunc(total[n] * scale[n])
+        for k in range(depth):
+            v = a[m, k]
+            for n in range(columns):
+                total[n] += np.trunc(v * b[k, n] * scale[n])
+        for n in range(columns):
+            total[n] /= scale[n]
+        for n in range(columns):
+            value = total[n]
+            bits = total_bits[n]
+            magnitude = bits & 0x7FFFFFFFFFFFFFFF
+            if f16_out:
+                sign = np.uint32(0x8000) if bits < 0 else np.uint32(0)
+                if value != value:
+                    out[m, n] = np.uint32(0x7FFF)
+                elif value == 0.0:
+                    out[m, n] = np.uint32(0)
+                elif abs(value) < 6.103515625e-05:  # 2^-14: subnormal, steps of 2^-24
+                    # The code of a value rounded up to 2^-14 is the smallest normal: no case apart.
+                    out[m, n] = sign | np.uint32(np.rint(abs(value) * 16777216.0))
+                else:
+                    odd = (magnitude >> 42) & 1
+                    code = ((magnitude + 0x1FFFFFFFFFF + odd) >> 42) - ((1023 - 15) << 10)
+                    out[m, n] = sign | np.uint32(min(code, 0x7C00))
+            else:
+                sign = np.uint32(0x80000000) if bits < 0 else np.uint32(0)
+                if value != value:
+                    out[m, n] = np.uint32(0x7FFFFFFF)
+                elif value == 0.0:
+                    out[m, n] = np.uint32(0)
+                elif abs(value) < 1.1754943508222875e-38:  # 2^-126: subnormal, steps of 2^-149
+                    out[m, n] = sign | np.uint32(abs(value) * 7.136238463529799e44)
+                else:
+                    code = (magnitude >> 29) - ((1023 - 127) << 23)
+                    out[m, n] = sign | np.uint32(min(code, 0x7F800000))
+
+
+def _check_shapes(a: NDArray[Any], b: NDArray[Any], d: NDArray[Any] | None) -> None:
+    shapes = f"A {a.shape}, B {b.shape}, D {None if d is None else d.shape}"
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1]:
+        raise FormatError("operand shapes", shapes, "A [M, K], B [N, K]", "D = A · Bᵀ + D")
+    if d is not None and d.shape != (a.shape[0], b.shape[0]):
+        raise FormatError("operand shapes", shapes, "D [M, N]", "D = A · Bᵀ + D")
+
+
+def _check_d_type(d_type: str) -> None:
+    if d_type not in NAN:
+        raise FormatError("D type", d_type, "f32 or f16", "PTX ISA 9.7.16.10, instruction table")
+
+
+def _d_as_f32(d: NDArray[np.uint32] | None, d_type: str) -> NDArray[np.float32]:
+    """Values of D's words; an empty array when there is no D-in."""
+    if d is None:
+        return np.empty((0, 0), np.float32)
+    if d_type == "f16":
+        return d.astype(np.uint16).view(np.float16).astype(np.float32)
+    # Writeable, so that the compiled loop sees one argument type only.
+    return np.require(d, np.uint32, ["C", "W"]).view(np.float32)
+
+
+def fused_mma(
+    a: NDArray[Any],
+    b: NDArray[Any],
+    d: NDArray[np.uint32] | None,
+    *,
+    a_type: str,
+    b_type: str,
+    d_type: str = "f32",
+    negate_a: bool = False,
+    negate_b: bool = False,
+    scale_input_d: int = 0,
+    params: FusedParams = DEFAULT,
+) -> NDArray[np.uint32]:
+    """D = A · Bᵀ + D of one instruction, bit-exact under the model of this module.
+
+    `a` codes [M, K], `b` codes [N, K] (unsigned integers), `d` codes uint32 [M, N] or None for
+    enable-input-d = false. An f16 D lies in the low half of its word (PTX ISA 9.7.16.10.4.1); the
+    high half is ignored on input and zero on output. `scale_input_d` = s multiplies D-in by 2^-s
+    first; its rounding on hardware is unknown, here it is exact (the window comes later).
+    """
+    _check_shapes(a, b, d)
+    _check_d_type(d_type)
+    av, ax = decode(a, a_type)
+    bv, bx = decode(b, b_type)
+    out = np.empty((a.shape[0], b.shape[0]), np.uint32)
+    floor = NO_EXPONENT if params.exponent_floor is None else params.exponent_floor
+    if negate_a != negate_b:
+        av = -av
+    _fused_rows(
+        np.ascontiguousarray(av),
+        np.ascontiguousarray(ax),
+        np.ascontiguousarray(bv.T),
+        np.ascontiguousarray(bx.T),
+        _d_as_f32(d, d_type),
+        float_format(d_type).smallest_exponent,
+        scale_input_d,
+        params.window,
+        floor,
+        d_type == "f16",
+        out,
+    )
+    return out
+
+
+def fast_mma(
+    a: NDArray[Any],
+    b: NDArray[Any],
+    d: NDArray[np.uint32] | None,
+    *,
+    a_type: str,
+    b_type: str,
+    d_type: str = "f32",
+    negate_a: bool = False,
+    negate_b: bool = False,
+    scale_input_d: int = 0,
+) -> NDArray[np.uint32]:
+    """As `fused_mma`, as an IEEE float32 matmul: quick and NOT bit-exact.
+
+    Order of summation and rounding are those of the BLAS at hand. Equal to `fused_mma` when all
+    partial sums are exact in f32 (small integers).
+    """
+    _check_shapes(a, b, d)
+    _check_d_type(d_type)
+    av = decode(a, a_type)[0].astype(np.float32)
+    bv = decode(b, b_type)[0].astype(np.float32)
+    with np.errstate(invalid="ignore", over="ignore"):
+        total = av @ bv.T
+        if negate_a != negate_b:
+            total = -total
+        if d is not None:
+            total += _d_as_f32(d, d_type) * np.float32(2.0**-scale_input_d)
+        total += np.float32(0)  # -0 becomes +0
+        if d_type == "f16":
+            out = total.astype(np.float16).view(np.uint16).astype(np.uint32)
+        else:
+            out = total.view(np.uint32).copy()
+    out[np.isnan(total)] = NAN[d_type]
+    return out
+
+
+def integer_mma(
+    a: NDArray[Any],
+    b: NDArray[Any],
+    d: NDArray[np.uint32] | None,
+    *,
+    a_type: str,
+    b_type: str,
+    saturate: bool = False,
+) -> NDArray[np.uint32]:
+    """Kind i8: D = A · Bᵀ + D in s32, exact; modulo 2^32, or clamped once when `saturate`.
+
+    `a` [M, K] and `b` [N, K] codes of "s8" or "u8", `d` s32 codes (uint32 [M, N]) or None.
+    """
+    _check_shapes(a, b, d)
+    # 32 products of at most 2^16 add up below 2^24, so float32 is exact up to K = 256.
+    av, bv = integers(a, a_type), integers(b, b_type)
+    exact: Any = np.float32 if a.shape[1] <= 256 else np.float64
+    total = (av.astype(exact) @ bv.astype(exact).T).astype(np.int64)
+    if d is not None:
+        total += d.view(np.int32) if d.flags.c_contiguous else d.astype(np.uint32).view(np.int32)
+    if saturate:
+        total = np.clip(total, -(1 << 31), (1 << 31) - 1)
+    return total.astype(np.uint32)

@@ -1,0 +1,44 @@
+"""Refusals of the pure hardware functions: a value the hardware (or the driver) does not accept."""
+
+from __future__ import annotations
+
+
+class Refusal(ValueError):
+    """A value outside what the hardware allows.
+
+    Attributes: ``code`` (short kebab-case name), ``field``, ``value``, ``allowed`` (text),
+    ``reason`` (why, with the document that says so).
+    """
+
+    code = "refused"
+
+    def __init__(self, field: str, value: object, allowed: str, reason: str) -> None:
+        self.field = field
+        self.value = value
+        self.allowed = allowed
+        self.reason = reason
+        super().__init__(f"{field}: expected {allowed}, got {value}; {reason}")
+
+
+class FormatError(Refusal):
+    """An element type that is unknown here, or unknown to the operation at hand."""
+
+    code = "bad-element-type"
+
+
+class DescriptorError(Refusal):
+    """An illegal instruction descriptor or shared-memory matrix descriptor."""
+
+    code = "bad-descriptor"
+
+
+class TmemError(Refusal):
+    """An illegal tensor-memory shape or address."""
+
+    code = "bad-tmem-access"
+
+
+class TensorMapError(Refusal):
+    """A tensor map that the driver's encode functions refuse, or bytes that are not one."""
+
+    code = "bad-tensor-map"
