@@ -1,0 +1,58 @@
+"""Shared-memory swizzles: an XOR of address bits, on the absolute shared-memory byte address.
+
+Sources: PTX ISA 5.5.7 (swizzling modes), 9.7.16.10.6; CUTLASS cute/swizzle.hpp.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.machine.refusal import DescriptorError
+
+Address = TypeVar("Address", int, NDArray[np.int64])
+
+
+@dataclass(frozen=True)
+class Swizzle:
+    """Bits of the 128-byte line number that are XORed into the position of a chunk in its line."""
+
+    span: int
+    """Bytes of one row of the pattern (0: rows have no span)."""
+    lines_mask: int
+    """Which bits of address >> 7 take part."""
+    chunk_shift: int
+    """log2 of the bytes that stay together."""
+
+    @property
+    def period(self) -> int:
+        """Bytes after which the pattern repeats; also its alignment."""
+        return (self.lines_mask + 1) * 128 if self.lines_mask else 1
+
+
+SWIZZLES: dict[str, Swizzle] = {
+    "NONE": Swizzle(0, 0, 4),
+    "32B": Swizzle(32, 1, 4),
+    "64B": Swizzle(64, 3, 4),
+    "128B": Swizzle(128, 7, 4),
+    "128B_ATOM_32B": Swizzle(128, 3, 5),
+}
+
+
+def swizzle(mode: str) -> Swizzle:
+    """The swizzle called `mode`; DescriptorError if this machine has none of that name."""
+    try:
+        return SWIZZLES[mode]
+    except KeyError:
+        raise DescriptorError(
+            "swizzle mode", mode, "one of " + ", ".join(SWIZZLES), "PTX ISA 9.7.16.10.6"
+        ) from None
+
+
+def swizzle_address(address: Address, mode: str) -> Address:
+    """Where the byte at linear address `address` lies under `mode`. Its own inverse."""
+    s = swizzle(mode)
+    return address ^ (((address >> 7) & s.lines_mask) << s.chunk_shift)
