@@ -1,0 +1,81 @@
+"""Nested tuples of ints ("int tuples"), the shapes, strides and coordinates of layouts.
+
+Coordinates count column-major as in CuTe: the first mode is the fastest.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+IntTuple = int | tuple["IntTuple", ...]
+
+
+class LayoutError(ValueError):
+    """A layout operation whose arguments have no result; the message shows the offending part."""
+
+
+def flatten(value: IntTuple) -> tuple[int, ...]:
+    """Leaves of ``value`` from left to right."""
+    if isinstance(value, int):
+        return (value,)
+    return tuple(leaf for item in value for leaf in flatten(item))
+
+
+def unflatten(leaves: tuple[int, ...], profile: IntTuple) -> IntTuple:
+    """``leaves`` nested like ``profile``; inverse of `flatten`."""
+    rest = iter(leaves)
+
+    def build(item: IntTuple) -> IntTuple:
+        return next(rest) if isinstance(item, int) else tuple(build(part) for part in item)
+
+    return build(profile)
+
+
+def size(value: IntTuple) -> int:
+    """Product of all leaves."""
+    return prod(flatten(value))
+
+
+def congruent(a: IntTuple, b: IntTuple) -> bool:
+    """Whether ``a`` and ``b`` nest alike."""
+    if isinstance(a, int) or isinstance(b, int):
+        return isinstance(a, int) and isinstance(b, int)
+    return len(a) == len(b) and all(congruent(x, y) for x, y in zip(a, b, strict=True))
+
+
+def compact_strides(shape: IntTuple) -> IntTuple:
+    """Strides of the compact column-major layout of ``shape``."""
+    strides, step = [], 1
+    for extent in flatten(shape):
+        strides.append(step)
+        step *= extent
+    return unflatten(tuple(strides), shape)
+
+
+def index_to_coordinate(index: int, shape: IntTuple) -> IntTuple:
+    """The natural coordinate of ``shape`` that linear index ``index`` names."""
+    leaves = []
+    for extent in flatten(shape):
+        leaves.append(index % extent)
+        index //= extent
+    return unflatten(tuple(leaves), shape)
+
+
+def offset(coordinate: IntTuple, shape: IntTuple, stride: IntTuple) -> int:
+    """Inner product of a coordinate with strides.
+
+    ``coordinate`` may be less nested than ``shape``: an int is a linear index into the mode.
+    """
+    if isinstance(coordinate, tuple):
+        if isinstance(shape, int) or isinstance(stride, int) or len(coordinate) != len(shape):
+            raise LayoutError(f"expected a coordinate that fits shape {shape}, got {coordinate}")
+        return sum(offset(c, s, d) for c, s, d in zip(coordinate, shape, stride, strict=True))
+    if isinstance(shape, tuple):
+        assert isinstance(stride, tuple)
+        total = 0
+        for extent, step in zip(shape[:-1], stride[:-1], strict=True):
+            total += offset(coordinate % size(extent), extent, step)
+            coordinate //= size(extent)
+        return total + (offset(coordinate, shape[-1], stride[-1]) if shape else 0)
+    assert isinstance(stride, int)
+    return coordinate * stride
