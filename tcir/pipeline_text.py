@@ -16,7 +16,7 @@ ROOT = "builtin.module"
 
 @dataclass(frozen=True)
 class Item:
-    """One pass of a text: its name, ``{options}`` or "", and the anchors around it below the root."""
+    """One pass of a text: name, ``{options}`` or "", and the anchors around it below the root."""
 
     name: str
     options: str
@@ -24,7 +24,7 @@ class Item:
 
 
 def parse(text: str) -> list[Item]:
-    """The passes of a pipeline's text in order; the outer ``builtin.module(...)`` may be left out."""
+    """The passes of a text in order; the outer ``builtin.module(...)`` may be left out."""
     items: list[Item] = []
     _parse_list(text, (), items)
     return items

@@ -1,0 +1,79 @@
+"""Comparing results: bit for bit, or within a bound; and where they first differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Arrays = Sequence[np.ndarray[Any, Any]]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first element of a result that is wrong, and how many are."""
+
+    output: int
+    index: tuple[int, ...]
+    expected: str
+    got: str
+    count: int
+    total: int
+    site: str = ""
+
+    def __str__(self) -> str:
+        place = f"output {self.output} at [{', '.join(map(str, self.index))}]"
+        site = f" ({self.site})" if self.site else ""
+        return (
+            f"{self.count} of {self.total} elements; first: {place}{site}: "
+            f"expected {self.expected}, got {self.got}"
+        )
+
+
+def bits(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The elements as unsigned integers of their width."""
+    contiguous = np.ascontiguousarray(array)
+    return contiguous.view(f"u{array.dtype.itemsize}")
+
+
+def same_bits(expected: Arrays, got: Arrays) -> bool:
+    """Whether all results agree bit for bit (so -0 is not 0, and a NaN equals only itself)."""
+    return all(np.array_equal(bits(a), bits(b)) for a, b in zip(expected, got, strict=True))
+
+
+def first_difference(
+    expected: Arrays, got: Arrays, bounds: Arrays | None = None
+) -> Difference | None:
+    """The first element that is not bitwise equal, or beyond `bounds` where given."""
+    for number, (a, b) in enumerate(zip(expected, got, strict=True)):
+        if bounds is None:
+            wrong = bits(a) != bits(b)
+        else:
+            wrong = ~(errors(a, b) <= bounds[number])  # a NaN in either is wrong
+            wrong &= bits(a) != bits(b)
+        if wrong.any():
+            index = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
+            return Difference(
+                number, index, str(a[index]), str(b[index]), int(wrong.sum()), wrong.size
+            )
+    return None
+
+
+def errors(expected: np.ndarray[Any, Any], got: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """|got - expected| in float64."""
+    with np.errstate(invalid="ignore"):
+        return np.abs(got.astype(np.float64) - expected.astype(np.float64))
+
+
+def largest_ratio(expected: Arrays, got: Arrays, bounds: Arrays) -> tuple[float, float]:
+    """The largest error, and the largest error as a part of its bound."""
+    error, ratio = 0.0, 0.0
+    for a, b, bound in zip(expected, got, bounds, strict=True):
+        distance = errors(a, b)
+        if distance.size:
+            error = max(error, float(distance.max()))
+            part = np.divide(distance, bound, out=np.zeros_like(distance), where=distance > 0)
+            ratio = max(ratio, float(part.max()))
+    return error, ratio

@@ -1,0 +1,107 @@
+"""How a lowered kernel is launched: grid, block, shared memory, and what each parameter is built of.
+
+The kernel's `llvm.func` carries it: ``tc.params``, a list with ``{kind = "tensor_map", arg, mode,
+dtype, dims, strides, box, …}`` or ``{kind = "pointer", arg}`` per parameter (``arg`` counts the
+caller's buffers: inputs, then results), ``tc.grid``, ``nvvm.reqntid``, ``tc.smem_bytes``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tcir.errors import InputError, format_location
+
+# Attributes of a tensor_map parameter that are passed on to tcir.TensorMap as they are called there.
+_MAP_KEYS = {"strides": "strides_bytes"}
+_NOT_PASSED = ("kind", "arg", "mode")
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Launch sizes of one kernel, and its parameters in order (plain Python data, no MLIR)."""
+
+    name: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    dynamic_smem: int
+    params: tuple[dict[str, Any], ...] = field(hash=False)
+
+    @staticmethod
+    def from_module(module: Any) -> Launch:
+        """Reads the attributes of the one kernel in `module`, which stands at the thread level."""
+        from tcir.signature import find_program
+
+        op, level = find_program(module)
+        attributes = op.operation.attributes
+        where = format_location(op.operation.location)
+        needed = ("tc.params", "tc.grid", "nvvm.reqntid")
+        missing = [name for name in needed if name not in attributes]
+        if level != "thread" or missing:
+            raise InputError(
+                f"{where}expected a kernel (llvm.func) with {', '.join(needed)}, got level "
+                f"'{level}' without {', '.join(missing) or 'any'}"
+            )
+        smem = "tc.smem_bytes"
+        return Launch(
+            name=str(attributes["sym_name"].value),
+            grid=_triple(attribute_value(attributes["tc.grid"])),
+            block=_triple(attribute_value(attributes["nvvm.reqntid"])),
+            dynamic_smem=attribute_value(attributes[smem]) if smem in attributes else 0,
+            params=tuple(attribute_value(attributes["tc.params"])),
+        )
+
+    def arguments(self, buffers: Sequence[np.ndarray[Any, Any]]) -> list[Any]:
+        """The kernel's arguments for `tcir.run_ptx` over the caller's buffers."""
+        from tcir.machine.tensor_map import TensorMap
+
+        arguments: list[Any] = []
+        for number, param in enumerate(self.params):
+            if not 0 <= param["arg"] < len(buffers):
+                raise InputError(
+                    f"parameter {number} of @{self.name} uses buffer {param['arg']}, "
+                    f"got {len(buffers)} buffers"
+                )
+            buffer = buffers[param["arg"]]
+            if param["kind"] == "pointer":
+                arguments.append(buffer)
+            elif param["kind"] == "tensor_map":
+                build = {"tiled": TensorMap.tiled, "im2col": TensorMap.im2col}[param["mode"]]
+                options = {
+                    _MAP_KEYS.get(key, key): value
+                    for key, value in param.items()
+                    if key not in _NOT_PASSED
+                }
+                arguments.append(build(buffer, **options))
+            else:
+                raise InputError(
+                    f"parameter {number} of @{self.name}: expected kind 'tensor_map' or 'pointer', "
+                    f"got '{param['kind']}'"
+                )
+        return arguments
+
+
+def _triple(values: Sequence[int]) -> tuple[int, int, int]:
+    x, y, z = (*values, 1, 1, 1)[:3]
+    return x, y, z
+
+
+def attribute_value(attribute: Any) -> Any:
+    """An MLIR attribute as Python data: str, int, float, bool, tuple, dict."""
+    from tcir._mlir import ir
+
+    if isinstance(attribute, ir.DictAttr):
+        return {entry.name: attribute_value(entry.attr) for entry in attribute}
+    if isinstance(attribute, ir.ArrayAttr):
+        return tuple(attribute_value(item) for item in attribute)
+    if isinstance(attribute, ir.UnitAttr):
+        return True
+    dense = (ir.DenseI64ArrayAttr, ir.DenseI32ArrayAttr, ir.DenseI16ArrayAttr, ir.DenseI8ArrayAttr)
+    if isinstance(attribute, (*dense, ir.DenseBoolArrayAttr)):
+        return tuple(attribute)
+    if isinstance(attribute, ir.IntegerAttr | ir.FloatAttr | ir.BoolAttr | ir.StringAttr):
+        return attribute.value
+    raise InputError(f"no Python value for the attribute {attribute}")
