@@ -1,0 +1,69 @@
+"""Element formats against ml_dtypes and numpy: every code of every type up to 16 bits."""
+
+from __future__ import annotations
+
+import math
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tcir.machine.formats_decode import FLOATS, NO_EXPONENT, decode, integers
+from tcir.machine.refusal import FormatError
+
+REFERENCE = {
+    "f16": (np.float16, np.uint16),
+    "bf16": (ml_dtypes.bfloat16, np.uint16),
+    "e4m3": (ml_dtypes.float8_e4m3fn, np.uint8),
+    "e5m2": (ml_dtypes.float8_e5m2, np.uint8),
+    "e3m2": (ml_dtypes.float6_e3m2fn, np.uint8),
+    "e2m3": (ml_dtypes.float6_e2m3fn, np.uint8),
+    "e2m1": (ml_dtypes.float4_e2m1fn, np.uint8),
+}
+
+
+@pytest.mark.parametrize("name", REFERENCE)
+def test_every_code_has_its_value(name):
+    dtype, word = REFERENCE[name]
+    codes = np.arange(1 << FLOATS[name].bits).astype(word)
+    with np.errstate(invalid="ignore"):
+        expected = codes.view(dtype).astype(np.float64)
+    values, exponents = decode(codes, name)
+    np.testing.assert_array_equal(values, expected)
+    np.testing.assert_array_equal(np.signbit(values), codes >> (FLOATS[name].bits - 1) == 1)
+    smallest = float(ml_dtypes.finfo(dtype).smallest_normal)
+    for value, exponent in zip(expected.tolist(), exponents.tolist()):
+        if value == 0 or not math.isfinite(value):
+            assert exponent == NO_EXPONENT
+        else:
+            assert exponent == max(math.frexp(value)[1], math.frexp(smallest)[1]) - 1
+
+
+def test_32_bit_codes():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 1 << 32, 20000).astype(np.uint32)
+    codes[:6] = [0, 1, 0x80000000, 0x7F800000, 0xFF800001, 0x007FFFFF]
+    values, exponents = decode(codes, "f32")
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(values, codes.view(np.float32).astype(np.float64))
+        dropped = (codes & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64)
+    np.testing.assert_array_equal(decode(codes, "tf32")[0], dropped)
+    assert exponents[1] == -126 and exponents[0] == exponents[3] == NO_EXPONENT
+    # A NaN whose payload lies in the ignored bits is an infinity to the tensor core.
+    assert decode(np.array([0x7F800001], np.uint32), "tf32")[0] == np.inf
+
+
+def test_integer_codes():
+    codes = np.arange(256).astype(np.uint8)
+    np.testing.assert_array_equal(integers(codes, "u8"), np.arange(256))
+    np.testing.assert_array_equal(integers(codes, "s8"), codes.view(np.int8))
+
+
+def test_unknown_types_and_oversized_codes_are_refused():
+    with pytest.raises(FormatError, match="element type: expected one of f16"):
+        decode(np.zeros(1, np.uint8), "e8m0")
+    with pytest.raises(FormatError, match="s8 or u8"):
+        integers(np.zeros(1, np.uint8), "f16")
+    decode(np.array([0x3F], np.uint8), "e3m2")
+    with pytest.raises(FormatError, match="e3m2 has 6 bits"):
+        decode(np.array([0x40], np.uint8), "e3m2")
