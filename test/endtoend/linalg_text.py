@@ -1,0 +1,192 @@
+"""Text of `linalg` modules for tests: convolutions and matrix products, named or generic."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+ACC = "f32"
+_PRODUCT = """^bb0(%a: {t}, %b: {t}, %o: f32):
+    %ea = arith.extf %a : {t} to f32
+    %eb = arith.extf %b : {t} to f32
+    %m = arith.mulf %ea, %eb : f32
+    %s = arith.addf %o, %m : f32
+    linalg.yield %s : f32"""
+
+
+def _tensor(shape: tuple[int, ...], element: str) -> str:
+    return f"tensor<{'x'.join(map(str, shape))}x{element}>"
+
+
+def _finish(shape: tuple[int, ...], out: str) -> list[str]:
+    """Rounding of the f32 result %sum to `out`, and the return."""
+    if out == ACC:
+        return [f"  return %sum : {_tensor(shape, out)}"]
+    maps = ", ".join(f"d{i}" for i in range(len(shape)))
+    kinds = ", ".join(['"parallel"'] * len(shape))
+    identity = f"affine_map<({maps}) -> ({maps})>"
+    return [
+        f"  %narrow = tensor.empty() : {_tensor(shape, out)}",
+        f"  %out = linalg.generic {{indexing_maps = [{identity}, {identity}], "
+        f"iterator_types = [{kinds}]}}",
+        f"      ins(%sum : {_tensor(shape, ACC)}) outs(%narrow : {_tensor(shape, out)}) {{",
+        f"  ^bb0(%in: f32, %o: {out}):",
+        f"    %t = arith.truncf %in : f32 to {out}",
+        f"    linalg.yield %t : {out}",
+        f"  }} -> {_tensor(shape, out)}",
+        f"  return %out : {_tensor(shape, out)}",
+    ]
+
+
+@dataclass(frozen=True)
+class Conv:
+    """One convolution: NHWC input, `filter` layout hwcf or fhwc, stride 1."""
+
+    n: int
+    h: int
+    w: int
+    c: int
+    k: int
+    r: int
+    s: int
+    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
+    """top, bottom, left, right"""
+    filter: str = "hwcf"
+    element: str = "f16"
+    out: str = "f32"
+    generic: bool = False
+
+    @property
+    def p(self) -> int:
+        """Output rows."""
+        return self.h + self.pads[0] + self.pads[1] - self.r + 1
+
+    @property
+    def q(self) -> int:
+        """Output columns."""
+        return self.w + self.pads[2] + self.pads[3] - self.s + 1
+
+    @property
+    def name(self) -> str:
+        """Short test id."""
+        pads = "".join(map(str, self.pads))
+        kind = "generic-" if self.generic else ""
+        return (
+            f"{kind}{self.n}x{self.h}x{self.w}x{self.c}-{self.k}-{self.r}x{self.s}-p{pads}"
+            f"-{self.filter}-{self.element}-{self.out}"
+        )
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        """Shapes of input, filter, output."""
+        w = (self.r, self.s, self.c, self.k)
+        if self.filter == "fhwc":
+            w = (self.k, self.r, self.s, self.c)
+        return (self.n, self.h, self.w, self.c), w, (self.n, self.p, self.q, self.k)
+
+    def text(self) -> str:
+        """The module."""
+        x, w, out = self.shapes
+        top, bottom, left, right = self.pads
+        padded = (self.n, self.h + top + bottom, self.w + left + right, self.c)
+        e = self.element
+        lines = [
+            f"func.func @conv(%x: {_tensor(x, e)}, %w: {_tensor(w, e)}) -> {_tensor(out, self.out)} {{"
+        ]
+        source = "%x"
+        if any(self.pads):
+            source = "%padded"
+            lines += [
+                f"  %zero = arith.constant 0.0 : {e}",
+                f"  %padded = tensor.pad %x low[0, {top}, {left}, 0] high[0, {bottom}, {right}, 0] {{",
+                "  ^bb0(%i0: index, %i1: index, %i2: index, %i3: index):",
+                f"    tensor.yield %zero : {e}",
+                f"  }} : {_tensor(x, e)} to {_tensor(padded, e)}",
+            ]
+        lines += [
+            f"  %empty = tensor.empty() : {_tensor(out, ACC)}",
+            "  %f0 = arith.constant 0.0 : f32",
+            f"  %init = linalg.fill ins(%f0 : f32) outs(%empty : {_tensor(out, ACC)}) "
+            f"-> {_tensor(out, ACC)}",
+        ]
+        operands = f"ins({source}, %w : {_tensor(padded, e)}, {_tensor(w, e)})"
+        if self.generic:
+            d = "(n, p, q, k, r, s, c)"
+            wmap = "(r, s, c, k)" if self.filter == "hwcf" else "(k, r, s, c)"
+            lines += [
+                f"  %sum = linalg.generic {{indexing_maps = [affine_map<{d} -> (n, p + r, q + s, c)>, "
+                f"affine_map<{d} -> {wmap}>, affine_map<{d} -> (n, p, q, k)>],",
+                '      iterator_types = ["parallel", "parallel", "parallel", "parallel", '
+                '"reduction", "reduction", "reduction"]}',
+                f"      {operands} outs(%init : {_tensor(out, ACC)}) {{",
+                "  " + _PRODUCT.format(t=e),
+                f"  }} -> {_tensor(out, ACC)}",
+            ]
+        else:
+            lines += [
+                f"  %sum = linalg.conv_2d_nhwc_{self.filter} "
+                "{dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}",
+                f"      {operands} outs(%init : {_tensor(out, ACC)}) -> {_tensor(out, ACC)}",
+            ]
+        return "\n".join([*lines, *_finish(out, self.out), "}", ""])
+
+
+@dataclass(frozen=True)
+class Matmul:
+    """One matrix product; `a_layout` mk or km, `b_layout` kn or nk, `batch` 0 for none."""
+
+    m: int
+    n: int
+    k: int
+    a_layout: str = "mk"
+    b_layout: str = "kn"
+    batch: int = 0
+    element: str = "f16"
+    out: str = "f32"
+
+    @property
+    def name(self) -> str:
+        """Short test id."""
+        batch = f"{self.batch}x" if self.batch else ""
+        return (
+            f"{batch}{self.m}x{self.n}x{self.k}-{self.a_layout}-{self.b_layout}"
+            f"-{self.element}-{self.out}"
+        )
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        """Shapes of a, b, out."""
+        extent = {"m": self.m, "n": self.n, "k": self.k}
+        lead = (self.batch,) if self.batch else ()
+
+        def shape(order: str) -> tuple[int, ...]:
+            return lead + tuple(extent[x] for x in order)
+
+        return shape(self.a_layout), shape(self.b_layout), shape("mn")
+
+    def text(self) -> str:
+        """The module."""
+        a, b, out = self.shapes
+        e = self.element
+        lines = [
+            f"func.func @matmul(%a: {_tensor(a, e)}, %b: {_tensor(b, e)}) "
+            f"-> {_tensor(out, self.out)} {{",
+            f"  %empty = tensor.empty() : {_tensor(out, ACC)}",
+            "  %f0 = arith.constant 0.0 : f32",
+            f"  %init = linalg.fill ins(%f0 : f32) outs(%empty : {_tensor(out, ACC)}) "
+            f"-> {_tensor(out, ACC)}",
+        ]
+        op = "batch_matmul" if self.batch else "matmul"
+        maps = ""
+        if (self.a_layout, self.b_layout) != ("mk", "kn"):
+            lead = "z, " if self.batch else ""
+            d = f"({lead}m, n, k)"
+            where = ", ".join(
+                f"affine_map<{d} -> ({lead}{', '.join(order)})>"
+                for order in (self.a_layout, self.b_layout, "mn")
+            )
+            maps = f" indexing_maps = [{where}]"
+        lines += [
+            f"  %sum = linalg.{op}{maps} ins(%a, %b : {_tensor(a, e)}, {_tensor(b, e)})",
+            f"      outs(%init : {_tensor(out, ACC)}) -> {_tensor(out, ACC)}",
+        ]
+        return "\n".join([*lines, *_finish(out, self.out), "}", ""])
