@@ -53,6 +53,10 @@ class FusedParams:
 
 DEFAULT = FusedParams()
 
+# Below the smallest normal number of D, its code counts steps of the smallest subnormal.
+F16_NORMAL, F16_STEPS = 2.0**-14, 2.0**24
+F32_NORMAL, F32_STEPS = 2.0**-126, 2.0**149
+
 
 @jit
 def _fused_rows(
@@ -86,8 +90,8 @@ def _fused_rows(
             for n in range(columns):
                 field = (d_bits[m, n] >> 23) & 0xFF
                 x = max(field - 127, smallest) - shift
-                takes_part = field != 255 and (d_bits[m, n] & 0x7FFFFFFF) != 0
-                top[n] = max(x, floor) if takes_part else floor
+                # An infinite D decides alone, whatever the window: only zeros must be left out.
+                top[n] = max(x, floor) if d_bits[m, n] & 0x7FFFFFFF else floor
                 total[n] = np.float64(d[m, n]) * d_scale
         else:
             for n in range(columns):
@@ -118,9 +122,9 @@ def _fused_rows(
                     out[m, n] = np.uint32(0x7FFF)
                 elif value == 0.0:
                     out[m, n] = np.uint32(0)
-                elif abs(value) < 6.103515625e-05:  # 2^-14: subnormal, steps of 2^-24
+                elif abs(value) < F16_NORMAL:
                     # The code of a value rounded up to 2^-14 is the smallest normal: no case apart.
-                    out[m, n] = sign | np.uint32(np.rint(abs(value) * 16777216.0))
+                    out[m, n] = sign | np.uint32(np.rint(abs(value) * F16_STEPS))
                 else:
                     odd = (magnitude >> 42) & 1
                     code = ((magnitude + 0x1FFFFFFFFFF + odd) >> 42) - ((1023 - 15) << 10)
@@ -131,8 +135,8 @@ def _fused_rows(
                     out[m, n] = np.uint32(0x7FFFFFFF)
                 elif value == 0.0:
                     out[m, n] = np.uint32(0)
-                elif abs(value) < 1.1754943508222875e-38:  # 2^-126: subnormal, steps of 2^-149
-                    out[m, n] = sign | np.uint32(abs(value) * 7.136238463529799e44)
+                elif abs(value) < F32_NORMAL:
+                    out[m, n] = sign | np.uint32(abs(value) * F32_STEPS)
                 else:
                     code = (magnitude >> 29) - ((1023 - 127) << 23)
                     out[m, n] = sign | np.uint32(min(code, 0x7F800000))

@@ -256,6 +256,17 @@ def test_window_and_truncation_by_hand():
     assert dot16([(2.0**-24, 2.0**15), (-(2.0**-12), 2.0**-13)]) == 2.0**-9
 
 
+def test_subnormal_f16_d_keeps_its_raw_exponent():
+    # D = 2 · 2^-24 has the raw exponent -14, so 2^-40 is lost and 2.5 steps are a tie: to even.
+    a, b = np.zeros((2, 1, 16))
+    a[0, :2], b[0, :2] = (2.0**-12, 2.0**-20), (2.0**-13, 2.0**-20)
+    types = {"a_type": "f16", "b_type": "f16", "d_type": "f16"}
+    assert fused_mma(codes16(a), codes16(b), np.array([[2]], np.uint32), **types)[0, 0] == 2
+    assert fused_mma(codes16(a), codes16(b), np.array([[3]], np.uint32), **types)[0, 0] == 4
+    a[0, 1] = 2.0**-19
+    assert fused_mma(codes16(a), codes16(b), np.array([[2]], np.uint32), **types)[0, 0] == 3
+
+
 def test_open_constants_are_parameters():
     terms = [(1, 1), (-(2.0**-12), 2.0**-13)]
     assert dot16(terms, params=FusedParams(window=24)) == 1.0
