@@ -1,9 +1,9 @@
 """How far a tensor core's result may be from the reference, element by element.
 
 A result with products p_1 … p_K is a chain of fused sums. Each step adds up to 16 products (one
-K = 16 instruction of kind f16) and the accumulator at once: every term is truncated to 25 bits below
-the largest exponent of the step, 2^emax, and the sum is truncated to f32. With S = sum of |p_i|,
-2^emax <= S and every partial sum is <= S, so one step errs by at most
+K = 16 instruction of kind f16) and the accumulator at once: every term is truncated to 25 bits
+below the largest exponent of the step, 2^emax, and the sum is truncated to f32. With S = sum of
+|p_i|, 2^emax <= S and every partial sum is <= S, so one step errs by at most
 
     (16 + 1) * 2^-25 * S       the terms
     2^-23 * S                  the partial sum to f32

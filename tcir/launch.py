@@ -1,4 +1,4 @@
-"""How a lowered kernel is launched: grid, block, shared memory, and what each parameter is built of.
+"""How a lowered kernel is launched: grid, block, shared memory, and what its parameters are.
 
 The kernel's `llvm.func` carries it: ``tc.params``, a list with ``{kind = "tensor_map", arg, mode,
 dtype, dims, strides, box, …}`` or ``{kind = "pointer", arg}`` per parameter (``arg`` counts the
@@ -15,7 +15,7 @@ import numpy as np
 
 from tcir.errors import InputError, format_location
 
-# Attributes of a tensor_map parameter that are passed on to tcir.TensorMap as they are called there.
+# Attributes of a tensor_map parameter that tcir.TensorMap calls otherwise; the rest is passed on.
 _MAP_KEYS = {"strides": "strides_bytes"}
 _NOT_PASSED = ("kind", "arg", "mode")
 

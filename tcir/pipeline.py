@@ -147,11 +147,11 @@ def _load(package: str) -> None:
     """Imports every module of ``tcir.<package>`` once: passes and pipelines register on import."""
     if package in _LOADED:
         return
-    _LOADED.add(package)
     parent = importlib.import_module(f"tcir.{package}")
     for found in pkgutil.iter_modules(parent.__path__):
         if not found.name.startswith("_"):
             importlib.import_module(f"tcir.{package}.{found.name}")
+    _LOADED.add(package)
 
 
 def make_pass(name: str, options: str = "", anchors: tuple[str, ...] = ()) -> Pass:

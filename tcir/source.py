@@ -141,7 +141,7 @@ def _name_locations(module: Any, name: str) -> None:
 
     def visit(operation: Any) -> Any:
         location = operation.location
-        if isinstance(location, ir.FileLineColLoc) and location.filename.value == _MEMORY:
+        if isinstance(location, ir.FileLineColLoc) and str(location.filename) == _MEMORY:
             operation.location = ir.Location.file(
                 name, location.start_line, location.start_col, module.context
             )

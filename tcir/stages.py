@@ -1,0 +1,134 @@
+"""From a lowered module to PTX, cubin and SASS, with a report line for each step."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tcir.errors import InputError, MissingDependencyError
+from tcir.launch import Launch
+from tcir.report import Line, Report
+from tcir.signature import find_program
+
+if TYPE_CHECKING:
+    from tcir.validation import Validator
+
+# What `code_counts` counts: the name shown, and the pattern of a SASS opcode.
+_SASS = {
+    "UTCHMMA": r"UTCHMMA(\.\w+)*",
+    "UTCHMMA.ASHIFT": r"UTCHMMA(\.\w+)*\.ASHIFT(\.\w+)*",
+    "UTCCP": r"UTCCP(\.\w+)*",
+    "LDTM": r"LDTM(\.\w+)*",
+    "UTMALDG": r"UTMALDG(\.\w+)*",
+    "STG": r"STG(\.\w+)*",
+}
+
+
+@dataclass
+class Code:
+    """Generated code, as far as was asked for; `launch` says how to start it."""
+
+    launch: Launch
+    llvm: str
+    ptx: str = ""
+    cubin: bytes = b""
+    sass: str = ""
+
+
+def generate(
+    module: Any,
+    report: Report,
+    validator: Validator | None = None,
+    *,
+    upto: str = "sass",
+    on_line: Callable[[Line], None] | None = None,
+    before: Callable[[str], None] | None = None,
+) -> Code:
+    """Generates code for the kernel in `module`, up to "llvm", "ptx", "cubin" or "sass".
+
+    PTX is executed when there is a `validator`. A missing assembler is noted in ``report.code``
+    and raised only when the cubin itself was asked for.
+    """
+    from tcir import codegen
+
+    program, level = find_program(module)
+    if level != "thread":
+        raise InputError(
+            f"expected a program lowered to llvm and nvvm (a pipeline such as conv-shift-reuse "
+            f"ends there), got level '{level}'"
+        )
+    del program
+    tell = on_line or (lambda line: None)
+    note = before or (lambda name: None)
+    note("translate-to-llvm-ir")
+    launch = Launch.from_module(module)
+    started = time.perf_counter()
+    code = Code(launch, codegen.translate(module))
+    if upto == "llvm":
+        return code
+    note("llvm-to-ptx")
+    code.ptx = codegen.emit_ptx(code.llvm, target=report.target)
+    line = Line(len(report.passes), "llvm-to-ptx", pass_seconds=time.perf_counter() - started)
+    line.ops = sum(1 for text in code.ptx.splitlines() if text.rstrip().endswith(";"))
+    if validator is None:
+        line.verdict = "-"
+    elif report.verdict != "different":
+        validator.check_ptx(code.ptx, launch, line)
+    report.passes.append(line)
+    tell(line)
+    report.code = {"ptx_lines": code.ptx.count("\n"), "tmem_columns": tmem_columns(code.ptx)}
+    if upto in ("cubin", "sass"):
+        note("ptxas")
+        _assemble(code, report, upto, tell)
+    return code
+
+
+def _assemble(code: Code, report: Report, upto: str, tell: Callable[[Line], None]) -> None:
+    from tcir import codegen
+
+    assert report.code is not None
+    started = time.perf_counter()
+    try:
+        cubin = codegen.assemble(code.ptx, target=report.target)
+        line = Line(len(report.passes), "ptxas", pass_seconds=time.perf_counter() - started)
+        line.verdict, line.compared = "-", "assembled; SASS is counted, not executed"
+        report.passes.append(line)
+        tell(line)
+        code.cubin = cubin.data
+        report.code |= {
+            "registers": cubin.registers,
+            "spill_bytes": cubin.spills,
+            "shared_bytes": cubin.smem + code.launch.dynamic_smem,
+        }
+        code.sass = codegen.disassemble(code.cubin)
+        report.code["sass"] = count_sass(code.sass)
+    except MissingDependencyError as error:
+        report.code.setdefault("missing", []).append(str(error))
+        if not code.cubin or upto == "sass":
+            raise
+
+
+def count_sass(sass: str) -> dict[str, int]:
+    """How often the instructions of `_SASS` stand in a disassembly."""
+    opcodes = re.findall(r"/\*[0-9a-f]+\*/\s+(?:@!?\w+\s+)?([A-Z][\w.]*)", sass)
+    return {
+        name: sum(1 for opcode in opcodes if re.fullmatch(pattern, opcode))
+        for name, pattern in _SASS.items()
+    }
+
+
+def tmem_columns(ptx: str) -> int | None:
+    """Columns of tensor memory a kernel allocates; None when PTX keeps them in a register."""
+    total = 0
+    for operand in re.findall(r"tcgen05\.alloc\S*\s+\[[^\]]*\],\s*([%\w]+)\s*;", ptx):
+        value = operand
+        if operand.startswith("%"):
+            moved = re.findall(rf"mov\.[bu]32\s+{re.escape(operand)},\s*(\d+)\s*;", ptx)
+            if len(moved) != 1:
+                return None
+            value = moved[0]
+        total += int(value, 0)
+    return total

@@ -1,0 +1,355 @@
+"""Executing the program after every pass, and comparing.
+
+Every result is compared with the result before the pass and with that of the program as it came in,
+bit for bit. Where it differs from the latter and the inputs are random floats, the bound of
+`tcir.bounds` decides. A hazard of severity "error" makes a pass different, whatever the numbers.
+"""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tcir import bounds, compare
+from tcir.errors import IncompleteError, InputError
+from tcir.inputs import Kind, make_inputs
+from tcir.interp import Outcome, executor_for
+from tcir.launch import Launch
+from tcir.pipeline import Pass, Pipeline, as_pipeline
+from tcir.report import Line, Report
+from tcir.runner import run_pipeline
+from tcir.signature import Signature, find_program, signature_of
+
+Array = np.ndarray[Any, Any]
+
+# Programs made of these have no other arithmetic than sums of products (and one rounding), so that
+# running them on magnitudes and on ones gives the sums and counts that the bound needs.
+_SUM_OF_PRODUCTS = {
+    "arith.addf", "arith.constant", "arith.extf", "arith.mulf", "arith.truncf", "builtin.module",
+    "func.func", "func.return", "linalg.batch_matmul", "linalg.batch_matmul_transpose_a",
+    "linalg.batch_matmul_transpose_b", "linalg.conv_2d_nhwc_fhwc", "linalg.conv_2d_nhwc_hwcf",
+    "linalg.fill", "linalg.generic", "linalg.matmul", "linalg.matmul_transpose_a",
+    "linalg.matmul_transpose_b", "linalg.yield", "tc.conv2d", "tc.matmul", "tensor.empty",
+    "tensor.pad", "tensor.yield",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How programs are executed.
+
+    seed:     of the inputs, and of the first completion order
+    inputs:   "integers" (everything exact, results must be equal) or "random"
+    orders:   completion orders tried at each asynchronous level; the first is the issue order
+    numerics: "exact" or "fast" (not bit-exact)
+    """
+
+    seed: int = 0
+    inputs: Kind = "integers"
+    orders: int = 1
+    numerics: str = "exact"
+
+    def __post_init__(self) -> None:
+        if self.orders < 1:
+            raise InputError(f"expected at least 1 completion order, got {self.orders}")
+
+
+class Validator:
+    """Executes the states of one program and makes a report line of each."""
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.settings = settings or Settings()
+        self.signature: Signature | None = None
+        self.inputs: list[Array] = []
+        self._reference: list[Array] = []
+        self._previous: list[Array] = []
+        self._bounds: list[Array] | None = None
+        self._no_bound = ""
+        self._sites: dict[int, Any] = {}
+
+    def start(self, module: Any) -> Line:
+        """Executes the program as it came in: the reference of all that follows."""
+        self.signature = signature_of(module)
+        self.inputs = make_inputs(self.signature.inputs, self.settings.seed, self.settings.inputs)
+        line = Line(0, "(input)")
+        outcome = self._execute(module, self.inputs, None, line)
+        if line.verdict in ("incomplete", "different"):
+            return line
+        assert outcome is not None
+        self._reference = self._previous = outcome.outputs
+        line.verdict = "reference"
+        line.compared = f"{_rules(outcome.level)}, {self._input_words()}"
+        if self.settings.inputs == "random" and self.signature.level == "tensor":
+            self._prepare_bound(module)
+        return line
+
+    def check(self, module: Any, line: Line) -> Line:
+        """Executes `module` under every order and fills in the verdict of `line`."""
+        level, asynchronous = _level(module)
+        orders = self.settings.orders if asynchronous else 1
+        self._compare_orders(
+            line, orders, lambda order: self._execute(module, self.inputs, order, line, level)
+        )
+        return line
+
+    def check_ptx(self, ptx: str, launch: Launch, line: Line) -> Line:
+        """The same for PTX text."""
+
+        def execute(order: int | None) -> Outcome | None:
+            assert self.signature is not None
+            return _guard(
+                line,
+                lambda: run_kernel(
+                    ptx,
+                    launch,
+                    self.inputs,
+                    self.signature.outputs if self.signature else (),
+                    order_seed=order,
+                    numerics=self.settings.numerics,
+                ),
+            )
+
+        self._compare_orders(line, self.settings.orders, execute)
+        return line
+
+    def _compare_orders(
+        self, line: Line, orders: int, execute: Callable[[int | None], Outcome | None]
+    ) -> None:
+        if not self._reference:
+            line.verdict = "incomplete"
+            line.compared = "the program as it came in gave no reference"
+            return
+        started = time.perf_counter()
+        outcome: Outcome | None = None
+        for number in range(orders):
+            order = None if number == 0 else self.settings.seed + number
+            outcome = execute(order)
+            if outcome is None or line.verdict in ("incomplete", "different"):
+                break
+            self._judge(line, outcome)
+            if line.verdict == "different":
+                line.compared += "" if order is None else f", completion order {order}"
+                break
+        else:
+            assert outcome is not None
+            if orders > 1:
+                line.compared += f", {orders} completion orders"
+            self._previous = outcome.outputs
+        line.execute_seconds = time.perf_counter() - started
+
+    def _execute(
+        self,
+        module: Any,
+        inputs: Sequence[Array],
+        order: int | None,
+        line: Line,
+        level: str | None = None,
+    ) -> Outcome | None:
+        assert self.signature is not None
+        program, found = find_program(module)
+        name = program.operation.attributes["sym_name"].value
+        outputs = self.signature.outputs
+
+        def run() -> Outcome:
+            try:
+                executor = executor_for(level or found)
+            except (KeyError, AttributeError) as error:
+                raise IncompleteError(f"no executor for the level '{level or found}'") from error
+            return executor(
+                module, name, inputs, outputs, order_seed=order, numerics=self.settings.numerics
+            )
+
+        return _guard(line, run)
+
+    def _judge(self, line: Line, outcome: Outcome) -> None:
+        """Compares the results of one execution; findings were recorded by `_guard`."""
+        self._sites = {**self._sites, **dict(outcome.sites)}
+        got, rules = outcome.outputs, _rules(outcome.level)
+        as_before = compare.same_bits(self._previous, got)
+        if compare.same_bits(self._reference, got):
+            line.verdict = "equal"
+            line.compared = f"{rules}, bit for bit with the input" + (
+                "" if as_before else "; the result before was within bound only"
+            )
+            return
+        bound, why = self._bound()
+        difference = compare.first_difference(self._reference, got, bound)
+        before = "bit for bit as before the pass" if as_before else "not bit for bit as before"
+        if bound is not None:
+            error, ratio = compare.largest_ratio(self._reference, got, bound)
+            line.max_error, line.max_error_over_bound = error, ratio
+        if difference is None:
+            line.verdict = "within bound"
+            line.compared = (
+                f"{rules}, error <= {line.max_error:.3g}, "
+                f"{line.max_error_over_bound:.3g} of its bound; {before}"
+            )
+            return
+        line.verdict = "different"
+        line.compared = f"{rules}, {why}; {before}"
+        line.difference = self._with_site(difference)
+
+    def _with_site(self, difference: compare.Difference) -> compare.Difference:
+        find = self._sites.get(difference.output)
+        if find is None:
+            return difference
+        return compare.Difference(**{**vars(difference), "site": str(find(difference.index))})
+
+    def _bound(self) -> tuple[list[Array] | None, str]:
+        if self.settings.inputs == "integers":
+            return None, "exact inputs must agree bit for bit"
+        if self._bounds is None:
+            return None, self._no_bound or "no bound is known for a program of this level"
+        return self._bounds, "beyond the bound"
+
+    def _prepare_bound(self, module: Any) -> None:
+        """Runs the program on magnitudes and on ones: sums of |a * b|, and numbers of products."""
+        foreign = sorted(_op_names(module) - _SUM_OF_PRODUCTS)
+        if foreign:
+            self._no_bound = f"no bound is known for programs with {', '.join(foreign)}"
+            return
+        magnitudes = self._plain(module, [np.abs(a) for a in self.inputs])
+        counts = self._plain(module, [np.ones_like(a) for a in self.inputs])
+        self._bounds = [
+            bounds.fused_sum_bound(bounds.upper(s), bounds.upper(k), reference)
+            for s, k, reference in zip(magnitudes, counts, self._reference, strict=True)
+        ]
+        if not all(np.isfinite(b).all() for b in self._bounds):
+            self._bounds = None
+            self._no_bound = "the sums of magnitudes overflow the output type: no bound"
+
+    def _plain(self, module: Any, inputs: Sequence[Array]) -> list[Array]:
+        line = Line(0, "(bound)")
+        outcome = self._execute(module, inputs, None, line)
+        if outcome is None:
+            raise IncompleteError(f"cannot compute the bound: {line}")
+        return outcome.outputs
+
+    def _input_words(self) -> str:
+        return f"{self.settings.inputs}, seed {self.settings.seed}"
+
+
+def _guard(line: Line, run: Callable[[], Outcome]) -> Outcome | None:
+    """Runs an execution; what the machine refuses or cannot do becomes the line's verdict."""
+    machine = importlib.import_module("tcir.machine")
+    refusal = importlib.import_module("tcir.machine.refusal").Refusal
+    refused = tuple(t for t in (getattr(machine, "MachineError", None), refusal) if t is not None)
+    try:
+        outcome = run()
+    except refused as error:
+        site = getattr(error, "site", None)
+        line.verdict = "different"
+        line.compared = f"illegal use of the machine: {error}"
+        if site is not None and str(site) not in str(error):
+            line.compared += f" at {site}"
+        return None
+    except IncompleteError as error:
+        line.verdict, line.incomplete = "incomplete", [str(error)]
+        return None
+    line.level = outcome.level
+    line.counters = dict(outcome.counters)
+    line.findings = [
+        {"severity": f.severity, "code": f.code, "text": str(f)} for f in outcome.findings
+    ]
+    if outcome.incomplete:
+        line.verdict, line.incomplete = "incomplete", list(outcome.incomplete)
+        return None
+    if outcome.errors:
+        line.verdict = "different"
+        line.compared = f"{_rules(outcome.level)}, hazard"
+        return None
+    return outcome
+
+
+def run_kernel(
+    ptx: str,
+    launch: Launch,
+    inputs: Sequence[Array],
+    outputs: Iterable[Any],
+    *,
+    order_seed: int | None = None,
+    hazards: str = "report",
+    numerics: str = "exact",
+) -> Outcome:
+    """Executes PTX text on the machine over copies of `inputs`; results start as poison."""
+    from tcir.inputs import poison
+    from tcir.run import run_ptx
+
+    results = [poison(spec) for spec in outputs]
+    buffers = [*(np.ascontiguousarray(a).copy() for a in inputs), *results]
+    report = run_ptx(
+        ptx,
+        entry=launch.name,
+        grid=launch.grid,
+        block=launch.block,
+        dynamic_smem=launch.dynamic_smem,
+        args=launch.arguments(buffers),
+        hazards=hazards,
+        order_seed=order_seed,
+        numerics=numerics,
+    )
+    counters = report.counters
+    return Outcome(
+        outputs=results,
+        level="ptx",
+        findings=list(report.findings),
+        counters=counters.as_dict() if hasattr(counters, "as_dict") else dict(counters),
+        incomplete=[str(item) for item in report.incomplete],
+    )
+
+
+def _rules(level: str) -> str:
+    return {"tensor": "tensor rules"}.get(level, f"machine, {level} level")
+
+
+def _level(module: Any) -> tuple[str, bool]:
+    """The level, and whether completion orders matter at it."""
+    program, level = find_program(module)
+    sequential = level == "tile" and "tc.async" not in program.operation.attributes
+    return level, level != "tensor" and not sequential
+
+
+def _op_names(module: Any) -> set[str]:
+    from tcir._mlir import ir
+
+    names: set[str] = set()
+
+    def visit(operation: Any) -> Any:
+        names.add(operation.name)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return names
+
+
+def validate(
+    program: Any,
+    pipeline: Pipeline | str | Iterable[Pass | str] = (),
+    *,
+    seed: int = 0,
+    inputs: Kind = "integers",
+    orders: int = 1,
+    numerics: str = "exact",
+    on_line: Callable[[Line], None] | None = None,
+    **options: Any,
+) -> Report:
+    """Runs `pipeline` over `program` (an `ir.Module`, text or path), executing after every pass.
+
+    The program given is not modified. `on_line` is called with each line of the report as it is
+    known. Keyword options go to a named pipeline. Execution stops at the first pass that is
+    different; the passes after it count as not executed.
+    """
+    from tcir.source import load_module, mlir_context
+
+    steps = as_pipeline(pipeline, **options)
+    settings = Settings(seed, inputs, orders, numerics)
+    with mlir_context() as context:
+        module = load_module(program, context)
+        report = Report(pipeline=str(steps))
+        run_pipeline(module, steps, report, Validator(settings), on_line=on_line)
+    return report
