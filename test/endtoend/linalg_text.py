@@ -90,14 +90,16 @@ class Conv:
         padded = (self.n, self.h + top + bottom, self.w + left + right, self.c)
         e = self.element
         lines = [
-            f"func.func @conv(%x: {_tensor(x, e)}, %w: {_tensor(w, e)}) -> {_tensor(out, self.out)} {{"
+            f"func.func @conv(%x: {_tensor(x, e)}, %w: {_tensor(w, e)}) "
+            f"-> {_tensor(out, self.out)} {{"
         ]
         source = "%x"
         if any(self.pads):
             source = "%padded"
             lines += [
                 f"  %zero = arith.constant 0.0 : {e}",
-                f"  %padded = tensor.pad %x low[0, {top}, {left}, 0] high[0, {bottom}, {right}, 0] {{",
+                f"  %padded = tensor.pad %x "
+                f"low[0, {top}, {left}, 0] high[0, {bottom}, {right}, 0] {{",
                 "  ^bb0(%i0: index, %i1: index, %i2: index, %i3: index):",
                 f"    tensor.yield %zero : {e}",
                 f"  }} : {_tensor(x, e)} to {_tensor(padded, e)}",
@@ -113,8 +115,9 @@ class Conv:
             d = "(n, p, q, k, r, s, c)"
             wmap = "(r, s, c, k)" if self.filter == "hwcf" else "(k, r, s, c)"
             lines += [
-                f"  %sum = linalg.generic {{indexing_maps = [affine_map<{d} -> (n, p + r, q + s, c)>, "
-                f"affine_map<{d} -> {wmap}>, affine_map<{d} -> (n, p, q, k)>],",
+                f"  %sum = linalg.generic {{indexing_maps = [affine_map<{d} -> "
+                f"(n, p + r, q + s, c)>, affine_map<{d} -> {wmap}>, "
+                f"affine_map<{d} -> (n, p, q, k)>],",
                 '      iterator_types = ["parallel", "parallel", "parallel", "parallel", '
                 '"reduction", "reduction", "reduction"]}',
                 f"      {operands} outs(%init : {_tensor(out, ACC)}) {{",
