@@ -1,1 +1,83 @@
-"""Rules that execute whole-tensor programs with numpy."""
+"""Executes whole-tensor programs with numpy: the reference every lower level is compared with.
+
+One file per dialect; `rule` is the table and takes rules from user code::
+
+    from tcir.interp.tensor import rule
+
+    @rule("mydialect.relu")
+    def relu(interpreter, op, x):
+        return [np.maximum(x, 0)]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tcir.errors import IncompleteError, InputError
+from tcir.interp import Outcome, OutputSpec
+from tcir.interp.rules import site_of
+from tcir.interp.tensor import arith, linalg, math, tc, tensor  # noqa: F401  (they register rules)
+from tcir.interp.tensor.func import function_named
+from tcir.interp.tensor.interpreter import Interpreter, rule
+from tcir.interp.types import dtype_of, poison, shape_of
+
+__all__ = ["Interpreter", "execute", "is_destination_only", "rule"]
+
+
+def is_destination_only(argument: Any) -> bool:
+    """Whether an argument is only the `outs` of fills: such a one is no input of the kernel."""
+    uses = list(argument.uses)
+    return bool(uses) and all(
+        use.owner.operation.name == "linalg.fill" and use.operand_number == 1 for use in uses
+    )
+
+
+def execute(
+    module: Any,
+    name: str,
+    inputs: Sequence[np.ndarray[Any, Any]],
+    outputs: Sequence[OutputSpec],
+    *,
+    order_seed: int | None = None,
+    hazards: str = "report",
+    numerics: str = "exact",
+) -> Outcome:
+    """Runs `func.func @name`; see `tcir.interp.Executor`. The last three options change nothing."""
+    function = function_named(module.operation, name)
+    missing = rule.missing(function)
+    if missing:
+        return Outcome([], "tensor", incomplete=missing)
+    block = function.regions[0].blocks[0]
+    given = iter(inputs)
+    arguments: list[np.ndarray[Any, Any]] = []
+    for argument in block.arguments:
+        shape, dtype = shape_of(argument.type), dtype_of(argument.type)
+        if is_destination_only(argument):
+            arguments.append(poison(shape, dtype))
+            continue
+        array = next(given, None)
+        if array is None or array.shape != shape or array.dtype != dtype:
+            got = "nothing" if array is None else f"{array.dtype}{list(array.shape)}"
+            raise InputError(
+                f"@{name} argument {argument.arg_number}: expected {dtype}{list(shape)}, got {got}"
+            )
+        arguments.append(array)
+    if next(given, None) is not None:
+        raise InputError(f"@{name}: expected {len(arguments)} inputs, got {len(inputs)}")
+    interpreter = Interpreter()
+    try:
+        with module.context:
+            results = interpreter.block(block, arguments, {})
+    except IncompleteError as error:
+        where = site_of(interpreter.current) + ": " if interpreter.current is not None else ""
+        return Outcome([], "tensor", incomplete=[f"{where}{error}"])
+    for result, spec in zip(results, outputs, strict=True):
+        if result.shape != tuple(spec.shape) or result.dtype != spec.dtype:
+            raise InputError(
+                f"@{name}: expected a result {spec.dtype}{list(spec.shape)}, "
+                f"got {result.dtype}{list(result.shape)}"
+            )
+    return Outcome([np.ascontiguousarray(r) for r in results], "tensor")

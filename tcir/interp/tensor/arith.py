@@ -1,0 +1,206 @@
+"""Rules of `arith`, elementwise over whatever shape the operands have.
+
+Floats round to nearest even after every op. Signless integers wrap. The same functions serve
+scalars, tensors and vectors, here and at the tile level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tcir._mlir import ir
+from tcir.interp.tensor.interpreter import Interpreter, rule
+from tcir.interp.types import constant, dtype_of
+
+Array = Any  # a numpy array or scalar
+
+
+def unsigned(x: Array) -> Array:
+    """The same bits read as unsigned."""
+    x = np.asarray(x)
+    return x if x.dtype == np.bool_ else x.view(x.dtype.str.replace("i", "u"))
+
+
+def as_signed(x: Array, dtype: np.dtype[Any]) -> Array:
+    """The low bits of integers `x` as the signless (signed in numpy) type `dtype`."""
+    return np.asarray(x).astype(dtype, casting="unsafe")
+
+
+def truncated_division(a: Array, b: Array) -> Array:
+    """Quotient rounded toward zero."""
+    quotient = np.floor_divide(a, b)
+    return quotient + ((np.remainder(a, b) != 0) & ((a < 0) != (b < 0)))
+
+
+def convert(x: Array, dtype: np.dtype[Any]) -> Array:
+    """Float to float, rounded once to nearest even; NaN and infinities stay.
+
+    ml_dtypes converts float64 by way of float32, which could round twice; here float64 is first
+    made odd-rounded in float32, so the second rounding is the only one that counts.
+    """
+    x = np.asarray(x)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if x.dtype == np.float64 and dtype.itemsize < 4 and dtype != np.float16:
+            x = _round_to_odd(x)
+        return x.astype(dtype)
+
+
+def _round_to_odd(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    nearest = x.astype(np.float32)
+    inexact = np.isfinite(nearest) & (nearest.astype(np.float64) != x)
+    away = inexact & (np.abs(nearest.astype(np.float64)) > np.abs(x))
+    bits = nearest.view(np.uint32) - away.astype(np.uint32)  # truncated toward zero
+    return (bits | inexact.astype(np.uint32)).view(np.float32)
+
+
+Binary = Callable[[Array, Array], Array]
+
+FLOAT: dict[str, Binary] = {
+    "arith.addf": np.add,
+    "arith.subf": np.subtract,
+    "arith.mulf": np.multiply,
+    "arith.divf": np.divide,
+    "arith.remf": np.fmod,
+    "arith.maximumf": np.maximum,
+    "arith.minimumf": np.minimum,
+    "arith.maxnumf": np.fmax,
+    "arith.minnumf": np.fmin,
+}
+
+INTEGER: dict[str, Binary] = {
+    "arith.addi": np.add,
+    "arith.subi": np.subtract,
+    "arith.muli": np.multiply,
+    "arith.andi": np.bitwise_and,
+    "arith.ori": np.bitwise_or,
+    "arith.xori": np.bitwise_xor,
+    "arith.maxsi": np.maximum,
+    "arith.minsi": np.minimum,
+    "arith.maxui": lambda a, b: np.maximum(unsigned(a), unsigned(b)),
+    "arith.minui": lambda a, b: np.minimum(unsigned(a), unsigned(b)),
+    "arith.divsi": truncated_division,
+    "arith.remsi": np.fmod,
+    "arith.floordivsi": np.floor_divide,
+    "arith.ceildivsi": lambda a, b: -np.floor_divide(-a, b),
+    "arith.divui": lambda a, b: np.floor_divide(unsigned(a), unsigned(b)),
+    "arith.remui": lambda a, b: np.remainder(unsigned(a), unsigned(b)),
+    "arith.ceildivui": lambda a, b: (
+        np.floor_divide(unsigned(a), unsigned(b)) + (np.remainder(unsigned(a), unsigned(b)) != 0)
+    ),
+    "arith.shli": lambda a, b: np.left_shift(a, b),
+    "arith.shrsi": lambda a, b: np.right_shift(a, b),
+    "arith.shrui": lambda a, b: np.right_shift(unsigned(a), unsigned(b)),
+}
+
+_I = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
+_TESTS: dict[str, Binary] = {
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+}
+_F = (
+    "false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord",
+    "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true",
+)  # fmt: skip
+
+
+def compare_integers(predicate: int, a: Array, b: Array) -> Array:
+    """`arith.cmpi`."""
+    name = _I[predicate]
+    if name in ("eq", "ne"):
+        return _TESTS[name](a, b)
+    if name[0] == "u":
+        a, b = unsigned(a), unsigned(b)
+    elif np.asarray(a).dtype == np.bool_:  # a signed i1: true is -1
+        a, b = -np.asarray(a).astype(np.int8), -np.asarray(b).astype(np.int8)
+    return _TESTS[name[1:]](a, b)
+
+
+def compare_floats(predicate: int, a: Array, b: Array) -> Array:
+    """`arith.cmpf`: ordered tests are false on NaN, unordered ones true."""
+    name = _F[predicate]
+    unordered = np.isnan(a) | np.isnan(b)
+    if name in ("false", "true"):
+        return np.full(np.shape(unordered), name == "true")
+    if name == "ord":
+        return ~unordered
+    if name == "uno":
+        return unordered
+    test = _TESTS[name[1:]](a, b)
+    return (test & ~unordered) if name[0] == "o" else (test | unordered)
+
+
+def _binary(op: Any, *operands: Array) -> Array:
+    name = op.operation.name
+    with np.errstate(all="ignore"):
+        if name in FLOAT:
+            return FLOAT[name](*operands)
+        return as_signed(INTEGER[name](*operands), np.asarray(operands[0]).dtype)
+
+
+@rule(*FLOAT, *INTEGER)
+def arith_binary(_: Interpreter, op: Any, *operands: Array) -> Sequence[Array]:
+    return [_binary(op, *operands)]
+
+
+@rule("arith.constant")
+def arith_constant(_: Interpreter, op: Any) -> Sequence[Array]:
+    return [constant(op.attributes["value"], op.operation.results[0].type)]
+
+
+@rule("arith.negf")
+def arith_negf(_: Interpreter, __: Any, x: Array) -> Sequence[Array]:
+    return [np.negative(x)]
+
+
+@rule("arith.cmpi")
+def arith_cmpi(_: Interpreter, op: Any, a: Array, b: Array) -> Sequence[Array]:
+    return [compare_integers(ir.IntegerAttr(op.attributes["predicate"]).value, a, b)]
+
+
+@rule("arith.cmpf")
+def arith_cmpf(_: Interpreter, op: Any, a: Array, b: Array) -> Sequence[Array]:
+    return [compare_floats(ir.IntegerAttr(op.attributes["predicate"]).value, a, b)]
+
+
+@rule("arith.select")
+def arith_select(_: Interpreter, __: Any, condition: Array, a: Array, b: Array) -> Sequence[Array]:
+    return [np.where(condition, a, b).astype(np.asarray(a).dtype)]
+
+
+@rule("arith.extf", "arith.truncf")
+def arith_float_to_float(_: Interpreter, op: Any, x: Array) -> Sequence[Array]:
+    return [convert(x, dtype_of(op.operation.results[0].type))]
+
+
+@rule("arith.extsi", "arith.trunci", "arith.index_cast", "arith.sitofp")
+def arith_signed_cast(_: Interpreter, op: Any, x: Array) -> Sequence[Array]:
+    x, dtype = np.asarray(x), dtype_of(op.operation.results[0].type)
+    if x.dtype == np.bool_:
+        x = np.negative(x.astype(np.int8))  # a signed i1: true is -1
+    if dtype == np.bool_:
+        x = x & 1
+    return [x.astype(dtype)]
+
+
+@rule("arith.extui", "arith.index_castui", "arith.uitofp")
+def arith_unsigned_cast(_: Interpreter, op: Any, x: Array) -> Sequence[Array]:
+    return [unsigned(x).astype(dtype_of(op.operation.results[0].type))]
+
+
+@rule("arith.fptosi", "arith.fptoui")
+def arith_float_to_integer(_: Interpreter, op: Any, x: Array) -> Sequence[Array]:
+    with np.errstate(invalid="ignore"):
+        whole = np.trunc(np.asarray(x, np.float64)).astype(np.int64)
+    return [as_signed(whole, dtype_of(op.operation.results[0].type))]
+
+
+@rule("arith.bitcast")
+def arith_bitcast(_: Interpreter, op: Any, x: Array) -> Sequence[Array]:
+    return [np.asarray(x).view(dtype_of(op.operation.results[0].type))]

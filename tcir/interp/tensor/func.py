@@ -1,0 +1,39 @@
+"""Rules of `func`: calls and returns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tcir._mlir import ir
+from tcir.errors import IncompleteError
+from tcir.interp.tensor.interpreter import Interpreter, rule
+
+
+def function_named(module_op: Any, name: str) -> Any:
+    """The `func.func` called `name`; IncompleteError if the module has none with a body."""
+    for view in module_op.regions[0].blocks[0].operations:
+        op = view.operation
+        if op.name == "func.func" and ir.StringAttr(op.attributes["sym_name"]).value == name:
+            if not len(op.regions[0].blocks):
+                raise IncompleteError(f"func.func @{name} has no body: nothing to execute")
+            return op
+    raise IncompleteError(f"expected a func.func @{name} in the module, got none")
+
+
+@rule("func.return")
+def func_return(_: Interpreter, __: Any, *operands: Any) -> Sequence[Any]:
+    return operands
+
+
+@rule("func.call")
+def func_call(interpreter: Interpreter, op: Any, *operands: Any) -> Sequence[Any]:
+    module = op.operation
+    while module.parent is not None:
+        module = module.parent.operation
+    callee = function_named(module, op.attributes["callee"].value)
+    outer = interpreter.values
+    try:
+        return interpreter.block(callee.regions[0].blocks[0], operands, {})
+    finally:
+        interpreter.values = outer

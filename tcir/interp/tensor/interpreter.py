@@ -1,0 +1,56 @@
+"""The evaluator of whole-tensor programs: walks a block, looks each op up, keeps its results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tcir.errors import IncompleteError
+from tcir.interp.rules import Rules
+
+Array = np.ndarray[Any, Any]
+
+rule: Rules[Callable[..., Sequence[Any]]] = Rules("tensor")
+"""The rules of this level: ``rule(interpreter, op, *operands) -> results``.
+
+Operands and results are numpy: arrays for tensors and vectors, numpy scalars for scalars (``index``
+is int64, i1 bool). Inside the region of a structured op scalars are arrays over the iteration
+space, so arithmetic rules must broadcast. A rule never writes into an operand. The rule of a
+terminator returns its operands.
+"""
+
+
+class Interpreter:
+    """Evaluates blocks of one function."""
+
+    def __init__(self) -> None:
+        self.iteration: Sequence[Array] = ()
+        """Inside a structured op's region: the value of each loop (`linalg.index`)."""
+        self.values: dict[Any, Any] = {}
+        """Values visible at the current op."""
+        self.current: Any = None
+        """The operation being executed."""
+
+    def block(self, block: Any, arguments: Sequence[Any], outer: Mapping[Any, Any]) -> Any:
+        """The terminator's operands after running `block`; `outer` holds values from outside."""
+        values: dict[Any, Any] = dict(outer)
+        values.update(zip(block.arguments, arguments, strict=True))
+        results: Sequence[Any] = ()
+        for view in block.operations:
+            op = view.operation
+            self.values, self.current = values, op
+            if op.name not in rule:
+                raise IncompleteError("no rule at tensor level")
+            results = rule[op.name](self, view, *(values[o] for o in op.operands))
+            values.update(zip(op.results, results))
+        return results
+
+    def region(self, op: Any, arguments: Sequence[Any]) -> Any:
+        """Runs the single block of `op`'s first region with the values visible at `op`."""
+        outer = self.values
+        try:
+            return self.block(op.operation.regions[0].blocks[0], arguments, outer)
+        finally:
+            self.values = outer

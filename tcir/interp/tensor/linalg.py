@@ -1,0 +1,103 @@
+"""Rules of `linalg`: every structured op, named or generic, by its indexing maps and its body.
+
+Contractions (`tcir.interp.tensor.contraction`) are summed in float64 and rounded once. Any other
+body is evaluated as written: all parallel loops at once as arrays, reduction loops one point after
+the other in lexicographic order, rounding at each op of the body.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tcir._mlir import ir, linalg
+from tcir.errors import IncompleteError
+from tcir.interp.tensor.contraction import contract, recognise
+from tcir.interp.tensor.interpreter import Array, Interpreter, rule
+from tcir.interp.tensor.views import aligned, indexing, loop_sizes, view
+
+STRUCTURED = (
+    "abs", "add", "batch_matmul", "batch_matmul_transpose_a", "batch_matmul_transpose_b",
+    "batch_matvec", "batch_reduce_matmul", "batch_vecmat", "broadcast", "ceil", "contract",
+    "conv_1d", "conv_1d_ncw_fcw", "conv_1d_nwc_wcf", "conv_2d", "conv_2d_nchw_fchw",
+    "conv_2d_ngchw_fgchw", "conv_2d_nhwc_fhwc", "conv_2d_nhwc_hwcf", "conv_2d_nhwgc_gfhwc",
+    "conv_3d_ndhwc_dhwcf", "copy", "depthwise_conv_1d_nwc_wc", "depthwise_conv_2d_nchw_chw",
+    "depthwise_conv_2d_nhwc_hwc", "depthwise_conv_2d_nhwc_hwcm", "div", "div_unsigned", "dot",
+    "elementwise", "erf", "exp", "fill", "floor", "generic", "log", "map", "matmul",
+    "matmul_transpose_a", "matmul_transpose_b", "matvec", "max", "min", "mul", "negf",
+    "pooling_nchw_max", "pooling_nchw_sum", "pooling_nhwc_max", "pooling_nhwc_min",
+    "pooling_nhwc_sum", "powf", "reciprocal", "reduce", "round", "rsqrt", "select", "sqrt",
+    "square", "sub", "tanh", "transpose", "vecmat",
+)  # fmt: skip
+
+
+@rule("linalg.yield")
+def linalg_yield(_: Interpreter, __: Any, *operands: Any) -> Sequence[Any]:
+    return operands
+
+
+@rule("linalg.index")
+def linalg_index(interpreter: Interpreter, op: Any) -> Sequence[Array]:
+    return [interpreter.iteration[ir.IntegerAttr(op.attributes["dim"]).value]]
+
+
+@rule(*(f"linalg.{name}" for name in STRUCTURED))
+def structured(interpreter: Interpreter, op: Any, *operands: Any) -> Sequence[Array]:
+    outputs = len(op.operation.results)
+    if not outputs:
+        raise IncompleteError(f"{op.operation.name} on buffers: only tensors have a rule")
+    affine_maps = linalg.get_indexing_maps(op.operation)
+    if affine_maps is None:
+        raise IncompleteError(f"{op.operation.name}: no indexing maps")
+    maps = [indexing(m.value) for m in affine_maps]
+    arrays = [np.asarray(o) for o in operands]
+    sizes = loop_sizes(affine_maps[0].value.n_dims, maps, [a.shape for a in arrays])
+    block = op.operation.regions[0].blocks[0]
+    found = recognise(block) if outputs == 1 else None
+    if found is not None:
+        return [contract(found, block, arrays, maps, sizes)]
+    return _pointwise(interpreter, op, block, arrays, maps, sizes, outputs)
+
+
+def _pointwise(
+    interpreter: Interpreter,
+    op: Any,
+    block: Any,
+    arrays: list[Array],
+    maps: Any,
+    sizes: list[int],
+    outputs: int,
+) -> list[Array]:
+    inputs = len(arrays) - outputs
+    results = [a.copy() for a in arrays[inputs:]]
+    views = [view(a, m, sizes) for a, m in zip(arrays[:inputs], maps)]
+    views += [view(r, m, sizes, writeable=True) for r, m in zip(results, maps[inputs:])]
+    parallel = views[inputs][1]
+    if any(sorted(dims) != sorted(parallel) for _, dims in views[inputs:]):
+        raise IncompleteError(f"{op.operation.name}: outputs over different loops have no rule")
+    reduction = [d for d in range(len(sizes)) if d not in parallel]
+    space = [sizes[d] for d in parallel]
+    grid = np.indices(space, sparse=True) if parallel else ()
+    outer_iteration = interpreter.iteration
+    # `linalg.map` and friends pass only inputs to the body where it ignores the outputs.
+    wanted = len(block.arguments)
+    for point in itertools.product(*(range(sizes[d]) for d in reduction)):
+        at = dict(zip(reduction, point))
+        arguments = []
+        for array, dims in views[:wanted]:
+            picked = array[tuple(at.get(d, slice(None)) for d in dims)]
+            arguments.append(aligned(picked, [d for d in dims if d not in at], parallel))
+        loops: dict[int, Any] = {d: np.asarray(v, np.int64) for d, v in at.items()}
+        loops |= {d: grid[i] for i, d in enumerate(parallel)}
+        interpreter.iteration = [loops[d] for d in range(len(sizes))]
+        try:
+            yielded = interpreter.region(op, arguments)
+        finally:
+            interpreter.iteration = outer_iteration
+        for (target, dims), value in zip(views[inputs:], yielded, strict=True):
+            order = [parallel.index(d) for d in dims]
+            target[...] = np.broadcast_to(value, space).transpose(order)
+    return results

@@ -1,0 +1,55 @@
+"""Rules of the high-level `tc` ops on tensors, written from their definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tcir._mlir import ir
+from tcir.errors import IncompleteError
+from tcir.interp.tensor.arith import convert
+from tcir.interp.tensor.interpreter import Array, Interpreter, rule
+from tcir.interp.types import dtype_of, integers, shape_of
+
+
+def _rounded(total: Array, type_: Any) -> Array:
+    """f32 accumulation (here: the exact sum, rounded), then one rounding to the result's type."""
+    return convert(total.astype(np.float32), dtype_of(type_))
+
+
+def _choice(op: Any, name: str, allowed: tuple[str, ...]) -> str:
+    value: str = ir.StringAttr(op.operation.attributes[name]).value
+    if value not in allowed:
+        raise IncompleteError(f'{op.operation.name}: expected {name} in {allowed}, got "{value}"')
+    return value
+
+
+@rule("tc.conv2d")
+def tc_conv2d(_: Interpreter, op: Any, x: Array, w: Array) -> Sequence[Array]:
+    attributes = op.operation.attributes
+    (sh, sw), (dh, dw) = integers(attributes["strides"]), integers(attributes["dilations"])
+    top, bottom, left, right = integers(attributes["pads"])
+    if _choice(op, "filter", ("hwcf", "fhwc")) == "fhwc":
+        w = w.transpose(1, 2, 3, 0)
+    padded = np.pad(x.astype(np.float64), ((0, 0), (top, bottom), (left, right), (0, 0)))
+    type_ = op.operation.results[0].type
+    n, p, q, k = shape_of(type_)
+    filters = w.astype(np.float64)
+    total = np.zeros((n, p, q, k))
+    for r in range(w.shape[0]):
+        for s in range(w.shape[1]):
+            rows = slice(r * dh, r * dh + (p - 1) * sh + 1, sh)
+            columns = slice(s * dw, s * dw + (q - 1) * sw + 1, sw)
+            total += padded[:, rows, columns, :] @ filters[r, s]
+    return [_rounded(total, type_)]
+
+
+@rule("tc.matmul")
+def tc_matmul(_: Interpreter, op: Any, a: Array, b: Array) -> Sequence[Array]:
+    if _choice(op, "a_layout", ("mk", "km")) == "km":
+        a = a.swapaxes(-1, -2)
+    if _choice(op, "b_layout", ("kn", "nk")) == "nk":
+        b = b.swapaxes(-1, -2)
+    return [_rounded(a.astype(np.float64) @ b.astype(np.float64), op.operation.results[0].type)]

@@ -1,0 +1,137 @@
+"""Rules of `tensor`: creation, padding, slices, reshapes. All values are copies or fresh."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tcir.interp.tensor.interpreter import Array, Interpreter, rule
+from tcir.interp.types import dtype_of, integers, poison, shape_of
+
+DYNAMIC = -(2**63)
+"""`ShapedType::kDynamic`: this static entry is given by the next operand."""
+
+
+def mixed(op: Any, static: str, operands: Any, values: Any) -> list[int]:
+    """Static attribute `static` with its dynamic entries filled from `operands`, in order."""
+    dynamic = iter(operands)
+    return [
+        int(values[next(dynamic)]) if entry == DYNAMIC else entry
+        for entry in integers(op.attributes[static])
+    ]
+
+
+def _slices(interpreter: Interpreter, op: Any) -> tuple[list[int], tuple[slice, ...]]:
+    values = interpreter.values
+    offsets = mixed(op, "static_offsets", op.offsets, values)
+    sizes = mixed(op, "static_sizes", op.sizes, values)
+    strides = mixed(op, "static_strides", op.strides, values)
+    return sizes, tuple(
+        slice(o, o + (n - 1) * s + 1 if n else o, s)
+        for o, n, s in zip(offsets, sizes, strides, strict=True)
+    )
+
+
+def _checked(tensor: Array, sizes: list[int], where: tuple[slice, ...], op: Any) -> Array:
+    inside = all(s.start >= 0 and s.stop <= n for s, n in zip(where, tensor.shape))
+    if not inside:
+        raise IndexError(
+            f"{op.operation.name}: expected a slice within {tensor.shape}, got {where}"
+        )
+    return tensor[where].reshape(sizes)
+
+
+@rule("tensor.empty")
+def tensor_empty(_: Interpreter, op: Any, *sizes: Any) -> Sequence[Array]:
+    type_ = op.operation.results[0].type
+    dynamic = iter(sizes)
+    shape = tuple(int(next(dynamic)) if n == DYNAMIC else n for n in type_.shape)
+    return [poison(shape, dtype_of(type_))]
+
+
+@rule("tensor.yield")
+def tensor_yield(_: Interpreter, __: Any, *operands: Any) -> Sequence[Any]:
+    return operands
+
+
+@rule("tensor.pad")
+def tensor_pad(interpreter: Interpreter, op: Any, source: Array, *_: Any) -> Sequence[Array]:
+    low = mixed(op, "static_low", op.low, interpreter.values)
+    high = mixed(op, "static_high", op.high, interpreter.values)
+    shape = [n + a + b for n, a, b in zip(source.shape, low, high, strict=True)]
+    if min(low + high, default=0) < 0:
+        raise IndexError(f"tensor.pad: expected padding of at least 0, got {low} and {high}")
+    (value,) = interpreter.region(op, np.indices(shape, sparse=True))
+    padded = np.empty(shape, source.dtype)
+    padded[...] = value
+    padded[tuple(slice(a, a + n) for a, n in zip(low, source.shape))] = source
+    return [padded]
+
+
+@rule("tensor.extract_slice")
+def tensor_extract_slice(
+    interpreter: Interpreter, op: Any, source: Array, *_: Any
+) -> Sequence[Array]:
+    sizes, where = _slices(interpreter, op)
+    picked = _checked(source, sizes, where, op)
+    result = op.operation.results[0].type
+    if result.rank != source.ndim:  # rank-reducing: unit dimensions are dropped
+        picked = picked.reshape([n for n in result.shape if n != DYNAMIC] or picked.size)
+    return [picked.copy()]
+
+
+@rule("tensor.insert_slice")
+def tensor_insert_slice(
+    interpreter: Interpreter, op: Any, source: Array, target: Array, *_: Any
+) -> Sequence[Array]:
+    sizes, where = _slices(interpreter, op)
+    _checked(target, sizes, where, op)
+    result = target.copy()
+    result[where] = source.reshape(sizes)
+    return [result]
+
+
+@rule("tensor.collapse_shape", "tensor.expand_shape", "tensor.reshape")
+def tensor_reshape(_: Interpreter, op: Any, source: Array, *__: Any) -> Sequence[Array]:
+    return [source.reshape(shape_of(op.operation.results[0].type))]
+
+
+@rule("tensor.cast")
+def tensor_cast(_: Interpreter, op: Any, source: Array) -> Sequence[Array]:
+    expected = op.operation.results[0].type.shape
+    if any(n not in (DYNAMIC, m) for n, m in zip(expected, source.shape)):
+        raise IndexError(f"tensor.cast: expected shape {list(expected)}, got {source.shape}")
+    return [source]
+
+
+@rule("tensor.dim")
+def tensor_dim(_: Interpreter, __: Any, source: Array, dimension: Any) -> Sequence[Any]:
+    return [np.int64(source.shape[int(dimension)])]
+
+
+@rule("tensor.extract")
+def tensor_extract(_: Interpreter, __: Any, source: Array, *indices: Any) -> Sequence[Any]:
+    return [source[indices]]
+
+
+@rule("tensor.insert")
+def tensor_insert(
+    _: Interpreter, __: Any, value: Any, target: Array, *indices: Any
+) -> Sequence[Array]:
+    result = target.copy()
+    result[tuple(int(i) for i in indices)] = value
+    return [result]
+
+
+@rule("tensor.from_elements")
+def tensor_from_elements(_: Interpreter, op: Any, *elements: Any) -> Sequence[Array]:
+    type_ = op.operation.results[0].type
+    return [np.array(elements, dtype_of(type_)).reshape(shape_of(type_))]
+
+
+@rule("tensor.splat")
+def tensor_splat(_: Interpreter, op: Any, value: Any, *__: Any) -> Sequence[Array]:
+    type_ = op.operation.results[0].type
+    return [np.full(shape_of(type_), value, dtype_of(type_))]

@@ -1,0 +1,101 @@
+"""MLIR types and constants as numpy (and ml_dtypes) types and values."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from tcir._mlir import ir
+from tcir.errors import IncompleteError
+
+_DTYPES: dict[str, Any] = {
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "f32": np.float32,
+    "f64": np.float64,
+    "f8E4M3FN": ml_dtypes.float8_e4m3fn,
+    "f8E5M2": ml_dtypes.float8_e5m2,
+    "f8E8M0FNU": ml_dtypes.float8_e8m0fnu,
+    "f4E2M1FN": ml_dtypes.float4_e2m1fn,
+    "f6E2M3FN": ml_dtypes.float6_e2m3fn,
+    "f6E3M2FN": ml_dtypes.float6_e3m2fn,
+    "i1": np.bool_,
+    "i8": np.int8,
+    "i16": np.int16,
+    "i32": np.int32,
+    "i64": np.int64,
+    "index": np.int64,
+}
+
+
+def dtype_of(type_: Any) -> np.dtype[Any]:
+    """The numpy type of a scalar, or of the elements of a tensor, vector or memref.
+
+    Signless integers are signed in numpy. IncompleteError for types without an equivalent.
+    """
+    if isinstance(type_, ir.ShapedType):
+        type_ = type_.element_type
+    try:
+        return np.dtype(_DTYPES[str(type_)])
+    except KeyError:
+        raise IncompleteError(
+            f"element type {type_} has no equivalent in numpy or ml_dtypes"
+        ) from None
+
+
+def shape_of(type_: Any) -> tuple[int, ...]:
+    """The static shape of a shaped type; IncompleteError if it is dynamic."""
+    if not type_.has_static_shape:
+        raise IncompleteError(f"expected a static shape, got {type_}")
+    return tuple(type_.shape)
+
+
+def is_float(dtype: np.dtype[Any]) -> bool:
+    """Whether `dtype` is a floating-point type of numpy or ml_dtypes."""
+    return dtype.kind not in "biu"
+
+
+def poison(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """An undefined tensor: all bits set, which is NaN in every float type that has one."""
+    if dtype == np.bool_:
+        return np.ones(shape, dtype)
+    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    return np.full(size, 0xFF, np.uint8).view(dtype).reshape(shape)
+
+
+def constant(attribute: Any, type_: Any) -> Any:
+    """The value of an `arith.constant`: a numpy scalar, or an array of the shaped type's shape."""
+    if isinstance(attribute, ir.BoolAttr):
+        return np.bool_(attribute.value)
+    if isinstance(attribute, ir.IntegerAttr | ir.FloatAttr):
+        return dtype_of(type_).type(attribute.value)
+    shape, dtype = shape_of(type_), dtype_of(type_)
+    if getattr(attribute, "is_splat", False):
+        return np.full(shape, constant(attribute.get_splat_value(), type_.element_type), dtype)
+    if isinstance(attribute, ir.DenseElementsAttr):
+        try:
+            return np.array(attribute).astype(dtype).reshape(shape)
+        except TypeError:  # the bindings hand out no buffer of bf16, f8, …
+            return _dense_text(str(attribute), dtype).reshape(shape)
+    raise IncompleteError(f"constant {attribute}: expected a number or dense elements")
+
+
+def _dense_text(text: str, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    body = text.removeprefix("dense<").rpartition("> : ")[0]
+    if body.startswith('"0x'):
+        return np.frombuffer(bytes.fromhex(body[3:-1]), dtype)
+    if "0x" in body:
+        raise IncompleteError(f"constant {text}: elements written as bit patterns have no rule")
+    return np.array(ast.literal_eval(body), np.float64).astype(dtype)
+
+
+def integers(attribute: Any) -> tuple[int, ...]:
+    """A list of integers, in whichever attribute it is written (array<i64…>, dense<…>, [1, 2])."""
+    if isinstance(attribute, ir.DenseI64ArrayAttr | ir.DenseI32ArrayAttr):
+        return tuple(attribute)
+    if isinstance(attribute, ir.ArrayAttr):
+        return tuple(int(a.value) for a in attribute)
+    return tuple(int(v) for v in np.array(attribute).reshape(-1))
