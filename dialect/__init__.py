@@ -1,1 +1,1 @@
-"""The ``tc`` dialect: tensor memory, tcgen05 instructions, and the structure of kernels built on them."""
+"""The ``tc`` dialect: tensor memory, tcgen05 instructions, and the structure of kernels."""

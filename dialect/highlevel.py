@@ -4,17 +4,22 @@ from typing import Any
 
 from tcir._mlir import ext, ir
 
-from .base import TC
+from .attributes import integers, not_arrays, string
+from .operation import Op
+from .rules import Broken, rule
+
+OPERAND_TYPES = ("f16", "bf16")
+RESULT_TYPES = ("f32", "f16", "bf16")
 
 
-class Conv2dOp(TC.Operation, name="conv2d"):
+class Conv2dOp(Op, name="conv2d"):
     """2-D convolution, channels last, padding folded in, f32 accumulation.
 
     ``out[n,p,q,k] = sum_{r,s,c} x[n, p*sh - pt + r*dh, q*sw - pl + s*dw, c] * w(r,s,c,k)``, zero
     outside ``x``, then rounded once (RNE) to the element type of ``out``.
 
-    ``filter`` is ``"hwcf"`` (``w[r,s,c,k]``) or ``"fhwc"`` (``w[k,r,s,c]``); ``strides``, ``dilations``
-    are ``[h, w]``; ``pads`` is ``[top, bottom, left, right]``.
+    ``filter`` is ``"hwcf"`` (``w[r,s,c,k]``) or ``"fhwc"`` (``w[k,r,s,c]``); ``strides``,
+    ``dilations`` are ``[h, w]``; ``pads`` is ``[top, bottom, left, right]``.
     """
 
     x: ext.Operand[ir.RankedTensorType]
@@ -26,11 +31,11 @@ class Conv2dOp(TC.Operation, name="conv2d"):
     out: ext.Result[ir.RankedTensorType]
 
 
-class MatmulOp(TC.Operation, name="matmul"):
+class MatmulOp(Op, name="matmul"):
     """Matrix product with f32 accumulation, rounded once to the element type of ``out``.
 
-    ``a`` is ``[M,K]`` (``a_layout = "mk"``) or ``[K,M]`` (``"km"``), ``b`` is ``[K,N]`` (``"kn"``) or ``[N,K]``
-    (``"nk"``); all three carry the same leading batch dimension or none.
+    ``a`` is ``[M,K]`` (``a_layout = "mk"``) or ``[K,M]`` (``"km"``), ``b`` is ``[K,N]``
+    (``"kn"``) or ``[N,K]`` (``"nk"``); all three carry the same leading batch dimension or none.
     """
 
     a: ext.Operand[ir.RankedTensorType]
@@ -38,3 +43,214 @@ class MatmulOp(TC.Operation, name="matmul"):
     a_layout: ir.StringAttr
     b_layout: ir.StringAttr
     out: ext.Result[ir.RankedTensorType]
+
+
+def _static(*tensors: ir.Value) -> Broken:
+    dynamic = next((t.type for t in tensors if not t.type.has_static_shape), None)
+    return None if dynamic is None else {"got": dynamic}
+
+
+def _types(x: ir.Value, w: ir.Value, out: ir.Value) -> Broken:
+    a, b, c = (str(v.type.element_type) for v in (x, w, out))
+    if a == b and a in OPERAND_TYPES and c in RESULT_TYPES:
+        return None
+    return {"a": a, "b": b, "out": c}
+
+
+def _shape(value: ir.Value) -> list[int]:
+    return list(value.type.shape)
+
+
+TYPES = (
+    "expected f16 x f16 or bf16 x bf16 -> f32, f16 or bf16, got {a} x {b} -> {out}: kind::f16 "
+    "does not mix operand types; convert one operand first"
+)
+
+
+@rule(
+    "tc.conv2d",
+    "attributes",
+    "tc",
+    "expected strides, dilations and pads as array<i64> of 2, 2 and 4 values, got {got}",
+)
+def _(op: Conv2dOp) -> Broken:
+    got = not_arrays(op, strides=2, dilations=2, pads=4)
+    return None if got is None else {"got": got}
+
+
+@rule(
+    "tc.conv2d",
+    "attribute-values",
+    "tc",
+    "strides and dilations must be >= 1 and pads >= 0, got strides {strides}, dilations "
+    "{dilations}, pads {pads}; a negative pad is a slice of x",
+)
+def _(op: Conv2dOp) -> Broken:
+    strides, dilations, pads = (integers(op, a) for a in ("strides", "dilations", "pads"))
+    if min(strides + dilations) >= 1 and min(pads) >= 0:
+        return None
+    return {"strides": strides, "dilations": dilations, "pads": pads}
+
+
+@rule(
+    "tc.conv2d",
+    "filter",
+    "tc",
+    'filter must be "hwcf" (w[r,s,c,k]) or "fhwc" (w[k,r,s,c]), got "{got}"',
+)
+def _(op: Conv2dOp) -> Broken:
+    got = string(op, "filter")
+    return None if got in ("hwcf", "fhwc") else {"got": got}
+
+
+@rule(
+    "tc.conv2d",
+    "rank",
+    "tc",
+    "x [n,h,w,c], w and out [n,p,q,k] must have rank 4, got {got}",
+)
+def _(op: Conv2dOp) -> Broken:
+    ranks = [v.type.rank for v in (op.x, op.w, op.out)]
+    return None if ranks == [4, 4, 4] else {"got": ", ".join(map(str, ranks))}
+
+
+@rule(
+    "tc.conv2d",
+    "static",
+    "tc",
+    "shapes must be static, got {got}: tensor maps and the grid are fixed at compile time",
+)
+def _(op: Conv2dOp) -> Broken:
+    return _static(op.x, op.w, op.out)
+
+
+@rule("tc.conv2d", "types", "PTX ISA 9.7.16.2, table 39", TYPES)
+def _(op: Conv2dOp) -> Broken:
+    return _types(op.x, op.w, op.out)
+
+
+def _filter_shape(op: Conv2dOp) -> tuple[int, int, int, int]:
+    """``(r, s, c, k)`` of the filter."""
+    w = _shape(op.w)
+    r, s, c, k = w if string(op, "filter") == "hwcf" else (*w[1:], w[0])
+    return r, s, c, k
+
+
+@rule(
+    "tc.conv2d",
+    "channels",
+    "tc",
+    "x and w must have the same number of channels, got {x} in x and {w} in w (filter "
+    '"{filter}"); grouped convolutions are not supported',
+)
+def _(op: Conv2dOp) -> Broken:
+    x, w = _shape(op.x)[3], _filter_shape(op)[2]
+    return None if x == w else {"x": x, "w": w, "filter": string(op, "filter")}
+
+
+@rule(
+    "tc.conv2d",
+    "filter-fits",
+    "tc",
+    "the dilated filter must fit the padded image, got filter {filter} and image {image} (h, w)",
+)
+def _(op: Conv2dOp) -> Broken:
+    image, window, _ = _extents(op)
+    if all(a >= b for a, b in zip(image, window, strict=True)):
+        return None
+    return {"filter": window, "image": image}
+
+
+@rule(
+    "tc.conv2d",
+    "out-shape",
+    "tc",
+    "out must be {want} for these operands, got {got}",
+)
+def _(op: Conv2dOp) -> Broken:
+    out, got = _extents(op)[2], _shape(op.out)
+    want = [_shape(op.x)[0], *out, _filter_shape(op)[3]]
+    return None if got == want else {"want": want, "got": got}
+
+
+def _extents(op: Conv2dOp) -> tuple[list[int], list[int], list[int]]:
+    """Padded image, dilated filter and output extents, each ``[h, w]``."""
+    strides, dilations = integers(op, "strides"), integers(op, "dilations")
+    pads = integers(op, "pads")
+    image = [_shape(op.x)[1 + d] + pads[2 * d] + pads[2 * d + 1] for d in (0, 1)]
+    window = [(_filter_shape(op)[d] - 1) * dilations[d] + 1 for d in (0, 1)]
+    out = [(image[d] - window[d]) // strides[d] + 1 for d in (0, 1)]
+    return image, window, out
+
+
+@rule(
+    "tc.matmul",
+    "layouts",
+    "tc",
+    'a_layout must be "mk" or "km" and b_layout "kn" or "nk", got "{a}" and "{b}"',
+)
+def _(op: MatmulOp) -> Broken:
+    a, b = string(op, "a_layout"), string(op, "b_layout")
+    return None if a in ("mk", "km") and b in ("kn", "nk") else {"a": a, "b": b}
+
+
+@rule(
+    "tc.matmul",
+    "rank",
+    "tc",
+    "a, b and out must all have rank 2, or rank 3 with a leading batch dimension, got {got}",
+)
+def _(op: MatmulOp) -> Broken:
+    ranks = [v.type.rank for v in (op.a, op.b, op.out)]
+    return None if ranks in ([2, 2, 2], [3, 3, 3]) else {"got": ", ".join(map(str, ranks))}
+
+
+@rule(
+    "tc.matmul",
+    "static",
+    "tc",
+    "shapes must be static, got {got}: tensor maps and the grid are fixed at compile time",
+)
+def _(op: MatmulOp) -> Broken:
+    return _static(op.a, op.b, op.out)
+
+
+@rule("tc.matmul", "types", "PTX ISA 9.7.16.2, table 39", TYPES)
+def _(op: MatmulOp) -> Broken:
+    return _types(op.a, op.b, op.out)
+
+
+def _dims(op: MatmulOp) -> tuple[dict[str, int], dict[str, int]]:
+    """Extents of ``a`` and ``b`` by the letters of their layouts."""
+    a = dict(zip(string(op, "a_layout"), _shape(op.a)[-2:], strict=True))
+    b = dict(zip(string(op, "b_layout"), _shape(op.b)[-2:], strict=True))
+    return a, b
+
+
+@rule(
+    "tc.matmul",
+    "k",
+    "tc",
+    'a and b must have the same K, got {a} (a_layout "{a_layout}") and {b} (b_layout "{b_layout}")',
+)
+def _(op: MatmulOp) -> Broken:
+    a, b = _dims(op)
+    if a["k"] == b["k"]:
+        return None
+    layouts = {name: string(op, name) for name in ("a_layout", "b_layout")}
+    return {"a": a["k"], "b": b["k"], **layouts}
+
+
+@rule(
+    "tc.matmul",
+    "out-shape",
+    "tc",
+    "out must be {want} for these operands, got {got} (batches of a and b: {batches})",
+)
+def _(op: MatmulOp) -> Broken:
+    a, b = _dims(op)
+    batches = [_shape(v)[:-2] for v in (op.a, op.b)]
+    want, got = [*batches[0], a["m"], b["n"]], _shape(op.out)
+    if got == want and batches[0] == batches[1]:
+        return None
+    return {"want": want, "got": got, "batches": " and ".join(map(str, batches))}

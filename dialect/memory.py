@@ -4,63 +4,305 @@ from typing import Any
 
 from tcir._mlir import ext, ir
 
-from .base import TC
-from .types import RingType, TmemBaseType
+from .attributes import constant, defining, integer, is_integer, optional_integer
+from .limits import (
+    MBARRIER_ARRIVALS,
+    MBARRIER_BYTES,
+    SMEM_BYTES,
+    SMEM_TILE_ALIGNMENT,
+    TMEM_ALLOCATION,
+)
+from .operation import Op
+from .rules import Broken, rule
+from .types import MbarrierType, RingType, SmemType, TmemBaseType, TmemType
 
 
-class SmemTileOp(TC.Operation, name="smem_tile"):
+class SmemTileOp(Op, name="smem_tile"):
     """A shared-memory tile, or a ring of them.
 
     Before ``plan-memory`` its place is the allocator's business and every execution of the op
-    yields a fresh, undefined tile; afterwards the attribute ``offset`` (bytes, multiple of 1024) fixes it.
+    yields a fresh, undefined tile; afterwards the attribute ``offset`` (bytes, multiple of 1024)
+    fixes it, slot i of a ring at ``offset + i * bytes of one tile``.
     """
 
     tile: ext.Result[Any]  # SmemType or RingType of it
 
 
-class TmemTileOp(TC.Operation, name="tmem_tile"):
+class TmemTileOp(Op, name="tmem_tile"):
     """A tensor-memory tile, or a ring of them.
 
     Before ``plan-memory`` it has no operand and no place; afterwards it is the run of columns
-    from attribute ``column`` of the allocation ``base``.
+    from attribute ``column`` of the allocation ``base``, slots of a ring one after the other.
     """
 
     tile: ext.Result[Any]  # TmemType or RingType of it
     base: ext.Operand[TmemBaseType] | None = None
 
 
-class TmemAllocOp(TC.Operation, name="tmem_alloc"):
-    """``tcgen05.alloc``: ``columns`` whole columns, a power of two from 32 to 512 (PTX ISA 9.7.16.7)."""
+class TmemAllocOp(Op, name="tmem_alloc"):
+    """``tcgen05.alloc``: ``columns`` whole columns, a power of two from 32 to 512.
+
+    Once memory is planned, attribute ``slot`` is the shared-memory byte offset that the address is
+    written to and ``warp`` the warp that allocates (PTX ISA 9.7.16.7).
+    """
 
     columns: ir.IntegerAttr
     base: ext.Result[TmemBaseType] = ext.result(default_factory=TmemBaseType.get)
 
 
-class TmemRelinquishOp(TC.Operation, name="tmem_relinquish"):
+class TmemRelinquishOp(Op, name="tmem_relinquish"):
     """``tcgen05.relinquish_alloc_permit``: this CTA allocates no more (PTX ISA 9.7.16.7)."""
 
 
-class TmemDeallocOp(TC.Operation, name="tmem_dealloc"):
-    """``tcgen05.dealloc`` of a whole allocation; everything must be freed before exit (PTX ISA 9.7.16.7)."""
+class TmemDeallocOp(Op, name="tmem_dealloc"):
+    """``tcgen05.dealloc`` of a whole allocation; all is freed before exit (PTX ISA 9.7.16.7)."""
 
     base: ext.Operand[TmemBaseType]
     columns: ir.IntegerAttr
 
 
-class MbarrierInitOp(TC.Operation, name="mbarrier_init"):
-    """One mbarrier or a ring of them, each expecting ``arrivals`` arrivals a phase, initialised once.
+class MbarrierInitOp(Op, name="mbarrier_init"):
+    """One mbarrier or a ring of them, each expecting ``arrivals`` arrivals a phase.
 
-    Attribute ``offset`` (bytes) once memory is planned. The initialisation is part of the op; the
-    fence and CTA barrier that publish it are separate ops (PTX ISA 9.7.13.15).
+    Attribute ``offset`` (bytes) once memory is planned, 8 bytes a slot. The initialisation is part
+    of the op; the fence and CTA barrier that publish it are separate ops (PTX ISA 9.7.13.15).
     """
 
     arrivals: ir.IntegerAttr
     bar: ext.Result[Any]  # MbarrierType or RingType of it
 
 
-class SlotOp(TC.Operation, name="slot"):
+class SlotOp(Op, name="slot"):
     """Slot ``index`` (taken modulo nothing: must be in ``[0, count)``) of a ring."""
 
     ring: ext.Operand[RingType]
     index: ext.Operand[ir.IndexType]
     slot: ext.Result[Any]
+
+
+def one_of(type_: ir.Type) -> ir.Type:
+    """The type of one slot of a ring; any other type itself."""
+    return type_.of if isinstance(type_, RingType) else type_
+
+
+def slots(type_: ir.Type) -> int:
+    """How many objects: the count of a ring, 1 for any other type."""
+    return type_.count if isinstance(type_, RingType) else 1
+
+
+@rule(
+    "tc.smem_tile",
+    "result",
+    "tc",
+    "the result must be !tc.smem or a !tc.ring of it, got {got}",
+)
+def _(op: SmemTileOp) -> Broken:
+    return None if isinstance(one_of(op.tile.type), SmemType) else {"got": op.tile.type}
+
+
+@rule(
+    "tc.smem_tile",
+    "offset-alignment",
+    "PTX ISA 9.7.16.4.1",
+    "offset must be an integer multiple of {alignment}, got {got}: the swizzle acts on absolute "
+    "address bits, and its pattern repeats every {alignment} bytes",
+)
+def _(op: SmemTileOp) -> Broken:
+    if is_integer(op, "offset") and (optional_integer(op, "offset") or 0) % 1024 == 0:
+        return None
+    return {"alignment": SMEM_TILE_ALIGNMENT, "got": op.attributes["offset"]}
+
+
+@rule(
+    "tc.smem_tile",
+    "offset-range",
+    "CUDA C++ Programming Guide, technical specifications",
+    "the tile must lie in [0, {most}) of shared memory, got bytes [{begin}, {end}): a CTA has at "
+    "most 227 KB; use fewer stages or smaller tiles",
+)
+def _(op: SmemTileOp) -> Broken:
+    begin = optional_integer(op, "offset") or 0
+    end = begin + slots(op.tile.type) * one_of(op.tile.type).nbytes
+    return None if begin >= 0 and end <= SMEM_BYTES else _outside(begin, end)
+
+
+def _outside(begin: int, end: int) -> Broken:
+    return {"most": SMEM_BYTES, "begin": begin, "end": end}
+
+
+@rule(
+    "tc.tmem_tile",
+    "result",
+    "tc",
+    "the result must be !tc.tmem or a !tc.ring of it, got {got}",
+)
+def _(op: TmemTileOp) -> Broken:
+    return None if isinstance(one_of(op.tile.type), TmemType) else {"got": op.tile.type}
+
+
+@rule(
+    "tc.tmem_tile",
+    "place",
+    "tc",
+    "expected both an allocation (operand base) and an integer attribute column, or neither, got "
+    "{got}",
+)
+def _(op: TmemTileOp) -> Broken:
+    if (op.base is not None) == ("column" in op.attributes) and is_integer(op, "column"):
+        return None
+    base = "base" if op.base is not None else "no base"
+    column = f"column = {op.attributes['column']}" if "column" in op.attributes else "no column"
+    return {"got": f"{base} and {column}"}
+
+
+@rule(
+    "tc.tmem_tile",
+    "base",
+    "PTX ISA 9.7.16.7",
+    "base must be the result of a tc.tmem_alloc of the same function, got {got}",
+)
+def _(op: TmemTileOp) -> Broken:
+    if op.base is None or defining(op.base, TmemAllocOp) is not None:
+        return None
+    return {"got": op.base}
+
+
+@rule(
+    "tc.tmem_tile",
+    "columns",
+    "PTX ISA 9.7.16.7",
+    "the tile must lie within its allocation of {columns} columns, got columns [{begin}, {end}); "
+    "allocate more or use fewer slots",
+)
+def _(op: TmemTileOp) -> Broken:
+    if op.base is None:
+        return None
+    columns = integer(defining(op.base, TmemAllocOp), "columns")
+    begin = integer(op, "column")
+    end = begin + slots(op.tile.type) * one_of(op.tile.type).columns
+    if begin >= 0 and end <= columns:
+        return None
+    return {"columns": columns, "begin": begin, "end": end}
+
+
+@rule(
+    "tc.tmem_alloc",
+    "columns",
+    "PTX ISA 9.7.16.7",
+    "columns must be {legal}, got {got}: tcgen05.alloc takes powers of two; nearest legal: "
+    "{nearest}",
+)
+def _(op: TmemAllocOp) -> Broken:
+    got = integer(op, "columns")
+    if got in TMEM_ALLOCATION:
+        return None
+    return {"legal": TMEM_ALLOCATION, "got": got, "nearest": TMEM_ALLOCATION.nearest(got)}
+
+
+@rule(
+    "tc.tmem_alloc",
+    "slot",
+    "PTX ISA 9.7.16.7",
+    "slot must be a multiple of 4 in [0, {most}), got {got}: the address is written to that word "
+    "of shared memory",
+)
+def _(op: TmemAllocOp) -> Broken:
+    legal = range(0, SMEM_BYTES, 4)
+    if is_integer(op, "slot") and (optional_integer(op, "slot") or 0) in legal:
+        return None
+    return {"most": SMEM_BYTES, "got": op.attributes["slot"]}
+
+
+@rule(
+    "tc.tmem_alloc",
+    "warp",
+    "PTX ISA 9.7.16.5, table 46",
+    "warp must be an integer in [0, 31], got {got}: one whole warp of the CTA allocates",
+)
+def _(op: TmemAllocOp) -> Broken:
+    if is_integer(op, "warp") and (optional_integer(op, "warp") or 0) in range(32):
+        return None
+    return {"got": op.attributes["warp"]}
+
+
+@rule(
+    "tc.tmem_dealloc",
+    "base",
+    "PTX ISA 9.7.16.7",
+    "base must be the result of a tc.tmem_alloc of the same function, got {got}",
+)
+def _(op: TmemDeallocOp) -> Broken:
+    return None if defining(op.base, TmemAllocOp) is not None else {"got": op.base}
+
+
+@rule(
+    "tc.tmem_dealloc",
+    "columns",
+    "PTX ISA 9.7.16.7",
+    "columns must equal those of the allocation ({want}), got {got}: an allocation is freed whole",
+)
+def _(op: TmemDeallocOp) -> Broken:
+    want, got = integer(defining(op.base, TmemAllocOp), "columns"), integer(op, "columns")
+    return None if got == want else {"want": want, "got": got}
+
+
+@rule(
+    "tc.mbarrier_init",
+    "result",
+    "tc",
+    "the result must be !tc.mbarrier or a !tc.ring of it, got {got}",
+)
+def _(op: MbarrierInitOp) -> Broken:
+    return None if isinstance(one_of(op.bar.type), MbarrierType) else {"got": op.bar.type}
+
+
+@rule(
+    "tc.mbarrier_init",
+    "arrivals",
+    "PTX ISA 9.7.13.15",
+    "arrivals must be {legal}, got {got}: the object counts them in 20 bits; nearest legal: "
+    "{nearest}",
+)
+def _(op: MbarrierInitOp) -> Broken:
+    legal, got = MBARRIER_ARRIVALS, integer(op, "arrivals")
+    return None if got in legal else {"legal": legal, "got": got, "nearest": legal.nearest(got)}
+
+
+@rule(
+    "tc.mbarrier_init",
+    "offset",
+    "PTX ISA 9.7.13.15",
+    "offset must be an integer multiple of 8 with the barriers in [0, {most}) of shared memory, "
+    "got {got}",
+)
+def _(op: MbarrierInitOp) -> Broken:
+    if "offset" not in op.attributes:
+        return None
+    size = slots(op.bar.type) * MBARRIER_BYTES
+    legal = range(0, SMEM_BYTES - size + 1, MBARRIER_BYTES)
+    if is_integer(op, "offset") and integer(op, "offset") in legal:
+        return None
+    return {"most": SMEM_BYTES, "got": op.attributes["offset"]}
+
+
+@rule(
+    "tc.slot",
+    "type",
+    "tc",
+    "the result must be of the ring's slot type {want}, got {got}",
+)
+def _(op: SlotOp) -> Broken:
+    want, got = op.ring.type.of, op.slot.type
+    return None if want == got else {"want": want, "got": got}
+
+
+@rule(
+    "tc.slot",
+    "index",
+    "tc",
+    "index must be in [0, {count}), got {got}: a slot is taken modulo nothing; take it modulo the "
+    "count before",
+)
+def _(op: SlotOp) -> Broken:
+    count, got = op.ring.type.count, constant(op.index)
+    return None if got is None or 0 <= got < count else {"count": count, "got": got}

@@ -1,56 +1,34 @@
-"""Data movement: TMA, shared -> tensor memory, tensor memory -> registers -> global."""
+"""Data movement: shared -> tensor memory, tensor memory -> registers -> global (TMA: `tma`)."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from tcir._mlir import ext, ir
 
-from .base import TC
-from .types import MbarrierType, SmemType, TensorMapType, TmemType
+from .attributes import constant, integer, string
+from .limits import (
+    CP_SHAPES,
+    MMA_K_BYTES,
+    QUARTER_LANES,
+    SLAB_COLUMNS,
+    TMEM_LANES,
+    TMEM_LD_NUM,
+)
+from .operation import Op
+from .rules import Broken, rule
+from .types import SmemType, TmemType, element_bytes
+
+CP_ROWS = CP_SHAPES["128x256b"][0]
+"""Source rows of ``tc.cp``."""
+NUM = TMEM_LD_NUM["32x32b"]
+"""Columns one ``tc.tmem_ld`` may load."""
 
 
-class MakeTensorMapOp(TC.Operation, name="make_tensor_map"):
-    """TMA descriptor of a kernel argument, innermost dimension first like the driver's call.
-
-    ``mode`` ``"tiled"`` or ``"im2col"``; ``dims`` in elements, ``strides`` in bytes without the innermost,
-    ``element_strides``; ``box`` in elements (tiled). For im2col ``box`` is
-    ``[channels_per_pixel, pixels_per_column]`` and ``corners`` is ``[lower w, lower h, upper w, upper h]``
-    (tiled: empty). ``swizzle`` as in ``!tc.smem``. Out-of-bounds elements read as zero (PTX ISA 5.5).
-    """
-
-    tensor: ext.Operand[ir.MemRefType]
-    mode: ir.StringAttr
-    dims: Any
-    strides: Any
-    box: Any
-    element_strides: Any
-    corners: Any
-    swizzle: ir.StringAttr
-    map: ext.Result[TensorMapType] = ext.result(default_factory=TensorMapType.get)
-
-
-class TmaLoadOp(TC.Operation, name="tma_load"):
-    """``cp.async.bulk.tensor`` global -> shared: one box at ``coords`` (innermost first, signed).
-
-    The box fills consecutive rows of ``tile`` from row ``row`` (see ``!tc.smem``). ``offsets`` are the im2col
-    tap offsets ``[w, h]`` (dynamic values, empty for tiled). With ``signal`` the load is asynchronous and
-    counts its bytes on that mbarrier (PTX ISA 9.7.9.27).
-    """
-
-    map: ext.Operand[TensorMapType]
-    coords: Sequence[ext.Operand[ir.IndexType]]
-    offsets: Sequence[ext.Operand[ir.IndexType]]
-    tile: ext.Operand[SmemType]
-    row: ir.IntegerAttr
-    nbytes: ir.IntegerAttr
-    signal: ext.Operand[MbarrierType] | None = None
-
-
-class CpOp(TC.Operation, name="cp"):
+class CpOp(Op, name="cp"):
     """``tcgen05.cp.128x256b``: one K slice of a shared tile into tensor memory.
 
-    Copies 128 rows x 32 bytes, elements ``[slice * 32 bytes, ...)`` of K of ``source``, to the 8 columns of
-    slice ``slice`` of ``target``: row i goes to lane i (PTX ISA 9.7.16.9). Issued by one thread, asynchronous.
+    Copies 128 rows x 32 bytes, elements ``[slice * 32 bytes, ...)`` of K of ``source``, to the 8
+    columns of slice ``slice`` of ``target``: row i goes to lane i (PTX ISA 9.7.16.9). Issued by one
+    thread, asynchronous.
     """
 
     source: ext.Operand[SmemType]
@@ -58,11 +36,11 @@ class CpOp(TC.Operation, name="cp"):
     slice: ir.IntegerAttr
 
 
-class TmemLdOp(TC.Operation, name="tmem_ld"):
-    """``tcgen05.ld.32x32b.xN``: 32 lanes of quarter ``quarter``, N columns from ``column``, to registers.
+class TmemLdOp(Op, name="tmem_ld"):
+    """``tcgen05.ld.32x32b.xN``: 32 lanes of quarter ``quarter``, N columns from ``column``.
 
-    The result is ``vector<32xNxf32>``: row = lane in the quarter = thread of the warp (PTX ISA 9.7.16.8).
-    Asynchronous: its registers are ready after ``tc.tmem_wait``.
+    The result is ``vector<32xNxf32>``: row = lane in the quarter = thread of the warp
+    (PTX ISA 9.7.16.8). Asynchronous: its registers are ready after ``tc.tmem_wait``.
     """
 
     source: ext.Operand[TmemType]
@@ -71,18 +49,22 @@ class TmemLdOp(TC.Operation, name="tmem_ld"):
     value: ext.Result[ir.VectorType]
 
 
-class TmemWaitOp(TC.Operation, name="tmem_wait"):
-    """``tcgen05.wait::ld`` / ``::st`` (``kind`` = ``"ld"`` | ``"st"``) of the executing warp (PTX ISA 9.7.16.8)."""
+class TmemWaitOp(Op, name="tmem_wait"):
+    """``tcgen05.wait::ld`` / ``::st`` of the executing warp (``kind`` = ``"ld"`` | ``"st"``).
+
+    (PTX ISA 9.7.16.8.)
+    """
 
     kind: ir.StringAttr
 
 
-class StoreRowsOp(TC.Operation, name="store_rows"):
+class StoreRowsOp(Op, name="store_rows"):
     """Store rows of a register tile to global memory, clipped to the tensor.
 
-    ``value`` is ``vector<32 x C x T>``. Row i < ``rows`` goes along dimension ``row_dim`` of ``tensor``, columns along
-    the last dimension, from ``indices`` (one per dimension, unsigned); whatever falls outside the
-    tensor in any dimension is not written. Each thread stores its row with vector stores.
+    ``value`` is ``vector<32 x C x T>``. Row i < ``rows`` goes along dimension ``row_dim`` of
+    ``tensor``, columns along the last dimension, from ``indices`` (one per dimension, unsigned);
+    whatever falls outside the tensor in any dimension is not written. Each thread stores its row
+    with vector stores (PTX ISA 9.7.9.11).
     """
 
     value: ext.Operand[ir.VectorType]
@@ -90,3 +72,202 @@ class StoreRowsOp(TC.Operation, name="store_rows"):
     indices: Sequence[ext.Operand[ir.IndexType]]
     rows: ir.IntegerAttr
     row_dim: ir.IntegerAttr
+
+
+@rule(
+    "tc.cp",
+    "rows",
+    "PTX ISA 9.7.16.9",
+    "source must have {want} rows, got {got}: tcgen05.cp.128x256b copies row i to lane i of all "
+    "128 lanes",
+)
+def _(op: CpOp) -> Broken:
+    got = op.source.type.shape[0]
+    return None if got == CP_ROWS else {"want": CP_ROWS, "got": got}
+
+
+@rule(
+    "tc.cp",
+    "major",
+    "PTX ISA 9.7.16.9",
+    'source must be K-major, got "{got}": tcgen05.cp reads rows of 8 x 16-byte units and cannot '
+    "transpose; load the tile K-major or use it from shared memory",
+)
+def _(op: CpOp) -> Broken:
+    got = op.source.type.major
+    return None if got == "K" else {"got": got}
+
+
+@rule(
+    "tc.cp",
+    "element",
+    "PTX ISA 9.7.16.9",
+    "source and target must have the same element type, got {source} and {target}: tcgen05.cp "
+    "copies bits",
+)
+def _(op: CpOp) -> Broken:
+    source, target = op.source.type.element, op.target.type.element
+    return None if source == target else {"source": source, "target": target}
+
+
+@rule(
+    "tc.cp",
+    "slice",
+    "PTX ISA 9.7.16.9",
+    "slice must be in [0, {slices}), got {got}: source has K = {k}, and one copy takes 32 bytes "
+    "of it",
+)
+def _(op: CpOp) -> Broken:
+    source, got = op.source.type, integer(op, "slice")
+    slices = source.shape[1] * element_bytes(source.element) // MMA_K_BYTES
+    return None if 0 <= got < slices else {"slices": slices, "got": got, "k": source.shape[1]}
+
+
+@rule(
+    "tc.cp",
+    "target-columns",
+    "PTX ISA 9.7.16.9",
+    "target must have columns [{begin}, {end}) for this slice, got {got} columns",
+)
+def _(op: CpOp) -> Broken:
+    begin, got = SLAB_COLUMNS * integer(op, "slice"), op.target.type.columns
+    end = begin + SLAB_COLUMNS
+    return None if end <= got else {"begin": begin, "end": end, "got": got}
+
+
+@rule(
+    "tc.tmem_ld",
+    "element",
+    "PTX ISA 9.7.16.8",
+    "source must be f32, got {got}: the op loads accumulators, one 32-bit column each",
+)
+def _(op: TmemLdOp) -> Broken:
+    got = str(op.source.type.element)
+    return None if got == "f32" else {"got": got}
+
+
+@rule(
+    "tc.tmem_ld",
+    "shape",
+    "PTX ISA 9.7.16.8, table 49",
+    "the result must be vector<32xNxf32> with N {legal}, got {got}: .32x32b loads 32 lanes and "
+    "a power of two of columns",
+)
+def _(op: TmemLdOp) -> Broken:
+    got = op.value.type
+    shape = list(got.shape)
+    fits = len(shape) == 2 and shape[0] == QUARTER_LANES and shape[1] in NUM
+    if fits and str(got.element_type) == "f32" and not any(got.scalable_dims):
+        return None
+    return {"legal": NUM, "got": got}
+
+
+@rule(
+    "tc.tmem_ld",
+    "quarter",
+    "PTX ISA 9.7.16.8",
+    "quarter must be in [0, 4), got {got}: a warp reaches lanes 32 * (warp mod 4) to + 31",
+)
+def _(op: TmemLdOp) -> Broken:
+    got = constant(op.quarter)
+    return None if got is None or 0 <= got < TMEM_LANES // QUARTER_LANES else {"got": got}
+
+
+@rule(
+    "tc.tmem_ld",
+    "columns",
+    "PTX ISA 9.7.16.8",
+    "the columns must lie within source's [0, {columns}), got [{begin}, {end})",
+)
+def _(op: TmemLdOp) -> Broken:
+    columns, begin, n = op.source.type.columns, constant(op.column), op.value.type.shape[1]
+    if begin is None:
+        begin = 0  # unknown until it runs, but even column 0 has to fit
+    if begin >= 0 and begin + n <= columns:
+        return None
+    return {"columns": columns, "begin": begin, "end": begin + n}
+
+
+@rule(
+    "tc.tmem_wait",
+    "kind",
+    "PTX ISA 9.7.16.8",
+    'kind must be "ld" or "st", got "{got}"; completion of mma and cp is waited for with '
+    "tc.commit and tc.mbarrier_wait",
+)
+def _(op: TmemWaitOp) -> Broken:
+    got = string(op, "kind")
+    return None if got in ("ld", "st") else {"got": got}
+
+
+@rule(
+    "tc.store_rows",
+    "value",
+    "PTX ISA 9.7.16.8",
+    "value must be vector<32 x columns x element> (one row per thread of a warp), got {got}",
+)
+def _(op: StoreRowsOp) -> Broken:
+    got = op.value.type
+    shape = list(got.shape)
+    return None if len(shape) == 2 and shape[0] == QUARTER_LANES else {"got": got}
+
+
+@rule(
+    "tc.store_rows",
+    "tensor",
+    "tc",
+    "tensor must be a static, contiguous memref of rank >= 2, got {got}: rows are clipped against "
+    "its extents",
+)
+def _(op: StoreRowsOp) -> Broken:
+    type_ = op.tensor.type
+    identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank, op.context))
+    if type_.has_static_shape and type_.rank >= 2 and type_.layout == identity:
+        return None
+    return {"got": type_}
+
+
+@rule(
+    "tc.store_rows",
+    "element",
+    "tc",
+    "value and tensor must have the same element type, got {value} and {tensor}; convert with "
+    "arith.truncf first",
+)
+def _(op: StoreRowsOp) -> Broken:
+    value, tensor = op.value.type.element_type, op.tensor.type.element_type
+    return None if value == tensor else {"value": value, "tensor": tensor}
+
+
+@rule(
+    "tc.store_rows",
+    "indices",
+    "tc",
+    "expected one index per dimension of the tensor ({want}), got {got}",
+)
+def _(op: StoreRowsOp) -> Broken:
+    want, got = op.tensor.type.rank, len(op.indices)
+    return None if want == got else {"want": want, "got": got}
+
+
+@rule(
+    "tc.store_rows",
+    "rows",
+    "tc",
+    "rows must be in [1, 32], got {got}: a warp holds 32 rows",
+)
+def _(op: StoreRowsOp) -> Broken:
+    got = integer(op, "rows")
+    return None if 1 <= got <= QUARTER_LANES else {"got": got}
+
+
+@rule(
+    "tc.store_rows",
+    "row-dim",
+    "tc",
+    "row_dim must be a dimension of the tensor before its last, in [0, {last}), got {got}: the "
+    "last dimension takes the columns",
+)
+def _(op: StoreRowsOp) -> Broken:
+    last, got = op.tensor.type.rank - 1, integer(op, "row_dim")
+    return None if 0 <= got < last else {"last": last, "got": got}

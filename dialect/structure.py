@@ -1,21 +1,148 @@
 """Structure of a warp-specialised kernel."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from tcir._mlir import ext, ir
 
-from .base import TC
+from .attributes import integers, not_arrays, string
+from .operation import Op
+from .rules import Broken, rule
+
+ROLES = ("producer", "mma", "epilogue")
+"""Kinds of ``tc.role``."""
+ONE_THREAD = ("tc.mma", "tc.cp", "tc.commit", "tc.tma_load", "tc.mbarrier_expect_tx")
+"""Ops that one thread issues (PTX ISA 9.7.16.5, table 46; an arrival counts per thread)."""
+WHOLE_WARP = ("tc.tmem_ld", "tc.tmem_wait")
+"""Ops that all threads of a warp execute together (PTX ISA 9.7.16.5, table 46)."""
+WHOLE_CTA = (
+    "tc.mbarrier_init",
+    "tc.tmem_alloc",
+    "tc.tmem_dealloc",
+    "tc.tmem_relinquish",
+    "tc.cta_barrier",
+)
+"""Ops of the CTA, outside roles."""
 
 
-class RoleOp(TC.Operation, name="role", traits=[ir.NoTerminatorTrait]):
+class RoleOp(Op, name="role", traits=[ir.NoTerminatorTrait]):
     """The part of a kernel that some warps run: ``kind`` names it, ``warps`` lists them.
 
-    ``threads`` is ``"one"`` (one elected thread of the warp issues everything) or ``"warp"``. The block
-    argument is the position of the executing warp in ``warps`` (0..len-1). Roles of one kernel run
-    concurrently; values of the enclosing function may be used inside.
+    ``threads`` is ``"one"`` (one elected thread of the warp issues everything) or ``"warp"``. The
+    block argument is the position of the executing warp in ``warps`` (0..len-1). Roles of one
+    kernel run concurrently; values of the enclosing function may be used inside.
     """
 
     kind: ir.StringAttr
     warps: Any
     threads: ir.StringAttr
     body: ext.Region
+
+
+def nested(op: ir.OpView) -> Iterator[ir.OpView]:
+    """All operations inside the regions of ``op``, in program order."""
+    for region in op.regions:
+        for block in region:
+            for inner in block:
+                yield inner
+                yield from nested(inner)
+
+
+@rule("tc.role", "kind", "tc", 'kind must be one of {legal}, got "{got}"')
+def _(op: RoleOp) -> Broken:
+    got = string(op, "kind")
+    return None if got in ROLES else {"legal": ", ".join(f'"{r}"' for r in ROLES), "got": got}
+
+
+@rule("tc.role", "threads", "tc", 'threads must be "one" or "warp", got "{got}"')
+def _(op: RoleOp) -> Broken:
+    got = string(op, "threads")
+    return None if got in ("one", "warp") else {"got": got}
+
+
+@rule(
+    "tc.role",
+    "warps",
+    "CUDA C++ Programming Guide, technical specifications",
+    "warps must be a non-empty array<i64> of distinct warp indices in [0, 31], got {got}",
+)
+def _(op: RoleOp) -> Broken:
+    got = not_arrays(op, warps=None)
+    if got is None:
+        warps = integers(op, "warps")
+        if warps and len(set(warps)) == len(warps) and all(w in range(32) for w in warps):
+            return None
+    return {"got": got or op.attributes["warps"]}
+
+
+@rule(
+    "tc.role",
+    "one-warp",
+    "PTX ISA 9.7.16.5, table 46",
+    'threads = "one" takes exactly one warp, got warps {got}: every listed warp would elect a '
+    "thread and issue everything once more",
+)
+def _(op: RoleOp) -> Broken:
+    warps = integers(op, "warps")
+    return None if string(op, "threads") == "warp" or len(warps) == 1 else {"got": warps}
+
+
+@rule(
+    "tc.role",
+    "body",
+    "tc",
+    "the body must be one block with one index argument (the position in warps), got {got}",
+)
+def _(op: RoleOp) -> Broken:
+    blocks = list(op.body)
+    arguments = [a.type for block in blocks for a in block.arguments]
+    if len(blocks) == 1 and len(arguments) == 1 and isinstance(arguments[0], ir.IndexType):
+        return None
+    types = ", ".join(map(str, arguments))
+    return {"got": f"{len(blocks)} blocks with arguments ({types})"}
+
+
+def _first_of(op: RoleOp, names: tuple[str, ...]) -> Broken:
+    got = next((each.operation.name for each in nested(op) if each.operation.name in names), None)
+    return None if got is None else {"got": got}
+
+
+@rule(
+    "tc.role",
+    "issuer-one",
+    "PTX ISA 9.7.16.5, table 46",
+    '{got} must be in a role of threads = "one": hardware executes it once per active thread',
+)
+def _(op: RoleOp) -> Broken:
+    return None if string(op, "threads") == "one" else _first_of(op, ONE_THREAD)
+
+
+@rule(
+    "tc.role",
+    "issuer-warp",
+    "PTX ISA 9.7.16.5, table 46",
+    '{got} must be in a role of threads = "warp": it needs all 32 threads, converged',
+)
+def _(op: RoleOp) -> Broken:
+    return None if string(op, "threads") == "warp" else _first_of(op, WHOLE_WARP)
+
+
+@rule(
+    "tc.role",
+    "whole-cta",
+    "PTX ISA 9.7.13.1, 9.7.16.7",
+    "{got} must stand outside roles: it is the whole CTA's, and a barrier that only some warps "
+    "reach never completes",
+)
+def _(op: RoleOp) -> Broken:
+    return _first_of(op, WHOLE_CTA)
+
+
+@rule(
+    "tc.role",
+    "nesting",
+    "tc",
+    "roles must not nest, got a {got} inside: a warp has one role",
+)
+def _(op: RoleOp) -> Broken:
+    return _first_of(op, ("tc.role",))

@@ -1,41 +1,50 @@
 """Synchronisation ops."""
 
-from typing import Any
-
 from tcir._mlir import ext, ir
 
-from .base import TC
+from .attributes import constant, integer, string
+from .limits import MBARRIER_TX
+from .operation import Op
+from .rules import Broken, rule
 from .types import MbarrierType
 
+FENCES = ("tcgen05.before", "tcgen05.after", "proxy.async", "mbarrier_init")
+"""Kinds of ``tc.fence``."""
 
-class MbarrierWaitOp(TC.Operation, name="mbarrier_wait"):
+
+class MbarrierWaitOp(Op, name="mbarrier_wait"):
     """Block until the phase of parity ``parity`` (index, 0 or 1) of ``bar`` is complete.
 
-    On a fresh barrier parity 1 passes at once (``mbarrier.try_wait.parity`` in a loop, PTX ISA 9.7.13.15.16).
+    On a fresh barrier parity 1 passes at once (``mbarrier.try_wait.parity`` in a loop,
+    PTX ISA 9.7.13.15.16).
     """
 
     bar: ext.Operand[MbarrierType]
     parity: ext.Operand[ir.IndexType]
 
 
-class MbarrierExpectTxOp(TC.Operation, name="mbarrier_expect_tx"):
-    """``mbarrier.arrive.expect_tx``: announce ``nbytes`` bytes, then one arrival (PTX ISA 9.7.13.15.13)."""
+class MbarrierExpectTxOp(Op, name="mbarrier_expect_tx"):
+    """``mbarrier.arrive.expect_tx``: announce ``nbytes`` bytes, then one arrival.
+
+    (PTX ISA 9.7.13.15.13.)
+    """
 
     bar: ext.Operand[MbarrierType]
     nbytes: ir.IntegerAttr
 
 
-class CommitOp(TC.Operation, name="commit"):
-    """``tcgen05.commit``: ``bar`` gets one arrival when all earlier mma, cp and shift of this thread are complete.
+class CommitOp(Op, name="commit"):
+    """``tcgen05.commit``: ``bar`` gets one arrival when this thread's tcgen05 work is complete.
 
-    (PTX ISA 9.7.16.12.) Implies ``tcgen05.fence::before_thread_sync``.
+    That is all its earlier mma, cp and shift (PTX ISA 9.7.16.12). Implies
+    ``tcgen05.fence::before_thread_sync``.
     """
 
     bar: ext.Operand[MbarrierType]
 
 
-class FenceOp(TC.Operation, name="fence"):
-    """A fence: ``kind`` is ``"tcgen05.before"``, ``"tcgen05.after"``, ``"proxy.async"`` or ``"mbarrier_init"``.
+class FenceOp(Op, name="fence"):
+    """A fence: ``"tcgen05.before"``, ``"tcgen05.after"``, ``"proxy.async"``, ``"mbarrier_init"``.
 
     (PTX ISA 9.7.16.11 and 9.7.13.4.)
     """
@@ -43,5 +52,39 @@ class FenceOp(TC.Operation, name="fence"):
     kind: ir.StringAttr
 
 
-class CtaBarrierOp(TC.Operation, name="cta_barrier"):
-    """``bar.sync 0``: all threads of the CTA."""
+class CtaBarrierOp(Op, name="cta_barrier"):
+    """``bar.sync 0``: all threads of the CTA (PTX ISA 9.7.13.1)."""
+
+
+@rule(
+    "tc.mbarrier_wait",
+    "parity",
+    "PTX ISA 9.7.13.15.16",
+    "parity must be 0 or 1, got {got}: it is the low bit of the phase number",
+)
+def _(op: MbarrierWaitOp) -> Broken:
+    got = constant(op.parity)
+    return None if got in (None, 0, 1) else {"got": got}
+
+
+@rule(
+    "tc.mbarrier_expect_tx",
+    "nbytes",
+    "PTX ISA 9.7.13.15",
+    "nbytes must be {legal}, got {got}: the object counts transaction bytes in 20 bits; split "
+    "the stage over two barriers",
+)
+def _(op: MbarrierExpectTxOp) -> Broken:
+    got = integer(op, "nbytes")
+    return None if got in MBARRIER_TX else {"legal": MBARRIER_TX, "got": got}
+
+
+@rule(
+    "tc.fence",
+    "kind",
+    "PTX ISA 9.7.16.11, 9.7.13.4",
+    'kind must be one of {legal}, got "{got}"',
+)
+def _(op: FenceOp) -> Broken:
+    got = string(op, "kind")
+    return None if got in FENCES else {"legal": ", ".join(f'"{f}"' for f in FENCES), "got": got}

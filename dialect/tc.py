@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import type_rules as type_rules
 from .base import TC, load
 from .compute import MmaOp
 from .highlevel import Conv2dOp, MatmulOp
@@ -14,16 +15,10 @@ from .memory import (
     TmemRelinquishOp,
     TmemTileOp,
 )
-from .movement import (
-    CpOp,
-    StoreRowsOp,
-    MakeTensorMapOp,
-    TmaLoadOp,
-    TmemLdOp,
-    TmemWaitOp,
-)
+from .movement import CpOp, StoreRowsOp, TmemLdOp, TmemWaitOp
 from .structure import RoleOp
 from .sync import CommitOp, CtaBarrierOp, FenceOp, MbarrierExpectTxOp, MbarrierWaitOp
+from .tma import MakeTensorMapOp, TmaLoadOp
 from .types import (
     SWIZZLE_BYTES,
     MbarrierType,
@@ -43,6 +38,7 @@ __all__ = [
     "CpOp",
     "CtaBarrierOp",
     "FenceOp",
+    "MakeTensorMapOp",
     "MatmulOp",
     "MbarrierExpectTxOp",
     "MbarrierInitOp",
@@ -55,7 +51,6 @@ __all__ = [
     "SmemTileOp",
     "SmemType",
     "StoreRowsOp",
-    "MakeTensorMapOp",
     "TensorMapType",
     "TmaLoadOp",
     "TmemAllocOp",

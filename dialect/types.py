@@ -6,8 +6,9 @@ from typing import Any
 from tcir._mlir import ir
 
 from .base import TC
+from .limits import SWIZZLE_SPANS
 
-SWIZZLE_BYTES = {"32B": 32, "64B": 64, "128B": 128}
+SWIZZLE_BYTES = SWIZZLE_SPANS
 """Width in bytes of one swizzled row ("span"), by swizzle mode (PTX ISA 9.7.16.10.6)."""
 
 
@@ -25,9 +26,9 @@ def element_bytes(element: ir.Type) -> int:
 class SmemType(TC.Type, name="smem"):
     """A shared-memory operand tile ``[mn, k]`` in a canonical tcgen05 layout.
 
-    ``!tc.smem<array<i64: mn, k>, element, major, swizzle>``. ``major`` is ``"K"`` or ``"MN"``, ``swizzle``
-    ``"32B" | "64B" | "128B"``; with span S bytes a tile is a stack of *rows* of S bytes, which
-    is also the order in which TMA boxes fill it:
+    ``!tc.smem<array<i64: mn, k>, element, major, swizzle>``. ``major`` is ``"K"`` or ``"MN"``,
+    ``swizzle`` ``"32B" | "64B" | "128B"``; with span S bytes a tile is a stack of *rows* of S
+    bytes, which is also the order in which TMA boxes fill it:
 
     - K-major: ``k`` is cut into panels of S bytes; row ``panel * mn + m``.
     - MN-major: ``mn`` is cut into panels of S bytes; row ``panel * k + kk``.
@@ -125,7 +126,10 @@ class MbarrierType(TC.Type, name="mbarrier"):
 
 
 class TensorMapType(TC.Type, name="tensor_map"):
-    """A TMA descriptor of a global tensor (PTX ISA 5.5); its parameters are on ``tc.make_tensor_map``."""
+    """A TMA descriptor of a global tensor (PTX ISA 5.5).
+
+    Its parameters are on ``tc.make_tensor_map``.
+    """
 
 
 class TmemBaseType(TC.Type, name="tmem_base"):

@@ -1,0 +1,61 @@
+"""Whether an op has the operands, attributes, results and regions that its class declares.
+
+MLIR calls an op's own verifier before it checks these, so the rules ask here first.
+"""
+
+from __future__ import annotations
+
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
+
+from tcir._mlir import ext, ir
+
+
+def as_declared(op: ir.OpView) -> bool:
+    """True when every field of ``op`` is present and of its declared kind."""
+    operands, attributes, results, regions = ext.partition_fields(type(op)._fields)
+    return (
+        all(f.name in op.attributes for f in attributes)
+        and all(_is_a(op.attributes[f.name], f.constraint) for f in attributes)
+        and _values(op, "operandSegmentSizes", operands, list(op.operands))
+        and _values(op, "resultSegmentSizes", results, list(op.results))
+        and len(op.regions) == len(regions)
+    )
+
+
+def _values(op: ir.OpView, sizes_name: str, fields: list[Any], values: list[ir.Value]) -> bool:
+    sizes = _segments(op, sizes_name, fields)
+    if sizes is None or sum(sizes) != len(values):
+        return False
+    rest = iter(values)
+    return all(
+        _is_a(next(rest).type, field.constraint)
+        for field, size in zip(fields, sizes, strict=True)
+        for _ in range(size)
+    )
+
+
+def _segments(op: ir.OpView, sizes_name: str, fields: list[Any]) -> list[int] | None:
+    """How many values each field takes; None when the op does not say so properly."""
+    least_most = {"single": (1, 1), "optional": (0, 1), "variadic": (0, len(op.operands))}
+    bounds = [least_most[f.variadicity.name] for f in fields]
+    if all(low == high for low, high in bounds):
+        return [1] * len(fields)
+    if sizes_name not in op.attributes:
+        return None
+    attribute = op.attributes[sizes_name]
+    if not isinstance(attribute, ir.DenseI32ArrayAttr):
+        return None
+    sizes = list(attribute)
+    fits = len(sizes) == len(bounds) and all(a <= n <= b for n, (a, b) in zip(sizes, bounds))
+    return sizes if fits else None
+
+
+def _is_a(thing: Any, constraint: Any) -> bool:
+    if constraint is Any:
+        return True
+    if get_origin(constraint) in (Union, UnionType):
+        return any(_is_a(thing, each) for each in get_args(constraint))
+    if constraint is ir.IntegerAttr:  # a BoolAttr is a builtin.integer to MLIR
+        return isinstance(thing, ir.IntegerAttr | ir.BoolAttr)
+    return isinstance(thing, constraint)

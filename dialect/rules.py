@@ -1,0 +1,108 @@
+"""Verifier rules as data: one rule, one message, one source.
+
+A rule is a function that looks at one operation and returns ``None`` when it holds, else the values
+for its message. The functions stand beside their ops::
+
+    @rule("tc.mma", "n-range", "PTX ISA 9.7.16.2, table 39", "N must be {legal}, got {n}")
+    def _(op: MmaOp) -> Broken:
+        return None if ... else {"legal": ..., "n": n}
+
+Rules of one op run in the order of their definition and stop at the first broken one, so each may
+rely on those above it. ``!tc.smem`` and the other types have rules too: they run for every operand
+and result of that type before the rules of the op itself. Rules about a whole kernel are in
+`tcir.dialect.kernel_rules`. `RULES` is what the documentation and the tests walk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from tcir._mlir import ir
+
+from .declared import as_declared
+
+Broken = Mapping[str, object] | None
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule: what it is about, its name, its source, its message and the check."""
+
+    subject: str
+    name: str
+    source: str
+    text: str
+    check: Callable[[Any], Any]
+
+    @property
+    def key(self) -> str:
+        """``tc.mma/n-range``: how tests and documentation name the rule."""
+        return f"{self.subject}/{self.name}"
+
+    def message(self, values: Mapping[str, object]) -> str:
+        """The diagnostic for one violation."""
+        return f"{self.subject}: {self.text.format(**values)}"
+
+
+RULES: dict[str, Rule] = {}
+"""Every rule by key, in order of definition."""
+_BY_SUBJECT: dict[str, list[Rule]] = {}
+
+
+def rule(subject: str, name: str, source: str, text: str) -> Callable[[Function], Function]:
+    """Register the decorated check as the rule ``subject/name``."""
+
+    def register(check: Function) -> Function:
+        new = Rule(subject, name, source, text, check)
+        if new.key in RULES:
+            raise ValueError(f"expected one rule of each name, got {new.key} twice")
+        RULES[new.key] = new
+        _BY_SUBJECT.setdefault(subject, []).append(new)
+        return check
+
+    return register
+
+
+def rules_of(subject: str) -> list[Rule]:
+    """The rules about ``subject`` (an op ``tc.mma``, a type ``!tc.smem``, or ``kernel``)."""
+    return _BY_SUBJECT.get(subject, [])
+
+
+def broken_rule(op: ir.OpView) -> str | None:
+    """The message of the first rule that ``op`` breaks: of its types, else of its own."""
+    for value in (*op.operands, *op.results):
+        if message := _broken_type(value.type):
+            return message
+    return _first(rules_of(op.OPERATION_NAME), op)
+
+
+def _broken_type(type_: ir.Type) -> str | None:
+    message = (
+        _first(rules_of(f"!{type_.type_name}"), type_) if hasattr(type_, "type_name") else None
+    )
+    if message is None and isinstance(type_, RingType):
+        return _broken_type(type_.of)
+    return message
+
+
+def _first(rules: list[Rule], subject: Any) -> str | None:
+    for each in rules:
+        values = each.check(subject)
+        if values is not None:
+            return each.message(values)
+    return None
+
+
+def verify(op: ir.OpView) -> bool:
+    """Report the first broken rule at ``op``'s location; True when all hold.
+
+    MLIR calls this before it checks the declared kinds of operands and attributes. An op that is
+    malformed in that sense is left to MLIR's own diagnostic, which follows at once.
+    """
+    message = broken_rule(op) if as_declared(op) else None
+    if message is not None:
+        op.location.emit_error(message)
+    return message is None

@@ -1,0 +1,420 @@
+"""TMA: tensor maps and loads."""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from tcir._mlir import ext, ir
+
+from .attributes import constant, defining, integer, integers, not_arrays, string
+from .limits import (
+    SWIZZLE_ATOM_ROWS,
+    SWIZZLE_SPANS,
+    TMA_BOX,
+    TMA_CHANNELS,
+    TMA_CORNER,
+    TMA_DIM,
+    TMA_ELEMENT_STRIDE,
+    TMA_INNER_BOX_MULTIPLE,
+    TMA_OFFSET,
+    TMA_PIXELS,
+    TMA_RANK,
+    TMA_STRIDE,
+)
+from .operation import Op
+from .rules import Broken, rule
+from .types import MbarrierType, SmemType, TensorMapType, element_bytes
+
+ELEMENTS = ("f16", "bf16", "f32")
+"""Element types of a tensor map here."""
+
+
+class MakeTensorMapOp(Op, name="make_tensor_map"):
+    """TMA descriptor of a kernel argument, innermost dimension first like the driver's call.
+
+    ``mode`` ``"tiled"`` or ``"im2col"``; ``dims`` in elements, ``strides`` in bytes without the
+    innermost, ``element_strides``; ``box`` in elements (tiled). For im2col ``box`` is
+    ``[channels_per_pixel, pixels_per_column]`` and ``corners`` is ``[lower w, lower h, upper w,
+    upper h]`` (tiled: empty; other ranks: lower corner, then upper corner, ``rank - 2`` each).
+    ``swizzle`` as in ``!tc.smem``. Out-of-bounds elements read as zero (PTX ISA 5.5).
+    """
+
+    tensor: ext.Operand[ir.MemRefType]
+    mode: ir.StringAttr
+    dims: Any
+    strides: Any
+    box: Any
+    element_strides: Any
+    corners: Any
+    swizzle: ir.StringAttr
+    map: ext.Result[TensorMapType] = ext.result(default_factory=TensorMapType.get)
+
+
+class TmaLoadOp(Op, name="tma_load"):
+    """``cp.async.bulk.tensor`` global -> shared: one box at ``coords`` (innermost first, signed).
+
+    The box fills consecutive rows of ``tile`` from row ``row`` (see ``!tc.smem``). ``offsets`` are
+    the im2col tap offsets ``[w, h]`` (dynamic values, empty for tiled). With ``signal`` the load is
+    asynchronous and counts its bytes on that mbarrier (PTX ISA 9.7.9.27).
+    """
+
+    map: ext.Operand[TensorMapType]
+    coords: Sequence[ext.Operand[ir.IndexType]]
+    offsets: Sequence[ext.Operand[ir.IndexType]]
+    tile: ext.Operand[SmemType]
+    row: ir.IntegerAttr
+    nbytes: ir.IntegerAttr
+    signal: ext.Operand[MbarrierType] | None = None
+
+
+def box_rows(op: MakeTensorMapOp) -> int:
+    """Rows of ``box[0]`` elements that one load of this map writes."""
+    box, steps = integers(op, "box"), integers(op, "element_strides")
+    if string(op, "mode") == "im2col":
+        return box[1]
+    return prod(-(-extent // step) for extent, step in zip(box[1:], steps[1:], strict=True))
+
+
+def box_bytes(op: MakeTensorMapOp) -> int:
+    """Bytes that one load of this map writes, out-of-bounds part included."""
+    return box_rows(op) * _inner_bytes(op)
+
+
+def _inner_bytes(op: MakeTensorMapOp) -> int:
+    return integers(op, "box")[0] * element_bytes(op.tensor.type.element_type)
+
+
+def _outside(legal: Any, values: list[int]) -> Broken:
+    """The first value that is not legal, for a message."""
+    bad = next((v for v in values if v not in legal), None)
+    if bad is None:
+        return None
+    return {"legal": legal, "got": bad, "nearest": legal.nearest(bad)}
+
+
+@rule(
+    "tc.make_tensor_map",
+    "tensor",
+    "CUDA driver API, cuTensorMapEncodeTiled",
+    "tensor must be a static, contiguous memref of {legal}, got {got}",
+)
+def _(op: MakeTensorMapOp) -> Broken:
+    type_ = op.tensor.type
+    contiguous = type_.has_static_shape and type_.layout == ir.AffineMapAttr.get(
+        ir.AffineMap.get_identity(type_.rank, op.context)
+    )
+    if contiguous and str(type_.element_type) in ELEMENTS:
+        return None
+    return {"legal": ", ".join(ELEMENTS), "got": type_}
+
+
+@rule(
+    "tc.make_tensor_map",
+    "attributes",
+    "tc",
+    "dims, strides, box, element_strides and corners must be array<i64>, got {got}",
+)
+def _(op: MakeTensorMapOp) -> Broken:
+    names = ("dims", "strides", "box", "element_strides", "corners")
+    got = not_arrays(op, **dict.fromkeys(names))
+    return None if got is None else {"got": got}
+
+
+@rule("tc.make_tensor_map", "mode", "PTX ISA 5.5", 'mode must be "tiled" or "im2col", got "{got}"')
+def _(op: MakeTensorMapOp) -> Broken:
+    got = string(op, "mode")
+    return None if got in TMA_RANK else {"got": got}
+
+
+@rule(
+    "tc.make_tensor_map",
+    "rank",
+    "CUDA driver API, cuTensorMapEncodeTiled, cuTensorMapEncodeIm2col",
+    "a map of mode {mode} must have a number of dims {legal}, got {got}",
+)
+def _(op: MakeTensorMapOp) -> Broken:
+    mode, got = string(op, "mode"), len(integers(op, "dims"))
+    return None if got in TMA_RANK[mode] else {"mode": mode, "legal": TMA_RANK[mode], "got": got}
+
+
+@rule(
+    "tc.make_tensor_map",
+    "lengths",
+    "CUDA driver API, cuTensorMapEncodeTiled, cuTensorMapEncodeIm2col",
+    "a map of mode {mode} and rank {rank} needs {want}, got {got}",
+)
+def _(op: MakeTensorMapOp) -> Broken:
+    mode, rank = string(op, "mode"), len(integers(op, "dims"))
+    im2col = mode == "im2col"
+    want = {
+        "strides": rank - 1,
+        "box": 2 if im2col else rank,
+        "element_strides": rank,
+        "corners": 2 * (rank - 2) if im2col else 0,
+    }
+    got = not_arrays(op, **want)
+    if got is None:
+        return None
+    needs = ", ".join(f"{n} {name}" for name, n in want.items())
+    return {"mode": mode, "rank": rank, "want": needs, "got": got}
+
+
+@rule(
+    "tc.make_tensor_map",
+    "dims",
+    TMA_DIM.source,
+    "dims must be {legal}, got {got}; nearest legal: {nearest}",
+)
+def _(op: MakeTensorMapOp) -> Broken:
+    return _outside(TMA_DIM, integers(op, "dims"))
+
+
+@rule(
+    "tc.make_tensor_map",
+    "strides",
+    TMA_STRIDE.source,
+    "strides must be {legal} bytes, got {got}: TMA addresses global memory in units of 16 bytes; "
+    "pad the rows of the tensor; nearest legal: {nearest}",
+)
+def _(op: MakeTensorMapOp) -> Broken:
+    return _outside(TMA_STRIDE, integers(op, "strides"))
+
+
+@rule(
+    "tc.make_tensor_map",
+    "box",
+    TMA_BOX.source,
+    "box extents must be {legal}, got {got}; load several boxes; nearest legal: {nearest}",
+)
+def _(op: MakeTensorMapOp) -> Broken:
+    if string(op, "mode") == "im2col":
+        return None
+    return _outside(TMA_BOX, integers(op, "box"))
+
+
+@rule(
+    "tc.make_tensor_map",
+    "im2col-box",
+    TMA_PIXELS.source,
+    "im2col box must be [channels per pixel {channels}, pixels per column {pixels}], got {got}",
+)
+def _(op: MakeTensorMapOp) -> Broken:
+    box = integers(op, "box")
+    if string(op, "mode") == "tiled" or (box[0] in TMA_CHANNELS and box[1] in TMA_PIXELS):
+        return None
+    return {"channels": TMA_CHANNELS, "pixels": TMA_PIXELS, "got": box}
+
+
+@rule(
+    "tc.make_tensor_map",
+    "swizzle",
+    "CUDA driver API, cuTensorMapEncodeTiled",
+    'swizzle must be one of {legal}, got "{got}"',
+)
+def _(op: MakeTensorMapOp) -> Broken:
+    got = string(op, "swizzle")
+    legal = ", ".join(f'"{mode}"' for mode in SWIZZLE_SPANS)
+    return None if got in SWIZZLE_SPANS else {"legal": legal, "got": got}
+
+
+@rule(
+    "tc.make_tensor_map",
+    "inner-box",
+    "CUDA driver API, cuTensorMapEncodeTiled",
+    "box[0] must be a multiple of 16 bytes and at most {span} (the span of swizzle {swizzle}), got "
+    "{got} bytes; load several boxes, or take a wider swizzle",
+)
+def _(op: MakeTensorMapOp) -> Broken:
+    swizzle, got = string(op, "swizzle"), _inner_bytes(op)
+    span = SWIZZLE_SPANS[swizzle]
+    if got % TMA_INNER_BOX_MULTIPLE == 0 and got <= span:
+        return None
+    return {"span": span, "swizzle": swizzle, "got": got}
+
+
+@rule(
+    "tc.make_tensor_map",
+    "element-strides",
+    TMA_ELEMENT_STRIDE.source,
+    "element_strides must be {legal}, got {got}; nearest legal: {nearest}",
+)
+def _(op: MakeTensorMapOp) -> Broken:
+    return _outside(TMA_ELEMENT_STRIDE, integers(op, "element_strides"))
+
+
+@rule(
+    "tc.make_tensor_map",
+    "corners",
+    "CUDA driver API, cuTensorMapEncodeIm2col",
+    "corners of a rank {rank} map must be {legal}, got {got}: the descriptor has so few bits for "
+    "them; nearest legal: {nearest}",
+)
+def _(op: MakeTensorMapOp) -> Broken:
+    rank = len(integers(op, "dims"))
+    if string(op, "mode") == "tiled":
+        return None
+    outside = _outside(TMA_CORNER[rank], integers(op, "corners"))
+    return None if outside is None else {"rank": rank, **outside}
+
+
+@rule(
+    "tc.make_tensor_map",
+    "bounding-box",
+    "PTX ISA 5.5.4",
+    "the im2col bounding box must not be empty, got [{low}, {high}] in dimension {dim} of {extent}: "
+    "it runs from the lower corner to extent - 1 + upper corner",
+)
+def _(op: MakeTensorMapOp) -> Broken:
+    if string(op, "mode") == "tiled":
+        return None
+    corners, extents = integers(op, "corners"), integers(op, "dims")[1:-1]
+    spatial = len(extents)
+    for i, extent in enumerate(extents):
+        low, high = corners[i], extent - 1 + corners[spatial + i]
+        if low > high:
+            return {"low": low, "high": high, "dim": i + 1, "extent": extent}
+    return None
+
+
+@rule(
+    "tc.make_tensor_map",
+    "in-tensor",
+    "tc",
+    "the map must stay within the tensor's {size} bytes, got {got}: TMA checks coordinates against "
+    "dims only",
+)
+def _(op: MakeTensorMapOp) -> Broken:
+    type_, dims = op.tensor.type, integers(op, "dims")
+    width = element_bytes(type_.element_type)
+    steps = [width, *integers(op, "strides")]
+    got = width + sum((n - 1) * step for n, step in zip(dims, steps, strict=True))
+    size = prod(type_.shape) * width
+    return None if got <= size else {"size": size, "got": got}
+
+
+@rule(
+    "tc.tma_load",
+    "map",
+    "tc",
+    "map must be the result of a tc.make_tensor_map of the same function, got {got}",
+)
+def _(op: TmaLoadOp) -> Broken:
+    return None if defining(op.map, MakeTensorMapOp) is not None else {"got": op.map}
+
+
+def _map(op: TmaLoadOp) -> MakeTensorMapOp:
+    return defining(op.map, MakeTensorMapOp)
+
+
+def _rank(op: TmaLoadOp) -> int:
+    return len(integers(_map(op), "dims"))
+
+
+@rule(
+    "tc.tma_load",
+    "coords",
+    "PTX ISA 9.7.9.27",
+    "expected one coordinate per dimension of the map ({want}), got {got}",
+)
+def _(op: TmaLoadOp) -> Broken:
+    want, got = _rank(op), len(op.coords)
+    return None if want == got else {"want": want, "got": got}
+
+
+@rule(
+    "tc.tma_load",
+    "offsets",
+    "PTX ISA 9.7.9.27",
+    "expected {want} offsets for a map of mode {mode} and rank {rank} (im2col: one per spatial "
+    "dimension; tiled: none), got {got}",
+)
+def _(op: TmaLoadOp) -> Broken:
+    mode, rank, got = string(_map(op), "mode"), _rank(op), len(op.offsets)
+    want = rank - 2 if mode == "im2col" else 0
+    return None if want == got else {"want": want, "mode": mode, "rank": rank, "got": got}
+
+
+@rule(
+    "tc.tma_load",
+    "offset-range",
+    TMA_OFFSET[4].source,
+    "im2col offsets of a rank {rank} map must be {legal}, got {got}: the instruction has so few "
+    "bits for them",
+)
+def _(op: TmaLoadOp) -> Broken:
+    values = [v for v in map(constant, op.offsets) if v is not None]
+    if not values:
+        return None
+    outside = _outside(TMA_OFFSET[_rank(op)], values)
+    return None if outside is None else {"rank": _rank(op), **outside}
+
+
+@rule(
+    "tc.tma_load",
+    "element",
+    "PTX ISA 5.5",
+    "map and tile must have the same element type, got {map} and {tile}: TMA does not convert",
+)
+def _(op: TmaLoadOp) -> Broken:
+    source, tile = _map(op).tensor.type.element_type, op.tile.type.element
+    return None if source == tile else {"map": source, "tile": tile}
+
+
+@rule(
+    "tc.tma_load",
+    "swizzle",
+    "PTX ISA 5.5.7",
+    "map and tile must have the same swizzle, got {map} and {tile}: the tensor core would read "
+    "permuted elements",
+)
+def _(op: TmaLoadOp) -> Broken:
+    source, tile = string(_map(op), "swizzle"), op.tile.type.swizzle
+    return None if source == tile else {"map": source, "tile": tile}
+
+
+@rule(
+    "tc.tma_load",
+    "row-bytes",
+    "PTX ISA 5.5.7",
+    "the box's innermost extent must fill a row of the tile ({span} bytes), got {got}: a shorter "
+    "one is packed, and its rows would not be the tile's",
+)
+def _(op: TmaLoadOp) -> Broken:
+    got, span = _inner_bytes(_map(op)), op.tile.type.span
+    return None if got == span else {"span": span, "got": got}
+
+
+@rule(
+    "tc.tma_load",
+    "nbytes",
+    "PTX ISA 9.7.9.27",
+    "nbytes must be the bytes of the whole box ({want}), got {got}: complete_tx counts the "
+    "out-of-bounds part too",
+)
+def _(op: TmaLoadOp) -> Broken:
+    want, got = box_bytes(_map(op)), integer(op, "nbytes")
+    return None if want == got else {"want": want, "got": got}
+
+
+@rule(
+    "tc.tma_load",
+    "row-atom",
+    "PTX ISA 5.5.7",
+    "row must be a multiple of {atom}, got {got}: the destination of a swizzled box starts at a "
+    "whole swizzle atom",
+)
+def _(op: TmaLoadOp) -> Broken:
+    atom, got = SWIZZLE_ATOM_ROWS, integer(op, "row")
+    return None if got % atom == 0 else {"atom": atom, "got": got}
+
+
+@rule(
+    "tc.tma_load",
+    "rows",
+    "tc",
+    "the box must lie within the tile's rows [0, {rows}), got [{begin}, {end})",
+)
+def _(op: TmaLoadOp) -> Broken:
+    begin, rows = integer(op, "row"), op.tile.type.rows
+    end = begin + box_rows(_map(op))
+    return None if begin >= 0 and end <= rows else {"rows": rows, "begin": begin, "end": end}
