@@ -1,0 +1,196 @@
+"""Recognition of convolutions and matrix products by indexing maps and body.
+
+Named ops carry both, so a named op and the equivalent `linalg.generic` (loops in any order, operands
+in any order) are the same thing here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Any
+
+from tcir._mlir import ir, linalg
+from tcir.passes.affine import Form, linear_forms, single_dims
+
+OPERAND_TYPES = ("f16", "bf16")
+
+
+@dataclass(frozen=True)
+class Conv:
+    """A convolution: operand numbers of input and filter, and what its maps say."""
+
+    x: int
+    w: int
+    strides: tuple[int, int]
+    dilations: tuple[int, int]
+    filter: str
+
+
+@dataclass(frozen=True)
+class Matmul:
+    """A matrix product: operand numbers of A and B, and their layouts as in ``tc.matmul``."""
+
+    a: int
+    b: int
+    a_layout: str
+    b_layout: str
+
+
+def is_contraction(op: Any) -> bool:
+    """Whether `op` is a linalg op with two inputs, one output and a reduction loop."""
+    if not op.operation.name.startswith("linalg.") or op.operation.name == "linalg.fill":
+        return False
+    maps = linalg.get_indexing_maps(op.operation)
+    return maps is not None and any(n_loops(m) > len(value(m).results) for m in list(maps)[-1:])
+
+
+def value(map_attribute: Any) -> Any:
+    """The affine map in an attribute."""
+    return ir.AffineMapAttr(map_attribute).value
+
+
+def n_loops(map_attribute: Any) -> int:
+    """The number of loops of an indexing map."""
+    return int(value(map_attribute).n_dims)
+
+
+def recognise(op: Any) -> Conv | Matmul | None:
+    """What the indexing maps of `op` compute, None when neither form fits."""
+    maps = [linear_forms(value(m)) for m in linalg.get_indexing_maps(op.operation)]
+    if len(maps) != 3 or None in maps:
+        return None
+    first, second, out = maps
+    out_dims = single_dims(out)  # type: ignore[arg-type]
+    if out_dims is None:
+        return None
+    loops = n_loops(linalg.get_indexing_maps(op.operation)[0])
+    for lhs, rhs in permutations((0, 1)):
+        left, right = (first, second) if lhs == 0 else (second, first)
+        found = _conv(loops, lhs, rhs, left, right, out_dims) or _matmul(  # type: ignore[arg-type]
+            loops, lhs, rhs, left, right, out_dims  # type: ignore[arg-type]
+        )
+        if found:
+            return found
+    return None
+
+
+def _conv(
+    loops: int, x: int, w: int, x_forms: list[Form], w_forms: list[Form], out: list[int]
+) -> Conv | None:
+    if loops != 7 or len(out) != 4 or len(x_forms) != 4:
+        return None
+    n, p, q, k = out
+    filters = single_dims(w_forms)
+    channel = single_dims([x_forms[0], x_forms[3]])
+    if filters is None or len(filters) != 4 or channel is None or channel[0] != n:
+        return None
+    c = channel[1]
+    taps: list[int] = []
+    steps: list[tuple[int, int]] = []
+    for form, image in ((x_forms[1], p), (x_forms[2], q)):
+        rest = [dim for dim in form if dim != image]
+        if image not in form or len(rest) != 1 or min(form.values()) < 1:
+            return None
+        taps += rest
+        steps.append((form[image], form[rest[0]]))
+    for name, order in (("hwcf", [*taps, c, k]), ("fhwc", [k, *taps, c])):
+        if filters == order and len({n, p, q, k, c, *taps}) == 7:
+            (sh, dh), (sw, dw) = steps
+            return Conv(x, w, (sh, sw), (dh, dw), name)
+    return None
+
+
+def _matmul(
+    loops: int, a: int, b: int, a_forms: list[Form], b_forms: list[Form], out: list[int]
+) -> Matmul | None:
+    a_dims, b_dims = single_dims(a_forms), single_dims(b_forms)
+    if a_dims is None or b_dims is None or len(out) not in (2, 3) or loops != len(out) + 1:
+        return None
+    batch, (m, n) = out[:-2], out[-2:]
+    (k,) = set(range(loops)) - set(out)
+    layouts_a = {(*batch, m, k): "mk", (*batch, k, m): "km"}
+    layouts_b = {(*batch, k, n): "kn", (*batch, n, k): "nk"}
+    if tuple(a_dims) in layouts_a and tuple(b_dims) in layouts_b:
+        return Matmul(a, b, layouts_a[tuple(a_dims)], layouts_b[tuple(b_dims)])
+    return None
+
+
+def body_problem(op: Any) -> str:
+    """What keeps the body of `op` from being ``out + ext(a) * ext(b)`` in f32; "" when nothing does."""
+    block = op.operation.regions[0].blocks[0]
+    kinds = [str(argument.type) for argument in block.arguments]
+    if len(kinds) != 3:
+        return f"expected two inputs and one output, got {len(kinds)} operands"
+    if kinds[0] != kinds[1] or kinds[0] not in OPERAND_TYPES:
+        return (
+            f"expected inputs of one type out of f16, bf16, got {kinds[0]} and {kinds[1]} "
+            "(tcgen05.mma.kind::f16 multiplies those; convert the inputs first)"
+        )
+    if kinds[2] != "f32":
+        return (
+            f"expected an f32 accumulator, got {kinds[2]} (this version accumulates in f32; "
+            "make the outs operand f32 and round the result with arith.truncf)"
+        )
+    (yielded,) = list(block)[-1].operands
+    inner = _operands(yielded, "arith.addf")
+    if inner is None:
+        return f"expected the body to yield arith.addf, got {_producer(yielded)}"
+    total = block.arguments[2]
+    products = [v for v in inner if v != total]
+    factors = _operands(products[0], "arith.mulf") if len(products) == 1 else None
+    if factors is None:
+        return (
+            "expected the body to add arith.mulf to the output element, got "
+            + " and ".join(_producer(v) for v in inner)
+        )
+    sources = [_operands(v, "arith.extf") for v in factors]
+    if None in sources:
+        return (
+            "expected both factors to be widened with arith.extf before arith.mulf, got "
+            + " and ".join(_producer(v) for v in factors)
+        )
+    arguments = [block.arguments[0], block.arguments[1]]
+    if sorted(arguments.index(s[0]) if s[0] in arguments else -1 for s in sources) != [0, 1]:  # type: ignore[index]
+        return "expected the factors to be one element of each input, got something else"
+    return ""
+
+
+def _operands(value: Any, name: str) -> list[Any] | None:
+    if isinstance(value, ir.BlockArgument) or value.owner.name != name:
+        return None
+    return list(value.owner.operands)
+
+
+def _producer(value: Any) -> str:
+    return "a plain element" if isinstance(value, ir.BlockArgument) else str(value.owner.name)
+
+
+_HINTS = (
+    ("depthwise", "a depthwise convolution sums over no channels, so the tensor core has nothing "
+     "to reduce over; only ungrouped convolutions are accepted"),
+    ("ngc", "grouped convolution: each group would be a convolution of its own; split it along the "
+     "groups"),
+    ("nhwgc", "grouped convolution: each group would be a convolution of its own; split it along "
+     "the groups"),
+    ("nchw", "channels first: TMA brings channels of one pixel as consecutive bytes, so channels "
+     "must be the last dimension; transpose to NHWC"),
+    ("conv_1d", "write it as a 2-D convolution with height 1"),
+    ("conv_3d", "3-D convolutions are not in this version"),
+    ("batch_reduce", "summing over the batch is not in this version; fold the batch into K"),
+)  # fmt: skip
+
+
+def maps_problem(op: Any) -> str:
+    """Why the indexing maps of `op` fit no accepted form, naming the nearest one."""
+    name = op.operation.name.removeprefix("linalg.")
+    for part, hint in _HINTS:
+        if part in name:
+            return f"expected an accepted contraction, got linalg.{name}: {hint}"
+    maps = ", ".join(str(value(m)) for m in linalg.get_indexing_maps(op.operation))
+    return (
+        "expected the indexing maps of a convolution (x[n, p*sh + r*dh, q*sw + s*dw, c], "
+        "w[r, s, c, k] or w[k, r, s, c], out[n, p, q, k]) or of a matrix product "
+        "(a[m, k] or a[k, m], b[k, n] or b[n, k], out[m, n], all with a leading batch or none), "
+        f"got {maps}; transpose the operands into one of these forms"
+    )

@@ -1,0 +1,62 @@
+"""Sizes of a ``tc.conv2d`` op, by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tcir.dialect import tc
+from tcir.passes.emit import integers, text
+from tcir.passes.operand_tiles import TiledOperand
+
+
+@dataclass(frozen=True)
+class ConvShape:
+    """N, H, W, C of the input; R, S of the filter; P, Q, K of the output; pads, strides, dilations."""
+
+    n: int
+    h: int
+    w: int
+    c: int
+    r: int
+    s: int
+    p: int
+    q: int
+    k: int
+    strides: tuple[int, int]
+    dilations: tuple[int, int]
+    pad_top: int
+    pad_bottom: int
+    pad_left: int
+    pad_right: int
+    filter: str
+    element: Any
+
+    @staticmethod
+    def of(op: Any) -> ConvShape:
+        """Reads the op."""
+        layout = text(op.filter)
+        extents = list(op.w.type.shape)
+        r, s = extents[:2] if layout == "hwcf" else extents[1:3]
+        n, h, w, c = op.x.type.shape
+        _, p, q, k = op.out.type.shape
+        top, bottom, left, right = integers(op.pads)
+        sh, sw = integers(op.strides)
+        dh, dw = integers(op.dilations)
+        return ConvShape(
+            n, h, w, c, r, s, p, q, k, (sh, sw), (dh, dw), top, bottom, left, right, layout,
+            op.x.type.element_type,
+        )  # fmt: skip
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of an input element."""
+        return tc.element_bytes(self.element)
+
+    def filter_operand(self, w: Any, n_tile: int, kc: int) -> TiledOperand:
+        """The filter as operand B ``[k_out, c]`` of one tap."""
+        order = ("mn", "k", "s", "r") if self.filter == "hwcf" else ("k", "s", "r", "mn")
+        extents = {"mn": self.k, "k": self.c, "s": self.s, "r": self.r}
+        return TiledOperand.create(w, order, extents, n_tile, kc)
+
+

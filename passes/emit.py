@@ -1,0 +1,97 @@
+"""Builders of `tc` ops from Python values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tcir._mlir import ir
+from tcir.dialect import tc
+
+
+def i64(value: int) -> ir.IntegerAttr:
+    """A 64-bit integer attribute."""
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
+
+
+def i64s(values: Sequence[int]) -> ir.DenseI64ArrayAttr:
+    """An array attribute of 64-bit integers."""
+    return ir.DenseI64ArrayAttr.get(list(values))
+
+
+def integer(attribute: Any) -> int:
+    """The number in an integer attribute."""
+    return int(ir.IntegerAttr(attribute).value)
+
+
+def integers(attribute: Any) -> list[int]:
+    """The numbers in an integer array attribute."""
+    return list(ir.DenseI64ArrayAttr(attribute))
+
+
+def text(attribute: Any) -> str:
+    """The text in a string attribute."""
+    return str(ir.StringAttr(attribute).value)
+
+
+def flag(value: bool) -> ir.IntegerAttr:
+    """A one-bit attribute. (The bindings take a false `BoolAttr` for an absent attribute.)"""
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(1), int(value))
+
+
+def make_tensor_map(
+    tensor: Any,
+    *,
+    mode: str = "tiled",
+    dims: Sequence[int],
+    box: Sequence[int],
+    element_strides: Sequence[int] | None = None,
+    corners: Sequence[int] = (),
+    element_bytes: int,
+    swizzle: str,
+) -> Any:
+    """``tc.make_tensor_map`` of a contiguous tensor whose dimensions are `dims`, innermost first."""
+    strides, step = [], element_bytes
+    for extent in dims[:-1]:
+        step *= extent
+        strides.append(step)
+    # Built by name: the bindings take an empty array (no corners) for an absent attribute.
+    return ir.Operation.create(
+        tc.MakeTensorMapOp.OPERATION_NAME,
+        results=[tc.TensorMapType.get()],
+        operands=[tensor],
+        attributes={
+            "mode": ir.StringAttr.get(mode),
+            "dims": i64s(dims),
+            "strides": i64s(strides),
+            "box": i64s(box),
+            "element_strides": i64s(element_strides or [1] * len(dims)),
+            "corners": i64s(corners),
+            "swizzle": ir.StringAttr.get(swizzle),
+        },
+    ).result
+
+
+def tma_load(
+    tensor_map: Any,
+    coords: Sequence[Any],
+    tile: Any,
+    row: int,
+    nbytes: int,
+    offsets: Sequence[Any] = (),
+    signal: Any = None,
+) -> None:
+    """``tc.tma_load``."""
+    tc.TmaLoadOp(
+        tensor_map, list(coords), list(offsets), tile, i64(row), i64(nbytes), signal=signal
+    )
+
+
+def mma(d: Any, a: Any, b: Any, accumulate: Any, k_slice: int, ashift: bool = False) -> None:
+    """``tc.mma`` of the same K slice of A and B."""
+    tc.MmaOp(d, a, b, accumulate, i64(k_slice), i64(k_slice), flag(ashift))
+
+
+def fence(kind: str) -> Any:
+    """``tc.fence``."""
+    return tc.FenceOp(ir.StringAttr.get(kind))

@@ -1,0 +1,167 @@
+"""What the tiling passes share: the kernel function, its main loop and its epilogue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tcir._mlir import arith, func, gpu, ir, scf
+from tcir.dialect import tc
+from tcir.passes.emit import i64, i64s
+from tcir.passes.index_math import Index, IndexMath, constant
+from tcir.passes.limits import (
+    GRID_X_MAX,
+    GRID_YZ_MAX,
+    MMA_N_MAX,
+    MMA_N_STEP,
+    MMA_ROWS,
+    QUARTER,
+    round_up,
+)
+from tcir.passes.refusal import refuse
+
+WARPS = 6
+"""Four epilogue warps, one producer warp, one mma warp."""
+
+STORE_COLUMNS = 16
+"""Columns of D that one ``tc.tmem_ld`` brings to registers."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """The high-level op to tile and its function."""
+
+    function: func.FuncOp
+    op: Any
+
+
+def find_sources(module: ir.Module, kind: type, pass_name: str) -> list[Source]:
+    """The `kind` op of every function; refuses functions that are anything else."""
+    sources = []
+    for function in module.body.operations:
+        ops = list(function.regions[0].blocks[0]) if function.regions[0].blocks else []
+        wanted = [op for op in ops if isinstance(op, kind)]
+        if len(wanted) != 1 or len(ops) != 2:
+            names = ", ".join(op.operation.name for op in ops) or "nothing"
+            raise refuse(
+                wanted[1] if len(wanted) > 1 else (ops[0] if ops else function),
+                f"{pass_name} expected a function of one {kind.OPERATION_NAME} and func.return, got "  # type: ignore[attr-defined]
+                f"{names} (run raise-to-tc first, and take the pipeline that suits the op)",
+            )
+        sources.append(Source(function, wanted[0]))
+    return sources
+
+
+def choose_n_tile(op: Any, option: int, extent: int) -> int:
+    """Columns of one output tile: `option`, or for 0 what suits `extent`, at most 128."""
+    if option == 0:
+        return min(128, round_up(extent, MMA_N_STEP))
+    if option < 0 or option > MMA_N_MAX or option % MMA_N_STEP:
+        raise refuse(
+            op,
+            f"expected n-tile to be a multiple of {MMA_N_STEP} from {MMA_N_STEP} to {MMA_N_MAX}, got "
+            f"{option} (N of tcgen05.mma.kind::f16 with M = {MMA_ROWS}, PTX ISA 9.7.16.2.1); "
+            "n-tile=0 chooses one",
+        )
+    return option
+
+
+def memref_of(tensor: Any) -> Any:
+    """The contiguous row-major memref of a tensor type."""
+    return ir.MemRefType.get(tensor.shape, tensor.element_type)
+
+
+@contextmanager
+def kernel(source: Source, grid: Sequence[int]) -> Iterator[list[Any]]:
+    """Replaces the source function by a kernel; yields its arguments (inputs, then the output).
+
+    Inside, the insertion point is in the kernel and the location is that of the source op.
+    """
+    for axis, (size, limit) in enumerate(zip(grid, (GRID_X_MAX, GRID_YZ_MAX, GRID_YZ_MAX))):
+        if size > limit:
+            raise refuse(
+                source.op,
+                f"expected at most {limit} tiles along grid {'xyz'[axis]}, got {size} (launch "
+                "limit); split the problem",
+            )
+    old = source.function
+    types = [memref_of(t) for t in (*old.type.inputs, *old.type.results)]
+    with ir.InsertionPoint(old), old.location:
+        new = func.FuncOp(old.name.value, ir.FunctionType.get(types, []))
+    for name in old.attributes:
+        if name not in ("sym_name", "function_type", "arg_attrs", "res_attrs"):
+            new.attributes[name] = old.attributes[name]
+    new.attributes["tc.kernel"] = ir.UnitAttr.get()
+    new.attributes["tc.grid"] = i64s(grid)
+    new.attributes["tc.block"] = i64s([WARPS * 32, 1, 1])
+    new.attributes["tc.target"] = ir.StringAttr.get("sm_100a")
+    block = new.add_entry_block([source.op.location] * len(types))
+    with ir.InsertionPoint(block), source.op.location:
+        yield list(block.arguments)
+        func.ReturnOp([])
+    old.operation.erase()
+
+
+def block_id(axis: str) -> Any:
+    """The index of the CTA in the grid."""
+    return gpu.block_id(getattr(gpu.Dimension, axis))
+
+
+def argument(arguments: list[Any], value: Any) -> Any:
+    """The kernel's argument for `value`, an argument of the source function."""
+    return arguments[ir.BlockArgument(value).arg_number]
+
+
+def accumulator(n_tile: int) -> Any:
+    """A tensor-memory tile for D."""
+    return tc.TmemTileOp(tc.TmemType.build([MMA_ROWS, n_tile], ir.F32Type.get())).tile
+
+
+@contextmanager
+def loop(count: int, step: int = 1) -> Iterator[Any]:
+    """``scf.for`` from 0 to `count`; yields the induction variable."""
+    math = IndexMath()
+    op = scf.ForOp(math.value(0), math.value(count), math.value(step))
+    with ir.InsertionPoint(op.body):
+        yield op.induction_variable
+        scf.YieldOp([])
+
+
+class Accumulate:
+    """The ``accumulate`` operands of a main loop: false only for the first mma of the first step."""
+
+    def __init__(self, step: Any) -> None:
+        self._always = constant(1, ir.IntegerType.get_signless(1))
+        self._next = arith.cmpi(arith.CmpIPredicate.ne, step, IndexMath().value(0))
+
+    def take(self) -> Any:
+        """The operand of the next mma in program order."""
+        now, self._next = self._next, self._always
+        return now
+
+
+def store_tile(
+    d: Any,
+    out: Any,
+    *,
+    rows: int,
+    row_dim: int,
+    indices: Callable[[Any], Callable[[Any], list[Index]]],
+) -> None:
+    """Stores D to `out`, quarter by quarter, 16 columns at a time, rounded to its element type.
+
+    ``indices(quarter)(column)`` are the indices of the quarter's lane 0.
+    """
+    math = IndexMath()
+    element = out.type.element_type
+    with loop(MMA_ROWS // QUARTER) as quarter:
+        at = indices(quarter)
+        with loop(d.type.shape[1], STORE_COLUMNS) as column:
+            value = tc.TmemLdOp(
+                d, quarter, column, ir.VectorType.get([QUARTER, STORE_COLUMNS], ir.F32Type.get())
+            ).value
+            if element != ir.F32Type.get():
+                value = arith.truncf(ir.VectorType.get([QUARTER, STORE_COLUMNS], element), value)
+            tc.StoreRowsOp(value, out, math.values(at(column)), i64(rows), i64(row_dim))
