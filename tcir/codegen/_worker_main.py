@@ -1,0 +1,68 @@
+"""What runs in the child process of `worker`."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from tcir.codegen.worker import receive, send
+
+
+def translate(text: str) -> str:
+    """LLVM IR of a module of the dialects llvm and nvvm."""
+    from tcir._mlir import ir, llvm, passmanager
+
+    with ir.Context() as context:
+        context.allow_unregistered_dialects = True  # discardable `tc.*` attributes
+        module = ir.Module.parse(text)
+        # Only with a scope on the function do source lines reach PTX as `.loc`. Fuller debug
+        # information would add `.target …, debug`, under which ptxas ignores setmaxnreg.
+        passmanager.PassManager.parse(
+            "builtin.module(ensure-debug-info-scope-on-llvm-func"
+            "{emission-kind=DebugDirectivesOnly})"
+        ).run(module.operation)
+        result: str = llvm.translate_module_to_llvmir(module.operation)
+    return result
+
+
+def emit_ptx(text: str, *, cpu: str, features: str) -> str:
+    """PTX of LLVM IR, by the NVPTX back end without middle-end passes.
+
+    Middle-end passes are left out on purpose: the intrinsics of tcgen05.mma are declared as only
+    writing D, so that dead-store elimination may drop all but the last one of a sum.
+    """
+    import llvmlite.binding as llvm
+
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    module = llvm.parse_assembly(text)
+    module.verify()
+    machine = llvm.Target.from_triple("nvptx64-nvidia-cuda").create_target_machine(
+        cpu=cpu, features=features, opt=3
+    )
+    result: str = machine.emit_assembly(module)
+    return result
+
+
+_FUNCTIONS = {"translate": translate, "emit_ptx": emit_ptx}
+
+
+def main() -> None:
+    """Answers requests on stdin until it closes."""
+    requests = sys.stdin.buffer
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a native library prints must not end up between the replies
+    import llvmlite.binding  # noqa: F401  (paid while nobody waits)
+
+    from tcir._mlir import ir, llvm, passmanager  # noqa: F401
+
+    while True:
+        try:
+            function, text, options = receive(requests)
+        except EOFError:
+            return
+        try:
+            reply = (True, _FUNCTIONS[function](text, **options))
+        except Exception as error:
+            reply = (False, str(error).strip() or repr(error))
+        send(replies, reply)

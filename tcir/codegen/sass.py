@@ -1,0 +1,59 @@
+"""Cubin to SASS, by nvdisasm, and what to count in it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from tcir.codegen.tools import find_tool
+from tcir.errors import Error
+
+COUNTED = {
+    "UTCHMMA": "tcgen05.mma, kind f16 or tf32",
+    "UTCQMMA": "tcgen05.mma, kind f8f6f4 or mxf8f6f4",
+    "UTCIMMA": "tcgen05.mma, kind i8",
+    "UTCOMMA": "tcgen05.mma, kind mxf4 or mxf4nvf4",
+    "UTCCP": "tcgen05.cp",
+    "UTCSHIFT": "tcgen05.shift",
+    "UTCBAR": "tcgen05.commit",
+    "UTCATOMSWS": "tcgen05.alloc and dealloc",
+    "LDTM": "tcgen05.ld",
+    "STTM": "tcgen05.st",
+    "UTMALDG": "TMA load",
+    "UTMASTG": "TMA store",
+    "SYNCS": "mbarrier",
+    "STG": "global store",
+    "LDG": "global load",
+}
+"""SASS mnemonics (without modifiers) and what they are."""
+
+
+def disassemble(cubin: bytes) -> str:
+    """SASS text of `cubin`."""
+    with tempfile.TemporaryDirectory(prefix="tcir-nvdisasm-") as folder:
+        path = Path(folder, "kernel.cubin")
+        path.write_bytes(cubin)
+        done = subprocess.run([find_tool("nvdisasm"), path], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Error(f"nvdisasm refused the cubin: {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout
+
+
+def sass_counts(sass: str) -> dict[str, int]:
+    """Instructions in `sass` by mnemonic of `COUNTED`, and ``UTCHMMA.ASHIFT`` etc. beside it.
+
+    ``UTCHMMA`` counts all, ``UTCHMMA.ASHIFT`` those of them with the shift.
+    """
+    counts: Counter[str] = Counter()
+    for opcode in re.findall(
+        r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?\w+\s+)?([A-Z][A-Z0-9_.]*)", sass, re.MULTILINE
+    ):
+        mnemonic, *modifiers = opcode.split(".")
+        if mnemonic in COUNTED:
+            counts[mnemonic] += 1
+            if "ASHIFT" in modifiers:
+                counts[f"{mnemonic}.ASHIFT"] += 1
+    return dict(sorted(counts.items()))

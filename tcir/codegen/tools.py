@@ -1,0 +1,36 @@
+"""Where the assembler and the disassembler of the declared dependencies are."""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+import sys
+from functools import cache
+from pathlib import Path
+
+from tcir.errors import MissingDependencyError
+
+_PACKAGES = {"ptxas": "nvidia-cuda-nvcc", "nvdisasm": "nvidia-cuda-nvdisasm"}
+
+
+@cache
+def find_tool(name: str) -> Path:
+    """Path of ``ptxas`` or ``nvdisasm``; a copy that happens to be on PATH is never used.
+
+    `MissingDependencyError` says why there is none.
+    """
+    package = _PACKAGES[name]
+    spec = importlib.util.find_spec("nvidia")
+    for root in spec.submodule_search_locations or () if spec else ():
+        for found in sorted(Path(root).glob(f"cu*/bin/{name}*"), reverse=True):
+            if found.stem == name:
+                return found
+    machine = f"{sys.platform} {platform.machine()}"
+    if sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"):
+        raise MissingDependencyError(
+            f"expected {name} from the package {package}, which has wheels for Linux x86-64 and "
+            f"aarch64 only, got {machine}; everything up to PTX works here"
+        )
+    raise MissingDependencyError(
+        f"expected {name} from the package {package}, got none; `pip install {package}`"
+    )
