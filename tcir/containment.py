@@ -6,6 +6,7 @@ the child, the parent names the pass and saves the program as a reproducer.
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import signal
@@ -34,7 +35,8 @@ class Step:
         """MLIR text that ``tc-opt --run-reproducer`` (and mlir-opt's) runs again."""
         pipeline = self.pipeline.replace("\\", "\\\\").replace('"', '\\"')
         return (
-            f"// Stopped in '{self.name}', from {self.source}. Again: tc-opt --run-reproducer FILE\n"
+            f"// Stopped in '{self.name}', from {self.source}.\n"
+            "// Again: tc-opt --run-reproducer FILE\n"
             f"{self.module.rstrip()}\n\n"
             "{-#\n  external_resources: {\n    mlir_reproducer: {\n"
             f'      pipeline: "{pipeline}",\n'
@@ -46,7 +48,7 @@ class Notes:
     """The child's note of its present step, readable by the parent after the child died."""
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile()
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as this)
 
     def write(self, step: Step) -> None:
         """Replaces the note."""
@@ -87,6 +89,7 @@ def run_contained(work: Callable[[Notes], int], reproducer: str | None) -> int:
             sys.excepthook(*sys.exc_info())
         finally:
             sys.stderr.flush()
+            atexit._run_exitfuncs()
             os._exit(status)
     try:
         _, wait_status = os.waitpid(child, 0)

@@ -99,7 +99,7 @@ class UpstreamPass(Pass):
 
     def _unknown(self, message: str) -> InputError:
         if "does not refer to a registered pass" in message:
-            near = did_you_mean(self.name, [*registered_passes(), *_COMMON_UPSTREAM])
+            near = did_you_mean(self.name, suggested_passes())
             near = near if "did you mean" in near else ""
             return UnknownNameError(
                 f"unknown pass '{self.name}': neither a pass of tcir (tc-opt --list-passes) "
@@ -141,6 +141,11 @@ def registered_passes() -> dict[str, type[Pass]]:
     """All passes of ours by name, including those registered by user code."""
     _load("passes")
     return dict(sorted(_PASSES.items()))
+
+
+def suggested_passes() -> list[str]:
+    """Names to suggest for a misspelt pass: ours, and upstream's most used."""
+    return [*registered_passes(), *_COMMON_UPSTREAM]
 
 
 def _load(package: str) -> None:

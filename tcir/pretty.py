@@ -11,7 +11,7 @@ from typing import Any
 
 _OP = re.compile(
     r'^(?P<head>\s*(?:%[\w#:, %]+ = )?)"tc\.(?P<name>\w+)"\((?P<operands>[^)]*)\)'
-    r"(?: <\{(?P<attributes>.*?)\}>)?(?P<rest>.*)$"
+    r"(?: <?\{(?P<attributes>[^{].*?|)\}>?)?(?P<rest>(?: :| \().*)$"
 )
 _ARRAY = re.compile(r"array<i\d+(?:: ([^>]*))?>")
 _TYPE = re.compile(r"!tc\.(\w+)<([^<>]*)>")

@@ -16,16 +16,6 @@ from tcir.signature import find_program
 if TYPE_CHECKING:
     from tcir.validation import Validator
 
-# What `code_counts` counts: the name shown, and the pattern of a SASS opcode.
-_SASS = {
-    "UTCHMMA": r"UTCHMMA(\.\w+)*",
-    "UTCHMMA.ASHIFT": r"UTCHMMA(\.\w+)*\.ASHIFT(\.\w+)*",
-    "UTCCP": r"UTCCP(\.\w+)*",
-    "LDTM": r"LDTM(\.\w+)*",
-    "UTMALDG": r"UTMALDG(\.\w+)*",
-    "STG": r"STG(\.\w+)*",
-}
-
 
 @dataclass
 class Code:
@@ -54,13 +44,12 @@ def generate(
     """
     from tcir import codegen
 
-    program, level = find_program(module)
+    _, level = find_program(module)
     if level != "thread":
         raise InputError(
             f"expected a program lowered to llvm and nvvm (a pipeline such as conv-shift-reuse "
             f"ends there), got level '{level}'"
         )
-    del program
     tell = on_line or (lambda line: None)
     note = before or (lambda name: None)
     note("translate-to-llvm-ir")
@@ -100,24 +89,15 @@ def _assemble(code: Code, report: Report, upto: str, tell: Callable[[Line], None
         code.cubin = cubin.data
         report.code |= {
             "registers": cubin.registers,
-            "spill_bytes": cubin.spills,
-            "shared_bytes": cubin.smem + code.launch.dynamic_smem,
+            "spill_bytes": cubin.spill_bytes,
+            "shared_bytes": cubin.shared_bytes + code.launch.dynamic_smem,
         }
         code.sass = codegen.disassemble(code.cubin)
-        report.code["sass"] = count_sass(code.sass)
+        report.code["sass"] = codegen.sass_counts(code.sass)
     except MissingDependencyError as error:
         report.code.setdefault("missing", []).append(str(error))
         if not code.cubin or upto == "sass":
             raise
-
-
-def count_sass(sass: str) -> dict[str, int]:
-    """How often the instructions of `_SASS` stand in a disassembly."""
-    opcodes = re.findall(r"/\*[0-9a-f]+\*/\s+(?:@!?\w+\s+)?([A-Z][\w.]*)", sass)
-    return {
-        name: sum(1 for opcode in opcodes if re.fullmatch(pattern, opcode))
-        for name, pattern in _SASS.items()
-    }
 
 
 def tmem_columns(ptx: str) -> int | None:

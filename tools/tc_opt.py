@@ -1,0 +1,16 @@
+"""The command line tc-opt; everything it does is in `tcir.driver`."""
+
+from __future__ import annotations
+
+import sys
+
+from tcir.driver import main as drive
+
+
+def main() -> int:
+    """Entry point; the exit status is described in ``tc-opt --help``."""
+    return drive(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
