@@ -130,7 +130,7 @@ def pixels_by_definition(shape, lower, upper, steps, start, count):
     ranges = [
         range(lo, n + up, s) for lo, up, n, s in zip(lower[::-1], upper[::-1], spatial, steps[::-1])
     ]
-    walk = itertools.product(range(shape[0] + count), *ranges)
+    walk = itertools.product(range(-1, shape[0] + count), *ranges)
     after = itertools.dropwhile(lambda position: position != start, walk)
     return list(itertools.islice(after, count))
 
@@ -160,7 +160,7 @@ def test_im2col_walk(data):
         pixels_per_column=count,
         element_strides=[1, *steps, 1],
     )
-    first = (0, *lower[::-1])
+    first = (-1, *lower[::-1])
     walk = pixels_by_definition(shape, lower, upper, steps, first, 30)
     start = data.draw(st.sampled_from(walk))
     positions = pixels_by_definition(shape, lower, upper, steps, start, count)
