@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 from tcir._mlir import ir
 
 from .declared import as_declared
+from .types import RingType
 
 Broken = Mapping[str, object] | None
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -80,9 +81,7 @@ def broken_rule(op: ir.OpView) -> str | None:
 
 
 def _broken_type(type_: ir.Type) -> str | None:
-    message = (
-        _first(rules_of(f"!{type_.type_name}"), type_) if hasattr(type_, "type_name") else None
-    )
+    message = _first(rules_of(f"!{getattr(type_, 'type_name', '')}"), type_)
     if message is None and isinstance(type_, RingType):
         return _broken_type(type_.of)
     return message

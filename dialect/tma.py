@@ -261,8 +261,8 @@ def _(op: MakeTensorMapOp) -> Broken:
     "tc.make_tensor_map",
     "bounding-box",
     "PTX ISA 5.5.4",
-    "the im2col bounding box must not be empty, got [{low}, {high}] in dimension {dim} of {extent}: "
-    "it runs from the lower corner to extent - 1 + upper corner",
+    "the im2col bounding box must not be empty, got [{low}, {high}] in dimension {dim} of "
+    "{extent}: it runs from the lower corner to extent - 1 + upper corner",
 )
 def _(op: MakeTensorMapOp) -> Broken:
     if string(op, "mode") == "tiled":

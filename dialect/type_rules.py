@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tcir._mlir import ir
 
 from .limits import (
@@ -18,12 +20,16 @@ SMEM_ELEMENTS = ("f16", "bf16", "f32")
 TMEM_ELEMENTS = ("f16", "bf16", "f32")
 
 
+def _is(attribute: ir.Attribute, kind: Any) -> bool:
+    """Whether a type's parameter is of class ``kind``: parameters come as plain attributes."""
+    return isinstance(attribute.maybe_downcast(), kind)
+
+
 def _is_shape(attribute: ir.Attribute) -> bool:
-    return (
-        isinstance(attribute, ir.DenseI64ArrayAttr)
-        and len(attribute) == 2
-        and all(extent >= 1 for extent in attribute)
-    )
+    if not _is(attribute, ir.DenseI64ArrayAttr):
+        return False
+    extents = list(ir.DenseI64ArrayAttr(attribute))
+    return len(extents) == 2 and min(extents) >= 1
 
 
 @rule(
@@ -35,9 +41,9 @@ def _is_shape(attribute: ir.Attribute) -> bool:
 def _(type_: SmemType) -> Broken:
     well_formed = (
         _is_shape(type_.shape_attr)
-        and isinstance(type_.element_attr, ir.TypeAttr)
-        and isinstance(type_.major_attr, ir.StringAttr)
-        and isinstance(type_.swizzle_attr, ir.StringAttr)
+        and _is(type_.element_attr, ir.TypeAttr)
+        and _is(type_.major_attr, ir.StringAttr)
+        and _is(type_.swizzle_attr, ir.StringAttr)
     )
     return None if well_formed else {"got": type_}
 
@@ -113,7 +119,7 @@ def _(type_: SmemType) -> Broken:
     "expected !tc.tmem<array<i64: lanes, elements>, element> with positive extents, got {got}",
 )
 def _(type_: TmemType) -> Broken:
-    well_formed = _is_shape(type_.shape_attr) and isinstance(type_.element_attr, ir.TypeAttr)
+    well_formed = _is_shape(type_.shape_attr) and _is(type_.element_attr, ir.TypeAttr)
     return None if well_formed else {"got": type_}
 
 
@@ -174,9 +180,9 @@ def _(type_: TmemType) -> Broken:
 )
 def _(type_: RingType) -> Broken:
     well_formed = (
-        isinstance(type_.count_attr, ir.IntegerAttr)
+        _is(type_.count_attr, ir.IntegerAttr)
         and type_.count >= 1
-        and isinstance(type_.of_attr, ir.TypeAttr)
+        and _is(type_.of_attr, ir.TypeAttr)
         and isinstance(type_.of, SmemType | TmemType | MbarrierType)
     )
     return None if well_formed else {"got": type_}
