@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tcir.machine.formats_decode import FLOATS, NO_EXPONENT, decode, integers
+from tcir.machine.narrow import from_holders, to_holders, unpack_units
 from tcir.machine.refusal import FormatError
 
 REFERENCE = {
@@ -67,3 +68,26 @@ def test_unknown_types_and_oversized_codes_are_refused():
     decode(np.array([0x3F], np.uint8), "e3m2")
     with pytest.raises(FormatError, match="e3m2 has 6 bits"):
         decode(np.array([0x40], np.uint8), "e3m2")
+
+
+@pytest.mark.parametrize(("bits", "shift"), [(4, 2), (6, 1)])
+def test_padded_units_and_holders(bits, shift):
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, 1 << bits, (5, 3, 16)).astype(np.uint8)
+    units = rng.integers(0, 256, (5, 3, 16)).astype(np.uint8)  # the padding holds anything
+    for at in np.ndindex(5, 3):
+        packed = sum(int(c) << bits * i for i, c in enumerate(codes[at]))
+        units[at][: 2 * bits] = list(packed.to_bytes(2 * bits, "little"))
+    np.testing.assert_array_equal(unpack_units(units, bits), codes)
+    holders = to_holders(codes, bits)
+    np.testing.assert_array_equal(holders, codes.astype(int) * 2**shift)
+    others = np.uint8(0xFF ^ ((1 << bits) - 1) << shift)
+    np.testing.assert_array_equal(from_holders(holders | others, bits), codes)
+
+
+def test_only_padded_types_have_units():
+    unpack_units(np.zeros((2, 16), np.uint8), 6)
+    with pytest.raises(FormatError, match="expected 4 or 6, got 8"):
+        unpack_units(np.zeros((2, 16), np.uint8), 8)
+    with pytest.raises(FormatError, match="a unit has 16 bytes"):
+        unpack_units(np.zeros((2, 8), np.uint8), 4)
