@@ -1,0 +1,209 @@
+"""Rules about a kernel's tensor and shared memory: budgets, plan, lifetime."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import combinations, pairwise
+
+from tcir._mlir import ir
+
+from .attributes import integer, optional_integer
+from .kernel_view import (
+    LAUNCH,
+    Found,
+    KernelView,
+    attribute_of,
+    kernel_rule,
+)
+from .limits import MBARRIER_BYTES, SMEM_BYTES, TMEM_COLUMNS
+from .memory import (
+    MbarrierInitOp,
+    SmemTileOp,
+    TmemAllocOp,
+    TmemDeallocOp,
+    TmemRelinquishOp,
+    TmemTileOp,
+    one_of,
+    slots,
+)
+
+# --- tensor memory ---------------------------------------------------------------------------
+
+
+@kernel_rule(
+    "tmem-budget",
+    "PTX ISA 9.7.16.1",
+    "the kernel needs {got} columns of tensor memory at once ({parts}), at most {most}: use a "
+    "smaller N tile or fewer stages",
+)
+def _(kernel: KernelView) -> Found:
+    allocations = kernel.of(TmemAllocOp, TmemDeallocOp)
+    live: dict[ir.Value, int] = {}
+    for op in allocations:
+        if isinstance(op, TmemAllocOp):
+            live[op.base] = integer(op, "columns")
+            if sum(live.values()) > TMEM_COLUMNS:
+                yield op, _budget(list(live.values()))
+        else:
+            live.pop(op.base, None)
+    tiles = kernel.of(TmemTileOp)
+    if not allocations and tiles:
+        parts = [slots(t.tile.type) * one_of(t.tile.type).columns for t in tiles]
+        if sum(parts) > TMEM_COLUMNS:
+            yield tiles[-1], _budget(parts)
+
+
+def _budget(parts: list[int]) -> Mapping[str, object]:
+    return {"got": sum(parts), "parts": " + ".join(map(str, parts)), "most": TMEM_COLUMNS}
+
+
+@kernel_rule(
+    "tmem-growth",
+    "PTX ISA 9.7.16.7",
+    "an allocation must not be larger than an earlier one of the CTA ({earlier} columns), got "
+    "{got}; allocate the largest first",
+)
+def _(kernel: KernelView) -> Found:
+    allocations = kernel.of(TmemAllocOp)
+    for earlier, later in pairwise(allocations):
+        if integer(later, "columns") > integer(earlier, "columns"):
+            yield later, {"earlier": integer(earlier, "columns"), "got": integer(later, "columns")}
+
+
+@kernel_rule(
+    "tmem-relinquished",
+    "PTX ISA 9.7.16.7",
+    "no allocation may follow tc.tmem_relinquish, got one of {got} columns: the CTA gave the "
+    "right up",
+)
+def _(kernel: KernelView) -> Found:
+    relinquished = False
+    for op in kernel.of(TmemAllocOp, TmemRelinquishOp):
+        if relinquished and isinstance(op, TmemAllocOp):
+            yield op, {"got": integer(op, "columns")}
+        relinquished = relinquished or isinstance(op, TmemRelinquishOp)
+
+
+@kernel_rule(
+    "tmem-leak",
+    "PTX ISA 9.7.16.7",
+    "the allocation of {got} columns has no tc.tmem_dealloc: the next CTA on the SM would wait "
+    "for ever",
+)
+def _(kernel: KernelView) -> Found:
+    freed = [d.base for d in kernel.of(TmemDeallocOp)]
+    for allocation in kernel.of(TmemAllocOp):
+        if allocation.base not in freed:
+            yield allocation, {"got": integer(allocation, "columns")}
+
+
+@kernel_rule(
+    "tmem-double-free",
+    "PTX ISA 9.7.16.7",
+    "the allocation of {got} columns is freed more than once",
+)
+def _(kernel: KernelView) -> Found:
+    freed: list[ir.Value] = []
+    for op in kernel.of(TmemDeallocOp):
+        if op.base in freed:
+            yield op, {"got": integer(op, "columns")}
+        freed.append(op.base)
+
+
+@kernel_rule(
+    "tmem-overlap",
+    "tc",
+    "columns [{begin}, {end}) overlap another tile's [{other_begin}, {other_end}) of the same "
+    "allocation",
+)
+def _(kernel: KernelView) -> Found:
+    planned = [t for t in kernel.of(TmemTileOp) if t.base is not None]
+    for one, two in combinations(planned, 2):
+        a, b = _columns(one), _columns(two)
+        if one.base == two.base and a.start < b.stop and b.start < a.stop:
+            yield two, _overlap(a, b)
+
+
+def _columns(tile: TmemTileOp) -> range:
+    begin = integer(tile, "column")
+    return range(begin, begin + slots(tile.tile.type) * one_of(tile.tile.type).columns)
+
+
+def _overlap(a: range, b: range) -> Mapping[str, object]:
+    return {"begin": b.start, "end": b.stop, "other_begin": a.start, "other_end": a.stop}
+
+
+# --- shared memory ---------------------------------------------------------------------------
+
+
+def _size(op: SmemTileOp | MbarrierInitOp) -> int:
+    value = op.tile if isinstance(op, SmemTileOp) else op.bar
+    size = one_of(value.type).nbytes if isinstance(op, SmemTileOp) else MBARRIER_BYTES
+    return slots(value.type) * size
+
+
+def _placed(kernel: KernelView) -> list[tuple[ir.OpView, range]]:
+    """Planned shared objects with their bytes."""
+    places = []
+    for op in kernel.of(SmemTileOp, MbarrierInitOp):
+        if "offset" in op.attributes:
+            begin = integer(op, "offset")
+            places.append((op, range(begin, begin + _size(op))))
+    for op in kernel.of(TmemAllocOp):
+        if "slot" in op.attributes:
+            begin = integer(op, "slot")
+            places.append((op, range(begin, begin + 4)))
+    return places
+
+
+@kernel_rule(
+    "smem-budget",
+    LAUNCH,
+    "the kernel needs {got} bytes of shared memory, a CTA has at most {most} (227 KB): use fewer "
+    "stages or smaller tiles",
+)
+def _(kernel: KernelView) -> Found:
+    got = sum(_size(op) for op in kernel.of(SmemTileOp, MbarrierInitOp))
+    if got > SMEM_BYTES:
+        yield kernel.func, {"got": got, "most": SMEM_BYTES}
+
+
+@kernel_rule(
+    "smem-bytes",
+    "tc",
+    "tc.smem_bytes must be an integer that covers every planned object, in [{least}, {most}], got "
+    "{got}",
+)
+def _(kernel: KernelView) -> Found:
+    least = max((place.stop for _, place in _placed(kernel)), default=0)
+    got = attribute_of(kernel, "tc.smem_bytes")
+    if not least and got == "none":
+        return
+    if not isinstance(got, ir.IntegerAttr) or not least <= got.value <= SMEM_BYTES:
+        yield kernel.func, {"least": least, "most": SMEM_BYTES, "got": got}
+
+
+@kernel_rule(
+    "smem-overlap",
+    "tc",
+    "bytes [{begin}, {end}) of shared memory overlap another object's [{other_begin}, {other_end})",
+)
+def _(kernel: KernelView) -> Found:
+    for (_one, a), (two, b) in combinations(_placed(kernel), 2):
+        if a.start < b.stop and b.start < a.stop:
+            yield two, _overlap(a, b)
+
+
+@kernel_rule(
+    "planned",
+    "tc",
+    "memory is planned for all of a kernel or for nothing: this op has no {want}, others have a "
+    "place",
+)
+def _(kernel: KernelView) -> Found:
+    shared = kernel.of(SmemTileOp, MbarrierInitOp)
+    tiles = kernel.of(TmemTileOp)
+    without = [(op, "offset") for op in shared if optional_integer(op, "offset") is None]
+    without += [(op, "base and column") for op in tiles if op.base is None]
+    if without and len(without) < len(shared) + len(tiles):
+        yield from ((op, {"want": want}) for op, want in without)

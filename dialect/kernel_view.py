@@ -1,0 +1,89 @@
+"""A whole kernel as its rules see it: its ops in program order, with the role each is in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tcir._mlir import ir
+
+from .rules import Function, rule
+from .structure import RoleOp
+
+SUBJECT = "tc.kernel"
+Found = Iterator[tuple[ir.OpView, Mapping[str, object]]]
+"""What a kernel rule yields: the op at fault and the values for its message."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """One op of a kernel: the role it is in, if any, and whether it is inside a loop or branch."""
+
+    op: ir.OpView
+    role: RoleOp | None = None
+    nested: bool = False
+
+    @property
+    def name(self) -> str:
+        """Name of the op, ``tc.mma``."""
+        return self.op.operation.name
+
+
+@dataclass(frozen=True)
+class KernelView:
+    """A kernel with its ops in program order."""
+
+    func: ir.OpView
+    sites: list[Site] = field(default_factory=list)
+
+    def of(self, *kinds: Any) -> list[Any]:
+        """The ops of the given classes, in program order."""
+        return [s.op for s in self.sites if isinstance(s.op, kinds)]
+
+    @property
+    def asynchronous(self) -> bool:
+        """Whether barriers are placed: ops take effect later."""
+        return "tc.async" in self.func.attributes
+
+    @property
+    def roles(self) -> list[RoleOp]:
+        """The roles, in program order."""
+        return self.of(RoleOp)
+
+
+def view(func: ir.OpView) -> KernelView:
+    """Collect the ops of ``func``."""
+    sites: list[Site] = []
+
+    def collect(op: ir.OpView, role: RoleOp | None, nested: bool) -> None:
+        for region in op.regions:
+            for block in region:
+                for inner in block:
+                    sites.append(Site(inner, role, nested))
+                    is_role = isinstance(inner, RoleOp)
+                    collect(inner, inner if is_role else role, nested or not is_role)
+
+    collect(func, None, False)
+    return KernelView(func, sites)
+
+
+def kernel_rule(name: str, source: str, text: str) -> Callable[[Function], Function]:
+    """Register the decorated generator as the kernel rule ``name``."""
+    return rule(SUBJECT, name, source, text)
+
+
+LAUNCH = "CUDA C++ Programming Guide, technical specifications"
+
+
+def triple(kernel: KernelView, name: str) -> list[int] | None:
+    """The three extents of ``tc.grid`` or ``tc.block``; None when they are not three positive."""
+    attribute = kernel.func.attributes.get(name, None)
+    if not isinstance(attribute, ir.DenseI64ArrayAttr):
+        return None
+    extents = list(attribute)
+    return extents if len(extents) == 3 and min(extents) >= 1 else None
+
+
+def attribute_of(kernel: KernelView, name: str) -> object:
+    return kernel.func.attributes.get(name, "none")
