@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-SHARED_BYTES = 227 * 1024
-"""Shared memory of one CTA on sm_100 (CUDA C++ Programming Guide, compute capability 10.0)."""
+SM_SHARED_BYTES = 228 * 1024
+"""Shared memory of one SM of sm_100 (CUDA C++ Programming Guide, compute capability 10.0)."""
+
+CTA_RESERVED_BYTES = 1024
+"""Of that, what the system keeps for every CTA (same source)."""
+
+SHARED_BYTES = SM_SHARED_BYTES - CTA_RESERVED_BYTES
+"""Shared memory that one CTA can have: 227 KB."""
 
 TMEM_COLUMNS = 512
 """Columns of tensor memory of one SM (PTX ISA 9.7.16.1)."""
