@@ -1,0 +1,11 @@
+"""Rules of ``convert-tc-to-nvvm``, one file per op group.
+
+Importing the package registers them all; `tcir.passes.nvvm.converter.rule` adds one from outside.
+"""
+
+from . import compute as compute
+from . import movement as movement
+from . import scalar as scalar
+from . import stores as stores
+from . import structure as structure
+from . import sync as sync

@@ -1,0 +1,114 @@
+"""Tensor-core ops, and the copy that feeds them, which shares their descriptors."""
+
+from __future__ import annotations
+
+from tcir.dialect import tc
+from tcir.dialect.attributes import integer
+
+from tcir._mlir import arith, ir, nvvm
+from tcir.errors import PassError
+
+from .converter import Converter, SmemTile, TmemTile, require_role, rule
+from .descriptors import ELEMENT_CODE, OperandTile, instruction_descriptor
+from .structure import tmem_pointer
+
+LANES = 128
+SLICE_COLUMNS = 8
+
+
+def operand_tile(tile: tc.SmemType) -> OperandTile:
+    """The static facts of a tile type."""
+    mn, k = tile.shape
+    return OperandTile(mn, k, tc.element_bytes(tile.element), tile.major, tile.swizzle, tile.span)
+
+
+def slice_descriptor(converter: Converter, tile: SmemTile, index: int) -> ir.Value:
+    """The i64 matrix descriptor of K slice `index` of `tile`.
+
+    The tile lies inside the shared window (at most 228 KB < 2^18), so adding a slice's offset to
+    the masked start address never carries out of its 14 bits.
+    """
+    static = operand_tile(tile.type)
+    first = _first_descriptor(converter, tile, static)
+    offset = static.slice_offset(index) >> 4
+    return arith.AddIOp(first, converter.constant(offset, 64)).result if offset else first
+
+
+def _first_descriptor(converter: Converter, tile: SmemTile, static: OperandTile) -> ir.Value:
+    block = ir.InsertionPoint.current.block
+    for where, made in tile.descriptors:
+        if where == block:
+            return made
+    address = converter.add(tile.address.base, tile.address.offset)
+    units = arith.ShRUIOp(address, converter.constant(4)).result
+    masked = arith.AndIOp(units, converter.constant(0x3FFF)).result
+    wide = arith.ExtUIOp(ir.IntegerType.get_signless(64), masked).result
+    bits = static.constant_bits()
+    signed = bits - (1 << 64) if bits >> 63 else bits
+    made = arith.OrIOp(wide, converter.constant(signed, 64)).result
+    tile.descriptors.append((block, made))
+    return made
+
+
+@rule("tc.mma")
+def convert_mma(converter: Converter, op: tc.MmaOp) -> None:
+    """``tcgen05.mma.cta_group::1.kind::f16``, with A in tensor memory or shared memory."""
+    require_role(converter, op)
+    d = converter.record(op.d, TmemTile)
+    b = converter.record(op.b, SmemTile)
+    a = converter.value(op.a)
+    ashift = bool(integer(op, "ashift"))
+    a_slice, b_slice = integer(op, "a_slice"), integer(op, "b_slice")
+    for operand in (a, b):
+        if str(operand.type.element) not in ELEMENT_CODE:
+            raise PassError(
+                f"expected operands of {' or '.join(ELEMENT_CODE)}, got {operand.type.element}"
+            )
+    lanes, n = d.type.shape
+    if lanes != LANES or n % 16 or not 16 <= n <= 256:
+        raise PassError(
+            f"expected an accumulator of 128 lanes and 16 to 256 columns in steps of 16, got "
+            f"{lanes} x {n} (PTX ISA 9.7.16.2)"
+        )
+    if isinstance(a, TmemTile):
+        matrix_a = tmem_pointer(converter.tmem_columns(a, SLICE_COLUMNS * a_slice))
+        a_major = "K"
+    elif ashift:
+        raise PassError("expected A in tensor memory with ashift, got it in shared memory")
+    else:
+        matrix_a = slice_descriptor(converter, a, a_slice)
+        a_major = a.type.major
+    idesc = instruction_descriptor(
+        m=lanes,
+        n=n,
+        a=str(a.type.element),
+        b=str(b.type.element),
+        a_major=a_major,
+        b_major=b.type.major,
+    )
+    nvvm.Tcgen05MMAOp(
+        ir.Attribute.parse("#nvvm.tcgen05_mma_kind<f16>"),
+        ir.Attribute.parse("#nvvm.cta_group<cta_1>"),
+        tmem_pointer(converter.tmem_columns(d)),
+        matrix_a,
+        slice_descriptor(converter, b, b_slice),
+        converter.constant(idesc),
+        converter.ssa(op.accumulate),
+        aShift=ashift or None,
+    )
+
+
+@rule("tc.cp")
+def convert_cp(converter: Converter, op: tc.CpOp) -> None:
+    """``tcgen05.cp.cta_group::1.128x256b``."""
+    require_role(converter, op)
+    source = converter.record(op.source, SmemTile)
+    target = converter.record(op.target, TmemTile)
+    index = integer(op, "slice")
+    if source.type.major != "K":
+        raise PassError("expected a K-major source: tcgen05.cp copies rows (PTX ISA 9.7.16.9)")
+    nvvm.Tcgen05CpOp(
+        ir.Attribute.parse("#nvvm.tcgen05_cp_shape<shape_128x256b>"),
+        tmem_pointer(converter.tmem_columns(target, SLICE_COLUMNS * index)),
+        slice_descriptor(converter, source, index),
+    )

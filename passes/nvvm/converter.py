@@ -1,0 +1,253 @@
+"""The state of one kernel while it is rebuilt for threads, and the registry of rules.
+
+What a `tc` value becomes: an SSA value for numbers, or one of the small records below for things
+that are only an address plus static facts (tiles, barriers, rings, tensors).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from tcir.dialect import tc
+from tcir.dialect.attributes import integer
+
+from tcir._mlir import arith, ir, llvm, nvvm
+from tcir.errors import PassError
+
+WARP_THREADS = 32
+
+
+@dataclass(frozen=True)
+class SharedAddress:
+    """``base + offset`` bytes in the shared window; `base` is an i32 value."""
+
+    base: ir.Value
+    offset: int = 0
+
+    def plus(self, nbytes: int) -> SharedAddress:
+        """The address `nbytes` further."""
+        return SharedAddress(self.base, self.offset + nbytes)
+
+
+@dataclass
+class SmemTile:
+    """A shared-memory tile; `descriptors` holds its first descriptor by block (see `compute`)."""
+
+    type: tc.SmemType
+    address: SharedAddress
+    descriptors: list[tuple[ir.Block, ir.Value]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Mbarrier:
+    """An mbarrier."""
+
+    address: SharedAddress
+
+
+@dataclass
+class TmemBase:
+    """An allocation of tensor memory: known once `value` was read after a CTA barrier."""
+
+    slot: int
+    columns: int
+    warp: int
+    value: ir.Value | None = None
+
+
+@dataclass(frozen=True)
+class TmemTile:
+    """A tensor-memory tile at ``base + column (+ extra)``; `extra` is an i32 value or None."""
+
+    type: tc.TmemType
+    base: TmemBase
+    column: int
+    extra: ir.Value | None = None
+
+
+@dataclass(frozen=True)
+class Ring:
+    """Equal objects ``stride`` apart (bytes of shared memory, or columns of tensor memory)."""
+
+    first: SmemTile | Mbarrier | TmemTile
+    stride: int
+
+
+@dataclass(frozen=True)
+class GlobalTensor:
+    """A contiguous row-major tensor in global memory: an argument, perhaps reshaped."""
+
+    argument: int
+    shape: tuple[int, ...]
+    element: ir.Type
+
+
+@dataclass(frozen=True)
+class TensorMap:
+    """A tensor map parameter."""
+
+    pointer: ir.Value
+
+
+@dataclass
+class Loading:
+    """Registers of a `tc.tmem_ld` that no `tc.tmem_wait` has made ready yet."""
+
+    raw: ir.Value
+
+
+class Converter:
+    """Rebuilds one kernel: emits at the insertion point, remembers what each value became."""
+
+    def __init__(self, function: ir.Operation, parameters: dict[int, ir.Value]) -> None:
+        self.function = function
+        self.values: dict[ir.Value, Any] = {}
+        self.pointers = parameters
+        self.maps: list[ir.Value] = []
+        self.pending: list[ir.Value] = []
+        self.bases: list[TmemBase] = []
+        self.in_role = False
+
+    def begin(self, entry: ir.Block, smem_symbol: str) -> None:
+        """Emits what every kernel starts with: shared base, thread, warp and lane index."""
+        self.entry = entry
+        self._constants: dict[tuple[int, str], ir.Value] = {}
+        shared = llvm.AddressOfOp(pointer_type(3), smem_symbol).result
+        self.smem = llvm.PtrToIntOp(i32(), shared).result
+        self.thread = nvvm.ThreadIdXOp(results=[i32()]).result
+        self.warp = arith.ShRUIOp(self.thread, self.constant(5)).result
+        self.lane = arith.AndIOp(self.thread, self.constant(WARP_THREADS - 1)).result
+
+    def constant(self, value: int, bits: int = 32) -> ir.Value:
+        """A constant of the kernel's entry block, made once."""
+        integer = ir.IntegerType.get_signless(bits)
+        key = (value, str(integer))
+        if key not in self._constants:
+            with ir.InsertionPoint.at_block_begin(self.entry):
+                attribute = ir.IntegerAttr.get(integer, value)
+                self._constants[key] = arith.ConstantOp(integer, attribute).result
+        return self._constants[key]
+
+    def value(self, old: ir.Value) -> Any:
+        """What `old` became."""
+        new = self.values.get(old)
+        if isinstance(new, Loading):
+            raise PassError(
+                "expected tc.tmem_wait before the first use of this tc.tmem_ld: its registers are "
+                "not ready before (PTX ISA 9.7.16.8)",
+                old.owner.location,
+            )
+        if new is None:
+            raise PassError(f"expected a converted value, got {old}")
+        return new
+
+    def ssa(self, old: ir.Value) -> ir.Value:
+        """What `old` became, which has to be a number."""
+        new = self.value(old)
+        if not isinstance(new, ir.Value):
+            raise PassError(f"expected a number, got {old}", self._location(old))
+        return new
+
+    def record(self, old: ir.Value, kind: type[RecordType]) -> RecordType:
+        """What `old` became, which has to be a `kind`."""
+        new = self.value(old)
+        if not isinstance(new, kind):
+            raise PassError(
+                f"expected {kind.__name__}, got {type(new).__name__} of type {old.type}",
+                self._location(old),
+            )
+        return new
+
+    @staticmethod
+    def _location(value: ir.Value) -> ir.Location | None:
+        return None if isinstance(value.owner, ir.Block) else value.owner.location
+
+    def add(self, value: ir.Value, addend: int) -> ir.Value:
+        """``value + addend`` in i32."""
+        return arith.AddIOp(value, self.constant(addend)).result if addend else value
+
+    def shared(self, address: SharedAddress) -> ir.Value:
+        """A shared-memory pointer."""
+        return llvm.IntToPtrOp(pointer_type(3), self.add(address.base, address.offset)).result
+
+    def tmem_columns(self, tile: TmemTile, column: int = 0) -> ir.Value:
+        """The i32 address of column `column` of `tile`, lane 0."""
+        if tile.base.value is None:
+            raise PassError(
+                "expected tc.cta_barrier between tc.tmem_alloc and the first use of its base: the "
+                "address arrives through shared memory (PTX ISA 9.7.16.7)"
+            )
+        address = tile.base.value
+        if tile.extra is not None:
+            address = arith.AddIOp(address, tile.extra).result
+        return self.add(address, tile.column + column)
+
+    def convert(self, block: ir.Block) -> None:
+        """Converts the ops of `block` at the current insertion point."""
+        for op in block.operations:
+            self.convert_op(op)
+
+    def convert_op(self, op: ir.OpView) -> None:
+        """Converts one op by its rule; `PassError` at its location when there is none."""
+        convert = RULES.get(op.operation.name)
+        if convert is None:
+            raise PassError(
+                f"expected an op that convert-tc-to-nvvm knows, got '{op.operation.name}'; "
+                "known: " + ", ".join(sorted(RULES)),
+                op.location,
+            )
+        with op.location:
+            try:
+                convert(self, op)
+            except PassError as error:
+                error.location = error.location or op.location
+                raise
+
+
+Rule = Callable[[Converter, Any], None]
+RULES: dict[str, Rule] = {}
+RecordType = TypeVar("RecordType")
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    """Registers a function as the rule of the ops `names`."""
+
+    def register(function: Rule) -> Rule:
+        for name in names:
+            RULES[name] = function
+        return function
+
+    return register
+
+
+def i32() -> ir.Type:
+    """The type i32."""
+    return ir.IntegerType.get_signless(32)
+
+
+def pointer_type(space: int) -> ir.Type:
+    """``!llvm.ptr`` of an address space: 0 generic, 1 global, 3 shared, 6 tensor memory."""
+    return llvm.PointerType.get(space) if space else llvm.PointerType.get()
+
+
+def integer_attribute(op: ir.OpView, name: str) -> int:
+    """The integer attribute `name` of `op`, which the memory planner sets."""
+    if name not in op.operation.attributes:
+        raise PassError(
+            f"expected attribute '{name}' on '{op.operation.name}', got none; "
+            "run plan-memory first",
+            op.location,
+        )
+    return integer(op, name)
+
+
+def require_role(converter: Converter, op: ir.OpView) -> None:
+    """Refuses an op outside `tc.role` that only chosen threads may execute."""
+    if not converter.in_role:
+        raise PassError(
+            f"expected '{op.operation.name}' inside tc.role, got it outside, where all threads of "
+            "the CTA would execute it; run assign-roles first",
+            op.location,
+        )

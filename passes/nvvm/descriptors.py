@@ -1,0 +1,80 @@
+"""Shared-memory matrix descriptors and instruction descriptors, encoded from the PTX ISA."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SWIZZLE_CODE = {"128B": 2, "64B": 4, "32B": 6}
+"""Bits 63..61 of a matrix descriptor (PTX ISA 9.7.16.4.1)."""
+
+ELEMENT_CODE = {"f16": 0, "bf16": 1}
+"""A and B type of kind::f16 in an instruction descriptor (PTX ISA 9.7.16.4.2)."""
+
+SWIZZLE_ROWS = 8
+SLICE_BYTES = 32
+"""K extent of one mma, bytes (PTX ISA 9.7.16.2)."""
+
+
+@dataclass(frozen=True)
+class OperandTile:
+    """The static part of a swizzled operand tile ``[mn, k]``: see `tcir.dialect.types.SmemType`.
+
+    span: bytes of one row of a panel (the swizzle's width); element_bytes: bytes of one element.
+    """
+
+    mn: int
+    k: int
+    element_bytes: int
+    major: str
+    swizzle: str
+    span: int
+
+    @property
+    def stride_offset(self) -> int:
+        """SBO: bytes from one group of 8 rows to the next (9.7.16.4.1, swizzled layouts)."""
+        return SWIZZLE_ROWS * self.span
+
+    @property
+    def leading_offset(self) -> int:
+        """LBO: bytes from one panel to the next when MN-major; not used when K-major."""
+        return self.k * self.span if self.major == "MN" else 0
+
+    def constant_bits(self) -> int:
+        """The descriptor without its start address: offsets, the constant 1, swizzle."""
+        return (
+            _field(self.leading_offset >> 4, 16, 14)
+            | _field(self.stride_offset >> 4, 32, 14)
+            | 1 << 46
+            | SWIZZLE_CODE[self.swizzle] << 61
+        )
+
+    def slice_offset(self, index: int) -> int:
+        """Bytes from the tile's start to K slice `index`, before the swizzle.
+
+        K-major: 32 bytes per slice inside the span, then the next panel. MN-major: 8 rows of K per
+        stride offset, so ``k_of_a_slice / 8`` of them.
+        """
+        if self.major == "K":
+            panel, inside = divmod(index * SLICE_BYTES, self.span)
+            return panel * self.mn * self.span + inside
+        rows = index * (SLICE_BYTES // self.element_bytes)
+        return rows // SWIZZLE_ROWS * self.stride_offset
+
+
+def _field(value: int, shift: int, bits: int) -> int:
+    if not 0 <= value < 1 << bits:
+        raise ValueError(f"expected a field of {bits} bits, got {value}")
+    return value << shift
+
+
+def instruction_descriptor(*, m: int, n: int, a: str, b: str, a_major: str, b_major: str) -> int:
+    """Descriptor of kind::f16 with f32 accumulation (PTX ISA 9.7.16.4.2, table 42)."""
+    return (
+        1 << 4  # D is f32
+        | ELEMENT_CODE[a] << 7
+        | ELEMENT_CODE[b] << 10
+        | (a_major == "MN") << 15
+        | (b_major == "MN") << 16
+        | _field(n // 8, 17, 6)
+        | _field(m // 16, 24, 5)
+    )

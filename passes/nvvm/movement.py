@@ -1,0 +1,135 @@
+"""TMA loads, and tensor memory to registers."""
+
+from __future__ import annotations
+
+from tcir.dialect import tc
+from tcir.dialect.attributes import integer, string
+
+from tcir._mlir import arith, ir, llvm, nvvm
+from tcir.errors import PassError
+
+from .converter import (
+    WARP_THREADS,
+    Converter,
+    Loading,
+    Mbarrier,
+    SmemTile,
+    TensorMap,
+    TmemTile,
+    i32,
+    require_role,
+    rule,
+)
+from .structure import tmem_pointer
+
+LANE_SHIFT = 16
+"""A tensor-memory address is ``lane << 16 | column`` (PTX ISA 9.7.16.1)."""
+
+
+@rule("tc.make_tensor_map")
+def convert_make_tensor_map(converter: Converter, op: tc.MakeTensorMapOp) -> None:
+    """A kernel parameter; what it has to hold is in the function's ``tc.params``."""
+    converter.values[op.map] = TensorMap(converter.maps.pop(0))
+
+
+@rule("tc.tma_load")
+def convert_tma_load(converter: Converter, op: tc.TmaLoadOp) -> None:
+    """``cp.async.bulk.tensor`` to this CTA's shared memory."""
+    require_role(converter, op)
+    if op.signal is None:
+        raise PassError("expected an mbarrier to signal, got none; run place-barriers first")
+    tile = converter.record(op.tile, SmemTile)
+    row = integer(op, "row")
+    offsets = [
+        arith.TruncIOp(ir.IntegerType.get_signless(16), converter.ssa(offset)).result
+        for offset in op.offsets
+    ]
+    mode = "im2col" if offsets else "tile"
+    nvvm.CpAsyncBulkTensorGlobalToSharedClusterOp(
+        converter.shared(tile.address.plus(row * tile.type.span)),
+        converter.record(op.map, TensorMap).pointer,
+        [converter.ssa(coordinate) for coordinate in op.coords],
+        converter.shared(converter.record(op.signal, Mbarrier).address),
+        offsets,
+        mode=ir.Attribute.parse(f"#nvvm.tma_load_mode<{mode}>"),
+        isCTAOnly=True,
+    )
+
+
+@rule("tc.tmem_ld")
+def convert_tmem_ld(converter: Converter, op: tc.TmemLdOp) -> None:
+    """``tcgen05.ld.32x32b`` of the warp's quarter: a row of N columns per thread."""
+    require_role(converter, op)
+    rows, columns = ir.VectorType(op.value.type).shape
+    if rows != WARP_THREADS or columns & (columns - 1) or not 1 <= columns <= 128:
+        raise PassError(
+            f"expected 32 rows and a power of two of at most 128 columns, got {rows} x {columns} "
+            "(PTX ISA 9.7.16.8)"
+        )
+    lane = arith.ShLIOp(
+        arith.MulIOp(converter.ssa(op.quarter), converter.constant(WARP_THREADS)).result,
+        converter.constant(LANE_SHIFT),
+    ).result
+    base = converter.tmem_columns(converter.record(op.source, TmemTile))
+    column = arith.AddIOp(base, converter.ssa(op.column)).result
+    raw_type = ir.VectorType.get([columns], i32()) if columns > 1 else i32()
+    raw = nvvm.Tcgen05LdOp(
+        raw_type,
+        ir.Attribute.parse("#nvvm.tcgen05_ldst_shape<shape_32x32b>"),
+        tmem_pointer(arith.AddIOp(column, lane).result),
+    ).res
+    converter.values[op.value] = Loading(raw)
+    converter.pending.append(op.value)
+
+
+@rule("tc.tmem_wait")
+def convert_tmem_wait(converter: Converter, op: tc.TmemWaitOp) -> None:
+    """``tcgen05.wait::ld`` that the loaded registers pass through.
+
+    A plain wait would order nothing in LLVM's eyes: using a loaded register is no memory access,
+    and the back end does move it before the wait. So the wait is an inline assembly whose operands
+    are those registers, each one input and output.
+    """
+    require_role(converter, op)
+    kind = string(op, "kind")
+    if kind != "ld" or not converter.pending:
+        nvvm.Tcgen05WaitOp(
+            ir.Attribute.parse(f"#nvvm.tcgen05_wait<{'load' if kind == 'ld' else 'store'}>")
+        )
+        return
+    loads = [(value, converter.values[value].raw) for value in converter.pending]
+    converter.pending.clear()
+    words = [word for _, raw in loads for word in _words(converter, raw)]
+    count = len(words)
+    single = count == 1
+    ready = llvm.InlineAsmOp(
+        i32() if single else ir.Type.parse(f"!llvm.struct<({', '.join(['i32'] * count)})>"),
+        words,
+        "tcgen05.wait::ld.sync.aligned;",
+        ",".join(["=r"] * count + [str(index) for index in range(count)]),
+        has_side_effects=True,
+    ).results[0]
+    done = [ready] if single else [llvm.ExtractValueOp(i32(), ready, [i]).res for i in range(count)]
+    for value, raw in loads:
+        mine = [done.pop(0) for _ in _shape(raw)]
+        row = _row(converter, mine)
+        element = ir.VectorType(value.type).element_type
+        row_type = ir.VectorType.get([len(mine)], element)
+        converter.values[value] = llvm.BitcastOp(row_type, row).result
+
+
+def _shape(raw: ir.Value) -> range:
+    return range(raw.type.shape[0] if isinstance(raw.type, ir.VectorType) else 1)
+
+
+def _words(converter: Converter, raw: ir.Value) -> list[ir.Value]:
+    if not isinstance(raw.type, ir.VectorType):
+        return [raw]
+    return [llvm.ExtractElementOp(raw, converter.constant(i)).result for i in _shape(raw)]
+
+
+def _row(converter: Converter, words: list[ir.Value]) -> ir.Value:
+    vector = llvm.PoisonOp(ir.VectorType.get([len(words)], i32())).result
+    for index, word in enumerate(words):
+        vector = llvm.InsertElementOp(vector, word, converter.constant(index)).result
+    return vector

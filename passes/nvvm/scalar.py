@@ -1,0 +1,125 @@
+"""Index arithmetic (to i32), arith on register tiles, scf, and the position in the grid."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tcir._mlir import arith, ir, nvvm, scf
+from tcir.errors import PassError
+
+from .converter import WARP_THREADS, Converter, i32, rule
+
+INDEX_BITS = 32
+"""Coordinates, columns and shared-memory offsets all fit; `stores` widens byte offsets itself."""
+
+_ELEMENTWISE = (
+    "addf", "addi", "andi", "bitcast", "cmpf", "cmpi", "divf", "divsi", "divui", "extf", "extsi",
+    "extui", "maximumf", "maxnumf", "maxsi", "maxui", "minimumf", "minnumf", "minsi", "minui",
+    "mulf", "muli", "negf", "ori", "remsi", "remui", "select", "shli", "shrsi", "shrui", "subf",
+    "subi", "truncf", "trunci", "xori",
+)  # fmt: skip
+
+
+def converted_type(old: ir.Type) -> ir.Type:
+    """index → i32; ``vector<32xNxT>``, a row per thread, → ``vector<NxT>``."""
+    if isinstance(old, ir.IndexType):
+        return i32()
+    if isinstance(old, ir.VectorType):
+        if old.rank != 2 or old.shape[0] != WARP_THREADS:
+            raise PassError(f"expected vector<{WARP_THREADS} x N x type>, got {old}")
+        return ir.VectorType.get(old.shape[1:], old.element_type)
+    return old
+
+
+@rule(*(f"arith.{name}" for name in _ELEMENTWISE))
+def convert_elementwise(converter: Converter, op: ir.OpView) -> None:
+    """The same op on converted operands."""
+    new = ir.Operation.create(
+        op.operation.name,
+        results=[converted_type(result.type) for result in op.operation.results],
+        operands=[converter.ssa(operand) for operand in op.operation.operands],
+        attributes=dict(_attributes(op)),
+    )
+    for result, replacement in zip(op.operation.results, new.results, strict=True):
+        converter.values[result] = replacement
+
+
+def _attributes(op: ir.OpView) -> list[tuple[str, ir.Attribute]]:
+    return [(name, op.operation.attributes[name]) for name in op.operation.attributes]
+
+
+@rule("arith.constant")
+def convert_constant(converter: Converter, op: Any) -> None:
+    """Index constants to i32; splats keep their value per row."""
+    result = op.operation.results[0]
+    new_type = converted_type(result.type)
+    value = op.operation.attributes["value"]
+    if isinstance(result.type, ir.IndexType):
+        number = ir.IntegerAttr(value).value
+        if not -(2 ** (INDEX_BITS - 1)) <= number < 2 ** (INDEX_BITS - 1):
+            raise PassError(f"expected an index that fits {INDEX_BITS} bits, got {number}")
+        converter.values[result] = converter.constant(number)
+        return
+    if isinstance(result.type, ir.VectorType):
+        dense = ir.DenseElementsAttr(value)
+        if not dense.is_splat:
+            raise PassError(f"expected a splat constant on {result.type}, got {value}")
+        value = ir.DenseElementsAttr.get_splat(new_type, dense.get_splat_value())
+    converter.values[result] = arith.ConstantOp(new_type, value).result
+
+
+@rule("arith.index_cast", "arith.index_castui")
+def convert_index_cast(converter: Converter, op: Any) -> None:
+    """A change of width, or nothing."""
+    result, old = op.operation.results[0], converter.ssa(op.operation.operands[0])
+    target = converted_type(result.type)
+    source_bits, target_bits = ir.IntegerType(old.type).width, ir.IntegerType(target).width
+    if source_bits < target_bits:
+        extend = arith.ExtSIOp if op.operation.name == "arith.index_cast" else arith.ExtUIOp
+        old = extend(target, old).result
+    elif source_bits > target_bits:
+        old = arith.TruncIOp(target, old).result
+    converter.values[result] = old
+
+
+@rule("gpu.block_id")
+def convert_block_id(converter: Converter, op: Any) -> None:
+    """``%ctaid.{x,y,z}``."""
+    dimension = str(op.operation.attributes["dimension"])
+    read = {"x": nvvm.BlockIdXOp, "y": nvvm.BlockIdYOp, "z": nvvm.BlockIdZOp}
+    letter = next(letter for letter in read if dimension.endswith((f" {letter}>", f"<{letter}>")))
+    converter.values[op.operation.results[0]] = read[letter](results=[i32()]).result
+
+
+@rule("scf.for")
+def convert_for(converter: Converter, op: scf.ForOp) -> None:
+    """The same loop over i32."""
+    lower, upper, step, *inits = (converter.ssa(operand) for operand in op.operation.operands)
+    new = scf.ForOp(lower, upper, step, inits)
+    old_block, new_block = op.operation.regions[0].blocks[0], new.operation.regions[0].blocks[0]
+    for old_argument, argument in zip(old_block.arguments, new_block.arguments, strict=True):
+        converter.values[old_argument] = argument
+    with ir.InsertionPoint(new_block):
+        converter.convert(old_block)
+    for old_result, result in zip(op.operation.results, new.operation.results, strict=True):
+        converter.values[old_result] = result
+
+
+@rule("scf.if")
+def convert_if(converter: Converter, op: scf.IfOp) -> None:
+    """The same branch."""
+    types = [converted_type(result.type) for result in op.operation.results]
+    has_else = len(op.operation.regions[1].blocks) > 0
+    new = scf.IfOp(converter.ssa(op.operation.operands[0]), types, has_else=has_else)
+    for old_region, region in zip(op.operation.regions, new.operation.regions, strict=True):
+        if len(old_region.blocks):
+            with ir.InsertionPoint(region.blocks[0]):
+                converter.convert(old_region.blocks[0])
+    for old_result, result in zip(op.operation.results, new.operation.results, strict=True):
+        converter.values[old_result] = result
+
+
+@rule("scf.yield")
+def convert_yield(converter: Converter, op: Any) -> None:
+    """The same terminator."""
+    scf.YieldOp([converter.ssa(operand) for operand in op.operation.operands])

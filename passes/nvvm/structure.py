@@ -1,0 +1,188 @@
+"""Tiles, rings, barriers, allocations and warp roles: who executes what, at which address."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from tcir.dialect import tc
+from tcir.dialect.attributes import integer, integers, string
+
+from tcir._mlir import arith, ir, llvm, nvvm, scf
+from tcir.errors import PassError
+
+from .converter import (
+    Converter,
+    GlobalTensor,
+    Mbarrier,
+    Ring,
+    SharedAddress,
+    SmemTile,
+    TmemBase,
+    TmemTile,
+    integer_attribute,
+    pointer_type,
+    rule,
+)
+
+MBARRIER_BYTES = 8
+
+
+@contextmanager
+def only_if(condition: ir.Value) -> Iterator[None]:
+    """Emits into the body of ``scf.if condition``."""
+    branch = scf.IfOp(condition)
+    with ir.InsertionPoint(branch.then_block):
+        yield
+        scf.YieldOp([])
+
+
+def is_equal(converter: Converter, value: ir.Value, number: int) -> ir.Value:
+    """``value == number``."""
+    return arith.CmpIOp(arith.CmpIPredicate.eq, value, converter.constant(number)).result
+
+
+@rule("tc.smem_tile")
+def convert_smem_tile(converter: Converter, op: tc.SmemTileOp) -> None:
+    """An address."""
+    tile = op.tile.type
+    address = SharedAddress(converter.smem, integer_attribute(op, "offset"))
+    of = tile.of if isinstance(tile, tc.RingType) else tile
+    if of.nbytes % (8 * of.span):
+        raise PassError(
+            f"expected a tile of whole swizzle patterns of {8 * of.span} bytes, got {of.nbytes} "
+            f"bytes; the {'K' if of.major == 'MN' else 'MN'} extent has to be a multiple of 8"
+        )
+    made = SmemTile(of, address)
+    converter.values[op.tile] = Ring(made, of.nbytes) if isinstance(tile, tc.RingType) else made
+
+
+@rule("tc.tmem_tile")
+def convert_tmem_tile(converter: Converter, op: tc.TmemTileOp) -> None:
+    """A column of an allocation."""
+    if not len(op.operands):
+        raise PassError("expected an allocation as operand, got none; run plan-memory first")
+    tile = op.tile.type
+    base = converter.record(op.operands[0], TmemBase)
+    of = tile.of if isinstance(tile, tc.RingType) else tile
+    made = TmemTile(of, base, integer_attribute(op, "column"))
+    converter.values[op.tile] = Ring(made, of.columns) if isinstance(tile, tc.RingType) else made
+
+
+@rule("tc.slot")
+def convert_slot(converter: Converter, op: tc.SlotOp) -> None:
+    """``first + index * stride``."""
+    ring = converter.record(op.ring, Ring)
+    step = arith.MulIOp(converter.ssa(op.index), converter.constant(ring.stride)).result
+    first = ring.first
+    if isinstance(first, TmemTile):
+        converter.values[op.slot] = replace(first, extra=step)
+        return
+    base = arith.AddIOp(first.address.base, step).result
+    address = SharedAddress(base, first.address.offset)
+    if isinstance(first, SmemTile):
+        converter.values[op.slot] = SmemTile(first.type, address)
+    else:
+        converter.values[op.slot] = Mbarrier(address)
+
+
+@rule("tc.mbarrier_init")
+def convert_mbarrier_init(converter: Converter, op: tc.MbarrierInitOp) -> None:
+    """``mbarrier.init`` of each barrier, by the first thread of the CTA."""
+    bar = op.bar.type
+    first = Mbarrier(SharedAddress(converter.smem, integer_attribute(op, "offset")))
+    count = bar.count if isinstance(bar, tc.RingType) else 1
+    arrivals = converter.constant(integer(op, "arrivals"))
+    if converter.in_role:
+        raise PassError("expected tc.mbarrier_init outside tc.role")
+    with only_if(is_equal(converter, converter.thread, 0)):
+        for slot in range(count):
+            address = first.address.plus(slot * MBARRIER_BYTES)
+            nvvm.MBarrierInitOp(converter.shared(address), arrivals)
+    converter.values[op.bar] = (
+        Ring(first, MBARRIER_BYTES) if count > 1 or isinstance(bar, tc.RingType) else first
+    )
+
+
+@rule("tc.tmem_alloc")
+def convert_tmem_alloc(converter: Converter, op: tc.TmemAllocOp) -> None:
+    """``tcgen05.alloc`` by one warp; the address is read from shared memory after the barrier."""
+    base = TmemBase(
+        slot=integer_attribute(op, "slot"),
+        columns=integer(op, "columns"),
+        warp=integer_attribute(op, "warp"),
+    )
+    with only_if(is_equal(converter, converter.warp, base.warp)):
+        slot = converter.shared(SharedAddress(converter.smem, base.slot))
+        nvvm.Tcgen05AllocOp(slot, converter.constant(base.columns))
+    converter.bases.append(base)
+    converter.values[op.base] = base
+
+
+@rule("tc.tmem_relinquish")
+def convert_tmem_relinquish(converter: Converter, op: tc.TmemRelinquishOp) -> None:
+    """``tcgen05.relinquish_alloc_permit`` by the warp that allocated."""
+    if not converter.bases:
+        raise PassError("expected tc.tmem_alloc before tc.tmem_relinquish, got none")
+    with only_if(is_equal(converter, converter.warp, converter.bases[-1].warp)):
+        nvvm.Tcgen05RelinquishAllocPermitOp()
+
+
+@rule("tc.tmem_dealloc")
+def convert_tmem_dealloc(converter: Converter, op: tc.TmemDeallocOp) -> None:
+    """``tcgen05.dealloc`` by the warp that allocated."""
+    base = converter.record(op.base, TmemBase)
+    if base.value is None:
+        raise PassError("expected tc.cta_barrier between tc.tmem_alloc and tc.tmem_dealloc")
+    columns = integer(op, "columns")
+    if columns != base.columns:
+        raise PassError(f"expected the {base.columns} columns of the allocation, got {columns}")
+    with only_if(is_equal(converter, converter.warp, base.warp)):
+        nvvm.Tcgen05DeallocOp(tmem_pointer(base.value), converter.constant(columns))
+
+
+def tmem_pointer(address: ir.Value) -> ir.Value:
+    """A tensor-memory pointer from its 32-bit address."""
+    return llvm.IntToPtrOp(pointer_type(6), address).result
+
+
+@rule("tc.role")
+def convert_role(converter: Converter, op: tc.RoleOp) -> None:
+    """A branch on the warp index, and for ``threads = "one"`` one on `elect.sync` inside it."""
+    if converter.in_role:
+        raise PassError("expected tc.role outside other roles")
+    warps = integers(op, "warps")
+    if warps != list(range(warps[0], warps[0] + len(warps))):
+        raise PassError(f"expected adjacent warps in ascending order, got {warps}")
+    threads = string(op, "threads")
+    body = op.operation.regions[0].blocks[0]
+    position = converter.add(converter.warp, -warps[0])
+    if len(warps) == 1:
+        mine = is_equal(converter, converter.warp, warps[0])
+    else:
+        mine = arith.CmpIOp(
+            arith.CmpIPredicate.ult, position, converter.constant(len(warps))
+        ).result
+    for argument in body.arguments:
+        converter.values[argument] = position
+    converter.in_role = True
+    with only_if(mine):
+        if threads == "one":
+            with only_if(nvvm.ElectSyncOp(results=[ir.IntegerType.get_signless(1)]).result):
+                converter.convert(body)
+        elif threads == "warp":
+            converter.convert(body)
+        else:
+            raise PassError(f'expected threads "one" or "warp", got "{threads}"')
+    converter.in_role = False
+
+
+@rule("memref.collapse_shape", "memref.expand_shape")
+def convert_reshape(converter: Converter, op: Any) -> None:
+    """Another shape of the same contiguous tensor."""
+    source = converter.record(op.operation.operands[0], GlobalTensor)
+    result = op.operation.results[0]
+    shape = tuple(ir.MemRefType(result.type).shape)
+    converter.values[result] = replace(source, shape=shape)

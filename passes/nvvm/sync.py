@@ -1,0 +1,72 @@
+"""Barriers, fences, commits."""
+
+from __future__ import annotations
+
+from tcir.dialect import tc
+from tcir.dialect.attributes import integer, string
+
+from tcir._mlir import arith, ir, llvm, nvvm, scf
+from tcir.errors import PassError
+
+from .converter import Converter, Mbarrier, i32, require_role, rule
+
+
+@rule("tc.mbarrier_wait")
+def convert_mbarrier_wait(converter: Converter, op: tc.MbarrierWaitOp) -> None:
+    """``mbarrier.try_wait.parity`` until it says yes (it may give up after a hardware limit)."""
+    require_role(converter, op)
+    pointer = converter.shared(converter.record(op.bar, Mbarrier).address)
+    parity = converter.ssa(op.parity)
+    loop = scf.WhileOp([], [])
+    with ir.InsertionPoint(loop.before.blocks.append()):
+        done = nvvm.MBarrierTryWaitOp(
+            pointer, parity, results=[ir.IntegerType.get_signless(1)]
+        ).result
+        scf.ConditionOp(arith.XOrIOp(done, converter.constant(1, bits=1)).result, [])
+    with ir.InsertionPoint(loop.after.blocks.append()):
+        scf.YieldOp([])
+
+
+@rule("tc.mbarrier_expect_tx")
+def convert_expect_tx(converter: Converter, op: tc.MbarrierExpectTxOp) -> None:
+    """``mbarrier.arrive.expect_tx``."""
+    require_role(converter, op)
+    pointer = converter.shared(converter.record(op.bar, Mbarrier).address)
+    nbytes = integer(op, "nbytes")
+    nvvm.MBarrierArriveExpectTxOp(pointer, converter.constant(nbytes), results=[])
+
+
+@rule("tc.commit")
+def convert_commit(converter: Converter, op: tc.CommitOp) -> None:
+    """``tcgen05.commit``."""
+    require_role(converter, op)
+    nvvm.Tcgen05CommitOp(converter.shared(converter.record(op.bar, Mbarrier).address))
+
+
+@rule("tc.fence")
+def convert_fence(converter: Converter, op: tc.FenceOp) -> None:
+    """The fence of that kind."""
+    kind = string(op, "kind")
+    if kind == "tcgen05.before":
+        nvvm.Tcgen05FenceOp(ir.Attribute.parse("#nvvm.tcgen05_fence<before>"))
+    elif kind == "tcgen05.after":
+        nvvm.Tcgen05FenceOp(ir.Attribute.parse("#nvvm.tcgen05_fence<after>"))
+    elif kind == "proxy.async":
+        nvvm.FenceProxyOp(ir.Attribute.parse("#nvvm.proxy_kind<async>"))
+    elif kind == "mbarrier_init":
+        nvvm.FenceMbarrierInitOp()
+    else:
+        raise PassError(f"expected a fence kind that convert-tc-to-nvvm knows, got '{kind}'")
+
+
+@rule("tc.cta_barrier")
+def convert_cta_barrier(converter: Converter, op: tc.CtaBarrierOp) -> None:
+    """``bar.sync 0``; after it, addresses of allocations made before it are read."""
+    if converter.in_role:
+        raise PassError("expected tc.cta_barrier outside tc.role: all threads take part in it")
+    nvvm.BarrierOp()
+    for base in converter.bases:
+        if base.value is None:
+            slot = converter.add(converter.smem, base.slot)
+            pointer = llvm.IntToPtrOp(llvm.PointerType.get(3), slot).result
+            base.value = llvm.LoadOp(i32(), pointer).result
