@@ -1,0 +1,57 @@
+"""Pipeline conv-shift-reuse."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tcir.passes.raise_to_tc import RaiseToTc
+from tcir.passes.tile_conv_shift_reuse import TileConvShiftReuse
+from tcir.pipeline import NamedPipeline, Pipeline, register_pipeline
+from tcir.pipelines.tile_to_llvm import tile_to_llvm
+
+
+@dataclass(frozen=True)
+class ConvShiftReuseOptions:
+    """Options of the pipeline.
+
+    n_tile: output channels per CTA, a multiple of 16 up to 256; 0 chooses
+    stages: slots of the ring in shared memory and tensor memory; 0 chooses
+    halo:   what happens to lanes without a new pixel after a shift: ``mask`` (not stored)
+    tiling: how pixels are laid on lanes: ``rows``
+    """
+
+    n_tile: int = 0
+    stages: int = 0
+    halo: str = "mask"
+    tiling: str = "rows"
+
+
+def build(options: ConvShiftReuseOptions) -> Pipeline:
+    """The passes."""
+    return Pipeline(
+        [
+            RaiseToTc(),
+            TileConvShiftReuse(
+                n_tile=options.n_tile, halo=options.halo, tiling=options.tiling
+            ),
+            *tile_to_llvm(options.stages),
+        ]
+    )
+
+
+CONV_SHIFT_REUSE = register_pipeline(
+    NamedPipeline(
+        name="conv-shift-reuse",
+        doc="2-D convolution whose input goes to tensor memory once per filter row and is shifted "
+        "there from tap to tap (.ashift).",
+        options=ConvShiftReuseOptions,
+        accepted_forms=(
+            "linalg.conv_2d_nhwc_hwcf, linalg.conv_2d_nhwc_fhwc, or the same as linalg.generic",
+            "f16 or bf16 inputs, f32 accumulator filled with 0, result f32 or arith.truncf of it to "
+            "f16 or bf16",
+            "tensor.pad with 0.0 on height and width of the input",
+            "static shapes, C and K multiples of 8, strides and dilations 1, filters up to 32 wide",
+        ),
+        build=build,
+    )
+)

@@ -1,0 +1,23 @@
+"""The part that all pipelines share: from the sequential program of a CTA to the llvm dialect."""
+
+from __future__ import annotations
+
+from tcir.passes.assign_roles import AssignRoles
+from tcir.passes.convert_tc_to_nvvm import ConvertTcToNvvm
+from tcir.passes.lower_to_llvm import LOWER_TO_LLVM
+from tcir.passes.multi_buffer import MultiBuffer
+from tcir.passes.place_barriers import PlaceBarriers
+from tcir.passes.plan_memory import PlanMemory
+from tcir.pipeline import Pass
+
+
+def tile_to_llvm(stages: int) -> list[Pass | str]:
+    """The passes after tiling; `stages` as in multi-buffer."""
+    return [
+        MultiBuffer(stages=stages),
+        PlaceBarriers(),
+        PlanMemory(),
+        AssignRoles(),
+        ConvertTcToNvvm(),
+        *LOWER_TO_LLVM,
+    ]
