@@ -1,0 +1,99 @@
+"""tile-matmul: a (batched) matrix product, one 128-row tile of the output per CTA."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tcir._mlir import ir
+from tcir.dialect import tc
+from tcir.passes.emit import mma, text
+from tcir.passes.index_math import Index, IndexMath
+from tcir.passes.limits import MMA_K_BYTES, MMA_ROWS, QUARTER, ceil_div
+from tcir.passes.operand_tiles import TiledOperand, k_step
+from tcir.passes.tile_kernel import (
+    Accumulate,
+    Source,
+    accumulator,
+    argument,
+    block_id,
+    choose_n_tile,
+    find_sources,
+    kernel,
+    loop,
+    store_tile,
+)
+from tcir.pipeline import Pass, register_pass
+
+
+@register_pass
+@dataclass(frozen=True)
+class TileMatmul(Pass):
+    """Turns ``tc.matmul`` into the sequential program of one CTA.
+
+    n_tile: columns of the output per CTA, N of the mma; 0 chooses
+
+    Before::
+
+        %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn"} : (tensor<256x192xf16>, …) -> …
+
+    After (`func.func @f(%a: memref, %b: memref, %c: memref) attributes {tc.kernel, tc.grid, …}`)::
+
+        %d = "tc.tmem_tile"() : !tc.tmem<128x128, f32>
+        scf.for %i = 0 to ceil(K / 64) {
+          %ta = "tc.smem_tile"(); %tb = "tc.smem_tile"()
+          "tc.tma_load"(%map_a, …, %ta); "tc.tma_load"(%map_b, …, %tb)
+          per K slice j: "tc.mma"(%d, %ta, %tb)
+        }
+        scf.for %quarter { scf.for %column { tc.tmem_ld, round, tc.store_rows {rows = 32} } }
+
+    ``mk`` and ``nk`` give K-major tiles, ``km`` and ``kn`` MN-major ones; the batch is grid z. Preserves the value
+    of every output element up to the order of the f32 sums, and the location of the product on
+    every op.
+    """
+
+    name: ClassVar[str] = "tile-matmul"
+    n_tile: int = 0
+
+    def run(self, module: ir.Module) -> None:
+        for source in find_sources(module, tc.MatmulOp, self.name):
+            n = source.op.out.type.shape[-1]
+            _tile(source, choose_n_tile(source.op, self.n_tile, n))
+
+
+def _tile(source: Source, n_tile: int) -> None:
+    math, op = IndexMath(), source.op
+    *batch, m, n = op.out.type.shape
+    a_layout, b_layout = text(op.a_layout), text(op.b_layout)
+    k = op.a.type.shape[-1 if a_layout == "mk" else -2]
+    bytes_ = tc.element_bytes(op.a.type.element_type)
+    kc = k_step(k, bytes_)
+    rest = {"batch": batch[0]} if batch else {}
+    grid = [ceil_div(m, MMA_ROWS), ceil_div(n, n_tile), batch[0] if batch else 1]
+    with kernel(source, grid) as arguments:
+
+        def operand(value: Any, k_first: bool, extent: int, tile: int) -> TiledOperand:
+            order = (("k", "mn") if k_first else ("mn", "k")) + tuple(rest)
+            extents = {"mn": extent, "k": k, **rest}
+            return TiledOperand.create(argument(arguments, value), order, extents, tile, kc)
+
+        left = operand(op.a, a_layout == "mk", m, MMA_ROWS)
+        right = operand(op.b, b_layout == "nk", n, n_tile)
+        m0 = math.mul(block_id("x"), MMA_ROWS)
+        n0 = math.mul(block_id("y"), n_tile)
+        at: dict[str, Index] = {"batch": block_id("z")} if batch else {}
+        d = accumulator(n_tile)
+        with loop(ceil_div(k, kc)) as i:
+            k0 = math.mul(i, kc)
+            a, b = tc.SmemTileOp(left.type).tile, tc.SmemTileOp(right.type).tile
+            left.load(a, {"mn": m0, "k": k0, **at})
+            right.load(b, {"mn": n0, "k": k0, **at})
+            accumulate = Accumulate(i)
+            for j in range(kc * bytes_ // MMA_K_BYTES):
+                mma(d, a, b, accumulate.take(), j)
+
+        def indices(quarter: Any) -> Any:
+            row = math.add(m0, math.mul(quarter, QUARTER))
+            return lambda column: [*at.values(), row, math.add(n0, column)]
+
+        store_tile(d, arguments[-1], rows=QUARTER, row_dim=len(batch), indices=indices)
