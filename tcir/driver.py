@@ -81,6 +81,8 @@ class _Run:
         self.notes = notes
         self.printer = _IrPrinter(arguments)
         self.reports: list[Report] = []
+        self.step: Step | None = None
+        self.saved = ""
 
     def run(self) -> int:
         arguments = self.arguments
@@ -143,6 +145,9 @@ class _Run:
             status = 1 if diagnostics else (0 if status == 3 else status)
         for diagnostic in diagnostics:
             print(_with_source(diagnostic, chunk), file=sys.stderr)
+        if self.saved:
+            print(self.saved, file=sys.stderr)
+            self.saved = ""
         return status, result
 
     def _process(self, chunk: Chunk, context: Any) -> tuple[int, bytes]:
@@ -227,12 +232,11 @@ class _Run:
             yield
         except Exception as error:
             path = self.arguments.mlir_pass_pipeline_crash_reproducer
-            if path and not isinstance(error, OSError) and hasattr(self, "step"):
+            if path and self.step is not None and not isinstance(error, OSError):
                 write_atomic(path, self.step.reproducer().encode())
-                print(
+                self.saved = (
                     f"note: the program before '{self.step.name}' was saved: "
-                    f"tc-opt --run-reproducer {path}",
-                    file=sys.stderr,
+                    f"tc-opt --run-reproducer {path}"
                 )
             raise
 

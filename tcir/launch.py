@@ -69,7 +69,7 @@ class Launch:
             if param["kind"] == "pointer":
                 arguments.append(buffer)
             elif param["kind"] == "tensor_map":
-                build = {"tiled": TensorMap.tiled, "im2col": TensorMap.im2col}[param["mode"]]
+                build = TensorMap.im2col if param["mode"] == "im2col" else TensorMap.tiled
                 options = {
                     _MAP_KEYS.get(key, key): value
                     for key, value in param.items()

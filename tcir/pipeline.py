@@ -20,7 +20,6 @@ A pipeline mixes such passes with upstream's, which are named by text::
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator
@@ -131,7 +130,7 @@ def register_pass(cls: PassType) -> PassType:
         cls.__qualname__,
     ):
         raise InputError(f"expected a new pass name, got '{cls.name}', taken by {known!r}")
-    if not dataclasses.is_dataclass(cls):
+    if not hasattr(cls, "__dataclass_fields__"):
         raise InputError(f"expected a frozen dataclass, got {cls!r}")
     _PASSES[cls.name] = cls
     return cls

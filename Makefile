@@ -1,0 +1,46 @@
+# A self-contained workflow: every target makes .venv first (once). Works in paths with spaces.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+JOBS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test test-all check format docs clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
+
+venv: $(STAMP) ## .venv with tcir (editable) and what the tests need
+
+$(STAMP): pyproject.toml setup.py
+	$(PYTHON) -m venv "$(VENV)"
+	"$(BIN)/python" -m pip install --quiet --upgrade pip
+	"$(BIN)/python" -m pip install --quiet -e '.[test]'
+	@touch "$(STAMP)"
+
+demo: $(STAMP) ## a ResNet-50 layer from linalg to cubin, executed after every pass
+	@mkdir -p build
+	"$(BIN)/python" -m tcir.tools.tc_opt examples/resnet50_conv2_3x3.mlir \
+	    --pipeline=conv-shift-reuse --emit=cubin -o build/resnet50_conv2_3x3.cubin --validate-each
+
+test: $(STAMP) ## the tests but the slow ones, at most 10 minutes on 2 cores
+	"$(BIN)/python" -m tcir.tools.run_tests -j $(JOBS)
+
+test-all: $(STAMP) ## all tests
+	"$(BIN)/python" -m tcir.tools.run_tests -j $(JOBS) --all
+
+check: $(STAMP) ## format, lint, types, who imports whom
+	"$(BIN)/ruff" format --check .
+	"$(BIN)/ruff" check .
+	"$(BIN)/python" -m tcir.tools.check_imports
+
+format: $(STAMP) ## format and fix what ruff can
+	"$(BIN)/ruff" format .
+	"$(BIN)/ruff" check --fix .
+
+docs: $(STAMP) ## write the generated pages of docs/
+	"$(BIN)/python" -m tcir.tools.make_docs
+
+clean: ## remove what was built
+	rm -rf build "$(VENV)" tcir.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

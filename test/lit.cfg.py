@@ -1,0 +1,46 @@
+"""lit: RUN lines in *.mlir (and in *.py that have one). Run `lit -v test`."""
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+import lit.formats
+
+config.name = "tcir"  # noqa: F821 (lit puts config and lit_config into this file)
+config = config  # noqa: F821
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir"]
+config.excludes = ["Inputs"]
+config.test_source_root = str(Path(__file__).parent)
+config.test_exec_root = str(Path(__file__).parent.parent / "build" / "lit")
+
+scripts = Path(sys.executable).parent
+config.environment["PATH"] = os.pathsep.join([str(scripts), os.environ.get("PATH", "")])
+config.environment["PYTHONDONTWRITEBYTECODE"] = "1"
+
+config.substitutions += [
+    ("%tc-opt", f'"{sys.executable}" -m tcir.tools.tc_opt'),
+    ("%tc-run", f'"{sys.executable}" -m tcir.tools.tc_run'),
+    ("%PYTHON", f'"{sys.executable}"'),
+    ("%exits", f'"{sys.executable}" "{Path(__file__).parent / "exits.py"}"'),
+    ("%filecheck", f'"{scripts / "filecheck"}"'),
+]
+
+
+def has_tool(name: str) -> bool:
+    """Whether the assembler of the declared dependency is there."""
+    from tcir.codegen.tools import find_tool
+    from tcir.errors import MissingDependencyError
+
+    try:
+        find_tool(name)
+    except MissingDependencyError:
+        return False
+    return True
+
+
+if has_tool("ptxas") and has_tool("nvdisasm"):
+    config.available_features.add("ptxas")
+if importlib.util.find_spec("torch") is not None:
+    config.available_features.add("torch")

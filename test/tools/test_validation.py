@@ -1,0 +1,263 @@
+"""Execution after every pass: verdicts, bounds, hazards, completion orders."""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import tcir
+import tcir.interp as interp
+from tcir import compare
+from tcir._mlir import ir
+from tcir.bounds import fused_sum_bound
+from tcir.inputs import make_inputs, poison
+from tcir.interp import Outcome, OutputSpec
+
+MATMUL = """
+func.func @matmul(%a: tensor<8x{k}xf16>, %b: tensor<{k}x16xf16>) -> tensor<8x16x{out}> {{
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8x16xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<8x16xf32>) -> tensor<8x16xf32>
+  %r = linalg.matmul ins(%a, %b : tensor<8x{k}xf16>, tensor<{k}x16xf16>)
+      outs(%f : tensor<8x16xf32>) -> tensor<8x16xf32>
+  {rest}
+}}
+"""
+F32 = MATMUL.format(k=64, out="f32", rest="return %r : tensor<8x16xf32>")
+F16 = MATMUL.format(
+    k=64,
+    out="f16",
+    rest="""
+  %o = tensor.empty() : tensor<8x16xf16>
+  %t = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%r : tensor<8x16xf32>) outs(%o : tensor<8x16xf16>) {
+    ^bb0(%x: f32, %y: f16):
+      %n = arith.truncf %x : f32 to f16
+      linalg.yield %n : f16
+  } -> tensor<8x16xf16>
+  return %t : tensor<8x16xf16>""",
+)
+
+
+@dataclass(frozen=True)
+class Mark(tcir.Pass):
+    """Sets the level of the program, as a lowering would."""
+
+    name: ClassVar[str] = "mark-tile"
+    attribute: str = "tc.async"
+
+    def run(self, module) -> None:
+        function = module.body.operations[0]
+        function.operation.attributes["tc.kernel"] = ir.UnitAttr.get()
+        function.operation.attributes[self.attribute] = ir.UnitAttr.get()
+
+
+@dataclass
+class Finding:
+    severity: str
+    code: str = "missing-fence"
+
+    def __str__(self) -> str:
+        return "mma before cp without a fence"
+
+
+@dataclass
+class FakeMachine:
+    """An executor whose result is a matrix product, changed as a test wants."""
+
+    change: object = None
+    findings: list = field(default_factory=list)
+    incomplete: list = field(default_factory=list)
+    orders: list = field(default_factory=list)
+
+    def __call__(self, module, name, inputs, outputs, *, order_seed=None, **_):
+        self.orders.append(order_seed)
+        a, b = inputs
+        result = fused_product(a, b).astype(outputs[0].dtype)
+        if self.change is not None:
+            self.change(result, inputs, order_seed)
+        sites = {0: lambda index: f"lane {index[0]}"}
+        return Outcome([result], "tile", self.findings, {"mma": 1}, self.incomplete, sites)
+
+
+def fused_product(a, b, steps=None):
+    """a @ b as a chain of fused sums of 16 in a window of 25 bits, truncating, in Python ints."""
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    total = np.zeros((a.shape[0], b.shape[1]))
+    for k in steps if steps is not None else range(0, a.shape[1], 16):
+        terms = a[:, None, k : k + 16] * b[k : k + 16].T[None]
+        terms = np.concatenate([terms, total[:, :, None]], axis=2)
+        exponent = np.frexp(np.abs(terms).max(axis=2))[1]
+        unit = np.ldexp(1.0, exponent - 25)[:, :, None]
+        total = (np.trunc(terms / unit) * unit).sum(axis=2)
+        exponent = np.frexp(total)[1]
+        unit = np.ldexp(1.0, exponent - 24)
+        total = np.trunc(total / unit) * unit
+    return total
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> FakeMachine:
+    fake = FakeMachine()
+    monkeypatch.setitem(interp._EXECUTORS, "tile", fake)
+    return fake
+
+
+def run(text: str = F32, **options):
+    return tcir.validate(text, ["canonicalize", Mark()], **options)
+
+
+def test_equal(machine: FakeMachine) -> None:
+    report = run(orders=3)
+    assert [line.verdict for line in report.passes] == ["reference", "equal", "equal"]
+    assert (report.verdict, report.exit_code) == ("held", 0)
+    assert machine.orders == [None, 1, 2]
+    assert "3 completion orders" in report["mark-tile"].compared
+    assert report["mark-tile"].counters == {"mma": 1}
+
+
+@pytest.mark.parametrize("text", [F32, F16])
+def test_random_floats_are_within_the_bound(machine: FakeMachine, text: str) -> None:
+    report = run(text, inputs="random", seed=3)
+    assert report.ok, str(report)
+    line = report["mark-tile"]
+    if text == F32:
+        assert line.verdict == "within bound"
+        assert 0 < line.max_error_over_bound < 1
+        assert "error <=" in line.compared
+
+
+@pytest.mark.parametrize("text", [F32, F16])
+def test_a_dropped_k_step_exceeds_the_bound(machine: FakeMachine, text: str) -> None:
+    def drop(result, inputs, order):
+        result[...] = fused_product(*inputs, steps=[0, 16, 48]).astype(result.dtype)
+
+    machine.change = drop
+    report = run(text, inputs="random")
+    assert report["mark-tile"].verdict == "different"
+    assert report["mark-tile"].max_error_over_bound > 10
+
+
+def test_one_product_dropped_of_one_element_exceeds_the_bound(machine: FakeMachine) -> None:
+    def drop(result, inputs, order):
+        a, b = (x.astype(np.float64) for x in inputs)
+        result[3, 5] -= a[3, 17] * b[17, 5]
+
+    machine.change = drop
+    difference = run(inputs="random")["mark-tile"].difference
+    assert difference is not None
+    assert (difference.index, difference.count, difference.total) == ((3, 5), 1, 128)
+
+
+def test_a_different_element_is_named_with_its_site(machine: FakeMachine) -> None:
+    def change(result, inputs, order):
+        result[2, 7] += 1
+
+    machine.change = change
+    report = run()
+    assert (report.verdict, report.exit_code) == ("different", 1)
+    assert report.first_failure() is report["mark-tile"]
+    assert "1 of 128 elements; first: output 0 at [2, 7] (lane 2): expected" in str(report)
+
+
+def test_a_difference_under_one_order_only(machine: FakeMachine) -> None:
+    def change(result, inputs, order):
+        if order == 2:
+            result[0, 0] += 1
+
+    machine.change = change
+    assert run(orders=2).ok
+    report = run(orders=3)
+    assert report.verdict == "different"
+    assert "completion order 2" in report["mark-tile"].compared
+
+
+def test_sequential_programs_run_under_one_order(machine: FakeMachine) -> None:
+    report = tcir.validate(F32, [Mark("tc.sequential")], orders=5)
+    assert report.ok
+    assert machine.orders == [None]
+
+
+def test_a_hazard_is_different_and_a_warning_is_told(machine: FakeMachine) -> None:
+    machine.findings = [Finding("warning")]
+    report = run()
+    assert report.ok
+    assert "warning missing-fence: mma before cp without a fence" in str(report)
+    machine.findings = [Finding("error")]
+    report = run()
+    assert (report.verdict, report["mark-tile"].verdict) == ("different", "different")
+    assert "hazard" in report["mark-tile"].compared
+
+
+def test_incomplete_is_not_success(machine: FakeMachine) -> None:
+    machine.incomplete = ["f.mlir:3:4: tc.unknown: no rule"]
+    report = run()
+    assert (report.verdict, report.exit_code) == ("incomplete", 2)
+    assert "without a rule: f.mlir:3:4: tc.unknown" in str(report)
+
+
+def test_no_executor_is_incomplete(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(interp._EXECUTORS, "tile")
+    report = run()
+    assert report.verdict == "incomplete"
+
+
+def test_passes_after_a_different_one_are_not_executed(machine: FakeMachine) -> None:
+    def change(result, inputs, order):
+        result[...] = 0
+
+    machine.change = change
+    report = tcir.validate(F32, [Mark(), "canonicalize"])
+    assert [line.verdict for line in report.passes] == ["reference", "different", "not executed"]
+
+
+def test_negative_zero_and_nan_are_told_apart() -> None:
+    zeros, nan = np.zeros(2, np.float32), np.array([np.nan, 1], np.float32)
+    assert not compare.same_bits([zeros], [-zeros])
+    assert compare.same_bits([nan], [nan])
+    bound = [np.full(2, 1e9)]
+    assert compare.first_difference([zeros], [nan], bound) is not None
+    assert compare.first_difference([zeros], [zeros + 1], bound) is None
+
+
+def test_bound_grows_with_steps_and_output_rounding() -> None:
+    def bound(k, dtype):
+        return float(fused_sum_bound(np.float64(k), np.float64(k), np.array(1, dtype)))
+
+    assert bound(8, np.float32) < bound(16, np.float32) < bound(64, np.float32)
+    assert bound(64, np.float32) < bound(64, np.float16)
+
+
+@pytest.mark.parametrize("kind", ["integers", "random"])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, "bfloat16"])
+def test_inputs_have_no_zeros_and_repeat_by_seed(kind, dtype) -> None:
+    import ml_dtypes
+
+    dtype = np.dtype(getattr(ml_dtypes, dtype) if isinstance(dtype, str) else dtype)
+    spec = OutputSpec((2, 5, 7, 16), dtype)
+    (a,), (b,), (c,) = (make_inputs([spec], seed, kind) for seed in (1, 1, 2))
+    assert (a.dtype, a.shape) == (dtype, spec.shape)
+    assert np.all(a != 0)
+    assert compare.same_bits([a], [b])
+    assert not compare.same_bits([a], [c])
+    for axis in range(a.ndim):
+        slices = np.moveaxis(a.astype(np.float64), axis, 0).reshape(a.shape[axis], -1)
+        assert len(np.unique(slices, axis=0)) == a.shape[axis]
+
+
+def test_poison_is_not_zero() -> None:
+    assert np.all(poison(OutputSpec((3, 4), np.dtype(np.float16))) != 0)
+
+
+def test_a_bound_is_refused_for_other_arithmetic(machine: FakeMachine) -> None:
+    text = F32.replace(
+        "return %r",
+        "%u = linalg.exp ins(%r : tensor<8x16xf32>) outs(%e : tensor<8x16xf32>)"
+        " -> tensor<8x16xf32>\n  return %u",
+    )
+    machine.change = lambda result, inputs, order: None
+    report = run(text, inputs="random")
+    assert report.verdict in ("different", "incomplete")
+    assert report.verdict == "incomplete" or "no bound is known" in report["mark-tile"].compared

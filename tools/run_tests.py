@@ -1,0 +1,128 @@
+"""Runs lit and pytest and adds up: the last line is ``N passed, N failed``.
+
+Used by ``make test``, ``make test-all`` and ``.ci/run``. Skipped tests are listed with reasons.
+A run that ended without a result (a crash, no test found) counts as failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_LIT_PASSED = {"PASS", "XFAIL", "FLAKYPASS"}
+_LIT_SKIPPED = {"UNSUPPORTED", "EXCLUDED", "SKIPPED"}
+
+
+@dataclass
+class Tally:
+    """Counts, and (test, reason) of what was skipped."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: list[tuple[str, str]] = field(default_factory=list)
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(
+            self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped
+        )
+
+    def last_line(self) -> str:
+        """The aggregate, in the form that test harnesses read."""
+        return f"{self.passed} passed, {self.failed} failed"
+
+
+def main(words: list[str] | None = None) -> int:
+    """Runs the tests below the given folders; 0 when none failed and at least one passed."""
+    parser = argparse.ArgumentParser(description="Run lit and pytest.")
+    parser.add_argument("paths", nargs="*", default=["test"], help="folders or files (test)")
+    parser.add_argument("--all", action="store_true", help="slow tests too")
+    parser.add_argument("-j", type=int, default=2, dest="jobs", help="tests at a time (2)")
+    arguments = parser.parse_args(words)
+    tally = _run_lit(arguments.paths, arguments.jobs)
+    tally += _run_pytest(arguments.paths, arguments.jobs, arguments.all)
+    if tally.skipped:
+        print("\nskipped:")
+        for name, reason in tally.skipped:
+            print(f"  {name}: {reason}")
+    print(tally.last_line())
+    return 0 if tally.failed == 0 and tally.passed > 0 else 1
+
+
+def _run_lit(paths: list[str], jobs: int) -> Tally:
+    found = any(
+        Path(path).suffix == ".mlir" if Path(path).is_file() else any(Path(path).rglob("*.mlir"))
+        for path in paths
+    )
+    if not found:
+        return Tally()
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder, "lit.json")
+        command = [sys.executable, "-c", "from lit.main import main; main()"]
+        # stderr too: a test's failing output is what one wants to read.
+        subprocess.run([*command, "-v", f"-j{jobs}", "-o", str(output), *paths], check=False)
+        return _read_lit(output)
+
+
+def _read_lit(output: Path) -> Tally:
+    try:
+        tests = json.loads(output.read_text())["tests"]
+    except (OSError, ValueError, KeyError):
+        print("lit ended without a result")
+        return Tally(failed=1)
+    tally = Tally()
+    for test in tests:
+        if test["code"] in _LIT_PASSED:
+            tally.passed += 1
+        elif test["code"] in _LIT_SKIPPED:
+            reason = " ".join(test["output"].split()) or test["code"].lower()
+            tally.skipped.append((test["name"], reason))
+        else:
+            tally.failed += 1
+    return tally
+
+
+def _run_pytest(paths: list[str], jobs: int, slow: bool) -> Tally:
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder, "pytest.xml")
+        command = [sys.executable, "-m", "pytest", "-q", f"--junit-xml={output}"]
+        command += ["-n", str(jobs)] if jobs > 1 else []
+        command += [] if slow else ["-m", "not slow"]
+        python = [path for path in paths if Path(path).suffix != ".mlir"]
+        if not python:
+            return Tally()
+        done = subprocess.run([*command, *python], check=False)
+        return _read_junit(output, done.returncode)
+
+
+def _read_junit(output: Path, status: int) -> Tally:
+    """Counts of a pytest run; a status that the counts do not explain is one more failure."""
+    tally = Tally()
+    if status == 5:  # no test collected below these folders
+        return tally
+    try:
+        cases = list(ElementTree.parse(output).getroot().iter("testcase"))
+    except (OSError, ElementTree.ParseError):
+        print("pytest ended without a result")
+        return Tally(failed=1)
+    for case in cases:
+        if case.find("failure") is not None or case.find("error") is not None:
+            tally.failed += 1
+        elif (skipped := case.find("skipped")) is not None:
+            name = f"{case.get('classname')}.{case.get('name')}"
+            tally.skipped.append((name, skipped.get("message") or "no reason given"))
+        else:
+            tally.passed += 1
+    if status != 0 and tally.failed == 0:
+        print(f"pytest ended with status {status}")
+        tally.failed += 1
+    return tally
+
+
+if __name__ == "__main__":
+    sys.exit(main())
