@@ -42,19 +42,17 @@ def not_arrays(op: ir.OpView, **lengths: int | None) -> str | None:
     return None
 
 
-def constant(value: ir.Value) -> int | None:
-    """The value of an ``arith.constant`` of index or integer type; None for anything else."""
-    owner = value.owner
-    if not isinstance(owner, ir.Operation) or owner.name != "arith.constant":
-        return None
-    attribute = owner.attributes["value"]
-    return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
-
-
-def defining(value: ir.Value, kind: Any) -> Any:
+def defining(value: ir.Value, kind: Any = ir.OpView) -> Any:
     """The op of class ``kind`` that defines ``value``; None for block arguments and other ops."""
     owner = value.owner
-    if not isinstance(owner, ir.Operation | ir.OpView):
-        return None
     view = owner.opview if isinstance(owner, ir.Operation) else owner
     return view if isinstance(view, kind) else None
+
+
+def constant(value: ir.Value) -> int | None:
+    """The value of an ``arith.constant`` of index or integer type; None for anything else."""
+    op = defining(value)
+    if op is None or op.operation.name != "arith.constant":
+        return None
+    attribute = op.attributes["value"]
+    return attribute.value if isinstance(attribute, ir.IntegerAttr) else None

@@ -23,6 +23,19 @@ def as_declared(op: ir.OpView) -> bool:
     )
 
 
+def wrong_sizes(op: ir.OpView) -> list[str] | None:
+    """Names of the operands when ``operandSegmentSizes`` does not fit them; None when all is well.
+
+    MLIR does not look at the attribute where only one operand is optional or variadic; the
+    accessors of the op classes do.
+    """
+    fields = ext.partition_fields(type(op)._fields)[0]
+    sizes = _segments(op, "operandSegmentSizes", fields)
+    fits = sizes is not None and sum(sizes) == len(op.operands)
+    fixed = all(f.variadicity.name == "single" for f in fields)
+    return None if fits or fixed else [f.name for f in fields]
+
+
 def _values(op: ir.OpView, sizes_name: str, fields: list[Any], values: list[ir.Value]) -> bool:
     sizes = _segments(op, sizes_name, fields)
     if sizes is None or sum(sizes) != len(values):

@@ -12,7 +12,7 @@ from math import prod
 from tcir._mlir import ir
 
 from . import kernel_memory_rules as kernel_memory_rules
-from .attributes import integer, integers, optional_integer
+from .attributes import defining, integer, integers, optional_integer
 from .compute import MmaOp
 from .kernel_view import (
     LAUNCH,
@@ -248,10 +248,8 @@ def _(kernel: KernelView) -> Found:
 
 def _barrier(value: ir.Value) -> ir.Value:
     """The barrier or ring of barriers that ``value`` is, or is a slot of."""
-    owner = value.owner
-    if isinstance(owner, ir.Operation) and isinstance(owner.opview, SlotOp):
-        return owner.opview.ring
-    return value
+    slot = defining(value, SlotOp)
+    return value if slot is None else slot.ring
 
 
 @kernel_rule(
@@ -285,6 +283,8 @@ def _(kernel: KernelView) -> Found:
     "complete without them",
 )
 def _(kernel: KernelView) -> Found:
+    if not kernel.asynchronous:
+        return
     announced = [_barrier(op.bar) for op in kernel.of(MbarrierExpectTxOp)]
     for op in kernel.of(TmaLoadOp):
         if op.signal is not None and _barrier(op.signal) not in announced:

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from tcir._mlir import ir
 
-from .declared import as_declared
+from .declared import as_declared, wrong_sizes
 from .types import RingType
 
 Broken = Mapping[str, object] | None
@@ -101,7 +101,26 @@ def verify(op: ir.OpView) -> bool:
     MLIR calls this before it checks the declared kinds of operands and attributes. An op that is
     malformed in that sense is left to MLIR's own diagnostic, which follows at once.
     """
-    message = broken_rule(op) if as_declared(op) else None
+    message = _first(rules_of("tc"), op)
+    if message is None and as_declared(op):
+        message = broken_rule(op)
     if message is not None:
         op.location.emit_error(message)
     return message is None
+
+
+@rule(
+    "tc",
+    "operand-sizes",
+    "tc",
+    "{op} needs operandSegmentSizes = array<i32: ...>, one size for each of {names}, for {n} "
+    "operands in all, got {got}",
+)
+def _(op: ir.OpView) -> Broken:
+    names = wrong_sizes(op)
+    return None if names is None else _sizes(op, names)
+
+
+def _sizes(op: ir.OpView, names: list[str]) -> Broken:
+    got = op.attributes.get("operandSegmentSizes", "none")
+    return {"op": op.OPERATION_NAME, "names": ", ".join(names), "n": len(op.operands), "got": got}

@@ -1,0 +1,188 @@
+// RUN: %tc-opt --split-input-file --verify-diagnostics %s
+
+// Each rule next to a legal twin; test_rules.py asks for both of every rule.
+
+// legal: tc.mma/accumulate-type
+func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %a: !tc.tmem<array<i64: 128, 64>, f16>, %b: !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, %acc: i1) {
+  "tc.mma"(%d, %a, %b, %acc) {a_slice = 0 : i64, b_slice = 0 : i64, ashift = false} : (!tc.tmem<array<i64: 128, 64>, f32>, !tc.tmem<array<i64: 128, 64>, f16>, !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, i1) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.mma/accumulate-type
+func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %a: !tc.tmem<array<i64: 128, 64>, f16>, %b: !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, %acc: i32) {
+  // expected-error @+1 {{tc.mma: accumulate must be i1 (it becomes the predicate enable-input-d), got i32}}
+  "tc.mma"(%d, %a, %b, %acc) {a_slice = 0 : i64, b_slice = 0 : i64, ashift = false} : (!tc.tmem<array<i64: 128, 64>, f32>, !tc.tmem<array<i64: 128, 64>, f16>, !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, i32) -> ()
+  return
+}
+
+// -----
+
+// legal: tc.mma/ashift-type
+func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %a: !tc.tmem<array<i64: 128, 64>, f16>, %b: !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, %acc: i1) {
+  "tc.mma"(%d, %a, %b, %acc) {a_slice = 0 : i64, b_slice = 0 : i64, ashift = true} : (!tc.tmem<array<i64: 128, 64>, f32>, !tc.tmem<array<i64: 128, 64>, f16>, !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, i1) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.mma/ashift-type
+func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %a: !tc.tmem<array<i64: 128, 64>, f16>, %b: !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, %acc: i1) {
+  // expected-error @+1 {{tc.mma: ashift must be true or false, got 1 : i64}}
+  "tc.mma"(%d, %a, %b, %acc) {a_slice = 0 : i64, b_slice = 0 : i64, ashift = 1 : i64} : (!tc.tmem<array<i64: 128, 64>, f32>, !tc.tmem<array<i64: 128, 64>, f16>, !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, i1) -> ()
+  return
+}
+
+// -----
+
+// legal: tc.mma/operand-types
+func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %a: !tc.tmem<array<i64: 128, 64>, bf16>, %b: !tc.smem<array<i64: 64, 64>, bf16, "K", "128B">, %acc: i1) {
+  "tc.mma"(%d, %a, %b, %acc) {a_slice = 0 : i64, b_slice = 0 : i64, ashift = false} : (!tc.tmem<array<i64: 128, 64>, f32>, !tc.tmem<array<i64: 128, 64>, bf16>, !tc.smem<array<i64: 64, 64>, bf16, "K", "128B">, i1) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.mma/operand-types
+func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %a: !tc.tmem<array<i64: 128, 64>, f32>, %b: !tc.smem<array<i64: 64, 64>, f32, "K", "128B">, %acc: i1) {
+  // expected-error @+1 {{tc.mma: A and B must be f16 or bf16, got f32 and f32: kind::f16 reads no other types}}
+  "tc.mma"(%d, %a, %b, %acc) {a_slice = 0 : i64, b_slice = 0 : i64, ashift = false} : (!tc.tmem<array<i64: 128, 64>, f32>, !tc.tmem<array<i64: 128, 64>, f32>, !tc.smem<array<i64: 64, 64>, f32, "K", "128B">, i1) -> ()
+  return
+}
+
+// -----
+
+// legal: tc.mma/same-types
+func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %a: !tc.tmem<array<i64: 128, 64>, f16>, %b: !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, %acc: i1) {
+  "tc.mma"(%d, %a, %b, %acc) {a_slice = 0 : i64, b_slice = 0 : i64, ashift = false} : (!tc.tmem<array<i64: 128, 64>, f32>, !tc.tmem<array<i64: 128, 64>, f16>, !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, i1) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.mma/same-types
+func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %a: !tc.tmem<array<i64: 128, 64>, bf16>, %b: !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, %acc: i1) {
+  // expected-error @+1 {{tc.mma: A and B must have the same element type, got bf16 and f16: kind::f16 does not mix them; convert one operand first}}
+  "tc.mma"(%d, %a, %b, %acc) {a_slice = 0 : i64, b_slice = 0 : i64, ashift = false} : (!tc.tmem<array<i64: 128, 64>, f32>, !tc.tmem<array<i64: 128, 64>, bf16>, !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, i1) -> ()
+  return
+}
+
+// -----
+
+// legal: tc.mma/d-type
+func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %a: !tc.tmem<array<i64: 128, 64>, f16>, %b: !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, %acc: i1) {
+  "tc.mma"(%d, %a, %b, %acc) {a_slice = 0 : i64, b_slice = 0 : i64, ashift = false} : (!tc.tmem<array<i64: 128, 64>, f32>, !tc.tmem<array<i64: 128, 64>, f16>, !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, i1) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.mma/d-type
+func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f16>, %a: !tc.tmem<array<i64: 128, 64>, f16>, %b: !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, %acc: i1) {
+  // expected-error @+1 {{tc.mma: D must be f32, got f16: tc accumulates in f32 and rounds in the epilogue}}
+  "tc.mma"(%d, %a, %b, %acc) {a_slice = 0 : i64, b_slice = 0 : i64, ashift = false} : (!tc.tmem<array<i64: 128, 64>, f16>, !tc.tmem<array<i64: 128, 64>, f16>, !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, i1) -> ()
+  return
+}
+
+// -----
+
+// legal: tc.mma/m
+func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %a: !tc.smem<array<i64: 128, 64>, f16, "K", "128B">, %b: !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, %acc: i1) {
+  "tc.mma"(%d, %a, %b, %acc) {a_slice = 0 : i64, b_slice = 0 : i64, ashift = false} : (!tc.tmem<array<i64: 128, 64>, f32>, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">, !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, i1) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.mma/m
+func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %a: !tc.smem<array<i64: 64, 64>, f16, "K", "128B">, %b: !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, %acc: i1) {
+  // expected-error @+1 {{tc.mma: A in shared memory must have 128 rows, got 64: tc issues M = 128, cta_group::1 (M = 256 needs a CTA pair); pad A to 128 rows}}
+  "tc.mma"(%d, %a, %b, %acc) {a_slice = 0 : i64, b_slice = 0 : i64, ashift = false} : (!tc.tmem<array<i64: 128, 64>, f32>, !tc.smem<array<i64: 64, 64>, f16, "K", "128B">, !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, i1) -> ()
+  return
+}
+
+// -----
+
+// legal: tc.mma/n-range
+func.func @f(%d: !tc.tmem<array<i64: 128, 256>, f32>, %a: !tc.tmem<array<i64: 128, 64>, f16>, %b: !tc.smem<array<i64: 256, 64>, f16, "K", "128B">, %acc: i1) {
+  "tc.mma"(%d, %a, %b, %acc) {a_slice = 0 : i64, b_slice = 0 : i64, ashift = false} : (!tc.tmem<array<i64: 128, 256>, f32>, !tc.tmem<array<i64: 128, 64>, f16>, !tc.smem<array<i64: 256, 64>, f16, "K", "128B">, i1) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.mma/n-range
+func.func @f(%d: !tc.tmem<array<i64: 128, 20>, f32>, %a: !tc.tmem<array<i64: 128, 64>, f16>, %b: !tc.smem<array<i64: 20, 64>, f16, "MN", "128B">, %acc: i1) {
+  // expected-error @+1 {{tc.mma: N must be a multiple of 8 in [8, 256] for M = 128, cta_group::1, got 20: the instruction descriptor holds N/8 and the tensor core takes no other N; nearest legal: 16 or 24}}
+  "tc.mma"(%d, %a, %b, %acc) {a_slice = 0 : i64, b_slice = 0 : i64, ashift = false} : (!tc.tmem<array<i64: 128, 20>, f32>, !tc.tmem<array<i64: 128, 64>, f16>, !tc.smem<array<i64: 20, 64>, f16, "MN", "128B">, i1) -> ()
+  return
+}
+
+// -----
+
+// legal: tc.mma/n-of-d
+func.func @f(%d: !tc.tmem<array<i64: 128, 24>, f32>, %a: !tc.tmem<array<i64: 128, 64>, f16>, %b: !tc.smem<array<i64: 24, 64>, f16, "K", "128B">, %acc: i1) {
+  "tc.mma"(%d, %a, %b, %acc) {a_slice = 0 : i64, b_slice = 0 : i64, ashift = false} : (!tc.tmem<array<i64: 128, 24>, f32>, !tc.tmem<array<i64: 128, 64>, f16>, !tc.smem<array<i64: 24, 64>, f16, "K", "128B">, i1) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.mma/n-of-d
+func.func @f(%d: !tc.tmem<array<i64: 128, 32>, f32>, %a: !tc.tmem<array<i64: 128, 64>, f16>, %b: !tc.smem<array<i64: 24, 64>, f16, "K", "128B">, %acc: i1) {
+  // expected-error @+1 {{tc.mma: D must have as many columns as B has rows (N), got 32 columns and N = 24}}
+  "tc.mma"(%d, %a, %b, %acc) {a_slice = 0 : i64, b_slice = 0 : i64, ashift = false} : (!tc.tmem<array<i64: 128, 32>, f32>, !tc.tmem<array<i64: 128, 64>, f16>, !tc.smem<array<i64: 24, 64>, f16, "K", "128B">, i1) -> ()
+  return
+}
+
+// -----
+
+// legal: tc.mma/a-slice
+func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %a: !tc.tmem<array<i64: 128, 64>, f16>, %b: !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, %acc: i1) {
+  "tc.mma"(%d, %a, %b, %acc) {a_slice = 3 : i64, b_slice = 0 : i64, ashift = false} : (!tc.tmem<array<i64: 128, 64>, f32>, !tc.tmem<array<i64: 128, 64>, f16>, !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, i1) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.mma/a-slice
+func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %a: !tc.tmem<array<i64: 128, 64>, f16>, %b: !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, %acc: i1) {
+  // expected-error @+1 {{tc.mma: a_slice must be in [0, 4), got 4: A has K = 64, and one instruction reads 16 elements (32 bytes) of it}}
+  "tc.mma"(%d, %a, %b, %acc) {a_slice = 4 : i64, b_slice = 0 : i64, ashift = false} : (!tc.tmem<array<i64: 128, 64>, f32>, !tc.tmem<array<i64: 128, 64>, f16>, !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, i1) -> ()
+  return
+}
+
+// -----
+
+// legal: tc.mma/b-slice
+func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %a: !tc.tmem<array<i64: 128, 64>, f16>, %b: !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, %acc: i1) {
+  "tc.mma"(%d, %a, %b, %acc) {a_slice = 0 : i64, b_slice = 3 : i64, ashift = false} : (!tc.tmem<array<i64: 128, 64>, f32>, !tc.tmem<array<i64: 128, 64>, f16>, !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, i1) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.mma/b-slice
+func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %a: !tc.tmem<array<i64: 128, 64>, f16>, %b: !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, %acc: i1) {
+  // expected-error @+1 {{tc.mma: b_slice must be in [0, 4), got -1: B has K = 64, and one instruction reads 16 elements (32 bytes) of it}}
+  "tc.mma"(%d, %a, %b, %acc) {a_slice = 0 : i64, b_slice = -1 : i64, ashift = false} : (!tc.tmem<array<i64: 128, 64>, f32>, !tc.tmem<array<i64: 128, 64>, f16>, !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, i1) -> ()
+  return
+}
+
+// -----
+
+// legal: tc.mma/ashift-operand
+func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %a: !tc.tmem<array<i64: 128, 64>, f16>, %b: !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, %acc: i1) {
+  "tc.mma"(%d, %a, %b, %acc) {a_slice = 0 : i64, b_slice = 0 : i64, ashift = true} : (!tc.tmem<array<i64: 128, 64>, f32>, !tc.tmem<array<i64: 128, 64>, f16>, !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, i1) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.mma/ashift-operand
+func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %a: !tc.smem<array<i64: 128, 64>, f16, "K", "128B">, %b: !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, %acc: i1) {
+  // expected-error @+1 {{tc.mma: ashift needs A in tensor memory, got !tc.smem<array<i64: 128, 64>, f16, "K", "128B">: .ashift moves lanes of tensor memory; copy A there with tc.cp}}
+  "tc.mma"(%d, %a, %b, %acc) {a_slice = 0 : i64, b_slice = 0 : i64, ashift = true} : (!tc.tmem<array<i64: 128, 64>, f32>, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">, !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, i1) -> ()
+  return
+}

@@ -1,0 +1,665 @@
+// RUN: %tc-opt --verify-tc-kernel --split-input-file --verify-diagnostics %s
+
+// Each rule next to a legal twin; test_rules.py asks for both of every rule.
+
+// legal: tc.kernel/grid
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 2147483647, 65535, 65535>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/grid
+// expected-error @+1 {{tc.kernel: tc.grid must be array<i64: x, y, z> with 1 <= extents <= (2147483647, 65535, 65535), got array<i64: 1, 65536, 1>}}
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 1, 65536, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+  return
+}
+
+// -----
+
+// legal: tc.kernel/block
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 1024, 1, 1>, tc.target = "sm_100a"} {
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/block
+// expected-error @+1 {{tc.kernel: tc.block must be array<i64: x, y, z> of whole warps, at most 1024 threads, got array<i64: 200, 1, 1>}}
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 200, 1, 1>, tc.target = "sm_100a"} {
+  return
+}
+
+// -----
+
+// legal: tc.kernel/target
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/target
+// expected-error @+1 {{tc.kernel: tc.target must be "sm_100a", got "sm_100": tcgen05 needs an architecture-specific target}}
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100"} {
+  return
+}
+
+// -----
+
+// legal: tc.kernel/signature
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/signature
+// expected-error @+1 {{tc.kernel: a kernel takes memrefs and returns nothing, got (tensor<4xf16>) -> (); write results to an argument}}
+func.func @f(%x: tensor<4xf16>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+  return
+}
+
+// -----
+
+// legal: tc.kernel/tmem-budget
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+  %base0 = "tc.tmem_alloc"() {columns = 256 : i64} : () -> !tc.tmem_base
+  "tc.tmem_dealloc"(%base0) {columns = 256 : i64} : (!tc.tmem_base) -> ()
+  %base1 = "tc.tmem_alloc"() {columns = 256 : i64} : () -> !tc.tmem_base
+  %base2 = "tc.tmem_alloc"() {columns = 256 : i64} : () -> !tc.tmem_base
+  "tc.tmem_dealloc"(%base1) {columns = 256 : i64} : (!tc.tmem_base) -> ()
+  "tc.tmem_dealloc"(%base2) {columns = 256 : i64} : (!tc.tmem_base) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/tmem-budget
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+  %base0 = "tc.tmem_alloc"() {columns = 512 : i64} : () -> !tc.tmem_base
+  // expected-error @+1 {{tc.kernel: the kernel needs 544 columns of tensor memory at once (512 + 32), at most 512: use a smaller N tile or fewer stages}}
+  %base1 = "tc.tmem_alloc"() {columns = 32 : i64} : () -> !tc.tmem_base
+  "tc.tmem_dealloc"(%base0) {columns = 512 : i64} : (!tc.tmem_base) -> ()
+  "tc.tmem_dealloc"(%base1) {columns = 32 : i64} : (!tc.tmem_base) -> ()
+  return
+}
+
+// -----
+
+// legal: tc.kernel/tmem-budget
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+  %t0 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.tmem<array<i64: 128, 256>, f32>
+  %t1 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.tmem<array<i64: 128, 32>, f32>
+  %t2 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.tmem<array<i64: 128, 32>, f32>
+  %t3 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.tmem<array<i64: 128, 192>, f32>
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/tmem-budget
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+  %t0 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.tmem<array<i64: 128, 256>, f32>
+  %t1 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.tmem<array<i64: 128, 32>, f32>
+  %t2 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.tmem<array<i64: 128, 32>, f32>
+  // expected-error @+1 {{tc.kernel: the kernel needs 576 columns of tensor memory at once (256 + 32 + 32 + 256), at most 512: use a smaller N tile or fewer stages}}
+  %t3 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.tmem<array<i64: 128, 256>, f32>
+  return
+}
+
+// -----
+
+// legal: tc.kernel/tmem-growth
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+  %base0 = "tc.tmem_alloc"() {columns = 128 : i64} : () -> !tc.tmem_base
+  %base1 = "tc.tmem_alloc"() {columns = 64 : i64} : () -> !tc.tmem_base
+  "tc.tmem_dealloc"(%base0) {columns = 128 : i64} : (!tc.tmem_base) -> ()
+  "tc.tmem_dealloc"(%base1) {columns = 64 : i64} : (!tc.tmem_base) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/tmem-growth
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+  %base0 = "tc.tmem_alloc"() {columns = 64 : i64} : () -> !tc.tmem_base
+  // expected-error @+1 {{tc.kernel: an allocation must not be larger than an earlier one of the CTA (64 columns), got 128; allocate the largest first}}
+  %base1 = "tc.tmem_alloc"() {columns = 128 : i64} : () -> !tc.tmem_base
+  "tc.tmem_dealloc"(%base0) {columns = 64 : i64} : (!tc.tmem_base) -> ()
+  "tc.tmem_dealloc"(%base1) {columns = 128 : i64} : (!tc.tmem_base) -> ()
+  return
+}
+
+// -----
+
+// legal: tc.kernel/tmem-relinquished
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+  %base0 = "tc.tmem_alloc"() {columns = 64 : i64} : () -> !tc.tmem_base
+  "tc.tmem_relinquish"() : () -> ()
+  "tc.tmem_dealloc"(%base0) {columns = 64 : i64} : (!tc.tmem_base) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/tmem-relinquished
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+  %base0 = "tc.tmem_alloc"() {columns = 64 : i64} : () -> !tc.tmem_base
+  "tc.tmem_relinquish"() : () -> ()
+  // expected-error @+1 {{tc.kernel: no allocation may follow tc.tmem_relinquish, got one of 64 columns: the CTA gave the right up}}
+  %base1 = "tc.tmem_alloc"() {columns = 64 : i64} : () -> !tc.tmem_base
+  "tc.tmem_dealloc"(%base0) {columns = 64 : i64} : (!tc.tmem_base) -> ()
+  "tc.tmem_dealloc"(%base1) {columns = 64 : i64} : (!tc.tmem_base) -> ()
+  return
+}
+
+// -----
+
+// legal: tc.kernel/tmem-leak
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+  %base0 = "tc.tmem_alloc"() {columns = 64 : i64} : () -> !tc.tmem_base
+  "tc.tmem_dealloc"(%base0) {columns = 64 : i64} : (!tc.tmem_base) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/tmem-leak
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+  // expected-error @+1 {{tc.kernel: the allocation of 64 columns has no tc.tmem_dealloc: the next CTA on the SM would wait for ever}}
+  %base0 = "tc.tmem_alloc"() {columns = 64 : i64} : () -> !tc.tmem_base
+  return
+}
+
+// -----
+
+// legal: tc.kernel/tmem-double-free
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+  %base0 = "tc.tmem_alloc"() {columns = 64 : i64} : () -> !tc.tmem_base
+  "tc.tmem_dealloc"(%base0) {columns = 64 : i64} : (!tc.tmem_base) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/tmem-double-free
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+  %base0 = "tc.tmem_alloc"() {columns = 64 : i64} : () -> !tc.tmem_base
+  "tc.tmem_dealloc"(%base0) {columns = 64 : i64} : (!tc.tmem_base) -> ()
+  // expected-error @+1 {{tc.kernel: the allocation of 64 columns is freed more than once}}
+  "tc.tmem_dealloc"(%base0) {columns = 64 : i64} : (!tc.tmem_base) -> ()
+  return
+}
+
+// -----
+
+// legal: tc.kernel/tmem-overlap
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+  %base0 = "tc.tmem_alloc"() {columns = 128 : i64} : () -> !tc.tmem_base
+  %t0 = "tc.tmem_tile"(%base0) {column = 0 : i64, operandSegmentSizes = array<i32: 1>} : (!tc.tmem_base) -> !tc.tmem<array<i64: 128, 64>, f32>
+  %t1 = "tc.tmem_tile"(%base0) {column = 64 : i64, operandSegmentSizes = array<i32: 1>} : (!tc.tmem_base) -> !tc.tmem<array<i64: 128, 64>, f32>
+  "tc.tmem_dealloc"(%base0) {columns = 128 : i64} : (!tc.tmem_base) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/tmem-overlap
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+  %base0 = "tc.tmem_alloc"() {columns = 128 : i64} : () -> !tc.tmem_base
+  %t0 = "tc.tmem_tile"(%base0) {column = 0 : i64, operandSegmentSizes = array<i32: 1>} : (!tc.tmem_base) -> !tc.tmem<array<i64: 128, 64>, f32>
+  // expected-error @+1 {{tc.kernel: columns [63, 127) overlap another tile's [0, 64) of the same allocation}}
+  %t1 = "tc.tmem_tile"(%base0) {column = 63 : i64, operandSegmentSizes = array<i32: 1>} : (!tc.tmem_base) -> !tc.tmem<array<i64: 128, 64>, f32>
+  "tc.tmem_dealloc"(%base0) {columns = 128 : i64} : (!tc.tmem_base) -> ()
+  return
+}
+
+// -----
+
+// legal: tc.kernel/smem-budget
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+  %s0 = "tc.smem_tile"() : () -> !tc.ring<14 : i64, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">>
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/smem-budget
+// expected-error @+1 {{tc.kernel: the kernel needs 233472 bytes of shared memory, a CTA has at most 232448 (227 KB): use fewer stages or smaller tiles}}
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+  %s0 = "tc.smem_tile"() : () -> !tc.ring<14 : i64, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">>
+  %s1 = "tc.smem_tile"() : () -> !tc.smem<array<i64: 32, 64>, f16, "K", "128B">
+  return
+}
+
+// -----
+
+// legal: tc.kernel/smem-bytes
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.smem_bytes = 17408 : i64} {
+  %s0 = "tc.smem_tile"() {offset = 1024 : i64} : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/smem-bytes
+// expected-error @+1 {{tc.kernel: tc.smem_bytes must be an integer that covers every planned object, in [17408, 232448], got 17407 : i64}}
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.smem_bytes = 17407 : i64} {
+  %s0 = "tc.smem_tile"() {offset = 1024 : i64} : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+  return
+}
+
+// -----
+
+// legal: tc.kernel/smem-overlap
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.smem_bytes = 32768 : i64} {
+  %s0 = "tc.smem_tile"() {offset = 0 : i64} : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+  %s1 = "tc.smem_tile"() {offset = 16384 : i64} : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/smem-overlap
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.smem_bytes = 32768 : i64} {
+  %s0 = "tc.smem_tile"() {offset = 0 : i64} : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+  // expected-error @+1 {{tc.kernel: bytes [15360, 31744) of shared memory overlap another object's [0, 16384)}}
+  %s1 = "tc.smem_tile"() {offset = 15360 : i64} : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+  return
+}
+
+// -----
+
+// legal: tc.kernel/planned
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.smem_bytes = 32768 : i64} {
+  %s0 = "tc.smem_tile"() {offset = 0 : i64} : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+  %s1 = "tc.smem_tile"() {offset = 16384 : i64} : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/planned
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.smem_bytes = 32768 : i64} {
+  %s0 = "tc.smem_tile"() {offset = 0 : i64} : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+  // expected-error @+1 {{tc.kernel: memory is planned for all of a kernel or for nothing: this op has no offset, others have a place}}
+  %s1 = "tc.smem_tile"() : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+  return
+}
+
+// -----
+
+// legal: tc.kernel/once
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+  %bar0 = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  scf.for %i = %c0 to %c4 step %c1 {
+    "tc.cta_barrier"() : () -> ()
+  }
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/once
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  scf.for %i = %c0 to %c4 step %c1 {
+    // expected-error @+1 {{tc.kernel: tc.mbarrier_init must not stand in a loop or branch: barriers and tensor memory are set up once}}
+    %bar0 = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
+  }
+  return
+}
+
+// -----
+
+// legal: tc.kernel/roles-top-level
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+  "tc.role"() ({
+  ^bb0(%w: index):
+    "tc.fence"() {kind = "tcgen05.after"} : () -> ()
+  }) {kind = "epilogue", warps = array<i64: 0, 1, 2, 3>, threads = "warp"} : () -> ()
+  "tc.role"() ({
+  ^bb0(%w: index):
+    "tc.fence"() {kind = "tcgen05.after"} : () -> ()
+  }) {kind = "producer", warps = array<i64: 4>, threads = "one"} : () -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/roles-top-level
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  scf.for %i = %c0 to %c4 step %c1 {
+    // expected-error @+1 {{tc.kernel: roles must stand directly in the kernel, got one in a scf.for: each warp enters its role once}}
+    "tc.role"() ({
+    ^bb0(%w: index):
+      "tc.fence"() {kind = "tcgen05.after"} : () -> ()
+    }) {kind = "epilogue", warps = array<i64: 0, 1, 2, 3>, threads = "warp"} : () -> ()
+  }
+  return
+}
+
+// -----
+
+// legal: tc.kernel/roles-disjoint
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+  "tc.role"() ({
+  ^bb0(%w: index):
+    "tc.fence"() {kind = "tcgen05.after"} : () -> ()
+  }) {kind = "epilogue", warps = array<i64: 0, 1, 2, 3>, threads = "warp"} : () -> ()
+  "tc.role"() ({
+  ^bb0(%w: index):
+    "tc.fence"() {kind = "tcgen05.after"} : () -> ()
+  }) {kind = "producer", warps = array<i64: 4>, threads = "one"} : () -> ()
+  "tc.role"() ({
+  ^bb0(%w: index):
+    "tc.fence"() {kind = "tcgen05.after"} : () -> ()
+  }) {kind = "mma", warps = array<i64: 5>, threads = "one"} : () -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/roles-disjoint
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+  "tc.role"() ({
+  ^bb0(%w: index):
+    "tc.fence"() {kind = "tcgen05.after"} : () -> ()
+  }) {kind = "epilogue", warps = array<i64: 0, 1, 2, 3>, threads = "warp"} : () -> ()
+  "tc.role"() ({
+  ^bb0(%w: index):
+    "tc.fence"() {kind = "tcgen05.after"} : () -> ()
+  }) {kind = "producer", warps = array<i64: 4>, threads = "one"} : () -> ()
+  // expected-error @+1 {{tc.kernel: warp 4 already has a role (producer): roles run concurrently, and a warp runs one}}
+  "tc.role"() ({
+  ^bb0(%w: index):
+    "tc.fence"() {kind = "tcgen05.after"} : () -> ()
+  }) {kind = "mma", warps = array<i64: 4>, threads = "one"} : () -> ()
+  return
+}
+
+// -----
+
+// legal: tc.kernel/warp-in-block
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+  "tc.role"() ({
+  ^bb0(%w: index):
+    "tc.fence"() {kind = "tcgen05.after"} : () -> ()
+  }) {kind = "mma", warps = array<i64: 5>, threads = "one"} : () -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/warp-in-block
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+  // expected-error @+1 {{tc.kernel: warp 6 does not exist: tc.block has 6 warps}}
+  "tc.role"() ({
+  ^bb0(%w: index):
+    "tc.fence"() {kind = "tcgen05.after"} : () -> ()
+  }) {kind = "mma", warps = array<i64: 6>, threads = "one"} : () -> ()
+  return
+}
+
+// -----
+
+// legal: tc.kernel/epilogue-quarters
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 256, 1, 1>, tc.target = "sm_100a", tc.async} {
+  %t0 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.tmem<array<i64: 128, 64>, f32>
+  "tc.role"() ({
+  ^bb0(%w: index):
+    %q = arith.constant 0 : index
+    %v = "tc.tmem_ld"(%t0, %w, %q) : (!tc.tmem<array<i64: 128, 64>, f32>, index, index) -> vector<32x16xf32>
+  }) {kind = "epilogue", warps = array<i64: 4, 5, 6, 7>, threads = "warp"} : () -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/epilogue-quarters
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+  %t0 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.tmem<array<i64: 128, 64>, f32>
+  // expected-error @+1 {{tc.kernel: a role that reads tensor memory needs four warps in a row from a multiple of 4, got [2, 3, 4, 5]: warp w reaches the lanes of quarter w mod 4 only}}
+  "tc.role"() ({
+  ^bb0(%w: index):
+    %q = arith.constant 0 : index
+    %v = "tc.tmem_ld"(%t0, %w, %q) : (!tc.tmem<array<i64: 128, 64>, f32>, index, index) -> vector<32x16xf32>
+  }) {kind = "epilogue", warps = array<i64: 2, 3, 4, 5>, threads = "warp"} : () -> ()
+  return
+}
+
+// -----
+
+// legal: tc.kernel/roles-adjacent
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+  "tc.role"() ({
+  ^bb0(%w: index):
+    "tc.fence"() {kind = "tcgen05.after"} : () -> ()
+  }) {kind = "epilogue", warps = array<i64: 0, 1, 2, 3>, threads = "warp"} : () -> ()
+  "tc.role"() ({
+  ^bb0(%w: index):
+    "tc.fence"() {kind = "tcgen05.after"} : () -> ()
+  }) {kind = "producer", warps = array<i64: 4>, threads = "one"} : () -> ()
+  "tc.cta_barrier"() : () -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/roles-adjacent
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+  "tc.role"() ({
+  ^bb0(%w: index):
+    "tc.fence"() {kind = "tcgen05.after"} : () -> ()
+  }) {kind = "epilogue", warps = array<i64: 0, 1, 2, 3>, threads = "warp"} : () -> ()
+  // expected-error @+1 {{tc.kernel: the roles of a kernel must follow each other, got tc.cta_barrier between them: they run concurrently}}
+  "tc.cta_barrier"() : () -> ()
+  "tc.role"() ({
+  ^bb0(%w: index):
+    "tc.fence"() {kind = "tcgen05.after"} : () -> ()
+  }) {kind = "producer", warps = array<i64: 4>, threads = "one"} : () -> ()
+  return
+}
+
+// -----
+
+// legal: tc.kernel/in-role
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+  %bar0 = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
+  "tc.role"() ({
+  ^bb0(%w: index):
+    "tc.commit"(%bar0) : (!tc.mbarrier) -> ()
+  }) {kind = "mma", warps = array<i64: 5>, threads = "one"} : () -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/in-role
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+  %bar0 = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
+  // expected-error @+1 {{tc.kernel: tc.commit must be inside a role: in a kernel with roles, ops outside are executed by the whole CTA}}
+  "tc.commit"(%bar0) : (!tc.mbarrier) -> ()
+  "tc.role"() ({
+  ^bb0(%w: index):
+    "tc.fence"() {kind = "tcgen05.after"} : () -> ()
+  }) {kind = "mma", warps = array<i64: 5>, threads = "one"} : () -> ()
+  return
+}
+
+// -----
+
+// legal: tc.kernel/sequential
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+  %bar0 = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/sequential
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+  // expected-error @+1 {{tc.kernel: tc.mbarrier_init has no meaning in a kernel without tc.async: there every op takes effect in program order}}
+  %bar0 = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
+  return
+}
+
+// -----
+
+// legal: tc.kernel/sequential
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+  %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 64, 56, 56, 1>, strides = array<i64: 128, 7168, 401408>, box = array<i64: 64, 32, 1, 1>, element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64>, swizzle = "128B"} : (memref<1x56x56x64xf16>) -> !tc.tensor_map
+  %s0 = "tc.smem_tile"() : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+  %i = arith.constant 0 : index
+  "tc.tma_load"(%map, %i, %i, %i, %i, %s0) {row = 0 : i64, nbytes = 4096 : i64, operandSegmentSizes = array<i32: 1, 4, 0, 1, 0>} : (!tc.tensor_map, index, index, index, index, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/sequential
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+  %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 64, 56, 56, 1>, strides = array<i64: 128, 7168, 401408>, box = array<i64: 64, 32, 1, 1>, element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64>, swizzle = "128B"} : (memref<1x56x56x64xf16>) -> !tc.tensor_map
+  %s0 = "tc.smem_tile"() : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+  %i = arith.constant 0 : index
+  %bar0 = builtin.unrealized_conversion_cast %i : index to !tc.mbarrier
+  // expected-error @+1 {{tc.kernel: tc.tma_load with signal has no meaning in a kernel without tc.async: there every op takes effect in program order}}
+  "tc.tma_load"(%map, %i, %i, %i, %i, %s0, %bar0) {row = 0 : i64, nbytes = 4096 : i64, operandSegmentSizes = array<i32: 1, 4, 0, 1, 1>} : (!tc.tensor_map, index, index, index, index, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">, !tc.mbarrier) -> ()
+  return
+}
+
+// -----
+
+// legal: tc.kernel/load-signal
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+  %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 64, 56, 56, 1>, strides = array<i64: 128, 7168, 401408>, box = array<i64: 64, 32, 1, 1>, element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64>, swizzle = "128B"} : (memref<1x56x56x64xf16>) -> !tc.tensor_map
+  %s0 = "tc.smem_tile"() : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+  %i = arith.constant 0 : index
+  %bar0 = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
+  "tc.mbarrier_expect_tx"(%bar0) {nbytes = 4096 : i64} : (!tc.mbarrier) -> ()
+  "tc.tma_load"(%map, %i, %i, %i, %i, %s0, %bar0) {row = 0 : i64, nbytes = 4096 : i64, operandSegmentSizes = array<i32: 1, 4, 0, 1, 1>} : (!tc.tensor_map, index, index, index, index, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">, !tc.mbarrier) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/load-signal
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+  %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 64, 56, 56, 1>, strides = array<i64: 128, 7168, 401408>, box = array<i64: 64, 32, 1, 1>, element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64>, swizzle = "128B"} : (memref<1x56x56x64xf16>) -> !tc.tensor_map
+  %s0 = "tc.smem_tile"() : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+  %i = arith.constant 0 : index
+  // expected-error @+1 {{tc.kernel: a load in a tc.async kernel needs a signal: nothing else tells when its bytes are there}}
+  "tc.tma_load"(%map, %i, %i, %i, %i, %s0) {row = 0 : i64, nbytes = 4096 : i64, operandSegmentSizes = array<i32: 1, 4, 0, 1, 0>} : (!tc.tensor_map, index, index, index, index, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">) -> ()
+  return
+}
+
+// -----
+
+// legal: tc.kernel/commit
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+  %bar0 = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
+  %s0 = "tc.smem_tile"() : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+  %t0 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.tmem<array<i64: 128, 64>, f16>
+  "tc.role"() ({
+  ^bb0(%w: index):
+    "tc.cp"(%s0, %t0) {slice = 0 : i64} : (!tc.smem<array<i64: 128, 64>, f16, "K", "128B">, !tc.tmem<array<i64: 128, 64>, f16>) -> ()
+    "tc.commit"(%bar0) : (!tc.mbarrier) -> ()
+  }) {kind = "mma", warps = array<i64: 5>, threads = "one"} : () -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/commit
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+  %bar0 = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
+  %s0 = "tc.smem_tile"() : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+  %t0 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.tmem<array<i64: 128, 64>, f16>
+  "tc.role"() ({
+  ^bb0(%w: index):
+    "tc.commit"(%bar0) : (!tc.mbarrier) -> ()
+    // expected-error @+1 {{tc.kernel: no tc.commit follows this tc.cp in its role: nothing tells when it is complete}}
+    "tc.cp"(%s0, %t0) {slice = 0 : i64} : (!tc.smem<array<i64: 128, 64>, f16, "K", "128B">, !tc.tmem<array<i64: 128, 64>, f16>) -> ()
+  }) {kind = "mma", warps = array<i64: 5>, threads = "one"} : () -> ()
+  return
+}
+
+// -----
+
+// legal: tc.kernel/wait-arrival
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+  %bar0 = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
+  %i = arith.constant 0 : index
+  "tc.commit"(%bar0) : (!tc.mbarrier) -> ()
+  "tc.mbarrier_wait"(%bar0, %i) : (!tc.mbarrier, index) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/wait-arrival
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+  %bar0 = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
+  %i = arith.constant 0 : index
+  // expected-error @+1 {{tc.kernel: nothing arrives on this barrier (no tc.commit, no tc.mbarrier_expect_tx): the wait never ends}}
+  "tc.mbarrier_wait"(%bar0, %i) : (!tc.mbarrier, index) -> ()
+  return
+}
+
+// -----
+
+// legal: tc.kernel/expect-signal
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+  %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 64, 56, 56, 1>, strides = array<i64: 128, 7168, 401408>, box = array<i64: 64, 32, 1, 1>, element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64>, swizzle = "128B"} : (memref<1x56x56x64xf16>) -> !tc.tensor_map
+  %s0 = "tc.smem_tile"() : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+  %i = arith.constant 0 : index
+  %bar0 = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
+  "tc.mbarrier_expect_tx"(%bar0) {nbytes = 4096 : i64} : (!tc.mbarrier) -> ()
+  "tc.tma_load"(%map, %i, %i, %i, %i, %s0, %bar0) {row = 0 : i64, nbytes = 4096 : i64, operandSegmentSizes = array<i32: 1, 4, 0, 1, 1>} : (!tc.tensor_map, index, index, index, index, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">, !tc.mbarrier) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/expect-signal
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+  %bar0 = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
+  // expected-error @+1 {{tc.kernel: no tc.tma_load signals this barrier: the announced 4096 bytes never arrive}}
+  "tc.mbarrier_expect_tx"(%bar0) {nbytes = 4096 : i64} : (!tc.mbarrier) -> ()
+  return
+}
+
+// -----
+
+// legal: tc.kernel/signal-expect
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+  %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 64, 56, 56, 1>, strides = array<i64: 128, 7168, 401408>, box = array<i64: 64, 32, 1, 1>, element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64>, swizzle = "128B"} : (memref<1x56x56x64xf16>) -> !tc.tensor_map
+  %s0 = "tc.smem_tile"() : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+  %i = arith.constant 0 : index
+  %bar0 = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
+  "tc.mbarrier_expect_tx"(%bar0) {nbytes = 4096 : i64} : (!tc.mbarrier) -> ()
+  "tc.tma_load"(%map, %i, %i, %i, %i, %s0, %bar0) {row = 0 : i64, nbytes = 4096 : i64, operandSegmentSizes = array<i32: 1, 4, 0, 1, 1>} : (!tc.tensor_map, index, index, index, index, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">, !tc.mbarrier) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/signal-expect
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+  %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 64, 56, 56, 1>, strides = array<i64: 128, 7168, 401408>, box = array<i64: 64, 32, 1, 1>, element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64>, swizzle = "128B"} : (memref<1x56x56x64xf16>) -> !tc.tensor_map
+  %s0 = "tc.smem_tile"() : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+  %i = arith.constant 0 : index
+  %bar0 = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
+  // expected-error @+1 {{tc.kernel: no tc.mbarrier_expect_tx announces the bytes of this load on its barrier: its phase could complete without them}}
+  "tc.tma_load"(%map, %i, %i, %i, %i, %s0, %bar0) {row = 0 : i64, nbytes = 4096 : i64, operandSegmentSizes = array<i32: 1, 4, 0, 1, 1>} : (!tc.tensor_map, index, index, index, index, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">, !tc.mbarrier) -> ()
+  return
+}

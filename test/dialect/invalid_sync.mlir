@@ -1,0 +1,54 @@
+// RUN: %tc-opt --split-input-file --verify-diagnostics %s
+
+// Each rule next to a legal twin; test_rules.py asks for both of every rule.
+
+// legal: tc.mbarrier_wait/parity
+func.func @f(%bar: !tc.mbarrier) {
+  %p = arith.constant 1 : index
+  "tc.mbarrier_wait"(%bar, %p) : (!tc.mbarrier, index) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.mbarrier_wait/parity
+func.func @f(%bar: !tc.mbarrier) {
+  %p = arith.constant 2 : index
+  // expected-error @+1 {{tc.mbarrier_wait: parity must be 0 or 1, got 2: it is the low bit of the phase number}}
+  "tc.mbarrier_wait"(%bar, %p) : (!tc.mbarrier, index) -> ()
+  return
+}
+
+// -----
+
+// legal: tc.mbarrier_expect_tx/nbytes
+func.func @f(%bar: !tc.mbarrier) {
+  "tc.mbarrier_expect_tx"(%bar) {nbytes = 1048575 : i64} : (!tc.mbarrier) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.mbarrier_expect_tx/nbytes
+func.func @f(%bar: !tc.mbarrier) {
+  // expected-error @+1 {{tc.mbarrier_expect_tx: nbytes must be in [1, 1048575], got 1048576: the object counts transaction bytes in 20 bits; split the stage over two barriers}}
+  "tc.mbarrier_expect_tx"(%bar) {nbytes = 1048576 : i64} : (!tc.mbarrier) -> ()
+  return
+}
+
+// -----
+
+// legal: tc.fence/kind
+func.func @f() {
+  "tc.fence"() {kind = "proxy.async"} : () -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.fence/kind
+func.func @f() {
+  // expected-error @+1 {{tc.fence: kind must be one of "tcgen05.before", "tcgen05.after", "proxy.async", "mbarrier_init", got "tcgen05"}}
+  "tc.fence"() {kind = "tcgen05"} : () -> ()
+  return
+}
