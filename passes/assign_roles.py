@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tcir._mlir import ir, scf
 from tcir.dialect import tc
 from tcir.passes.emit import i64s, text
-from tcir.passes.index_math import constant_of
 from tcir.passes.kernel_ops import body, find_kernels, trip_count, walk
 from tcir.passes.place_barriers import ROLE
 from tcir.passes.refusal import refuse
+
+from tcir._mlir import ir, scf
 from tcir.pipeline import Pass, register_pass
 
 
@@ -30,8 +30,8 @@ ROLES = (
     Role("mma", (5,), "one", (tc.CpOp, tc.MmaOp, tc.CommitOp)),
     Role("epilogue", (0, 1, 2, 3), "warp", (tc.TmemLdOp, tc.TmemWaitOp, tc.StoreRowsOp)),
 )
-"""Warp w of a CTA reads lanes 32*(w mod 4) and up of tensor memory, so the epilogue takes warps 0 to 3
-(PTX ISA 9.7.16.8)."""
+"""Warp w reads lanes 32*(w mod 4) and up of tensor memory, so the epilogue takes warps 0 to 3 (PTX
+ISA 9.7.16.8)."""
 
 CTA_OPS = (
     tc.MbarrierInitOp, tc.TmemAllocOp, tc.TmemRelinquishOp, tc.TmemDeallocOp, tc.CtaBarrierOp,
@@ -57,16 +57,17 @@ class AssignRoles(Pass):
         "tc.cta_barrier"()
         "tc.role"() ({ ^bb0(%w: index): scf.for %i { wait empty; expect_tx; tma_load … } })
             {kind = "producer", warps = [4], threads = "one"}
-        "tc.role"() ({ ^bb0(%w: index): scf.for %i { wait full; cp …; mma …; commit empty }; commit done })
+        "tc.role"() ({ ^bb0(%w: index): scf.for %i { wait full; cp; mma …; commit } commit done })
             {kind = "mma", warps = [5], threads = "one"}
         "tc.role"() ({ ^bb0(%w: index): wait done; … tmem_ld[%w] … store_rows })
             {kind = "epilogue", warps = [0, 1, 2, 3], threads = "warp"}
         "tc.cta_barrier"()
 
-    An op's role follows from its kind, that of a wait or fence from the ``tc.role`` attribute that place-barriers
-    left (removed here). Each role gets a copy of every loop that holds ops of it, and of the index
-    arithmetic it needs; a loop over the quarters of tensor memory becomes one quarter per
-    epilogue warp. Preserves the order of ops within a role; between roles only what the barriers say.
+    An op's role follows from its kind, that of a wait or fence from the ``tc.role`` attribute that
+    place-barriers left (removed here). Each role gets a copy of every loop that holds ops of it,
+    and of the index arithmetic it needs; a loop over the quarters of tensor memory becomes one
+    quarter per epilogue warp. Preserves the order of ops within a role; between roles only what the
+    barriers say.
     """
 
     name: ClassVar[str] = "assign-roles"
@@ -99,9 +100,7 @@ def _split(kernel: Any) -> None:
             region = tc.RoleOp(
                 ir.StringAttr.get(role.kind), i64s(role.warps), ir.StringAttr.get(role.threads)
             )
-        block = region.body.blocks.append(
-            ir.IndexType.get(), arg_locs=[mine[0].location]
-        )
+        block = region.body.blocks.append(ir.IndexType.get(), arg_locs=[mine[0].location])
         copier = _Copier(role, block.arguments[0])
         with ir.InsertionPoint(block):
             for op in mine:
@@ -118,8 +117,6 @@ def _own_role(op: Any) -> str | None:
     for role in ROLES:
         if isinstance(op, role.ops):
             return role.kind
-    if isinstance(op, tc.MbarrierWaitOp | tc.MbarrierExpectTxOp | tc.FenceOp):
-        return None
     return None
 
 

@@ -1,7 +1,7 @@
 """Recognition of convolutions and matrix products by indexing maps and body.
 
-Named ops carry both, so a named op and the equivalent `linalg.generic` (loops in any order, operands
-in any order) are the same thing here.
+Named ops carry both, so a named op and the equivalent `linalg.generic` (loops in any order,
+operands in any order) are the same thing here.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
 
-from tcir._mlir import ir, linalg
 from tcir.passes.affine import Form, linear_forms, single_dims
+
+from tcir._mlir import ir, linalg
 
 OPERAND_TYPES = ("f16", "bf16")
 
@@ -57,18 +58,17 @@ def n_loops(map_attribute: Any) -> int:
 
 def recognise(op: Any) -> Conv | Matmul | None:
     """What the indexing maps of `op` compute, None when neither form fits."""
-    maps = [linear_forms(value(m)) for m in linalg.get_indexing_maps(op.operation)]
-    if len(maps) != 3 or None in maps:
+    attributes = list(linalg.get_indexing_maps(op.operation))
+    maps = [forms for m in attributes if (forms := linear_forms(value(m))) is not None]
+    if len(attributes) != 3 or len(maps) != 3:
         return None
-    first, second, out = maps
-    out_dims = single_dims(out)  # type: ignore[arg-type]
-    if out_dims is None:
+    out = single_dims(maps[2])
+    if out is None:
         return None
-    loops = n_loops(linalg.get_indexing_maps(op.operation)[0])
+    loops = n_loops(attributes[0])
     for lhs, rhs in permutations((0, 1)):
-        left, right = (first, second) if lhs == 0 else (second, first)
-        found = _conv(loops, lhs, rhs, left, right, out_dims) or _matmul(  # type: ignore[arg-type]
-            loops, lhs, rhs, left, right, out_dims  # type: ignore[arg-type]
+        found = _conv(loops, lhs, rhs, maps[lhs], maps[rhs], out) or _matmul(
+            loops, lhs, rhs, maps[lhs], maps[rhs], out
         )
         if found:
             return found
@@ -117,7 +117,7 @@ def _matmul(
 
 
 def body_problem(op: Any) -> str:
-    """What keeps the body of `op` from being ``out + ext(a) * ext(b)`` in f32; "" when nothing does."""
+    """What keeps the body of `op` from being ``out + ext(a) * ext(b)`` in f32; "" for nothing."""
     block = op.operation.regions[0].blocks[0]
     kinds = [str(argument.type) for argument in block.arguments]
     if len(kinds) != 3:
@@ -140,9 +140,8 @@ def body_problem(op: Any) -> str:
     products = [v for v in inner if v != total]
     factors = _operands(products[0], "arith.mulf") if len(products) == 1 else None
     if factors is None:
-        return (
-            "expected the body to add arith.mulf to the output element, got "
-            + " and ".join(_producer(v) for v in inner)
+        return "expected the body to add arith.mulf to the output element, got " + " and ".join(
+            _producer(v) for v in inner
         )
     sources = [_operands(v, "arith.extf") for v in factors]
     if None in sources:

@@ -12,7 +12,7 @@ from tcir.passes.operand_tiles import TiledOperand
 
 @dataclass(frozen=True)
 class ConvShape:
-    """N, H, W, C of the input; R, S of the filter; P, Q, K of the output; pads, strides, dilations."""
+    """N, H, W, C of the input; R, S of the filter; P, Q, K of the output; and the rest."""
 
     n: int
     h: int
@@ -58,5 +58,3 @@ class ConvShape:
         order = ("mn", "k", "s", "r") if self.filter == "hwcf" else ("k", "s", "r", "mn")
         extents = {"mn": self.k, "k": self.c, "s": self.s, "r": self.r}
         return TiledOperand.create(w, order, extents, n_tile, kc)
-
-

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tcir._mlir import ir
 from tcir.dialect import tc
+
+from tcir._mlir import ir
 
 
 def i64(value: int) -> ir.IntegerAttr:
@@ -50,7 +51,7 @@ def make_tensor_map(
     element_bytes: int,
     swizzle: str,
 ) -> Any:
-    """``tc.make_tensor_map`` of a contiguous tensor whose dimensions are `dims`, innermost first."""
+    """``tc.make_tensor_map`` of a contiguous tensor with dimensions `dims`, innermost first."""
     strides, step = [], element_bytes
     for extent in dims[:-1]:
         step *= extent

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tcir._mlir import ir, scf
 from tcir.dialect import tc
-from tcir.errors import InputError
+from tcir.dialect.limits import SMEM_TILE_ALIGNMENT, TMEM_COLUMNS
 from tcir.passes.index_math import IndexMath
 from tcir.passes.kernel_ops import (
     body,
@@ -17,13 +16,10 @@ from tcir.passes.kernel_ops import (
     trip_count,
     walk_body,
 )
-from tcir.passes.limits import (
-    CTA_RESERVED_BYTES,
-    SM_SHARED_BYTES,
-    TILE_ALIGNMENT,
-    TMEM_COLUMNS,
-    round_up,
-)
+from tcir.passes.limits import CTA_RESERVED_BYTES, SM_SMEM_BYTES, round_up
+
+from tcir._mlir import ir, scf
+from tcir.errors import InputError
 from tcir.pipeline import Pass, register_pass
 
 MOST_STAGES = 8
@@ -99,9 +95,7 @@ def _choose_stages(kernel: Any, loop: scf.ForOp, tiles: list[Any]) -> int:
     stage = _Footprint.of(tiles)
     every = [t for t in walk_body(kernel) if isinstance(t, tc.SmemTileOp | tc.TmemTileOp)]
     fixed = _Footprint.of([t for t in every if t not in tiles])
-    return choose_stages(
-        trip_count(loop), stage.bytes, fixed.bytes, stage.columns, fixed.columns
-    )
+    return choose_stages(trip_count(loop), stage.bytes, fixed.bytes, stage.columns, fixed.columns)
 
 
 @dataclass(frozen=True)
@@ -114,7 +108,7 @@ class _Footprint:
         shared = [t.tile.type for t in tiles if isinstance(t, tc.SmemTileOp)]
         columns = [t.tile.type for t in tiles if isinstance(t, tc.TmemTileOp)]
         return _Footprint(
-            sum(round_up(smem_bytes(kind), TILE_ALIGNMENT) for kind in shared),
+            sum(round_up(smem_bytes(kind), SMEM_TILE_ALIGNMENT) for kind in shared),
             sum(tmem_columns(kind) for kind in columns),
         )
 
@@ -128,7 +122,7 @@ def choose_stages(
     """
     count = 1
     for ctas in (2, 1):
-        shared = SM_SHARED_BYTES // ctas - CTA_RESERVED_BYTES - BARRIER_BYTES - fixed_bytes
+        shared = SM_SMEM_BYTES // ctas - CTA_RESERVED_BYTES - BARRIER_BYTES - fixed_bytes
         limits = [trips, MOST_STAGES]
         if stage_bytes:
             limits.append(shared // stage_bytes)

@@ -69,7 +69,7 @@ class TiledOperand:
     def load(self, tile: Any, origin: dict[str, Index]) -> None:
         """Fills `tile` with the elements from `origin` on: one box, or one per panel of MN."""
         math = IndexMath()
-        mn, k = self.type.shape
+        mn = self.type.shape[0]
         bytes_ = tc.element_bytes(self.type.element)
         panel = mn if self.type.major == "K" else self.type.span // bytes_
         rows = self.type.rows // ceil_div(mn, panel)

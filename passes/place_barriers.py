@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tcir._mlir import ir, scf
 from tcir.dialect import tc
 from tcir.passes.emit import fence, i64, integer
 from tcir.passes.index_math import IndexMath
 from tcir.passes.kernel_ops import ancestor_in, body, find_kernels, trip_count, walk, walk_body
 from tcir.passes.refusal import refuse
+
+from tcir._mlir import ir, scf
 from tcir.pipeline import Pass, register_pass
 
 ROLE = "tc.role"
@@ -20,10 +21,10 @@ ROLE = "tc.role"
 @register_pass
 @dataclass(frozen=True)
 class PlaceBarriers(Pass):
-    """Makes the kernel correct with asynchronous loads, copies and mma (function attribute ``tc.async``).
+    """Makes the kernel correct when loads, copies and mma are asynchronous (``tc.async``).
 
-    What waits for what is read off the IR: the rings that TMA loads fill in a loop, the cp and mma that
-    consume their slots, the accumulators that are read after the loop that computes them.
+    What waits for what is read off the IR: the rings that TMA loads fill in a loop, the cp and mma
+    that consume their slots, the accumulators that are read after the loop that computes them.
 
     Before::
 
@@ -50,9 +51,10 @@ class PlaceBarriers(Pass):
         … "tc.tmem_ld"(%d, …); "tc.tmem_wait"() {kind = "ld"}
         "tc.fence"() {kind = "tcgen05.before"}; "tc.cta_barrier"()
 
-    The rings of tensor memory that a loop's cp fill share the slots, and so the ``empty`` barrier: commit, wait,
-    load, wait stand between the last mma on a slot and the next cp into it. Ops stay in program
-    order and one thread may still run them all. Each synchronisation op carries ``tc.role``.
+    The rings of tensor memory that a loop's cp fill share the slots, and so the ``empty`` barrier:
+    commit, wait, load, wait stand between the last mma on a slot and the next cp into it. Ops stay
+    in program order and one thread may still run them all. Each synchronisation op carries
+    ``tc.role``.
     """
 
     name: ClassVar[str] = "place-barriers"
@@ -89,9 +91,7 @@ class _Placer:
     def _init(self, before: Any, location: Any, count: int | None) -> Any:
         kind = tc.MbarrierType.get()
         with ir.InsertionPoint(before), location:
-            return tc.MbarrierInitOp(
-                i64(1), tc.RingType.build(count, kind) if count else kind
-            )
+            return tc.MbarrierInitOp(i64(1), tc.RingType.build(count, kind) if count else kind)
 
     def _guard_ring(self, loop: scf.ForOp, setup: Any) -> list[Any]:
         """Full and empty barriers around the loads and the consumers of one loop's ring."""

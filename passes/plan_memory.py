@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tcir._mlir import ir
 from tcir.dialect import tc
+from tcir.dialect.limits import MBARRIER_BYTES, SMEM_BYTES, SMEM_TILE_ALIGNMENT, TMEM_COLUMNS
 from tcir.passes.emit import i64
 from tcir.passes.kernel_ops import (
     body,
@@ -16,17 +16,12 @@ from tcir.passes.kernel_ops import (
     tmem_columns,
     walk_body,
 )
-from tcir.passes.limits import (
-    SHARED_BYTES,
-    TILE_ALIGNMENT,
-    TMEM_COLUMNS,
-    round_up,
-    tmem_allocation,
-)
+from tcir.passes.limits import round_up, tmem_allocation
 from tcir.passes.refusal import refuse
+
+from tcir._mlir import ir
 from tcir.pipeline import Pass, register_pass
 
-MBARRIER_BYTES = 8
 ADDRESS_BYTES = 4
 ALLOCATING_WARP = 5
 """The warp that allocates and frees tensor memory: the one whose thread issues the mma."""
@@ -86,7 +81,7 @@ def _place_shared(kernel: Any) -> int:
     bars = [op for op in walk_body(kernel) if isinstance(op, tc.MbarrierInitOp)]
     end = 0
     for tile in tiles:
-        end = round_up(end, TILE_ALIGNMENT)
+        end = round_up(end, SMEM_TILE_ALIGNMENT)
         tile.attributes["offset"] = i64(end)
         end += smem_bytes(tile.tile.type)
     for bar in bars:
@@ -94,11 +89,11 @@ def _place_shared(kernel: Any) -> int:
         bar.attributes["offset"] = i64(end)
         end += MBARRIER_BYTES * count_of(bar.bar.type)
     address, end = end, end + ADDRESS_BYTES
-    if end > SHARED_BYTES:
+    if end > SMEM_BYTES:
         parts = ", ".join(f"{count_of(t.tile.type)} x {_one(t)} bytes" for t in tiles)
         raise refuse(
             tiles[0] if tiles else kernel,
-            f"expected at most {SHARED_BYTES} bytes of shared memory, got {end} (tiles: {parts}; a "
+            f"expected at most {SMEM_BYTES} bytes of shared memory, got {end} (tiles: {parts}; a "
             "CTA of sm_100a has 227 KB); take fewer stages or a smaller n-tile",
         )
     kernel.attributes["tc.smem_bytes"] = i64(end)

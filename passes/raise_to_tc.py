@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tcir._mlir import func, ir
 from tcir.dialect import tc
+from tcir.dialect.limits import TMA_STRIDE
 from tcir.passes.contraction import (
     Conv,
     Matmul,
@@ -16,9 +16,10 @@ from tcir.passes.contraction import (
     recognise,
 )
 from tcir.passes.emit import i64s
-from tcir.passes.limits import TMA_STRIDE_BYTES
 from tcir.passes.refusal import SMALLEST_CONV, SMALLEST_MATMUL, refuse
 from tcir.passes.tensor_wrappers import Padding, find_narrowing, fold_pads, zero_accumulator_ops
+
+from tcir._mlir import func, ir
 from tcir.pipeline import Pass, register_pass
 from tcir.signature import is_fill_only
 
@@ -37,7 +38,7 @@ class RaiseToTc(Pass):
 
     After (`%init` is no longer an argument)::
 
-        %z = "tc.conv2d"(%x, %w) {strides, dilations, pads = array<i64: 1, 1, 1, 1>, filter = "hwcf"}
+        %z = "tc.conv2d"(%x, %w) {strides, dilations, pads = [1, 1, 1, 1], filter = "hwcf"}
 
     Recognition is by indexing maps and body. Preserves the value of every element, up to the order
     of the f32 sums; sums start from +0.
@@ -55,7 +56,7 @@ class RaiseToTc(Pass):
         for op in functions:
             if not isinstance(op, func.FuncOp) or op.is_external:
                 raise refuse(
-                    op, f"expected only func.func with a body in the module, got {op.operation.name}"
+                    op, f"expected only func.func with a body, got {op.operation.name}"
                     + (" without one" if isinstance(op, func.FuncOp) else ""), SMALLEST_CONV
                 )  # fmt: skip
             _raise_function(op)
@@ -119,7 +120,9 @@ def _check_shapes(op: Any, smallest: str) -> None:
             )
         if 0 in kind.shape:
             raise refuse(
-                op, f"expected sizes of at least 1, got {kind} (a tensor map has no size 0)", smallest
+                op,
+                f"expected sizes of at least 1, got {kind} (a tensor map has no size 0)",
+                smallest,
             )
 
 
@@ -130,8 +133,8 @@ def _check_rest(ops: list[Any], used: list[Any], result: Any, smallest: str) -> 
         if op.operation not in used and op.operation.name not in harmless:
             raise refuse(
                 op,
-                "expected only a zero tensor.pad, a zero linalg.fill, one contraction and a rounding "
-                f"of its result, got {op.operation.name}; put it into a function of its own",
+                "expected only a zero tensor.pad, a zero linalg.fill, one contraction and a "
+                f"rounding of its result, got {op.operation.name}; put it into another function",
                 smallest,
             )
     returned = list(ops[-1].operands)
@@ -204,13 +207,13 @@ def _matmul(op: Any, matmul: Matmul, pads: list[Padding], out: Any, smallest: st
 
 
 def _check_pitch(op: Any, name: str, extent: int, smallest: str) -> None:
-    step = TMA_STRIDE_BYTES // 2
+    step = TMA_STRIDE.values[0] // 2  # the smallest stride, in elements of 2 bytes
     if extent % step:
         raise refuse(
             op,
             f"expected {name} to be a multiple of {step}, got {name}={extent} (strides of a tensor "
-            f"map are multiples of {TMA_STRIDE_BYTES} bytes, and elements are 2 bytes); pad {name} "
-            f"with zeros to {-(-extent // step) * step}",
+            f"map are {TMA_STRIDE} bytes, {TMA_STRIDE.source}, and elements are 2 bytes); pad "
+            f"{name} with zeros to {-(-extent // step) * step}",
             smallest,
         )
 
@@ -219,9 +222,7 @@ def _drop_arguments(function: func.FuncOp, positions: list[int]) -> None:
     """Removes arguments that nothing uses any more from block, type and attributes."""
     block = function.entry_block
     keep = [i for i in range(len(block.arguments)) if i not in positions]
-    kind = ir.FunctionType.get(
-        [block.arguments[i].type for i in keep], function.type.results
-    )
+    kind = ir.FunctionType.get([block.arguments[i].type for i in keep], function.type.results)
     for position in sorted(positions, reverse=True):
         block.erase_argument(position)
     function.attributes["function_type"] = ir.TypeAttr.get(kind)

@@ -1,4 +1,4 @@
-"""What may stand around a contraction on tensors: padding, zero accumulator, rounding of the result."""
+"""What may stand around a contraction on tensors: padding, zero fill, rounding of the result."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from tcir._mlir import ir, linalg
 from tcir.passes.contraction import value
 from tcir.passes.refusal import is_op, refuse
+
+from tcir._mlir import ir, linalg
 
 RESULT_TYPES = ("f32", "f16", "bf16")
 
@@ -98,9 +99,9 @@ def zero_accumulator_ops(op: Any, smallest: str) -> list[Any]:
     if got == "linalg.fill":
         got = f"linalg.fill with {init.owner.operands[0]}"
     raise refuse(
-        op, f"expected an accumulator that is linalg.fill with 0.0, got {got} (tensor memory starts "
-        "undefined, and the first mma of a tile replaces it by the product); fill with zero and add "
-        "the other term in a later op", smallest
+        op, f"expected an accumulator that is linalg.fill with 0.0, got {got} (the first mma of a "
+        "tile replaces what tensor memory holds); fill with zero and add the other term in a later "
+        "function", smallest
     )  # fmt: skip
 
 
@@ -122,15 +123,16 @@ def find_narrowing(op: Any, smallest: str) -> Narrowing:
         rounding = _elementwise_rounding(user.opview, smallest)
     else:
         raise refuse(
-            user, f"expected the result to be rounded with arith.truncf or returned, got {user.name} "
-            "(other epilogues are not in this version); put it into a function of its own", smallest
+            user, "expected the result to be returned or rounded with arith.truncf, got "
+            f"{user.name} (other epilogues are not in this version); put it into another function",
+            smallest,
         )  # fmt: skip
     mode = str(rounding.attributes["roundingmode"]) if "roundingmode" in rounding.attributes else ""
     final = user.results[0]
     element = str(final.type.element_type)
     if element not in RESULT_TYPES or (mode and "to_nearest_even" not in mode):
         raise refuse(
-            user, f"expected rounding to nearest even to f16 or bf16, got {element} {mode}".rstrip(),
+            user, f"expected rounding to nearest even to f16 or bf16, got {element} {mode}".strip(),
             smallest,
         )  # fmt: skip
     return Narrowing(final, final.type, [user.operation])

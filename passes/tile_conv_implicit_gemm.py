@@ -1,24 +1,23 @@
-"""tile-conv-implicit-gemm: a convolution as a matrix product whose A is gathered by TMA, tap by tap."""
+"""tile-conv-implicit-gemm: a convolution as a matrix product; TMA gathers A tap by tap."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tcir._mlir import ir, memref
 from tcir.dialect import tc
+from tcir.dialect.limits import (
+    MMA_K_BYTES,
+    QUARTER_LANES,
+    TMA_CORNER,
+    TMA_ELEMENT_STRIDE,
+    TMA_OFFSET,
+    TMEM_LANES,
+)
 from tcir.passes.conv_shapes import ConvShape
 from tcir.passes.emit import make_tensor_map, mma, tma_load
 from tcir.passes.index_math import IndexMath
-from tcir.passes.limits import (
-    IM2COL_CORNER,
-    IM2COL_OFFSET_MAX,
-    MMA_K_BYTES,
-    MMA_ROWS,
-    QUARTER,
-    TMA_MAX_ELEMENT_STRIDE,
-    ceil_div,
-)
+from tcir.passes.limits import ceil_div
 from tcir.passes.operand_tiles import k_major, k_step
 from tcir.passes.refusal import SMALLEST_CONV, refuse
 from tcir.passes.tile_kernel import (
@@ -33,7 +32,12 @@ from tcir.passes.tile_kernel import (
     loop,
     store_tile,
 )
+
+from tcir._mlir import ir, memref
 from tcir.pipeline import Pass, register_pass
+
+RANK = 4
+"""Rank of the map of an NHWC tensor."""
 
 
 @register_pass
@@ -53,7 +57,7 @@ class TileConvImplicitGemm(Pass):
 
     After (`func.func @f(%x: memref, %w: memref, %y: memref) attributes {tc.kernel, tc.grid, …}`)::
 
-        %map_x = "tc.make_tensor_map"(%x) {mode = "im2col", box = [64, 128], corners = [-1, -1, -1, -1]}
+        %map_x = "tc.make_tensor_map"(%x) {mode = "im2col", box = [64, 128], …}
         %d = "tc.tmem_tile"() : !tc.tmem<128x64, f32>
         scf.for %i = 0 to R * S * ceil(C / 64) {
           %a = "tc.smem_tile"(); %b = "tc.smem_tile"()
@@ -89,28 +93,30 @@ def im2col_corners(shape: ConvShape) -> list[int]:
 def _check_im2col(op: Any, shape: ConvShape) -> None:
     corners = im2col_corners(shape)
     for corner in corners:
-        if corner not in IM2COL_CORNER:
+        if corner not in TMA_CORNER[RANK]:
             raise refuse(
                 op,
-                f"expected corners of the im2col box from {IM2COL_CORNER.start} to "
-                f"{IM2COL_CORNER.stop - 1}, got {corners} from padding, filter and dilation (a tensor "
-                "map of rank 4 holds 8 bits per corner); pad in an op of its own before this function",
+                f"expected corners of the im2col box {TMA_CORNER[RANK]}, got {corners} from "
+                f"padding, filter and dilation ({TMA_CORNER[RANK].source}); pad in an op of "
+                "its own before this function",
                 SMALLEST_CONV,
             )
     for name, stride in zip("hw", shape.strides):
-        if stride > TMA_MAX_ELEMENT_STRIDE:
+        if stride not in TMA_ELEMENT_STRIDE:
             raise refuse(
                 op,
-                f"expected strides up to {TMA_MAX_ELEMENT_STRIDE}, got {stride} along {name} (the "
-                "traversal stride of a tensor map); slice the input to every second pixel first",
+                f"expected strides {TMA_ELEMENT_STRIDE}, got {stride} along {name} (traversal "
+                f"stride of a tensor map, {TMA_ELEMENT_STRIDE.source}); drop unread pixels "
+                "before this function",
                 SMALLEST_CONV,
             )
     for name, size, dilation in zip("hw", (shape.r, shape.s), shape.dilations):
-        if (size - 1) * dilation > IM2COL_OFFSET_MAX:
+        if (size - 1) * dilation not in TMA_OFFSET[RANK]:
             raise refuse(
                 op,
-                f"expected taps at most {IM2COL_OFFSET_MAX} pixels apart, got "
-                f"{(size - 1) * dilation} along {name} (8 bits per offset of an im2col load)",
+                f"expected distances between taps {TMA_OFFSET[RANK]}, got {(size - 1) * dilation} "
+                f"along {name} (offset of an im2col load, {TMA_OFFSET[RANK].source}); use a "
+                "smaller filter or dilation",
                 SMALLEST_CONV,
             )
 
@@ -120,16 +126,16 @@ def _tile(source: Source, shape: ConvShape, n_tile: int) -> None:
     pixels = shape.n * shape.p * shape.q
     kc = k_step(shape.c, shape.element_bytes)
     channel_steps = ceil_div(shape.c, kc)
-    a_type = k_major(MMA_ROWS, kc, shape.element)
+    a_type = k_major(TMEM_LANES, kc, shape.element)
     sh, sw = shape.strides
     dh, dw = shape.dilations
-    grid = [ceil_div(pixels, MMA_ROWS), ceil_div(shape.k, n_tile), 1]
+    grid = [ceil_div(pixels, TMEM_LANES), ceil_div(shape.k, n_tile), 1]
     with kernel(source, grid) as arguments:
         map_x = make_tensor_map(
             argument(arguments, op.x),
             mode="im2col",
             dims=[shape.c, shape.w, shape.h, shape.n],
-            box=[kc, MMA_ROWS],
+            box=[kc, TMEM_LANES],
             element_strides=[1, sw, sh, 1],
             corners=im2col_corners(shape),
             element_bytes=shape.element_bytes,
@@ -141,7 +147,7 @@ def _tile(source: Source, shape: ConvShape, n_tile: int) -> None:
             arguments[-1],
             [[0, 1, 2], [3]],
         )
-        m0 = math.mul(block_id("x"), MMA_ROWS)
+        m0 = math.mul(block_id("x"), TMEM_LANES)
         k0 = math.mul(block_id("y"), n_tile)
         n0, p0, q0 = math.delinearize(m0, [shape.n, shape.p, shape.q])
         w0 = math.sub(math.mul(q0, sw), shape.pad_left)
@@ -160,7 +166,7 @@ def _tile(source: Source, shape: ConvShape, n_tile: int) -> None:
                 mma(d, a, b, accumulate.take(), j)
 
         def indices(quarter: Any) -> Any:
-            row = math.add(m0, math.mul(quarter, QUARTER))
+            row = math.add(m0, math.mul(quarter, QUARTER_LANES))
             return lambda column: [row, math.add(k0, column)]
 
-        store_tile(d, out, rows=QUARTER, row_dim=0, indices=indices)
+        store_tile(d, out, rows=QUARTER_LANES, row_dim=0, indices=indices)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tcir._mlir import ir
 from tcir.dialect import tc
+from tcir.dialect.limits import MMA_K_BYTES, QUARTER_LANES, TMEM_LANES
 from tcir.passes.conv_shapes import ConvShape
 from tcir.passes.emit import i64, make_tensor_map, mma, tma_load
 from tcir.passes.index_math import Index, IndexMath
-from tcir.passes.limits import MMA_K_BYTES, MMA_ROWS, QUARTER, ceil_div
+from tcir.passes.limits import ceil_div
 from tcir.passes.operand_tiles import k_major, k_step
 from tcir.passes.refusal import SMALLEST_CONV, refuse
 from tcir.passes.tile_kernel import (
@@ -25,9 +25,11 @@ from tcir.passes.tile_kernel import (
     loop,
     store_tile,
 )
+
+from tcir._mlir import ir
 from tcir.pipeline import Pass, register_pass
 
-QUARTERS = MMA_ROWS // QUARTER
+QUARTERS = TMEM_LANES // QUARTER_LANES
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class RowUnits:
     @staticmethod
     def of(shape: ConvShape) -> RowUnits:
         """The units of a convolution with stride and dilation 1."""
-        valid = QUARTER - (shape.s - 1)
+        valid = QUARTER_LANES - (shape.s - 1)
         blocks = ceil_div(shape.q, valid)
         return RowUnits(valid, blocks, shape.n * shape.p * blocks)
 
@@ -118,15 +120,16 @@ class TileConvShiftReuse(Pass):
             raise refuse(
                 op,
                 f"expected strides and dilations of 1, got strides {list(shape.strides)} and "
-                f"dilations {list(shape.dilations)} (.ashift moves the input by one lane, that is by "
-                "one neighbouring pixel); use conv-implicit-gemm",
+                f"dilations {list(shape.dilations)} (.ashift moves the input by one lane, that is "
+                "by one neighbouring pixel); use conv-implicit-gemm",
                 SMALLEST_CONV,
             )
-        if shape.s > QUARTER:
+        if shape.s > QUARTER_LANES:
             raise refuse(
                 op,
-                f"expected filters at most {QUARTER} wide, got S={shape.s} (every tap after the "
-                f"first loses one of a quarter's {QUARTER} lanes); use conv-implicit-gemm",
+                f"expected filters at most {QUARTER_LANES} wide, got S={shape.s} (every tap after "
+                f"the first loses one of a quarter's {QUARTER_LANES} lanes); use "
+                "conv-implicit-gemm",
                 SMALLEST_CONV,
             )
 
@@ -135,13 +138,13 @@ class TileConvShiftReuse(Pass):
         units = RowUnits.of(shape)
         kc = k_step(shape.c, shape.element_bytes)
         steps_per_row = ceil_div(shape.c, kc)
-        a_type = k_major(MMA_ROWS, kc, shape.element)
+        a_type = k_major(TMEM_LANES, kc, shape.element)
         with kernel(source, [units.ctas, ceil_div(shape.k, n_tile), 1]) as arguments:
             x, out = argument(arguments, op.x), arguments[-1]
             map_x = make_tensor_map(
                 x,
                 dims=[shape.c, shape.w, shape.h, shape.n],
-                box=[kc, QUARTER, 1, 1],
+                box=[kc, QUARTER_LANES, 1, 1],
                 element_bytes=shape.element_bytes,
                 swizzle=a_type.swizzle,
             )
@@ -159,10 +162,10 @@ class TileConvShiftReuse(Pass):
                 taps = [tc.SmemTileOp(filters.type).tile for _ in range(shape.s)]
                 for quarter, (w, h, n) in enumerate(rows):
                     coords = math.values([c0, w, math.add(h, r), n])
-                    tma_load(map_x, coords, a, QUARTER * quarter, QUARTER * a_type.span)
+                    tma_load(map_x, coords, a, QUARTER_LANES * quarter, QUARTER_LANES * a_type.span)
                 for s, tile in enumerate(taps):
                     filters.load(tile, {"mn": k0, "k": c0, "s": s, "r": r})
-                ta = tc.TmemTileOp(tc.TmemType.build([MMA_ROWS, kc], shape.element)).tile
+                ta = tc.TmemTileOp(tc.TmemType.build([TMEM_LANES, kc], shape.element)).tile
                 accumulate = Accumulate(i)
                 for j in range(kc * shape.element_bytes // MMA_K_BYTES):
                     tc.CpOp(a, ta, i64(j))

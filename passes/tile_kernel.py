@@ -7,20 +7,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tcir._mlir import arith, func, gpu, ir, scf
 from tcir.dialect import tc
+from tcir.dialect.limits import GRID, QUARTER_LANES, TMEM_LANES
 from tcir.passes.emit import i64, i64s
 from tcir.passes.index_math import Index, IndexMath, constant
-from tcir.passes.limits import (
-    GRID_X_MAX,
-    GRID_YZ_MAX,
-    MMA_N_MAX,
-    MMA_N_STEP,
-    MMA_ROWS,
-    QUARTER,
-    round_up,
-)
+from tcir.passes.limits import MMA_N, MMA_N_STEP, round_up
 from tcir.passes.refusal import refuse
+
+from tcir._mlir import arith, func, gpu, ir, scf
 
 WARPS = 6
 """Four epilogue warps, one producer warp, one mma warp."""
@@ -37,7 +31,7 @@ class Source:
     op: Any
 
 
-def find_sources(module: ir.Module, kind: type, pass_name: str) -> list[Source]:
+def find_sources(module: ir.Module, kind: Any, pass_name: str) -> list[Source]:
     """The `kind` op of every function; refuses functions that are anything else."""
     sources = []
     for function in module.body.operations:
@@ -47,8 +41,8 @@ def find_sources(module: ir.Module, kind: type, pass_name: str) -> list[Source]:
             names = ", ".join(op.operation.name for op in ops) or "nothing"
             raise refuse(
                 wanted[1] if len(wanted) > 1 else (ops[0] if ops else function),
-                f"{pass_name} expected a function of one {kind.OPERATION_NAME} and func.return, got "  # type: ignore[attr-defined]
-                f"{names} (run raise-to-tc first, and take the pipeline that suits the op)",
+                f"{pass_name} expected a function of one {kind.OPERATION_NAME} and func.return, "
+                f"got {names} (run raise-to-tc first, and take the pipeline that suits the op)",
             )
         sources.append(Source(function, wanted[0]))
     return sources
@@ -58,12 +52,11 @@ def choose_n_tile(op: Any, option: int, extent: int) -> int:
     """Columns of one output tile: `option`, or for 0 what suits `extent`, at most 128."""
     if option == 0:
         return min(128, round_up(extent, MMA_N_STEP))
-    if option < 0 or option > MMA_N_MAX or option % MMA_N_STEP:
+    if option not in MMA_N:
         raise refuse(
             op,
-            f"expected n-tile to be a multiple of {MMA_N_STEP} from {MMA_N_STEP} to {MMA_N_MAX}, got "
-            f"{option} (N of tcgen05.mma.kind::f16 with M = {MMA_ROWS}, PTX ISA 9.7.16.2.1); "
-            "n-tile=0 chooses one",
+            f"expected n-tile to be {MMA_N}, got {option} (N of tcgen05.mma.kind::f16 with "
+            f"M = {TMEM_LANES}, {MMA_N.source}); take {MMA_N.nearest(option)}, or 0 for a good one",
         )
     return option
 
@@ -79,7 +72,7 @@ def kernel(source: Source, grid: Sequence[int]) -> Iterator[list[Any]]:
 
     Inside, the insertion point is in the kernel and the location is that of the source op.
     """
-    for axis, (size, limit) in enumerate(zip(grid, (GRID_X_MAX, GRID_YZ_MAX, GRID_YZ_MAX))):
+    for axis, (size, limit) in enumerate(zip(grid, GRID)):
         if size > limit:
             raise refuse(
                 source.op,
@@ -116,7 +109,7 @@ def argument(arguments: list[Any], value: Any) -> Any:
 
 def accumulator(n_tile: int) -> Any:
     """A tensor-memory tile for D."""
-    return tc.TmemTileOp(tc.TmemType.build([MMA_ROWS, n_tile], ir.F32Type.get())).tile
+    return tc.TmemTileOp(tc.TmemType.build([TMEM_LANES, n_tile], ir.F32Type.get())).tile
 
 
 @contextmanager
@@ -130,7 +123,7 @@ def loop(count: int, step: int = 1) -> Iterator[Any]:
 
 
 class Accumulate:
-    """The ``accumulate`` operands of a main loop: false only for the first mma of the first step."""
+    """The ``accumulate`` operands of a main loop: false only for the very first mma."""
 
     def __init__(self, step: Any) -> None:
         self._always = constant(1, ir.IntegerType.get_signless(1))
@@ -156,12 +149,16 @@ def store_tile(
     """
     math = IndexMath()
     element = out.type.element_type
-    with loop(MMA_ROWS // QUARTER) as quarter:
+    shape = [QUARTER_LANES, STORE_COLUMNS]
+    with loop(TMEM_LANES // QUARTER_LANES) as quarter:
         at = indices(quarter)
         with loop(d.type.shape[1], STORE_COLUMNS) as column:
             value = tc.TmemLdOp(
-                d, quarter, column, ir.VectorType.get([QUARTER, STORE_COLUMNS], ir.F32Type.get())
+                d,
+                quarter,
+                column,
+                ir.VectorType.get(shape, ir.F32Type.get()),
             ).value
             if element != ir.F32Type.get():
-                value = arith.truncf(ir.VectorType.get([QUARTER, STORE_COLUMNS], element), value)
+                value = arith.truncf(ir.VectorType.get(shape, element), value)
             tc.StoreRowsOp(value, out, math.values(at(column)), i64(rows), i64(row_dim))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tcir._mlir import ir
 from tcir.dialect import tc
+from tcir.dialect.limits import MMA_K_BYTES, QUARTER_LANES, TMEM_LANES
 from tcir.passes.emit import mma, text
 from tcir.passes.index_math import Index, IndexMath
-from tcir.passes.limits import MMA_K_BYTES, MMA_ROWS, QUARTER, ceil_div
+from tcir.passes.limits import ceil_div
 from tcir.passes.operand_tiles import TiledOperand, k_step
 from tcir.passes.tile_kernel import (
     Accumulate,
@@ -23,6 +23,8 @@ from tcir.passes.tile_kernel import (
     loop,
     store_tile,
 )
+
+from tcir._mlir import ir
 from tcir.pipeline import Pass, register_pass
 
 
@@ -47,9 +49,9 @@ class TileMatmul(Pass):
         }
         scf.for %quarter { scf.for %column { tc.tmem_ld, round, tc.store_rows {rows = 32} } }
 
-    ``mk`` and ``nk`` give K-major tiles, ``km`` and ``kn`` MN-major ones; the batch is grid z. Preserves the value
-    of every output element up to the order of the f32 sums, and the location of the product on
-    every op.
+    ``mk`` and ``nk`` give K-major tiles, ``km`` and ``kn`` MN-major ones; the batch is grid z.
+    Preserves the value of every output element up to the order of the f32 sums, and the location of
+    the product on every op.
     """
 
     name: ClassVar[str] = "tile-matmul"
@@ -69,7 +71,7 @@ def _tile(source: Source, n_tile: int) -> None:
     bytes_ = tc.element_bytes(op.a.type.element_type)
     kc = k_step(k, bytes_)
     rest = {"batch": batch[0]} if batch else {}
-    grid = [ceil_div(m, MMA_ROWS), ceil_div(n, n_tile), batch[0] if batch else 1]
+    grid = [ceil_div(m, TMEM_LANES), ceil_div(n, n_tile), batch[0] if batch else 1]
     with kernel(source, grid) as arguments:
 
         def operand(value: Any, k_first: bool, extent: int, tile: int) -> TiledOperand:
@@ -77,9 +79,9 @@ def _tile(source: Source, n_tile: int) -> None:
             extents = {"mn": extent, "k": k, **rest}
             return TiledOperand.create(argument(arguments, value), order, extents, tile, kc)
 
-        left = operand(op.a, a_layout == "mk", m, MMA_ROWS)
+        left = operand(op.a, a_layout == "mk", m, TMEM_LANES)
         right = operand(op.b, b_layout == "nk", n, n_tile)
-        m0 = math.mul(block_id("x"), MMA_ROWS)
+        m0 = math.mul(block_id("x"), TMEM_LANES)
         n0 = math.mul(block_id("y"), n_tile)
         at: dict[str, Index] = {"batch": block_id("z")} if batch else {}
         d = accumulator(n_tile)
@@ -93,7 +95,7 @@ def _tile(source: Source, n_tile: int) -> None:
                 mma(d, a, b, accumulate.take(), j)
 
         def indices(quarter: Any) -> Any:
-            row = math.add(m0, math.mul(quarter, QUARTER))
+            row = math.add(m0, math.mul(quarter, QUARTER_LANES))
             return lambda column: [*at.values(), row, math.add(n0, column)]
 
-        store_tile(d, arguments[-1], rows=QUARTER, row_dim=len(batch), indices=indices)
+        store_tile(d, arguments[-1], rows=QUARTER_LANES, row_dim=len(batch), indices=indices)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from tcir.passes.raise_to_tc import RaiseToTc
 from tcir.passes.tile_conv_implicit_gemm import TileConvImplicitGemm
-from tcir.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines.tile_to_llvm import tile_to_llvm
+
+from tcir.pipeline import NamedPipeline, Pipeline, register_pipeline
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,8 @@ CONV_IMPLICIT_GEMM = register_pipeline(
         options=ConvImplicitGemmOptions,
         accepted_forms=(
             "linalg.conv_2d_nhwc_hwcf, linalg.conv_2d_nhwc_fhwc, or the same as linalg.generic",
-            "f16 or bf16 inputs, f32 accumulator filled with 0, result f32 or arith.truncf of it to "
-            "f16 or bf16",
+            "f16 or bf16 inputs, f32 accumulator filled with 0, result f32 or arith.truncf of it "
+            "to f16 or bf16",
             "tensor.pad with 0.0 on height and width of the input",
             "static shapes, C and K multiples of 8, strides up to 8, any dilation",
         ),

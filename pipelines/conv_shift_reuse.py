@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from tcir.passes.raise_to_tc import RaiseToTc
 from tcir.passes.tile_conv_shift_reuse import TileConvShiftReuse
-from tcir.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines.tile_to_llvm import tile_to_llvm
+
+from tcir.pipeline import NamedPipeline, Pipeline, register_pipeline
 
 
 @dataclass(frozen=True)
@@ -31,9 +32,7 @@ def build(options: ConvShiftReuseOptions) -> Pipeline:
     return Pipeline(
         [
             RaiseToTc(),
-            TileConvShiftReuse(
-                n_tile=options.n_tile, halo=options.halo, tiling=options.tiling
-            ),
+            TileConvShiftReuse(n_tile=options.n_tile, halo=options.halo, tiling=options.tiling),
             *tile_to_llvm(options.stages),
         ]
     )
@@ -47,8 +46,8 @@ CONV_SHIFT_REUSE = register_pipeline(
         options=ConvShiftReuseOptions,
         accepted_forms=(
             "linalg.conv_2d_nhwc_hwcf, linalg.conv_2d_nhwc_fhwc, or the same as linalg.generic",
-            "f16 or bf16 inputs, f32 accumulator filled with 0, result f32 or arith.truncf of it to "
-            "f16 or bf16",
+            "f16 or bf16 inputs, f32 accumulator filled with 0, result f32 or arith.truncf of it "
+            "to f16 or bf16",
             "tensor.pad with 0.0 on height and width of the input",
             "static shapes, C and K multiples of 8, strides and dilations 1, filters up to 32 wide",
         ),

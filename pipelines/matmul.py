@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from tcir.passes.raise_to_tc import RaiseToTc
 from tcir.passes.tile_matmul import TileMatmul
-from tcir.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines.tile_to_llvm import tile_to_llvm
+
+from tcir.pipeline import NamedPipeline, Pipeline, register_pipeline
 
 
 @dataclass(frozen=True)
@@ -24,9 +25,7 @@ class MatmulOptions:
 
 def build(options: MatmulOptions) -> Pipeline:
     """The passes."""
-    return Pipeline(
-        [RaiseToTc(), TileMatmul(n_tile=options.n_tile), *tile_to_llvm(options.stages)]
-    )
+    return Pipeline([RaiseToTc(), TileMatmul(n_tile=options.n_tile), *tile_to_llvm(options.stages)])
 
 
 MATMUL = register_pipeline(
@@ -35,10 +34,10 @@ MATMUL = register_pipeline(
         doc="matrix product, batched or not, operands transposed or not.",
         options=MatmulOptions,
         accepted_forms=(
-            "linalg.matmul (also with transposing indexing_maps), linalg.batch_matmul, or the same as "
-            "linalg.generic",
-            "f16 or bf16 inputs, f32 accumulator filled with 0, result f32 or arith.truncf of it to "
-            "f16 or bf16",
+            "linalg.matmul (also with transposing indexing_maps), linalg.batch_matmul, or the same "
+            "as linalg.generic",
+            "f16 or bf16 inputs, f32 accumulator filled with 0, result f32 or arith.truncf of it "
+            "to f16 or bf16",
             "static shapes, innermost sizes multiples of 8",
         ),
         build=build,
