@@ -1,0 +1,378 @@
+"""What a rule needs to turn one instruction into a closure: slots, modifiers, the registry.
+
+A *rule* is a function registered under a mnemonic (`@rule("add")`, `@rule("tcgen05.mma")`); the
+longest registered prefix of the dotted word wins and the remaining words are its modifiers, in any
+order. It returns an `Op`, whose closure is called once per executed warp instruction. A modifier
+that no rule takes makes the instruction `Incomplete`: named, never skipped.
+
+Operands are *slots* of the register file: registers, constants and special registers alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcir.interp.ptx.syntax import (
+    TYPES,
+    Address,
+    Function,
+    Imm,
+    Instruction,
+    Not,
+    Operand,
+    PtxSyntaxError,
+    Reg,
+    Sink,
+    Site,
+    Special,
+    Symbol,
+    Type,
+    Vector,
+)
+
+if TYPE_CHECKING:
+    from tcir.interp.ptx.warp import Warp
+
+FULL = 0xFFFFFFFF
+
+#: Views of a register by type: index into `Warp.v`.
+VIEWS: dict[str, int] = {
+    name: n
+    for n, name in enumerate(
+        ("u8", "s8", "u16", "s16", "f16", "u32", "s32", "f32", "u64", "s64", "f64")
+    )
+}
+VIEW_DTYPES: list[Any] = [
+    np.dtype(d) for d in ("u1", "i1", "u2", "i2", "f2", "u4", "i4", "f4", "u8", "i8", "f8")
+]
+_VIEW_OF = {
+    **VIEWS,
+    **{f"b{8 * n}": VIEWS[f"u{8 * n}"] for n in (1, 2, 4, 8)},
+    "bf16": VIEWS["u16"], "bf16x2": VIEWS["u32"], "f16x2": VIEWS["u32"], "tf32": VIEWS["u32"],
+    "f32x2": VIEWS["u64"],
+}
+
+PLAIN, BRANCH, EXIT, BLOCKING, TRY_WAIT, INDEXED, CALL = range(7)
+
+
+class Incomplete(Exception):
+    """An instruction, or a modifier of it, that no rule covers."""
+
+    def __init__(self, instruction: str, site: Site, why: str) -> None:
+        super().__init__(f"{site}: {why}")
+        self.instruction = instruction
+        self.line = site.line
+        self.site = site
+        self.why = why
+
+
+Plain = Callable[["Warp", int], None]
+Blocking = Callable[["Warp", int], Generator[Any, Any, None]]
+
+
+@dataclass(slots=True)
+class Op:
+    """One decoded instruction.
+
+    kind: how the warp loop treats it. converge: None, "aligned" (all live lanes of the warp have to
+    execute it together) or the slot of a member mask (`.sync`).
+    """
+
+    kind: int
+    run: Any
+    site: Site
+    guard: int = -1
+    negate: bool = False
+    target: int = -1
+    targets: tuple[int, ...] = ()
+    converge: str | int | None = None
+
+
+RULES: dict[str, Callable[[Decode], Op]] = {}
+
+
+def rule(*names: str) -> Callable[[Callable[[Decode], Op]], Callable[[Decode], Op]]:
+    """Registers a decoding function for mnemonics, each a dotted prefix."""
+
+    def register(function: Callable[[Decode], Op]) -> Callable[[Decode], Op]:
+        for name in names:
+            if name in RULES:
+                raise ValueError(f"two rules for {name}")
+            RULES[name] = function
+        return function
+
+    return register
+
+
+@dataclass
+class Slots:
+    """The slots of one function: a size in bytes each (0 = predicate) and initial contents."""
+
+    sizes: list[int] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    constants: dict[int, int] = field(default_factory=dict)  # slot → bits
+    specials: dict[int, str] = field(default_factory=dict)  # slot → name
+    _interned: dict[tuple[object, ...], int] = field(default_factory=dict)
+
+    def new(self, size: int, name: str) -> int:
+        self.sizes.append(size)
+        self.names.append(name)
+        return len(self.sizes) - 1
+
+    def constant(self, size: int, bits: int) -> int:
+        key = ("constant", size, bits)
+        if key not in self._interned:
+            self._interned[key] = slot = self.new(size, f"{bits:#x}")
+            self.constants[slot] = bits
+        return self._interned[key]
+
+    def special(self, name: str, size: int) -> int:
+        key = ("special", name, size)
+        if key not in self._interned:
+            self._interned[key] = slot = self.new(size, name)
+            self.specials[slot] = name
+        return self._interned[key]
+
+    def sink(self, size: int) -> int:
+        key = ("sink", size)
+        if key not in self._interned:
+            self._interned[key] = self.new(size, "_")
+        return self._interned[key]
+
+
+#: Special registers that change while a warp runs: only `mov` reads them, each time anew.
+MOVING = {"%clock", "%clock64", "%clock_hi", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi"}
+
+
+def view(kind: Type | str) -> int:
+    """Index into `Warp.v` of the arrays of this type."""
+    return _VIEW_OF[kind if isinstance(kind, str) else kind.name]
+
+
+class Decode:
+    """One instruction being decoded: its modifiers, and slots for its operands."""
+
+    def __init__(
+        self,
+        instruction: Instruction,
+        name: str,
+        slots: Slots,
+        function: Function,
+        symbol: Callable[[Instruction, str], tuple[str, int] | None],
+    ) -> None:
+        self.instruction = instruction
+        self.name = name
+        self.site = instruction.site
+        self.operands = instruction.operands
+        rest = instruction.mnemonic[len(name) :].strip(".")
+        self.modifiers = rest.split(".") if rest else []
+        self.slots = slots
+        self.function = function
+        self._symbol = symbol
+
+    # --- errors -------------------------------------------------------------------------------
+    def incomplete(self, why: str) -> Incomplete:
+        return Incomplete(self.instruction.mnemonic, self.site, why)
+
+    def malformed(self, message: str) -> PtxSyntaxError:
+        text = f"{self.instruction.mnemonic}: {message}"
+        return PtxSyntaxError(text, self.site.line, self.instruction.column)
+
+    # --- modifiers ----------------------------------------------------------------------------
+    def take(self, *names: str) -> str | None:
+        """Removes and returns the first of `names` among the modifiers, or None."""
+        for n, modifier in enumerate(self.modifiers):
+            if modifier in names:
+                del self.modifiers[n]
+                return modifier
+        return None
+
+    def skip(self, *names: str) -> None:
+        """Removes modifiers without influence on results here (cache hints, scopes, `.uni`)."""
+        self.modifiers = [m for m in self.modifiers if m not in names]
+
+    def skip_prefixes(self, *prefixes: str) -> None:
+        self.modifiers = [m for m in self.modifiers if not m.startswith(prefixes)]
+
+    def require(self, *names: str) -> str:
+        found = self.take(*names)
+        if found is None:
+            raise self.malformed(f"expected one of .{', .'.join(names)}")
+        return found
+
+    def types(self, *allowed: str) -> list[Type]:
+        """Removes and returns the type modifiers in order; all have to be in `allowed` if given."""
+        found = [TYPES[m] for m in self.modifiers if m in TYPES]
+        self.modifiers = [m for m in self.modifiers if m not in TYPES]
+        for kind in found:
+            if allowed and kind.name not in allowed:
+                raise self.incomplete(f"no rule for type .{kind.name}")
+        return found
+
+    def type(self, *allowed: str) -> Type:
+        found = self.types(*allowed)
+        if len(found) != 1:
+            raise self.malformed(f"expected one type, got {len(found)}")
+        return found[0]
+
+    def done(self, operands: int | Sequence[int] | None = None) -> None:
+        """No modifier may be left, and the operand count has to be one of `operands`."""
+        if self.modifiers:
+            raise self.incomplete(f"no rule for modifier .{self.modifiers[0]}")
+        if operands is None:
+            return
+        counts = (operands,) if isinstance(operands, int) else tuple(operands)
+        if len(self.operands) not in counts:
+            wanted = " or ".join(map(str, counts))
+            raise self.malformed(f"expected {wanted} operands, got {len(self.operands)}")
+
+    # --- operands -----------------------------------------------------------------------------
+    def _bits(self, imm: Imm, kind: Type) -> int:
+        if imm.kind == "int":
+            value = int(imm.value)
+            if kind.kind == "f" and kind.name not in ("f16", "bf16", "f16x2", "bf16x2"):
+                raise self.malformed(f"expected a float constant for .{kind.name}, got {value}")
+            if kind.size == 0:
+                return int(value != 0)
+            return value & ((1 << (8 * kind.size)) - 1)
+        bits = int(imm.value)
+        if kind.size == 4 and imm.kind == "f32" or kind.size == 8 and imm.kind == "f64":
+            return bits
+        if imm.kind == "f64":
+            value64 = np.array(bits, np.uint64).view(np.float64)
+        else:
+            value64 = np.array(bits, np.uint32).view(np.float32).astype(np.float64)
+        if kind.size == 4:
+            return int(value64.astype(np.float32).view(np.uint32))
+        if kind.size == 8:
+            return int(value64.view(np.uint64))
+        raise self.malformed(f"expected a constant of {kind.size} bytes, got a float constant")
+
+    def constant(self, size: int, bits: int) -> int:
+        return self.slots.constant(size, bits & ((1 << (8 * size)) - 1))
+
+    def src(self, operand: Operand, kind: Type, wider: bool = False) -> int:
+        """Slot of a source of type `kind`; `wider` also takes wider registers (ld, st, cvt)."""
+        if isinstance(operand, Reg):
+            size = operand.type.size
+            if size != kind.size and not (wider and size > kind.size):
+                raise self.malformed(
+                    f"expected a {8 * kind.size}-bit operand, got {operand.name} (.{operand.type.name})"
+                )
+            return operand.index
+        if isinstance(operand, Imm):
+            return self.slots.constant(kind.size, self._bits(operand, kind))
+        if isinstance(operand, Special):
+            if operand.name in MOVING:
+                raise self.incomplete(f"{operand.name} is read by mov only")
+            return self.slots.special(operand.name, kind.size)
+        if isinstance(operand, Symbol):
+            return self.slots.constant(kind.size, self.address_of(operand)[1])
+        raise self.malformed(f"expected a register or constant, got {type(operand).__name__}")
+
+    def dst(self, operand: Operand, kind: Type, wider: bool = False) -> int:
+        if isinstance(operand, Sink):
+            return self.slots.sink(kind.size)
+        if isinstance(operand, Reg):
+            size = operand.type.size
+            if size != kind.size and not (wider and size > kind.size):
+                raise self.malformed(
+                    f"expected a {8 * kind.size}-bit destination, got {operand.name} "
+                    f"(.{operand.type.name})"
+                )
+            return operand.index
+        raise self.malformed(f"expected a register, got {type(operand).__name__}")
+
+    def pred(self, operand: Operand) -> tuple[int, int]:
+        """Slot of a predicate source, and what to xor it with (FULL for `!%p`)."""
+        if isinstance(operand, Not):
+            return operand.reg.index, FULL
+        if isinstance(operand, Reg) and operand.type.kind == "pred":
+            return operand.index, 0
+        if isinstance(operand, Imm) and operand.kind == "int":
+            return self.slots.constant(0, int(operand.value != 0)), 0
+        raise self.malformed("expected a predicate")
+
+    def pred_dst(self, operand: Operand) -> int:
+        if isinstance(operand, Sink):
+            return self.slots.sink(0)
+        if isinstance(operand, Reg) and operand.type.kind == "pred":
+            return operand.index
+        raise self.malformed("expected a predicate destination")
+
+    def vector(self, operand: Operand, count: int | None = None) -> tuple[Operand, ...]:
+        items = operand.items if isinstance(operand, Vector) else (operand,)
+        if count is not None and len(items) != count:
+            raise self.malformed(f"expected {count} elements, got {len(items)}")
+        return items
+
+    def immediate(self, operand: Operand) -> int:
+        if isinstance(operand, Imm) and operand.kind == "int":
+            return int(operand.value)
+        raise self.malformed("expected an integer constant")
+
+    def address(self, operand: Operand) -> tuple[int, int, int, str | None]:
+        """Slot, byte size of the slot, offset, and the state space if the base is a symbol."""
+        if not isinstance(operand, Address) or operand.coordinates is not None:
+            raise self.malformed("expected an address in brackets")
+        return self.base(operand)
+
+    def base(self, operand: Address) -> tuple[int, int, int, str | None]:
+        """As `address`, for the base of a tensor address too."""
+        base = operand.base
+        if isinstance(base, Reg):
+            if base.type.size not in (4, 8):
+                raise self.malformed("expected a 32- or 64-bit address register")
+            return base.index, base.type.size, operand.offset, None
+        if isinstance(base, Symbol):
+            space, address = self.address_of(base)
+            return self.slots.constant(8, address), 8, operand.offset, space
+        if isinstance(base, Imm):
+            return self.slots.constant(8, self._bits(base, TYPES["u64"])), 8, operand.offset, None
+        raise self.malformed("expected an address register or a variable")
+
+    def address_of(self, symbol: Symbol) -> tuple[str, int]:
+        """State space and address inside it of a variable, plus the symbol's offset."""
+        found = self._symbol(self.instruction, symbol.name)
+        if found is None:
+            raise self.malformed(f"{symbol.name} is not declared")
+        return found[0], found[1] + symbol.offset
+
+    def label(self, operand: Operand) -> int:
+        if isinstance(operand, Symbol):
+            target = self.instruction.scope.label(operand.name)
+            if target is not None:
+                return target
+        raise self.malformed(f"expected a label, got {getattr(operand, 'name', operand)}")
+
+    # --- results ------------------------------------------------------------------------------
+    def op(self, kind: int, run: Any, converge: str | int | None = None, **more: Any) -> Op:
+        guard, negate = -1, False
+        if isinstance(self.instruction.guard, Not):
+            guard, negate = self.instruction.guard.reg.index, True
+        elif self.instruction.guard is not None:
+            guard = self.instruction.guard.index
+        return Op(kind, run, self.site, guard, negate, converge=converge, **more)
+
+    def plain(self, run: Plain, converge: str | int | None = None) -> Op:
+        return self.op(PLAIN, run, converge)
+
+    def blocking(self, run: Blocking, converge: str | int | None = None) -> Op:
+        return self.op(BLOCKING, run, converge)
+
+
+def find(mnemonic: str) -> str | None:
+    """The longest registered prefix of a mnemonic."""
+    name = mnemonic
+    while name:
+        if name in RULES:
+            return name
+        cut = name.rfind(".")
+        if cut < 0:
+            return None
+        name = name[:cut]
+    return None

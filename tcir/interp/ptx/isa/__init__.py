@@ -1,0 +1,18 @@
+"""What each instruction means: one file per instruction group, found through `decode.RULES`."""
+
+from tcir.interp.ptx.isa import (  # noqa: F401  (importing registers the rules)
+    atomic,
+    compare,
+    control,
+    convert,
+    floating,
+    hints,
+    integer,
+    mbarrier,
+    memory,
+    move,
+    sync,
+    tcgen05,
+    tma,
+    vote,
+)

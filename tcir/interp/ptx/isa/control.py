@@ -1,0 +1,72 @@
+"""Branches and exits (PTX ISA 9.7.12)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tcir.interp.ptx.decode import BRANCH, EXIT, INDEXED, Decode, Op, rule, view
+from tcir.interp.ptx.syntax import TYPES, Symbol
+from tcir.interp.ptx.warp import LANES, Warp
+
+
+@rule("bra")
+def bra(d: Decode) -> Op:
+    d.skip("uni")
+    d.done(1)
+    return d.op(BRANCH, None, target=d.label(d.operands[0]))
+
+
+@rule("brx.idx")
+def brx(d: Decode) -> Op:
+    """Jump to the label that the index picks from a .branchtargets list."""
+    d.skip("uni")
+    d.done(2)
+    u32 = TYPES["u32"]
+    index = d.src(d.operands[0], u32)
+    listed = d.operands[1]
+    if not isinstance(listed, Symbol) or listed.name not in d.function.targets:
+        raise d.malformed("expected the label of a .branchtargets list")
+    targets = tuple(d.label(Symbol(name)) for name in d.function.targets[listed.name])
+    n, site = view(u32), d.site
+
+    def run(w: Warp, m: int) -> list[tuple[int, int]]:
+        if w.undef[index] & m:
+            w.read_undefined(site, (index,), m)
+        groups: dict[int, int] = {}
+        for lane in LANES[m]:
+            at = int(w.v[n][index][lane])
+            if at >= len(targets):
+                raise w.error(
+                    "branch-index", f"expected an index below {len(targets)}, got {at}", site
+                )
+            groups[targets[at]] = groups.get(targets[at], 0) | 1 << int(lane)
+        return sorted(groups.items())
+
+    return d.op(INDEXED, run, targets=targets)
+
+
+@rule("ret", "exit")
+def leave(d: Decode) -> Op:
+    """`ret` of an entry function ends the thread like `exit`."""
+    d.skip("uni")
+    d.done(0)
+    return d.op(EXIT, None)
+
+
+@rule("trap")
+def trap(d: Decode) -> Op:
+    d.done(0)
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        raise w.error("trap", f"expected no trap, got one in lanes {m:#010x}", site)
+
+    return d.plain(run)
+
+
+@rule("brkpt", "pmevent")
+def breakpoint_(d: Decode) -> Op:
+    def run(w: Any, m: int) -> None:
+        return
+
+    return d.plain(run)

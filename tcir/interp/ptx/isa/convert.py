@@ -1,0 +1,206 @@
+"""cvt between integers, f16, bf16, tf32, f32, f64 and packed pairs (PTX ISA 9.7.9 "cvt")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tcir.interp.ptx.decode import VIEW_DTYPES, Decode, Op, rule, view
+from tcir.interp.ptx.isa.elementwise import elementwise
+from tcir.interp.ptx.isa.floating import add_odd, decode_float, encode_float, flush
+from tcir.interp.ptx.syntax import Type
+
+_FLOATS = ("f64", "f32", "f16", "bf16")
+_UNSIGNED: dict[str, Any] = {
+    "f64": np.uint64, "f32": np.uint32, "f16": np.uint16, "bf16": np.uint16,
+}  # fmt: skip
+_INTS = tuple(f"{k}{8 * n}" for k in "us" for n in (1, 2, 4, 8))
+_MAX_FINITE = {"f16": 65504.0, "bf16": float(2**128 - 2**120), "f32": float(2**128 - 2**104)}
+
+
+@rule("cvt")
+def cvt(d: Decode) -> Op:
+    integral = d.take("rni", "rzi", "rmi", "rpi")
+    mode = d.take("rn", "rz", "rm", "rp", "rna")
+    ftz = d.take("ftz") is not None
+    saturate = d.take("sat") is not None
+    finite = d.take("satfinite") is not None
+    relu = d.take("relu") is not None
+    packed = d.take("f16x2", "bf16x2")
+    if packed is not None:
+        if d.modifiers != ["f32"] or len(d.operands) != 3 or ftz or saturate or integral:
+            raise d.incomplete(f"no rule for this form of cvt to .{packed}")
+        return _packed(d, packed.removesuffix("x2"), mode or "rn", relu, finite)
+    kinds = d.types(*_INTS, *_FLOATS, "tf32")
+    d.done(2)
+    if len(kinds) != 2:
+        raise d.malformed("expected two types")
+    out, source = kinds
+    if out.name == "tf32":
+        return _tf32(d, mode or "rna", source, relu, finite)
+    if source.name == "tf32":
+        raise d.incomplete("no rule for cvt from .tf32")
+    run = _function(d, out, source, integral, mode, ftz, saturate, relu, finite)
+    # Results go to registers of the destination's size or wider, sign- or zero-extended.
+    destination = d.operands[0]
+    size = getattr(getattr(destination, "type", out), "size", out.size)
+    dst = d.dst(destination, out, wider=True)
+    wide = view(f"{'s' if out.kind == 's' else 'u'}{8 * max(size, out.size)}")
+    narrow = d.src(d.operands[1], source, wider=True)
+    held = d.slots.sizes[narrow]
+    if source.kind == "f" and held != source.size:
+        raise d.malformed(f"expected a {8 * source.size}-bit source for .{source.name}")
+    held_view = view(f"u{8 * held}")
+    bits = np.dtype(f"u{source.size}")
+
+    def convert(a: Any) -> Any:
+        return run(a.astype(bits) if held != source.size else a)
+
+    return elementwise(d, convert, dst, wide, (narrow,), (held_view,))
+
+
+def _function(
+    d: Decode,
+    out: Type,
+    source: Type,
+    integral: str | None,
+    mode: str | None,
+    ftz: bool,
+    saturate: bool,
+    relu: bool,
+    finite: bool,
+) -> Callable[[Any], Any]:
+    """From unsigned bits of `source` to values of `out` (floats as unsigned bits)."""
+    if source.kind != "f" and out.kind != "f":
+        dtype = VIEW_DTYPES[view(source)]
+        target = VIEW_DTYPES[view(out)]
+        if not saturate:
+            return lambda a: a.view(dtype).astype(target)
+        low, high = np.iinfo(target).min, np.iinfo(target).max
+
+        def clamp(a: Any) -> Any:
+            values = a.view(dtype)
+            small = np.minimum(values, high) if np.iinfo(dtype).max > high else values
+            if np.iinfo(dtype).min < low:
+                small = np.maximum(small, low)
+            return small.astype(target)
+
+        return clamp
+    if source.kind != "f":
+        dtype = VIEW_DTYPES[view(source)]
+
+        def from_integer(a: Any) -> Any:
+            values = a.view(dtype)
+            if source.size < 8 or out.name == "f64":
+                exact = values.astype(np.float64)
+            else:
+                exact = add_odd(
+                    (values >> 32).astype(np.float64) * 2.0**32,
+                    (values & dtype.type(0xFFFFFFFF)).astype(np.float64),
+                )
+            if saturate:
+                exact = np.clip(exact, 0.0, 1.0)
+            return encode_float(exact, out.name, mode or "rn")
+
+        if source.size == 8 and out.name == "f64" and (mode or "rn") != "rn":
+            raise d.incomplete(f"no rule for .{mode} of 64-bit integers to .f64")
+        return from_integer
+    if out.kind != "f":
+        if integral is None:
+            raise d.malformed("expected .rni, .rzi, .rmi or .rpi")
+        rounding: Any = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}[integral]
+        target = VIEW_DTYPES[view(out)]
+        low, high = int(np.iinfo(target).min), int(np.iinfo(target).max)
+        nan = 1 << (8 * out.size - 1) if source.name == "f64" or out.size == 8 else 0
+        nan_value = np.array(nan, f"u{out.size}").view(target)
+
+        def to_integer(a: Any) -> Any:
+            values = decode_float(a.view(_UNSIGNED[source.name]), source.name)
+            if ftz:
+                values = flush(values, source.name)
+            whole = rounding(values)
+            above, below = whole >= float(high) + (out.size < 8), whole <= float(low)
+            inside = np.where(above | below | np.isnan(whole), 0.0, whole).astype(target)
+            clamped = np.where(above, target.type(high), np.where(below, target.type(low), inside))
+            return np.where(np.isnan(values), nan_value, clamped)
+
+        return to_integer
+    return _float_to_float(d, out, source, integral, mode, ftz, saturate, relu, finite)
+
+
+def _float_to_float(
+    d: Decode,
+    out: Type,
+    source: Type,
+    integral: str | None,
+    mode: str | None,
+    ftz: bool,
+    saturate: bool,
+    relu: bool,
+    finite: bool,
+) -> Callable[[Any], Any]:
+    if out.size < source.size and mode is None:
+        raise d.malformed("expected a rounding mode")
+    rounding: Any = {
+        "rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil, None: None,
+    }[integral]  # fmt: skip
+
+    def run(a: Any) -> Any:
+        exact = decode_float(a.view(_UNSIGNED[source.name]), source.name)
+        if ftz and source.name == "f32":
+            exact = flush(exact, "f32")
+        if rounding is not None:
+            exact = rounding(exact)
+        return _finish(exact, out.name, mode or "rn", saturate, relu, finite, ftz)
+
+    return run
+
+
+def _finish(
+    exact: Any, name: str, mode: str, saturate: bool, relu: bool, finite: bool, ftz: bool
+) -> Any:
+    if saturate:
+        exact = np.where(np.isnan(exact), 0.0, np.clip(exact, 0.0, 1.0))
+    if relu:
+        exact = np.where(exact < 0, 0.0, exact)
+    if finite:
+        exact = np.clip(exact, -_MAX_FINITE[name], _MAX_FINITE[name])
+    if ftz and name == "f32":
+        exact = flush(exact, "f32")
+    return encode_float(exact, name, mode)
+
+
+def _packed(d: Decode, name: str, mode: str, relu: bool, finite: bool) -> Op:
+    """cvt.rn.f16x2.f32 d, a, b: a goes to the upper half."""
+    f32 = d.type("f32")
+    d.done(3)
+    u32 = view("u32")
+
+    def run(a: Any, b: Any) -> Any:
+        halves = [
+            _finish(decode_float(x, "f32"), name, mode, False, relu, finite, False) for x in (b, a)
+        ]
+        return halves[0].astype(np.uint32) | halves[1].astype(np.uint32) << np.uint32(16)
+
+    sources = (d.src(d.operands[1], f32), d.src(d.operands[2], f32))
+    return elementwise(d, run, d.dst(d.operands[0], f32), u32, sources, (u32, u32))
+
+
+def _tf32(d: Decode, mode: str, source: Type, relu: bool, finite: bool) -> Op:
+    """f32 with the low 13 bits rounded away: rna (ties away from zero), rn, rz."""
+    if source.name != "f32" or finite or relu:
+        raise d.incomplete("no rule for this form of cvt to .tf32")
+    u32 = view("u32")
+
+    def run(a: Any) -> Any:
+        half = {"rna": 0x1000, "rz": 0, "rn": 0xFFF + (a >> 13 & 1)}[mode]
+        special = (a & 0x7F800000) == 0x7F800000
+        out = np.where(special, a, (a + half).astype(np.uint32)) & np.uint32(0xFFFFE000)
+        out = np.where(np.isnan(a.view(np.float32)), np.uint32(0x7FFFE000 | 0x1FFF), out)
+        return out
+
+    return elementwise(
+        d, run, d.dst(d.operands[0], source), u32, (d.src(d.operands[1], source),), (u32,)
+    )

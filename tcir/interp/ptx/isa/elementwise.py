@@ -1,0 +1,80 @@
+"""Instructions that do the same to every lane: closures around numpy functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tcir.interp.ptx.decode import FULL, Decode, Op, view
+from tcir.interp.ptx.syntax import Type
+from tcir.interp.ptx.warp import BOOLS, Warp
+
+
+def elementwise(
+    d: Decode,
+    fn: Callable[..., Any],
+    dst: int,
+    out: int,
+    sources: tuple[int, ...],
+    views: tuple[int, ...],
+) -> Op:
+    """dst = fn(sources…): `out` and `views` are the register views of result and sources."""
+    site = d.site
+    if len(sources) == 1:
+        a = sources[0]
+        va = views[0]
+
+        def one(w: Warp, m: int) -> None:
+            undef = w.undef
+            if undef[a] & m:
+                w.read_undefined(site, sources, m)
+            if m == FULL:
+                w.v[out][dst][:] = fn(w.v[va][a])
+            else:
+                np.copyto(w.v[out][dst], fn(w.v[va][a]), where=BOOLS[m], casting="unsafe")
+            undef[dst] &= ~m
+
+        return d.plain(one)
+    if len(sources) == 2 and isinstance(fn, np.ufunc):
+        a, b = sources
+        va, vb = views
+
+        def two(w: Warp, m: int) -> None:
+            undef = w.undef
+            if (undef[a] | undef[b]) & m:
+                w.read_undefined(site, sources, m)
+            v = w.v
+            if m == FULL:
+                fn(v[va][a], v[vb][b], out=v[out][dst])
+            else:
+                fn(v[va][a], v[vb][b], out=v[out][dst], where=BOOLS[m])
+            undef[dst] &= ~m
+
+        return d.plain(two)
+    pairs = tuple(zip(views, sources, strict=True))
+
+    def many(w: Warp, m: int) -> None:
+        undef = w.undef
+        for s in sources:
+            if undef[s] & m:
+                w.read_undefined(site, sources, m)
+        v = w.v
+        result = fn(*[v[n][s] for n, s in pairs])
+        if m == FULL:
+            v[out][dst][:] = result
+        else:
+            np.copyto(v[out][dst], result, where=BOOLS[m], casting="unsafe")
+        undef[dst] &= ~m
+
+    return d.plain(many)
+
+
+def same_type(d: Decode, fn: Callable[..., Any], kind: Type, count: int) -> Op:
+    """`op d, a, b, …` with one type for all operands."""
+    d.done(count + 1)
+    n = view(kind)
+    dst = d.dst(d.operands[0], kind)
+    sources = tuple(d.src(o, kind) for o in d.operands[1:])
+    return elementwise(d, fn, dst, n, sources, (n,) * count)

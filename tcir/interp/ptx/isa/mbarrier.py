@@ -1,0 +1,195 @@
+"""mbarrier objects in shared memory (PTX ISA 9.7.13.15)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tcir.interp.ptx.decode import TRY_WAIT, Decode, Op, rule, view
+from tcir.interp.ptx.isa.memory import SPACE_WORDS, addresses, split
+from tcir.interp.ptx.syntax import TYPES, Address, Operand, Pair, Site
+from tcir.interp.ptx.warp import LANES, Warp
+
+_U32 = TYPES["u32"]
+
+
+def shared_addresses(
+    w: Warp, slot: int, size: int, offset: int, m: int, generic: bool, site: Site
+) -> list[int]:
+    """Shared-memory addresses of the active lanes; generic ones have to point to shared memory."""
+    at = addresses(w, slot, size, offset, m, site)
+    if generic:
+        parts = split(at)
+        if len(parts) != 1 or parts[0][0] != "shared":
+            raise w.error(
+                "not-shared", f"expected a shared-memory address, got {int(at[0]):#x}", site
+            )
+        at = parts[0][2]
+    return [int(a) for a in at]
+
+
+def shared_operand(d: Decode, operand: Operand, spaced: bool) -> Any:
+    """Function (warp, mask) → shared addresses of an address operand."""
+    slot, size, offset, declared = d.address(operand)
+    generic = not spaced and declared is None
+    site = d.site
+
+    def at(w: Warp, m: int) -> list[int]:
+        return shared_addresses(w, slot, size, offset, m, generic, site)
+
+    return at
+
+
+def _space(d: Decode) -> bool:
+    word = d.take("shared", "shared::cta", "shared::cluster")
+    assert word is None or SPACE_WORDS[word] == "shared"
+    return word is not None
+
+
+def lanes_of(d: Decode, operand: Operand) -> Any:
+    """Function (warp, mask) → the 32-bit values of the active lanes."""
+    slot = d.src(operand, _U32)
+    site = d.site
+
+    def values(w: Warp, m: int) -> list[int]:
+        if w.undef[slot] & m:
+            w.read_undefined(site, (slot,), m)
+        return [int(x) for x in w.v[5][slot][LANES[m]]]
+
+    return values
+
+
+@rule("mbarrier.init")
+def init(d: Decode) -> Op:
+    spaced = _space(d)
+    d.require("b64")
+    d.done(2)
+    at, count = shared_operand(d, d.operands[0], spaced), lanes_of(d, d.operands[1])
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        for address, n in zip(at(w, m), count(w, m), strict=True):
+            w.agent.mbarrier_init(address, n, site=site)
+
+    return d.plain(run)
+
+
+@rule("mbarrier.inval")
+def inval(d: Decode) -> Op:
+    spaced = _space(d)
+    d.require("b64")
+    d.done(1)
+    at = shared_operand(d, d.operands[0], spaced)
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        for address in at(w, m):
+            w.agent.mbarrier_inval(address, site=site)
+
+    return d.plain(run)
+
+
+def _order(d: Decode) -> None:
+    """Arrivals release and waits acquire in every case; the record does the same."""
+    relaxed = d.take("relaxed")
+    d.take("release", "acquire")
+    d.take("cta", "cluster")
+    if relaxed and d.name != "mbarrier.expect_tx":
+        raise d.incomplete("no rule for modifier .relaxed")
+
+
+@rule("mbarrier.arrive", "mbarrier.arrive.expect_tx", "mbarrier.arrive_drop")
+def arrive(d: Decode) -> Op:
+    """`arrive {state,} [addr] {, count}` and `arrive.expect_tx {state,} [addr], bytes`."""
+    if d.name == "mbarrier.arrive_drop":
+        raise d.incomplete("no rule for arrive_drop")
+    expect = d.name.endswith("expect_tx") or d.take("expect_tx") is not None
+    spaced = _space(d)
+    _order(d)
+    d.require("b64")
+    d.done((1, 2, 3))
+    operands = list(d.operands)
+    state = None
+    if not isinstance(operands[0], Address):
+        target = operands.pop(0)
+        if getattr(target, "name", None) is not None:
+            state = d.dst(target, TYPES["b64"])
+    at = shared_operand(d, operands[0], spaced)
+    amount = lanes_of(d, operands[1]) if len(operands) > 1 else None
+    if expect and amount is None:
+        raise d.malformed("expected a byte count")
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        places = at(w, m)
+        amounts = amount(w, m) if amount is not None else [1] * len(places)
+        lanes = LANES[m]
+        for lane, address, n in zip(lanes, places, amounts, strict=True):
+            if state is not None:
+                # The state names the phase that this arrival belongs to: its parity is enough.
+                w.v[8][state][lane] = int(not w.agent.mbarrier_test(address, 1, site=site))
+            if expect:
+                w.agent.mbarrier_arrive(address, 1, expect_tx=n, site=site)
+            else:
+                w.agent.mbarrier_arrive(address, n, site=site)
+        if state is not None:
+            w.undef[state] &= ~m
+
+    return d.plain(run)
+
+
+@rule("mbarrier.expect_tx")
+def expect_tx(d: Decode) -> Op:
+    spaced = _space(d)
+    _order(d)
+    d.require("b64")
+    d.done(2)
+    at, amount = shared_operand(d, d.operands[0], spaced), lanes_of(d, d.operands[1])
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        for address, n in zip(at(w, m), amount(w, m), strict=True):
+            w.agent.mbarrier_expect_tx(address, n, site=site)
+
+    return d.plain(run)
+
+
+@rule("mbarrier.test_wait", "mbarrier.try_wait")
+def wait(d: Decode) -> Op:
+    """True where the phase asked for is complete. `try_wait` may suspend; both may be polled."""
+    parity_form = d.take("parity") is not None
+    spaced = _space(d)
+    _order(d)
+    d.require("b64")
+    d.done((3, 4))
+    target = d.operands[0]
+    if isinstance(target, Pair):
+        raise d.malformed("expected one destination predicate")
+    dst = d.pred_dst(target)
+    at = shared_operand(d, d.operands[1], spaced)
+    site = d.site
+    kind = TYPES["u32"] if parity_form else TYPES["b64"]
+    slot = d.src(d.operands[2], kind)
+    n = view(kind)
+
+    def run(w: Warp, m: int) -> list[tuple[int, int]]:
+        if w.undef[slot] & m:
+            w.read_undefined(site, (slot,), m)
+        parities = w.v[n][slot][LANES[m]]
+        if (parities > 1).any():
+            raise w.error(
+                "bad-parity", f"expected a parity of 0 or 1, got {int(np.max(parities))}", site
+            )
+        known: dict[tuple[int, int], bool] = {}
+        done = 0
+        for lane, address, parity in zip(LANES[m], at(w, m), parities, strict=True):
+            key = (address, int(parity))
+            if key not in known:
+                known[key] = bool(w.agent.mbarrier_test(*key, site=site))
+            done |= int(known[key]) << int(lane)
+        w.p[dst] = w.p[dst] & ~m | done
+        w.undef[dst] &= ~m
+        return [key for key, complete in known.items() if not complete]
+
+    return d.op(TRY_WAIT, run)

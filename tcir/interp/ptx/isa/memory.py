@@ -1,0 +1,225 @@
+"""ld, st, prefetch and friends (PTX ISA 9.7.9 "ld", "st", …).
+
+Ordering qualifiers (.volatile, .relaxed, .acquire, .release and scopes) never change a value here:
+every access of a warp is performed when it executes. Acquire and release count as fences for the
+record of what happens before what.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tcir.interp.ptx.decode import FULL, Decode, Op, rule, view
+from tcir.interp.ptx.syntax import Site
+from tcir.interp.ptx.warp import LANES, Warp
+from tcir.interp.ptx.windows import SPACES
+
+SPACE_WORDS = {
+    "shared": "shared",
+    "shared::cta": "shared",
+    "shared::cluster": "shared",
+    "global": "global",
+    "const": "global",
+    "local": "local",
+    "param": "param",
+    "param::entry": "param",
+    "param::func": "param",
+}
+_SCOPES = ("cta", "cluster", "gpu", "sys")
+HINTS = (
+    "nc", "ca", "cg", "cs", "lu", "cv", "wb", "wt", "unified",
+    "L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last",
+    "L1::no_allocate", "L2::evict_last", "L2::evict_normal", "L2::evict_first", "L2::cache_hint",
+    "L2::64B", "L2::128B", "L2::256B",
+)  # fmt: skip
+
+
+def take_space(d: Decode) -> str:
+    word = d.take(*SPACE_WORDS)
+    return SPACE_WORDS[word] if word else "generic"
+
+
+def addresses(w: Warp, slot: int, size: int, offset: int, m: int, site: Site) -> Any:
+    """int64 addresses of the active lanes."""
+    if w.undef[slot] & m:
+        w.read_undefined(site, (slot,), m)
+    value = w.v[8 if size == 8 else 5][slot]
+    if m != FULL:
+        value = value[LANES[m]]
+    return value.astype(np.int64) + offset
+
+
+def check_aligned(w: Warp, at: Any, nbytes: int, site: Site) -> None:
+    if nbytes > 1 and (at & (nbytes - 1)).any():
+        bad = int(at[(at & (nbytes - 1)) != 0][0])
+        raise w.error(
+            "misaligned-address", f"expected an address that is a multiple of {nbytes}, got {bad:#x}",
+            site,
+        )  # fmt: skip
+
+
+def split(at: Any) -> list[tuple[str, Any, Any]]:
+    """Generic addresses by state space: (space, positions, addresses inside the space)."""
+    tags = at >> 32
+    first = int(tags[0])
+    if (tags == first).all():
+        space = SPACES.get(first)
+        return [
+            ("global", slice(None), at) if space is None else (space, slice(None), at & 0xFFFFFFFF)
+        ]
+    out = []
+    for tag in np.unique(tags):
+        space = SPACES.get(int(tag))
+        where = np.flatnonzero(tags == tag)
+        out.append(
+            ("global", where, at[where])
+            if space is None
+            else (space, where, at[where] & 0xFFFFFFFF)
+        )
+    return out
+
+
+def load(w: Warp, space: str, at: Any, nbytes: int, lanes: Any, site: Site) -> Any:
+    """uint8[n, nbytes] from n addresses; `lanes` are the lane numbers, for local memory."""
+    if space == "generic":
+        parts = split(at)
+        if len(parts) == 1:
+            return load(w, parts[0][0], parts[0][2], nbytes, lanes, site)
+        out = np.empty((len(at), nbytes), np.uint8)
+        for part, where, inside in parts:
+            out[where] = load(w, part, inside, nbytes, lanes[where], site)
+        return out
+    if space in ("shared", "global"):
+        return w.agent.load(space, at, nbytes, site=site)
+    bytes_ = at[:, None] + np.arange(nbytes)
+    store = w.local if space == "local" else w.run_state.params
+    _bounds(w, space, at, nbytes, store.shape[-1], site)
+    if space == "param":
+        return store[bytes_]
+    if not w.local_defined[lanes[:, None], bytes_].all():
+        w.run_state.undefined_local(w, site)
+    return store[lanes[:, None], bytes_]
+
+
+def _bounds(w: Warp, space: str, at: Any, nbytes: int, size: int, site: Site) -> None:
+    if ((at < 0) | (at + nbytes > size)).any():
+        bad = int(at[(at < 0) | (at + nbytes > size)][0])
+        raise w.error(
+            "out-of-bounds", f"expected .{space} bytes 0..{size - 1}, got {bad}..{bad + nbytes - 1}",
+            site,
+        )  # fmt: skip
+
+
+def store(w: Warp, space: str, at: Any, data: Any, lanes: Any, site: Site) -> None:
+    """The reverse of `load`; data: uint8[n, nbytes]."""
+    if space == "generic":
+        parts = split(at)
+        if len(parts) == 1:
+            store(w, parts[0][0], parts[0][2], data, lanes, site)
+            return
+        for part, where, inside in parts:
+            store(w, part, inside, data[where], lanes[where], site)
+        return
+    if space in ("shared", "global"):
+        w.agent.store(space, at, data, site=site)
+        return
+    if space == "param":
+        raise w.error("read-only", "expected a writable address, got kernel parameters", site)
+    nbytes = data.shape[1]
+    _bounds(w, space, at, nbytes, w.local.shape[1], site)
+    bytes_ = at[:, None] + np.arange(nbytes)
+    w.local[lanes[:, None], bytes_] = data
+    w.local_defined[lanes[:, None], bytes_] = True
+
+
+def _vector_count(d: Decode) -> int:
+    word = d.take("v2", "v4", "v8")
+    return int(word[1:]) if word else 1
+
+
+def _ordering(d: Decode) -> tuple[bool, bool, str]:
+    word = d.take("weak", "volatile", "relaxed", "acquire", "release", "mmio")
+    d.take("relaxed")
+    scope = d.take(*_SCOPES) or "sys"
+    return word == "acquire", word == "release", scope
+
+
+@rule("ld", "ldu")
+def ld(d: Decode) -> Op:
+    space = take_space(d)
+    acquire, _, scope = _ordering(d)
+    d.skip(*HINTS)
+    count = _vector_count(d)
+    kind = d.type()
+    d.done((2, 3))  # the third is an L2 cache policy
+    if kind.size > 8 or kind.kind == "pred":
+        raise d.incomplete(f"no rule for type .{kind.name}")
+    slot, size, offset, declared = d.address(d.operands[1])
+    if space == "generic" and declared is not None:
+        space = SPACE_WORDS[declared]
+    targets = d.vector(d.operands[0], count)
+    moves = []
+    for position, target in enumerate(targets):
+        dst = d.dst(target, kind, wider=True)
+        width = d.slots.sizes[dst]
+        signed = kind.kind == "s" and width > kind.size
+        moves.append((position, dst, view(f"{'s' if signed else 'u'}{8 * width}")))
+    dtype = np.dtype(f"{'i' if kind.kind == 's' else 'u'}{kind.size}")
+    nbytes = kind.size * count
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        at = addresses(w, slot, size, offset, m, site)
+        check_aligned(w, at, nbytes, site)
+        lanes = LANES[m]
+        values = load(w, space, at, nbytes, lanes, site).view(dtype)
+        v, undef = w.v, w.undef
+        for position, dst, n in moves:
+            if m == FULL:
+                v[n][dst][:] = values[:, position]
+            else:
+                v[n][dst][lanes] = values[:, position]
+            undef[dst] &= ~m
+        if acquire:
+            w.agent.fence(scope, site=site)
+
+    return d.plain(run)
+
+
+@rule("st")
+def st(d: Decode) -> Op:
+    space = take_space(d)
+    _, release, scope = _ordering(d)
+    d.skip(*HINTS)
+    count = _vector_count(d)
+    kind = d.type()
+    d.done((2, 3))
+    if kind.size > 8 or kind.kind == "pred":
+        raise d.incomplete(f"no rule for type .{kind.name}")
+    slot, size, offset, declared = d.address(d.operands[0])
+    if space == "generic" and declared is not None:
+        space = SPACE_WORDS[declared]
+    sources = [d.src(o, kind, wider=True) for o in d.vector(d.operands[1], count)]
+    views = [view(f"u{8 * d.slots.sizes[s]}") for s in sources]
+    dtype = np.dtype(f"u{kind.size}")
+    nbytes = kind.size * count
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        at = addresses(w, slot, size, offset, m, site)
+        check_aligned(w, at, nbytes, site)
+        lanes = LANES[m]
+        data = np.empty((len(at), count), dtype)
+        v, undef = w.v, w.undef
+        for position, source in enumerate(sources):
+            if undef[source] & m:
+                w.read_undefined(site, (source,), m)
+            value = v[views[position]][source]
+            data[:, position] = value if m == FULL else value[lanes]
+        if release:
+            w.agent.fence(scope, site=site)
+        store(w, space, at, data.view(np.uint8), lanes, site)
+
+    return d.plain(run)

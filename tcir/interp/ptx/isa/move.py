@@ -1,0 +1,160 @@
+"""mov, packing and unpacking, address conversion (PTX ISA 9.7.9 "mov", "cvta", "mapa", "isspacep")."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tcir.interp.ptx.decode import FULL, MOVING, Decode, Op, rule, view
+from tcir.interp.ptx.isa.compare import predicate
+from tcir.interp.ptx.isa.elementwise import elementwise
+from tcir.interp.ptx.syntax import TYPES, Sink, Special, Type, Vector
+from tcir.interp.ptx.warp import BOOLS, Warp
+from tcir.interp.ptx.windows import WINDOWS
+
+_SPACES = ("shared", "global", "local", "const", "param", "shared::cta", "shared::cluster",
+           "param::entry", "param::func")  # fmt: skip
+
+
+@rule("mov")
+def mov(d: Decode) -> Op:
+    kind = d.type()
+    d.done(2)
+    target, source = d.operands
+    if kind.kind == "pred":
+        return _move_predicate(d)
+    if kind.size > 8:
+        raise d.incomplete(f"no rule for type .{kind.name}")
+    if isinstance(target, Vector):
+        return _unpack(d, kind, target)
+    if isinstance(source, Vector):
+        return _pack(d, kind, source)
+    n = view(f"u{8 * kind.size}")
+    dst = d.dst(target, kind)
+    if isinstance(source, Special) and source.name in MOVING:
+        name = source.name
+
+        def clock(w: Warp, m: int) -> None:
+            np.copyto(w.v[n][dst], w.run_state.moving(name, w), where=BOOLS[m], casting="unsafe")
+            w.undef[dst] &= ~m
+
+        return d.plain(clock)
+    a = d.src(source, kind)
+
+    def move(w: Warp, m: int) -> None:
+        undef = w.undef
+        v = w.v[n]
+        if m == FULL:
+            v[dst][:] = v[a]
+        else:
+            np.copyto(v[dst], v[a], where=BOOLS[m])
+        # Moving an undefined value is no use of it: the copy is undefined too.
+        undef[dst] = undef[dst] & ~m | undef[a] & m
+
+    return d.plain(move)
+
+
+def _move_predicate(d: Decode) -> Op:
+    dst = d.pred_dst(d.operands[0])
+    a, flip = d.pred(d.operands[1])
+
+    def run(w: Warp, m: int) -> None:
+        w.p[dst] = w.p[dst] & ~m | (w.p[a] ^ flip) & m
+        w.undef[dst] = w.undef[dst] & ~m | w.undef[a] & m
+
+    return d.plain(run)
+
+
+def _parts(d: Decode, kind: Type, vector: Vector) -> Type:
+    count = len(vector.items)
+    if count not in (2, 4, 8) or kind.size % count:
+        raise d.malformed(f"expected 2 or 4 elements for .{kind.name}, got {count}")
+    return TYPES[f"u{8 * kind.size // count}"]
+
+
+def _pack(d: Decode, kind: Type, source: Vector) -> Op:
+    """The first element goes to the least significant bits."""
+    part = _parts(d, kind, source)
+    sources = tuple(d.src(o, part) for o in source.items)
+    n, big = view(part), view(f"u{8 * kind.size}")
+    shift = 8 * part.size
+    dtype: Any = np.dtype(f"u{kind.size}").type
+
+    def run(*parts: Any) -> Any:
+        out = parts[0].astype(dtype)
+        for number, value in enumerate(parts[1:], 1):
+            out |= value.astype(dtype) << dtype(number * shift)
+        return out
+
+    return elementwise(d, run, d.dst(d.operands[0], kind), big, sources, (n,) * len(sources))
+
+
+def _unpack(d: Decode, kind: Type, target: Vector) -> Op:
+    part = _parts(d, kind, target)
+    n, big = view(part), view(f"u{8 * kind.size}")
+    a = d.src(d.operands[1], kind)
+    dtype: Any = np.dtype(f"u{kind.size}").type
+    wanted = [
+        (d.dst(o, part), dtype(8 * part.size * number))
+        for number, o in enumerate(target.items)
+        if not isinstance(o, Sink)
+    ]
+
+    def run(w: Warp, m: int) -> None:
+        undef = w.undef
+        value = w.v[big][a].copy()
+        lost = undef[a] & m
+        where = BOOLS[m]
+        for dst, shift in wanted:
+            np.copyto(w.v[n][dst], value >> shift, where=where, casting="unsafe")
+            undef[dst] = undef[dst] & ~m | lost
+
+    return d.plain(run)
+
+
+@rule("cvta")
+def cvta(d: Decode) -> Op:
+    inverse = d.take("to") is not None
+    space = d.require(*_SPACES).split("::")[0]
+    kind = d.type("u32", "u64", "b64")
+    d.done(2)
+    if kind.size != 8:
+        raise d.malformed("expected .u64: addresses have 64 bits")
+    n = view(kind)
+    base = np.uint64(WINDOWS[space])
+    run: Any = (lambda a: a - base) if inverse else (lambda a: a + base)
+    return elementwise(d, run, d.dst(d.operands[0], kind), n, (d.src(d.operands[1], kind),), (n,))
+
+
+@rule("isspacep")
+def isspacep(d: Decode) -> Op:
+    space = d.require(*_SPACES).split("::")[0]
+    d.done(2)
+    u64 = TYPES["u64"]
+    tag = np.uint64(WINDOWS[space] >> 32)
+
+    def run(a: Any) -> Any:
+        high = a >> np.uint64(32)
+        return high < np.uint64(0x7F00) if space in ("global", "const") else high == tag
+
+    source = d.src(d.operands[1], u64)
+    return predicate(d, run, (source,), view(u64), d.pred_dst(d.operands[0]))
+
+
+@rule("mapa")
+def mapa(d: Decode) -> Op:
+    """The same shared address in another CTA of the cluster: its rank in bits 24 and up."""
+    shared = d.take("shared::cluster") is not None
+    kind = d.type("u32", "u64")
+    d.done(3)
+    n = view(kind)
+    dtype: Any = np.dtype(f"u{kind.size}").type
+
+    def run(a: Any, rank: Any) -> Any:
+        return a & ~dtype(0xFF000000) | rank.astype(dtype) << dtype(24)
+
+    if not shared and kind.size == 4:
+        raise d.malformed("expected .u64 for generic addresses")
+    sources = (d.src(d.operands[1], kind), d.src(d.operands[2], TYPES["u32"]))
+    return elementwise(d, run, d.dst(d.operands[0], kind), n, sources, (n, view("u32")))

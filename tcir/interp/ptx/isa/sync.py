@@ -1,0 +1,112 @@
+"""Barriers and fences (PTX ISA 9.7.13 "bar", "barrier", "membar", "fence")."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+from tcir.interp.ptx.decode import Decode, Op, rule
+from tcir.interp.ptx.isa.hints import nothing
+from tcir.interp.ptx.isa.memory import addresses
+from tcir.interp.ptx.syntax import TYPES, Site
+from tcir.interp.ptx.warp import LANES, Warp
+
+_U32 = TYPES["u32"]
+
+
+def uniform(w: Warp, slot: int, m: int, site: Site, what: str, size: int = 4) -> int:
+    """The value of a slot that has to be equal in all active lanes."""
+    if w.undef[slot] & m:
+        w.read_undefined(site, (slot,), m)
+    values = w.v[8 if size == 8 else 5][slot][LANES[m]]
+    if (values != values[0]).any():
+        found = sorted({int(v) for v in values})[:4]
+        raise w.error("not-uniform", f"expected one {what} for all lanes, got {found}", site)
+    return int(values[0])
+
+
+@rule("bar.sync", "barrier.sync", "barrier.cta.sync", "bar.cta.sync")
+def bar_sync(d: Decode) -> Op:
+    """All live lanes of the warp arrive together; `bar` is `barrier….aligned`."""
+    d.skip("aligned")
+    d.done((1, 2))
+    number = d.src(d.operands[0], _U32)
+    count = d.src(d.operands[1], _U32) if len(d.operands) == 2 else None
+    site = d.site
+
+    def run(w: Warp, m: int) -> Generator[Any, Any, None]:
+        threads = uniform(w, count, m, site, "thread count") if count is not None else None
+        yield from w.agent.barrier(uniform(w, number, m, site, "barrier"), threads, site=site)
+
+    return d.blocking(run, converge="aligned")
+
+
+@rule("bar.warp.sync")
+def bar_warp(d: Decode) -> Op:
+    d.done(1)
+    mask = d.src(d.operands[0], _U32)
+    return d.plain(nothing, converge=mask)
+
+
+_SCOPE = {"cta": "cta", "cluster": "cluster", "gpu": "gpu", "gl": "gpu", "sys": "sys"}
+
+
+def _fence(d: Decode, kind: str) -> Op:
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        w.agent.fence(kind, site=site)
+
+    return d.plain(run)
+
+
+@rule("membar")
+def membar(d: Decode) -> Op:
+    scope = d.require(*_SCOPE)
+    d.done(0)
+    return _fence(d, _SCOPE[scope])
+
+
+@rule("fence")
+def fence(d: Decode) -> Op:
+    d.skip("sc", "acq_rel", "acquire", "release")
+    scope = d.require(*_SCOPE)
+    d.done(0)
+    return _fence(d, _SCOPE[scope])
+
+
+@rule("fence.mbarrier_init")
+def fence_mbarrier_init(d: Decode) -> Op:
+    d.require("release")
+    d.require("cluster")
+    d.done(0)
+    return _fence(d, "mbarrier_init")
+
+
+@rule("fence.proxy.async")
+def fence_proxy_async(d: Decode) -> Op:
+    space = d.take("shared::cta", "shared::cluster", "global")
+    d.done(0)
+    return _fence(d, "proxy.async.shared" if space and space != "global" else "proxy.async")
+
+
+@rule("fence.proxy.tensormap::generic")
+def fence_proxy_tensormap(d: Decode) -> Op:
+    """Tensor maps are decoded from memory at each use, so nothing can be stale."""
+    d.require("acquire", "release")
+    d.require("cta", "cluster", "gpu", "sys")
+    if d.operands:
+        slot, size, offset, _ = d.address(d.operands[0])
+        site = d.site
+
+        def run(w: Warp, m: int) -> None:
+            addresses(w, slot, size, offset, m, site)
+
+        return d.plain(run)
+    return d.plain(nothing)
+
+
+@rule("fence.proxy.alias")
+def fence_proxy_alias(d: Decode) -> Op:
+    """No address has an alias here."""
+    return d.plain(nothing)

@@ -1,0 +1,345 @@
+"""Tensor memory and the tcgen05 tensor core (PTX ISA 9.7.16).
+
+mma, cp, shift and commit act once per active thread, as in hardware: executing one with more than
+one lane is reported as `double-issue`. alloc, dealloc, ld, st and wait are warp-collective.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any
+
+import numpy as np
+
+from tcir.interp.ptx.decode import Decode, Op, rule
+from tcir.interp.ptx.isa.mbarrier import shared_operand
+from tcir.interp.ptx.isa.sync import uniform
+from tcir.interp.ptx.syntax import TYPES, Address, Operand, Vector
+from tcir.interp.ptx.warp import BOOLS, LANES, Warp
+from tcir.machine import SharedDesc, TmemAddr
+
+_U32, _U64 = TYPES["u32"], TYPES["u64"]
+_SHAPES = ("32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2")
+_COUNTS = ("x1", "x2", "x4", "x8", "x16", "x32", "x64", "x128")
+
+
+def _group(d: Decode) -> int:
+    return int(d.require("cta_group::1", "cta_group::2")[-1])
+
+
+def _collective(d: Decode) -> None:
+    d.require("sync")
+    d.require("aligned")
+
+
+class _Lane:
+    """A 32- or 64-bit operand, read for one lane at a time."""
+
+    def __init__(self, d: Decode, operand: Operand, wide: bool = False) -> None:
+        self.slot = d.src(operand, _U64 if wide else _U32)
+        self.view = 8 if wide else 5
+        self.site = d.site
+
+    def __call__(self, w: Warp, lane: int) -> int:
+        if w.undef[self.slot] & 1 << lane:
+            w.read_undefined(self.site, (self.slot,), 1 << lane)
+        return int(w.v[self.view][self.slot][lane])
+
+
+class _TmemAddress:
+    """`[taddr + offset]`; the offset counts columns."""
+
+    def __init__(self, d: Decode, operand: Operand) -> None:
+        self.slot, size, self.offset, space = d.address(operand)
+        if space is not None or size != 4 and d.slots.constants.get(self.slot) is None:
+            raise d.malformed("expected a 32-bit tensor-memory address")
+        self.view = 8 if size == 8 else 5
+        self.site = d.site
+
+    def __call__(self, w: Warp, lane: int) -> int:
+        if w.undef[self.slot] & 1 << lane:
+            w.read_undefined(self.site, (self.slot,), 1 << lane)
+        return (int(w.v[self.view][self.slot][lane]) + self.offset) & 0xFFFFFFFF
+
+    def uniform(self, w: Warp, m: int) -> int:
+        """The address, which has to be the same in all lanes."""
+        size = 8 if self.view == 8 else 4
+        value = uniform(w, self.slot, m, self.site, "tensor-memory address", size)
+        return (value + self.offset) & 0xFFFFFFFF
+
+
+def _per_thread(d: Decode, issue: Callable[[Warp, int], None]) -> Op:
+    """Runs `issue` for each active lane; more than one is what nobody wants."""
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        if m & (m - 1):
+            w.run_state.double_issue(w, site, m.bit_count())
+        for lane in LANES[m]:
+            issue(w, int(lane))
+
+    return d.plain(run)
+
+
+# --- allocation --------------------------------------------------------------------------------
+
+
+@rule("tcgen05.alloc")
+def alloc(d: Decode) -> Op:
+    group = _group(d)
+    _collective(d)
+    spaced = d.take("shared", "shared::cta") is not None
+    d.require("b32")
+    d.done(2)
+    at = shared_operand(d, d.operands[0], spaced)
+    columns = d.src(d.operands[1], _U32)
+    site = d.site
+
+    def run(w: Warp, m: int) -> Generator[Any, Any, None]:
+        count = uniform(w, columns, m, site, "column count")
+        where = at(w, m)[0]
+        yield from w.agent.tmem_alloc(where, count, cta_group=group, site=site)
+
+    return d.blocking(run, converge="aligned")
+
+
+@rule("tcgen05.dealloc")
+def dealloc(d: Decode) -> Op:
+    group = _group(d)
+    _collective(d)
+    d.require("b32")
+    d.done(2)
+    base, columns = d.src(d.operands[0], _U32), d.src(d.operands[1], _U32)
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        address = uniform(w, base, m, site, "tensor-memory address")
+        count = uniform(w, columns, m, site, "column count")
+        w.agent.tmem_dealloc(address, count, cta_group=group, site=site)
+
+    return d.plain(run, converge="aligned")
+
+
+@rule("tcgen05.relinquish_alloc_permit")
+def relinquish(d: Decode) -> Op:
+    group = _group(d)
+    _collective(d)
+    d.done(0)
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        w.agent.tmem_relinquish(cta_group=group, site=site)
+
+    return d.plain(run, converge="aligned")
+
+
+# --- ld, st, wait ------------------------------------------------------------------------------
+
+
+def _access(d: Decode, packing: str) -> tuple[str, int, bool]:
+    _collective(d)
+    shape, count = d.require(*_SHAPES), d.require(*_COUNTS)
+    packed = d.take(packing) is not None
+    d.require("b32")
+    return shape, int(count[1:]), packed
+
+
+_REGISTERS_PER_NUM = {"16x128b": 2, "16x256b": 4}
+
+
+@rule("tcgen05.ld")
+def ld(d: Decode) -> Op:
+    if d.take("red"):
+        raise d.incomplete("tcgen05.ld.red is not an instruction of sm_100a")
+    shape, count, packed = _access(d, "pack::16b")
+    d.done(3 if shape == "16x32bx2" else 2)
+    registers = count * _REGISTERS_PER_NUM.get(shape, 1)
+    targets = [d.dst(o, _U32) for o in d.vector(d.operands[0], registers)]
+    address = _TmemAddress(d, d.operands[1])
+    split = d.immediate(d.operands[2]) if shape == "16x32bx2" else None
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        values = w.agent.tmem_ld(
+            address.uniform(w, m), shape=shape, num=count, pack=packed, half_split=split, site=site
+        )
+        v, undef, where = w.v[5], w.undef, BOOLS[m]
+        for target, row in zip(targets, values, strict=True):
+            np.copyto(v[target], row, where=where)
+            undef[target] &= ~m
+
+    return d.plain(run, converge="aligned")
+
+
+@rule("tcgen05.st")
+def st(d: Decode) -> Op:
+    shape, count, packed = _access(d, "unpack::16b")
+    d.done(3 if shape == "16x32bx2" else 2)
+    registers = count * _REGISTERS_PER_NUM.get(shape, 1)
+    address = _TmemAddress(d, d.operands[0])
+    split = d.immediate(d.operands[1]) if shape == "16x32bx2" else None
+    sources = tuple(d.src(o, _U32) for o in d.vector(d.operands[-1], registers))
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        for source in sources:
+            if w.undef[source] & m:
+                w.read_undefined(site, (source,), m)
+        data = np.stack([w.v[5][source] for source in sources])
+        more = {} if split is None else {"half_split": split}
+        w.agent.tmem_st(
+            address.uniform(w, m), shape=shape, num=count, data=data, unpack=packed, site=site,
+            **more,
+        )  # fmt: skip
+
+    return d.plain(run, converge="aligned")
+
+
+@rule("tcgen05.wait::ld", "tcgen05.wait::st")
+def wait(d: Decode) -> Op:
+    _collective(d)
+    d.done(0)
+    which, site = d.name[-2:], d.site
+
+    def run(w: Warp, m: int) -> None:
+        w.agent.tmem_wait(which, site=site)
+
+    return d.plain(run, converge="aligned")
+
+
+# --- cp, shift, mma, commit, fence -------------------------------------------------------------
+
+
+@rule("tcgen05.cp")
+def cp(d: Decode) -> Op:
+    group = _group(d)
+    shape = d.require("128x256b", "4x256b", "128x128b", "64x128b", "32x128b")
+    multicast = d.take("warpx2::02_13", "warpx2::01_23", "warpx4")
+    source_format = d.take("b4x16_p64", "b6x16_p32")
+    d.skip("b8x16")
+    d.done(2)
+    if source_format is not None:
+        raise d.incomplete(f"no rule for modifier .{source_format}")
+    address = _TmemAddress(d, d.operands[0])
+    descriptor = _Lane(d, d.operands[1], wide=True)
+    site = d.site
+
+    def issue(w: Warp, lane: int) -> None:
+        w.agent.cp(
+            address(w, lane), descriptor(w, lane), shape=shape, multicast=multicast,
+            cta_group=group, site=site,
+        )  # fmt: skip
+
+    return _per_thread(d, issue)
+
+
+@rule("tcgen05.shift")
+def shift(d: Decode) -> Op:
+    group = _group(d)
+    d.require("down")
+    d.done(1)
+    address = _TmemAddress(d, d.operands[0])
+    site = d.site
+    if group != 1:
+        raise d.incomplete("no rule for modifier .cta_group::2")
+
+    def issue(w: Warp, lane: int) -> None:
+        w.agent.shift(address(w, lane), site=site)
+
+    return _per_thread(d, issue)
+
+
+@rule("tcgen05.mma")
+def mma(d: Decode) -> Op:
+    """`[d], adesc|[a], bdesc, idesc, {lane mask}?, enable-input-d, scale-input-d?`"""
+    for word in ("sp", "ws", "block_scale"):
+        if word in d.modifiers:
+            raise d.incomplete(f"no rule for modifier .{word}")
+    group = _group(d)
+    kind = d.require(
+        "kind::f16", "kind::tf32", "kind::f8f6f4", "kind::i8",
+        "kind::mxf8f6f4", "kind::mxf4", "kind::mxf4nvf4",
+    )[6:]  # fmt: skip
+    if kind.startswith("mx"):
+        raise d.malformed(f".kind::{kind} needs .block_scale")
+    shifting = d.take("ashift") is not None
+    collector = d.take(*(f"collector::a::{u}" for u in ("fill", "use", "lastuse", "discard")))
+    d.done((5, 6, 7))
+    target = _TmemAddress(d, d.operands[0])
+    in_tmem = isinstance(d.operands[1], Address)
+    if shifting and not in_tmem:
+        raise d.malformed(".ashift takes A from tensor memory only")
+    if shifting and collector in ("collector::a::fill", "collector::a::use"):
+        raise d.malformed(f".{collector} cannot go with .ashift")
+    a: Any = _TmemAddress(d, d.operands[1]) if in_tmem else _Lane(d, d.operands[1], wide=True)
+    b, idesc = _Lane(d, d.operands[2], wide=True), _Lane(d, d.operands[3])
+    rest = list(d.operands[4:])
+    masks: list[_Lane] = []
+    if isinstance(rest[0], Vector):
+        masks = [_Lane(d, o) for o in d.vector(rest.pop(0), 4 * group)]
+    if not rest:
+        raise d.malformed("expected the predicate enable-input-d")
+    enable, flip = d.pred(rest.pop(0))
+    scale = d.immediate(rest.pop(0)) if rest else None
+    if scale is not None and (kind not in ("f16", "tf32") or not 0 <= scale <= 15):
+        raise d.malformed("expected scale-input-d in 0..15, with .kind::f16 or .kind::tf32")
+    use = collector.split("::")[-1] if collector else None
+    site = d.site
+
+    def issue(w: Warp, lane: int) -> None:
+        if w.undef[enable] & 1 << lane:
+            w.read_undefined(site, (enable,), 1 << lane)
+        value = a(w, lane)
+        w.agent.mma(
+            target(w, lane),
+            TmemAddr(value) if in_tmem else SharedDesc(value),
+            b(w, lane),
+            idesc(w, lane),
+            kind=kind,
+            enable_input_d=bool((w.p[enable] ^ flip) >> lane & 1),
+            disable_lanes=tuple(x(w, lane) for x in masks) or None,
+            scale_input_d=scale,
+            ashift=shifting,
+            collector=use,
+            cta_group=group,
+            site=site,
+        )
+
+    return _per_thread(d, issue)
+
+
+@rule("tcgen05.commit")
+def commit(d: Decode) -> Op:
+    group = _group(d)
+    d.require("mbarrier::arrive::one")
+    spaced = d.take("shared::cluster") is not None
+    multicast = d.take("multicast::cluster") is not None
+    d.require("b64")
+    d.done(2 if multicast else 1)
+    at = shared_operand(d, d.operands[0], spaced)
+    mask = d.src(d.operands[1], TYPES["u16"]) if multicast else None
+    site = d.site
+
+    def issue(w: Warp, lane: int) -> None:
+        if mask is not None and w.undef[mask] & 1 << lane:
+            w.read_undefined(site, (mask,), 1 << lane)
+        w.agent.commit(
+            at(w, 1 << lane)[0],
+            cta_mask=None if mask is None else int(w.v[2][mask][lane]),
+            cta_group=group,
+            site=site,
+        )
+
+    return _per_thread(d, issue)
+
+
+@rule("tcgen05.fence::before_thread_sync", "tcgen05.fence::after_thread_sync")
+def fence(d: Decode) -> Op:
+    d.done(0)
+    kind = "tcgen05.before" if "before" in d.name else "tcgen05.after"
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        w.agent.fence(kind, site=site)
+
+    return d.plain(run)

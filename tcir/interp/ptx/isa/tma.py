@@ -1,0 +1,176 @@
+"""Tensor copies between global and shared memory (PTX ISA 9.7.9.27, "cp.async.bulk.tensor")."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+
+from tcir.interp.ptx.decode import Decode, Op, rule
+from tcir.interp.ptx.isa.hints import nothing
+from tcir.interp.ptx.isa.mbarrier import shared_addresses
+from tcir.interp.ptx.isa.memory import load
+from tcir.interp.ptx.syntax import TYPES, Address, Operand, Site, Vector
+from tcir.interp.ptx.warp import LANES, Warp
+from tcir.machine import MachineError, TensorMap
+from tcir.machine.refusal import Refusal
+
+_DIMS = ("1d", "2d", "3d", "4d", "5d")
+
+
+class _TensorOperand:
+    """`[map, {coordinates}]`: the map's address per lane, and one slot per coordinate."""
+
+    def __init__(self, d: Decode, operand: Operand, rank: int) -> None:
+        if not isinstance(operand, Address) or operand.coordinates is None:
+            raise d.malformed("expected [map, {coordinates}]")
+        if len(operand.coordinates) != rank:
+            raise d.malformed(f"expected {rank} coordinates, got {len(operand.coordinates)}")
+        self.slot, size, self.offset, self.space = d.base(operand)
+        if size != 8:
+            raise d.malformed("expected a 64-bit address of the tensor map")
+        self.coordinates = [d.src(c, TYPES["s32"]) for c in operand.coordinates]
+        self.site = d.site
+
+    def decoded(self, w: Warp, lane: int) -> Any:
+        """The map that the lane's address names: in kernel parameters or global memory."""
+        mask = 1 << lane
+        if w.undef[self.slot] & mask:
+            w.read_undefined(self.site, (self.slot,), mask)
+        at = int(w.v[8][self.slot][lane]) + self.offset
+        if at % 64:
+            raise w.error(
+                "misaligned-address", f"expected a tensor map at a multiple of 64, got {at:#x}",
+                self.site,
+            )  # fmt: skip
+        space = {"param": "param", "global": "global", "const": "global"}.get(
+            self.space or "", "generic"
+        )
+        raw = load(w, space, np.array([at]), 128, LANES[mask], self.site)
+        return decode_map(w, raw.tobytes(), self.site)
+
+    def coordinate(self, w: Warp, lane: int) -> tuple[int, ...]:
+        for slot in self.coordinates:
+            if w.undef[slot] & 1 << lane:
+                w.read_undefined(self.site, (slot,), 1 << lane)
+        return tuple(int(w.v[6][slot][lane]) for slot in self.coordinates)
+
+
+def decode_map(w: Warp, raw: bytes, site: Site) -> Any:
+    cache = w.run_state.maps
+    if raw not in cache:
+        try:
+            cache[raw] = TensorMap.decode(raw)
+        except Refusal as refusal:
+            raise MachineError(refusal.code, str(refusal), site=site) from None
+    return cache[raw]
+
+
+def _value(w: Warp, slot: int, lane: int, site: Site, n: int) -> int:
+    if w.undef[slot] & 1 << lane:
+        w.read_undefined(site, (slot,), 1 << lane)
+    return int(w.v[n][slot][lane])
+
+
+@rule("cp.async.bulk.tensor")
+def tensor_copy(d: Decode) -> Op:
+    rank = int(d.require(*_DIMS)[0])
+    d.skip("L2::cache_hint")
+    if d.take("bulk_group"):
+        return _tensor_store(d, rank)
+    if d.take("mbarrier::complete_tx::bytes") is None:
+        raise d.malformed("expected .mbarrier::complete_tx::bytes or .bulk_group")
+    d.require("shared::cluster", "shared::cta")
+    d.require("global")
+    mode = d.take("tile", "im2col") or "tile"
+    group = d.take("cta_group::1", "cta_group::2")
+    multicast = d.take("multicast::cluster") is not None
+    if group == "cta_group::2":
+        raise d.incomplete("no rule for modifier .cta_group::2")
+    d.done((3, 4, 5, 6))
+    slot, size, offset, declared = d.address(d.operands[0])
+    tensor = _TensorOperand(d, d.operands[1], rank)
+    bar, bar_size, bar_offset, bar_declared = d.address(d.operands[2])
+    rest = list(d.operands[3:])
+    offsets: list[int] = []
+    if mode == "im2col":
+        if not rest or not isinstance(rest[0], Vector):
+            raise d.malformed("expected the im2col offsets {…}")
+        info = d.vector(rest.pop(0), rank - 2)
+        offsets = [d.src(o, TYPES["u16"]) for o in info]
+    mask = d.src(rest.pop(0), TYPES["u16"]) if multicast and rest else None
+    if multicast and mask is None:
+        raise d.malformed("expected a CTA mask")
+    site = d.site
+    del declared, bar_declared
+
+    def run(w: Warp, m: int) -> None:
+        targets = shared_addresses(w, slot, size, offset, m, False, site)
+        barriers = shared_addresses(w, bar, bar_size, bar_offset, m, False, site)
+        for lane, target, barrier in zip(LANES[m], targets, barriers, strict=True):
+            n = int(lane)
+            w.agent.tma_load(
+                target,
+                tensor.decoded(w, n),
+                tensor.coordinate(w, n),
+                barrier,
+                mode=mode,
+                im2col_offsets=tuple(_value(w, s, n, site, 2) for s in offsets),
+                cta_mask=None if mask is None else _value(w, mask, n, site, 2),
+                site=site,
+            )
+
+    return d.plain(run)
+
+
+def _tensor_store(d: Decode, rank: int) -> Op:
+    d.require("global")
+    d.require("shared::cta")
+    mode = d.take("tile", "im2col_no_offs") or "tile"
+    if mode != "tile":
+        raise d.incomplete(f"no rule for modifier .{mode}")
+    d.done((2, 3))
+    tensor = _TensorOperand(d, d.operands[0], rank)
+    slot, size, offset, _ = d.address(d.operands[1])
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        sources = shared_addresses(w, slot, size, offset, m, False, site)
+        for lane, source in zip(LANES[m], sources, strict=True):
+            n = int(lane)
+            w.agent.tma_store(source, tensor.decoded(w, n), tensor.coordinate(w, n), site=site)
+
+    return d.plain(run)
+
+
+@rule("cp.async.bulk.commit_group")
+def bulk_commit(d: Decode) -> Op:
+    d.done(0)
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        w.agent.bulk_commit(site=site)
+
+    return d.plain(run)
+
+
+@rule("cp.async.bulk.wait_group")
+def bulk_wait(d: Decode) -> Op:
+    read = d.take("read") is not None
+    d.done(1)
+    pending = d.immediate(d.operands[0])
+    site = d.site
+
+    def run(w: Warp, m: int) -> Generator[Any, Any, None]:
+        yield from w.agent.bulk_wait(pending, read=read, site=site)
+
+    return d.blocking(run)
+
+
+@rule("prefetch.tensormap", "prefetch.const.tensormap", "prefetch.param.tensormap")
+def prefetch_tensormap(d: Decode) -> Op:
+    """Fills a cache: no effect here."""
+    d.done(1)
+    d.address(d.operands[0])
+    return d.plain(nothing)

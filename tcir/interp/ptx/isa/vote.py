@@ -1,0 +1,183 @@
+"""Instructions across the lanes of a warp (PTX ISA 9.7.9 "shfl.sync", 9.7.13 "vote", "elect", …)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tcir.interp.ptx.decode import FULL, Decode, Op, rule, view
+from tcir.interp.ptx.syntax import TYPES, Operand, Pair
+from tcir.interp.ptx.warp import BOOLS, LANES, Warp, bits
+
+_U32 = TYPES["u32"]
+_LANES = np.arange(32)
+
+
+def _member_mask(d: Decode, operand: Operand) -> int:
+    return d.src(operand, _U32)
+
+
+def _pair(d: Decode) -> tuple[Operand, Operand | None]:
+    target = d.operands[0]
+    return (target.first, target.second) if isinstance(target, Pair) else (target, None)
+
+
+@rule("shfl.sync")
+def shfl(d: Decode) -> Op:
+    """c holds the clamp in bits 4..0 and the segment mask in bits 12..8."""
+    mode = d.require("up", "down", "bfly", "idx")
+    kind = d.type("b32")
+    d.done(5)
+    value, valid = _pair(d)
+    dst = d.dst(value, kind)
+    flag = d.pred_dst(valid) if valid is not None else None
+    a, b, c, mask = (d.src(o, kind) for o in d.operands[1:5])
+    n, site = view(kind), d.site
+
+    def run(w: Warp, m: int) -> None:
+        undef = w.undef
+        if (undef[b] | undef[c] | undef[mask]) & m:
+            w.read_undefined(site, (b, c, mask), m)
+        v = w.v[n]
+        amount = v[b].astype(np.int64) & 31
+        clamp = v[c].astype(np.int64) & 31
+        segment = v[c].astype(np.int64) >> 8 & 31
+        highest = _LANES & segment | clamp & ~segment
+        lowest = _LANES & segment
+        if mode == "up":
+            source = _LANES - amount
+            inside = source >= highest
+        elif mode == "down":
+            source = _LANES + amount
+            inside = source <= highest
+        elif mode == "bfly":
+            source = _LANES ^ amount
+            inside = source <= highest
+        else:
+            source = lowest | amount & ~segment
+            inside = source <= highest
+        source = np.where(inside, source, _LANES)
+        lost = bits(BOOLS[undef[a] & FULL][source] | ~BOOLS[w.live & m][source])
+        result = v[a][source]
+        np.copyto(v[dst], result, where=BOOLS[m])
+        undef[dst] = undef[dst] & ~m | lost & m
+        if flag is not None:
+            w.p[flag] = w.p[flag] & ~m | bits(inside) & m
+            undef[flag] &= ~m
+
+    return d.plain(run, converge=mask)
+
+
+@rule("vote.sync")
+def vote(d: Decode) -> Op:
+    mode = d.require("all", "any", "uni", "ballot")
+    kind = d.type("pred", "b32")
+    d.done(3)
+    if (mode == "ballot") != (kind.name == "b32"):
+        raise d.malformed("expected .b32 with .ballot and .pred otherwise")
+    a, flip = d.pred(d.operands[1])
+    mask = _member_mask(d, d.operands[2])
+    site = d.site
+    u32 = view("u32")
+    dst = d.dst(d.operands[0], kind) if mode == "ballot" else d.pred_dst(d.operands[0])
+
+    def run(w: Warp, m: int) -> None:
+        if w.undef[a] & m:
+            w.read_undefined(site, (a,), m)
+        yes = (w.p[a] ^ flip) & m
+        if mode == "ballot":
+            np.copyto(w.v[u32][dst], yes, where=BOOLS[m], casting="unsafe")
+        else:
+            holds = {"all": yes == m, "any": yes != 0, "uni": yes in (0, m)}[mode]
+            w.p[dst] = w.p[dst] & ~m | (m if holds else 0)
+        w.undef[dst] &= ~m
+
+    return d.plain(run, converge=mask)
+
+
+@rule("activemask")
+def activemask(d: Decode) -> Op:
+    d.skip("b32")
+    d.done(1)
+    dst = d.dst(d.operands[0], _U32)
+    u32 = view("u32")
+
+    def run(w: Warp, m: int) -> None:
+        np.copyto(w.v[u32][dst], m, where=BOOLS[m], casting="unsafe")
+        w.undef[dst] &= ~m
+
+    return d.plain(run)
+
+
+@rule("elect.sync")
+def elect(d: Decode) -> Op:
+    """The lowest lane of the member mask is elected (hardware: one, always the same)."""
+    d.done(2)
+    target = d.operands[0]
+    if not isinstance(target, Pair):
+        raise d.malformed("expected destinations d|p")
+    dst, flag = d.dst(target.first, _U32), d.pred_dst(target.second)
+    mask = _member_mask(d, d.operands[1])
+    u32 = view("u32")
+
+    def run(w: Warp, m: int) -> None:
+        leader = m & -m
+        np.copyto(w.v[u32][dst], leader.bit_length() - 1, where=BOOLS[m], casting="unsafe")
+        w.undef[dst] &= ~m
+        w.p[flag] = w.p[flag] & ~m | leader
+        w.undef[flag] &= ~m
+
+    return d.plain(run, converge=mask)
+
+
+@rule("redux.sync")
+def redux(d: Decode) -> Op:
+    name = d.require("add", "min", "max", "and", "or", "xor")
+    kind = d.type("u32", "s32", "b32")
+    d.done(3)
+    fold: Callable[..., Any] = {
+        "add": np.add, "min": np.minimum, "max": np.maximum,
+        "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+    }[name].reduce  # fmt: skip
+    dst, a = d.dst(d.operands[0], kind), d.src(d.operands[1], kind)
+    mask = _member_mask(d, d.operands[2])
+    n, site = view(kind), d.site
+    dtype = np.dtype("i4" if kind.kind == "s" else "u4")
+
+    def run(w: Warp, m: int) -> None:
+        if w.undef[a] & m:
+            w.read_undefined(site, (a,), m)
+        w.v[n][dst][LANES[m]] = fold(w.v[n][a][LANES[m]], dtype=dtype)
+        w.undef[dst] &= ~m
+
+    return d.plain(run, converge=mask)
+
+
+@rule("match.any.sync", "match.all.sync")
+def match(d: Decode) -> Op:
+    every = d.name == "match.all.sync"
+    kind = d.type("b32", "b64")
+    d.done(3)
+    first, second = _pair(d)
+    dst = d.dst(first, _U32)
+    flag = d.pred_dst(second) if second is not None else None
+    a, mask = d.src(d.operands[1], kind), _member_mask(d, d.operands[2])
+    n, u32, site = view(f"u{8 * kind.size}"), view("u32"), d.site
+
+    def run(w: Warp, m: int) -> None:
+        if w.undef[a] & m:
+            w.read_undefined(site, (a,), m)
+        values = w.v[n][a].copy()
+        lanes = LANES[m]
+        same = all(values[lane] == values[lanes[0]] for lane in lanes)
+        for lane in lanes:
+            found = bits(values == values[lane]) & m
+            w.v[u32][dst][lane] = (m if same else 0) if every else found
+        w.undef[dst] &= ~m
+        if flag is not None:
+            w.p[flag] = w.p[flag] & ~m | (m if same else 0)
+            w.undef[flag] &= ~m
+
+    return d.plain(run, converge=mask)

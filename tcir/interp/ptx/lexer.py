@@ -1,0 +1,62 @@
+"""PTX text to tokens (PTX ISA 4.1–4.5)."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from tcir.interp.ptx.syntax import PtxSyntaxError
+
+#: Longer text is refused: the largest kernels of shipping libraries stay far below it.
+MAX_TEXT = 64 << 20
+
+
+class Token(NamedTuple):
+    kind: str  # "word", "number", "string", "punct", "end"
+    text: str
+    line: int
+    column: int
+    offset: int
+
+
+_TOKEN = re.compile(
+    r"""
+    (?P<space>[ \t\r\f\v]+|//[^\n]*)
+  | (?P<newline>\n)
+  | (?P<comment>/\*.*?\*/)
+  | (?P<number>0[fF][0-9a-fA-F]{8}(?![\w.])|0[dD][0-9a-fA-F]{16}(?![\w.])
+      |0[xX][0-9a-fA-F]+U?|0[bB][01]+U?
+      |\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\d+U?)
+  | (?P<word>\.?[A-Za-z_$%][\w$]*(?:(?:\.|::)[\w$]+)*)
+  | (?P<string>"[^"\n]*")
+  | (?P<punct>[][(){},;:@!|+\-*=<>&~?/%^])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def tokenize(text: str) -> list[Token]:
+    """Tokens of `text`, the last of kind "end". Raises PtxSyntaxError with line and column."""
+    if len(text) > MAX_TEXT:
+        raise PtxSyntaxError(f"expected at most {MAX_TEXT} characters, got {len(text)}", 1, 1)
+    tokens: list[Token] = []
+    line, start, at = 1, 0, 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            what = "comment without end" if text.startswith("/*", at) else f"character {text[at]!r}"
+            raise PtxSyntaxError(f"unexpected {what}", line, at - start + 1)
+        kind = match.lastgroup
+        at = match.end()
+        if kind == "newline":
+            line, start = line + 1, at
+        elif kind == "comment":
+            line += match.group().count("\n")
+            if "\n" in match.group():
+                start = match.start() + match.group().rindex("\n") + 1
+        elif kind != "space":
+            assert kind is not None
+            column = match.start() - start + 1
+            tokens.append(Token(kind, match.group(), line, column, match.start()))
+    tokens.append(Token("end", "end of text", line, at - start + 1, at))
+    return tokens

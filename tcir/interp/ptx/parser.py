@@ -1,0 +1,611 @@
+"""PTX modules to syntax trees: directives, scopes, instructions (PTX ISA 4.3, 5, 11).
+
+Every error is a PtxSyntaxError with line and column. Nothing here recurses on the text's nesting.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from pathlib import PurePosixPath
+
+from tcir.interp.ptx.lexer import Token, tokenize
+from tcir.interp.ptx.syntax import (
+    TYPES,
+    Address,
+    Function,
+    Imm,
+    Instruction,
+    Module,
+    Not,
+    Operand,
+    Pair,
+    PtxSyntaxError,
+    Reg,
+    Scope,
+    Sink,
+    Site,
+    Special,
+    Symbol,
+    Type,
+    Variable,
+    Vector,
+)
+
+_MAX_BLOCKS = 64  # nested { } in one function
+_MAX_VECTOR = 256
+_MAX_BYTES = 1 << 40  # of one variable
+_LINKAGE = {".visible", ".extern", ".weak", ".common"}
+_SPACES = {".shared": "shared", ".global": "global", ".const": "const", ".local": "local"}
+_SPECIAL = re.compile(
+    r"%(n?tid|n?ctaid|cluster_n?ctaid|n?clusterid)(\.[xyz])|%(laneid|n?warpid|n?smid|gridid"
+    r"|is_explicit_cluster|cluster_n?ctarank|lanemask_(eq|le|lt|ge|gt)|clock|clock_hi|clock64"
+    r"|globaltimer|globaltimer_(lo|hi)|envreg\d+|pm\d(_64)?|dynamic_smem_size|total_smem_size"
+    r"|aggr_smem_size|current_graph_exec|reserved_smem_offset_\w+)"
+)
+_RANGED = re.compile(r"(.*?)(0|[1-9]\d*)\Z")
+
+
+def parse(text: str) -> Module:
+    """The module that `text` spells. Raises PtxSyntaxError."""
+    return _Parser(text).module()
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens = tokenize(text)
+        self.at = 0
+        self.files: dict[str, str] = {}
+        self.source = ""
+        self.function: Function | None = None
+
+    # --- tokens -------------------------------------------------------------------------------
+    @property
+    def peek(self) -> Token:
+        return self.tokens[self.at]
+
+    def next(self) -> Token:
+        token = self.tokens[self.at]
+        if token.kind != "end":
+            self.at += 1
+        return token
+
+    def fail(self, expected: str, token: Token | None = None) -> PtxSyntaxError:
+        token = token or self.peek
+        return PtxSyntaxError(f"expected {expected}, got {token.text!r}", token.line, token.column)
+
+    def expect(self, text: str) -> Token:
+        if self.peek.text != text or self.peek.kind == "string":
+            raise self.fail(repr(text))
+        return self.next()
+
+    def accept(self, text: str) -> bool:
+        if self.peek.text == text and self.peek.kind != "string":
+            self.at += 1
+            return True
+        return False
+
+    def word(self, what: str = "a name") -> str:
+        if self.peek.kind != "word":
+            raise self.fail(what)
+        return self.next().text
+
+    def integer(self, what: str = "an integer") -> int:
+        token = self.peek
+        negative = self.accept("-")
+        value = self.number(what)
+        if not isinstance(value.value, int):
+            raise self.fail(what, token)
+        return -value.value if negative else value.value
+
+    def number(self, what: str = "a number") -> Imm:
+        token = self.next()
+        if token.kind != "number":
+            raise self.fail(what, token)
+        text = token.text
+        head = text[:2].lower()
+        if head == "0f":
+            return Imm(int(text[2:], 16), "f32")
+        if head == "0d":
+            return Imm(int(text[2:], 16), "f64")
+        if any(c in text for c in ".eE") and head != "0x":
+            try:
+                bits = struct.unpack("<Q", struct.pack("<d", float(text)))[0]
+            except (ValueError, OverflowError):
+                raise self.fail("a float", token) from None
+            return Imm(bits, "f64")
+        text = text.rstrip("U")
+        if len(text) > 70:
+            raise self.fail("an integer of at most 64 bits", token)
+        if head in ("0x", "0b"):
+            value = int(text, 0)
+        elif text != "0" and text.startswith("0"):
+            try:
+                value = int(text, 8)
+            except ValueError:
+                raise self.fail("an octal integer", token) from None
+        else:
+            value = int(text)
+        if value >= 1 << 64:
+            raise self.fail("an integer of at most 64 bits", token)
+        return Imm(value)
+
+    # --- module -------------------------------------------------------------------------------
+    def module(self) -> Module:
+        module = Module("", "")
+        while self.peek.kind != "end":
+            token = self.peek
+            if token.text == ".version":
+                self.next()
+                module.version = self.next().text
+            elif token.text == ".target":
+                self.next()
+                names = [self.word("a target")]
+                while self.accept(","):
+                    names.append(self.word("a target"))
+                module.target = ", ".join(names)
+            elif token.text == ".address_size":
+                self.next()
+                if (size := self.integer()) != 64:
+                    raise self.fail(f".address_size 64 (got {size})", token)
+            elif not self.debug():
+                self.declaration(module)
+        if not module.version or not module.target:
+            raise PtxSyntaxError("expected .version and .target directives, got none", 1, 1)
+        return module
+
+    def debug(self) -> bool:
+        """Skips a debug or hint directive; remembers .file and .loc for the sites."""
+        text = self.peek.text
+        if text == ".file":
+            self.next()
+            number = str(self.integer())
+            name = self.next()
+            if name.kind != "string":
+                raise self.fail("a file name", name)
+            self.files[number] = name.text.strip('"')
+            while self.accept(","):
+                self.integer()
+        elif text == ".loc":
+            self.next()
+            file, line, _column = self.integer(), self.integer(), self.integer()
+            name_ = PurePosixPath(self.files.get(str(file), f"file {file}")).name
+            self.source = f"{name_}:{line}"
+            while self.accept(","):
+                self.word()
+                if self.peek.kind == "word" and not self.peek.text.startswith("."):
+                    self.next()
+                    if self.accept("+"):
+                        self.integer()
+                else:
+                    while self.peek.kind == "number":
+                        self.next()
+        elif text == ".section":
+            self.next()
+            self.word("a section name")
+            token = self.expect("{")
+            depth = 1
+            while depth:
+                part = self.next()
+                if part.kind == "end":
+                    raise PtxSyntaxError("section without closing }", token.line, token.column)
+                depth += (part.text == "{") - (part.text == "}")
+        elif text == ".pragma":
+            self.next()
+            while not self.accept(";"):
+                if self.next().kind == "end":
+                    raise self.fail("';'")
+        else:
+            return False
+        return True
+
+    def declaration(self, module: Module) -> None:
+        extern = False
+        while self.peek.text in _LINKAGE:
+            extern |= self.next().text == ".extern"
+        if self.peek.text == ".attribute":
+            self.skip_parentheses()
+        if self.peek.text in (".entry", ".func"):
+            self.parse_function(module)
+        elif self.peek.text in _SPACES:
+            for variable in self.variable_list(extern):
+                old = module.variables.get(variable.name)
+                if old is None or old.extern:
+                    module.variables[variable.name] = variable
+                elif not extern:
+                    raise PtxSyntaxError(f"{variable.name} is declared twice", variable.line, 1)
+        elif self.peek.text == ".alias":
+            raise self.fail("a directive that this reader knows (.alias is not among them)")
+        else:
+            raise self.fail("a directive such as .entry, .func, .global or .shared")
+
+    def skip_parentheses(self) -> None:
+        self.next()
+        self.expect("(")
+        while not self.accept(")"):
+            if self.next().kind == "end":
+                raise self.fail("')'")
+
+    def type_of(self, name: str, token: Token) -> Type:
+        found = TYPES.get(name.removeprefix("."))
+        if found is None:
+            raise self.fail("a type such as .b32", token)
+        return found
+
+    def variable_list(self, extern: bool) -> list[Variable]:
+        """`.space {.align n} {.v4} .type name[size] {= init}, … ;`"""
+        space = _SPACES.get(self.next().text, "param")
+        align, lanes, kind = self.type_modifiers()
+        out = []
+        while True:
+            out.append(self.declarator(space, align, lanes, kind, extern))
+            if not self.accept(","):
+                break
+        self.expect(";")
+        return out
+
+    def type_modifiers(self) -> tuple[int, int, Type]:
+        align, lanes = 0, 1
+        while True:
+            token = self.next()
+            if token.text == ".align":
+                align = self.integer("an alignment")
+                if align <= 0 or align & (align - 1) or align > 1 << 20:
+                    raise self.fail("an alignment that is a power of two", token)
+            elif token.text in (".v2", ".v4", ".v8"):
+                lanes = int(token.text[2:])
+            elif token.text == ".attribute":
+                self.at -= 1
+                self.skip_parentheses()
+            elif token.text == ".ptr" or token.text in _SPACES or token.text == ".param":
+                continue  # `.ptr .global .align 16`: what a pointer parameter points to
+            elif token.text == ".reg":
+                continue
+            else:
+                return align, lanes, self.type_of(token.text, token)
+
+    def declarator(self, space: str, align: int, lanes: int, kind: Type, extern: bool) -> Variable:
+        # For pointer parameters the attributes stand behind the type: .u64 .ptr .global .align 16
+        pointer = False
+        while self.peek.text in (".ptr", ".global", ".shared", ".const", ".local", ".align"):
+            pointer = True
+            if self.next().text == ".align":
+                self.integer("an alignment")
+        token = self.peek
+        name = self.word()
+        size, array = kind.size * lanes, False
+        if kind.kind == "pred":
+            raise self.fail("a type with a size (.pred lives in registers only)", token)
+        empty = False
+        while self.accept("["):
+            array = True
+            if self.accept("]"):
+                empty, size = True, 0
+                continue
+            count = self.integer("a size")
+            if count < 0 or count * max(size, 1) > _MAX_BYTES:
+                raise self.fail(f"a size of at most {_MAX_BYTES} bytes", token)
+            size *= count
+            self.expect("]")
+        initial = self.initialiser() if self.accept("=") else None
+        if empty and initial is not None:
+            size = kind.size * len(initial)
+        natural = kind.size * lanes
+        del pointer
+        return Variable(
+            name, space, kind, size, align or natural, array, token.line, extern, initial
+        )
+
+    def initialiser(self) -> tuple[int | float | Symbol, ...]:
+        values: list[int | float | Symbol] = []
+        depth = 0
+        while True:
+            if self.accept("{"):
+                depth += 1
+                continue
+            token = self.peek
+            if self.accept("}"):
+                depth -= 1
+            elif token.kind == "word":
+                name = self.next().text
+                if name == "generic":
+                    self.expect("(")
+                    name = self.word()
+                    self.expect(")")
+                offset = self.integer() if self.accept("+") else 0
+                values.append(Symbol(name, offset))
+            else:
+                negative = self.accept("-")
+                imm = self.number()
+                value: int | float = imm.value
+                if imm.kind != "int":
+                    code, size = ("<f", 4) if imm.kind == "f32" else ("<d", 8)
+                    value = struct.unpack(code, int(value).to_bytes(size, "little"))[0]
+                values.append(-value if negative else value)
+            while self.peek.text == "}" and depth > 0:
+                self.next()
+                depth -= 1
+            if depth < 0:
+                raise self.fail("a balanced initialiser", token)
+            if not self.accept(","):
+                if depth:
+                    raise self.fail("',' or '}'")
+                return tuple(values)
+
+    # --- functions ----------------------------------------------------------------------------
+    def parse_function(self, module: Module) -> None:
+        entry = self.next().text == ".entry"
+        if not entry and self.peek.text == "(":
+            self.parameters(entry)
+        token = self.peek
+        function = Function(self.word("a function name"), entry, [], token.line)
+        if self.peek.text == "(":
+            function.params = self.parameters(entry)
+        while self.peek.text.startswith("."):
+            self.performance_directive(function)
+        if self.accept(";"):
+            module.functions.setdefault(function.name, function)
+            return
+        old = module.functions.get(function.name)
+        if old is not None and old.body is not None:
+            raise PtxSyntaxError(f"{function.name} is defined twice", token.line, token.column)
+        self.body(function)
+        module.functions[function.name] = function
+
+    def parameters(self, entry: bool) -> list[Variable]:
+        self.expect("(")
+        out: list[Variable] = []
+        while not self.accept(")"):
+            if self.peek.text not in (".param", ".reg"):
+                raise self.fail(".param" if entry else ".param or .reg")
+            self.next()
+            align, lanes, kind = self.type_modifiers()
+            out.append(self.declarator("param", align, lanes, kind, False))
+            if self.peek.text != ")":
+                self.expect(",")
+        return out
+
+    def performance_directive(self, function: Function) -> None:
+        token = self.next()
+        numbers: list[int] = []
+        if token.text == ".pragma":
+            self.at -= 1
+            self.debug()
+            return
+        while self.peek.kind == "number":
+            numbers.append(self.integer())
+            if not self.accept(","):
+                break
+        triple = tuple((numbers + [1, 1, 1])[:3])
+        x, y, z = triple
+        match token.text:
+            case ".reqntid":
+                function.reqntid = (x, y, z)
+            case ".maxntid":
+                function.maxntid = x * y * z
+            case ".reqnctapercluster":
+                function.reqcluster = (x, y, z)
+            case (
+                ".minnctapersm"
+                | ".maxnctapersm"
+                | ".maxnreg"
+                | ".maxclusterrank"
+                | ".explicitcluster"
+                | ".blocksareclusters"
+                | ".noreturn"
+                | ".abi_preserve"
+                | ".abi_preserve_control"
+            ):
+                pass
+            case _:
+                raise self.fail("a performance directive such as .reqntid", token)
+
+    def body(self, function: Function) -> None:
+        opening = self.expect("{")
+        self.function = function
+        function.body = []
+        self.instructions = function.body
+        self.mentioned: dict[tuple[int, str], Reg] = {}
+        self.source = ""
+        scope = Scope(None)
+        depth = 1
+        while depth:
+            token = self.peek
+            if token.kind == "end":
+                line, column = opening.line, opening.column
+                raise PtxSyntaxError(f"body of {function.name} has no closing }}", line, column)
+            if self.accept("{"):
+                depth += 1
+                if depth > _MAX_BLOCKS:
+                    raise self.fail(f"at most {_MAX_BLOCKS} nested blocks", token)
+                scope = Scope(scope)
+            elif self.accept("}"):
+                depth -= 1
+                scope = scope.parent or scope
+            elif self.accept(";") or self.debug():
+                pass
+            elif token.text == ".reg":
+                self.registers(scope)
+            elif token.text in _SPACES or token.text == ".param":
+                for variable in self.variable_list(False):
+                    variable.key = f"{function.name}.{variable.name}.{variable.line}"
+                    scope.variables[variable.name] = variable
+                    function.variables.append(variable)
+            elif token.kind == "word" and self.tokens[self.at + 1].text == ":":
+                self.label(scope)
+            else:
+                function.body.append(self.instruction(scope))
+
+    def label(self, scope: Scope) -> None:
+        token = self.next()
+        self.expect(":")
+        assert self.function is not None and self.function.body is not None
+        if token.text in scope.labels:
+            raise PtxSyntaxError(f"label {token.text} stands twice", token.line, token.column)
+        if self.peek.text == ".branchtargets":
+            self.next()
+            targets = [self.word("a label")]
+            while self.accept(","):
+                targets.append(self.word("a label"))
+            self.expect(";")
+            self.function.targets[token.text] = targets
+        elif self.peek.text in (".callprototype", ".calltargets"):
+            while not self.accept(";"):
+                if self.next().kind == "end":
+                    raise self.fail("';'")
+        else:
+            scope.labels[token.text] = len(self.function.body)
+
+    def registers(self, scope: Scope) -> None:
+        """`.reg .b32 %r<10>, x, y;`"""
+        self.next()
+        token = self.next()
+        if token.text in (".v2", ".v4"):
+            raise self.fail("a scalar register type", token)
+        kind = self.type_of(token.text, token)
+        while True:
+            token = self.peek
+            name = self.word("a register name")
+            if self.accept("<"):
+                count = self.integer("a register count")
+                self.expect(">")
+                if not 0 <= count <= 1 << 24:
+                    raise self.fail("at most 2^24 registers", token)
+                scope.ranges[name] = (kind, count)
+            else:
+                scope.registers[name] = self.new_register(name, kind)
+            if not self.accept(","):
+                break
+        self.expect(";")
+
+    def new_register(self, name: str, kind: Type) -> Reg:
+        assert self.function is not None
+        reg = Reg(name, kind, len(self.function.registers))
+        self.function.registers.append(reg)
+        return reg
+
+    def lookup(self, name: str, scope: Scope) -> Reg | None:
+        ranged = _RANGED.match(name)
+        level: Scope | None = scope
+        while level is not None:
+            reg = level.registers.get(name)
+            if reg is not None:
+                return reg
+            if ranged and len(ranged[2]) <= 8:
+                found = level.ranges.get(ranged[1])
+                if found and int(ranged[2]) < found[1]:
+                    reg = level.registers[name] = self.new_register(name, found[0])
+                    return reg
+            level = level.parent
+        return None
+
+    # --- instructions -------------------------------------------------------------------------
+    def instruction(self, scope: Scope) -> Instruction:
+        start = self.peek
+        guard: Reg | Not | None = None
+        if self.accept("@"):
+            negated = self.accept("!")
+            token = self.peek
+            reg = self.lookup(self.word("a predicate"), scope)
+            if reg is None or reg.type.kind != "pred":
+                raise self.fail("a declared predicate register", token)
+            guard = Not(reg) if negated else reg
+        token = self.peek
+        mnemonic = self.word("an instruction")
+        if mnemonic.startswith((".", "%")):
+            raise self.fail("an instruction", token)
+        operands: list[Operand] = []
+        if self.peek.text != ";":
+            while True:
+                operands.append(self.operand(scope))
+                if not self.accept(","):
+                    break
+        end = self.expect(";")
+        text = " ".join(self.text[start.offset : end.offset + 1].split())
+        site = Site(start.line, text if len(text) <= 200 else text[:197] + "…", self.source)
+        return Instruction(mnemonic, tuple(operands), guard, site, scope, token.column)
+
+    def operand(self, scope: Scope) -> Operand:
+        token = self.peek
+        if self.accept("{"):
+            return self.vector("}", scope)
+        if self.accept("("):
+            return self.vector(")", scope)
+        if self.accept("["):
+            return self.address(scope)
+        first = self.atom(scope)
+        if self.accept("|"):
+            second = self.atom(scope)
+            return Pair(first, second)
+        if isinstance(first, Imm) and first.kind == "int":
+            value = int(first.value)
+            while self.peek.text in ("+", "-"):
+                value += self.integer() if self.accept("+") else -self.integer_after_minus()
+            return Imm(value)
+        if isinstance(first, Symbol) and self.peek.text in ("+", "-"):
+            offset = self.integer() if self.accept("+") else -self.integer_after_minus()
+            return Symbol(first.name, offset)
+        del token
+        return first
+
+    def integer_after_minus(self) -> int:
+        self.expect("-")
+        return self.integer()
+
+    def vector(self, closing: str, scope: Scope) -> Vector:
+        items: list[Operand] = []
+        while not self.accept(closing):
+            items.append(self.atom(scope))
+            if len(items) > _MAX_VECTOR:
+                raise self.fail(f"at most {_MAX_VECTOR} elements")
+            if self.peek.text != closing:
+                self.expect(",")
+        return Vector(tuple(items))
+
+    def atom(self, scope: Scope) -> Operand:
+        token = self.peek
+        if self.accept("!"):
+            reg = self.lookup(self.word("a predicate"), scope)
+            if reg is None or reg.type.kind != "pred":
+                raise self.fail("a declared predicate register", token)
+            return Not(reg)
+        if self.accept("-"):
+            imm = self.number()
+            if imm.kind == "int":
+                return Imm(-int(imm.value))
+            sign = 1 << (31 if imm.kind == "f32" else 63)
+            return Imm(int(imm.value) ^ sign, imm.kind)
+        if self.accept("~"):
+            return Imm(~self.integer())
+        if token.kind == "number":
+            return self.number()
+        if token.kind != "word":
+            raise self.fail("an operand")
+        name = self.next().text
+        if name == "_":
+            return Sink()
+        reg = self.lookup(name, scope)
+        if reg is not None:
+            return reg
+        if name == "WARP_SZ":
+            return Imm(32)
+        if name.startswith("%"):
+            if _SPECIAL.fullmatch(name):
+                return Special(name)
+            raise self.fail("a declared register or a special register", token)
+        if name.startswith("."):
+            raise self.fail("an operand", token)
+        return Symbol(name)
+
+    def address(self, scope: Scope) -> Address:
+        base = self.atom(scope)
+        offset = 0
+        coordinates: tuple[Operand, ...] | None = None
+        while self.peek.text in ("+", "-"):
+            offset += self.integer() if self.accept("+") else -self.integer_after_minus()
+        if self.accept(","):
+            self.expect("{")
+            coordinates = self.vector("}", scope).items
+        self.expect("]")
+        return Address(base, offset, coordinates)

@@ -1,0 +1,207 @@
+"""The parsed form of a PTX module (PTX ISA 4 "Syntax", 5 "State Spaces, Types")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+class PtxSyntaxError(ValueError):
+    """Text that is not PTX; `line` and `column` (both from 1) say where."""
+
+    def __init__(self, message: str, line: int, column: int) -> None:
+        super().__init__(f"{line}:{column}: {message}")
+        self.line = line
+        self.column = column
+
+
+@dataclass(frozen=True)
+class Type:
+    """A fundamental type: size in bytes and class ("u", "s", "f", "b", "pred")."""
+
+    name: str
+    size: int
+    kind: str
+
+
+TYPES: dict[str, Type] = {
+    **{f"{k}{8 * n}": Type(f"{k}{8 * n}", n, k) for k in "usb" for n in (1, 2, 4, 8)},
+    "b128": Type("b128", 16, "b"),
+    "f16": Type("f16", 2, "f"),
+    "f16x2": Type("f16x2", 4, "f"),
+    "bf16": Type("bf16", 2, "f"),
+    "bf16x2": Type("bf16x2", 4, "f"),
+    "tf32": Type("tf32", 4, "f"),
+    "f32": Type("f32", 4, "f"),
+    "f32x2": Type("f32x2", 8, "f"),
+    "f64": Type("f64", 8, "f"),
+    "pred": Type("pred", 0, "pred"),
+}
+
+
+@dataclass(frozen=True)
+class Reg:
+    """A register of one function: `index` counts all registers that the text mentions."""
+
+    name: str
+    type: Type
+    index: int
+
+
+@dataclass(frozen=True)
+class Special:
+    """A special register such as `%tid.x` (PTX ISA 10)."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Sink:
+    """The operand `_`: a result nobody wants."""
+
+
+@dataclass(frozen=True)
+class Imm:
+    """An integer constant, or a float given by its bits (`0f3F800000`: bits32; `0d…`: bits64)."""
+
+    value: int | float
+    kind: str = "int"  # "int", "f32", "f64"
+
+
+@dataclass(frozen=True)
+class Symbol:
+    """The address of a variable, parameter, label or function, plus bytes."""
+
+    name: str
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Not:
+    """`!%p`."""
+
+    reg: Reg
+
+
+@dataclass(frozen=True)
+class Pair:
+    """`a|b`: two destinations of one instruction."""
+
+    first: Operand
+    second: Operand
+
+
+@dataclass(frozen=True)
+class Vector:
+    """`{a, b, …}`, also the list in parentheses of a call."""
+
+    items: tuple[Operand, ...]
+
+
+@dataclass(frozen=True)
+class Address:
+    """`[base + offset]`, or `[base, {coordinates}]` of the tensor copies."""
+
+    base: Operand
+    offset: int = 0
+    coordinates: tuple[Operand, ...] | None = None
+
+
+Operand = Reg | Special | Sink | Imm | Symbol | Not | Pair | Vector | Address
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where an instruction stands; `str` is what reports show."""
+
+    line: int
+    text: str
+    source: str = ""
+
+    def __str__(self) -> str:
+        where = f" ({self.source})" if self.source else ""
+        return f"line {self.line}: {self.text}{where}"
+
+
+@dataclass
+class Instruction:
+    """One instruction. `mnemonic` is the dotted word; `scope` resolves its labels."""
+
+    mnemonic: str
+    operands: tuple[Operand, ...]
+    guard: Reg | Not | None
+    site: Site
+    scope: Scope
+    column: int
+
+
+@dataclass
+class Scope:
+    """A `{ … }` block: registers, labels and variables declared in it shadow the outer ones."""
+
+    parent: Scope | None
+    registers: dict[str, Reg] = field(default_factory=dict)
+    ranges: dict[str, tuple[Type, int]] = field(default_factory=dict)
+    labels: dict[str, int] = field(default_factory=dict)
+    variables: dict[str, Variable] = field(default_factory=dict)
+
+    def label(self, name: str) -> int | None:
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.labels:
+                return scope.labels[name]
+            scope = scope.parent
+        return None
+
+    def variable(self, name: str) -> Variable | None:
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.variables:
+                return scope.variables[name]
+            scope = scope.parent
+        return None
+
+
+@dataclass
+class Variable:
+    """A variable: `space` is param, shared, global, const or local; `size` in bytes, 0 = extern []."""
+
+    name: str
+    space: str
+    type: Type
+    size: int
+    align: int
+    array: bool
+    line: int
+    extern: bool = False
+    initial: tuple[int | float | Symbol, ...] | None = None
+    key: str = ""  # unique within the module
+
+    def __post_init__(self) -> None:
+        self.key = self.key or self.name
+
+
+@dataclass
+class Function:
+    """`.entry` or `.func`; `body` is None for a declaration."""
+
+    name: str
+    entry: bool
+    params: list[Variable]
+    line: int
+    body: list[Instruction] | None = None
+    registers: list[Reg] = field(default_factory=list)
+    variables: list[Variable] = field(default_factory=list)
+    targets: dict[str, list[str]] = field(default_factory=dict)  # .branchtargets lists
+    reqntid: tuple[int, int, int] | None = None
+    maxntid: int | None = None
+    reqcluster: tuple[int, int, int] | None = None
+
+
+@dataclass
+class Module:
+    """A PTX module."""
+
+    version: str
+    target: str
+    functions: dict[str, Function] = field(default_factory=dict)
+    variables: dict[str, Variable] = field(default_factory=dict)

@@ -1,0 +1,390 @@
+"""`run_ptx`: executes a PTX kernel, ours or anyone's, on the simulated machine.
+
+The machine gets the text, the launch sizes and the buffers, and nothing else.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tcir.interp.ptx.decode import Incomplete
+from tcir.interp.ptx.parser import parse
+from tcir.interp.ptx.program import MAX_SHARED, Layout, Run, decode, lay_out
+from tcir.interp.ptx.syntax import Function, Module, PtxSyntaxError, Symbol, Variable
+from tcir.interp.ptx.warp import Warp
+from tcir.machine import Finding, Machine, MachineError, TensorMap
+from tcir.machine.refusal import Refusal
+
+__all__ = ["LaunchError", "PtxSyntaxError", "RunReport", "Uninitialized", "run_ptx"]
+
+#: Limits of one launch, compute capability 10.0 (CUDA C++ Programming Guide, "Technical
+#: Specifications per Compute Capability").
+MAX_BLOCK = (1024, 1024, 64)
+MAX_THREADS = 1024
+MAX_GRID = ((1 << 31) - 1, 65535, 65535)
+MAX_CLUSTER = 16
+#: More CTAs than this are refused: a simulated launch of them would not end.
+MAX_CTAS = 1 << 24
+MAX_PARAMETER_BYTES = 32764
+
+DEFAULT_MAX_INSTRUCTIONS = 2_000_000_000
+
+
+class LaunchError(ValueError):
+    """Launch sizes or arguments that do not fit the kernel."""
+
+
+@dataclass(frozen=True, eq=False)
+class Uninitialized:
+    """An output buffer whose present contents the kernel may not read: reads are reported."""
+
+    array: np.ndarray
+
+
+@dataclass
+class RunReport:
+    """What happened in one launch.
+
+    ok: everything was executed, nothing illegal, no finding of severity "error".
+    incomplete: instructions without a rule, by name and line; then nothing was executed.
+    errors: illegal acts of the program, which end the run. findings: hazards, which do not.
+    instructions: executed warp instructions. numerics: "exact", or "fast" (float32, not bit-exact).
+    """
+
+    findings: list[Finding] = field(default_factory=list)
+    errors: list[MachineError] = field(default_factory=list)
+    incomplete: list[Incomplete] = field(default_factory=list)
+    counters: dict[str, int] = field(default_factory=dict)
+    instructions: int = 0
+    seconds: float = 0.0
+    numerics: str = "exact"
+    order_seed: int | None = None
+
+    @property
+    def ok(self) -> bool:
+        bad = any(f.severity == "error" for f in self.findings)
+        return not (self.errors or self.incomplete or bad)
+
+    def as_dict(self) -> dict[str, Any]:
+        """JSON-ready, with a schema number that changes when fields change meaning."""
+        return {
+            "schema": 1,
+            "ok": self.ok,
+            "incomplete": [
+                {"instruction": i.instruction, "line": i.line, "why": i.why}
+                for i in self.incomplete
+            ],
+            "errors": [
+                {"code": e.code, "message": str(e), "site": str(e.site)} for e in self.errors
+            ],
+            "findings": [
+                {
+                    "severity": f.severity,
+                    "code": f.code,
+                    "first": f.first,
+                    "second": f.second,
+                    "missing": f.missing,
+                    "cta": list(f.cta) if isinstance(f.cta, tuple) else f.cta,
+                }
+                for f in self.findings
+            ],
+            "counters": dict(self.counters),
+            "instructions": self.instructions,
+            "seconds": self.seconds,
+            "numerics": self.numerics,
+            "order_seed": self.order_seed,
+        }
+
+    def __str__(self) -> str:
+        verdict = "ok" if self.ok else "incomplete" if self.incomplete else "failed"
+        rate = self.instructions / self.seconds if self.seconds else 0.0
+        lines = [
+            f"{verdict}: {self.instructions} warp instructions in {self.seconds:.2f} s "
+            f"({rate / 1000:.0f} k/s), numerics {self.numerics}, "
+            f"order {'as issued' if self.order_seed is None else f'seed {self.order_seed}'}"
+        ]
+        lines += [f"incomplete: {i}" for i in self.incomplete]
+        lines += [f"error: {e}" for e in self.errors]
+        for f in self.findings:
+            lines.append(f"{f.severity}: {f.code}: {f.first}")
+            lines += [f"    {text}" for text in (f.second, f.missing) if text]
+        used = {k: v for k, v in self.counters.items() if v}
+        if used:
+            lines.append("counters: " + ", ".join(f"{k} {v}" for k, v in used.items()))
+        return "\n".join(lines)
+
+
+def _triple(
+    value: Sequence[int] | int, what: str, limits: tuple[int, int, int]
+) -> tuple[int, int, int]:
+    numbers = (value,) if isinstance(value, int) else tuple(value)
+    if not 1 <= len(numbers) <= 3 or not all(isinstance(n, int | np.integer) for n in numbers):
+        raise LaunchError(f"{what}: expected one to three integers, got {value!r}")
+    x, y, z = (int(n) for n in (*numbers, 1, 1)[:3])
+    for axis, n, limit in zip("xyz", (x, y, z), limits, strict=True):
+        if not 1 <= n <= limit:
+            raise LaunchError(f"{what}.{axis}: expected 1..{limit}, got {n}")
+    return x, y, z
+
+
+@lru_cache(maxsize=16)
+def _parsed(ptx: str) -> Module:
+    return parse(ptx)
+
+
+def _entry(module: Module, name: str | None) -> Function:
+    entries = {f.name: f for f in module.functions.values() if f.entry and f.body is not None}
+    listed = ", ".join(entries) or "none"
+    if name is not None:
+        if name not in entries:
+            raise LaunchError(f"entry: expected one of {listed}, got {name!r}")
+        return entries[name]
+    if len(entries) != 1:
+        raise LaunchError(f"entry: expected its name when the module has not just one: {listed}")
+    return next(iter(entries.values()))
+
+
+def _check_sizes(
+    function: Function,
+    grid: tuple[int, int, int],
+    block: tuple[int, int, int],
+    cluster: tuple[int, int, int],
+) -> None:
+    threads = block[0] * block[1] * block[2]
+    if threads > MAX_THREADS:
+        raise LaunchError(f"block: expected at most {MAX_THREADS} threads, got {threads}")
+    if function.reqntid is not None and block != function.reqntid:
+        raise LaunchError(f"block: expected .reqntid {function.reqntid}, got {block}")
+    if function.maxntid is not None and threads > function.maxntid:
+        raise LaunchError(f"block: expected at most .maxntid {function.maxntid}, got {threads}")
+    ctas = grid[0] * grid[1] * grid[2]
+    if ctas > MAX_CTAS:
+        raise LaunchError(f"grid: expected at most {MAX_CTAS} CTAs on this machine, got {ctas}")
+    if cluster[0] * cluster[1] * cluster[2] > MAX_CLUSTER:
+        raise LaunchError(f"cluster: expected at most {MAX_CLUSTER} CTAs, got {cluster}")
+    if function.reqcluster is not None and cluster != function.reqcluster:
+        raise LaunchError(
+            f"cluster: expected .reqnctapercluster {function.reqcluster}, got {cluster}"
+        )
+    for axis, g, c in zip("xyz", grid, cluster, strict=True):
+        if g % c:
+            raise LaunchError(f"grid.{axis}: expected a multiple of the cluster's {c}, got {g}")
+
+
+class _Buffers:
+    """Binds the caller's arrays; overlapping ones through the array they are views of."""
+
+    def __init__(self, machine: Any) -> None:
+        self.machine = machine
+        self.bound: list[tuple[np.ndarray, int]] = []
+
+    def address(self, array: np.ndarray, others: list[np.ndarray], undefined: bool) -> int:
+        if not array.flags.c_contiguous:
+            raise LaunchError("argument: expected a C-contiguous array, got one with other strides")
+        start = array.__array_interface__["data"][0]
+        for known, base in self.bound:
+            offset = start - known.__array_interface__["data"][0]
+            if 0 <= offset and offset + array.nbytes <= known.nbytes and array.nbytes:
+                return base + offset
+        whole = array
+        if any(o is not array and np.may_share_memory(o, array) for o in others):
+            while isinstance(whole.base, np.ndarray):
+                whole = whole.base
+            if not whole.flags.c_contiguous:
+                raise LaunchError("argument: expected overlapping arrays to be views of one buffer")
+        more = {"undefined": True} if undefined else {}
+        base = self.machine.memory.bind(whole, **more)
+        self.bound.append((whole, base))
+        return base + start - whole.__array_interface__["data"][0]
+
+
+def _arrays(args: Sequence[Any]) -> list[np.ndarray]:
+    return [a.array if isinstance(a, TensorMap | Uninitialized) else a
+            for a in args if isinstance(a, np.ndarray | TensorMap | Uninitialized)]  # fmt: skip
+
+
+def _parameter(
+    n: int, variable: Variable, arg: Any, buffers: _Buffers, args: Sequence[Any]
+) -> bytes:
+    what = f"argument {n} ({variable.name}: .{variable.type.name}, {variable.size} bytes)"
+    if isinstance(arg, np.ndarray | Uninitialized) and not isinstance(arg, np.generic):
+        if variable.size != 8:
+            raise LaunchError(f"{what}: expected a value of that size, got an array (a pointer)")
+        undefined = isinstance(arg, Uninitialized)
+        array = arg.array if isinstance(arg, Uninitialized) else arg
+        return buffers.address(array, _arrays(args), undefined).to_bytes(8, "little")
+    if isinstance(arg, TensorMap):
+        if variable.size != 128 or variable.align < 64:
+            raise LaunchError(f"{what}: expected .align 64 .b8 [128] for a tensor map")
+        return arg.encode(buffers.address(arg.array, _arrays(args), False))
+    if isinstance(arg, bytes | bytearray):
+        if len(arg) != variable.size:
+            raise LaunchError(f"{what}: expected {variable.size} bytes, got {len(arg)}")
+        return bytes(arg)
+    if isinstance(arg, np.generic):
+        if arg.itemsize != variable.size:
+            raise LaunchError(f"{what}: got a {arg.dtype} scalar of {arg.itemsize} bytes")
+        integer = arg.dtype.kind in "iub"
+        if variable.type.kind == "f" and integer or variable.type.kind in "us" and not integer:
+            raise LaunchError(f"{what}: got a {arg.dtype} scalar")
+        return arg.tobytes()
+    raise LaunchError(
+        f"{what}: expected a numpy array or scalar, bytes or a TensorMap, got {type(arg).__name__}"
+    )
+
+
+def _bind_variables(module: Module, machine: Any) -> dict[str, int]:
+    """Global and constant variables of the module, initialised; zero where nothing is said."""
+    bound: dict[str, int] = {}
+    images: dict[str, np.ndarray] = {}
+    for variable in module.variables.values():
+        if variable.space not in ("global", "const"):
+            continue
+        if variable.extern and variable.size == 0 or variable.size > 1 << 30:
+            raise LaunchError(
+                f"variable {variable.name}: expected a definition of at most 2^30 bytes, got "
+                f"{'an extern declaration' if variable.extern else variable.size}"
+            )
+        images[variable.name] = np.zeros(variable.size, np.uint8)
+        bound[variable.name] = machine.memory.bind(images[variable.name])
+    for name, image in images.items():
+        variable = module.variables[name]
+        code = {"f": "f", "s": "u", "u": "u", "b": "u"}[variable.type.kind]
+        size = variable.type.size
+        if variable.initial and len(variable.initial) * size > variable.size:
+            raise LaunchError(f"variable {name}: expected at most {variable.size} bytes of values")
+        for n, value in enumerate(variable.initial or ()):
+            if isinstance(value, Symbol):
+                if value.name not in bound:
+                    raise LaunchError(f"variable {name}: {value.name} has no address")
+                value = bound[value.name] + value.offset
+            if code == "f" and size >= 4 and isinstance(value, float):
+                data = np.array(value, f"f{size}").tobytes()
+            else:
+                data = (int(value) & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+            image[n * size : (n + 1) * size] = np.frombuffer(data, np.uint8)
+    return bound
+
+
+def _parameters(
+    function: Function, layout: Layout, args: Sequence[Any], buffers: _Buffers
+) -> bytes:
+    if len(args) != len(function.params):
+        names = ", ".join(p.name for p in function.params) or "none"
+        raise LaunchError(f"args: expected {len(function.params)} ({names}), got {len(args)}")
+    if layout.param_bytes > MAX_PARAMETER_BYTES:
+        raise LaunchError(
+            f"parameters: expected at most {MAX_PARAMETER_BYTES} bytes, got {layout.param_bytes}"
+        )
+    out = bytearray(layout.param_bytes)
+    for n, (variable, arg) in enumerate(zip(function.params, args, strict=True)):
+        at = layout.params[variable.name]
+        out[at : at + variable.size] = _parameter(n, variable, arg, buffers, args)
+    return bytes(out)
+
+
+def run_ptx(
+    ptx: str,
+    *,
+    entry: str | None = None,
+    grid: Sequence[int] | int,
+    block: Sequence[int] | int,
+    cluster: Sequence[int] | int = (1, 1, 1),
+    dynamic_smem: int = 0,
+    args: Sequence[Any] = (),
+    hazards: str = "report",
+    order_seed: int | None = None,
+    numerics: str = "exact",
+    max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
+    progress: Callable[..., None] | None = None,
+) -> RunReport:
+    """Runs a kernel of a PTX module on the simulated machine.
+
+    args: one per kernel parameter: C-contiguous numpy arrays (device buffers, written in place), or
+    `Uninitialized(array)` for an output that has to be written before it is read; numpy scalars;
+    bytes for by-value parameters; `TensorMap`. dynamic_smem: bytes. hazards: "report" or "off".
+    order_seed: varies completion and warp order; None is the order of issue. numerics: "exact" or
+    "fast" (float32). max_instructions: warp instructions before the run is given up.
+
+    Raises PtxSyntaxError (not PTX) and LaunchError (sizes or arguments that do not fit). What the
+    program does wrong is in the report.
+    """
+    started = time.perf_counter()
+    module = _parsed(ptx)
+    function = _entry(module, entry)
+    sizes = _triple(grid, "grid", MAX_GRID)
+    threads = _triple(block, "block", MAX_BLOCK)
+    clusters = _triple(cluster, "cluster", (MAX_CLUSTER,) * 3)
+    _check_sizes(function, sizes, threads, clusters)
+    if max_instructions < 1:
+        raise LaunchError(f"max_instructions: expected at least 1, got {max_instructions}")
+    layout = lay_out(module, function)
+    total = layout.dynamic_base + dynamic_smem
+    if dynamic_smem < 0 or total > MAX_SHARED:
+        raise LaunchError(
+            f"shared memory: expected at most {MAX_SHARED} bytes, got {layout.dynamic_base} static "
+            f"and {dynamic_smem} dynamic"
+        )
+    if layout.local_bytes > 512 << 10:
+        raise LaunchError(f"local memory: expected at most 512 KB, got {layout.local_bytes} bytes")
+    machine = Machine(
+        grid=sizes,
+        block=threads,
+        cluster=clusters,
+        dynamic_smem=dynamic_smem,
+        static_smem=layout.dynamic_base,
+        hazards=hazards,
+        order_seed=order_seed,
+        numerics=numerics,
+        progress=progress,
+    )
+    report = RunReport(numerics=numerics, order_seed=order_seed)
+    try:
+        params = _parameters(function, layout, args, _Buffers(machine))
+        program = decode(module, function, layout, _bind_variables(module, machine))
+        if program.incomplete:
+            report.incomplete = program.incomplete
+            return report
+        run = Run(
+            machine,
+            program,
+            grid=sizes,
+            block=threads,
+            cluster=clusters,
+            dynamic_smem=dynamic_smem,
+            total_smem=total,
+            params=params,
+            max_instructions=max_instructions,
+        )
+        warps = -(-run.threads // 32)
+
+        def start(cta: Any) -> list[Any]:
+            return [
+                cta.agent(
+                    f"warp {n}",
+                    warp=n,
+                    threads=min(32, run.threads - 32 * n),
+                    body=lambda agent, n=n: Warp(program, run, agent, n).main(),
+                )
+                for n in range(warps)
+            ]
+
+        try:
+            with np.errstate(all="ignore"):
+                machine.run(start)
+        except MachineError as error:
+            report.errors.append(error)
+        except Refusal as refusal:
+            report.errors.append(MachineError(refusal.code, str(refusal), site="unknown"))
+        report.findings = list(machine.findings)
+        report.counters = machine.counters.as_dict()
+        report.instructions = run.instructions
+    finally:
+        report.seconds = time.perf_counter() - started
+    return report
