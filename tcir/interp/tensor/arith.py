@@ -171,7 +171,7 @@ def arith_cmpf(_: Interpreter, op: Any, a: Array, b: Array) -> Sequence[Array]:
 
 @rule("arith.select")
 def arith_select(_: Interpreter, __: Any, condition: Array, a: Array, b: Array) -> Sequence[Array]:
-    return [np.where(condition, a, b).astype(np.asarray(a).dtype)]
+    return [np.asarray(np.where(condition, a, b), np.asarray(a).dtype)]
 
 
 @rule("arith.extf", "arith.truncf")
@@ -183,7 +183,7 @@ def arith_float_to_float(_: Interpreter, op: Any, x: Array) -> Sequence[Array]:
 def arith_signed_cast(_: Interpreter, op: Any, x: Array) -> Sequence[Array]:
     x, dtype = np.asarray(x), dtype_of(op.operation.results[0].type)
     if x.dtype == np.bool_:
-        x = np.negative(x.astype(np.int8))  # a signed i1: true is -1
+        x = -x.view(np.int8)  # a signed i1: true is -1
     if dtype == np.bool_:
         x = x & 1
     return [x.astype(dtype)]

@@ -68,7 +68,7 @@ def loop_sizes(
 def view(
     array: Array, results: list[Linear], sizes: Sequence[int], writeable: bool = False
 ) -> tuple[Array, list[int]]:
-    """`array`, not copied, with one axis per loop that its map uses (ascending); and those loops."""
+    """`array`, not copied, with one axis per loop its map uses (ascending); and those loops."""
     dims = sorted({d for e in results for d in e.coefficients})
     strides = dict.fromkeys(dims, 0)
     start: list[int] = []

@@ -1,1 +1,164 @@
-"""Rules that execute tile programs of the tc dialect on the machine."""
+"""Executes kernels of tile programs (`func.func` with ``tc.kernel``) on the simulated machine.
+
+Three readings of the same ops, by what the kernel's attributes and ops say:
+
+- without ``tc.async`` the body is a sequential program: every op takes effect before the next;
+- with ``tc.async`` copies, multiplications and commits complete later, in the machine's order, and
+  one agent executes the CTA's program;
+- with `tc.role` regions every warp is an agent: it runs the whole kernel, skips the roles that do
+  not list it, and an op outside roles that belongs to one thread or warp is executed by that one.
+
+Objects lie where the program says, or, before memory is planned, in places of their own.
+`rule` is the table of rules and takes rules from user code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tcir.errors import IncompleteError, InputError
+from tcir.interp import Outcome, OutputSpec
+from tcir.interp.rules import nested, site_of
+from tcir.interp.tensor.func import function_named
+from tcir.interp.tile import (  # noqa: F401  (they register rules)
+    arith,
+    compute,
+    control,
+    memory,
+    movement,
+    structure,
+    sync,
+)
+from tcir.interp.tile.compiler import Compiler, rule
+from tcir.interp.tile.kernel import start_cta
+from tcir.interp.tile.places import Places
+from tcir.interp.tile.values import MemRef, Writers
+from tcir.interp.types import dtype_of, integers, poison, shape_of
+from tcir.machine import Finding, Machine
+
+__all__ = ["execute", "rule"]
+
+
+def execute(
+    module: Any,
+    name: str,
+    inputs: Sequence[np.ndarray[Any, Any]],
+    outputs: Sequence[OutputSpec],
+    *,
+    order_seed: int | None = None,
+    hazards: str = "report",
+    numerics: str = "exact",
+) -> Outcome:
+    """Runs the kernel `func.func @name`; see `tcir.interp.Executor`.
+
+    An element of a result that no CTA stores is an error finding, ``output-never-written``.
+    """
+    function = function_named(module.operation, name)
+    missing = rule.missing(function)
+    if missing:
+        return Outcome([], "tile", incomplete=missing)
+    writers = Writers()
+    try:
+        with module.context:
+            places = Places.of(function)
+            compiler = Compiler(function, places, writers)
+            block = function.regions[0].blocks[0]
+            for argument in block.arguments:
+                compiler.slot(argument)  # the arguments take the first slots
+            program = compiler.block(block)
+            grid, threads = _launch_sizes(function)
+            shapes = [(shape_of(a.type), dtype_of(a.type)) for a in block.arguments]
+    except IncompleteError as error:
+        return Outcome([], "tile", incomplete=[str(error)])
+    arrays = _buffers(name, shapes, inputs, outputs)
+    machine = Machine(
+        grid=grid,
+        block=(threads, 1, 1),
+        dynamic_smem=places.dynamic_smem,
+        hazards=hazards,
+        order_seed=order_seed,
+        numerics=numerics,
+    )
+    arguments = []
+    for number, array in enumerate(arrays):
+        address = machine.memory.bind(array)
+        arguments.append(MemRef(address, array.shape, array.dtype, number))
+        if number >= len(inputs):
+            writers.watch(number, array.size)
+    roles = any(op.name == "tc.role" for op in nested(function))
+    machine.run(lambda cta: start_cta(cta, compiler, program, arguments, -(-threads // 32), roles))
+    results = arrays[len(inputs) :]
+    findings = [
+        *machine.findings,
+        *_never_written(writers, results, len(inputs), site_of(function)),
+    ]
+    return Outcome(
+        results,
+        "tile",
+        findings=findings,
+        counters=machine.counters.as_dict(),
+        sites={
+            i: partial(_site, writers, len(inputs) + i, result.shape)
+            for i, result in enumerate(results)
+        },
+    )
+
+
+def _site(writers: Writers, buffer: int, shape: tuple[int, ...], index: tuple[int, ...]) -> str:
+    return writers.describe(buffer, tuple(index), shape)
+
+
+def _launch_sizes(function: Any) -> tuple[tuple[int, int, int], int]:
+    attributes = function.attributes
+    for needed in ("tc.kernel", "tc.grid", "tc.block"):
+        if needed not in attributes:
+            raise IncompleteError(f"{site_of(function)}: expected the attribute {needed}, got none")
+    x, y, z = (*integers(attributes["tc.grid"]), 1, 1)[:3]
+    block = integers(attributes["tc.block"])
+    return (x, y, z), int(np.prod(block))
+
+
+def _buffers(
+    name: str,
+    shapes: Sequence[tuple[tuple[int, ...], np.dtype[Any]]],
+    inputs: Sequence[np.ndarray[Any, Any]],
+    outputs: Sequence[OutputSpec],
+) -> list[np.ndarray[Any, Any]]:
+    """Copies of the inputs, then undefined results; InputError if they do not fit the kernel."""
+    given = [(tuple(a.shape), a.dtype) for a in inputs]
+    given += [(tuple(o.shape), np.dtype(o.dtype)) for o in outputs]
+    if given != list(shapes):
+        raise InputError(
+            f"@{name}: expected buffers {_spell(shapes)}, got inputs and outputs {_spell(given)}"
+        )
+    arrays = [np.array(a, order="C") for a in inputs]
+    return arrays + [poison(shape, dtype) for shape, dtype in given[len(inputs) :]]
+
+
+def _spell(buffers: Sequence[tuple[tuple[int, ...], np.dtype[Any]]]) -> str:
+    return ", ".join(f"{dtype}{list(shape)}" for shape, dtype in buffers)
+
+
+def _never_written(
+    writers: Writers, results: Sequence[np.ndarray[Any, Any]], first: int, site: str
+) -> list[Finding]:
+    findings = []
+    for i, result in enumerate(results):
+        holes = np.flatnonzero(writers.owner[first + i] < 0)
+        if holes.size:
+            where = tuple(int(n) for n in np.unravel_index(holes[0], result.shape))
+            findings.append(
+                Finding(
+                    "error",
+                    "output-never-written",
+                    site,
+                    f"result {i}, element {where}",
+                    f"a store to {holes.size} of {result.size} elements",
+                    None,
+                )
+            )
+    return findings

@@ -1,0 +1,69 @@
+"""Where the elements of a shared tile lie, from the definition of ``!tc.smem`` alone.
+
+Written apart from the compiler's layouts and descriptors on purpose: an operand address that both
+sides get wrong in the same way would otherwise go unseen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+_PHASES = {"32B": 1, "64B": 3, "128B": 7}
+"""Swizzle mode -> which bits of (address / 128) are XORed into the 16-byte chunk number.
+PTX ISA 9.7.16.10.6; CUTLASS cute/swizzle.hpp: Swizzle<1,4,3>, <2,4,3>, <3,4,3>."""
+
+
+@dataclass(frozen=True)
+class TileLayout:
+    """Plain-data form of ``!tc.smem<[mn, k], element, major, swizzle>``."""
+
+    mn: int
+    k: int
+    element_bytes: int
+    major: str
+    swizzle: str
+
+    @property
+    def span(self) -> int:
+        """Bytes of one row."""
+        return {"32B": 32, "64B": 64, "128B": 128}[self.swizzle]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the tile, whole panels."""
+        inner, outer = (self.k, self.mn) if self.major == "K" else (self.mn, self.k)
+        return -(-inner * self.element_bytes // self.span) * outer * self.span
+
+    def elements(self, base: int, k_first: int, k_count: int) -> Array:
+        """Byte address of element (mn, k_first + j) of a tile at `base`: int64[mn, k_count]."""
+        return _elements(self, base, k_first, k_count)
+
+
+@lru_cache(maxsize=4096)
+def _elements(tile: TileLayout, base: int, k_first: int, k_count: int) -> Array:
+    if not 0 <= k_first <= k_first + k_count <= tile.k:
+        raise IndexError(f"elements {k_first}..{k_first + k_count - 1} of a tile with K = {tile.k}")
+    mn = np.arange(tile.mn, dtype=np.int64)[:, None]
+    k = np.arange(k_first, k_first + k_count, dtype=np.int64)[None, :]
+    inner, outer, rows = (k, mn, tile.mn) if tile.major == "K" else (mn, k, tile.k)
+    panel, byte = np.divmod(inner * tile.element_bytes, tile.span)
+    address = base + (panel * rows + outer) * tile.span + byte
+    address = address ^ (((address >> 7) & _PHASES[tile.swizzle]) << 4)
+    address.setflags(write=False)
+    return address
+
+
+@lru_cache(maxsize=4096)
+def slice_bytes(tile: TileLayout, base: int, k_first: int, k_count: int) -> Array:
+    """Byte addresses of a K slice, row by row: int64[mn, k_count * element_bytes]."""
+    element = _elements(tile, base, k_first, k_count)
+    every = element[:, :, None] + np.arange(tile.element_bytes, dtype=np.int64)
+    flat = every.reshape(tile.mn, -1)
+    flat.setflags(write=False)
+    return flat

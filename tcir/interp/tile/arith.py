@@ -1,0 +1,196 @@
+"""Rules of `arith` and `index`: indices are Python ints, everything else is numpy's business."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from tcir._mlir import ir
+from tcir.errors import IncompleteError
+from tcir.interp.tensor import arith as tensor_arith
+from tcir.interp.tensor.interpreter import Interpreter
+from tcir.interp.tensor.interpreter import rule as tensor_rule
+from tcir.interp.tile.compiler import Compiler, Frame, Step, rule
+from tcir.interp.tile.values import Registers
+from tcir.interp.types import constant
+
+
+def _width(type_: Any) -> int | None:
+    """Bits of a scalar integer (index: 64), None for anything else."""
+    if isinstance(type_, ir.IndexType):
+        return 64
+    return ir.IntegerType(type_).width if isinstance(type_, ir.IntegerType) else None
+
+
+def _truncated(a: int, b: int) -> int:
+    quotient = abs(a) // abs(b)
+    return quotient if (a < 0) == (b < 0) else -quotient
+
+
+_SIGNED: dict[str, Callable[[int, int], int]] = {
+    "addi": operator.add,
+    "subi": operator.sub,
+    "muli": operator.mul,
+    "andi": operator.and_,
+    "ori": operator.or_,
+    "xori": operator.xor,
+    "maxsi": max,
+    "minsi": min,
+    "divsi": _truncated,
+    "remsi": lambda a, b: a - b * _truncated(a, b),
+    "floordivsi": operator.floordiv,
+    "ceildivsi": lambda a, b: -(-a // b),
+    "shli": operator.lshift,
+    "shrsi": operator.rshift,
+}
+_UNSIGNED: dict[str, Callable[[int, int], int]] = {
+    "divui": operator.floordiv,
+    "remui": operator.mod,
+    "ceildivui": lambda a, b: -(-a // b),
+    "maxui": max,
+    "minui": min,
+    "shrui": operator.rshift,
+}
+_TESTS: tuple[tuple[Callable[[int, int], bool], bool], ...] = (
+    (operator.eq, False), (operator.ne, False),
+    (operator.lt, False), (operator.le, False), (operator.gt, False), (operator.ge, False),
+    (operator.lt, True), (operator.le, True), (operator.gt, True), (operator.ge, True),
+)  # fmt: skip
+"""By predicate number of `arith.cmpi`: the test, and whether it is unsigned."""
+
+
+def _wrapped(value: int, width: int) -> int:
+    if width == 1:
+        return value & 1
+    value &= (1 << width) - 1
+    return value - (1 << width) if value >> (width - 1) else value
+
+
+def _integer_binary(compiler: Compiler, op: Any, width: int) -> Step:
+    a, b = compiler.operands(op)
+    result = compiler.result(op)
+    name = op.operation.name.partition(".")[2]
+    mask = (1 << width) - 1
+    if name in _SIGNED:
+        compute = _SIGNED[name]
+
+        def signed(frame: Frame) -> None:
+            v = frame.values
+            v[result] = _wrapped(compute(v[a], v[b]), width)
+
+        return signed
+    compute = _UNSIGNED[name]
+
+    def unsigned(frame: Frame) -> None:
+        v = frame.values
+        v[result] = _wrapped(compute(v[a] & mask, v[b] & mask), width)
+
+    return unsigned
+
+
+def _compare(compiler: Compiler, op: Any, width: int) -> Step:
+    a, b = compiler.operands(op)
+    result = compiler.result(op)
+    test, is_unsigned = _TESTS[ir.IntegerAttr(op.operation.attributes["predicate"]).value]
+    mask = (1 << width) - 1
+
+    def compare(frame: Frame) -> None:
+        x, y = frame.values[a], frame.values[b]
+        if is_unsigned:
+            x, y = x & mask, y & mask
+        frame.values[result] = int(test(x, y))
+
+    return compare
+
+
+def _cast(compiler: Compiler, op: Any, source: int, target: int) -> Step:
+    (a,) = compiler.operands(op)
+    result = compiler.result(op)
+    mask = (1 << source) - 1
+    extend = op.operation.name in ("arith.extui", "arith.index_castui")
+
+    def cast(frame: Frame) -> None:
+        value = frame.values[a]
+        frame.values[result] = _wrapped(value & mask if extend else _wrapped(value, source), target)
+
+    def cast_bit(frame: Frame) -> None:  # a signed i1: true is -1
+        value = frame.values[a]
+        frame.values[result] = _wrapped(value if extend else -value, target)
+
+    return cast_bit if source == 1 else cast
+
+
+def _by_numpy(compiler: Compiler, op: Any) -> Step:
+    """Floats and vectors: the tensor level's rule on the register tile's data."""
+    operands = compiler.operands(op)
+    result = compiler.result(op)
+    compute, interpreter, site = tensor_rule[op.operation.name], Interpreter(), compiler.site(op)
+
+    def elementwise(frame: Frame) -> None:
+        given = [frame.values[o] for o in operands]
+        tiles = [g for g in given if isinstance(g, Registers)]
+        for tile in tiles:
+            frame.launch.consume(frame, tile, site)
+        (value,) = compute(
+            interpreter, op, *(g.data if isinstance(g, Registers) else g for g in given)
+        )
+        if tiles:
+            value = Registers(value, tiles[0].quarter, tiles[0].column)
+        frame.values[result] = value
+
+    return elementwise
+
+
+@rule(*(f"arith.{name}" for name in (*_SIGNED, *_UNSIGNED)))
+def arith_integer(compiler: Compiler, op: Any) -> Step:
+    width = _width(op.operation.results[0].type)
+    return _by_numpy(compiler, op) if width is None else _integer_binary(compiler, op, width)
+
+
+@rule("arith.cmpi")
+def arith_cmpi(compiler: Compiler, op: Any) -> Step:
+    width = _width(op.operation.operands[0].type)
+    return _by_numpy(compiler, op) if width is None else _compare(compiler, op, width)
+
+
+@rule("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui", "arith.trunci")
+def arith_cast(compiler: Compiler, op: Any) -> Step:
+    source = _width(op.operation.operands[0].type)
+    target = _width(op.operation.results[0].type)
+    if source is None or target is None:
+        return _by_numpy(compiler, op)
+    return _cast(compiler, op, source, target)
+
+
+@rule(*tensor_arith.FLOAT, "arith.extf", "arith.truncf", "arith.negf", "arith.cmpf")
+def arith_float(compiler: Compiler, op: Any) -> Step:
+    return _by_numpy(compiler, op)
+
+
+@rule("arith.constant")
+def arith_constant(compiler: Compiler, op: Any) -> Step:
+    result, type_ = compiler.result(op), op.operation.results[0].type
+    value = constant(op.operation.attributes["value"], type_)
+    fixed = Registers(value) if isinstance(type_, ir.VectorType) else value
+    if _width(type_) is not None:
+        fixed = int(value)
+
+    def set_constant(frame: Frame) -> None:
+        frame.values[result] = fixed
+
+    return set_constant
+
+
+@rule("arith.select")
+def arith_select(compiler: Compiler, op: Any) -> Step:
+    if isinstance(op.operation.operands[0].type, ir.ShapedType):
+        raise IncompleteError(f"{compiler.site(op)}: select by a vector has no rule at tile level")
+    condition, a, b = compiler.operands(op)
+    result = compiler.result(op)
+
+    def select(frame: Frame) -> None:
+        v = frame.values
+        v[result] = v[a] if v[condition] else v[b]
+
+    return select

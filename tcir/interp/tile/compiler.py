@@ -1,0 +1,122 @@
+"""Turns a kernel into closures, once per execution: ops are looked up here and never again.
+
+A *step* is a function of a `Frame`; it is a generator function when it may block (the machine's
+scheduler then runs other agents). Values live in a list, one slot per MLIR value.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tcir.errors import IncompleteError
+from tcir.interp.rules import Rules, site_of
+from tcir.interp.tile.values import Load, Writers
+
+Step = Callable[["Frame"], Any]
+
+rule: Rules[Callable[[Compiler, Any], Step]] = Rules("tile")
+"""The rules of this level: ``rule(compiler, op) -> step``."""
+
+
+@dataclass
+class Frame:
+    """The state of one agent of one CTA."""
+
+    values: list[Any]
+    agent: Any
+    cta: Any
+    launch: Any
+    whole: bool
+    """One agent is the whole CTA (no roles yet); else one agent per warp."""
+    warp: int
+    in_role: bool = False
+    loads: list[Load] = field(default_factory=list)
+
+    def elected(self, warp: int = 0) -> bool:
+        """Whether this agent executes an op that `warp` executes for the CTA."""
+        return self.whole or self.in_role or self.warp == warp
+
+
+@dataclass(frozen=True)
+class Site:
+    """The op that an event of the machine comes from."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class Compiler:
+    """Compiles one `func.func` with ``tc.kernel``."""
+
+    def __init__(self, function: Any, places: Any, writers: Writers) -> None:
+        self.places = places
+        self.writers = writers
+        self.attributes = function.attributes
+        self.sequential = "tc.async" not in self.attributes
+        """Without ``tc.async`` every op takes effect before the next one starts."""
+        self.allocation_warp = 0
+        """The warp of the kernel's `tc.tmem_alloc`, which also frees."""
+        self._slots: dict[Any, int] = {}
+
+    @property
+    def slots(self) -> int:
+        """Number of value slots."""
+        return len(self._slots)
+
+    def slot(self, value: Any) -> int:
+        """The slot of an MLIR value."""
+        return self._slots.setdefault(value, len(self._slots))
+
+    def operands(self, op: Any) -> list[int]:
+        """The slots of an op's operands."""
+        return [self.slot(v) for v in op.operation.operands]
+
+    def result(self, op: Any) -> int:
+        """The slot of an op's only result."""
+        return self.slot(op.operation.results[0])
+
+    def site(self, op: Any) -> Site:
+        """What the machine's findings show for this op."""
+        return Site(site_of(op.operation))
+
+    def step(self, view: Any) -> Step:
+        """The step of one op; IncompleteError, with its location, if there is no rule."""
+        op = view.operation
+        if op.name not in rule:
+            raise IncompleteError(f"{site_of(op)}: no rule at tile level")
+        return rule[op.name](self, view)
+
+    def block(self, block: Any) -> Step:
+        """All steps of a block but none for its terminator if that only yields."""
+        return sequence([self.step(view) for view in block.operations])
+
+
+def may_block(step: Step) -> bool:
+    """Whether a step is a generator function."""
+    return inspect.isgeneratorfunction(step)
+
+
+def sequence(steps: Sequence[Step]) -> Step:
+    """One step that runs `steps` in order."""
+    if not any(may_block(s) for s in steps):
+
+        def straight(frame: Frame) -> None:
+            for step in steps:
+                step(frame)
+
+        return straight
+    marked = [(step, may_block(step)) for step in steps]
+
+    def blocking(frame: Frame) -> Generator[Any, Any, None]:
+        for step, blocks in marked:
+            if blocks:
+                yield from step(frame)
+            else:
+                step(frame)
+
+    return blocking

@@ -1,0 +1,67 @@
+"""Rules of the tensor-core ops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tcir.interp.tile.compiler import Compiler, Frame, Step, rule
+from tcir.interp.tile.movement import SLICE_BYTES
+from tcir.interp.tile.places import integer
+from tcir.interp.tile.values import SmemTile, TmemTile
+
+KINDS = {"f16": "f16", "bf16": "f16", "f32": "tf32"}
+"""Element type of the operands -> kind of tcgen05.mma (PTX ISA 9.7.16.10.9.1)."""
+
+
+@rule("tc.mma")
+def mma(compiler: Compiler, op: Any) -> Step:
+    d_, a_, b_, accumulate_ = compiler.operands(op)
+    a_slice, b_slice = integer(op, "a_slice") or 0, integer(op, "b_slice") or 0
+    ashift, site = bool(integer(op, "ashift")), compiler.site(op)
+    d_type, b_type = (op.operation.operands[i].type for i in (0, 2))
+    m, n = d_type.shape
+    operand, result = str(b_type.element), str(d_type.element)
+    sequential = compiler.sequential
+
+    def multiply(frame: Frame) -> None:
+        if not frame.elected():
+            return
+        v = frame.values
+        d: TmemTile = v[d_]
+        b: SmemTile = v[b_]
+        source = v[a_]
+        step = SLICE_BYTES // b.layout.element_bytes
+        if b.layout.mn != n:
+            raise frame.launch.error(
+                "bad-mma-shape", f"expected B with {n} rows like D's columns, got {b.layout}", site
+            )
+        if isinstance(source, TmemTile):
+            if 8 * a_slice + 8 > source.columns:
+                raise frame.launch.error(
+                    "slice-outside-tile",
+                    f"expected a slice of A's {source.columns} columns, got slice {a_slice}",
+                    site,
+                )
+            a = frame.launch.tmem_operand(source.origin(frame) + source.column + 8 * a_slice)
+        else:
+            a = frame.launch.element_operand(
+                source.layout.elements(source.base, step * a_slice, step)
+            )
+        frame.agent.mma_elements(
+            d.origin(frame) + d.column,
+            a,
+            frame.launch.element_operand(b.layout.elements(b.base, step * b_slice, step)),
+            m=m,
+            n=n,
+            a_type=operand,
+            b_type=operand,
+            d_type=result,
+            kind=KINDS[operand],
+            enable_input_d=bool(v[accumulate_]),
+            ashift=ashift,
+            site=site,
+        )
+        if sequential:
+            frame.agent.drain()
+
+    return multiply

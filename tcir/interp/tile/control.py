@@ -1,0 +1,136 @@
+"""Rules of structured control flow and of the position in the grid."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+from tcir._mlir import ir
+from tcir.interp.tile.compiler import Compiler, Frame, Step, may_block, rule
+
+
+@rule("func.return")
+def func_return(_: Compiler, __: Any) -> Step:
+    def nothing(_: Frame) -> None:
+        pass
+
+    return nothing
+
+
+@rule("scf.yield")
+def scf_yield(compiler: Compiler, op: Any) -> Step:
+    """Copies the yielded values to the slots where the enclosing op expects them."""
+    sources = compiler.operands(op)
+    targets = [compiler.slot(v) for v in _receivers(op.operation.parent)]
+
+    def hand_over(frame: Frame) -> None:
+        values = [frame.values[s] for s in sources]
+        for target, value in zip(targets, values):
+            frame.values[target] = value
+
+    return hand_over
+
+
+def _receivers(parent: Any) -> list[Any]:
+    operation = parent.operation
+    if operation.name == "scf.for":
+        return list(operation.regions[0].blocks[0].arguments)[1:]
+    return list(operation.results)
+
+
+@rule("scf.for")
+def scf_for(compiler: Compiler, op: Any) -> Step:
+    low, high, step, *initial = compiler.operands(op)
+    block = op.operation.regions[0].blocks[0]
+    index, *carried = [compiler.slot(a) for a in block.arguments]
+    results = [compiler.slot(r) for r in op.operation.results]
+    body = compiler.block(block)
+    site = compiler.site(op)
+
+    def trips(frame: Frame) -> range:
+        v = frame.values
+        if v[step] <= 0:
+            raise frame.launch.error("bad-step", f"expected a positive step, got {v[step]}", site)
+        for target, source in zip(carried, [v[s] for s in initial]):
+            v[target] = source
+        return range(v[low], v[high], v[step])
+
+    def finish(frame: Frame) -> None:
+        for target, source in zip(results, carried):
+            frame.values[target] = frame.values[source]
+
+    if may_block(body):
+
+        def blocking(frame: Frame) -> Generator[Any, Any, None]:
+            for i in trips(frame):
+                frame.values[index] = i
+                yield from body(frame)
+            finish(frame)
+
+        return blocking
+
+    def straight(frame: Frame) -> None:
+        for i in trips(frame):
+            frame.values[index] = i
+            body(frame)
+        finish(frame)
+
+    return straight
+
+
+@rule("scf.if")
+def scf_if(compiler: Compiler, op: Any) -> Step:
+    (condition,) = compiler.operands(op)
+    branches = [
+        compiler.block(r.blocks[0]) if len(r.blocks) else None for r in op.operation.regions
+    ]
+    then, otherwise = branches[0], branches[1] if len(branches) > 1 else None
+
+    def chosen(frame: Frame) -> Step | None:
+        return then if frame.values[condition] else otherwise
+
+    if any(b is not None and may_block(b) for b in branches):
+
+        def blocking(frame: Frame) -> Generator[Any, Any, None]:
+            branch = chosen(frame)
+            if branch is not None and may_block(branch):
+                yield from branch(frame)
+            elif branch is not None:
+                branch(frame)
+
+        return blocking
+
+    def straight(frame: Frame) -> None:
+        branch = chosen(frame)
+        if branch is not None:
+            branch(frame)
+
+    return straight
+
+
+@rule("gpu.block_id")
+def gpu_block_id(compiler: Compiler, op: Any) -> Step:
+    axis = _axis(op)
+    result = compiler.result(op)
+
+    def block_id(frame: Frame) -> None:
+        frame.values[result] = frame.cta.index[axis]
+
+    return block_id
+
+
+@rule("gpu.grid_dim")
+def gpu_grid_dim(compiler: Compiler, op: Any) -> Step:
+    axis = _axis(op)
+    result = compiler.result(op)
+    grid = [*ir.DenseI64ArrayAttr(compiler.attributes["tc.grid"]), 1, 1]
+
+    def grid_dim(frame: Frame) -> None:
+        frame.values[result] = grid[axis]
+
+    return grid_dim
+
+
+def _axis(op: Any) -> int:
+    """0..2 of a ``#gpu<dim x>`` attribute."""
+    return "xyz".index(str(op.operation.attributes["dimension"]).rstrip(">")[-1])

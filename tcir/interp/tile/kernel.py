@@ -1,0 +1,150 @@
+"""One CTA of a kernel: what its agents share, and the program-order semantics of early levels."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from tcir.interp.tile.compiler import Compiler, Frame, Site, Step, may_block
+from tcir.interp.tile.places import TMEM_COLUMNS, Places
+from tcir.interp.tile.values import Registers
+from tcir.machine import ElementAddresses, Finding, MachineError, TmemAddr
+
+OWN = Site("the interpreter's own setup")
+
+
+class CtaRun:
+    """State and services of one CTA for the rules."""
+
+    def __init__(self, cta: Any, places: Places) -> None:
+        self.cta = cta
+        self.places = places
+        self._loads = 0
+        self._own_column = 0
+
+    # Errors and hazards ---------------------------------------------------------------------------
+
+    def error(self, code: str, message: str, site: Any) -> MachineError:
+        """An illegal use of the hardware, to be raised."""
+        return MachineError(code, message, site=site)
+
+    def consume(self, frame: Frame, tile: Registers, site: Any) -> None:
+        """Registers of a tensor-memory load are used: they must have been waited for."""
+        load = tile.load
+        if load is not None and not load.ready:
+            load.ready = True  # reported once
+            self.cta.machine.findings.append(
+                Finding(
+                    "error",
+                    "registers-before-wait",
+                    str(load.site),
+                    str(site),
+                    "tc.tmem_wait ld between the load and the first use of its registers",
+                    self.cta.index,
+                )
+            )
+
+    # Memory -------------------------------------------------------------------------------------
+
+    def forget_shared(self, frame: Frame, start: int, size: int) -> None:
+        """Makes shared bytes undefined: a fresh tile is there now."""
+        self.cta.smem.poison(start, size)
+
+    def forget_tmem(self, frame: Frame, column: int, columns: int) -> None:
+        """Makes tensor-memory columns undefined: a fresh tile is there now."""
+        self.cta.tmem.poison(column, columns)
+
+    def read_word(self, frame: Frame, address: int, site: Any) -> int:
+        """A 32-bit word of shared memory, read by this agent."""
+        raw = frame.agent.load("shared", np.array([address], np.int64), 4, site=site)
+        return int(np.ascontiguousarray(raw).view(np.uint32)[0, 0])
+
+    def own_origin(self, _: Frame) -> int:
+        """First column of the interpreter's own allocation (before memory is planned)."""
+        return self._own_column
+
+    @contextmanager
+    def as_warp(self, frame: Frame, quarter: int) -> Iterator[None]:
+        """While one agent is the whole CTA, it reads a quarter as the warp that may."""
+        if not frame.whole:
+            yield
+            return
+        agent, warp = frame.agent, frame.agent.warp
+        agent.warp = quarter
+        try:
+            yield
+        finally:
+            agent.warp = warp
+
+    def tmem_operand(self, address: int) -> TmemAddr:
+        """An A operand in tensor memory."""
+        return TmemAddr(address)
+
+    def element_operand(self, addresses: Any) -> ElementAddresses:
+        """An operand in shared memory, element by element."""
+        return ElementAddresses(addresses)
+
+    # Loads in program order ---------------------------------------------------------------------
+
+    def announce(self, frame: Frame, nbytes: int, site: Any) -> int:
+        """Arms the interpreter's mbarrier for a load without `signal`; its address."""
+        bar = self.places.scratch
+        frame.agent.mbarrier_arrive(bar, expect_tx=nbytes, site=site)
+        return bar
+
+    def complete_load(self, frame: Frame, nbytes: int, box: int, site: Any) -> None:
+        """Finishes such a load; MachineError if it moved other than the bytes it names."""
+        frame.agent.drain()
+        parity, self._loads = self._loads % 2, self._loads + 1
+        if not frame.agent.mbarrier_test(self.places.scratch, parity, site=site):
+            raise self.error(
+                "wrong-byte-count", f"expected nbytes = {box}, the box's, got {nbytes}", site
+            )
+
+    # Running --------------------------------------------------------------------------------------
+
+    def body(self, program: Step, frame: Frame) -> Generator[Any, Any, None]:
+        """Runs the whole kernel as one agent."""
+        agent, places = frame.agent, self.places
+        if places.scratch and frame.whole:
+            agent.mbarrier_init(places.scratch, 1, site=OWN)
+        if places.own_allocation:
+            if frame.elected():
+                yield from agent.tmem_alloc(places.scratch + 8, TMEM_COLUMNS, site=OWN)
+            if not frame.whole:
+                yield from agent.barrier(0, None, site=OWN)
+            self._own_column = self.read_word(frame, places.scratch + 8, OWN)
+        if may_block(program):
+            yield from program(frame)
+        else:
+            program(frame)
+        if places.own_allocation:
+            agent.drain()
+            if not frame.whole:
+                yield from agent.barrier(0, None, site=OWN)
+            if frame.elected():
+                agent.tmem_dealloc(self._own_column, TMEM_COLUMNS, site=OWN)
+
+
+def start_cta(
+    cta: Any, compiler: Compiler, program: Step, arguments: list[Any], warps: int, roles: bool
+) -> list[Any]:
+    """The agents of one CTA: one for all of it, or with roles one per warp."""
+    run = CtaRun(cta, compiler.places)
+
+    def agent(name: str, warp: int, threads: int) -> Any:
+        frame = Frame([None] * compiler.slots, None, cta, run, not roles, warp)
+        frame.values[: len(arguments)] = arguments
+
+        def body(agent: Any) -> Generator[Any, Any, None]:
+            frame.agent = agent
+            return run.body(program, frame)
+
+        return cta.agent(name, warp=warp, threads=threads, body=body)
+
+    if not roles:
+        return [agent("the CTA", 0, 32 * warps)]
+    return [agent(f"warp {w}", w, 32) for w in range(warps)]

@@ -1,0 +1,162 @@
+"""Rules of the ops that name memory: tiles, rings, barriers, allocations, views of buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tcir.dialect import tc
+from tcir.interp.tile.compiler import Compiler, Frame, Step, rule
+from tcir.interp.tile.places import integer, layout_of, members
+from tcir.interp.tile.values import Mbarrier, MemRef, Ring, SmemTile, TmemTile
+from tcir.interp.types import shape_of
+
+
+def _object(type_: Any, build: Callable[[Any, int], Any]) -> Any:
+    """One object, or a ring of them; `build(type, i)` makes the i-th."""
+    count, member = members(type_)
+    if isinstance(type_, tc.RingType):
+        return Ring(tuple(build(member, i) for i in range(count)))
+    return build(member, 0)
+
+
+@rule("tc.smem_tile")
+def smem_tile(compiler: Compiler, op: Any) -> Step:
+    result, base = compiler.result(op), compiler.places.shared[op.operation]
+    type_ = op.operation.results[0].type
+    value = _object(type_, lambda t, i: SmemTile(base + i * t.nbytes, layout_of(t)))
+    count, member = members(type_)
+    fresh = op.operation not in compiler.places.planned
+    size = count * member.nbytes
+
+    def make_tile(frame: Frame) -> None:
+        if fresh and frame.elected():
+            frame.launch.forget_shared(frame, base, size)
+        frame.values[result] = value
+
+    return make_tile
+
+
+@rule("tc.tmem_tile")
+def tmem_tile(compiler: Compiler, op: Any) -> Step:
+    result, column = compiler.result(op), compiler.places.columns[op.operation]
+    type_ = op.operation.results[0].type
+    base = compiler.operands(op)
+    count, member = members(type_)
+    fresh = op.operation not in compiler.places.planned
+
+    def make_tile(frame: Frame) -> None:
+        origin = frame.values[base[0]] if base else frame.launch.own_origin
+        frame.values[result] = _object(
+            type_,
+            lambda t, i: TmemTile(
+                origin, column + i * t.columns, t.columns, str(t.element), t.shape[1]
+            ),
+        )
+        if fresh and frame.elected():
+            frame.launch.forget_tmem(frame, origin(frame) + column, count * member.columns)
+
+    return make_tile
+
+
+def _executing_warp(compiler: Compiler, op: Any) -> int:
+    """The warp of a CTA-wide op; the allocation's warp also relinquishes and frees."""
+    warp = integer(op, "warp")
+    return compiler.allocation_warp if warp is None else warp
+
+
+@rule("tc.tmem_alloc")
+def tmem_alloc(compiler: Compiler, op: Any) -> Step:
+    result, site = compiler.result(op), compiler.site(op)
+    columns, slot, warp = integer(op, "columns"), integer(op, "slot"), integer(op, "warp") or 0
+    compiler.allocation_warp = warp
+
+    def allocate(frame: Frame) -> Generator[Any, Any, None]:
+        if frame.elected(warp):
+            yield from frame.agent.tmem_alloc(slot, columns, site=site)
+        known: dict[str, int] = {}
+
+        def origin(frame: Frame) -> int:
+            # Every warp reads the address from shared memory, when it first needs it.
+            if "column" not in known:
+                known["column"] = frame.launch.read_word(frame, slot, site)
+            return known["column"]
+
+        frame.values[result] = origin
+
+    return allocate
+
+
+@rule("tc.tmem_relinquish")
+def tmem_relinquish(compiler: Compiler, op: Any) -> Step:
+    site, warp = compiler.site(op), _executing_warp(compiler, op)
+
+    def relinquish(frame: Frame) -> None:
+        if frame.elected(warp):
+            frame.agent.tmem_relinquish(site=site)
+
+    return relinquish
+
+
+@rule("tc.tmem_dealloc")
+def tmem_dealloc(compiler: Compiler, op: Any) -> Step:
+    (base,) = compiler.operands(op)
+    site, warp, columns = compiler.site(op), _executing_warp(compiler, op), integer(op, "columns")
+
+    def deallocate(frame: Frame) -> None:
+        if frame.elected(warp):
+            frame.agent.tmem_dealloc(frame.values[base](frame), columns, site=site)
+
+    return deallocate
+
+
+@rule("tc.mbarrier_init")
+def mbarrier_init(compiler: Compiler, op: Any) -> Step:
+    result, base = compiler.result(op), compiler.places.shared[op.operation]
+    site, arrivals = compiler.site(op), integer(op, "arrivals")
+    count, _ = members(op.operation.results[0].type)
+    value = _object(op.operation.results[0].type, lambda _, i: Mbarrier(base + 8 * i))
+
+    def initialise(frame: Frame) -> None:
+        if frame.elected():
+            for i in range(count):
+                frame.agent.mbarrier_init(base + 8 * i, arrivals, site=site)
+        frame.values[result] = value
+
+    return initialise
+
+
+@rule("tc.slot")
+def slot(compiler: Compiler, op: Any) -> Step:
+    ring, index = compiler.operands(op)
+    result, site = compiler.result(op), compiler.site(op)
+
+    def pick(frame: Frame) -> None:
+        v = frame.values
+        slots, i = v[ring].slots, v[index]
+        if not 0 <= i < len(slots):
+            raise frame.launch.error(
+                "bad-slot", f"expected a slot below {len(slots)}, got {i}", site
+            )
+        v[result] = slots[i]
+
+    return pick
+
+
+@rule("memref.collapse_shape", "memref.expand_shape", "memref.cast")
+def memref_reshape(compiler: Compiler, op: Any) -> Step:
+    (source,), result = compiler.operands(op)[:1], compiler.result(op)
+    shape, site = shape_of(op.operation.results[0].type), compiler.site(op)
+
+    def reshape(frame: Frame) -> None:
+        view: MemRef = frame.values[source]
+        if np.prod(view.shape) != np.prod(shape):
+            raise frame.launch.error(
+                "bad-view", f"expected {list(view.shape)} regrouped, got {list(shape)}", site
+            )
+        frame.values[result] = replace(view, shape=shape)
+
+    return reshape

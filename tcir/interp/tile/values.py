@@ -1,0 +1,109 @@
+"""What the values of a tile program are while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tcir.interp.tile.addresses import TileLayout
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class MemRef:
+    """A contiguous row-major array in global memory; `buffer` numbers the kernel's buffers."""
+
+    address: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    buffer: int
+
+
+@dataclass(frozen=True)
+class SmemTile:
+    """A shared tile at byte `base` of the CTA's shared memory."""
+
+    base: int
+    layout: TileLayout
+
+
+@dataclass(frozen=True)
+class TmemTile:
+    """A tensor-memory tile; `column` counts from the allocation that `origin` finds."""
+
+    origin: Callable[[Any], int]
+    column: int
+    columns: int
+    element: str
+    width: int
+    """Elements per lane."""
+
+
+@dataclass(frozen=True)
+class Mbarrier:
+    """An mbarrier object at byte `address` of the CTA's shared memory."""
+
+    address: int
+
+
+@dataclass(frozen=True)
+class Ring:
+    """Equal objects used in turn."""
+
+    slots: tuple[Any, ...]
+
+
+@dataclass
+class Load:
+    """An asynchronous read of tensor memory: `ready` once its warp waited for it."""
+
+    site: Any
+    ready: bool = False
+
+
+@dataclass
+class Registers:
+    """A register tile: row = thread of the warp. `load` is where it came from, if still known."""
+
+    data: Array
+    quarter: int = 0
+    column: int = 0
+    load: Load | None = None
+
+
+@dataclass
+class Stored:
+    """One execution of `tc.store_rows`, kept to say later who wrote an element."""
+
+    cta: tuple[int, int, int]
+    quarter: int
+    column: int
+    site: Any
+
+
+@dataclass
+class Writers:
+    """Which store wrote each element of the kernel's buffers; -1 for none."""
+
+    owner: dict[int, Array] = field(default_factory=dict)
+    lane: dict[int, Array] = field(default_factory=dict)
+    stores: list[Stored] = field(default_factory=list)
+
+    def watch(self, buffer: int, size: int) -> None:
+        """Keep records of `buffer`, which has `size` elements."""
+        self.owner[buffer] = np.full(size, -1, np.int32)
+        self.lane[buffer] = np.zeros(size, np.int16)
+
+    def describe(self, buffer: int, index: tuple[int, ...], shape: tuple[int, ...]) -> str:
+        """Who wrote element `index` of a buffer of this shape, in words."""
+        flat = int(np.ravel_multi_index(index, shape))
+        number = int(self.owner[buffer][flat])
+        if number < 0:
+            return "never written"
+        store = self.stores[number]
+        lane = int(self.lane[buffer][flat])
+        return f"CTA {store.cta}, lane {lane}, column {store.column}+, written by {store.site}"
