@@ -61,11 +61,12 @@ def _run(arguments: Namespace, notes: Notes) -> int:
     except Exception as error:
         if os.environ.get("TCIR_TRACEBACK"):
             raise
-        print(
-            f"error: internal: {type(error).__name__}: {error} (TCIR_TRACEBACK=1 shows where)",
-            file=sys.stderr,
-        )
+        print(f"error: {_internal(error)}", file=sys.stderr)
         return 4
+
+
+def _internal(error: Exception) -> str:
+    return f"internal: {type(error).__name__}: {error} (TCIR_TRACEBACK=1 shows where)"
 
 
 def _say_error(error: Error) -> int:
@@ -81,6 +82,7 @@ class _Run:
         self.notes = notes
         self.printer = _IrPrinter(arguments)
         self.reports: list[Report] = []
+        self.report: Report | None = None
         self.step: Step | None = None
         self.saved = ""
 
@@ -119,25 +121,15 @@ class _Run:
         """Exit code and result (None when it failed) of one module."""
         arguments = self.arguments
         result: bytes | None = None
+        self.report = self.step = None
         with (
             mlir_context(allow_unregistered=arguments.allow_unregistered_dialect) as context,
             collect_diagnostics(context, chunk.name) as diagnostics,
         ):
             try:
                 status, result = self._process(chunk, context)
-            except PassError as error:
-                status = error.exit_code
-                if not any(d.severity == "error" for d in diagnostics):
-                    diagnostics.append(_from_pass_error(error, chunk))
-            except Error as error:
-                status = error.exit_code
-                diagnostics.append(Diagnostic("error", "", 0, 0, str(error)))
             except Exception as error:
-                if type(error).__name__ != "MLIRError":
-                    raise
-                status = 3
-                if not any(d.severity == "error" for d in diagnostics):
-                    diagnostics.append(Diagnostic("error", chunk.name, 0, 0, str(error)))
+                status = self._explain(error, chunk, diagnostics)
         if arguments.verify_diagnostics:
             from tcir.expected import compare_diagnostics
 
@@ -150,12 +142,39 @@ class _Run:
             self.saved = ""
         return status, result
 
+    def _explain(self, error: Exception, chunk: Chunk, diagnostics: list[Diagnostic]) -> int:
+        """Adds what an exception says to `diagnostics`, marks the report, returns the status."""
+        told = any(d.severity == "error" for d in diagnostics)
+        status = error.exit_code if isinstance(error, Error) else 4
+        if isinstance(error, PassError):
+            diagnostics.append(
+                Diagnostic("note", "", 0, 0, f"in pass '{error.pass_name}'")
+                if told
+                else _from_pass_error(error, chunk)
+            )
+        elif isinstance(error, Error):
+            diagnostics.append(Diagnostic("error", "", 0, 0, str(error)))
+        elif type(error).__name__ == "MLIRError":
+            status = 3
+            if not told:
+                diagnostics.append(Diagnostic("error", chunk.name, 0, 0, str(error)))
+        else:
+            if os.environ.get("TCIR_TRACEBACK"):
+                raise error
+            during = f" in '{self.step.name}'" if self.step is not None else ""
+            diagnostics.append(Diagnostic("error", "", 0, 0, f"{_internal(error)}{during}"))
+        if self.report is not None:
+            errors = [d.message for d in diagnostics if d.severity == "error"]
+            self.report.error, self.report.error_code = "\n".join(errors), status
+        return status
+
     def _process(self, chunk: Chunk, context: Any) -> tuple[int, bytes]:
         from tcir.runner import run_pipeline
 
         arguments = self.arguments
         module = parse_module(chunk, context)
         report = Report(pipeline=str(self.pipeline), target=arguments.target)
+        self.report = report
         self.reports.append(report)
         validator = None
         if arguments.validate_each is not None:

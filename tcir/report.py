@@ -7,7 +7,8 @@ program     name of the function; pipeline: its textual form; target: "sm_100a" 
 seed, inputs, orders, numerics
             how it was executed: seed of the inputs, "integers" or "random", number of completion
             orders per asynchronous level, "exact" or "fast"; null without validation
-verdict     "held", "different", "incomplete"; exit_code: 0, 1, 2
+verdict     "held", "different", "incomplete", "error" (a pass refused the program, or failed);
+            exit_code: 0, 1, 2, 3 or 4; error: its message, else null
 passes      a list with, for each pass: index, name, ops (operations after it), pass_seconds,
             execute_seconds, level ("tensor", "tile", "thread", "ptx", "" when not executed),
             verdict ("reference", "equal", "within bound", "different", "incomplete",
@@ -79,6 +80,8 @@ class Report:
     numerics: str | None = None
     passes: list[Line] = field(default_factory=list)
     code: dict[str, Any] | None = None
+    error: str | None = None
+    error_code: int = 0
 
     @property
     def validated(self) -> bool:
@@ -87,7 +90,9 @@ class Report:
 
     @property
     def verdict(self) -> str:
-        """ "different" before "incomplete" before "held"; a pass not executed is incomplete."""
+        """The gravest of its lines' verdicts; a pass not executed is incomplete."""
+        if self.error is not None:
+            return "error"
         if not self.validated:
             return "held"
         verdicts = {line.verdict for line in self.passes}
@@ -104,8 +109,8 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """0 held, 1 different, 2 incomplete."""
-        return EXIT_CODES[self.verdict]
+        """0 held, 1 different, 2 incomplete, 3 bad input, 4 internal."""
+        return self.error_code if self.error is not None else EXIT_CODES[self.verdict]
 
     def __getitem__(self, name: str) -> Line:
         """The line of the first pass called `name`."""
@@ -155,6 +160,7 @@ class Report:
     def as_dict(self) -> dict[str, Any]:
         """The JSON object described above."""
         own = dataclasses.asdict(self)
+        del own["error_code"]
         for line in own["passes"]:
             line["counters"] = {key: int(value) for key, value in line["counters"].items()}
         return {

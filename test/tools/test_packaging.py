@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,7 +47,11 @@ def test_install_from_a_path_with_a_space(tmp_path: Path, editable: bool) -> Non
         "from pathlib import Path; assert Path(tcir.__file__).with_name('py.typed').exists(); "
         "print(tcir.__file__)"
     )
-    done = subprocess.run([python, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    # The dependencies come from this environment; last, so that its own tcir is not found.
+    borrow = f"import sys; sys.path.append({str(Path(np.__file__).parents[1])!r}); "
+    done = subprocess.run(
+        [python, "-c", borrow + code], capture_output=True, text=True, cwd=tmp_path
+    )
     assert done.returncode == 0, done.stderr
     assert ("tcir source" in done.stdout) == editable
     assert (environment / "bin" / "tc-opt").exists()
