@@ -2,11 +2,36 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from tcir._mlir import ext, ir
 
+if TYPE_CHECKING:
+    # What type checkers cannot see: the facility makes these classes at run time.
+    class _Declared:
+        def __init_subclass__(cls, name: str = "", traits: list[Any] | None = None) -> None: ...
+        def __init__(self, *fields: Any, **named: Any) -> None: ...
+        def __getattr__(self, name: str) -> Any: ...
+        @classmethod
+        def get(cls, *parameters: Any) -> Any: ...
 
-class TC(ext.Dialect, name="tc"):
-    """Blackwell's tensor memory, the tcgen05 instructions and the schedules built on them."""
+    class TC:
+        DIALECT_NAMESPACE: str
+        operations: list[Any]
+        types: list[Any]
+
+        class Operation(_Declared):
+            OPERATION_NAME: str
+
+        class Type(_Declared):
+            type_name: str
+
+        @classmethod
+        def load(cls) -> None: ...
+else:
+
+    class TC(ext.Dialect, name="tc"):
+        """Blackwell's tensor memory, the tcgen05 instructions and the schedules built on them."""
 
 
 def load(context: ir.Context | None = None) -> None:

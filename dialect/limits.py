@@ -129,7 +129,7 @@ SWIZZLE_SPANS = {"32B": 32, "64B": 64, "128B": 128}
 (PTX ISA 9.7.16.10.6, driver API)."""
 SWIZZLE_ATOM_ROWS = 8
 """Rows after which every swizzle pattern repeats (PTX ISA 9.7.16.4.1)."""
-SWIZZLE_MAJORNESS = {
+SWIZZLE_MAJORNESS: dict[int, dict[str, tuple[str, ...]]] = {
     1: {"K": ("32B", "64B", "128B"), "MN": ("32B", "64B", "128B")},
     2: {"K": ("32B", "64B", "128B"), "MN": ("32B", "64B", "128B")},
     4: {"K": ("32B", "64B", "128B"), "MN": ()},
