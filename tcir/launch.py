@@ -54,10 +54,16 @@ class Launch:
             params=tuple(attribute_value(attributes["tc.params"])),
         )
 
-    def arguments(self, buffers: Sequence[np.ndarray[Any, Any]]) -> list[Any]:
-        """The kernel's arguments for `tcir.run_ptx` over the caller's buffers."""
+    def arguments(
+        self,
+        inputs: Sequence[np.ndarray[Any, Any]],
+        outputs: Sequence[np.ndarray[Any, Any]],
+    ) -> list[Any]:
+        """The kernel's arguments for `tcir.run_ptx`; `outputs` are written, not read."""
         from tcir.machine.tensor_map import TensorMap
+        from tcir.run import Uninitialized
 
+        buffers = [*inputs, *outputs]
         arguments: list[Any] = []
         for number, param in enumerate(self.params):
             if not 0 <= param["arg"] < len(buffers):
@@ -67,7 +73,8 @@ class Launch:
                 )
             buffer = buffers[param["arg"]]
             if param["kind"] == "pointer":
-                arguments.append(buffer)
+                written = param["arg"] >= len(inputs)
+                arguments.append(Uninitialized(buffer) if written else buffer)
             elif param["kind"] == "tensor_map":
                 build = TensorMap.im2col if param["mode"] == "im2col" else TensorMap.tiled
                 options = {

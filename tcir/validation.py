@@ -254,14 +254,14 @@ def _guard(line: Line, run: Callable[[], Outcome]) -> Outcome | None:
     line.level = outcome.level
     line.counters = dict(outcome.counters)
     line.findings = [
-        {"severity": f.severity, "code": f.code, "text": str(f)} for f in outcome.findings
+        {"severity": f.severity, "code": f.code, "text": _words(f)} for f in outcome.findings
     ]
     if outcome.incomplete:
         line.verdict, line.incomplete = "incomplete", list(outcome.incomplete)
         return None
     if outcome.errors:
         line.verdict = "different"
-        line.compared = f"{_rules(outcome.level)}, hazard"
+        line.compared = f"{_rules(outcome.level)}, {len(outcome.errors)} error(s) of the program"
         return None
     return outcome
 
@@ -278,29 +278,37 @@ def run_kernel(
 ) -> Outcome:
     """Executes PTX text on the machine over copies of `inputs`; results start as poison."""
     from tcir.inputs import poison
+    from tcir.machine import Finding
     from tcir.run import run_ptx
 
     results = [poison(spec) for spec in outputs]
-    buffers = [*(np.ascontiguousarray(a).copy() for a in inputs), *results]
+    copies = [np.array(a, order="C") for a in inputs]
     report = run_ptx(
         ptx,
         entry=launch.name,
         grid=launch.grid,
         block=launch.block,
         dynamic_smem=launch.dynamic_smem,
-        args=launch.arguments(buffers),
+        args=launch.arguments(copies, results),
         hazards=hazards,
         order_seed=order_seed,
         numerics=numerics,
     )
-    counters = report.counters
+    illegal = [Finding("error", e.code, str(e), f"at {e.site}", "", None) for e in report.errors]
     return Outcome(
         outputs=results,
         level="ptx",
-        findings=list(report.findings),
-        counters=counters.as_dict() if hasattr(counters, "as_dict") else dict(counters),
+        findings=[*illegal, *report.findings],
+        counters=report.counters,
         incomplete=[str(item) for item in report.incomplete],
     )
+
+
+def _words(finding: Any) -> str:
+    """Both operations of a finding, the missing edge, and the CTA."""
+    parts = [str(part) for part in (finding.first, finding.second, finding.missing) if part]
+    cta = "" if finding.cta is None else f" (CTA {finding.cta})"
+    return "; ".join(parts) + cta
 
 
 def _rules(level: str) -> str:

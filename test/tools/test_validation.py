@@ -58,9 +58,10 @@ class Mark(tcir.Pass):
 class Finding:
     severity: str
     code: str = "missing-fence"
-
-    def __str__(self) -> str:
-        return "mma before cp without a fence"
+    first: str = "mma"
+    second: str = "cp"
+    missing: str = "a fence"
+    cta: int = 3
 
 
 @dataclass
@@ -184,11 +185,11 @@ def test_a_hazard_is_different_and_a_warning_is_told(machine: FakeMachine) -> No
     machine.findings = [Finding("warning")]
     report = run()
     assert report.ok
-    assert "warning missing-fence: mma before cp without a fence" in str(report)
+    assert "warning missing-fence: mma; cp; a fence (CTA 3)" in str(report)
     machine.findings = [Finding("error")]
     report = run()
     assert (report.verdict, report["mark-tile"].verdict) == ("different", "different")
-    assert "hazard" in report["mark-tile"].compared
+    assert "1 error(s)" in report["mark-tile"].compared
 
 
 def test_incomplete_is_not_success(machine: FakeMachine) -> None:
