@@ -173,7 +173,8 @@ def _conv2d(op: Any, conv: Conv, pads: list[Padding], out: Any, smallest: str) -
                 smallest,
             )
     _check_pitch(op, "C", extents[3], smallest)
-    _check_pitch(op, "K", out.shape[3], smallest)
+    if conv.filter == "hwcf":
+        _check_pitch(op, "K", out.shape[3], smallest)
     return tc.Conv2dOp(
         x.source,
         w.source,
@@ -196,7 +197,6 @@ def _matmul(op: Any, matmul: Matmul, pads: list[Padding], out: Any, smallest: st
         )
     for operand, layout in ((a, matmul.a_layout), (b, matmul.b_layout)):
         _check_pitch(op, layout[1].upper(), operand.source.type.shape[-1], smallest)
-    _check_pitch(op, "N", out.shape[-1], smallest)
     return tc.MatmulOp(
         a.source,
         b.source,

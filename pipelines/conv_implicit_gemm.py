@@ -40,7 +40,8 @@ CONV_IMPLICIT_GEMM = register_pipeline(
             "f16 or bf16 inputs, f32 accumulator filled with 0, result f32 or arith.truncf of it "
             "to f16 or bf16",
             "tensor.pad with 0.0 on height and width of the input",
-            "static shapes, C and K multiples of 8, strides up to 8, any dilation",
+            "static shapes, C (and K with an hwcf filter) multiples of 8",
+            "strides up to 8, any dilation",
         ),
         build=build,
     )

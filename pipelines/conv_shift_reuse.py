@@ -49,7 +49,8 @@ CONV_SHIFT_REUSE = register_pipeline(
             "f16 or bf16 inputs, f32 accumulator filled with 0, result f32 or arith.truncf of it "
             "to f16 or bf16",
             "tensor.pad with 0.0 on height and width of the input",
-            "static shapes, C and K multiples of 8, strides and dilations 1, filters up to 32 wide",
+            "static shapes, C (and K with an hwcf filter) multiples of 8",
+            "strides and dilations 1, filters up to 32 wide",
         ),
         build=build,
     )

@@ -38,7 +38,7 @@ MATMUL = register_pipeline(
             "as linalg.generic",
             "f16 or bf16 inputs, f32 accumulator filled with 0, result f32 or arith.truncf of it "
             "to f16 or bf16",
-            "static shapes, innermost sizes multiples of 8",
+            "static shapes, innermost sizes of the inputs multiples of 8",
         ),
         build=build,
     )
