@@ -1,0 +1,134 @@
+"""`tcir.compile`: code at every level, and kernels called on numpy arrays."""
+
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tcir
+from tcir.errors import MissingDependencyError
+from tcir.inputs import make_inputs
+from tcir.stages import tmem_columns
+
+MATMUL = """
+func.func @product(%a: tensor<40x48xbf16>, %b: tensor<48x24xbf16>) -> tensor<40x24xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<40x24xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<40x24xf32>) -> tensor<40x24xf32>
+  %r = linalg.matmul ins(%a, %b : tensor<40x48xbf16>, tensor<48x24xbf16>)
+      outs(%f : tensor<40x24xf32>) -> tensor<40x24xf32>
+  return %r : tensor<40x24xf32>
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def kernel() -> tcir.Kernel:
+    return tcir.compile(MATMUL, "matmul")
+
+
+def test_code_at_every_level(kernel: tcir.Kernel) -> None:
+    assert kernel.name == "product"
+    assert "linalg.matmul" in kernel.ir["(input)"]
+    assert "tc.matmul" in kernel.ir["raise-to-tc"]
+    assert '"tc.mma"' in kernel.ir["assign-roles"]
+    assert "llvm.func @product" in kernel.ir["convert-tc-to-nvvm"]
+    assert ".target sm_100a" in kernel.ptx
+    assert "tcgen05.mma" in kernel.ptx
+    assert tmem_columns(kernel.ptx) == 32
+    assert [line.verdict for line in kernel.report.passes] == ["-"] * len(kernel.report.passes)
+
+
+def test_cubin_and_sass(kernel: tcir.Kernel) -> None:
+    try:
+        cubin = kernel.cubin
+    except MissingDependencyError as error:
+        pytest.skip(str(error))
+    assert cubin[:4] == b"\x7fELF"
+    assert "UTCHMMA" in kernel.sass
+
+
+def test_call(kernel: tcir.Kernel) -> None:
+    a, b = make_inputs(kernel.signature.inputs, 5, "integers")
+    out = np.full((40, 24), np.nan, np.float32)
+    outcome = kernel(a, b, out)
+    expected = a.astype(np.float64) @ b.astype(np.float64)
+    np.testing.assert_array_equal(out, expected)
+    assert outcome.findings == []
+    assert outcome.counters["mma"] > 0
+
+
+@pytest.mark.parametrize("change", ["count", "shape", "dtype", "list"])
+def test_wrong_arrays(kernel: tcir.Kernel, change: str) -> None:
+    arrays = [
+        np.zeros((40, 48), ml_dtypes.bfloat16),
+        np.zeros((48, 24), ml_dtypes.bfloat16),
+        np.zeros((40, 24), np.float32),
+    ]
+    message = "argument 1: expected an array bfloat16\\[48, 24\\], got "
+    if change == "count":
+        arrays.pop()
+        message = "expected 3 arrays \\(bfloat16\\[40, 48\\], .*\\), got 2"
+    elif change == "shape":
+        arrays[1] = arrays[1].T
+        message += "bfloat16\\[24, 48\\]"
+    elif change == "dtype":
+        arrays[1] = arrays[1].astype(np.float16)
+        message += "float16\\[48, 24\\]"
+    else:
+        arrays[1] = [[0]]
+        message += "list"
+    with pytest.raises(tcir.InputError, match=message):
+        kernel(*arrays)
+
+
+def test_options_and_targets() -> None:
+    with pytest.raises(tcir.InputError, match=r"has no option 'stage'.*did you mean 'stages'"):
+        tcir.compile(MATMUL, "matmul", stage=2)
+    with pytest.raises(tcir.InputError, match="expected a target out of sm_100a, got 'sm_100'"):
+        tcir.compile(MATMUL, "matmul", target="sm_100")
+    with pytest.raises(tcir.InputError, match="expected a program lowered to llvm and nvvm"):
+        tcir.compile(MATMUL, ["canonicalize"])
+    two = tcir.compile(MATMUL, "matmul", stages=2)
+    assert "matmul" in str(two.report.pipeline)
+
+
+def code_of(source) -> list[str]:
+    """PTX without the name of the source file and the numbers that point into it."""
+    lines = tcir.compile(source, "matmul").ptx.splitlines()
+    return [line for line in lines if not line.strip().startswith((".file", ".loc", "//"))]
+
+
+def test_sources(tmp_path: Path) -> None:
+    path = tmp_path / "a program.mlir"
+    path.write_text(MATMUL)
+    texts = [code_of(source) for source in (MATMUL, path, str(path))]
+    assert texts[0] == texts[1] == texts[2]
+    from tcir.source import load_module, mlir_context
+
+    with mlir_context() as context:
+        module = load_module(MATMUL, context)
+        before = str(module)
+        assert code_of(module) == texts[0]
+        assert str(module) == before
+    with pytest.raises(tcir.InputError, match=r"cannot read 'no/such\.mlir'"):
+        tcir.compile("no/such.mlir", "matmul")
+    with pytest.raises(tcir.InputError, match=r"<text>:1:\d+: error: expected"):
+        tcir.compile("func.func @f( {}", "matmul")
+
+
+def test_pipeline_with_a_pass_exchanged() -> None:
+    from tcir.pipeline import named_pipeline
+
+    pipeline = named_pipeline("matmul").insert("canonicalize", after="raise-to-tc")
+    kernel = tcir.compile(MATMUL, pipeline)
+    assert "canonicalize" in kernel.ir
+    assert "canonicalize#2" in kernel.ir
+
+
+@pytest.mark.slow
+def test_validated_compile() -> None:
+    kernel = tcir.compile(MATMUL, "matmul", validate=True, orders=3)
+    assert kernel.report.ok, str(kernel.report)
+    assert kernel.report["llvm-to-ptx"].verdict == "equal"
