@@ -133,9 +133,10 @@ class ShiftReuse:
             f'%base = "tc.tmem_alloc"() {{columns = {columns} : i64, slot = {bars + 16 * st + 8} : '
             f"i64, warp = 5 : i64}} : () -> {base}",
             '"tc.tmem_relinquish"() : () -> ()',
-            f'%d = "tc.tmem_tile"(%base) {{column = 0 : i64}} : ({base}) -> {t_d}',
-            f'%tas = "tc.tmem_tile"(%base) {{column = {d_columns} : i64}} : ({base}) -> '
-            f"{_ring(st, t_ta)}",
+            f'%d = "tc.tmem_tile"(%base) {{column = 0 : i64, '
+            f"operandSegmentSizes = array<i32: 1>}} : ({base}) -> {t_d}",
+            f'%tas = "tc.tmem_tile"(%base) {{column = {d_columns} : i64, '
+            f"operandSegmentSizes = array<i32: 1>}} : ({base}) -> {_ring(st, t_ta)}",
             '"tc.fence"() {kind = "mbarrier_init"} : () -> ()',
             '"tc.fence"() {kind = "tcgen05.before"} : () -> ()',
             '"tc.cta_barrier"() : () -> ()',
@@ -159,7 +160,8 @@ class ShiftReuse:
         lines += [
             "  %kk = arith.addi %k0, %col : index",
             f'  "tc.store_rows"({value}, %out, %ne, %pe, %qe, %kk) {{rows = {self.valid} : i64, '
-            f"row_dim = 2 : i64}} : ({v_type}, {o_type}, index, index, index, index) -> ()",
+            f"row_dim = 2 : i64, operandSegmentSizes = array<i32: 1, 1, 4>}} : "
+            f"({v_type}, {o_type}, index, index, index, index) -> ()",
             "}",
             '"tc.fence"() {kind = "tcgen05.before"} : () -> ()',
             '}) {kind = "epilogue", warps = array<i64: 0, 1, 2, 3>, threads = "warp"} : () -> ()',

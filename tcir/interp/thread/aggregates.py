@@ -1,0 +1,93 @@
+"""Vectors and structs: ops that only name scalars differently."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tcir._mlir import ir, llvm
+from tcir.errors import IncompleteError
+from tcir.interp.thread.speller import Speller, only, register_class, rule, scalars
+
+
+def _known_index(value: ir.Value) -> int:
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.name not in ("arith.constant", "llvm.mlir.constant"):
+        raise IncompleteError("no rule for a position in a vector that is not a constant")
+    return int(ir.IntegerAttr(owner.attributes["value"]).value)
+
+
+@rule("llvm.extractelement")
+def _extract_element(speller: Speller, op: Any) -> None:
+    only(op)
+    vector, position = op.operands
+    speller.rename(op.results[0], [speller.read(vector)[_known_index(position)]])
+
+
+@rule("llvm.insertelement")
+def _insert_element(speller: Speller, op: Any) -> None:
+    only(op)
+    vector, value, position = op.operands
+    registers = list(speller.read(vector))
+    registers[_known_index(position)] = speller.read_one(value)
+    speller.rename(op.results[0], registers)
+
+
+@rule("llvm.shufflevector")
+def _shuffle(speller: Speller, op: Any) -> None:
+    only(op, "mask")
+    both = [register for operand in op.operands for register in speller.read(operand)]
+    mask = list(ir.DenseI32ArrayAttr(op.attributes["mask"]))
+    kind = register_class(scalars(op.results[0].type)[0])
+    picked = [both[index] if index >= 0 else speller.fresh(kind) for index in mask]
+    speller.rename(op.results[0], picked)
+
+
+def _range(kind: ir.Type, position: list[int]) -> range:
+    """Which scalars of a struct the member at `position` is."""
+    first = 0
+    for index in position:
+        if not isinstance(kind, llvm.StructType):
+            raise IncompleteError(f"no rule for a member of {kind}")
+        first += sum(len(scalars(part)) for part in kind.body[:index])
+        kind = kind.body[index]
+    return range(first, first + len(scalars(kind)))
+
+
+@rule("llvm.extractvalue")
+def _extract_value(speller: Speller, op: Any) -> None:
+    only(op, "position")
+    container = op.operands[0]
+    place = _range(container.type, list(ir.DenseI64ArrayAttr(op.attributes["position"])))
+    registers = speller.read(container)
+    speller.rename(op.results[0], [registers[i] for i in place])
+
+
+@rule("llvm.insertvalue")
+def _insert_value(speller: Speller, op: Any) -> None:
+    only(op, "position")
+    container, value = op.operands
+    place = _range(container.type, list(ir.DenseI64ArrayAttr(op.attributes["position"])))
+    registers = list(speller.read(container))
+    registers[place.start : place.stop] = speller.read(value)
+    speller.rename(op.results[0], registers)
+
+
+@rule("llvm.mlir.poison", "llvm.mlir.undef", "ub.poison")
+def _undefined(speller: Speller, op: Any) -> None:
+    """Registers that nothing writes: reading one is an error of the machine."""
+    speller.define(op.results[0])
+
+
+@rule("builtin.unrealized_conversion_cast")
+def _cast(speller: Speller, op: Any) -> None:
+    """Another type of the same registers."""
+    only(op)
+    if len(op.operands) != 1 or len(op.results) != 1:
+        raise IncompleteError("no rule for a cast that is not of one value to one value")
+    old, new = (
+        [register_class(kind) for kind in scalars(v.type)] for v in (op.operands[0], op.results[0])
+    )
+    if old != new:
+        types = f"{op.operands[0].type} to {op.results[0].type}"
+        raise IncompleteError(f"no rule for a cast of {types}")
+    speller.rename(op.results[0], speller.read(op.operands[0]))

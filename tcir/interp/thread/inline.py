@@ -1,0 +1,81 @@
+"""Inline assembly: the text as it stands, operands filled in."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tcir._mlir import ir
+from tcir.errors import IncompleteError
+from tcir.interp.thread.speller import Registers, Speller, only, rule
+
+_REGISTER_CONSTRAINT = {"r", "l", "h", "f", "d", "c", "b"}
+
+
+@rule("llvm.inline_asm")
+def _inline_asm(speller: Speller, op: Any) -> None:
+    """Outputs first, then inputs, numbered as in LLVM; ``$$`` is a dollar sign.
+
+    An input tied to an output (constraint "0") shares its register. When the text names neither,
+    the output is the input, register and all.
+    """
+    only(op, "asm_string", "constraints", "has_side_effects", "asm_dialect", "tail_call_kind")
+    text = ir.StringAttr(op.attributes["asm_string"]).value
+    constraints = ir.StringAttr(op.attributes["constraints"]).value.split(",")
+    constraints = [c for c in constraints if c and not c.startswith("~")]
+    outputs = [c for c in constraints if c.startswith("=")]
+    inputs = constraints[len(outputs) :]
+    operands = list(op.operands)
+    if len(inputs) != len(operands) or any(c.startswith("=") for c in inputs):
+        raise IncompleteError(f"no rule for the constraints {','.join(constraints)}")
+    named = {int(number) for number in re.findall(r"\$\{?(\d+)", text.replace("$$", ""))}
+    given = [speller.read_one(operand) for operand in operands]
+    results: list[str] = list(speller.define(op.results[0])) if len(op.results) else []
+    if len(results) != len(outputs):
+        raise IncompleteError(f"no rule for {len(results)} results of {len(outputs)} outputs")
+    for position, (constraint, register) in enumerate(zip(inputs, given, strict=True)):
+        if constraint.isdigit():
+            output = int(constraint)
+            if output in named or len(outputs) + position in named:
+                raise IncompleteError("no rule for a text that names a tied operand")
+            results[output] = register
+        elif constraint not in _REGISTER_CONSTRAINT:
+            raise IncompleteError(f"no rule for the constraint {constraint}")
+    if len(op.results):
+        speller.rename(op.results[0], results)
+    _emit(speller, _fill(text, r"\$(?:\$|\{(\d+)\}|(\d+))", tuple(results + given)))
+
+
+def _fill(text: str, pattern: str, registers: Registers) -> str:
+    def register(match: re.Match[str]) -> str:
+        number = next((group for group in match.groups() if group is not None), None)
+        return "$" if number is None else registers[int(number)]
+
+    return re.sub(pattern, register, text)
+
+
+def _emit(speller: Speller, text: str) -> None:
+    # A scope of its own: the text may declare registers and labels, and may be repeated.
+    scoped = ".reg" in text or re.search(r"^\s*\w+:", text, re.MULTILINE)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if scoped:
+        lines = ["{", *lines, "}"]
+    speller.lines += [f"\t{line}" for line in lines]
+
+
+@rule("nvvm.inline_ptx")
+def _inline_ptx(speller: Speller, op: Any) -> None:
+    """Operands by kind and number: ``{$w0}`` written, ``{$r0}`` read."""
+    only(op, "ptxCode", "memoryClobber")
+    text = ir.StringAttr(op.attributes["ptxCode"]).value
+    sizes = list(op.attributes["operandSegmentSizes"])
+    if any(sizes[1:]):
+        raise IncompleteError("no rule for operands that are read and written, nor for a predicate")
+    read = [speller.read_one(operand) for operand in op.operands]
+    written = [speller.define_one(result) for result in op.results]
+    for letter, registers in (("r", read), ("w", written)):
+        for number, register in enumerate(registers):
+            text = text.replace(f"{{${letter}{number}}}", register)
+    if "$" in text:
+        raise IncompleteError(f"no rule for the operands of {text!r}")
+    _emit(speller, text)

@@ -1,0 +1,254 @@
+"""Ops of `nvvm`: each is one PTX instruction, written from the PTX ISA."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tcir.errors import IncompleteError
+from tcir.interp.thread.speller import Speller, expect, only, pointer_space, rule, scalars
+
+_ONE_CTA = "#nvvm.cta_group<cta_1>"
+_SREG = {
+    f"{name}.{axis}": f"%{ptx}.{axis}"
+    for name, ptx in (("tid", "tid"), ("ntid", "ntid"), ("ctaid", "ctaid"), ("nctaid", "nctaid"))
+    for axis in "xyz"
+} | {"laneid": "%laneid", "warpid": "%warpid"}
+
+
+def _address(speller: Speller, value: Any, space: int) -> str:
+    found = pointer_space(value.type)
+    if found != space:
+        raise IncompleteError(f"no rule for an address of type {value.type}")
+    return f"[{speller.read_one(value)}]"
+
+
+def _special_register(speller: Speller, op: Any) -> None:
+    only(op)
+    name = op.name.removeprefix("nvvm.read.ptx.sreg.")
+    speller.emit(f"mov.u32 {speller.define_one(op.results[0])}, {_SREG[name]}")
+
+
+rule(*(f"nvvm.read.ptx.sreg.{name}" for name in _SREG))(_special_register)
+
+
+@rule("nvvm.elect.sync")
+def _elect(speller: Speller, op: Any) -> None:
+    """9.7.13.14; without a mask, of all threads of the warp."""
+    only(op)
+    mask = speller.read_one(op.operands[0]) if len(op.operands) else "0xffffffff"
+    leader = speller.fresh("b32")
+    speller.emit(f"elect.sync {leader}|{speller.define_one(op.results[0])}, {mask}")
+
+
+@rule("nvvm.bar.warp.sync")
+def _warp_barrier(speller: Speller, op: Any) -> None:
+    """9.7.13.2."""
+    only(op)
+    speller.emit(f"bar.warp.sync {speller.read_one(op.operands[0])}")
+
+
+@rule("nvvm.barrier")
+def _barrier(speller: Speller, op: Any) -> None:
+    """9.7.13.1."""
+    only(op, "aligned")
+    expect(op, "aligned", "true")
+    if len(op.operands):
+        raise IncompleteError("no rule for a barrier of chosen threads")
+    speller.emit("bar.sync 0")
+
+
+@rule("nvvm.fence.mbarrier.init")
+def _fence_mbarrier_init(speller: Speller, op: Any) -> None:
+    """9.7.13.4."""
+    only(op)
+    speller.emit("fence.mbarrier_init.release.cluster")
+
+
+@rule("nvvm.fence.proxy")
+def _fence_proxy(speller: Speller, op: Any) -> None:
+    """9.7.13.4."""
+    only(op, "kind", "space")
+    kind = expect(op, "kind", "#nvvm.proxy_kind<async>", "#nvvm.proxy_kind<async.shared>")
+    if "shared" in kind:
+        expect(op, "space", "#nvvm.shared_space<cta>")
+        speller.emit("fence.proxy.async.shared::cta")
+    else:
+        speller.emit("fence.proxy.async")
+
+
+@rule("nvvm.mbarrier.init")
+def _mbarrier_init(speller: Speller, op: Any) -> None:
+    """9.7.13.15.9."""
+    only(op)
+    pointer, count = op.operands
+    speller.emit(
+        f"mbarrier.init.shared::cta.b64 {_address(speller, pointer, 3)}, {speller.read_one(count)}"
+    )
+
+
+@rule("nvvm.mbarrier.arrive.expect_tx")
+def _mbarrier_expect(speller: Speller, op: Any) -> None:
+    """9.7.13.15.13."""
+    only(op, "relaxed", "scope")
+    expect(op, "relaxed", "false", "")
+    expect(op, "scope", "#nvvm.mem_scope<cta>", "")
+    pointer, count = op.operands
+    state = speller.define_one(op.results[0]) if len(op.results) else speller.fresh("b64")
+    speller.emit(
+        f"mbarrier.arrive.expect_tx.shared::cta.b64 {state}, "
+        f"{_address(speller, pointer, 3)}, {speller.read_one(count)}"
+    )
+
+
+@rule("nvvm.mbarrier.try_wait")
+def _mbarrier_try_wait(speller: Speller, op: Any) -> None:
+    """9.7.13.15.16; an i32 operand is a parity, an i64 one a state."""
+    only(op, "relaxed", "scope")
+    expect(op, "relaxed", "false", "")
+    expect(op, "scope", "#nvvm.mem_scope<cta>", "")
+    if len(op.operands) != 2:
+        raise IncompleteError("no rule for a time limit")
+    pointer, phase = op.operands
+    parity = ".parity" if str(phase.type) == "i32" else ""
+    speller.emit(
+        f"mbarrier.try_wait{parity}.shared::cta.b64 {speller.define_one(op.results[0])}, "
+        f"{_address(speller, pointer, 3)}, {speller.read_one(phase)}"
+    )
+
+
+@rule("nvvm.cp.async.bulk.tensor.shared.cluster.global")
+def _tma_load(speller: Speller, op: Any) -> None:
+    """9.7.9.27.5.2, to the shared memory of the executing CTA."""
+    only(op, "isCTAOnly", "mode")
+    expect(op, "isCTAOnly", "true")
+    mode = expect(op, "mode", "#nvvm.tma_load_mode<tile>", "#nvvm.tma_load_mode<im2col>")
+    name = mode.removeprefix("#nvvm.tma_load_mode<").removesuffix(">")
+    target, tensor_map, coords, bar, offsets, *rest = _segments(op)
+    if any(rest):
+        raise IncompleteError("no rule for a multicast mask, a cache policy or a predicate")
+    place = ", ".join(speller.read_one(coordinate) for coordinate in coords)
+    text = (
+        f"cp.async.bulk.tensor.{len(coords)}d.shared::cta.global.{name}"
+        f".mbarrier::complete_tx::bytes {_address(speller, target[0], 3)}, "
+        f"[{speller.read_one(tensor_map[0])}, {{{place}}}], {_address(speller, bar[0], 3)}"
+    )
+    if offsets:
+        text += f", {{{', '.join(speller.read_one(offset) for offset in offsets)}}}"
+    speller.emit(text)
+
+
+def _segments(op: Any) -> list[list[Any]]:
+    """The operands, by the fields of the op."""
+    operands, parts = list(op.operands), []
+    for size in op.attributes["operandSegmentSizes"]:
+        parts.append(operands[:size])
+        del operands[:size]
+    return parts
+
+
+@rule("nvvm.tcgen05.alloc")
+def _alloc(speller: Speller, op: Any) -> None:
+    """9.7.16.7.1."""
+    only(op, "group")
+    expect(op, "group", _ONE_CTA, "")
+    pointer, columns = op.operands
+    speller.emit(
+        "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 "
+        f"{_address(speller, pointer, 3)}, {speller.read_one(columns)}"
+    )
+
+
+@rule("nvvm.tcgen05.relinquish_alloc_permit")
+def _relinquish(speller: Speller, op: Any) -> None:
+    """9.7.16.7.1."""
+    only(op, "group")
+    expect(op, "group", _ONE_CTA, "")
+    speller.emit("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned")
+
+
+@rule("nvvm.tcgen05.dealloc")
+def _dealloc(speller: Speller, op: Any) -> None:
+    """9.7.16.7.1."""
+    only(op, "group")
+    expect(op, "group", _ONE_CTA, "")
+    address, columns = (speller.read_one(operand) for operand in op.operands)
+    speller.emit(f"tcgen05.dealloc.cta_group::1.sync.aligned.b32 {address}, {columns}")
+
+
+@rule("nvvm.tcgen05.commit")
+def _commit(speller: Speller, op: Any) -> None:
+    """9.7.16.12."""
+    only(op, "group")
+    expect(op, "group", _ONE_CTA, "")
+    if len(op.operands) != 1:
+        raise IncompleteError("no rule for a multicast mask")
+    speller.emit(
+        "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 "
+        f"{_address(speller, op.operands[0], 3)}"
+    )
+
+
+@rule("nvvm.tcgen05.fence")
+def _tcgen05_fence(speller: Speller, op: Any) -> None:
+    """9.7.16.11."""
+    only(op, "kind")
+    kind = expect(op, "kind", "#nvvm.tcgen05_fence<before>", "#nvvm.tcgen05_fence<after>")
+    speller.emit(f"tcgen05.fence::{'before' if 'before' in kind else 'after'}_thread_sync")
+
+
+@rule("nvvm.tcgen05.wait")
+def _tcgen05_wait(speller: Speller, op: Any) -> None:
+    """9.7.16.8.4."""
+    only(op, "kind")
+    kind = expect(op, "kind", "#nvvm.tcgen05_wait<load>", "#nvvm.tcgen05_wait<store>")
+    speller.emit(f"tcgen05.wait::{'ld' if 'load' in kind else 'st'}.sync.aligned")
+
+
+@rule("nvvm.tcgen05.ld")
+def _tcgen05_load(speller: Speller, op: Any) -> None:
+    """9.7.16.8.1."""
+    only(op, "shape")
+    expect(op, "shape", "#nvvm.tcgen05_ldst_shape<shape_32x32b>")
+    if len(op.operands) != 1:
+        raise IncompleteError("no rule for an offset")
+    registers = speller.define(op.results[0])
+    speller.emit(
+        f"tcgen05.ld.sync.aligned.32x32b.x{len(scalars(op.results[0].type))}.b32 "
+        f"{{{', '.join(registers)}}}, {_address(speller, op.operands[0], 6)}"
+    )
+
+
+@rule("nvvm.tcgen05.cp")
+def _tcgen05_copy(speller: Speller, op: Any) -> None:
+    """9.7.16.9.1."""
+    only(op, "group", "multicast", "shape")
+    expect(op, "group", _ONE_CTA, "")
+    expect(op, "multicast", "#nvvm.tcgen05_cp_multicast<none>", "")
+    expect(op, "shape", "#nvvm.tcgen05_cp_shape<shape_128x256b>")
+    target, descriptor = op.operands
+    speller.emit(
+        "tcgen05.cp.cta_group::1.128x256b "
+        f"{_address(speller, target, 6)}, {speller.read_one(descriptor)}"
+    )
+
+
+@rule("nvvm.tcgen05.mma")
+def _tcgen05_mma(speller: Speller, op: Any) -> None:
+    """9.7.16.10.9.1; A is a descriptor (i64) or an address in tensor memory."""
+    only(op, "aShift", "collectorOp", "ctaGroup", "kind")
+    expect(op, "ctaGroup", _ONE_CTA)
+    expect(op, "collectorOp", "#nvvm.tcgen05_mma_collectorop<discard>", "")
+    kind = str(op.attributes["kind"])
+    name = re.fullmatch(r"#nvvm\.tcgen05_mma_kind<(f16|tf32|f8f6f4|i8)>", kind)
+    if name is None:
+        raise IncompleteError(f"no rule for kind = {kind}")
+    if len(op.operands) != 5:
+        raise IncompleteError("no rule for a scale of D or a lane mask")
+    d, a, b, idesc, enable = op.operands
+    ashift = ".ashift" if "aShift" in op.attributes else ""
+    first = speller.read_one(a) if str(a.type) == "i64" else _address(speller, a, 6)
+    speller.emit(
+        f"tcgen05.mma.cta_group::1.kind::{name[1]}{ashift} {_address(speller, d, 6)}, {first}, "
+        f"{speller.read_one(b)}, {speller.read_one(idesc)}, {speller.read_one(enable)}"
+    )

@@ -1,0 +1,306 @@
+"""Arithmetic: `arith` and the same ops of `llvm`."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from tcir._mlir import ir
+from tcir.errors import IncompleteError
+from tcir.interp.thread.speller import (
+    Registers,
+    Speller,
+    bits,
+    expect,
+    only,
+    register_class,
+    rule,
+    scalars,
+)
+
+# Instruction by op; {w} is the width in bits. One entry for `arith`, one for `llvm`.
+_INTEGER = {
+    "add.s{w}": ("arith.addi", "llvm.add"),
+    "sub.s{w}": ("arith.subi", "llvm.sub"),
+    "mul.lo.s{w}": ("arith.muli", "llvm.mul"),
+    "div.s{w}": ("arith.divsi", "llvm.sdiv"),
+    "div.u{w}": ("arith.divui", "llvm.udiv"),
+    "rem.s{w}": ("arith.remsi", "llvm.srem"),
+    "rem.u{w}": ("arith.remui", "llvm.urem"),
+    "min.s{w}": ("arith.minsi", "llvm.intr.smin"),
+    "min.u{w}": ("arith.minui", "llvm.intr.umin"),
+    "max.s{w}": ("arith.maxsi", "llvm.intr.smax"),
+    "max.u{w}": ("arith.maxui", "llvm.intr.umax"),
+}
+_BITWISE = {
+    "and": ("arith.andi", "llvm.and"),
+    "or": ("arith.ori", "llvm.or"),
+    "xor": ("arith.xori", "llvm.xor"),
+}
+_SHIFT = {
+    "shl.b{w}": ("arith.shli", "llvm.shl"),
+    "shr.u{w}": ("arith.shrui", "llvm.lshr"),
+    "shr.s{w}": ("arith.shrsi", "llvm.ashr"),
+}
+_FLOAT = {
+    "add.rn.{t}": ("arith.addf", "llvm.fadd"),
+    "sub.rn.{t}": ("arith.subf", "llvm.fsub"),
+    "mul.rn.{t}": ("arith.mulf", "llvm.fmul"),
+    "div.rn.{t}": ("arith.divf", "llvm.fdiv"),
+    "max.NaN.{t}": ("arith.maximumf", "llvm.intr.maximum"),
+    "min.NaN.{t}": ("arith.minimumf", "llvm.intr.minimum"),
+    "max.{t}": ("arith.maxnumf", "llvm.intr.maxnum"),
+    "min.{t}": ("arith.minnumf", "llvm.intr.minnum"),
+}
+_INTEGER_PREDICATES = (
+    "eq.b", "ne.b", "lt.s", "le.s", "gt.s", "ge.s", "lt.u", "le.u", "gt.u", "ge.u",
+)  # fmt: skip
+"""Both dialects number them alike."""
+_FLOAT_PREDICATES = (
+    "", "eq", "gt", "ge", "lt", "le", "ne", "num",
+    "equ", "gtu", "geu", "ltu", "leu", "neu", "nan", "",
+)  # fmt: skip
+"""false, ordered ones, "ordered", unordered ones, "unordered", true."""
+
+Spell = Callable[[Speller, str, list[str], ir.Type], None]
+
+
+def _elementwise(speller: Speller, op: Any, spell: Spell) -> None:
+    """Once per scalar of the operands, which all have the same shape."""
+    only(op)
+    result = op.results[0]
+    sources = [speller.read(operand) for operand in op.operands]
+    kinds = scalars(op.operands[0].type)
+    for i, (target, kind) in enumerate(zip(speller.define(result), kinds, strict=True)):
+        spell(speller, target, [source[i] for source in sources], kind)
+
+
+def _simple(template: str, pattern: Callable[[ir.Type], str]) -> Callable[[Speller, Any], None]:
+    def spell(speller: Speller, target: str, sources: list[str], kind: ir.Type) -> None:
+        speller.emit(f"{pattern(kind)} {target}, {', '.join(sources)}")
+
+    def convert(speller: Speller, op: Any) -> None:
+        _elementwise(speller, op, spell)
+
+    convert.__doc__ = f"``{template}``."
+    return convert
+
+
+def _wide(template: str) -> Callable[[ir.Type], str]:
+    def pattern(kind: ir.Type) -> str:
+        if bits(kind) == 1:
+            raise IncompleteError(f"no rule for {template} of i1")
+        return template.format(w=bits(kind))
+
+    return pattern
+
+
+def float_name(kind: ir.Type) -> str:
+    """``f16``, ``bf16``, ``f32`` or ``f64``."""
+    if not isinstance(kind, ir.F16Type | ir.BF16Type | ir.F32Type | ir.F64Type):
+        raise IncompleteError(f"no rule for numbers of type {kind}")
+    return str(kind)
+
+
+for _template, _names in _INTEGER.items():
+    rule(*_names)(_simple(_template, _wide(_template)))
+for _template, _names in _BITWISE.items():
+    rule(*_names)(_simple(_template, lambda kind, t=_template: f"{t}.{register_class(kind)}"))
+for _template, _names in _FLOAT.items():
+    rule(*_names)(_simple(_template, lambda kind, t=_template: t.format(t=float_name(kind))))
+
+
+def _shift(template: str) -> Callable[[Speller, Any], None]:
+    def spell(speller: Speller, target: str, sources: list[str], kind: ir.Type) -> None:
+        value, amount = sources
+        if bits(kind) != 32:  # the amount is always 32 bits (PTX ISA 9.7.8)
+            amount = _resize(speller, amount, bits(kind), 32, "u")
+        speller.emit(f"{template.format(w=bits(kind))} {target}, {value}, {amount}")
+
+    return lambda speller, op: _elementwise(speller, op, spell)
+
+
+for _template, _names in _SHIFT.items():
+    rule(*_names)(_shift(_template))
+
+
+def _resize(speller: Speller, source: str, old: int, new: int, sign: str) -> str:
+    target = speller.fresh(f"b{new}")
+    speller.emit(f"cvt.{sign}{new}.{sign}{old} {target}, {source}")
+    return target
+
+
+@rule("arith.negf", "llvm.fneg")
+def _negate(speller: Speller, op: Any) -> None:
+    _elementwise(
+        speller,
+        op,
+        lambda s, target, sources, kind: s.emit(f"neg.{float_name(kind)} {target}, {sources[0]}"),
+    )
+
+
+@rule("arith.cmpi", "llvm.icmp")
+def _compare_integers(speller: Speller, op: Any) -> None:
+    only(op, "predicate")
+    kind, sign = _INTEGER_PREDICATES[ir.IntegerAttr(op.attributes["predicate"]).value].split(".")
+    left, right = (speller.read(operand) for operand in op.operands)
+    types = scalars(op.operands[0].type)
+    for target, a, b, scalar in zip(speller.define(op.results[0]), left, right, types, strict=True):
+        if bits(scalar) == 1:
+            if kind not in ("eq", "ne"):
+                raise IncompleteError(f"no rule for {kind} of i1")
+            speller.emit(f"xor.pred {target}, {a}, {b}")
+            if kind == "eq":
+                speller.emit(f"not.pred {target}, {target}")
+        else:
+            speller.emit(f"setp.{kind}.{sign}{bits(scalar)} {target}, {a}, {b}")
+
+
+@rule("arith.cmpf", "llvm.fcmp")
+def _compare_floats(speller: Speller, op: Any) -> None:
+    only(op, "predicate")
+    number = ir.IntegerAttr(op.attributes["predicate"]).value
+    kind = _FLOAT_PREDICATES[number]
+    if not kind:
+        raise IncompleteError(f"no rule for predicate {number}, a constant")
+    left, right = (speller.read(operand) for operand in op.operands)
+    types = scalars(op.operands[0].type)
+    for target, a, b, scalar in zip(speller.define(op.results[0]), left, right, types, strict=True):
+        speller.emit(f"setp.{kind}.{float_name(scalar)} {target}, {a}, {b}")
+
+
+@rule("arith.select", "llvm.select")
+def _select(speller: Speller, op: Any) -> None:
+    only(op)
+    condition, yes, no = (speller.read(operand) for operand in op.operands)
+    types = scalars(op.results[0].type)
+    conditions = condition if len(condition) == len(types) else condition * len(types)
+    targets = speller.define(op.results[0])
+    for target, p, a, b, kind in zip(targets, conditions, yes, no, types, strict=True):
+        if bits(kind) == 1:
+            taken, other = speller.fresh("pred"), speller.fresh("pred")
+            speller.emit(f"and.pred {taken}, {p}, {a}")
+            speller.emit(f"not.pred {other}, {p}")
+            speller.emit(f"and.pred {other}, {other}, {b}")
+            speller.emit(f"or.pred {target}, {taken}, {other}")
+        else:
+            speller.emit(f"selp.{register_class(kind)} {target}, {a}, {b}, {p}")
+
+
+def _extend(sign: str) -> Callable[[Speller, Any], None]:
+    def convert(speller: Speller, op: Any) -> None:
+        only(op)
+        new = bits(scalars(op.results[0].type)[0])
+        old = bits(scalars(op.operands[0].type)[0])
+        targets = speller.define(op.results[0])
+        for target, source in zip(targets, speller.read(op.operands[0]), strict=True):
+            if old == 1:
+                true = 1 if sign == "u" else -1
+                speller.emit(f"selp.b{new} {target}, {true}, 0, {source}")
+            else:
+                speller.emit(f"cvt.{sign}{new}.{sign}{old} {target}, {source}")
+
+    return convert
+
+
+rule("arith.extui", "llvm.zext")(_extend("u"))
+rule("arith.extsi", "llvm.sext")(_extend("s"))
+
+
+@rule("arith.trunci", "llvm.trunc")
+def _truncate(speller: Speller, op: Any) -> None:
+    only(op)
+    new, old = (bits(scalars(v.type)[0]) for v in (op.results[0], op.operands[0]))
+    targets = speller.define(op.results[0])
+    for target, source in zip(targets, speller.read(op.operands[0]), strict=True):
+        if new == 1:
+            bit = speller.fresh(f"b{old}")
+            speller.emit(f"and.b{old} {bit}, {source}, 1")
+            speller.emit(f"setp.ne.b{old} {target}, {bit}, 0")
+        else:
+            speller.emit(f"cvt.u{new}.u{old} {target}, {source}")
+
+
+@rule("arith.index_cast", "arith.index_castui")
+def _index_cast(speller: Speller, op: Any) -> None:
+    only(op)
+    new, old = bits(op.results[0].type), bits(op.operands[0].type)
+    source = speller.read_one(op.operands[0])
+    if new == old:
+        speller.rename(op.results[0], [source])
+        return
+    sign = "s" if op.name == "arith.index_cast" else "u"
+    speller.emit(f"cvt.{sign}{new}.{sign}{old} {speller.define_one(op.results[0])}, {source}")
+
+
+@rule("arith.truncf", "llvm.fptrunc")
+def _round(speller: Speller, op: Any) -> None:
+    only(op, "roundingmode")
+    expect(op, "roundingmode", "", "0 : i32", "to_nearest_even")
+    _convert_floats(speller, op, "cvt.rn")
+
+
+@rule("arith.extf", "llvm.fpext")
+def _widen(speller: Speller, op: Any) -> None:
+    only(op)
+    _convert_floats(speller, op, "cvt")
+
+
+def _convert_floats(speller: Speller, op: Any, instruction: str) -> None:
+    new, old = (float_name(scalars(v.type)[0]) for v in (op.results[0], op.operands[0]))
+    targets = speller.define(op.results[0])
+    for target, source in zip(targets, speller.read(op.operands[0]), strict=True):
+        speller.emit(f"{instruction}.{new}.{old} {target}, {source}")
+
+
+@rule("arith.bitcast", "llvm.bitcast")
+def _bitcast(speller: Speller, op: Any) -> None:
+    only(op)
+    old, new = scalars(op.operands[0].type), scalars(op.results[0].type)
+    sources = speller.read(op.operands[0])
+    if [register_class(kind) for kind in old] == [register_class(kind) for kind in new]:
+        speller.rename(op.results[0], sources)
+        return
+    targets = speller.define(op.results[0])
+    if len(old) > len(new):
+        for target, kind, group in zip(targets, new, _groups(sources, len(new)), strict=True):
+            speller.emit(f"mov.{register_class(kind)} {target}, {{{', '.join(group)}}}")
+    else:
+        for source, kind, group in zip(sources, old, _groups(targets, len(old)), strict=True):
+            speller.emit(f"mov.{register_class(kind)} {{{', '.join(group)}}}, {source}")
+
+
+def _groups(registers: Registers, count: int) -> list[Registers]:
+    size = len(registers) // count
+    return [registers[i : i + size] for i in range(0, len(registers), size)]
+
+
+@rule("arith.constant", "llvm.mlir.constant")
+def _constant(speller: Speller, op: Any) -> None:
+    only(op, "value")
+    result, value = op.results[0], op.attributes["value"]
+    kinds = scalars(result.type)
+    if isinstance(result.type, ir.VectorType):
+        dense = ir.DenseElementsAttr(value)
+        if not dense.is_splat:
+            raise IncompleteError(f"no rule for the constant {value}")
+        value = dense.get_splat_value()
+    for target, kind in zip(speller.define(result), kinds, strict=True):
+        speller.emit(f"mov.{register_class(kind)} {target}, {_literal(value, kind)}")
+
+
+def _literal(value: ir.Attribute, kind: ir.Type) -> str:
+    if isinstance(value, ir.BoolAttr):
+        return str(int(value.value))
+    if isinstance(value, ir.IntegerAttr):
+        number = value.value
+        return str(int(bool(number))) if bits(kind) == 1 else str(number)
+    if isinstance(value, ir.FloatAttr) and isinstance(kind, ir.F32Type):
+        return f"0x{struct.unpack('<I', struct.pack('<f', value.value))[0]:08X}"
+    if isinstance(value, ir.FloatAttr) and isinstance(kind, ir.F16Type):
+        return f"0x{struct.unpack('<H', struct.pack('<e', value.value))[0]:04X}"
+    if isinstance(value, ir.FloatAttr) and isinstance(kind, ir.BF16Type):
+        word = struct.unpack("<I", struct.pack("<f", value.value))[0]
+        return f"0x{word >> 16:04X}"  # the attribute holds a bf16, so nothing is cut off
+    raise IncompleteError(f"no rule for the constant {value}")
