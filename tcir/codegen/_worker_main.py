@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 
 from tcir.codegen.worker import receive, send
 
@@ -44,7 +45,7 @@ def emit_ptx(text: str, *, cpu: str, features: str) -> str:
     return result
 
 
-_FUNCTIONS = {"translate": translate, "emit_ptx": emit_ptx}
+_FUNCTIONS: dict[str, Callable[..., str]] = {"translate": translate, "emit_ptx": emit_ptx}
 
 
 def main() -> None:

@@ -1,9 +1,10 @@
 """A child process for the native libraries that may die on bad input.
 
-Translating an operation MLIR has no translation for, or selecting an intrinsic that the PTX version
-lacks, ends the process it runs in (a segmentation fault, ``LLVM ERROR: Cannot select``). So both run
-in one long-lived child: a death is noticed and reported with the program that caused it saved in a
-file, and the next request starts a new child. `start` may be called early to hide the start-up time.
+Translating an operation MLIR has no translation for, or selecting an intrinsic that the PTX
+version lacks, ends the process it runs in (a segmentation fault, ``LLVM ERROR: Cannot select``). So
+both run in one long-lived child: a death is noticed and reported with the program that caused it
+saved in a file, and the next request starts a new child. `start` may be called early to hide the
+start-up time.
 """
 
 from __future__ import annotations

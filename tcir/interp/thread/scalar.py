@@ -96,6 +96,14 @@ def _wide(template: str) -> Callable[[ir.Type], str]:
     return pattern
 
 
+def _by_register(template: str) -> Callable[[ir.Type], str]:
+    return lambda kind: f"{template}.{register_class(kind)}"
+
+
+def _by_number(template: str) -> Callable[[ir.Type], str]:
+    return lambda kind: template.format(t=float_name(kind))
+
+
 def float_name(kind: ir.Type) -> str:
     """``f16``, ``bf16``, ``f32`` or ``f64``."""
     if not isinstance(kind, ir.F16Type | ir.BF16Type | ir.F32Type | ir.F64Type):
@@ -106,9 +114,9 @@ def float_name(kind: ir.Type) -> str:
 for _template, _names in _INTEGER.items():
     rule(*_names)(_simple(_template, _wide(_template)))
 for _template, _names in _BITWISE.items():
-    rule(*_names)(_simple(_template, lambda kind, t=_template: f"{t}.{register_class(kind)}"))
+    rule(*_names)(_simple(_template, _by_register(_template)))
 for _template, _names in _FLOAT.items():
-    rule(*_names)(_simple(_template, lambda kind, t=_template: t.format(t=float_name(kind))))
+    rule(*_names)(_simple(_template, _by_number(_template)))
 
 
 def _shift(template: str) -> Callable[[Speller, Any], None]:
