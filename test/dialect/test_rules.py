@@ -118,7 +118,8 @@ STORE = (
 @pytest.mark.parametrize(
     ("args", "op", "says"),
     [
-        (ARGS, MMA.replace("ATTRS", "a_slice = 0 : i64"), '"ashift" is expected'),
+        (ARGS, MMA.replace("ATTRS", "a_slice = 0 : i64, b_slice = 0 : i64"),
+         '"ashift" is expected'),
         (ARGS, MMA.replace("ATTRS", 'a_slice = "0", b_slice = 0 : i64, ashift = true'),
          "builtin.integer"),
         (ARGS.replace("%c: i1", "%c: i1, %u: index"),

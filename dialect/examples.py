@@ -1,0 +1,170 @@
+"""One example of every op, as text that parses; `docs` prints them."""
+
+from __future__ import annotations
+
+EXAMPLES = {
+    "tc.conv2d": """
+func.func @example(%x: tensor<1x56x56x64xf16>, %w: tensor<3x3x64x64xf16>) {
+  %y = "tc.conv2d"(%x, %w) {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>,
+      pads = array<i64: 1, 1, 1, 1>, filter = "hwcf"}
+      : (tensor<1x56x56x64xf16>, tensor<3x3x64x64xf16>) -> tensor<1x56x56x64xf32>
+  return
+}
+""",
+    "tc.matmul": """
+func.func @example(%a: tensor<512x256xbf16>, %b: tensor<384x256xbf16>) {
+  %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "nk"}
+      : (tensor<512x256xbf16>, tensor<384x256xbf16>) -> tensor<512x384xf32>
+  return
+}
+""",
+    "tc.mma": """
+!d = !tc.tmem<array<i64: 128, 64>, f32>
+!a = !tc.tmem<array<i64: 128, 64>, f16>
+!b = !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">
+func.func @example(%d: !d, %a: !a, %b: !b, %accumulate: i1) {
+  "tc.mma"(%d, %a, %b, %accumulate) {a_slice = 0 : i64, b_slice = 0 : i64, ashift = true}
+      : (!d, !a, !b, i1) -> ()
+  return
+}
+""",
+    "tc.smem_tile": """
+func.func @example() {
+  %ring = "tc.smem_tile"() {offset = 1024 : i64}
+      : () -> !tc.ring<4 : i64, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">>
+  return
+}
+""",
+    "tc.tmem_tile": """
+func.func @example() {
+  %base = "tc.tmem_alloc"() {columns = 128 : i64} : () -> !tc.tmem_base
+  %d = "tc.tmem_tile"(%base) {column = 0 : i64, operandSegmentSizes = array<i32: 1>}
+      : (!tc.tmem_base) -> !tc.tmem<array<i64: 128, 64>, f32>
+  return
+}
+""",
+    "tc.tmem_alloc": """
+func.func @example() {
+  %base = "tc.tmem_alloc"() {columns = 128 : i64, slot = 0 : i64, warp = 5 : i64}
+      : () -> !tc.tmem_base
+  return
+}
+""",
+    "tc.tmem_relinquish": """
+func.func @example() {
+  "tc.tmem_relinquish"() : () -> ()
+  return
+}
+""",
+    "tc.tmem_dealloc": """
+func.func @example() {
+  %base = "tc.tmem_alloc"() {columns = 128 : i64} : () -> !tc.tmem_base
+  "tc.tmem_dealloc"(%base) {columns = 128 : i64} : (!tc.tmem_base) -> ()
+  return
+}
+""",
+    "tc.mbarrier_init": """
+func.func @example() {
+  %full = "tc.mbarrier_init"() {arrivals = 1 : i64, offset = 8 : i64}
+      : () -> !tc.ring<4 : i64, !tc.mbarrier>
+  return
+}
+""",
+    "tc.slot": """
+func.func @example(%full: !tc.ring<4 : i64, !tc.mbarrier>, %i: index) {
+  %bar = "tc.slot"(%full, %i) : (!tc.ring<4 : i64, !tc.mbarrier>, index) -> !tc.mbarrier
+  return
+}
+""",
+    "tc.make_tensor_map": """
+func.func @example(%x: memref<1x56x56x64xf16>) {
+  %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 64, 56, 56, 1>,
+      strides = array<i64: 128, 7168, 401408>, box = array<i64: 64, 32, 1, 1>,
+      element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64>, swizzle = "128B"}
+      : (memref<1x56x56x64xf16>) -> !tc.tensor_map
+  return
+}
+""",
+    "tc.tma_load": """
+!tile = !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+func.func @example(%x: memref<1x56x56x64xf16>, %tile: !tile, %full: !tc.mbarrier, %i: index) {
+  %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 64, 56, 56, 1>,
+      strides = array<i64: 128, 7168, 401408>, box = array<i64: 64, 32, 1, 1>,
+      element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64>, swizzle = "128B"}
+      : (memref<1x56x56x64xf16>) -> !tc.tensor_map
+  "tc.tma_load"(%map, %i, %i, %i, %i, %tile, %full) {row = 96 : i64, nbytes = 4096 : i64,
+      operandSegmentSizes = array<i32: 1, 4, 0, 1, 1>}
+      : (!tc.tensor_map, index, index, index, index, !tile, !tc.mbarrier) -> ()
+  return
+}
+""",
+    "tc.cp": """
+!source = !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+!target = !tc.tmem<array<i64: 128, 64>, f16>
+func.func @example(%source: !source, %target: !target) {
+  "tc.cp"(%source, %target) {slice = 3 : i64} : (!source, !target) -> ()
+  return
+}
+""",
+    "tc.tmem_ld": """
+!d = !tc.tmem<array<i64: 128, 64>, f32>
+func.func @example(%d: !d, %quarter: index, %column: index) {
+  %v = "tc.tmem_ld"(%d, %quarter, %column) : (!d, index, index) -> vector<32x16xf32>
+  return
+}
+""",
+    "tc.tmem_wait": """
+func.func @example() {
+  "tc.tmem_wait"() {kind = "ld"} : () -> ()
+  return
+}
+""",
+    "tc.store_rows": """
+!out = memref<1x56x56x64xf32>
+func.func @example(%v: vector<32x16xf32>, %out: !out, %n: index, %p: index, %q: index, %k: index) {
+  "tc.store_rows"(%v, %out, %n, %p, %q, %k) {rows = 30 : i64, row_dim = 2 : i64,
+      operandSegmentSizes = array<i32: 1, 1, 4>}
+      : (vector<32x16xf32>, !out, index, index, index, index) -> ()
+  return
+}
+""",
+    "tc.role": """
+func.func @example(%done: !tc.mbarrier) {
+  "tc.role"() ({
+  ^bb0(%position: index):
+    "tc.commit"(%done) : (!tc.mbarrier) -> ()
+  }) {kind = "mma", warps = array<i64: 5>, threads = "one"} : () -> ()
+  return
+}
+""",
+    "tc.mbarrier_wait": """
+func.func @example(%full: !tc.mbarrier, %phase: index) {
+  "tc.mbarrier_wait"(%full, %phase) : (!tc.mbarrier, index) -> ()
+  return
+}
+""",
+    "tc.mbarrier_expect_tx": """
+func.func @example(%full: !tc.mbarrier) {
+  "tc.mbarrier_expect_tx"(%full) {nbytes = 24576 : i64} : (!tc.mbarrier) -> ()
+  return
+}
+""",
+    "tc.commit": """
+func.func @example(%empty: !tc.mbarrier) {
+  "tc.commit"(%empty) : (!tc.mbarrier) -> ()
+  return
+}
+""",
+    "tc.fence": """
+func.func @example() {
+  "tc.fence"() {kind = "tcgen05.after"} : () -> ()
+  return
+}
+""",
+    "tc.cta_barrier": """
+func.func @example() {
+  "tc.cta_barrier"() : () -> ()
+  return
+}
+""",
+}

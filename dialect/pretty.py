@@ -1,0 +1,170 @@
+"""A short one-way form of ``tc`` IR for reading; nothing parses it.
+
+Python-defined ops print in MLIR's generic form, which repeats every type. `pretty` prints the
+module as MLIR does and then rewrites the lines of ``tc`` ops and the spelling of ``tc`` types::
+
+    "tc.mma"(%0, %4, %7, %true) {a_slice = 0 : i64, ashift = true, b_slice = 1 : i64} : (…) -> ()
+    tc.mma %0, %4[j=0], %7[j=1] acc=%true .ashift
+
+Values keep the names that MLIR gives them, so both forms can be read side by side. What this module
+does not know stays as MLIR prints it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tcir._mlir import ext, ir
+
+from .declared import as_declared
+from .operation import Op
+
+_LINE = re.compile(r'^(\s*)((?:%\S+ = )?)"(tc\.\w+)"\(([^()]*)\)')
+_SHAPED = re.compile(r'!tc\.(smem|tmem)<array<i64: ([\d, ]+)>, (\w+)(?:, "(\w+)", "(\w+)")?>')
+_ELIDED = 16
+"""Element count above which MLIR elides dense constants."""
+
+
+def pretty(module: Any) -> str:
+    """The short form of ``module`` (an `ir.Module`, or an operation)."""
+    operation = getattr(module, "operation", module)
+    lines = operation.get_asm(large_elements_limit=_ELIDED).splitlines()
+    ops = _tc_ops(operation)
+    out: list[str] = []
+    roles: list[str] = []  # indentation of the roles that are open
+    for line in lines:
+        if roles and line.startswith(f"{roles[-1]}^bb0(") and out[-1].endswith("{"):
+            argument = line.strip().removeprefix("^bb0(").partition(":")[0]
+            out[-1] = out[-1].removesuffix("{") + f"({argument}) {{"
+            continue
+        if roles and line.startswith(roles[-1] + "})"):
+            line = roles.pop() + "}"
+        elif match := _LINE.match(line):
+            op = next(ops, None)
+            if op is None or op.OPERATION_NAME != match[3]:
+                return "\n".join(lines) + "\n"  # text we do not understand: as MLIR prints it
+            if as_declared(op):
+                line = match[1] + match[2] + _short(op, match[4])
+                if match[3] == "tc.role":
+                    roles.append(match[1])
+        out.append(_types(line))
+    return "\n".join(out) + "\n"
+
+
+def _tc_ops(operation: Any) -> Iterator[Op]:
+    """The ``tc`` ops below ``operation``, in the order in which they are printed."""
+    for region in operation.regions:
+        for block in region:
+            for op in block:
+                if isinstance(op, Op):
+                    yield op
+                yield from _tc_ops(op.operation)
+
+
+def _types(line: str) -> str:
+    """``!tc.smem<array<i64: 128, 64>, f16, "K", "128B">`` as ``smem<128x64xf16 K 128B>``."""
+
+    def shaped(match: re.Match[str]) -> str:
+        kind, shape, element, major, swizzle = match.groups()
+        extra = f" {major} {swizzle}" if major else ""
+        return f"{kind}<{shape.replace(', ', 'x')}x{element}{extra}>"
+
+    line = _SHAPED.sub(shaped, line)
+    line = re.sub(r"!tc\.ring<(\d+) : i64, ", r"ring<\1 x ", line)
+    return re.sub(r"!tc\.(mbarrier|tensor_map|tmem_base)\b", r"\1", line)
+
+
+class _Names:
+    """Operands and attributes of one op as text; remembers which attributes were shown."""
+
+    def __init__(self, op: Op, operands: str) -> None:
+        self.op = op
+        self.left = {name: op.attributes[name] for name in op.attributes}
+        self.left.pop("operandSegmentSizes", None)
+        fields = ext.partition_fields(type(op)._fields)[0]
+        names = iter(operands.split(", ") if operands else [])
+        sizes = list(op.attributes.get("operandSegmentSizes", [])) or [1] * len(fields)
+        self.groups = {f.name: [next(names) for _ in range(n)] for f, n in zip(fields, sizes)}
+
+    def __call__(self, name: str) -> str:
+        """Operand(s) or attribute ``name``."""
+        if name in self.groups:
+            return ", ".join(self.groups[name])
+        return _attribute(self.left.pop(name))
+
+    def rest(self) -> str:
+        """The attributes not shown yet."""
+        shown = [f" {name}={_attribute(self.left[name])}" for name in sorted(self.left)]
+        return "".join(shown)
+
+
+def _attribute(attribute: Any) -> str:
+    if isinstance(attribute, ir.BoolAttr):
+        return "true" if attribute.value else "false"
+    if isinstance(attribute, ir.IntegerAttr | ir.StringAttr):
+        return str(attribute.value)
+    if isinstance(attribute, ir.DenseI64ArrayAttr):
+        return "[" + ", ".join(map(str, attribute)) + "]"
+    return str(attribute)
+
+
+def _short(op: Op, operands: str) -> str:
+    names = _Names(op, operands)
+    name = op.OPERATION_NAME
+    text = name + FORMS.get(name, _any)(names) + names.rest()
+    results = ", ".join(str(r.type) for r in op.results)
+    text += f" : {results}" if results and name not in _KNOWN else ""
+    return text + " {" if len(op.regions) else text
+
+
+_KNOWN = ("tc.make_tensor_map", "tc.tmem_alloc", "tc.slot")
+"""Ops whose result type says nothing new."""
+
+
+def _any(n: _Names) -> str:
+    operands = ", ".join(value for group in n.groups.values() for value in group)
+    return f" {operands}" if operands else ""
+
+
+def _mma(n: _Names) -> str:
+    a, b = f"{n('a')}[j={n('a_slice')}]", f"{n('b')}[j={n('b_slice')}]"
+    shift = " .ashift" if n("ashift") == "true" else ""
+    return f" {n('d')}, {a}, {b} acc={n('accumulate')}{shift}"
+
+
+def _tma_load(n: _Names) -> str:
+    offsets = f" offsets=[{n('offsets')}]" if n.groups["offsets"] else ""
+    signal = f" signal {n('signal')}" if n.groups["signal"] else ""
+    target = f"{n('tile')}[row={n('row')}]"
+    return f" {n('map')}[{n('coords')}]{offsets} -> {target}{signal} nbytes={n('nbytes')}"
+
+
+def _cp(n: _Names) -> str:
+    j = n("slice")
+    return f" {n('source')}[j={j}] -> {n('target')}[j={j}]"
+
+
+def _store_rows(n: _Names) -> str:
+    return f" {n('value')} -> {n('tensor')}[{n('indices')}]"
+
+
+def _role(n: _Names) -> str:
+    return f" {n('kind')} warps={n('warps')} threads={n('threads')}"
+
+
+FORMS: dict[str, Callable[[_Names], str]] = {
+    "tc.mma": _mma,
+    "tc.tma_load": _tma_load,
+    "tc.cp": _cp,
+    "tc.tmem_ld": lambda n: f" {n('source')}[quarter={n('quarter')}, column={n('column')}]",
+    "tc.store_rows": _store_rows,
+    "tc.slot": lambda n: f" {n('ring')}[{n('index')}]",
+    "tc.role": _role,
+    "tc.fence": lambda n: f" {n('kind')}",
+    "tc.tmem_wait": lambda n: f" {n('kind')}",
+    "tc.mbarrier_wait": lambda n: f" {n('bar')} parity={n('parity')}",
+    "tc.make_tensor_map": lambda n: f" {n('tensor')} {n('mode')}",
+}
+"""Short forms; ops without one print as ``name operands attribute=value``."""
