@@ -9,7 +9,7 @@ from typing import Any
 from tcir.passes.contraction import value
 from tcir.passes.refusal import is_op, refuse
 
-from tcir._mlir import ir, linalg
+from tcir._mlir import arith, ir, linalg
 
 RESULT_TYPES = ("f32", "f16", "bf16")
 
@@ -127,12 +127,14 @@ def find_narrowing(op: Any, smallest: str) -> Narrowing:
             f"{user.name} (other epilogues are not in this version); put it into another function",
             smallest,
         )  # fmt: skip
-    mode = str(rounding.attributes["roundingmode"]) if "roundingmode" in rounding.attributes else ""
+    mode = arith.RoundingMode.to_nearest_even
+    if "roundingmode" in rounding.attributes:
+        mode = arith.RoundingMode(ir.IntegerAttr(rounding.attributes["roundingmode"]).value)
     final = user.results[0]
     element = str(final.type.element_type)
-    if element not in RESULT_TYPES or (mode and "to_nearest_even" not in mode):
+    if element not in RESULT_TYPES or mode != arith.RoundingMode.to_nearest_even:
         raise refuse(
-            user, f"expected rounding to nearest even to f16 or bf16, got {element} {mode}".strip(),
+            user, f"expected rounding to nearest even to f16 or bf16, got {element} {mode}",
             smallest,
         )  # fmt: skip
     return Narrowing(final, final.type, [user.operation])

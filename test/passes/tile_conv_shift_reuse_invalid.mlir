@@ -1,0 +1,32 @@
+// RUN: %tc-opt %s --split-input-file --tile-conv-shift-reuse --verify-diagnostics
+// RUN: %exits 3 %tc-opt %S/Inputs/conv.mlir --tile-conv-shift-reuse="{n-tile=20}" | %filecheck %s --check-prefix=N20
+// RUN: %exits 3 %tc-opt %S/Inputs/conv.mlir --tile-conv-shift-reuse="{n-tile=300}" | %filecheck %s --check-prefix=N300
+// RUN: %exits 3 %tc-opt %S/Inputs/conv.mlir --tile-conv-shift-reuse="{halo=refresh}" | %filecheck %s --check-prefix=HALO
+// RUN: %exits 3 %tc-opt %S/Inputs/conv.mlir --tile-conv-shift-reuse="{tiling=linear}" | %filecheck %s --check-prefix=TILING
+
+// N20: 2:8: error: expected n-tile to be a multiple of 16 in [16, 256], got 20 (N of tcgen05.mma.kind::f16 with M = 128, PTX ISA 9.7.16.2, table 39); take 16 or 32
+// N300: 2:8: error: expected n-tile to be a multiple of 16 in [16, 256], got 300
+// HALO: 2:8: error: expected halo=mask, got refresh (not in this version)
+// TILING: 2:8: error: expected tiling=rows, got linear (not in this version)
+
+func.func @strided(%x: tensor<1x9x9x8xf16>, %w: tensor<3x3x8x8xf16>) -> tensor<1x4x4x8xf32> {
+  // expected-error @+1 {{expected strides and dilations of 1, got strides [2, 2] and dilations [1, 1] (.ashift moves}}
+  %y = "tc.conv2d"(%x, %w) {strides = array<i64: 2, 2>, dilations = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, filter = "hwcf"} : (tensor<1x9x9x8xf16>, tensor<3x3x8x8xf16>) -> tensor<1x4x4x8xf32>
+  return %y : tensor<1x4x4x8xf32>
+}
+
+// -----
+
+func.func @wide(%x: tensor<1x1x40x8xf16>, %w: tensor<1x33x8x8xf16>) -> tensor<1x1x8x8xf32> {
+  // expected-error @+1 {{expected filters at most 32 wide, got S=33}}
+  %y = "tc.conv2d"(%x, %w) {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, filter = "hwcf"} : (tensor<1x1x40x8xf16>, tensor<1x33x8x8xf16>) -> tensor<1x1x8x8xf32>
+  return %y : tensor<1x1x8x8xf32>
+}
+
+// -----
+
+func.func @product(%a: tensor<8x8xf16>, %b: tensor<8x8xf16>) -> tensor<8x8xf32> {
+  // expected-error @+1 {{tile-conv-shift-reuse expected a function of one tc.conv2d and func.return, got tc.matmul, func.return}}
+  %y = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn"} : (tensor<8x8xf16>, tensor<8x8xf16>) -> tensor<8x8xf32>
+  return %y : tensor<8x8xf32>
+}
