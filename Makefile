@@ -40,7 +40,7 @@ format: $(STAMP) ## format and fix what ruff can
 	"$(BIN)/ruff" check --fix .
 
 docs: $(STAMP) ## write the generated pages of docs/
-	"$(BIN)/python" -m tcir.tools.make_docs
+	"$(BIN)/python" -m tcir.dialect.docs
 
 clean: ## remove what was built
 	rm -rf build "$(VENV)" tcir.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

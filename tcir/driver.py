@@ -261,7 +261,7 @@ class _Run:
 
     def _text(self, module: Any, emit: str) -> bytes:
         if emit == "pretty":
-            from tcir.pretty import pretty
+            from tcir.dialect.pretty import pretty
 
             return pretty(module).encode()
         return self.printer.text(module).encode()

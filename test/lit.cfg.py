@@ -1,19 +1,22 @@
-"""lit: RUN lines in *.mlir (and in *.py that have one). Run `lit -v test`."""
+"""lit: RUN lines in *.mlir. Run `lit -v test`."""
 
 import importlib.util
 import os
 import sys
 from pathlib import Path
 
-import lit.formats
+sys.path.insert(0, str(Path(__file__).parent))
+from lit_format import ShTest
 
 config.name = "tcir"  # noqa: F821 (lit puts config and lit_config into this file)
 config = config  # noqa: F821
-config.test_format = lit.formats.ShTest(execute_external=False)
+config.test_format = ShTest(execute_external=False)
 config.suffixes = [".mlir"]
 config.excludes = ["Inputs"]
-config.test_source_root = str(Path(__file__).parent)
-config.test_exec_root = str(Path(__file__).parent.parent / "build" / "lit")
+
+here = Path(__file__).parent
+config.test_source_root = str(here)
+config.test_exec_root = str(here.parent / "build" / "lit")
 
 scripts = Path(sys.executable).parent
 config.environment["PATH"] = os.pathsep.join([str(scripts), os.environ.get("PATH", "")])
@@ -23,7 +26,7 @@ config.substitutions += [
     ("%tc-opt", f'"{sys.executable}" -m tcir.tools.tc_opt'),
     ("%tc-run", f'"{sys.executable}" -m tcir.tools.tc_run'),
     ("%PYTHON", f'"{sys.executable}"'),
-    ("%exits", f'"{sys.executable}" "{Path(__file__).parent / "exits.py"}"'),
+    ("%exits", f'"{sys.executable}" "{here / "exits.py"}"'),
     ("%filecheck", f'"{scripts / "filecheck"}"'),
 ]
 

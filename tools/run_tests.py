@@ -55,11 +55,12 @@ def main(words: list[str] | None = None) -> int:
 
 
 def _run_lit(paths: list[str], jobs: int) -> Tally:
-    found = any(
-        Path(path).suffix == ".mlir" if Path(path).is_file() else any(Path(path).rglob("*.mlir"))
+    paths = [
+        path
         for path in paths
-    )
-    if not found:
+        if (any(Path(path).rglob("*.mlir")) if Path(path).is_dir() else path.endswith(".mlir"))
+    ]
+    if not paths:
         return Tally()
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder, "lit.json")
