@@ -29,7 +29,6 @@ GROUPS = {
 }
 """Modules of ops in reading order, with their headings."""
 
-WRAP = {"break_long_words": False, "break_on_hyphens": False}
 INTRO = """\
 <!-- Written by `python -m tcir.dialect.docs`; edit dialect/*.py instead. -->
 
@@ -130,10 +129,13 @@ def _rules(heading: str, subject: str) -> str:
     rules = rules_of(subject)
     if not rules:
         return ""
+    wrap = textwrap.TextWrapper(
+        100, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
     lines = [f"{heading}:\n"]
     for rule in rules:
         text = f"- **{rule.name}** ({rule.source}): `{rule.subject}: {rule.text}`"
-        lines += textwrap.wrap(text, 100, subsequent_indent="  ", **WRAP)
+        lines += wrap.wrap(text)
     return "\n".join(lines) + "\n"
 
 
