@@ -111,6 +111,22 @@ def _(kernel: KernelView) -> Found:
 
 
 @kernel_rule(
+    "tmem-warp",
+    "CUTLASS, cute/arch/tmem_allocator_sm100.hpp",
+    "tensor memory must be allocated, freed and relinquished by one warp ({want}), got {got}: two "
+    "warps that allocate at once can block each other",
+)
+def _(kernel: KernelView) -> Found:
+    want: ir.Attribute | None = None
+    for op in kernel.of(TmemAllocOp, TmemDeallocOp, TmemRelinquishOp):
+        got = op.attributes.get("warp", None)
+        if isinstance(op, TmemAllocOp) and want is None:
+            want = got
+        if want is not None and got != want:
+            yield op, {"want": want, "got": got or "no warp"}
+
+
+@kernel_rule(
     "tmem-overlap",
     "tc",
     "columns [{begin}, {end}) overlap another tile's [{other_begin}, {other_end}) of the same "

@@ -194,6 +194,25 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 
 // -----
 
+// legal: tc.kernel/tmem-warp
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+  %base0 = "tc.tmem_alloc"() {columns = 64 : i64, warp = 5 : i64} : () -> !tc.tmem_base
+  "tc.tmem_dealloc"(%base0) {columns = 64 : i64, warp = 5 : i64} : (!tc.tmem_base) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/tmem-warp
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+  %base0 = "tc.tmem_alloc"() {columns = 64 : i64, warp = 5 : i64} : () -> !tc.tmem_base
+  // expected-error @+1 {{tc.kernel: tensor memory must be allocated, freed and relinquished by one warp (5 : i64), got 4 : i64: two warps that allocate at once can block each other}}
+  "tc.tmem_dealloc"(%base0) {columns = 64 : i64, warp = 4 : i64} : (!tc.tmem_base) -> ()
+  return
+}
+
+// -----
+
 // legal: tc.kernel/tmem-overlap
 func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
   %base0 = "tc.tmem_alloc"() {columns = 128 : i64} : () -> !tc.tmem_base
