@@ -233,8 +233,9 @@ def test_packed_conversion_puts_the_first_source_on_top(lanes: Any, name: str) -
 )
 @pytest.mark.parametrize("target", ["s32", "u32", "s64", "u64", "s16", "u16"])
 def test_to_integer_clamps(lanes: Any, mode: str, fn: Any, target: str) -> None:
-    numbers = [0.5, 1.5, 2.5, -0.5, -1.5, 0.0, 3.7, -3.7, 2.0**31, -(2.0**31), 2.0**32, 2.0**63, 2.0**64, 1e30,
-               -1e30, 32767.5, -32768.5, 65535.6, math.inf, -math.inf, math.nan, 2147483520.0]  # fmt: skip
+    numbers = [0.5, 1.5, 2.5, -0.5, -1.5, 0.0, 3.7, -3.7, 2.0**31, -(2.0**31), 2.0**32, 2.0**63,
+               2.0**64, 1e30, -1e30, 32767.5, -32768.5, 65535.6, math.inf,
+               -math.inf, math.nan, 2147483520.0]  # fmt: skip
     pool = np.array(numbers, np.float32)
     bits = int(target[1:])
     got = lanes(f"cvt.{mode}.{target}.f32 %d, %a;", [pool.view("u4")], ["f32"], f"b{bits}")
@@ -256,8 +257,8 @@ def test_to_integer_clamps(lanes: Any, mode: str, fn: Any, target: str) -> None:
 )
 def test_from_integer(lanes: Any, source: str, target: str, mode: str) -> None:
     bits = int(source[1:])
-    numbers = [0, 1, 3, (1 << bits) - 1, 1 << bits - 1, (1 << bits - 1) - 1, (1 << 24) + 1, (1 << 25) + 2,
-               2049, 2051, 65519, 65520, 257, 0x7FFFFFBF, (1 << 31) - 64]  # fmt: skip
+    numbers = [0, 1, 3, (1 << bits) - 1, 1 << bits - 1, (1 << bits - 1) - 1, (1 << 24) + 1,
+               (1 << 25) + 2, 2049, 2051, 65519, 65520, 257, 0x7FFFFFBF, (1 << 31) - 64]  # fmt: skip
     if bits == 64:
         numbers += [
             (1 << 40) + (1 << 16) + 1,

@@ -52,7 +52,10 @@ VIEW_DTYPES: list[Any] = [
 _VIEW_OF = {
     **VIEWS,
     **{f"b{8 * n}": VIEWS[f"u{8 * n}"] for n in (1, 2, 4, 8)},
-    "bf16": VIEWS["u16"], "bf16x2": VIEWS["u32"], "f16x2": VIEWS["u32"], "tf32": VIEWS["u32"],
+    "bf16": VIEWS["u16"],
+    "bf16x2": VIEWS["u32"],
+    "f16x2": VIEWS["u32"],
+    "tf32": VIEWS["u32"],
     "f32x2": VIEWS["u64"],
 }
 
@@ -260,9 +263,8 @@ class Decode:
         if isinstance(operand, Reg):
             size = operand.type.size
             if size != kind.size and not (wider and size > kind.size):
-                raise self.malformed(
-                    f"expected a {8 * kind.size}-bit operand, got {operand.name} (.{operand.type.name})"
-                )
+                got = f"{operand.name} (.{operand.type.name})"
+                raise self.malformed(f"expected a {8 * kind.size}-bit operand, got {got}")
             return operand.index
         if isinstance(operand, Imm):
             return self.slots.constant(kind.size, self._bits(operand, kind))

@@ -153,7 +153,18 @@ class _Parser:
                 self.declaration(module)
         if not module.version or not module.target:
             raise PtxSyntaxError("expected .version and .target directives, got none", 1, 1)
+        self.name_sources(module)
         return module
+
+    def name_sources(self, module: Module) -> None:
+        """Puts file names into the sites: compilers write .file behind the code."""
+        for function in module.functions.values():
+            for instruction in function.body or ():
+                site = instruction.site
+                if site.source:
+                    number, _, line = site.source.partition(":")
+                    name = PurePosixPath(self.files.get(number, f"file {number}")).name
+                    instruction.site = Site(site.line, site.text, f"{name}:{line}")
 
     def debug(self) -> bool:
         """Skips a debug or hint directive; remembers .file and .loc for the sites."""
@@ -170,8 +181,7 @@ class _Parser:
         elif text == ".loc":
             self.next()
             file, line, _column = self.integer(), self.integer(), self.integer()
-            name_ = PurePosixPath(self.files.get(str(file), f"file {file}")).name
-            self.source = f"{name_}:{line}"
+            self.source = f"{file}:{line}"
             while self.accept(","):
                 self.word()
                 if self.peek.kind == "word" and not self.peek.text.startswith("."):
@@ -377,7 +387,7 @@ class _Parser:
             numbers.append(self.integer())
             if not self.accept(","):
                 break
-        triple = tuple((numbers + [1, 1, 1])[:3])
+        triple = tuple([*numbers, 1, 1, 1][:3])
         x, y, z = triple
         match token.text:
             case ".reqntid":

@@ -163,7 +163,7 @@ class Scope:
 
 @dataclass
 class Variable:
-    """A variable: `space` is param, shared, global, const or local; `size` in bytes, 0 = extern []."""
+    """A variable: in space param, shared, global, const or local; size in bytes, 0 = extern []."""
 
     name: str
     space: str

@@ -145,7 +145,7 @@ class Warp:
         )
 
     def _required(self, op: Op, present: int) -> int:
-        """The lanes that have to execute a collective instruction together, `present` among them."""
+        """The lanes that have to execute a collective instruction together."""
         if op.converge == "aligned":
             return self.live
         slot = op.converge
@@ -259,8 +259,9 @@ class Warp:
                 mask &= ~m
                 pc += 1
                 for group in others:
-                    if group.state == _PARKED:
-                        group.state = _READY  # fewer lanes are asked for now
+                    # A member mask asks for live lanes only, so fewer now; `.aligned` for all.
+                    if group.state == _PARKED and code[group.pc].converge != "aligned":
+                        group.state = _READY
                 if mask:
                     lowest = min((g.pc for g in others if g.state == _READY), default=len(code))
                     continue

@@ -26,9 +26,10 @@ _ORDERED: dict[str, Callable[[Any, Any], Any]] = {
     "hs": np.greater_equal,
 }
 _NAMES = (*_ORDERED, "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan")
-_TYPES = tuple(f"{k}{n}" for k in "bus" for n in (16, 32, 64)) + (
-    "f32", "f64", "f16", "bf16", "f16x2", "bf16x2",
-)  # fmt: skip
+_TYPES = (
+    *(f"{k}{n}" for k in "bus" for n in (16, 32, 64)),
+    *("f32", "f64", "f16", "bf16", "f16x2", "bf16x2"),
+)
 
 
 def _comparison(name: str, kind: Type, ftz: bool) -> Callable[[Any, Any], Any]:
@@ -195,6 +196,6 @@ def slct(d: Decode) -> Op:
         raise d.malformed("expected a type and .s32 or .f32")
     kind, by = kinds
     n = view(f"u{8 * kind.size}")
-    sources = tuple(d.src(o, kind) for o in d.operands[1:3]) + (d.src(d.operands[3], by),)
+    sources = (*(d.src(o, kind) for o in d.operands[1:3]), d.src(d.operands[3], by))
     dst = d.dst(d.operands[0], kind)
     return elementwise(d, lambda a, b, c: np.where(c >= 0, a, b), dst, n, sources, (n, n, view(by)))

@@ -18,7 +18,12 @@ from tcir.interp.ptx.isa.elementwise import elementwise
 from tcir.interp.ptx.syntax import Type
 
 _TYPES = ("f64", "f32", "f32x2", "f16", "f16x2", "bf16", "bf16x2")
-_UNSIGNED = {"f64": np.uint64, "f32": np.uint32, "f16": np.uint16, "bf16": np.uint16}
+_UNSIGNED: dict[str, Any] = {
+    "f64": np.uint64,
+    "f32": np.uint32,
+    "f16": np.uint16,
+    "bf16": np.uint16,
+}
 _CANONICAL = {"f32": 0x7FFFFFFF, "f16": 0x7FFF, "bf16": 0x7FFF, "f64": 0x7FF8000000000000}
 _SIGN = {"f64": 1 << 63, "f32": 1 << 31, "f16": 1 << 15, "bf16": 1 << 15}
 _MIN_NORMAL = {"f64": 2.0**-1022, "f32": 2.0**-126, "f16": 2.0**-14, "bf16": 2.0**-126}
@@ -51,7 +56,7 @@ def _directed(rounded: Any, exact: Any, mode: str) -> Any:
 
 
 def encode_float(exact: Any, name: str, mode: str = "rn") -> Any:
-    """Bit patterns of float64 values rounded once: rn, rz, rm, rp, rna (ties away). Canonical NaN."""
+    """Bit patterns of float64 values rounded once; rna: ties away from zero. NaN is canonical."""
     if name == "f64":
         out = exact.view(np.uint64)
     elif name == "bf16":

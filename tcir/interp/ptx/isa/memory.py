@@ -55,7 +55,7 @@ def check_aligned(w: Warp, at: Any, nbytes: int, site: Site) -> None:
     if nbytes > 1 and (at & (nbytes - 1)).any():
         bad = int(at[(at & (nbytes - 1)) != 0][0])
         raise w.error(
-            "misaligned-address", f"expected an address that is a multiple of {nbytes}, got {bad:#x}",
+            "misaligned-address", f"expected a multiple of {nbytes}, got {bad:#x}",
             site,
         )  # fmt: skip
 
@@ -66,9 +66,8 @@ def split(at: Any) -> list[tuple[str, Any, Any]]:
     first = int(tags[0])
     if (tags == first).all():
         space = SPACES.get(first)
-        return [
-            ("global", slice(None), at) if space is None else (space, slice(None), at & 0xFFFFFFFF)
-        ]
+        whole = slice(None)
+        return [("global", whole, at) if space is None else (space, whole, at & 0xFFFFFFFF)]
     out = []
     for tag in np.unique(tags):
         space = SPACES.get(int(tag))
@@ -107,7 +106,7 @@ def _bounds(w: Warp, space: str, at: Any, nbytes: int, size: int, site: Site) ->
     if ((at < 0) | (at + nbytes > size)).any():
         bad = int(at[(at < 0) | (at + nbytes > size)][0])
         raise w.error(
-            "out-of-bounds", f"expected .{space} bytes 0..{size - 1}, got {bad}..{bad + nbytes - 1}",
+            "out-of-bounds", f"expected .{space} bytes 0..{size - 1}, got {bad} + {nbytes}",
             site,
         )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""mov, packing and unpacking, address conversion (PTX ISA 9.7.9 "mov", "cvta", "mapa", "isspacep")."""
+"""mov, packing and unpacking, address conversion (PTX ISA 9.7.9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Instructions across the lanes of a warp (PTX ISA 9.7.9 "shfl.sync", 9.7.13 "vote", "elect", …)."""
+"""Instructions across the lanes of a warp (PTX ISA 9.7.9 shfl, 9.7.13 vote, match, elect)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,53 @@
+"""The command line of tc-run: arguments, saved outputs, exit statuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tcir.tools.tc_run import main
+
+from .conftest import HEADER
+from .test_execution import SAXPY
+
+
+@pytest.fixture
+def saxpy(tmp_path: Path) -> list[str]:
+    (tmp_path / "saxpy.ptx").write_text(HEADER + SAXPY)
+    np.save(tmp_path / "x.npy", np.arange(64, dtype=np.float32))
+    return [str(tmp_path / "saxpy.ptx"), "--grid", "2", "--block", "32", "--arg", str(tmp_path / "x.npy"),
+            "--arg", "zeros=f32,64", "--arg", "f32=2.5"]  # fmt: skip
+
+
+def test_a_run_that_is_ok(saxpy: list[str], tmp_path: Path, capsys: Any) -> None:
+    out, report = tmp_path / "out.npy", tmp_path / "report.json"
+    more = ["--arg", "u32=60", "--save", f"1={out}", "--json", str(report)]
+    assert main(saxpy + more) == 0
+    want = np.arange(64) * 2.5
+    want[60:] = 0
+    assert (np.load(out) == want).all()
+    assert capsys.readouterr().out.startswith("ok: ")
+    assert json.loads(report.read_text())["schema"] == 1
+
+
+def test_hazards_incomplete_and_bad_input_have_their_own_status(
+    saxpy: list[str], tmp_path: Path, capsys: Any
+) -> None:
+    assert main([*saxpy, "--arg", "u32=64", "--max-instructions", "5"]) == 1
+    assert "instruction-budget" in capsys.readouterr().out
+    assert main(saxpy) == 3
+    assert "expected 4" in capsys.readouterr().err
+    assert main([*saxpy, "--arg", "u33=1"]) == 3
+    assert main([*saxpy, "--arg", "nothing.npy"]) == 3
+    assert main([str(tmp_path / "absent.ptx"), *saxpy[1:]]) == 3
+    ptx = tmp_path / "other.ptx"
+    ptx.write_text((HEADER + SAXPY).replace("fma.rn.f32 %f4, %f1, %f2, %f3;", "dp9a %f4, %f1;"))
+    assert main([str(ptx), *saxpy[1:], "--arg", "u32=64"]) == 2
+    assert "dp9a" in capsys.readouterr().out
+    ptx.write_text(HEADER + SAXPY + "}")
+    assert main([str(ptx), *saxpy[1:], "--arg", "u32=64"]) == 3
+    assert f"{ptx}:" in capsys.readouterr().err

@@ -1,0 +1,166 @@
+"""tc-run: executes a PTX kernel on the simulated machine (`tcir.run_ptx` from the shell).
+
+    tc-run saxpy.ptx --grid 8 --block 128 --arg x.npy --arg y.npy --arg f32=1.5 --arg u32=1000 \\
+           --save 1=out.npy
+
+Exit status: 0 the run was ok, 1 illegal acts or hazards, 2 incomplete, 3 bad input, 4 internal,
+130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from tcir.machine import TensorMap
+from tcir.machine.refusal import Refusal
+from tcir.run import DEFAULT_MAX_INSTRUCTIONS, LaunchError, PtxSyntaxError, Uninitialized, run_ptx
+
+_DTYPES: dict[str, Any] = {
+    **{
+        f"{k}{n}": np.dtype(f"{'i' if k == 's' else k}{n // 8}")
+        for k in "us"
+        for n in (8, 16, 32, 64)
+    },
+    "f16": np.dtype("f2"),
+    "f32": np.dtype("f4"),
+    "f64": np.dtype("f8"),
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+}
+
+_ARGUMENTS = """\
+arguments, one per kernel parameter, in order:
+  FILE.npy               an array in device memory
+  zeros=f32,128x64       an array of zeros; empty=f32,128x64: one whose reads are reported
+  u32=5  f32=1.5         a scalar
+  bytes=00ff…            a by-value parameter in hexadecimal
+  map={"array": "x.npy", "mode": "tiled", "dtype": "f16", "dims": [64, 128],
+       "strides_bytes": [128], "box": [64, 128], "swizzle": "128B"}
+                         a tensor map (innermost dimension first); "array" may be the number of
+                         another argument
+"""
+
+
+def _shape(text: str, arrays: str) -> np.ndarray:
+    name, _, shape = text.partition(",")
+    if name not in _DTYPES or not shape:
+        raise LaunchError(f"{arrays}: expected TYPE,AxBxC with one of {', '.join(_DTYPES)}")
+    return np.zeros([int(n) for n in shape.split("x")], _DTYPES[name])
+
+
+def _array(value: Any) -> np.ndarray:
+    return value.array if isinstance(value, Uninitialized) else value
+
+
+def argument(text: str, earlier: Sequence[Any]) -> Any:
+    """The Python value of one --arg. Raises LaunchError."""
+    kind, separator, value = text.partition("=")
+    try:
+        if not separator:
+            return np.ascontiguousarray(np.load(text))
+        if kind == "zeros":
+            return _shape(value, text)
+        if kind == "empty":
+            return Uninitialized(_shape(value, text))
+        if kind == "bytes":
+            return bytes.fromhex(value)
+        if kind == "map":
+            fields = json.loads(value)
+            source = fields.pop("array")
+            mode = fields.pop("mode", "tiled")
+            array = _array(earlier[source]) if isinstance(source, int) else argument(source, ())
+            return {"tiled": TensorMap.tiled, "im2col": TensorMap.im2col}[mode](array, **fields)
+        if kind in _DTYPES:
+            dtype = _DTYPES[kind]
+            number = int(value, 0) if dtype.kind in "iu" else float(value)
+            return np.array(number).astype(dtype)[()]
+    except (OSError, ValueError, KeyError, IndexError, TypeError, OverflowError) as error:
+        raise LaunchError(f"--arg {text}: {error}") from None
+    raise LaunchError(
+        f"--arg {text}: expected FILE.npy, TYPE=VALUE, zeros=, empty=, bytes= or map="
+    )
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple(int(n, 0) for n in text.split(","))
+
+
+def parser() -> argparse.ArgumentParser:
+    p = argparse.ArgumentParser(
+        "tc-run",
+        description="Executes a PTX kernel on the simulated machine.",
+        epilog=_ARGUMENTS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.add_argument("file", help="PTX text, or - for standard input")
+    p.add_argument("--entry", help="entry function, if the module has more than one")
+    p.add_argument("--grid", type=_sizes, required=True, metavar="X[,Y,Z]")
+    p.add_argument("--block", type=_sizes, required=True, metavar="X[,Y,Z]")
+    p.add_argument("--cluster", type=_sizes, default=(1, 1, 1), metavar="X[,Y,Z]")
+    p.add_argument("--dynamic-smem", type=int, default=0, metavar="BYTES")
+    p.add_argument("--arg", action="append", default=[], metavar="VALUE", help="see below")
+    p.add_argument("--save", action="append", default=[], metavar="N=FILE.npy",
+                   help="writes argument N (from 0) after the run")  # fmt: skip
+    p.add_argument("--hazards", choices=("report", "off"), default="report")
+    p.add_argument("--seed", type=int, help="varies the order of completions and warps")
+    p.add_argument("--numerics", choices=("exact", "fast"), default="exact")
+    p.add_argument("--max-instructions", type=int, default=DEFAULT_MAX_INSTRUCTIONS)
+    p.add_argument("--json", metavar="FILE", help="writes the report as JSON")
+    return p
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    options = parser().parse_args(argv)
+    try:
+        ptx = sys.stdin.read() if options.file == "-" else Path(options.file).read_text()
+        args: list[Any] = []
+        for text in options.arg:
+            args.append(argument(text, args))
+        saves = []
+        for text in options.save:
+            number, _, name = text.partition("=")
+            if not (number.isdigit() and name and int(number) < len(args)):
+                raise LaunchError(f"--save {text}: expected the number of an argument and a file")
+            array = _array(args[int(number)])
+            if not isinstance(array, np.ndarray):
+                raise LaunchError(f"--save {text}: argument {number} is no array")
+            saves.append((name, array))
+        report = run_ptx(
+            ptx,
+            entry=options.entry,
+            grid=options.grid,
+            block=options.block,
+            cluster=options.cluster,
+            dynamic_smem=options.dynamic_smem,
+            args=args,
+            hazards=options.hazards,
+            order_seed=options.seed,
+            numerics=options.numerics,
+            max_instructions=options.max_instructions,
+        )
+        for name, array in saves:
+            np.save(name, array)
+        if options.json:
+            Path(options.json).write_text(json.dumps(report.as_dict(), indent=2) + "\n")
+    except PtxSyntaxError as error:
+        print(f"{options.file}:{error}", file=sys.stderr)
+        return 3
+    except (LaunchError, Refusal, OSError, UnicodeDecodeError) as error:
+        print(f"tc-run: {error}", file=sys.stderr)
+        return 3
+    except KeyboardInterrupt:
+        print("tc-run: interrupted", file=sys.stderr)
+        return 130
+    print(report)
+    return 0 if report.ok else 2 if report.incomplete else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
