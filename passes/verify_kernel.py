@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tcir._mlir import ir
+from tcir._mlir import func, ir
 from tcir.dialect.kernel_rules import verify_kernel
 from tcir.errors import PassError
 from tcir.pipeline import Pass, register_pass
@@ -27,7 +27,7 @@ class VerifyTcKernel(Pass):
         """Report every violation; raise `PassError` with the first."""
         broken: list[tuple[ir.Location, str]] = []
         for op in module.body.operations:
-            if "tc.kernel" in op.attributes:
+            if isinstance(op, func.FuncOp) and "tc.kernel" in op.attributes:
                 broken += verify_kernel(op)
         for location, message in broken:
             location.emit_error(message)
