@@ -39,14 +39,14 @@ def translate(module: ir.Module) -> str:
     return result
 
 
-def _check(root: ir.Operation) -> None:
-    def visit(op: ir.Operation) -> ir.WalkResult:
-        name = op.name
-        if not name.startswith(_TRANSLATED) or name in _NEEDS_CONVERSION:
-            raise InputError(
-                f"{format_location(op.location)}expected only ops of llvm and nvvm, got '{name}'; "
-                "run the passes of tcir.passes.lower_to_llvm first"
-            )
-        return ir.WalkResult.ADVANCE
-
-    root.walk(visit)
+def _check(op: ir.Operation) -> None:
+    # Not `Operation.walk`: it turns what its callback raises into a RuntimeError.
+    if not op.name.startswith(_TRANSLATED) or op.name in _NEEDS_CONVERSION:
+        raise InputError(
+            f"{format_location(op.location)}expected only ops of llvm and nvvm, got '{op.name}'; "
+            "run the passes of tcir.passes.lower_to_llvm first"
+        )
+    for region in op.regions:
+        for block in region.blocks:
+            for inner in block.operations:
+                _check(inner.operation)
