@@ -7,7 +7,6 @@ bit for bit. Where it differs from the latter and the inputs are random floats, 
 
 from __future__ import annotations
 
-import importlib
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -235,27 +234,30 @@ class Validator:
 
 
 def _guard(line: Line, run: Callable[[], Outcome]) -> Outcome | None:
-    """Runs an execution; what the machine refuses or cannot do becomes the line's verdict."""
-    machine = importlib.import_module("tcir.machine")
-    refusal = importlib.import_module("tcir.machine.refusal").Refusal
-    refused = tuple(t for t in (getattr(machine, "MachineError", None), refusal) if t is not None)
+    """Runs an execution; what the machine refuses or cannot do becomes the line's verdict.
+
+    None unless there are results to compare.
+    """
     try:
         outcome = run()
-    except refused as error:
+    except IncompleteError as error:
+        line.verdict, line.incomplete = "incomplete", [str(error)]
+        return None
+    except Exception as error:
+        if not _is_refusal(error):
+            raise
         site = getattr(error, "site", None)
         line.verdict = "different"
         line.compared = f"illegal use of the machine: {error}"
         if site is not None and str(site) not in str(error):
             line.compared += f" at {site}"
         return None
-    except IncompleteError as error:
-        line.verdict, line.incomplete = "incomplete", [str(error)]
-        return None
     line.level = outcome.level
     line.counters = dict(outcome.counters)
-    line.findings = [
-        {"severity": f.severity, "code": f.code, "text": _words(f)} for f in outcome.findings
-    ]
+    for f in outcome.findings:  # those of other completion orders are kept
+        finding = {"severity": f.severity, "code": f.code, "text": _words(f)}
+        if finding not in line.findings:
+            line.findings.append(finding)
     if outcome.incomplete:
         line.verdict, line.incomplete = "incomplete", list(outcome.incomplete)
         return None
@@ -264,6 +266,15 @@ def _guard(line: Line, run: Callable[[], Outcome]) -> Outcome | None:
         line.compared = f"{_rules(outcome.level)}, {len(outcome.errors)} error(s) of the program"
         return None
     return outcome
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether it is the program's fault that the machine raised `error`."""
+    from tcir.machine import MachineError
+    from tcir.machine.refusal import Refusal
+    from tcir.run import LaunchError, PtxSyntaxError
+
+    return isinstance(error, MachineError | Refusal | LaunchError | PtxSyntaxError)
 
 
 def run_kernel(

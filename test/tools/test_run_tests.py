@@ -1,0 +1,58 @@
+"""The test runner adds up what lit and pytest say, and fails when either did not end well."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tcir.tools.run_tests import Tally, _read_junit, _read_lit
+
+GOOD = "def test_good(): pass\n"
+BAD = "def test_bad(): assert False\n"
+SKIPPED = "import pytest\n@pytest.mark.skip(reason='not today')\ndef test_skipped(): pass\n"
+BROKEN = "import no_such_module\n"
+CRASH = "import os\ndef test_crash(): os._exit(1)\n"
+
+
+def run(folder: Path, *sources: str) -> tuple[int, list[str]]:
+    for number, source in enumerate(sources):
+        (folder / f"test_{number}.py").write_text(source)
+    words = [sys.executable, "-m", "tcir.tools.run_tests", "-j1", str(folder)]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=folder, check=False)
+    return done.returncode, done.stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("sources", "status", "last"),
+    [
+        ((GOOD, SKIPPED), 0, "1 passed, 0 failed"),
+        ((GOOD, BAD), 1, "1 passed, 1 failed"),
+        ((BROKEN,), 1, "0 passed, 1 failed"),
+        ((CRASH,), 1, "0 passed, 1 failed"),
+        ((), 1, "0 passed, 0 failed"),
+        ((SKIPPED,), 1, "0 passed, 0 failed"),
+    ],
+)
+def test_pytest(tmp_path: Path, sources: tuple[str, ...], status: int, last: str) -> None:
+    code, lines = run(tmp_path, *sources)
+    assert lines[-1] == last
+    assert code == status
+    if SKIPPED in sources:
+        assert any(line.endswith("test_skipped: not today") for line in lines)
+
+
+def test_lit_results(tmp_path: Path) -> None:
+    path = tmp_path / "lit.json"
+    codes = ["PASS", "XFAIL", "FAIL", "XPASS", "UNRESOLVED", "TIMEOUT", "UNSUPPORTED"]
+    tests = [{"code": code, "name": code, "output": "requires ptxas"} for code in codes]
+    path.write_text(json.dumps({"tests": tests}))
+    assert _read_lit(path) == Tally(2, 4, [("UNSUPPORTED", "requires ptxas")])
+
+
+def test_no_result_is_a_failure(tmp_path: Path) -> None:
+    assert _read_lit(tmp_path / "none").failed == 1
+    assert _read_junit(tmp_path / "none", 3).failed == 1
+    (tmp_path / "x.xml").write_text("<testsuites><testsuite/></testsuites>")
+    assert _read_junit(tmp_path / "x.xml", 2).failed == 1
