@@ -180,11 +180,13 @@ def _check_sizes(
 class _Buffers:
     """Binds the caller's arrays; overlapping ones through the array they are views of."""
 
-    def __init__(self, machine: Any) -> None:
+    def __init__(self, machine: Any, args: Sequence[Any]) -> None:
         self.machine = machine
         self.bound: list[tuple[np.ndarray, int]] = []
+        self.arrays = [_array(a) for a in args if _array(a) is not None]
+        self.undefined = [a.array for a in args if isinstance(a, Uninitialized)]
 
-    def address(self, array: np.ndarray, others: list[np.ndarray], undefined: bool) -> int:
+    def address(self, array: np.ndarray) -> int:
         if not array.flags.c_contiguous:
             raise LaunchError("argument: expected a C-contiguous array, got one with other strides")
         start = array.__array_interface__["data"][0]
@@ -193,36 +195,35 @@ class _Buffers:
             if 0 <= offset and offset + array.nbytes <= known.nbytes and array.nbytes:
                 return base + offset
         whole = array
-        if any(o is not array and np.may_share_memory(o, array) for o in others):
+        if any(o is not array and np.may_share_memory(o, array) for o in self.arrays):
             while isinstance(whole.base, np.ndarray):
                 whole = whole.base
             if not whole.flags.c_contiguous:
                 raise LaunchError("argument: expected overlapping arrays to be views of one buffer")
-        more = {"undefined": True} if undefined else {}
-        base = self.machine.memory.bind(whole, **more)
+        undefined = any(u is whole for u in self.undefined)
+        base = self.machine.memory.bind(whole, undefined=undefined)
         self.bound.append((whole, base))
         return base + start - whole.__array_interface__["data"][0]
 
 
-def _arrays(args: Sequence[Any]) -> list[np.ndarray]:
-    return [a.array if isinstance(a, TensorMap | Uninitialized) else a
-            for a in args if isinstance(a, np.ndarray | TensorMap | Uninitialized)]  # fmt: skip
+def _array(arg: Any) -> np.ndarray | None:
+    """The device buffer that an argument names, if any."""
+    if isinstance(arg, TensorMap | Uninitialized):
+        return arg.array
+    return arg if isinstance(arg, np.ndarray) else None
 
 
-def _parameter(
-    n: int, variable: Variable, arg: Any, buffers: _Buffers, args: Sequence[Any]
-) -> bytes:
+def _parameter(n: int, variable: Variable, arg: Any, buffers: _Buffers) -> bytes:
     what = f"argument {n} ({variable.name}: .{variable.type.name}, {variable.size} bytes)"
     if isinstance(arg, np.ndarray | Uninitialized) and not isinstance(arg, np.generic):
         if variable.size != 8:
             raise LaunchError(f"{what}: expected a value of that size, got an array (a pointer)")
-        undefined = isinstance(arg, Uninitialized)
         array = arg.array if isinstance(arg, Uninitialized) else arg
-        return buffers.address(array, _arrays(args), undefined).to_bytes(8, "little")
+        return buffers.address(array).to_bytes(8, "little")
     if isinstance(arg, TensorMap):
         if variable.size != 128 or variable.align < 64:
             raise LaunchError(f"{what}: expected .align 64 .b8 [128] for a tensor map")
-        return arg.encode(buffers.address(arg.array, _arrays(args), False))
+        return arg.encode(buffers.address(arg.array))
     if isinstance(arg, bytes | bytearray):
         if len(arg) != variable.size:
             raise LaunchError(f"{what}: expected {variable.size} bytes, got {len(arg)}")
@@ -285,7 +286,7 @@ def _parameters(
     out = bytearray(layout.param_bytes)
     for n, (variable, arg) in enumerate(zip(function.params, args, strict=True)):
         at = layout.params[variable.name]
-        out[at : at + variable.size] = _parameter(n, variable, arg, buffers, args)
+        out[at : at + variable.size] = _parameter(n, variable, arg, buffers)
     return bytes(out)
 
 
@@ -346,7 +347,7 @@ def run_ptx(
     )
     report = RunReport(numerics=numerics, order_seed=order_seed)
     try:
-        params = _parameters(function, layout, args, _Buffers(machine))
+        params = _parameters(function, layout, args, _Buffers(machine, args))
         program = decode(module, function, layout, _bind_variables(module, machine))
         if program.incomplete:
             report.incomplete = program.incomplete

@@ -258,7 +258,8 @@ def test_to_integer_clamps(lanes: Any, mode: str, fn: Any, target: str) -> None:
 def test_from_integer(lanes: Any, source: str, target: str, mode: str) -> None:
     bits = int(source[1:])
     numbers = [0, 1, 3, (1 << bits) - 1, 1 << bits - 1, (1 << bits - 1) - 1, (1 << 24) + 1,
-               (1 << 25) + 2, 2049, 2051, 65519, 65520, 257, 0x7FFFFFBF, (1 << 31) - 64]  # fmt: skip
+               (1 << 25) + 2, 2049, 2051, 65519, 65520, 257,
+               0x7FFFFFBF, (1 << 31) - 64]  # fmt: skip
     if bits == 64:
         numbers += [
             (1 << 40) + (1 << 16) + 1,

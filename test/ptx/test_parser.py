@@ -68,7 +68,8 @@ $L__func_begin0:
         ld.global.v4.b32 {%r6, %r7, %r8, %r9}, [%rd2+-16];
         mov.f32 %f1, 0fBF800000; /* a comment
         over two lines */
-cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, %r3}], [%r4];
+cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes
+           [%r1], [%rd1, {%r2, %r3}], [%r4];
         ret;
 $L__func_end0:
 }

@@ -19,7 +19,8 @@ from .test_execution import SAXPY
 def saxpy(tmp_path: Path) -> list[str]:
     (tmp_path / "saxpy.ptx").write_text(HEADER + SAXPY)
     np.save(tmp_path / "x.npy", np.arange(64, dtype=np.float32))
-    return [str(tmp_path / "saxpy.ptx"), "--grid", "2", "--block", "32", "--arg", str(tmp_path / "x.npy"),
+    return [str(tmp_path / "saxpy.ptx"), "--grid", "2", "--block", "32",
+            "--arg", str(tmp_path / "x.npy"),
             "--arg", "zeros=f32,64", "--arg", "f32=2.5"]  # fmt: skip
 
 

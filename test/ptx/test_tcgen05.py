@@ -133,7 +133,8 @@ def operands(rows_b: int, exact: bool) -> tuple[Any, ...]:
         a = rng.standard_normal((128, 64)).astype(np.float16)
         b = rng.standard_normal((rows_b, 64)).astype(np.float16)
     maps = [
-        TensorMap.tiled(x, dtype="f16", dims=(64, len(x)), strides_bytes=(128,), box=(64, min(rows, len(x))),
+        TensorMap.tiled(x, dtype="f16", dims=(64, len(x)), strides_bytes=(128,),
+                        box=(64, min(rows, len(x))),
                         swizzle="128B")
         for x, rows in ((a, 128), (b, 64))
     ]  # fmt: skip
@@ -241,7 +242,7 @@ def test_omissions_are_noticed(old: str, new: str) -> None:
 
 
 def test_mma_by_a_whole_warp_is_reported() -> None:
-    a, b, maps, out = operands(64, exact=True)
+    _, _, maps, out = operands(64, exact=True)
     text = gemm().replace(" @!%p2 bra FINISH;", " @!%p1 bra FINISH;")
     text = text.replace(" mbarrier.arrive.expect_tx", " @%p2 mbarrier.arrive.expect_tx")
     text = text.replace(f" {LOAD}", f" @%p2 {LOAD}")
@@ -319,7 +320,7 @@ def test_bytes_that_are_no_tensor_map() -> None:
 def test_machine_and_rules_reach_nothing_of_the_compiler() -> None:
     code = (
         "import sys, tcir.machine, tcir.interp.ptx.program, tcir.run\n"
-        "bad = [m for m in sys.modules if m.split('.')[0] in ('torch_mlir', 'mlir', 'llvmlite_mlir')\n"
+        "bad = [m for m in sys.modules if m.split('.')[0] in ('torch_mlir', 'mlir', 'llvmlite')\n"
         "  or m.startswith(('tcir.dialect', 'tcir.passes', 'tcir.pipelines', 'tcir.codegen',\n"
         "  'tcir.layout', 'tcir._mlir', 'tcir.driver'))]\n"
         "assert not bad, bad"

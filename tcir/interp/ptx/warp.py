@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _READY, _PARKED, _DEFERRED = range(3)
 _SPINS = 64  # backward branches of a divergent group before other lanes get a turn
 _QUANTUM = 512  # instructions between offers to other warps, counted at backward branches
+_SPIN_LENGTH = 16  # instructions of a loop that does nothing but wait
 _POISON = 0xCB
 
 
@@ -161,6 +162,7 @@ class Warp:
         others: list[_Group] = []
         lowest, stops = len(code), frozenset[int]()
         spins = count = reported = 0
+        polled = (-1, 0)  # where and when a wait failed last
         while True:
             if pc >= lowest or pc in stops:
                 # Meet the groups that stand here; then the lowest ready group goes on.
@@ -241,7 +243,11 @@ class Warp:
                 else:
                     run.retire(agent, count - reported)
                     reported = count
-                    if len(waiting) == 1:
+                    # A loop around the wait may sleep until it comes true; a single poll may not,
+                    # since the program may have other work to do first.
+                    looping = polled[0] == pc and count - polled[1] <= _SPIN_LENGTH
+                    polled = (pc, count)
+                    if looping and len(waiting) == 1:
                         yield from agent.mbarrier_wait(*waiting[0], site=op.site)
                         op.run(self, m)
                     else:
