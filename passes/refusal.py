@@ -36,3 +36,12 @@ def refuse(op: Any, message: str, smallest: str = "") -> PassError:
 def is_op(value: ir.Value, name: str) -> bool:
     """Whether `value` is a result of an op called `name`."""
     return not isinstance(value, ir.BlockArgument) and value.owner.name == name
+
+
+def describe(value: Any) -> str:
+    """A value, for a message: the number of a constant, else what makes it."""
+    if isinstance(value, ir.BlockArgument):
+        return "an argument"
+    if value.owner.name == "arith.constant":
+        return str(value.owner.attributes["value"])
+    return f"the result of {value.owner.name}"

@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from tcir.passes.contraction import value
-from tcir.passes.refusal import is_op, refuse
-
 from tcir._mlir import arith, ir, linalg
+from tcir.passes.contraction import value
+from tcir.passes.refusal import describe, is_op, refuse
 
 RESULT_TYPES = ("f32", "f16", "bf16")
 
@@ -63,8 +62,8 @@ def fold_pads(op: Any, number: int, smallest: str) -> Padding:
         (yielded,) = list(pad.regions[0].blocks[0])[-1].operands
         if not is_positive_zero(yielded):
             raise refuse(
-                pad, f"expected padding with 0.0, got {yielded} (TMA fills what is outside the "
-                "tensor with zeros); pad in an op of its own before this function", smallest
+                pad, f"expected padding with 0.0, got {describe(yielded)} (TMA fills with zeros what "
+                "is outside the tensor); pad in an op of its own before this function", smallest
             )  # fmt: skip
         if len(list(source.uses)) != 1:
             raise refuse(
@@ -97,7 +96,7 @@ def zero_accumulator_ops(op: Any, smallest: str) -> list[Any]:
         return [init.owner]
     got = "a function argument" if isinstance(init, ir.BlockArgument) else init.owner.name
     if got == "linalg.fill":
-        got = f"linalg.fill with {init.owner.operands[0]}"
+        got = f"linalg.fill with {describe(init.owner.operands[0])}"
     raise refuse(
         op, f"expected an accumulator that is linalg.fill with 0.0, got {got} (the first mma of a "
         "tile replaces what tensor memory holds); fill with zero and add the other term in a later "

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tcir.dialect import tc
-
 from tcir._mlir import ir
+from tcir.dialect import tc
 from tcir.pipeline import Pipeline
 
 MULTIPLY_ADD = """

@@ -2,7 +2,7 @@
 // RUN: %tc-opt %s --split-input-file --raise-to-tc --verify-diagnostics
 // RUN: %exits 3 %tc-opt %s --split-input-file --raise-to-tc | %filecheck %s
 
-// CHECK: raise_to_tc_invalid.mlir:14:8: error: expected padding with 0.0
+// CHECK: raise_to_tc_invalid.mlir:13:8: error: expected padding with 0.0, got 1.000000e+00 : f16 (TMA
 // CHECK: smallest accepted example: func.func @f(%x: tensor<1x1x1x8xf16>
 
 func.func @padded_with_one(%x: tensor<1x4x4x8xf16>, %w: tensor<3x3x8x8xf16>, %init: tensor<1x4x4x8xf32>) -> tensor<1x4x4x8xf32> {
