@@ -6,8 +6,6 @@ an error that names the pass.
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import os
 import sys
 from argparse import Namespace
@@ -18,9 +16,11 @@ from typing import Any
 
 from tcir.arguments import chosen_pipeline, parse_arguments
 from tcir.containment import Notes, Step, run_contained, write_atomic
-from tcir.errors import Error, InputError, PassError, UnknownNameError, did_you_mean
-from tcir.pipeline import Pass, Pipeline, registered_passes, registered_pipelines
-from tcir.report import HEADER, Line, Report
+from tcir.errors import Error, InputError, PassError
+from tcir.listing import listing, load_plugin
+from tcir.pipeline import Pass, Pipeline
+from tcir.printing import IrPrinter, Progress, timing, with_source
+from tcir.report import HEADER, Report
 from tcir.source import (
     Chunk,
     Diagnostic,
@@ -50,10 +50,10 @@ def main(words: Sequence[str]) -> int:
 def _run(arguments: Namespace, notes: Notes) -> int:
     try:
         for plugin in arguments.load_pass_plugin:
-            _load_plugin(plugin)
-        listing = _listing(arguments)
-        if listing is not None:
-            print(listing)
+            load_plugin(plugin)
+        text = listing(arguments)
+        if text is not None:
+            print(text)
             return 0
         return _Run(arguments, notes).run()
     except Error as error:
@@ -80,7 +80,7 @@ class _Run:
     def __init__(self, arguments: Namespace, notes: Notes) -> None:
         self.arguments = arguments
         self.notes = notes
-        self.printer = _IrPrinter(arguments)
+        self.printer = IrPrinter(arguments)
         self.reports: list[Report] = []
         self.report: Report | None = None
         self.step: Step | None = None
@@ -136,7 +136,7 @@ class _Run:
             diagnostics = compare_diagnostics(chunk.text, chunk.name, diagnostics)
             status = 1 if diagnostics else (0 if status == 3 else status)
         for diagnostic in diagnostics:
-            print(_with_source(diagnostic, chunk), file=sys.stderr)
+            print(with_source(diagnostic, chunk), file=sys.stderr)
         if self.saved:
             print(self.saved, file=sys.stderr)
             self.saved = ""
@@ -184,7 +184,7 @@ class _Run:
                 Settings(arguments.seed, arguments.inputs, arguments.orders, arguments.numerics)
             )
             print(HEADER, file=sys.stderr, flush=True)
-        progress = _Progress(validator is not None)
+        progress = Progress(validator is not None)
 
         def before(index: int, item: Pass, state: Any) -> None:
             progress.start(item.name)
@@ -212,10 +212,10 @@ class _Run:
         finally:
             progress.clear()
             if arguments.mlir_timing:
-                print(_timing(report), file=sys.stderr)
+                print(timing(report), file=sys.stderr)
 
     def _finish(
-        self, module: Any, chunk: Chunk, report: Report, validator: Any, progress: _Progress
+        self, module: Any, chunk: Chunk, report: Report, validator: Any, progress: Progress
     ) -> tuple[int, bytes]:
         emit = self.arguments.emit
         try:
@@ -267,106 +267,12 @@ class _Run:
         return self.printer.text(module).encode()
 
 
-class _IrPrinter:
-    """The flags --mlir-print-*."""
-
-    def __init__(self, arguments: Namespace) -> None:
-        self.arguments = arguments
-        self._before = _names(arguments.mlir_print_ir_before)
-        self._after = _names(arguments.mlir_print_ir_after)
-
-    def check(self, pipeline: Pipeline) -> None:
-        """Refuses names of passes that do not run: their dump would silently never come."""
-        names = {item.name for item in pipeline}
-        for name in sorted((self._before | self._after) - names):
-            raise UnknownNameError(
-                f"--mlir-print-ir-before/after: '{name}' is not in the pipeline"
-                + did_you_mean(name, names)
-            )
-
-    def text(self, module: Any) -> str:
-        """The module as the flags want it printed, with a line break at its end."""
-        text = module.operation.get_asm(
-            enable_debug_info=self.arguments.mlir_print_debuginfo,
-            print_generic_op_form=self.arguments.mlir_print_op_generic,
-        )
-        return str(text).rstrip("\n") + "\n"
-
-    def before(self, item: Pass, module: Any) -> None:
-        if self.arguments.mlir_print_ir_before_all or item.name in self._before:
-            self._dump("Before", item, module)
-
-    def after(self, index: int, item: Pass, module: Any) -> None:
-        if self.arguments.mlir_print_ir_after_all or item.name in self._after:
-            self._dump("After", item, module)
-        folder = self.arguments.mlir_print_ir_tree_dir
-        if folder:
-            try:
-                Path(folder).mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise InputError(f"cannot make '{folder}': {error.strerror or error}") from error
-            path = Path(folder, f"{index}_{item.name}.mlir")
-            write_atomic(path, self.text(module).encode())
-
-    def _dump(self, when: str, item: Pass, module: Any) -> None:
-        title = f"// -----// IR Dump {when} {item.name} ({item}) //----- //"
-        print(f"{title}\n{self.text(module)}", file=sys.stderr, flush=True)
-
-
-class _Progress:
-    """Lines of the report as they are known; on a terminal also what is being done."""
-
-    def __init__(self, wanted: bool) -> None:
-        self.wanted = wanted
-        self._shown = False
-
-    def start(self, name: str) -> None:
-        if self.wanted and sys.stderr.isatty():
-            self.clear()
-            print(f"     {name} …", end="", file=sys.stderr, flush=True)
-            self._shown = True
-
-    def clear(self) -> None:
-        if self._shown:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-            self._shown = False
-
-    def line(self, line: Line) -> None:
-        self.clear()
-        if self.wanted:
-            print(line, file=sys.stderr, flush=True)
-
-
-def _names(values: Sequence[str]) -> set[str]:
-    return {name.strip() for value in values for name in value.split(",")}
-
-
-def _timing(report: Report) -> str:
-    total = sum(line.pass_seconds for line in report.passes)
-    rows = [f"===  timing, seconds (total {total:.4f})  ==="]
-    for line in report.passes:
-        share = 100 * line.pass_seconds / total if total else 0.0
-        rows.append(f"  {line.pass_seconds:8.4f} ({share:5.1f}%)  {line.name}")
-    return "\n".join(rows)
-
-
 def _from_pass_error(error: PassError, chunk: Chunk) -> Diagnostic:
     file, line, column = position(error.location)
     file = chunk.name if file in ("", "-") else file
     name = error.pass_name
     notes = (Diagnostic("note", "", 0, 0, f"in pass '{name}'"),) if name else ()
     return Diagnostic("error", file, line, column, error.message, notes)
-
-
-def _with_source(diagnostic: Diagnostic, chunk: Chunk) -> str:
-    """The diagnostic, with the line it points at and a caret below."""
-    own, *notes = str(diagnostic).split("\n")
-    lines = chunk.text.split("\n")
-    if diagnostic.file == chunk.name and 1 <= diagnostic.line <= len(lines):
-        source = lines[diagnostic.line - 1]
-        if source.strip():
-            own += f"\n{source}\n{' ' * (diagnostic.column - 1)}^"
-    return "\n".join([own, *notes])
 
 
 def _check_writable(arguments: Namespace) -> None:
@@ -393,56 +299,3 @@ def _emit(path: str, data: bytes) -> None:
     sys.stdout.flush()
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
-
-
-def _load_plugin(plugin: str) -> None:
-    """Imports a Python file or a module; it registers what it brings."""
-    try:
-        if not plugin.endswith(".py"):
-            importlib.import_module(plugin)
-            return
-        spec = importlib.util.spec_from_file_location(f"tcir_plugin_{Path(plugin).stem}", plugin)
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = module
-        spec.loader.exec_module(module)
-    except Error:
-        raise
-    except Exception as error:
-        raise InputError(
-            f"cannot load the plugin '{plugin}': {type(error).__name__}: {error}"
-        ) from error
-
-
-def _listing(arguments: Namespace) -> str | None:
-    """What --list-passes, --list-pipelines, --show-dialects print; None without them."""
-    if arguments.list_passes:
-        from tcir.options import describe_options
-
-        rows = []
-        for name, cls in registered_passes().items():
-            words = (cls.__doc__ or "").strip().split("\n\n")[0].split()
-            rows.append(f"--{name}\n    {' '.join(words)}")
-            options = describe_options(cls)
-            rows += [f"    options  {options}"] if options else []
-        return "\n".join(rows)
-    if arguments.list_pipelines:
-        return "\n".join(p.describe() for p in registered_pipelines().values())
-    if arguments.show_dialects:
-        return "Available Dialects: " + ", ".join(_dialects())
-    return None
-
-
-def _dialects() -> list[str]:
-    import pkgutil
-
-    from tcir import _mlir
-
-    folder = importlib.import_module(f"{_mlir.root()}.dialects").__path__
-    candidates = {m.name for m in pkgutil.iter_modules(folder) if not m.name.startswith("_")}
-    candidates |= {"acc", "async", "omp", "tc"}
-    found = []
-    with mlir_context() as context:
-        context.load_all_available_dialects()
-        found = [name for name in candidates if context.is_dialect_loaded(name)]
-    return sorted(found)

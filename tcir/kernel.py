@@ -12,7 +12,7 @@ import numpy as np
 from tcir.errors import Error, IncompleteError, InputError
 from tcir.inputs import Kind
 from tcir.interp import Outcome, OutputSpec
-from tcir.launch import Launch
+from tcir.launch import Launch, run_kernel
 from tcir.pipeline import Pass, Pipeline, as_pipeline
 from tcir.report import Report
 from tcir.signature import Signature
@@ -81,8 +81,6 @@ class Kernel:
         Arrays are numpy's (or ml_dtypes') with the shapes and types of `signature`. With
         ``hazards="raise"`` a result that depends on timing raises `HazardError`.
         """
-        from tcir.validation import run_kernel
-
         specs = (*self.signature.inputs, *self.signature.outputs)
         _check_buffers(self.name, specs, buffers)
         inputs = buffers[: len(self.signature.inputs)]

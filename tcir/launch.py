@@ -7,13 +7,15 @@ caller's buffers: inputs, then results), ``tc.grid``, ``nvvm.reqntid``, ``tc.sme
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from tcir.errors import InputError, format_location
+from tcir.inputs import poison
+from tcir.interp import Outcome, OutputSpec
 
 # Attributes of a tensor_map parameter that tcir.TensorMap calls otherwise; the rest is passed on.
 _MAP_KEYS = {"strides": "strides_bytes"}
@@ -89,6 +91,43 @@ class Launch:
                     f"got '{param['kind']}'"
                 )
         return arguments
+
+
+def run_kernel(
+    ptx: str,
+    launch: Launch,
+    inputs: Sequence[np.ndarray[Any, Any]],
+    outputs: Iterable[OutputSpec],
+    *,
+    order_seed: int | None = None,
+    hazards: str = "report",
+    numerics: str = "exact",
+) -> Outcome:
+    """Executes PTX text on the machine over copies of `inputs`; results start as poison."""
+    from tcir.machine import Finding
+    from tcir.run import run_ptx
+
+    results = [poison(spec) for spec in outputs]
+    copies = [np.array(a, order="C") for a in inputs]
+    report = run_ptx(
+        ptx,
+        entry=launch.name,
+        grid=launch.grid,
+        block=launch.block,
+        dynamic_smem=launch.dynamic_smem,
+        args=launch.arguments(copies, results),
+        hazards=hazards,
+        order_seed=order_seed,
+        numerics=numerics,
+    )
+    illegal = [Finding("error", e.code, str(e), f"at {e.site}", "", None) for e in report.errors]
+    return Outcome(
+        outputs=results,
+        level="ptx",
+        findings=[*illegal, *report.findings],
+        counters=report.counters,
+        incomplete=[str(item) for item in report.incomplete],
+    )
 
 
 def _triple(values: Sequence[int]) -> tuple[int, int, int]:

@@ -19,6 +19,7 @@ from tcir.errors import IncompleteError, InputError
 from tcir.inputs import Kind, make_inputs
 from tcir.interp import Outcome, executor_for
 from tcir.launch import Launch
+from tcir.launch import run_kernel as run_kernel
 from tcir.pipeline import Pass, Pipeline, as_pipeline
 from tcir.report import Line, Report
 from tcir.runner import run_pipeline
@@ -275,44 +276,6 @@ def _is_refusal(error: Exception) -> bool:
     from tcir.run import LaunchError, PtxSyntaxError
 
     return isinstance(error, MachineError | Refusal | LaunchError | PtxSyntaxError)
-
-
-def run_kernel(
-    ptx: str,
-    launch: Launch,
-    inputs: Sequence[Array],
-    outputs: Iterable[Any],
-    *,
-    order_seed: int | None = None,
-    hazards: str = "report",
-    numerics: str = "exact",
-) -> Outcome:
-    """Executes PTX text on the machine over copies of `inputs`; results start as poison."""
-    from tcir.inputs import poison
-    from tcir.machine import Finding
-    from tcir.run import run_ptx
-
-    results = [poison(spec) for spec in outputs]
-    copies = [np.array(a, order="C") for a in inputs]
-    report = run_ptx(
-        ptx,
-        entry=launch.name,
-        grid=launch.grid,
-        block=launch.block,
-        dynamic_smem=launch.dynamic_smem,
-        args=launch.arguments(copies, results),
-        hazards=hazards,
-        order_seed=order_seed,
-        numerics=numerics,
-    )
-    illegal = [Finding("error", e.code, str(e), f"at {e.site}", "", None) for e in report.errors]
-    return Outcome(
-        outputs=results,
-        level="ptx",
-        findings=[*illegal, *report.findings],
-        counters=report.counters,
-        incomplete=[str(item) for item in report.incomplete],
-    )
 
 
 def _words(finding: Any) -> str:

@@ -31,8 +31,8 @@ class Outcome:
     """What one execution gave.
 
     outputs:    one array per `OutputSpec`, in order; meaningless when `incomplete` is not empty.
-    findings:   hazards, in the form of `tcir.machine.Finding` (severity, code, first, second, missing).
-    counters:   counts of the machine (bytes moved, tensor cycles, instructions …); empty for tensors.
+    findings:   hazards, as `tcir.machine.Finding` (severity, code, first, second, missing, cta).
+    counters:   counts of the machine (bytes moved, tensor cycles, …); empty for tensors.
     incomplete: each op or instruction without a rule, with its location; never empty by omission.
     level:      "tensor", "tile", "thread" or "ptx".
     sites:      optional, per output index: a function from an element's index to words such as
