@@ -62,8 +62,9 @@ def fold_pads(op: Any, number: int, smallest: str) -> Padding:
         (yielded,) = list(pad.regions[0].blocks[0])[-1].operands
         if not is_positive_zero(yielded):
             raise refuse(
-                pad, f"expected padding with 0.0, got {describe(yielded)} (TMA fills with zeros what "
-                "is outside the tensor); pad in an op of its own before this function", smallest
+                pad, f"expected padding with 0.0, got {describe(yielded)} (TMA fills with zeros "
+                "what is outside the tensor); pad in an op of its own before this function",
+                smallest,
             )  # fmt: skip
         if len(list(source.uses)) != 1:
             raise refuse(
