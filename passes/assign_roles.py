@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from tcir._mlir import ir, scf
 from tcir.dialect import tc
 from tcir.passes.emit import i64s, text
 from tcir.passes.kernel_ops import body, find_kernels, trip_count, walk
 from tcir.passes.place_barriers import ROLE
 from tcir.passes.refusal import refuse
-
-from tcir._mlir import ir, scf
 from tcir.pipeline import Pass, register_pass
 
 
@@ -37,6 +36,10 @@ CTA_OPS = (
     tc.MbarrierInitOp, tc.TmemAllocOp, tc.TmemRelinquishOp, tc.TmemDeallocOp, tc.CtaBarrierOp,
 )  # fmt: skip
 """Ops that the CTA runs as a whole, outside roles."""
+
+
+PURE = ("scf.for", "scf.yield", "gpu.block_id", "memref.collapse_shape")
+"""Ops beside arith and ``tc.slot`` that any role may repeat."""
 
 
 @register_pass
@@ -86,11 +89,8 @@ def _split(kernel: Any) -> None:
         raise refuse(kernel, "expected ops that belong to a role, got none")
     span = ops[owned[0] : owned[-1] + 1]
     for op in span:
-        if isinstance(op, CTA_OPS):
-            raise refuse(
-                op, f"expected {op.operation.name} before or after the ops of the roles, got it "
-                "between them"
-            )  # fmt: skip
+        for inner in walk(op):
+            _check_op(inner)
     behind = ops[owned[-1] + 1]
     for role in ROLES:
         mine = [op for op in span if role.kind in _roles_in(op)]
@@ -108,6 +108,30 @@ def _split(kernel: Any) -> None:
         _drop_dead(block)
     for op in reversed([ops[i] for i in owned]):
         op.operation.erase()
+
+
+def _check_op(op: Any) -> None:
+    """Refuses an op between the first and the last of the roles that has no role but an effect."""
+    if isinstance(op, CTA_OPS):
+        raise refuse(
+            op, f"expected {op.operation.name} before or after the ops of the roles, got it "
+            "between them"
+        )  # fmt: skip
+    role, known = _own_role(op), [each.kind for each in ROLES]
+    if role is None and not _is_pure(op):
+        raise refuse(
+            op, f"expected an op that belongs to one of the roles {', '.join(known)}, got "
+            f"{op.operation.name} without the attribute {ROLE}"
+        )  # fmt: skip
+    if role is not None and role not in known:
+        raise refuse(op, f"expected {ROLE} to be one of {', '.join(known)}, got {role}")
+    if isinstance(op, scf.ForOp) and len(op.results):
+        raise refuse(op, "expected loops without loop-carried values, got iter_args")
+
+
+def _is_pure(op: Any) -> bool:
+    name = op.operation.name
+    return name.startswith("arith.") or isinstance(op, tc.SlotOp) or name in PURE
 
 
 def _own_role(op: Any) -> str | None:
@@ -141,10 +165,23 @@ class _Copier:
             return
         clone = op.operation.clone()
         for i, operand in enumerate(op.operation.operands):
-            clone.operands[i] = self.new.get(operand, operand)
+            clone.operands[i] = self._mapped(op, operand)
         if ROLE in clone.attributes:
             del clone.attributes[ROLE]
         self.new.update(zip(op.operation.results, clone.results))
+
+    def _mapped(self, op: Any, operand: Any) -> Any:
+        """The copy of `operand`; the value itself when it is made outside the roles."""
+        if operand in self.new:
+            return self.new[operand]
+        if not isinstance(operand, ir.BlockArgument):
+            role = _own_role(operand.owner.opview)
+            if role is not None:
+                raise refuse(
+                    op, f"expected values to stay within a role, got one from {role} in "
+                    f"{self.role.kind}; pass it through shared or tensor memory"
+                )  # fmt: skip
+        return operand
 
     def _copy_loop(self, op: scf.ForOp) -> None:
         if self.role.kind not in _roles_in(op):
@@ -158,7 +195,7 @@ class _Copier:
             self.new[op.induction_variable] = self.position
             self._copy_body(op)
             return
-        bounds = [self.new.get(v, v) for v in (op.lowerBound, op.upperBound, op.step)]
+        bounds = [self._mapped(op, v) for v in (op.lowerBound, op.upperBound, op.step)]
         with op.location:
             loop = scf.ForOp(*bounds)
         self.new[op.induction_variable] = loop.induction_variable
@@ -184,6 +221,6 @@ def _drop_dead(block: Any) -> None:
         for region in op.operation.regions:
             for inner in region:
                 _drop_dead(inner)
-        pure = op.operation.name.startswith("arith.") or isinstance(op, tc.SlotOp)
-        if pure and not any(list(result.uses) for result in op.operation.results):
+        results = list(op.operation.results)
+        if _is_pure(op) and results and not any(list(result.uses) for result in results):
             op.operation.erase()

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
 
-from tcir.passes.affine import Form, linear_forms, single_dims
-
 from tcir._mlir import ir, linalg
+from tcir.passes.affine import Form, linear_forms, single_dims
 
 OPERAND_TYPES = ("f16", "bf16")
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tcir.dialect import tc
-
 from tcir._mlir import ir
+from tcir.dialect import tc
 
 
 def i64(value: int) -> ir.IntegerAttr:

@@ -1,8 +1,10 @@
-"""Arithmetic on `index` values that folds what is known while it is built."""
+"""Arithmetic on `index` values that folds what is known while it is built.
+
+Everything is built at the current insertion point, with the current location; ints stay ints.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tcir._mlir import arith, ir
@@ -36,69 +38,72 @@ def constant_of(value: Any) -> int | None:
     return int(ir.IntegerAttr(value.owner.attributes["value"]).value)
 
 
-@dataclass
-class IndexMath:
-    """Builds at the current insertion point, with the current location; ints stay ints."""
+def value(number: Index) -> Any:
+    """`number` as an `index` value."""
+    if isinstance(number, int):
+        return constant(number)
+    return number
 
-    def value(self, number: Index) -> Any:
-        """`number` as an `index` value."""
-        if isinstance(number, int):
-            return constant(number)
-        return number
 
-    def values(self, numbers: list[Index]) -> list[Any]:
-        """Each of `numbers` as an `index` value."""
-        return [self.value(number) for number in numbers]
+def values(numbers: list[Index]) -> list[Any]:
+    """Each of `numbers` as an `index` value."""
+    return [value(number) for number in numbers]
 
-    def add(self, a: Index, b: Index) -> Index:
-        """``a + b``; a negative constant becomes a subtraction."""
-        if isinstance(a, int) and isinstance(b, int):
-            return a + b
+
+def add(a: Index, b: Index) -> Index:
+    """``a + b``; a negative constant becomes a subtraction."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    if isinstance(a, int):
+        a, b = b, a
+    if isinstance(b, int):
+        if b == 0:
+            return a
+        if b < 0:
+            return arith.subi(a, value(-b))
+    return arith.addi(a, value(b))
+
+
+def sub(a: Index, b: Index) -> Index:
+    """``a - b``."""
+    if isinstance(b, int):
+        return add(a, -b)
+    return arith.subi(value(a), b)
+
+
+def mul(a: Index, b: Index) -> Index:
+    """``a * b``."""
+    if isinstance(a, int):
+        a, b = b, a
+    if isinstance(b, int):
         if isinstance(a, int):
-            a, b = b, a
-        if isinstance(b, int):
-            if b == 0:
-                return a
-            if b < 0:
-                return arith.subi(a, self.value(-b))
-        return arith.addi(a, self.value(b))
+            return a * b
+        if b in (0, 1):
+            return a if b else 0
+    return arith.muli(a, value(b))
 
-    def sub(self, a: Index, b: Index) -> Index:
-        """``a - b``."""
-        if isinstance(b, int):
-            return self.add(a, -b)
-        return arith.subi(self.value(a), b)
 
-    def mul(self, a: Index, b: Index) -> Index:
-        """``a * b``."""
-        if isinstance(a, int):
-            a, b = b, a
-        if isinstance(b, int):
-            if isinstance(a, int):
-                return a * b
-            if b in (0, 1):
-                return a if b else 0
-        return arith.muli(a, self.value(b))
+def div(a: Index, b: int) -> Index:
+    """``a / b`` of an `a` that is not negative, `b` positive."""
+    if isinstance(a, int) or b == 1:
+        return a // b if isinstance(a, int) else a
+    return arith.divui(a, value(b))
 
-    def div(self, a: Index, b: int) -> Index:
-        """``a / b`` of an `a` that is not negative, `b` positive."""
-        if isinstance(a, int) or b == 1:
-            return a // b if isinstance(a, int) else a
-        return arith.divui(a, self.value(b))
 
-    def rem(self, a: Index, b: int) -> Index:
-        """``a mod b`` of an `a` that is not negative, `b` positive."""
-        if isinstance(a, int) or b == 1:
-            return a % b if isinstance(a, int) else 0
-        return arith.remui(a, self.value(b))
+def rem(a: Index, b: int) -> Index:
+    """``a mod b`` of an `a` that is not negative, `b` positive."""
+    if isinstance(a, int) or b == 1:
+        return a % b if isinstance(a, int) else 0
+    return arith.remui(a, value(b))
 
-    def delinearize(self, number: Index, extents: list[int]) -> list[Index]:
-        """`number` in the mixed radix of `extents`, outermost first.
 
-        The outermost digit is not reduced: a number past the end shows there.
-        """
-        digits: list[Index] = []
-        for extent in reversed(extents[1:]):
-            digits.insert(0, self.rem(number, extent))
-            number = self.div(number, extent)
-        return [number, *digits]
+def delinearize(number: Index, extents: list[int]) -> list[Index]:
+    """`number` in the mixed radix of `extents`, outermost first.
+
+    The outermost digit is not reduced: a number past the end shows there.
+    """
+    digits: list[Index] = []
+    for extent in reversed(extents[1:]):
+        digits.insert(0, rem(number, extent))
+        number = div(number, extent)
+    return [number, *digits]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from tcir._mlir import ir, scf
 from tcir.dialect import tc
 from tcir.passes.index_math import constant_of
 from tcir.passes.refusal import refuse
-
-from tcir._mlir import ir, scf
 
 
 def find_kernels(module: ir.Module, pass_name: str, after: str) -> list[Any]:

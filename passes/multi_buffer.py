@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from tcir._mlir import ir, scf
 from tcir.dialect import tc
 from tcir.dialect.limits import SMEM_TILE_ALIGNMENT, TMEM_COLUMNS
-from tcir.passes.index_math import IndexMath
+from tcir.errors import InputError
+from tcir.passes import index_math as math
 from tcir.passes.kernel_ops import (
     body,
     find_kernels,
@@ -17,9 +19,6 @@ from tcir.passes.kernel_ops import (
     walk_body,
 )
 from tcir.passes.limits import CTA_RESERVED_BYTES, SM_SMEM_BYTES, round_up
-
-from tcir._mlir import ir, scf
-from tcir.errors import InputError
 from tcir.pipeline import Pass, register_pass
 
 MOST_STAGES = 8
@@ -72,7 +71,6 @@ class MultiBuffer(Pass):
 
     def _hoist(self, kernel: Any, loop: scf.ForOp, tiles: list[Any]) -> None:
         count = self.stages or _choose_stages(kernel, loop, tiles)
-        math = IndexMath()
         with ir.InsertionPoint(tiles[0]), tiles[0].location:
             trip_count(loop)  # refuses loops whose induction variable is no iteration number
             slot = math.value(math.rem(loop.induction_variable, count))

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tcir.dialect import tc
+from tcir.passes import index_math as math
 from tcir.passes.emit import make_tensor_map, tma_load
-from tcir.passes.index_math import Index, IndexMath
+from tcir.passes.index_math import Index
 from tcir.passes.limits import ceil_div
 
 _MODES = {bytes_: mode for mode, bytes_ in tc.SWIZZLE_BYTES.items()}
@@ -68,7 +69,6 @@ class TiledOperand:
 
     def load(self, tile: Any, origin: dict[str, Index]) -> None:
         """Fills `tile` with the elements from `origin` on: one box, or one per panel of MN."""
-        math = IndexMath()
         mn = self.type.shape[0]
         bytes_ = tc.element_bytes(self.type.element)
         panel = mn if self.type.major == "K" else self.type.span // bytes_

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from tcir._mlir import ir, scf
 from tcir.dialect import tc
+from tcir.passes import index_math as math
 from tcir.passes.emit import fence, i64, integer
-from tcir.passes.index_math import IndexMath
 from tcir.passes.kernel_ops import ancestor_in, body, find_kernels, trip_count, walk, walk_body
 from tcir.passes.refusal import refuse
-
-from tcir._mlir import ir, scf
 from tcir.pipeline import Pass, register_pass
 
 ROLE = "tc.role"
@@ -108,7 +107,6 @@ class _Placer:
         location = loads[0].location
         full = self._init(setup, location, count)
         empty = self._init(setup, location, count)
-        math = IndexMath()
         with ir.InsertionPoint(loads[0]), location:
             phase = math.value(math.rem(math.div(loop.induction_variable, count), 2))
             full_slot = _bar(full, slots[0].index)
@@ -151,7 +149,7 @@ class _Placer:
             after = body(self.kernel)[body(self.kernel).index(op) + 1]
             with ir.InsertionPoint(after), readers[0].location:
                 _tag(tc.CommitOp(done.bar), "mma")
-                _tag(tc.MbarrierWaitOp(done.bar, IndexMath().value(0)), "epilogue")
+                _tag(tc.MbarrierWaitOp(done.bar, math.value(0)), "epilogue")
                 _tag(fence("tcgen05.after"), "epilogue")
         return inits
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.limits import MBARRIER_BYTES, SMEM_BYTES, SMEM_TILE_ALIGNMENT, TMEM_COLUMNS
 from tcir.passes.emit import i64
@@ -18,8 +19,6 @@ from tcir.passes.kernel_ops import (
 )
 from tcir.passes.limits import round_up, tmem_allocation
 from tcir.passes.refusal import refuse
-
-from tcir._mlir import ir
 from tcir.pipeline import Pass, register_pass
 
 ADDRESS_BYTES = 4

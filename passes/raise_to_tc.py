@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from tcir._mlir import func, ir
 from tcir.dialect import tc
 from tcir.dialect.limits import TMA_STRIDE
 from tcir.passes.contraction import (
@@ -18,8 +19,6 @@ from tcir.passes.contraction import (
 from tcir.passes.emit import i64s
 from tcir.passes.refusal import SMALLEST_CONV, SMALLEST_MATMUL, refuse
 from tcir.passes.tensor_wrappers import Padding, find_narrowing, fold_pads, zero_accumulator_ops
-
-from tcir._mlir import func, ir
 from tcir.pipeline import Pass, register_pass
 from tcir.signature import is_fill_only
 

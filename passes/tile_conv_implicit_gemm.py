@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from tcir._mlir import ir, memref
 from tcir.dialect import tc
 from tcir.dialect.limits import (
     MMA_K_BYTES,
@@ -14,9 +15,9 @@ from tcir.dialect.limits import (
     TMA_OFFSET,
     TMEM_LANES,
 )
+from tcir.passes import index_math as math
 from tcir.passes.conv_shapes import ConvShape
 from tcir.passes.emit import make_tensor_map, mma, tma_load
-from tcir.passes.index_math import IndexMath
 from tcir.passes.limits import ceil_div
 from tcir.passes.operand_tiles import k_major, k_step
 from tcir.passes.refusal import SMALLEST_CONV, refuse
@@ -32,8 +33,6 @@ from tcir.passes.tile_kernel import (
     loop,
     store_tile,
 )
-
-from tcir._mlir import ir, memref
 from tcir.pipeline import Pass, register_pass
 
 RANK = 4
@@ -122,7 +121,7 @@ def _check_im2col(op: Any, shape: ConvShape) -> None:
 
 
 def _tile(source: Source, shape: ConvShape, n_tile: int) -> None:
-    math, op = IndexMath(), source.op
+    op = source.op
     pixels = shape.n * shape.p * shape.q
     kc = k_step(shape.c, shape.element_bytes)
     channel_steps = ceil_div(shape.c, kc)

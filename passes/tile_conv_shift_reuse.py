@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.limits import MMA_K_BYTES, QUARTER_LANES, TMEM_LANES
+from tcir.passes import index_math as math
 from tcir.passes.conv_shapes import ConvShape
 from tcir.passes.emit import i64, make_tensor_map, mma, tma_load
-from tcir.passes.index_math import Index, IndexMath
+from tcir.passes.index_math import Index
 from tcir.passes.limits import ceil_div
 from tcir.passes.operand_tiles import k_major, k_step
 from tcir.passes.refusal import SMALLEST_CONV, refuse
@@ -25,8 +27,6 @@ from tcir.passes.tile_kernel import (
     loop,
     store_tile,
 )
-
-from tcir._mlir import ir
 from tcir.pipeline import Pass, register_pass
 
 QUARTERS = TMEM_LANES // QUARTER_LANES
@@ -60,7 +60,6 @@ class RowUnits:
 
     def decode(self, unit: Index, shape: ConvShape) -> tuple[Index, Index, Index]:
         """``(n, p, first q)`` of a unit; n is past the end for units past the last."""
-        math = IndexMath()
         n, p, block = math.delinearize(unit, [shape.n, shape.p, self.blocks])
         return n, p, math.mul(block, self.valid)
 
@@ -134,7 +133,7 @@ class TileConvShiftReuse(Pass):
             )
 
     def _tile(self, source: Source, shape: ConvShape, n_tile: int) -> None:
-        math, op = IndexMath(), source.op
+        op = source.op
         units = RowUnits.of(shape)
         kc = k_step(shape.c, shape.element_bytes)
         steps_per_row = ceil_div(shape.c, kc)

@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from tcir._mlir import arith, func, gpu, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.limits import GRID, QUARTER_LANES, TMEM_LANES
+from tcir.passes import index_math as math
 from tcir.passes.emit import i64, i64s
-from tcir.passes.index_math import Index, IndexMath, constant
+from tcir.passes.index_math import Index, constant
 from tcir.passes.limits import MMA_N, MMA_N_STEP, round_up
 from tcir.passes.refusal import refuse
-
-from tcir._mlir import arith, func, gpu, ir, scf
 
 WARPS = 6
 """Four epilogue warps, one producer warp, one mma warp."""
@@ -37,7 +37,7 @@ def find_sources(module: ir.Module, kind: Any, pass_name: str) -> list[Source]:
     for function in module.body.operations:
         ops = list(function.regions[0].blocks[0]) if function.regions[0].blocks else []
         wanted = [op for op in ops if isinstance(op, kind)]
-        if len(wanted) != 1 or len(ops) != 2:
+        if len(wanted) != 1 or len(ops) != 2 or list(ops[1].operands) != list(wanted[0].results):
             names = ", ".join(op.operation.name for op in ops) or "nothing"
             raise refuse(
                 wanted[1] if len(wanted) > 1 else (ops[0] if ops else function),
@@ -115,7 +115,6 @@ def accumulator(n_tile: int) -> Any:
 @contextmanager
 def loop(count: int, step: int = 1) -> Iterator[Any]:
     """``scf.for`` from 0 to `count`; yields the induction variable."""
-    math = IndexMath()
     op = scf.ForOp(math.value(0), math.value(count), math.value(step))
     with ir.InsertionPoint(op.body):
         yield op.induction_variable
@@ -127,7 +126,7 @@ class Accumulate:
 
     def __init__(self, step: Any) -> None:
         self._always = constant(1, ir.IntegerType.get_signless(1))
-        self._next = arith.cmpi(arith.CmpIPredicate.ne, step, IndexMath().value(0))
+        self._next = arith.cmpi(arith.CmpIPredicate.ne, step, math.value(0))
 
     def take(self) -> Any:
         """The operand of the next mma in program order."""
@@ -147,7 +146,6 @@ def store_tile(
 
     ``indices(quarter)(column)`` are the indices of the quarter's lane 0.
     """
-    math = IndexMath()
     element = out.type.element_type
     shape = [QUARTER_LANES, STORE_COLUMNS]
     with loop(TMEM_LANES // QUARTER_LANES) as quarter:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.limits import MMA_K_BYTES, QUARTER_LANES, TMEM_LANES
+from tcir.passes import index_math as math
 from tcir.passes.emit import mma, text
-from tcir.passes.index_math import Index, IndexMath
+from tcir.passes.index_math import Index
 from tcir.passes.limits import ceil_div
 from tcir.passes.operand_tiles import TiledOperand, k_step
 from tcir.passes.tile_kernel import (
@@ -23,8 +25,6 @@ from tcir.passes.tile_kernel import (
     loop,
     store_tile,
 )
-
-from tcir._mlir import ir
 from tcir.pipeline import Pass, register_pass
 
 
@@ -64,7 +64,7 @@ class TileMatmul(Pass):
 
 
 def _tile(source: Source, n_tile: int) -> None:
-    math, op = IndexMath(), source.op
+    op = source.op
     *batch, m, n = op.out.type.shape
     a_layout, b_layout = text(op.a_layout), text(op.b_layout)
     k = op.a.type.shape[-1 if a_layout == "mk" else -2]

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from tcir.passes.raise_to_tc import RaiseToTc
 from tcir.passes.tile_conv_shift_reuse import TileConvShiftReuse
-from tcir.pipelines.tile_to_llvm import tile_to_llvm
-
 from tcir.pipeline import NamedPipeline, Pipeline, register_pipeline
+from tcir.pipelines.tile_to_llvm import tile_to_llvm
 
 
 @dataclass(frozen=True)

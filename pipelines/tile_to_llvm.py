@@ -8,7 +8,6 @@ from tcir.passes.lower_to_llvm import LOWER_TO_LLVM
 from tcir.passes.multi_buffer import MultiBuffer
 from tcir.passes.place_barriers import PlaceBarriers
 from tcir.passes.plan_memory import PlanMemory
-
 from tcir.pipeline import Pass
 
 
