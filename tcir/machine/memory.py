@@ -1,0 +1,137 @@
+"""Memories: global buffers with guards, shared memory of a CTA, tensor memory of an SM."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.machine.errors import MachineError
+from tcir.machine.hazards import Shadow
+
+GLOBAL_BASE = 0x7000_0000_0000
+GUARD = 1 << 20
+SHARED_LIMIT = 227 * 1024
+"""Bytes of shared memory one CTA may use (CUDA C++ Programming Guide, compute capability 10.0)."""
+LANES, COLUMNS = 128, 512
+"""Tensor memory of one SM: lanes x 32-bit columns (PTX ISA 9.7.16.1)."""
+POISON = 0xCB
+
+
+@dataclass
+class Buffer:
+    """One bound array: its bytes, and which of them are defined (None: all)."""
+
+    base: int
+    data: NDArray[np.uint8]
+    defined: NDArray[np.bool_] | None
+    shadow: Shadow | None = None
+
+    @property
+    def end(self) -> int:
+        """First address after it."""
+        return self.base + self.data.size
+
+
+class GlobalMemory:
+    """Buffers far apart: an access outside all of them is an error, not somebody's data."""
+
+    def __init__(self) -> None:
+        self.buffers: list[Buffer] = []
+        self._bases: list[int] = []
+        self._next = GLOBAL_BASE
+
+    def bind(self, array: NDArray[Any], *, initialized: bool = True) -> int:
+        """Gives ``array`` (C-contiguous, written in place) an address, a multiple of 256."""
+        if not array.flags.c_contiguous:
+            raise ValueError(f"expected a C-contiguous array, got strides {array.strides}")
+        data = array.reshape(-1).view(np.uint8)
+        return self._add(data, None if initialized else np.zeros(data.size, bool))
+
+    def bind_bytes(self, raw: bytes) -> int:
+        """A read-only image."""
+        return self._add(np.frombuffer(raw, np.uint8).copy(), None)
+
+    def _add(self, data: NDArray[np.uint8], defined: NDArray[np.bool_] | None) -> int:
+        base = self._next
+        self.buffers.append(Buffer(base, data, defined))
+        self._bases.append(base)
+        self._next = (base + data.size + GUARD + 255) // 256 * 256
+        return base
+
+    def find(self, low: int, high: int, site: Any) -> Buffer:
+        """The buffer that holds bytes ``low`` (inclusive) to ``high`` (exclusive)."""
+        i = bisect_right(self._bases, low) - 1
+        if i >= 0 and high <= self.buffers[i].end:
+            return self.buffers[i]
+        raise MachineError("out-of-bounds", self._nearest(low, high), site=site)
+
+    def _nearest(self, low: int, high: int) -> str:
+        if not self.buffers:
+            return f"expected an address in a buffer, got {low:#x} and no buffer at all"
+        near = min(self.buffers, key=lambda b: max(b.base - low, high - b.end))
+        return (
+            f"expected an address in a buffer, got bytes {low:#x}..{high - 1:#x}: "
+            f"{low - near.base} bytes from the start of the nearest, which has {near.data.size}"
+        )
+
+
+class SharedMemory:
+    """Shared memory of one CTA, by byte; unwritten bytes are poison."""
+
+    def __init__(self, size: int, hazards: bool) -> None:
+        if size > SHARED_LIMIT:
+            raise MachineError(
+                "shared-memory-size",
+                f"expected at most {SHARED_LIMIT} bytes a CTA (227 KB), got {size}",
+            )
+        self.size = size
+        self.data = np.full(size, POISON, np.uint8)
+        self.defined = np.zeros(size, bool)
+        self.shadow = Shadow(size // 4 + 1, "shared memory") if hazards else None
+
+    def poison(self, start: int, size: int) -> None:
+        """Makes bytes undefined."""
+        self.data[start : start + size] = POISON
+        self.defined[start : start + size] = False
+
+    def check(self, low: int, high: int, site: Any) -> None:
+        """MachineError unless bytes [low, high) exist."""
+        if low < 0 or high > self.size:
+            raise MachineError(
+                "out-of-bounds",
+                f"expected shared bytes in [0, {self.size}), got {low}..{high - 1}",
+                site=site,
+            )
+
+
+class TensorMemory:
+    """Tensor memory of one SM: words [lane, column], which are defined, which columns are allocated."""
+
+    def __init__(self, hazards: bool) -> None:
+        self.words = np.full((LANES, COLUMNS), 0x7FFF_CBCB, np.uint32)
+        self.defined = np.zeros((LANES, COLUMNS), bool)
+        self.allocated = np.zeros(COLUMNS, bool)
+        self.allocations: dict[int, int] = {}
+        self.largest = COLUMNS
+        self.relinquished: Any = None
+        self.shadow = Shadow(LANES * COLUMNS, "tensor memory") if hazards else None
+
+    def poison(self, column: int, columns: int) -> None:
+        """Makes columns undefined."""
+        self.words[:, column : column + columns] = 0x7FFF_CBCB
+        self.defined[:, column : column + columns] = False
+
+    def check(self, low: int, high: int, site: Any) -> None:
+        """MachineError unless columns [low, high) are allocated."""
+        if low < 0 or high > COLUMNS or not self.allocated[low:high].all():
+            mine = ", ".join(f"{b}..{b + n - 1}" for b, n in sorted(self.allocations.items()))
+            raise MachineError(
+                "tensor-memory-columns",
+                f"expected columns inside an allocation ({mine or 'none exists'}), "
+                f"got {low}..{high - 1}",
+                site=site,
+            )
