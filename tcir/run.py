@@ -16,9 +16,9 @@ import numpy as np
 from tcir.interp.ptx.decode import Incomplete
 from tcir.interp.ptx.parser import parse
 from tcir.interp.ptx.program import MAX_SHARED, Layout, Run, decode, lay_out
-from tcir.interp.ptx.syntax import Function, Module, PtxSyntaxError, Symbol, Variable
+from tcir.interp.ptx.syntax import Function, Module, PtxSyntaxError, Site, Symbol, Variable
 from tcir.interp.ptx.warp import Warp
-from tcir.machine import Finding, Machine, MachineError, TensorMap
+from tcir.machine import Finding, Machine, MachineError, NotModelled, TensorMap
 from tcir.machine.refusal import Refusal
 
 __all__ = ["LaunchError", "PtxSyntaxError", "RunReport", "Uninitialized", "run_ptx"]
@@ -32,6 +32,9 @@ MAX_CLUSTER = 16
 #: More CTAs than this are refused: a simulated launch of them would not end.
 MAX_CTAS = 1 << 24
 MAX_PARAMETER_BYTES = 32764
+#: Bounds of this machine's memory, far above what kernels declare.
+MAX_LOCAL = 64 << 10
+MAX_VARIABLE = 1 << 28
 
 DEFAULT_MAX_INSTRUCTIONS = 2_000_000_000
 
@@ -52,7 +55,8 @@ class RunReport:
     """What happened in one launch.
 
     ok: everything was executed, nothing illegal, no finding of severity "error".
-    incomplete: instructions without a rule, by name and line; then nothing was executed.
+    incomplete: instructions without a rule, by name and line: then nothing was executed, or the run
+    ended at a form of an instruction that the machine does not model.
     errors: illegal acts of the program, which end the run. findings: hazards, which do not.
     instructions: executed warp instructions. numerics: "exact", or "fast" (float32, not bit-exact).
     """
@@ -201,7 +205,7 @@ class _Buffers:
             if not whole.flags.c_contiguous:
                 raise LaunchError("argument: expected overlapping arrays to be views of one buffer")
         undefined = any(u is whole for u in self.undefined)
-        base = self.machine.memory.bind(whole, undefined=undefined)
+        base = self.machine.memory.bind(whole, initialized=not undefined)
         self.bound.append((whole, base))
         return base + start - whole.__array_interface__["data"][0]
 
@@ -247,10 +251,10 @@ def _bind_variables(module: Module, machine: Any) -> dict[str, int]:
     for variable in module.variables.values():
         if variable.space not in ("global", "const"):
             continue
-        if variable.extern and variable.size == 0 or variable.size > 1 << 30:
+        if variable.extern and variable.size == 0 or variable.size > MAX_VARIABLE:
             raise LaunchError(
-                f"variable {variable.name}: expected a definition of at most 2^30 bytes, got "
-                f"{'an extern declaration' if variable.extern else variable.size}"
+                f"variable {variable.name}: expected a definition of at most {MAX_VARIABLE} bytes, "
+                f"got {'an extern declaration' if variable.extern else variable.size}"
             )
         images[variable.name] = np.zeros(variable.size, np.uint8)
         bound[variable.name] = machine.memory.bind(images[variable.name])
@@ -332,8 +336,11 @@ def run_ptx(
             f"shared memory: expected at most {MAX_SHARED} bytes, got {layout.dynamic_base} static "
             f"and {dynamic_smem} dynamic"
         )
-    if layout.local_bytes > 512 << 10:
-        raise LaunchError(f"local memory: expected at most 512 KB, got {layout.local_bytes} bytes")
+    if layout.local_bytes > MAX_LOCAL:
+        raise LaunchError(
+            f"local memory: expected at most {MAX_LOCAL} bytes a thread on this machine, got "
+            f"{layout.local_bytes}"
+        )
     machine = Machine(
         grid=sizes,
         block=threads,
@@ -381,6 +388,9 @@ def run_ptx(
                 machine.run(start)
         except MachineError as error:
             report.errors.append(error)
+        except NotModelled as missing:
+            site = missing.site if isinstance(missing.site, Site) else Site(0, str(missing.site))
+            report.incomplete.append(Incomplete(site.text, site, missing.what))
         except Refusal as refusal:
             report.errors.append(MachineError(refusal.code, str(refusal), site="unknown"))
         report.findings = list(machine.findings)

@@ -76,7 +76,8 @@ def argument(text: str, earlier: Sequence[Any]) -> Any:
             source = fields.pop("array")
             mode = fields.pop("mode", "tiled")
             array = _array(earlier[source]) if isinstance(source, int) else argument(source, ())
-            return {"tiled": TensorMap.tiled, "im2col": TensorMap.im2col}[mode](array, **fields)
+            build: Any = {"tiled": TensorMap.tiled, "im2col": TensorMap.im2col}[mode]
+            return build(array, **fields)
         if kind in _DTYPES:
             dtype = _DTYPES[kind]
             number = int(value, 0) if dtype.kind in "iu" else float(value)

@@ -400,3 +400,24 @@ def test_two_views_of_one_buffer_alias() -> None:
     args = [x, y, np.float32(1), np.uint32(32)]
     assert run_ptx(HEADER + SAXPY, grid=1, block=32, args=args).ok
     assert (buffer[32:] == np.arange(32) * 2 + 32).all()
+
+
+def test_lanes_of_one_load_may_go_to_different_buffers() -> None:
+    text = (
+        HEADER
+        + """
+.visible .entry pick(.param .u64 x, .param .u64 y, .param .u64 z)
+{ .reg .pred %p; .reg .b32 %r<4>; .reg .b64 %rd<8>;
+  ld.param.b64 %rd1, [x]; ld.param.b64 %rd2, [y]; ld.param.b64 %rd5, [z]; mov.u32 %r1, %tid.x;
+  and.b32 %r2, %r1, 1; setp.eq.u32 %p, %r2, 0; selp.b64 %rd3, %rd1, %rd2, %p;
+  mul.wide.u32 %rd4, %r1, 4; add.s64 %rd3, %rd3, %rd4; ld.global.b32 %r3, [%rd3];
+  add.s64 %rd5, %rd5, %rd4; st.global.b32 [%rd5], %r3; add.u32 %r3, %r3, 1;
+  st.global.b32 [%rd3], %r3; ret; }
+"""
+    )
+    x, y = np.arange(32, dtype=np.uint32), np.arange(100, 132, dtype=np.uint32)
+    z = np.zeros(32, np.uint32)
+    report = run_ptx(text, grid=1, block=32, args=[x, y, z])
+    want = np.where(np.arange(32) % 2 == 0, np.arange(32), np.arange(100, 132))
+    assert report.ok and (z == want).all(), str(report)
+    assert (x[::2] == want[::2] + 1).all() and (x[1::2] == want[1::2] - 100).all()

@@ -207,6 +207,7 @@ class Warp:
                     pc = op.target
                     spins += 1
                     if count - reported > _QUANTUM:
+                        agent.tick(count - reported)
                         run.retire(agent, count - reported)
                         reported = count
                         yield from agent.pause()

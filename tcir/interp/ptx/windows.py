@@ -1,7 +1,7 @@
 """Generic addresses: where the other state spaces lie in them (PTX ISA 5.1, cvta).
 
 The numbers are this machine's own; programs may only convert, never assume them. Global addresses
-are their own generic addresses and stay below 2^44.
+are their own generic addresses and stay below these windows.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ def predicate(
 def _operands(d: Decode) -> tuple[Callable[[Any, Any], Any], Type, int, bool]:
     name = d.require(*_NAMES)
     ftz = d.take("ftz") is not None
-    kind = d.types(*_TYPES)[-1]
+    kind = d.type(*_TYPES)
     if (name in ("lo", "ls", "hi", "hs")) and kind.kind == "f":
         raise d.malformed(f".{name} compares unsigned integers")
     packed = kind.name.endswith("x2")

@@ -18,6 +18,7 @@ def nothing(w: Warp, m: int) -> None:
     "prefetch",
     "prefetchu",
     "applypriority",
+    "discard",
     "cp.async.bulk.prefetch",
     "griddepcontrol.launch_dependents",
     "griddepcontrol.wait",

@@ -15,6 +15,8 @@ from tcir.interp.ptx.decode import FULL, Decode, Op, rule, view
 from tcir.interp.ptx.syntax import Site
 from tcir.interp.ptx.warp import LANES, Warp
 from tcir.interp.ptx.windows import SPACES
+from tcir.machine import MachineError
+from tcir.machine.memory import GUARD
 
 SPACE_WORDS = {
     "shared": "shared",
@@ -90,7 +92,12 @@ def load(w: Warp, space: str, at: Any, nbytes: int, lanes: Any, site: Site) -> A
         for part, where, inside in parts:
             out[where] = load(w, part, inside, nbytes, lanes[where], site)
         return out
-    if space in ("shared", "global"):
+    if space == "global":
+        if not _together(w, at, nbytes):
+            each = [w.agent.load(space, at[n : n + 1], nbytes, site=site) for n in range(len(at))]
+            return np.concatenate(each)
+        return w.agent.load(space, at, nbytes, site=site)
+    if space == "shared":
         return w.agent.load(space, at, nbytes, site=site)
     bytes_ = at[:, None] + np.arange(nbytes)
     store = w.local if space == "local" else w.run_state.params
@@ -100,6 +107,18 @@ def load(w: Warp, space: str, at: Any, nbytes: int, lanes: Any, site: Site) -> A
     if not w.local_defined[lanes[:, None], bytes_].all():
         w.run_state.undefined_local(w, site)
     return store[lanes[:, None], bytes_]
+
+
+def _together(w: Warp, at: Any, nbytes: int) -> bool:
+    """Whether all lanes go to one buffer of global memory (or nowhere); buffers lie far apart."""
+    low, high = int(at.min()), int(at.max()) + nbytes
+    if high - low < GUARD:
+        return True
+    try:
+        w.run_state.machine.memory.find(low, high, None)
+    except MachineError:
+        return False
+    return True
 
 
 def _bounds(w: Warp, space: str, at: Any, nbytes: int, size: int, site: Site) -> None:
@@ -120,6 +139,10 @@ def store(w: Warp, space: str, at: Any, data: Any, lanes: Any, site: Site) -> No
             return
         for part, where, inside in parts:
             store(w, part, inside, data[where], lanes[where], site)
+        return
+    if space == "global" and not _together(w, at, data.shape[1]):
+        for n in range(len(at)):
+            w.agent.store(space, at[n : n + 1], data[n : n + 1], site=site)
         return
     if space in ("shared", "global"):
         w.agent.store(space, at, data, site=site)
