@@ -56,6 +56,11 @@ class Conv:
         return self.r * -(-self.c // self.kc)
 
     @property
+    def columns(self) -> int:
+        """Columns of D and the ring of slabs, rounded up to what can be allocated."""
+        return max(32, 1 << (self.k + self.stages * self.kc // 2 - 1).bit_length())
+
+    @property
     def swizzle(self) -> str:
         return f"{2 * self.kc}B"
 
@@ -132,7 +137,9 @@ class _ShiftConv:
             attributes += ", tc.async"
         if self.level >= 5:
             offsets = self.offsets()
-            attributes += f", tc.smem_bytes = {offsets['end']} : i64, tc.tmem_columns = 64 : i64"
+            attributes += (
+                f", tc.smem_bytes = {offsets['end']} : i64, tc.tmem_columns = {conv.columns} : i64"
+            )
         e.line(
             f"func.func @f(%x: {self.x}, %w: {self.w}, %out: {self.out}) "
             f"attributes {{{attributes}}} {{"
@@ -173,7 +180,7 @@ class _ShiftConv:
             e.line('"tc.cta_barrier"() : () -> ()', "barrier_end")
         if self.level >= 5:
             e.line(
-                f'"tc.tmem_dealloc"({self.base}) {{columns = 64 : i64, warp = 5 : i64}}'
+                f'"tc.tmem_dealloc"({self.base}) {{columns = {conv.columns} : i64, warp = 5 : i64}}'
                 " : (!tc.tmem_base) -> ()",
                 "dealloc",
             )
@@ -236,8 +243,8 @@ class _ShiftConv:
         e.line('"tc.fence"() {kind = "mbarrier_init"} : () -> ()', "fence_init")
         if self.level >= 5:
             self.base = e.value(
-                f'"tc.tmem_alloc"() {{columns = 64 : i64, slot = {self.offsets()["slot"]} : i64, '
-                "warp = 5 : i64} : () -> !tc.tmem_base"
+                f'"tc.tmem_alloc"() {{columns = {self.conv.columns} : i64, warp = 5 : i64, '
+                f"slot = {self.offsets()['slot']} : i64}} : () -> !tc.tmem_base"
             )
             e.line('"tc.tmem_relinquish"() {warp = 5 : i64} : () -> ()')
         e.line('"tc.cta_barrier"() : () -> ()', "barrier_setup")

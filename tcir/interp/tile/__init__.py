@@ -38,7 +38,7 @@ from tcir.interp.tile.kernel import start_cta
 from tcir.interp.tile.places import Places
 from tcir.interp.tile.values import MemRef, Writers
 from tcir.interp.types import dtype_of, integers, poison, shape_of
-from tcir.machine import Finding, Machine
+from tcir.machine import Finding, Machine, NotModelled
 
 __all__ = ["execute", "rule"]
 
@@ -85,12 +85,16 @@ def execute(
     )
     arguments = []
     for number, array in enumerate(arrays):
-        address = machine.memory.bind(array)
+        address = machine.memory.bind(array, initialized=number < len(inputs))
         arguments.append(MemRef(address, array.shape, array.dtype, number))
         if number >= len(inputs):
             writers.watch(number, array.size)
     roles = any(op.name == "tc.role" for op in nested(function))
-    machine.run(lambda cta: start_cta(cta, compiler, program, arguments, -(-threads // 32), roles))
+    warps = -(-threads // 32)
+    try:
+        machine.run(lambda cta: start_cta(cta, compiler, program, arguments, warps, roles))
+    except NotModelled as error:
+        return Outcome([], "tile", incomplete=[f"{error.site}: {error.what}"])
     results = arrays[len(inputs) :]
     findings = [
         *machine.findings,

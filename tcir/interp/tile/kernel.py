@@ -11,7 +11,7 @@ import numpy as np
 from tcir.interp.tile.compiler import Compiler, Frame, Site, Step, may_block
 from tcir.interp.tile.places import TMEM_COLUMNS, Places
 from tcir.interp.tile.values import Registers
-from tcir.machine import ElementAddresses, Finding, MachineError, TmemAddr
+from tcir.machine import ElementAddresses, MachineError, TmemAddr
 
 OWN = Site("the interpreter's own setup")
 
@@ -36,15 +36,12 @@ class CtaRun:
         load = tile.load
         if load is not None and not load.ready:
             load.ready = True  # reported once
-            self.cta.machine.findings.append(
-                Finding(
-                    "error",
-                    "registers-before-wait",
-                    str(load.site),
-                    str(site),
-                    "tc.tmem_wait ld between the load and the first use of its registers",
-                    self.cta.index,
-                )
+            self.cta.report(
+                "error",
+                "registers-before-wait",
+                load.site,
+                site,
+                "tc.tmem_wait ld between the load and the first use of its registers",
             )
 
     # Memory -------------------------------------------------------------------------------------
