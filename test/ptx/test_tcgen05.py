@@ -328,3 +328,52 @@ def test_machine_and_rules_reach_nothing_of_the_compiler() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+IM2COL = """
+.visible .entry columns(.param .align 64 .b8 map[128], .param .u64 out)
+.reqntid 32
+{
+ .reg .pred %p<4>; .reg .b16 %h<4>; .reg .b32 %r<16>; .reg .b64 %rd<8>;
+ .shared .align 128 .b8 tile[512]; .shared .align 8 .b64 bar;
+ mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0; mov.u32 %r2, tile; mov.u32 %r3, bar;
+ mov.b64 %rd1, map; cvta.param.u64 %rd2, %rd1;
+ mov.b32 %r4, 8; mov.b32 %r5, -1; mov.b32 %r6, 1; mov.b32 %r7, 0; mov.b16 %h1, 2; mov.b16 %h2, 1;
+ @!%p1 bra WAIT;
+ mbarrier.init.shared::cta.b64 [%r3], 1;
+ fence.mbarrier_init.release.cluster;
+ mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 512;
+ cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes
+      [%r2], [%rd2, {%r4, %r5, %r6, %r7}], [%r3], {%h1, %h2};
+WAIT:
+ bar.warp.sync -1;
+SPIN: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], 0; @!%p2 bra SPIN;
+ ld.param.u64 %rd4, [out]; mul.wide.u32 %rd5, %r1, 16; add.s64 %rd4, %rd4, %rd5;
+ shl.b32 %r9, %r1, 4; add.u32 %r9, %r9, %r2;
+ ld.shared.v4.b32 {%r10, %r11, %r12, %r13}, [%r9];
+ st.global.v4.b32 [%rd4], {%r10, %r11, %r12, %r13};
+ ret;
+}
+"""
+
+
+def test_im2col_load_walks_the_box(assemble: Any) -> None:
+    """32 pixels × 8 channels of an NHWC tensor, filter tap (h, w) = (1, 2), padding 1."""
+    n, h, w, c = 2, 5, 7, 16
+    x = (np.arange(n * h * w * c) + 1).astype(np.uint16).reshape(n, h, w, c)
+    out = np.zeros((32, 8), np.uint16)
+    tensor = TensorMap.im2col(
+        x, dtype="u16", dims=(c, w, h, n), strides_bytes=(2 * c, 2 * c * w, 2 * c * w * h),
+        lower_corner=(-1, -1), upper_corner=(-1, -1), channels_per_pixel=8, pixels_per_column=32,
+    )  # fmt: skip
+    args = [tensor, Uninitialized(out)]
+    report = run_ptx(HEADER + IM2COL, grid=1, block=32, args=args)
+    # Base positions run over w in -1..5, h in -1..3, then n; they start at w = -1, h = 1.
+    want = []
+    positions = [(b, y, z) for b in range(n) for y in range(-1, h - 1) for z in range(-1, w - 1)]
+    for b, y, z in positions[positions.index((0, 1, -1)) :][:32]:
+        y, z = y + 1, z + 2
+        inside = 0 <= y < h and 0 <= z < w
+        want.append(x[b, y, z, 8:16] if inside else np.zeros(8, np.uint16))
+    assert report.ok and (out == np.array(want)).all(), str(report)
+    assemble(HEADER + IM2COL)

@@ -210,6 +210,7 @@ class Run:
         self.instructions = 0
         self._clock = 0
         self.maps: dict[bytes, Any] = {}
+        self.strong: dict[tuple[Any, int], dict[Any, int]] = {}  # see isa/memory.py
         self._reported: set[tuple[int, str]] = set()
 
     # --- budget -------------------------------------------------------------------------------

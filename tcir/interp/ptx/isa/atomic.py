@@ -39,8 +39,18 @@ def _float_add(name: str) -> Callable[[Any, Any], Any]:
 
 def _atomic(d: Decode, returns: bool) -> Op:
     space = take_space(d)
-    d.skip("relaxed", "cta", "cluster", "gpu", "sys", "noftz", "L2::cache_hint")
-    order = [w for w in ("acquire", "release", "acq_rel") if d.take(w)]
+    d.skip(
+        "relaxed",
+        "acquire",
+        "release",
+        "acq_rel",
+        "cta",
+        "cluster",
+        "gpu",
+        "sys",
+        "noftz",
+        "L2::cache_hint",
+    )
     name = d.require(*_OPERATIONS, "cas")
     kind = d.type(
         "b32", "u32", "s32", "b64", "u64", "s64", "f32", "f16", "bf16", "f16x2", "bf16x2", "b16"
@@ -67,12 +77,10 @@ def _atomic(d: Decode, returns: bool) -> Op:
         for s in needed:
             if w.undef[s] & m:
                 w.read_undefined(site, needed, m)
-        if order:
-            w.agent.fence("gpu", site=site)
         # Lanes go one after another: nothing else runs in between.
         for position, lane in enumerate(LANES[m]):
             here, one = at[position : position + 1], slice(lane, lane + 1)
-            old = load(w, space, here, nbytes, LANES[m][position : position + 1], site)
+            old = load(w, space, here, nbytes, LANES[m][position : position + 1], site, True)
             old = np.ascontiguousarray(old).view(dtype)[:, 0]
             operand = w.v[n][b][one]
             if combine is None:
@@ -81,7 +89,7 @@ def _atomic(d: Decode, returns: bool) -> Op:
             else:
                 new = combine(old, operand)
             data = np.ascontiguousarray(new, dtype=dtype).view(np.uint8).reshape(1, nbytes)
-            store(w, space, here, data, LANES[m][position : position + 1], site)
+            store(w, space, here, data, LANES[m][position : position + 1], site, True)
             if dst is not None:
                 w.v[n][dst][one] = old
         if dst is not None:

@@ -1,8 +1,9 @@
 """ld, st, prefetch and friends (PTX ISA 9.7.9 "ld", "st", …).
 
 Ordering qualifiers (.volatile, .relaxed, .acquire, .release and scopes) never change a value here:
-every access of a warp is performed when it executes. Acquire and release count as fences for the
-record of what happens before what.
+every access of a warp is performed when it executes. In the record of what happens before what,
+strong accesses to one address are ordered one after the other, and each has observed what the ones
+before it had: right for acquire and release, generous to .relaxed and .volatile.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from tcir.interp.ptx.syntax import Site
 from tcir.interp.ptx.warp import LANES, Warp
 from tcir.interp.ptx.windows import SPACES
 from tcir.machine import MachineError
+from tcir.machine.hazards import join
 from tcir.machine.memory import GUARD
 
 SPACE_WORDS = {
@@ -82,16 +84,38 @@ def split(at: Any) -> list[tuple[str, Any, Any]]:
     return out
 
 
-def load(w: Warp, space: str, at: Any, nbytes: int, lanes: Any, site: Site) -> Any:
+def observe(w: Warp, space: str, at: Any) -> list[tuple[Any, int]]:
+    """Before a strong access: what the earlier ones to these addresses had observed."""
+    keys = [(w.agent.cta.index if space == "shared" else None, int(a)) for a in np.unique(at)]
+    for key in keys:
+        join(w.agent.clock, w.run_state.strong.get(key, {}))
+    return keys
+
+
+def publish(w: Warp, keys: list[tuple[Any, int]]) -> None:
+    """After a strong access: later ones to the same addresses come after it."""
+    clock = w.agent._release()
+    for key in keys:
+        w.run_state.strong[key] = clock
+
+
+def load(
+    w: Warp, space: str, at: Any, nbytes: int, lanes: Any, site: Site, strong: bool = False
+) -> Any:
     """uint8[n, nbytes] from n addresses; `lanes` are the lane numbers, for local memory."""
     if space == "generic":
         parts = split(at)
         if len(parts) == 1:
-            return load(w, parts[0][0], parts[0][2], nbytes, lanes, site)
+            return load(w, parts[0][0], parts[0][2], nbytes, lanes, site, strong)
         out = np.empty((len(at), nbytes), np.uint8)
         for part, where, inside in parts:
-            out[where] = load(w, part, inside, nbytes, lanes[where], site)
+            out[where] = load(w, part, inside, nbytes, lanes[where], site, strong)
         return out
+    if strong and space in ("shared", "global"):
+        keys = observe(w, space, at)
+        data = load(w, space, at, nbytes, lanes, site)
+        publish(w, keys)
+        return data
     if space == "global":
         if not _together(w, at, nbytes):
             each = [w.agent.load(space, at[n : n + 1], nbytes, site=site) for n in range(len(at))]
@@ -130,15 +154,22 @@ def _bounds(w: Warp, space: str, at: Any, nbytes: int, size: int, site: Site) ->
         )  # fmt: skip
 
 
-def store(w: Warp, space: str, at: Any, data: Any, lanes: Any, site: Site) -> None:
+def store(
+    w: Warp, space: str, at: Any, data: Any, lanes: Any, site: Site, strong: bool = False
+) -> None:
     """The reverse of `load`; data: uint8[n, nbytes]."""
     if space == "generic":
         parts = split(at)
         if len(parts) == 1:
-            store(w, parts[0][0], parts[0][2], data, lanes, site)
+            store(w, parts[0][0], parts[0][2], data, lanes, site, strong)
             return
         for part, where, inside in parts:
-            store(w, part, inside, data[where], lanes[where], site)
+            store(w, part, inside, data[where], lanes[where], site, strong)
+        return
+    if strong and space in ("shared", "global"):
+        keys = observe(w, space, at)
+        store(w, space, at, data, lanes, site)
+        publish(w, keys)
         return
     if space == "global" and not _together(w, at, data.shape[1]):
         for n in range(len(at)):
@@ -161,17 +192,17 @@ def _vector_count(d: Decode) -> int:
     return int(word[1:]) if word else 1
 
 
-def _ordering(d: Decode) -> tuple[bool, bool, str]:
+def _strong(d: Decode) -> bool:
     word = d.take("weak", "volatile", "relaxed", "acquire", "release", "mmio")
     d.take("relaxed")
-    scope = d.take(*_SCOPES) or "sys"
-    return word == "acquire", word == "release", scope
+    d.take(*_SCOPES)
+    return word not in (None, "weak")
 
 
 @rule("ld", "ldu")
 def ld(d: Decode) -> Op:
     space = take_space(d)
-    acquire, _, scope = _ordering(d)
+    strong = _strong(d)
     d.skip(*HINTS)
     count = _vector_count(d)
     kind = d.type()
@@ -196,7 +227,7 @@ def ld(d: Decode) -> Op:
         at = addresses(w, slot, size, offset, m, site)
         check_aligned(w, at, nbytes, site)
         lanes = LANES[m]
-        values = load(w, space, at, nbytes, lanes, site).view(dtype)
+        values = load(w, space, at, nbytes, lanes, site, strong).view(dtype)
         v, undef = w.v, w.undef
         for position, dst, n in moves:
             if m == FULL:
@@ -204,8 +235,6 @@ def ld(d: Decode) -> Op:
             else:
                 v[n][dst][lanes] = values[:, position]
             undef[dst] &= ~m
-        if acquire:
-            w.agent.fence(scope, site=site)
 
     return d.plain(run)
 
@@ -213,7 +242,7 @@ def ld(d: Decode) -> Op:
 @rule("st")
 def st(d: Decode) -> Op:
     space = take_space(d)
-    _, release, scope = _ordering(d)
+    strong = _strong(d)
     d.skip(*HINTS)
     count = _vector_count(d)
     kind = d.type()
@@ -240,8 +269,6 @@ def st(d: Decode) -> Op:
                 w.read_undefined(site, (source,), m)
             value = v[views[position]][source]
             data[:, position] = value if m == FULL else value[lanes]
-        if release:
-            w.agent.fence(scope, site=site)
-        store(w, space, at, data.view(np.uint8), lanes, site)
+        store(w, space, at, data.view(np.uint8), lanes, site, strong)
 
     return d.plain(run)
