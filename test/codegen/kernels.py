@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.passes.convert_tc_to_nvvm import ConvertTcToNvvm
 from tcir.passes.lower_to_llvm import LOWER_TO_LLVM
-
-from tcir._mlir import ir
 from tcir.pipeline import Pipeline
 
 

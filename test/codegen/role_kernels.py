@@ -70,7 +70,7 @@ class ShiftReuse:
         a_bytes = 128 * SPAN[swizzle]
         panels = -(-self.n_tile * 2 // 128) if major == "MN" else 1
         b_bytes = panels * kc * 128 if major == "MN" else self.n_tile * SPAN[swizzle]
-        b_bytes = -(-b_bytes // 1024) * 1024 if self.stages > 1 else b_bytes
+        b_bytes = -(-b_bytes // 1024) * 1024
         n, h, w, c, k, r, s = self.n, self.h, self.w, self.c, self.k, self.r, self.s
         cblks = -(-c // kc)
         steps = r * cblks

@@ -10,10 +10,10 @@ import itertools
 
 import numpy as np
 import pytest
-from tcir.passes.nvvm.descriptors import OperandTile, instruction_descriptor
 
 from tcir.machine.descriptor import decode_matrix, element_addresses
 from tcir.machine.instruction_descriptor import decode_instruction
+from tcir.passes.nvvm.descriptors import OperandTile, instruction_descriptor
 
 SPANS = {"128B": 128, "64B": 64, "32B": 32}
 MASK = {"128B": 7, "64B": 3, "32B": 1}
