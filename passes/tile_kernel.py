@@ -13,7 +13,7 @@ from tcir.dialect.limits import GRID, QUARTER_LANES, TMEM_LANES
 from tcir.passes import index_math as math
 from tcir.passes.emit import i64, i64s
 from tcir.passes.index_math import Index, constant
-from tcir.passes.limits import MMA_N, MMA_N_STEP, round_up
+from tcir.passes.limits import MMA_N, MMA_N_STEP, ceil_div, round_up
 from tcir.passes.refusal import refuse
 
 WARPS = 6
@@ -49,9 +49,10 @@ def find_sources(module: ir.Module, kind: Any, pass_name: str) -> list[Source]:
 
 
 def choose_n_tile(op: Any, option: int, extent: int) -> int:
-    """Columns of one output tile: `option`, or for 0 what suits `extent`, at most 128."""
+    """Columns of one output tile: `option`, or for 0 `extent` in equal tiles of at most 128."""
     if option == 0:
-        return min(128, round_up(extent, MMA_N_STEP))
+        tiles = ceil_div(extent, 128)
+        return round_up(ceil_div(extent, tiles), MMA_N_STEP)
     if option not in MMA_N:
         raise refuse(
             op,

@@ -120,8 +120,8 @@ def test_choose_stages(
 def test_n_tile() -> None:
     module = lower(named("matmul", ["8x8", "8x8", "8x8"]), "raise-to-tc")
     (op,) = ops(module, "tc.matmul")
-    assert [choose_n_tile(op, 0, k) for k in (8, 16, 17, 64, 128, 200, 512)] == [
-        16, 16, 32, 64, 128, 128, 128,
+    assert [choose_n_tile(op, 0, k) for k in (8, 16, 17, 64, 128, 144, 192, 200, 512)] == [
+        16, 16, 32, 64, 128, 80, 96, 112, 128,
     ]  # fmt: skip
     assert [choose_n_tile(op, n, 512) for n in (16, 48, 240, 256)] == [16, 48, 240, 256]
     for wrong in (8, 20, 272, 300, -16):

@@ -1,4 +1,4 @@
-// RUN: %tc-opt %s --split-input-file --tile-matmul | %filecheck %s
+// RUN: %tc-opt %s --split-input-file --tile-matmul="{n-tile=128}" | %filecheck %s
 // RUN: %tc-opt %s --split-input-file --tile-matmul="{n-tile=256}" | %filecheck %s --check-prefix=N256
 // RUN: %exits 3 %tc-opt %s --split-input-file --tile-matmul="{n-tile=8}" | %filecheck %s --check-prefix=N8
 // RUN: %exits 3 %tc-opt %S/Inputs/conv.mlir --tile-matmul | %filecheck %s --check-prefix=CONV
@@ -33,7 +33,7 @@ func.func @plain(%a: tensor<300x192xf16>, %b: tensor<192x200xf16>) -> tensor<300
 // CHECK-LABEL: func.func @batch(
 // CHECK-SAME: tc.grid = array<i64: 1, 1, 5>
 // CHECK: "tc.make_tensor_map"(%arg0) {box = array<i64: 64, 16, 1>, {{.*}}dims = array<i64: 40, 16, 5>
-// CHECK: "tc.make_tensor_map"(%arg1) {box = array<i64: 16, 32, 1>, {{.*}}dims = array<i64: 16, 24, 5>
+// CHECK: "tc.make_tensor_map"(%arg1) {box = array<i64: 16, 128, 1>, {{.*}}dims = array<i64: 16, 24, 5>
 // CHECK: %[[Z:.*]] = gpu.block_id z
 // CHECK: "tc.tma_load"(%{{.*}}, %{{.*}}, %{{.*}}, %[[Z]], %
 // CHECK: row_dim = 1 : i64
