@@ -1,4 +1,4 @@
-"""An agent: one warp (or the role a tile program gives it), and everything it can ask of the machine."""
+"""An agent: one warp, or a role of a tile program, and all it can ask of the machine."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Agent:
         self.site: Any = None
         self._generator = body(self)
 
-    # --- scheduling ---------------------------------------------------------------------------
+    # --- scheduling ------------------------------------------------------------------------------
 
     @property
     def runnable(self) -> bool:
@@ -113,7 +113,7 @@ class Agent:
         self.site = site
         self.progress += 1
 
-    # --- clocks -------------------------------------------------------------------------------
+    # --- clocks ----------------------------------------------------------------------------------
 
     def _release(self) -> Clock:
         """A copy of what this agent knows, itself included; later accesses are not covered."""
@@ -124,7 +124,7 @@ class Agent:
     def _own(self, kind: str, site: Any) -> Access:
         return Access(self.me, self.clock[self.me], kind, site)
 
-    # --- global and shared memory ---------------------------------------------------------------
+    # --- global and shared memory ----------------------------------------------------------------
 
     def load(
         self, space: str, addresses: NDArray[np.int64], nbytes: int, *, site: Any
@@ -205,7 +205,7 @@ class Agent:
                     site=site,
                 )  # fmt: skip
 
-    # --- happens-before -------------------------------------------------------------------------
+    # --- happens-before --------------------------------------------------------------------------
 
     def _check(self, shadow: Any, where: Any, access: Access, clock: Clock, *, write: bool) -> None:
         """Findings for every earlier access to ``where`` that ``access`` is not ordered after."""
@@ -269,7 +269,7 @@ class Agent:
                 "tcgen05.fence::before_thread_sync between the access and the arrival",
             )  # fmt: skip
 
-    # --- barriers and fences ----------------------------------------------------------------------
+    # --- barriers and fences ---------------------------------------------------------------------
 
     def barrier(self, number: int, threads: int | None, *, site: Any) -> Blocking:
         """bar.sync: blocks until ``threads`` threads (None: all that still run) have arrived."""
@@ -326,7 +326,7 @@ class Agent:
     def _mark_before(self) -> None:
         mark(self.clock, BEFORE, [c for c in self.clock if c[0] in ("ld", "st")])
 
-    # --- mbarriers ----------------------------------------------------------------------------------
+    # --- mbarriers -------------------------------------------------------------------------------
 
     def mbarrier_init(self, address: int, count: int, *, site: Any) -> None:
         """mbarrier.init."""
@@ -421,7 +421,7 @@ class Agent:
         )
         join(self.clock, barrier.released)
 
-    # --- tensor memory: allocation, ld, st -----------------------------------------------------------
+    # --- tensor memory: allocation, ld, st -------------------------------------------------------
 
     def tmem_alloc(self, address: int, columns: int, cta_group: int = 1, *, site: Any) -> Blocking:
         """tcgen05.alloc: writes the address of ``columns`` columns to shared memory."""
@@ -431,8 +431,8 @@ class Agent:
         if columns not in (32, 64, 128, 256, 512):
             raise MachineError(
                 "tensor-memory-columns",
-                f"expected 32, 64, 128, 256 or 512 columns, got {columns}: allocation is in powers of "
-                "two (PTX ISA 9.7.16.7)",
+                f"expected 32, 64, 128, 256 or 512 columns, got {columns}: allocation "
+                "is in powers of two (PTX ISA 9.7.16.7)",
                 site=site,
             )
         if tmem.relinquished is not None:
@@ -444,8 +444,8 @@ class Agent:
         if columns > tmem.largest:
             raise MachineError(
                 "tensor-memory-growth",
-                f"expected at most {tmem.largest} columns, as in the allocation before, got {columns}: "
-                "a later allocation must not be larger (PTX ISA 9.7.16.7)",
+                f"expected at most {tmem.largest} columns, as in the allocation before, got "
+                f"{columns}: a later allocation must not be larger (PTX ISA 9.7.16.7)",
                 site=site,
             )
 
@@ -480,8 +480,8 @@ class Agent:
         if tmem.allocations.get(taddr) != columns:
             raise MachineError(
                 "tensor-memory-dealloc",
-                f"expected an allocation to free ({tmem.allocations or 'none exists'}), got {columns} "
-                f"columns at {taddr}",
+                f"expected an allocation to free ({tmem.allocations or 'none exists'}), got "
+                f"{columns} columns at {taddr}",
                 site=site,
             )
         if tmem.shadow is not None:
@@ -537,7 +537,7 @@ class Agent:
         defined = tmem.defined[lanes, columns].all()
         if halves == 2:
             high = tmem.words[lanes, columns + 1]
-            value = (value & 0xFFFF) | (high << 16)
+            value = np.asarray((value & 0xFFFF) | (high << 16), np.uint32)
             defined &= tmem.defined[lanes, columns + 1].all()
         if not defined:
             self.cta.report(
@@ -595,7 +595,7 @@ class Agent:
         self._at(site)
         self.clock[(kind, self.me)] = self.pending_ld if kind == "ld" else self.pending_st
 
-    # --- tensor core ------------------------------------------------------------------------------------
+    # --- tensor core -----------------------------------------------------------------------------
 
     cp = tensor_core.cp
     cp_bytes = tensor_core.cp_bytes
@@ -604,7 +604,7 @@ class Agent:
     mma_elements = tensor_core.mma_elements
     commit = tensor_core.commit
 
-    # --- TMA --------------------------------------------------------------------------------------------
+    # --- TMA -------------------------------------------------------------------------------------
 
     def _box(
         self,
@@ -758,7 +758,7 @@ class Agent:
         )
         self.clock[("bulk", self.me)] = last
 
-    # --- program order, for tile programs without barriers --------------------------------------------------
+    # --- program order, for tile programs without barriers ---------------------------------------
 
     def drain(self) -> None:
         """Finishes everything in flight in this CTA and makes it visible to this agent."""

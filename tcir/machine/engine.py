@@ -123,7 +123,8 @@ class Cta:
     def _at_exit(self) -> None:
         for base, columns in self.tmem.allocations.items():
             self.report(
-                "error", "tensor-memory-leak", f"{columns} columns at {base}", "the end of the kernel",
+                "error", "tensor-memory-leak", f"{columns} columns at {base}",
+                "the end of the kernel",
                 "tcgen05.dealloc: the next CTA on the SM would wait forever",
             )  # fmt: skip
         for barrier in self.mbarriers.values():

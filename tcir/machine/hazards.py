@@ -1,14 +1,14 @@
 """Happens-before: who has observed what, and the findings where nobody made sure.
 
-A *component* is a line of events of its own: an agent's program, the tensor-core operations one agent
-issued, its tensor-memory loads (and stores), the TMA operations that signal one mbarrier phase. A
-*clock* maps components to the number of events observed to be complete. An access is recorded with its
-component and number; a later access to the same place is ordered after it iff its own clock has reached
-that number (vector clocks, as in FastTrack).
+A *component* is a line of events of its own: an agent's program, the tensor-core operations one
+agent issued, its tensor-memory loads (and stores), the TMA operations that signal one mbarrier
+phase. A *clock* maps components to the number of events observed to be complete. An access is
+recorded with its component and number; a later access to the same place is ordered after it iff
+its own clock has reached that number (vector clocks, as in FastTrack).
 
-Two marks travel with a clock like components of their own: ``(PROXY, c)``, how far events of ``c`` have
-passed a ``fence.proxy.async``, and ``(BEFORE, c)``, how far tensor-memory accesses of ``c`` have passed a
-``tcgen05.fence::before_thread_sync``.
+Two marks travel with a clock like components of their own: ``(PROXY, c)``, how far events of ``c``
+have passed a ``fence.proxy.async``, and ``(BEFORE, c)``, how far tensor-memory accesses of ``c``
+have passed a ``tcgen05.fence::before_thread_sync``.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ BEFORE = "before"
 class Finding:
     """One hazard: two operations, and the edge that is missing between them.
 
-    severity "error": the result depends on timing under every reading of the ISA. "warning": the ISA's
-    text asks for the edge, shipping compilers leave it out.
+    severity "error": the result depends on timing under every reading of the ISA. "warning": the
+    ISA's text asks for the edge, shipping compilers leave it out.
     """
 
     severity: str
@@ -76,7 +76,7 @@ class Access:
     """One recorded access.
 
     kind: "mma", "cp", "shift", "ld", "st", "tma", "generic". space: what a report calls the place.
-    proxy: "generic" or "async" (of shared memory). target: D address of an mma, for the ordering rules.
+    proxy: "generic" or "async" (of shared memory). target: D address of an mma, for its order.
     """
 
     component: Component

@@ -13,7 +13,7 @@ MAX_COUNT = (1 << 20) - 1
 
 @dataclass
 class Mbarrier:
-    """Phase number, pending arrivals, transaction count; and what the arrivals of a phase observed."""
+    """Phase, pending arrivals, transaction count; and what the arrivals of a phase observed."""
 
     address: int
     count: int
@@ -43,8 +43,8 @@ class Mbarrier:
         if count < 1 or count > self.pending:
             raise MachineError(
                 "mbarrier-over-arrival",
-                f"expected at most {self.pending} arrivals in phase {self.phase} of the mbarrier at "
-                f"{self.address:#x} (count {self.count}), got {count} more",
+                f"expected at most {self.pending} arrivals in phase {self.phase} of the mbarrier "
+                f"at {self.address:#x} (count {self.count}), got {count} more",
                 site=site,
             )
         self.pending -= count

@@ -109,7 +109,7 @@ class SharedMemory:
 
 
 class TensorMemory:
-    """Tensor memory of one SM: words [lane, column], which are defined, which columns are allocated."""
+    """Tensor memory of one SM: words [lane, column], which are defined, which allocated."""
 
     def __init__(self, hazards: bool) -> None:
         self.words = np.full((LANES, COLUMNS), 0x7FFF_CBCB, np.uint32)

@@ -1,4 +1,4 @@
-"""tcgen05.cp, shift, mma and commit of an agent: the in-order pipe and what it does to tensor memory."""
+"""tcgen05.cp, shift, mma and commit of an agent: the in-order pipe of the tensor core."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def pipe_order(first: Access, second: Access, assumptions: Assumptions) -> tuple
         if first.target == second.target:
             return True, ""
         return False, (
-            "two mma on different accumulators are not ordered, and one of them shifts A: a shifting "
-            "slab belongs to one accumulator"
+            "two mma on different accumulators are not ordered, and one of them shifts A: a "
+            "shifting slab belongs to one accumulator"
         )
     if pair in (("cp", "mma"), ("shift", "mma"), ("mma", "shift")):
         return True, ""
@@ -117,7 +117,7 @@ def _slab(column: int, lanes: Any = None, columns: int = SLAB) -> NDArray[np.int
     return (lanes.reshape(-1, 1) * COLUMNS + column + np.arange(columns)).ravel()
 
 
-# --- cp and shift ---------------------------------------------------------------------------------
+# --- cp and shift --------------------------------------------------------------------------------
 
 
 def cp(
@@ -222,7 +222,7 @@ def _defined(agent: Agent, defined: NDArray[np.bool_], place: str, site: Any) ->
         agent.cta.report("error", "undefined-read", site, place, "nothing wrote it before")
 
 
-# --- mma --------------------------------------------------------------------------------------------
+# --- mma -----------------------------------------------------------------------------------------
 
 
 def mma(
@@ -418,7 +418,7 @@ def _multiply(
     )  # fmt: skip
 
 
-# --- commit ---------------------------------------------------------------------------------------------
+# --- commit --------------------------------------------------------------------------------------
 
 
 def commit(
