@@ -108,6 +108,13 @@ def shift_conv(
     return "\n".join(e.lines)
 
 
+def droppable(level: int, conv: Conv) -> list[str]:
+    """Tags of the ops without results: one of them can be left out and the rest still parses."""
+    e = Writer()
+    _ShiftConv(e, level, conv).emit()
+    return sorted(tag for tag in e.used if tag and not tag.startswith("map_"))
+
+
 class _ShiftConv:
     def __init__(self, e: Writer, level: int, conv: Conv) -> None:
         self.e, self.level, self.conv = e, level, conv

@@ -6,7 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+from tcir._mlir import ir
 from tcir.dialect import tc
+from tcir.interp import OutputSpec
+from tcir.interp.tensor import execute as execute_tensor
+from tcir.interp.tile import execute as execute_tile
 from tcir.passes.assign_roles import AssignRoles
 from tcir.passes.multi_buffer import MultiBuffer
 from tcir.passes.place_barriers import PlaceBarriers
@@ -15,11 +20,6 @@ from tcir.passes.raise_to_tc import RaiseToTc
 from tcir.passes.tile_conv_implicit_gemm import TileConvImplicitGemm
 from tcir.passes.tile_conv_shift_reuse import TileConvShiftReuse
 from tcir.passes.tile_matmul import TileMatmul
-
-from tcir._mlir import ir
-from tcir.interp import OutputSpec
-from tcir.interp.tensor import execute as execute_tensor
-from tcir.interp.tile import execute as execute_tile
 
 LOWERING = (MultiBuffer(stages=2), PlaceBarriers(), PlanMemory(), AssignRoles())
 

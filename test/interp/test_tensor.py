@@ -12,9 +12,9 @@ import pytest
 import scipy.signal
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tcir.dialect import tc
 
 from tcir._mlir import ir
+from tcir.dialect import tc
 from tcir.errors import InputError
 from tcir.interp import Outcome, OutputSpec
 from tcir.interp.tensor import execute, rule
