@@ -59,7 +59,8 @@ _VIEW_OF = {
     "f32x2": VIEWS["u64"],
 }
 
-PLAIN, BRANCH, EXIT, BLOCKING, TRY_WAIT, INDEXED, CALL = range(7)
+#: How the warp loop treats an instruction.
+PLAIN, BRANCH, EXIT, BLOCKING, TRY_WAIT, INDEXED = range(6)
 
 
 class Incomplete(Exception):
@@ -197,9 +198,6 @@ class Decode:
     def skip(self, *names: str) -> None:
         """Removes modifiers without influence on results here (cache hints, scopes, `.uni`)."""
         self.modifiers = [m for m in self.modifiers if m not in names]
-
-    def skip_prefixes(self, *prefixes: str) -> None:
-        self.modifiers = [m for m in self.modifiers if not m.startswith(prefixes)]
 
     def require(self, *names: str) -> str:
         found = self.take(*names)

@@ -5,45 +5,31 @@ Every error is a PtxSyntaxError with line and column. Nothing here recurses on t
 
 from __future__ import annotations
 
-import re
 import struct
 from pathlib import PurePosixPath
 
-from tcir.interp.ptx.lexer import Token, tokenize
+from tcir.interp.ptx.lexer import Token
+from tcir.interp.ptx.reader import Reader
 from tcir.interp.ptx.syntax import (
     TYPES,
-    Address,
     Function,
-    Imm,
     Instruction,
     Module,
     Not,
     Operand,
-    Pair,
     PtxSyntaxError,
     Reg,
     Scope,
-    Sink,
     Site,
-    Special,
     Symbol,
     Type,
     Variable,
-    Vector,
 )
 
 _MAX_BLOCKS = 64  # nested { } in one function
-_MAX_VECTOR = 256
 _MAX_BYTES = 1 << 40  # of one variable
 _LINKAGE = {".visible", ".extern", ".weak", ".common"}
 _SPACES = {".shared": "shared", ".global": "global", ".const": "const", ".local": "local"}
-_SPECIAL = re.compile(
-    r"%(n?tid|n?ctaid|cluster_n?ctaid|n?clusterid)(\.[xyz])|%(laneid|n?warpid|n?smid|gridid"
-    r"|is_explicit_cluster|cluster_n?ctarank|lanemask_(eq|le|lt|ge|gt)|clock|clock_hi|clock64"
-    r"|globaltimer|globaltimer_(lo|hi)|envreg\d+|pm\d(_64)?|dynamic_smem_size|total_smem_size"
-    r"|aggr_smem_size|current_graph_exec|reserved_smem_offset_\w+)"
-)
-_RANGED = re.compile(r"(.*?)(0|[1-9]\d*)\Z")
 
 
 def parse(text: str) -> Module:
@@ -51,86 +37,7 @@ def parse(text: str) -> Module:
     return _Parser(text).module()
 
 
-class _Parser:
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.tokens = tokenize(text)
-        self.at = 0
-        self.files: dict[str, str] = {}
-        self.source = ""
-        self.function: Function | None = None
-
-    # --- tokens -------------------------------------------------------------------------------
-    @property
-    def peek(self) -> Token:
-        return self.tokens[self.at]
-
-    def next(self) -> Token:
-        token = self.tokens[self.at]
-        if token.kind != "end":
-            self.at += 1
-        return token
-
-    def fail(self, expected: str, token: Token | None = None) -> PtxSyntaxError:
-        token = token or self.peek
-        return PtxSyntaxError(f"expected {expected}, got {token.text!r}", token.line, token.column)
-
-    def expect(self, text: str) -> Token:
-        if self.peek.text != text or self.peek.kind == "string":
-            raise self.fail(repr(text))
-        return self.next()
-
-    def accept(self, text: str) -> bool:
-        if self.peek.text == text and self.peek.kind != "string":
-            self.at += 1
-            return True
-        return False
-
-    def word(self, what: str = "a name") -> str:
-        if self.peek.kind != "word":
-            raise self.fail(what)
-        return self.next().text
-
-    def integer(self, what: str = "an integer") -> int:
-        token = self.peek
-        negative = self.accept("-")
-        value = self.number(what)
-        if not isinstance(value.value, int):
-            raise self.fail(what, token)
-        return -value.value if negative else value.value
-
-    def number(self, what: str = "a number") -> Imm:
-        token = self.next()
-        if token.kind != "number":
-            raise self.fail(what, token)
-        text = token.text
-        head = text[:2].lower()
-        if head == "0f":
-            return Imm(int(text[2:], 16), "f32")
-        if head == "0d":
-            return Imm(int(text[2:], 16), "f64")
-        if any(c in text for c in ".eE") and head != "0x":
-            try:
-                bits = struct.unpack("<Q", struct.pack("<d", float(text)))[0]
-            except (ValueError, OverflowError):
-                raise self.fail("a float", token) from None
-            return Imm(bits, "f64")
-        text = text.rstrip("U")
-        if len(text) > 70:
-            raise self.fail("an integer of at most 64 bits", token)
-        if head in ("0x", "0b"):
-            value = int(text, 0)
-        elif text != "0" and text.startswith("0"):
-            try:
-                value = int(text, 8)
-            except ValueError:
-                raise self.fail("an octal integer", token) from None
-        else:
-            value = int(text)
-        if value >= 1 << 64:
-            raise self.fail("an integer of at most 64 bits", token)
-        return Imm(value)
-
+class _Parser(Reader):
     # --- module -------------------------------------------------------------------------------
     def module(self) -> Module:
         module = Module("", "")
@@ -277,9 +184,7 @@ class _Parser:
 
     def declarator(self, space: str, align: int, lanes: int, kind: Type, extern: bool) -> Variable:
         # For pointer parameters the attributes stand behind the type: .u64 .ptr .global .align 16
-        pointer = False
         while self.peek.text in (".ptr", ".global", ".shared", ".const", ".local", ".align"):
-            pointer = True
             if self.next().text == ".align":
                 self.integer("an alignment")
         token = self.peek
@@ -302,7 +207,6 @@ class _Parser:
         if empty and initial is not None:
             size = kind.size * len(initial)
         natural = kind.size * lanes
-        del pointer
         return Variable(
             name, space, kind, size, align or natural, array, token.line, extern, initial
         )
@@ -489,27 +393,6 @@ class _Parser:
                 break
         self.expect(";")
 
-    def new_register(self, name: str, kind: Type) -> Reg:
-        assert self.function is not None
-        reg = Reg(name, kind, len(self.function.registers))
-        self.function.registers.append(reg)
-        return reg
-
-    def lookup(self, name: str, scope: Scope) -> Reg | None:
-        ranged = _RANGED.match(name)
-        level: Scope | None = scope
-        while level is not None:
-            reg = level.registers.get(name)
-            if reg is not None:
-                return reg
-            if ranged and len(ranged[2]) <= 8:
-                found = level.ranges.get(ranged[1])
-                if found and int(ranged[2]) < found[1]:
-                    reg = level.registers[name] = self.new_register(name, found[0])
-                    return reg
-            level = level.parent
-        return None
-
     # --- instructions -------------------------------------------------------------------------
     def instruction(self, scope: Scope) -> Instruction:
         start = self.peek
@@ -535,87 +418,3 @@ class _Parser:
         text = " ".join(self.text[start.offset : end.offset + 1].split())
         site = Site(start.line, text if len(text) <= 200 else text[:197] + "…", self.source)
         return Instruction(mnemonic, tuple(operands), guard, site, scope, token.column)
-
-    def operand(self, scope: Scope) -> Operand:
-        token = self.peek
-        if self.accept("{"):
-            return self.vector("}", scope)
-        if self.accept("("):
-            return self.vector(")", scope)
-        if self.accept("["):
-            return self.address(scope)
-        first = self.atom(scope)
-        if self.accept("|"):
-            second = self.atom(scope)
-            return Pair(first, second)
-        if isinstance(first, Imm) and first.kind == "int":
-            value = int(first.value)
-            while self.peek.text in ("+", "-"):
-                value += self.integer() if self.accept("+") else -self.integer_after_minus()
-            return Imm(value)
-        if isinstance(first, Symbol) and self.peek.text in ("+", "-"):
-            offset = self.integer() if self.accept("+") else -self.integer_after_minus()
-            return Symbol(first.name, offset)
-        del token
-        return first
-
-    def integer_after_minus(self) -> int:
-        self.expect("-")
-        return self.integer()
-
-    def vector(self, closing: str, scope: Scope) -> Vector:
-        items: list[Operand] = []
-        while not self.accept(closing):
-            items.append(self.atom(scope))
-            if len(items) > _MAX_VECTOR:
-                raise self.fail(f"at most {_MAX_VECTOR} elements")
-            if self.peek.text != closing:
-                self.expect(",")
-        return Vector(tuple(items))
-
-    def atom(self, scope: Scope) -> Operand:
-        token = self.peek
-        if self.accept("!"):
-            reg = self.lookup(self.word("a predicate"), scope)
-            if reg is None or reg.type.kind != "pred":
-                raise self.fail("a declared predicate register", token)
-            return Not(reg)
-        if self.accept("-"):
-            imm = self.number()
-            if imm.kind == "int":
-                return Imm(-int(imm.value))
-            sign = 1 << (31 if imm.kind == "f32" else 63)
-            return Imm(int(imm.value) ^ sign, imm.kind)
-        if self.accept("~"):
-            return Imm(~self.integer())
-        if token.kind == "number":
-            return self.number()
-        if token.kind != "word":
-            raise self.fail("an operand")
-        name = self.next().text
-        if name == "_":
-            return Sink()
-        reg = self.lookup(name, scope)
-        if reg is not None:
-            return reg
-        if name == "WARP_SZ":
-            return Imm(32)
-        if name.startswith("%"):
-            if _SPECIAL.fullmatch(name):
-                return Special(name)
-            raise self.fail("a declared register or a special register", token)
-        if name.startswith("."):
-            raise self.fail("an operand", token)
-        return Symbol(name)
-
-    def address(self, scope: Scope) -> Address:
-        base = self.atom(scope)
-        offset = 0
-        coordinates: tuple[Operand, ...] | None = None
-        while self.peek.text in ("+", "-"):
-            offset += self.integer() if self.accept("+") else -self.integer_after_minus()
-        if self.accept(","):
-            self.expect("{")
-            coordinates = self.vector("}", scope).items
-        self.expect("]")
-        return Address(base, offset, coordinates)

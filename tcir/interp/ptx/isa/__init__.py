@@ -2,12 +2,14 @@
 
 from tcir.interp.ptx.isa import (  # noqa: F401  (importing registers the rules)
     atomic,
+    bits,
     compare,
     control,
     convert,
     floating,
     hints,
     integer,
+    logic,
     mbarrier,
     memory,
     move,

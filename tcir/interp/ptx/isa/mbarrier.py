@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tcir.interp.ptx.decode import TRY_WAIT, Decode, Op, rule, view
-from tcir.interp.ptx.isa.memory import SPACE_WORDS, addresses, split
+from tcir.interp.ptx.isa.memory import addresses, split
 from tcir.interp.ptx.syntax import TYPES, Address, Operand, Pair, Site
 from tcir.interp.ptx.warp import LANES, Warp
 
@@ -42,9 +42,7 @@ def shared_operand(d: Decode, operand: Operand, spaced: bool) -> Any:
 
 
 def _space(d: Decode) -> bool:
-    word = d.take("shared", "shared::cta", "shared::cluster")
-    assert word is None or SPACE_WORDS[word] == "shared"
-    return word is not None
+    return d.take("shared", "shared::cta", "shared::cluster") is not None
 
 
 def lanes_of(d: Decode, operand: Operand) -> Any:

@@ -89,9 +89,9 @@ def tensor_copy(d: Decode) -> Op:
     if group == "cta_group::2":
         raise d.incomplete("no rule for modifier .cta_group::2")
     d.done((3, 4, 5, 6))
-    slot, size, offset, declared = d.address(d.operands[0])
+    slot, size, offset, _ = d.address(d.operands[0])
     tensor = _TensorOperand(d, d.operands[1], rank)
-    bar, bar_size, bar_offset, bar_declared = d.address(d.operands[2])
+    bar, bar_size, bar_offset, _ = d.address(d.operands[2])
     rest = list(d.operands[3:])
     offsets: list[int] = []
     if mode == "im2col":
@@ -103,7 +103,6 @@ def tensor_copy(d: Decode) -> Op:
     if multicast and mask is None:
         raise d.malformed("expected a CTA mask")
     site = d.site
-    del declared, bar_declared
 
     def run(w: Warp, m: int) -> None:
         targets = shared_addresses(w, slot, size, offset, m, False, site)

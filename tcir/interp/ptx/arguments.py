@@ -1,0 +1,140 @@
+"""From the caller's arguments to kernel parameters: buffers, scalars, tensor maps, variables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tcir.interp.ptx.program import Layout
+from tcir.interp.ptx.syntax import Function, Module, Symbol, Variable
+from tcir.machine import TensorMap
+
+#: CUDA C++ Programming Guide, "Function Parameters": 32,764 bytes from sm_70 on.
+MAX_PARAMETER_BYTES = 32764
+#: Bytes of one module variable on this machine, far above what kernels declare.
+MAX_VARIABLE = 1 << 28
+
+
+class LaunchError(ValueError):
+    """Launch sizes or arguments that do not fit the kernel."""
+
+
+@dataclass(frozen=True, eq=False)
+class Uninitialized:
+    """An output buffer whose present contents the kernel may not read: reads are reported."""
+
+    array: np.ndarray
+
+
+class Buffers:
+    """Binds the caller's arrays; overlapping ones through the array they are views of."""
+
+    def __init__(self, machine: Any, args: Sequence[Any]) -> None:
+        self.machine = machine
+        self.bound: list[tuple[np.ndarray, int]] = []
+        self.arrays = [_array(a) for a in args if _array(a) is not None]
+        self.undefined = [a.array for a in args if isinstance(a, Uninitialized)]
+
+    def address(self, array: np.ndarray) -> int:
+        if not array.flags.c_contiguous:
+            raise LaunchError("argument: expected a C-contiguous array, got one with other strides")
+        start = array.__array_interface__["data"][0]
+        for known, base in self.bound:
+            offset = start - known.__array_interface__["data"][0]
+            if 0 <= offset and offset + array.nbytes <= known.nbytes and array.nbytes:
+                return base + offset
+        whole = array
+        if any(o is not array and np.may_share_memory(o, array) for o in self.arrays):
+            while isinstance(whole.base, np.ndarray):
+                whole = whole.base
+            if not whole.flags.c_contiguous:
+                raise LaunchError("argument: expected overlapping arrays to be views of one buffer")
+        undefined = any(u is whole for u in self.undefined)
+        base = self.machine.memory.bind(whole, initialized=not undefined)
+        self.bound.append((whole, base))
+        return base + start - whole.__array_interface__["data"][0]
+
+
+def _array(arg: Any) -> np.ndarray | None:
+    """The device buffer that an argument names, if any."""
+    if isinstance(arg, TensorMap | Uninitialized):
+        return arg.array
+    return arg if isinstance(arg, np.ndarray) else None
+
+
+def _parameter(n: int, variable: Variable, arg: Any, buffers: Buffers) -> bytes:
+    what = f"argument {n} ({variable.name}: .{variable.type.name}, {variable.size} bytes)"
+    if isinstance(arg, np.ndarray | Uninitialized) and not isinstance(arg, np.generic):
+        if variable.size != 8:
+            raise LaunchError(f"{what}: expected a value of that size, got an array (a pointer)")
+        array = arg.array if isinstance(arg, Uninitialized) else arg
+        return buffers.address(array).to_bytes(8, "little")
+    if isinstance(arg, TensorMap):
+        if variable.size != 128 or variable.align < 64:
+            raise LaunchError(f"{what}: expected .align 64 .b8 [128] for a tensor map")
+        return arg.encode(buffers.address(arg.array))
+    if isinstance(arg, bytes | bytearray):
+        if len(arg) != variable.size:
+            raise LaunchError(f"{what}: expected {variable.size} bytes, got {len(arg)}")
+        return bytes(arg)
+    if isinstance(arg, np.generic):
+        if arg.itemsize != variable.size:
+            raise LaunchError(f"{what}: got a {arg.dtype} scalar of {arg.itemsize} bytes")
+        integer = arg.dtype.kind in "iub"
+        if variable.type.kind == "f" and integer or variable.type.kind in "us" and not integer:
+            raise LaunchError(f"{what}: got a {arg.dtype} scalar")
+        return arg.tobytes()
+    raise LaunchError(
+        f"{what}: expected a numpy array or scalar, bytes or a TensorMap, got {type(arg).__name__}"
+    )
+
+
+def bind_variables(module: Module, machine: Any) -> dict[str, int]:
+    """Global and constant variables of the module, initialised; zero where nothing is said."""
+    bound: dict[str, int] = {}
+    images: dict[str, np.ndarray] = {}
+    for variable in module.variables.values():
+        if variable.space not in ("global", "const"):
+            continue
+        if variable.extern and variable.size == 0 or variable.size > MAX_VARIABLE:
+            raise LaunchError(
+                f"variable {variable.name}: expected a definition of at most {MAX_VARIABLE} bytes, "
+                f"got {'an extern declaration' if variable.extern else variable.size}"
+            )
+        images[variable.name] = np.zeros(variable.size, np.uint8)
+        bound[variable.name] = machine.memory.bind(images[variable.name])
+    for name, image in images.items():
+        variable = module.variables[name]
+        code = {"f": "f", "s": "u", "u": "u", "b": "u"}[variable.type.kind]
+        size = variable.type.size
+        if variable.initial and len(variable.initial) * size > variable.size:
+            raise LaunchError(f"variable {name}: expected at most {variable.size} bytes of values")
+        for n, value in enumerate(variable.initial or ()):
+            if isinstance(value, Symbol):
+                if value.name not in bound:
+                    raise LaunchError(f"variable {name}: {value.name} has no address")
+                value = bound[value.name] + value.offset
+            if code == "f" and size >= 4 and isinstance(value, float):
+                data = np.array(value, f"f{size}").tobytes()
+            else:
+                data = (int(value) & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+            image[n * size : (n + 1) * size] = np.frombuffer(data, np.uint8)
+    return bound
+
+
+def parameters(function: Function, layout: Layout, args: Sequence[Any], buffers: Buffers) -> bytes:
+    if len(args) != len(function.params):
+        names = ", ".join(p.name for p in function.params) or "none"
+        raise LaunchError(f"args: expected {len(function.params)} ({names}), got {len(args)}")
+    if layout.param_bytes > MAX_PARAMETER_BYTES:
+        raise LaunchError(
+            f"parameters: expected at most {MAX_PARAMETER_BYTES} bytes, got {layout.param_bytes}"
+        )
+    out = bytearray(layout.param_bytes)
+    for n, (variable, arg) in enumerate(zip(function.params, args, strict=True)):
+        at = layout.params[variable.name]
+        out[at : at + variable.size] = _parameter(n, variable, arg, buffers)
+    return bytes(out)

@@ -1,0 +1,146 @@
+"""Bit counts, bit fields and byte permutation (PTX ISA 9.7.1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tcir.interp.ptx.decode import Decode, Op, rule, view
+from tcir.interp.ptx.isa.elementwise import elementwise, same_type
+from tcir.interp.ptx.syntax import TYPES
+
+
+@rule("popc")
+def popc(d: Decode) -> Op:
+    return _to_u32(d, lambda a: np.bitwise_count(a))
+
+
+def _to_u32(d: Decode, fn: Any) -> Op:
+    kind = d.type("b32", "b64", "u32", "s32", "u64", "s64")
+    d.done(2)
+    u32 = TYPES["u32"]
+    source = d.src(d.operands[1], kind)
+    return elementwise(d, fn, d.dst(d.operands[0], u32), view(u32), (source,), (view(kind),))
+
+
+def bit_length(a: Any) -> Any:
+    """Number of bits up to the highest set one, of unsigned words."""
+    value, out = a.copy(), np.zeros(a.shape, np.uint32)
+    step = 4 * a.dtype.itemsize
+    while step:
+        high = value >> a.dtype.type(step)
+        more = high != 0
+        out += np.where(more, step, 0).astype(np.uint32)
+        value = np.where(more, high, value)
+        step //= 2
+    return out + (value != 0)
+
+
+@rule("clz")
+def clz(d: Decode) -> Op:
+    return _to_u32(d, lambda a: 8 * a.dtype.itemsize - bit_length(a))
+
+
+@rule("bfind")
+def bfind(d: Decode) -> Op:
+    amount = d.take("shiftamt") is not None
+
+    def run(a: Any) -> Any:
+        width = 8 * a.dtype.itemsize
+        bits = np.where(a < 0, ~a, a).astype(a.dtype) if a.dtype.kind == "i" else a
+        length = bit_length(bits.view(np.dtype(f"u{a.dtype.itemsize}"))).astype(np.int64)
+        found = width - length if amount else length - 1
+        return np.where(length == 0, 0xFFFFFFFF, found)
+
+    return _to_u32(d, run)
+
+
+@rule("brev")
+def brev(d: Decode) -> Op:
+    kind = d.type("b32", "b64")
+
+    def run(a: Any) -> Any:
+        octets = np.ascontiguousarray(a).view(np.uint8).reshape(32, -1)
+        flipped = np.packbits(np.unpackbits(octets, axis=1, bitorder="little"), axis=1)
+        return flipped[:, ::-1].copy().view(a.dtype)[:, 0]
+
+    return same_type(d, run, kind, 1)
+
+
+def _field(width: int, pos: Any, length: Any) -> Any:
+    """Mask of a bit field, cut at the word's end; pos and length are taken modulo 256."""
+    one = np.uint64(1)
+    pos64 = (pos & 0xFF).astype(np.uint64)
+    length64 = np.minimum((length & 0xFF).astype(np.uint64), np.uint64(width))
+    ones = np.where(length64 >= 64, ~np.uint64(0), (one << (length64 & np.uint64(63))) - one)
+    return np.where(pos64 >= width, np.uint64(0), ones << np.minimum(pos64, np.uint64(63)))
+
+
+@rule("bfe")
+def bfe(d: Decode) -> Op:
+    kind = d.type("u32", "s32", "u64", "s64")
+    d.done(4)
+    width = 8 * kind.size
+
+    def run(a: Any, b: Any, c: Any) -> Any:
+        pos, length = (b & 0xFF).astype(np.uint64), (c & 0xFF).astype(np.uint64)
+        word = a.astype(np.uint64) & np.uint64((1 << width) - 1)
+        mask = _field(width, np.zeros_like(b), c)
+        taken = np.where(pos >= width, np.uint64(0), word >> np.minimum(pos, np.uint64(63))) & mask
+        if kind.kind == "s":
+            top = np.minimum(pos + length - np.uint64(1), np.uint64(width - 1))
+            top = np.where(length == 0, np.uint64(0), top)
+            sign = (word >> top & np.uint64(1)).astype(bool) & (length != 0)
+            # Bits of the field past the word's end are copies of the sign too.
+            have = np.where(pos >= width, np.uint64(0), np.minimum(length, width - pos))
+            kept = np.where(have >= 64, ~np.uint64(0), (np.uint64(1) << have) - np.uint64(1))
+            taken = np.where(sign, taken & kept | ~kept, taken)
+        return taken & np.uint64((1 << width) - 1)
+
+    n, u32 = view(f"u{width}"), TYPES["u32"]
+    sources = (d.src(d.operands[1], kind), d.src(d.operands[2], u32), d.src(d.operands[3], u32))
+    return elementwise(
+        d, run, d.dst(d.operands[0], kind), n, sources, (n, view("u32"), view("u32"))
+    )
+
+
+@rule("bfi")
+def bfi(d: Decode) -> Op:
+    kind = d.type("b32", "b64")
+    d.done(5)
+    width = 8 * kind.size
+
+    def run(a: Any, b: Any, c: Any, length: Any) -> Any:
+        mask = _field(width, c, length) & np.uint64((1 << width) - 1)
+        shift = np.minimum((c & 0xFF).astype(np.uint64), np.uint64(63))
+        return b.astype(np.uint64) & ~mask | (a.astype(np.uint64) << shift) & mask
+
+    n, u32 = view(kind), TYPES["u32"]
+    sources = tuple(d.src(o, kind) for o in d.operands[1:3])
+    sources += tuple(d.src(o, u32) for o in d.operands[3:5])
+    views = (n, n, view("u32"), view("u32"))
+    return elementwise(d, run, d.dst(d.operands[0], kind), n, sources, views)
+
+
+@rule("prmt")
+def prmt(d: Decode) -> Op:
+    mode = d.take("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")
+    kind = d.type("b32")
+    if mode is not None:
+        raise d.incomplete(f"no rule for modifier .{mode}")
+
+    def run(a: Any, b: Any, c: Any) -> Any:
+        octets = np.concatenate(
+            [np.ascontiguousarray(x).view(np.uint8).reshape(32, 4) for x in (a, b)], axis=1
+        )
+        out = np.zeros(32, np.uint32)
+        lanes = np.arange(32)
+        for n in range(4):
+            selector = c >> np.uint32(4 * n) & np.uint32(15)
+            byte = octets[lanes, selector & 7]
+            byte = np.where(selector & 8, np.where(byte & 0x80, 0xFF, 0), byte)
+            out |= byte.astype(np.uint32) << np.uint32(8 * n)
+        return out
+
+    return same_type(d, run, kind, 3)

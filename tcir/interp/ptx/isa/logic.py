@@ -1,0 +1,135 @@
+"""Logic and shifts on words and predicates (PTX ISA 9.7.8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tcir.interp.ptx.decode import Decode, Op, rule, view
+from tcir.interp.ptx.isa.elementwise import elementwise, same_type
+from tcir.interp.ptx.isa.integer import INTS
+from tcir.interp.ptx.syntax import TYPES
+
+
+def _logic(d: Decode, fn: Any, on_masks: Callable[[int, int], int]) -> Op:
+    kind = d.type("b16", "b32", "b64", "pred")
+    if kind.size:
+        return same_type(d, fn, kind, 2)
+    d.done(3)
+    dst = d.pred_dst(d.operands[0])
+    (a, xa), (b, xb) = d.pred(d.operands[1]), d.pred(d.operands[2])
+    site = d.site
+
+    def run(w: Any, m: int) -> None:
+        if (w.undef[a] | w.undef[b]) & m:
+            w.read_undefined(site, (a, b), m)
+        value = on_masks(w.p[a] ^ xa, w.p[b] ^ xb)
+        w.p[dst] = w.p[dst] & ~m | value & m
+        w.undef[dst] &= ~m
+
+    return d.plain(run)
+
+
+@rule("and")
+def bit_and(d: Decode) -> Op:
+    return _logic(d, np.bitwise_and, lambda a, b: a & b)
+
+
+@rule("or")
+def bit_or(d: Decode) -> Op:
+    return _logic(d, np.bitwise_or, lambda a, b: a | b)
+
+
+@rule("xor")
+def bit_xor(d: Decode) -> Op:
+    return _logic(d, np.bitwise_xor, lambda a, b: a ^ b)
+
+
+@rule("not")
+def bit_not(d: Decode) -> Op:
+    kind = d.type("b16", "b32", "b64", "pred")
+    if kind.size:
+        return same_type(d, np.invert, kind, 1)
+    d.done(2)
+    dst = d.pred_dst(d.operands[0])
+    a, xa = d.pred(d.operands[1])
+    site = d.site
+
+    def run(w: Any, m: int) -> None:
+        if w.undef[a] & m:
+            w.read_undefined(site, (a,), m)
+        w.p[dst] = w.p[dst] & ~m | ~(w.p[a] ^ xa) & m
+        w.undef[dst] &= ~m
+
+    return d.plain(run)
+
+
+@rule("cnot")
+def cnot(d: Decode) -> Op:
+    return same_type(d, lambda a: a == 0, d.type("b16", "b32", "b64"), 1)
+
+
+@rule("lop3")
+def lop3(d: Decode) -> Op:
+    kind = d.type("b32")
+    d.done(5)
+    table = d.immediate(d.operands[4])
+
+    def run(a: Any, b: Any, c: Any) -> Any:
+        out = np.zeros(32, np.uint32)
+        for n in range(8):
+            if table >> n & 1:
+                out |= (a if n & 4 else ~a) & (b if n & 2 else ~b) & (c if n & 1 else ~c)
+        return out
+
+    n = view(kind)
+    sources = tuple(d.src(o, kind) for o in d.operands[1:4])
+    return elementwise(d, run, d.dst(d.operands[0], kind), n, sources, (n, n, n))
+
+
+def shift_left(a: Any, amount: Any) -> Any:
+    width = 8 * a.dtype.itemsize
+    return np.where(amount >= width, 0, a << np.minimum(amount, width - 1).astype(a.dtype))
+
+
+def shift_right(a: Any, amount: Any) -> Any:
+    """Amounts from the width on give 0, or the sign."""
+    width = 8 * a.dtype.itemsize
+    shifted = a >> np.minimum(amount, width - 1).astype(a.dtype)
+    return shifted if a.dtype.kind == "i" else np.where(amount >= width, 0, shifted)
+
+
+def _shift(d: Decode, fn: Any, *types: str) -> Op:
+    kind = d.type(*types)
+    d.done(3)
+    n = view(kind)
+    sources = (d.src(d.operands[1], kind), d.src(d.operands[2], TYPES["u32"]))
+    return elementwise(d, fn, d.dst(d.operands[0], kind), n, sources, (n, view("u32")))
+
+
+@rule("shl")
+def shl(d: Decode) -> Op:
+    return _shift(d, shift_left, "b16", "b32", "b64")
+
+
+@rule("shr")
+def shr(d: Decode) -> Op:
+    return _shift(d, shift_right, "b16", "b32", "b64", *INTS)
+
+
+@rule("shf")
+def shf(d: Decode) -> Op:
+    left = d.require("l", "r") == "l"
+    clamp = d.require("clamp", "wrap") == "clamp"
+    kind = d.type("b32")
+
+    def run(a: Any, b: Any, c: Any) -> Any:
+        amount = (np.minimum(c, 32) if clamp else c & 31).astype(np.uint64)
+        both = b.astype(np.uint64) << np.uint64(32) | a
+        if left:
+            return (both << amount) >> np.uint64(32) & np.uint64(0xFFFFFFFF)
+        return both >> amount & np.uint64(0xFFFFFFFF)
+
+    return same_type(d, run, kind, 3)
