@@ -219,6 +219,29 @@ def test_counters_count_the_bytes_moved():
     assert counters["mma"] == conv.ctas * conv.steps * 3
 
 
+def test_arithmetic_on_register_tiles():
+    """relu(2 y - 1) in the epilogue, and the writer's lane is still known after it."""
+    conv = Conv(h=3)
+
+    def epilogue(line: str) -> str:
+        value = line[line.index("(") + 1 : line.index(",")]
+        return f"""%two = arith.constant 2.0 : f32
+          %twos = vector.broadcast %two : f32 to vector<32x16xf32>
+          %ones = arith.constant dense<1.0> : vector<32x16xf32>
+          %zeros = arith.constant dense<0.0> : vector<32x16xf32>
+          %e0 = arith.mulf %twos, {value} : vector<32x16xf32>
+          %e1 = arith.subf %e0, %ones : vector<32x16xf32>
+          %e2 = arith.cmpf ogt, %e1, %zeros : vector<32x16xf32>
+          %e3 = arith.select %e2, %e1, %zeros : vector<32x16xi1>, vector<32x16xf32>
+          """ + line.replace(f"({value},", "(%e3,")
+
+    outcome = run_text(shift_conv(6, conv, change={"store": epilogue}), conv, 3)
+    assert not outcome.incomplete and not outcome.findings
+    expected = np.maximum(2 * convolution(conv, *operands(conv)) - 1, 0)
+    np.testing.assert_array_equal(outcome.outputs[0], expected)
+    assert "lane 35" in outcome.sites[0]((0, 0, 33, 7))
+
+
 def test_an_op_without_a_rule_is_named():
     text = shift_conv(2, SMALL).replace("return }", "gpu.barrier\nreturn }")
     (line,) = run_text(text, SMALL).incomplete

@@ -162,7 +162,6 @@ def _never_written(
                     site,
                     f"result {i}, element {where}",
                     f"a store to {holes.size} of {result.size} elements",
-                    None,
                 )
             )
     return findings

@@ -1,4 +1,4 @@
-"""Rules of `arith` and `index`: indices are Python ints, everything else is numpy's business."""
+"""Rules of `arith`, `math` and `vector`: indices are Python ints, all else is numpy's business."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from tcir._mlir import ir
-from tcir.errors import IncompleteError
 from tcir.interp.tensor import arith as tensor_arith
+from tcir.interp.tensor import math as tensor_math
 from tcir.interp.tensor.interpreter import Interpreter
 from tcir.interp.tensor.interpreter import rule as tensor_rule
 from tcir.interp.tile.compiler import Compiler, Frame, Step, rule
 from tcir.interp.tile.values import Registers
-from tcir.interp.types import constant
+from tcir.interp.types import constant, shape_of
 
 
 def _width(type_: Any) -> int | None:
@@ -136,7 +138,8 @@ def _by_numpy(compiler: Compiler, op: Any) -> Step:
             interpreter, op, *(g.data if isinstance(g, Registers) else g for g in given)
         )
         if tiles:
-            value = Registers(value, tiles[0].quarter, tiles[0].column)
+            source = max(tiles, key=lambda tile: tile.quarter)
+            value = Registers(value, source.quarter, source.column)
         frame.values[result] = value
 
     return elementwise
@@ -163,7 +166,15 @@ def arith_cast(compiler: Compiler, op: Any) -> Step:
     return _cast(compiler, op, source, target)
 
 
-@rule(*tensor_arith.FLOAT, "arith.extf", "arith.truncf", "arith.negf", "arith.cmpf")
+@rule(
+    *tensor_arith.FLOAT,
+    *tensor_math.FUNCTIONS,
+    "math.fma",
+    "arith.extf",
+    "arith.truncf",
+    "arith.negf",
+    "arith.cmpf",
+)
 def arith_float(compiler: Compiler, op: Any) -> Step:
     return _by_numpy(compiler, op)
 
@@ -172,7 +183,7 @@ def arith_float(compiler: Compiler, op: Any) -> Step:
 def arith_constant(compiler: Compiler, op: Any) -> Step:
     result, type_ = compiler.result(op), op.operation.results[0].type
     value = constant(op.operation.attributes["value"], type_)
-    fixed = Registers(value) if isinstance(type_, ir.VectorType) else value
+    fixed = Registers(value, quarter=-1) if isinstance(type_, ir.VectorType) else value
     if _width(type_) is not None:
         fixed = int(value)
 
@@ -185,7 +196,7 @@ def arith_constant(compiler: Compiler, op: Any) -> Step:
 @rule("arith.select")
 def arith_select(compiler: Compiler, op: Any) -> Step:
     if isinstance(op.operation.operands[0].type, ir.ShapedType):
-        raise IncompleteError(f"{compiler.site(op)}: select by a vector has no rule at tile level")
+        return _by_numpy(compiler, op)
     condition, a, b = compiler.operands(op)
     result = compiler.result(op)
 
@@ -194,3 +205,21 @@ def arith_select(compiler: Compiler, op: Any) -> Step:
         v[result] = v[a] if v[condition] else v[b]
 
     return select
+
+
+@rule("vector.broadcast")
+def vector_broadcast(compiler: Compiler, op: Any) -> Step:
+    (source,), result = compiler.operands(op), compiler.result(op)
+    shape = shape_of(op.operation.results[0].type)
+    site = compiler.site(op)
+
+    def broadcast(frame: Frame) -> None:
+        value = frame.values[source]
+        if isinstance(value, Registers):
+            frame.launch.consume(frame, value, site)
+            data, quarter = np.broadcast_to(value.data, shape), value.quarter
+        else:
+            data, quarter = np.full(shape, value), -1
+        frame.values[result] = Registers(data, quarter)
+
+    return broadcast

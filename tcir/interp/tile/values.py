@@ -67,7 +67,11 @@ class Load:
 
 @dataclass
 class Registers:
-    """A register tile: row = thread of the warp. `load` is where it came from, if still known."""
+    """A register tile: row = thread of the warp.
+
+    `quarter` and `column` say where in tensor memory it came from (-1: nowhere), `load` is the
+    read itself if this is its direct result.
+    """
 
     data: Array
     quarter: int = 0
@@ -106,4 +110,4 @@ class Writers:
             return "never written"
         store = self.stores[number]
         lane = int(self.lane[buffer][flat])
-        return f"CTA {store.cta}, lane {lane}, column {store.column}+, written by {store.site}"
+        return f"CTA {store.cta}, lane {lane}, columns from {store.column} ({store.site})"
