@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from tcir._mlir import gpu, ir, llvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integers, string
-
-from tcir._mlir import gpu, ir, llvm
 from tcir.errors import PassError
 from tcir.pipeline import Pass, register_pass
 
@@ -123,8 +122,9 @@ def _convert_kernel(kernel: Any) -> None:
         arg_locs=[kernel.location] * len(types),
     )
     arguments = list(entry.arguments)
-    converter = Converter(source, dict(zip(pointers, arguments[len(maps) :], strict=True)))
-    converter.maps = arguments[: len(maps)]
+    converter = Converter(
+        arguments[: len(maps)], dict(zip(pointers, arguments[len(maps) :], strict=True))
+    )
     for index, argument in enumerate(old_entry.arguments):
         memref = ir.MemRefType(argument.type)
         if not memref.has_static_shape:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from tcir._mlir import arith, ir, nvvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer
-
-from tcir._mlir import arith, ir, nvvm
 from tcir.errors import PassError
 
 from .converter import Converter, SmemTile, TmemTile, require_role, rule

@@ -10,10 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from tcir._mlir import arith, ir, llvm, nvvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer
-
-from tcir._mlir import arith, ir, llvm, nvvm
 from tcir.errors import PassError
 
 WARP_THREADS = 32
@@ -99,13 +98,18 @@ class Loading:
 
 
 class Converter:
-    """Rebuilds one kernel: emits at the insertion point, remembers what each value became."""
+    """Rebuilds one kernel: emits at the insertion point, remembers what each value became.
 
-    def __init__(self, function: ir.Operation, parameters: dict[int, ir.Value]) -> None:
-        self.function = function
+    maps:     the tensor map parameters not yet given to a `tc.make_tensor_map`, in program order
+    pointers: the pointer parameters, by number of the kernel's argument
+    pending:  loads from tensor memory that the next wait of this block completes
+    bases:    allocations of tensor memory so far
+    """
+
+    def __init__(self, maps: list[ir.Value], pointers: dict[int, ir.Value]) -> None:
         self.values: dict[ir.Value, Any] = {}
-        self.pointers = parameters
-        self.maps: list[ir.Value] = []
+        self.maps = maps
+        self.pointers = pointers
         self.pending: list[ir.Value] = []
         self.bases: list[TmemBase] = []
         self.in_role = False
@@ -186,8 +190,12 @@ class Converter:
 
     def convert(self, block: ir.Block) -> None:
         """Converts the ops of `block` at the current insertion point."""
+        # A wait completes the loads of its own block: registers of an inner one are not there
+        # outside, and an inner block may not be run at all.
+        outside, self.pending = self.pending, []
         for op in block.operations:
             self.convert_op(op)
+        self.pending = outside
 
     def convert_op(self, op: ir.OpView) -> None:
         """Converts one op by its rule; `PassError` at its location when there is none."""

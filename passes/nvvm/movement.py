@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from tcir._mlir import arith, ir, llvm, nvvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, string
-
-from tcir._mlir import arith, ir, llvm, nvvm
 from tcir.errors import PassError
 
 from .converter import (

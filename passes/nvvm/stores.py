@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from math import gcd, prod
 
+from tcir._mlir import arith, ir, llvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer
-
-from tcir._mlir import arith, ir, llvm
 from tcir.errors import PassError
 
 from .converter import WARP_THREADS, Converter, GlobalTensor, pointer_type, require_role, rule

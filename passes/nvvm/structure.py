@@ -7,10 +7,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from tcir._mlir import arith, ir, llvm, nvvm, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, integers, string
-
-from tcir._mlir import arith, ir, llvm, nvvm, scf
 from tcir.errors import PassError
 
 from .converter import (

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from tcir._mlir import arith, ir, llvm, nvvm, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, string
-
-from tcir._mlir import arith, ir, llvm, nvvm, scf
 from tcir.errors import PassError
 
 from .converter import Converter, Mbarrier, i32, require_role, rule

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import os
 import pickle
 import struct
 import subprocess
@@ -69,6 +70,16 @@ class Worker:
                 stderr=self._stderr,
             )
         return self._process
+
+    def forget(self) -> None:
+        """In a forked process: the child is the parent's, leave it alone."""
+        self._lock = threading.Lock()
+        process, self._process, self._stderr = self._process, None, None
+        if process is not None:
+            process.returncode = 0  # not ours to wait for
+            for stream in (process.stdin, process.stdout):
+                if stream is not None:
+                    stream.close()
 
     def stop(self) -> None:
         """Ends the child, if any."""
@@ -132,3 +143,5 @@ WORKER = Worker()
 """The child of this process."""
 
 atexit.register(WORKER.stop)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=WORKER.forget)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import pytest
 from tcir import codegen
 from tcir.codegen.worker import WORKER, Worker
 from tcir.errors import Error, NativeCrashError
+
+EMPTY = "define ptx_kernel void @f() { ret void }"
 
 # MLIR's translation has no rule for it and ends the process.
 UNTRANSLATABLE = """llvm.func @f() attributes {nvvm.kernel} {
@@ -39,7 +42,7 @@ def test_a_crash_of_the_translation_is_an_error_with_the_program_saved() -> None
     path = _saved(caught.value)
     assert path.suffix == ".mlir" and path.read_text() == UNTRANSLATABLE
     path.unlink()
-    assert "ret;" in codegen.emit_ptx("define ptx_kernel void @f() { ret void }")
+    assert "ret;" in codegen.emit_ptx(EMPTY)
 
 
 def test_an_abort_of_the_back_end_is_an_error_with_llvm_s_words() -> None:
@@ -49,6 +52,22 @@ def test_an_abort_of_the_back_end_is_an_error_with_llvm_s_words() -> None:
     assert path.suffix == ".ll" and path.read_text() == UNSELECTABLE
     path.unlink()
     assert "tcgen05.fence::after_thread_sync" in codegen.emit_ptx(UNSELECTABLE)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_gets_a_child_of_its_own() -> None:
+    assert codegen.emit_ptx(EMPTY)
+    mine = WORKER._process
+    pid = os.fork()
+    if pid == 0:
+        try:
+            apart = WORKER._process is None
+            os._exit(0 if apart and "ret;" in codegen.emit_ptx(EMPTY) else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert "ret;" in codegen.emit_ptx(EMPTY)
+    assert WORKER._process is mine
 
 
 def test_a_refusal_is_no_crash_and_keeps_the_child() -> None:

@@ -25,6 +25,7 @@ MMA = "nvvm.tcgen05.mma %t, %d, %d, %tid, %one {kind = #nvvm.tcgen05_mma_kind<f1
 CASES = {
     "math.exp %a : f32": "math.exp: no rule at thread level",
     "memref.alloc() : memref<4xf32>": "memref.alloc: no rule at thread level",
+    "arith.divf %h, %h : f16": "arith.divf: no rule for a division of f16",
     "arith.truncf %a upward : f32 to f16": "arith.truncf: no rule for roundingmode",
     "llvm.load volatile %p0 : !llvm.ptr<1> -> f32": "llvm.load: no rule for the attribute volatile_",
     "llvm.load %p0 atomic monotonic {alignment = 4 : i64} : !llvm.ptr<1> -> f32": "llvm.load: no rule for ordering",
@@ -37,11 +38,11 @@ CASES = {
 
 @pytest.mark.parametrize("op", CASES)
 def test_named(op: str) -> None:
-    found = spelled(kernel(f"%x_ = {op}", ["f32"], []))
+    found = spelled(kernel(f"%h = arith.truncf %a : f32 to f16\n    %x_ = {op}", ["f32"], []))
     assert found.ptx == ""
     (line,) = found.incomplete
     assert CASES[op] in line
-    assert line.startswith("-:8:")
+    assert line.startswith("-:9:")
 
 
 NO_RESULT = {

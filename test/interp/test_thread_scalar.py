@@ -72,6 +72,8 @@ FLOATS: dict[tuple[str, str], Callable[[Array, Array], Array]] = {
     ("arith.divf", "llvm.fdiv"): lambda a, b: a / b,
     ("arith.maximumf", "llvm.intr.maximum"): np.maximum,
     ("arith.minimumf", "llvm.intr.minimum"): np.minimum,
+    ("arith.maxnumf", "llvm.intr.maxnum"): np.fmax,
+    ("arith.minnumf", "llvm.intr.minnum"): np.fmin,
 }
 
 
@@ -112,8 +114,27 @@ def test_shifts(names: tuple[str, str], kind: str) -> None:
 @pytest.mark.parametrize("names", FLOATS, ids=lambda names: names[0])
 def test_floats(names: tuple[str, str]) -> None:
     a, b = floats("f32", 4), floats("f32", 5)
+    a[10], b[11], a[12] = np.nan, np.nan, 2.0**-149
+    b[:2] = a[:2]  # zeros of one sign: which of two is the larger is not said
     with np.errstate(all="ignore"):
         check(names, "f32", a, b, FLOATS[names](a, b))
+
+
+@pytest.mark.parametrize("name", ["arith.addf", "arith.subf", "arith.mulf", "arith.maximumf"])
+def test_half_precision(name: str) -> None:
+    """numpy rounds each f16 operation once, as PTX does."""
+    a, b = floats("f16", 16), floats("f16", 17)
+    function = next(f for names, f in FLOATS.items() if names[0] == name)
+    (found,) = run(text_of(name, "f16"), [a, b], [np.float16])
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(found, function(a, b))
+
+
+def test_negation_keeps_zeros_apart() -> None:
+    a = floats("f32", 18)
+    for name in ("arith.negf", "llvm.fneg"):
+        (found,) = run(kernel(f"%x = {name} %a : f32", ["f32"], ["f32"]), [a], [np.float32])
+        np.testing.assert_array_equal(found.view(np.uint32), (-a).view(np.uint32))
 
 
 PREDICATES = {

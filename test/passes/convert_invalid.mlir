@@ -67,6 +67,30 @@ func.func @no_wait(%out: memref<32x16xf32>) attributes {tc.kernel, tc.grid = arr
 
 // -----
 
+// A wait that may not be executed makes nothing ready.
+func.func @wait_elsewhere(%out: memref<32x16xf32>) attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 128, 1, 1>, tc.smem_bytes = 8 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %true = arith.constant true
+  %base = "tc.tmem_alloc"() {columns = 32 : i64, slot = 0 : i64, warp = 0 : i64} : () -> !tc.tmem_base
+  %d = "tc.tmem_tile"(%base) {column = 0 : i64, operandSegmentSizes = array<i32: 1>} : (!tc.tmem_base) -> !tc.tmem<array<i64: 128, 16>, f32>
+  "tc.cta_barrier"() : () -> ()
+  "tc.role"() ({
+  ^bb0(%quarter: index):
+    scf.for %i = %c0 to %c1 step %c1 {
+      // expected-error @+1 {{expected tc.tmem_wait before the first use of this tc.tmem_ld}}
+      %v = "tc.tmem_ld"(%d, %quarter, %c0) : (!tc.tmem<array<i64: 128, 16>, f32>, index, index) -> vector<32x16xf32>
+      scf.if %true {
+        "tc.tmem_wait"() {kind = "ld"} : () -> ()
+      }
+      "tc.store_rows"(%v, %out, %c0, %c0) {rows = 32 : i64, row_dim = 0 : i64, operandSegmentSizes = array<i32: 1, 1, 2>} : (vector<32x16xf32>, memref<32x16xf32>, index, index) -> ()
+    }
+  }) {kind = "epilogue", warps = array<i64: 0, 1, 2, 3>, threads = "warp"} : () -> ()
+  return
+}
+
+// -----
+
 func.func @no_barrier() attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 128, 1, 1>, tc.smem_bytes = 8 : i64} {
   %c0 = arith.constant 0 : index
   %base = "tc.tmem_alloc"() {columns = 32 : i64, slot = 0 : i64, warp = 0 : i64} : () -> !tc.tmem_base

@@ -47,7 +47,6 @@ _FLOAT = {
     "add.rn.{t}": ("arith.addf", "llvm.fadd"),
     "sub.rn.{t}": ("arith.subf", "llvm.fsub"),
     "mul.rn.{t}": ("arith.mulf", "llvm.fmul"),
-    "div.rn.{t}": ("arith.divf", "llvm.fdiv"),
     "max.NaN.{t}": ("arith.maximumf", "llvm.intr.maximum"),
     "min.NaN.{t}": ("arith.minimumf", "llvm.intr.minimum"),
     "max.{t}": ("arith.maxnumf", "llvm.intr.maxnum"),
@@ -137,6 +136,18 @@ def _resize(speller: Speller, source: str, old: int, new: int, sign: str) -> str
     target = speller.fresh(f"b{new}")
     speller.emit(f"cvt.{sign}{new}.{sign}{old} {target}, {source}")
     return target
+
+
+@rule("arith.divf", "llvm.fdiv")
+def _divide(speller: Speller, op: Any) -> None:
+    """``div.rn``; PTX has none for 16-bit types (PTX ISA 9.7.3.8)."""
+
+    def spell(s: Speller, target: str, sources: list[str], kind: ir.Type) -> None:
+        if bits(kind) == 16:
+            raise IncompleteError(f"no rule for a division of {kind}")
+        s.emit(f"div.rn.{float_name(kind)} {target}, {sources[0]}, {sources[1]}")
+
+    _elementwise(speller, op, spell)
 
 
 @rule("arith.negf", "llvm.fneg")
