@@ -60,7 +60,10 @@ class MultiBuffer(Pass):
 
     def __post_init__(self) -> None:
         if self.stages < 0:
-            raise InputError(f"expected stages of at least 1, or 0 to choose, got {self.stages}")
+            raise InputError(
+                f"expected stages of at least 1, or 0 to choose, got {self.stages}; "
+                "smallest accepted: stages=1"
+            )
 
     def run(self, module: ir.Module) -> None:
         for kernel in find_kernels(module, self.name, "a tiling pass"):

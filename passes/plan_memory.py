@@ -93,7 +93,8 @@ def _place_shared(kernel: Any) -> int:
         raise refuse(
             tiles[0] if tiles else kernel,
             f"expected at most {SMEM_BYTES} bytes of shared memory, got {end} (tiles: {parts}; a "
-            "CTA of sm_100a has 227 KB); take fewer stages or a smaller n-tile",
+            "CTA of sm_100a has 227 KB); take fewer stages or a smaller n-tile "
+            "(smallest accepted: stages=1, n-tile=16)",
         )
     kernel.attributes["tc.smem_bytes"] = i64(end)
     return address
@@ -113,7 +114,8 @@ def _place_columns(kernel: Any, address: int, barriers: list[Any]) -> None:
         raise refuse(
             tiles[0],
             f"expected at most {TMEM_COLUMNS} columns of tensor memory, got {sum(sizes)} ({parts}; "
-            "PTX ISA 9.7.16.1); take fewer stages or a smaller n-tile",
+            "PTX ISA 9.7.16.1); take fewer stages or a smaller n-tile "
+            "(smallest accepted: stages=1, n-tile=16)",
         )
     columns = tmem_allocation(sum(sizes))
     warp = i64(ALLOCATING_WARP)

@@ -14,7 +14,7 @@ from tcir.passes import index_math as math
 from tcir.passes.emit import i64, i64s
 from tcir.passes.index_math import Index, constant
 from tcir.passes.limits import MMA_N, MMA_N_STEP, ceil_div, round_up
-from tcir.passes.refusal import refuse
+from tcir.passes.refusal import SMALLEST_CONV, SMALLEST_MATMUL, refuse
 
 WARPS = 6
 """Four epilogue warps, one producer warp, one mma warp."""
@@ -43,6 +43,7 @@ def find_sources(module: ir.Module, kind: Any, pass_name: str) -> list[Source]:
                 wanted[1] if len(wanted) > 1 else (ops[0] if ops else function),
                 f"{pass_name} expected a function of one {kind.OPERATION_NAME} and func.return, "
                 f"got {names} (run raise-to-tc first, and take the pipeline that suits the op)",
+                SMALLEST_CONV if kind is tc.Conv2dOp else SMALLEST_MATMUL,
             )
         sources.append(Source(function, wanted[0]))
     return sources
@@ -57,7 +58,8 @@ def choose_n_tile(op: Any, option: int, extent: int) -> int:
         raise refuse(
             op,
             f"expected n-tile to be {MMA_N}, got {option} (N of tcgen05.mma.kind::f16 with "
-            f"M = {TMEM_LANES}, {MMA_N.source}); take {MMA_N.nearest(option)}, or 0 for a good one",
+            f"M = {TMEM_LANES}, {MMA_N.source}); take {MMA_N.nearest(option)}, or 0 to choose; "
+            f"smallest accepted: n-tile={MMA_N.values[0]}",
         )
     return option
 
