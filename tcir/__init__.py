@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tcir.pipeline import NamedPipeline as NamedPipeline
     from tcir.pipeline import Pass as Pass
     from tcir.pipeline import Pipeline as Pipeline
+    from tcir.pipeline import named_pipeline as named_pipeline
     from tcir.pipeline import register_pass as register_pass
     from tcir.pipeline import register_pipeline as register_pipeline
     from tcir.report import Report as Report
@@ -42,6 +43,7 @@ _EXPORTS = {
     "RunReport": "run",
     "TensorMap": "machine.tensor_map",
     "compile": "kernel",
+    "named_pipeline": "pipeline",
     "register_pass": "pipeline",
     "register_pipeline": "pipeline",
     "run_ptx": "run",
