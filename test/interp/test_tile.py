@@ -175,6 +175,19 @@ def test_a_flipped_parity_is_noticed(level, tag):
     assert found != {None}
 
 
+def test_a_tile_is_undefined_again_in_every_iteration():
+    def only_in_the_first_filter_row(line: str) -> str:
+        row = line[line.index("(") + 1 : line.index(")")].split(", ")[4]
+        return f"""%nought = arith.constant 0 : index
+          %first = arith.cmpi eq, {row}, %nought : index
+          scf.if %first {{ {line} }}"""
+
+    text = shift_conv(2, SMALL, change={"load_b1": only_in_the_first_filter_row})
+    outcome = run_text(text, SMALL)
+    assert {f.code for f in outcome.errors} == {"undefined-read"}
+    assert "tc.mma" in outcome.errors[0].first
+
+
 def test_wrong_byte_count_in_program_order():
     context = ir.Context()
     with context:
