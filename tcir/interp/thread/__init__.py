@@ -24,6 +24,7 @@ from tcir.interp.thread import (  # noqa: F401  (they register rules)
     scalar,
 )
 from tcir.interp.thread.speller import Speller, bits, rule
+from tcir.launch import Launch, run_kernel
 
 __all__ = ["Spelling", "execute", "rule", "spell"]
 
@@ -82,9 +83,6 @@ def execute(
     spelling = spell(module, name)
     if spelling.incomplete:
         return Outcome([], "thread", incomplete=list(spelling.incomplete))
-    from tcir.launch import Launch
-    from tcir.validation import run_kernel  # (which imports the executors)
-
     launch = Launch.from_module(module)
     if launch.name != name:
         raise InputError(f"expected the kernel @{name}, got @{launch.name}")
