@@ -103,7 +103,7 @@ def check(
 
 @pytest.mark.parametrize("stages", [1, 2, 5])
 def test_ring_sizes(stages: int) -> None:
-    check(Conv((1, 6, 20, 72), (3, 3), 24), "conv-shift-reuse", stages=stages)
+    check(Conv((1, 4, 40, 72), (3, 3), 24), "conv-shift-reuse", stages=stages)
 
 
 @pytest.mark.parametrize(
