@@ -2,9 +2,9 @@
 
     python examples/broken_pass.py
 
-A pass of our own runs after `tile-conv-shift-reuse` and clears `ashift` on the first mma it finds, so
-that one filter tap multiplies pixels that have not moved on. Everything still compiles. The report
-names the pass, and the lane and pixel of the first wrong result.
+A pass of our own runs after `tile-conv-shift-reuse` and clears `ashift` on the first mma it finds,
+so that one filter tap multiplies pixels that have not moved on. Everything still compiles. The
+report names the pass, and the lane and pixel of the first wrong result.
 """
 
 from __future__ import annotations
