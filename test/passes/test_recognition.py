@@ -9,6 +9,7 @@ import pytest
 
 from tcir._mlir import ir
 from tcir.errors import PassError
+from tcir.passes.refusal import SMALLEST_CONV, SMALLEST_MATMUL
 
 from .linalg_programs import MULTIPLY_ADD, generic, lower, named, ops
 
@@ -270,3 +271,16 @@ def test_unread_outs_argument_is_dropped() -> None:
     (function,) = module.body.operations
     assert len(function.regions[0].blocks[0].arguments) == 2
     assert len(ops(module, "tc.matmul")) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "tiling"),
+    [
+        (SMALLEST_CONV, "tile-conv-shift-reuse"),
+        (SMALLEST_CONV, "tile-conv-implicit-gemm"),
+        (SMALLEST_MATMUL, "tile-matmul"),
+    ],
+)
+def test_smallest_accepted_example_is_accepted(text: str, tiling: str) -> None:
+    passes = f"raise-to-tc,{tiling},multi-buffer,place-barriers,plan-memory,assign-roles"
+    assert len(ops(lower(text, passes), "tc.role")) == 3
