@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from kernels import Conv, droppable, shift_conv
+from tile_kernels import Conv, droppable, shift_conv
 
 from tcir._mlir import ir
 from tcir.dialect import tc
