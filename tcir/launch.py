@@ -103,8 +103,10 @@ def run_kernel(
     hazards: str = "report",
     numerics: str = "exact",
 ) -> Outcome:
-    """Executes PTX text on the machine over copies of `inputs`; results start as poison."""
-    from tcir.machine import Finding
+    """Executes PTX text on the machine over copies of `inputs`; results start as poison.
+
+    Raises `tcir.machine.MachineError` at an illegal act of the program, which ends the run.
+    """
     from tcir.run import run_ptx
 
     results = [poison(spec) for spec in outputs]
@@ -120,11 +122,12 @@ def run_kernel(
         order_seed=order_seed,
         numerics=numerics,
     )
-    illegal = [Finding("error", e.code, str(e), f"at {e.site}", "", None) for e in report.errors]
+    if report.errors:
+        raise report.errors[0]
     return Outcome(
         outputs=results,
         level="ptx",
-        findings=[*illegal, *report.findings],
+        findings=list(report.findings),
         counters=report.counters,
         incomplete=[str(item) for item in report.incomplete],
     )

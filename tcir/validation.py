@@ -245,13 +245,15 @@ def _guard(line: Line, run: Callable[[], Outcome]) -> Outcome | None:
         line.verdict, line.incomplete = "incomplete", [str(error)]
         return None
     except Exception as error:
+        site = getattr(error, "site", None)
+        where = "" if site is None or str(site) in str(error) else f" at {site}"
+        if _is_not_modelled(error):
+            line.verdict, line.incomplete = "incomplete", [f"{error}{where}"]
+            return None
         if not _is_refusal(error):
             raise
-        site = getattr(error, "site", None)
         line.verdict = "different"
-        line.compared = f"illegal use of the machine: {error}"
-        if site is not None and str(site) not in str(error):
-            line.compared += f" at {site}"
+        line.compared = f"illegal use of the machine: {error}{where}"
         return None
     line.level = outcome.level
     line.counters = dict(outcome.counters)
@@ -267,6 +269,13 @@ def _guard(line: Line, run: Callable[[], Outcome]) -> Outcome | None:
         line.compared = f"{_rules(outcome.level)}, {len(outcome.errors)} error(s) of the program"
         return None
     return outcome
+
+
+def _is_not_modelled(error: Exception) -> bool:
+    """Whether the program is legal but the machine has no rule for it yet."""
+    from tcir.machine.errors import NotModelled
+
+    return isinstance(error, NotModelled)
 
 
 def _is_refusal(error: Exception) -> bool:

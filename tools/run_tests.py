@@ -91,8 +91,8 @@ def _read_lit(output: Path) -> Tally:
 def _run_pytest(paths: list[str], jobs: int, slow: bool) -> Tally:
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder, "pytest.xml")
-        command = [sys.executable, "-m", "pytest", "-q", f"--junit-xml={output}"]
-        command += ["-n", str(jobs)] if jobs > 1 else []
+        command = [sys.executable, "-m", "pytest", "-q", "--durations=10", f"--junit-xml={output}"]
+        command += ["-n", str(jobs), "--dist", "worksteal"] if jobs > 1 else []
         command += [] if slow else ["-m", "not slow"]
         python = [path for path in paths if Path(path).suffix != ".mlir"]
         if not python:

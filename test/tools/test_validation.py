@@ -13,6 +13,7 @@ from tcir._mlir import ir
 from tcir.bounds import fused_sum_bound
 from tcir.inputs import make_inputs, poison
 from tcir.interp import Outcome, OutputSpec
+from tcir.machine.errors import Deadlock, NotModelled
 
 MATMUL = """
 func.func @matmul(%a: tensor<8x{k}xf16>, %b: tensor<{k}x16xf16>) -> tensor<8x16x{out}> {{
@@ -197,6 +198,25 @@ def test_incomplete_is_not_success(machine: FakeMachine) -> None:
     report = run()
     assert (report.verdict, report.exit_code) == ("incomplete", 2)
     assert "without a rule: f.mlir:3:4: tc.unknown" in str(report)
+
+
+def test_what_the_machine_raises(machine: FakeMachine) -> None:
+    def raising(error):
+        def change(result, inputs, order):
+            raise error
+
+        return change
+
+    machine.change = raising(Deadlock("deadlock", "warp 4 waits for full[0]", site="f.mlir:3:1"))
+    line = run()["mark-tile"]
+    assert line.verdict == "different"
+    assert "illegal use of the machine: deadlock: warp 4 waits for full[0] at" in line.compared
+    machine.change = raising(NotModelled("tcgen05.mma.sp", site="f.mlir:4:1"))
+    line = run()["mark-tile"]
+    assert (line.verdict, line.incomplete) == ("incomplete", ["tcgen05.mma.sp at f.mlir:4:1"])
+    machine.change = raising(ZeroDivisionError("a bug of ours"))
+    with pytest.raises(ZeroDivisionError):
+        run()
 
 
 def test_no_executor_is_incomplete(monkeypatch: pytest.MonkeyPatch) -> None:
