@@ -2,8 +2,8 @@
 
     python bench/compile_time.py [--repeat 5]
 
-Prints seconds per compilation (validation off; the best of the repetitions after one warm-up) and the
-ratio to Triton's, when Triton is installed.
+Prints seconds per compilation (validation off; the best of the repetitions after one warm-up) and
+the ratio to Triton's, when Triton is installed.
 """
 
 from __future__ import annotations

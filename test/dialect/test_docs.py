@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
+
+from tcir._mlir import ir
 from tcir.dialect import docs, tc
 from tcir.dialect.examples import EXAMPLES
 from tcir.dialect.rules import RULES
-
-from tcir._mlir import ir
 
 PAGE = docs.PAGE.read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```mlir\n(.*?)^```$", PAGE, re.M | re.S)

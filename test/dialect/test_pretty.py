@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
+
+from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.examples import EXAMPLES
 from tcir.dialect.pretty import pretty
-
-from tcir._mlir import ir
 
 
 def parse(text: str) -> ir.Module:

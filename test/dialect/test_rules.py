@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
+
+from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.kernel_rules import SUBJECT, verify_kernel
 from tcir.dialect.rules import RULES, Rule
-
-from tcir._mlir import ir
 
 HERE = Path(__file__).parent
 EXPECTED = re.compile(r"^ *// expected-error @\+1 \{\{(.*)\}\}$", re.M)
