@@ -22,6 +22,7 @@ per product *is* the integer computation, and IEEE rules deliver NaN and infinit
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -42,9 +43,10 @@ class FusedParams:
     window: int = 25
     """Bits kept below the largest raw exponent. 25 on B200: arXiv 2511.10909, arXiv 2512.07004,
     sf-tensor/tcgen05 agree. At most 40: beyond that the float64 sums here would not be exact."""
-    exponent_floor: int | None = None
-    """Lowest raw exponent the window may hang from. None: only non-zero terms set it
-    (sf-tensor/tcgen05). Models of other parts give zeros an exponent of their own."""
+    zero_exponent: int | None = None
+    """Raw exponent of a zero product or a zero D-in in the search for the largest. None: zeros have
+    none (sf-tensor/tcgen05). -126 and -133 (-21 for an f16 D) in versions of microsoft/MMA-Sim,
+    -133 and -21 in arXiv 2512.07004. Seen only where all terms lie near the bottom of D's range."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.window <= 40:
@@ -59,22 +61,23 @@ F32_NORMAL, F32_STEPS = 2.0**-126, 2.0**149
 
 
 @jit
-def _fused_rows(
+def _fused_sums(
     a: NDArray[np.float64],
     xa: NDArray[np.int32],
     b: NDArray[np.float64],
     xb: NDArray[np.int32],
+    select: NDArray[np.int32],
     d: NDArray[np.float32],
     smallest: int,
     shift: int,
     window: int,
-    floor: int,
-    f16_out: bool,
-    out: NDArray[np.uint32],
+    zero: int,
+    out: NDArray[np.float64],
 ) -> None:
-    """a, xa [M, K]; b, xb [K, N] (float64, int32); d float32 [M, N] or empty; out uint32 [M, N].
+    """Steps 1..3 and the exact sum of step 4, unrounded.
 
-    `smallest` is the raw exponent of D's subnormals; D counts as d · 2^-shift.
+    a, xa, select [M, K]; b, xb [K', N]: term (m, k) is a[m, k] · b[select[m, k], n]. d [M, N] or
+    empty counts as d · 2^-shift; `smallest` is the raw exponent of its subnormals.
     """
     rows, depth = a.shape
     columns = b.shape[1]
@@ -83,24 +86,28 @@ def _fused_rows(
     top = np.empty(columns, np.int32)
     scale_bits = np.empty(columns, np.int64)
     scale = scale_bits.view(np.float64)
-    total = np.empty(columns, np.float64)
-    total_bits = total.view(np.int64)
     for m in range(rows):
+        total = out[m]
         if d.shape[0] > 0:
             for n in range(columns):
                 field = (d_bits[m, n] >> 23) & 0xFF
-                x = max(field - 127, smallest) - shift
                 # An infinite D decides alone, whatever the window: only zeros must be left out.
-                top[n] = max(x, floor) if d_bits[m, n] & 0x7FFFFFFF else floor
+                x = max(field - 127, smallest) - shift
+                top[n] = x if d_bits[m, n] & 0x7FFFFFFF else zero
                 total[n] = np.float64(d[m, n]) * d_scale
         else:
             for n in range(columns):
-                top[n] = floor
+                top[n] = zero
                 total[n] = 0.0
         for k in range(depth):
             x = xa[m, k]
+            s = select[m, k]
             for n in range(columns):
-                top[n] = max(top[n], x + xb[k, n])
+                top[n] = max(top[n], x + xb[s, n])
+            if zero > -2048:
+                for n in range(columns):
+                    if x + xb[s, n] < -2048:
+                        top[n] = max(top[n], zero)
         for n in range(columns):
             # No term at all: any finite scale will do, the sum is a zero, an infinity or a NaN.
             q = np.int64(top[n]) - window if top[n] > -2048 else np.int64(0)
@@ -108,44 +115,75 @@ def _fused_rows(
             total[n] = np.trunc(total[n] * scale[n])
         for k in range(depth):
             v = a[m, k]
+            s = select[m, k]
             for n in range(columns):
-                total[n] += np.trunc(v * b[k, n] * scale[n])
+                total[n] += np.trunc(v * b[s, n] * scale[n])
         for n in range(columns):
             total[n] /= scale[n]
-        for n in range(columns):
-            value = total[n]
-            bits = total_bits[n]
-            magnitude = bits & 0x7FFFFFFFFFFFFFFF
-            if f16_out:
-                sign = np.uint32(0x8000) if bits < 0 else np.uint32(0)
-                if value != value:
-                    out[m, n] = np.uint32(0x7FFF)
-                elif value == 0.0:
-                    out[m, n] = np.uint32(0)
-                elif abs(value) < F16_NORMAL:
-                    # The code of a value rounded up to 2^-14 is the smallest normal: no case apart.
-                    out[m, n] = sign | np.uint32(np.rint(abs(value) * F16_STEPS))
-                else:
-                    odd = (magnitude >> 42) & 1
-                    code = ((magnitude + 0x1FFFFFFFFFF + odd) >> 42) - ((1023 - 15) << 10)
-                    out[m, n] = sign | np.uint32(min(code, 0x7C00))
+
+
+@jit
+def _round_f32(total: NDArray[np.float64], out: NDArray[np.uint32]) -> None:
+    """f32 codes, truncated toward zero; a zero is +0."""
+    bits = total.view(np.int64)
+    for m in range(total.shape[0]):
+        for n in range(total.shape[1]):
+            value = total[m, n]
+            sign = np.uint32(0x80000000) if bits[m, n] < 0 else np.uint32(0)
+            if value != value:
+                out[m, n] = np.uint32(0x7FFFFFFF)
+            elif value == 0.0:
+                out[m, n] = np.uint32(0)
+            elif abs(value) < F32_NORMAL:
+                steps = np.uint32(abs(value) * F32_STEPS)
+                out[m, n] = sign | steps if steps else np.uint32(0)
             else:
-                sign = np.uint32(0x80000000) if bits < 0 else np.uint32(0)
-                if value != value:
-                    out[m, n] = np.uint32(0x7FFFFFFF)
-                elif value == 0.0:
-                    out[m, n] = np.uint32(0)
-                elif abs(value) < F32_NORMAL:
-                    out[m, n] = sign | np.uint32(abs(value) * F32_STEPS)
-                else:
-                    code = (magnitude >> 29) - ((1023 - 127) << 23)
-                    out[m, n] = sign | np.uint32(min(code, 0x7F800000))
+                code = ((bits[m, n] & 0x7FFFFFFFFFFFFFFF) >> 29) - ((1023 - 127) << 23)
+                out[m, n] = sign | np.uint32(min(code, 0x7F800000))
 
 
-def _check_shapes(a: NDArray[Any], b: NDArray[Any], d: NDArray[Any] | None) -> None:
+@jit
+def _round_f16(total: NDArray[np.float64], out: NDArray[np.uint32]) -> None:
+    """f16 codes, rounded to nearest even; a zero is +0."""
+    bits = total.view(np.int64)
+    for m in range(total.shape[0]):
+        for n in range(total.shape[1]):
+            value = total[m, n]
+            sign = np.uint32(0x8000) if bits[m, n] < 0 else np.uint32(0)
+            if value != value:
+                out[m, n] = np.uint32(0x7FFF)
+            elif abs(value) < F16_NORMAL:
+                # The code of a value rounded up to 2^-14 is the smallest normal: no case apart.
+                steps = np.uint32(np.rint(abs(value) * F16_STEPS))
+                out[m, n] = sign | steps if steps else np.uint32(0)
+            else:
+                magnitude = bits[m, n] & 0x7FFFFFFFFFFFFFFF
+                odd = (magnitude >> 42) & 1
+                code = ((magnitude + 0x1FFFFFFFFFF + odd) >> 42) - ((1023 - 15) << 10)
+                out[m, n] = sign | np.uint32(min(code, 0x7C00))
+
+
+def rounded(total: NDArray[np.float64], d_type: str) -> NDArray[np.uint32]:
+    """Codes of exact sums: truncated for f32, to nearest even for f16; NaN and zero canonical."""
+    out = np.empty(total.shape, np.uint32)
+    (_round_f16 if d_type == "f16" else _round_f32)(total, out)
+    return out
+
+
+def check_shapes(
+    a: NDArray[Any],
+    b: NDArray[Any],
+    d: NDArray[Any] | None,
+    select: NDArray[np.int32] | None = None,
+) -> None:
+    """FormatError unless A [M, K], B [N, K], D [M, N] (sparse: A and `select` [M, K/2])."""
     shapes = f"A {a.shape}, B {b.shape}, D {None if d is None else d.shape}"
-    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1]:
-        raise FormatError("operand shapes", shapes, "A [M, K], B [N, K]", "D = A · Bᵀ + D")
+    terms = 1 if select is None else 2
+    if a.ndim != 2 or b.ndim != 2 or terms * a.shape[1] != b.shape[1]:
+        wanted = "A [M, K], B [N, K]" if select is None else "A [M, K/2], B [N, K]"
+        raise FormatError("operand shapes", shapes, wanted, "D = A · Bᵀ + D")
+    if select is not None and select.shape != a.shape:
+        raise FormatError("selection", select.shape, "[M, K/2], as A", "one k per stored element")
     if d is not None and d.shape != (a.shape[0], b.shape[0]):
         raise FormatError("operand shapes", shapes, "D [M, N]", "D = A · Bᵀ + D")
 
@@ -155,14 +193,55 @@ def _check_d_type(d_type: str) -> None:
         raise FormatError("D type", d_type, "f32 or f16", "PTX ISA 9.7.16.10, instruction table")
 
 
-def _d_as_f32(d: NDArray[np.uint32] | None, d_type: str) -> NDArray[np.float32]:
+def d_as_f32(d: NDArray[np.uint32] | None, d_type: str) -> NDArray[np.float32]:
     """Values of D's words; an empty array when there is no D-in."""
     if d is None:
         return np.empty((0, 0), np.float32)
     if d_type == "f16":
         return d.astype(np.uint16).view(np.float16).astype(np.float32)
-    # Writeable, so that the compiled loop sees one argument type only.
-    return np.require(d, np.uint32, ["C", "W"]).view(np.float32)
+    return contiguous(d, np.uint32).view(np.float32)
+
+
+@cache
+def all_terms(m: int, k: int) -> NDArray[np.int32]:
+    """The selection of a dense instruction: int32 [m, k], term k of every row is position k."""
+    select = np.ascontiguousarray(np.broadcast_to(np.arange(k, dtype=np.int32), (m, k)))
+    select.flags.writeable = False
+    return select
+
+
+def contiguous(array: NDArray[Any], dtype: Any = None) -> NDArray[Any]:
+    """C order and writeable flags, so that the compiled loops see one argument type only."""
+    return np.require(array, dtype, ["C", "W"])
+
+
+def fused_sum(
+    a: tuple[NDArray[np.float64], NDArray[np.int32]],
+    b: tuple[NDArray[np.float64], NDArray[np.int32]],
+    d: NDArray[np.uint32] | None,
+    *,
+    d_type: str,
+    select: NDArray[np.int32] | None = None,
+    scale_input_d: int = 0,
+    params: FusedParams = DEFAULT,
+) -> NDArray[np.uint32]:
+    """Codes of D for operands given as (values, raw exponents): a [M, K], b [N, K']."""
+    (av, ax), (bv, bx) = a, b
+    out = np.empty((av.shape[0], bv.shape[0]), np.float64)
+    _fused_sums(
+        contiguous(av),
+        contiguous(ax),
+        contiguous(bv.T),
+        contiguous(bx.T),
+        contiguous(all_terms(*av.shape) if select is None else select, np.int32),
+        d_as_f32(d, d_type),
+        float_format(d_type).smallest_exponent,
+        scale_input_d,
+        params.window,
+        NO_EXPONENT if params.zero_exponent is None else params.zero_exponent,
+        out,
+    )
+    return rounded(out, d_type)
 
 
 def fused_mma(
@@ -173,6 +252,7 @@ def fused_mma(
     a_type: str,
     b_type: str,
     d_type: str = "f32",
+    select: NDArray[np.int32] | None = None,
     negate_a: bool = False,
     negate_b: bool = False,
     scale_input_d: int = 0,
@@ -184,29 +264,24 @@ def fused_mma(
     enable-input-d = false. An f16 D lies in the low half of its word (PTX ISA 9.7.16.10.4.1); the
     high half is ignored on input and zero on output. `scale_input_d` = s multiplies D-in by 2^-s
     first; its rounding on hardware is unknown, here it is exact (the window comes later).
+
+    Sparse: `a` holds the stored elements [M, K/2] and `select` int32 [M, K/2] the k of each
+    (`sparse_positions`); what no row selects is never looked at, NaN or not.
     """
-    _check_shapes(a, b, d)
+    check_shapes(a, b, d, select)
     _check_d_type(d_type)
     av, ax = decode(a, a_type)
-    bv, bx = decode(b, b_type)
-    out = np.empty((a.shape[0], b.shape[0]), np.uint32)
-    floor = NO_EXPONENT if params.exponent_floor is None else params.exponent_floor
     if negate_a != negate_b:
         av = -av
-    _fused_rows(
-        np.ascontiguousarray(av),
-        np.ascontiguousarray(ax),
-        np.ascontiguousarray(bv.T),
-        np.ascontiguousarray(bx.T),
-        _d_as_f32(d, d_type),
-        float_format(d_type).smallest_exponent,
-        scale_input_d,
-        params.window,
-        floor,
-        d_type == "f16",
-        out,
+    return fused_sum(
+        (av, ax),
+        decode(b, b_type),
+        d,
+        d_type=d_type,
+        select=select,
+        scale_input_d=scale_input_d,
+        params=params,
     )
-    return out
 
 
 def fast_mma(
@@ -217,6 +292,7 @@ def fast_mma(
     a_type: str,
     b_type: str,
     d_type: str = "f32",
+    select: NDArray[np.int32] | None = None,
     negate_a: bool = False,
     negate_b: bool = False,
     scale_input_d: int = 0,
@@ -226,22 +302,46 @@ def fast_mma(
     Order of summation and rounding are those of the BLAS at hand. Equal to `fused_mma` when all
     partial sums are exact in f32 (small integers).
     """
-    _check_shapes(a, b, d)
+    check_shapes(a, b, d, select)
     _check_d_type(d_type)
-    av = decode(a, a_type)[0].astype(np.float32)
-    bv = decode(b, b_type)[0].astype(np.float32)
+    av = expanded(decode(a, a_type)[0], select)
+    return fast_sum(
+        -av if negate_a != negate_b else av,
+        decode(b, b_type)[0],
+        d,
+        d_type=d_type,
+        scale_input_d=scale_input_d,
+    )
+
+
+def fast_sum(
+    a: NDArray[np.float64],
+    b: NDArray[np.float64],
+    d: NDArray[np.uint32] | None,
+    *,
+    d_type: str,
+    scale_input_d: int = 0,
+) -> NDArray[np.uint32]:
+    """Codes of A · Bᵀ + D in float32, for operand values a [M, K], b [N, K]."""
     with np.errstate(invalid="ignore", over="ignore"):
-        total = av @ bv.T
-        if negate_a != negate_b:
-            total = -total
+        total = a.astype(np.float32) @ b.astype(np.float32).T
         if d is not None:
-            total += _d_as_f32(d, d_type) * np.float32(2.0**-scale_input_d)
+            total += d_as_f32(d, d_type) * np.float32(2.0**-scale_input_d)
         total += np.float32(0)  # -0 becomes +0
         if d_type == "f16":
             out = total.astype(np.float16).view(np.uint16).astype(np.uint32)
         else:
             out = total.view(np.uint32).copy()
     out[np.isnan(total)] = NAN[d_type]
+    return out
+
+
+def expanded(a: NDArray[Any], select: NDArray[np.int32] | None) -> NDArray[Any]:
+    """A with zeros where nothing is stored: [M, K/2] -> [M, K]; unchanged without a selection."""
+    if select is None:
+        return a
+    out = np.zeros((a.shape[0], 2 * a.shape[1]), a.dtype)
+    np.put_along_axis(out, select.astype(np.int64), a, axis=1)
     return out
 
 
@@ -252,16 +352,17 @@ def integer_mma(
     *,
     a_type: str,
     b_type: str,
+    select: NDArray[np.int32] | None = None,
     saturate: bool = False,
 ) -> NDArray[np.uint32]:
     """Kind i8: D = A · Bᵀ + D in s32, exact; modulo 2^32, or clamped once when `saturate`.
 
     `a` [M, K] and `b` [N, K] codes of "s8" or "u8", `d` s32 codes (uint32 [M, N]) or None.
     """
-    _check_shapes(a, b, d)
+    check_shapes(a, b, d, select)
     # 32 products of at most 2^16 add up below 2^24, so float32 is exact up to K = 256.
-    av, bv = integers(a, a_type), integers(b, b_type)
-    exact: Any = np.float32 if a.shape[1] <= 256 else np.float64
+    av, bv = expanded(integers(a, a_type), select), integers(b, b_type)
+    exact: Any = np.float32 if b.shape[1] <= 256 else np.float64
     total = (av.astype(exact) @ bv.astype(exact).T).astype(np.int64)
     if d is not None:
         total += d.view(np.int32) if d.flags.c_contiguous else d.astype(np.uint32).view(np.int32)

@@ -101,6 +101,9 @@ def fused(a: list[Term], b: list[Term], d: Term | None, d_type: str, window: int
         if d_type == "f16" and (rest > half or (rest == half and kept & 1)):
             kept += 1
     # Fields add up: a subnormal has exponent field 0, a carry moves into the exponent.
+    # A sum that is cut or rounded to nothing is +0, whatever its sign.
+    if kept == 0:
+        return 0
     code = kept + ((step + m_bits + bias - 1) << m_bits)
     return min(code, inf) | (sign_bit if total < 0 else 0)
 
@@ -270,7 +273,8 @@ def test_subnormal_f16_d_keeps_its_raw_exponent():
 def test_open_constants_are_parameters():
     terms = [(1, 1), (-(2.0**-12), 2.0**-13)]
     assert dot16(terms, params=FusedParams(window=24)) == 1.0
-    assert dot16([(2.0**-14, 2.0**-14)], params=FusedParams(exponent_floor=0)) == 0.0
+    # A zero term with an exponent of its own: here there are 15 zero products and a zero D.
+    assert dot16([(2.0**-14, 2.0**-14)], params=FusedParams(zero_exponent=0)) == 0.0
     assert dot16([(2.0**-14, 2.0**-14)]) == 2.0**-28
     with pytest.raises(FormatError, match=r"window: expected 1\.\.40, got 41"):
         FusedParams(window=41)
