@@ -653,6 +653,7 @@ class Agent:
         counters = self.machine.counters
         counters.tma_loads += 1
         counters.global_to_shared += nbytes
+        counters.global_to_shared_by_tensor[tensor_map.address] += nbytes
         counters.global_to_shared_read += int(inside.sum()) * eb
         destination = swizzle_address(target + offset, fields.swizzle)
         component = ("tma", mbar, self.cta.index, barrier.phase)

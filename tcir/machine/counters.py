@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 
 
 @dataclass
@@ -11,12 +12,14 @@ class Counters:
 
     global_to_shared: bytes that TMA wrote into shared memory, zero fill included;
     global_to_shared_read: those of them that came from global memory.
+    global_to_shared_by_tensor: global_to_shared by the tensor's address.
     shared_to_tmem: tcgen05.cp. shared_to_tensor: operand bytes tcgen05.mma read from shared memory.
     tensor_cycles: cycles of the tensor core by the measured table of `time_table` (modelled).
     """
 
     global_to_shared: int = 0
     global_to_shared_read: int = 0
+    global_to_shared_by_tensor: Counter[int] = field(default_factory=Counter)
     shared_to_global: int = 0
     shared_to_tmem: int = 0
     shared_to_tensor: int = 0
@@ -36,5 +39,9 @@ class Counters:
     barriers: int = 0
 
     def as_dict(self) -> dict[str, int]:
-        """By name."""
-        return asdict(self)
+        """By name; ``global_to_shared_0`` is of the tensor with the lowest address, and so on."""
+        totals = dict(vars(self))
+        by_tensor = sorted(totals.pop("global_to_shared_by_tensor").items())
+        return totals | {
+            f"global_to_shared_{number}": count for number, (_, count) in enumerate(by_tensor)
+        }
