@@ -329,3 +329,32 @@ def test_every_snippet_is_legal_ptx(assemble: Any) -> None:
     ]
     entries += [kernel(f"m{n}", b, i, o) for n, (b, i, o) in enumerate(more)]
     assemble(HEADER + "".join(entries))
+
+
+EXTREMES = [
+    ("max.f32 %d, %a, %b, %c;", lambda a, b, c: np.fmax(np.fmax(a, b), c)),
+    ("min.f32 %d, %a, %b, %c;", lambda a, b, c: np.fmin(np.fmin(a, b), c)),
+    ("max.NaN.f32 %d, %a, %b, %c;", lambda a, b, c: np.maximum(np.maximum(a, b), c)),
+    ("max.abs.f32 %d, %a, %b, %c;", lambda a, b, c: np.fmax(np.fmax(abs(a), abs(b)), abs(c))),
+    ("max.xorsign.abs.f32 %d, %a, %b;",
+     lambda a, b, c: np.copysign(np.fmax(abs(a), abs(b)), np.sign(a) * np.sign(b))),
+    ("min.xorsign.abs.f32 %d, %a, %b;",
+     lambda a, b, c: np.copysign(np.fmin(abs(a), abs(b)), np.sign(a) * np.sign(b))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body,oracle", EXTREMES, ids=[b.split(" ")[0] for b, _ in EXTREMES])
+def test_extremes_of_three(lanes: Any, body: str, oracle: Any) -> None:
+    rng = np.random.default_rng(2)
+    a, b, c = (rng.choice([1.5, -2.0, 3.0, -7.5, np.inf, -np.inf, np.nan], 64) for _ in range(3))
+    if "xorsign" in body:
+        a, b = np.where(np.isnan(a), 4.0, a), np.where(np.isnan(b), -6.0, b)
+    a, b, c = (x.astype(np.float32) for x in (a, b, c))
+    got = lanes(body, [a, b, c], ["f32"] * 3, "u32").view(np.float32)
+    want = oracle(a, b, c).astype(np.float32)
+    assert np.array_equal(got, want, equal_nan=True)
+
+
+def test_extremes_are_legal_ptx(assemble: Any) -> None:
+    for n, (body, _) in enumerate(EXTREMES):
+        assemble(HEADER + kernel(f"x{n}", body, ["f32"] * 3, "b32"))

@@ -86,3 +86,18 @@ def test_every_snippet_is_legal_ptx(assemble: Any) -> None:
     bodies = [ODD_LANES + b for b, _ in TABLE]
     bodies += [f"shfl.sync.{m}.b32 %d|%p1, %a, {b}, {c}, -1;" for m, b, c in SHUFFLES[::5]]
     assemble(HEADER + "".join(kernel(f"k{n}", b, ["u32"], "u32") for n, b in enumerate(bodies)))
+
+
+FLOATS = np.array([1.5, -8.0, np.nan, 3.0, -0.5, 7.0, -7.0, 2.0] * 4, np.float32)
+REDUX = [("max", 7.0), ("min", -8.0), ("max.abs", 8.0), ("min.abs", 0.5), ("max.NaN", np.nan)]
+
+
+@pytest.mark.parametrize("op,want", REDUX)
+def test_redux_of_floats(lanes: Any, op: str, want: float) -> None:
+    got = lanes(f"redux.sync.{op}.f32 %d, %a, -1;", [FLOATS], ["f32"], "u32").view(np.float32)
+    assert np.array_equal(got, np.full(32, want, np.float32), equal_nan=True)
+
+
+def test_redux_of_floats_is_legal_ptx(assemble: Any) -> None:
+    bodies = [f"redux.sync.{op}.f32 %d, %a, -1;" for op, _ in REDUX]
+    assemble(HEADER + "".join(kernel(f"k{n}", b, ["f32"], "b32") for n, b in enumerate(bodies)))

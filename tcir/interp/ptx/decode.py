@@ -167,7 +167,9 @@ class Decode:
         slots: Slots,
         function: Function,
         symbol: Callable[[Instruction, str], tuple[str, int] | None],
+        target: str,
     ) -> None:
+        self.target = target
         self.instruction = instruction
         self.name = name
         self.site = instruction.site

@@ -146,7 +146,9 @@ def decode(module: Module, function: Function, layout: Layout, globals_: dict[st
         try:
             if name is None:
                 raise Incomplete(instruction.mnemonic, instruction.site, "no rule for it")
-            code.append(RULES[name](Decode(instruction, name, slots, function, symbol)))
+            code.append(
+                RULES[name](Decode(instruction, name, slots, function, symbol, module.target))
+            )
         except Incomplete as incomplete:
             missing[at] = incomplete
             code.append(Op(-1, None, instruction.site))

@@ -26,6 +26,7 @@ from tcir.interp.ptx.decode import (
 )
 from tcir.interp.ptx.syntax import Site
 from tcir.machine import MachineError
+from tcir.machine.async_copy import CopyQueue
 
 if TYPE_CHECKING:
     from tcir.interp.ptx.program import Program, Run
@@ -79,6 +80,7 @@ class Warp:
     __slots__ = (
         "agent",
         "code",
+        "copies",
         "executed",
         "index",
         "live",
@@ -94,6 +96,7 @@ class Warp:
     def __init__(self, program: Program, run: Run, agent: Any, index: int) -> None:
         self.program, self.run_state, self.agent, self.index = program, run, agent, index
         self.code = program.code
+        self.copies = CopyQueue(agent)
         cta = agent.cta
         threads = run.threads
         first = 32 * index

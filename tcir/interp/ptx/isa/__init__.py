@@ -1,6 +1,7 @@
 """What each instruction means: one file per instruction group, found through `decode.RULES`."""
 
 from tcir.interp.ptx.isa import (  # noqa: F401  (importing registers the rules)
+    async_copy,
     atomic,
     bits,
     compare,
@@ -17,4 +18,5 @@ from tcir.interp.ptx.isa import (  # noqa: F401  (importing registers the rules)
     tcgen05,
     tma,
     vote,
+    warp_matrix,
 )

@@ -9,6 +9,7 @@ computed in float64 and rounded to nearest: closer than hardware, never bit-comp
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -195,32 +196,50 @@ def float_div(d: Decode) -> Op:
 
 
 def float_minmax(d: Decode, largest: bool) -> Op:
+    """Two or three inputs; .xorsign.abs: magnitudes, under the product of the signs."""
     ftz = d.take("ftz") is not None
     propagate = d.take("NaN") is not None
+    product = d.take("xorsign") is not None
+    magnitudes = d.take("abs") is not None
     kind = d.type(*_TYPES)
-    d.done(3)
+    d.done((3, 4) if kind.name == "f32" else 3)
+    if product and not magnitudes:
+        raise d.malformed("expected .xorsign.abs")
     name = element(kind)
-    unsigned = _UNSIGNED[name]
+    unsigned: Any = _UNSIGNED[name]
+    sign = unsigned(_SIGN[name])
     register = np.dtype(f"u{kind.size}")
     n = view(f"u{8 * kind.size}")
 
-    def run(x: Any, y: Any) -> Any:
-        a, b = x.view(unsigned), y.view(unsigned)
-        va, vb = decode_float(a, name), decode_float(b, name)
+    def pick(a: Any, b: Any) -> Any:
+        return minmax_bits(a, b, name, largest, propagate)
+
+    def run(*operands: Any) -> Any:
+        parts = [x.view(unsigned) for x in operands]
         if ftz:
-            va, vb = flush(va, name), flush(vb, name)
-            a, b = encode_float(va, name), encode_float(vb, name)
-        first = va > vb if largest else va < vb
-        # Equal values differ at most in the sign of zero: -0 counts as less than +0.
-        equal = a & b if largest else a | b
-        out = np.where(va == vb, equal, np.where(first, a, b))
-        out = np.where(np.isnan(va), b, np.where(np.isnan(vb), a, out))
-        both = np.isnan(va) & np.isnan(vb)
-        nan = (np.isnan(va) | np.isnan(vb)) if propagate else both
-        return np.where(nan, unsigned(_CANONICAL[name]), out).astype(unsigned).view(register)
+            parts = [encode_float(flush(decode_float(x, name), name), name) for x in parts]
+        signs = reduce(np.bitwise_xor, parts) & sign
+        if magnitudes:
+            parts = [x & ~sign for x in parts]
+        out = reduce(pick, parts)
+        return (out | signs if product else out).astype(unsigned).view(register)
 
     sources = tuple(d.src(o, kind) for o in d.operands[1:])
-    return elementwise(d, run, d.dst(d.operands[0], kind), n, sources, (n, n))
+    return elementwise(d, run, d.dst(d.operands[0], kind), n, sources, (n,) * len(sources))
+
+
+def minmax_bits(a: Any, b: Any, name: str, largest: bool, propagate: bool) -> Any:
+    """IEEE 754 minimumNumber or maximumNumber on bits; `propagate`: a NaN decides."""
+    unsigned = _UNSIGNED[name]
+    va, vb = decode_float(a, name), decode_float(b, name)
+    first = va > vb if largest else va < vb
+    # Equal values differ at most in the sign of zero: -0 counts as less than +0.
+    equal = a & b if largest else a | b
+    out = np.where(va == vb, equal, np.where(first, a, b))
+    out = np.where(np.isnan(va), b, np.where(np.isnan(vb), a, out))
+    both = np.isnan(va) & np.isnan(vb)
+    nan = (np.isnan(va) | np.isnan(vb)) if propagate else both
+    return np.where(nan, unsigned(_CANONICAL[name]), out).astype(unsigned)
 
 
 def _sign_bits(d: Decode, fn: Callable[[Any, Any], Any]) -> Op:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tcir.interp.ptx.decode import FULL, Decode, Op, rule, view
+from tcir.interp.ptx.isa.floating import minmax_bits
 from tcir.interp.ptx.syntax import TYPES, Operand, Pair
 from tcir.interp.ptx.warp import BOOLS, LANES, Warp, bits
 
@@ -135,6 +136,8 @@ def elect(d: Decode) -> Op:
 @rule("redux.sync")
 def redux(d: Decode) -> Op:
     name = d.require("add", "min", "max", "and", "or", "xor")
+    if "f32" in d.modifiers:
+        return _redux_float(d, name == "max")
     kind = d.type("u32", "s32", "b32")
     d.done(3)
     fold: Callable[..., Any] = {
@@ -150,6 +153,31 @@ def redux(d: Decode) -> Op:
         if w.undef[a] & m:
             w.read_undefined(site, (a,), m)
         w.v[n][dst][LANES[m]] = fold(w.v[n][a][LANES[m]], dtype=dtype)
+        w.undef[dst] &= ~m
+
+    return d.plain(run, converge=mask)
+
+
+def _redux_float(d: Decode, largest: bool) -> Op:
+    """min or max of f32 (sm_100a): .abs takes magnitudes, .NaN lets a NaN decide."""
+    magnitudes = d.take("abs") is not None
+    propagate = d.take("NaN") is not None
+    kind = d.type("f32")
+    d.done(3)
+    dst, a = d.dst(d.operands[0], kind), d.src(d.operands[1], kind)
+    mask = _member_mask(d, d.operands[2])
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        if w.undef[a] & m:
+            w.read_undefined(site, (a,), m)
+        values = w.v[5][a][LANES[m]]
+        if magnitudes:
+            values = values & np.uint32(0x7FFFFFFF)
+        result = values[:1]
+        for n in range(1, len(values)):
+            result = minmax_bits(result, values[n : n + 1], "f32", largest, propagate)
+        w.v[5][dst][LANES[m]] = result[0]
         w.undef[dst] &= ~m
 
     return d.plain(run, converge=mask)

@@ -1,0 +1,101 @@
+"""cp.async: copies of single threads, in groups (PTX ISA 9.7.9.25.3 "cp.async")."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+
+from tcir.interp.ptx.decode import Decode, Op, rule
+from tcir.interp.ptx.isa.mbarrier import shared_operand
+from tcir.interp.ptx.isa.memory import HINTS, addresses, check_aligned
+from tcir.interp.ptx.syntax import TYPES, Imm, Not, Reg
+from tcir.interp.ptx.warp import BOOLS, LANES, Warp
+
+_U32 = TYPES["u32"]
+
+
+@rule("cp.async.ca.shared.global", "cp.async.cg.shared.global",
+      "cp.async.ca.shared::cta.global", "cp.async.cg.shared::cta.global")  # fmt: skip
+def copy(d: Decode) -> Op:
+    """`[dst], [src], size {, src-size | ignore-src predicate} {, policy}`"""
+    policy = d.take("L2::cache_hint") is not None
+    d.skip(*HINTS)
+    d.done((3, 4, 5))
+    at = shared_operand(d, d.operands[0], True)
+    slot, size, offset, _ = d.address(d.operands[1])
+    nbytes = d.immediate(d.operands[2])
+    allowed = (16,) if ".cg." in d.name else (4, 8, 16)
+    if nbytes not in allowed:
+        raise d.malformed(f"expected a size of {' or '.join(map(str, allowed))}, got {nbytes}")
+    rest = list(d.operands[3 : -1 if policy else None])
+    ignore, flip, count = -1, 0, -1
+    if rest:
+        operand = rest[0]
+        if isinstance(operand, Not) or isinstance(operand, Reg) and operand.type.kind == "pred":
+            ignore, flip = d.pred(operand)
+        elif isinstance(operand, Imm | Reg):
+            count = d.src(operand, _U32)
+        else:
+            raise d.malformed("expected a source size or a predicate")
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        targets = np.array(at(w, m), np.int64)
+        sources = addresses(w, slot, size, offset, m, site)
+        check_aligned(w, targets, nbytes, site)
+        check_aligned(w, sources, nbytes, site)
+        lanes = LANES[m]
+        read = np.full(len(lanes), nbytes, np.int64)
+        if count >= 0:
+            if w.undef[count] & m:
+                w.read_undefined(site, (count,), m)
+            read = w.v[5][count][lanes].astype(np.int64)
+            if (read > nbytes).any():
+                raise w.error(
+                    "copy-size", f"expected a source size of at most {nbytes}, got {read.max()}",
+                    site,
+                )  # fmt: skip
+        elif ignore >= 0:
+            if w.undef[ignore] & m:
+                w.read_undefined(site, (ignore,), m)
+            read[BOOLS[(w.p[ignore] ^ flip) & 0xFFFFFFFF][lanes]] = 0
+        w.copies.copy(m, targets, sources, nbytes, read, site=site)
+
+    return d.plain(run)
+
+
+@rule("cp.async.commit_group")
+def commit_group(d: Decode) -> Op:
+    d.done(0)
+    return d.plain(lambda w, m: w.copies.commit(m))
+
+
+@rule("cp.async.wait_group", "cp.async.wait_all")
+def wait_group(d: Decode) -> Op:
+    every = d.name.endswith("wait_all")
+    d.done(0 if every else 1)
+    pending = None if every else d.immediate(d.operands[0])
+    site = d.site
+
+    def run(w: Warp, m: int) -> Generator[Any, Any, None]:
+        yield from w.copies.wait(m, pending, site=site)
+
+    return d.blocking(run)
+
+
+@rule("cp.async.mbarrier.arrive")
+def arrive(d: Decode) -> Op:
+    """An arrival once the thread's copies are done; without .noinc it is not one of the count."""
+    increment = d.take("noinc") is None
+    spaced = d.take("shared", "shared::cta") is not None
+    d.require("b64")
+    d.done(1)
+    at = shared_operand(d, d.operands[0], spaced)
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        w.copies.arrive(m, at(w, m), increment, site=site)
+
+    return d.plain(run)
