@@ -66,6 +66,9 @@ INTEGERS: dict[str, type[np.signedinteger] | type[np.unsignedinteger]] = {
     "u8": np.uint8,
 }
 
+SCALES = ("ue8m0", "ue4m3")
+"""Types of block scales; both without a sign."""
+
 ELEMENT_BITS: dict[str, int] = {
     **{name: f.bits for name, f in FLOATS.items()},
     **dict.fromkeys(INTEGERS, 8),
@@ -135,3 +138,28 @@ def integers(codes: NDArray[Any], name: str) -> NDArray[np.int64]:
     if name not in INTEGERS:
         raise FormatError("element type", name, "s8 or u8", "the integer kind takes no other")
     return codes.astype(np.uint8).view(INTEGERS[name]).astype(np.int64)
+
+
+@cache
+def _scale_table(name: str) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+    if name == "ue4m3":
+        values, exponents = _table("e4m3")
+        value, exponent = np.tile(values[:128], 2), np.tile(exponents[:128], 2)
+    else:
+        exponent = np.arange(-127, 129, dtype=np.int32)
+        value = np.ldexp(np.ones(256), exponent)
+        value[255], exponent[255] = np.nan, NO_EXPONENT
+    value.flags.writeable = exponent.flags.writeable = False
+    return value, exponent
+
+
+def decode_scale(codes: NDArray[np.uint8], name: str) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """Values (float64) and raw exponents (int32) of block scales.
+
+    ue8m0 is 2^(code - 127), 0xFF is NaN. ue4m3 is e4m3 without its sign: bit 7 is ignored, 0x7F is
+    NaN (PTX ISA 5.2.3; OCP Microscaling Formats 1.0).
+    """
+    if name not in SCALES:
+        raise FormatError("scale type", name, "ue8m0 or ue4m3", "PTX ISA 9.7.16.10.7")
+    values, exponents = _scale_table(name)
+    return values.take(codes), exponents.take(codes)
