@@ -121,6 +121,10 @@ def draw(rng, kind, count, name, flavour, rows=24, columns=26, k=64):
     }[flavour]
     sa, sb = (rng.integers(low, high, (n, count)).astype(np.uint8) for n in (rows, columns))
     if flavour == "extremes":  # some groups so small that the others' window cuts them
+        for g in range(0, k, 16):  # … and those others often cancel
+            b[:, g + 8 : g + 16] = b[:, g : g + 8]
+            flip = rng.random((rows, 1)) < 0.7
+            a[:, g + 8 : g + 16] = np.where(flip, a[:, g : g + 8] ^ 8, a[:, g + 8 : g + 16])
         for scales in (sa, sb):
             tiny = (rng.random(count) < 0.4)[None, :] & (rng.random(scales.shape) < 0.9)
             scales[~tiny] = rng.integers(top - 6, top, scales.shape)[~tiny] - (
