@@ -21,7 +21,7 @@ from tcir.machine.counters import Counters
 from tcir.machine.engine import Cta, Machine
 from tcir.machine.errors import Deadlock, MachineError, NotModelled
 from tcir.machine.hazards import Finding
-from tcir.machine.tensor_core import ElementAddresses, SharedDesc, TmemAddr
+from tcir.machine.operands import ElementAddresses, SharedDesc, TmemAddr
 from tcir.machine.tensor_map import DecodedMap, TensorMap
 
 __all__ = [

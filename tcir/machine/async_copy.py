@@ -52,34 +52,30 @@ class CopyQueue:
         """`nbytes` to each shared address; only the first `read[n]` come from memory, rest zero."""
         agent = self.agent
         agent._at(site)
-        memory, defined, where, shadow = agent._place("shared", targets, nbytes, site)
-        agent._spare_mbarriers(where, site)
+        memory, where = agent.place("shared", targets, nbytes, site)
+        agent.spare_mbarriers(where, site, "written")
         agent.machine.counters.global_load += int(read.sum())
         agent.machine.counters.shared_store += where.size
         self.issued += 1
         access = Access(self.component, self.issued, "cp.async", site)
-        if shadow is not None:
-            granules = np.unique(where // 4)
-            agent._check(shadow, granules, access, agent.clock, write=True)
-            shadow.record_write(granules, access)
         inside = np.arange(nbytes) < read[:, None]
-        origin, known, places, source_shadow = _sources(agent, sources, inside, nbytes, site)
-        if source_shadow is not None:
-            granules = np.unique(places[inside] // 4)
-            agent._check(source_shadow, granules, access, agent.clock, write=False)
-            source_shadow.record_read(granules, access, agent.clock)
+        buffer, places = _sources(agent, sources, inside, nbytes, site)
+        if agent.machine.checking:
+            agent.note_write(memory.shadow, np.unique(where // 4), access)
+            if buffer is not None:
+                agent.note_read(buffer.shadow, np.unique(places[inside] // 4), access)
 
         def run() -> None:
             data = np.zeros(where.shape, np.uint8)
-            if origin is not None:
-                data[inside] = origin[places[inside]]
-                if known is not None and not known[places[inside]].all():
+            if buffer is not None:
+                data[inside] = buffer.data[places[inside]]
+                if buffer.defined is not None and not buffer.defined[places[inside]].all():
                     agent.cta.report(
                         "error", "undefined-read", site, "global memory",
                         "nothing wrote the bytes before",
                     )  # fmt: skip
-            memory[where] = data
-            defined[where] = True
+            memory.data[where] = data
+            memory.defined[where] = True
 
         operation = Operation(site, run)
         self.copies.append(_Copy(operation, self.issued, lanes, self.groups))
@@ -112,7 +108,7 @@ class CopyQueue:
         agent = self.agent
         agent._at(site)
         after = tuple(c.operation for c in self.copies if c.lanes & lanes)
-        issued = agent._release()
+        issued = agent.release()
         if self.copies and all(not c.lanes & ~lanes | c.waited for c in self.copies):
             issued[self.component] = self.copies[-1].number
         for address in addresses:
@@ -128,16 +124,14 @@ class CopyQueue:
 
 def _sources(
     agent: Agent, sources: NDArray[np.int64], inside: NDArray[np.bool_], nbytes: int, site: Any
-) -> tuple[Any, Any, Any, Any]:
-    """Bytes, definedness, indices and shadow of what is read; lanes that read nothing may point
-    anywhere."""
+) -> tuple[Any, Any]:
+    """The buffer and the indices of what is read; lanes that read nothing may point anywhere."""
     reading = inside[:, 0]
     if not reading.any():
-        return None, None, None, None
-    first = sources[reading][0]
-    addresses = np.where(reading, sources, first)
-    widths = inside.sum(axis=1)
-    low, high = int(addresses.min()), int((addresses + np.where(reading, widths, 1)).max())
+        return None, None
+    addresses = np.where(reading, sources, sources[reading][0])
+    widths = np.where(reading, inside.sum(axis=1), 1)
+    low, high = int(addresses.min()), int((addresses + widths).max())
     buffer = agent.machine.memory.find(low, high, site)
-    places = addresses[:, None] - buffer.base + np.arange(nbytes)
-    return buffer.data, buffer.defined, places, buffer.shadow
+    agent.watch(buffer)
+    return buffer, addresses[:, None] - buffer.base + np.arange(nbytes)

@@ -11,25 +11,31 @@ from tcir.machine.agent import Agent
 from tcir.machine.assumptions import Assumptions
 from tcir.machine.counters import Counters
 from tcir.machine.errors import Deadlock, NotModelled
-from tcir.machine.hazards import Finding, Findings
+from tcir.machine.hazards import Clock, Finding, Findings, join
 from tcir.machine.mbarrier import Mbarrier
 from tcir.machine.memory import GlobalMemory, SharedMemory, TensorMemory
-from tcir.machine.operation import NamedBarrier, Operation
+from tcir.machine.operation import Operation, Round
 
 Triple = tuple[int, int, int]
+RESIDENT = 148
+"""CTAs that may be under way at once: the SMs of a B200. A launch whose CTAs wait for each other
+may count on no more than one per SM."""
 
 
 class Cta:
     """One CTA: its shared memory, tensor memory, mbarriers, agents and operations in flight."""
 
-    def __init__(self, machine: Machine, index: Triple, rank: int) -> None:
+    def __init__(self, machine: Machine, index: Triple, rng: random.Random | None) -> None:
         self.machine = machine
         self.index = index
-        self.rank_in_cluster = rank
+        self.rank_in_cluster = 0
+        self.rng = rng
         self.smem = SharedMemory(machine.static_smem + machine.dynamic_smem, machine.checking)
         self.tmem = TensorMemory(machine.checking)
         self.mbarriers: dict[int, Mbarrier] = {}
-        self.barriers: dict[int, NamedBarrier] = {}
+        """The live ones, by address."""
+        self.all_mbarriers: list[Mbarrier] = []
+        self.barriers: dict[int, Round] = {}
         self.agents: list[Agent] = []
         self.in_flight: list[Operation] = []
 
@@ -53,9 +59,11 @@ class Cta:
                 Finding(severity, code, str(first), str(second), missing, self.index)
             )
 
+    # --- scheduling ------------------------------------------------------------------------------
+
     def launch(self, operation: Operation) -> None:
         """Takes an asynchronous operation: at once in prompt order, else some time later."""
-        if self.machine.rng is None and operation.ready:
+        if self.rng is None and operation.ready:
             operation.run()
             operation.done = True
         else:
@@ -69,69 +77,93 @@ class Cta:
 
     def step(self) -> bool:
         """One step of an agent or one completion; False when nothing can move."""
-        rng = self.machine.rng
         ready = [o for o in self.in_flight if o.ready]
         runnable = [a for a in self.agents if a.runnable]
-        if rng is None:
+        if self.rng is None:
             if ready:
                 self.complete(ready[0])
-                return True
-            if not runnable:
+            elif runnable:
+                # Round robin, so that an agent that polls does not starve the others.
+                min(runnable, key=lambda a: a.turns).advance()
+            else:
                 return False
-            # Round robin, so that an agent that polls does not starve the others.
-            chosen = min(runnable, key=lambda a: a.turns)
-            chosen.advance()
             return True
         choices = len(ready) + len(runnable)
         if not choices:
             return False
-        pick = rng.randrange(choices)
+        pick = self.rng.randrange(choices)
         if pick < len(ready):
             self.complete(ready[pick])
         else:
             runnable[pick - len(ready)].advance()
         return True
 
-    def run(self) -> None:
-        """Until every agent has ended and every operation is complete."""
-        polled = 0
-        while any(not a.ended for a in self.agents) or self.in_flight:
-            before = sum(a.progress for a in self.agents)
-            if not self.step():
-                raise self._deadlock()
-            if self.in_flight or sum(a.progress for a in self.agents) != before:
-                polled = 0
-            else:
-                polled += 1
-                if polled > self.machine.patience:
-                    raise self._deadlock()
-        self._at_exit()
+    @property
+    def progress(self) -> int:
+        """Grows whenever an agent does something other than polling."""
+        return sum(a.progress for a in self.agents)
 
-    def _deadlock(self) -> Deadlock:
-        lines = [
-            f"{a.name} waits for {a.waiting_for or 'its own polling loop'}"
-            for a in self.agents
-            if not a.ended
-        ]
-        sites = [a.site for a in self.agents if not a.ended]
+    def run(self) -> bool:
+        """Until every agent has ended and every operation is complete: True.
+
+        False when all that still run poll, so that only another CTA could help. Deadlock when not
+        even that.
+        """
+        polled = 0
+        progress = -1
+        while self.in_flight or any(not a.ended for a in self.agents):
+            if not self.step():
+                raise self.deadlock()
+            before, progress = progress, self.progress
+            polled = polled + 1 if progress == before and not self.in_flight else 0
+            if polled > self.machine.patience:
+                return False
+        self._at_exit()
+        return True
+
+    def deadlock(self) -> Deadlock:
+        """Who waits for what."""
+        waiting = [a for a in self.agents if not a.ended]
         return Deadlock(
             "deadlock",
-            f"CTA {self.index}: no agent can go on: " + "; ".join(lines),
-            site=sites[0] if sites else None,
+            f"CTA {self.index}: no agent can go on: "
+            + "; ".join(f"{a.name} waits for {a.waiting_for}" for a in waiting),
+            site=waiting[0].site if waiting else None,
         )
 
+    # --- the end ---------------------------------------------------------------------------------
+
     def _at_exit(self) -> None:
+        if not self.machine.checking:
+            return
+        end = "the end of the kernel"
         for base, columns in self.tmem.allocations.items():
             self.report(
-                "error", "tensor-memory-leak", f"{columns} columns at {base}",
-                "the end of the kernel",
+                "error", "tensor-memory-leak", f"{columns} columns at {base}", end,
                 "tcgen05.dealloc: the next CTA on the SM would wait forever",
             )  # fmt: skip
-        for barrier in self.mbarriers.values():
-            if barrier.tx:
+        known: Clock = {}
+        for agent in self.agents:
+            join(known, agent.clock)
+        for barrier in self.all_mbarriers:
+            if barrier.tx and barrier.live:
                 self.report(
-                    "error", "expect-tx-mismatch", barrier.site, "the end of the kernel",
+                    "error", "expect-tx-mismatch", barrier.site, end,
                     f"the announced and the arrived bytes differ by {barrier.tx}: {barrier}",
+                )  # fmt: skip
+            if known.get(barrier.tma, 0) < barrier.loads:
+                _, site = barrier.users[barrier.tma]
+                self.report(
+                    "error", "never-awaited", site, end,
+                    f"a wait for the TMA load: it may write shared memory after the CTA has ended "
+                    f"({barrier})",
+                )  # fmt: skip
+        for agent in self.agents:
+            if known.get(agent.bulk_reads, 0) < agent.bulk_issued:
+                self.report(
+                    "error", "never-awaited", agent.last_bulk, end,
+                    "cp.async.bulk.commit_group and wait_group.read: the store may read shared "
+                    "memory after the CTA has ended",
                 )  # fmt: skip
 
 
@@ -166,25 +198,39 @@ class Machine:
         self.memory = GlobalMemory()
         self.counters = Counters()
         self.findings: list[Finding] = Findings()
-        self.rng: random.Random | None = None
-        self.patience = 10_000
-        """Steps of polling agents without any progress before the run counts as a deadlock."""
+        self.patience = 2_000
+        """Steps of a CTA without any progress before it counts as waiting for another CTA."""
 
     def run(self, start: Callable[[Cta], Sequence[Agent]]) -> None:
-        """Runs the grid, one CTA after the other, each with the agents ``start(cta)`` makes.
+        """Runs the grid, each CTA with the agents ``start(cta)`` makes.
 
-        CTAs of one launch must not wait for each other; clusters of more than one CTA are not
-        modelled.
+        One after the other; a CTA that only polls is set aside until others have run, as many as
+        there are SMs. Clusters of more than one CTA are not modelled.
         """
         if self.cluster != (1, 1, 1):
             raise NotModelled(f"clusters of more than one CTA, got {self.cluster}")
         total = self.grid[0] * self.grid[1] * self.grid[2]
-        indices = itertools.product(*(range(n) for n in reversed(self.grid)))
-        for number, (z, y, x) in enumerate(indices):
-            if self.order_seed is not None:
-                self.rng = random.Random(f"{self.order_seed}/{number}")
-            cta = Cta(self, (x, y, z), 0)
+        aside: list[Cta] = []
+        for number, (z, y, x) in enumerate(itertools.product(*map(range, reversed(self.grid)))):
+            seed = None if self.order_seed is None else f"{self.order_seed}/{number}"
+            cta = Cta(self, (x, y, z), None if seed is None else random.Random(seed))
             start(cta)
-            cta.run()
+            if not cta.run():
+                aside.append(cta)
+            if len(aside) == RESIDENT:
+                aside = _resume(aside)
             if self.progress is not None:
-                self.progress(number + 1, total)
+                self.progress(number + 1 - len(aside), total)
+        while aside:
+            aside = _resume(aside)
+            if self.progress is not None:
+                self.progress(total - len(aside), total)
+
+
+def _resume(aside: list[Cta]) -> list[Cta]:
+    """Lets CTAs that waited for others go on; those that still wait. Deadlock if none moved."""
+    before = sum(cta.progress for cta in aside)
+    left = [cta for cta in aside if not cta.run()]
+    if len(left) == len(aside) and sum(cta.progress for cta in aside) == before:
+        raise aside[0].deadlock()
+    return left

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcir.machine.errors import MachineError
-from tcir.machine.hazards import Shadow
+from tcir.machine.shadow import Shadow
 
 GLOBAL_BASE = 0x7000_0000_0000
 GUARD = 1 << 20
@@ -19,6 +19,10 @@ SHARED_LIMIT = 227 * 1024
 LANES, COLUMNS = 128, 512
 """Tensor memory of one SM: lanes x 32-bit columns (PTX ISA 9.7.16.1)."""
 POISON = 0xCB
+POISON_WORD = 0x7FFF_CBCB
+"""Of tensor memory: a NaN as f32."""
+UNSPECIFIED_HALF = 0xCBCB_0000
+"""Upper half of a tensor-memory word that holds 16 bits: no document says what is in it."""
 
 
 @dataclass
@@ -79,6 +83,10 @@ class GlobalMemory:
         )
 
 
+ALL_DEFINED = {1: 1, 2: 0x0101, 4: 0x01010101, 8: 0x0101010101010101}
+"""Element size -> the value of `SharedMemory.defined_view` where every byte is defined."""
+
+
 class SharedMemory:
     """Shared memory of one CTA, by byte; unwritten bytes are poison."""
 
@@ -92,6 +100,14 @@ class SharedMemory:
         self.data = np.full(size, POISON, np.uint8)
         self.defined = np.zeros(size, bool)
         self.shadow = Shadow(size // 4 + 1, "shared memory") if hazards else None
+
+    def view(self, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """The memory as elements of ``dtype``."""
+        return self.data[: self.size // dtype.itemsize * dtype.itemsize].view(dtype)
+
+    def defined_view(self, size: int) -> NDArray[Any]:
+        """``defined`` of the bytes of elements of ``size`` bytes: `ALL_DEFINED` where all are."""
+        return self.defined[: self.size // size * size].view(f"u{size}")
 
     def poison(self, start: int, size: int) -> None:
         """Makes bytes undefined."""
@@ -112,17 +128,34 @@ class TensorMemory:
     """Tensor memory of one SM: words [lane, column], which are defined, which allocated."""
 
     def __init__(self, hazards: bool) -> None:
-        self.words = np.full((LANES, COLUMNS), 0x7FFF_CBCB, np.uint32)
+        self.words = np.full((LANES, COLUMNS), POISON_WORD, np.uint32)
         self.defined = np.zeros((LANES, COLUMNS), bool)
         self.allocated = np.zeros(COLUMNS, bool)
         self.allocations: dict[int, int] = {}
         self.largest = COLUMNS
         self.relinquished: Any = None
-        self.shadow = Shadow(LANES * COLUMNS, "tensor memory") if hazards else None
+        self.shadow = Shadow((LANES, COLUMNS), "tensor memory") if hazards else None
+
+    def room(self, columns: int) -> int | None:
+        """The first free place for that many columns, aligned to their number."""
+        starts = range(0, COLUMNS - columns + 1, columns)
+        return next((b for b in starts if not self.allocated[b : b + columns].any()), None)
+
+    def allocate(self, base: int, columns: int) -> None:
+        """Takes free columns; what they hold is undefined."""
+        self.allocated[base : base + columns] = True
+        self.allocations[base] = columns
+        self.poison(base, columns)
+
+    def free(self, base: int) -> None:
+        """Ends an allocation."""
+        columns = self.allocations.pop(base)
+        self.allocated[base : base + columns] = False
+        self.poison(base, columns)
 
     def poison(self, column: int, columns: int) -> None:
         """Makes columns undefined."""
-        self.words[:, column : column + columns] = 0x7FFF_CBCB
+        self.words[:, column : column + columns] = POISON_WORD
         self.defined[:, column : column + columns] = False
 
     def check(self, low: int, high: int, site: Any) -> None:

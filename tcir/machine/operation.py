@@ -1,4 +1,4 @@
-"""Asynchronous operations in flight, and the named barriers of a CTA."""
+"""Asynchronous operations in flight, and the rounds of a CTA's named barriers."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Operation:
     site: Any
     run: Callable[[], None]
     after: tuple[Operation, ...] = ()
-    tag: Any = None
-    """Kind and target of a tensor-core operation, for the order of its pipe."""
+    access: Any = None
+    """Of a tensor-core operation: how it is recorded, for the order of its pipe."""
     done: bool = False
 
     @property
@@ -25,10 +25,11 @@ class Operation:
 
 
 @dataclass(eq=False)
-class NamedBarrier:
-    """One of the 16 barriers of bar.sync: who has arrived, and what they observed."""
+class Round:
+    """One use of a named barrier (bar.sync): who has arrived so far, and what they observed."""
 
+    threads: int | None
+    """How many are expected; None: all that still run."""
     arrived: int = 0
-    generation: int = 0
+    done: bool = False
     clock: dict[Any, int] = field(default_factory=dict)
-    released: dict[Any, int] = field(default_factory=dict)

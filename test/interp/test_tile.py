@@ -104,7 +104,6 @@ SMALL = Conv(h=3, w=30)
 
 NEEDLESS = {
     4: {
-        "fence_after_done": "the agent that multiplied reads: fences pair threads (9.7.16.6)",
         "fence_after_full": "one agent waits for TMA only, and cp and mma need no fence after that",
         "fence_before_end": "tcgen05.dealloc is synchronous: a barrier is enough",
         "fence_init": "one agent does everything: nobody else sees the barriers",

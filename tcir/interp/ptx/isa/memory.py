@@ -94,7 +94,7 @@ def observe(w: Warp, space: str, at: Any) -> list[tuple[Any, int]]:
 
 def publish(w: Warp, keys: list[tuple[Any, int]]) -> None:
     """After a strong access: later ones to the same addresses come after it."""
-    clock = w.agent._release()
+    clock = w.agent.release()
     for key in keys:
         w.run_state.strong[key] = clock
 

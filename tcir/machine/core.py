@@ -1,0 +1,102 @@
+"""The core of an agent: its generator, what it waits for, what it has observed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any
+
+from tcir.machine.hazards import Access, Clock, Component
+from tcir.machine.operation import Operation
+
+if TYPE_CHECKING:
+    from tcir.machine.engine import Cta
+
+Blocking = Generator[Any, Any, None]
+
+
+class Waiting:
+    """What a blocked agent waits for: runnable again once ``ready()``."""
+
+    def __init__(self, ready: Callable[[], bool], words: Callable[[], str]) -> None:
+        self.ready, self.words = ready, words
+
+
+class Core:
+    """Scheduling and clocks; what an agent can do is in the classes built on it."""
+
+    def __init__(
+        self, cta: Cta, name: str, warp: int, threads: int, body: Callable[[Any], Blocking]
+    ) -> None:
+        self.cta, self.name, self.warp, self.threads = cta, name, warp, threads
+        self.machine = cta.machine
+        self.me: Component = (cta.index, len(cta.agents))
+        self.tc: Component = ("tc", self.me)
+        self.clock: Clock = {self.me: 1}
+        self.after_clock: Clock = {}
+        """What was observed at the last tcgen05.fence::after_thread_sync."""
+        self.pipe: list[Operation] = []
+        """Tensor-core operations in flight."""
+        self.tc_issued = self.pending_ld = self.pending_st = 0
+        self.waiting: Waiting | None = None
+        self.polls = ""
+        """What it looks at again and again without doing anything else, in words."""
+        self.ended = False
+        self.progress = 0
+        """Grows with everything it does except polling."""
+        self.turns = 0
+        self.site: Any = None
+        self._generator = body(self)
+
+    # --- scheduling ------------------------------------------------------------------------------
+
+    @property
+    def runnable(self) -> bool:
+        """Whether `advance` would do something."""
+        return not self.ended and (self.waiting is None or self.waiting.ready())
+
+    @property
+    def waiting_for(self) -> str:
+        """In words."""
+        if self.waiting:
+            return self.waiting.words()
+        return f"{self.polls or 'nothing in particular'}, in a loop"
+
+    def advance(self) -> None:
+        """Runs until the agent ends, blocks or gives way."""
+        self.waiting = None
+        self.turns += 1
+        try:
+            self.waiting = next(self._generator)
+        except StopIteration:
+            self.ended = True
+            self.progress += 1
+
+    def pause(self) -> Blocking:
+        """Gives way to the other agents (a polling loop)."""
+        yield None
+
+    def tick(self, count: int) -> None:
+        """Notes ``count`` instructions done; those of a polling loop are no progress."""
+        if not self.polls:
+            self.progress += count
+
+    def _wait(self, ready: Callable[[], bool], words: Callable[[], str]) -> Blocking:
+        while not ready():
+            yield Waiting(ready, words)
+
+    def _at(self, site: Any) -> None:
+        self.site = site
+        self.polls = ""
+        self.progress += 1
+
+    # --- clocks ----------------------------------------------------------------------------------
+
+    def release(self) -> Clock:
+        """A copy of what this agent knows, itself included; later accesses are not covered."""
+        published = dict(self.clock)
+        self.clock[self.me] += 1
+        return published
+
+    def own_access(self, kind: str, site: Any) -> Access:
+        """An access that takes effect here and now."""
+        return Access(self.me, self.clock[self.me], kind, site)

@@ -1,0 +1,101 @@
+"""Loads and stores of an agent: global and shared memory, through the generic proxy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.machine.errors import MachineError
+from tcir.machine.happens_before import HappensBefore
+from tcir.machine.memory import Buffer
+from tcir.machine.shadow import LastShadow
+
+Bytes = NDArray[np.uint8]
+Addresses = NDArray[np.int64]
+
+
+class GlobalAndShared(HappensBefore):
+    """ld, st and whatever else reads or writes bytes for a thread."""
+
+    _last_load: tuple[Any, bytes, bytes] | None = None
+
+    def load(self, space: str, addresses: Addresses, nbytes: int, *, site: Any) -> Bytes:
+        """``nbytes`` bytes at each address: uint8 [n, nbytes]. ``space`` "global" or "shared"."""
+        memory, where = self.place(space, addresses, nbytes, site)
+        defined = memory.defined
+        if defined is not None and not defined[where].all():
+            first = int(addresses[(~defined[where]).any(axis=1).argmax()])
+            self.cta.report(
+                "error", "undefined-read", site, f"{space} bytes at {first:#x}",
+                "nothing wrote them before",
+            )  # fmt: skip
+        counters = self.machine.counters
+        if space == "global":
+            counters.global_load += where.size
+        else:
+            counters.shared_load += where.size
+            self.spare_mbarriers(where, site, "read")
+        if self.machine.checking:
+            self.note_read(memory.shadow, where // 4, self.own_access("generic", site))
+        data: Bytes = memory.data[where]
+        self._look(site, addresses, data, space)
+        return data
+
+    def _look(self, site: Any, addresses: Addresses, data: Bytes, space: str) -> None:
+        """The same load with the same result as the last one is polling: no progress."""
+        this = (site, addresses.tobytes(), data.tobytes())
+        if this == self._last_load:
+            self.site = site
+            self.polls = f"{space} bytes at {int(addresses[0]):#x} to change, at {site}"
+        else:
+            self._at(site)
+            self._last_load = this
+
+    def store(self, space: str, addresses: Addresses, data: Bytes, *, site: Any) -> None:
+        """Writes uint8 [n, nbytes] to the addresses."""
+        memory, where = self.place(space, addresses, data.shape[1], site)
+        if space == "global":
+            self.machine.counters.global_store += where.size
+        else:
+            self.machine.counters.shared_store += where.size
+            self.spare_mbarriers(where, site, "written")
+        if not (self.polls and (memory.data[where] == data).all()):
+            self._at(site)  # an atomic that puts back what it found is still polling
+        memory.data[where] = data
+        if memory.defined is not None:
+            memory.defined[where] = True
+        if self.machine.checking:
+            self.note_write(memory.shadow, where // 4, self.own_access("generic", site))
+
+    def place(
+        self, space: str, addresses: Addresses, nbytes: int, site: Any
+    ) -> tuple[Any, Addresses]:
+        """The memory (its ``data``, ``defined``, ``shadow``) and the index of every byte in it."""
+        low, high = int(addresses.min()), int(addresses.max()) + nbytes
+        span = np.arange(nbytes)
+        if space == "shared":
+            self.cta.smem.check(low, high, site)
+            return self.cta.smem, addresses[:, None] + span
+        buffer = self.machine.memory.find(low, high, site)
+        self.watch(buffer)
+        return buffer, addresses[:, None] - buffer.base + span
+
+    def watch(self, buffer: Buffer) -> None:
+        """Who reads and writes the buffer is recorded from now on."""
+        if self.machine.checking and buffer.shadow is None:
+            buffer.shadow = LastShadow(buffer.data.size // 4 + 1, "global memory")
+
+    def spare_mbarriers(self, where: Addresses, site: Any, verb: str) -> None:
+        """MachineError if one of these shared bytes belongs to a live mbarrier."""
+        low, high = int(where.min()), int(where.max())
+        for address in self.cta.mbarriers:
+            near = low < address + 8 and address <= high
+            if near and ((where >= address) & (where < address + 8)).any():
+                raise MachineError(
+                    "mbarrier-overwritten" if verb == "written" else "mbarrier-read",
+                    f"expected the live mbarrier at {address:#x} to be used by mbarrier "
+                    f"instructions only (mbarrier.inval frees its memory), got it {verb}",
+                    site=site,
+                )

@@ -1,0 +1,147 @@
+"""The checks: is an access ordered after those before it, and are the fences there?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tcir.machine.core import Core
+from tcir.machine.errors import NotModelled
+from tcir.machine.hazards import (
+    BEFORE,
+    INIT,
+    LATE,
+    PIPE,
+    PROXY,
+    Access,
+    marked,
+    observed,
+)
+from tcir.machine.ordering import missing_edge, pipe_order
+from tcir.machine.shadow import Shadow
+
+_NO_EFFECT = ("cta", "cluster", "gpu", "sys", "proxy.tensormap", "proxy.alias")
+"""Fences without a rule of their own: memory here is coherent, and clocks travel with barriers,
+mbarriers and strong accesses."""
+
+
+class HappensBefore(Core):
+    """Fences, and the check of every access against the shadow of its memory."""
+
+    def fence(self, kind: str, *, site: Any) -> None:
+        """A fence: "tcgen05.after", "tcgen05.before", "proxy.async", "mbarrier_init", "cta", …"""
+        self._at(site)
+        match kind:
+            case "tcgen05.after":
+                self.after_clock = dict(self.clock)
+            case "tcgen05.before":
+                self._mark_before()
+            case "proxy.async" | "proxy.async.shared":
+                for c in [c for c in self.clock if not isinstance(c[0], str)]:
+                    own = c == self.me or c[1] == self.me  # its cp.async, too
+                    self.clock[(PROXY if own else LATE, c)] = self.clock[c]
+                self._mark_own(INIT)
+            case "mbarrier_init":
+                self._mark_own(INIT)
+            case _ if kind in _NO_EFFECT:
+                pass
+            case _:
+                raise NotModelled(f"fence {kind}", site=site)
+
+    def _mark_own(self, which: str) -> None:
+        self.clock[(which, self.me)] = self.clock[self.me]
+        self.clock[self.me] += 1  # what follows has not passed the fence
+
+    def _mark_before(self) -> None:
+        for component in (("ld", self.me), ("st", self.me)):
+            self.clock[(BEFORE, component)] = self.clock.get(component, 0)
+        self.clock[(PIPE, self.tc)] = self.tc_issued
+
+    def note_read(self, shadow: Shadow | None, where: Any, access: Access) -> None:
+        """Checks and records a read of the granules ``where``."""
+        if shadow is not None:
+            self._check(shadow, where, access, write=False)
+            shadow.record_read(where, access)
+
+    def note_write(self, shadow: Shadow | None, where: Any, access: Access) -> None:
+        """Checks and records a write."""
+        if shadow is not None:
+            self._check(shadow, where, access, write=True)
+            shadow.record_write(where, access)
+
+    def _check(self, shadow: Shadow, where: Any, access: Access, *, write: bool) -> None:
+        for other in shadow.writers_at(where):
+            self._pair(shadow, other, access, True, write)
+        if write:
+            for other in shadow.readers_at(where):
+                self._pair(shadow, other, access, False, write)
+
+    def piped_after(self, other: Access, access: Access) -> bool:
+        """Whether the pipe keeps two tensor-core operations in order, without any completion.
+
+        ``other`` is of the same thread, or of one that passed tcgen05.fence::before_thread_sync
+        before the synchronisation that this one followed by ::after_thread_sync.
+        """
+        if not pipe_order(other, access, self.machine.assumptions):
+            return False
+        return other.component == self.tc or marked(self.after_clock, PIPE, other)
+
+    def _pair(
+        self, shadow: Shadow, other: Access, access: Access, wrote: bool, write: bool
+    ) -> None:
+        if observed(self.clock, other):
+            self._fences(shadow, other, access, wrote)
+            return
+        both_piped = other.component[0] == "tc" and access.component == self.tc
+        if both_piped and self.piped_after(other, access):
+            return
+        missing = missing_edge(other, access, other.component == self.tc)
+        if both_piped and pipe_order(other, access, self.machine.assumptions):
+            missing += "; or tcgen05.fence::before_thread_sync, a barrier and ::after_thread_sync"
+        verb = f"{'writes' if wrote else 'reads'} {shadow.space}, then {access.kind} " + (
+            "overwrites it" if write else "reads it"
+        )
+        self.cta.report(
+            "error", "race", f"{other.site} ({other.kind} {verb})", access.site,
+            f"not ordered: {missing}",
+        )  # fmt: skip
+
+    def _fences(self, shadow: Shadow, other: Access, access: Access, wrote: bool) -> None:
+        """Ordered; are the fences there that the two kinds of access need besides?"""
+        if shadow.space == "tensor memory":
+            self._thread_sync_fences(other, access)
+        elif wrote and other.proxy == "generic" and access.proxy == "async":
+            self._proxy_fence(other, access)
+
+    def _proxy_fence(self, other: Access, access: Access) -> None:
+        if marked(self.clock, PROXY, other):
+            return
+        if marked(self.clock, LATE, other):
+            self.cta.report(
+                "warning", "late-proxy-fence", other.site, access.site,
+                "fence.proxy.async by the writing thread, before it synchronises; here another "
+                "thread executes it (PTX ISA 9.7.16.6.5)",
+            )  # fmt: skip
+            return
+        self.cta.report(
+            "error", "missing-proxy-fence", other.site, access.site,
+            "fence.proxy.async between a write through the generic proxy and a use "
+            "through the async proxy (PTX ISA 9.7.16.6.5)",
+        )  # fmt: skip
+
+    def _thread_sync_fences(self, other: Access, access: Access) -> None:
+        if access.kind == "dealloc" or other.kind == "dealloc":
+            return  # synchronous: a barrier is enough
+        if other.component in (("ld", self.me), ("st", self.me)):
+            return
+        if other.component == self.tc and access.component == self.tc:
+            return  # one thread, which has waited for the completion
+        if self.after_clock.get(other.component, 0) < other.number:
+            self.cta.report(
+                "warning", "missing-fence-after", other.site, access.site,
+                "tcgen05.fence::after_thread_sync between the wait and the access",
+            )  # fmt: skip
+        elif other.component[0] in ("ld", "st") and not marked(self.clock, BEFORE, other):
+            self.cta.report(
+                "warning", "missing-fence-before", other.site, access.site,
+                "tcgen05.fence::before_thread_sync between the access and the arrival",
+            )  # fmt: skip

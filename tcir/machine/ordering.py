@@ -1,0 +1,55 @@
+"""What the tensor core's pipe orders by itself (PTX ISA 9.7.16.6.2), and the edge to name if not.
+
+| first -> second, same thread             | order                                  |
+| mma -> mma, same D address and shape     | kept                                   |
+| cp -> mma, shift -> mma, mma -> shift    | kept                                   |
+| shift -> cp.4x256b                       | kept                                   |
+| mma -> cp.4x256b after .ashift           | an open question, see `assumptions`    |
+| anything else                            | tcgen05.commit, wait on its mbarrier   |
+"""
+
+from __future__ import annotations
+
+from tcir.machine.assumptions import Assumptions
+from tcir.machine.hazards import Access
+
+_KEPT = {("cp", "mma"), ("shift", "mma"), ("mma", "shift")}
+
+
+def pipe_order(first: Access, second: Access, assumptions: Assumptions) -> bool:
+    """Whether two tensor-core operations of one thread are ordered by the pipe itself."""
+    pair = (first.kind, second.kind)
+    if pair in _KEPT:
+        return True
+    if pair == ("mma", "mma"):
+        return bool(first.target == second.target)
+    if second.target == "4x256b":
+        return pair == ("shift", "cp") or (
+            pair == ("mma", "cp") and assumptions.ashift_then_cp == "ordered"
+        )
+    return second.kind == "commit"
+
+
+def missing_edge(first: Access, second: Access, same_thread: bool) -> str:
+    """What would order two accesses, in words."""
+    if same_thread and (first.kind, second.kind) == ("mma", "mma"):
+        return (
+            "mma are in order only on one accumulator (same D address and shape); between others "
+            "tcgen05.commit and a wait on its mbarrier"
+        )
+    match first.kind:
+        case "mma" | "cp" | "shift":
+            return f"tcgen05.commit after the {first.kind}, and a wait on its mbarrier"
+        case "TMA load":
+            return "a wait on the mbarrier that the TMA load signals"
+        case "cp.async":
+            return "cp.async.wait_group (or an arrival that tracks it), then a barrier"
+        case "TMA store":
+            return "cp.async.bulk.commit_group and wait_group"
+        case "tcgen05.ld":
+            return "tcgen05.wait::ld, then a barrier or an arrival that the other side waits for"
+        case "tcgen05.st":
+            return "tcgen05.wait::st, then a barrier or an arrival that the other side waits for"
+    if first.cta is not None and second.cta is not None and first.cta != second.cta:
+        return "only strong accesses (atomics, acquire and release) order two CTAs of a launch"
+    return "a barrier, or an mbarrier arrival and wait, between the two warps"
