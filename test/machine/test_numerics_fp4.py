@@ -123,10 +123,11 @@ def draw(rng, kind, count, name, flavour, rows=24, columns=26, k=64):
     if flavour == "extremes":  # some groups so small that the others' window cuts them
         for g in range(0, k, 16):  # … and those others often cancel
             b[:, g + 8 : g + 16] = b[:, g : g + 8]
-            flip = rng.random((rows, 1)) < 0.7
+            flip = rng.random((rows, 1)) < (0.7 if g % 32 == 0 else 0.1)
             a[:, g + 8 : g + 16] = np.where(flip, a[:, g : g + 8] ^ 8, a[:, g + 8 : g + 16])
+        small = np.arange(count) % 2 == 1
         for scales in (sa, sb):
-            tiny = (rng.random(count) < 0.4)[None, :] & (rng.random(scales.shape) < 0.9)
+            tiny = small[None, :] & (rng.random(scales.shape) < 0.9)
             scales[~tiny] = rng.integers(top - 6, top, scales.shape)[~tiny] - (
                 60 if name == "ue8m0" else 0
             )
@@ -140,6 +141,10 @@ def draw(rng, kind, count, name, flavour, rows=24, columns=26, k=64):
     if flavour in ("bottom", "subnormal"):
         a[rng.random(a.shape) < 0.7] = 0
         a[:, :16][rng.random(rows) < 0.3] = 0
+    if flavour == "subnormal" and name == "ue8m0":  # sums of 2^-140, and parts below 2^-174
+        sa, sb = (rng.integers(54, 58, (n, count)).astype(np.uint8) for n in (rows, columns))
+        for scales in (sa, sb):
+            scales[:, 1::2] -= rng.integers(15, 26, scales[:, 1::2].shape).astype(np.uint8)
     if flavour == "special":
         a[0], b[0] = 0, 0
         sa[1, 0], sb[2, -1], sa[3, 1 % count] = top, top, 0
@@ -152,7 +157,7 @@ def draw(rng, kind, count, name, flavour, rows=24, columns=26, k=64):
     field = rng.integers(max(0, centre - spread), min(255, centre + spread), (rows, columns))
     d = rng.integers(0, 1 << 23, (rows, columns)) | field << 23
     d |= rng.integers(0, 2, (rows, columns)) << 31
-    d[:, :2] = 0
+    d[:, : columns // 2 if flavour == "subnormal" else 2] = 0
     d[:, 2] = 1 << 31
     if flavour == "special":
         d[:, 3:7] = [0x7F800000, 0xFF800000, 0x7FC00001, 0xFFC00000]
