@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcir.machine.hazards import Access, Clock, Component
 from tcir.machine.operation import Operation
+from tcir.machine.ordering import Class, PipeOrder
 
 if TYPE_CHECKING:
     from tcir.machine.engine import Cta
@@ -36,6 +37,9 @@ class Core:
         """What was observed at the last tcgen05.fence::after_thread_sync."""
         self.pipe: list[Operation] = []
         """Tensor-core operations in flight."""
+        self.pipe_order = PipeOrder(self.machine.assumptions)
+        self.pipe_reach: dict[Class, int] = {}
+        """What the operation that is being issued comes after, in the pipe."""
         self.tc_issued = self.pending_ld = self.pending_st = 0
         self.waiting: Waiting | None = None
         self.polls = ""

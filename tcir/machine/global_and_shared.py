@@ -61,13 +61,15 @@ class GlobalAndShared(HappensBefore):
         else:
             self.machine.counters.shared_store += where.size
             self.spare_mbarriers(where, site, "written")
-        if not (self.polls and (memory.data[where] == data).all()):
+        same = bool((memory.data[where] == data).all())
+        if not (self.polls and same):
             self._at(site)  # an atomic that puts back what it found is still polling
         memory.data[where] = data
         if memory.defined is not None:
             memory.defined[where] = True
         if self.machine.checking:
-            self.note_write(memory.shadow, where // 4, self.own_access("generic", site))
+            access = self.own_access("generic", site)
+            self.note_write(memory.shadow, where // 4, access, same=same)
 
     def place(
         self, space: str, addresses: Addresses, nbytes: int, site: Any

@@ -13,10 +13,11 @@ from tcir.machine.hazards import (
     PIPE,
     PROXY,
     Access,
+    join,
     marked,
     observed,
 )
-from tcir.machine.ordering import missing_edge, pipe_order
+from tcir.machine.ordering import Class, class_of, missing_edge, pipe_order
 from tcir.machine.shadow import Shadow
 
 _NO_EFFECT = ("cta", "cluster", "gpu", "sys", "proxy.tensormap", "proxy.alias")
@@ -62,37 +63,45 @@ class HappensBefore(Core):
             self._check(shadow, where, access, write=False)
             shadow.record_read(where, access)
 
-    def note_write(self, shadow: Shadow | None, where: Any, access: Access) -> None:
-        """Checks and records a write."""
+    def note_write(
+        self, shadow: Shadow | None, where: Any, access: Access, *, same: bool = False
+    ) -> None:
+        """Checks and records a write; `same`: it puts back the bytes that were there."""
         if shadow is not None:
-            self._check(shadow, where, access, write=True)
+            self._check(shadow, where, access, write=True, same=same)
             shadow.record_write(where, access)
 
-    def _check(self, shadow: Shadow, where: Any, access: Access, *, write: bool) -> None:
+    def _check(
+        self, shadow: Shadow, where: Any, access: Access, *, write: bool, same: bool = False
+    ) -> None:
         for other in shadow.writers_at(where):
-            self._pair(shadow, other, access, True, write)
+            self._pair(shadow, other, access, True, write, same)
         if write:
             for other in shadow.readers_at(where):
-                self._pair(shadow, other, access, False, write)
+                self._pair(shadow, other, access, False, write, same)
 
-    def piped_after(self, other: Access, access: Access) -> bool:
-        """Whether the pipe keeps two tensor-core operations in order, without any completion.
+    def pipe_before(self, access: Access) -> dict[Class, int]:
+        """Which tensor-core operations the pipe completes before this new one of this agent.
 
-        ``other`` is of the same thread, or of one that passed tcgen05.fence::before_thread_sync
-        before the synchronisation that this one followed by ::after_thread_sync.
+        Its own; and of other threads those that passed tcgen05.fence::before_thread_sync before the
+        synchronisation that this agent followed by ::after_thread_sync.
         """
-        if not pipe_order(other, access, self.machine.assumptions):
-            return False
-        return other.component == self.tc or marked(self.after_clock, PIPE, other)
+        reach = self.pipe_order.before(access)
+        for other in self.cta.agents:
+            fenced = self.after_clock.get((PIPE, other.tc), 0)
+            if other is not self and fenced:
+                foreign = other.pipe_order.before(access)
+                join(reach, {group: min(number, fenced) for group, number in foreign.items()})
+        return reach
 
     def _pair(
-        self, shadow: Shadow, other: Access, access: Access, wrote: bool, write: bool
+        self, shadow: Shadow, other: Access, access: Access, wrote: bool, write: bool, same: bool
     ) -> None:
         if observed(self.clock, other):
-            self._fences(shadow, other, access, wrote)
+            self._fences(shadow, other, access, wrote, write)
             return
         both_piped = other.component[0] == "tc" and access.component == self.tc
-        if both_piped and self.piped_after(other, access):
+        if both_piped and self.pipe_reach.get(class_of(other), 0) >= other.number:
             return
         missing = missing_edge(other, access, other.component == self.tc)
         if both_piped and pipe_order(other, access, self.machine.assumptions):
@@ -100,19 +109,26 @@ class HappensBefore(Core):
         verb = f"{'writes' if wrote else 'reads'} {shadow.space}, then {access.kind} " + (
             "overwrites it" if write else "reads it"
         )
+        # Whoever comes last, the bytes are the same: compilers let several warps store a constant.
+        harmless = same and other.kind == "generic"
+        severity, code = ("warning", "same-value-race") if harmless else ("error", "race")
         self.cta.report(
-            "error", "race", f"{other.site} ({other.kind} {verb})", access.site,
+            severity, code, f"{other.site} ({other.kind} {verb})", access.site,
             f"not ordered: {missing}",
         )  # fmt: skip
 
-    def _fences(self, shadow: Shadow, other: Access, access: Access, wrote: bool) -> None:
+    def _fences(
+        self, shadow: Shadow, other: Access, access: Access, wrote: bool, write: bool
+    ) -> None:
         """Ordered; are the fences there that the two kinds of access need besides?"""
         if shadow.space == "tensor memory":
             self._thread_sync_fences(other, access)
         elif wrote and other.proxy == "generic" and access.proxy == "async":
-            self._proxy_fence(other, access)
+            self._proxy_fence(other, access, write)
 
-    def _proxy_fence(self, other: Access, access: Access) -> None:
+    def _proxy_fence(self, other: Access, access: Access, write: bool) -> None:
+        """Reads of what was written need the fence. Overwriting it needs it by the ISA's text too,
+        but Triton lets TMA refill memory that was stored to, with a barrier in between."""
         if marked(self.clock, PROXY, other):
             return
         if marked(self.clock, LATE, other):
@@ -123,7 +139,7 @@ class HappensBefore(Core):
             )  # fmt: skip
             return
         self.cta.report(
-            "error", "missing-proxy-fence", other.site, access.site,
+            "warning" if write else "error", "missing-proxy-fence", other.site, access.site,
             "fence.proxy.async between a write through the generic proxy and a use "
             "through the async proxy (PTX ISA 9.7.16.6.5)",
         )  # fmt: skip

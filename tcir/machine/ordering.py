@@ -5,13 +5,16 @@
 | cp -> mma, shift -> mma, mma -> shift    | kept                                   |
 | shift -> cp.4x256b                       | kept                                   |
 | mma -> cp.4x256b after .ashift           | an open question, see `assumptions`    |
+| a chain of these                         | kept                                   |
 | anything else                            | tcgen05.commit, wait on its mbarrier   |
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 from tcir.machine.assumptions import Assumptions
-from tcir.machine.hazards import Access
+from tcir.machine.hazards import Access, Component, join
 
 _KEPT = {("cp", "mma"), ("shift", "mma"), ("mma", "shift")}
 
@@ -28,6 +31,42 @@ def pipe_order(first: Access, second: Access, assumptions: Assumptions) -> bool:
             pair == ("mma", "cp") and assumptions.ashift_then_cp == "ordered"
         )
     return second.kind == "commit"
+
+
+Class = tuple[Component, str, Any]
+"""Operations of one thread with the same kind and target: the pipe treats them alike."""
+
+
+def class_of(access: Access) -> Class:
+    """See `Class`."""
+    return access.component, access.kind, access.target
+
+
+class PipeOrder:
+    """The order that one thread's pipe keeps, chains of the pairs above included.
+
+    Of each class: the last operation, and what all of them together come after.
+    """
+
+    def __init__(self, assumptions: Assumptions) -> None:
+        self.assumptions = assumptions
+        self._last: dict[Class, Access] = {}
+        self._reach: dict[Class, dict[Class, int]] = {}
+
+    def before(self, access: Access) -> dict[Class, int]:
+        """Which operations come before a new one: those of each class up to that number."""
+        reach: dict[Class, int] = {}
+        for group, last in self._last.items():
+            if pipe_order(last, access, self.assumptions):
+                join(reach, self._reach[group])
+                reach[group] = last.number
+        return reach
+
+    def add(self, access: Access, reach: dict[Class, int]) -> None:
+        """Notes a new operation and what comes before it."""
+        group = class_of(access)
+        self._last[group] = access
+        join(self._reach.setdefault(group, {}), reach)
 
 
 def missing_edge(first: Access, second: Access, same_thread: bool) -> str:

@@ -15,6 +15,7 @@ from tcir.machine.hazards import Access
 from tcir.machine.memory import LANES, TensorMemory
 from tcir.machine.operands import ElementAddresses
 from tcir.machine.operation import Operation
+from tcir.machine.ordering import class_of
 from tcir.machine.refusal import Refusal
 from tcir.machine.shadow import Shadow
 from tcir.machine.tmem import A_COLUMNS, cp_lanes, shift_source
@@ -42,17 +43,19 @@ class TensorPipe(Barriers):
         self._at(site)
         self.tc_issued += 1
         access = Access(self.tc, self.tc_issued, kind, site, "async", target)
+        self.pipe_reach = reach = self.pipe_before(access)
         earlier = tuple(
             o
             for agent in self.cta.agents
             for o in agent.pipe
-            if not o.done and self.piped_after(o.access, access)
+            if not o.done and reach.get(class_of(o.access), 0) >= o.access.number
         )
         operation = Operation(site, run, earlier, access)
         for shadow, where in writes:
             self.note_write(shadow, where, access)
         for shadow, where in reads:
             self.note_read(shadow, where, access)
+        self.pipe_order.add(access, reach)
         self.cta.launch(operation)
         self.pipe = [o for o in self.pipe if not o.done]
         if not operation.done:
