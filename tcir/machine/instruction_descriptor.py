@@ -87,7 +87,8 @@ def legal_n(
     return tuple(range(step, 257, step))
 
 
-def _steps(values: tuple[int, ...]) -> str:
+def listed(values: tuple[int, ...]) -> str:
+    """These values in words, for a refusal."""
     if len(values) <= 4:
         return ", ".join(map(str, values))
     step = values[-1] - values[-2]
@@ -172,7 +173,7 @@ def decode_instruction(
     wide = majors["B"] == "MN" and ELEMENT_BITS[b_type] == 8
     ns = legal_n(kind, cta_group, ws, sparse=sparse, wide_step=wide)
     if n not in ns:
-        raise DescriptorError(f"{form}, M {m}: N", n, _steps(ns), _SHAPES)
+        raise DescriptorError(f"{form}, M {m}: N", n, listed(ns), _SHAPES)
     return InstructionDescriptor(
         kind=kind,
         m=m,

@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 
 from tcir.machine.formats_decode import FLOATS, NO_EXPONENT, decode, integers
-from tcir.machine.narrow import from_holders, to_holders, unpack_units
+from tcir.machine.narrow import (
+    CP_FORMATS,
+    data_bytes,
+    decompressed,
+    from_holders,
+    to_holders,
+    unpack_pairs,
+    unpack_units,
+)
 from tcir.machine.refusal import FormatError
 
 REFERENCE = {
@@ -91,3 +99,32 @@ def test_only_padded_types_have_units():
         unpack_units(np.zeros((2, 16), np.uint8), 8)
     with pytest.raises(FormatError, match="a unit has 16 bytes"):
         unpack_units(np.zeros((2, 8), np.uint8), 4)
+
+
+@pytest.mark.parametrize("source", CP_FORMATS)
+def test_decompression_of_cp_by_definition(source):
+    bits = {"b4x16_p64": 4, "b6x16_p32": 6}[source]
+    rng = np.random.default_rng(bits)
+    units = rng.integers(0, 256, (5, 2, 16)).astype(np.uint8)  # two units a row, padding random
+    used = data_bytes(bits, 32)
+    assert used.tolist() == [16 * u + i for u in range(2) for i in range({4: 8, 6: 12}[bits])]
+    got = decompressed(units.reshape(5, 32)[:, used], bits)
+    for row in range(5):
+        for unit in range(2):
+            whole = int.from_bytes(units[row, unit].tobytes(), "little")
+            for i in range(16):
+                code = whole >> (bits * i) & ((1 << bits) - 1)
+                # fp4 in bits 5..2, fp6 in bits 6..1, the others zero
+                assert got[row, 16 * unit + i] == code << {4: 2, 6: 1}[bits]
+    np.testing.assert_array_equal(
+        from_holders(got, bits).reshape(5, 2, 16), unpack_units(units, bits)
+    )
+    with pytest.raises(FormatError, match="multiple of 16"):
+        data_bytes(bits, 24)
+    with pytest.raises(FormatError, match="4 or 6"):
+        data_bytes(8, 32)
+
+
+def test_pairs_hold_the_even_element_low():
+    packed = np.array([[0x21, 0x43], [0xFE, 0x07]], np.uint8)
+    assert unpack_pairs(packed).tolist() == [[1, 2, 3, 4], [14, 15, 7, 0]]
