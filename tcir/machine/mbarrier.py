@@ -70,6 +70,7 @@ class Mbarrier:
         """expect_tx."""
         self.check_live(site)
         self._move(nbytes, site)
+        self._advance()
 
     def complete_tx(self, nbytes: int, number: int, clock: Clock, site: Any) -> None:
         """The bytes of TMA load ``number`` have arrived."""
