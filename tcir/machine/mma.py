@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,15 +14,27 @@ from tcir.machine.errors import MachineError, NotModelled
 from tcir.machine.formats_decode import ELEMENT_BITS
 from tcir.machine.instruction_descriptor import decode_instruction, legal_m, legal_n
 from tcir.machine.memory import ALL_DEFINED, LANES, UNSPECIFIED_HALF
+from tcir.machine.narrow import from_holders, storage, unpack_pairs, unpack_stream
 from tcir.machine.numerics import fast_mma, fused_mma, integer_mma
 from tcir.machine.operands import ElementAddresses, SharedDesc, TmemAddr
 from tcir.machine.refusal import Refusal
-from tcir.machine.tensor_core import TensorPipe, shift_lanes
+from tcir.machine.shadow import Shadow
+from tcir.machine.tensor_core import Places, TensorPipe, shift_lanes
 from tcir.machine.time_table import mma_cycles, operand_bytes
 from tcir.machine.tmem import A_COLUMNS, a_lanes, d_layout, shift_source
 from tcir.machine.tmem_access import one_group
 
 Words = NDArray[np.uint32]
+Codes = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Source:
+    """An operand as the tensor core takes it: what it touches, and its codes [rows, K]."""
+
+    shadow: Shadow | None
+    where: Any
+    read: Callable[[], Codes]
 
 
 class Mma(TensorPipe):
@@ -49,9 +63,9 @@ class Mma(TensorPipe):
             i = decode_instruction(idesc, kind, cta_group=cta_group)
             if i.sparse:
                 raise NotModelled("sparse tcgen05.mma", site=site)
-            b = _by_descriptor(b_desc, i.n, i.k, i.b_type, i.b_major)
+            b = by_descriptor(b_desc, i.n, i.k, kind, i.b_type, i.b_major)
             at = a if isinstance(a, TmemAddr) else (
-                _by_descriptor(a.bits, i.m, i.k, i.a_type, i.a_major)
+                by_descriptor(a.bits, i.m, i.k, kind, i.a_type, i.a_major)
             )  # fmt: skip
         except Refusal as refusal:
             raise MachineError(refusal.code, str(refusal), site=site) from None
@@ -92,11 +106,43 @@ class Mma(TensorPipe):
             raise MachineError(
                 "mma-shape", f"expected a legal M x N of kind::{kind}, got {m} x {n}", site=site
             )
-        if ELEMENT_BITS[a_type] < 8 or ELEMENT_BITS[b_type] < 8:
-            raise NotModelled("4- and 6-bit operands of tcgen05.mma", site=site)
-        in_tmem = isinstance(a, TmemAddr)
         if ashift:
-            _check_ashift(in_tmem, m, collector, site)
+            _check_ashift(isinstance(a, TmemAddr), m, collector, site)
+
+        def multiply(av: Codes, bv: Codes, d: Words | None) -> Words:
+            return _multiply(
+                self.machine.numerics, av, bv, d, a_type, b_type, d_type, negate_a, negate_b,
+                scale_input_d or 0, saturate,
+            )  # fmt: skip
+
+        self.mma_step(
+            d_taddr, a, b, m, n, kind, a_type, b_type, d_type, multiply,
+            enable_input_d=enable_input_d, disable_lanes=disable_lanes, ashift=ashift, site=site,
+        )  # fmt: skip
+
+    def mma_step(
+        self,
+        d_taddr: int,
+        a: ElementAddresses | TmemAddr,
+        b: ElementAddresses,
+        m: int,
+        n: int,
+        kind: str,
+        a_type: str,
+        b_type: str,
+        d_type: str,
+        multiply: Callable[[Codes, Codes, Words | None], Words],
+        *,
+        enable_input_d: bool,
+        disable_lanes: tuple[int, ...] | None = None,
+        ashift: bool = False,
+        more_reads: Places = (),
+        site: Any,
+    ) -> None:
+        """Reads the codes of A [m, K], B [n, K] and D, and writes ``multiply(A, B, D)``.
+
+        `more_reads`: what else the operation reads, for the order of operations.
+        """
         smem, tmem = self.cta.smem, self.cta.tmem
         path = d_layout(m, n)
         d_lane, d_column = d_taddr >> 16, d_taddr & 0xFFFF
@@ -110,82 +156,98 @@ class Mma(TensorPipe):
         every: Any = slice(None) if m == LANES else path.lane[:, 0] + d_lane
         on = _enabled(disable_lanes, path.lane[:, 0] + d_lane, site)
         lanes: Any = every if on is None else (path.lane[:, 0] + d_lane)[on]
-        b_bytes = _bytes(b_type)
-        b_at = self._shared_operand(b, b_bytes, site)
-        reads: list[Any] = [(smem.shadow, b_at[1])]
-        writes: list[Any] = [(tmem.shadow, (lanes, columns))]
-        a_bytes = _bytes(a_type)
+        b_from = self._shared_operand(b, storage(kind, b_type), b_type, site)
         if isinstance(a, TmemAddr):
-            a_columns, rows = self._tmem_operand(a.address, m, d_lane, site)
-            # With .ashift all 128 lanes are written: M is 128.
-            (writes if ashift else reads).append((tmem.shadow, (rows, a_columns)))
+            a_from = self._tmem_operand(a.address, m, d_lane, storage(kind, a_type), a_type, site)
         else:
-            a_at = self._shared_operand(a, a_bytes, site)
-            reads.append((smem.shadow, a_at[1]))
+            a_from = self._shared_operand(a, storage(kind, a_type), a_type, site)
+        reads: list[Any] = [(smem.shadow, b_from.where), *more_reads]
+        writes: list[Any] = [(tmem.shadow, (lanes, columns))]
+        # With .ashift all 128 lanes are written: M is 128.
+        (writes if ashift else reads).append((a_from.shadow, a_from.where))
+        in_tmem = isinstance(a, TmemAddr)
         counters = self.machine.counters
         counters.mma += 1
         counters.tensor_cycles += mma_cycles(m, n, a_in_tmem=in_tmem)
         counters.shared_to_tensor += operand_bytes(m, n, a_in_tmem=in_tmem)
 
         def run() -> None:
-            if in_tmem:
-                self.must_be_defined(tmem.defined[rows, a_columns], "A in tensor memory", site)
-                av = np.ascontiguousarray(tmem.words[rows, a_columns]).view(f"u{a_bytes}")
-            else:
-                av = self._gather(a_at[0], a_bytes, site)
-            bv = self._gather(b_at[0], b_bytes, site)
+            av, bv = a_from.read(), b_from.read()
             d = None
             if enable_input_d:
                 self.must_be_defined(tmem.defined[lanes, columns], "accumulator", site)
                 d = tmem.words[every, columns]
-            result = _multiply(
-                self.machine.numerics, av, bv, d, a_type, b_type, d_type, negate_a, negate_b,
-                scale_input_d or 0, saturate,
-            )  # fmt: skip
+            result = multiply(av, bv, d)
             if d_type == "f16":
                 result |= UNSPECIFIED_HALF
             tmem.words[lanes, columns] = result if on is None else result[on]
             tmem.defined[lanes, columns] = True
             if ashift:
-                shift_lanes(tmem, shift_source(), a_columns)
+                shift_lanes(tmem, shift_source(), a_from.where[1])
 
         self.issue("mma", site, (d_taddr, m, n), run, reads, writes)
 
-    def _tmem_operand(self, address: int, m: int, d_lane: int, site: Any) -> tuple[slice, Any]:
-        """(columns, lanes) of A in tensor memory."""
+    def _tmem_operand(
+        self, address: int, m: int, d_lane: int, form: str, element: str, site: Any
+    ) -> Source:
+        """A in tensor memory: 8 columns of the lanes of D."""
         lane, column = address >> 16, address & 0xFFFF
         if lane != d_lane:
             raise MachineError(
                 "tensor-memory-lane", f"expected A at D's lane {d_lane}, got {lane}", site=site
             )
-        self.cta.tmem.check(column, column + A_COLUMNS, site)
-        rows = slice(None) if m == LANES else a_lanes(m)[1][0] + lane
-        return slice(column, column + A_COLUMNS), rows
+        tmem = self.cta.tmem
+        tmem.check(column, column + A_COLUMNS, site)
+        rows: Any = slice(None) if m == LANES else a_lanes(m)[1][0] + lane
+        where = (rows, slice(column, column + A_COLUMNS))
 
-    def _shared_operand(self, operand: ElementAddresses, size: int, site: Any) -> tuple[Any, Any]:
-        """(index of every element in memory seen as elements of ``size`` bytes, granules)."""
+        def read() -> Codes:
+            self.must_be_defined(tmem.defined[where], "A in tensor memory", site)
+            codes: Codes = np.ascontiguousarray(tmem.words[where]).view(f"u{_bytes(element)}")
+            if form == "padded":
+                return from_holders(codes, ELEMENT_BITS[element])
+            return unpack_pairs(codes) if form == "pairs" else codes
+
+        return Source(tmem.shadow, where, read)
+
+    def _shared_operand(
+        self, operand: ElementAddresses, form: str, element: str, site: Any
+    ) -> Source:
+        """An operand in shared memory. Padding is not read."""
+        bits, size = ELEMENT_BITS[element], _bytes(element)
+        if form == "padded":
+            operand = operand.data_only(bits)
         footprint, base = operand.footprint(size), operand.base
         if not footprint.aligned or base % size:
             raise MachineError(
                 "misaligned", f"expected elements at multiples of {size} bytes", site=site
             )
-        self.cta.smem.check(base + footprint.low, base + footprint.high, site)
-        return footprint.elements + base // size, footprint.granules + base // 4
-
-    def _gather(self, where: NDArray[np.int64], size: int, site: Any) -> NDArray[Any]:
         smem = self.cta.smem
-        defined = smem.defined_view(size)[where] == ALL_DEFINED[size]
-        self.must_be_defined(defined, "shared memory", site)
-        codes: NDArray[Any] = smem.view(np.dtype(f"u{size}"))[where]
-        return codes
+        smem.check(base + footprint.low, base + footprint.high, site)
+        where = footprint.elements + base // size
+
+        def read() -> Codes:
+            defined = smem.defined_view(size)[where] == ALL_DEFINED[size]
+            self.must_be_defined(defined, "shared memory", site)
+            codes: Codes = smem.view(np.dtype(f"u{size}"))[where]
+            if form == "padded":
+                return unpack_stream(codes, bits)
+            return unpack_pairs(codes) if form == "pairs" else codes
+
+        return Source(smem.shadow, footprint.granules + base // 4, read)
 
 
 def _bytes(element: str) -> int:
-    """Bytes of one element in memory: 4- and 6-bit types of f8f6f4 lie in bytes."""
+    """Bytes in which an element, or what holds it, is read."""
     return max(8, ELEMENT_BITS[element]) // 8
 
 
-def _by_descriptor(bits: int, rows: int, k: int, element: str, major: str) -> ElementAddresses:
+def by_descriptor(
+    bits: int, rows: int, k: int, kind: str, element: str, major: str
+) -> ElementAddresses:
+    """Addresses of the elements, or of the bytes that hold them, of a matrix descriptor."""
+    if storage(kind, element) == "pairs":
+        k //= 2
     base, table = element_table(decode_matrix(bits), rows, k, 8 * _bytes(element), major)
     return ElementAddresses(table, base)
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from tcir.machine.formats_decode import ELEMENT_BITS
 from tcir.machine.refusal import FormatError
 
 UNIT = 16
@@ -28,13 +29,20 @@ CP_FORMATS = {"b4x16_p64": 4, "b6x16_p32": 6}
 """Source format of tcgen05.cp .b8x16 -> element bits. PTX ISA 9.7.16.9."""
 
 
+def storage(kind: str, element: str) -> str:
+    """How an operand of tcgen05.mma lies in memory: "plain", "padded" (units, holders), "pairs"."""
+    if kind in ("mxf4", "mxf4nvf4"):
+        return "pairs"
+    return "padded" if ELEMENT_BITS[element] < 8 else "plain"
+
+
 def _check(bits: int) -> None:
     if bits not in HOLDER_SHIFT:
         raise FormatError("bits of a padded element", bits, "4 or 6", "wider types are not padded")
 
 
 def data_bytes(bits: int, width: int) -> NDArray[np.int64]:
-    """Which of `width` bytes of padded units hold elements: the first 8 (4 bits) or 12 of each 16."""
+    """Which of `width` bytes of padded units hold elements: the first 8 or 12 of every 16."""
     _check(bits)
     if width % UNIT:
         raise FormatError("bytes of padded units", width, "a multiple of 16", "a unit has 16 bytes")

@@ -8,6 +8,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from tcir.machine.narrow import data_bytes
+
 Index = NDArray[np.int64]
 
 
@@ -40,6 +42,12 @@ class ElementAddresses:
         if self.addresses.flags.writeable:
             return _footprint(self.addresses, element_bytes)
         return _remembered(_Same(self.addresses), element_bytes)
+
+    def data_only(self, bits: int) -> ElementAddresses:
+        """Of the bytes of padded 16-byte units (see `narrow`), those that hold elements."""
+        if self.addresses.flags.writeable:
+            return ElementAddresses(_data_only(self.addresses, bits), self.base)
+        return ElementAddresses(_remembered_data(_Same(self.addresses), bits), self.base)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +83,17 @@ class _Same:
 @lru_cache(maxsize=2048)
 def _remembered(key: _Same, element_bytes: int) -> Footprint:
     return _footprint(key.array, element_bytes)
+
+
+@lru_cache(maxsize=512)
+def _remembered_data(key: _Same, bits: int) -> Index:
+    data = _data_only(key.array, bits)
+    data.flags.writeable = False
+    return data
+
+
+def _data_only(addresses: Index, bits: int) -> Index:
+    return addresses[:, data_bytes(bits, addresses.shape[1])]
 
 
 def _footprint(addresses: Index, element_bytes: int) -> Footprint:

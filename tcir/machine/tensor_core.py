@@ -13,6 +13,7 @@ from tcir.machine.descriptor import CP_SHAPES, decode_matrix, element_table
 from tcir.machine.errors import MachineError, NotModelled
 from tcir.machine.hazards import Access
 from tcir.machine.memory import LANES, TensorMemory
+from tcir.machine.narrow import CP_FORMATS, decompressed
 from tcir.machine.operands import ElementAddresses
 from tcir.machine.operation import Operation
 from tcir.machine.ordering import class_of
@@ -81,14 +82,18 @@ class TensorPipe(Barriers):
     ) -> None:
         """tcgen05.cp by descriptor."""
         one_group(cta_group, site)
-        if decompress is not None:
-            raise NotModelled(f"tcgen05.cp decompression {decompress}", site=site)
+        if decompress is not None and decompress not in CP_FORMATS:
+            allowed = ", ".join(CP_FORMATS)
+            raise MachineError(
+                "cp-format", f"expected a source format in {allowed}, got {decompress}", site=site
+            )
         try:
             rows, width = CP_SHAPES.get(shape, (1, 1))
             base, table = element_table(decode_matrix(sdesc), rows, width, 8, "K")
         except Refusal as refusal:
             raise MachineError(refusal.code, str(refusal), site=site) from None
-        self._cp(taddr, ElementAddresses(table, base), shape, multicast, site)
+        bits = None if decompress is None else CP_FORMATS[decompress]
+        self._cp(taddr, ElementAddresses(table, base), shape, multicast, bits, site)
 
     def cp_bytes(
         self,
@@ -100,11 +105,18 @@ class TensorPipe(Barriers):
         site: Any,
     ) -> None:
         """tcgen05.cp with the shared byte address of every source byte, int64 [rows, bytes]."""
-        self._cp(taddr, ElementAddresses(addresses), shape, multicast, site)
+        self._cp(taddr, ElementAddresses(addresses), shape, multicast, None, site)
 
     def _cp(
-        self, taddr: int, source: ElementAddresses, shape: str, multicast: str | None, site: Any
+        self,
+        taddr: int,
+        source: ElementAddresses,
+        shape: str,
+        multicast: str | None,
+        bits: int | None,
+        site: Any,
     ) -> None:
+        """`bits`: of the elements of padded units that become holders; None copies bytes."""
         try:
             copies = cp_lanes(shape, multicast)
         except Refusal as refusal:
@@ -125,17 +137,22 @@ class TensorPipe(Barriers):
         smem, tmem = self.cta.smem, self.cta.tmem
         columns = slice(column, column + source.addresses.shape[1] // 4)
         tmem.check(columns.start, columns.stop, site)
-        footprint = source.footprint(1)
-        smem.check(source.base + footprint.low, source.base + footprint.high, site)
         counters = self.machine.counters
         counters.cp += 1
         counters.shared_to_tmem += source.addresses.size
+        if bits is not None:
+            source = source.data_only(bits)
+        footprint = source.footprint(1)
+        smem.check(source.base + footprint.low, source.base + footprint.high, site)
         addresses = source.addresses + source.base
         lanes = [slice(None)] if shape.startswith("128") else list(copies + lane)
 
         def run() -> None:
             self.must_be_defined(smem.defined[addresses], "shared memory", site)
-            words = np.ascontiguousarray(smem.data[addresses]).view(np.uint32)
+            data = smem.data[addresses]
+            if bits is not None:
+                data = decompressed(data, bits)
+            words = np.ascontiguousarray(data).view(np.uint32)
             for copy in lanes:
                 tmem.words[copy, columns] = words
                 tmem.defined[copy, columns] = True
