@@ -67,10 +67,9 @@ class Mbarrier:
         self._advance()
 
     def expect(self, nbytes: int, site: Any) -> None:
-        """expect_tx."""
+        """expect_tx. By itself it ends no phase: that takes an arrival or bytes (9.7.13.15.5)."""
         self.check_live(site)
         self._move(nbytes, site)
-        self._advance()
 
     def complete_tx(self, nbytes: int, number: int, clock: Clock, site: Any) -> None:
         """The bytes of TMA load ``number`` have arrived."""
