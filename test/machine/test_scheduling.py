@@ -1,0 +1,187 @@
+"""What runs when: CTAs that wait for each other, polling without end, interrupts, shadow upkeep."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tcir.machine import Agent, Deadlock, Machine, NotModelled
+from tcir.machine.engine import RESIDENT
+from tcir.machine.hazards import Access
+from tcir.machine.shadow import COMPACT, LastShadow, Shadow
+
+from .bench import A2, ORDERS, TILE, Bench, bar, finish, mma
+
+
+def idle(agent: Agent) -> Any:
+    yield from ()
+
+
+def peek(agent: Agent, address: int) -> int:
+    raw = agent.load("global", np.array([address]), 4, site="ld.flag")
+    return int(raw.view(np.uint32)[0, 0])
+
+
+def poke(agent: Agent, address: int, value: int) -> None:
+    raw = np.array([[value]], np.uint32).view(np.uint8)
+    agent.store("global", np.array([address]), raw, site="st.flag")
+
+
+def flags(count: int, body: Any, seed: int | None = None, patience: int = 2000) -> Any:
+    """Runs ``count`` CTAs on an array of flags."""
+    machine = Machine(grid=(count, 1, 1), block=(32, 1, 1), hazards="off", order_seed=seed)
+    machine.patience = patience
+    array = np.zeros(count, np.uint32)
+    base = machine.memory.bind(array)
+    machine.run(
+        lambda cta: [
+            cta.agent("warp 0", warp=0, body=lambda agent: body(agent, base, cta.index[0]))
+        ]
+    )
+    return array
+
+
+@pytest.mark.parametrize("seed", ORDERS[:4])
+def test_a_cta_may_wait_for_a_later_one(seed: int | None) -> None:
+    """As in split-K: CTA 0 collects what all others have announced."""
+
+    def body(agent: Agent, base: int, me: int) -> Any:
+        if me:
+            poke(agent, base + 4 * me, me)
+            return
+        for other in range(1, 4):
+            while not peek(agent, base + 4 * other):
+                yield from agent.pause()
+        poke(agent, base, sum(range(4)))
+
+    assert flags(4, body, seed).tolist() == [6, 1, 2, 3]
+
+
+@pytest.mark.parametrize("seed", ORDERS[:4])
+def test_ctas_may_take_turns(seed: int | None) -> None:
+    def body(agent: Agent, base: int, me: int) -> Any:
+        for turn in range(3):
+            while peek(agent, base + 4 * (1 - me)) < turn + 1 - me:
+                yield from agent.pause()
+            poke(agent, base + 4 * me, turn + 1)
+
+    assert flags(2, body, seed).tolist() == [3, 3]
+
+
+def test_more_ctas_than_sms_cannot_all_wait() -> None:
+    """The last CTA would free the others, but it never gets a place."""
+
+    def body(agent: Agent, base: int, me: int) -> Any:
+        last = base + 4 * RESIDENT
+        if me == RESIDENT:
+            poke(agent, last, 1)
+            return
+        while not peek(agent, last):
+            yield from agent.pause()
+
+    with pytest.raises(Deadlock, match=r"global bytes at.*to change"):
+        flags(RESIDENT + 1, body, patience=50)
+
+
+def test_polling_for_what_never_comes_is_a_deadlock() -> None:
+    def flag(agent: Agent, base: int, me: int) -> Any:
+        while not peek(agent, base):
+            yield from agent.pause()
+
+    with pytest.raises(Deadlock, match=r"warp 0 waits for global bytes.*ld.flag"):
+        flags(2, flag)
+
+    def barrier(agent: Agent) -> Any:
+        while not agent.mbarrier_test(bar(0), 0, site="poll"):
+            yield from agent.pause()
+
+    bench = Bench().run(barrier, idle)
+    assert bench.error is not None and bench.error.code == "deadlock"
+    for words in ("parity 0", f"{bar(0):#x}", "phase 0", "1 of 1 arrivals pending", "poll"):
+        assert words in str(bench.error)
+    assert "warp 1 waits for barrier 0" in str(bench.error)
+
+
+def test_a_long_loop_is_no_deadlock() -> None:
+    """Instructions without any effect outside of the registers are progress, unless it polls."""
+
+    def body(agent: Agent) -> Any:
+        for _ in range(3 * agent.machine.patience):
+            agent.tick(1)
+            yield from agent.pause()
+
+    assert not Bench().run(body).codes
+
+
+def test_an_interrupt_ends_the_run() -> None:
+    def body(agent: Agent) -> Any:
+        yield from agent.pause()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Bench().run(body)
+
+
+def test_what_is_not_modelled_says_so() -> None:
+    with pytest.raises(NotModelled, match="clusters"):
+        Machine(grid=(2, 1, 1), block=(32, 1, 1), cluster=(2, 1, 1)).run(lambda cta: [])
+
+    def body(agent: Agent) -> Any:
+        agent.commit(bar(0), cta_group=2, site="line 7")
+        yield from ()
+
+    with pytest.raises(NotModelled, match="cta_group::2") as caught:
+        Bench().run(body)
+    assert caught.value.site == "line 7"
+
+
+@pytest.mark.parametrize("kind", [Shadow, LastShadow])
+def test_forgotten_accesses_change_nothing(kind: type[Shadow]) -> None:
+    """Long programs: only accesses that some granule still names are kept."""
+    rng = np.random.default_rng(0)
+    shadow, plain = kind(64, "memory"), kind(64, "memory")
+    plain._room = 10**9
+    for number in range(1, 3 * COMPACT):
+        first, count = int(rng.integers(64)), int(rng.integers(1, 16))
+        where = slice(first, first + count)
+        access = Access(int(rng.integers(4)), number, "generic", number)
+        for memory in (shadow, plain):
+            if number % 3:
+                memory.record_read(where, access)
+            else:
+                memory.record_write(where, access)
+        if number % 500 == 0:
+            for granule in range(64):
+                at = slice(granule, granule + 1)
+                assert shadow.writers_at(at) == plain.writers_at(at)
+                assert set(shadow.readers_at(at)) == set(plain.readers_at(at))
+    assert len(shadow.accesses) <= 2 * COMPACT < len(plain.accesses)
+
+
+def test_clocks_do_not_grow_with_the_number_of_steps() -> None:
+    def sizes(steps: int) -> list[int]:
+        bench, found = Bench(), []
+
+        def consumer(agent: Agent) -> Any:
+            for step in range(steps):
+                yield from agent.mbarrier_wait(bar(0), step & 1, site="full")
+                agent.fence("tcgen05.after", site="after")
+                mma(agent, a=A2, enable_input_d=step > 0)
+                agent.commit(bar(1), site="empty")
+            yield from finish(agent, 2)
+            found.append(len(agent.clock))
+
+        def producer(agent: Agent) -> Any:
+            for step in range(steps):
+                yield from agent.mbarrier_wait(bar(1), step & 1 ^ 1, site="empty")
+                agent.mbarrier_arrive(bar(0), expect_tx=TILE, site="expect")
+                agent.tma_load(A2, bench.map(), (0, 0), bar(0), site="TMA")
+            found.append(len(agent.clock))
+
+        bench.run(consumer, producer)
+        assert not bench.codes
+        return found
+
+    assert sizes(5) == sizes(50)
