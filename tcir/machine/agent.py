@@ -2,18 +2,19 @@
 
 Its methods are in the classes it is made of: fences (`happens_before`), barriers and mbarriers
 (`barriers`), loads and stores (`global_and_shared`), tensor memory (`tmem_access`), TMA (`tma`),
-cp, shift and commit (`tensor_core`), mma (`mma`). ``site`` is what a report shows of an operation.
+cp, shift and commit (`tensor_core`), mma (`mma`, `block_scale`). ``site`` is what a report shows
+of an operation.
 """
 
 from __future__ import annotations
 
+from tcir.machine.block_scale import BlockScale
 from tcir.machine.hazards import join
-from tcir.machine.mma import Mma
 from tcir.machine.tma import Tma
 from tcir.machine.tmem_access import TmemAccess
 
 
-class Agent(Mma, Tma, TmemAccess):
+class Agent(BlockScale, Tma, TmemAccess):
     """See `tcir.machine`."""
 
     def drain(self) -> None:
