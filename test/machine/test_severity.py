@@ -1,0 +1,67 @@
+"""Which findings are errors and which only warnings: what shipping compilers leave out."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tcir.machine import Machine, TensorMap
+
+
+def findings(bodies: list[Any], seed: int | None = None) -> list[tuple[str, str]]:
+    machine = Machine(grid=(1, 1, 1), block=(64, 1, 1), dynamic_smem=1024, order_seed=seed)
+    source = np.arange(64, dtype=np.float16)
+    tensor = TensorMap.tiled(source, dtype="f16", dims=[64], strides_bytes=[], box=[64])
+    decoded = TensorMap.decode(tensor.encode(machine.memory.bind(source)))
+    machine.run(
+        lambda cta: [
+            cta.agent(f"warp {n}", warp=n, body=lambda agent, b=b: b(agent, decoded))
+            for n, b in enumerate(bodies)
+        ]
+    )
+    return [(f.severity, f.code) for f in machine.findings]
+
+
+def storing(value: int) -> Any:
+    def body(agent: Any, _: Any) -> Generator[Any, Any, None]:
+        data = np.full((1, 4), value, np.uint8)
+        agent.store("shared", np.array([512]), data, site=f"store of {value}")
+        yield from agent.pause()
+
+    return body
+
+
+@pytest.mark.parametrize("seed", [None, 0, 1])
+def test_two_warps_that_store_the_same(seed: int | None) -> None:
+    assert findings([storing(7), storing(7)], seed) == [("warning", "same-value-race")]
+    assert findings([storing(7), storing(8)], seed) == [("error", "race")]
+
+
+def refilling(fence: bool, read_back: bool) -> Any:
+    """A store, then a TMA load over it (or a TMA store of it), with or without the proxy fence."""
+
+    def body(agent: Any, decoded: Any) -> Generator[Any, Any, None]:
+        agent.mbarrier_init(1000, 1, site="init")
+        agent.fence("mbarrier_init", site="fence")
+        agent.store("shared", np.array([0]), np.ones((1, 128), np.uint8), site="store")
+        if fence:
+            agent.fence("proxy.async", site="proxy fence")
+        if read_back:
+            agent.tma_store(0, decoded, (0,), site="TMA store")
+            agent.bulk_commit(site="commit")
+            yield from agent.bulk_wait(0, site="wait")
+            return
+        agent.mbarrier_arrive(1000, expect_tx=128, site="arrive")
+        agent.tma_load(0, decoded, (0,), 1000, site="TMA load")
+        yield from agent.mbarrier_wait(1000, 0, site="wait")
+
+    return body
+
+
+@pytest.mark.parametrize("read_back,severity", [(True, "error"), (False, "warning")])
+def test_proxy_fence(read_back: bool, severity: str) -> None:
+    assert findings([refilling(False, read_back)]) == [(severity, "missing-proxy-fence")]
+    assert findings([refilling(True, read_back)]) == []
