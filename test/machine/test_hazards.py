@@ -638,3 +638,48 @@ def test_findings_are_counted_once_and_bounded() -> None:
     run.agents(*stored_operands(run, ("proxy fence",)))
     pairs = [(f.code, f.first, f.second) for f in run.findings]
     assert len(pairs) == len(set(pairs)) < 10
+
+
+@pytest.mark.parametrize("parity", [0, 1])
+def test_an_open_phase_tells_nothing(parity: int) -> None:
+    """Warp 1 is late by luck: all of phase 0 but one arrival is over when it passes parity 1."""
+    run = Run()
+
+    def warp0(agent):
+        agent.mbarrier_init(FULL, 2 - (parity == 0), site="init")
+        yield from agent.barrier(1, 64, site="meet")
+        put(agent, A_AT, A, "write")
+        agent.mbarrier_arrive(FULL, site="arrive")
+
+    def warp1(agent):
+        yield from agent.barrier(1, 64, site="meet")
+        for _ in range(20):
+            yield from agent.pause()
+        yield from agent.mbarrier_wait(FULL, parity, site="wait")
+        agent.load("shared", np.array([A_AT]), 16, site="read")
+
+    run.agents(warp0, warp1)
+    assert (("error", "race") in run.codes) == (parity == 1)
+
+
+def test_the_second_load_lands_first() -> None:
+    """Two loads of one size, the bytes of one announced: reading both is a race on one of them."""
+    overtaken = set()
+    for seed in range(30):
+        run = Run(seed)
+
+        def body(agent, run=run):
+            agent.mbarrier_init(FULL, 1, site="init")
+            agent.fence("mbarrier_init", site="fence")
+            agent.mbarrier_arrive(FULL, expect_tx=B_BYTES, site="expect")
+            agent.tma_load(A_AT, run.map_b, (0, 0), FULL, site="load 1")
+            agent.tma_load(B_AT, run.map_b, (0, 0), FULL, site="load 2")
+            yield from agent.mbarrier_wait(FULL, 0, site="wait")
+            agent.load("shared", np.array([A_AT]), 16, site="read 1")
+            agent.load("shared", np.array([B_AT]), 16, site="read 2")
+
+        run.agents(body)
+        racing = {f.first.split(" (")[0] for f in run.findings if f.code == "race"}
+        assert len(racing) <= 1
+        overtaken |= racing
+    assert overtaken == {"load 1", "load 2"}
