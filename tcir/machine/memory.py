@@ -142,10 +142,9 @@ class TensorMemory:
         return next((b for b in starts if not self.allocated[b : b + columns].any()), None)
 
     def allocate(self, base: int, columns: int) -> None:
-        """Takes free columns; what they hold is undefined."""
+        """Takes free columns: what they hold is undefined, from the start or since `free`."""
         self.allocated[base : base + columns] = True
         self.allocations[base] = columns
-        self.poison(base, columns)
 
     def free(self, base: int) -> None:
         """Ends an allocation."""

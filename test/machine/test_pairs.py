@@ -304,6 +304,33 @@ def a_wait_learns_from_its_phase_only(b: Bench, edge: bool) -> Any:
     return [reader, writer]
 
 
+@pair("race")
+def a_wait_learns_nothing_from_the_open_phase(b: Bench, edge: bool) -> Any:
+    """Two arrivals a phase; one of the second phase is there when somebody waits for the first."""
+    address = 256
+
+    def reader(agent: Agent) -> Any:
+        agent.mbarrier_init(address, 2, site="init")
+        yield from agent.barrier(1, None, site="initialised")
+        agent.mbarrier_arrive(address, site="reader, phase 0")
+        for _ in range(20):
+            yield from agent.pause()
+        yield from agent.mbarrier_wait(address, 0, site="phase 0")
+        if edge:
+            agent.mbarrier_arrive(address, site="reader, phase 1")
+            yield from agent.mbarrier_wait(address, 1, site="phase 1")
+        b.word(agent, "shared", OUT)
+
+    def writer(agent: Agent) -> Any:
+        yield from agent.barrier(1, None, site="initialised")
+        agent.mbarrier_arrive(address, site="writer, phase 0")
+        yield from agent.mbarrier_wait(address, 0, site="phase 0")
+        b.word(agent, "shared", OUT, 5)
+        agent.mbarrier_arrive(address, site="writer, phase 1")
+
+    return [reader, writer]
+
+
 # --- the tensor core's pipe ----------------------------------------------------------------------
 
 
@@ -617,6 +644,24 @@ def every_counted_thread_reaches_the_barrier(b: Bench, edge: bool) -> Any:
         yield from agent.barrier(1, 64 if edge else 96, site="barrier")
 
     return [warp, warp]
+
+
+@pair("race")
+def a_barrier_releases_only_what_came_before_it(b: Bench, edge: bool) -> Any:
+    def reader(agent: Agent) -> Any:
+        yield from agent.barrier(1, None, site="barrier 1")
+        if edge:
+            yield from agent.barrier(2, None, site="barrier 2")
+        b.word(agent, "shared", OUT)
+        if not edge:
+            yield from agent.barrier(2, None, site="barrier 2")
+
+    def writer(agent: Agent) -> Any:
+        yield from agent.barrier(1, None, site="barrier 1")
+        b.word(agent, "shared", OUT, 5)
+        yield from agent.barrier(2, None, site="barrier 2")
+
+    return [reader, writer]
 
 
 def two_ctas(b: Bench, body: Callable[[Bench, Agent, int], Any]) -> Bench:
