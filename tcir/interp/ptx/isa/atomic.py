@@ -8,8 +8,16 @@ from typing import Any
 import numpy as np
 
 from tcir.interp.ptx.decode import VIEW_DTYPES, Decode, Op, rule, view
-from tcir.interp.ptx.isa.floating import add_odd, decode_float, encode_float
-from tcir.interp.ptx.isa.memory import addresses, check_aligned, load, store, take_space
+from tcir.interp.ptx.isa.floating import add_odd, decode_float, encode_float, minmax_bits
+from tcir.interp.ptx.isa.memory import (
+    SPACE_WORDS,
+    addresses,
+    check_aligned,
+    load,
+    store,
+    take_space,
+)
+from tcir.interp.ptx.syntax import Type
 from tcir.interp.ptx.warp import LANES, Warp
 
 _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -37,63 +45,81 @@ def _float_add(name: str) -> Callable[[Any, Any], Any]:
     return run
 
 
+def _float_extreme(name: str, largest: bool) -> Callable[[Any, Any], Any]:
+    part = name.removesuffix("x2")
+
+    def run(old: Any, b: Any) -> Any:
+        x, y = (np.ascontiguousarray(v).view(np.uint16) for v in (old, b))
+        return minmax_bits(x, y, part, largest, False).view(old.dtype)
+
+    return run
+
+
+def _combine(d: Decode, name: str, kind: Type) -> Callable[[Any, Any], Any] | None:
+    """New value from old value and operand; None for cas, which has two operands."""
+    if kind.kind != "f":
+        return _OPERATIONS.get(name)
+    if name == "add":
+        return _float_add(kind.name)
+    if name in ("min", "max") and kind.name not in ("f32", "f64"):
+        return _float_extreme(kind.name, name == "max")
+    raise d.incomplete(f"no rule for .{name}.{kind.name}")
+
+
 def _atomic(d: Decode, returns: bool) -> Op:
     space = take_space(d)
-    d.skip(
-        "relaxed",
-        "acquire",
-        "release",
-        "acq_rel",
-        "cta",
-        "cluster",
-        "gpu",
-        "sys",
-        "noftz",
-        "L2::cache_hint",
-    )
+    d.skip("relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys", "noftz",
+           "L2::cache_hint")  # fmt: skip
     name = d.require(*_OPERATIONS, "cas")
+    lanes_of_vector = d.take("v2", "v4", "v8")
+    count = int(lanes_of_vector[1:]) if lanes_of_vector else 1
     kind = d.type(
-        "b32", "u32", "s32", "b64", "u64", "s64", "f32", "f16", "bf16", "f16x2", "bf16x2", "b16"
-    )
+        "b32", "u32", "s32", "b64", "u64", "s64", "f32", "f64", "f16", "bf16", "f16x2", "bf16x2",
+        "b16",
+    )  # fmt: skip
     d.done((2, 3, 4))
-    floats = kind.kind == "f"
-    if floats and name != "add":
-        raise d.incomplete(f"no rule for .{name}.{kind.name}")
-    n = view(f"u{8 * kind.size}") if floats else view(kind)
+    if count > 1 and kind.kind != "f":
+        raise d.malformed(f".v{count} goes with float types only")
+    combine = _combine(d, name, kind)
+    n = view(f"u{8 * kind.size}") if kind.kind == "f" else view(kind)
     dtype = VIEW_DTYPES[n]
     rest = d.operands[1:] if returns else d.operands
-    slot, size, offset, _ = d.address(rest[0])
-    b = d.src(rest[1], kind)
+    slot, size, offset, declared = d.address(rest[0])
+    if space == "generic" and declared is not None:
+        space = SPACE_WORDS[declared]
+    operands = [d.src(o, kind) for o in d.vector(rest[1], count)]
     c = d.src(rest[2], kind) if name == "cas" else None
-    dst = d.dst(d.operands[0], kind) if returns else None
-    combine = _float_add(kind.name) if floats else _OPERATIONS.get(name)
+    targets = [d.dst(o, kind) for o in d.vector(d.operands[0], count)] if returns else []
+    needed = (*operands, *(() if c is None else (c,)))
     site = d.site
-    nbytes = kind.size
+    nbytes = kind.size * count
 
     def run(w: Warp, m: int) -> None:
         at = addresses(w, slot, size, offset, m, site)
         check_aligned(w, at, nbytes, site)
-        needed = (b,) if c is None else (b, c)
         for s in needed:
             if w.undef[s] & m:
                 w.read_undefined(site, needed, m)
-        # Lanes go one after another: nothing else runs in between.
-        for position, lane in enumerate(LANES[m]):
-            here, one = at[position : position + 1], slice(lane, lane + 1)
-            old = load(w, space, here, nbytes, LANES[m][position : position + 1], site, True)
-            old = np.ascontiguousarray(old).view(dtype)[:, 0]
-            operand = w.v[n][b][one]
+        lanes = LANES[m]
+        # Lanes that share an address go one after another: nothing else runs in between.
+        apart = len(np.unique(at)) == len(at)
+        groups = [slice(None)] if apart else [slice(i, i + 1) for i in range(len(at))]
+        for group in groups:
+            who = lanes[group]
+            old = load(w, space, at[group], nbytes, who, site, True)
+            old = np.ascontiguousarray(old).view(dtype)
+            operand = np.stack([w.v[n][s][who] for s in operands], axis=1)
             if combine is None:
                 assert c is not None
-                new = np.where(old == operand, w.v[n][c][one], old)
+                new = np.where(old == operand, w.v[n][c][who][:, None], old)
             else:
                 new = combine(old, operand)
-            data = np.ascontiguousarray(new, dtype=dtype).view(np.uint8).reshape(1, nbytes)
-            store(w, space, here, data, LANES[m][position : position + 1], site, True)
-            if dst is not None:
-                w.v[n][dst][one] = old
-        if dst is not None:
-            w.undef[dst] &= ~m
+            data = np.ascontiguousarray(new, dtype=dtype).view(np.uint8).reshape(-1, nbytes)
+            store(w, space, at[group], data, who, site, True)
+            for column, target in enumerate(targets):
+                w.v[n][target][who] = old[:, column]
+        for target in targets:
+            w.undef[target] &= ~m
 
     return d.plain(run)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tcir.interp.ptx.decode import VIEW_DTYPES, Decode, Op, rule, view
+from tcir.interp.ptx.isa.convert_narrow import NARROW, convert_narrow
 from tcir.interp.ptx.isa.elementwise import elementwise
 from tcir.interp.ptx.isa.floating import add_odd, decode_float, encode_float, flush
 from tcir.interp.ptx.syntax import Type
@@ -22,6 +23,8 @@ _MAX_FINITE = {"f16": 65504.0, "bf16": float(2**128 - 2**120), "f32": float(2**1
 
 @rule("cvt")
 def cvt(d: Decode) -> Op:
+    if any(m in NARROW for m in d.modifiers):
+        return convert_narrow(d)
     integral = d.take("rni", "rzi", "rmi", "rpi")
     mode = d.take("rn", "rz", "rm", "rp", "rna")
     ftz = d.take("ftz") is not None

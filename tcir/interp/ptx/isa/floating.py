@@ -16,7 +16,8 @@ import numpy as np
 
 from tcir.interp.ptx.decode import VIEW_DTYPES, Decode, Op, rule, view
 from tcir.interp.ptx.isa.elementwise import elementwise
-from tcir.interp.ptx.syntax import Type
+from tcir.interp.ptx.isa.rational import fma64
+from tcir.interp.ptx.syntax import TYPES, Type
 
 _TYPES = ("f64", "f32", "f32x2", "f16", "f16x2", "bf16", "bf16x2")
 _UNSIGNED: dict[str, Any] = {
@@ -123,7 +124,12 @@ def _wrap(d: Decode, compute: Callable[..., Any], count: int, f64: bool = False)
     ftz = d.take("ftz") is not None
     saturate = d.take("sat") is not None
     relu = d.take("relu") is not None
-    kind = d.type(*_TYPES)
+    kinds = d.types(*_TYPES)
+    if [k.name for k in kinds] in (["f32", "f16"], ["f32", "bf16"]) and count > 1:
+        return _mixed(d, compute, count, kinds[1], mode, saturate and not (ftz or relu))
+    if len(kinds) != 1:
+        raise d.malformed(f"expected one type, got {len(kinds)}")
+    kind = kinds[0]
     d.done(count + 1)
     name = element(kind)
     if name == "f64" and (not f64 or mode != "rn"):
@@ -147,6 +153,26 @@ def _wrap(d: Decode, compute: Callable[..., Any], count: int, f64: bool = False)
 
     sources = tuple(d.src(o, kind) for o in d.operands[1:])
     return elementwise(d, run, d.dst(d.operands[0], kind), n, sources, (n,) * count)
+
+
+def _mixed(
+    d: Decode, compute: Callable[..., Any], count: int, narrow: Type, mode: str, saturate: bool
+) -> Op:
+    """add, sub and fma of f32 with f16 or bf16 operands (sm_100): all but the last are narrow."""
+    d.done(count + 1)
+    f32 = TYPES["f32"]
+    kinds = [narrow] * (count - 1) + [f32]
+
+    def run(*sources: Any) -> Any:
+        values = [decode_float(s, k.name) for s, k in zip(sources, kinds, strict=True)]
+        exact = compute(*values)
+        if saturate:
+            exact = np.where(np.isnan(exact), 0.0, np.clip(exact, 0.0, 1.0))
+        return encode_float(exact, "f32", mode)
+
+    sources = tuple(d.src(o, k) for o, k in zip(d.operands[1:], kinds, strict=True))
+    views = tuple(view(f"u{8 * k.size}") for k in kinds)
+    return elementwise(d, run, d.dst(d.operands[0], f32), view("u32"), sources, views)
 
 
 def _direct(d: Decode, ufunc: Any) -> Op | None:
@@ -184,15 +210,38 @@ def float_mul(d: Decode) -> Op:
 @rule("fma")
 def float_fma(d: Decode) -> Op:
     """The product of two 24-bit significands is exact in float64, so one rounding happens."""
+    if "f64" in d.modifiers:
+        return _wrap(d, fma64, 3, f64=True)
     return _wrap(d, lambda a, b, c: add_odd(a * b, c), 3)
 
 
+def odd_quotient(a: Any, b: Any) -> Any:
+    """a / b of f32 values in float64, rounded to odd at 29 bits: enough for every mode of f32."""
+    nearest = np.asarray(a / b)
+    cut = (nearest.view(np.int64) & ~np.int64((1 << 24) - 1)).view(np.float64)
+    back = np.abs(cut * b)  # 29 + 24 bits: exact
+    return _sticky(nearest, cut, back, np.abs(a))
+
+
+def odd_root(a: Any) -> Any:
+    """√a of f32 values in float64, rounded to odd at 26 bits."""
+    nearest = np.asarray(np.sqrt(a))
+    cut = (nearest.view(np.int64) & ~np.int64((1 << 27) - 1)).view(np.float64)
+    return _sticky(nearest, cut, cut * cut, a)
+
+
+def _sticky(nearest: Any, cut: Any, back: Any, wanted: Any) -> Any:
+    """`cut`, one unit up or down where squaring or multiplying back misses what is wanted."""
+    bits = cut.view(np.int64)
+    moved = np.where(back < wanted, bits + 1, np.where(back > wanted, bits - 1, bits))
+    usable = np.isfinite(nearest) & (nearest != 0)
+    return np.where(usable, moved, nearest.view(np.int64)).view(np.float64)
+
+
 def float_div(d: Decode) -> Op:
-    """float64 quotients of 24-bit significands round innocently to nearest (53 ≥ 2·24 + 2)."""
+    """Every rounding of f32; f64 to nearest. .approx and .full: to nearest, as good as any."""
     d.skip("approx", "full")
-    if d.take("rz", "rm", "rp"):
-        raise d.incomplete("no rule for directed rounding of div")
-    return _wrap(d, np.divide, 2, f64=True)
+    return _wrap(d, np.divide if "f64" in d.modifiers else odd_quotient, 2, f64=True)
 
 
 def float_minmax(d: Decode, largest: bool) -> Op:
@@ -301,19 +350,20 @@ def testp(d: Decode) -> Op:
     return predicate(d, tests[what], (source,), view(kind), d.pred_dst(d.operands[0]))
 
 
-def _unary(name: str, fn: Callable[[Any], Any]) -> None:
+def _unary(name: str, fn: Callable[[Any], Any], odd: Callable[[Any], Any] | None = None) -> None:
     @rule(name)
     def decode(d: Decode) -> Op:
-        if d.take("rz", "rm", "rp"):
+        directed = {"rz", "rm", "rp"} & set(d.modifiers)
+        if directed and (odd is None or "f64" in d.modifiers):
             raise d.incomplete(f"no rule for directed rounding of {name}")
         d.skip("approx")
-        return _wrap(d, fn, 1, f64=True)
+        return _wrap(d, odd if directed and odd else fn, 1, f64=True)
 
     decode.__doc__ = f"{name}: computed in float64, rounded to nearest."
 
 
-_unary("rcp", lambda a: 1.0 / a)
-_unary("sqrt", np.sqrt)
+_unary("rcp", lambda a: 1.0 / a, lambda a: odd_quotient(np.ones_like(a), a))
+_unary("sqrt", np.sqrt, odd_root)
 _unary("rsqrt", lambda a: 1.0 / np.sqrt(a))
 _unary("ex2", np.exp2)
 _unary("lg2", np.log2)
