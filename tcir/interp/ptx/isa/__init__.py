@@ -16,6 +16,7 @@ from tcir.interp.ptx.isa import (  # noqa: F401  (importing registers the rules)
     move,
     sync,
     tcgen05,
+    tcgen05_block_scale,
     tma,
     vote,
     warp_matrix,

@@ -216,10 +216,9 @@ def cp(d: Decode) -> Op:
     shape = d.require("128x256b", "4x256b", "128x128b", "64x128b", "32x128b")
     multicast = d.take("warpx2::02_13", "warpx2::01_23", "warpx4")
     source_format = d.take("b4x16_p64", "b6x16_p32")
-    d.skip("b8x16")
+    if (d.take("b8x16") is None) != (source_format is None):
+        raise d.malformed("expected .b8x16 and one of .b4x16_p64, .b6x16_p32, or neither")
     d.done(2)
-    if source_format is not None:
-        raise d.incomplete(f"no rule for modifier .{source_format}")
     address = _TmemAddress(d, d.operands[0])
     descriptor = _Lane(d, d.operands[1], wide=True)
     site = d.site
@@ -227,7 +226,7 @@ def cp(d: Decode) -> Op:
     def issue(w: Warp, lane: int) -> None:
         w.agent.cp(
             address(w, lane), descriptor(w, lane), shape=shape, multicast=multicast,
-            cta_group=group, site=site,
+            decompress=source_format, cta_group=group, site=site,
         )  # fmt: skip
 
     return _per_thread(d, issue)
@@ -249,12 +248,18 @@ def shift(d: Decode) -> Op:
     return _per_thread(d, issue)
 
 
+#: Forms of tcgen05.mma with operands of their own, by modifier; their files enter them here.
+MMA_FORMS: dict[str, Callable[[Decode], Op]] = {}
+
+
 @rule("tcgen05.mma")
 def mma(d: Decode) -> Op:
     """`[d], adesc|[a], bdesc, idesc, {lane mask}?, enable-input-d, scale-input-d?`"""
-    for word in ("sp", "ws", "block_scale"):
+    for word in ("sp", "ws"):
         if word in d.modifiers:
             raise d.incomplete(f"no rule for modifier .{word}")
+    if "block_scale" in d.modifiers:
+        return MMA_FORMS["block_scale"](d)
     group = _group(d)
     kind = d.require(
         "kind::f16", "kind::tf32", "kind::f8f6f4", "kind::i8",
