@@ -609,6 +609,19 @@ def a_masked_first_mma_leaves_lanes_undefined(b: Bench, edge: bool) -> Any:
     return [body]
 
 
+@pair("undefined-read")
+def columns_allocated_anew_are_undefined(b: Bench, edge: bool) -> Any:
+    def body(agent: Agent) -> Any:
+        mma(agent)
+        yield from finish(agent, 0)
+        if not edge:
+            agent.tmem_dealloc(0, 128, site="dealloc")
+            yield from agent.tmem_alloc(WORD2, 128, site="alloc again")
+        b.read(agent)
+
+    return [body]
+
+
 # --- warps and CTAs ------------------------------------------------------------------------------
 
 
