@@ -1,6 +1,6 @@
 """tcgen05.mma ... .block_scale (PTX ISA 9.7.16.10.9.1).
 
-`[d], adesc|[a], bdesc, idesc, [sfa], [sfb], enable-input-d`: no lane mask, scale-input-d or .ashift.
+`[d], adesc|[a], bdesc, idesc, [sfa], [sfb], enable-input-d`; no lane mask, scale-input-d, .ashift.
 """
 
 from __future__ import annotations
