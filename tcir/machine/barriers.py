@@ -163,6 +163,10 @@ class Barriers(HappensBefore):
         join(self.clock, barrier.released)
         return True
 
+    def mbarrier_parity(self, address: int, *, site: Any) -> int:
+        """Parity of the open phase: the state an arrival returns. Acquires nothing."""
+        return self._mbarrier(address, site).phase & 1
+
     def mbarrier_wait(self, address: int, parity: int, *, site: Any) -> Blocking:
         """mbarrier.try_wait.parity in a loop."""
         self._at(site)

@@ -126,7 +126,7 @@ def arrive(d: Decode) -> Op:
         for lane, address, n in zip(lanes, places, amounts, strict=True):
             if state is not None:
                 # The state names the phase that this arrival belongs to: its parity is enough.
-                w.v[8][state][lane] = int(not w.agent.mbarrier_test(address, 1, site=site))
+                w.v[8][state][lane] = w.agent.mbarrier_parity(address, site=site)
             if expect:
                 w.agent.mbarrier_arrive(address, 1, expect_tx=n, site=site)
             else:
