@@ -39,6 +39,105 @@ REGISTRY = (
         "PTX ISA 9.7.16.6 lists shift -> cp.4x256b, not mma -> cp",
         "refreshing the halo of a shifted slab",
     ),
+    Assumption(
+        "zero_terms",
+        "Which raw exponent has a zero product, or a zero D-in, when a sum's window is placed?",
+        "none",
+        ("none", "-126", "-133"),
+        "sf-tensor/tcgen05 has none and matched it to a B200; microsoft/MMA-Sim had -126, then "
+        "-133 (-21 for an f16 D), as arXiv 2512.07004. Seen only near the bottom of D's range",
+        "tcgen05.mma of floats, but the fp4 kinds",
+    ),
+    Assumption(
+        "fp4_sums",
+        "Where do the sums of mxf4 and mxf4nvf4 cut: by products and scales, or by scales alone?",
+        "products",
+        ("products", "scales"),
+        "sf-tensor/tcgen05 (products) is matched to a B200 in detail; microsoft/MMA-Sim (scales) "
+        "is simpler and differs rarely, see docs/numerics.md",
+        "tcgen05.mma of the kinds mxf4 and mxf4nvf4",
+    ),
+    Assumption(
+        "fp6_holder",
+        "Which bits of a byte of tensor memory hold a 6-bit element of A?",
+        "6..1",
+        ("6..1", "5..0"),
+        "CUTLASS's CuTeDSL example cp_narrow_a_to_tmem_mma says 6..1 but tests only that cp and "
+        "mma agree; mma.sync has 5..0",
+        "tcgen05.cp .b6x16_p32, tcgen05.mma with A in tensor memory",
+    ),
+    Assumption(
+        "scale_input_d",
+        "Is D · 2^-s of scale-input-d rounded to D's type before the sum?",
+        "exact",
+        ("exact", "rounded"),
+        "PTX ISA 9.7.16.10 does not say; the two differ for subnormal results of the scaling only",
+        "tcgen05.mma with scale-input-d",
+    ),
+    Assumption(
+        "im2col_w_halo",
+        "Which pixels are the halo of .im2col::w and ::w::128: the next ones of the walk (which may "
+        "be of the next row), or those beside the last pixel in its own row?",
+        "walk",
+        ("walk", "row"),
+        "PTX ISA 5.5.5.3: 'at the end of the image'; shown only in figures. A filter tap reads "
+        "pixel i + s of the walk as row i + s of shared memory",
+        "cp.async.bulk.tensor .im2col::w, .im2col::w::128",
+    ),
+    Assumption(
+        "im2col_w_row_end",
+        "What follows in the w modes when the row's range of W is used up: the same row of the next "
+        "image, or fill?",
+        "next-image",
+        ("next-image", "fill"),
+        "PTX ISA 5.5.5: like im2col with D and H constant; its example walks 128 pixels over rows "
+        "of 9",
+        "cp.async.bulk.tensor .im2col::w, .im2col::w::128",
+    ),
+    Assumption(
+        "im2col_w128_halo",
+        "Where .im2col::w::128 puts the halo: behind all 128 pixels (row k of every group, then row "
+        "k + 1), or after each group of 32?",
+        "behind",
+        ("behind", "after-each-group"),
+        "PTX ISA 5.5.5.3: 'loaded after every 32 elements', shown only in a figure. Behind: 128 "
+        "contiguous rows are what the mandatory swizzle and tcgen05.mma need, and the four rows of "
+        "one halo step what tcgen05.cp.4x256b takes",
+        "cp.async.bulk.tensor .im2col::w::128",
+    ),
+    Assumption(
+        "im2col_w_bytes",
+        "Do the bytes of the halo count on the mbarrier in the w modes?",
+        "all",
+        ("all", "main"),
+        "PTX ISA 9.7.9.27 counts the bytes copied; no example",
+        "complete_tx of .im2col::w, .im2col::w::128",
+    ),
+    Assumption(
+        "padded_bytes",
+        "Does complete_tx count the gaps of 16U4_ALIGN16B and 16U6_ALIGN16B in shared memory?",
+        "padded",
+        ("padded", "payload"),
+        "CUTLASS counts such tiles in the bytes of their shared-memory layout",
+        "complete_tx of padded types",
+    ),
+    Assumption(
+        "u6_store",
+        "What a store of 16U6_ALIGN16B reads of 16 bytes of shared memory: the low six bits of "
+        "each (.b6p2x16), or the first twelve bytes, as a load has written them?",
+        "low-bits",
+        ("low-bits", "first-bytes"),
+        "PTX ISA 5.5.1 and 9.7.9.27.1.1 name .b6p2x16 for the direction .global.shared::cta",
+        "cp.async.bulk.tensor to global memory",
+    ),
+    Assumption(
+        "atom_64b_load",
+        "May a load use swizzle 128B_ATOM_64B?",
+        "allowed",
+        ("allowed", "refused"),
+        "PTX ISA 5.5.7 does not exclude it; a public simulator reports a trap on a B200",
+        "cp.async.bulk.tensor to shared memory",
+    ),
 )
 
 
@@ -48,6 +147,17 @@ class Assumptions:
 
     shift_quarters: str = "one"
     ashift_then_cp: str = "unordered"
+    zero_terms: str = "none"
+    fp4_sums: str = "products"
+    fp6_holder: str = "6..1"
+    scale_input_d: str = "exact"
+    im2col_w_halo: str = "walk"
+    im2col_w_row_end: str = "next-image"
+    im2col_w128_halo: str = "behind"
+    im2col_w_bytes: str = "all"
+    padded_bytes: str = "padded"
+    u6_store: str = "low-bits"
+    atom_64b_load: str = "allowed"
 
     def __post_init__(self) -> None:
         for entry in REGISTRY:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from tcir.machine.errors import MachineError, NotModelled
 from tcir.machine.instruction_descriptor_scaled import decode_scaled
-from tcir.machine.mma import Codes, Mma, Words, by_descriptor
-from tcir.machine.numerics_fp4 import block_scaled_mma
+from tcir.machine.mma import Codes, Mma, Words, by_descriptor, fused_params
+from tcir.machine.numerics_fp4 import Fp4Params, block_scaled_mma
 from tcir.machine.operands import SharedDesc, TmemAddr
 from tcir.machine.refusal import Refusal
 from tcir.machine.scale_factors import ADDRESS_BITS, scale_places
@@ -56,11 +56,14 @@ class BlockScale(Mma):
         place_a, read_a = self._scales("A", sfa, i.m, scales, i.sfa_id, site)
         place_b, read_b = self._scales("B", sfb, i.n, scales, i.sfb_id, site)
 
+        assumptions = self.machine.assumptions
+
         def multiply(av: Codes, bv: Codes, d: Words | None) -> Words:
             return block_scaled_mma(
                 av, bv, d, read_a(), read_b(), kind=kind, scale_type=i.scale_type,
                 a_type=i.a_type, b_type=i.b_type, negate_a=i.negate_a, negate_b=i.negate_b,
-                exact=self.machine.numerics == "exact",
+                exact=self.machine.numerics == "exact", params=fused_params(assumptions, "f32"),
+                fp4=Fp4Params(rule=assumptions.fp4_sums),
             )  # fmt: skip
 
         shadow = self.cta.tmem.shadow

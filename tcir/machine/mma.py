@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tcir.machine.assumptions import Assumptions
 from tcir.machine.descriptor import decode_matrix, element_table
 from tcir.machine.errors import MachineError, NotModelled
 from tcir.machine.formats_decode import ELEMENT_BITS
 from tcir.machine.instruction_descriptor import decode_instruction, legal_m, legal_n
 from tcir.machine.memory import ALL_DEFINED, LANES, UNSPECIFIED_HALF
 from tcir.machine.narrow import from_holders, storage, unpack_pairs, unpack_stream
-from tcir.machine.numerics import fast_mma, fused_mma, integer_mma
+from tcir.machine.numerics import FusedParams, fast_mma, fused_mma, integer_mma, scaled_d
 from tcir.machine.operands import ElementAddresses, SharedDesc, TmemAddr
 from tcir.machine.refusal import Refusal
 from tcir.machine.shadow import Shadow
@@ -110,10 +112,19 @@ class Mma(TensorPipe):
             _check_ashift(isinstance(a, TmemAddr), m, collector, site)
 
         def multiply(av: Codes, bv: Codes, d: Words | None) -> Words:
-            return _multiply(
-                self.machine.numerics, av, bv, d, a_type, b_type, d_type, negate_a, negate_b,
-                scale_input_d or 0, saturate,
-            )  # fmt: skip
+            if d_type == "s32":
+                return integer_mma(av, bv, d, a_type=a_type, b_type=b_type, saturate=saturate)
+            scale = scale_input_d or 0
+            if d is not None and scale and self.machine.assumptions.scale_input_d == "rounded":
+                d, scale = scaled_d(d, d_type, scale), 0
+            options: Any = {
+                "a_type": a_type, "b_type": b_type, "d_type": d_type,
+                "negate_a": negate_a, "negate_b": negate_b, "scale_input_d": scale,
+            }  # fmt: skip
+            if self.machine.numerics == "fast":
+                return fast_mma(av, bv, d, **options)
+            params = fused_params(self.machine.assumptions, d_type)
+            return fused_mma(av, bv, d, **options, params=params)
 
         self.mma_step(
             d_taddr, a, b, m, n, kind, a_type, b_type, d_type, multiply,
@@ -205,7 +216,8 @@ class Mma(TensorPipe):
             self.must_be_defined(tmem.defined[where], "A in tensor memory", site)
             codes: Codes = np.ascontiguousarray(tmem.words[where]).view(f"u{_bytes(element)}")
             if form == "padded":
-                return from_holders(codes, ELEMENT_BITS[element])
+                bits = ELEMENT_BITS[element]
+                return from_holders(codes, bits, self.holder_shift(bits))
             return unpack_pairs(codes) if form == "pairs" else codes
 
         return Source(tmem.shadow, where, read)
@@ -279,14 +291,10 @@ def _enabled(
     return ~off[lanes]
 
 
-def _multiply(
-    numerics: str, a: Any, b: Any, d: Any, a_type: str, b_type: str, d_type: str,
-    negate_a: bool, negate_b: bool, scale: int, saturate: bool,
-) -> Words:  # fmt: skip
-    if d_type == "s32":
-        return integer_mma(a, b, d, a_type=a_type, b_type=b_type, saturate=saturate)
-    run = fused_mma if numerics == "exact" else fast_mma
-    return run(
-        a, b, d, a_type=a_type, b_type=b_type, d_type=d_type, negate_a=negate_a,
-        negate_b=negate_b, scale_input_d=scale,
-    )  # fmt: skip
+@cache
+def fused_params(assumptions: Assumptions, d_type: str) -> FusedParams:
+    """The constants of a fused sum under these assumptions."""
+    exponent = None if assumptions.zero_terms == "none" else int(assumptions.zero_terms)
+    if exponent == -133 and d_type == "f16":
+        exponent = -21
+    return FusedParams(zero_exponent=exponent)

@@ -23,7 +23,7 @@ UNIT = 16
 """Bytes of a padded unit, and elements in it."""
 
 HOLDER_SHIFT = {4: 2, 6: 1}
-"""Element bits -> lowest bit of the code in its tensor-memory byte."""
+"""Element bits -> lowest bit of the code in its tensor-memory byte (an open question for 6)."""
 
 CP_FORMATS = {"b4x16_p64": 4, "b6x16_p32": 6}
 """Source format of tcgen05.cp .b8x16 -> element bits. PTX ISA 9.7.16.9."""
@@ -71,21 +71,24 @@ def unpack_pairs(packed: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return codes.reshape(*packed.shape[:-1], -1)
 
 
-def decompressed(data: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
+def decompressed(data: NDArray[np.uint8], bits: int, shift: int | None = None) -> NDArray[np.uint8]:
     """What tcgen05.cp with a source format writes, for the data bytes of whole units.
 
     uint8 [..., n · 2 bits] (padding already left out, see `data_bytes`) -> holders [..., 16 n].
     """
-    return to_holders(unpack_stream(data, bits), bits)
+    return to_holders(unpack_stream(data, bits), bits, shift)
 
 
-def to_holders(codes: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
-    """Tensor-memory bytes that hold these codes."""
+def to_holders(codes: NDArray[np.uint8], bits: int, shift: int | None = None) -> NDArray[np.uint8]:
+    """Tensor-memory bytes that hold these codes; `shift` None: as `HOLDER_SHIFT` has it."""
     _check(bits)
-    return (codes << np.uint8(HOLDER_SHIFT[bits])).astype(np.uint8)
+    return (codes << np.uint8(HOLDER_SHIFT[bits] if shift is None else shift)).astype(np.uint8)
 
 
-def from_holders(holders: NDArray[np.uint8], bits: int) -> NDArray[np.uint8]:
+def from_holders(
+    holders: NDArray[np.uint8], bits: int, shift: int | None = None
+) -> NDArray[np.uint8]:
     """Codes in these tensor-memory bytes; the other bits are not looked at."""
     _check(bits)
-    return (holders >> np.uint8(HOLDER_SHIFT[bits])) & np.uint8((1 << bits) - 1)
+    lowest = np.uint8(HOLDER_SHIFT[bits] if shift is None else shift)
+    return (holders >> lowest) & np.uint8((1 << bits) - 1)

@@ -202,6 +202,11 @@ def d_as_f32(d: NDArray[np.uint32] | None, d_type: str) -> NDArray[np.float32]:
     return contiguous(d, np.uint32).view(np.float32)
 
 
+def scaled_d(d: NDArray[np.uint32], d_type: str, shift: int) -> NDArray[np.uint32]:
+    """Codes of D · 2^-shift, rounded to D's type as results are."""
+    return rounded(d_as_f32(d, d_type).astype(np.float64) * 2.0**-shift, d_type)
+
+
 @cache
 def all_terms(m: int, k: int) -> NDArray[np.int32]:
     """The selection of a dense instruction: int32 [m, k], term k of every row is position k."""

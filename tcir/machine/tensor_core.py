@@ -13,7 +13,7 @@ from tcir.machine.descriptor import CP_SHAPES, decode_matrix, element_table
 from tcir.machine.errors import MachineError, NotModelled
 from tcir.machine.hazards import Access
 from tcir.machine.memory import LANES, TensorMemory
-from tcir.machine.narrow import CP_FORMATS, decompressed
+from tcir.machine.narrow import CP_FORMATS, HOLDER_SHIFT, decompressed
 from tcir.machine.operands import ElementAddresses
 from tcir.machine.operation import Operation
 from tcir.machine.ordering import class_of
@@ -151,7 +151,7 @@ class TensorPipe(Barriers):
             self.must_be_defined(smem.defined[addresses], "shared memory", site)
             data = smem.data[addresses]
             if bits is not None:
-                data = decompressed(data, bits)
+                data = decompressed(data, bits, self.holder_shift(bits))
             words = np.ascontiguousarray(data).view(np.uint32)
             for copy in lanes:
                 tmem.words[copy, columns] = words
@@ -162,6 +162,12 @@ class TensorPipe(Barriers):
             "cp", site, shape, run, [(smem.shadow, granules)],
             [(tmem.shadow, (copy, columns)) for copy in lanes],
         )  # fmt: skip
+
+    def holder_shift(self, bits: int) -> int:
+        """Lowest bit of a narrow element in its byte of tensor memory."""
+        if bits == 6 and self.machine.assumptions.fp6_holder == "5..0":
+            return 0
+        return HOLDER_SHIFT[bits]
 
     # --- shift -----------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tcir.machine import Agent, Machine, MachineError, SharedDesc, TmemAddr
+from tcir.machine import Agent, Assumptions, Machine, MachineError, SharedDesc, TmemAddr
 
 M, N = 128, 32
 A_AT, B_AT, SFA_AT, SFB_AT, DONE, WORD, SMEM = 0, 0x4000, 0x6000, 0x6200, 0x7000, 0x7008, 0x7100
@@ -398,3 +398,102 @@ def test_wrong_block_scale_is_refused(options, message):
 
     with pytest.raises((MachineError, RuntimeError), match=message):
         run(body)
+
+
+# --- open questions ------------------------------------------------------------------------------
+
+
+def f8f6f4(a, b, a_type, **mma: Any) -> Program:
+    """One mma of A through tensor memory, D zero before."""
+    idesc = 1 << 4 | CODE[a_type] << 7 | CODE["e4m3"] << 10 | N // 8 << 17 | M // 16 << 24
+
+    def body(agent: Agent) -> Generator[Any, Any, None]:
+        put(agent, A_AT, placed(padded(a, BITS[a_type])))
+        put(agent, B_AT, placed(b))
+        agent.fence("proxy.async", site="fence")
+        form = {4: "b4x16_p64", 6: "b6x16_p32", 8: None}[BITS[a_type]]
+        agent.cp(A_TMEM, plain(A_AT, M), decompress=form, site="cp A")
+        agent.mma(
+            D, TmemAddr(A_TMEM), plain(B_AT, N), idesc, "f8f6f4", enable_input_d=False, site="mma",
+            **mma,
+        )  # fmt: skip
+        yield from ()
+
+    return body
+
+
+@pytest.mark.parametrize(("holder", "shift"), [("6..1", 1), ("5..0", 0)])
+def test_where_six_bits_are_held(holder, shift):
+    rng = np.random.default_rng(8)
+    a, b = small(rng, "e3m2", (M, 32)), small(rng, "e4m3", (N, 32))
+
+    def body(agent: Agent) -> Generator[Any, Any, None]:
+        yield from f8f6f4(a, b, "e3m2")(agent)
+        held = agent.cta.tmem.words[:, A_TMEM : A_TMEM + 8]
+        np.testing.assert_array_equal(np.ascontiguousarray(held).view(np.uint8), a << shift)
+
+    _, seen = run(body, assumptions=Assumptions(fp6_holder=holder))
+    expected = (
+        a.view(VALUES["e3m2"]).astype(np.float32) @ b.view(VALUES["e4m3"]).astype(np.float32).T
+    )
+    np.testing.assert_array_equal(seen["d"], expected)
+
+
+def test_exponents_of_zero_terms():
+    """2^-140 less 2^-158: with zeros at -133 what lies below 2^-158 is cut, and nothing borrows."""
+    case = Case("mxf8f6f4", 1, "ue8m0", "e4m3", "e4m3")
+    one = np.array(1, VALUES["e4m3"]).view(np.uint8)
+    small_one = np.array(2.0**-9, VALUES["e4m3"]).view(np.uint8)
+    case.a[:], case.b[:] = 0, 0
+    case.a[:, 0], case.b[:, 0] = one, one
+    case.a[:, 1], case.b[:, 1] = small_one | 0x80, small_one
+    case.sa[:], case.sb[:] = 57, 57  # 2^-140
+    got = {}
+    for choice in ("none", "-126", "-133"):
+        _, seen = run(case.program(), assumptions=Assumptions(zero_terms=choice))
+        got[choice] = float(seen["d"][0, 0])
+    # The second product is 2^-158: within the window of -133, not in that of -126.
+    assert got == {"none": 2.0**-140 - 2.0**-149, "-126": 2.0**-140, "-133": 2.0**-140 - 2.0**-149}
+    case.sa[:] = 56
+    for choice in got:
+        _, seen = run(case.program(), assumptions=Assumptions(zero_terms=choice))
+        got[choice] = float(seen["d"][0, 0])
+    assert got == {"none": 2.0**-141 - 2.0**-149, "-126": 2.0**-141, "-133": 2.0**-141}
+
+
+def test_the_two_rules_of_fp4_sums():
+    """Groups of four products, or of sixteen, at the edge of the window."""
+    case = Case("mxf4nvf4", 4, "ue4m3")
+    case.a[:], case.b[:] = 0, 0
+    half = np.array(0.5, VALUES["e2m1"]).view(np.uint8)
+    case.a[:, :2], case.b[:, :2] = [half, half | 8], half  # cancel, at the largest scale
+    case.a[:, 16:48:4], case.b[:, 16:48:4] = half, half  # one in each group of four
+    case.sa[:], case.sb[:] = [0x7E, 1, 1, 1], [0x7E, 1, 1, 1]
+    values = {}
+    for rule in ("products", "scales"):
+        _, seen = run(case.program(), assumptions=Assumptions(fp4_sums=rule))
+        values[rule] = float(seen["d"][0, 0])
+    # Each product is 2^-20. The window ends at 2^(16 - 35): only sums of several are seen.
+    assert values == {"products": 0.0, "scales": 8 * 2.0**-20}
+
+
+@pytest.mark.parametrize(("choice", "steps"), [("exact", 3), ("rounded", 2)])
+def test_rounding_of_the_scaled_input_d(choice, steps):
+    """In steps of 2^-149: 3 · 2^-1 + 1 + 1/2 is 3, and 2 when 3 · 2^-1 becomes 1 first."""
+    a, b = np.zeros((M, 16), np.uint16), np.zeros((N, 16), np.uint16)
+    a[:, :2] = 1  # bf16 2^-133
+    b[:, :2] = [(127 - 16) << 7, (127 - 17) << 7]
+    idesc = 1 << 4 | 1 << 7 | 1 << 10 | N // 8 << 17 | M // 16 << 24
+
+    def body(agent: Agent) -> Generator[Any, Any, None]:
+        put(agent, A_AT, placed(a.view(np.uint8)))
+        put(agent, B_AT, placed(b.view(np.uint8)))
+        agent.fence("proxy.async", site="fence")
+        agent.cta.tmem.words[:, D : D + N] = 3
+        agent.cta.tmem.defined[:, D : D + N] = True
+        agent.mma(D, SharedDesc(plain(A_AT, M)), plain(B_AT, N), idesc, "f16",
+                  enable_input_d=True, scale_input_d=1, site="mma")  # fmt: skip
+        yield from ()
+
+    _, seen = run(body, assumptions=Assumptions(scale_input_d=choice))
+    assert (seen["d"].view(np.uint32) == steps).all()
