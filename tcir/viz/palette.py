@@ -1,0 +1,70 @@
+"""Colours that people with any colour vision can tell apart.
+
+Categories: Okabe and Ito, "Color Universal Design" (2008). Quantities: viridis (matplotlib).
+Nothing is said by colour alone: cells carry text, special ones a mark.
+"""
+
+from __future__ import annotations
+
+ORANGE, SKY, GREEN, YELLOW = "#E69F00", "#56B4E9", "#009E73", "#F0E442"
+BLUE, VERMILLION, PURPLE, GREY = "#0072B2", "#D55E00", "#CC79A7", "#999999"
+OKABE_ITO = (ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILLION, PURPLE, GREY)
+"""Eight categories; grey stands for black, which would hide text."""
+PAPER, EMPTY, INK = "#FFFFFF", "#F4F4F4", "#000000"
+
+_VIRIDIS = (
+    "#440154", "#482878", "#3E4A89", "#31688E", "#26828E",
+    "#1F9E89", "#35B779", "#6DCD59", "#B4DE2C", "#FDE725",
+)  # fmt: skip
+
+
+def _channels(colour: str) -> tuple[int, int, int]:
+    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
+
+
+def mix(colour: str, other: str, part: float) -> str:
+    """``part`` of ``other`` in ``colour``."""
+    pairs = zip(_channels(colour), _channels(other))
+    return "#" + "".join(f"{round(a + (b - a) * part):02X}" for a, b in pairs)
+
+
+def light(colour: str) -> str:
+    """A tint on which black text reads well."""
+    return mix(colour, PAPER, 0.45)
+
+
+def viridis(value: float) -> str:
+    """``value`` from 0 (dark violet) to 1 (yellow)."""
+    place = min(max(value, 0.0), 1.0) * (len(_VIRIDIS) - 1)
+    low = min(int(place), len(_VIRIDIS) - 2)
+    return mix(_VIRIDIS[low], _VIRIDIS[low + 1], place - low)
+
+
+def category(index: int) -> str:
+    """One of eight tints."""
+    return light(OKABE_ITO[index % len(OKABE_ITO)])
+
+
+def thread(number: int) -> str:
+    """Quads of threads by hue, threads of a quad by lightness: 32 colours."""
+    return mix(OKABE_ITO[number // 4 % 8], PAPER, (0.25, 0.42, 0.59, 0.76)[number % 4])
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance, 0 to 1 (WCAG 2.1)."""
+    linear = [
+        c / 12.92 if (c := v / 255) <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
+        for v in _channels(colour)
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(a: str, b: str) -> float:
+    """Contrast ratio of two colours, 1 to 21 (WCAG 2.1)."""
+    high, low = sorted((luminance(a), luminance(b)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def ink_on(colour: str) -> str:
+    """Black or white text, whichever reads better on ``colour``."""
+    return max((INK, PAPER), key=lambda ink: contrast(ink, colour))

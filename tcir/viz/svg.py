@@ -1,0 +1,180 @@
+"""Pictures as self-contained SVG and HTML: no scripts, no fonts or files from elsewhere."""
+
+from __future__ import annotations
+
+from html import escape
+
+from .palette import INK, PAPER, ink_on
+from .picture import Cell, Grid, Key, Picture
+
+CHAR, LINE, SIZE = 7.2, 14, 12
+PAD, GAP, MARGIN = 6, 10, 16
+FONT = "DejaVu Sans Mono, Menlo, Consolas, monospace"
+
+
+def _number(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def _text(x: float, y: float, words: str, anchor: str = "start", extra: str = "") -> str:
+    return (
+        f'<text x="{_number(x)}" y="{_number(y)}" text-anchor="{anchor}"{extra}>'
+        f"{escape(words)}</text>"
+    )
+
+
+def _box(x: float, y: float, width: float, height: float, fill: str, mark: str) -> str:
+    place = f'x="{_number(x)}" y="{_number(y)}" width="{_number(width)}" height="{_number(height)}"'
+    parts = [f'<rect {place} fill="{fill}" stroke="#777" stroke-width="0.6"/>']
+    if mark in ("hatch", "cross"):
+        parts.append(f'<rect {place} fill="url(#{mark})"/>')
+    if mark == "ring":
+        inner = (
+            f'x="{_number(x + 1.5)}" y="{_number(y + 1.5)}" width="{_number(width - 3)}" '
+            f'height="{_number(height - 3)}"'
+        )
+        parts.append(f'<rect {inner} fill="none" stroke="{INK}" stroke-width="2.5"/>')
+    return "".join(parts)
+
+
+def _cell(cell: Cell, x: float, y: float, width: float, height: float, name: str) -> str:
+    ink = ink_on(cell.fill)
+    top = y + (height - LINE * len(cell.lines)) / 2 + SIZE - 1
+    # A halo of the cell's own colour keeps text readable on hatching.
+    halo = f' stroke="{cell.fill}" stroke-width="3" paint-order="stroke"' if cell.mark else ""
+    lines = "".join(
+        _text(x + width / 2, top + i * LINE, line, "middle", f' fill="{ink}"{halo}')
+        for i, line in enumerate(cell.lines)
+    )
+    about = f"<title>{escape(cell.about)}</title>" if cell.about else ""
+    mark = f' data-mark="{cell.mark}"' if cell.mark else ""
+    return (
+        f'<g class="cell" data-at="{name}"{mark}>{about}'
+        f"{_box(x, y, width, height, cell.fill, cell.mark)}{lines}</g>"
+    )
+
+
+def _widest(words: list[str]) -> float:
+    return max((len(line) for text in words for line in text.split("\n")), default=0) * CHAR
+
+
+def _cell_width(grid: Grid) -> float:
+    words = [line for row in grid.rows for cell in row for line in cell.lines]
+    return max(_widest([*words, *grid.column_labels]) + PAD, 18)
+
+
+def _grid(grid: Grid, width: float, top: float, index: int) -> tuple[str, float, float]:
+    """The grid's SVG from ``top`` on, its width and where it ends."""
+    cells = [cell for row in grid.rows for cell in row]
+    height = max((len(c.lines) for c in cells), default=1) * LINE + PAD
+    left = MARGIN + max(_widest(grid.row_labels), _widest([grid.row_axis])) + PAD
+    out, y = [], top
+    if grid.title:
+        out.append(_text(MARGIN, y + SIZE, grid.title, extra=' class="title"'))
+        y += LINE + PAD
+    if grid.column_axis:
+        out.append(_text(left, y + SIZE, grid.column_axis, extra=' class="axis"'))
+        y += LINE
+    if grid.row_axis:
+        out.append(_text(left - PAD, y + SIZE, grid.row_axis, "end", ' class="axis"'))
+    per_row, per_column = grid.gaps
+
+    def across(column: int) -> float:
+        return left + column * width + (GAP * (column // per_column) if per_column else 0)
+
+    tall = max((label.count("\n") + 1 for label in grid.column_labels), default=0)
+    for column, label in enumerate(grid.column_labels):
+        for i, line in enumerate(label.split("\n")):
+            middle = across(column) + width / 2
+            out.append(_text(middle, y + SIZE + i * LINE, line, "middle", ' class="label"'))
+    y += max(tall, 1 if grid.row_axis else 0) * LINE + 3
+    for number, row in enumerate(grid.rows):
+        if per_row and number and number % per_row == 0:
+            y += GAP
+        if grid.row_labels:
+            middle = y + height / 2 + SIZE / 2 - 2
+            out.append(_text(left - PAD, middle, grid.row_labels[number], "end", ' class="label"'))
+        out += [
+            _cell(cell, across(column), y, width, height, f"{index}:{number},{column}")
+            for column, cell in enumerate(row)
+        ]
+        y += height
+    right = across(max((len(row) for row in grid.rows), default=1) - 1) + width
+    for line in grid.caption.split("\n") if grid.caption else []:
+        y += LINE + 2
+        out.append(_text(left, y, line, extra=' class="caption"'))
+        right = max(right, left + len(line) * CHAR)
+    wide = max(right, MARGIN + len(grid.title) * CHAR, left + len(grid.column_axis) * CHAR)
+    return "".join(out), wide + MARGIN, y + GAP
+
+
+def _legend(keys: list[Key], top: float, limit: float) -> tuple[str, float]:
+    out, x, y = [], float(MARGIN), top
+    for key in keys:
+        width = 18 + PAD + len(key.text) * CHAR + 2 * PAD
+        if x > MARGIN and x + width > limit:
+            x, y = MARGIN, y + LINE + PAD
+        out.append(
+            f'<g class="key">{_box(x, y, 18, LINE, key.fill, key.mark)}'
+            f"{_text(x + 18 + PAD, y + SIZE - 1, key.text)}</g>"
+        )
+        x += width
+    return "".join(out), y + LINE + GAP
+
+
+def _wrapped(words: str, limit: float) -> list[str]:
+    lines, line = [], ""
+    for word in words.split():
+        if line and (len(line) + 1 + len(word)) * CHAR > limit:
+            lines.append(line)
+            line = word
+        else:
+            line = f"{line} {word}".strip()
+    return [*lines, line] if line else lines
+
+
+def svg(picture: Picture) -> str:
+    """The picture as an SVG document."""
+    cell = max((_cell_width(grid) for grid in picture.grids), default=0)
+    sizes = [_grid(grid, cell, 0, 0)[1] for grid in picture.grids]
+    width = max([640.0, *sizes])
+    y = float(MARGIN)
+    parts = [_text(MARGIN, y + SIZE + 3, picture.title, extra=' class="head"')]
+    y += LINE + 2 * PAD
+    for line in _wrapped(picture.about, width - 2 * MARGIN):
+        parts.append(_text(MARGIN, y + SIZE, line))
+        y += LINE
+    y += GAP
+    legend, y = _legend(picture.legend, y, width - MARGIN)
+    parts.append(f'<g class="legend">{legend}</g>')
+    for index, grid in enumerate(picture.grids):
+        drawn, _, y = _grid(grid, cell, y, index)
+        parts.append(f'<g class="grid">{drawn}</g>')
+        y += GAP
+    size = f'width="{_number(width)}" height="{_number(y)}"'
+    box = f"0 0 {_number(width)} {_number(y)}"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="{box}" role="img" '
+        f'font-family="{FONT}" font-size="{SIZE}" fill="{INK}">\n'
+        f"<title>{escape(picture.title)}</title><desc>{escape(picture.about)}</desc>\n"
+        "<style>.head{font-size:15px;font-weight:bold}.title{font-weight:bold}"
+        ".axis,.caption{fill:#333;font-style:italic}.label{fill:#333}</style>\n"
+        '<defs><pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" '
+        'patternTransform="rotate(45)"><rect width="2" height="6" fill="#000" '
+        'fill-opacity="0.45"/></pattern><pattern id="cross" width="7" height="7" '
+        'patternUnits="userSpaceOnUse"><path d="M0 0L7 7M7 0L0 7" stroke="#000" '
+        'stroke-opacity="0.4" stroke-width="1"/></pattern></defs>\n'
+        f'<rect width="100%" height="100%" fill="{PAPER}"/>\n' + "\n".join(parts) + "\n</svg>\n"
+    )
+
+
+def html(picture: Picture) -> str:
+    """The picture in a page of its own."""
+    table = f"<pre>{escape(chr(10).join(picture.table))}</pre>\n" if picture.table else ""
+    return (
+        '<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width">\n'
+        f"<title>{escape(picture.title)}</title>\n"
+        "<style>body{margin:1rem;background:#fff;color:#111}svg{max-width:100%;height:auto}"
+        f"pre{{font:12px {FONT}}}</style></head>\n<body>\n{svg(picture)}{table}</body>\n</html>\n"
+    )

@@ -1,0 +1,158 @@
+"""The tensor memory of a kernel over its program: which columns each step reads and writes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tcir.errors import InputError
+
+from .palette import EMPTY, OKABE_ITO, PAPER, light, mix
+from .picture import Cell, Grid, Key, Picture
+from .walk import Object, Step, Walk, kernel_of, ring_slots, tile_shape, tmem_columns
+
+UNIT = 8
+"""Columns of a cell: 8 columns are the 32 bytes of one K slice."""
+READ, WRITE = "R", "W"
+
+
+@dataclass
+class _Tile:
+    column: int
+    name: str
+    type: str
+
+
+@dataclass
+class _Row:
+    label: str
+    uses: dict[int, set[str]] = field(default_factory=dict)
+    steps: int = 0
+
+
+@dataclass
+class _Collector:
+    allocated: int = 0
+    tiles: dict[int, _Tile] = field(default_factory=dict)
+    rows: list[_Row] = field(default_factory=list)
+
+    def visit(self, step: Step) -> Any:
+        name = step.name
+        if name == "tc.tmem_alloc":
+            self.allocated += step.integer("columns")
+            self._row(step, f"alloc {step.integer('columns')} columns")
+        elif name == "tc.tmem_dealloc":
+            self._row(step, "dealloc")
+        elif name == "tc.tmem_tile":
+            return self._tile(step)
+        elif name == "tc.cp":
+            _, target = step.operands[:2]
+            self._use(self._row(step, "cp"), target, WRITE, step.integer("slice"))
+        elif name == "tc.mma":
+            row = self._row(step, "mma")
+            d, a, accumulate = step.operands[0], step.operands[1], step.operands[3]
+            if a.type.startswith(("!tc.tmem", "!tc.ring")) and a.key in self.tiles:
+                self._use(row, a, READ, step.integer("a_slice"))
+                if step.flag("ashift"):
+                    self._use(row, a, WRITE, step.integer("a_slice"))
+            self._use(row, d, WRITE)
+            if accumulate:
+                self._use(row, d, READ)
+        elif name == "tc.tmem_ld":
+            tile, _, column = step.operands
+            width = int(str(step.operation.results[0].type).split("x")[1].split("x")[0])
+            row = self._row(step, f"ld columns {column} to {column + width - 1}")
+            first = self.tiles[tile.key].column + column
+            self._mark(row, range(first, first + width), READ)
+        elif name != "tc.slot" and self._touched(step):
+            raise InputError(f"{name} uses tensor memory in a way this picture does not know")
+        return None
+
+    def _touched(self, step: Step) -> bool:
+        return any(isinstance(o, Object) and o.key in self.tiles for o in step.operands)
+
+    def _tile(self, step: Step) -> Object:
+        if "column" not in step.operation.attributes:
+            raise InputError(
+                "expected planned tensor memory (tc.tmem_tile with a column), got a tile without; "
+                "run plan-memory first"
+            )
+        words = str(step.operation.results[0].type)
+        rows, columns, element = tile_shape(words)
+        slots = ring_slots(words)
+        name = f"{rows}x{columns} {element}" + (f", {slots} slots" if slots > 1 else "")
+        key = 1_000_000 + len(self.tiles)
+        self.tiles[key] = _Tile(step.integer("column"), name, words)
+        return Object("tmem", key, words)
+
+    def _row(self, step: Step, what: str) -> _Row:
+        at = f" i={step.iteration[0]}" if step.iteration and "column" not in what else ""
+        label = f"{step.role}{at}: {what}".removeprefix(": ")
+        if not self.rows or self.rows[-1].label != label:
+            same = [row for row in self.rows if row.label == label]
+            if not same:
+                self.rows.append(_Row(label))
+                same = [self.rows[-1]]
+            same[0].steps += 1
+            return same[0]
+        self.rows[-1].steps += 1
+        return self.rows[-1]
+
+    def _use(self, row: _Row, tile: Object, kind: str, k_slice: int | None = None) -> None:
+        planned = self.tiles[tile.key]
+        width = tmem_columns(planned.type)
+        first = planned.column + (tile.slot or 0) * width
+        columns = range(first, first + width)
+        if k_slice is not None:
+            columns = range(first + UNIT * k_slice, first + UNIT * (k_slice + 1))
+        self._mark(row, columns, kind)
+
+    def _mark(self, row: _Row, columns: range, kind: str) -> None:
+        for column in columns:
+            row.uses.setdefault(column // UNIT, set()).add(kind)
+
+
+def tmem_view(module: Any, cta: tuple[int, int, int] = (0, 0, 0)) -> Picture:
+    """A row per step (roles one after the other), a cell per 8 columns of the allocation."""
+    kernel = kernel_of(module)
+    found = _Collector()
+    Walk(found.visit, dict(zip("xyz", cta))).function(kernel)
+    if not found.tiles or not found.allocated:
+        raise InputError(
+            "expected a kernel with tensor memory allocated and planned, got none; run the passes "
+            "up to plan-memory"
+        )
+    units = -(-found.allocated // UNIT)
+    owner: dict[int, int] = {}
+    for number, tile in enumerate(found.tiles.values()):
+        columns = tmem_columns(tile.type) * ring_slots(tile.type)
+        for unit in range(tile.column // UNIT, -(-(tile.column + columns) // UNIT)):
+            owner[unit] = number
+    cells = [[_cell(unit, row, owner, found) for unit in range(units)] for row in found.rows]
+    tiles = list(found.tiles.values())
+    return Picture(
+        f"Tensor memory of {kernel.attributes['sym_name'].value}: {found.allocated} columns",
+        "Down: the program of a CTA (roles run at the same time; each is in its own order). "
+        "Across: 8 columns of all 128 lanes a cell. R is read, W is written.",
+        [Grid(cells, [f"{row.label}{f' x{row.steps}' if row.steps > 1 else ''}" for row in
+                      found.rows], [str(unit * UNIT) for unit in range(units)],
+              column_axis="column", row_axis="step")],
+        [*(Key(_strong(i), f"{t.name}: columns {t.column} to "
+               f"{t.column + tmem_columns(t.type) * ring_slots(t.type) - 1}")
+           for i, t in enumerate(tiles)), Key(EMPTY, "not used"), Key(PAPER, "pale: not touched")],
+    )  # fmt: skip
+
+
+def _strong(number: int) -> str:
+    return light(OKABE_ITO[number % len(OKABE_ITO)])
+
+
+def _cell(unit: int, row: _Row, owner: dict[int, int], found: _Collector) -> Cell:
+    if unit not in owner:
+        return Cell(about="allocated, not used")
+    name = list(found.tiles.values())[owner[unit]].name
+    about = f"columns {unit * UNIT} to {unit * UNIT + UNIT - 1}: {name}"
+    kinds = row.uses.get(unit)
+    if kinds:
+        return Cell(("".join(sorted(kinds)),), _strong(owner[unit]), about=about)
+    return Cell(("",), mix(_strong(owner[unit]), PAPER, 0.8), about=about)

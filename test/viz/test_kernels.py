@@ -1,0 +1,161 @@
+"""Views of kernels: the pixel on each lane against the convolution's definition; the TMEM map."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import pytest
+
+from tcir.errors import InputError
+from tcir.pipeline import Pipeline
+from tcir.source import load_module, mlir_context
+from tcir.viz.conv_schedule import QUARTER, read_schedule
+from tcir.viz.conv_steps import conv_view
+from tcir.viz.pictures import CONVOLUTION
+from tcir.viz.text import text
+from tcir.viz.tmem_map import tmem_view
+
+TILE = "raise-to-tc,tile-conv-shift-reuse"
+PLANNED = f"{TILE},multi-buffer,place-barriers,plan-memory"
+
+
+def conv(n: int, h: int, w: int, k: int, r: int, s: int, pad: tuple[int, int], filter: str) -> str:
+    p, q = h + 2 * pad[0] - r + 1, w + 2 * pad[1] - s + 1
+    weights = {"hwcf": f"{r}x{s}x16x{k}", "fhwc": f"{k}x{r}x{s}x16"}[filter]
+    types = f"tensor<{n}x{h}x{w}x16xf16>, tensor<{weights}xf16>"
+    result = f"tensor<{n}x{p}x{q}x{k}xf32>"
+    return f"""
+func.func @f(%x: tensor<{n}x{h}x{w}x16xf16>, %w: tensor<{weights}xf16>) -> {result} {{
+  %y = "tc.conv2d"(%x, %w) {{strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>,
+    pads = array<i64: {pad[0]}, {pad[0]}, {pad[1]}, {pad[1]}>, filter = "{filter}"}}
+    : ({types}) -> {result}
+  return %y : {result}
+}}
+"""
+
+
+@cache
+def lowered(source: str, passes: str) -> str:
+    with mlir_context() as context:
+        module = load_module(source, context)
+        Pipeline([f"builtin.module({passes})"]).run(module)
+        return str(module)
+
+
+def with_module(source: str, use):
+    with mlir_context() as context:
+        return use(load_module(source, context))
+
+
+CASES = [
+    (2, 9, 9, 16, 3, 3, (0, 1), "hwcf"),
+    (1, 20, 56, 16, 3, 3, (1, 1), "hwcf"),
+    (1, 12, 40, 16, 5, 5, (2, 2), "fhwc"),
+    (3, 7, 33, 16, 3, 1, (0, 0), "fhwc"),
+]
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("cta", [0, 1])
+def test_stored_lanes_hold_the_pixels_of_their_outputs(case, cta: int) -> None:
+    _, h, w, _, r, s, pad, _ = case
+    program = lowered(conv(*case), "tile-conv-shift-reuse")
+    schedule = with_module(program, lambda m: read_schedule(m, (cta, 0, 0)))
+    taps = {(tap.row, tap.column) for tap in schedule.taps}
+    assert taps == {(i, j) for i in range(r) for j in range(s)}
+    stored = [lane for lane, place in enumerate(schedule.stores) if place is not None]
+    assert stored
+    for tap in schedule.taps:
+        for lane in stored:
+            image, p, q = schedule.stores[lane]
+            held = tap.lanes[lane]
+            want = (q + tap.column - pad[1], p + tap.row - pad[0], image)
+            assert not held.stale and held.pixel.coordinates == want
+            inside = 0 <= want[0] < w and 0 <= want[1] < h
+            assert held.pixel.outside == (not inside)
+        # Before tap s a quarter was shifted s times: so many lanes at its end are stale.
+        stale = {lane for lane in range(128) if tap.lanes[lane].stale}
+        assert stale == {x for x in range(128) if x % QUARTER >= QUARTER - tap.column}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_all_ctas_store_every_output_once(case) -> None:
+    n, h, w, _, r, s, pad, _ = case
+    p, q = h + 2 * pad[0] - r + 1, w + 2 * pad[1] - s + 1
+    program = lowered(conv(*case), "tile-conv-shift-reuse")
+    ctas = int(re.search(r"tc.grid = array<i64: (\d+)", program)[1])
+    seen = []
+    with mlir_context() as context:
+        module = load_module(program, context)
+        for cta in range(ctas):
+            seen += [x for x in read_schedule(module, (cta, 0, 0)).stores if x is not None]
+    assert sorted(seen) == [(a, b, c) for a in range(n) for b in range(p) for c in range(q)]
+
+
+def test_the_picture_marks_stale_outside_and_masked_lanes() -> None:
+    program = lowered(CONVOLUTION.read_text(), TILE)
+    picture = with_module(program, conv_view)
+    first = picture.grids[0]
+    marks = [[cell.mark for cell in row] for row in first.rows]
+    assert marks[0] == ["cross"] + [""] * 31  # w = -1
+    assert marks[1] == [""] * 31 + ["hatch"]
+    assert marks[2] == [""] * 30 + ["hatch"] * 2
+    assert marks[3] == [""] * 30 + ["hatch"] * 2  # not stored
+    assert [c.lines[0] for c in first.rows[2]][:30] == [str(w) for w in range(1, 31)]
+    assert "WRONG" not in text(picture)
+    assert "112 of 128 lanes are stored" in text(picture)
+
+
+def test_a_schedule_that_stores_stale_lanes_is_seen() -> None:
+    program = lowered(CONVOLUTION.read_text(), TILE).replace("rows = 30", "rows = 31")
+    shown = text(with_module(program, conv_view))
+    assert "WRONG: stored although stale: lanes [30]" in shown
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        (lambda: CONVOLUTION.read_text(), "expected a kernel"),
+        (lambda: lowered(CONVOLUTION.read_text(), PLANNED), "not part of a sequential tile"),
+        (lambda: lowered(CONVOLUTION.read_text(), "raise-to-tc,tile-conv-implicit-gemm"),
+         "expected"),
+    ],
+)  # fmt: skip
+def test_other_programs_are_refused(program, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        with_module(program(), conv_view)
+
+
+def test_another_filter_row() -> None:
+    program = lowered(CONVOLUTION.read_text(), TILE)
+    assert "h=-1" in text(with_module(program, lambda m: conv_view(m, filter_row=0)))
+    with pytest.raises(InputError, match=r"expected a filter row of \[0, 1, 2\], got 3"):
+        with_module(program, lambda m: conv_view(m, filter_row=3))
+
+
+@pytest.mark.parametrize("passes", [PLANNED, f"{PLANNED},assign-roles"])
+def test_tmem_map(passes: str) -> None:
+    """D in columns 0 to 63; A in a ring of two slots of 32 columns, used in turn."""
+    picture = with_module(lowered(CONVOLUTION.read_text(), passes), tmem_view)
+    (grid,) = picture.grids
+    uses = {
+        label.removeprefix("mma ").removeprefix("epilogue: "): "".join(
+            f"{'/'.join(cell.lines) or '.':3}" for cell in row
+        )
+        for label, row in zip(grid.row_labels, grid.rows)
+    }
+    d, none = "RW " * 8, ".  "
+    for i in range(3):
+        slot = none * 4 * (i % 2), none * 4 * (1 - i % 2)
+        key = next(k for k in uses if f"i={i}: cp" in k)
+        assert uses[key] == none * 8 + slot[0] + "W  " * 4 + slot[1]
+        key = next(k for k in uses if f"i={i}: mma" in k)
+        assert uses[key] == d + slot[0] + "RW " * 4 + slot[1]
+    reads = [row for label, row in uses.items() if label.startswith("ld columns")]
+    assert reads == [none * 2 * i + "R  " * 2 + none * (14 - 2 * i) for i in range(4)]
+
+
+def test_tmem_map_needs_a_plan() -> None:
+    with pytest.raises(InputError, match="run plan-memory first"):
+        with_module(lowered(CONVOLUTION.read_text(), TILE), tmem_view)

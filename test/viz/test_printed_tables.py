@@ -1,0 +1,72 @@
+"""`tc-viz fragment` prints what a warp printed of itself: every number."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tcir.viz.command import main
+
+from . import printed_tables
+
+
+def numbers(table: str) -> list[list[str]]:
+    return [line.split() for line in table.split("\n") if line]
+
+
+def shown(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[list[str]]:
+    """The list by threads: lines ``thread: a, b, …``, threads in order."""
+    assert main(["fragment", "mma.m16n8k16", *arguments]) == 0
+    found = re.findall(r"^ *(\d+): ([\d., -]+)$", capsys.readouterr().out, re.MULTILINE)
+    assert [int(thread) for thread, _ in found] == list(range(32))
+    return [line.split(", ") for _, line in found]
+
+
+@pytest.mark.parametrize(("operand", "count"), [("A", 256), ("B", 128)])
+def test_element_numbers(operand: str, count: int, capsys: pytest.CaptureFixture[str]) -> None:
+    expected = numbers(getattr(printed_tables, operand))
+    assert sum(map(len, expected)) == count
+    assert shown(capsys, "--operand", operand) == expected
+
+
+def inputs() -> tuple[np.ndarray, np.ndarray]:
+    a = (0.01 * np.arange(256)).astype(np.float16).reshape(16, 16)
+    b = (0.01 * np.arange(128)).astype(np.float16).reshape(8, 16).T
+    return a.astype(np.float64), b.astype(np.float64)
+
+
+def test_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Ampere sums eight products and the accumulator at once, and rounds to f16, twice."""
+    a, b = inputs()
+    d = (a[:, :8] @ b[:8]).astype(np.float16).astype(np.float64)
+    d = (d + a[:, 8:] @ b[8:]).astype(np.float16)
+    file = tmp_path / "d.npy"
+    np.save(file, d.astype(np.float64))
+    got = shown(capsys, "--operand", "C", "--values", str(file))
+    assert got == numbers(printed_tables.D)
+    assert sum(map(len, got)) == 128
+
+
+def test_reference() -> None:
+    a, b = inputs()
+    product = [[f"{value:.2f}" for value in row] for row in a @ b]
+    assert product == numbers(printed_tables.REFERENCE)
+
+
+def test_the_comparison_sees_one_wrong_number(tmp_path: Path, capsys) -> None:
+    a, b = inputs()
+    d = (a[:, :8] @ b[:8]).astype(np.float16).astype(np.float64)
+    d = (d + a[:, 8:] @ b[8:]).astype(np.float16).astype(np.float64)
+    d[15, 7] += 0.04
+    np.save(tmp_path / "d.npy", d)
+    got = shown(capsys, "--operand", "C", "--values", str(tmp_path / "d.npy"))
+    differing = [
+        (t, i)
+        for t, (mine, theirs) in enumerate(zip(got, numbers(printed_tables.D)))
+        for i, (x, y) in enumerate(zip(mine, theirs))
+        if x != y
+    ]
+    assert differing == [(31, 3)]
