@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from peers import cases_triton  # noqa: F401  (registers the cases)
+from peers import cases_cute, cases_gluon, cases_triton  # noqa: F401  (they register the cases)
 from peers.case import CASES, Case, Launch
 from tcir.run import LaunchError, PtxSyntaxError, RunReport, run_ptx
 
