@@ -155,4 +155,4 @@ def _cell(unit: int, row: _Row, owner: dict[int, int], found: _Collector) -> Cel
     kinds = row.uses.get(unit)
     if kinds:
         return Cell(("".join(sorted(kinds)),), _strong(owner[unit]), about=about)
-    return Cell(("",), mix(_strong(owner[unit]), PAPER, 0.8), about=about)
+    return Cell((), mix(_strong(owner[unit]), PAPER, 0.8), about=about)

@@ -1,0 +1,72 @@
+"""The report's page from files: schema, tree of IR, escaping."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tcir.report import SCHEMA as REPORT_SCHEMA
+from tcir.viz.command import main
+from tcir.viz.report import SCHEMA, VERDICTS, read_tree
+
+LINES = [
+    {"index": i, "name": f"pass-{i}", "verdict": v, "compared": "x", "findings": [],
+     "counters": {"mma": 3}, "incomplete": ["<no.rule>"] if v == "incomplete" else []}
+    for i, v in enumerate(("reference", "equal", "within bound", "incomplete", "not executed"))
+]  # fmt: skip
+
+
+def save(folder: Path, **more: object) -> str:
+    file = folder / "r.json"
+    data = {"schema": SCHEMA, "program": "f", "verdict": "incomplete", "passes": LINES, **more}
+    file.write_text(json.dumps(data), encoding="utf-8")
+    return str(file)
+
+
+def test_page_from_files(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "1_raise.mlir").write_text("func <&> one\n", encoding="utf-8")
+    (tree / "2_tile.mlir").write_text("func <&> two\n", encoding="utf-8")
+    (tree / "notes.mlir").write_text("no pass\n", encoding="utf-8")
+    source = tmp_path / "in.mlir"
+    source.write_text("func zero\n", encoding="utf-8")
+    out = tmp_path / "out.html"
+    arguments = ["report", save(tmp_path), "--tree", str(tree), "--input", str(source)]
+    assert main([*arguments, "-o", str(out)]) == 0
+    page = out.read_text(encoding="utf-8")
+    assert "<del>- func &lt;&amp;&gt; one</del>" in page
+    assert "<ins>+ func &lt;&amp;&gt; two</ins>" in page
+    assert "<del>- func zero</del>" in page
+    assert "no pass" not in page and "<no.rule>" not in page
+    assert "without a rule: &lt;no.rule&gt;" in page
+    for verdict in ("reference", "equal", "within bound", "incomplete", "not executed"):
+        assert f"{VERDICTS[verdict][0]}</b> {verdict}" in page
+    assert "src=" not in page and "http" not in page  # nothing from elsewhere
+    assert sorted(read_tree(str(tree), str(source))) == [0, 1, 2]
+
+
+def test_schema_is_that_of_the_writer() -> None:
+    assert SCHEMA == REPORT_SCHEMA
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"schema": "tcir.report/9"},
+            "of schema tcir.report/1, got tcir.report/9",
+        ),
+        ({"passes": []}, "expected a report with passes"),
+    ],
+)
+def test_refusals(tmp_path: Path, change, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", save(tmp_path, **change)]) == 3
+    assert message in capsys.readouterr().err
+    (tmp_path / "bad.json").write_text("{", encoding="utf-8")
+    assert main(["report", str(tmp_path / "bad.json")]) == 3
+    assert "expected the JSON of --validate-each" in capsys.readouterr().err
+    assert main(["report", save(tmp_path), "--tree", str(tmp_path / "none")]) == 3
+    assert "expected the folder of --mlir-print-ir-tree-dir" in capsys.readouterr().err
