@@ -37,13 +37,13 @@ class Kernel:
     ir:        the program after each pass by the pass's name ("(input)" first; a pass that runs
                twice has "name#2" for its second result)
     ptx:       PTX text; `cubin` and `sass` are made from it when first used
-    launch:    grid, block, shared memory, parameters
+    launch_config: grid, block, shared memory, parameters
     signature: shapes and types of inputs and results
     report:    times per pass; verdicts too when compiled with ``validate=True``
     """
 
     signature: Signature
-    launch: Launch
+    launch_config: Launch
     target: str
     ptx: str
     llvm: str
@@ -53,7 +53,7 @@ class Kernel:
     @property
     def name(self) -> str:
         """The name of the kernel's entry."""
-        return self.launch.name
+        return self.launch_config.name
 
     @cached_property
     def cubin(self) -> bytes:
@@ -86,7 +86,7 @@ class Kernel:
         inputs = buffers[: len(self.signature.inputs)]
         outcome = run_kernel(
             self.ptx,
-            self.launch,
+            self.launch_config,
             inputs,
             self.signature.outputs,
             order_seed=order_seed,
@@ -100,6 +100,12 @@ class Kernel:
         for target, result in zip(buffers[len(inputs) :], outcome.outputs, strict=True):
             target[...] = result
         return outcome
+
+    def launch(self, *buffers: Any, stream: Any = None) -> None:
+        """Runs the cubin on a GPU, see `tcir.runtime.launch`."""
+        from tcir.runtime import launch
+
+        launch(self, *buffers, stream=stream)
 
 
 def _check_buffers(name: str, specs: Iterable[OutputSpec], buffers: tuple[Any, ...]) -> None:

@@ -2,20 +2,24 @@
 
 The kernel's `llvm.func` carries it: ``tc.params``, a list with ``{kind = "tensor_map", arg, mode,
 dtype, dims, strides, box, …}`` or ``{kind = "pointer", arg}`` per parameter (``arg`` counts the
-caller's buffers: inputs, then results), ``tc.grid``, ``nvvm.reqntid``, ``tc.smem_bytes``.
+caller's buffers: inputs, then results) or ``{kind = "workspace", bytes}``, ``tc.grid``,
+``nvvm.reqntid``, ``tc.smem_bytes``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tcir.errors import InputError, format_location
 from tcir.inputs import poison
 from tcir.interp import Outcome, OutputSpec
+
+if TYPE_CHECKING:
+    from tcir.machine.tensor_map import TensorMap
 
 # Attributes of a tensor_map parameter that tcir.TensorMap calls otherwise; the rest is passed on.
 _MAP_KEYS = {"strides": "strides_bytes"}
@@ -62,12 +66,14 @@ class Launch:
         outputs: Sequence[np.ndarray[Any, Any]],
     ) -> list[Any]:
         """The kernel's arguments for `tcir.run_ptx`; `outputs` are written, not read."""
-        from tcir.machine.tensor_map import TensorMap
         from tcir.run import Uninitialized
 
         buffers = [*inputs, *outputs]
         arguments: list[Any] = []
         for number, param in enumerate(self.params):
+            if param["kind"] == "workspace":
+                arguments.append(Uninitialized(np.zeros(param["bytes"], np.uint8)))
+                continue
             if not 0 <= param["arg"] < len(buffers):
                 raise InputError(
                     f"parameter {number} of @{self.name} uses buffer {param['arg']}, "
@@ -78,19 +84,24 @@ class Launch:
                 written = param["arg"] >= len(inputs)
                 arguments.append(Uninitialized(buffer) if written else buffer)
             elif param["kind"] == "tensor_map":
-                build = TensorMap.im2col if param["mode"] == "im2col" else TensorMap.tiled
-                options = {
-                    _MAP_KEYS.get(key, key): value
-                    for key, value in param.items()
-                    if key not in _NOT_PASSED
-                }
-                arguments.append(build(buffer, **options))
+                arguments.append(tensor_map(param, buffer))
             else:
                 raise InputError(
-                    f"parameter {number} of @{self.name}: expected kind 'tensor_map' or 'pointer', "
-                    f"got '{param['kind']}'"
+                    f"parameter {number} of @{self.name}: expected kind 'tensor_map', 'pointer' or "
+                    f"'workspace', got '{param['kind']}'"
                 )
         return arguments
+
+
+def tensor_map(param: dict[str, Any], buffer: np.ndarray[Any, Any]) -> TensorMap:
+    """The tensor map that a parameter of kind ``tensor_map`` describes, over `buffer`."""
+    from tcir.machine.tensor_map import TensorMap
+
+    build = TensorMap.im2col if param["mode"] == "im2col" else TensorMap.tiled
+    options = {
+        _MAP_KEYS.get(key, key): value for key, value in param.items() if key not in _NOT_PASSED
+    }
+    return build(buffer, **options)
 
 
 def run_kernel(

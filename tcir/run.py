@@ -28,7 +28,7 @@ from tcir.interp.ptx.warp import Warp
 from tcir.machine import Finding, Machine, MachineError, NotModelled
 from tcir.machine.refusal import Refusal
 
-__all__ = ["LaunchError", "PtxSyntaxError", "RunReport", "Uninitialized", "run_ptx"]
+__all__ = ["LaunchError", "PtxSyntaxError", "RunReport", "Uninitialized", "entry_name", "run_ptx"]
 
 #: Limits of one launch, compute capability 10.0 (CUDA C++ Programming Guide, "Technical
 #: Specifications per Compute Capability").
@@ -146,6 +146,11 @@ def _entry(module: Module, name: str | None) -> Function:
     if len(entries) != 1:
         raise LaunchError(f"entry: expected its name when the module has not just one: {listed}")
     return next(iter(entries.values()))
+
+
+def entry_name(ptx: str, name: str | None = None) -> str:
+    """Name of the entry that `run_ptx` would run. Raises LaunchError and PtxSyntaxError."""
+    return _entry(_parsed(ptx), name).name
 
 
 def _check_sizes(

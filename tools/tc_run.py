@@ -3,6 +3,10 @@
     tc-run saxpy.ptx --grid 8 --block 128 --arg x.npy --arg y.npy --arg f32=1.5 --arg u32=1000 \\
            --save 1=out.npy
 
+``--bundle DIR`` writes the kernel, its inputs and what the machine computes into a folder that runs
+on somebody else's GPU; a program in MLIR is compiled first (``--pipeline``). ``--selftest`` asks a
+B200 the questions of the machine's assumptions.
+
 Exit status: 0 the run was ok, 1 illegal acts or hazards, 2 incomplete, 3 bad input, 4 internal,
 130 interrupted.
 """
@@ -19,9 +23,17 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from tcir.errors import Error
 from tcir.machine import TensorMap
 from tcir.machine.refusal import Refusal
-from tcir.run import DEFAULT_MAX_INSTRUCTIONS, LaunchError, PtxSyntaxError, Uninitialized, run_ptx
+from tcir.run import (
+    DEFAULT_MAX_INSTRUCTIONS,
+    LaunchError,
+    PtxSyntaxError,
+    Uninitialized,
+    entry_name,
+    run_ptx,
+)
 
 _DTYPES: dict[str, Any] = {
     **{
@@ -100,10 +112,10 @@ def parser() -> argparse.ArgumentParser:
         epilog=_ARGUMENTS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    p.add_argument("file", help="PTX text, or - for standard input")
+    p.add_argument("file", nargs="?", help="PTX text, or - for standard input")
     p.add_argument("--entry", help="entry function, if the module has more than one")
-    p.add_argument("--grid", type=_sizes, required=True, metavar="X[,Y,Z]")
-    p.add_argument("--block", type=_sizes, required=True, metavar="X[,Y,Z]")
+    p.add_argument("--grid", type=_sizes, metavar="X[,Y,Z]", help="CTAs; required")
+    p.add_argument("--block", type=_sizes, metavar="X[,Y,Z]", help="threads of a CTA; required")
     p.add_argument("--cluster", type=_sizes, default=(1, 1, 1), metavar="X[,Y,Z]")
     p.add_argument("--dynamic-smem", type=int, default=0, metavar="BYTES")
     p.add_argument("--arg", action="append", default=[], metavar="VALUE", help="see below")
@@ -114,12 +126,29 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--numerics", choices=("exact", "fast"), default="exact")
     p.add_argument("--max-instructions", type=int, default=DEFAULT_MAX_INSTRUCTIONS)
     p.add_argument("--json", metavar="FILE", help="writes the report as JSON")
+    p.add_argument("--bundle", type=Path, metavar="DIR", help="writes a folder to run on a GPU")
+    p.add_argument("--target", default="sm_100a", help="of the bundle's cubin (sm_100a)")
+    p.add_argument("--pipeline", help="for --bundle of an MLIR program: how to compile it")
+    p.add_argument("--input-seed", type=int, default=0, help="of the MLIR program's inputs (0)")
+    p.add_argument("--selftest", action="store_true", help="what a B200 says to the assumptions")
     return p
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = parser().parse_args(argv)
+    if options.selftest:
+        from tcir.runtime.selftest import main as selftest
+
+        return selftest()
     try:
+        if options.bundle and options.pipeline and options.file:
+            from tcir.runtime.bundle import write_program
+
+            write_program(options.bundle, options.file, options.pipeline, seed=options.input_seed)
+            print(f"{options.bundle}: python run.py")
+            return 0
+        if not (options.file and options.grid and options.block):
+            raise LaunchError("expected a file, --grid and --block")
         ptx = sys.stdin.read() if options.file == "-" else Path(options.file).read_text()
         args: list[Any] = []
         for text in options.arg:
@@ -133,6 +162,23 @@ def main(argv: Sequence[str] | None = None) -> int:
             if not isinstance(array, np.ndarray):
                 raise LaunchError(f"--save {text}: argument {number} is no array")
             saves.append((name, array))
+        if options.bundle:
+            from tcir.runtime.bundle import write
+
+            write(
+                options.bundle,
+                ptx,
+                entry=entry_name(ptx, options.entry),
+                grid=options.grid,
+                block=options.block,
+                cluster=options.cluster,
+                dynamic_smem=options.dynamic_smem,
+                args=args,
+                target=options.target,
+                origin={"program": Path(options.file).name, "arguments": options.arg},
+            )
+            print(f"{options.bundle}: python run.py")
+            return 0
         report = run_ptx(
             ptx,
             entry=options.entry,
@@ -156,6 +202,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (LaunchError, Refusal, OSError, UnicodeDecodeError) as error:
         print(f"tc-run: {error}", file=sys.stderr)
         return 3
+    except Error as error:
+        print(f"tc-run: {error}", file=sys.stderr)
+        return error.exit_code
     except KeyboardInterrupt:
         print("tc-run: interrupted", file=sys.stderr)
         return 130

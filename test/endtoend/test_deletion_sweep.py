@@ -183,7 +183,7 @@ def _buffers() -> tuple[Any, Any, Any]:
 def _run(ptx: str) -> Caught:
     """What is noticed of a kernel in issue order, or under one of the other orders."""
     x, w, want = _buffers()
-    launch = kernel().launch
+    launch = kernel().launch_config
     for order in (None, *range(1, ORDERS)):
         out = np.full_like(want, np.nan)
         report = tcir.run_ptx(

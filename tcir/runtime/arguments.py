@@ -1,0 +1,89 @@
+"""`run_cubin`: what `tcir.run_ptx` does on the simulated machine, on a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tcir.errors import InputError
+from tcir.runtime.devices import Device
+from tcir.runtime.memory import DeviceArray, to_device
+from tcir.runtime.module import load, synchronize
+from tcir.runtime.tensor_map import encode
+
+
+def triple(value: Sequence[int] | int) -> tuple[int, int, int]:
+    """One to three sizes, filled up with ones."""
+    x, y, z = (*((value,) if isinstance(value, int) else value), 1, 1)[:3]
+    return x, y, z
+
+
+class _Buffers:
+    """Device copies of the caller's arrays; views of one array share its copy."""
+
+    def __init__(self, device: Device) -> None:
+        self.device = device
+        self.copies: dict[int, tuple[np.ndarray[Any, Any], DeviceArray]] = {}
+
+    def address(self, array: np.ndarray[Any, Any]) -> int:
+        whole = array
+        while isinstance(whole.base, np.ndarray):
+            whole = whole.base
+        if not (array.flags.c_contiguous and whole.flags.c_contiguous):
+            raise InputError(f"expected C-contiguous arrays, got strides {array.strides}")
+        if id(whole) not in self.copies:
+            self.copies[id(whole)] = (whole, to_device(whole, self.device))
+        return self.copies[id(whole)][1].pointer + array.ctypes.data - whole.ctypes.data
+
+    def copy_back(self) -> None:
+        for array, copy in self.copies.values():
+            if array.flags.writeable:
+                array.reshape(-1).view(np.uint8)[:] = copy.numpy().reshape(-1).view(np.uint8)
+
+
+def _value(argument: Any, buffers: _Buffers) -> bytes:
+    if isinstance(argument, np.generic):
+        return argument.tobytes()
+    if isinstance(argument, bytes | bytearray):
+        return bytes(argument)
+    if hasattr(argument, "fields"):  # a TensorMap
+        address = buffers.address(argument.array) + argument.offset_bytes
+        return encode(argument.fields, address)
+    array = getattr(argument, "array", argument)  # Uninitialized: its contents do not matter
+    if isinstance(array, np.ndarray):
+        return buffers.address(array).to_bytes(8, "little")
+    raise InputError(
+        f"expected a numpy array or scalar, bytes or a TensorMap, got {type(argument).__name__}"
+    )
+
+
+def run_cubin(
+    cubin: bytes,
+    *,
+    entry: str,
+    grid: Sequence[int] | int,
+    block: Sequence[int] | int,
+    cluster: Sequence[int] | int = (1, 1, 1),
+    dynamic_smem: int = 0,
+    args: Sequence[Any] = (),
+    device: Device | None = None,
+) -> None:
+    """Launches kernel `entry` on copies of the arrays in `args`, waits, and copies them back.
+
+    `args` are those of `tcir.run_ptx`: numpy arrays (C-contiguous, written in place), numpy
+    scalars, bytes, `tcir.TensorMap`. `LaunchFailedError` when the launch or the kernel fails.
+    """
+    module = load(cubin, device)
+    function = module.function(entry)
+    buffers = _Buffers(module.device)
+    function.launch(
+        [_value(argument, buffers) for argument in args],
+        grid=triple(grid),
+        block=triple(block),
+        cluster=triple(cluster),
+        dynamic_smem=dynamic_smem,
+    )
+    synchronize()
+    buffers.copy_back()

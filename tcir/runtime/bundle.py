@@ -1,0 +1,208 @@
+"""Bundles: a kernel with inputs and expected results in a folder, for a GPU that others have.
+
+    bundle/
+      run.py           python run.py: runs the kernel, compares, times, prints a report to send back
+      launch.json      sizes, parameters, buffers, where it all came from; digests of the data
+      kernel.cubin  kernel.ptx
+      data.npz         each buffer's bytes before the launch, and the bytes expected after it
+      tcir/            what run.py needs of this package: cuda-python and numpy, nothing else
+
+The expected bytes are those of the simulated machine.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tcir.errors import Error, IncompleteError, InputError
+from tcir.runtime.arguments import triple
+
+SCHEMA = 1
+CARRIED = (
+    "__init__.py",
+    "errors.py",
+    *(
+        f"runtime/{name}.py"
+        for name in (
+            "__init__", "devices", "dlpack", "driver", "memory", "module", "replay", "tensor_map",
+            "timing",
+        )
+    ),
+)  # fmt: skip
+"""Files of the package that a bundle carries."""
+
+RUN = '''"""Runs the kernel of this folder on a GPU; see --help. Needs cuda-python and numpy."""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+from tcir.runtime.replay import main  # noqa: E402
+
+sys.exit(main(HERE))
+'''
+
+
+class _Table:
+    """The distinct buffers behind a kernel's arguments, and the arguments in words."""
+
+    def __init__(self) -> None:
+        self.arrays: list[np.ndarray[Any, Any]] = []
+
+    def _place(self, array: np.ndarray[Any, Any]) -> tuple[int, int]:
+        whole = array
+        while isinstance(whole.base, np.ndarray):
+            whole = whole.base
+        if not (array.flags.c_contiguous and whole.flags.c_contiguous):
+            raise InputError(f"expected C-contiguous arrays, got strides {array.strides}")
+        number = next((n for n, a in enumerate(self.arrays) if a is whole), len(self.arrays))
+        if number == len(self.arrays):
+            self.arrays.append(whole)
+        return number, array.ctypes.data - whole.ctypes.data
+
+    def describe(self, argument: Any) -> dict[str, Any]:
+        """One parameter as JSON."""
+        if isinstance(argument, np.generic):
+            return {"kind": "bytes", "hex": argument.tobytes().hex()}
+        if isinstance(argument, bytes | bytearray):
+            return {"kind": "bytes", "hex": bytes(argument).hex()}
+        if hasattr(argument, "fields"):
+            number, offset = self._place(argument.array)
+            return {
+                "kind": "tensor_map",
+                "buffer": number,
+                "offset": offset + argument.offset_bytes,
+                "fields": dataclasses.asdict(argument.fields),
+            }
+        number, offset = self._place(getattr(argument, "array", argument))
+        return {"kind": "pointer", "buffer": number, "offset": offset}
+
+
+def write(
+    folder: Path,
+    ptx: str,
+    *,
+    entry: str,
+    grid: Sequence[int] | int,
+    block: Sequence[int] | int,
+    cluster: Sequence[int] | int = (1, 1, 1),
+    dynamic_smem: int = 0,
+    args: Sequence[Any] = (),
+    target: str = "sm_100a",
+    origin: dict[str, Any] | None = None,
+) -> None:
+    """Executes PTX on the machine with `args` (see `tcir.run_ptx`) and writes the bundle.
+
+    `origin` goes into launch.json: the program, the pipeline, the seed of the inputs. `Error` when
+    the machine finds anything wrong: what it expects is worth nothing then.
+    """
+    from tcir.codegen.cubin import assemble
+    from tcir.run import run_ptx
+
+    if folder.exists() and any(folder.iterdir()):
+        raise InputError(f"--bundle {folder}: expected a new or empty folder")
+    cubin = assemble(ptx, target=target)
+    table = _Table()
+    params = [table.describe(argument) for argument in args]
+    before = [array.copy() for array in table.arrays]
+    sizes = {
+        "grid": triple(grid),
+        "block": triple(block),
+        "cluster": triple(cluster),
+        "dynamic_smem": dynamic_smem,
+    }
+    report = run_ptx(ptx, entry=entry, args=args, **sizes)  # type: ignore[arg-type]
+    if report.incomplete:
+        raise IncompleteError(f"@{entry}: no expected result: {report}")
+    if not report.ok:
+        raise Error(f"@{entry}: no bundle of a kernel that the machine objects to: {report}")
+    data: dict[str, np.ndarray[Any, Any]] = {}
+    buffers = []
+    for number, (first, last) in enumerate(zip(before, table.arrays, strict=True)):
+        data[f"before{number}"], after = _raw(first), _raw(last)
+        changed = bool((data[f"before{number}"] != after).any())
+        if changed:
+            data[f"expected{number}"] = after
+        buffers.append(
+            {
+                "dtype": first.dtype.name,
+                "shape": first.shape,
+                "bytes": first.nbytes,
+                "before_sha256": digest(data[f"before{number}"]),
+                "expected_sha256": digest(after),
+                "written": changed,
+            }
+        )
+    if not any(b["written"] for b in buffers):
+        raise InputError(f"@{entry}: expected a kernel that writes to a buffer, got none changed")
+    folder.mkdir(parents=True, exist_ok=True)
+    package = Path(__file__).resolve().parent.parent
+    for name in CARRIED:
+        target_file = folder / "tcir" / name
+        target_file.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(package / name, target_file)
+    (folder / "run.py").write_text(RUN)
+    (folder / "kernel.ptx").write_text(ptx)
+    (folder / "kernel.cubin").write_bytes(cubin.data)
+    np.savez_compressed(folder / "data.npz", **data)  # type: ignore[arg-type]
+    description = {
+        "schema": SCHEMA,
+        "kernel": entry,
+        "target": target,
+        **sizes,
+        "registers": cubin.registers,
+        "cubin_sha256": hashlib.sha256(cubin.data).hexdigest(),
+        "params": params,
+        "buffers": buffers,
+        "origin": origin or {},
+    }
+    (folder / "launch.json").write_text(json.dumps(description, indent=1) + "\n")
+
+
+def write_program(
+    folder: Path, program: str, pipeline: str, *, seed: int = 0, inputs: str = "integers"
+) -> None:
+    """Compiles an MLIR file with a named pipeline, makes inputs from `seed`, writes the bundle."""
+    import tcir
+    from tcir.inputs import make_inputs, poison
+
+    kernel = tcir.compile(program, pipeline)
+    signature, sizes = kernel.signature, kernel.launch_config
+    arrays = make_inputs(signature.inputs, seed, inputs)  # type: ignore[arg-type]
+    results = [poison(spec) for spec in signature.outputs]
+    write(
+        folder,
+        kernel.ptx,
+        entry=kernel.name,
+        grid=sizes.grid,
+        block=sizes.block,
+        dynamic_smem=sizes.dynamic_smem,
+        args=sizes.arguments(arrays, results),
+        target=kernel.target,
+        origin={
+            "program": Path(program).name,
+            "pipeline": pipeline,
+            "inputs": inputs,
+            "seed": seed,
+            "tcir": tcir.__version__,
+        },
+    )
+
+
+def digest(data: np.ndarray[Any, Any]) -> str:
+    """SHA-256 of an array's bytes."""
+    return hashlib.sha256(data.tobytes()).hexdigest()
+
+
+def _raw(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.frombuffer(array.tobytes(), np.uint8)

@@ -1,0 +1,213 @@
+"""Cubins: loading, their kernels, launches."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import struct
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from tcir.errors import Error, InputError
+from tcir.runtime.devices import Device, device
+from tcir.runtime.driver import CudaError, bindings, call
+
+Triple = tuple[int, int, int]
+
+#: Shared memory a CTA may have without asking for more (CUDA C++ Programming Guide, "Technical
+#: Specifications per Compute Capability").
+DEFAULT_SHARED = 48 << 10
+#: CTAs of a cluster that every device with clusters accepts; more need a function attribute.
+PORTABLE_CLUSTER = 8
+
+
+class WrongArchitectureError(InputError):
+    """A cubin for another architecture than the device's."""
+
+
+class LaunchFailedError(Error):
+    """A launch was refused, or the kernel ended in a fault; the message names the kernel."""
+
+    exit_code = 1
+
+
+def architecture(cubin: bytes) -> str:
+    """``sm_<number>`` that a cubin was assembled for, from its ELF header; `InputError` if none.
+
+    The number stands in bits 15..8 of e_flags from ELF ABI version 8 (CUDA 13) on, in bits 7..0
+    before (LLVM, BinaryFormat/ELF.h, EF_CUDA_SM).
+    """
+    if len(cubin) < 64 or cubin[:4] != b"\x7fELF" or cubin[18:20] != b"\xbe\x00":
+        raise InputError(
+            f"expected a cubin (an ELF file for EM_CUDA), got {len(cubin)} bytes starting "
+            f"{cubin[:8].hex(' ')}"
+        )
+    (flags,) = struct.unpack_from("<I", cubin, 48)
+    return f"sm_{flags >> 8 & 0xFF if cubin[8] >= 8 else flags & 0xFF}"
+
+
+class Module:
+    """A cubin on a device; `close` (or its end of life) unloads it."""
+
+    def __init__(self, cubin: bytes, on: Device | None = None) -> None:
+        self.device = on or device()
+        self.handle: Any = None
+        self.architecture = architecture(cubin)
+        self.device.activate()
+        try:
+            self.handle = call("cuModuleLoadData", cubin)
+        except CudaError as error:
+            refused = ("CUDA_ERROR_NO_BINARY_FOR_GPU", "CUDA_ERROR_INVALID_SOURCE")
+            if error.code in refused or self.architecture != self.device.architecture:
+                raise WrongArchitectureError(
+                    f"expected a cubin for {self.device}, got one for {self.architecture}: machine "
+                    "code runs on its own architecture only; compile for this one, or execute the "
+                    f"PTX on the simulated machine ({error.code})"
+                ) from None
+            raise
+        self._functions: dict[str, Function] = {}
+
+    def function(self, name: str) -> Function:
+        """The kernel called `name`."""
+        if name not in self._functions:
+            self.device.activate()
+            try:
+                handle = call("cuModuleGetFunction", self.handle, name.encode())
+            except CudaError as error:
+                raise InputError(
+                    f"expected a kernel of this cubin, got '{name}' ({error.code})"
+                ) from None
+            self._functions[name] = Function(self, name, handle)
+        return self._functions[name]
+
+    def close(self) -> None:
+        """Unloads the cubin once the device is idle."""
+        handle, self.handle = self.handle, None
+        if handle is not None:
+            self.device.activate()
+            call("cuCtxSynchronize")
+            call("cuModuleUnload", handle)
+
+    def __del__(self) -> None:
+        # At interpreter exit, or after a fault of the device, there is nothing left to unload.
+        with contextlib.suppress(Exception):
+            self.close()
+
+
+@lru_cache(maxsize=256)
+def load(cubin: bytes, on: Device | None = None) -> Module:
+    """The module of `cubin`, kept for the next call."""
+    return Module(cubin, on)
+
+
+class Function:
+    """A kernel of a module: its parameters' sizes in bytes, its static shared memory."""
+
+    def __init__(self, module: Module, name: str, handle: Any) -> None:
+        self.module, self.name, self.handle = module, name, handle
+        self.parameter_bytes = self._parameters()
+        self.static_smem = self._attribute("SHARED_SIZE_BYTES")
+        self.registers = self._attribute("NUM_REGS")
+        self._dynamic_smem = 0
+        self._large_clusters = False
+
+    def _attribute(self, name: str) -> int:
+        attribute = getattr(bindings().CUfunction_attribute, f"CU_FUNC_ATTRIBUTE_{name}")
+        return int(call("cuFuncGetAttribute", attribute, self.handle))
+
+    def _parameters(self) -> tuple[int, ...]:
+        sizes: list[int] = []
+        while True:
+            try:
+                _, size = call("cuFuncGetParamInfo", self.handle, len(sizes))
+            except CudaError as error:
+                if error.code != "CUDA_ERROR_INVALID_VALUE":
+                    raise
+                return tuple(sizes)
+            sizes.append(int(size))
+
+    def _allow(self, dynamic_smem: int, cluster: Triple) -> None:
+        """Asks for what goes beyond the defaults of a launch."""
+        attributes = bindings().CUfunction_attribute
+        total = self.static_smem + dynamic_smem
+        if total > DEFAULT_SHARED and dynamic_smem > self._dynamic_smem:
+            most = self.module.device.attribute("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN")
+            if total > most:
+                raise InputError(
+                    f"@{self.name}: expected at most {most} bytes of shared memory a CTA on "
+                    f"{self.module.device}, got {self.static_smem} static and {dynamic_smem} "
+                    "dynamic"
+                )
+            which = attributes.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            call("cuFuncSetAttribute", self.handle, which, dynamic_smem)
+            self._dynamic_smem = dynamic_smem
+        if cluster[0] * cluster[1] * cluster[2] > PORTABLE_CLUSTER and not self._large_clusters:
+            which = attributes.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+            call("cuFuncSetAttribute", self.handle, which, 1)
+            self._large_clusters = True
+
+    def launch(
+        self,
+        values: Sequence[bytes],
+        *,
+        grid: Triple,
+        block: Triple,
+        cluster: Triple = (1, 1, 1),
+        dynamic_smem: int = 0,
+        stream: int = 0,
+    ) -> None:
+        """Puts a launch on `stream`; `values` are the parameters' bytes, in order.
+
+        `LaunchFailedError` when the driver refuses it. A fault of the kernel comes to light later,
+        in `synchronize`.
+        """
+        sizes = tuple(len(value) for value in values)
+        if sizes != self.parameter_bytes:
+            raise InputError(
+                f"@{self.name}: expected parameters of {self.parameter_bytes} bytes, got {sizes}"
+            )
+        self.module.device.activate()
+        driver = bindings()
+        self._allow(dynamic_smem, cluster)
+        config = driver.CUlaunchConfig()
+        config.gridDimX, config.gridDimY, config.gridDimZ = grid
+        config.blockDimX, config.blockDimY, config.blockDimZ = block
+        config.sharedMemBytes = dynamic_smem
+        config.hStream = driver.CUstream(stream)
+        if cluster != (1, 1, 1):
+            attribute = driver.CUlaunchAttribute()
+            attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+            size = attribute.value.clusterDim
+            size.x, size.y, size.z = cluster
+            config.attrs = [attribute]
+            config.numAttrs = 1
+        held = [ctypes.create_string_buffer(value, len(value)) for value in values]
+        pointers = (ctypes.c_void_p * max(1, len(held)))(*[ctypes.addressof(h) for h in held])
+        try:
+            call("cuLaunchKernelEx", config, self.handle, ctypes.addressof(pointers), 0)
+        except CudaError as error:
+            raise LaunchFailedError(
+                f"launch of @{self.name} (grid {grid}, block {block}, cluster {cluster}, "
+                f"{dynamic_smem} bytes of dynamic shared memory, {self.registers} registers a "
+                f"thread) on {self.module.device}: {error}"
+            ) from None
+        _LAUNCHED.append(self.name)
+
+
+_LAUNCHED: list[str] = []
+"""Kernels launched since the device was last seen in order: what a fault may come from."""
+
+
+def synchronize(stream: int = 0) -> None:
+    """Waits for `stream`; `LaunchFailedError` names the kernels launched since the last time."""
+    try:
+        call("cuStreamSynchronize", bindings().CUstream(stream))
+    except CudaError as error:
+        names = list(dict.fromkeys(_LAUNCHED)) or ["(none by tcir)"]
+        raise LaunchFailedError(
+            f"kernel {', '.join('@' + n for n in names[-4:])} failed: {error.code} "
+            f"({error.words}); the context of this process cannot be used any more"
+        ) from None
+    finally:
+        _LAUNCHED.clear()

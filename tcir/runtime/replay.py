@@ -1,0 +1,167 @@
+"""Runs a bundle (see `tcir.runtime.bundle`) on a GPU and says what came out."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import statistics
+import sys
+from collections import namedtuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tcir.errors import Error, InputError
+
+_READ = "the folder is damaged: ask for it again"
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """The contents of a folder, checked against its digests."""
+
+    folder: Path
+    description: dict[str, Any]
+    cubin: bytes
+    before: list[np.ndarray[Any, Any]]
+    expected: dict[int, np.ndarray[Any, Any]]
+
+    @staticmethod
+    def read(folder: Path) -> Bundle:
+        """`InputError` when a file is missing or not what it was."""
+        try:
+            description = json.loads((folder / "launch.json").read_text())
+            cubin = (folder / "kernel.cubin").read_bytes()
+            with np.load(folder / "data.npz") as data:
+                before = [data[f"before{n}"] for n in range(len(description["buffers"]))]
+                expected = {
+                    n: data[f"expected{n}"]
+                    for n, b in enumerate(description["buffers"])
+                    if b["written"]
+                }
+        except (OSError, ValueError, KeyError) as error:
+            raise InputError(f"{folder}: {error}; {_READ}") from None
+        bundle = Bundle(folder, description, cubin, before, expected)
+        bundle._verify()
+        return bundle
+
+    def _verify(self) -> None:
+        wanted = [("kernel.cubin", self.cubin, self.description["cubin_sha256"])]
+        for n, b in enumerate(self.description["buffers"]):
+            wanted.append((f"data.npz, before{n}", self.before[n].tobytes(), b["before_sha256"]))
+        for n, array in self.expected.items():
+            sha = self.description["buffers"][n]["expected_sha256"]
+            wanted.append((f"data.npz, expected{n}", array.tobytes(), sha))
+        for name, data, sha in wanted:
+            if hashlib.sha256(data).hexdigest() != sha:
+                raise InputError(f"{self.folder / name}: expected SHA-256 {sha}; {_READ}")
+
+    def parameters(
+        self, pointers: Sequence[int], encode: Callable[[Any, int], bytes]
+    ) -> list[bytes]:
+        """The bytes of each kernel parameter, buffers being at `pointers`."""
+        values = []
+        for param in self.description["params"]:
+            if param["kind"] == "bytes":
+                values.append(bytes.fromhex(param["hex"]))
+                continue
+            address = pointers[param["buffer"]] + param["offset"]
+            if param["kind"] == "pointer":
+                values.append(address.to_bytes(8, "little"))
+            else:
+                fields = {
+                    k: tuple(v) if isinstance(v, list) else v for k, v in param["fields"].items()
+                }
+                values.append(encode(namedtuple("Fields", fields)(**fields), address))
+        return values
+
+
+def replay(bundle: Bundle, repeats: int) -> dict[str, Any]:
+    """Runs the bundle's kernel on device 0: the report, without the output bytes (key "bytes")."""
+    from tcir.runtime.devices import device
+    from tcir.runtime.memory import to_device
+    from tcir.runtime.module import load, synchronize
+    from tcir.runtime.tensor_map import encode
+    from tcir.runtime.timing import measure
+
+    d = bundle.description
+    gpu = device()
+    report: dict[str, Any] = {
+        "schema": 1,
+        "kernel": d["kernel"],
+        "target": d["target"],
+        "cubin_sha256": d["cubin_sha256"],
+        "origin": d["origin"],
+        "device": str(gpu),
+        "driver": gpu.driver,
+    }
+    function = load(bundle.cubin, gpu).function(d["kernel"])
+    copies = [to_device(array, gpu) for array in bundle.before]
+    values = bundle.parameters([copy.pointer for copy in copies], encode)
+    sizes: dict[str, Any] = {k: tuple(d[k]) for k in ("grid", "block", "cluster")}
+
+    def launch() -> None:
+        function.launch(values, dynamic_smem=d["dynamic_smem"], **sizes)
+
+    launch()
+    synchronize()
+    report["buffers"] = []
+    for n, array in bundle.expected.items():
+        found = copies[n].numpy()
+        where = np.flatnonzero(found != array)
+        entry: dict[str, Any] = {"buffer": n, "bytes": array.size, "different": int(where.size)}
+        if where.size:
+            first = int(where[0])
+            entry["first"] = first
+            entry["expected"] = array[first : first + 16].tobytes().hex()
+            entry["got"] = found[first : first + 16].tobytes().hex()
+            np.savez_compressed(bundle.folder / f"silicon{n}.npz", found=found)
+        report["buffers"].append(entry)
+    report["equal"] = all(b["different"] == 0 for b in report["buffers"])
+    # Timed last: a kernel may use what it wrote.
+    times = measure(launch, repeats=repeats)
+    report["milliseconds"] = {
+        "median": statistics.median(times),
+        "least": min(times),
+        "most": max(times),
+        "launches": repeats,
+    }
+    return report
+
+
+def main(folder: Path, words: Sequence[str] | None = None) -> int:
+    """0 the expected bytes, 1 others or a failed launch, 2 no GPU, 3 a damaged folder."""
+    parser = argparse.ArgumentParser(
+        description="Runs the kernel of this folder on a GPU, compares its results with the "
+        "expected ones, times it, and writes report.json: send that back."
+    )
+    parser.add_argument("--dry-run", action="store_true", help="check the folder only")
+    parser.add_argument("--repeats", type=int, default=20, help="launches to time (20)")
+    options = parser.parse_args(words)
+    try:
+        bundle = Bundle.read(folder)
+        d = bundle.description
+        print(f"@{d['kernel']} for {d['target']}, grid {d['grid']}, block {d['block']}")
+        if options.dry_run:
+            sizes = [len(v) for v in bundle.parameters([0] * len(bundle.before), _blank)]
+            print(f"the folder is sound: {len(sizes)} parameters of {sizes} bytes")
+            return 0
+        report = replay(bundle, options.repeats)
+    except Error as error:
+        print(f"{folder.name}: {error}", file=sys.stderr)
+        return error.exit_code
+    text = json.dumps(report, indent=1)
+    (folder / "report.json").write_text(text + "\n")
+    print(text)
+    verdict = "equal to the expected bits" if report["equal"] else "DIFFERENT from the expected"
+    print(f"{verdict}; please send report.json" + ("" if report["equal"] else " and silicon*.npz"))
+    return 0 if report["equal"] else 1
+
+
+def _blank(fields: Any, address: int) -> bytes:
+    """A tensor map's place in the parameters, where no driver can encode it."""
+    return bytes(128)
