@@ -152,7 +152,7 @@ BREAKS: dict[str, tuple[ShiftReuse, Callable[[str], str], str]] = {
     "columns of A one off": (
         ShiftReuse(h=3),
         _first("constant 40 : i32", "constant 41 : i32"),
-        "different",
+        "bad-tmem-access",
     ),
     "expect_tx off by 16": (
         ShiftReuse(h=3),
@@ -162,7 +162,7 @@ BREAKS: dict[str, tuple[ShiftReuse, Callable[[str], str], str]] = {
     "the CTA barrier dropped": (
         ShiftReuse(h=3),
         _first("nvvm.barrier\n", "\n"),
-        "mbarrier-init-race",
+        "mbarrier-not-initialised",
     ),
 }
 
