@@ -152,7 +152,7 @@ BREAKS: dict[str, tuple[ShiftReuse, Callable[[str], str], str]] = {
     "columns of A one off": (
         ShiftReuse(h=3),
         _first("constant 40 : i32", "constant 41 : i32"),
-        "bad-tmem-access",
+        "out-of-bounds",
     ),
     "expect_tx off by 16": (
         ShiftReuse(h=3),
