@@ -357,13 +357,17 @@ def test_scales_have_to_be_there_and_to_stay():
 
     assert "undefined-read" in codes_of(run(case.program(change=forget))[0])
 
-    def overwrite(agent: Agent) -> Generator[Any, Any, None]:
-        yield from case.program()(agent)
-        # The mma may still read the scales: cp over them has to wait for it.
-        agent.cp(SFA, plain(SFB_AT, 32), "32x128b", "warpx4", site="cp over")
+    def overwrite(column: int) -> Program:
+        def body(agent: Agent) -> Generator[Any, Any, None]:
+            yield from case.program()(agent)
+            # The mma may still read the scales: cp over them has to wait for it.
+            agent.cp(column, plain(SFB_AT, 32), "32x128b", "warpx4", site="cp over")
 
-    machine, _ = run(overwrite, 1)
-    assert any("cp over" in str(f) for f in machine.findings)
+        return body
+
+    for column in (SFA, SFB):
+        machine, _ = run(overwrite(column), 1)
+        assert any("mma" in f.first and "cp over" in f.second for f in machine.findings)
 
     def elsewhere(agent: Agent) -> Generator[Any, Any, None]:
         yield from case.program()(agent)

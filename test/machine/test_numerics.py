@@ -276,6 +276,9 @@ def test_open_constants_are_parameters():
     # A zero term with an exponent of its own: here there are 15 zero products and a zero D.
     assert dot16([(2.0**-14, 2.0**-14)], params=FusedParams(zero_exponent=0)) == 0.0
     assert dot16([(2.0**-14, 2.0**-14)]) == 2.0**-28
+    # … or zero products beside a D that is not zero.
+    assert dot16([(2.0**-14, 2.0**-14)], 2.0**-20, params=FusedParams(zero_exponent=0)) == 2.0**-20
+    assert dot16([(2.0**-14, 2.0**-14)], 2.0**-20) == 2.0**-20 + 2.0**-28
     with pytest.raises(FormatError, match=r"window: expected 1\.\.40, got 41"):
         FusedParams(window=41)
 

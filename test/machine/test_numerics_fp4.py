@@ -129,7 +129,7 @@ def draw(rng, kind, count, name, flavour, rows=24, columns=26, k=64):
         for scales in (sa, sb):
             tiny = small[None, :] & (rng.random(scales.shape) < 0.9)
             scales[~tiny] = rng.integers(top - 6, top, scales.shape)[~tiny] - (
-                60 if name == "ue8m0" else 0
+                69 if name == "ue8m0" else 0
             )
             scales[tiny] = rng.integers(1, 12, scales.shape)[tiny] + (162 if name == "ue8m0" else 0)
     if flavour == "cancelling":
@@ -150,7 +150,7 @@ def draw(rng, kind, count, name, flavour, rows=24, columns=26, k=64):
         sa[1, 0], sb[2, -1], sa[3, 1 % count] = top, top, 0
     # D near the products, so that each case of the rule occurs.
     if flavour == "extremes":
-        low, high = (top - 66, top - 60) if name == "ue8m0" else (top - 40, top)
+        low, high = (top - 75, top - 69) if name == "ue8m0" else (top - 40, top)
     pair = low + high - 2 * 127 if name == "ue8m0" else ((low + high) >> 3) - 14
     centre = int(np.clip(127 + pair, 4, 250))
     spread = 45 if flavour == "spanning" else 9
@@ -159,6 +159,15 @@ def draw(rng, kind, count, name, flavour, rows=24, columns=26, k=64):
     d |= rng.integers(0, 2, (rows, columns)) << 31
     d[:, : columns // 2 if flavour == "subnormal" else 2] = 0
     d[:, 2] = 1 << 31
+    if flavour == "extremes":  # D cancels what has large scales
+        large = np.arange(k) // (k // count) % 2 == 0
+        x, y = (
+            np.where(u & 8, -1.0, 1.0) * np.array(E2M1)[u & 7] / 2
+            * np.repeat(decode_scale(s, name)[0], k // count, axis=1)
+            for u, s in ((a, sa), (b, sb))
+        )  # fmt: skip
+        cancel = -(x[:, large] @ y[:, large].T).astype(np.float32)
+        d[:, 6:] = cancel.view(np.uint32)[:, 6:]
     if flavour == "special":
         d[:, 3:7] = [0x7F800000, 0xFF800000, 0x7FC00001, 0xFFC00000]
     return a, b, d.astype(np.uint32), sa, sb
