@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 JOBS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all check format docs clean
+.PHONY: help venv demo test test-all check format docs peers clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -41,6 +41,10 @@ format: $(STAMP) ## format and fix what ruff can
 
 docs: $(STAMP) ## write the generated pages of docs/
 	"$(BIN)/python" -m tcir.dialect.docs
+	"$(BIN)/python" -m tcir.tools.ptx_coverage
+
+peers: $(STAMP) ## kernels of Triton, Gluon and CuTe DSL on the simulated machine (needs those)
+	"$(BIN)/python" -m peers.run
 
 clean: ## remove what was built
 	rm -rf build "$(VENV)" tcir.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

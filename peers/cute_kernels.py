@@ -62,7 +62,9 @@ def _squash(x: cute.Tensor, y: cute.Tensor):
     tiled = cute.zipped_divide(x, (8,))
     out = cute.zipped_divide(y, (8,))
     values = tiled[(None, thread)].load().to(F32)
-    out[(None, thread)].store((cute.math.tanh(values) * cute.math.rsqrt(values * values + 1.0)).to(F16))
+    out[(None, thread)].store(
+        (cute.math.tanh(values) * cute.math.rsqrt(values * values + 1.0)).to(F16)
+    )
 
 
 @cute.jit

@@ -82,8 +82,12 @@ def _matmul(
         result = result_producer.acquire_and_advance()
         for _ in cutlass.range(cute.size(ga, mode=[2]), prefetch_stages=STAGES - 1):
             empty = producer.acquire_and_advance()
-            cute.copy(tma_a, xa[None, empty.count], ta[None, empty.index], tma_bar_ptr=empty.barrier)
-            cute.copy(tma_b, xb[None, empty.count], tb[None, empty.index], tma_bar_ptr=empty.barrier)
+            cute.copy(
+                tma_a, xa[None, empty.count], ta[None, empty.index], tma_bar_ptr=empty.barrier
+            )
+            cute.copy(
+                tma_b, xb[None, empty.count], tb[None, empty.index], tma_bar_ptr=empty.barrier
+            )
             full = consumer.wait_and_advance()
             for block in cutlass.range_constexpr(cute.size(fa, mode=[2])):
                 at = (None, None, block, full.index)
@@ -120,9 +124,7 @@ def _matmul_host(a: cute.Tensor, b: cute.Tensor, c: cute.Tensor):
         load, b, cute.select(layout_b, mode=[0, 1, 2]), TILE, mma
     )
     grid = cute.ceil_div((*c.layout.shape, 1), TILE[:2])
-    _matmul(mma, tma_a, ta, tma_b, tb, c, layout_a, layout_b).launch(
-        grid=grid, block=[128, 1, 1]
-    )
+    _matmul(mma, tma_a, ta, tma_b, tb, c, layout_a, layout_b).launch(grid=grid, block=[128, 1, 1])
 
 
 def matmul_f16() -> Any:

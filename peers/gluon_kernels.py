@@ -158,8 +158,10 @@ def matmul_specialised(a, b, out, n, k, LAYOUT: gl.constexpr, ACC: gl.constexpr)
     )
 
 
-@kernel("tensordesc<fp32[32,32]>", "tensordesc<fp32[32,32]>",
-        LAYOUT=gl.NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=32, rank=2))  # fmt: skip
+WIDE = gl.NVMMASharedLayout(swizzle_byte_width=128, element_bitwidth=32, rank=2)
+
+
+@kernel("tensordesc<fp32[32,32]>", "tensordesc<fp32[32,32]>", LAYOUT=WIDE)
 @gluon.jit
 def tma_accumulate(x, out, LAYOUT: gl.constexpr):
     """Every CTA adds its tile to one output tile: TMA load, TMA reduce."""

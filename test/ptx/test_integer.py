@@ -211,3 +211,24 @@ def test_every_snippet_is_legal_ptx(assemble: Any) -> None:
         kernel(f"k{n}", body, types, output) for n, (body, types, output, _) in enumerate(CASES)
     ]
     assemble(HEADER + "".join(entries))
+
+
+MODES = {  # PTX ISA 9.7.9.7, bytes of the result from the highest down, for c & 3 = 0..3
+    "f4e": ("3210", "4321", "5432", "6543"),
+    "b4e": ("5670", "6701", "7012", "0123"),
+    "rc8": ("0000", "1111", "2222", "3333"),
+    "ecl": ("3210", "3211", "3222", "3333"),
+    "ecr": ("0000", "1110", "2210", "3210"),
+    "rc16": ("1010", "3232", "1010", "3232"),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_prmt_modes(lanes: Any, assemble: Any, mode: str) -> None:
+    a, b, c = (np.full(8, v, "u4") for v in (0x13121110, 0x17161514, 0))
+    c[:] = np.arange(8)
+    body = f"prmt.b32.{mode} %d, %a, %b, %c;"
+    got = lanes(body, [a, b, c], ["u32"] * 3, "u32")
+    want = [int("".join(f"1{n}" for n in MODES[mode][s & 3]), 16) for s in range(8)]
+    assert got.tolist() == want
+    assemble(HEADER + kernel("k", body, ["b32"] * 3, "b32"))

@@ -4,6 +4,7 @@ from tcir.interp.ptx.isa import (  # noqa: F401  (importing registers the rules)
     async_copy,
     atomic,
     bits,
+    bulk_copy,
     compare,
     control,
     convert,

@@ -20,7 +20,7 @@ from tcir.interp.ptx.isa.memory import (
 from tcir.interp.ptx.syntax import Type
 from tcir.interp.ptx.warp import LANES, Warp
 
-_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
+OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "add": lambda old, b: old + b,
     "min": np.minimum,
     "max": np.maximum,
@@ -55,10 +55,10 @@ def _float_extreme(name: str, largest: bool) -> Callable[[Any, Any], Any]:
     return run
 
 
-def _combine(d: Decode, name: str, kind: Type) -> Callable[[Any, Any], Any] | None:
+def combination(d: Decode, name: str, kind: Type) -> Callable[[Any, Any], Any] | None:
     """New value from old value and operand; None for cas, which has two operands."""
     if kind.kind != "f":
-        return _OPERATIONS.get(name)
+        return OPERATIONS.get(name)
     if name == "add":
         return _float_add(kind.name)
     if name in ("min", "max") and kind.name not in ("f32", "f64"):
@@ -70,7 +70,7 @@ def _atomic(d: Decode, returns: bool) -> Op:
     space = take_space(d)
     d.skip("relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys", "noftz",
            "L2::cache_hint")  # fmt: skip
-    name = d.require(*_OPERATIONS, "cas")
+    name = d.require(*OPERATIONS, "cas")
     lanes_of_vector = d.take("v2", "v4", "v8")
     count = int(lanes_of_vector[1:]) if lanes_of_vector else 1
     kind = d.type(
@@ -80,7 +80,7 @@ def _atomic(d: Decode, returns: bool) -> Op:
     d.done((2, 3, 4))
     if count > 1 and kind.kind != "f":
         raise d.malformed(f".v{count} goes with float types only")
-    combine = _combine(d, name, kind)
+    combine = combination(d, name, kind)
     n = view(f"u{8 * kind.size}") if kind.kind == "f" else view(kind)
     dtype = VIEW_DTYPES[n]
     rest = d.operands[1:] if returns else d.operands

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -125,12 +126,22 @@ def bfi(d: Decode) -> Op:
 
 @rule("prmt")
 def prmt(d: Decode) -> Op:
+    """Four bytes chosen among the eight of b:a; the modes choose by the two low bits of c."""
     mode = d.take("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")
     kind = d.type("b32")
-    if mode is not None:
-        raise d.incomplete(f"no rule for modifier .{mode}")
+    chosen: dict[str, Callable[[int, int], int]] = {
+        "f4e": lambda byte, s: s + byte,
+        "b4e": lambda byte, s: (s - byte) % 8,
+        "rc8": lambda byte, s: s,
+        "ecl": max,
+        "ecr": min,
+        "rc16": lambda byte, s: (byte & 1) + 2 * (s & 1),
+    }
 
     def run(a: Any, b: Any, c: Any) -> Any:
+        if mode is not None:
+            table = [sum(chosen[mode](n, s) << 4 * n for n in range(4)) for s in range(4)]
+            c = np.array(table, np.uint32)[c & 3]
         octets = np.concatenate(
             [np.ascontiguousarray(x).view(np.uint8).reshape(32, 4) for x in (a, b)], axis=1
         )
