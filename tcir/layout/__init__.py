@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .atoms import COPY_OPERATIONS, MMA_ATOMS, CopyAtom, MmaAtom, copy_atom, mma_atom
 from .banks import conflict_free_swizzle, conflicts, copy_conflicts, copy_phases, phases
+from .descriptor import shared_descriptor
 from .int_tuple import IntTuple, LayoutError
 from .layout import (
     Layout,
@@ -84,6 +85,7 @@ __all__ = [
     "raked_product",
     "right_inverse",
     "row_major",
+    "shared_descriptor",
     "tile_to_shape",
     "transpose",
     "with_shape",

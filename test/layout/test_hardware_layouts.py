@@ -6,9 +6,17 @@ import itertools
 
 import pytest
 
-from tcir.layout import SWIZZLES, LayoutError, Swizzle, is_injective, operand_layout
+from tcir.layout import (
+    SWIZZLES,
+    LayoutError,
+    Swizzle,
+    is_injective,
+    operand_layout,
+    shared_descriptor,
+)
 from tcir.layout.smem import SPANS
 from tcir.layout.tmem import accumulator, lane_column, ld_st, operand_a
+from tcir.machine.descriptor import decode_matrix, element_addresses
 
 
 @pytest.mark.parametrize(
@@ -94,6 +102,33 @@ def test_illegal_operand_layouts(arguments, message: str) -> None:
         operand_layout(*arguments)
     with pytest.raises(LayoutError, match="multiple of 1024"):
         operand_layout(128, 64, 2).at(512)
+
+
+@pytest.mark.parametrize(("major", "mode", "eb"), CASES)
+def test_descriptors_are_what_the_machine_decodes(major: str, mode: str, eb: int) -> None:
+    """The simulated machine decodes with code of its own, written from the ISA."""
+    mn, k = 64, SPANS[mode] // eb
+    if major == "MN":
+        mn, k = 2 * 128 // eb, 32
+    operand = operand_layout(mn, k, eb, major, mode)
+    tile = operand.at(3 * operand.alignment)
+    described = decode_matrix(shared_descriptor(operand, 3 * operand.alignment))
+    addresses = element_addresses(described, mn, k, 8 * eb, major)
+    for m, kk in itertools.product(range(mn), range(k)):
+        assert addresses[m, kk] == tile(m, kk)
+
+
+def test_descriptor_refusals() -> None:
+    operand = operand_layout(128, 64, 2)
+    shared_descriptor(operand, 227 * 1024)
+    with pytest.raises(LayoutError, match="multiple of 1024, got 512"):
+        shared_descriptor(operand, 512)
+    with pytest.raises(LayoutError, match="the start a multiple of 16 bytes below 262144"):
+        shared_descriptor(operand, 1 << 18)
+    far = operand_layout(4096, 64, 2, "MN", "128B")
+    shared_descriptor(far, 0)
+    with pytest.raises(LayoutError, match=r"the leading dimension offset .* got 262144"):
+        shared_descriptor(operand_layout(128, 2048, 2, "MN", "128B"), 0)
 
 
 ACCUMULATORS = {

@@ -175,11 +175,14 @@ LDMATRIX = {
 
 
 @pytest.mark.parametrize("name", WARP_ATOMS)
-@pytest.mark.parametrize("swizzle", ["NONE", "128B"])
-def test_only_the_atom_changes(name: str, swizzle: str) -> None:
+def test_only_the_atom_changes(name: str) -> None:
     """The one line: everything else is derived from `mma`."""
     mma = make_tiled_mma(name, (2, 2, 1))
-    multiply(mma, *LDMATRIX[name], swizzle)
+    multiply(mma, *LDMATRIX[name], "128B")
+
+
+def test_without_swizzle() -> None:
+    multiply(make_tiled_mma("mma.m16n8k16", (1, 2, 1)), "ldmatrix.x4", "ldmatrix.x2", "NONE")
 
 
 @pytest.mark.parametrize("name", [n for n in MMA_ATOMS if "m8n8k4" in n])
@@ -230,22 +233,37 @@ def test_partitions_cover_the_tile(name: str, placed, tile) -> None:
 
 
 @pytest.mark.parametrize("name", WARP_ATOMS)
-@pytest.mark.parametrize("placed", [(1, 1, 1), (2, 2, 1), (4, 1, 1)])
-def test_retiled_registers_are_the_same_elements(name: str, placed) -> None:
+@pytest.mark.parametrize(
+    ("placed", "tile"),
+    [
+        ((1, 1, 1), (None,) * 3),
+        ((2, 2, 1), (64, 32, 64)),
+        # Rows 8 apart are neighbours in the tile, so are columns.
+        ((1, 1, 1), (Layout((2, 16), (16, 1)), Layout((2, 8), (8, 1)), None)),
+    ],
+)
+def test_retiled_registers_are_the_same_elements(name: str, placed, tile) -> None:
     """Register ``retile_D(f)(i)`` holds, by the mma, what the copy writes as its value i."""
-    mma = make_tiled_mma(name, placed)
+    mma = make_tiled_mma(name, placed, tile)
     bits = mma.atom.a_bits
     for operand, make, op in zip("AB", (make_tiled_copy_A, make_tiled_copy_B), LDMATRIX[name]):
         extents = tuple(2 * e for e in mma.tile_of(operand))
         whole = Tensor(Layout(extents), 0, bits)
         copy = make(copy_atom(op, bits), mma)
-        for thread in range(mma.size):
+        for thread in range(0, mma.size, 5):
             thr = mma.get_slice(thread)
             held = getattr(thr, f"partition_{operand}")(whole)
             fragment = getattr(thr, f"make_fragment_{operand}")(held)
             retiled = copy.get_slice(thread).retile_D(fragment)
             written = copy.get_slice(thread)._partition("D", whole)
             assert [held(retiled(i)) for i in range(retiled.size)] == written.indices()
+
+
+def test_retiling_follows_the_order_of_the_copys_values() -> None:
+    """Values by rows: register of (m, n) is m + 2 n in the fragment, value 2 m + n of the copy."""
+    copy = make_tiled_copy(copy_atom("copy.b16", 16), Layout((4, 8)), Layout((2, 2), (2, 1)))
+    retiled = copy.get_slice(3).retile_D(Tensor(Layout((1, 2, 2))))
+    assert retiled.indices() == [0, 2, 1, 3]
 
 
 @pytest.mark.parametrize("name", WARP_ATOMS)
