@@ -41,14 +41,29 @@ def accumulator(m: int, n: int, *, cta_group: int = 1, weight_stationary: bool =
     )
 
 
-def operand_a(k: int, element_bytes: int) -> Layout:
-    """``(row, k) -> byte``: A of 128 rows, packed along the columns of its lane."""
+def operand_a(k: int, element_bytes: int, m: int = 128, cta_group: int = 1) -> Layout:
+    """``(row, k) -> byte``: one CTA's rows of A, packed along the columns of their lanes.
+
+    Rows lie on the lanes of the same rows of D. ``m = 128`` of a pair has a third mode: lanes 64 to
+    127 repeat the 64 rows. M = 64 starts at lane 0, the other half of the lanes is ``+ 16 * 4``.
+    """
     per_word = 4 // element_bytes
     if k % per_word:
         raise LayoutError(
             f"expected K a multiple of {per_word} elements of {element_bytes} bytes, got {k}"
         )
-    return Layout((LANES, (per_word, k // per_word)), (4, (element_bytes, 4 * COLUMN)))
+    columns, steps = (per_word, k // per_word), (element_bytes, 4 * COLUMN)
+    match (m, cta_group):
+        case (128, 1) | (256, 2):
+            return Layout((LANES, columns), (4 * LANE, steps))
+        case (128, 2):
+            return Layout((64, columns, 2), (4 * LANE, steps, 4 * 64 * LANE))
+        case (64, 1):
+            return Layout(((16, 4), columns), ((4 * LANE, 4 * 32 * LANE), steps))
+    raise LayoutError(
+        f"expected M 64 or 128 (cta_group::1), 128 or 256 (cta_group::2), got M={m} "
+        f"cta_group::{cta_group}"
+    )
 
 
 LD_ST_LIMIT = {"32x32b": 128, "16x64b": 128, "16x32bx2": 128, "16x128b": 64, "16x256b": 32}

@@ -129,7 +129,11 @@ def tmem_view(module: Any, cta: tuple[int, int, int] = (0, 0, 0)) -> Picture:
         for unit in range(tile.column // UNIT, -(-(tile.column + columns) // UNIT)):
             owner[unit] = number
     cells = [[_cell(unit, row, owner, found) for unit in range(units)] for row in found.rows]
-    tiles = list(found.tiles.values())
+    names = [
+        f"{t.name}: columns {t.column} to "
+        f"{t.column + tmem_columns(t.type) * ring_slots(t.type) - 1}"
+        for t in found.tiles.values()
+    ]
     return Picture(
         f"Tensor memory of {kernel.attributes['sym_name'].value}: {found.allocated} columns",
         "Down: the program of a CTA (roles run at the same time; each is in its own order). "
@@ -137,9 +141,9 @@ def tmem_view(module: Any, cta: tuple[int, int, int] = (0, 0, 0)) -> Picture:
         [Grid(cells, [f"{row.label}{f' x{row.steps}' if row.steps > 1 else ''}" for row in
                       found.rows], [str(unit * UNIT) for unit in range(units)],
               column_axis="column", row_axis="step")],
-        [*(Key(_strong(i), f"{t.name}: columns {t.column} to "
-               f"{t.column + tmem_columns(t.type) * ring_slots(t.type) - 1}")
-           for i, t in enumerate(tiles)), Key(EMPTY, "not used"), Key(PAPER, "pale: not touched")],
+        [*(Key(_strong(i), words) for i, words in enumerate(names)), Key(EMPTY, "not used"),
+         Key(PAPER, "pale: not touched")],
+        names,
     )  # fmt: skip
 
 

@@ -167,6 +167,20 @@ def test_operand_a(eb: int) -> None:
             operand_a(33, eb)
 
 
+def test_operand_a_lies_on_the_lanes_of_d() -> None:
+    for m, group in ((256, 2), (128, 1), (64, 1)):
+        a, d = operand_a(16, 2, m, group), accumulator(m, 16, cta_group=group)
+        for row in range(d[0].size):
+            assert lane_column(a(row, 0) // 4)[0] == lane_column(d(row, 0))[0]
+    pair = operand_a(16, 2, 128, 2)
+    d = accumulator(128, 16, cta_group=2)
+    for row, copy in itertools.product(range(64), range(2)):
+        # Copy 1 serves the columns of D that lie on lanes 64 to 127.
+        assert lane_column(pair(row, 0, copy) // 4)[0] == lane_column(d(row, 8 * copy))[0]
+    with pytest.raises(LayoutError, match="got M=32 cta_group::1"):
+        operand_a(16, 2, 32)
+
+
 LD_ST = {
     "32x32b": lambda t, r: (t, r),
     "16x64b": lambda t, r: ((t >> 2) + 8 * (t & 1), ((t >> 1) & 1) + 2 * r),
