@@ -20,12 +20,13 @@ from tcir.interp.ptx.arguments import (
     bind_variables,
     parameters,
 )
+from tcir.interp.ptx.calls import inline_calls
 from tcir.interp.ptx.decode import Incomplete
 from tcir.interp.ptx.parser import parse
 from tcir.interp.ptx.program import MAX_SHARED, Run, decode, lay_out
 from tcir.interp.ptx.syntax import Function, Module, PtxSyntaxError, Site
 from tcir.interp.ptx.warp import Warp
-from tcir.machine import Finding, Machine, MachineError, NotModelled
+from tcir.machine import Assumptions, Finding, Machine, MachineError, NotModelled
 from tcir.machine.refusal import Refusal
 
 __all__ = ["LaunchError", "PtxSyntaxError", "RunReport", "Uninitialized", "entry_name", "run_ptx"]
@@ -194,6 +195,7 @@ def run_ptx(
     numerics: str = "exact",
     max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
     progress: Callable[..., None] | None = None,
+    assumptions: Assumptions | None = None,
 ) -> RunReport:
     """Runs a kernel of a PTX module on the simulated machine.
 
@@ -201,14 +203,15 @@ def run_ptx(
     `Uninitialized(array)` for an output that has to be written before it is read; numpy scalars;
     bytes for by-value parameters; `TensorMap`. dynamic_smem: bytes. hazards: "report" or "off".
     order_seed: varies completion and warp order; None is the order of issue. numerics: "exact" or
-    "fast" (float32). max_instructions: warp instructions before the run is given up.
+    "fast" (float32). max_instructions: warp instructions before the run is given up. assumptions:
+    other answers to the open questions about the hardware.
 
     Raises PtxSyntaxError (not PTX) and LaunchError (sizes or arguments that do not fit). What the
     program does wrong is in the report.
     """
     started = time.perf_counter()
     module = _parsed(ptx)
-    function = _entry(module, entry)
+    function = inline_calls(module, _entry(module, entry))
     sizes = _triple(grid, "grid", MAX_GRID)
     threads = _triple(block, "block", MAX_BLOCK)
     clusters = _triple(cluster, "cluster", (MAX_CLUSTER,) * 3)
@@ -237,6 +240,7 @@ def run_ptx(
         order_seed=order_seed,
         numerics=numerics,
         progress=progress,
+        assumptions=assumptions,
     )
     report = RunReport(numerics=numerics, order_seed=order_seed)
     try:

@@ -26,8 +26,17 @@ _DTYPES = {
     "tf32": "TFLOAT32",
     "tf32_ftz": "TFLOAT32_FTZ",
     "f64": "FLOAT64",
+    "u4_align8b": "16U4_ALIGN8B",
+    "u4_align16b": "16U4_ALIGN16B",
+    "u6_align16b": "16U6_ALIGN16B",
 }
 """Element type of `tcir.TensorMap` -> CU_TENSOR_MAP_DATA_TYPE_…"""
+
+_FILLS = {"zero": "NONE", "nan": "NAN_REQUEST_ZERO_FMA"}
+"""CU_TENSOR_MAP_FLOAT_OOB_FILL_…"""
+
+_WIDE = {"im2col_w": "W", "im2col_w128": "W128"}
+"""CU_TENSOR_MAP_IM2COL_WIDE_MODE_…"""
 
 MAP_BYTES = 128
 
@@ -36,8 +45,8 @@ MAP_BYTES = 128
 def encode(fields: MapFields, address: int) -> bytes:
     """The 128 opaque bytes of the map of `fields` over the tensor at `address` (bytes).
 
-    `fields` are those of `tcir.TensorMap.fields`. Lines come to L2 in 128 bytes; elements outside
-    read as zero. `InputError` when the driver refuses what the machine's limits accept.
+    `fields` are those of `tcir.TensorMap.fields`. Lines come to L2 in 128 bytes. `InputError` when
+    the driver refuses what the machine's limits accept.
     """
     driver = bindings()
     wide, narrow = driver.cuuint64_t, driver.cuuint32_t
@@ -50,12 +59,17 @@ def encode(fields: MapFields, address: int) -> bytes:
         # A tensor of one dimension has no stride, but the driver wants a pointer.
         [wide(s) for s in fields.strides_bytes] or [wide(0)],
     ]
+    interleave = getattr(
+        driver.CUtensorMapInterleave, f"CU_TENSOR_MAP_INTERLEAVE_{fields.interleave}"
+    )
+    steps = [narrow(s) for s in fields.element_strides]
     rest: list[Any] = [
-        [narrow(s) for s in fields.element_strides],
-        driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
         getattr(driver.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{fields.swizzle}"),
         driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
-        driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+        getattr(
+            driver.CUtensorMapFloatOOBfill,
+            f"CU_TENSOR_MAP_FLOAT_OOB_FILL_{_FILLS[fields.oob_fill]}",
+        ),
     ]
     try:
         if fields.mode == "im2col":
@@ -66,10 +80,29 @@ def encode(fields: MapFields, address: int) -> bytes:
                 list(fields.upper_corner),
                 fields.channels_per_pixel,
                 fields.pixels_per_column,
+                steps,
+                interleave,
+                *rest,
+            )
+        elif fields.mode in _WIDE:
+            found = call(
+                "cuTensorMapEncodeIm2colWide",
+                *common,
+                fields.lower_corner[0],
+                fields.upper_corner[0],
+                fields.channels_per_pixel,
+                fields.pixels_per_column,
+                steps,
+                interleave,
+                getattr(
+                    driver.CUtensorMapIm2ColWideMode,
+                    f"CU_TENSOR_MAP_IM2COL_WIDE_MODE_{_WIDE[fields.mode]}",
+                ),
                 *rest,
             )
         else:
-            found = call("cuTensorMapEncodeTiled", *common, [narrow(b) for b in fields.box], *rest)
+            box = [narrow(b) for b in fields.box]
+            found = call("cuTensorMapEncodeTiled", *common, box, steps, interleave, *rest)
     except CudaError as error:
         raise InputError(f"the driver refuses the tensor map {fields}: {error}") from None
     return ctypes.string_at(found.getPtr(), MAP_BYTES)

@@ -1,0 +1,232 @@
+"""Kernels that ask the hardware the questions of `tcir.machine.assumptions`, one each.
+
+Each writes bytes that differ between the alternatives, on the machine and so on silicon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tcir.machine import TensorMap
+
+Array = np.ndarray[Any, Any]
+
+HEADER = ".version 8.8\n.target sm_100a\n.address_size 64\n"
+
+
+@dataclass(frozen=True)
+class MicroKernel:
+    """One launch of a single CTA; `make` gives fresh (arguments, arrays to look at)."""
+
+    ptx: str
+    threads: int
+    make: Callable[[], tuple[list[Any], list[Array]]]
+    dynamic_smem: int = 0
+
+
+# Fills `region` bytes of shared memory with 0xCB, runs one TMA load of `nbytes` announced bytes,
+# and writes the region out; its last word says whether the announced bytes came.
+_LOAD = """
+.extern .shared .align 1024 .b8 tiles[];
+.visible .entry ask(.param .align 64 .b8 map[128], .param .u32 nbytes, .param .u32 region,
+ .param .u64 out)
+{
+ .reg .pred %p<8>; .reg .b32 %r<24>; .reg .b64 %d<8>; .reg .b16 %h<4>;
+ .shared .align 8 .b64 full;
+ mov.u32 %r1, %tid.x; ld.param.u32 %r4, [nbytes]; ld.param.u32 %r5, [region];
+ ld.param.u64 %d2, [out]; mov.u32 %r6, tiles; mov.u32 %r7, full; mov.b32 %r11, 0xCBCBCBCB;
+ shl.b32 %r10, %r1, 2;
+FILL: setp.ge.u32 %p1, %r10, %r5; @%p1 bra FILLED;
+ add.u32 %r12, %r6, %r10; st.shared.b32 [%r12], %r11; add.u32 %r10, %r10, 128; bra FILL;
+FILLED:
+ fence.proxy.async.shared::cta;
+ setp.eq.u32 %p2, %r1, 0;
+ @%p2 mbarrier.init.shared::cta.b64 [%r7], 1;
+ @%p2 fence.mbarrier_init.release.cluster;
+ bar.sync 0;
+ @!%p2 bra WAIT;
+ mov.b64 %d4, map; cvta.param.u64 %d4, %d4; mov.b32 %r8, 0; mov.b32 %r9, 1;
+ mov.b16 %h0, HALO; mov.b16 %h1, 0;
+ mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r7], %r4;
+ INSTRUCTION
+WAIT: mov.b32 %r13, 0;
+POLL: mbarrier.test_wait.parity.shared::cta.b64 %p3, [%r7], 0; @%p3 bra DONE;
+ nanosleep.u32 10000;
+ add.u32 %r13, %r13, 1; setp.lt.u32 %p4, %r13, 200; @%p4 bra POLL;
+DONE:
+ selp.u32 %r13, 1, 0, %p3; add.u32 %r14, %r6, %r5;
+ @%p2 st.shared.b32 [%r14+-4], %r13;
+ bar.sync 0;
+ shl.b32 %r10, %r1, 2;
+COPY: setp.ge.u32 %p1, %r10, %r5; @%p1 bra END;
+ add.u32 %r12, %r6, %r10; ld.shared.b32 %r11, [%r12];
+ cvt.u64.u32 %d5, %r10; add.s64 %d6, %d2, %d5; st.global.b32 [%d6], %r11;
+ add.u32 %r10, %r10, 128; bra COPY;
+END: ret;
+}
+"""
+_FORM = "cp.async.bulk.tensor.{}.shared::cta.global{}.mbarrier::complete_tx::bytes [%r6], [%d4, {}]"
+
+
+def _load(instruction: str, halo: int = 0) -> str:
+    text = _LOAD.replace("INSTRUCTION", f"{instruction};").replace("HALO", str(halo))
+    return HEADER + text
+
+
+def _tile(dtype: str, size: int, swizzle: str, nbytes: int) -> MicroKernel:
+    """A tile of four rows of 128 elements (`size` bytes each row in global memory)."""
+
+    def make() -> tuple[list[Any], list[Array]]:
+        data = np.random.default_rng(1).integers(0, 256, 8 * size, np.uint8)
+        tensor = TensorMap.tiled(
+            data,
+            dtype=dtype,
+            dims=(128 if dtype != "u8" else size, 8),
+            strides_bytes=(size,),
+            box=(128 if dtype != "u8" else size, 4),
+            swizzle=swizzle,
+        )
+        out = np.zeros(2048, np.uint8)
+        return [tensor, np.uint32(nbytes), np.uint32(2048), out], [out]
+
+    ptx = _load(_FORM.format("2d", ".tile", "{%r8, %r9}") + ", [%r7]")
+    return MicroKernel(ptx, 32, make, 2048)
+
+
+def _wide(mode: str, pixels: int, halo: int, nbytes: int) -> MicroKernel:
+    """An im2col load in a w mode: NHWC 3 x 2 x 9 x 32 (u16), `halo` halo pixels."""
+
+    def make() -> tuple[list[Any], list[Array]]:
+        data = np.random.default_rng(2).integers(0, 256, 3 * 2 * 9 * 64, np.uint8)
+        tensor = TensorMap.im2col_wide(
+            data,
+            mode=mode,
+            dtype="u16",
+            dims=(32, 9, 2, 3),
+            strides_bytes=(64, 576, 1152),
+            lower_corner_width=0,
+            upper_corner_width=0,
+            channels_per_pixel=32,
+            pixels_per_column=pixels,
+            swizzle="64B",
+        )
+        out = np.zeros(16384, np.uint8)
+        return [tensor, np.uint32(nbytes), np.uint32(16384), out], [out]
+
+    spelled = {"W": ".im2col::w", "W128": ".im2col::w::128"}[mode]
+    ptx = _load(_FORM.format("4d", spelled, "{%r8, %r9, %r8, %r8}") + ", [%r7], {%h0, %h1}", halo)
+    return MicroKernel(ptx, 32, make, 16384)
+
+
+_STORE = """
+.extern .shared .align 1024 .b8 tiles[];
+.visible .entry ask(.param .align 64 .b8 map[128], .param .u64 source)
+{
+ .reg .pred %p<4>; .reg .b32 %r<16>; .reg .b64 %d<8>;
+ mov.u32 %r1, %tid.x; ld.param.u64 %d2, [source]; mov.u32 %r6, tiles; shl.b32 %r10, %r1, 2;
+FILL: setp.ge.u32 %p1, %r10, 512; @%p1 bra FILLED;
+ cvt.u64.u32 %d5, %r10; add.s64 %d6, %d2, %d5; ld.global.b32 %r11, [%d6];
+ add.u32 %r12, %r6, %r10; st.shared.b32 [%r12], %r11; add.u32 %r10, %r10, 128; bra FILL;
+FILLED:
+ fence.proxy.async.shared::cta;
+ bar.sync 0;
+ setp.ne.u32 %p2, %r1, 0; @%p2 bra END;
+ mov.b64 %d4, map; cvta.param.u64 %d4, %d4; mov.b32 %r8, 0; mov.b32 %r9, 1;
+ cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%d4, {%r8, %r9}], [%r6];
+ cp.async.bulk.commit_group;
+ cp.async.bulk.wait_group 0;
+END: ret;
+}
+"""
+
+
+def _u6_store() -> MicroKernel:
+    def make() -> tuple[list[Any], list[Array]]:
+        tensor = np.zeros(8 * 96, np.uint8)
+        tensor_map = TensorMap.tiled(
+            tensor, dtype="u6_align16b", dims=(128, 8), strides_bytes=(96,), box=(128, 4)
+        )
+        source = np.random.default_rng(3).integers(0, 256, 512, np.uint8)
+        return [tensor_map, source], [tensor]
+
+    return MicroKernel(HEADER + _STORE, 32, make, 512)
+
+
+def _shift() -> MicroKernel:
+    """128 lanes x 8 columns written by four warps, one shift of lanes 0.., read back."""
+    registers = ", ".join(f"%w{n}" for n in range(8))
+    fill = "\n".join(f" mad.lo.u32 %w{n}, %r1, 256, {n};" for n in range(8))
+    stores = "\n".join(f" st.global.b32 [%d1+{4 * n}], %w{n};" for n in range(8))
+    text = f"""
+.visible .entry ask(.param .u64 out)
+.reqntid 128
+{{
+ .reg .pred %p<4>; .reg .b32 %r<16>; .reg .b32 %w<8>; .reg .b64 %d<4>;
+ .shared .align 8 .b64 done; .shared .align 4 .b32 base;
+ mov.u32 %r1, %tid.x; shr.u32 %r2, %r1, 5; setp.eq.u32 %p1, %r2, 0; setp.eq.u32 %p2, %r1, 0;
+ mov.u32 %r6, done; ld.param.u64 %d0, [out]; mul.wide.u32 %d1, %r1, 32; add.s64 %d1, %d0, %d1;
+ @!%p1 bra SET;
+ tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [base], 32;
+ tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;
+ @%p2 mbarrier.init.shared::cta.b64 [done], 1;
+ @%p2 fence.mbarrier_init.release.cluster;
+SET:
+ tcgen05.fence::before_thread_sync;
+ bar.sync 0;
+ tcgen05.fence::after_thread_sync;
+ ld.shared.b32 %r3, [base]; shl.b32 %r4, %r2, 21; add.u32 %r4, %r4, %r3;
+{fill}
+ tcgen05.st.sync.aligned.32x32b.x8.b32 [%r4], {{{registers}}};
+ tcgen05.wait::st.sync.aligned;
+ tcgen05.fence::before_thread_sync;
+ bar.sync 0;
+ tcgen05.fence::after_thread_sync;
+ @!%p2 bra FINISH;
+ tcgen05.shift.cta_group::1.down [%r3];
+ tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r6];
+FINISH: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r6], 0; @!%p3 bra FINISH;
+ tcgen05.fence::after_thread_sync;
+ tcgen05.ld.sync.aligned.32x32b.x8.b32 {{{registers}}}, [%r4];
+ tcgen05.wait::ld.sync.aligned;
+{stores}
+ tcgen05.fence::before_thread_sync;
+ bar.sync 0;
+ tcgen05.fence::after_thread_sync;
+ @%p1 tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r3, 32;
+ ret;
+}}
+"""
+
+    def make() -> tuple[list[Any], list[Array]]:
+        out = np.zeros((128, 8), np.uint32)
+        return [out], [out]
+
+    return MicroKernel(HEADER + text, 128, make)
+
+
+def micro_kernels() -> dict[str, MicroKernel]:
+    """Assumption -> the kernel that asks for it."""
+    return {
+        "shift_quarters": _shift(),
+        "im2col_w_halo": _wide("W", 8, 4, 12 * 64),
+        "im2col_w_row_end": _wide("W", 24, 0, 24 * 64),
+        "im2col_w128_halo": _wide("W128", 128, 2, 136 * 64),
+        "im2col_w_bytes": _wide("W", 8, 4, 12 * 64),
+        "padded_bytes": _tile("u4_align16b", 64, "NONE", 4 * 128),
+        "u6_store": _u6_store(),
+        "atom_64b_load": _tile("u8", 128, "128B_ATOM_64B", 4 * 128),
+    }
+
+
+NOT_ASKED = {
+    "ashift_then_cp": "the order of two instructions shows only where it goes wrong",
+    "zero_terms": "no kernel written yet",
+    "fp4_sums": "no kernel written yet",
+    "fp6_holder": "no kernel written yet",
+    "scale_input_d": "no kernel written yet",
+}
+"""Assumptions without a micro-kernel, and why."""

@@ -1,0 +1,121 @@
+"""``tc-run --selftest``: which alternative of each hardware assumption the silicon has."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from tcir.errors import Error
+from tcir.machine import REGISTRY, Assumption, Assumptions
+from tcir.machine.refusal import Refusal
+from tcir.run import run_ptx
+from tcir.runtime.micro_kernels import NOT_ASKED, MicroKernel, micro_kernels
+
+TARGET = "sm_100a"
+FAULT = b"fault"
+"""In the place of bytes: the kernel did not run to its end."""
+
+
+class NotModelledError(Error):
+    """The machine has no rule for an instruction of the micro-kernel."""
+
+
+def on_machine(kernel: MicroKernel, assumptions: Assumptions) -> bytes:
+    """The bytes that the machine writes; `FAULT` when it refuses an instruction."""
+    try:
+        args, outputs = kernel.make()
+        report = run_ptx(
+            kernel.ptx,
+            grid=1,
+            block=kernel.threads,
+            dynamic_smem=kernel.dynamic_smem,
+            args=args,
+            assumptions=assumptions,
+        )
+    except Refusal:
+        return FAULT
+    if report.incomplete:
+        raise NotModelledError(str(report.incomplete[0]))
+    if report.errors:
+        return FAULT
+    return b"".join(array.tobytes() for array in outputs)
+
+
+def expected(name: str, kernel: MicroKernel) -> dict[Any, bytes]:
+    """Alternative of the assumption `name` -> bytes of the machine under it."""
+    entry = next(item for item in REGISTRY if item.name == name)
+    return {a: on_machine(kernel, Assumptions(**{name: a})) for a in entry.alternatives}
+
+
+def on_gpu(kernel: MicroKernel) -> bytes:
+    """The bytes that the GPU writes; `FAULT` when the kernel fails."""
+    from tcir.codegen.cubin import assemble
+    from tcir.runtime.arguments import run_cubin
+    from tcir.runtime.module import LaunchFailedError
+
+    args, outputs = kernel.make()
+    try:
+        run_cubin(
+            assemble(kernel.ptx, target=TARGET).data,
+            entry="ask",
+            grid=1,
+            block=kernel.threads,
+            dynamic_smem=kernel.dynamic_smem,
+            args=args,
+        )
+    except LaunchFailedError:
+        return FAULT
+    return b"".join(array.tobytes() for array in outputs)
+
+
+def judge(outcomes: dict[Any, bytes], silicon: bytes) -> str:
+    """Which alternatives gave the silicon's bytes, in words."""
+    same = [str(a) for a, data in outcomes.items() if data == silicon]
+    return " or ".join(same) if same else "neither: please report this"
+
+
+def main() -> int:
+    """0 every assumption is what the silicon has, 1 one is not, 2 not all could be asked."""
+    kernels = micro_kernels()
+    ready = _blackwell()
+    wrong = unasked = 0
+    for entry in REGISTRY:
+        answer = "not asked"
+        if entry.name not in kernels:
+            answer += f": {NOT_ASKED.get(entry.name, 'no kernel written yet')}"
+        elif ready is None:
+            answer = _ask(entry, kernels[entry.name])
+        unasked += answer.startswith("not asked")
+        wrong += not answer.startswith(("not asked", str(entry.default)))
+        print(f"{entry.name}: assumed {entry.default}; silicon: {answer}")
+    if ready is not None:
+        print(ready, file=sys.stderr)
+        return 2
+    return 1 if wrong else 2 if unasked else 0
+
+
+def _ask(entry: Assumption, kernel: MicroKernel) -> str:
+    try:
+        return judge(expected(entry.name, kernel), on_gpu(kernel))
+    except Error as error:
+        return f"not asked: {error}"
+
+
+def _blackwell() -> str | None:
+    """Why there is nothing to ask, in one sentence; None on a B200."""
+    from tcir.runtime.devices import device
+
+    try:
+        found = device()
+    except Error as error:
+        return f"tc-run --selftest: the values above are assumed, not seen: {error}"
+    if found.capability != (10, 0):
+        return (
+            f"tc-run --selftest: expected a B200 (sm_100) to ask, got {found}: the values above "
+            "are assumed, not seen"
+        )
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())
