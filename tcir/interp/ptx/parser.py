@@ -250,10 +250,9 @@ class _Parser(Reader):
     # --- functions ----------------------------------------------------------------------------
     def parse_function(self, module: Module) -> None:
         entry = self.next().text == ".entry"
-        if not entry and self.peek.text == "(":
-            self.parameters(entry)
+        results = self.parameters(entry) if not entry and self.peek.text == "(" else []
         token = self.peek
-        function = Function(self.word("a function name"), entry, [], token.line)
+        function = Function(self.word("a function name"), entry, [], token.line, results)
         if self.peek.text == "(":
             function.params = self.parameters(entry)
         while self.peek.text.startswith("."):

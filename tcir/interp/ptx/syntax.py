@@ -188,6 +188,7 @@ class Function:
     entry: bool
     params: list[Variable]
     line: int
+    results: list[Variable] = field(default_factory=list)
     body: list[Instruction] | None = None
     registers: list[Reg] = field(default_factory=list)
     variables: list[Variable] = field(default_factory=list)

@@ -45,6 +45,15 @@ def brx(d: Decode) -> Op:
     return d.op(INDEXED, run, targets=targets)
 
 
+@rule("call")
+def call(d: Decode) -> Op:
+    """What `calls.inline_calls` left: no body to copy."""
+    raise d.incomplete(
+        "no rule for calls that are recursive, indirect or guarded, pass registers, or whose "
+        "function has no body here"
+    )
+
+
 @rule("ret", "exit")
 def leave(d: Decode) -> Op:
     """`ret` of an entry function ends the thread like `exit`."""

@@ -210,8 +210,8 @@ def ld(d: Decode) -> Op:
     if kind.size > 8 or kind.kind == "pred":
         raise d.incomplete(f"no rule for type .{kind.name}")
     slot, size, offset, declared = d.address(d.operands[1])
-    if space == "generic" and declared is not None:
-        space = SPACE_WORDS[declared]
+    if declared is not None and (space == "generic" or declared == "local"):
+        space = SPACE_WORDS[declared]  # variables for call parameters are local memory here
     targets = d.vector(d.operands[0], count)
     moves = []
     for position, target in enumerate(targets):
@@ -250,7 +250,7 @@ def st(d: Decode) -> Op:
     if kind.size > 8 or kind.kind == "pred":
         raise d.incomplete(f"no rule for type .{kind.name}")
     slot, size, offset, declared = d.address(d.operands[0])
-    if space == "generic" and declared is not None:
+    if declared is not None and (space == "generic" or declared == "local"):
         space = SPACE_WORDS[declared]
     sources = [d.src(o, kind, wider=True) for o in d.vector(d.operands[1], count)]
     views = [view(f"u{8 * d.slots.sizes[s]}") for s in sources]
