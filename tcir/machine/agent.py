@@ -1,30 +1,32 @@
 """An agent: one warp, or a role of a tile program, and all it can ask of the machine.
 
 Its methods are in the classes it is made of: fences (`happens_before`), barriers and mbarriers
-(`barriers`), loads and stores (`global_and_shared`), tensor memory (`tmem_access`), TMA (`tma`),
-cp, shift and commit (`tensor_core`), mma (`mma`, `block_scale`). ``site`` is what a report shows
-of an operation.
+(`barriers`, `cluster_barrier`), loads and stores (`global_and_shared`), tensor memory
+(`tmem_access`), TMA (`tma`), cp, shift and commit (`tensor_core`), mma (`mma`, `block_scale`).
+``site`` is what a report shows of an operation.
 """
 
 from __future__ import annotations
 
 from tcir.machine.block_scale import BlockScale
+from tcir.machine.cluster_barrier import ClusterBarrier
 from tcir.machine.hazards import join
 from tcir.machine.tma import Tma
 from tcir.machine.tmem_access import TmemAccess
 
 
-class Agent(BlockScale, Tma, TmemAccess):
+class Agent(BlockScale, Tma, TmemAccess, ClusterBarrier):
     """See `tcir.machine`."""
 
     def drain(self) -> None:
-        """Finishes everything in flight in this CTA and makes it visible to this agent.
+        """Finishes everything in flight in this cluster and makes it visible to this agent.
 
         For programs that run in program order, without barriers.
         """
         cta = self.cta
-        while cta.in_flight:
-            cta.complete(next(o for o in cta.in_flight if o.ready))
+        cluster = cta.cluster
+        while cluster.in_flight:
+            cluster.complete(next(o for o in cluster.in_flight if o.ready))
         self.clock[self.tc] = self.tc_issued
         self.clock[self.bulk_reads] = self.clock[self.bulk_writes] = self.bulk_issued
         for barrier in cta.mbarriers.values():

@@ -74,6 +74,7 @@ class Barriers(HappensBefore):
             raise MachineError(
                 "misaligned", f"expected a multiple of 8, got {address:#x}", site=site
             )
+        address -= self.cta_of(address, site, own=True).window
         smem = self.cta.smem
         smem.check(address, address + 8, site)
         for known in self.cta.mbarriers.values():
@@ -90,12 +91,16 @@ class Barriers(HappensBefore):
         self.cta.all_mbarriers.append(barrier)
         smem.data[address : address + 8] = 0
         smem.defined[address : address + 8] = True
+        self.clock[self.me] += 1  # a number that it shares with no other access
+        self.inits.append(self.clock[self.me])
         self.note_write(smem.shadow, _words(address), self.own_access("mbarrier.init", site))
+        self.clock[self.me] += 1
 
     def mbarrier_inval(self, address: int, *, site: Any) -> None:
         """mbarrier.inval: the memory is free for other use."""
         self._at(site)
-        barrier = self._mbarrier(address, site)
+        barrier = self._own_mbarrier(address, site)
+        address = barrier.address
         for component, (number, user) in barrier.users.items():
             if self.machine.checking and self.clock.get(component, 0) < number:
                 self.cta.report(
@@ -111,24 +116,29 @@ class Barriers(HappensBefore):
 
     def _mbarrier(self, address: int, site: Any, *, proxy: str = "generic") -> Mbarrier:
         """The object at ``address``, for a use by this agent (or, through it, the async proxy)."""
-        barrier = self.cta.mbarriers.get(address)
+        cta = self.cta_of(address, site)
+        address -= cta.window
+        barrier = cta.mbarriers.get(address)
         if barrier is None:
-            known = ", ".join(f"{a:#x}" for a in sorted(self.cta.mbarriers)) or "none"
+            known = ", ".join(f"{a:#x}" for a in sorted(cta.mbarriers)) or "none"
             raise MachineError(
                 "mbarrier-not-initialised",
                 f"expected the address of an initialised mbarrier ({known}), got {address:#x}",
                 site=site,
             )
-        shadow = self.cta.smem.shadow
+        shadow = cta.smem.shadow
         if shadow is None:
             return barrier
+        if cta is not self.cta:
+            cta.visitors[self.me] = self.own_access("mbarrier operation", site)
         barrier.users[self.me] = (self.clock[self.me], site)
+        meet = "a CTA barrier" if cta is self.cta else "a cluster barrier"
         for other in shadow.writers_at(_words(address)):
             fenced = proxy == "generic" or other.component == self.me
             if not observed(self.clock, other):
                 self.cta.report(
                     "error", "mbarrier-init-race", other.site, site,
-                    "a CTA barrier between mbarrier.init and the first use by another warp",
+                    f"{meet} between mbarrier.init and the first use by another warp",
                 )  # fmt: skip
             elif not fenced and not marked(self.clock, INIT, other):
                 self.cta.report(
@@ -136,6 +146,11 @@ class Barriers(HappensBefore):
                     "fence.mbarrier_init between mbarrier.init and use by the async proxy",
                 )  # fmt: skip
         return barrier
+
+    def _own_mbarrier(self, address: int, site: Any) -> Mbarrier:
+        """The object at ``address``, which has to be in this CTA's shared memory."""
+        self.cta_of(address, site, own=True)
+        return self._mbarrier(address, site)
 
     def mbarrier_arrive(
         self, address: int, count: int = 1, expect_tx: int | None = None, *, site: Any
@@ -155,7 +170,7 @@ class Barriers(HappensBefore):
     def mbarrier_test(self, address: int, parity: int, *, site: Any) -> bool:
         """mbarrier.test_wait.parity."""
         self.site = site
-        barrier = self._mbarrier(address, site)
+        barrier = self._own_mbarrier(address, site)
         if not barrier.complete(parity):
             self.polls = f"parity {parity} of {barrier} at {site}"
             return False
@@ -165,12 +180,12 @@ class Barriers(HappensBefore):
 
     def mbarrier_parity(self, address: int, *, site: Any) -> int:
         """Parity of the open phase: the state an arrival returns. Acquires nothing."""
-        return self._mbarrier(address, site).phase & 1
+        return self._own_mbarrier(address, site).phase & 1
 
     def mbarrier_wait(self, address: int, parity: int, *, site: Any) -> Blocking:
         """mbarrier.try_wait.parity in a loop."""
         self._at(site)
-        barrier = self._mbarrier(address, site)
+        barrier = self._own_mbarrier(address, site)
         yield from self._wait(
             lambda: barrier.complete(parity) or not barrier.live,
             lambda: f"parity {parity} of {barrier} at {site}",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
+from tcir.machine.cluster import RANK_SHIFT
+from tcir.machine.errors import MachineError
 from tcir.machine.hazards import Access, Clock, Component
 from tcir.machine.operation import Operation
 from tcir.machine.ordering import Class, PipeOrder
@@ -35,6 +37,10 @@ class Core:
         self.clock: Clock = {self.me: 1}
         self.after_clock: Clock = {}
         """What was observed at the last tcgen05.fence::after_thread_sync."""
+        self.fenced: Clock = {}
+        """What a relaxed arrival at the cluster's barrier releases: what fences did before."""
+        self.inits: list[int] = []
+        """Numbers of its mbarrier.init."""
         self.pipe: list[Operation] = []
         """Tensor-core operations in flight."""
         self.pipe_order = PipeOrder(self.machine.assumptions)
@@ -92,6 +98,23 @@ class Core:
         self.site = site
         self.polls = ""
         self.progress += 1
+
+    # --- the cluster -----------------------------------------------------------------------------
+
+    def cta_of(self, address: int, site: Any, *, own: bool = False) -> Cta:
+        """Whose window of shared memory an address is in; ``own``: it has to be this CTA's."""
+        rank = address >> RANK_SHIFT
+        if rank == self.cta.rank_in_cluster:
+            return self.cta
+        if own:
+            raise MachineError(
+                "foreign-shared-memory",
+                f"expected an address in this CTA's shared memory ({self.cta.window:#x}, rank "
+                f"{self.cta.rank_in_cluster} of its cluster), got {address:#x}, rank {rank}: other "
+                "CTAs are reached with .shared::cluster and by what the ISA lists for it",
+                site=site,
+            )
+        return self.cta.cluster.at(rank, site)
 
     # --- clocks ----------------------------------------------------------------------------------
 

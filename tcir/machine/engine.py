@@ -1,4 +1,4 @@
-"""The machine: CTAs, the scheduler of agents and asynchronous operations, deadlocks."""
+"""The machine: CTAs and the launch of a grid of them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 from tcir.machine.agent import Agent
 from tcir.machine.assumptions import Assumptions
+from tcir.machine.cluster import RANK_SHIFT, Cluster, check_visitors
 from tcir.machine.counters import Counters
-from tcir.machine.errors import Deadlock, NotModelled
-from tcir.machine.hazards import Clock, Finding, Findings, join
+from tcir.machine.hazards import Access, Clock, Component, Finding, Findings, join
 from tcir.machine.mbarrier import Mbarrier
 from tcir.machine.memory import GlobalMemory, SharedMemory, TensorMemory
-from tcir.machine.operation import Operation, Round
+from tcir.machine.operation import Round
 
 Triple = tuple[int, int, int]
 RESIDENT = 148
@@ -23,21 +23,29 @@ may count on no more than one per SM."""
 
 
 class Cta:
-    """One CTA: its shared memory, tensor memory, mbarriers, agents and operations in flight."""
+    """One CTA: its shared memory, tensor memory, mbarriers and agents."""
 
-    def __init__(self, machine: Machine, index: Triple, rng: random.Random | None) -> None:
+    def __init__(self, machine: Machine, index: Triple, cluster: Cluster) -> None:
         self.machine = machine
         self.index = index
-        self.rank_in_cluster = 0
-        self.rng = rng
+        self.cluster = cluster
+        self.rank_in_cluster = len(cluster.ctas)
+        self.window = self.rank_in_cluster << RANK_SHIFT
+        """The address of its first byte of shared memory."""
+        cluster.ctas.append(self)
+        self.launch = cluster.launch
         self.smem = SharedMemory(machine.static_smem + machine.dynamic_smem, machine.checking)
         self.tmem = TensorMemory(machine.checking)
+        for shadow in (self.smem.shadow, self.tmem.shadow):
+            if shadow is not None:
+                shadow.owner = self
         self.mbarriers: dict[int, Mbarrier] = {}
-        """The live ones, by address."""
+        """The live ones, by offset in the CTA's window."""
         self.all_mbarriers: list[Mbarrier] = []
         self.barriers: dict[int, Round] = {}
         self.agents: list[Agent] = []
-        self.in_flight: list[Operation] = []
+        self.visitors: dict[Component, Access] = {}
+        """The last access of each component of another CTA to this one's memories."""
 
     def agent(
         self,
@@ -50,7 +58,13 @@ class Cta:
         """A new agent of ``threads`` threads running ``body(agent)``."""
         agent = Agent(self, name, warp, threads, body)
         self.agents.append(agent)
+        self.cluster.agents.append(agent)
         return agent
+
+    @property
+    def exited(self) -> bool:
+        """Whether all its agents have ended (one that has none yet has not begun)."""
+        return bool(self.agents) and all(a.ended for a in self.agents)
 
     def report(self, severity: str, code: str, first: Any, second: Any, missing: str) -> None:
         """Adds a finding of this CTA."""
@@ -59,83 +73,10 @@ class Cta:
                 Finding(severity, code, str(first), str(second), missing, self.index)
             )
 
-    # --- scheduling ------------------------------------------------------------------------------
-
-    def launch(self, operation: Operation) -> None:
-        """Takes an asynchronous operation: at once in prompt order, else some time later."""
-        if self.rng is None and operation.ready:
-            operation.run()
-            operation.done = True
-        else:
-            self.in_flight.append(operation)
-
-    def complete(self, operation: Operation) -> None:
-        """Lets an operation in flight take effect."""
-        self.in_flight.remove(operation)
-        operation.run()
-        operation.done = True
-
-    def step(self) -> bool:
-        """One step of an agent or one completion; False when nothing can move."""
-        ready = [o for o in self.in_flight if o.ready]
-        runnable = [a for a in self.agents if a.runnable]
-        if self.rng is None:
-            if ready:
-                self.complete(ready[0])
-            elif runnable:
-                # Round robin, so that an agent that polls does not starve the others.
-                min(runnable, key=lambda a: a.turns).advance()
-            else:
-                return False
-            return True
-        choices = len(ready) + len(runnable)
-        if not choices:
-            return False
-        pick = self.rng.randrange(choices)
-        if pick < len(ready):
-            self.complete(ready[pick])
-        else:
-            runnable[pick - len(ready)].advance()
-        return True
-
-    @property
-    def progress(self) -> int:
-        """Grows whenever an agent does something other than polling."""
-        return sum(a.progress for a in self.agents)
-
-    def run(self) -> bool:
-        """Until every agent has ended and every operation is complete: True.
-
-        False when all that still run poll, so that only another CTA could help. Deadlock when not
-        even that.
-        """
-        polled = 0
-        progress = -1
-        while self.in_flight or any(not a.ended for a in self.agents):
-            if not self.step():
-                raise self.deadlock()
-            before, progress = progress, self.progress
-            polled = polled + 1 if progress == before and not self.in_flight else 0
-            if polled > self.machine.patience:
-                return False
-        self._at_exit()
-        return True
-
-    def deadlock(self) -> Deadlock:
-        """Who waits for what."""
-        waiting = [a for a in self.agents if not a.ended]
-        return Deadlock(
-            "deadlock",
-            f"CTA {self.index}: no agent can go on: "
-            + "; ".join(f"{a.name} waits for {a.waiting_for}" for a in waiting),
-            site=waiting[0].site if waiting else None,
-        )
-
     # --- the end ---------------------------------------------------------------------------------
 
-    def _at_exit(self) -> None:
-        if not self.machine.checking:
-            return
+    def at_exit(self) -> None:
+        """Findings about what it leaves behind."""
         end = "the end of the kernel"
         for base, columns in self.tmem.allocations.items():
             self.report(
@@ -145,6 +86,7 @@ class Cta:
         known: Clock = {}
         for agent in self.agents:
             join(known, agent.clock)
+        check_visitors(self, known)
         for barrier in self.all_mbarriers:
             if barrier.tx and barrier.live:
                 self.report(
@@ -188,6 +130,8 @@ class Machine:
             raise ValueError(f"expected hazards 'report' or 'off', got {hazards!r}")
         if numerics not in ("exact", "fast"):
             raise ValueError(f"expected numerics 'exact' or 'fast', got {numerics!r}")
+        if any(g % c for g, c in zip(grid, cluster, strict=True)):
+            raise ValueError(f"expected a grid of whole clusters of {cluster}, got {grid}")
         self.grid, self.block, self.cluster = grid, block, cluster
         self.dynamic_smem, self.static_smem = dynamic_smem, static_smem
         self.checking = hazards == "report"
@@ -199,38 +143,46 @@ class Machine:
         self.counters = Counters()
         self.findings: list[Finding] = Findings()
         self.patience = 2_000
-        """Steps of a CTA without any progress before it counts as waiting for another CTA."""
+        """Steps of a cluster without progress before it counts as waiting for another one."""
+        self.cta_group: tuple[int, Any] | None = None
+        """The group that the tcgen05 instructions of this kernel use, and the site of the first."""
 
     def run(self, start: Callable[[Cta], Sequence[Agent]]) -> None:
         """Runs the grid, each CTA with the agents ``start(cta)`` makes.
 
-        One after the other; a CTA that only polls is set aside until others have run, as many as
-        there are SMs. Clusters of more than one CTA are not modelled.
+        One cluster after the other; one that only polls is set aside until others have run, as
+        many CTAs as there are SMs.
         """
-        if self.cluster != (1, 1, 1):
-            raise NotModelled(f"clusters of more than one CTA, got {self.cluster}")
-        total = self.grid[0] * self.grid[1] * self.grid[2]
-        aside: list[Cta] = []
-        for number, (z, y, x) in enumerate(itertools.product(*map(range, reversed(self.grid)))):
+        extents = [g // c for g, c in zip(self.grid, self.cluster, strict=True)]
+        size = self.cluster[0] * self.cluster[1] * self.cluster[2]
+        total = extents[0] * extents[1] * extents[2]
+        aside: list[Cluster] = []
+        for number, place in enumerate(itertools.product(*map(range, reversed(extents)))):
             seed = None if self.order_seed is None else f"{self.order_seed}/{number}"
-            cta = Cta(self, (x, y, z), None if seed is None else random.Random(seed))
-            start(cta)
-            if not cta.run():
-                aside.append(cta)
-            if len(aside) == RESIDENT:
+            cluster = Cluster(self, None if seed is None else random.Random(seed))
+            for inside in itertools.product(*map(range, reversed(self.cluster))):
+                z, y, x = (
+                    p * c + i for p, c, i in zip(place, reversed(self.cluster), inside, strict=True)
+                )
+                Cta(self, (x, y, z), cluster)
+            for cta in cluster.ctas:
+                start(cta)
+            if not cluster.run():
+                aside.append(cluster)
+            if len(aside) * size >= RESIDENT:
                 aside = _resume(aside)
             if self.progress is not None:
-                self.progress(number + 1 - len(aside), total)
+                self.progress((number + 1 - len(aside)) * size, total * size)
         while aside:
             aside = _resume(aside)
             if self.progress is not None:
-                self.progress(total - len(aside), total)
+                self.progress((total - len(aside)) * size, total * size)
 
 
-def _resume(aside: list[Cta]) -> list[Cta]:
-    """Lets CTAs that waited for others go on; those that still wait. Deadlock if none moved."""
-    before = sum(cta.progress for cta in aside)
-    left = [cta for cta in aside if not cta.run()]
-    if len(left) == len(aside) and sum(cta.progress for cta in aside) == before:
+def _resume(aside: list[Cluster]) -> list[Cluster]:
+    """Lets clusters that waited for others go on; those that still wait. Deadlock if none moved."""
+    before = sum(cluster.progress for cluster in aside)
+    left = [cluster for cluster in aside if not cluster.run()]
+    if len(left) == len(aside) and sum(cluster.progress for cluster in aside) == before:
         raise aside[0].deadlock()
     return left

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tcir.machine.cluster import RANK_SHIFT
 from tcir.machine.errors import MachineError
 from tcir.machine.happens_before import HappensBefore
 from tcir.machine.memory import Buffer
 from tcir.machine.shadow import LastShadow
+
+if TYPE_CHECKING:
+    from tcir.machine.engine import Cta
 
 Bytes = NDArray[np.uint8]
 Addresses = NDArray[np.int64]
@@ -22,7 +26,15 @@ class GlobalAndShared(HappensBefore):
     _last_load: tuple[Any, bytes, bytes] | None = None
 
     def load(self, space: str, addresses: Addresses, nbytes: int, *, site: Any) -> Bytes:
-        """``nbytes`` bytes at each address: uint8 [n, nbytes]. ``space`` "global" or "shared"."""
+        """``nbytes`` bytes at each address: uint8 [n, nbytes].
+
+        ``space``: "global", "shared" (of this CTA) or "cluster" (of any CTA of the cluster).
+        """
+        if space == "cluster" and (parts := _by_rank(addresses)):
+            data = np.empty((len(addresses), nbytes), np.uint8)
+            for part in parts:
+                data[part] = self.load(space, addresses[part], nbytes, site=site)
+            return data
         memory, where = self.place(space, addresses, nbytes, site)
         defined = memory.defined
         if defined is not None and not defined[where].all():
@@ -36,10 +48,10 @@ class GlobalAndShared(HappensBefore):
             counters.global_load += where.size
         else:
             counters.shared_load += where.size
-            self.spare_mbarriers(where, site, "read")
+            self.spare_mbarriers(where, site, "read", self.shared_owner(space, addresses, site))
         if self.machine.checking:
             self.note_read(memory.shadow, where // 4, self.own_access("generic", site))
-        data: Bytes = memory.data[where]
+        data = memory.data[where]
         self._look(site, addresses, data, space)
         return data
 
@@ -55,12 +67,16 @@ class GlobalAndShared(HappensBefore):
 
     def store(self, space: str, addresses: Addresses, data: Bytes, *, site: Any) -> None:
         """Writes uint8 [n, nbytes] to the addresses."""
+        if space == "cluster" and (parts := _by_rank(addresses)):
+            for part in parts:
+                self.store(space, addresses[part], data[part], site=site)
+            return
         memory, where = self.place(space, addresses, data.shape[1], site)
         if space == "global":
             self.machine.counters.global_store += where.size
         else:
             self.machine.counters.shared_store += where.size
-            self.spare_mbarriers(where, site, "written")
+            self.spare_mbarriers(where, site, "written", self.shared_owner(space, addresses, site))
         same = bool((memory.data[where] == data).all())
         if not (self.polls and same):
             self._at(site)  # an atomic that puts back what it found is still polling
@@ -77,22 +93,29 @@ class GlobalAndShared(HappensBefore):
         """The memory (its ``data``, ``defined``, ``shadow``) and the index of every byte in it."""
         low, high = int(addresses.min()), int(addresses.max()) + nbytes
         span = np.arange(nbytes)
-        if space == "shared":
-            self.cta.smem.check(low, high, site)
-            return self.cta.smem, addresses[:, None] + span
+        if space != "global":
+            cta = self.shared_owner(space, addresses, site)
+            cta.smem.check(low - cta.window, high - cta.window, site)
+            return cta.smem, addresses[:, None] - cta.window + span
         buffer = self.machine.memory.find(low, high, site)
         self.watch(buffer)
         return buffer, addresses[:, None] - buffer.base + span
+
+    def shared_owner(self, space: str, addresses: Addresses, site: Any) -> Cta:
+        """Whose shared memory the addresses name; in "shared" it has to be this CTA's own."""
+        return self.cta_of(int(addresses[0]), site, own=space == "shared")
 
     def watch(self, buffer: Buffer) -> None:
         """Who reads and writes the buffer is recorded from now on."""
         if self.machine.checking and buffer.shadow is None:
             buffer.shadow = LastShadow(buffer.data.size // 4 + 1, "global memory")
 
-    def spare_mbarriers(self, where: Addresses, site: Any, verb: str) -> None:
-        """MachineError if one of these shared bytes belongs to a live mbarrier."""
+    def spare_mbarriers(
+        self, where: Addresses, site: Any, verb: str, cta: Cta | None = None
+    ) -> None:
+        """MachineError if one of these bytes of a CTA (None: this one) is of a live mbarrier."""
         low, high = int(where.min()), int(where.max())
-        for address in self.cta.mbarriers:
+        for address in (cta or self.cta).mbarriers:
             near = low < address + 8 and address <= high
             if near and ((where >= address) & (where < address + 8)).any():
                 raise MachineError(
@@ -101,3 +124,11 @@ class GlobalAndShared(HappensBefore):
                     f"instructions only (mbarrier.inval frees its memory), got it {verb}",
                     site=site,
                 )
+
+
+def _by_rank(addresses: Addresses) -> list[Addresses]:
+    """Positions of the addresses of each CTA; none if all are of one."""
+    ranks = addresses >> RANK_SHIFT
+    if (ranks == ranks[0]).all():
+        return []
+    return [np.flatnonzero(ranks == rank) for rank in np.unique(ranks)]

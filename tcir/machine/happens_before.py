@@ -20,9 +20,9 @@ from tcir.machine.hazards import (
 from tcir.machine.ordering import Class, class_of, missing_edge, pipe_order
 from tcir.machine.shadow import Shadow
 
-_NO_EFFECT = ("cta", "cluster", "gpu", "sys", "proxy.tensormap", "proxy.alias")
+_NO_EFFECT = ("cta", "proxy.tensormap", "proxy.alias")
 """Fences without a rule of their own: memory here is coherent, and clocks travel with barriers,
-mbarriers and strong accesses."""
+mbarriers and strong accesses. Those of wider scope matter to relaxed arrivals only."""
 
 
 class HappensBefore(Core):
@@ -43,6 +43,10 @@ class HappensBefore(Core):
                 self._mark_own(INIT)
             case "mbarrier_init":
                 self._mark_own(INIT)
+                self.fenced.update({(self.me, number): 1 for number in self.inits})
+                self.fenced[(INIT, self.me)] = self.clock[(INIT, self.me)]
+            case "cluster" | "gpu" | "sys":
+                join(self.fenced, self.release())
             case _ if kind in _NO_EFFECT:
                 pass
             case _:
@@ -62,6 +66,7 @@ class HappensBefore(Core):
         if shadow is not None:
             self._check(shadow, where, access, write=False)
             shadow.record_read(where, access)
+            self._visit(shadow, access)
 
     def note_write(
         self, shadow: Shadow | None, where: Any, access: Access, *, same: bool = False
@@ -70,6 +75,12 @@ class HappensBefore(Core):
         if shadow is not None:
             self._check(shadow, where, access, write=True, same=same)
             shadow.record_write(where, access)
+            self._visit(shadow, access)
+
+    def _visit(self, shadow: Shadow, access: Access) -> None:
+        """The owner of the memory must not end before."""
+        if shadow.owner is not None and shadow.owner is not self.cta:
+            shadow.owner.visitors[access.component] = access
 
     def _check(
         self, shadow: Shadow, where: Any, access: Access, *, write: bool, same: bool = False
@@ -103,7 +114,8 @@ class HappensBefore(Core):
         both_piped = other.component[0] == "tc" and access.component == self.tc
         if both_piped and self.pipe_reach.get(class_of(other), 0) >= other.number:
             return
-        missing = missing_edge(other, access, other.component == self.tc)
+        one_cluster = shadow.owner is not None
+        missing = missing_edge(other, access, other.component == self.tc, one_cluster)
         if both_piped and pipe_order(other, access, self.machine.assumptions):
             missing += "; or tcgen05.fence::before_thread_sync, a barrier and ::after_thread_sync"
         verb = f"{'writes' if wrote else 'reads'} {shadow.space}, then {access.kind} " + (

@@ -69,8 +69,8 @@ class PipeOrder:
         join(self._reach.setdefault(group, {}), reach)
 
 
-def missing_edge(first: Access, second: Access, same_thread: bool) -> str:
-    """What would order two accesses, in words."""
+def missing_edge(first: Access, second: Access, same_thread: bool, one_cluster: bool) -> str:
+    """What would order two accesses, in words; `one_cluster`: two CTAs are in the same one."""
     if same_thread and (first.kind, second.kind) == ("mma", "mma"):
         return (
             "mma are in order only on one accumulator (same D address and shape); between others "
@@ -90,5 +90,7 @@ def missing_edge(first: Access, second: Access, same_thread: bool) -> str:
         case "tcgen05.st":
             return "tcgen05.wait::st, then a barrier or an arrival that the other side waits for"
     if first.cta is not None and second.cta is not None and first.cta != second.cta:
+        if one_cluster:
+            return "barrier.cluster.arrive and .wait, or an arrival at an mbarrier of the other CTA"
         return "only strong accesses (atomics, acquire and release) order two CTAs of a launch"
     return "a barrier, or an mbarrier arrival and wait, between the two warps"

@@ -20,6 +20,9 @@ class Shadow:
     ``accesses`` plus one; 0 is nobody. ``readers`` holds numbers of sets of them.
     """
 
+    owner: Any = None
+    """The CTA whose memory it is."""
+
     def __init__(self, shape: int | tuple[int, int], space: str) -> None:
         self.space = space
         self.writer = np.zeros(shape, np.int32)

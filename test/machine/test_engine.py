@@ -212,8 +212,6 @@ def test_pairs_of_ctas_are_not_modelled():
 
     with pytest.raises(NotModelled, match="cta_group::2"):
         computed(issue)
-    with pytest.raises(NotModelled, match="clusters"):
-        Machine(grid=(2, 1, 1), block=(32, 1, 1), cluster=(2, 1, 1)).run(lambda cta: [])
 
 
 # --- tensor memory -----------------------------------------------------------------------------

@@ -125,9 +125,6 @@ def test_an_interrupt_ends_the_run() -> None:
 
 
 def test_what_is_not_modelled_says_so() -> None:
-    with pytest.raises(NotModelled, match="clusters"):
-        Machine(grid=(2, 1, 1), block=(32, 1, 1), cluster=(2, 1, 1)).run(lambda cta: [])
-
     def body(agent: Agent) -> Any:
         agent.commit(bar(0), cta_group=2, site="line 7")
         yield from ()

@@ -1,0 +1,77 @@
+"""barrier.cluster of an agent (PTX ISA 9.7.13.4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tcir.machine.barriers import Barriers
+from tcir.machine.core import Blocking
+from tcir.machine.errors import MachineError
+from tcir.machine.hazards import Clock, join
+
+
+@dataclass(eq=False)
+class ClusterRound:
+    """One use of the cluster's barrier: who has arrived so far, and what they released."""
+
+    arrived: set[Any] = field(default_factory=set)
+    clock: Clock = field(default_factory=dict)
+    done: bool = False
+
+
+class ClusterBarrier(Barriers):
+    """barrier.cluster.arrive and .wait; every thread that still runs has to arrive."""
+
+    _entered: ClusterRound | None = None
+    """Where it has arrived and not yet waited."""
+
+    def cluster_arrive(self, *, relaxed: bool = False, site: Any) -> None:
+        """barrier.cluster.arrive.
+
+        ``relaxed`` releases only what an earlier fence did: everything before fence.acq_rel.cluster
+        (or wider), and the mbarrier.init before fence.mbarrier_init.release.cluster.
+        """
+        self._at(site)
+        if self._entered is not None:
+            raise MachineError(
+                "cluster-barrier-order",
+                "expected barrier.cluster.wait between two barrier.cluster.arrive of a thread, got "
+                "none",
+                site=site,
+            )
+        cluster = self.cta.cluster
+        if cluster.round is None:
+            cluster.round = ClusterRound()
+        self._entered = cluster.round
+        self._entered.arrived.add(self)
+        join(self._entered.clock, dict(self.fenced) if relaxed else self.release())
+
+    def cluster_wait(self, *, site: Any) -> Blocking:
+        """barrier.cluster.wait: acquires what was released at the arrivals."""
+        self._at(site)
+        this, cluster = self._entered, self.cta.cluster
+        if this is None:
+            raise MachineError(
+                "cluster-barrier-order",
+                "expected barrier.cluster.arrive before barrier.cluster.wait, got none",
+                site=site,
+            )
+
+        def missing() -> list[str]:
+            return [
+                f"{a.name} of CTA {a.cta.index}"
+                for a in cluster.agents
+                if not a.ended and a not in this.arrived
+            ]
+
+        def passed() -> bool:
+            if not this.done and not missing():
+                this.done, cluster.round = True, None
+            return this.done
+
+        yield from self._wait(
+            passed, lambda: f"the cluster barrier (without {', '.join(missing())}) at {site}"
+        )
+        self._entered = None
+        join(self.clock, this.clock)
