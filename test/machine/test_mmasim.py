@@ -2,7 +2,7 @@
 
     pip install torch mmasim && pytest -s -m mmasim test/machine/test_mmasim.py
 
-prints one row per instruction form: dot products, those that differ under the machine's default
+takes about five minutes and prints one row per instruction form: dot products, those that differ under the machine's default
 constants, and those that differ once the open constants have MMA-Sim's values, which must be none.
 """
 
