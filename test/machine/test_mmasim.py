@@ -2,8 +2,9 @@
 
     pip install torch mmasim && pytest -s -m mmasim test/machine/test_mmasim.py
 
-takes about five minutes and prints one row per instruction form: dot products, those that differ under the machine's default
-constants, and those that differ once the open constants have MMA-Sim's values, which must be none.
+takes about five minutes and prints one row per instruction form: dot products, those that differ
+under the machine's default constants, those that differ once the open constants have MMA-Sim's
+values (which must be none), and in which inputs the former are.
 """
 
 from __future__ import annotations
