@@ -19,7 +19,10 @@ def as_layout(tile: Layout | int) -> Layout:
     return Layout(tile) if isinstance(tile, int) else tile
 
 
-def _check_divisible(layout: Layout, tiles: tuple[Tile, ...], what: str) -> None:
+def check_divisible(layout: Layout, tiles: tuple[Tile, ...], what: str) -> None:
+    """Refuses extents that are no multiples of their tiles, and names a coordinate outside."""
+    if len(tiles) > len(layout):
+        raise LayoutError(f"expected {what} of at least {len(tiles)} modes, got {layout}")
     for mode, tile in enumerate(tiles):
         if tile is None:
             continue
@@ -38,9 +41,7 @@ def _extents(tiles: tuple[Tile, ...]) -> tuple[int | str, ...]:
 
 def divide_modes(layout: Layout, tiles: tuple[Tile, ...], what: str = "a tensor") -> Layout:
     """``((tile0, rest0), (tile1, rest1), …)``: each mode divided by its tile (``None``: kept)."""
-    if len(tiles) > len(layout):
-        raise LayoutError(f"expected {what} of at least {len(tiles)} modes, got {layout}")
-    _check_divisible(layout, tiles, what)
+    check_divisible(layout, tiles, what)
     padded = (*tiles, *(None,) * (len(layout) - len(tiles)))
     return concatenate(
         *(
@@ -87,7 +88,7 @@ def raked_product(block: Layout, tiler: Layout) -> Layout:
 
 def tile_to_shape(block: Layout, shape: tuple[int, ...]) -> Layout:
     """``block`` repeated (first mode first) until it has ``shape``; CuTe's blocked product."""
-    _check_divisible(Layout(shape), tuple(mode.size for mode in block), "a shape")
+    check_divisible(Layout(shape), tuple(mode.size for mode in block), "a shape")
     repeats = tuple(n // mode.size for n, mode in zip(shape, block))
     repeats += shape[len(block) :]
     padded = concatenate(*block, *(Layout(1, 0) for _ in shape[len(block) :]))

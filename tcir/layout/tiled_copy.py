@@ -6,6 +6,7 @@ The construction is CuTe's (NVIDIA/cutlass, include/cute/atom/copy_atom.hpp).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from .atoms.copy import REGISTERS, CopyAtom
 from .int_tuple import LayoutError
@@ -38,20 +39,9 @@ class TiledCopy:
         """Number of threads."""
         return self.layout_tv[0].size
 
-    def _thread_value(self, side: Layout) -> Layout:
-        """``((atom thread, rest), (atom value, rest)) -> index`` in the tile, of one side."""
-        reference = self.atom.reference
-        atoms = zipped_divide(self.layout_tv, product_each(reference), f"{self.atom.name} threads")
-        to_reference = composition(right_inverse(reference), side)
-        parts = composition(atoms[0], to_reference)
-        return concatenate(
-            concatenate(parts[0], atoms[1][0]),
-            concatenate(parts[1], atoms[1][1]),
-        )
-
     def tv(self, side: str) -> Layout:
         """``(thread, value) -> index`` in the column-major tile, of ``"S"`` or ``"D"``."""
-        return self._thread_value(self.atom.src if side == "S" else self.atom.dst)
+        return _thread_value(self, side)
 
     def get_slice(self, thread: int) -> ThrCopy:
         """What `thread` does."""
@@ -62,6 +52,29 @@ class TiledCopy:
     get_thread_slice = get_slice
 
 
+@lru_cache(maxsize=256)
+def _thread_value(copy: TiledCopy, side: str) -> Layout:
+    """``((atom thread, rest), (atom value, rest)) -> index`` in the tile, of one side."""
+    reference = copy.atom.reference
+    atoms = zipped_divide(copy.layout_tv, product_each(reference), f"{copy.atom.name} threads")
+    to_reference = composition(
+        right_inverse(reference), copy.atom.src if side == "S" else copy.atom.dst
+    )
+    parts = composition(atoms[0], to_reference)
+    return concatenate(
+        concatenate(parts[0], atoms[1][0]),
+        concatenate(parts[1], atoms[1][1]),
+    )
+
+
+@lru_cache(maxsize=256)
+def _partitions(copy: TiledCopy, side: str, layout: Layout) -> tuple[Layout, Layout]:
+    """Where each thread's part of a tensor begins, and the part: ``(CPY, CPY_M, CPY_K, …)``."""
+    zipped = zipped_divide(layout, copy.tile, f"a tensor of {copy.atom.name}")
+    parts = composition(zipped[0], copy.tv(side))
+    return parts[0], concatenate(parts[1], *zipped[1])
+
+
 @dataclass(frozen=True)
 class ThrCopy:
     """A tiled copy seen by one thread."""
@@ -70,10 +83,8 @@ class ThrCopy:
     thread: int
 
     def _partition(self, side: str, tensor: Tensor) -> Tensor:
-        tile, name = self.copy.tile, self.copy.atom.name
-        zipped = zipped_divide(tensor.layout, tile, f"a tensor of {name}")
-        parts = composition(zipped[0], self.copy.tv(side))
-        return tensor.view(concatenate(parts[1], *zipped[1]), parts[0](self.thread))
+        threads, values = _partitions(self.copy, side, tensor.layout)
+        return tensor.view(values, threads(self.thread))
 
     def partition_S(self, tensor: Tensor) -> Tensor:
         """What this thread reads: ``(CPY, CPY_M, CPY_K, …)``.

@@ -6,7 +6,7 @@ The construction is CuTe's (NVIDIA/cutlass, include/cute/atom/mma_atom.hpp).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from .atoms.mma import MmaAtom, mma_atom
 from .int_tuple import IntTuple, LayoutError
@@ -20,7 +20,7 @@ from .layout import (
     right_inverse,
 )
 from .tensor import Tensor
-from .tile import Tile, as_layout, divide_modes, zipped_divide
+from .tile import Tile, as_layout, check_divisible, divide_modes, zipped_divide
 
 MODES = {"A": (0, 2), "B": (1, 2), "C": (0, 1)}
 """Which of M, N, K are the modes of an operand."""
@@ -68,33 +68,17 @@ class TiledMma:
             found[self.threads(i)] = (v, m, n, k)  # type: ignore[assignment]
         return found
 
-    def _thrfrg(self, operand: str, layout: Layout) -> Layout:
-        """``((ThrV, (ThrX, ThrY)), (FrgV, (RestX, RestY, …)))`` of an operand's tensor."""
-        x, y = MODES[operand]
-        atom = self.atom.operand(operand)[0]
-        what = f"{operand} of {self.atom.name}"
-        cut = divide_modes(layout, (self.permutation[x], self.permutation[y]), what)
-        zipped = zipped_divide(cut, (self.atom.shape[x], self.atom.shape[y]), what)
-        values = composition(zipped[0], atom)
-        rest = zipped[1]
-        split = divide_modes(rest, (self.atom_layout[x].size, self.atom_layout[y].size), what)
-        further = [split[i] for i in range(2, len(split))]
-        return concatenate(
-            concatenate(values[0], concatenate(split[0][0], split[1][0])),
-            concatenate(values[1], concatenate(split[0][1], split[1][1], *further)),
-        )
-
     def thrfrg_A(self, layout: Layout) -> Layout:
         """An (M, K, …) layout as ``((ThrV, (ThrM, ThrK)), (FrgV, (RestM, RestK, …)))``."""
-        return self._thrfrg("A", layout)
+        return _thrfrg(self, "A", layout)
 
     def thrfrg_B(self, layout: Layout) -> Layout:
         """An (N, K, …) layout as ``((ThrV, (ThrN, ThrK)), (FrgV, (RestN, RestK, …)))``."""
-        return self._thrfrg("B", layout)
+        return _thrfrg(self, "B", layout)
 
     def thrfrg_C(self, layout: Layout) -> Layout:
         """An (M, N, …) layout as ``((ThrV, (ThrM, ThrN)), (FrgV, (RestM, RestN, …)))``."""
-        return self._thrfrg("C", layout)
+        return _thrfrg(self, "C", layout)
 
     def tile_of(self, operand: str) -> tuple[int, int]:
         """Extents of an operand's part of the tile."""
@@ -107,7 +91,7 @@ class TiledMma:
         Threads that share data (those along N, for A) have equal rows.
         """
         x, y = MODES[operand]
-        parts = self._thrfrg(operand, Layout(self.tile_of(operand)))
+        parts = _thrfrg(self, operand, Layout(self.tile_of(operand)))
         by_mode = {x: parts[0][1][0], y: parts[0][1][1]}
         coordinates = concatenate(
             parts[0][0],
@@ -133,6 +117,25 @@ class TiledMma:
     get_thread_slice = get_slice
 
 
+@lru_cache(maxsize=256)
+def _thrfrg(mma: TiledMma, operand: str, layout: Layout) -> Layout:
+    """``((ThrV, (ThrX, ThrY)), (FrgV, (RestX, RestY, …)))`` of an operand's tensor."""
+    x, y = MODES[operand]
+    atom = mma.atom.operand(operand)[0]
+    what = f"{operand} of {mma.atom.name}"
+    check_divisible(layout, mma.tile_of(operand), what)
+    cut = divide_modes(layout, (mma.permutation[x], mma.permutation[y]), what)
+    zipped = zipped_divide(cut, (mma.atom.shape[x], mma.atom.shape[y]), what)
+    values = composition(zipped[0], atom)
+    rest = zipped[1]
+    split = divide_modes(rest, (mma.atom_layout[x].size, mma.atom_layout[y].size), what)
+    further = [split[i] for i in range(2, len(split))]
+    return concatenate(
+        concatenate(values[0], concatenate(split[0][0], split[1][0])),
+        concatenate(values[1], concatenate(split[0][1], split[1][1], *further)),
+    )
+
+
 @dataclass(frozen=True)
 class ThrMma:
     """A tiled mma seen by one thread."""
@@ -141,7 +144,7 @@ class ThrMma:
     thread: int
 
     def _partition(self, operand: str, tensor: Tensor) -> Tensor:
-        parts = self.mma._thrfrg(operand, tensor.layout)
+        parts = _thrfrg(self.mma, operand, tensor.layout)
         v, *mnk = self.mma._coordinates[self.thread]
         x, y = MODES[operand]
         where: IntTuple = (v, (mnk[x], mnk[y]))

@@ -449,6 +449,11 @@ BAD = [
     (lambda: make_tiled_mma("mma.m16n8k16").get_slice(0).partition_A(identity_tensor((16, 24))),
      r"A of mma.m16n8k16.f16 of multiples of \(16, 16\), got extents \(16, 24\): coordinate "
      r"\(0, 24\)"),
+    (lambda: make_tiled_mma("mma.m16n8k16", (2, 1, 1)).get_slice(0).partition_C(
+        identity_tensor((48, 8))),
+     r"C of mma.m16n8k16.f16 of multiples of \(32, 8\), got extents \(48, 8\): coordinate \(48, 0"),
+    (lambda: make_tiled_mma("mma.m16n8k16").get_slice(0).partition_A(identity_tensor(256)),
+     "A of mma.m16n8k16.f16 of at least 2 modes, got 256:1"),
     (lambda: make_tiled_mma("mma.m16n8k16").get_slice(32), "expected one of the 32 threads"),
     (lambda: make_tiled_mma("mma.m8n8k4.f32.tn").layout_tv("A"), "so that they fill whole warps"),
     (lambda: make_tmem_copy("32x32b", 4, accumulator(128, 6)), "column 4 begins an instruction"),
