@@ -213,6 +213,7 @@ class Run:
         self._clock = 0
         self.maps: dict[bytes, Any] = {}
         self.strong: dict[tuple[Any, int], dict[Any, int]] = {}  # see isa/memory.py
+        self.reductions: dict[Any, list[tuple[int, int]]] = {}  # of bar.red, see isa/sync.py
         self._reported: set[tuple[int, str]] = set()
 
     # --- budget -------------------------------------------------------------------------------

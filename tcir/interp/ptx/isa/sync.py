@@ -10,6 +10,7 @@ from tcir.interp.ptx.isa.hints import nothing
 from tcir.interp.ptx.isa.memory import addresses
 from tcir.interp.ptx.syntax import TYPES, Site
 from tcir.interp.ptx.warp import LANES, Warp
+from tcir.machine.named_barriers import arrive
 
 _U32 = TYPES["u32"]
 
@@ -37,6 +38,57 @@ def bar_sync(d: Decode) -> Op:
     def run(w: Warp, m: int) -> Generator[Any, Any, None]:
         threads = uniform(w, count, m, site, "thread count") if count is not None else None
         yield from w.agent.barrier(uniform(w, number, m, site, "barrier"), threads, site=site)
+
+    return d.blocking(run, converge="aligned")
+
+
+@rule("bar.arrive", "barrier.arrive", "barrier.cta.arrive", "bar.cta.arrive")
+def bar_arrive(d: Decode) -> Op:
+    """Arrives without waiting; the thread count has to be given."""
+    d.skip("aligned")
+    d.done(2)
+    number, count = (d.src(o, _U32) for o in d.operands)
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        threads = uniform(w, count, m, site, "thread count")
+        arrive(w.agent, uniform(w, number, m, site, "barrier"), threads, site=site)
+
+    return d.plain(run, converge="aligned")
+
+
+@rule("bar.red", "barrier.red", "barrier.cta.red", "bar.cta.red")
+def bar_red(d: Decode) -> Op:
+    """bar.sync that also counts, ands or ors a predicate over all threads that arrive."""
+    d.skip("aligned")
+    mode = d.require("popc", "and", "or")
+    d.require("u32" if mode == "popc" else "pred")
+    d.done((3, 4))
+    dst = d.dst(d.operands[0], _U32) if mode == "popc" else d.pred_dst(d.operands[0])
+    number = d.src(d.operands[1], _U32)
+    count = d.src(d.operands[2], _U32) if len(d.operands) == 4 else None
+    source, flip = d.pred(d.operands[-1])
+    site = d.site
+
+    def run(w: Warp, m: int) -> Generator[Any, Any, None]:
+        if w.undef[source] & m:
+            w.read_undefined(site, (source,), m)
+        threads = uniform(w, count, m, site, "thread count") if count is not None else None
+        barrier = uniform(w, number, m, site, "barrier")
+        rounds, key = w.run_state.reductions, (w.agent.cta.index, barrier)
+        yes = (w.p[source] ^ flip) & m
+        arrivals = rounds.setdefault(key, [])
+        arrivals.append((yes.bit_count(), m.bit_count()))
+        yield from w.agent.barrier(barrier, threads, site=site)
+        if rounds.get(key) is arrivals:
+            del rounds[key]  # whoever is first on the way to the next round
+        total, threads_seen = (sum(column) for column in zip(*arrivals, strict=True))
+        if mode == "popc":
+            w.v[5][dst][LANES[m]] = total
+        else:
+            holds = total == threads_seen if mode == "and" else total > 0
+            w.p[dst] = w.p[dst] & ~m | (m if holds else 0)
+        w.undef[dst] &= ~m
 
     return d.blocking(run, converge="aligned")
 
