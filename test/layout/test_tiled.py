@@ -190,7 +190,7 @@ def test_quad_pairs(name: str) -> None:
     multiply(make_tiled_mma(name, (2, 2, 1)), "copy.b16", "copy.b16", "NONE")
 
 
-def test_seed_of_the_large_kernel() -> None:
+def test_the_large_tf32_kernel() -> None:
     """128 threads, tf32: a tile of N = 32, so that ldmatrix.x4 fits B; A M-major, plain loads."""
     mma = make_tiled_mma("mma.m16n8k8.tf32", Layout((2, 2, 1), (2, 1, 1)), (32, 32, 8))
     assert (mma.size, mma.tile_shape) == (128, (32, 32, 8))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -46,6 +49,37 @@ def test_page_from_files(tmp_path: Path) -> None:
         assert f"{VERDICTS[verdict][0]}</b> {verdict}" in page
     assert "src=" not in page and "http" not in page  # nothing from elsewhere
     assert sorted(read_tree(str(tree), str(source))) == [0, 1, 2]
+
+
+PROGRAM = """
+func.func @f(%a: tensor<16x16xf16>, %b: tensor<16x16xf16>) -> tensor<16x16xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<16x16xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<16x16xf32>) -> tensor<16x16xf32>
+  %out = linalg.matmul ins(%a, %b : tensor<16x16xf16>, tensor<16x16xf16>)
+      outs(%init : tensor<16x16xf32>) -> tensor<16x16xf32>
+  return %out : tensor<16x16xf32>
+}
+"""
+
+
+def test_what_tc_opt_writes(tmp_path: Path) -> None:
+    source, saved, tree = tmp_path / "f.mlir", tmp_path / "r.json", tmp_path / "tree"
+    source.write_text(PROGRAM, encoding="utf-8")
+    subprocess.run(
+        [sys.executable, "-m", "tcir.tools.tc_opt", str(source), "-o", str(tmp_path / "out.mlir"),
+         "--pass-pipeline=builtin.module(canonicalize,raise-to-tc)", f"--validate-each={saved}",
+         f"--mlir-print-ir-tree-dir={tree}"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    out = tmp_path / "out.html"
+    assert main(["report", str(saved), "--tree", str(tree), "--input", str(source),
+                 "-o", str(out)]) == 0  # fmt: skip
+    page = out.read_text(encoding="utf-8")
+    assert page.count('<section id="pass-') == 3
+    assert re.search(r"<ins>\+ .*tc\.matmul", page) and re.search("<del>- .*linalg.matmul", page)
+    assert "no IR of this step" in page  # before the input there is nothing
+    assert page.count("no IR of this step") == 1
 
 
 def test_schema_is_that_of_the_writer() -> None:
