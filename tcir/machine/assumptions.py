@@ -76,8 +76,8 @@ REGISTRY = (
     ),
     Assumption(
         "im2col_w_halo",
-        "Which pixels are the halo of .im2col::w and ::w::128: the next ones of the walk (which may "
-        "be of the next row), or those beside the last pixel in its own row?",
+        "Which pixels are the halo of .im2col::w and ::w::128: the next ones of the walk (maybe of "
+        "the next row), or those beside the last pixel in its own row?",
         "walk",
         ("walk", "row"),
         "PTX ISA 5.5.5.3: 'at the end of the image'; shown only in figures. A filter tap reads "
@@ -86,8 +86,8 @@ REGISTRY = (
     ),
     Assumption(
         "im2col_w_row_end",
-        "What follows in the w modes when the row's range of W is used up: the same row of the next "
-        "image, or fill?",
+        "What follows in the w modes when the row's range of W is used up: the same row of the "
+        "next image, or fill?",
         "next-image",
         ("next-image", "fill"),
         "PTX ISA 5.5.5: like im2col with D and H constant; its example walks 128 pixels over rows "
@@ -96,7 +96,7 @@ REGISTRY = (
     ),
     Assumption(
         "im2col_w128_halo",
-        "Where .im2col::w::128 puts the halo: behind all 128 pixels (row k of every group, then row "
+        "Where .im2col::w::128 puts the halo: behind all 128 pixels (row k of each group, then row "
         "k + 1), or after each group of 32?",
         "behind",
         ("behind", "after-each-group"),

@@ -36,6 +36,7 @@ class Counters:
     commit: int = 0
     tma_loads: int = 0
     tma_stores: int = 0
+    tma_prefetches: int = 0
     barriers: int = 0
 
     def as_dict(self) -> dict[str, int]:

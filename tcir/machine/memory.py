@@ -114,6 +114,11 @@ class SharedMemory:
         self.data[start : start + size] = POISON
         self.defined[start : start + size] = False
 
+    def scramble(self, where: NDArray[np.int64]) -> None:
+        """Makes single bytes undefined."""
+        self.data[where] = POISON
+        self.defined[where] = False
+
     def check(self, low: int, high: int, site: Any) -> None:
         """MachineError unless bytes [low, high) exist."""
         if low < 0 or high > self.size:

@@ -26,6 +26,8 @@ class Swizzle:
     """Which bits of address >> 7 take part."""
     chunk_shift: int
     """log2 of the bytes that stay together."""
+    flip: bool = False
+    """Whether the two 8-byte halves of every 16 bytes change places in odd lines."""
 
     @property
     def period(self) -> int:
@@ -39,6 +41,8 @@ SWIZZLES: dict[str, Swizzle] = {
     "64B": Swizzle(64, 3, 4),
     "128B": Swizzle(128, 7, 4),
     "128B_ATOM_32B": Swizzle(128, 3, 5),
+    "128B_ATOM_32B_FLIP_8B": Swizzle(128, 3, 5, flip=True),
+    "128B_ATOM_64B": Swizzle(128, 1, 6),
 }
 
 
@@ -55,4 +59,6 @@ def swizzle(mode: str) -> Swizzle:
 def swizzle_address(address: Address, mode: str) -> Address:
     """Where the byte at linear address `address` lies under `mode`. Its own inverse."""
     s = swizzle(mode)
-    return address ^ (((address >> 7) & s.lines_mask) << s.chunk_shift)
+    lines = address >> 7
+    swizzled = address ^ ((lines & s.lines_mask) << s.chunk_shift)
+    return swizzled ^ ((lines & 1) << 3) if s.flip else swizzled

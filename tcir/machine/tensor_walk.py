@@ -1,11 +1,15 @@
-"""Which elements one TMA instruction moves: global byte address and shared byte offset of each.
+"""Which bytes one TMA instruction moves in the tile modes: global address and shared offset.
 
-Pure functions of a `DecodedMap` and the instruction's coordinates. Elements come in shared-memory
-order (innermost first, packed); a global address of -1 is an element outside the tensor: a load
-fills it with zeros, a store skips it. The swizzle is not applied here: it acts on the absolute
+Pure functions of a `DecodedMap` and the instruction's coordinates. They name words of
+`MapFields.piece_bytes` bytes (an element, or a part of an indivisible unit) in shared-memory order,
+innermost first, rows `MapFields.row_pitch` bytes apart; a global address of -1 is outside the
+tensor: a load fills it, a store skips it. The swizzle is not applied here: it acts on the absolute
 shared address, `swizzle_address(destination + offset, mode)`.
 
-Sources: PTX ISA 5.5.3 (tiled mode), 5.5.4 (im2col mode).
+Sources: PTX ISA 5.5.3 (tiled mode, gather4 and scatter4), 5.5.6 (interleave). Seen on an H200, and
+in no document: the first coordinate has to name a multiple of 16 bytes; with a swizzle rows lie one
+span apart even if they are shorter; an interleaved box has one slice of channels, whatever its
+extent says.
 """
 
 from __future__ import annotations
@@ -17,112 +21,110 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcir.machine.refusal import TensorMapError
-from tcir.machine.tensor_map import OFFSET_MAX, DecodedMap, MapFields
+from tcir.machine.tensor_fields import DecodedMap, MapFields
+from tcir.machine.tensor_limits import ALIGNMENT
+from tcir.machine.tensor_types import PADDED, PADDED_INNER, Unit
+
+Index = NDArray[np.int64]
 
 OUTSIDE = -1
-"""Global address of an element outside the tensor."""
+"""Global address of a word outside the tensor."""
 
 
 @cache
-def shared_offsets(fields: MapFields) -> NDArray[np.int64]:
-    """Shared byte offset of each element of the box, before the swizzle: they are packed."""
-    offsets = np.arange(0, fields.box_bytes, fields.element_bytes, dtype=np.int64)
+def shared_offsets(fields: MapFields, rows: int) -> Index:
+    """Shared byte offset of each word of so many rows, before the swizzle."""
+    unit = fields.unit
+    starts = np.arange(fields.counts[0], dtype=np.int64) * unit.shared_bytes
+    parts = np.arange(0, unit.global_bytes, unit.piece)
+    lines = np.arange(rows, dtype=np.int64) * fields.row_pitch
+    offsets = (lines[:, None, None] + starts[:, None] + parts).reshape(-1)
     offsets.flags.writeable = False
     return offsets
 
 
-def _check(decoded: DecodedMap, mode: str, coords: Sequence[int]) -> None:
+def words(units: Index, unit: Unit) -> Index:
+    """Global addresses of the words of units at the given ones."""
+    if unit.pieces == 1:
+        return units
+    parts = units[:, None] + np.arange(0, unit.global_bytes, unit.piece)
+    return np.where(units[:, None] == OUTSIDE, OUTSIDE, parts).reshape(-1)
+
+
+def check_mode(decoded: DecodedMap, mode: str, coords: Sequence[int], count: int) -> None:
+    """TensorMapError unless the map is of that mode and the coordinates are so many."""
     f = decoded.fields
     if f.mode != mode:
         raise TensorMapError(
             "mode of the instruction", mode, f.mode, "the tensor map was encoded for that mode"
         )
-    if len(coords) != f.rank:
+    if len(coords) != count:
         raise TensorMapError(
-            "number of coordinates", len(coords), str(f.rank), "one per dimension of the tensor map"
+            "number of coordinates", len(coords), str(count), "one per dimension of the tensor map"
         )
 
 
-def tile_elements(
-    decoded: DecodedMap, coords: Sequence[int]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(global byte addresses, shared byte offsets), int64 [elements], of a box in tile mode.
+def first_unit(decoded: DecodedMap, coordinate: int) -> int:
+    """The unit along dimension 0 that a coordinate, in elements, names."""
+    f = decoded.fields
+    if f.interleaved:
+        return coordinate
+    unit = f.unit
+    step = PADDED_INNER if f.dtype in PADDED else ALIGNMENT * unit.elements // unit.global_bytes
+    if coordinate % max(step, 1):
+        raise TensorMapError(
+            "coordinate 0", coordinate, f"a multiple of {step} ({f.dtype})",
+            "the box has to begin at a multiple of 16 bytes"
+            if f.dtype not in PADDED else "PTX ISA 9.7.9.27.1.1",
+        )  # fmt: skip
+    return coordinate // unit.elements
+
+
+def tile_elements(decoded: DecodedMap, coords: Sequence[int]) -> tuple[Index, Index]:
+    """(global byte addresses, shared byte offsets), int64 [words], of a box in tile mode.
 
     `coords` are in elements, innermost first, and may be negative or past the end.
     """
-    _check(decoded, "tiled", coords)
     f = decoded.fields
+    check_mode(decoded, "tiled", coords, f.rank)
+    unit = f.unit
+    starts = (first_unit(decoded, coords[0]), *coords[1:])
+    dims = (f.dims[0] // unit.elements, *f.dims[1:])
+    pitches = (unit.global_bytes, *f.strides_bytes)
+    steps = f.element_strides if f.interleaved else (1, *f.element_strides[1:])
     address = np.full((1,) * f.rank, decoded.address, np.int64)
     inside: NDArray[np.bool_] | None = None
-    for i, (start, count, dim) in enumerate(zip(coords, f.counts, f.dims)):
-        step = f.element_strides[i] if i else 1
-        pitch = f.strides_bytes[i - 1] if i else f.element_bytes
-        index = start + step * np.arange(count, dtype=np.int64)
+    for i, (start, count, dim) in enumerate(zip(starts, f.counts, dims)):
+        index = start + steps[i] * np.arange(count, dtype=np.int64)
         shape = [1] * f.rank
         shape[f.rank - 1 - i] = count
-        address = address + (index * pitch).reshape(shape)
+        address = address + (index * pitches[i]).reshape(shape)
         if start < 0 or index[-1] >= dim:
             ok = ((index >= 0) & (index < dim)).reshape(shape)
             inside = ok if inside is None else inside & ok
     if inside is not None:
         address = np.where(inside, address, OUTSIDE)
-    return address.reshape(-1), shared_offsets(f)
+    units = address.reshape(-1)
+    return words(units, unit), shared_offsets(f, units.size // f.counts[0])
 
 
-def _advance(
-    steps: NDArray[np.int64], start: int, first: int, last: int, stride: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Walk `steps` from `start` in [first, last] by `stride`, wrapping: (position, wraps)."""
-    left = (last - start) // stride + 1
-    per_row = (last - first) // stride + 1
-    over = steps - left
-    wraps = np.where(over < 0, 0, 1 + over // per_row)
-    position = np.where(over < 0, start + steps * stride, first + over % per_row * stride)
-    return position, wraps
+def row_elements(decoded: DecodedMap, coords: Sequence[int]) -> tuple[Index, Index]:
+    """As `tile_elements`, of the four rows of `.tile::gather4` and `.tile::scatter4`.
 
-
-def im2col_elements(
-    decoded: DecodedMap, coords: Sequence[int], offsets: Sequence[int]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(global byte addresses, shared byte offsets), int64 [pixels · channels], in im2col mode.
-
-    `coords` (C, W(, H(, D)), N) is the first channel and the first base position. Base positions
-    run over the bounding box, W fastest, then H, D and N; each is displaced by `offsets` (W first,
-    in elements, not negative): the filter tap.
+    `coords`: the column, then four rows, in any order and with repetitions. Shared memory holds the
+    rows one after the other.
     """
-    _check(decoded, "im2col", coords)
     f = decoded.fields
-    if len(offsets) != f.rank - 2:
+    check_mode(decoded, "tiled", coords, 5)
+    if f.rank != 2:
+        raise TensorMapError("rank", f.rank, "2", "gather4 and scatter4 take rows of a matrix")
+    if f.box[1] != 1:
         raise TensorMapError(
-            "number of im2col offsets", len(offsets), str(f.rank - 2), "one per spatial dimension"
+            "box[1]", f.box[1], "1", "gather4 and scatter4 name every row (PTX ISA 5.5.3.4.1)"
         )
-    carry = np.arange(f.pixels_per_column, dtype=np.int64)
-    pixel = np.full(f.pixels_per_column, decoded.address, np.int64)
-    inside = np.ones(f.pixels_per_column, np.bool_)
-    for i, offset in enumerate(offsets):
-        if not 0 <= offset <= OFFSET_MAX[f.rank]:
-            raise TensorMapError(
-                f"im2col offset {i}", offset, f"0..{OFFSET_MAX[f.rank]}", "PTX ISA 5.5.4"
-            )
-        first, last = f.bounds(i)
-        start = coords[i + 1]
-        if not first <= start <= last:
-            raise TensorMapError(
-                f"im2col coordinate {i + 1}",
-                start,
-                f"{first}..{last}",
-                "the first base position lies in the bounding box",
-            )
-        position, carry = _advance(carry, start, first, last, f.element_strides[i + 1])
-        position = position + offset
-        inside &= (position >= 0) & (position < f.dims[i + 1])
-        pixel += position * f.strides_bytes[i]
-    image = coords[-1] + carry
-    inside &= (image >= 0) & (image < f.dims[-1])
-    pixel += image * f.strides_bytes[-1]
-    channel = coords[0] + np.arange(f.channels_per_pixel, dtype=np.int64)
-    address = pixel[:, None] + channel * f.element_bytes
-    if not inside.all() or channel[0] < 0 or channel[-1] >= f.dims[0]:
-        ok = inside[:, None] & (channel >= 0) & (channel < f.dims[0])
-        address = np.where(ok, address, OUTSIDE)
-    return address.reshape(-1), shared_offsets(f)
+    if f.dtype in PADDED:
+        raise TensorMapError(
+            "dtype", f.dtype, "a type without padding", "no document shows padded rows gathered"
+        )
+    rows = [tile_elements(decoded, (coords[0], row))[0] for row in coords[1:]]
+    return np.concatenate(rows), shared_offsets(f, 4)

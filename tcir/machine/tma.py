@@ -9,37 +9,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcir.machine.barriers import Barriers
-from tcir.machine.core import Blocking
 from tcir.machine.errors import MachineError, NotModelled
-from tcir.machine.global_and_shared import GlobalAndShared
 from tcir.machine.hazards import Access
-from tcir.machine.memory import ALL_DEFINED
+from tcir.machine.memory import ALL_DEFINED, Buffer
 from tcir.machine.operation import Operation
-from tcir.machine.refusal import Refusal
-from tcir.machine.swizzle import swizzle_address
+from tcir.machine.shadow import Shadow
 from tcir.machine.tensor_map import DecodedMap
-from tcir.machine.tensor_walk import im2col_elements, tile_elements
+from tcir.machine.tensor_map_proxy import TensorMapProxy
+from tcir.machine.tma_box import Box, load_box, store_box
+from tcir.machine.tma_groups import BulkGroups
+from tcir.machine.tma_values import check_reduction, fill, loaded, packed_low_bits, reduced
 
 Index = NDArray[np.int64]
 
+REDUCE = "TMA reduce"
 
-class Tma(Barriers, GlobalAndShared):
-    """cp.async.bulk.tensor and bulk groups. Everything it touches, it touches as async proxy."""
 
-    _bulk_open: list[Operation]
-    _bulk_groups: list[list[Operation]]
+class Tma(TensorMapProxy, BulkGroups, Barriers):
+    """cp.async.bulk.tensor. Everything it touches, it touches as async proxy.
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._bulk_open, self._bulk_groups = [], []
-        self.last_bulk: Any = None
-        """Site of the last bulk store."""
-        self.bulk_reads, self.bulk_writes = ("bulk", self.me), ("bulk write", self.me)
-
-    @property
-    def bulk_issued(self) -> int:
-        """Bulk groups with a store in them, the open one included."""
-        return len(self._bulk_groups) + bool(self._bulk_open)
+    ``map_at`` is the global address of the tensor map; None: it lies in kernel parameters, which
+    nobody writes.
+    """
 
     def tma_load(
         self,
@@ -50,75 +41,111 @@ class Tma(Barriers, GlobalAndShared):
         mode: str = "tile",
         im2col_offsets: Sequence[int] = (),
         cta_mask: int | None = None,
+        map_at: int | None = None,
         *,
         site: Any,
     ) -> None:
-        """cp.async.bulk.tensor global -> shared; its bytes count on the mbarrier at ``mbar``."""
+        """cp.async.bulk.tensor global -> shared; its bytes count on the mbarrier at ``mbar``.
+
+        ``mode`` as PTX spells it; ``im2col_offsets``: of im2col, or wHalo and wOffset.
+        """
         self._at(site)
         if cta_mask not in (None, 1):
             raise NotModelled("multicast to other CTAs", site=site)
-        fields = tensor_map.fields
-        eb, nbytes = fields.element_bytes, fields.box_bytes
-        self._aligned(target, nbytes, site)
+        self._aligned(target, tensor_map, site)
         barrier = self._mbarrier(mbar, site, proxy="async")
-        source, offset = _box(tensor_map, coords, mode, im2col_offsets, site)
-        inside = source >= 0
-        counters = self.machine.counters
+        box = load_box(
+            tensor_map, coords, mode, im2col_offsets, target, self.machine.assumptions, site
+        )
+        self.cta.smem.check(box.low, box.high, site)
+        self._spare(box, "written", site)
+        counters, eb = self.machine.counters, box.fields.piece_bytes
+        source = box.outside[box.inside]
         counters.tma_loads += 1
-        counters.global_to_shared += nbytes
-        counters.global_to_shared_by_tensor[tensor_map.address] += nbytes
-        counters.global_to_shared_read += int(inside.sum()) * eb
-        destination = swizzle_address(target + offset, fields.swizzle)
-        self.spare_mbarriers(destination, site, "written")
+        counters.global_to_shared += box.nbytes
+        counters.global_to_shared_by_tensor[tensor_map.address] += box.nbytes
+        counters.global_to_shared_read += source.size * eb
         barrier.loads += 1
         number = barrier.loads
-        smem = self.cta.smem
-        smem.check(target, int(destination.max()) + eb, site)
         if self.machine.checking:
             barrier.users[barrier.tma] = (number, site)
             access = Access(barrier.tma, number, "TMA load", site, "async")
-            self._note_global(source[inside], access, eb, write=False)
-            self.note_write(smem.shadow, _granules(destination, eb), access)
+            self.note_map(map_at, access)
+            self._note_global(source, access, eb, write=False)
+            self.note_write(self.cta.smem.shadow, _granules(box), access)
         issued = dict(self.clock)
 
         def run() -> None:
-            self._move_in(source, inside, destination, eb, site)
-            barrier.complete_tx(nbytes, number, issued, site)
+            self._move_in(box, source, site)
+            barrier.complete_tx(box.nbytes, number, issued, site)
 
         self.cta.launch(Operation(site, run))
 
-    def _aligned(self, address: int, nbytes: int, site: Any) -> None:
-        if address % 128:
-            raise MachineError(
-                "misaligned",
-                f"expected a shared address, multiple of 128, got {address:#x}",
-                site=site,
-            )
-        self.cta.smem.check(address, address + nbytes, site)
-
-    def _note_global(self, addresses: Index, access: Access, eb: int, *, write: bool) -> None:
-        if not addresses.size:
-            return
-        low, high = int(addresses.min()), int(addresses.max()) + eb
-        buffer = self.machine.memory.find(low, high, access.site)
-        self.watch(buffer)
-        where = (addresses - buffer.base) // 4
-        if eb == 8:
-            where = np.concatenate([where, where + 1])
-        if write:
-            self.note_write(buffer.shadow, where, access)
-        else:
-            self.note_read(buffer.shadow, where, access)
-
-    def _move_in(
-        self, source: Index, inside: NDArray[np.bool_], destination: Index, eb: int, site: Any
+    def tma_store(
+        self,
+        source: int,
+        tensor_map: DecodedMap,
+        coords: Sequence[int],
+        mode: str = "tile",
+        reduction: str | None = None,
+        map_at: int | None = None,
+        *,
+        site: Any,
     ) -> None:
+        """cp(.reduce).async.bulk.tensor shared -> global; part of the open bulk group."""
+        self._at(site)
+        self._aligned(source, tensor_map, site)
+        box = store_box(tensor_map, coords, mode, source, self.machine.assumptions, site)
+        fields, smem = box.fields, self.cta.smem
+        smem.check(box.low, box.high, site)
+        self._spare(box, "read", site)
+        if reduction:
+            self._refused(site, check_reduction, reduction, fields)
+        counters = self.machine.counters
+        counters.tma_stores += 1
+        counters.shared_to_global += box.nbytes
+        addresses = box.outside[box.inside]
+        if self.machine.checking:
+            kind = REDUCE if reduction else "TMA store"
+            number = self.bulk_number
+            reads = Access(self.bulk_reads, number, kind, site, "async")
+            self.note_map(map_at, reads)
+            self.note_read(smem.shadow, _granules(box), reads)
+            writes = Access(self.bulk_writes, number, kind, site, "async")
+            self._note_global(addresses, writes, fields.piece_bytes, write=True)
+
+        def run() -> None:
+            if addresses.size:
+                self._move_out(box, addresses, reduction, site)
+
+        self.launch_in_group(Operation(site, run))
+
+    def tma_prefetch(
+        self,
+        tensor_map: DecodedMap,
+        coords: Sequence[int],
+        mode: str = "tile",
+        im2col_offsets: Sequence[int] = (),
+        map_at: int | None = None,
+        *,
+        site: Any,
+    ) -> None:
+        """cp.async.bulk.prefetch.tensor: checked and counted; the L2 cache is not modelled."""
+        self._at(site)
+        load_box(tensor_map, coords, mode, im2col_offsets, 0, self.machine.assumptions, site)
+        self.machine.counters.tma_prefetches += 1
+        if self.machine.checking:
+            self.note_map(map_at, self.own_access("TMA prefetch", site))
+
+    # --- movement --------------------------------------------------------------------------------
+
+    def _move_in(self, box: Box, source: Index, site: Any) -> None:
+        fields = box.fields
+        eb = fields.piece_bytes
         dtype = np.dtype(f"u{eb}")
-        values = np.zeros(source.size, dtype)
-        if inside.any():
-            addresses = source[inside]
-            buffer = self.machine.memory.find(int(addresses.min()), int(addresses.max()) + eb, site)
-            at = addresses - buffer.base
+        values = np.full(box.outside.size, fill(fields), dtype)
+        if source.size:
+            buffer, at = self._words(source, eb, site)
             known = buffer.defined
             if known is not None and not all(known[at + i].all() for i in range(eb)):
                 self.cta.report(
@@ -126,96 +153,98 @@ class Tma(Barriers, GlobalAndShared):
                     "nothing wrote the bytes before",
                 )  # fmt: skip
             usable = buffer.data.size // eb * eb
-            values[inside] = buffer.data[:usable].view(dtype)[at // eb]
+            values[box.inside] = loaded(fields, buffer.data[:usable].view(dtype)[at // eb])
         smem = self.cta.smem
-        smem.view(dtype)[destination // eb] = values
-        smem.defined_view(eb)[destination // eb] = ALL_DEFINED[eb]
+        smem.view(dtype)[box.shared // eb] = values
+        smem.defined_view(eb)[box.shared // eb] = ALL_DEFINED[eb]
+        if box.gaps is not None:
+            smem.scramble(box.gaps)
 
-    def tma_store(
-        self, source: int, tensor_map: DecodedMap, coords: Sequence[int], *, site: Any
-    ) -> None:
-        """cp.async.bulk.tensor shared -> global; part of the open bulk group."""
-        self._at(site)
-        if any(c < 0 for c in coords):
-            raise MachineError(
-                "tma-coordinate", f"expected store coordinates >= 0, got {tuple(coords)}", site=site
+    def _move_out(self, box: Box, addresses: Index, reduction: str | None, site: Any) -> None:
+        fields, smem = box.fields, self.cta.smem
+        eb = fields.piece_bytes
+        low_bits = fields.dtype == "u6_align16b" and self.machine.assumptions.u6_store == "low-bits"
+        where = box.shared[box.inside] // eb
+        undefined = (smem.defined_view(eb)[where] != ALL_DEFINED[eb]).any()
+        values = smem.view(np.dtype(f"u{eb}"))[where]
+        if low_bits:
+            at = _units(box)[box.inside.reshape(-1, fields.unit.pieces)[:, 0]]
+            undefined = not smem.defined[at].all()
+            values = packed_low_bits(smem.data[at]).reshape(-1).view(f"u{eb}")
+        if undefined:
+            self.cta.report(
+                "error", "undefined-read", site, "shared memory", "nothing wrote it before"
             )
-        fields = tensor_map.fields
-        eb, nbytes = fields.element_bytes, fields.box_bytes
-        self._aligned(source, nbytes, site)
-        target, offset = _box(tensor_map, coords, "tile", (), site)
-        inside = target >= 0
-        addresses = target[inside]
-        at = swizzle_address(source + offset, fields.swizzle)
-        smem = self.cta.smem
-        smem.check(source, int(at.max()) + eb, site)
-        counters = self.machine.counters
-        counters.tma_stores += 1
-        counters.shared_to_global += nbytes
-        if self.machine.checking:
-            number = len(self._bulk_groups) + 1
-            reads = Access(self.bulk_reads, number, "TMA store", site, "async")
-            self.note_read(smem.shadow, _granules(at, eb), reads)
-            writes = Access(self.bulk_writes, number, "TMA store", site, "async")
-            self._note_global(addresses, writes, eb, write=True)
-
-        def run() -> None:
-            if not addresses.size:
-                return
-            where = at[inside] // eb
-            if (smem.defined_view(eb)[where] != ALL_DEFINED[eb]).any():
+        buffer, start = self._words(addresses, eb, site)
+        places = start[:, None] + np.arange(eb)
+        if reduction:
+            if buffer.defined is not None and not buffer.defined[places].all():
                 self.cta.report(
-                    "error", "undefined-read", site, "shared memory", "nothing wrote it before"
+                    "error", "undefined-read", site, "global memory", "nothing wrote it before"
                 )
-            low, high = int(addresses.min()), int(addresses.max()) + eb
-            buffer = self.machine.memory.find(low, high, site)
-            values = smem.view(np.dtype(f"u{eb}"))[where]
-            target_bytes = (addresses - buffer.base)[:, None] + np.arange(eb)
-            buffer.data[target_bytes] = values.view(np.uint8).reshape(-1, eb)
-            if buffer.defined is not None:
-                buffer.defined[target_bytes] = True
+            old = buffer.data[places].reshape(-1).view(values.dtype)
+            values = reduced(reduction, fields, old, values)
+        buffer.data[places] = np.ascontiguousarray(values).view(np.uint8).reshape(-1, eb)
+        if buffer.defined is not None:
+            buffer.defined[places] = True
 
-        operation = Operation(site, run)
-        self.last_bulk = site
-        self._bulk_open.append(operation)
-        self.cta.launch(operation)
+    def _words(self, addresses: Index, eb: int, site: Any) -> tuple[Buffer, Index]:
+        """The buffer of global words, and their positions in it."""
+        low, high = int(addresses.min()), int(addresses.max()) + eb
+        buffer = self.machine.memory.find(low, high, site)
+        return buffer, addresses - buffer.base
 
-    def bulk_commit(self, *, site: Any) -> None:
-        """cp.async.bulk.commit_group."""
-        self._at(site)
-        self._bulk_groups.append(self._bulk_open)
-        self._bulk_open = []
+    # --- checks ----------------------------------------------------------------------------------
 
-    def bulk_wait(self, pending: int, read: bool = False, *, site: Any) -> Blocking:
-        """cp.async.bulk.wait_group(.read): all but the last ``pending`` groups are complete.
+    def _aligned(self, address: int, tensor_map: DecodedMap, site: Any) -> None:
+        if address % 128:
+            raise MachineError(
+                "misaligned",
+                f"expected a shared address, multiple of 128, got {address:#x}",
+                site=site,
+            )
 
-        With ``read`` only their sources may be reused; what they wrote is not yet visible.
-        """
-        self._at(site)
-        last = max(0, len(self._bulk_groups) - pending)
-        groups = self._bulk_groups[:last]
-        yield from self._wait(
-            lambda: all(o.done for g in groups for o in g), lambda: f"bulk stores at {site}"
-        )
-        self.clock[self.bulk_reads] = last
-        if not read:
-            self.clock[self.bulk_writes] = last
+    def _spare(self, box: Box, verb: str, site: Any) -> None:
+        self.spare_mbarriers(box.shared, site, verb)
+        if box.gaps is not None:
+            self.spare_mbarriers(box.gaps, site, verb)
+
+    def _note_global(self, addresses: Index, access: Access, eb: int, *, write: bool) -> None:
+        if not addresses.size:
+            return
+        buffer, at = self._words(addresses, eb, access.site)
+        self.watch(buffer)
+        where = at // 4
+        if eb == 8:
+            where = np.concatenate([where, where + 1])
+        if write:
+            self.note_write(buffer.shadow, where, access)
+        else:
+            self.note_read(buffer.shadow, where, access)
+
+    def _pair(
+        self, shadow: Shadow, other: Access, access: Access, wrote: bool, write: bool, same: bool
+    ) -> None:
+        if other.kind == access.kind == REDUCE and wrote and write:
+            return  # relaxed atomics: any order will do
+        super()._pair(shadow, other, access, wrote, write, same)
 
 
-def _granules(addresses: Index, eb: int) -> Any:
+def _units(box: Box) -> Index:
+    """Shared addresses of the 16 bytes of every unit of a padded type: int64 [units, 16]."""
+    unit = box.fields.unit
+    assert box.gaps is not None
+    words = (box.shared[:, None] + np.arange(unit.piece)).reshape(-1, unit.global_bytes)
+    return np.concatenate([words, box.gaps.reshape(len(words), -1)], axis=1)
+
+
+def _granules(box: Box) -> Any:
     """Granules of a box in shared memory: mostly one range."""
+    eb, addresses = box.fields.piece_bytes, box.shared
     low, high = int(addresses.min()), int(addresses.max()) + eb
     if (high - low) == addresses.size * eb:
         return slice(low // 4, -(-high // 4))
-    return np.unique(np.concatenate([addresses // 4, (addresses + eb - 1) // 4]))
-
-
-def _box(
-    tensor_map: DecodedMap, coords: Sequence[int], mode: str, offsets: Sequence[int], site: Any
-) -> tuple[Index, Index]:
-    try:
-        if mode == "tile":
-            return tile_elements(tensor_map, coords)
-        return im2col_elements(tensor_map, coords, offsets)
-    except Refusal as refusal:
-        raise MachineError(refusal.code, str(refusal), site=site) from None
+    parts = [addresses // 4, (addresses + eb - 1) // 4]
+    if box.gaps is not None:
+        parts.append(box.gaps // 4)
+    return np.unique(np.concatenate(parts))

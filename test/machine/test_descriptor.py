@@ -207,12 +207,18 @@ def test_swizzles_by_their_pictures():
         assert swizzle_address(at, "128B") == r * 128 + (c ^ (r % 8)) * 16
         assert swizzle_address(at, "64B") == r * 128 + (c ^ (r % 4)) * 16
         assert swizzle_address(at, "32B") == r * 128 + (c ^ (r % 2)) * 16
-        assert swizzle_address(at, "128B_ATOM_32B") == r * 128 + (c ^ 2 * (r % 4)) * 16
+        atom = r * 128 + (c ^ 2 * (r % 4)) * 16
+        assert swizzle_address(at, "128B_ATOM_32B") == atom
+        assert swizzle_address(at, "128B_ATOM_64B") == r * 128 + (c ^ 4 * (r % 2)) * 16
+        for half in (0, 8):  # the halves of 16 bytes change places in every other line
+            flipped = swizzle_address(at + half, "128B_ATOM_32B_FLIP_8B")
+            assert flipped == atom + (8 - half if r % 2 else half)
     everything = np.arange(4096)
     for mode, s in SWIZZLES.items():
         moved = swizzle_address(everything, mode)
         np.testing.assert_array_equal(swizzle_address(moved, mode), everything)
-        np.testing.assert_array_equal(moved % 16, everything % 16)
+        kept = 8 if s.flip else 16
+        np.testing.assert_array_equal(moved % kept, everything % kept)
         period = s.period
         np.testing.assert_array_equal(moved[:-period] + period, moved[period:])
     with pytest.raises(DescriptorError, match="swizzle mode"):
