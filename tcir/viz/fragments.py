@@ -48,8 +48,9 @@ def _grid(owners: Owners, rows: int, columns: int, axes: tuple[str, str], gaps: 
     )  # fmt: skip
 
 
-def _legend(bits: int) -> list[Key]:
-    keys = [Key(thread(4 * g), f"threads {4 * g}-{4 * g + 3}") for g in range(8)]
+def _legend(bits: int, threads: int = 32) -> list[Key]:
+    warps = " of a warp" if threads > 32 else ""
+    keys = [Key(thread(4 * g), f"threads {4 * g}-{4 * g + 3}{warps}") for g in range(8)]
     keys += [Key(thread(c), f"thread 4g+{c} (shade)") for c in range(4)]
     note = {32: "r0: register 0", 16: "r0l, r0h: low and high half of register 0",
             8: "r0.1: byte 1 of register 0"}[bits]  # fmt: skip
@@ -108,7 +109,7 @@ def mma_view(
         f"Each cell: the thread (T) that holds the element, and its register. {len(threads)} "
         f"threads x {layout[1].size} values of {bits} bits, {', '.join(_types(atom, operand))}.",
         [_grid(owners, *drawn, axes, (8, 8))],
-        _legend(bits),
+        _legend(bits, len(threads)),
         [f"{what} of each thread:", *_table(lists)],
     )
 
