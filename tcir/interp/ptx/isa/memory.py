@@ -52,7 +52,8 @@ def addresses(w: Warp, slot: int, size: int, offset: int, m: int, site: Site) ->
     value = w.v[8 if size == 8 else 5][slot]
     if m != FULL:
         value = value[LANES[m]]
-    return value.astype(np.int64) + offset
+    at = value.astype(np.int64) + offset
+    return at & 0xFFFFFFFF if size == 4 else at  # CuTe DSL lets 32-bit addresses wrap around
 
 
 def check_aligned(w: Warp, at: Any, nbytes: int, site: Site) -> None:
