@@ -62,3 +62,16 @@ def matmul_f16(meta: Any) -> Launch:
     a, b, c = small(r, (128, 256), "f2"), small(r, (256, 256), "f2"), np.zeros((128, 256), "f2")
     args = [bytes(32), _map(a, (128, 64)), _map(b, (128, 64)), c]
     return Launch((1, 2), args, [(c, product(a, b.T), 0)], dynamic_smem=128 + 4 * 128 * 128)
+
+
+@case("cute")
+def async_reversal(meta: Any) -> Launch:
+    x, y = small(rng(), (512,), "f4"), np.zeros(512, "f4")
+    return Launch((1,), [x, y], [(y, x[::-1].copy(), 0)], dynamic_smem=2048)
+
+
+@case("cute")
+def matmul_mma_sync(meta: Any) -> Launch:
+    r = rng()
+    a, b, c = small(r, (64, 64), "f2"), small(r, (64, 64), "f2"), np.zeros((64, 64), "f4")
+    return Launch((1,), [a, b, c], [(c, product(a, b.T), 0)], dynamic_smem=2 * 64 * 72 * 2)

@@ -173,9 +173,10 @@ def write(out: Path, name: str, compiled: Any) -> None:
 
 
 def compile_all(out: Path) -> None:
-    from cute_tensor_core import KERNELS
+    import cute_tensor_core
+    import cute_warp
 
-    for name, function in [*COMPILED, *KERNELS]:
+    for name, function in [*COMPILED, *cute_tensor_core.KERNELS, *cute_warp.KERNELS]:
         try:
             write(out, name, function())
         except Exception as error:

@@ -489,3 +489,14 @@ def test_a_flag_orders_its_data_only_with_release_and_acquire(assemble: Any) -> 
     report = run_ptx(HEADER + weak, grid=1, block=64, args=[y])
     assert {f.code for f in report.findings} == {"race"}
     assemble(HEADER + FLAG)
+
+
+def test_shared_addresses_wrap_around(lanes: Any) -> None:
+    """Base −4·lane, offset 124: below zero as a 32-bit number, inside the window as an address."""
+    body = (
+        ".shared .align 16 .b8 tile[128]; shl.b32 %t3, %t0, 2; mov.u32 %t4, tile;"
+        "add.u32 %t5, %t4, %t3; st.shared.b32 [%t5], %a; bar.warp.sync -1;"
+        "sub.u32 %t6, %t4, %t3; ld.shared.b32 %d, [%t6+124];"
+    )
+    a = np.arange(32, dtype=np.uint32)
+    assert lanes(body, [a], ["u32"], "u32").tolist() == a[::-1].tolist()
