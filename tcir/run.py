@@ -6,10 +6,10 @@ The machine gets the text, the launch sizes and the buffers, and nothing else.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -119,6 +119,16 @@ class RunReport:
         return "\n".join(lines)
 
 
+class Observer(Protocol):
+    """Looks on while a kernel runs, as the debugger does (`tcir.debug`)."""
+
+    def attach(self, machine: Machine, run: Run, report: RunReport) -> None:
+        """Called once before the first CTA starts; `report` is filled in when the run ends."""
+
+    def follow(self, warp: Warp) -> Generator[Any, Any, None]:
+        """Called for each warp: the generator that runs it, such as `warp.main()`."""
+
+
 def _triple(
     value: Sequence[int] | int, what: str, limits: tuple[int, int, int]
 ) -> tuple[int, int, int]:
@@ -196,6 +206,7 @@ def run_ptx(
     max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
     progress: Callable[..., None] | None = None,
     assumptions: Assumptions | None = None,
+    observer: Observer | None = None,
 ) -> RunReport:
     """Runs a kernel of a PTX module on the simulated machine.
 
@@ -204,7 +215,7 @@ def run_ptx(
     bytes for by-value parameters; `TensorMap`. dynamic_smem: bytes. hazards: "report" or "off".
     order_seed: varies completion and warp order; None is the order of issue. numerics: "exact" or
     "fast" (float32). max_instructions: warp instructions before the run is given up. assumptions:
-    other answers to the open questions about the hardware.
+    other answers to the open questions about the hardware. observer: see `tcir.debug`.
 
     Raises PtxSyntaxError (not PTX) and LaunchError (sizes or arguments that do not fit). What the
     program does wrong is in the report.
@@ -261,6 +272,10 @@ def run_ptx(
             max_instructions=max_instructions,
         )
         warps = -(-run.threads // 32)
+        follow: Callable[[Warp], Generator[Any, Any, None]] = Warp.main
+        if observer is not None:
+            observer.attach(machine, run, report)
+            follow = observer.follow
 
         def start(cta: Any) -> list[Any]:
             return [
@@ -268,7 +283,7 @@ def run_ptx(
                     f"warp {n}",
                     warp=n,
                     threads=min(32, run.threads - 32 * n),
-                    body=lambda agent, n=n: Warp(program, run, agent, n).main(),
+                    body=lambda agent, n=n: follow(Warp(program, run, agent, n)),
                 )
                 for n in range(warps)
             ]
