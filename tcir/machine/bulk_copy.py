@@ -47,10 +47,19 @@ def bulk_load(
     counters.global_to_shared_read += nbytes
     barrier.loads += 1
     number = barrier.loads
-    smem = agent.cta.smem
+    cta = agent.cta_of(target, site)
+    if agent.cta_of(mbar, site) is not cta:
+        raise MachineError(
+            "foreign-mbarrier",
+            f"expected the mbarrier in the CTA that the bytes go to, got {mbar:#x} and "
+            f"{target:#x} (PTX ISA 9.7.9.25.4)",
+            site=site,
+        )
+    target -= cta.window
+    smem = cta.smem
     if nbytes:
         smem.check(target, target + nbytes, site)
-        agent.spare_mbarriers(_bytes(target, nbytes), site, "written")
+        agent.spare_mbarriers(_bytes(target, nbytes), site, "written", cta)
         origin, where = agent.place(space, np.array([source]), nbytes, site)
         if agent.machine.checking:
             barrier.users[barrier.tma] = (number, site)
@@ -98,6 +107,7 @@ def bulk_store(
     agent.machine.counters.shared_to_global += nbytes
     if not nbytes:
         return
+    source -= agent.cta_of(source, site, own=True).window
     smem = agent.cta.smem
     smem.check(source, source + nbytes, site)
     agent.spare_mbarriers(_bytes(source, nbytes), site, "read")

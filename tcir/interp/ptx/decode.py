@@ -120,6 +120,7 @@ class Slots:
     names: list[str] = field(default_factory=list)
     constants: dict[int, int] = field(default_factory=dict)  # slot → bits
     specials: dict[int, str] = field(default_factory=dict)  # slot → name
+    shared: set[int] = field(default_factory=set)  # constants that grow by the CTA's window
     _interned: dict[tuple[object, ...], int] = field(default_factory=dict)
 
     def new(self, size: int, name: str) -> int:
@@ -132,6 +133,17 @@ class Slots:
         if key not in self._interned:
             self._interned[key] = slot = self.new(size, f"{bits:#x}")
             self.constants[slot] = bits
+        return self._interned[key]
+
+    def symbol(self, size: int, space: str, address: int) -> int:
+        """An address of a variable; in shared memory it depends on the CTA's rank."""
+        if space != "shared":
+            return self.constant(size, address & ((1 << (8 * size)) - 1))
+        key = ("shared", size, address)
+        if key not in self._interned:
+            self._interned[key] = slot = self.new(size, f"shared {address:#x}")
+            self.constants[slot] = address
+            self.shared.add(slot)
         return self._interned[key]
 
     def special(self, name: str, size: int) -> int:
@@ -273,7 +285,7 @@ class Decode:
                 raise self.incomplete(f"{operand.name} is read by mov only")
             return self.slots.special(operand.name, kind.size)
         if isinstance(operand, Symbol):
-            return self.slots.constant(kind.size, self.address_of(operand)[1])
+            return self.slots.symbol(kind.size, *self.address_of(operand))
         raise self.malformed(f"expected a register or constant, got {type(operand).__name__}")
 
     def dst(self, operand: Operand, kind: Type, wider: bool = False) -> int:
@@ -332,7 +344,7 @@ class Decode:
             return base.index, base.type.size, operand.offset, None
         if isinstance(base, Symbol):
             space, address = self.address_of(base)
-            return self.slots.constant(8, address), 8, operand.offset, space
+            return self.slots.symbol(8, space, address), 8, operand.offset, space
         if isinstance(base, Imm):
             return self.slots.constant(8, self._bits(base, TYPES["u64"])), 8, operand.offset, None
         raise self.malformed("expected an address register or a variable")

@@ -120,6 +120,9 @@ class Warp:
             self.undef[slot] = 0
             if slots.sizes[slot] == 0:
                 self.p[slot] = FULL if value else 0
+        if cta.window:
+            for slot in slots.shared:
+                self.v[{4: 5, 8: 8}[slots.sizes[slot]]][slot][:] += cta.window
         tid = first + np.arange(32, dtype=np.int64)
         for slot, name in slots.specials.items():
             self.undef[slot] = 0

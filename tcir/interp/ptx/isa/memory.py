@@ -23,7 +23,7 @@ from tcir.machine.memory import GUARD
 SPACE_WORDS = {
     "shared": "shared",
     "shared::cta": "shared",
-    "shared::cluster": "shared",
+    "shared::cluster": "cluster",
     "global": "global",
     "const": "global",
     "local": "local",
@@ -85,9 +85,15 @@ def split(at: Any) -> list[tuple[str, Any, Any]]:
     return out
 
 
+def _reach(space: str) -> str:
+    """A generic address in shared memory may be in any CTA of the cluster."""
+    return "cluster" if space == "shared" else space
+
+
 def observe(w: Warp, space: str, at: Any) -> list[tuple[Any, int]]:
     """Before a strong access: what the earlier ones to these addresses had observed."""
-    keys = [(w.agent.cta.index if space == "shared" else None, int(a)) for a in np.unique(at)]
+    inside = None if space == "global" else w.agent.cta.cluster.ctas[0].index
+    keys = [(inside, int(a)) for a in np.unique(at)]
     for key in keys:
         join(w.agent.clock, w.run_state.strong.get(key, {}))
     return keys
@@ -107,12 +113,12 @@ def load(
     if space == "generic":
         parts = split(at)
         if len(parts) == 1:
-            return load(w, parts[0][0], parts[0][2], nbytes, lanes, site, strong)
+            return load(w, _reach(parts[0][0]), parts[0][2], nbytes, lanes, site, strong)
         out = np.empty((len(at), nbytes), np.uint8)
         for part, where, inside in parts:
-            out[where] = load(w, part, inside, nbytes, lanes[where], site, strong)
+            out[where] = load(w, _reach(part), inside, nbytes, lanes[where], site, strong)
         return out
-    if strong and space in ("shared", "global"):
+    if strong and space in ("shared", "cluster", "global"):
         keys = observe(w, space, at)
         data = load(w, space, at, nbytes, lanes, site)
         publish(w, keys)
@@ -122,7 +128,7 @@ def load(
             each = [w.agent.load(space, at[n : n + 1], nbytes, site=site) for n in range(len(at))]
             return np.concatenate(each)
         return w.agent.load(space, at, nbytes, site=site)
-    if space == "shared":
+    if space in ("shared", "cluster"):
         return w.agent.load(space, at, nbytes, site=site)
     bytes_ = at[:, None] + np.arange(nbytes)
     store = w.local if space == "local" else w.run_state.params
@@ -162,12 +168,12 @@ def store(
     if space == "generic":
         parts = split(at)
         if len(parts) == 1:
-            store(w, parts[0][0], parts[0][2], data, lanes, site, strong)
+            store(w, _reach(parts[0][0]), parts[0][2], data, lanes, site, strong)
             return
         for part, where, inside in parts:
-            store(w, part, inside, data[where], lanes[where], site, strong)
+            store(w, _reach(part), inside, data[where], lanes[where], site, strong)
         return
-    if strong and space in ("shared", "global"):
+    if strong and space in ("shared", "cluster", "global"):
         keys = observe(w, space, at)
         store(w, space, at, data, lanes, site)
         publish(w, keys)
@@ -176,7 +182,7 @@ def store(
         for n in range(len(at)):
             w.agent.store(space, at[n : n + 1], data[n : n + 1], site=site)
         return
-    if space in ("shared", "global"):
+    if space in ("shared", "cluster", "global"):
         w.agent.store(space, at, data, site=site)
         return
     if space == "param":
