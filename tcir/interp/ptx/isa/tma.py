@@ -10,19 +10,24 @@ import numpy as np
 from tcir.interp.ptx.decode import Decode, Op, rule
 from tcir.interp.ptx.isa.hints import nothing
 from tcir.interp.ptx.isa.mbarrier import shared_addresses
-from tcir.interp.ptx.isa.memory import load
+from tcir.interp.ptx.isa.memory import load, split
 from tcir.interp.ptx.syntax import TYPES, Address, Operand, Site, Vector
 from tcir.interp.ptx.warp import LANES, Warp
 from tcir.machine import MachineError, TensorMap
 from tcir.machine.refusal import Refusal
 
 _DIMS = ("1d", "2d", "3d", "4d", "5d")
+_LOADS = ("tile", "tile::gather4", "im2col", "im2col::w", "im2col::w::128")
+_STORES = ("tile", "tile::scatter4", "im2col_no_offs")
+_ROWS = ("tile::gather4", "tile::scatter4")  # one column and four rows
+_REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 
 
 class _TensorOperand:
     """`[map, {coordinates}]`: the map's address per lane, and one slot per coordinate."""
 
-    def __init__(self, d: Decode, operand: Operand, rank: int) -> None:
+    def __init__(self, d: Decode, operand: Operand, rank: int, mode: str = "tile") -> None:
+        rank = 5 if mode in _ROWS else rank
         if not isinstance(operand, Address) or operand.coordinates is None:
             raise d.malformed("expected [map, {coordinates}]")
         if len(operand.coordinates) != rank:
@@ -33,11 +38,12 @@ class _TensorOperand:
         self.coordinates = [d.src(c, TYPES["s32"]) for c in operand.coordinates]
         self.site = d.site
 
-    def decoded(self, w: Warp, lane: int) -> Any:
-        """The map that the lane's address names: in kernel parameters or global memory."""
+    def arguments(self, w: Warp, lane: int) -> dict[str, Any]:
+        """Map, its address if it lies in global memory, and coordinates, for the machine."""
         mask = 1 << lane
-        if w.undef[self.slot] & mask:
-            w.read_undefined(self.site, (self.slot,), mask)
+        for slot in (self.slot, *self.coordinates):
+            if w.undef[slot] & mask:
+                w.read_undefined(self.site, (slot,), mask)
         at = int(w.v[8][self.slot][lane]) + self.offset
         if at % 64:
             raise w.error(
@@ -47,14 +53,18 @@ class _TensorOperand:
         space = {"param": "param", "global": "global", "const": "global"}.get(
             self.space or "", "generic"
         )
-        raw = load(w, space, np.array([at]), 128, LANES[mask], self.site)
-        return decode_map(w, raw.tobytes(), self.site)
-
-    def coordinate(self, w: Warp, lane: int) -> tuple[int, ...]:
-        for slot in self.coordinates:
-            if w.undef[slot] & 1 << lane:
-                w.read_undefined(self.site, (slot,), 1 << lane)
-        return tuple(int(w.v[6][slot][lane]) for slot in self.coordinates)
+        if space == "generic":
+            space, _, inside = split(np.array([at]))[0]
+            at = int(inside[0])
+        if space == "global":
+            raw = w.agent.read_map(at, site=self.site)
+        else:
+            raw = load(w, space, np.array([at]), 128, LANES[mask], self.site).tobytes()
+        return {
+            "tensor_map": decode_map(w, raw, self.site),
+            "coords": tuple(int(w.v[6][slot][lane]) for slot in self.coordinates),
+            "map_at": at if space == "global" else None,
+        }
 
 
 def decode_map(w: Warp, raw: bytes, site: Site) -> Any:
@@ -83,21 +93,21 @@ def tensor_copy(d: Decode) -> Op:
         raise d.malformed("expected .mbarrier::complete_tx::bytes or .bulk_group")
     d.require("shared::cluster", "shared::cta")
     d.require("global")
-    mode = d.take("tile", "im2col") or "tile"
+    mode = d.take(*_LOADS) or "tile"
     group = d.take("cta_group::1", "cta_group::2")
     multicast = d.take("multicast::cluster") is not None
     if group == "cta_group::2":
         raise d.incomplete("no rule for modifier .cta_group::2")
     d.done((3, 4, 5, 6))
     slot, size, offset, _ = d.address(d.operands[0])
-    tensor = _TensorOperand(d, d.operands[1], rank)
+    tensor = _TensorOperand(d, d.operands[1], rank, mode)
     bar, bar_size, bar_offset, _ = d.address(d.operands[2])
     rest = list(d.operands[3:])
     offsets: list[int] = []
-    if mode == "im2col":
+    if mode.startswith("im2col"):
         if not rest or not isinstance(rest[0], Vector):
             raise d.malformed("expected the im2col offsets {…}")
-        info = d.vector(rest.pop(0), rank - 2)
+        info = d.vector(rest.pop(0), rank - 2 if mode == "im2col" else 2)
         offsets = [d.src(o, TYPES["u16"]) for o in info]
     mask = d.src(rest.pop(0), TYPES["u16"]) if multicast and rest else None
     if multicast and mask is None:
@@ -111,9 +121,8 @@ def tensor_copy(d: Decode) -> Op:
             n = int(lane)
             w.agent.tma_load(
                 target,
-                tensor.decoded(w, n),
-                tensor.coordinate(w, n),
-                barrier,
+                **tensor.arguments(w, n),
+                mbar=barrier,
                 mode=mode,
                 im2col_offsets=tuple(_value(w, s, n, site, 2) for s in offsets),
                 cta_mask=None if mask is None else _value(w, mask, n, site, 2),
@@ -123,14 +132,12 @@ def tensor_copy(d: Decode) -> Op:
     return d.plain(run)
 
 
-def _tensor_store(d: Decode, rank: int) -> Op:
+def _tensor_store(d: Decode, rank: int, reduction: str | None = None) -> Op:
     d.require("global")
     d.require("shared::cta")
-    mode = d.take("tile", "im2col_no_offs") or "tile"
-    if mode != "tile":
-        raise d.incomplete(f"no rule for modifier .{mode}")
+    mode = d.take(*_STORES) or "tile"
     d.done((2, 3))
-    tensor = _TensorOperand(d, d.operands[0], rank)
+    tensor = _TensorOperand(d, d.operands[0], rank, mode)
     slot, size, offset, _ = d.address(d.operands[1])
     site = d.site
 
@@ -138,7 +145,47 @@ def _tensor_store(d: Decode, rank: int) -> Op:
         sources = shared_addresses(w, slot, size, offset, m, False, site)
         for lane, source in zip(LANES[m], sources, strict=True):
             n = int(lane)
-            w.agent.tma_store(source, tensor.decoded(w, n), tensor.coordinate(w, n), site=site)
+            w.agent.tma_store(
+                source, **tensor.arguments(w, n), mode=mode, reduction=reduction, site=site,
+            )  # fmt: skip
+
+    return d.plain(run)
+
+
+@rule("cp.reduce.async.bulk.tensor")
+def tensor_reduce(d: Decode) -> Op:
+    """As the store, but each element is combined with what is there."""
+    rank = int(d.require(*_DIMS)[0])
+    d.skip("L2::cache_hint")
+    d.require("bulk_group")
+    return _tensor_store(d, rank, d.require(*_REDUCTIONS))
+
+
+@rule("cp.async.bulk.prefetch.tensor")
+def tensor_prefetch(d: Decode) -> Op:
+    """Checked like a load; the L2 cache is not modelled."""
+    rank = int(d.require(*_DIMS)[0])
+    d.skip("L2::cache_hint")
+    d.require("L2")
+    d.require("global")
+    mode = d.take(*_LOADS) or "tile"
+    d.done((1, 2, 3))
+    tensor = _TensorOperand(d, d.operands[0], rank, mode)
+    offsets: list[int] = []
+    if mode.startswith("im2col"):
+        if len(d.operands) < 2 or not isinstance(d.operands[1], Vector):
+            raise d.malformed("expected the im2col offsets {…}")
+        info = d.vector(d.operands[1], rank - 2 if mode == "im2col" else 2)
+        offsets = [d.src(o, TYPES["u16"]) for o in info]
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        for lane in LANES[m]:
+            n = int(lane)
+            w.agent.tma_prefetch(
+                **tensor.arguments(w, n), mode=mode,
+                im2col_offsets=tuple(_value(w, s, n, site, 2) for s in offsets), site=site,
+            )  # fmt: skip
 
     return d.plain(run)
 
