@@ -97,17 +97,17 @@ def _tile(dtype: str, size: int, swizzle: str, nbytes: int) -> MicroKernel:
     return MicroKernel(ptx, 32, make, 2048)
 
 
-def _wide(mode: str, pixels: int, halo: int, nbytes: int) -> MicroKernel:
-    """An im2col load in a w mode: NHWC 3 x 2 x 9 x 32 (u16), `halo` halo pixels."""
+def _wide(mode: str, pixels: int, halo: int, nbytes: int, width: int = 9) -> MicroKernel:
+    """An im2col load in a w mode: NHWC 3 x 2 x width x 32 (u16), `halo` halo pixels."""
 
     def make() -> tuple[list[Any], list[Array]]:
-        data = np.random.default_rng(2).integers(0, 256, 3 * 2 * 9 * 64, np.uint8)
+        data = np.random.default_rng(2).integers(0, 256, 3 * 2 * width * 64, np.uint8)
         tensor = TensorMap.im2col_wide(
             data,
             mode=mode,
             dtype="u16",
-            dims=(32, 9, 2, 3),
-            strides_bytes=(64, 576, 1152),
+            dims=(32, width, 2, 3),
+            strides_bytes=(64, 64 * width, 128 * width),
             lower_corner_width=0,
             upper_corner_width=0,
             channels_per_pixel=32,
@@ -214,7 +214,7 @@ def micro_kernels() -> dict[str, MicroKernel]:
         "shift_quarters": _shift(),
         "im2col_w_halo": _wide("W", 8, 4, 12 * 64),
         "im2col_w_row_end": _wide("W", 24, 0, 24 * 64),
-        "im2col_w128_halo": _wide("W128", 128, 2, 136 * 64),
+        "im2col_w128_halo": _wide("W128", 128, 2, 136 * 64, width=200),
         "im2col_w_bytes": _wide("W", 8, 4, 12 * 64),
         "padded_bytes": _tile("u4_align16b", 64, "NONE", 4 * 128),
         "u6_store": _u6_store(),

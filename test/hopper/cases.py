@@ -279,6 +279,10 @@ def tile_stores() -> Iterator[Case]:
             f"reduce_{name}", (20, 9), (16, 4), [((0, 0), 0), ((16, 4), 0), ((3, 5), 0)][:2],
             dtype="u32", entry="tile_reduce", operation=number,
         )  # fmt: skip
+    yield tile_case(
+        "reduce_tail", (21, 9), (16, 4), [((0, 0), 0), ((16, 4), 0)],
+        dtype="u32", entry="tile_reduce", operation=0,
+    )  # fmt: skip
     for dtype in ("f32", "f16", "bf16", "f64", "f32_ftz"):
         yield tile_case(
             f"reduce_add_{dtype}", (20, 9), (16, 4), [((0, 0), 0), ((16, 4), 0)],
@@ -406,6 +410,14 @@ def im2col_loads() -> Iterator[Case]:
         "im2col_store", dims4, (0, 0), (0, 0),
         [((0, 0, 0, 0), ()), ((16, 3, 2, 1), ())], entry="im2col_store",
     )  # fmt: skip
+    yield im2col_case(
+        "im2col_store_37_channels",
+        (37, 9, 7, 3),
+        (0, 0),
+        (0, 0),
+        [((0, 0, 0, 0), ()), ((32, 3, 2, 1), ())],
+        entry="im2col_store",
+    )
 
 
 def borders() -> Iterator[Case]:

@@ -91,6 +91,17 @@ def test_machine_refuses_what_silicon_refuses(name: str) -> None:
     assert report.errors, "the machine accepts it"
 
 
+def test_a_store_ends_at_sixteen_bytes() -> None:
+    """Rows of 61 bytes, 64 apart: a store also writes bytes 61..63, as silicon does."""
+    case = CASES["store_u8"]
+    before, (tensor_map, *_, buffer) = cases.noise(11 * 64, 1), case.make()[0]
+    _, after = cases.run_on_machine(case)
+    assert tensor_map.fields.dims == (61, 11) and (tensor_map.array == before[: 11 * 64]).all()
+    box = buffer[:256].reshape(4, 64)  # the box of CTA 0: rows 0..3
+    assert after[:256] == box.tobytes()
+    assert after[61:64] != before[61:64].tobytes()
+
+
 # --- on hardware ---------------------------------------------------------------------------------
 
 
