@@ -261,7 +261,7 @@ COPY = """
  .shared .align 128 .b8 tile[512]; .shared .align 8 .b64 bar;
  mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0; mov.u32 %r2, tile; mov.u32 %r3, bar;
  mov.b64 %rd1, map; cvta.param.u64 %rd2, %rd1; mov.b64 %rd1, back; cvta.param.u64 %rd3, %rd1;
- mov.b32 %r4, -3; mov.b32 %r5, 5;
+ mov.b32 %r4, -4; mov.b32 %r5, 5;
  @%p1 mbarrier.init.shared::cta.b64 [%r3], 1;
  @%p1 fence.mbarrier_init.release.cluster;
  @%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 512;
@@ -293,7 +293,7 @@ def test_tile_load_fills_with_zero_and_store_writes_back(seed: int | None, assem
     args = [TensorMap.tiled(x, **tile), Uninitialized(out), TensorMap.tiled(back, **tile)]
     report = run_ptx(HEADER + COPY, grid=1, block=32, args=args, order_seed=seed)
     want = np.zeros((8, 16), np.uint32)
-    want[:3, 3:] = x[5:, :13]
+    want[:3, 4:] = x[5:, :12]
     assert report.ok and (out == want).all(), str(report)
     want.reshape(-1)[::4] += 1
     assert (back == want).all()

@@ -7,7 +7,6 @@ from typing import Any
 
 from tcir.interp.ptx.decode import Decode, Op, rule
 from tcir.interp.ptx.isa.hints import nothing
-from tcir.interp.ptx.isa.memory import addresses
 from tcir.interp.ptx.syntax import TYPES, Site
 from tcir.interp.ptx.warp import LANES, Warp
 from tcir.machine.named_barriers import arrive
@@ -140,22 +139,6 @@ def fence_proxy_async(d: Decode) -> Op:
     space = d.take("shared::cta", "shared::cluster", "global")
     d.done(0)
     return _fence(d, "proxy.async.shared" if space and space != "global" else "proxy.async")
-
-
-@rule("fence.proxy.tensormap::generic")
-def fence_proxy_tensormap(d: Decode) -> Op:
-    """Tensor maps are decoded from memory at each use, so nothing can be stale."""
-    d.require("acquire", "release")
-    d.require("cta", "cluster", "gpu", "sys")
-    if d.operands:
-        slot, size, offset, _ = d.address(d.operands[0])
-        site = d.site
-
-        def run(w: Warp, m: int) -> None:
-            addresses(w, slot, size, offset, m, site)
-
-        return d.plain(run)
-    return d.plain(nothing)
 
 
 @rule("fence.proxy.alias")

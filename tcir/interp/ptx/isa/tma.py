@@ -96,8 +96,6 @@ def tensor_copy(d: Decode) -> Op:
     mode = d.take(*_LOADS) or "tile"
     group = d.take("cta_group::1", "cta_group::2")
     multicast = d.take("multicast::cluster") is not None
-    if group == "cta_group::2":
-        raise d.incomplete("no rule for modifier .cta_group::2")
     d.done((3, 4, 5, 6))
     slot, size, offset, _ = d.address(d.operands[0])
     tensor = _TensorOperand(d, d.operands[1], rank, mode)
@@ -126,6 +124,7 @@ def tensor_copy(d: Decode) -> Op:
                 mode=mode,
                 im2col_offsets=tuple(_value(w, s, n, site, 2) for s in offsets),
                 cta_mask=None if mask is None else _value(w, mask, n, site, 2),
+                cta_group=2 if group == "cta_group::2" else 1,
                 site=site,
             )
 
