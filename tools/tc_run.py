@@ -3,6 +3,7 @@
     tc-run saxpy.ptx --grid 8 --block 128 --arg x.npy --arg y.npy --arg f32=1.5 --arg u32=1000 \\
            --save 1=out.npy
 
+``--break-at`` stops at a line, a hazard or a wrong result and shows registers and memories.
 ``--bundle DIR`` writes the kernel, its inputs and what the machine computes into a folder that runs
 on somebody else's GPU; a program in MLIR is compiled first (``--pipeline``). ``--selftest`` asks a
 B200 the questions of the machine's assumptions.
@@ -23,6 +24,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from tcir import debug
+from tcir.debug.command import FORMS, break_at
 from tcir.errors import Error
 from tcir.machine import TensorMap
 from tcir.machine.refusal import Refusal
@@ -126,6 +129,10 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--numerics", choices=("exact", "fast"), default="exact")
     p.add_argument("--max-instructions", type=int, default=DEFAULT_MAX_INSTRUCTIONS)
     p.add_argument("--json", metavar="FILE", help="writes the report as JSON")
+    p.add_argument("--break-at", metavar="WHERE", help=f"stops and shows the state: {FORMS}")
+    p.add_argument("--dump", action="append", default=[], metavar="PART",
+                   help="what --break-at shows: registers[@WARP][=NAMES|all], smem[=FROM:TO], "
+                   "tmem[=LANE:LANE,COLUMN:COLUMN], mbarriers; may be repeated")  # fmt: skip
     p.add_argument("--bundle", type=Path, metavar="DIR", help="writes a folder to run on a GPU")
     p.add_argument("--target", default="sm_100a", help="of the bundle's cubin (sm_100a)")
     p.add_argument("--pipeline", help="for --bundle of an MLIR program: how to compile it")
@@ -179,19 +186,24 @@ def main(argv: Sequence[str] | None = None) -> int:
             )
             print(f"{options.bundle}: python run.py")
             return 0
-        report = run_ptx(
-            ptx,
-            entry=options.entry,
-            grid=options.grid,
-            block=options.block,
-            cluster=options.cluster,
-            dynamic_smem=options.dynamic_smem,
-            args=args,
-            hazards=options.hazards,
-            order_seed=options.seed,
-            numerics=options.numerics,
-            max_instructions=options.max_instructions,
-        )
+        launch: dict[str, Any] = {
+            "entry": options.entry,
+            "grid": options.grid,
+            "block": options.block,
+            "cluster": options.cluster,
+            "dynamic_smem": options.dynamic_smem,
+            "args": args,
+            "hazards": options.hazards,
+            "order_seed": options.seed,
+            "numerics": options.numerics,
+            "max_instructions": options.max_instructions,
+        }
+        if options.break_at:
+            stop = debug.run(ptx, break_at=break_at(options.break_at), **launch)
+            print(f"{stop.where_text()}\n{stop.dump(options.dump)}")
+            report = stop.report
+        else:
+            report = run_ptx(ptx, **launch)
         for name, array in saves:
             np.save(name, array)
         if options.json:

@@ -1,0 +1,22 @@
+"""Stopping a PTX kernel on the simulated machine and looking at it.
+
+    from tcir import debug
+    stop = debug.run(ptx, break_at="first-hazard", grid=1, block=128, args=[x, y])
+    print(stop.report)                  # what `tcir.run_ptx` would have returned
+    print(stop)                         # why it stopped, where every warp stands, a dump
+    stop.registers(["%r1", "%rd2"], warp=3)
+    stop.shared(0x400, 64), stop.tensor_memory(rows=(0, 4), columns=(0, 8)), stop.mbarriers()
+
+`break_at` is a line of the PTX text, "first-hazard" or a `FirstDifference` from expected results.
+The machine stays as it was when the run stopped.
+"""
+
+from tcir.debug.control import Breakpoint, Follower, Stopped
+from tcir.debug.difference import FirstDifference
+from tcir.debug.session import run
+from tcir.debug.stop import Stop
+from tcir.debug.writers import LastWriters
+
+__all__ = [
+    "Breakpoint", "FirstDifference", "Follower", "LastWriters", "Stop", "Stopped", "run",
+]  # fmt: skip

@@ -1,0 +1,81 @@
+"""Values of 32 lanes, bytes and words as lines of text."""
+
+from __future__ import annotations
+
+import numpy as np
+
+_FULL = 0xFFFFFFFF
+
+
+def mask_words(mask: int) -> str:
+    """A lane mask: "all lanes", "lane 3", "lanes 0:8" or the bits."""
+    if mask == _FULL:
+        return "all lanes"
+    found = ranges(np.array([bool(mask >> n & 1) for n in range(32)]))
+    if len(found) == 1:
+        low, high = found[0]
+        return f"lane {low}" if high == low + 1 else f"lanes {low}:{high}"
+    return f"lanes {mask:#010x}"
+
+
+def ranges(flags: np.ndarray) -> list[tuple[int, int]]:
+    """Half-open ranges of indices where a one-dimensional array is true."""
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(np.int8), [0]])))
+    return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
+
+
+def lanes_of(values: np.ndarray, undefined: int) -> str:
+    """One value if all lanes agree, a first value and a step if they count, else all 32."""
+    if undefined == _FULL:
+        return "never written"
+    known = np.array([not undefined >> n & 1 for n in range(32)])
+    if known.all():
+        if (values == values[0]).all():
+            return f"{_one(values[0])} in all lanes"
+        if values.dtype.kind in "iu":
+            steps = np.diff(values.astype(np.int64))
+            if (steps == steps[0]).all():
+                return f"{_one(values[0])} + {int(steps[0])} * lane"
+    shown = [_one(v) if k else "-" for v, k in zip(values, known, strict=True)]
+    width = max(map(len, shown))
+    per_line = 8 if width <= 10 else 4
+    lines = [
+        " ".join(f"{s:>{width}}" for s in shown[at : at + per_line])
+        for at in range(0, 32, per_line)
+    ]
+    return ("\n" + " " * 4).join(["", *lines])
+
+
+def _one(value: np.generic) -> str:
+    if value.dtype.kind == "b":
+        return str(int(value))
+    if value.dtype.kind == "f":
+        return f"{value:.9g}"
+    number = int(value)
+    return str(number) if -10000 < number < 10000 else hex(number)
+
+
+def rows_of_bytes(start: int, data: np.ndarray, defined: np.ndarray) -> list[str]:
+    """16 bytes a line with their address; bytes that nothing wrote are dots."""
+    lines = []
+    for at in range(0, len(data), 16):
+        shown = [
+            f"{b:02x}" if d else ".."
+            for b, d in zip(data[at : at + 16], defined[at : at + 16], strict=True)
+        ]
+        quads = [" ".join(shown[n : n + 4]) for n in range(0, len(shown), 4)]
+        lines.append(f"  {start + at:#08x}  {'  '.join(quads)}")
+    return lines
+
+
+def rows_of_words(
+    lane: int, column: int, words: np.ndarray, defined: np.ndarray
+) -> list[str]:  # fmt: skip
+    """A line per lane: each word as f32; words that nothing wrote are dots."""
+    columns = range(column, column + words.shape[1])
+    lines = ["  lane  " + " ".join(f"{c:>12}" for c in columns)]
+    values = words.view(np.float32)
+    for n in range(len(words)):
+        shown = [f"{v:.6g}" if d else "." for v, d in zip(values[n], defined[n], strict=True)]
+        lines.append(f"  {lane + n:>4}  " + " ".join(f"{s:>12}" for s in shown))
+    return lines

@@ -1,0 +1,280 @@
+"""A stopped run: where every warp stands, and what registers and memories hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tcir.debug.control import Follower, Group
+from tcir.debug.show import lanes_of, mask_words, ranges, rows_of_bytes, rows_of_words
+from tcir.interp.ptx.decode import VIEW_DTYPES, view
+from tcir.interp.ptx.syntax import Address, Instruction, Pair, Reg, Site, Vector
+from tcir.interp.ptx.warp import Warp
+from tcir.run import LaunchError, RunReport
+
+BYTES, LANES, COLUMNS = 256, 4, 8
+"""What a dump shows of shared and of tensor memory unless it is told."""
+
+
+@dataclass(frozen=True)
+class Register:
+    """32 values; `undefined`: mask of the lanes in which nothing wrote it. A predicate is bool."""
+
+    name: str
+    type: str
+    values: np.ndarray
+    undefined: int
+
+    def __str__(self) -> str:
+        return f"{self.name:<8} .{self.type:<6} {lanes_of(self.values, self.undefined)}"
+
+
+class Stop:
+    """What a debugger shows. `reason`: why the run stopped; `report`: as of `run_ptx`, up to there.
+
+    warp: the warp at which it stopped; None where no single one did (a deadlock, the end).
+    """
+
+    def __init__(
+        self, reason: str, report: RunReport, follower: Follower, site: Site | None = None
+    ) -> None:
+        self.reason, self.report, self._follower = reason, report, follower
+        self.warp = follower.at[0]
+        self._site = site
+
+    # --- where --------------------------------------------------------------------------------
+    @property
+    def cta(self) -> Any:
+        """The CTA to look at: that of the warp, else the last one under way."""
+        if self.warp is not None:
+            return self.warp.agent.cta
+        return next(reversed(self._follower.warps), None)
+
+    def positions(self) -> list[tuple[Warp, list[Group]]]:
+        """The warps of the CTA, and the groups of lanes that each consists of."""
+        return [(w, self._follower.where(w, g)) for w, g in self._follower.warps.get(self.cta, [])]
+
+    def _find(self, warp: int | None) -> Warp:
+        if warp is None and self.warp is not None:
+            return self.warp
+        known = {w.index: w for w, _ in self.positions()}
+        if (0 if warp is None else warp) not in known:
+            listed = ", ".join(map(str, known)) or "none: no CTA is under way"
+            raise LaunchError(f"warp: expected one of {listed}, got {warp}")
+        return known[0 if warp is None else warp]
+
+    def instruction(self) -> Instruction | None:
+        """What the running lanes of the warp are about to execute, or the write just done."""
+        if self.warp is None:
+            return None
+        at = self._site or next((g.next.site for g in self._follower.at[1] if g.next), None)
+        body = self.warp.program.function.body or []
+        return next((i for i in body if i.site is at), None)
+
+    # --- what ---------------------------------------------------------------------------------
+    def registers(
+        self, names: Iterable[str] | None = None, *, warp: int | None = None
+    ) -> list[Register]:
+        """Registers of a warp by name; by default those of `instruction`."""
+        chosen = self._find(warp)
+        function = chosen.program.function
+        if names is None:
+            instruction = self.instruction() if chosen is self.warp else None
+            found = _registers(instruction) if instruction else []
+        else:
+            wanted = list(names)
+            known = {r.name for r in function.registers}
+            if missing := [n for n in wanted if n not in known]:
+                raise LaunchError(f"register: {missing[0]} does not occur in {function.name}")
+            found = [r for n in wanted for r in function.registers if r.name == n]
+        return [_register(chosen, reg) for reg in found]
+
+    def all_registers(self, *, warp: int | None = None) -> list[Register]:
+        """Every register that the warp has written in some lane."""
+        chosen = self._find(warp)
+        read = [_register(chosen, r) for r in chosen.program.function.registers]
+        return [r for r in read if r.undefined & chosen.live != chosen.live]
+
+    def shared(self, start: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """Bytes of shared memory, and which of them are defined."""
+        smem = self._memory("shared memory").smem
+        if start < 0 or size < 0 or start + size > smem.size:
+            raise LaunchError(
+                f"shared memory: expected bytes in [0, {smem.size}), got {start}..{start + size}"
+            )
+        where = slice(start, start + size)
+        return smem.data[where].copy(), smem.defined[where].copy()
+
+    def tensor_memory(
+        self, rows: tuple[int, int], columns: tuple[int, int]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Words [lane, column] of half-open ranges, and which of them are defined."""
+        tmem = self._memory("tensor memory").tmem
+        for what, (low, high), limit in zip(
+            ("lanes", "columns"), (rows, columns), tmem.words.shape, strict=True
+        ):
+            if not 0 <= low <= high <= limit:
+                raise LaunchError(f"tensor memory: expected {what} in 0..{limit}, got {low}:{high}")
+        where = (slice(*rows), slice(*columns))
+        return tmem.words[where].copy(), tmem.defined[where].copy()
+
+    def mbarriers(self) -> list[Any]:
+        """The live mbarriers of the CTA, by address."""
+        cta = self.cta
+        return [] if cta is None else [b for _, b in sorted(cta.mbarriers.items())]
+
+    def _memory(self, what: str) -> Any:
+        if self.cta is None:
+            raise LaunchError(f"{what}: no CTA is under way")
+        return self.cta
+
+    # --- text ---------------------------------------------------------------------------------
+    def __str__(self) -> str:
+        return "\n".join([self.where_text(), self.dump()])
+
+    def where_text(self) -> str:
+        """Why, and where every warp of the CTA stands."""
+        lines = [f"stopped: {self.reason}"]
+        if self.cta is None:
+            return "\n".join([*lines, "no CTA is under way"])
+        lines.append(
+            f"CTA {self.cta.index}, {len(self.cta.cluster.in_flight)} operations in flight"
+        )
+        lines += [f"    in flight: {o.site}" for o in self.cta.cluster.in_flight]
+        for warp, groups in self.positions():
+            mark = "->" if warp is self.warp else "  "
+            if not groups:
+                lines.append(f"{mark} warp {warp.index}: ended")
+            waits = warp.agent.waiting is not None and not warp.agent.ended
+            for group in groups:
+                at = "the end" if group.next is None else str(group.next.site)
+                lines.append(f"{mark} warp {warp.index}, {mask_words(group.lanes)}: {at}")
+                mark = "  "
+            if groups and waits:
+                lines.append(f"       waits for {warp.agent.waiting_for}")
+        return "\n".join(lines)
+
+    def dump(self, specs: Iterable[str] = ()) -> str:
+        """Parts of the state as text.
+
+        specs: "registers", "registers=%r1,%rd2", "registers=all" (each optionally with a warp:
+        "registers@3=all"), "smem=0x400:0x480" (bytes), "tmem=0:4,0:16" (lanes, columns),
+        "mbarriers". None: the registers of the instruction, the mbarriers, and some of what was
+        written to the memories.
+        """
+        chosen = list(specs) or ["registers", "mbarriers", "smem", "tmem"]
+        return "\n".join(line for spec in chosen for line in self._part(spec))
+
+    def _part(self, spec: str) -> list[str]:
+        if self.cta is None:
+            return []
+        name, _, value = spec.partition("=")
+        name, _, number = name.partition("@")
+        try:
+            warp = int(number) if number else None
+            match name:
+                case "registers":
+                    return self._registers_text(value, warp)
+                case "mbarriers":
+                    return [str(b) for b in self.mbarriers()] or ["no mbarrier is alive"]
+                case "smem":
+                    return self._shared_text(value)
+                case "tmem":
+                    return self._tensor_text(value)
+        except ValueError as error:
+            if isinstance(error, LaunchError):
+                raise
+        raise LaunchError(
+            f"dump: expected registers[@WARP][=NAMES|all], smem[=FROM:TO], "
+            f"tmem[=LANE:LANE,COLUMN:COLUMN] or mbarriers, got {spec!r}"
+        )
+
+    def _registers_text(self, value: str, warp: int | None) -> list[str]:
+        if self.warp is None and warp is None and not value:
+            return []
+        chosen = self._find(warp)
+        if value == "all":
+            found = self.all_registers(warp=chosen.index)
+        else:
+            found = self.registers(value.split(",") if value else None, warp=chosen.index)
+        return [f"registers of warp {chosen.index}:", *(f"  {r}" for r in found)]
+
+    def _shared_text(self, value: str) -> list[str]:
+        smem = self.cta.smem
+        if value:
+            low, high = (int(n, 0) for n in value.split(":"))
+            data, defined = self.shared(low, high - low)
+            return [f"shared memory {low:#x}:{high:#x}", *rows_of_bytes(low, data, defined)]
+        written = ranges(smem.defined)
+        words = ", ".join(f"{a:#x}:{b:#x}" for a, b in written[:8]) or "nothing"
+        more = f" and {len(written) - 8} more ranges" if len(written) > 8 else ""
+        out = [f"shared memory, {smem.size} bytes; written: {words}{more}"]
+        if written:
+            low, high = max(written, key=lambda r: r[1] - r[0])
+            high = min(high, low + BYTES)
+            out += rows_of_bytes(low, *self.shared(low, high - low))
+        return out
+
+    def _tensor_text(self, value: str) -> list[str]:
+        tmem = self.cta.tmem
+        if value:
+            rows, columns = (tuple(int(n, 0) for n in part.split(":")) for part in value.split(","))
+            words, defined = self.tensor_memory(_pair(rows), _pair(columns))
+            return [f"tensor memory, lanes {rows[0]}:{rows[1]}",
+                    *rows_of_words(rows[0], columns[0], words, defined)]  # fmt: skip
+        if not tmem.allocations:
+            return ["tensor memory: nothing is allocated"]
+        listed = ", ".join(f"{b}:{b + n}" for b, n in sorted(tmem.allocations.items()))
+        written = ranges(tmem.defined.any(axis=0))
+        words_ = ", ".join(f"{a}:{b}" for a, b in written) or "nothing"
+        out = [f"tensor memory: columns {listed} allocated; written: {words_}"]
+        if written:
+            low = written[0][0]
+            high = min(written[0][1], low + COLUMNS)
+            out += rows_of_words(0, low, *self.tensor_memory((0, LANES), (low, high)))
+        return out
+
+
+def _pair(values: tuple[int, ...]) -> tuple[int, int]:
+    low, high = values
+    return low, high
+
+
+def _registers(instruction: Instruction) -> list[Reg]:
+    found: dict[int, Reg] = {}
+
+    def visit(operand: Any) -> None:
+        match operand:
+            case Reg():
+                found[operand.index] = operand
+            case Vector():
+                for item in operand.items:
+                    visit(item)
+            case Pair():
+                visit(operand.first)
+                visit(operand.second)
+            case Address():
+                visit(operand.base)
+                for item in operand.coordinates or ():
+                    visit(item)
+            case _:
+                visit(operand.reg) if hasattr(operand, "reg") else None
+
+    for operand in (instruction.guard, *instruction.operands):
+        visit(operand)
+    return list(found.values())
+
+
+def _register(warp: Warp, reg: Reg) -> Register:
+    slot = reg.index
+    if reg.type.size == 0:
+        values = np.array([bool(warp.p[slot] >> lane & 1) for lane in range(32)])
+    elif reg.type.size == 16:
+        raise LaunchError(f"register: {reg.name} has 128 bits, which no dump shows")
+    else:
+        kind = view(reg.type)
+        values = np.array(warp.v[kind][slot], VIEW_DTYPES[kind])
+    return Register(reg.name, reg.type.name, values, warp.undef[slot])
