@@ -65,6 +65,13 @@ class Mma(TensorPipe):
             i = decode_instruction(idesc, kind, cta_group=cta_group)
             if i.sparse:
                 raise NotModelled("sparse tcgen05.mma", site=site)
+            if isinstance(a, TmemAddr) and i.a_major != "K":
+                raise MachineError(
+                    "bad-descriptor",
+                    "expected A major (bit 15) 0 (K-major) for A in tensor memory, got 1: a row of "
+                    "A is a lane there, and CUTLASS (mma_sm100_umma.hpp) refuses it, too",
+                    site=site,
+                )
             b = by_descriptor(b_desc, i.n, i.k, kind, i.b_type, i.b_major)
             at = a if isinstance(a, TmemAddr) else (
                 by_descriptor(a.bits, i.m, i.k, kind, i.a_type, i.a_major)
