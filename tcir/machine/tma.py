@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tcir.machine.barriers import Barriers
-from tcir.machine.errors import MachineError, NotModelled
+from tcir.machine.cluster import RANK_SHIFT
+from tcir.machine.errors import MachineError
 from tcir.machine.hazards import Access
+from tcir.machine.mbarrier import Mbarrier
 from tcir.machine.memory import ALL_DEFINED, Buffer
 from tcir.machine.operation import Operation
 from tcir.machine.shadow import Shadow
@@ -19,6 +21,9 @@ from tcir.machine.tensor_map_proxy import TensorMapProxy
 from tcir.machine.tma_box import Box, load_box, store_box
 from tcir.machine.tma_groups import BulkGroups
 from tcir.machine.tma_values import check_reduction, fill, loaded, packed_low_bits, reduced
+
+if TYPE_CHECKING:
+    from tcir.machine.engine import Cta
 
 Index = NDArray[np.int64]
 
@@ -42,44 +47,83 @@ class Tma(TensorMapProxy, BulkGroups, Barriers):
         im2col_offsets: Sequence[int] = (),
         cta_mask: int | None = None,
         map_at: int | None = None,
+        cta_group: int = 1,
         *,
         site: Any,
     ) -> None:
         """cp.async.bulk.tensor global -> shared; its bytes count on the mbarrier at ``mbar``.
 
-        ``mode`` as PTX spells it; ``im2col_offsets``: of im2col, or wHalo and wOffset.
+        ``mode`` as PTX spells it; ``im2col_offsets``: of im2col, or wHalo and wOffset. With
+        ``cta_mask`` data and signal go to the same offsets in each CTA of the mask.
         """
         self._at(site)
-        if cta_mask not in (None, 1):
-            raise NotModelled("multicast to other CTAs", site=site)
         self._aligned(target, tensor_map, site)
-        barrier = self._mbarrier(mbar, site, proxy="async")
+        copies = self._destinations(target, mbar, cta_mask, cta_group, site)
+        target &= (1 << RANK_SHIFT) - 1
         box = load_box(
             tensor_map, coords, mode, im2col_offsets, target, self.machine.assumptions, site
         )
-        self.cta.smem.check(box.low, box.high, site)
-        self._spare(box, "written", site)
         counters, eb = self.machine.counters, box.fields.piece_bytes
         source = box.outside[box.inside]
         counters.tma_loads += 1
-        counters.global_to_shared += box.nbytes
-        counters.global_to_shared_by_tensor[tensor_map.address] += box.nbytes
+        counters.global_to_shared += box.nbytes * len(copies)
+        counters.global_to_shared_by_tensor[tensor_map.address] += box.nbytes * len(copies)
         counters.global_to_shared_read += source.size * eb
-        barrier.loads += 1
-        number = barrier.loads
-        if self.machine.checking:
-            barrier.users[barrier.tma] = (number, site)
-            access = Access(barrier.tma, number, "TMA load", site, "async")
-            self.note_map(map_at, access)
-            self._note_global(source, access, eb, write=False)
-            self.note_write(self.cta.smem.shadow, _granules(box), access)
+        signals = []
+        for cta, barrier in copies:
+            cta.smem.check(box.low, box.high, site)
+            self._spare(box, "written", site, cta)
+            barrier.loads += 1
+            number = barrier.loads
+            signals.append((cta, barrier, number))
+            if self.machine.checking:
+                barrier.users[barrier.tma] = (number, site)
+                access = Access(barrier.tma, number, "TMA load", site, "async")
+                self.note_map(map_at, access)
+                self._note_global(source, access, eb, write=False)
+                self.note_write(cta.smem.shadow, _granules(box), access)
         issued = dict(self.clock)
 
         def run() -> None:
-            self._move_in(box, source, site)
-            barrier.complete_tx(box.nbytes, number, issued, site)
+            for cta, barrier, number in signals:
+                self._move_in(cta, box, source, site)
+                barrier.complete_tx(box.nbytes, number, issued, site)
 
         self.cta.launch(Operation(site, run))
+
+    def _destinations(
+        self, target: int, mbar: int, cta_mask: int | None, cta_group: int, site: Any
+    ) -> list[tuple[Cta, Mbarrier]]:
+        """The CTAs that a load writes to, and the mbarrier that each of them signals.
+
+        It is in the same CTA; with .cta_group::2 it may be in the other of the pair, and every
+        destination signals the one of its pair whose rank is even (or odd) like that of ``mbar``
+        (PTX ISA 9.7.9.27.1.2).
+        """
+        cluster = self.cta.cluster
+        if cta_mask is None:
+            ctas = [self.cta_of(target, site)]
+        elif cta_mask <= 0:
+            raise MachineError("cta-mask", "expected a CTA in the mask, got none", site=site)
+        else:
+            ranks = [r for r in range(cta_mask.bit_length()) if cta_mask >> r & 1]
+            ctas = [cluster.at(rank, site) for rank in ranks]
+        rank, offset = mbar >> RANK_SHIFT, mbar & (1 << RANK_SHIFT) - 1
+        found = []
+        for cta in ctas:
+            at = cta.rank_in_cluster
+            if cta_group == 2:
+                at = at & ~1 | rank & 1
+            if cta_mask is None and at != rank:
+                allowed = "the CTA that the data go to" + (", or its pair" * (cta_group == 2))
+                raise MachineError(
+                    "foreign-mbarrier",
+                    f"expected the mbarrier in {allowed} (rank {cta.rank_in_cluster} of the "
+                    f"cluster), got {mbar:#x}, rank {rank}",
+                    site=site,
+                )
+            found.append((cta, self._mbarrier(at << RANK_SHIFT | offset, site, proxy="async")))
+        return found
 
     def tma_store(
         self,
@@ -95,6 +139,7 @@ class Tma(TensorMapProxy, BulkGroups, Barriers):
         """cp(.reduce).async.bulk.tensor shared -> global; part of the open bulk group."""
         self._at(site)
         self._aligned(source, tensor_map, site)
+        source -= self.cta_of(source, site, own=True).window
         box = store_box(tensor_map, coords, mode, source, self.machine.assumptions, site)
         fields, smem = box.fields, self.cta.smem
         smem.check(box.low, box.high, site)
@@ -139,7 +184,7 @@ class Tma(TensorMapProxy, BulkGroups, Barriers):
 
     # --- movement --------------------------------------------------------------------------------
 
-    def _move_in(self, box: Box, source: Index, site: Any) -> None:
+    def _move_in(self, cta: Cta, box: Box, source: Index, site: Any) -> None:
         fields = box.fields
         eb = fields.piece_bytes
         dtype = np.dtype(f"u{eb}")
@@ -154,7 +199,7 @@ class Tma(TensorMapProxy, BulkGroups, Barriers):
                 )  # fmt: skip
             usable = buffer.data.size // eb * eb
             values[box.inside] = loaded(fields, buffer.data[:usable].view(dtype)[at // eb])
-        smem = self.cta.smem
+        smem = cta.smem
         smem.view(dtype)[box.shared // eb] = values
         smem.defined_view(eb)[box.shared // eb] = ALL_DEFINED[eb]
         if box.gaps is not None:
@@ -204,10 +249,10 @@ class Tma(TensorMapProxy, BulkGroups, Barriers):
                 site=site,
             )
 
-    def _spare(self, box: Box, verb: str, site: Any) -> None:
-        self.spare_mbarriers(box.shared, site, verb)
+    def _spare(self, box: Box, verb: str, site: Any, cta: Cta | None = None) -> None:
+        self.spare_mbarriers(box.shared, site, verb, cta)
         if box.gaps is not None:
-            self.spare_mbarriers(box.gaps, site, verb)
+            self.spare_mbarriers(box.gaps, site, verb, cta)
 
     def _note_global(self, addresses: Index, access: Access, eb: int, *, write: bool) -> None:
         if not addresses.size:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tcir.machine import Agent, Machine, MachineError
+from tcir.machine import Agent, Machine, MachineError, TensorMap
 
 ORDERS = (None, *range(8))
 BAR, WORDS = 64, 1024
@@ -278,6 +278,133 @@ def a_peers_mbarrier_is_no_data(c: Ctas, edge: bool) -> Any:
         yield from ()
 
     return [body, nothing]
+
+
+# --- TMA to several CTAs -------------------------------------------------------------------------
+
+
+def tile(c: Ctas) -> Any:
+    """A tensor map of one box of 128 bytes."""
+    array = np.arange(1, 33, dtype=np.uint32).reshape(1, 32)
+    tensor = TensorMap.tiled(array, dtype="u32", dims=(32, 1), strides_bytes=(128,), box=(32, 1))
+    return TensorMap.decode(tensor.encode(c.machine.memory.bind(array)))
+
+
+def multicast(c: Ctas, agent: Agent, mask: int | None = 3, at: int = 0, **flags: Any) -> None:
+    bar = flags.pop("mbar", BAR)
+    agent.tma_load(at + WORDS, tile(c), (0, 0), bar, cta_mask=mask, site="TMA", **flags)
+
+
+@pair("race")
+def each_cta_waits_for_its_multicast_data(c: Ctas, edge: bool) -> Any:
+    def both(agent: Agent) -> Any:
+        own = agent.cta.window
+        agent.mbarrier_arrive(own + BAR, expect_tx=128, site="expect")
+        if own == 0:
+            multicast(c, agent)
+        if edge or own == 0:
+            yield from agent.mbarrier_wait(own + BAR, 0, site="wait")
+        else:
+            yield from agent.pause()
+        c.load(agent, own + WORDS, "shared")
+
+    return [both, both]
+
+
+@pair("race")
+def the_issuer_knows_that_the_peers_tile_is_free(c: Ctas, edge: bool) -> Any:
+    def issuer(agent: Agent) -> Any:
+        if edge:
+            yield from meet(agent)
+        agent.mbarrier_arrive(BAR, expect_tx=128, site="expect")
+        multicast(c, agent)
+        yield from agent.mbarrier_wait(BAR, 0, site="wait")
+        if not edge:
+            yield from meet(agent)
+
+    def user(agent: Agent) -> Any:
+        store(agent, RANK + WORDS, 9, "shared")
+        agent.fence("proxy.async", site="fence.proxy.async")
+        agent.mbarrier_arrive(RANK + BAR, expect_tx=128, site="expect")
+        yield from meet(agent)
+        yield from agent.mbarrier_wait(RANK + BAR, 0, site="wait")
+
+    return [issuer, user]
+
+
+@pair("deadlock")
+def a_pairs_loads_all_count_on_the_leader(c: Ctas, edge: bool) -> Any:
+    """Bit 24 cleared in the odd CTA names the even one's mbarrier; that takes .cta_group::2."""
+
+    def leader(agent: Agent) -> Any:
+        agent.mbarrier_arrive(BAR, expect_tx=256, site="expect")
+        multicast(c, agent, mask=None)
+        yield from agent.mbarrier_wait(BAR, 0, site="wait")
+        c.load(agent, RANK + WORDS)
+
+    def other(agent: Agent) -> Any:
+        bar = (RANK + BAR) & ~RANK if edge else RANK + BAR
+        multicast(c, agent, mask=None, at=RANK, mbar=bar, cta_group=2)
+        yield from ()
+
+    return [leader, other]
+
+
+@pair("foreign-mbarrier")
+def without_a_group_the_mbarrier_is_with_the_data(c: Ctas, edge: bool) -> Any:
+    def issuer(agent: Agent) -> Any:
+        agent.mbarrier_arrive(RANK + BAR, expect_tx=128, site="expect")
+        multicast(c, agent, mask=None, at=RANK, mbar=RANK + BAR if edge else BAR)
+        yield from ()
+
+    def user(agent: Agent) -> Any:
+        yield from agent.mbarrier_wait(RANK + BAR, 0, site="wait")
+
+    return [issuer, user]
+
+
+@pair("cta-mask")
+def a_mask_names_some_cta(c: Ctas, edge: bool) -> Any:
+    def issuer(agent: Agent) -> Any:
+        agent.mbarrier_arrive(BAR, expect_tx=128, site="expect")
+        multicast(c, agent, mask=1 if edge else 0)
+        yield from agent.mbarrier_wait(BAR, 0, site="wait")
+
+    return [issuer, nothing]
+
+
+@pair("cluster-rank")
+def a_mask_names_ctas_of_the_cluster(c: Ctas, edge: bool) -> Any:
+    def issuer(agent: Agent) -> Any:
+        agent.mbarrier_arrive(BAR, expect_tx=128, site="expect")
+        multicast(c, agent, mask=1 if edge else 5)
+        yield from agent.mbarrier_wait(BAR, 0, site="wait")
+
+    return [issuer, nothing]
+
+
+def test_multicast_to_some_of_four() -> None:
+    """With cta_group::2 every destination signals the CTA of its pair with mbar's parity."""
+    for seed in ORDERS:
+        c = Ctas(seed, ctas=4)
+
+        def program(agent: Agent, c: Ctas = c) -> Any:
+            rank, own = agent.cta.rank_in_cluster, agent.cta.window
+            if rank == 1:
+                multicast(c, agent, mask=0b1101, cta_group=2, mbar=RANK + BAR)
+            if rank % 2:
+                agent.mbarrier_arrive(own + BAR, expect_tx=128 * rank - 128 * (rank > 1),
+                                      site="expect")  # fmt: skip
+                yield from agent.mbarrier_wait(own + BAR, 0, site="wait")
+            yield from meet(agent)
+            if rank != 1:
+                data = agent.load("shared", own + WORDS + 4 * np.arange(32), 4, site="ld")
+                assert (data.view(np.uint32)[:, 0] == np.arange(1, 33)).all()
+
+        c.run(*[program] * 4)
+        assert not c.codes, (c.machine.findings, c.error)
+        assert c.machine.counters.global_to_shared == 3 * 128
+        assert c.machine.counters.global_to_shared_read == 128
 
 
 def outcome(name: str, edge: bool, seed: int | None) -> Ctas:
