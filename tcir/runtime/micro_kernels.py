@@ -156,19 +156,33 @@ def _u6_store() -> MicroKernel:
     return MicroKernel(HEADER + _STORE, 32, make, 512)
 
 
-def _shift() -> MicroKernel:
-    """128 lanes x 8 columns written by four warps, one shift of lanes 0.., read back."""
-    registers = ", ".join(f"%w{n}" for n in range(8))
-    fill = "\n".join(f" mad.lo.u32 %w{n}, %r1, 256, {n};" for n in range(8))
-    stores = "\n".join(f" st.global.b32 [%d1+{4 * n}], %w{n};" for n in range(8))
+def _tensor_memory(columns: int, act: str) -> MicroKernel:
+    """Word 256 · lane + column in 128 lanes x `columns`; one thread acts; all read back.
+
+    `act` finds the address of the words in %r3, and 8 KB of shared memory at %r7: f16 values
+    2^-14 and 0 in turns.
+    """
+    registers = ", ".join(f"%w{n}" for n in range(columns))
+    fill = "\n".join(f" mad.lo.u32 %w{n}, %r1, 256, {n};" for n in range(columns))
+    # The upper half of a word with an f16 D is unspecified.
+    stores = "\n".join(
+        f" and.b32 %w{n}, %w{n}, 0xFFFF; st.global.b32 [%d1+{4 * n}], %w{n};"
+        for n in range(columns)
+    )
     text = f"""
 .visible .entry ask(.param .u64 out)
 .reqntid 128
 {{
- .reg .pred %p<4>; .reg .b32 %r<16>; .reg .b32 %w<8>; .reg .b64 %d<4>;
- .shared .align 8 .b64 done; .shared .align 4 .b32 base;
+ .reg .pred %p<4>; .reg .b32 %r<16>; .reg .b32 %w<{columns}>; .reg .b64 %d<8>;
+ .shared .align 8 .b64 done; .shared .align 4 .b32 base; .shared .align 1024 .b8 tiles[8192];
  mov.u32 %r1, %tid.x; shr.u32 %r2, %r1, 5; setp.eq.u32 %p1, %r2, 0; setp.eq.u32 %p2, %r1, 0;
- mov.u32 %r6, done; ld.param.u64 %d0, [out]; mul.wide.u32 %d1, %r1, 32; add.s64 %d1, %d0, %d1;
+ mov.u32 %r6, done; ld.param.u64 %d0, [out];
+ mul.wide.u32 %d1, %r1, {4 * columns}; add.s64 %d1, %d0, %d1;
+ mov.u32 %r7, tiles; shl.b32 %r8, %r1, 2; add.u32 %r8, %r8, %r7; mov.b32 %r9, 0;
+ mov.b32 %r10, 0x400;
+FILL: st.shared.b32 [%r8], %r10; add.u32 %r8, %r8, 512; add.u32 %r9, %r9, 1;
+ setp.lt.u32 %p3, %r9, 16; @%p3 bra FILL;
+ fence.proxy.async.shared::cta;
  @!%p1 bra SET;
  tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [base], 32;
  tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;
@@ -180,17 +194,17 @@ SET:
  tcgen05.fence::after_thread_sync;
  ld.shared.b32 %r3, [base]; shl.b32 %r4, %r2, 21; add.u32 %r4, %r4, %r3;
 {fill}
- tcgen05.st.sync.aligned.32x32b.x8.b32 [%r4], {{{registers}}};
+ tcgen05.st.sync.aligned.32x32b.x{columns}.b32 [%r4], {{{registers}}};
  tcgen05.wait::st.sync.aligned;
  tcgen05.fence::before_thread_sync;
  bar.sync 0;
  tcgen05.fence::after_thread_sync;
  @!%p2 bra FINISH;
- tcgen05.shift.cta_group::1.down [%r3];
+ {act}
  tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r6];
 FINISH: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r6], 0; @!%p3 bra FINISH;
  tcgen05.fence::after_thread_sync;
- tcgen05.ld.sync.aligned.32x32b.x8.b32 {{{registers}}}, [%r4];
+ tcgen05.ld.sync.aligned.32x32b.x{columns}.b32 {{{registers}}}, [%r4];
  tcgen05.wait::ld.sync.aligned;
 {stores}
  tcgen05.fence::before_thread_sync;
@@ -202,16 +216,27 @@ FINISH: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r6], 0; @!%p3 bra FINISH
 """
 
     def make() -> tuple[list[Any], list[Array]]:
-        out = np.zeros((128, 8), np.uint32)
+        out = np.zeros((128, columns), np.uint32)
         return [out], [out]
 
     return MicroKernel(HEADER + text, 128, make)
 
 
+#: f16 D, A and B, both K-major, M = 128, N = 16 (PTX ISA 9.7.16.4.2).
+_IDESC = 16 // 8 << 17 | 128 // 16 << 24
+#: No swizzle, offsets of 128 and 256 bytes; A and B are the same wherever they lie (9.7.16.5.1).
+_DESCRIPTOR = 128 >> 4 << 16 | 256 >> 4 << 32 | 1 << 46
+#: D is 2^-25 + D / 2: half an odd subnormal and 2^-25 make 2^-24, unless it was rounded before.
+_HALVE = f"""shr.u32 %r8, %r7, 4; cvt.u64.u32 %d3, %r8; or.b64 %d3, %d3, {_DESCRIPTOR:#x};
+ mov.b32 %r9, {_IDESC:#x}; setp.eq.u32 %p3, %r7, %r7;
+ tcgen05.mma.cta_group::1.kind::f16 [%r3], %d3, %d3, %r9, %p3, 1;"""
+
+
 def micro_kernels() -> dict[str, MicroKernel]:
     """Assumption -> the kernel that asks for it."""
     return {
-        "shift_quarters": _shift(),
+        "shift_quarters": _tensor_memory(8, "tcgen05.shift.cta_group::1.down [%r3];"),
+        "scale_input_d": _tensor_memory(16, _HALVE),
         "im2col_w_halo": _wide("W", 8, 4, 12 * 64),
         "im2col_w_row_end": _wide("W", 24, 0, 24 * 64),
         "im2col_w128_halo": _wide("W128", 128, 2, 136 * 64, width=200),
@@ -227,6 +252,5 @@ NOT_ASKED = {
     "zero_terms": "no kernel written yet",
     "fp4_sums": "no kernel written yet",
     "fp6_holder": "no kernel written yet",
-    "scale_input_d": "no kernel written yet",
 }
 """Assumptions without a micro-kernel, and why."""
