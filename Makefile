@@ -39,8 +39,9 @@ format: $(STAMP) ## format and fix what ruff can
 	"$(BIN)/ruff" format .
 	"$(BIN)/ruff" check --fix .
 
-docs: $(STAMP) ## write the generated pages of docs/
+docs: $(STAMP) ## write the generated pages and pictures of docs/
 	"$(BIN)/python" -m tcir.dialect.docs
+	"$(BIN)/python" -m tcir.viz.pictures
 	"$(BIN)/python" -m tcir.tools.ptx_coverage
 
 peers: $(STAMP) ## kernels of Triton, Gluon and CuTe DSL on the simulated machine (needs those)
