@@ -1,0 +1,123 @@
+"""Tensor maps that a kernel changes: tensormap.replace and the fences of the tensormap proxy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tcir.machine import TensorMap
+from tcir.run import RunReport, run_ptx
+
+HEADER = ".version 8.8\n.target sm_100a\n.address_size 64\n"
+COPY_RELEASE = (
+    "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned "
+    "[%rd3], [%rd4], 128;"
+)
+ACQUIRE = "fence.proxy.tensormap::generic.acquire.gpu [%rd3], 128;"
+RELEASE = "fence.proxy.tensormap::generic.release.gpu;"
+
+KERNEL = """
+.visible .entry copy(.param .align 64 .b8 map[128], .param .u64 data, .param .u64 other,
+                     .param .u64 maps)
+.reqntid 64
+{{
+ .reg .pred %p<4>; .reg .b32 %r<16>; .reg .b64 %rd<8>;
+ .shared .align 1024 .b8 tile[512]; .shared .align 128 .b8 fresh[128]; .shared .align 8 .b64 bar;
+ mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 32; mov.u32 %r2, tile; mov.u32 %r3, bar;
+ setp.lt.u32 %p2, %r1, 32; mov.u32 %r4, fresh; cvt.u64.u32 %rd4, %r4;
+ mov.b64 %rd1, map; cvta.param.u64 %rd1, %rd1; ld.param.u64 %rd2, [other];
+ ld.param.u64 %rd3, [maps];
+ @%p1 mbarrier.init.shared::cta.b64 [%r3], 1;
+ @%p1 fence.mbarrier_init.release.cluster;
+ @!%p2 bra SYNC;
+ shl.b32 %r5, %r1, 2; cvt.u64.u32 %rd5, %r5; add.s64 %rd5, %rd5, %rd1; add.u32 %r5, %r5, %r4;
+ ld.param.b32 %r6, [%rd5]; st.shared.b32 [%r5], %r6;
+ bar.warp.sync -1;
+ setp.eq.u32 %p3, %r1, 0;
+ @%p3 tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%r4], %rd2;
+ @%p3 tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%r4], 1, 3;
+ @%p3 tensormap.replace.tile.swizzle_mode.shared::cta.b1024.b32 [%r4], 0;
+ bar.warp.sync -1;
+ {publish}
+SYNC: bar.sync 0;
+ {acquire}
+ @%p1 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 512;
+ @%p1 cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes
+      [%r2], [%rd3, {{0, 0}}], [%r3];
+WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r3], 0; @!%p3 bra WAIT;
+ ld.param.u64 %rd6, [data]; shl.b32 %r5, %r1, 3; cvt.u64.u32 %rd5, %r5; add.s64 %rd6, %rd6, %rd5;
+ add.u32 %r5, %r5, %r2; ld.shared.b64 %rd5, [%r5]; st.global.b64 [%rd6], %rd5;
+ ret;
+}}
+"""
+BY_HAND = "ld.shared.b32 %r6, [%r5]; sub.u32 %r5, %r5, %r4; cvt.u64.u32 %rd5, %r5; " + (
+    "add.s64 %rd5, %rd5, %rd3; st.global.b32 [%rd5], %r6; "
+)
+
+
+def launch(
+    publish: str, acquire: str, assemble: Callable[[str], bytes]
+) -> tuple[RunReport, np.ndarray, np.ndarray]:
+    x = np.arange(1, 257, dtype=np.uint16).reshape(4, 64)
+    other = (1000 + np.arange(256, dtype=np.uint16)).reshape(4, 64)
+    tensor = TensorMap.tiled(
+        x, dtype="u16", dims=[64, 4], strides_bytes=[128], box=[64, 4], swizzle="128B"
+    )
+    ptx = HEADER + KERNEL.format(publish=publish, acquire=acquire)
+    ptx = ptx.replace("ld.param.b32 %r6, [%rd5]", "ld.b32 %r6, [%rd5]")
+    assemble(ptx)
+    data, maps = np.zeros((4, 64), np.uint16), np.zeros(128, np.uint8)
+    report = run_ptx(ptx, grid=1, block=64, args=[tensor, data, other, maps])
+    other[3] = 0  # the new map has three rows
+    return report, data, other
+
+
+@pytest.mark.parametrize(
+    ("publish", "acquire"),
+    [(COPY_RELEASE, ACQUIRE), (BY_HAND + RELEASE, ACQUIRE)],
+)
+def test_a_replaced_map_is_used(
+    publish: str, acquire: str, assemble: Callable[[str], bytes]
+) -> None:
+    report, data, want = launch(publish, acquire, assemble)
+    assert report.ok and not report.findings, str(report)
+    np.testing.assert_array_equal(data, want)
+
+
+@pytest.mark.parametrize(
+    ("publish", "acquire", "missing"),
+    [
+        (COPY_RELEASE, "", "generic.acquire on the map by its user"),
+        (BY_HAND, ACQUIRE, "generic.release (or tensormap.cp_fenceproxy) by the writer"),
+        (BY_HAND, "", "generic.release (or tensormap.cp_fenceproxy) by the writer"),
+        (RELEASE + BY_HAND, ACQUIRE, "generic.release (or tensormap.cp_fenceproxy) by the writer"),
+    ],
+)
+def test_a_missing_fence_is_named(
+    publish: str, acquire: str, missing: str, assemble: Callable[[str], bytes]
+) -> None:
+    report, _, _ = launch(publish, acquire, assemble)
+    found = [f for f in report.findings if f.code == "missing-tensormap-fence"]
+    assert found and all(missing in f.missing for f in found), str(report)
+
+
+def test_a_missing_barrier_is_a_race(assemble: Callable[[str], bytes]) -> None:
+    """The map's writer is another warp than its user."""
+    x = np.arange(1, 257, dtype=np.uint16).reshape(4, 64)
+    tensor = TensorMap.tiled(
+        x, dtype="u16", dims=[64, 4], strides_bytes=[128], box=[64, 4], swizzle="128B"
+    )
+    ptx = HEADER + KERNEL.format(publish=COPY_RELEASE, acquire=ACQUIRE)
+    ptx = ptx.replace("ld.param.b32 %r6, [%rd5]", "ld.b32 %r6, [%rd5]")
+    ptx = ptx.replace("SYNC: bar.sync 0;", "SYNC:")
+    args = [tensor, np.zeros((4, 64), np.uint16), x.copy(), np.zeros(128, np.uint8)]
+    report = run_ptx(ptx, grid=1, block=64, args=args)
+    assert "race" in {f.code for f in report.findings} or report.errors, str(report)
+
+
+def test_a_field_out_of_range(assemble: Callable[[str], bytes]) -> None:
+    bad = COPY_RELEASE + " tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r4], 1, 300;"
+    report, _, _ = launch(bad, ACQUIRE, assemble)
+    assert "box_dim: expected 1..256, got 300" in str(report)
