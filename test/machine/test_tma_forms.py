@@ -17,6 +17,7 @@ from tcir.machine.tensor_encoding import replace as replace_field
 from tcir.machine.tensor_map import TensorMap
 from tcir.machine.tensor_walk import OUTSIDE, row_elements, tile_elements
 from tcir.machine.tma_box import load_box
+from tcir.machine.tma_values import reduced
 
 BASE = 0x70000
 
@@ -268,6 +269,36 @@ def test_what_a_store_of_six_bits_reads(choice):
         bits = "".join(f"{byte & 63:06b}"[::-1] for byte in shared)
         expected = [int(bits[i : i + 8][::-1], 2) for i in range(0, len(bits), 8)]
     np.testing.assert_array_equal(out[0], expected)
+
+
+# --- values
+
+
+@pytest.mark.parametrize(
+    ("operation", "dtype", "old", "new", "expected"),
+    [  # as an H200 has them
+        ("add", "f32", 0x7F800000, 0xFF800000, 0x7FFFFFFF),
+        ("add", "f32", 0x00000001, 0x00000001, 0x00000002),
+        ("add", "f32_ftz", 0x007FFFFF, 0x007FFFFF, 0x00000000),
+        ("add", "tf32", 0x3F800FFF, 0x3F800000, 0x40000800),
+        ("add", "f16", 0x7C01, 0x0000, 0x7FFF),
+        ("min", "f16", 0x7E00, 0x3F80, 0x3F80),
+        ("max", "f16", 0x8000, 0x0000, 0x0000),
+        ("min", "bf16", 0x0000, 0x8000, 0x8000),
+        ("min", "bf16", 0xFFFF, 0xFFC0, 0x7FFF),
+        ("inc", "u32", 5, 5, 0),
+        ("inc", "u32", 5, 6, 6),
+        ("dec", "u32", 0, 9, 9),
+        ("dec", "u32", 10, 9, 9),
+        ("dec", "u32", 9, 9, 8),
+    ],
+)
+def test_reductions_of_special_values(operation, dtype, old, new, expected):
+    x = np.zeros(64, np.uint32)
+    d = built("tiled", x, dtype=dtype, dims=[32], strides_bytes=[], box=[32])
+    kind = f"u{d.fields.piece_bytes}"
+    got = reduced(operation, d.fields, np.array([old], kind), np.array([new], kind))
+    assert hex(int(got[0])) == hex(expected)
 
 
 # --- limits

@@ -229,12 +229,13 @@ def test_scatter4_and_im2col_no_offs(assemble: Callable[[str], bytes]) -> None:
 def test_reductions(operation: str, dtype: str, assemble: Callable[[str], bytes]) -> None:
     kind = np.dtype({"u32": "u4", "s32": "i4", "f16": "f2"}[dtype])
     old = noise(64).view(kind).copy() if dtype != "f16" else (X[0] % 512).astype(kind)
+    old[1] = 0
     data = FIRST.copy()
     new = data[: old.nbytes].view(kind)
     if dtype == "f16":
         new[:] = np.arange(len(new)) - 9
     else:
-        new[::2] = old[::2] + 1  # neighbours, for inc, dec, min and max
+        new[::4], new[2::4] = old[::4], old[2::4] + 1  # equals and neighbours
     copy = (
         f"cp.reduce.async.bulk.tensor.1d.global.shared::cta.{operation}.tile.bulk_group "
         "[%rd1, {0}], [%r2];"
