@@ -132,7 +132,7 @@ class Observer(Protocol):
 def _triple(
     value: Sequence[int] | int, what: str, limits: tuple[int, int, int]
 ) -> tuple[int, int, int]:
-    numbers = (value,) if isinstance(value, int) else tuple(value)
+    numbers = tuple(value) if isinstance(value, Sequence | np.ndarray) else (value,)
     if not 1 <= len(numbers) <= 3 or not all(isinstance(n, int | np.integer) for n in numbers):
         raise LaunchError(f"{what}: expected one to three integers, got {value!r}")
     x, y, z = (int(n) for n in (*numbers, 1, 1)[:3])
@@ -191,6 +191,17 @@ def _check_sizes(
             raise LaunchError(f"grid.{axis}: expected a multiple of the cluster's {c}, got {g}")
 
 
+def _check_options(dynamic_smem: int, limit: int, hazards: str, numerics: str) -> None:
+    if not isinstance(limit, int | np.integer) or limit < 1:
+        raise LaunchError(f"max_instructions: expected an integer of at least 1, got {limit!r}")
+    if not isinstance(dynamic_smem, int | np.integer):
+        raise LaunchError(f"dynamic_smem: expected a number of bytes, got {dynamic_smem!r}")
+    if hazards not in ("report", "off"):
+        raise LaunchError(f"hazards: expected 'report' or 'off', got {hazards!r}")
+    if numerics not in ("exact", "fast"):
+        raise LaunchError(f"numerics: expected 'exact' or 'fast', got {numerics!r}")
+
+
 def run_ptx(
     ptx: str,
     *,
@@ -227,8 +238,7 @@ def run_ptx(
     threads = _triple(block, "block", MAX_BLOCK)
     clusters = _triple(cluster, "cluster", (MAX_CLUSTER,) * 3)
     _check_sizes(function, sizes, threads, clusters)
-    if max_instructions < 1:
-        raise LaunchError(f"max_instructions: expected at least 1, got {max_instructions}")
+    _check_options(dynamic_smem, max_instructions, hazards, numerics)
     layout = lay_out(module, function)
     total = layout.dynamic_base + dynamic_smem
     if dynamic_smem < 0 or total > MAX_SHARED:

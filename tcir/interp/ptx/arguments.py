@@ -39,6 +39,13 @@ class Buffers:
         self.undefined = [a.array for a in args if isinstance(a, Uninitialized)]
 
     def address(self, array: np.ndarray) -> int:
+        if array.dtype.hasobject:
+            raise LaunchError("argument: expected an array of numbers, got one of Python objects")
+        if not array.flags.writeable:
+            raise LaunchError(
+                "argument: expected a writable array (buffers are written in place), got a "
+                "read-only one; pass a copy"
+            )
         if not array.flags.c_contiguous:
             raise LaunchError("argument: expected a C-contiguous array, got one with other strides")
         start = array.__array_interface__["data"][0]

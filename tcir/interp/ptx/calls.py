@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tcir.interp.ptx.arguments import LaunchError
 from tcir.interp.ptx.syntax import (
     Address,
     Function,
@@ -23,8 +24,10 @@ from tcir.interp.ptx.syntax import (
     Vector,
 )
 
-#: Instructions of a kernel with all its copies.
-MAX_INSTRUCTIONS = 1 << 20
+#: Instructions of a kernel with all its copies, and calls inside each other: far above what
+#: compilers write, and soon reached by functions that call each other twice.
+MAX_INSTRUCTIONS = 1 << 16
+MAX_DEPTH = 100
 
 
 def inline_calls(module: Module, function: Function) -> Function:
@@ -84,7 +87,10 @@ class _Copy:
                     operands[1] = Symbol(prefix + operands[1].name)
                 self.add(instruction, instruction.mnemonic, tuple(operands), guard, scope)
             if len(self.out.body) > MAX_INSTRUCTIONS:
-                raise ValueError(f"expected at most {MAX_INSTRUCTIONS} instructions with all calls")
+                raise LaunchError(
+                    f"calls: expected at most {MAX_INSTRUCTIONS} instructions with the bodies of "
+                    "all calls, got more"
+                )
         self.at[len(self.source.body)] = len(self.out.body)
         for old, new in self.copied:
             new.labels = {label: self.at[place] for label, place in old.labels.items()}
@@ -127,6 +133,8 @@ class _Copy:
             if found is None:
                 return False
             bound[variable.name] = found
+        if len(self.stack) > MAX_DEPTH:
+            raise LaunchError(f"calls: expected at most {MAX_DEPTH} inside each other, got more")
         _Copy(self.module, self.out, callee, bound, self.stack).run()
         return True
 

@@ -27,6 +27,7 @@ from tcir.interp.ptx.syntax import (
 )
 
 _MAX_BLOCKS = 64  # nested { } in one function
+_MAX_MNEMONIC = 256  # characters; the longest of the ISA have half as many
 _MAX_BYTES = 1 << 40  # of one variable
 _LINKAGE = {".visible", ".extern", ".weak", ".common"}
 _SPACES = {".shared": "shared", ".global": "global", ".const": "const", ".local": "local"}
@@ -405,7 +406,7 @@ class _Parser(Reader):
             guard = Not(reg) if negated else reg
         token = self.peek
         mnemonic = self.word("an instruction")
-        if mnemonic.startswith((".", "%")):
+        if mnemonic.startswith((".", "%")) or len(mnemonic) > _MAX_MNEMONIC:
             raise self.fail("an instruction", token)
         operands: list[Operand] = []
         if self.peek.text != ";":

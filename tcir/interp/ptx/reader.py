@@ -24,6 +24,7 @@ from tcir.interp.ptx.syntax import (
 )
 
 _MAX_VECTOR = 256
+_SHOWN = 80  # characters of a token that a message shows
 _SPECIAL = re.compile(
     r"%(n?tid|n?ctaid|cluster_n?ctaid|n?clusterid)(\.[xyz])|%(laneid|n?warpid|n?smid|gridid"
     r"|is_explicit_cluster|cluster_n?ctarank|lanemask_(eq|le|lt|ge|gt)|clock|clock_hi|clock64"
@@ -57,7 +58,8 @@ class Reader:
 
     def fail(self, expected: str, token: Token | None = None) -> PtxSyntaxError:
         token = token or self.peek
-        return PtxSyntaxError(f"expected {expected}, got {token.text!r}", token.line, token.column)
+        text = token.text if len(token.text) <= _SHOWN else f"{token.text[:_SHOWN]}…"
+        return PtxSyntaxError(f"expected {expected}, got {text!r}", token.line, token.column)
 
     def expect(self, text: str) -> Token:
         if self.peek.text != text or self.peek.kind == "string":

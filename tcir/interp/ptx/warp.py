@@ -261,8 +261,15 @@ class Warp:
                         yield from agent.pause()
                     continue
             elif kind == INDEXED:
+                late = count - reported > _QUANTUM
+                if late:
+                    agent.tick(count - reported)
+                    run.retire(agent, count - reported)
+                    reported = count
+                    yield from agent.pause()
                 for target, lanes in op.run(self, m):
-                    others.append(_Group(target, lanes, _READY))
+                    back = late and target <= pc  # so that other lanes get a turn
+                    others.append(_Group(target, lanes, _DEFERRED if back else _READY))
                 if mask & ~m:
                     others.append(_Group(pc + 1, mask & ~m, _READY))
                 mask = 0
