@@ -116,6 +116,32 @@ class Core:
             )
         return self.cta.cluster.at(rank, site)
 
+    def multicast(self, address: int, cta_mask: int | None, site: Any) -> list[int]:
+        """The address, or the ones at its offset in each CTA of a mask."""
+        if cta_mask is None:
+            return [address]
+        if cta_mask <= 0:
+            raise MachineError("cta-mask", "expected a CTA in the mask, got none", site=site)
+        offset = address & (1 << RANK_SHIFT) - 1
+        ranks = [r for r in range(cta_mask.bit_length()) if cta_mask >> r & 1]
+        return [self.cta.cluster.at(r, site).window | offset for r in ranks]
+
+    def group(self, cta_group: int, site: Any) -> tuple[Cta, ...]:
+        """The CTAs on which a tcgen05 instruction of this group acts, even rank first."""
+        known = self.machine.cta_group
+        if known is None:
+            self.machine.cta_group = (cta_group, site)
+        elif known[0] != cta_group:
+            raise MachineError(
+                "cta-group-mixed",
+                f"expected .cta_group::{known[0]} as at {known[1]}, got .cta_group::{cta_group}: "
+                "all tcgen05 instructions of a kernel use the same (PTX ISA 9.7.16.5)",
+                site=site,
+            )
+        if cta_group == 1:
+            return (self.cta,)
+        return self.cta.cluster.pair(self.cta.rank_in_cluster, site).ctas
+
     # --- clocks ----------------------------------------------------------------------------------
 
     def release(self) -> Clock:

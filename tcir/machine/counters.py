@@ -14,7 +14,9 @@ class Counters:
     global_to_shared_read: those of them that came from global memory.
     global_to_shared_by_tensor: global_to_shared by the tensor's address.
     shared_to_tmem: tcgen05.cp. shared_to_tensor: operand bytes tcgen05.mma read from shared memory.
-    tensor_cycles: cycles of the tensor core by the measured table of `time_table` (modelled).
+    tensor_cycles: cycles of the tensor cores by the measured table of `time_table` (modelled); an
+    mma of a pair takes its cycles on both. mma_untimed: mma that no public measurement covers
+    (.ws), not in tensor_cycles.
     """
 
     global_to_shared: int = 0
@@ -31,6 +33,7 @@ class Counters:
     shared_load: int = 0
     shared_store: int = 0
     mma: int = 0
+    mma_untimed: int = 0
     cp: int = 0
     shift: int = 0
     commit: int = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from tcir.machine.core import Core
@@ -91,14 +92,15 @@ class HappensBefore(Core):
             for other in shadow.readers_at(where):
                 self._pair(shadow, other, access, False, write, same)
 
-    def pipe_before(self, access: Access) -> dict[Class, int]:
+    def pipe_before(self, access: Access, agents: Iterable[HappensBefore]) -> dict[Class, int]:
         """Which tensor-core operations the pipe completes before this new one of this agent.
 
-        Its own; and of other threads those that passed tcgen05.fence::before_thread_sync before the
-        synchronisation that this agent followed by ::after_thread_sync.
+        Its own; and of `agents`, the threads of its CTA or pair, those that passed
+        tcgen05.fence::before_thread_sync before the synchronisation that this agent followed by
+        ::after_thread_sync.
         """
         reach = self.pipe_order.before(access)
-        for other in self.cta.agents:
+        for other in agents:
             fenced = self.after_clock.get((PIPE, other.tc), 0)
             if other is not self and fenced:
                 foreign = other.pipe_order.before(access)
@@ -108,6 +110,8 @@ class HappensBefore(Core):
     def _pair(
         self, shadow: Shadow, other: Access, access: Access, wrote: bool, write: bool, same: bool
     ) -> None:
+        if other.kind == access.kind == "dealloc":
+            return  # the two calls of a pair
         if observed(self.clock, other):
             self._fences(shadow, other, access, wrote, write)
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,11 @@ from tcir.machine.shadow import Shadow
 from tcir.machine.tensor_core import Places, TensorPipe, shift_lanes
 from tcir.machine.time_table import mma_cycles, operand_bytes
 from tcir.machine.tmem import A_COLUMNS, a_lanes, d_layout, shift_source
-from tcir.machine.tmem_access import one_group
 
+if TYPE_CHECKING:
+    from tcir.machine.engine import Cta
+
+EVERY_LANE = np.arange(LANES)
 Words = NDArray[np.uint32]
 Codes = NDArray[Any]
 
@@ -40,7 +43,7 @@ class Source:
 
 
 class Mma(TensorPipe):
-    """Dense mma of one CTA, without block scaling."""
+    """Dense mma of a CTA or a pair, without block scaling."""
 
     def mma(
         self,
@@ -56,15 +59,18 @@ class Mma(TensorPipe):
         ashift: bool = False,
         collector: str | None = None,
         cta_group: int = 1,
+        ws: bool = False,
         site: Any,
     ) -> None:
-        """tcgen05.mma by descriptors."""
-        one_group(cta_group, site)
+        """tcgen05.mma by descriptors; in a pair they apply in both CTAs (PTX ISA 9.7.16.4)."""
+        ctas = self.group(cta_group, site)
         at: ElementAddresses | TmemAddr
         try:
-            i = decode_instruction(idesc, kind, cta_group=cta_group)
+            i = decode_instruction(idesc, kind, cta_group=cta_group, ws=ws)
             if i.sparse:
                 raise NotModelled("sparse tcgen05.mma", site=site)
+            if i.max_shift:
+                raise NotModelled(f".ws with a max shift of {i.max_shift}", site=site)
             if isinstance(a, TmemAddr) and i.a_major != "K":
                 raise MachineError(
                     "bad-descriptor",
@@ -72,9 +78,9 @@ class Mma(TensorPipe):
                     "A is a lane there, and CUTLASS (mma_sm100_umma.hpp) refuses it, too",
                     site=site,
                 )
-            b = by_descriptor(b_desc, i.n, i.k, kind, i.b_type, i.b_major)
+            b = by_descriptor(b_desc, i.n // len(ctas), i.k, kind, i.b_type, i.b_major)
             at = a if isinstance(a, TmemAddr) else (
-                by_descriptor(a.bits, i.m, i.k, kind, i.a_type, i.a_major)
+                by_descriptor(a.bits, i.m // len(ctas), i.k, kind, i.a_type, i.a_major)
             )  # fmt: skip
         except Refusal as refusal:
             raise MachineError(refusal.code, str(refusal), site=site) from None
@@ -82,7 +88,8 @@ class Mma(TensorPipe):
             d_taddr, at, b, i.m, i.n, i.a_type, i.b_type, i.d_type,
             enable_input_d=enable_input_d, disable_lanes=disable_lanes,
             scale_input_d=scale_input_d, ashift=ashift, collector=collector,
-            negate_a=i.negate_a, negate_b=i.negate_b, saturate=i.saturate, kind=kind, site=site,
+            negate_a=i.negate_a, negate_b=i.negate_b, saturate=i.saturate, kind=kind,
+            cta_group=cta_group, ws=ws, site=site,
         )  # fmt: skip
 
     def mma_elements(
@@ -105,20 +112,23 @@ class Mma(TensorPipe):
         negate_a: bool = False,
         negate_b: bool = False,
         saturate: bool = False,
+        cta_group: int = 1,
+        ws: bool = False,
         site: Any,
     ) -> None:
         """One K step (32 bytes a row): D = A B^T (+ D), with the address of every shared element.
 
-        With ``ashift`` the 8 columns of A move one lane toward lane 0 afterwards.
+        With ``ashift`` the 8 columns of A move one lane toward lane 0 afterwards. In a pair m and n
+        are those of both CTAs, and the addresses are of each CTA's half of A's and B's rows.
         """
-        if m not in legal_m(kind, 1, False) or n not in legal_n(kind, 1, False):
+        if m not in legal_m(kind, cta_group, ws) or n not in legal_n(kind, cta_group, ws):
             raise MachineError(
                 "mma-shape", f"expected a legal M x N of kind::{kind}, got {m} x {n}", site=site
             )
         if ashift:
-            _check_ashift(isinstance(a, TmemAddr), m, collector, site)
+            _check_ashift(isinstance(a, TmemAddr), m, cta_group, collector, site)
 
-        def multiply(av: Codes, bv: Codes, d: Words | None) -> Words:
+        def multiply(av: Codes, bv: Codes, d: Words | None, cta: int) -> Words:
             if d_type == "s32":
                 return integer_mma(av, bv, d, a_type=a_type, b_type=b_type, saturate=saturate)
             scale = scale_input_d or 0
@@ -135,7 +145,8 @@ class Mma(TensorPipe):
 
         self.mma_step(
             d_taddr, a, b, m, n, kind, a_type, b_type, d_type, multiply,
-            enable_input_d=enable_input_d, disable_lanes=disable_lanes, ashift=ashift, site=site,
+            enable_input_d=enable_input_d, disable_lanes=disable_lanes, ashift=ashift,
+            cta_group=cta_group, ws=ws, site=site,
         )  # fmt: skip
 
     def mma_step(
@@ -149,79 +160,122 @@ class Mma(TensorPipe):
         a_type: str,
         b_type: str,
         d_type: str,
-        multiply: Callable[[Codes, Codes, Words | None], Words],
+        multiply: Callable[[Codes, Codes, Words | None, int], Words],
         *,
         enable_input_d: bool,
         disable_lanes: tuple[int, ...] | None = None,
         ashift: bool = False,
         more_reads: Places = (),
+        cta_group: int = 1,
+        ws: bool = False,
         site: Any,
     ) -> None:
-        """Reads the codes of A [m, K], B [n, K] and D, and writes ``multiply(A, B, D)``.
+        """Reads the codes of A [m, K], B [n, K] and D, and writes ``multiply(A, B, D, cta)``.
 
-        `more_reads`: what else the operation reads, for the order of operations.
+        In a pair each CTA does that with its half of A's rows and all of B, of which each holds
+        half; `cta` is 0 or 1. `more_reads`: what else the operation reads, for the order of
+        operations.
         """
-        smem, tmem = self.cta.smem, self.cta.tmem
-        path = d_layout(m, n)
+        ctas = self.group(cta_group, site)
+        path = d_layout(m, n, cta_group=cta_group, ws=ws)
         d_lane, d_column = d_taddr >> 16, d_taddr & 0xFFFF
         if d_lane and not (path.half_lanes and d_lane == 16):
             allowed = "0 or 16" if path.half_lanes else "0"
             raise MachineError(
                 "tensor-memory-lane", f"expected D at lane {allowed}, got {d_lane}", site=site
             )
-        columns = slice(d_column, d_column + n)
-        tmem.check(columns.start, columns.stop, site)
-        every: Any = slice(None) if m == LANES else path.lane[:, 0] + d_lane
-        on = _enabled(disable_lanes, path.lane[:, 0] + d_lane, site)
-        lanes: Any = every if on is None else (path.lane[:, 0] + d_lane)[on]
-        b_from = self._shared_operand(b, storage(kind, b_type), b_type, site)
-        if isinstance(a, TmemAddr):
-            a_from = self._tmem_operand(a.address, m, d_lane, storage(kind, a_type), a_type, site)
-        else:
-            a_from = self._shared_operand(a, storage(kind, a_type), a_type, site)
-        reads: list[Any] = [(smem.shadow, b_from.where), *more_reads]
-        writes: list[Any] = [(tmem.shadow, (lanes, columns))]
-        # With .ashift all 128 lanes are written: M is 128.
-        (writes if ashift else reads).append((a_from.shadow, a_from.where))
+        rows = m // cta_group
+        parts = 1 if path.half_lanes else LANES // rows
+        columns = slice(d_column, d_column + n // parts)
+        own = path.lane[:rows, 0] + d_lane if path.half_lanes else EVERY_LANE
+        every: Any = own if path.half_lanes else slice(None)
+        masks = _enabled(disable_lanes, own, cta_group, site)
         in_tmem = isinstance(a, TmemAddr)
+        reads: list[Any] = [*more_reads]
+        writes: list[Any] = []
+        sources = []
+        for cta, on in zip(ctas, masks, strict=True):
+            cta.tmem.check(columns.start, columns.stop, site)
+            lanes: Any = every if on is None else own[on]
+            b_from = self._shared_operand(b, storage(kind, b_type), b_type, cta, site)
+            form = storage(kind, a_type)
+            a_from = (
+                self._tmem_operand(a.address, rows, parts, d_lane, form, a_type, cta, site)
+                if isinstance(a, TmemAddr)
+                else self._shared_operand(a, form, a_type, cta, site)
+            )
+            reads.append((cta.smem.shadow, b_from.where))
+            writes.append((cta.tmem.shadow, (lanes, columns)))
+            # With .ashift all 128 lanes are written.
+            (writes if ashift else reads).append((a_from.shadow, a_from.where))
+            sources.append((cta.tmem, a_from, b_from, lanes, on))
         counters = self.machine.counters
         counters.mma += 1
-        counters.tensor_cycles += mma_cycles(m, n, a_in_tmem=in_tmem)
-        counters.shared_to_tensor += operand_bytes(m, n, a_in_tmem=in_tmem)
+        if ws:
+            counters.mma_untimed += 1
+        else:
+            cycles = mma_cycles(m, n, a_in_tmem=in_tmem, cta_group=cta_group)
+            counters.tensor_cycles += cycles * cta_group
+        loaded = operand_bytes(m, n, a_in_tmem=in_tmem, cta_group=cta_group)
+        counters.shared_to_tensor += loaded * cta_group
 
         def run() -> None:
-            av, bv = a_from.read(), b_from.read()
-            d = None
-            if enable_input_d:
-                self.must_be_defined(tmem.defined[lanes, columns], "accumulator", site)
-                d = tmem.words[every, columns]
-            result = multiply(av, bv, d)
-            if d_type == "f16":
-                result |= UNSPECIFIED_HALF
-            tmem.words[lanes, columns] = result if on is None else result[on]
-            tmem.defined[lanes, columns] = True
-            if ashift:
-                shift_lanes(tmem, shift_source(), a_from.where[1])
+            bvs = [source[2].read() for source in sources]
+            bv = bvs[0] if len(bvs) == 1 else np.concatenate(bvs)
+            for number, (tmem, a_from, _, lanes, on) in enumerate(sources):
+                av = a_from.read()
+                d = None
+                if enable_input_d:
+                    self.must_be_defined(tmem.defined[lanes, columns], "accumulator", site)
+                    d = beside(tmem.words[every, columns], parts)
+                result = beneath(multiply(av, bv, d, number), parts)
+                if d_type == "f16":
+                    result |= UNSPECIFIED_HALF
+                tmem.words[lanes, columns] = result if on is None else result[on]
+                tmem.defined[lanes, columns] = True
+                if ashift:
+                    shift_lanes(tmem, shift_source(), a_from.where[1])
 
-        self.issue("mma", site, (d_taddr, m, n), run, reads, writes)
+        self.issue("mma", site, (d_taddr, m, n), run, reads, writes, ctas)
 
     def _tmem_operand(
-        self, address: int, m: int, d_lane: int, form: str, element: str, site: Any
+        self,
+        address: int,
+        rows: int,
+        copies: int,
+        d_lane: int,
+        form: str,
+        element: str,
+        cta: Cta,
+        site: Any,
     ) -> Source:
-        """A in tensor memory: 8 columns of the lanes of D."""
+        """A in tensor memory: 8 columns of the lanes of D, so maybe several copies of its rows.
+
+        They have to be equal: the ISA does not say which copy is multiplied with which columns.
+        """
         lane, column = address >> 16, address & 0xFFFF
         if lane != d_lane:
             raise MachineError(
                 "tensor-memory-lane", f"expected A at D's lane {d_lane}, got {lane}", site=site
             )
-        tmem = self.cta.tmem
+        tmem = cta.tmem
         tmem.check(column, column + A_COLUMNS, site)
-        rows: Any = slice(None) if m == LANES else a_lanes(m)[1][0] + lane
-        where = (rows, slice(column, column + A_COLUMNS))
+        whole = rows * copies == LANES
+        lanes: Any = slice(None) if whole else a_lanes(rows)[1][0] + lane
+        where = (lanes, slice(column, column + A_COLUMNS))
 
         def read() -> Codes:
             self.must_be_defined(tmem.defined[where], "A in tensor memory", site)
-            codes: Codes = np.ascontiguousarray(tmem.words[where]).view(f"u{_bytes(element)}")
+            words = tmem.words[where]
+            if copies > 1:
+                if (words.reshape(copies, rows, -1) != words[:rows]).any():
+                    self.cta.report(
+                        "error", "operand-copies", site, "A in tensor memory",
+                        f"its {rows} rows have to be there {copies} times, {rows} lanes apart; "
+                        "the copies differ",
+                    )  # fmt: skip
+                words = words[:rows]
+            codes: Codes = np.ascontiguousarray(words).view(f"u{_bytes(element)}")
             if form == "padded":
                 bits = ELEMENT_BITS[element]
                 return from_holders(codes, bits, self.holder_shift(bits))
@@ -230,7 +284,7 @@ class Mma(TensorPipe):
         return Source(tmem.shadow, where, read)
 
     def _shared_operand(
-        self, operand: ElementAddresses, form: str, element: str, site: Any
+        self, operand: ElementAddresses, form: str, element: str, cta: Cta, site: Any
     ) -> Source:
         """An operand in shared memory. Padding is not read."""
         bits, size = ELEMENT_BITS[element], _bytes(element)
@@ -241,7 +295,7 @@ class Mma(TensorPipe):
             raise MachineError(
                 "misaligned", f"expected elements at multiples of {size} bytes", site=site
             )
-        smem = self.cta.smem
+        smem = cta.smem
         smem.check(base + footprint.low, base + footprint.high, site)
         where = footprint.elements + base // size
 
@@ -271,31 +325,59 @@ def by_descriptor(
     return ElementAddresses(table, base)
 
 
-def _check_ashift(in_tmem: bool, m: int, collector: str | None, site: Any) -> None:
+def _check_ashift(in_tmem: bool, m: int, cta_group: int, collector: str | None, site: Any) -> None:
     if not in_tmem:
         raise MachineError(
             "ashift-operand",
             "expected A in tensor memory with .ashift, got a descriptor",
             site=site,
         )
-    if m != LANES:
-        raise MachineError("ashift-rows", f"expected M = 128 with .ashift, got {m}", site=site)
+    if (m, cta_group) == (128, 2):
+        raise NotModelled(".ashift with M = 128 and .cta_group::2", site=site)
+    if m != LANES * cta_group:
+        raise MachineError(
+            "ashift-rows", f"expected M = {LANES * cta_group} with .ashift, got {m}", site=site
+        )
     if collector in ("fill", "use"):
         raise MachineError("ashift-collector", f"expected no .{collector} with .ashift", site=site)
 
 
 def _enabled(
-    masks: tuple[int, ...] | None, lanes: NDArray[np.int64], site: Any
-) -> NDArray[np.bool_] | None:
-    """Which rows of D are written (None: all). Bit i of mask v set: lane 32 v + i is not."""
+    masks: tuple[int, ...] | None, lanes: NDArray[np.int64], cta_group: int, site: Any
+) -> list[NDArray[np.bool_] | None]:
+    """Which of these lanes are written in each CTA (None: all).
+
+    Bit i of mask v set: lane 32 v + i is not; in a pair masks 4..7 are of the CTA of odd rank.
+    """
     if masks is None:
-        return None
-    if len(masks) != 4:
-        raise MachineError("lane-mask", f"expected 4 mask words, got {len(masks)}", site=site)
-    if not any(masks):
-        return None
-    off = np.array([masks[lane // 32] >> (lane % 32) & 1 for lane in range(LANES)], bool)
-    return ~off[lanes]
+        return [None] * cta_group
+    if len(masks) != 4 * cta_group:
+        raise MachineError(
+            "lane-mask", f"expected {4 * cta_group} mask words, got {len(masks)}", site=site
+        )
+    found: list[NDArray[np.bool_] | None] = []
+    for start in range(0, len(masks), 4):
+        words = masks[start : start + 4]
+        off = np.array([words[lane // 32] >> (lane % 32) & 1 for lane in range(LANES)], bool)
+        found.append(~off[lanes] if off.any() else None)
+    return found
+
+
+def beside(block: Words, parts: int) -> Words:
+    """D [rows, n] from its lanes: parts of the columns lie beneath each other (paths B, E, G)."""
+    if parts == 1:
+        return block
+    lanes, columns = block.shape
+    split = block.reshape(parts, lanes // parts, columns)
+    return np.ascontiguousarray(split.transpose(1, 0, 2)).reshape(lanes // parts, -1)
+
+
+def beneath(d: Words, parts: int) -> Words:
+    """The reverse of `beside`."""
+    if parts == 1:
+        return d
+    rows, n = d.shape
+    return d.reshape(rows, parts, n // parts).transpose(1, 0, 2).reshape(rows * parts, -1)
 
 
 @cache

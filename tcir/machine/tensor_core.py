@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tcir.machine.barriers import Barriers
 from tcir.machine.descriptor import CP_SHAPES, decode_matrix, element_table
-from tcir.machine.errors import MachineError, NotModelled
+from tcir.machine.errors import MachineError
 from tcir.machine.hazards import Access
 from tcir.machine.memory import LANES, TensorMemory
 from tcir.machine.narrow import CP_FORMATS, HOLDER_SHIFT, decompressed
@@ -20,7 +20,9 @@ from tcir.machine.ordering import class_of
 from tcir.machine.refusal import Refusal
 from tcir.machine.shadow import Shadow
 from tcir.machine.tmem import A_COLUMNS, cp_lanes, shift_source
-from tcir.machine.tmem_access import one_group
+
+if TYPE_CHECKING:
+    from tcir.machine.engine import Cta
 
 Places = Sequence[tuple[Shadow | None, Any]]
 
@@ -36,18 +38,24 @@ class TensorPipe(Barriers):
         run: Callable[[], None],
         reads: Places = (),
         writes: Places = (),
+        ctas: tuple[Cta, ...] = (),
     ) -> None:
         """Issues one operation; (shadow, granules) pairs say what it reads and writes.
+
+        ctas: the pair that it acts on; none: this CTA.
 
         It may complete once the earlier operations that the pipe keeps before it have.
         """
         self._at(site)
         self.tc_issued += 1
         access = Access(self.tc, self.tc_issued, kind, site, "async", target)
-        self.pipe_reach = reach = self.pipe_before(access)
+        agents = self.cta.agents
+        if len(ctas) > 1:
+            agents = [agent for cta in ctas for agent in cta.agents]
+        self.pipe_reach = reach = self.pipe_before(access, agents)
         earlier = tuple(
             o
-            for agent in self.cta.agents
+            for agent in agents
             for o in agent.pipe
             if not o.done and reach.get(class_of(o.access), 0) >= o.access.number
         )
@@ -81,7 +89,6 @@ class TensorPipe(Barriers):
         site: Any,
     ) -> None:
         """tcgen05.cp by descriptor."""
-        one_group(cta_group, site)
         if decompress is not None and decompress not in CP_FORMATS:
             allowed = ", ".join(CP_FORMATS)
             raise MachineError(
@@ -93,7 +100,8 @@ class TensorPipe(Barriers):
         except Refusal as refusal:
             raise MachineError(refusal.code, str(refusal), site=site) from None
         bits = None if decompress is None else CP_FORMATS[decompress]
-        self._cp(taddr, ElementAddresses(table, base), shape, multicast, bits, site)
+        ctas = self.group(cta_group, site)
+        self._cp(taddr, ElementAddresses(table, base), shape, multicast, bits, ctas, site)
 
     def cp_bytes(
         self,
@@ -105,7 +113,8 @@ class TensorPipe(Barriers):
         site: Any,
     ) -> None:
         """tcgen05.cp with the shared byte address of every source byte, int64 [rows, bytes]."""
-        self._cp(taddr, ElementAddresses(addresses), shape, multicast, None, site)
+        source = ElementAddresses(addresses)
+        self._cp(taddr, source, shape, multicast, None, self.group(1, site), site)
 
     def _cp(
         self,
@@ -114,9 +123,13 @@ class TensorPipe(Barriers):
         shape: str,
         multicast: str | None,
         bits: int | None,
+        ctas: tuple[Cta, ...],
         site: Any,
     ) -> None:
-        """`bits`: of the elements of padded units that become holders; None copies bytes."""
+        """`bits`: of the elements of padded units that become holders; None copies bytes.
+
+        In a pair each CTA copies from its own shared memory, at the same offsets.
+        """
         try:
             copies = cp_lanes(shape, multicast)
         except Refusal as refusal:
@@ -134,33 +147,35 @@ class TensorPipe(Barriers):
             raise MachineError(
                 "tensor-memory-lane", f"expected lane {allowed}, got {lane}", site=site
             )
-        smem, tmem = self.cta.smem, self.cta.tmem
         columns = slice(column, column + source.addresses.shape[1] // 4)
-        tmem.check(columns.start, columns.stop, site)
         counters = self.machine.counters
         counters.cp += 1
-        counters.shared_to_tmem += source.addresses.size
+        counters.shared_to_tmem += source.addresses.size * len(ctas)
         if bits is not None:
             source = source.data_only(bits)
         footprint = source.footprint(1)
-        smem.check(source.base + footprint.low, source.base + footprint.high, site)
+        for cta in ctas:
+            cta.tmem.check(columns.start, columns.stop, site)
+            cta.smem.check(source.base + footprint.low, source.base + footprint.high, site)
         addresses = source.addresses + source.base
         lanes = [slice(None)] if shape.startswith("128") else list(copies + lane)
 
         def run() -> None:
-            self.must_be_defined(smem.defined[addresses], "shared memory", site)
-            data = smem.data[addresses]
-            if bits is not None:
-                data = decompressed(data, bits, self.holder_shift(bits))
-            words = np.ascontiguousarray(data).view(np.uint32)
-            for copy in lanes:
-                tmem.words[copy, columns] = words
-                tmem.defined[copy, columns] = True
+            for cta in ctas:
+                smem, tmem = cta.smem, cta.tmem
+                self.must_be_defined(smem.defined[addresses], "shared memory", site)
+                data = smem.data[addresses]
+                if bits is not None:
+                    data = decompressed(data, bits, self.holder_shift(bits))
+                words = np.ascontiguousarray(data).view(np.uint32)
+                for copy in lanes:
+                    tmem.words[copy, columns] = words
+                    tmem.defined[copy, columns] = True
 
         granules = footprint.granules + source.base // 4
         self.issue(
-            "cp", site, shape, run, [(smem.shadow, granules)],
-            [(tmem.shadow, (copy, columns)) for copy in lanes],
+            "cp", site, shape, run, [(cta.smem.shadow, granules) for cta in ctas],
+            [(cta.tmem.shadow, (copy, columns)) for cta in ctas for copy in lanes], ctas,
         )  # fmt: skip
 
     def holder_shift(self, bits: int) -> int:
@@ -171,24 +186,29 @@ class TensorPipe(Barriers):
 
     # --- shift -----------------------------------------------------------------------------------
 
-    def shift(self, taddr: int, *, site: Any) -> None:
+    def shift(self, taddr: int, cta_group: int = 1, *, site: Any) -> None:
         """tcgen05.shift.down: 8 columns move one lane toward lane 0 (PTX ISA 9.7.16.9)."""
+        ctas = self.group(cta_group, site)
         lane, column = taddr >> 16, taddr & 0xFFFF
         if lane % 32 or lane >= LANES:
             raise MachineError(
                 "tensor-memory-lane", f"expected a lane in 0, 32, 64, 96, got {lane}", site=site
             )
-        tmem = self.cta.tmem
         columns = slice(column, column + A_COLUMNS)
-        tmem.check(columns.start, columns.stop, site)
+        for cta in ctas:
+            cta.tmem.check(columns.start, columns.stop, site)
         self.machine.counters.shift += 1
         one = self.machine.assumptions.shift_quarters == "one"
-        place = [(tmem.shadow, (slice(lane, lane + 32) if one else slice(None), columns))]
+        where = (slice(lane, lane + 32) if one else slice(None), columns)
         source = shift_source(lane // 32 if one else None)
+
+        def run() -> None:
+            for cta in ctas:
+                shift_lanes(cta.tmem, source, columns)
+
         # What it writes is what it reads, and the check of a write is the stricter one.
-        self.issue(
-            "shift", site, None, lambda: shift_lanes(tmem, source, columns), writes=place
-        )  # fmt: skip
+        writes = [(cta.tmem.shadow, where) for cta in ctas]
+        self.issue("shift", site, None, run, writes=writes, ctas=ctas)
 
     # --- commit ----------------------------------------------------------------------------------
 
@@ -197,18 +217,28 @@ class TensorPipe(Barriers):
     ) -> None:
         """tcgen05.commit: one arrival once every earlier operation of this thread is complete.
 
-        It implies tcgen05.fence::before_thread_sync.
+        With ``cta_mask`` one at the same offset in each CTA of the mask. It implies
+        tcgen05.fence::before_thread_sync.
         """
-        one_group(cta_group, site)
-        if cta_mask not in (None, 1):
-            raise NotModelled("commit to other CTAs", site=site)
-        barrier = self._mbarrier(mbar, site, proxy="async")
+        ctas = self.group(cta_group, site)
+        places = self.multicast(mbar, cta_mask, site)
+        barriers = [self._mbarrier(at, site, proxy="async") for at in places]
         self.machine.counters.commit += 1
         self._mark_before()
         clock = self.release()
         clock[self.tc] = self.tc_issued + 1  # the commit itself
-        barrier.users[self.tc] = (self.tc_issued + 1, site)
-        self.issue("commit", site, None, lambda: barrier.arrive(1, clock, site))
+        for at, barrier in zip(places, barriers, strict=True):
+            barrier.users[self.tc] = (self.tc_issued + 1, site)
+            owner = self.cta_of(at, site)
+            if owner is not self.cta:
+                number = self.tc_issued + 1
+                owner.visitors[self.tc] = Access(self.tc, number, "commit", site, "async")
+
+        def run() -> None:
+            for barrier in barriers:
+                barrier.arrive(1, clock, site)
+
+        self.issue("commit", site, None, run, ctas=ctas)
 
 
 def shift_lanes(tmem: TensorMemory, source: NDArray[np.int64], columns: slice) -> None:

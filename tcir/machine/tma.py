@@ -100,14 +100,7 @@ class Tma(TensorMapProxy, BulkGroups, Barriers):
         destination signals the one of its pair whose rank is even (or odd) like that of ``mbar``
         (PTX ISA 9.7.9.27.1.2).
         """
-        cluster = self.cta.cluster
-        if cta_mask is None:
-            ctas = [self.cta_of(target, site)]
-        elif cta_mask <= 0:
-            raise MachineError("cta-mask", "expected a CTA in the mask, got none", site=site)
-        else:
-            ranks = [r for r in range(cta_mask.bit_length()) if cta_mask >> r & 1]
-            ctas = [cluster.at(rank, site) for rank in ranks]
+        ctas = [self.cta_of(to, site) for to in self.multicast(target, cta_mask, site)]
         rank, offset = mbar >> RANK_SHIFT, mbar & (1 << RANK_SHIFT) - 1
         found = []
         for cta in ctas:

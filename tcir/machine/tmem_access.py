@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcir.machine.core import Blocking
-from tcir.machine.errors import MachineError, NotModelled
+from tcir.machine.errors import MachineError
 from tcir.machine.global_and_shared import GlobalAndShared
 from tcir.machine.hazards import Access
 from tcir.machine.memory import UNSPECIFIED_HALF
+from tcir.machine.pair_allocation import PairAllocation
 from tcir.machine.refusal import Refusal
 from tcir.machine.tmem import access_base, access_map
 
@@ -19,13 +20,13 @@ Registers = NDArray[np.uint32]
 Index = NDArray[np.int64]
 
 
-class TmemAccess(GlobalAndShared):
+class TmemAccess(PairAllocation, GlobalAndShared):
     """The warp-collective instructions on tensor memory."""
 
     def tmem_alloc(self, address: int, columns: int, cta_group: int = 1, *, site: Any) -> Blocking:
         """tcgen05.alloc: writes the address of ``columns`` columns to shared memory."""
         self._at(site)
-        one_group(cta_group, site)
+        ctas = self.group(cta_group, site)
         tmem = self.cta.tmem
         if columns not in (32, 64, 128, 256, 512):
             raise MachineError(
@@ -52,20 +53,25 @@ class TmemAccess(GlobalAndShared):
                 site=site,
             )
         tmem.largest = columns
-        yield from self._wait(
-            lambda: tmem.room(columns) is not None,
-            lambda: f"{columns} free columns of tensor memory at {site}",
-        )
-        base = tmem.room(columns)
-        assert base is not None
-        tmem.allocate(base, columns)
+        if len(ctas) > 1:
+            base = yield from self._pair_alloc(columns, site)
+        else:
+            yield from self._wait(
+                lambda: tmem.room(columns) is not None,
+                lambda: f"{columns} free columns of tensor memory at {site}",
+            )
+            free = tmem.room(columns)
+            assert free is not None
+            base = free
+            tmem.allocate(base, columns)
         word = np.array([[base]], np.uint32).view(np.uint8)
         self.store("shared", np.array([address], np.int64), word, site=site)
 
     def tmem_dealloc(self, taddr: int, columns: int, cta_group: int = 1, *, site: Any) -> None:
-        """tcgen05.dealloc of a whole allocation."""
+        """tcgen05.dealloc of a whole allocation; of a pair's one see `tmem_pair_dealloc`."""
         self._at(site)
-        one_group(cta_group, site)
+        if len(self.group(cta_group, site)) > 1:
+            raise ValueError("expected tmem_pair_dealloc for cta_group 2: it may block")
         tmem = self.cta.tmem
         if tmem.allocations.get(taddr) != columns:
             raise MachineError(
@@ -81,7 +87,7 @@ class TmemAccess(GlobalAndShared):
     def tmem_relinquish(self, cta_group: int = 1, *, site: Any) -> None:
         """tcgen05.relinquish_alloc_permit."""
         self._at(site)
-        one_group(cta_group, site)
+        self.group(cta_group, site)
         self.cta.tmem.relinquished = site
 
     def _reach(
@@ -166,9 +172,3 @@ def _words(lanes: Index, columns: Index, halves: int) -> tuple[Index, Index]:
     if halves == 1:
         return lanes, columns
     return np.concatenate([lanes, lanes]), np.concatenate([columns, columns + 1])
-
-
-def one_group(cta_group: int, site: Any) -> None:
-    """NotModelled for pairs of CTAs."""
-    if cta_group != 1:
-        raise NotModelled(f"cta_group::{cta_group}", site=site)

@@ -14,7 +14,6 @@ from tcir.machine import (
     ElementAddresses,
     Machine,
     MachineError,
-    NotModelled,
     SharedDesc,
     TmemAddr,
 )
@@ -206,11 +205,11 @@ def test_shapes_that_do_not_exist(m, n):
         computed(issue)
 
 
-def test_pairs_of_ctas_are_not_modelled():
+def test_pairs_of_ctas_need_a_cluster():
     def issue(agent):
         agent.mma(0, SharedDesc(0), 0, 0, enable_input_d=False, cta_group=2, site="mma")
 
-    with pytest.raises(NotModelled, match="cta_group::2"):
+    with pytest.raises(MachineError, match="cta-group-mixed"):
         computed(issue)
 
 

@@ -126,10 +126,10 @@ def test_an_interrupt_ends_the_run() -> None:
 
 def test_what_is_not_modelled_says_so() -> None:
     def body(agent: Agent) -> Any:
-        agent.commit(bar(0), cta_group=2, site="line 7")
+        agent.fence("of another world", site="line 7")
         yield from ()
 
-    with pytest.raises(NotModelled, match="cta_group::2") as caught:
+    with pytest.raises(NotModelled, match="fence of another world") as caught:
         Bench().run(body)
     assert caught.value.site == "line 7"
 
