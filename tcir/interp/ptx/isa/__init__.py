@@ -19,6 +19,7 @@ from tcir.interp.ptx.isa import (  # noqa: F401  (importing registers the rules)
     sync,
     tcgen05,
     tcgen05_block_scale,
+    tcgen05_ws,
     tensormap,
     tma,
     vote,

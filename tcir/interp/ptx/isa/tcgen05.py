@@ -115,8 +115,15 @@ def dealloc(d: Decode) -> Op:
     def run(w: Warp, m: int) -> None:
         address = uniform(w, base, m, site, "tensor-memory address")
         count = uniform(w, columns, m, site, "column count")
-        w.agent.tmem_dealloc(address, count, cta_group=group, site=site)
+        w.agent.tmem_dealloc(address, count, cta_group=1, site=site)
 
+    def of_pair(w: Warp, m: int) -> Generator[Any, Any, None]:
+        address = uniform(w, base, m, site, "tensor-memory address")
+        count = uniform(w, columns, m, site, "column count")
+        yield from w.agent.tmem_pair_dealloc(address, count, site=site)
+
+    if group == 2:
+        return d.blocking(of_pair, converge="aligned")
     return d.plain(run, converge="aligned")
 
 
@@ -239,11 +246,9 @@ def shift(d: Decode) -> Op:
     d.done(1)
     address = _TmemAddress(d, d.operands[0])
     site = d.site
-    if group != 1:
-        raise d.incomplete("no rule for modifier .cta_group::2")
 
     def issue(w: Warp, lane: int) -> None:
-        w.agent.shift(address(w, lane), site=site)
+        w.agent.shift(address(w, lane), cta_group=group, site=site)
 
     return _per_thread(d, issue)
 
@@ -255,9 +260,10 @@ MMA_FORMS: dict[str, Callable[[Decode], Op]] = {}
 @rule("tcgen05.mma")
 def mma(d: Decode) -> Op:
     """`[d], adesc|[a], bdesc, idesc, {lane mask}?, enable-input-d, scale-input-d?`"""
-    for word in ("sp", "ws"):
-        if word in d.modifiers:
-            raise d.incomplete(f"no rule for modifier .{word}")
+    if "ws" in d.modifiers:
+        return MMA_FORMS["ws"](d)
+    if "sp" in d.modifiers:
+        raise d.incomplete("no rule for modifier .sp")
     if "block_scale" in d.modifiers:
         return MMA_FORMS["block_scale"](d)
     group = _group(d)
