@@ -14,15 +14,21 @@ from tcir.machine.assumptions import Assumptions
 from tcir.machine.descriptor import decode_matrix, element_table
 from tcir.machine.errors import MachineError, NotModelled
 from tcir.machine.formats_decode import ELEMENT_BITS
-from tcir.machine.instruction_descriptor import decode_instruction, legal_m, legal_n
+from tcir.machine.instruction_descriptor import (
+    InstructionDescriptor,
+    decode_instruction,
+    legal_m,
+    legal_n,
+)
 from tcir.machine.memory import ALL_DEFINED, LANES, UNSPECIFIED_HALF
 from tcir.machine.narrow import from_holders, storage, unpack_pairs, unpack_stream
 from tcir.machine.numerics import FusedParams, fast_mma, fused_mma, integer_mma, scaled_d
 from tcir.machine.operands import ElementAddresses, SharedDesc, TmemAddr
 from tcir.machine.refusal import Refusal
 from tcir.machine.shadow import Shadow
+from tcir.machine.sparse import metadata_places, selected
 from tcir.machine.tensor_core import Places, TensorPipe, shift_lanes
-from tcir.machine.time_table import mma_cycles, operand_bytes
+from tcir.machine.time_table import K_BYTES, mma_cycles, operand_bytes
 from tcir.machine.tmem import A_COLUMNS, a_lanes, d_layout, shift_source
 
 if TYPE_CHECKING:
@@ -43,7 +49,7 @@ class Source:
 
 
 class Mma(TensorPipe):
-    """Dense mma of a CTA or a pair, without block scaling."""
+    """mma of a CTA or a pair, without block scaling."""
 
     def mma(
         self,
@@ -60,15 +66,18 @@ class Mma(TensorPipe):
         collector: str | None = None,
         cta_group: int = 1,
         ws: bool = False,
+        metadata: int | None = None,
         site: Any,
     ) -> None:
-        """tcgen05.mma by descriptors; in a pair they apply in both CTAs (PTX ISA 9.7.16.4)."""
+        """tcgen05.mma by descriptors; in a pair they apply in both CTAs (PTX ISA 9.7.16.4).
+
+        ``metadata``: address in tensor memory of a sparse A's selectors.
+        """
         ctas = self.group(cta_group, site)
         at: ElementAddresses | TmemAddr
         try:
             i = decode_instruction(idesc, kind, cta_group=cta_group, ws=ws)
-            if i.sparse:
-                raise NotModelled("sparse tcgen05.mma", site=site)
+            _check_sparse(i, metadata, site)
             if i.max_shift:
                 raise NotModelled(f".ws with a max shift of {i.max_shift}", site=site)
             if isinstance(a, TmemAddr) and i.a_major != "K":
@@ -79,8 +88,9 @@ class Mma(TensorPipe):
                     site=site,
                 )
             b = by_descriptor(b_desc, i.n // len(ctas), i.k, kind, i.b_type, i.b_major)
+            stored = i.k // 2 if i.sparse else i.k
             at = a if isinstance(a, TmemAddr) else (
-                by_descriptor(a.bits, i.m // len(ctas), i.k, kind, i.a_type, i.a_major)
+                by_descriptor(a.bits, i.m // len(ctas), stored, kind, i.a_type, i.a_major)
             )  # fmt: skip
         except Refusal as refusal:
             raise MachineError(refusal.code, str(refusal), site=site) from None
@@ -89,7 +99,7 @@ class Mma(TensorPipe):
             enable_input_d=enable_input_d, disable_lanes=disable_lanes,
             scale_input_d=scale_input_d, ashift=ashift, collector=collector,
             negate_a=i.negate_a, negate_b=i.negate_b, saturate=i.saturate, kind=kind,
-            cta_group=cta_group, ws=ws, site=site,
+            cta_group=cta_group, ws=ws, metadata=metadata, site=site,
         )  # fmt: skip
 
     def mma_elements(
@@ -114,29 +124,42 @@ class Mma(TensorPipe):
         saturate: bool = False,
         cta_group: int = 1,
         ws: bool = False,
+        metadata: int | None = None,
         site: Any,
     ) -> None:
         """One K step (32 bytes a row): D = A B^T (+ D), with the address of every shared element.
 
         With ``ashift`` the 8 columns of A move one lane toward lane 0 afterwards. In a pair m and n
-        are those of both CTAs, and the addresses are of each CTA's half of A's and B's rows.
+        are those of both CTAs, and the addresses are of each CTA's half of A's and B's rows. With
+        ``metadata`` A holds every second element, see `sparse`.
         """
-        if m not in legal_m(kind, cta_group, ws) or n not in legal_n(kind, cta_group, ws):
+        sparse = metadata is not None
+        legal = legal_n(kind, cta_group, ws, sparse=sparse)
+        if m not in legal_m(kind, cta_group, ws) or n not in legal:
             raise MachineError(
                 "mma-shape", f"expected a legal M x N of kind::{kind}, got {m} x {n}", site=site
             )
         if ashift:
             _check_ashift(isinstance(a, TmemAddr), m, cta_group, collector, site)
 
+        read_selection, reads = None, []
+        if metadata is not None:
+            where, read_selection = self._selection(metadata, kind, site)
+            reads = [(self.cta.tmem.shadow, where)]
+
         def multiply(av: Codes, bv: Codes, d: Words | None, cta: int) -> Words:
+            select = None if read_selection is None else read_selection()
             if d_type == "s32":
-                return integer_mma(av, bv, d, a_type=a_type, b_type=b_type, saturate=saturate)
+                return integer_mma(
+                    av, bv, d, a_type=a_type, b_type=b_type, saturate=saturate, select=select
+                )
             scale = scale_input_d or 0
             if d is not None and scale and self.machine.assumptions.scale_input_d == "rounded":
                 d, scale = scaled_d(d, d_type, scale), 0
             options: Any = {
                 "a_type": a_type, "b_type": b_type, "d_type": d_type,
                 "negate_a": negate_a, "negate_b": negate_b, "scale_input_d": scale,
+                "select": select,
             }  # fmt: skip
             if self.machine.numerics == "fast":
                 return fast_mma(av, bv, d, **options)
@@ -146,8 +169,31 @@ class Mma(TensorPipe):
         self.mma_step(
             d_taddr, a, b, m, n, kind, a_type, b_type, d_type, multiply,
             enable_input_d=enable_input_d, disable_lanes=disable_lanes, ashift=ashift,
-            cta_group=cta_group, ws=ws, site=site,
+            cta_group=cta_group, ws=ws, more_reads=reads, sparse=sparse, site=site,
         )  # fmt: skip
+
+    def _selection(
+        self, address: int, kind: str, site: Any
+    ) -> tuple[Any, Callable[[], NDArray[np.int32]]]:
+        """(words of tensor memory, reader of the k of every stored element) of a sparse A."""
+        lane, column = address >> 16, address & 0xFFFF
+        if lane:
+            raise MachineError(
+                "tensor-memory-lane", f"expected metadata at lane 0, got {lane}", site=site
+            )
+        lanes, columns, bits = metadata_places(kind)
+        tmem = self.cta.tmem
+        tmem.check(column, column + int(columns.max()) + 1, site)
+        where = (lanes, columns + column)
+
+        def read() -> NDArray[np.int32]:
+            self.must_be_defined(tmem.defined[where], "metadata in tensor memory", site)
+            try:
+                return selected(tmem.words[where].astype(np.int64) >> bits & 0xF, kind)
+            except Refusal as refusal:
+                raise MachineError(refusal.code, str(refusal), site=site) from None
+
+        return where, read
 
     def mma_step(
         self,
@@ -168,6 +214,7 @@ class Mma(TensorPipe):
         more_reads: Places = (),
         cta_group: int = 1,
         ws: bool = False,
+        sparse: bool = False,
         site: Any,
     ) -> None:
         """Reads the codes of A [m, K], B [n, K] and D, and writes ``multiply(A, B, D, cta)``.
@@ -211,13 +258,13 @@ class Mma(TensorPipe):
             sources.append((cta.tmem, a_from, b_from, lanes, on))
         counters = self.machine.counters
         counters.mma += 1
-        if ws:
+        if ws or sparse:
             counters.mma_untimed += 1
         else:
             cycles = mma_cycles(m, n, a_in_tmem=in_tmem, cta_group=cta_group)
             counters.tensor_cycles += cycles * cta_group
         loaded = operand_bytes(m, n, a_in_tmem=in_tmem, cta_group=cta_group)
-        counters.shared_to_tensor += loaded * cta_group
+        counters.shared_to_tensor += loaded * cta_group + (K_BYTES * n if sparse else 0)
 
         def run() -> None:
             bvs = [source[2].read() for source in sources]
@@ -323,6 +370,23 @@ def by_descriptor(
         k //= 2
     base, table = element_table(decode_matrix(bits), rows, k, 8 * _bytes(element), major)
     return ElementAddresses(table, base)
+
+
+def _check_sparse(i: InstructionDescriptor, metadata: int | None, site: Any) -> None:
+    if i.sparse != (metadata is not None):
+        raise MachineError(
+            "bad-descriptor",
+            f"expected the sparsity bit (2) of the instruction descriptor to be "
+            f"{int(metadata is not None)} in this form of tcgen05.mma, got {int(i.sparse)}",
+            site=site,
+        )
+    if i.sparse and (i.m, i.cta_group, i.ws, i.sparsity_selector) != (128, 1, False, 0):
+        raise NotModelled(
+            f"sparse tcgen05.mma with M = {i.m}, .cta_group::{i.cta_group}"
+            f"{' .ws' if i.ws else ''}, sparsity selector {i.sparsity_selector}: where its "
+            "metadata lie is shown in figures only",
+            site=site,
+        )
 
 
 def _check_ashift(in_tmem: bool, m: int, cta_group: int, collector: str | None, site: Any) -> None:

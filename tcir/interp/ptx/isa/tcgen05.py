@@ -259,13 +259,12 @@ MMA_FORMS: dict[str, Callable[[Decode], Op]] = {}
 
 @rule("tcgen05.mma")
 def mma(d: Decode) -> Op:
-    """`[d], adesc|[a], bdesc, idesc, {lane mask}?, enable-input-d, scale-input-d?`"""
+    """`[d], adesc|[a], bdesc, {[metadata],} idesc, {lane mask}?, enable-input-d, scale-input-d?`"""
     if "ws" in d.modifiers:
         return MMA_FORMS["ws"](d)
-    if "sp" in d.modifiers:
-        raise d.incomplete("no rule for modifier .sp")
     if "block_scale" in d.modifiers:
         return MMA_FORMS["block_scale"](d)
+    sparse = d.take("sp") is not None
     group = _group(d)
     kind = d.require(
         "kind::f16", "kind::tf32", "kind::f8f6f4", "kind::i8",
@@ -275,16 +274,17 @@ def mma(d: Decode) -> Op:
         raise d.malformed(f".kind::{kind} needs .block_scale")
     shifting = d.take("ashift") is not None
     collector = d.take(*(f"collector::a::{u}" for u in ("fill", "use", "lastuse", "discard")))
-    d.done((5, 6, 7))
+    d.done((6, 7, 8) if sparse else (5, 6, 7))
     target = _TmemAddress(d, d.operands[0])
+    metadata = _TmemAddress(d, d.operands[3]) if sparse else None
     in_tmem = isinstance(d.operands[1], Address)
     if shifting and not in_tmem:
         raise d.malformed(".ashift takes A from tensor memory only")
     if shifting and collector in ("collector::a::fill", "collector::a::use"):
         raise d.malformed(f".{collector} cannot go with .ashift")
     a: Any = _TmemAddress(d, d.operands[1]) if in_tmem else _Lane(d, d.operands[1], wide=True)
-    b, idesc = _Lane(d, d.operands[2], wide=True), _Lane(d, d.operands[3])
-    rest = list(d.operands[4:])
+    b, idesc = _Lane(d, d.operands[2], wide=True), _Lane(d, d.operands[3 + sparse])
+    rest = list(d.operands[4 + sparse :])
     masks: list[_Lane] = []
     if isinstance(rest[0], Vector):
         masks = [_Lane(d, o) for o in d.vector(rest.pop(0), 4 * group)]
@@ -313,6 +313,7 @@ def mma(d: Decode) -> Op:
             ashift=shifting,
             collector=use,
             cta_group=group,
+            metadata=None if metadata is None else metadata(w, lane),
             site=site,
         )
 
