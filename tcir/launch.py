@@ -118,8 +118,10 @@ def run_kernel(
 
     Raises `tcir.machine.MachineError` at an illegal act of the program, which ends the run.
     """
+    from tcir.debug import LastWriters
     from tcir.run import run_ptx
 
+    writers = LastWriters()
     results = [poison(spec) for spec in outputs]
     copies = [np.array(a, order="C") for a in inputs]
     report = run_ptx(
@@ -132,6 +134,7 @@ def run_kernel(
         hazards=hazards,
         order_seed=order_seed,
         numerics=numerics,
+        observer=writers,
     )
     if report.errors:
         raise report.errors[0]
@@ -141,6 +144,7 @@ def run_kernel(
         findings=list(report.findings),
         counters=report.counters,
         incomplete=[str(item) for item in report.incomplete],
+        sites={n: writers.finder(result) for n, result in enumerate(results)},
     )
 
 

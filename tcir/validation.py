@@ -7,8 +7,9 @@ bit for bit. Where it differs from the latter and the inputs are random floats, 
 
 from __future__ import annotations
 
+import dataclasses
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -140,6 +141,7 @@ class Validator:
             if orders > 1:
                 line.compared += f", {orders} completion orders"
             self._previous = outcome.outputs
+            self._sites = dict(outcome.sites) or self._sites
         line.execute_seconds = time.perf_counter() - started
 
     def _execute(
@@ -168,7 +170,6 @@ class Validator:
 
     def _judge(self, line: Line, outcome: Outcome) -> None:
         """Compares the results of one execution; findings were recorded by `_guard`."""
-        self._sites = {**self._sites, **dict(outcome.sites)}
         got, rules = outcome.outputs, _rules(outcome.level)
         as_before = compare.same_bits(self._previous, got)
         if compare.same_bits(self._reference, got):
@@ -192,13 +193,18 @@ class Validator:
             return
         line.verdict = "different"
         line.compared = f"{rules}, {why}; {before}"
-        line.difference = self._with_site(difference)
+        line.difference = self._with_site(difference, outcome.sites)
 
-    def _with_site(self, difference: compare.Difference) -> compare.Difference:
-        find = self._sites.get(difference.output)
-        if find is None:
-            return difference
-        return compare.Difference(**{**vars(difference), "site": str(find(difference.index))})
+    def _with_site(
+        self, difference: compare.Difference, sites: Mapping[int, Any]
+    ) -> compare.Difference:
+        """Adds who wrote the element at this level, and what it was at the level before."""
+        index, output = difference.index, difference.output
+        words = [str(sites[output](index))] if output in sites else []
+        if output in self._sites:
+            value = self._previous[output][index]
+            words.append(f"before the pass {value}, {self._sites[output](index)}")
+        return dataclasses.replace(difference, site="; ".join(words))
 
     def _bound(self) -> tuple[list[Array] | None, str]:
         if self.settings.inputs == "integers":

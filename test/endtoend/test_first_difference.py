@@ -1,0 +1,50 @@
+"""A failed validation shows the first wrong element at both levels, and who wrote it."""
+
+from __future__ import annotations
+
+import re
+
+import tcir
+from tcir.report import Line
+from tcir.source import load_module, mlir_context
+from tcir.validation import Settings, Validator
+
+from .linalg_text import Matmul
+
+PROGRAM = Matmul(128, 32, 64)
+
+
+def test_the_store_of_this_level_and_of_the_level_before() -> None:
+    kernel = tcir.compile(PROGRAM.text(), "matmul")
+    validator = Validator(Settings(seed=7))
+    with mlir_context() as context:
+        assert validator.start(load_module(PROGRAM.text(), context)).verdict == "reference"
+        tile = Line(0, "assign-roles")
+        validator.check(load_module(kernel.ir["assign-roles"], context), tile)
+        assert tile.verdict == "equal", str(tile)
+    stores = [*re.finditer(r"st\.global[^;]*;", kernel.ptx)]
+    second = stores[1]
+    # Another register into the first word of the second store of a thread.
+    broken = re.sub(r"\{%(\w+?)(\d+),", lambda m: f"{{%{m[1]}{int(m[2]) - 1},", second[0], count=1)
+    assert broken != second[0]
+    ptx = kernel.ptx[: second.start()] + broken + kernel.ptx[second.end() :]
+    line = Line(0, "llvm-to-ptx")
+    validator.check_ptx(ptx, kernel.launch_config, line)
+    assert line.verdict == "different" and line.difference is not None, str(line)
+    number = kernel.ptx[: second.start()].count("\n") + 1
+    site, row = line.difference.site, line.difference.index[0]
+    assert f"written at line {number}: st.global" in site and f"by warp {row // 32} of CTA" in site
+    assert f"before the pass {line.difference.expected}, CTA" in site and f"lane {row % 32}" in site
+    assert site in str(line)
+
+
+def test_what_nobody_wrote_is_said() -> None:
+    kernel = tcir.compile(PROGRAM.text(), "matmul")
+    validator = Validator(Settings(seed=7))
+    with mlir_context() as context:
+        validator.start(load_module(PROGRAM.text(), context))
+    line = Line(0, "llvm-to-ptx")
+    ptx = re.sub(r"st\.global[^;]*;", "", kernel.ptx)
+    validator.check_ptx(ptx, kernel.launch_config, line)
+    assert line.verdict == "different" and line.difference is not None
+    assert line.difference.site == "nothing wrote it"
