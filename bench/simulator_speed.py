@@ -1,0 +1,362 @@
+"""Speed of the simulated machine, from PTX, exact numerics, hazards off and on.
+
+    python bench/simulator_speed.py [--size 2048] [--jax-limit 120] [--profile]
+
+Two kernels: the 56x56x64 -> 56x56x64 convolution (pipeline ``conv-shift-reuse``) and a square f16
+matmul (``matmul``). Beside them, in the same run and where jax is installed in the same environment
+(``pip install jax absl-py``), JAX's Pallas Mosaic GPU interpret mode on the same product, in the
+largest size that ends within ``--jax-limit`` seconds; our machine runs that size too.
+Every result is compared with numpy's, bit for bit (inputs are small integers).
+
+Each row is a process of its own: its time starts at PTX text and its memory is the process's peak.
+``--profile`` prints where the matmul with hazards off spends its time instead of the table.
+Exit status: 0 all results are right and the targets met, 1 not, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import cProfile
+import importlib
+import importlib.metadata
+import importlib.util
+import multiprocessing
+import os
+import pstats
+import resource
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+EXAMPLE = Path(__file__).parents[1] / "examples" / "resnet50_conv2_3x3.mlir"
+MATMUL = """
+func.func @matmul(%a: tensor<SxSxf16>, %b: tensor<SxSxf16>) -> tensor<SxSxf32> {
+  %f0 = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<SxSxf32>
+  %init = linalg.fill ins(%f0 : f32) outs(%empty : tensor<SxSxf32>) -> tensor<SxSxf32>
+  %out = linalg.matmul ins(%a, %b : tensor<SxSxf16>, tensor<SxSxf16>)
+      outs(%init : tensor<SxSxf32>) -> tensor<SxSxf32>
+  return %out : tensor<SxSxf32>
+}
+"""
+LIMITS = {"off": 60.0, "report": 300.0}
+"""Seconds that a run with hazards off and on may take (targets of this project, on 2 cores)."""
+JAX_RATIO = 10.0
+"""Target: at least so many times the mma FLOP/s of JAX's interpreter."""
+JAX_SIZES = (512, 1024, 2048)
+
+
+@dataclass
+class Result:
+    """One row. flop: of the problem, 2 per multiply-add; work that tiles add is not counted.
+
+    instructions: warp instructions; None where the interpreter has none. problem: what is wrong.
+    """
+
+    name: str
+    hazards: str
+    flop: float
+    seconds: float = 0.0
+    cpu: float = 0.0
+    peak_mib: float = 0.0
+    instructions: int | None = None
+    problem: str = ""
+    limit: float | None = None
+
+    @property
+    def flops(self) -> float:
+        """mma FLOP per second; 0 for a run that did not give the right result."""
+        return self.flop / self.seconds if self.seconds and not self.problem else 0.0
+
+    def measure(self, run: Callable[[], Any]) -> Any:
+        """What ``run()`` returns; notes wall and CPU seconds, and the process's peak memory."""
+        before, start = time.process_time(), time.perf_counter()
+        value = run()
+        self.seconds, self.cpu = time.perf_counter() - start, time.process_time() - before
+        self.peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        return value
+
+    def __str__(self) -> str:
+        rate = (
+            "-" if self.instructions is None else f"{32e-6 * self.instructions / self.seconds:.2f}"
+        )
+        text = (
+            f"{self.name:<38} {self.hazards:<8} {self.seconds:8.1f} {self.cpu:8.1f} {rate:>9} "
+            f"{self.flops / 1e6:9.1f} {self.peak_mib:8.0f}"
+        )
+        if self.problem:
+            return f"{text}  FAILED: {self.problem}"
+        if self.limit is None:
+            return text
+        return f"{text}  {'met' if self.seconds <= self.limit else 'MISSED'}: {self.limit:.0f} s"
+
+
+HEADER = (
+    f"{'from PTX, exact numerics':<38} {'hazards':<8} {'seconds':>8} {'CPU s':>8} {'Mthread/s':>9} "
+    f"{'MFLOP/s':>9} {'peak MiB':>8}  target"
+)
+
+
+@dataclass(frozen=True)
+class Job:
+    """A compiled kernel with its inputs and the right answer: plain data for another process."""
+
+    name: str
+    flop: float
+    ptx: str = field(repr=False)
+    launch: Any = field(repr=False)
+    inputs: list[Any] = field(repr=False)
+    expected: Any = field(repr=False)
+
+
+def compiled(
+    name: str, program: str, pipeline: str, expect: Callable[..., Any], flop: float
+) -> Job:
+    """Compiles; inputs are the integers -3 .. 3 without 0."""
+    import tcir
+    from tcir.inputs import make_inputs
+
+    kernel = tcir.compile(program, pipeline)
+    inputs = make_inputs(kernel.signature.inputs, 0, "integers")
+    return Job(name, flop, kernel.ptx, kernel.launch_config, inputs, expect(*inputs))
+
+
+def convolution() -> Job:
+    """ResNet-50's 3x3 layer of conv2_x, batch 1."""
+
+    def expect(x: Any, w: Any) -> Any:
+        padded = np.pad(x.astype(np.float32), ((0, 0), (1, 1), (1, 1), (0, 0)))
+        return sum(
+            padded[:, i : i + 56, j : j + 56] @ w[i, j].astype(np.float32)
+            for i in range(3)
+            for j in range(3)
+        )
+
+    flop = 2.0 * 56 * 56 * 64 * 64 * 9
+    name = "conv 56x56x64 3x3 (conv-shift-reuse)"
+    return compiled(name, EXAMPLE.read_text(), "conv-shift-reuse", expect, flop)
+
+
+def product(a: Any, b: Any) -> Any:
+    """The exact f32 product of small integers in f16."""
+    return a.astype(np.float32) @ b.astype(np.float32)
+
+
+def matmul(size: int) -> Job:
+    """A square product."""
+    program = MATMUL.replace("SxS", f"{size}x{size}")
+    return compiled(f"matmul {size}^3 f16 (matmul)", program, "matmul", product, 2.0 * size**3)
+
+
+def on_machine(job: Job, hazards: str) -> Result:
+    """Runs a kernel on the simulated machine, with a line of progress on a terminal."""
+    from tcir.run import run_ptx
+
+    row = Result(job.name, "off" if hazards == "off" else "on", job.flop)
+    output = np.full(job.expected.shape, np.nan, np.float32)
+    start, last = time.monotonic(), 0.0
+
+    def progress(done: int, total: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if sys.stderr.isatty() and (now - last > 0.2 or done == total):
+            last = now
+            words = (
+                f"{job.name}, hazards {row.hazards}: {done} of {total} CTAs, {now - start:.0f} s"
+            )
+            print(f"\r{words}\x1b[K", end="\r\x1b[K" if done == total else "", file=sys.stderr)
+            sys.stderr.flush()
+
+    report = row.measure(
+        lambda: run_ptx(
+            job.ptx,
+            entry=job.launch.name,
+            grid=job.launch.grid,
+            block=job.launch.block,
+            dynamic_smem=job.launch.dynamic_smem,
+            args=job.launch.arguments(job.inputs, [output]),
+            hazards=hazards,
+            progress=progress,
+        )
+    )
+    row.instructions = report.instructions
+    if not report.ok:
+        row.problem = str(report).partition("\n")[2]
+    elif not np.array_equal(output, job.expected):
+        row.problem = "the result is not numpy's"
+    return row
+
+
+def on_jax(size: int, races: bool) -> Result:
+    """The product in JAX's interpreter, by the matmul that JAX ships and interprets in its tests.
+
+    That is a Hopper kernel (wgmma): the interpreter of JAX 0.10 has no rule for tcgen05. It forms
+    every wgmma by one numpy.matmul, and checks races of copies and barriers but not of wgmma. The
+    tile sizes are those of JAX's own test; the grid has one CTA per tile of 256 x 128, since each
+    CTA costs time, idle or not. Tracing is in the seconds: a second call traces again.
+    """
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    jax: Any = importlib.import_module("jax")
+    params: Any = importlib.import_module("jax._src.pallas.mosaic_gpu.interpret.params")
+    hopper: Any = importlib.import_module("jax.experimental.pallas.ops.gpu.hopper_matmul_mgpu")
+
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(1, 4, (size, size)) * rng.choice((-1, 1), (size, size)) for _ in "ab")
+    a, b = a.astype(np.float16), b.astype(np.float16)
+    tuning = hopper.TuningConfig(
+        tile_m=128, tile_n=128, tile_k=128, max_concurrent_steps=2,
+        wg_dimension=hopper.MatmulDimension.M,
+    )  # fmt: skip
+    device = jax.sharding.AbstractDevice(
+        device_kind="NVIDIA H100 80GB HBM3", platform="gpu", num_cores=size // 256 * (size // 128)
+    )
+    mesh = jax.sharding.AbstractMesh((), (), abstract_device=device)
+    mode = params.InterpretGPUParams(detect_races=races)
+    row = Result(f"JAX interpret, matmul {size}^3 f16", "on" if races else "off", 2.0 * size**3)
+
+    def run() -> Any:
+        with jax.sharding.use_abstract_mesh(mesh), params.force_gpu_interpret_mode(mode):
+            zero = jax.numpy.zeros((size, size), jax.numpy.float32)
+            out = hopper.matmul(jax.numpy.asarray(a), jax.numpy.asarray(b), zero, tuning)
+            return np.asarray(out)
+
+    if not np.array_equal(row.measure(run), product(a, b)):
+        row.problem = "the result is not numpy's"
+    return row
+
+
+def _child(pipe: Any, function: Callable[..., Result], arguments: tuple[Any, ...]) -> None:
+    with contextlib.suppress(KeyboardInterrupt):  # the parent says so
+        try:
+            pipe.send(function(*arguments))
+        except Exception as error:
+            pipe.send(f"{type(error).__name__}: {error}")
+
+
+def alone(
+    function: Callable[..., Result], *arguments: Any, limit: float | None = None
+) -> Result | str:
+    """Runs ``function`` in a new process, ended after ``limit`` seconds; or why there is no row."""
+    spawn = multiprocessing.get_context("spawn")
+    receiver, sender = spawn.Pipe(duplex=False)
+    process = spawn.Process(target=_child, args=(sender, function, arguments))
+    process.start()
+    sender.close()
+    try:
+        if not receiver.poll(limit):
+            return f"not done after {limit:.0f} s"
+        result: Result | str = receiver.recv()
+        return result
+    except EOFError:
+        process.join()
+        return f"the process ended with status {process.exitcode}"
+    finally:
+        if process.is_alive():
+            process.join(1)
+            process.terminate()
+        process.join()
+
+
+def jax_rows(limit: float) -> list[Result]:
+    """Hazards off in growing sizes while the next is expected within the limit, then on."""
+    if not importlib.util.find_spec("jax"):
+        print("no comparison: jax is not installed")
+        return []
+    largest: Result | None = None
+    for size in JAX_SIZES:
+        if largest is not None:
+            expected = 8 * largest.seconds
+            if expected > 2 * limit:  # a part of the time does not grow with the size
+                print(f"(JAX interpret, {size}^3: up to {expected:.0f} s expected, not run)")
+                break
+        row = alone(on_jax, size, False, limit=limit)
+        if isinstance(row, str):
+            print(f"(JAX interpret, {size}^3: {row})")
+            break
+        print(row, flush=True)
+        largest = row
+        reached = size
+    if largest is None:
+        return []
+    checked = alone(on_jax, reached, True, limit=limit)
+    print(checked if isinstance(checked, Result) else f"(JAX interpret, races: {checked})")
+    return [largest, *([checked] if isinstance(checked, Result) else [])]
+
+
+def table(size: int, jax_limit: float) -> int:
+    """Prints the rows as they come, then the ratios."""
+    print(f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f} at the start; ", end="")
+    print("CPU s: of all threads. Mthread/s: 32 per warp instruction, active or not.")
+    if importlib.util.find_spec("jax"):
+        version = importlib.metadata.version("jax")
+        print(f"JAX {version}: its Hopper matmul (wgmma); 'on' is detect_races=True.")
+    print(HEADER)
+    good = True
+    ours: dict[tuple[str, str], Result] = {}
+
+    def run(job: Job, targets: bool) -> None:
+        nonlocal good
+        for hazards in ("off", "report"):
+            row = alone(on_machine, job, hazards)
+            if isinstance(row, str):
+                row = Result(job.name, hazards, job.flop, seconds=float("nan"), problem=row)
+            row.limit = LIMITS[hazards] if targets else None
+            good &= not row.problem and (row.limit is None or row.seconds <= row.limit)
+            ours[job.name, row.hazards] = row
+            print(row, flush=True)
+
+    run(convolution(), True)
+    job = matmul(size)
+    run(job, True)
+    theirs = jax_rows(jax_limit)
+    pairs = [(job.name, row) for row in theirs]
+    if theirs and theirs[0].flop != job.flop:
+        same = matmul(round((theirs[0].flop / 2) ** (1 / 3)))
+        run(same, False)
+        pairs += [(same.name, row) for row in theirs]
+    for name, row in pairs:
+        mine = ours[name, row.hazards]
+        if row.flops and mine.flops:
+            ratio = mine.flops / row.flops
+            size_words = "same size" if mine.flop == row.flop else "another size"
+            verdict = "met" if ratio >= JAX_RATIO else "MISSED"
+            good &= ratio >= JAX_RATIO
+            print(
+                f"FLOP/s, hazards {row.hazards:<3}: {name} / {row.name} ({size_words}) = "
+                f"{ratio:.1f}  {verdict}: {JAX_RATIO:.0f}"
+            )
+    return 0 if good else 1
+
+
+def profile(size: int) -> int:
+    """Where a matmul spends its time. Seconds are longer than without the profiler."""
+    job = matmul(size)
+    profiler = cProfile.Profile()
+    row = profiler.runcall(on_machine, job, "off")
+    pstats.Stats(profiler).sort_stats("tottime").print_stats(25)
+    print(HEADER, row, sep="\n")
+    return 1 if row.problem else 0
+
+
+def main() -> int:
+    """See the module's text."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--size", type=int, default=2048, help="of the square matmul (2048)")
+    parser.add_argument("--jax-limit", type=float, default=120.0, metavar="SECONDS")
+    parser.add_argument("--profile", action="store_true", help="profile the matmul instead")
+    options = parser.parse_args()
+    try:
+        return profile(options.size) if options.profile else table(options.size, options.jax_limit)
+    except KeyboardInterrupt:
+        print("\nsimulator_speed: interrupted", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())
