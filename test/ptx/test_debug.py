@@ -148,6 +148,16 @@ def test_the_first_difference_names_the_store(seed: int | None) -> None:
     assert debug.run(text, break_at=near, **keywords).reason.startswith("the end")
 
 
+def test_each_run_starts_from_the_same_arguments() -> None:
+    keywords = saxpy(64)
+    want = np.arange(64, dtype=np.float32) * 2 + 1
+    want[40] = 0
+    text = HEADER + SAXPY
+    stop = debug.run(text, break_at=debug.FirstDifference(want, 1), **keywords)
+    assert "[40]: expected 0.0, got 81.0" in stop.reason
+    assert stop.registers(["%f3"])[0].values[8] == 1 and keywords["args"][1][40] == 81
+
+
 LATER = """
 .visible .entry later(.param .u64 y)
 {

@@ -328,6 +328,19 @@ def test_endless_loops_and_deadlocks_end() -> None:
         assert re.match(known, answer["text"]), f"{name}: {answer}"
 
 
+def test_long_loops_of_lanes_apart_are_no_deadlock() -> None:
+    text = body(
+        "mov.u32 %r1, %tid.x; mov.b32 %r2, 0; and.b32 %r3, %r1, 1; setp.eq.u32 %p1, %r3, 0;\n"
+        "@%p1 bra B;\n"
+        "A: add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 300000; @%p2 bra A;\nbra E;\n"
+        "B: add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 300000; @%p2 bra B;\n"
+        "E: st.global.b32 [%rd1], %r2;"
+    )
+    out = np.zeros(1, np.uint32)
+    report = run_ptx(text, grid=1, block=32, args=[out], hazards="off")
+    assert report.ok and out[0] == 300000, str(report)
+
+
 def test_wild_pointers() -> None:
     cases = [launch("k", body(text, SHARED)) for text, _ in WILD.values()]
     answers = ask(cases)

@@ -262,11 +262,6 @@ class Warp:
                     continue
             elif kind == INDEXED:
                 late = count - reported > _QUANTUM
-                if late:
-                    agent.tick(count - reported)
-                    run.retire(agent, count - reported)
-                    reported = count
-                    yield from agent.pause()
                 for target, lanes in op.run(self, m):
                     back = late and target <= pc  # so that other lanes get a turn
                     others.append(_Group(target, lanes, _DEFERRED if back else _READY))
@@ -296,6 +291,7 @@ class Warp:
                 if not deferred:
                     parked = min(others, key=_pc)
                     raise self._not_converged(code[parked.pc], parked.mask)
+                agent.tick(count - reported)
                 run.retire(agent, count - reported)
                 reported = count
                 yield from agent.pause()
