@@ -472,3 +472,18 @@ def test_a_deadlock_names_the_ctas() -> None:
     c = Ctas().run(meet, waits)
     assert c.error is not None and c.error.code == "deadlock"
     assert "without warp 0 of CTA (1, 0, 0)" in str(c.error) and "line 9" in str(c.error)
+
+
+def test_a_peer_that_happens_to_stay_long_enough() -> None:
+    """The finding does not depend on who ended first."""
+
+    def reader(agent: Agent) -> Any:
+        store(agent, RANK + WORDS, 1)
+        yield from ()
+
+    def owner(agent: Agent) -> Any:
+        for _ in range(50):
+            yield from agent.pause()
+
+    c = Ctas().run(reader, owner, end=False)
+    assert c.error is None and c.codes == {"peer-exited"}

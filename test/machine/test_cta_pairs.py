@@ -422,3 +422,39 @@ def test_a_barrier_between_the_two_deallocs_may_hang() -> None:
 
     with pytest.raises(MachineError, match="deadlock"):
         allocate(body, body)
+
+
+@pytest.mark.parametrize("edge", [True, False])
+def test_two_threads_of_a_pair_share_its_pipe(edge: bool) -> None:
+    """cp by the odd CTA's thread, mma by the even one's: fences and an arrival order them."""
+
+    def build(seed: int | None) -> Pair:
+        p = Pair(256, 32, seed)
+
+        def issue(agent: Agent) -> Any:
+            yield from agent.mbarrier_wait(bar(1), 0, site="wait for cp")
+            agent.fence("tcgen05.after", site="after")
+            p.mma(agent, TmemAddr(SLAB))
+            commit(agent)
+
+        original = Agent.mbarrier_wait
+
+        def wait(agent: Agent, address: int, parity: int, *, site: Any) -> Any:
+            if agent.warp == 0 and agent.cta.rank_in_cluster == 1 and site == "done":
+                agent._cp(SLAB, rows(128, A, 1), "128x256b", None, None, agent.group(2, "cp"), "cp")
+                if edge:
+                    agent.fence("tcgen05.before", site="before")
+                agent.mbarrier_arrive(bar(1), site="cp issued")
+                agent.commit(RANK + bar(1), cta_group=2, site="commit cp")
+                yield from original(agent, RANK + bar(1), 0, site="cp done")
+            yield from original(agent, address, parity, site=site)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Agent, "mbarrier_wait", wait)
+            p.run(issue)
+        if edge:
+            np.testing.assert_array_equal(p.d, p.product)
+        return p
+
+    codes = found(build)
+    assert codes == set() if edge else "race" in codes
