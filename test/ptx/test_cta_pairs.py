@@ -236,6 +236,41 @@ def test_zero_columns_are_named() -> None:
     assert ["zero columns" in i.why for i in report.incomplete] == [True]
 
 
+def test_a_sparse_a() -> None:
+    """Every row keeps the lower two of four: selectors 0x4 in all of a column of metadata."""
+    rng = np.random.default_rng(4)
+    a, b = (rng.integers(-9, 10, (rows, 64)).astype(np.float16) for rows in (128, 64))
+    out = np.zeros((128, 64), np.float32)
+    report = run_ptx(
+        sparse(), grid=1, block=128, dynamic_smem=40960,
+        args=[map_of(a, 128), map_of(b, 64), Uninitialized(out)],
+    )  # fmt: skip
+    assert report.ok and not report.findings, str(report)
+    kept = b[:, :32].reshape(64, 8, 4)[:, :, :2].reshape(64, 16)
+    np.testing.assert_array_equal(out, a[:, :16].astype(np.float32) @ kept.astype(np.float32).T)
+
+
+def sparse() -> str:
+    """One instruction, K = 32, metadata in column 64."""
+    whole = stationary(128, 64).replace(hex(descriptor(128, 64)), hex(descriptor(128, 64) | 4))
+    lines = [s for s in whole.splitlines() if "tcgen05.mma.ws" not in s or s.endswith("%p4;")]
+    whole = (
+        "\n".join(lines)
+        .replace(
+            "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::fill",
+            "tcgen05.mma.sp.cta_group::1.kind::f16",
+        )
+        .replace("%rd11, %r9", "%rd11, [%r40], %r9")
+    )
+    store = """ add.u32 %r40, %r3, 64; shl.b32 %r41, %r2, 21; add.u32 %r41, %r41, %r40;
+ mov.b32 %r42, 0x44444444; tcgen05.st.sync.aligned.32x32b.x1.b32 [%r41], {%r42};
+ tcgen05.wait::st.sync.aligned; tcgen05.fence::before_thread_sync; bar.sync 0;
+ tcgen05.fence::after_thread_sync;
+ @!%p2 bra FINISH;
+"""
+    return whole.replace(" @!%p2 bra FINISH;\n", store, 1)
+
+
 def test_they_assemble(assemble: Any) -> None:
-    for ptx in (pair(), pair(128), stationary(32, 64), stationary(64, 64, ", %rd30")):
+    for ptx in (pair(), pair(128), sparse(), stationary(32, 64), stationary(64, 64, ", %rd30")):
         assert assemble(ptx)
