@@ -259,7 +259,7 @@ def alone(
     finally:
         if process.is_alive():
             process.join(1)
-            process.terminate()
+            process.kill()
         process.join()
 
 
