@@ -173,10 +173,12 @@ def write(out: Path, name: str, compiled: Any) -> None:
 
 
 def compile_all(out: Path) -> None:
+    import cute_blackwell
     import cute_tensor_core
     import cute_warp
 
-    for name, function in [*COMPILED, *cute_tensor_core.KERNELS, *cute_warp.KERNELS]:
+    elsewhere = [*cute_tensor_core.KERNELS, *cute_warp.KERNELS, *cute_blackwell.KERNELS]
+    for name, function in [*COMPILED, *elsewhere]:
         try:
             write(out, name, function())
         except Exception as error:

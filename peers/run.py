@@ -24,7 +24,12 @@ from typing import Any
 
 import numpy as np
 
-from peers import cases_cute, cases_gluon, cases_triton  # noqa: F401  (they register the cases)
+from peers import (  # noqa: F401  (they register the cases)
+    cases_blackwell,
+    cases_cute,
+    cases_gluon,
+    cases_triton,
+)
 from peers.case import CASES, Case, Launch
 from tcir.run import LaunchError, PtxSyntaxError, RunReport, run_ptx
 
@@ -45,7 +50,9 @@ def compile_with(compiler: str, out: Path) -> str | None:
     if subprocess.run(probe, capture_output=True, check=False).returncode:
         return f"{python} cannot import {module}: install it, or name a Python with ${variable}"
     out.mkdir(parents=True, exist_ok=True)
-    done = subprocess.run([python, HERE / script, out], capture_output=True, text=True, check=False)
+    done = subprocess.run(  # in `out`: CuTe DSL keeps its PTX in the current folder
+        [python, HERE / script, out.resolve()], capture_output=True, text=True, check=False, cwd=out
+    )
     (out / "log.txt").write_text(done.stdout + done.stderr)
     if done.returncode:
         return f"{script} failed:\n{(done.stdout + done.stderr)[-2000:]}"
