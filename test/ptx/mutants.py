@@ -106,7 +106,7 @@ def _fault(kind: str, what: str, fault: Fault) -> None:
     FAULTS.append((kind, what, fault))
 
 
-def _of(*names: str, at: int = 0, when: str = "") -> Callable[[Statement], bool]:
+def _of(*names: str, at: int = -1, when: str = "") -> Callable[[Statement], bool]:
     """Instructions of these names with at least `at` + 1 operands and `when` in the mnemonic."""
     return lambda s: s.is_a(*names) and len(s.operands) > at and when in s.mnemonic
 
