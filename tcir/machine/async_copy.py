@@ -61,9 +61,10 @@ class CopyQueue:
         inside = np.arange(nbytes) < read[:, None]
         buffer, places = _sources(agent, sources, inside, nbytes, site)
         if agent.machine.checking:
-            agent.note_write(memory.shadow, np.unique(where // 4), access)
+            agent.note_write(memory.shadow, np.unique(where // memory.granule), access)
             if buffer is not None:
-                agent.note_read(buffer.shadow, np.unique(places[inside] // 4), access)
+                read_there = np.unique(places[inside] // buffer.granule)
+                agent.note_read(buffer.shadow, read_there, access)
 
         def run() -> None:
             data = np.zeros(where.shape, np.uint8)

@@ -64,7 +64,7 @@ def bulk_load(
         if agent.machine.checking:
             barrier.users[barrier.tma] = (number, site)
             access = Access(barrier.tma, number, "TMA load", site, "async")
-            agent.note_read(origin.shadow, np.unique(where // 4), access)
+            agent.note_read(origin.shadow, np.unique(where // origin.granule), access)
             agent.note_write(smem.shadow, slice(target // 4, (target + nbytes) // 4), access)
     issued = dict(agent.clock)
 
@@ -120,7 +120,7 @@ def bulk_store(
         reads = Access(agent.bulk_reads, number, kind, site, "async")
         agent.note_read(smem.shadow, slice(source // 4, (source + nbytes) // 4), reads)
         writes = Access(agent.bulk_writes, number, kind, site, "async")
-        agent.note_write(memory.shadow, np.unique(places // 4), writes)
+        agent.note_write(memory.shadow, np.unique(places // memory.granule), writes)
 
     def run() -> None:
         _look(agent, smem, np.arange(source, source + nbytes)[chosen], "shared", site)

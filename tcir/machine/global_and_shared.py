@@ -50,7 +50,9 @@ class GlobalAndShared(HappensBefore):
             counters.shared_load += where.size
             self.spare_mbarriers(where, site, "read", self.shared_owner(space, addresses, site))
         if self.machine.checking:
-            self.note_read(memory.shadow, where // 4, self.own_access("generic", site))
+            self.note_read(
+                memory.shadow, where // memory.granule, self.own_access("generic", site)
+            )
         data = memory.data[where]
         self._look(site, addresses, data, space)
         return data
@@ -85,7 +87,7 @@ class GlobalAndShared(HappensBefore):
             memory.defined[where] = True
         if self.machine.checking:
             access = self.own_access("generic", site)
-            self.note_write(memory.shadow, where // 4, access, same=same)
+            self.note_write(memory.shadow, where // memory.granule, access, same=same)
 
     def place(
         self, space: str, addresses: Addresses, nbytes: int, site: Any
@@ -108,7 +110,7 @@ class GlobalAndShared(HappensBefore):
     def watch(self, buffer: Buffer) -> None:
         """Who reads and writes the buffer is recorded from now on."""
         if self.machine.checking and buffer.shadow is None:
-            buffer.shadow = LastShadow(buffer.data.size // 4 + 1, "global memory")
+            buffer.shadow = LastShadow(buffer.data.size // buffer.granule + 1, "global memory")
 
     def spare_mbarriers(
         self, where: Addresses, site: Any, verb: str, cta: Cta | None = None

@@ -32,6 +32,8 @@ class Buffer:
     base: int
     data: NDArray[np.uint8]
     defined: NDArray[np.bool_] | None
+    granule: int = 4
+    """Bytes that accesses are told apart by: an element of the array, at most 4."""
     shadow: Shadow | None = None
 
     @property
@@ -53,15 +55,18 @@ class GlobalMemory:
         if not array.flags.c_contiguous:
             raise ValueError(f"expected a C-contiguous array, got strides {array.strides}")
         data = array.reshape(-1).view(np.uint8)
-        return self._add(data, None if initialized else np.zeros(data.size, bool))
+        defined = None if initialized else np.zeros(data.size, bool)
+        return self._add(data, defined, min(4, array.itemsize))
 
     def bind_bytes(self, raw: bytes) -> int:
         """A read-only image."""
         return self._add(np.frombuffer(raw, np.uint8).copy(), None)
 
-    def _add(self, data: NDArray[np.uint8], defined: NDArray[np.bool_] | None) -> int:
+    def _add(
+        self, data: NDArray[np.uint8], defined: NDArray[np.bool_] | None, granule: int = 4
+    ) -> int:
         base = self._next
-        self.buffers.append(Buffer(base, data, defined))
+        self.buffers.append(Buffer(base, data, defined, granule))
         self._bases.append(base)
         self._next = (base + data.size + GUARD + 255) // 256 * 256
         return base
@@ -89,6 +94,9 @@ ALL_DEFINED = {1: 1, 2: 0x0101, 4: 0x01010101, 8: 0x0101010101010101}
 
 class SharedMemory:
     """Shared memory of one CTA, by byte; unwritten bytes are poison."""
+
+    granule = 4
+    """Bytes that accesses are told apart by."""
 
     def __init__(self, size: int, hazards: bool) -> None:
         if size > SHARED_LIMIT:

@@ -93,7 +93,7 @@ class TensorMapProxy(GlobalAndShared):
         if buffer.shadow is None:
             return
         start = address - buffer.base
-        where = slice(start // 4, (start + MAP_BYTES) // 4)
+        where = slice(start // buffer.granule, (start + MAP_BYTES) // buffer.granule)
         known = self._acquired.get(address, {})
         for other in buffer.shadow.writers_at(where):
             if not observed(self.clock, other):

@@ -252,9 +252,10 @@ class Tma(TensorMapProxy, BulkGroups, Barriers):
             return
         buffer, at = self._words(addresses, eb, access.site)
         self.watch(buffer)
-        where = at // 4
-        if eb == 8:
-            where = np.concatenate([where, where + 1])
+        size = buffer.granule
+        where = at // size
+        if eb > size:
+            where = (at[:, None] + np.arange(0, eb, size)).ravel() // size
         if write:
             self.note_write(buffer.shadow, where, access)
         else:
