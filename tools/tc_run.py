@@ -3,6 +3,10 @@
     tc-run saxpy.ptx --grid 8 --block 128 --arg x.npy --arg y.npy --arg f32=1.5 --arg u32=1000 \\
            --save 1=out.npy
 
+Block, cluster, dynamic shared memory, entry and scratch arguments are taken from what Triton or
+CuTe DSL left beside the file, and from the entry's directives (`tools/launch_metadata.py`); what
+the command line says goes first.
+
 ``--break-at`` stops at a line, a hazard or a wrong result and shows registers and memories.
 ``--bundle DIR`` writes the kernel, its inputs and what the machine computes into a folder that runs
 on somebody else's GPU; a program in MLIR is compiled first (``--pipeline``). ``--selftest`` asks a
@@ -16,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,6 +42,7 @@ from tcir.run import (
     entry_name,
     run_ptx,
 )
+from tcir.tools.launch_metadata import LaunchMetadata, launch_metadata
 
 _DTYPES: dict[str, Any] = {
     **{
@@ -50,7 +56,13 @@ _DTYPES: dict[str, Any] = {
     "bf16": np.dtype(ml_dtypes.bfloat16),
 }
 
-_ARGUMENTS = """\
+_EPILOG = """\
+sizes that are left out are taken from the files that the compiler wrote beside the PTX
+  Triton, Gluon          NAME.json of the cache folder: block, cluster, dynamic shared memory,
+                         entry, scratch arguments. Its grid counts clusters: --grid counts CTAs
+  CuTe DSL               cute_dsl_NAME_clean.mlir (CUTE_DSL_KEEP=ir,ptx): block, cluster, grid
+and from .reqntid and .reqnctapercluster.
+
 arguments, one per kernel parameter, in order:
   FILE.npy               an array in device memory
   zeros=f32,128x64       an array of zeros; empty=f32,128x64: one whose reads are reported
@@ -112,15 +124,15 @@ def parser() -> argparse.ArgumentParser:
     p = argparse.ArgumentParser(
         "tc-run",
         description="Executes a PTX kernel on the simulated machine.",
-        epilog=_ARGUMENTS,
+        epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     p.add_argument("file", nargs="?", help="PTX text, or - for standard input")
     p.add_argument("--entry", help="entry function, if the module has more than one")
-    p.add_argument("--grid", type=_sizes, metavar="X[,Y,Z]", help="CTAs; required")
-    p.add_argument("--block", type=_sizes, metavar="X[,Y,Z]", help="threads of a CTA; required")
-    p.add_argument("--cluster", type=_sizes, default=(1, 1, 1), metavar="X[,Y,Z]")
-    p.add_argument("--dynamic-smem", type=int, default=0, metavar="BYTES")
+    p.add_argument("--grid", type=_sizes, metavar="X[,Y,Z]", help="CTAs")
+    p.add_argument("--block", type=_sizes, metavar="X[,Y,Z]", help="threads of a CTA")
+    p.add_argument("--cluster", type=_sizes, metavar="X[,Y,Z]", help="CTAs of a cluster (1)")
+    p.add_argument("--dynamic-smem", type=int, metavar="BYTES", help="(0)")
     p.add_argument("--arg", action="append", default=[], metavar="VALUE", help="see below")
     p.add_argument("--save", action="append", default=[], metavar="N=FILE.npy",
                    help="writes argument N (from 0) after the run")  # fmt: skip
@@ -141,6 +153,28 @@ def parser() -> argparse.ArgumentParser:
     return p
 
 
+def complete(options: argparse.Namespace, path: Path | None, ptx: str) -> LaunchMetadata:
+    """Fills in the sizes that the command line left out. Raises LaunchError, PtxSyntaxError."""
+    known = launch_metadata(path, ptx, options.entry)
+    taken = []
+    for name in ("entry", "grid", "block", "cluster", "dynamic_smem"):
+        value = getattr(known, name)
+        if getattr(options, name) is None and value is not None:
+            setattr(options, name, value)
+            taken.append(name)
+    if options.dynamic_smem is None and known.unknown:
+        raise LaunchError(
+            f"expected --dynamic-smem: {known.sources[0]} does not say {known.unknown}"
+        )
+    if not (options.grid and options.block):
+        raise LaunchError("expected --grid and --block: nothing beside the file says them")
+    if taken:
+        print(f"launch from {known}", file=sys.stderr)
+    options.cluster = options.cluster or (1, 1, 1)
+    options.dynamic_smem = options.dynamic_smem or 0
+    return known
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     options = parser().parse_args(argv)
     if options.selftest:
@@ -154,12 +188,15 @@ def main(argv: Sequence[str] | None = None) -> int:
             write_program(options.bundle, options.file, options.pipeline, seed=options.input_seed)
             print(f"{options.bundle}: python run.py")
             return 0
-        if not (options.file and options.grid and options.block):
-            raise LaunchError("expected a file, --grid and --block")
-        ptx = sys.stdin.read() if options.file == "-" else Path(options.file).read_text()
+        if not options.file:
+            raise LaunchError("expected a file")
+        path = None if options.file == "-" else Path(options.file)
+        ptx = path.read_text() if path else sys.stdin.read()
+        known = complete(options, path, ptx)
         args: list[Any] = []
         for text in options.arg:
             args.append(argument(text, args))
+        args += known.scratch_arguments(len(args), math.prod(options.grid))
         saves = []
         for text in options.save:
             number, _, name = text.partition("=")

@@ -1,0 +1,150 @@
+"""How a kernel is launched, from what its compiler left beside the PTX.
+
+Triton and Gluon: `NAME.json` beside `NAME.ptx` in Triton's cache folder: `name`, `num_warps` and
+`warp_size`, `num_ctas` (CTAs of a cluster), `shared` (dynamic shared memory in bytes), and the
+sizes of the scratch buffers whose pointers are the kernel's last parameters.
+
+CuTe DSL: `cute_dsl_NAME_clean.mlir` beside `NAME.sm_100a.ptx`, both of which it writes when
+`CUTE_DSL_KEEP=ir,ptx` is set: `cuda.launch_cfg.create` with the block, the grid and the dynamic
+shared memory, `cuda.launch_cfg.cluster_dim`. Only sizes that are constants there are taken; the
+dynamic shared memory often is not one (`cute.kernel_smem_size`).
+
+Any PTX: `.reqntid` and `.reqnctapercluster` of the entry (PTX ISA 11.4).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from tcir.interp.ptx.parser import parse
+from tcir.run import LaunchError, entry_name
+
+Sizes = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class LaunchMetadata:
+    """What is known of a launch; None: not said. Sizes in CTAs, threads and bytes.
+
+    scratch: bytes a CTA of each buffer whose pointer the compiler appended to the parameters.
+    parameters: of the entry. unknown: which size the files leave open, and why.
+    """
+
+    sources: tuple[str, ...] = ()
+    entry: str | None = None
+    grid: Sizes | None = None
+    block: Sizes | None = None
+    cluster: Sizes | None = None
+    dynamic_smem: int | None = None
+    scratch: tuple[int, ...] = ()
+    parameters: int = 0
+    unknown: str | None = None
+
+    def scratch_arguments(self, given: int, ctas: int) -> list[np.ndarray | np.uint64]:
+        """The appended arguments if exactly they are missing: a buffer each, null when empty."""
+        if given + len(self.scratch) != self.parameters:
+            return []
+        return [np.zeros(n * ctas, np.uint8) if n else np.uint64(0) for n in self.scratch]
+
+    def __str__(self) -> str:
+        said = [
+            f"{name} {','.join(map(str, value)) if isinstance(value, tuple) else value}"
+            for name in ("entry", "grid", "block", "cluster", "dynamic_smem")
+            if (value := getattr(self, name)) is not None
+        ]
+        return f"{' and '.join(self.sources)}: {'; '.join(said)}"
+
+
+def _triton(path: Path) -> LaunchMetadata | None:
+    try:
+        fields = json.loads(path.read_text())
+    except ValueError as error:
+        raise LaunchError(f"{path}: {error}; remove it or launch a copy of the PTX") from None
+    if not isinstance(fields, dict) or "num_warps" not in fields:
+        return None
+
+    def number(name: str, otherwise: int) -> int:
+        value = fields.get(name, otherwise)
+        if not isinstance(value, int) or value < 0:
+            raise LaunchError(f"{path}: {name}: expected a number, got {value!r}")
+        return value
+
+    pointers = ("global_scratch_size", "profile_scratch_size")
+    return LaunchMetadata(
+        sources=(path.name,),
+        entry=str(fields["name"]) if "name" in fields else None,
+        block=(number("num_warps", 0) * number("warp_size", 32), 1, 1),
+        cluster=(number("num_ctas", 1), 1, 1),
+        dynamic_smem=number("shared", 0),
+        scratch=tuple(number(name, 0) for name in pointers if name in fields),
+    )
+
+
+_CONSTANT = re.compile(r"(%\w+) = arith\.constant (\d+) : i(?:32|64)\b")
+
+
+def _cute(path: Path) -> LaunchMetadata | None:
+    text = path.read_text()
+    configurations = re.findall(r"cuda\.launch_cfg\.create.*", text)
+    kernels = re.findall(r"cuda\.launch_ex @\w+::@(\w+)", text)
+    if len(configurations) != 1 or len(kernels) != 1:  # several launches: which one is not ours
+        return None
+    host = text[text.rindex("func.func", 0, text.index(configurations[0])) :]
+    constants = {name: int(value) for name, value in _CONSTANT.findall(host)}
+
+    def sizes(pattern: str, where: str) -> Sizes | None:
+        found = re.search(pattern, where)
+        names = [name.strip() for name in found[1].split(",")] if found else []
+        numbers = [constants[name] for name in names if name in constants]
+        return tuple(numbers) if names and len(numbers) == len(names) else None
+
+    smem = sizes(r"dynamicSmemBytes = (%\w+)", configurations[0])
+    return LaunchMetadata(
+        sources=(path.name,),
+        entry=kernels[0],
+        grid=sizes(r"gridDim = \(([^)]*)\)", configurations[0]),
+        block=sizes(r"blockDim = \(([^)]*)\)", configurations[0]),
+        cluster=sizes(r"cuda\.launch_cfg\.cluster_dim\[%\w+\] \(([^)]*)\)", host),
+        dynamic_smem=None if smem is None else smem[0],
+        unknown="the dynamic shared memory, which CuTe DSL computes later"
+        if smem is None
+        else None,
+    )
+
+
+def _beside(path: Path) -> LaunchMetadata | None:
+    stem = path.name.removesuffix(".ptx")
+    triton = path.with_name(f"{stem}.json")
+    cute = path.with_name(f"cute_dsl_{re.sub(r'[.]sm_[0-9a-z]+$', '', stem)}_clean.mlir")
+    if triton.exists():
+        return _triton(triton)
+    return _cute(cute) if cute.exists() else None
+
+
+def launch_metadata(path: Path | None, ptx: str, entry: str | None) -> LaunchMetadata:
+    """What the files beside `path` and the directives of the entry say about the launch.
+
+    entry: the one asked for; files about another one are passed over. Raises LaunchError for files
+    that cannot be read and modules without that entry, PtxSyntaxError.
+    """
+    found = _beside(path) if path else None
+    if found is None or (entry is not None and found.entry != entry):
+        found = LaunchMetadata()
+    function = parse(ptx).functions[entry_name(ptx, entry or found.entry)]
+    directives = function.reqntid is not None or function.reqcluster is not None
+    return LaunchMetadata(
+        sources=(*found.sources, *(["the entry's directives"] if directives else [])),
+        entry=entry or found.entry,
+        grid=found.grid,
+        block=found.block or function.reqntid,
+        cluster=found.cluster or function.reqcluster,
+        dynamic_smem=found.dynamic_smem,
+        scratch=found.scratch,
+        parameters=len(function.params),
+        unknown=found.unknown,
+    )
