@@ -113,7 +113,7 @@ def _first_difference(
 
 
 def _lane(stop: Stop, output: np.ndarray, index: tuple[int, ...], access: Access) -> int | None:
-    """The lane of a store whose address is the nearest below the element."""
+    """The lane of a store whose address is the nearest below the element's last byte."""
     warp = stop.warp
     if warp is None or access.cta is None or warp.agent.me != access.component:
         return None
@@ -124,7 +124,7 @@ def _lane(stop: Stop, output: np.ndarray, index: tuple[int, ...], access: Access
     if target is None or not isinstance(target.base, Reg) or target.base.type.size != 8:
         return None
     buffer, place = locate(warp.agent.machine, output, index)
-    address = buffer.base + place
+    address = buffer.base + place + output.itemsize - 1
     at = warp.v[9][target.base.index].astype(np.int64) + target.offset
     gaps = np.where(at <= address, address - at, 1 << 62)
     lane = int(np.argmin(gaps))

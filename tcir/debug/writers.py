@@ -24,12 +24,13 @@ def locate(machine: Any, array: np.ndarray, index: tuple[int, ...]) -> tuple[Any
 
 
 def last_writer(machine: Any, array: np.ndarray, index: tuple[int, ...]) -> Access | None:
-    """The last write to the 4 bytes that hold (the start of) an element; None: nothing wrote."""
+    """The last write to an element; None: nothing wrote it."""
     buffer, place = locate(machine, array, index)
     if buffer.shadow is None:
         return None
-    found: list[Access] = buffer.shadow.writers_at(slice(place // 4, place // 4 + 1))
-    return found[0] if found else None
+    first, last = place // buffer.granule, (place + array.itemsize - 1) // buffer.granule
+    found: list[Access] = buffer.shadow.writers_at(slice(first, last + 1))  # in order of time
+    return found[-1] if found else None
 
 
 def words(access: Access) -> str:

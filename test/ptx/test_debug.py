@@ -183,6 +183,44 @@ def test_of_several_writes_the_last_counts() -> None:
     assert "at [1]" in stop.reason and stop.reason.endswith("nothing wrote it")
 
 
+TWO_STORES = """
+.visible .entry two(.param .u64 y)
+{
+ .reg .b32 %r<4>; .reg .b16 %h<4>; .reg .b64 %rd<4>;
+ ld.param.b64 %rd1, [y]; mov.u32 %r1, %tid.x;
+ mul.wide.u32 %rd2, %r1, PITCH; add.s64 %rd1, %rd1, %rd2;
+ mov.b16 %h1, 5; mov.b32 %r2, 5;
+ st.global.STORED [%rd1], VALUE;
+ st.global.STORED [%rd1+OFFSET], VALUE;
+ ret;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "dtype,words,element,lane",
+    [
+        (np.uint16, {"PITCH": "4", "STORED": "b16", "OFFSET": "2", "VALUE": "%h1"}, 5, 2),
+        (np.uint64, {"PITCH": "8", "STORED": "b32", "OFFSET": "4", "VALUE": "%r2"}, 3, 3),
+    ],
+)
+def test_elements_that_are_not_32_bits(
+    dtype: Any, words: dict[str, str], element: int, lane: int
+) -> None:
+    """Neighbours in one word are told apart; of two stores to one element the last counts."""
+    text = HEADER + TWO_STORES
+    for old, new in words.items():
+        text = text.replace(old, new)
+    y = np.zeros(8, dtype)
+    keywords = {"grid": 1, "block": 4, "args": [Uninitialized(y)]}
+    assert debug.run(text, break_at="first-hazard", **keywords).report.ok
+    want = y.copy()
+    want[element] = 1
+    stop = debug.run(text, break_at=debug.FirstDifference(want), **keywords)
+    assert f"written at line {line_of(text, '[%rd1+')}: " in stop.reason, stop.reason
+    assert stop.reason.endswith(f"lane {lane}"), stop.reason
+
+
 def test_refused_requests() -> None:
     keywords = saxpy()
     for bad, words in (
