@@ -1,6 +1,6 @@
 """Compiles the kernels, runs their PTX on the simulated machine, prints a table.
 
-    python -m peers.run [NAME …] [--keep FOLDER] [--reuse FOLDER] [--details]
+    python -m peers.run [NAME …] [--keep FOLDER] [--reuse FOLDER] [--details] [--write PAGE]
 
 Triton is taken from this Python or from the one that TCIR_PEERS_TRITON names, CuTe DSL likewise
 (TCIR_PEERS_CUTE): their packages need not live together with tcir's. Exit status 0: every kernel
@@ -14,6 +14,7 @@ import argparse
 import collections
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -107,6 +108,54 @@ def run_case(case: Case, folder: Path) -> tuple[str, str, RunReport | None]:
     return (*verdict(report, launch), report)
 
 
+#: What a kernel exercises, found in its PTX: a pattern and what to call it (or its groups).
+FEATURES = {
+    r"tcgen05\.mma\S*\.kind::(\w+)": "mma kind::",
+    r"\.block_scale\.(block\d+)": "",
+    r"tcgen05\.mma\S*\.ashift": ".ashift",
+    r"tcgen05\.mma[^;]*\{": "lane mask operand",
+    r"tcgen05\.mma\S* \[[^]]*\], \[": "A in tensor memory",
+    r"tcgen05\.mma\S*(cta_group::2)": "",
+    r"tcgen05\.cp\S*\.(\d+x\d+b)": "tcgen05.cp ",
+    r"mma\.sync\.aligned\.(\w+)": "mma.sync ",
+    r"cp\.async\.bulk\.tensor\S*\.shared\S*\.global": "TMA loads",
+    r"cp\.async\.bulk\.tensor\S*\.global\S*\.shared": "TMA stores",
+    r"cp\.reduce\.async\.bulk\.tensor": "TMA reductions",
+    r"cp\.async\.c[ag]": "cp.async",
+    r"(ldmatrix|stmatrix)\.": "",
+    r"(setmaxnreg)": "",
+    r"shfl\.sync\.(\w+)": "shfl ",
+    r"(redux|vote)\.sync": "",
+    r"\b(atom|red)\.(?:global|shared)": "",
+    r"cvt\.\S*(e4m3x2|e5m2x2|e2m1x2)": "cvt ",
+    r"(ex2|tanh|rsqrt|lg2|sqrt)\.approx": "",
+    r"bar(?:rier)?\.sync": "bar.sync",
+}
+MARK = "<!-- written by python -m peers.run --write -->\n"
+
+
+def features(ptx: str) -> str:
+    found: list[str] = []
+    for pattern, name in FEATURES.items():
+        groups = re.findall(pattern, ptx)
+        if re.compile(pattern).groups:
+            found += [name + group for group in dict.fromkeys(groups)]
+        elif groups:
+            found.append(name)
+    return ", ".join(found) or "loads and stores"
+
+
+def write_page(page: Path, rows: list[tuple[str, ...]], summary: str) -> None:
+    """Replaces what follows the mark in the page."""
+    prose, mark, _ = page.read_text().partition(MARK)
+    if not mark:
+        raise SystemExit(f"{page}: expected the line {MARK.strip()}")
+    head = ("kernel", "compiler", "what its PTX exercises", "verdict", "warnings")
+    table = [head, ("---",) * len(head), *rows]
+    lines = "".join("| " + " | ".join(row) + " |\n" for row in table)
+    page.write_text(f"{prose}{MARK}\n{lines}\n{summary}.\n")
+
+
 def _write(line: str) -> None:
     print(line, flush=True)
 
@@ -116,6 +165,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--keep", type=Path, help="leave what the compilers wrote here")
     parser.add_argument("--reuse", type=Path, help="take what an earlier --keep left")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="write the table there too")
     parser.add_argument("--details", action="store_true", help="print the reports")
     options = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as scratch:
@@ -130,6 +180,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 2
         chosen = [c for c in CASES if not options.names or c.name in options.names]
         counts: collections.Counter[str] = collections.Counter()
+        rows: list[tuple[str, ...]] = []
         heading = ("kernel", "compiler", "verdict", "warnings", "instr.", "s")
         _write("{:<26}{:<9}{:<13}{:>8}{:>9}{:>7}".format(*heading))
         for case in chosen:
@@ -143,10 +194,17 @@ def main(argv: Sequence[str] | None = None) -> int:
             seconds = time.perf_counter() - started
             line = f"{case.name:<26}{case.compiler:<9}{word:<13}{warnings:>8}{executed:>9}"
             _write(f"{line}{seconds:>7.2f}  {why[:300]}")
+            ptx = folder / case.compiler / f"{case.name}.ptx"
+            exercised = features(ptx.read_text()) if ptx.exists() else ""
+            shown = f"{word}, {why}" if word == "within" else word
+            rows.append((case.name, case.compiler, exercised, shown, str(warnings)))
             if options.details and report:
                 _write(str(report))
         total = sum(counts.values())
-        _write(f"{total} kernels: " + ", ".join(f"{n} {word}" for word, n in counts.most_common()))
+        summary = f"{total} kernels: " + ", ".join(f"{n} {w}" for w, n in counts.most_common())
+        _write(summary)
+        if options.write:
+            write_page(options.write, rows, summary)
         bad = set(counts) - {"exact", "within"}
         return 1 if bad or present != set(COMPILERS) else 0
 
