@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from tcir import formats as formats
     from tcir.errors import Error as Error
     from tcir.errors import IncompleteError as IncompleteError
     from tcir.errors import InputError as InputError
@@ -50,10 +51,14 @@ _EXPORTS = {
     "validate": "validation",
 }
 
-__all__ = ["__version__", *_EXPORTS]
+_PACKAGES = ("formats",)
+
+__all__ = ["__version__", *_EXPORTS, *_PACKAGES]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return importlib.import_module(f"tcir.{name}")
     if name not in _EXPORTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(f"tcir.{_EXPORTS[name]}"), name)
@@ -62,4 +67,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_EXPORTS])
+    return sorted({*globals(), *_EXPORTS, *_PACKAGES})

@@ -1,0 +1,75 @@
+"""Which element, block length and scale go together, under the names in use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .elements import Element, element
+from .errors import FormatError
+from .scales import check_scale
+
+
+@dataclass(frozen=True)
+class BlockFormat:
+    """Elements that share a scale with ``block`` - 1 neighbours along k.
+
+    FormatError for what the hardware lacks: blocks of 32 have ue8m0 scales and any element, blocks
+    of 16 have e2m1 elements and either scale (PTX ISA 9.7.16.10.7, tables of scale_vec sizes).
+    """
+
+    element: str
+    block: int
+    scale: str
+
+    def __post_init__(self) -> None:
+        element(self.element)
+        check_scale(self.scale)
+        if self.block not in (16, 32):
+            raise FormatError("block", self.block, "16 or 32", "scale_vec 4X, or 2X and 1X")
+        if self.block == 32 and self.scale != "ue8m0":
+            raise FormatError(
+                "scale format of blocks of 32", self.scale, "ue8m0",
+                "ue4m3 exists with scale_vec::4X only, blocks of 16 e2m1 elements",
+            )  # fmt: skip
+        if self.block == 16 and self.element != "e2m1":
+            raise FormatError(
+                "element format of blocks of 16", self.element, "e2m1",
+                "kind mxf8f6f4 has scale_vec::1X only, blocks of 32",
+            )  # fmt: skip
+
+    @property
+    def elements(self) -> Element:
+        """The element format."""
+        return element(self.element)
+
+    @property
+    def has_global_scale(self) -> bool:
+        """True for ue4m3, whose range is too small for a tensor without one."""
+        return self.scale == "ue4m3"
+
+    def scales_of(self, k: int) -> int:
+        """Blocks of a row of k elements; the last may be short."""
+        return -(-k // self.block)
+
+
+FORMATS: dict[str, BlockFormat] = {
+    "nvfp4": BlockFormat("e2m1", 16, "ue4m3"),
+    "mxfp4": BlockFormat("e2m1", 32, "ue8m0"),
+    "mxfp6_e2m3": BlockFormat("e2m3", 32, "ue8m0"),
+    "mxfp6_e3m2": BlockFormat("e3m2", 32, "ue8m0"),
+    "mxfp8_e4m3": BlockFormat("e4m3", 32, "ue8m0"),
+    "mxfp8_e5m2": BlockFormat("e5m2", 32, "ue8m0"),
+}
+
+
+def block_format(format: str | BlockFormat) -> BlockFormat:
+    """The format of that name, or `format` itself."""
+    if isinstance(format, BlockFormat):
+        return format
+    try:
+        return FORMATS[format]
+    except (KeyError, TypeError):
+        raise FormatError(
+            "block format", repr(format), "one of " + ", ".join(FORMATS),
+            "others as BlockFormat(element, block, scale)",
+        ) from None  # fmt: skip
