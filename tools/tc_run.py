@@ -22,7 +22,8 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ import numpy as np
 from tcir import debug
 from tcir.debug.command import FORMS, break_at
 from tcir.errors import Error
-from tcir.machine import TensorMap
+from tcir.machine import REGISTRY, TensorMap
 from tcir.machine.refusal import Refusal
 from tcir.run import (
     DEFAULT_MAX_INSTRUCTIONS,
@@ -150,7 +151,38 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--pipeline", help="for --bundle of an MLIR program: how to compile it")
     p.add_argument("--input-seed", type=int, default=0, help="of the MLIR program's inputs (0)")
     p.add_argument("--selftest", action="store_true", help="what a B200 says to the assumptions")
+    p.add_argument("--list-assumptions", action="store_true", help="open hardware questions")
     return p
+
+
+def list_assumptions() -> str:
+    """The registry in words: the question, what is assumed, what else it could be, and why."""
+    return "\n".join(
+        f"{a.name}: {a.question}\n"
+        f"    assumed   {a.default} (out of {', '.join(map(str, a.alternatives))})\n"
+        f"    evidence  {a.evidence}\n"
+        f"    used by   {a.used_by}"
+        for a in REGISTRY
+    )
+
+
+def progress() -> Callable[[int, int], None] | None:
+    """Rewrites one line of a terminal's standard error, at most five times a second."""
+    if not sys.stderr.isatty():
+        return None
+    last = 0.0
+
+    def show(done: int, total: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if done == total:
+            sys.stderr.write("\r\x1b[K")
+        elif now - last > 0.2:
+            last = now
+            sys.stderr.write(f"\r{done} of {total} CTAs")
+            sys.stderr.flush()
+
+    return show
 
 
 def complete(options: argparse.Namespace, path: Path | None, ptx: str) -> LaunchMetadata:
@@ -181,6 +213,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         from tcir.runtime.selftest import main as selftest
 
         return selftest()
+    if options.list_assumptions:
+        print(list_assumptions())
+        return 0
     try:
         if options.bundle and options.pipeline and options.file:
             from tcir.runtime.bundle import write_program
@@ -240,7 +275,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(f"{stop.where_text()}\n{stop.dump(options.dump)}")
             report = stop.report
         else:
-            report = run_ptx(ptx, **launch)
+            report = run_ptx(ptx, **launch, progress=progress())
         for name, array in saves:
             np.save(name, array)
         if options.json:

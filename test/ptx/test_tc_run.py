@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tcir.tools.tc_run import main
+from tcir.machine import REGISTRY
+from tcir.tools.tc_run import main, progress
 
 from .conftest import HEADER
 from .test_execution import SAXPY
@@ -52,3 +53,21 @@ def test_hazards_incomplete_and_bad_input_have_their_own_status(
     ptx.write_text(HEADER + SAXPY + "}")
     assert main([str(ptx), *saxpy[1:], "--arg", "u32=64"]) == 3
     assert f"{ptx}:" in capsys.readouterr().err
+
+
+def test_assumptions_are_listed_with_their_alternatives(capsys: Any) -> None:
+    assert main(["--list-assumptions"]) == 0
+    said = capsys.readouterr().out
+    for entry in REGISTRY:
+        assert f"{entry.name}: {entry.question}" in said
+        assert all(str(alternative) in said for alternative in entry.alternatives)
+
+
+def test_progress_is_for_terminals(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    assert progress() is None
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    show = progress()
+    assert show is not None
+    show(1, 4)
+    show(4, 4)
+    assert capsys.readouterr().err == "\r1 of 4 CTAs\r\x1b[K"
