@@ -6,6 +6,11 @@ Needs NumPy and ml_dtypes only: neither MLIR nor the simulated machine, which de
 from .block import FORMATS as FORMATS
 from .block import BlockFormat as BlockFormat
 from .block import block_format as block_format
+from .block_scaled import BlockScaled as BlockScaled
+from .block_scaled import alpha as alpha
+from .block_scaled import dequantise as dequantise
+from .block_scaled import nvfp4_global_scale as nvfp4_global_scale
+from .block_scaled import quantise as quantise
 from .blocked import blocked_bytes as blocked_bytes
 from .blocked import blocked_offset as blocked_offset
 from .blocked import from_blocked as from_blocked
@@ -21,11 +26,6 @@ from .packing import pack_units as pack_units
 from .packing import packed_bytes as packed_bytes
 from .packing import unpack as unpack
 from .packing import unpack_units as unpack_units
-from .block_scaled import BlockScaled as BlockScaled
-from .block_scaled import alpha as alpha
-from .block_scaled import dequantise as dequantise
-from .block_scaled import nvfp4_global_scale as nvfp4_global_scale
-from .block_scaled import quantise as quantise
 from .scales import ROUNDINGS as ROUNDINGS
 from .scales import decode_scale as decode_scale
 from .scales import encode_ue4m3 as encode_ue4m3

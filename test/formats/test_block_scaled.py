@@ -78,7 +78,7 @@ def test_given_global_scale(x: np.ndarray, g: float) -> None:
 
 
 def test_ties_of_the_quotient() -> None:
-    """Elements exactly between two codes of a block whose scale · g has 28 bits, and one ulp off."""
+    """Elements exactly between two codes, scale · g of 28 bits; and one ulp off."""
     g = np.float32(1 + 2.0**-23)
     ties = np.array([0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5.0])
     x = (ties * 1.875 * float(g)).astype(np.float32)
@@ -247,7 +247,7 @@ def test_global_scale() -> None:
     a, b = quantise(x, "nvfp4"), quantise(random(1, 64, seed=2), "nvfp4")
     assert formats.alpha(a, b) == np.float32(np.float64(a.global_scale) * b.global_scale)
     tiny = quantise(x, "nvfp4", global_scale=1e-30)
-    with pytest.raises(FormatError, match="alpha = gA · gB: expected a normal float32, got 1.0"):
+    with pytest.raises(FormatError, match=r"alpha = gA · gB: expected a normal float32, got 1\.0"):
         formats.alpha(tiny, tiny)
 
 
