@@ -50,9 +50,7 @@ class GlobalAndShared(HappensBefore):
             counters.shared_load += where.size
             self.spare_mbarriers(where, site, "read", self.shared_owner(space, addresses, site))
         if self.machine.checking:
-            self.note_read(
-                memory.shadow, where // memory.granule, self.own_access("generic", site)
-            )
+            self.note_read(memory.shadow, where // memory.granule, self.own_access("generic", site))
         data = memory.data[where]
         self._look(site, addresses, data, space)
         return data
