@@ -158,7 +158,7 @@ def nvfp4_global_scale(x: NDArray[Any]) -> np.float32:
     """amax / (448 · 6) in float32: with it the largest block scale is 448.
 
     Over the finite numbers of x; 1 where all are zero. Not below 2^-126, which hardware that
-    flushes subnormals would read as 0, and low enough that 6 · 448 · g is finite.
+    flushes subnormals would read as 0. (For the largest float32, 6 · 448 · g is finite.)
     """
     x = _input(x)
     amax = np.float64(0)
@@ -168,11 +168,7 @@ def nvfp4_global_scale(x: NDArray[Any]) -> np.float32:
         amax = max(amax, np.float64(part.max(where=np.isfinite(part), initial=0)))
     if amax == 0:
         return np.float32(1)
-    largest = 6 * LARGEST_SCALE
-    g = np.float32(amax / largest)
-    if float(g) * largest > np.finfo(np.float32).max:
-        g = np.nextafter(g, np.float32(0))
-    return max(g, SMALLEST_NORMAL)
+    return max(np.float32(amax / (6 * LARGEST_SCALE)), SMALLEST_NORMAL)
 
 
 def alpha(a: BlockScaled, b: BlockScaled) -> np.float32:
