@@ -168,7 +168,7 @@ def nvfp4_global_scale(x: NDArray[Any]) -> np.float32:
         amax = max(amax, np.float64(part.max(where=np.isfinite(part), initial=0)))
     if amax == 0:
         return np.float32(1)
-    return max(np.float32(amax / (6 * LARGEST_SCALE)), SMALLEST_NORMAL)
+    return np.float32(max(amax / (6 * LARGEST_SCALE), float(SMALLEST_NORMAL)))
 
 
 def alpha(a: BlockScaled, b: BlockScaled) -> np.float32:
