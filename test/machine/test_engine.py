@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import tracemalloc
 
 import numpy as np
@@ -19,7 +18,6 @@ from tcir.machine import (
 )
 
 from .agent_programs import (
-    A_ADDRESSES,
     A_AT,
     A_BYTES,
     A_ROWS,
@@ -427,26 +425,3 @@ def test_a_thousand_ctas_in_bounded_memory():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 150e6  # all of them at once: more than a gigabyte
-
-
-@pytest.mark.slow
-def test_one_mma_with_hazards_takes_about_a_millisecond():
-    n, spent = 64, []
-
-    def body(agent):
-        yield from agent.tmem_alloc(WORD, 128, site="alloc")
-        put(agent, A_AT, A, "A")
-        put(agent, C_AT, np.resize(B, (n, K)), "B")
-        agent.fence("proxy.async", site="fence")
-        a, b = A_ADDRESSES.copy(), (np.arange(n)[:, None] * 2 * K + np.arange(K) * 2)
-        a.flags.writeable = b.flags.writeable = False
-        for k in range(40):
-            start = time.perf_counter()
-            agent.mma_elements(
-                0, ElementAddresses(a, A_AT), ElementAddresses(b, C_AT), M, n, "f16", "f16",
-                enable_input_d=k > 0, site="mma",
-            )  # fmt: skip
-            spent.append(time.perf_counter() - start)
-
-    Run().agents(body)
-    assert sorted(spent)[len(spent) // 2] < 2e-3

@@ -1,7 +1,8 @@
 """Files and launches that are wrong on purpose: each gets a clear answer, soon, in bounded memory.
 
-They run in a child process with 1 GB to itself and two seconds of processor time for each, so that
-a crash, a hang or an explosion of memory is a failed test and not the end of the tests.
+They run in a child process with 1 GB to itself and twenty seconds of processor time for each (a
+tenth of one is usual), so that a crash, a hang or an explosion of memory is a failed test and not
+the end of the tests.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def check(cases: list[Case], answers: list[Answer]) -> Counter[str]:
     for case, answer in zip(cases, answers, strict=True):
         about = f"{answer}\n{case['ptx'][:3000]!r}"
         assert answer["kind"] not in ("HANG", "CRASH"), about
-        assert answer["seconds"] < 2, about
+        assert answer["seconds"] < 20, about
         assert len(answer["text"]) > 10, about
         if answer["kind"] == "syntax":
             lines = case["ptx"].count("\n") + 1
