@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcir.errors import InputError
+from tcir.remarks import remarks_to
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
@@ -88,18 +89,23 @@ def mlir_context(*, allow_unregistered: bool = False) -> Iterator[ir.Context]:
 
 @contextmanager
 def collect_diagnostics(context: Any, name: str) -> Iterator[list[Diagnostic]]:
-    """Diagnostics emitted meanwhile, instead of their printing; memory text is called `name`."""
+    """Diagnostics and remarks emitted meanwhile, unprinted; memory text is called `name`."""
     found: list[Diagnostic] = []
 
     def keep(diagnostic: Any) -> bool:
         found.append(_diagnostic(diagnostic, name))
         return True
 
+    def keep_remark(location: Any, message: str) -> None:
+        file, line, column = position(location)
+        found.append(Diagnostic("remark", name if file == _MEMORY else file, line, column, message))
+
     handler = context.attach_diagnostic_handler(keep)
     before = context.emit_error_diagnostics
     context.emit_error_diagnostics = True
     try:
-        yield found
+        with remarks_to(keep_remark):
+            yield found
     finally:
         context.emit_error_diagnostics = before
         handler.detach()
