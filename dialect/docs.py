@@ -20,6 +20,7 @@ from .rules import rules_of
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "ops.md"
 GROUPS = {
     "highlevel": "Contractions on tensors",
+    "block_scaled": "Block-scaled contractions",
     "memory": "Memory and barriers",
     "tma": "TMA",
     "movement": "Data movement",

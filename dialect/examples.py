@@ -18,6 +18,17 @@ func.func @example(%a: tensor<512x256xbf16>, %b: tensor<384x256xbf16>) {
   return
 }
 """,
+    "tc.block_scaled_matmul": """
+func.func @example(%a: tensor<7168x16384xf4E2M1FN>, %sa: tensor<7168x1024xf8E4M3FN>,
+    %b: tensor<16384xf4E2M1FN>, %sb: tensor<1024xf8E4M3FN>, %ga: tensor<f32>, %gb: tensor<f32>) {
+  %c = "tc.block_scaled_matmul"(%a, %sa, %b, %sb, %ga, %gb) {block = 16 : i64,
+      a_scale_layout = "row_major", b_scale_layout = "row_major",
+      operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1>}
+      : (tensor<7168x16384xf4E2M1FN>, tensor<7168x1024xf8E4M3FN>, tensor<16384xf4E2M1FN>,
+         tensor<1024xf8E4M3FN>, tensor<f32>, tensor<f32>) -> tensor<7168xf16>
+  return
+}
+""",
     "tc.mma": """
 !d = !tc.tmem<array<i64: 128, 64>, f32>
 !a = !tc.tmem<array<i64: 128, 64>, f16>

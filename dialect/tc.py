@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import type_rules as type_rules
 from .base import TC, load
+from .block_scaled import BlockScaledMatmulOp
 from .compute import MmaOp
 from .highlevel import Conv2dOp, MatmulOp
 from .memory import (
@@ -33,6 +34,7 @@ from .types import (
 __all__ = [
     "SWIZZLE_BYTES",
     "TC",
+    "BlockScaledMatmulOp",
     "CommitOp",
     "Conv2dOp",
     "CpOp",

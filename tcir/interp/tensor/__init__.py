@@ -19,7 +19,14 @@ import numpy as np
 from tcir.errors import IncompleteError, InputError
 from tcir.interp import Outcome, OutputSpec
 from tcir.interp.rules import site_of
-from tcir.interp.tensor import arith, linalg, math, tc, tensor  # noqa: F401  (they register rules)
+from tcir.interp.tensor import (  # noqa: F401  (they register rules)
+    arith,
+    block_scaled,
+    linalg,
+    math,
+    tc,
+    tensor,
+)
 from tcir.interp.tensor.func import function_named
 from tcir.interp.tensor.interpreter import Interpreter, rule
 from tcir.interp.types import dtype_of, poison, shape_of

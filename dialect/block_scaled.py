@@ -1,0 +1,271 @@
+"""The contraction of block-scaled operands: the op, its kinds and its rules."""
+
+from dataclasses import dataclass
+
+from tcir._mlir import ext, ir
+
+from .attributes import integer, string
+from .operation import Op
+from .rules import Broken, rule
+
+SOURCE = "PTX ISA 9.7.16.10.7"
+
+ELEMENT_BITS = {"f4E2M1FN": 4, "f6E2M3FN": 6, "f6E3M2FN": 6, "f8E4M3FN": 8, "f8E5M2": 8}
+"""Element types of block-scaled operands, and their bits in memory."""
+SCALE_TYPES = {"f8E8M0FNU": "ue8m0", "f8E4M3FN": "ue4m3"}
+"""Types of block scales, and their names in PTX. Bit 7 of ue4m3 is ignored."""
+RESULT_TYPES = ("f32", "f16", "bf16")
+SCALE_LAYOUTS = ("row_major", "blocked_128x4")
+BLOCK_ROWS, BLOCK_SCALES, BLOCK_BYTES = 128, 4, 512
+"""``blocked_128x4``: rows and scales of a block, and its bytes."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A block-scaled ``.kind`` of ``tcgen05.mma``: what it multiplies."""
+
+    name: str
+    elements: tuple[str, ...]
+    scales: tuple[str, ...]
+    block: int
+
+    def __str__(self) -> str:
+        elements = "any fp8, fp6 and fp4 mixed" if len(self.elements) > 1 else self.elements[0]
+        return f"{elements} with {' or '.join(self.scales)}, block {self.block} ({self.name})"
+
+
+KINDS = (
+    Kind("mxf8f6f4", tuple(ELEMENT_BITS), ("f8E8M0FNU",), 32),
+    Kind("mxf4", ("f4E2M1FN",), ("f8E8M0FNU",), 32),
+    Kind("mxf4nvf4", ("f4E2M1FN",), ("f8E8M0FNU",), 32),
+    Kind("mxf4nvf4", ("f4E2M1FN",), ("f8E4M3FN", "f8E8M0FNU"), 16),
+)
+"""All there is (PTX ISA 9.7.16.10.7, tables 56 and 57)."""
+
+
+def kinds_of(a: str, b: str, a_scale: str, b_scale: str, block: int) -> list[str]:
+    """Names of the kinds that multiply these types: empty when the hardware has none."""
+    return [
+        kind.name
+        for kind in KINDS
+        if a in kind.elements
+        and b in kind.elements
+        and a_scale == b_scale
+        and a_scale in kind.scales
+        and block == kind.block
+    ]
+
+
+def scales_shape(shape: list[int], block: int, layout: str) -> list[int]:
+    """Shape of the scales of an operand ``[..., rows, K]``, or ``[K]``."""
+    *outer, k = shape
+    scales = k // block
+    if layout == "row_major":
+        return [*outer, scales]
+    rows = outer.pop() if outer else 1
+    return [*outer, -(-rows // BLOCK_ROWS), -(-scales // BLOCK_SCALES), BLOCK_BYTES]
+
+
+class BlockScaledMatmulOp(Op, name="block_scaled_matmul"):
+    """Product of block-scaled matrices, or of a matrix and a vector, K innermost in both.
+
+    ``out[m,n] = alpha * sum_k (a[m,k] * a_scales[m, k / block]) * (b[n,k] * b_scales[n, k /
+    block])``: the sum in f32, then one f32 product with ``alpha`` where there is a global scale
+    (``a_global * b_global``, rounded to f32; NVFP4 checkpoints have one), then one rounding (RNE)
+    to the element type of ``out``.
+
+    ``a`` is ``[M,K]`` or ``[L,M,K]``. ``b`` is ``[N,K]`` or ``[L,N,K]``, and ``out`` ``[M,N]`` or
+    ``[L,M,N]``; or ``b`` has one dimension less, ``[K]`` or ``[L,K]``, and so has ``out``.
+    The scale layout ``"row_major"`` has one scale per ``block`` values of k in the place of k;
+    ``"blocked_128x4"`` is the image that the tensor core reads, ``[ceil(rows / 128), ceil(K / block
+    / 4), 512]`` after the batch: scale ``s`` of row ``r`` is byte ``(r % 32) * 16 + (r % 128) / 32
+    * 4 + s % 4`` of its block; padding is not read. A scale of type f8E4M3FN is ue4m3: its sign bit
+    is ignored. A NaN scale makes every element of ``out`` that it reaches NaN.
+
+    In memory f4E2M1FN is packed two to a byte, the even k in the low four bits; fp6 four to three
+    bytes, little-endian. PTX ISA 9.7.16.10.7.
+    """
+
+    a: ext.Operand[ir.RankedTensorType]
+    a_scales: ext.Operand[ir.RankedTensorType]
+    b: ext.Operand[ir.RankedTensorType]
+    b_scales: ext.Operand[ir.RankedTensorType]
+    a_global: ext.Operand[ir.RankedTensorType] | None
+    b_global: ext.Operand[ir.RankedTensorType] | None
+    block: ir.IntegerAttr
+    a_scale_layout: ir.StringAttr
+    b_scale_layout: ir.StringAttr
+    out: ext.Result[ir.RankedTensorType]
+
+
+def _element(value: ir.Value) -> str:
+    return str(value.type.element_type)
+
+
+def _shape(value: ir.Value) -> list[int]:
+    return list(value.type.shape)
+
+
+def _globals(op: BlockScaledMatmulOp) -> list[ir.Value]:
+    return [value for value in (op.a_global, op.b_global) if value is not None]
+
+
+def _operands(op: BlockScaledMatmulOp) -> tuple[tuple[str, ir.Value, ir.Value], ...]:
+    return ("a", op.a, op.a_scales), ("b", op.b, op.b_scales)
+
+
+@rule(
+    "tc.block_scaled_matmul",
+    "rank",
+    "tc",
+    "a must be [M,K] or [L,M,K] and b [N,K] or [L,N,K], or of one dimension less for vectors, "
+    "got ranks {a} and {b}",
+)
+def _(op: BlockScaledMatmulOp) -> Broken:
+    a, b = op.a.type.rank, op.b.type.rank
+    return None if a in (2, 3) and b in (a, a - 1) else {"a": a, "b": b}
+
+
+@rule(
+    "tc.block_scaled_matmul",
+    "static",
+    "tc",
+    "shapes must be static, got {got}: tensor maps and the grid are fixed at compile time",
+)
+def _(op: BlockScaledMatmulOp) -> Broken:
+    got = next((v.type for v in (*op.operands, op.out) if not v.type.has_static_shape), None)
+    return None if got is None else {"got": got}
+
+
+@rule(
+    "tc.block_scaled_matmul",
+    "scale-layouts",
+    "tc",
+    'a_scale_layout and b_scale_layout must be "row_major" or "blocked_128x4", got "{a}" and "{b}"',
+)
+def _(op: BlockScaledMatmulOp) -> Broken:
+    a, b = string(op, "a_scale_layout"), string(op, "b_scale_layout")
+    return None if a in SCALE_LAYOUTS and b in SCALE_LAYOUTS else {"a": a, "b": b}
+
+
+@rule(
+    "tc.block_scaled_matmul",
+    "elements",
+    SOURCE,
+    "a and b must be of {legal}, got {a} and {b}: the block-scaled kinds of tcgen05.mma multiply "
+    "no other; quantise the operand first",
+)
+def _(op: BlockScaledMatmulOp) -> Broken:
+    a, b = _element(op.a), _element(op.b)
+    if a in ELEMENT_BITS and b in ELEMENT_BITS:
+        return None
+    return {"legal": ", ".join(ELEMENT_BITS), "a": a, "b": b}
+
+
+@rule(
+    "tc.block_scaled_matmul",
+    "scale-types",
+    SOURCE,
+    "scales must both be f8E8M0FNU (ue8m0) or both f8E4M3FN (ue4m3), got {a} and {b}: the "
+    "instruction descriptor has one scale type for both operands",
+)
+def _(op: BlockScaledMatmulOp) -> Broken:
+    a, b = _element(op.a_scales), _element(op.b_scales)
+    return None if a == b and a in SCALE_TYPES else {"a": a, "b": b}
+
+
+@rule(
+    "tc.block_scaled_matmul",
+    "block",
+    SOURCE,
+    "block must be 16 or 32 values of k to a scale, got {got}: the scale vector sizes of "
+    "tcgen05.mma",
+)
+def _(op: BlockScaledMatmulOp) -> Broken:
+    got = integer(op, "block")
+    return None if got in (16, 32) else {"got": got}
+
+
+@rule(
+    "tc.block_scaled_matmul",
+    "ue4m3-block",
+    SOURCE,
+    "scales of type f8E4M3FN (ue4m3) must have block 16, got {got}: block 32 takes f8E8M0FNU "
+    "(ue8m0) only; repeat each scale for two blocks of 16",
+)
+def _(op: BlockScaledMatmulOp) -> Broken:
+    got = integer(op, "block")
+    return {"got": got} if got != 16 and _element(op.a_scales) == "f8E4M3FN" else None
+
+
+@rule(
+    "tc.block_scaled_matmul",
+    "kind",
+    SOURCE,
+    "no kind of tcgen05.mma multiplies {a} by {b} with {scale} scales, block {block}; there are: "
+    "{kinds}",
+)
+def _(op: BlockScaledMatmulOp) -> Broken:
+    a, b, scale = _element(op.a), _element(op.b), _element(op.a_scales)
+    block = integer(op, "block")
+    if kinds_of(a, b, scale, _element(op.b_scales), block):
+        return None
+    kinds = "; ".join(map(str, KINDS))
+    return {"a": a, "b": b, "scale": scale, "block": block, "kinds": kinds}
+
+
+@rule(
+    "tc.block_scaled_matmul",
+    "k",
+    "tc",
+    "a and b must have the same K, a multiple of the block {block}, got {a} and {b}: a scale "
+    "belongs to {block} values; pad both with zeros",
+)
+def _(op: BlockScaledMatmulOp) -> Broken:
+    a, b, block = _shape(op.a)[-1], _shape(op.b)[-1], integer(op, "block")
+    return None if a == b and a and a % block == 0 else {"a": a, "b": b, "block": block}
+
+
+@rule(
+    "tc.block_scaled_matmul",
+    "scale-shapes",
+    "tc",
+    "{name}_scales must be {want} for {name} {operand} with block {block}, {layout}, got {got}",
+)
+def _(op: BlockScaledMatmulOp) -> Broken:
+    block = integer(op, "block")
+    for name, operand, scales in _operands(op):
+        layout = string(op, f"{name}_scale_layout")
+        want, got = scales_shape(_shape(operand), block, layout), _shape(scales)
+        if got != want:
+            values = {"want": want, "got": got, "layout": layout, "block": block}
+            return {"name": name, "operand": _shape(operand), **values}
+    return None
+
+
+@rule(
+    "tc.block_scaled_matmul",
+    "global-scales",
+    "tc",
+    "a_global and b_global must be tensor<f32>, got {got}: one factor for a whole operand",
+)
+def _(op: BlockScaledMatmulOp) -> Broken:
+    got = next((v.type for v in _globals(op) if str(v.type) != "tensor<f32>"), None)
+    return None if got is None else {"got": got}
+
+
+@rule(
+    "tc.block_scaled_matmul",
+    "out",
+    "tc",
+    "out must be {want} of f32, f16 or bf16 for these operands, got {got} of {element} (batches of "
+    "a and b: {batches})",
+)
+def _(op: BlockScaledMatmulOp) -> Broken:
+    (*batch, m, _), b = _shape(op.a), _shape(op.b)
+    other = b[: len(batch)]
+    want, got = [*batch, m, *b[len(batch) : -1]], _shape(op.out)
+    if got == want and batch == other and _element(op.out) in RESULT_TYPES:
+        return None
+    batches = f"{batch} and {other}"
+    return {"want": want, "got": got, "element": _element(op.out), "batches": batches}

@@ -1,0 +1,66 @@
+"""Rule of ``tc.block_scaled_matmul``, written from its definition.
+
+Elements and scales are decoded by ml_dtypes; products and sums are taken in float64, where every
+product is exact, and rounded once to f32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from tcir._mlir import ir
+from tcir.formats import from_blocked
+from tcir.interp.tensor.arith import convert
+from tcir.interp.tensor.interpreter import Array, Interpreter, rule
+from tcir.interp.types import dtype_of, shape_of
+
+ROWS_AT_ONCE = 256
+"""Rows of A widened to float64 at a time."""
+
+
+def scale_values(scales: Array) -> Array:
+    """Scales as float64; f8E4M3FN is ue4m3, whose bit 7 does not count."""
+    if scales.dtype == ml_dtypes.float8_e4m3fn:
+        scales = (scales.view(np.uint8) & 0x7F).view(scales.dtype)
+    return scales.astype(np.float64)
+
+
+def row_major(scales: Array, shape: Sequence[int], block: int) -> Array:
+    """The row-major scales of an operand of this shape, out of blocks of 128 x 4."""
+    *outer, k = shape
+    rows = outer.pop() if outer else 1
+    plain = from_blocked(scales.view(np.uint8), rows, k // block).view(scales.dtype)
+    return plain.reshape(*shape[:-1], k // block)
+
+
+def _widened(elements: Array, scales: Array, block: int) -> Array:
+    values: Array = elements.astype(np.float64)
+    values *= np.repeat(scale_values(scales), block, axis=-1)
+    return values
+
+
+@rule("tc.block_scaled_matmul")
+def tc_block_scaled_matmul(
+    _: Interpreter, op: Any, a: Array, a_scales: Array, b: Array, b_scales: Array, *factors: Array
+) -> Sequence[Array]:
+    attributes, type_ = op.operation.attributes, op.operation.results[0].type
+    block = ir.IntegerAttr(attributes["block"]).value
+    if ir.StringAttr(attributes["a_scale_layout"]).value == "blocked_128x4":
+        a_scales = row_major(a_scales, a.shape, block)
+    if ir.StringAttr(attributes["b_scale_layout"]).value == "blocked_128x4":
+        b_scales = row_major(b_scales, b.shape, block)
+    right = _widened(b, b_scales, block)
+    right = right[..., None] if b.ndim < a.ndim else right.swapaxes(-1, -2)
+    total = np.empty((*a.shape[:-1], right.shape[-1]), np.float32)
+    for first in range(0, a.shape[-2], ROWS_AT_ONCE):
+        rows = (..., slice(first, first + ROWS_AT_ONCE), slice(None))
+        total[rows] = _widened(a[rows], a_scales[rows], block) @ right
+    total = total.reshape(shape_of(type_))
+    if factors:
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = total * np.prod(np.stack(factors), dtype=np.float32)
+    return [convert(total, dtype_of(type_))]
