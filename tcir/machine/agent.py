@@ -27,7 +27,8 @@ class Agent(BlockScale, Tma, TmemAccess, ClusterBarrier):
         cluster = cta.cluster
         while cluster.in_flight:
             cluster.complete(next(o for o in cluster.in_flight if o.ready))
-        self.clock[self.tc] = self.tc_issued
+        for thread in self.tensor_threads:
+            self.clock[thread.component] = thread.issued
         self.clock[self.bulk_reads] = self.clock[self.bulk_writes] = self.bulk_issued
         for barrier in cta.mbarriers.values():
             join(self.clock, barrier.released)

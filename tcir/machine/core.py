@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from tcir.machine.cluster import RANK_SHIFT
 from tcir.machine.errors import MachineError
 from tcir.machine.hazards import Access, Clock, Component
-from tcir.machine.operation import Operation
-from tcir.machine.ordering import Class, PipeOrder
+from tcir.machine.ordering import Class
+from tcir.machine.tensor_thread import TensorThread
 
 if TYPE_CHECKING:
     from tcir.machine.engine import Cta
@@ -33,7 +33,6 @@ class Core:
         self.cta, self.name, self.warp, self.threads = cta, name, warp, threads
         self.machine = cta.machine
         self.me: Component = (cta.index, len(cta.agents))
-        self.tc: Component = ("tc", self.me)
         self.clock: Clock = {self.me: 1}
         self.after_clock: Clock = {}
         """What was observed at the last tcgen05.fence::after_thread_sync."""
@@ -41,12 +40,13 @@ class Core:
         """What a relaxed arrival at the cluster's barrier releases: what fences did before."""
         self.inits: list[int] = []
         """Numbers of its mbarrier.init."""
-        self.pipe: list[Operation] = []
-        """Tensor-core operations in flight."""
-        self.pipe_order = PipeOrder(self.machine.assumptions)
+        self.tensor_threads = [TensorThread(self.me, 0, self.machine.assumptions)]
+        """Those that issued tensor-core operations; at least one, so that there is a `tensor`."""
+        self.tensor = self.tensor_threads[0]
+        """The one that issues now."""
         self.pipe_reach: dict[Class, int] = {}
         """What the operation that is being issued comes after, in the pipe."""
-        self.tc_issued = self.pending_ld = self.pending_st = 0
+        self.pending_ld = self.pending_st = 0
         self.waiting: Waiting | None = None
         self.polls = ""
         """What it looks at again and again without doing anything else, in words."""
@@ -141,6 +141,20 @@ class Core:
         if cta_group == 1:
             return (self.cta,)
         return self.cta.cluster.pair(self.cta.rank_in_cluster, site).ctas
+
+    def issue_from(self, lane: int) -> None:
+        """The tensor-core operations that follow are issued by this lane.
+
+        A commit tracks those of its own thread only, and the pipe keeps only those in order. A role
+        of a tile program is one thread and never calls this.
+        """
+        if self.tensor.lane != lane:
+            known = (t for t in self.tensor_threads if t.lane == lane)
+            thread = next(known, None)
+            if thread is None:
+                thread = TensorThread(self.me, lane, self.machine.assumptions)
+                self.tensor_threads.append(thread)
+            self.tensor = thread
 
     # --- clocks ----------------------------------------------------------------------------------
 

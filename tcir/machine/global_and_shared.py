@@ -50,7 +50,7 @@ class GlobalAndShared(HappensBefore):
             counters.shared_load += where.size
             self.spare_mbarriers(where, site, "read", self.shared_owner(space, addresses, site))
         if self.machine.checking:
-            self.note_read(memory.shadow, where // memory.granule, self.own_access("generic", site))
+            self.note_read(memory.shadow, memory.granules(where), self.own_access("generic", site))
         data = memory.data[where]
         self._look(site, addresses, data, space)
         return data
@@ -85,7 +85,7 @@ class GlobalAndShared(HappensBefore):
             memory.defined[where] = True
         if self.machine.checking:
             access = self.own_access("generic", site)
-            self.note_write(memory.shadow, where // memory.granule, access, same=same)
+            self.note_write(memory.shadow, memory.granules(where), access, same=same)
 
     def place(
         self, space: str, addresses: Addresses, nbytes: int, site: Any

@@ -20,6 +20,7 @@ from tcir.machine.hazards import (
 )
 from tcir.machine.ordering import Class, class_of, missing_edge, pipe_order
 from tcir.machine.shadow import Shadow
+from tcir.machine.tensor_thread import TensorThread
 
 _NO_EFFECT = ("cta", "proxy.tensormap", "proxy.alias")
 """Fences without a rule of their own: memory here is coherent, and clocks travel with barriers,
@@ -36,7 +37,7 @@ class HappensBefore(Core):
             case "tcgen05.after":
                 self.after_clock = dict(self.clock)
             case "tcgen05.before":
-                self._mark_before()
+                self._mark_before(self.tensor_threads)
             case "proxy.async" | "proxy.async.shared":
                 for c in [c for c in self.clock if not isinstance(c[0], str)]:
                     own = c == self.me or c[1] == self.me  # its cp.async, too
@@ -57,10 +58,12 @@ class HappensBefore(Core):
         self.clock[(which, self.me)] = self.clock[self.me]
         self.clock[self.me] += 1  # what follows has not passed the fence
 
-    def _mark_before(self) -> None:
+    def _mark_before(self, threads: Iterable[TensorThread]) -> None:
+        """tcgen05.fence::before_thread_sync; of which threads' tensor-core operations."""
         for component in (("ld", self.me), ("st", self.me)):
             self.clock[(BEFORE, component)] = self.clock.get(component, 0)
-        self.clock[(PIPE, self.tc)] = self.tc_issued
+        for thread in threads:
+            self.clock[(PIPE, thread.component)] = thread.issued
 
     def note_read(self, shadow: Shadow | None, where: Any, access: Access) -> None:
         """Checks and records a read of the granules ``where``."""
@@ -93,17 +96,17 @@ class HappensBefore(Core):
                 self._pair(shadow, other, access, False, write, same)
 
     def pipe_before(self, access: Access, agents: Iterable[HappensBefore]) -> dict[Class, int]:
-        """Which tensor-core operations the pipe completes before this new one of this agent.
+        """Which tensor-core operations the pipe completes before this new one of this thread.
 
-        Its own; and of `agents`, the threads of its CTA or pair, those that passed
+        Its own; and of the other threads of `agents`, those of its CTA or pair, those that passed
         tcgen05.fence::before_thread_sync before the synchronisation that this agent followed by
         ::after_thread_sync.
         """
-        reach = self.pipe_order.before(access)
-        for other in agents:
-            fenced = self.after_clock.get((PIPE, other.tc), 0)
-            if other is not self and fenced:
-                foreign = other.pipe_order.before(access)
+        reach = self.tensor.order.before(access)
+        for thread in (t for agent in agents for t in agent.tensor_threads):
+            fenced = self.after_clock.get((PIPE, thread.component), 0)
+            if thread is not self.tensor and fenced:
+                foreign = thread.order.before(access)
                 join(reach, {group: min(number, fenced) for group, number in foreign.items()})
         return reach
 
@@ -115,11 +118,12 @@ class HappensBefore(Core):
         if observed(self.clock, other):
             self._fences(shadow, other, access, wrote, write)
             return
-        both_piped = other.component[0] == "tc" and access.component == self.tc
+        both_piped = other.component[0] == "tc" and access.component == self.tensor.component
         if both_piped and self.pipe_reach.get(class_of(other), 0) >= other.number:
             return
         one_cluster = shadow.owner is not None
-        missing = missing_edge(other, access, other.component == self.tc, one_cluster)
+        mine = other.component == self.tensor.component
+        missing = missing_edge(other, access, mine, one_cluster)
         if both_piped and pipe_order(other, access, self.machine.assumptions):
             missing += "; or tcgen05.fence::before_thread_sync, a barrier and ::after_thread_sync"
         verb = f"{'writes' if wrote else 'reads'} {shadow.space}, then {access.kind} " + (
@@ -165,7 +169,7 @@ class HappensBefore(Core):
             return  # synchronous: a barrier is enough
         if other.component in (("ld", self.me), ("st", self.me)):
             return
-        if other.component == self.tc and access.component == self.tc:
+        if other.component == access.component == self.tensor.component:
             return  # one thread, which has waited for the completion
         if self.after_clock.get(other.component, 0) < other.number:
             self.cta.report(

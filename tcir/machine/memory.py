@@ -36,6 +36,10 @@ class Buffer:
     """Bytes that accesses are told apart by: an element of the array, at most 4."""
     shadow: Shadow | None = None
 
+    def granules(self, where: NDArray[np.int64]) -> NDArray[np.int64]:
+        """What indexes the shadow for an access of some bytes."""
+        return where // self.granule
+
     @property
     def end(self) -> int:
         """First address after it."""
@@ -96,7 +100,7 @@ class SharedMemory:
     """Shared memory of one CTA, by byte; unwritten bytes are poison."""
 
     granule = 4
-    """Bytes that accesses are told apart by."""
+    """Bytes that accesses are told apart by, until one of them is smaller: see `granules`."""
 
     def __init__(self, size: int, hazards: bool) -> None:
         if size > SHARED_LIMIT:
@@ -108,6 +112,13 @@ class SharedMemory:
         self.data = np.full(size, POISON, np.uint8)
         self.defined = np.zeros(size, bool)
         self.shadow = Shadow(size // 4 + 1, "shared memory") if hazards else None
+
+    def granules(self, where: NDArray[np.int64]) -> Any:
+        """What indexes the shadow for an access of some bytes, int64 [n, bytes of an element]."""
+        if self.shadow is not None and where.shape[1] % 4:
+            self.shadow.split()
+            return where // 4, where % 4
+        return where // 4
 
     def view(self, dtype: np.dtype[Any]) -> NDArray[Any]:
         """The memory as elements of ``dtype``."""

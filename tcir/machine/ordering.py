@@ -78,7 +78,8 @@ def missing_edge(first: Access, second: Access, same_thread: bool, one_cluster: 
         )
     match first.kind:
         case "mma" | "cp" | "shift":
-            return f"tcgen05.commit after the {first.kind}, and a wait on its mbarrier"
+            by = "" if same_thread else " by the thread that issued it"
+            return f"tcgen05.commit after the {first.kind}{by}, and a wait on its mbarrier"
         case "TMA load":
             return "a wait on the mbarrier that the TMA load signals"
         case "cp.async":

@@ -22,6 +22,8 @@ class Shadow:
 
     owner: Any = None
     """The CTA whose memory it is."""
+    bytewise = False
+    """Whether each granule, a word, has its bytes recorded apart: see `split`."""
 
     def __init__(self, shape: int | tuple[int, int], space: str) -> None:
         self.space = space
@@ -31,6 +33,17 @@ class Shadow:
         self.sets: list[frozenset[int]] = [frozenset()]
         self._set_ids: dict[frozenset[int], int] = {frozenset(): 0}
         self._room = COMPACT
+
+    def split(self) -> None:
+        """From now on bytes are told apart, too.
+
+        A word then is a row of four, so that what indexes words still means all of their bytes;
+        (words, bytes) means single ones. Only programs that access less than a word pay for it.
+        """
+        if not self.bytewise:
+            self.bytewise = True
+            self.writer = np.repeat(self.writer[:, None], 4, axis=1)
+            self.readers = np.repeat(self.readers[:, None], 4, axis=1)
 
     def writers_at(self, where: Any) -> list[Access]:
         """Distinct last writers of the granules."""

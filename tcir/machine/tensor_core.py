@@ -47,8 +47,9 @@ class TensorPipe(Barriers):
         It may complete once the earlier operations that the pipe keeps before it have.
         """
         self._at(site)
-        self.tc_issued += 1
-        access = Access(self.tc, self.tc_issued, kind, site, "async", target)
+        thread = self.tensor
+        thread.issued += 1
+        access = Access(thread.component, thread.issued, kind, site, "async", target)
         agents = self.cta.agents
         if len(ctas) > 1:
             agents = [agent for cta in ctas for agent in cta.agents]
@@ -56,7 +57,8 @@ class TensorPipe(Barriers):
         earlier = tuple(
             o
             for agent in agents
-            for o in agent.pipe
+            for t in agent.tensor_threads
+            for o in t.in_flight
             if not o.done and reach.get(class_of(o.access), 0) >= o.access.number
         )
         operation = Operation(site, run, earlier, access)
@@ -64,11 +66,11 @@ class TensorPipe(Barriers):
             self.note_write(shadow, where, access)
         for shadow, where in reads:
             self.note_read(shadow, where, access)
-        self.pipe_order.add(access, reach)
+        thread.order.add(access, reach)
         self.cta.launch(operation)
-        self.pipe = [o for o in self.pipe if not o.done]
+        thread.in_flight = [o for o in thread.in_flight if not o.done]
         if not operation.done:
-            self.pipe.append(operation)
+            thread.in_flight.append(operation)
 
     def must_be_defined(self, defined: Any, place: str, site: Any) -> None:
         """A finding unless all words an operation reads were written."""
@@ -224,15 +226,16 @@ class TensorPipe(Barriers):
         places = self.multicast(mbar, cta_mask, site)
         barriers = [self._mbarrier(at, site, proxy="async") for at in places]
         self.machine.counters.commit += 1
-        self._mark_before()
+        thread = self.tensor
+        self._mark_before([thread])
         clock = self.release()
-        clock[self.tc] = self.tc_issued + 1  # the commit itself
+        number = clock[thread.component] = thread.issued + 1  # the commit itself
         for at, barrier in zip(places, barriers, strict=True):
-            barrier.users[self.tc] = (self.tc_issued + 1, site)
+            barrier.users[thread.component] = (number, site)
             owner = self.cta_of(at, site)
             if owner is not self.cta:
-                number = self.tc_issued + 1
-                owner.visitors[self.tc] = Access(self.tc, number, "commit", site, "async")
+                commit = Access(thread.component, number, "commit", site, "async")
+                owner.visitors[thread.component] = commit
 
         def run() -> None:
             for barrier in barriers:

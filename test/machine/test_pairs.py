@@ -371,6 +371,41 @@ def commit_tracks_its_own_thread(b: Bench, edge: bool) -> Any:
 
 
 @pair("race")
+def commit_tracks_its_own_lane(b: Bench, edge: bool) -> Any:
+    """Two lanes of one warp are two threads."""
+
+    def body(agent: Agent) -> Any:
+        agent.issue_from(3)
+        mma(agent)
+        agent.issue_from(3 if edge else 4)
+        yield from finish(agent, 0)
+        b.read(agent)
+        agent.issue_from(3)
+        yield from finish(agent, 1)
+
+    return [body]
+
+
+@pair("race")
+def mma_of_two_lanes_on_one_accumulator(b: Bench, edge: bool) -> Any:
+    """The pipe orders the operations of one thread; across lanes it takes the two fences."""
+
+    def body(agent: Agent) -> Any:
+        mma(agent)
+        agent.fence("tcgen05.before", site="before")
+        if edge:
+            agent.fence("tcgen05.after", site="after")
+        agent.issue_from(1)
+        mma(agent, enable_input_d=True)
+        yield from finish(agent, 0)
+        b.read(agent)
+        agent.issue_from(0)
+        yield from finish(agent, 1)
+
+    return [body]
+
+
+@pair("race")
 def cp_then_ld(b: Bench, edge: bool) -> Any:
     def body(agent: Agent) -> Any:
         slab(agent)

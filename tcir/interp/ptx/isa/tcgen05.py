@@ -76,6 +76,7 @@ def _per_thread(d: Decode, issue: Callable[[Warp, int], None]) -> Op:
         if m & (m - 1):
             w.run_state.double_issue(w, site, m.bit_count())
         for lane in LANES[m]:
+            w.agent.issue_from(int(lane))
             issue(w, int(lane))
 
     return d.plain(run)
