@@ -31,6 +31,7 @@ class ConvShape:
     pad_right: int
     filter: str
     element: Any
+    out_bytes: int
 
     @staticmethod
     def of(op: Any) -> ConvShape:
@@ -45,7 +46,7 @@ class ConvShape:
         dh, dw = integers(op.dilations)
         return ConvShape(
             n, h, w, c, r, s, p, q, k, (sh, sw), (dh, dw), top, bottom, left, right, layout,
-            op.x.type.element_type,
+            op.x.type.element_type, tc.element_bytes(op.out.type.element_type),
         )  # fmt: skip
 
     @property
