@@ -251,6 +251,7 @@ def _guard(line: Line, run: Callable[[], Outcome]) -> Outcome | None:
         line.verdict, line.incomplete = "incomplete", [str(error)]
         return None
     except Exception as error:
+        _note(line, getattr(error, "findings", []))  # what was found before it ended
         site = getattr(error, "site", None)
         where = "" if site is None or str(site) in str(error) else f" at {site}"
         if _is_not_modelled(error):
@@ -263,10 +264,7 @@ def _guard(line: Line, run: Callable[[], Outcome]) -> Outcome | None:
         return None
     line.level = outcome.level
     line.counters = dict(outcome.counters)
-    for f in outcome.findings:  # those of other completion orders are kept
-        finding = {"severity": f.severity, "code": f.code, "text": _words(f)}
-        if finding not in line.findings:
-            line.findings.append(finding)
+    _note(line, outcome.findings)
     if outcome.incomplete:
         line.verdict, line.incomplete = "incomplete", list(outcome.incomplete)
         return None
@@ -275,6 +273,14 @@ def _guard(line: Line, run: Callable[[], Outcome]) -> Outcome | None:
         line.compared = f"{_rules(outcome.level)}, {len(outcome.errors)} error(s) of the program"
         return None
     return outcome
+
+
+def _note(line: Line, findings: Iterable[Any]) -> None:
+    """Adds hazards to a line; those of other completion orders are kept."""
+    for f in findings:
+        finding = {"severity": f.severity, "code": f.code, "text": _words(f)}
+        if finding not in line.findings:
+            line.findings.append(finding)
 
 
 def _is_not_modelled(error: Exception) -> bool:

@@ -7,10 +7,10 @@ clearing bit 24), and the offset in that CTA's window below.
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tcir.machine.completion_order import CompletionOrder
 from tcir.machine.errors import Deadlock, MachineError
 from tcir.machine.hazards import Clock, observed
 from tcir.machine.operation import Operation
@@ -46,8 +46,8 @@ class Pair:
 class Cluster:
     """CTAs under way together; the scheduler of their agents and operations in flight."""
 
-    def __init__(self, machine: Machine, rng: random.Random | None) -> None:
-        self.machine, self.rng = machine, rng
+    def __init__(self, machine: Machine, order: CompletionOrder | None) -> None:
+        self.machine, self.order = machine, order
         self.ctas: list[Cta] = []
         self.agents: list[Agent] = []
         self.in_flight: list[Operation] = []
@@ -91,7 +91,7 @@ class Cluster:
 
     def launch(self, operation: Operation) -> None:
         """Takes an asynchronous operation: at once in prompt order, else some time later."""
-        if self.rng is None and operation.ready:
+        if self.order is None and operation.ready:
             operation.run()
             operation.done = True
         else:
@@ -107,7 +107,7 @@ class Cluster:
         """One step of an agent or one completion; False when nothing can move."""
         ready = [o for o in self.in_flight if o.ready]
         runnable = [a for a in self.agents if a.runnable]
-        if self.rng is None:
+        if self.order is None:
             if ready:
                 self.complete(ready[0])
             elif runnable:
@@ -116,14 +116,13 @@ class Cluster:
             else:
                 return False
             return True
-        choices = len(ready) + len(runnable)
-        if not choices:
+        if not ready and not runnable:
             return False
-        pick = self.rng.randrange(choices)
-        if pick < len(ready):
-            self.complete(ready[pick])
+        chosen = self.order.pick(ready, runnable)
+        if isinstance(chosen, Operation):
+            self.complete(chosen)
         else:
-            runnable[pick - len(ready)].advance()
+            self.order.advance(chosen)
         return True
 
     @property

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import random
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from tcir.machine.agent import Agent
 from tcir.machine.assumptions import Assumptions
 from tcir.machine.cluster import RANK_SHIFT, Cluster, check_visitors
+from tcir.machine.completion_order import CompletionOrder
 from tcir.machine.counters import Counters
+from tcir.machine.errors import MachineError, NotModelled
 from tcir.machine.hazards import Access, Clock, Component, Finding, Findings, join
 from tcir.machine.mbarrier import Mbarrier
 from tcir.machine.memory import GlobalMemory, SharedMemory, TensorMemory
@@ -151,15 +152,22 @@ class Machine:
         """Runs the grid, each CTA with the agents ``start(cta)`` makes.
 
         One cluster after the other; one that only polls is set aside until others have run, as
-        many CTAs as there are SMs.
+        many CTAs as there are SMs. What ends the run takes the hazards found before with it.
         """
+        try:
+            self._run(start)
+        except (MachineError, NotModelled) as error:
+            error.findings = list(self.findings)
+            raise
+
+    def _run(self, start: Callable[[Cta], Sequence[Agent]]) -> None:
         extents = [g // c for g, c in zip(self.grid, self.cluster, strict=True)]
         size = self.cluster[0] * self.cluster[1] * self.cluster[2]
         total = extents[0] * extents[1] * extents[2]
         aside: list[Cluster] = []
         for number, place in enumerate(itertools.product(*map(range, reversed(extents)))):
-            seed = None if self.order_seed is None else f"{self.order_seed}/{number}"
-            cluster = Cluster(self, None if seed is None else random.Random(seed))
+            seed = self.order_seed
+            cluster = Cluster(self, None if seed is None else CompletionOrder(seed, number))
             for inside in itertools.product(*map(range, reversed(self.cluster))):
                 z, y, x = (
                     p * c + i for p, c, i in zip(place, reversed(self.cluster), inside, strict=True)

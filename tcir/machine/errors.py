@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from tcir.machine.hazards import Finding
+
 
 class MachineError(RuntimeError):
-    """An illegal use of the hardware. ``code`` is a short name, ``site`` the operation."""
+    """An illegal use of the hardware. ``code`` is a short name, ``site`` the operation.
+
+    ``findings``: the hazards found before it ended the run; they often say why it came to this.
+    """
 
     def __init__(self, code: str, message: str, *, site: Any = None) -> None:
         where = f" at {site}" if site is not None else ""
         super().__init__(f"{code}: {message}{where}")
         self.code, self.site, self.message = code, site, message
+        self.findings: list[Finding] = []
 
 
 class Deadlock(MachineError):
@@ -24,3 +30,4 @@ class NotModelled(RuntimeError):
     def __init__(self, what: str, *, site: Any = None) -> None:
         super().__init__(what)
         self.what, self.site = what, site
+        self.findings: list[Finding] = []

@@ -15,7 +15,7 @@ class Operation:
     run: Callable[[], None]
     after: tuple[Operation, ...] = ()
     access: Any = None
-    """Of a tensor-core operation: how it is recorded, for the order of its pipe."""
+    """Of a tensor-core operation: how it is recorded, for the order of its pipe. None of others."""
     done: bool = False
 
     @property

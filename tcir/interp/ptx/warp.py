@@ -168,7 +168,9 @@ class Warp:
         others: list[_Group] = []
         lowest, stops = len(code), frozenset[int]()
         spins = count = reported = 0
-        polled = (-1, 0)  # where and when a wait failed last
+        polled = (-1, 0, 0)  # where and when a wait failed last, how often in a row before
+        order = agent.cta.cluster.order
+        naps = 1 if order is None else order.naps
         while True:
             if pc >= lowest or pc in stops:
                 # Meet the groups that stand here; then the lowest ready group goes on.
@@ -253,8 +255,9 @@ class Warp:
                     # A loop around the wait may sleep until it comes true; a single poll may not,
                     # since the program may have other work to do first.
                     looping = polled[0] == pc and count - polled[1] <= _SPIN_LENGTH
-                    polled = (pc, count)
-                    if looping and len(waiting) == 1:
+                    times = polled[2] + 1 if looping else 0
+                    polled = (pc, count, times)
+                    if times >= naps and len(waiting) == 1:
                         yield from agent.mbarrier_wait(*waiting[0], site=op.site)
                         op.run(self, m)
                     else:
