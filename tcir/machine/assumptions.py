@@ -40,6 +40,45 @@ REGISTRY = (
         "refreshing the halo of a shifted slab",
     ),
     Assumption(
+        "ashift_copies",
+        "With M = 128 and .cta_group::2 a CTA holds its 64 rows of A twice. Does .ashift move both "
+        "copies, or only that on lanes 0..63?",
+        "both",
+        ("both", "first"),
+        "seen on B200 for M = 128 of one CTA only, where all four quarters move (CUTLASS's CuTeDSL "
+        "example 1cta_mma_a_from_tmem); if one copy stayed, the next mma could not use A",
+        "tcgen05.mma .ashift with M = 128 of a pair",
+    ),
+    Assumption(
+        "sparsity_selector",
+        "Which columns can the sparsity selector (0..3) of the kinds f16 and tf32 name?",
+        "four",
+        ("four", "two"),
+        "PTX ISA 9.7.16.4.2 gives it two bits and shows the columns in figures only; CUTLASS "
+        "(mma_traits_sm100.hpp) uses 0 and 1, for an even and the odd column behind it",
+        "tcgen05.mma.sp of the kinds f16 and tf32",
+    ),
+    Assumption(
+        "half_lane_metadata",
+        "Where lie the metadata of the 64 rows of a CTA whose D uses half of the lanes (data paths "
+        "F and C): on D's lanes, or on lanes 0..63?",
+        "d-lanes",
+        ("d-lanes", "packed"),
+        "PTX ISA 9.7.16.10.5 asks for the same lane alignment (0 or 16) of D, A and metadata, and "
+        "for the .ws forms CUTLASS (tmem_e_frg_ws) has them on D's lanes; its tmem_e_frg has 128 "
+        "rows only",
+        "tcgen05.mma.sp with M = 64, or M = 128 of a pair",
+    ),
+    Assumption(
+        "zero_column_spans",
+        "Which span of the zero-column mask descriptor counts zeroed columns?",
+        "skip-is-zero",
+        ("skip-is-zero", "use-is-zero"),
+        "the examples of PTX ISA 9.7.16.4.3 and CUTLASS (MaskAndShiftB) say the skip span, PTX's "
+        "table the use span",
+        "tcgen05.mma.ws with a zero-column mask",
+    ),
+    Assumption(
         "zero_terms",
         "Which raw exponent has a zero product, or a zero D-in, when a sum's window is placed?",
         "none",
@@ -147,6 +186,10 @@ class Assumptions:
 
     shift_quarters: str = "one"
     ashift_then_cp: str = "unordered"
+    ashift_copies: str = "both"
+    sparsity_selector: str = "four"
+    half_lane_metadata: str = "d-lanes"
+    zero_column_spans: str = "skip-is-zero"
     zero_terms: str = "none"
     fp4_sums: str = "products"
     fp6_holder: str = "6..1"

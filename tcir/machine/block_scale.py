@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tcir.machine.errors import MachineError, NotModelled
+from tcir.machine.errors import MachineError
 from tcir.machine.instruction_descriptor_scaled import ScaledDescriptor, decode_scaled
-from tcir.machine.mma import Codes, Mma, Words, by_descriptor, fused_params
+from tcir.machine.mma import Mma, check_sparse, fused_params
+from tcir.machine.mma_operands import Codes, by_descriptor
+from tcir.machine.mma_step import Words, poison
 from tcir.machine.numerics_fp4 import Fp4Params, block_scaled_mma
-from tcir.machine.operands import SharedDesc, TmemAddr
+from tcir.machine.operands import ElementAddresses, SharedDesc, TmemAddr
 from tcir.machine.refusal import Refusal
 from tcir.machine.scale_factors import ADDRESS_BITS, scale_places
+from tcir.machine.tensor_core import Missing
 
 if TYPE_CHECKING:
     from tcir.machine.engine import Cta
@@ -23,7 +26,7 @@ Scales = NDArray[np.uint8]
 
 
 class BlockScale(Mma):
-    """Dense block-scaled mma of a CTA or a pair."""
+    """Block-scaled mma of a CTA or a pair."""
 
     def mma_block_scale(
         self,
@@ -38,53 +41,103 @@ class BlockScale(Mma):
         scales: int,
         enable_input_d: bool,
         cta_group: int = 1,
+        metadata: int | None = None,
         site: Any,
     ) -> None:
         """D = (A · SFA)(B · SFB)ᵀ (+ D), `scales` per row from tensor memory at `sfa` and `sfb`.
 
-        The four copies of the scales have to be equal: which one the hardware takes is not known.
+        ``metadata``: address in tensor memory of a sparse A's selectors. K doubles, and each scale
+        is for twice as many k.
         """
-        ctas = self.group(cta_group, site)
+        self.group(cta_group, site)
+        at: ElementAddresses | TmemAddr
         try:
             i = decode_scaled(idesc, kind, scales, cta_group=cta_group)
-            if i.sparse:
-                raise NotModelled("sparse tcgen05.mma", site=site)
+            check_sparse(i.sparse, metadata, site)
+            stored = i.k // 2 if i.sparse else i.k
             b = by_descriptor(b_desc, i.n // cta_group, i.k, kind, i.b_type, i.b_major)
             at = a if isinstance(a, TmemAddr) else (
-                by_descriptor(a.bits, i.m // cta_group, i.k, kind, i.a_type, i.a_major)
+                by_descriptor(a.bits, i.m // cta_group, stored, kind, i.a_type, i.a_major)
             )  # fmt: skip
         except Refusal as refusal:
             raise MachineError(refusal.code, str(refusal), site=site) from None
+        self.block_scale_elements(
+            d_taddr, at, b, i, sfa, sfb,
+            enable_input_d=enable_input_d, metadata=metadata, site=site,
+        )  # fmt: skip
+
+    def block_scale_elements(
+        self,
+        d_taddr: int,
+        a: ElementAddresses | TmemAddr,
+        b: ElementAddresses,
+        i: ScaledDescriptor,
+        sfa: int,
+        sfb: int,
+        *,
+        enable_input_d: bool,
+        metadata: int | None = None,
+        site: Any,
+    ) -> None:
+        """The same with the address of every shared element, or byte of packed elements.
+
+        The four copies of the scales have to be equal: which one the hardware takes is not known.
+        """
+        ctas = self.group(i.cta_group, site)
+        kind, cta_group = i.kind, i.cta_group
+        if i.ignored:
+            self.cta.report(
+                "warning", "ignored-bit", site, f"instruction descriptor: {i.ignored}",
+                "0: no document gives the bit a meaning for this instruction on sm_100a",
+            )  # fmt: skip
         sfa_of = [self._scales("A", sfa, i, cta, site) for cta in ctas]
         sfb_of = [self._scales("B", sfb, i, cta, site) for cta in ctas]
 
+        chosen = [] if metadata is None else [
+            self.metadata(
+                metadata, kind, i.m, 0, cta, cta_group=cta_group, ws=False, selector=0, site=site
+            )
+            for cta in ctas
+        ]  # fmt: skip
         assumptions = self.machine.assumptions
 
         def multiply(av: Codes, bv: Codes, d: Words | None, cta: int) -> Words:
-            return block_scaled_mma(
-                av, bv, d, sfa_of[cta][1](), sfb_of[cta][1](), kind=kind, scale_type=i.scale_type,
-                a_type=i.a_type, b_type=i.b_type, negate_a=i.negate_a, negate_b=i.negate_b,
+            sfa_codes, no_sfa = sfa_of[cta][1]()
+            sfb_codes, no_sfb = sfb_of[cta][1]()
+            select, no_metadata = chosen[cta].read() if chosen else (None, None)
+            result = block_scaled_mma(
+                av, bv, d, sfa_codes, sfb_codes, kind=kind, scale_type=i.scale_type,
+                a_type=i.a_type, b_type=i.b_type, select=select,
+                negate_a=i.negate_a, negate_b=i.negate_b,
                 exact=self.machine.numerics == "exact", params=fused_params(assumptions, "f32"),
                 fp4=Fp4Params(rule=assumptions.fp4_sums),
             )  # fmt: skip
+            for rows in (no_sfa, no_metadata):
+                if rows is not None:
+                    result[rows] = poison("f32")
+            if no_sfb is not None:
+                result[:, no_sfb] = poison("f32")
+            return result
 
         reads = [
             (cta.tmem.shadow, places)
             for scales_of in (sfa_of, sfb_of)
             for cta, (places, _) in zip(ctas, scales_of, strict=True)
         ]
+        reads += [(source.shadow, source.where) for source in chosen]
         self.mma_step(
-            d_taddr, at, b, i.m, i.n, kind, i.a_type, i.b_type, "f32", multiply,
+            d_taddr, a, b, i.m, i.n, kind, i.a_type, i.b_type, "f32", multiply,
             enable_input_d=enable_input_d, more_reads=reads,
-            cta_group=cta_group, site=site,
+            cta_group=cta_group, sparse=i.sparse, site=site,
         )  # fmt: skip
 
     def _scales(
         self, operand: str, address: int, i: ScaledDescriptor, cta: Cta, site: Any
-    ) -> tuple[Any, Callable[[], Scales]]:
+    ) -> tuple[Any, Callable[[], tuple[Scales, Missing]]]:
         """(words of tensor memory, reader of the codes [rows, scales]) in one CTA.
 
-        Of A the scales of its own rows, of B all.
+        The reader also gives the rows whose scales nothing wrote. Of A the scales of its own rows,
+        of B all.
         """
         address &= ADDRESS_BITS
         lane, column = address >> 16, address & 0xFFFF
@@ -104,8 +157,9 @@ class BlockScale(Mma):
         tmem.check(column, int(columns.max()) + 1, site)
         where = (lanes, columns)
 
-        def read() -> Scales:
-            self.must_be_defined(tmem.defined[where], f"SF{operand} in tensor memory", site)
+        def read() -> tuple[Scales, Missing]:
+            by_row = tmem.defined[where].T
+            missing = self.must_be_defined(by_row, f"SF{operand} in tensor memory", site)
             codes = np.ascontiguousarray(tmem.words[where]).view(np.uint8).reshape(*lanes.shape, 4)
             codes = codes[..., places.bytes]
             if (codes != codes[0]).any():
@@ -113,6 +167,6 @@ class BlockScale(Mma):
                     "error", "scale-copies", site, f"SF{operand} in tensor memory",
                     "the four quarters hold different scales: copy them with .warpx4",
                 )  # fmt: skip
-            return codes[0]
+            return codes[0], missing
 
         return where, read

@@ -14,6 +14,7 @@ from tcir.machine.refusal import DescriptorError
 
 _SHAPES = "PTX ISA 9.7.16.2.1, table of supported shapes"
 _BITS = "PTX ISA 9.7.16.4.2, instruction descriptor"
+_SELECTOR = "PTX ISA 9.7.16.10.8.4, sparsity selector"
 
 OPERAND_TYPES: dict[str, dict[int, str]] = {
     "f16": {0: "f16", 1: "bf16"},
@@ -145,6 +146,8 @@ def decode_instruction(
     selector = field(0, 2)
     if selector and not sparse:
         raise DescriptorError("sparsity selector", selector, "0 when dense (bit 2 is 0)", _BITS)
+    if selector and kind not in ("f16", "tf32"):
+        raise DescriptorError(f"sparsity selector of kind {kind}", selector, "0", _SELECTOR)
     saturate = bool(field(3, 1))
     if saturate and kind != "i8":
         raise DescriptorError("saturate (bit 3)", 1, f"0 for kind {kind}", "only i8 saturates")

@@ -51,6 +51,8 @@ class ScaledDescriptor:
     b_major: str
     sparse: bool
     cta_group: int
+    ignored: str = ""
+    """A bit that is set and has no meaning here, in words."""
 
 
 def scales_per_row(kind: str, scale_vec: int | None = None, block: int | None = None) -> int:
@@ -106,8 +108,12 @@ def decode_scaled(bits: int, kind: str, scales: int, *, cta_group: int = 1) -> S
         raise DescriptorError(f"kind {kind}: K", 96, "64 (bit 31 is 0)", "K = 96 needs sm_103a")
     types = {1: "e2m1"} if fp4 else OPERAND_TYPES["f8f6f4"]
     names = []
-    for operand, low in (("A", 7), ("B", 10)):
-        code = field(low, 3)
+    ignored = ""
+    if fp4 and field(12):
+        # CuTe DSL sets it by default: "sparsity version", which it calls irrelevant for sm_100.
+        ignored = "bit 12 (reserved; a sparsity version in CUTLASS's CuTe DSL)"
+    for operand, low, width in (("A", 7, 3), ("B", 10, 2 if fp4 else 3)):
+        code = field(low, width)
         if code not in types:
             allowed = ", ".join(f"{c} ({t})" for c, t in types.items())
             raise DescriptorError(f"kind {kind}: {operand} type code", code, allowed, _BITS)
@@ -163,4 +169,5 @@ def decode_scaled(bits: int, kind: str, scales: int, *, cta_group: int = 1) -> S
         b_major=majors[1],
         sparse=sparse,
         cta_group=cta_group,
+        ignored=ignored,
     )

@@ -98,8 +98,8 @@ def _data_only(addresses: Index, bits: int) -> Index:
 
 def _footprint(addresses: Index, element_bytes: int) -> Footprint:
     return Footprint(
-        low=int(addresses.min()),
-        high=int(addresses.max()) + element_bytes,
+        low=int(addresses.min()) if addresses.size else 0,
+        high=int(addresses.max()) + element_bytes if addresses.size else 0,
         granules=np.unique(addresses // 4),
         elements=addresses // element_bytes,
         aligned=not (addresses % element_bytes).any(),

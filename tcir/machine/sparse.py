@@ -7,8 +7,9 @@ per chunk of logical k:
 * f16 and the 8-bit kinds, 2 of 4: two 2-bit positions, the lower one in the low bits and smaller;
 * fp4 kinds, 4 of 8 in pairs: the same two fields name adjacent pairs.
 
-Sources: PTX ISA 9.7.16.10.8 (sparse matrices, selectors); CUTLASS cute/atom/mma_traits_sm100.hpp
-(tmem_e_frg) for the places, which PTX shows in figures only.
+Sources: PTX ISA 9.7.16.10.8 (sparse matrices, selectors); CUTLASS
+cute/atom/mma_traits_sm100_frag.hpp (tmem_e_frg, tmem_e_frg_ws) for the places, which PTX shows in
+figures only.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcir.machine.refusal import TmemError
+from tcir.machine.tmem import a_lanes
 
 Index = NDArray[np.int64]
 
@@ -28,6 +30,10 @@ CHUNK = {"tf32": 2, "f16": 4, "f8f6f4": 4, "i8": 4, "mxf8f6f4": 4, "mxf4": 8, "m
 SPARSE_K = {"tf32": 16, "f16": 32, "f8f6f4": 64, "i8": 64, "mxf8f6f4": 64, "mxf4": 128,
             "mxf4nvf4": 128}  # fmt: skip
 """Kind -> logical K of one instruction."""
+
+SELECTED = ("f16", "tf32")
+"""Kinds whose metadata take one column, picked by the descriptor's sparsity selector. The others
+take two, and their selector is 0."""
 
 TWO_OF_FOUR = (0x4, 0x8, 0x9, 0xC, 0xD, 0xE)
 """Selectors of two different positions in increasing order, both fields of two bits."""
@@ -67,27 +73,52 @@ def selected(selectors: NDArray[np.integer], kind: str) -> NDArray[np.int32]:
 
 
 @cache
-def metadata_places(kind: str) -> tuple[Index, Index, Index]:
-    """(lane, column, bit) of every selector's lowest bit, int64 [128, chunks] each, for M = 128.
+def metadata_places(
+    kind: str,
+    m: int = 128,
+    *,
+    cta_group: int = 1,
+    ws: bool = False,
+    selector: int = 0,
+    packed: bool = False,
+) -> tuple[Index, Index, Index]:
+    """(lane, column, bit) of every selector's lowest bit: int64 [copies, rows of a CTA, chunks].
 
-    Relative to the base; a selector never straddles words. f16 and tf32 take one column, which the
-    descriptor's sparsity selector picks from four (`column` is 0 here), the other kinds two.
+    Relative to the base; a selector never straddles words. A row's selectors lie where the data
+    path of D has the row: on its lane, in two columns; or, for f16 and tf32, on the 16 lanes of its
+    group of 16 rows, in the one column that the sparsity selector picks. Data paths E and G, which
+    have D's rows on several lanes, need as many copies (CUTLASS, tmem_e_frg_ws).
+
+    `packed`: the other reading for the data paths that use half of the lanes (C and F, which no
+    public source shows): as if the rows were on lanes 0, 1, 2, ....
     """
     if kind not in CHUNK:
         raise TmemError("sparse kind", kind, "one of " + ", ".join(CHUNK), "PTX ISA 9.7.16.10.8")
-    m = np.arange(128)[:, None]
-    k = np.arange(0, SPARSE_K[kind], CHUNK[kind])[None, :]
-    if kind in ("f16", "tf32"):
-        half = 16 if kind == "f16" else 8
-        lane = m % 8 + 8 * (k // half) + 16 * (m // 16)
-        bit = k % half * (16 // half) + 16 * (m // 8 % 2)
-        column = 0 * bit
-    else:
+    narrow = kind not in SELECTED
+    if selector and (narrow or selector not in range(4)):
+        raise TmemError(
+            f"sparsity selector of kind {kind}",
+            selector,
+            "0" if narrow else "0..3",
+            "PTX ISA 9.7.16.10.8.4",
+        )
+    lanes = a_lanes(m, cta_group=cta_group, ws=ws, sparse=True)[1][:, : m // cta_group]
+    if packed:
+        lanes = lanes * 0 + np.arange(lanes.shape[1])
+    k = np.arange(0, SPARSE_K[kind], CHUNK[kind])
+    if narrow:
         stream = 4 * (k // CHUNK[kind])
-        lane, column, bit = m + 0 * k, stream // 32 + 0 * m, stream % 32 + 0 * m
+        lane, column, bit = lanes[:, :, None], stream // 32, stream % 32
+    else:
+        half = SPARSE_K[kind] // 2
+        row = lanes[:, :, None] % 16
+        lane = lanes[:, :, None] - row + row % 8 + 8 * (k // half)
+        bit = k % half * (16 // half) + 16 * (row // 8)
+        column = np.array(selector)
+    shape = (*lanes.shape, len(k))
     places = []
     for array in (lane, column, bit):
-        array = np.ascontiguousarray(array, np.int64)
+        array = np.ascontiguousarray(np.broadcast_to(array, shape), np.int64)
         array.flags.writeable = False
         places.append(array)
     return places[0], places[1], places[2]

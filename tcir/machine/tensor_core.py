@@ -12,7 +12,7 @@ from tcir.machine.barriers import Barriers
 from tcir.machine.descriptor import CP_SHAPES, decode_matrix, element_table
 from tcir.machine.errors import MachineError
 from tcir.machine.hazards import Access
-from tcir.machine.memory import LANES, TensorMemory
+from tcir.machine.memory import LANES, POISON_WORD, TensorMemory
 from tcir.machine.narrow import CP_FORMATS, HOLDER_SHIFT, decompressed
 from tcir.machine.operands import ElementAddresses
 from tcir.machine.operation import Operation
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from tcir.machine.engine import Cta
 
 Places = Sequence[tuple[Shadow | None, Any]]
+Missing = NDArray[np.bool_] | None
+"""Rows that hold anything nothing wrote; None: no row."""
 
 
 class TensorPipe(Barriers):
@@ -72,10 +74,13 @@ class TensorPipe(Barriers):
         if not operation.done:
             thread.in_flight.append(operation)
 
-    def must_be_defined(self, defined: Any, place: str, site: Any) -> None:
+    def must_be_defined(self, defined: NDArray[np.bool_], place: str, site: Any) -> Missing:
         """A finding unless all words an operation reads were written."""
-        if not defined.all():
-            self.cta.report("error", "undefined-read", site, place, "nothing wrote it before")
+        if defined.all():
+            return None
+        self.cta.report("error", "undefined-read", site, place, "nothing wrote it before")
+        missing: Missing = ~defined.reshape(len(defined), -1).all(axis=1)
+        return missing
 
     # --- cp --------------------------------------------------------------------------------------
 
@@ -165,11 +170,13 @@ class TensorPipe(Barriers):
         def run() -> None:
             for cta in ctas:
                 smem, tmem = cta.smem, cta.tmem
-                self.must_be_defined(smem.defined[addresses], "shared memory", site)
+                missing = self.must_be_defined(smem.defined[addresses], "shared memory", site)
                 data = smem.data[addresses]
                 if bits is not None:
                     data = decompressed(data, bits, self.holder_shift(bits))
                 words = np.ascontiguousarray(data).view(np.uint32)
+                if missing is not None:
+                    words[missing] = POISON_WORD
                 for copy in lanes:
                     tmem.words[copy, columns] = words
                     tmem.defined[copy, columns] = True

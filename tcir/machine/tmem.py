@@ -230,16 +230,18 @@ def d_layout(
 
 
 @cache
-def a_lanes(m: int, *, cta_group: int = 1, ws: bool = False) -> tuple[Index, Index]:
+def a_lanes(
+    m: int, *, cta_group: int = 1, ws: bool = False, sparse: bool = False
+) -> tuple[Index, Index]:
     """Where the rows of an A in tensor memory lie: (cta [m], lanes [copies, m]).
 
     A row lies on every lane that holds its row of D, so paths B and E need two equal copies and
     path G four (CUTLASS: "duplicated"). Element k is at byte k · size of the lane's consecutive
     columns, little-endian; one instruction reads 32 bytes, that is 8 columns.
     """
-    letter = _letter(m, cta_group, ws, False)
+    letter = _letter(m, cta_group, ws, sparse)
     copies = {"B": 2, "E": 2, "G": 4}.get(letter, 1)
-    path = d_layout(m, copies, cta_group=cta_group, ws=ws)
+    path = d_layout(m, copies, cta_group=cta_group, ws=ws, sparse=sparse)
     return _frozen(path.cta[:, 0]), _frozen(path.lane.T)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tcir.machine import Agent, ElementAddresses, Machine, MachineError, NotModelled, TmemAddr
+from tcir.machine import Agent, Assumptions, ElementAddresses, Machine, MachineError, TmemAddr
 
 from .test_clusters import RANK, meet
 
@@ -233,15 +233,32 @@ def test_lane_masks_of_both_ctas() -> None:
     assert p.run(short).codes == {"lane-mask"}
 
 
-def test_ashift_of_duplicated_rows_is_not_modelled() -> None:
+@pytest.mark.parametrize("copies", ["both", "first"])
+def test_ashift_of_duplicated_rows(copies: str) -> None:
+    """M = 128: each CTA has its 64 rows twice. If one copy stayed, A would be of no more use."""
     p = Pair(128, 64)
+    p.machine.assumptions = Assumptions(ashift_copies=copies)
 
     def issue(agent: Agent) -> Any:
+        for column in (0, 4):
+            half = ElementAddresses(A + 4 * column + 32 * np.arange(64)[:, None] + np.arange(16))
+            agent._cp(
+                SLAB + column, half, "64x128b", "warpx2::02_13", None, agent.group(2, "cp"), "cp"
+            )
         p.mma(agent, TmemAddr(SLAB), ashift=True)
+        p.mma(agent, TmemAddr(SLAB), enable_input_d=True, site="mma 2")
+        commit(agent)
         yield from ()
 
-    with pytest.raises(NotModelled, match="ashift with M = 128"):
-        p.run(issue)
+    p.run(issue)
+    if copies == "first":
+        assert p.codes == {"operand-copies"}
+        return
+    assert not p.codes, (p.machine.findings, p.error)
+    row = np.arange(128)
+    shifted = p.a[np.where(row % 32 == 31, row, row + 1)]
+    total = p.a.astype(np.float32) + shifted.astype(np.float32)
+    np.testing.assert_array_equal(p.d, total @ p.b.astype(np.float32).T)
 
 
 # --- pairs of programs ---------------------------------------------------------------------------

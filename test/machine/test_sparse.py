@@ -40,7 +40,7 @@ def test_selectors_by_definition():
 
 @pytest.mark.parametrize("kind", CHUNK)
 def test_places(kind):
-    lanes, columns, bits = metadata_places(kind)
+    (lanes,), (columns,), (bits,) = metadata_places(kind)
     assert lanes.shape == (128, SPARSE_K[kind] // CHUNK[kind])
     spots = set()
     for lane, column, bit in zip(lanes.ravel(), columns.ravel(), bits.ravel()):

@@ -140,7 +140,7 @@ def test_wrong_metadata() -> None:
         run(case, None, words=np.zeros((M, 2), np.uint32))
     with pytest.raises(MachineError, match="sparsity bit"):
         run(case, None, metadata=None)
-    with pytest.raises(MachineError, match="metadata at lane 0"):
+    with pytest.raises(MachineError, match="lane 0, got 32"):
         run(case, None, metadata=META | 32 << 16)
-    with pytest.raises(NotModelled, match="selector 1"):
-        run(case, None, idesc=1)
+    with pytest.raises(NotModelled, match="column 65"):
+        run(case, None, metadata=META + 1)
