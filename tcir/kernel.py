@@ -12,7 +12,8 @@ import numpy as np
 from tcir.errors import Error, IncompleteError, InputError
 from tcir.inputs import Kind
 from tcir.interp import Outcome, OutputSpec
-from tcir.launch import Launch, run_kernel
+from tcir.launch import Launch, LaunchSequence, run_sequence
+from tcir.memory_image import is_image, to_memory
 from tcir.pipeline import Pass, Pipeline, as_pipeline
 from tcir.report import Report
 from tcir.signature import Signature
@@ -37,13 +38,13 @@ class Kernel:
     ir:        the program after each pass by the pass's name ("(input)" first; a pass that runs
                twice has "name#2" for its second result)
     ptx:       PTX text; `cubin` and `sass` are made from it when first used
-    launch_config: grid, block, shared memory, parameters
+    launches:  grid, block, shared memory, parameters of each launch, in order
     signature: shapes and types of inputs and results
     report:    times per pass; verdicts too when compiled with ``validate=True``
     """
 
     signature: Signature
-    launch_config: Launch
+    launches: LaunchSequence
     target: str
     ptx: str
     llvm: str
@@ -52,8 +53,13 @@ class Kernel:
 
     @property
     def name(self) -> str:
-        """The name of the kernel's entry."""
-        return self.launch_config.name
+        """The name of the program: of the kernel's entry, where there is just one."""
+        return self.signature.name
+
+    @property
+    def launch_config(self) -> Launch:
+        """The launch, of a program that has just one."""
+        return self.launches.only
 
     @cached_property
     def cubin(self) -> bytes:
@@ -78,15 +84,16 @@ class Kernel:
     ) -> Outcome:
         """Executes the PTX on the simulated machine: inputs first, then the results, written to.
 
-        Arrays are numpy's (or ml_dtypes') with the shapes and types of `signature`. With
+        Arrays are numpy's (or ml_dtypes') with the shapes and types of `signature`; inputs of 4 and
+        6 bits an element also as packed bytes (`tcir.memory_image`). With
         ``hazards="raise"`` a result that depends on timing raises `HazardError`.
         """
         specs = (*self.signature.inputs, *self.signature.outputs)
         _check_buffers(self.name, specs, buffers)
-        inputs = buffers[: len(self.signature.inputs)]
-        outcome = run_kernel(
+        inputs = [to_memory(array) for array in buffers[: len(self.signature.inputs)]]
+        outcome = run_sequence(
             self.ptx,
-            self.launch_config,
+            self.launches,
             inputs,
             self.signature.outputs,
             order_seed=order_seed,
@@ -114,6 +121,8 @@ def _check_buffers(name: str, specs: Iterable[OutputSpec], buffers: tuple[Any, .
     if len(buffers) != len(expected):
         raise InputError(f"@{name}: expected {len(expected)} arrays ({words}), got {len(buffers)}")
     for number, (spec, buffer) in enumerate(zip(expected, buffers, strict=True)):
+        if is_image(buffer, spec):
+            continue
         if (
             not isinstance(buffer, np.ndarray)
             or buffer.shape != spec.shape
@@ -173,4 +182,4 @@ def compile(
 
         run_pipeline(module, steps, report, validator, after=keep)
         code = generate(module, report, validator, upto="ptx")
-    return Kernel(signature, code.launch, target, code.ptx, code.llvm, report, texts)
+    return Kernel(signature, code.launches, target, code.ptx, code.llvm, report, texts)

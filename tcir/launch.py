@@ -1,15 +1,19 @@
-"""How a lowered kernel is launched: grid, block, shared memory, and what its parameters are.
+"""How lowered kernels are launched: grid, block, shared memory, and what their parameters are.
 
 The kernel's `llvm.func` carries it: ``tc.params``, a list with ``{kind = "tensor_map", arg, mode,
 dtype, dims, strides, box, …}`` or ``{kind = "pointer", arg}`` per parameter (``arg`` counts the
 caller's buffers: inputs, then results) or ``{kind = "workspace", bytes}``, ``tc.grid``,
 ``nvvm.reqntid``, ``tc.smem_bytes``.
+
+A module may hold several kernels, launched in the order of their attribute ``tc.order``. Buffers
+after the caller's are workspaces between them: ``tc.workspaces`` on the `builtin.module` has their
+sizes in bytes. What a kernel reads and writes: see `tcir.sequence`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,7 +45,11 @@ class Launch:
         """Reads the attributes of the one kernel in `module`, which stands at the thread level."""
         from tcir.signature import find_program
 
-        op, level = find_program(module)
+        return Launch.from_kernel(*find_program(module))
+
+    @staticmethod
+    def from_kernel(op: Any, level: str = "thread") -> Launch:
+        """Reads the attributes of a kernel."""
         attributes = op.operation.attributes
         where = format_location(op.operation.location)
         needed = ("tc.params", "tc.grid", "nvvm.reqntid")
@@ -59,6 +67,19 @@ class Launch:
             dynamic_smem=attribute_value(attributes[smem]) if smem in attributes else 0,
             params=tuple(attribute_value(attributes["tc.params"])),
         )
+
+    @property
+    def buffers(self) -> tuple[int, ...]:
+        """Numbers of the buffers that the kernel has, ascending."""
+        return tuple(sorted({param["arg"] for param in self.params if "arg" in param}))
+
+    def renumbered(self, numbers: Sequence[int]) -> Launch:
+        """The same launch where buffer ``numbers[i]`` is called i."""
+        params = tuple(
+            {**param, "arg": numbers.index(param["arg"])} if "arg" in param else param
+            for param in self.params
+        )
+        return replace(self, params=params)
 
     def arguments(
         self,
@@ -93,6 +114,33 @@ class Launch:
         return arguments
 
 
+@dataclass(frozen=True)
+class LaunchSequence:
+    """Launches in order, and the sizes in bytes of the workspaces between them."""
+
+    launches: tuple[Launch, ...]
+    workspaces: tuple[int, ...] = ()
+
+    @staticmethod
+    def from_module(module: Any) -> LaunchSequence:
+        """Reads the kernels of `module`, which stands at the thread level."""
+        from tcir.signature import find_programs, workspace_bytes
+
+        launches = tuple(Launch.from_kernel(p.op, p.level) for p in find_programs(module))
+        return LaunchSequence(launches, workspace_bytes(module))
+
+    @property
+    def only(self) -> Launch:
+        """The launch, of a program that has just one."""
+        if len(self.launches) != 1:
+            names = ", ".join(f"@{launch.name}" for launch in self.launches)
+            raise InputError(
+                f"expected a program of one launch, got {len(self.launches)} ({names}); use "
+                "Kernel.launches"
+            )
+        return self.launches[0]
+
+
 def tensor_map(param: dict[str, Any], buffer: np.ndarray[Any, Any]) -> TensorMap:
     """The tensor map that a parameter of kind ``tensor_map`` describes, over `buffer`."""
     from tcir.machine.tensor_map import TensorMap
@@ -110,13 +158,16 @@ def run_kernel(
     inputs: Sequence[np.ndarray[Any, Any]],
     outputs: Iterable[OutputSpec],
     *,
+    whole: Collection[int] = (),
     order_seed: int | None = None,
     hazards: str = "report",
     numerics: str = "exact",
 ) -> Outcome:
     """Executes PTX text on the machine over copies of `inputs`; results start as poison.
 
-    Raises `tcir.machine.MachineError` at an illegal act of the program, which ends the run.
+    Results in `whole` are for another kernel to read: a byte left unwritten there is an error
+    finding. Raises `tcir.machine.MachineError` at an illegal act of the program, which ends the
+    run.
     """
     from tcir.debug import LastWriters
     from tcir.run import run_ptx
@@ -141,11 +192,58 @@ def run_kernel(
     return Outcome(
         outputs=results,
         level="ptx",
-        findings=list(report.findings),
+        findings=list(report.findings) + _holes(launch.name, writers, results, whole),
         counters=report.counters,
         incomplete=[str(item) for item in report.incomplete],
         sites={n: writers.finder(result) for n, result in enumerate(results)},
     )
+
+
+def _holes(
+    name: str, writers: Any, results: Sequence[np.ndarray[Any, Any]], whole: Collection[int]
+) -> list[Any]:
+    from tcir.machine import Finding
+
+    holes = [(n, writers.unwritten(results[n])) for n in whole]
+    return [
+        Finding(
+            "error",
+            "workspace-never-written",
+            f"@{name}",
+            f"workspace of {results[n].nbytes} bytes",
+            f"a store to {missing} of them",
+        )
+        for n, missing in holes
+        if missing
+    ]
+
+
+def run_sequence(
+    ptx: str,
+    sequence: LaunchSequence,
+    inputs: Sequence[np.ndarray[Any, Any]],
+    outputs: Iterable[OutputSpec],
+    **options: Any,
+) -> Outcome:
+    """Executes the kernels of PTX text one after the other; `options` as in `run_kernel`."""
+    from tcir.sequence import RunStep, Step, run_in_order
+
+    specs = list(outputs)
+    if len(sequence.launches) == 1 and not sequence.workspaces:
+        return run_kernel(ptx, sequence.only, inputs, specs, **options)
+    first = len(inputs) + len(specs)
+
+    def runner(launch: Launch) -> RunStep:
+        def run(numbers: Sequence[int], arrays: Sequence[Any], wanted: Sequence[OutputSpec]) -> Any:
+            writes = numbers[len(arrays) :]
+            whole = [place for place, n in enumerate(writes) if n >= first]
+            local = launch.renumbered(numbers)
+            return run_kernel(ptx, local, arrays, wanted, whole=whole, **options)
+
+        return run
+
+    steps = [Step(launch.name, launch.buffers, runner(launch)) for launch in sequence.launches]
+    return run_in_order(steps, inputs, specs, dict(enumerate(sequence.workspaces, first)))
 
 
 def _triple(values: Sequence[int]) -> tuple[int, int, int]:

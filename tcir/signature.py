@@ -54,8 +54,62 @@ def numpy_type(element: Any, location: object = None) -> np.dtype[Any]:
         ) from None
 
 
-def find_program(module: Any, entry: str | None = None) -> tuple[Any, str]:
-    """The operation of the program in `module` and its level: "tensor", "tile" or "thread"."""
+@dataclass(frozen=True)
+class Program:
+    """A function to execute, and its level."""
+
+    op: Any
+    level: str
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return _name(self.op)
+
+    @property
+    def order(self) -> int | None:
+        """Its place in the sequence of launches."""
+        attributes = self.op.operation.attributes
+        return int(attributes["tc.order"].value) if "tc.order" in attributes else None
+
+    @property
+    def buffers(self) -> tuple[int, ...]:
+        """Numbers of the buffers that it has: its arguments in order, at the tile level."""
+        from tcir.launch import Launch
+
+        if self.level == "thread":
+            return Launch.from_kernel(self.op).buffers
+        attributes = self.op.operation.attributes
+        if "tc.args" in attributes:
+            return tuple(attributes["tc.args"])
+        return tuple(range(len(self.op.operation.regions[0].blocks[0].arguments)))
+
+    @property
+    def views(self) -> dict[int, OutputSpec]:
+        """At the tile level: shape and type of each buffer, by number."""
+        if self.level != "tile":
+            return {}
+        arguments = self.op.operation.regions[0].blocks[0].arguments
+        specs = [_spec(argument.type, self.op) for argument in arguments]
+        return dict(zip(self.buffers, specs, strict=True))
+
+
+def find_programs(module: Any) -> list[Program]:
+    """The programs of `module` in the order of their launches: one, or all with ``tc.order``."""
+    programs = [Program(op, level) for op, level in _programs(module)]
+    orders = [program.order for program in programs]
+    if len(programs) < 2 or None in orders or len(set(orders)) < len(orders):
+        return [Program(*find_program(module))]
+    return sorted(programs, key=lambda program: program.order or 0)
+
+
+def workspace_bytes(module: Any) -> tuple[int, ...]:
+    """Sizes of the workspaces between the kernels of `module`: its attribute ``tc.workspaces``."""
+    attributes = module.operation.attributes
+    return tuple(attributes["tc.workspaces"]) if "tc.workspaces" in attributes else ()
+
+
+def _programs(module: Any) -> list[tuple[Any, str]]:
     programs: list[tuple[Any, str]] = []
     for op in _functions(module.operation):
         name = op.operation.name
@@ -64,6 +118,12 @@ def find_program(module: Any, entry: str | None = None) -> tuple[Any, str]:
             programs.append((op, "thread"))
         elif name == "func.func" and len(op.operation.regions[0].blocks):
             programs.append((op, "tile" if "tc.kernel" in attributes else "tensor"))
+    return programs
+
+
+def find_program(module: Any, entry: str | None = None) -> tuple[Any, str]:
+    """The operation of the program in `module` and its level: "tensor", "tile" or "thread"."""
+    programs = _programs(module)
     if entry is not None:
         programs = [(op, level) for op, level in programs if _name(op) == entry] or programs
     if len(programs) != 1:
@@ -142,7 +202,10 @@ def _spec(kind: Any, op: Any) -> OutputSpec:
     return OutputSpec(tuple(kind.shape), numpy_type(kind.element_type, where))
 
 
-_STORES = {"tc.store_rows": 1, "memref.store": 1, "vector.store": 1, "vector.transfer_write": 1}
+_STORES = {
+    "tc.store_rows": 1, "tc.store_lanes": 1, "tc.store_fragment": 1, "memref.store": 1, "vector.store": 1,
+    "vector.transfer_write": 1,
+}  # fmt: skip
 _VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast", "memref.subview")
 
 

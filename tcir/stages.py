@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tcir.errors import InputError, MissingDependencyError
-from tcir.launch import Launch
+from tcir.launch import LaunchSequence
 from tcir.report import Line, Report
-from tcir.signature import find_program
+from tcir.signature import find_programs
 
 if TYPE_CHECKING:
     from tcir.validation import Validator
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 @dataclass
 class Code:
-    """Generated code, as far as was asked for; `launch` says how to start it."""
+    """Generated code, as far as was asked for; `launches` says how to start it."""
 
-    launch: Launch
+    launches: LaunchSequence
     llvm: str
     ptx: str = ""
     cubin: bytes = b""
@@ -44,8 +44,8 @@ def generate(
     """
     from tcir import codegen
 
-    _, level = find_program(module)
-    if level != "thread":
+    level = next((p.level for p in find_programs(module) if p.level != "thread"), None)
+    if level is not None:
         raise InputError(
             f"expected a program lowered to llvm and nvvm (a pipeline such as conv-shift-reuse "
             f"ends there), got level '{level}'"
@@ -53,9 +53,9 @@ def generate(
     tell = on_line or (lambda line: None)
     note = before or (lambda name: None)
     note("translate-to-llvm-ir")
-    launch = Launch.from_module(module)
+    launches = LaunchSequence.from_module(module)
     started = time.perf_counter()
-    code = Code(launch, codegen.translate(module))
+    code = Code(launches, codegen.translate(module))
     if upto == "llvm":
         return code
     note("llvm-to-ptx")
@@ -65,7 +65,7 @@ def generate(
     if validator is None:
         line.verdict = "-"
     elif report.verdict != "different":
-        validator.check_ptx(code.ptx, launch, line)
+        validator.check_ptx(code.ptx, launches, line)
     report.passes.append(line)
     tell(line)
     report.code = {"ptx_lines": code.ptx.count("\n"), "tmem_columns": tmem_columns(code.ptx)}
@@ -90,7 +90,8 @@ def _assemble(code: Code, report: Report, upto: str, tell: Callable[[Line], None
         report.code |= {
             "registers": cubin.registers,
             "spill_bytes": cubin.spill_bytes,
-            "shared_bytes": cubin.shared_bytes + code.launch.dynamic_smem,
+            "shared_bytes": cubin.shared_bytes
+            + max(launch.dynamic_smem for launch in code.launches.launches),
         }
         code.sass = codegen.disassemble(code.cubin)
         report.code["sass"] = codegen.sass_counts(code.sass)

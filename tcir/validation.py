@@ -19,12 +19,13 @@ from tcir import bounds, compare
 from tcir.errors import IncompleteError, InputError
 from tcir.inputs import Kind, make_inputs
 from tcir.interp import Outcome, executor_for
-from tcir.launch import Launch
-from tcir.launch import run_kernel as run_kernel
+from tcir.launch import LaunchSequence, run_sequence
+from tcir.memory_image import images
 from tcir.pipeline import Pass, Pipeline, as_pipeline
 from tcir.report import Line, Report
 from tcir.runner import run_pipeline
-from tcir.signature import Signature, find_program, signature_of
+from tcir.sequence import RunStep, Step, run_in_order
+from tcir.signature import Program, Signature, find_programs, signature_of, workspace_bytes
 
 Array = np.ndarray[Any, Any]
 
@@ -67,6 +68,7 @@ class Validator:
         self.settings = settings or Settings()
         self.signature: Signature | None = None
         self.inputs: list[Array] = []
+        self._images: list[Array] = []
         self._reference: list[Array] = []
         self._previous: list[Array] = []
         self._bounds: list[Array] | None = None
@@ -77,6 +79,7 @@ class Validator:
         """Executes the program as it came in: the reference of all that follows."""
         self.signature = signature_of(module)
         self.inputs = make_inputs(self.signature.inputs, self.settings.seed, self.settings.inputs)
+        self._images = images(self.inputs)
         line = Line(0, "(input)")
         outcome = self._execute(module, self.inputs, None, line)
         if line.verdict in ("incomplete", "different"):
@@ -91,24 +94,23 @@ class Validator:
 
     def check(self, module: Any, line: Line) -> Line:
         """Executes `module` under every order and fills in the verdict of `line`."""
-        level, asynchronous = _level(module)
-        orders = self.settings.orders if asynchronous else 1
+        orders = self.settings.orders if any(map(_asynchronous, find_programs(module))) else 1
         self._compare_orders(
-            line, orders, lambda order: self._execute(module, self.inputs, order, line, level)
+            line, orders, lambda order: self._execute(module, self.inputs, order, line)
         )
         return line
 
-    def check_ptx(self, ptx: str, launch: Launch, line: Line) -> Line:
+    def check_ptx(self, ptx: str, launches: LaunchSequence, line: Line) -> Line:
         """The same for PTX text."""
 
         def execute(order: int | None) -> Outcome | None:
             assert self.signature is not None
             return _guard(
                 line,
-                lambda: run_kernel(
+                lambda: run_sequence(
                     ptx,
-                    launch,
-                    self.inputs,
+                    launches,
+                    self._images,
                     self.signature.outputs if self.signature else (),
                     order_seed=order,
                     numerics=self.settings.numerics,
@@ -150,23 +152,32 @@ class Validator:
         inputs: Sequence[Array],
         order: int | None,
         line: Line,
-        level: str | None = None,
     ) -> Outcome | None:
+        return _guard(line, lambda: self._run(module, inputs, order))
+
+    def _run(self, module: Any, inputs: Sequence[Array], order: int | None) -> Outcome:
+        """Runs the program of `module`, or its kernels one after the other."""
         assert self.signature is not None
-        program, found = find_program(module)
-        name = program.operation.attributes["sym_name"].value
-        outputs = self.signature.outputs
+        outputs, programs = self.signature.outputs, find_programs(module)
+        buffers = inputs if programs[0].level == "tensor" else self._images
+        options = {"order_seed": order, "numerics": self.settings.numerics}
+        if len(programs) == 1:
+            (program,) = programs
+            run = _executor(program.level)
+            return run(module, program.name, buffers, outputs, **options)
 
-        def run() -> Outcome:
-            try:
-                executor = executor_for(level or found)
-            except (KeyError, AttributeError) as error:
-                raise IncompleteError(f"no executor for the level '{level or found}'") from error
-            return executor(
-                module, name, inputs, outputs, order_seed=order, numerics=self.settings.numerics
-            )
+        def runner(program: Program) -> RunStep:
+            def run(numbers: Any, arrays: Any, wanted: Any) -> Outcome:
+                named = {"buffers": numbers} if program.level == "thread" else {}
+                execute = _executor(program.level)
+                return execute(module, program.name, arrays, wanted, **options, **named)
 
-        return _guard(line, run)
+            return run
+
+        first = len(inputs) + len(outputs)
+        sizes = dict(enumerate(workspace_bytes(module), first))
+        steps = [Step(p.name, p.buffers, runner(p), p.views) for p in programs]
+        return run_in_order(steps, buffers, outputs, sizes)
 
     def _judge(self, line: Line, outcome: Outcome) -> None:
         """Compares the results of one execution; findings were recorded by `_guard`."""
@@ -310,11 +321,17 @@ def _rules(level: str) -> str:
     return {"tensor": "tensor rules"}.get(level, f"machine, {level} level")
 
 
-def _level(module: Any) -> tuple[str, bool]:
-    """The level, and whether completion orders matter at it."""
-    program, level = find_program(module)
-    sequential = level == "tile" and "tc.async" not in program.operation.attributes
-    return level, level != "tensor" and not sequential
+def _executor(level: str) -> Any:
+    try:
+        return executor_for(level)
+    except (KeyError, AttributeError) as error:
+        raise IncompleteError(f"no executor for the level '{level}'") from error
+
+
+def _asynchronous(program: Program) -> bool:
+    """Whether completion orders matter."""
+    sequential = program.level == "tile" and "tc.async" not in program.op.operation.attributes
+    return program.level != "tensor" and not sequential
 
 
 def _op_names(module: Any) -> set[str]:

@@ -47,6 +47,13 @@ class LastWriters(Follower):
     def follow(self, warp: Any) -> Any:
         return warp.main()  # no warp is looked at
 
+    def unwritten(self, array: np.ndarray) -> int:
+        """Bytes of an uninitialised argument that nothing wrote."""
+        if not array.size:
+            return 0
+        buffer, _ = locate(self.machine, array, (0,) * array.ndim)
+        return 0 if buffer.defined is None else int((~buffer.defined).sum())
+
     def finder(self, array: np.ndarray) -> Callable[[tuple[int, ...]], str]:
         """A function from an element's index to the instruction that wrote it last."""
 

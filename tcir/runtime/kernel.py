@@ -18,7 +18,7 @@ from tcir.runtime.tensor_map import encode
 
 if TYPE_CHECKING:
     from tcir.kernel import Kernel
-    from tcir.launch import Launch
+    from tcir.launch import Launch, LaunchSequence
 
 
 def launch(kernel: Kernel, *buffers: Any, stream: Any = None) -> None:
@@ -63,12 +63,28 @@ def launch(kernel: Kernel, *buffers: Any, stream: Any = None) -> None:
     load(kernel.cubin, on)  # refuses a wrong architecture before anything is copied
     copies = {n: to_device(buffers[n], on) for n, p in enumerate(pointers) if p is None}
     addresses = [copies[n].pointer if p is None else p for n, p in enumerate(pointers)]
-    launch_pointers(kernel.launch_config, kernel.cubin, addresses, on, handle)
+    launch_in_order(kernel.launches, kernel.cubin, addresses, on, handle)
     if copies:
         synchronize(handle)
     for n in range(len(kernel.signature.inputs), len(buffers)):
         if n in copies:
             buffers[n][...] = copies[n].numpy(handle)
+
+
+def launch_in_order(
+    sequence: LaunchSequence, cubin: bytes, pointers: Sequence[int], on: Device, stream: int = 0
+) -> None:
+    """Launches on one stream; the workspaces between them are allocated and freed on it."""
+    workspaces: list[int] = []
+    try:
+        for size in sequence.workspaces:
+            on.activate()
+            workspaces.append(int(call("cuMemAllocAsync", size, stream)))
+        for sizes in sequence.launches:
+            launch_pointers(sizes, cubin, [*pointers, *workspaces], on, stream)
+    finally:
+        for workspace in workspaces:
+            call("cuMemFreeAsync", workspace, stream)
 
 
 def launch_pointers(

@@ -172,7 +172,7 @@ class PtxCheck:
         """What is caught in issue order, else under up to `orders` completion orders."""
         for count in sorted({1, orders}):
             line = Line(0, "llvm-to-ptx")
-            self._validator(count).check_ptx(ptx, self.kernel.launch_config, line)
+            self._validator(count).check_ptx(ptx, self.kernel.launches, line)
             if caught := verdict_of(line, count):
                 return caught
         return NOTHING

@@ -29,7 +29,7 @@ def test_the_store_of_this_level_and_of_the_level_before() -> None:
     assert broken != second[0]
     ptx = kernel.ptx[: second.start()] + broken + kernel.ptx[second.end() :]
     line = Line(0, "llvm-to-ptx")
-    validator.check_ptx(ptx, kernel.launch_config, line)
+    validator.check_ptx(ptx, kernel.launches, line)
     assert line.verdict == "different" and line.difference is not None, str(line)
     number = kernel.ptx[: second.start()].count("\n") + 1
     site, row = line.difference.site, line.difference.index[0]
@@ -45,6 +45,6 @@ def test_what_nobody_wrote_is_said() -> None:
         validator.start(load_module(PROGRAM.text(), context))
     line = Line(0, "llvm-to-ptx")
     ptx = re.sub(r"st\.global[^;]*;", "", kernel.ptx)
-    validator.check_ptx(ptx, kernel.launch_config, line)
+    validator.check_ptx(ptx, kernel.launches, line)
     assert line.verdict == "different" and line.difference is not None
     assert line.difference.site == "nothing wrote it"

@@ -20,7 +20,7 @@ from tcir import runtime
 from tcir.codegen import assemble
 from tcir.errors import IncompleteError, InputError
 from tcir.interp import OutputSpec
-from tcir.launch import Launch
+from tcir.launch import Launch, LaunchSequence
 from tcir.runtime import dlpack
 from tcir.runtime import kernel as kernels
 from tcir.runtime.module import architecture
@@ -137,6 +137,10 @@ class Stub:
         outputs=(OutputSpec((256,), f32), OutputSpec((4,), np.dtype(np.uint32))),
     )
     launch_config = Launch("saxpy", (4, 1, 1), (64, 1, 1), 0, ())
+
+    @property
+    def launches(self) -> LaunchSequence:
+        return LaunchSequence((self.launch_config,))
 
     @property
     def cubin(self) -> bytes:

@@ -78,14 +78,18 @@ def execute(
     order_seed: int | None = None,
     hazards: str = "report",
     numerics: str = "exact",
+    buffers: Sequence[int] | None = None,
 ) -> Outcome:
-    """Runs kernel `name` of the `gpu.module` in `module`; see `tcir.interp.Executor`."""
+    """Runs kernel `name` of the `gpu.module` in `module`; see `tcir.interp.Executor`.
+
+    buffers: of one kernel of several, the numbers of `inputs` and `outputs` (`tcir.sequence`).
+    """
     spelling = spell(module, name)
     if spelling.incomplete:
         return Outcome([], "thread", incomplete=list(spelling.incomplete))
-    launch = Launch.from_module(module)
-    if launch.name != name:
-        raise InputError(f"expected the kernel @{name}, got @{launch.name}")
+    launch = Launch.from_kernel(_find(module, name)[0])
+    if buffers is not None:
+        launch = launch.renumbered(buffers)
     outcome = run_kernel(
         spelling.ptx,
         launch,

@@ -1,0 +1,65 @@
+"""How the caller's arrays lie in memory: what kernels get, below the tensor level.
+
+Elements of 4 and 6 bits are packed along the last axis (`tcir.formats.pack`): fp4 two to a byte,
+the even index in the low half; fp6 four to three bytes, little-endian. Every other array is its own
+image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from tcir.errors import InputError
+from tcir.formats import pack, packed_bytes
+from tcir.interp import OutputSpec
+
+Array = np.ndarray[Any, Any]
+
+PACKED_BITS: dict[np.dtype[Any], int] = {
+    np.dtype(ml_dtypes.float4_e2m1fn): 4,
+    np.dtype(ml_dtypes.float6_e2m3fn): 6,
+    np.dtype(ml_dtypes.float6_e3m2fn): 6,
+}
+"""Element types that are packed, and their bits."""
+
+
+def image_spec(spec: OutputSpec) -> OutputSpec:
+    """Shape and type of the image of such an array; packed rows are of int8."""
+    bits = PACKED_BITS.get(spec.dtype)
+    if bits is None:
+        return spec
+    if not spec.shape or spec.shape[-1] * bits % 8:
+        raise InputError(
+            f"expected rows of whole bytes, got {spec.dtype.name}{list(spec.shape)} "
+            f"({bits} bits an element); pad the last dimension with zeros"
+        )
+    return OutputSpec((*spec.shape[:-1], packed_bytes(spec.shape[-1], bits)), np.dtype(np.int8))
+
+
+def to_memory(array: Array) -> Array:
+    """The image of an array: itself, unless its elements are packed."""
+    bits = PACKED_BITS.get(array.dtype)
+    if bits is None:
+        return array
+    image_spec(OutputSpec(array.shape, array.dtype))
+    return pack(np.ascontiguousarray(array).view(np.uint8), bits).view(np.int8)
+
+
+def is_image(array: Any, spec: OutputSpec) -> bool:
+    """Whether `array` is the image of an array that `spec` describes, packed already."""
+    wanted = image_spec(spec)
+    return (
+        spec.dtype in PACKED_BITS
+        and isinstance(array, np.ndarray)
+        and array.shape == wanted.shape
+        and array.dtype in (np.int8, np.uint8)
+    )
+
+
+def images(arrays: Sequence[Array]) -> list[Array]:
+    """The image of each."""
+    return [to_memory(array) for array in arrays]
