@@ -24,6 +24,7 @@ GROUPS = {
     "memory": "Memory and barriers",
     "tma": "TMA",
     "movement": "Data movement",
+    "lanes": "Lanes of a warp",
     "compute": "Tensor core",
     "sync": "Synchronisation",
     "structure": "Roles",

@@ -178,4 +178,20 @@ func.func @example() {
   return
 }
 """,
+    "tc.lane_index": """
+func.func @example() {
+  %lane = "tc.lane_index"() : () -> vector<32xindex>
+  return
+}
+""",
+    "tc.store_lanes": """
+!out = memref<1x56x56x64xf32>
+!lanes = vector<32xindex>
+func.func @example(%v: vector<32x16xf32>, %out: !out, %n: !lanes, %p: !lanes, %q: !lanes,
+                   %k: index) {
+  "tc.store_lanes"(%v, %out, %n, %p, %q, %k) {operandSegmentSizes = array<i32: 1, 1, 3, 1>}
+      : (vector<32x16xf32>, !out, !lanes, !lanes, !lanes, index) -> ()
+  return
+}
+""",
 }

@@ -25,6 +25,7 @@ from .kernel_view import (
     triple,
     view,
 )
+from .lanes import StoreLanesOp
 from .limits import BLOCK_THREADS, GRID, WARP
 from .memory import (
     MbarrierInitOp,
@@ -192,7 +193,9 @@ def _(kernel: KernelView) -> Found:
     if not kernel.roles:
         return
     for site in kernel.sites:
-        issued = site.name in (*ONE_THREAD, *WHOLE_WARP) or isinstance(site.op, StoreRowsOp)
+        issued = site.name in (*ONE_THREAD, *WHOLE_WARP) or isinstance(
+            site.op, StoreRowsOp | StoreLanesOp
+        )
         if issued and site.role is None:
             yield site.op, {"got": site.name}
 

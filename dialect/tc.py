@@ -7,6 +7,7 @@ from .base import TC, load
 from .block_scaled import BlockScaledMatmulOp
 from .compute import MmaOp
 from .highlevel import Conv2dOp, MatmulOp
+from .lanes import LaneIndexOp, StoreLanesOp
 from .memory import (
     MbarrierInitOp,
     SlotOp,
@@ -40,6 +41,7 @@ __all__ = [
     "CpOp",
     "CtaBarrierOp",
     "FenceOp",
+    "LaneIndexOp",
     "MakeTensorMapOp",
     "MatmulOp",
     "MbarrierExpectTxOp",
@@ -52,6 +54,7 @@ __all__ = [
     "SlotOp",
     "SmemTileOp",
     "SmemType",
+    "StoreLanesOp",
     "StoreRowsOp",
     "TensorMapType",
     "TmaLoadOp",

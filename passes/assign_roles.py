@@ -27,7 +27,12 @@ class Role:
 ROLES = (
     Role("producer", (4,), "one", (tc.TmaLoadOp,)),
     Role("mma", (5,), "one", (tc.CpOp, tc.MmaOp, tc.CommitOp)),
-    Role("epilogue", (0, 1, 2, 3), "warp", (tc.TmemLdOp, tc.TmemWaitOp, tc.StoreRowsOp)),
+    Role(
+        "epilogue",
+        (0, 1, 2, 3),
+        "warp",
+        (tc.TmemLdOp, tc.TmemWaitOp, tc.StoreRowsOp, tc.StoreLanesOp),
+    ),
 )
 """Warp w reads lanes 32*(w mod 4) and up of tensor memory, so the epilogue takes warps 0 to 3 (PTX
 ISA 9.7.16.8)."""
@@ -38,7 +43,10 @@ CTA_OPS = (
 """Ops that the CTA runs as a whole, outside roles."""
 
 
-PURE = ("scf.for", "scf.yield", "gpu.block_id", "memref.collapse_shape")
+PURE = (
+    "scf.for", "scf.yield", "gpu.block_id", "memref.collapse_shape", "tc.lane_index",
+    "vector.broadcast",
+)  # fmt: skip
 """Ops beside arith and ``tc.slot`` that any role may repeat."""
 
 

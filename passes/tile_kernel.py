@@ -13,6 +13,7 @@ from tcir.dialect.limits import GRID, QUARTER_LANES, TMEM_LANES
 from tcir.passes import index_math as math
 from tcir.passes.emit import i64, i64s
 from tcir.passes.index_math import Index, constant
+from tcir.passes.lanes import Lanes
 from tcir.passes.limits import MMA_N, MMA_N_STEP, ceil_div, round_up
 from tcir.passes.refusal import SMALLEST_CONV, SMALLEST_MATMUL, refuse
 
@@ -149,6 +150,37 @@ def store_tile(
 
     ``indices(quarter)(column)`` are the indices of the quarter's lane 0.
     """
+
+    def store(value: Any, at: list[Index]) -> None:
+        tc.StoreRowsOp(value, out, math.values(at), i64(rows), i64(row_dim))
+
+    _store_quarters(d, out, indices, store)
+
+
+def store_tile_lanes(
+    d: Any, out: Any, *, places: Callable[[Any], list[Lanes]], column: Callable[[Any], Index]
+) -> None:
+    """The same where each lane has a place of its own, outside `out` where it stores nothing.
+
+    ``places(quarter)`` are the indices of the quarter's lanes but for the columns.
+    """
+
+    def indices(quarter: Any) -> Any:
+        at = [place.value for place in places(quarter)]
+        return lambda first: [*at, math.value(column(first))]
+
+    def store(value: Any, at: list[Any]) -> None:
+        tc.StoreLanesOp(value, out, at[:-1], at[-1])
+
+    _store_quarters(d, out, indices, store)
+
+
+def _store_quarters(
+    d: Any,
+    out: Any,
+    indices: Callable[[Any], Callable[[Any], list[Index]]],
+    store: Callable[[Any, list[Index]], None],
+) -> None:
     element = out.type.element_type
     shape = [QUARTER_LANES, STORE_COLUMNS]
     with loop(TMEM_LANES // QUARTER_LANES) as quarter:
@@ -162,4 +194,4 @@ def store_tile(
             ).value
             if element != ir.F32Type.get():
                 value = arith.truncf(ir.VectorType.get(shape, element), value)
-            tc.StoreRowsOp(value, out, math.values(at(column)), i64(rows), i64(row_dim))
+            store(value, at(column))

@@ -49,7 +49,8 @@ CONV_SHIFT_REUSE = register_pipeline(
             "to f16 or bf16",
             "tensor.pad with 0.0 on height and width of the input",
             "static shapes, C (and K with an hwcf filter) multiples of 8",
-            "strides and dilations 1, filters up to 32 wide",
+            "any stride and dilation whose least common multiple along the width is at most 8",
+            "filters up to 32 wide (stride 1; wider with strides)",
         ),
         build=build,
     )

@@ -21,10 +21,15 @@ _ELEMENTWISE = (
 
 
 def converted_type(old: ir.Type) -> ir.Type:
-    """index → i32; ``vector<32xNxT>``, a row per thread, → ``vector<NxT>``."""
+    """index → i32; ``vector<32xNxT>``, a row per thread, → ``vector<NxT>``.
+
+    ``vector<32xT>`` → T.
+    """
     if isinstance(old, ir.IndexType):
         return i32()
     if isinstance(old, ir.VectorType):
+        if list(old.shape) == [WARP_THREADS]:
+            return converted_type(old.element_type)
         if old.rank != 2 or old.shape[0] != WARP_THREADS:
             raise PassError(f"expected vector<{WARP_THREADS} x N x type>, got {old}")
         return ir.VectorType.get(old.shape[1:], old.element_type)
@@ -80,6 +85,21 @@ def convert_index_cast(converter: Converter, op: Any) -> None:
     elif source_bits > target_bits:
         old = arith.TruncIOp(target, old).result
     converter.values[result] = old
+
+
+@rule("vector.broadcast")
+def convert_broadcast(converter: Converter, op: Any) -> None:
+    """The same number in every lane: nothing."""
+    result, source = op.operation.results[0], op.operation.operands[0]
+    if isinstance(source.type, ir.VectorType) or list(result.type.shape) != [WARP_THREADS]:
+        raise PassError(f"expected a number for every lane, got {source.type} to {result.type}")
+    converter.values[result] = converter.ssa(source)
+
+
+@rule("tc.lane_index")
+def convert_lane_index(converter: Converter, op: Any) -> None:
+    """The thread's number in its warp."""
+    converter.values[op.lanes] = converter.lane
 
 
 @rule("gpu.block_id")

@@ -1,8 +1,9 @@
-"""Registers to global memory: ``tc.store_rows``."""
+"""Registers to global memory: ``tc.store_rows``, ``tc.store_lanes``."""
 
 from __future__ import annotations
 
 from math import gcd, prod
+from typing import Any
 
 from tcir._mlir import arith, ir, llvm
 from tcir.dialect import tc
@@ -59,16 +60,28 @@ def convert_store_rows(converter: Converter, op: tc.StoreRowsOp) -> None:
     Columns are cut into groups that lie inside or outside the tensor as a whole, since the group's
     width divides the first column and the tensor's width; each group is one predicate.
     """
-    require_role(converter, op)
-    stored, target, *starts_at = op.operands
-    tensor = converter.record(target, GlobalTensor)
-    value = converter.ssa(stored)
     row_dim, rows = integer(op, "row_dim"), integer(op, "rows")
-    last = len(tensor.shape) - 1
+    last = ir.MemRefType(op.tensor.type).rank - 1
     if not 0 <= row_dim < last:
         raise PassError(
             f"expected row_dim before the last dimension {last}: columns go along it, got {row_dim}"
         )
+    _convert_store(converter, op, row_dim, rows)
+
+
+@rule("tc.store_lanes")
+def convert_store_lanes(converter: Converter, op: tc.StoreLanesOp) -> None:
+    """The same, each thread at its own indices."""
+    _convert_store(converter, op, None, WARP_THREADS)
+
+
+def _convert_store(converter: Converter, op: Any, row_dim: int | None, rows: int) -> None:
+    """`row_dim`: the dimension along which rows follow one another; None: indices say it all."""
+    require_role(converter, op)
+    stored, target, *starts_at = op.operands
+    tensor = converter.record(target, GlobalTensor)
+    value = converter.ssa(stored)
+    last = len(tensor.shape) - 1
     columns = ir.VectorType(value.type).shape[0]
     element_bytes = tc.element_bytes(tensor.element)
     indices = [converter.ssa(index) for index in starts_at]
@@ -101,13 +114,15 @@ def _row_inside(
     converter: Converter,
     indices: list[ir.Value],
     shape: tuple[int, ...],
-    row_dim: int,
+    row_dim: int | None,
     rows: int,
 ) -> ir.Value:
     """Whether this thread's row is one of `rows` and inside the tensor in all but the last."""
     ult = arith.CmpIPredicate.ult
-    bound = min(rows, WARP_THREADS)
-    inside = arith.CmpIOp(ult, converter.lane, converter.constant(bound)).result
+    inside = converter.constant(1, bits=1)
+    if row_dim is not None:
+        bound = converter.constant(min(rows, WARP_THREADS))
+        inside = arith.CmpIOp(ult, converter.lane, bound).result
     for dim, (index, extent) in enumerate(zip(indices[:-1], shape[:-1], strict=True)):
         size = converter.constant(extent)
         inside = arith.AndIOp(inside, arith.CmpIOp(ult, index, size).result).result
@@ -123,7 +138,7 @@ def _row_address(
     converter: Converter,
     tensor: GlobalTensor,
     indices: list[ir.Value],
-    row_dim: int,
+    row_dim: int | None,
     element_bytes: int,
 ) -> ir.Value:
     """Address of this thread's row at the first column, in i64 where 2^31 bytes can be passed."""
@@ -134,7 +149,8 @@ def _row_address(
         return number if bits == 32 else arith.ExtUIOp(integer, number).result
 
     places = [widen(index) for index in indices]
-    places[row_dim] = arith.AddIOp(places[row_dim], widen(converter.lane)).result
+    if row_dim is not None:
+        places[row_dim] = arith.AddIOp(places[row_dim], widen(converter.lane)).result
     linear = places[0]
     for place, extent in zip(places[1:], tensor.shape[1:], strict=True):
         scaled = arith.MulIOp(linear, converter.constant(extent, bits)).result

@@ -39,7 +39,7 @@ def _finish(shape: tuple[int, ...], out: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Conv:
-    """One convolution: NHWC input, `filter` layout hwcf or fhwc, stride 1."""
+    """One convolution: NHWC input, `filter` layout hwcf or fhwc."""
 
     n: int
     h: int
@@ -54,25 +54,32 @@ class Conv:
     element: str = "f16"
     out: str = "f32"
     generic: bool = False
+    strides: tuple[int, int] = (1, 1)
+    dilations: tuple[int, int] = (1, 1)
 
     @property
     def p(self) -> int:
         """Output rows."""
-        return self.h + self.pads[0] + self.pads[1] - self.r + 1
+        span = (self.r - 1) * self.dilations[0]
+        return (self.h + self.pads[0] + self.pads[1] - span - 1) // self.strides[0] + 1
 
     @property
     def q(self) -> int:
         """Output columns."""
-        return self.w + self.pads[2] + self.pads[3] - self.s + 1
+        span = (self.s - 1) * self.dilations[1]
+        return (self.w + self.pads[2] + self.pads[3] - span - 1) // self.strides[1] + 1
 
     @property
     def name(self) -> str:
         """Short test id."""
         pads = "".join(map(str, self.pads))
         kind = "generic-" if self.generic else ""
+        steps = ""
+        if (self.strides, self.dilations) != ((1, 1), (1, 1)):
+            steps = "-s{}{}d{}{}".format(*self.strides, *self.dilations)
         return (
             f"{kind}{self.n}x{self.h}x{self.w}x{self.c}-{self.k}-{self.r}x{self.s}-p{pads}"
-            f"-{self.filter}-{self.element}-{self.out}"
+            f"{steps}-{self.filter}-{self.element}-{self.out}"
         )
 
     @property
@@ -113,10 +120,11 @@ class Conv:
         operands = f"ins({source}, %w : {_tensor(padded, e)}, {_tensor(w, e)})"
         if self.generic:
             d = "(n, p, q, k, r, s, c)"
+            (sh, sw), (dh, dw) = self.strides, self.dilations
             wmap = "(r, s, c, k)" if self.filter == "hwcf" else "(k, r, s, c)"
             lines += [
                 f"  %sum = linalg.generic {{indexing_maps = [affine_map<{d} -> "
-                f"(n, p + r, q + s, c)>, affine_map<{d} -> {wmap}>, "
+                f"(n, p * {sh} + r * {dh}, q * {sw} + s * {dw}, c)>, affine_map<{d} -> {wmap}>, "
                 f"affine_map<{d} -> (n, p, q, k)>],",
                 '      iterator_types = ["parallel", "parallel", "parallel", "parallel", '
                 '"reduction", "reduction", "reduction"]}',
@@ -127,7 +135,8 @@ class Conv:
         else:
             lines += [
                 f"  %sum = linalg.conv_2d_nhwc_{self.filter} "
-                "{dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}",
+                f"{{dilations = dense<{list(self.dilations)}> : tensor<2xi64>, "
+                f"strides = dense<{list(self.strides)}> : tensor<2xi64>}}",
                 f"      {operands} outs(%init : {_tensor(out, ACC)}) -> {_tensor(out, ACC)}",
             ]
         return "\n".join([*lines, *_finish(out, self.out), "}", ""])

@@ -24,7 +24,10 @@ def convolution(case: Conv, x: Array, w: Array) -> Array:
     """numpy's sliding windows times the filter, rounded once to f32 and once to the output type."""
     top, bottom, left, right = case.pads
     padded = np.pad(x.astype(np.float64), ((0, 0), (top, bottom), (left, right), (0, 0)))
-    windows = np.lib.stride_tricks.sliding_window_view(padded, (case.r, case.s), axis=(1, 2))
+    (sh, sw), (dh, dw) = case.strides, case.dilations
+    window = ((case.r - 1) * dh + 1, (case.s - 1) * dw + 1)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, window, axis=(1, 2))
+    windows = windows[:, ::sh, ::sw, :, ::dh, ::dw]
     taps = w.astype(np.float64)
     taps = taps.transpose(3, 1, 2, 0) if case.filter == "fhwc" else taps.transpose(2, 0, 1, 3)
     out = np.tensordot(windows, taps, axes=3)  # n p q (c r s) . (c r s) k

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from tcir._mlir import ir
 from tcir.errors import PassError
+from tcir.passes.conv_rows import RowsTiling
 from tcir.passes.conv_shapes import ConvShape
 from tcir.passes.limits import tmem_allocation
 from tcir.passes.multi_buffer import MOST_STAGES, choose_stages
 from tcir.passes.operand_tiles import k_step, swizzle_for
+from tcir.passes.shift_classes import ShiftClasses
 from tcir.passes.tile_conv_implicit_gemm import im2col_corners
-from tcir.passes.tile_conv_shift_reuse import RowUnits
 from tcir.passes.tile_kernel import choose_n_tile
 
 from .linalg_programs import lower, named, ops
@@ -27,35 +28,48 @@ def shape(**sizes: Any) -> ConvShape:
     """A convolution with some sizes set."""
     base: dict[str, Any] = dict.fromkeys("nhwcrspqk", 1)
     base |= {"strides": (1, 1), "dilations": (1, 1), "filter": "hwcf", "element": None}
+    base["out_bytes"] = 4
     base |= {f"pad_{side}": 0 for side in ("top", "bottom", "left", "right")}
     return ConvShape(**(base | sizes))
 
 
-@given(n=st.integers(1, 4), p=st.integers(1, 6), q=SIZES, s=st.integers(1, 7))
-def test_units_cover_every_output_once(n: int, p: int, q: int, s: int) -> None:
-    conv = shape(n=n, p=p, q=q, s=s)
-    units = RowUnits.of(conv)
+STEPS = st.integers(1, 3)
+
+
+def rows_tiling(**sizes: Any) -> RowsTiling:
+    conv = shape(**sizes)
+    return RowsTiling(conv, ShiftClasses.of(conv))
+
+
+@given(n=st.integers(1, 4), p=st.integers(1, 6), q=SIZES, s=st.integers(1, 7), sw=STEPS, dw=STEPS)
+def test_units_cover_every_output_once(n: int, p: int, q: int, s: int, sw: int, dw: int) -> None:
+    tiling = rows_tiling(n=n, p=p, q=q, s=s, strides=(1, sw), dilations=(1, dw))
+    step, valid = tiling.classes.column_step, tiling.classes.valid
     stored = []
-    for unit in range(units.ctas * 4):
-        image, row, first = units.decode(unit, conv)
+    for unit in range(tiling.ctas * 4):
+        image, row, first = tiling.decode(unit)
         assert isinstance(first, int) and isinstance(image, int)
-        # what tc.store_rows keeps: the first `valid` lanes, inside the tensor
-        lanes = range(first, min(first + units.valid, q)) if image < n else range(0)
+        # what is stored: the first `valid` lanes, inside the tensor
+        lanes = range(first, min(first + step * valid, q), step) if image < n else range(0)
         stored += [(image, row, column) for column in lanes]
     assert sorted(stored) == [(a, b, c) for a in range(n) for b in range(p) for c in range(q)]
 
 
-@given(q=SIZES, s=st.integers(1, 32))
-def test_valid_lanes_only_see_loaded_pixels(q: int, s: int) -> None:
-    """After s-1 shifts lane i < valid holds the pixel loaded to lane i+s-1 of the same quarter."""
-    units = RowUnits.of(shape(q=q, s=s))
-    assert units.valid >= 1
-    lanes = list(range(32))
-    for _ in range(s - 1):
-        lanes = [*lanes[1:], lanes[31]]
-    assert lanes[: units.valid] == [i + s - 1 for i in range(units.valid)]
-    if units.valid < 32:  # one more lane would be stale
-        assert lanes[units.valid] != units.valid + s - 1
+@given(s=st.integers(1, 32), sw=STEPS, dw=STEPS)
+def test_shifted_lanes_hold_the_pixels_of_their_taps(s: int, sw: int, dw: int) -> None:
+    """By definition: output ``q0 + dq * i`` sees column ``q * sw + tap * dw`` at each tap."""
+    classes = ShiftClasses.of(shape(s=s, strides=(1, sw), dilations=(1, dw)))
+    assert sorted(tap for taps in classes.taps for tap in taps) == list(range(s))
+    for first, taps in enumerate(classes.taps):
+        column = [first * dw + classes.lane_step * i for i in range(32)]
+        for tap in taps:
+            for i in range(classes.valid):
+                assert column[i] == classes.column_step * i * sw + tap * dw
+            column = [*column[1:], column[31]]
+    if classes.valid < 32:  # one more lane would be stale
+        most = max(classes.taps, key=len)
+        lanes = [min(i + len(most) - 1, 31) for i in range(32)]
+        assert lanes[classes.valid] != classes.valid + len(most) - 1
 
 
 @given(

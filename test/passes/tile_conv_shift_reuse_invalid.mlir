@@ -9,10 +9,10 @@
 // HALO: 2:8: error: expected halo=mask, got refresh (not in this version)
 // TILING: 2:8: error: expected tiling=rows, got linear (not in this version)
 
-func.func @strided(%x: tensor<1x9x9x8xf16>, %w: tensor<3x3x8x8xf16>) -> tensor<1x4x4x8xf32> {
-  // expected-error @+1 {{expected strides and dilations of 1, got strides [2, 2] and dilations [1, 1] (.ashift moves}}
-  %y = "tc.conv2d"(%x, %w) {strides = array<i64: 2, 2>, dilations = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, filter = "hwcf"} : (tensor<1x9x9x8xf16>, tensor<3x3x8x8xf16>) -> tensor<1x4x4x8xf32>
-  return %y : tensor<1x4x4x8xf32>
+func.func @strided(%x: tensor<1x9x21x8xf16>, %w: tensor<3x3x8x8xf16>) -> tensor<1x7x3x8xf32> {
+  // expected-error @+1 {{expected lanes at most 8 input columns apart with tiling=rows, got 9 (stride 1 and dilation 9 along the width}}
+  %y = "tc.conv2d"(%x, %w) {strides = array<i64: 1, 1>, dilations = array<i64: 1, 9>, pads = array<i64: 0, 0, 0, 0>, filter = "hwcf"} : (tensor<1x9x21x8xf16>, tensor<3x3x8x8xf16>) -> tensor<1x7x3x8xf32>
+  return %y : tensor<1x7x3x8xf32>
 }
 
 // -----

@@ -28,6 +28,7 @@ from tcir.interp.tile import (  # noqa: F401  (they register rules)
     arith,
     compute,
     control,
+    lanes,
     memory,
     movement,
     structure,

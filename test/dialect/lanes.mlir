@@ -1,0 +1,17 @@
+// RUN: %tc-opt %s --split-input-file | %filecheck %s
+
+// CHECK-LABEL: func.func @lane_index(
+// CHECK: "tc.lane_index"() : () -> vector<32xindex>
+func.func @lane_index() {
+  %lane = "tc.lane_index"() : () -> vector<32xindex>
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func.func @store_lanes(
+// CHECK: "tc.store_lanes"({{%.*}}, {{%.*}}, {{%.*}}, {{%.*}}, {{%.*}}) {operandSegmentSizes = array<i32: 1, 1, 2, 1>} : (vector<32x16xf32>, memref<4x56x64xf32>, vector<32xindex>, vector<32xindex>, index) -> ()
+func.func @store_lanes(%v: vector<32x16xf32>, %out: memref<4x56x64xf32>, %n: vector<32xindex>, %k: index) {
+  "tc.store_lanes"(%v, %out, %n, %n, %k) {operandSegmentSizes = array<i32: 1, 1, 2, 1>} : (vector<32x16xf32>, memref<4x56x64xf32>, vector<32xindex>, vector<32xindex>, index) -> ()
+  return
+}
