@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tcir._mlir import gpu, ir, llvm
+from tcir._mlir import ir, llvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integers, string
 from tcir.errors import PassError
+from tcir.passes.gpu_module import buffer_number, kernels_block
 from tcir.pipeline import Pass, register_pass
 
 from .nvvm.converter import Converter, GlobalTensor, pointer_type
@@ -47,8 +48,9 @@ class ConvertTcToNvvm(Pass):
 
     in scf, arith, llvm and nvvm. Index arithmetic becomes i32; a tile ``vector<32xNxT>`` becomes
     the row ``vector<NxT>`` of a thread. ``tc.params`` says for each kernel parameter how a launch
-    makes it from the function's arguments: a tensor map (all that the driver's encode call takes)
-    or a pointer. Preserves the order of effects of each role, and the values stored.
+    makes it from the buffer of that number (``tc.args``, or the argument's own): a tensor map (all
+    that the driver's encode call takes) or a pointer. A `gpu.module` that is there already is
+    appended to. Preserves the order of effects of each role, and the values stored.
     """
 
     name: ClassVar[str] = "convert-tc-to-nvvm"
@@ -63,10 +65,7 @@ class ConvertTcToNvvm(Pass):
                 "the tile-* passes make one",
                 module.operation.location,
             )
-        with ir.InsertionPoint(module.body):
-            gpu_module = gpu.GPUModuleOp("kernels")
-        body = gpu_module.regions[0].blocks.append()
-        with ir.InsertionPoint(body):
+        with ir.InsertionPoint(kernels_block(module)):
             llvm.GlobalOp(
                 ir.Type.parse("!llvm.array<0 x i8>"),
                 SMEM_SYMBOL,
@@ -97,12 +96,13 @@ def _convert_kernel(kernel: Any) -> None:
         "tc.grid": _required(kernel, "tc.grid"),
         "tc.smem_bytes": _required(kernel, "tc.smem_bytes"),
         "tc.params": ir.ArrayAttr.get(
-            [_map_parameter(op) for op in maps] + [_pointer_parameter(i) for i in pointers]
+            [_map_parameter(kernel, op) for op in maps]
+            + [_pointer_parameter(kernel, i) for i in pointers]
         ),
     }
     attributes |= {
         name: source.attributes[name]
-        for name in ("tc.target", "tc.tmem_columns")
+        for name in ("tc.order", "tc.target", "tc.tmem_columns")
         if name in source.attributes
     }
     types = ["!llvm.ptr"] * len(maps) + ["!llvm.ptr<1>"] * len(pointers)
@@ -171,8 +171,10 @@ def _used_directly(entry: ir.Block) -> list[int]:
     found: set[int] = set()
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name in ("tc.store_rows", "tc.store_lanes"):
+        if op.name in ("tc.store_rows", "tc.store_lanes", "tc.store_fragment"):
             found.add(_argument_of(op.operands[1]))
+        if op.name == "tc.cp_async":
+            found.add(_argument_of(op.operands[0]))
         return ir.WalkResult.ADVANCE
 
     for op in entry.operations:
@@ -180,24 +182,27 @@ def _used_directly(entry: ir.Block) -> list[int]:
     return sorted(found)
 
 
-def _pointer_parameter(argument: int) -> ir.Attribute:
-    return ir.DictAttr.get({"kind": ir.StringAttr.get("pointer"), "arg": _int(argument)})
+def _pointer_parameter(kernel: Any, argument: int) -> ir.Attribute:
+    number = _int(buffer_number(kernel, argument))
+    return ir.DictAttr.get({"kind": ir.StringAttr.get("pointer"), "arg": number})
 
 
 def _int(value: int) -> ir.Attribute:
     return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
 
 
-def _map_parameter(op: Any) -> ir.Attribute:
+def _map_parameter(kernel: Any, op: Any) -> ir.Attribute:
     """All that the driver's encode call takes, innermost dimension first."""
     mode = string(op, "mode")
     box = integers(op, "box")
     corners = integers(op, "corners")
     fields: dict[str, ir.Attribute] = {
         "kind": ir.StringAttr.get("tensor_map"),
-        "arg": _int(_argument_of(op.tensor)),
+        "arg": _int(buffer_number(kernel, _argument_of(op.tensor))),
         "mode": op.attributes["mode"],
-        "dtype": ir.StringAttr.get(str(ir.MemRefType(op.tensor.type).element_type)),
+        "dtype": op.attributes["dtype"]
+        if "dtype" in op.attributes
+        else ir.StringAttr.get(str(ir.MemRefType(op.tensor.type).element_type)),
         "dims": op.attributes["dims"],
         "strides": op.attributes["strides"],
         "element_strides": op.attributes["element_strides"],
