@@ -57,6 +57,7 @@ _VIEW_OF = {
     "f16x2": VIEWS["u32"],
     "tf32": VIEWS["u32"],
     "f32x2": VIEWS["u64"],
+    **dict.fromkeys(("u16x2", "s16x2"), VIEWS["u32"]),
 }
 
 #: How the warp loop treats an instruction.
@@ -151,6 +152,13 @@ class Slots:
         if key not in self._interned:
             self._interned[key] = slot = self.new(size, name)
             self.specials[slot] = name
+        return self._interned[key]
+
+    def carry(self) -> int:
+        """The condition code CC.CF, a predicate that no name reaches."""
+        key = ("carry",)
+        if key not in self._interned:
+            self._interned[key] = self.new(0, "CC.CF")
         return self._interned[key]
 
     def sink(self, size: int) -> int:

@@ -26,6 +26,7 @@ class Type:
 TYPES: dict[str, Type] = {
     **{f"{k}{8 * n}": Type(f"{k}{8 * n}", n, k) for k in "usb" for n in (1, 2, 4, 8)},
     "b128": Type("b128", 16, "b"),
+    **{name: Type(name, 4, name[0]) for name in ("u16x2", "s16x2")},
     "f16": Type("f16", 2, "f"),
     "f16x2": Type("f16x2", 4, "f"),
     "bf16": Type("bf16", 2, "f"),

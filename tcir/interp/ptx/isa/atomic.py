@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from tcir.interp.ptx.decode import VIEW_DTYPES, Decode, Op, rule, view
-from tcir.interp.ptx.isa.floating import add_odd, decode_float, encode_float, minmax_bits
 from tcir.interp.ptx.isa.memory import (
     SPACE_WORDS,
     addresses,
@@ -17,6 +16,7 @@ from tcir.interp.ptx.isa.memory import (
     store,
     take_space,
 )
+from tcir.interp.ptx.isa.rounding import add_odd, decode_float, encode_float, minmax_bits
 from tcir.interp.ptx.syntax import Type
 from tcir.interp.ptx.warp import LANES, Warp
 

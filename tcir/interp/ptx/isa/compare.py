@@ -9,7 +9,8 @@ import numpy as np
 
 from tcir.interp.ptx.decode import Decode, Op, rule, view
 from tcir.interp.ptx.isa.elementwise import elementwise
-from tcir.interp.ptx.isa.floating import decode_float, element, flush
+from tcir.interp.ptx.isa.floating import element
+from tcir.interp.ptx.isa.rounding import decode_float, flush
 from tcir.interp.ptx.syntax import TYPES, Pair, Type
 from tcir.interp.ptx.warp import BOOLS, Warp, bits
 

@@ -10,13 +10,19 @@ import numpy as np
 from tcir.interp.ptx.decode import VIEW_DTYPES, Decode, Op, rule, view
 from tcir.interp.ptx.isa.convert_narrow import NARROW, convert_narrow
 from tcir.interp.ptx.isa.elementwise import elementwise
-from tcir.interp.ptx.isa.floating import add_odd, decode_float, encode_float, flush
+from tcir.interp.ptx.isa.rounding import (
+    UNSIGNED,
+    add_odd,
+    decode_float,
+    encode_float,
+    flush,
+    pass_on_nan,
+    rectified,
+    saturated,
+)
 from tcir.interp.ptx.syntax import Type
 
 _FLOATS = ("f64", "f32", "f16", "bf16")
-_UNSIGNED: dict[str, Any] = {
-    "f64": np.uint64, "f32": np.uint32, "f16": np.uint16, "bf16": np.uint16,
-}  # fmt: skip
 _INTS = tuple(f"{k}{8 * n}" for k in "us" for n in (1, 2, 4, 8))
 _MAX_FINITE = {"f16": 65504.0, "bf16": float(2**128 - 2**120), "f32": float(2**128 - 2**104)}
 
@@ -120,7 +126,7 @@ def _function(
         nan_value = np.array(nan, f"u{out.size}").view(target)
 
         def to_integer(a: Any) -> Any:
-            values = decode_float(a.view(_UNSIGNED[source.name]), source.name)
+            values = decode_float(a.view(UNSIGNED[source.name]), source.name)
             if ftz:
                 values = flush(values, source.name)
             whole = rounding(values)
@@ -151,23 +157,40 @@ def _float_to_float(
     }[integral]  # fmt: skip
 
     def run(a: Any) -> Any:
-        exact = decode_float(a.view(_UNSIGNED[source.name]), source.name)
+        exact = decode_float(a.view(UNSIGNED[source.name]), source.name)
         if ftz and source.name == "f32":
             exact = flush(exact, "f32")
         if rounding is not None:
             exact = rounding(exact)
-        return _finish(exact, out.name, mode or "rn", saturate, relu, finite, ftz)
+        found = _finish(exact, out.name, mode or "rn", saturate, relu, finite, ftz)
+        return found if saturate else np.where(np.isnan(exact), _nan(a, source, out, found), found)
 
     return run
+
+
+def _nan(a: Any, source: Type, out: Type, canonical: Any) -> Any:
+    """What a NaN becomes: f64, and bf16 to f32, keep its sign and what fits of its payload."""
+    if source.name == out.name == "f64":
+        return pass_on_nan(canonical, a.view(np.uint64))
+    if (source.name, out.name) == ("f32", "f64"):
+        wide = (a & np.uint32(0x7FFFFF)).astype(np.uint64) << np.uint64(29)
+        sign = (a >> np.uint32(31)).astype(np.uint64) << np.uint64(63)
+        return sign | wide | np.uint64(0x7FF8 << 48)
+    if (source.name, out.name) == ("f64", "f32"):
+        cut = (a >> np.uint64(29)).astype(np.uint32) & np.uint32(0x3FFFFF)
+        return (a >> np.uint64(63)).astype(np.uint32) << np.uint32(31) | cut | np.uint32(0x7FC00000)
+    if (source.name, out.name) == ("bf16", "f32"):
+        return a.astype(np.uint32) << np.uint32(16)
+    return canonical
 
 
 def _finish(
     exact: Any, name: str, mode: str, saturate: bool, relu: bool, finite: bool, ftz: bool
 ) -> Any:
     if saturate:
-        exact = np.where(np.isnan(exact), 0.0, np.clip(exact, 0.0, 1.0))
+        exact = saturated(exact)
     if relu:
-        exact = np.where(exact < 0, 0.0, exact)
+        exact = rectified(exact)
     if finite:
         exact = np.clip(exact, -_MAX_FINITE[name], _MAX_FINITE[name])
     if ftz and name == "f32":
@@ -193,16 +216,23 @@ def _packed(d: Decode, name: str, mode: str, relu: bool, finite: bool) -> Op:
 
 def _tf32(d: Decode, mode: str, source: Type, relu: bool, finite: bool) -> Op:
     """f32 with the low 13 bits rounded away: rna (ties away from zero), rn, rz."""
-    if source.name != "f32" or finite or relu:
-        raise d.incomplete("no rule for this form of cvt to .tf32")
+    if source.name != "f32":
+        raise d.malformed(f"expected .f32 to convert to .tf32, got .{source.name}")
     u32 = view("u32")
+    largest = np.uint32(0x7F7FE000)
 
     def run(a: Any) -> Any:
         half = {"rna": 0x1000, "rz": 0, "rn": 0xFFF + (a >> 13 & 1)}[mode]
-        special = (a & 0x7F800000) == 0x7F800000
+        magnitude, sign = a & np.uint32(0x7FFFFFFF), a & np.uint32(0x80000000)
+        nan = magnitude > 0x7F800000
+        special = magnitude >= 0x7F800000
         out = np.where(special, a, (a + half).astype(np.uint32)) & np.uint32(0xFFFFE000)
-        out = np.where(np.isnan(a.view(np.float32)), np.uint32(0x7FFFE000 | 0x1FFF), out)
-        return out
+        if finite:
+            out = np.where((out & 0x7FFFFFFF) >= 0x7F800000, sign | largest, out)
+        if relu:
+            out = np.where(sign != 0, 0, out)
+        # .rna keeps what it can of a NaN; the others write one pattern.
+        return np.where(nan, a & np.uint32(0xFFFFE000) if mode == "rna" else 0x7FFFE000, out)
 
     return elementwise(
         d, run, d.dst(d.operands[0], source), u32, (d.src(d.operands[1], source),), (u32,)

@@ -12,7 +12,7 @@ import numpy as np
 
 from tcir.interp.ptx.decode import Decode, Op, rule, view
 from tcir.interp.ptx.isa.elementwise import elementwise
-from tcir.interp.ptx.isa.floating import decode_float, encode_float
+from tcir.interp.ptx.isa.rounding import decode_float, encode_float
 from tcir.interp.ptx.syntax import TYPES
 from tcir.machine.formats_decode import FLOATS, decode
 

@@ -22,6 +22,8 @@ from tcir.interp.ptx.isa.floating import (
 from tcir.interp.ptx.syntax import TYPES, Type
 
 INTS = ("u16", "s16", "u32", "s32", "u64", "s64")
+#: Two integers in a 32-bit register, each with an arithmetic of its own: add, min and max.
+PACKED = ("u16x2", "s16x2")
 _FLOATS = {"f16", "f16x2", "bf16", "bf16x2", "f32", "f32x2", "f64"}
 
 
@@ -40,31 +42,52 @@ def _simple(fn: Any) -> Callable[[Decode], Op]:
     return decode
 
 
-def _saturating(d: Decode, subtract: bool) -> Op:
-    kind = d.type("s32")
+def _packed(d: Decode, fn: Any) -> Op | None:
+    """The instruction if it has one of the PACKED types: `fn` of all their elements."""
+    if not set(PACKED) & set(d.modifiers):
+        return None
+    kind = d.type(*PACKED)
+    part = np.dtype("i2" if kind.kind == "s" else "u2")
 
-    def run(a: Any, b: Any) -> Any:
-        wide = a.astype(np.int64)
-        return np.clip(wide - b if subtract else wide + b, -(1 << 31), (1 << 31) - 1)
+    def run(*operands: Any) -> Any:
+        parts = [np.ascontiguousarray(x).view(part) for x in operands]
+        return np.ascontiguousarray(fn(*parts), dtype=part).view(np.uint32)
 
     return same_type(d, run, kind, 2)
+
+
+def _saturate(fn: Any) -> Any:
+    """A sum or difference in int64, clipped to the operands' type."""
+
+    def run(a: Any, b: Any) -> Any:
+        range_ = np.iinfo(a.dtype)
+        wide = fn(a.astype(np.int64), b.astype(np.int64))
+        return np.clip(wide, range_.min, range_.max).astype(a.dtype)
+
+    return run
+
+
+def _sum(d: Decode, fn: Any) -> Op:
+    saturate = d.take("sat") is not None
+    run = _saturate(fn) if saturate else fn
+    return same_type(d, run, d.type(*(("s32",) if saturate else INTS)), 2)
 
 
 @rule("add")
 def add(d: Decode) -> Op:
     if is_float(d):
         return float_add(d)
-    return _saturating(d, False) if d.take("sat") else _simple(np.add)(d)
+    return _packed(d, np.add) or _sum(d, np.add)
 
 
 @rule("sub")
 def sub(d: Decode) -> Op:
     if is_float(d):
         return float_sub(d)
-    return _saturating(d, True) if d.take("sat") else _simple(np.subtract)(d)
+    return _sum(d, np.subtract)
 
 
-def _high(a: Any, b: Any, kind: Type) -> Any:
+def high_product(a: Any, b: Any, kind: Type) -> Any:
     """Upper half of the product, for 16, 32 and 64 bits."""
     if kind.size < 8:
         wide = np.int64 if kind.kind == "s" else np.uint64
@@ -90,8 +113,8 @@ def _product(d: Decode, mad: bool) -> Op:
     kind = d.type(*INTS)
     count = 4 if mad else 3
     d.done(count)
-    if saturate:
-        raise d.incomplete("no rule for modifier .sat")
+    if saturate and (not mad or mode != "hi" or kind.name != "s32"):
+        raise d.malformed("expected .sat with mad.hi.s32 only")
     n = view(kind)
     result = kind
     if mode == "wide":
@@ -109,12 +132,13 @@ def _product(d: Decode, mad: bool) -> Op:
     if mode == "wide":
         multiply: Any = lambda a, b: a.astype(dtype) * b  # noqa: E731
     elif mode == "hi":
-        multiply = lambda a, b: _high(a, b, kind).astype(dtype)  # noqa: E731
+        multiply = lambda a, b: high_product(a, b, kind).astype(dtype)  # noqa: E731
     else:
         multiply = np.multiply
     run: Any = multiply
     if mad:
-        run = lambda a, b, c: multiply(a, b) + c  # noqa: E731
+        add = _saturate(np.add) if saturate else np.add
+        run = lambda a, b, c: add(multiply(a, b), c)  # noqa: E731
     return elementwise(d, run, dst, out, sources, views)
 
 
@@ -130,17 +154,22 @@ def mad(d: Decode) -> Op:
 
 def _twenty_four(d: Decode, mad: bool) -> Op:
     high = d.require("lo", "hi") == "hi"
+    saturate = d.take("sat") is not None
     kind = d.type("u32", "s32")
+    if saturate and not (mad and high and kind.name == "s32"):
+        raise d.malformed("expected .sat with mad24.hi.s32 only")
+    add = _saturate(np.add) if saturate else np.add
     shift = 8
     wide = np.int64 if kind.kind == "s" else np.uint64
 
-    def run(a: Any, b: Any, c: Any = 0) -> Any:
+    def run(a: Any, b: Any, c: Any = None) -> Any:
         if kind.kind == "s":
             a, b = (a << shift) >> shift, (b << shift) >> shift
         else:
             a, b = a & 0xFFFFFF, b & 0xFFFFFF
         product = a.astype(wide) * b.astype(wide)
-        return (product >> wide(16) if high else product).astype(a.dtype) + c
+        product = (product >> wide(16) if high else product).astype(a.dtype)
+        return product if c is None else add(product, c)
 
     return same_type(d, run, kind, 3 if mad else 2)
 
@@ -189,9 +218,8 @@ def _minmax(d: Decode, fn: Any) -> Op:
     if is_float(d):
         return float_minmax(d, fn is np.maximum)
     relu = d.take("relu") is not None
-    kind = d.type(*INTS)
     run = (lambda a, b: np.maximum(fn(a, b), 0)) if relu else fn
-    return same_type(d, run, kind, 2)
+    return _packed(d, run) or same_type(d, run, d.type(*INTS), 2)
 
 
 @rule("min")

@@ -1,12 +1,16 @@
-"""Fused multiply-add of f64 through exact fractions: slow, for what is rare in these kernels."""
+"""f64 arithmetic through exact fractions: slow, for what is rare in these kernels."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+
+Excess = Callable[..., Fraction]
+"""By how much a value, the first argument, is too large for an operation on the others."""
 
 
 def fma64(a: Any, b: Any, c: Any) -> Any:
@@ -22,3 +26,47 @@ def fma64(a: Any, b: Any, c: Any) -> Any:
         elif out[lane] != 0:
             out[lane] = 0.0
     return out
+
+
+def directed64(nearest: Any, excess: Excess, mode: str, *operands: Any) -> Any:
+    """Results rounded to nearest, moved to the neighbour that `mode` (rz, rm, rp) asks for."""
+    out = nearest.copy()
+    usable = ~np.isnan(nearest)
+    for operand in operands:
+        usable &= np.isfinite(operand)
+    for lane in np.flatnonzero(usable):
+        value = float(nearest[lane])
+        overflow = math.isinf(value)
+        try:
+            over = excess(Fraction(0 if overflow else value), *(
+                Fraction(float(o[lane])) for o in operands
+            ))  # fmt: skip
+        except ZeroDivisionError:
+            continue  # infinity is exact
+        if overflow:
+            over = Fraction(1 if value > 0 else -1)
+        if over > 0 and (mode == "rm" or mode == "rz" and value > 0):
+            out[lane] = math.nextafter(value, -math.inf)
+        elif over < 0 and (mode == "rp" or mode == "rz" and value < 0):
+            out[lane] = math.nextafter(value, math.inf)
+    return out
+
+
+def sum_excess(v: Fraction, a: Fraction, b: Fraction) -> Fraction:
+    return v - (a + b)
+
+
+def product_excess(v: Fraction, a: Fraction, b: Fraction) -> Fraction:
+    return v - a * b
+
+
+def fused_excess(v: Fraction, a: Fraction, b: Fraction, c: Fraction) -> Fraction:
+    return v - (a * b + c)
+
+
+def quotient_excess(v: Fraction, a: Fraction, b: Fraction) -> Fraction:
+    return v - a / b
+
+
+def root_excess(v: Fraction, a: Fraction) -> Fraction:
+    return v * v - a

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tcir.interp.ptx.decode import FULL, Decode, Op, rule, view
-from tcir.interp.ptx.isa.floating import minmax_bits
+from tcir.interp.ptx.isa.rounding import minmax_bits
 from tcir.interp.ptx.syntax import TYPES, Operand, Pair
 from tcir.interp.ptx.warp import BOOLS, LANES, Warp, bits
 

@@ -1,0 +1,71 @@
+"""Bit masks, sign extension by a count, the n-th set bit (PTX ISA 9.7.1 "bmsk", "szext", "fns")."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tcir.interp.ptx.decode import Decode, Op, rule, view
+from tcir.interp.ptx.isa.elementwise import elementwise, same_type
+from tcir.interp.ptx.syntax import TYPES
+
+_ONES = 0xFFFFFFFF
+
+
+@rule("bmsk")
+def bmsk(d: Decode) -> Op:
+    """`b` ones from bit `a` on; .wrap takes both modulo 32."""
+    clamp = d.require("clamp", "wrap") == "clamp"
+
+    def run(a: Any, b: Any) -> Any:
+        start, width = a.astype(np.int64), b.astype(np.int64)
+        if not clamp:
+            start, width = start & 31, width & 31
+        start, width = np.minimum(start, 32), np.minimum(width, 32)
+        end = np.minimum(start + width, 32)
+        return ((1 << end) - (1 << start)) & _ONES
+
+    return same_type(d, run, d.type("b32"), 2)
+
+
+@rule("szext")
+def szext(d: Decode) -> Op:
+    """The low `b` bits, sign- or zero-extended; .wrap takes `b` modulo 32."""
+    clamp = d.require("clamp", "wrap") == "clamp"
+    kind = d.type("u32", "s32")
+    d.done(3)
+    u32 = view("u32")
+
+    def run(a: Any, b: Any) -> Any:
+        count = np.minimum(b.astype(np.int64), 32) if clamp else b.astype(np.int64) & 31
+        mask = (1 << count) - 1
+        low = a.astype(np.int64) & mask
+        # A count of 0 or above the word has no sign bit.
+        negative = (low >> np.maximum(count - 1, 0) & 1 != 0) & (0 < count) & (count < 32)
+        return np.where((kind.kind == "s") & negative, low | ~mask, low) & _ONES
+
+    sources = (d.src(d.operands[1], kind), d.src(d.operands[2], TYPES["u32"]))
+    return elementwise(d, run, d.dst(d.operands[0], kind), u32, sources, (u32, u32))
+
+
+@rule("fns")
+def fns(d: Decode) -> Op:
+    """Position of the `offset`-th set bit from bit `base`, upwards or downwards; else all ones."""
+    kind = d.type("b32")
+    d.done(4)
+
+    def find(mask: int, base: int, offset: int) -> int:
+        if offset == 0:
+            return base if base < 32 and mask >> base & 1 else _ONES
+        ahead = range(base, 32) if offset > 0 else range(min(base, 31), -1, -1)
+        found = [n for n in ahead if mask >> n & 1]
+        return found[abs(offset) - 1] if abs(offset) <= len(found) else _ONES
+
+    def run(mask: Any, base: Any, offset: Any) -> Any:
+        rows = zip(mask.tolist(), base.tolist(), offset.tolist(), strict=True)
+        return np.array([find(*row) for row in rows], np.uint32)
+
+    u32 = view("u32")
+    sources = tuple(d.src(o, kind) for o in d.operands[1:])
+    return elementwise(d, run, d.dst(d.operands[0], kind), u32, sources, (u32, u32, view("s32")))

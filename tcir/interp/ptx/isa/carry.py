@@ -1,0 +1,78 @@
+"""Extended precision: add, sub and mad with the carry bit CC.CF (PTX ISA 9.7.2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tcir.interp.ptx.decode import Decode, Op, rule, view
+from tcir.interp.ptx.isa.integer import high_product
+from tcir.interp.ptx.syntax import Type
+from tcir.interp.ptx.warp import BOOLS, Warp, bits
+
+_TYPES = ("u32", "s32", "u64", "s64")
+
+
+def _add(a: Any, b: Any, carry: Any) -> tuple[Any, Any]:
+    first = a + b
+    total = first + carry
+    return total, (first < a) | (total < first)
+
+
+def _subtract(a: Any, b: Any, borrow: Any) -> tuple[Any, Any]:
+    first = a - b
+    return first - borrow, (a < b) | (first < borrow)
+
+
+def _operation(d: Decode, fn: Any, kind: Type, count: int, reads: bool) -> Op:
+    """`fn` takes `count` unsigned operands and the carry to result and carry."""
+    writes = d.name.endswith(".cc") or d.take("cc") is not None
+    d.done(count + 1)
+    n, flag = view(f"u{8 * kind.size}"), d.slots.carry()
+    dst = d.dst(d.operands[0], kind)
+    sources = tuple(d.src(o, kind) for o in d.operands[1:])
+    needed = (*sources, flag) if reads else sources
+    word: Any = np.dtype(f"u{kind.size}").type
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        for s in needed:
+            if w.undef[s] & m:
+                w.read_undefined(site, needed, m)
+        carry = BOOLS[w.p[flag] & 0xFFFFFFFF].astype(word) if reads else word(0)
+        result, out = fn(*(w.v[n][s] for s in sources), carry)
+        np.copyto(w.v[n][dst], result, where=BOOLS[m])
+        w.undef[dst] &= ~m
+        if writes:
+            w.p[flag] = w.p[flag] & ~m | bits(out) & m
+            w.undef[flag] &= ~m
+
+    return d.plain(run)
+
+
+@rule("add.cc", "addc")
+def add(d: Decode) -> Op:
+    return _operation(d, _add, d.type(*_TYPES), 2, d.name == "addc")
+
+
+@rule("sub.cc", "subc")
+def subtract(d: Decode) -> Op:
+    """CC.CF is the borrow."""
+    return _operation(d, _subtract, d.type(*_TYPES), 2, d.name == "subc")
+
+
+@rule("mad.lo.cc", "mad.hi.cc", "madc")
+def mad(d: Decode) -> Op:
+    reads = d.name == "madc"
+    high = (d.require("lo", "hi") == "hi") if reads else d.name == "mad.hi.cc"
+    kind = d.type(*_TYPES)
+    signed = np.dtype(f"i{kind.size}")
+
+    def run(a: Any, b: Any, c: Any, carry: Any) -> tuple[Any, Any]:
+        if not high:
+            return _add(a * b, c, carry)
+        x, y = (a.view(signed), b.view(signed)) if kind.kind == "s" else (a, b)
+        return _add(high_product(x, y, kind).astype(signed).view(a.dtype), c, carry)
+
+    return _operation(d, run, kind, 3, reads)

@@ -1,0 +1,162 @@
+"""Floats as bits and as float64 values: exact decoding, one correct rounding, NaN results.
+
+Sums and products are computed in float64 with the inexact part folded into the lowest bit ("round
+to odd"), then rounded once to the type: one correct rounding in every mode. The NaN of f32 and of
+the narrower types is one canonical pattern; f64 passes the operand's NaN on, made quiet (so an H200
+does, docs/hopper.md).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+UNSIGNED: dict[str, Any] = {
+    "f64": np.uint64,
+    "f32": np.uint32,
+    "f16": np.uint16,
+    "bf16": np.uint16,
+}
+CANONICAL = {"f32": 0x7FFFFFFF, "f16": 0x7FFF, "bf16": 0x7FFF, "f64": 0xFFF8000000000000}
+SIGN = {"f64": 1 << 63, "f32": 1 << 31, "f16": 1 << 15, "bf16": 1 << 15}
+MIN_NORMAL = {"f64": 2.0**-1022, "f32": 2.0**-126, "f16": 2.0**-14, "bf16": 2.0**-126}
+_QUIET = np.uint64(1 << 51)
+
+
+def decode_float(bits: Any, name: str) -> Any:
+    """float64 values of f64, f32, f16 or bf16 bit patterns: exact."""
+    if name == "bf16":
+        return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
+    dtype: Any = {"f64": np.float64, "f32": np.float32, "f16": np.float16}[name]
+    return bits.view(dtype).astype(np.float64)
+
+
+def _directed(rounded: Any, exact: Any, mode: str) -> Any:
+    """`rounded` (nearest) moved by one step where the mode asks for the other neighbour."""
+    value = rounded.astype(np.float64)
+    kind = rounded.dtype.type
+    if mode == "rz":
+        return np.where(np.abs(value) > np.abs(exact), np.nextafter(rounded, kind(0)), rounded)
+    if mode == "rm":
+        return np.where(value > exact, np.nextafter(rounded, kind(-np.inf)), rounded)
+    if mode == "rp":
+        return np.where(value < exact, np.nextafter(rounded, kind(np.inf)), rounded)
+    return rounded
+
+
+def encode_float(exact: Any, name: str, mode: str = "rn") -> Any:
+    """Bit patterns of float64 values rounded once; rna: ties away from zero. NaN is canonical."""
+    if name == "f64":
+        out = exact.view(np.uint64)
+    elif name == "bf16":
+        single = exact.astype(np.float32)
+        inexact = single.astype(np.float64) != exact
+        toward = np.where(
+            np.abs(single.astype(np.float64)) > np.abs(exact),
+            np.nextafter(single, np.float32(0)),
+            single,
+        ).astype(np.float32)
+        odd = np.where(
+            inexact & ~np.isnan(exact), toward.view(np.uint32) | 1, single.view(np.uint32)
+        )
+        odd = odd.astype(np.uint32)
+        half = {
+            "rn": 0x7FFF + (odd >> 16 & 1),
+            "rna": np.uint32(0x8000),
+            "rz": np.uint32(0),
+            "rm": np.where(odd >> 31, 0xFFFF, 0),
+            "rp": np.where(odd >> 31, 0, 0xFFFF),
+        }[mode]
+        infinite = np.isinf(exact)
+        out = (np.where(infinite, odd, odd + half) >> 16).astype(np.uint16)
+    else:
+        dtype: Any = np.float32 if name == "f32" else np.float16
+        rounded = exact.astype(dtype)
+        if mode == "rna":
+            away = np.nextafter(rounded, np.copysign(dtype(np.inf), exact).astype(dtype))
+            tie = (away.astype(np.float64) + rounded.astype(np.float64)) / 2 == exact
+            rounded = np.where(
+                tie & (np.abs(rounded.astype(np.float64)) < np.abs(exact)), away, rounded
+            )
+        elif mode != "rn":
+            rounded = _directed(rounded, exact, mode).astype(dtype)
+        out = rounded.view(UNSIGNED[name])
+    return np.where(np.isnan(exact), CANONICAL[name], out).astype(UNSIGNED[name])
+
+
+def pass_on_nan(bits: Any, *operands: Any) -> Any:
+    """f64 results as uint64, with the NaN of the last operand that is one, made quiet."""
+    for operand in operands:
+        bits = np.where(np.isnan(operand.view(np.float64)), operand | _QUIET, bits)
+    return bits
+
+
+def to_odd(total: Any, error: Any) -> Any:
+    """float64 `total` with `error` (the exact rest) folded in as round-to-odd."""
+    bits = total.view(np.int64)
+    adjust = (error != 0) & (bits & 1 == 0) & np.isfinite(total) & np.isfinite(error)
+    up = (error > 0) == (total > 0)
+    # An even total of zero means that the rest is zero too.
+    return np.where(adjust, np.where(up, bits + 1, bits - 1), bits).view(np.float64)
+
+
+def add_odd(a: Any, b: Any) -> Any:
+    """a + b in float64, rounded to odd (2Sum gives the exact rest)."""
+    total = a + b
+    part = total - a
+    return to_odd(total, (a - (total - part)) + (b - part))
+
+
+def odd_quotient(a: Any, b: Any) -> Any:
+    """a / b of f32 values in float64, rounded to odd at 29 bits: enough for every mode of f32."""
+    nearest = np.asarray(a / b)
+    cut = (nearest.view(np.int64) & ~np.int64((1 << 24) - 1)).view(np.float64)
+    back = np.abs(cut * b)  # 29 + 24 bits: exact
+    return _sticky(nearest, cut, back, np.abs(a))
+
+
+def odd_root(a: Any) -> Any:
+    """√a of f32 values in float64, rounded to odd at 26 bits."""
+    nearest = np.asarray(np.sqrt(a))
+    cut = (nearest.view(np.int64) & ~np.int64((1 << 27) - 1)).view(np.float64)
+    return _sticky(nearest, cut, cut * cut, a)
+
+
+def _sticky(nearest: Any, cut: Any, back: Any, wanted: Any) -> Any:
+    """`cut`, one unit up or down where squaring or multiplying back misses what is wanted."""
+    bits = cut.view(np.int64)
+    moved = np.where(back < wanted, bits + 1, np.where(back > wanted, bits - 1, bits))
+    usable = np.isfinite(nearest) & (nearest != 0)
+    return np.where(usable, moved, nearest.view(np.int64)).view(np.float64)
+
+
+def flush(x: Any, name: str) -> Any:
+    """Subnormals to zeros of the same sign (.ftz)."""
+    return np.where(np.abs(x) < MIN_NORMAL[name], np.copysign(0.0, x), x)
+
+
+def saturated(exact: Any) -> Any:
+    """.sat: to [0, 1]; NaN and -0 become +0."""
+    return np.where(np.isnan(exact), 0.0, np.clip(exact, 0.0, 1.0) + 0.0)
+
+
+def rectified(exact: Any) -> Any:
+    """.relu: negative values and -0 become +0; NaN stays."""
+    return np.where(exact <= 0, 0.0, exact)
+
+
+def minmax_bits(a: Any, b: Any, name: str, largest: bool, propagate: bool) -> Any:
+    """IEEE 754 minimumNumber or maximumNumber on bits; `propagate`: a NaN decides."""
+    unsigned = UNSIGNED[name]
+    va, vb = decode_float(a, name), decode_float(b, name)
+    first = va > vb if largest else va < vb
+    # Equal values differ at most in the sign of zero: -0 counts as less than +0.
+    equal = a & b if largest else a | b
+    out = np.where(va == vb, equal, np.where(first, a, b))
+    out = np.where(np.isnan(va), b, np.where(np.isnan(vb), a, out))
+    both = np.isnan(va) & np.isnan(vb)
+    if name == "f64":
+        return np.where(both, b | _QUIET, out)
+    nan = (np.isnan(va) | np.isnan(vb)) if propagate else both
+    return np.where(nan, unsigned(CANONICAL[name]), out).astype(unsigned)
