@@ -26,6 +26,8 @@ GROUPS = {
     "movement": "Data movement",
     "lanes": "Lanes of a warp",
     "compute": "Tensor core",
+    "block_scale_ops": "Tensor core, block-scaled",
+    "warp": "Warp level",
     "sync": "Synchronisation",
     "structure": "Roles",
 }

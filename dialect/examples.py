@@ -39,6 +39,27 @@ func.func @example(%d: !d, %a: !a, %b: !b, %accumulate: i1) {
   return
 }
 """,
+    "tc.mma_block_scale": """
+!d = !tc.tmem<array<i64: 128, 16>, f32>
+!a = !tc.smem<array<i64: 128, 128>, i8, "K", "128B">
+!b = !tc.smem<array<i64: 16, 128>, i8, "K", "128B">
+!sf = !tc.tmem<array<i64: 128, 64>, i8>
+func.func @example(%d: !d, %a: !a, %b: !b, %sfa: !sf, %sfb: !sf, %accumulate: i1) {
+  "tc.mma_block_scale"(%d, %a, %b, %sfa, %sfb, %accumulate) {kind = "mxf4nvf4", a_type = "e2m1",
+      b_type = "e2m1", scale_type = "ue4m3", block = 16 : i64, a_slice = 1 : i64, b_slice = 1 : i64,
+      sfa_column = 4 : i64, sfb_column = 4 : i64, sfa_id = 0 : i64, sfb_id = 0 : i64}
+      : (!d, !a, !b, !sf, !sf, i1) -> ()
+  return
+}
+""",
+    "tc.cp_scales": """
+!source = !tc.smem<array<i64: 128, 16>, i8, "K", "NONE">
+!target = !tc.tmem<array<i64: 128, 64>, i8>
+func.func @example(%source: !source, %target: !target) {
+  "tc.cp_scales"(%source, %target) {block = 3 : i64, column = 12 : i64} : (!source, !target) -> ()
+  return
+}
+""",
     "tc.smem_tile": """
 func.func @example() {
   %ring = "tc.smem_tile"() {offset = 1024 : i64}

@@ -13,6 +13,7 @@ from tcir._mlir import ir
 
 from . import kernel_memory_rules as kernel_memory_rules
 from .attributes import defining, integer, integers, optional_integer
+from .block_scale_ops import CpScalesOp, MmaBlockScaleOp
 from .compute import MmaOp
 from .kernel_view import (
     LAUNCH,
@@ -25,8 +26,8 @@ from .kernel_view import (
     triple,
     view,
 )
-from .lanes import StoreLanesOp
 from .limits import BLOCK_THREADS, GRID, WARP
+from .lanes import StoreLanesOp
 from .memory import (
     MbarrierInitOp,
     SlotOp,
@@ -241,7 +242,7 @@ def _(kernel: KernelView) -> Found:
     unfinished: dict[ir.Operation | None, Site] = {}
     for site in kernel.sites:
         thread = site.role.operation if site.role else None
-        if isinstance(site.op, MmaOp | CpOp):
+        if isinstance(site.op, MmaOp | MmaBlockScaleOp | CpOp | CpScalesOp):
             unfinished[thread] = site
         elif isinstance(site.op, CommitOp):
             unfinished.pop(thread, None)

@@ -124,18 +124,20 @@ SMEM_BYTES = 227 * 1024
 technical specifications per compute capability)."""
 SMEM_TILE_ALIGNMENT = 1024
 """Alignment of planned tiles: the repeat of the 128-byte swizzle (PTX ISA 9.7.16.4.1)."""
-SWIZZLE_SPANS = {"32B": 32, "64B": 64, "128B": 128}
+SWIZZLE_SPANS = {"NONE": 16, "32B": 32, "64B": 64, "128B": 128}
 """Bytes of one swizzled row, by mode; also the largest inner box of a tensor map
-(PTX ISA 9.7.16.10.6, driver API)."""
+(PTX ISA 9.7.16.10.6, driver API). Without a swizzle rows are 16 bytes, the width of a core matrix
+(9.7.16.10.5), and a tensor map's inner box has no such limit."""
 SWIZZLE_ATOM_ROWS = 8
 """Rows after which every swizzle pattern repeats (PTX ISA 9.7.16.4.1)."""
 SWIZZLE_MAJORNESS: dict[int, dict[str, tuple[str, ...]]] = {
-    1: {"K": ("32B", "64B", "128B"), "MN": ("32B", "64B", "128B")},
-    2: {"K": ("32B", "64B", "128B"), "MN": ("32B", "64B", "128B")},
-    4: {"K": ("32B", "64B", "128B"), "MN": ()},
+    1: {"K": ("NONE", "32B", "64B", "128B"), "MN": ("32B", "64B", "128B")},
+    2: {"K": ("NONE", "32B", "64B", "128B"), "MN": ("32B", "64B", "128B")},
+    4: {"K": ("NONE", "32B", "64B", "128B"), "MN": ()},
 }
 """Legal swizzles by bytes per element and majorness (PTX ISA 9.7.16.10.5, table 54). MN-major
-32-bit elements need 128-byte swizzle with 32-byte atoms, which ``!tc.smem`` does not have."""
+32-bit elements need 128-byte swizzle with 32-byte atoms, which ``!tc.smem`` does not have, nor
+does it have MN-major tiles without a swizzle."""
 
 
 # --- TMA -------------------------------------------------------------------------------------

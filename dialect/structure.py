@@ -11,7 +11,15 @@ from .rules import Broken, rule
 
 ROLES = ("producer", "mma", "epilogue")
 """Kinds of ``tc.role``."""
-ONE_THREAD = ("tc.mma", "tc.cp", "tc.commit", "tc.tma_load", "tc.mbarrier_expect_tx")
+ONE_THREAD = (
+    "tc.mma",
+    "tc.mma_block_scale",
+    "tc.cp",
+    "tc.cp_scales",
+    "tc.commit",
+    "tc.tma_load",
+    "tc.mbarrier_expect_tx",
+)
 """Ops that one thread issues (PTX ISA 9.7.16.5, table 46; an arrival counts per thread)."""
 WHOLE_WARP = ("tc.tmem_ld", "tc.tmem_wait")
 """Ops that all threads of a warp execute together (PTX ISA 9.7.16.5, table 46)."""

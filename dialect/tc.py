@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import type_rules as type_rules
 from .base import TC, load
+from .block_scale_ops import CpScalesOp, MmaBlockScaleOp
 from .block_scaled import BlockScaledMatmulOp
 from .compute import MmaOp
 from .highlevel import Conv2dOp, MatmulOp
@@ -38,17 +39,25 @@ __all__ = [
     "BlockScaledMatmulOp",
     "CommitOp",
     "Conv2dOp",
+    "CpAsyncCommitOp",
+    "CpAsyncOp",
+    "CpAsyncWaitOp",
     "CpOp",
+    "CpScalesOp",
     "CtaBarrierOp",
     "FenceOp",
+    "FragmentType",
     "LaneIndexOp",
+    "LoadFragmentOp",
     "MakeTensorMapOp",
     "MatmulOp",
     "MbarrierExpectTxOp",
     "MbarrierInitOp",
     "MbarrierType",
     "MbarrierWaitOp",
+    "MmaBlockScaleOp",
     "MmaOp",
+    "MmaSyncOp",
     "RingType",
     "RoleOp",
     "SlotOp",

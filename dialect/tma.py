@@ -26,7 +26,17 @@ from .rules import Broken, rule
 from .types import MbarrierType, SmemType, TensorMapType, element_bytes
 
 ELEMENTS = ("f16", "bf16", "f32")
-"""Element types of a tensor map here."""
+"""Element types that a tensor map here knows by themselves."""
+BYTE_ELEMENTS = ("i8", "f8E4M3FN", "f8E5M2", "f8E8M0FNU")
+"""Element types that a tensor map takes as units of ``dtype``."""
+UNITS = {"u8": (8, 8), "u4_align16b": (4, 8), "u6_align16b": (6, 8)}
+"""``dtype``: bits of a unit in global and in shared memory (CUDA driver API, CUtensorMapDataType).
+The padded types turn 16 packed elements into 16 bytes; the rest of the bytes stays undefined."""
+PADDED = ("u4_align16b", "u6_align16b")
+PADDED_UNITS = 128
+"""Units of the inner box, and divisor of the inner extent, of a padded type (driver API)."""
+PADDED_STRIDE = 32
+"""Divisor of a padded type's strides, bytes (driver API)."""
 
 
 class MakeTensorMapOp(Op, name="make_tensor_map"):
@@ -37,6 +47,10 @@ class MakeTensorMapOp(Op, name="make_tensor_map"):
     ``[channels_per_pixel, pixels_per_column]`` and ``corners`` is ``[lower w, lower h, upper w,
     upper h]`` (tiled: empty; other ranks: lower corner, then upper corner, ``rank - 2`` each).
     ``swizzle`` as in ``!tc.smem``. Out-of-bounds elements read as zero (PTX ISA 5.5).
+
+    A tensor of bytes has the attribute ``dtype``: ``"u8"``; or, where they hold packed elements of
+    4 or 6 bits, ``"u4_align16b"`` or ``"u6_align16b"``, whose ``dims`` and ``box`` count elements,
+    16 of which take 16 bytes in shared memory.
     """
 
     tensor: ext.Operand[ir.MemRefType]
@@ -80,8 +94,16 @@ def box_bytes(op: MakeTensorMapOp) -> int:
     return box_rows(op) * _inner_bytes(op)
 
 
+def unit_bits(op: MakeTensorMapOp) -> tuple[int, int]:
+    """Bits of one of the map's units (``dims``, ``box``) in global and in shared memory."""
+    if "dtype" in op.attributes:
+        return UNITS[string(op, "dtype")]
+    width = 8 * element_bytes(op.tensor.type.element_type)
+    return width, width
+
+
 def _inner_bytes(op: MakeTensorMapOp) -> int:
-    return integers(op, "box")[0] * element_bytes(op.tensor.type.element_type)
+    return integers(op, "box")[0] * unit_bits(op)[1] // 8
 
 
 def _outside(legal: Any, values: list[int]) -> Broken:
@@ -103,9 +125,25 @@ def _(op: MakeTensorMapOp) -> Broken:
     contiguous = type_.has_static_shape and type_.layout == ir.AffineMapAttr.get(
         ir.AffineMap.get_identity(type_.rank, op.context)
     )
-    if contiguous and str(type_.element_type) in ELEMENTS:
+    legal = (*ELEMENTS, *BYTE_ELEMENTS)
+    if contiguous and str(type_.element_type) in legal:
         return None
-    return {"legal": ", ".join(ELEMENTS), "got": type_}
+    return {"legal": ", ".join(legal), "got": type_}
+
+
+@rule(
+    "tc.make_tensor_map",
+    "dtype",
+    "CUDA driver API, CUtensorMapDataType",
+    "a map of {element} must have dtype {legal}, got {got}: the driver has types for bytes, and for "
+    "elements packed into them, but none of 8 bits with a meaning",
+)
+def _(op: MakeTensorMapOp) -> Broken:
+    element = str(op.tensor.type.element_type)
+    units = ("u8", *PADDED) if element == "i8" else ("u8",)
+    legal = [f'"{name}"' for name in units] if element in BYTE_ELEMENTS else ["none"]
+    got = str(op.attributes.get("dtype", "none"))
+    return None if got in legal else {"element": element, "legal": " or ".join(legal), "got": got}
 
 
 @rule(
@@ -227,7 +265,7 @@ def _(op: MakeTensorMapOp) -> Broken:
 def _(op: MakeTensorMapOp) -> Broken:
     swizzle, got = string(op, "swizzle"), _inner_bytes(op)
     span = SWIZZLE_SPANS[swizzle]
-    if got % TMA_INNER_BOX_MULTIPLE == 0 and got <= span:
+    if got % TMA_INNER_BOX_MULTIPLE == 0 and (got <= span or swizzle == "NONE"):
         return None
     return {"span": span, "swizzle": swizzle, "got": got}
 
@@ -284,12 +322,28 @@ def _(op: MakeTensorMapOp) -> Broken:
     "dims only",
 )
 def _(op: MakeTensorMapOp) -> Broken:
-    type_, dims = op.tensor.type, integers(op, "dims")
-    width = element_bytes(type_.element_type)
-    steps = [width, *integers(op, "strides")]
-    got = width + sum((n - 1) * step for n, step in zip(dims, steps, strict=True))
-    size = prod(type_.shape) * width
+    dims, strides = integers(op, "dims"), integers(op, "strides")
+    row = -(-dims[0] * unit_bits(op)[0] // 8)
+    got = row + sum((n - 1) * step for n, step in zip(dims[1:], strides, strict=True))
+    size = prod(op.tensor.type.shape) * element_bytes(op.tensor.type.element_type)
     return None if got <= size else {"size": size, "got": got}
+
+
+@rule(
+    "tc.make_tensor_map",
+    "padded",
+    "CUDA driver API, cuTensorMapEncodeTiled",
+    'a map of dtype "{dtype}" needs dims[0] a multiple of 128, box[0] = 128 and strides that are '
+    'multiples of 32 bytes, got {dim}, {box} and {strides}; pad K, or take dtype "u8" where the '
+    "tensor core reads the elements packed",
+)
+def _(op: MakeTensorMapOp) -> Broken:
+    dtype = string(op, "dtype") if "dtype" in op.attributes else "u8"
+    dim, box, strides = integers(op, "dims")[0], integers(op, "box")[0], integers(op, "strides")
+    fits = dim % PADDED_UNITS == 0 and box == PADDED_UNITS
+    if dtype not in PADDED or (fits and all(step % PADDED_STRIDE == 0 for step in strides)):
+        return None
+    return {"dtype": dtype, "dim": dim, "box": box, "strides": strides}
 
 
 @rule(
@@ -357,6 +411,8 @@ def _(op: TmaLoadOp) -> Broken:
 )
 def _(op: TmaLoadOp) -> Broken:
     source, tile = _map(op).tensor.type.element_type, op.tile.type.element
+    if str(source) in BYTE_ELEMENTS:
+        source = ir.IntegerType.get_signless(8, op.context)
     return None if source == tile else {"map": source, "tile": tile}
 
 
@@ -376,12 +432,14 @@ def _(op: TmaLoadOp) -> Broken:
     "tc.tma_load",
     "row-bytes",
     "PTX ISA 5.5.7",
-    "the box's innermost extent must fill a row of the tile ({span} bytes), got {got}: a shorter "
-    "one is packed, and its rows would not be the tile's",
+    "the box's innermost extent must fill a row of the tile ({span} bytes; without a swizzle and "
+    "with k of one row: several), got {got}: a shorter one is packed, and its rows would not be the "
+    "tile's",
 )
 def _(op: TmaLoadOp) -> Broken:
-    got, span = _inner_bytes(_map(op)), op.tile.type.span
-    return None if got == span else {"span": span, "got": got}
+    type_, got = op.tile.type, _inner_bytes(_map(op))
+    several = type_.swizzle == "NONE" and type_.rows == type_.shape[0] and got % type_.span == 0
+    return None if got == type_.span or several else {"span": type_.span, "got": got}
 
 
 @rule(
@@ -416,5 +474,5 @@ def _(op: TmaLoadOp) -> Broken:
 )
 def _(op: TmaLoadOp) -> Broken:
     begin, rows = integer(op, "row"), op.tile.type.rows
-    end = begin + box_rows(_map(op))
+    end = begin + box_bytes(_map(op)) // op.tile.type.span
     return None if begin >= 0 and end <= rows else {"rows": rows, "begin": begin, "end": end}

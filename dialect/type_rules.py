@@ -15,9 +15,10 @@ from .limits import (
 )
 from .rules import Broken, rule
 from .types import MbarrierType, RingType, SmemType, TmemType, element_bytes
+from .warp_types import StagedType
 
-SMEM_ELEMENTS = ("f16", "bf16", "f32")
-TMEM_ELEMENTS = ("f16", "bf16", "f32")
+SMEM_ELEMENTS = ("f16", "bf16", "f32", "i8")
+TMEM_ELEMENTS = ("f16", "bf16", "f32", "i8")
 
 
 def _is(attribute: ir.Attribute, kind: Any) -> bool:
@@ -52,7 +53,8 @@ def _(type_: SmemType) -> Broken:
     "!tc.smem",
     "element",
     "PTX ISA 9.7.16.2, table 39",
-    "element must be one of {legal}, got {got}: tcgen05.mma kinds f16 and tf32 read these",
+    "element must be one of {legal}, got {got}: tcgen05.mma kinds f16 and tf32 read these, the "
+    "block-scaled kinds read bytes",
 )
 def _(type_: SmemType) -> Broken:
     got = str(type_.element)
@@ -84,14 +86,16 @@ def _(type_: SmemType) -> Broken:
     "!tc.smem",
     "swizzle-major",
     "PTX ISA 9.7.16.10.5, table 54",
-    '{major}-major {element} cannot have swizzle "{got}": the tensor core reads MN-major 32-bit '
-    "elements only through 128-byte swizzle with 32-byte atoms; load the tile K-major",
+    '{major}-major {element} cannot have swizzle "{got}", but {legal}: the tensor core reads '
+    "MN-major 32-bit elements only through 128-byte swizzle with 32-byte atoms, and tiles without a "
+    "swizzle are K-major here; load the tile K-major",
 )
 def _(type_: SmemType) -> Broken:
-    width = element_bytes(type_.element)
-    if type_.swizzle in SWIZZLE_MAJORNESS[width][type_.major]:
+    legal = SWIZZLE_MAJORNESS[element_bytes(type_.element)][type_.major]
+    if type_.swizzle in legal:
         return None
-    return {"major": type_.major, "element": type_.element, "got": type_.swizzle}
+    values = {"major": type_.major, "element": type_.element, "got": type_.swizzle}
+    return {**values, "legal": ", ".join(legal) or "none"}
 
 
 @rule(
@@ -104,7 +108,7 @@ def _(type_: SmemType) -> Broken:
 def _(type_: SmemType) -> Broken:
     mn, k = type_.shape
     name, outer = ("mn", mn) if type_.major == "K" else ("k", k)
-    atom = SWIZZLE_ATOM_ROWS
+    atom = 1 if type_.swizzle == "NONE" and type_.major == "K" else SWIZZLE_ATOM_ROWS
     if outer % atom == 0:
         return None
     below, above = outer // atom * atom, -(-outer // atom) * atom
@@ -138,8 +142,8 @@ def _(type_: TmemType) -> Broken:
     "!tc.tmem",
     "element",
     "PTX ISA 9.7.16.10.4",
-    "element must be one of {legal}, got {got}: f32 accumulators, or f16/bf16 operands packed two "
-    "per column",
+    "element must be one of {legal}, got {got}: f32 accumulators, f16/bf16 operands packed two "
+    "per column, or scale factors, four bytes per column",
 )
 def _(type_: TmemType) -> Broken:
     got = str(type_.element)
@@ -150,14 +154,16 @@ def _(type_: TmemType) -> Broken:
     "!tc.tmem",
     "whole-columns",
     "PTX ISA 9.7.16.10.4",
-    "16-bit elements per lane must be even, got {got}: a column holds two; nearest legal: "
-    "{nearest}",
+    "{element} elements per lane must be a multiple of {step}, got {got}: a column holds {step}; "
+    "nearest legal: {nearest}",
 )
 def _(type_: TmemType) -> Broken:
-    got = type_.shape[1]
-    if got * element_bytes(type_.element) % 4 == 0:
+    got, step = type_.shape[1], 4 // element_bytes(type_.element)
+    if got % step == 0:
         return None
-    return {"got": got, "nearest": f"{got - 1} or {got + 1}" if got > 1 else 2}
+    below, above = got // step * step, -(-got // step) * step
+    nearest = f"{below} or {above}" if below else above
+    return {"element": type_.element, "step": step, "got": got, "nearest": nearest}
 
 
 @rule(
@@ -176,13 +182,14 @@ def _(type_: TmemType) -> Broken:
     "!tc.ring",
     "parameters",
     "tc",
-    "expected !tc.ring<count : i64, !tc.smem | !tc.tmem | !tc.mbarrier> with count >= 1, got {got}",
+    "expected !tc.ring<count : i64, !tc.smem | !tc.staged | !tc.tmem | !tc.mbarrier> with count "
+    ">= 1, got {got}",
 )
 def _(type_: RingType) -> Broken:
     well_formed = (
         _is(type_.count_attr, ir.IntegerAttr)
         and type_.count >= 1
         and _is(type_.of_attr, ir.TypeAttr)
-        and isinstance(type_.of, SmemType | TmemType | MbarrierType)
+        and isinstance(type_.of, SmemType | StagedType | TmemType | MbarrierType)
     )
     return None if well_formed else {"got": type_}

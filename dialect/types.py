@@ -27,13 +27,15 @@ class SmemType(TC.Type, name="smem"):
     """A shared-memory operand tile ``[mn, k]`` in a canonical tcgen05 layout.
 
     ``!tc.smem<array<i64: mn, k>, element, major, swizzle>``. ``major`` is ``"K"`` or ``"MN"``,
-    ``swizzle`` ``"32B" | "64B" | "128B"``; with span S bytes a tile is a stack of *rows* of S
-    bytes, which is also the order in which TMA boxes fill it:
+    ``swizzle`` ``"NONE" | "32B" | "64B" | "128B"``; with span S bytes (16 without a swizzle) a tile
+    is a stack of *rows* of S bytes, which is also the order in which TMA boxes fill it:
 
     - K-major: ``k`` is cut into panels of S bytes; row ``panel * mn + m``.
     - MN-major: ``mn`` is cut into panels of S bytes; row ``panel * k + kk``.
 
-    The XOR swizzle acts on absolute shared-memory address bits (PTX ISA 9.7.16.10.6).
+    The XOR swizzle acts on absolute shared-memory address bits (PTX ISA 9.7.16.10.6). A tile of
+    ``i8`` holds operands of fewer bits as bytes, k counting bytes, or blocks of scale factors as
+    rows of 16 bytes; the op that reads it says what they are.
     """
 
     shape_attr: Any
@@ -78,8 +80,8 @@ class SmemType(TC.Type, name="smem"):
 
     @property
     def nbytes(self) -> int:
-        """Size in bytes (panels are whole: a partial last panel counts fully)."""
-        return self.rows * self.span
+        """Size in bytes (panels are whole: a partial last panel counts fully), in whole 128 bytes."""
+        return -(-self.rows * self.span // 128) * 128
 
     @property
     def rows(self) -> int:
@@ -94,7 +96,8 @@ class TmemType(TC.Type, name="tmem"):
     """A tensor-memory tile of 128 lanes: ``!tc.tmem<array<i64: 128, cols>, element>``.
 
     32-bit elements (accumulators) take one column each; 16-bit elements of an A operand are
-    packed two per column, lower k in the low half (PTX ISA 9.7.16.10.4).
+    packed two per column, lower k in the low half (PTX ISA 9.7.16.10.4). ``i8`` are scale factors,
+    four per column: a block of 128 rows times 4 scales takes 16 bytes of every lane.
     """
 
     shape_attr: Any

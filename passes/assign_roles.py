@@ -26,7 +26,7 @@ class Role:
 
 ROLES = (
     Role("producer", (4,), "one", (tc.TmaLoadOp,)),
-    Role("mma", (5,), "one", (tc.CpOp, tc.MmaOp, tc.CommitOp)),
+    Role("mma", (5,), "one", (tc.CpOp, tc.CpScalesOp, tc.MmaOp, tc.MmaBlockScaleOp, tc.CommitOp)),
     Role(
         "epilogue",
         (0, 1, 2, 3),
@@ -44,7 +44,8 @@ CTA_OPS = (
 
 
 PURE = (
-    "scf.for", "scf.yield", "gpu.block_id", "memref.collapse_shape", "tc.lane_index",
+    "scf.for", "scf.yield", "gpu.block_id", "memref.collapse_shape", "memref.expand_shape",
+    "memref.load", "tc.lane_index",
     "vector.broadcast",
 )  # fmt: skip
 """Ops beside arith and ``tc.slot`` that any role may repeat."""

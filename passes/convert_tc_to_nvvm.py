@@ -132,6 +132,10 @@ def _convert_kernel(kernel: Any) -> None:
         converter.values[argument] = GlobalTensor(index, tuple(memref.shape), memref.element_type)
     with ir.InsertionPoint(entry):
         converter.begin(entry, SMEM_SYMBOL)
+        if "tc.warps" in source.attributes:
+            warps_m, warps_n = ir.DenseI64ArrayAttr(source.attributes["tc.warps"])
+            converter.warps = warps_m, warps_n
+            converter.threads = block[0]
         *body, terminator = old_entry.operations
         for op in body:
             converter.convert_op(op)
@@ -173,7 +177,7 @@ def _used_directly(entry: ir.Block) -> list[int]:
     def visit(op: ir.Operation) -> ir.WalkResult:
         if op.name in ("tc.store_rows", "tc.store_lanes", "tc.store_fragment"):
             found.add(_argument_of(op.operands[1]))
-        if op.name == "tc.cp_async":
+        if op.name in ("tc.cp_async", "memref.load"):
             found.add(_argument_of(op.operands[0]))
         return ir.WalkResult.ADVANCE
 

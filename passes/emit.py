@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
+from operator import mul
 from typing import Any
 
 from tcir._mlir import ir
@@ -49,12 +51,16 @@ def make_tensor_map(
     corners: Sequence[int] = (),
     element_bytes: int,
     swizzle: str,
+    strides: Sequence[int] | None = None,
+    dtype: str = "",
 ) -> Any:
-    """``tc.make_tensor_map`` of a contiguous tensor with dimensions `dims`, innermost first."""
-    strides, step = [], element_bytes
-    for extent in dims[:-1]:
-        step *= extent
-        strides.append(step)
+    """``tc.make_tensor_map`` of a tensor with dimensions `dims`, innermost first.
+
+    strides: bytes, without the innermost; left out for a tensor that is contiguous in this order
+    dtype:   the map's unit, of a tensor of bytes
+    """
+    if strides is None:
+        strides = list(accumulate((element_bytes, *dims[:-1]), mul))[1:]
     # Built by name: the bindings take an empty array (no corners) for an absent attribute.
     return ir.Operation.create(
         tc.MakeTensorMapOp.OPERATION_NAME,
@@ -68,7 +74,8 @@ def make_tensor_map(
             "element_strides": i64s(element_strides or [1] * len(dims)),
             "corners": i64s(corners),
             "swizzle": ir.StringAttr.get(swizzle),
-        },
+        }
+        | ({"dtype": ir.StringAttr.get(dtype)} if dtype else {}),
     ).result
 
 
@@ -87,9 +94,19 @@ def tma_load(
     )
 
 
-def mma(d: Any, a: Any, b: Any, accumulate: Any, k_slice: int, ashift: bool = False) -> None:
+def mma(
+    d: Any,
+    a: Any,
+    b: Any,
+    accumulate: Any,
+    k_slice: int,
+    ashift: bool = False,
+    a_row: int | None = None,
+) -> None:
     """``tc.mma`` of the same K slice of A and B."""
-    tc.MmaOp(d, a, b, accumulate, i64(k_slice), i64(k_slice), flag(ashift))
+    op = tc.MmaOp(d, a, b, accumulate, i64(k_slice), i64(k_slice), flag(ashift))
+    if a_row is not None:
+        op.attributes["a_row"] = i64(a_row)
 
 
 def fence(kind: str) -> Any:

@@ -11,7 +11,7 @@ from tcir.passes.emit import make_tensor_map, tma_load
 from tcir.passes.index_math import Index
 from tcir.passes.limits import ceil_div
 
-_MODES = {bytes_: mode for mode, bytes_ in tc.SWIZZLE_BYTES.items()}
+_MODES = {bytes_: mode for mode, bytes_ in tc.SWIZZLE_BYTES.items() if mode != "NONE"}
 
 
 def swizzle_for(extent: int, element_bytes: int) -> str:

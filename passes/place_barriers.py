@@ -16,6 +16,9 @@ from tcir.pipeline import Pass, register_pass
 ROLE = "tc.role"
 """Attribute of a synchronisation op: the role that will run it (see assign-roles)."""
 
+READERS = (tc.CpOp, tc.CpScalesOp, tc.MmaOp, tc.MmaBlockScaleOp)
+"""Ops that read shared tiles; a commit tells when they are done."""
+
 
 @register_pass
 @dataclass(frozen=True)
@@ -133,7 +136,7 @@ class _Placer:
         """A barrier after every loop whose accumulators are read later."""
         inits = []
         for op in body(self.kernel):
-            written = [o.d for o in walk(op) if isinstance(o, tc.MmaOp)]
+            written = [o.d for o in walk(op) if isinstance(o, tc.MmaOp | tc.MmaBlockScaleOp)]
             readers = [
                 use.owner.opview
                 for d in dict.fromkeys(written)
@@ -188,7 +191,7 @@ def _consumers(loop: scf.ForOp, tiles: list[Any], loads: list[Any]) -> list[Any]
             user = use.owner.opview
             if user in loads:
                 continue
-            if not isinstance(user, tc.CpOp | tc.MmaOp):
+            if not isinstance(user, READERS):
                 raise refuse(
                     user, f"expected cp and mma as readers of a ring, got {user.operation.name} "
                     "(a commit tells when those are done, and nothing else)"

@@ -9,6 +9,7 @@ from typing import Any
 
 from tcir._mlir import arith, func, gpu, ir, scf
 from tcir.dialect import tc
+from tcir.dialect.block_scaled import ELEMENT_BITS
 from tcir.dialect.limits import GRID, QUARTER_LANES, TMEM_LANES
 from tcir.passes import index_math as math
 from tcir.passes.emit import i64, i64s
@@ -66,8 +67,13 @@ def choose_n_tile(op: Any, option: int, extent: int) -> int:
 
 
 def memref_of(tensor: Any) -> Any:
-    """The contiguous row-major memref of a tensor type."""
-    return ir.MemRefType.get(tensor.shape, tensor.element_type)
+    """The contiguous row-major memref of a tensor type; 4- and 6-bit elements lie packed in it."""
+    shape, element = list(tensor.shape), tensor.element_type
+    bits = ELEMENT_BITS.get(str(element), 8)
+    if bits < 8:
+        shape[-1] = shape[-1] * bits // 8
+        element = ir.IntegerType.get_signless(8)
+    return ir.MemRefType.get(shape, element)
 
 
 @contextmanager

@@ -3,7 +3,9 @@
 Importing the package registers them all; `tcir.passes.nvvm.converter.rule` adds one from outside.
 """
 
+from . import block_scale as block_scale
 from . import compute as compute
+from . import loads as loads
 from . import movement as movement
 from . import scalar as scalar
 from . import stores as stores

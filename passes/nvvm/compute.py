@@ -28,12 +28,13 @@ def slice_descriptor(converter: Converter, tile: SmemTile, index: int) -> ir.Val
     the masked start address never carries out of its 14 bits.
     """
     static = operand_tile(tile.type)
-    first = _first_descriptor(converter, tile, static)
-    offset = static.slice_offset(index) >> 4
+    first = tile_descriptor(converter, tile)
+    offset = static.slice_offset(index) + row * static.span >> 4
     return arith.AddIOp(first, converter.constant(offset, 64)).result if offset else first
 
 
-def _first_descriptor(converter: Converter, tile: SmemTile, static: OperandTile) -> ir.Value:
+def tile_descriptor(converter: Converter, tile: SmemTile) -> ir.Value:
+    """The i64 matrix descriptor of the start of `tile`, made once per block."""
     block = ir.InsertionPoint.current.block
     for where, made in tile.descriptors:
         if where == block:

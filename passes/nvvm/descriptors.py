@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-SWIZZLE_CODE = {"128B": 2, "64B": 4, "32B": 6}
+SWIZZLE_CODE = {"NONE": 0, "128B": 2, "64B": 4, "32B": 6}
 """Bits 63..61 of a matrix descriptor (PTX ISA 9.7.16.4.1)."""
 
 ELEMENT_CODE = {"f16": 0, "bf16": 1}
@@ -36,8 +36,10 @@ class OperandTile:
 
     @property
     def leading_offset(self) -> int:
-        """LBO: bytes from one panel to the next when MN-major; not used when K-major."""
-        return self.k * self.span if self.major == "MN" else 0
+        """LBO: bytes from one panel to the next when MN-major; K-major only without a swizzle."""
+        if self.major == "MN":
+            return self.k * self.span
+        return self.mn * self.span if self.swizzle == "NONE" else 0
 
     def constant_bits(self) -> int:
         """The descriptor without its start address: offsets, the constant 1, swizzle."""
@@ -51,7 +53,8 @@ class OperandTile:
     def slice_offset(self, index: int) -> int:
         """Bytes from the tile's start to K slice `index`, before the swizzle.
 
-        K-major: 32 bytes per slice inside the span, then the next panel. MN-major: 8 rows of K per
+        K-major: 32 bytes per slice inside the span, then the next panel (two of 16 bytes without a
+        swizzle). MN-major: 8 rows of K per
         stride offset, so ``k_of_a_slice / 8`` of them.
         """
         if self.major == "K":

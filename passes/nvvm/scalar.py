@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tcir._mlir import arith, ir, nvvm, scf
+from tcir._mlir import arith, ir, llvm, nvvm, scf
 from tcir.errors import PassError
 
 from .converter import WARP_THREADS, Converter, i32, rule
@@ -89,11 +89,17 @@ def convert_index_cast(converter: Converter, op: Any) -> None:
 
 @rule("vector.broadcast")
 def convert_broadcast(converter: Converter, op: Any) -> None:
-    """The same number in every lane: nothing."""
+    """The same number in every lane: nothing; and in all columns: a vector of it."""
     result, source = op.operation.results[0], op.operation.operands[0]
-    if isinstance(source.type, ir.VectorType) or list(result.type.shape) != [WARP_THREADS]:
+    if isinstance(source.type, ir.VectorType):
         raise PassError(f"expected a number for every lane, got {source.type} to {result.type}")
-    converter.values[result] = converter.ssa(source)
+    number, row = converter.ssa(source), converted_type(result.type)
+    if isinstance(row, ir.VectorType):
+        vector = llvm.PoisonOp(row).result
+        for index in range(row.shape[0]):
+            vector = llvm.InsertElementOp(vector, number, converter.constant(index)).result
+        number = vector
+    converter.values[result] = number
 
 
 @rule("tc.lane_index")

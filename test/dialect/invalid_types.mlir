@@ -29,7 +29,7 @@ func.func @f() {
 
 // illegal: !tc.smem/element
 func.func @f() {
-  // expected-error @+1 {{!tc.smem: element must be one of f16, bf16, f32, got f64: tcgen05.mma kinds f16 and tf32 read these}}
+  // expected-error @+1 {{!tc.smem: element must be one of f16, bf16, f32, i8, got f64: tcgen05.mma kinds f16 and tf32 read these, the block-scaled kinds read bytes}}
   %t = "tc.smem_tile"() : () -> !tc.smem<array<i64: 128, 64>, f64, "K", "128B">
   return
 }
@@ -63,7 +63,7 @@ func.func @f() {
 
 // illegal: !tc.smem/swizzle
 func.func @f() {
-  // expected-error @+1 {{!tc.smem: swizzle must be one of "32B", "64B", "128B", got "96B": tiles are stacks of swizzled rows}}
+  // expected-error @+1 {{!tc.smem: swizzle must be one of "NONE", "32B", "64B", "128B", got "96B": tiles are stacks of swizzled rows}}
   %t = "tc.smem_tile"() : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "96B">
   return
 }
@@ -80,7 +80,7 @@ func.func @f() {
 
 // illegal: !tc.smem/swizzle-major
 func.func @f() {
-  // expected-error @+1 {{!tc.smem: MN-major f32 cannot have swizzle "128B": the tensor core reads MN-major 32-bit elements only through 128-byte swizzle with 32-byte atoms; load the tile K-major}}
+  // expected-error @+1 {{!tc.smem: MN-major f32 cannot have swizzle "128B", but none: the tensor core reads MN-major 32-bit elements only through 128-byte swizzle with 32-byte atoms, and tiles without a swizzle are K-major here; load the tile K-major}}
   %t = "tc.smem_tile"() : () -> !tc.smem<array<i64: 128, 64>, f32, "MN", "128B">
   return
 }
@@ -148,7 +148,7 @@ func.func @f() {
 
 // illegal: !tc.tmem/element
 func.func @f() {
-  // expected-error @+1 {{!tc.tmem: element must be one of f16, bf16, f32, got f64: f32 accumulators, or f16/bf16 operands packed two per column}}
+  // expected-error @+1 {{!tc.tmem: element must be one of f16, bf16, f32, i8, got f64: f32 accumulators, f16/bf16 operands packed two per column, or scale factors, four bytes per column}}
   %t = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.tmem<array<i64: 128, 64>, f64>
   return
 }
@@ -165,7 +165,7 @@ func.func @f() {
 
 // illegal: !tc.tmem/whole-columns
 func.func @f() {
-  // expected-error @+1 {{!tc.tmem: 16-bit elements per lane must be even, got 17: a column holds two; nearest legal: 16 or 18}}
+  // expected-error @+1 {{!tc.tmem: f16 elements per lane must be a multiple of 2, got 17: a column holds 2; nearest legal: 16 or 18}}
   %t = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.tmem<array<i64: 128, 17>, f16>
   return
 }
@@ -199,7 +199,7 @@ func.func @f() {
 
 // illegal: !tc.ring/parameters
 func.func @f() {
-  // expected-error @+1 {{!tc.ring: expected !tc.ring<count : i64, !tc.smem | !tc.tmem | !tc.mbarrier> with count >= 1, got !tc.ring<0 : i64, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">>}}
+  // expected-error @+1 {{!tc.ring: expected !tc.ring<count : i64, !tc.smem | !tc.staged | !tc.tmem | !tc.mbarrier> with count >= 1, got !tc.ring<0 : i64, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">>}}
   %t = "tc.smem_tile"() : () -> !tc.ring<0 : i64, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">>
   return
 }

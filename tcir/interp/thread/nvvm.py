@@ -224,13 +224,25 @@ def _tcgen05_copy(speller: Speller, op: Any) -> None:
     """9.7.16.9.1."""
     only(op, "group", "multicast", "shape")
     expect(op, "group", _ONE_CTA, "")
-    expect(op, "multicast", "#nvvm.tcgen05_cp_multicast<none>", "")
-    expect(op, "shape", "#nvvm.tcgen05_cp_shape<shape_128x256b>")
+    shape = expect(op, "shape", *_COPIES)
+    form, multicast = _COPIES[shape]
+    expect(op, "multicast", *multicast)
     target, descriptor = op.operands
     speller.emit(
-        "tcgen05.cp.cta_group::1.128x256b "
+        f"tcgen05.cp.cta_group::1.{form} "
         f"{_address(speller, target, 6)}, {speller.read_one(descriptor)}"
     )
+
+
+_COPIES = {
+    "#nvvm.tcgen05_cp_shape<shape_128x256b>": (
+        "128x256b", ("#nvvm.tcgen05_cp_multicast<none>", "")
+    ),
+    "#nvvm.tcgen05_cp_shape<shape_32x128b>": (
+        "32x128b.warpx4", ("#nvvm.tcgen05_cp_multicast<warpx4>",)
+    ),
+}  # fmt: skip
+"""Shapes of nvvm.tcgen05.cp: modifiers, and the multicasts that go with them."""
 
 
 @rule("nvvm.tcgen05.mma")
@@ -251,4 +263,24 @@ def _tcgen05_mma(speller: Speller, op: Any) -> None:
     speller.emit(
         f"tcgen05.mma.cta_group::1.kind::{name[1]}{ashift} {_address(speller, d, 6)}, {first}, "
         f"{speller.read_one(b)}, {speller.read_one(idesc)}, {speller.read_one(enable)}"
+    )
+
+
+@rule("nvvm.tcgen05.mma.block_scale")
+def _tcgen05_mma_block_scale(speller: Speller, op: Any) -> None:
+    """9.7.16.10.9.1; A is a descriptor (i64) or an address in tensor memory."""
+    only(op, "blockScale", "collectorOp", "ctaGroup", "kind")
+    expect(op, "ctaGroup", _ONE_CTA)
+    expect(op, "collectorOp", "#nvvm.tcgen05_mma_collectorop<discard>", "")
+    kind, block = str(op.attributes["kind"]), str(op.attributes["blockScale"])
+    name = re.fullmatch(r"#nvvm\.tcgen05_mma_kind<(mxf8f6f4|mxf4|mxf4nvf4)>", kind)
+    size = re.fullmatch(r"#nvvm\.tcgen05_mma_block_scale<(block16|block32)>", block)
+    if name is None or size is None:
+        raise IncompleteError(f"no rule for kind = {kind}, blockScale = {block}")
+    d, a, b, idesc, enable, sfa, sfb = op.operands
+    first = speller.read_one(a) if str(a.type) == "i64" else _address(speller, a, 6)
+    speller.emit(
+        f"tcgen05.mma.cta_group::1.kind::{name[1]}.block_scale.{size[1]} "
+        f"{_address(speller, d, 6)}, {first}, {speller.read_one(b)}, {speller.read_one(idesc)}, "
+        f"{_address(speller, sfa, 6)}, {_address(speller, sfb, 6)}, {speller.read_one(enable)}"
     )

@@ -26,9 +26,11 @@ from tcir.interp.rules import nested, site_of
 from tcir.interp.tensor.func import function_named
 from tcir.interp.tile import (  # noqa: F401  (they register rules)
     arith,
+    block_scale,
     compute,
     control,
     lanes,
+    loads,
     memory,
     movement,
     structure,

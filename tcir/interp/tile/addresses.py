@@ -14,7 +14,7 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-_PHASES = {"32B": 1, "64B": 3, "128B": 7}
+_PHASES = {"NONE": 0, "32B": 1, "64B": 3, "128B": 7}
 """Swizzle mode -> which bits of (address / 128) are XORed into the 16-byte chunk number.
 PTX ISA 9.7.16.10.6; CUTLASS cute/swizzle.hpp: Swizzle<1,4,3>, <2,4,3>, <3,4,3>."""
 
@@ -32,17 +32,28 @@ class TileLayout:
     @property
     def span(self) -> int:
         """Bytes of one row."""
-        return {"32B": 32, "64B": 64, "128B": 128}[self.swizzle]
+        return {"NONE": 16, "32B": 32, "64B": 64, "128B": 128}[self.swizzle]
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the tile, whole panels."""
+        """Bytes of the tile, whole panels, rounded up to 128 (where a TMA box may start)."""
         inner, outer = (self.k, self.mn) if self.major == "K" else (self.mn, self.k)
-        return -(-inner * self.element_bytes // self.span) * outer * self.span
+        rows = -(-inner * self.element_bytes // self.span) * outer
+        return -(-rows * self.span // 128) * 128
 
     def elements(self, base: int, k_first: int, k_count: int) -> Array:
         """Byte address of element (mn, k_first + j) of a tile at `base`: int64[mn, k_count]."""
         return _elements(self, base, k_first, k_count)
+
+    def elements_from(self, row: int, base: int, k_first: int, k_count: int) -> Array:
+        """The same for 128 rows from `row` on, past a panel's end in the next: int64[128, k_count].
+
+        Of tiles whose rows are all equally far apart (K-major, not swizzled).
+        """
+        return self.elements(base, k_first, k_count)[:1] + self.span * (row + _OPERAND_ROWS)
+
+
+_OPERAND_ROWS = np.arange(128, dtype=np.int64)[:, None]
 
 
 @lru_cache(maxsize=4096)

@@ -34,6 +34,7 @@ def _fields(op: Any) -> MapFields:
     )
     mode = text(op, "mode")
     element = str(ir.MemRefType(op.operation.operands[0].type).element_type)
+    dtype = text(op, "dtype") if "dtype" in attributes else element
     where: dict[str, Any] = {"box": box}
     if mode == "im2col":
         half = len(corners) // 2
@@ -43,7 +44,7 @@ def _fields(op: Any) -> MapFields:
             "channels_per_pixel": box[0],
             "pixels_per_column": box[1],
         }
-    return MapFields(mode, element, dims, strides, steps, text(op, "swizzle"), **where)
+    return MapFields(mode, dtype, dims, strides, steps, text(op, "swizzle"), **where)
 
 
 @rule("tc.make_tensor_map")

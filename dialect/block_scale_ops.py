@@ -1,0 +1,344 @@
+"""Block-scaled tensor-core ops: the multiplication, and the copy of scale factors that feeds it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from tcir._mlir import ext, ir
+
+from .attributes import integer, string
+from .limits import CP_SHAPES, MMA_K_BYTES, MMA_KINDS
+from .operation import Op
+from .rules import Broken, rule
+from .types import SmemType, TmemType
+
+SOURCE = "PTX ISA 9.7.16.10.7"
+SHAPES = "PTX ISA 9.7.16.2, table 39"
+
+ELEMENTS = {
+    "mxf8f6f4": ("e4m3", "e5m2", "e2m3", "e3m2", "e2m1"),
+    "mxf4": ("e2m1",),
+    "mxf4nvf4": ("e2m1",),
+}
+"""Kind -> element types of A and B, in PTX's names (PTX ISA 9.7.16.2, table 39)."""
+
+SCALE_BLOCKS = {
+    ("mxf8f6f4", "ue8m0"): (32,),
+    ("mxf4", "ue8m0"): (32,),
+    ("mxf4nvf4", "ue8m0"): (16, 32),
+    ("mxf4nvf4", "ue4m3"): (16,),
+}
+"""(kind, scale type) -> values of k to a scale (PTX ISA 9.7.16.10.7, tables 56 and 57)."""
+
+SCALE_IDS = {1: (0, 1, 2, 3), 2: (0, 2), 4: (0,)}
+"""Scales per row of one instruction -> byte of a 32-bit column where they may begin (9.7.16.10.7).
+"""
+
+SCALE_ROWS, SCALE_ROW_BYTES = CP_SHAPES["32x128b"][:2]
+"""Rows and bytes of what one ``tc.cp_scales`` copies: a block of 128 rows times 4 scales."""
+
+SCALE_COLUMNS = SCALE_ROW_BYTES // 4
+"""Columns of tensor memory that such a block takes, and SFA of 128 rows in one instruction."""
+
+ROWS_PER_COLUMN = 32
+"""Rows of A, or columns of D, whose scales share one column (PTX ISA 9.7.16.10.7)."""
+
+
+@dataclass(frozen=True)
+class ScaledStep:
+    """What one instruction multiplies: K of 32 bytes (padded types take a byte an element)."""
+
+    kind: str
+    block: int
+
+    @property
+    def k(self) -> int:
+        """K of one instruction."""
+        return MMA_KINDS[self.kind].k
+
+    @property
+    def scales(self) -> int:
+        """Scales per row: 1, 2 or 4 (scale_vec::1X, ::2X, ::4X)."""
+        return self.k // self.block
+
+
+class MmaBlockScaleOp(Op, name="mma_block_scale"):
+    """``tcgen05.mma.cta_group::1.kind.block_scale``: one K step with a scale per block of k.
+
+    ``D = (A_slice * SFA) * (B_slice * SFB)^T (+ D)``. ``d`` is a 128 x N f32 tensor-memory tile;
+    ``a`` (128 rows) and ``b`` (N rows) are K-major tiles of bytes in shared memory, whose bytes
+    ``[32 * slice, +32)`` the step reads: 64 packed fp4 (kinds ``mxf4`` and ``mxf4nvf4``), or 32 fp8
+    or 32 padded fp6 or fp4 (kind ``mxf8f6f4``: 16 elements lie packed at the start of 16 bytes).
+    ``a_type`` and ``b_type`` name the elements, ``scale_type`` is ``"ue8m0"`` or ``"ue4m3"``,
+    ``block`` the values of k to a scale.
+
+    ``sfa`` and ``sfb`` are tiles of scale factors in tensor memory, from column ``sfa_column`` and
+    ``sfb_column`` on: the scales of row r lie in column ``r / 32``, in lane ``r mod 32`` of every
+    quarter, in the bytes from ``sfa_id`` (``sfb_id``) on (PTX ISA 9.7.16.10.7). Issued by one
+    thread, asynchronous.
+    """
+
+    d: ext.Operand[TmemType]
+    a: ext.Operand[SmemType]
+    b: ext.Operand[SmemType]
+    sfa: ext.Operand[TmemType]
+    sfb: ext.Operand[TmemType]
+    accumulate: ext.Operand[Any]  # i1
+    kind: ir.StringAttr
+    a_type: ir.StringAttr
+    b_type: ir.StringAttr
+    scale_type: ir.StringAttr
+    block: ir.IntegerAttr
+    a_slice: ir.IntegerAttr
+    b_slice: ir.IntegerAttr
+    sfa_column: ir.IntegerAttr
+    sfb_column: ir.IntegerAttr
+    sfa_id: ir.IntegerAttr
+    sfb_id: ir.IntegerAttr
+
+
+class CpScalesOp(Op, name="cp_scales"):
+    """``tcgen05.cp.32x128b.warpx4``: a block of scale factors into tensor memory, four times.
+
+    Copies rows ``[32 * block, +32)`` of ``source``, 16 bytes each, to the 4 columns from ``column``
+    of ``target``: row i to lane i of every quarter (PTX ISA 9.7.16.9). A block in the 128x4 layout
+    (byte ``4 * c + s`` of row i is scale s of row ``32 * c + i``) becomes the scale factors of one
+    set of columns for ``tc.mma_block_scale``. Issued by one thread, asynchronous.
+    """
+
+    source: ext.Operand[SmemType]
+    target: ext.Operand[TmemType]
+    block: ir.IntegerAttr
+    column: ir.IntegerAttr
+
+
+def scaled_step(op: MmaBlockScaleOp) -> ScaledStep:
+    """What a verified op multiplies."""
+    return ScaledStep(string(op, "kind"), integer(op, "block"))
+
+
+def _names(names: object) -> str:
+    return ", ".join(map(str, names))  # type: ignore[call-overload, no-any-return]
+
+
+@rule("tc.mma_block_scale", "kind", SOURCE, 'kind must be one of {legal}, got "{got}"')
+def _(op: MmaBlockScaleOp) -> Broken:
+    got = string(op, "kind")
+    return None if got in ELEMENTS else {"legal": _names(ELEMENTS), "got": got}
+
+
+@rule(
+    "tc.mma_block_scale",
+    "accumulate-type",
+    "PTX ISA 9.7.16.10.9",
+    "accumulate must be i1 (it becomes the predicate enable-input-d), got {got}",
+)
+def _(op: MmaBlockScaleOp) -> Broken:
+    got = op.accumulate.type
+    return None if got == ir.IntegerType.get_signless(1, op.context) else {"got": got}
+
+
+@rule(
+    "tc.mma_block_scale",
+    "types",
+    SHAPES,
+    "a_type and b_type must be {legal} for kind {kind}, got {a} and {b}",
+)
+def _(op: MmaBlockScaleOp) -> Broken:
+    kind, a, b = (string(op, name) for name in ("kind", "a_type", "b_type"))
+    legal = ELEMENTS[kind]
+    if a in legal and b in legal:
+        return None
+    return {"legal": " or ".join(legal), "kind": kind, "a": a, "b": b}
+
+
+@rule(
+    "tc.mma_block_scale",
+    "scale-type",
+    SOURCE,
+    "scale_type must be {legal} for kind {kind}, got {got}",
+)
+def _(op: MmaBlockScaleOp) -> Broken:
+    kind, got = string(op, "kind"), string(op, "scale_type")
+    legal = [scale for of, scale in SCALE_BLOCKS if of == kind]
+    return None if got in legal else {"legal": " or ".join(legal), "kind": kind, "got": got}
+
+
+@rule(
+    "tc.mma_block_scale",
+    "block",
+    SOURCE,
+    "block must be {legal} for kind {kind} with {scale} scales, got {got}: the scale vector sizes "
+    "that the kind has",
+)
+def _(op: MmaBlockScaleOp) -> Broken:
+    kind, scale, got = string(op, "kind"), string(op, "scale_type"), integer(op, "block")
+    legal = SCALE_BLOCKS[kind, scale]
+    values = {"kind": kind, "scale": scale, "got": got}
+    return None if got in legal else {"legal": " or ".join(map(str, legal)), **values}
+
+
+@rule(
+    "tc.mma_block_scale",
+    "operands",
+    "PTX ISA 9.7.16.10.5",
+    "A and B must be K-major tiles of i8, got {got}: 4- and 6-bit elements cannot be transposed, "
+    "and the op's types say what the bytes are",
+)
+def _(op: MmaBlockScaleOp) -> Broken:
+    for type_ in (op.a.type, op.b.type):
+        if str(type_.element) != "i8" or type_.major != "K":
+            return {"got": type_}
+    return None
+
+
+@rule(
+    "tc.mma_block_scale",
+    "d-type",
+    SHAPES,
+    "D must be f32, got {got}: block-scaled kinds accumulate in f32",
+)
+def _(op: MmaBlockScaleOp) -> Broken:
+    got = str(op.d.type.element)
+    return None if got == "f32" else {"got": got}
+
+
+@rule(
+    "tc.mma_block_scale",
+    "m",
+    SHAPES,
+    "A must have 128 rows, got {got}: block-scaled kinds have no other M with cta_group::1; fill "
+    "up with zeros",
+)
+def _(op: MmaBlockScaleOp) -> Broken:
+    got = op.a.type.shape[0]
+    return None if got == 128 else {"got": got}
+
+
+@rule(
+    "tc.mma_block_scale",
+    "n-range",
+    SHAPES,
+    "N must be {legal} for M = 128, cta_group::1, got {got}: the instruction descriptor holds N/8; "
+    "nearest legal: {nearest}",
+)
+def _(op: MmaBlockScaleOp) -> Broken:
+    legal, n = MMA_KINDS[string(op, "kind")].n[1], op.b.type.shape[0]
+    return None if n in legal else {"legal": legal, "got": n, "nearest": legal.nearest(n)}
+
+
+@rule(
+    "tc.mma_block_scale",
+    "n-of-d",
+    "PTX ISA 9.7.16.10.5",
+    "D must have as many columns as B has rows (N), got {d} columns and N = {n}",
+)
+def _(op: MmaBlockScaleOp) -> Broken:
+    d, n = op.d.type.shape[1], op.b.type.shape[0]
+    return None if d == n else {"d": d, "n": n}
+
+
+@rule(
+    "tc.mma_block_scale",
+    "slices",
+    SHAPES,
+    "a_slice and b_slice must be in [0, {a}) and [0, {b}), got {got_a} and {got_b}: one instruction "
+    "reads 32 bytes of every row",
+)
+def _(op: MmaBlockScaleOp) -> Broken:
+    a, b = (t.shape[1] // MMA_K_BYTES for t in (op.a.type, op.b.type))
+    got_a, got_b = integer(op, "a_slice"), integer(op, "b_slice")
+    if 0 <= got_a < a and 0 <= got_b < b:
+        return None
+    return {"a": a, "b": b, "got_a": got_a, "got_b": got_b}
+
+
+@rule(
+    "tc.mma_block_scale",
+    "scale-element",
+    SOURCE,
+    "SFA and SFB must be tiles of i8 in tensor memory, got {got}: a scale is a byte",
+)
+def _(op: MmaBlockScaleOp) -> Broken:
+    got = next((v.type for v in (op.sfa, op.sfb) if str(v.type.element) != "i8"), None)
+    return None if got is None else {"got": got}
+
+
+@rule(
+    "tc.mma_block_scale",
+    "scale-ids",
+    SOURCE,
+    "sfa_id and sfb_id must be {legal} for {scales} scales per row (kind {kind}, block {block}), "
+    "got {a} and {b}: they name the byte of the column where the step's scales begin",
+)
+def _(op: MmaBlockScaleOp) -> Broken:
+    step, a, b = scaled_step(op), integer(op, "sfa_id"), integer(op, "sfb_id")
+    legal = SCALE_IDS[step.scales]
+    if a in legal and b in legal:
+        return None
+    values = {"scales": step.scales, "kind": step.kind, "block": step.block, "a": a, "b": b}
+    return {"legal": " or ".join(map(str, legal)), **values}
+
+
+@rule(
+    "tc.mma_block_scale",
+    "scale-columns",
+    SOURCE,
+    "{name} must have columns [{begin}, {end}) for the scales of {rows} rows, got {got} columns: "
+    "32 rows share a column",
+)
+def _(op: MmaBlockScaleOp) -> Broken:
+    rows = {"sfa": (op.sfa, op.a.type.shape[0]), "sfb": (op.sfb, op.b.type.shape[0])}
+    for name, (tile, count) in rows.items():
+        begin, got = integer(op, f"{name}_column"), tile.type.columns
+        end = begin + -(-count // ROWS_PER_COLUMN)
+        if begin < 0 or end > got:
+            return {"name": name, "begin": begin, "end": end, "rows": count, "got": got}
+    return None
+
+
+@rule(
+    "tc.cp_scales",
+    "source",
+    "PTX ISA 9.7.16.9",
+    "source must be a K-major tile of i8 with k = 16 and no swizzle, got {got}: "
+    "tcgen05.cp.32x128b copies rows of 16 bytes, and scales lie as 8 rows after each other",
+)
+def _(op: CpScalesOp) -> Broken:
+    type_ = op.source.type
+    fits = str(type_.element) == "i8" and type_.major == "K" and type_.swizzle == "NONE"
+    return None if fits and type_.shape[1] == SCALE_ROW_BYTES else {"got": type_}
+
+
+@rule(
+    "tc.cp_scales",
+    "target",
+    SOURCE,
+    "target must be a tile of i8 in tensor memory, got {got}: a scale is a byte",
+)
+def _(op: CpScalesOp) -> Broken:
+    got = op.target.type
+    return None if str(got.element) == "i8" else {"got": got}
+
+
+@rule(
+    "tc.cp_scales",
+    "block",
+    "PTX ISA 9.7.16.9",
+    "block must be in [0, {blocks}), got {got}: source has {rows} rows, and one copy takes 32",
+)
+def _(op: CpScalesOp) -> Broken:
+    rows, got = op.source.type.shape[0], integer(op, "block")
+    blocks = rows // SCALE_ROWS
+    return None if 0 <= got < blocks else {"blocks": blocks, "got": got, "rows": rows}
+
+
+@rule(
+    "tc.cp_scales",
+    "columns",
+    "PTX ISA 9.7.16.9",
+    "target must have columns [{begin}, {end}) for this block, got {got} columns",
+)
+def _(op: CpScalesOp) -> Broken:
+    begin, got = integer(op, "column"), op.target.type.columns
+    end = begin + SCALE_COLUMNS
+    return None if begin >= 0 and end <= got else {"begin": begin, "end": end, "got": got}

@@ -1,0 +1,64 @@
+"""Block-scaled tensor-core ops, and the copy of scale factors that feeds them."""
+
+from __future__ import annotations
+
+from tcir._mlir import arith, ir, nvvm
+from tcir.dialect import tc
+from tcir.dialect.attributes import integer, string
+from tcir.dialect.block_scale_ops import SCALE_ROW_BYTES, SCALE_ROWS, scaled_step
+
+from .block_scale_descriptor import scaled_instruction_descriptor
+from .compute import slice_descriptor, tile_descriptor
+from .converter import Converter, SmemTile, TmemTile, require_role, rule
+from .structure import tmem_pointer
+
+
+@rule("tc.mma_block_scale")
+def convert_mma_block_scale(converter: Converter, op: tc.MmaBlockScaleOp) -> None:
+    """``tcgen05.mma.cta_group::1.kind.block_scale.blockN`` with A in shared memory."""
+    require_role(converter, op)
+    d = converter.record(op.d, TmemTile)
+    a, b = converter.record(op.a, SmemTile), converter.record(op.b, SmemTile)
+    sfa, sfb = converter.record(op.sfa, TmemTile), converter.record(op.sfb, TmemTile)
+    step = scaled_step(op)
+    idesc = scaled_instruction_descriptor(
+        kind=step.kind,
+        m=a.type.shape[0],
+        n=b.type.shape[0],
+        a=string(op, "a_type"),
+        b=string(op, "b_type"),
+        scale=string(op, "scale_type"),
+        sfa_id=integer(op, "sfa_id"),
+        sfb_id=integer(op, "sfb_id"),
+    )
+    signed = idesc - (1 << 32) if idesc >> 31 else idesc
+    nvvm.Tcgen05MMABlockScaleOp(
+        ir.Attribute.parse(f"#nvvm.tcgen05_mma_kind<{step.kind}>"),
+        ir.Attribute.parse("#nvvm.cta_group<cta_1>"),
+        tmem_pointer(converter.tmem_columns(d)),
+        slice_descriptor(converter, a, integer(op, "a_slice")),
+        slice_descriptor(converter, b, integer(op, "b_slice")),
+        converter.constant(signed),
+        converter.ssa(op.accumulate),
+        tmem_pointer(converter.tmem_columns(sfa, integer(op, "sfa_column"))),
+        tmem_pointer(converter.tmem_columns(sfb, integer(op, "sfb_column"))),
+        blockScale=ir.Attribute.parse(f"#nvvm.tcgen05_mma_block_scale<block{step.block}>"),
+    )
+
+
+@rule("tc.cp_scales")
+def convert_cp_scales(converter: Converter, op: tc.CpScalesOp) -> None:
+    """``tcgen05.cp.cta_group::1.32x128b.warpx4``."""
+    require_role(converter, op)
+    source = converter.record(op.source, SmemTile)
+    target = converter.record(op.target, TmemTile)
+    descriptor = tile_descriptor(converter, source)
+    offset = integer(op, "block") * SCALE_ROWS * SCALE_ROW_BYTES >> 4
+    if offset:
+        descriptor = arith.AddIOp(descriptor, converter.constant(offset, 64)).result
+    nvvm.Tcgen05CpOp(
+        ir.Attribute.parse("#nvvm.tcgen05_cp_shape<shape_32x128b>"),
+        tmem_pointer(converter.tmem_columns(target, integer(op, "column"))),
+        descriptor,
+        multicast=ir.Attribute.parse("#nvvm.tcgen05_cp_multicast<warpx4>"),
+    )

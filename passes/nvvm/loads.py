@@ -1,0 +1,26 @@
+"""Numbers from global memory: ``memref.load``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tcir._mlir import ir, llvm
+from tcir.dialect import tc
+from tcir.errors import PassError
+
+from .converter import Converter, GlobalTensor, rule
+
+
+@rule("memref.load")
+def convert_load(converter: Converter, op: Any) -> None:
+    """A load that every thread makes; of a tensor without dimensions only."""
+    source = converter.record(op.operation.operands[0], GlobalTensor)
+    if source.shape or not isinstance(source.element, ir.F32Type):
+        raise PassError(
+            f"expected memref.load of memref<f32>, got {op.operation.operands[0].type}; other "
+            "tensors are loaded by TMA"
+        )
+    pointer = converter.pointers[source.argument]
+    converter.values[op.operation.results[0]] = llvm.LoadOp(
+        source.element, pointer, alignment=tc.element_bytes(source.element)
+    ).result

@@ -1,0 +1,146 @@
+"""Tiles of block-scaled operands in shared memory, and the TMA loads that fill them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tcir._mlir import ir
+from tcir.dialect import tc
+from tcir.dialect.block_scale_ops import SCALE_COLUMNS, SCALE_ROW_BYTES, SCALE_ROWS
+from tcir.dialect.block_scaled import BLOCK_BYTES, BLOCK_ROWS
+from tcir.passes import index_math as math
+from tcir.passes.emit import i64, make_tensor_map, tma_load
+from tcir.passes.gemv_shapes import Operand, Stage
+from tcir.passes.index_math import Index
+from tcir.passes.limits import ceil_div, round_up
+
+_SWIZZLES = {span: mode for mode, span in tc.SWIZZLE_BYTES.items()}
+_CHUNK = 256
+"""Bytes of the inner box of a load of whole scale blocks: the most that a box has."""
+
+
+def byte_tile(rows: int, row_bytes: int) -> Any:
+    """Type of a K-major tile of bytes, one swizzle span wide."""
+    i8 = ir.IntegerType.get_signless(8)
+    return tc.SmemType.build([rows, row_bytes], i8, "K", _SWIZZLES[row_bytes])
+
+
+def scale_columns(sets: int) -> Any:
+    """Type of `sets` of 4 columns of scale factors in tensor memory."""
+    i8 = ir.IntegerType.get_signless(8)
+    return tc.TmemType.build([128, 4 * SCALE_COLUMNS * sets], i8)
+
+
+@dataclass(frozen=True)
+class ScaledOperand:
+    """The rows ``[tile_rows, stage.k]`` of A or B, from a tensor map of bytes."""
+
+    type: Any
+    map: Any
+    operand: Operand
+
+    @staticmethod
+    def create(tensor: Any, operand: Operand, stage: Stage, tile_rows: int) -> ScaledOperand:
+        """Builds the tensor map, innermost k, then rows, then the batch."""
+        shape, type_ = stage.shape, byte_tile(tile_rows, stage.row_bytes)
+        # The stride of a single row is not used, but it has to be legal.
+        pitch = operand.row_bytes(shape.k)
+        pitch = pitch if operand.rows * shape.batch > 1 else round_up(pitch, 32)
+        tensor_map = make_tensor_map(
+            tensor,
+            dims=[operand.units(shape.k), operand.rows, shape.batch],
+            strides=[pitch, pitch * operand.rows],
+            box=[operand.units(stage.k), tile_rows, 1],
+            element_bytes=1,
+            swizzle=type_.swizzle,
+            dtype=operand.dtype,
+        )
+        return ScaledOperand(type_, tensor_map, operand)
+
+    def load(self, tile: Any, row: Index, unit: Index, stage: Stage, batch: Index) -> None:
+        """Fills `tile` with stage `unit` of the rows from `row` on; zero outside the tensor."""
+        k = math.mul(unit, self.operand.units(stage.k))
+        tma_load(self.map, math.values([k, row, batch]), tile, 0, self.type.nbytes)
+
+
+@dataclass(frozen=True)
+class BlockedScales:
+    """Scales in the 128x4 layout: a stage needs neighbouring blocks, and brings all rows of them
+    (`whole`) or the first 32 of 16 bytes, of which those past `rows` are zero."""
+
+    type: Any
+    map: Any
+    chunk: int
+
+    @staticmethod
+    def create(tensor: Any, rows: int, stage: Stage, whole: bool) -> BlockedScales:
+        """Builds the tensor map."""
+        shape, blocks = stage.shape, stage.scale_blocks
+        along_k = shape.scale_blocks * BLOCK_BYTES
+        if whole:
+            dims = [_CHUNK, along_k // _CHUNK, ceil_div(rows, BLOCK_ROWS), shape.batch]
+            box, strides = [_CHUNK, blocks * BLOCK_BYTES // _CHUNK, 1, 1], None
+        else:
+            dims = [SCALE_ROW_BYTES, min(rows, SCALE_ROWS), shape.scale_blocks, shape.batch]
+            box = [SCALE_ROW_BYTES, SCALE_ROWS, blocks, 1]
+            strides = [SCALE_ROW_BYTES, BLOCK_BYTES, along_k]
+        tensor_map = make_tensor_map(
+            tensor, dims=dims, box=box, strides=strides, element_bytes=1, swizzle="NONE", dtype="u8"
+        )
+        type_ = byte_tile(SCALE_ROWS * blocks, SCALE_ROW_BYTES)
+        return BlockedScales(type_, tensor_map, BLOCK_BYTES // _CHUNK if whole else 0)
+
+    @property
+    def copies(self) -> int:
+        """``tc.cp_scales`` that bring the tile to tensor memory."""
+        return int(self.type.shape[0]) // SCALE_ROWS
+
+    def load(self, tile: Any, row_block: Index, unit: Index, stage: Stage, batch: Index) -> None:
+        """Fills `tile` with the blocks of stage `unit`; zero past the last block."""
+        block = math.mul(unit, stage.scale_blocks)
+        coords = [0, math.mul(block, self.chunk), row_block, batch]
+        if not self.chunk:
+            coords = [0, 0, block, batch]
+        tma_load(self.map, math.values(coords), tile, 0, self.type.nbytes)
+
+
+@dataclass(frozen=True)
+class RowScales:
+    """Row-major scales of up to 32 rows: a box of 16 scales times 32 rows is what one copy turns
+    into the factors of the stage, and of a little more where the stage needs fewer than 16."""
+
+    type: Any
+    map: Any
+
+    @staticmethod
+    def create(tensor: Any, rows: int, stage: Stage) -> RowScales:
+        """Builds the tensor map."""
+        shape = stage.shape
+        pitch = shape.scales if rows * shape.batch > 1 else round_up(shape.scales, 16)
+        tensor_map = make_tensor_map(
+            tensor,
+            dims=[shape.scales, rows, shape.batch],
+            strides=[pitch, pitch * rows],
+            box=[SCALE_ROW_BYTES, SCALE_ROWS, 1],
+            element_bytes=1,
+            swizzle="NONE",
+            dtype="u8",
+        )
+        return RowScales(byte_tile(SCALE_ROWS, SCALE_ROW_BYTES), tensor_map)
+
+    copies = 1
+
+    def load(self, tile: Any, row_block: Index, unit: Index, stage: Stage, batch: Index) -> None:
+        """Fills `tile` with the scales from those of stage `unit` on; zero outside the tensor."""
+        first = math.mul(unit, stage.scales)
+        tma_load(self.map, math.values([first, 0, batch]), tile, 0, self.type.nbytes)
+
+
+Scales = BlockedScales | RowScales
+
+
+def copy_scales(tile: Any, target: Any, copies: int) -> None:
+    """``tc.cp_scales`` of every block of `tile`, 4 columns each."""
+    for block in range(copies):
+        tc.CpScalesOp(tile, target, i64(block), i64(SCALE_COLUMNS * block))

@@ -1,0 +1,156 @@
+"""tile-gemv-padded-n: a block-scaled product with few columns, its vectors padded to an N tile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tcir._mlir import ir
+from tcir.dialect import tc
+from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
+from tcir.passes import index_math as math
+from tcir.passes.emit import i64
+from tcir.passes.gemv_epilogue import Epilogue
+from tcir.passes.gemv_limits import check_gemv, check_pad_n
+from tcir.passes.gemv_shapes import GemvShape, Stage
+from tcir.passes.index_math import Index
+from tcir.passes.limits import ceil_div
+from tcir.passes.scaled_tiles import (
+    BlockedScales,
+    RowScales,
+    ScaledOperand,
+    Scales,
+    copy_scales,
+    scale_columns,
+)
+from tcir.passes.tile_kernel import (
+    Accumulate,
+    Source,
+    accumulator,
+    argument,
+    block_id,
+    find_sources,
+    kernel,
+    loop,
+)
+from tcir.pipeline import Pass, register_pass
+
+ROW_BYTES = 128
+"""Bytes of A per row and stage: the widest swizzle span."""
+
+
+@register_pass
+@dataclass(frozen=True)
+class TileGemvPaddedN(Pass):
+    """Turns ``tc.block_scaled_matmul`` into the sequential program of one CTA.
+
+    pad_n: N of the mma, a multiple of 16 that holds the columns of B; 8 rests on the assumption
+           that M = 128 takes it
+
+    Before::
+
+        %c = "tc.block_scaled_matmul"(%a, %sa, %b, %sb, %ga, %gb) {block = 16, …}
+            : (tensor<7168x16384xf4E2M1FN>, …, tensor<16384xf4E2M1FN>, …) -> tensor<7168xf16>
+
+    After (`func.func @f(%a: memref<7168x8192xi8>, …) attributes {tc.kernel, tc.grid, …}`)::
+
+        %d = "tc.tmem_tile"() : !tc.tmem<128x16, f32>
+        scf.for %i = 0 to ceil(K / 256) {
+          %ta, %tsa, %tb, %tsb = "tc.smem_tile"()   // 128x256 of A, 16x256 of B, their scales
+          "tc.tma_load"(…) of each                  // rows of B past its own are zeros, no traffic
+          %sfa, %sfb = "tc.tmem_tile"() : !tc.tmem<128x64, i8>
+          "tc.cp_scales"(%tsa, %sfa) …; "tc.cp_scales"(%tsb, %sfb) …
+          per K slice j: "tc.mma_block_scale"(%d, %ta, %tb, %sfa, %sfb) {sfa_column = 4 * j, …}
+        }
+        scf.for %quarter { tc.tmem_ld of B's own columns, times the global scales, round,
+                           tc.store_rows }
+
+    The batch is grid z. Preserves the value of every output element up to the order of the sums,
+    and the location of the product on every op.
+    """
+
+    name: ClassVar[str] = "tile-gemv-padded-n"
+    pad_n: int = 16
+
+    def run(self, module: ir.Module) -> None:
+        for source in find_sources(module, tc.BlockScaledMatmulOp, self.name):
+            shape = GemvShape.of(source.op)
+            check_gemv(source.op, shape)
+            check_pad_n(source.op, shape, self.pad_n)
+            _tile(source, shape, self.pad_n)
+
+
+def _tile(source: Source, shape: GemvShape, pad_n: int) -> None:
+    stage = Stage(shape, ROW_BYTES)
+    with kernel(source, [ceil_div(shape.m, TMEM_LANES), 1, shape.batch]) as arguments:
+        operands = Operands.create(source.op, arguments, stage, pad_n)
+        tile, batch = block_id("x"), block_id("z") if shape.batch > 1 else 0
+        row = math.mul(tile, TMEM_LANES)
+        epilogue = Epilogue.create(source.op, arguments, shape)
+        d = accumulator(pad_n)
+        with loop(stage.per_tile) as i:
+            operands.multiply(d, i, row, tile, batch, Accumulate(i))
+
+        def indices(quarter: Any) -> list[Index]:
+            return [batch, math.add(row, math.mul(quarter, QUARTER_LANES)), 0]
+
+        epilogue.store(d, indices)
+
+
+@dataclass(frozen=True)
+class Operands:
+    """A, B and their scales: the body of the main loop."""
+
+    stage: Stage
+    a: ScaledOperand
+    b: ScaledOperand
+    sa: Scales
+    sb: Scales
+
+    @staticmethod
+    def create(op: Any, arguments: list[Any], stage: Stage, pad_n: int) -> Operands:
+        """Builds the tensor maps."""
+        shape = stage.shape
+        sb_tensor = argument(arguments, op.b_scales)
+        sb: Scales
+        if shape.b.layout == "row_major":
+            sb = RowScales.create(sb_tensor, shape.n, stage)
+        else:
+            sb = BlockedScales.create(sb_tensor, shape.n, stage, pad_n > QUARTER_LANES)
+        return Operands(
+            stage,
+            ScaledOperand.create(argument(arguments, op.a), shape.a, stage, TMEM_LANES),
+            ScaledOperand.create(argument(arguments, op.b), shape.b, stage, pad_n),
+            BlockedScales.create(argument(arguments, op.a_scales), shape.m, stage, True),
+            sb,
+        )
+
+    def multiply(
+        self, d: Any, unit: Index, row: Index, tile: Index, batch: Index, accumulate: Accumulate
+    ) -> None:
+        """Loads stage `unit` of the rows from `row` on and adds its product to `d`."""
+        stage = self.stage
+        loads = (
+            (self.a, row), (self.sa, tile), (self.b, 0), (self.sb, 0),
+        )  # fmt: skip
+        tiles = [tc.SmemTileOp(source.type).tile for source, _ in loads]
+        for (source, at), smem in zip(loads, tiles, strict=True):
+            source.load(smem, at, unit, stage, batch)
+        a, sa, b, sb = tiles
+        factors = [tc.TmemTileOp(scale_columns(s.copies)).tile for s in (self.sa, self.sb)]
+        for scales, smem, target in zip((self.sa, self.sb), (sa, sb), factors, strict=True):
+            copy_scales(smem, target, scales.copies)
+        for j in range(stage.steps):
+            at, first = stage.scale_place(j)
+            by_rows = isinstance(self.sb, RowScales)
+            tc.MmaBlockScaleOp(
+                d, a, b, *factors, accumulate.take(),
+                *_strings(stage.shape),
+                i64(stage.shape.step.block), i64(j), i64(j),
+                i64(4 * at), i64(at if by_rows else 4 * at), i64(first), i64(first),
+            )  # fmt: skip
+
+
+def _strings(shape: GemvShape) -> list[ir.StringAttr]:
+    names = (shape.step.kind, shape.a.element, shape.b.element, shape.scale_type)
+    return [ir.StringAttr.get(name) for name in names]

@@ -1,0 +1,32 @@
+"""Rule of `memref.load`: one number from global memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tcir.interp.tile.compiler import Compiler, Frame, Step, rule
+from tcir.interp.tile.values import MemRef
+
+
+@rule("memref.load")
+def load(compiler: Compiler, op: Any) -> Step:
+    source_, *indices_ = compiler.operands(op)
+    result, site = compiler.result(op), compiler.site(op)
+
+    def load(frame: Frame) -> None:
+        v = frame.values
+        source: MemRef = v[source_]
+        at = tuple(v[i] for i in indices_)
+        if any(not 0 <= i < n for i, n in zip(at, source.shape, strict=True)):
+            raise frame.launch.error(
+                "access-outside-tensor", f"expected an index in {source.shape}, got {at}", site
+            )
+        size = source.dtype.itemsize
+        first = int(np.ravel_multi_index(at, source.shape)) if at else 0
+        address = np.array([source.address + first * size], np.int64)
+        raw = frame.agent.load("global", address, size, site=site)
+        v[result] = np.ascontiguousarray(raw).view(source.dtype).reshape(-1)[0]
+
+    return load
