@@ -1,8 +1,9 @@
 """Rules of `linalg`: every structured op, named or generic, by its indexing maps and its body.
 
-Contractions (`tcir.interp.tensor.contraction`) are summed in float64 and rounded once. Any other
-body is evaluated as written: all parallel loops at once as arrays, reduction loops one point after
-the other in lexicographic order, rounding at each op of the body.
+Contractions (`tcir.interp.tensor.contraction`, and those of more than two factors in
+`scaled_contraction`) are summed in float64 and rounded once. Any other body is evaluated as
+written: all parallel loops at once as arrays, reduction loops one point after the other in
+lexicographic order, rounding at each op of the body.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from tcir._mlir import ir, linalg
 from tcir.errors import IncompleteError
 from tcir.interp.tensor.contraction import contract, recognise
 from tcir.interp.tensor.interpreter import Array, Interpreter, rule
+from tcir.interp.tensor.scaled_contraction import contract_product, recognise_product
 from tcir.interp.tensor.views import aligned, indexing, loop_sizes, view
 
 STRUCTURED = (
@@ -52,8 +54,12 @@ def structured(interpreter: Interpreter, op: Any, *operands: Any) -> Sequence[Ar
     affine_maps = linalg.get_indexing_maps(op.operation)
     if affine_maps is None:
         raise IncompleteError(f"{op.operation.name}: no indexing maps")
-    maps = [indexing(m.value) for m in affine_maps]
     arrays = [np.asarray(o) for o in operands]
+    factors = recognise_product(op.operation.regions[0].blocks[0]) if outputs == 1 else None
+    if factors is not None:
+        block = op.operation.regions[0].blocks[0]
+        return [contract_product(factors, block, arrays, [m.value for m in affine_maps])]
+    maps = [indexing(m.value) for m in affine_maps]
     sizes = loop_sizes(affine_maps[0].value.n_dims, maps, [a.shape for a in arrays])
     block = op.operation.regions[0].blocks[0]
     found = recognise(block) if outputs == 1 else None
