@@ -1,0 +1,155 @@
+"""Structured ops whose body is ``out + a * b * c * …``: products of three factors and more.
+
+So are contractions of block-scaled operands: each factor is one element of one input, widened; an
+input may be indexed by ``k floordiv 16``. As in `tcir.interp.tensor.contraction`, products and sums
+are taken in float64 and rounded once to the accumulator's type: with factors of 4, 6 and 8 bits
+every product is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tcir._mlir import ir
+from tcir.errors import IncompleteError
+from tcir.interp.tensor.arith import convert
+from tcir.interp.tensor.contraction import batched_product
+from tcir.interp.tensor.interpreter import Array
+from tcir.interp.tensor.views import aligned
+from tcir.interp.types import dtype_of
+
+AT_ONCE = 1 << 22
+"""Elements of the largest factor widened to float64 at a time."""
+_WIDE = ("f32", "f64")
+
+Axis = tuple[int, int]
+"""What indexes an axis: a loop, divided (floor) by a number."""
+
+
+def recognise_product(block: Any) -> list[int] | None:
+    """The inputs multiplied, when the body is a sum of products of three or more; else None."""
+    inputs = len(block.arguments) - 1
+    (result,) = list(block.operations)[-1].operation.operands
+    add = _made_by(result, "arith.addf")
+    if inputs < 3 or add is None:
+        return None
+    terms = [v for v in add.operands if v != block.arguments[inputs]]
+    if len(terms) != 1 or str(result.type) not in _WIDE:
+        return None
+    factors = _factors(terms[0], block)
+    return factors if factors is not None and sorted(factors) == list(range(inputs)) else None
+
+
+def _made_by(value: Any, name: str) -> Any:
+    owner = value.owner
+    return owner if not isinstance(owner, ir.Block) and owner.name == name else None
+
+
+def _factors(value: Any, block: Any) -> list[int] | None:
+    """Numbers of the block arguments that `value` is the product of."""
+    if isinstance(value.owner, ir.Block):
+        argument = ir.BlockArgument(value)
+        return [argument.arg_number] if argument.owner == block else None
+    name, operands = value.owner.name, list(value.owner.operands)
+    exact = str(value.type) in _WIDE
+    if name == "arith.scaling_extf":  # by a power of two: the scale is an f8E8M0FNU to it
+        exact = exact and str(operands[1].type) == "f8E8M0FNU"
+    if name not in ("arith.extf", "arith.mulf", "arith.scaling_extf") or not exact:
+        return None
+    parts = [_factors(operand, block) for operand in operands]
+    return None if None in parts else [n for part in parts for n in part]  # type: ignore[union-attr]
+
+
+def contract_product(
+    factors: Sequence[int], block: Any, operands: Sequence[Array], maps: Sequence[Any]
+) -> Array:
+    """The new value of the output operand; `maps` are affine maps, the output's last."""
+    axes = [[_axis(e) for e in m.results] for m in maps]
+    sizes = _sizes(axes, operands)
+    out = [loop for loop, divisor in axes[-1] if divisor == 1]
+    if len(out) != len(axes[-1]) or len(set(out)) != len(out):
+        raise IncompleteError(f"indexing map {maps[-1]} of the output: expected distinct loops")
+    total = np.zeros([sizes[loop] for loop in out])
+    largest = max((operands[n] for n in factors), key=lambda a: a.size)
+    cut = max(out, key=lambda loop: sizes[loop]) if out else -1
+    step = max(1, sizes.get(cut, 1) * AT_ONCE // max(1, largest.size))
+    for first in range(0, sizes.get(cut, 1), step):
+        part = {cut: slice(first, min(first + step, sizes.get(cut, 1)))}
+        pieces = [_widen(operands[n], axes[n], sizes, part) for n in factors]
+        (a, dims_a), (b, dims_b) = _two(pieces, set(out))
+        where = tuple(part.get(loop, slice(None)) for loop in out)
+        total[where] = batched_product(a, dims_a, b, dims_b, out)
+    total += operands[-1].astype(np.float64)
+    return convert(total, dtype_of(block.arguments[len(operands) - 1].type))
+
+
+def _axis(expression: Any) -> Axis:
+    if isinstance(expression, ir.AffineDimExpr):
+        return expression.position, 1
+    if (
+        isinstance(expression, ir.AffineFloorDivExpr)
+        and isinstance(expression.lhs, ir.AffineDimExpr)
+        and isinstance(expression.rhs, ir.AffineConstantExpr)
+    ):
+        return expression.lhs.position, expression.rhs.value
+    raise IncompleteError(
+        f"indexing map: {expression} is neither a loop nor a loop floordiv a constant"
+    )
+
+
+def _sizes(axes: Sequence[Sequence[Axis]], operands: Sequence[Array]) -> dict[int, int]:
+    sizes: dict[int, int] = {}
+    pairs = [p for a, array in zip(axes, operands, strict=True) for p in zip(a, array.shape)]
+    for (loop, divisor), size in sorted(pairs, key=lambda pair: pair[0][1]):
+        if divisor == 1 and sizes.setdefault(loop, size) != size:
+            raise IncompleteError(f"loop d{loop}: sizes {sizes[loop]} and {size} disagree")
+        if divisor > 1 and (loop not in sizes or -(-sizes[loop] // divisor) != size):
+            raise IncompleteError(
+                f"loop d{loop} of {sizes.get(loop, 'unknown')} floordiv {divisor} does not index a "
+                f"dimension of {size}"
+            )
+    return sizes
+
+
+def _widen(
+    array: Array, axes: Sequence[Axis], sizes: dict[int, int], part: dict[int, slice]
+) -> tuple[Array, list[int]]:
+    """A factor in float64, one axis per loop (ascending), of `part` of the loops."""
+    loops = [loop for loop, _ in axes]
+    if len(set(loops)) != len(loops):
+        raise IncompleteError("indexing map: a loop indexes two dimensions of one factor")
+    for loop, divisor in axes:
+        if divisor > 1 and loop in part:
+            raise IncompleteError(f"indexing map: d{loop} floordiv {divisor} is no loop of sums")
+    array = array[tuple(part.get(loop, slice(None)) for loop in loops)].astype(np.float64)
+    for axis, (loop, divisor) in enumerate(axes):
+        if divisor > 1:
+            array = np.repeat(array, divisor, axis)
+            array = array[(slice(None),) * axis + (slice(sizes[loop]),)]
+    order = sorted(loops)
+    return array.transpose([loops.index(loop) for loop in order]), order
+
+
+def _two(
+    pieces: list[tuple[Array, list[int]]], out: set[int]
+) -> tuple[tuple[Array, list[int]], tuple[Array, list[int]]]:
+    """The product as one of two factors: those over the same loops of the output go together."""
+    groups: dict[frozenset[int], tuple[Array, list[int]]] = {}
+    for array, dims in sorted(pieces, key=lambda piece: -piece[0].size):
+        key = frozenset(dims) & out
+        groups[key] = _times(groups[key], (array, dims)) if key in groups else (array, dims)
+    rest = sorted(groups.values(), key=lambda group: group[0].size)
+    while len(rest) > 2:
+        first, second, *rest = rest
+        rest = sorted([_times(second, first), *rest], key=lambda group: group[0].size)
+    one: tuple[Array, list[int]] = (np.ones(()), [])
+    return rest[-1], rest[0] if len(rest) == 2 else one
+
+
+def _times(a: tuple[Array, list[int]], b: tuple[Array, list[int]]) -> tuple[Array, list[int]]:
+    loops = sorted({*a[1], *b[1]})
+    product = aligned(*a, loops) * aligned(*b, loops)
+    return product, loops
