@@ -5,7 +5,7 @@ from typing import Any
 from tcir._mlir import ext, ir
 
 from .attributes import integer
-from .limits import MMA_K_BYTES, MMA_KINDS
+from .limits import MMA_K_BYTES, MMA_KINDS, TMEM_LANES
 from .operation import Op
 from .rules import Broken, rule
 from .types import SmemType, TmemType, element_bytes
@@ -22,7 +22,9 @@ class MmaOp(Op, name="mma"):
     ``[16*b_slice, +16)`` of B's K (32 bytes). ``accumulate`` false ignores old D. With ``ashift``
     (A in tensor memory only) the 8 columns of the slice move one lane down *after* the
     multiplication: ``A[i] = A[i+1]`` except lanes 31, 63, 95, 127, which keep their value
-    (PTX ISA 9.7.16.10.9). Issued by one thread, asynchronous.
+    (PTX ISA 9.7.16.10.9). With ``a_row`` A in shared memory starts that many rows further on: row i
+    of A is row ``a_row + i`` of each 16-byte panel, and past a panel's end the rows of the next.
+    Issued by one thread, asynchronous.
     """
 
     d: ext.Operand[TmemType]
@@ -32,6 +34,11 @@ class MmaOp(Op, name="mma"):
     a_slice: ir.IntegerAttr
     b_slice: ir.IntegerAttr
     ashift: ir.IntegerAttr  # i1
+
+
+def first_row(op: MmaOp) -> int:
+    """``a_row``: row of A's tile that row 0 of the product reads; optional, hence not declared."""
+    return integer(op, "a_row") if "a_row" in op.attributes else 0
 
 
 @rule(
@@ -100,7 +107,7 @@ def _(op: MmaOp) -> Broken:
 )
 def _(op: MmaOp) -> Broken:
     rows = op.a.type.shape[0]
-    return None if rows == 128 else {"got": rows}
+    return None if rows == 128 or "a_row" in op.attributes else {"got": rows}
 
 
 @rule(
@@ -152,6 +159,38 @@ def _(op: MmaOp) -> Broken:
 def _(op: MmaOp) -> Broken:
     got, slices = integer(op, "b_slice"), _slices(op.b.type)
     return None if 0 <= got < slices else {"slices": slices, "got": got, "k": op.b.type.shape[1]}
+
+
+@rule(
+    "tc.mma",
+    "a-row-operand",
+    "PTX ISA 9.7.16.10.5",
+    'a_row needs A in shared memory, K-major, swizzle "NONE", got {got}: only there are all rows '
+    "of a panel 16 bytes apart, so that a descriptor may start at any of them",
+)
+def _(op: MmaOp) -> Broken:
+    a = op.a.type
+    uniform = isinstance(a, SmemType) and a.major == "K" and a.swizzle == "NONE"
+    return None if "a_row" not in op.attributes or uniform else {"got": a}
+
+
+@rule(
+    "tc.mma",
+    "a-row-range",
+    "PTX ISA 9.7.16.10.5",
+    "the 128 rows from a_row must lie in the tile: a_row must be in [0, {end}) for slice {slice} "
+    "of {mn} rows a panel and {rows} in all, got {got}",
+)
+def _(op: MmaOp) -> Broken:
+    if "a_row" not in op.attributes:
+        return None
+    a, got, slice_ = op.a.type, integer(op, "a_row"), integer(op, "a_slice")
+    mn = a.shape[0]
+    last_panel = (slice_ + 1) * MMA_K_BYTES // a.span - 1
+    end = a.rows - last_panel * mn - TMEM_LANES + 1
+    if 0 <= got < end:
+        return None
+    return {"end": max(end, 0), "slice": slice_, "mn": mn, "rows": a.rows, "got": got}
 
 
 @rule(

@@ -7,7 +7,7 @@ from typing import Any
 
 from tcir.dialect import tc
 from tcir.passes.emit import integers, text
-from tcir.passes.operand_tiles import TiledOperand
+from tcir.passes.operand_tiles import TiledOperand, k_major, mn_major
 
 
 @dataclass(frozen=True)
@@ -59,3 +59,8 @@ class ConvShape:
         order = ("mn", "k", "s", "r") if self.filter == "hwcf" else ("k", "s", "r", "mn")
         extents = {"mn": self.k, "k": self.c, "s": self.s, "r": self.r}
         return TiledOperand.create(w, order, extents, n_tile, kc)
+
+    def filter_bytes(self, n_tile: int, kc: int) -> int:
+        """Shared memory of that operand's tile."""
+        kind = mn_major if self.filter == "hwcf" else k_major
+        return int(kind(n_tile, kc, self.element).nbytes)

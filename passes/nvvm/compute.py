@@ -5,6 +5,7 @@ from __future__ import annotations
 from tcir._mlir import arith, ir, nvvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer
+from tcir.dialect.compute import first_row
 from tcir.errors import PassError
 
 from .converter import Converter, SmemTile, TmemTile, require_role, rule
@@ -21,8 +22,8 @@ def operand_tile(tile: tc.SmemType) -> OperandTile:
     return OperandTile(mn, k, tc.element_bytes(tile.element), tile.major, tile.swizzle, tile.span)
 
 
-def slice_descriptor(converter: Converter, tile: SmemTile, index: int) -> ir.Value:
-    """The i64 matrix descriptor of K slice `index` of `tile`.
+def slice_descriptor(converter: Converter, tile: SmemTile, index: int, row: int = 0) -> ir.Value:
+    """The i64 matrix descriptor of K slice `index` of `tile`, from its row `row` on.
 
     The tile lies inside the shared window (at most 228 KB < 2^18), so adding a slice's offset to
     the masked start address never carries out of its 14 bits.
@@ -43,7 +44,7 @@ def tile_descriptor(converter: Converter, tile: SmemTile) -> ir.Value:
     units = arith.ShRUIOp(address, converter.constant(4)).result
     masked = arith.AndIOp(units, converter.constant(0x3FFF)).result
     wide = arith.ExtUIOp(ir.IntegerType.get_signless(64), masked).result
-    bits = static.constant_bits()
+    bits = operand_tile(tile.type).constant_bits()
     signed = bits - (1 << 64) if bits >> 63 else bits
     made = arith.OrIOp(wide, converter.constant(signed, 64)).result
     tile.descriptors.append((block, made))
@@ -76,7 +77,7 @@ def convert_mma(converter: Converter, op: tc.MmaOp) -> None:
     elif ashift:
         raise PassError("expected A in tensor memory with ashift, got it in shared memory")
     else:
-        matrix_a = slice_descriptor(converter, a, a_slice)
+        matrix_a = slice_descriptor(converter, a, a_slice, first_row(op))
         a_major = a.type.major
     idesc = instruction_descriptor(
         m=lanes,

@@ -18,6 +18,7 @@ def mma(compiler: Compiler, op: Any) -> Step:
     d_, a_, b_, accumulate_ = compiler.operands(op)
     a_slice, b_slice = integer(op, "a_slice") or 0, integer(op, "b_slice") or 0
     ashift, site = bool(integer(op, "ashift")), compiler.site(op)
+    a_row = integer(op, "a_row")
     d_type, b_type = (op.operation.operands[i].type for i in (0, 2))
     m, n = d_type.shape
     operand, result = str(b_type.element), str(d_type.element)
@@ -44,9 +45,10 @@ def mma(compiler: Compiler, op: Any) -> Step:
                 )
             a = frame.launch.tmem_operand(source.origin(frame) + source.column + 8 * a_slice)
         else:
-            a = frame.launch.element_operand(
-                source.layout.elements(source.base, step * a_slice, step)
-            )
+            at = source.base, step * a_slice, step
+            rows = source.layout.elements
+            where = rows(*at) if a_row is None else source.layout.elements_from(a_row, *at)
+            a = frame.launch.element_operand(where)
         frame.agent.mma_elements(
             d.origin(frame) + d.column,
             a,

@@ -1,0 +1,89 @@
+"""The cost model's counts are the machine's, and the cheapest legal schedule is the one chosen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tcir
+from tcir.passes.conv_cost import SCHEDULES, Cost, Work
+from tcir.passes.conv_shapes import ConvShape
+from tcir.passes.raise_to_tc import RaiseToTc
+from tcir.passes.tile_conv import TileConv, rank
+from tcir.remarks import remarks_to
+from tcir.source import load_module, mlir_context
+
+from .linalg_text import Conv
+from .oracle import convolution, integers
+
+SAME = (1, 1, 1, 1)
+LAYERS = [
+    Conv(1, 14, 14, 64, 64, 3, 3, SAME),
+    Conv(2, 7, 7, 32, 24, 3, 3, SAME, filter="fhwc"),
+    Conv(1, 15, 13, 24, 40, 3, 3, SAME, strides=(2, 2)),
+    Conv(1, 12, 20, 16, 16, 3, 3, (2, 2, 2, 2), dilations=(2, 2), element="bf16"),
+    Conv(1, 9, 40, 8, 16, 1, 7, (0, 0, 3, 3), out="f16"),
+    Conv(3, 9, 11, 136, 16, 1, 1, strides=(2, 1)),
+    Conv(1, 10, 9, 16, 32, 5, 4, (2, 1, 0, 3), strides=(3, 2), dilations=(1, 3)),
+]
+
+
+def work_of(layer: Conv, schedule: str, n_tile: int) -> Work | None:
+    """The model's counts."""
+    with mlir_context() as context:
+        module = load_module(layer.text(), context)
+        RaiseToTc().apply(module)
+        op = next(iter(module.body.operations[0].regions[0].blocks[0]))
+        with module.context:
+            return SCHEDULES[schedule](ConvShape.of(op), n_tile)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
+def test_work_is_what_the_machine_counts(layer: Conv, schedule: str) -> None:
+    n_tile = 16
+    x_shape, w_shape, _ = layer.shapes
+    x, w = integers(x_shape, layer.element, 5), integers(w_shape, layer.element, 6)
+    want = convolution(layer, x, w)
+    name, brace, options = schedule.partition("{")
+    pipeline = f"{name}{{n-tile={n_tile} {options}" if brace else f"{name}{{n-tile={n_tile}}}"
+    kernel = tcir.compile(layer.text(), pipeline)
+    out = np.zeros_like(want)
+    counted = kernel(x, w, out).counters
+    assert out.tobytes() == want.tobytes()
+    work = work_of(layer, schedule, n_tile)
+    assert work is not None
+    assert work.ctas == int(np.prod(kernel.launch_config.grid))
+    assert work.mma == counted["mma"]
+    assert work.activations == counted["global_to_shared_0"]
+    assert work.filters == counted["global_to_shared_1"]
+    assert work.to_tmem == counted["shared_to_tmem"]
+    assert work.to_tensor == counted["shared_to_tensor"]
+    assert work.tensor_cycles == counted["tensor_cycles"]
+    assert work.outputs * layer.k * want.itemsize == counted["global_store"]
+
+
+@pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
+def test_the_cheapest_legal_schedule_is_chosen(layer: Conv) -> None:
+    said: list[str] = []
+    with mlir_context() as context:
+        module = load_module(layer.text(), context)
+        RaiseToTc().apply(module)
+        op = next(iter(module.body.operations[0].regions[0].blocks[0]))
+        with module.context, module.operation.location:
+            ranked = rank(module, ConvShape.of(op))
+        with remarks_to(lambda location, text: said.append(text)):
+            TileConv().apply(module)
+    legal = [each for each in ranked if not each.refusal]
+    times = {each.schedule: Cost.of(each.work).microseconds for each in legal if each.work}
+    chosen = said[0].split()[1]
+    assert times[chosen] == min(times.values())
+    assert "modelled, not measured" in said[0]
+    assert all(schedule in said[0] for schedule in SCHEDULES)
+
+
+def test_a_convolution_that_no_schedule_takes_is_refused_with_every_reason() -> None:
+    layer = Conv(1, 9, 9, 3, 16, 3, 3)
+    with pytest.raises(tcir.Error) as refused:
+        tcir.compile(layer.text(), "conv")
+    assert "multiple of 8" in str(refused.value) or "16 bytes" in str(refused.value)
