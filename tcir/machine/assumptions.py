@@ -79,6 +79,79 @@ REGISTRY = (
         "tcgen05.mma.ws with a zero-column mask",
     ),
     Assumption(
+        "cp4x256b_rows",
+        "Which rows does tcgen05.cp.4x256b take: four neighbours of the descriptor's matrix, or "
+        "rows 0, 32, 64 and 96 of one of 128?",
+        "neighbours",
+        ("neighbours", "every-32"),
+        "the shape has four rows, and a third-party probe of a B200 saw four rows land 32 lanes "
+        "apart; CUTLASS (SM100_UTCCP_4dp256bit) gives source and destination the same stride of 32",
+        "tcgen05.cp.4x256b",
+    ),
+    Assumption(
+        "cp4x256b_lane",
+        "Into which lane of every quarter does tcgen05.cp.4x256b write: the one its address names, "
+        "or always the last?",
+        "address",
+        ("address", "last"),
+        "PTX ISA 9.7.16.9 says nothing of the lane; CUTLASS's comment speaks of the last lanes of "
+        "each subpartition, its layout of one lane in four",
+        "tcgen05.cp.4x256b",
+    ),
+    Assumption(
+        "cp_pair_source",
+        "From whose shared memory does tcgen05.cp of .cta_group::2 fill the peer's tensor memory: "
+        "the peer's own, or that of the CTA that issues?",
+        "own",
+        ("own", "issuer"),
+        "PTX ISA 9.7.16.9 does not say; CUTLASS and JAX put each CTA's scales at one offset of its "
+        "own shared memory, which works in no other way",
+        "tcgen05.cp.cta_group::2",
+    ),
+    Assumption(
+        "ld_st_lane",
+        "What may the lane of a tcgen05.ld or st address be: in the warp's quarter or below 32, in "
+        "its quarter only, or anything, of which five bits count?",
+        "own-or-local",
+        ("own-or-local", "own", "five-bits"),
+        "most published kernels add the quarter, DeepGEMM's epilogue leaves it 0 in all warps; "
+        "CUTLASS's CuTeDSL primitives call the field local, and warn that a foreign quarter faults",
+        "tcgen05.ld, tcgen05.st",
+    ),
+    Assumption(
+        "unpack_upper",
+        "What is in the upper halves of the words that tcgen05.st.unpack::16b writes?",
+        "unspecified",
+        ("unspecified", "zero", "kept"),
+        "PTX ISA 9.7.16.8 speaks of the lower halves only",
+        "tcgen05.st.unpack::16b",
+    ),
+    Assumption(
+        "alloc_content",
+        "What do columns hold that tcgen05.alloc gave?",
+        "undefined",
+        ("undefined", "zeros"),
+        "a comment in CUTLASS's CuTeDSL primitives suggests zeros; PTX ISA 9.7.16.7 says nothing",
+        "tcgen05.alloc",
+    ),
+    Assumption(
+        "pair_dealloc",
+        "Does tcgen05.dealloc of .cta_group::2 wait for that of the peer?",
+        "waits",
+        ("waits", "at-once"),
+        "PTX ISA 9.7.16.5 lets it block or not block: a kernel has to be right either way, so both "
+        "are worth a run",
+        "tcgen05.dealloc.cta_group::2",
+    ),
+    Assumption(
+        "flip_8b_lines",
+        "In which lines of 128 bytes does 128B_ATOM_32B_FLIP_8B swap the halves of every 16 bytes?",
+        "odd",
+        ("odd", "even"),
+        "the CUDA driver API says every alternate row",
+        "cp.async.bulk.tensor with that swizzle",
+    ),
+    Assumption(
         "zero_terms",
         "Which raw exponent has a zero product, or a zero D-in, when a sum's window is placed?",
         "none",
@@ -190,6 +263,14 @@ class Assumptions:
     sparsity_selector: str = "four"
     half_lane_metadata: str = "d-lanes"
     zero_column_spans: str = "skip-is-zero"
+    cp4x256b_rows: str = "neighbours"
+    cp4x256b_lane: str = "address"
+    cp_pair_source: str = "own"
+    ld_st_lane: str = "own-or-local"
+    unpack_upper: str = "unspecified"
+    alloc_content: str = "undefined"
+    pair_dealloc: str = "waits"
+    flip_8b_lines: str = "odd"
     zero_terms: str = "none"
     fp4_sums: str = "products"
     fp6_holder: str = "6..1"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Generator, Sequence
+import random
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 from tcir.machine.agent import Agent
@@ -36,7 +37,8 @@ class Cta:
         cluster.ctas.append(self)
         self.launch = cluster.launch
         self.smem = SharedMemory(machine.static_smem + machine.dynamic_smem, machine.checking)
-        self.tmem = TensorMemory(machine.checking)
+        zeros = machine.assumptions.alloc_content == "zeros"
+        self.tmem = TensorMemory(machine.checking, zeros)
         for shadow in (self.smem.shadow, self.tmem.shadow):
             if shadow is not None:
                 shadow.owner = self
@@ -45,6 +47,8 @@ class Cta:
         self.all_mbarriers: list[Mbarrier] = []
         self.barriers: dict[int, Round] = {}
         self.agents: list[Agent] = []
+        self.reductions: dict[int, Clock] = {}
+        """Of its shared memory: the red.async that went to an address."""
         self.visitors: dict[Component, Access] = {}
         """The last access of each component of another CTA to this one's memories."""
 
@@ -147,6 +151,22 @@ class Machine:
         """Steps of a cluster without progress before it counts as waiting for another one."""
         self.cta_group: tuple[int, Any] | None = None
         """The group that the tcgen05 instructions of this kernel use, and the site of the first."""
+        self._waiting: Iterator[tuple[int, tuple[int, ...]]] = iter(())
+        """Clusters not launched yet."""
+        self._luck = random.Random(f"{order_seed}/launch control")
+
+    def take_over(self) -> Triple | None:
+        """The first CTA of a cluster that is not launched and now never will be; None: refused.
+
+        Hardware may refuse while there still is one, so a seed makes some requests fail.
+        """
+        if self.order_seed is not None and self._luck.random() < 0.25:
+            return None
+        _, place = next(self._waiting, (0, None))
+        if place is None:
+            return None
+        x, y, z = (p * c for p, c in zip(reversed(place), self.cluster, strict=True))
+        return x, y, z
 
     def run(self, start: Callable[[Cta], Sequence[Agent]]) -> None:
         """Runs the grid, each CTA with the agents ``start(cta)`` makes.
@@ -165,7 +185,8 @@ class Machine:
         size = self.cluster[0] * self.cluster[1] * self.cluster[2]
         total = extents[0] * extents[1] * extents[2]
         aside: list[Cluster] = []
-        for number, place in enumerate(itertools.product(*map(range, reversed(extents)))):
+        self._waiting = enumerate(itertools.product(*map(range, reversed(extents))))
+        for number, place in self._waiting:
             seed = self.order_seed
             cluster = Cluster(self, None if seed is None else CompletionOrder(seed, number))
             for inside in itertools.product(*map(range, reversed(self.cluster))):

@@ -151,7 +151,9 @@ class SharedMemory:
 class TensorMemory:
     """Tensor memory of one SM: words [lane, column], which are defined, which allocated."""
 
-    def __init__(self, hazards: bool) -> None:
+    def __init__(self, hazards: bool, zeros: bool = False) -> None:
+        self.zeros = zeros
+        """Whether alloc gives columns of zeros: an open question."""
         self.words = np.full((LANES, COLUMNS), POISON_WORD, np.uint32)
         self.defined = np.zeros((LANES, COLUMNS), bool)
         self.allocated = np.zeros(COLUMNS, bool)
@@ -168,6 +170,9 @@ class TensorMemory:
     def allocate(self, base: int, columns: int) -> None:
         """Takes free columns: what they hold is undefined, from the start or since `free`."""
         self.allocated[base : base + columns] = True
+        if self.zeros:
+            self.words[:, base : base + columns] = 0
+            self.defined[:, base : base + columns] = True
         self.allocations[base] = columns
 
     def free(self, base: int) -> None:

@@ -14,8 +14,8 @@ from tcir.machine.happens_before import HappensBefore
 class PairAllocation(HappensBefore):
     """The first of the two calls waits for the second.
 
-    The ISA lets dealloc wait or not wait: here it does, so that a program which relies on its not
-    waiting ends in a deadlock. Neither call orders anything else.
+    The ISA lets dealloc wait or not wait: by default it does here, so that a program which relies
+    on its not waiting ends in a deadlock. Neither call orders anything else.
     """
 
     def _pair_alloc(self, columns: int, site: Any) -> Generator[Any, Any, int]:
@@ -47,6 +47,9 @@ class PairAllocation(HappensBefore):
         """tcgen05.dealloc.cta_group::2 of a whole allocation of both CTAs."""
         self._at(site)
         ctas = self.group(2, site)
+        alone = self.machine.assumptions.pair_dealloc == "at-once"
+        if alone:
+            ctas = (self.cta,)
         for cta in ctas:
             if cta.tmem.allocations.get(taddr) != columns:
                 raise MachineError(
@@ -62,6 +65,9 @@ class PairAllocation(HappensBefore):
             if shadow is not None:  # no visit of the other CTA: it takes part, so it is there
                 self._check(shadow, where, access, write=True)
                 shadow.record_write(where, access)
+        if alone:
+            self.cta.tmem.free(taddr)
+            return
         call = self._call(("tcgen05.dealloc", taddr, columns), site)
 
         def matched() -> bool:

@@ -27,7 +27,7 @@ class Swizzle:
     chunk_shift: int
     """log2 of the bytes that stay together."""
     flip: bool = False
-    """Whether the two 8-byte halves of every 16 bytes change places in odd lines."""
+    """Whether the two 8-byte halves of every 16 bytes change places in every other line."""
 
     @property
     def period(self) -> int:
@@ -56,9 +56,12 @@ def swizzle(mode: str) -> Swizzle:
         ) from None
 
 
-def swizzle_address(address: Address, mode: str) -> Address:
-    """Where the byte at linear address `address` lies under `mode`. Its own inverse."""
+def swizzle_address(address: Address, mode: str, flipped: int = 1) -> Address:
+    """Where the byte at linear address `address` lies under `mode`. Its own inverse.
+
+    flipped: the parity of the lines in which FLIP_8B acts, an open question.
+    """
     s = swizzle(mode)
     lines = address >> 7
     swizzled = address ^ ((lines & s.lines_mask) << s.chunk_shift)
-    return swizzled ^ ((lines & 1) << 3) if s.flip else swizzled
+    return swizzled ^ ((lines & 1 ^ flipped ^ 1) << 3) if s.flip else swizzled

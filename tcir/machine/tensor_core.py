@@ -103,7 +103,11 @@ class TensorPipe(Barriers):
             )
         try:
             rows, width = CP_SHAPES.get(shape, (1, 1))
-            base, table = element_table(decode_matrix(sdesc), rows, width, 8, "K")
+            if shape == "4x256b" and self.machine.assumptions.cp4x256b_rows == "every-32":
+                base, table = element_table(decode_matrix(sdesc), 32 * rows, width, 8, "K")
+                table = table[::32]
+            else:
+                base, table = element_table(decode_matrix(sdesc), rows, width, 8, "K")
         except Refusal as refusal:
             raise MachineError(refusal.code, str(refusal), site=site) from None
         bits = None if decompress is None else CP_FORMATS[decompress]
@@ -133,10 +137,7 @@ class TensorPipe(Barriers):
         ctas: tuple[Cta, ...],
         site: Any,
     ) -> None:
-        """`bits`: of the elements of padded units that become holders; None copies bytes.
-
-        In a pair each CTA copies from its own shared memory, at the same offsets.
-        """
+        """`bits`: of the elements of padded units that become holders; None copies bytes."""
         try:
             copies = cp_lanes(shape, multicast)
         except Refusal as refusal:
@@ -154,6 +155,10 @@ class TensorPipe(Barriers):
             raise MachineError(
                 "tensor-memory-lane", f"expected lane {allowed}, got {lane}", site=site
             )
+        if shape == "4x256b" and self.machine.assumptions.cp4x256b_lane == "last":
+            lane = 31
+        issuer = self.machine.assumptions.cp_pair_source == "issuer"
+        sources = [self.cta if issuer else cta for cta in ctas]  # the same offsets in each
         columns = slice(column, column + source.addresses.shape[1] // 4)
         counters = self.machine.counters
         counters.cp += 1
@@ -161,15 +166,15 @@ class TensorPipe(Barriers):
         if bits is not None:
             source = source.data_only(bits)
         footprint = source.footprint(1)
-        for cta in ctas:
+        for cta, origin in zip(ctas, sources, strict=True):
             cta.tmem.check(columns.start, columns.stop, site)
-            cta.smem.check(source.base + footprint.low, source.base + footprint.high, site)
+            origin.smem.check(source.base + footprint.low, source.base + footprint.high, site)
         addresses = source.addresses + source.base
         lanes = [slice(None)] if shape.startswith("128") else list(copies + lane)
 
         def run() -> None:
-            for cta in ctas:
-                smem, tmem = cta.smem, cta.tmem
+            for cta, origin in zip(ctas, sources, strict=True):
+                smem, tmem = origin.smem, cta.tmem
                 missing = self.must_be_defined(smem.defined[addresses], "shared memory", site)
                 data = smem.data[addresses]
                 if bits is not None:
@@ -183,7 +188,7 @@ class TensorPipe(Barriers):
 
         granules = footprint.granules + source.base // 4
         self.issue(
-            "cp", site, shape, run, [(cta.smem.shadow, granules) for cta in ctas],
+            "cp", site, shape, run, [(origin.smem.shadow, granules) for origin in sources],
             [(cta.tmem.shadow, (copy, columns)) for cta in ctas for copy in lanes], ctas,
         )  # fmt: skip
 

@@ -162,12 +162,14 @@ def _boxed(
     if mode in _WIDE and assumptions.im2col_w_bytes == "main":
         units = f.counts[0] * f.counts[1]
     padded = unit.shared_bytes if assumptions.padded_bytes == "padded" else unit.global_bytes
+    flipped = int(assumptions.flip_8b_lines == "odd")
     linear = start + offsets
     gaps = None
     if f.dtype in PADDED:
         hole = np.arange(unit.global_bytes, unit.shared_bytes)
-        gaps = swizzle_address((linear[:: unit.pieces, None] + hole).reshape(-1), f.swizzle)
-    shared = swizzle_address(linear, f.swizzle)
+        holes = (linear[:: unit.pieces, None] + hole).reshape(-1)
+        gaps = swizzle_address(holes, f.swizzle, flipped)
+    shared = swizzle_address(linear, f.swizzle, flipped)
     high = int(shared.max()) + unit.piece
     if gaps is not None:
         high = max(high, int(gaps.max()) + 1)

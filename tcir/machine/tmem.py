@@ -120,12 +120,13 @@ def access_map(
     return AccessMap(_frozen(lanes + zero), _frozen(columns + zero), 2 if pack else 1)
 
 
-def access_base(taddr: int, shape: str, warp: int) -> tuple[int, int]:
+def access_base(taddr: int, shape: str, warp: int, rule: str = "own-or-local") -> tuple[int, int]:
     """(lane, column) at which a tcgen05.ld/st of warp `warp` (index in its CTA) really starts.
 
-    A warp reaches only its own quarter. The lane field may name that quarter or be below 32 (then
-    it counts from the start of the warp's quarter: published kernels do both). Anything else is a
-    TmemError, as is a lane that is not a multiple of the shape's lanes.
+    A warp reaches only its own quarter. By the default `rule` the lane field may name that quarter
+    or be below 32 (then it counts from the start of the warp's quarter: published kernels do both);
+    by the rule "own" it has to name it; by "five-bits" the others are not looked at. Anything else
+    is a TmemError, as is a lane that is not a multiple of the shape's lanes.
     """
     if shape not in ACCESS_SHAPES:
         raise TmemError(
@@ -133,11 +134,12 @@ def access_base(taddr: int, shape: str, warp: int) -> tuple[int, int]:
         )
     lane, column = taddr >> 16, taddr & 0xFFFF
     own = warp % 4 * QUARTER
-    if lane // QUARTER not in (0, warp % 4):
+    allowed = (warp % 4,) if rule == "own" else (0, warp % 4)
+    if rule != "five-bits" and lane // QUARTER not in allowed:
         raise TmemError(
             f"lane of warp {warp}'s tensor-memory address",
             lane,
-            f"{own}..{own + QUARTER - 1}, or below {QUARTER}",
+            f"{own}..{own + QUARTER - 1}" + (f", or below {QUARTER}" if rule != "own" else ""),
             "a warp reaches only the quarter of its index modulo 4, PTX ISA 9.7.16.8",
         )
     step = ACCESS_SHAPES[shape].lanes

@@ -94,7 +94,8 @@ class TmemAccess(PairAllocation, GlobalAndShared):
         self, taddr: int, shape: str, num: int, packed: bool, half_split: int | None, site: Any
     ) -> tuple[Index, Index, int]:
         try:
-            lane, column = access_base(taddr, shape, self.warp)
+            rule = self.machine.assumptions.ld_st_lane
+            lane, column = access_base(taddr, shape, self.warp, rule)
             table = access_map(shape, num, packed, half_split)
         except Refusal as refusal:
             raise MachineError(refusal.code, str(refusal), site=site) from None
@@ -149,8 +150,9 @@ class TmemAccess(PairAllocation, GlobalAndShared):
         lanes, columns, halves = self._reach(taddr, shape, num, unpack, half_split, site)
         tmem = self.cta.tmem
         if halves == 2:
-            tmem.words[lanes, columns] = data & 0xFFFF | UNSPECIFIED_HALF
-            tmem.words[lanes, columns + 1] = data >> 16 | UNSPECIFIED_HALF
+            for offset, low in ((0, data & 0xFFFF), (1, data >> 16)):
+                upper = self._upper_halves(tmem.words[lanes, columns + offset])
+                tmem.words[lanes, columns + offset] = low | upper
             tmem.defined[lanes, columns + 1] = True
         else:
             tmem.words[lanes, columns] = data
@@ -159,6 +161,15 @@ class TmemAccess(PairAllocation, GlobalAndShared):
         self.machine.counters.tmem_store += 4 * data.size * halves
         access = Access(("st", self.me), self.pending_st, "tcgen05.st", site)
         self.note_write(tmem.shadow, _words(lanes, columns, halves), access)
+
+    def _upper_halves(self, before: Registers) -> Any:
+        """What .unpack::16b leaves in the upper halves of words that held `before`."""
+        match self.machine.assumptions.unpack_upper:
+            case "zero":
+                return np.uint32(0)
+            case "kept":
+                return before & np.uint32(0xFFFF0000)
+        return np.uint32(UNSPECIFIED_HALF)
 
     def tmem_wait(self, kind: str, *, site: Any) -> None:
         """tcgen05.wait::ld or ::st."""

@@ -156,12 +156,13 @@ def _u6_store() -> MicroKernel:
     return MicroKernel(HEADER + _STORE, 32, make, 512)
 
 
-def _tensor_memory(columns: int, act: str) -> MicroKernel:
+def _tensor_memory(columns: int, act: str, numbered: bool = False) -> MicroKernel:
     """Word 256 · lane + column in 128 lanes x `columns`; one thread acts; all read back.
 
     `act` finds the address of the words in %r3, and 8 KB of shared memory at %r7: f16 values
-    2^-14 and 0 in turns.
+    2^-14 and 0 in turns, or (`numbered`) in each word its number, with bit 15 set.
     """
+    value = "sub.u32 %r10, %r8, %r7; shr.u32 %r10, %r10, 2; or.b32 %r10, %r10, 0x8000;"
     registers = ", ".join(f"%w{n}" for n in range(columns))
     fill = "\n".join(f" mad.lo.u32 %w{n}, %r1, 256, {n};" for n in range(columns))
     # The upper half of a word with an f16 D is unspecified.
@@ -180,7 +181,8 @@ def _tensor_memory(columns: int, act: str) -> MicroKernel:
  mul.wide.u32 %d1, %r1, {4 * columns}; add.s64 %d1, %d0, %d1;
  mov.u32 %r7, tiles; shl.b32 %r8, %r1, 2; add.u32 %r8, %r8, %r7; mov.b32 %r9, 0;
  mov.b32 %r10, 0x400;
-FILL: st.shared.b32 [%r8], %r10; add.u32 %r8, %r8, 512; add.u32 %r9, %r9, 1;
+FILL: {value if numbered else ""} st.shared.b32 [%r8], %r10;
+ add.u32 %r8, %r8, 512; add.u32 %r9, %r9, 1;
  setp.lt.u32 %p3, %r9, 16; @%p3 bra FILL;
  fence.proxy.async.shared::cta;
  @!%p1 bra SET;
@@ -232,10 +234,20 @@ _HALVE = f"""shr.u32 %r8, %r7, 4; cvt.u64.u32 %d3, %r8; or.b64 %d3, %d3, {_DESCR
  tcgen05.mma.cta_group::1.kind::f16 [%r3], %d3, %d3, %r9, %p3, 1;"""
 
 
+#: K-major, no swizzle: eight rows of 16 bytes behind each other, 32 bytes wide by an LBO of 4 KB.
+_FOUR_ROWS = """shr.u32 %r8, %r7, 4; cvt.u64.u32 %d3, %r8; or.b64 %d3, %d3, {:#x};
+ add.u32 %r9, %r3, {:#x};
+ tcgen05.cp.cta_group::1.4x256b [%r9], %d3;"""
+_ROWS = 4096 >> 4 << 16 | 128 >> 4 << 32 | 1 << 46
+
+
 def micro_kernels() -> dict[str, MicroKernel]:
     """Assumption -> the kernel that asks for it."""
     return {
         "shift_quarters": _tensor_memory(8, "tcgen05.shift.cta_group::1.down [%r3];"),
+        "cp4x256b_rows": _tensor_memory(8, _FOUR_ROWS.format(_ROWS, 0), numbered=True),
+        "cp4x256b_lane": _tensor_memory(8, _FOUR_ROWS.format(_ROWS, 5 << 16), numbered=True),
+        "flip_8b_lines": _tile("u8", 128, "128B_ATOM_32B_FLIP_8B", 4 * 128),
         "scale_input_d": _tensor_memory(16, _HALVE),
         "im2col_w_halo": _wide("W", 8, 4, 12 * 64),
         "im2col_w_row_end": _wide("W", 24, 0, 24 * 64),
@@ -249,6 +261,15 @@ def micro_kernels() -> dict[str, MicroKernel]:
 
 NOT_ASKED = {
     "ashift_then_cp": "the order of two instructions shows only where it goes wrong",
+    "cp_pair_source": "no kernel of two CTAs written yet",
+    "pair_dealloc": "whether it waits may differ from run to run",
+    "ld_st_lane": "no kernel written yet",
+    "unpack_upper": "no kernel written yet",
+    "alloc_content": "what is there depends on what ran before",
+    "ashift_copies": "no kernel of two CTAs written yet",
+    "sparsity_selector": "no kernel written yet",
+    "half_lane_metadata": "no kernel written yet",
+    "zero_column_spans": "no kernel written yet",
     "zero_terms": "no kernel written yet",
     "fp4_sums": "no kernel written yet",
     "fp6_holder": "no kernel written yet",
