@@ -15,6 +15,7 @@ from .limits import (
 from .operation import Op
 from .rules import Broken, rule
 from .types import MbarrierType, RingType, SmemType, TmemBaseType, TmemType
+from .warp_types import StagedType
 
 
 class SmemTileOp(Op, name="smem_tile"):
@@ -94,10 +95,11 @@ def slots(type_: ir.Type) -> int:
     "tc.smem_tile",
     "result",
     "tc",
-    "the result must be !tc.smem or a !tc.ring of it, got {got}",
+    "the result must be !tc.smem, !tc.staged or a !tc.ring of one, got {got}",
 )
 def _(op: SmemTileOp) -> Broken:
-    return None if isinstance(one_of(op.tile.type), SmemType) else {"got": op.tile.type}
+    fits = isinstance(one_of(op.tile.type), SmemType | StagedType)
+    return None if fits else {"got": op.tile.type}
 
 
 @rule(

@@ -32,6 +32,16 @@ from .types import (
     TmemType,
     element_bytes,
 )
+from .warp import (
+    CpAsyncCommitOp,
+    CpAsyncOp,
+    CpAsyncWaitOp,
+    LoadFragmentOp,
+    MmaSyncOp,
+    StoreFragmentOp,
+    ZeroFragmentOp,
+)
+from .warp_types import FragmentType, StagedType
 
 __all__ = [
     "SWIZZLE_BYTES",
@@ -63,6 +73,8 @@ __all__ = [
     "SlotOp",
     "SmemTileOp",
     "SmemType",
+    "StagedType",
+    "StoreFragmentOp",
     "StoreLanesOp",
     "StoreRowsOp",
     "TensorMapType",
@@ -75,6 +87,7 @@ __all__ = [
     "TmemTileOp",
     "TmemType",
     "TmemWaitOp",
+    "ZeroFragmentOp",
     "element_bytes",
     "load",
 ]

@@ -77,7 +77,9 @@ def memref_of(tensor: Any) -> Any:
 
 
 @contextmanager
-def kernel(source: Source, grid: Sequence[int]) -> Iterator[list[Any]]:
+def kernel(
+    source: Source, grid: Sequence[int], warps: int = WARPS, target: str = "sm_100a"
+) -> Iterator[list[Any]]:
     """Replaces the source function by a kernel; yields its arguments (inputs, then the output).
 
     Inside, the insertion point is in the kernel and the location is that of the source op.
@@ -98,8 +100,8 @@ def kernel(source: Source, grid: Sequence[int]) -> Iterator[list[Any]]:
             new.attributes[name] = old.attributes[name]
     new.attributes["tc.kernel"] = ir.UnitAttr.get()
     new.attributes["tc.grid"] = i64s(grid)
-    new.attributes["tc.block"] = i64s([WARPS * 32, 1, 1])
-    new.attributes["tc.target"] = ir.StringAttr.get("sm_100a")
+    new.attributes["tc.block"] = i64s([warps * 32, 1, 1])
+    new.attributes["tc.target"] = ir.StringAttr.get(target)
     block = new.add_entry_block([source.op.location] * len(types))
     with ir.InsertionPoint(block), source.op.location:
         yield list(block.arguments)

@@ -170,9 +170,11 @@ class _Run:
 
     def _process(self, chunk: Chunk, context: Any) -> tuple[int, bytes]:
         from tcir.runner import run_pipeline
+        from tcir.stages import set_target
 
         arguments = self.arguments
         module = parse_module(chunk, context)
+        set_target(module, arguments.target)
         report = Report(pipeline=str(self.pipeline), target=arguments.target)
         self.report = report
         self.reports.append(report)

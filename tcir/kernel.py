@@ -18,7 +18,7 @@ from tcir.pipeline import Pass, Pipeline, as_pipeline
 from tcir.report import Report
 from tcir.signature import Signature
 
-TARGETS = ("sm_100a",)
+TARGETS = ("sm_100a", "sm_90", "sm_80")
 
 
 class HazardError(Error):
@@ -159,7 +159,7 @@ def compile(
     from tcir.runner import run_pipeline
     from tcir.signature import signature_of
     from tcir.source import load_module, mlir_context
-    from tcir.stages import generate
+    from tcir.stages import generate, set_target
     from tcir.validation import Settings, Validator
 
     if target not in TARGETS:
@@ -169,6 +169,7 @@ def compile(
     texts: dict[str, str] = {}
     with mlir_context() as context:
         module = load_module(program, context)
+        set_target(module, target)
         signature = signature_of(module)
         report = Report(program=signature.name, pipeline=str(steps), target=target)
         texts["(input)"] = str(module)

@@ -28,6 +28,30 @@ class Code:
     sass: str = ""
 
 
+DEFAULT_TARGET = "sm_100a"
+
+
+def set_target(module: Any, target: str) -> None:
+    """Says in the module what it is compiled for (``tc.target``), where it is not the default."""
+    from tcir._mlir import ir
+
+    if target != DEFAULT_TARGET:
+        with module.context:
+            module.operation.attributes["tc.target"] = ir.StringAttr.get(target)
+
+
+def _check_target(module: Any, target: str) -> None:
+    """Refuses to generate code for another target than the kernel was made for."""
+    for program in find_programs(module):
+        attributes = program.op.operation.attributes
+        made_for = attributes["tc.target"].value if "tc.target" in attributes else DEFAULT_TARGET
+        if made_for != target:
+            raise InputError(
+                f"expected target {made_for}, for which this kernel was made, got {target}; of "
+                "the pipelines only matmul-warp makes kernels for sm_80 and sm_90"
+            )
+
+
 def generate(
     module: Any,
     report: Report,
@@ -50,6 +74,7 @@ def generate(
             f"expected a program lowered to llvm and nvvm (a pipeline such as conv-shift-reuse "
             f"ends there), got level '{level}'"
         )
+    _check_target(module, report.target)
     tell = on_line or (lambda line: None)
     note = before or (lambda name: None)
     note("translate-to-llvm-ir")

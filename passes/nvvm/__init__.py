@@ -11,3 +11,6 @@ from . import scalar as scalar
 from . import stores as stores
 from . import structure as structure
 from . import sync as sync
+from . import warp_copy as warp_copy
+from . import warp_fragments as warp_fragments
+from . import warp_store as warp_store

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from tcir._mlir import arith, ir, llvm, nvvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer
+from tcir.dialect.fragments import share
 from tcir.errors import PassError
 
 WARP_THREADS = 32
@@ -37,6 +38,22 @@ class SmemTile:
     type: tc.SmemType
     address: SharedAddress
     descriptors: list[tuple[ir.Block, ir.Value]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class StagedTile:
+    """A tile that warps read; see `tcir.dialect.warp_types`."""
+
+    type: tc.StagedType
+    address: SharedAddress
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """The registers of a thread that hold its part of a fragment, atom by atom."""
+
+    type: tc.FragmentType
+    registers: tuple[ir.Value, ...]
 
 
 @dataclass(frozen=True)
@@ -70,7 +87,7 @@ class TmemTile:
 class Ring:
     """Equal objects ``stride`` apart (bytes of shared memory, or columns of tensor memory)."""
 
-    first: SmemTile | Mbarrier | TmemTile
+    first: SmemTile | StagedTile | Mbarrier | TmemTile
     stride: int
 
 
@@ -113,11 +130,15 @@ class Converter:
         self.pending: list[ir.Value] = []
         self.bases: list[TmemBase] = []
         self.in_role = False
+        self.warps = (1, 1)
+        self.threads = WARP_THREADS
 
     def begin(self, entry: ir.Block, smem_symbol: str) -> None:
         """Emits what every kernel starts with: shared base, thread, warp and lane index."""
         self.entry = entry
         self._constants: dict[tuple[int, str], ir.Value] = {}
+        self.at_entry: dict[Any, ir.Value] = {}
+        """Values that depend on the thread only, made once at the kernel's entry."""
         shared = llvm.AddressOfOp(pointer_type(3), smem_symbol).result
         self.smem = llvm.PtrToIntOp(i32(), shared).result
         self.thread = nvvm.ThreadIdXOp(results=[i32()]).result
@@ -153,6 +174,20 @@ class Converter:
         if not isinstance(new, ir.Value):
             raise PassError(f"expected a number, got {old}", self._location(old))
         return new
+
+    def parts(self, old: ir.Value) -> list[ir.Value]:
+        """The values that control flow has to carry for `old`."""
+        new = self.value(old)
+        return list(new.registers) if isinstance(new, Fragment) else [self.ssa(old)]
+
+    def bind(self, old: ir.Value, parts: list[ir.Value]) -> None:
+        """`old` is what `parts` carry; takes them from the front of the list."""
+        if isinstance(old.type, tc.FragmentType):
+            count = fragment_registers(self.warps, old.type)
+            self.values[old] = Fragment(old.type, tuple(parts[:count]))
+            del parts[:count]
+        else:
+            self.values[old] = parts.pop(0)
 
     def record(self, old: ir.Value, kind: type[RecordType]) -> RecordType:
         """What `old` became, which has to be a `kind`."""
@@ -212,6 +247,12 @@ class Converter:
             except PassError as error:
                 error.location = error.location or op.location
                 raise
+
+
+def fragment_registers(warps: tuple[int, int], kind: tc.FragmentType) -> int:
+    """How many registers of a thread hold its part of a fragment."""
+    part = share(kind.atom, kind.operand, kind.shape, warps)
+    return len(part.atoms()) * part.registers
 
 
 Rule = Callable[[Converter, Any], None]

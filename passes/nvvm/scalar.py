@@ -120,15 +120,18 @@ def convert_block_id(converter: Converter, op: Any) -> None:
 @rule("scf.for")
 def convert_for(converter: Converter, op: scf.ForOp) -> None:
     """The same loop over i32."""
-    lower, upper, step, *inits = (converter.ssa(operand) for operand in op.operation.operands)
-    new = scf.ForOp(lower, upper, step, inits)
+    bounds = [converter.ssa(operand) for operand in list(op.operation.operands)[:3]]
+    inits = [part for init in op.initArgs for part in converter.parts(init)]
+    new = scf.ForOp(*bounds, inits)
     old_block, new_block = op.operation.regions[0].blocks[0], new.operation.regions[0].blocks[0]
-    for old_argument, argument in zip(old_block.arguments, new_block.arguments, strict=True):
-        converter.values[old_argument] = argument
+    carried = list(new_block.arguments)
+    for old_argument in old_block.arguments:
+        converter.bind(old_argument, carried)
     with ir.InsertionPoint(new_block):
         converter.convert(old_block)
-    for old_result, result in zip(op.operation.results, new.operation.results, strict=True):
-        converter.values[old_result] = result
+    results = list(new.operation.results)
+    for old_result in op.operation.results:
+        converter.bind(old_result, results)
 
 
 @rule("scf.if")
@@ -148,4 +151,4 @@ def convert_if(converter: Converter, op: scf.IfOp) -> None:
 @rule("scf.yield")
 def convert_yield(converter: Converter, op: Any) -> None:
     """The same terminator."""
-    scf.YieldOp([converter.ssa(operand) for operand in op.operation.operands])
+    scf.YieldOp([p for operand in op.operation.operands for p in converter.parts(operand)])

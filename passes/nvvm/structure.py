@@ -19,6 +19,7 @@ from .converter import (
     Ring,
     SharedAddress,
     SmemTile,
+    StagedTile,
     TmemBase,
     TmemTile,
     integer_attribute,
@@ -49,6 +50,11 @@ def convert_smem_tile(converter: Converter, op: tc.SmemTileOp) -> None:
     tile = op.tile.type
     address = SharedAddress(converter.smem, integer_attribute(op, "offset"))
     of = tile.of if isinstance(tile, tc.RingType) else tile
+    if isinstance(of, tc.StagedType):
+        staged = StagedTile(of, address)
+        is_ring = isinstance(tile, tc.RingType)
+        converter.values[op.tile] = Ring(staged, of.nbytes) if is_ring else staged
+        return
     if of.nbytes % (8 * of.span):
         raise PassError(
             f"expected a tile of whole swizzle patterns of {8 * of.span} bytes, got {of.nbytes} "
@@ -83,6 +89,8 @@ def convert_slot(converter: Converter, op: tc.SlotOp) -> None:
     address = SharedAddress(base, first.address.offset)
     if isinstance(first, SmemTile):
         converter.values[op.slot] = SmemTile(first.type, address)
+    elif isinstance(first, StagedTile):
+        converter.values[op.slot] = StagedTile(first.type, address)
     else:
         converter.values[op.slot] = Mbarrier(address)
 

@@ -7,8 +7,9 @@ import re
 from tcir.codegen.worker import WORKER
 from tcir.errors import Error, UnknownNameError, did_you_mean
 
-PTX_FEATURES = {"sm_100a": "+ptx88"}
-"""PTX version by target. 8.8 is the least that has all tcgen05 forms (``.blockN``); the back end
+PTX_FEATURES = {"sm_100a": "+ptx88", "sm_90": "+ptx84", "sm_80": "+ptx80"}
+"""PTX version by target: the least with all its forms. For sm_100a that is 8.8 (tcgen05 with
+``.blockN``), for sm_90 8.4 (fp8 ``mma.sync``), for sm_80 8.0 (``bf16`` conversions). The back end
 falls back to its own least version, without a word, for a feature it does not know."""
 
 

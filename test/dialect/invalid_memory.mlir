@@ -29,7 +29,7 @@ func.func @f() {
 
 // illegal: tc.smem_tile/result
 func.func @f() {
-  // expected-error @+1 {{tc.smem_tile: the result must be !tc.smem or a !tc.ring of it, got !tc.mbarrier}}
+  // expected-error @+1 {{tc.smem_tile: the result must be !tc.smem, !tc.staged or a !tc.ring of one, got !tc.mbarrier}}
   %t = "tc.smem_tile"() : () -> !tc.mbarrier
   return
 }

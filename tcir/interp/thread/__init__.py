@@ -22,13 +22,14 @@ from tcir.interp.thread import (  # noqa: F401  (they register rules)
     memory,
     nvvm,
     scalar,
+    warp,
 )
 from tcir.interp.thread.speller import Speller, bits, rule
 from tcir.launch import Launch, run_kernel
 
 __all__ = ["Spelling", "execute", "rule", "spell"]
 
-PTX_HEADER = ".version 8.8\n.target sm_100a\n.address_size 64\n"
+PTX_HEADER = ".version 8.8\n.target {target}\n.address_size 64\n"
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def spell(module: ir.Module, name: str) -> Spelling:
         return Spelling("", (f"{format_location(op.location)}{op.name}: {error}",))
     block = list(function.attributes["nvvm.reqntid"])
     lines = [
-        PTX_HEADER,
+        PTX_HEADER.format(target=_target(function)),
         *shared,
         f".visible .entry {name}(",
         ",\n".join(f"\t{parameter}" for parameter in parameters),
@@ -112,6 +113,14 @@ def _find(module: ir.Module, name: str) -> tuple[Any, list[str]]:
             if op.name == "llvm.func" and ir.StringAttr(op.attributes["sym_name"]).value == name:
                 return op, [_shared(other) for other in ops if other.name == "llvm.mlir.global"]
     raise InputError(f"expected a gpu.module with the kernel @{name}, got none")
+
+
+def _target(function: Any) -> str:
+    """The kernel's ``tc.target``; mma.sync computes as its generation does."""
+    name = "tc.target"
+    if name not in function.attributes:
+        return "sm_100a"
+    return str(ir.StringAttr(function.attributes[name]).value)
 
 
 def _shared(op: Any) -> str:

@@ -35,6 +35,7 @@ from tcir.interp.tile import (  # noqa: F401  (they register rules)
     movement,
     structure,
     sync,
+    warp,
 )
 from tcir.interp.tile.compiler import Compiler, rule
 from tcir.interp.tile.kernel import start_cta

@@ -34,6 +34,8 @@ class Frame:
     warp: int
     in_role: bool = False
     loads: list[Load] = field(default_factory=list)
+    copies: Any = None
+    """Its cp.async operations, see `warp`."""
 
     def elected(self, warp: int = 0) -> bool:
         """Whether this agent executes an op that `warp` executes for the CTA."""

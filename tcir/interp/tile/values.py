@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tcir.interp.tile.addresses import TileLayout
+from tcir.interp.tile.staged import StagedLayout
 
 Array = np.ndarray[Any, Any]
 
@@ -28,7 +29,7 @@ class SmemTile:
     """A shared tile at byte `base` of the CTA's shared memory."""
 
     base: int
-    layout: TileLayout
+    layout: TileLayout | StagedLayout
 
 
 @dataclass(frozen=True)

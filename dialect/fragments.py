@@ -1,0 +1,146 @@
+"""What follows from an mma atom: who holds which element, and which loads can bring it there.
+
+Everything about fragments is derived from the atom's thread-value layouts in `tcir.layout`, so that
+another atom changes all of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tcir.layout.atoms import MmaAtom, mma_atom
+
+LANES = 32
+MATRIX_ROWS = 8
+ROW_BYTES = 16
+WORD_BYTES = 4
+
+PTX_TYPE = {"f16": "f16", "bf16": "bf16", "f32": "tf32", "f8E4M3FN": "e4m3", "f8E5M2": "e5m2",
+            "i8": "s8"}  # fmt: skip
+"""MLIR element type of A and B -> multiplicand type of mma.sync (PTX ISA 9.7.14.5)."""
+
+DEFAULT_ATOM = {
+    "f16": "mma.m16n8k16.f16",
+    "bf16": "mma.m16n8k16.f16",
+    "f32": "mma.m16n8k8.tf32",
+    "f8E4M3FN": "mma.m16n8k32.b8",
+    "f8E5M2": "mma.m16n8k32.b8",
+    "i8": "mma.m16n8k32.b8",
+}
+"""The longest K of each type."""
+
+MAJORS = ("K", "MN")
+
+
+def accumulator_type(element: str) -> str:
+    """``i32`` for integer operands, ``f32`` for the others."""
+    return "i32" if element == "i8" else "f32"
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """The 8 rows of 16 bytes along K that one 32-bit register of a warp holds: their first element.
+
+    Thread 4g + c has word c of row g.
+    """
+
+    mn: int
+    k: int
+
+
+@lru_cache(maxsize=64)
+def elements(atom_name: str, operand: str) -> tuple[tuple[tuple[tuple[int, int], ...], ...], ...]:
+    """``[register][lane]`` -> coordinates ``(row, column)`` of the elements, lowest bits first."""
+    atom: MmaAtom = mma_atom(atom_name)
+    layout, (rows, _), bits = atom.operand(operand)
+    per = 32 // bits
+    count = layout[1].size // per
+    return tuple(
+        tuple(
+            tuple(
+                (index % rows, index // rows)
+                for index in (layout(lane, register * per + i) for i in range(per))
+            )
+            for lane in range(LANES)
+        )
+        for register in range(count)
+    )
+
+
+@lru_cache(maxsize=64)
+def matrices(atom_name: str, operand: str) -> tuple[Matrix, ...] | None:
+    """The matrix of each register of an atom; None where registers hold no such rows."""
+    found = []
+    for register in elements(atom_name, operand):
+        mn, k = register[0][0]
+        per = len(register[0])
+        for lane, held in enumerate(register):
+            g, c = divmod(lane, 4)
+            if held != tuple((mn + g, k + c * per + i) for i in range(per)):
+                return None
+        found.append(Matrix(mn, k))
+    return tuple(found)
+
+
+def loads_for(atom: str, operand: str, major: str, element_bytes: int) -> tuple[str, str]:
+    """How a fragment comes out of a tile: ``ldmatrix``, ``ldmatrix.trans`` or ``loads``, and why.
+
+    The reason is empty where ldmatrix serves (PTX ISA 9.7.14.5.15).
+    """
+    if matrices(atom, operand) is None:
+        return "loads", f"registers of {operand} of {atom} are no rows of 16 bytes"
+    if major == "K":
+        return "ldmatrix", ""
+    if element_bytes == 2:
+        return "ldmatrix.trans", ""
+    return "loads", (
+        f"the tile is {major}-major and ldmatrix.trans transposes units of 16 bits, elements have "
+        f"{8 * element_bytes}"
+    )
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one warp has of a fragment: whole atoms in a grid of rows and columns.
+
+    rows, columns: extents of the warp's part; the atom's are atom_rows, atom_columns
+    registers:     32-bit registers of a thread for one atom
+    """
+
+    rows: int
+    columns: int
+    atom_rows: int
+    atom_columns: int
+    registers: int
+
+    def atoms(self) -> list[tuple[int, int]]:
+        """First row and column of every atom, row by row."""
+        return [
+            (row, column)
+            for row in range(0, self.rows, self.atom_rows)
+            for column in range(0, self.columns, self.atom_columns)
+        ]
+
+
+def share(atom_name: str, operand: str, shape: list[int], warps: tuple[int, int]) -> Share:
+    """The part of a warp, with ``warps`` = (m, n) warps over the CTA's tile."""
+    atom = mma_atom(atom_name)
+    layout, (atom_rows, atom_columns), bits = atom.operand(operand)
+    rows, columns = shape
+    divisor = {"A": (warps[0], 1), "B": (warps[1], 1), "C": warps}[operand]
+    return Share(
+        rows // divisor[0], columns // divisor[1], atom_rows, atom_columns,
+        layout[1].size * bits // 32,
+    )  # fmt: skip
+
+
+def warp_origin(operand: str, part: Share, warps: tuple[int, int], warp: int) -> tuple[int, int]:
+    """First row and column of a warp's part of the CTA's fragment."""
+    m, n = warp % warps[0], warp // warps[0]
+    match operand:
+        case "A":
+            return m * part.rows, 0
+        case "B":
+            return n * part.rows, 0
+    return m * part.rows, n * part.columns

@@ -1,0 +1,120 @@
+"""Types of the warp level: operand tiles in shared memory, and fragments in registers."""
+
+from typing import Any
+
+from tcir._mlir import ir
+
+from .base import TC
+from .types import _ints, element_bytes
+
+
+class StagedType(TC.Type, name="staged"):
+    """A shared-memory tile ``[mn, k]`` that warps read.
+
+    ``!tc.staged<array<i64: mn, k>, element, major, array<i64: bits, base, shift>>``: the ``major``
+    dimension (``"K"`` or ``"MN"``) is contiguous, one row follows the other, and in the byte offset
+    from the start of the tile the address bits ``[base, base + bits)`` are XORed with those
+    ``shift`` higher. Such a swizzle moves data inside a tile only, so tiles may start anywhere.
+    """
+
+    shape_attr: Any
+    element_attr: Any
+    major_attr: Any
+    swizzle_attr: Any
+
+    @staticmethod
+    def build(
+        shape: list[int], element: ir.Type, major: str, swizzle: tuple[int, int, int]
+    ) -> "StagedType":
+        """Build from Python values."""
+        return StagedType.get(
+            ir.DenseI64ArrayAttr.get(shape),
+            element,
+            ir.StringAttr.get(major),
+            ir.DenseI64ArrayAttr.get(list(swizzle)),
+        )
+
+    @property
+    def shape(self) -> list[int]:
+        """``[mn, k]`` in elements."""
+        return _ints(self.shape_attr)
+
+    @property
+    def element(self) -> ir.Type:
+        """Element type."""
+        return ir.TypeAttr(self.element_attr).value
+
+    @property
+    def major(self) -> str:
+        """``"K"`` or ``"MN"``: which coordinate is contiguous."""
+        return ir.StringAttr(self.major_attr).value
+
+    @property
+    def swizzle(self) -> tuple[int, int, int]:
+        """``(bits, base, shift)``."""
+        bits, base, shift = _ints(self.swizzle_attr)
+        return bits, base, shift
+
+    @property
+    def pitch(self) -> int:
+        """Bytes of one row: the contiguous extent."""
+        mn, k = self.shape
+        return (k if self.major == "K" else mn) * element_bytes(self.element)
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        mn, k = self.shape
+        return mn * k * element_bytes(self.element)
+
+    def offset(self, mn: int, k: int) -> int:
+        """Byte offset of an element from the start of the tile."""
+        outer, inner = (mn, k) if self.major == "K" else (k, mn)
+        bits, base, shift = self.swizzle
+        byte = outer * self.pitch + inner * element_bytes(self.element)
+        return byte ^ ((byte >> shift) & (((1 << bits) - 1) << base))
+
+
+class FragmentType(TC.Type, name="fragment"):
+    """A matrix that the warps of a CTA hold in registers, spread as an mma atom wants it.
+
+    ``!tc.fragment<array<i64: rows, columns>, element, operand, atom>``: A is ``[m, k]``, B
+    ``[n, k]``, C ``[m, n]`` of the CTA's tile; ``atom`` names the instruction as `tcir.layout` does
+    (``"mma.m16n8k16.f16"``). The kernel's ``tc.warps = array<i64: m, n>`` says how warps divide
+    the tile: warp w has part ``w mod m`` of the rows of A and C and part ``w div m`` of B's rows.
+    """
+
+    shape_attr: Any
+    element_attr: Any
+    operand_attr: Any
+    atom_attr: Any
+
+    @staticmethod
+    def build(shape: list[int], element: ir.Type, operand: str, atom: str) -> "FragmentType":
+        """Build from Python values."""
+        return FragmentType.get(
+            ir.DenseI64ArrayAttr.get(shape),
+            element,
+            ir.StringAttr.get(operand),
+            ir.StringAttr.get(atom),
+        )
+
+    @property
+    def shape(self) -> list[int]:
+        """Rows and columns."""
+        return _ints(self.shape_attr)
+
+    @property
+    def element(self) -> ir.Type:
+        """Element type (f32 operands are multiplied as tf32)."""
+        return ir.TypeAttr(self.element_attr).value
+
+    @property
+    def operand(self) -> str:
+        """``"A"``, ``"B"`` or ``"C"``."""
+        return ir.StringAttr(self.operand_attr).value
+
+    @property
+    def atom(self) -> str:
+        """Name of the mma atom."""
+        return ir.StringAttr(self.atom_attr).value

@@ -1,0 +1,111 @@
+"""Numbers that are XORs of the bits of the thread's number: addresses in swizzled tiles.
+
+An address inside a tile of power-of-two extents is linear over the bits of its coordinates, and so
+is its swizzle. With coordinates that are linear in the bits of the thread's number too, the address
+is an XOR of one constant per bit of that number; a constant part of the coordinates is one more
+XOR, or a plain offset where it touches none of those bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tcir._mlir import arith, ir
+from tcir.errors import PassError
+
+from .converter import Converter
+
+
+@dataclass(frozen=True)
+class Linear:
+    """``XOR of columns[b] over the set bits b`` of the thread's number."""
+
+    columns: tuple[int, ...]
+
+    @staticmethod
+    def of(function: Callable[[int], int], threads: int) -> Linear:
+        """`function` of the thread's number as such; PassError where it is none."""
+        columns = tuple(function(1 << bit) for bit in range((threads - 1).bit_length()))
+        made = Linear(columns)
+        for thread in range(threads):
+            if function(thread) != made(thread):
+                raise PassError(
+                    f"expected an address that is an XOR of the bits of the thread's number, got "
+                    f"{function(thread)} for thread {thread}, {made(thread)} by its bits"
+                )
+        return made
+
+    def __call__(self, thread: int) -> int:
+        value = 0
+        for bit, column in enumerate(self.columns):
+            if thread >> bit & 1:
+                value ^= column
+        return value
+
+    @property
+    def mask(self) -> int:
+        """Bits that may be set."""
+        value = 0
+        for column in self.columns:
+            value |= column
+        return value
+
+    def emit(self, converter: Converter) -> ir.Value:
+        """The number of the executing thread, at the kernel's entry."""
+        key = ("linear", self.columns)
+        if key not in converter.at_entry:
+            with ir.InsertionPoint.after(converter.lane.owner):
+                converter.at_entry[key] = self._build(converter)
+        return converter.at_entry[key]
+
+    def _build(self, converter: Converter) -> ir.Value:
+        value = converter.constant(0)
+        bit = 0
+        while bit < len(self.columns):
+            # Neighbouring bits that go to neighbouring places move together.
+            end = bit + 1
+            first = self.columns[bit]
+            taken = first
+            while end < len(self.columns) and self.columns[end] == first << (end - bit):
+                if not first or taken & self.columns[end]:
+                    break  # a product adds where XOR does not
+                taken |= self.columns[end]
+                end += 1
+            if first:
+                moved = _field(converter, bit, end - bit)
+                if first != 1:
+                    moved = arith.MulIOp(moved, converter.constant(first)).result
+                value = arith.XOrIOp(value, moved).result
+            bit = end
+        return value
+
+
+def _field(converter: Converter, low: int, count: int) -> ir.Value:
+    """``thread >> low`` modulo ``2^count``."""
+    value = converter.thread
+    if low:
+        value = arith.ShRUIOp(value, converter.constant(low)).result
+    return arith.AndIOp(value, converter.constant((1 << count) - 1)).result
+
+
+@dataclass(frozen=True)
+class Place:
+    """``linear(thread) ^ constant``, taken apart into a number per thread and a plain offset."""
+
+    linear: Linear
+    constant: int
+
+    def emit(self, converter: Converter) -> tuple[ir.Value, int]:
+        """The thread's number at the kernel's entry, and what to add to it."""
+        mask = self.linear.mask
+        mixed = self.constant & mask
+        base = self.linear.emit(converter)
+        if mixed:
+            key = ("xor", self.linear.columns, mixed)
+            if key not in converter.at_entry:
+                with ir.InsertionPoint.after(base.owner):
+                    made = arith.XOrIOp(base, converter.constant(mixed)).result
+                converter.at_entry[key] = made
+            base = converter.at_entry[key]
+        return base, self.constant & ~mask

@@ -1,0 +1,167 @@
+"""cp.async: which thread copies which pieces of a tile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tcir._mlir import arith, ir, llvm, nvvm
+from tcir.dialect import tc
+from tcir.dialect.attributes import integer, string
+from tcir.errors import PassError
+
+from .converter import Converter, GlobalTensor, StagedTile, pointer_type, rule
+from .linear import Linear, Place
+from .structure import only_if
+
+_DYNAMIC = -(2**31)
+_SIZE_LIMIT = 2**31
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """A tile in pieces of `width` bytes, thread t with pieces t, t + threads, …"""
+
+    type: tc.StagedType
+    width: int
+    threads: int
+
+    @property
+    def per_row(self) -> int:
+        """Pieces in a row of the tile."""
+        return self.type.pitch // self.width
+
+    @property
+    def rounds(self) -> list[int]:
+        """First piece of every copy of thread 0."""
+        return list(range(0, self.type.nbytes // self.width, self.threads))
+
+    @property
+    def working(self) -> int:
+        """Threads that have a piece in every round."""
+        return min(self.threads, self.type.nbytes // self.width)
+
+    def shared_offset(self, piece: int) -> int:
+        """Where a piece goes in the tile, bytes."""
+        row, column = divmod(piece, self.per_row)
+        inner = column * self.width // tc.element_bytes(self.type.element)
+        mn, k = (row, inner) if self.type.major == "K" else (inner, row)
+        offset: int = self.type.offset(mn, k)
+        return offset
+
+    def row(self, piece: int) -> int:
+        """Its row."""
+        return piece // self.per_row
+
+    def byte(self, piece: int) -> int:
+        """Its first byte in the row."""
+        return piece % self.per_row * self.width
+
+
+@rule("tc.cp_async")
+def convert_cp_async(converter: Converter, op: tc.CpAsyncOp) -> None:
+    """``cp.async.cg`` of 16 bytes, or ``.ca`` of fewer; a source size of 0 fills with zeros."""
+    tile = converter.record(op.tile, StagedTile)
+    tensor = converter.record(op.tensor, GlobalTensor)
+    pieces = Pieces(tile.type, integer(op, "width"), converter.threads)
+    if pieces.working == converter.threads:
+        _copy(converter, op, tile, tensor, pieces)
+        return
+    bound = converter.constant(pieces.working)
+    with only_if(arith.CmpIOp(arith.CmpIPredicate.ult, converter.thread, bound).result):
+        _copy(converter, op, tile, tensor, pieces)
+
+
+def _copy(
+    converter: Converter, op: tc.CpAsyncOp, tile: StagedTile, tensor: GlobalTensor, pieces: Pieces
+) -> None:
+    *batch, first_row, first_column = (converter.ssa(index) for index in op.indices)
+    bytes_ = tc.element_bytes(tensor.element)
+    height, columns = tensor.shape[-2:]
+    pitch = columns * bytes_
+    tails = string(op, "tails").split()
+    row = arith.AddIOp(first_row, Linear.of(pieces.row, pieces.working).emit(converter)).result
+    byte = arith.AddIOp(
+        arith.MulIOp(first_column, converter.constant(bytes_)).result,
+        Linear.of(pieces.byte, pieces.working).emit(converter),
+    ).result
+    source = global_pointer(converter, tensor, [*batch, row], pitch, byte)
+    place = Linear.of(pieces.shared_offset, pieces.working)
+    for piece in pieces.rounds:
+        base, offset = Place(place, pieces.shared_offset(piece)).emit(converter)
+        target = shared_pointer(converter, tile, base, offset)
+        further = pieces.row(piece) * pitch + pieces.byte(piece)
+        size = None
+        if "inner" in tails:
+            size = _left(converter, pitch - pieces.byte(piece), byte, pieces.width)
+        if "outer" in tails:
+            limit = converter.constant(height - pieces.row(piece))
+            inside = arith.CmpIOp(arith.CmpIPredicate.slt, row, limit).result
+            full = size if size is not None else converter.constant(pieces.width)
+            size = arith.SelectOp(inside, full, converter.constant(0)).result
+        modifier = "cg" if pieces.width == 16 else "ca"
+        nvvm.CpAsyncOp(
+            target,
+            byte_pointer(source, further, 1),
+            pieces.width,
+            ir.Attribute.parse(f"#nvvm<load_cache_modifier {modifier}>"),
+            cpSize=size,
+        )
+
+
+def _left(converter: Converter, end: int, byte: ir.Value, width: int) -> ir.Value:
+    """Bytes of a piece before the end of the row, 0 to `width`."""
+    left = arith.SubIOp(converter.constant(end), byte).result
+    least = arith.MaxSIOp(left, converter.constant(0)).result
+    return arith.MinSIOp(least, converter.constant(width)).result
+
+
+def global_pointer(
+    converter: Converter, tensor: GlobalTensor, rows: list[ir.Value], pitch: int, byte: ir.Value
+) -> ir.Value:
+    """Address of byte `byte` of row `rows` (a batch before it, if there is one), in i64."""
+    wide = ir.IntegerType.get_signless(64)
+    linear = arith.ExtSIOp(wide, rows[0]).result
+    if len(rows) > 1:
+        per_batch = converter.constant(tensor.shape[-2], 64)
+        linear = arith.MulIOp(linear, per_batch).result
+        linear = arith.AddIOp(linear, arith.ExtSIOp(wide, rows[1]).result).result
+    offset = arith.MulIOp(linear, converter.constant(pitch, 64)).result
+    # The row first: it does not change in the main loop, the byte does.
+    start = _moved(converter.pointers[tensor.argument], offset)
+    return _moved(start, arith.ExtSIOp(wide, byte).result)
+
+
+def _moved(base: ir.Value, offset: ir.Value) -> ir.Value:
+    byte = ir.IntegerType.get_signless(8)
+    flags = ir.Attribute.parse("0 : i32")
+    return llvm.GEPOp(pointer_type(1), base, [offset], [_DYNAMIC], byte, flags).result
+
+
+def byte_pointer(base: ir.Value, offset: int, space: int) -> ir.Value:
+    """``base + offset``."""
+    if not offset:
+        return base
+    if offset >= _SIZE_LIMIT:
+        raise PassError(f"expected a tile of less than 2 GB of the tensor, got {offset} bytes")
+    byte = ir.IntegerType.get_signless(8)
+    flags = ir.Attribute.parse("0 : i32")
+    return llvm.GEPOp(pointer_type(space), base, [], [offset], byte, flags).result
+
+
+def shared_pointer(converter: Converter, tile: StagedTile, base: ir.Value, offset: int) -> ir.Value:
+    """A pointer `offset` bytes after the thread's place `base` in a tile."""
+    address = arith.AddIOp(tile.address.base, base).result
+    pointer = llvm.IntToPtrOp(pointer_type(3), address).result
+    return byte_pointer(pointer, tile.address.offset + offset, 3)
+
+
+@rule("tc.cp_async_commit")
+def convert_commit(converter: Converter, op: tc.CpAsyncCommitOp) -> None:
+    """``cp.async.commit_group``."""
+    nvvm.CpAsyncCommitGroupOp()
+
+
+@rule("tc.cp_async_wait")
+def convert_wait(converter: Converter, op: tc.CpAsyncWaitOp) -> None:
+    """``cp.async.wait_group``."""
+    nvvm.CpAsyncWaitGroupOp(integer(op, "pending"))

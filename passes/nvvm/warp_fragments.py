@@ -1,0 +1,215 @@
+"""Fragments: ldmatrix or plain loads, and mma.sync."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tcir._mlir import arith, ir, llvm, nvvm
+from tcir.dialect import tc
+from tcir.dialect.attributes import integer, string
+from tcir.dialect.fragments import (
+    LANES,
+    MATRIX_ROWS,
+    PTX_TYPE,
+    WORD_BYTES,
+    Matrix,
+    Share,
+    elements,
+    matrices,
+    share,
+    warp_origin,
+)
+from tcir.errors import PassError
+from tcir.layout.atoms import mma_atom
+
+from .converter import Converter, Fragment, StagedTile, i32, rule
+from .linear import Linear, Place
+from .warp_copy import shared_pointer
+
+MOST_MATRICES = 4
+
+
+@rule("tc.zero_fragment")
+def convert_zero(converter: Converter, op: tc.ZeroFragmentOp) -> None:
+    """Zeros."""
+    kind = op.fragment.type
+    element = kind.element
+    zero = ir.IntegerAttr.get(element, 0) if str(element) == "i32" else ir.FloatAttr.get(element, 0)
+    value = arith.ConstantOp(element, zero).result
+    part = share(kind.atom, kind.operand, kind.shape, converter.warps)
+    count = len(part.atoms()) * part.registers
+    converter.values[op.fragment] = Fragment(kind, (value,) * count)
+
+
+@rule("tc.load_fragment")
+def convert_load(converter: Converter, op: tc.LoadFragmentOp) -> None:
+    """``ldmatrix.x4``, a matrix per register, or 32-bit loads."""
+    kind = op.fragment.type
+    tile = converter.record(op.tile, StagedTile)
+    part = share(kind.atom, kind.operand, kind.shape, converter.warps)
+    load = _by_loads if string(op, "via") == "loads" else _by_ldmatrix
+    registers = load(converter, op, tile, kind, part)
+    converter.values[op.fragment] = Fragment(kind, tuple(registers))
+
+
+def _by_ldmatrix(
+    converter: Converter, op: tc.LoadFragmentOp, tile: StagedTile, kind: tc.FragmentType,
+    part: Share,
+) -> list[ir.Value]:  # fmt: skip
+    of_atom = matrices(kind.atom, kind.operand)
+    assert of_atom is not None
+    first = integer(op, "k")
+    every = [
+        Matrix(row + matrix.mn, first + column + matrix.k)
+        for row, column in part.atoms()
+        for matrix in of_atom
+    ]
+    trans = string(op, "via") == "ldmatrix.trans"
+    registers: list[ir.Value] = []
+    while len(registers) < len(every):
+        left = len(every) - len(registers)
+        count = MOST_MATRICES if left >= MOST_MATRICES else 2 if left >= 2 else 1
+        group = every[len(registers) : len(registers) + count]
+        registers += _ldmatrix(converter, tile, kind, part, group, trans)
+    return registers
+
+
+def _ldmatrix(
+    converter: Converter, tile: StagedTile, kind: tc.FragmentType, part: Share,
+    group: list[Matrix], trans: bool,
+) -> list[ir.Value]:  # fmt: skip
+    """Lane 8i + j names row j of matrix i (PTX ISA 9.7.14.5.15)."""
+    start = group[0]
+
+    def offset(thread: int, mn: int, k: int) -> int:
+        warp, lane = divmod(thread, LANES)
+        matrix, row = group[lane // MATRIX_ROWS % len(group)], lane % MATRIX_ROWS
+        mn += warp_origin(kind.operand, part, converter.warps, warp)[0] + matrix.mn - start.mn
+        k += matrix.k - start.k
+        byte: int = tile.type.offset(mn, k + row) if trans else tile.type.offset(mn + row, k)
+        return byte
+
+    place = _place(converter, offset, tile.type.offset(start.mn, start.k), start)
+    pointer = shared_pointer(converter, tile, *place.emit(converter))
+    count = len(group)
+    word = i32()
+    result = word if count == 1 else llvm.StructType.get_literal([word] * count)
+    loaded = nvvm.LdMatrixOp(
+        pointer,
+        count,
+        ir.Attribute.parse(f"#nvvm.mma_layout<{'col' if trans else 'row'}>"),
+        ir.Attribute.parse("#nvvm.ld_st_matrix_shape<m = 8, n = 8>"),
+        ir.Attribute.parse("#nvvm.ld_st_matrix_elt_type<b16>"),
+        results=[result],
+    ).result
+    if count == 1:
+        return [loaded]
+    return [llvm.ExtractValueOp(word, loaded, [i]).res for i in range(count)]
+
+
+def _place(
+    converter: Converter, offset: Callable[[int, int, int], int], constant: int, start: Matrix
+) -> Place:
+    """The address as a number of the thread XOR a constant; PassError where it is none."""
+    linear = Linear.of(lambda thread: offset(thread, 0, 0), converter.threads)
+    for thread in range(converter.threads):
+        if offset(thread, start.mn, start.k) != linear(thread) ^ constant:
+            raise PassError(
+                f"expected rows at the thread's place XOR {constant}, got another address for "
+                f"thread {thread}: extents are no powers of two"
+            )
+    return Place(linear, constant)
+
+
+def _by_loads(
+    converter: Converter, op: tc.LoadFragmentOp, tile: StagedTile, kind: tc.FragmentType,
+    part: Share,
+) -> list[ir.Value]:  # fmt: skip
+    """Each element by the 32-bit word that holds it: what ldmatrix cannot serve."""
+    first = integer(op, "k")
+    held = elements(kind.atom, kind.operand)
+    return [
+        _word(converter, tile, kind, part, lanes, Matrix(row, first + column))
+        for row, column in part.atoms()
+        for lanes in held
+    ]
+
+
+def _word(
+    converter: Converter, tile: StagedTile, kind: tc.FragmentType, part: Share,
+    lanes: tuple[tuple[tuple[int, int], ...], ...], start: Matrix,
+) -> ir.Value:  # fmt: skip
+    """The register that holds ``lanes[lane]`` of an atom, lowest bits first."""
+    bits = 8 * tc.element_bytes(tile.type.element)
+    constant = tile.type.offset(start.mn, start.k)
+    value: ir.Value | None = None
+    for i in range(len(lanes[0])):
+
+        def offset(thread: int, mn: int, k: int, i: int = i) -> int:
+            warp, lane = divmod(thread, LANES)
+            row, column = lanes[lane][i]
+            mn += warp_origin(kind.operand, part, converter.warps, warp)[0] + row
+            byte: int = tile.type.offset(mn, k + column)
+            return byte
+
+        whole = _place(converter, offset, constant, start)
+        words = Linear(tuple(c - c % WORD_BYTES for c in whole.linear.columns))
+        inside = Linear(tuple(8 * (c % WORD_BYTES) for c in whole.linear.columns))
+        pointer = shared_pointer(converter, tile, *Place(words, constant).emit(converter))
+        word = llvm.LoadOp(i32(), pointer, alignment=WORD_BYTES).result
+        if bits < 32:
+            if constant % WORD_BYTES:
+                raise PassError("expected atoms that start at whole words")
+            word = arith.ShRUIOp(word, inside.emit(converter)).result
+            word = arith.AndIOp(word, converter.constant((1 << bits) - 1)).result
+            word = arith.ShLIOp(word, converter.constant(i * bits)).result if i else word
+        value = word if value is None else arith.OrIOp(value, word).result
+    assert value is not None
+    return value
+
+
+@rule("tc.mma_sync")
+def convert_mma(converter: Converter, op: tc.MmaSyncOp) -> None:
+    """``mma.sync``, as text: nvvm.mma.sync has no e4m3 and e5m2, and one way serves all types."""
+    a, b, c = (converter.record(v, Fragment) for v in (op.a, op.b, op.c))
+    m, n, k = mma_atom(c.type.atom).shape
+    a_type, b_type = (PTX_TYPE[str(f.type.element)] for f in (a, b))
+    integers = str(c.type.element) == "i32"
+    counts = [
+        share(f.type.atom, f.type.operand, f.type.shape, converter.warps).registers
+        for f in (a, b, c)
+    ]
+    text, constraints = _assembly((m, n, k), a_type, b_type, integers, counts)
+    element = c.type.element
+    result = llvm.StructType.get_literal([element] * counts[2])
+    rows, columns = (len(f.registers) // count for f, count in ((a, counts[0]), (b, counts[1])))
+    totals = list(c.registers)
+    for row in range(rows):
+        for column in range(columns):
+            at = (row * columns + column) * counts[2]
+            operands = [
+                *a.registers[row * counts[0] : (row + 1) * counts[0]],
+                *b.registers[column * counts[1] : (column + 1) * counts[1]],
+                *totals[at : at + counts[2]],
+            ]
+            made = llvm.InlineAsmOp(result, operands, text, constraints, has_side_effects=True).res
+            for i in range(counts[2]):
+                totals[at + i] = llvm.ExtractValueOp(element, made, [i]).res
+    converter.values[op.d] = Fragment(op.d.type, tuple(totals))
+
+
+def _assembly(
+    shape: tuple[int, int, int], a: str, b: str, integers: bool, counts: list[int]
+) -> tuple[str, str]:
+    """The instruction and its constraints."""
+    m, n, k = shape
+    total = "s32" if integers else "f32"
+    numbers = iter(range(2 * counts[2] + counts[0] + counts[1]))
+    operands = [
+        "{" + ", ".join(f"${next(numbers)}" for _ in range(count)) + "}"
+        for count in (counts[2], *counts)
+    ]
+    text = f"mma.sync.aligned.m{m}n{n}k{k}.row.col.{total}.{a}.{b}.{total} {', '.join(operands)};"
+    letter = "r" if integers else "f"
+    constraints = [f"={letter}"] * counts[2] + ["r"] * (counts[0] + counts[1])
+    return text, ",".join([*constraints, *[letter] * counts[2]])

@@ -1,0 +1,86 @@
+"""Accumulators to global memory."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+from tcir._mlir import arith, ir, llvm
+from tcir.dialect import tc
+from tcir.dialect.attributes import string
+from tcir.dialect.fragments import LANES, elements, share, warp_origin
+
+from .converter import Converter, Fragment, GlobalTensor, rule
+from .linear import Linear
+from .structure import only_if
+from .warp_copy import byte_pointer, global_pointer
+
+PAIR = 2
+"""Neighbouring columns that a thread holds of every row of an atom (PTX ISA 9.7.14.5)."""
+
+
+@rule("tc.store_fragment")
+def convert_store(converter: Converter, op: tc.StoreFragmentOp) -> None:
+    """Each thread stores pairs of neighbouring columns, or single ones where pairs may tear."""
+    fragment = converter.record(op.fragment, Fragment)
+    tensor = converter.record(op.tensor, GlobalTensor)
+    kind = fragment.type
+    part = share(kind.atom, "C", kind.shape, converter.warps)
+    held = list(elements(kind.atom, "C"))
+    tails = string(op, "tails").split()
+    bytes_ = tc.element_bytes(tensor.element)
+    height, width = tensor.shape[-2:]
+    *batch, m0, n0 = (converter.ssa(index) for index in op.indices)
+
+    def coordinate(axis: int) -> ir.Value:
+        def number(thread: int) -> int:
+            warp, lane = divmod(thread, LANES)
+            origin = warp_origin("C", part, converter.warps, warp)
+            return origin[axis] + held[0][lane][0][axis]
+
+        return Linear.of(number, converter.threads).emit(converter)
+
+    row = arith.AddIOp(m0, coordinate(0)).result
+    column = arith.AddIOp(n0, coordinate(1)).result
+    byte = arith.MulIOp(column, converter.constant(bytes_)).result
+    start = global_pointer(converter, tensor, [*batch, row], width * bytes_, byte)
+    registers = list(fragment.registers)
+    pairs = width % PAIR == 0
+    by_row: dict[int, list[tuple[int, ir.Value]]] = {}
+    for atom_row, atom_column in part.atoms():
+        for lanes in held:
+            # Register i of every thread is as far from register 0 as that of thread 0.
+            down, right = (lanes[0][0][axis] - held[0][0][0][axis] for axis in (0, 1))
+            by_row.setdefault(atom_row + down, []).append((atom_column + right, registers.pop(0)))
+    for down, values in by_row.items():
+        inside = _less(converter, row, height - down) if "outer" in tails else None
+        with only_if(inside) if inside is not None else nullcontext():
+            for group in _groups(values, PAIR if pairs else 1):
+                right = group[0][0]
+                fits = _less(converter, column, width - right) if "inner" in tails else None
+                with only_if(fits) if fits is not None else nullcontext():
+                    place = byte_pointer(start, (down * width + right) * bytes_, 1)
+                    _store([value for _, value in group], place, tensor.element, bytes_)
+
+
+def _groups(values: list[tuple[int, ir.Value]], size: int) -> list[list[tuple[int, ir.Value]]]:
+    ordered = sorted(values, key=lambda pair: pair[0])
+    return [ordered[i : i + size] for i in range(0, len(ordered), size)]
+
+
+def _less(converter: Converter, value: ir.Value, limit: int) -> ir.Value:
+    bound = converter.constant(limit)
+    return arith.CmpIOp(arith.CmpIPredicate.slt, value, bound).result
+
+
+def _store(values: list[ir.Value], place: ir.Value, element: ir.Type, bytes_: int) -> None:
+    if values[0].type != element:
+        values = [arith.TruncFOp(element, value).result for value in values]
+    if len(values) == 1:
+        llvm.StoreOp(values[0], place, alignment=bytes_)
+        return
+    kind = ir.VectorType.get([len(values)], element)
+    whole = llvm.PoisonOp(kind).res
+    for position, value in enumerate(values):
+        at = arith.ConstantOp(ir.IntegerType.get_signless(32), position).result
+        whole = llvm.InsertElementOp(whole, value, at).res
+    llvm.StoreOp(whole, place, alignment=bytes_ * len(values))

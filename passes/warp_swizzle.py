@@ -1,0 +1,82 @@
+"""Swizzles of shared tiles without bank conflicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tcir.dialect import tc
+from tcir.dialect.fragments import LANES, MATRIX_ROWS, ROW_BYTES, WORD_BYTES, elements, matrices
+from tcir.layout.banks import conflicts
+
+CANDIDATES = (
+    (0, 0, 0),
+    *((bits, 4, shift) for shift in (3, 4, 5, 6) for bits in (1, 2, 3) if bits <= shift),
+    *((bits, 5, shift) for shift in (2, 3, 4) for bits in (1, 2) if bits <= shift),
+)
+"""(bits, base, shift), the plainest first; base 4 moves pieces of 16 bytes, base 5 of 32."""
+
+
+def choose_swizzle(
+    shape: list[int], element: Any, major: str, width: int, atom: str, operand: str, via: str
+) -> tuple[tuple[int, int, int], int]:
+    """The first candidate with the fewest conflicts, and how many it leaves.
+
+    Counted over one warp's copies into the tile and all its loads of one atom's rows; other atoms
+    and warps are further by powers of two that no candidate looks at, or see the same banks.
+    """
+    best: tuple[tuple[int, int, int], int] | None = None
+    for candidate in CANDIDATES:
+        tile = tc.StagedType.build(shape, element, major, candidate)
+        bits, base, shift = candidate
+        if bits and 1 << (base + shift + bits) > tile.nbytes:
+            continue
+        count = sum(conflicts(a, w) for a, w in _accesses(tile, width, atom, operand, via))
+        if best is None or count < best[1]:
+            best = candidate, count
+        if count == 0:
+            break
+    assert best is not None  # the first candidate fits every tile
+    return best
+
+
+def _accesses(
+    tile: Any, width: int, atom: str, operand: str, via: str
+) -> Iterator[tuple[list[int], int]]:
+    """(addresses of the threads, bytes of each) of the copies and loads of one warp."""
+    bytes_ = tc.element_bytes(tile.element)
+    inner = tile.pitch // bytes_
+    copies = min(LANES, tile.nbytes // width)
+    starts = [divmod(t * width // bytes_, inner) for t in range(copies)]
+    yield [_at(tile, outer, column) for outer, column in starts], width
+    held = elements(atom, operand)
+    columns = max(k for register in held for lane in register for _, k in lane) + 1
+    for first in range(0, tile.shape[1], columns):
+        for register in range(len(held)):
+            if via == "loads":
+                yield from _loads(tile, held[register], first, bytes_)
+                continue
+            rows = matrices(atom, operand)
+            assert rows is not None
+            at = rows[register]
+            yield (
+                [
+                    tile.offset(at.mn + r, first + at.k)
+                    if via == "ldmatrix"
+                    else tile.offset(at.mn, first + at.k + r)
+                    for r in range(MATRIX_ROWS)
+                ],
+                ROW_BYTES,
+            )
+
+
+def _loads(tile: Any, held: Any, first: int, bytes_: int) -> Iterator[tuple[list[int], int]]:
+    for i in range(len(held[0])):
+        words = [tile.offset(lane[i][0], first + lane[i][1]) for lane in held]
+        yield [a - a % WORD_BYTES for a in words], WORD_BYTES
+
+
+def _at(tile: Any, outer: int, inner: int) -> int:
+    mn, k = (outer, inner) if tile.major == "K" else (inner, outer)
+    offset: int = tile.offset(mn, k)
+    return offset

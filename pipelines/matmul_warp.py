@@ -1,0 +1,77 @@
+"""Pipeline matmul-warp."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tcir.passes.convert_tc_to_nvvm import ConvertTcToNvvm
+from tcir.passes.double_buffer_fragments import DoubleBufferFragments
+from tcir.passes.lower_to_llvm import LOWER_TO_LLVM
+from tcir.passes.pipeline_cp_async import PipelineCpAsync
+from tcir.passes.plan_staging import PlanStaging
+from tcir.passes.raise_to_tc import RaiseToTc
+from tcir.passes.tile_matmul_warp import TileMatmulWarp
+from tcir.pipeline import NamedPipeline, Pipeline, register_pipeline
+
+
+@dataclass(frozen=True)
+class MatmulWarpOptions:
+    """Options of the pipeline.
+
+    block_m, block_n, block_k: tile of a CTA, powers of two; 0 chooses
+    warps_m, warps_n: warps that divide it; 0 chooses
+    stages: slots of the ring in shared memory, at least 2; 0 chooses
+    group_m: rows of tiles that CTAs go through together
+    atom: the mma.sync instruction by its name in tcir.layout; "" takes the longest K
+    """
+
+    block_m: int = 0
+    block_n: int = 0
+    block_k: int = 0
+    warps_m: int = 0
+    warps_n: int = 0
+    stages: int = 0
+    group_m: int = 8
+    atom: str = ""
+
+
+def build(options: MatmulWarpOptions) -> Pipeline:
+    """The passes."""
+    return Pipeline(
+        [
+            RaiseToTc(),
+            TileMatmulWarp(
+                block_m=options.block_m,
+                block_n=options.block_n,
+                block_k=options.block_k,
+                warps_m=options.warps_m,
+                warps_n=options.warps_n,
+                atom=options.atom,
+                group_m=options.group_m,
+            ),
+            PipelineCpAsync(stages=options.stages),
+            DoubleBufferFragments(),
+            PlanStaging(),
+            ConvertTcToNvvm(),
+            "loop-invariant-code-motion",
+            *LOWER_TO_LLVM,
+        ]
+    )
+
+
+MATMUL_WARP = register_pipeline(
+    NamedPipeline(
+        name="matmul-warp",
+        doc="matrix product of warps: cp.async, ldmatrix, mma.sync; sm_80, sm_90, sm_100a.",
+        options=MatmulWarpOptions,
+        accepted_forms=(
+            "linalg.matmul (also with transposing indexing_maps), linalg.batch_matmul, or the same "
+            "as linalg.generic",
+            "f16, bf16, f32 (multiplied as tf32), f8E4M3FN or f8E5M2 (from sm_90) inputs, f32 "
+            "accumulator filled with 0, result f32 or arith.truncf of it to f16 or bf16",
+            "i8 inputs, i32 accumulator filled with 0",
+            "static shapes, rows of the inputs a multiple of 4 bytes",
+        ),
+        build=build,
+    )
+)

@@ -1,0 +1,57 @@
+"""Ops of `nvvm` for whole warps and per-thread asynchronous copies, from the PTX ISA."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tcir.errors import IncompleteError
+from tcir.interp.thread.nvvm import _address
+from tcir.interp.thread.speller import Speller, expect, only, rule
+
+
+@rule("nvvm.ldmatrix")
+def _ldmatrix(speller: Speller, op: Any) -> None:
+    """9.7.14.5.15; the layout of columns is ``.trans``."""
+    only(op, "num", "layout", "shape", "eltType")
+    expect(op, "shape", "#nvvm.ld_st_matrix_shape<m = 8, n = 8>")
+    expect(op, "eltType", "#nvvm.ld_st_matrix_elt_type<b16>")
+    layout = expect(op, "layout", "#nvvm.mma_layout<row>", "#nvvm.mma_layout<col>")
+    trans = ".trans" if "col" in layout else ""
+    count = op.attributes["num"].value
+    registers = speller.define(op.results[0])
+    speller.emit(
+        f"ldmatrix.sync.aligned.m8n8.x{count}{trans}.shared.b16 "
+        f"{{{', '.join(registers)}}}, {_address(speller, op.operands[0], 3)}"
+    )
+
+
+@rule("nvvm.cp.async.shared.global")
+def _cp_async(speller: Speller, op: Any) -> None:
+    """9.7.9.25.3; a third operand is the number of bytes to read."""
+    only(op, "size", "modifier")
+    modifier = expect(
+        op, "modifier", "#nvvm<load_cache_modifier cg>", "#nvvm<load_cache_modifier ca>"
+    )
+    kind = "cg" if "cg" in modifier else "ca"
+    target, source, *rest = op.operands
+    size = f", {speller.read_one(rest[0])}" if rest else ""
+    speller.emit(
+        f"cp.async.{kind}.shared.global {_address(speller, target, 3)}, "
+        f"{_address(speller, source, 1)}, {op.attributes['size'].value}{size}"
+    )
+
+
+@rule("nvvm.cp.async.commit.group")
+def _commit(speller: Speller, op: Any) -> None:
+    """9.7.9.25.3.2."""
+    only(op)
+    speller.emit("cp.async.commit_group")
+
+
+@rule("nvvm.cp.async.wait.group")
+def _wait(speller: Speller, op: Any) -> None:
+    """9.7.9.25.3.3."""
+    only(op, "n")
+    if "n" not in op.attributes:
+        raise IncompleteError("no rule for a wait without a number of groups")
+    speller.emit(f"cp.async.wait_group {op.attributes['n'].value}")
