@@ -8,7 +8,8 @@ rules:
 - shared memory moves 128 bytes a cycle, for operands, for ``tcgen05.cp`` and for what TMA writes.
   Whether a copy overlaps an mma is not known, so copies are added to the tensor cycles: no schedule
   is chosen for a gain that nobody has measured;
-- an SM receives `L2_BYTES_PER_CYCLE` from L2 (assumed: Hopper's figure);
+- an SM receives `L2_BYTES_PER_CYCLE` from L2 (assumed: Hopper's figure), in sectors of 32 bytes, so
+  that boxes whose rows are 16 bytes cost twice what they bring;
 - every CTA pays its latency and its epilogue, and SMs run their CTAs one after the other;
 - the whole launch takes at least its unique bytes divided by the bandwidth of HBM.
 """
@@ -19,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tcir.dialect.limits import MMA_K_BYTES, TMEM_LANES
-from tcir.passes.conv_offset_plan import best_plan
+from tcir.passes.conv_offset_plan import PANEL_BYTES, best_plan
 from tcir.passes.conv_shapes import ConvShape
 from tcir.passes.limits import ceil_div, round_up
 from tcir.passes.operand_tiles import k_step
@@ -36,6 +37,8 @@ SMEM_BYTES_PER_CYCLE = 128
 """Shared memory of one SM (same source)."""
 L2_BYTES_PER_CYCLE = 64
 """L2 to one SM: Hopper's figure, assumed."""
+SECTOR_BYTES = 32
+"""What L2 sends at least (CUDA C++ Best Practices Guide)."""
 TMEM_COLUMNS_PER_CYCLE = 1
 """tcgen05.ld: one column of 32 lanes a cycle and quarter (assumed)."""
 CTA_LATENCY = 1000
@@ -55,6 +58,7 @@ class Work:
     lanes: lanes of D computed; outputs: those of them that are stored (for one output channel)
     activations, filters: bytes TMA writes to shared memory; to_tmem: bytes of tcgen05.cp
     zeroed: columns of D cleared by tcgen05.st
+    sectors: bytes that L2 sends per byte of activations
     """
 
     ctas: int
@@ -69,6 +73,7 @@ class Work:
     out_bytes: int
     unique_bytes: int
     zeroed: int = 0
+    sectors: int = 1
 
     @property
     def lane_efficiency(self) -> float:
@@ -109,7 +114,7 @@ class Cost:
             tensor=ceil_div(work.tensor_cycles, each),
             copies=ceil_div(work.to_tmem, each * SMEM_BYTES_PER_CYCLE),
             shared=ceil_div(port, each * SMEM_BYTES_PER_CYCLE),
-            l2=ceil_div(loaded, each * L2_BYTES_PER_CYCLE),
+            l2=ceil_div(work.activations * work.sectors + work.filters, each * L2_BYTES_PER_CYCLE),
             epilogue=work.n_tile // TMEM_COLUMNS_PER_CYCLE + out + work.zeroed // each,
             waves=ceil_div(each, SMS),
             hbm_us=work.unique_bytes / HBM_BYTES_PER_NS / 1000,
@@ -167,7 +172,8 @@ def smem_offset(shape: ConvShape, n_tile: int) -> Work | None:
     if plan is None:
         return None
     work = _work(shape, n_tile, plan.ctas, 0, a_in_tmem=False)
-    return replace(work, activations=work.ctas * plan.steps * plan.activation_bytes)
+    activations = work.ctas * plan.steps * plan.activation_bytes
+    return replace(work, activations=activations, sectors=SECTOR_BYTES // PANEL_BYTES)
 
 
 SCHEDULES: dict[str, Callable[[ConvShape, int], Work | None]] = {
