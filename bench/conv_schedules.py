@@ -1,0 +1,85 @@
+"""What each schedule costs for every convolution of ResNet-50: ``python bench/conv_schedules.py``.
+
+Bytes and lanes are exact counts (a test compares them with the simulated machine's); times are
+modelled by `tcir.passes.conv_cost`, nothing was measured on a B200.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tcir.passes.conv_cost import Cost
+from tcir.passes.conv_shapes import ConvShape
+from tcir.passes.raise_to_tc import RaiseToTc
+from tcir.passes.tile_conv import Candidate, rank
+from tcir.source import Chunk, load_module, mlir_context, split_chunks
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+COLUMNS = f"{'layer':<24}{'batch':>6}  {'schedule':<32}{'n-tile':>7}{'us':>8}{'MB':>8}{'lanes':>7}"
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One convolution of a file, at a batch size, and its schedules, cheapest first."""
+
+    name: str
+    batch: int
+    text: str
+    ranked: list[Candidate]
+
+
+def layers(path: Path, batches: tuple[int, ...]) -> Iterator[Layer]:
+    """Every convolution of `path` at every batch size."""
+    for chunk in split_chunks(path.read_text(), path.name):
+        for batch in batches:
+            yield _layer(chunk, batch)
+
+
+def _layer(chunk: Chunk, batch: int) -> Layer:
+    text = with_batch(chunk.text, batch)
+    with mlir_context() as context:
+        module = load_module(text, context)
+        RaiseToTc().apply(module)
+        function = module.body.operations[0]
+        op = next(iter(function.regions[0].blocks[0]))
+        with context, module.operation.location:
+            ranked = rank(module, ConvShape.of(op))
+    return Layer(str(function.name.value), batch, text, ranked)
+
+
+def with_batch(text: str, batch: int) -> str:
+    """The module for another batch size. Filters that are 1 high are 1 wide, so images differ."""
+    return re.sub(r"tensor<1x(?!1x)", f"tensor<{batch}x", text)
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--batch", type=int, nargs="+", default=[1, 8])
+    arguments = parser.parse_args()
+    print(COLUMNS)
+    for layer in layers(EXAMPLES / "resnet50_convs.mlir", tuple(arguments.batch)):
+        print(*rows(layer), sep="\n")
+
+
+def rows(layer: Layer) -> Iterator[str]:
+    """The table's lines for one layer, the choice first."""
+    for place, each in enumerate(layer.ranked):
+        head = f"{layer.name if not place else '':<24}{layer.batch if not place else '':>6}  "
+        if each.work is None or each.refusal:
+            yield f"{head}{each.schedule:<32} not legal: {each.refusal[:60]}"
+            continue
+        work = each.work
+        loaded = (work.activations + work.filters) / 1e6
+        yield (
+            f"{head}{each.schedule:<32}{work.n_tile:>7}{Cost.of(work).microseconds:>8.2f}"
+            f"{loaded:>8.2f}{work.lane_efficiency:>7.2f}"
+        )
+
+
+if __name__ == "__main__":
+    main()
