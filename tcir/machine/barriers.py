@@ -7,7 +7,7 @@ from typing import Any
 from tcir.machine.core import Blocking
 from tcir.machine.errors import MachineError
 from tcir.machine.happens_before import HappensBefore
-from tcir.machine.hazards import INIT, join, marked, observed
+from tcir.machine.hazards import INIT, Clock, join, marked, observed
 from tcir.machine.mbarrier import Mbarrier
 from tcir.machine.operation import Round
 
@@ -16,6 +16,13 @@ WARP = 32
 
 class Barriers(HappensBefore):
     """bar.sync and mbarrier.* (PTX ISA 9.7.13)."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._seen: Clock = {}
+        """What relaxed waits saw: a fence makes it observed."""
+        self._fenced_in_cta: Clock = {}
+        """What relaxed arrivals of CTA scope release."""
 
     def barrier(self, number: int, threads: int | None, *, site: Any) -> Blocking:
         """bar.sync: blocks until ``threads`` threads (None: all that still run) have arrived."""
@@ -153,34 +160,75 @@ class Barriers(HappensBefore):
         return self._mbarrier(address, site)
 
     def mbarrier_arrive(
-        self, address: int, count: int = 1, expect_tx: int | None = None, *, site: Any
+        self,
+        address: int,
+        count: int = 1,
+        expect_tx: int | None = None,
+        *,
+        drop: bool = False,
+        completes: bool = True,
+        relaxed: str | None = None,
+        site: Any,
     ) -> None:
-        """mbarrier.arrive, with ``expect_tx`` announced first."""
+        """mbarrier.arrive and arrive_drop, with ``expect_tx`` announced first.
+
+        completes: False for .noComplete, which must not end the phase. relaxed: the scope of an
+        arrival that releases only what a fence did before.
+        """
         self._at(site)
         barrier = self._mbarrier(address, site)
         if expect_tx is not None:
             barrier.expect(expect_tx, site)
-        barrier.arrive(count, self.release(), site)
+        if not completes and count >= barrier.pending:
+            raise MachineError(
+                "mbarrier-no-complete",
+                f"expected .noComplete to leave arrivals pending, got {count} of the last ones: "
+                f"{barrier}",
+                site=site,
+            )
+        if drop:
+            barrier.drop(count, site)
+        barrier.arrive(count, self._relaxed(relaxed) if relaxed else self.release(), site)
+
+    def _relaxed(self, scope: str) -> Clock:
+        known = dict(self.fenced)
+        if scope == "cta":
+            join(known, self._fenced_in_cta)
+        return known
+
+    def fence(self, kind: str, *, site: Any) -> None:
+        """As the base's; and what relaxed waits have seen, or relaxed arrivals will release."""
+        if kind in ("cta", "cluster", "gpu", "sys"):
+            join(self.clock, self._seen)
+        super().fence(kind, site=site)
+        if kind == "cta":
+            join(self._fenced_in_cta, self.release())
+
+    def mbarrier_complete_tx(self, address: int, nbytes: int, *, site: Any) -> None:
+        """mbarrier.complete_tx: counts bytes that no operation brought."""
+        self._at(site)
+        self._mbarrier(address, site).count_bytes(nbytes, site)
 
     def mbarrier_expect_tx(self, address: int, nbytes: int, *, site: Any) -> None:
         """mbarrier.expect_tx."""
         self._at(site)
         self._mbarrier(address, site).expect(nbytes, site)
 
-    def mbarrier_test(self, address: int, parity: int, *, site: Any) -> bool:
-        """mbarrier.test_wait.parity."""
+    def mbarrier_test(self, address: int, parity: int, *, relaxed: bool = False, site: Any) -> bool:
+        """mbarrier.test_wait.parity; ``relaxed`` acquires with a fence that follows only."""
         self.site = site
         barrier = self._own_mbarrier(address, site)
         if not barrier.complete(parity):
             self.polls = f"parity {parity} of {barrier} at {site}"
             return False
         self._at(site)
-        join(self.clock, barrier.released)
+        join(self._seen if relaxed else self.clock, barrier.released)
         return True
 
-    def mbarrier_parity(self, address: int, *, site: Any) -> int:
-        """Parity of the open phase: the state an arrival returns. Acquires nothing."""
-        return self._own_mbarrier(address, site).phase & 1
+    def mbarrier_state(self, address: int, *, site: Any) -> tuple[int, int]:
+        """Open phase and pending arrivals: the state an arrival returns. Acquires nothing."""
+        barrier = self._own_mbarrier(address, site)
+        return barrier.phase, barrier.pending
 
     def mbarrier_wait(self, address: int, parity: int, *, site: Any) -> Blocking:
         """mbarrier.try_wait.parity in a loop."""

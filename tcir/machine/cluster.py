@@ -53,6 +53,8 @@ class Cluster:
         self.in_flight: list[Operation] = []
         self.round: ClusterRound | None = None
         """The use of barrier.cluster that is under way."""
+        self.declined: Any = None
+        """Where a refusal of cluster launch control was seen."""
         self._pairs: dict[int, Pair] = {}
 
     def at(self, rank: int, site: Any) -> Cta:

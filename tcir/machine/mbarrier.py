@@ -66,6 +66,18 @@ class Mbarrier:
         join(self.collected, clock)
         self._advance()
 
+    def drop(self, count: int, site: Any) -> None:
+        """arrive_drop: the phases after this one expect ``count`` arrivals less."""
+        self.check_live(site)
+        if count > self.count:
+            raise MachineError(
+                "mbarrier-over-arrival",
+                f"expected at most {self.count} arrivals to drop from the mbarrier at "
+                f"{self.address:#x}, got {count}",
+                site=site,
+            )
+        self.count -= count
+
     def expect(self, nbytes: int, site: Any) -> None:
         """expect_tx. By itself it ends no phase: that takes an arrival or bytes (9.7.13.15.5)."""
         self.check_live(site)
@@ -76,6 +88,12 @@ class Mbarrier:
         self.check_live(site)
         join(self.collected, clock)
         self.landed.add(number)
+        self._move(-nbytes, site)
+        self._advance()
+
+    def count_bytes(self, nbytes: int, site: Any) -> None:
+        """mbarrier.complete_tx: bytes that no operation brought. Releases nothing."""
+        self.check_live(site)
         self._move(-nbytes, site)
         self._advance()
 

@@ -43,11 +43,11 @@ FULL = 0xFFFFFFFF
 VIEWS: dict[str, int] = {
     name: n
     for n, name in enumerate(
-        ("u8", "s8", "u16", "s16", "f16", "u32", "s32", "f32", "u64", "s64", "f64")
+        ("u8", "s8", "u16", "s16", "f16", "u32", "s32", "f32", "u64", "s64", "f64", "b128")
     )
 }
 VIEW_DTYPES: list[Any] = [
-    np.dtype(d) for d in ("u1", "i1", "u2", "i2", "f2", "u4", "i4", "f4", "u8", "i8", "f8")
+    np.dtype(d) for d in ("u1", "i1", "u2", "i2", "f2", "u4", "i4", "f4", "u8", "i8", "f8", "V16")
 ]
 _VIEW_OF = {
     **VIEWS,
@@ -57,6 +57,7 @@ _VIEW_OF = {
     "f16x2": VIEWS["u32"],
     "tf32": VIEWS["u32"],
     "f32x2": VIEWS["u64"],
+    "u128": VIEWS["b128"],
     **dict.fromkeys(("u16x2", "s16x2"), VIEWS["u32"]),
 }
 

@@ -156,11 +156,11 @@ def decode(module: Module, function: Function, layout: Layout, globals_: dict[st
     code.append(Op(EXIT, None, last))
     reached = _reachable(code)
     banks = []
-    for size in (1, 2, 4, 8):
+    for size in (1, 2, 4, 8, 16):
         members = [n for n, s in enumerate(slots.sizes) if s == size]
         if members:
             block = np.full((len(members), 32 * size), _POISON_BYTE, np.uint8)
-            block = block.view(np.dtype(f"u{size}"))
+            block = block.view(np.dtype(f"u{size}" if size < 16 else "V16"))
             for row, slot in enumerate(members):
                 if slot in slots.constants:
                     block[row] = slots.constants[slot]
@@ -240,6 +240,18 @@ class Run:
             self._reported.add((site.line, name))
             text = f"{name} (warp {warp.index}, lanes {lanes:#010x})"
             self._find(warp, site, "undefined-register", text, "nothing wrote the register before")
+
+    def used_before_wait(self, warp: Warp, load: Site, site: Site) -> None:
+        """A warning: the value is the right one (PTX ISA 9.7.16.6.4.5), and some kernels rely on
+        it."""
+        machine = warp.agent.machine
+        machine.findings.append(
+            Finding(
+                "warning", "registers-before-wait", str(load), str(site),
+                "tcgen05.wait::ld between the load and the first use of its registers",
+                warp.agent.cta.index,
+            )
+        )  # fmt: skip
 
     def undefined_local(self, warp: Warp, site: Site) -> None:
         self._find(warp, site, "undefined-read", "local memory", "nothing wrote the bytes before")

@@ -2,6 +2,7 @@
 
 from tcir.interp.ptx.isa import (  # noqa: F401  (importing registers the rules)
     async_copy,
+    async_store,
     atomic,
     bit_mask,
     bits,
@@ -15,6 +16,7 @@ from tcir.interp.ptx.isa import (  # noqa: F401  (importing registers the rules)
     floating,
     hints,
     integer,
+    launch_control,
     logic,
     mbarrier,
     memory,

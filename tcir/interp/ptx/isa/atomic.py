@@ -75,11 +75,13 @@ def _atomic(d: Decode, returns: bool) -> Op:
     count = int(lanes_of_vector[1:]) if lanes_of_vector else 1
     kind = d.type(
         "b32", "u32", "s32", "b64", "u64", "s64", "f32", "f64", "f16", "bf16", "f16x2", "bf16x2",
-        "b16",
+        "b16", "b128",
     )  # fmt: skip
     d.done((2, 3, 4))
     if count > 1 and kind.kind != "f":
         raise d.malformed(f".v{count} goes with float types only")
+    if kind.size == 16 and (name not in ("exch", "cas") or not returns):
+        raise d.malformed(f"expected .exch or .cas of atom with .b128, got .{name}")
     combine = combination(d, name, kind)
     n = view(f"u{8 * kind.size}") if kind.kind == "f" else view(kind)
     dtype = VIEW_DTYPES[n]
@@ -111,7 +113,8 @@ def _atomic(d: Decode, returns: bool) -> Op:
             operand = np.stack([w.v[n][s][who] for s in operands], axis=1)
             if combine is None:
                 assert c is not None
-                new = np.where(old == operand, w.v[n][c][who][:, None], old)
+                same = (_bytes(old) == _bytes(operand)).all(axis=-1)
+                new = np.where(same, w.v[n][c][who][:, None], old)
             else:
                 new = combine(old, operand)
             data = np.ascontiguousarray(new, dtype=dtype).view(np.uint8).reshape(-1, nbytes)
@@ -122,6 +125,11 @@ def _atomic(d: Decode, returns: bool) -> Op:
             w.undef[target] &= ~m
 
     return d.plain(run)
+
+
+def _bytes(values: Any) -> Any:
+    """uint8 [..., size]."""
+    return np.ascontiguousarray(values).view(np.uint8).reshape(*values.shape, -1)
 
 
 @rule("atom")

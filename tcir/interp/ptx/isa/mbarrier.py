@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tcir.interp.ptx.decode import TRY_WAIT, Decode, Op, rule, view
+from tcir.interp.ptx.isa.elementwise import elementwise
 from tcir.interp.ptx.isa.memory import addresses, split
 from tcir.interp.ptx.syntax import TYPES, Address, Operand, Pair, Site
 from tcir.interp.ptx.warp import LANES, Warp
@@ -88,23 +89,29 @@ def inval(d: Decode) -> Op:
     return d.plain(run)
 
 
-def _order(d: Decode) -> None:
-    """Arrivals release and waits acquire in every case; the record does the same."""
-    relaxed = d.take("relaxed")
+def _order(d: Decode) -> str | None:
+    """The scope of a .relaxed operation; None for those that release or acquire."""
+    relaxed = d.take("relaxed") is not None
     d.take("release", "acquire")
-    d.take("cta", "cluster")
-    if relaxed and d.name != "mbarrier.expect_tx":
-        raise d.incomplete("no rule for modifier .relaxed")
+    scope = d.take("cta", "cluster")
+    if relaxed and scope is None:
+        raise d.malformed("expected .cta or .cluster with .relaxed")
+    return scope if relaxed else None
+
+
+# The state of a phase, opaque to programs: pending arrivals in the low 20 bits, the phase above.
+_PENDING_BITS = 20
+_PENDING = np.uint64((1 << _PENDING_BITS) - 1)
 
 
 @rule("mbarrier.arrive", "mbarrier.arrive.expect_tx", "mbarrier.arrive_drop")
 def arrive(d: Decode) -> Op:
     """`arrive {state,} [addr] {, count}` and `arrive.expect_tx {state,} [addr], bytes`."""
-    if d.name == "mbarrier.arrive_drop":
-        raise d.incomplete("no rule for arrive_drop")
+    drop = d.name == "mbarrier.arrive_drop"
     expect = d.name.endswith("expect_tx") or d.take("expect_tx") is not None
+    completes = d.take("noComplete") is None
     spaced = _space(d)
-    _order(d)
+    relaxed = _order(d)
     d.require("b64")
     d.done((1, 2, 3))
     operands = list(d.operands)
@@ -115,8 +122,8 @@ def arrive(d: Decode) -> Op:
             state = d.dst(target, TYPES["b64"])
     at = shared_operand(d, operands[0], spaced)
     amount = lanes_of(d, operands[1]) if len(operands) > 1 else None
-    if expect and amount is None:
-        raise d.malformed("expected a byte count")
+    if (expect or not completes) and amount is None:
+        raise d.malformed("expected a byte count" if expect else "expected a count")
     site = d.site
 
     def run(w: Warp, m: int) -> None:
@@ -125,14 +132,41 @@ def arrive(d: Decode) -> Op:
         lanes = LANES[m]
         for lane, address, n in zip(lanes, places, amounts, strict=True):
             if state is not None:
-                # The state names the phase that this arrival belongs to: its parity is enough.
-                w.v[8][state][lane] = w.agent.mbarrier_parity(address, site=site)
-            if expect:
-                w.agent.mbarrier_arrive(address, 1, expect_tx=n, site=site)
-            else:
-                w.agent.mbarrier_arrive(address, n, site=site)
+                phase, pending = w.agent.mbarrier_state(address, site=site)
+                w.v[8][state][lane] = phase << _PENDING_BITS | pending
+            w.agent.mbarrier_arrive(
+                address, 1 if expect else n, n if expect else None, drop=drop, completes=completes,
+                relaxed=relaxed, site=site,
+            )  # fmt: skip
         if state is not None:
             w.undef[state] &= ~m
+
+    return d.plain(run)
+
+
+@rule("mbarrier.pending_count")
+def pending_count(d: Decode) -> Op:
+    """Arrivals that were pending before the one that returned the state."""
+    d.require("b64")
+    d.done(2)
+    u64 = TYPES["u64"]
+    dst, source = d.dst(d.operands[0], _U32), d.src(d.operands[1], u64)
+    return elementwise(d, lambda a: a & _PENDING, dst, view(_U32), (source,), (view(u64),))
+
+
+@rule("mbarrier.complete_tx")
+def complete_tx(d: Decode) -> Op:
+    """Counts bytes as if an operation had brought them."""
+    spaced = _space(d)
+    _order(d)
+    d.require("b64")
+    d.done(2)
+    at, amount = shared_operand(d, d.operands[0], spaced), lanes_of(d, d.operands[1])
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        for address, n in zip(at(w, m), amount(w, m), strict=True):
+            w.agent.mbarrier_complete_tx(address, n, site=site)
 
     return d.plain(run)
 
@@ -158,9 +192,9 @@ def wait(d: Decode) -> Op:
     """True where the phase asked for is complete. `try_wait` may suspend; both may be polled."""
     parity_form = d.take("parity") is not None
     spaced = _space(d)
-    _order(d)
+    relaxed = _order(d) is not None
     d.require("b64")
-    d.done((3, 4))
+    d.done((3, 4) if d.name.endswith("try_wait") else 3)
     target = d.operands[0]
     if isinstance(target, Pair):
         raise d.malformed("expected one destination predicate")
@@ -169,25 +203,41 @@ def wait(d: Decode) -> Op:
     site = d.site
     kind = TYPES["u32"] if parity_form else TYPES["b64"]
     slot = d.src(d.operands[2], kind)
-    n = view(kind)
+    n = view(f"u{8 * kind.size}")
 
     def run(w: Warp, m: int) -> list[tuple[int, int]]:
         if w.undef[slot] & m:
             w.read_undefined(site, (slot,), m)
-        parities = w.v[n][slot][LANES[m]]
-        if (parities > 1).any():
+        asked = w.v[n][slot][LANES[m]]
+        if parity_form and (asked > 1).any():
             raise w.error(
-                "bad-parity", f"expected a parity of 0 or 1, got {int(np.max(parities))}", site
+                "bad-parity", f"expected a parity of 0 or 1, got {int(np.max(asked))}", site
             )
         known: dict[tuple[int, int], bool] = {}
         done = 0
-        for lane, address, parity in zip(LANES[m], at(w, m), parities, strict=True):
-            key = (address, int(parity))
+        for lane, address, value in zip(LANES[m], at(w, m), asked.tolist(), strict=True):
+            key = (address, value if parity_form else _parity(w, address, value, site))
             if key not in known:
-                known[key] = bool(w.agent.mbarrier_test(*key, site=site))
+                known[key] = w.agent.mbarrier_test(*key, relaxed=relaxed, site=site)
             done |= int(known[key]) << int(lane)
         w.p[dst] = w.p[dst] & ~m | done
         w.undef[dst] &= ~m
-        return [key for key, complete in known.items() if not complete]
+        waiting = [key for key, complete in known.items() if not complete]
+        # Sleeping acquires; what must not, polls: the warp loop sleeps on a single one only.
+        return waiting * 2 if relaxed else waiting
 
     return d.op(TRY_WAIT, run)
+
+
+def _parity(w: Warp, address: int, state: int, site: Site) -> int:
+    """Parity of the phase of a state, which has to be the open one or the one before."""
+    phase, _ = w.agent.mbarrier_state(address, site=site)
+    asked = state >> _PENDING_BITS
+    if asked not in (phase, phase - 1):
+        raise w.error(
+            "mbarrier-stale-state",
+            f"expected the state of phase {phase} or {phase - 1} of the mbarrier at {address:#x}, "
+            f"got {state:#x} (phase {asked}): other states are undefined (PTX ISA 9.7.13.15.16)",
+            site,
+        )
+    return asked & 1

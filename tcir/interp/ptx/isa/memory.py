@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tcir.interp.ptx.decode import FULL, Decode, Op, rule, view
+from tcir.interp.ptx.decode import FULL, VIEW_DTYPES, Decode, Op, rule, view
 from tcir.interp.ptx.syntax import Site
 from tcir.interp.ptx.warp import LANES, Warp
 from tcir.interp.ptx.windows import SPACES
@@ -214,8 +214,8 @@ def ld(d: Decode) -> Op:
     count = _vector_count(d)
     kind = d.type()
     d.done((2, 3))  # the third is an L2 cache policy
-    if kind.size > 8 or kind.kind == "pred":
-        raise d.incomplete(f"no rule for type .{kind.name}")
+    if kind.kind == "pred" or kind.size * count > 32:
+        raise d.malformed(f"expected at most 32 bytes, got .v{count}.{kind.name}")
     slot, size, offset, declared = d.address(d.operands[1])
     if declared is not None and (space == "generic" or declared == "local"):
         space = SPACE_WORDS[declared]  # variables for call parameters are local memory here
@@ -226,7 +226,7 @@ def ld(d: Decode) -> Op:
         width = d.slots.sizes[dst]
         signed = kind.kind == "s" and width > kind.size
         moves.append((position, dst, view(f"{'s' if signed else 'u'}{8 * width}")))
-    dtype = np.dtype(f"{'i' if kind.kind == 's' else 'u'}{kind.size}")
+    dtype = VIEW_DTYPES[view(f"{'s' if kind.kind == 's' else 'u'}{8 * kind.size}")]
     nbytes = kind.size * count
     site = d.site
 
@@ -254,14 +254,14 @@ def st(d: Decode) -> Op:
     count = _vector_count(d)
     kind = d.type()
     d.done((2, 3))
-    if kind.size > 8 or kind.kind == "pred":
-        raise d.incomplete(f"no rule for type .{kind.name}")
+    if kind.kind == "pred" or kind.size * count > 32:
+        raise d.malformed(f"expected at most 32 bytes, got .v{count}.{kind.name}")
     slot, size, offset, declared = d.address(d.operands[0])
     if declared is not None and (space == "generic" or declared == "local"):
         space = SPACE_WORDS[declared]
     sources = [d.src(o, kind, wider=True) for o in d.vector(d.operands[1], count)]
     views = [view(f"u{8 * d.slots.sizes[s]}") for s in sources]
-    dtype = np.dtype(f"u{kind.size}")
+    dtype = VIEW_DTYPES[view(f"u{8 * kind.size}")]
     nbytes = kind.size * count
     site = d.site
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tcir.interp.ptx.decode import FULL, MOVING, Decode, Op, rule, view
+from tcir.interp.ptx.decode import FULL, MOVING, VIEW_DTYPES, Decode, Op, rule, view
 from tcir.interp.ptx.isa.compare import predicate
 from tcir.interp.ptx.isa.elementwise import elementwise
 from tcir.interp.ptx.syntax import TYPES, Sink, Special, Type, Vector
@@ -24,8 +24,6 @@ def mov(d: Decode) -> Op:
     target, source = d.operands
     if kind.kind == "pred":
         return _move_predicate(d)
-    if kind.size > 8:
-        raise d.incomplete(f"no rule for type .{kind.name}")
     if isinstance(target, Vector):
         return _unpack(d, kind, target)
     if isinstance(source, Vector):
@@ -50,7 +48,10 @@ def mov(d: Decode) -> Op:
         else:
             np.copyto(v[dst], v[a], where=BOOLS[m])
         # Moving an undefined value is no use of it: the copy is undefined too.
-        undef[dst] = undef[dst] & ~m | undef[a] & m
+        lost = undef[a] & m
+        undef[dst] = undef[dst] & ~m | lost
+        if lost:
+            w.copied(a, dst)
 
     return d.plain(move)
 
@@ -78,6 +79,12 @@ def _pack(d: Decode, kind: Type, source: Vector) -> Op:
     part = _parts(d, kind, source)
     sources = tuple(d.src(o, part) for o in source.items)
     n, big = view(part), view(f"u{8 * kind.size}")
+    if kind.size == 16:
+
+        def join(*parts: Any) -> Any:
+            return np.stack(parts, axis=1).view("V16")[:, 0]
+
+        return elementwise(d, join, d.dst(d.operands[0], kind), big, sources, (n,) * len(sources))
     shift = 8 * part.size
     dtype: Any = np.dtype(f"u{kind.size}").type
 
@@ -94,6 +101,8 @@ def _unpack(d: Decode, kind: Type, target: Vector) -> Op:
     part = _parts(d, kind, target)
     n, big = view(part), view(f"u{8 * kind.size}")
     a = d.src(d.operands[1], kind)
+    if kind.size == 16:
+        return _unpack_wide(d, a, [d.dst(o, part) for o in target.items], n)
     dtype: Any = np.dtype(f"u{kind.size}").type
     wanted = [
         (d.dst(o, part), dtype(8 * part.size * number))
@@ -109,6 +118,21 @@ def _unpack(d: Decode, kind: Type, target: Vector) -> Op:
         for dst, shift in wanted:
             np.copyto(w.v[n][dst], value >> shift, where=where, casting="unsafe")
             undef[dst] = undef[dst] & ~m | lost
+            if lost:
+                w.copied(a, dst)
+
+    return d.plain(run)
+
+
+def _unpack_wide(d: Decode, a: int, targets: list[int], n: int) -> Op:
+    """A b128 register to parts of it."""
+
+    def run(w: Warp, m: int) -> None:
+        parts = w.v[view("u128")][a].view(VIEW_DTYPES[n]).reshape(32, -1)
+        lost = w.undef[a] & m
+        for column, dst in enumerate(targets):
+            np.copyto(w.v[n][dst], parts[:, column], where=BOOLS[m])
+            w.undef[dst] = w.undef[dst] & ~m | lost
 
     return d.plain(run)
 
