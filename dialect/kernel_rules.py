@@ -26,7 +26,7 @@ from .kernel_view import (
     triple,
     view,
 )
-from .limits import BLOCK_THREADS, GRID, WARP
+from .limits import BLOCK_THREADS, CLUSTER_CTAS, GRID, WARP
 from .lanes import StoreLanesOp
 from .memory import (
     MbarrierInitOp,
@@ -73,6 +73,25 @@ def _(kernel: KernelView) -> Found:
     block = triple(kernel, "tc.block")
     if block is None or prod(block) % WARP or prod(block) > BLOCK_THREADS:
         yield kernel.func, {"got": attribute_of(kernel, "tc.block")}
+
+
+@kernel_rule(
+    "cluster",
+    "PTX ISA 11.4, .reqnctapercluster; CUDA C++ Programming Guide, thread block clusters",
+    "tc.cluster must be array<i64: x, y, z> of at most {most} CTAs, whose extents divide those of "
+    "tc.grid, {grid}, got {got}",
+)
+def _(kernel: KernelView) -> Found:
+    if "tc.cluster" not in kernel.func.attributes:
+        return
+    cluster, grid = triple(kernel, "tc.cluster"), triple(kernel, "tc.grid") or [1, 1, 1]
+    if (
+        cluster is None
+        or prod(cluster) > CLUSTER_CTAS
+        or any(g % c for g, c in zip(grid, cluster, strict=True))
+    ):
+        got = attribute_of(kernel, "tc.cluster")
+        yield kernel.func, {"most": CLUSTER_CTAS, "grid": grid, "got": got}
 
 
 @kernel_rule(

@@ -182,3 +182,6 @@ BLOCK_THREADS = 1024
 """Threads of one CTA (CUDA C++ Programming Guide, technical specifications)."""
 GRID = (2**31 - 1, 65535, 65535)
 """Largest grid (CUDA C++ Programming Guide, technical specifications)."""
+CLUSTER_CTAS = 8
+"""CTAs of a cluster that every device with clusters can launch (CUDA C++ Programming Guide, thread
+block clusters); 16 need a function attribute and fewer CTAs in flight."""

@@ -102,9 +102,12 @@ def _convert_kernel(kernel: Any) -> None:
     }
     attributes |= {
         name: source.attributes[name]
-        for name in ("tc.order", "tc.target", "tc.tmem_columns")
+        for name in ("tc.order", "tc.target", "tc.tmem_columns", "tc.cluster")
         if name in source.attributes
     }
+    if "tc.cluster" in source.attributes:
+        cluster = list(ir.DenseI64ArrayAttr(source.attributes["tc.cluster"]))
+        attributes["nvvm.cluster_dim"] = ir.DenseI32ArrayAttr.get(cluster)
     types = ["!llvm.ptr"] * len(maps) + ["!llvm.ptr<1>"] * len(pointers)
     function = llvm.LLVMFuncOp(
         ir.StringAttr(source.attributes["sym_name"]).value,

@@ -3,7 +3,7 @@
 The kernel's `llvm.func` carries it: ``tc.params``, a list with ``{kind = "tensor_map", arg, mode,
 dtype, dims, strides, box, …}`` or ``{kind = "pointer", arg}`` per parameter (``arg`` counts the
 caller's buffers: inputs, then results) or ``{kind = "workspace", bytes}``, ``tc.grid``,
-``nvvm.reqntid``, ``tc.smem_bytes``.
+``nvvm.reqntid``, ``tc.smem_bytes``, and ``tc.cluster`` where CTAs form clusters.
 
 A module may hold several kernels, launched in the order of their attribute ``tc.order``. Buffers
 after the caller's are workspaces between them: ``tc.workspaces`` on the `builtin.module` has their
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 # Attributes of a tensor_map parameter that tcir.TensorMap calls otherwise; the rest is passed on.
 _MAP_KEYS = {"strides": "strides_bytes"}
 _NOT_PASSED = ("kind", "arg", "mode")
+CLUSTER = "tc.cluster"
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Launch:
     block: tuple[int, int, int]
     dynamic_smem: int
     params: tuple[dict[str, Any], ...] = field(hash=False)
+    cluster: tuple[int, int, int] = (1, 1, 1)
 
     @staticmethod
     def from_module(module: Any) -> Launch:
@@ -66,6 +68,7 @@ class Launch:
             block=_triple(attribute_value(attributes["nvvm.reqntid"])),
             dynamic_smem=attribute_value(attributes[smem]) if smem in attributes else 0,
             params=tuple(attribute_value(attributes["tc.params"])),
+            cluster=_triple(attribute_value(attributes[CLUSTER]) if CLUSTER in attributes else ()),
         )
 
     @property
@@ -180,6 +183,7 @@ def run_kernel(
         entry=launch.name,
         grid=launch.grid,
         block=launch.block,
+        cluster=launch.cluster,
         dynamic_smem=launch.dynamic_smem,
         args=launch.arguments(copies, results),
         hazards=hazards,

@@ -186,6 +186,7 @@ def write_program(
         entry=kernel.name,
         grid=sizes.grid,
         block=sizes.block,
+        cluster=sizes.cluster,
         dynamic_smem=sizes.dynamic_smem,
         args=sizes.arguments(arrays, results),
         target=kernel.target,

@@ -101,6 +101,7 @@ def launch_pointers(
             values,
             grid=sizes.grid,
             block=sizes.block,
+            cluster=sizes.cluster,
             dynamic_smem=sizes.dynamic_smem,
             stream=stream,
         )

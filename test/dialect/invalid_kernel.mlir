@@ -32,6 +32,29 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 
 // -----
 
+// legal: tc.kernel/cluster
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 4, 1>, tc.cluster = array<i64: 2, 4, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/cluster
+// expected-error @+1 {{tc.kernel: tc.cluster must be array<i64: x, y, z> of at most 8 CTAs, whose extents divide those of tc.grid, [27, 1, 1], got array<i64: 2, 1, 1>}}
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 27, 1, 1>, tc.cluster = array<i64: 2, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/cluster
+// expected-error @+1 {{tc.kernel: tc.cluster must be array<i64: x, y, z> of at most 8 CTAs, whose extents divide those of tc.grid, [32, 1, 1], got array<i64: 16, 1, 1>}}
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 32, 1, 1>, tc.cluster = array<i64: 16, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+  return
+}
+
+// -----
+
 // legal: tc.kernel/target
 func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
   return

@@ -61,6 +61,7 @@ def spell(module: ir.Module, name: str) -> Spelling:
         ",\n".join(f"\t{parameter}" for parameter in parameters),
         ")",
         f".reqntid {', '.join(map(str, block))}",
+        *_cluster(function),
         "{",
         *speller.declarations(),
         *speller.lines,
@@ -121,6 +122,14 @@ def _target(function: Any) -> str:
     if name not in function.attributes:
         return "sm_100a"
     return str(ir.StringAttr(function.attributes[name]).value)
+
+
+def _cluster(function: Any) -> list[str]:
+    """The directive of a kernel whose CTAs form clusters."""
+    name = "nvvm.cluster_dim"
+    if name not in function.attributes:
+        return []
+    return [f".reqnctapercluster {', '.join(map(str, function.attributes[name]))}"]
 
 
 def _shared(op: Any) -> str:

@@ -121,6 +121,7 @@ def _site(writers: Writers, buffer: int, shape: tuple[int, ...], index: tuple[in
 
 
 def _launch_sizes(function: Any) -> tuple[tuple[int, int, int], int]:
+    """Grid and threads. No op of this level reaches another CTA: ``tc.cluster`` has no meaning."""
     attributes = function.attributes
     for needed in ("tc.kernel", "tc.grid", "tc.block"):
         if needed not in attributes:
