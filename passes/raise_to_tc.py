@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from tcir._mlir import func, ir
 from tcir.dialect import tc
 from tcir.dialect.limits import TMA_STRIDE
+from tcir.passes.arguments import drop_arguments
 from tcir.passes.contraction import (
     Conv,
     Matmul,
@@ -17,6 +18,7 @@ from tcir.passes.contraction import (
     recognise,
 )
 from tcir.passes.emit import i64s
+from tcir.passes.operand_tiles import check_pitch
 from tcir.passes.refusal import SMALLEST_CONV, SMALLEST_MATMUL, refuse
 from tcir.passes.tensor_wrappers import Padding, find_narrowing, fold_pads, zero_accumulator_ops
 from tcir.pipeline import Pass, register_pass
@@ -79,7 +81,7 @@ def _raise_function(function: func.FuncOp) -> None:
         raise refuse(op, maps_problem(op), SMALLEST_CONV)
     smallest = SMALLEST_MATMUL if isinstance(found, Matmul) else SMALLEST_CONV
     _check_shapes(op, smallest)
-    problem = body_problem(op)
+    problem = body_problem(op, isinstance(found, Matmul))
     if problem:
         raise refuse(op, problem, smallest)
     narrowing = find_narrowing(op, smallest)
@@ -102,7 +104,7 @@ def _raise_function(function: func.FuncOp) -> None:
     narrowing.value.replace_all_uses_with(result)
     for dead in reversed(ops[:-1]):
         dead.operation.erase()
-    _drop_arguments(function, unread)
+    drop_arguments(function, unread)
 
 
 def _check_shapes(op: Any, smallest: str) -> None:
@@ -171,9 +173,9 @@ def _conv2d(op: Any, conv: Conv, pads: list[Padding], out: Any, smallest: str) -
                 f"{dilation}), got {out.shape[dim]}; slice the input to what is read",
                 smallest,
             )
-    _check_pitch(op, "C", extents[3], smallest)
+    check_pitch(op, "C", extents[3], smallest)
     if conv.filter == "hwcf":
-        _check_pitch(op, "K", out.shape[3], smallest)
+        check_pitch(op, "K", out.shape[3], smallest)
     return tc.Conv2dOp(
         x.source,
         w.source,
@@ -215,16 +217,3 @@ def _check_pitch(op: Any, name: str, extent: int, smallest: str) -> None:
             f"{name} with zeros to {-(-extent // step) * step}",
             smallest,
         )
-
-
-def _drop_arguments(function: func.FuncOp, positions: list[int]) -> None:
-    """Removes arguments that nothing uses any more from block, type and attributes."""
-    block = function.entry_block
-    keep = [i for i in range(len(block.arguments)) if i not in positions]
-    kind = ir.FunctionType.get([block.arguments[i].type for i in keep], function.type.results)
-    for position in sorted(positions, reverse=True):
-        block.erase_argument(position)
-    function.attributes["function_type"] = ir.TypeAttr.get(kind)
-    if "arg_attrs" in function.attributes:
-        old = list(ir.ArrayAttr(function.attributes["arg_attrs"]))
-        function.attributes["arg_attrs"] = ir.ArrayAttr.get([old[i] for i in keep])

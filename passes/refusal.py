@@ -24,6 +24,25 @@ SMALLEST_MATMUL = (
     "outs(%init : tensor<1x8xf32>) -> tensor<1x8xf32> "
     "return %c : tensor<1x8xf32> }"
 )
+SMALLEST_BLOCK_SCALED = (
+    "#a = affine_map<(m, k) -> (m, k)> #sa = affine_map<(m, k) -> (m, k floordiv 16)> "
+    "#b = affine_map<(m, k) -> (k)> #sb = affine_map<(m, k) -> (k floordiv 16)> "
+    "#o = affine_map<(m, k) -> (m)> "
+    "func.func @f(%a: tensor<1x32xf4E2M1FN>, %sa: tensor<1x2xf8E4M3FN>, %b: tensor<32xf4E2M1FN>, "
+    "%sb: tensor<2xf8E4M3FN>, %out: tensor<1xf32>) -> tensor<1xf32> { "
+    "%zero = arith.constant 0.0 : f32 "
+    "%init = linalg.fill ins(%zero : f32) outs(%out : tensor<1xf32>) -> tensor<1xf32> "
+    "%c = linalg.generic {indexing_maps = [#a, #sa, #b, #sb, #o], "
+    'iterator_types = ["parallel", "reduction"]} '
+    "ins(%a, %sa, %b, %sb : tensor<1x32xf4E2M1FN>, tensor<1x2xf8E4M3FN>, tensor<32xf4E2M1FN>, "
+    "tensor<2xf8E4M3FN>) outs(%init : tensor<1xf32>) { "
+    "^bb0(%x: f4E2M1FN, %p: f8E4M3FN, %y: f4E2M1FN, %q: f8E4M3FN, %sum: f32): "
+    "%0 = arith.extf %x : f4E2M1FN to f32 %1 = arith.extf %p : f8E4M3FN to f32 "
+    "%2 = arith.extf %y : f4E2M1FN to f32 %3 = arith.extf %q : f8E4M3FN to f32 "
+    "%4 = arith.mulf %0, %1 : f32 %5 = arith.mulf %2, %3 : f32 %6 = arith.mulf %4, %5 : f32 "
+    "%7 = arith.addf %sum, %6 : f32 linalg.yield %7 : f32 } -> tensor<1xf32> "
+    "return %c : tensor<1xf32> }"
+)
 
 
 def refuse(op: Any, message: str, smallest: str = "") -> PassError:

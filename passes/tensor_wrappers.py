@@ -33,7 +33,7 @@ class Narrowing:
 
 
 def is_positive_zero(number: Any) -> bool:
-    """Whether `number` is a constant +0.0, or a constant tensor of them."""
+    """Whether `number` is a constant +0.0 (or 0), or a constant tensor of them."""
     if not is_op(number, "arith.constant"):
         return False
     constant = number.owner.attributes["value"]
@@ -41,6 +41,8 @@ def is_positive_zero(number: Any) -> bool:
         if not constant.is_splat:
             return False
         constant = constant.get_splat_value()
+    if isinstance(constant, ir.IntegerAttr):
+        return bool(constant.value == 0)
     if not isinstance(constant, ir.FloatAttr):
         return False
     found = constant.value
@@ -83,7 +85,7 @@ def fold_pads(op: Any, number: int, smallest: str) -> Padding:
 
 def zero_accumulator_ops(op: Any, smallest: str) -> list[Any]:
     """The ops that make the outs operand of `op` zero; refuses anything else."""
-    init = op.operation.operands[2]
+    init = list(op.operation.operands)[-1]
     if is_positive_zero(init):
         return []
     if is_op(init, "linalg.fill") and is_positive_zero(init.owner.operands[0]):

@@ -37,6 +37,7 @@ def _make(spec: OutputSpec, generator: np.random.Generator, kind: Kind) -> np.nd
     else:
         magnitude = np.maximum(np.abs(generator.standard_normal(spec.shape)), 2.0**-6)
         signed = True
+    signed = signed and not spec.unsigned
     sign = generator.choice([-1.0, 1.0], spec.shape) if signed else np.ones(spec.shape)
     return (sign * magnitude).astype(spec.dtype)
 

@@ -58,7 +58,7 @@ def run_in_order(
                 f"{sorted(known)}"
                 + (f", and no size for workspace {strange[0]}" if strange else "")
             )
-        arrays = [_as(known[n], step.views.get(n)) for n in reads]
+        arrays = [as_view(known[n], step.views.get(n)) for n in reads]
         wanted = [step.views.get(n, specs[n]) if n in workspaces else specs[n] for n in writes]
         outcome = step.run([*reads, *writes], arrays, wanted)
         total.findings += outcome.findings
@@ -80,8 +80,10 @@ def run_in_order(
     return total
 
 
-def _as(array: Array, view: OutputSpec | None) -> Array:
-    """The bytes of `array` as the kernel has them."""
+def as_view(array: Array, view: OutputSpec | None) -> Array:
+    """The bytes of `array` as the kernel has them; the array itself where sizes disagree."""
     if view is None or (array.shape, array.dtype) == (view.shape, view.dtype):
+        return array
+    if array.nbytes != int(np.prod(view.shape)) * view.dtype.itemsize:
         return array
     return np.ascontiguousarray(array).reshape(-1).view(view.dtype).reshape(view.shape)

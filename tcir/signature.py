@@ -6,7 +6,7 @@ Kernel ABI: the function's inputs, then its results. An argument that is only th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import ml_dtypes
@@ -163,7 +163,22 @@ def signature_of(module: Any, entry: str | None = None) -> Signature:
             f"{format_location(op.operation.location)}expected a program with a result to compare, "
             f"got @{_name(op)} without"
         )
-    return Signature(_name(op), level, tuple(_spec(a.type, op) for a in inputs), tuple(outputs))
+    specs = [_spec(a.type, op) for a in inputs]
+    return Signature(_name(op), level, tuple(_with_scales(specs)), tuple(outputs))
+
+
+def _with_scales(specs: list[OutputSpec]) -> list[OutputSpec]:
+    """Marks what has no sign: block scales of type f8E4M3FN, and the global scales beside scales.
+
+    Block scales are those beside f4E2M1FN operands; elements of both types in one contraction have
+    scales of type f8E8M0FNU.
+    """
+    names = {spec.dtype.name for spec in specs}
+    if "float8_e8m0fnu" in names:
+        return [replace(s, unsigned=s.dtype == np.float32 and not s.shape) for s in specs]
+    if "float4_e2m1fn" not in names:
+        return specs
+    return [replace(s, unsigned=s.dtype.name == "float8_e4m3fn" or not s.shape) for s in specs]
 
 
 def is_fill_only(argument: Any) -> bool:

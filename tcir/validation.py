@@ -24,7 +24,7 @@ from tcir.memory_image import images
 from tcir.pipeline import Pass, Pipeline, as_pipeline
 from tcir.report import Line, Report
 from tcir.runner import run_pipeline
-from tcir.sequence import RunStep, Step, run_in_order
+from tcir.sequence import RunStep, Step, as_view, run_in_order
 from tcir.signature import Program, Signature, find_programs, signature_of, workspace_bytes
 
 Array = np.ndarray[Any, Any]
@@ -36,8 +36,8 @@ _SUM_OF_PRODUCTS = {
     "func.func", "func.return", "linalg.batch_matmul", "linalg.batch_matmul_transpose_a",
     "linalg.batch_matmul_transpose_b", "linalg.conv_2d_nhwc_fhwc", "linalg.conv_2d_nhwc_hwcf",
     "linalg.fill", "linalg.generic", "linalg.matmul", "linalg.matmul_transpose_a",
-    "linalg.matmul_transpose_b", "linalg.yield", "tc.conv2d", "tc.matmul", "tensor.empty",
-    "tensor.pad", "tensor.yield",
+    "linalg.matmul_transpose_b", "linalg.yield", "arith.scaling_extf", "tc.block_scaled_matmul",
+    "tc.conv2d", "tc.matmul", "tensor.collapse_shape", "tensor.empty", "tensor.pad", "tensor.yield",
 }  # fmt: skip
 
 
@@ -164,7 +164,8 @@ class Validator:
         if len(programs) == 1:
             (program,) = programs
             run = _executor(program.level)
-            return run(module, program.name, buffers, outputs, **options)
+            arrays = [as_view(a, program.views.get(n)) for n, a in enumerate(buffers)]
+            return run(module, program.name, arrays, outputs, **options)
 
         def runner(program: Program) -> RunStep:
             def run(numbers: Any, arrays: Any, wanted: Any) -> Outcome:
@@ -232,8 +233,11 @@ class Validator:
             return
         magnitudes = self._plain(module, [np.abs(a) for a in self.inputs])
         counts = self._plain(module, [np.ones_like(a) for a in self.inputs])
+        attributes = module.operation.attributes
+        target = attributes["tc.target"].value if "tc.target" in attributes else "sm_100a"
+        how = bounds.sums_of(self.inputs[0].dtype.name, target)
         self._bounds = [
-            bounds.fused_sum_bound(bounds.upper(s), bounds.upper(k), reference)
+            bounds.fused_sum_bound(bounds.upper(s), bounds.upper(k), reference, how)
             for s, k, reference in zip(magnitudes, counts, self._reference, strict=True)
         ]
         if not all(np.isfinite(b).all() for b in self._bounds):

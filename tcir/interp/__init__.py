@@ -20,10 +20,14 @@ import numpy as np
 
 @dataclass(frozen=True)
 class OutputSpec:
-    """Shape and numpy (or ml_dtypes) element type of one result."""
+    """Shape and numpy (or ml_dtypes) element type of one result, or input.
+
+    unsigned: the sign bit has no meaning (block scales of type f8E4M3FN): numbers are >= 0.
+    """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    unsigned: bool = False
 
 
 @dataclass

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tcir._mlir import ir
+from tcir.errors import IncompleteError
 from tcir.interp.tensor.interpreter import Interpreter, rule
 from tcir.interp.types import constant, dtype_of
 
@@ -177,6 +178,16 @@ def arith_select(_: Interpreter, __: Any, condition: Array, a: Array, b: Array) 
 @rule("arith.extf", "arith.truncf")
 def arith_float_to_float(_: Interpreter, op: Any, x: Array) -> Sequence[Array]:
     return [convert(x, dtype_of(op.operation.results[0].type))]
+
+
+@rule("arith.scaling_extf")
+def arith_scaling_extf(_: Interpreter, op: Any, x: Array, scale: Array) -> Sequence[Array]:
+    """Times a power of two; other scales would first be rounded to one."""
+    if scale.dtype.name != "float8_e8m0fnu":
+        raise IncompleteError(f"arith.scaling_extf by {scale.dtype}: expected f8E8M0FNU scales")
+    dtype = dtype_of(op.operation.results[0].type)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return [convert(np.asarray(x).astype(np.float64) * scale.astype(np.float64), dtype)]
 
 
 @rule("arith.extsi", "arith.trunci", "arith.index_cast", "arith.sitofp")

@@ -1,0 +1,246 @@
+"""Raising contractions of block-scaled operands: what is recognised, its value, what is refused."""
+
+from __future__ import annotations
+
+import re
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tcir.dialect import tc
+from tcir.errors import PassError
+from tcir.interp.tensor import execute
+from tcir.pipeline import Pipeline
+from tcir.signature import signature_of
+from tcir.source import load_module, mlir_context
+from tcir.validation import validate
+
+from .block_scaled_oracle import inputs_of, product
+from .block_scaled_text import F4, F6A, F6B, F8A, F8B, UE8M0, BlockScaled
+
+MX = {"scale": UE8M0, "block": 32}
+ACCEPTED = [
+    BlockScaled(),
+    BlockScaled(m=5, k=16),
+    BlockScaled(batch=2, out="f16"),
+    BlockScaled(n=8, out="bf16"),
+    BlockScaled(batch=2, n=3),
+    BlockScaled(split=True),
+    BlockScaled(batch=2, n=3, split=True, swapped=True, order="n kb m l ki"),
+    BlockScaled(swapped=True, order="k m"),
+    BlockScaled(batch=2, swapped=True, order="k l m"),
+    BlockScaled(batch=2, n=3, order="n k m l", alpha="in"),
+    BlockScaled(alpha="after", out="f16"),
+    BlockScaled(n=3, alpha="in", split=True, out="bf16"),
+    BlockScaled(scale=UE8M0),
+    BlockScaled(**MX),
+    BlockScaled(a=F8A, b=F8B, n=4, scaling=True, **MX),
+    BlockScaled(a=F6A, b=F6B, batch=3, **MX),
+    BlockScaled(a=F4, b=F8A, scaling=True, swapped=True, **MX),
+    BlockScaled(a=F6B, b=F4, n=2, split=True, **MX),
+]
+
+
+@pytest.mark.parametrize("case", ACCEPTED, ids=str)
+@pytest.mark.parametrize("inputs", ["integers", "random"])
+def test_same_value(case: BlockScaled, inputs: str) -> None:
+    report = validate(case.linalg(), ["raise-block-scaled"], inputs=inputs, seed=3)  # type: ignore[arg-type]
+    allowed = ("equal",) if inputs == "integers" else ("equal", "within bound")
+    assert report.passes[-1].verdict in allowed, str(report)
+
+
+@pytest.mark.parametrize("case", ACCEPTED, ids=str)
+def test_value_of_linalg_and_of_the_op(case: BlockScaled) -> None:
+    """Against numpy, which knows neither."""
+    arrays = inputs_of(case, seed=5)
+    want = product(case, *arrays.values())
+    texts = {case.linalg(): [o[0] for o in case.operands()], case.op(): ["a", "sa", "b", "sb"]}
+    for text, names in texts.items():
+        if case.alpha != "no":
+            names = [n for n in names if n[0] != "g"] + ["ga", "gb"]
+        with mlir_context() as context:
+            module = load_module(text, context)
+            specs = signature_of(module)
+            given = [arrays[n].reshape(s.shape) for n, s in zip(names, specs.inputs, strict=True)]
+            (got,) = execute(module, "f", given, specs.outputs).outputs
+        assert got.dtype == want.dtype
+        np.testing.assert_array_equal(got.view(np.uint8), want.view(np.uint8))
+
+
+def test_attributes() -> None:
+    with mlir_context() as context:
+        module = load_module(BlockScaled(batch=2, n=3, split=True, **MX).linalg(), context)
+        Pipeline.parse("builtin.module(raise-block-scaled)").run(module)
+        ops = list(module.body.operations[0].regions[0].blocks[0].operations)
+        found = [op for op in ops if isinstance(op, tc.BlockScaledMatmulOp)]
+        assert len(found) == 1 and len(ops) == 4  # two collapses, the op, return
+        assert found[0].block.value == 32 and found[0].a_global is None
+        before = str(module)
+        Pipeline.parse("builtin.module(raise-block-scaled)").run(module)
+        assert str(module) == before
+
+
+def test_dequantised_first() -> None:
+    """A framework's form: operands made f32 by ops of their own. Upstream's fusion makes it one."""
+    text = """
+#mk = affine_map<(m, k) -> (m, k)>
+#ms = affine_map<(m, k) -> (m, k floordiv 16)>
+func.func @f(%a: tensor<8x32xf4E2M1FN>, %sa: tensor<8x2xf8E4M3FN>, %b: tensor<4x32xf4E2M1FN>,
+    %sb: tensor<4x2xf8E4M3FN>) -> tensor<8x4xf32> {
+  %ea = tensor.empty() : tensor<8x32xf32>
+  %eb = tensor.empty() : tensor<4x32xf32>
+  %ec = tensor.empty() : tensor<8x4xf32>
+  %zero = arith.constant 0.0 : f32
+  %wa = linalg.generic {indexing_maps = [#mk, #ms, #mk], iterator_types = ["parallel", "parallel"]}
+      ins(%a, %sa : tensor<8x32xf4E2M1FN>, tensor<8x2xf8E4M3FN>) outs(%ea : tensor<8x32xf32>) {
+    ^bb0(%x: f4E2M1FN, %s: f8E4M3FN, %o: f32):
+      %0 = arith.extf %x : f4E2M1FN to f32
+      %1 = arith.extf %s : f8E4M3FN to f32
+      %2 = arith.mulf %0, %1 : f32
+      linalg.yield %2 : f32
+  } -> tensor<8x32xf32>
+  %wb = linalg.generic {indexing_maps = [#mk, #ms, #mk], iterator_types = ["parallel", "parallel"]}
+      ins(%b, %sb : tensor<4x32xf4E2M1FN>, tensor<4x2xf8E4M3FN>) outs(%eb : tensor<4x32xf32>) {
+    ^bb0(%x: f4E2M1FN, %s: f8E4M3FN, %o: f32):
+      %0 = arith.extf %x : f4E2M1FN to f32
+      %1 = arith.extf %s : f8E4M3FN to f32
+      %2 = arith.mulf %0, %1 : f32
+      linalg.yield %2 : f32
+  } -> tensor<4x32xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%ec : tensor<8x4xf32>) -> tensor<8x4xf32>
+  %c = linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
+        affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>],
+        iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%wa, %wb : tensor<8x32xf32>, tensor<4x32xf32>) outs(%i : tensor<8x4xf32>) {
+    ^bb0(%x: f32, %y: f32, %s: f32):
+      %0 = arith.mulf %x, %y : f32
+      %1 = arith.addf %s, %0 : f32
+      linalg.yield %1 : f32
+  } -> tensor<8x4xf32>
+  return %c : tensor<8x4xf32>
+}"""
+    with mlir_context() as context:
+        module = load_module(text, context)
+        passes = "linalg-fuse-elementwise-ops,canonicalize,raise-block-scaled"
+        Pipeline.parse(f"builtin.module({passes})").run(module)
+        assert str(module).count("tc.block_scaled_matmul") == 1
+
+
+PLAIN = BlockScaled().linalg()
+BATCHED = BlockScaled(batch=2, n=3).linalg()
+REFUSED = {
+    "scale over other rows": (
+        BlockScaled(m=16, n=16).linalg().replace("(n, k floordiv 16)", "(m, k floordiv 16)"),
+        "expected scales over the same rows as each operand, got 2",
+    ),
+    "two block sizes": (
+        BlockScaled(k=64).linalg().replace("(k floordiv 16)", "(k floordiv 32)")
+        .replace("tensor<4xf8E4M3FN>", "tensor<2xf8E4M3FN>"),
+        "expected one block size, and k split alike in both operands",
+    ),
+    "a block of 64": (
+        BlockScaled(block=64, scale=UE8M0).linalg(),
+        "block must be 16 or 32 values of k to a scale, got 64",
+    ),
+    "ue4m3 with block 32": (
+        BlockScaled(block=32).linalg(),
+        "scales of type f8E4M3FN (ue4m3) must have block 16, got 32",
+    ),
+    "mixed formats with block 16": (
+        BlockScaled(a=F4, b=F8A, scale=UE8M0, block=16).linalg(),
+        "no kind of tcgen05.mma multiplies f4E2M1FN by f8E4M3FN",
+    ),
+    "k not a multiple of the block": (
+        BlockScaled(k=64).linalg().replace("x64x", "x56x").replace("<64x", "<56x"),
+        "a multiple of the block 16, got 56 and 56",
+    ),
+    "f16 elements": (
+        PLAIN.replace("f4E2M1FN", "f16"),
+        "expected elements of f4E2M1FN, f6E2M3FN",
+    ),
+    "scales of f16": (PLAIN.replace("f8E4M3FN", "f16"), "expected scales of f8E8M0FNU or f8E4M3FN"),
+    "products in f16": (
+        PLAIN.replace("%p0 = arith.mulf %wa, %wsa : f32", (
+            "%h0 = arith.truncf %wa : f32 to f16 %h1 = arith.truncf %wsa : f32 to f16 "
+            "%h = arith.mulf %h0, %h1 : f16 %p0 = arith.extf %h : f16 to f32"
+        )),
+        "expected products and conversions in f32, got f16",
+    ),
+    "a difference": (PLAIN.replace("arith.addf", "arith.subf"), "expected the body to yield the output element plus"),
+    "a factor twice": (
+        PLAIN.replace("arith.mulf %p1, %wsb", "arith.mulf %p1, %wsa"),
+        "expected each input to be a factor once, got factors [0, 1, 1, 2]",
+    ),
+    "scales rounded to powers of two": (
+        BlockScaled(scaling=True).linalg(),
+        "expected arith.scaling_extf by an f8E8M0FNU",
+    ),
+    "k first": (
+        PLAIN.replace("-> (m, k)>", "-> (k, m)>").replace("16x64xf4", "64x16xf4"),
+        "expected k innermost in every operand",
+    ),
+    "the result transposed": (
+        BATCHED.replace("-> (l, m, n)>", "-> (l, n, m)>")
+        .replace("2x16x3xf32", "2x3x16xf32"),
+        "",  # B is then the operand with the first rows: accepted
+    ),
+    "batch last": (
+        BATCHED.replace("-> (l, m, n)>", "-> (m, n, l)>").replace("2x16x3xf32", "16x3x2xf32"),
+        "expected out[m, n] of a[m, k] and b[n, k]",
+    ),
+    "an accumulator of ones": (
+        PLAIN.replace("arith.constant 0.0", "arith.constant 1.0"),
+        "expected an accumulator that is linalg.fill with 0.0",
+    ),
+    "another op": (
+        PLAIN.replace("return %y", "%n = arith.negf %y : tensor<16xf32> return %n"),
+        "expected the result to be returned or rounded",
+    ),
+    "no contraction": (
+        "func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> }",
+        "expected exactly one contraction of block-scaled operands",
+    ),
+    "a dynamic size": (
+        PLAIN.replace("<16x64xf4", "<?x64xf4").replace("<16x4xf8", "<?x4xf8"),
+        "expected static shapes",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_near_misses(what: str) -> None:
+    text, words = REFUSED[what]
+    with mlir_context() as context:
+        module = load_module(text, context)
+        pipeline = Pipeline.parse("builtin.module(raise-block-scaled)")
+        if not words:
+            pipeline.run(module)
+            return
+        with pytest.raises(PassError, match=re.escape(words)) as caught:
+            pipeline.run(module)
+    assert "smallest accepted example: #a = affine_map" in str(caught.value)
+
+
+def test_smallest_example_is_accepted() -> None:
+    from tcir.passes.refusal import SMALLEST_BLOCK_SCALED
+
+    report = validate(SMALLEST_BLOCK_SCALED.replace("#", "\n#"), ["raise-block-scaled"])
+    assert report.passes[-1].verdict == "equal", str(report)
+
+
+def test_a_negative_ue4m3_scale_is_caught() -> None:
+    """The op ignores the sign bit; a program that has one computes something else."""
+    from tcir.validation import Validator
+
+    with mlir_context() as context:
+        module = load_module(PLAIN, context)
+        validator = Validator()
+        validator.start(module)
+        validator.inputs[1] = np.negative(validator.inputs[1])
+        assert validator.inputs[1].dtype == ml_dtypes.float8_e4m3fn
+        validator._reference = validator._run(module, validator.inputs, None).outputs
+        Pipeline.parse("builtin.module(raise-block-scaled)").run(module)
+        from tcir.report import Line
+
+        assert validator.check(module, Line(1, "raise")).verdict == "different"
