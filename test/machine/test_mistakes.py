@@ -15,6 +15,7 @@ import pytest
 from tcir.machine import Agent, Machine, SharedDesc
 from tcir.machine.async_copy import CopyQueue
 
+from . import test_block_scale
 from .bench import A2, A2_VALUES, ORDERS, TILE, B, Bench, D, bar, fill, finish, mma
 
 PAIRS: dict[str, tuple[Callable[[Bench, bool], Any], set[str]]] = {}
@@ -176,3 +177,18 @@ def test_with_the_edge_every_order_is_right(name: str) -> None:
 def test_without_it_some_order_shows_it(name: str) -> None:
     found = [run(name, False, seed).codes for seed in ORDERS]
     assert any(PAIRS[name][1] & codes for codes in found), found
+
+
+@pytest.mark.parametrize("bit", [0, 1 << 12])
+def test_a_bit_without_a_meaning(bit: int) -> None:
+    """CuTe DSL 4.8 sets bit 12 of the instruction descriptor of mxf4nvf4 unless told not to."""
+
+    class WithBit(test_block_scale.Case):
+        def idesc(self, sf_id: int = 0) -> int:
+            return super().idesc(sf_id) | bit
+
+    case = WithBit(*test_block_scale.FORMS[5])
+    machine, seen = test_block_scale.run(case.program())
+    np.testing.assert_array_equal(seen["d"], case.expected())
+    found = [(f.severity, f.code) for f in machine.findings]
+    assert found == ([("warning", "ignored-bit")] if bit else [])

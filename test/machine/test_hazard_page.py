@@ -1,0 +1,117 @@
+"""docs/hazards.md, the pair tests and the machine's kinds of findings stay in step."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from . import test_clusters, test_mistakes, test_pairs
+from .test_hazards import OMISSIONS
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs/hazards.md"
+NOT_SEEN = {"29"}
+"""Mistakes that no test shows: what the machine cannot see, explained on the page."""
+
+
+def tables() -> dict[str, list[list[str]]]:
+    """Heading -> rows of its table."""
+    found: dict[str, list[list[str]]] = {}
+    heading = ""
+    for line in PAGE.read_text().splitlines():
+        if line.startswith("#"):
+            heading = line.lstrip("# ")
+        elif line.startswith("|"):
+            found.setdefault(heading, []).append([c.strip() for c in line.strip("|").split("|")])
+    return {heading: rows[2:] for heading, rows in found.items()}
+
+
+TABLES = tables()
+ROWS = [
+    row
+    for heading in ("Kinds of findings", "What commonly goes wrong", "The ordering rules")
+    for row in TABLES[heading]
+]
+
+
+@cache
+def tests() -> set[str]:
+    """Names of all test functions, of the pairs, and of programs without an edge."""
+    names = {str(missing) for missing in OMISSIONS}
+    for module in (test_pairs, test_mistakes, test_clusters):
+        names |= set(module.PAIRS)
+    for folder in ("machine", "ptx"):
+        for path in (ROOT / "test" / folder).glob("test_*.py"):
+            names |= set(re.findall(r"^def (test_\w+)", path.read_text(), re.M))
+    return names
+
+
+@cache
+def kinds() -> dict[str, set[str]]:
+    """Kinds of findings that the machine and the PTX rules report, with their severities."""
+    found: dict[str, set[str]] = {}
+    for folder in ("machine", "interp/ptx"):
+        for path in (ROOT / "tcir" / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if not isinstance(node, ast.Call):
+                    continue
+                name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+                texts = [
+                    c.value for a in node.args for c in ast.walk(a)
+                    if isinstance(c, ast.Constant) and isinstance(c.value, str)
+                ]  # fmt: skip
+                if name == "_find":  # errors, all of them
+                    texts.insert(0, "error")
+                elif name not in ("report", "Finding"):
+                    continue
+                severities = {t for t in texts if t in ("error", "warning")}
+                code = next((t for t in texts if re.fullmatch(r"[a-z]+(-[a-z]+)+|race", t)), None)
+                if code and severities:
+                    found.setdefault(code, set()).update(severities)
+    found["race"] = {"error"}  # happens_before.py picks one of two
+    found["same-value-race"] = {"warning"}
+    return found
+
+
+def test_the_scan_finds_what_is_there() -> None:
+    assert {"missing-proxy-fence", "undefined-register", "peer-exited"} <= set(kinds())
+
+
+def test_every_kind_is_on_the_page_and_no_other() -> None:
+    listed = {
+        row[0]: set(re.findall("error|warning", row[1])) for row in TABLES["Kinds of findings"]
+    }
+    assert listed == kinds()
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+def test_every_row_names_tests_that_exist(row: list[str]) -> None:
+    named = re.findall(r"`([^`]+)`", row[-1])
+    assert named or row[0] in NOT_SEEN
+    assert set(named) <= tests()
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+def test_a_pair_shows_what_its_row_says(row: list[str]) -> None:
+    said = " ".join(row[:-1])
+    for name in re.findall(r"`([^`]+)`", row[-1]):
+        codes: set[str] = {m.code for m in OMISSIONS if str(m) == name}
+        codes |= test_mistakes.PAIRS.get(name, (None, set()))[1]
+        codes |= {m.PAIRS[name][1] for m in (test_pairs, test_clusters) if name in m.PAIRS}
+        if codes and not any(code in said for code in codes):
+            assert {"missing-fence-before", "missing-fence-after"} >= codes and "warnings" in said
+
+
+def test_the_mistakes_are_numbered() -> None:
+    assert [row[0] for row in TABLES["What commonly goes wrong"]] == [str(n) for n in range(1, 32)]
+    for number in NOT_SEEN:
+        assert f"**{number}, " in PAGE.read_text()
+
+
+def test_there_are_at_least_fifty_pairs() -> None:
+    pairs = len(test_pairs.PAIRS) + len(test_mistakes.PAIRS) + len(test_clusters.PAIRS)
+    assert pairs + len(OMISSIONS) >= 50
