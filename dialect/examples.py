@@ -215,4 +215,41 @@ func.func @example(%v: vector<32x16xf32>, %out: !out, %n: !lanes, %p: !lanes, %q
   return
 }
 """,
+    "tc.lane_masks": """
+func.func @example() {
+  %masks = "tc.lane_masks"() {count = 9 : i64, offset = 81920 : i64} : () -> !tc.lane_mask_table
+  return
+}
+""",
+    "tc.write_lane_mask": """
+func.func @example(%masks: !tc.lane_mask_table, %tap: index, %quarter: index, %on: vector<32xi1>) {
+  "tc.write_lane_mask"(%masks, %tap, %quarter, %on)
+      : (!tc.lane_mask_table, index, index, vector<32xi1>) -> ()
+  return
+}
+""",
+    "tc.enable_lanes": """
+!d = !tc.tmem<array<i64: 128, 64>, f32>
+!a = !tc.tmem<array<i64: 128, 64>, f16>
+!b = !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">
+func.func @example(%d: !d, %masks: !tc.lane_mask_table, %tap: index, %a: !a, %b: !b, %t: i1) {
+  %on = "tc.enable_lanes"(%d, %masks, %tap) : (!d, !tc.lane_mask_table, index) -> !d
+  "tc.mma"(%on, %a, %b, %t) {a_slice = 0 : i64, b_slice = 0 : i64, ashift = true}
+      : (!d, !a, !b, i1) -> ()
+  return
+}
+""",
+    "tc.tmem_st": """
+!d = !tc.tmem<array<i64: 128, 64>, f32>
+func.func @example(%v: vector<32x16xf32>, %d: !d, %quarter: index, %column: index) {
+  "tc.tmem_st"(%v, %d, %quarter, %column) : (vector<32x16xf32>, !d, index, index) -> ()
+  return
+}
+""",
+    "tc.mbarrier_arrive": """
+func.func @example(%ready: !tc.mbarrier) {
+  "tc.mbarrier_arrive"(%ready) : (!tc.mbarrier) -> ()
+  return
+}
+""",
 }

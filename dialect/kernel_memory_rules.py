@@ -15,7 +15,8 @@ from .kernel_view import (
     attribute_of,
     kernel_rule,
 )
-from .limits import MBARRIER_BYTES, SMEM_BYTES, TMEM_COLUMNS
+from .lanes import LaneMasksOp
+from .limits import LANE_MASK_BYTES, MBARRIER_BYTES, SMEM_BYTES, TMEM_COLUMNS
 from .memory import (
     MbarrierInitOp,
     SmemTileOp,
@@ -152,7 +153,9 @@ def _overlap(a: range, b: range) -> Mapping[str, object]:
 # --- shared memory ---------------------------------------------------------------------------
 
 
-def _size(op: SmemTileOp | MbarrierInitOp) -> int:
+def _size(op: SmemTileOp | MbarrierInitOp | LaneMasksOp) -> int:
+    if isinstance(op, LaneMasksOp):
+        return LANE_MASK_BYTES * integer(op, "count")
     value = op.tile if isinstance(op, SmemTileOp) else op.bar
     size = one_of(value.type).nbytes if isinstance(op, SmemTileOp) else MBARRIER_BYTES
     return slots(value.type) * size
@@ -161,7 +164,7 @@ def _size(op: SmemTileOp | MbarrierInitOp) -> int:
 def _placed(kernel: KernelView) -> list[tuple[ir.OpView, range]]:
     """Planned shared objects with their bytes."""
     places = []
-    for op in kernel.of(SmemTileOp, MbarrierInitOp):
+    for op in kernel.of(SmemTileOp, MbarrierInitOp, LaneMasksOp):
         if "offset" in op.attributes:
             begin = integer(op, "offset")
             places.append((op, range(begin, begin + _size(op))))
@@ -179,7 +182,7 @@ def _placed(kernel: KernelView) -> list[tuple[ir.OpView, range]]:
     "stages or smaller tiles",
 )
 def _(kernel: KernelView) -> Found:
-    got = sum(_size(op) for op in kernel.of(SmemTileOp, MbarrierInitOp))
+    got = sum(_size(op) for op in kernel.of(SmemTileOp, MbarrierInitOp, LaneMasksOp))
     if got > SMEM_BYTES:
         yield kernel.func, {"got": got, "most": SMEM_BYTES}
 
@@ -217,7 +220,7 @@ def _(kernel: KernelView) -> Found:
     "place",
 )
 def _(kernel: KernelView) -> Found:
-    shared = kernel.of(SmemTileOp, MbarrierInitOp)
+    shared = kernel.of(SmemTileOp, MbarrierInitOp, LaneMasksOp)
     tiles = kernel.of(TmemTileOp)
     without = [(op, "offset") for op in shared if optional_integer(op, "offset") is None]
     without += [(op, "base and column") for op in tiles if op.base is None]

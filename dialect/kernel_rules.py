@@ -26,17 +26,17 @@ from .kernel_view import (
     triple,
     view,
 )
-from .limits import BLOCK_THREADS, CLUSTER_CTAS, GRID, WARP
 from .lanes import StoreLanesOp
+from .limits import BLOCK_THREADS, CLUSTER_CTAS, GRID, WARP
 from .memory import (
     MbarrierInitOp,
     SlotOp,
     TmemAllocOp,
 )
-from .movement import CpOp, StoreRowsOp, TmemLdOp, TmemWaitOp
+from .movement import CpOp, StoreRowsOp, TmemLdOp, TmemStOp, TmemWaitOp
 from .rules import rules_of
 from .structure import ONE_THREAD, WHOLE_CTA, WHOLE_WARP, RoleOp
-from .sync import CommitOp, MbarrierExpectTxOp, MbarrierWaitOp
+from .sync import CommitOp, MbarrierArriveOp, MbarrierExpectTxOp, MbarrierWaitOp
 from .tma import TmaLoadOp
 
 
@@ -178,11 +178,11 @@ def _(kernel: KernelView) -> Found:
 @kernel_rule(
     "epilogue-quarters",
     "PTX ISA 9.7.16.8",
-    "a role that reads tensor memory needs four warps in a row from a multiple of 4, got {got}: "
-    "warp w reaches the lanes of quarter w mod 4 only",
+    "a role that reads or writes tensor memory needs four warps in a row from a multiple of 4, got "
+    "{got}: warp w reaches the lanes of quarter w mod 4 only",
 )
 def _(kernel: KernelView) -> Found:
-    readers = [s.role for s in kernel.sites if s.role and isinstance(s.op, TmemLdOp)]
+    readers = [s.role for s in kernel.sites if s.role and isinstance(s.op, TmemLdOp | TmemStOp)]
     for role in kernel.roles:
         warps = integers(role, "warps")
         if role in readers and (warps[0] % 4 or warps != list(range(warps[0], warps[0] + 4))):
@@ -232,7 +232,10 @@ def _(kernel: KernelView) -> Found:
 def _(kernel: KernelView) -> Found:
     if kernel.asynchronous:
         return
-    waits = (MbarrierInitOp, MbarrierWaitOp, MbarrierExpectTxOp, CommitOp, TmemWaitOp, RoleOp)
+    waits = (
+        MbarrierInitOp, MbarrierWaitOp, MbarrierExpectTxOp, MbarrierArriveOp, CommitOp, TmemWaitOp,
+        RoleOp,
+    )  # fmt: skip
     for op in kernel.of(*waits):
         yield op, {"got": op.operation.name}
     for op in kernel.of(TmaLoadOp):
@@ -278,10 +281,13 @@ def _barrier(value: ir.Value) -> ir.Value:
 @kernel_rule(
     "wait-arrival",
     "PTX ISA 9.7.13.15",
-    "nothing arrives on this barrier (no tc.commit, no tc.mbarrier_expect_tx): the wait never ends",
+    "nothing arrives on this barrier (no tc.commit, no tc.mbarrier_expect_tx, no "
+    "tc.mbarrier_arrive): the wait never ends",
 )
 def _(kernel: KernelView) -> Found:
-    arrivals = [_barrier(op.bar) for op in kernel.of(CommitOp, MbarrierExpectTxOp)]
+    arrivals = [
+        _barrier(op.bar) for op in kernel.of(CommitOp, MbarrierExpectTxOp, MbarrierArriveOp)
+    ]
     for op in kernel.of(MbarrierWaitOp):
         if _barrier(op.bar) not in arrivals:
             yield op, {}

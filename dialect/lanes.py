@@ -4,9 +4,11 @@ from collections.abc import Sequence
 
 from tcir._mlir import ext, ir
 
-from .limits import QUARTER_LANES
+from .attributes import constant, integer, is_integer, optional_integer
+from .limits import LANE_MASK_BYTES, QUARTER_LANES, SMEM_BYTES, TMEM_LANES
 from .operation import Op
 from .rules import Broken, rule
+from .types import LaneMasksType, TmemType
 
 
 def lane_vector(element: ir.Type) -> ir.VectorType:
@@ -43,6 +45,114 @@ class StoreLanesOp(Op, name="store_lanes"):
     tensor: ext.Operand[ir.MemRefType]
     places: Sequence[ext.Operand[ir.VectorType]]
     column: ext.Operand[ir.IndexType]
+
+
+class LaneMasksOp(Op, name="lane_masks"):
+    """A table of ``count`` lane masks in shared memory; see ``!tc.lane_mask_table``.
+
+    Attribute ``offset`` (bytes, a multiple of 16) once memory is planned.
+    """
+
+    count: ir.IntegerAttr
+    masks: ext.Result[LaneMasksType] = ext.result(default_factory=LaneMasksType.get)
+
+
+class WriteLaneMaskOp(Op, name="write_lane_mask"):
+    """Word ``quarter`` of entry ``entry``: an mma is to write the lanes that ``on`` says.
+
+    ``on`` is ``vector<32xi1>``. A ballot of the executing warp (``vote.sync.ballot``, PTX ISA
+    9.7.13.13), complemented, which one thread stores.
+    """
+
+    masks: ext.Operand[LaneMasksType]
+    entry: ext.Operand[ir.IndexType]
+    quarter: ext.Operand[ir.IndexType]
+    on: ext.Operand[ir.VectorType]
+
+
+class EnableLanesOp(Op, name="enable_lanes"):
+    """``d`` as ``tc.mma`` may write it: without the lanes that entry ``entry`` disables.
+
+    The entry is read here. An mma on the result leaves the other lanes as they are
+    (``disable-output-lane``, PTX ISA 9.7.16.10.9); nothing else may use it.
+    """
+
+    d: ext.Operand[TmemType]
+    masks: ext.Operand[LaneMasksType]
+    entry: ext.Operand[ir.IndexType]
+    tile: ext.Result[TmemType]
+
+
+@rule(
+    "tc.lane_masks",
+    "count",
+    "tc",
+    "count must be at least 1, got {got}: a table without an entry masks nothing",
+)
+def _(op: LaneMasksOp) -> Broken:
+    got = integer(op, "count")
+    return None if got >= 1 else {"got": got}
+
+
+@rule(
+    "tc.lane_masks",
+    "offset",
+    "PTX ISA 9.7.9.8",
+    "offset must be an integer multiple of {bytes} with the table in [0, {most}) of shared memory, "
+    "got {got}: an entry is read with one load of {bytes} bytes",
+)
+def _(op: LaneMasksOp) -> Broken:
+    offset, size = optional_integer(op, "offset") or 0, LANE_MASK_BYTES * integer(op, "count")
+    if is_integer(op, "offset") and offset in range(0, SMEM_BYTES - size + 1, LANE_MASK_BYTES):
+        return None
+    got = op.attributes.get("offset", f"{size} bytes")
+    return {"bytes": LANE_MASK_BYTES, "most": SMEM_BYTES, "got": got}
+
+
+@rule(
+    "tc.write_lane_mask",
+    "on",
+    "PTX ISA 9.7.13.13",
+    "on must be vector<32xi1>, one bit for each lane of the warp, got {got}",
+)
+def _(op: WriteLaneMaskOp) -> Broken:
+    got = op.on.type
+    return None if is_lane_vector(got, "i1") else {"got": got}
+
+
+@rule(
+    "tc.write_lane_mask",
+    "quarter",
+    "PTX ISA 9.7.16.10.9",
+    "quarter must be in [0, 4), got {got}: a mask is four words of 32 lanes",
+)
+def _(op: WriteLaneMaskOp) -> Broken:
+    got = constant(op.quarter)
+    return None if got is None or 0 <= got < TMEM_LANES // QUARTER_LANES else {"got": got}
+
+
+@rule(
+    "tc.enable_lanes",
+    "type",
+    "tc",
+    "the result must be of d's type {want}, got {got}: it is the same tile",
+)
+def _(op: EnableLanesOp) -> Broken:
+    want, got = op.d.type, op.tile.type
+    return None if want == got else {"want": want, "got": got}
+
+
+@rule(
+    "tc.enable_lanes",
+    "uses",
+    "PTX ISA 9.7.16.10.9",
+    "the result must be used as D of tc.mma only, got a use by {got}: only the mma has a mask",
+)
+def _(op: EnableLanesOp) -> Broken:
+    for use in op.tile.uses:
+        if use.owner.name != "tc.mma" or use.operand_number != 0:
+            return {"got": use.owner.name}
+    return None
 
 
 @rule(

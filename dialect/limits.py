@@ -117,6 +117,10 @@ SLAB_COLUMNS = MMA_K_BYTES // 4
 """Tensor-memory columns of one K step of A, which is also what ``.ashift`` moves."""
 
 
+LANE_MASK_BYTES = 16
+"""Bytes of one ``disable-output-lane``: a bit for each of 128 lanes (PTX ISA 9.7.16.10.9)."""
+
+
 # --- shared memory ---------------------------------------------------------------------------
 
 SMEM_BYTES = 227 * 1024

@@ -49,6 +49,19 @@ class TmemLdOp(Op, name="tmem_ld"):
     value: ext.Result[ir.VectorType]
 
 
+class TmemStOp(Op, name="tmem_st"):
+    """``tcgen05.st.32x32b.xN``: 32 lanes of quarter ``quarter``, N columns from ``column``.
+
+    ``value`` is ``vector<32xNxf32>``: row = lane in the quarter = thread of the warp (PTX ISA
+    9.7.16.8). Asynchronous: done after ``tc.tmem_wait`` of kind ``"st"``.
+    """
+
+    value: ext.Operand[ir.VectorType]
+    target: ext.Operand[TmemType]
+    quarter: ext.Operand[ir.IndexType]
+    column: ext.Operand[ir.IndexType]
+
+
 class TmemWaitOp(Op, name="tmem_wait"):
     """``tcgen05.wait::ld`` / ``::st`` of the executing warp (``kind`` = ``"ld"`` | ``"st"``).
 
@@ -181,6 +194,48 @@ def _(op: TmemLdOp) -> Broken:
 )
 def _(op: TmemLdOp) -> Broken:
     columns, begin, n = op.source.type.columns, constant(op.column), op.value.type.shape[1]
+    if begin is None:
+        begin = 0  # unknown until it runs, but even column 0 has to fit
+    if begin >= 0 and begin + n <= columns:
+        return None
+    return {"columns": columns, "begin": begin, "end": begin + n}
+
+
+@rule(
+    "tc.tmem_st",
+    "value",
+    "PTX ISA 9.7.16.8, table 49",
+    "value must be vector<32xNx{element}> like the target, with N {legal}, got {got}: .32x32b "
+    "stores 32 lanes and a power of two of columns",
+)
+def _(op: TmemStOp) -> Broken:
+    got, element = op.value.type, str(op.target.type.element)
+    shape = list(got.shape)
+    fits = len(shape) == 2 and shape[0] == QUARTER_LANES and shape[1] in NUM
+    if fits and str(got.element_type) == element and element_bytes(op.target.type.element) == 4:
+        return None
+    return {"element": element, "legal": NUM, "got": got}
+
+
+@rule(
+    "tc.tmem_st",
+    "quarter",
+    "PTX ISA 9.7.16.8",
+    "quarter must be in [0, 4), got {got}: a warp reaches lanes 32 * (warp mod 4) to + 31",
+)
+def _(op: TmemStOp) -> Broken:
+    got = constant(op.quarter)
+    return None if got is None or 0 <= got < TMEM_LANES // QUARTER_LANES else {"got": got}
+
+
+@rule(
+    "tc.tmem_st",
+    "columns",
+    "PTX ISA 9.7.16.8",
+    "the columns must lie within target's [0, {columns}), got [{begin}, {end})",
+)
+def _(op: TmemStOp) -> Broken:
+    columns, begin, n = op.target.type.columns, constant(op.column), op.value.type.shape[1]
     if begin is None:
         begin = 0  # unknown until it runs, but even column 0 has to fit
     if begin >= 0 and begin + n <= columns:

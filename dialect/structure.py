@@ -21,7 +21,13 @@ ONE_THREAD = (
     "tc.mbarrier_expect_tx",
 )
 """Ops that one thread issues (PTX ISA 9.7.16.5, table 46; an arrival counts per thread)."""
-WHOLE_WARP = ("tc.tmem_ld", "tc.tmem_wait")
+WHOLE_WARP = (
+    "tc.tmem_ld",
+    "tc.tmem_st",
+    "tc.tmem_wait",
+    "tc.write_lane_mask",
+    "tc.mbarrier_arrive",
+)
 """Ops that all threads of a warp execute together (PTX ISA 9.7.16.5, table 46)."""
 WHOLE_CTA = (
     "tc.mbarrier_init",

@@ -33,6 +33,15 @@ class MbarrierExpectTxOp(Op, name="mbarrier_expect_tx"):
     nbytes: ir.IntegerAttr
 
 
+class MbarrierArriveOp(Op, name="mbarrier_arrive"):
+    """``mbarrier.arrive`` of all 32 threads of the executing warp: 32 arrivals.
+
+    (PTX ISA 9.7.13.15.13.) Releases what each thread did before.
+    """
+
+    bar: ext.Operand[MbarrierType]
+
+
 class CommitOp(Op, name="commit"):
     """``tcgen05.commit``: ``bar`` gets one arrival when this thread's tcgen05 work is complete.
 

@@ -8,7 +8,7 @@ from .block_scale_ops import CpScalesOp, MmaBlockScaleOp
 from .block_scaled import BlockScaledMatmulOp
 from .compute import MmaOp
 from .highlevel import Conv2dOp, MatmulOp
-from .lanes import LaneIndexOp, StoreLanesOp
+from .lanes import EnableLanesOp, LaneIndexOp, LaneMasksOp, StoreLanesOp, WriteLaneMaskOp
 from .memory import (
     MbarrierInitOp,
     SlotOp,
@@ -18,12 +18,20 @@ from .memory import (
     TmemRelinquishOp,
     TmemTileOp,
 )
-from .movement import CpOp, StoreRowsOp, TmemLdOp, TmemWaitOp
+from .movement import CpOp, StoreRowsOp, TmemLdOp, TmemStOp, TmemWaitOp
 from .structure import RoleOp
-from .sync import CommitOp, CtaBarrierOp, FenceOp, MbarrierExpectTxOp, MbarrierWaitOp
+from .sync import (
+    CommitOp,
+    CtaBarrierOp,
+    FenceOp,
+    MbarrierArriveOp,
+    MbarrierExpectTxOp,
+    MbarrierWaitOp,
+)
 from .tma import MakeTensorMapOp, TmaLoadOp
 from .types import (
     SWIZZLE_BYTES,
+    LaneMasksType,
     MbarrierType,
     RingType,
     SmemType,
@@ -55,12 +63,16 @@ __all__ = [
     "CpOp",
     "CpScalesOp",
     "CtaBarrierOp",
+    "EnableLanesOp",
     "FenceOp",
     "FragmentType",
     "LaneIndexOp",
+    "LaneMasksOp",
+    "LaneMasksType",
     "LoadFragmentOp",
     "MakeTensorMapOp",
     "MatmulOp",
+    "MbarrierArriveOp",
     "MbarrierExpectTxOp",
     "MbarrierInitOp",
     "MbarrierType",
@@ -84,9 +96,11 @@ __all__ = [
     "TmemDeallocOp",
     "TmemLdOp",
     "TmemRelinquishOp",
+    "TmemStOp",
     "TmemTileOp",
     "TmemType",
     "TmemWaitOp",
+    "WriteLaneMaskOp",
     "ZeroFragmentOp",
     "element_bytes",
     "load",

@@ -139,6 +139,14 @@ class TmemBaseType(TC.Type, name="tmem_base"):
     """The address a ``tc.tmem_alloc`` returned: base of a run of whole columns."""
 
 
+class LaneMasksType(TC.Type, name="lane_mask_table"):
+    """A table in shared memory: for every entry, which of 128 lanes an mma must not write.
+
+    An entry is 16 bytes: bit i of word q is lane ``32 * q + i`` (``disable-output-lane``, PTX ISA
+    9.7.16.10.9).
+    """
+
+
 class RingType(TC.Type, name="ring"):
     """``count`` equal objects used in turn: ``!tc.ring<4 : i64, !tc.smem<...>>``."""
 

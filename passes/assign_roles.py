@@ -26,12 +26,25 @@ class Role:
 
 ROLES = (
     Role("producer", (4,), "one", (tc.TmaLoadOp,)),
-    Role("mma", (5,), "one", (tc.CpOp, tc.CpScalesOp, tc.MmaOp, tc.MmaBlockScaleOp, tc.CommitOp)),
+    Role(
+        "mma",
+        (5,),
+        "one",
+        (tc.CpOp, tc.CpScalesOp, tc.MmaOp, tc.EnableLanesOp, tc.MmaBlockScaleOp, tc.CommitOp),
+    ),
     Role(
         "epilogue",
         (0, 1, 2, 3),
         "warp",
-        (tc.TmemLdOp, tc.TmemWaitOp, tc.StoreRowsOp, tc.StoreLanesOp),
+        (
+            tc.TmemLdOp,
+            tc.TmemStOp,
+            tc.TmemWaitOp,
+            tc.StoreRowsOp,
+            tc.StoreLanesOp,
+            tc.WriteLaneMaskOp,
+            tc.MbarrierArriveOp,
+        ),
     ),
 )
 """Warp w reads lanes 32*(w mod 4) and up of tensor memory, so the epilogue takes warps 0 to 3 (PTX
@@ -219,8 +232,8 @@ class _Copier:
 
 
 def _is_quarter_loop(op: scf.ForOp) -> bool:
-    """Whether the loop runs over the quarters that its ``tc.tmem_ld`` read."""
-    reads = [inner for inner in walk(op) if isinstance(inner, tc.TmemLdOp)]
+    """Whether the loop runs over the quarters that its ``tc.tmem_ld`` and ``tc.tmem_st`` name."""
+    reads = [inner for inner in walk(op) if isinstance(inner, tc.TmemLdOp | tc.TmemStOp)]
     return bool(reads) and all(read.quarter == op.induction_variable for read in reads)
 
 

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tcir.dialect.limits import QUARTER_LANES, TMA_BOX, TMEM_LANES
+from tcir.dialect.limits import QUARTER_LANES, TMA_BOX
 from tcir.passes import index_math as math
-from tcir.passes.conv_shapes import ConvShape
+from tcir.passes.conv_tiling import QUARTERS, Load, Tiling
 from tcir.passes.emit import make_tensor_map, tma_load
 from tcir.passes.index_math import Index
 from tcir.passes.lanes import Lanes, lane_index, spread
 from tcir.passes.limits import ceil_div
 from tcir.passes.refusal import SMALLEST_CONV, refuse
-from tcir.passes.shift_classes import ShiftClasses
 from tcir.passes.tile_kernel import store_tile, store_tile_lanes
-
-QUARTERS = TMEM_LANES // QUARTER_LANES
 
 
 @dataclass(frozen=True)
-class RowsTiling:
+class RowsTiling(Tiling):
     """A unit is ``valid`` outputs of one row, ``column_step`` apart, on one 32-lane quarter.
 
     Unit (n, p, b, block) computes the outputs ``q = b + dq * (block * V + i)``, i < V. For filter
@@ -29,9 +25,6 @@ class RowsTiling:
     ``(b + dq * block * V) * sw - pad_left + c * dw + t * i``; TMA's element stride is t, and what
     is outside the image is zero. A CTA computes four units.
     """
-
-    shape: ConvShape
-    classes: ShiftClasses
 
     @property
     def columns(self) -> int:
@@ -47,11 +40,6 @@ class RowsTiling:
     def count(self) -> int:
         """All units."""
         return self.shape.n * self.shape.p * self.classes.column_step * self.blocks
-
-    @property
-    def ctas(self) -> int:
-        """CTAs that compute all units."""
-        return ceil_div(self.count, QUARTERS)
 
     def check(self, op: Any) -> None:
         """Refuses what a box of TMA cannot hold."""
@@ -73,7 +61,7 @@ class RowsTiling:
         n, p, b, block = math.delinearize(unit, [self.shape.n, self.shape.p, step, self.blocks])
         return n, p, math.add(b, math.mul(block, step * self.classes.valid))
 
-    def loader(self, x: Any, a_type: Any, first_unit: Index) -> Callable[..., None]:
+    def loader(self, x: Any, a_type: Any, first_unit: Index) -> Load:
         """Builds the tensor map; the function loads the slabs of (r, class, channels)."""
         shape, step = self.shape, self.classes.lane_step
         tensor_map = make_tensor_map(

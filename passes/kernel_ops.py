@@ -61,6 +61,12 @@ def single(kind: Any) -> Any:
     return kind.of if isinstance(kind, tc.RingType) else kind
 
 
+def accumulator_of(d: Any) -> Any:
+    """The tile behind D of an mma, which may be some lanes of it."""
+    owner = None if isinstance(d, ir.BlockArgument) else d.owner.opview
+    return owner.d if isinstance(owner, tc.EnableLanesOp) else d
+
+
 def smem_bytes(kind: Any) -> int:
     """Bytes of a shared tile or ring of tiles."""
     return count_of(kind) * int(single(kind).nbytes)

@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 
 from tcir._mlir import ir, scf
 from tcir.dialect import tc
-from tcir.dialect.limits import SMEM_TILE_ALIGNMENT, TMEM_COLUMNS
+from tcir.dialect.limits import LANE_MASK_BYTES, SMEM_TILE_ALIGNMENT, TMEM_COLUMNS
 from tcir.errors import InputError
 from tcir.passes import index_math as math
+from tcir.passes.emit import integer
 from tcir.passes.kernel_ops import (
     body,
     find_kernels,
@@ -96,7 +97,13 @@ def _choose_stages(kernel: Any, loop: scf.ForOp, tiles: list[Any]) -> int:
     stage = _Footprint.of(tiles)
     every = [t for t in walk_body(kernel) if isinstance(t, tc.SmemTileOp | tc.TmemTileOp)]
     fixed = _Footprint.of([t for t in every if t not in tiles])
-    return choose_stages(trip_count(loop), stage.bytes, fixed.bytes, stage.columns, fixed.columns)
+    masks = sum(
+        LANE_MASK_BYTES * integer(op.count)
+        for op in walk_body(kernel)
+        if isinstance(op, tc.LaneMasksOp)
+    )
+    shared = fixed.bytes + masks
+    return choose_stages(trip_count(loop), stage.bytes, shared, stage.columns, fixed.columns)
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,18 @@ from typing import Any, ClassVar
 
 from tcir._mlir import ir, scf
 from tcir.dialect import tc
+from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES, WARP
 from tcir.passes import index_math as math
 from tcir.passes.emit import fence, i64, integer
-from tcir.passes.kernel_ops import ancestor_in, body, find_kernels, trip_count, walk, walk_body
+from tcir.passes.kernel_ops import (
+    accumulator_of,
+    ancestor_in,
+    body,
+    find_kernels,
+    trip_count,
+    walk,
+    walk_body,
+)
 from tcir.passes.refusal import refuse
 from tcir.pipeline import Pass, register_pass
 
@@ -18,6 +27,9 @@ ROLE = "tc.role"
 
 READERS = (tc.CpOp, tc.CpScalesOp, tc.MmaOp, tc.MmaBlockScaleOp)
 """Ops that read shared tiles; a commit tells when they are done."""
+
+
+QUARTERS = TMEM_LANES // QUARTER_LANES
 
 
 @register_pass
@@ -83,17 +95,27 @@ class _Placer:
                 )  # fmt: skip
         if not loops:
             raise refuse(self.kernel, "expected a kernel with TMA loads, got none")
-        inits = [bar for loop in loops for bar in self._guard_ring(loop, loops[0])]
-        inits += self._guard_accumulators(loops[0])
-        with ir.InsertionPoint(loops[0]), inits[-1].location:
+        zeros = [op for op in body(self.kernel) if any(_is_store(o) for o in walk(op))]
+        setup = (zeros + loops)[0]
+        if len(zeros) > 1 or body(self.kernel).index(setup) > body(self.kernel).index(loops[0]):
+            raise refuse(setup, "expected one loop that stores to tensor memory, before the loads")
+        inits = [bar for loop in loops for bar in self._guard_ring(loop, setup)]
+        inits += self._guard_accumulators(setup)
+        inits += [bar for loop in zeros for bar in self._guard_zeros(loop, loops[0])]
+        for op in body(self.kernel)[body(self.kernel).index(setup) :]:
+            if isinstance(op, tc.SmemTileOp | tc.TmemTileOp):
+                op.operation.move_before(setup.operation)
+        with ir.InsertionPoint(setup), inits[-1].location:
             fence("mbarrier_init")
             tc.CtaBarrierOp()
         self._guard_reads()
 
-    def _init(self, before: Any, location: Any, count: int | None) -> Any:
+    def _init(self, before: Any, location: Any, count: int | None, arrivals: int = 1) -> Any:
         kind = tc.MbarrierType.get()
         with ir.InsertionPoint(before), location:
-            return tc.MbarrierInitOp(i64(1), tc.RingType.build(count, kind) if count else kind)
+            return tc.MbarrierInitOp(
+                i64(arrivals), tc.RingType.build(count, kind) if count else kind
+            )
 
     def _guard_ring(self, loop: scf.ForOp, setup: Any) -> list[Any]:
         """Full and empty barriers around the loads and the consumers of one loop's ring."""
@@ -136,7 +158,11 @@ class _Placer:
         """A barrier after every loop whose accumulators are read later."""
         inits = []
         for op in body(self.kernel):
-            written = [o.d for o in walk(op) if isinstance(o, tc.MmaOp | tc.MmaBlockScaleOp)]
+            written = [
+                accumulator_of(o.d)
+                for o in walk(op)
+                if isinstance(o, tc.MmaOp | tc.MmaBlockScaleOp)
+            ]
             readers = [
                 use.owner.opview
                 for d in dict.fromkeys(written)
@@ -156,6 +182,24 @@ class _Placer:
                 _tag(fence("tcgen05.after"), "epilogue")
         return inits
 
+    def _guard_zeros(self, loop: Any, main: Any) -> list[Any]:
+        """A barrier between the loop that stores to tensor memory and the mma in `main`.
+
+        Every thread that stored waits for its stores, fences and arrives; so do the threads that
+        wrote lane masks, which the mma's thread reads.
+        """
+        if not isinstance(loop, scf.ForOp) or trip_count(loop) != QUARTERS:
+            raise refuse(loop, "expected tc.tmem_st in a loop over the four quarters")
+        ready = self._init(loop, loop.location, None, WARP * QUARTERS)
+        with ir.InsertionPoint(loop.body.operations[len(loop.body.operations) - 1]), loop.location:
+            tc.TmemWaitOp(ir.StringAttr.get("st"))
+            _tag(fence("tcgen05.before"), "epilogue")
+            tc.MbarrierArriveOp(ready.bar)
+        with ir.InsertionPoint(main), loop.location:
+            _tag(tc.MbarrierWaitOp(ready.bar, math.value(0)), "mma")
+            _tag(fence("tcgen05.after"), "mma")
+        return [ready]
+
     def _guard_reads(self) -> None:
         """wait::ld before the registers are used; fence and CTA barrier before memory is freed."""
         reads = [op for op in walk_body(self.kernel) if isinstance(op, tc.TmemLdOp)]
@@ -170,6 +214,10 @@ class _Placer:
 
 def _is_load(op: Any) -> bool:
     return isinstance(op, tc.TmaLoadOp)
+
+
+def _is_store(op: Any) -> bool:
+    return isinstance(op, tc.TmemStOp | tc.WriteLaneMaskOp)
 
 
 def _slot_of(load: Any) -> Any:

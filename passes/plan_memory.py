@@ -7,8 +7,14 @@ from typing import Any, ClassVar
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.limits import MBARRIER_BYTES, SMEM_BYTES, SMEM_TILE_ALIGNMENT, TMEM_COLUMNS
-from tcir.passes.emit import i64
+from tcir.dialect.limits import (
+    LANE_MASK_BYTES,
+    MBARRIER_BYTES,
+    SMEM_BYTES,
+    SMEM_TILE_ALIGNMENT,
+    TMEM_COLUMNS,
+)
+from tcir.passes.emit import i64, integer
 from tcir.passes.kernel_ops import (
     body,
     count_of,
@@ -83,6 +89,10 @@ def _place_shared(kernel: Any) -> int:
         end = round_up(end, SMEM_TILE_ALIGNMENT)
         tile.attributes["offset"] = i64(end)
         end += smem_bytes(tile.tile.type)
+    for table in (op for op in walk_body(kernel) if isinstance(op, tc.LaneMasksOp)):
+        end = round_up(end, LANE_MASK_BYTES)
+        table.attributes["offset"] = i64(end)
+        end += LANE_MASK_BYTES * integer(table.count)
     for bar in bars:
         end = round_up(end, MBARRIER_BYTES)
         bar.attributes["offset"] = i64(end)

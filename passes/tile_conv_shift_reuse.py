@@ -9,8 +9,11 @@ from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.limits import MMA_K_BYTES, QUARTER_LANES, TMEM_LANES
 from tcir.passes import index_math as math
-from tcir.passes.conv_rows import QUARTERS, RowsTiling
+from tcir.passes.conv_linear import LinearTiling
+from tcir.passes.conv_packed import PackedTiling
+from tcir.passes.conv_rows import RowsTiling
 from tcir.passes.conv_shapes import ConvShape
+from tcir.passes.conv_tiling import QUARTERS, Tiling
 from tcir.passes.emit import i64, mma
 from tcir.passes.limits import ceil_div
 from tcir.passes.operand_tiles import k_major, k_step
@@ -29,7 +32,7 @@ from tcir.passes.tile_kernel import (
 )
 from tcir.pipeline import Pass, register_pass
 
-TILINGS = {"rows": RowsTiling}
+TILINGS = {"rows": RowsTiling, "linear": LinearTiling, "packed": PackedTiling}
 
 
 @register_pass
@@ -39,7 +42,9 @@ class TileConvShiftReuse(Pass):
 
     n_tile: output channels per CTA, N of the mma; 0 chooses
     halo:   ``mask``: lanes without a new pixel are computed and not stored
-    tiling: ``rows``: a quarter holds neighbouring pixels of one output row
+    tiling: ``rows``: a quarter holds neighbouring pixels of one output row; ``packed``: output rows
+            follow one another on the lanes; ``linear``: lanes run over the flattened input, and
+            each tap's mma leaves out the lanes whose pixel is padding
 
     Before::
 
@@ -77,7 +82,7 @@ class TileConvShiftReuse(Pass):
             tiling = self._choose(source.op, shape)
             self._tile(source, shape, tiling, choose_n_tile(source.op, self.n_tile, shape.k))
 
-    def _choose(self, op: Any, shape: ConvShape) -> RowsTiling:
+    def _choose(self, op: Any, shape: ConvShape) -> Tiling:
         for option, known in (("halo", ("mask",)), ("tiling", tuple(TILINGS))):
             if getattr(self, option) not in known:
                 raise refuse(
@@ -97,7 +102,7 @@ class TileConvShiftReuse(Pass):
         tiling.check(op)
         return tiling
 
-    def _tile(self, source: Source, shape: ConvShape, tiling: RowsTiling, n_tile: int) -> None:
+    def _tile(self, source: Source, shape: ConvShape, tiling: Tiling, n_tile: int) -> None:
         op, classes = source.op, tiling.classes
         kc = k_step(shape.c, shape.element_bytes)
         steps_per_row = ceil_div(shape.c, kc)
@@ -109,6 +114,7 @@ class TileConvShiftReuse(Pass):
             load = tiling.loader(x, a_type, first_unit)
             filters = shape.filter_operand(argument(arguments, op.w), n_tile, kc)
             d = accumulator(n_tile)
+            on = tiling.accumulators(d, first_unit) if isinstance(tiling, LinearTiling) else None
             with loop(shape.r * steps_per_row) as i:
                 r, c0 = math.div(i, steps_per_row), math.mul(math.rem(i, steps_per_row), kc)
                 shared = [tc.SmemTileOp(a_type).tile for _ in classes.taps]
@@ -119,10 +125,13 @@ class TileConvShiftReuse(Pass):
                     filters.load(tile, {"mn": k0, "k": c0, "s": s, "r": r})
                 slab = tc.TmemType.build([TMEM_LANES, kc], shape.element)
                 slabs = [tc.TmemTileOp(slab).tile for _ in classes.taps]
-                accumulate = Accumulate(i)
+                accumulate = Accumulate(None if tiling.masked else i)
+                sums = [on(r, s) if on else d for s in range(shape.s)]
                 for j in range(kc * shape.element_bytes // MMA_K_BYTES):
                     for a, ta, of_class in zip(shared, slabs, classes.taps):
                         tc.CpOp(a, ta, i64(j))
                         for s in of_class:
-                            mma(d, ta, taps[s], accumulate.take(), j, ashift=s != of_class[-1])
+                            mma(
+                                sums[s], ta, taps[s], accumulate.take(), j, ashift=s != of_class[-1]
+                            )
             tiling.store(d, out, first_unit, k0)

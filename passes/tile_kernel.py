@@ -124,6 +124,16 @@ def accumulator(n_tile: int) -> Any:
     return tc.TmemTileOp(tc.TmemType.build([TMEM_LANES, n_tile], ir.F32Type.get())).tile
 
 
+def clear_accumulator(d: Any, quarter: Any) -> None:
+    """Stores zeros to the quarter's lanes of D."""
+    kind = ir.VectorType.get([QUARTER_LANES, STORE_COLUMNS], d.type.element)
+    zero = arith.ConstantOp(
+        kind, ir.DenseElementsAttr.get_splat(kind, ir.Attribute.parse(f"0.0 : {d.type.element}"))
+    ).result
+    with loop(d.type.shape[1], STORE_COLUMNS) as column:
+        tc.TmemStOp(zero, d, quarter, column)
+
+
 @contextmanager
 def loop(count: int, step: int = 1) -> Iterator[Any]:
     """``scf.for`` from 0 to `count`; yields the induction variable."""
@@ -134,11 +144,16 @@ def loop(count: int, step: int = 1) -> Iterator[Any]:
 
 
 class Accumulate:
-    """The ``accumulate`` operands of a main loop: false only for the very first mma."""
+    """The ``accumulate`` operands of a main loop: false only for the very first mma.
+
+    step: the loop's iteration; None when D holds zeros before, and even the first mma adds
+    """
 
     def __init__(self, step: Any) -> None:
         self._always = constant(1, ir.IntegerType.get_signless(1))
-        self._next = arith.cmpi(arith.CmpIPredicate.ne, step, math.value(0))
+        self._next = self._always
+        if step is not None:
+            self._next = arith.cmpi(arith.CmpIPredicate.ne, step, math.value(0))
 
     def take(self) -> Any:
         """The operand of the next mma in program order."""

@@ -96,6 +96,7 @@ def convert_mma(converter: Converter, op: tc.MmaOp) -> None:
         converter.constant(idesc),
         converter.ssa(op.accumulate),
         aShift=ashift or None,
+        disableOutputLane=d.disabled,
     )
 
 

@@ -75,12 +75,16 @@ class TmemBase:
 
 @dataclass(frozen=True)
 class TmemTile:
-    """A tensor-memory tile at ``base + column (+ extra)``; `extra` is an i32 value or None."""
+    """A tensor-memory tile at ``base + column (+ extra)``; `extra` is an i32 value or None.
+
+    disabled: vector<4xi32> of lanes that an mma must not write, or None.
+    """
 
     type: tc.TmemType
     base: TmemBase
     column: int
     extra: ir.Value | None = None
+    disabled: ir.Value | None = None
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,13 @@ class Ring:
 
     first: SmemTile | StagedTile | Mbarrier | TmemTile
     stride: int
+
+
+@dataclass(frozen=True)
+class LaneMasks:
+    """A table of lane masks, 16 bytes an entry."""
+
+    address: SharedAddress
 
 
 @dataclass(frozen=True)

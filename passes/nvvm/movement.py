@@ -65,20 +65,40 @@ def convert_tmem_ld(converter: Converter, op: tc.TmemLdOp) -> None:
             f"expected 32 rows and a power of two of at most 128 columns, got {rows} x {columns} "
             "(PTX ISA 9.7.16.8)"
         )
-    lane = arith.ShLIOp(
-        arith.MulIOp(converter.ssa(op.quarter), converter.constant(WARP_THREADS)).result,
-        converter.constant(LANE_SHIFT),
-    ).result
-    base = converter.tmem_columns(converter.record(op.source, TmemTile))
-    column = arith.AddIOp(base, converter.ssa(op.column)).result
     raw_type = ir.VectorType.get([columns], i32()) if columns > 1 else i32()
     raw = nvvm.Tcgen05LdOp(
         raw_type,
         ir.Attribute.parse("#nvvm.tcgen05_ldst_shape<shape_32x32b>"),
-        tmem_pointer(arith.AddIOp(column, lane).result),
+        _quarter_pointer(converter, op.source, op.quarter, op.column),
     ).res
     converter.values[op.value] = Loading(raw)
     converter.pending.append(op.value)
+
+
+@rule("tc.tmem_st")
+def convert_tmem_st(converter: Converter, op: tc.TmemStOp) -> None:
+    """``tcgen05.st.32x32b`` to the warp's quarter: a row of N columns per thread."""
+    require_role(converter, op)
+    columns = ir.VectorType(op.value.type).shape[1]
+    kind = ir.VectorType.get([columns], i32()) if columns > 1 else i32()
+    nvvm.Tcgen05StOp(
+        ir.Attribute.parse("#nvvm.tcgen05_ldst_shape<shape_32x32b>"),
+        _quarter_pointer(converter, op.target, op.quarter, op.column),
+        llvm.BitcastOp(kind, converter.ssa(op.value)).result,
+    )
+
+
+def _quarter_pointer(
+    converter: Converter, tile: ir.Value, quarter: ir.Value, column: ir.Value
+) -> ir.Value:
+    """The address of a column in the first lane of a quarter."""
+    lane = arith.ShLIOp(
+        arith.MulIOp(converter.ssa(quarter), converter.constant(WARP_THREADS)).result,
+        converter.constant(LANE_SHIFT),
+    ).result
+    base = converter.tmem_columns(converter.record(tile, TmemTile))
+    place = arith.AddIOp(base, converter.ssa(column)).result
+    return tmem_pointer(arith.AddIOp(place, lane).result)
 
 
 @rule("tc.tmem_wait")

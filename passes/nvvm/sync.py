@@ -35,6 +35,14 @@ def convert_expect_tx(converter: Converter, op: tc.MbarrierExpectTxOp) -> None:
     nvvm.MBarrierArriveExpectTxOp(pointer, converter.constant(nbytes), results=[])
 
 
+@rule("tc.mbarrier_arrive")
+def convert_arrive(converter: Converter, op: tc.MbarrierArriveOp) -> None:
+    """``mbarrier.arrive`` of every thread."""
+    require_role(converter, op)
+    pointer = converter.shared(converter.record(op.bar, Mbarrier).address)
+    nvvm.MBarrierArriveOp(pointer, results=[])
+
+
 @rule("tc.commit")
 def convert_commit(converter: Converter, op: tc.CommitOp) -> None:
     """``tcgen05.commit``."""

@@ -287,3 +287,58 @@ func.func @f(%v: vector<32x16xf16>, %out: memref<1x56x56x64xf16>, %i: index) {
   "tc.store_rows"(%v, %out, %i, %i, %i, %i) {rows = 30 : i64, row_dim = 3 : i64, operandSegmentSizes = array<i32: 1, 1, 4>} : (vector<32x16xf16>, memref<1x56x56x64xf16>, index, index, index, index) -> ()
   return
 }
+
+// -----
+
+// legal: tc.tmem_st/value
+func.func @f(%v: vector<32x16xf32>, %d: !tc.tmem<array<i64: 128, 64>, f32>, %i: index) {
+  "tc.tmem_st"(%v, %d, %i, %i) : (vector<32x16xf32>, !tc.tmem<array<i64: 128, 64>, f32>, index, index) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.tmem_st/value
+func.func @f(%v: vector<32x12xf32>, %d: !tc.tmem<array<i64: 128, 64>, f32>, %i: index) {
+  // expected-error @+1 {{tc.tmem_st: value must be vector<32xNxf32> like the target, with N one of 1, 2, 4, 8, 16, 32, 64, 128, got vector<32x12xf32>: .32x32b stores 32 lanes and a power of two of columns}}
+  "tc.tmem_st"(%v, %d, %i, %i) : (vector<32x12xf32>, !tc.tmem<array<i64: 128, 64>, f32>, index, index) -> ()
+  return
+}
+
+// -----
+
+// legal: tc.tmem_st/quarter
+func.func @f(%v: vector<32x16xf32>, %d: !tc.tmem<array<i64: 128, 64>, f32>, %i: index) {
+  %c = arith.constant 3 : index
+  "tc.tmem_st"(%v, %d, %c, %i) : (vector<32x16xf32>, !tc.tmem<array<i64: 128, 64>, f32>, index, index) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.tmem_st/quarter
+func.func @f(%v: vector<32x16xf32>, %d: !tc.tmem<array<i64: 128, 64>, f32>, %i: index) {
+  %c = arith.constant 4 : index
+  // expected-error @+1 {{tc.tmem_st: quarter must be in [0, 4), got 4: a warp reaches lanes 32 * (warp mod 4) to + 31}}
+  "tc.tmem_st"(%v, %d, %c, %i) : (vector<32x16xf32>, !tc.tmem<array<i64: 128, 64>, f32>, index, index) -> ()
+  return
+}
+
+// -----
+
+// legal: tc.tmem_st/columns
+func.func @f(%v: vector<32x16xf32>, %d: !tc.tmem<array<i64: 128, 64>, f32>, %i: index) {
+  %c = arith.constant 48 : index
+  "tc.tmem_st"(%v, %d, %i, %c) : (vector<32x16xf32>, !tc.tmem<array<i64: 128, 64>, f32>, index, index) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.tmem_st/columns
+func.func @f(%v: vector<32x16xf32>, %d: !tc.tmem<array<i64: 128, 64>, f32>, %i: index) {
+  %c = arith.constant 56 : index
+  // expected-error @+1 {{tc.tmem_st: the columns must lie within target's [0, 64), got [56, 72)}}
+  "tc.tmem_st"(%v, %d, %i, %c) : (vector<32x16xf32>, !tc.tmem<array<i64: 128, 64>, f32>, index, index) -> ()
+  return
+}

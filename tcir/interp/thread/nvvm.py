@@ -87,6 +87,28 @@ def _mbarrier_init(speller: Speller, op: Any) -> None:
     )
 
 
+@rule("nvvm.mbarrier.arrive")
+def _mbarrier_arrive(speller: Speller, op: Any) -> None:
+    """9.7.13.15.13."""
+    only(op, "relaxed", "scope")
+    expect(op, "relaxed", "false", "")
+    expect(op, "scope", "#nvvm.mem_scope<cta>", "")
+    if len(op.operands) != 1:
+        raise IncompleteError("no rule for a count of arrivals")
+    state = speller.define_one(op.results[0]) if len(op.results) else speller.fresh("b64")
+    speller.emit(f"mbarrier.arrive.shared::cta.b64 {state}, {_address(speller, op.operands[0], 3)}")
+
+
+@rule("nvvm.vote.sync")
+def _vote(speller: Speller, op: Any) -> None:
+    """9.7.13.13."""
+    only(op, "kind")
+    expect(op, "kind", "#nvvm<vote_sync_kind ballot>")
+    mask, predicate = (speller.read_one(operand) for operand in op.operands)
+    target = speller.define_one(op.results[0])
+    speller.emit(f"vote.sync.ballot.b32 {target}, {predicate}, {mask}")
+
+
 @rule("nvvm.mbarrier.arrive.expect_tx")
 def _mbarrier_expect(speller: Speller, op: Any) -> None:
     """9.7.13.15.13."""
@@ -219,6 +241,21 @@ def _tcgen05_load(speller: Speller, op: Any) -> None:
     )
 
 
+@rule("nvvm.tcgen05.st")
+def _tcgen05_store(speller: Speller, op: Any) -> None:
+    """9.7.16.8.2."""
+    only(op, "shape")
+    expect(op, "shape", "#nvvm.tcgen05_ldst_shape<shape_32x32b>")
+    if len(op.operands) != 2:
+        raise IncompleteError("no rule for an offset")
+    target, value = op.operands
+    registers = speller.read(value)
+    speller.emit(
+        f"tcgen05.st.sync.aligned.32x32b.x{len(registers)}.b32 {_address(speller, target, 6)}, "
+        f"{{{', '.join(registers)}}}"
+    )
+
+
 @rule("nvvm.tcgen05.cp")
 def _tcgen05_copy(speller: Speller, op: Any) -> None:
     """9.7.16.9.1."""
@@ -255,14 +292,16 @@ def _tcgen05_mma(speller: Speller, op: Any) -> None:
     name = re.fullmatch(r"#nvvm\.tcgen05_mma_kind<(f16|tf32|f8f6f4|i8)>", kind)
     if name is None:
         raise IncompleteError(f"no rule for kind = {kind}")
-    if len(op.operands) != 5:
-        raise IncompleteError("no rule for a scale of D or a lane mask")
-    d, a, b, idesc, enable = op.operands
+    d, a, b, idesc, enable, *mask = op.operands
+    if len(mask) > 1 or any(str(m.type) != "vector<4xi32>" for m in mask):
+        raise IncompleteError("no rule for a scale of D or a lane mask of a CTA pair")
     ashift = ".ashift" if "aShift" in op.attributes else ""
     first = speller.read_one(a) if str(a.type) == "i64" else _address(speller, a, 6)
     speller.emit(
         f"tcgen05.mma.cta_group::1.kind::{name[1]}{ashift} {_address(speller, d, 6)}, {first}, "
-        f"{speller.read_one(b)}, {speller.read_one(idesc)}, {speller.read_one(enable)}"
+        f"{speller.read_one(b)}, {speller.read_one(idesc)}, "
+        + "".join(f"{{{', '.join(speller.read(m))}}}, " for m in mask)
+        + speller.read_one(enable)
     )
 
 

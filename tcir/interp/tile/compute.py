@@ -60,6 +60,7 @@ def mma(compiler: Compiler, op: Any) -> Step:
             d_type=result,
             kind=KINDS[operand],
             enable_input_d=bool(v[accumulate_]),
+            disable_lanes=d.disabled,
             ashift=ashift,
             site=site,
         )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tcir.interp.tile.compiler import Compiler, Frame, Step, rule
-from tcir.interp.tile.values import MemRef, Registers, Stored
+from tcir.interp.tile.places import integer
+from tcir.interp.tile.values import LaneMasks, MemRef, Registers, Stored, TmemTile
 
 LANES = 32
+MASK_BYTES = 16
 
 
 @rule("tc.lane_index")
@@ -20,6 +23,61 @@ def lane_index(compiler: Compiler, op: Any) -> Step:
         frame.values[result] = Registers(np.arange(LANES, dtype=np.int64), quarter=-1)
 
     return number
+
+
+@rule("tc.lane_masks")
+def lane_masks(compiler: Compiler, op: Any) -> Step:
+    result, base = compiler.result(op), compiler.places.shared[op.operation]
+    value = LaneMasks(base, integer(op, "count") or 0)
+    fresh = op.operation not in compiler.places.planned
+
+    def make_table(frame: Frame) -> None:
+        if fresh and frame.elected():
+            frame.launch.forget_shared(frame, base, MASK_BYTES * value.count)
+        frame.values[result] = value
+
+    return make_table
+
+
+def _entry(frame: Frame, table: LaneMasks, entry: int, site: Any) -> int:
+    """Address of an entry."""
+    if not 0 <= entry < table.count:
+        raise frame.launch.error(
+            "bad-entry", f"expected an entry below {table.count}, got {entry}", site
+        )
+    return table.base + MASK_BYTES * entry
+
+
+@rule("tc.write_lane_mask")
+def write_lane_mask(compiler: Compiler, op: Any) -> Step:
+    masks_, entry_, quarter_, on_ = compiler.operands(op)
+    site = compiler.site(op)
+
+    def write(frame: Frame) -> None:
+        v = frame.values
+        on: Registers = v[on_]
+        word = int(np.packbits(~on.data, bitorder="little").view(np.uint32)[0])
+        place = _entry(frame, v[masks_], v[entry_], site) + 4 * v[quarter_]
+        data = np.array([[word]], np.uint32).view(np.uint8)
+        frame.agent.store("shared", np.array([place], np.int64), data, site=site)
+
+    return write
+
+
+@rule("tc.enable_lanes")
+def enable_lanes(compiler: Compiler, op: Any) -> Step:
+    d_, masks_, entry_ = compiler.operands(op)
+    result, site = compiler.result(op), compiler.site(op)
+
+    def enable(frame: Frame) -> None:
+        v = frame.values
+        place = _entry(frame, v[masks_], v[entry_], site)
+        raw = frame.agent.load("shared", np.array([place], np.int64), MASK_BYTES, site=site)
+        words = np.ascontiguousarray(raw).view(np.uint32)[0]
+        tile: TmemTile = v[d_]
+        v[result] = replace(tile, disabled=tuple(int(w) for w in words))
+
+    return enable
 
 
 @rule("tc.store_lanes")

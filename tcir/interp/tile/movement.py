@@ -170,6 +170,34 @@ def tmem_ld(compiler: Compiler, op: Any) -> Step:
     return load
 
 
+@rule("tc.tmem_st")
+def tmem_st(compiler: Compiler, op: Any) -> Step:
+    value_, target_, quarter_, column_ = compiler.operands(op)
+    site, sequential = compiler.site(op), compiler.sequential
+    lanes, count = shape_of(op.operation.operands[0].type)
+
+    def store(frame: Frame) -> None:
+        v = frame.values
+        target: TmemTile = v[target_]
+        quarter, column = v[quarter_], v[column_]
+        if not (0 <= quarter < 4 and 0 <= column <= target.columns - count) or lanes != QUARTER:
+            raise frame.launch.error(
+                "access-outside-tile",
+                f"expected quarter 0..3 and columns within {target.columns}, "
+                f"got quarter {quarter}, columns {column}..{column + count - 1}",
+                site,
+            )
+        frame.launch.consume(frame, v[value_], site)
+        address = (QUARTER * quarter) << 16 | (target.origin(frame) + target.column + column)
+        words = np.ascontiguousarray(v[value_].data).view(np.uint32).T
+        with frame.launch.as_warp(frame, quarter):
+            frame.agent.tmem_st(address, "32x32b", count, words, site=site)
+        if sequential:
+            frame.agent.drain()
+
+    return store
+
+
 @rule("tc.tmem_wait")
 def tmem_wait(compiler: Compiler, op: Any) -> Step:
     kind, site = text(op, "kind"), compiler.site(op)

@@ -62,7 +62,7 @@ class Places:
         places = Places()
         ops = list(nested(function))
         has_alloc = any(op.name == "tc.tmem_alloc" for op in ops)
-        shared = [op for op in ops if op.name in ("tc.smem_tile", "tc.mbarrier_init")]
+        shared = [op for op in ops if op.name in _IN_SHARED]
         end = integer(function, "tc.smem_bytes") or 0
         for op in shared:
             offset = integer(op, "offset")
@@ -72,7 +72,7 @@ class Places:
                 end = max(end, offset + _shared_bytes(op))
         top = _columns(places, ops)
         for op in sorted((op for op in shared if op not in places.planned), key=_barriers_last):
-            alignment = SMEM_ALIGNMENT if op.name == "tc.smem_tile" else 8
+            alignment = _IN_SHARED[op.name]
             places.shared[op] = end = -(-end // alignment) * alignment
             end += _shared_bytes(op)
         if top and not has_alloc:
@@ -84,11 +84,17 @@ class Places:
         return places
 
 
-def _barriers_last(op: Any) -> bool:
-    return op.name == "tc.mbarrier_init"
+_IN_SHARED = {"tc.smem_tile": SMEM_ALIGNMENT, "tc.mbarrier_init": 8, "tc.lane_masks": 16}
+"""Ops whose objects lie in shared memory, with their alignments."""
+
+
+def _barriers_last(op: Any) -> int:
+    return -_IN_SHARED[op.name]
 
 
 def _shared_bytes(op: Any) -> int:
+    if op.name == "tc.lane_masks":
+        return 16 * (integer(op, "count") or 0)
     count, member = members(op.results[0].type)
     return count * (8 if isinstance(member, tc.MbarrierType) else member.nbytes)
 

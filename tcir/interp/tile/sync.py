@@ -9,6 +9,9 @@ from tcir.interp.tile.compiler import Compiler, Frame, Step, rule
 from tcir.interp.tile.movement import text
 from tcir.interp.tile.places import integer
 
+WARP = 32
+"""Threads of a warp."""
+
 
 @rule("tc.mbarrier_wait")
 def mbarrier_wait(compiler: Compiler, op: Any) -> Step:
@@ -34,6 +37,17 @@ def mbarrier_expect_tx(compiler: Compiler, op: Any) -> Step:
             frame.agent.mbarrier_arrive(frame.values[bar].address, expect_tx=nbytes, site=site)
 
     return expect
+
+
+@rule("tc.mbarrier_arrive")
+def mbarrier_arrive(compiler: Compiler, op: Any) -> Step:
+    (bar,) = compiler.operands(op)
+    site = compiler.site(op)
+
+    def arrive(frame: Frame) -> None:
+        frame.agent.mbarrier_arrive(frame.values[bar].address, WARP, site=site)
+
+    return arrive
 
 
 @rule("tc.commit")

@@ -42,6 +42,16 @@ class TmemTile:
     element: str
     width: int
     """Elements per lane."""
+    disabled: tuple[int, ...] | None = None
+    """Four words with a bit for each lane that an mma must not write."""
+
+
+@dataclass(frozen=True)
+class LaneMasks:
+    """A table of `count` lane masks, 16 bytes each, from byte `base` of shared memory."""
+
+    base: int
+    count: int
 
 
 @dataclass(frozen=True)

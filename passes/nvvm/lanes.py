@@ -1,0 +1,62 @@
+"""Lane masks: a table in shared memory, written by ballots, read by the mma's thread."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tcir._mlir import arith, ir, llvm, nvvm
+from tcir.dialect import tc
+from tcir.dialect.limits import LANE_MASK_BYTES
+
+from .converter import (
+    Converter,
+    LaneMasks,
+    SharedAddress,
+    TmemTile,
+    i32,
+    integer_attribute,
+    require_role,
+    rule,
+)
+from .structure import is_equal, only_if
+
+WORD_BYTES = 4
+
+
+@rule("tc.lane_masks")
+def convert_lane_masks(converter: Converter, op: tc.LaneMasksOp) -> None:
+    """An address."""
+    address = SharedAddress(converter.smem, integer_attribute(op, "offset"))
+    converter.values[op.masks] = LaneMasks(address)
+
+
+def _entry(converter: Converter, table: ir.Value, entry: ir.Value) -> SharedAddress:
+    address = converter.record(table, LaneMasks).address
+    offset = arith.MulIOp(converter.ssa(entry), converter.constant(LANE_MASK_BYTES)).result
+    return SharedAddress(arith.AddIOp(address.base, offset).result, address.offset)
+
+
+@rule("tc.write_lane_mask")
+def convert_write_lane_mask(converter: Converter, op: tc.WriteLaneMaskOp) -> None:
+    """``vote.sync.ballot``, complemented; lane 0 stores it."""
+    require_role(converter, op)
+    every = converter.constant(-1)
+    ballot = nvvm.VoteSyncOp(
+        every, converter.ssa(op.on), ir.Attribute.parse("#nvvm<vote_sync_kind ballot>"),
+        results=[i32()],
+    ).res  # fmt: skip
+    word = arith.XOrIOp(ballot, every).result
+    entry = _entry(converter, op.masks, op.entry)
+    column = arith.MulIOp(converter.ssa(op.quarter), converter.constant(WORD_BYTES)).result
+    place = SharedAddress(arith.AddIOp(entry.base, column).result, entry.offset)
+    with only_if(is_equal(converter, converter.lane, 0)):
+        llvm.StoreOp(word, converter.shared(place), alignment=WORD_BYTES)
+
+
+@rule("tc.enable_lanes")
+def convert_enable_lanes(converter: Converter, op: tc.EnableLanesOp) -> None:
+    """One load of the entry, which the mma takes as its mask."""
+    require_role(converter, op)
+    pointer = converter.shared(_entry(converter, op.masks, op.entry))
+    mask = llvm.LoadOp(ir.VectorType.get([4], i32()), pointer, alignment=LANE_MASK_BYTES).result
+    converter.values[op.tile] = replace(converter.record(op.d, TmemTile), disabled=mask)
