@@ -34,6 +34,8 @@ class Conv2dOp(Op, name="conv2d"):
 class MatmulOp(Op, name="matmul"):
     """Matrix product with f32 accumulation, rounded once to the element type of ``out``.
 
+    f32 operands are multiplied as tf32: their low 13 bits are ignored. i8 sums in i32, wrapping.
+
     ``a`` is ``[M,K]`` (``a_layout = "mk"``) or ``[K,M]`` (``"km"``), ``b`` is ``[K,N]``
     (``"kn"``) or ``[N,K]`` (``"nk"``); all three carry the same leading batch dimension or none.
     """
@@ -215,9 +217,23 @@ def _(op: MatmulOp) -> Broken:
     return _static(op.a, op.b, op.out)
 
 
-@rule("tc.matmul", "types", "PTX ISA 9.7.16.2, table 39", TYPES)
+FP8 = ("f8E4M3FN", "f8E5M2")
+
+
+@rule(
+    "tc.matmul",
+    "types",
+    "PTX ISA 9.7.14.5 and 9.7.16.2",
+    "expected f16, bf16 or f32 (as tf32) of one type, or f8E4M3FN and f8E5M2 in any mix, -> f32, "
+    "f16 or bf16, or i8 x i8 -> i32, got {a} x {b} -> {out}: tensor cores multiply no others; "
+    "convert one operand first",
+)
 def _(op: MatmulOp) -> Broken:
-    return _types(op.a, op.b, op.out)
+    a, b, out = (str(v.type.element_type) for v in (op.a, op.b, op.out))
+    same = a == b and a in (*OPERAND_TYPES, "f32")
+    if (same or (a in FP8 and b in FP8)) and out in RESULT_TYPES:
+        return None
+    return None if (a, b, out) == ("i8", "i8", "i32") else {"a": a, "b": b, "out": out}
 
 
 def _dims(op: MatmulOp) -> tuple[dict[str, int], dict[str, int]]:

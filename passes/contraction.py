@@ -14,6 +14,8 @@ from tcir._mlir import ir, linalg
 from tcir.passes.affine import Form, linear_forms, single_dims
 
 OPERAND_TYPES = ("f16", "bf16")
+MATMUL_TYPES = (*OPERAND_TYPES, "f32", "f8E4M3FN", "f8E5M2", "i8")
+"""f32 is multiplied as tf32; the two f8 types mix."""
 
 
 @dataclass(frozen=True)
@@ -115,12 +117,18 @@ def _matmul(
     return None
 
 
-def body_problem(op: Any) -> str:
-    """What keeps the body of `op` from being ``out + ext(a) * ext(b)`` in f32; "" for nothing."""
+def body_problem(op: Any, matmul: bool = False) -> str:
+    """What keeps the body of `op` from being ``out + ext(a) * ext(b)``; "" for nothing.
+
+    The sum is in f32; a matrix product of integers sums in i32.
+    """
     block = op.operation.regions[0].blocks[0]
     kinds = [str(argument.type) for argument in block.arguments]
     if len(kinds) != 3:
         return f"expected two inputs and one output, got {len(kinds)} operands"
+    if matmul and kinds[0] not in OPERAND_TYPES:
+        problem = _matmul_types_problem(kinds)
+        return problem or _body_form_problem(block, *_FORMS.get(kinds[0], _WIDENED))
     if kinds[0] != kinds[1] or kinds[0] not in OPERAND_TYPES:
         return (
             f"expected inputs of one type out of f16, bf16, got {kinds[0]} and {kinds[1]} "
@@ -131,21 +139,49 @@ def body_problem(op: Any) -> str:
             f"expected an f32 accumulator, got {kinds[2]} (this version accumulates in f32; "
             "make the outs operand f32 and round the result with arith.truncf)"
         )
+    return _body_form_problem(block, *_WIDENED)
+
+
+_WIDENED = ("arith.addf", "arith.mulf", "arith.extf")
+_FORMS: dict[str, tuple[str, str, str | None]] = {
+    "f32": ("arith.addf", "arith.mulf", None),
+    "i8": ("arith.addi", "arith.muli", "arith.extsi"),
+}
+"""Ops of the body by operand type: sum, product, what widens a factor."""
+
+
+def _matmul_types_problem(kinds: list[str]) -> str:
+    both_f8 = all(kind in ("f8E4M3FN", "f8E5M2") for kind in kinds[:2])
+    if kinds[0] not in MATMUL_TYPES or (kinds[0] != kinds[1] and not both_f8):
+        return (
+            f"expected inputs of one type out of {', '.join(MATMUL_TYPES)}, or both f8, got "
+            f"{kinds[0]} and {kinds[1]} (tensor cores multiply those; convert the inputs first)"
+        )
+    wanted = "i32" if kinds[0] == "i8" else "f32"
+    if kinds[2] != wanted:
+        return (
+            f"expected an accumulator of {wanted} for {kinds[0]}, got {kinds[2]} (tensor cores sum "
+            "in 32 bits; make the outs operand of that type)"
+        )
+    return ""
+
+
+def _body_form_problem(block: Any, total_op: str, product_op: str, widen_op: str | None) -> str:
     (yielded,) = list(block)[-1].operands
-    inner = _operands(yielded, "arith.addf")
+    inner = _operands(yielded, total_op)
     if inner is None:
-        return f"expected the body to yield arith.addf, got {_producer(yielded)}"
+        return f"expected the body to yield {total_op}, got {_producer(yielded)}"
     total = block.arguments[2]
     products = [v for v in inner if v != total]
-    factors = _operands(products[0], "arith.mulf") if len(products) == 1 else None
+    factors = _operands(products[0], product_op) if len(products) == 1 else None
     if factors is None:
-        return "expected the body to add arith.mulf to the output element, got " + " and ".join(
+        return f"expected the body to add {product_op} to the output element, got " + " and ".join(
             _producer(v) for v in inner
         )
-    sources = [_operands(v, "arith.extf") for v in factors]
+    sources = [[v] if widen_op is None else _operands(v, widen_op) for v in factors]
     if None in sources:
         return (
-            "expected both factors to be widened with arith.extf before arith.mulf, got "
+            f"expected both factors to be widened with {widen_op} before {product_op}, got "
             + " and ".join(_producer(v) for v in factors)
         )
     arguments = [block.arguments[0], block.arguments[1]]

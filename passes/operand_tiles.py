@@ -6,10 +6,26 @@ from dataclasses import dataclass
 from typing import Any
 
 from tcir.dialect import tc
+from tcir.dialect.limits import TMA_STRIDE
 from tcir.passes import index_math as math
 from tcir.passes.emit import make_tensor_map, tma_load
 from tcir.passes.index_math import Index
 from tcir.passes.limits import ceil_div
+from tcir.passes.refusal import refuse
+
+
+def check_pitch(op: Any, name: str, extent: int, smallest: str) -> None:
+    """Refuses `op` when rows of `extent` elements, the dimension `name`, suit no tensor map."""
+    step = TMA_STRIDE.values[0] // 2  # the smallest stride, in elements of 2 bytes
+    if extent % step:
+        raise refuse(
+            op,
+            f"expected {name} to be a multiple of {step}, got {name}={extent} (strides of a tensor "
+            f"map are {TMA_STRIDE} bytes, {TMA_STRIDE.source}, and elements are 2 bytes); pad "
+            f"{name} with zeros to {-(-extent // step) * step}",
+            smallest,
+        )
+
 
 _MODES = {bytes_: mode for mode, bytes_ in tc.SWIZZLE_BYTES.items() if mode != "NONE"}
 

@@ -12,7 +12,8 @@ from tcir.passes import index_math as math
 from tcir.passes.emit import mma, text
 from tcir.passes.index_math import Index
 from tcir.passes.limits import ceil_div
-from tcir.passes.operand_tiles import TiledOperand, k_step
+from tcir.passes.operand_tiles import TiledOperand, check_pitch, k_step
+from tcir.passes.refusal import SMALLEST_MATMUL, refuse
 from tcir.passes.tile_kernel import (
     Accumulate,
     Source,
@@ -63,8 +64,28 @@ class TileMatmul(Pass):
             _tile(source, choose_n_tile(source.op, self.n_tile, n))
 
 
+OPERAND_TYPES = ("f16", "bf16")
+"""Of tcgen05.mma.kind::f16."""
+
+
+def _check(op: Any) -> None:
+    """Refuses what kind::f16 does not multiply and TMA does not load."""
+    kinds = [str(value.type.element_type) for value in (op.a, op.b)]
+    if not set(kinds) <= set(OPERAND_TYPES):
+        raise refuse(
+            op,
+            f"expected operands of {' or '.join(OPERAND_TYPES)}, got {' and '.join(kinds)} "
+            "(tcgen05.mma.kind::f16 multiplies those); pipeline matmul-warp multiplies this type "
+            "with mma.sync",
+            SMALLEST_MATMUL,
+        )
+    for value, layout in ((op.a, op.a_layout), (op.b, op.b_layout)):
+        check_pitch(op, text(layout)[1].upper(), value.type.shape[-1], SMALLEST_MATMUL)
+
+
 def _tile(source: Source, n_tile: int) -> None:
     op = source.op
+    _check(op)
     *batch, m, n = op.out.type.shape
     a_layout, b_layout = text(op.a_layout), text(op.b_layout)
     k = op.a.type.shape[-1 if a_layout == "mk" else -2]

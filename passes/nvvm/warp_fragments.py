@@ -141,18 +141,19 @@ def _word(
 ) -> ir.Value:  # fmt: skip
     """The register that holds ``lanes[lane]`` of an atom, lowest bits first."""
     bits = 8 * tc.element_bytes(tile.type.element)
-    constant = tile.type.offset(start.mn, start.k)
     value: ir.Value | None = None
-    for i in range(len(lanes[0])):
+    for i, (row_0, column_0) in enumerate(lanes[0]):
+        first = Matrix(start.mn + row_0, start.k + column_0)
+        constant = tile.type.offset(first.mn, first.k)
 
         def offset(thread: int, mn: int, k: int, i: int = i) -> int:
             warp, lane = divmod(thread, LANES)
-            row, column = lanes[lane][i]
-            mn += warp_origin(kind.operand, part, converter.warps, warp)[0] + row
-            byte: int = tile.type.offset(mn, k + column)
+            (row, column), (row_0, column_0) = lanes[lane][i], lanes[0][i]
+            mn += warp_origin(kind.operand, part, converter.warps, warp)[0] + row - row_0
+            byte: int = tile.type.offset(mn, k + column - column_0)
             return byte
 
-        whole = _place(converter, offset, constant, start)
+        whole = _place(converter, offset, constant, first)
         words = Linear(tuple(c - c % WORD_BYTES for c in whole.linear.columns))
         inside = Linear(tuple(8 * (c % WORD_BYTES) for c in whole.linear.columns))
         pointer = shared_pointer(converter, tile, *Place(words, constant).emit(converter))

@@ -215,9 +215,9 @@ func.func @f(%a: tensor<128x64xbf16>, %b: tensor<64x32xbf16>) {
 // -----
 
 // illegal: tc.matmul/types
-func.func @f(%a: tensor<128x64xf32>, %b: tensor<64x32xf32>) {
-  // expected-error @+1 {{tc.matmul: expected f16 x f16 or bf16 x bf16 -> f32, f16 or bf16, got f32 x f32 -> f32: kind::f16 does not mix operand types; convert one operand first}}
-  %y = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn"} : (tensor<128x64xf32>, tensor<64x32xf32>) -> tensor<128x32xf32>
+func.func @f(%a: tensor<128x64xf32>, %b: tensor<64x32xf16>) {
+  // expected-error @+1 {{tc.matmul: expected f16, bf16 or f32 (as tf32) of one type, or f8E4M3FN and f8E5M2 in any mix, -> f32, f16 or bf16, or i8 x i8 -> i32, got f32 x f16 -> f32: tensor cores multiply no others; convert one operand first}}
+  %y = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn"} : (tensor<128x64xf32>, tensor<64x32xf16>) -> tensor<128x32xf32>
   return
 }
 

@@ -52,4 +52,7 @@ def tc_matmul(_: Interpreter, op: Any, a: Array, b: Array) -> Sequence[Array]:
         a = a.swapaxes(-1, -2)
     if _choice(op, "b_layout", ("kn", "nk")) == "nk":
         b = b.swapaxes(-1, -2)
-    return [_rounded(a.astype(np.float64) @ b.astype(np.float64), op.operation.results[0].type)]
+    type_ = op.operation.results[0].type
+    if dtype_of(type_) == np.int32:  # sums wrap
+        return [(a.astype(np.int64) @ b.astype(np.int64)).astype(np.int32)]
+    return [_rounded(a.astype(np.float64) @ b.astype(np.float64), type_)]
