@@ -5,7 +5,7 @@ from typing import Any
 
 from tcir._mlir import ext, ir
 
-from .attributes import integer, string
+from .attributes import constant, integer, string
 from .limits import CP_SHAPES, MMA_K_BYTES, MMA_KINDS
 from .operation import Op
 from .rules import Broken, rule
@@ -107,8 +107,8 @@ class CpScalesOp(Op, name="cp_scales"):
 
     source: ext.Operand[SmemType]
     target: ext.Operand[TmemType]
+    column: ext.Operand[ir.IndexType]
     block: ir.IntegerAttr
-    column: ir.IntegerAttr
 
 
 def scaled_step(op: MmaBlockScaleOp) -> ScaledStep:
@@ -241,7 +241,7 @@ def _(op: MmaBlockScaleOp) -> Broken:
     "tc.mma_block_scale",
     "slices",
     SHAPES,
-    "a_slice and b_slice must be in [0, {a}) and [0, {b}), got {got_a} and {got_b}: one instruction "
+    "a_slice and b_slice must be in [0, {a}) and [0, {b}), got {got_a} and {got_b}: an instruction "
     "reads 32 bytes of every row",
 )
 def _(op: MmaBlockScaleOp) -> Broken:
@@ -339,6 +339,8 @@ def _(op: CpScalesOp) -> Broken:
     "target must have columns [{begin}, {end}) for this block, got {got} columns",
 )
 def _(op: CpScalesOp) -> Broken:
-    begin, got = integer(op, "column"), op.target.type.columns
+    begin, got = constant(op.column), op.target.type.columns
+    if begin is None:
+        begin = 0  # unknown until it runs, but even column 0 has to fit
     end = begin + SCALE_COLUMNS
     return None if begin >= 0 and end <= got else {"begin": begin, "end": end, "got": got}

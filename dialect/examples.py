@@ -55,8 +55,8 @@ func.func @example(%d: !d, %a: !a, %b: !b, %sfa: !sf, %sfb: !sf, %accumulate: i1
     "tc.cp_scales": """
 !source = !tc.smem<array<i64: 128, 16>, i8, "K", "NONE">
 !target = !tc.tmem<array<i64: 128, 64>, i8>
-func.func @example(%source: !source, %target: !target) {
-  "tc.cp_scales"(%source, %target) {block = 3 : i64, column = 12 : i64} : (!source, !target) -> ()
+func.func @example(%source: !source, %target: !target, %column: index) {
+  "tc.cp_scales"(%source, %target, %column) {block = 3 : i64} : (!source, !target, index) -> ()
   return
 }
 """,

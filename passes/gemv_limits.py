@@ -28,8 +28,8 @@ def check_gemv(op: Any, shape: GemvShape) -> None:
         raise refuse(
             op,
             'expected a_scale_layout = "blocked_128x4", got "row_major": tensor memory wants the '
-            "scales of rows r, r + 32, r + 64 and r + 96 side by side, and TMA moves no less than 16 "
-            "bytes; store the scales of A blocked (tcir.formats.to_blocked, or quantise into it)",
+            "scales of rows r, r + 32, r + 64 and r + 96 side by side, and TMA moves no less than "
+            "16 bytes; store the scales of A blocked (tcir.formats.to_blocked, or quantise into it)",
             SMALLEST_GEMV,
         )
     for name, operand in (("A", shape.a), ("B", shape.b)):
@@ -40,16 +40,16 @@ def check_gemv(op: Any, shape: GemvShape) -> None:
         raise refuse(
             op,
             f"expected K to be a multiple of {step}, got {shape.k}: an instruction of kind "
-            f"{shape.step.kind} reads {shape.step.scales} scales a row, and those past K are padding "
-            "of the 128x4 layout, which may hold NaN; pad K with zeros",
+            f"{shape.step.kind} reads {shape.step.scales} scales a row, and those past K are "
+            "padding of the 128x4 layout, which may hold NaN; pad K with zeros",
             SMALLEST_GEMV,
         )
     if shape.b.layout == "row_major" and shape.n * shape.batch > 1 and shape.scales % 16:
         raise refuse(
             op,
             f"expected rows of B's scales to be multiples of 16 bytes, got {shape.scales} (strides "
-            f"of a tensor map are; PTX ISA 5.5); pad K to a multiple of {16 * shape.step.block}, or "
-            'store them with b_scale_layout = "blocked_128x4"',
+            f"of a tensor map are; PTX ISA 5.5); pad K to a multiple of {16 * shape.step.block}, "
+            'or store them with b_scale_layout = "blocked_128x4"',
             SMALLEST_GEMV,
         )
 
@@ -93,6 +93,6 @@ def check_pad_n(op: Any, shape: GemvShape, pad_n: int) -> None:
     if pad_n > 32 and shape.b.layout == "row_major":
         raise refuse(
             op,
-            f"expected pad-n of at most 32 with row-major scales of B, got {pad_n}: 32 rows share a "
-            'column of tensor memory; store them with b_scale_layout = "blocked_128x4"',
+            f"expected pad-n of at most 32 with row-major scales of B, got {pad_n}: 32 rows share "
+            'a column of tensor memory; store them with b_scale_layout = "blocked_128x4"',
         )

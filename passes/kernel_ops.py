@@ -43,8 +43,16 @@ def walk_body(kernel: Any) -> Iterator[Any]:
         yield from walk(op)
 
 
+MOST_TRIPS = "tc.most_trips"
+"""Attribute of a loop whose bounds are values: the most iterations of all its executions together.
+Its induction variable counts them on from one execution to the next, from 0 in steps of 1."""
+
+
 def trip_count(loop: scf.ForOp) -> int:
-    """Iterations of a loop with constant bounds that starts at 0 and steps by 1."""
+    """Iterations of a loop with constant bounds that starts at 0 and steps by 1, or the most of one
+    that says so."""
+    if MOST_TRIPS in loop.attributes:
+        return int(ir.IntegerAttr(loop.attributes[MOST_TRIPS]).value)
     bounds = [constant_of(v) for v in (loop.lowerBound, loop.upperBound, loop.step)]
     if None in bounds or bounds[0] != 0 or bounds[2] != 1:
         raise refuse(loop, f"expected a loop from 0 in steps of 1 with constant end, got {bounds}")

@@ -17,6 +17,7 @@ from tcir.passes.kernel_ops import (
     smem_bytes,
     tmem_columns,
     trip_count,
+    walk,
     walk_body,
 )
 from tcir.passes.limits import CTA_RESERVED_BYTES, SM_SMEM_BYTES, round_up
@@ -53,6 +54,7 @@ class MultiBuffer(Pass):
           %a = "tc.slot"(%ring_a, %slot)
           %t = "tc.slot"(%ring_t, %slot)
 
+    Of tiles in a loop around such a loop (accumulators) there is one for each of its iterations.
     Preserves what the program computes: a tile's contents never live longer than its iteration.
     """
 
@@ -68,19 +70,23 @@ class MultiBuffer(Pass):
 
     def run(self, module: ir.Module) -> None:
         for kernel in find_kernels(module, self.name, "a tiling pass"):
-            for op in body(kernel):
-                tiles = _tiles_of(op)
-                if tiles:
-                    self._hoist(kernel, op, tiles)
+            for top in body(kernel):
+                for op in list(walk(top)):
+                    tiles = _tiles_of(op)
+                    if tiles:
+                        self._hoist(kernel, top, op, tiles)
 
-    def _hoist(self, kernel: Any, loop: scf.ForOp, tiles: list[Any]) -> None:
-        count = self.stages or _choose_stages(kernel, loop, tiles)
+    def _hoist(self, kernel: Any, top: Any, loop: scf.ForOp, tiles: list[Any]) -> None:
+        if any(_tiles_of(inner) for inner in list(walk(loop))[1:]):
+            count = trip_count(loop)  # accumulators: nothing tells when one could be used again
+        else:
+            count = self.stages or _choose_stages(kernel, loop, tiles)
         with ir.InsertionPoint(tiles[0]), tiles[0].location:
             trip_count(loop)  # refuses loops whose induction variable is no iteration number
             slot = math.value(math.rem(loop.induction_variable, count))
         for tile in tiles:
             kind = tile.tile.type
-            with ir.InsertionPoint(loop), tile.location:
+            with ir.InsertionPoint(top), tile.location:
                 ring = type(tile)(tc.RingType.build(count, kind)).tile
             with ir.InsertionPoint(tile), tile.location:
                 tile.tile.replace_all_uses_with(tc.SlotOp(ring, slot, kind).slot)

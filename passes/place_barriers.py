@@ -95,12 +95,14 @@ class _Placer:
                 )  # fmt: skip
         if not loops:
             raise refuse(self.kernel, "expected a kernel with TMA loads, got none")
+        rings = [_ring_loop(loop) for loop in loops]
         zeros = [op for op in body(self.kernel) if any(_is_store(o) for o in walk(op))]
         setup = (zeros + loops)[0]
         if len(zeros) > 1 or body(self.kernel).index(setup) > body(self.kernel).index(loops[0]):
             raise refuse(setup, "expected one loop that stores to tensor memory, before the loads")
-        inits = [bar for loop in loops for bar in self._guard_ring(loop, setup)]
-        inits += self._guard_accumulators(setup)
+        inits = [bar for ring in rings for bar in self._guard_ring(ring, setup)]
+        for block in [self.kernel.regions[0].blocks[0], *_around(loops, rings)]:
+            inits += self._guard_accumulators(block, setup)
         inits += [bar for loop in zeros for bar in self._guard_zeros(loop, loops[0])]
         for op in body(self.kernel)[body(self.kernel).index(setup) :]:
             if isinstance(op, tc.SmemTileOp | tc.TmemTileOp):
@@ -154,10 +156,13 @@ class _Placer:
             _tag(tc.CommitOp(empty_slot, loc=consumers[-1].location), "mma")
         return [full, empty]
 
-    def _guard_accumulators(self, setup: Any) -> list[Any]:
-        """A barrier after every loop whose accumulators are read later."""
+    def _guard_accumulators(self, block: Any, setup: Any) -> list[Any]:
+        """A barrier after every loop of `block` whose accumulators are read later in it.
+
+        In a loop around that loop it is a ring of them, like the accumulators.
+        """
         inits = []
-        for op in body(self.kernel):
+        for op in list(block):
             written = [
                 accumulator_of(o.d)
                 for o in walk(op)
@@ -169,16 +174,18 @@ class _Placer:
                 for use in d.uses
                 if isinstance(use.owner.opview, tc.TmemLdOp)
             ]
-            if not readers:
+            if not readers or any(d.owner.block != block for d in written if _is_slot(d)):
                 continue
             if any(ancestor_in(r, op.operation.block) == op for r in readers):
                 raise refuse(op, "expected accumulators read after the loop, got reads inside it")
-            done = self._init(setup, readers[0].location, None)
+            slot = written[0].owner.opview if _is_slot(written[0]) else None
+            done = self._init(setup, readers[0].location, slot and slot.ring.type.count)
             inits.append(done)
-            after = body(self.kernel)[body(self.kernel).index(op) + 1]
+            after = list(block)[list(block).index(op) + 1]
             with ir.InsertionPoint(after), readers[0].location:
-                _tag(tc.CommitOp(done.bar), "mma")
-                _tag(tc.MbarrierWaitOp(done.bar, math.value(0)), "epilogue")
+                bar = done.bar if slot is None else _bar(done, slot.index)
+                _tag(tc.CommitOp(bar), "mma")
+                _tag(tc.MbarrierWaitOp(bar, math.value(0)), "epilogue")
                 _tag(fence("tcgen05.after"), "epilogue")
         return inits
 
@@ -218,6 +225,29 @@ def _is_load(op: Any) -> bool:
 
 def _is_store(op: Any) -> bool:
     return isinstance(op, tc.TmemStOp | tc.WriteLaneMaskOp)
+
+
+def _is_slot(value: Any) -> bool:
+    return not isinstance(value, ir.BlockArgument) and isinstance(value.owner.opview, tc.SlotOp)
+
+
+def _ring_loop(loop: Any) -> Any:
+    """The loop that holds the loads directly: `loop`, or one inside it."""
+    while not any(_is_load(op) for op in loop.body):
+        loop = next(op for op in loop.body if any(_is_load(o) for o in walk(op)))
+        if not isinstance(loop, scf.ForOp):
+            raise refuse(loop, "expected TMA loads in loops only, got one in another op")
+    return loop
+
+
+def _around(loops: list[Any], rings: list[Any]) -> list[Any]:
+    """The blocks of the loops between the kernel and its rings."""
+    blocks = []
+    for loop, ring in zip(loops, rings, strict=True):
+        while loop != ring:
+            blocks.append(loop.body)
+            loop = ancestor_in(ring, loop.body)
+    return blocks
 
 
 def _slot_of(load: Any) -> Any:

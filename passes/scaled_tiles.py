@@ -8,7 +8,8 @@ from typing import Any
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.block_scale_ops import SCALE_COLUMNS, SCALE_ROW_BYTES, SCALE_ROWS
-from tcir.dialect.block_scaled import BLOCK_BYTES, BLOCK_ROWS
+from tcir.dialect.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES
+from tcir.dialect.limits import TMEM_LANES
 from tcir.passes import index_math as math
 from tcir.passes.emit import i64, make_tensor_map, tma_load
 from tcir.passes.gemv_shapes import Operand, Stage
@@ -26,10 +27,10 @@ def byte_tile(rows: int, row_bytes: int) -> Any:
     return tc.SmemType.build([rows, row_bytes], i8, "K", _SWIZZLES[row_bytes])
 
 
-def scale_columns(sets: int) -> Any:
-    """Type of `sets` of 4 columns of scale factors in tensor memory."""
+def _columns(count: int) -> Any:
+    """A tile of `count` columns of scale factors in tensor memory."""
     i8 = ir.IntegerType.get_signless(8)
-    return tc.TmemType.build([128, 4 * SCALE_COLUMNS * sets], i8)
+    return tc.TmemTileOp(tc.TmemType.build([TMEM_LANES, 4 * count], i8)).tile
 
 
 @dataclass(frozen=True)
@@ -91,11 +92,6 @@ class BlockedScales:
         type_ = byte_tile(SCALE_ROWS * blocks, SCALE_ROW_BYTES)
         return BlockedScales(type_, tensor_map, BLOCK_BYTES // _CHUNK if whole else 0)
 
-    @property
-    def copies(self) -> int:
-        """``tc.cp_scales`` that bring the tile to tensor memory."""
-        return int(self.type.shape[0]) // SCALE_ROWS
-
     def load(self, tile: Any, row_block: Index, unit: Index, stage: Stage, batch: Index) -> None:
         """Fills `tile` with the blocks of stage `unit`; zero past the last block."""
         block = math.mul(unit, stage.scale_blocks)
@@ -104,11 +100,27 @@ class BlockedScales:
             coords = [0, 0, block, batch]
         tma_load(self.map, math.values(coords), tile, 0, self.type.nbytes)
 
+    def factors(self, stage: Stage) -> Any:
+        """A tile of tensor memory for the factors."""
+        return _columns(SCALE_COLUMNS * stage.scale_blocks)
+
+    def copy(self, tile: Any, target: Any, unit: Index, stage: Stage) -> None:
+        """``tc.cp_scales`` of every block, 4 columns each."""
+        for block in range(stage.scale_blocks):
+            tc.CpScalesOp(tile, target, math.value(SCALE_COLUMNS * block), i64(block))
+
+    def column(self, sets: int, stage: Stage) -> int:
+        """Where in the factors set number `sets` of the stage is."""
+        return SCALE_COLUMNS * sets
+
 
 @dataclass(frozen=True)
 class RowScales:
-    """Row-major scales of up to 32 rows: a box of 16 scales times 32 rows is what one copy turns
-    into the factors of the stage, and of a little more where the stage needs fewer than 16."""
+    """Row-major scales of up to 32 rows: a box of 16 scales times 32 rows becomes 4 sets.
+
+    A box begins at a multiple of 16 bytes. Where a stage needs fewer than 16 scales it shares the
+    box with its neighbours, and the copy goes so far to the left that its own are in place.
+    """
 
     type: Any
     map: Any
@@ -129,18 +141,27 @@ class RowScales:
         )
         return RowScales(byte_tile(SCALE_ROWS, SCALE_ROW_BYTES), tensor_map)
 
-    copies = 1
-
     def load(self, tile: Any, row_block: Index, unit: Index, stage: Stage, batch: Index) -> None:
-        """Fills `tile` with the scales from those of stage `unit` on; zero outside the tensor."""
-        first = math.mul(unit, stage.scales)
-        tma_load(self.map, math.values([first, 0, batch]), tile, 0, self.type.nbytes)
+        """Fills `tile` with the 16 scales among which those of stage `unit` are."""
+        box = math.div(math.mul(unit, stage.scales), SCALE_ROW_BYTES)
+        coords = [math.mul(box, SCALE_ROW_BYTES), 0, batch]
+        tma_load(self.map, math.values(coords), tile, 0, self.type.nbytes)
+
+    def factors(self, stage: Stage) -> Any:
+        """A tile of tensor memory for the factors."""
+        return _columns(SCALE_COLUMNS if stage.scales == SCALE_ROW_BYTES else 2 * SCALE_COLUMNS)
+
+    def copy(self, tile: Any, target: Any, unit: Index, stage: Stage) -> None:
+        """One ``tc.cp_scales``."""
+        column: Index = 0
+        if stage.scales != SCALE_ROW_BYTES:
+            inside = math.rem(math.mul(unit, stage.scales // BLOCK_SCALES), SCALE_COLUMNS)
+            column = math.sub(SCALE_COLUMNS, inside)
+        tc.CpScalesOp(tile, target, math.value(column), i64(0))
+
+    def column(self, sets: int, stage: Stage) -> int:
+        """Where in the factors set number `sets` of the stage is: 32 rows take one column."""
+        return sets + (0 if stage.scales == SCALE_ROW_BYTES else SCALE_COLUMNS)
 
 
 Scales = BlockedScales | RowScales
-
-
-def copy_scales(tile: Any, target: Any, copies: int) -> None:
-    """``tc.cp_scales`` of every block of `tile`, 4 columns each."""
-    for block in range(copies):
-        tc.CpScalesOp(tile, target, i64(block), i64(SCALE_COLUMNS * block))

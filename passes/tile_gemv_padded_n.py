@@ -12,6 +12,9 @@ from tcir.passes import index_math as math
 from tcir.passes.emit import i64
 from tcir.passes.gemv_epilogue import Epilogue
 from tcir.passes.gemv_limits import check_gemv, check_pad_n
+from tcir.passes.gemv_ranges import Share
+from tcir.passes.gemv_reduce import Partials
+from tcir.passes.gemv_schedule import Schedule, choose
 from tcir.passes.gemv_shapes import GemvShape, Stage
 from tcir.passes.index_math import Index
 from tcir.passes.limits import ceil_div
@@ -20,8 +23,6 @@ from tcir.passes.scaled_tiles import (
     RowScales,
     ScaledOperand,
     Scales,
-    copy_scales,
-    scale_columns,
 )
 from tcir.passes.tile_kernel import (
     Accumulate,
@@ -29,14 +30,12 @@ from tcir.passes.tile_kernel import (
     accumulator,
     argument,
     block_id,
+    counting_loop,
     find_sources,
     kernel,
     loop,
 )
 from tcir.pipeline import Pass, register_pass
-
-ROW_BYTES = 128
-"""Bytes of A per row and stage: the widest swizzle span."""
 
 
 @register_pass
@@ -46,6 +45,10 @@ class TileGemvPaddedN(Pass):
 
     pad_n: N of the mma, a multiple of 16 that holds the columns of B; 8 rests on the assumption
            that M = 128 takes it
+    schedule: ``single``: a CTA computes a tile of 128 rows; ``split-k``: several CTAs, each a part
+           of K; ``stream-k``: every SM an equal range of the stages of all tiles; ``auto`` takes
+           the first of these in which no SM has more than 1.05 times the mean share
+    splits: CTAs per tile with ``split-k``; 0 chooses
 
     Before::
 
@@ -65,23 +68,33 @@ class TileGemvPaddedN(Pass):
         scf.for %quarter { tc.tmem_ld of B's own columns, times the global scales, round,
                            tc.store_rows }
 
-    The batch is grid z. Preserves the value of every output element up to the order of the sums,
+    The batch is grid z. With ``split-k`` and ``stream-k`` the kernel stores the partial result of
+    every part of a tile to a workspace (``tc.workspaces``), and a second kernel, ``@f_reduce`` in
+    the ``gpu.module``, adds them up in the order of k, so the result does not depend on timing.
+    Preserves the value of every output element up to the order of the sums,
     and the location of the product on every op.
     """
 
     name: ClassVar[str] = "tile-gemv-padded-n"
     pad_n: int = 16
+    schedule: str = "auto"
+    splits: int = 0
 
     def run(self, module: ir.Module) -> None:
         for source in find_sources(module, tc.BlockScaledMatmulOp, self.name):
             shape = GemvShape.of(source.op)
             check_gemv(source.op, shape)
             check_pad_n(source.op, shape, self.pad_n)
-            _tile(source, shape, self.pad_n)
+            schedule = choose(source.op, shape, self.schedule, self.splits)
+            if schedule.ranges.whole:
+                _tile(source, shape, self.pad_n, schedule)
+            else:
+                _tile_ranges(source, shape, self.pad_n, schedule).add_up(module)
 
 
-def _tile(source: Source, shape: GemvShape, pad_n: int) -> None:
-    stage = Stage(shape, ROW_BYTES)
+def _tile(source: Source, shape: GemvShape, pad_n: int, schedule: Schedule) -> None:
+    """One CTA a tile: the result itself."""
+    stage = schedule.stage
     with kernel(source, [ceil_div(shape.m, TMEM_LANES), 1, shape.batch]) as arguments:
         operands = Operands.create(source.op, arguments, stage, pad_n)
         tile, batch = block_id("x"), block_id("z") if shape.batch > 1 else 0
@@ -95,6 +108,36 @@ def _tile(source: Source, shape: GemvShape, pad_n: int) -> None:
             return [batch, math.add(row, math.mul(quarter, QUARTER_LANES)), 0]
 
         epilogue.store(d, indices)
+
+
+def _tile_ranges(source: Source, shape: GemvShape, pad_n: int, schedule: Schedule) -> Partials:
+    """CTAs with ranges of stages: a partial result for each segment."""
+    ranges, tiles = schedule.ranges, ceil_div(shape.m, TMEM_LANES)
+    partials = Partials.of(source, shape, ranges)
+    with kernel(source, [ranges.ctas, 1, 1], output=partials.memref) as arguments:
+        operands = Operands.create(source.op, arguments, schedule.stage, pad_n)
+        epilogue = Epilogue(arguments[-1], ())
+        share = Share.of(ranges, block_id("x"))
+
+        def segment(number: Index) -> None:
+            tile = share.tile(number)
+            place = math.rem(tile, tiles), math.div(tile, tiles) if shape.batch > 1 else 0
+            row, behind = math.mul(place[0], TMEM_LANES), math.mul(tile, ranges.units)
+            first = math.sub(share.begin, behind)
+            begin, end = share.bounds(tile)
+            d = accumulator(pad_n)
+            with counting_loop(begin, end, ranges.longest) as i:
+                unit, accumulate = math.add(first, i), Accumulate(math.sub(i, begin))
+                operands.multiply(d, unit, row, place[0], place[1], accumulate)
+            at = share.segment(tile)
+            epilogue.store(d, lambda quarter: [at, math.mul(quarter, QUARTER_LANES), 0])
+
+        if ranges.per_cta == 1:
+            segment(0)
+        else:
+            with counting_loop(0, share.segments, ranges.per_cta) as number:
+                segment(number)
+    return partials
 
 
 @dataclass(frozen=True)
@@ -137,17 +180,17 @@ class Operands:
         for (source, at), smem in zip(loads, tiles, strict=True):
             source.load(smem, at, unit, stage, batch)
         a, sa, b, sb = tiles
-        factors = [tc.TmemTileOp(scale_columns(s.copies)).tile for s in (self.sa, self.sb)]
-        for scales, smem, target in zip((self.sa, self.sb), (sa, sb), factors, strict=True):
-            copy_scales(smem, target, scales.copies)
+        sfa, sfb = self.sa.factors(stage), self.sb.factors(stage)
+        self.sa.copy(sa, sfa, unit, stage)
+        self.sb.copy(sb, sfb, unit, stage)
         for j in range(stage.steps):
-            at, first = stage.scale_place(j)
-            by_rows = isinstance(self.sb, RowScales)
+            sets, first = stage.scale_place(j)
             tc.MmaBlockScaleOp(
-                d, a, b, *factors, accumulate.take(),
+                d, a, b, sfa, sfb, accumulate.take(),
                 *_strings(stage.shape),
                 i64(stage.shape.step.block), i64(j), i64(j),
-                i64(4 * at), i64(at if by_rows else 4 * at), i64(first), i64(first),
+                i64(self.sa.column(sets, stage)), i64(self.sb.column(sets, stage)),
+                i64(first), i64(first),
             )  # fmt: skip
 
 

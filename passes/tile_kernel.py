@@ -14,6 +14,7 @@ from tcir.dialect.limits import GRID, QUARTER_LANES, TMEM_LANES
 from tcir.passes import index_math as math
 from tcir.passes.emit import i64, i64s
 from tcir.passes.index_math import Index, constant
+from tcir.passes.kernel_ops import MOST_TRIPS
 from tcir.passes.lanes import Lanes
 from tcir.passes.limits import MMA_N, MMA_N_STEP, ceil_div, round_up
 from tcir.passes.refusal import SMALLEST_CONV, SMALLEST_MATMUL, refuse
@@ -78,9 +79,15 @@ def memref_of(tensor: Any) -> Any:
 
 @contextmanager
 def kernel(
-    source: Source, grid: Sequence[int], warps: int = WARPS, target: str = "sm_100a"
+    source: Source,
+    grid: Sequence[int],
+    warps: int = WARPS,
+    target: str = "sm_100a",
+    output: Any = None,
 ) -> Iterator[list[Any]]:
     """Replaces the source function by a kernel; yields its arguments (inputs, then the output).
+
+    output: the memref that it writes, of a kernel that leaves the function's result to another
 
     Inside, the insertion point is in the kernel and the location is that of the source op.
     """
@@ -92,7 +99,8 @@ def kernel(
                 "limit); split the problem",
             )
     old = source.function
-    types = [memref_of(t) for t in (*old.type.inputs, *old.type.results)]
+    types = [memref_of(t) for t in old.type.inputs]
+    types += [memref_of(t) for t in old.type.results] if output is None else [output]
     with ir.InsertionPoint(old), old.location:
         new = func.FuncOp(old.name.value, ir.FunctionType.get(types, []))
     for name in old.attributes:
@@ -138,6 +146,16 @@ def clear_accumulator(d: Any, quarter: Any) -> None:
 def loop(count: int, step: int = 1) -> Iterator[Any]:
     """``scf.for`` from 0 to `count`; yields the induction variable."""
     op = scf.ForOp(math.value(0), math.value(count), math.value(step))
+    with ir.InsertionPoint(op.body):
+        yield op.induction_variable
+        scf.YieldOp([])
+
+
+@contextmanager
+def counting_loop(lower: Index, upper: Index, most: int) -> Iterator[Any]:
+    """``scf.for`` whose variable counts iterations on over all executions, at most `most`."""
+    op = scf.ForOp(math.value(lower), math.value(upper), math.value(1))
+    op.attributes[MOST_TRIPS] = i64(most)
     with ir.InsertionPoint(op.body):
         yield op.induction_variable
         scf.YieldOp([])

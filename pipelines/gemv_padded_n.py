@@ -13,17 +13,22 @@ from tcir.pipelines.tile_to_llvm import tile_to_llvm
 class GemvPaddedNOptions:
     """Options of the pipeline.
 
-    pad_n:  N of the mma: the columns of B are padded to it; 8, or a multiple of 16
-    stages: slots of the ring in shared memory; 0 chooses
+    pad_n:    N of the mma: the columns of B are padded to it; 8, or a multiple of 16
+    schedule: ``single``, ``split-k``, ``stream-k``, or ``auto``, see tile-gemv-padded-n
+    splits:   CTAs per tile with ``split-k``; 0 chooses
+    stages:   slots of the ring in shared memory; 0 chooses
     """
 
     pad_n: int = 16
+    schedule: str = "auto"
+    splits: int = 0
     stages: int = 0
 
 
 def build(options: GemvPaddedNOptions) -> Pipeline:
     """The passes."""
-    return Pipeline([TileGemvPaddedN(pad_n=options.pad_n), *tile_to_llvm(options.stages)])
+    tile = TileGemvPaddedN(pad_n=options.pad_n, schedule=options.schedule, splits=options.splits)
+    return Pipeline([tile, *tile_to_llvm(options.stages)])
 
 
 GEMV_PADDED_N = register_pipeline(

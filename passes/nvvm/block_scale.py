@@ -56,9 +56,10 @@ def convert_cp_scales(converter: Converter, op: tc.CpScalesOp) -> None:
     offset = integer(op, "block") * SCALE_ROWS * SCALE_ROW_BYTES >> 4
     if offset:
         descriptor = arith.AddIOp(descriptor, converter.constant(offset, 64)).result
+    first = arith.AddIOp(converter.tmem_columns(target), converter.ssa(op.column)).result
     nvvm.Tcgen05CpOp(
         ir.Attribute.parse("#nvvm.tcgen05_cp_shape<shape_32x128b>"),
-        tmem_pointer(converter.tmem_columns(target, integer(op, "column"))),
+        tmem_pointer(first),
         descriptor,
         multicast=ir.Attribute.parse("#nvvm.tcgen05_cp_multicast<warpx4>"),
     )

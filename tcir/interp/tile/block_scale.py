@@ -78,8 +78,8 @@ def mma_block_scale(compiler: Compiler, op: Any) -> Step:
 
 @rule("tc.cp_scales")
 def cp_scales(compiler: Compiler, op: Any) -> Step:
-    source_, target_ = compiler.operands(op)
-    block, column = integer(op, "block") or 0, integer(op, "column") or 0
+    source_, target_, column_ = compiler.operands(op)
+    block = integer(op, "block") or 0
     site, sequential = compiler.site(op), compiler.sequential
     rows = slice(SCALE_ROWS * block, SCALE_ROWS * (block + 1))
 
@@ -88,6 +88,13 @@ def cp_scales(compiler: Compiler, op: Any) -> Step:
             return
         source: SmemTile = frame.values[source_]
         target: TmemTile = frame.values[target_]
+        column = frame.values[column_]
+        if not 0 <= column <= target.columns - SCALE_BYTES // 4:
+            raise frame.launch.error(
+                "access-outside-tile",
+                f"expected 4 columns of the tile's {target.columns}, got those from {column} on",
+                site,
+            )
         frame.agent.cp_bytes(
             target.origin(frame) + target.column + column,
             slice_bytes(source.layout, source.base, 0, SCALE_BYTES)[rows],
