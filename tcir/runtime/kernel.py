@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcir.errors import InputError
+from tcir.memory_image import PACKED_BITS, image_spec, is_image, to_memory
 from tcir.runtime import dlpack
 from tcir.runtime.devices import Device, device
 from tcir.runtime.driver import call
@@ -26,8 +27,10 @@ def launch(kernel: Kernel, *buffers: Any, stream: Any = None) -> None:
 
     Buffers are C-contiguous arrays of the kernel's shapes and element types: in device memory with
     DLPack (PyTorch, CuPy, JAX, `tcir.runtime.empty`), used in place; or numpy (and ml_dtypes)
-    arrays, copied there and back. `stream` is a handle, or a stream of PyTorch, CuPy or cuda.core;
-    None is the current stream of the library that the first device array comes from.
+    arrays, copied there and back. Elements of 4 and 6 bits lie packed on the device
+    (`tcir.memory_image`); numpy arrays of them are packed on the way there. `stream` is a handle,
+    or a stream of PyTorch, CuPy or cuda.core; None is the current stream of the library that the
+    first device array comes from.
 
     With device arrays the call returns as soon as the launch is on the stream, and a fault of the
     kernel comes to light in `tcir.runtime.synchronize`. With a numpy array among the buffers it
@@ -41,15 +44,21 @@ def launch(kernel: Kernel, *buffers: Any, stream: Any = None) -> None:
         )
     handle = current_stream(buffers) if stream is None else stream_handle(stream)
     pointers: list[int | None] = []
+    images: dict[int, np.ndarray[Any, Any]] = {}
     devices: set[int] = set()
     for number, (spec, buffer) in enumerate(zip(specs, buffers, strict=True)):
         what = f"@{kernel.name}: argument {number}"
         if isinstance(buffer, np.ndarray):
-            check(what, spec.shape, spec.dtype, buffer.shape, buffer.dtype, buffer.dtype.name)
+            if not is_image(buffer, spec):
+                check(what, spec.shape, spec.dtype, buffer.shape, buffer.dtype, buffer.dtype.name)
+            images[number] = to_memory(buffer)
             pointers.append(None)
             continue
         view = device_view(what, buffer, handle)
-        check(what, spec.shape, spec.dtype, view.shape, view.dtype, view.type_words)
+        image = image_spec(spec)  # elements of 4 and 6 bits lie packed in bytes
+        unsigned = spec.dtype in PACKED_BITS and view.dtype == np.uint8
+        found = image.dtype if unsigned else view.dtype
+        check(what, image.shape, image.dtype, view.shape, found, view.type_words)
         if not view.contiguous:
             raise InputError(
                 f"{what}: expected a C-contiguous array, got strides {view.strides} (in elements) "
@@ -61,7 +70,7 @@ def launch(kernel: Kernel, *buffers: Any, stream: Any = None) -> None:
         raise InputError(f"@{kernel.name}: expected arrays of one device, got {sorted(devices)}")
     on = device(devices.pop() if devices else 0)
     load(kernel.cubin, on)  # refuses a wrong architecture before anything is copied
-    copies = {n: to_device(buffers[n], on) for n, p in enumerate(pointers) if p is None}
+    copies = {n: to_device(array, on) for n, array in images.items()}
     addresses = [copies[n].pointer if p is None else p for n, p in enumerate(pointers)]
     launch_in_order(kernel.launches, kernel.cubin, addresses, on, handle)
     if copies:

@@ -220,7 +220,7 @@ def test_run_cubin(gpu: Any) -> None:
 
 @pytest.mark.gpu
 def test_wrong_architecture(gpu: Any) -> None:
-    with pytest.raises(runtime.WrongArchitectureError, match=r"H200 \(sm_90\), got one for sm_100"):
+    with pytest.raises(runtime.WrongArchitectureError, match=r"\(sm_90\), got one for sm_100"):
         runtime.run_cubin(cubin("sm_100a"), **sizes())
 
 
@@ -308,3 +308,18 @@ def test_times(gpu: Any) -> None:
         lambda: function.launch(values, grid=(4, 1, 1), block=(64, 1, 1)), repeats=5
     )
     assert len(times) == 5 and all(0 < t < 100 for t in times)
+
+
+@pytest.mark.gpu
+def test_a_sequence_with_a_workspace_between(gpu: Any) -> None:
+    """First, on the stream; the second reads what the first left in the workspace."""
+    from .test_fake_driver import counted, pointer
+
+    one = (1, 1, 1)
+    launches = (
+        Launch("first", one, (32, 1, 1), 0, (pointer(0), pointer(2))),
+        Launch("second", one, (32, 1, 1), 0, (pointer(2), pointer(1))),
+    )
+    x, y = np.arange(32, dtype=np.uint32), np.zeros(32, np.uint32)
+    runtime.launch(counted(("first", "second"), launches, (128,)), x, y)
+    assert (y == x + 2).all()

@@ -1,0 +1,193 @@
+"""A CUDA driver without a GPU, for tests: memory is the host's, launches run on the machine.
+
+Enumerations and structures are those of cuda-python. A kernel's parameters are read from the
+pointers that the launcher passes; the PTX it came from is executed by `tcir.run_ptx` on arrays over
+the memory "on the device".
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tcir import runtime
+from tcir.machine import TensorMap
+from tcir.run import run_ptx
+from tcir.runtime import devices, driver, module, tensor_map
+
+
+class Launched:
+    """What the driver was told of one launch."""
+
+    def __init__(self, kernel: str, config: Any, values: list[bytes]) -> None:
+        self.kernel, self.values = kernel, values
+        self.grid = (config.gridDimX, config.gridDimY, config.gridDimZ)
+        self.block = (config.blockDimX, config.blockDimY, config.blockDimZ)
+        self.dynamic_smem = config.sharedMemBytes
+        self.stream = int(config.hStream)
+        self.cluster = (1, 1, 1)
+        for attribute in config.attrs[: config.numAttrs]:
+            size = attribute.value.clusterDim
+            self.cluster = (size.x, size.y, size.z)
+
+
+class FakeDriver:
+    """`cuda.bindings.driver` for one device; `kernels`: name -> (bytes of each parameter, PTX)."""
+
+    def __init__(self, capability: tuple[int, int], kernels: dict[str, tuple[list[int], str]]):
+        from cuda.bindings import driver as real
+
+        self.real, self.capability, self.kernels = real, capability, kernels
+        self.memory: dict[int, Any] = {}
+        self.maps: dict[bytes, Any] = {}
+        self.launches: list[Launched] = []
+        self.attributes: list[tuple[str, int]] = []
+        self.workspaces: list[int] = []
+        self.freed: list[int] = []
+        self.fail: dict[str, str] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("cu") or name[2:3].islower():
+            return getattr(self.real, name)
+        return lambda *a: self._call(name, *a)
+
+    def _call(self, name: str, *arguments: Any) -> tuple[Any, ...]:
+        codes = self.real.CUresult
+        if name in self.fail:
+            return (getattr(codes, self.fail[name]),)
+        found = getattr(self, f"_{name}", lambda *a: ())(*arguments)
+        if isinstance(found, codes):
+            return (found,)
+        return (codes.CUDA_SUCCESS, *found)
+
+    # --- device, modules -----------------------------------------------------------------------
+
+    def _cuDeviceGetCount(self) -> Any:
+        return (1,)
+
+    def _cuDeviceGet(self, ordinal: int) -> Any:
+        return (ordinal,)
+
+    def _cuDeviceGetName(self, size: int, handle: int) -> Any:
+        return (b"Fake" + bytes(size - 4),)
+
+    def _cuDevicePrimaryCtxRetain(self, handle: int) -> Any:
+        return (1,)
+
+    def _cuDriverGetVersion(self) -> Any:
+        return (13000,)
+
+    def _cuDeviceGetAttribute(self, attribute: Any, handle: int) -> Any:
+        values = {
+            "COMPUTE_CAPABILITY_MAJOR": self.capability[0],
+            "COMPUTE_CAPABILITY_MINOR": self.capability[1],
+            "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 232448,
+        }
+        return (values[attribute.name.removeprefix("CU_DEVICE_ATTRIBUTE_")],)
+
+    def _cuGetErrorString(self, status: Any) -> Any:
+        return (f"words of {status.name}".encode(),)
+
+    def _cuModuleLoadData(self, cubin: bytes) -> Any:
+        if module.architecture(cubin) != f"sm_{self.capability[0]}{self.capability[1]}":
+            return self.real.CUresult.CUDA_ERROR_NO_BINARY_FOR_GPU
+        return ("module",)
+
+    def _cuModuleGetFunction(self, handle: Any, name: bytes) -> Any:
+        if name.decode() not in self.kernels:
+            return self.real.CUresult.CUDA_ERROR_NOT_FOUND
+        return (name.decode(),)
+
+    def _cuFuncGetAttribute(self, attribute: Any, function: str) -> Any:
+        return (32 if attribute.name.endswith("NUM_REGS") else 0,)
+
+    def _cuFuncSetAttribute(self, function: str, attribute: Any, value: int) -> Any:
+        self.attributes.append((attribute.name.removeprefix("CU_FUNC_ATTRIBUTE_"), value))
+        return ()
+
+    def _cuFuncGetParamInfo(self, function: str, index: int) -> Any:
+        sizes = self.kernels[function][0]
+        if index >= len(sizes):
+            return self.real.CUresult.CUDA_ERROR_INVALID_VALUE
+        return (0, sizes[index])
+
+    # --- memory --------------------------------------------------------------------------------
+
+    def _cuMemAlloc(self, size: int) -> Any:
+        array = np.full(size + 512, 0xCB, np.uint8)
+        address = -(-array.ctypes.data // 256) * 256
+        self.memory[address] = array[address - array.ctypes.data :][:size]
+        return (address,)
+
+    def _cuMemAllocAsync(self, size: int, stream: int) -> Any:
+        (address,) = self._cuMemAlloc(size)
+        self.workspaces.append(address)
+        return (address,)
+
+    def _cuMemFree(self, address: int) -> Any:
+        self.freed.append(int(address))
+        return ()
+
+    def _cuMemFreeAsync(self, address: int, stream: int) -> Any:
+        return self._cuMemFree(address)
+
+    def _cuMemcpyHtoDAsync(self, to: int, source: int, size: int, stream: int) -> Any:
+        ctypes.memmove(to, source, size)
+        return ()
+
+    def _cuMemcpyDtoHAsync(self, to: int, source: int, size: int, stream: int) -> Any:
+        ctypes.memmove(to, source, size)
+        return ()
+
+    # --- launches ------------------------------------------------------------------------------
+
+    def _cuLaunchKernelEx(self, config: Any, function: str, params: int, extra: int) -> Any:
+        sizes, ptx = self.kernels[function]
+        pointers = ctypes.cast(params, ctypes.POINTER(ctypes.c_void_p))
+        values = [ctypes.string_at(pointers[n] or 0, size) for n, size in enumerate(sizes)]
+        launched = Launched(function, config, values)
+        self.launches.append(launched)
+        report = run_ptx(
+            ptx, entry=function, grid=launched.grid, block=launched.block,
+            cluster=launched.cluster, dynamic_smem=launched.dynamic_smem,
+            args=[self._argument(value) for value in values],
+        )  # fmt: skip
+        assert report.ok and not report.incomplete, str(report)
+        return ()
+
+    def _argument(self, value: bytes) -> Any:
+        if len(value) == 128:
+            fields, address = self.maps[value]
+            return TensorMap(self.memory[address], fields)
+        address = int.from_bytes(value, "little")
+        return self.memory.get(address, value)
+
+
+def install(
+    monkeypatch: pytest.MonkeyPatch,
+    kernels: dict[str, tuple[list[int], str]],
+    capability: tuple[int, int] = (9, 0),
+) -> FakeDriver:
+    """Puts the driver in the place of cuda-python's for one test."""
+    fake = FakeDriver(capability, kernels)
+    for where in (driver, devices, module, tensor_map):
+        monkeypatch.setattr(where, "bindings", lambda: fake)
+    devices.device.cache_clear()
+    runtime.load.cache_clear()
+
+    def encode(fields: Any, address: int) -> bytes:
+        key = (b"map" + len(fake.maps).to_bytes(2, "little")).ljust(128, b"\xff")
+        fake.maps[key] = fields, address
+        return key
+
+    monkeypatch.setattr("tcir.runtime.kernel.encode", encode)
+    return fake
+
+
+def forget() -> None:
+    """What was cached of the fake device."""
+    runtime.load.cache_clear()
+    devices.device.cache_clear()

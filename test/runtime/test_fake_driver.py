@@ -1,0 +1,282 @@
+"""The launcher on a driver without a GPU: what it tells it, and what it says of failures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcir
+from tcir import runtime
+from tcir.codegen import assemble
+from tcir.errors import InputError, MissingDependencyError
+from tcir.inputs import make_inputs
+from tcir.interp import OutputSpec
+from tcir.launch import Launch, LaunchSequence
+from tcir.runtime import dlpack, driver
+
+from . import fake_driver
+from .test_cluster import TEXT, pipeline
+
+CONV = """
+func.func @conv(%x: tensor<1x8x16x64xf16>, %w: tensor<3x3x64x64xf16>) -> tensor<1x6x14x64xf32> {
+  %f0 = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<1x6x14x64xf32>
+  %init = linalg.fill ins(%f0 : f32) outs(%empty : tensor<1x6x14x64xf32>) -> tensor<1x6x14x64xf32>
+  %out = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<1x8x16x64xf16>, tensor<3x3x64x64xf16>)
+      outs(%init : tensor<1x6x14x64xf32>) -> tensor<1x6x14x64xf32>
+  return %out : tensor<1x6x14x64xf32>
+}
+"""
+SAXPY = Path(__file__).with_name("saxpy.ptx").read_text()
+
+
+@pytest.fixture(autouse=True)
+def afterwards() -> Iterator[None]:
+    yield
+    fake_driver.forget()
+
+
+def on_fake_b200(monkeypatch: pytest.MonkeyPatch, kernel: Any) -> fake_driver.FakeDriver:
+    """A device that has the kernels of `kernel`."""
+    sizes = {
+        launch.name: ([128 if p["kind"] == "tensor_map" else 8 for p in launch.params], kernel.ptx)
+        for launch in kernel.launches.launches
+    }
+    return fake_driver.install(monkeypatch, sizes, (10, 0))
+
+
+@pytest.mark.parametrize(
+    ("program", "chosen"),
+    [
+        (TEXT, "matmul"),
+        (TEXT, pipeline(2)),
+        (CONV, "conv-implicit-gemm"),
+        (CONV, "conv-shift-reuse"),
+    ],
+    ids=["matmul", "matmul in clusters", "conv-implicit-gemm", "conv-shift-reuse"],
+)
+def test_a_pipeline_through_the_launcher(
+    monkeypatch: pytest.MonkeyPatch, program: str, chosen: Any
+) -> None:
+    """The bits of the machine, by way of driver calls alone; what it was told is what is in PTX."""
+    kernel = tcir.compile(program, chosen)
+    inputs = make_inputs(kernel.signature.inputs, 3, "integers")
+    expected, got = (np.empty(s.shape, s.dtype) for s in 2 * kernel.signature.outputs)
+    kernel(*inputs, expected)
+    fake = on_fake_b200(monkeypatch, kernel)
+    kernel.launch(*inputs, got)
+    assert got.tobytes() == expected.tobytes()
+    (launched,) = fake.launches
+    sizes = kernel.launch_config
+    for name in ("grid", "block", "cluster", "dynamic_smem"):
+        assert getattr(launched, name) == getattr(sizes, name)
+    if sizes.dynamic_smem > 48 << 10:
+        assert ("MAX_DYNAMIC_SHARED_SIZE_BYTES", sizes.dynamic_smem) in fake.attributes
+    directive = re.search(r"\.reqnctapercluster (\d+), (\d+), (\d+)", kernel.ptx)
+    cluster = tuple(map(int, directive.groups())) if directive else (1, 1, 1)
+    assert launched.cluster == cluster
+
+
+# --- workspaces ----------------------------------------------------------------------------------
+
+ADD_ONE = """
+.visible .entry {name}(.param .u64 from, .param .u64 to)
+{{
+ .reg .b32 %r<4>; .reg .b64 %d<4>;
+ ld.param.u64 %d0, [from]; ld.param.u64 %d1, [to];
+ mov.u32 %r0, %tid.x; mul.wide.u32 %d2, %r0, 4; add.s64 %d0, %d0, %d2; add.s64 %d1, %d1, %d2;
+ ld.global.u32 %r1, [%d0]; add.u32 %r1, %r1, 1; st.global.u32 [%d1], %r1;
+ ret;
+}}
+"""
+
+
+def pointer(arg: int) -> dict[str, Any]:
+    return {"kind": "pointer", "arg": arg}
+
+
+def counted(
+    names: tuple[str, ...], launches: tuple[Launch, ...], workspaces: tuple[int, ...]
+) -> Any:
+    """A program of u32[32] -> u32[32]."""
+    spec = OutputSpec((32,), np.dtype(np.uint32))
+    head = ".version 8.0\n.target sm_90\n.address_size 64\n"
+    ptx = head + "".join(ADD_ONE.format(name=name) for name in names)
+    return SimpleNamespace(
+        name="counted", ptx=ptx, signature=SimpleNamespace(inputs=(spec,), outputs=(spec,)),
+        launches=LaunchSequence(launches, workspaces), cubin=assemble(ptx, target="sm_90").data,
+    )  # fmt: skip
+
+
+def test_two_launches_with_a_workspace_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = (1, 1, 1)
+    launches = (
+        Launch("first", one, (32, 1, 1), 0, (pointer(0), pointer(2))),
+        Launch("second", one, (32, 1, 1), 0, (pointer(2), pointer(1))),
+    )
+    program = counted(("first", "second"), launches, (128,))
+    fake = fake_driver.install(monkeypatch, {n: ([8, 8], program.ptx) for n in ("first", "second")})
+    x, y = np.arange(32, dtype=np.uint32), np.zeros(32, np.uint32)
+    runtime.launch(program, x, y, stream=5)
+    assert (y == x + 2).all()
+    assert [launched.kernel for launched in fake.launches] == ["first", "second"]
+    assert [launched.stream for launched in fake.launches] == [5, 5]
+    assert fake.launches[0].values[1] == fake.launches[1].values[0]
+    assert int.from_bytes(fake.launches[0].values[1], "little") in fake.freed
+
+
+def test_a_workspace_of_one_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    scratch = {"kind": "workspace", "bytes": 128}
+    launches = (Launch("fill", (1, 1, 1), (32, 1, 1), 0, (pointer(0), scratch)),)
+    program = counted(("fill",), launches, ())
+    fake = fake_driver.install(monkeypatch, {"fill": ([8, 8], program.ptx)})
+    x = np.arange(32, dtype=np.uint32)
+    runtime.launch(program, x, np.zeros(32, np.uint32))
+    address = int.from_bytes(fake.launches[0].values[1], "little")
+    assert (fake.memory[address].view(np.uint32) == x + 1).all()
+    assert address in fake.freed
+
+
+def test_a_workspace_is_freed_when_the_launch_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    scratch = {"kind": "workspace", "bytes": 128}
+    launches = (Launch("fill", (1, 1, 1), (32, 1, 1), 0, (pointer(0), scratch)),)
+    program = counted(("fill",), launches, ())
+    fake = fake_driver.install(monkeypatch, {"fill": ([8, 8], program.ptx)})
+    fake.fail["cuLaunchKernelEx"] = "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"
+    with pytest.raises(runtime.LaunchFailedError, match=r"launch of @fill \(grid \(1, 1, 1\)"):
+        runtime.launch(program, np.zeros(32, np.uint32), np.zeros(32, np.uint32))
+    assert len(fake.workspaces) == 1 and fake.workspaces[0] in fake.freed
+
+
+# --- arrays of others, streams, time --------------------------------------------------------------
+
+
+class OnDevice:
+    """An array of another library, in device memory."""
+
+    def __init__(self, memory: np.ndarray[Any, Any]) -> None:
+        self.memory, self.asked = memory, 0
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return dlpack.CUDA, 0
+
+    def __dlpack__(self, *, stream: int) -> Any:
+        self.asked = stream
+        m = self.memory
+        return dlpack.export(m, m.ctypes.data, m.shape, m.dtype, (dlpack.CUDA, 0))
+
+
+def test_device_arrays_are_used_in_place_on_their_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    launches = (Launch("add", (1, 1, 1), (32, 1, 1), 0, (pointer(0), pointer(1))),)
+    program = counted(("add",), launches, ())
+    fake = fake_driver.install(monkeypatch, {"add": ([8, 8], program.ptx)})
+    x, y = (OnDevice(np.arange(32, dtype=np.uint32)) for _ in range(2))
+    for array in (x, y):
+        fake.memory[array.memory.ctypes.data] = array.memory.view(np.uint8)
+    stream = SimpleNamespace(__cuda_stream__=lambda: (0, 77))
+    runtime.launch(program, x, y, stream=stream)
+    assert (y.memory == x.memory + 1).all()
+    assert fake.launches[0].stream == 77 and x.asked == y.asked == 77
+    assert fake.launches[0].values == [a.memory.ctypes.data.to_bytes(8, "little") for a in (x, y)]
+
+
+def test_times_are_those_between_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = fake_driver.install(monkeypatch, {})
+    told: list[Any] = []
+    numbers = iter(range(100))
+    fake.__dict__["_cuEventCreate"] = lambda flags: (next(numbers),)
+    fake.__dict__["_cuEventRecord"] = lambda event, stream: told.append((event, stream)) or ()
+    fake.__dict__["_cuEventElapsedTime"] = lambda start, stop: (float(10 * start + stop),)
+    times = runtime.measure(lambda: told.append("launch"), repeats=2, warmup=1, stream=9)
+    assert told == ["launch", (0, 9), "launch", (1, 9), (2, 9), "launch", (3, 9)]
+    assert times == [1.0, 23.0]
+
+
+# --- failures -------------------------------------------------------------------------------------
+
+
+def test_a_cubin_for_another_architecture(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_driver.install(monkeypatch, {"saxpy": ([4, 8, 8, 8], SAXPY)}, (9, 0))
+    cubin = assemble(SAXPY.replace("8.0", "8.8").replace("sm_90a", "sm_100a"), "sm_100a").data
+    words = r"expected a cubin for Fake \(sm_90\), got one for sm_100: .*simulated machine"
+    with pytest.raises(runtime.WrongArchitectureError, match=words):
+        runtime.run_cubin(cubin, entry="saxpy", grid=1, block=1)
+
+
+def test_a_fault_names_the_kernels_since_the_last_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    launches = (Launch("add", (1, 1, 1), (32, 1, 1), 0, (pointer(0), pointer(1))),)
+    program = counted(("add",), launches, ())
+    fake = fake_driver.install(monkeypatch, {"add": ([8, 8], program.ptx)})
+    runtime.launch(program, np.zeros(32, np.uint32), np.zeros(32, np.uint32))
+    x = runtime.to_device(np.zeros(32, np.uint32))
+    y = runtime.to_device(np.zeros(32, np.uint32))
+    function = runtime.load(program.cubin).function("add")
+    values = [a.pointer.to_bytes(8, "little") for a in (x, y)]
+    function.launch(values, grid=(1, 1, 1), block=(32, 1, 1))
+    fake.fail["cuStreamSynchronize"] = "CUDA_ERROR_ILLEGAL_ADDRESS"
+    with pytest.raises(runtime.LaunchFailedError, match=r"kernel @add failed: .*ILLEGAL_ADDRESS"):
+        runtime.synchronize()
+
+
+def test_too_large_a_cluster_is_refused_with_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = fake_driver.install(monkeypatch, {"saxpy": ([], SAXPY)})
+    cubin = assemble(SAXPY, "sm_90a").data
+    fake.fail["cuLaunchKernelEx"] = "CUDA_ERROR_INVALID_CLUSTER_SIZE"
+    with pytest.raises(runtime.LaunchFailedError, match=r"cluster \(16, 1, 1\).*INVALID_CLUSTER"):
+        runtime.run_cubin(cubin, entry="saxpy", grid=16, block=32, cluster=16)
+    assert ("NON_PORTABLE_CLUSTER_SIZE_ALLOWED", 1) in fake.attributes
+
+
+def test_without_cuda_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    import builtins
+
+    original = builtins.__import__
+
+    def refuse(name: str, *rest: Any) -> Any:
+        if name.startswith("cuda"):
+            raise ImportError(f"no {name}")
+        return original(name, *rest)
+
+    driver.bindings.cache_clear()
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(MissingDependencyError, match=r"pip install 'tcir\[gpu\]'"):
+        driver.bindings()
+
+
+def test_a_device_number_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_driver.install(monkeypatch, {})
+    with pytest.raises(runtime.NoDeviceError, match="numbered below 1, got 3"):
+        runtime.device(3)
+
+
+def test_packed_elements(monkeypatch: pytest.MonkeyPatch) -> None:
+    """fp4 from numpy is packed on the way; on the device it has to be packed already."""
+    import ml_dtypes
+
+    f4 = np.dtype(ml_dtypes.float4_e2m1fn)
+    launches = (Launch("add", (1, 1, 1), (4, 1, 1), 0, (pointer(0), pointer(1))),)
+    program = counted(("add",), launches, ())
+    program.signature.inputs = (OutputSpec((4, 8), f4),)
+    program.signature.outputs = (OutputSpec((4,), np.dtype(np.uint32)),)
+    fake = fake_driver.install(monkeypatch, {"add": ([8, 8], program.ptx)})
+    codes = np.arange(32, dtype=np.uint8).reshape(4, 8) % 16
+    y = np.zeros(4, np.uint32)
+    runtime.launch(program, codes.view(f4), y)
+    packed = (codes[:, 0::2] | codes[:, 1::2] << 4).astype(np.uint8)
+    assert (y == packed.view(np.uint32).ravel() + 1).all()
+    again = np.zeros(4, np.uint32)
+    runtime.launch(program, packed, again)
+    assert (again == y).all()
+    image = OnDevice(packed)
+    fake.memory[packed.ctypes.data] = packed.reshape(-1)
+    third = np.zeros(4, np.uint32)
+    runtime.launch(program, image, third)
+    assert (third == y).all()
+    with pytest.raises(InputError, match=r"argument 0: expected an array int8\[4, 4\], got"):
+        runtime.launch(program, OnDevice(codes.view(f4)), y)
