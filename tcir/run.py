@@ -262,6 +262,7 @@ def run_ptx(
         numerics=numerics,
         progress=progress,
         assumptions=assumptions,
+        tmem_anywhere=True,
     )
     report = RunReport(numerics=numerics, order_seed=order_seed)
     try:

@@ -38,7 +38,7 @@ class Cta:
         self.launch = cluster.launch
         self.smem = SharedMemory(machine.static_smem + machine.dynamic_smem, machine.checking)
         zeros = machine.assumptions.alloc_content == "zeros"
-        self.tmem = TensorMemory(machine.checking, zeros)
+        self.tmem = TensorMemory(machine.checking, zeros, machine.tmem_seed(index))
         for shadow in (self.smem.shadow, self.tmem.shadow):
             if shadow is not None:
                 shadow.owner = self
@@ -130,6 +130,7 @@ class Machine:
         numerics: str = "exact",
         progress: Callable[[int, int], None] | None = None,
         assumptions: Assumptions | None = None,
+        tmem_anywhere: bool = False,
     ) -> None:
         if hazards not in ("report", "off"):
             raise ValueError(f"expected hazards 'report' or 'off', got {hazards!r}")
@@ -144,6 +145,8 @@ class Machine:
         self.numerics = numerics
         self.progress = progress
         self.assumptions = assumptions or Assumptions()
+        self.tmem_anywhere = tmem_anywhere
+        """Whether an order seed also draws where allocations of tensor memory lie."""
         self.memory = GlobalMemory()
         self.counters = Counters()
         self.findings: list[Finding] = Findings()
@@ -167,6 +170,12 @@ class Machine:
             return None
         x, y, z = (p * c for p, c in zip(reversed(place), self.cluster, strict=True))
         return x, y, z
+
+    def tmem_seed(self, cta: Triple) -> str | None:
+        """What draws a CTA's places in tensor memory; None: allocations take the lowest."""
+        if self.order_seed is None or not self.tmem_anywhere:
+            return None
+        return f"{self.order_seed}/{cta}"
 
     def run(self, start: Callable[[Cta], Sequence[Agent]]) -> None:
         """Runs the grid, each CTA with the agents ``start(cta)`` makes.

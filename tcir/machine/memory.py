@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any
@@ -149,9 +150,13 @@ class SharedMemory:
 
 
 class TensorMemory:
-    """Tensor memory of one SM: words [lane, column], which are defined, which allocated."""
+    """Tensor memory of one SM: words [lane, column], which are defined, which allocated.
 
-    def __init__(self, hazards: bool, zeros: bool = False) -> None:
+    Where an allocation lies is not the program's to know: with a `seed` it is drawn.
+    """
+
+    def __init__(self, hazards: bool, zeros: bool = False, seed: str | None = None) -> None:
+        self._rng = None if seed is None else random.Random(seed)
         self.zeros = zeros
         """Whether alloc gives columns of zeros: an open question."""
         self.words = np.full((LANES, COLUMNS), POISON_WORD, np.uint32)
@@ -162,10 +167,18 @@ class TensorMemory:
         self.relinquished: Any = None
         self.shadow = Shadow((LANES, COLUMNS), "tensor memory") if hazards else None
 
-    def room(self, columns: int) -> int | None:
-        """The first free place for that many columns, aligned to their number."""
+    def room(self, columns: int, peer: TensorMemory | None = None) -> int | None:
+        """A free place for that many columns (of the pair's other CTA, too); None: there is none.
+
+        It is aligned to their number, so that what is left has room for all that may follow: later
+        allocations are not larger.
+        """
+        taken = self.allocated if peer is None else self.allocated | peer.allocated
         starts = range(0, COLUMNS - columns + 1, columns)
-        return next((b for b in starts if not self.allocated[b : b + columns].any()), None)
+        free = [b for b in starts if not taken[b : b + columns].any()]
+        if not free:
+            return None
+        return free[0] if self._rng is None else self._rng.choice(free)
 
     def allocate(self, base: int, columns: int) -> None:
         """Takes free columns: what they hold is undefined, from the start or since `free`."""

@@ -21,19 +21,13 @@ class PairAllocation(HappensBefore):
     def _pair_alloc(self, columns: int, site: Any) -> Generator[Any, Any, int]:
         """The first column of the same columns of both CTAs."""
         call = self._call(("tcgen05.alloc", columns), site)
-        ctas = self._my_pair.ctas
-
-        def room() -> int | None:
-            starts = range(0, 512 - columns + 1, columns)
-            free = [~cta.tmem.allocated for cta in ctas]
-            both = free[0] & free[1]
-            return next((s for s in starts if both[s : s + columns].all()), None)
+        first, second = (cta.tmem for cta in self._my_pair.ctas)
 
         def matched() -> bool:
             if call.done:
                 return True
             other = self._other(call)
-            if other is not None and (base := room()) is not None:
+            if other is not None and (base := first.room(columns, second)) is not None:
                 for mine in (call, other):
                     mine.done, mine.base = True, base
                     mine.cta.tmem.allocate(base, columns)

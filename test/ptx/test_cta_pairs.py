@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tcir.machine import TensorMap
+from tcir.machine import Assumptions, TensorMap
 from tcir.run import RunReport, Uninitialized, run_ptx
 
 from .conftest import HEADER
@@ -203,13 +203,15 @@ STEPS
 """
 
 
-def stationary(m: int, n: int, tail: str = "", columns: str = "0") -> str:
+def stationary(m: int, n: int, tail: str = "", columns: str = "0", shift: int = 0) -> str:
+    """`shift`: rows of B beyond N; then the descriptor announces a shift of up to 8."""
     load = "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes"
     form = "tcgen05.mma.ws.cta_group::1.kind::f16.collector::b1::fill"
     steps = "\n".join(step(form, k).removesuffix(";") + tail + ";" for k in range(4))
     middle = ALONE.replace("LOAD", load).replace("STEPS", steps).replace("COLUMNS", columns)
-    middle = middle.replace("BYTES", str((m + n) * 128))
-    return text(middle, n * m // 128, descriptor(m, n), 1, "bar.sync 0;")
+    middle = middle.replace("BYTES", str((m + n + shift) * 128))
+    bits = descriptor(m, n) | ((1 << 30) if shift else 0)
+    return text(middle, n * m // 128, bits, 1, "bar.sync 0;")
 
 
 @pytest.mark.parametrize(("m", "n"), [(32, 64), (32, 128), (64, 64), (128, 64)])
@@ -227,13 +229,63 @@ def test_weight_stationary(m: int, n: int) -> None:
         assert report.counters["mma_untimed"] == report.counters["mma"] == 4
 
 
-def test_zero_columns_are_named() -> None:
-    a, b, _ = operands(32, 64)
+# PTX ISA 9.7.16.4.3, examples 2 to 4: M, start counts, first spans, skip, use, shift -> each bank's
+# mask, its lowest column first.
+MASKS = [
+    (128, 0, 0, 2, 3, 0, ["0000111"]),
+    (64, 0, 0b01, 2, 3, 0, ["1110000", "0000111"]),
+    (32, 0x01020100, 0b0011, 2, 3, 2, ["1110000", "1100001", "0011100", "0001110"]),
+]
+
+
+def zero_mask(starts: int, firsts: int, skip: int, use: int, shift: int) -> str:
+    return hex(starts | firsts << 32 | 1 << 39 | skip << 40 | use << 48 | shift << 56)
+
+
+@pytest.mark.parametrize(("m", "starts", "firsts", "skip", "use", "shift", "patterns"), MASKS)
+def test_zero_columns(
+    m: int, starts: int, firsts: int, skip: int, use: int, shift: int, patterns: list[str]
+) -> None:
+    """Zeroed columns of D are 0 whatever B holds there, even where nothing was written."""
+    n = 64
+    a, b, _ = operands(m, n + shift)
+    columns = n * m // 128
+    out = np.zeros((128, columns), np.float32)
+    text = stationary(m, n, ", %rd30", zero_mask(starts, firsts, skip, use, shift), shift)
     report = run_ptx(
-        stationary(32, 64, ", %rd30", hex(1 << 39)), grid=1, block=128, dynamic_smem=40960,
-        args=[map_of(a, 32), map_of(b, 64), np.zeros((128, 16), np.float32)],
+        text, grid=1, block=128, dynamic_smem=40960,
+        args=[map_of(a, m), map_of(b, n + shift), Uninitialized(out)],
     )  # fmt: skip
-    assert ["zero columns" in i.why for i in report.incomplete] == [True]
+    assert report.ok and not report.findings, str(report)
+    bank = n * m // 128
+    zeroed = np.array([c == "1" for p in patterns for c in (p * 10)[:bank]])
+    want = a.astype(np.float32) @ b[shift:].astype(np.float32).T
+    want[:, zeroed] = 0
+    np.testing.assert_array_equal(np.hstack(np.split(out, 128 // m)), want)
+    # The words of PTX's table say the opposite of its examples: the spans' roles change.
+    other = run_ptx(
+        text, grid=1, block=128, dynamic_smem=40960, args=[map_of(a, m), map_of(b, n + shift), out],
+        assumptions=Assumptions(zero_column_spans="use-is-zero"),
+    )  # fmt: skip
+    assert other.ok and (np.hstack(np.split(out, 128 // m)) != want).any()
+
+
+@pytest.mark.parametrize(
+    ("mask", "words"),
+    [
+        (zero_mask(4, 0, 2, 3, 0), "start count 0"),
+        (zero_mask(0, 0, 2, 3, 9), "at most 8 for M = 32 and a max shift of 8"),
+        (hex(1 << 36), "bits 38..36"),
+        (hex(1 << 62), "bits 63..62"),
+    ],
+)
+def test_wrong_zero_columns(mask: str, words: str) -> None:
+    a, b, _ = operands(32, 66)
+    report = run_ptx(
+        stationary(32, 64, ", %rd30", mask, 2), grid=1, block=128, dynamic_smem=40960,
+        args=[map_of(a, 32), map_of(b, 66), np.zeros((128, 16), np.float32)],
+    )  # fmt: skip
+    assert [e.code for e in report.errors] == ["bad-descriptor"] and words in str(report.errors[0])
 
 
 def test_a_sparse_a() -> None:

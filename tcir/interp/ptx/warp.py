@@ -73,8 +73,9 @@ class Warp:
     """Registers of 32 lanes and their control state.
 
     v[view][slot]: the 32 values of a slot, as the type `view` (see decode.VIEWS). p[slot]: a
-    predicate as lane mask. undef[slot]: the lanes that never got a value. Rules write these
-    directly.
+    predicate as lane mask. undef[slot]: the lanes that never got a value, or that a tcgen05.ld
+    fills which nothing has waited for: `pending` has those slots, with the place of the load.
+    Rules write these directly.
     """
 
     __slots__ = (
@@ -87,6 +88,7 @@ class Warp:
         "local",
         "local_defined",
         "p",
+        "pending",
         "program",
         "run_state",
         "undef",
@@ -97,6 +99,7 @@ class Warp:
         self.program, self.run_state, self.agent, self.index = program, run, agent, index
         self.code = program.code
         self.copies = CopyQueue(agent)
+        self.pending: dict[int, Site] = {}
         cta = agent.cta
         threads = run.threads
         first = 32 * index
@@ -134,9 +137,27 @@ class Warp:
         """Reports reads of registers that nothing wrote; the value stays the poison pattern."""
         for slot in slots:
             if self.undef[slot] & mask:
+                if slot in self.pending:
+                    self.run_state.used_before_wait(self, self.pending[slot], site)
+                    self.awaited(self.pending[slot])
+                    continue
                 name = self.program.slots.names[slot]
                 self.run_state.undefined_register(self, site, name, self.undef[slot] & mask)
                 self.undef[slot] &= ~mask
+
+    def copied(self, source: int, target: int) -> None:
+        """Notes that lanes without a value were copied: they may wait for a load, too."""
+        load = self.pending.get(source)
+        if load is not None:
+            self.pending[target] = load
+        else:
+            self.pending.pop(target, None)
+
+    def awaited(self, load: Site | None = None) -> None:
+        """The registers of one tcgen05.ld, or of all, have their values: of all lanes that run."""
+        for slot in [s for s, at in self.pending.items() if load is None or at is load]:
+            self.undef[slot] = 0
+            del self.pending[slot]
 
     def error(self, code: str, message: str, site: Site) -> MachineError:
         return MachineError(code, message, site=site)

@@ -1,12 +1,13 @@
 """Tensor memory and the tcgen05 tensor core (PTX ISA 9.7.16).
 
-mma, cp, shift and commit act once per active thread, as in hardware: executing one with more than
-one lane is reported as `double-issue`. alloc, dealloc, ld, st and wait are warp-collective.
+mma (see tcgen05_mma.py), cp, shift and commit act once per active thread, as in hardware: executing
+one with more than one lane is reported as `double-issue`. alloc, dealloc, ld, st and wait are
+warp-collective.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from typing import Any
 
 import numpy as np
@@ -14,17 +15,13 @@ import numpy as np
 from tcir.interp.ptx.decode import Decode, Op, rule
 from tcir.interp.ptx.isa.mbarrier import shared_operand
 from tcir.interp.ptx.isa.sync import uniform
-from tcir.interp.ptx.syntax import TYPES, Address, Operand, Vector
-from tcir.interp.ptx.warp import BOOLS, LANES, Warp
-from tcir.machine import SharedDesc, TmemAddr
+from tcir.interp.ptx.isa.tcgen05_operands import LaneOperand, TmemAddress, cta_group, per_thread
+from tcir.interp.ptx.syntax import TYPES
+from tcir.interp.ptx.warp import BOOLS, Warp
 
-_U32, _U64 = TYPES["u32"], TYPES["u64"]
+_U32 = TYPES["u32"]
 _SHAPES = ("32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2")
 _COUNTS = ("x1", "x2", "x4", "x8", "x16", "x32", "x64", "x128")
-
-
-def _group(d: Decode) -> int:
-    return int(d.require("cta_group::1", "cta_group::2")[-1])
 
 
 def _collective(d: Decode) -> None:
@@ -32,62 +29,12 @@ def _collective(d: Decode) -> None:
     d.require("aligned")
 
 
-class _Lane:
-    """A 32- or 64-bit operand, read for one lane at a time."""
-
-    def __init__(self, d: Decode, operand: Operand, wide: bool = False) -> None:
-        self.slot = d.src(operand, _U64 if wide else _U32)
-        self.view = 8 if wide else 5
-        self.site = d.site
-
-    def __call__(self, w: Warp, lane: int) -> int:
-        if w.undef[self.slot] & 1 << lane:
-            w.read_undefined(self.site, (self.slot,), 1 << lane)
-        return int(w.v[self.view][self.slot][lane])
-
-
-class _TmemAddress:
-    """`[taddr + offset]`; the offset counts columns."""
-
-    def __init__(self, d: Decode, operand: Operand) -> None:
-        self.slot, size, self.offset, space = d.address(operand)
-        if space is not None or size != 4 and d.slots.constants.get(self.slot) is None:
-            raise d.malformed("expected a 32-bit tensor-memory address")
-        self.view = 8 if size == 8 else 5
-        self.site = d.site
-
-    def __call__(self, w: Warp, lane: int) -> int:
-        if w.undef[self.slot] & 1 << lane:
-            w.read_undefined(self.site, (self.slot,), 1 << lane)
-        return (int(w.v[self.view][self.slot][lane]) + self.offset) & 0xFFFFFFFF
-
-    def uniform(self, w: Warp, m: int) -> int:
-        """The address, which has to be the same in all lanes."""
-        size = 8 if self.view == 8 else 4
-        value = uniform(w, self.slot, m, self.site, "tensor-memory address", size)
-        return (value + self.offset) & 0xFFFFFFFF
-
-
-def _per_thread(d: Decode, issue: Callable[[Warp, int], None]) -> Op:
-    """Runs `issue` for each active lane; more than one is what nobody wants."""
-    site = d.site
-
-    def run(w: Warp, m: int) -> None:
-        if m & (m - 1):
-            w.run_state.double_issue(w, site, m.bit_count())
-        for lane in LANES[m]:
-            w.agent.issue_from(int(lane))
-            issue(w, int(lane))
-
-    return d.plain(run)
-
-
 # --- allocation --------------------------------------------------------------------------------
 
 
 @rule("tcgen05.alloc")
 def alloc(d: Decode) -> Op:
-    group = _group(d)
+    group = cta_group(d)
     _collective(d)
     spaced = d.take("shared", "shared::cta") is not None
     d.require("b32")
@@ -106,7 +53,7 @@ def alloc(d: Decode) -> Op:
 
 @rule("tcgen05.dealloc")
 def dealloc(d: Decode) -> Op:
-    group = _group(d)
+    group = cta_group(d)
     _collective(d)
     d.require("b32")
     d.done(2)
@@ -130,7 +77,7 @@ def dealloc(d: Decode) -> Op:
 
 @rule("tcgen05.relinquish_alloc_permit")
 def relinquish(d: Decode) -> Op:
-    group = _group(d)
+    group = cta_group(d)
     _collective(d)
     d.done(0)
     site = d.site
@@ -163,9 +110,10 @@ def ld(d: Decode) -> Op:
     d.done(3 if shape == "16x32bx2" else 2)
     registers = count * _REGISTERS_PER_NUM.get(shape, 1)
     targets = [d.dst(o, _U32) for o in d.vector(d.operands[0], registers)]
-    address = _TmemAddress(d, d.operands[1])
+    address = TmemAddress(d, d.operands[1])
     split = d.immediate(d.operands[2]) if shape == "16x32bx2" else None
     site = d.site
+    pending = dict.fromkeys(targets, site)
 
     def run(w: Warp, m: int) -> None:
         values = w.agent.tmem_ld(
@@ -174,7 +122,13 @@ def ld(d: Decode) -> Op:
         v, undef, where = w.v[5], w.undef, BOOLS[m]
         for target, row in zip(targets, values, strict=True):
             np.copyto(v[target], row, where=where)
-            undef[target] &= ~m
+        if w.agent.machine.checking:
+            w.pending.update(pending)
+            for target in targets:
+                undef[target] |= m
+        else:
+            for target in targets:
+                undef[target] &= ~m
 
     return d.plain(run, converge="aligned")
 
@@ -184,7 +138,7 @@ def st(d: Decode) -> Op:
     shape, count, packed = _access(d, "unpack::16b")
     d.done(3 if shape == "16x32bx2" else 2)
     registers = count * _REGISTERS_PER_NUM.get(shape, 1)
-    address = _TmemAddress(d, d.operands[0])
+    address = TmemAddress(d, d.operands[0])
     split = d.immediate(d.operands[1]) if shape == "16x32bx2" else None
     sources = tuple(d.src(o, _U32) for o in d.vector(d.operands[-1], registers))
     site = d.site
@@ -211,24 +165,26 @@ def wait(d: Decode) -> Op:
 
     def run(w: Warp, m: int) -> None:
         w.agent.tmem_wait(which, site=site)
+        if which == "ld" and w.pending:
+            w.awaited()
 
     return d.plain(run, converge="aligned")
 
 
-# --- cp, shift, mma, commit, fence -------------------------------------------------------------
+# --- cp, shift, commit, fence ------------------------------------------------------------------
 
 
 @rule("tcgen05.cp")
 def cp(d: Decode) -> Op:
-    group = _group(d)
+    group = cta_group(d)
     shape = d.require("128x256b", "4x256b", "128x128b", "64x128b", "32x128b")
     multicast = d.take("warpx2::02_13", "warpx2::01_23", "warpx4")
     source_format = d.take("b4x16_p64", "b6x16_p32")
     if (d.take("b8x16") is None) != (source_format is None):
         raise d.malformed("expected .b8x16 and one of .b4x16_p64, .b6x16_p32, or neither")
     d.done(2)
-    address = _TmemAddress(d, d.operands[0])
-    descriptor = _Lane(d, d.operands[1], wide=True)
+    address = TmemAddress(d, d.operands[0])
+    descriptor = LaneOperand(d, d.operands[1], wide=True)
     site = d.site
 
     def issue(w: Warp, lane: int) -> None:
@@ -237,93 +193,26 @@ def cp(d: Decode) -> Op:
             decompress=source_format, cta_group=group, site=site,
         )  # fmt: skip
 
-    return _per_thread(d, issue)
+    return per_thread(d, issue)
 
 
 @rule("tcgen05.shift")
 def shift(d: Decode) -> Op:
-    group = _group(d)
+    group = cta_group(d)
     d.require("down")
     d.done(1)
-    address = _TmemAddress(d, d.operands[0])
+    address = TmemAddress(d, d.operands[0])
     site = d.site
 
     def issue(w: Warp, lane: int) -> None:
         w.agent.shift(address(w, lane), cta_group=group, site=site)
 
-    return _per_thread(d, issue)
-
-
-#: Forms of tcgen05.mma with operands of their own, by modifier; their files enter them here.
-MMA_FORMS: dict[str, Callable[[Decode], Op]] = {}
-
-
-@rule("tcgen05.mma")
-def mma(d: Decode) -> Op:
-    """`[d], adesc|[a], bdesc, {[metadata],} idesc, {lane mask}?, enable-input-d, scale-input-d?`"""
-    if "ws" in d.modifiers:
-        return MMA_FORMS["ws"](d)
-    if "block_scale" in d.modifiers:
-        return MMA_FORMS["block_scale"](d)
-    sparse = d.take("sp") is not None
-    group = _group(d)
-    kind = d.require(
-        "kind::f16", "kind::tf32", "kind::f8f6f4", "kind::i8",
-        "kind::mxf8f6f4", "kind::mxf4", "kind::mxf4nvf4",
-    )[6:]  # fmt: skip
-    if kind.startswith("mx"):
-        raise d.malformed(f".kind::{kind} needs .block_scale")
-    shifting = d.take("ashift") is not None
-    collector = d.take(*(f"collector::a::{u}" for u in ("fill", "use", "lastuse", "discard")))
-    d.done((6, 7, 8) if sparse else (5, 6, 7))
-    target = _TmemAddress(d, d.operands[0])
-    metadata = _TmemAddress(d, d.operands[3]) if sparse else None
-    in_tmem = isinstance(d.operands[1], Address)
-    if shifting and not in_tmem:
-        raise d.malformed(".ashift takes A from tensor memory only")
-    if shifting and collector in ("collector::a::fill", "collector::a::use"):
-        raise d.malformed(f".{collector} cannot go with .ashift")
-    a: Any = _TmemAddress(d, d.operands[1]) if in_tmem else _Lane(d, d.operands[1], wide=True)
-    b, idesc = _Lane(d, d.operands[2], wide=True), _Lane(d, d.operands[3 + sparse])
-    rest = list(d.operands[4 + sparse :])
-    masks: list[_Lane] = []
-    if isinstance(rest[0], Vector):
-        masks = [_Lane(d, o) for o in d.vector(rest.pop(0), 4 * group)]
-    if not rest:
-        raise d.malformed("expected the predicate enable-input-d")
-    enable, flip = d.pred(rest.pop(0))
-    scale = d.immediate(rest.pop(0)) if rest else None
-    if scale is not None and (kind not in ("f16", "tf32") or not 0 <= scale <= 15):
-        raise d.malformed("expected scale-input-d in 0..15, with .kind::f16 or .kind::tf32")
-    use = collector.split("::")[-1] if collector else None
-    site = d.site
-
-    def issue(w: Warp, lane: int) -> None:
-        if w.undef[enable] & 1 << lane:
-            w.read_undefined(site, (enable,), 1 << lane)
-        value = a(w, lane)
-        w.agent.mma(
-            target(w, lane),
-            TmemAddr(value) if in_tmem else SharedDesc(value),
-            b(w, lane),
-            idesc(w, lane),
-            kind=kind,
-            enable_input_d=bool((w.p[enable] ^ flip) >> lane & 1),
-            disable_lanes=tuple(x(w, lane) for x in masks) or None,
-            scale_input_d=scale,
-            ashift=shifting,
-            collector=use,
-            cta_group=group,
-            metadata=None if metadata is None else metadata(w, lane),
-            site=site,
-        )
-
-    return _per_thread(d, issue)
+    return per_thread(d, issue)
 
 
 @rule("tcgen05.commit")
 def commit(d: Decode) -> Op:
-    group = _group(d)
+    group = cta_group(d)
     d.require("mbarrier::arrive::one")
     spaced = d.take("shared::cluster") is not None
     multicast = d.take("multicast::cluster") is not None
@@ -343,7 +232,7 @@ def commit(d: Decode) -> Op:
             site=site,
         )
 
-    return _per_thread(d, issue)
+    return per_thread(d, issue)
 
 
 @rule("tcgen05.fence::before_thread_sync", "tcgen05.fence::after_thread_sync")

@@ -63,6 +63,8 @@ def shfl(d: Decode) -> Op:
         lost = bits(BOOLS[undef[a] & FULL][source] | ~BOOLS[w.live & m][source])
         result = v[a][source]
         np.copyto(v[dst], result, where=BOOLS[m])
+        if undef[a] & m:
+            w.copied(a, dst)
         undef[dst] = undef[dst] & ~m | lost & m
         if flag is not None:
             w.p[flag] = w.p[flag] & ~m | bits(inside) & m

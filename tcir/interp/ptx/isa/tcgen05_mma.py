@@ -1,0 +1,78 @@
+"""tcgen05.mma (PTX ISA 9.7.16.10.9): A in shared or in tensor memory, dense or sparse.
+
+`[d], adesc|[a], bdesc, {[metadata],} idesc, {lane mask}?, enable-input-d, scale-input-d?`. The
+forms `.ws` and `.block_scale` have files of their own.
+"""
+
+from __future__ import annotations
+
+from tcir.interp.ptx.decode import Decode, Op, rule
+from tcir.interp.ptx.isa.tcgen05_block_scale import block_scale
+from tcir.interp.ptx.isa.tcgen05_operands import (
+    USES,
+    LaneOperand,
+    MmaOperands,
+    Predicate,
+    cta_group,
+    per_thread,
+)
+from tcir.interp.ptx.isa.tcgen05_ws import weight_stationary
+from tcir.interp.ptx.syntax import Vector
+from tcir.interp.ptx.warp import Warp
+
+
+@rule("tcgen05.mma")
+def mma(d: Decode) -> Op:
+    if "ws" in d.modifiers:
+        return weight_stationary(d)
+    if "block_scale" in d.modifiers:
+        return block_scale(d)
+    sparse = d.take("sp") is not None
+    group = cta_group(d)
+    kind = d.require(
+        "kind::f16", "kind::tf32", "kind::f8f6f4", "kind::i8",
+        "kind::mxf8f6f4", "kind::mxf4", "kind::mxf4nvf4",
+    )[6:]  # fmt: skip
+    if kind.startswith("mx"):
+        raise d.malformed(f".kind::{kind} needs .block_scale")
+    shifting = d.take("ashift") is not None
+    collector = d.take(*(f"collector::a::{use}" for use in USES))
+    d.done((6, 7, 8) if sparse else (5, 6, 7))
+    operands = MmaOperands(d, sparse=sparse)
+    if shifting and not operands.in_tmem:
+        raise d.malformed(".ashift takes A from tensor memory only")
+    if shifting and collector in ("collector::a::fill", "collector::a::use"):
+        raise d.malformed(f".{collector} cannot go with .ashift")
+    rest = operands.rest
+    masks: list[LaneOperand] = []
+    if isinstance(rest[0], Vector):
+        masks = [LaneOperand(d, o) for o in d.vector(rest.pop(0), 4 * group)]
+    if not rest:
+        raise d.malformed("expected the predicate enable-input-d")
+    enable = Predicate(d, rest.pop(0))
+    scale = d.immediate(rest.pop(0)) if rest else None
+    if scale is not None and kind == "i8":
+        raise d.incomplete(
+            "scale-input-d with .kind::i8: ptxas takes it, PTX ISA defines it for .kind::f16 and "
+            ".kind::tf32 only"
+        )
+    if scale is not None and (kind == "f8f6f4" or not 0 <= scale <= 15):
+        raise d.malformed("expected scale-input-d in 0..15, with .kind::f16 or .kind::tf32")
+    use = collector.split("::")[-1] if collector else None
+    site = d.site
+
+    def issue(w: Warp, lane: int) -> None:
+        w.agent.mma(
+            *operands.read(w, lane),
+            kind=kind,
+            enable_input_d=enable(w, lane),
+            disable_lanes=tuple(x(w, lane) for x in masks) or None,
+            scale_input_d=scale,
+            ashift=shifting,
+            collector=use,
+            cta_group=group,
+            metadata=operands.selectors(w, lane),
+            site=site,
+        )
+
+    return per_thread(d, issue)

@@ -1,0 +1,109 @@
+"""Operands of tcgen05 instructions: read for one lane at a time, or the same in all lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tcir.interp.ptx.decode import Decode, Op
+from tcir.interp.ptx.isa.sync import uniform
+from tcir.interp.ptx.syntax import TYPES, Address, Operand
+from tcir.interp.ptx.warp import LANES, Warp
+from tcir.machine import SharedDesc, TmemAddr
+
+_U32, _U64 = TYPES["u32"], TYPES["u64"]
+USES = ("fill", "use", "lastuse", "discard")
+"""What `.collector::…` may ask of an operand's buffer. It changes no result if used as allowed."""
+
+
+def cta_group(d: Decode) -> int:
+    """Takes `.cta_group::N`."""
+    return int(d.require("cta_group::1", "cta_group::2")[-1])
+
+
+class LaneOperand:
+    """A 32- or 64-bit operand, read for one lane at a time."""
+
+    def __init__(self, d: Decode, operand: Operand, wide: bool = False) -> None:
+        self.slot = d.src(operand, _U64 if wide else _U32)
+        self.view = 8 if wide else 5
+        self.site = d.site
+
+    def __call__(self, w: Warp, lane: int) -> int:
+        if w.undef[self.slot] & 1 << lane:
+            w.read_undefined(self.site, (self.slot,), 1 << lane)
+        return int(w.v[self.view][self.slot][lane])
+
+
+class TmemAddress:
+    """`[taddr + offset]`; the offset counts columns."""
+
+    def __init__(self, d: Decode, operand: Operand) -> None:
+        self.slot, size, self.offset, space = d.address(operand)
+        if space is not None or size != 4 and d.slots.constants.get(self.slot) is None:
+            raise d.malformed("expected a 32-bit tensor-memory address")
+        self.view = 8 if size == 8 else 5
+        self.site = d.site
+
+    def __call__(self, w: Warp, lane: int) -> int:
+        if w.undef[self.slot] & 1 << lane:
+            w.read_undefined(self.site, (self.slot,), 1 << lane)
+        return (int(w.v[self.view][self.slot][lane]) + self.offset) & 0xFFFFFFFF
+
+    def uniform(self, w: Warp, m: int) -> int:
+        """The address, which has to be the same in all lanes."""
+        size = 8 if self.view == 8 else 4
+        value = uniform(w, self.slot, m, self.site, "tensor-memory address", size)
+        return (value + self.offset) & 0xFFFFFFFF
+
+
+def per_thread(d: Decode, issue: Callable[[Warp, int], None]) -> Op:
+    """Runs `issue` for each active lane; more than one is what nobody wants."""
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        if m & (m - 1):
+            w.run_state.double_issue(w, site, m.bit_count())
+        for lane in LANES[m]:
+            w.agent.issue_from(int(lane))
+            issue(w, int(lane))
+
+    return d.plain(run)
+
+
+class MmaOperands:
+    """`[d], adesc|[a], bdesc, {[metadata],} idesc`, with which every form of tcgen05.mma begins."""
+
+    def __init__(self, d: Decode, *, sparse: bool) -> None:
+        first = iter(d.operands[: 4 + sparse])
+        self.target = TmemAddress(d, next(first))
+        a = next(first)
+        self.in_tmem = isinstance(a, Address)
+        self.a: Any = TmemAddress(d, a) if self.in_tmem else LaneOperand(d, a, wide=True)
+        self.b = LaneOperand(d, next(first), wide=True)
+        self.metadata = TmemAddress(d, next(first)) if sparse else None
+        self.idesc = LaneOperand(d, next(first))
+        self.rest = list(d.operands[4 + sparse :])
+
+    def read(self, w: Warp, lane: int) -> tuple[int, SharedDesc | TmemAddr, int, int]:
+        """(d, a, b, idesc), as the machine takes them."""
+        a = self.a(w, lane)
+        operand = TmemAddr(a) if self.in_tmem else SharedDesc(a)
+        return self.target(w, lane), operand, self.b(w, lane), self.idesc(w, lane)
+
+    def selectors(self, w: Warp, lane: int) -> int | None:
+        """The address of a sparse A's metadata."""
+        return None if self.metadata is None else self.metadata(w, lane)
+
+
+class Predicate:
+    """enable-input-d."""
+
+    def __init__(self, d: Decode, operand: Operand) -> None:
+        self.slot, self.flip = d.pred(operand)
+        self.site = d.site
+
+    def __call__(self, w: Warp, lane: int) -> bool:
+        if w.undef[self.slot] & 1 << lane:
+            w.read_undefined(self.site, (self.slot,), 1 << lane)
+        return bool((w.p[self.slot] ^ self.flip) >> lane & 1)
