@@ -25,6 +25,8 @@ from tcir.runtime import dlpack
 from tcir.runtime import kernel as kernels
 from tcir.runtime.module import architecture
 
+from .programs import counted, pointer
+
 PTX = Path(__file__).with_name("saxpy.ptx").read_text()
 
 
@@ -313,8 +315,6 @@ def test_times(gpu: Any) -> None:
 @pytest.mark.gpu
 def test_a_sequence_with_a_workspace_between(gpu: Any) -> None:
     """First, on the stream; the second reads what the first left in the workspace."""
-    from .test_fake_driver import counted, pointer
-
     one = (1, 1, 1)
     launches = (
         Launch("first", one, (32, 1, 1), 0, (pointer(0), pointer(2))),
