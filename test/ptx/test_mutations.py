@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 
 import tcir
+from tcir.machine.shadow import Shadow
 from tcir.run import PtxSyntaxError, RunReport, Uninitialized, run_ptx
 
 from .conftest import HEADER
@@ -367,6 +368,22 @@ def test_some_faults() -> None:
     assert not unexplained(results)
     assert len(results) >= 40 and len({m.kind for m, _ in results}) >= 8
     assert {"result", "hazard", "illegal", "deadlock"} <= {by for _, by in results}
+
+
+def test_a_fault_that_only_the_record_of_writers_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It changes no number in any order: a machine that does not look at who wrote last is blind.
+
+    So this fails, and not only a test of the machine's parts, when that check is lost.
+    """
+    subject = next(s for s in by_hand() if s.name == "taps")
+    fence = "tcgen05.fence::after_thread_sync;"
+    head, tail = subject.ptx.split("tcgen05.ld", 1)
+    before, after = head.rsplit(fence, 1)
+    ptx = f"{before}{after}tcgen05.ld{tail}"
+    usual = usual_reports(subject)
+    assert caught_by(subject, ptx, usual) == "warning"
+    monkeypatch.setattr(Shadow, "writers_at", lambda self, where: [])
+    assert caught_by(subject, ptx, usual) == ""
 
 
 def test_every_class_is_planted_and_every_fault_changes_the_text() -> None:
