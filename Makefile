@@ -43,6 +43,7 @@ docs: $(STAMP) ## write the generated pages and pictures of docs/
 	"$(BIN)/python" -m tcir.dialect.docs
 	"$(BIN)/python" -m tcir.viz.pictures
 	"$(BIN)/python" -m tcir.tools.ptx_coverage
+	"$(BIN)/python" -m tcir.tools.assumptions
 
 peers: $(STAMP) ## kernels of Triton, Gluon and CuTe DSL on the simulated machine (needs those)
 	"$(BIN)/python" -m peers.run
