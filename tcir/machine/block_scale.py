@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tcir.machine.d_lanes import Words
 from tcir.machine.errors import MachineError
 from tcir.machine.instruction_descriptor_scaled import ScaledDescriptor, decode_scaled
 from tcir.machine.mma import Mma, check_sparse, fused_params
 from tcir.machine.mma_operands import Codes, by_descriptor
-from tcir.machine.mma_step import Words, poison
+from tcir.machine.mma_step import poison
 from tcir.machine.numerics_fp4 import Fp4Params, block_scaled_mma
 from tcir.machine.operands import ElementAddresses, SharedDesc, TmemAddr
 from tcir.machine.refusal import Refusal

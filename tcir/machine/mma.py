@@ -6,11 +6,12 @@ from functools import cache
 from typing import Any
 
 from tcir.machine.assumptions import Assumptions
+from tcir.machine.d_lanes import Words
 from tcir.machine.errors import MachineError, NotModelled
 from tcir.machine.instruction_descriptor import decode_instruction, legal_m, legal_n
 from tcir.machine.memory import LANES
 from tcir.machine.mma_operands import Codes, Source, by_descriptor
-from tcir.machine.mma_step import MmaStep, Words, poison
+from tcir.machine.mma_step import MmaStep, poison
 from tcir.machine.numerics import FusedParams, fast_mma, fused_mma, integer_mma, scaled_d
 from tcir.machine.operands import ElementAddresses, SharedDesc, TmemAddr
 from tcir.machine.refusal import Refusal

@@ -144,7 +144,7 @@ class MmaOperands(TensorPipe):
                     )  # fmt: skip
                 words = words[:rows]
                 if missing is not None:
-                    missing = missing.reshape(copies, rows).any(axis=0)
+                    missing = np.logical_or.reduce(missing.reshape(copies, rows))
             codes: Codes = np.ascontiguousarray(words).view(f"u{_bytes(element)}")
             if form == "padded":
                 bits = ELEMENT_BITS[element]

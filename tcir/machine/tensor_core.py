@@ -79,8 +79,8 @@ class TensorPipe(Barriers):
         if defined.all():
             return None
         self.cta.report("error", "undefined-read", site, place, "nothing wrote it before")
-        missing: Missing = ~defined.reshape(len(defined), -1).all(axis=1)
-        return missing
+        whole: Any = defined.reshape(len(defined), -1).all(axis=1)
+        return ~whole
 
     # --- cp --------------------------------------------------------------------------------------
 
