@@ -22,6 +22,7 @@ from tcir.interp.thread import (  # noqa: F401  (they register rules)
     memory,
     nvvm,
     scalar,
+    simt,
     warp,
 )
 from tcir.interp.thread.speller import Speller, bits, rule

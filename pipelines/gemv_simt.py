@@ -1,0 +1,46 @@
+"""Pipeline gemv-simt."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tcir.passes.convert_block_scaled_to_simt import ConvertBlockScaledToSimt
+from tcir.passes.lower_to_llvm import LOWER_TO_LLVM
+from tcir.passes.raise_block_scaled import RaiseBlockScaled
+from tcir.pipeline import NamedPipeline, Pipeline, register_pipeline
+
+
+@dataclass(frozen=True)
+class GemvSimtOptions:
+    """Options of the pipeline.
+
+    rows:  rows of A per warp
+    warps: warps per CTA
+    """
+
+    rows: int = 4
+    warps: int = 4
+
+
+def build(options: GemvSimtOptions) -> Pipeline:
+    """The passes."""
+    convert = ConvertBlockScaledToSimt(rows=options.rows, warps=options.warps)
+    return Pipeline([RaiseBlockScaled(), convert, "cse", *LOWER_TO_LLVM])
+
+
+GEMV_SIMT = register_pipeline(
+    NamedPipeline(
+        name="gemv-simt",
+        doc="block-scaled product on CUDA cores, decoded in software: a baseline; sm_90, sm_100a.",
+        options=GemvSimtOptions,
+        accepted_forms=(
+            "linalg.generic of elements times scales of two operands, summed over k (matrix or "
+            "vector, batched or not), or tc.block_scaled_matmul",
+            "elements f4E2M1FN, f6E2M3FN, f6E3M2FN, f8E4M3FN, f8E5M2; scales f8E8M0FNU or f8E4M3FN "
+            "in blocks of 16 (fp4) or 32, as tcgen05.mma has them",
+            "f32 accumulator filled with 0, global scales tensor<f32>, result f32, f16 or bf16",
+            "static shapes, K a multiple of the block",
+        ),
+        build=build,
+    )
+)

@@ -1,0 +1,53 @@
+"""Ops of kernels for CUDA cores: shuffles, fused multiply-add, integers to floats."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tcir.errors import IncompleteError
+from tcir.interp.thread.scalar import _elementwise, float_name
+from tcir.interp.thread.speller import Speller, bits, expect, only, rule, scalars
+
+
+@rule("nvvm.shfl.sync")
+def _shuffle_lanes(speller: Speller, op: Any) -> None:
+    """9.7.9.6."""
+    only(op, "kind", "return_value_and_is_valid")
+    expect(op, "return_value_and_is_valid", "")
+    names = ("bfly", "up", "down", "idx")
+    kind = expect(op, "kind", *(f"#nvvm<shfl_kind {name}>" for name in names))
+    mask, value, offset, clamp = (speller.read_one(operand) for operand in op.operands)
+    if bits(op.operands[1].type) != 32:
+        raise IncompleteError(f"no rule for a shuffle of {op.operands[1].type}")
+    target = speller.define_one(op.results[0])
+    name = kind.split()[1].rstrip(">")
+    speller.emit(f"shfl.sync.{name}.b32 {target}, {value}, {offset}, {clamp}, {mask}")
+
+
+@rule("llvm.intr.fma")
+def _fused(speller: Speller, op: Any) -> None:
+    """9.7.3.6."""
+    _elementwise(
+        speller,
+        op,
+        lambda s, target, sources, kind: s.emit(
+            f"fma.rn.{float_name(kind)} {target}, {', '.join(sources)}"
+        ),
+    )
+
+
+def _to_float(sign: str) -> Any:
+    def convert(speller: Speller, op: Any) -> None:
+        only(op)
+        (new,), (old,) = scalars(op.results[0].type), scalars(op.operands[0].type)
+        if bits(old) == 1:
+            raise IncompleteError("no rule for an i1 as a float")
+        source = speller.read_one(op.operands[0])
+        target = speller.define_one(op.results[0])
+        speller.emit(f"cvt.rn.{float_name(new)}.{sign}{bits(old)} {target}, {source}")
+
+    return convert
+
+
+rule("arith.sitofp", "llvm.sitofp")(_to_float("s"))
+rule("arith.uitofp", "llvm.uitofp")(_to_float("u"))
