@@ -169,6 +169,60 @@ func.func @example(%done: !tc.mbarrier) {
   return
 }
 """,
+    "tc.cp_async": """
+!tile = !tc.staged<array<i64: 128, 64>, f16, "K", array<i64: 3, 4, 3>>
+func.func @example(%x: memref<512x256xf16>, %m: index, %k: index, %tile: !tile) {
+  "tc.cp_async"(%x, %m, %k, %tile) {width = 16 : i64, tails = "",
+      operandSegmentSizes = array<i32: 1, 2, 1>}
+      : (memref<512x256xf16>, index, index, !tile) -> ()
+  return
+}
+""",
+    "tc.cp_async_commit": """
+func.func @example() {
+  "tc.cp_async_commit"() : () -> ()
+  return
+}
+""",
+    "tc.cp_async_wait": """
+func.func @example() {
+  "tc.cp_async_wait"() {pending = 2 : i64} : () -> ()
+  return
+}
+""",
+    "tc.zero_fragment": """
+!c = !tc.fragment<array<i64: 128, 256>, f32, "C", "mma.m16n8k16.f16">
+func.func @example() {
+  %zero = "tc.zero_fragment"() : () -> !c
+  return
+}
+""",
+    "tc.load_fragment": """
+!tile = !tc.staged<array<i64: 128, 64>, f16, "K", array<i64: 3, 4, 3>>
+!a = !tc.fragment<array<i64: 128, 16>, f16, "A", "mma.m16n8k16.f16">
+func.func @example(%tile: !tile) {
+  %a = "tc.load_fragment"(%tile) {k = 16 : i64, via = "ldmatrix"} : (!tile) -> !a
+  return
+}
+""",
+    "tc.mma_sync": """
+!a = !tc.fragment<array<i64: 128, 16>, f16, "A", "mma.m16n8k16.f16">
+!b = !tc.fragment<array<i64: 256, 16>, f16, "B", "mma.m16n8k16.f16">
+!c = !tc.fragment<array<i64: 128, 256>, f32, "C", "mma.m16n8k16.f16">
+func.func @example(%a: !a, %b: !b, %c: !c) {
+  %d = "tc.mma_sync"(%a, %b, %c) : (!a, !b, !c) -> !c
+  return
+}
+""",
+    "tc.store_fragment": """
+!c = !tc.fragment<array<i64: 128, 256>, f32, "C", "mma.m16n8k16.f16">
+func.func @example(%c: !c, %out: memref<500x512xf16>, %m: index, %n: index) {
+  "tc.store_fragment"(%c, %out, %m, %n) {tails = "outer",
+      operandSegmentSizes = array<i32: 1, 1, 2>}
+      : (!c, memref<500x512xf16>, index, index) -> ()
+  return
+}
+""",
     "tc.mbarrier_wait": """
 func.func @example(%full: !tc.mbarrier, %phase: index) {
   "tc.mbarrier_wait"(%full, %phase) : (!tc.mbarrier, index) -> ()

@@ -53,7 +53,7 @@ class CpAsyncWaitOp(Op, name="cp_async_wait"):
 
 
 class ZeroFragmentOp(Op, name="zero_fragment"):
-    """An accumulator of zeros."""
+    """An accumulator of zeros, spread over threads as mma.sync wants it (PTX ISA 9.7.14.5)."""
 
     fragment: ext.Result[FragmentType]
 
@@ -87,7 +87,7 @@ class StoreFragmentOp(Op, name="store_fragment"):
     """Stores an accumulator to ``tensor``, rounded once (RNE) to its element type.
 
     The indices are those of the tile's first element; ``tails`` as in `tc.cp_async`: what lies
-    outside is not stored.
+    outside is not stored (PTX ISA 9.7.9.12).
     """
 
     fragment: ext.Operand[FragmentType]

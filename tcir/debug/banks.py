@@ -1,0 +1,72 @@
+"""Bank conflicts of shared memory, counted while a kernel runs.
+
+Shared memory has 32 banks of 4 bytes. A warp's access is served in phases of at most 128 bytes: 32
+threads of up to 4 bytes, 16 of 8, 8 of 16; ldmatrix in phases of 8 rows. A phase takes one pass
+for every distinct word that it wants of one bank (CUDA C++ Programming Guide, compute capability
+5.x and later). cp.async writes as its threads name the addresses.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.debug.control import Follower
+
+BANKS = 32
+WORD = 4
+PHASE_BYTES = BANKS * WORD
+
+
+def extra_passes(addresses: NDArray[np.int64], nbytes: int) -> int:
+    """Passes beyond one a phase, for `nbytes` at each thread's address."""
+    at_once = min(BANKS, PHASE_BYTES // nbytes)
+    extra = 0
+    for start in range(0, len(addresses), at_once):
+        first = addresses[start : start + at_once, None] // WORD
+        words = np.unique(first + np.arange(-(-nbytes // WORD)))
+        extra += int(np.bincount(words % BANKS).max()) - 1
+    return extra
+
+
+class BankConflicts(Follower):
+    """Counts them by instruction: ``conflicts[site]`` passes too many of ``accesses[site]``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conflicts: Counter[str] = Counter()
+        self.accesses: Counter[str] = Counter()
+
+    def _note(self, site: Any, addresses: NDArray[np.int64], nbytes: int) -> None:
+        self.accesses[str(site)] += 1
+        extra = extra_passes(addresses, nbytes)
+        if extra:
+            self.conflicts[str(site)] += extra
+
+    def follow(self, warp: Any) -> Generator[Any, Any, None]:
+        agent, copies = warp.agent, warp.copies
+        load, store, copy = agent.load, agent.store, copies.copy
+
+        def counted_load(space: str, addresses: Any, nbytes: int, *, site: Any) -> Any:
+            if space == "shared":
+                self._note(site, addresses, nbytes)
+            return load(space, addresses, nbytes, site=site)
+
+        def counted_store(space: str, addresses: Any, data: Any, *, site: Any) -> None:
+            if space == "shared":
+                self._note(site, addresses, data.shape[1])
+            store(space, addresses, data, site=site)
+
+        def counted_copy(
+            lanes: int, targets: Any, sources: Any, nbytes: int, read: Any, *, site: Any
+        ) -> None:
+            self._note(site, targets, nbytes)
+            copy(lanes, targets, sources, nbytes, read, site=site)
+
+        agent.load, agent.store, copies.copy = counted_load, counted_store, counted_copy
+        generator: Generator[Any, Any, None] = warp.main()
+        return generator
