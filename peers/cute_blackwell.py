@@ -223,7 +223,7 @@ def _nvfp4(image: cute.Tensor, out: cute.Tensor):
     smem, base, done = start(image, 128, ONE)
     idesc = prims.Tcgen05MxOmmaInstrDesc.build(
         a_dtype=cutlass.Float4E2M1FN, b_dtype=cutlass.Float4E2M1FN,
-        scale_format=prims.MxScaleFormat.UE4M3, n_dim=64, m_dim=128, sparsity_version=0,
+        scale_format=prims.MxScaleFormat.UE4M3, n_dim=64, m_dim=128,
     )  # fmt: skip
     if thread == 0:
         for step in cutlass.range_constexpr(2):

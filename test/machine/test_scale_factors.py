@@ -180,3 +180,12 @@ def test_scale_vector_sizes():
             scales_per_row(kind, vector, block)
     with pytest.raises(DescriptorError, match="cta_group: expected 1 or 2, got 3"):
         decode_scaled(MX8, "mxf8f6f4", 1, cta_group=3)
+
+
+def test_a_bit_that_cute_dsl_sets():
+    """Bit 12 of the fp4 descriptors is reserved; CuTe DSL has a "sparsity version" there."""
+    i = decode_scaled(FP4 | 1 << 12, "mxf4", 2)
+    assert i.b_type == "e2m1" and "bit 12" in i.ignored
+    assert decode_scaled(FP4, "mxf4", 2).ignored == ""
+    i = decode_scaled(MX8 | 1 << 12, "mxf8f6f4", 1)  # there it belongs to the type
+    assert i.b_type == "e3m2" and i.ignored == ""

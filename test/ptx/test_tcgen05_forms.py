@@ -209,3 +209,16 @@ def test_refused_by_name(line: str, why: str) -> None:
     number = text[: text.index(line.strip().split("\n")[-1])].count("\n") + 1
     words = " ".join(map(str, [*report.errors, *(i.why for i in report.incomplete)]))
     assert not report.ok and why in words and f"{number}" in str(report)
+
+
+def test_a_descriptor_bit_without_meaning() -> None:
+    """Bit 12 of the fp4 kinds: CuTe DSL sets it. No other result, but a warning."""
+    results = []
+    for bit in (0, 1):
+        idesc = scaled("mxf4", False, 128) | bit << 12
+        line = mma(".cta_group::1.kind::mxf4.block_scale", "%a0", idesc, "[%t4], [%t5], 0", False)
+        report, out = launch(issued(line))
+        assert report.ok
+        assert [(f.severity, f.code) for f in report.findings] == [("warning", "ignored-bit")] * bit
+        results.append(out)
+    assert (results[0] == results[1]).all() and (results[0] != 0x44444444).all()
