@@ -21,6 +21,7 @@ PAGE = Path(__file__).resolve().parent.parent / "docs" / "ops.md"
 GROUPS = {
     "highlevel": "Contractions on tensors",
     "block_scaled": "Block-scaled contractions",
+    "repack": "Layout changes",
     "memory": "Memory and barriers",
     "tma": "TMA",
     "movement": "Data movement",

@@ -11,6 +11,13 @@ func.func @example(%x: tensor<1x56x56x64xf16>, %w: tensor<3x3x64x64xf16>) {
   return
 }
 """,
+    "tc.repack": """
+func.func @example(%w: tensor<7x7x3x64xf16>) -> tensor<64x7x7x8xf16> {
+  %out = "tc.repack"(%w) {permutation = array<i64: 3, 0, 1, 2>}
+      : (tensor<7x7x3x64xf16>) -> tensor<64x7x7x8xf16>
+  return %out : tensor<64x7x7x8xf16>
+}
+""",
     "tc.matmul": """
 func.func @example(%a: tensor<512x256xbf16>, %b: tensor<384x256xbf16>) {
   %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "nk"}
@@ -26,6 +33,13 @@ func.func @example(%a: tensor<7168x16384xf4E2M1FN>, %sa: tensor<7168x1024xf8E4M3
       operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1>}
       : (tensor<7168x16384xf4E2M1FN>, tensor<7168x1024xf8E4M3FN>, tensor<16384xf4E2M1FN>,
          tensor<1024xf8E4M3FN>, tensor<f32>, tensor<f32>) -> tensor<7168xf16>
+  return
+}
+""",
+    "tc.scales_to_blocked": """
+func.func @example(%s: tensor<7168x1024xf8E4M3FN>) {
+  %b = "tc.scales_to_blocked"(%s)
+      : (tensor<7168x1024xf8E4M3FN>) -> tensor<56x256x512xf8E4M3FN>
   return
 }
 """,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from . import type_rules as type_rules
 from .base import TC, load
 from .block_scale_ops import CpScalesOp, MmaBlockScaleOp
-from .block_scaled import BlockScaledMatmulOp
+from .block_scaled import BlockScaledMatmulOp, ScalesToBlockedOp
 from .compute import MmaOp
 from .highlevel import Conv2dOp, MatmulOp
 from .lanes import EnableLanesOp, LaneIndexOp, LaneMasksOp, StoreLanesOp, WriteLaneMaskOp
@@ -19,6 +19,7 @@ from .memory import (
     TmemTileOp,
 )
 from .movement import CpOp, StoreRowsOp, TmemLdOp, TmemStOp, TmemWaitOp
+from .repack import RepackOp
 from .structure import RoleOp
 from .sync import (
     CommitOp,
@@ -80,8 +81,10 @@ __all__ = [
     "MmaBlockScaleOp",
     "MmaOp",
     "MmaSyncOp",
+    "RepackOp",
     "RingType",
     "RoleOp",
+    "ScalesToBlockedOp",
     "SlotOp",
     "SmemTileOp",
     "SmemType",

@@ -18,10 +18,11 @@ from tcir.passes.contraction import (
     recognise,
 )
 from tcir.passes.emit import i64s
-from tcir.passes.operand_tiles import check_pitch
+from tcir.passes.limits import round_up
 from tcir.passes.refusal import SMALLEST_CONV, SMALLEST_MATMUL, refuse
 from tcir.passes.tensor_wrappers import Padding, find_narrowing, fold_pads, zero_accumulator_ops
 from tcir.pipeline import Pass, register_pass
+from tcir.remarks import remark
 from tcir.signature import is_fill_only
 
 
@@ -173,18 +174,43 @@ def _conv2d(op: Any, conv: Conv, pads: list[Padding], out: Any, smallest: str) -
                 f"{dilation}), got {out.shape[dim]}; slice the input to what is read",
                 smallest,
             )
-    check_pitch(op, "C", extents[3], smallest)
-    if conv.filter == "hwcf":
-        check_pitch(op, "K", out.shape[3], smallest)
+    image, weights, layout = _encodable(op, x.source, w.source, conv.filter)
     return tc.Conv2dOp(
-        x.source,
-        w.source,
+        image,
+        weights,
         i64s(conv.strides),
         i64s(conv.dilations),
         i64s([low[1], high[1], low[2], high[2]]),
-        ir.StringAttr.get(conv.filter),
+        ir.StringAttr.get(layout),
         out,
     ).out
+
+
+def _encodable(op: Any, x: Any, w: Any, layout: str) -> tuple[Any, Any, str]:
+    """Input, filter and its layout as TMA can encode them: repacked where rows are not 16 bytes.
+
+    C is padded with zeros; the filter gets C last, so that the number of outputs no longer matters.
+    """
+    unit = TMA_STRIDE.values[0] // tc.element_bytes(x.type.element_type)
+    c, innermost = x.type.shape[3], w.type.shape[3]
+    if c % unit == 0 and innermost % unit == 0:
+        return x, w, layout
+    padded = round_up(c, unit)
+    order = [3, 0, 1, 2] if layout == "hwcf" else [0, 1, 2, 3]
+    remark(
+        op,
+        f"rows of {c} channels in, {innermost} innermost in the filter: tensor maps need strides "
+        f"of {TMA_STRIDE} bytes ({TMA_STRIDE.source}), so kernels of their own repack the operands "
+        f"with C = {padded} last",
+    )
+    image = x if c == padded else _repack(x, [0, 1, 2, 3], padded)
+    return image, _repack(w, order, padded), "fhwc"
+
+
+def _repack(source: Any, order: list[int], innermost: int) -> Any:
+    shape = [source.type.shape[d] for d in order[:-1]] + [innermost]
+    kind = ir.RankedTensorType.get(shape, source.type.element_type)
+    return tc.RepackOp(source, i64s(order), kind).out
 
 
 def _matmul(op: Any, matmul: Matmul, pads: list[Padding], out: Any, smallest: str) -> Any:
@@ -196,8 +222,6 @@ def _matmul(op: Any, matmul: Matmul, pads: list[Padding], out: Any, smallest: st
             "tile: TMA fills with zeros), got one; drop it, or pad before this function",
             smallest,
         )
-    for operand, layout in ((a, matmul.a_layout), (b, matmul.b_layout)):
-        _check_pitch(op, layout[1].upper(), operand.source.type.shape[-1], smallest)
     return tc.MatmulOp(
         a.source,
         b.source,
@@ -205,15 +229,3 @@ def _matmul(op: Any, matmul: Matmul, pads: list[Padding], out: Any, smallest: st
         ir.StringAttr.get(matmul.b_layout),
         out,
     ).out
-
-
-def _check_pitch(op: Any, name: str, extent: int, smallest: str) -> None:
-    step = TMA_STRIDE.values[0] // 2  # the smallest stride, in elements of 2 bytes
-    if extent % step:
-        raise refuse(
-            op,
-            f"expected {name} to be a multiple of {step}, got {name}={extent} (strides of a tensor "
-            f"map are {TMA_STRIDE} bytes, {TMA_STRIDE.source}, and elements are 2 bytes); pad "
-            f"{name} with zeros to {-(-extent // step) * step}",
-            smallest,
-        )

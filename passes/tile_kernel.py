@@ -38,6 +38,8 @@ def find_sources(module: ir.Module, kind: Any, pass_name: str) -> list[Source]:
     """The `kind` op of every function; refuses functions that are anything else."""
     sources = []
     for function in module.body.operations:
+        if not isinstance(function, func.FuncOp):
+            continue  # kernels that other passes made
         ops = list(function.regions[0].blocks[0]) if function.regions[0].blocks else []
         wanted = [op for op in ops if isinstance(op, kind)]
         if len(wanted) != 1 or len(ops) != 2 or list(ops[1].operands) != list(wanted[0].results):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tcir.passes.raise_to_tc import RaiseToTc
 from tcir.passes.tile_conv import TileConv
 from tcir.pipeline import NamedPipeline, Pipeline, register_pipeline
+from tcir.pipelines.raise_convolution import raise_convolution
 from tcir.pipelines.tile_to_llvm import tile_to_llvm
 
 
@@ -24,7 +24,9 @@ class ConvOptions:
 
 def build(options: ConvOptions) -> Pipeline:
     """The passes."""
-    return Pipeline([RaiseToTc(), TileConv(n_tile=options.n_tile), *tile_to_llvm(options.stages)])
+    return Pipeline(
+        [*raise_convolution(), TileConv(n_tile=options.n_tile), *tile_to_llvm(options.stages)]
+    )
 
 
 CONV = register_pipeline(

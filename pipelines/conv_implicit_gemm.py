@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tcir.passes.raise_to_tc import RaiseToTc
 from tcir.passes.tile_conv_implicit_gemm import TileConvImplicitGemm
 from tcir.pipeline import NamedPipeline, Pipeline, register_pipeline
+from tcir.pipelines.raise_convolution import raise_convolution
 from tcir.pipelines.tile_to_llvm import tile_to_llvm
 
 
@@ -25,7 +25,11 @@ class ConvImplicitGemmOptions:
 def build(options: ConvImplicitGemmOptions) -> Pipeline:
     """The passes."""
     return Pipeline(
-        [RaiseToTc(), TileConvImplicitGemm(n_tile=options.n_tile), *tile_to_llvm(options.stages)]
+        [
+            *raise_convolution(),
+            TileConvImplicitGemm(n_tile=options.n_tile),
+            *tile_to_llvm(options.stages),
+        ]
     )
 
 
@@ -39,7 +43,7 @@ CONV_IMPLICIT_GEMM = register_pipeline(
             "f16 or bf16 inputs, f32 accumulator filled with 0, result f32 or arith.truncf of it "
             "to f16 or bf16",
             "tensor.pad with 0.0 on height and width of the input",
-            "static shapes, C (and K with an hwcf filter) multiples of 8",
+            "static shapes; rows of C (with hwcf: of K) of no multiple of 16 bytes are repacked",
             "strides up to 8, any dilation",
         ),
         build=build,

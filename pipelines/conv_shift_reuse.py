@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tcir.passes.raise_to_tc import RaiseToTc
 from tcir.passes.tile_conv_shift_reuse import TileConvShiftReuse
 from tcir.pipeline import NamedPipeline, Pipeline, register_pipeline
+from tcir.pipelines.raise_convolution import raise_convolution
 from tcir.pipelines.tile_to_llvm import tile_to_llvm
 
 
@@ -30,7 +30,7 @@ def build(options: ConvShiftReuseOptions) -> Pipeline:
     """The passes."""
     return Pipeline(
         [
-            RaiseToTc(),
+            *raise_convolution(),
             TileConvShiftReuse(n_tile=options.n_tile, halo=options.halo, tiling=options.tiling),
             *tile_to_llvm(options.stages),
         ]
@@ -48,7 +48,7 @@ CONV_SHIFT_REUSE = register_pipeline(
             "f16 or bf16 inputs, f32 accumulator filled with 0, result f32 or arith.truncf of it "
             "to f16 or bf16",
             "tensor.pad with 0.0 on height and width of the input",
-            "static shapes, C (and K with an hwcf filter) multiples of 8",
+            "static shapes; rows of C (with hwcf: of K) of no multiple of 16 bytes are repacked",
             "any stride and dilation whose least common multiple along the width is at most 8",
             "filters up to 32 wide (stride 1; wider with strides)",
         ),

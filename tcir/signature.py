@@ -74,7 +74,7 @@ class Program:
 
     @property
     def buffers(self) -> tuple[int, ...]:
-        """Numbers of the buffers that it has: its arguments in order, at the tile level."""
+        """Numbers of the buffers that it has: its arguments in order (on tensors: and results)."""
         from tcir.launch import Launch
 
         if self.level == "thread":
@@ -82,15 +82,21 @@ class Program:
         attributes = self.op.operation.attributes
         if "tc.args" in attributes:
             return tuple(attributes["tc.args"])
-        return tuple(range(len(self.op.operation.regions[0].blocks[0].arguments)))
+        return tuple(range(len(self._types)))
+
+    @property
+    def _types(self) -> list[Any]:
+        arguments = self.op.operation.regions[0].blocks[0].arguments
+        results = self.op.type.results if self.level == "tensor" else []
+        return [*(argument.type for argument in arguments), *results]
 
     @property
     def views(self) -> dict[int, OutputSpec]:
-        """At the tile level: shape and type of each buffer, by number."""
-        if self.level != "tile":
+        """Shape and type of each buffer, by number, of tile programs and parts of a sequence."""
+        whole = self.level == "tensor" and "tc.args" not in self.op.operation.attributes
+        if self.level == "thread" or whole:
             return {}
-        arguments = self.op.operation.regions[0].blocks[0].arguments
-        specs = [_spec(argument.type, self.op) for argument in arguments]
+        specs = [_spec(kind, self.op) for kind in self._types]
         return dict(zip(self.buffers, specs, strict=True))
 
 

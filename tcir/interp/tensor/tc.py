@@ -56,3 +56,11 @@ def tc_matmul(_: Interpreter, op: Any, a: Array, b: Array) -> Sequence[Array]:
     if dtype_of(type_) == np.int32:  # sums wrap
         return [(a.astype(np.int64) @ b.astype(np.int64)).astype(np.int32)]
     return [_rounded(a.astype(np.float64) @ b.astype(np.float64), type_)]
+
+
+@rule("tc.repack")
+def tc_repack(_: Interpreter, op: Any, source: Array) -> Sequence[Array]:
+    moved = source.transpose(integers(op.operation.attributes["permutation"]))
+    out = np.zeros(shape_of(op.operation.results[0].type), source.dtype)
+    out[tuple(map(slice, moved.shape))] = moved
+    return [out]

@@ -1,0 +1,63 @@
+"""Changing how a tensor lies in memory."""
+
+from typing import Any
+
+from tcir._mlir import ext, ir
+
+from .attributes import integers
+from .operation import Op
+from .rules import Broken, rule
+from .types import element_bytes
+
+
+class RepackOp(Op, name="repack"):
+    """A tensor with its dimensions in another order, and zeros behind its elements.
+
+    Dimension d of the result is dimension ``permutation[d]`` of ``source``, followed by zeros where
+    the result is longer. Below the tensor level it is a kernel of its own that reads ``source``
+    once and writes the result to a workspace: what TMA cannot encode becomes what it can.
+    """
+
+    source: ext.Operand[ir.RankedTensorType]
+    permutation: Any
+    out: ext.Result[ir.RankedTensorType]
+
+
+@rule(
+    "tc.repack",
+    "permutation",
+    "tc",
+    "permutation must name each of the {rank} dimensions of source once, got {got}",
+)
+def _(op: RepackOp) -> Broken:
+    rank, got = op.source.type.rank, integers(op, "permutation")
+    return None if sorted(got) == list(range(rank)) else {"rank": rank, "got": got}
+
+
+@rule(
+    "tc.repack",
+    "element",
+    "tc",
+    "source and result must have the same element type of whole bytes, got {source} and {out}; a "
+    "repacking moves bits",
+)
+def _(op: RepackOp) -> Broken:
+    source, out = op.source.type.element_type, op.out.type.element_type
+    if source == out and element_bytes(source):
+        return None
+    return {"source": source, "out": out}
+
+
+@rule(
+    "tc.repack",
+    "extents",
+    "tc",
+    "each extent of the result must be at least that of its source dimension, {want}, got {got}; "
+    "take a slice in an op of its own",
+)
+def _(op: RepackOp) -> Broken:
+    shape, got = op.source.type.shape, list(op.out.type.shape)
+    want = [shape[d] for d in integers(op, "permutation")]
+    if len(got) == len(want) and all(g >= w for g, w in zip(got, want)):
+        return None
+    return {"want": want, "got": got}

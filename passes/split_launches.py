@@ -1,0 +1,94 @@
+"""split-launches: a function of several ops on tensors becomes one function for each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any, ClassVar
+
+from tcir._mlir import func, ir
+from tcir.dialect import tc
+from tcir.passes.emit import i64, i64s
+from tcir.passes.refusal import refuse
+from tcir.pipeline import Pass, register_pass
+
+LAUNCHED = (tc.Conv2dOp, tc.MatmulOp, tc.BlockScaledMatmulOp, tc.RepackOp)
+"""Ops that become kernels."""
+
+
+@register_pass
+@dataclass(frozen=True)
+class SplitLaunches(Pass):
+    """Cuts a function of several ``tc`` ops into functions that are launched one after the other.
+
+    Before::
+
+        func.func @f(%x, %w) {
+          %xp = "tc.repack"(%x); %y = "tc.conv2d"(%xp, %w); return %y
+        }
+
+    After (buffers are numbered: inputs 0 and 1, result 2, workspace 3 for %xp)::
+
+        builtin.module attributes {tc.workspaces = array<i64: …>}
+        func.func @f_repack0(%x) attributes {tc.order = 0, tc.args = array<i64: 0, 3>}
+        func.func @f(%xp, %w) attributes {tc.order = 1, tc.args = array<i64: 3, 1, 2>}
+
+    A function of one op stays as it is. Preserves every value, bit for bit.
+    """
+
+    name: ClassVar[str] = "split-launches"
+
+    def run(self, module: ir.Module) -> None:
+        functions = [op for op in module.body.operations if isinstance(op, func.FuncOp)]
+        several = [f for f in functions if len(_launched(f)) > 1]
+        if several and len(functions) > 1:
+            raise refuse(
+                several[0],
+                f"expected one function in a module with several launches, got {len(functions)} "
+                "(buffers are numbered once for a module); put each into a file of its own",
+            )
+        for function in several:
+            _split(module, function)
+
+
+def _launched(function: func.FuncOp) -> list[Any]:
+    return [op for op in function.entry_block if isinstance(op, LAUNCHED)]
+
+
+def _split(module: ir.Module, function: func.FuncOp) -> None:
+    ops, end = _launched(function), list(function.entry_block)[-1]
+    numbers: dict[Any, int] = {}
+    for value in (*function.entry_block.arguments, *end.operands):
+        numbers[value] = len(numbers)
+    workspaces = []
+    for op in ops:
+        if op.out not in numbers:
+            numbers[op.out] = len(numbers)
+            workspaces.append(_bytes(op.out.type))
+    module.operation.attributes["tc.workspaces"] = i64s(workspaces)
+    main = next(op for op in reversed(ops) if not isinstance(op, tc.RepackOp))
+    for order, op in enumerate(ops):
+        name = function.name.value + ("" if op == main else f"_repack{order}")
+        _outline(function, op, name, order, numbers)
+    function.operation.erase()
+
+
+def _outline(
+    function: func.FuncOp, op: Any, name: str, order: int, numbers: dict[Any, int]
+) -> None:
+    inputs = list(dict.fromkeys(op.operands))
+    kind = ir.FunctionType.get([value.type for value in inputs], [op.out.type])
+    with ir.InsertionPoint(function), op.location:
+        new = func.FuncOp(name, kind)
+        new.attributes["tc.order"] = i64(order)
+        new.attributes["tc.args"] = i64s([numbers[value] for value in (*inputs, op.out)])
+        block = new.add_entry_block([op.location] * len(inputs))
+        with ir.InsertionPoint(block):
+            copy = op.operation.clone()
+            func.ReturnOp([copy.results[0]])
+    for place, operand in enumerate(op.operands):
+        copy.operands[place] = block.arguments[inputs.index(operand)]
+
+
+def _bytes(kind: Any) -> int:
+    return prod(kind.shape) * tc.element_bytes(kind.element_type)

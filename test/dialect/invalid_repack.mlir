@@ -1,0 +1,50 @@
+// RUN: %tc-opt --split-input-file --verify-diagnostics %s
+
+// legal: tc.repack/permutation
+func.func @f(%w: tensor<3x3x8x4xf16>) {
+  %0 = "tc.repack"(%w) {permutation = array<i64: 3, 0, 1, 2>} : (tensor<3x3x8x4xf16>) -> tensor<4x3x3x8xf16>
+  return
+}
+
+// -----
+
+// illegal: tc.repack/permutation
+func.func @f(%w: tensor<3x3x8x4xf16>) {
+  // expected-error @+1 {{tc.repack: permutation must name each of the 4 dimensions of source once, got [3, 0, 0, 2]}}
+  %0 = "tc.repack"(%w) {permutation = array<i64: 3, 0, 0, 2>} : (tensor<3x3x8x4xf16>) -> tensor<4x3x3x8xf16>
+  return
+}
+
+// -----
+
+// legal: tc.repack/element
+func.func @f(%w: tensor<8xf8E4M3FN>) {
+  %0 = "tc.repack"(%w) {permutation = array<i64: 0>} : (tensor<8xf8E4M3FN>) -> tensor<16xf8E4M3FN>
+  return
+}
+
+// -----
+
+// illegal: tc.repack/element
+func.func @f(%w: tensor<8xf4E2M1FN>) {
+  // expected-error @+1 {{tc.repack: source and result must have the same element type of whole bytes, got f4E2M1FN and f4E2M1FN; a repacking moves bits}}
+  %0 = "tc.repack"(%w) {permutation = array<i64: 0>} : (tensor<8xf4E2M1FN>) -> tensor<16xf4E2M1FN>
+  return
+}
+
+// -----
+
+// legal: tc.repack/extents
+func.func @f(%x: tensor<2x3xf16>) {
+  %0 = "tc.repack"(%x) {permutation = array<i64: 1, 0>} : (tensor<2x3xf16>) -> tensor<3x8xf16>
+  return
+}
+
+// -----
+
+// illegal: tc.repack/extents
+func.func @f(%x: tensor<2x3xf16>) {
+  // expected-error @+1 {{tc.repack: each extent of the result must be at least that of its source dimension, [3, 2], got [2, 8]; take a slice in an op of its own}}
+  %0 = "tc.repack"(%x) {permutation = array<i64: 1, 0>} : (tensor<2x3xf16>) -> tensor<2x8xf16>
+  return
+}
