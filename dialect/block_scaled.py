@@ -57,12 +57,12 @@ def kinds_of(a: str, b: str, a_scale: str, b_scale: str, block: int) -> list[str
 
 
 def scales_shape(shape: list[int], block: int, layout: str) -> list[int]:
-    """Shape of the scales of an operand ``[..., rows, K]``, or ``[K]``."""
+    """Shape of the scales of an operand ``[..., rows, K]``; row-major also of ``[..., K]``."""
     *outer, k = shape
     scales = k // block
     if layout == "row_major":
         return [*outer, scales]
-    rows = outer.pop() if outer else 1
+    rows = outer.pop()
     return [*outer, -(-rows // BLOCK_ROWS), -(-scales // BLOCK_SCALES), BLOCK_BYTES]
 
 
@@ -78,9 +78,10 @@ class BlockScaledMatmulOp(Op, name="block_scaled_matmul"):
     ``[L,M,N]``; or ``b`` has one dimension less, ``[K]`` or ``[L,K]``, and so has ``out``.
     The scale layout ``"row_major"`` has one scale per ``block`` values of k in the place of k;
     ``"blocked_128x4"`` is the image that the tensor core reads, ``[ceil(rows / 128), ceil(K / block
-    / 4), 512]`` after the batch: scale ``s`` of row ``r`` is byte ``(r % 32) * 16 + (r % 128) / 32
-    * 4 + s % 4`` of its block; padding is not read. A scale of type f8E4M3FN is ue4m3: its sign bit
-    is ignored. A NaN scale makes every element of ``out`` that it reaches NaN.
+    / 4), 512]`` after the batch (a vector has one row): scale ``s`` of row ``r`` is byte ``(r % 32)
+    * 16 + (r % 128) / 32 * 4 + s % 4`` of its block; padding is not read. A scale of type f8E4M3FN
+    is ue4m3: its sign bit is ignored. A NaN scale makes every element of ``out`` that it reaches
+    NaN.
 
     In memory f4E2M1FN is packed two to a byte, the even k in the low four bits; fp6 four to three
     bytes, little-endian. PTX ISA 9.7.16.10.7.
@@ -110,8 +111,12 @@ def _globals(op: BlockScaledMatmulOp) -> list[ir.Value]:
     return [value for value in (op.a_global, op.b_global) if value is not None]
 
 
-def _operands(op: BlockScaledMatmulOp) -> tuple[tuple[str, ir.Value, ir.Value], ...]:
-    return ("a", op.a, op.a_scales), ("b", op.b, op.b_scales)
+def operand_scales_shape(op: BlockScaledMatmulOp, side: str, layout: str) -> list[int]:
+    """Shape of the scales of operand ``side`` ("a" or "b") in a layout; a vector has one row."""
+    shape = _shape(getattr(op, side))
+    if layout != "row_major" and side == "b" and len(shape) < op.a.type.rank:
+        shape.insert(-1, 1)
+    return scales_shape(shape, integer(op, "block"), layout)
 
 
 @rule(
@@ -233,13 +238,13 @@ def _(op: BlockScaledMatmulOp) -> Broken:
     "{name}_scales must be {want} for {name} {operand} with block {block}, {layout}, got {got}",
 )
 def _(op: BlockScaledMatmulOp) -> Broken:
-    block = integer(op, "block")
-    for name, operand, scales in _operands(op):
+    for name in "ab":
         layout = string(op, f"{name}_scale_layout")
-        want, got = scales_shape(_shape(operand), block, layout), _shape(scales)
+        want = operand_scales_shape(op, name, layout)
+        got = _shape(getattr(op, f"{name}_scales"))
         if got != want:
-            values = {"want": want, "got": got, "layout": layout, "block": block}
-            return {"name": name, "operand": _shape(operand), **values}
+            values = {"want": want, "got": got, "layout": layout, "block": integer(op, "block")}
+            return {"name": name, "operand": _shape(getattr(op, name)), **values}
     return None
 
 
@@ -269,3 +274,45 @@ def _(op: BlockScaledMatmulOp) -> Broken:
         return None
     batches = f"{batch} and {other}"
     return {"want": want, "got": got, "element": _element(op.out), "batches": batches}
+
+
+class ScalesToBlockedOp(Op, name="scales_to_blocked"):
+    """Row-major block scales, reordered to the image that the tensor core reads; padding is 0.
+
+    ``scales`` is ``[..., rows, n]`` and ``out`` ``[..., ceil(rows / 128), ceil(n / 4), 512]``; or
+    ``scales`` is ``[..., n]``, one row each, and ``out`` ``[..., 1, ceil(n / 4), 512]``. Scale
+    ``s`` of row ``r`` is byte ``(r % 32) * 16 + (r % 128) / 32 * 4 + s % 4`` of its block.
+    """
+
+    scales: ext.Operand[ir.RankedTensorType]
+    out: ext.Result[ir.RankedTensorType]
+
+
+@rule(
+    "tc.scales_to_blocked",
+    "types",
+    SOURCE,
+    "scales must be static and of f8E8M0FNU or f8E4M3FN, and out of the same type, got {scales} "
+    "and {out}",
+)
+def _(op: ScalesToBlockedOp) -> Broken:
+    static = op.scales.type.has_static_shape and op.out.type.has_static_shape
+    kind = _element(op.scales)
+    if static and kind == _element(op.out) and kind in SCALE_TYPES and op.scales.type.rank:
+        return None
+    return {"scales": op.scales.type, "out": op.out.type}
+
+
+@rule(
+    "tc.scales_to_blocked",
+    "out-shape",
+    "tc",
+    "out must be {matrix}, or {vector} where a row of scales is all that an operand has, got {got}",
+)
+def _(op: ScalesToBlockedOp) -> Broken:
+    shape, got = _shape(op.scales), _shape(op.out)
+    matrix = scales_shape(shape, 1, "blocked_128x4") if len(shape) > 1 else None
+    vector = [*shape[:-1], 1, -(-shape[-1] // BLOCK_SCALES), BLOCK_BYTES]
+    if got in (matrix, vector):
+        return None
+    return {"matrix": matrix, "vector": vector, "got": got}

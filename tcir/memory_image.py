@@ -14,7 +14,7 @@ import ml_dtypes
 import numpy as np
 
 from tcir.errors import InputError
-from tcir.formats import pack, packed_bytes
+from tcir.formats import pack, packed_bytes, unpack
 from tcir.interp import OutputSpec
 
 Array = np.ndarray[Any, Any]
@@ -47,6 +47,15 @@ def to_memory(array: Array) -> Array:
         return array
     image_spec(OutputSpec(array.shape, array.dtype))
     return pack(np.ascontiguousarray(array).view(np.uint8), bits).view(np.int8)
+
+
+def from_memory(image: Array, spec: OutputSpec) -> Array:
+    """The array that `spec` describes, from its image."""
+    bits = PACKED_BITS.get(spec.dtype)
+    if bits is None or image.dtype == spec.dtype:
+        return image
+    codes = unpack(np.ascontiguousarray(image).view(np.uint8), bits, spec.shape[-1])
+    return codes.view(spec.dtype).reshape(spec.shape)
 
 
 def is_image(array: Any, spec: OutputSpec) -> bool:

@@ -20,7 +20,7 @@ from tcir.errors import IncompleteError, InputError
 from tcir.inputs import Kind, make_inputs
 from tcir.interp import Outcome, executor_for
 from tcir.launch import LaunchSequence, run_sequence
-from tcir.memory_image import images
+from tcir.memory_image import from_memory, images
 from tcir.pipeline import Pass, Pipeline, as_pipeline
 from tcir.report import Line, Report
 from tcir.runner import run_pipeline
@@ -159,7 +159,8 @@ class Validator:
         """Runs the program of `module`, or its kernels one after the other."""
         assert self.signature is not None
         outputs, programs = self.signature.outputs, find_programs(module)
-        buffers = inputs if programs[0].level == "tensor" else self._images
+        plain = len(programs) == 1 and programs[0].level == "tensor"
+        buffers = inputs if plain else self._images
         options = {"order_seed": order, "numerics": self.settings.numerics}
         if len(programs) == 1:
             (program,) = programs
@@ -169,6 +170,9 @@ class Validator:
 
         def runner(program: Program) -> RunStep:
             def run(numbers: Any, arrays: Any, wanted: Any) -> Outcome:
+                if program.level == "tensor":
+                    views = program.views
+                    arrays = [from_memory(a, views[n]) for n, a in zip(numbers, arrays)]
                 named = {"buffers": numbers} if program.level == "thread" else {}
                 execute = _executor(program.level)
                 return execute(module, program.name, arrays, wanted, **options, **named)

@@ -227,3 +227,37 @@ func.func @f(%a: tensor<256x64xf8E4M3FN>, %sa: tensor<256x2xf8E8M0FNU>, %b: tens
       : (tensor<256x64xf8E4M3FN>, tensor<256x2xf8E8M0FNU>, tensor<8x64xf8E4M3FN>, tensor<8x2xf8E8M0FNU>) -> tensor<8x256xbf16>
   return
 }
+
+// -----
+
+// legal: tc.scales_to_blocked/types
+func.func @f(%s: tensor<130x5xf8E8M0FNU>) {
+  %b = "tc.scales_to_blocked"(%s) : (tensor<130x5xf8E8M0FNU>) -> tensor<2x2x512xf8E8M0FNU>
+  return
+}
+
+// -----
+
+// illegal: tc.scales_to_blocked/types
+func.func @f(%s: tensor<130x5xf8E8M0FNU>) {
+  // expected-error @+1 {{tc.scales_to_blocked: scales must be static and of f8E8M0FNU or f8E4M3FN, and out of the same type, got tensor<130x5xf8E8M0FNU> and tensor<2x2x512xf8E4M3FN>}}
+  %b = "tc.scales_to_blocked"(%s) : (tensor<130x5xf8E8M0FNU>) -> tensor<2x2x512xf8E4M3FN>
+  return
+}
+
+// -----
+
+// legal: tc.scales_to_blocked/out-shape
+func.func @f(%s: tensor<3x5xf8E4M3FN>) {
+  %b = "tc.scales_to_blocked"(%s) : (tensor<3x5xf8E4M3FN>) -> tensor<3x1x2x512xf8E4M3FN>
+  return
+}
+
+// -----
+
+// illegal: tc.scales_to_blocked/out-shape
+func.func @f(%s: tensor<3x5xf8E4M3FN>) {
+  // expected-error @+1 {{tc.scales_to_blocked: out must be [1, 2, 512], or [3, 1, 2, 512] where a row of scales is all that an operand has, got [3, 2, 512]}}
+  %b = "tc.scales_to_blocked"(%s) : (tensor<3x5xf8E4M3FN>) -> tensor<3x2x512xf8E4M3FN>
+  return
+}

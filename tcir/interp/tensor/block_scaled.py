@@ -1,4 +1,4 @@
-"""Rule of ``tc.block_scaled_matmul``, written from its definition.
+"""Rules of ``tc.block_scaled_matmul`` and ``tc.scales_to_blocked``, from their definitions.
 
 Elements and scales are decoded by ml_dtypes; products and sums are taken in float64, where every
 product is exact, and rounded once to f32.
@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from tcir._mlir import ir
-from tcir.formats import from_blocked
+from tcir.formats import from_blocked, to_blocked
 from tcir.interp.tensor.arith import convert
 from tcir.interp.tensor.interpreter import Array, Interpreter, rule
 from tcir.interp.types import dtype_of, shape_of
@@ -29,12 +29,12 @@ def scale_values(scales: Array) -> Array:
     return scales.astype(np.float64)
 
 
-def row_major(scales: Array, shape: Sequence[int], block: int) -> Array:
+def row_major(scales: Array, shape: Sequence[int], vector: bool, block: int) -> Array:
     """The row-major scales of an operand of this shape, out of blocks of 128 x 4."""
     *outer, k = shape
-    rows = outer.pop() if outer else 1
+    rows = 1 if vector else outer[-1]
     plain = from_blocked(scales.view(np.uint8), rows, k // block).view(scales.dtype)
-    return plain.reshape(*shape[:-1], k // block)
+    return plain.reshape(*outer, k // block)
 
 
 def _widened(elements: Array, scales: Array, block: int) -> Array:
@@ -50,9 +50,9 @@ def tc_block_scaled_matmul(
     attributes, type_ = op.operation.attributes, op.operation.results[0].type
     block = ir.IntegerAttr(attributes["block"]).value
     if ir.StringAttr(attributes["a_scale_layout"]).value == "blocked_128x4":
-        a_scales = row_major(a_scales, a.shape, block)
+        a_scales = row_major(a_scales, a.shape, False, block)
     if ir.StringAttr(attributes["b_scale_layout"]).value == "blocked_128x4":
-        b_scales = row_major(b_scales, b.shape, block)
+        b_scales = row_major(b_scales, b.shape, b.ndim < a.ndim, block)
     right = _widened(b, b_scales, block)
     right = right[..., None] if b.ndim < a.ndim else right.swapaxes(-1, -2)
     total = np.empty((*a.shape[:-1], right.shape[-1]), np.float32)
@@ -64,3 +64,11 @@ def tc_block_scaled_matmul(
         with np.errstate(over="ignore", invalid="ignore"):
             total = total * np.prod(np.stack(factors), dtype=np.float32)
     return [convert(total, dtype_of(type_))]
+
+
+@rule("tc.scales_to_blocked")
+def tc_scales_to_blocked(_: Interpreter, op: Any, scales: Array) -> Sequence[Array]:
+    shape = shape_of(op.operation.results[0].type)
+    if len(shape) == scales.ndim + 2:
+        scales = scales[..., None, :]
+    return [to_blocked(scales.view(np.uint8)).view(scales.dtype).reshape(shape)]
