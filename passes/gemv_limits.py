@@ -29,7 +29,7 @@ def check_gemv(op: Any, shape: GemvShape) -> None:
             op,
             'expected a_scale_layout = "blocked_128x4", got "row_major": tensor memory wants the '
             "scales of rows r, r + 32, r + 64 and r + 96 side by side, and TMA moves no less than "
-            "16 bytes; store the scales of A blocked (tcir.formats.to_blocked, or quantise into it)",
+            "16 bytes; store the scales of A blocked (tcir.formats.to_blocked)",
             SMALLEST_GEMV,
         )
     for name, operand in (("A", shape.a), ("B", shape.b)):
@@ -89,6 +89,17 @@ def check_pad_n(op: Any, shape: GemvShape, pad_n: int) -> None:
             op,
             f"expected at most pad-n = {pad_n} columns of B, got {shape.n}; take "
             f"pad-n={-(-shape.n // 16) * 16}",
+        )
+    if (
+        shape.vectors_are_rows
+        and shape.b.layout != "row_major"
+        and (pad_n > 32 or shape.batch > 32)
+    ):
+        raise refuse(
+            op,
+            f"expected at most 32 batched vectors, and pad-n of at most 32, with blocked scales of "
+            f"B, got {shape.batch} and {pad_n}: the scales of row 32 lie 4 bytes behind those of row "
+            '0, and a box begins at a multiple of 16; store them with b_scale_layout = "row_major"',
         )
     if pad_n > 32 and shape.b.layout == "row_major":
         raise refuse(

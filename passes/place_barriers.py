@@ -174,11 +174,11 @@ class _Placer:
                 for use in d.uses
                 if isinstance(use.owner.opview, tc.TmemLdOp)
             ]
-            if not readers or any(d.owner.block != block for d in written if _is_slot(d)):
+            if not readers or any(d.owner.operation.block != block for d in written if _is_slot(d)):
                 continue
             if any(ancestor_in(r, op.operation.block) == op for r in readers):
                 raise refuse(op, "expected accumulators read after the loop, got reads inside it")
-            slot = written[0].owner.opview if _is_slot(written[0]) else None
+            slot = written[0].owner.operation.opview if _is_slot(written[0]) else None
             done = self._init(setup, readers[0].location, slot and slot.ring.type.count)
             inits.append(done)
             after = list(block)[list(block).index(op) + 1]
@@ -228,7 +228,9 @@ def _is_store(op: Any) -> bool:
 
 
 def _is_slot(value: Any) -> bool:
-    return not isinstance(value, ir.BlockArgument) and isinstance(value.owner.opview, tc.SlotOp)
+    return not isinstance(value, ir.BlockArgument) and isinstance(
+        value.owner.operation.opview, tc.SlotOp
+    )
 
 
 def _ring_loop(loop: Any) -> Any:
