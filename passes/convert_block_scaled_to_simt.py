@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tcir._mlir import arith, ir, scf
+from tcir._mlir import arith, func, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, string
 from tcir.dialect.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES, ELEMENT_BITS
 from tcir.passes import simt
+from tcir.passes.emit import integers
 from tcir.passes.limits import ceil_div
 from tcir.passes.raise_block_scaled import SMALLEST, source_argument
 from tcir.passes.refusal import refuse
@@ -49,7 +50,8 @@ class ConvertBlockScaledToSimt(Pass):
     warps: int = 4
 
     def run(self, module: ir.Module) -> None:
-        for function in list(module.body.operations):
+        functions = [op for op in module.body.operations if isinstance(op, func.FuncOp)]
+        for function in functions:
             ops = list(function.regions[0].blocks[0]) if function.regions[0].blocks else []
             found = [op for op in ops if isinstance(op, tc.BlockScaledMatmulOp)]
             if len(found) != 1 or list(ops[-1].operands) != list(found[0].results):
@@ -141,15 +143,20 @@ class _Kernel:
         op = self.op
         values = [op.a, op.a_scales, op.b, op.b_scales]
         values += [v for v in (op.a_global, op.b_global) if v is not None]
-        numbers = [source_argument(value) for value in values]
-        result = len(self.function.arguments)
+        attributes = self.function.attributes
+        known = list(range(len(self.function.arguments) + 1))
+        if "tc.args" in attributes:
+            known = integers(attributes["tc.args"])
+        numbers = [known[source_argument(value)] for value in values]
+        result = known[-1]
         grid = (
             ceil_div(self.m, self.rows * self.warps), ceil_div(self.n, self.columns), self.batch,
         )  # fmt: skip
         target = simt.target_of(self.module)
         if target == "sm_80":
             raise refuse(op, "expected target sm_90 or sm_100a (fp8 conversions are from sm_89)")
-        shape = simt.Shape(grid, self.warps * simt.WARP, target)
+        order = attributes["tc.order"].value if "tc.order" in attributes else None
+        shape = simt.Shape(grid, self.warps * simt.WARP, target, order)
         name = ir.StringAttr(self.function.operation.attributes["sym_name"]).value
         buffers = sorted({*numbers, result})
         with simt.simt_kernel(self.module, name, buffers, shape, op) as pointers:

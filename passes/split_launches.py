@@ -12,7 +12,9 @@ from tcir.passes.emit import i64, i64s
 from tcir.passes.refusal import refuse
 from tcir.pipeline import Pass, register_pass
 
-LAUNCHED = (tc.Conv2dOp, tc.MatmulOp, tc.BlockScaledMatmulOp, tc.RepackOp)
+LAYOUT_ONLY = {tc.RepackOp: "repack", tc.ScalesToBlockedOp: "scales"}
+"""Ops that prepare an operand for another one, and what their kernels are called."""
+LAUNCHED = (tc.Conv2dOp, tc.MatmulOp, tc.BlockScaledMatmulOp, *LAYOUT_ONLY)
 """Ops that become kernels."""
 
 
@@ -66,9 +68,10 @@ def _split(module: ir.Module, function: func.FuncOp) -> None:
             numbers[op.out] = len(numbers)
             workspaces.append(_bytes(op.out.type))
     module.operation.attributes["tc.workspaces"] = i64s(workspaces)
-    main = next(op for op in reversed(ops) if not isinstance(op, tc.RepackOp))
+    main = next(op for op in reversed(ops) if type(op) not in LAYOUT_ONLY)
     for order, op in enumerate(ops):
-        name = function.name.value + ("" if op == main else f"_repack{order}")
+        what = LAYOUT_ONLY.get(type(op), "part")
+        name = function.name.value + ("" if op == main else f"_{what}{order}")
         _outline(function, op, name, order, numbers)
     function.operation.erase()
 
@@ -77,6 +80,13 @@ def _outline(
     function: func.FuncOp, op: Any, name: str, order: int, numbers: dict[Any, int]
 ) -> None:
     inputs = list(dict.fromkeys(op.operands))
+    strange = next((value for value in inputs if value not in numbers), None)
+    if strange is not None:
+        raise refuse(
+            op,
+            "expected arguments and results of other launches as operands, got the result of "
+            f"{strange.owner.name}; pass the operand in the shape that the op takes",
+        )
     kind = ir.FunctionType.get([value.type for value in inputs], [op.out.type])
     with ir.InsertionPoint(function), op.location:
         new = func.FuncOp(name, kind)

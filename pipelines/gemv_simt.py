@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tcir.passes.convert_block_scaled_to_simt import ConvertBlockScaledToSimt
+from tcir.passes.convert_scales_to_simt import ConvertScalesToSimt
 from tcir.passes.lower_to_llvm import LOWER_TO_LLVM
 from tcir.passes.raise_block_scaled import RaiseBlockScaled
+from tcir.passes.reorder_scales import ReorderScales
+from tcir.passes.split_launches import SplitLaunches
 from tcir.pipeline import NamedPipeline, Pipeline, register_pipeline
 
 
@@ -14,18 +17,22 @@ from tcir.pipeline import NamedPipeline, Pipeline, register_pipeline
 class GemvSimtOptions:
     """Options of the pipeline.
 
-    rows:  rows of A per warp
-    warps: warps per CTA
+    rows:    rows of A per warp
+    warps:   warps per CTA
+    reorder: whether row-major scales are first brought into the tensor core's layout, by kernels of
+             their own (this one needs it not; it shows what that costs)
     """
 
     rows: int = 4
     warps: int = 4
+    reorder: bool = False
 
 
 def build(options: GemvSimtOptions) -> Pipeline:
     """The passes."""
     convert = ConvertBlockScaledToSimt(rows=options.rows, warps=options.warps)
-    return Pipeline([RaiseBlockScaled(), convert, "cse", *LOWER_TO_LLVM])
+    reorder = [ReorderScales(), SplitLaunches(), ConvertScalesToSimt()] if options.reorder else []
+    return Pipeline([RaiseBlockScaled(), *reorder, convert, "cse", *LOWER_TO_LLVM])
 
 
 GEMV_SIMT = register_pipeline(
