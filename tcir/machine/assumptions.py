@@ -157,7 +157,8 @@ REGISTRY = (
         "none",
         ("none", "-126", "-133"),
         "sf-tensor/tcgen05 has none and matched it to a B200; microsoft/MMA-Sim had -126, then "
-        "-133 (-21 for an f16 D), as arXiv 2512.07004. Seen only near the bottom of D's range",
+        "-133 (-21 for an f16 D), as arXiv 2512.07004, and as mma.sync of an H200 has it "
+        "(docs/hopper.md). Seen only near the bottom of D's range",
         "tcgen05.mma of floats, but the fp4 kinds",
     ),
     Assumption(

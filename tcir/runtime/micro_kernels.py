@@ -5,28 +5,13 @@ Each writes bytes that differ between the alternatives, on the machine and so on
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tcir.machine import TensorMap
-
-Array = np.ndarray[Any, Any]
-
-HEADER = ".version 8.8\n.target sm_100a\n.address_size 64\n"
-
-
-@dataclass(frozen=True)
-class MicroKernel:
-    """One launch of a single CTA; `make` gives fresh (arguments, arrays to look at)."""
-
-    ptx: str
-    threads: int
-    make: Callable[[], tuple[list[Any], list[Array]]]
-    dynamic_smem: int = 0
-
+from tcir.runtime.micro_kernel import HEADER, Array, MicroKernel
+from tcir.runtime.micro_kernels_mma import mma_kernels
 
 # Fills `region` bytes of shared memory with 0xCB, runs one TMA load of `nbytes` announced bytes,
 # and writes the region out; its last word says whether the announced bytes came.
@@ -256,6 +241,7 @@ def micro_kernels() -> dict[str, MicroKernel]:
         "padded_bytes": _tile("u4_align16b", 64, "NONE", 4 * 128),
         "u6_store": _u6_store(),
         "atom_64b_load": _tile("u8", 128, "128B_ATOM_64B", 4 * 128),
+        **mma_kernels(),
     }
 
 
@@ -263,15 +249,10 @@ NOT_ASKED = {
     "ashift_then_cp": "the order of two instructions shows only where it goes wrong",
     "cp_pair_source": "no kernel of two CTAs written yet",
     "pair_dealloc": "whether it waits may differ from run to run",
-    "ld_st_lane": "no kernel written yet",
-    "unpack_upper": "no kernel written yet",
     "alloc_content": "what is there depends on what ran before",
     "ashift_copies": "no kernel of two CTAs written yet",
     "sparsity_selector": "no kernel written yet",
     "half_lane_metadata": "no kernel written yet",
     "zero_column_spans": "no kernel written yet",
-    "zero_terms": "no kernel written yet",
-    "fp4_sums": "no kernel written yet",
-    "fp6_holder": "no kernel written yet",
 }
 """Assumptions without a micro-kernel, and why."""

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from tcir.errors import Error
 from tcir.machine import REGISTRY, Assumption, Assumptions
 from tcir.machine.refusal import Refusal
 from tcir.run import run_ptx
-from tcir.runtime.micro_kernels import NOT_ASKED, MicroKernel, micro_kernels
+from tcir.runtime.micro_kernel import MicroKernel
+from tcir.runtime.micro_kernels import NOT_ASKED, micro_kernels
 
 TARGET = "sm_100a"
+SECONDS = 120
+"""A micro-kernel takes a few, its process and the driver's start included."""
 FAULT = b"fault"
 """In the place of bytes: the kernel did not run to its end."""
+
+
+class NotEndedError(Error):
+    """A micro-kernel that does not come to its end."""
 
 
 class NotModelledError(Error):
@@ -21,7 +30,11 @@ class NotModelledError(Error):
 
 
 def on_machine(kernel: MicroKernel, assumptions: Assumptions) -> bytes:
-    """The bytes that the machine writes; `FAULT` when it refuses an instruction."""
+    """The bytes that the machine writes; `FAULT` in their place when it refuses an instruction."""
+    return b"".join(_launch_on_machine(launch, assumptions) for launch in kernel.launches())
+
+
+def _launch_on_machine(kernel: MicroKernel, assumptions: Assumptions) -> bytes:
     try:
         args, outputs = kernel.make()
         report = run_ptx(
@@ -47,22 +60,62 @@ def expected(name: str, kernel: MicroKernel) -> dict[Any, bytes]:
     return {a: on_machine(kernel, Assumptions(**{name: a})) for a in entry.alternatives}
 
 
-def on_gpu(kernel: MicroKernel) -> bytes:
-    """The bytes that the GPU writes; `FAULT` when the kernel fails."""
+def on_gpu(kernel: MicroKernel, target: str = TARGET) -> bytes:
+    """The bytes that the GPU writes; `FAULT` in the place of those of a launch that fails.
+
+    Every launch has a process of its own: after a fault nothing runs in that context any more.
+    `NotEndedError` when it is still running after `SECONDS`.
+    """
     from tcir.codegen.cubin import assemble
+
+    return b"".join(
+        in_process(_launch_on_gpu, assemble(launch.ptx, target=target).data, launch, launch.make())
+        for launch in kernel.launches()
+    )
+
+
+def in_process(
+    function: Callable[..., bytes], cubin: bytes, kernel: MicroKernel, made: Any
+) -> bytes:
+    """``function(cubin, threads, dynamic_smem, made)`` in a new process."""
+    spawn = multiprocessing.get_context("spawn")
+    here, there = spawn.Pipe(duplex=False)
+    arguments = (there, function, cubin, kernel.threads, kernel.dynamic_smem, made)
+    process = spawn.Process(target=_child, args=arguments)
+    process.start()
+    there.close()
+    try:
+        if not here.poll(SECONDS):
+            raise NotEndedError(f"no answer within {SECONDS} seconds")
+        data, error = here.recv()
+    except EOFError:
+        raise Error("the process of the micro-kernel died") from None
+    finally:
+        process.join(1)  # a process that dies has something to say
+        process.kill()
+        process.join()
+        here.close()
+    if error is not None:
+        raise Error(error)
+    return bytes(data)
+
+
+def _child(pipe: Any, function: Callable[..., bytes], *arguments: Any) -> None:
+    try:
+        pipe.send((function(*arguments), None))
+    except Error as error:
+        pipe.send((b"", f"{type(error).__name__}: {error}"))
+
+
+def _launch_on_gpu(
+    cubin: bytes, threads: int, dynamic_smem: int, made: tuple[list[Any], list[Any]]
+) -> bytes:
     from tcir.runtime.arguments import run_cubin
     from tcir.runtime.module import LaunchFailedError
 
-    args, outputs = kernel.make()
+    args, outputs = made
     try:
-        run_cubin(
-            assemble(kernel.ptx, target=TARGET).data,
-            entry="ask",
-            grid=1,
-            block=kernel.threads,
-            dynamic_smem=kernel.dynamic_smem,
-            args=args,
-        )
+        run_cubin(cubin, entry="ask", grid=1, block=threads, dynamic_smem=dynamic_smem, args=args)
     except LaunchFailedError:
         return FAULT
     return b"".join(array.tobytes() for array in outputs)

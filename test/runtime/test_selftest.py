@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tcir.codegen import assemble
+from tcir.errors import Error
 from tcir.machine import REGISTRY
 from tcir.runtime import selftest
+from tcir.runtime.micro_kernel import MicroKernel
 from tcir.runtime.micro_kernels import NOT_ASKED, micro_kernels
 from tcir.tools.tc_run import main as tc_run
 
@@ -47,3 +52,90 @@ def test_without_a_b200_one_sentence(capsys: Any) -> None:
     assert len(printed.err.strip().splitlines()) == 1
     for entry in REGISTRY:
         assert f"{entry.name}: assumed {entry.default}; silicon: not asked" in printed.out
+
+
+def test_sums_that_ask_are_what_they_are_said_to_be() -> None:
+    """By hand, see the kernels' texts: what each alternative makes of the sums."""
+    zeros = selftest.expected("zero_terms", KERNELS["zero_terms"])
+    seen = {a: np.frombuffer(b, np.uint32).reshape(128, 32)[:, :3] for a, b in zeros.items()}
+    for alternative, row in {"none": (0, 0, 0), "-133": (1, 0, 0), "-126": (1, 1, 0)}.items():
+        assert (seen[alternative] == row).all()
+    sums = selftest.expected("fp4_sums", KERNELS["fp4_sums"])
+    columns = np.arange(16)
+    for alternative, step in {"products": 1, "scales": 4}.items():
+        d = np.frombuffer(sums[alternative], np.float32).reshape(128, 32)[:, :16]
+        assert (d * 2**19 == columns // step * step).all()
+
+
+# --- processes -----------------------------------------------------------------------------------
+
+CHILDREN = """
+import os, time
+from tcir.errors import Error
+
+def answer(cubin, threads, dynamic_smem, made):
+    args, outputs = made
+    assert args[0] is outputs[0]  # pickled together
+    outputs[0] += 1
+    return cubin + args[0].tobytes() + bytes([threads])
+
+def hang(*_):
+    time.sleep(1000)
+
+def die(*_):
+    os._exit(3)
+
+def refuse(*_):
+    raise Error("no such thing")
+"""
+
+
+def test_each_launch_has_a_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "children.py").write_text(CHILDREN)
+    monkeypatch.syspath_prepend(tmp_path)  # a new process takes over the path, not our modules
+    children = importlib.import_module("children")
+    kernel = MicroKernel("", 32, lambda: ([], []))
+    data = np.zeros(2, np.uint8)
+    got = selftest.in_process(children.answer, b"c", kernel, ([data], [data]))
+    assert got == b"c\x01\x01\x20" and not data.any()
+    with pytest.raises(Error, match="Error: no such thing"):
+        selftest.in_process(children.refuse, b"", kernel, None)
+    with pytest.raises(Error, match="died"):
+        selftest.in_process(children.die, b"", kernel, None)
+    monkeypatch.setattr(selftest, "SECONDS", 1)
+    with pytest.raises(selftest.NotEndedError, match="within 1 seconds"):
+        selftest.in_process(children.hang, b"", kernel, None)
+
+
+_STORE_SEVEN = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry ask(.param .u64 out)
+{
+ .reg .b64 %d; .reg .b32 %r;
+ ld.param.u64 %d, [out]; mov.b32 %r, 7; st.global.b32 [%d], %r;
+ ret;
+}
+"""
+
+
+@pytest.mark.gpu
+def test_a_fault_does_not_spoil_the_next_launch() -> None:
+    """On a Hopper GPU: a launch that faults, then one that does not."""
+    from tcir.runtime import device
+
+    try:
+        if device().capability != (9, 0):
+            pytest.skip(f"expected a Hopper GPU (sm_90), got {device()}")
+    except Error as error:
+        pytest.skip(str(error))
+
+    def make() -> tuple[list[Any], list[Any]]:
+        out = np.zeros(1, np.uint32)
+        return [out], [out]
+
+    good = MicroKernel(_STORE_SEVEN, 1, make)
+    stray = _STORE_SEVEN.replace("ld.param.u64 %d, [out]", "mov.b64 %d, 8192")
+    bad = MicroKernel(stray, 1, make, then=good)
+    assert selftest.on_gpu(good, "sm_90") == b"\7\0\0\0"
+    assert selftest.on_gpu(bad, "sm_90") == selftest.FAULT + b"\7\0\0\0"

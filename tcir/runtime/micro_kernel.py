@@ -1,0 +1,34 @@
+"""What a micro-kernel of ``tc-run --selftest`` is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+HEADER = ".version 8.8\n.target sm_100a\n.address_size 64\n"
+
+
+@dataclass(frozen=True)
+class MicroKernel:
+    """One launch of a single CTA; `make` gives fresh (arguments, arrays to look at).
+
+    then: another launch, where one cannot tell all alternatives apart.
+    """
+
+    ptx: str
+    threads: int
+    make: Callable[[], tuple[list[Any], list[Array]]]
+    dynamic_smem: int = 0
+    then: MicroKernel | None = None
+
+    def launches(self) -> Iterator[MicroKernel]:
+        """This one and those after it."""
+        kernel: MicroKernel | None = self
+        while kernel is not None:
+            yield kernel
+            kernel = kernel.then

@@ -1,0 +1,226 @@
+"""Micro-kernels (see `micro_kernels`) about tensor memory and the sums of `tcgen05.mma`.
+
+All are one program: words go to tensor memory and bytes to shared memory, something acts, and the
+words of tensor memory come back.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tcir.runtime.micro_kernel import HEADER, Array, MicroKernel
+
+COLUMNS = 32
+M, N = 128, 16
+B_OFFSET = 4096
+"""Of the tile of B in shared memory; A, 128 rows of 32 bytes, is in front of it."""
+SHARED = B_OFFSET + 512
+#: K-major without swizzle: units of 16 bytes, the second half of a row 128 bytes on, the next
+#: eight rows 256 bytes on (PTX ISA 9.7.16.5.1).
+_TILE = 128 >> 4 << 16 | 256 >> 4 << 32 | 1 << 46
+#: M and N in the instruction descriptor (PTX ISA 9.7.16.4.2).
+_SHAPE = N // 8 << 17 | M // 16 << 24
+#: Columns of A, and of the scale factors of A and B, in tensor memory, where they lie there.
+A_COLUMN, SFA_COLUMN, SFB_COLUMN = 16, 16, 24
+
+_TEXT = """
+.visible .entry ask(.param .u64 words, .param .u64 tiles, .param .u64 out)
+.reqntid 128
+{
+ .reg .pred %p<6>; .reg .b32 %r<16>; .reg .b32 %w<WIDTH>; .reg .b64 %d<8>;
+ .shared .align 8 .b64 done; .shared .align 4 .b32 base; .shared .align 1024 .b8 memory[SHARED];
+ mov.u32 %r1, %tid.x; shr.u32 %r2, %r1, 5; setp.eq.u32 %p1, %r2, 0; setp.eq.u32 %p2, %r1, 0;
+ setp.eq.u32 %p4, %r1, %r1;
+ mov.u32 %r6, done; mov.u32 %r7, memory;
+ ld.param.u64 %d0, [words]; ld.param.u64 %d1, [tiles]; ld.param.u64 %d2, [out];
+ mul.wide.u32 %d3, %r1, ROW; add.s64 %d0, %d0, %d3; add.s64 %d2, %d2, %d3;
+ shl.b32 %r8, %r1, 2;
+FILL: setp.ge.u32 %p3, %r8, SHARED; @%p3 bra FILLED;
+ cvt.u64.u32 %d3, %r8; add.s64 %d3, %d1, %d3; ld.global.b32 %r9, [%d3];
+ add.u32 %r10, %r7, %r8; st.shared.b32 [%r10], %r9; add.u32 %r8, %r8, 512; bra FILL;
+FILLED:
+ fence.proxy.async.shared::cta;
+ @!%p1 bra SET;
+ tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [base], WIDTH;
+ tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;
+ @%p2 mbarrier.init.shared::cta.b64 [done], 1;
+ @%p2 fence.mbarrier_init.release.cluster;
+SET:
+ tcgen05.fence::before_thread_sync;
+ bar.sync 0;
+ tcgen05.fence::after_thread_sync;
+ ld.shared.b32 %r3, [base]; shl.b32 %r4, %r2, 21; add.u32 %r4, %r4, %r3;
+LOADS
+ tcgen05.st.sync.aligned.32x32b.xWIDTH.b32 [%r4], {WORDS};
+ tcgen05.wait::st.sync.aligned;
+ ALL
+ tcgen05.fence::before_thread_sync;
+ bar.sync 0;
+ tcgen05.fence::after_thread_sync;
+ @!%p2 bra FINISH;
+ shr.u32 %r8, %r7, 4; cvt.u64.u32 %d4, %r8; or.b64 %d4, %d4, TILE; add.s64 %d5, %d4, B_AT;
+ ONE
+ tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r6];
+FINISH: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r6], 0; @!%p3 bra FINISH;
+ tcgen05.fence::after_thread_sync;
+ tcgen05.ld.sync.aligned.32x32b.xWIDTH.b32 {WORDS}, [%r4];
+ tcgen05.wait::ld.sync.aligned;
+STORES
+ tcgen05.fence::before_thread_sync;
+ bar.sync 0;
+ tcgen05.fence::after_thread_sync;
+ @%p1 tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r3, WIDTH;
+ ret;
+}
+"""
+
+
+def _kernel(
+    data: Any, *, one: str = "", all_threads: str = "", then: MicroKernel | None = None
+) -> MicroKernel:
+    """`data()` gives words uint32 [128, COLUMNS] and the bytes of shared memory.
+
+    `one` is what one thread does: tensor memory begins at %r3, A and B have the descriptors %d4 and
+    %d5, %p4 is true. `all_threads`: what every thread does before, at its warp's address %r4.
+    """
+    registers = [f"%w{n}" for n in range(COLUMNS)]
+    text = _TEXT.replace(
+        "LOADS", "\n".join(f" ld.global.b32 {w}, [%d0+{4 * n}];" for n, w in enumerate(registers))
+    ).replace(
+        "STORES", "\n".join(f" st.global.b32 [%d2+{4 * n}], {w};" for n, w in enumerate(registers))
+    )
+    for name, value in (
+        ("WORDS", ", ".join(registers)), ("WIDTH", COLUMNS), ("ROW", 4 * COLUMNS),
+        ("SHARED", SHARED), ("TILE", hex(_TILE)), ("B_AT", B_OFFSET >> 4), ("ALL", all_threads),
+        ("ONE", one),
+    ):  # fmt: skip
+        text = text.replace(name, str(value))
+
+    def make() -> tuple[list[Any], list[Array]]:
+        words, tiles = data()
+        out = np.zeros((128, COLUMNS), np.uint32)
+        return [words, tiles, out], [out]
+
+    return MicroKernel(HEADER + text, 128, make, then=then)
+
+
+def _tiles(a: Array, b: Array) -> Array:
+    """Shared memory with rows of 32 bytes of A [<= 128, 32] and of B [<= N, 32]."""
+    memory = np.zeros(SHARED, np.uint8)
+    for at, rows in ((0, a), (B_OFFSET, b)):
+        units = np.zeros((-(-len(rows) // 8) * 8, 2, 16), np.uint8)
+        units[: len(rows)] = np.ascontiguousarray(rows).view(np.uint8).reshape(-1, 2, 16)
+        laid = units.reshape(-1, 8, 2, 16).transpose(0, 2, 1, 3).reshape(-1)
+        memory[at : at + laid.size] = laid
+    return memory
+
+
+def _no_words() -> Array:
+    return np.zeros((128, COLUMNS), np.uint32)
+
+
+def _mma(kind: str, descriptor: int, a: str = "%d4", more: str = "", scaled: str = "") -> str:
+    return (
+        f"mov.b32 %r9, {descriptor | _SHAPE:#x};\n"
+        f" tcgen05.mma.cta_group::1.kind::{kind}{scaled} [%r3], {a}, %d5, %r9, {more}%p4;"
+    )
+
+
+# --- zero_terms ----------------------------------------------------------------------------------
+
+
+def _bf16(exponent: int, sign: int = 0) -> int:
+    return sign << 15 | exponent + 127 << 7
+
+
+def _near_nothing() -> tuple[Array, Array]:
+    """2^-149 - 2^-160 and 2^-149 - 2^-155, D and the other products zero.
+
+    A window under 2^-149 keeps both small terms, and the sums round to 0; one under 2^-133 keeps
+    the second only; one under 2^-126 none, and both sums are 2^-149.
+    """
+    a, b = np.zeros((M, 16), np.uint16), np.zeros((N, 16), np.uint16)
+    a[:, 0], a[:, 1] = _bf16(-74), _bf16(-80, 1)
+    b[0, :2] = _bf16(-75), _bf16(-80)
+    b[1, :2] = _bf16(-75), _bf16(-75)
+    return _no_words(), _tiles(a.view(np.uint8), b.view(np.uint8))
+
+
+# --- fp4_sums ------------------------------------------------------------------------------------
+
+
+def _block_scaled() -> tuple[Array, Array]:
+    """(4·4 - 3·4) · 2^16 + column · 2^-19 - 2^18: a window under the products keeps all bits.
+
+    The first block of 16 has the largest scales, 2^8 each, the second the smallest, 2^-9 each. D
+    lies between the largest scales and the largest product.
+    """
+    a, b = np.zeros((M, 64), np.uint8), np.zeros((N, 64), np.uint8)
+    one, three, four, minus_four = 2, 5, 6, 14  # codes of e2m1; 1 is 0.5
+    a[:, 0], a[:, 1] = four, three
+    b[:, 0], b[:, 1] = four, minus_four
+    a[:, 16:32] = 1
+    for column in range(N):  # products of 0.5 · 1
+        b[column, 16 : 16 + column] = one
+    words = _no_words()
+    words[:, SFA_COLUMN : SFA_COLUMN + 4] = 0x38380178
+    words[:, SFB_COLUMN] = 0x38380178
+    words[:, :N] = (127 + 18) << 23 | 1 << 31
+    packed = (x[:, 0::2] | x[:, 1::2] << 4 for x in (a, b))
+    return words, _tiles(*packed)
+
+
+# --- fp6_holder ----------------------------------------------------------------------------------
+
+
+def _shifted_bytes() -> tuple[Array, Array]:
+    """Bytes 2c, c below 32: e2m3 of code c in bits 6..1, of code 2c in bits 5..0. B is all 1."""
+    words = _no_words()
+    rows = (np.arange(M * 32, dtype=np.uint8).reshape(M, 32) % 32 * 2).view(np.uint32)
+    words[:, A_COLUMN : A_COLUMN + 8] = rows
+    return words, _tiles(np.zeros((M, 32), np.uint8), np.full((N, 32), 0x38, np.uint8))
+
+
+# --- tcgen05.st, tcgen05.ld ----------------------------------------------------------------------
+
+
+def _numbered() -> tuple[Array, Array]:
+    """Every word different in both halves."""
+    words = np.arange(128 * COLUMNS, dtype=np.uint32).reshape(128, COLUMNS)
+    return words * np.uint32(0x10001) + np.uint32(0x40000001), np.zeros(SHARED, np.uint8)
+
+
+_UNPACK = """tcgen05.st.sync.aligned.32x32b.x4.unpack::16b.b32 [%r4], {%w0, %w1, %w2, %w3};
+ tcgen05.wait::st.sync.aligned;"""
+
+
+def _lane(lane: int) -> str:
+    """Warp 1 stores eight words at an address that names `lane`."""
+    return f"""setp.ne.u32 %p5, %r2, 1; @%p5 bra STORED;
+ add.u32 %r9, %r3, {(lane << 16) + 8};
+ tcgen05.st.sync.aligned.32x32b.x4.b32 [%r9], {{%w0, %w1, %w2, %w3}};
+ tcgen05.wait::st.sync.aligned;
+STORED:"""
+
+
+def mma_kernels() -> dict[str, MicroKernel]:
+    """Assumption -> the kernel that asks for it."""
+    bf16 = 1 << 4 | 1 << 7 | 1 << 10  # D f32, A and B bf16
+    e2m1 = 1 << 7 | 1 << 10
+    e2m3 = 1 << 4 | 3 << 7  # D f32, A e2m3, B e4m3
+    scales = "[%r10], [%r11], "
+    places = f"add.u32 %r10, %r3, {SFA_COLUMN}; add.u32 %r11, %r3, {SFB_COLUMN}; "
+    in_memory = f"add.u32 %r10, %r3, {A_COLUMN}; "
+    elsewhere = _kernel(_numbered, all_threads=_lane(64))
+    return {
+        "zero_terms": _kernel(_near_nothing, one=_mma("f16", bf16)),
+        "fp4_sums": _kernel(
+            _block_scaled,
+            one=places + _mma("mxf4nvf4", e2m1, more=scales, scaled=".block_scale.block16"),
+        ),
+        "fp6_holder": _kernel(_shifted_bytes, one=in_memory + _mma("f8f6f4", e2m3, "[%r10]")),
+        "unpack_upper": _kernel(_numbered, all_threads=_UNPACK),
+        "ld_st_lane": _kernel(_numbered, all_threads=_lane(0), then=elsewhere),
+    }
