@@ -97,9 +97,10 @@ def check_pad_n(op: Any, shape: GemvShape, pad_n: int) -> None:
     ):
         raise refuse(
             op,
-            f"expected at most 32 batched vectors, and pad-n of at most 32, with blocked scales of "
-            f"B, got {shape.batch} and {pad_n}: the scales of row 32 lie 4 bytes behind those of row "
-            '0, and a box begins at a multiple of 16; store them with b_scale_layout = "row_major"',
+            "expected at most 32 batched vectors, and pad-n of at most 32, with blocked scales of "
+            f"B, got {shape.batch} and {pad_n}: the scales of row 32 lie 4 bytes behind those of "
+            "row 0, and a box begins at a multiple of 16; store them with "
+            'b_scale_layout = "row_major"',
         )
     if pad_n > 32 and shape.b.layout == "row_major":
         raise refuse(

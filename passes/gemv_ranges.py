@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from math import gcd
 from typing import Any
 
@@ -36,7 +37,7 @@ class Ranges:
         """Whether every CTA has work and every range starts in the tile that the formula says."""
         starts = [self.start(c) for c in range(self.ctas + 1)]
         tiles = [self.first_tile(c) for c in range(self.ctas + 1)]
-        return all(a < b for a, b in zip(starts, starts[1:])) and all(
+        return all(a < b for a, b in pairwise(starts)) and all(
             start // self.units == tile for start, tile in zip(starts, tiles, strict=True)
         )
 

@@ -8,7 +8,7 @@ from typing import Any
 from tcir._mlir import arith, ir, llvm, nvvm, scf
 from tcir.dialect import tc
 from tcir.dialect.limits import TMEM_LANES
-from tcir.passes.emit import i64, i64s
+from tcir.passes.emit import i64, i64s, integer, integers
 from tcir.passes.gemv_ranges import Ranges
 from tcir.passes.gemv_shapes import GemvShape
 from tcir.passes.gpu_module import kernels_block
@@ -24,29 +24,40 @@ WORKSPACES = "tc.workspaces"
 class Partials:
     """The workspace ``[segments, 128, N]`` of f32, and what becomes of it.
 
-    Buffers are numbered: inputs, the result, the workspace.
+    inputs:  numbers of the first kernel's other buffers
+    factors: those of the global scales
+    result:  that of the result; workspaces come behind it
+    order:   when the first kernel is launched
     """
 
     name: str
     location: Any
     shape: GemvShape
     ranges: Ranges
-    inputs: int
+    inputs: tuple[int, ...]
     factors: tuple[int, ...]
+    result: int
+    order: int
     element: Any
 
     @staticmethod
     def of(source: Source, shape: GemvShape, ranges: Ranges) -> Partials:
         """Reads what is needed off the source, which will be gone."""
-        op = source.op
+        op, function = source.op, source.function
+        attributes = function.attributes
+        numbers = list(range(len(function.type.inputs) + 1))
+        if "tc.args" in attributes:
+            numbers = integers(attributes["tc.args"])
         factors = [ir.BlockArgument(g) for g in (op.a_global, op.b_global) if g is not None]
         return Partials(
-            name=source.function.name.value,
+            name=function.name.value,
             location=op.location,
             shape=shape,
             ranges=ranges,
-            inputs=len(source.function.type.inputs),
-            factors=tuple(g.arg_number for g in factors),
+            inputs=tuple(numbers[:-1]),
+            factors=tuple(numbers[g.arg_number] for g in factors),
+            result=numbers[-1],
+            order=integer(attributes["tc.order"]) if "tc.order" in attributes else 0,
             element=op.out.type.element_type,
         )
 
@@ -58,16 +69,18 @@ class Partials:
 
     def add_up(self, module: ir.Module) -> None:
         """Makes the first kernel's output a workspace and appends the second kernel."""
-        size = 4 * self.ranges.segments * TMEM_LANES * self.shape.n
-        module.operation.attributes[WORKSPACES] = i64s([size])
+        attributes = module.operation.attributes
+        sizes = integers(attributes[WORKSPACES]) if WORKSPACES in attributes else []
+        workspace = self.result + 1 + len(sizes)
+        sizes.append(4 * self.ranges.segments * TMEM_LANES * self.shape.n)
+        attributes[WORKSPACES] = i64s(sizes)
         first = next(op for op in module.body.operations if _name(op) == self.name)
-        first.attributes["tc.order"] = i64(0)
-        first.attributes["tc.args"] = i64s([*range(self.inputs), self.inputs + 1])
+        first.attributes["tc.order"] = i64(self.order)
+        first.attributes["tc.args"] = i64s([*self.inputs, workspace])
         with self.location, ir.InsertionPoint(kernels_block(module)):
-            self._kernel()
+            self._kernel([workspace, *self.factors, self.result])
 
-    def _kernel(self) -> None:
-        buffers = [self.inputs + 1, *self.factors, self.inputs]
+    def _kernel(self, buffers: list[int]) -> None:
         function = llvm.LLVMFuncOp(
             f"{self.name}_reduce",
             ir.TypeAttr.parse(f"!llvm.func<void ({', '.join(['!llvm.ptr<1>'] * len(buffers))})>"),
@@ -80,7 +93,7 @@ class Partials:
             "nvvm.reqntid": ir.DenseI32ArrayAttr.get([THREADS, 1, 1]),
             "tc.grid": i64s([tiles, 1, self.shape.batch]),
             "tc.params": ir.ArrayAttr.get(params),
-            "tc.order": i64(1),
+            "tc.order": i64(self.order + 1),
             "tc.target": ir.StringAttr.get("sm_100a"),
         }.items():
             function.operation.attributes[name] = value
@@ -176,7 +189,7 @@ class _Carried:
     result: Any = None
 
 
-class _loop:  # noqa: N801 (a context manager, used like a function)
+class _loop:
     """``scf.for`` that may carry one value."""
 
     def __init__(self, begin: Any, end: Any, step: int, initial: Any = None) -> None:
@@ -196,4 +209,4 @@ class _loop:  # noqa: N801 (a context manager, used like a function)
         if error[0] is None:
             scf.YieldOp(values)
         self.point.__exit__(*error)
-        self.carried.result = list(self.op.results)[0] if values else None
+        self.carried.result = next(iter(self.op.results)) if values else None

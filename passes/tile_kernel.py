@@ -37,7 +37,7 @@ class Source:
 def find_sources(module: ir.Module, kind: Any, pass_name: str) -> list[Source]:
     """The `kind` op of every function; refuses functions that are anything else."""
     sources = []
-    for function in module.body.operations:
+    for function in (op for op in module.body.operations if isinstance(op, func.FuncOp)):
         if not isinstance(function, func.FuncOp):
             continue  # kernels that other passes made
         ops = list(function.regions[0].blocks[0]) if function.regions[0].blocks else []

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tcir.passes.convert_scales_to_simt import ConvertScalesToSimt
+from tcir.passes.raise_block_scaled import RaiseBlockScaled
+from tcir.passes.reorder_scales import ReorderScales
+from tcir.passes.split_launches import SplitLaunches
 from tcir.passes.tile_gemv_padded_n import TileGemvPaddedN
 from tcir.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines.tile_to_llvm import tile_to_llvm
@@ -28,7 +32,16 @@ class GemvPaddedNOptions:
 def build(options: GemvPaddedNOptions) -> Pipeline:
     """The passes."""
     tile = TileGemvPaddedN(pad_n=options.pad_n, schedule=options.schedule, splits=options.splits)
-    return Pipeline([tile, *tile_to_llvm(options.stages)])
+    return Pipeline(
+        [
+            RaiseBlockScaled(),
+            ReorderScales(operands="a"),
+            SplitLaunches(),
+            ConvertScalesToSimt(),
+            tile,
+            *tile_to_llvm(options.stages),
+        ]
+    )
 
 
 GEMV_PADDED_N = register_pipeline(
@@ -37,8 +50,13 @@ GEMV_PADDED_N = register_pipeline(
         doc="block-scaled product with few columns (NVFP4 and MX GEMV) on tensor cores.",
         options=GemvPaddedNOptions,
         accepted_forms=(
-            "tc.block_scaled_matmul with the scales of A in the 128x4 layout",
-            "those of B in it, too, or row-major",
+            "linalg.generic of elements times scales of two operands, summed over k (matrix or "
+            "vector, batched or not), or tc.block_scaled_matmul",
+            "elements f4E2M1FN, f6E2M3FN, f6E3M2FN, f8E4M3FN, f8E5M2; scales f8E8M0FNU or f8E4M3FN "
+            "in blocks of 16 (fp4) or 32, as tcgen05.mma has them, row-major, or blocked in the op",
+            "f32 accumulator filled with 0, global scales tensor<f32>, result f32, f16 or bf16",
+            "static shapes, up to 128 columns; K a multiple of 64 with fp4, of 128 with fp6, of 32 "
+            "with fp8; rows of B's row-major scales multiples of 16 bytes",
         ),
         build=build,
     )
