@@ -8,6 +8,7 @@ from typing import Any
 from tcir.dialect import tc
 from tcir.dialect.fragments import DEFAULT_ATOM, LANES, PTX_TYPE
 from tcir.dialect.limits import BLOCK_THREADS
+from tcir.dialect.warp_limits import FP8
 from tcir.layout.atoms import MmaAtom, mma_atom
 from tcir.layout.int_tuple import LayoutError
 from tcir.passes.refusal import SMALLEST_MATMUL, refuse
@@ -17,6 +18,8 @@ BLOCK_M, BLOCK_N, BLOCK_K_BYTES = 128, 256, 128
 WARP_TILE = 64
 """Rows and columns of a warp's tile: 128 accumulators a thread, and A and B are read from shared
 memory half as often as with 32."""
+WARP_TILE_N_FP8 = 32
+"""Columns for e4m3 and e5m2, which sm_90 widens to f16 in registers: half as many accumulators."""
 LEAST = 16
 MOST_ACCUMULATORS = 128
 """Of the 255 registers of a thread; the rest holds operands and addresses."""
@@ -70,21 +73,24 @@ def choose_tiling(op: Any, m: int, n: int, k: int, options: TilingOptions) -> Ti
     """The tiling of the product `op`.
 
     Powers of two: M up to 128, N up to 256, K up to 128 bytes, no more than the problem needs but
-    at least 16 x 16 x one instruction; a warp for every 64 x 64.
+    at least 16 x 16 x one instruction; a warp for every 64 x 64. For e4m3 and e5m2 N up to 128 and
+    a warp for every 64 x 32.
     """
     element = op.a.type.element_type
     atom = _atom(op, options.atom or DEFAULT_ATOM[str(element)])
     step = atom.shape[2]
     bytes_ = tc.element_bytes(element)
     tile_m = options.block_m or min(BLOCK_M, max(LEAST, power_of_two(m)))
-    tile_n = options.block_n or min(BLOCK_N, max(LEAST, power_of_two(n)))
+    warp_n = WARP_TILE_N_FP8 if str(element) in FP8 else WARP_TILE
+    widest = BLOCK_N * warp_n // WARP_TILE
+    tile_n = options.block_n or min(widest, max(LEAST, power_of_two(n)))
     tile_k = options.block_k or max(step, min(BLOCK_K_BYTES // bytes_, power_of_two(k)))
     tiling = Tiling(
         tile_m,
         tile_n,
         tile_k,
         options.warps_m or max(1, tile_m // WARP_TILE),
-        options.warps_n or max(1, tile_n // WARP_TILE),
+        options.warps_n or max(1, tile_n // warp_n),
         atom,
     )
     problem = _problem(tiling, bytes_)

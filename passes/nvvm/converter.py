@@ -150,6 +150,8 @@ class Converter:
         self._constants: dict[tuple[int, str], ir.Value] = {}
         self.at_entry: dict[Any, ir.Value] = {}
         """Values that depend on the thread only, made once at the kernel's entry."""
+        self.linears: dict[Any, Any] = {}
+        """Functions of the thread's number that were proven linear, by what they are of."""
         shared = llvm.AddressOfOp(pointer_type(3), smem_symbol).result
         self.smem = llvm.PtrToIntOp(i32(), shared).result
         self.thread = nvvm.ThreadIdXOp(results=[i32()]).result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from tcir._mlir import arith, ir, llvm, nvvm
 from tcir.dialect import tc
@@ -89,7 +90,9 @@ def _ldmatrix(
         byte: int = tile.type.offset(mn, k + row) if trans else tile.type.offset(mn + row, k)
         return byte
 
-    place = _place(converter, offset, tile.type.offset(start.mn, start.k), start)
+    rows = tuple((matrix.mn - start.mn, matrix.k - start.k) for matrix in group)
+    key = (str(tile.type), str(kind), rows, trans)
+    place = _place(converter, offset, tile.type.offset(start.mn, start.k), start, key)
     pointer = shared_pointer(converter, tile, *place.emit(converter))
     count = len(group)
     word = i32()
@@ -108,11 +111,18 @@ def _ldmatrix(
 
 
 def _place(
-    converter: Converter, offset: Callable[[int, int, int], int], constant: int, start: Matrix
-) -> Place:
-    """The address as a number of the thread XOR a constant; PassError where it is none."""
-    linear = Linear.of(lambda thread: offset(thread, 0, 0), converter.threads)
-    for thread in range(converter.threads):
+    converter: Converter, offset: Callable[[int, int, int], int], constant: int, start: Matrix,
+    key: Any,
+) -> Place:  # fmt: skip
+    """The address as a number of the thread XOR a constant; PassError where it is none.
+
+    `key` names the function ``offset(·, 0, 0)``. A sum of coordinates is their XOR when no bit is
+    in both; the thread with all bits set then has every bit that any has.
+    """
+    if key not in converter.linears:
+        converter.linears[key] = Linear.of(lambda t: offset(t, 0, 0), converter.threads)
+    linear: Linear = converter.linears[key]
+    for thread in (converter.threads - 1, *(1 << b for b in range(len(linear.columns)))):
         if offset(thread, start.mn, start.k) != linear(thread) ^ constant:
             raise PassError(
                 f"expected rows at the thread's place XOR {constant}, got another address for "
@@ -153,7 +163,9 @@ def _word(
             byte: int = tile.type.offset(mn, k + column - column_0)
             return byte
 
-        whole = _place(converter, offset, constant, first)
+        lane_0 = tuple((lane[i][0] - row_0, lane[i][1] - column_0) for lane in lanes)
+        key = (str(tile.type), str(kind), lane_0)
+        whole = _place(converter, offset, constant, first, key)
         words = Linear(tuple(c - c % WORD_BYTES for c in whole.linear.columns))
         inside = Linear(tuple(8 * (c % WORD_BYTES) for c in whole.linear.columns))
         pointer = shared_pointer(converter, tile, *Place(words, constant).emit(converter))
