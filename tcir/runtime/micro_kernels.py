@@ -251,8 +251,5 @@ NOT_ASKED = {
     "pair_dealloc": "whether it waits may differ from run to run",
     "alloc_content": "what is there depends on what ran before",
     "ashift_copies": "no kernel of two CTAs written yet",
-    "sparsity_selector": "no kernel written yet",
-    "half_lane_metadata": "no kernel written yet",
-    "zero_column_spans": "no kernel written yet",
 }
 """Assumptions without a micro-kernel, and why."""

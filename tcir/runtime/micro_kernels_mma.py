@@ -6,6 +6,7 @@ words of tensor memory come back.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,12 @@ from tcir.runtime.micro_kernel import HEADER, Array, MicroKernel
 
 COLUMNS = 32
 M, N = 128, 16
-B_OFFSET = 4096
-"""Of the tile of B in shared memory; A, 128 rows of 32 bytes, is in front of it."""
-SHARED = B_OFFSET + 512
-#: K-major without swizzle: units of 16 bytes, the second half of a row 128 bytes on, the next
-#: eight rows 256 bytes on (PTX ISA 9.7.16.5.1).
-_TILE = 128 >> 4 << 16 | 256 >> 4 << 32 | 1 << 46
-#: M and N in the instruction descriptor (PTX ISA 9.7.16.4.2).
-_SHAPE = N // 8 << 17 | M // 16 << 24
+B_OFFSET = 8192
+"""Of the tile of B in shared memory; A, 128 rows, is in front of it."""
+SHARED = B_OFFSET + 4096
+#: K-major without swizzle: units of 16 bytes, the next one of a row 128 bytes on, the next eight
+#: rows, of 64 bytes each, 512 bytes on (PTX ISA 9.7.16.5.1).
+_TILE = 128 >> 4 << 16 | 512 >> 4 << 32 | 1 << 46
 #: Columns of A, and of the scale factors of A and B, in tensor memory, where they lie there.
 A_COLUMN, SFA_COLUMN, SFB_COLUMN = 16, 16, 24
 
@@ -78,21 +77,26 @@ STORES
 
 
 def _kernel(
-    data: Any, *, one: str = "", all_threads: str = "", then: MicroKernel | None = None
+    data: Any,
+    *,
+    one: str = "",
+    all_threads: str = "",
+    then: MicroKernel | None = None,
+    columns: int = COLUMNS,
 ) -> MicroKernel:
-    """`data()` gives words uint32 [128, COLUMNS] and the bytes of shared memory.
+    """`data()` gives words uint32 [128, columns] and the bytes of shared memory.
 
     `one` is what one thread does: tensor memory begins at %r3, A and B have the descriptors %d4 and
     %d5, %p4 is true. `all_threads`: what every thread does before, at its warp's address %r4.
     """
-    registers = [f"%w{n}" for n in range(COLUMNS)]
+    registers = [f"%w{n}" for n in range(columns)]
     text = _TEXT.replace(
         "LOADS", "\n".join(f" ld.global.b32 {w}, [%d0+{4 * n}];" for n, w in enumerate(registers))
     ).replace(
         "STORES", "\n".join(f" st.global.b32 [%d2+{4 * n}], {w};" for n, w in enumerate(registers))
     )
     for name, value in (
-        ("WORDS", ", ".join(registers)), ("WIDTH", COLUMNS), ("ROW", 4 * COLUMNS),
+        ("WORDS", ", ".join(registers)), ("WIDTH", columns), ("ROW", 4 * columns),
         ("SHARED", SHARED), ("TILE", hex(_TILE)), ("B_AT", B_OFFSET >> 4), ("ALL", all_threads),
         ("ONE", one),
     ):  # fmt: skip
@@ -100,20 +104,20 @@ def _kernel(
 
     def make() -> tuple[list[Any], list[Array]]:
         words, tiles = data()
-        out = np.zeros((128, COLUMNS), np.uint32)
+        out = np.zeros((128, columns), np.uint32)
         return [words, tiles, out], [out]
 
     return MicroKernel(HEADER + text, 128, make, then=then)
 
 
 def _tiles(a: Array, b: Array) -> Array:
-    """Shared memory with rows of 32 bytes of A [<= 128, 32] and of B [<= N, 32]."""
+    """Shared memory with the rows of A and of B, 8 · n rows of up to 64 bytes."""
     memory = np.zeros(SHARED, np.uint8)
     for at, rows in ((0, a), (B_OFFSET, b)):
-        units = np.zeros((-(-len(rows) // 8) * 8, 2, 16), np.uint8)
-        units[: len(rows)] = np.ascontiguousarray(rows).view(np.uint8).reshape(-1, 2, 16)
-        laid = units.reshape(-1, 8, 2, 16).transpose(0, 2, 1, 3).reshape(-1)
-        memory[at : at + laid.size] = laid
+        units = np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows) // 8, 8, -1, 16)
+        laid = np.zeros((len(units), 4, 8, 16), np.uint8)
+        laid[:, : units.shape[2]] = units.transpose(0, 2, 1, 3)
+        memory[at : at + laid.size] = laid.reshape(-1)
     return memory
 
 
@@ -121,11 +125,22 @@ def _no_words() -> Array:
     return np.zeros((128, COLUMNS), np.uint32)
 
 
-def _mma(kind: str, descriptor: int, a: str = "%d4", more: str = "", scaled: str = "") -> str:
-    return (
-        f"mov.b32 %r9, {descriptor | _SHAPE:#x};\n"
-        f" tcgen05.mma.cta_group::1.kind::{kind}{scaled} [%r3], {a}, %d5, %r9, {more}%p4;"
-    )
+def _mma(
+    kind: str,
+    types: int,
+    *,
+    form: str = "",
+    a: str = "%d4",
+    before: str = "",
+    after: str = "",
+    scaled: str = "",
+    m: int = M,
+    n: int = N,
+) -> str:
+    """An instruction; `before` and `after` its descriptor: operands that not every one has."""
+    descriptor = types | n // 8 << 17 | m // 16 << 24  # PTX ISA 9.7.16.4.2
+    return f"""mov.b32 %r9, {descriptor:#x};
+ tcgen05.mma{form}.cta_group::1.kind::{kind}{scaled} [%r3], {a}, %d5, {before}%r9, {after};"""
 
 
 # --- zero_terms ----------------------------------------------------------------------------------
@@ -183,6 +198,37 @@ def _shifted_bytes() -> tuple[Array, Array]:
     return words, _tiles(np.zeros((M, 32), np.uint8), np.full((N, 32), 0x38, np.uint8))
 
 
+# --- sparse A ------------------------------------------------------------------------------------
+
+#: Selectors of two in four, and what they make of B = 1, 2, 4, 8 in turns: 3, 5, 6, 9, 10, 12.
+_TWO_OF_FOUR = np.array([0x4, 0x8, 0x9, 0xC, 0xD, 0xE], np.uint32) * np.uint32(0x11111111)
+
+
+def _sparse(by_lane: bool) -> tuple[Array, Array]:
+    """A of ones; metadata that differ by column, or by 16 lanes."""
+    words = _no_words()
+    if by_lane:
+        words[:, A_COLUMN : A_COLUMN + 4] = _TWO_OF_FOUR[np.arange(M)[:, None] // 16 % 6]
+    else:
+        words[:, A_COLUMN : A_COLUMN + 4] = _TWO_OF_FOUR[:4]
+    a = np.ones((M, 16), np.float16)
+    b = np.tile(np.array([1, 2, 4, 8], np.float16), (N, 8))
+    return words, _tiles(a, b)
+
+
+# --- zero columns --------------------------------------------------------------------------------
+
+
+def _ones() -> tuple[Array, Array]:
+    """A and B of ones, 64 columns of D."""
+    a, b = np.ones((M, 16), np.float16), np.ones((64, 16), np.float16)
+    return np.zeros((128, 64), np.uint32), _tiles(a, b)
+
+
+#: Spans of 3 and 5 columns in turns, none left out: 9.7.16.4.3.
+_SPANS = 1 << 39 | 1 << 32 | (3 - 1) << 40 | (5 - 1) << 48
+
+
 # --- tcgen05.st, tcgen05.ld ----------------------------------------------------------------------
 
 
@@ -213,14 +259,32 @@ def mma_kernels() -> dict[str, MicroKernel]:
     scales = "[%r10], [%r11], "
     places = f"add.u32 %r10, %r3, {SFA_COLUMN}; add.u32 %r11, %r3, {SFB_COLUMN}; "
     in_memory = f"add.u32 %r10, %r3, {A_COLUMN}; "
+    sparse = {"form": ".sp", "before": "[%r10], ", "after": "%p4"}
     elsewhere = _kernel(_numbered, all_threads=_lane(64))
     return {
-        "zero_terms": _kernel(_near_nothing, one=_mma("f16", bf16)),
+        "zero_terms": _kernel(_near_nothing, one=_mma("f16", bf16, after="%p4")),
         "fp4_sums": _kernel(
             _block_scaled,
-            one=places + _mma("mxf4nvf4", e2m1, more=scales, scaled=".block_scale.block16"),
+            one=places
+            + _mma("mxf4nvf4", e2m1, after=scales + "%p4", scaled=".block_scale.block16"),
         ),
-        "fp6_holder": _kernel(_shifted_bytes, one=in_memory + _mma("f8f6f4", e2m3, "[%r10]")),
+        "fp6_holder": _kernel(
+            _shifted_bytes, one=in_memory + _mma("f8f6f4", e2m3, a="[%r10]", after="%p4")
+        ),
+        "sparsity_selector": _kernel(
+            partial(_sparse, by_lane=False),
+            one=in_memory + _mma("f16", 1 << 4 | 1 << 2 | 2, **sparse),
+        ),
+        "half_lane_metadata": _kernel(
+            partial(_sparse, by_lane=True),
+            one=in_memory + _mma("f16", 1 << 4 | 1 << 2, **sparse, m=64),
+        ),
+        "zero_column_spans": _kernel(
+            _ones,
+            one=f"mov.b64 %d6, {_SPANS:#x}; "
+            + _mma("f16", 1 << 4, form=".ws", after="%p4, %d6", n=64),
+            columns=64,
+        ),
         "unpack_upper": _kernel(_numbered, all_threads=_UNPACK),
         "ld_st_lane": _kernel(_numbered, all_threads=_lane(0), then=elsewhere),
     }

@@ -67,6 +67,25 @@ def test_sums_that_ask_are_what_they_are_said_to_be() -> None:
         assert (d * 2**19 == columns // step * step).all()
 
 
+def test_sparse_and_zeroed_columns_by_hand() -> None:
+    def d(name: str, alternative: str, width: int) -> Any:
+        data = selftest.expected(name, KERNELS[name])[alternative]
+        return np.frombuffer(data, np.float32).reshape(128, width)
+
+    # Eight groups of four of B = 1, 2, 4, 8; the third column takes the second and third.
+    assert (d("sparsity_selector", "four", 32)[:, :16] == 8 * (2 + 4)).all()
+    sums = 8 * np.array([1 + 2, 1 + 4, 2 + 4, 1 + 8, 2 + 8, 4 + 8])
+    rows = np.arange(64)
+    lanes = rows // 16 * 32 + rows % 16  # of a D of 64 rows
+    of_lanes = {"d-lanes": lanes, "packed": rows}
+    for alternative, where in of_lanes.items():
+        found = d("half_lane_metadata", alternative, 32)[lanes, 0]
+        assert (found == sums[where // 16 % 6]).all()
+    columns = np.arange(64) % 8
+    for alternative, zeros in {"skip-is-zero": 3, "use-is-zero": 5}.items():
+        assert (d("zero_column_spans", alternative, 64) == 16 * (columns >= zeros)).all()
+
+
 # --- processes -----------------------------------------------------------------------------------
 
 CHILDREN = """
