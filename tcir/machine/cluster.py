@@ -152,6 +152,22 @@ class Cluster:
                 cta.at_exit()
         return True
 
+    def forget(self) -> None:
+        """Undoes the circles of references of a cluster that has ended: its memories go at once.
+
+        Python's collector would let them stay for long: it counts objects, not bytes.
+        """
+        for cta in self.ctas:
+            cta.agents.clear()
+            for shadow in (cta.smem.shadow, cta.tmem.shadow):
+                if shadow is not None:
+                    shadow.owner = None
+        for agent in self.agents:
+            agent.tensor_threads.clear()
+        self.agents.clear()
+        self.ctas.clear()
+        self._pairs.clear()
+
     def deadlock(self) -> Deadlock:
         """Who waits for what."""
         waiting = [a for a in self.agents if not a.ended]

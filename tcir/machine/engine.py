@@ -205,7 +205,9 @@ class Machine:
                 Cta(self, (x, y, z), cluster)
             for cta in cluster.ctas:
                 start(cta)
-            if not cluster.run():
+            if cluster.run():
+                cluster.forget()
+            else:
                 aside.append(cluster)
             if len(aside) * size >= RESIDENT:
                 aside = _resume(aside)
@@ -220,7 +222,12 @@ class Machine:
 def _resume(aside: list[Cluster]) -> list[Cluster]:
     """Lets clusters that waited for others go on; those that still wait. Deadlock if none moved."""
     before = sum(cluster.progress for cluster in aside)
-    left = [cluster for cluster in aside if not cluster.run()]
+    left = []
+    for cluster in aside:
+        if cluster.run():
+            cluster.forget()
+        else:
+            left.append(cluster)
     if len(left) == len(aside) and sum(cluster.progress for cluster in aside) == before:
         raise aside[0].deadlock()
     return left
