@@ -4,22 +4,21 @@ from typing import Any
 
 from tcir._mlir import ext, ir
 
-from .attributes import integer
-from .limits import MMA_K_BYTES, MMA_KINDS, TMEM_LANES
+from .attributes import integer, integers, not_arrays
+from .limits import MMA_K_BYTES, MMA_KIND_OF, MMA_KINDS, TMEM_LANES, MmaKind
 from .operation import Op
 from .rules import Broken, rule
 from .types import SmemType, TmemType, element_bytes
 
-KIND = MMA_KINDS["f16"]
-"""The kind of ``tc.mma``."""
-
 
 class MmaOp(Op, name="mma"):
-    """``tcgen05.mma.cta_group::1.kind::f16``: one K step, ``D = A_slice * B_slice^T (+ D)``.
+    """``tcgen05.mma.cta_group::1``: one K step, ``D = A_slice * B_slice^T (+ D)``.
 
-    ``d`` is a 128 x N f32 tensor-memory tile, ``a`` 128 x K in tensor memory or shared memory,
-    ``b`` N x K in shared memory; the step multiplies elements ``[16*a_slice, +16)`` of A's K with
-    ``[16*b_slice, +16)`` of B's K (32 bytes). ``accumulate`` false ignores old D. With ``ashift``
+    ``d`` is a 128 x N tensor-memory tile, ``a`` 128 x K in tensor memory or shared memory, ``b``
+    N x K in shared memory; the step multiplies 32 bytes of A's K from ``32*a_slice`` on with those
+    of B's K from ``32*b_slice`` on. The element type gives the kind: f16 and bf16 f16, f32 tf32,
+    the f8 types f8f6f4, i8 i8 (signed, or with ``unsigned = array<i64: a, b>`` as that says; D is
+    i32 then, else f32). ``accumulate`` false ignores old D. With ``ashift``
     (A in tensor memory only) the 8 columns of the slice move one lane down *after* the
     multiplication: ``A[i] = A[i+1]`` except lanes 31, 63, 95, 127, which keep their value
     (PTX ISA 9.7.16.10.9). With ``a_row`` A in shared memory starts that many rows further on: row i
@@ -62,40 +61,68 @@ def _(op: MmaOp) -> Broken:
     return None if isinstance(op.ashift, ir.BoolAttr) else {"got": op.ashift}
 
 
+def kind_of(op: MmaOp) -> str:
+    """The kind of the instruction: see `MMA_KIND_OF`."""
+    return MMA_KIND_OF[str(op.b.type.element)]
+
+
+def _limits(op: MmaOp) -> MmaKind:
+    return MMA_KINDS[kind_of(op)]
+
+
 @rule(
     "tc.mma",
     "operand-types",
     "PTX ISA 9.7.16.2, table 39",
-    "A and B must be {legal}, got {a} and {b}: kind::f16 reads no other types",
+    "A and B must be {legal}, got {a} and {b}: tcgen05.mma without block scales reads no other "
+    "types",
 )
 def _(op: MmaOp) -> Broken:
     a, b = str(op.a.type.element), str(op.b.type.element)
-    if a in KIND.a_types and b in KIND.a_types:
+    if a in MMA_KIND_OF and b in MMA_KIND_OF:
         return None
-    return {"legal": " or ".join(KIND.a_types), "a": a, "b": b}
+    return {"legal": " or ".join(MMA_KIND_OF), "a": a, "b": b}
 
 
 @rule(
     "tc.mma",
     "same-types",
     "PTX ISA 9.7.16.2, table 39",
-    "A and B must have the same element type, got {a} and {b}: kind::f16 does not mix them; "
+    "A and B must have the same element type, or both be f8, got {a} and {b}: no kind mixes them; "
     "convert one operand first",
 )
 def _(op: MmaOp) -> Broken:
-    a, b = op.a.type.element, op.b.type.element
-    return None if a == b else {"a": a, "b": b}
+    a, b = str(op.a.type.element), str(op.b.type.element)
+    if a == b or MMA_KIND_OF[a] == MMA_KIND_OF[b] == "f8f6f4":
+        return None
+    return {"a": a, "b": b}
+
+
+@rule(
+    "tc.mma",
+    "unsigned",
+    "PTX ISA 9.7.16.2, table 39",
+    "unsigned must be array<i64: a, b> of 0 or 1 on i8 operands, got {got} on {element}: only "
+    "kind::i8 has unsigned operands",
+)
+def _(op: MmaOp) -> Broken:
+    if "unsigned" not in op.attributes:
+        return None
+    got, element = op.attributes["unsigned"], str(op.b.type.element)
+    well_formed = not_arrays(op, unsigned=2) is None and set(integers(op, "unsigned")) <= {0, 1}
+    return None if well_formed and element == "i8" else {"got": got, "element": element}
 
 
 @rule(
     "tc.mma",
     "d-type",
     "PTX ISA 9.7.16.2, table 39",
-    "D must be f32, got {got}: tc accumulates in f32 and rounds in the epilogue",
+    "D must be {want} for {element}, got {got}: tc accumulates in 32 bits and rounds in the "
+    "epilogue",
 )
 def _(op: MmaOp) -> Broken:
-    got = str(op.d.type.element)
-    return None if got == "f32" else {"got": got}
+    got, want = str(op.d.type.element), _limits(op).d_types[0]
+    return None if got == want else {"got": got, "want": want, "element": op.b.type.element}
 
 
 @rule(
@@ -118,7 +145,7 @@ def _(op: MmaOp) -> Broken:
     "N/8 and the tensor core takes no other N; nearest legal: {nearest}",
 )
 def _(op: MmaOp) -> Broken:
-    legal, n = KIND.n[1], op.b.type.shape[0]
+    legal, n = _limits(op).n[1], op.b.type.shape[0]
     return None if n in legal else {"legal": legal, "got": n, "nearest": legal.nearest(n)}
 
 
@@ -141,8 +168,8 @@ def _slices(type_: SmemType | TmemType) -> int:
     "tc.mma",
     "a-slice",
     "PTX ISA 9.7.16.2",
-    "a_slice must be in [0, {slices}), got {got}: A has K = {k}, and one instruction reads 16 "
-    "elements (32 bytes) of it",
+    "a_slice must be in [0, {slices}), got {got}: A has K = {k}, and one instruction reads 32 "
+    "bytes of it",
 )
 def _(op: MmaOp) -> Broken:
     got, slices = integer(op, "a_slice"), _slices(op.a.type)
@@ -153,8 +180,8 @@ def _(op: MmaOp) -> Broken:
     "tc.mma",
     "b-slice",
     "PTX ISA 9.7.16.2",
-    "b_slice must be in [0, {slices}), got {got}: B has K = {k}, and one instruction reads 16 "
-    "elements (32 bytes) of it",
+    "b_slice must be in [0, {slices}), got {got}: B has K = {k}, and one instruction reads 32 "
+    "bytes of it",
 )
 def _(op: MmaOp) -> Broken:
     got, slices = integer(op, "b_slice"), _slices(op.b.type)

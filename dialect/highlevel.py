@@ -18,6 +18,9 @@ class Conv2dOp(Op, name="conv2d"):
     ``out[n,p,q,k] = sum_{r,s,c} x[n, p*sh - pt + r*dh, q*sw - pl + s*dw, c] * w(r,s,c,k)``, zero
     outside ``x``, then rounded once (RNE) to the element type of ``out``.
 
+    f32 operands are multiplied as tf32: their low 13 bits are ignored. i8 sums in i32, wrapping;
+    with ``unsigned`` (``array<i64: x, w>``, 0 or 1 each; left out: both signed) as unsigned.
+
     ``filter`` is ``"hwcf"`` (``w[r,s,c,k]``) or ``"fhwc"`` (``w[k,r,s,c]``); ``strides``,
     ``dilations`` are ``[h, w]``; ``pads`` is ``[top, bottom, left, right]``.
     """
@@ -52,11 +55,15 @@ def _static(*tensors: ir.Value) -> Broken:
     return None if dynamic is None else {"got": dynamic}
 
 
+FP8 = ("f8E4M3FN", "f8E5M2")
+
+
 def _types(x: ir.Value, w: ir.Value, out: ir.Value) -> Broken:
     a, b, c = (str(v.type.element_type) for v in (x, w, out))
-    if a == b and a in OPERAND_TYPES and c in RESULT_TYPES:
+    same = a == b and a in (*OPERAND_TYPES, "f32")
+    if (same or (a in FP8 and b in FP8)) and c in RESULT_TYPES:
         return None
-    return {"a": a, "b": b, "out": c}
+    return None if (a, b, c) == ("i8", "i8", "i32") else {"a": a, "b": b, "out": c}
 
 
 def _shape(value: ir.Value) -> list[int]:
@@ -64,8 +71,9 @@ def _shape(value: ir.Value) -> list[int]:
 
 
 TYPES = (
-    "expected f16 x f16 or bf16 x bf16 -> f32, f16 or bf16, got {a} x {b} -> {out}: kind::f16 "
-    "does not mix operand types; convert one operand first"
+    "expected f16, bf16 or f32 (as tf32) of one type, or f8E4M3FN and f8E5M2 in any mix, -> f32, "
+    "f16 or bf16, or i8 x i8 -> i32, got {a} x {b} -> {out}: tensor cores multiply no others; "
+    "convert one operand first"
 )
 
 
@@ -129,6 +137,21 @@ def _(op: Conv2dOp) -> Broken:
 @rule("tc.conv2d", "types", "PTX ISA 9.7.16.2, table 39", TYPES)
 def _(op: Conv2dOp) -> Broken:
     return _types(op.x, op.w, op.out)
+
+
+@rule(
+    "tc.conv2d",
+    "unsigned",
+    "PTX ISA 9.7.16.2, table 39",
+    "unsigned must be array<i64: x, w> of 0 or 1 on i8 operands, got {got} on {element}: only "
+    "integers come unsigned",
+)
+def _(op: Conv2dOp) -> Broken:
+    if "unsigned" not in op.attributes:
+        return None
+    got, element = op.attributes["unsigned"], str(op.x.type.element_type)
+    well_formed = not_arrays(op, unsigned=2) is None and set(integers(op, "unsigned")) <= {0, 1}
+    return None if well_formed and element == "i8" else {"got": got, "element": element}
 
 
 def _filter_shape(op: Conv2dOp) -> tuple[int, int, int, int]:
@@ -217,23 +240,9 @@ def _(op: MatmulOp) -> Broken:
     return _static(op.a, op.b, op.out)
 
 
-FP8 = ("f8E4M3FN", "f8E5M2")
-
-
-@rule(
-    "tc.matmul",
-    "types",
-    "PTX ISA 9.7.14.5 and 9.7.16.2",
-    "expected f16, bf16 or f32 (as tf32) of one type, or f8E4M3FN and f8E5M2 in any mix, -> f32, "
-    "f16 or bf16, or i8 x i8 -> i32, got {a} x {b} -> {out}: tensor cores multiply no others; "
-    "convert one operand first",
-)
+@rule("tc.matmul", "types", "PTX ISA 9.7.14.5 and 9.7.16.2", TYPES)
 def _(op: MatmulOp) -> Broken:
-    a, b, out = (str(v.type.element_type) for v in (op.a, op.b, op.out))
-    same = a == b and a in (*OPERAND_TYPES, "f32")
-    if (same or (a in FP8 and b in FP8)) and out in RESULT_TYPES:
-        return None
-    return None if (a, b, out) == ("i8", "i8", "i32") else {"a": a, "b": b, "out": out}
+    return _types(op.a, op.b, op.out)
 
 
 def _dims(op: MatmulOp) -> tuple[dict[str, int], dict[str, int]]:

@@ -50,7 +50,8 @@ class StoreLanesOp(Op, name="store_lanes"):
 class LaneMasksOp(Op, name="lane_masks"):
     """A table of ``count`` lane masks in shared memory; see ``!tc.lane_mask_table``.
 
-    Attribute ``offset`` (bytes, a multiple of 16) once memory is planned.
+    Attribute ``offset`` (bytes, a multiple of 16) once memory is planned. An entry is an mma's
+    ``disable-output-lane`` (PTX ISA 9.7.16.10.9).
     """
 
     count: ir.IntegerAttr

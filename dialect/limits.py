@@ -111,6 +111,13 @@ MMA_KINDS = {
 }
 """Dense kinds: operand types, D types, K per instruction, M and N by cta_group."""
 
+MMA_KIND_OF = {
+    "f16": "f16", "bf16": "f16", "f32": "tf32", "f8E4M3FN": "f8f6f4", "f8E5M2": "f8f6f4",
+    "i8": "i8",
+}  # fmt: skip
+"""The kind of ``tc.mma`` by element type of its operands: f32 is read as tf32 (its low 13 bits are
+ignored), i8 as signed or unsigned."""
+
 MMA_K_BYTES = 32
 """Bytes of K that one dense instruction reads of each row of A and B (PTX ISA 9.7.16.2)."""
 SLAB_COLUMNS = MMA_K_BYTES // 4

@@ -39,8 +39,8 @@ class CpOp(Op, name="cp"):
 class TmemLdOp(Op, name="tmem_ld"):
     """``tcgen05.ld.32x32b.xN``: 32 lanes of quarter ``quarter``, N columns from ``column``.
 
-    The result is ``vector<32xNxf32>``: row = lane in the quarter = thread of the warp
-    (PTX ISA 9.7.16.8). Asynchronous: its registers are ready after ``tc.tmem_wait``.
+    The result is ``vector<32xN>`` of the source's elements: row = lane in the quarter = thread of
+    the warp (PTX ISA 9.7.16.8). Asynchronous: its registers are ready after ``tc.tmem_wait``.
     """
 
     source: ext.Operand[TmemType]
@@ -152,27 +152,28 @@ def _(op: CpOp) -> Broken:
     "tc.tmem_ld",
     "element",
     "PTX ISA 9.7.16.8",
-    "source must be f32, got {got}: the op loads accumulators, one 32-bit column each",
+    "source must be f32 or i32, got {got}: the op loads accumulators, one 32-bit column each",
 )
 def _(op: TmemLdOp) -> Broken:
     got = str(op.source.type.element)
-    return None if got == "f32" else {"got": got}
+    return None if got in ("f32", "i32") else {"got": got}
 
 
 @rule(
     "tc.tmem_ld",
     "shape",
     "PTX ISA 9.7.16.8, table 49",
-    "the result must be vector<32xNxf32> with N {legal}, got {got}: .32x32b loads 32 lanes and "
-    "a power of two of columns",
+    "the result must be vector<32xNx{element}> with N {legal}, got {got}: .32x32b loads 32 lanes "
+    "and a power of two of columns",
 )
 def _(op: TmemLdOp) -> Broken:
     got = op.value.type
     shape = list(got.shape)
     fits = len(shape) == 2 and shape[0] == QUARTER_LANES and shape[1] in NUM
-    if fits and str(got.element_type) == "f32" and not any(got.scalable_dims):
+    element = op.source.type.element
+    if fits and got.element_type == element and not any(got.scalable_dims):
         return None
-    return {"legal": NUM, "got": got}
+    return {"element": element, "legal": NUM, "got": got}
 
 
 @rule(

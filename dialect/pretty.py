@@ -73,7 +73,7 @@ def _types(line: str) -> str:
 
     line = _SHAPED.sub(shaped, line)
     line = re.sub(r"!tc\.ring<(\d+) : i64, ", r"ring<\1 x ", line)
-    return re.sub(r"!tc\.(mbarrier|tensor_map|tmem_base)\b", r"\1", line)
+    return re.sub(r"!tc\.(mbarrier|tensor_map|tmem_base|lane_mask_table)\b", r"\1", line)
 
 
 class _Names:

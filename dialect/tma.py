@@ -411,9 +411,9 @@ def _(op: TmaLoadOp) -> Broken:
 )
 def _(op: TmaLoadOp) -> Broken:
     source, tile = _map(op).tensor.type.element_type, op.tile.type.element
-    if str(source) in BYTE_ELEMENTS:
-        source = ir.IntegerType.get_signless(8, op.context)
-    return None if source == tile else {"map": source, "tile": tile}
+    if source == tile or (str(source) in BYTE_ELEMENTS and str(tile) == "i8"):
+        return None
+    return {"map": source, "tile": tile}
 
 
 @rule(

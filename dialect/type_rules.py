@@ -17,8 +17,8 @@ from .rules import Broken, rule
 from .types import MbarrierType, RingType, SmemType, TmemType, element_bytes
 from .warp_types import StagedType
 
-SMEM_ELEMENTS = ("f16", "bf16", "f32", "i8")
-TMEM_ELEMENTS = ("f16", "bf16", "f32", "i8")
+SMEM_ELEMENTS = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8")
+TMEM_ELEMENTS = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8", "i32")
 
 
 def _is(attribute: ir.Attribute, kind: Any) -> bool:

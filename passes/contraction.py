@@ -13,8 +13,7 @@ from typing import Any
 from tcir._mlir import ir, linalg
 from tcir.passes.affine import Form, linear_forms, single_dims
 
-OPERAND_TYPES = ("f16", "bf16")
-MATMUL_TYPES = (*OPERAND_TYPES, "f32", "f8E4M3FN", "f8E5M2", "i8")
+OPERAND_TYPES = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8")
 """f32 is multiplied as tf32; the two f8 types mix."""
 
 
@@ -117,44 +116,40 @@ def _matmul(
     return None
 
 
-def body_problem(op: Any, matmul: bool = False) -> str:
+def body_problem(op: Any) -> str:
     """What keeps the body of `op` from being ``out + ext(a) * ext(b)``; "" for nothing.
 
-    The sum is in f32; a matrix product of integers sums in i32.
+    The sum is in f32, that of integers in i32.
     """
     block = op.operation.regions[0].blocks[0]
     kinds = [str(argument.type) for argument in block.arguments]
     if len(kinds) != 3:
         return f"expected two inputs and one output, got {len(kinds)} operands"
-    if matmul and kinds[0] not in OPERAND_TYPES:
-        problem = _matmul_types_problem(kinds)
-        return problem or _body_form_problem(block, *_FORMS.get(kinds[0], _WIDENED))
-    if kinds[0] != kinds[1] or kinds[0] not in OPERAND_TYPES:
-        return (
-            f"expected inputs of one type out of f16, bf16, got {kinds[0]} and {kinds[1]} "
-            "(tcgen05.mma.kind::f16 multiplies those; convert the inputs first)"
-        )
-    if kinds[2] != "f32":
-        return (
-            f"expected an f32 accumulator, got {kinds[2]} (this version accumulates in f32; "
-            "make the outs operand f32 and round the result with arith.truncf)"
-        )
-    return _body_form_problem(block, *_WIDENED)
+    problem = _types_problem(kinds)
+    return problem or _body_form_problem(block, *_FORMS.get(kinds[0], _WIDENED))
 
 
-_WIDENED = ("arith.addf", "arith.mulf", "arith.extf")
-_FORMS: dict[str, tuple[str, str, str | None]] = {
-    "f32": ("arith.addf", "arith.mulf", None),
-    "i8": ("arith.addi", "arith.muli", "arith.extsi"),
+def unsigned_factors(op: Any) -> list[int]:
+    """For each input, 1 when the body widens it as unsigned."""
+    block = op.operation.regions[0].blocks[0]
+    return [
+        int(any(use.owner.name == "arith.extui" for use in block.arguments[i].uses)) for i in (0, 1)
+    ]
+
+
+_WIDENED = ("arith.addf", "arith.mulf", ("arith.extf",))
+_FORMS: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "f32": ("arith.addf", "arith.mulf", ()),
+    "i8": ("arith.addi", "arith.muli", ("arith.extsi", "arith.extui")),
 }
 """Ops of the body by operand type: sum, product, what widens a factor."""
 
 
-def _matmul_types_problem(kinds: list[str]) -> str:
+def _types_problem(kinds: list[str]) -> str:
     both_f8 = all(kind in ("f8E4M3FN", "f8E5M2") for kind in kinds[:2])
-    if kinds[0] not in MATMUL_TYPES or (kinds[0] != kinds[1] and not both_f8):
+    if kinds[0] not in OPERAND_TYPES or (kinds[0] != kinds[1] and not both_f8):
         return (
-            f"expected inputs of one type out of {', '.join(MATMUL_TYPES)}, or both f8, got "
+            f"expected inputs of one type out of {', '.join(OPERAND_TYPES)}, or both f8, got "
             f"{kinds[0]} and {kinds[1]} (tensor cores multiply those; convert the inputs first)"
         )
     wanted = "i32" if kinds[0] == "i8" else "f32"
@@ -166,7 +161,7 @@ def _matmul_types_problem(kinds: list[str]) -> str:
     return ""
 
 
-def _body_form_problem(block: Any, total_op: str, product_op: str, widen_op: str | None) -> str:
+def _body_form_problem(block: Any, total_op: str, product_op: str, widen: tuple[str, ...]) -> str:
     (yielded,) = list(block)[-1].operands
     inner = _operands(yielded, total_op)
     if inner is None:
@@ -178,16 +173,23 @@ def _body_form_problem(block: Any, total_op: str, product_op: str, widen_op: str
         return f"expected the body to add {product_op} to the output element, got " + " and ".join(
             _producer(v) for v in inner
         )
-    sources = [[v] if widen_op is None else _operands(v, widen_op) for v in factors]
+    sources = [_widened(v, widen) for v in factors]
     if None in sources:
         return (
-            f"expected both factors to be widened with {widen_op} before {product_op}, got "
-            + " and ".join(_producer(v) for v in factors)
+            f"expected both factors to be widened with {' or '.join(widen)} before {product_op}, "
+            "got " + " and ".join(_producer(v) for v in factors)
         )
     arguments = [block.arguments[0], block.arguments[1]]
     if sorted(arguments.index(s[0]) if s[0] in arguments else -1 for s in sources) != [0, 1]:  # type: ignore[index]
         return "expected the factors to be one element of each input, got something else"
     return ""
+
+
+def _widened(factor: Any, widen: tuple[str, ...]) -> list[Any] | None:
+    """The operand of the op out of `widen` that makes `factor`; itself when there is none."""
+    if not widen:
+        return [factor]
+    return next((found for name in widen if (found := _operands(factor, name))), None)
 
 
 def _operands(value: Any, name: str) -> list[Any] | None:

@@ -14,6 +14,7 @@ from tcir.passes.emit import i64, make_tensor_map, tma_load
 from tcir.passes.index_math import Index
 from tcir.passes.lanes import Lanes, lane_index, spread
 from tcir.passes.limits import ceil_div
+from tcir.passes.operand_tiles import map_dtype
 from tcir.passes.refusal import SMALLEST_CONV, refuse
 from tcir.passes.tile_kernel import clear_accumulator, loop, store_tile_lanes
 
@@ -88,6 +89,7 @@ class LinearTiling(Tiling):
             box=[a_type.shape[1], QUARTER_LANES * step],
             element_strides=[1, step],
             element_bytes=shape.element_bytes,
+            dtype=map_dtype(shape.element),
             swizzle=a_type.swizzle,
         )
         before = shape.pad_top * shape.w + shape.pad_left

@@ -17,6 +17,7 @@ from tcir.passes.emit import make_tensor_map, tma_load
 from tcir.passes.index_math import Index
 from tcir.passes.lanes import Lanes, lane_index, spread
 from tcir.passes.limits import ceil_div
+from tcir.passes.operand_tiles import map_dtype
 from tcir.passes.refusal import SMALLEST_CONV, refuse
 from tcir.passes.tile_kernel import store_tile_lanes
 
@@ -94,6 +95,7 @@ class PackedTiling(Tiling):
             element_strides=[1, step, sh, 1],
             corners=self.corners,
             element_bytes=shape.element_bytes,
+            dtype=map_dtype(shape.element),
             swizzle=a_type.swizzle,
         )
         places = []

@@ -12,6 +12,7 @@ from tcir.passes.emit import make_tensor_map, tma_load
 from tcir.passes.index_math import Index
 from tcir.passes.lanes import Lanes, lane_index, spread
 from tcir.passes.limits import ceil_div
+from tcir.passes.operand_tiles import map_dtype
 from tcir.passes.refusal import SMALLEST_CONV, refuse
 from tcir.passes.tile_kernel import store_tile, store_tile_lanes
 
@@ -70,6 +71,7 @@ class RowsTiling(Tiling):
             box=[a_type.shape[1], QUARTER_LANES * step, 1, 1],
             element_strides=[1, step, 1, 1],
             element_bytes=shape.element_bytes,
+            dtype=map_dtype(shape.element),
             swizzle=a_type.swizzle,
         )
         places = []

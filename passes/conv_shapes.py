@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.passes.emit import integers, text
 from tcir.passes.operand_tiles import TiledOperand, k_major, mn_major
@@ -32,6 +33,8 @@ class ConvShape:
     filter: str
     element: Any
     out_bytes: int
+    w_element: Any = None
+    unsigned: tuple[int, int] = (0, 0)
 
     @staticmethod
     def of(op: Any) -> ConvShape:
@@ -47,7 +50,13 @@ class ConvShape:
         return ConvShape(
             n, h, w, c, r, s, p, q, k, (sh, sw), (dh, dw), top, bottom, left, right, layout,
             op.x.type.element_type, tc.element_bytes(op.out.type.element_type),
+            op.w.type.element_type, _unsigned(op),
         )  # fmt: skip
+
+    @property
+    def sum_element(self) -> Any:
+        """Type of the accumulator."""
+        return ir.IntegerType.get_signless(32) if str(self.element) == "i8" else ir.F32Type.get()
 
     @property
     def element_bytes(self) -> int:
@@ -64,3 +73,10 @@ class ConvShape:
         """Shared memory of that operand's tile."""
         kind = mn_major if self.filter == "hwcf" else k_major
         return int(kind(n_tile, kc, self.element).nbytes)
+
+
+def _unsigned(op: Any) -> tuple[int, int]:
+    if "unsigned" not in op.attributes:
+        return (0, 0)
+    x, w = integers(op.attributes["unsigned"])
+    return (x, w)

@@ -102,11 +102,14 @@ def mma(
     k_slice: int,
     ashift: bool = False,
     a_row: int | None = None,
+    unsigned: Sequence[int] = (0, 0),
 ) -> None:
-    """``tc.mma`` of the same K slice of A and B."""
+    """``tc.mma`` of the same K slice of A and B; unsigned: whether i8 of A, of B have no sign."""
     op = tc.MmaOp(d, a, b, accumulate, i64(k_slice), i64(k_slice), flag(ashift))
     if a_row is not None:
         op.attributes["a_row"] = i64(a_row)
+    if any(unsigned):
+        op.attributes["unsigned"] = i64s(unsigned)
 
 
 def fence(kind: str) -> Any:

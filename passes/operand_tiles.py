@@ -14,20 +14,25 @@ from tcir.passes.limits import ceil_div
 from tcir.passes.refusal import refuse
 
 
-def check_pitch(op: Any, name: str, extent: int, smallest: str) -> None:
+def check_pitch(op: Any, name: str, extent: int, smallest: str, element_bytes: int = 2) -> None:
     """Refuses `op` when rows of `extent` elements, the dimension `name`, suit no tensor map."""
-    step = TMA_STRIDE.values[0] // 2  # the smallest stride, in elements of 2 bytes
+    step = TMA_STRIDE.values[0] // element_bytes  # the smallest stride, in elements
     if extent % step:
         raise refuse(
             op,
             f"expected {name} to be a multiple of {step}, got {name}={extent} (strides of a tensor "
-            f"map are {TMA_STRIDE} bytes, {TMA_STRIDE.source}, and elements are 2 bytes); pad "
-            f"{name} with zeros to {-(-extent // step) * step}",
+            f"map are {TMA_STRIDE} bytes, {TMA_STRIDE.source}, and elements are {element_bytes} "
+            f"bytes); pad {name} with zeros to {-(-extent // step) * step}",
             smallest,
         )
 
 
 _MODES = {bytes_: mode for mode, bytes_ in tc.SWIZZLE_BYTES.items() if mode != "NONE"}
+
+
+def map_dtype(element: Any) -> str:
+    """``dtype`` of a map of `element`: bytes where the driver has no type for it, else none."""
+    return "u8" if tc.element_bytes(element) == 1 else ""
 
 
 def swizzle_for(extent: int, element_bytes: int) -> str:
@@ -80,6 +85,7 @@ class TiledOperand:
             box=[box.get(name, 1) for name in order],
             element_bytes=bytes_,
             swizzle=kind.swizzle,
+            dtype=map_dtype(element),
         )
         return TiledOperand(kind, tensor_map, order)
 

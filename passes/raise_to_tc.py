@@ -16,6 +16,7 @@ from tcir.passes.contraction import (
     is_contraction,
     maps_problem,
     recognise,
+    unsigned_factors,
 )
 from tcir.passes.emit import i64s
 from tcir.passes.limits import round_up
@@ -82,7 +83,7 @@ def _raise_function(function: func.FuncOp) -> None:
         raise refuse(op, maps_problem(op), SMALLEST_CONV)
     smallest = SMALLEST_MATMUL if isinstance(found, Matmul) else SMALLEST_CONV
     _check_shapes(op, smallest)
-    problem = body_problem(op, isinstance(found, Matmul))
+    problem = body_problem(op)
     if problem:
         raise refuse(op, problem, smallest)
     narrowing = find_narrowing(op, smallest)
@@ -175,7 +176,7 @@ def _conv2d(op: Any, conv: Conv, pads: list[Padding], out: Any, smallest: str) -
                 smallest,
             )
     image, weights, layout = _encodable(op, x.source, w.source, conv.filter)
-    return tc.Conv2dOp(
+    raised = tc.Conv2dOp(
         image,
         weights,
         i64s(conv.strides),
@@ -183,7 +184,13 @@ def _conv2d(op: Any, conv: Conv, pads: list[Padding], out: Any, smallest: str) -
         i64s([low[1], high[1], low[2], high[2]]),
         ir.StringAttr.get(layout),
         out,
-    ).out
+    )
+    unsigned = unsigned_factors(op)
+    if any(unsigned):
+        raised.operation.attributes["unsigned"] = i64s([unsigned[conv.x], unsigned[conv.w]])
+    if str(x.source.type.element_type) == "f32":
+        remark(op, "f32 inputs are multiplied as tf32: their low 13 bits are ignored")
+    return raised.out
 
 
 def _encodable(op: Any, x: Any, w: Any, layout: str) -> tuple[Any, Any, str]:
@@ -193,9 +200,17 @@ def _encodable(op: Any, x: Any, w: Any, layout: str) -> tuple[Any, Any, str]:
     """
     unit = TMA_STRIDE.values[0] // tc.element_bytes(x.type.element_type)
     c, innermost = x.type.shape[3], w.type.shape[3]
-    if c % unit == 0 and innermost % unit == 0:
+    element = str(x.type.element_type)
+    if c % unit == 0 and innermost % unit == 0 and (element, layout) != ("f32", "hwcf"):
         return x, w, layout
     padded = round_up(c, unit)
+    if c % unit == 0 and innermost % unit == 0:
+        remark(
+            op,
+            "an hwcf filter of f32 has K innermost, which the tensor core reads of 8 and 16 bits "
+            "only (PTX ISA 9.7.16.10.5, table 54): a kernel of its own makes it fhwc",
+        )
+        return x, _repack(w, [3, 0, 1, 2], c), "fhwc"
     order = [3, 0, 1, 2] if layout == "hwcf" else [0, 1, 2, 3]
     remark(
         op,
@@ -222,6 +237,11 @@ def _matmul(op: Any, matmul: Matmul, pads: list[Padding], out: Any, smallest: st
             "tile: TMA fills with zeros), got one; drop it, or pad before this function",
             smallest,
         )
+    if any(unsigned_factors(op)):
+        raise refuse(
+            op, "expected i8 widened with arith.extsi in a matrix product, got arith.extui "
+            "(tc.matmul has no unsigned operands); subtract 128 and correct the sums outside", smallest
+        )  # fmt: skip
     return tc.MatmulOp(
         a.source,
         b.source,

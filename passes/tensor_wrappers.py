@@ -43,6 +43,8 @@ def is_positive_zero(number: Any) -> bool:
         constant = constant.get_splat_value()
     if isinstance(constant, ir.IntegerAttr):
         return bool(constant.value == 0)
+    if isinstance(constant, ir.IntegerAttr):
+        return bool(constant.value == 0)
     if not isinstance(constant, ir.FloatAttr):
         return False
     found = constant.value

@@ -19,7 +19,7 @@ from tcir.passes import index_math as math
 from tcir.passes.conv_shapes import ConvShape
 from tcir.passes.emit import make_tensor_map, mma, tma_load
 from tcir.passes.limits import ceil_div
-from tcir.passes.operand_tiles import k_major, k_step
+from tcir.passes.operand_tiles import k_major, k_step, map_dtype
 from tcir.passes.refusal import SMALLEST_CONV, refuse
 from tcir.passes.tile_kernel import (
     Accumulate,
@@ -138,6 +138,7 @@ def _tile(source: Source, shape: ConvShape, n_tile: int) -> None:
             element_strides=[1, sw, sh, 1],
             corners=im2col_corners(shape),
             element_bytes=shape.element_bytes,
+            dtype=map_dtype(shape.element),
             swizzle=a_type.swizzle,
         )
         filters = shape.filter_operand(argument(arguments, op.w), n_tile, kc)
@@ -151,7 +152,7 @@ def _tile(source: Source, shape: ConvShape, n_tile: int) -> None:
         n0, p0, q0 = math.delinearize(m0, [shape.n, shape.p, shape.q])
         w0 = math.sub(math.mul(q0, sw), shape.pad_left)
         h0 = math.sub(math.mul(p0, sh), shape.pad_top)
-        d = accumulator(n_tile)
+        d = accumulator(n_tile, shape.sum_element)
         with loop(shape.r * shape.s * channel_steps) as i:
             r, s, step = math.delinearize(i, [shape.r, shape.s, channel_steps])
             c0 = math.mul(step, kc)
@@ -162,7 +163,7 @@ def _tile(source: Source, shape: ConvShape, n_tile: int) -> None:
             filters.load(b, {"mn": k0, "k": c0, "s": s, "r": r})
             accumulate = Accumulate(i)
             for j in range(kc * shape.element_bytes // MMA_K_BYTES):
-                mma(d, a, b, accumulate.take(), j)
+                mma(d, a, b, accumulate.take(), j, unsigned=shape.unsigned)
 
         def indices(quarter: Any) -> Any:
             row = math.add(m0, math.mul(quarter, QUARTER_LANES))

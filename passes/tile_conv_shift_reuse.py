@@ -113,7 +113,7 @@ class TileConvShiftReuse(Pass):
             k0 = math.mul(block_id("y"), n_tile)
             load = tiling.loader(x, a_type, first_unit)
             filters = shape.filter_operand(argument(arguments, op.w), n_tile, kc)
-            d = accumulator(n_tile)
+            d = accumulator(n_tile, shape.sum_element)
             on = tiling.accumulators(d, first_unit) if isinstance(tiling, LinearTiling) else None
             with loop(shape.r * steps_per_row) as i:
                 r, c0 = math.div(i, steps_per_row), math.mul(math.rem(i, steps_per_row), kc)
@@ -126,12 +126,12 @@ class TileConvShiftReuse(Pass):
                 slab = tc.TmemType.build([TMEM_LANES, kc], shape.element)
                 slabs = [tc.TmemTileOp(slab).tile for _ in classes.taps]
                 accumulate = Accumulate(None if tiling.masked else i)
+                signs = shape.unsigned
                 sums = [on(r, s) if on else d for s in range(shape.s)]
                 for j in range(kc * shape.element_bytes // MMA_K_BYTES):
                     for a, ta, of_class in zip(shared, slabs, classes.taps):
                         tc.CpOp(a, ta, i64(j))
                         for s in of_class:
-                            mma(
-                                sums[s], ta, taps[s], accumulate.take(), j, ashift=s != of_class[-1]
-                            )
+                            first, shift = accumulate.take(), s != of_class[-1]
+                            mma(sums[s], ta, taps[s], first, j, ashift=shift, unsigned=signs)
             tiling.store(d, out, first_unit, k0)

@@ -15,6 +15,7 @@ from tcir.passes.emit import make_tensor_map, mma, tma_load
 from tcir.passes.index_math import Index
 from tcir.passes.lanes import Lanes, lane_index
 from tcir.passes.limits import ceil_div
+from tcir.passes.operand_tiles import map_dtype
 from tcir.passes.refusal import SMALLEST_CONV, refuse
 from tcir.passes.tile_kernel import (
     Accumulate,
@@ -102,7 +103,7 @@ def _tile(source: Source, plan: OffsetPlan, n_tile: int) -> None:
         w0 = math.sub(math.mul(q0, shape.strides[1]), shape.pad_left)
         h0 = math.sub(math.mul(p0, shape.strides[0]), shape.pad_top)
         k0 = math.mul(block_id("y"), n_tile)
-        d = accumulator(n_tile)
+        d = accumulator(n_tile, shape.sum_element)
         with loop(plan.steps) as i:
             row = math.div(i, chunks)
             panel0 = math.mul(math.rem(i, chunks), plan.panels)
@@ -130,7 +131,15 @@ def _tile(source: Source, plan: OffsetPlan, n_tile: int) -> None:
             for j in range(plan.kc * shape.element_bytes // MMA_K_BYTES):
                 for tile, (_, r, s) in zip(filter_tiles, taps):
                     kind, first = plan.place(r, s)
-                    mma(d, tiles[kind], tile, accumulate.take(), j, a_row=first)
+                    mma(
+                        d,
+                        tiles[kind],
+                        tile,
+                        accumulate.take(),
+                        j,
+                        a_row=first,
+                        unsigned=shape.unsigned,
+                    )
 
         def places(quarter: Any) -> list[Lanes]:
             lane = lane_index() + math.mul(quarter, QUARTER_LANES)
@@ -156,4 +165,5 @@ def _pixel_map(x: Any, plan: OffsetPlan, box: list[int], strides: tuple[int, int
         element_strides=[1, strides[1], strides[0], 1, 1],
         element_bytes=shape.element_bytes,
         swizzle="NONE",
+        dtype=map_dtype(shape.element),
     )

@@ -129,16 +129,23 @@ def argument(arguments: list[Any], value: Any) -> Any:
     return arguments[ir.BlockArgument(value).arg_number]
 
 
-def accumulator(n_tile: int) -> Any:
-    """A tensor-memory tile for D."""
-    return tc.TmemTileOp(tc.TmemType.build([TMEM_LANES, n_tile], ir.F32Type.get())).tile
+def accumulator(n_tile: int, element: Any = None) -> Any:
+    """A tensor-memory tile for D, of f32 or `element`."""
+    kind = tc.TmemType.build([TMEM_LANES, n_tile], element or ir.F32Type.get())
+    return tc.TmemTileOp(kind).tile
+
+
+def zero_of(element: Any) -> Any:
+    """The attribute 0 of a type."""
+    floating = isinstance(element, ir.F32Type)
+    return ir.FloatAttr.get(element, 0.0) if floating else ir.IntegerAttr.get(element, 0)
 
 
 def clear_accumulator(d: Any, quarter: Any) -> None:
     """Stores zeros to the quarter's lanes of D."""
     kind = ir.VectorType.get([QUARTER_LANES, STORE_COLUMNS], d.type.element)
     zero = arith.ConstantOp(
-        kind, ir.DenseElementsAttr.get_splat(kind, ir.Attribute.parse(f"0.0 : {d.type.element}"))
+        kind, ir.DenseElementsAttr.get_splat(kind, zero_of(d.type.element))
     ).result
     with loop(d.type.shape[1], STORE_COLUMNS) as column:
         tc.TmemStOp(zero, d, quarter, column)
@@ -233,8 +240,8 @@ def _store_quarters(
                 d,
                 quarter,
                 column,
-                ir.VectorType.get(shape, ir.F32Type.get()),
+                ir.VectorType.get(shape, d.type.element),
             ).value
-            if element != ir.F32Type.get():
+            if element != d.type.element:
                 value = arith.truncf(ir.VectorType.get(shape, element), value)
             store(value, at(column))

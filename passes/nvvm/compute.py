@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tcir._mlir import arith, ir, nvvm
 from tcir.dialect import tc
-from tcir.dialect.attributes import integer
-from tcir.dialect.compute import first_row
+from tcir.dialect.attributes import integer, integers
+from tcir.dialect.compute import first_row, kind_of
 from tcir.errors import PassError
 
 from .converter import Converter, SmemTile, TmemTile, require_role, rule
@@ -53,7 +53,7 @@ def tile_descriptor(converter: Converter, tile: SmemTile) -> ir.Value:
 
 @rule("tc.mma")
 def convert_mma(converter: Converter, op: tc.MmaOp) -> None:
-    """``tcgen05.mma.cta_group::1.kind::f16``, with A in tensor memory or shared memory."""
+    """``tcgen05.mma.cta_group::1``, with A in tensor memory or shared memory."""
     require_role(converter, op)
     d = converter.record(op.d, TmemTile)
     b = converter.record(op.b, SmemTile)
@@ -79,16 +79,20 @@ def convert_mma(converter: Converter, op: tc.MmaOp) -> None:
     else:
         matrix_a = slice_descriptor(converter, a, a_slice, first_row(op))
         a_major = a.type.major
+    elements = [str(operand.type.element) for operand in (a, b)]
+    if "unsigned" in op.attributes:
+        elements = ["u8" if plain else "i8" for plain in integers(op, "unsigned")]
     idesc = instruction_descriptor(
         m=lanes,
         n=n,
-        a=str(a.type.element),
-        b=str(b.type.element),
+        d=str(d.type.element),
+        a=elements[0],
+        b=elements[1],
         a_major=a_major,
         b_major=b.type.major,
     )
     nvvm.Tcgen05MMAOp(
-        ir.Attribute.parse("#nvvm.tcgen05_mma_kind<f16>"),
+        ir.Attribute.parse(f"#nvvm.tcgen05_mma_kind<{kind_of(op)}>"),
         ir.Attribute.parse("#nvvm.cta_group<cta_1>"),
         tmem_pointer(converter.tmem_columns(d)),
         matrix_a,

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 SWIZZLE_CODE = {"NONE": 0, "128B": 2, "64B": 4, "32B": 6}
 """Bits 63..61 of a matrix descriptor (PTX ISA 9.7.16.4.1)."""
 
-ELEMENT_CODE = {"f16": 0, "bf16": 1}
-"""A and B type of kind::f16 in an instruction descriptor (PTX ISA 9.7.16.4.2)."""
+ELEMENT_CODE = {"f16": 0, "bf16": 1, "f32": 2, "f8E4M3FN": 0, "f8E5M2": 1, "i8": 1, "u8": 0}
+"""A and B type in an instruction descriptor: each of the kinds f16, tf32, f8f6f4, i8 has its own codes
+(PTX ISA 9.7.16.4.2, table 42); u8 stands for i8 without a sign."""
+RESULT_CODE = {"f32": 1, "i32": 2}
+"""D type in an instruction descriptor (same table)."""
 
 SWIZZLE_ROWS = 8
 SLICE_BYTES = 32
@@ -70,10 +73,12 @@ def _field(value: int, shift: int, bits: int) -> int:
     return value << shift
 
 
-def instruction_descriptor(*, m: int, n: int, a: str, b: str, a_major: str, b_major: str) -> int:
-    """Descriptor of kind::f16 with f32 accumulation (PTX ISA 9.7.16.4.2, table 42)."""
+def instruction_descriptor(
+    *, m: int, n: int, a: str, b: str, a_major: str, b_major: str, d: str = "f32"
+) -> int:
+    """Descriptor of the kinds without block scales (PTX ISA 9.7.16.4.2, table 42)."""
     return (
-        1 << 4  # D is f32
+        RESULT_CODE[d] << 4
         | ELEMENT_CODE[a] << 7
         | ELEMENT_CODE[b] << 10
         | (a_major == "MN") << 15

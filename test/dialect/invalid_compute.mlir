@@ -45,9 +45,9 @@ func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %a: !tc.tmem<array<i64: 128
 // -----
 
 // illegal: tc.mma/operand-types
-func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %a: !tc.tmem<array<i64: 128, 64>, f32>, %b: !tc.smem<array<i64: 64, 64>, f32, "K", "128B">, %acc: i1) {
-  // expected-error @+1 {{tc.mma: A and B must be f16 or bf16, got f32 and f32: kind::f16 reads no other types}}
-  "tc.mma"(%d, %a, %b, %acc) {a_slice = 0 : i64, b_slice = 0 : i64, ashift = false} : (!tc.tmem<array<i64: 128, 64>, f32>, !tc.tmem<array<i64: 128, 64>, f32>, !tc.smem<array<i64: 64, 64>, f32, "K", "128B">, i1) -> ()
+func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %a: !tc.tmem<array<i64: 128, 64>, i32>, %b: !tc.smem<array<i64: 64, 64>, f32, "K", "128B">, %acc: i1) {
+  // expected-error @+1 {{tc.mma: A and B must be f16 or bf16 or f32 or f8E4M3FN or f8E5M2 or i8, got i32 and f32: tcgen05.mma without block scales reads no other types}}
+  "tc.mma"(%d, %a, %b, %acc) {a_slice = 0 : i64, b_slice = 0 : i64, ashift = false} : (!tc.tmem<array<i64: 128, 64>, f32>, !tc.tmem<array<i64: 128, 64>, i32>, !tc.smem<array<i64: 64, 64>, f32, "K", "128B">, i1) -> ()
   return
 }
 
@@ -63,7 +63,7 @@ func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %a: !tc.tmem<array<i64: 128
 
 // illegal: tc.mma/same-types
 func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %a: !tc.tmem<array<i64: 128, 64>, bf16>, %b: !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, %acc: i1) {
-  // expected-error @+1 {{tc.mma: A and B must have the same element type, got bf16 and f16: kind::f16 does not mix them; convert one operand first}}
+  // expected-error @+1 {{tc.mma: A and B must have the same element type, or both be f8, got bf16 and f16: no kind mixes them; convert one operand first}}
   "tc.mma"(%d, %a, %b, %acc) {a_slice = 0 : i64, b_slice = 0 : i64, ashift = false} : (!tc.tmem<array<i64: 128, 64>, f32>, !tc.tmem<array<i64: 128, 64>, bf16>, !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, i1) -> ()
   return
 }
@@ -80,7 +80,7 @@ func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %a: !tc.tmem<array<i64: 128
 
 // illegal: tc.mma/d-type
 func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f16>, %a: !tc.tmem<array<i64: 128, 64>, f16>, %b: !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, %acc: i1) {
-  // expected-error @+1 {{tc.mma: D must be f32, got f16: tc accumulates in f32 and rounds in the epilogue}}
+  // expected-error @+1 {{tc.mma: D must be f32 for f16, got f16: tc accumulates in 32 bits and rounds in the epilogue}}
   "tc.mma"(%d, %a, %b, %acc) {a_slice = 0 : i64, b_slice = 0 : i64, ashift = false} : (!tc.tmem<array<i64: 128, 64>, f16>, !tc.tmem<array<i64: 128, 64>, f16>, !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, i1) -> ()
   return
 }
@@ -148,7 +148,7 @@ func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %a: !tc.tmem<array<i64: 128
 
 // illegal: tc.mma/a-slice
 func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %a: !tc.tmem<array<i64: 128, 64>, f16>, %b: !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, %acc: i1) {
-  // expected-error @+1 {{tc.mma: a_slice must be in [0, 4), got 4: A has K = 64, and one instruction reads 16 elements (32 bytes) of it}}
+  // expected-error @+1 {{tc.mma: a_slice must be in [0, 4), got 4: A has K = 64, and one instruction reads 32 bytes of it}}
   "tc.mma"(%d, %a, %b, %acc) {a_slice = 4 : i64, b_slice = 0 : i64, ashift = false} : (!tc.tmem<array<i64: 128, 64>, f32>, !tc.tmem<array<i64: 128, 64>, f16>, !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, i1) -> ()
   return
 }
@@ -165,7 +165,7 @@ func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %a: !tc.tmem<array<i64: 128
 
 // illegal: tc.mma/b-slice
 func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %a: !tc.tmem<array<i64: 128, 64>, f16>, %b: !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, %acc: i1) {
-  // expected-error @+1 {{tc.mma: b_slice must be in [0, 4), got -1: B has K = 64, and one instruction reads 16 elements (32 bytes) of it}}
+  // expected-error @+1 {{tc.mma: b_slice must be in [0, 4), got -1: B has K = 64, and one instruction reads 32 bytes of it}}
   "tc.mma"(%d, %a, %b, %acc) {a_slice = 0 : i64, b_slice = -1 : i64, ashift = false} : (!tc.tmem<array<i64: 128, 64>, f32>, !tc.tmem<array<i64: 128, 64>, f16>, !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, i1) -> ()
   return
 }
@@ -218,5 +218,22 @@ func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %a: !tc.smem<array<i64: 134
 func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %a: !tc.smem<array<i64: 134, 64>, f16, "K", "NONE">, %b: !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, %acc: i1) {
   // expected-error @+1 {{tc.mma: the 128 rows from a_row must lie in the tile: a_row must be in [0, 7) for slice 3 of 134 rows a panel and 1072 in all, got 7}}
   "tc.mma"(%d, %a, %b, %acc) {a_slice = 3 : i64, b_slice = 0 : i64, ashift = false, a_row = 7 : i64} : (!tc.tmem<array<i64: 128, 64>, f32>, !tc.smem<array<i64: 134, 64>, f16, "K", "NONE">, !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, i1) -> ()
+  return
+}
+
+// -----
+
+// legal: tc.mma/unsigned
+func.func @f(%d: !tc.tmem<array<i64: 128, 64>, i32>, %a: !tc.tmem<array<i64: 128, 64>, i8>, %b: !tc.smem<array<i64: 64, 64>, i8, "K", "64B">, %acc: i1) {
+  "tc.mma"(%d, %a, %b, %acc) {a_slice = 0 : i64, b_slice = 0 : i64, ashift = false, unsigned = array<i64: 1, 0>} : (!tc.tmem<array<i64: 128, 64>, i32>, !tc.tmem<array<i64: 128, 64>, i8>, !tc.smem<array<i64: 64, 64>, i8, "K", "64B">, i1) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.mma/unsigned
+func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %a: !tc.tmem<array<i64: 128, 64>, f16>, %b: !tc.smem<array<i64: 64, 64>, f16, "K", "128B">, %acc: i1) {
+  // expected-error @+1 {{tc.mma: unsigned must be array<i64: a, b> of 0 or 1 on i8 operands, got array<i64: 1, 0> on f16: only kind::i8 has unsigned operands}}
+  "tc.mma"(%d, %a, %b, %acc) {a_slice = 0 : i64, b_slice = 0 : i64, ashift = false, unsigned = array<i64: 1, 0>} : (!tc.tmem<array<i64: 128, 64>, f32>, !tc.tmem<array<i64: 128, 64>, f16>, !tc.smem<array<i64: 64, 64>, f16, "K", "128B">, i1) -> ()
   return
 }

@@ -97,7 +97,7 @@ func.func @f(%x: tensor<1x8x8x16xbf16>, %w: tensor<3x3x16x24xbf16>) {
 
 // illegal: tc.conv2d/types
 func.func @f(%x: tensor<1x8x8x16xf16>, %w: tensor<3x3x16x24xbf16>) {
-  // expected-error @+1 {{tc.conv2d: expected f16 x f16 or bf16 x bf16 -> f32, f16 or bf16, got f16 x bf16 -> f32: kind::f16 does not mix operand types; convert one operand first}}
+  // expected-error @+1 {{tc.conv2d: expected f16, bf16 or f32 (as tf32) of one type, or f8E4M3FN and f8E5M2 in any mix, -> f32, f16 or bf16, or i8 x i8 -> i32, got f16 x bf16 -> f32: tensor cores multiply no others; convert one operand first}}
   %y = "tc.conv2d"(%x, %w) {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, filter = "hwcf"} : (tensor<1x8x8x16xf16>, tensor<3x3x16x24xbf16>) -> tensor<1x8x8x24xf32>
   return
 }
@@ -252,5 +252,22 @@ func.func @f(%a: tensor<2x128x64xf16>, %b: tensor<2x64x32xf16>) {
 func.func @f(%a: tensor<2x128x64xf16>, %b: tensor<3x64x32xf16>) {
   // expected-error @+1 {{tc.matmul: out must be [2, 128, 32] for these operands, got [2, 128, 32] (batches of a and b: [2] and [3])}}
   %y = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn"} : (tensor<2x128x64xf16>, tensor<3x64x32xf16>) -> tensor<2x128x32xf32>
+  return
+}
+
+// -----
+
+// legal: tc.conv2d/unsigned
+func.func @f(%x: tensor<1x8x8x16xi8>, %w: tensor<3x3x16x32xi8>) {
+  %y = "tc.conv2d"(%x, %w) {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, filter = "hwcf", unsigned = array<i64: 1, 0>} : (tensor<1x8x8x16xi8>, tensor<3x3x16x32xi8>) -> tensor<1x8x8x32xi32>
+  return
+}
+
+// -----
+
+// illegal: tc.conv2d/unsigned
+func.func @f(%x: tensor<1x8x8x16xi8>, %w: tensor<3x3x16x32xi8>) {
+  // expected-error @+1 {{tc.conv2d: unsigned must be array<i64: x, w> of 0 or 1 on i8 operands, got array<i64: 2, 0> on i8: only integers come unsigned}}
+  %y = "tc.conv2d"(%x, %w) {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, filter = "hwcf", unsigned = array<i64: 2, 0>} : (tensor<1x8x8x16xi8>, tensor<3x3x16x32xi8>) -> tensor<1x8x8x32xi32>
   return
 }

@@ -470,7 +470,7 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // illegal: tc.kernel/epilogue-quarters
 func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
   %t0 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.tmem<array<i64: 128, 64>, f32>
-  // expected-error @+1 {{tc.kernel: a role that reads tensor memory needs four warps in a row from a multiple of 4, got [2, 3, 4, 5]: warp w reaches the lanes of quarter w mod 4 only}}
+  // expected-error @+1 {{tc.kernel: a role that reads or writes tensor memory needs four warps in a row from a multiple of 4, got [2, 3, 4, 5]: warp w reaches the lanes of quarter w mod 4 only}}
   "tc.role"() ({
   ^bb0(%w: index):
     %q = arith.constant 0 : index
@@ -652,7 +652,7 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
   %bar0 = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
   %i = arith.constant 0 : index
-  // expected-error @+1 {{tc.kernel: nothing arrives on this barrier (no tc.commit, no tc.mbarrier_expect_tx): the wait never ends}}
+  // expected-error @+1 {{tc.kernel: nothing arrives on this barrier (no tc.commit, no tc.mbarrier_expect_tx, no tc.mbarrier_arrive): the wait never ends}}
   "tc.mbarrier_wait"(%bar0, %i) : (!tc.mbarrier, index) -> ()
   return
 }

@@ -101,7 +101,7 @@ func.func @f(%t: !tc.tmem<array<i64: 128, 64>, f32>) {
 func.func @f(%t: !tc.tmem<array<i64: 128, 64>, f16>) {
   %q = arith.constant 0 : index
   %c = arith.constant 0 : index
-  // expected-error @+1 {{tc.tmem_ld: source must be f32, got f16: the op loads accumulators, one 32-bit column each}}
+  // expected-error @+1 {{tc.tmem_ld: source must be f32 or i32, got f16: the op loads accumulators, one 32-bit column each}}
   %v = "tc.tmem_ld"(%t, %q, %c) : (!tc.tmem<array<i64: 128, 64>, f16>, index, index) -> vector<32x16xf32>
   return
 }

@@ -5,12 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 ACC = "f32"
-_PRODUCT = """^bb0(%a: {t}, %b: {t}, %o: f32):
-    %ea = arith.extf %a : {t} to f32
-    %eb = arith.extf %b : {t} to f32
-    %m = arith.mulf %ea, %eb : f32
-    %s = arith.addf %o, %m : f32
-    linalg.yield %s : f32"""
+
+
+def _product(a: str, b: str) -> str:
+    """Body of a contraction of elements `a` and `b`; u8 is i8 widened as unsigned."""
+    total, kind = ("i32", "i") if a.endswith("8") and a[0] in "iu" else ("f32", "f")
+    stored = [f"i{t[1:]}" if t[0] in "iu" else t for t in (a, b)]
+    lines = [f"^bb0(%a: {stored[0]}, %b: {stored[1]}, %o: {total}):"]
+    names = []
+    for name, type_, held in zip("ab", (a, b), stored):
+        widen = {"i8": "extsi", "u8": "extui", "f32": ""}.get(type_, "extf")
+        names.append(f"%e{name}" if widen else f"%{name}")
+        if widen:
+            lines.append(f"    %e{name} = arith.{widen} %{name} : {held} to {total}")
+    lines += [
+        f"    %m = arith.mul{kind} {', '.join(names)} : {total}",
+        f"    %s = arith.add{kind} %o, %m : {total}",
+        f"    linalg.yield %s : {total}",
+    ]
+    return "\n".join(lines)
 
 
 def _tensor(shape: tuple[int, ...], element: str) -> str:
@@ -19,7 +32,7 @@ def _tensor(shape: tuple[int, ...], element: str) -> str:
 
 def _finish(shape: tuple[int, ...], out: str) -> list[str]:
     """Rounding of the f32 result %sum to `out`, and the return."""
-    if out == ACC:
+    if out in (ACC, "i32"):
         return [f"  return %sum : {_tensor(shape, out)}"]
     maps = ", ".join(f"d{i}" for i in range(len(shape)))
     kinds = ", ".join(['"parallel"'] * len(shape))
@@ -56,6 +69,13 @@ class Conv:
     generic: bool = False
     strides: tuple[int, int] = (1, 1)
     dilations: tuple[int, int] = (1, 1)
+    w_element: str = ""
+    """of the filter, when it is another"""
+
+    @property
+    def elements(self) -> tuple[str, str]:
+        """Element types of input and filter; u8 is unsigned i8."""
+        return self.element, self.w_element or self.element
 
     @property
     def p(self) -> int:
@@ -79,7 +99,7 @@ class Conv:
             steps = "-s{}{}d{}{}".format(*self.strides, *self.dilations)
         return (
             f"{kind}{self.n}x{self.h}x{self.w}x{self.c}-{self.k}-{self.r}x{self.s}-p{pads}"
-            f"{steps}-{self.filter}-{self.element}-{self.out}"
+            f"{steps}-{self.filter}-{self.element}{self.w_element}-{self.out}"
         )
 
     @property
@@ -95,16 +115,17 @@ class Conv:
         x, w, out = self.shapes
         top, bottom, left, right = self.pads
         padded = (self.n, self.h + top + bottom, self.w + left + right, self.c)
-        e = self.element
+        e, f = (f"i{t[1:]}" if t[0] == "u" else t for t in self.elements)
+        total, number = ("i32", "0") if e == "i8" else (ACC, "0.0")
         lines = [
-            f"func.func @conv(%x: {_tensor(x, e)}, %w: {_tensor(w, e)}) "
+            f"func.func @conv(%x: {_tensor(x, e)}, %w: {_tensor(w, f)}) "
             f"-> {_tensor(out, self.out)} {{"
         ]
         source = "%x"
         if any(self.pads):
             source = "%padded"
             lines += [
-                f"  %zero = arith.constant 0.0 : {e}",
+                f"  %zero = arith.constant {number} : {e}",
                 f"  %padded = tensor.pad %x "
                 f"low[0, {top}, {left}, 0] high[0, {bottom}, {right}, 0] {{",
                 "  ^bb0(%i0: index, %i1: index, %i2: index, %i3: index):",
@@ -112,13 +133,13 @@ class Conv:
                 f"  }} : {_tensor(x, e)} to {_tensor(padded, e)}",
             ]
         lines += [
-            f"  %empty = tensor.empty() : {_tensor(out, ACC)}",
-            "  %f0 = arith.constant 0.0 : f32",
-            f"  %init = linalg.fill ins(%f0 : f32) outs(%empty : {_tensor(out, ACC)}) "
-            f"-> {_tensor(out, ACC)}",
+            f"  %empty = tensor.empty() : {_tensor(out, total)}",
+            f"  %f0 = arith.constant {number} : {total}",
+            f"  %init = linalg.fill ins(%f0 : {total}) outs(%empty : {_tensor(out, total)}) "
+            f"-> {_tensor(out, total)}",
         ]
-        operands = f"ins({source}, %w : {_tensor(padded, e)}, {_tensor(w, e)})"
-        if self.generic:
+        operands = f"ins({source}, %w : {_tensor(padded, e)}, {_tensor(w, f)})"
+        if self.generic or "u8" in self.elements:
             d = "(n, p, q, k, r, s, c)"
             (sh, sw), (dh, dw) = self.strides, self.dilations
             wmap = "(r, s, c, k)" if self.filter == "hwcf" else "(k, r, s, c)"
@@ -128,16 +149,16 @@ class Conv:
                 f"affine_map<{d} -> (n, p, q, k)>],",
                 '      iterator_types = ["parallel", "parallel", "parallel", "parallel", '
                 '"reduction", "reduction", "reduction"]}',
-                f"      {operands} outs(%init : {_tensor(out, ACC)}) {{",
-                "  " + _PRODUCT.format(t=e),
-                f"  }} -> {_tensor(out, ACC)}",
+                f"      {operands} outs(%init : {_tensor(out, total)}) {{",
+                "  " + _product(*self.elements),
+                f"  }} -> {_tensor(out, total)}",
             ]
         else:
             lines += [
                 f"  %sum = linalg.conv_2d_nhwc_{self.filter} "
                 f"{{dilations = dense<{list(self.dilations)}> : tensor<2xi64>, "
                 f"strides = dense<{list(self.strides)}> : tensor<2xi64>}}",
-                f"      {operands} outs(%init : {_tensor(out, ACC)}) -> {_tensor(out, ACC)}",
+                f"      {operands} outs(%init : {_tensor(out, total)}) -> {_tensor(out, total)}",
             ]
         return "\n".join([*lines, *_finish(out, self.out), "}", ""])
 

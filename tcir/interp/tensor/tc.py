@@ -33,17 +33,25 @@ def tc_conv2d(_: Interpreter, op: Any, x: Array, w: Array) -> Sequence[Array]:
     top, bottom, left, right = integers(attributes["pads"])
     if _choice(op, "filter", ("hwcf", "fhwc")) == "fhwc":
         w = w.transpose(1, 2, 3, 0)
-    padded = np.pad(x.astype(np.float64), ((0, 0), (top, bottom), (left, right), (0, 0)))
     type_ = op.operation.results[0].type
+    wide: Any = np.float64
+    if dtype_of(type_) == np.int32:  # sums wrap
+        wide = np.int64
+        if "unsigned" in attributes:
+            x, w = (
+                v.view(np.uint8) if plain else v
+                for v, plain in zip((x, w), integers(attributes["unsigned"]))
+            )
+    padded = np.pad(x.astype(wide), ((0, 0), (top, bottom), (left, right), (0, 0)))
     n, p, q, k = shape_of(type_)
-    filters = w.astype(np.float64)
-    total = np.zeros((n, p, q, k))
+    filters = w.astype(wide)
+    total = np.zeros((n, p, q, k), wide)
     for r in range(w.shape[0]):
         for s in range(w.shape[1]):
             rows = slice(r * dh, r * dh + (p - 1) * sh + 1, sh)
             columns = slice(s * dw, s * dw + (q - 1) * sw + 1, sw)
             total += padded[:, rows, columns, :] @ filters[r, s]
-    return [_rounded(total, type_)]
+    return [total.astype(np.int32) if wide is np.int64 else _rounded(total, type_)]
 
 
 @rule("tc.matmul")

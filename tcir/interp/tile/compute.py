@@ -8,9 +8,15 @@ from tcir.interp.tile.compiler import Compiler, Frame, Step, rule
 from tcir.interp.tile.movement import SLICE_BYTES
 from tcir.interp.tile.places import integer
 from tcir.interp.tile.values import SmemTile, TmemTile
+from tcir.interp.types import integers
 
-KINDS = {"f16": "f16", "bf16": "f16", "f32": "tf32"}
-"""Element type of the operands -> kind of tcgen05.mma (PTX ISA 9.7.16.10.9.1)."""
+KINDS = {
+    "f16": ("f16", "f16"), "bf16": ("f16", "bf16"), "f32": ("tf32", "tf32"),
+    "f8E4M3FN": ("f8f6f4", "e4m3"), "f8E5M2": ("f8f6f4", "e5m2"), "i8": ("i8", "s8"),
+}  # fmt: skip
+"""Element type of an operand -> kind of tcgen05.mma and the machine's name of the type (PTX ISA
+9.7.16.10.9.1)."""
+RESULTS = {"f32": "f32", "i32": "s32"}
 
 
 @rule("tc.mma")
@@ -19,9 +25,14 @@ def mma(compiler: Compiler, op: Any) -> Step:
     a_slice, b_slice = integer(op, "a_slice") or 0, integer(op, "b_slice") or 0
     ashift, site = bool(integer(op, "ashift")), compiler.site(op)
     a_row = integer(op, "a_row")
-    d_type, b_type = (op.operation.operands[i].type for i in (0, 2))
+    d_type, a_type, b_type = (op.operation.operands[i].type for i in (0, 1, 2))
     m, n = d_type.shape
-    operand, result = str(b_type.element), str(d_type.element)
+    kind, b_name = KINDS[str(b_type.element)]
+    a_name, result = KINDS[str(a_type.element)][1], RESULTS[str(d_type.element)]
+    if "unsigned" in op.operation.attributes:
+        a_name, b_name = (
+            "u8" if u else "s8" for u in integers(op.operation.attributes["unsigned"])
+        )
     sequential = compiler.sequential
 
     def multiply(frame: Frame) -> None:
@@ -55,10 +66,10 @@ def mma(compiler: Compiler, op: Any) -> Step:
             frame.launch.element_operand(b.layout.elements(b.base, step * b_slice, step)),
             m=m,
             n=n,
-            a_type=operand,
-            b_type=operand,
+            a_type=a_name,
+            b_type=b_name,
             d_type=result,
-            kind=KINDS[operand],
+            kind=kind,
             enable_input_d=bool(v[accumulate_]),
             disable_lanes=d.disabled,
             ashift=ashift,
