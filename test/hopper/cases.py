@@ -19,6 +19,8 @@ import numpy as np
 from tcir.machine import TensorMap
 from tcir.run import RunReport, run_ptx
 
+from . import warp_forms
+
 HERE = Path(__file__).resolve().parent
 Array = np.ndarray[Any, Any]
 DTYPES = {
@@ -47,7 +49,8 @@ class Case:
 @cache
 def ptx_of(source: str) -> str:
     """PTX text of a source: a file beside this one, or the module of the scalar table."""
-    return scalar_module() if source == "scalars" else (HERE / f"{source}.ptx").read_text()
+    made = {"scalars": scalar_module, "warp_forms": warp_forms.module}
+    return made[source]() if source in made else (HERE / f"{source}.ptx").read_text()
 
 
 def run_on_machine(case: Case) -> tuple[RunReport, bytes]:
@@ -675,15 +678,28 @@ def scalar_cases() -> Iterator[Case]:
         yield Case(f"scalar_{item.name}", "scalars", item.name, COUNT // 128, 128, make)
 
 
+def warp_cases() -> Iterator[Case]:
+    """One case per form of `warp_forms`."""
+    for form in warp_forms.FORMS.values():
+
+        def make(form: warp_forms.Form = form) -> Made:
+            kind = np.uint64 if form.types[0] == "f64" else np.uint32
+            out = np.zeros((warp_forms.WARPS, form.counts[0], 32), kind)
+            return [*form.inputs(), out], [out]
+
+        yield Case(f"warp_{form.name}", "warp_forms", form.name, warp_forms.WARPS, 32, make)
+
+
 @cache
 def all_cases() -> tuple[Case, ...]:
     """Every case, in the order of the report."""
     return (
         *tile_loads(), *im2col_loads(), *tile_stores(), *borders(), *other_cases(), *scalar_cases(),
+        *warp_cases(),
     )  # fmt: skip
 
 
 SOURCES = (
     "tile_load", "im2col_load", "tile_store", "tile_reduce", "im2col_store", "mbarrier", "bulk",
-    "cluster", "scalars",
+    "cluster", "scalars", "warp_forms",
 )  # fmt: skip

@@ -221,6 +221,7 @@ end:""")
 
 # --- cluster launch control -------------------------------------------------------------------
 
+COMPLETE = ".mbarrier::complete_tx::bytes"
 CONTROL = (
     """setp.eq.u32 %p0, %r0, 0; @!%p0 bra end;
 mbarrier.init.shared::cta.b64 [%r3], 1; fence.mbarrier_init.release.cluster;
@@ -257,8 +258,10 @@ def test_every_cluster_once(seed: Any, assemble: Any) -> None:
 
 def test_answers_go_to_the_whole_cluster(assemble: Any) -> None:
     sync = SYNC.replace(".aligned", "") + "setp.eq.u32 %p3, %r1, 0;\n"
-    body = CONTROL.format(complete=COMPLETE, guard="@%p3", many=".multicast::cluster::all", sync=sync,
-                          after=SYNC.replace(".aligned", ""))  # fmt: skip
+    body = CONTROL.format(
+        complete=COMPLETE, guard="@%p3", many=".multicast::cluster::all", sync=sync,
+        after=SYNC.replace(".aligned", ""),
+    )  # fmt: skip
     body = body.replace("mov.u32 %r8, %ctaid.x;", "mov.u32 %r8, %ctaid.x; sub.u32 %r8, %r8, %r1;")
     out = np.zeros(12, np.uint32)
     report = run(entry(body), out, grid=12, block=1, cluster=2)

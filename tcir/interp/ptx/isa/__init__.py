@@ -20,6 +20,7 @@ from tcir.interp.ptx.isa import (  # noqa: F401  (importing registers the rules)
     logic,
     mbarrier,
     memory,
+    mma_sync,
     move,
     sync,
     tcgen05,

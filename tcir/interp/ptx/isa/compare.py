@@ -133,33 +133,49 @@ def setp(d: Decode) -> Op:
     return d.plain(run)
 
 
+_YES = {"u32": 0xFFFFFFFF, "s32": 0xFFFFFFFF, "u16": 0xFFFF, "s16": 0xFFFF, "f32": 0x3F800000,
+        "f16": 0x3C00, "bf16": 0x3F80, "f16x2": 0x3C00, "bf16x2": 0x3F80}  # fmt: skip
+
+
 @rule("set")
 def set_value(d: Decode) -> Op:
-    """`set.cmp.dtype.stype`: all ones (integers) or 1.0 (f32) where true."""
-    if d.take("and", "or", "xor"):
-        raise d.incomplete("no rule for set with a boolean operator")
+    """`set.cmp{.bool}.dtype.stype d, a, b{, c}`: all ones, or 1.0, where true; packed by halves."""
+    combine = d.take("and", "or", "xor")
     result = next((TYPES[m] for m in d.modifiers if m in TYPES), None)
-    if result is None or result.name not in ("u32", "s32", "f32"):
-        raise d.incomplete("no rule for this result type")
-    if sum(m in TYPES for m in d.modifiers) != 2:
+    if result is None or sum(m in TYPES for m in d.modifiers) != 2:
         raise d.malformed("expected two types")
-    fn, kind, n, packed = _operands_after(d, result)
-    if packed:
-        raise d.incomplete("no rule for packed set")
-    d.done(3)
-    yes: Any = np.float32(1) if result.name == "f32" else np.uint32(0xFFFFFFFF)
-    sources = (d.src(d.operands[1], kind), d.src(d.operands[2], kind))
-    out = view("f32" if result.name == "f32" else "u32")
-
-    def run(a: Any, b: Any) -> Any:
-        return np.where(fn(a, b), yes, yes.dtype.type(0))
-
-    return elementwise(d, run, d.dst(d.operands[0], result), out, sources, (n, n))
-
-
-def _operands_after(d: Decode, result: Type) -> tuple[Callable[[Any, Any], Any], Type, int, bool]:
     d.modifiers.remove(result.name)
-    return _operands(d)
+    if result.name not in _YES:
+        raise d.malformed(f"expected one of .{', .'.join(_YES)} as the result, got .{result.name}")
+    fn, kind, n, packed = _operands(d)
+    d.done(4 if combine else 3)
+    if packed and (result.size != 4 or result.name == "f32"):
+        raise d.malformed(f"expected .u32, .s32, .f16x2 or .bf16x2 as the result of .{kind.name}")
+    part: Any = np.uint16 if packed else np.dtype(f"u{result.size}").type
+    yes = part(_YES[result.name] & (0xFFFF if packed else 0xFFFFFFFF))
+    sources = (d.src(d.operands[1], kind), d.src(d.operands[2], kind))
+    out, dst = view(f"u{8 * result.size}"), d.dst(d.operands[0], result)
+    c, flip = d.pred(d.operands[3]) if combine else (-1, 0)
+    needed = (*sources, c) if c >= 0 else sources
+    both: Any = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor, None: None}[
+        combine
+    ]
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        for s in needed:
+            if w.undef[s] & m:
+                w.read_undefined(site, needed, m)
+        v = w.v[n]
+        found = fn(v[sources[0]], v[sources[1]])
+        if both is not None:
+            other = BOOLS[(w.p[c] ^ flip) & 0xFFFFFFFF]
+            found = both(found, np.repeat(other, 2) if packed else other)
+        values = np.where(found, yes, part(0)).view(np.dtype(f"u{result.size}"))
+        np.copyto(w.v[out][dst], values, where=BOOLS[m])
+        w.undef[dst] &= ~m
+
+    return d.plain(run)
 
 
 @rule("selp")

@@ -23,6 +23,8 @@ from tcir.interp.ptx.isa.rounding import (
 from tcir.interp.ptx.syntax import Type
 
 _FLOATS = ("f64", "f32", "f16", "bf16")
+_FRACTION = {"f64": 52, "f32": 23, "f16": 10, "bf16": 7}
+_WIDTH = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16}
 _INTS = tuple(f"{k}{8 * n}" for k in "us" for n in (1, 2, 4, 8))
 _MAX_FINITE = {"f16": 65504.0, "bf16": float(2**128 - 2**120), "f32": float(2**128 - 2**104)}
 
@@ -102,19 +104,16 @@ def _function(
 
         def from_integer(a: Any) -> Any:
             values = a.view(dtype)
-            if source.size < 8 or out.name == "f64":
+            if source.size < 8:
                 exact = values.astype(np.float64)
             else:
-                exact = add_odd(
-                    (values >> 32).astype(np.float64) * 2.0**32,
-                    (values & dtype.type(0xFFFFFFFF)).astype(np.float64),
-                )
+                high = (values >> 32).astype(np.float64) * 2.0**32
+                low = (values & dtype.type(0xFFFFFFFF)).astype(np.float64)
+                exact = _sum64(high, low, mode) if out.name == "f64" else add_odd(high, low)
             if saturate:
                 exact = np.clip(exact, 0.0, 1.0)
             return encode_float(exact, out.name, mode or "rn")
 
-        if source.size == 8 and out.name == "f64" and (mode or "rn") != "rn":
-            raise d.incomplete(f"no rule for .{mode} of 64-bit integers to .f64")
         return from_integer
     if out.kind != "f":
         if integral is None:
@@ -137,6 +136,16 @@ def _function(
 
         return to_integer
     return _float_to_float(d, out, source, integral, mode, ftz, saturate, relu, finite)
+
+
+def _sum64(a: Any, b: Any, mode: str | None) -> Any:
+    """a + b of float64 values, a the larger one, in any rounding."""
+    total = a + b
+    rest = b - (total - a)  # exact
+    down = {"rm": rest < 0, "rz": (rest < 0) & (total > 0)}.get(mode or "rn", False)
+    up = {"rp": rest > 0, "rz": (rest > 0) & (total < 0)}.get(mode or "rn", False)
+    step = np.where(down, -np.inf, np.inf)
+    return np.where(np.logical_or(down, up), np.nextafter(total, step), total)
 
 
 def _float_to_float(
@@ -172,13 +181,8 @@ def _nan(a: Any, source: Type, out: Type, canonical: Any) -> Any:
     """What a NaN becomes: f64, and bf16 to f32, keep its sign and what fits of its payload."""
     if source.name == out.name == "f64":
         return pass_on_nan(canonical, a.view(np.uint64))
-    if (source.name, out.name) == ("f32", "f64"):
-        wide = (a & np.uint32(0x7FFFFF)).astype(np.uint64) << np.uint64(29)
-        sign = (a >> np.uint32(31)).astype(np.uint64) << np.uint64(63)
-        return sign | wide | np.uint64(0x7FF8 << 48)
-    if (source.name, out.name) == ("f64", "f32"):
-        cut = (a >> np.uint64(29)).astype(np.uint32) & np.uint32(0x3FFFFF)
-        return (a >> np.uint64(63)).astype(np.uint32) << np.uint32(31) | cut | np.uint32(0x7FC00000)
+    if "f64" in (source.name, out.name):
+        return _payload(a.astype(np.uint64), source.name, out.name).astype(UNSIGNED[out.name])
     if (source.name, out.name) == ("bf16", "f32"):
         return a.astype(np.uint32) << np.uint32(16)
     return canonical
@@ -214,6 +218,20 @@ def _packed(d: Decode, name: str, mode: str, relu: bool, finite: bool) -> Op:
     return elementwise(d, run, d.dst(d.operands[0], f32), u32, sources, (u32, u32))
 
 
+def _payload(a: Any, source: str, out: str) -> Any:
+    """Bits of `a`, a NaN, in another format: the fraction's upper end, made quiet."""
+    held, kept = _FRACTION[source], _FRACTION[out]
+    fraction = a & np.uint64((1 << held) - 1)
+    if kept > held:
+        fraction = fraction << np.uint64(kept - held)
+    else:
+        fraction = fraction >> np.uint64(held - kept)
+    width, wide = _WIDTH[source], _WIDTH[out]
+    sign = a >> np.uint64(width - 1) << np.uint64(wide - 1)
+    exponent = np.uint64((1 << wide - 1) - (1 << kept))
+    return sign | exponent | fraction | np.uint64(1 << kept - 1)
+
+
 def _tf32(d: Decode, mode: str, source: Type, relu: bool, finite: bool) -> Op:
     """f32 with the low 13 bits rounded away: rna (ties away from zero), rn, rz."""
     if source.name != "f32":
@@ -227,6 +245,9 @@ def _tf32(d: Decode, mode: str, source: Type, relu: bool, finite: bool) -> Op:
         nan = magnitude > 0x7F800000
         special = magnitude >= 0x7F800000
         out = np.where(special, a, (a + half).astype(np.uint32)) & np.uint32(0xFFFFE000)
+        if finite and mode == "rna":
+            # One step below infinity, or below the NaN: what an H200 makes of it.
+            return np.where((out & 0x7FFFFFFF) >= 0x7F800000, out - np.uint32(0x2000), out)
         if finite:
             out = np.where((out & 0x7FFFFFFF) >= 0x7F800000, sign | largest, out)
         if relu:

@@ -12,7 +12,7 @@ import numpy as np
 
 from tcir.interp.ptx.decode import Decode, Op, rule, view
 from tcir.interp.ptx.isa.elementwise import elementwise
-from tcir.interp.ptx.isa.rounding import decode_float, encode_float
+from tcir.interp.ptx.isa.rounding import decode_float, encode_float, rectified
 from tcir.interp.ptx.syntax import TYPES
 from tcir.machine.formats_decode import FLOATS, decode
 
@@ -118,7 +118,7 @@ def _widen(d: Decode, element: str, bits: int, _nan: int) -> Op:
             codes = (a & np.uint16(0xFF)).astype(np.uint8), (a >> np.uint16(8)).astype(np.uint8)
         low, high = (decode_narrow(c, element) for c in codes)
         if relu:
-            low, high = (np.where(x < 0, 0.0, x) for x in (low, high))
+            low, high = (rectified(x) for x in (low, high))
         low, high = (encode_float(x, _HALVES[out]).astype(np.uint32) for x in (low, high))
         return low | high << np.uint32(16)
 

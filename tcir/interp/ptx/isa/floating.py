@@ -43,6 +43,8 @@ from tcir.interp.ptx.isa.rounding import (
 )
 from tcir.interp.ptx.syntax import TYPES, Type
 
+_OOB_NAN = 0x7FF7
+"""What TMA fills with under NaN fill; an fma with .oob that meets it in a or b gives +0."""
 _TYPES = ("f64", "f32", "f32x2", "f16", "f16x2", "bf16", "bf16x2")
 
 
@@ -67,6 +69,7 @@ def _wrap(d: Decode, compute: Callable[..., Any], count: int, excess: Excess | N
     ftz = d.take("ftz") is not None
     saturate = d.take("sat") is not None
     relu = d.take("relu") is not None
+    oob = count == 3 and d.take("oob") is not None
     kinds = d.types(*_TYPES)
     if [k.name for k in kinds] in (["f32", "f16"], ["f32", "bf16"]) and count > 1:
         return _mixed(d, compute, count, kinds[1], mode, saturate and not (ftz or relu))
@@ -75,6 +78,8 @@ def _wrap(d: Decode, compute: Callable[..., Any], count: int, excess: Excess | N
     kind = kinds[0]
     d.done(count + 1)
     name = element(kind)
+    if oob and name not in ("f16", "bf16"):
+        raise d.malformed("expected f16 or bf16 operands with .oob")
     if name == "f64" and excess is None:
         raise d.incomplete("no rule for type .f64")
     unsigned = UNSIGNED[name]
@@ -99,7 +104,11 @@ def _wrap(d: Decode, compute: Callable[..., Any], count: int, excess: Excess | N
             exact = saturated(exact)
         if relu:
             exact = rectified(exact)
-        return encode_float(exact, name, mode).view(register)
+        out = encode_float(exact, name, mode)
+        if oob:
+            filled = [s.view(unsigned) == _OOB_NAN for s in sources[:2]]
+            out = np.where(filled[0] | filled[1], unsigned(0), out)
+        return out.view(register)
 
     sources = tuple(d.src(o, kind) for o in d.operands[1:])
     return elementwise(d, run, d.dst(d.operands[0], kind), n, sources, (n,) * count)
@@ -206,7 +215,8 @@ def float_minmax(d: Decode, largest: bool) -> Op:
         parts = [x.view(unsigned) for x in operands]
         if ftz:
             parts = [encode_float(flush(decode_float(x, name), name), name) for x in parts]
-        nan = reduce(np.bitwise_and, [np.isnan(decode_float(x, name)) for x in parts])
+        either = np.bitwise_or if propagate else np.bitwise_and
+        nan = reduce(either, [np.isnan(decode_float(x, name)) for x in parts])
         signs = np.where(nan, unsigned(0), reduce(np.bitwise_xor, parts) & sign)
         if magnitudes:
             parts = [x & ~sign for x in parts]
@@ -271,11 +281,8 @@ def testp(d: Decode) -> Op:
         "infinite": np.isinf,
         "number": lambda a: ~np.isnan(a),
         "notanumber": np.isnan,
-        # An H200 has zeros of f64 among the normal numbers.
-        "normal": lambda a: (
-            np.isfinite(a) & (np.abs(a) >= MIN_NORMAL[kind.name])
-            | ((a == 0) & (kind.name == "f64"))
-        ),
+        # An H200 has zeros among the normal numbers.
+        "normal": lambda a: np.isfinite(a) & ((np.abs(a) >= MIN_NORMAL[kind.name]) | (a == 0)),
         "subnormal": lambda a: (a != 0) & (np.abs(a) < MIN_NORMAL[kind.name]),
     }
     source = d.src(d.operands[1], kind)

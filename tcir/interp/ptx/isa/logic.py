@@ -10,7 +10,8 @@ import numpy as np
 from tcir.interp.ptx.decode import Decode, Op, rule, view
 from tcir.interp.ptx.isa.elementwise import elementwise, same_type
 from tcir.interp.ptx.isa.integer import INTS
-from tcir.interp.ptx.syntax import TYPES
+from tcir.interp.ptx.syntax import TYPES, Pair
+from tcir.interp.ptx.warp import BOOLS, Warp, bits
 
 
 def _logic(d: Decode, fn: Any, on_masks: Callable[[int, int], int]) -> Op:
@@ -73,9 +74,14 @@ def cnot(d: Decode) -> Op:
 
 @rule("lop3")
 def lop3(d: Decode) -> Op:
+    """`lop3{.bool}.b32 d{|p}, a, b, c, table{, q}`: p is (d != 0) bool q."""
+    combine = d.take("or", "and")
     kind = d.type("b32")
-    d.done(5)
+    d.done(6 if combine else 5)
     table = d.immediate(d.operands[4])
+    target = d.operands[0]
+    if combine and not isinstance(target, Pair):
+        raise d.malformed("expected destinations d|p")
 
     def run(a: Any, b: Any, c: Any) -> Any:
         out = np.zeros(32, np.uint32)
@@ -86,7 +92,26 @@ def lop3(d: Decode) -> Op:
 
     n = view(kind)
     sources = tuple(d.src(o, kind) for o in d.operands[1:4])
-    return elementwise(d, run, d.dst(d.operands[0], kind), n, sources, (n, n, n))
+    if not isinstance(target, Pair):
+        return elementwise(d, run, d.dst(target, kind), n, sources, (n, n, n))
+    dst, flag = d.dst(target.first, kind), d.pred_dst(target.second)
+    q, flip = d.pred(d.operands[5])
+    site = d.site
+
+    def both(w: Warp, m: int) -> None:
+        needed = (*sources, q)
+        for s in needed:
+            if w.undef[s] & m:
+                w.read_undefined(site, needed, m)
+        out = run(*(w.v[n][s] for s in sources))
+        other = w.p[q] ^ flip
+        found = bits(out != 0) & other if combine == "and" else bits(out != 0) | other
+        np.copyto(w.v[n][dst], out, where=BOOLS[m])
+        w.p[flag] = w.p[flag] & ~m | found & m
+        w.undef[dst] &= ~m
+        w.undef[flag] &= ~m
+
+    return d.plain(both)
 
 
 def shift_left(a: Any, amount: Any) -> Any:

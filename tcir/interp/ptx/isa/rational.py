@@ -16,6 +16,8 @@ Excess = Callable[..., Fraction]
 def fma64(a: Any, b: Any, c: Any) -> Any:
     """a · b + c of f64 arrays, rounded once to nearest even."""
     out = np.asarray(a * b + c)
+    # A product that overflows float64 is finite beside an infinite c.
+    out = np.where(np.isfinite(a) & np.isfinite(b) & np.isinf(c), c, out)
     for lane in np.flatnonzero(np.isfinite(a) & np.isfinite(b) & np.isfinite(c)):
         exact = Fraction(float(a[lane])) * Fraction(float(b[lane])) + Fraction(float(c[lane]))
         if exact:

@@ -1,0 +1,100 @@
+"""Where the elements of warp matrices lie in registers (PTX ISA 9.7.14).
+
+With g = lane / 4 and c = lane % 4, an element index of a lane leads to a row and a column: two
+int [elements, 32]. A register holds 32 / bits neighbouring elements.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+_LANE = np.arange(32)
+_G, _C = _LANE >> 2, _LANE & 3
+
+
+def fragment_a(bits: int, m: int, k: int) -> tuple[Any, Any]:
+    """Row and column (of K) of A, m x k: with m = 16 two rows to a block of k."""
+    per = max(1, 32 // bits)
+    rows, columns = [], []
+    for block in range(k // (4 * per)):
+        for half in range(m // 8):
+            for i in range(per):
+                rows.append(_G + 8 * half)
+                columns.append(_C * per + i + 4 * per * block)
+    return np.array(rows), np.array(columns)
+
+
+def fragment_b(bits: int, k: int) -> tuple[Any, Any]:
+    """Row (of K) and column of B, k x 8."""
+    per = max(1, 32 // bits)
+    rows = [_C * per + i + 4 * per * block for block in range(k // (4 * per)) for i in range(per)]
+    return np.array(rows), np.array([_G] * len(rows))
+
+
+def fragment_c(m: int) -> tuple[Any, Any]:
+    """Row and column of C and D, m x 8."""
+    rows = [_G + 8 * half for half in range(m // 8) for _ in range(2)]
+    return np.array(rows), np.array([2 * _C + i for _ in range(m // 8) for i in range(2)])
+
+
+def elements(words: Any, bits: int) -> Any:
+    """Registers [r, 32] to codes [r · 32 / bits, 32]."""
+    if bits >= 32:
+        return words
+    per = 32 // bits
+    shifts = (bits * np.arange(per, dtype=np.uint32))[:, None]
+    codes = words[:, None, :] >> shifts & np.uint32((1 << bits) - 1)
+    return codes.reshape(-1, 32).astype(np.uint16 if bits == 16 else np.uint8)
+
+
+# --- m8n8k4 of f16: four products at once, each of two groups of four lanes ---------------------
+
+_UPPER = (_LANE >= 16) * 4  # the second group of a pair has rows (or columns) 4..7
+
+
+def quad(lanes: Any) -> Any:
+    """Which of the four products a lane takes part in."""
+    return lanes % 16 // 4
+
+
+def volta_operand(transposed: bool) -> tuple[Any, Any]:
+    """Index along M or N, and along K, of the four elements of a lane.
+
+    `transposed`: a lane's elements lie along M (A is .col) or N (B is .row).
+    """
+    i = np.arange(4)[:, None]
+    if transposed:
+        return i + _UPPER, np.broadcast_to(_LANE % 4, (4, 32))
+    return np.broadcast_to(_LANE % 4 + _UPPER, (4, 32)), np.broadcast_to(i, (4, 32))
+
+
+def volta_accumulator(half: bool) -> tuple[Any, Any]:
+    """Row and column of the eight elements of C or D; `half`: they are f16."""
+    i = np.arange(8)[:, None]
+    if half:
+        return np.broadcast_to(_LANE % 4 + _UPPER, (8, 32)), np.broadcast_to(i, (8, 32))
+    return (_LANE & 1) + (i & 2) + _UPPER, (i & 4) + (_LANE & 2) + (i & 1)
+
+
+# --- metadata of sparse A -----------------------------------------------------------------------
+
+
+def metadata(words: Any, bits: int, chunks: int, selector: int) -> Any:
+    """The 4-bit code of every chunk, int [16, chunks], from the register e of all lanes.
+
+    `selector` names the lane, or the pair, of the four of a group that has them. Elements of 16 and
+    32 bits: four chunks of row g in a word's lower half, of row g + 8 in the upper one. Elements of
+    8 and 4 bits: even lanes have row g, odd ones row g + 8. Seen on an H200.
+    """
+    lanes = {4: 1, 8: 2, 16: 4}[chunks]
+    nibbles = words[:, None] >> (4 * np.arange(8, dtype=np.uint32)) & np.uint32(15)
+    out = np.zeros((16, chunks), np.int64)
+    for g in range(8):
+        part = nibbles[4 * g + selector * lanes : 4 * g + (selector + 1) * lanes]
+        if bits >= 16:
+            out[g], out[g + 8] = part[:, :4].reshape(-1), part[:, 4:].reshape(-1)
+        else:
+            out[g], out[g + 8] = part[0::2].reshape(-1), part[1::2].reshape(-1)
+    return out
