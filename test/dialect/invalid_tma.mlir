@@ -12,7 +12,7 @@ func.func @f(%x: memref<1x56x56x64xf16>) {
 
 // illegal: tc.make_tensor_map/tensor
 func.func @f(%x: memref<1x56x56x64xf16, strided<[200704, 3584, 64, 1], offset: 64>>) {
-  // expected-error @+1 {{tc.make_tensor_map: tensor must be a static, contiguous memref of f16, bf16, f32, got memref<1x56x56x64xf16, strided<[200704, 3584, 64, 1], offset: 64>>}}
+  // expected-error @+1 {{tc.make_tensor_map: tensor must be a static, contiguous memref of f16, bf16, f32, i8, f8E4M3FN, f8E5M2, f8E8M0FNU, got memref<1x56x56x64xf16, strided<[200704, 3584, 64, 1], offset: 64>>}}
   %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 64, 56, 56, 1>, strides = array<i64: 128, 7168, 401408>, box = array<i64: 64, 32, 1, 1>, element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64>, swizzle = "128B"} : (memref<1x56x56x64xf16, strided<[200704, 3584, 64, 1], offset: 64>>) -> !tc.tensor_map
   return
 }
@@ -384,7 +384,7 @@ func.func @f(%x: memref<1x56x56x64xf16>, %i: index, %off: index, %t: !tc.smem<ar
 // illegal: tc.tma_load/row-bytes
 func.func @f(%x: memref<1x56x56x64xf16>, %i: index, %off: index, %t: !tc.smem<array<i64: 128, 64>, f16, "K", "128B">) {
   %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 64, 56, 56, 1>, strides = array<i64: 128, 7168, 401408>, box = array<i64: 32, 32, 1, 1>, element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64>, swizzle = "128B"} : (memref<1x56x56x64xf16>) -> !tc.tensor_map
-  // expected-error @+1 {{tc.tma_load: the box's innermost extent must fill a row of the tile (128 bytes), got 64: a shorter one is packed, and its rows would not be the tile's}}
+  // expected-error @+1 {{tc.tma_load: the box's innermost extent must fill a row of the tile (128 bytes; without a swizzle and with k of one row: several), got 64: a shorter one is packed, and its rows would not be the tile's}}
   "tc.tma_load"(%map, %i, %i, %i, %i, %t) {row = 0 : i64, nbytes = 2048 : i64, operandSegmentSizes = array<i32: 1, 4, 0, 1, 0>} : (!tc.tensor_map, index, index, index, index, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">) -> ()
   return
 }
