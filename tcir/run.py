@@ -223,7 +223,8 @@ def run_ptx(
 
     args: one per kernel parameter: C-contiguous numpy arrays (device buffers, written in place), or
     `Uninitialized(array)` for an output that has to be written before it is read; numpy scalars;
-    bytes for by-value parameters; `TensorMap`. dynamic_smem: bytes. hazards: "report" or "off".
+    bytes for by-value parameters; `TensorMap`; or a tuple of such parts, one behind the other
+    without padding, for a struct. dynamic_smem: bytes. hazards: "report" or "off".
     order_seed: varies completion and warp order; None is the order of issue. numerics: "exact" or
     "fast" (float32). max_instructions: warp instructions before the run is given up. assumptions:
     other answers to the open questions about the hardware. observer: see `tcir.debug`.

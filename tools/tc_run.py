@@ -73,6 +73,9 @@ arguments, one per kernel parameter, in order:
        "strides_bytes": [128], "box": [64, 128], "swizzle": "128B"}
                          a tensor map (innermost dimension first); "array" may be the number of
                          another argument
+  parts=["u32=5", "bytes=00ff…", "map={…}", "x.npy"]
+                         a struct: parts one behind the other (arrays are pointers); padding is
+                         bytes=00…, tensor maps want multiples of 64 bytes
 """
 
 
@@ -99,6 +102,8 @@ def argument(text: str, earlier: Sequence[Any]) -> Any:
             return Uninitialized(_shape(value, text))
         if kind == "bytes":
             return bytes.fromhex(value)
+        if kind == "parts":
+            return tuple(argument(part, earlier) for part in json.loads(value))
         if kind == "map":
             fields = json.loads(value)
             source = fields.pop("array")
@@ -113,7 +118,7 @@ def argument(text: str, earlier: Sequence[Any]) -> Any:
     except (OSError, ValueError, KeyError, IndexError, TypeError, OverflowError) as error:
         raise LaunchError(f"--arg {text}: {error}") from None
     raise LaunchError(
-        f"--arg {text}: expected FILE.npy, TYPE=VALUE, zeros=, empty=, bytes= or map="
+        f"--arg {text}: expected FILE.npy, TYPE=VALUE, zeros=, empty=, bytes=, map= or parts="
     )
 
 

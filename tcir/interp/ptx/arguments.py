@@ -35,8 +35,9 @@ class Buffers:
     def __init__(self, machine: Any, args: Sequence[Any]) -> None:
         self.machine = machine
         self.bound: list[tuple[np.ndarray, int]] = []
-        self.arrays = [_array(a) for a in args if _array(a) is not None]
-        self.undefined = [a.array for a in args if isinstance(a, Uninitialized)]
+        parts = [part for a in args for part in (a if isinstance(a, list | tuple) else (a,))]
+        self.arrays = [_array(a) for a in parts if _array(a) is not None]
+        self.undefined = [a.array for a in parts if isinstance(a, Uninitialized)]
 
     def address(self, array: np.ndarray) -> int:
         if array.dtype.hasobject:
@@ -72,8 +73,39 @@ def _array(arg: Any) -> np.ndarray | None:
     return arg if isinstance(arg, np.ndarray) else None
 
 
+def _struct(what: str, variable: Variable, parts: Sequence[Any], buffers: Buffers) -> bytes:
+    """The parts of a by-value parameter one behind the other; padding is a part, too."""
+    out = b""
+    for place, part in enumerate(parts):
+        here = f"{what}, part {place} at byte {len(out)}"
+        if isinstance(part, TensorMap):
+            if variable.align < 64 or len(out) % 64:
+                raise LaunchError(
+                    f"{here}: expected a tensor map at a multiple of 64 bytes of a parameter with "
+                    f".align 64 or more, got .align {variable.align}; bytes(n) pads"
+                )
+            out += part.encode(buffers.address(part.array))
+        elif isinstance(part, np.ndarray | Uninitialized) and not isinstance(part, np.generic):
+            array = part.array if isinstance(part, Uninitialized) else part
+            out += buffers.address(array).to_bytes(8, "little")
+        elif isinstance(part, bytes | bytearray):
+            out += bytes(part)
+        elif isinstance(part, np.generic):
+            out += part.tobytes()
+        else:
+            raise LaunchError(
+                f"{here}: expected bytes, a numpy array or scalar or a TensorMap, got "
+                f"{type(part).__name__}"
+            )
+    if len(out) != variable.size:
+        raise LaunchError(f"{what}: expected parts of {variable.size} bytes in all, got {len(out)}")
+    return out
+
+
 def _parameter(n: int, variable: Variable, arg: Any, buffers: Buffers) -> bytes:
     what = f"argument {n} ({variable.name}: .{variable.type.name}, {variable.size} bytes)"
+    if isinstance(arg, list | tuple):
+        return _struct(what, variable, arg, buffers)
     if isinstance(arg, np.ndarray | Uninitialized) and not isinstance(arg, np.generic):
         if variable.size != 8:
             raise LaunchError(f"{what}: expected a value of that size, got an array (a pointer)")
@@ -95,7 +127,8 @@ def _parameter(n: int, variable: Variable, arg: Any, buffers: Buffers) -> bytes:
             raise LaunchError(f"{what}: got a {arg.dtype} scalar")
         return arg.tobytes()
     raise LaunchError(
-        f"{what}: expected a numpy array or scalar, bytes or a TensorMap, got {type(arg).__name__}"
+        f"{what}: expected a numpy array or scalar, bytes, a TensorMap or a tuple of "
+        f"such parts, got {type(arg).__name__}"
     )
 
 
