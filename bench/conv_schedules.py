@@ -12,10 +12,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tcir.dialect import tc
 from tcir.passes.conv_cost import Cost
 from tcir.passes.conv_shapes import ConvShape
+from tcir.passes.convert_repack_to_simt import ConvertRepackToSimt
 from tcir.passes.raise_to_tc import RaiseToTc
+from tcir.passes.split_launches import SplitLaunches
 from tcir.passes.tile_conv import Candidate, rank
+from tcir.passes.tile_kernel import find_sources
 from tcir.source import Chunk, load_module, mlir_context, split_chunks
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
@@ -43,12 +47,12 @@ def _layer(chunk: Chunk, batch: int) -> Layer:
     text = with_batch(chunk.text, batch)
     with mlir_context() as context:
         module = load_module(text, context)
-        RaiseToTc().apply(module)
-        function = module.body.operations[0]
-        op = next(iter(function.regions[0].blocks[0]))
+        for each in (RaiseToTc(), SplitLaunches(), ConvertRepackToSimt()):
+            each.apply(module)
+        (source,) = find_sources(module, tc.Conv2dOp, "conv_schedules")
         with context, module.operation.location:
-            ranked = rank(module, ConvShape.of(op))
-    return Layer(str(function.name.value), batch, text, ranked)
+            ranked = rank(module, ConvShape.of(source.op))
+    return Layer(str(source.function.name.value), batch, text, ranked)
 
 
 def with_batch(text: str, batch: int) -> str:

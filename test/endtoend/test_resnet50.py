@@ -1,0 +1,80 @@
+"""ResNet-50's convolutions: the choice among schedules, and the stem in full size."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcir
+from tcir.passes.convert_repack_to_simt import ConvertRepackToSimt
+from tcir.passes.raise_to_tc import RaiseToTc
+from tcir.passes.split_launches import SplitLaunches
+from tcir.passes.tile_conv import Candidate, TileConv
+from tcir.remarks import remarks_to
+from tcir.source import load_module, mlir_context, split_chunks
+
+from .linalg_text import Conv
+from .oracle import convolution, integers
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples" / "resnet50_convs.mlir"
+BENCH = runpy.run_path(str(ROOT / "bench" / "conv_schedules.py"))
+CHUNKS = split_chunks(EXAMPLES.read_text(), EXAMPLES.name)
+NAMES = [re.findall(r"@(\w+)\(", chunk.text)[0] for chunk in CHUNKS]
+QUICK = {"conv2_3x3"}
+STEM = Conv(1, 224, 224, 3, 64, 7, 7, (3, 3, 3, 3), strides=(2, 2))
+
+
+def chosen(text: str) -> str:
+    """The schedule that tile-conv says it took."""
+    said: list[str] = []
+    with mlir_context() as context, remarks_to(lambda location, words: said.append(words)):
+        module = load_module(text, context)
+        for each in (RaiseToTc(), SplitLaunches(), ConvertRepackToSimt(), TileConv()):
+            each.apply(module)
+    return said[-1].split()[1]
+
+
+def test_the_file_has_all_distinct_convolutions() -> None:
+    assert len(CHUNKS) == len(set(NAMES)) == 23 and NAMES[0] == "conv1"
+
+
+@pytest.mark.parametrize("batch", [1, 8])
+@pytest.mark.parametrize(
+    "place",
+    [
+        pytest.param(i, id=name, marks=() if name in QUICK else pytest.mark.slow)
+        for i, name in enumerate(NAMES)
+    ],
+)
+def test_no_schedule_is_chosen_that_the_model_finds_slower(place: int, batch: int) -> None:
+    layer: Any = BENCH["_layer"](CHUNKS[place], batch)
+    print("\n" + "\n".join(BENCH["rows"](layer)))
+    legal: list[Candidate] = [each for each in layer.ranked if not each.refusal]
+    assert len(legal) >= 3
+    times = {each.schedule: each.microseconds for each in legal}
+    assert times[chosen(layer.text)] == min(times.values())
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("pipeline", ["conv", "conv-shift-reuse", "conv-implicit-gemm"])
+def test_the_stem_runs_in_full_from_ptx(pipeline: str) -> None:
+    assert STEM.text().split("%x: ")[1].split(",")[0] == "tensor<1x224x224x3xf16>"
+    x, w = (integers(shape, "f16", seed) for seed, shape in enumerate(STEM.shapes[:2]))
+    want = convolution(STEM, x, w)
+    kernel = tcir.compile(STEM.text(), pipeline)
+    out = np.zeros_like(want)
+    report = kernel(x, w, out)
+    assert out.tobytes() == want.tobytes()
+    assert not report.findings
+    counted = report.counters
+    # Repacking: every element of input and filter is read once and written, padded, once.
+    assert counted["global_load"] == 2 * (x.size + w.size)
+    repacked = 2 * (224 * 224 * 8 + 64 * 7 * 7 * 8)
+    assert counted["global_store"] == want.nbytes + repacked
