@@ -225,7 +225,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.bundle and options.pipeline and options.file:
             from tcir.runtime.bundle import write_program
 
-            write_program(options.bundle, options.file, options.pipeline, seed=options.input_seed)
+            write_program(
+                options.bundle,
+                options.file,
+                options.pipeline,
+                seed=options.input_seed,
+                target=options.target,
+            )
             print(f"{options.bundle}: python run.py")
             return 0
         if not options.file:

@@ -170,13 +170,20 @@ def write(
 
 
 def write_program(
-    folder: Path, program: str, pipeline: str, *, seed: int = 0, inputs: str = "integers"
+    folder: Path,
+    program: str,
+    pipeline: str,
+    *,
+    seed: int = 0,
+    inputs: str = "integers",
+    target: str = "sm_100a",
 ) -> None:
     """Compiles an MLIR file with a named pipeline, makes inputs from `seed`, writes the bundle."""
     import tcir
     from tcir.inputs import make_inputs, poison
+    from tcir.memory_image import images
 
-    kernel = tcir.compile(program, pipeline)
+    kernel = tcir.compile(program, pipeline, target=target)
     signature, sizes = kernel.signature, kernel.launch_config
     arrays = make_inputs(signature.inputs, seed, inputs)  # type: ignore[arg-type]
     results = [poison(spec) for spec in signature.outputs]
@@ -188,7 +195,7 @@ def write_program(
         block=sizes.block,
         cluster=sizes.cluster,
         dynamic_smem=sizes.dynamic_smem,
-        args=sizes.arguments(arrays, results),
+        args=sizes.arguments(images(arrays), results),
         target=kernel.target,
         origin={
             "program": Path(program).name,
