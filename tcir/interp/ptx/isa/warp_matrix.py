@@ -10,6 +10,7 @@ from tcir.interp.ptx.decode import Decode, Op, rule
 from tcir.interp.ptx.isa.memory import addresses, check_aligned, load, split, store, take_space
 from tcir.interp.ptx.syntax import TYPES, Site
 from tcir.interp.ptx.warp import BOOLS, Warp
+from tcir.machine.narrow import CP_FORMATS, unpack_units
 
 _B32 = TYPES["b32"]
 _LANE = np.arange(32)
@@ -34,8 +35,10 @@ def _matrices(d: Decode) -> tuple[int, bool]:
 @rule("ldmatrix.sync")
 def ldmatrix(d: Decode) -> Op:
     """Row j of matrix i is at the address of lane 8i + j; lane t gets row t/4, columns 2(t%4)…"""
-    if {"m16n16", "m8n16"} & set(d.modifiers):
-        raise d.incomplete("no rule for the 8-bit and packed shapes")
+    if "m16n16" in d.modifiers:
+        raise d.incomplete("no rule for .m16n16: where its bytes go could not be settled")
+    if "m8n16" in d.modifiers:
+        return _unpack(d)
     count, transposed = _matrices(d)
     space = take_space(d)
     d.require("b16")
@@ -71,7 +74,7 @@ def _in_shared(w: Warp, at: Any, site: Site) -> Any:
 def stmatrix(d: Decode) -> Op:
     """The reverse of ldmatrix."""
     if "m16n8" in d.modifiers:
-        raise d.incomplete("no rule for the 8-bit shape")
+        return _store_bytes(d)
     count, transposed = _matrices(d)
     space = take_space(d)
     d.require("b16")
@@ -113,5 +116,70 @@ def movmatrix(d: Decode) -> Op:
         tile = w.v[5][source].view(np.uint16).reshape(8, 8).T
         np.copyto(w.v[5][dst], np.ascontiguousarray(tile).view(np.uint32).ravel(), where=BOOLS[m])
         w.undef[dst] &= ~m
+
+    return d.plain(run, converge="aligned")
+
+
+# --- elements of 8, 6 and 4 bits ----------------------------------------------------------------
+
+
+def _unpack(d: Decode) -> Op:
+    """ldmatrix .m8n16: padded units of 16 codes to a byte each, zero-extended; four lanes a row."""
+    d.require("aligned")
+    d.require("m8n16")
+    count = int(d.require("x1", "x2", "x4")[1:])
+    space = take_space(d)
+    d.require("b8x16")
+    bits = CP_FORMATS[d.require(*CP_FORMATS)]
+    d.done(2)
+    targets = [d.dst(o, _B32) for o in d.vector(d.operands[0], count)]
+    slot, size, offset, declared = d.address(d.operands[1])
+    generic = space == "generic" and declared is None
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        at = _rows(w, slot, size, offset, count, site)
+        if generic:
+            at = _in_shared(w, at, site)
+        # What is read is the codes; the padding may be undefined.
+        lanes = _LANE[: 8 * count]
+        units = np.zeros((8 * count, 16), np.uint8)
+        for part in range(bits // 2):
+            units[:, 4 * part : 4 * part + 4] = load(w, "shared", at + 4 * part, 4, lanes, site)
+        words = unpack_units(units, bits).view(np.uint32).reshape(count, 32)
+        for target, row in zip(targets, words, strict=True):
+            np.copyto(w.v[5][target], row, where=BOOLS[m])
+            w.undef[target] &= ~m
+
+    return d.plain(run, converge="aligned")
+
+
+def _store_bytes(d: Decode) -> Op:
+    """stmatrix .m16n8.trans.b8: a matrix that lies like D of mma.sync; its columns become rows."""
+    d.require("aligned")
+    d.require("m16n8")
+    count = int(d.require("x1", "x2", "x4")[1:])
+    d.require("trans")
+    space = take_space(d)
+    d.require("b8")
+    d.done(2)
+    slot, size, offset, declared = d.address(d.operands[0])
+    generic = space == "generic" and declared is None
+    sources = tuple(d.src(o, _B32) for o in d.vector(d.operands[1], count))
+    site = d.site
+    byte = np.arange(4)
+    row = (_LANE[:, None] >> 2) + 8 * (byte >> 1)
+    column = 2 * (_LANE[:, None] & 3) + (byte & 1)
+
+    def run(w: Warp, m: int) -> None:
+        at = _rows(w, slot, size, offset, count, site)
+        if generic:
+            at = _in_shared(w, at, site)
+        data = np.empty((count, 8, 16), np.uint8)
+        for n, source in enumerate(sources):
+            if w.undef[source] & m:
+                w.read_undefined(site, (source,), m)
+            data[n, column, row] = w.v[5][source].view(np.uint8).reshape(32, 4)
+        store(w, "shared", at, data.reshape(-1, 16), _LANE[: 8 * count], site)
 
     return d.plain(run, converge="aligned")
