@@ -53,7 +53,8 @@ class CompletionOrder:
     def pick(self, ready: Sequence[Operation], runnable: Sequence[Agent]) -> Operation | Agent:
         """What happens next; `ready` and `runnable` are not both empty."""
         if not self.late:
-            return self._rng.choice([*ready, *runnable])
+            either: list[Operation | Agent] = [*ready, *runnable]
+            return self._rng.choice(either)
         early = [o for o in ready if _path(o) not in self.late]
         if early:
             return self._rng.choice(early)
