@@ -316,6 +316,8 @@ class Decode:
             return operand.reg.index, FULL
         if isinstance(operand, Reg) and operand.type.kind == "pred":
             return operand.index, 0
+        if isinstance(operand, Special) and operand.name == "%is_explicit_cluster":
+            return self.slots.special(operand.name, 0), 0
         if isinstance(operand, Imm) and operand.kind == "int":
             return self.slots.constant(0, int(operand.value != 0)), 0
         raise self.malformed("expected a predicate")

@@ -297,6 +297,7 @@ class Run:
             "%nsmid": 148,
             "%gridid": 0,
             "%cluster_ctarank": cta.rank_in_cluster,
+            "%is_explicit_cluster": self.cluster != (1, 1, 1),
             "%cluster_nctarank": cx * cy * cz,
             "%lanemask_eq": one << lane,
             "%lanemask_lt": (one << lane) - 1,

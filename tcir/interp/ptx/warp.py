@@ -129,6 +129,9 @@ class Warp:
         tid = first + np.arange(32, dtype=np.int64)
         for slot, name in slots.specials.items():
             self.undef[slot] = 0
+            if slots.sizes[slot] == 0:
+                self.p[slot] = FULL if run.special(name, cta, index, tid) else 0
+                continue
             unsigned = {1: 0, 2: 2, 4: 5, 8: 8}[slots.sizes[slot]]
             self.v[unsigned][slot][:] = run.special(name, cta, index, tid)
 

@@ -31,6 +31,8 @@ _MAX_FINITE = {"f16": 65504.0, "bf16": float(2**128 - 2**120), "f32": float(2**1
 
 @rule("cvt")
 def cvt(d: Decode) -> Op:
+    if "rs" in d.modifiers:
+        raise d.incomplete("no rule for .rs: how it uses the random bits could not be settled")
     if any(m in NARROW for m in d.modifiers):
         return convert_narrow(d)
     integral = d.take("rni", "rzi", "rmi", "rpi")
