@@ -26,6 +26,7 @@ GROUPS = {
     "tma": "TMA",
     "movement": "Data movement",
     "lanes": "Lanes of a warp",
+    "halo": "Shift and halo",
     "compute": "Tensor core",
     "block_scale_ops": "Tensor core, block-scaled",
     "warp": "Warp level",

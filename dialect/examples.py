@@ -320,4 +320,19 @@ func.func @example(%ready: !tc.mbarrier) {
   return
 }
 """,
+    "tc.shift": """
+func.func @example(%slab: !tc.tmem<array<i64: 128, 64>, f16>) {
+  "tc.shift"(%slab) {slice = 3 : i64, quarter = 0 : i64}
+      : (!tc.tmem<array<i64: 128, 64>, f16>) -> ()
+  return
+}
+""",
+    "tc.refresh": """
+!halo = !tc.smem<array<i64: 16, 64>, f16, "K", "128B">
+!slab = !tc.tmem<array<i64: 128, 64>, f16>
+func.func @example(%halo: !halo, %slab: !slab) {
+  "tc.refresh"(%halo, %slab) {slice = 3 : i64, row = 8 : i64} : (!halo, !slab) -> ()
+  return
+}
+""",
 }

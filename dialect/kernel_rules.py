@@ -15,6 +15,7 @@ from . import kernel_memory_rules as kernel_memory_rules
 from .attributes import defining, integer, integers, optional_integer
 from .block_scale_ops import CpScalesOp, MmaBlockScaleOp
 from .compute import MmaOp
+from .halo import RefreshOp, ShiftOp
 from .kernel_view import (
     LAUNCH,
     SUBJECT,
@@ -264,7 +265,7 @@ def _(kernel: KernelView) -> Found:
     unfinished: dict[ir.Operation | None, Site] = {}
     for site in kernel.sites:
         thread = site.role.operation if site.role else None
-        if isinstance(site.op, MmaOp | MmaBlockScaleOp | CpOp | CpScalesOp):
+        if isinstance(site.op, MmaOp | MmaBlockScaleOp | CpOp | CpScalesOp | ShiftOp | RefreshOp):
             unfinished[thread] = site
         elif isinstance(site.op, CommitOp):
             unfinished.pop(thread, None)

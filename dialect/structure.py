@@ -15,6 +15,8 @@ ONE_THREAD = (
     "tc.mma",
     "tc.mma_block_scale",
     "tc.cp",
+    "tc.shift",
+    "tc.refresh",
     "tc.cp_scales",
     "tc.commit",
     "tc.tma_load",

@@ -7,6 +7,7 @@ from .base import TC, load
 from .block_scale_ops import CpScalesOp, MmaBlockScaleOp
 from .block_scaled import BlockScaledMatmulOp, ScalesToBlockedOp
 from .compute import MmaOp
+from .halo import RefreshOp, ShiftOp
 from .highlevel import Conv2dOp, MatmulOp
 from .lanes import EnableLanesOp, LaneIndexOp, LaneMasksOp, StoreLanesOp, WriteLaneMaskOp
 from .memory import (
@@ -81,10 +82,12 @@ __all__ = [
     "MmaBlockScaleOp",
     "MmaOp",
     "MmaSyncOp",
+    "RefreshOp",
     "RepackOp",
     "RingType",
     "RoleOp",
     "ScalesToBlockedOp",
+    "ShiftOp",
     "SlotOp",
     "SmemTileOp",
     "SmemType",

@@ -30,7 +30,10 @@ ROLES = (
         "mma",
         (5,),
         "one",
-        (tc.CpOp, tc.CpScalesOp, tc.MmaOp, tc.EnableLanesOp, tc.MmaBlockScaleOp, tc.CommitOp),
+        (
+            tc.CpOp, tc.CpScalesOp, tc.ShiftOp, tc.RefreshOp, tc.MmaOp, tc.EnableLanesOp,
+            tc.MmaBlockScaleOp, tc.CommitOp,
+        ),  # fmt: skip
     ),
     Role(
         "epilogue",

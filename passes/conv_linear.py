@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from tcir.dialect import tc
 from tcir.dialect.limits import QUARTER_LANES, TMA_BOX
 from tcir.passes import index_math as math
-from tcir.passes.conv_tiling import QUARTERS, Load, Tiling
+from tcir.passes.conv_tiling import QUARTERS, Boxes, Load, Tiling
 from tcir.passes.emit import i64, make_tensor_map, tma_load
 from tcir.passes.index_math import Index
 from tcir.passes.lanes import Lanes, lane_index, spread
@@ -79,14 +79,14 @@ class LinearTiling(Tiling):
         block, a = math.delinearize(unit, [self.blocks, self.classes.lane_step])
         return math.add(a, math.mul(block, self.classes.lane_step * self.classes.valid))
 
-    def loader(self, x: Any, a_type: Any, first_unit: Index) -> Load:
+    def loader(self, x: Any, a_type: Any, first_unit: Index, boxes: Boxes) -> Load:
         """Builds the tensor map; the function loads the slabs of (r, class, channels)."""
         shape, step = self.shape, self.classes.lane_step
         (dh, dw) = shape.dilations
         tensor_map = make_tensor_map(
             x,
             dims=[shape.c, self.pixels],
-            box=[a_type.shape[1], QUARTER_LANES * step],
+            box=[a_type.shape[1], boxes.pixels * step],
             element_strides=[1, step],
             element_bytes=shape.element_bytes,
             dtype=map_dtype(shape.element),
@@ -100,12 +100,11 @@ class LinearTiling(Tiling):
 
         def load(tile: Any, r: Index, c: int, c0: Index) -> None:
             row = math.mul(r, dh * shape.w)
-            for quarter, first in enumerate(places):
-                pixel = math.add(math.add(first, row), c * dw)
-                rows = QUARTER_LANES * quarter
-                tma_load(
-                    tensor_map, math.values([c0, pixel]), tile, rows, QUARTER_LANES * a_type.span
-                )
+            for lane in boxes.lanes:
+                for quarter, first in enumerate(places):
+                    pixel = math.add(math.add(first, row), c * dw + lane * step)
+                    coords, to = math.values([c0, pixel]), boxes.row(lane, quarter)
+                    tma_load(tensor_map, coords, tile, to, boxes.pixels * a_type.span)
 
         return load
 

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from tcir.dialect.limits import (
-    QUARTER_LANES,
     TMA_CORNER,
     TMA_ELEMENT_STRIDE,
     TMA_OFFSET,
 )
 from tcir.passes import index_math as math
-from tcir.passes.conv_tiling import QUARTERS, Load, Tiling
+from tcir.passes.conv_tiling import QUARTERS, Boxes, Load, Tiling
 from tcir.passes.emit import make_tensor_map, tma_load
 from tcir.passes.index_math import Index
 from tcir.passes.lanes import Lanes, lane_index, spread
@@ -83,7 +82,7 @@ class PackedTiling(Tiling):
         block, b = math.delinearize(unit, [self.blocks, self.classes.column_step])
         return b, math.mul(block, self.classes.valid)
 
-    def loader(self, x: Any, a_type: Any, first_unit: Index) -> Load:
+    def loader(self, x: Any, a_type: Any, first_unit: Index, boxes: Boxes) -> Load:
         """Builds the tensor map; the function loads the slabs of (r, class, channels)."""
         shape, step = self.shape, self.classes.lane_step
         (sh, sw), (dh, dw) = shape.strides, shape.dilations
@@ -91,7 +90,7 @@ class PackedTiling(Tiling):
             x,
             mode="im2col",
             dims=[shape.c, shape.w, shape.h, shape.n],
-            box=[a_type.shape[1], QUARTER_LANES],
+            box=[a_type.shape[1], boxes.pixels],
             element_strides=[1, step, sh, 1],
             corners=self.corners,
             element_bytes=shape.element_bytes,
@@ -99,23 +98,20 @@ class PackedTiling(Tiling):
             swizzle=a_type.swizzle,
         )
         places = []
-        for quarter in range(QUARTERS):
-            b, first = self.decode(math.add(first_unit, quarter))
-            n, p, column = math.delinearize(first, [shape.n, shape.p, self.pitch])
-            w = math.sub(math.mul(column, step), shape.pad_left)
-            h = math.sub(math.mul(p, sh), shape.pad_top)
-            places.append((w, h, n, math.mul(b, sw)))
+        for lane in boxes.lanes:
+            for quarter in range(QUARTERS):
+                b, first = self.decode(math.add(first_unit, quarter))
+                position = math.add(first, lane)
+                n, p, column = math.delinearize(position, [shape.n, shape.p, self.pitch])
+                w = math.sub(math.mul(column, step), shape.pad_left)
+                h = math.sub(math.mul(p, sh), shape.pad_top)
+                places.append((boxes.row(lane, quarter), w, h, n, math.mul(b, sw)))
 
         def load(tile: Any, r: Index, c: int, c0: Index) -> None:
-            for quarter, (w, h, n, shift) in enumerate(places):
-                tma_load(
-                    tensor_map,
-                    math.values([c0, w, h, n]),
-                    tile,
-                    QUARTER_LANES * quarter,
-                    QUARTER_LANES * a_type.span,
-                    math.values([math.add(shift, c * dw), math.mul(r, dh)]),
-                )
+            for row, w, h, n, shift in places:
+                coords = math.values([c0, w, h, n])
+                offsets = math.values([math.add(shift, c * dw), math.mul(r, dh)])
+                tma_load(tensor_map, coords, tile, row, boxes.pixels * a_type.span, offsets)
 
         return load
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tcir.dialect.limits import QUARTER_LANES, TMA_BOX
 from tcir.passes import index_math as math
-from tcir.passes.conv_tiling import QUARTERS, Load, Tiling
+from tcir.passes.conv_tiling import QUARTERS, Boxes, Load, Tiling
 from tcir.passes.emit import make_tensor_map, tma_load
 from tcir.passes.index_math import Index
 from tcir.passes.lanes import Lanes, lane_index, spread
@@ -62,13 +62,13 @@ class RowsTiling(Tiling):
         n, p, b, block = math.delinearize(unit, [self.shape.n, self.shape.p, step, self.blocks])
         return n, p, math.add(b, math.mul(block, step * self.classes.valid))
 
-    def loader(self, x: Any, a_type: Any, first_unit: Index) -> Load:
+    def loader(self, x: Any, a_type: Any, first_unit: Index, boxes: Boxes) -> Load:
         """Builds the tensor map; the function loads the slabs of (r, class, channels)."""
         shape, step = self.shape, self.classes.lane_step
         tensor_map = make_tensor_map(
             x,
             dims=[shape.c, shape.w, shape.h, shape.n],
-            box=[a_type.shape[1], QUARTER_LANES * step, 1, 1],
+            box=[a_type.shape[1], boxes.pixels * step, 1, 1],
             element_strides=[1, step, 1, 1],
             element_bytes=shape.element_bytes,
             dtype=map_dtype(shape.element),
@@ -83,10 +83,12 @@ class RowsTiling(Tiling):
 
         def load(tile: Any, r: Index, c: int, c0: Index) -> None:
             dh, dw = shape.dilations
-            for quarter, (w, h, n) in enumerate(places):
-                coords = [c0, math.add(w, c * dw), math.add(h, math.mul(r, dh)), n]
-                first = QUARTER_LANES * quarter
-                tma_load(tensor_map, math.values(coords), tile, first, QUARTER_LANES * a_type.span)
+            for lane in boxes.lanes:
+                for quarter, (w, h, n) in enumerate(places):
+                    column = math.add(w, c * dw + lane * step)
+                    coords = math.values([c0, column, math.add(h, math.mul(r, dh)), n])
+                    row = boxes.row(lane, quarter)
+                    tma_load(tensor_map, coords, tile, row, boxes.pixels * a_type.span)
 
         return load
 

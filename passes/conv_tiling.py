@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
+from tcir.dialect.limits import QUARTER_LANES, SWIZZLE_ATOM_ROWS, TMEM_LANES
 from tcir.passes.conv_shapes import ConvShape
 from tcir.passes.index_math import Index
 from tcir.passes.limits import ceil_div
@@ -17,6 +17,35 @@ QUARTERS = TMEM_LANES // QUARTER_LANES
 
 Load = Callable[[Any, Index, int, Index], None]
 """``load(tile, r, c, c0)``: brings the slabs of filter row r, class c, channels from c0."""
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """Which pixels of a unit one tile holds: `pixels` a box, from each lane of `lanes` on.
+
+    Lanes past 31 are the halo: what lane 31 needs after the first, second, … shift. A tile of halo
+    has the four quarters' pixel for shift k in rows 8 * k to 8 * k + 3, where one
+    ``tcgen05.cp.4x256b`` takes them.
+    """
+
+    pixels: int
+    lanes: Sequence[int]
+
+    @staticmethod
+    def slab() -> Boxes:
+        """The 32 pixels of every quarter."""
+        return Boxes(QUARTER_LANES, (0,))
+
+    @staticmethod
+    def halo(count: int) -> Boxes:
+        """The `count` pixels behind them."""
+        return Boxes(1, range(QUARTER_LANES, QUARTER_LANES + count))
+
+    def row(self, lane: int, quarter: int) -> int:
+        """Row of the tile for a box."""
+        if lane < QUARTER_LANES:
+            return QUARTER_LANES * quarter
+        return SWIZZLE_ATOM_ROWS * (lane - QUARTER_LANES) + quarter
 
 
 @dataclass(frozen=True)
@@ -46,8 +75,8 @@ class Tiling(ABC):
         """Refuses `op` when this tiling cannot compute it."""
 
     @abstractmethod
-    def loader(self, x: Any, a_type: Any, first_unit: Index) -> Load:
-        """Builds the tensor map of the input; the function that loads from it."""
+    def loader(self, x: Any, a_type: Any, first_unit: Index, boxes: Boxes) -> Load:
+        """Builds a tensor map of the input; the function that loads `boxes` from it."""
 
     @abstractmethod
     def store(self, d: Any, out: Any, first_unit: Index, k0: Index) -> None:

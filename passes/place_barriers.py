@@ -25,7 +25,7 @@ from tcir.pipeline import Pass, register_pass
 ROLE = "tc.role"
 """Attribute of a synchronisation op: the role that will run it (see assign-roles)."""
 
-READERS = (tc.CpOp, tc.CpScalesOp, tc.MmaOp, tc.MmaBlockScaleOp)
+READERS = (tc.CpOp, tc.CpScalesOp, tc.MmaOp, tc.MmaBlockScaleOp, tc.RefreshOp)
 """Ops that read shared tiles; a commit tells when they are done."""
 
 
@@ -103,6 +103,7 @@ class _Placer:
         inits = [bar for ring in rings for bar in self._guard_ring(ring, setup)]
         for block in [self.kernel.regions[0].blocks[0], *_around(loops, rings)]:
             inits += self._guard_accumulators(block, setup)
+        inits += [bar for ring in rings for bar in self._guard_refreshes(ring, setup)]
         inits += [bar for loop in zeros for bar in self._guard_zeros(loop, loops[0])]
         for op in body(self.kernel)[body(self.kernel).index(setup) :]:
             if isinstance(op, tc.SmemTileOp | tc.TmemTileOp):
@@ -188,6 +189,30 @@ class _Placer:
                 _tag(tc.MbarrierWaitOp(bar, math.value(0)), "epilogue")
                 _tag(fence("tcgen05.after"), "epilogue")
         return inits
+
+    def _guard_refreshes(self, loop: scf.ForOp, setup: Any) -> list[Any]:
+        """A barrier between mma that shift a slab and the copies that refresh it.
+
+        The ISA keeps mma before mma and tc.shift before tc.refresh, but not .ashift before it: so
+        commit and wait, once for the refreshes after one tap.
+        """
+        waits, shifted = [], set()
+        for op in loop.body:
+            if isinstance(op, tc.MmaOp) and integer(op.ashift):
+                shifted.add(op.a)
+            elif isinstance(op, tc.RefreshOp) and op.target in shifted:
+                waits.append(op)
+                shifted.discard(op.target)
+        if not waits:
+            return []
+        bar = self._init(setup, waits[0].location, None)
+        for number, op in enumerate(waits):
+            done = math.add(math.mul(loop.induction_variable, len(waits) % 2), number)
+            with ir.InsertionPoint(op), op.location:
+                _tag(tc.CommitOp(bar.bar), "mma")
+                _tag(tc.MbarrierWaitOp(bar.bar, math.value(math.rem(done, 2))), "mma")
+                _tag(fence("tcgen05.after"), "mma")
+        return [bar]
 
     def _guard_zeros(self, loop: Any, main: Any) -> list[Any]:
         """A barrier between the loop that stores to tensor memory and the mma in `main`.

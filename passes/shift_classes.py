@@ -20,21 +20,23 @@ class ShiftClasses:
 
     lane_step:   input columns from one lane to the next (t = sw * dw / g)
     column_step: output columns from one lane to the next (dq = dw / g)
+    refreshed:   whether the last lane of a quarter gets a new pixel after every shift
     taps:        for every class that has any, its taps in the order in which they are seen
     """
 
     lane_step: int
     column_step: int
     taps: tuple[tuple[int, ...], ...]
+    refreshed: bool = False
 
     @staticmethod
-    def of(shape: ConvShape) -> ShiftClasses:
+    def of(shape: ConvShape, refreshed: bool = False) -> ShiftClasses:
         """The classes of a convolution."""
         stride, dilation = shape.strides[1], shape.dilations[1]
         common = gcd(stride, dilation)
         count = stride // common
         taps = tuple(tuple(range(c, shape.s, count)) for c in range(min(count, shape.s)))
-        return ShiftClasses(stride * dilation // common, dilation // common, taps)
+        return ShiftClasses(stride * dilation // common, dilation // common, taps, refreshed)
 
     @property
     def halo(self) -> int:
@@ -43,5 +45,5 @@ class ShiftClasses:
 
     @property
     def valid(self) -> int:
-        """V: lanes of a quarter whose sums are outputs when the others are dropped."""
-        return QUARTER_LANES - self.halo
+        """V: lanes of a quarter whose sums are outputs: all, or those whose pixels stay new."""
+        return QUARTER_LANES if self.refreshed else QUARTER_LANES - self.halo

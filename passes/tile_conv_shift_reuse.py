@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.limits import MMA_K_BYTES, QUARTER_LANES, TMEM_LANES
+from tcir.dialect.limits import (
+    MMA_K_BYTES,
+    QUARTER_LANES,
+    SWIZZLE_ATOM_ROWS,
+    SWIZZLE_SPANS,
+    TMEM_LANES,
+)
 from tcir.passes import index_math as math
 from tcir.passes.conv_linear import LinearTiling
 from tcir.passes.conv_packed import PackedTiling
 from tcir.passes.conv_rows import RowsTiling
 from tcir.passes.conv_shapes import ConvShape
-from tcir.passes.conv_tiling import QUARTERS, Tiling
+from tcir.passes.conv_tiling import QUARTERS, Boxes, Tiling
 from tcir.passes.emit import i64, mma
+from tcir.passes.halo import HALOS, QUARTERS_OF_A_SHIFT, SHIFTS, multiply_shifted
 from tcir.passes.limits import ceil_div
 from tcir.passes.operand_tiles import k_major, k_step
 from tcir.passes.refusal import SMALLEST_CONV, refuse
@@ -41,7 +49,11 @@ class TileConvShiftReuse(Pass):
     """Turns ``tc.conv2d`` into the sequential program of one CTA.
 
     n_tile: output channels per CTA, N of the mma; 0 chooses
-    halo:   ``mask``: lanes without a new pixel are computed and not stored
+    halo:   ``mask``: lanes without a new pixel are computed and not stored; ``refresh``: the last
+            lane of each quarter gets its pixel from shared memory after every shift
+    shift:  with halo=refresh, ``ashift``: by the mma, waited for before the refresh; ``shift``: by
+            tcgen05.shift, which the ISA keeps before the refresh
+    shift_quarters: whether tcgen05.shift is taken to move ``one`` quarter or ``all``
     tiling: ``rows``: a quarter holds neighbouring pixels of one output row; ``packed``: output rows
             follow one another on the lanes; ``linear``: lanes run over the flattened input, and
             each tap's mma leaves out the lanes whose pixel is padding
@@ -75,6 +87,8 @@ class TileConvShiftReuse(Pass):
     n_tile: int = 0
     halo: str = "mask"
     tiling: str = "rows"
+    shift: str = "ashift"
+    shift_quarters: str = "one"
 
     def run(self, module: ir.Module) -> None:
         for source in find_sources(module, tc.Conv2dOp, self.name):
@@ -83,13 +97,22 @@ class TileConvShiftReuse(Pass):
             self._tile(source, shape, tiling, choose_n_tile(source.op, self.n_tile, shape.k))
 
     def _choose(self, op: Any, shape: ConvShape) -> Tiling:
-        for option, known in (("halo", ("mask",)), ("tiling", tuple(TILINGS))):
+        for option, known in (
+            ("halo", HALOS), ("tiling", tuple(TILINGS)), ("shift", SHIFTS),
+            ("shift_quarters", QUARTERS_OF_A_SHIFT),
+        ):  # fmt: skip
             if getattr(self, option) not in known:
                 raise refuse(
                     op, f"expected {option}={' or '.join(known)}, got {getattr(self, option)} (not "
                     f"in this version); leave {option} out"
                 )  # fmt: skip
-        classes = ShiftClasses.of(shape)
+        classes = ShiftClasses.of(shape, self.halo == "refresh")
+        if self.shift == "shift" and self.halo == "mask":
+            raise refuse(
+                op, "expected shift=ashift with halo=mask, got shift (.ashift moves the slab at no "
+                "cost; tcgen05.shift is there for the order it keeps with a refresh); leave shift "
+                "out, or take halo=refresh"
+            )  # fmt: skip
         if classes.halo >= QUARTER_LANES:
             raise refuse(
                 op,
@@ -106,12 +129,20 @@ class TileConvShiftReuse(Pass):
         op, classes = source.op, tiling.classes
         kc = k_step(shape.c, shape.element_bytes)
         steps_per_row = ceil_div(shape.c, kc)
+        refresh = self.halo == "refresh" and classes.halo > 0
+        if refresh:  # boxes of one pixel start at multiples of 128 bytes
+            kc = SWIZZLE_SPANS["128B"] // shape.element_bytes
+            steps_per_row = ceil_div(shape.c, kc)
         a_type = k_major(TMEM_LANES, kc, shape.element)
+        halo_type = k_major(SWIZZLE_ATOM_ROWS * max(classes.halo, 1), kc, shape.element)
         with kernel(source, [tiling.ctas, ceil_div(shape.k, n_tile), 1]) as arguments:
             x, out = argument(arguments, op.x), arguments[-1]
             first_unit = math.mul(block_id("x"), QUARTERS)
             k0 = math.mul(block_id("y"), n_tile)
-            load = tiling.loader(x, a_type, first_unit)
+            load = tiling.loader(x, a_type, first_unit, Boxes.slab())
+            if refresh:
+                halo = Boxes.halo(classes.halo)
+                load_halo = tiling.loader(x, halo_type, first_unit, halo)
             filters = shape.filter_operand(argument(arguments, op.w), n_tile, kc)
             d = accumulator(n_tile, shape.sum_element)
             on = tiling.accumulators(d, first_unit) if isinstance(tiling, LinearTiling) else None
@@ -119,8 +150,11 @@ class TileConvShiftReuse(Pass):
                 r, c0 = math.div(i, steps_per_row), math.mul(math.rem(i, steps_per_row), kc)
                 shared = [tc.SmemTileOp(a_type).tile for _ in classes.taps]
                 taps = [tc.SmemTileOp(filters.type).tile for _ in range(shape.s)]
+                halos = [tc.SmemTileOp(halo_type).tile for _ in classes.taps if refresh]
                 for c, a in enumerate(shared):
                     load(a, r, c, c0)
+                for c, a in enumerate(halos):
+                    load_halo(a, r, c, c0)
                 for s, tile in enumerate(taps):
                     filters.load(tile, {"mn": k0, "k": c0, "s": s, "r": r})
                 slab = tc.TmemType.build([TMEM_LANES, kc], shape.element)
@@ -128,10 +162,24 @@ class TileConvShiftReuse(Pass):
                 accumulate = Accumulate(None if tiling.masked else i)
                 signs = shape.unsigned
                 sums = [on(r, s) if on else d for s in range(shape.s)]
-                for j in range(kc * shape.element_bytes // MMA_K_BYTES):
-                    for a, ta, of_class in zip(shared, slabs, classes.taps):
-                        tc.CpOp(a, ta, i64(j))
-                        for s in of_class:
-                            first, shift = accumulate.take(), s != of_class[-1]
-                            mma(sums[s], ta, taps[s], first, j, ashift=shift, unsigned=signs)
+                slices = kc * shape.element_bytes // MMA_K_BYTES
+
+                def product(c: int, s: int, j: int, shift: bool) -> None:
+                    first = accumulate.take()
+                    mma(sums[s], slabs[c], taps[s], first, j, ashift=shift, unsigned=signs)
+
+                if refresh:
+                    for c, of_class in enumerate(classes.taps):
+                        for j in range(slices):
+                            tc.CpOp(shared[c], slabs[c], i64(j))
+                        multiply_shifted(
+                            of_class, slices, slabs[c], halos[c], partial(product, c), self.shift,
+                            self.shift_quarters,
+                        )  # fmt: skip
+                else:
+                    for j in range(slices):
+                        for c, of_class in enumerate(classes.taps):
+                            tc.CpOp(shared[c], slabs[c], i64(j))
+                            for s in of_class:
+                                product(c, s, j, s != of_class[-1])
             tiling.store(d, out, first_unit, k0)

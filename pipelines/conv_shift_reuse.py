@@ -24,6 +24,8 @@ class ConvShiftReuseOptions:
     stages: int = 0
     halo: str = "mask"
     tiling: str = "rows"
+    shift: str = "ashift"
+    shift_quarters: str = "one"
 
 
 def build(options: ConvShiftReuseOptions) -> Pipeline:
@@ -31,7 +33,13 @@ def build(options: ConvShiftReuseOptions) -> Pipeline:
     return Pipeline(
         [
             *raise_convolution(),
-            TileConvShiftReuse(n_tile=options.n_tile, halo=options.halo, tiling=options.tiling),
+            TileConvShiftReuse(
+                n_tile=options.n_tile,
+                halo=options.halo,
+                tiling=options.tiling,
+                shift=options.shift,
+                shift_quarters=options.shift_quarters,
+            ),
             *tile_to_llvm(options.stages),
         ]
     )

@@ -5,6 +5,7 @@ Importing the package registers them all; `tcir.passes.nvvm.converter.rule` adds
 
 from . import block_scale as block_scale
 from . import compute as compute
+from . import halo as halo
 from . import lanes as lanes
 from . import loads as loads
 from . import movement as movement

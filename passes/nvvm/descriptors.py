@@ -8,7 +8,7 @@ SWIZZLE_CODE = {"NONE": 0, "128B": 2, "64B": 4, "32B": 6}
 """Bits 63..61 of a matrix descriptor (PTX ISA 9.7.16.4.1)."""
 
 ELEMENT_CODE = {"f16": 0, "bf16": 1, "f32": 2, "f8E4M3FN": 0, "f8E5M2": 1, "i8": 1, "u8": 0}
-"""A and B type in an instruction descriptor: each of the kinds f16, tf32, f8f6f4, i8 has its own codes
+"""A and B type in an instruction descriptor; the kinds f16, tf32, f8f6f4 and i8 have each their own
 (PTX ISA 9.7.16.4.2, table 42); u8 stands for i8 without a sign."""
 RESULT_CODE = {"f32": 1, "i32": 2}
 """D type in an instruction descriptor (same table)."""

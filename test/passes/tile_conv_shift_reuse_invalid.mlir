@@ -1,12 +1,12 @@
 // RUN: %tc-opt %s --split-input-file --tile-conv-shift-reuse --verify-diagnostics
 // RUN: %exits 3 %tc-opt %S/Inputs/conv.mlir --tile-conv-shift-reuse="{n-tile=20}" | %filecheck %s --check-prefix=N20
 // RUN: %exits 3 %tc-opt %S/Inputs/conv.mlir --tile-conv-shift-reuse="{n-tile=300}" | %filecheck %s --check-prefix=N300
-// RUN: %exits 3 %tc-opt %S/Inputs/conv.mlir --tile-conv-shift-reuse="{halo=refresh}" | %filecheck %s --check-prefix=HALO
+// RUN: %exits 3 %tc-opt %S/Inputs/conv.mlir --tile-conv-shift-reuse="{halo=repeat}" | %filecheck %s --check-prefix=HALO
 // RUN: %exits 3 %tc-opt %S/Inputs/conv.mlir --tile-conv-shift-reuse="{tiling=spiral}" | %filecheck %s --check-prefix=TILING
 
 // N20: 2:8: error: expected n-tile to be a multiple of 16 in [16, 256], got 20 (N of tcgen05.mma.kind::f16 with M = 128, PTX ISA 9.7.16.2, table 39); take 16 or 32
 // N300: 2:8: error: expected n-tile to be a multiple of 16 in [16, 256], got 300
-// HALO: 2:8: error: expected halo=mask, got refresh (not in this version)
+// HALO: 2:8: error: expected halo=mask or refresh, got repeat (not in this version)
 // TILING: 2:8: error: expected tiling=rows or linear or packed, got spiral (not in this version)
 
 func.func @strided(%x: tensor<1x9x21x8xf16>, %w: tensor<3x3x8x8xf16>) -> tensor<1x7x3x8xf32> {

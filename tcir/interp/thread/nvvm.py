@@ -275,11 +275,20 @@ _COPIES = {
     "#nvvm.tcgen05_cp_shape<shape_128x256b>": (
         "128x256b", ("#nvvm.tcgen05_cp_multicast<none>", "")
     ),
+    "#nvvm.tcgen05_cp_shape<shape_4x256b>": ("4x256b", ("#nvvm.tcgen05_cp_multicast<none>", "")),
     "#nvvm.tcgen05_cp_shape<shape_32x128b>": (
         "32x128b.warpx4", ("#nvvm.tcgen05_cp_multicast<warpx4>",)
     ),
 }  # fmt: skip
 """Shapes of nvvm.tcgen05.cp: modifiers, and the multicasts that go with them."""
+
+
+@rule("nvvm.tcgen05.shift")
+def _tcgen05_shift(speller: Speller, op: Any) -> None:
+    """9.7.16.9.2."""
+    only(op, "group")
+    expect(op, "group", _ONE_CTA, "")
+    speller.emit(f"tcgen05.shift.cta_group::1.down {_address(speller, op.operands[0], 6)}")
 
 
 @rule("nvvm.tcgen05.mma")

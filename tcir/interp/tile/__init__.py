@@ -29,6 +29,7 @@ from tcir.interp.tile import (  # noqa: F401  (they register rules)
     block_scale,
     compute,
     control,
+    halo,
     lanes,
     loads,
     memory,

@@ -1,0 +1,112 @@
+"""Ops that keep a shifted slab whole: the stand-alone shift, and the copy of its halo."""
+
+from tcir._mlir import ext, ir
+
+from .attributes import integer
+from .limits import MMA_K_BYTES, QUARTER_LANES, SLAB_COLUMNS, SWIZZLE_ATOM_ROWS, TMEM_LANES
+from .operation import Op
+from .rules import Broken, rule
+from .types import SmemType, TmemType, element_bytes
+
+
+class ShiftOp(Op, name="shift"):
+    """``tcgen05.shift.down``: the 8 columns of slice ``slice``, one lane down, in one quarter.
+
+    ``tile[i] = tile[i+1]`` in quarter ``quarter``, but for its last lane, which keeps its value (PTX ISA
+    9.7.16.9). Whether one instruction moves one quarter is an open question of the assumptions
+    (``shift_quarters``). Issued by one thread, asynchronous.
+    """
+
+    tile: ext.Operand[TmemType]
+    slice: ir.IntegerAttr
+    quarter: ir.IntegerAttr
+
+
+class RefreshOp(Op, name="refresh"):
+    """``tcgen05.cp.4x256b``: one row of 32 bytes into the last lane of every quarter.
+
+    Copies elements ``[slice * 32 bytes, ...)`` of K of rows ``row`` to ``row + 3`` of ``source`` to
+    the 8 columns of slice ``slice`` of lanes 31, 63, 95, 127 of ``target`` (PTX ISA 9.7.16.9; which
+    rows and lane are open questions of the assumptions, ``cp4x256b_rows`` and ``cp4x256b_lane``).
+    Issued by one thread, asynchronous; ordered after a ``tc.shift``, not after an ``.ashift``.
+    """
+
+    source: ext.Operand[SmemType]
+    target: ext.Operand[TmemType]
+    slice: ir.IntegerAttr
+    row: ir.IntegerAttr
+
+
+@rule(
+    "tc.shift",
+    "slice",
+    "PTX ISA 9.7.16.9",
+    "slice must be in [0, {slices}), got {got}: the tile has {columns} columns, and one shift "
+    "moves 8 of them",
+)
+def _(op: ShiftOp) -> Broken:
+    got, columns = integer(op, "slice"), op.tile.type.columns
+    slices = columns // SLAB_COLUMNS
+    return None if 0 <= got < slices else {"slices": slices, "got": got, "columns": columns}
+
+
+@rule(
+    "tc.shift",
+    "quarter",
+    "PTX ISA 9.7.16.9",
+    "quarter must be in [0, 4), got {got}: the address names a lane that is a multiple of 32",
+)
+def _(op: ShiftOp) -> Broken:
+    got = integer(op, "quarter")
+    return None if 0 <= got < TMEM_LANES // QUARTER_LANES else {"got": got}
+
+
+@rule(
+    "tc.refresh",
+    "major",
+    "PTX ISA 9.7.16.9",
+    'source must be K-major, got "{got}": tcgen05.cp reads rows and cannot transpose',
+)
+def _(op: RefreshOp) -> Broken:
+    got = op.source.type.major
+    return None if got == "K" else {"got": got}
+
+
+@rule(
+    "tc.refresh",
+    "element",
+    "PTX ISA 9.7.16.9",
+    "source and target must have the same element type, got {source} and {target}: tcgen05.cp "
+    "copies bits",
+)
+def _(op: RefreshOp) -> Broken:
+    source, target = op.source.type.element, op.target.type.element
+    return None if source == target else {"source": source, "target": target}
+
+
+@rule(
+    "tc.refresh",
+    "slice",
+    "PTX ISA 9.7.16.9",
+    "slice must be in [0, {slices}) of both source and target, got {got}: one copy takes 32 bytes "
+    "of K to 8 columns",
+)
+def _(op: RefreshOp) -> Broken:
+    source, got = op.source.type, integer(op, "slice")
+    inside = source.shape[1] * element_bytes(source.element) // MMA_K_BYTES
+    slices = min(inside, op.target.type.columns // SLAB_COLUMNS)
+    return None if 0 <= got < slices else {"slices": slices, "got": got}
+
+
+@rule(
+    "tc.refresh",
+    "row",
+    "PTX ISA 9.7.16.4.1",
+    "row must be a multiple of {atom} with four rows in the tile's [0, {rows}), got {got}: a "
+    "descriptor starts where the swizzle's pattern does",
+)
+def _(op: RefreshOp) -> Broken:
+    got, rows = integer(op, "row"), op.source.type.shape[0]
+    if got >= 0 and got % SWIZZLE_ATOM_ROWS == 0 and got + 4 <= rows:
+        return None
+    return {"atom": SWIZZLE_ATOM_ROWS, "rows": rows, "got": got}

@@ -1,0 +1,42 @@
+"""What happens to the lanes of a quarter that hold no new pixel after a shift."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tcir.dialect import tc
+from tcir.dialect.limits import SWIZZLE_ATOM_ROWS
+from tcir.passes.conv_tiling import QUARTERS
+from tcir.passes.emit import i64
+
+HALOS = ("mask", "refresh")
+SHIFTS = ("ashift", "shift")
+QUARTERS_OF_A_SHIFT = ("one", "all")
+
+
+def multiply_shifted(
+    taps: Sequence[int],
+    slices: int,
+    slab: Any,
+    halo: Any,
+    product: Callable[[int, int, bool], None],
+    shift: str,
+    quarters: str,
+) -> None:
+    """The mma of the taps of one class, with lane 31 of every quarter refreshed after each shift.
+
+    ``product(s, j, ashift)`` is the mma of tap s and K slice j. shift: ``ashift``, the mma's own
+    (a refresh then has to wait for it: place-barriers), or ``shift``, the stand-alone instruction,
+    which the ISA keeps before the refresh. quarters: how far the latter reaches.
+    """
+    for step, s in enumerate(taps):
+        last = s == taps[-1]
+        for j in range(slices):
+            product(s, j, not last and shift == "ashift")
+            if not last and shift == "shift":
+                for quarter in range(QUARTERS if quarters == "one" else 1):
+                    tc.ShiftOp(slab, i64(j), i64(quarter))
+        if not last:
+            for j in range(slices):
+                tc.RefreshOp(halo, slab, i64(j), i64(SWIZZLE_ATOM_ROWS * step))

@@ -1,0 +1,45 @@
+"""The stand-alone shift, and the copy of a halo."""
+
+from __future__ import annotations
+
+from tcir._mlir import arith, ir, nvvm
+from tcir.dialect import tc
+from tcir.dialect.attributes import integer
+from tcir.dialect.limits import QUARTER_LANES, SLAB_COLUMNS
+
+from .compute import slice_descriptor
+from .converter import Converter, SmemTile, TmemTile, require_role, rule
+from .movement import LANE_SHIFT
+from .structure import tmem_pointer
+
+
+@rule("tc.shift")
+def convert_shift(converter: Converter, op: tc.ShiftOp) -> None:
+    """``tcgen05.shift.cta_group::1.down``."""
+    require_role(converter, op)
+    tile = converter.record(op.tile, TmemTile)
+    column = converter.tmem_columns(tile, SLAB_COLUMNS * integer(op, "slice"))
+    lane = QUARTER_LANES * integer(op, "quarter")
+    nvvm.Tcgen05ShiftOp(tmem_pointer(_at_lane(converter, column, lane)))
+
+
+@rule("tc.refresh")
+def convert_refresh(converter: Converter, op: tc.RefreshOp) -> None:
+    """``tcgen05.cp.cta_group::1.4x256b`` to lane 31."""
+    require_role(converter, op)
+    source = converter.record(op.source, SmemTile)
+    target = converter.record(op.target, TmemTile)
+    index = integer(op, "slice")
+    column = converter.tmem_columns(target, SLAB_COLUMNS * index)
+    first = slice_descriptor(converter, source, index)
+    rows = integer(op, "row") * source.type.span >> 4
+    descriptor = arith.AddIOp(first, converter.constant(rows, 64)).result if rows else first
+    nvvm.Tcgen05CpOp(
+        ir.Attribute.parse("#nvvm.tcgen05_cp_shape<shape_4x256b>"),
+        tmem_pointer(_at_lane(converter, column, QUARTER_LANES - 1)),
+        descriptor,
+    )
+
+
+def _at_lane(converter: Converter, address: ir.Value, lane: int) -> ir.Value:
+    return converter.add(address, lane << LANE_SHIFT)
