@@ -291,14 +291,7 @@ def test_block_scaled(kind, block, scale, a_type, b_type):
     row.done()
 
 
-# part, shape, types, and the exponents MMA-Sim gives to zeros (f32 D, f16 D)
-ZEROS = {
-    "Volta": (-131, -19),
-    "Turing": (-132, -20),
-    "Ampere": (-132, -20),
-    "Hopper": (-133, -21),
-    "Blackwell": (-133, -21),
-}
+# part, K, operand type, type of D
 WARP = [
     ("Turing", 8, "f16", "f32"),
     ("Turing", 8, "f16", "f16"),
@@ -325,15 +318,9 @@ def test_mma_sync(part, k, name, d_type):
     generation = getattr(warp_mma, part.upper())
     rng = np.random.default_rng([k, ord(part[0]), ord(name[0]), ord(d_type[1])])
     types = {"a_type": name, "b_type": name, "d_type": d_type}
-    length = generation.operand_bytes // (4 if name == "tf32" else 2)
-    params = FusedParams(generation.window, ZEROS[part][d_type == "f16"])
     for flavour in FLAVOURS:
         a, b, d = operands(rng, name, name, d_type, k, flavour)
         expected = words(sim(tensor(a, name), tensor(b.T, name), tensor(d, d_type)))
-        default = warp_mma.warp_mma(a, b, d, **types, part=generation)
-        theirs = d
-        for at in range(0, k, length):
-            span = slice(at, at + length)
-            theirs = fused_mma(a[:, span], b[:, span], theirs, **types, params=params)
-        row.add(flavour, expected, default, theirs)
+        found = warp_mma.warp_mma(a, b, d, **types, part=generation)
+        row.add(flavour, expected, found, found)  # no constant of these is open
     row.done()
