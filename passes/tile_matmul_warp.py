@@ -33,6 +33,7 @@ class TileMatmulWarp(Pass):
     atom:                      the instruction as `tcir.layout` names it; "" takes the longest K.
                                Fragments, loads and swizzles all follow from it
     group_m:                   rows of tiles that CTAs go through together, for the L2 cache
+    ldmatrix:                  false: plain loads from shared memory everywhere
     target:                    "" takes the module's ``tc.target``, or sm_100a
 
     Before::
@@ -61,6 +62,7 @@ class TileMatmulWarp(Pass):
     warps_n: int = 0
     atom: str = ""
     group_m: int = 8
+    ldmatrix: bool = True
     target: str = ""
 
     def run(self, module: ir.Module) -> None:
@@ -70,7 +72,7 @@ class TileMatmulWarp(Pass):
         )
         for source in find_sources(module, tc.MatmulOp, self.name):
             _check(source.op, target, self.group_m)
-            _tile(source, options, target, self.group_m)
+            _tile(source, options, target, self.group_m, self.ldmatrix)
 
 
 def _module_target(module: ir.Module) -> str:
@@ -110,7 +112,7 @@ class _Operand:
     @staticmethod
     def create(
         op: Any, value: Any, tensor: Any, operand: str, major: str, sizes: tuple[int, int],
-        tile: tuple[int, int], atom: Any,
+        tile: tuple[int, int], atom: Any, ldmatrix: bool,
     ) -> _Operand:  # fmt: skip
         """`sizes`: extents (mn, k) of the matrix."""
         element = tensor.type.element_type
@@ -120,6 +122,8 @@ class _Operand:
         tile_outer, tile_inner = (tile[i] for i in order)
         width = _copy_width(op, operand, inner * bytes_, tile_inner * bytes_)
         via, why = loads_for(atom.name, operand, major, bytes_)
+        if not ldmatrix:
+            via, why = "loads", "the option ldmatrix is false"
         if via == "loads":
             remark(op, f"{operand} takes plain loads from shared memory, not ldmatrix: {why}")
         swizzle, left = choose_swizzle(list(tile), element, major, width, atom.name, operand, via)
@@ -166,7 +170,9 @@ def _copy_width(op: Any, operand: str, row: int, tile_row: int) -> int:
     )
 
 
-def _tile(source: Source, options: TilingOptions, target: str, group_m: int) -> None:
+def _tile(
+    source: Source, options: TilingOptions, target: str, group_m: int, ldmatrix: bool
+) -> None:
     op = source.op
     *batch, m, n = op.out.type.shape
     a_layout, b_layout = text(op.a_layout), text(op.b_layout)
@@ -179,11 +185,11 @@ def _tile(source: Source, options: TilingOptions, target: str, group_m: int) -> 
         function.attributes["tc.warps"] = i64s([tiling.warps_m, tiling.warps_n])
         left = _Operand.create(
             op, op.a, argument(arguments, op.a), "A", "K" if a_layout == "mk" else "MN",
-            (m, k), (tiling.m, tiling.k), tiling.atom,
+            (m, k), (tiling.m, tiling.k), tiling.atom, ldmatrix,
         )  # fmt: skip
         right = _Operand.create(
             op, op.b, argument(arguments, op.b), "B", "K" if b_layout == "nk" else "MN",
-            (n, k), (tiling.n, tiling.k), tiling.atom,
+            (n, k), (tiling.n, tiling.k), tiling.atom, ldmatrix,
         )  # fmt: skip
         row, column = _rasterise(tiles_m, tiles_n, group_m)
         m0, n0 = math.mul(row, tiling.m), math.mul(column, tiling.n)

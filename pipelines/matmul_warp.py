@@ -23,6 +23,7 @@ class MatmulWarpOptions:
     stages: slots of the ring in shared memory, at least 2; 0 chooses
     group_m: rows of tiles that CTAs go through together
     atom: the mma.sync instruction by its name in tcir.layout; "" takes the longest K
+    ldmatrix: false takes plain loads from shared memory everywhere
     """
 
     block_m: int = 0
@@ -33,6 +34,7 @@ class MatmulWarpOptions:
     stages: int = 0
     group_m: int = 8
     atom: str = ""
+    ldmatrix: bool = True
 
 
 def build(options: MatmulWarpOptions) -> Pipeline:
@@ -48,6 +50,7 @@ def build(options: MatmulWarpOptions) -> Pipeline:
                 warps_n=options.warps_n,
                 atom=options.atom,
                 group_m=options.group_m,
+                ldmatrix=options.ldmatrix,
             ),
             PipelineCpAsync(stages=options.stages),
             DoubleBufferFragments(),
