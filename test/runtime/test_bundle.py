@@ -13,6 +13,7 @@ import pytest
 
 from tcir.errors import Error, InputError
 from tcir.runtime import bundle as bundles
+from tcir.runtime.module import architecture
 from tcir.runtime.replay import Bundle
 from tcir.tools.tc_run import main as tc_run
 
@@ -126,6 +127,30 @@ def test_folder_in_use_is_refused(tmp_path: Path, capsys: Any) -> None:
     write(tmp_path, capsys)
     with pytest.raises(InputError, match="new or empty folder"):
         bundles.write(tmp_path / "out", PTX.read_text(), entry="saxpy", grid=1, block=1)
+
+
+MATMUL = """
+func.func @matmul(%a: tensor<64x32xf16>, %b: tensor<32x64xf16>) -> tensor<64x64xf32> {
+  %f0 = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64x64xf32>
+  %init = linalg.fill ins(%f0 : f32) outs(%empty : tensor<64x64xf32>) -> tensor<64x64xf32>
+  %out = linalg.matmul ins(%a, %b : tensor<64x32xf16>, tensor<32x64xf16>)
+      outs(%init : tensor<64x64xf32>) -> tensor<64x64xf32>
+  return %out : tensor<64x64xf32>
+}
+"""
+
+
+def test_a_program_for_hopper(tmp_path: Path) -> None:
+    program, out = tmp_path / "matmul.mlir", tmp_path / "matmul"
+    program.write_text(MATMUL)
+    bundles.write_program(out, str(program), "matmul-warp", target="sm_90")
+    found = Bundle.read(out)
+    assert found.description["target"] == "sm_90"
+    a, b = (x.view(np.float16).astype(np.float32) for x in found.before[:2])
+    expected = a.reshape(64, 32) @ b.reshape(32, 64)
+    assert (found.expected[2].view(np.float32).reshape(64, 64) == expected).all()
+    assert architecture(found.cubin) == "sm_90"
 
 
 @pytest.mark.gpu
