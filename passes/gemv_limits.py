@@ -18,6 +18,9 @@ SMALLEST_GEMV = (
     "return %c : tensor<1xf32> }"
 )
 
+PITCH = 16
+"""Divisor of the strides of a tensor map, bytes; the padded types' follows from their K."""
+
 MOST_PAD_N = 128
 """One block of scale factors has 128 rows."""
 
@@ -55,22 +58,21 @@ def check_gemv(op: Any, shape: GemvShape) -> None:
 
 
 def _check_pitch(op: Any, name: str, operand: Operand, shape: GemvShape) -> None:
-    unit = 32 if operand.padded else 16
-    pitch = operand.row_bytes(shape.k)
-    if operand.rows * shape.batch > 1 and pitch % unit:
-        raise refuse(
-            op,
-            f"expected rows of {name} to be multiples of {unit} bytes, got {pitch} (strides of a "
-            f"tensor map are; CUDA driver API); pad K with zeros to a multiple of "
-            f"{unit * 8 // operand.bits}",
-            SMALLEST_GEMV,
-        )
     if operand.padded and shape.k % 128:
         raise refuse(
             op,
             f"expected K to be a multiple of 128 with {operand.element} in kind "
             f"{shape.step.kind}, got {shape.k}: TMA pads 128 elements at a time (CUDA driver API); "
             "pad K with zeros",
+            SMALLEST_GEMV,
+        )
+    pitch = operand.row_bytes(shape.k)
+    if operand.rows * shape.batch > 1 and pitch % PITCH:
+        raise refuse(
+            op,
+            f"expected rows of {name} to be multiples of {PITCH} bytes, got {pitch} (strides of a "
+            f"tensor map are; CUDA driver API); pad K with zeros to a multiple of "
+            f"{PITCH * 8 // operand.bits}",
             SMALLEST_GEMV,
         )
 

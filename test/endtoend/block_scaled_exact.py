@@ -7,6 +7,7 @@ Written from the published description of the arithmetic, with floating point th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -77,7 +78,9 @@ def instruction(d: Array, a: Array, sa: Array, b: Array, sb: Array, of: Formats)
     pair = np.where(there, scale_top, NONE).max(-1)
     old = d.astype(np.float64)
     c = np.where(old == 0, NONE, np.maximum(exponents(old, UE8M0), -126))
-    total = _fp4(old, c, product, largest, pair, of) if of.packed else _wide(old, c, product, largest)
+    total = (
+        _fp4(old, c, product, largest, pair, of) if of.packed else _wide(old, c, product, largest)
+    )
     nothing = ~there.any(-1)
     return np.where(nothing, d + np.float32(0), total)
 
@@ -135,7 +138,7 @@ def cuts(tiles: int, units: int, ctas: int) -> list[list[tuple[int, int]]]:
     for tile in range(tiles):
         first, end = tile * units, (tile + 1) * units
         edges = sorted({first, end} | {s for s in starts if first < s < end})
-        found.append([(a - first, b - first) for a, b in zip(edges, edges[1:])])
+        found.append([(a - first, b - first) for a, b in pairwise(edges)])
     return found
 
 

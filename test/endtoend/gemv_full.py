@@ -82,6 +82,9 @@ def check(full: Full, hazards: str) -> float:
     assert out.tobytes() == want.tobytes()
     products = np.einsum("lmk,lk->lm", a * sa.repeat(16, -1), (b * sb.repeat(16, -1))[:, 0])
     np.testing.assert_allclose(
-        out.astype(np.float64).reshape(products.shape), products * float(alpha), rtol=1e-3, atol=1e-3
+        out.astype(np.float64).reshape(products.shape),
+        products * float(alpha),
+        rtol=1e-3,
+        atol=1e-3,
     )
     return seconds
