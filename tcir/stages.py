@@ -48,8 +48,7 @@ def _check_target(module: Any, target: str) -> None:
         if made_for != target:
             raise InputError(
                 f"expected target {made_for}, for which this kernel was made, got {target}; of "
-                "the pipelines only matmul-warp (sm_80, sm_90) and gemv-simt (sm_90) make kernels for "
-                "others than sm_100a"
+                "the pipelines matmul-warp makes kernels for sm_80 and sm_90, gemv-simt for sm_90"
             )
 
 
