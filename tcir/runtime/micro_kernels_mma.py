@@ -259,7 +259,7 @@ def mma_kernels() -> dict[str, MicroKernel]:
     scales = "[%r10], [%r11], "
     places = f"add.u32 %r10, %r3, {SFA_COLUMN}; add.u32 %r11, %r3, {SFB_COLUMN}; "
     in_memory = f"add.u32 %r10, %r3, {A_COLUMN}; "
-    sparse = {"form": ".sp", "before": "[%r10], ", "after": "%p4"}
+    sparse = partial(_mma, form=".sp", before="[%r10], ", after="%p4")
     elsewhere = _kernel(_numbered, all_threads=_lane(64))
     return {
         "zero_terms": _kernel(_near_nothing, one=_mma("f16", bf16, after="%p4")),
@@ -273,11 +273,11 @@ def mma_kernels() -> dict[str, MicroKernel]:
         ),
         "sparsity_selector": _kernel(
             partial(_sparse, by_lane=False),
-            one=in_memory + _mma("f16", 1 << 4 | 1 << 2 | 2, **sparse),
+            one=in_memory + sparse("f16", 1 << 4 | 1 << 2 | 2),
         ),
         "half_lane_metadata": _kernel(
             partial(_sparse, by_lane=True),
-            one=in_memory + _mma("f16", 1 << 4 | 1 << 2, **sparse, m=64),
+            one=in_memory + sparse("f16", 1 << 4 | 1 << 2, m=64),
         ),
         "zero_column_spans": _kernel(
             _ones,
