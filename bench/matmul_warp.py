@@ -36,7 +36,7 @@ func.func @matmul(%a: tensor<{n}x{n}xf16>, %b: tensor<{n}x{n}xf16>) -> tensor<{n
 """
 
 
-def prepare(folder: Path, options: list[dict[str, Any]]) -> None:
+def prepare(folder: Path, options: list[dict[str, Any]], all_sizes: list[int]) -> None:
     """Cubins and launches, for each set of pipeline options."""
     import tcir
     from tcir.codegen import assemble
@@ -45,7 +45,7 @@ def prepare(folder: Path, options: list[dict[str, Any]]) -> None:
     (folder / "peak.cubin").write_bytes(assemble(mma_peak.ptx(TARGET), target=TARGET).data)
     kernels = []
     for number, chosen in enumerate(options):
-        for n in SIZES:
+        for n in all_sizes:
             kernel = tcir.compile(PROGRAM.format(n=n), "matmul-warp", target=TARGET, **chosen)
             file = f"matmul_{n}_{number}.cubin"
             (folder / file).write_bytes(kernel.cubin)
@@ -204,11 +204,13 @@ def main() -> int:
         "--options", action="append", default=[], metavar="JSON",
         help="options of the pipeline, once for each variant to measure ('{}')",
     )  # fmt: skip
+    parser.add_argument("--sizes", default=",".join(map(str, SIZES)), help="of our kernels")
     parser.add_argument("--without-ours", action="store_true", help="prepare the peak only")
     options = parser.parse_args()
     if options.prepare:
         chosen = [json.loads(text) for text in options.options] or [{}]
-        prepare(options.prepare, [] if options.without_ours else chosen)
+        wanted = [int(n) for n in options.sizes.split(",")]
+        prepare(options.prepare, [] if options.without_ours else chosen, wanted)
         return 0
     if options.run:
         return run(options.run, options.repeats)
