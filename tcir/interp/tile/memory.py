@@ -11,7 +11,8 @@ import numpy as np
 from tcir.dialect import tc
 from tcir.interp.tile.compiler import Compiler, Frame, Step, rule
 from tcir.interp.tile.places import integer, layout_of, members
-from tcir.interp.tile.values import Mbarrier, MemRef, Ring, SmemTile, TmemTile
+from tcir.interp.tile.staged import staged_layout
+from tcir.interp.tile.values import Mbarrier, MemRef, Ring, SmemTile, StagedTile, TmemTile
 from tcir.interp.types import shape_of
 
 
@@ -23,11 +24,17 @@ def _object(type_: Any, build: Callable[[Any, int], Any]) -> Any:
     return build(member, 0)
 
 
+def _tile(type_: Any, base: int) -> SmemTile | StagedTile:
+    if isinstance(type_, tc.StagedType):
+        return StagedTile(base, staged_layout(type_))
+    return SmemTile(base, layout_of(type_))
+
+
 @rule("tc.smem_tile")
 def smem_tile(compiler: Compiler, op: Any) -> Step:
     result, base = compiler.result(op), compiler.places.shared[op.operation]
     type_ = op.operation.results[0].type
-    value = _object(type_, lambda t, i: SmemTile(base + i * t.nbytes, layout_of(t)))
+    value = _object(type_, lambda t, i: _tile(t, base + i * t.nbytes))
     count, member = members(type_)
     fresh = op.operation not in compiler.places.planned
     size = count * member.nbytes

@@ -10,7 +10,6 @@ from tcir.dialect import tc
 from tcir.errors import IncompleteError
 from tcir.interp.rules import nested, site_of
 from tcir.interp.tile.addresses import TileLayout
-from tcir.interp.tile.staged import StagedLayout, staged_layout
 
 SMEM_ALIGNMENT = 1024
 """Of a shared tile: one period of the 128-byte swizzle (PTX ISA 9.7.16.10.6)."""
@@ -30,10 +29,8 @@ def members(type_: Any) -> tuple[int, Any]:
     return (type_.count, type_.of) if isinstance(type_, tc.RingType) else (1, type_)
 
 
-def layout_of(type_: Any) -> TileLayout | StagedLayout:
-    """Plain data of a `!tc.smem` or `!tc.staged` type."""
-    if isinstance(type_, tc.StagedType):
-        return staged_layout(type_)
+def layout_of(type_: Any) -> TileLayout:
+    """Plain data of a `!tc.smem` type."""
     mn, k = type_.shape
     return TileLayout(mn, k, tc.element_bytes(type_.element), type_.major, type_.swizzle)
 

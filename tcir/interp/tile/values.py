@@ -29,7 +29,15 @@ class SmemTile:
     """A shared tile at byte `base` of the CTA's shared memory."""
 
     base: int
-    layout: TileLayout | StagedLayout
+    layout: TileLayout
+
+
+@dataclass(frozen=True)
+class StagedTile:
+    """A tile that warps read, at byte `base` of the CTA's shared memory."""
+
+    base: int
+    layout: StagedLayout
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ from tcir.interp.tensor.arith import convert
 from tcir.interp.tile.compiler import Compiler, Frame, Step, rule
 from tcir.interp.tile.movement import segments, text
 from tcir.interp.tile.places import integer
-from tcir.interp.tile.staged import StagedLayout
-from tcir.interp.tile.values import MemRef, SmemTile, Stored
+from tcir.interp.tile.values import MemRef, StagedTile, Stored
 from tcir.machine.async_copy import ALL_LANES, CopyQueue
 from tcir.machine.warp_mma import generation, warp_mma
 
@@ -72,8 +71,8 @@ def cp_async(compiler: Compiler, op: Any) -> Step:
 
     def copy(frame: Frame) -> Generator[Any, Any, None]:
         v = frame.values
-        tile: SmemTile = v[tile_]
-        layout: StagedLayout = tile.layout
+        tile: StagedTile = v[tile_]
+        layout = tile.layout
         extent = (layout.mn, layout.k) if layout.k_major else (layout.k, layout.mn)
         sources, inside = _box(frame, v[tensor_], [v[i] for i in indices_], extent, tails, site)
         targets = layout.offsets() if layout.k_major else layout.offsets().T
@@ -130,8 +129,8 @@ def load_fragment(compiler: Compiler, op: Any) -> Step:
     site = compiler.site(op)
 
     def load(frame: Frame) -> None:
-        tile: SmemTile = frame.values[tile_]
-        layout: StagedLayout = tile.layout
+        tile: StagedTile = frame.values[tile_]
+        layout = tile.layout
         offsets = tile.base + layout.offsets()[:, first : first + columns]
         raw = frame.agent.load("shared", offsets.ravel(), layout.element_bytes, site=site)
         codes = np.ascontiguousarray(raw).view(f"u{layout.element_bytes}")
