@@ -57,7 +57,7 @@ def doubled_e2m1(word: Any) -> list[Any]:
     # 8 + n replicates the top bit of byte n of the pair.
     for half, signs in enumerate((0x9D8C, 0xBFAE)):
         selector = simt.right(codes, 16 * half)
-        magnitude, negative = (permute(*table, selector) for table in tables)
+        magnitude, negative = (permute(low, high, selector) for low, high in tables)
         mask = permute(word, shifted, simt.constant(signs))
         flip = simt.both_bits(simt.differing_bits(magnitude, negative), mask)
         result.append(simt.differing_bits(magnitude, flip))
