@@ -17,8 +17,8 @@ import numpy as np
 
 from tcir.run import LaunchError, PtxSyntaxError, run_ptx
 
-SECONDS = 2.0
-"""Of processor time for one kernel."""
+SECONDS = 20.0
+"""Of processor time for one kernel: a guard against hangs, a hundred times what one takes."""
 MEMORY = 1 << 30
 """Of address space for all of them together, beside what the imports took."""
 
