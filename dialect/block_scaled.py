@@ -282,6 +282,7 @@ class ScalesToBlockedOp(Op, name="scales_to_blocked"):
     ``scales`` is ``[..., rows, n]`` and ``out`` ``[..., ceil(rows / 128), ceil(n / 4), 512]``; or
     ``scales`` is ``[..., n]``, one row each, and ``out`` ``[..., 1, ceil(n / 4), 512]``. Scale
     ``s`` of row ``r`` is byte ``(r % 32) * 16 + (r % 128) / 32 * 4 + s % 4`` of its block.
+    PTX ISA 9.7.16.10.7.
     """
 
     scales: ext.Operand[ir.RankedTensorType]

@@ -53,7 +53,7 @@ def test_one_after_the_other() -> None:
 def test_the_order_is_that_of_the_launches() -> None:
     outcome = run(launch("one", 0, 1), launch("two", 1, 2))
     assert (outcome.outputs[0] == 2 * X).all()
-    with pytest.raises(InputError, match="@one: expected a kernel that writes .* got buffers"):
+    with pytest.raises(InputError, match=r"@one: expected a kernel that writes .* got buffers"):
         run(launch("two", 2, 1), launch("one", 0, 2))  # reads the workspace, then writes it
 
 
