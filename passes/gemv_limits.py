@@ -92,18 +92,6 @@ def check_pad_n(op: Any, shape: GemvShape, pad_n: int) -> None:
             f"expected at most pad-n = {pad_n} columns of B, got {shape.n}; take "
             f"pad-n={-(-shape.n // 16) * 16}",
         )
-    if (
-        shape.vectors_are_rows
-        and shape.b.layout != "row_major"
-        and (pad_n > 32 or shape.batch > 32)
-    ):
-        raise refuse(
-            op,
-            "expected at most 32 batched vectors, and pad-n of at most 32, with blocked scales of "
-            f"B, got {shape.batch} and {pad_n}: the scales of row 32 lie 4 bytes behind those of "
-            "row 0, and a box begins at a multiple of 16; store them with "
-            'b_scale_layout = "row_major"',
-        )
     if pad_n > 32 and shape.b.layout == "row_major":
         raise refuse(
             op,

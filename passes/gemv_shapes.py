@@ -61,8 +61,6 @@ class GemvShape:
     b: Operand
     step: ScaledStep
     scale_type: str
-    vectors_are_rows: bool = False
-    """B is ``[batch, K]``: in the 128x4 layout its scales are those of so many rows."""
 
     @staticmethod
     def of(op: Any, kind: str = "") -> GemvShape:
@@ -91,7 +89,6 @@ class GemvShape:
             b=operand("b", types[1], 1 if vector else other[-2]),
             step=ScaledStep(kind, block),
             scale_type=SCALE_TYPES[types[2]],
-            vectors_are_rows=vector and batch > 1,
         )
 
     @property

@@ -85,9 +85,7 @@ class BlockedScales:
         else:
             dims = [SCALE_ROW_BYTES, min(rows, SCALE_ROWS), shape.scale_blocks, shape.batch]
             box = [SCALE_ROW_BYTES, SCALE_ROWS, blocks, 1]
-            # Batched vectors are rows of one matrix of scales; else each batch has its own.
-            batch = SCALE_ROW_BYTES if shape.vectors_are_rows else along_k
-            strides = [SCALE_ROW_BYTES, BLOCK_BYTES, batch]
+            strides = [SCALE_ROW_BYTES, BLOCK_BYTES, along_k]
         tensor_map = make_tensor_map(
             tensor, dims=dims, box=box, strides=strides, element_bytes=1, swizzle="NONE", dtype="u8"
         )

@@ -1,0 +1,142 @@
+"""What the NVFP4 GEMV kernels move, counted by the machine, beside a plan without overlap.
+
+    python bench/gemv.py [--shape 7168x16384x1]
+
+Runs pipeline gemv-padded-n from PTX (numbers in plain float32, which moves the same bytes) with
+both scales in the 128x4 layout, and prints what was counted. Times are modelled, from public
+figures of a B200 and the assumed latency below; nothing here was measured on one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+
+import ml_dtypes
+import numpy as np
+
+import tcir
+from tcir.launch import run_sequence
+from tcir.passes.gemv_ranges import SMS
+
+SHAPES = ("7168x16384x1", "4096x7168x8", "7168x2048x4")
+PEAK = 7.67e12
+"""Bytes per second of HBM: 7680 bits at 3.996 GHz, double data rate (device query)."""
+ACHIEVED = 7.26e12
+"""What TMA loads reached (SemiAnalysisAI/microbench-blackwell)."""
+LATENCY = 1.0e-6
+"""Assumed: seconds from a load to its arrival under load."""
+SM_BYTES = 228 * 1024
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one way to compute it asks for."""
+
+    name: str
+    requested: int
+    partials: int
+    ctas: int
+    busy: int
+    in_flight: int
+    balance: float
+
+    def seconds(self) -> float:
+        """Modelled: the slowest SM's bytes at the rate that the bytes in flight allow."""
+        rate = min(ACHIEVED, self.in_flight * self.busy / LATENCY)
+        share = max(self.balance, 1.0) if rate == ACHIEVED else 1.0
+        return (self.requested * share + self.partials) / rate
+
+
+def program(m: int, k: int, batch: int) -> str:
+    """One vector per batch, both scales blocked, f16 result."""
+    of = f"{batch}x" if batch > 1 else ""
+    blocks = -(-k // 64)
+    a, sa = f"tensor<{of}{m}x{k}xf4E2M1FN>", f"tensor<{of}{-(-m // 128)}x{blocks}x512xf8E4M3FN>"
+    b, sb = f"tensor<{of}{k}xf4E2M1FN>", f"tensor<{of}1x{blocks}x512xf8E4M3FN>"
+    c = f"tensor<{of}{m}xf16>"
+    return f"""func.func @gemv(%a: {a}, %sa: {sa}, %b: {b}, %sb: {sb}) -> {c} {{
+  %c = "tc.block_scaled_matmul"(%a, %sa, %b, %sb) {{block = 16 : i64,
+    a_scale_layout = "blocked_128x4", b_scale_layout = "blocked_128x4",
+    operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>}} : ({a}, {sa}, {b}, {sb}) -> {c}
+  return %c : {c}
+}}"""
+
+
+def counted(m: int, k: int, batch: int) -> Plan:
+    """Compiles and runs ours."""
+    kernel = tcir.compile(program(m, k, batch), pipeline="gemv-padded-n")
+    rng = np.random.default_rng(0)
+    inputs = []
+    for spec in kernel.signature.inputs:
+        if spec.dtype == ml_dtypes.float4_e2m1fn:
+            codes = rng.integers(0, 256, (*spec.shape[:-1], spec.shape[-1] // 2))
+            inputs.append(codes.astype(np.int8))
+        else:
+            inputs.append(rng.integers(0x30, 0x40, spec.shape).astype(np.uint8).view(spec.dtype))
+    outcome = run_sequence(
+        kernel.ptx, kernel.launches, inputs, kernel.signature.outputs,
+        hazards="off", numerics="fast",
+    )  # fmt: skip
+    launch = kernel.launches.launches[0]
+    ctas = int(np.prod(launch.grid))
+    ring = next(text for name, text in kernel.ir.items() if name == "multi-buffer")
+    slots = int(re.search(r"!tc\.ring<(\d+) : i64, !tc\.smem<array<i64: 128, \d+>, i8", ring)[1])  # type: ignore[index]
+    loads = outcome.counters["global_to_shared_read"]
+    stages = _stages(kernel.ir["tile-gemv-padded-n"], m, k, batch)
+    resident = min(-(-ctas // SMS), SM_BYTES // (launch.dynamic_smem + 1024))
+    share = [0] * SMS
+    for cta, units in enumerate(_units(ctas, m, k, batch, stages)):
+        share[cta % SMS] += units
+    total = sum(share)
+    partials = sum(kernel.launches.workspaces) if kernel.launches.workspaces else 0
+    return Plan(
+        "gemv-padded-n", loads, 2 * partials, ctas, sum(s > 0 for s in share),
+        resident * slots * (loads // total), max(share) * SMS / total,
+    )  # fmt: skip
+
+
+def _stages(text: str, m: int, k: int, batch: int) -> int:
+    """Stages per tile, from the width of A's box in the tiled program."""
+    box = int(re.search(r"box = array<i64: (\d+), 128, 1>", text)[1])  # type: ignore[index]
+    return -(-k // (2 * box))
+
+
+def _units(ctas: int, m: int, k: int, batch: int, stages: int) -> list[int]:
+    """Stages of every CTA: equal parts of all tiles laid end to end."""
+    total = -(-m // 128) * batch * stages
+    edges = [total * c // ctas for c in range(ctas + 1)]
+    return [b - a for a, b in pairwise(edges)]
+
+
+def without_overlap(m: int, k: int, batch: int) -> Plan:
+    """256 rows a CTA, the vector and its scales sixteen times, one K step of 64 at a time."""
+    step = 256 * 32 + 16 * 32 + 256 * 4 + 16 * 4
+    ctas = -(-m // 256) * batch
+    busy = min(ctas, SMS)
+    balance = -(-ctas // SMS) * SMS / ctas
+    return Plan("256 rows, N = 16", ctas * (k // 64) * step, 0, ctas, busy, step, balance)
+
+
+def main() -> None:
+    """Prints a table per shape."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--shape", choices=SHAPES, action="append")
+    for name in parser.parse_args().shape or SHAPES:
+        m, k, batch = map(int, name.split("x"))
+        unique = batch * (m + 1) * (k // 2 + k // 16)
+        print(f"\n(M, K, L) = ({m}, {k}, {batch}): unique A + sA + b + sb = {unique} B; "
+              f"bound {unique / PEAK * 1e6:.2f} us at {PEAK / 1e12:.2f} TB/s (modelled)")  # fmt: skip
+        for plan in (counted(m, k, batch), without_overlap(m, k, batch)):
+            print(
+                f"  {plan.name:<18} requested {plan.requested / unique:6.4f} of that"
+                f" + {plan.partials} B partials, {plan.ctas} CTAs on {plan.busy} of {SMS} SMs, "
+                f"{plan.in_flight / 1024:.1f} KiB in flight per SM, "
+                f"largest/mean share {plan.balance:.3f}, {plan.seconds() * 1e6:.1f} us (modelled)"
+            )
+
+
+if __name__ == "__main__":
+    main()

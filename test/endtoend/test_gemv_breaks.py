@@ -1,0 +1,169 @@
+"""Breaks of the GEMV kernels: each damage has to be laid to the pass that did it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import pytest
+
+import tcir
+from tcir._mlir import arith, ir
+from tcir.pipeline import as_pipeline
+
+from .block_scaled_text import UE8M0, BlockScaled
+from .breaking import Edit, PtxCheck, change_operand, erase, pick, run_broken, set_attribute
+
+TILE = "tile-gemv-padded-n"
+NVFP4 = BlockScaled(m=130, k=1280, n=None)
+MX = BlockScaled(m=128, k=1024, scale=UE8M0, block=32)
+COLUMNS = BlockScaled(m=128, k=512, n=3)
+
+
+def _plus(amount: int) -> Callable[[Any], Any]:
+    return lambda old: arith.addi(old, arith.constant(old.type, amount))
+
+
+def _flipped(old: Any) -> Any:
+    return arith.subi(arith.constant(old.type, 1), old)
+
+
+def _box_of_a_third(module: Any) -> None:
+    """The inner boxes of A's scales begin half a block further."""
+    op = pick(module, "tc.tma_load", 1)
+    with ir.InsertionPoint(op), op.location:
+        op.operands[2] = _plus(1)(op.operands[2])
+
+
+@dataclass(frozen=True)
+class Break:
+    """A damage to what the pass `at` made of `program`."""
+
+    what: str
+    edit: Edit
+    by: tuple[str, ...] = ("difference",)
+    at: str = TILE
+    program: BlockScaled = NVFP4
+    options: str = "stages=2"
+    quick: bool = False
+
+
+NOTICED = ("difference", "hazard", "illegal", "deadlock", "refused")
+MMA, CP = "tc.mma_block_scale", "tc.cp_scales"
+BREAKS = [
+    Break("stale scale id of A", set_attribute(MMA, "sfa_id", "0 : i64", 1), program=MX),
+    Break("stale scale id of B", set_attribute(MMA, "sfb_id", "0 : i64", 1), program=MX,
+          quick=True),
+    Break("stale columns of A's scales", set_attribute(MMA, "sfa_column", "0 : i64", 1)),
+    Break("one set of scales is not copied", erase(CP, 2), NOTICED, quick=True),
+    Break("blocks of scales exchanged", set_attribute(CP, "block", "0 : i64", 1)),
+    Break("boxes of scales begin in the middle of a block", _box_of_a_third),
+    Break("wrong slice of B", set_attribute(MMA, "b_slice", "0 : i64", 1)),
+    Break("wrong column stored", change_operand("tc.tmem_ld", 2, _plus(1)), program=COLUMNS),
+    Break("scales as ue8m0", set_attribute(MMA, "scale_type", '"ue8m0"')),
+    *(
+        Break(f"wrong share boundary ({options})",
+              change_operand("scf.for", 1, lambda old: arith.subi(old, arith.constant(old.type, 1)),
+                             index),
+              NOTICED, options=options, quick=index == 0)
+        for options, index in (("schedule=split-k splits=2", 0), ("schedule=stream-k", 1))
+    ),
+    *(
+        Break(f"{wait} waits for the wrong parity",
+              change_operand("tc.mbarrier_wait", 1, _flipped, index), NOTICED, "place-barriers")
+        for index, wait in enumerate(("producer", "mma"))
+    ),
+    Break("commit of the ring left out", erase("tc.commit", 0), NOTICED, "assign-roles"),
+    Break("descriptor of another slice",
+          lambda module: _descriptor(module), NOTICED, "convert-tc-to-nvvm"),
+]  # fmt: skip
+
+
+def _descriptor(module: Any) -> None:
+    """The first multiplication reads A 32 bytes further."""
+    op = pick(module, "nvvm.tcgen05.mma.block_scale", 0)
+    with ir.InsertionPoint(op), op.location:
+        op.operands[1] = _plus(2)(op.operands[1])
+
+
+@cache
+def _pipeline(options: str) -> tcir.Pipeline:
+    return as_pipeline("gemv-padded-n", **dict(word.split("=") for word in options.split()))
+
+
+@pytest.mark.parametrize("options", ["stages=2", "schedule=stream-k"])
+def test_unbroken(options: str) -> None:
+    caught = run_broken(NVFP4.linalg(), _pipeline(options), TILE, lambda _: None, orders=2)
+    assert not caught, caught.text
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [pytest.param(b, id=b.what, marks=() if b.quick else pytest.mark.slow) for b in BREAKS],
+)
+def test_break(broken: Break) -> None:
+    program, pipeline = broken.program.linalg(), _pipeline(broken.options)
+    caught = run_broken(program, pipeline, broken.at, broken.edit, orders=4)
+    print(f"\n{broken.what:<44} {broken.at:<22} {caught.by or 'NOT CAUGHT'}", end="")
+    assert caught, "nothing noticed the break"
+    assert caught.at == broken.at, caught.text
+    assert caught.by.startswith(broken.by), caught.text
+
+
+@dataclass(frozen=True)
+class PtxBreak:
+    """A damage to PTX: the `index`-th match replaced."""
+
+    what: str
+    pattern: str
+    replacement: str | Callable[[Any], str]
+    index: int = 0
+
+
+def _toggled(bit: int) -> Callable[[Any], str]:
+    return lambda match: match[1] + str(int(match[2]) ^ 1 << bit) + match[3]
+
+
+PTX_BREAKS = [
+    PtxBreak("scales in one lane of a quarter only",
+             r"tcgen05\.cp\.cta_group::1\.32x128b\.warpx4", "tcgen05.cp.cta_group::1.4x256b"),
+    PtxBreak("scale type in the instruction descriptor",
+             r"(, |mov\.b32 \t%r\d+, )(\d{9})(;|, \[)", _toggled(23)),
+    PtxBreak("block 32 for block 16", r"block16", "block32"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def ptx() -> PtxCheck:
+    return PtxCheck(NVFP4.linalg(), tcir.compile(NVFP4.linalg(), _pipeline("stages=2")))
+
+
+@pytest.mark.parametrize("broken", PTX_BREAKS, ids=lambda b: b.what)
+def test_ptx_break(ptx: PtxCheck, broken: PtxBreak) -> None:
+    caught = ptx.run(ptx.edit(broken.pattern, broken.replacement, broken.index), 2)
+    print(f"\n{broken.what:<44} {'llvm-to-ptx':<22} {caught.by or 'NOT CAUGHT'}", end="")
+    assert caught, "nothing noticed the break"
+
+
+def test_nibbles_exchanged_and_sign_of_scales() -> None:
+    """What the bytes mean is seen: exchanged nibbles change the result, bit 7 of ue4m3 does not."""
+    import numpy as np
+
+    from .block_scaled_oracle import inputs_of, product
+    from .gemv_full import E2M1
+
+    inputs = inputs_of(NVFP4)
+    want = product(NVFP4, **inputs)
+    kernel = tcir.compile(NVFP4.linalg(), _pipeline("stages=2"))
+    codes = inputs["a"].view(np.uint8)
+    packed = codes[:, 0::2] | codes[:, 1::2] << 4
+    out = np.zeros_like(want)
+    kernel(packed, inputs["sa"], inputs["b"], inputs["sb"], out)
+    assert out.tobytes() == want.tobytes()
+    kernel(packed >> 4 | packed << 4, inputs["sa"], inputs["b"], inputs["sb"], out)
+    assert out.tobytes() != want.tobytes()
+    assert np.array_equal(E2M1[codes], inputs["a"].astype(np.float64))
+    assert re.search(r"kind::mxf4nvf4", kernel.ptx)
