@@ -207,8 +207,8 @@ class _Placer:
             return []
         bar = self._init(setup, waits[0].location, None)
         for number, op in enumerate(waits):
-            done = math.add(math.mul(loop.induction_variable, len(waits) % 2), number)
             with ir.InsertionPoint(op), op.location:
+                done = math.add(math.mul(loop.induction_variable, len(waits) % 2), number)
                 _tag(tc.CommitOp(bar.bar), "mma")
                 _tag(tc.MbarrierWaitOp(bar.bar, math.value(math.rem(done, 2))), "mma")
                 _tag(fence("tcgen05.after"), "mma")

@@ -16,8 +16,11 @@ class ConvShiftReuseOptions:
 
     n_tile: output channels per CTA, a multiple of 16 up to 256; 0 chooses
     stages: slots of the ring in shared memory and tensor memory; 0 chooses
-    halo:   what happens to lanes without a new pixel after a shift: ``mask`` (not stored)
-    tiling: how pixels are laid on lanes: ``rows``
+    halo:   what happens to lanes without a new pixel after a shift: ``mask`` (not stored), or
+            ``refresh`` (the last lane of each quarter gets one from shared memory)
+    tiling: how pixels are laid on lanes: ``rows``, ``packed`` or ``linear``
+    shift:  with halo=refresh, what shifts: ``ashift`` (the mma) or ``shift`` (tcgen05.shift)
+    shift_quarters: what tcgen05.shift is taken to move: ``one`` quarter or ``all``
     """
 
     n_tile: int = 0
@@ -53,8 +56,8 @@ CONV_SHIFT_REUSE = register_pipeline(
         options=ConvShiftReuseOptions,
         accepted_forms=(
             "linalg.conv_2d_nhwc_hwcf, linalg.conv_2d_nhwc_fhwc, or the same as linalg.generic",
-            "f16 or bf16 inputs, f32 accumulator filled with 0, result f32 or arith.truncf of it "
-            "to f16 or bf16",
+            "f16, bf16, f32 (multiplied as tf32) or f8 inputs, f32 accumulator filled with 0, "
+            "result f32 or arith.truncf of it to f16 or bf16; i8 with an i32 accumulator",
             "tensor.pad with 0.0 on height and width of the input",
             "static shapes; rows of C (with hwcf: of K) of no multiple of 16 bytes are repacked",
             "any stride and dilation whose least common multiple along the width is at most 8",

@@ -33,13 +33,6 @@ conv_cases = pytest.mark.parametrize("case", _tiers(CONVS, QUICK))
 matmul_cases = pytest.mark.parametrize("case", _tiers(MATMULS, QUICK_MATMULS))
 
 
-@pytest.fixture
-def orders(request: pytest.FixtureRequest) -> int:
-    """Completion orders per asynchronous level: ten in the slow tier."""
-    everything = "slow" not in (request.config.getoption("-m") or "not slow")
-    return 10 if everything or request.node.get_closest_marker("slow") else 2
-
-
 def _run(case: Conv | Matmul, pipeline: str, expected: Any, orders: int) -> tcir.Kernel:
     a_shape, b_shape, out_shape = case.shapes
     a, b = integers(a_shape, case.element, 1), integers(b_shape, case.element, 2)

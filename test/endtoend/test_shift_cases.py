@@ -1,0 +1,106 @@
+"""conv-shift-reuse over its whole family, at every level, against numpy and torch.
+
+The quick tier has a dozen with two completion orders, `make test-all` all of them with ten.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcir
+
+from .linalg_text import Conv
+from .oracle import convolution, integers
+from .shift_cases import CASES, ShiftCase
+
+QUICK = {"rows-mask": 8, "rows-refresh": 5, "packed-mask": 4, "packed-refresh-shift": 1,
+         "linear-mask": 2, "linear-refresh": 0}  # fmt: skip
+"""For the quick tier: tiling and halo -> which of its cases."""
+
+
+def _quick(case: ShiftCase) -> bool:
+    family = f"{case.tiling}-{case.halo}"
+    mine = [c for c in CASES if (c.tiling, c.halo) == (case.tiling, case.halo)]
+    return mine.index(case) == QUICK.get(family, -1) or (
+        case.conv.element == "u8" and case.tiling == "rows" and case.conv.w_element == "i8"
+    )
+
+
+cases = pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=case.name, marks=() if _quick(case) else pytest.mark.slow)
+        for case in CASES
+    ],
+)
+
+
+def expected(conv: Conv, x: Any, w: Any) -> Any:
+    want = convolution(conv, x, w)
+    if importlib.util.find_spec("torch") is not None:
+        assert want.tobytes() == by_torch(conv, x, w).tobytes()
+    return want
+
+
+def by_torch(conv: Conv, x: Any, w: Any) -> Any:
+    """torch's convolution on the CPU, in float64: exact for our integers."""
+    import torch
+
+    wide = [a.view(np.uint8) if e == "u8" else a for a, e in zip((x, w), conv.elements)]
+    image, filters = (torch.from_numpy(a.astype(np.float64)) for a in wide)
+    order = (0, 3, 1, 2) if conv.filter == "fhwc" else (3, 2, 0, 1)
+    top, bottom, left, right = conv.pads
+    padded = torch.nn.functional.pad(image.permute(0, 3, 1, 2), (left, right, top, bottom))
+    out = torch.nn.functional.conv2d(
+        padded, filters.permute(order), stride=conv.strides, dilation=conv.dilations
+    )
+    exact = out.permute(0, 2, 3, 1).contiguous().numpy()
+    kind = convolution(conv, x[:0], w).dtype
+    return exact.astype(np.int32 if kind == np.int32 else np.float32).astype(kind)
+
+
+@cases
+def test_case(case: ShiftCase, orders: int) -> None:
+    conv = case.conv
+    x_shape, w_shape, _ = conv.shapes
+    x, w = integers(x_shape, conv.elements[0], 1), integers(w_shape, conv.elements[1], 2)
+    kernel = tcir.compile(conv.text(), pipeline="conv-shift-reuse", **case.options)
+    want = expected(conv, x, w)
+    out = np.zeros_like(want)
+    kernel(x, w, out)
+    assert out.tobytes() == want.tobytes()
+    shifts = ".ashift" in kernel.ptx or "tcgen05.shift" in kernel.ptx
+    assert shifts == case.shifts
+    assert ("tcgen05.shift" in kernel.ptx) == (case.shifts and case.halo == "refresh-shift")
+    assert (".4x256b" in kernel.ptx) == (case.shifts and case.halo != "mask")
+
+    options = {"pipeline": "conv-shift-reuse", **case.options}
+    exact = tcir.validate(conv.text(), inputs="integers", orders=orders, seed=3, **options)
+    assert exact.ok, str(exact)
+    assert {line.verdict for line in exact.passes} == {"reference", "equal"}, str(exact)
+    assert not [f for line in exact.passes for f in line.findings], str(exact)
+    if conv.out != "i32":
+        floats = tcir.validate(conv.text(), inputs="random", orders=1, seed=4, **options)
+        assert floats.ok, str(floats)
+
+
+def test_the_list_is_what_it_claims() -> None:
+    names = [case.name for case in CASES]
+    shifting = [case for case in CASES if case.shifts]
+    counts = Counter(f"{case.tiling} {case.halo}" for case in CASES)
+    types = Counter("x".join(case.conv.elements) + f" -> {case.conv.out}" for case in CASES)
+    print(f"{len(CASES)} cases, {len(shifting)} with .ashift or tcgen05.shift; {dict(counts)}; "
+          f"{dict(types)}")  # fmt: skip
+    for name in names:
+        print(" ", name)
+    assert len(set(names)) == len(CASES) >= 120
+    assert len(shifting) >= 90
+    assert {case.conv.strides[1] for case in CASES} == {1, 2, 3}
+    assert {case.conv.dilations[1] for case in CASES} == {1, 2, 3}
+    assert {case.conv.strides[0] for case in CASES} == {1, 2, 3}
+    assert {case.conv.dilations[0] for case in CASES} == {1, 2, 3}
