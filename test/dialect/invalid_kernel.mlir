@@ -705,3 +705,53 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
   "tc.tma_load"(%map, %i, %i, %i, %i, %s0, %bar0) {row = 0 : i64, nbytes = 4096 : i64, operandSegmentSizes = array<i32: 1, 4, 0, 1, 1>} : (!tc.tensor_map, index, index, index, index, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">, !tc.mbarrier) -> ()
   return
 }
+
+// -----
+
+// legal: tc.kernel/warps
+func.func @f(%x: memref<32x32xf16>) attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 64, 1, 1>, tc.warps = array<i64: 1, 2>, tc.target = "sm_80"} {
+  %t = "tc.smem_tile"() : () -> !tc.staged<array<i64: 32, 32>, f16, "K", array<i64: 0, 0, 0>>
+  %z = "tc.zero_fragment"() : () -> !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k16.f16">
+  %a = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!tc.staged<array<i64: 32, 32>, f16, "K", array<i64: 0, 0, 0>>) -> !tc.fragment<array<i64: 32, 16>, f16, "A", "mma.m16n8k16.f16">
+  %b = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!tc.staged<array<i64: 32, 32>, f16, "K", array<i64: 0, 0, 0>>) -> !tc.fragment<array<i64: 32, 16>, f16, "B", "mma.m16n8k16.f16">
+  %d = "tc.mma_sync"(%a, %b, %z) : (!tc.fragment<array<i64: 32, 16>, f16, "A", "mma.m16n8k16.f16">, !tc.fragment<array<i64: 32, 16>, f16, "B", "mma.m16n8k16.f16">, !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k16.f16">) -> !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k16.f16">
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/warps
+// expected-error @+1 {{tc.kernel: a kernel with fragments needs tc.warps = array<i64: m, n> with m * n the 2 warps of tc.block, got array<i64: 2, 2>: it says which warp has which part of a fragment}}
+func.func @f(%x: memref<32x32xf16>) attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 64, 1, 1>, tc.warps = array<i64: 2, 2>, tc.target = "sm_80"} {
+  %t = "tc.smem_tile"() : () -> !tc.staged<array<i64: 32, 32>, f16, "K", array<i64: 0, 0, 0>>
+  %z = "tc.zero_fragment"() : () -> !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k16.f16">
+  %a = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!tc.staged<array<i64: 32, 32>, f16, "K", array<i64: 0, 0, 0>>) -> !tc.fragment<array<i64: 32, 16>, f16, "A", "mma.m16n8k16.f16">
+  %b = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!tc.staged<array<i64: 32, 32>, f16, "K", array<i64: 0, 0, 0>>) -> !tc.fragment<array<i64: 32, 16>, f16, "B", "mma.m16n8k16.f16">
+  %d = "tc.mma_sync"(%a, %b, %z) : (!tc.fragment<array<i64: 32, 16>, f16, "A", "mma.m16n8k16.f16">, !tc.fragment<array<i64: 32, 16>, f16, "B", "mma.m16n8k16.f16">, !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k16.f16">) -> !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k16.f16">
+  return
+}
+
+// -----
+
+// legal: tc.kernel/warp-target
+func.func @f(%x: memref<32x32xf8E4M3FN>) attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 64, 1, 1>, tc.warps = array<i64: 1, 2>, tc.target = "sm_90"} {
+  %t = "tc.smem_tile"() : () -> !tc.staged<array<i64: 32, 32>, f8E4M3FN, "K", array<i64: 0, 0, 0>>
+  %z = "tc.zero_fragment"() : () -> !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k32.b8">
+  %a = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!tc.staged<array<i64: 32, 32>, f8E4M3FN, "K", array<i64: 0, 0, 0>>) -> !tc.fragment<array<i64: 32, 32>, f8E4M3FN, "A", "mma.m16n8k32.b8">
+  %b = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!tc.staged<array<i64: 32, 32>, f8E4M3FN, "K", array<i64: 0, 0, 0>>) -> !tc.fragment<array<i64: 32, 32>, f8E4M3FN, "B", "mma.m16n8k32.b8">
+  %d = "tc.mma_sync"(%a, %b, %z) : (!tc.fragment<array<i64: 32, 32>, f8E4M3FN, "A", "mma.m16n8k32.b8">, !tc.fragment<array<i64: 32, 32>, f8E4M3FN, "B", "mma.m16n8k32.b8">, !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k32.b8">) -> !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k32.b8">
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/warp-target
+func.func @f(%x: memref<32x32xf8E4M3FN>) attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 64, 1, 1>, tc.warps = array<i64: 1, 2>, tc.target = "sm_80"} {
+  %t = "tc.smem_tile"() : () -> !tc.staged<array<i64: 32, 32>, f8E4M3FN, "K", array<i64: 0, 0, 0>>
+  %z = "tc.zero_fragment"() : () -> !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k32.b8">
+  %a = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!tc.staged<array<i64: 32, 32>, f8E4M3FN, "K", array<i64: 0, 0, 0>>) -> !tc.fragment<array<i64: 32, 32>, f8E4M3FN, "A", "mma.m16n8k32.b8">
+  %b = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!tc.staged<array<i64: 32, 32>, f8E4M3FN, "K", array<i64: 0, 0, 0>>) -> !tc.fragment<array<i64: 32, 32>, f8E4M3FN, "B", "mma.m16n8k32.b8">
+  // expected-error @+1 {{tc.kernel: tc.target must be one of sm_90, sm_100a for mma.sync of f8E4M3FN, got sm_80: cp.async needs sm_80, e4m3 and e5m2 need sm_89}}
+  %d = "tc.mma_sync"(%a, %b, %z) : (!tc.fragment<array<i64: 32, 32>, f8E4M3FN, "A", "mma.m16n8k32.b8">, !tc.fragment<array<i64: 32, 32>, f8E4M3FN, "B", "mma.m16n8k32.b8">, !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k32.b8">) -> !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k32.b8">
+  return
+}

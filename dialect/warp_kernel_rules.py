@@ -1,0 +1,50 @@
+"""Rules about whole kernels of the warp level."""
+
+from __future__ import annotations
+
+from math import prod
+
+from tcir._mlir import ir
+
+from .kernel_view import Found, KernelView, attribute_of, kernel_rule, triple
+from .limits import WARP
+from .warp import LoadFragmentOp, MmaSyncOp, StoreFragmentOp, ZeroFragmentOp
+from .warp_limits import FP8, TARGETS
+
+FRAGMENT_OPS = (LoadFragmentOp, MmaSyncOp, StoreFragmentOp, ZeroFragmentOp)
+
+
+@kernel_rule(
+    "warps",
+    "tc",
+    "a kernel with fragments needs tc.warps = array<i64: m, n> with m * n the {want} warps of "
+    "tc.block, got {got}: it says which warp has which part of a fragment",
+)
+def _(kernel: KernelView) -> Found:
+    block = triple(kernel, "tc.block")
+    if block is None or not kernel.of(*FRAGMENT_OPS):
+        return
+    got = kernel.func.attributes.get("tc.warps", None)
+    is_pair = isinstance(got, ir.DenseI64ArrayAttr) and len(got) == 2
+    if not is_pair or prod(list(got)) != prod(block) // WARP:
+        yield (
+            kernel.func,
+            {"want": prod(block) // WARP, "got": attribute_of(kernel, "tc.warps")},
+        )
+
+
+@kernel_rule(
+    "warp-target",
+    "PTX ISA 9.7.14.5, target notes",
+    "tc.target must be one of {legal} for mma.sync of {element}, got {got}: cp.async needs sm_80, "
+    "e4m3 and e5m2 need sm_89",
+)
+def _(kernel: KernelView) -> Found:
+    name = kernel.func.attributes.get("tc.target", None)
+    got = name.value if isinstance(name, ir.StringAttr) else None
+    for op in kernel.of(MmaSyncOp):
+        element = str(op.a.type.element)
+        fp8 = any(str(v.type.element) in FP8 for v in (op.a, op.b))
+        legal = [target for target, has in TARGETS.items() if has.fp8 or not fp8]
+        if got not in legal:
+            yield op, {"legal": ", ".join(legal), "element": element, "got": got or "none"}
