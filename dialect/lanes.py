@@ -61,8 +61,8 @@ class LaneMasksOp(Op, name="lane_masks"):
 class WriteLaneMaskOp(Op, name="write_lane_mask"):
     """Word ``quarter`` of entry ``entry``: an mma is to write the lanes that ``on`` says.
 
-    ``on`` is ``vector<32xi1>``. A ballot of the executing warp (``vote.sync.ballot``, PTX ISA
-    9.7.13.13), complemented, which one thread stores.
+    ``on`` is ``vector<32xi1>``. A ballot of the executing warp (``vote.sync.ballot``,
+    PTX ISA 9.7.13.13), complemented, which one thread stores.
     """
 
     masks: ext.Operand[LaneMasksType]

@@ -36,11 +36,6 @@ class Axis:
         return kind, offset
 
     @property
-    def all_panels(self) -> int:
-        """Panels of the tile with those that the tail lies in."""
-        return self.panels + ceil_div(self.tail, self.pixels)
-
-    @property
     def classes(self) -> list[int]:
         """The classes that have taps."""
         return sorted({self.place(tap)[0] for tap in range(self.taps)})

@@ -68,7 +68,8 @@ class ConvertRepackToSimt(Pass):
 def _copy(op: tc.RepackOp, source: Any, out: Any, number: Any, read: Any, write: Any) -> None:
     """Element `number` of the result."""
     size = tc.element_bytes(out.element_type)
-    digits, rest = [], number
+    digits: list[Any] = []
+    rest = number
     for extent in reversed(out.shape[1:]):
         digits.insert(0, simt.rest(rest, extent))
         rest = simt.divide(rest, extent)
