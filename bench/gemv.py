@@ -127,8 +127,10 @@ def main() -> None:
     for name in parser.parse_args().shape or SHAPES:
         m, k, batch = map(int, name.split("x"))
         unique = batch * (m + 1) * (k // 2 + k // 16)
-        print(f"\n(M, K, L) = ({m}, {k}, {batch}): unique A + sA + b + sb = {unique} B; "
-              f"bound {unique / PEAK * 1e6:.2f} us at {PEAK / 1e12:.2f} TB/s (modelled)")  # fmt: skip
+        print(
+            f"\n(M, K, L) = ({m}, {k}, {batch}): {unique} unique bytes; "
+            f"bound {unique / PEAK * 1e6:.2f} us at {PEAK / 1e12:.2f} TB/s, modelled"
+        )
         for plan in (counted(m, k, batch), without_overlap(m, k, batch)):
             print(
                 f"  {plan.name:<18} requested {plan.requested / unique:6.4f} of that"

@@ -46,8 +46,11 @@ class Shape:
 
     def of(self, format_: BlockScaled) -> BlockScaled:
         """The shape in a format."""
+        # What TMA pads comes in 128 elements.
+        packed = format_.a == F4 and format_.b == F4
+        k = self.k if packed or self.k % 128 == 0 else 2 * self.k
         return replace(
-            format_, m=self.m, k=self.k, n=self.n, batch=self.batch, out=self.out, alpha=self.alpha
+            format_, m=self.m, k=k, n=self.n, batch=self.batch, out=self.out, alpha=self.alpha
         )
 
     @property
@@ -60,7 +63,7 @@ SHAPES = (
     Shape(m=1, k=128),
     Shape(m=130, k=384, out="f16", alpha="after"),
     Shape("schedule=split-k splits=2", m=200, k=1024),
-    Shape("schedule=stream-k", m=200, k=1280, out="bf16"),
+    Shape("schedule=stream-k", m=300, k=320, out="bf16"),
     Shape(m=100, batch=2, n=3, out="bf16"),
     Shape("pad_n=8", m=129, n=8),
     Shape("schedule=stream-k", batch=3, alpha="in"),

@@ -20,11 +20,16 @@ from .breaking import Edit, PtxCheck, change_operand, erase, pick, run_broken, s
 TILE = "tile-gemv-padded-n"
 NVFP4 = BlockScaled(m=130, k=1280, n=None)
 MX = BlockScaled(m=128, k=1024, scale=UE8M0, block=32)
+RANGES = BlockScaled(m=300, k=320)
 COLUMNS = BlockScaled(m=128, k=512, n=3)
 
 
 def _plus(amount: int) -> Callable[[Any], Any]:
     return lambda old: arith.addi(old, arith.constant(old.type, amount))
+
+
+def _minus(amount: int) -> Callable[[Any], Any]:
+    return lambda old: arith.subi(old, arith.constant(old.type, amount))
 
 
 def _flipped(old: Any) -> Any:
@@ -64,13 +69,12 @@ BREAKS = [
     Break("wrong slice of B", set_attribute(MMA, "b_slice", "0 : i64", 1)),
     Break("wrong column stored", change_operand("tc.tmem_ld", 2, _plus(1)), program=COLUMNS),
     Break("scales as ue8m0", set_attribute(MMA, "scale_type", '"ue8m0"')),
-    *(
-        Break(f"wrong share boundary ({options})",
-              change_operand("scf.for", 1, lambda old: arith.subi(old, arith.constant(old.type, 1)),
-                             index),
-              NOTICED, options=options, quick=index == 0)
-        for options, index in (("schedule=split-k splits=2", 0), ("schedule=stream-k", 1))
-    ),
+    Break("wrong share boundary of a part", change_operand("scf.for", 1, _minus(1)),
+          options="schedule=split-k splits=2", quick=True),
+    Break("wrong share boundary of a range", change_operand("scf.for", 1, _minus(1), 1),
+          program=RANGES, options="schedule=stream-k", quick=True),
+    Break("a segment of a range left out", change_operand("scf.for", 1, _minus(1)), NOTICED,
+          program=RANGES, options="schedule=stream-k"),
     *(
         Break(f"{wait} waits for the wrong parity",
               change_operand("tc.mbarrier_wait", 1, _flipped, index), NOTICED, "place-barriers")
