@@ -40,7 +40,10 @@ class CpAsyncOp(Op, name="cp_async"):
 
 
 class CpAsyncCommitOp(Op, name="cp_async_commit"):
-    """``cp.async.commit_group``: the copies since the last one become a group, perhaps empty."""
+    """``cp.async.commit_group``: the copies since the last one become a group, perhaps empty.
+
+    (PTX ISA 9.7.9.25.3.2.)
+    """
 
 
 class CpAsyncWaitOp(Op, name="cp_async_wait"):
