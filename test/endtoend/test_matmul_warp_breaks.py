@@ -94,9 +94,21 @@ def first_failure(after: str, broken: Break, orders: int = 1) -> Any:
         ("plan-staging", Break("tc.cta_barrier", erase), 1, "convert-tc-to-nvvm"),
         # Tails not looked at: the tile leaves the tensor.
         ("tile-matmul-warp", Break("tc.cp_async", text("tails", "")), 1, "break"),
-        ("tile-matmul-warp", Break("tc.store_fragment", text("tails", "outer")), 1, "break"),
+        pytest.param(
+            "tile-matmul-warp",
+            Break("tc.store_fragment", text("tails", "outer")),
+            1,
+            "break",
+            marks=pytest.mark.slow,
+        ),
         # Groups are not made: nothing to wait for.
-        ("pipeline-cp-async", Break("tc.cp_async_commit", erase), 3, "break"),
+        pytest.param(
+            "pipeline-cp-async",
+            Break("tc.cp_async_commit", erase),
+            3,
+            "break",
+            marks=pytest.mark.slow,
+        ),
         # ldmatrix without its transposition of B.
         (
             "convert-tc-to-nvvm",
