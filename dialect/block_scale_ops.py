@@ -1,5 +1,6 @@
 """Block-scaled tensor-core ops: the multiplication, and the copy of scale factors that feeds it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -116,8 +117,8 @@ def scaled_step(op: MmaBlockScaleOp) -> ScaledStep:
     return ScaledStep(string(op, "kind"), integer(op, "block"))
 
 
-def _names(names: object) -> str:
-    return ", ".join(map(str, names))  # type: ignore[call-overload, no-any-return]
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(map(str, names))
 
 
 @rule("tc.mma_block_scale", "kind", SOURCE, 'kind must be one of {legal}, got "{got}"')

@@ -68,9 +68,11 @@ class GemvShape:
         shape, other = list(op.a.type.shape), list(op.b.type.shape)
         vector = len(other) < len(shape)
         batch = shape[0] if len(shape) == 3 else 1
-        types = [str(v.type.element_type) for v in (op.a, op.b, op.a_scales, op.b_scales)]
+        a, b, scale, b_scale = (
+            str(v.type.element_type) for v in (op.a, op.b, op.a_scales, op.b_scales)
+        )
         block = integer(op.block)
-        kinds = kinds_of(*types, block)
+        kinds = kinds_of(a, b, scale, b_scale, block)
         # Packed fp4 takes half the shared memory of padded fp4.
         kind = kind or min(kinds, key=lambda name: (name == "mxf8f6f4", len(name)))
 
@@ -85,10 +87,10 @@ class GemvShape:
             m=shape[-2],
             n=1 if vector else other[-2],
             k=shape[-1],
-            a=operand("a", types[0], shape[-2]),
-            b=operand("b", types[1], 1 if vector else other[-2]),
+            a=operand("a", a, shape[-2]),
+            b=operand("b", b, 1 if vector else other[-2]),
             step=ScaledStep(kind, block),
-            scale_type=SCALE_TYPES[types[2]],
+            scale_type=SCALE_TYPES[scale],
         )
 
     @property

@@ -71,9 +71,10 @@ BREAKS = [
     Break("scales as ue8m0", set_attribute(MMA, "scale_type", '"ue8m0"')),
     Break("wrong share boundary of a part", change_operand("scf.for", 1, _minus(1)),
           options="schedule=split-k splits=2", quick=True),
-    Break("wrong share boundary of a range", change_operand("scf.for", 1, _minus(1), 1),
+    Break("wrong share boundary of a range", change_operand("scf.for", 1, _minus(1)), NOTICED,
           program=RANGES, options="schedule=stream-k", quick=True),
-    Break("a segment of a range left out", change_operand("scf.for", 1, _minus(1)), NOTICED,
+    # Loops in program order, inner ones first: stages, quarters, segments.
+    Break("a segment of a range left out", change_operand("scf.for", 1, _minus(1), 2), NOTICED,
           program=RANGES, options="schedule=stream-k"),
     *(
         Break(f"{wait} waits for the wrong parity",
