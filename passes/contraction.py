@@ -203,8 +203,8 @@ def _producer(value: Any) -> str:
 
 
 _HINTS = (
-    ("_q", "a quantised convolution subtracts zero points, which the tensor core does not; subtract "
-     "them in an op before (i8 or f32 inputs), or correct the sums in one after"),
+    ("_q", "a quantised convolution subtracts zero points, which the tensor core does not; "
+     "subtract them in an op before (i8 or f32 inputs), or correct the sums in one after"),
     ("depthwise", "a depthwise convolution sums over no channels, so the tensor core has nothing "
      "to reduce over; only ungrouped convolutions are accepted"),
     ("ngc", "grouped convolution: each group would be a convolution of its own; split it along the "

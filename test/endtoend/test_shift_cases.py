@@ -16,7 +16,7 @@ import tcir
 
 from .linalg_text import Conv
 from .oracle import convolution, integers
-from .shift_cases import CASES, ShiftCase
+from .shift_cases import CASES, TYPES, ShiftCase
 
 QUICK = {"rows-mask": 8, "rows-refresh": 5, "packed-mask": 4, "packed-refresh-shift": 1,
          "linear-mask": 2, "linear-refresh": 0}  # fmt: skip
@@ -87,6 +87,23 @@ def test_case(case: ShiftCase, orders: int) -> None:
     if conv.out != "i32":
         floats = tcir.validate(conv.text(), inputs="random", orders=1, seed=4, **options)
         assert floats.ok, str(floats)
+
+
+@pytest.mark.parametrize(
+    "conv", [pytest.param(c, id=c.name, marks=pytest.mark.slow) for c in TYPES]
+)
+def test_types_by_implicit_gemm(conv: Conv, orders: int) -> None:
+    """The same types without a slab in tensor memory."""
+    x_shape, w_shape, _ = conv.shapes
+    x, w = integers(x_shape, conv.elements[0], 1), integers(w_shape, conv.elements[1], 2)
+    kernel = tcir.compile(conv.text(), pipeline="conv-implicit-gemm")
+    want = expected(conv, x, w)
+    out = np.zeros_like(want)
+    kernel(x, w, out)
+    assert out.tobytes() == want.tobytes()
+    exact = tcir.validate(conv.text(), "conv-implicit-gemm", orders=orders, seed=3)
+    assert exact.ok, str(exact)
+    assert not [f for line in exact.passes for f in line.findings], str(exact)
 
 
 def test_the_list_is_what_it_claims() -> None:
