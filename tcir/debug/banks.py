@@ -51,21 +51,21 @@ class BankConflicts(Follower):
         agent, copies = warp.agent, warp.copies
         load, store, copy = agent.load, agent.store, copies.copy
 
-        def counted_load(space: str, addresses: Any, nbytes: int, *, site: Any) -> Any:
+        def counted_load(space: str, addresses: Any, nbytes: int, **how: Any) -> Any:
             if space == "shared":
-                self._note(site, addresses, nbytes)
-            return load(space, addresses, nbytes, site=site)
+                self._note(how["site"], addresses, nbytes)
+            return load(space, addresses, nbytes, **how)
 
-        def counted_store(space: str, addresses: Any, data: Any, *, site: Any) -> None:
+        def counted_store(space: str, addresses: Any, data: Any, **how: Any) -> None:
             if space == "shared":
-                self._note(site, addresses, data.shape[1])
-            store(space, addresses, data, site=site)
+                self._note(how["site"], addresses, data.shape[1])
+            store(space, addresses, data, **how)
 
         def counted_copy(
-            lanes: int, targets: Any, sources: Any, nbytes: int, read: Any, *, site: Any
+            lanes: int, targets: Any, sources: Any, nbytes: int, read: Any, **how: Any
         ) -> None:
-            self._note(site, targets, nbytes)
-            copy(lanes, targets, sources, nbytes, read, site=site)
+            self._note(how["site"], targets, nbytes)
+            copy(lanes, targets, sources, nbytes, read, **how)
 
         agent.load, agent.store, copies.copy = counted_load, counted_store, counted_copy
         generator: Generator[Any, Any, None] = warp.main()
