@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tcir.machine.agent import Agent
 from tcir.machine.bulk_copy import Combine
 from tcir.machine.errors import MachineError
-from tcir.machine.hazards import Access, join
+from tcir.machine.hazards import Access
 from tcir.machine.operation import Operation
 
 
@@ -53,15 +53,11 @@ def async_store(
     agent.machine.counters.shared_store += nbytes
     if agent.machine.checking:
         barrier.users[barrier.tma] = (number, site)
-        access = Access(barrier.tma, number, "red.async" if combine else "st.async", site)
-        known = agent.clock
-        if combine is not None:
-            # Reductions of one address may come in any order.
-            agent.clock = dict(known)
-            join(agent.clock, cta.reductions.setdefault(target, {}))
-            join(cta.reductions[target], {barrier.tma: number})
+        kind = "red.async" if combine else "st.async"
+        # PTX ISA 9.7.9.12, 9.7.13.8: st.async is weak or relaxed, red.async a relaxed atomic.
+        strong = agent.scope("cluster") if combine else None
+        access = Access(barrier.tma, number, kind, site, strong=strong)
         agent.note_write(smem.shadow, smem.granules(where), access)
-        agent.clock = known
     issued = agent.release()
     place = slice(target, target + nbytes)
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcir.machine.agent import Agent
+from tcir.machine.cluster import RANK_SHIFT
 from tcir.machine.errors import MachineError
 from tcir.machine.hazards import Access
 from tcir.machine.operation import Operation
@@ -35,47 +36,87 @@ def _bytes(start: int, nbytes: int) -> NDArray[np.int64]:
 
 
 def bulk_load(
-    agent: Agent, target: int, space: str, source: int, nbytes: int, mbar: int, *, site: Any
+    agent: Agent,
+    target: int,
+    space: str,
+    source: int,
+    nbytes: int,
+    mbar: int,
+    *,
+    cta_mask: int | None = None,
+    ignore: tuple[int, int] = (0, 0),
+    combine: Combine | None = None,
+    dtype: Any = np.uint8,
+    site: Any,
 ) -> None:
-    """`nbytes` from global (or shared) memory to shared memory; they count on the mbarrier."""
+    """`nbytes` from global (or shared) memory to shared memory; they count on the mbarrier.
+
+    cta_mask: data and signal go to the same offsets in each CTA of the mask. ignore: bytes at the
+    start and the end that may lie outside the source; what they become is anybody's guess.
+    combine(old, new) on elements of `dtype`: a reduction.
+    """
     agent._at(site)
     for what, value in (("target", target), ("source", source), ("size", nbytes)):
         _check(what, value, site)
-    barrier = agent._mbarrier(mbar, site, proxy="async")
+    for what, value in zip(("start", "end"), ignore, strict=True):
+        if not 0 <= value < UNIT:
+            raise MachineError(
+                "ignore-oob", f"expected 0..{UNIT - 1} bytes to ignore at the {what}, got {value}",
+                site=site,
+            )  # fmt: skip
+    copies = agent._destinations(target, mbar, cta_mask, 1, site)
     counters = agent.machine.counters
-    counters.global_to_shared += nbytes
+    counters.global_to_shared += nbytes * len(copies)
     counters.global_to_shared_read += nbytes
-    barrier.loads += 1
-    number = barrier.loads
-    cta = agent.cta_of(target, site)
-    if agent.cta_of(mbar, site) is not cta:
-        raise MachineError(
-            "foreign-mbarrier",
-            f"expected the mbarrier in the CTA that the bytes go to, got {mbar:#x} and "
-            f"{target:#x} (PTX ISA 9.7.9.25.4)",
-            site=site,
-        )
-    target -= cta.window
-    smem = cta.smem
-    if nbytes:
-        smem.check(target, target + nbytes, site)
-        agent.spare_mbarriers(_bytes(target, nbytes), site, "written", cta)
-        origin, where = agent.place(space, np.array([source]), nbytes, site)
+    first, last = ignore[0], max(ignore[0], nbytes - ignore[1])
+    origin, where = None, np.empty((1, 0), np.int64)
+    if last > first:
+        origin, where = agent.place(space, np.array([source + first]), last - first, site)
+    at = target & (1 << RANK_SHIFT) - 1
+    kind = "TMA reduce" if combine else "TMA load"
+    strong = agent.scope("gpu") if combine else None
+    signals = []
+    for cta, barrier in copies:
+        barrier.loads += 1
+        number = barrier.loads
+        signals.append((cta.smem, barrier, number))
+        if not nbytes:
+            continue
+        cta.smem.check(at, at + nbytes, site)
+        agent.spare_mbarriers(_bytes(at, nbytes), site, "written", cta)
         if agent.machine.checking:
             barrier.users[barrier.tma] = (number, site)
-            access = Access(barrier.tma, number, "TMA load", site, "async")
-            agent.note_read(origin.shadow, np.unique(where // origin.granule), access)
-            agent.note_write(smem.shadow, slice(target // 4, (target + nbytes) // 4), access)
+            access = Access(barrier.tma, number, kind, site, "async", strong=strong)
+            if origin is not None:
+                reads = Access(barrier.tma, number, kind, site, "async")
+                agent.note_read(origin.shadow, np.unique(where // origin.granule), reads)
+            agent.note_write(cta.smem.shadow, slice(at // 4, (at + nbytes) // 4), access)
     issued = dict(agent.clock)
 
     def run() -> None:
-        if nbytes:
-            _look(agent, origin, where, space, site)
-            smem.data[target : target + nbytes] = origin.data[where[0]]
-            smem.defined[target : target + nbytes] = True
-        barrier.complete_tx(nbytes, number, issued, site)
+        place = slice(at + first, at + last)
+        for smem, barrier, number in signals:
+            if origin is not None:
+                _look(agent, origin, where, space, site)
+                data = origin.data[where[0]]
+                if combine is not None:
+                    _look(agent, smem, np.arange(at, at + nbytes), "shared", site)
+                    data = _combined(combine, smem.data[place], data, dtype)
+                smem.data[place] = data
+                smem.defined[place] = True
+            smem.poison(at, first)
+            smem.poison(at + last, nbytes - last)
+            barrier.complete_tx(nbytes, number, issued, site)
 
     agent.cta.launch(Operation(site, run))
+
+
+def _combined(
+    combine: Combine, old: NDArray[np.uint8], new: NDArray[np.uint8], dtype: Any
+) -> NDArray[np.uint8]:
+    """combine(old, new) of bytes that are elements of `dtype`."""
+    result = combine(old.copy().view(dtype), np.ascontiguousarray(new).view(dtype))
+    return np.ascontiguousarray(result, dtype).view(np.uint8)
 
 
 def _look(agent: Agent, memory: Any, where: Any, space: str, site: Any) -> None:
@@ -119,15 +160,15 @@ def bulk_store(
         number = agent.bulk_number
         reads = Access(agent.bulk_reads, number, kind, site, "async")
         agent.note_read(smem.shadow, slice(source // 4, (source + nbytes) // 4), reads)
-        writes = Access(agent.bulk_writes, number, kind, site, "async")
+        strong = agent.scope("gpu") if combine else None
+        writes = Access(agent.bulk_writes, number, kind, site, "async", strong=strong)
         agent.note_write(memory.shadow, np.unique(places // memory.granule), writes)
 
     def run() -> None:
         _look(agent, smem, np.arange(source, source + nbytes)[chosen], "shared", site)
         data = smem.data[source : source + nbytes].copy()
         if combine is not None:
-            old = memory.data[where[0]].view(dtype)
-            data = np.ascontiguousarray(combine(old, data.view(dtype)), dtype).view(np.uint8)
+            data = _combined(combine, memory.data[where[0]], data, dtype)
         memory.data[places] = data[chosen]
         if memory.defined is not None:
             memory.defined[places] = True

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcir.machine.cluster import RANK_SHIFT
 from tcir.machine.errors import MachineError
-from tcir.machine.hazards import Access, Clock, Component
+from tcir.machine.hazards import Access, Clock, Component, Scope
 from tcir.machine.ordering import Class
 from tcir.machine.tensor_thread import TensorThread
 
@@ -164,6 +164,11 @@ class Core:
         self.clock[self.me] += 1
         return published
 
-    def own_access(self, kind: str, site: Any) -> Access:
-        """An access that takes effect here and now."""
-        return Access(self.me, self.clock[self.me], kind, site)
+    def own_access(self, kind: str, site: Any, strong: str | None = None) -> Access:
+        """An access that takes effect here and now; strong: its scope."""
+        scope = self.scope(strong) if strong else None
+        return Access(self.me, self.clock[self.me], kind, site, strong=scope)
+
+    def scope(self, word: str) -> Scope:
+        """The scope of a strong operation of this agent: "cta", "cluster", "gpu" or "sys"."""
+        return Scope(word, self.cta.index, self.cta.cluster.ctas[0].index)

@@ -47,8 +47,6 @@ class Cta:
         self.all_mbarriers: list[Mbarrier] = []
         self.barriers: dict[int, Round] = {}
         self.agents: list[Agent] = []
-        self.reductions: dict[int, Clock] = {}
-        """Of its shared memory: the red.async that went to an address."""
         self.visitors: dict[Component, Access] = {}
         """The last access of each component of another CTA to this one's memories."""
 

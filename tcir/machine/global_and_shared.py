@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tcir.machine.cluster import RANK_SHIFT
 from tcir.machine.errors import MachineError
 from tcir.machine.happens_before import HappensBefore
-from tcir.machine.memory import Buffer
+from tcir.machine.memory import POISON, Buffer
 from tcir.machine.shadow import LastShadow
 
 if TYPE_CHECKING:
@@ -25,15 +25,24 @@ class GlobalAndShared(HappensBefore):
 
     _last_load: tuple[Any, bytes, bytes] | None = None
 
-    def load(self, space: str, addresses: Addresses, nbytes: int, *, site: Any) -> Bytes:
+    def load(
+        self,
+        space: str,
+        addresses: Addresses,
+        nbytes: int,
+        *,
+        strong: str | None = None,
+        site: Any,
+    ) -> Bytes:
         """``nbytes`` bytes at each address: uint8 [n, nbytes].
 
         ``space``: "global", "shared" (of this CTA) or "cluster" (of any CTA of the cluster).
+        ``strong``: scope of a strong load.
         """
         if space == "cluster" and (parts := _by_rank(addresses)):
             data = np.empty((len(addresses), nbytes), np.uint8)
             for part in parts:
-                data[part] = self.load(space, addresses[part], nbytes, site=site)
+                data[part] = self.load(space, addresses[part], nbytes, strong=strong, site=site)
             return data
         memory, where = self.place(space, addresses, nbytes, site)
         defined = memory.defined
@@ -50,7 +59,8 @@ class GlobalAndShared(HappensBefore):
             counters.shared_load += where.size
             self.spare_mbarriers(where, site, "read", self.shared_owner(space, addresses, site))
         if self.machine.checking:
-            self.note_read(memory.shadow, memory.granules(where), self.own_access("generic", site))
+            access = self.own_access("generic", site, strong)
+            self.note_read(memory.shadow, memory.granules(where), access)
         data = memory.data[where]
         self._look(site, addresses, data, space)
         return data
@@ -65,11 +75,19 @@ class GlobalAndShared(HappensBefore):
             self._at(site)
             self._last_load = this
 
-    def store(self, space: str, addresses: Addresses, data: Bytes, *, site: Any) -> None:
-        """Writes uint8 [n, nbytes] to the addresses."""
+    def store(
+        self,
+        space: str,
+        addresses: Addresses,
+        data: Bytes,
+        *,
+        strong: str | None = None,
+        site: Any,
+    ) -> None:
+        """Writes uint8 [n, nbytes] to the addresses; ``strong``: scope of a strong store."""
         if space == "cluster" and (parts := _by_rank(addresses)):
             for part in parts:
-                self.store(space, addresses[part], data[part], site=site)
+                self.store(space, addresses[part], data[part], strong=strong, site=site)
             return
         memory, where = self.place(space, addresses, data.shape[1], site)
         if space == "global":
@@ -84,8 +102,19 @@ class GlobalAndShared(HappensBefore):
         if memory.defined is not None:
             memory.defined[where] = True
         if self.machine.checking:
-            access = self.own_access("generic", site)
+            access = self.own_access("generic", site, strong)
             self.note_write(memory.shadow, memory.granules(where), access, same=same)
+
+    def discard(self, address: int, nbytes: int, *, site: Any) -> None:
+        """Drops bytes of global memory: undefined until they are written again."""
+        memory, where = self.place("global", np.array([address], np.int64), nbytes, site)
+        if memory.defined is None:
+            memory.defined = np.ones(memory.data.size, bool)
+        memory.data[where] = POISON
+        memory.defined[where] = False
+        if self.machine.checking:
+            access = self.own_access("generic", site)
+            self.note_write(memory.shadow, memory.granules(where), access)
 
     def place(
         self, space: str, addresses: Addresses, nbytes: int, site: Any

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from tcir.machine.core import Core
@@ -14,8 +15,10 @@ from tcir.machine.hazards import (
     PIPE,
     PROXY,
     Access,
+    Component,
     join,
     marked,
+    morally_strong,
     observed,
 )
 from tcir.machine.ordering import Class, class_of, missing_edge, pipe_order
@@ -25,6 +28,11 @@ from tcir.machine.tensor_thread import TensorThread
 _NO_EFFECT = ("cta", "proxy.tensormap", "proxy.alias")
 """Fences without a rule of their own: memory here is coherent, and clocks travel with barriers,
 mbarriers and strong accesses. Those of wider scope matter to relaxed arrivals only."""
+
+
+MOST_BESIDE = 64
+"""Unordered strong writes to one place that are remembered: a later access that is not ordered with
+one of those before them goes unnoticed."""
 
 
 class HappensBefore(Core):
@@ -77,9 +85,23 @@ class HappensBefore(Core):
     ) -> None:
         """Checks and records a write; `same`: it puts back the bytes that were there."""
         if shadow is not None:
-            self._check(shadow, where, access, write=True, same=same)
-            shadow.record_write(where, access)
+            if self._check(shadow, where, access, write=True, same=same):
+                for earlier, part in shadow.parts(where):
+                    shadow.record_write(part, replace(access, beside=self._beside(earlier, access)))
+            else:
+                shadow.record_write(where, access)
             self._visit(shadow, access)
+
+    def _beside(self, earlier: list[Access], access: Access) -> tuple[Access, ...]:
+        """Strong accesses that `access` is no race with and not ordered after, the last of each
+        component: whoever comes later has to be ordered with them, too."""
+        last: dict[Component, Access] = {}
+        for other in earlier:
+            if morally_strong(other, access) and not observed(self.clock, other):
+                known = last.get(other.component)
+                if known is None or known.number < other.number:
+                    last[other.component] = replace(other, beside=())
+        return tuple(last.values())[-MOST_BESIDE:]
 
     def _visit(self, shadow: Shadow, access: Access) -> None:
         """The owner of the memory must not end before."""
@@ -88,12 +110,20 @@ class HappensBefore(Core):
 
     def _check(
         self, shadow: Shadow, where: Any, access: Access, *, write: bool, same: bool = False
-    ) -> None:
-        for other in shadow.writers_at(where):
-            self._pair(shadow, other, access, True, write, same)
+    ) -> bool:
+        """True if it comes beside an earlier strong write."""
+        beside = False
+        for last in shadow.writers_at(where):
+            for other in (last, *last.beside):
+                if morally_strong(other, access) and not observed(self.clock, other):
+                    beside = True
+                else:
+                    self._pair(shadow, other, access, True, write, same)
         if write:
             for other in shadow.readers_at(where):
-                self._pair(shadow, other, access, False, write, same)
+                if not morally_strong(other, access):
+                    self._pair(shadow, other, access, False, write, same)
+        return beside
 
     def pipe_before(self, access: Access, agents: Iterable[HappensBefore]) -> dict[Class, int]:
         """Which tensor-core operations the pipe completes before this new one of this thread.

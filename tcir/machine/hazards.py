@@ -65,13 +65,33 @@ class Findings(list[Finding]):
         super().append(finding)
 
 
+@dataclass(frozen=True)
+class Scope:
+    """The threads that a strong operation is strong for: those of one CTA, one cluster, or all.
+
+    cta: index of the CTA that executes it; cluster: of the first CTA of its cluster.
+    """
+
+    word: str  # "cta", "cluster", "gpu" or "sys"
+    cta: Any
+    cluster: Any
+
+    def meets(self, other: Scope) -> bool:
+        """Whether each of the two includes the thread of the other."""
+        words = self.word, other.word
+        if "cta" in words:
+            return bool(self.cta == other.cta)
+        return "cluster" not in words or bool(self.cluster == other.cluster)
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """One recorded access.
 
     kind: what a report calls it. proxy: "generic" or "async" (of shared and global memory).
     target: what decides the order of tensor-core operations among themselves: D's address and shape
-    of an mma, the shape of a cp.
+    of an mma, the shape of a cp. strong: of a strong operation of PTX's memory model, its scope.
+    beside: strong accesses to the same place before it that it is not ordered with.
     """
 
     component: Component
@@ -80,6 +100,8 @@ class Access:
     site: Any
     proxy: str = "generic"
     target: Any = None
+    strong: Scope | None = None
+    beside: tuple[Access, ...] = ()
 
     @property
     def cta(self) -> Any:
@@ -102,6 +124,14 @@ def observed(clock: Clock, access: Access) -> bool:
     """
     component, number = access.component, access.number
     return clock.get(component, 0) >= number or (component, number) in clock
+
+
+def morally_strong(a: Access, b: Access) -> bool:
+    """Whether two accesses to one place are no race although nothing orders them (PTX ISA 8.7.2,
+    "Morally strong operations"): both strong, through one proxy, each in the other's scope."""
+    if a.strong is None or b.strong is None or a.proxy != b.proxy:
+        return False
+    return a.strong.meets(b.strong)
 
 
 def marked(clock: Clock, which: str, access: Access) -> bool:

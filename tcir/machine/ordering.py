@@ -93,5 +93,7 @@ def missing_edge(first: Access, second: Access, same_thread: bool, one_cluster: 
     if first.cta is not None and second.cta is not None and first.cta != second.cta:
         if one_cluster:
             return "barrier.cluster.arrive and .wait, or an arrival at an mbarrier of the other CTA"
+        if first.strong and second.strong:
+            return "strong accesses order two CTAs whose scope (.cta, .cluster) includes both"
         return "only strong accesses (atomics, acquire and release) order two CTAs of a launch"
     return "a barrier, or an mbarrier arrival and wait, between the two warps"

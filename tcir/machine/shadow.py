@@ -72,6 +72,22 @@ class Shadow:
         self.writer[where] = self._add(access)
         self.readers[where] = 0
 
+    def parts(self, where: Any) -> list[tuple[list[Access], Any]]:
+        """The granules by their last writer: it and those beside it, and its granules."""
+        if isinstance(where, slice):
+            where = np.arange(where.start, where.stop)
+        if self.bytewise and not isinstance(where, tuple):
+            where = np.ravel(where)[:, None], np.arange(4)
+        index = where if isinstance(where, tuple) else (where,)
+        places = [a.ravel() for a in np.broadcast_arrays(*index)]
+        writer = self.writer[tuple(places)]
+        out = []
+        for number in _distinct(writer):
+            last = [self.accesses[number - 1]] if number else []
+            out.append(([*last, *(b for a in last for b in a.beside)],
+                        tuple(a[writer == number] for a in places)))  # fmt: skip
+        return out
+
     def _add(self, access: Access) -> int:
         if len(self.accesses) >= self._room:
             self._compact()
@@ -123,7 +139,8 @@ class LastShadow(Shadow):
 
 def _same_line(a: Access, b: Access) -> bool:
     """Whether whoever is ordered after ``b`` is ordered after the earlier ``a``, too."""
-    return a.component == b.component and a.kind == b.kind and a.target == b.target
+    same = a.component == b.component and a.kind == b.kind and a.target == b.target
+    return same and a.strong == b.strong
 
 
 def _distinct(values: NDArray[np.int32]) -> NDArray[np.int32]:

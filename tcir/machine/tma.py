@@ -15,7 +15,6 @@ from tcir.machine.hazards import Access
 from tcir.machine.mbarrier import Mbarrier
 from tcir.machine.memory import ALL_DEFINED, Buffer
 from tcir.machine.operation import Operation
-from tcir.machine.shadow import Shadow
 from tcir.machine.tensor_map import DecodedMap
 from tcir.machine.tensor_map_proxy import TensorMapProxy
 from tcir.machine.tma_box import Box, load_box, store_box
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from tcir.machine.engine import Cta
 
 Index = NDArray[np.int64]
-
-REDUCE = "TMA reduce"
 
 
 class Tma(TensorMapProxy, BulkGroups, Barriers):
@@ -144,12 +141,14 @@ class Tma(TensorMapProxy, BulkGroups, Barriers):
         counters.shared_to_global += box.nbytes
         addresses = box.outside[box.inside]
         if self.machine.checking:
-            kind = REDUCE if reduction else "TMA store"
+            kind = "TMA reduce" if reduction else "TMA store"
             number = self.bulk_number
             reads = Access(self.bulk_reads, number, kind, site, "async")
             self.note_map(map_at, reads)
             self.note_read(smem.shadow, _granules(box), reads)
-            writes = Access(self.bulk_writes, number, kind, site, "async")
+            # Each reduction is a relaxed atomic of its own (PTX ISA 9.7.9.27.1.3).
+            strong = self.scope("gpu") if reduction else None
+            writes = Access(self.bulk_writes, number, kind, site, "async", strong=strong)
             self._note_global(addresses, writes, fields.piece_bytes, write=True)
 
         def run() -> None:
@@ -260,13 +259,6 @@ class Tma(TensorMapProxy, BulkGroups, Barriers):
             self.note_write(buffer.shadow, where, access)
         else:
             self.note_read(buffer.shadow, where, access)
-
-    def _pair(
-        self, shadow: Shadow, other: Access, access: Access, wrote: bool, write: bool, same: bool
-    ) -> None:
-        if other.kind == access.kind == REDUCE and wrote and write:
-            return  # relaxed atomics: any order will do
-        super()._pair(shadow, other, access, wrote, write, same)
 
 
 def _units(box: Box) -> Index:

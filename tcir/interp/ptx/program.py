@@ -212,7 +212,7 @@ class Run:
         self.instructions = 0
         self._clock = 0
         self.maps: dict[bytes, Any] = {}
-        self.strong: dict[tuple[Any, int], dict[Any, int]] = {}  # see isa/memory.py
+        self.strong: dict[tuple[Any, int], dict[Any, Any]] = {}  # see isa/memory.py
         self.reductions: dict[Any, list[tuple[int, int]]] = {}  # of bar.red, see isa/sync.py
         self._reported: set[tuple[int, str]] = set()
 

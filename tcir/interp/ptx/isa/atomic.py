@@ -68,8 +68,8 @@ def combination(d: Decode, name: str, kind: Type) -> Callable[[Any, Any], Any] |
 
 def _atomic(d: Decode, returns: bool) -> Op:
     space = take_space(d)
-    d.skip("relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys", "noftz",
-           "L2::cache_hint")  # fmt: skip
+    d.skip("relaxed", "acquire", "release", "acq_rel", "noftz", "L2::cache_hint")
+    scope = d.take("cta", "cluster", "gpu", "sys") or "gpu"
     name = d.require(*OPERATIONS, "cas")
     lanes_of_vector = d.take("v2", "v4", "v8")
     count = int(lanes_of_vector[1:]) if lanes_of_vector else 1
@@ -108,7 +108,7 @@ def _atomic(d: Decode, returns: bool) -> Op:
         groups = [slice(None)] if apart else [slice(i, i + 1) for i in range(len(at))]
         for group in groups:
             who = lanes[group]
-            old = load(w, space, at[group], nbytes, who, site, True)
+            old = load(w, space, at[group], nbytes, who, site, scope)
             old = np.ascontiguousarray(old).view(dtype)
             operand = np.stack([w.v[n][s][who] for s in operands], axis=1)
             if combine is None:
@@ -118,7 +118,7 @@ def _atomic(d: Decode, returns: bool) -> Op:
             else:
                 new = combine(old, operand)
             data = np.ascontiguousarray(new, dtype=dtype).view(np.uint8).reshape(-1, nbytes)
-            store(w, space, at[group], data, who, site, True)
+            store(w, space, at[group], data, who, site, scope)
             for column, target in enumerate(targets):
                 w.v[n][target][who] = old[:, column]
         for target in targets:

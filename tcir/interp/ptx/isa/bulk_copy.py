@@ -50,23 +50,50 @@ def _values(d: Decode, operand: Operand, kind: Any) -> Any:
     "cp.async.bulk.shared::cluster.shared::cta",
 )
 def load(d: Decode) -> Op:
-    """`[dst], [src], size, [mbar] {, policy}`"""
+    """`[dst], [src], size {, bytes left, bytes right}, [mbar] {, CTA mask} {, policy}`"""
     from_shared = d.name.endswith(".shared::cta")
-    policy = d.take("L2::cache_hint") is not None
+    policy = not from_shared and d.take("L2::cache_hint") is not None
     if d.take(_COMPLETE) is None:
         raise d.malformed(f"expected .{_COMPLETE}")
-    d.done(5 if policy else 4)
+    own = d.name.startswith("cp.async.bulk.shared::cta")
+    ignoring = own and d.take("ignore_oob") is not None
+    multicast = not (own or from_shared) and d.take("multicast::cluster") is not None
+    d.done(4 + 2 * ignoring + multicast + policy)
     target = shared_operand(d, d.operands[0], True)
     source = shared_operand(d, d.operands[1], True) if from_shared else _global(d, d.operands[1])
-    size, barrier = _values(d, d.operands[2], _U32), shared_operand(d, d.operands[3], True)
+    size = _values(d, d.operands[2], _U32)
+    ends = [_values(d, o, _U32) for o in d.operands[3:5]] if ignoring else []
+    rest = d.operands[3 + len(ends) :]
+    barrier = shared_operand(d, rest[0], True)
+    masks = _values(d, rest[1], _U16) if multicast else None
     space, site = "shared" if from_shared else "global", d.site
 
     def run(w: Warp, m: int) -> None:
-        rows = zip(target(w, m), source(w, m), size(w, m), barrier(w, m), strict=True)
-        for to, at, nbytes, mbar in rows:
-            bulk_load(w.agent, to, space, at, nbytes, mbar, site=site)
+        count = m.bit_count()
+        ignored = zip(*(end(w, m) for end in ends), strict=True) if ends else [(0, 0)] * count
+        chosen = masks(w, m) if masks is not None else [None] * count
+        rows = zip(
+            target(w, m), source(w, m), size(w, m), barrier(w, m), ignored, chosen, strict=True
+        )
+        for to, at, nbytes, mbar, ignore, mask in rows:
+            if own:
+                w.agent.cta_of(to, site, own=True)
+            bulk_load(w.agent, to, space, at, nbytes, mbar, cta_mask=mask, ignore=ignore, site=site)
 
     return d.plain(run)
+
+
+@rule(
+    "cp.async.bulk.weak",
+    "cp.async.bulk.relaxed",
+    "cp.reduce.async.bulk.weak",
+    "cp.reduce.async.bulk.relaxed",
+)
+def ordered(d: Decode) -> Op:
+    raise d.incomplete(
+        "no rule for .weak and .relaxed of bulk copies (PTX ISA 9.3); without them a copy is weak "
+        "and a reduction relaxed"
+    )
 
 
 @rule("cp.async.bulk.global.shared::cta")
@@ -90,22 +117,67 @@ def store(d: Decode) -> Op:
     return d.plain(run)
 
 
+#: Types of each reduction (PTX ISA 9.7.9.25.4.2), into global and into shared memory.
+_INTEGERS = ("u32", "s32", "u64", "s64")
+_GLOBAL_TYPES = {
+    **dict.fromkeys(("and", "or", "xor"), ("b32", "b64")),
+    **dict.fromkeys(("inc", "dec"), ("u32",)),
+    **dict.fromkeys(("min", "max"), (*_INTEGERS, "f16", "bf16")),
+    "add": ("u32", "s32", "u64", "f16", "bf16", "f32", "f64"),
+}
+_SHARED_TYPES = {
+    **dict.fromkeys(("and", "or", "xor"), ("b32",)),
+    **dict.fromkeys(("inc", "dec"), ("u32",)),
+    **dict.fromkeys(("min", "max"), ("u32", "s32")),
+    "add": ("u32", "s32", "u64"),
+}
+
+
+def _reduction(d: Decode, allowed: dict[str, tuple[str, ...]]) -> tuple[Any, Any]:
+    """How two elements are combined, and their type."""
+    d.skip("noftz")
+    name = d.require(*(n for n in OPERATIONS if n != "exch"))
+    kind = d.type("f16", "bf16", "b32", "u32", "s32", "b64", "u64", "s64", "f32", "f64")
+    if kind.name not in allowed[name]:
+        listed = ", ".join(f".{t}" for t in allowed[name])
+        raise d.malformed(f"expected {listed} with .{name}, got .{kind.name}")
+    dtype = VIEW_DTYPES[view(f"u{8 * kind.size}") if kind.kind == "f" else view(kind)]
+    return combination(d, name, kind), np.dtype(dtype)
+
+
 @rule("cp.reduce.async.bulk.global.shared::cta")
 def reduce(d: Decode) -> Op:
     """`[dst], [src], size {, policy}`: element by element, in any order."""
     policy = d.take("L2::cache_hint") is not None
     d.require("bulk_group")
-    d.skip("noftz")
-    name = d.require(*(n for n in OPERATIONS if n != "exch"))
-    kind = d.type("f16", "bf16", "b32", "u32", "s32", "b64", "u64", "s64", "f32", "f64")
+    combine, dtype = _reduction(d, _GLOBAL_TYPES)
     d.done(3 + policy)
-    combine = combination(d, name, kind)
-    dtype = VIEW_DTYPES[view(f"u{8 * kind.size}") if kind.kind == "f" else view(kind)]
     target, source = _global(d, d.operands[0]), shared_operand(d, d.operands[1], True)
     size, site = _values(d, d.operands[2], _U32), d.site
 
     def run(w: Warp, m: int) -> None:
         for to, at, nbytes in zip(target(w, m), source(w, m), size(w, m), strict=True):
-            bulk_store(w.agent, to, at, nbytes, combine=combine, dtype=np.dtype(dtype), site=site)
+            bulk_store(w.agent, to, at, nbytes, combine=combine, dtype=dtype, site=site)
+
+    return d.plain(run)
+
+
+@rule("cp.reduce.async.bulk.shared::cluster.shared::cta")
+def reduce_in_cluster(d: Decode) -> Op:
+    """`[dst], [src], size, [mbar]`: integers in the shared memory of a CTA of the cluster."""
+    if d.take(_COMPLETE) is None:
+        raise d.malformed(f"expected .{_COMPLETE}")
+    combine, dtype = _reduction(d, _SHARED_TYPES)
+    d.done(4)
+    target, source = (shared_operand(d, o, True) for o in d.operands[:2])
+    size, barrier = _values(d, d.operands[2], _U32), shared_operand(d, d.operands[3], True)
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        rows = zip(target(w, m), source(w, m), size(w, m), barrier(w, m), strict=True)
+        for to, at, nbytes, mbar in rows:
+            bulk_load(
+                w.agent, to, "shared", at, nbytes, mbar, combine=combine, dtype=dtype, site=site
+            )
 
     return d.plain(run)

@@ -5,27 +5,89 @@ from __future__ import annotations
 import numpy as np
 
 from tcir.interp.ptx.decode import Decode, Op, rule, view
+from tcir.interp.ptx.isa.memory import addresses, check_aligned, split
 from tcir.interp.ptx.syntax import TYPES
-from tcir.interp.ptx.warp import BOOLS, Warp
+from tcir.interp.ptx.warp import BOOLS, LANES, Warp
 
 
 def nothing(w: Warp, m: int) -> None:
     """No effect."""
 
 
-@rule(
-    "nanosleep",
-    "prefetch",
-    "prefetchu",
-    "applypriority",
-    "discard",
-    "cp.async.bulk.prefetch",
-    "griddepcontrol.launch_dependents",
-    "griddepcontrol.wait",
-)
-def hint(d: Decode) -> Op:
-    """Time and caches are not modelled; a grid that runs alone never waits for another."""
+@rule("nanosleep")
+def nanosleep(d: Decode) -> Op:
+    """Time is not modelled."""
+    d.skip("u32")
+    d.done(1)
+    d.src(d.operands[0], TYPES["u32"])
     return d.plain(nothing)
+
+
+@rule("griddepcontrol.launch_dependents", "griddepcontrol.wait")
+def griddepcontrol(d: Decode) -> Op:
+    """A grid that runs alone never waits for another."""
+    d.done(0)
+    return d.plain(nothing)
+
+
+_EVICTIONS = ("L2::evict_last", "L2::evict_normal")
+
+
+@rule("prefetch", "prefetchu")
+def prefetch(d: Decode) -> Op:
+    """Caches are not modelled, and an address that holds nothing is prefetched without a fault."""
+    if d.name == "prefetchu":
+        d.require("L1")
+    else:
+        space = d.take("global", "local")
+        d.require("L1", "L2", *(_EVICTIONS if space != "local" else ()))
+    d.done(1)
+    d.address(d.operands[0])
+    return d.plain(nothing)
+
+
+_LINE = 128
+
+
+@rule("applypriority", "discard")
+def line(d: Decode) -> Op:
+    """`[a], 128`: a hint for a line of L2. `discard` also makes its bytes undefined."""
+    d.skip("global")
+    d.require("L2::evict_normal" if d.name == "applypriority" else "L2")
+    d.done(2)
+    if d.immediate(d.operands[1]) != _LINE:
+        raise d.malformed(f"expected a size of {_LINE}, got {d.immediate(d.operands[1])}")
+    slot, size, offset, _ = d.address(d.operands[0])
+    site, drops = d.site, d.name == "discard"
+
+    def run(w: Warp, m: int) -> None:
+        at = addresses(w, slot, size, offset, m, site)
+        check_aligned(w, at, _LINE, site)
+        if any(space != "global" for space, _, _ in split(at)):
+            raise w.error("not-global", f"expected a global address, got {int(at[0]):#x}", site)
+        for address in at.tolist() if drops else ():
+            w.agent.discard(address, _LINE, site=site)
+
+    return d.plain(run)
+
+
+@rule("cp.async.bulk.prefetch")
+def bulk_prefetch(d: Decode) -> Op:
+    """`.L2.global [src], size {, policy}`; what it names need not be there."""
+    d.require("L2")
+    d.require("global")
+    policy = d.take("L2::cache_hint") is not None
+    d.done(2 + policy)
+    slot, size, offset, _ = d.address(d.operands[0])
+    count, site = d.src(d.operands[1], TYPES["u32"]), d.site
+
+    def run(w: Warp, m: int) -> None:
+        if w.undef[count] & m:
+            w.read_undefined(site, (count,), m)
+        check_aligned(w, addresses(w, slot, size, offset, m, site), 16, site)
+        check_aligned(w, w.v[5][count][LANES[m]], 16, site)
+
+    return d.plain(run)
 
 
 @rule("setmaxnreg.inc.sync.aligned", "setmaxnreg.dec.sync.aligned")
@@ -39,9 +101,20 @@ def setmaxnreg(d: Decode) -> Op:
     return d.plain(nothing, converge="aligned")
 
 
-@rule("createpolicy")
+_PRIMARY = ("L2::evict_last", "L2::evict_normal", "L2::evict_first", "L2::evict_unchanged")
+
+
+@rule("createpolicy.fractional", "createpolicy.range", "createpolicy.cvt.L2")
 def createpolicy(d: Decode) -> Op:
     """An opaque cache policy: 0 here, since caches are not modelled."""
+    d.require("b64")
+    ranged = d.name == "createpolicy.range"
+    if ranged:
+        d.skip("global")
+    if d.name != "createpolicy.cvt.L2":
+        d.require(*_PRIMARY)
+        d.take("L2::evict_first", "L2::evict_unchanged")
+    d.done(4 if ranged else 2 if d.name.endswith("cvt.L2") else (1, 2))
     b64 = TYPES["b64"]
     dst = d.dst(d.operands[0], b64)
     n = view(b64)

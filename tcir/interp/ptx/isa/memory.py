@@ -2,8 +2,9 @@
 
 Ordering qualifiers (.volatile, .relaxed, .acquire, .release and scopes) never change a value here:
 every access of a warp is performed when it executes. In the record of what happens before what,
-strong accesses to one address are ordered one after the other, and each has observed what the ones
-before it had: right for acquire and release, generous to .relaxed and .volatile.
+strong accesses to one address, each in the scope of the other, are ordered one after the other, and
+each has observed what the ones before it had: right for acquire and release, generous to .relaxed
+and .volatile.
 """
 
 from __future__ import annotations
@@ -90,26 +91,44 @@ def _reach(space: str) -> str:
     return "cluster" if space == "shared" else space
 
 
-def observe(w: Warp, space: str, at: Any) -> list[tuple[Any, int]]:
-    """Before a strong access: what the earlier ones to these addresses had observed."""
-    inside = None if space == "global" else w.agent.cta.cluster.ctas[0].index
+def _domains(w: Warp) -> dict[str, Any]:
+    """Of each scope, the threads that one of this warp shares it with."""
+    cta = w.agent.cta
+    return {"cta": cta.index, "cluster": cta.cluster.ctas[0].index, "gpu": None, "sys": None}
+
+
+def observe(w: Warp, space: str, at: Any, scope: str) -> list[tuple[Any, int]]:
+    """Before a strong access: what the earlier ones to these addresses had observed.
+
+    Two of them see each other in the narrower of their scopes.
+    """
+    domains = _domains(w)
+    inside = None if space == "global" else domains["cluster"]
     keys = [(inside, int(a)) for a in np.unique(at)]
     for key in keys:
-        join(w.agent.clock, w.run_state.strong.get(key, {}))
+        known = w.run_state.strong.get(key, {})
+        for other in _SCOPES if known else ():
+            shared = min(scope, other, key=_SCOPES.index)
+            join(w.agent.clock, known.get((other, shared, domains[shared]), {}))
     return keys
 
 
-def publish(w: Warp, keys: list[tuple[Any, int]]) -> None:
+def publish(w: Warp, keys: list[tuple[Any, int]], scope: str) -> None:
     """After a strong access: later ones to the same addresses come after it."""
-    clock = w.agent.release()
+    clock, domains = w.agent.release(), _domains(w)
+    reached = _SCOPES[: _SCOPES.index(scope) + 1]
+    entries = {(scope, shared, domains[shared]): clock for shared in reached}
     for key in keys:
-        w.run_state.strong[key] = clock
+        w.run_state.strong.setdefault(key, {}).update(entries)
 
 
 def load(
-    w: Warp, space: str, at: Any, nbytes: int, lanes: Any, site: Site, strong: bool = False
+    w: Warp, space: str, at: Any, nbytes: int, lanes: Any, site: Site, strong: str | None = None
 ) -> Any:
-    """uint8[n, nbytes] from n addresses; `lanes` are the lane numbers, for local memory."""
+    """uint8[n, nbytes] from n addresses; `lanes` are the lane numbers, for local memory.
+
+    strong: the scope of a strong load.
+    """
     if space == "generic":
         parts = split(at)
         if len(parts) == 1:
@@ -119,17 +138,12 @@ def load(
             out[where] = load(w, _reach(part), inside, nbytes, lanes[where], site, strong)
         return out
     if strong and space in ("shared", "cluster", "global"):
-        keys = observe(w, space, at)
-        data = load(w, space, at, nbytes, lanes, site)
-        publish(w, keys)
+        keys = observe(w, space, at, strong)
+        data = _load(w, space, at, nbytes, site, strong)
+        publish(w, keys, strong)
         return data
-    if space == "global":
-        if not _together(w, at, nbytes):
-            each = [w.agent.load(space, at[n : n + 1], nbytes, site=site) for n in range(len(at))]
-            return np.concatenate(each)
-        return w.agent.load(space, at, nbytes, site=site)
-    if space in ("shared", "cluster"):
-        return w.agent.load(space, at, nbytes, site=site)
+    if space in ("shared", "cluster", "global"):
+        return _load(w, space, at, nbytes, site, None)
     bytes_ = at[:, None] + np.arange(nbytes)
     store = w.local if space == "local" else w.run_state.params
     _bounds(w, space, at, nbytes, store.shape[-1], site)
@@ -138,6 +152,15 @@ def load(
     if not w.local_defined[lanes[:, None], bytes_].all():
         w.run_state.undefined_local(w, site)
     return store[lanes[:, None], bytes_]
+
+
+def _load(w: Warp, space: str, at: Any, nbytes: int, site: Site, strong: str | None) -> Any:
+    if space == "global" and not _together(w, at, nbytes):
+        each = (at[n : n + 1] for n in range(len(at)))
+        return np.concatenate(
+            [w.agent.load(space, one, nbytes, strong=strong, site=site) for one in each]
+        )
+    return w.agent.load(space, at, nbytes, strong=strong, site=site)
 
 
 def _together(w: Warp, at: Any, nbytes: int) -> bool:
@@ -162,7 +185,7 @@ def _bounds(w: Warp, space: str, at: Any, nbytes: int, size: int, site: Site) ->
 
 
 def store(
-    w: Warp, space: str, at: Any, data: Any, lanes: Any, site: Site, strong: bool = False
+    w: Warp, space: str, at: Any, data: Any, lanes: Any, site: Site, strong: str | None = None
 ) -> None:
     """The reverse of `load`; data: uint8[n, nbytes]."""
     if space == "generic":
@@ -174,16 +197,12 @@ def store(
             store(w, _reach(part), inside, data[where], lanes[where], site, strong)
         return
     if strong and space in ("shared", "cluster", "global"):
-        keys = observe(w, space, at)
-        store(w, space, at, data, lanes, site)
-        publish(w, keys)
-        return
-    if space == "global" and not _together(w, at, data.shape[1]):
-        for n in range(len(at)):
-            w.agent.store(space, at[n : n + 1], data[n : n + 1], site=site)
+        keys = observe(w, space, at, strong)
+        _store(w, space, at, data, site, strong)
+        publish(w, keys, strong)
         return
     if space in ("shared", "cluster", "global"):
-        w.agent.store(space, at, data, site=site)
+        _store(w, space, at, data, site, None)
         return
     if space == "param":
         raise w.error("read-only", "expected a writable address, got kernel parameters", site)
@@ -194,16 +213,25 @@ def store(
     w.local_defined[lanes[:, None], bytes_] = True
 
 
+def _store(w: Warp, space: str, at: Any, data: Any, site: Site, strong: str | None) -> None:
+    if space == "global" and not _together(w, at, data.shape[1]):
+        for n in range(len(at)):
+            w.agent.store(space, at[n : n + 1], data[n : n + 1], strong=strong, site=site)
+        return
+    w.agent.store(space, at, data, strong=strong, site=site)
+
+
 def _vector_count(d: Decode) -> int:
     word = d.take("v2", "v4", "v8")
     return int(word[1:]) if word else 1
 
 
-def _strong(d: Decode) -> bool:
+def _strong(d: Decode) -> str | None:
+    """Scope of a strong access, None of a weak one; .volatile has that of the whole system."""
     word = d.take("weak", "volatile", "relaxed", "acquire", "release", "mmio")
     d.take("relaxed")
-    d.take(*_SCOPES)
-    return word not in (None, "weak")
+    scope = d.take(*_SCOPES) or "sys"
+    return None if word in (None, "weak") else scope
 
 
 @rule("ld", "ldu")

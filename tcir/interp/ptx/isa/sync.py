@@ -141,6 +141,23 @@ def fence_proxy_async(d: Decode) -> Op:
     return _fence(d, "proxy.async.shared" if space and space != "global" else "proxy.async")
 
 
+@rule("fence.proxy.async::generic", "fence.acquire.sync_restrict::shared::cluster",
+      "fence.release.sync_restrict::shared::cta")  # fmt: skip
+def fence_restricted(d: Decode) -> Op:
+    """One-way fences of what one side does in shared memory; each form has one spelling.
+
+    The release is between this CTA's shared accesses and what comes after it, the acquire between
+    accesses of the cluster and what comes after: taken as the fences they are parts of.
+    """
+    proxy = d.name.startswith("fence.proxy")
+    if proxy:
+        word = d.require("acquire", "release")
+        d.require(f"sync_restrict::shared::{'cta' if word == 'release' else 'cluster'}")
+    d.require("cluster")
+    d.done(0)
+    return _fence(d, "proxy.async.shared" if proxy else "cluster")
+
+
 @rule("fence.proxy.alias")
 def fence_proxy_alias(d: Decode) -> Op:
     """No address has an alias here."""
