@@ -80,4 +80,9 @@ CASES = [
     for tiling in TILINGS
     for halo in HALOS
     if tiling != "linear" or anchored(conv)
-] + [ShiftCase(conv, tiling, "mask") for conv in TYPES for tiling in TILINGS]
+] + [
+    ShiftCase(conv, tiling, "mask")
+    for conv in TYPES
+    for tiling in TILINGS
+    if tiling != "linear" or anchored(conv)
+]
