@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tcir.interp.ptx.program import Layout
-from tcir.interp.ptx.syntax import Function, Module, Symbol, Variable
+from tcir.interp.ptx.syntax import Function, Imm, Module, Symbol, Variable
 from tcir.machine import TensorMap
 
 #: CUDA C++ Programming Guide, "Function Parameters": 32,764 bytes from sm_70 on.
@@ -137,32 +137,54 @@ def bind_variables(module: Module, machine: Any) -> dict[str, int]:
     bound: dict[str, int] = {}
     images: dict[str, np.ndarray] = {}
     for variable in module.variables.values():
-        if variable.space not in ("global", "const"):
-            continue
-        if variable.extern and variable.size == 0 or variable.size > MAX_VARIABLE:
+        if variable.space not in ("global", "const") or variable.extern:
+            continue  # a use of what is only declared is named as incomplete
+        if variable.size > MAX_VARIABLE:
             raise LaunchError(
-                f"variable {variable.name}: expected a definition of at most {MAX_VARIABLE} bytes, "
-                f"got {'an extern declaration' if variable.extern else variable.size}"
+                f"variable {variable.name}: expected at most {MAX_VARIABLE} bytes, "
+                f"got {variable.size}"
             )
         images[variable.name] = np.zeros(variable.size, np.uint8)
         bound[variable.name] = machine.memory.bind(images[variable.name])
     for name, image in images.items():
         variable = module.variables[name]
-        code = {"f": "f", "s": "u", "u": "u", "b": "u"}[variable.type.kind]
         size = variable.type.size
         if variable.initial and len(variable.initial) * size > variable.size:
             raise LaunchError(f"variable {name}: expected at most {variable.size} bytes of values")
         for n, value in enumerate(variable.initial or ()):
             if isinstance(value, Symbol):
-                if value.name not in bound:
-                    raise LaunchError(f"variable {name}: {value.name} has no address")
-                value = bound[value.name] + value.offset
-            if code == "f" and size >= 4 and isinstance(value, float):
-                data = np.array(value, f"f{size}").tobytes()
+                bits = _address(name, value, bound, module)
             else:
-                data = (int(value) & ((1 << 8 * size) - 1)).to_bytes(size, "little")
+                bits = _initial(variable, value)
+            data = (bits & ((1 << 8 * size) - 1)).to_bytes(size, "little")
             image[n * size : (n + 1) * size] = np.frombuffer(data, np.uint8)
     return bound
+
+
+def _address(name: str, symbol: Symbol, bound: dict[str, int], module: Module) -> int:
+    """An initial value that is the address of a variable or function, or some bits of it."""
+    base = bound.get(symbol.name, module.address(symbol.name))
+    if base is None:
+        raise LaunchError(f"variable {name}: {symbol.name} has no address")
+    address = base + symbol.offset
+    if symbol.mask is None:
+        return address
+    lowest = (symbol.mask & -symbol.mask).bit_length() - 1 if symbol.mask else 0
+    return (address & symbol.mask) >> lowest
+
+
+def _initial(variable: Variable, value: Imm) -> int:
+    """The bits of a constant, as ptxas writes them: of type .b64 a decimal float is an f64, of
+    narrower ones an f32."""
+    bits, size = int(value.value), variable.type.size
+    if value.kind == "int" or value.kind == "f32" and (variable.type.kind == "b" or size == 4):
+        return bits
+    if value.kind == "f64" and size == 8:
+        return bits
+    number = np.uint64(bits).view(np.float64) if value.kind == "f64" else (
+        np.uint32(bits).view(np.float32)
+    )  # fmt: skip
+    return int(np.float64(number).view("u8") if size == 8 else np.float32(number).view("u4"))
 
 
 def parameters(function: Function, layout: Layout, args: Sequence[Any], buffers: Buffers) -> bytes:

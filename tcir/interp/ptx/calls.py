@@ -1,25 +1,34 @@
 """Calls of device functions, by copying the callee's body to each call (PTX ISA 9.7.12 "call").
 
-A copy has registers, labels and variables of its own; its parameters are the caller's variables.
-Recursive and indirect calls and functions without a body stay `call`, which no rule executes.
+A copy has registers, labels and variables of its own; its parameters are the caller's variables. An
+indirect call is a chain of comparisons of the address with those of the functions that fit. A
+recursive call saves what the copy of its function holds and starts it again, see `isa/frames.py`. A
+call that cannot be replaced stays `call`, with the reason as its operand.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tcir.interp.ptx.arguments import LaunchError
 from tcir.interp.ptx.syntax import (
+    TYPES,
     Address,
+    Because,
+    Frame,
     Function,
+    Imm,
     Instruction,
     Module,
     Not,
     Operand,
     Pair,
     Reg,
+    Resume,
     Scope,
     Symbol,
+    Type,
     Variable,
     Vector,
 )
@@ -30,6 +39,10 @@ MAX_INSTRUCTIONS = 1 << 16
 MAX_DEPTH = 100
 
 
+class _Stays(Exception):
+    """A call that cannot be replaced, and why."""
+
+
 def inline_calls(module: Module, function: Function) -> Function:
     """`function`, or a copy of it in which the calls that can be are replaced."""
     if not any(_mnemonic(i) == "call" for i in function.body or ()):
@@ -37,7 +50,7 @@ def inline_calls(module: Module, function: Function) -> Function:
     out = replace(
         function, body=[], registers=[], variables=[], targets=dict(function.targets)
     )  # fmt: skip
-    _Copy(module, out, function, None, ()).run()
+    _Copy(module, out, function, None, None).run()
     return out
 
 
@@ -45,25 +58,47 @@ def _mnemonic(instruction: Instruction) -> str:
     return instruction.mnemonic.split(".")[0]
 
 
+def _pointed_at(module: Module) -> set[str]:
+    """Functions whose address a program takes, in an instruction or an initial value."""
+    found = {
+        value.name
+        for variable in module.variables.values()
+        for value in variable.initial or ()
+        if isinstance(value, Symbol)
+    }
+    for function in module.functions.values():
+        for instruction in function.body or ():
+            if _mnemonic(instruction) != "call":
+                found.update(o.name for o in instruction.operands if isinstance(o, Symbol))
+    return found
+
+
 class _Copy:
-    """One copy of a function's body at the end of `out`."""
+    """One copy of a function's body at the end of `out`. caller: the copy it is called from."""
 
     def __init__(
         self,
         module: Module,
         out: Function,
         source: Function,
-        bound: dict[str, Variable] | None,
-        stack: tuple[str, ...],
+        bound: dict[str, Variable | Reg] | None,
+        caller: _Copy | None,
     ) -> None:
-        self.module, self.out, self.source = module, out, source
-        self.stack = (*stack, source.name)
+        self.module, self.out, self.source, self.caller = module, out, source, caller
+        self.depth: int = caller.depth + 1 if caller else 0
         self.scopes: dict[int, Scope] = {}
         self.registers: dict[int, Reg] = {}
         self.number = len(out.registers)
-        self.root = Scope(None, variables=bound) if bound is not None else None
+        self.root: Scope | None = None
+        self.bound = bound or {}
+        if bound is not None:
+            self.root = Scope(None)
+            for name, actual in bound.items():
+                if isinstance(actual, Variable):
+                    self.root.variables[name] = actual
         self.at: dict[int, int] = {}  # of an instruction in the source: in `out`
         self.copied: list[tuple[Scope, Scope]] = []
+        self.frame: Frame | None = None
 
     def run(self) -> None:
         assert self.out.body is not None and self.source.body is not None
@@ -71,6 +106,8 @@ class _Copy:
         for name, labels in self.source.targets.items():
             self.out.targets[prefix + name] = labels
         end = f"{prefix}end of {self.source.name}"
+        start, variables = len(self.out.body), len(self.out.variables)
+        stack = self.save_stack()
         for n, instruction in enumerate(self.source.body):
             self.at[n] = len(self.out.body)
             scope = self.scope(instruction.scope)
@@ -79,8 +116,8 @@ class _Copy:
             name = _mnemonic(instruction)
             if name == "ret" and self.root:
                 self.add(instruction, "bra", (Symbol(end),), guard, scope)
-            elif name == "call" and self.call(instruction, guard, scope):
-                continue
+            elif name == "call":
+                self.guarded_call(instruction, guard, scope)
             else:
                 operands = [self.operand(o) for o in instruction.operands]
                 if name == "brx" and isinstance(operands[1], Symbol):
@@ -94,9 +131,28 @@ class _Copy:
         self.at[len(self.source.body)] = len(self.out.body)
         for old, new in self.copied:
             new.labels = {label: self.at[place] for label, place in old.labels.items()}
-        if self.root is not None:
-            self.root.labels[end] = len(self.out.body)
+        if self.root is None:
+            return
+        self.root.labels[end] = len(self.out.body)
+        if stack is not None:
+            self.emit("stackrestore.u64", (stack,))
+        if self.frame is not None:
+            formals = [v for v in self.bound.values() if isinstance(v, Variable)]
+            self.frame.start, self.frame.end = start, len(self.out.body)
+            self.frame.registers = range(self.number, len(self.out.registers))
+            own = {v.key: v for v in (*formals, *self.out.variables[variables:])}
+            self.frame.variables = [v for v in own.values() if v.space in ("local", "param")]
+            self.emit("call-return", (self.frame,))
 
+    def save_stack(self) -> Reg | None:
+        """What alloca takes in a function is free again when it returns."""
+        if self.root is None or not any(_mnemonic(i) == "alloca" for i in self.source.body or ()):
+            return None
+        stack = self.temporary("stack", TYPES["u64"])
+        self.emit("stacksave.u64", (stack,))
+        return stack
+
+    # --- adding instructions ----------------------------------------------------------------------
     def add(
         self,
         old: Instruction,
@@ -110,33 +166,170 @@ class _Copy:
             Instruction(mnemonic, operands, guard, old.site, scope, old.column)
         )  # fmt: skip
 
-    def call(self, instruction: Instruction, guard: Reg | Not | None, scope: Scope) -> bool:
-        """Copies the callee here; False if it has to stay a call."""
-        operands = list(instruction.operands)
-        results: tuple[Operand, ...] = ()
-        if isinstance(operands[0], Vector):
-            results = operands[0].items
-            del operands[0]
-        callee = self.module.functions.get(getattr(operands[0], "name", ""))
-        arguments = operands[1] if len(operands) > 1 else Vector(())
-        if callee is None or callee.body is None or callee.name in self.stack or guard is not None:
-            return False
-        if not isinstance(arguments, Vector) or len(operands) > 2:
-            return False
-        given = (*results, *arguments.items)
-        names = (*callee.results, *callee.params)
-        if len(given) != len(names):
-            return False
-        bound = {}
-        for variable, operand in zip(names, given, strict=True):
-            found = scope.variable(operand.name) if isinstance(operand, Symbol) else None
-            if found is None:
-                return False
-            bound[variable.name] = found
-        if len(self.stack) > MAX_DEPTH:
+    def emit(self, mnemonic: str, operands: tuple[Operand, ...]) -> None:
+        """An instruction that stands for none of the text's: it is shown as the body's last."""
+        assert self.source.body
+        self.add(self.source.body[-1], mnemonic, operands, None, self.root or Scope(None))
+
+    def jump(self, old: Instruction, guard: Reg | Not | None) -> Scope:
+        """Adds a branch; its target is set by `land`."""
+        scope = Scope(None)
+        self.add(old, "bra", (Symbol("there"),), guard, scope)
+        return scope
+
+    def land(self, *jumps: Scope) -> None:
+        """The next instruction is where these branches go."""
+        assert self.out.body is not None
+        for scope in jumps:
+            scope.labels["there"] = len(self.out.body)
+
+    def temporary(self, name: str, kind: Type) -> Reg:
+        self.out.registers.append(Reg(name, kind, len(self.out.registers)))
+        return self.out.registers[-1]
+
+    # --- calls ------------------------------------------------------------------------------------
+    def guarded_call(self, old: Instruction, guard: Reg | Not | None, scope: Scope) -> None:
+        jumps = []
+        if guard is not None:
+            jumps.append(self.jump(old, guard.reg if isinstance(guard, Not) else Not(guard)))
+        try:
+            self.call(old, scope)
+        except _Stays as why:
+            self.add(old, old.mnemonic, (Because(str(why)),), None, scope)
+        self.land(*jumps)
+
+    def call(self, old: Instruction, scope: Scope) -> None:
+        """Copies the callee here, or each that an address may mean."""
+        operands = [self.operand(o) for o in old.operands]
+        results = _listed(operands)
+        if not operands:
+            raise _Stays("expected a function to call, got none")
+        callee = operands.pop(0)
+        arguments = _listed(operands)
+        given = [self.actual(o, scope) for o in (*results, *arguments)]
+        if isinstance(callee, Symbol):
+            function = self.module.functions.get(callee.name)
+            if function is None or function.body is None or function.entry:
+                raise _Stays(f"no body of {callee.name} here: link the module that defines it")
+            self.enter(old, function, given, len(results))
+            return
+        if not isinstance(callee, Reg) or callee.type.size != 8:
+            raise _Stays("expected a function or a 64-bit register with the address of one")
+        listed = getattr(operands[0], "name", "") if operands else ""
+        self.indirect(old, callee, self.candidates(listed, given), given, len(results))
+
+    def candidates(self, listed: str, given: Sequence[Variable | Reg | Imm]) -> list[Function]:
+        """What a call through a register may reach: its .calltargets, or all that fit."""
+        if listed not in self.source.callees:
+            raise _Stays("expected the label of .calltargets or .callprototype behind the address")
+        names = self.source.callees[listed]
+        if names is None:
+            pointed = _pointed_at(self.module)
+            functions = [self.module.functions.get(n) for n in sorted(pointed)]
+            return [f for f in functions if f is not None and f.body and _fits(f, given)]
+        found = [self.module.functions.get(n) for n in names]
+        if any(f is None or not f.body or not _fits(f, given) for f in found):
+            raise _Stays(f"expected bodies of {', '.join(names)} here that take these arguments")
+        return [f for f in found if f is not None]
+
+    def indirect(
+        self,
+        old: Instruction,
+        address: Reg,
+        functions: list[Function],
+        given: Sequence[Variable | Reg | Imm],
+        results: int,
+    ) -> None:
+        differs = self.temporary("differs", TYPES["pred"])
+        ends = []
+        for function in functions:
+            number = Imm(self.module.address(function.name) or 0)
+            self.add(old, "setp.ne.u64", (differs, address, number), None, Scope(None))
+            past = self.jump(old, differs)
+            try:
+                self.enter(old, function, given, results)
+            except _Stays as why:
+                self.add(old, old.mnemonic, (Because(str(why)),), None, Scope(None))
+            ends.append(self.jump(old, None))
+            self.land(past)
+        names = ", ".join(f.name for f in functions) or "no function"
+        self.add(old, "call-nowhere", (address, Because(names)), None, Scope(None))
+        self.land(*ends)
+
+    def actual(self, operand: Operand, scope: Scope) -> Variable | Reg | Imm:
+        """What stands for a parameter in a call."""
+        if isinstance(operand, Reg | Imm):
+            return operand
+        found = scope.variable(operand.name) if isinstance(operand, Symbol) else None
+        if found is None:
+            raise _Stays("expected .param variables, registers or constants as arguments")
+        return found
+
+    def enter(
+        self,
+        old: Instruction,
+        callee: Function,
+        given: Sequence[Variable | Reg | Imm],
+        results: int,
+    ) -> None:
+        """The body of `callee` with these arguments; or another round of the copy we are in."""
+        if not _fits(callee, given):
+            raise _Stays(f"expected arguments as {callee.name} declares them, got others")
+        names = [v.name for v in (*callee.results, *callee.params)]
+        active: _Copy | None = self
+        while active is not None and active.source is not callee:
+            active = active.caller
+        if active is not None:
+            self.again(old, active, dict(zip(names, given, strict=True)), results)
+            return
+        if self.depth >= MAX_DEPTH:
             raise LaunchError(f"calls: expected at most {MAX_DEPTH} inside each other, got more")
-        _Copy(self.module, self.out, callee, bound, self.stack).run()
-        return True
+        bound: dict[str, Variable | Reg] = {
+            name: actual
+            for name, actual in zip(names, given, strict=True)
+            if isinstance(actual, Variable)
+        }
+        copy = _Copy(self.module, self.out, callee, bound, self)
+        in_registers = [v for v in (*callee.results, *callee.params) if v.space == "reg"]
+        formals = {
+            v.name: copy.register(callee.parameters[v.name])
+            for v in in_registers
+            if v.name in callee.parameters
+        }
+        for name, actual in zip(names[results:], given[results:], strict=True):
+            if name in formals and not isinstance(actual, Variable):
+                self.move(old, formals[name], actual)
+        copy.run()
+        for name, actual in zip(names[:results], given[:results], strict=True):
+            if name in formals and isinstance(actual, Reg):
+                self.move(old, actual, formals[name])
+
+    def move(self, old: Instruction, target: Reg, source: Reg | Imm) -> None:
+        self.add(old, f"mov.{target.type.name}", (target, source), None, Scope(None))
+
+    def again(
+        self,
+        old: Instruction,
+        active: _Copy,
+        given: dict[str, Variable | Reg | Imm],
+        results: int,
+    ) -> None:
+        assert self.out.body is not None
+        if active.root is None:
+            raise _Stays("expected a function, got the kernel itself")
+        pairs: list[tuple[Variable, Variable]] = []
+        for name, actual in given.items():
+            formal = active.bound.get(name)
+            if not isinstance(actual, Variable) or not isinstance(formal, Variable):
+                raise _Stays("no rule for recursive calls that pass registers")
+            pairs.append((formal, actual))
+        if active.frame is None:
+            active.frame = Frame(active.source.name)
+        resume = Resume(
+            active.frame, tuple(pairs[results:]), tuple(pairs[:results]), len(self.out.body) + 1
+        )
+        active.frame.resumes.append(resume)
+        self.add(old, "call-again", (resume,), None, Scope(None))
 
     # --- what stands in instructions --------------------------------------------------------------
     def scope(self, old: Scope) -> Scope:
@@ -172,3 +365,26 @@ class _Copy:
                     coordinates = tuple(self.operand(o) for o in coordinates)
                 return Address(self.operand(old.base), old.offset, coordinates)
         return old
+
+
+def _listed(operands: list[Operand]) -> tuple[Operand, ...]:
+    """Takes the list in parentheses off the front, if there is one."""
+    if operands and isinstance(operands[0], Vector):
+        first = operands.pop(0)
+        assert isinstance(first, Vector)
+        return first.items
+    return ()
+
+
+def _fits(function: Function, given: Sequence[Variable | Reg | Imm]) -> bool:
+    """Whether the parameters of a function can be these, by number, kind and size."""
+    formals = (*function.results, *function.params)
+    return len(formals) == len(given) and all(map(_agrees, formals, given))
+
+
+def _agrees(formal: Variable, actual: Variable | Reg | Imm) -> bool:
+    if formal.space != "reg":
+        return isinstance(actual, Variable) and actual.size == formal.size
+    if isinstance(actual, Reg):
+        return actual.type.size == formal.type.size
+    return isinstance(actual, Imm)

@@ -123,7 +123,22 @@ class Slots:
     constants: dict[int, int] = field(default_factory=dict)  # slot → bits
     specials: dict[int, str] = field(default_factory=dict)  # slot → name
     shared: set[int] = field(default_factory=set)  # constants that grow by the CTA's window
+    local: dict[str, int] = field(default_factory=dict)  # addresses of local variables
+    stack: int = 0  # where the memory of alloca begins, in local memory
     _interned: dict[tuple[object, ...], int] = field(default_factory=dict)
+
+    def stack_pointer(self) -> int:
+        """Where the free memory of alloca begins: a register that no name reaches."""
+        key = ("stack",)
+        if key not in self._interned:
+            self._interned[key] = slot = self.new(8, "stack pointer")
+            self.constants[slot] = self.stack
+        return self._interned[key]
+
+    @property
+    def has_stack(self) -> bool:
+        """Whether an instruction needs the memory of alloca."""
+        return ("stack",) in self._interned
 
     def new(self, size: int, name: str) -> int:
         self.sizes.append(size)

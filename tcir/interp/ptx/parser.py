@@ -5,7 +5,6 @@ Every error is a PtxSyntaxError with line and column. Nothing here recurses on t
 
 from __future__ import annotations
 
-import struct
 from pathlib import PurePosixPath
 
 from tcir.interp.ptx.lexer import Token
@@ -13,6 +12,7 @@ from tcir.interp.ptx.reader import Reader
 from tcir.interp.ptx.syntax import (
     TYPES,
     Function,
+    Imm,
     Instruction,
     Module,
     Not,
@@ -134,9 +134,28 @@ class _Parser(Reader):
                 elif not extern:
                     raise PtxSyntaxError(f"{variable.name} is declared twice", variable.line, 1)
         elif self.peek.text == ".alias":
-            raise self.fail("a directive that this reader knows (.alias is not among them)")
+            self.alias(module)
         else:
             raise self.fail("a directive such as .entry, .func, .global or .shared")
+
+    def alias(self, module: Module) -> None:
+        """`.alias name, function;`: a declared name gets the body of a defined function."""
+        self.next()
+        token = self.peek
+        name = self.word("a function name")
+        self.expect(",")
+        aliasee = self.word("a function name")
+        self.expect(";")
+        declared, defined = (module.functions.get(n) for n in (name, aliasee))
+        if declared is None or declared.body is not None:
+            raise self.fail("a function that is declared and not defined", token)
+        if defined is None or defined.body is None or defined.entry:
+            raise PtxSyntaxError(
+                f"{name}: expected a defined .func before its alias, got {aliasee}",
+                token.line,
+                token.column,
+            )
+        module.functions[name] = defined
 
     def skip_parentheses(self) -> None:
         self.next()
@@ -212,8 +231,8 @@ class _Parser(Reader):
             name, space, kind, size, align or natural, array, token.line, extern, initial
         )
 
-    def initialiser(self) -> tuple[int | float | Symbol, ...]:
-        values: list[int | float | Symbol] = []
+    def initialiser(self) -> tuple[Imm | Symbol, ...]:
+        values: list[Imm | Symbol] = []
         depth = 0
         while True:
             if self.accept("{"):
@@ -223,21 +242,9 @@ class _Parser(Reader):
             if self.accept("}"):
                 depth -= 1
             elif token.kind == "word":
-                name = self.next().text
-                if name == "generic":
-                    self.expect("(")
-                    name = self.word()
-                    self.expect(")")
-                offset = self.integer() if self.accept("+") else 0
-                values.append(Symbol(name, offset))
+                values.append(self.initial_address(None))
             else:
-                negative = self.accept("-")
-                imm = self.number()
-                value: int | float = imm.value
-                if imm.kind != "int":
-                    code, size = ("<f", 4) if imm.kind == "f32" else ("<d", 8)
-                    value = struct.unpack(code, int(value).to_bytes(size, "little"))[0]
-                values.append(-value if negative else value)
+                values.append(self.initial_number())
             while self.peek.text == "}" and depth > 0:
                 self.next()
                 depth -= 1
@@ -247,6 +254,34 @@ class _Parser(Reader):
                 if depth:
                     raise self.fail("',' or '}'")
                 return tuple(values)
+
+    def initial_address(self, mask: int | None) -> Symbol:
+        """`name`, `generic(name)`, either with `+ offset`."""
+        name = self.word()
+        if name == "generic":
+            self.expect("(")
+            name = self.word()
+            self.expect(")")
+        offset = 0
+        while self.peek.text in ("+", "-"):
+            offset += self.integer() if self.accept("+") else -self.integer_after_minus()
+        return Symbol(name, offset, mask)
+
+    def initial_number(self) -> Imm | Symbol:
+        """A constant, or the bits of an address that a constant masks: `0xff00(name)`."""
+        negative = self.accept("-")
+        imm = self.number()
+        if imm.kind != "int":
+            sign = 1 << (31 if imm.kind == "f32" else 63)
+            return Imm(int(imm.value) ^ (sign if negative else 0), imm.kind)
+        value = -int(imm.value) if negative else int(imm.value)
+        if self.accept("("):
+            symbol = self.initial_address(value)
+            self.expect(")")
+            return symbol
+        while self.peek.text in ("+", "-"):
+            value += self.integer() if self.accept("+") else -self.integer_after_minus()
+        return Imm(value)
 
     # --- functions ----------------------------------------------------------------------------
     def parse_function(self, module: Module) -> None:
@@ -271,11 +306,11 @@ class _Parser(Reader):
         self.expect("(")
         out: list[Variable] = []
         while not self.accept(")"):
-            if self.peek.text not in (".param", ".reg"):
+            if self.peek.text not in ((".param",) if entry else (".param", ".reg")):
                 raise self.fail(".param" if entry else ".param or .reg")
-            self.next()
+            space = self.next().text[1:]
             align, lanes, kind = self.type_modifiers()
-            out.append(self.declarator("param", align, lanes, kind, False))
+            out.append(self.declarator(space, align, lanes, kind, False))
             if self.peek.text != ")":
                 self.expect(",")
         return out
@@ -323,6 +358,10 @@ class _Parser(Reader):
         self.mentioned: dict[tuple[int, str], Reg] = {}
         self.source = ""
         scope = Scope(None)
+        for variable in (*function.results, *function.params):
+            if variable.space == "reg":
+                reg = self.new_register(variable.name, variable.type)
+                scope.registers[variable.name] = function.parameters[variable.name] = reg
         depth = 1
         while depth:
             token = self.peek
@@ -364,7 +403,15 @@ class _Parser(Reader):
                 targets.append(self.word("a label"))
             self.expect(";")
             self.function.targets[token.text] = targets
-        elif self.peek.text in (".callprototype", ".calltargets"):
+        elif self.peek.text == ".calltargets":
+            self.next()
+            names = [self.word("a function name")]
+            while self.accept(","):
+                names.append(self.word("a function name"))
+            self.expect(";")
+            self.function.callees[token.text] = names
+        elif self.peek.text == ".callprototype":
+            self.function.callees[token.text] = None
             while not self.accept(";"):
                 if self.next().kind == "end":
                     raise self.fail("';'")

@@ -28,6 +28,7 @@ from tcir.interp.ptx.syntax import (
     Module,
     Operand,
     Pair,
+    Resume,
     Site,
     Symbol,
     Variable,
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 #: Shared memory of one CTA: 227 KB on sm_100a (CUDA C++ Programming Guide, compute capabilities).
 MAX_SHARED = 227 * 1024
+#: What alloca can hand out to one thread, far above what kernels declare.
+STACK, STACK_ALIGNMENT = 16 << 10, 256
 _POISON_BYTE = 0xCB
 
 
@@ -84,6 +87,14 @@ def _symbols(operands: Iterable[Operand | None]) -> Iterable[str]:
             yield from _symbols((operand.base, *(operand.coordinates or ())))
 
 
+def _saved(operands: Iterable[Operand | None]) -> Iterable[Variable]:
+    """Variables that a recursive call saves, or copies."""
+    for operand in operands:
+        if isinstance(operand, Resume):
+            yield from operand.frame.variables
+            yield from (v for pair in (*operand.arguments, *operand.results) for v in pair)
+
+
 def lay_out(module: Module, function: Function) -> Layout:
     """Places parameters in order, static shared variables that are used, then the dynamic ones."""
     params, at = {}, 0
@@ -97,6 +108,7 @@ def lay_out(module: Module, function: Function) -> Layout:
             variable_ = instruction.scope.variable(name) or module.variables.get(name)
             if variable_ is not None:
                 used[variable_.key] = variable_
+        used.update((v.key, v) for v in _saved(instruction.operands))
     shared: dict[str, int] = {}
     local: dict[str, int] = {}
     static = local_bytes = 0
@@ -120,7 +132,8 @@ def lay_out(module: Module, function: Function) -> Layout:
 
 def decode(module: Module, function: Function, layout: Layout, globals_: dict[str, int]) -> Program:
     """Decodes every instruction once. Raises PtxSyntaxError for operands that do not fit."""
-    slots = Slots()
+    slots = Slots(local=layout.local)
+    slots.stack = align_up(layout.local_bytes, STACK_ALIGNMENT)
     for reg in function.registers:
         slots.new(reg.type.size, reg.name)
 
@@ -130,7 +143,11 @@ def decode(module: Module, function: Function, layout: Layout, globals_: dict[st
             return "param", layout.params[name]
         variable = variable or module.variables.get(name)
         if variable is None:
-            return None
+            address = module.address(name)
+            return None if address is None else ("function", address)
+        if variable.extern and variable.space in ("global", "const"):
+            why = f"{name} is .extern and no module here defines it"
+            raise Incomplete(instruction.mnemonic, instruction.site, why)
         if variable.key in layout.shared:
             return "shared", layout.shared[variable.key]
         if variable.key in layout.local:
@@ -166,7 +183,8 @@ def decode(module: Module, function: Function, layout: Layout, globals_: dict[st
                     block[row] = slots.constants[slot]
             banks.append((size, members, block))
     incomplete_ = [missing[at] for at in sorted(missing) if at in reached]
-    return Program(function, code, slots, banks, incomplete_, layout.local_bytes)
+    local_bytes = slots.stack + STACK if slots.has_stack else layout.local_bytes
+    return Program(function, code, slots, banks, incomplete_, local_bytes)
 
 
 def _reachable(code: list[Op]) -> set[int]:

@@ -70,10 +70,14 @@ class Imm:
 
 @dataclass(frozen=True)
 class Symbol:
-    """The address of a variable, parameter, label or function, plus bytes."""
+    """The address of a variable, parameter, label or function, plus bytes.
+
+    mask: in an initial value, `0xff00(name)`: only these bits of it, moved to the lowest place.
+    """
 
     name: str
     offset: int = 0
+    mask: int | None = None
 
 
 @dataclass(frozen=True)
@@ -107,7 +111,38 @@ class Address:
     coordinates: tuple[Operand, ...] | None = None
 
 
-Operand = Reg | Special | Sink | Imm | Symbol | Not | Pair | Vector | Address
+@dataclass(frozen=True)
+class Because:
+    """Instead of operands: why a call cannot be executed, or which functions it may reach."""
+
+    text: str
+
+
+@dataclass(eq=False)
+class Frame:
+    """What one activation of a recursive function holds: instructions, registers, variables."""
+
+    name: str
+    start: int = 0
+    end: int = 0
+    registers: range = range(0)
+    variables: list[Variable] = field(default_factory=list)
+    resumes: list[Resume] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class Resume:
+    """A recursive call: (formal, actual) parameters, and the instruction to return to."""
+
+    frame: Frame
+    arguments: tuple[tuple[Variable, Variable], ...]
+    results: tuple[tuple[Variable, Variable], ...]
+    at: int
+
+
+Operand = (
+    Because | Frame | Resume | Reg | Special | Sink | Imm | Symbol | Not | Pair | Vector | Address
+)
 
 
 @dataclass(frozen=True)
@@ -164,7 +199,10 @@ class Scope:
 
 @dataclass
 class Variable:
-    """A variable: in space param, shared, global, const or local; size in bytes, 0 = extern []."""
+    """A variable in space param, shared, global, const or local, or a parameter in space reg.
+
+    size in bytes, 0 = extern [].
+    """
 
     name: str
     space: str
@@ -174,7 +212,7 @@ class Variable:
     array: bool
     line: int
     extern: bool = False
-    initial: tuple[int | float | Symbol, ...] | None = None
+    initial: tuple[Imm | Symbol, ...] | None = None
     key: str = ""  # unique within the module
 
     def __post_init__(self) -> None:
@@ -194,9 +232,17 @@ class Function:
     registers: list[Reg] = field(default_factory=list)
     variables: list[Variable] = field(default_factory=list)
     targets: dict[str, list[str]] = field(default_factory=dict)  # .branchtargets lists
+    callees: dict[str, list[str] | None] = field(default_factory=dict)
+    """.calltargets lists; None for a .callprototype."""
+    parameters: dict[str, Reg] = field(default_factory=dict)
+    """Those that are registers."""
     reqntid: tuple[int, int, int] | None = None
     maxntid: int | None = None
     reqcluster: tuple[int, int, int] | None = None
+
+
+#: Where addresses of functions begin: no memory is there.
+FUNCTIONS = 0x7E00_0000_0000
 
 
 @dataclass
@@ -207,3 +253,8 @@ class Module:
     target: str
     functions: dict[str, Function] = field(default_factory=dict)
     variables: dict[str, Variable] = field(default_factory=dict)
+
+    def address(self, name: str) -> int | None:
+        """Of a function; the numbers are this machine's own."""
+        names = [n for n, f in self.functions.items() if not f.entry]
+        return FUNCTIONS + 16 * names.index(name) if name in names else None

@@ -83,6 +83,7 @@ class Warp:
         "code",
         "copies",
         "executed",
+        "frames",
         "index",
         "live",
         "local",
@@ -100,6 +101,7 @@ class Warp:
         self.code = program.code
         self.copies = CopyQueue(agent)
         self.pending: dict[int, Site] = {}
+        self.frames: dict[Any, list[list[Any]]] = {}  # of recursive calls, see isa/frames.py
         cta = agent.cta
         threads = run.threads
         first = 32 * index

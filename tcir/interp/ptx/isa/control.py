@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tcir.interp.ptx.decode import BRANCH, EXIT, INDEXED, Decode, Op, rule, view
-from tcir.interp.ptx.syntax import TYPES, Symbol
+from tcir.interp.ptx.syntax import TYPES, Because, Symbol
 from tcir.interp.ptx.warp import LANES, Warp
 
 
@@ -47,11 +47,10 @@ def brx(d: Decode) -> Op:
 
 @rule("call")
 def call(d: Decode) -> Op:
-    """What `calls.inline_calls` left: no body to copy."""
-    raise d.incomplete(
-        "no rule for calls that are recursive, indirect or guarded, pass registers, or whose "
-        "function has no body here"
-    )
+    """What `calls.inline_calls` left, and why."""
+    (why,) = d.operands
+    assert isinstance(why, Because)
+    raise d.incomplete(why.text)
 
 
 @rule("ret", "exit")

@@ -245,6 +245,7 @@ def ld(d: Decode) -> Op:
     if kind.kind == "pred" or kind.size * count > 32:
         raise d.malformed(f"expected at most 32 bytes, got .v{count}.{kind.name}")
     slot, size, offset, declared = d.address(d.operands[1])
+    result = space == "param" and declared == "local"
     if declared is not None and (space == "generic" or declared == "local"):
         space = SPACE_WORDS[declared]  # variables for call parameters are local memory here
     targets = d.vector(d.operands[0], count)
@@ -262,6 +263,7 @@ def ld(d: Decode) -> Op:
         at = addresses(w, slot, size, offset, m, site)
         check_aligned(w, at, nbytes, site)
         lanes = LANES[m]
+        lost = _unknown(w, at, nbytes, lanes) if result else 0
         values = load(w, space, at, nbytes, lanes, site, strong).view(dtype)
         v, undef = w.v, w.undef
         for position, dst, n in moves:
@@ -269,9 +271,18 @@ def ld(d: Decode) -> Op:
                 v[n][dst][:] = values[:, position]
             else:
                 v[n][dst][lanes] = values[:, position]
-            undef[dst] &= ~m
+            undef[dst] = undef[dst] & ~m | lost
 
     return d.plain(run)
+
+
+def _unknown(w: Warp, at: Any, nbytes: int, lanes: Any) -> int:
+    """Lanes whose call gave no result, as those have that a guard kept from it: using the register
+    is the mistake then, not loading it. Its bytes count as written from now on."""
+    where = lanes[:, None], at[:, None] + np.arange(nbytes)
+    unknown = lanes[~w.local_defined[where].all(axis=1)]
+    w.local_defined[where] = True
+    return sum(1 << int(lane) for lane in unknown)
 
 
 @rule("st")
