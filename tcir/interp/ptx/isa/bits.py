@@ -137,21 +137,18 @@ def prmt(d: Decode) -> Op:
         "ecr": min,
         "rc16": lambda byte, s: (byte & 1) + 2 * (s & 1),
     }
+    nibbles = np.arange(0, 16, 4, dtype=np.uint32)[:, None]
 
     def run(a: Any, b: Any, c: Any) -> Any:
         if mode is not None:
             table = [sum(chosen[mode](n, s) << 4 * n for n in range(4)) for s in range(4)]
             c = np.array(table, np.uint32)[c & 3]
-        octets = np.concatenate(
-            [np.ascontiguousarray(x).view(np.uint8).reshape(32, 4) for x in (a, b)], axis=1
-        )
-        out = np.zeros(32, np.uint32)
-        lanes = np.arange(32)
-        for n in range(4):
-            selector = c >> np.uint32(4 * n) & np.uint32(15)
-            byte = octets[lanes, selector & 7]
-            byte = np.where(selector & 8, np.where(byte & 0x80, 0xFF, 0), byte)
-            out |= byte.astype(np.uint32) << np.uint32(8 * n)
-        return out
+        selector = c >> nibbles
+        pair = b.astype(np.uint64) << np.uint64(32) | a
+        octets = (pair >> ((selector & np.uint32(7)) << np.uint32(3))).astype(np.uint8)
+        signs = (selector & np.uint32(8)).astype(bool)
+        if signs.any():
+            octets = np.where(signs, (octets.view(np.int8) >> 7).view(np.uint8), octets)
+        return np.ascontiguousarray(octets.T).view(np.uint32).ravel()
 
     return same_type(d, run, kind, 3)
