@@ -7,6 +7,7 @@ from typing import Any
 from tcir.dialect.limits import MMA_KINDS
 from tcir.passes.gemv_shapes import GemvShape, Operand
 from tcir.passes.refusal import refuse
+from tcir.remarks import remark
 
 SMALLEST_GEMV = (
     "func.func @f(%a: tensor<1x64xf4E2M1FN>, %sa: tensor<1x1x512xf8E4M3FN>, "
@@ -78,7 +79,10 @@ def _check_pitch(op: Any, name: str, operand: Operand, shape: GemvShape) -> None
 
 
 def check_pad_n(op: Any, shape: GemvShape, pad_n: int) -> None:
-    """Refuses an N tile that the tensor core lacks or that does not hold the columns."""
+    """Refuses an N tile that the tensor core lacks or that does not hold the columns.
+
+    Remarks one that the hardware may lack.
+    """
     legal = MMA_KINDS[shape.step.kind].n[1]
     if pad_n not in legal or (pad_n != 8 and pad_n % 16) or pad_n > MOST_PAD_N:
         raise refuse(
@@ -97,4 +101,11 @@ def check_pad_n(op: Any, shape: GemvShape, pad_n: int) -> None:
             op,
             f"expected pad-n of at most 32 with row-major scales of B, got {pad_n}: 32 rows share "
             'a column of tensor memory; store them with b_scale_layout = "blocked_128x4"',
+        )
+    if pad_n % 16:
+        remark(
+            op,
+            f"pad-n={pad_n} rests on the assumption scaled_n8: M = 128 with an N that is no "
+            f"multiple of 16 was not seen on hardware for kind {shape.step.kind}; pad-n=16 does "
+            "not need it",
         )

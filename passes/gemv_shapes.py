@@ -7,10 +7,18 @@ from typing import Any
 
 from tcir.dialect.attributes import string
 from tcir.dialect.block_scale_ops import SCALE_ROW_BYTES, SCALE_ROWS, ScaledStep
-from tcir.dialect.block_scaled import BLOCK_BYTES, BLOCK_SCALES, ELEMENT_BITS, SCALE_TYPES, kinds_of
+from tcir.dialect.block_scaled import (
+    BLOCK_BYTES,
+    BLOCK_SCALES,
+    ELEMENT_BITS,
+    SCALE_TYPES,
+    SOURCE,
+    kinds_of,
+)
 from tcir.dialect.limits import MMA_K_BYTES
 from tcir.passes.emit import integer
 from tcir.passes.limits import ceil_div
+from tcir.passes.refusal import refuse
 
 PTX_NAMES = {
     "f4E2M1FN": "e2m1",
@@ -73,6 +81,12 @@ class GemvShape:
         )
         block = integer(op.block)
         kinds = kinds_of(a, b, scale, b_scale, block)
+        if kind and kind not in kinds:
+            raise refuse(
+                op,
+                f"expected kind to be one of {', '.join(kinds)}, got {kind} (what multiplies {a} "
+                f"by {b} with scales {scale} in blocks of {block}, {SOURCE}); leave it out",
+            )
         # Packed fp4 takes half the shared memory of padded fp4.
         kind = kind or min(kinds, key=lambda name: (name == "mxf8f6f4", len(name)))
 

@@ -44,11 +44,13 @@ class TileGemvPaddedN(Pass):
     """Turns ``tc.block_scaled_matmul`` into the sequential program of one CTA.
 
     pad_n: N of the mma, a multiple of 16 that holds the columns of B; 8 rests on the assumption
-           that M = 128 takes it
+           scaled_n8
     schedule: ``single``: a CTA computes a tile of 128 rows; ``split-k``: several CTAs, each a part
            of K; ``stream-k``: every SM an equal range of the stages of all tiles; ``auto`` takes
            the first of these in which no SM has more than 1.05 times the mean share
     splits: CTAs per tile with ``split-k``; 0 chooses
+    kind: of the instruction, where several multiply the types; left out, the one with the least
+          bytes in shared memory
 
     Before::
 
@@ -79,10 +81,11 @@ class TileGemvPaddedN(Pass):
     pad_n: int = 16
     schedule: str = "auto"
     splits: int = 0
+    kind: str = ""
 
     def run(self, module: ir.Module) -> None:
         for source in find_sources(module, tc.BlockScaledMatmulOp, self.name):
-            shape = GemvShape.of(source.op)
+            shape = GemvShape.of(source.op, self.kind)
             check_gemv(source.op, shape)
             check_pad_n(source.op, shape, self.pad_n)
             schedule = choose(source.op, shape, self.schedule, self.splits)

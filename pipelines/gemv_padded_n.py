@@ -21,17 +21,25 @@ class GemvPaddedNOptions:
     schedule: ``single``, ``split-k``, ``stream-k``, or ``auto``, see tile-gemv-padded-n
     splits:   CTAs per tile with ``split-k``; 0 chooses
     stages:   slots of the ring in shared memory; 0 chooses
+    kind:     mxf4nvf4, mxf4 or mxf8f6f4 where several multiply the types; left out, the one with
+              the least bytes in shared memory
     """
 
     pad_n: int = 16
     schedule: str = "auto"
     splits: int = 0
     stages: int = 0
+    kind: str = ""
 
 
 def build(options: GemvPaddedNOptions) -> Pipeline:
     """The passes."""
-    tile = TileGemvPaddedN(pad_n=options.pad_n, schedule=options.schedule, splits=options.splits)
+    tile = TileGemvPaddedN(
+        pad_n=options.pad_n,
+        schedule=options.schedule,
+        splits=options.splits,
+        kind=options.kind,
+    )
     return Pipeline(
         [
             RaiseBlockScaled(),

@@ -171,6 +171,16 @@ REGISTRY = (
         "tcgen05.mma of the kinds mxf4 and mxf4nvf4",
     ),
     Assumption(
+        "scaled_n8",
+        "With M = 128 of one CTA, may N of the block-scaled kinds be an odd multiple of 8?",
+        "runs",
+        ("runs", "illegal"),
+        "PTX ISA 9.7.16.2.1 has steps of 8; older CUTLASS asserts steps of 16 with M = 128. N = 8 "
+        "was seen on a B200 for f8f6f4 with A in tensor memory (CUTLASS's slice-k example), for no "
+        "block-scaled kind",
+        "tcgen05.mma of the kinds mxf8f6f4, mxf4 and mxf4nvf4; gemv-padded-n with pad_n=8",
+    ),
+    Assumption(
         "fp6_holder",
         "Which bits of a byte of tensor memory hold a 6-bit element of A?",
         "6..1",
@@ -274,6 +284,7 @@ class Assumptions:
     flip_8b_lines: str = "odd"
     zero_terms: str = "none"
     fp4_sums: str = "products"
+    scaled_n8: str = "runs"
     fp6_holder: str = "6..1"
     scale_input_d: str = "exact"
     im2col_w_halo: str = "walk"

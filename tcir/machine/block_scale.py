@@ -86,6 +86,14 @@ class BlockScale(Mma):
         """
         ctas = self.group(i.cta_group, site)
         kind, cta_group = i.kind, i.cta_group
+        assumptions = self.machine.assumptions
+        if cta_group == 1 and i.n % 16 and assumptions.scaled_n8 == "illegal":
+            raise MachineError(
+                "mma-shape",
+                f"kind {kind}, M {i.m}: expected N to be a multiple of 16, got {i.n} (assumption "
+                "scaled_n8 = illegal)",
+                site=site,
+            )
         if i.ignored:
             self.cta.report(
                 "warning", "ignored-bit", site, f"instruction descriptor: {i.ignored}",
@@ -100,7 +108,6 @@ class BlockScale(Mma):
             )
             for cta in ctas
         ]  # fmt: skip
-        assumptions = self.machine.assumptions
 
         def multiply(av: Codes, bv: Codes, d: Words | None, cta: int) -> Words:
             sfa_codes, no_sfa = sfa_of[cta][1]()

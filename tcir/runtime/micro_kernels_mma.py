@@ -268,6 +268,11 @@ def mma_kernels() -> dict[str, MicroKernel]:
             one=places
             + _mma("mxf4nvf4", e2m1, after=scales + "%p4", scaled=".block_scale.block16"),
         ),
+        "scaled_n8": _kernel(
+            _block_scaled,
+            one=places
+            + _mma("mxf4nvf4", e2m1, after=scales + "%p4", scaled=".block_scale.block16", n=8),
+        ),
         "fp6_holder": _kernel(
             _shifted_bytes, one=in_memory + _mma("f8f6f4", e2m3, a="[%r10]", after="%p4")
         ),

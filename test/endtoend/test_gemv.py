@@ -177,6 +177,7 @@ def test_refused(case: BlockScaled, says: str) -> None:
         ("pad_n=24", "expected pad-n of 8 or a multiple of 16"),
         ("schedule=fast", "expected schedule to be one of auto"),
         ("splits=2", "schedule=auto"),
+        ("kind=mxf4", "expected kind to be one of mxf4nvf4, got mxf4"),
         ("schedule=split-k splits=9", r"expected splits in \[1, 1\]"),
     ],
 )
