@@ -21,10 +21,13 @@ from typing import Any
 
 from tcir.interp.ptx import isa
 from tcir.interp.ptx.decode import RULES, Decode
+from tcir.interp.ptx.isa.refused import REFUSED
+from tcir.tools.ptx_isa import section_text
 
 TARGET = Path(__file__).resolve().parents[1] / "docs" / "ptx-coverage.md"
-#: Names with a hyphen are not PTX's: calls leave them (tcir/interp/ptx/calls.py).
-INSTRUCTIONS = [name for name in RULES if "-" not in name]
+#: Those with rules of their own. Names with a hyphen are not PTX's: calls leave them
+#: (tcir/interp/ptx/calls.py).
+INSTRUCTIONS = [name for name in RULES if "-" not in name and name not in REFUSED]
 _WORDS = {"take", "require", "skip"}
 _TYPES = {"type", "types"}
 _INTRO = """\
@@ -121,7 +124,7 @@ def _modules() -> list[ModuleType]:
 
 def document() -> str:
     """The text of docs/ptx-coverage.md."""
-    out = [_INTRO]
+    out = [_INTRO, *section_text()]
     by_module: dict[str, list[str]] = {}
     for name in INSTRUCTIONS:
         rule = RULES[name]

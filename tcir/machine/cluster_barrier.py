@@ -50,28 +50,45 @@ class ClusterBarrier(Barriers):
     def cluster_wait(self, *, site: Any) -> Blocking:
         """barrier.cluster.wait: acquires what was released at the arrivals."""
         self._at(site)
-        this, cluster = self._entered, self.cta.cluster
-        if this is None:
+        this = self._own_round(site)
+        yield from self._wait(
+            lambda: self._round_complete(this), lambda: self._round_words(this, site)
+        )
+        self._entered = None
+        join(self.clock, this.clock)
+
+    def cluster_test(self, *, last: bool, site: Any) -> bool:
+        """Whether the wait of some threads of the agent is over; ``last``: no other has to wait."""
+        this = self._own_round(site)
+        if not self._round_complete(this):
+            self.site, self.polls = site, self._round_words(this, site)
+            return False
+        self._at(site)
+        join(self.clock, this.clock)
+        if last:
+            self._entered = None
+        return True
+
+    def _own_round(self, site: Any) -> ClusterRound:
+        if self._entered is None:
             raise MachineError(
                 "cluster-barrier-order",
                 "expected barrier.cluster.arrive before barrier.cluster.wait, got none",
                 site=site,
             )
+        return self._entered
 
-        def missing() -> list[str]:
-            return [
-                f"{a.name} of CTA {a.cta.index}"
-                for a in cluster.agents
-                if not a.ended and a not in this.arrived
-            ]
+    def _not_arrived(self, this: ClusterRound) -> list[str]:
+        return [
+            f"{a.name} of CTA {a.cta.index}"
+            for a in self.cta.cluster.agents
+            if not a.ended and a not in this.arrived
+        ]
 
-        def passed() -> bool:
-            if not this.done and not missing():
-                this.done, cluster.round = True, None
-            return this.done
+    def _round_complete(self, this: ClusterRound) -> bool:
+        if not this.done and not self._not_arrived(this):
+            this.done, self.cta.cluster.round = True, None
+        return this.done
 
-        yield from self._wait(
-            passed, lambda: f"the cluster barrier (without {', '.join(missing())}) at {site}"
-        )
-        self._entered = None
-        join(self.clock, this.clock)
+    def _round_words(self, this: ClusterRound, site: Any) -> str:
+        return f"the cluster barrier (without {', '.join(self._not_arrived(this))}) at {site}"

@@ -91,7 +91,8 @@ def test_weight_stationary(kind: str, m: int, assemble: Any) -> None:
     buffers = [f".collector::b{b}::{u}" for b, u in product(range(4), USES)] if m == 32 else []
     for sparse, a, mask in product((False, True), A_FROM, ("", ", %a1")):
         for use in ("", *buffers):
-            form = f".ws{'.sp' if sparse else ''}.cta_group::1.kind::{kind}{use}"
+            name = "tcgen05.mma.ws.sp" if sparse else "tcgen05.mma.ws"
+            form = name.removeprefix("tcgen05.mma") + f".cta_group::1.kind::{kind}{use}"
             lines.append(mma(form, a, unscaled(kind, sparse, m), f"%p4{mask}", sparse))
     out = runs(issued("\n".join(lines)), 1, assemble)
     assert (out == out[0, 0]).all() and out[0, 0] != 0x44444444

@@ -26,6 +26,7 @@ from tcir.interp.ptx.syntax import (
     Operand,
     PtxSyntaxError,
     Reg,
+    Selected,
     Sink,
     Site,
     Special,
@@ -62,7 +63,7 @@ _VIEW_OF = {
 }
 
 #: How the warp loop treats an instruction.
-PLAIN, BRANCH, EXIT, BLOCKING, TRY_WAIT, INDEXED = range(6)
+PLAIN, BRANCH, EXIT, BLOCKING, TRY_WAIT, INDEXED, WAIT = range(7)
 
 
 class Incomplete(Exception):
@@ -188,6 +189,18 @@ class Slots:
 MOVING = {"%clock", "%clock64", "%clock_hi", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi"}
 
 
+#: Special registers of four elements: mov.v4 reads them whole, the last is 0.
+VECTORS = {
+    f"%{name}"
+    for name in ("tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid",
+                 "cluster_nctaid")
+}  # fmt: skip
+
+#: Special registers whose value is not the program's to know, and nothing documents.
+NO_VALUE = ("%envreg", "%pm", "%reserved_smem_offset")
+_WHOSE = "the driver, or a profiler, decides it"
+
+
 def view(kind: Type | str) -> int:
     """Index into `Warp.v` of the arrays of this type."""
     return _VIEW_OF[kind if isinstance(kind, str) else kind.name]
@@ -307,7 +320,13 @@ class Decode:
         if isinstance(operand, Special):
             if operand.name in MOVING:
                 raise self.incomplete(f"{operand.name} is read by mov only")
+            if operand.name in VECTORS:
+                raise self.malformed(f"expected an element such as {operand.name}.x")
+            if operand.name.startswith(NO_VALUE):
+                raise self.incomplete(f"no value for {operand.name}: {_WHOSE}")
             return self.slots.special(operand.name, kind.size)
+        if isinstance(operand, Selected):
+            raise self.incomplete(f"no rule for the selector .{operand.selector} of a register")
         if isinstance(operand, Symbol):
             return self.slots.symbol(kind.size, *self.address_of(operand))
         raise self.malformed(f"expected a register or constant, got {type(operand).__name__}")

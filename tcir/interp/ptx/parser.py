@@ -32,6 +32,8 @@ _MAX_BYTES = 1 << 40  # of one variable
 _LINKAGE = {".visible", ".extern", ".weak", ".common"}
 _SPACES = {".shared": "shared", ".global": "global", ".const": "const", ".local": "local"}
 
+_OPAQUE = {".texref", ".samplerref", ".surfref"}
+
 
 def parse(text: str) -> Module:
     """The module that `text` spells. Raises PtxSyntaxError."""
@@ -126,6 +128,10 @@ class _Parser(Reader):
             self.skip_parentheses()
         if self.peek.text in (".entry", ".func"):
             self.parse_function(module)
+        elif self.peek.text in _SPACES and self.tokens[self.at + 1].text in _OPAQUE:
+            while not self.accept(";"):  # their instructions are named as incomplete
+                if self.next().kind == "end":
+                    raise self.fail("';'")
         elif self.peek.text in _SPACES:
             for variable in self.variable_list(extern):
                 old = module.variables.get(variable.name)

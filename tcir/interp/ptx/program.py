@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 MAX_SHARED = 227 * 1024
 #: What alloca can hand out to one thread, far above what kernels declare.
 STACK, STACK_ALIGNMENT = 16 << 10, 256
+#: Shared memory of a CTA that is the system's (CUDA C++ Programming Guide, "Shared Memory").
+RESERVED_SHARED = 1024
 _POISON_BYTE = 0xCB
 
 
@@ -284,6 +286,8 @@ class Run:
     def special(self, name: str, cta: Any, warp: int, tid: Any) -> Any:
         """The value, or one per lane, of a special register (PTX ISA 10)."""
         base, _, axis = name.partition(".")
+        if axis == "w":
+            return 0
         if axis:
             n = "xyz".index(axis)
             x, y = self.block[0], self.block[1]
@@ -324,6 +328,8 @@ class Run:
             "%lanemask_ge": FULL & ~((one << lane) - 1),
             "%dynamic_smem_size": self.dynamic_smem,
             "%total_smem_size": self.total_smem,
+            "%aggr_smem_size": self.total_smem + RESERVED_SHARED,
+            "%current_graph_exec": 0,  # not launched by a graph
         }
         if name not in values:
             raise MachineError("special-register", f"no value for {name} here", site=name)

@@ -16,6 +16,7 @@ from tcir.interp.ptx.syntax import (
     PtxSyntaxError,
     Reg,
     Scope,
+    Selected,
     Sink,
     Special,
     Symbol,
@@ -26,11 +27,13 @@ from tcir.interp.ptx.syntax import (
 _MAX_VECTOR = 256
 _SHOWN = 80  # characters of a token that a message shows
 _SPECIAL = re.compile(
-    r"%(n?tid|n?ctaid|cluster_n?ctaid|n?clusterid)(\.[xyz])|%(laneid|n?warpid|n?smid|gridid"
+    r"%(n?tid|n?ctaid|cluster_n?ctaid|n?clusterid)(\.[xyzw])?|%(laneid|n?warpid|n?smid|gridid"
     r"|is_explicit_cluster|cluster_n?ctarank|lanemask_(eq|le|lt|ge|gt)|clock|clock_hi|clock64"
     r"|globaltimer|globaltimer_(lo|hi)|envreg\d+|pm\d(_64)?|dynamic_smem_size|total_smem_size"
     r"|aggr_smem_size|current_graph_exec|reserved_smem_offset_\w+)"
 )
+#: Bytes and halves of a register, of the video instructions: .b0, .h1, .b3210.
+_SELECTOR = re.compile(r"[bh]\d{1,4}")
 _RANGED = re.compile(r"(.*?)(0|[1-9]\d*)\Z")
 
 
@@ -199,6 +202,10 @@ class Reader:
         reg = self.lookup(name, scope)
         if reg is not None:
             return reg
+        base, _, selector = name.rpartition(".")
+        whole = self.lookup(base, scope) if _SELECTOR.fullmatch(selector) else None
+        if whole is not None:
+            return Selected(whole, selector)
         if name == "WARP_SZ":
             return Imm(32)
         if name.startswith("%"):
@@ -216,6 +223,9 @@ class Reader:
         while self.peek.text in ("+", "-"):
             offset += self.integer() if self.accept("+") else -self.integer_after_minus()
         if self.accept(","):
+            if self.peek.text != "{":  # the sampler of a texture instruction
+                self.atom(scope)
+                self.expect(",")
             self.expect("{")
             coordinates = self.vector("}", scope).items
         self.expect("]")

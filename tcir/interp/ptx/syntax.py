@@ -88,6 +88,14 @@ class Not:
 
 
 @dataclass(frozen=True)
+class Selected:
+    """`%r1.b0`: bytes or halves of a register, an operand of video instructions."""
+
+    reg: Reg
+    selector: str
+
+
+@dataclass(frozen=True)
 class Pair:
     """`a|b`: two destinations of one instruction."""
 
@@ -141,7 +149,19 @@ class Resume:
 
 
 Operand = (
-    Because | Frame | Resume | Reg | Special | Sink | Imm | Symbol | Not | Pair | Vector | Address
+    Because
+    | Frame
+    | Resume
+    | Reg
+    | Selected
+    | Special
+    | Sink
+    | Imm
+    | Symbol
+    | Not
+    | Pair
+    | Vector
+    | Address
 )
 
 

@@ -22,6 +22,7 @@ from tcir.interp.ptx.decode import (
     PLAIN,
     TRY_WAIT,
     VIEW_DTYPES,
+    WAIT,
     Op,
 )
 from tcir.interp.ptx.syntax import Site
@@ -80,6 +81,8 @@ class Warp:
 
     __slots__ = (
         "agent",
+        "arrival",
+        "arrived",
         "code",
         "copies",
         "executed",
@@ -94,6 +97,7 @@ class Warp:
         "run_state",
         "undef",
         "v",
+        "waiting",
     )  # fmt: skip
 
     def __init__(self, program: Program, run: Run, agent: Any, index: int) -> None:
@@ -107,6 +111,10 @@ class Warp:
         first = 32 * index
         self.live = FULL if first + 32 <= threads else (1 << (threads - first)) - 1
         self.executed = 0
+        # Of the cluster's barrier: lanes that have arrived while others of the warp have not, how
+        # the last of them did and where; and lanes that may wait, since all have.
+        self.arrived = self.waiting = 0
+        self.arrival: tuple[bool, Any] = (False, None)
         self.local = np.full((32, program.local_bytes), _POISON, np.uint8)
         self.local_defined = np.zeros((32, program.local_bytes), bool)
         slots = program.slots
@@ -163,6 +171,13 @@ class Warp:
         for slot in [s for s, at in self.pending.items() if load is None or at is load]:
             self.undef[slot] = 0
             del self.pending[slot]
+
+    def complete_arrival(self) -> None:
+        """Arrives at the cluster's barrier once all lanes that still run have."""
+        if self.arrived and not self.live & ~self.arrived:
+            relaxed, site = self.arrival
+            self.agent.cluster_arrive(relaxed=relaxed, site=site)
+            self.arrived, self.waiting = 0, self.arrived
 
     def error(self, code: str, message: str, site: Site) -> MachineError:
         return MachineError(code, message, site=site)
@@ -289,6 +304,17 @@ class Warp:
                     else:
                         yield from agent.pause()
                     continue
+            elif kind == WAIT:
+                if not m or op.run(self, m):
+                    pc += 1
+                    continue
+                if any(g.state != _PARKED for g in others):
+                    state = _DEFERRED  # what it waits for may be other lanes of this warp
+                else:
+                    run.retire(agent, count - reported)
+                    reported = count
+                    yield from agent.pause()
+                    continue
             elif kind == INDEXED:
                 late = count - reported > _QUANTUM
                 for target, lanes in op.run(self, m):
@@ -300,6 +326,7 @@ class Warp:
             else:
                 assert kind == EXIT
                 self.live &= ~m
+                self.complete_arrival()
                 mask &= ~m
                 pc += 1
                 for group in others:

@@ -23,6 +23,7 @@ from tcir.interp.ptx.isa import (  # noqa: F401  (importing registers the rules)
     memory,
     mma_sync,
     move,
+    refused,
     stack,
     sync,
     tcgen05,

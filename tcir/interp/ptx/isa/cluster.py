@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tcir.interp.ptx.decode import Decode, Op, rule, view
+from tcir.interp.ptx.decode import WAIT, Decode, Op, rule, view
 from tcir.interp.ptx.isa.elementwise import elementwise
 from tcir.interp.ptx.syntax import TYPES
 from tcir.interp.ptx.warp import Warp, bits
@@ -21,28 +21,61 @@ from tcir.machine.cluster import RANK_SHIFT
 
 @rule("barrier.cluster.arrive")
 def arrive(d: Decode) -> Op:
-    """The live lanes of a warp arrive together, `.aligned` or not."""
-    d.skip("aligned")
-    word = d.take("release", "relaxed")
+    """With .aligned all live lanes of the warp together, without it each lane when it comes."""
+    aligned = d.take("aligned") is not None
+    relaxed = d.take("release", "relaxed") == "relaxed"
     d.done(0)
-    relaxed, site = word == "relaxed", d.site
+    site = d.site
 
     def run(w: Warp, m: int) -> None:
-        w.agent.cluster_arrive(relaxed=relaxed, site=site)
+        again = m & (w.arrived | w.waiting)
+        if again:
+            raise w.error(
+                "cluster-barrier-order",
+                "expected barrier.cluster.wait between two barrier.cluster.arrive of a thread, got "
+                f"none in lanes {again:#010x}",
+                site,
+            )
+        w.arrived |= m
+        w.arrival = relaxed, site
+        w.complete_arrival()
 
-    return d.plain(run, converge="aligned")
+    return d.plain(run, converge="aligned" if aligned else None)
 
 
 @rule("barrier.cluster.wait")
 def wait(d: Decode) -> Op:
-    d.skip("aligned", "acquire")
+    aligned = d.take("aligned") is not None
+    d.skip("acquire")
     d.done(0)
     site = d.site
 
-    def run(w: Warp, m: int) -> Generator[Any, Any, None]:
-        yield from w.agent.cluster_wait(site=site)
+    def check(w: Warp, m: int) -> None:
+        early = m & ~(w.arrived | w.waiting)
+        if early:
+            raise w.error(
+                "cluster-barrier-order",
+                "expected barrier.cluster.arrive before barrier.cluster.wait, got none in lanes "
+                f"{early:#010x}",
+                site,
+            )
 
-    return d.blocking(run, converge="aligned")
+    def together(w: Warp, m: int) -> Generator[Any, Any, None]:
+        check(w, m)
+        yield from w.agent.cluster_wait(site=site)
+        w.waiting = 0
+
+    def apart(w: Warp, m: int) -> bool:
+        check(w, m)
+        if m & w.arrived:
+            w.agent.polls = f"lanes {w.live & ~w.arrived:#010x} at the cluster barrier at {site}"
+            return False
+        if not w.agent.cluster_test(last=not w.waiting & w.live & ~m, site=site):
+            return False
+        w.waiting &= ~m
+        return True
+
+    return d.blocking(together, converge="aligned") if aligned else d.op(WAIT, apart)
 
 
 @rule("getctarank")

@@ -6,15 +6,44 @@ from typing import Any
 
 import numpy as np
 
-from tcir.interp.ptx.decode import FULL, MOVING, VIEW_DTYPES, Decode, Op, rule, view
+from tcir.interp.ptx.decode import FULL, MOVING, VECTORS, VIEW_DTYPES, Decode, Op, rule, view
 from tcir.interp.ptx.isa.compare import predicate
 from tcir.interp.ptx.isa.elementwise import elementwise
-from tcir.interp.ptx.syntax import TYPES, Sink, Special, Type, Vector
+from tcir.interp.ptx.syntax import TYPES, Operand, Sink, Special, Type, Vector
 from tcir.interp.ptx.warp import BOOLS, Warp
 from tcir.interp.ptx.windows import WINDOWS
 
 _SPACES = ("shared", "global", "local", "const", "param", "shared::cta", "shared::cluster",
            "param::entry", "param::func")  # fmt: skip
+
+
+@rule("mov.v2", "mov.v4")
+def mov_vector(d: Decode) -> Op:
+    """Element by element; a special register has four."""
+    count = int(d.name[-1])
+    kind = d.type("b32", "u32", "s32", "b16", "u16", "s16", "b64", "u64", "s64", "f32", "f64")
+    d.done(2)
+    source = d.operands[1]
+    if isinstance(source, Special) and source.name in VECTORS:
+        if count != 4:
+            raise d.malformed(f"expected .v4: {source.name} has four elements")
+        parts: tuple[Operand, ...] = tuple(Special(f"{source.name}.{axis}") for axis in "xyzw")
+    else:
+        parts = d.vector(source, count)
+    targets = [d.dst(o, kind) for o in d.vector(d.operands[0], count)]
+    pairs = list(zip(targets, [d.src(o, kind) for o in parts], strict=True))
+    n = view(f"u{8 * kind.size}")
+
+    def run(w: Warp, m: int) -> None:
+        where = BOOLS[m]
+        read = [(dst, w.v[n][a].copy(), w.undef[a] & m, a) for dst, a in pairs]
+        for dst, values, lost, a in read:
+            np.copyto(w.v[n][dst], values, where=where)
+            w.undef[dst] = w.undef[dst] & ~m | lost
+            if lost:
+                w.copied(a, dst)
+
+    return d.plain(run)
 
 
 @rule("mov")

@@ -158,7 +158,7 @@ def fence_restricted(d: Decode) -> Op:
     return _fence(d, "proxy.async.shared" if proxy else "cluster")
 
 
-@rule("fence.proxy.alias")
+@rule("fence.proxy.alias", "membar.proxy.alias")
 def fence_proxy_alias(d: Decode) -> Op:
     """No address has an alias here."""
     return d.plain(nothing)

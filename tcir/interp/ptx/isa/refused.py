@@ -1,0 +1,38 @@
+"""Instructions of sm_100a that no rule executes: each is named with its line, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tcir.interp.ptx.decode import Decode, Op, rule
+
+_TEXTURES = "textures and surfaces, their formats and filters are not modelled; read global memory"
+_MULTIMEM = "addresses of several GPUs (multimem) are not modelled; reduce in global memory"
+_WMMA = "which element lies where in a fragment is left open by the ISA; use mma.sync"
+_VIDEO = "video instructions are not modelled; use bfe, add, max, dp4a and friends"
+_SCALAR = ("vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vmad", "vset")
+_SIMD = ("vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax", "vset")
+
+#: Name, the longest prefix of the dotted word → why.
+REFUSED: dict[str, str] = {
+    **dict.fromkeys(("tex", "tld4", "txq", "istypep"), _TEXTURES),
+    **dict.fromkeys(("suld", "sust", "sured", "suq"), _TEXTURES),
+    **dict.fromkeys(("multimem.ld_reduce", "multimem.st", "multimem.red"), _MULTIMEM),
+    **dict.fromkeys(
+        ("multimem.cp.async.bulk", "multimem.cp.reduce.async.bulk"), _MULTIMEM
+    ),
+    **dict.fromkeys(("wmma.load", "wmma.store", "wmma.mma"), _WMMA),
+    **dict.fromkeys(_SCALAR, _VIDEO),
+    **dict.fromkeys((f"{name}{count}" for name in _SIMD for count in (2, 4)), _VIDEO),
+}  # fmt: skip
+
+
+def _refusal(why: str) -> Callable[[Decode], Op]:
+    def refused(d: Decode) -> Op:
+        raise d.incomplete(why)
+
+    return refused
+
+
+for _name, _why in REFUSED.items():
+    rule(_name)(_refusal(_why))

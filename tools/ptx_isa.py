@@ -1,0 +1,144 @@
+"""The instructions of the PTX ISA 9.1, section by section, and what becomes of each.
+
+An instruction runs when the interpreter has a rule for it or for a form of it; it is refused by
+name when `isa.refused` says why; the rest is not there for sm_100a.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tcir.interp.ptx import isa  # noqa: F401  (registers the rules)
+from tcir.interp.ptx.decode import RULES
+from tcir.interp.ptx.isa.refused import REFUSED
+
+_OTHER_TARGET = "the instruction of sm_90a; tcgen05.mma takes its place"
+_SYNC = "without .sync it ended with sm_70"
+
+#: Section, title, instructions.
+SECTIONS: list[tuple[str, str, str]] = [
+    ("9.7.1", "Integer arithmetic",
+     "add sub mul mad mul24 mad24 sad div rem abs neg min max popc clz bfind fns brev bfe bfi "
+     "szext bmsk dp4a dp2a clmad"),
+    ("9.7.2", "Extended-precision integer arithmetic", "add.cc addc sub.cc subc mad.cc madc"),
+    ("9.7.3", "Floating point",
+     "testp copysign add sub mul fma mad div abs neg min max rcp sqrt rsqrt sin cos lg2 ex2 tanh"),
+    ("9.7.4", "Half precision floating point", "add sub mul fma neg abs min max tanh ex2"),
+    ("9.7.5", "Mixed precision floating point", "add sub fma"),
+    ("9.7.6", "Comparison and selection", "set setp selp slct"),
+    ("9.7.7", "Half precision comparison", "set setp"),
+    ("9.7.8", "Logic and shift", "and or xor not cnot lop3 shf shl shr"),
+    ("9.7.9", "Data movement and conversion",
+     "mov shfl shfl.sync prmt ld ld.global.nc ldu st st.async st.bulk multimem.ld_reduce "
+     "multimem.st multimem.red prefetch prefetchu applypriority discard createpolicy isspacep cvta "
+     "cvt cvt.pack mapa getctarank"),
+    ("9.7.9.25", "Asynchronous copies",
+     "cp.async cp.async.commit_group cp.async.wait_group cp.async.wait_all cp.async.bulk "
+     "cp.reduce.async.bulk cp.async.bulk.prefetch multimem.cp.async.bulk "
+     "multimem.cp.reduce.async.bulk cp.async.bulk.commit_group cp.async.bulk.wait_group"),
+    ("9.7.9.27", "Tensor copies",
+     "cp.async.bulk.tensor cp.reduce.async.bulk.tensor cp.async.bulk.prefetch.tensor "
+     "tensormap.replace"),
+    ("9.7.10", "Textures", "tex tld4 txq istypep"),
+    ("9.7.11", "Surfaces", "suld sust sured suq"),
+    ("9.7.12", "Control flow", "bra brx.idx call ret exit"),
+    ("9.7.13", "Synchronisation and communication",
+     "bar bar.warp.sync barrier barrier.cluster membar fence atom red red.async vote vote.sync "
+     "match.sync activemask redux.sync griddepcontrol elect.sync"),
+    ("9.7.13.15", "mbarrier",
+     "mbarrier.init mbarrier.inval mbarrier.expect_tx mbarrier.complete_tx mbarrier.arrive "
+     "mbarrier.arrive_drop cp.async.mbarrier.arrive mbarrier.test_wait mbarrier.try_wait "
+     "mbarrier.pending_count"),
+    ("9.7.13.16", "Tensor map proxy, cluster launch control",
+     "tensormap.cp_fenceproxy clusterlaunchcontrol.try_cancel clusterlaunchcontrol.query_cancel"),
+    ("9.7.14", "Matrices of a warp",
+     "wmma.load wmma.store wmma.mma mma mma.sp ldmatrix stmatrix movmatrix"),
+    ("9.7.15", "Matrices of a warpgroup",
+     "wgmma.mma_async wgmma.mma_async.sp wgmma.fence wgmma.commit_group wgmma.wait_group"),
+    ("9.7.16", "Fifth generation tensor core",
+     "tcgen05.alloc tcgen05.dealloc tcgen05.relinquish_alloc_permit tcgen05.ld tcgen05.ld.red "
+     "tcgen05.st tcgen05.wait tcgen05.cp tcgen05.shift tcgen05.mma tcgen05.mma.sp tcgen05.mma.ws "
+     "tcgen05.mma.ws.sp tcgen05.fence tcgen05.commit"),
+    ("9.7.17", "Stack", "stacksave stackrestore alloca"),
+    ("9.7.18", "Video",
+     "vadd vsub vabsdiff vmin vmax vshl vshr vmad vset vadd2 vsub2 vavrg2 vabsdiff2 vmin2 vmax2 "
+     "vset2 vadd4 vsub4 vavrg4 vabsdiff4 vmin4 vmax4 vset4"),
+    ("9.7.19", "Miscellaneous", "brkpt nanosleep pmevent trap setmaxnreg"),
+]  # fmt: skip
+
+#: ptxas refuses them for sm_100a, and so does this machine.
+ABSENT: dict[str, str] = {
+    **dict.fromkeys(
+        ("wgmma.mma_async", "wgmma.mma_async.sp", "wgmma.fence", "wgmma.commit_group",
+         "wgmma.wait_group"), _OTHER_TARGET),
+    "tcgen05.ld.red": "not an instruction of sm_100a",
+    "shfl": _SYNC,
+    "vote": _SYNC,
+}  # fmt: skip
+
+#: Names of the table of contents whose rule is found by the first words of another one.
+_ALIASES = {
+    "mad.cc": "mad.lo.cc",
+    "match.sync": "match.any.sync",
+    "ld.global.nc": "ld",
+    "tcgen05.mma.sp": "tcgen05.mma",
+    "tcgen05.mma.ws": "tcgen05.mma",
+    "tcgen05.mma.ws.sp": "tcgen05.mma",
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One instruction. verdict: "runs", "refused" or "absent"; why: unless it runs."""
+
+    section: str
+    name: str
+    verdict: str
+    why: str = ""
+
+
+def _verdict(name: str) -> tuple[str, str]:
+    if name in ABSENT:
+        return "absent", ABSENT[name]
+    if name in REFUSED:
+        return "refused", REFUSED[name]
+    rule = _ALIASES.get(name, name)
+    if not any(known == rule or known.startswith((f"{rule}.", f"{rule}::")) for known in RULES):
+        raise LookupError(f"{name}: neither a rule nor a reason why there is none")
+    return "runs", ""
+
+
+def rows() -> Iterator[Row]:
+    """Every instruction of the table of contents."""
+    for section, _, names in SECTIONS:
+        for name in names.split():
+            yield Row(section, name, *_verdict(name))
+
+
+_WORDS = {"runs": "runs", "refused": "refused by name: ", "absent": "not for sm_100a: "}
+
+
+def section_text() -> list[str]:
+    """Lines of the section in docs/ptx-coverage.md."""
+    found = list(rows())
+    count = {v: sum(r.verdict == v for r in found) for v in _WORDS}
+    out = [
+        "## The instructions of the PTX ISA 9.1, section by section",
+        "",
+        f"{count['runs']} run, {count['refused']} are refused by name, {count['absent']} do not "
+        "exist for sm_100a. *Runs* means: in the forms listed further down; a form that is not is "
+        "named as incomplete. Tests show a program with each that runs, and the refusal of each "
+        "that does not.",
+        "",
+        "| section | instructions | |",
+        "|---|---|---|",
+    ]
+    for section, title, _ in SECTIONS:
+        groups: dict[str, list[str]] = {}
+        for row in found:
+            if row.section == section:
+                groups.setdefault(_WORDS[row.verdict] + row.why, []).append(f"`{row.name}`")
+        for words, names in groups.items():
+            out.append(f"| {section} {title} | {' '.join(names)} | {words} |")
+    return [*out, ""]
