@@ -43,7 +43,28 @@ class _Buffers:
                 array.reshape(-1).view(np.uint8)[:] = copy.numpy().reshape(-1).view(np.uint8)
 
 
+MAP_ALIGNMENT = 64
+"""Of a tensor map inside a parameter (PTX ISA 9.7.9.27.1.2)."""
+
+
+def _struct(parts: Sequence[Any], buffers: _Buffers) -> bytes:
+    """The parts of a by-value parameter one behind the other; padding is a part, too."""
+    out = b""
+    for number, part in enumerate(parts):
+        if isinstance(part, list | tuple):
+            raise InputError(f"part {number}: expected no parts inside parts, got {part!r}")
+        if hasattr(part, "fields") and len(out) % MAP_ALIGNMENT:
+            raise InputError(
+                f"part {number} at byte {len(out)}: expected a tensor map at a multiple of "
+                f"{MAP_ALIGNMENT} bytes; bytes({-len(out) % MAP_ALIGNMENT}) before it pads"
+            )
+        out += _value(part, buffers)
+    return out
+
+
 def _value(argument: Any, buffers: _Buffers) -> bytes:
+    if isinstance(argument, list | tuple):
+        return _struct(argument, buffers)
     if isinstance(argument, np.generic):
         return argument.tobytes()
     if isinstance(argument, bytes | bytearray):
@@ -55,7 +76,8 @@ def _value(argument: Any, buffers: _Buffers) -> bytes:
     if isinstance(array, np.ndarray):
         return buffers.address(array).to_bytes(8, "little")
     raise InputError(
-        f"expected a numpy array or scalar, bytes or a TensorMap, got {type(argument).__name__}"
+        "expected a numpy array or scalar, bytes, a TensorMap or a tuple of such parts, got "
+        f"{type(argument).__name__}"
     )
 
 
@@ -73,7 +95,8 @@ def run_cubin(
     """Launches kernel `entry` on copies of the arrays in `args`, waits, and copies them back.
 
     `args` are those of `tcir.run_ptx`: numpy arrays (C-contiguous, written in place), numpy
-    scalars, bytes, `tcir.TensorMap`. `LaunchFailedError` when the launch or the kernel fails.
+    scalars, bytes, `tcir.TensorMap`, or a tuple of such parts for a struct. `LaunchFailedError`
+    when the launch or the kernel fails.
     """
     module = load(cubin, device)
     function = module.function(entry)

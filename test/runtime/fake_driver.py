@@ -159,11 +159,30 @@ class FakeDriver:
         return ()
 
     def _argument(self, value: bytes) -> Any:
-        if len(value) == 128:
+        if value in self.maps:
             fields, address = self.maps[value]
-            return TensorMap(self.memory[address], fields)
-        address = int.from_bytes(value, "little")
-        return self.memory.get(address, value)
+            return TensorMap(self._array(address), fields)
+        if len(value) > 8:
+            return self._parts(value)
+        found = self._array(int.from_bytes(value, "little"))
+        return value if found is None else found
+
+    def _array(self, address: int) -> Any:
+        """The memory from an address on; None where there is none."""
+        for base, array in self.memory.items():
+            if base <= address < base + array.size:
+                return array[address - base :]
+        return None
+
+    def _parts(self, value: bytes) -> list[Any]:
+        """A struct: the tensor maps and pointers in it, and the bytes between them."""
+        out, at = [], 0
+        while at < len(value):
+            size = 128 if value[at : at + 128] in self.maps else 8
+            piece = value[at : at + size]
+            out.append(self._argument(piece))
+            at += size
+        return out
 
 
 def install(
@@ -183,7 +202,8 @@ def install(
         fake.maps[key] = fields, address
         return key
 
-    monkeypatch.setattr("tcir.runtime.kernel.encode", encode)
+    for where in ("kernel", "arguments"):
+        monkeypatch.setattr(f"tcir.runtime.{where}.encode", encode)
     return fake
 
 
