@@ -256,7 +256,11 @@ FORMS += [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("form", FORMS, ids=str)
+@pytest.mark.parametrize(
+    "form",
+    [pytest.param(f, marks=pytest.mark.slow if n % 4 else ()) for n, f in enumerate(FORMS)],
+    ids=str,
+)
 def test_product(form: Form) -> None:
     case = Case(form)
     machine, d = run(case)
