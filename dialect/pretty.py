@@ -23,6 +23,9 @@ from .operation import Op
 
 _LINE = re.compile(r'^(\s*)((?:%\S+ = )?)"(tc\.\w+)"\(([^()]*)\)')
 _SHAPED = re.compile(r'!tc\.(smem|tmem)<array<i64: ([\d, ]+)>, (\w+)(?:, "(\w+)", "(\w+)")?>')
+_STAGED = re.compile(
+    r'!tc\.(staged|fragment)<array<i64: ([\d, ]+)>, (\w+), "(\w+)", (?:array<i64: (.*?)>|"(.*?)")>'
+)
 _ELIDED = 16
 """Element count above which MLIR elides dense constants."""
 
@@ -71,7 +74,11 @@ def _types(line: str) -> str:
         extra = f" {major} {swizzle}" if major else ""
         return f"{kind}<{shape.replace(', ', 'x')}x{element}{extra}>"
 
-    line = _SHAPED.sub(shaped, line)
+    def staged(match: re.Match[str]) -> str:
+        kind, shape, element, role, swizzle, atom = match.groups()
+        return f"{kind}<{shape.replace(', ', 'x')}x{element} {role} {atom or f'[{swizzle}]'}>"
+
+    line = _STAGED.sub(staged, _SHAPED.sub(shaped, line))
     line = re.sub(r"!tc\.ring<(\d+) : i64, ", r"ring<\1 x ", line)
     return re.sub(r"!tc\.(mbarrier|tensor_map|tmem_base|lane_mask_table)\b", r"\1", line)
 
@@ -134,6 +141,15 @@ def _mma(n: _Names) -> str:
     return f" {n('d')}, {a}, {b} acc={n('accumulate')}{shift}"
 
 
+def _mma_block_scale(n: _Names) -> str:
+    """``tc.mma_block_scale %d, %a[j=0], %b[j=0] scales %sfa[0:0], %sfb[0:0] …``: column : byte."""
+    a, b = f"{n('a')}[j={n('a_slice')}]", f"{n('b')}[j={n('b_slice')}]"
+    sfa = f"{n('sfa')}[{n('sfa_column')}:{n('sfa_id')}]"
+    sfb = f"{n('sfb')}[{n('sfb_column')}:{n('sfb_id')}]"
+    types = f"{n('a_type')} x {n('b_type')}, {n('scale_type')} / {n('block')}"
+    return f" {n('d')}, {a}, {b} scales {sfa}, {sfb} acc={n('accumulate')} {n('kind')} ({types})"
+
+
 def _tma_load(n: _Names) -> str:
     offsets = f" offsets=[{n('offsets')}]" if n.groups["offsets"] else ""
     signal = f" signal {n('signal')}" if n.groups["signal"] else ""
@@ -146,6 +162,10 @@ def _cp(n: _Names) -> str:
     return f" {n('source')}[j={j}] -> {n('target')}[j={j}]"
 
 
+def _cp_scales(n: _Names) -> str:
+    return f" {n('source')}[block={n('block')}] -> {n('target')}[column={n('column')}]"
+
+
 def _store_rows(n: _Names) -> str:
     return f" {n('value')} -> {n('tensor')}[{n('indices')}]"
 
@@ -156,8 +176,10 @@ def _role(n: _Names) -> str:
 
 FORMS: dict[str, Callable[[_Names], str]] = {
     "tc.mma": _mma,
+    "tc.mma_block_scale": _mma_block_scale,
     "tc.tma_load": _tma_load,
     "tc.cp": _cp,
+    "tc.cp_scales": _cp_scales,
     "tc.tmem_ld": lambda n: f" {n('source')}[quarter={n('quarter')}, column={n('column')}]",
     "tc.store_rows": _store_rows,
     "tc.slot": lambda n: f" {n('ring')}[{n('index')}]",

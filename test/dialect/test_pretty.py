@@ -70,6 +70,12 @@ def test_nested_regions() -> None:
     ("op", "line"),
     [
         ("tc.mma", "tc.mma %arg0, %arg1[j=0], %arg2[j=0] acc=%arg3 .ashift"),
+        (
+            "tc.mma_block_scale",
+            "tc.mma_block_scale %arg0, %arg1[j=1], %arg2[j=1] scales %arg3[4:0], %arg4[4:0] "
+            "acc=%arg5 mxf4nvf4 (e2m1 x e2m1, ue4m3 / 16)",
+        ),
+        ("tc.cp_scales", "tc.cp_scales %arg0[block=3] -> %arg1[column=%arg2]"),
         ("tc.cp", "tc.cp %arg0[j=3] -> %arg1[j=3]"),
         (
             "tc.tma_load",
