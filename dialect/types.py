@@ -80,7 +80,7 @@ class SmemType(TC.Type, name="smem"):
 
     @property
     def nbytes(self) -> int:
-        """Size in bytes (panels are whole: a partial last panel counts fully), in whole 128 bytes."""
+        """Size in bytes: whole panels, rounded up to 128."""
         return -(-self.rows * self.span // 128) * 128
 
     @property

@@ -31,9 +31,9 @@ ROLES = (
         (5,),
         "one",
         (
-            tc.CpOp, tc.CpScalesOp, tc.ShiftOp, tc.RefreshOp, tc.MmaOp, tc.EnableLanesOp,
-            tc.MmaBlockScaleOp, tc.CommitOp,
-        ),  # fmt: skip
+            *(tc.CpOp, tc.CpScalesOp, tc.ShiftOp, tc.RefreshOp),
+            *(tc.MmaOp, tc.EnableLanesOp, tc.MmaBlockScaleOp, tc.CommitOp),
+        ),
     ),
     Role(
         "epilogue",

@@ -240,7 +240,8 @@ def _matmul(op: Any, matmul: Matmul, pads: list[Padding], out: Any, smallest: st
     if any(unsigned_factors(op)):
         raise refuse(
             op, "expected i8 widened with arith.extsi in a matrix product, got arith.extui "
-            "(tc.matmul has no unsigned operands); subtract 128 and correct the sums outside", smallest
+            "(tc.matmul has no unsigned operands); subtract 128 and correct the sums outside",
+            smallest,
         )  # fmt: skip
     return tc.MatmulOp(
         a.source,

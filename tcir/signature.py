@@ -224,8 +224,8 @@ def _spec(kind: Any, op: Any) -> OutputSpec:
 
 
 _STORES = {
-    "tc.store_rows": 1, "tc.store_lanes": 1, "tc.store_fragment": 1, "memref.store": 1, "vector.store": 1,
-    "vector.transfer_write": 1,
+    "tc.store_rows": 1, "tc.store_lanes": 1, "tc.store_fragment": 1,
+    "memref.store": 1, "vector.store": 1, "vector.transfer_write": 1,
 }  # fmt: skip
 _VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast", "memref.subview")
 

@@ -167,7 +167,10 @@ REFUSED = {
         )),
         "expected products and conversions in f32, got f16",
     ),
-    "a difference": (PLAIN.replace("arith.addf", "arith.subf"), "expected the body to yield the output element plus"),
+    "a difference": (
+        PLAIN.replace("arith.addf", "arith.subf"),
+        "expected the body to yield the output element plus",
+    ),
     "a factor twice": (
         PLAIN.replace("arith.mulf %p1, %wsb", "arith.mulf %p1, %wsa"),
         "expected each input to be a factor once, got factors [0, 1, 1, 2]",
