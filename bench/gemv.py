@@ -12,14 +12,14 @@ from __future__ import annotations
 import argparse
 import re
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cached_property
 
 import ml_dtypes
 import numpy as np
 
 import tcir
 from tcir.launch import run_sequence
-from tcir.passes.gemv_ranges import SMS
+from tcir.passes.gemv_ranges import SMS, Ranges
 
 SHAPES = ("7168x16384x1", "4096x7168x8", "7168x2048x4")
 PEAK = 7.67e12
@@ -28,7 +28,8 @@ ACHIEVED = 7.26e12
 """What TMA loads reached (SemiAnalysisAI/microbench-blackwell)."""
 LATENCY = 1.0e-6
 """Assumed: seconds from a load to its arrival under load."""
-SM_BYTES = 228 * 1024
+SM_BYTES, CTA_BYTES = 228 * 1024, 1024
+"""Shared memory of an SM, and what a CTA takes besides its own."""
 
 
 @dataclass(frozen=True)
@@ -65,50 +66,66 @@ def program(m: int, k: int, batch: int) -> str:
 }}"""
 
 
-def counted(m: int, k: int, batch: int) -> Plan:
-    """Compiles and runs ours."""
-    kernel = tcir.compile(program(m, k, batch), pipeline="gemv-padded-n")
-    rng = np.random.default_rng(0)
-    inputs = []
-    for spec in kernel.signature.inputs:
-        if spec.dtype == ml_dtypes.float4_e2m1fn:
-            codes = rng.integers(0, 256, (*spec.shape[:-1], spec.shape[-1] // 2))
-            inputs.append(codes.astype(np.int8))
-        else:
-            inputs.append(rng.integers(0x30, 0x40, spec.shape).astype(np.uint8).view(spec.dtype))
-    outcome = run_sequence(
-        kernel.ptx, kernel.launches, inputs, kernel.signature.outputs,
-        hazards="off", numerics="fast",
-    )  # fmt: skip
-    launch = kernel.launches.launches[0]
-    ctas = int(np.prod(launch.grid))
-    ring = next(text for name, text in kernel.ir.items() if name == "multi-buffer")
-    slots = int(re.search(r"!tc\.ring<(\d+) : i64, !tc\.smem<array<i64: 128, \d+>, i8", ring)[1])  # type: ignore[index]
-    loads = outcome.counters["global_to_shared_read"]
-    stages = _stages(kernel.ir["tile-gemv-padded-n"], m, k, batch)
-    resident = min(-(-ctas // SMS), SM_BYTES // (launch.dynamic_smem + 1024))
-    share = [0] * SMS
-    for cta, units in enumerate(_units(ctas, m, k, batch, stages)):
-        share[cta % SMS] += units
-    total = sum(share)
-    partials = sum(kernel.launches.workspaces) if kernel.launches.workspaces else 0
-    return Plan(
-        "gemv-padded-n", loads, 2 * partials, ctas, sum(s > 0 for s in share),
-        resident * slots * (loads // total), max(share) * SMS / total,
-    )  # fmt: skip
+@dataclass(frozen=True)
+class Compiled:
+    """Our kernel, and what its text says before it runs."""
+
+    m: int
+    k: int
+    batch: int
+
+    @cached_property
+    def kernel(self) -> tcir.Kernel:
+        """Compiled with the default options."""
+        return tcir.compile(program(self.m, self.k, self.batch), pipeline="gemv-padded-n")
+
+    @property
+    def ranges(self) -> Ranges:
+        """Which CTA computes what: the grid, and the stages of a tile by the width of A's box."""
+        tiled = self.kernel.ir["tile-gemv-padded-n"]
+        box = int(re.search(r"box = array<i64: (\d+), 128, 1>", tiled)[1])  # type: ignore[index]
+        ctas = int(np.prod(self.kernel.launches.launches[0].grid))
+        return Ranges(-(-self.m // 128) * self.batch, -(-self.k // (2 * box)), ctas)
+
+    @property
+    def stages_in_flight(self) -> int:
+        """Slots of the ring, of all CTAs that an SM holds."""
+        text = self.kernel.ir["multi-buffer"]
+        ring = r"!tc\.ring<(\d+) : i64, !tc\.smem<array<i64: 128, \d+>, i8"
+        slots = int(re.search(ring, text)[1])  # type: ignore[index]
+        smem = self.kernel.launches.launches[0].dynamic_smem + CTA_BYTES
+        return slots * min(-(-self.ranges.ctas // SMS), SM_BYTES // smem)
+
+    def plan(self, requested: int) -> Plan:
+        """With the bytes that the machine counted."""
+        ranges = self.ranges
+        partials = sum(self.kernel.launches.workspaces)
+        return Plan(
+            "gemv-padded-n", requested, 2 * partials, ranges.ctas, len(ranges.shares()),
+            self.stages_in_flight * (requested // ranges.total), ranges.balance(),
+        )  # fmt: skip
+
+    def counted(self) -> Plan:
+        """Runs it from PTX."""
+        rng = np.random.default_rng(0)
+        inputs = []
+        for spec in self.kernel.signature.inputs:
+            if spec.dtype == ml_dtypes.float4_e2m1fn:
+                codes = rng.integers(0, 256, (*spec.shape[:-1], spec.shape[-1] // 2))
+                inputs.append(codes.astype(np.int8))
+            else:
+                scales = rng.integers(0x30, 0x40, spec.shape).astype(np.uint8)
+                inputs.append(scales.view(spec.dtype))
+        outcome = run_sequence(
+            self.kernel.ptx, self.kernel.launches, inputs, self.kernel.signature.outputs,
+            hazards="off", numerics="fast",
+        )  # fmt: skip
+        return self.plan(outcome.counters["global_to_shared_read"])
 
 
-def _stages(text: str, m: int, k: int, batch: int) -> int:
-    """Stages per tile, from the width of A's box in the tiled program."""
-    box = int(re.search(r"box = array<i64: (\d+), 128, 1>", text)[1])  # type: ignore[index]
-    return -(-k // (2 * box))
-
-
-def _units(ctas: int, m: int, k: int, batch: int, stages: int) -> list[int]:
-    """Stages of every CTA: equal parts of all tiles laid end to end."""
-    total = -(-m // 128) * batch * stages
-    edges = [total * c // ctas for c in range(ctas + 1)]
-    return [b - a for a, b in pairwise(edges)]
+def unique_bytes(m: int, k: int, batch: int) -> int:
+    """A, b and their scales."""
+    return batch * (m + 1) * (k // 2 + k // 16)
 
 
 def without_overlap(m: int, k: int, batch: int) -> Plan:
@@ -126,12 +143,12 @@ def main() -> None:
     parser.add_argument("--shape", choices=SHAPES, action="append")
     for name in parser.parse_args().shape or SHAPES:
         m, k, batch = map(int, name.split("x"))
-        unique = batch * (m + 1) * (k // 2 + k // 16)
+        unique = unique_bytes(m, k, batch)
         print(
             f"\n(M, K, L) = ({m}, {k}, {batch}): {unique} unique bytes; "
             f"bound {unique / PEAK * 1e6:.2f} us at {PEAK / 1e12:.2f} TB/s, modelled"
         )
-        for plan in (counted(m, k, batch), without_overlap(m, k, batch)):
+        for plan in (Compiled(m, k, batch).counted(), without_overlap(m, k, batch)):
             print(
                 f"  {plan.name:<18} requested {plan.requested / unique:6.4f} of that"
                 f" + {plan.partials} B partials, {plan.ctas} CTAs on {plan.busy} of {SMS} SMs, "
