@@ -102,11 +102,13 @@ def _(op: RefreshOp) -> Broken:
     "tc.refresh",
     "row",
     "PTX ISA 9.7.16.4.1",
-    "row must be a multiple of {atom} with four rows in the tile's [0, {rows}), got {got}: a "
-    "descriptor starts where the swizzle's pattern does",
+    "row must be a multiple of {atom} (4 with swizzle 128B) with four rows in the tile's [0, {rows}"
+    "), got {got}: a descriptor starts where the swizzle's pattern does, or amid it (cp_row_phase of "
+    "the assumptions)",
 )
 def _(op: RefreshOp) -> Broken:
     got, rows = integer(op, "row"), op.source.type.shape[0]
-    if got >= 0 and got % SWIZZLE_ATOM_ROWS == 0 and got + 4 <= rows:
+    atom = SWIZZLE_ATOM_ROWS // (2 if op.source.type.swizzle == "128B" else 1)
+    if got >= 0 and got % atom == 0 and got + 4 <= rows:
         return None
     return {"atom": SWIZZLE_ATOM_ROWS, "rows": rows, "got": got}

@@ -155,9 +155,11 @@ does it have MN-major tiles without a swizzle."""
 
 _DRIVER = "CUDA driver API, cuTensorMapEncodeTiled"
 _IM2COL = "CUDA driver API, cuTensorMapEncodeIm2col"
+_WIDE = "CUDA driver API, cuTensorMapEncodeIm2colWide"
 TMA_RANK = {
     "tiled": Legal(range(1, 6), "dimensions", _DRIVER),
     "im2col": Legal(range(3, 6), "dimensions", _IM2COL),
+    "im2col_w128": Legal(range(3, 6), "dimensions", _WIDE),
 }
 TMA_DIM = Legal(range(1, 2**32 + 1), "elements", _DRIVER)
 TMA_STRIDE = Legal(range(16, 2**40, 16), "bytes", _DRIVER)
@@ -179,6 +181,16 @@ TMA_OFFSET = {
     5: Legal(range(2**5), "pixels", "PTX ISA 5.5.4"),
 }
 """im2col offsets of the instruction, unsigned, by rank of the map."""
+TMA_WIDE_PIXELS = 128
+"""Pixels of a load of mode im2col::w::128, its halo not counted (PTX ISA 5.5.5)."""
+TMA_WIDE_CORNER = Legal(range(-(2**15), 2**15), "pixels", _WIDE)
+"""Corners of the w modes' bounding box, which has a width only."""
+TMA_WIDE_SWIZZLES = ("64B", "128B")
+"""Swizzles of the w modes that ``!tc.smem`` has (same source)."""
+TMA_HALO = Legal(range(32), "pixels", "PTX ISA 9.7.9.27")
+"""wHalo of im2col::w::128."""
+TMA_W_OFFSET = Legal(range(32), "pixels", "PTX ISA 9.7.9.27")
+"""wOffset of the w modes."""
 
 
 # --- barriers and launch ---------------------------------------------------------------------

@@ -91,12 +91,12 @@ class StoreRowsOp(Op, name="store_rows"):
     "tc.cp",
     "rows",
     "PTX ISA 9.7.16.9",
-    "source must have {want} rows, got {got}: tcgen05.cp.128x256b copies row i to lane i of all "
-    "128 lanes",
+    "source must have at least {want} rows, got {got}: tcgen05.cp.128x256b copies row i to lane i "
+    "of all 128 lanes",
 )
 def _(op: CpOp) -> Broken:
     got = op.source.type.shape[0]
-    return None if got == CP_ROWS else {"want": CP_ROWS, "got": got}
+    return None if got >= CP_ROWS else {"want": CP_ROWS, "got": got}
 
 
 @rule(

@@ -6,8 +6,17 @@ from typing import Any
 
 from tcir._mlir import ext, ir
 
-from .attributes import constant, defining, integer, integers, not_arrays, string
+from .attributes import (
+    constant,
+    defining,
+    integer,
+    integers,
+    not_arrays,
+    optional_integer,
+    string,
+)
 from .limits import (
+    QUARTER_LANES,
     SWIZZLE_ATOM_ROWS,
     SWIZZLE_SPANS,
     TMA_BOX,
@@ -15,11 +24,16 @@ from .limits import (
     TMA_CORNER,
     TMA_DIM,
     TMA_ELEMENT_STRIDE,
+    TMA_HALO,
     TMA_INNER_BOX_MULTIPLE,
     TMA_OFFSET,
     TMA_PIXELS,
     TMA_RANK,
     TMA_STRIDE,
+    TMA_W_OFFSET,
+    TMA_WIDE_CORNER,
+    TMA_WIDE_PIXELS,
+    TMA_WIDE_SWIZZLES,
 )
 from .operation import Op
 from .rules import Broken, rule
@@ -42,10 +56,12 @@ PADDED_STRIDE = 32
 class MakeTensorMapOp(Op, name="make_tensor_map"):
     """TMA descriptor of a kernel argument, innermost dimension first like the driver's call.
 
-    ``mode`` ``"tiled"`` or ``"im2col"``; ``dims`` in elements, ``strides`` in bytes without the
-    innermost, ``element_strides``; ``box`` in elements (tiled). For im2col ``box`` is
-    ``[channels_per_pixel, pixels_per_column]`` and ``corners`` is ``[lower w, lower h, upper w,
-    upper h]`` (tiled: empty; other ranks: lower corner, then upper corner, ``rank - 2`` each).
+    ``mode`` ``"tiled"``, ``"im2col"`` or ``"im2col_w128"``; ``dims`` in elements, ``strides`` in
+    bytes without the innermost, ``element_strides``; ``box`` in elements (tiled). For im2col
+    ``box`` is ``[channels_per_pixel, pixels_per_column]`` and ``corners`` is ``[lower w, lower h, upper w,
+    upper h]`` (tiled: empty; other ranks: lower corner, then upper corner, ``rank - 2`` each). For
+    im2col_w128 (PTX ISA 5.5.5) the box walks W and then N at the row of the coordinates: ``box`` is
+    ``[channels_per_pixel, 128]``, ``corners`` ``[lower w, upper w]``.
     ``swizzle`` as in ``!tc.smem``. Out-of-bounds elements read as zero (PTX ISA 5.5).
 
     A tensor of bytes has the attribute ``dtype``: ``"u8"``; or, where they hold packed elements of
@@ -70,6 +86,11 @@ class TmaLoadOp(Op, name="tma_load"):
     The box fills consecutive rows of ``tile`` from row ``row`` (see ``!tc.smem``). ``offsets`` are
     the im2col tap offsets ``[w, h]`` (dynamic values, empty for tiled). With ``signal`` the load is
     asynchronous and counts its bytes on that mbarrier (PTX ISA 9.7.9.27).
+
+    Of an im2col_w128 map ``offsets`` is ``[w]`` alone, which moves the bounding box and the start,
+    and ``halo`` the pixels that follow each 32 of the walk: behind the box's 128 rows, pixel k of
+    the four groups on rows ``128 + 4 k`` to ``128 + 4 k + 3``. What PTX shows of that in figures
+    only are the assumptions ``im2col_w…``.
     """
 
     map: ext.Operand[TensorMapType]
@@ -84,14 +105,23 @@ class TmaLoadOp(Op, name="tma_load"):
 def box_rows(op: MakeTensorMapOp) -> int:
     """Rows of ``box[0]`` elements that one load of this map writes."""
     box, steps = integers(op, "box"), integers(op, "element_strides")
-    if string(op, "mode") == "im2col":
+    if string(op, "mode") != "tiled":
         return box[1]
     return prod(-(-extent // step) for extent, step in zip(box[1:], steps[1:], strict=True))
 
 
-def box_bytes(op: MakeTensorMapOp) -> int:
-    """Bytes that one load of this map writes, out-of-bounds part included."""
-    return box_rows(op) * _inner_bytes(op)
+def halo_of(op: TmaLoadOp) -> int:
+    """``halo``: pixels after each group of 32; optional, hence not declared."""
+    return optional_integer(op, "halo") or 0
+
+
+def _load_rows(op: TmaLoadOp) -> int:
+    return box_rows(_map(op)) + TMA_WIDE_PIXELS // QUARTER_LANES * halo_of(op)
+
+
+def _load_bytes(op: TmaLoadOp) -> int:
+    """Bytes that a load writes, out-of-bounds part included."""
+    return _load_rows(op) * _inner_bytes(_map(op))
 
 
 def unit_bits(op: MakeTensorMapOp) -> tuple[int, int]:
@@ -158,10 +188,11 @@ def _(op: MakeTensorMapOp) -> Broken:
     return None if got is None else {"got": got}
 
 
-@rule("tc.make_tensor_map", "mode", "PTX ISA 5.5", 'mode must be "tiled" or "im2col", got "{got}"')
+@rule("tc.make_tensor_map", "mode", "PTX ISA 5.5", 'mode must be one of {legal}, got "{got}"')
 def _(op: MakeTensorMapOp) -> Broken:
     got = string(op, "mode")
-    return None if got in TMA_RANK else {"got": got}
+    legal = ", ".join(f'"{mode}"' for mode in TMA_RANK)
+    return None if got in TMA_RANK else {"legal": legal, "got": got}
 
 
 @rule(
@@ -183,12 +214,11 @@ def _(op: MakeTensorMapOp) -> Broken:
 )
 def _(op: MakeTensorMapOp) -> Broken:
     mode, rank = string(op, "mode"), len(integers(op, "dims"))
-    im2col = mode == "im2col"
     want = {
         "strides": rank - 1,
-        "box": 2 if im2col else rank,
+        "box": rank if mode == "tiled" else 2,
         "element_strides": rank,
-        "corners": 2 * (rank - 2) if im2col else 0,
+        "corners": {"tiled": 0, "im2col": 2 * (rank - 2), "im2col_w128": 2}[mode],
     }
     got = not_arrays(op, **want)
     if got is None:
@@ -225,7 +255,7 @@ def _(op: MakeTensorMapOp) -> Broken:
     "box extents must be {legal}, got {got}; load several boxes; nearest legal: {nearest}",
 )
 def _(op: MakeTensorMapOp) -> Broken:
-    if string(op, "mode") == "im2col":
+    if string(op, "mode") != "tiled":
         return None
     return _outside(TMA_BOX, integers(op, "box"))
 
@@ -234,13 +264,17 @@ def _(op: MakeTensorMapOp) -> Broken:
     "tc.make_tensor_map",
     "im2col-box",
     TMA_PIXELS.source,
-    "im2col box must be [channels per pixel {channels}, pixels per column {pixels}], got {got}",
+    "{mode} box must be [channels per pixel {channels}, pixels per column {pixels}], got {got}",
 )
 def _(op: MakeTensorMapOp) -> Broken:
-    box = integers(op, "box")
-    if string(op, "mode") == "tiled" or (box[0] in TMA_CHANNELS and box[1] in TMA_PIXELS):
+    box, mode = integers(op, "box"), string(op, "mode")
+    if mode == "tiled":
         return None
-    return {"channels": TMA_CHANNELS, "pixels": TMA_PIXELS, "got": box}
+    pixels: Any = TMA_PIXELS if mode == "im2col" else TMA_WIDE_PIXELS
+    fits = box[1] in TMA_PIXELS if mode == "im2col" else box[1] == TMA_WIDE_PIXELS
+    if box[0] in TMA_CHANNELS and fits:
+        return None
+    return {"mode": mode, "channels": TMA_CHANNELS, "pixels": pixels, "got": box}
 
 
 @rule(
@@ -250,9 +284,10 @@ def _(op: MakeTensorMapOp) -> Broken:
     'swizzle must be one of {legal}, got "{got}"',
 )
 def _(op: MakeTensorMapOp) -> Broken:
-    got = string(op, "swizzle")
-    legal = ", ".join(f'"{mode}"' for mode in SWIZZLE_SPANS)
-    return None if got in SWIZZLE_SPANS else {"legal": legal, "got": got}
+    got, wide = string(op, "swizzle"), string(op, "mode") == "im2col_w128"
+    modes = TMA_WIDE_SWIZZLES if wide else tuple(SWIZZLE_SPANS)
+    legal = ", ".join(f'"{mode}"' for mode in modes)
+    return None if got in modes else {"legal": legal, "got": got}
 
 
 @rule(
@@ -288,10 +323,11 @@ def _(op: MakeTensorMapOp) -> Broken:
     "them; nearest legal: {nearest}",
 )
 def _(op: MakeTensorMapOp) -> Broken:
-    rank = len(integers(op, "dims"))
-    if string(op, "mode") == "tiled":
+    rank, mode = len(integers(op, "dims")), string(op, "mode")
+    if mode == "tiled":
         return None
-    outside = _outside(TMA_CORNER[rank], integers(op, "corners"))
+    legal = TMA_CORNER[rank] if mode == "im2col" else TMA_WIDE_CORNER
+    outside = _outside(legal, integers(op, "corners"))
     return None if outside is None else {"rank": rank, **outside}
 
 
@@ -306,8 +342,8 @@ def _(op: MakeTensorMapOp) -> Broken:
     if string(op, "mode") == "tiled":
         return None
     corners, extents = integers(op, "corners"), integers(op, "dims")[1:-1]
-    spatial = len(extents)
-    for i, extent in enumerate(extents):
+    spatial = len(corners) // 2
+    for i, extent in enumerate(extents[:spatial]):
         low, high = corners[i], extent - 1 + corners[spatial + i]
         if low > high:
             return {"low": low, "high": high, "dim": i + 1, "extent": extent}
@@ -380,11 +416,11 @@ def _(op: TmaLoadOp) -> Broken:
     "offsets",
     "PTX ISA 9.7.9.27",
     "expected {want} offsets for a map of mode {mode} and rank {rank} (im2col: one per spatial "
-    "dimension; tiled: none), got {got}",
+    "dimension; im2col_w128: that of the width; tiled: none), got {got}",
 )
 def _(op: TmaLoadOp) -> Broken:
     mode, rank, got = string(_map(op), "mode"), _rank(op), len(op.offsets)
-    want = rank - 2 if mode == "im2col" else 0
+    want = {"tiled": 0, "im2col": rank - 2, "im2col_w128": 1}[mode]
     return None if want == got else {"want": want, "mode": mode, "rank": rank, "got": got}
 
 
@@ -399,8 +435,23 @@ def _(op: TmaLoadOp) -> Broken:
     values = [v for v in map(constant, op.offsets) if v is not None]
     if not values:
         return None
-    outside = _outside(TMA_OFFSET[_rank(op)], values)
+    wide = string(_map(op), "mode") == "im2col_w128"
+    outside = _outside(TMA_W_OFFSET if wide else TMA_OFFSET[_rank(op)], values)
     return None if outside is None else {"rank": _rank(op), **outside}
+
+
+@rule(
+    "tc.tma_load",
+    "halo",
+    TMA_HALO.source,
+    "halo must be {legal} of a map of mode im2col_w128 (others have none), got {got} of mode "
+    "{mode}",
+)
+def _(op: TmaLoadOp) -> Broken:
+    mode, got = string(_map(op), "mode"), halo_of(op)
+    if got == 0 or (mode == "im2col_w128" and got in TMA_HALO):
+        return None
+    return {"legal": TMA_HALO, "got": got, "mode": mode}
 
 
 @rule(
@@ -450,7 +501,7 @@ def _(op: TmaLoadOp) -> Broken:
     "out-of-bounds part too",
 )
 def _(op: TmaLoadOp) -> Broken:
-    want, got = box_bytes(_map(op)), integer(op, "nbytes")
+    want, got = _load_bytes(op), integer(op, "nbytes")
     return None if want == got else {"want": want, "got": got}
 
 
@@ -476,5 +527,5 @@ def _(op: TmaLoadOp) -> Broken:
 )
 def _(op: TmaLoadOp) -> Broken:
     begin, rows = integer(op, "row"), op.tile.type.rows
-    end = begin + box_bytes(_map(op)) // op.tile.type.span
+    end = begin + _load_bytes(op) // op.tile.type.span
     return None if begin >= 0 and end <= rows else {"rows": rows, "begin": begin, "end": end}

@@ -223,6 +223,10 @@ def _map_parameter(kernel: Any, op: Any) -> ir.Attribute:
         fields["upper_corner"] = ir.DenseI64ArrayAttr.get(corners[spatial:])
         fields["channels_per_pixel"] = _int(box[0])
         fields["pixels_per_column"] = _int(box[1])
+    elif mode == "im2col_w128":
+        fields["lower_corner_width"], fields["upper_corner_width"] = map(_int, corners)
+        fields["channels_per_pixel"] = _int(box[0])
+        fields["pixels_per_column"] = _int(box[1])
     else:
-        raise PassError(f'expected mode "tiled" or "im2col", got "{mode}"', op.location)
+        raise PassError(f'expected a mode of tc.make_tensor_map, got "{mode}"', op.location)
     return ir.DictAttr.get(fields)

@@ -87,11 +87,14 @@ def tma_load(
     nbytes: int,
     offsets: Sequence[Any] = (),
     signal: Any = None,
+    halo: int = 0,
 ) -> None:
-    """``tc.tma_load``."""
-    tc.TmaLoadOp(
+    """``tc.tma_load``; halo: of a map of mode im2col_w128."""
+    op = tc.TmaLoadOp(
         tensor_map, list(coords), list(offsets), tile, i64(row), i64(nbytes), signal=signal
     )
+    if halo:
+        op.attributes["halo"] = i64(halo)
 
 
 def mma(

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from tcir.dialect import tc
-from tcir.dialect.limits import SWIZZLE_ATOM_ROWS
 from tcir.passes.conv_tiling import QUARTERS
 from tcir.passes.emit import i64
 
 HALOS = ("mask", "refresh")
+HALO_LOADS = ("boxes", "w128")
 SHIFTS = ("ashift", "shift")
 QUARTERS_OF_A_SHIFT = ("one", "all")
+
+
+@dataclass(frozen=True)
+class HaloRows:
+    """A shared tile with what lane 31 of every quarter needs: after shift k (from 0 on), in rows
+    ``first + step * k`` and the three behind it."""
+
+    tile: Any
+    first: int
+    step: int
 
 
 def multiply_shifted(
     taps: Sequence[int],
     slices: int,
     slab: Any,
-    halo: Any,
+    halo: HaloRows,
     product: Callable[[int, int, bool], None],
     shift: str,
     quarters: str,
@@ -39,4 +50,4 @@ def multiply_shifted(
                     tc.ShiftOp(slab, i64(j), i64(quarter))
         if not last:
             for j in range(slices):
-                tc.RefreshOp(halo, slab, i64(j), i64(SWIZZLE_ATOM_ROWS * step))
+                tc.RefreshOp(halo.tile, slab, i64(j), i64(halo.first + halo.step * step))

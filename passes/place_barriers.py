@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 from tcir._mlir import ir, scf
 from tcir.dialect import tc
 from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES, WARP
+from tcir.dialect.tma import halo_of
 from tcir.passes import index_math as math
-from tcir.passes.emit import fence, i64, integer
+from tcir.passes.emit import fence, i64, integer, tma_load
 from tcir.passes.kernel_ops import (
     accumulator_of,
     ancestor_in,
@@ -145,9 +146,9 @@ class _Placer:
             _tag(tc.MbarrierExpectTxOp(full_slot, i64(nbytes)), "producer")
         for load in loads:
             with ir.InsertionPoint(load), load.location:
-                tc.TmaLoadOp(
-                    load.map, list(load.coords), list(load.offsets), load.tile, load.row,
-                    load.nbytes, signal=full_slot,
+                tma_load(
+                    load.map, list(load.coords), load.tile, integer(load.row),
+                    integer(load.nbytes), list(load.offsets), full_slot, halo_of(load),
                 )  # fmt: skip
             load.operation.erase()
         with ir.InsertionPoint(consumers[0]), consumers[0].location:

@@ -21,9 +21,17 @@ from tcir.passes.conv_packed import PackedTiling
 from tcir.passes.conv_rows import RowsTiling
 from tcir.passes.conv_shapes import ConvShape
 from tcir.passes.conv_tiling import QUARTERS, Boxes, Tiling
+from tcir.passes.conv_wide import WideTiling
 from tcir.passes.emit import i64, mma
-from tcir.passes.halo import HALOS, QUARTERS_OF_A_SHIFT, SHIFTS, multiply_shifted
-from tcir.passes.limits import ceil_div
+from tcir.passes.halo import (
+    HALO_LOADS,
+    HALOS,
+    QUARTERS_OF_A_SHIFT,
+    SHIFTS,
+    HaloRows,
+    multiply_shifted,
+)
+from tcir.passes.limits import ceil_div, round_up
 from tcir.passes.operand_tiles import k_major, k_step
 from tcir.passes.refusal import SMALLEST_CONV, refuse
 from tcir.passes.shift_classes import ShiftClasses
@@ -41,6 +49,10 @@ from tcir.passes.tile_kernel import (
 from tcir.pipeline import Pass, register_pass
 
 TILINGS = {"rows": RowsTiling, "linear": LinearTiling, "packed": PackedTiling}
+_NOT_ONE_WALK = {
+    "rows": "those of rows are blocks of any output rows",
+    "linear": "those of linear go on from one input row to the next",
+}
 
 
 @register_pass
@@ -54,6 +66,8 @@ class TileConvShiftReuse(Pass):
     shift:  with halo=refresh, ``ashift``: by the mma, waited for before the refresh; ``shift``: by
             tcgen05.shift, which the ISA keeps before the refresh
     shift_quarters: whether tcgen05.shift is taken to move ``one`` quarter or ``all``
+    halo_load: with halo=refresh, ``boxes``: a TMA load for each pixel of the halo; ``w128``: slab
+            and halo in one load of mode im2col::w::128
     tiling: ``rows``: a quarter holds neighbouring pixels of one output row; ``packed``: output rows
             follow one another on the lanes; ``linear``: lanes run over the flattened input, and
             each tap's mma leaves out the lanes whose pixel is padding
@@ -89,6 +103,7 @@ class TileConvShiftReuse(Pass):
     tiling: str = "rows"
     shift: str = "ashift"
     shift_quarters: str = "one"
+    halo_load: str = "boxes"
 
     def run(self, module: ir.Module) -> None:
         for source in find_sources(module, tc.Conv2dOp, self.name):
@@ -99,7 +114,7 @@ class TileConvShiftReuse(Pass):
     def _choose(self, op: Any, shape: ConvShape) -> Tiling:
         for option, known in (
             ("halo", HALOS), ("tiling", tuple(TILINGS)), ("shift", SHIFTS),
-            ("shift_quarters", QUARTERS_OF_A_SHIFT),
+            ("shift_quarters", QUARTERS_OF_A_SHIFT), ("halo_load", HALO_LOADS),
         ):  # fmt: skip
             if getattr(self, option) not in known:
                 raise refuse(
@@ -113,6 +128,19 @@ class TileConvShiftReuse(Pass):
                 "cost; tcgen05.shift is there for the order it keeps with a refresh); leave shift "
                 "out, or take halo=refresh"
             )  # fmt: skip
+        wide = self.halo_load == "w128"
+        if wide and self.halo == "mask":
+            raise refuse(
+                op, "expected halo-load=boxes with halo=mask, got w128 (there is no halo to load); "
+                "leave halo-load out, or take halo=refresh"
+            )  # fmt: skip
+        if wide and self.tiling != "packed":
+            raise refuse(
+                op, f"expected tiling=packed with halo-load=w128, got {self.tiling} "
+                "(im2col::w::128 walks 128 pixels of one input row of all images, so that the "
+                f"quarters follow one another; {_NOT_ONE_WALK[self.tiling]}, PTX ISA 5.5.5); take "
+                "tiling=packed, or halo-load=boxes"
+            )  # fmt: skip
         if classes.halo >= QUARTER_LANES:
             raise refuse(
                 op,
@@ -121,7 +149,7 @@ class TileConvShiftReuse(Pass):
                 f"{QUARTER_LANES} lanes); use conv-implicit-gemm",
                 SMALLEST_CONV,
             )
-        tiling = TILINGS[self.tiling](shape, classes)
+        tiling = (WideTiling if wide else TILINGS[self.tiling])(shape, classes)
         tiling.check(op)
         return tiling
 
@@ -130,17 +158,20 @@ class TileConvShiftReuse(Pass):
         kc = k_step(shape.c, shape.element_bytes)
         steps_per_row = ceil_div(shape.c, kc)
         refresh = self.halo == "refresh" and classes.halo > 0
-        if refresh:  # boxes of one pixel start at multiples of 128 bytes
+        wide = isinstance(tiling, WideTiling)
+        if refresh or wide:  # a box of one pixel starts at 128 bytes; w128 has no narrow swizzle
             kc = SWIZZLE_SPANS["128B"] // shape.element_bytes
             steps_per_row = ceil_div(shape.c, kc)
-        a_type = k_major(TMEM_LANES, kc, shape.element)
+        rows = round_up(tiling.rows, SWIZZLE_ATOM_ROWS) if wide else TMEM_LANES
+        a_type = k_major(rows, kc, shape.element)
         halo_type = k_major(SWIZZLE_ATOM_ROWS * max(classes.halo, 1), kc, shape.element)
         with kernel(source, [tiling.ctas, ceil_div(shape.k, n_tile), 1]) as arguments:
             x, out = argument(arguments, op.x), arguments[-1]
             first_unit = math.mul(block_id("x"), QUARTERS)
             k0 = math.mul(block_id("y"), n_tile)
             load = tiling.loader(x, a_type, first_unit, Boxes.slab())
-            if refresh:
+            boxes = refresh and not wide
+            if boxes:
                 halo = Boxes.halo(classes.halo)
                 load_halo = tiling.loader(x, halo_type, first_unit, halo)
             filters = shape.filter_operand(argument(arguments, op.w), n_tile, kc)
@@ -150,7 +181,7 @@ class TileConvShiftReuse(Pass):
                 r, c0 = math.div(i, steps_per_row), math.mul(math.rem(i, steps_per_row), kc)
                 shared = [tc.SmemTileOp(a_type).tile for _ in classes.taps]
                 taps = [tc.SmemTileOp(filters.type).tile for _ in range(shape.s)]
-                halos = [tc.SmemTileOp(halo_type).tile for _ in classes.taps if refresh]
+                halos = [tc.SmemTileOp(halo_type).tile for _ in classes.taps if boxes]
                 for c, a in enumerate(shared):
                     load(a, r, c, c0)
                 for c, a in enumerate(halos):
@@ -172,8 +203,12 @@ class TileConvShiftReuse(Pass):
                     for c, of_class in enumerate(classes.taps):
                         for j in range(slices):
                             tc.CpOp(shared[c], slabs[c], i64(j))
+                        at = (
+                            HaloRows(halos[c], 0, SWIZZLE_ATOM_ROWS) if boxes
+                            else HaloRows(shared[c], TMEM_LANES, QUARTERS)
+                        )  # fmt: skip
                         multiply_shifted(
-                            of_class, slices, slabs[c], halos[c], partial(product, c), self.shift,
+                            of_class, slices, slabs[c], at, partial(product, c), self.shift,
                             self.shift_quarters,
                         )  # fmt: skip
                 else:

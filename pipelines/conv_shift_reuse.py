@@ -21,6 +21,8 @@ class ConvShiftReuseOptions:
     tiling: how pixels are laid on lanes: ``rows``, ``packed`` or ``linear``
     shift:  with halo=refresh, what shifts: ``ashift`` (the mma) or ``shift`` (tcgen05.shift)
     shift_quarters: what tcgen05.shift is taken to move: ``one`` quarter or ``all``
+    halo_load: with halo=refresh, a TMA load for each pixel of the halo (``boxes``), or one of mode
+            im2col::w::128 for slab and halo (``w128``, with tiling=packed)
     """
 
     n_tile: int = 0
@@ -29,6 +31,7 @@ class ConvShiftReuseOptions:
     tiling: str = "rows"
     shift: str = "ashift"
     shift_quarters: str = "one"
+    halo_load: str = "boxes"
 
 
 def build(options: ConvShiftReuseOptions) -> Pipeline:
@@ -42,6 +45,7 @@ def build(options: ConvShiftReuseOptions) -> Pipeline:
                 tiling=options.tiling,
                 shift=options.shift,
                 shift_quarters=options.shift_quarters,
+                halo_load=options.halo_load,
             ),
             *tile_to_llvm(options.stages),
         ]

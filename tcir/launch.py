@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -148,7 +149,11 @@ def tensor_map(param: dict[str, Any], buffer: np.ndarray[Any, Any]) -> TensorMap
     """The tensor map that a parameter of kind ``tensor_map`` describes, over `buffer`."""
     from tcir.machine.tensor_map import TensorMap
 
-    build = TensorMap.im2col if param["mode"] == "im2col" else TensorMap.tiled
+    build = {
+        "tiled": TensorMap.tiled,
+        "im2col": TensorMap.im2col,
+        "im2col_w128": partial(TensorMap.im2col_wide, mode="W128"),
+    }[param["mode"]]
     options = {
         _MAP_KEYS.get(key, key): value for key, value in param.items() if key not in _NOT_PASSED
     }

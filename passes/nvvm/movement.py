@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tcir._mlir import arith, ir, llvm, nvvm
 from tcir.dialect import tc
-from tcir.dialect.attributes import integer, string
+from tcir.dialect.attributes import defining, integer, string
+from tcir.dialect.tma import halo_of
 from tcir.errors import PassError
 
 from .converter import (
@@ -20,6 +21,9 @@ from .converter import (
     rule,
 )
 from .structure import tmem_pointer
+
+_LOAD_MODES = {"tiled": "tile", "im2col": "im2col", "im2col_w128": "im2col_w_128"}
+"""Mode of a map -> NVVM's name of a load from it."""
 
 LANE_SHIFT = 16
 """A tensor-memory address is ``lane << 16 | column`` (PTX ISA 9.7.16.1)."""
@@ -43,7 +47,9 @@ def convert_tma_load(converter: Converter, op: tc.TmaLoadOp) -> None:
         arith.TruncIOp(ir.IntegerType.get_signless(16), converter.ssa(offset)).result
         for offset in op.offsets
     ]
-    mode = "im2col" if offsets else "tile"
+    mode = _LOAD_MODES[string(defining(op.map, tc.MakeTensorMapOp), "mode")]
+    if mode == "im2col_w_128":
+        offsets.insert(0, converter.constant(halo_of(op), 16))
     nvvm.CpAsyncBulkTensorGlobalToSharedClusterOp(
         converter.shared(tile.address.plus(row * tile.type.span)),
         converter.record(op.map, TensorMap).pointer,

@@ -99,6 +99,16 @@ REGISTRY = (
         "tcgen05.cp.4x256b",
     ),
     Assumption(
+        "cp_row_phase",
+        "Of a swizzled matrix that starts amid the swizzle's pattern, with base offset 0: by which "
+        "rows does tcgen05.cp XOR, those of the absolute address, or counted from the start?",
+        "address",
+        ("address", "start"),
+        "PTX ISA 9.7.16.10.6 swizzles addresses, and the base offset of 9.7.16.4.1 speaks of where "
+        "the pattern starts, not the matrix; published kernels move a start along K only",
+        "tcgen05.cp.4x256b from a row that is no multiple of 8 (conv-shift-reuse, halo-load=w128)",
+    ),
+    Assumption(
         "cp_pair_source",
         "From whose shared memory does tcgen05.cp of .cta_group::2 fill the peer's tensor memory: "
         "the peer's own, or that of the CTA that issues?",
@@ -276,6 +286,7 @@ class Assumptions:
     zero_column_spans: str = "skip-is-zero"
     cp4x256b_rows: str = "neighbours"
     cp4x256b_lane: str = "address"
+    cp_row_phase: str = "address"
     cp_pair_source: str = "own"
     ld_st_lane: str = "own-or-local"
     unpack_upper: str = "unspecified"

@@ -152,6 +152,10 @@ def _linear_offsets(
     return mn % wide * size + mn // wide * lbo + kk % lines * span + kk // lines * sbo
 
 
+LINE = 128
+"""Bytes that a swizzle leaves on their line."""
+
+
 @lru_cache(maxsize=512)
 def _swizzled_table(
     lbo: int, sbo: int, mode: str, phase: int, rows: int, k: int, bits: int, major: str
@@ -162,15 +166,17 @@ def _swizzled_table(
 
 
 def element_table(
-    desc: MatrixDescriptor, rows: int, k: int, elem_bits: int, major: str
+    desc: MatrixDescriptor, rows: int, k: int, elem_bits: int, major: str, from_start: bool = False
 ) -> tuple[int, NDArray[np.int64]]:
     """(base, table): element (mn, k) lies at base + table[mn, k].
+
+    from_start: the swizzle counts rows from the descriptor's start, wherever in the pattern it is.
 
     The table is read-only and shared by all descriptors of the same layout whose start has the same
     phase in the swizzle pattern, so its identity may serve as a key.
     """
     _check_layout(desc, rows, k, elem_bits, major)
-    phase = desc.start % swizzle(desc.swizzle).period
+    phase = desc.start % (LINE if from_start else swizzle(desc.swizzle).period)
     table = _swizzled_table(desc.lbo, desc.sbo, desc.swizzle, phase, rows, k, elem_bits, major)
     return desc.start - phase, table
 

@@ -103,11 +103,12 @@ class TensorPipe(Barriers):
             )
         try:
             rows, width = CP_SHAPES.get(shape, (1, 1))
-            if shape == "4x256b" and self.machine.assumptions.cp4x256b_rows == "every-32":
-                base, table = element_table(decode_matrix(sdesc), 32 * rows, width, 8, "K")
-                table = table[::32]
-            else:
-                base, table = element_table(decode_matrix(sdesc), rows, width, 8, "K")
+            assumed = self.machine.assumptions
+            step = 32 if shape == "4x256b" and assumed.cp4x256b_rows == "every-32" else 1
+            base, table = element_table(
+                decode_matrix(sdesc), step * rows, width, 8, "K", assumed.cp_row_phase == "start"
+            )
+            table = table[::step]
         except Refusal as refusal:
             raise MachineError(refusal.code, str(refusal), site=site) from None
         bits = None if decompress is None else CP_FORMATS[decompress]

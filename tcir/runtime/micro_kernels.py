@@ -224,6 +224,8 @@ _FOUR_ROWS = """shr.u32 %r8, %r7, 4; cvt.u64.u32 %d3, %r8; or.b64 %d3, %d3, {:#x
  add.u32 %r9, %r3, {:#x};
  tcgen05.cp.cta_group::1.4x256b [%r9], %d3;"""
 _ROWS = 4096 >> 4 << 16 | 128 >> 4 << 32 | 1 << 46
+#: K-major, swizzle 128B, from row 4 on.
+_AMID = 512 >> 4 | 1024 >> 4 << 32 | 1 << 46 | 2 << 61
 
 
 def micro_kernels() -> dict[str, MicroKernel]:
@@ -232,6 +234,7 @@ def micro_kernels() -> dict[str, MicroKernel]:
         "shift_quarters": _tensor_memory(8, "tcgen05.shift.cta_group::1.down [%r3];"),
         "cp4x256b_rows": _tensor_memory(8, _FOUR_ROWS.format(_ROWS, 0), numbered=True),
         "cp4x256b_lane": _tensor_memory(8, _FOUR_ROWS.format(_ROWS, 5 << 16), numbered=True),
+        "cp_row_phase": _tensor_memory(8, _FOUR_ROWS.format(_AMID, 0), numbered=True),
         "flip_8b_lines": _tile("u8", 128, "128B_ATOM_32B_FLIP_8B", 4 * 128),
         "scale_input_d": _tensor_memory(16, _HALVE),
         "im2col_w_halo": _wide("W", 8, 4, 12 * 64),

@@ -95,7 +95,7 @@ func.func @f(%s: !tc.smem<array<i64: 16, 64>, f16, "K", "128B">, %t: !tc.tmem<ar
 
 // illegal: tc.refresh/row
 func.func @f(%s: !tc.smem<array<i64: 16, 64>, f16, "K", "128B">, %t: !tc.tmem<array<i64: 128, 64>, f16>) {
-  // expected-error @+1 {{tc.refresh: row must be a multiple of 8 with four rows in the tile's [0, 16), got 4: a descriptor starts where the swizzle's pattern does}}
-  "tc.refresh"(%s, %t) {slice = 0 : i64, row = 4 : i64} : (!tc.smem<array<i64: 16, 64>, f16, "K", "128B">, !tc.tmem<array<i64: 128, 64>, f16>) -> ()
+  // expected-error @+1 {{tc.refresh: row must be a multiple of 8 (4 with swizzle 128B) with four rows in the tile's [0, 16), got 2: a descriptor starts where the swizzle's pattern does, or amid it (cp_row_phase of the assumptions)}}
+  "tc.refresh"(%s, %t) {slice = 0 : i64, row = 2 : i64} : (!tc.smem<array<i64: 16, 64>, f16, "K", "128B">, !tc.tmem<array<i64: 128, 64>, f16>) -> ()
   return
 }

@@ -12,7 +12,7 @@ func.func @f(%s: !tc.smem<array<i64: 128, 64>, f16, "K", "128B">, %t: !tc.tmem<a
 
 // illegal: tc.cp/rows
 func.func @f(%s: !tc.smem<array<i64: 64, 64>, f16, "K", "128B">, %t: !tc.tmem<array<i64: 128, 64>, f16>) {
-  // expected-error @+1 {{tc.cp: source must have 128 rows, got 64: tcgen05.cp.128x256b copies row i to lane i of all 128 lanes}}
+  // expected-error @+1 {{tc.cp: source must have at least 128 rows, got 64: tcgen05.cp.128x256b copies row i to lane i of all 128 lanes}}
   "tc.cp"(%s, %t) {slice = 0 : i64} : (!tc.smem<array<i64: 64, 64>, f16, "K", "128B">, !tc.tmem<array<i64: 128, 64>, f16>) -> ()
   return
 }

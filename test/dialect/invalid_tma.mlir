@@ -46,7 +46,7 @@ func.func @f(%x: memref<1x56x56x64xf16>) {
 
 // illegal: tc.make_tensor_map/mode
 func.func @f(%x: memref<1x56x56x64xf16>) {
-  // expected-error @+1 {{tc.make_tensor_map: mode must be "tiled" or "im2col", got "im2col_w"}}
+  // expected-error @+1 {{tc.make_tensor_map: mode must be one of "tiled", "im2col", "im2col_w128", got "im2col_w"}}
   %map = "tc.make_tensor_map"(%x) {mode = "im2col_w", dims = array<i64: 64, 56, 56, 1>, strides = array<i64: 128, 7168, 401408>, box = array<i64: 64, 32, 1, 1>, element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64>, swizzle = "128B"} : (memref<1x56x56x64xf16>) -> !tc.tensor_map
   return
 }
@@ -306,7 +306,7 @@ func.func @f(%x: memref<1x56x56x64xf16>, %i: index, %off: index, %t: !tc.smem<ar
 // illegal: tc.tma_load/offsets
 func.func @f(%x: memref<1x56x56x64xf16>, %i: index, %off: index, %t: !tc.smem<array<i64: 128, 64>, f16, "K", "128B">) {
   %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 64, 56, 56, 1>, strides = array<i64: 128, 7168, 401408>, box = array<i64: 64, 32, 1, 1>, element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64>, swizzle = "128B"} : (memref<1x56x56x64xf16>) -> !tc.tensor_map
-  // expected-error @+1 {{tc.tma_load: expected 0 offsets for a map of mode tiled and rank 4 (im2col: one per spatial dimension; tiled: none), got 2}}
+  // expected-error @+1 {{tc.tma_load: expected 0 offsets for a map of mode tiled and rank 4 (im2col: one per spatial dimension; im2col_w128: that of the width; tiled: none), got 2}}
   "tc.tma_load"(%map, %i, %i, %i, %i, %off, %off, %t) {row = 0 : i64, nbytes = 4096 : i64, operandSegmentSizes = array<i32: 1, 4, 2, 1, 0>} : (!tc.tensor_map, index, index, index, index, index, index, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">) -> ()
   return
 }
@@ -443,5 +443,62 @@ func.func @f(%x: memref<1x56x56x64xf16>, %i: index, %off: index, %t: !tc.smem<ar
   %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 64, 56, 56, 1>, strides = array<i64: 128, 7168, 401408>, box = array<i64: 64, 32, 1, 1>, element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64>, swizzle = "128B"} : (memref<1x56x56x64xf16>) -> !tc.tensor_map
   // expected-error @+1 {{tc.tma_load: the box must lie within the tile's rows [0, 128), got [104, 136)}}
   "tc.tma_load"(%map, %i, %i, %i, %i, %t) {row = 104 : i64, nbytes = 4096 : i64, operandSegmentSizes = array<i32: 1, 4, 0, 1, 0>} : (!tc.tensor_map, index, index, index, index, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">) -> ()
+  return
+}
+
+// -----
+
+// legal: tc.tma_load/halo
+func.func @f(%x: memref<2x9x9x64xf16>, %t: !tc.smem<array<i64: 136, 64>, f16, "K", "128B">, %i: index) {
+  %map = "tc.make_tensor_map"(%x) {mode = "im2col_w128", dims = array<i64: 64, 9, 9, 2>, strides = array<i64: 128, 1152, 10368>, box = array<i64: 64, 128>, element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64: -1, 1>, swizzle = "128B"} : (memref<2x9x9x64xf16>) -> !tc.tensor_map
+  "tc.tma_load"(%map, %i, %i, %i, %i, %i, %t) {row = 0 : i64, nbytes = 17408 : i64, halo = 2 : i64, operandSegmentSizes = array<i32: 1, 4, 1, 1, 0>} : (!tc.tensor_map, index, index, index, index, index, !tc.smem<array<i64: 136, 64>, f16, "K", "128B">) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.tma_load/halo
+func.func @f(%x: memref<2x9x9x64xf16>, %t: !tc.smem<array<i64: 256, 64>, f16, "K", "128B">, %i: index) {
+  %map = "tc.make_tensor_map"(%x) {mode = "im2col_w128", dims = array<i64: 64, 9, 9, 2>, strides = array<i64: 128, 1152, 10368>, box = array<i64: 64, 128>, element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64: -1, 1>, swizzle = "128B"} : (memref<2x9x9x64xf16>) -> !tc.tensor_map
+  // expected-error @+1 {{tc.tma_load: halo must be in [0, 31] of a map of mode im2col_w128 (others have none), got 32 of mode im2col_w128}}
+  "tc.tma_load"(%map, %i, %i, %i, %i, %i, %t) {row = 0 : i64, nbytes = 32768 : i64, halo = 32 : i64, operandSegmentSizes = array<i32: 1, 4, 1, 1, 0>} : (!tc.tensor_map, index, index, index, index, index, !tc.smem<array<i64: 256, 64>, f16, "K", "128B">) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.make_tensor_map/swizzle
+func.func @f(%x: memref<2x9x9x64xf16>) {
+  // expected-error @+1 {{tc.make_tensor_map: swizzle must be one of "64B", "128B", got "32B"}}
+  %map = "tc.make_tensor_map"(%x) {mode = "im2col_w128", dims = array<i64: 64, 9, 9, 2>, strides = array<i64: 128, 1152, 10368>, box = array<i64: 16, 128>, element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64: -1, 1>, swizzle = "32B"} : (memref<2x9x9x64xf16>) -> !tc.tensor_map
+  return
+}
+
+// -----
+
+// illegal: tc.make_tensor_map/im2col-box
+func.func @f(%x: memref<2x9x9x64xf16>) {
+  // expected-error @+1 {{tc.make_tensor_map: im2col_w128 box must be [channels per pixel in [1, 256], pixels per column 128], got [64, 64]}}
+  %map = "tc.make_tensor_map"(%x) {mode = "im2col_w128", dims = array<i64: 64, 9, 9, 2>, strides = array<i64: 128, 1152, 10368>, box = array<i64: 64, 64>, element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64: -1, 1>, swizzle = "128B"} : (memref<2x9x9x64xf16>) -> !tc.tensor_map
+  return
+}
+
+// -----
+
+// illegal: tc.make_tensor_map/lengths
+func.func @f(%x: memref<2x9x9x64xf16>) {
+  // expected-error @+1 {{tc.make_tensor_map: a map of mode im2col_w128 and rank 4 needs 3 strides, 2 box, 4 element_strides, 2 corners, got 4 in corners}}
+  %map = "tc.make_tensor_map"(%x) {mode = "im2col_w128", dims = array<i64: 64, 9, 9, 2>, strides = array<i64: 128, 1152, 10368>, box = array<i64: 64, 128>, element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64: -1, -1, 1, 1>, swizzle = "128B"} : (memref<2x9x9x64xf16>) -> !tc.tensor_map
+  return
+}
+
+// -----
+
+// illegal: tc.tma_load/offset-range
+func.func @f(%x: memref<2x9x9x64xf16>, %t: !tc.smem<array<i64: 136, 64>, f16, "K", "128B">, %i: index) {
+  %map = "tc.make_tensor_map"(%x) {mode = "im2col_w128", dims = array<i64: 64, 9, 9, 2>, strides = array<i64: 128, 1152, 10368>, box = array<i64: 64, 128>, element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64: -1, 1>, swizzle = "128B"} : (memref<2x9x9x64xf16>) -> !tc.tensor_map
+  %c32 = arith.constant 32 : index
+  // expected-error @+1 {{tc.tma_load: im2col offsets of a rank 4 map must be in [0, 31], got 32: the instruction has so few bits for them}}
+  "tc.tma_load"(%map, %i, %i, %i, %i, %c32, %t) {row = 0 : i64, nbytes = 17408 : i64, halo = 2 : i64, operandSegmentSizes = array<i32: 1, 4, 1, 1, 0>} : (!tc.tensor_map, index, index, index, index, index, !tc.smem<array<i64: 136, 64>, f16, "K", "128B">) -> ()
   return
 }

@@ -24,6 +24,17 @@ SHAPES = [
     Conv(1, 9, 9, 8, 16, 5, 5, (2, 2, 2, 2)),
     Conv(1, 6, 36, 40, 24, 3, 3, SAME_3x3),
 ]
+OF_FEW_ROWS = [
+    Conv(2, 3, 21, 8, 16, 3, 3, (0, 0, 1, 2)),
+    Conv(1, 2, 21, 8, 16, 2, 5, (1, 0, 2, 1), strides=(2, 2)),
+    Conv(3, 1, 48, 8, 16, 1, 3, (0, 0, 1, 1), filter="fhwc"),
+    Conv(1, 3, 25, 8, 16, 2, 4, (0, 0, 3, 3), dilations=(2, 3), strides=(1, 2)),
+    Conv(1, 4, 34, 72, 24, 2, 7, (0, 0, 3, 3), strides=(3, 3), dilations=(2, 1)),
+    Conv(1, 1, 34, 32, 16, 1, 3, element="u8", w_element="i8", out="i32"),
+    Conv(2, 1, 9, 16, 16, 1, 5, (0, 0, 2, 2), element="f8E4M3FN", out="f16"),
+    Conv(1, 2, 34, 12, 16, 2, 3, element="f32", filter="fhwc"),
+]
+"""For halo_load=w128, which takes a CTA for every output row."""
 TYPES = [
     Conv(1, 6, 9, 16, 16, 3, 3, SAME_3x3, element="i8", out="i32"),
     Conv(1, 6, 9, 32, 16, 3, 3, SAME_3x3, element="u8", w_element="i8", out="i32"),
@@ -40,6 +51,11 @@ HALOS = {
     "refresh": {"halo": "refresh"},
     "refresh-shift": {"halo": "refresh", "shift": "shift"},
 }
+W128 = {
+    "w128": {"halo": "refresh", "halo_load": "w128"},
+    "w128-shift": {"halo": "refresh", "halo_load": "w128", "shift": "shift"},
+}
+"""With tiling packed only."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +69,7 @@ class ShiftCase:
     @property
     def options(self) -> dict[str, str]:
         """Options of the pipeline."""
-        return {"tiling": self.tiling, **HALOS[self.halo]}
+        return {"tiling": self.tiling, **(HALOS | W128)[self.halo]}
 
     @property
     def name(self) -> str:
@@ -74,15 +90,20 @@ def anchored(conv: Conv) -> bool:
 
 
 TILINGS = ("rows", "packed", "linear")
-CASES = [
-    ShiftCase(conv, tiling, halo)
-    for conv in SHAPES
-    for tiling in TILINGS
-    for halo in HALOS
-    if tiling != "linear" or anchored(conv)
-] + [
-    ShiftCase(conv, tiling, "mask")
-    for conv in TYPES
-    for tiling in TILINGS
-    if tiling != "linear" or anchored(conv)
-]
+CASES = (
+    [
+        ShiftCase(conv, tiling, halo)
+        for conv in SHAPES
+        for tiling in TILINGS
+        for halo in HALOS
+        if tiling != "linear" or anchored(conv)
+    ]
+    + [ShiftCase(conv, "packed", "w128") for conv in OF_FEW_ROWS]
+    + [ShiftCase(conv, "packed", "w128-shift") for conv in OF_FEW_ROWS[:2]]
+    + [
+        ShiftCase(conv, tiling, "mask")
+        for conv in TYPES
+        for tiling in TILINGS
+        if tiling != "linear" or anchored(conv)
+    ]
+)

@@ -19,7 +19,7 @@ from .oracle import convolution, integers
 from .shift_cases import CASES, TYPES, ShiftCase
 
 QUICK = {"rows-mask": 8, "rows-refresh": 5, "packed-mask": 4, "packed-refresh-shift": 1,
-         "linear-mask": 2, "linear-refresh": 0}  # fmt: skip
+         "linear-mask": 2, "linear-refresh": 0, "packed-w128": 0}  # fmt: skip
 """For the quick tier: tiling and halo -> which of its cases."""
 
 
@@ -78,8 +78,9 @@ def test_case(case: ShiftCase) -> None:
         assert not ran.findings, f"completion order {order}: {ran.findings[0]}"
     shifts = ".ashift" in kernel.ptx or "tcgen05.shift" in kernel.ptx
     assert shifts == case.shifts
-    assert ("tcgen05.shift" in kernel.ptx) == (case.shifts and case.halo == "refresh-shift")
+    assert ("tcgen05.shift" in kernel.ptx) == (case.shifts and case.halo.endswith("-shift"))
     assert (".4x256b" in kernel.ptx) == (case.shifts and case.halo != "mask")
+    assert (".im2col::w::128" in kernel.ptx) == case.halo.startswith("w128")
 
     options = {"pipeline": "conv-shift-reuse", **case.options}
     exact = tcir.validate(conv.text(), inputs="integers", orders=2, seed=3, **options)

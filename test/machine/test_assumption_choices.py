@@ -24,14 +24,18 @@ def numbered(agent: Agent, size: int = 8192) -> None:
     agent.fence("proxy.async", site="fence")
 
 
-def after_refresh(lane: int, **choice: str) -> dict[int, list[int]]:
+AMID = A + 512 >> 4 | 1024 >> 4 << 32 | 1 << 46 | 2 << 61
+"""K-major, swizzle 128B, from row 4 of the pattern on."""
+
+
+def after_refresh(lane: int, descriptor: int = DESCRIPTOR, **choice: str) -> dict[int, list[int]]:
     """Lane -> numbers of the 16-byte pieces that cp.4x256b put there."""
     bench = Bench(assumptions=Assumptions(**choice))
     found: dict[int, list[int]] = {}
 
     def body(agent: Agent) -> Any:
         numbered(agent)
-        agent.cp(lane << 16 | SLAB, DESCRIPTOR, "4x256b", site="refresh")
+        agent.cp(lane << 16 | SLAB, descriptor, "4x256b", site="refresh")
         yield from finish(agent, 0)
         words, defined = agent.cta.tmem.words, agent.cta.tmem.defined
         for row in np.flatnonzero(defined[:, SLAB]):
@@ -48,6 +52,15 @@ def test_rows_of_the_refresh(lane: int) -> None:
     assert near == {32 * q + lane: [q, 256 + q] for q in range(4)}
     far = after_refresh(lane, cp4x256b_rows="every-32")
     assert far == {32 * q + lane: [32 * q, 256 + 32 * q] for q in range(4)}
+
+
+def test_phase_of_rows_amid_the_pattern() -> None:
+    pieces = {q: [8 * (4 + q) + (j ^ (4 + q)) for j in range(2)] for q in range(4)}
+    assert after_refresh(31, AMID) == {32 * q + 31: pieces[q] for q in pieces}
+    pieces = {q: [8 * (4 + q) + (j ^ q) for j in range(2)] for q in range(4)}
+    assert after_refresh(31, AMID, cp_row_phase="start") == {
+        32 * q + 31: p for q, p in pieces.items()
+    }
 
 
 def test_lane_of_the_refresh() -> None:

@@ -3,7 +3,15 @@
 // RUN: %exits 3 %tc-opt %S/Inputs/conv.mlir --tile-conv-shift-reuse="{n-tile=300}" | %filecheck %s --check-prefix=N300
 // RUN: %exits 3 %tc-opt %S/Inputs/conv.mlir --tile-conv-shift-reuse="{halo=repeat}" | %filecheck %s --check-prefix=HALO
 // RUN: %exits 3 %tc-opt %S/Inputs/conv.mlir --tile-conv-shift-reuse="{tiling=spiral}" | %filecheck %s --check-prefix=TILING
+// RUN: %exits 3 %tc-opt %S/Inputs/conv.mlir --tile-conv-shift-reuse="{halo=mask halo-load=w128}" | %filecheck %s --check-prefix=MASK
+// RUN: %exits 3 %tc-opt %S/Inputs/conv.mlir --tile-conv-shift-reuse="{halo=refresh halo-load=w128}" | %filecheck %s --check-prefix=WROWS
+// RUN: %exits 3 %tc-opt %S/Inputs/conv.mlir --tile-conv-shift-reuse="{halo=refresh halo-load=w128 tiling=linear}" | %filecheck %s --check-prefix=WLINEAR
+// RUN: %exits 3 %tc-opt %S/Inputs/conv_far.mlir --tile-conv-shift-reuse="{halo=refresh halo-load=w128 tiling=packed}" | %filecheck %s --check-prefix=WFAR
 
+// MASK: 2:8: error: expected halo-load=boxes with halo=mask, got w128 (there is no halo to load); leave halo-load out, or take halo=refresh
+// WROWS: 2:8: error: expected tiling=packed with halo-load=w128, got rows (im2col::w::128 walks 128 pixels of one input row of all images, so that the quarters follow one another; those of rows are blocks of any output rows, PTX ISA 5.5.5); take tiling=packed, or halo-load=boxes
+// WLINEAR: expected tiling=packed with halo-load=w128, got linear ({{.*}}; those of linear go on from one input row to the next
+// WFAR: expected lanes in [1, 8] input columns apart with halo-load=w128, got 36 (stride 4 and dilation 9 along the width{{.*}}; use conv-implicit-gemm
 // N20: 2:8: error: expected n-tile to be a multiple of 16 in [16, 256], got 20 (N of tcgen05.mma.kind::f16 with M = 128, PTX ISA 9.7.16.2, table 39); take 16 or 32
 // N300: 2:8: error: expected n-tile to be a multiple of 16 in [16, 256], got 300
 // HALO: 2:8: error: expected halo=mask or refresh, got repeat (not in this version)

@@ -4,6 +4,7 @@
 // RUN: %tc-opt %s --tile-conv-shift-reuse="{halo=refresh shift=shift}" | %filecheck %s --check-prefix=SHIFT
 // RUN: %tc-opt %s --tile-conv-shift-reuse="{halo=refresh}" --multi-buffer --place-barriers | %filecheck %s --check-prefix=WAIT
 // RUN: %tc-opt %s --tile-conv-shift-reuse="{tiling=linear}" --multi-buffer --place-barriers | %filecheck %s --check-prefix=READY
+// RUN: %tc-opt %s --tile-conv-shift-reuse="{halo=refresh tiling=packed halo-load=w128}" | %filecheck %s --check-prefix=W128
 // RUN: %exits 3 %tc-opt %s --tile-conv-shift-reuse="{shift=shift}" | %filecheck %s --check-prefix=NOSHIFT
 
 // D is zeroed and every tap has a mask; even the first mma adds.
@@ -30,6 +31,12 @@
 // ASHIFT: "tc.refresh"({{.*}}) {row = 8 : i64, slice = 0 : i64}
 // ASHIFT: "tc.mma"{{.*}}ashift = false
 // ASHIFT: rows = 32 : i64
+
+// One load of 128 pixels of a row of both images, with two for each quarter behind them.
+// W128: box = array<i64: 64, 128>, corners = array<i64: -1, 1>{{.*}}mode = "im2col_w128"
+// W128: "tc.tma_load"{{.*}}halo = 2 : i64, nbytes = 17408 : i64
+// W128: "tc.refresh"({{.*}}) {row = 128 : i64, slice = 0 : i64}
+// W128: "tc.refresh"({{.*}}) {row = 132 : i64, slice = 0 : i64}
 
 // SHIFT: "tc.mma"{{.*}}ashift = false
 // SHIFT-NEXT: "tc.shift"({{.*}}) {quarter = 0 : i64, slice = 0 : i64}

@@ -139,13 +139,17 @@ def _mbarrier_try_wait(speller: Speller, op: Any) -> None:
     )
 
 
+_TMA_MODES = {"tile": "tile", "im2col": "im2col", "im2col_w_128": "im2col::w::128"}
+"""NVVM's modes of a load that have a rule -> PTX's."""
+
+
 @rule("nvvm.cp.async.bulk.tensor.shared.cluster.global")
 def _tma_load(speller: Speller, op: Any) -> None:
     """9.7.9.27.5.2, to the shared memory of the executing CTA."""
     only(op, "isCTAOnly", "mode")
     expect(op, "isCTAOnly", "true")
-    mode = expect(op, "mode", "#nvvm.tma_load_mode<tile>", "#nvvm.tma_load_mode<im2col>")
-    name = mode.removeprefix("#nvvm.tma_load_mode<").removesuffix(">")
+    modes = {f"#nvvm.tma_load_mode<{name}>": ptx for name, ptx in _TMA_MODES.items()}
+    name = modes[expect(op, "mode", *modes)]
     target, tensor_map, coords, bar, offsets, *rest = _segments(op)
     if any(rest):
         raise IncompleteError("no rule for a multicast mask, a cache policy or a predicate")

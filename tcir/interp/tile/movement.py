@@ -17,6 +17,12 @@ from tcir.machine.tensor_map import DecodedMap, MapFields
 QUARTER = 32
 """Lanes that one warp reaches."""
 
+_CP_ROWS = 128
+_GROUPS = 4
+"""Groups of 32 pixels in a load of .im2col::w::128, each with a halo (PTX ISA 5.5.5)."""
+_LOAD_MODES = {"tiled": "tile", "im2col": "im2col", "im2col_w128": "im2col::w::128"}
+"""Mode of a map -> how PTX spells a load from it."""
+
 SLICE_BYTES = 32
 """Bytes of K per row that one mma and one cp take (PTX ISA 9.7.16.5, 9.7.16.9)."""
 
@@ -36,7 +42,7 @@ def _fields(op: Any) -> MapFields:
     element = str(ir.MemRefType(op.operation.operands[0].type).element_type)
     dtype = text(op, "dtype") if "dtype" in attributes else element
     where: dict[str, Any] = {"box": box}
-    if mode == "im2col":
+    if mode != "tiled":
         half = len(corners) // 2
         where = {
             "lower_corner": corners[:half],
@@ -62,6 +68,7 @@ def make_tensor_map(compiler: Compiler, op: Any) -> Step:
 def tma_load(compiler: Compiler, op: Any) -> Step:
     map_, coords, offsets, tile_, signal = segments(compiler, op)
     row, nbytes, site = integer(op, "row") or 0, integer(op, "nbytes") or 0, compiler.site(op)
+    halo = integer(op, "halo") or 0
 
     def load(frame: Frame) -> None:
         if not frame.elected():
@@ -71,22 +78,23 @@ def tma_load(compiler: Compiler, op: Any) -> Step:
         tile: SmemTile = v[tile_[0]]
         start = tile.base + row * tile.layout.span
         room = tile.base + tile.layout.nbytes - start
-        box = tensor_map.fields.box_bytes
+        fields = tensor_map.fields
+        box = fields.box_bytes + _GROUPS * halo * fields.box_bytes // fields.counts[1]
         if box > room:
             raise frame.launch.error(
                 "box-outside-tile",
                 f"expected a box of at most {room} bytes from row {row} of the tile, got {box}",
                 site,
             )
-        im2col = tensor_map.fields.mode == "im2col"
+        taps = [v[o] for o in offsets]
         bar = v[signal[0]].address if signal else frame.launch.announce(frame, nbytes, site)
         frame.agent.tma_load(
             start,
             tensor_map,
             [v[c] for c in coords],
             bar,
-            mode="im2col" if im2col else "tile",
-            im2col_offsets=[v[o] for o in offsets],
+            mode=_LOAD_MODES[fields.mode],
+            im2col_offsets=[halo, *taps] if fields.mode == "im2col_w128" else taps,
             site=site,
         )
         if not signal:
@@ -114,7 +122,7 @@ def cp(compiler: Compiler, op: Any) -> Step:
         source: SmemTile = frame.values[source_]
         target: TmemTile = frame.values[target_]
         layout = source.layout
-        if layout.major != "K" or layout.mn != 128:
+        if layout.major != "K" or layout.mn < _CP_ROWS:
             raise frame.launch.error(
                 "bad-cp-source", f"expected a K-major tile of 128 rows, got {layout}", site
             )
@@ -128,7 +136,7 @@ def cp(compiler: Compiler, op: Any) -> Step:
             )
         frame.agent.cp_bytes(
             target.origin(frame) + target.column + column,
-            slice_bytes(layout, source.base, step * k_slice, step),
+            slice_bytes(layout, source.base, step * k_slice, step)[:_CP_ROWS],
             "128x256b",
             site=site,
         )
