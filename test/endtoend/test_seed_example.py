@@ -6,7 +6,7 @@ that the slab an mma multiplies says which pixel each lane has, and its mask whi
 
 from __future__ import annotations
 
-import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,11 @@ import tcir
 from tcir._mlir import ir
 from tcir.interp import OutputSpec, executor_for
 from tcir.machine import mma as machine_mma
+from tcir.report import Line
 from tcir.source import load_module, mlir_context
+from tcir.validation import Settings, Validator
 
+from . import literal_algorithm as literal
 from .linalg_text import Conv
 
 EXAMPLE = Conv(2, 9, 9, 16, 16, 3, 3, (0, 0, 1, 1))
@@ -87,38 +90,20 @@ def test_lanes_pixels_and_masks_are_the_documents(monkeypatch: pytest.MonkeyPatc
         assert [(min(ws), max(ws)) for ws in got.values()] == list(ranges)
 
 
-class LiteralShift:
-    """``B[n] = B[n-1]`` for ascending n, then the new pixel at row 0, as the document writes it.
-
-    The pixel that is new at row 0 after the k-th shift is what row k held when the slab was loaded.
-    """
-
-    def __init__(self) -> None:
-        self.slabs: dict[int, tuple[Any, Any, int]] = {}
-
-    def __call__(self, tmem: Any, _: Any, columns: slice) -> None:
-        now = tmem.words[:, columns].copy()
-        left, loaded, count = self.slabs.get(columns.start, (None, None, 0))
-        if left is None or (left != now).any():
-            loaded, count = now.copy(), 0
-        for lane in range(1, len(now)):
-            now[lane] = now[lane - 1]
-        now[0] = loaded[count + 1]
-        tmem.words[:, columns] = now
-        self.slabs[columns.start] = (now.copy(), loaded, count + 1)
-
-
-def test_the_literal_algorithm_is_different(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Algorithm 3's shift smears row 0 over all rows: lane 1 is the first that is wrong."""
-    users = [m for name, m in sys.modules.items()
-             if name.startswith("tcir.machine.") and hasattr(m, "shift_lanes")]  # fmt: skip
-    literal = LiteralShift()
-    for module in users:
-        monkeypatch.setattr(module, "shift_lanes", literal)
-    report = tcir.validate(EXAMPLE.text(), "conv-shift-reuse", tiling="linear")
-    assert not report.ok
-    first = next(line for line in report.passes if line.verdict == "different")
-    assert first.name == "tile-conv-shift-reuse"
-    print(first.difference)
-    assert literal.slabs
-    assert "[0, 0, 1, 0] (CTA (0, 0, 0), lane 1," in str(first.difference)
+@pytest.mark.parametrize("corrected", [False, True])
+def test_the_literal_algorithm_is_different(corrected: bool) -> None:
+    """Algorithm 3's shift smears row 0 over all rows: row 1 of B, output q = 1, is the first that
+    is wrong. The same program with the shift turned round is right."""
+    assert literal.EXAMPLE.shapes == replace(EXAMPLE, c=8, k=32).shapes
+    validator = Validator(Settings(seed=7))
+    with mlir_context() as context:
+        start = validator.start(load_module(literal.EXAMPLE.text(), context))
+    assert start.verdict == "reference"
+    line = validator.check_ptx(literal.program(corrected), literal.LAUNCHES, Line(0, "algorithm 3"))
+    print(line)
+    assert not line.findings
+    if corrected:
+        assert line.verdict == "equal", str(line)
+        return
+    assert line.verdict == "different"
+    assert "[0, 0, 1, 0]" in str(line.difference)
