@@ -90,6 +90,13 @@ def check_pad_n(op: Any, shape: GemvShape, pad_n: int) -> None:
             f"expected pad-n of 8 or a multiple of 16 up to {MOST_PAD_N}, got {pad_n} (N of a "
             f"block-scaled mma with M = 128, {legal.source}); smallest accepted: pad-n=8",
         )
+    if shape.n > MOST_PAD_N:
+        raise refuse(
+            op,
+            f"expected at most {MOST_PAD_N} columns of B, got {shape.n} (a block of scale factors "
+            "has as many rows); multiply parts of B, or take the pipeline gemv-simt",
+            SMALLEST_GEMV,
+        )
     if shape.n > pad_n:
         raise refuse(
             op,
