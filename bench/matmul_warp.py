@@ -3,10 +3,16 @@
     python bench/matmul_warp.py --prepare build/warp    # here: cubins; needs MLIR and ptxas
     python bench/matmul_warp.py --run build/warp        # there: needs PyTorch, Triton, cuda-python
 
-f16 operands, sums in f32, square sizes, random normal operands. The peak is that of `mma.sync` (the
-best variant of `mma_peak.py`); cuBLAS and Triton use wgmma, which is faster. Each time is
-the median of ``--repeats`` launches between events, the L2 cache written over before each. Results
-are compared with PyTorch's in f32. Exit status: 0, 1 a wrong result, 2 no GPU.
+f16 operands, sums in f32, square sizes, random normal operands; cuBLAS stores f16, Triton f32,
+`matmul-warp` both. The peak is that of `mma.sync` (the best variant of `mma_peak.py`); cuBLAS and
+Triton use wgmma, which is faster. Two rates of each:
+
+* from rest: the median of ``--repeats`` launches, each after a pause, the L2 cache written over
+  before it and the clock up;
+* held: launches back to back for over a second, with the clock and the power that NVML reports;
+  there kernels meet the GPU's power limit.
+
+Results are compared with PyTorch's in f32. Exit status: 0, 1 a wrong result, 2 no GPU.
 """
 
 from __future__ import annotations
@@ -15,25 +21,43 @@ import argparse
 import json
 import statistics
 import sys
+import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import mma_peak
+from gpu_clocks import Held, held
 
 TARGET = "sm_90"
 SIZES = (2048, 4096, 6144, 8192)
 PROGRAM = """
-func.func @matmul(%a: tensor<{n}x{n}xf16>, %b: tensor<{n}x{n}xf16>) -> tensor<{n}x{n}xf32> {{
+func.func @matmul(%a: tensor<{n}x{n}xf16>, %b: tensor<{n}x{n}xf16>) -> tensor<{n}x{n}x{out}> {{
   %f0 = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<{n}x{n}xf32>
   %init = linalg.fill ins(%f0 : f32) outs(%empty : tensor<{n}x{n}xf32>) -> tensor<{n}x{n}xf32>
-  %out = linalg.matmul ins(%a, %b : tensor<{n}x{n}xf16>, tensor<{n}x{n}xf16>)
+  %sum = linalg.matmul ins(%a, %b : tensor<{n}x{n}xf16>, tensor<{n}x{n}xf16>)
       outs(%init : tensor<{n}x{n}xf32>) -> tensor<{n}x{n}xf32>
-  return %out : tensor<{n}x{n}xf32>
+  {end}
 }}
 """
+ENDS = {
+    "f32": "return %sum : tensor<{n}x{n}xf32>",
+    "f16": """%out = arith.truncf %sum : tensor<{n}x{n}xf32> to tensor<{n}x{n}xf16>
+  return %out : tensor<{n}x{n}xf16>""",
+}
+PAUSE = 0.02
+"""Seconds of rest before a launch."""
+SPIN = 2_000_000
+"""Cycles of waiting on the GPU before a launch: the clock rises, and launching is hidden."""
+
+
+def program(n: int, out: str) -> str:
+    """The product of two n x n matrices, stored as `out`."""
+    return PROGRAM.format(n=n, out=out, end=ENDS[out].format(n=n))
 
 
 def prepare(folder: Path, options: list[dict[str, Any]], all_sizes: list[int]) -> None:
@@ -44,14 +68,13 @@ def prepare(folder: Path, options: list[dict[str, Any]], all_sizes: list[int]) -
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "peak.cubin").write_bytes(assemble(mma_peak.ptx(TARGET), target=TARGET).data)
     kernels = []
-    for number, chosen in enumerate(options):
-        for n in all_sizes:
-            kernel = tcir.compile(PROGRAM.format(n=n), "matmul-warp", target=TARGET, **chosen)
-            file = f"matmul_{n}_{number}.cubin"
-            (folder / file).write_bytes(kernel.cubin)
-            launch = asdict(kernel.launch_config)
-            kernels.append({"n": n, "options": chosen, "file": file, "launch": launch})
-            print(f"{file}: {launch}")
+    for (number, chosen), out, n in product(enumerate(options), ENDS, all_sizes):
+        kernel = tcir.compile(program(n, out), "matmul-warp", target=TARGET, **chosen)
+        file = f"matmul_{n}_{out}_{number}.cubin"
+        (folder / file).write_bytes(kernel.cubin)
+        launch = asdict(kernel.launch_config)
+        kernels.append({"n": n, "out": out, "options": chosen, "file": file, "launch": launch})
+        print(f"{file}: {launch}")
     (folder / "kernels.json").write_text(json.dumps(kernels, indent=1) + "\n")
 
 
@@ -64,6 +87,23 @@ def as_tuples(value: Any) -> Any:
     return value
 
 
+@dataclass(frozen=True)
+class Rate:
+    """TFLOP/s of one kernel."""
+
+    name: str
+    rest: float
+    lasting: float
+    gpu: Held
+
+    def line(self, peak: Rate) -> str:
+        """One line of the table."""
+        return (
+            f"{self.name:36} {self.rest:7.1f} {self.rest / peak.rest:7.1%} {self.lasting:7.1f} "
+            f"{self.lasting / peak.lasting:7.1%} {self.gpu}"
+        )
+
+
 class Bench:
     """Timing on the current stream of PyTorch."""
 
@@ -73,24 +113,31 @@ class Bench:
         self.torch, self.repeats = torch, repeats
         self.cache = torch.empty(1 << 30, dtype=torch.uint8, device="cuda")
 
-    def milliseconds(self, launch: Callable[[], Any]) -> float:
-        """Median; the clearing before the first event also hides the time that launching takes."""
-        event = self.torch.cuda.Event
-        for _ in range(3):
-            launch()
-        pairs = [
-            (event(enable_timing=True), event(enable_timing=True)) for _ in range(self.repeats)
-        ]
-        for start, stop in pairs:
+    def from_rest(self, launch: Callable[[], Any]) -> float:
+        """Median milliseconds."""
+        start, stop = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
+        launch()
+        times = []
+        for _ in range(self.repeats):
+            self.torch.cuda.synchronize()
+            time.sleep(PAUSE)
             self.cache.zero_()
+            self.torch.cuda._sleep(SPIN)
             start.record()
             launch()
             stop.record()
-        self.torch.cuda.synchronize()
-        return statistics.median(start.elapsed_time(stop) for start, stop in pairs)
+            self.torch.cuda.synchronize()
+            times.append(start.elapsed_time(stop))
+        return statistics.median(times)
 
-    def peak(self, cubin: bytes) -> float:
-        """TFLOP/s of the best variant, run for about as long as a product of 8192³."""
+    def rate(self, name: str, launch: Callable[[], Any], flops: float) -> Rate:
+        """Both rates."""
+        rest = flops / self.from_rest(launch) / 1e9
+        gpu = held(self.torch, launch)
+        return Rate(name, rest, flops / gpu.milliseconds / 1e9, gpu)
+
+    def peak(self, cubin: bytes) -> Rate:
+        """The best variant of each rate, run for about as long as a product of 8192³."""
         from tcir import runtime
 
         torch = self.torch
@@ -98,7 +145,7 @@ class Bench:
         multiprocessors = gpu.attribute("MULTIPROCESSOR_COUNT")
         source = torch.randn(1 << 16, device="cuda").to(torch.float16)
         out = torch.empty(1 << 20, device="cuda")
-        best = 0.0
+        found = []
         for v in mma_peak.VARIANTS:
             function = runtime.load(cubin, gpu).function(v.name)
             steps = round(1.2e12 / v.flops(1, multiprocessors))
@@ -116,9 +163,11 @@ class Bench:
                     stream=torch.cuda.current_stream().cuda_stream,
                 )
 
-            rate = v.flops(steps, multiprocessors) / self.milliseconds(launch) / 1e9
-            print(f"  {v.name:18} {rate:7.1f} TFLOP/s ({function.registers} registers)")
-            best = max(best, rate)
+            found.append(self.rate(v.name, launch, v.flops(steps, multiprocessors)))
+        lasting = max(found, key=lambda r: r.lasting)
+        best = Rate("mma.sync peak", max(r.rest for r in found), lasting.lasting, lasting.gpu)
+        for rate in found:
+            print(f"       {rate.line(best)}")
         return best
 
 
@@ -141,56 +190,52 @@ def run(folder: Path, repeats: int) -> int:
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
     print(f"{gpu}, driver {gpu.driver}, PyTorch {torch.__version__}, Triton {triton.__version__}")
     bench = Bench(repeats)
-    peaks = [bench.peak((folder / "peak.cubin").read_bytes())]
+    head = f"{'':36} {'rest':>7} {'of peak':>7} {'held':>7} {'of peak':>7} clock and power, held"
+    print(f"TFLOP/s {head[1:]}")
+    peak = bench.peak((folder / "peak.cubin").read_bytes())
+    print(f"       {peak.line(peak)}")
     kernels = as_tuples(json.loads((folder / "kernels.json").read_text()))
     if not kernels:
         print("no cubins of matmul-warp in this folder: it is left out")
-    rows: list[tuple[int, str, float]] = []
     wrong = 0
     for n in SIZES:
         a, b = (torch.randn(n, n, device="cuda").to(torch.float16) for _ in range(2))
-        half = torch.empty(n, n, device="cuda", dtype=torch.float16)
-        c = torch.empty(n, n, device="cuda")
+        outs = {
+            "f16": torch.empty(n, n, device="cuda", dtype=torch.float16),
+            "f32": torch.empty(n, n, device="cuda"),
+        }
         expected = a.float() @ b.float()
 
-        def rate(launch: Callable[[], Any], n: int = n) -> float:
-            return 2 * n**3 / bench.milliseconds(launch) / 1e9
-
-        def check(name: str, got: Any, expected: Any = expected) -> None:
+        def measure(name: str, launch: Callable[[], Any], out: Any, n: int = n) -> None:
             nonlocal wrong
-            error = float((got.float() - expected).norm() / expected.norm())
+            out.fill_(float("nan"))
+            rate = bench.rate(name, launch, 2 * n**3)
+            print(f"{n:6} {rate.line(peak)}", flush=True)
+            error = float((out.float() - expected).norm() / expected.norm())  # noqa: B023
             if not error < 1e-3:
                 wrong += 1
                 print(f"WRONG: {name}: error {error:g}")
 
-        rows.append((n, "cuBLAS", rate(lambda a=a, b=b, out=half: torch.mm(a, b, out=out))))
-        check(f"cuBLAS {n}", half)
-        best = 0.0
-        for name, launch in triton_hopper.launches(a, b, c).items():
-            c.fill_(float("nan"))
-            best = max(best, rate(launch))
-            check(f"Triton {n}, {name}", c)
-        rows.append((n, "Triton", best))
+        half = outs["f16"]
+        measure("cuBLAS, f16 out", partial(torch.mm, a, b, out=half), half)
+        configs = triton_hopper.launches(a, b, outs["f32"])
+        best = min(configs, key=lambda name: bench.from_rest(configs[name]))
+        measure(f"Triton {best}, f32 out".replace(" warps", "w").replace(" stages", "s"),
+                configs[best], outs["f32"])  # fmt: skip
         for kernel in (k for k in kernels if k["n"] == n):
             cubin = (folder / kernel["file"]).read_bytes()
             sizes = Launch(**kernel["launch"])
-            c.fill_(float("nan"))
-            pointers = [t.data_ptr() for t in (a, b, c)]
+            out = outs[kernel["out"]]
+            pointers = [t.data_ptr() for t in (a, b, out)]
 
             def ours(sizes: Any = sizes, cubin: bytes = cubin, at: Any = pointers) -> None:
                 stream = torch.cuda.current_stream().cuda_stream
                 launch_pointers(sizes, cubin, at, gpu, stream)
 
-            words = " ".join(f"{k}={v}" for k, v in kernel["options"].items())
-            rows.append((n, f"matmul-warp {words}".strip(), rate(ours)))
-            check(f"matmul-warp {n} {words}", c)
-    peaks.append(bench.peak((folder / "peak.cubin").read_bytes()))
-    peak = max(peaks)
-    print(f"mma.sync peak: {peak:.1f} TFLOP/s (first {peaks[0]:.1f}, last {peaks[1]:.1f})")
-    print(f"{'n':>6} {'':40} {'TFLOP/s':>8} {'of peak':>8} {'of cuBLAS':>10}")
-    for n, name, found in rows:
-        cublas = next(r for m, word, r in rows if m == n and word == "cuBLAS")
-        print(f"{n:6} {name:40} {found:8.1f} {found / peak:8.1%} {found / cublas:10.1%}")
+            words = "".join(f" {k}={v}" for k, v in kernel["options"].items())
+            measure(f"matmul-warp, {kernel['out']} out{words}", ours, out)
+    again = bench.peak((folder / "peak.cubin").read_bytes())
+    print(f"       {again.line(peak)}, measured again")
     return 1 if wrong else 0
 
 
@@ -199,7 +244,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--prepare", type=Path, metavar="DIR")
     parser.add_argument("--run", type=Path, metavar="DIR")
-    parser.add_argument("--repeats", type=int, default=30)
+    parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument(
         "--options", action="append", default=[], metavar="JSON",
         help="options of the pipeline, once for each variant to measure ('{}')",

@@ -31,8 +31,8 @@ class DoubleBufferFragments(Pass):
 
         wait; barrier; %a, %b = load_fragment of step 0, K step 0
         scf.for %i iter_args(%acc, %a, %b) {
-          copies of a later step; commit
-          per K step: load_fragment of the next one; mma_sync of this one
+          per K step: load_fragment of the next one; a share of the copies of a later step, with
+          the last share the commit; mma_sync of this one
           the last: wait; barrier; load_fragment of the next iteration's first; mma_sync
         }
         the last iteration by itself: there is no next one
@@ -66,14 +66,17 @@ class _Body:
         self.steps = k_steps(loop)
         copies = [op for op in ops if isinstance(op, tc.CpAsyncOp)]
         places = [v for op in copies for v in op.operands]
-        commits = [op for op in ops if isinstance(op, tc.CpAsyncCommitOp)]
-        self.copies = [*slice_of(places, loop.body), *copies, *commits]
+        self.commits = [op for op in ops if isinstance(op, tc.CpAsyncCommitOp)]
+        self.places = slice_of(places, loop.body)
+        self.copies = copies
         self.slots = slice_of([v for s in self.steps for v in (s.a.tile, s.b.tile)], loop.body)
         known = [
             op.operation
             for op in (
                 *self.head,
+                *self.places,
                 *self.copies,
+                *self.commits,
                 *self.slots,
                 *(op for s in self.steps for op in (s.a, s.b, s.mma)),
             )
@@ -87,6 +90,16 @@ class _Body:
         mapping: Mapping = {self.loop.induction_variable: math.value(step)}
         clone_all(self.slots, mapping)
         return mapping
+
+    def copies_at(self, number: int) -> list[Any]:
+        """Copies that K step `number` makes, spread evenly over all but the last, which waits.
+
+        Loads of fragments do not pass copies; a bunch of copies would hold them up.
+        """
+        last = max(len(self.steps) - 2, 0)
+        count = len(self.copies)
+        here = [op for i, op in enumerate(self.copies) if i * (last + 1) // count == number]
+        return [*here, *(self.commits if number == last else [])]
 
 
 def _load(step: KStep, mapping: Mapping) -> list[Any]:
@@ -103,14 +116,17 @@ def _first(body: _Body, step: Any) -> list[Any]:
 
 def _iteration(body: _Body, step: Any, total: Any, held: list[Any], more: bool) -> list[Any]:
     """One iteration; with `more`, the next one's first fragments are loaded in it."""
+    copied: Mapping = {body.loop.induction_variable: math.value(step)}
     if more:
-        clone_all(body.copies, {body.loop.induction_variable: math.value(step)})
+        clone_all(body.places, copied)
     mapping = body.at(step)
     for number, this in enumerate(body.steps):
         following: list[Any] = []
         if number + 1 < len(body.steps):
             following = _load(body.steps[number + 1], mapping)
-        elif more:
+        if more:
+            clone_all(body.copies_at(number), copied)
+        if more and number + 1 == len(body.steps):
             following = _first(body, math.add(step, 1))
         values: Mapping = dict(zip((this.mma.a, this.mma.b, this.mma.c), (*held, total)))
         total = clone(this.mma, values).d

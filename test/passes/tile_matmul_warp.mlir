@@ -1,6 +1,7 @@
 // RUN: %tc-opt --tile-matmul-warp='{block-m=32 block-n=32 block-k=32 warps-n=2}' %s | %filecheck --check-prefix=TILE %s
 // RUN: %tc-opt --tile-matmul-warp='{block-m=32 block-n=32 block-k=32 warps-n=2}' --pipeline-cp-async='{stages=3}' %s | %filecheck --check-prefix=RING %s
 // RUN: %tc-opt --tile-matmul-warp='{block-m=32 block-n=32 block-k=32 warps-n=2}' --pipeline-cp-async='{stages=3}' --double-buffer-fragments --plan-staging %s | %filecheck --check-prefix=FRAGMENTS %s
+// RUN: %tc-opt --tile-matmul-warp='{block-m=32 block-n=32 block-k=32 atom=mma.m16n8k8.f16}' --pipeline-cp-async='{stages=3}' --double-buffer-fragments %s | %filecheck --check-prefix=SPREAD %s
 // RUN: %tc-opt --tile-matmul-warp='{block-m=32 block-n=32 block-k=32 atom=mma.m16n8k8.f16}' %s | %filecheck --check-prefix=ATOM %s
 
 // TILE-LABEL: func.func @product(
@@ -40,8 +41,10 @@
 // FRAGMENTS: "tc.cta_barrier"
 // FRAGMENTS: {k = 0 : i64, via = "ldmatrix"}
 // FRAGMENTS: scf.for {{.*}} iter_args({{%.*}} = {{%.*}}, {{%.*}} = {{%.*}}, {{%.*}} = {{%.*}})
-// FRAGMENTS: "tc.cp_async"
 // FRAGMENTS: {k = 16 : i64, via = "ldmatrix"}
+// FRAGMENTS: "tc.cp_async"
+// FRAGMENTS: "tc.cp_async"
+// FRAGMENTS-NEXT: "tc.cp_async_commit"
 // FRAGMENTS: "tc.mma_sync"
 // FRAGMENTS: "tc.cp_async_wait"() {pending = 1 : i64}
 // FRAGMENTS: "tc.cta_barrier"
@@ -53,6 +56,18 @@
 // FRAGMENTS: "tc.mma_sync"
 // FRAGMENTS: "tc.mma_sync"
 // FRAGMENTS: "tc.store_fragment"
+
+// Four steps of K: A's copies go with the first, B's with the second, the commit with the third.
+// SPREAD: scf.for {{.*}} iter_args({{%.*}} = {{%.*}}, {{%.*}} = {{%.*}}, {{%.*}} = {{%.*}})
+// SPREAD: "tc.cp_async"(%arg0
+// SPREAD: "tc.mma_sync"
+// SPREAD: "tc.cp_async"(%arg1
+// SPREAD: "tc.mma_sync"
+// SPREAD-NOT: "tc.cp_async"(
+// SPREAD: "tc.cp_async_commit"
+// SPREAD: "tc.mma_sync"
+// SPREAD: "tc.cp_async_wait"
+// SPREAD: scf.yield
 
 // Another atom: other fragments, four steps of K.
 // ATOM-COUNT-4: "tc.mma_sync"({{.*}} -> !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k8.f16">
