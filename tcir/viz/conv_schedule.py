@@ -1,8 +1,8 @@
 """The shift-reuse steps of a convolution, read off the tile program itself.
 
-`read_schedule` follows a CTA's program (the result of ``tile-conv-shift-reuse``): which pixel each
-TMA box puts on which row, which rows each copy puts on which lanes, what every ``.ashift`` moves,
-and which lanes the epilogue stores. Nothing is assumed about the tiling.
+`read_schedule` follows a CTA's program (the result of ``tile-conv-shift-reuse`` with tiling rows
+and halo mask; others are refused): which pixel each TMA box puts on which row, which rows each copy
+puts on which lanes, what every ``.ashift`` moves, and which lanes the epilogue stores.
 """
 
 from __future__ import annotations
@@ -16,6 +16,17 @@ from tcir.errors import InputError
 from .walk import Object, Step, Walk, kernel_of
 
 LANES, QUARTER = 128, 32
+
+DRAWN = (
+    "expected the result of tile-conv-shift-reuse with tiling=rows and halo=mask (what is drawn: "
+    "the pixel on each lane at each tap of a filter row, and the lanes that are stored)"
+)
+_OTHER_TILINGS = {
+    "tc.lane_masks": "tiling=linear",
+    "tc.lane_index": "a tiling other than rows, or to a dilation",
+    "tc.refresh": "halo=refresh",
+    "tc.shift": "shift=shift",
+}
 
 
 @dataclass(frozen=True)
@@ -84,6 +95,8 @@ class _Reader:
             "tc.make_tensor_map": self._map, "tc.tma_load": self._load, "tc.cp": self._copy,
             "tc.mma": self._mma, "tc.tmem_ld": self._read, "tc.store_rows": self._store,
         }.get(name)  # fmt: skip
+        if name in _OTHER_TILINGS:
+            raise InputError(f"{DRAWN}, got {name}, which belongs to {_OTHER_TILINGS[name]}")
         if handler is not None:
             return handler(step)
         if name.startswith("arith.") and step.operands:
@@ -98,7 +111,7 @@ class _Reader:
     def _map(self, step: Step) -> Object:
         mode = str(step.operation.attributes["mode"].value)
         if mode != "tiled":
-            raise InputError(f"expected tensor maps of mode tiled, got {mode}")
+            raise InputError(f"{DRAWN}, got a tensor map of mode {mode}, which tiling=packed has")
         key = 2_000_000 + len(self.maps)
         self.maps[key] = _Map(tuple(step.integers("dims")), tuple(step.integers("box")))
         return Object("map", key, "")

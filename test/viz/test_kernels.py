@@ -107,6 +107,21 @@ def test_the_picture_marks_stale_outside_and_masked_lanes() -> None:
     assert "112 of 128 lanes are stored" in text(picture)
 
 
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ("tiling=linear", "tiling=linear"),
+        ("tiling=packed", "tiling=packed"),
+        ("halo=refresh", "halo=refresh"),
+    ],
+)
+def test_other_tilings_and_halos_are_refused_by_name(options: str, named: str) -> None:
+    program = lowered(conv(*CASES[0]), f"tile-conv-shift-reuse{{{options}}}")
+    with pytest.raises(InputError, match="with tiling=rows and halo=mask") as refused:
+        with_module(program, conv_view)
+    assert named in str(refused.value).split(", got ")[1]
+
+
 def test_a_schedule_that_stores_stale_lanes_is_seen() -> None:
     program = lowered(CONVOLUTION.read_text(), TILE).replace("rows = 30", "rows = 31")
     shown = text(with_module(program, conv_view))
