@@ -19,10 +19,11 @@ $(STAMP): pyproject.toml setup.py
 	"$(BIN)/python" -m pip install --quiet -e '.[test]'
 	@touch "$(STAMP)"
 
-demo: $(STAMP) ## a ResNet-50 layer from linalg to cubin, executed after every pass
+demo: $(STAMP) ## a ResNet-50 layer and an NVFP4 GEMV from linalg to cubin, executed
 	@mkdir -p build
 	"$(BIN)/python" -m tcir.tools.tc_opt examples/resnet50_conv2_3x3.mlir \
 	    --pipeline=conv-shift-reuse --emit=cubin -o build/resnet50_conv2_3x3.cubin --validate-each
+	"$(BIN)/python" examples/nvfp4_gemv_full_size.py build/nvfp4_gemv_7168x2048x4.cubin
 
 test: $(STAMP) ## the tests but the slow ones, at most 10 minutes on 2 cores
 	"$(BIN)/python" -m tcir.tools.run_tests -j $(JOBS)

@@ -23,14 +23,14 @@ KINDS = {
 def right_at_every_level(case: BlockScaled, pipeline: str) -> str:
     """The PTX, once results are equal to numpy's, and to each other at every level."""
     inputs = inputs_of(case, seed=7, largest=2)
-    kernel = tcir.compile(case.linalg(), pipeline=pipeline)
+    kernel = tcir.compile(case.linalg(), pipeline=pipeline, validate=True, orders=2, seed=3)
+    assert {line.verdict for line in kernel.report.passes} == {"reference", "equal"}, str(
+        kernel.report
+    )
     want = product(case, **inputs)
     out = np.zeros_like(want)
     kernel(*inputs.values(), out)
     assert out.tobytes() == want.tobytes()
-    report = tcir.validate(case.linalg(), pipeline, inputs="integers", orders=2, seed=3)
-    assert report.ok, str(report)
-    assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
     return kernel.ptx
 
 
@@ -66,9 +66,9 @@ def test_n_of_eight_rests_on_an_assumption(answer: str, monkeypatch: pytest.Monk
     assert ("scaled_n8 = illegal" in str(report)) == (answer == "illegal"), str(report)
 
 
-@pytest.mark.parametrize("answer", ["runs", "illegal"])
-def test_n_of_sixteen_does_not(answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assume(monkeypatch, scaled_n8=answer)
+@pytest.mark.slow
+def test_n_of_sixteen_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    assume(monkeypatch, scaled_n8="illegal")
     said: list[str] = []
     with remarks_to(lambda _, text: said.append(text)):
         report = tcir.validate(BlockScaled(m=3, k=64).linalg(), "gemv-padded-n")

@@ -18,31 +18,34 @@ from .block_scaled_text import F4, F6A, F6B, F8A, F8B, UE8M0, BlockScaled
 MX: dict[str, Any] = {"scale": UE8M0, "block": 32}
 QUICK = [
     (BlockScaled(m=3, k=1056, out="f16", alpha="after"), {"rows": 2}),  # two chunks for a lane
-    (BlockScaled(m=2, k=64, n=2, a=F8A, b=F6A, split=True, **MX), {"rows": 1, "warps": 1}),
     (BlockScaled(m=3, k=48), {"rows": 1, "reorder": True}),
 ]
-SLOW = [
-    (BlockScaled(m=m, k=k, batch=batch, n=n, out=out, alpha=alpha), {})
-    for m, k, batch, n, out, alpha in (
-        (1, 16, None, None, "f32", "no"),
-        (33, 128, None, 1, "f16", "in"),
-        (17, 2048, None, None, "bf16", "after"),
-        (12, 96, 3, None, "f32", "after"),
-        (9, 112, 2, 8, "f16", "no"),
-        (64, 256, None, 17, "f32", "no"),
-        (5, 48, 2, 2, "bf16", "no"),
-    )
-] + [
-    (BlockScaled(m=7, k=96, n=n, a=a, b=b, **MX), {"reorder": reorder})
-    for a, b, n, reorder in (
-        (F4, F4, None, True),
-        (F4, F6B, 2, False),
-        (F6A, F8B, None, False),
-        (F8B, F8A, 3, True),
-        (F6B, F6A, None, True),
-        (F8A, F6A, None, False),
-    )
-]
+SLOW = (
+    [(BlockScaled(m=2, k=64, n=2, a=F8A, b=F6A, split=True, **MX), {"rows": 1, "warps": 1})]
+    + [
+        (BlockScaled(m=m, k=k, batch=batch, n=n, out=out, alpha=alpha), {})
+        for m, k, batch, n, out, alpha in (
+            (1, 16, None, None, "f32", "no"),
+            (33, 128, None, 1, "f16", "in"),
+            (17, 2048, None, None, "bf16", "after"),
+            (12, 96, 3, None, "f32", "after"),
+            (9, 112, 2, 8, "f16", "no"),
+            (64, 256, None, 17, "f32", "no"),
+            (5, 48, 2, 2, "bf16", "no"),
+        )
+    ]
+    + [
+        (BlockScaled(m=7, k=96, n=n, a=a, b=b, **MX), {"reorder": reorder})
+        for a, b, n, reorder in (
+            (F4, F4, None, True),
+            (F4, F6B, 2, False),
+            (F6A, F8B, None, False),
+            (F8B, F8A, 3, True),
+            (F6B, F6A, None, True),
+            (F8A, F6A, None, False),
+        )
+    ]
+)
 
 
 def _held(case: BlockScaled, options: dict[str, Any], **more: Any) -> tcir.Kernel:
@@ -66,6 +69,7 @@ def test_more_shapes(case: BlockScaled, options: dict[str, Any], target: str) ->
     _held(case, options, target=target, orders=3)
 
 
+@pytest.mark.slow
 def test_random_inputs_within_bound() -> None:
     case = BlockScaled(m=2, k=512, alpha="in")
     report = tcir.compile(case.linalg(), "gemv-simt", validate=True, inputs="random", rows=1).report
@@ -94,6 +98,7 @@ def test_against_numpy_and_packed_bytes() -> None:
         assert (_run(kernel, inputs).view(np.uint16) == want.view(np.uint16)).all()
 
 
+@pytest.mark.slow
 def test_every_code_of_every_element_type() -> None:
     """All codes of A times 1: what the decoders make of each, NaN and infinities included."""
     for element, codes in ((F4, 16), (F6A, 64), (F6B, 64), (F8A, 256), (F8B, 256)):
@@ -112,6 +117,7 @@ def test_every_code_of_every_element_type() -> None:
         np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.slow
 def test_every_scale() -> None:
     """Scales of A, all codes: ue4m3 without its sign, ue8m0 with 2^-127 and NaN."""
     for scale, block in (("f8E4M3FN", 16), (UE8M0, 32)):
@@ -190,6 +196,7 @@ def test_breaks_are_caught(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(line.verdict in ("equal", "reference") for line in report.passes[:-1])
 
 
+@pytest.mark.slow
 def test_sign_of_ue4m3_matters_to_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
     """A decoder that keeps the sign bit fails `test_every_scale`."""
     real = simt.both_bits
@@ -198,6 +205,7 @@ def test_sign_of_ue4m3_matters_to_the_check(monkeypatch: pytest.MonkeyPatch) -> 
         test_every_scale()
 
 
+@pytest.mark.slow
 def test_bytes_of_the_reordering_are_counted() -> None:
     """A kernel of its own reads the scales and writes whole blocks."""
     case = BlockScaled(m=130, k=32)
@@ -206,6 +214,39 @@ def test_bytes_of_the_reordering_are_counted() -> None:
         kernel = tcir.compile(case.op(), "gemv-simt", rows=2, reorder=reorder)
         counted.append(kernel(*inputs_of(case).values(), np.zeros(130, np.float32)).counters)
     assert counted[1]["global_store"] - counted[0]["global_store"] == (2 + 1) * 512
+
+
+def in_order(case: BlockScaled, inputs: dict[str, np.ndarray]) -> np.ndarray:
+    """NVFP4 times a vector in numpy: a lane takes 32 k at a time, its two blocks one by one.
+
+    A block's sum is exact, each fma is one rounding, and the lanes are added half to half.
+    """
+    a, sa, b, sb = (x.astype(np.float64) for x in inputs.values())
+    blocks = case.k // 16
+    rounds = -(-blocks // 64)
+    padding = ((0, 0), (0, rounds * 64 - blocks))
+    sums = (a * b).reshape(case.m, blocks, 16).sum(-1)
+    terms = np.pad(sums * sa * sb, padding).reshape(case.m, rounds, 32, 2)
+    total = np.zeros((case.m, 32), np.float32)
+    for term in terms.transpose(1, 3, 0, 2).reshape(-1, case.m, 32):
+        total = (total + term).astype(np.float32)
+    while total.shape[1] > 1:
+        half = total.shape[1] // 2
+        total = total[:, :half] + total[:, half:]
+    return total[:, 0]
+
+
+def test_order_of_the_sums() -> None:
+    """All codes, and scales that make sums round: only this order has these bits."""
+    case = BlockScaled(m=9, k=4096)
+    inputs, rng = inputs_of(case), np.random.default_rng(8)
+    for name, (low, high) in {"a": (0, 16), "b": (0, 16), "sa": (32, 80), "sb": (32, 80)}.items():
+        codes = rng.integers(low, high, inputs[name].shape).astype(np.uint8)
+        inputs[name] = codes.view(inputs[name].dtype)
+    want, out = in_order(case, inputs), np.zeros(case.m, np.float32)
+    tcir.compile(case.linalg(), "gemv-simt", target="sm_90")(*inputs.values(), out)
+    assert out.tobytes() == want.tobytes()
+    assert (out != product(case, **inputs)).any(), "some sums should be rounded on the way"
 
 
 @pytest.mark.parametrize("target", ["sm_90", "sm_100a"])

@@ -25,7 +25,9 @@ def bench() -> Any:
     return module
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize(
+    "shape", [*(pytest.param(s, marks=pytest.mark.slow) for s in SHAPES[:2]), SHAPES[2]], ids=str
+)
 def test_shares_and_bytes_in_flight(bench: Any, shape: tuple[int, int, int]) -> None:
     compiled = bench.Compiled(*shape)
     ranges = compiled.ranges
@@ -53,6 +55,7 @@ def test_counted(bench: Any, shape: tuple[int, int, int]) -> None:
     assert worse.in_flight < plan.in_flight
 
 
+@pytest.mark.slow
 def test_two_tiles_counted(bench: Any) -> None:
     """A and its scales once, B and its scales once a tile of 128 rows.
 

@@ -40,9 +40,14 @@ ACCEPTED = [
     BlockScaled(a=F4, b=F8A, scaling=True, swapped=True, **MX),
     BlockScaled(a=F6B, b=F4, n=2, split=True, **MX),
 ]
+QUICK = {0, 6, 9, 16}
+CASES = [
+    pytest.param(case, id=str(case), marks=() if n in QUICK else pytest.mark.slow)
+    for n, case in enumerate(ACCEPTED)
+]
 
 
-@pytest.mark.parametrize("case", ACCEPTED, ids=str)
+@pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("inputs", ["integers", "random"])
 def test_same_value(case: BlockScaled, inputs: str) -> None:
     report = validate(case.linalg(), ["raise-block-scaled"], inputs=inputs, seed=3)  # type: ignore[arg-type]
@@ -50,7 +55,7 @@ def test_same_value(case: BlockScaled, inputs: str) -> None:
     assert report.passes[-1].verdict in allowed, str(report)
 
 
-@pytest.mark.parametrize("case", ACCEPTED, ids=str)
+@pytest.mark.parametrize("case", CASES)
 def test_value_of_linalg_and_of_the_op(case: BlockScaled) -> None:
     """Against numpy, which knows neither."""
     arrays = inputs_of(case, seed=5)
