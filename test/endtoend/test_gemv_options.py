@@ -54,7 +54,7 @@ def test_more_columns_than_rows_share_a_column_of_tensor_memory() -> None:
         tcir.compile(case.linalg(), pipeline="gemv-padded-n{pad_n=48}")
 
 
-@pytest.mark.parametrize("answer", ["runs", "illegal"])
+@pytest.mark.parametrize("answer", [pytest.param("runs", marks=pytest.mark.slow), "illegal"])
 def test_n_of_eight_rests_on_an_assumption(answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assume(monkeypatch, scaled_n8=answer)
     said: list[str] = []
