@@ -182,7 +182,8 @@ SCHEDULES: dict[str, Callable[[ConvShape, int], Work | None]] = {
     **{f"conv-shift-reuse{{tiling={name}}}": shift_reuse(name) for name in TILINGS},
 }
 """By the pipeline that builds the schedule; None where it has no legal tile. Of two that cost the
-same, the first is taken: the simpler one."""
+same, the first is taken: the simpler one. halo=refresh is not among them: what is chosen unasked
+rests on no open question about the hardware."""
 
 
 def _work(

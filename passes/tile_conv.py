@@ -21,6 +21,11 @@ from tcir.passes.tile_kernel import find_sources
 from tcir.pipeline import Pass, register_pass
 from tcir.remarks import remark
 
+UNSETTLED = (
+    "halo=refresh is no candidate: it rests on answers about the hardware that no document "
+    "settles; conv-shift-reuse{halo=refresh} asks for it"
+)
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -48,7 +53,8 @@ class TileConv(Pass):
         %y = "tc.conv2d"(%x, %w) {…} : (tensor<1x56x56x64xf16>, tensor<3x3x64x64xf16>) -> …
 
     After: the program of ``tile-conv-shift-reuse``, ``tile-conv-implicit-gemm``, …, and a remark
-    with the table it chose from. Preserves what that pass preserves.
+    with the table it chose from. Schedules that rest on an entry of the assumptions (halo=refresh)
+    are no candidates. Preserves what that pass preserves.
     """
 
     name: ClassVar[str] = "tile-conv"
@@ -64,7 +70,7 @@ class TileConv(Pass):
         best = ranked[0]
         if best.work is None or best.refusal:
             raise refuse(op, "\n".join(f"{each.schedule}: {each.refusal}" for each in ranked))
-        remark(op, f"chose {best.schedule} (modelled, not measured)\n{table(ranked)}")
+        remark(op, f"chose {best.schedule} (modelled, not measured)\n{table(ranked)}\n{UNSETTLED}")
         tiling_pass(best.schedule, best.work.n_tile).run(module)
 
 

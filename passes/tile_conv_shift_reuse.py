@@ -162,8 +162,8 @@ class TileConvShiftReuse(Pass):
         if refresh or wide:  # a box of one pixel starts at 128 bytes; w128 has no narrow swizzle
             kc = SWIZZLE_SPANS["128B"] // shape.element_bytes
             steps_per_row = ceil_div(shape.c, kc)
-        rows = round_up(tiling.rows, SWIZZLE_ATOM_ROWS) if wide else TMEM_LANES
-        a_type = k_major(rows, kc, shape.element)
+        rows = tiling.rows if isinstance(tiling, WideTiling) else TMEM_LANES
+        a_type = k_major(round_up(rows, SWIZZLE_ATOM_ROWS), kc, shape.element)
         halo_type = k_major(SWIZZLE_ATOM_ROWS * max(classes.halo, 1), kc, shape.element)
         with kernel(source, [tiling.ctas, ceil_div(shape.k, n_tile), 1]) as arguments:
             x, out = argument(arguments, op.x), arguments[-1]

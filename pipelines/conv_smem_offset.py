@@ -40,8 +40,8 @@ CONV_SMEM_OFFSET = register_pipeline(
         options=ConvSmemOffsetOptions,
         accepted_forms=(
             "linalg.conv_2d_nhwc_hwcf, linalg.conv_2d_nhwc_fhwc, or the same as linalg.generic",
-            "f16 or bf16 inputs, f32 accumulator filled with 0, result f32 or arith.truncf of it "
-            "to f16 or bf16",
+            "f16, bf16, f32 (multiplied as tf32) or f8 inputs, f32 accumulator filled with 0, "
+            "result f32 or arith.truncf of it to f16 or bf16; i8 with an i32 accumulator",
             "tensor.pad with 0.0 on height and width of the input",
             "static shapes; rows of C (with hwcf: of K) of no multiple of 16 bytes are repacked",
             "any strides and dilations whose tiles fit shared memory",

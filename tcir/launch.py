@@ -12,7 +12,7 @@ sizes in bytes. What a kernel reads and writes: see `tcir.sequence`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -149,15 +149,15 @@ def tensor_map(param: dict[str, Any], buffer: np.ndarray[Any, Any]) -> TensorMap
     """The tensor map that a parameter of kind ``tensor_map`` describes, over `buffer`."""
     from tcir.machine.tensor_map import TensorMap
 
-    build = {
+    builders: dict[str, Callable[..., TensorMap]] = {
         "tiled": TensorMap.tiled,
         "im2col": TensorMap.im2col,
         "im2col_w128": partial(TensorMap.im2col_wide, mode="W128"),
-    }[param["mode"]]
+    }
     options = {
         _MAP_KEYS.get(key, key): value for key, value in param.items() if key not in _NOT_PASSED
     }
-    return build(buffer, **options)
+    return builders[param["mode"]](buffer, **options)
 
 
 def run_kernel(

@@ -24,8 +24,12 @@ LAYERS = [
     Conv(1, 12, 20, 16, 16, 3, 3, (2, 2, 2, 2), dilations=(2, 2), element="bf16"),
     Conv(1, 9, 40, 8, 16, 1, 7, (0, 0, 3, 3), out="f16"),
     Conv(3, 9, 11, 136, 16, 1, 1, strides=(2, 1)),
+    Conv(1, 9, 11, 40, 16, 3, 3, SAME, element="i8", out="i32"),
+    Conv(1, 9, 11, 16, 32, 3, 3, SAME, element="f8E4M3FN", strides=(2, 2)),
+    Conv(1, 9, 11, 20, 16, 3, 3, SAME, element="f32", filter="fhwc"),
     Conv(1, 10, 9, 16, 32, 5, 4, (2, 1, 0, 3), strides=(3, 2), dilations=(1, 3)),
 ]
+SLOW = LAYERS[1:3] + LAYERS[7:9]
 
 
 def work_of(layer: Conv, schedule: str, n_tile: int) -> Work | None:
@@ -39,7 +43,13 @@ def work_of(layer: Conv, schedule: str, n_tile: int) -> Work | None:
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
+@pytest.mark.parametrize(
+    "layer",
+    [
+        pytest.param(layer, id=layer.name, marks=pytest.mark.slow if layer in SLOW else ())
+        for layer in LAYERS
+    ],
+)
 def test_work_is_what_the_machine_counts(layer: Conv, schedule: str) -> None:
     n_tile = 16
     x_shape, w_shape, _ = layer.shapes
@@ -79,6 +89,7 @@ def test_the_cheapest_legal_schedule_is_chosen(layer: Conv) -> None:
     chosen = said[0].split()[1]
     assert times[chosen] == min(times.values())
     assert "modelled, not measured" in said[0]
+    assert "halo=refresh is no candidate" in said[0] and "refresh" not in said[0].split()[1]
     assert all(schedule in said[0] for schedule in SCHEDULES)
 
 
