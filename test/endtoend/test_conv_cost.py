@@ -24,7 +24,7 @@ LAYERS = [
     Conv(1, 12, 20, 16, 16, 3, 3, (2, 2, 2, 2), dilations=(2, 2), element="bf16"),
     Conv(1, 9, 40, 8, 16, 1, 7, (0, 0, 3, 3), out="f16"),
     Conv(3, 9, 11, 136, 16, 1, 1, strides=(2, 1)),
-    Conv(1, 9, 11, 40, 16, 3, 3, SAME, element="i8", out="i32"),
+    Conv(1, 9, 11, 48, 16, 3, 3, SAME, element="i8", out="i32"),
     Conv(1, 9, 11, 16, 32, 3, 3, SAME, element="f8E4M3FN", strides=(2, 2)),
     Conv(1, 9, 11, 20, 16, 3, 3, SAME, element="f32", filter="fhwc"),
     Conv(1, 10, 9, 16, 32, 5, 4, (2, 1, 0, 3), strides=(3, 2), dilations=(1, 3)),
