@@ -12,8 +12,8 @@ from .types import SmemType, TmemType, element_bytes
 class ShiftOp(Op, name="shift"):
     """``tcgen05.shift.down``: the 8 columns of slice ``slice``, one lane down, in one quarter.
 
-    ``tile[i] = tile[i+1]`` in quarter ``quarter``, but for its last lane, which keeps its value (PTX ISA
-    9.7.16.9). Whether one instruction moves one quarter is an open question of the assumptions
+    ``tile[i] = tile[i+1]`` in quarter ``quarter``, but for its last lane, which keeps its value
+    (PTX ISA 9.7.16.9). Whether one instruction moves one quarter is an open question of the assumptions
     (``shift_quarters``). Issued by one thread, asynchronous.
     """
 
@@ -103,8 +103,8 @@ def _(op: RefreshOp) -> Broken:
     "row",
     "PTX ISA 9.7.16.4.1",
     "row must be a multiple of {atom} (4 with swizzle 128B) with four rows in the tile's [0, {rows}"
-    "), got {got}: a descriptor starts where the swizzle's pattern does, or amid it (cp_row_phase of "
-    "the assumptions)",
+    "), got {got}: a descriptor starts where the swizzle's pattern does, or amid it (cp_row_phase "
+    "of the assumptions)",
 )
 def _(op: RefreshOp) -> Broken:
     got, rows = integer(op, "row"), op.source.type.shape[0]

@@ -58,8 +58,8 @@ class MakeTensorMapOp(Op, name="make_tensor_map"):
 
     ``mode`` ``"tiled"``, ``"im2col"`` or ``"im2col_w128"``; ``dims`` in elements, ``strides`` in
     bytes without the innermost, ``element_strides``; ``box`` in elements (tiled). For im2col
-    ``box`` is ``[channels_per_pixel, pixels_per_column]`` and ``corners`` is ``[lower w, lower h, upper w,
-    upper h]`` (tiled: empty; other ranks: lower corner, then upper corner, ``rank - 2`` each). For
+    ``box`` is ``[channels_per_pixel, pixels_per_column]`` and ``corners`` is
+    ``[lower w, lower h, upper w, upper h]`` (tiled: empty; other ranks: lower corner, then upper corner, ``rank - 2`` each). For
     im2col_w128 (PTX ISA 5.5.5) the box walks W and then N at the row of the coordinates: ``box`` is
     ``[channels_per_pixel, 128]``, ``corners`` ``[lower w, upper w]``.
     ``swizzle`` as in ``!tc.smem``. Out-of-bounds elements read as zero (PTX ISA 5.5).
@@ -165,8 +165,8 @@ def _(op: MakeTensorMapOp) -> Broken:
     "tc.make_tensor_map",
     "dtype",
     "CUDA driver API, CUtensorMapDataType",
-    "a map of {element} must have dtype {legal}, got {got}: the driver has types for bytes, and for "
-    "elements packed into them, but none of 8 bits with a meaning",
+    "a map of {element} must have dtype {legal}, got {got}: the driver has types for bytes, and "
+    "for elements packed into them, but none of 8 bits with a meaning",
 )
 def _(op: MakeTensorMapOp) -> Broken:
     element = str(op.tensor.type.element_type)
@@ -484,8 +484,8 @@ def _(op: TmaLoadOp) -> Broken:
     "row-bytes",
     "PTX ISA 5.5.7",
     "the box's innermost extent must fill a row of the tile ({span} bytes; without a swizzle and "
-    "with k of one row: several), got {got}: a shorter one is packed, and its rows would not be the "
-    "tile's",
+    "with k of one row: several), got {got}: a shorter one is packed, and its rows would not be "
+    "the tile's",
 )
 def _(op: TmaLoadOp) -> Broken:
     type_, got = op.tile.type, _inner_bytes(_map(op))

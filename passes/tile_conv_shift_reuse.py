@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -48,7 +49,11 @@ from tcir.passes.tile_kernel import (
 )
 from tcir.pipeline import Pass, register_pass
 
-TILINGS = {"rows": RowsTiling, "linear": LinearTiling, "packed": PackedTiling}
+TILINGS: dict[str, Callable[[ConvShape, ShiftClasses], Tiling]] = {
+    "rows": RowsTiling,
+    "linear": LinearTiling,
+    "packed": PackedTiling,
+}
 _NOT_ONE_WALK = {
     "rows": "those of rows are blocks of any output rows",
     "linear": "those of linear go on from one input row to the next",
