@@ -61,8 +61,9 @@ def render() -> str:
 KERNEL = """
 A kernel is a `func.func` with the attribute `tc.kernel`, the extents `tc.grid` and `tc.block`
 (`array<i64: x, y, z>`) and `tc.target`; `tc.cluster` where CTAs form clusters. `tc.async` says
-that barriers are placed and ops take effect later; `tc.smem_bytes` and `tc.tmem_columns` appear once
-memory is planned. The pass `verify-tc-kernel` checks these rules, each violation at the op at fault.
+that barriers are placed and ops take effect later; `tc.smem_bytes` and `tc.tmem_columns` appear
+once memory is planned. The pass `verify-tc-kernel` checks these rules, each violation at the op at
+fault.
 """
 
 

@@ -13,8 +13,8 @@ class ShiftOp(Op, name="shift"):
     """``tcgen05.shift.down``: the 8 columns of slice ``slice``, one lane down, in one quarter.
 
     ``tile[i] = tile[i+1]`` in quarter ``quarter``, but for its last lane, which keeps its value
-    (PTX ISA 9.7.16.9). Whether one instruction moves one quarter is an open question of the assumptions
-    (``shift_quarters``). Issued by one thread, asynchronous.
+    (PTX ISA 9.7.16.9). Whether one instruction moves one quarter is an open question of the
+    assumptions (``shift_quarters``). Issued by one thread, asynchronous.
     """
 
     tile: ext.Operand[TmemType]
