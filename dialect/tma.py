@@ -56,12 +56,12 @@ PADDED_STRIDE = 32
 class MakeTensorMapOp(Op, name="make_tensor_map"):
     """TMA descriptor of a kernel argument, innermost dimension first like the driver's call.
 
-    ``mode`` ``"tiled"``, ``"im2col"`` or ``"im2col_w128"``; ``dims`` in elements, ``strides`` in
-    bytes without the innermost, ``element_strides``; ``box`` in elements (tiled). For im2col
-    ``box`` is ``[channels_per_pixel, pixels_per_column]`` and ``corners`` is
-    ``[lower w, lower h, upper w, upper h]`` (tiled: empty; other ranks: lower corner, then upper
-    corner, ``rank - 2`` each). For im2col_w128 (PTX ISA 5.5.5) the box walks W and then N at the row of the coordinates: ``box`` is
-    ``[channels_per_pixel, 128]``, ``corners`` ``[lower w, upper w]``.
+    ``mode`` ``"tiled"``, ``"im2col"`` or ``"im2col_w128"``; ``dims`` in elements, ``strides``
+    in bytes without the innermost, ``element_strides``; ``box`` in elements (tiled). For im2col
+    ``box`` is ``[channels_per_pixel, pixels_per_column]`` and ``corners`` is ``[lower w, lower
+    h, upper w, upper h]`` (tiled: empty; other ranks: lower corner, then upper corner, ``rank -
+    2`` each). For im2col_w128 (PTX ISA 5.5.5) the box walks W and then N at the row of the
+    coordinates: ``box`` is ``[channels_per_pixel, 128]``, ``corners`` ``[lower w, upper w]``.
     ``swizzle`` as in ``!tc.smem``. Out-of-bounds elements read as zero (PTX ISA 5.5).
 
     A tensor of bytes has the attribute ``dtype``: ``"u8"``; or, where they hold packed elements of
