@@ -18,7 +18,7 @@ from .linalg_text import Conv
 from .oracle import convolution, integers
 from .shift_cases import CASES, TYPES, ShiftCase
 
-QUICK = {"rows-mask": 5, "packed-refresh-shift": 3, "packed-w128": 5, "linear-refresh": 1}
+QUICK = {"rows-mask": 5, "packed-w128": 5}
 """For the quick tier: tiling and halo -> which of its cases; those of one or two CTAs."""
 
 

@@ -50,8 +50,7 @@ NO_RESULT = {
     TMEM + MMA.replace("GROUP", "cta_2").replace("MORE", ""): "no rule for ctaGroup = #nvvm.cta_group<cta_2>",
     TMEM + MMA.replace("GROUP", "cta_1").replace("MORE", ", collectorOp = #nvvm.tcgen05_mma_collectorop<fill>"): "no rule for collectorOp",
     TMEM + MMA.replace("GROUP", "cta_1").replace("f16", "tf32").replace("MORE", ""): "",
-    TMEM + "nvvm.tcgen05.cp %t, %d {shape = #nvvm.tcgen05_cp_shape<shape_4x256b>}": "no rule for shape",
-    TMEM + "nvvm.tcgen05.shift %t : !llvm.ptr<6>": "nvvm.tcgen05.shift: no rule at thread level",
+    TMEM + "nvvm.tcgen05.cp %t, %d {shape = #nvvm.tcgen05_cp_shape<shape_128x128b>}": "no rule for shape",
     SMEM + "nvvm.tcgen05.alloc %s, %tid {group = #nvvm.cta_group<cta_2>} : !llvm.ptr<3>, i32": "no rule for group",
 }  # fmt: skip
 

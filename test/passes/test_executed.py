@@ -15,6 +15,7 @@ from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.interp import OutputSpec, executor_for
 from tcir.pipeline import named_pipeline
+from tcir.signature import level_of
 
 from .linalg_programs import named
 
@@ -86,7 +87,7 @@ def check(
         for step in named_pipeline(pipeline, **options):
             step.apply(module)
             module.operation.verify()
-            level = "tensor" if step.name == "raise-to-tc" else "tile"
+            level = level_of(module)
             for seed in (None, 1):
                 outcome = executor_for(level)(
                     module, "f", [x, w], [OutputSpec(conv.out, np.dtype(np.float32))],
