@@ -30,6 +30,7 @@ def _tiers(cases: list[Any], quick: set[int]) -> list[Any]:
 
 
 conv_cases = pytest.mark.parametrize("case", _tiers(CONVS, QUICK))
+gemm_cases = pytest.mark.parametrize("case", _tiers(CONVS, QUICK - {0}))
 matmul_cases = pytest.mark.parametrize("case", _tiers(MATMULS, QUICK_MATMULS))
 
 
@@ -59,7 +60,7 @@ def test_conv_shift_reuse(case: Conv, orders: int) -> None:
     assert (".ashift" in kernel.ptx) == (case.s > 1)
 
 
-@conv_cases
+@gemm_cases
 def test_conv_implicit_gemm(case: Conv, orders: int) -> None:
     kernel = _run(case, "conv-implicit-gemm", convolution, orders)
     assert ".im2col" in kernel.ptx
