@@ -74,9 +74,7 @@ def integers(shape: tuple[int, ...], seed: int) -> np.ndarray[Any, Any]:
     return values.astype(np.float16)
 
 
-def check(
-    conv: Conv, pipeline: str, seeds: tuple[int | None, ...] = (None, 1), **options: Any
-) -> Any:
+def check(conv: Conv, pipeline: str, **options: Any) -> Any:
     """Runs every tile level; returns the module after assign-roles."""
     x, w = integers(conv.x, 1), integers(conv.w, 2)
     expected = conv.expected(x, w)
