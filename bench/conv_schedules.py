@@ -14,11 +14,10 @@ from pathlib import Path
 
 from tcir.dialect import tc
 from tcir.passes.conv_cost import Cost
-from tcir.passes.conv_shapes import ConvShape
+from tcir.passes.conv_schedules import Candidate, rank
 from tcir.passes.convert_repack_to_simt import ConvertRepackToSimt
 from tcir.passes.raise_to_tc import RaiseToTc
 from tcir.passes.split_launches import SplitLaunches
-from tcir.passes.tile_conv import Candidate, rank
 from tcir.passes.tile_kernel import find_sources
 from tcir.source import Chunk, load_module, mlir_context, split_chunks
 
@@ -50,8 +49,7 @@ def _layer(chunk: Chunk, batch: int) -> Layer:
         for each in (RaiseToTc(), SplitLaunches(), ConvertRepackToSimt()):
             each.apply(module)
         (source,) = find_sources(module, tc.Conv2dOp, "conv_schedules")
-        with context, module.operation.location:
-            ranked = rank(module, ConvShape.of(source.op))
+        ranked = rank(source.op)
     return Layer(str(source.function.name.value), batch, text, ranked)
 
 

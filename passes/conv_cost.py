@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from tcir.dialect.limits import MMA_K_BYTES, TMEM_LANES
+from tcir.dialect.limits import LANE_MASK_BYTES, MMA_K_BYTES, SMEM_TILE_ALIGNMENT, TMEM_LANES
 from tcir.passes.conv_offset_plan import PANEL_BYTES, best_plan
 from tcir.passes.conv_shapes import ConvShape
 from tcir.passes.limits import ceil_div, round_up
@@ -58,6 +58,7 @@ class Work:
     lanes: lanes of D computed; outputs: those of them that are stored (for one output channel)
     activations, filters: bytes TMA writes to shared memory; to_tmem: bytes of tcgen05.cp
     zeroed: columns of D cleared by tcgen05.st
+    stage_bytes: the least shared memory of a CTA: one stage, all that its mma read
     sectors: bytes that L2 sends per byte of activations
     """
 
@@ -72,6 +73,7 @@ class Work:
     to_tmem: int
     out_bytes: int
     unique_bytes: int
+    stage_bytes: int
     zeroed: int = 0
     sectors: int = 1
 
@@ -152,9 +154,11 @@ def shift_reuse(tiling: str) -> Callable[[ConvShape, int], Work]:
     def work(shape: ConvShape, n_tile: int) -> Work:
         classes = ShiftClasses.of(shape)
         tiles = TILINGS[tiling](shape, classes).ctas
-        rows = shape.r * len(classes.taps) * TMEM_LANES
         clears = tiling == "linear"
-        return _work(shape, n_tile, tiles, rows, a_in_tmem=True, clears=clears)
+        stage = len(classes.taps), shape.s
+        work = _work(shape, n_tile, tiles, stage, shape.r, a_in_tmem=True, clears=clears)
+        masks = LANE_MASK_BYTES * shape.r * shape.s if clears else 0
+        return replace(work, stage_bytes=work.stage_bytes + masks)
 
     return work
 
@@ -162,8 +166,7 @@ def shift_reuse(tiling: str) -> Callable[[ConvShape, int], Work]:
 def implicit_gemm(shape: ConvShape, n_tile: int) -> Work:
     """``conv-implicit-gemm``: 128 output pixels, loaded anew for every tap."""
     tiles = ceil_div(_pixels(shape), TMEM_LANES)
-    slabs = shape.r * shape.s
-    return _work(shape, n_tile, tiles, slabs * TMEM_LANES, a_in_tmem=False)
+    return _work(shape, n_tile, tiles, (1, 1), shape.r * shape.s, a_in_tmem=False)
 
 
 def smem_offset(shape: ConvShape, n_tile: int) -> Work | None:
@@ -171,9 +174,13 @@ def smem_offset(shape: ConvShape, n_tile: int) -> Work | None:
     plan = best_plan(shape, n_tile)
     if plan is None:
         return None
-    work = _work(shape, n_tile, plan.ctas, 0, a_in_tmem=False)
-    activations = work.ctas * plan.steps * plan.activation_bytes
-    return replace(work, activations=activations, sectors=SECTOR_BYTES // PANEL_BYTES)
+    work = _work(shape, n_tile, plan.ctas, (0, 0), 0, a_in_tmem=False)
+    return replace(
+        work,
+        activations=work.ctas * plan.steps * plan.activation_bytes,
+        stage_bytes=plan.stage_bytes(n_tile),
+        sectors=SECTOR_BYTES // PANEL_BYTES,
+    )
 
 
 SCHEDULES: dict[str, Callable[[ConvShape, int], Work | None]] = {
@@ -187,15 +194,24 @@ rests on no open question about the hardware."""
 
 
 def _work(
-    shape: ConvShape, n_tile: int, tiles: int, rows: int, *, a_in_tmem: bool, clears: bool = False
+    shape: ConvShape,
+    n_tile: int,
+    tiles: int,
+    stage: tuple[int, int],
+    stages: int,
+    *,
+    a_in_tmem: bool,
+    clears: bool = False,
 ) -> Work:
-    """`tiles` of 128 lanes; each loads `rows` pixels of every channel."""
+    """`tiles` of 128 lanes, each `stages` times for all channels; a stage has so many slabs of 128
+    pixels and so many taps' filters."""
     bytes_ = shape.element_bytes
     kc = k_step(shape.c, bytes_)
     channels = round_up(shape.c, kc)
     columns = ceil_div(shape.k, n_tile)
     ctas = tiles * columns
-    activations = ctas * rows * channels * bytes_
+    slabs, filters = stage
+    activations = ctas * stages * slabs * TMEM_LANES * channels * bytes_
     pixels = _pixels(shape)
     taps = shape.r * shape.s
     out = pixels * shape.k * shape.out_bytes
@@ -212,8 +228,14 @@ def _work(
         to_tmem=activations if a_in_tmem else 0,
         out_bytes=out,
         unique_bytes=image + taps * shape.c * shape.k * bytes_ + out,
+        stage_bytes=slabs * _placed(TMEM_LANES * kc * bytes_)
+        + filters * _placed(shape.filter_bytes(n_tile, kc)),
         zeroed=ctas * n_tile if clears else 0,
     )
+
+
+def _placed(nbytes: int) -> int:
+    return round_up(nbytes, SMEM_TILE_ALIGNMENT)
 
 
 def _pixels(shape: ConvShape) -> int:

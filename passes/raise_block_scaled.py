@@ -46,7 +46,8 @@ class RaiseBlockScaled(Pass):
 
     Recognition is by indexing maps and body: matrix or vector, batched or not, factors and loops in
     any order, k as one loop or as blocks and k within the block (the operands are then collapsed).
-    A function that holds the op already is left alone. Preserves the value of every element, up to
+    Elements may come out of ``tc.pack_codes``, which stays. A function that holds the op already is
+    left alone. Preserves the value of every element, up to
     the order and rounding of the f32 sums, as long as no scale is negative: block scales are
     unsigned (the sign bit of f8E4M3FN is ignored from here on), and a negative global scale would
     turn the sign of a sum that is zero.
@@ -90,7 +91,8 @@ def _raise_function(function: func.FuncOp) -> None:
         raise refuse(op, str(why), SMALLEST) from None
     if problem := types_problem(op, scaled):
         raise refuse(op, problem, SMALLEST)
-    used = [op.operation, *zero_accumulator_ops(op, SMALLEST)]
+    packings = [o.operation for o in ops if isinstance(o, tc.PackCodesOp)]
+    used = [op.operation, *zero_accumulator_ops(op, SMALLEST), *packings]
     factors = [op.operation.operands[n] for n in scaled.globals]
     last = op
     while (more := _scaling(last)) is not None:
@@ -105,8 +107,8 @@ def _raise_function(function: func.FuncOp) -> None:
         if rest.operation not in used and rest.operation.name not in _HARMLESS:
             raise refuse(
                 rest, "expected only a zero linalg.fill, one block-scaled contraction, its global "
-                f"scales and a rounding, got {rest.operation.name}; put it into another function",
-                SMALLEST,
+                f"scales, a rounding and tc.pack_codes, got {rest.operation.name}; put it into "
+                "another function", SMALLEST,
             )  # fmt: skip
     if list(ops[-1].operands) != [narrowing.value]:
         raise refuse(ops[-1], "expected the function to return the contraction's result", SMALLEST)
@@ -115,7 +117,8 @@ def _raise_function(function: func.FuncOp) -> None:
     unread = [a.arg_number for a in function.arguments if is_fill_only(a)]
     narrowing.value.replace_all_uses_with(result)
     for dead in reversed(ops[:-1]):
-        dead.operation.erase()
+        if dead.operation not in packings:
+            dead.operation.erase()
     drop_arguments(function, unread)
 
 
@@ -174,10 +177,12 @@ def _build(op: Any, found: ScaledMatmul, factors: list[Any], out: Any) -> Any:
     operands = op.operation.operands
     values = [operands[n] for side in (found.a, found.b) for n in (side.elements, side.scales)]
     for given in (*values, *factors):
-        if not isinstance(given, ir.BlockArgument):
+        packing = defining(given, tc.PackCodesOp)
+        if not isinstance(packing.codes if packing else given, ir.BlockArgument):
             raise refuse(
-                op, "expected function arguments as inputs (they are read from global memory), got "
-                f"the result of {given.owner.name}; make it an argument", SMALLEST,
+                op, "expected function arguments as inputs (they are read from global memory), or "
+                f"tc.pack_codes of one, got the result of {given.owner.name}; make it an argument",
+                SMALLEST,
             )  # fmt: skip
     if found.split:
         values[0], values[2] = _joined(values[0]), _joined(values[2])

@@ -6,14 +6,20 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
-from tcir._mlir import func, ir
+from tcir._mlir import func, ir, tensor
 from tcir.dialect import tc
+from tcir.dialect.codes import PACKED_BITS
 from tcir.passes.emit import i64, i64s
 from tcir.passes.refusal import refuse
 from tcir.pipeline import Pass, register_pass
 
-LAYOUT_ONLY = {tc.RepackOp: "repack", tc.ScalesToBlockedOp: "scales"}
-"""Ops that prepare an operand for another one, and what their kernels are called."""
+LAYOUT_ONLY = {
+    tc.RepackOp: "repack",
+    tc.ScalesToBlockedOp: "scales",
+    tc.PackCodesOp: "pack",
+    tc.UnpackCodesOp: "unpack",
+}
+"""Ops that change how an operand of another one lies, and what their kernels are called."""
 LAUNCHED = (tc.Conv2dOp, tc.MatmulOp, tc.BlockScaledMatmulOp, *LAYOUT_ONLY)
 """Ops that become kernels."""
 
@@ -35,7 +41,8 @@ class SplitLaunches(Pass):
         func.func @f_repack0(%x) attributes {tc.order = 0, tc.args = array<i64: 0, 3>}
         func.func @f(%xp, %w) attributes {tc.order = 1, tc.args = array<i64: 3, 1, 2>}
 
-    A function of one op stays as it is. Preserves every value, bit for bit.
+    A function of one op stays as it is; in others a ``tensor.collapse_shape`` becomes the shape in
+    which a launch has the buffer. Preserves every value, bit for bit.
     """
 
     name: ClassVar[str] = "split-launches"
@@ -62,13 +69,15 @@ def _split(module: ir.Module, function: func.FuncOp) -> None:
     numbers: dict[Any, int] = {}
     for value in (*function.entry_block.arguments, *end.operands):
         numbers[value] = len(numbers)
-    workspaces = []
-    for op in ops:
-        if op.out not in numbers:
-            numbers[op.out] = len(numbers)
+    first, workspaces = len(numbers), []
+    for op in function.entry_block:
+        if isinstance(op, tensor.CollapseShapeOp) and op.src in numbers:
+            numbers[op.result] = numbers[op.src]  # the same bytes
+        elif isinstance(op, LAUNCHED) and op.out not in numbers:
+            numbers[op.out] = first + len(workspaces)
             workspaces.append(_bytes(op.out.type))
     module.operation.attributes["tc.workspaces"] = i64s(workspaces)
-    main = next(op for op in reversed(ops) if type(op) not in LAYOUT_ONLY)
+    main = next((op for op in reversed(ops) if type(op) not in LAYOUT_ONLY), ops[-1])
     for order, op in enumerate(ops):
         what = LAYOUT_ONLY.get(type(op), "part")
         name = function.name.value + ("" if op == main else f"_{what}{order}")
@@ -101,4 +110,5 @@ def _outline(
 
 
 def _bytes(kind: Any) -> int:
-    return prod(kind.shape) * tc.element_bytes(kind.element_type)
+    bits = PACKED_BITS.get(str(kind.element_type), 8 * tc.element_bytes(kind.element_type))
+    return prod(kind.shape) * bits // 8

@@ -74,9 +74,15 @@ class TileConvImplicitGemm(Pass):
 
     def run(self, module: ir.Module) -> None:
         for source in find_sources(module, tc.Conv2dOp, self.name):
+            self.check(source.op)
             shape = ConvShape.of(source.op)
-            _check_im2col(source.op, shape)
             _tile(source, shape, choose_n_tile(source.op, self.n_tile, shape.k))
+
+    def check(self, op: Any) -> None:
+        """PassError when this pass cannot tile `op`, a ``tc.conv2d``."""
+        shape = ConvShape.of(op)
+        _check_im2col(op, shape)
+        choose_n_tile(op, self.n_tile, shape.k)
 
 
 def im2col_corners(shape: ConvShape) -> list[int]:

@@ -116,6 +116,12 @@ class TileConvShiftReuse(Pass):
             tiling = self._choose(source.op, shape)
             self._tile(source, shape, tiling, choose_n_tile(source.op, self.n_tile, shape.k))
 
+    def check(self, op: Any) -> None:
+        """PassError when this pass cannot tile `op`, a ``tc.conv2d``."""
+        shape = ConvShape.of(op)
+        self._choose(op, shape)
+        choose_n_tile(op, self.n_tile, shape.k)
+
     def _choose(self, op: Any, shape: ConvShape) -> Tiling:
         for option, known in (
             ("halo", HALOS), ("tiling", tuple(TILINGS)), ("shift", SHIFTS),

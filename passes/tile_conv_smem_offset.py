@@ -72,6 +72,11 @@ class TileConvSmemOffset(Pass):
             n_tile = choose_n_tile(source.op, self.n_tile, shape.k)
             _tile(source, _choose_plan(source.op, shape, n_tile), n_tile)
 
+    def check(self, op: Any) -> None:
+        """PassError when this pass cannot tile `op`, a ``tc.conv2d``."""
+        shape = ConvShape.of(op)
+        _choose_plan(op, shape, choose_n_tile(op, self.n_tile, shape.k))
+
 
 def _choose_plan(op: Any, shape: ConvShape, n_tile: int) -> OffsetPlan:
     plan = best_plan(shape, n_tile)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tcir.passes.compare_conv_schedules import CompareConvSchedules
 from tcir.passes.tile_conv_shift_reuse import TileConvShiftReuse
 from tcir.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines.raise_convolution import raise_convolution
@@ -36,9 +37,11 @@ class ConvShiftReuseOptions:
 
 def build(options: ConvShiftReuseOptions) -> Pipeline:
     """The passes."""
+    mask = options.halo == "mask"  # what the cost model knows
     return Pipeline(
         [
             *raise_convolution(),
+            *([CompareConvSchedules(options.n_tile, options.tiling)] if mask else []),
             TileConvShiftReuse(
                 n_tile=options.n_tile,
                 halo=options.halo,

@@ -7,9 +7,11 @@ import pytest
 
 import tcir
 from tcir.passes.conv_cost import SCHEDULES, Cost, Work
+from tcir.passes.conv_schedules import rank
 from tcir.passes.conv_shapes import ConvShape
+from tcir.passes.multi_buffer import BARRIER_BYTES
 from tcir.passes.raise_to_tc import RaiseToTc
-from tcir.passes.tile_conv import TileConv, rank
+from tcir.passes.tile_conv import TileConv
 from tcir.remarks import remarks_to
 from tcir.source import load_module, mlir_context
 
@@ -59,7 +61,7 @@ def test_work_is_what_the_machine_counts(layer: Conv, schedule: str) -> None:
     x, w = integers(x_shape, layer.element, 5), integers(w_shape, layer.element, 6)
     want = convolution(layer, x, w)
     name, brace, options = schedule.partition("{")
-    pipeline = f"{name}{{n-tile={n_tile} {options}" if brace else f"{name}{{n-tile={n_tile}}}"
+    pipeline = f"{name}{{n-tile={n_tile} stages=1 {options if brace else '}'}"
     kernel = tcir.compile(layer.text(), pipeline)
     out = np.zeros_like(want)
     counted = kernel(x, w, out).counters
@@ -72,6 +74,7 @@ def test_work_is_what_the_machine_counts(layer: Conv, schedule: str) -> None:
     assert work.filters == counted["global_to_shared_1"]
     assert work.to_tmem == counted["shared_to_tmem"]
     assert work.to_tensor == counted["shared_to_tensor"]
+    assert abs(kernel.launch_config.dynamic_smem - work.stage_bytes) <= BARRIER_BYTES
     assert work.tensor_cycles == counted["tensor_cycles"]
     assert work.outputs * layer.k * want.itemsize == counted["global_store"]
 
@@ -83,8 +86,7 @@ def test_the_cheapest_legal_schedule_is_chosen(layer: Conv) -> None:
         module = load_module(layer.text(), context)
         RaiseToTc().apply(module)
         op = next(iter(module.body.operations[0].regions[0].blocks[0]))
-        with module.context, module.operation.location:
-            ranked = rank(module, ConvShape.of(op))
+        ranked = rank(op)
         with remarks_to(lambda location, text: said.append(text)):
             TileConv().apply(module)
     legal = [each for each in ranked if not each.refusal]
@@ -94,3 +96,26 @@ def test_the_cheapest_legal_schedule_is_chosen(layer: Conv) -> None:
     assert "modelled, not measured" in said[0]
     assert "halo=refresh is no candidate" in said[0] and "refresh" not in said[0].split()[1]
     assert all(schedule in said[0] for schedule in SCHEDULES)
+
+
+def test_no_schedule_is_chosen_that_does_not_fit_shared_memory() -> None:
+    """Seven taps of 256 output channels are 229 KB; one of implicit-gemm's stages has one."""
+    layer = Conv(1, 20, 40, 64, 256, 7, 7, (3, 3, 3, 3))
+    said: list[str] = []
+    with remarks_to(lambda location, text: said.append(text)):
+        kernel = tcir.compile(layer.text(), "conv", n_tile=256)
+    assert kernel.launch_config.dynamic_smem <= 227 * 1024
+    assert "chose conv-implicit-gemm" in said[0]
+    assert "not legal: expected at most 231424 bytes of shared memory a stage" in said[0]
+
+
+def test_conv_shift_reuse_is_obeyed_with_a_remark_when_it_loses() -> None:
+    said: list[str] = []
+    with remarks_to(lambda location, text: said.append(text)):
+        slow = tcir.compile(Conv(1, 14, 14, 64, 64, 1, 1).text(), "conv-shift-reuse")
+        assert "ashift" not in slow.ptx  # one tap shifts nothing
+        (text,) = said
+        tcir.compile(LAYERS[0].text(), "conv-shift-reuse", n_tile=16)
+    assert text.startswith("conv-shift-reuse{tiling=rows} was asked for and takes ")
+    assert "modelled, not measured" in text and "conv-implicit-gemm" in text
+    assert len(said) == 1, "the second is the cheapest: no remark"

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 import tcir
+from tcir.passes.conv_schedules import Candidate
 from tcir.passes.convert_repack_to_simt import ConvertRepackToSimt
 from tcir.passes.raise_to_tc import RaiseToTc
 from tcir.passes.split_launches import SplitLaunches
-from tcir.passes.tile_conv import Candidate, TileConv
+from tcir.passes.tile_conv import TileConv
 from tcir.remarks import remarks_to
 from tcir.source import load_module, mlir_context, split_chunks
 
