@@ -22,6 +22,7 @@ GROUPS = {
     "highlevel": "Contractions on tensors",
     "block_scaled": "Block-scaled contractions",
     "repack": "Layout changes",
+    "codes": "Packing of 4- and 6-bit elements",
     "memory": "Memory and barriers",
     "tma": "TMA",
     "movement": "Data movement",

@@ -43,6 +43,18 @@ func.func @example(%s: tensor<7168x1024xf8E4M3FN>) {
   return
 }
 """,
+    "tc.pack_codes": """
+func.func @example(%codes: tensor<7168x16384xi8>) {
+  %a = "tc.pack_codes"(%codes) : (tensor<7168x16384xi8>) -> tensor<7168x16384xf4E2M1FN>
+  return
+}
+""",
+    "tc.unpack_codes": """
+func.func @example(%a: tensor<7168x16384xf6E2M3FN>) {
+  %codes = "tc.unpack_codes"(%a) : (tensor<7168x16384xf6E2M3FN>) -> tensor<7168x16384xi8>
+  return
+}
+""",
     "tc.mma": """
 !d = !tc.tmem<array<i64: 128, 64>, f32>
 !a = !tc.tmem<array<i64: 128, 64>, f16>

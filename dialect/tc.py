@@ -6,6 +6,7 @@ from . import type_rules as type_rules
 from .base import TC, load
 from .block_scale_ops import CpScalesOp, MmaBlockScaleOp
 from .block_scaled import BlockScaledMatmulOp, ScalesToBlockedOp
+from .codes import PackCodesOp, UnpackCodesOp
 from .compute import MmaOp
 from .halo import RefreshOp, ShiftOp
 from .highlevel import Conv2dOp, MatmulOp
@@ -82,6 +83,7 @@ __all__ = [
     "MmaBlockScaleOp",
     "MmaOp",
     "MmaSyncOp",
+    "PackCodesOp",
     "RefreshOp",
     "RepackOp",
     "RingType",
@@ -106,6 +108,7 @@ __all__ = [
     "TmemTileOp",
     "TmemType",
     "TmemWaitOp",
+    "UnpackCodesOp",
     "WriteLaneMaskOp",
     "ZeroFragmentOp",
     "element_bytes",

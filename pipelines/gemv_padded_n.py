@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tcir.passes.convert_codes_to_simt import ConvertCodesToSimt
 from tcir.passes.convert_scales_to_simt import ConvertScalesToSimt
 from tcir.passes.raise_block_scaled import RaiseBlockScaled
 from tcir.passes.reorder_scales import ReorderScales
@@ -46,6 +47,7 @@ def build(options: GemvPaddedNOptions) -> Pipeline:
             ReorderScales(operands="a"),
             SplitLaunches(),
             ConvertScalesToSimt(),
+            ConvertCodesToSimt(),
             tile,
             *tile_to_llvm(options.stages),
         ]
@@ -62,6 +64,7 @@ GEMV_PADDED_N = register_pipeline(
             "vector, batched or not), or tc.block_scaled_matmul",
             "elements f4E2M1FN, f6E2M3FN, f6E3M2FN, f8E4M3FN, f8E5M2; scales f8E8M0FNU or f8E4M3FN "
             "in blocks of 16 (fp4) or 32, as tcgen05.mma has them, row-major, or blocked in the op",
+            "codes of fp4 and fp6 one to a byte (tensor of i8) by tc.pack_codes",
             "f32 accumulator filled with 0, global scales tensor<f32>, result f32, f16 or bf16",
             "static shapes, up to 128 columns; K a multiple of 64 with fp4, of 128 with fp6, of 32 "
             "with fp8; rows of B's row-major scales multiples of 16 bytes",

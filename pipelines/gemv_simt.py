@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tcir.passes.convert_block_scaled_to_simt import ConvertBlockScaledToSimt
+from tcir.passes.convert_codes_to_simt import ConvertCodesToSimt
 from tcir.passes.convert_scales_to_simt import ConvertScalesToSimt
 from tcir.passes.lower_to_llvm import LOWER_TO_LLVM
 from tcir.passes.raise_block_scaled import RaiseBlockScaled
@@ -31,8 +32,9 @@ class GemvSimtOptions:
 def build(options: GemvSimtOptions) -> Pipeline:
     """The passes."""
     convert = ConvertBlockScaledToSimt(rows=options.rows, warps=options.warps)
-    reorder = [ReorderScales(), SplitLaunches(), ConvertScalesToSimt()] if options.reorder else []
-    return Pipeline([RaiseBlockScaled(), *reorder, convert, "cse", *LOWER_TO_LLVM])
+    reorder = [ReorderScales()] if options.reorder else []
+    layouts = [SplitLaunches(), ConvertScalesToSimt(), ConvertCodesToSimt()]
+    return Pipeline([RaiseBlockScaled(), *reorder, *layouts, convert, "cse", *LOWER_TO_LLVM])
 
 
 GEMV_SIMT = register_pipeline(
@@ -45,6 +47,7 @@ GEMV_SIMT = register_pipeline(
             "vector, batched or not), or tc.block_scaled_matmul",
             "elements f4E2M1FN, f6E2M3FN, f6E3M2FN, f8E4M3FN, f8E5M2; scales f8E8M0FNU or f8E4M3FN "
             "in blocks of 16 (fp4) or 32, as tcgen05.mma has them",
+            "codes of fp4 and fp6 one to a byte (tensor of i8) by tc.pack_codes",
             "f32 accumulator filled with 0, global scales tensor<f32>, result f32, f16 or bf16",
             "static shapes, K a multiple of the block",
         ),

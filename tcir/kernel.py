@@ -105,7 +105,7 @@ class Kernel:
         if hazards == "raise" and outcome.errors:
             raise HazardError(outcome)
         for target, result in zip(buffers[len(inputs) :], outcome.outputs, strict=True):
-            target[...] = result
+            target[...] = result if target.dtype == result.dtype else to_memory(result)
         return outcome
 
     def launch(self, *buffers: Any, stream: Any = None) -> None:

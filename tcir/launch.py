@@ -22,6 +22,7 @@ import numpy as np
 from tcir.errors import InputError, format_location
 from tcir.inputs import poison
 from tcir.interp import Outcome, OutputSpec
+from tcir.memory_image import in_memory
 
 if TYPE_CHECKING:
     from tcir.machine.tensor_map import TensorMap
@@ -237,10 +238,11 @@ def run_sequence(
     """Executes the kernels of PTX text one after the other; `options` as in `run_kernel`."""
     from tcir.sequence import RunStep, Step, run_in_order
 
-    specs = list(outputs)
+    results = list(outputs)
     if len(sequence.launches) == 1 and not sequence.workspaces:
-        return run_kernel(ptx, sequence.only, inputs, specs, **options)
-    first = len(inputs) + len(specs)
+        only = sequence.only
+        return in_memory(results, lambda specs: run_kernel(ptx, only, inputs, specs, **options))
+    first = len(inputs) + len(results)
 
     def runner(launch: Launch) -> RunStep:
         def run(numbers: Sequence[int], arrays: Sequence[Any], wanted: Sequence[OutputSpec]) -> Any:
@@ -252,7 +254,8 @@ def run_sequence(
         return run
 
     steps = [Step(launch.name, launch.buffers, runner(launch)) for launch in sequence.launches]
-    return run_in_order(steps, inputs, specs, dict(enumerate(sequence.workspaces, first)))
+    sizes = dict(enumerate(sequence.workspaces, first))
+    return in_memory(results, lambda specs: run_in_order(steps, inputs, specs, sizes))
 
 
 def _triple(values: Sequence[int]) -> tuple[int, int, int]:

@@ -7,7 +7,7 @@ image.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -15,7 +15,7 @@ import numpy as np
 
 from tcir.errors import InputError
 from tcir.formats import pack, packed_bytes, unpack
-from tcir.interp import OutputSpec
+from tcir.interp import Outcome, OutputSpec
 
 Array = np.ndarray[Any, Any]
 
@@ -72,3 +72,17 @@ def is_image(array: Any, spec: OutputSpec) -> bool:
 def images(arrays: Sequence[Array]) -> list[Array]:
     """The image of each."""
     return [to_memory(array) for array in arrays]
+
+
+def in_memory(
+    outputs: Sequence[OutputSpec], run: Callable[[Sequence[OutputSpec]], Outcome]
+) -> Outcome:
+    """What `run` gives for `outputs` where results lie as in memory: packed ones are unpacked."""
+    outcome = run([image_spec(spec) for spec in outputs])
+    if not outcome.incomplete:
+        outcome.outputs = [
+            from_memory(image, spec) for image, spec in zip(outcome.outputs, outputs, strict=True)
+        ]
+    packed = {n for n, spec in enumerate(outputs) if spec.dtype in PACKED_BITS}
+    outcome.sites = {n: site for n, site in outcome.sites.items() if n not in packed}
+    return outcome

@@ -16,6 +16,7 @@ import numpy as np
 
 from tcir.errors import InputError
 from tcir.interp import Outcome, OutputSpec
+from tcir.memory_image import image_spec
 
 Array = np.ndarray[Any, Any]
 RunStep = Callable[[Sequence[int], Sequence[Array], Sequence[OutputSpec]], Outcome]
@@ -81,7 +82,11 @@ def run_in_order(
 
 
 def as_view(array: Array, view: OutputSpec | None) -> Array:
-    """The bytes of `array` as the kernel has them; the array itself where sizes disagree."""
+    """The bytes of `array` as the kernel has them; the array itself where sizes disagree.
+
+    Elements of 4 and 6 bits are packed (`tcir.memory_image`).
+    """
+    view = view and image_spec(view)
     if view is None or (array.shape, array.dtype) == (view.shape, view.dtype):
         return array
     if array.nbytes != int(np.prod(view.shape)) * view.dtype.itemsize:

@@ -170,16 +170,19 @@ def signature_of(module: Any, entry: str | None = None) -> Signature:
             f"got @{_name(op)} without"
         )
     specs = [_spec(a.type, op) for a in inputs]
-    return Signature(_name(op), level, tuple(_with_scales(specs)), tuple(outputs))
+    names = {spec.dtype.name for spec in specs}
+    body = [each.operation for each in op.operation.regions[0].blocks[0]]
+    packed = [each.results[0].type for each in body if each.name == "tc.pack_codes"]
+    names |= {_spec(kind, op).dtype.name for kind in packed}
+    return Signature(_name(op), level, tuple(_with_scales(specs, names)), tuple(outputs))
 
 
-def _with_scales(specs: list[OutputSpec]) -> list[OutputSpec]:
+def _with_scales(specs: list[OutputSpec], names: set[str]) -> list[OutputSpec]:
     """Marks what has no sign: block scales of type f8E4M3FN, and the global scales beside scales.
 
     Block scales are those beside f4E2M1FN operands; elements of both types in one contraction have
-    scales of type f8E8M0FNU.
+    scales of type f8E8M0FNU. `names`: the types of inputs, and of what they are packed to.
     """
-    names = {spec.dtype.name for spec in specs}
     if "float8_e8m0fnu" in names:
         return [replace(s, unsigned=s.dtype == np.float32 and not s.shape) for s in specs]
     if "float4_e2m1fn" not in names:

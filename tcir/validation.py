@@ -20,7 +20,7 @@ from tcir.errors import IncompleteError, InputError
 from tcir.inputs import Kind, make_inputs
 from tcir.interp import Outcome, executor_for
 from tcir.launch import LaunchSequence, run_sequence
-from tcir.memory_image import from_memory, images
+from tcir.memory_image import from_memory, images, in_memory
 from tcir.pipeline import Pass, Pipeline, as_pipeline
 from tcir.report import Line, Report
 from tcir.runner import run_pipeline
@@ -166,23 +166,31 @@ class Validator:
             (program,) = programs
             run = _executor(program.level)
             arrays = [as_view(a, program.views.get(n)) for n, a in enumerate(buffers)]
-            return run(module, program.name, arrays, outputs, **options)
+            if plain:
+                return run(module, program.name, arrays, outputs, **options)
+            return in_memory(
+                outputs, lambda specs: run(module, program.name, arrays, specs, **options)
+            )
 
         def runner(program: Program) -> RunStep:
             def run(numbers: Any, arrays: Any, wanted: Any) -> Outcome:
                 if program.level == "tensor":
                     views = program.views
                     arrays = [from_memory(a, views[n]) for n, a in zip(numbers, arrays)]
+                    wanted = [views[n] for n in numbers[len(arrays) :]]
                 named = {"buffers": numbers} if program.level == "thread" else {}
                 execute = _executor(program.level)
-                return execute(module, program.name, arrays, wanted, **options, **named)
+                outcome = execute(module, program.name, arrays, wanted, **options, **named)
+                if program.level == "tensor":
+                    outcome.outputs = images(outcome.outputs)
+                return outcome
 
             return run
 
         first = len(inputs) + len(outputs)
         sizes = dict(enumerate(workspace_bytes(module), first))
         steps = [Step(p.name, p.buffers, runner(p), p.views) for p in programs]
-        return run_in_order(steps, buffers, outputs, sizes)
+        return in_memory(outputs, lambda specs: run_in_order(steps, buffers, specs, sizes))
 
     def _judge(self, line: Line, outcome: Outcome) -> None:
         """Compares the results of one execution; findings were recorded by `_guard`."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcir.errors import InputError
-from tcir.memory_image import PACKED_BITS, image_spec, is_image, to_memory
+from tcir.memory_image import PACKED_BITS, from_memory, image_spec, is_image, to_memory
 from tcir.runtime import dlpack
 from tcir.runtime.devices import Device, device
 from tcir.runtime.driver import call
@@ -77,7 +77,10 @@ def launch(kernel: Kernel, *buffers: Any, stream: Any = None) -> None:
         synchronize(handle)
     for n in range(len(kernel.signature.inputs), len(buffers)):
         if n in copies:
-            buffers[n][...] = copies[n].numpy(handle)
+            image = copies[n].numpy(handle)
+            buffers[n][...] = (
+                image if is_image(buffers[n], specs[n]) else from_memory(image, specs[n])
+            )
 
 
 def launch_in_order(

@@ -56,6 +56,8 @@ def test_every_hardware_op_names_its_section() -> None:
         "tc.slot",
         "tc.role",
         "tc.repack",
+        "tc.pack_codes",
+        "tc.unpack_codes",
     }
     for op in tc.TC.operations:
         if op.OPERATION_NAME not in own:

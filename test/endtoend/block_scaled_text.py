@@ -161,3 +161,14 @@ func.func @f({", ".join(f"%{n}: {found[n]}" for n in names)}) -> {self.result} {
       : ({", ".join(found[n] for n in names)}) -> {self.result}
   return %y : {self.result}
 }}"""
+
+
+def from_codes(case: BlockScaled, text: str, sides: str = "ab") -> str:
+    """The program over codes one to a byte: the operands of `sides` are packed first."""
+    for name, kind, element, _ in case.operands():
+        if name in sides:
+            codes = kind.replace(element, "i8")
+            packing = f'%{name} = "tc.pack_codes"(%c{name}) : ({codes}) -> {kind}'
+            text = text.replace(f"%{name}: {kind}", f"%c{name}: {codes}")
+            text = text.replace(" {\n", f" {{\n{packing}\n", 1)
+    return text

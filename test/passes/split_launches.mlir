@@ -31,3 +31,27 @@ func.func @alone(%x: tensor<1x7x10x8xf16>, %w: tensor<16x2x3x8xf16>) -> tensor<1
   %y = "tc.conv2d"(%x, %w) {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, filter = "fhwc"} : (tensor<1x7x10x8xf16>, tensor<16x2x3x8xf16>) -> tensor<1x6x8x16xf32>
   return %y : tensor<1x6x8x16xf32>
 }
+
+// -----
+
+// A packed workspace has its bytes: 130 rows of 32. The collapsed operand is a shape of buffer 2.
+// CHECK: module attributes {tc.workspaces = array<i64: 4160>}
+// CHECK: func.func @gemv_pack0(%{{.*}}: tensor<130x64xi8>) -> tensor<130x64xf4E2M1FN> attributes {tc.args = array<i64: 0, 5>, tc.order = 0 : i64}
+// CHECK: func.func @gemv(%{{.*}}: tensor<130x64xf4E2M1FN>, %{{.*}}: tensor<130x4xf8E4M3FN>, %{{.*}}: tensor<64xf4E2M1FN>, %{{.*}}: tensor<4xf8E4M3FN>) -> tensor<130xf32> attributes {tc.args = array<i64: 5, 1, 2, 3, 4>, tc.order = 1 : i64}
+func.func @gemv(%c: tensor<130x64xi8>, %sa: tensor<130x4xf8E4M3FN>, %b: tensor<4x16xf4E2M1FN>, %sb: tensor<4xf8E4M3FN>) -> tensor<130xf32> {
+  %a = "tc.pack_codes"(%c) : (tensor<130x64xi8>) -> tensor<130x64xf4E2M1FN>
+  %v = tensor.collapse_shape %b [[0, 1]] : tensor<4x16xf4E2M1FN> into tensor<64xf4E2M1FN>
+  %y = "tc.block_scaled_matmul"(%a, %sa, %v, %sb) {block = 16 : i64, a_scale_layout = "row_major", b_scale_layout = "row_major", operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (tensor<130x64xf4E2M1FN>, tensor<130x4xf8E4M3FN>, tensor<64xf4E2M1FN>, tensor<4xf8E4M3FN>) -> tensor<130xf32>
+  return %y : tensor<130xf32>
+}
+
+// -----
+
+// Ops of layout alone: the last one has the function's name.
+// CHECK-LABEL: func.func @there_pack0(
+// CHECK-LABEL: func.func @there(
+func.func @there(%c: tensor<8xi8>) -> tensor<8xi8> {
+  %a = "tc.pack_codes"(%c) : (tensor<8xi8>) -> tensor<8xf6E2M3FN>
+  %d = "tc.unpack_codes"(%a) : (tensor<8xf6E2M3FN>) -> tensor<8xi8>
+  return %d : tensor<8xi8>
+}

@@ -1,0 +1,130 @@
+"""Elements of 4 and 6 bits: from a byte each to packed rows, and back."""
+
+from math import gcd
+
+from tcir._mlir import ext, ir
+
+from .block_scaled import ELEMENT_BITS
+from .operation import Op
+from .rules import Broken, rule
+
+PACKED_BITS = {name: bits for name, bits in ELEMENT_BITS.items() if bits < 8}
+"""Element types that are packed in memory, and their bits."""
+
+
+class PackCodesOp(Op, name="pack_codes"):
+    """Elements of 4 or 6 bits out of bytes that hold a code each.
+
+    Element ``[..., k]`` of ``out`` has the bits of the low 4 (6) bits of ``codes[..., k]``; the
+    bits above them are ignored. In memory ``codes`` takes a byte an element and ``out`` is packed:
+    two fp4 to a byte, the even k in the low half; four fp6 to three bytes, little-endian. Below the
+    tensor level it is a kernel of its own that reads ``codes`` once and writes the packed rows.
+    """
+
+    codes: ext.Operand[ir.RankedTensorType]
+    out: ext.Result[ir.RankedTensorType]
+
+
+class UnpackCodesOp(Op, name="unpack_codes"):
+    """The codes of elements of 4 or 6 bits, a byte each, zeros above them.
+
+    Undoes ``tc.pack_codes``, which see for the order of elements in memory.
+    """
+
+    packed: ext.Operand[ir.RankedTensorType]
+    out: ext.Result[ir.RankedTensorType]
+
+
+def ends(op: PackCodesOp | UnpackCodesOp) -> tuple[ir.RankedTensorType, ir.RankedTensorType]:
+    """Types of the codes, a byte each, and of the packed elements."""
+    if isinstance(op, PackCodesOp):
+        return op.codes.type, op.out.type
+    return op.out.type, op.packed.type
+
+
+def bits_of(op: PackCodesOp | UnpackCodesOp) -> int:
+    """Bits of a packed element."""
+    return PACKED_BITS[str(ends(op)[1].element_type)]
+
+
+@rule(
+    "tc.pack_codes",
+    "types",
+    "tc",
+    "codes must be a static tensor of i8, and out of {legal}, got {codes} and {out}; an fp8 code "
+    "is a byte as it is",
+)
+def _(op: PackCodesOp) -> Broken:
+    return _types(op, "codes", "out")
+
+
+@rule(
+    "tc.pack_codes",
+    "shape",
+    "tc",
+    "out must have the shape of codes, {codes}, got {out}: an element for every code",
+)
+def _(op: PackCodesOp) -> Broken:
+    return _shapes(op, "codes", "out")
+
+
+@rule(
+    "tc.pack_codes",
+    "whole-bytes",
+    "tc",
+    "rows of out must be whole bytes, got {k} elements of {bits} bits; pad K to a multiple of "
+    "{unit} with zeros",
+)
+def _(op: PackCodesOp) -> Broken:
+    return _rows(op)
+
+
+@rule(
+    "tc.unpack_codes",
+    "types",
+    "tc",
+    "packed must be a static tensor of {legal}, and out of i8, got {packed} and {out}; fp8 has a "
+    "byte an element as it is",
+)
+def _(op: UnpackCodesOp) -> Broken:
+    return _types(op, "out", "packed")
+
+
+@rule(
+    "tc.unpack_codes",
+    "shape",
+    "tc",
+    "out must have the shape of packed, {packed}, got {out}: a code for every element",
+)
+def _(op: UnpackCodesOp) -> Broken:
+    return _shapes(op, "out", "packed")
+
+
+@rule(
+    "tc.unpack_codes",
+    "whole-bytes",
+    "tc",
+    "rows of packed must be whole bytes, got {k} elements of {bits} bits; pad K to a multiple of "
+    "{unit} with zeros",
+)
+def _(op: UnpackCodesOp) -> Broken:
+    return _rows(op)
+
+
+def _types(op: PackCodesOp | UnpackCodesOp, bytes_: str, elements: str) -> Broken:
+    codes, packed = ends(op)
+    static = codes.has_static_shape and packed.has_static_shape and codes.rank
+    if static and str(codes.element_type) == "i8" and str(packed.element_type) in PACKED_BITS:
+        return None
+    return {"legal": " or ".join(PACKED_BITS), bytes_: codes, elements: packed}
+
+
+def _shapes(op: PackCodesOp | UnpackCodesOp, bytes_: str, elements: str) -> Broken:
+    codes, packed = (list(kind.shape) for kind in ends(op))
+    return None if codes == packed else {bytes_: codes, elements: packed}
+
+
+def _rows(op: PackCodesOp | UnpackCodesOp) -> Broken:
+    k, bits = ends(op)[0].shape[-1], bits_of(op)
+    unit = 8 // gcd(bits, 8)
+    return {"k": k, "bits": bits, "unit": unit} if k * bits % 8 else None
