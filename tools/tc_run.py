@@ -253,17 +253,20 @@ def main(argv: Sequence[str] | None = None) -> int:
                 raise LaunchError(f"--save {text}: argument {number} is no array")
             saves.append((name, array))
         if options.bundle:
-            from tcir.runtime.bundle import write
+            from tcir.runtime.bundle import Call, write
 
+            call = Call(
+                entry_name(ptx, options.entry),
+                options.grid,
+                options.block,
+                options.cluster,
+                options.dynamic_smem,
+                args,
+            )
             write(
                 options.bundle,
                 ptx,
-                entry=entry_name(ptx, options.entry),
-                grid=options.grid,
-                block=options.block,
-                cluster=options.cluster,
-                dynamic_smem=options.dynamic_smem,
-                args=args,
+                [call],
                 target=options.target,
                 origin={"program": Path(options.file).name, "arguments": options.arg},
             )

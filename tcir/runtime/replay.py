@@ -10,6 +10,7 @@ import sys
 from collections import namedtuple
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,12 +61,21 @@ class Bundle:
             if hashlib.sha256(data).hexdigest() != sha:
                 raise InputError(f"{self.folder / name}: expected SHA-256 {sha}; {_READ}")
 
+    @property
+    def launches(self) -> list[dict[str, Any]]:
+        """The launches in order: kernel, sizes, params."""
+        found: list[dict[str, Any]] = self.description["launches"]
+        return found
+
     def parameters(
-        self, pointers: Sequence[int], encode: Callable[[Any, int], bytes]
+        self,
+        launch: dict[str, Any],
+        pointers: Sequence[int],
+        encode: Callable[[Any, int], bytes],
     ) -> list[bytes]:
-        """The bytes of each kernel parameter, buffers being at `pointers`."""
+        """The bytes of each parameter of a launch, buffers being at `pointers`."""
         values = []
-        for param in self.description["params"]:
+        for param in launch["params"]:
             if param["kind"] == "bytes":
                 values.append(bytes.fromhex(param["hex"]))
                 continue
@@ -81,7 +91,7 @@ class Bundle:
 
 
 def replay(bundle: Bundle, repeats: int) -> dict[str, Any]:
-    """Runs the bundle's kernel on device 0: the report, without the output bytes (key "bytes")."""
+    """Runs the bundle's kernels on device 0, one after the other: the report."""
     from tcir.runtime.devices import device
     from tcir.runtime.memory import to_device
     from tcir.runtime.module import load, synchronize
@@ -91,21 +101,27 @@ def replay(bundle: Bundle, repeats: int) -> dict[str, Any]:
     d = bundle.description
     gpu = device()
     report: dict[str, Any] = {
-        "schema": 1,
-        "kernel": d["kernel"],
+        "schema": 2,
+        "kernels": [launch["kernel"] for launch in bundle.launches],
         "target": d["target"],
         "cubin_sha256": d["cubin_sha256"],
         "origin": d["origin"],
         "device": str(gpu),
         "driver": gpu.driver,
     }
-    function = load(bundle.cubin, gpu).function(d["kernel"])
+    module = load(bundle.cubin, gpu)
     copies = [to_device(array, gpu) for array in bundle.before]
-    values = bundle.parameters([copy.pointer for copy in copies], encode)
-    sizes: dict[str, Any] = {k: tuple(d[k]) for k in ("grid", "block", "cluster")}
+    pointers = [copy.pointer for copy in copies]
+    calls = []
+    for each in bundle.launches:
+        sizes: dict[str, Any] = {k: tuple(each[k]) for k in ("grid", "block", "cluster")}
+        sizes["dynamic_smem"] = each["dynamic_smem"]
+        values = bundle.parameters(each, pointers, encode)
+        calls.append(partial(module.function(each["kernel"]).launch, values, **sizes))
 
     def launch() -> None:
-        function.launch(values, dynamic_smem=d["dynamic_smem"], **sizes)
+        for each in calls:
+            each()
 
     launch()
     synchronize()
@@ -114,6 +130,12 @@ def replay(bundle: Bundle, repeats: int) -> dict[str, Any]:
         found = copies[n].numpy()
         where = np.flatnonzero(found != array)
         entry: dict[str, Any] = {"buffer": n, "bytes": array.size, "different": int(where.size)}
+        if d["buffers"][n]["workspace"]:
+            entry["workspace_of"] = [
+                each["kernel"]
+                for each in bundle.launches
+                if any(param.get("buffer") == n for param in each["params"])
+            ]
         if where.size:
             first = int(where[0])
             entry["first"] = first
@@ -122,7 +144,7 @@ def replay(bundle: Bundle, repeats: int) -> dict[str, Any]:
             np.savez_compressed(bundle.folder / f"silicon{n}.npz", found=found)
         report["buffers"].append(entry)
     report["equal"] = all(b["different"] == 0 for b in report["buffers"])
-    # Timed last: a kernel may use what it wrote.
+    # Timed last, all launches together: a kernel may use what it wrote.
     times = measure(launch, repeats=repeats)
     report["milliseconds"] = {
         "median": statistics.median(times),
@@ -136,19 +158,22 @@ def replay(bundle: Bundle, repeats: int) -> dict[str, Any]:
 def main(folder: Path, words: Sequence[str] | None = None) -> int:
     """0 the expected bytes, 1 others or a failed launch, 2 no GPU, 3 a damaged folder."""
     parser = argparse.ArgumentParser(
-        description="Runs the kernel of this folder on a GPU, compares its results with the "
-        "expected ones, times it, and writes report.json: send that back."
+        description="Runs the kernels of this folder on a GPU, compares their results with the "
+        "expected ones, times them, and writes report.json: send that back."
     )
     parser.add_argument("--dry-run", action="store_true", help="check the folder only")
     parser.add_argument("--repeats", type=int, default=20, help="launches to time (20)")
     options = parser.parse_args(words)
     try:
         bundle = Bundle.read(folder)
-        d = bundle.description
-        print(f"@{d['kernel']} for {d['target']}, grid {d['grid']}, block {d['block']}")
+        for each in bundle.launches:
+            sizes = [len(v) for v in bundle.parameters(each, [0] * len(bundle.before), _blank)]
+            print(
+                f"@{each['kernel']} for {bundle.description['target']}, grid {each['grid']}, block "
+                f"{each['block']}, {len(sizes)} parameters of {sizes} bytes"
+            )
         if options.dry_run:
-            sizes = [len(v) for v in bundle.parameters([0] * len(bundle.before), _blank)]
-            print(f"the folder is sound: {len(sizes)} parameters of {sizes} bytes")
+            print("the folder is sound")
             return 0
         report = replay(bundle, options.repeats)
     except Error as error:

@@ -12,10 +12,16 @@ import numpy as np
 import pytest
 
 from tcir.errors import Error, InputError
+from tcir.machine.tensor_fields import MapFields
+from tcir.run import Uninitialized
 from tcir.runtime import bundle as bundles
+from tcir.runtime import timing
+from tcir.runtime.bundle import Call
 from tcir.runtime.module import architecture
-from tcir.runtime.replay import Bundle
+from tcir.runtime.replay import Bundle, replay
 from tcir.tools.tc_run import main as tc_run
+
+from .fake_driver import forget, install
 
 PTX = Path(__file__).with_name("saxpy.ptx")
 
@@ -48,7 +54,7 @@ def folder(tmp_path: Path, capsys: Any) -> Path:
 
 def test_holds_what_the_machine_computed(folder: Path) -> None:
     found = Bundle.read(folder)
-    assert found.description["kernel"] == "saxpy"
+    assert [launch["kernel"] for launch in found.launches] == ["saxpy"]
     x = np.arange(1, 257, dtype=np.float32)
     y = (np.float32(1.5) * x + x[::-1] * np.float32(0.37)).astype(np.float32)
     expected = found.expected[1].view(np.float32)
@@ -116,17 +122,15 @@ def test_a_changed_expectation_is_noticed(folder: Path) -> None:
 def test_no_bundle_without_a_sound_run(tmp_path: Path, more: str, words: str) -> None:
     text = PTX.read_text().replace("st.global.f32", f"{more} st.global.f32")
     with pytest.raises(Error, match=words):
-        bundles.write(
-            tmp_path / "out", text, entry="saxpy", grid=1, block=1, target="sm_90a",
-            args=[np.float32(1), *(np.zeros(4, np.float32) for _ in range(3))],
-        )  # fmt: skip
+        call = Call("saxpy", 1, 1, args=[np.float32(1), *(np.zeros(4, "f4") for _ in range(3))])
+        bundles.write(tmp_path / "out", text, [call], target="sm_90a")
     assert not (tmp_path / "out").exists()
 
 
 def test_folder_in_use_is_refused(tmp_path: Path, capsys: Any) -> None:
     write(tmp_path, capsys)
     with pytest.raises(InputError, match="new or empty folder"):
-        bundles.write(tmp_path / "out", PTX.read_text(), entry="saxpy", grid=1, block=1)
+        bundles.write(tmp_path / "out", PTX.read_text(), [Call("saxpy", 1, 1)])
 
 
 MATMUL = """
@@ -151,6 +155,116 @@ def test_a_program_for_hopper(tmp_path: Path) -> None:
     expected = a.reshape(64, 32) @ b.reshape(32, 64)
     assert (found.expected[2].view(np.float32).reshape(64, 64) == expected).all()
     assert architecture(found.cubin) == "sm_90"
+
+
+# --- several launches ----------------------------------------------------------------------------
+
+GEMV = """
+func.func @gemv(%c: tensor<3x64xi8>, %sa: tensor<3x4xf8E4M3FN>, %b: tensor<64xf4E2M1FN>,
+                %sb: tensor<4xf8E4M3FN>) -> tensor<3xf32> {
+  %a = "tc.pack_codes"(%c) : (tensor<3x64xi8>) -> tensor<3x64xf4E2M1FN>
+  %y = "tc.block_scaled_matmul"(%a, %sa, %b, %sb) {block = 16 : i64,
+      a_scale_layout = "row_major", b_scale_layout = "row_major",
+      operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>}
+      : (tensor<3x64xf4E2M1FN>, tensor<3x4xf8E4M3FN>, tensor<64xf4E2M1FN>, tensor<4xf8E4M3FN>)
+      -> tensor<3xf32>
+  return %y : tensor<3xf32>
+}
+"""
+CONV = """
+func.func @conv(%x: tensor<1x4x9x3xf16>, %w: tensor<2x3x3x16xf16>) -> tensor<1x3x7x16xf32> {
+  %f0 = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<1x3x7x16xf32>
+  %init = linalg.fill ins(%f0 : f32) outs(%empty : tensor<1x3x7x16xf32>) -> tensor<1x3x7x16xf32>
+  %y = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<1x4x9x3xf16>, tensor<2x3x3x16xf16>)
+      outs(%init : tensor<1x3x7x16xf32>) -> tensor<1x3x7x16xf32>
+  return %y : tensor<1x3x7x16xf32>
+}
+"""
+SPLIT = {"schedule": "split-k", "splits": 2}
+PROGRAMS: dict[str, tuple[str, str, str, dict[str, Any], list[str]]] = {
+    "codes": (GEMV, "gemv-simt", "sm_90", {}, ["gemv_pack0", "gemv"]),
+    "split-k": (GEMV.replace("64", "512").replace("x4x", "x32x").replace("<4x", "<32x"),
+                "gemv-padded-n", "sm_100a", SPLIT,
+                ["gemv_pack0", "gemv_scales1", "gemv", "gemv_reduce"]),
+    "repacked": (CONV, "conv-implicit-gemm", "sm_100a", {},
+                 ["conv_repack0", "conv_repack1", "conv"]),
+}  # fmt: skip
+
+
+def bundle_of(name: str, folder: Path) -> Bundle:
+    """The bundle of a program, as written with a seed."""
+    text, pipeline, target, options, _ = PROGRAMS[name]
+    program = folder / f"{name}.mlir"
+    program.write_text(text)
+    bundles.write_program(folder / "out", str(program), pipeline, target=target, seed=7, **options)
+    return Bundle.read(folder / "out")
+
+
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("split-k", "repacked")]
+
+
+@pytest.mark.parametrize("name", ["codes", *SLOW])
+def test_launches_in_order(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Written, dry-run in a process of its own, and run where the driver is the machine."""
+    bundle = bundle_of(name, tmp_path)
+    names = PROGRAMS[name][-1]
+    assert [launch["kernel"] for launch in bundle.launches] == names
+    assert bundle.description["origin"]["seed"] == 7
+    spaces = [b["workspace"] for b in bundle.description["buffers"]]
+    assert sum(spaces) == len(names) - 1
+    done = run(bundle.folder, "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[0] for line in done.stdout.splitlines()[:-1]] == ["@" + n for n in names]
+    ptx = (bundle.folder / "kernel.ptx").read_text()
+    kernels = {
+        launch["kernel"]: ([128 if p["kind"] == "tensor_map" else 8 for p in launch["params"]], ptx)
+        for launch in bundle.launches
+    }
+    capability = (9, 0) if bundle.description["target"] == "sm_90" else (10, 0)
+    fake = install(monkeypatch, kernels, capability)
+    monkeypatch.setattr("tcir.runtime.tensor_map.encode", _encoder(fake))
+    monkeypatch.setattr(timing, "measure", lambda launch, repeats: [1.0] * repeats)
+    try:
+        report = replay(bundle, 3)
+    finally:
+        forget()
+    assert report["equal"] and report["kernels"] == names
+    assert [launched.kernel for launched in fake.launches] == names
+    assert sum("workspace_of" in b for b in report["buffers"]) == len(names) - 1
+
+
+def _encoder(fake: Any) -> Any:
+    def encode(fields: Any, address: int) -> bytes:
+        key = (b"map" + len(fake.maps).to_bytes(2, "little")).ljust(128, b"\xff")
+        fake.maps[key] = MapFields(**fields._asdict()), address
+        return key
+
+    return encode
+
+
+def test_a_launch_out_of_order_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A workspace that another launch should have filled."""
+    bundle = bundle_of("codes", tmp_path)
+    bundle.launches.reverse()
+    kernels = {name: ([8] * count, (bundle.folder / "kernel.ptx").read_text())
+               for name, count in (("gemv_pack0", 2), ("gemv", 5))}  # fmt: skip
+    install(monkeypatch, kernels)
+    monkeypatch.setattr(timing, "measure", lambda launch, repeats: [1.0])
+    try:
+        report = replay(bundle, 1)
+    finally:
+        forget()
+    different = [b["different"] > 0 for b in report["buffers"]]
+    assert not report["equal"] and different == [False, True]  # the workspace is right
+
+
+def test_an_unwritten_workspace_is_refused(tmp_path: Path) -> None:
+    x, y, seen = np.ones(64, "f4"), np.ones(64, "f4"), np.zeros(4, np.uint32)
+    call = Call("saxpy", 1, 64, args=[np.float32(2), x, y, Uninitialized(seen)])
+    with pytest.raises(Error, match=r"@saxpy: expected a workspace of 16 bytes .* 12 bytes unwri"):
+        bundles.write(tmp_path / "out", PTX.read_text(), [call], workspaces=[seen], target="sm_90a")
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.gpu
