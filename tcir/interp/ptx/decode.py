@@ -86,7 +86,8 @@ class Op:
     """One decoded instruction.
 
     kind: how the warp loop treats it. converge: None, "aligned" (all live lanes of the warp have to
-    execute it together) or the slot of a member mask (`.sync`).
+    execute it together) or the slot of a member mask (`.sync`). idle: a wait whose loop does
+    nothing else (`tcir.interp.ptx.idle`).
     """
 
     kind: int
@@ -97,6 +98,7 @@ class Op:
     target: int = -1
     targets: tuple[int, ...] = ()
     converge: str | int | None = None
+    idle: bool = False
 
 
 RULES: dict[str, Callable[[Decode], Op]] = {}

@@ -21,6 +21,7 @@ from tcir.interp.ptx.decode import (
     Slots,
     find,
 )
+from tcir.interp.ptx.idle import idle_waits
 from tcir.interp.ptx.syntax import (
     Address,
     Function,
@@ -171,6 +172,8 @@ def decode(module: Module, function: Function, layout: Layout, globals_: dict[st
         except Incomplete as incomplete:
             missing[at] = incomplete
             code.append(Op(-1, None, instruction.site))
+    for at in idle_waits(code, function.body or ()):
+        code[at].idle = True
     last = code[-1].site if code else Site(function.line, function.name)
     code.append(Op(EXIT, None, last))
     reached = _reachable(code)

@@ -293,12 +293,12 @@ class Warp:
                 else:
                     run.retire(agent, count - reported)
                     reported = count
-                    # A loop around the wait may sleep until it comes true; a single poll may not,
-                    # since the program may have other work to do first.
+                    # A loop around the wait may sleep until it comes true, at once if it does
+                    # nothing else; a single poll may not: the program may have other work first.
                     looping = polled[0] == pc and count - polled[1] <= _SPIN_LENGTH
                     times = polled[2] + 1 if looping else 0
                     polled = (pc, count, times)
-                    if times >= naps and len(waiting) == 1:
+                    if (op.idle or times >= naps) and len(waiting) == 1:
                         yield from agent.mbarrier_wait(*waiting[0], site=op.site)
                         op.run(self, m)
                     else:

@@ -1,0 +1,48 @@
+"""Which waits may sleep: loops that do nothing else, the same every time round."""
+
+from __future__ import annotations
+
+import pytest
+
+from tcir.interp.ptx.parser import parse
+from tcir.interp.ptx.program import decode, lay_out
+
+from .conftest import HEADER
+
+WAIT = "mbarrier.try_wait.parity.shared.b64"
+LOOPS = {
+    "LLVM": f"L: {WAIT} %p0, [bar], 0; not.pred %p1, %p0; @%p1 bra L;",
+    "Triton": f"L: {WAIT} %p0, [bar], %r0; @!%p0 bra.uni L;",
+    "CUTLASS": f"L: {WAIT} %p0, [bar], 0, %r0; @%p0 bra D; bra L; D:",
+    "constant": "L: mov.b32 %r0, 0; mbarrier.test_wait.parity.shared.b64 %p0, [bar], %r0; "
+    "@!%p0 bra L;",
+}
+OTHERS = {
+    "counts": f"L: {WAIT} %p0, [bar], 0; @%p0 bra D; add.u32 %r0, %r0, 1; "
+    "setp.lt.u32 %p1, %r0, 9; @%p1 bra L; D:",
+    "rotates": f"L: mov.b32 %r1, %r0; {WAIT} %p0, [bar], %r1; mov.b32 %r0, 1; @!%p0 bra L;",
+    "reads the clock": f"L: {WAIT} %p0, [bar], 0; mov.u32 %r0, %clock; @!%p0 bra L;",
+    "no loop": f"{WAIT} %p0, [bar], 0;",
+    "two": f"L: {WAIT} %p0, [bar], 0; @%p0 bra D; {WAIT} %p1, [bar], 1; @!%p1 bra L; D:",
+    "guarded": f"L: @%p1 {WAIT} %p0, [bar], 0; @!%p0 bra L;",
+    "sleeps": f"L: {WAIT} %p0, [bar], 0; nanosleep.u32 20; @!%p0 bra L;",
+}
+
+
+def idle(loop: str) -> list[int]:
+    """Places of the instructions that may sleep."""
+    registers = ".reg .pred %p<2>; .reg .b32 %r<2>; .shared .b64 bar;"
+    module = parse(f"{HEADER}.visible .entry k() {{ {registers}\n mov.b32 %r0, 0;\n {loop} ret; }}")
+    (function,) = module.functions.values()
+    program = decode(module, function, lay_out(module, function), {})
+    return [at for at, op in enumerate(program.code) if op.idle]
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_loop_that_only_waits(name: str) -> None:
+    assert len(idle(LOOPS[name])) == 1
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_loop_that_does_more(name: str) -> None:
+    assert not idle(OTHERS[name])
