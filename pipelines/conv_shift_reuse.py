@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from tcir.passes.compare_conv_schedules import CompareConvSchedules
 from tcir.passes.tile_conv_shift_reuse import TileConvShiftReuse
 from tcir.pipeline import NamedPipeline, Pipeline, register_pipeline
-from tcir.pipelines.raise_convolution import raise_convolution
+from tcir.pipelines.convolution import FORMS, ConvOptions, raise_convolution
 from tcir.pipelines.tile_to_llvm import tile_to_llvm
 
 
 @dataclass(frozen=True)
-class ConvShiftReuseOptions:
+class ConvShiftReuseOptions(ConvOptions):
     """Options of the pipeline.
 
     n_tile: output channels per CTA, a multiple of 16 up to 256; 0 chooses
@@ -26,8 +26,6 @@ class ConvShiftReuseOptions:
             im2col::w::128 for slab and halo (``w128``, with tiling=packed)
     """
 
-    n_tile: int = 0
-    stages: int = 0
     halo: str = "mask"
     tiling: str = "rows"
     shift: str = "ashift"
@@ -62,11 +60,7 @@ CONV_SHIFT_REUSE = register_pipeline(
         "there from tap to tap (.ashift).",
         options=ConvShiftReuseOptions,
         accepted_forms=(
-            "linalg.conv_2d_nhwc_hwcf, linalg.conv_2d_nhwc_fhwc, or the same as linalg.generic",
-            "f16, bf16, f32 (multiplied as tf32) or f8 inputs, f32 accumulator filled with 0, "
-            "result f32 or arith.truncf of it to f16 or bf16; i8 with an i32 accumulator",
-            "tensor.pad with 0.0 on height and width of the input",
-            "static shapes; rows of C (with hwcf: of K) of no multiple of 16 bytes are repacked",
+            *FORMS,
             "any stride and dilation whose least common multiple along the width is at most 8",
             "filters up to 32 wide (stride 1; wider with strides)",
         ),

@@ -1,0 +1,36 @@
+"""What the convolution pipelines share: options, accepted forms, the passes before tiling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tcir.passes.convert_repack_to_simt import ConvertRepackToSimt
+from tcir.passes.raise_to_tc import RaiseToTc
+from tcir.passes.split_launches import SplitLaunches
+from tcir.pipeline import Pass
+
+FORMS = (
+    "linalg.conv_2d_nhwc_hwcf, linalg.conv_2d_nhwc_fhwc, or the same as linalg.generic",
+    "f16, bf16, f32 (multiplied as tf32) or f8 inputs, f32 accumulator filled with 0, "
+    "result f32 or arith.truncf of it to f16 or bf16; i8 with an i32 accumulator",
+    "tensor.pad with 0.0 on height and width of the input",
+    "static shapes; rows of C (with hwcf: of K) of no multiple of 16 bytes are repacked",
+)
+"""What every one of them accepts."""
+
+
+@dataclass(frozen=True)
+class ConvOptions:
+    """Options of the pipeline.
+
+    n_tile: output channels per CTA, a multiple of 16 up to 256; 0 chooses
+    stages: slots of the ring in shared memory; 0 chooses
+    """
+
+    n_tile: int = 0
+    stages: int = 0
+
+
+def raise_convolution() -> list[Pass]:
+    """From linalg to ``tc.conv2d`` that TMA can encode."""
+    return [RaiseToTc(), SplitLaunches(), ConvertRepackToSimt()]
