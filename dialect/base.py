@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
-from tcir._mlir import ext, ir
+from tcir._mlir import ext, ir, root
 
 if TYPE_CHECKING:
     # What type checkers cannot see: the facility makes these classes at run time.
@@ -34,6 +35,10 @@ else:
 
     class TC(ext.Dialect, name="tc"):
         """Blackwell's tensor memory, the tcgen05 instructions and the schedules built on them."""
+
+
+# The bindings look for a module of this name for every op they meet, until there is one.
+sys.modules.setdefault(f"{root()}.dialects.tc", sys.modules[__name__])
 
 
 def load(context: ir.Context | None = None) -> None:
