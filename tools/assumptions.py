@@ -33,7 +33,7 @@ The machine had not to decide these, or nobody has named another answer to switc
 | columns that `.ashift` moves | the 8 that the mma reads |
 | `.ashift` with M = 256 | each CTA moves its own 128 rows |
 | N in steps of 8 at M = 128, dense kinds | as PTX's table has it; an older CUTLASS asserts 16 |
-| scale-input-d of kind i8 | refused: PTX lists it for f16 and tf32 |
+| scale-input-d of kind i8 | ignored, with a warning: ptxas drops it (UTCIMMA) |
 | data path C, the name of path E | by analogy, marked as uncertain in `tcir/machine/tmem.py` |
 | lane bits of `immHalfSplitoff` | it is a column distance only |
 | base offset of a matrix descriptor | refused unless 0 |

@@ -50,6 +50,16 @@ REGISTRY = (
         "tcgen05.mma .ashift with M = 128 of a pair",
     ),
     Assumption(
+        "ashift_half_lanes",
+        "A sparse A with M = 128 and .cta_group::2 has 16 rows in the 32 lanes of each quarter. "
+        "Does .ashift move all 32 lanes, or those rows only, the last of each 16 excepted?",
+        "lanes",
+        ("lanes", "rows"),
+        "no source has such a kernel; with A on all lanes the 32 of a quarter move, the last "
+        "excepted (CUTLASS's CuTeDSL example 1cta_mma_a_from_tmem, seen on B200)",
+        "tcgen05.mma.sp .ashift with M = 128 of a pair",
+    ),
+    Assumption(
         "sparsity_selector",
         "Which columns can the sparsity selector (0..3) of the kinds f16 and tf32 name?",
         "four",
@@ -57,6 +67,16 @@ REGISTRY = (
         "PTX ISA 9.7.16.4.2 gives it two bits and shows the columns in figures only; CUTLASS "
         "(mma_traits_sm100.hpp) uses 0 and 1, for an even and the odd column behind it",
         "tcgen05.mma.sp of the kinds f16 and tf32",
+    ),
+    Assumption(
+        "metadata_column",
+        "May the metadata of a sparse A begin at an odd column (f16 and tf32 with a selector of 2 "
+        "or 3: at one that is no multiple of 4)?",
+        "refused",
+        ("refused", "added"),
+        "PTX ISA 9.7.16.10.8 restricts lanes only; CUTLASS passes multiples and picks the others "
+        "by the selector; added: the columns are counted from the one that the address names",
+        "tcgen05.mma.sp",
     ),
     Assumption(
         "half_lane_metadata",
@@ -208,6 +228,28 @@ REGISTRY = (
         "tcgen05.mma with scale-input-d",
     ),
     Assumption(
+        "rs_pair_bits",
+        "cvt.rs to four 8- or 6-bit floats has 16 random bits for two operands. Does the first (a, "
+        "e) take them in reverse order, or both as they are?",
+        "reversed",
+        ("reversed", "plain"),
+        "PTX ISA 9.7.9.21 shows it in a figure only; FlashInfer (mamba/conversion.cuh) matched "
+        "e4m3x4 to a B200 over 22,528 inputs, torchao's comments say the same of their own "
+        "measurement; the other types share the figure",
+        "cvt.rs to e4m3x4, e5m2x4, e3m2x4, e2m3x4",
+    ),
+    Assumption(
+        "rs_fp4_bits",
+        "cvt.rs.e2m1x4 has for a and b the upper bytes of both halves of rbits, for e and f the "
+        "lower ones. Has each operand a byte (a and e that of the upper, or of the lower half), or "
+        "both all 16 bits, the first in reverse order?",
+        "upper-first",
+        ("upper-first", "lower-first", "reversed"),
+        "PTX ISA 9.7.9.21 shows it in a figure only; Transformer Engine (ptx.cuh) says 8 bits an "
+        "element, not which; upper-first is the order of f16x2 and bf16x2",
+        "cvt.rs.e2m1x4",
+    ),
+    Assumption(
         "im2col_w_halo",
         "Which pixels are the halo of .im2col::w and ::w::128: the next ones of the walk (maybe of "
         "the next row), or those beside the last pixel in its own row?",
@@ -281,7 +323,9 @@ class Assumptions:
     shift_quarters: str = "one"
     ashift_then_cp: str = "unordered"
     ashift_copies: str = "both"
+    ashift_half_lanes: str = "lanes"
     sparsity_selector: str = "four"
+    metadata_column: str = "refused"
     half_lane_metadata: str = "d-lanes"
     zero_column_spans: str = "skip-is-zero"
     cp4x256b_rows: str = "neighbours"
@@ -298,6 +342,8 @@ class Assumptions:
     scaled_n8: str = "runs"
     fp6_holder: str = "6..1"
     scale_input_d: str = "exact"
+    rs_pair_bits: str = "reversed"
+    rs_fp4_bits: str = "upper-first"
     im2col_w_halo: str = "walk"
     im2col_w_row_end: str = "next-image"
     im2col_w128_halo: str = "behind"

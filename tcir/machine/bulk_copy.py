@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tcir.machine.agent import Agent
 from tcir.machine.cluster import RANK_SHIFT
 from tcir.machine.errors import MachineError
-from tcir.machine.hazards import Access
+from tcir.machine.hazards import Access, Scope
 from tcir.machine.operation import Operation
 
 UNIT = 16
@@ -47,13 +47,14 @@ def bulk_load(
     ignore: tuple[int, int] = (0, 0),
     combine: Combine | None = None,
     dtype: Any = np.uint8,
+    scope: str | None = None,
     site: Any,
 ) -> None:
     """`nbytes` from global (or shared) memory to shared memory; they count on the mbarrier.
 
     cta_mask: data and signal go to the same offsets in each CTA of the mask. ignore: bytes at the
     start and the end that may lie outside the source; what they become is anybody's guess.
-    combine(old, new) on elements of `dtype`: a reduction.
+    combine(old, new) on elements of `dtype`: a reduction. scope: of a relaxed copy or reduction.
     """
     agent._at(site)
     for what, value in (("target", target), ("source", source), ("size", nbytes)):
@@ -74,7 +75,7 @@ def bulk_load(
         origin, where = agent.place(space, np.array([source + first]), last - first, site)
     at = target & (1 << RANK_SHIFT) - 1
     kind = "TMA reduce" if combine else "TMA load"
-    strong = agent.scope("gpu") if combine else None
+    strong = _strong(agent, scope, combine)
     signals = []
     for cta, barrier in copies:
         barrier.loads += 1
@@ -88,7 +89,8 @@ def bulk_load(
             barrier.users[barrier.tma] = (number, site)
             access = Access(barrier.tma, number, kind, site, "async", strong=strong)
             if origin is not None:
-                reads = Access(barrier.tma, number, kind, site, "async")
+                copied = strong if combine is None else None
+                reads = Access(barrier.tma, number, kind, site, "async", strong=copied)
                 agent.note_read(origin.shadow, np.unique(where // origin.granule), reads)
             agent.note_write(cta.smem.shadow, slice(at // 4, (at + nbytes) // 4), access)
     issued = dict(agent.clock)
@@ -109,6 +111,13 @@ def bulk_load(
             barrier.complete_tx(nbytes, number, issued, site)
 
     agent.cta.launch(Operation(site, run))
+
+
+def _strong(agent: Agent, scope: str | None, combine: Combine | None) -> Scope | None:
+    """A copy is weak and a reduction relaxed at gpu scope, unless they say otherwise."""
+    if scope is None and combine is None:
+        return None
+    return agent.scope(scope or "gpu")
 
 
 def _combined(
@@ -135,12 +144,13 @@ def bulk_store(
     byte_mask: int = 0xFFFF,
     combine: Combine | None = None,
     dtype: Any = np.uint8,
+    scope: str | None = None,
     site: Any,
 ) -> None:
     """`nbytes` from shared to global memory, as part of the open bulk group.
 
     byte_mask: which bytes of every 16 are written. combine(old, new) on elements of `dtype`: a
-    reduction.
+    reduction. scope: of a relaxed copy or reduction.
     """
     agent._at(site)
     for what, value in (("target", target), ("source", source), ("size", nbytes)):
@@ -158,9 +168,10 @@ def bulk_store(
     if agent.machine.checking:
         kind = "TMA reduce" if combine else "TMA store"
         number = agent.bulk_number
-        reads = Access(agent.bulk_reads, number, kind, site, "async")
+        strong = _strong(agent, scope, combine)
+        copied = strong if combine is None else None
+        reads = Access(agent.bulk_reads, number, kind, site, "async", strong=copied)
         agent.note_read(smem.shadow, slice(source // 4, (source + nbytes) // 4), reads)
-        strong = agent.scope("gpu") if combine else None
         writes = Access(agent.bulk_writes, number, kind, site, "async", strong=strong)
         agent.note_write(memory.shadow, np.unique(places // memory.granule), writes)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tcir.machine.assumptions import Assumptions
 from tcir.machine.d_lanes import Words
-from tcir.machine.errors import MachineError, NotModelled
+from tcir.machine.errors import MachineError
 from tcir.machine.instruction_descriptor import decode_instruction, legal_m, legal_n
 from tcir.machine.memory import LANES
 from tcir.machine.mma_operands import Codes, Source, by_descriptor
@@ -46,6 +46,12 @@ class Mma(MmaStep):
         descriptor of `zero_columns`, with ``ws``.
         """
         ctas = self.group(cta_group, site)
+        if scale_input_d and kind == "i8":
+            self.cta.report(
+                "warning", "ignored-operand", site, "scale-input-d",
+                "it is for the kinds f16 and tf32 (PTX ISA 9.7.16.10.9): with kind::i8 ptxas makes "
+                "the same instruction as without it, and D is added as it is",
+            )  # fmt: skip
         zeros: ZeroColumns | None = None
         at: ElementAddresses | TmemAddr
         try:
@@ -121,7 +127,7 @@ class Mma(MmaStep):
             )
         if ashift:
             in_tmem = isinstance(a, TmemAddr)
-            _check_ashift(in_tmem, m, cta_group, collector, sparse=sparse, site=site)
+            _check_ashift(in_tmem, m, collector, site)
         chosen: list[Source] = []
         if metadata is not None:
             chosen = [
@@ -142,7 +148,7 @@ class Mma(MmaStep):
             return result
 
         def add(av: Codes, bv: Codes, d: Words | None, select: Codes | None) -> Words:
-            if d_type == "s32":
+            if d_type == "s32":  # ptxas drops scale-input-d, see `mma`
                 return integer_mma(
                     av, bv, d, a_type=a_type, b_type=b_type, saturate=saturate, select=select
                 )
@@ -178,9 +184,7 @@ def check_sparse(sparse: bool, metadata: int | None, site: Any) -> None:
         )
 
 
-def _check_ashift(
-    in_tmem: bool, m: int, cta_group: int, collector: str | None, *, sparse: bool, site: Any
-) -> None:
+def _check_ashift(in_tmem: bool, m: int, collector: str | None, site: Any) -> None:
     if not in_tmem:
         raise MachineError(
             "ashift-operand",
@@ -191,12 +195,6 @@ def _check_ashift(
         raise MachineError(
             "ashift-rows",
             f"expected M = 128 or 256 with .ashift, got {m} (PTX ISA 9.7.16.10.9)",
-            site=site,
-        )
-    if sparse and (m, cta_group) == (128, 2):
-        raise NotModelled(
-            ".ashift of a sparse A with M = 128 and .cta_group::2, which has 16 rows on the 32 "
-            "lanes of each quarter: no source says what its 16th row gets",
             site=site,
         )
     if collector in ("fill", "use"):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcir.machine.descriptor import decode_matrix, element_table
-from tcir.machine.errors import MachineError, NotModelled
+from tcir.machine.errors import MachineError
 from tcir.machine.formats_decode import ELEMENT_BITS
 from tcir.machine.memory import ALL_DEFINED, LANES
 from tcir.machine.narrow import from_holders, storage, unpack_pairs, unpack_stream
@@ -72,10 +72,12 @@ class MmaOperands(TensorPipe):
                 site=site,
             )
         step = 4 if selector > 1 else 2
-        if column % step:
-            raise NotModelled(
-                f"metadata at column {column} with sparsity selector {selector}: CUTLASS passes a "
-                f"multiple of {step} and picks the others by the selector",
+        if column % step and assumptions.metadata_column == "refused":
+            raise MachineError(
+                "bad-descriptor",
+                f"expected metadata at a column that is a multiple of {step} with sparsity "
+                f"selector {selector} (assumption metadata_column), got {column}; the selector "
+                "picks the columns behind it",
                 site=site,
             )
         lanes, columns, bits = metadata_places(

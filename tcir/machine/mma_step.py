@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tcir.machine.assumptions import Assumptions
 from tcir.machine.d_lanes import Words, beneath, beside, enabled_lanes
@@ -76,6 +77,9 @@ class MmaStep(MmaOperands):
         in_tmem = isinstance(a, TmemAddr)
         if zeros is not None:
             b = zeros.of(b)
+        shifted, shifted_lanes = ashift_source(
+            self.machine.assumptions, m, cta_group, own if path.half_lanes else None
+        )
         reads: list[Any] = [*more_reads]
         writes: list[Any] = []
         sources = []
@@ -91,12 +95,11 @@ class MmaStep(MmaOperands):
             )
             reads.append((cta.smem.shadow, b_from.where))
             writes.append((cta.tmem.shadow, (lanes, columns)))
-            # With .ashift all 128 lanes are written.
-            (writes if ashift else reads).append((a_from.shadow, a_from.where))
+            if ashift:
+                writes.append((a_from.shadow, (shifted_lanes, a_from.where[1])))
+            else:
+                reads.append((a_from.shadow, a_from.where))
             sources.append((cta.tmem, a_from, b_from, lanes, on))
-        shifted = shift_source()
-        if copies_stay(self.machine.assumptions, m, cta_group):
-            shifted = np.where(EVERY_LANE < rows, shifted, EVERY_LANE)
         counters = self.machine.counters
         counters.mma += 1
         if ws or sparse:
@@ -147,6 +150,17 @@ def _beneath_each_other(halves: list[tuple[Codes, Missing]]) -> tuple[Codes, Mis
     return np.concatenate([b for b, _ in halves]), missing
 
 
-def copies_stay(assumptions: Assumptions, m: int, cta_group: int) -> bool:
-    """Whether .ashift leaves the second copy of A's rows (M = 128 of a pair) as it is."""
-    return (m, cta_group) == (LANES, 2) and assumptions.ashift_copies == "first"
+def ashift_source(
+    assumptions: Assumptions, m: int, cta_group: int, rows: NDArray[np.int64] | None
+) -> tuple[NDArray[np.int64], Any]:
+    """What each lane holds after .ashift, as `shift_source`, and the lanes that it writes.
+
+    `rows`: the lanes of A's rows, where those are half of all (a sparse A, M = 128 of a pair).
+    """
+    source = shift_source()
+    if rows is not None and assumptions.ashift_half_lanes == "rows":
+        moves = np.isin(EVERY_LANE, rows) & np.isin(EVERY_LANE + 1, rows)
+        return np.where(moves, source, EVERY_LANE), rows
+    if rows is None and (m, cta_group) == (LANES, 2) and assumptions.ashift_copies == "first":
+        return np.where(EVERY_LANE < LANES // 2, source, EVERY_LANE), slice(None)
+    return source, slice(None)

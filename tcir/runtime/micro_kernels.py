@@ -11,6 +11,7 @@ import numpy as np
 
 from tcir.machine import TensorMap
 from tcir.runtime.micro_kernel import HEADER, Array, MicroKernel
+from tcir.runtime.micro_kernels_convert import convert_kernels
 from tcir.runtime.micro_kernels_mma import mma_kernels
 
 # Fills `region` bytes of shared memory with 0xCB, runs one TMA load of `nbytes` announced bytes,
@@ -245,6 +246,7 @@ def micro_kernels() -> dict[str, MicroKernel]:
         "u6_store": _u6_store(),
         "atom_64b_load": _tile("u8", 128, "128B_ATOM_64B", 4 * 128),
         **mma_kernels(),
+        **convert_kernels(),
     }
 
 
@@ -254,5 +256,6 @@ NOT_ASKED = {
     "pair_dealloc": "whether it waits may differ from run to run",
     "alloc_content": "what is there depends on what ran before",
     "ashift_copies": "no kernel of two CTAs written yet",
+    "ashift_half_lanes": "no kernel of two CTAs written yet",
 }
 """Assumptions without a micro-kernel, and why."""

@@ -280,6 +280,10 @@ def mma_kernels() -> dict[str, MicroKernel]:
             partial(_sparse, by_lane=False),
             one=in_memory + sparse("f16", 1 << 4 | 1 << 2 | 2),
         ),
+        "metadata_column": _kernel(
+            partial(_sparse, by_lane=False),
+            one=f"add.u32 %r10, %r3, {A_COLUMN + 1}; " + sparse("f16", 1 << 4 | 1 << 2),
+        ),
         "half_lane_metadata": _kernel(
             partial(_sparse, by_lane=True),
             one=in_memory + sparse("f16", 1 << 4 | 1 << 2, m=64),

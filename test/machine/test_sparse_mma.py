@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tcir.machine import Agent, Machine, MachineError, NotModelled, SharedDesc, TmemAddr
+from tcir.machine import Agent, Machine, MachineError, SharedDesc, TmemAddr
 
 M, N = 128, 32
 A_AT, B_AT, BAR, WORD = 1024, 8192, 64, 32
@@ -142,5 +142,5 @@ def test_wrong_metadata() -> None:
         run(case, None, metadata=None)
     with pytest.raises(MachineError, match="lane 0, got 32"):
         run(case, None, metadata=META | 32 << 16)
-    with pytest.raises(NotModelled, match="column 65"):
+    with pytest.raises(MachineError, match=r"multiple of 2 .* got 65"):
         run(case, None, metadata=META + 1)

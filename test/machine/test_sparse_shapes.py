@@ -13,15 +13,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tcir.machine import (
-    Agent,
-    Assumptions,
-    Machine,
-    MachineError,
-    NotModelled,
-    SharedDesc,
-    TmemAddr,
-)
+from tcir.machine import Agent, Assumptions, Machine, MachineError, SharedDesc, TmemAddr
 
 D, META, A_TMEM, SFA, SFB = 0, 256, 272, 304, 320
 A_AT, B_AT, BAR, WORD = 1024, 8192, 64, 32
@@ -186,6 +178,7 @@ def run(
     change: Any = None,
     ashift: bool = False,
     accumulate: bool = False,
+    metadata: int = META,
     **options: Any,
 ) -> tuple[Machine, np.ndarray]:
     f = case.form
@@ -210,7 +203,11 @@ def run(
             if f.in_tmem:
                 a = TmemAddr(base | A_TMEM)
             b = descriptor(B_AT, cols)
-            more: dict[str, Any] = {"metadata": base | META, "cta_group": f.group, "site": "mma"}
+            more: dict[str, Any] = {
+                "metadata": base | metadata,
+                "cta_group": f.group,
+                "site": "mma",
+            }
             for n in range(2):
                 more["enable_input_d"] = n > 0 or accumulate
                 if f.scales:
@@ -324,6 +321,56 @@ def test_ashift_of_a_sparse_a(m: int) -> None:
     np.testing.assert_array_equal(d, (a + shifted) @ b[:, kept].T)
 
 
-def test_ashift_of_half_the_lanes_is_not_modelled() -> None:
-    with pytest.raises(NotModelled, match="ashift of a sparse A with M = 128"):
-        run(Case(Form("f16", 128, group=2, in_tmem=True)), ashift=True)
+def other_lanes(value: int, lane: int) -> Any:
+    """Fills the 16 lanes of each quarter that A does not use."""
+
+    def change(cta: Any) -> None:
+        lanes = np.arange(128).reshape(4, 2, 16)[:, 1 - lane // 16].ravel()
+        cta.tmem.words[lanes, A_TMEM : A_TMEM + 8] = value * 0x01010101
+        cta.tmem.defined[lanes, A_TMEM : A_TMEM + 8] = True
+
+    return change
+
+
+@pytest.mark.parametrize("lane", [0, 16])
+@pytest.mark.parametrize("moves", ["lanes", "rows"])
+def test_ashift_of_half_the_lanes(moves: str, lane: int) -> None:
+    """The last of 16 rows gets what the lane behind it holds, which is lane 16 of its quarter."""
+    case = Case(Form("i8", 128, group=2, in_tmem=True, lane=lane))
+    case.selectors[:] = 0x4
+    assumed = Assumptions(ashift_half_lanes=moves)
+    machine, d = run(case, ashift=True, change=other_lanes(3, lane), assumptions=assumed)
+    assert not machine.findings
+    kept = np.arange(64).reshape(16, 4)[:, :2].ravel()
+    a, b = (x.view(np.int8).astype(np.int64) for x in (case.a, case.b))
+    row = np.arange(128)
+    last = row % 16 == 15
+    shifted = a[np.where(last, row, row + 1)]
+    if moves == "lanes" and not lane:
+        shifted[last] = 3
+    np.testing.assert_array_equal(d, (a + shifted) @ b[:, kept].T)
+
+
+def test_ashift_of_lanes_that_nothing_wrote() -> None:
+    case = Case(Form("i8", 128, group=2, in_tmem=True))
+    assert {f.code for f in run(case, ashift=True)[0].findings} == {"undefined-read"}
+    assumed = Assumptions(ashift_half_lanes="rows")
+    assert not run(case, ashift=True, assumptions=assumed)[0].findings
+
+
+@pytest.mark.parametrize(("kind", "selector"), [("f16", 0), ("tf32", 2), ("i8", 0)])
+def test_metadata_at_an_odd_column(kind: str, selector: int) -> None:
+    """One column on: refused, or counted from there."""
+    case = Case(Form(kind, selector=selector))
+
+    def moved(cta: Any) -> None:
+        cta.tmem.words[:, META + 1 : META + 5] = cta.tmem.words[:, META : META + 4].copy()
+        cta.tmem.defined[:, META + 4] = True
+        cta.tmem.defined[:, META] = False
+
+    with pytest.raises(MachineError, match=r"multiple of \d.*metadata_column.*got 257"):
+        run(case, change=moved, metadata=META + 1)
+    added = Assumptions(metadata_column="added")
+    machine, d = run(case, change=moved, metadata=META + 1, assumptions=added)
+    assert not machine.findings
+    np.testing.assert_array_equal(d, 2 * case.product)

@@ -5,6 +5,7 @@ Every program that is called legal also goes through ptxas.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -204,12 +205,85 @@ def test_shared_cta_is_the_own_cta() -> None:
     assert [e.code for e in report.errors] == ["foreign-shared-memory"]
 
 
-@pytest.mark.parametrize("word", ["cp.async.bulk.weak", "cp.async.bulk.relaxed.cluster"])
-def test_orders_of_isa_93_are_named(word: str) -> None:
-    text = multicast(1).replace("cp.async.bulk.shared", f"{word}.shared")
-    report = run(text, np.zeros(16, "u4"), np.zeros(4, "u4"))
-    assert [i.instruction.startswith("cp.async.bulk.") for i in report.incomplete] == [True]
-    assert "PTX ISA 9.3" in str(report.incomplete[0])
+# The order of a copy (PTX ISA 9.3), the width of a mask (9.4) ----------------------------------
+
+
+MASKED = ".multicast::cluster::16b"
+
+
+def ordered(text: str, word: str, kind: str = ".b128") -> str:
+    """Every bulk copy with `word`; a relaxed one needs its element."""
+    text = re.sub(r"(cp\.async\.bulk)(\.[a-z:]+\.[a-z:]+)(\S+)", rf"\1{word}\2\3{kind}", text)
+    return text.replace(".version 9.2", ".version 9.4")
+
+
+@pytest.mark.parametrize("word,kind", [(".weak", ""), (".relaxed.cluster", ".b128"),
+                                       (".relaxed.sys", ".b128")])  # fmt: skip
+def test_copies_that_name_their_order(word: str, kind: str, assemble: Any) -> None:
+    text = ordered(multicast(0xF).replace(".multicast::cluster", MASKED), word, kind)
+    x, y = np.arange(16, dtype=np.uint32), np.zeros((4, 4), np.uint32)
+    report = run(text, x, y, grid=4, cluster=4)
+    assert MASKED in text and word in text
+    assert report.ok and not report.findings and (y == x[4:8]).all(), report
+    assemble(text)
+
+
+STORES = """mov.b32 %r9, {value}; st.shared.v4.b32 [%r1], {{%r9, %r9, %r9, %r9}};
+fence.proxy.async.shared::cta;
+cp.async.bulk{order}.global.shared::cta.bulk_group{kind} [%d1], [%r1], 16;
+cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;
+"""
+REDUCES = STORES.replace("cp.async.bulk{", "cp.reduce.async.bulk{").replace("{kind}", ".add.u32")
+
+
+@pytest.mark.parametrize(
+    ("body", "order", "kind", "races"),
+    [
+        (STORES, "", "", True),
+        (STORES, ".weak", "", True),
+        (STORES, ".relaxed.gpu", ".b128", False),
+        (STORES, ".relaxed.cta", ".b128", True),
+        (REDUCES, "", "", False),
+        (REDUCES, ".relaxed.gpu", "", False),
+        (REDUCES, ".relaxed.cta", "", True),
+    ],
+)
+def test_relaxed_stores_of_two_ctas(
+    body: str, order: str, kind: str, races: bool, assemble: Any
+) -> None:
+    """Strong accesses that nothing orders are no race if each is in the scope of the other."""
+    head = HEAD.replace("9.2", "9.3")
+    text = entry(body.format(order=order, kind=kind, value="%ctaid.x").replace(
+        "mov.b32 %r9", "mov.u32 %r9"), head)  # fmt: skip
+    y = np.zeros(4, np.uint32)
+    report = run(text, np.zeros(4, np.uint32), y, grid=2)
+    assert {f.code for f in report.findings} == ({"race"} if races else set()), report
+    assert set(y.tolist()) <= {0, 1}
+    assemble(text)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "cp.async.bulk.relaxed.global.shared::cta.bulk_group.b128 [%d0], [%r1], 16;",
+        "cp.async.bulk.relaxed.gpu.global.shared::cta.bulk_group [%d0], [%r1], 16;",
+        "cp.async.bulk.weak.global.shared::cta.bulk_group.b128 [%d0], [%r1], 16;",
+        f"cp.async.bulk.relaxed.gpu.shared::cluster.shared::cta.{COMPLETE}.b128 "
+        "[%r1], [%r1], 16, [%r2];",
+        "cp.reduce.async.bulk.weak.global.shared::cta.bulk_group.add.u32 [%d0], [%r1], 16;",
+        "cp.async.bulk.weak.shared::cta.bulk_group [%d0], [%r1], 16;",
+    ],
+)
+def test_orders_that_do_not_exist(line: str, assemble: Any) -> None:
+    text = entry(line, HEAD.replace("9.2", "9.3"))
+    with pytest.raises(AssertionError, match="error"):
+        assemble(text)
+    try:
+        report = run(text, np.zeros(4, "u4"), np.zeros(4, "u4"))
+    except ValueError as error:
+        assert "bulk" in str(error)
+    else:
+        assert report.incomplete
 
 
 # Fences, hints, policies --------------------------------------------------------------------------

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tcir.interp.ptx.decode import VIEW_DTYPES, Decode, Op, rule, view
+from tcir.interp.ptx.decode import RULES, VIEW_DTYPES, Decode, Op, rule, view
 from tcir.interp.ptx.isa.atomic import OPERATIONS, combination
-from tcir.interp.ptx.isa.mbarrier import shared_operand
+from tcir.interp.ptx.isa.mbarrier import MULTICAST, shared_operand
 from tcir.interp.ptx.isa.memory import addresses, split
 from tcir.interp.ptx.syntax import TYPES, Operand
 from tcir.interp.ptx.warp import LANES, Warp
@@ -16,6 +16,7 @@ from tcir.machine.bulk_copy import bulk_load, bulk_store
 
 _U32, _U16 = TYPES["u32"], TYPES["u16"]
 _COMPLETE = "mbarrier::complete_tx::bytes"
+_SCOPES = ("cta", "cluster", "gpu", "sys")
 
 
 def _global(d: Decode, operand: Operand) -> Any:
@@ -44,6 +45,18 @@ def _values(d: Decode, operand: Operand, kind: Any) -> Any:
     return at
 
 
+def _relaxed(d: Decode, scopes: tuple[str, ...], reduction: bool = False) -> str | None:
+    """The scope of a relaxed copy or reduction; None: it does not name one."""
+    if d.take("relaxed") is None:
+        if not reduction:
+            d.skip("weak")
+        return None
+    scope = d.require(*scopes)
+    if not reduction:
+        d.require("b128")
+    return scope
+
+
 @rule(
     "cp.async.bulk.shared::cluster.global",
     "cp.async.bulk.shared::cta.global",
@@ -56,8 +69,9 @@ def load(d: Decode) -> Op:
     if d.take(_COMPLETE) is None:
         raise d.malformed(f"expected .{_COMPLETE}")
     own = d.name.startswith("cp.async.bulk.shared::cta")
+    scope = _relaxed(d, _SCOPES[: 2 if from_shared else 4])
     ignoring = own and d.take("ignore_oob") is not None
-    multicast = not (own or from_shared) and d.take("multicast::cluster") is not None
+    multicast = not (own or from_shared) and d.take(*MULTICAST) is not None
     d.done(4 + 2 * ignoring + multicast + policy)
     target = shared_operand(d, d.operands[0], True)
     source = shared_operand(d, d.operands[1], True) if from_shared else _global(d, d.operands[1])
@@ -78,7 +92,10 @@ def load(d: Decode) -> Op:
         for to, at, nbytes, mbar, ignore, mask in rows:
             if own:
                 w.agent.cta_of(to, site, own=True)
-            bulk_load(w.agent, to, space, at, nbytes, mbar, cta_mask=mask, ignore=ignore, site=site)
+            bulk_load(
+                w.agent, to, space, at, nbytes, mbar,
+                cta_mask=mask, ignore=ignore, scope=scope, site=site,
+            )  # fmt: skip
 
     return d.plain(run)
 
@@ -90,10 +107,14 @@ def load(d: Decode) -> Op:
     "cp.reduce.async.bulk.relaxed",
 )
 def ordered(d: Decode) -> Op:
-    raise d.incomplete(
-        "no rule for .weak and .relaxed of bulk copies (PTX ISA 9.3); without them a copy is weak "
-        "and a reduction relaxed"
-    )
+    """The same with the order named before the state spaces, as PTX ISA 9.3 has it."""
+    base, _, order = d.name.rpartition(".")
+    scope = [d.modifiers.pop(0)] if d.modifiers and d.modifiers[0] in _SCOPES else []
+    d.name = ".".join([base, *d.modifiers[:2]])
+    if d.name not in RULES:
+        raise d.malformed("expected two state spaces")
+    d.modifiers = [order, *scope, *d.modifiers[2:]]
+    return RULES[d.name](d)
 
 
 @rule("cp.async.bulk.global.shared::cta")
@@ -101,6 +122,7 @@ def store(d: Decode) -> Op:
     """`[dst], [src], size {, policy} {, byte mask}`"""
     policy = d.take("L2::cache_hint") is not None
     masked = d.take("cp_mask") is not None
+    scope = _relaxed(d, _SCOPES)
     d.require("bulk_group")
     d.done(3 + policy + masked)
     target, source = _global(d, d.operands[0]), shared_operand(d, d.operands[1], True)
@@ -112,7 +134,7 @@ def store(d: Decode) -> Op:
         chosen = masks(w, m) if masks is not None else [0xFFFF] * m.bit_count()
         rows = zip(target(w, m), source(w, m), size(w, m), chosen, strict=True)
         for to, at, nbytes, mask in rows:
-            bulk_store(w.agent, to, at, nbytes, byte_mask=mask, site=site)
+            bulk_store(w.agent, to, at, nbytes, byte_mask=mask, scope=scope, site=site)
 
     return d.plain(run)
 
@@ -150,6 +172,7 @@ def reduce(d: Decode) -> Op:
     """`[dst], [src], size {, policy}`: element by element, in any order."""
     policy = d.take("L2::cache_hint") is not None
     d.require("bulk_group")
+    scope = _relaxed(d, _SCOPES, reduction=True)
     combine, dtype = _reduction(d, _GLOBAL_TYPES)
     d.done(3 + policy)
     target, source = _global(d, d.operands[0]), shared_operand(d, d.operands[1], True)
@@ -157,7 +180,9 @@ def reduce(d: Decode) -> Op:
 
     def run(w: Warp, m: int) -> None:
         for to, at, nbytes in zip(target(w, m), source(w, m), size(w, m), strict=True):
-            bulk_store(w.agent, to, at, nbytes, combine=combine, dtype=dtype, site=site)
+            bulk_store(
+                w.agent, to, at, nbytes, combine=combine, dtype=dtype, scope=scope, site=site
+            )
 
     return d.plain(run)
 
@@ -167,6 +192,7 @@ def reduce_in_cluster(d: Decode) -> Op:
     """`[dst], [src], size, [mbar]`: integers in the shared memory of a CTA of the cluster."""
     if d.take(_COMPLETE) is None:
         raise d.malformed(f"expected .{_COMPLETE}")
+    scope = _relaxed(d, _SCOPES[:2], reduction=True)
     combine, dtype = _reduction(d, _SHARED_TYPES)
     d.done(4)
     target, source = (shared_operand(d, o, True) for o in d.operands[:2])
@@ -177,7 +203,8 @@ def reduce_in_cluster(d: Decode) -> Op:
         rows = zip(target(w, m), source(w, m), size(w, m), barrier(w, m), strict=True)
         for to, at, nbytes, mbar in rows:
             bulk_load(
-                w.agent, to, "shared", at, nbytes, mbar, combine=combine, dtype=dtype, site=site
-            )
+                w.agent, to, "shared", at, nbytes, mbar,
+                combine=combine, dtype=dtype, scope=scope, site=site,
+            )  # fmt: skip
 
     return d.plain(run)

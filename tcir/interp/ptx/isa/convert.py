@@ -9,6 +9,7 @@ import numpy as np
 
 from tcir.interp.ptx.decode import VIEW_DTYPES, Decode, Op, rule, view
 from tcir.interp.ptx.isa.convert_narrow import NARROW, convert_narrow
+from tcir.interp.ptx.isa.convert_stochastic import convert_stochastic
 from tcir.interp.ptx.isa.elementwise import elementwise
 from tcir.interp.ptx.isa.rounding import (
     UNSIGNED,
@@ -32,7 +33,7 @@ _MAX_FINITE = {"f16": 65504.0, "bf16": float(2**128 - 2**120), "f32": float(2**1
 @rule("cvt")
 def cvt(d: Decode) -> Op:
     if "rs" in d.modifiers:
-        raise d.incomplete("no rule for .rs: how it uses the random bits could not be settled")
+        return convert_stochastic(d)
     if any(m in NARROW for m in d.modifiers):
         return convert_narrow(d)
     integral = d.take("rni", "rzi", "rmi", "rpi")

@@ -14,6 +14,9 @@ from tcir.interp.ptx.warp import LANES, Warp
 
 _U32 = TYPES["u32"]
 
+MULTICAST = ("multicast::cluster", "multicast::cluster::16b")
+"""Signals to the CTAs of a mask of 16 bits; the word that says its width is of PTX ISA 9.4."""
+
 
 def shared_addresses(
     w: Warp, slot: int, size: int, offset: int, m: int, generic: bool, site: Site

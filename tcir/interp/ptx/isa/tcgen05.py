@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tcir.interp.ptx.decode import Decode, Op, rule
-from tcir.interp.ptx.isa.mbarrier import shared_operand
+from tcir.interp.ptx.isa.mbarrier import MULTICAST, shared_operand
 from tcir.interp.ptx.isa.sync import uniform
 from tcir.interp.ptx.isa.tcgen05_operands import LaneOperand, TmemAddress, cta_group, per_thread
 from tcir.interp.ptx.syntax import TYPES
@@ -215,7 +215,7 @@ def commit(d: Decode) -> Op:
     group = cta_group(d)
     d.require("mbarrier::arrive::one")
     spaced = d.take("shared::cluster") is not None
-    multicast = d.take("multicast::cluster") is not None
+    multicast = d.take(*MULTICAST) is not None
     d.require("b64")
     d.done(2 if multicast else 1)
     at = shared_operand(d, d.operands[0], spaced)

@@ -51,11 +51,6 @@ def mma(d: Decode) -> Op:
         raise d.malformed("expected the predicate enable-input-d")
     enable = Predicate(d, rest.pop(0))
     scale = d.immediate(rest.pop(0)) if rest else None
-    if scale is not None and kind == "i8":
-        raise d.incomplete(
-            "scale-input-d with .kind::i8: ptxas takes it, PTX ISA defines it for .kind::f16 and "
-            ".kind::tf32 only"
-        )
     if scale is not None and (kind == "f8f6f4" or not 0 <= scale <= 15):
         raise d.malformed("expected scale-input-d in 0..15, with .kind::f16 or .kind::tf32")
     use = collector.split("::")[-1] if collector else None

@@ -9,7 +9,7 @@ import numpy as np
 
 from tcir.interp.ptx.decode import Decode, Op, rule
 from tcir.interp.ptx.isa.hints import nothing
-from tcir.interp.ptx.isa.mbarrier import shared_addresses
+from tcir.interp.ptx.isa.mbarrier import MULTICAST, shared_addresses
 from tcir.interp.ptx.isa.memory import load, split
 from tcir.interp.ptx.syntax import TYPES, Address, Operand, Site, Vector
 from tcir.interp.ptx.warp import LANES, Warp
@@ -95,7 +95,7 @@ def tensor_copy(d: Decode) -> Op:
     d.require("global")
     mode = d.take(*_LOADS) or "tile"
     group = d.take("cta_group::1", "cta_group::2")
-    multicast = d.take("multicast::cluster") is not None
+    multicast = d.take(*MULTICAST) is not None
     d.done((3, 4, 5, 6))
     slot, size, offset, _ = d.address(d.operands[0])
     tensor = _TensorOperand(d, d.operands[1], rank, mode)

@@ -35,10 +35,8 @@ def _matrices(d: Decode) -> tuple[int, bool]:
 @rule("ldmatrix.sync")
 def ldmatrix(d: Decode) -> Op:
     """Row j of matrix i is at the address of lane 8i + j; lane t gets row t/4, columns 2(t%4)…"""
-    if "m16n16" in d.modifiers:
-        raise d.incomplete("no rule for .m16n16: where its bytes go could not be settled")
-    if "m8n16" in d.modifiers:
-        return _unpack(d)
+    if "m8n16" in d.modifiers or "m16n16" in d.modifiers:
+        return _load_bytes(d)
     count, transposed = _matrices(d)
     space = take_space(d)
     d.require("b16")
@@ -123,14 +121,23 @@ def movmatrix(d: Decode) -> Op:
 # --- elements of 8, 6 and 4 bits ----------------------------------------------------------------
 
 
-def _unpack(d: Decode) -> Op:
-    """ldmatrix .m8n16: padded units of 16 codes to a byte each, zero-extended; four lanes a row."""
+def _load_bytes(d: Decode) -> Op:
+    """ldmatrix of rows of 16 bytes, or of padded units of 16 codes to a byte each, zero-extended.
+
+    .m8n16: register i of thread t has row t/4 of matrix i, columns 4(t%4)…. .m16n16.trans: of the
+    transpose, rows t/4 and t/4 + 8 in two registers, as CUTLASS's SM100_U8x8_LDSM_T and its
+    CuTeDSL example ldmatrix_stmatrix have it.
+    """
     d.require("aligned")
-    d.require("m8n16")
-    count = int(d.require("x1", "x2", "x4")[1:])
+    square = d.require("m8n16", "m16n16") == "m16n16"
+    count = int(d.require(*(("x1", "x2") if square else ("x1", "x2", "x4")))[1:]) * (1 + square)
+    if square:
+        d.require("trans")
     space = take_space(d)
-    d.require("b8x16")
-    bits = CP_FORMATS[d.require(*CP_FORMATS)]
+    bits = 8
+    if not (square and d.take("b8")):
+        d.require("b8x16")
+        bits = CP_FORMATS[d.require(*CP_FORMATS)]
     d.done(2)
     targets = [d.dst(o, _B32) for o in d.vector(d.operands[0], count)]
     slot, size, offset, declared = d.address(d.operands[1])
@@ -146,7 +153,10 @@ def _unpack(d: Decode) -> Op:
         units = np.zeros((8 * count, 16), np.uint8)
         for part in range(bits // 2):
             units[:, 4 * part : 4 * part + 4] = load(w, "shared", at + 4 * part, 4, lanes, site)
-        words = unpack_units(units, bits).view(np.uint32).reshape(count, 32)
+        codes = units if bits == 8 else unpack_units(units, bits)
+        if square:
+            codes = np.ascontiguousarray(codes.reshape(-1, 16, 16).transpose(0, 2, 1))
+        words = codes.view(np.uint32).reshape(count, 32)
         for target, row in zip(targets, words, strict=True):
             np.copyto(w.v[5][target], row, where=BOOLS[m])
             w.undef[target] &= ~m
