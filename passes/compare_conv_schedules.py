@@ -42,11 +42,13 @@ class CompareConvSchedules(Pass):
                 continue  # the pass that tiles names the tilings there are
             n_tile = choose_n_tile(op, self.n_tile, ConvShape.of(op).k)
             own, ranked = candidate(op, schedule, n_tile), rank(op)
-            if own.refusal or own.microseconds <= ranked[0].microseconds:
+            best = ranked[0]
+            if own.refusal or best.work is None or own.microseconds <= best.microseconds:
                 continue
             remark(
                 op,
-                f"{schedule} was asked for and takes {own.microseconds:.2f} us with "
-                f"n-tile={n_tile}, {ranked[0].schedule} {ranked[0].microseconds:.2f} us (modelled, "
-                f"not measured); pipeline conv takes the cheapest\n{table(ranked)}",
+                f"{schedule} with n-tile={n_tile} was asked for: {own.microseconds:.2f} us; "
+                f"{best.schedule} with n-tile={best.work.n_tile} takes {best.microseconds:.2f} us "
+                "(modelled, not measured); pipeline conv takes the cheapest\n"
+                f"{table(ranked)}",
             )

@@ -116,6 +116,6 @@ def test_conv_shift_reuse_is_obeyed_with_a_remark_when_it_loses() -> None:
         assert "ashift" not in slow.ptx  # one tap shifts nothing
         (text,) = said
         tcir.compile(LAYERS[0].text(), "conv-shift-reuse", n_tile=16)
-    assert text.startswith("conv-shift-reuse{tiling=rows} was asked for and takes ")
+    assert text.startswith("conv-shift-reuse{tiling=rows} with n-tile=64 was asked for: ")
     assert "modelled, not measured" in text and "conv-implicit-gemm" in text
     assert len(said) == 1, "the second is the cheapest: no remark"
