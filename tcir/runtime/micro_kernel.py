@@ -15,7 +15,8 @@ HEADER = ".version 8.8\n.target sm_100a\n.address_size 64\n"
 
 @dataclass(frozen=True)
 class MicroKernel:
-    """One launch of a single CTA; `make` gives fresh (arguments, arrays to look at).
+    """One launch of a CTA, or of a cluster of `ctas`; `make` gives fresh arguments and the arrays
+    among them to look at.
 
     then: another launch, where one cannot tell all alternatives apart.
     """
@@ -25,6 +26,17 @@ class MicroKernel:
     make: Callable[[], tuple[list[Any], list[Array]]]
     dynamic_smem: int = 0
     then: MicroKernel | None = None
+    ctas: int = 1
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Launch sizes, as `tcir.run_ptx` and `tcir.runtime.run_cubin` take them."""
+        return {
+            "grid": self.ctas,
+            "block": self.threads,
+            "cluster": self.ctas,
+            "dynamic_smem": self.dynamic_smem,
+        }
 
     def launches(self) -> Iterator[MicroKernel]:
         """This one and those after it."""

@@ -252,10 +252,7 @@ def micro_kernels() -> dict[str, MicroKernel]:
 
 NOT_ASKED = {
     "ashift_then_cp": "the order of two instructions shows only where it goes wrong",
-    "cp_pair_source": "no kernel of two CTAs written yet",
     "pair_dealloc": "whether it waits may differ from run to run",
     "alloc_content": "what is there depends on what ran before",
-    "ashift_copies": "no kernel of two CTAs written yet",
-    "ashift_half_lanes": "no kernel of two CTAs written yet",
 }
 """Assumptions without a micro-kernel, and why."""

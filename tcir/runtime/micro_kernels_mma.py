@@ -1,7 +1,8 @@
 """Micro-kernels (see `micro_kernels`) about tensor memory and the sums of `tcgen05.mma`.
 
 All are one program: words go to tensor memory and bytes to shared memory, something acts, and the
-words of tensor memory come back.
+words of tensor memory come back. Of a pair of CTAs each has words and bytes of its own, and the
+first one acts.
 """
 
 from __future__ import annotations
@@ -23,18 +24,22 @@ SHARED = B_OFFSET + 4096
 _TILE = 128 >> 4 << 16 | 512 >> 4 << 32 | 1 << 46
 #: Columns of A, and of the scale factors of A and B, in tensor memory, where they lie there.
 A_COLUMN, SFA_COLUMN, SFB_COLUMN = 16, 16, 24
+META_COLUMN = 24
+"""Of metadata, where A lies in tensor memory, too."""
 
 _TEXT = """
 .visible .entry ask(.param .u64 words, .param .u64 tiles, .param .u64 out)
 .reqntid 128
 {
  .reg .pred %p<6>; .reg .b32 %r<16>; .reg .b32 %w<WIDTH>; .reg .b64 %d<8>;
+ .reg .b16 %h<1>;
  .shared .align 8 .b64 done; .shared .align 4 .b32 base; .shared .align 1024 .b8 memory[SHARED];
  mov.u32 %r1, %tid.x; shr.u32 %r2, %r1, 5; setp.eq.u32 %p1, %r2, 0; setp.eq.u32 %p2, %r1, 0;
  setp.eq.u32 %p4, %r1, %r1;
- mov.u32 %r6, done; mov.u32 %r7, memory;
+ mov.u32 %r6, done; mov.u32 %r7, memory; mov.u32 %r12, %ctaid.x;
  ld.param.u64 %d0, [words]; ld.param.u64 %d1, [tiles]; ld.param.u64 %d2, [out];
- mul.wide.u32 %d3, %r1, ROW; add.s64 %d0, %d0, %d3; add.s64 %d2, %d2, %d3;
+ mul.wide.u32 %d3, %r12, SHARED; add.s64 %d1, %d1, %d3; mad.lo.u32 %r13, %r12, 128, %r1;
+ mul.wide.u32 %d3, %r13, ROW; add.s64 %d0, %d0, %d3; add.s64 %d2, %d2, %d3;
  shl.b32 %r8, %r1, 2;
 FILL: setp.ge.u32 %p3, %r8, SHARED; @%p3 bra FILLED;
  cvt.u64.u32 %d3, %r8; add.s64 %d3, %d1, %d3; ld.global.b32 %r9, [%d3];
@@ -42,13 +47,13 @@ FILL: setp.ge.u32 %p3, %r8, SHARED; @%p3 bra FILLED;
 FILLED:
  fence.proxy.async.shared::cta;
  @!%p1 bra SET;
- tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [base], WIDTH;
- tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;
+ tcgen05.alloc.cta_group::GROUP.sync.aligned.shared::cta.b32 [base], WIDTH;
+ tcgen05.relinquish_alloc_permit.cta_group::GROUP.sync.aligned;
  @%p2 mbarrier.init.shared::cta.b64 [done], 1;
  @%p2 fence.mbarrier_init.release.cluster;
 SET:
  tcgen05.fence::before_thread_sync;
- bar.sync 0;
+ BARRIER
  tcgen05.fence::after_thread_sync;
  ld.shared.b32 %r3, [base]; shl.b32 %r4, %r2, 21; add.u32 %r4, %r4, %r3;
 LOADS
@@ -56,24 +61,32 @@ LOADS
  tcgen05.wait::st.sync.aligned;
  ALL
  tcgen05.fence::before_thread_sync;
- bar.sync 0;
+ BARRIER
  tcgen05.fence::after_thread_sync;
- @!%p2 bra FINISH;
+ setp.eq.u32 %p2, %r13, 0; @!%p2 bra FINISH;
  shr.u32 %r8, %r7, 4; cvt.u64.u32 %d4, %r8; or.b64 %d4, %d4, TILE; add.s64 %d5, %d4, B_AT;
  ONE
- tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r6];
+ COMMIT
 FINISH: mbarrier.try_wait.parity.shared::cta.b64 %p3, [%r6], 0; @!%p3 bra FINISH;
  tcgen05.fence::after_thread_sync;
  tcgen05.ld.sync.aligned.32x32b.xWIDTH.b32 {WORDS}, [%r4];
  tcgen05.wait::ld.sync.aligned;
 STORES
  tcgen05.fence::before_thread_sync;
- bar.sync 0;
+ BARRIER
  tcgen05.fence::after_thread_sync;
- @%p1 tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r3, WIDTH;
+ @%p1 tcgen05.dealloc.cta_group::GROUP.sync.aligned.b32 %r3, WIDTH;
  ret;
 }
 """
+
+
+_CTA = ("1", "bar.sync 0;",
+        "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%r6];")  # fmt: skip
+_PAIR = ("2", "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;",
+         "mov.b16 %h0, 3; tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster"
+         ".multicast::cluster.b64 [%r6], %h0;")  # fmt: skip
+"""GROUP, BARRIER and COMMIT, by CTAs."""
 
 
 def _kernel(
@@ -83,8 +96,9 @@ def _kernel(
     all_threads: str = "",
     then: MicroKernel | None = None,
     columns: int = COLUMNS,
+    ctas: int = 1,
 ) -> MicroKernel:
-    """`data()` gives words uint32 [128, columns] and the bytes of shared memory.
+    """`data()` gives words uint32 [128, columns] and the bytes of shared memory, for every CTA.
 
     `one` is what one thread does: tensor memory begins at %r3, A and B have the descriptors %d4 and
     %d5, %p4 is true. `all_threads`: what every thread does before, at its warp's address %r4.
@@ -95,7 +109,9 @@ def _kernel(
     ).replace(
         "STORES", "\n".join(f" st.global.b32 [%d2+{4 * n}], {w};" for n, w in enumerate(registers))
     )
+    group, barrier, commit = _PAIR if ctas == 2 else _CTA
     for name, value in (
+        ("GROUP", group), ("BARRIER", barrier), ("COMMIT", commit),
         ("WORDS", ", ".join(registers)), ("WIDTH", columns), ("ROW", 4 * columns),
         ("SHARED", SHARED), ("TILE", hex(_TILE)), ("B_AT", B_OFFSET >> 4), ("ALL", all_threads),
         ("ONE", one),
@@ -104,10 +120,10 @@ def _kernel(
 
     def make() -> tuple[list[Any], list[Array]]:
         words, tiles = data()
-        out = np.zeros((128, columns), np.uint32)
+        out = np.zeros((ctas * 128, columns), np.uint32)
         return [words, tiles, out], [out]
 
-    return MicroKernel(HEADER + text, 128, make, then=then)
+    return MicroKernel(HEADER + text, 128, make, then=then, ctas=ctas)
 
 
 def _tiles(a: Array, b: Array) -> Array:
@@ -136,11 +152,12 @@ def _mma(
     scaled: str = "",
     m: int = M,
     n: int = N,
+    group: int = 1,
 ) -> str:
     """An instruction; `before` and `after` its descriptor: operands that not every one has."""
     descriptor = types | n // 8 << 17 | m // 16 << 24  # PTX ISA 9.7.16.4.2
     return f"""mov.b32 %r9, {descriptor:#x};
- tcgen05.mma{form}.cta_group::1.kind::{kind}{scaled} [%r3], {a}, %d5, {before}%r9, {after};"""
+ tcgen05.mma{form}.cta_group::{group}.kind::{kind}{scaled} [%r3], {a}, %d5, {before}%r9, {after};"""
 
 
 # --- zero_terms ----------------------------------------------------------------------------------
@@ -229,6 +246,40 @@ def _ones() -> tuple[Array, Array]:
 _SPANS = 1 << 39 | 1 << 32 | (3 - 1) << 40 | (5 - 1) << 48
 
 
+# --- pairs of CTAs -------------------------------------------------------------------------------
+
+
+def _bytes_of_two() -> tuple[Array, Array]:
+    """Rows of shared memory that differ between the CTAs."""
+    tiles = [
+        _tiles(np.full((M, 32), 1 + cta, np.uint8) + np.arange(M, dtype=np.uint8)[:, None], _ROWS)
+        for cta in range(2)
+    ]
+    return np.zeros((256, COLUMNS), np.uint32), np.stack(tiles)
+
+
+_ROWS = np.zeros((N, 32), np.uint8)
+
+
+def _rows_twice() -> tuple[Array, Array]:
+    """64 rows of A a CTA, on lanes 0..63 and 64..127 alike; each element is its row's number."""
+    words = np.zeros((2, 2, 64, COLUMNS), np.uint32)
+    a = np.arange(128, dtype=np.float16).reshape(2, 64, 1).repeat(16, axis=2)
+    words[..., A_COLUMN : A_COLUMN + 8] = a.view(np.uint32)[:, None]
+    tiles = _tiles(np.zeros((M, 32), np.uint8), np.ones((N, 16), np.float16))
+    return words.reshape(256, COLUMNS), np.stack([tiles, tiles])
+
+
+def _lanes_of_two() -> tuple[Array, Array]:
+    """A of the lane's number on every lane, and metadata that take two in four."""
+    words = np.zeros((256, COLUMNS), np.uint32)
+    a = np.arange(256, dtype=np.float16).reshape(256, 1).repeat(16, axis=1)
+    words[:, A_COLUMN : A_COLUMN + 8] = a.view(np.uint32)
+    words[:, META_COLUMN : META_COLUMN + 4] = _TWO_OF_FOUR[0]
+    tiles = _tiles(np.zeros((M, 32), np.uint8), np.ones((N, 32), np.float16))
+    return words, np.stack([tiles, tiles])
+
+
 # --- tcgen05.st, tcgen05.ld ----------------------------------------------------------------------
 
 
@@ -293,6 +344,32 @@ def mma_kernels() -> dict[str, MicroKernel]:
             one=f"mov.b64 %d6, {_SPANS:#x}; "
             + _mma("f16", 1 << 4, form=".ws", after="%p4, %d6", n=64),
             columns=64,
+        ),
+        "cp_pair_source": _kernel(
+            _bytes_of_two, one="tcgen05.cp.cta_group::2.128x256b [%r3], %d4;", ctas=2
+        ),
+        "ashift_copies": _kernel(
+            _rows_twice,
+            one=in_memory
+            + _mma("f16", 1 << 4, scaled=".ashift", a="[%r10]", after="%p4", n=2 * N, group=2),
+            ctas=2,
+        ),
+        "ashift_half_lanes": _kernel(
+            _lanes_of_two,
+            one=in_memory
+            + f"add.u32 %r11, %r3, {META_COLUMN}; "
+            + _mma(
+                "f16",
+                1 << 4 | 1 << 2,
+                form=".sp",
+                scaled=".ashift",
+                a="[%r10]",
+                before="[%r11], ",
+                after="%p4",
+                n=N,
+                group=2,
+            ),
+            ctas=2,
         ),
         "unpack_upper": _kernel(_numbered, all_threads=_UNPACK),
         "ld_st_lane": _kernel(_numbered, all_threads=_lane(0), then=elsewhere),

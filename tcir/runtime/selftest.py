@@ -37,14 +37,7 @@ def on_machine(kernel: MicroKernel, assumptions: Assumptions) -> bytes:
 def _launch_on_machine(kernel: MicroKernel, assumptions: Assumptions) -> bytes:
     try:
         args, outputs = kernel.make()
-        report = run_ptx(
-            kernel.ptx,
-            grid=1,
-            block=kernel.threads,
-            dynamic_smem=kernel.dynamic_smem,
-            args=args,
-            assumptions=assumptions,
-        )
+        report = run_ptx(kernel.ptx, args=args, assumptions=assumptions, **kernel.sizes)
     except Refusal:
         return FAULT
     if report.incomplete:
@@ -77,10 +70,10 @@ def on_gpu(kernel: MicroKernel, target: str = TARGET) -> bytes:
 def in_process(
     function: Callable[..., bytes], cubin: bytes, kernel: MicroKernel, made: Any
 ) -> bytes:
-    """``function(cubin, threads, dynamic_smem, made)`` in a new process."""
+    """``function(cubin, sizes, made)`` in a new process."""
     spawn = multiprocessing.get_context("spawn")
     here, there = spawn.Pipe(duplex=False)
-    arguments = (there, function, cubin, kernel.threads, kernel.dynamic_smem, made)
+    arguments = (there, function, cubin, kernel.sizes, made)
     process = spawn.Process(target=_child, args=arguments)
     process.start()
     there.close()
@@ -107,15 +100,13 @@ def _child(pipe: Any, function: Callable[..., bytes], *arguments: Any) -> None:
         pipe.send((b"", f"{type(error).__name__}: {error}"))
 
 
-def _launch_on_gpu(
-    cubin: bytes, threads: int, dynamic_smem: int, made: tuple[list[Any], list[Any]]
-) -> bytes:
+def _launch_on_gpu(cubin: bytes, sizes: dict[str, int], made: tuple[list[Any], list[Any]]) -> bytes:
     from tcir.runtime.arguments import run_cubin
     from tcir.runtime.module import LaunchFailedError
 
     args, outputs = made
     try:
-        run_cubin(cubin, entry="ask", grid=1, block=threads, dynamic_smem=dynamic_smem, args=args)
+        run_cubin(cubin, entry="ask", args=args, **sizes)
     except LaunchFailedError:
         return FAULT
     return b"".join(array.tobytes() for array in outputs)

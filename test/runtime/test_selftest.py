@@ -12,6 +12,7 @@ import pytest
 from tcir.codegen import assemble
 from tcir.errors import Error
 from tcir.machine import REGISTRY
+from tcir.run import run_ptx
 from tcir.runtime import selftest
 from tcir.runtime.micro_kernel import MicroKernel
 from tcir.runtime.micro_kernels import NOT_ASKED, micro_kernels
@@ -86,17 +87,46 @@ def test_sparse_and_zeroed_columns_by_hand() -> None:
         assert (d("zero_column_spans", alternative, 64) == 16 * (columns >= zeros)).all()
 
 
+def test_pairs_by_hand() -> None:
+    """Three kernels of two CTAs, each free of hazards."""
+
+    def words(name: str, alternative: str) -> Any:
+        data = selftest.expected(name, KERNELS[name])[alternative]
+        return np.frombuffer(data, np.uint32).reshape(2, 128, 32)
+
+    rows = np.arange(128)
+    for alternative, origins in {"own": (0, 1), "issuer": (0, 0)}.items():
+        copied = words("cp_pair_source", alternative)[:, :, :8].view(np.uint8)
+        assert (copied == 1 + np.array(origins)[:, None, None] + rows[:, None]).all()
+    lane = rows % 32
+    moved = {
+        ("ashift_copies", "both"): lane < 31,
+        ("ashift_copies", "first"): (lane < 31) & (rows < 64),
+        ("ashift_half_lanes", "lanes"): lane < 31,
+        ("ashift_half_lanes", "rows"): lane < 15,
+    }
+    for (name, alternative), moves in moved.items():
+        a = words(name, alternative)[:, :, 16:24].copy().view(np.float16)
+        before = np.arange(256) if name == "ashift_half_lanes" else np.repeat([[0], [64]], 128, 1)
+        before = before.reshape(2, 128) + (0 if name == "ashift_half_lanes" else rows % 64)
+        assert (a == np.where(moves, np.roll(before, -1, 1), before)[..., None]).all()
+    for name in ("cp_pair_source", "ashift_copies", "ashift_half_lanes"):
+        arguments, _ = KERNELS[name].make()
+        report = run_ptx(KERNELS[name].ptx, args=arguments, **KERNELS[name].sizes)
+        assert report.ok and not report.findings, str(report)
+
+
 # --- processes -----------------------------------------------------------------------------------
 
 CHILDREN = """
 import os, time
 from tcir.errors import Error
 
-def answer(cubin, threads, dynamic_smem, made):
+def answer(cubin, sizes, made):
     args, outputs = made
     assert args[0] is outputs[0]  # pickled together
     outputs[0] += 1
-    return cubin + args[0].tobytes() + bytes([threads])
+    return cubin + args[0].tobytes() + bytes([sizes['block']])
 
 def hang(*_):
     time.sleep(1000)
