@@ -5,13 +5,13 @@ python -m tcir.tools.assumptions [--check]
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from tcir.machine import REGISTRY
 from tcir.runtime.micro_kernels import NOT_ASKED, micro_kernels
+from tcir.tools.generated_page import write_or_check
 
 ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "docs/assumptions.md"
@@ -60,17 +60,7 @@ def document() -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="assumptions", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="compare only")
-    options = parser.parse_args(argv)
-    text = document()
-    if options.check:
-        stale = not TARGET.exists() or TARGET.read_text() != text
-        if stale:
-            print(f"{TARGET} is stale: run python -m tcir.tools.assumptions", file=sys.stderr)
-        return int(stale)
-    TARGET.write_text(text)
-    return 0
+    return write_or_check(TARGET, document, "tcir.tools.assumptions", argv)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ the document cannot promise what no rule looks at. `--check`: only compare, exit
 
 from __future__ import annotations
 
-import argparse
 import ast
 import inspect
 import sys
@@ -22,6 +21,7 @@ from typing import Any
 from tcir.interp.ptx import isa
 from tcir.interp.ptx.decode import RULES, Decode
 from tcir.interp.ptx.isa.refused import REFUSED
+from tcir.tools.generated_page import write_or_check
 from tcir.tools.ptx_isa import section_text
 
 TARGET = Path(__file__).resolve().parents[1] / "docs" / "ptx-coverage.md"
@@ -144,17 +144,7 @@ def document() -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="ptx_coverage", description=__doc__)
-    parser.add_argument("--check", action="store_true", help="compare only")
-    options = parser.parse_args(argv)
-    text = document()
-    if options.check:
-        stale = not TARGET.exists() or TARGET.read_text() != text
-        if stale:
-            print(f"{TARGET} is stale: run python -m tcir.tools.ptx_coverage", file=sys.stderr)
-        return int(stale)
-    TARGET.write_text(text)
-    return 0
+    return write_or_check(TARGET, document, "tcir.tools.ptx_coverage", argv)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,25 @@
+"""The command of a page in docs/ that a program writes: write it, or say that it is stale."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+
+def write_or_check(
+    target: Path, document: Callable[[], str], tool: str, argv: Sequence[str] | None = None
+) -> int:
+    """Writes ``document()``; with ``--check`` only compares: 1 if stale. `tool` is a module."""
+    parser = argparse.ArgumentParser(prog=f"python -m {tool}", description=f"Writes {target.name}.")
+    parser.add_argument("--check", action="store_true", help="compare only")
+    options = parser.parse_args(argv)
+    text = document()
+    if not options.check:
+        target.write_text(text, encoding="utf-8")
+        return 0
+    stale = not target.exists() or target.read_text(encoding="utf-8") != text
+    if stale:
+        print(f"{target} is stale: run python -m {tool}", file=sys.stderr)
+    return int(stale)
