@@ -11,6 +11,8 @@ from tcir.machine.hazards import Access
 
 COMPACT = 8192
 """Recorded accesses after which those that no granule names any more are dropped."""
+FEW = 64
+"""Values that a set of Python sorts faster than numpy."""
 
 
 class Shadow:
@@ -144,7 +146,13 @@ def _same_line(a: Access, b: Access) -> bool:
 
 
 def _distinct(values: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The different values, sorted. Accesses cover runs of granules: mostly one, seldom many."""
     flat = values.ravel()
-    if flat.size and (flat == flat[0]).all():
+    if flat.size < 2:
+        return flat
+    heads = flat[1:][flat[1:] != flat[:-1]]
+    if not heads.size:
         return flat[:1]
-    return np.unique(flat)
+    if heads.size > FEW:
+        return np.unique(np.append(heads, flat[0]))
+    return np.array(sorted({int(flat[0]), *heads.tolist()}), np.int32)
