@@ -195,6 +195,18 @@ func.func @example(%done: !tc.mbarrier) {
   return
 }
 """,
+    "tc.one_thread": """
+!tile = !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+func.func @example(%map: !tc.tensor_map, %k: index, %m: index, %tile: !tile, %full: !tc.mbarrier) {
+  "tc.one_thread"() ({
+    "tc.mbarrier_expect_tx"(%full) {nbytes = 16384 : i64} : (!tc.mbarrier) -> ()
+    "tc.tma_load"(%map, %k, %m, %tile, %full) {row = 0 : i64, nbytes = 16384 : i64,
+        operandSegmentSizes = array<i32: 1, 2, 0, 1, 1>}
+        : (!tc.tensor_map, index, index, !tile, !tc.mbarrier) -> ()
+  }) : () -> ()
+  return
+}
+""",
     "tc.cp_async": """
 !tile = !tc.staged<array<i64: 128, 64>, f16, "K", array<i64: 3, 4, 3>>
 func.func @example(%x: memref<512x256xf16>, %m: index, %k: index, %tile: !tile) {

@@ -55,6 +55,16 @@ class RoleOp(Op, name="role", traits=[ir.NoTerminatorTrait]):
     body: ext.Region
 
 
+class OneThreadOp(Op, name="one_thread", traits=[ir.NoTerminatorTrait]):
+    """One thread of the CTA runs the body, the others go on: issuing TMA loads in a main loop.
+
+    In kernels without roles, where all warps run the same program. Values of the enclosing function
+    may be used inside.
+    """
+
+    body: ext.Region
+
+
 def nested(op: ir.OpView) -> Iterator[ir.OpView]:
     """All operations inside the regions of ``op``, in program order."""
     for region in op.regions:
@@ -62,6 +72,22 @@ def nested(op: ir.OpView) -> Iterator[ir.OpView]:
             for inner in block:
                 yield inner
                 yield from nested(inner)
+
+
+@rule(
+    "tc.one_thread",
+    "body",
+    "PTX ISA 9.7.13.15, 9.7.9.27",
+    "the body must be one block of {legal} only, got {got}: one thread issues these, everything "
+    "else is the work of all",
+)
+def _(op: OneThreadOp) -> Broken:
+    legal = ("tc.mbarrier_expect_tx", "tc.tma_load")
+    blocks = list(op.body)
+    if len(blocks) != 1 or len(blocks[0].arguments):
+        return {"legal": " and ".join(legal), "got": f"{len(blocks)} blocks or block arguments"}
+    got = next((o.operation.name for o in blocks[0] if o.operation.name not in legal), None)
+    return None if got is None else {"legal": " and ".join(legal), "got": got}
 
 
 @rule("tc.role", "kind", "tc", 'kind must be one of {legal}, got "{got}"')
@@ -158,7 +184,7 @@ def _(op: RoleOp) -> Broken:
     "tc.role",
     "nesting",
     "tc",
-    "roles must not nest, got a {got} inside: a warp has one role",
+    "roles must not nest, got a {got} inside: a warp has one role and chooses its threads once",
 )
 def _(op: RoleOp) -> Broken:
-    return _first_of(op, ("tc.role",))
+    return _first_of(op, ("tc.role", "tc.one_thread"))

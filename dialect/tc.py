@@ -22,7 +22,7 @@ from .memory import (
 )
 from .movement import CpOp, StoreRowsOp, TmemLdOp, TmemStOp, TmemWaitOp
 from .repack import RepackOp
-from .structure import RoleOp
+from .structure import OneThreadOp, RoleOp
 from .sync import (
     CommitOp,
     CtaBarrierOp,
@@ -83,6 +83,7 @@ __all__ = [
     "MmaBlockScaleOp",
     "MmaOp",
     "MmaSyncOp",
+    "OneThreadOp",
     "PackCodesOp",
     "RefreshOp",
     "RepackOp",

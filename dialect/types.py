@@ -91,6 +91,14 @@ class SmemType(TC.Type, name="smem"):
         panels = -(-inner * element_bytes(self.element) // self.span)
         return panels * outer
 
+    def offset(self, mn: int, k: int) -> int:
+        """Byte offset of an element from the start of a tile, which whole patterns precede."""
+        outer, inner = (mn, k) if self.major == "K" else (k, mn)
+        panel, byte = divmod(inner * element_bytes(self.element), self.span)
+        rows = self.shape[0] if self.major == "K" else self.shape[1]
+        linear = (panel * rows + outer) * self.span + byte
+        return linear ^ (linear >> 3 & (self.span - 1) & -16)
+
 
 class TmemType(TC.Type, name="tmem"):
     """A tensor-memory tile of 128 lanes: ``!tc.tmem<array<i64: 128, cols>, element>``.

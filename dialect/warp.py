@@ -5,6 +5,7 @@ Each is what a whole CTA does with its tile; which thread does what follows from
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from tcir._mlir import ext, ir
 from tcir.layout.atoms import MMA_ATOMS, mma_atom
@@ -13,7 +14,7 @@ from .attributes import integer, string
 from .fragments import MAJORS, PTX_TYPE, accumulator_type, loads_for
 from .operation import Op
 from .rules import Broken, rule
-from .types import element_bytes
+from .types import SmemType, element_bytes
 from .warp_limits import COPY_BYTES
 from .warp_types import FragmentType, StagedType
 
@@ -64,11 +65,13 @@ class ZeroFragmentOp(Op, name="zero_fragment"):
 class LoadFragmentOp(Op, name="load_fragment"):
     """Columns ``[k, k + columns)`` of ``tile`` as a fragment of A or B.
 
+    The tile is one of ``!tc.staged``, which threads copy, or of ``!tc.smem``, as TMA fills it.
+
     ``via`` is ``"ldmatrix"``, ``"ldmatrix.trans"`` (MN-major tiles of 16-bit elements) or
     ``"loads"``: plain 32-bit loads where ldmatrix cannot serve (PTX ISA 9.7.14.5.15).
     """
 
-    tile: ext.Operand[StagedType]
+    tile: ext.Operand[Any]  # StagedType or SmemType
     k: ir.IntegerAttr
     via: ir.StringAttr
     fragment: ext.Result[FragmentType]
@@ -179,6 +182,17 @@ def _(op: CpAsyncWaitOp) -> Broken:
 def _(op: ZeroFragmentOp) -> Broken:
     got = op.fragment.type.operand
     return None if got == "C" else {"got": got}
+
+
+@rule(
+    "tc.load_fragment",
+    "tile",
+    "tc",
+    "the tile must be of type !tc.staged or !tc.smem, got {got}",
+)
+def _(op: LoadFragmentOp) -> Broken:
+    got = op.tile.type
+    return None if isinstance(got, StagedType | SmemType) else {"got": got}
 
 
 @rule(

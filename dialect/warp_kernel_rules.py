@@ -8,6 +8,8 @@ from tcir._mlir import ir
 
 from .kernel_view import Found, KernelView, attribute_of, kernel_rule, triple
 from .limits import WARP
+from .sync import MbarrierExpectTxOp
+from .tma import TmaLoadOp
 from .warp import LoadFragmentOp, MmaSyncOp, StoreFragmentOp, ZeroFragmentOp
 from .warp_limits import FP8, TARGETS
 
@@ -31,6 +33,20 @@ def _(kernel: KernelView) -> Found:
             kernel.func,
             {"want": prod(block) // WARP, "got": attribute_of(kernel, "tc.warps")},
         )
+
+
+@kernel_rule(
+    "one-thread",
+    "PTX ISA 9.7.13.15, 9.7.9.27",
+    "{got} must be in tc.one_thread: every thread of the CTA would issue it, and each arrival "
+    "counts",
+)
+def _(kernel: KernelView) -> Found:
+    if not kernel.asynchronous or kernel.roles or not kernel.of(*FRAGMENT_OPS):
+        return
+    for op in kernel.of(MbarrierExpectTxOp, TmaLoadOp):
+        if op.operation.parent.name != "tc.one_thread":
+            yield op, {"got": op.operation.name}
 
 
 @kernel_rule(

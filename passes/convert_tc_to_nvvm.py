@@ -137,6 +137,7 @@ def _convert_kernel(kernel: Any) -> None:
         converter.begin(entry, SMEM_SYMBOL)
         if "tc.warps" in source.attributes:
             warps_m, warps_n = ir.DenseI64ArrayAttr(source.attributes["tc.warps"])
+            converter.of_warps = True
             converter.warps = warps_m, warps_n
             converter.threads = block[0]
         *body, terminator = old_entry.operations

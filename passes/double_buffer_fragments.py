@@ -11,14 +11,26 @@ from tcir.passes import index_math as math
 from tcir.passes.index_math import constant_of
 from tcir.passes.kernel_ops import find_kernels
 from tcir.passes.refusal import refuse
-from tcir.passes.warp_loops import KStep, Mapping, clone, clone_all, k_steps, loops_with, slice_of
+from tcir.passes.warp_loops import (
+    KStep,
+    Mapping,
+    clone,
+    clone_all,
+    k_steps,
+    loops_with,
+    operands_of,
+    slice_of,
+)
 from tcir.pipeline import Pass, register_pass
+
+HEAD = (tc.CpAsyncWaitOp, tc.MbarrierWaitOp, tc.CtaBarrierOp)
+"""Ops that say that the tiles of an iteration are there."""
 
 
 @register_pass
 @dataclass(frozen=True)
 class DoubleBufferFragments(Pass):
-    """Rotates the loops that `pipeline-cp-async` leaves, so that loads and mma overlap.
+    """Rotates the loops of `pipeline-cp-async` or `pipeline-tma`: loads and mma overlap.
 
     Before::
 
@@ -44,12 +56,13 @@ class DoubleBufferFragments(Pass):
     name: ClassVar[str] = "double-buffer-fragments"
 
     def run(self, module: ir.Module) -> None:
-        for kernel in find_kernels(module, self.name, "pipeline-cp-async"):
+        for kernel in find_kernels(module, self.name, "pipeline-cp-async or pipeline-tma"):
             loops = loops_with(kernel, tc.MmaSyncOp)
             if "tc.async" not in kernel.attributes or len(loops) not in (1, 2):
                 raise refuse(
                     kernel,
-                    "expected the one or two loops of pipeline-cp-async with tc.mma_sync, got "
+                    "expected the one or two loops of pipeline-cp-async or pipeline-tma with "
+                    "tc.mma_sync, got "
                     f"{len(loops)}; run it first",
                 )
             with loops[0].location:
@@ -62,13 +75,14 @@ class _Body:
     def __init__(self, loop: Any) -> None:
         self.loop = loop
         ops = list(loop.body)[:-1]
-        self.head = [op for op in ops if isinstance(op, tc.CpAsyncWaitOp | tc.CtaBarrierOp)]
+        self.head = [op for op in ops if isinstance(op, HEAD)]
         self.steps = k_steps(loop)
-        copies = [op for op in ops if isinstance(op, tc.CpAsyncOp)]
-        places = [v for op in copies for v in op.operands]
+        copies = [op for op in ops if isinstance(op, tc.CpAsyncOp | tc.OneThreadOp)]
+        places = [v for op in copies for v in operands_of(op)]
         self.commits = [op for op in ops if isinstance(op, tc.CpAsyncCommitOp)]
         self.places = slice_of(places, loop.body)
         self.copies = copies
+        self.waits = slice_of([v for op in self.head for v in operands_of(op)], loop.body)
         self.slots = slice_of([v for s in self.steps for v in (s.a.tile, s.b.tile)], loop.body)
         known = [
             op.operation
@@ -78,6 +92,7 @@ class _Body:
                 *self.copies,
                 *self.commits,
                 *self.slots,
+                *self.waits,
                 *(op for s in self.steps for op in (s.a, s.b, s.mma)),
             )
         ]
@@ -94,9 +109,12 @@ class _Body:
     def copies_at(self, number: int) -> list[Any]:
         """Copies that K step `number` makes, spread evenly over all but the last, which waits.
 
-        Loads of fragments do not pass copies; a bunch of copies would hold them up.
+        Loads of fragments do not pass copies; a bunch of copies would hold them up. The few that
+        one thread issues go together, with the last share: there they measure best.
         """
         last = max(len(self.steps) - 2, 0)
+        if any(isinstance(op, tc.OneThreadOp) for op in self.copies):
+            return self.copies if number == last else []
         count = len(self.copies)
         here = [op for i, op in enumerate(self.copies) if i * (last + 1) // count == number]
         return [*here, *(self.commits if number == last else [])]
@@ -109,8 +127,8 @@ def _load(step: KStep, mapping: Mapping) -> list[Any]:
 
 def _first(body: _Body, step: Any) -> list[Any]:
     """Waits for the tiles of iteration `step` and loads its first fragments."""
-    for op in body.head:
-        clone(op, {})
+    waiting: Mapping = {body.loop.induction_variable: math.value(step)}
+    clone_all([*body.waits, *body.head], waiting)
     return _load(body.steps[0], body.at(step))
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.limits import SMEM_TILE_ALIGNMENT
+from tcir.dialect.limits import MBARRIER_BYTES, SMEM_TILE_ALIGNMENT
 from tcir.dialect.warp_limits import TARGETS
 from tcir.passes.emit import i64, text
 from tcir.passes.kernel_ops import count_of, find_kernels, smem_bytes, walk_body
@@ -19,7 +19,9 @@ from tcir.pipeline import Pass, register_pass
 @register_pass
 @dataclass(frozen=True)
 class PlanStaging(Pass):
-    """Fixes byte offsets of shared tiles (``offset``) and their sum (``tc.smem_bytes``).
+    """Fixes byte offsets of shared tiles and mbarriers (``offset``) and their sum.
+
+    The sum is ``tc.smem_bytes``; tiles start at multiples of 1024, mbarriers follow them.
 
     Before::
 
@@ -35,7 +37,7 @@ class PlanStaging(Pass):
     name: ClassVar[str] = "plan-staging"
 
     def run(self, module: ir.Module) -> None:
-        for kernel in find_kernels(module, self.name, "pipeline-cp-async"):
+        for kernel in find_kernels(module, self.name, "pipeline-cp-async or pipeline-tma"):
             _place(kernel)
 
 
@@ -48,6 +50,9 @@ def _place(kernel: Any) -> None:
     for tile in tiles:
         tile.attributes["offset"] = i64(end)
         end = round_up(end + smem_bytes(tile.tile.type), SMEM_TILE_ALIGNMENT)
+    for bar in (op for op in walk_body(kernel) if isinstance(op, tc.MbarrierInitOp)):
+        bar.attributes["offset"] = i64(end)
+        end += count_of(bar.bar.type) * MBARRIER_BYTES
     if end > most:
         parts = ", ".join(
             f"{count_of(kind)} x {smem_bytes(kind) // count_of(kind)} bytes"

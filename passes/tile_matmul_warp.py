@@ -7,20 +7,22 @@ from typing import Any, ClassVar
 
 from tcir._mlir import arith, ir, scf
 from tcir.dialect import tc
-from tcir.dialect.fragments import accumulator_type, loads_for
-from tcir.dialect.warp_limits import COPY_BYTES, FP8, TARGETS
+from tcir.dialect.fragments import accumulator_type
+from tcir.dialect.warp_limits import FP8, TARGETS
+from tcir.errors import InputError
 from tcir.passes import index_math as math
-from tcir.passes.emit import i64, i64s, text
+from tcir.passes.emit import i64s, text
 from tcir.passes.index_math import Index
 from tcir.passes.limits import ceil_div
 from tcir.passes.refusal import SMALLEST_MATMUL, refuse
 from tcir.passes.tile_kernel import Source, argument, block_id, find_sources, kernel
-from tcir.passes.warp_swizzle import choose_swizzle
+from tcir.passes.warp_operands import Matrix, Operand, tails, tma_obstacle
 from tcir.passes.warp_tiling import Tiling, TilingOptions, choose_tiling
 from tcir.pipeline import Pass, register_pass
 from tcir.remarks import remark
 
 DEFAULT_TARGET = "sm_100a"
+COPIES = ("", "tma", "cp.async")
 
 
 @register_pass
@@ -34,6 +36,8 @@ class TileMatmulWarp(Pass):
                                Fragments, loads and swizzles all follow from it
     group_m:                   rows of tiles that CTAs go through together, for the L2 cache
     ldmatrix:                  false: plain loads from shared memory everywhere
+    copy:                      "tma" or "cp.async" fills shared memory; "" takes TMA where the
+                               target has it and it serves both operands, and says where not
     target:                    "" takes the module's ``tc.target``, or sm_100a
 
     Before::
@@ -45,7 +49,7 @@ class TileMatmulWarp(Pass):
         %zero = "tc.zero_fragment"() : () -> !tc.fragment<array<i64: 128, 256>, f32, "C", atom>
         %d = scf.for %i = 0 to ceil(K / 64) iter_args(%acc = %zero) {
           %ta = "tc.smem_tile"() : () -> !tc.staged<…>; %tb = …
-          "tc.cp_async"(%a, %m0, %k0, %ta); "tc.cp_async"(%b, %k0, %n0, %tb)
+          "tc.cp_async"(%a, %m0, %k0, %ta); "tc.cp_async"(%b, %k0, %n0, %tb)   // or tc.tma_load
           per K step: %fa = "tc.load_fragment"(%ta) {k, via}; %fb = …; "tc.mma_sync"(%fa, %fb, %acc)
         }
         "tc.store_fragment"(%d, %c, %m0, %n0)
@@ -63,7 +67,12 @@ class TileMatmulWarp(Pass):
     atom: str = ""
     group_m: int = 8
     ldmatrix: bool = True
+    copy: str = ""
     target: str = ""
+
+    def __post_init__(self) -> None:
+        if self.copy not in COPIES:
+            raise InputError(f"expected copy=tma or copy=cp.async, got copy={self.copy}")
 
     def run(self, module: ir.Module) -> None:
         target = self.target or _module_target(module)
@@ -72,7 +81,7 @@ class TileMatmulWarp(Pass):
         )
         for source in find_sources(module, tc.MatmulOp, self.name):
             _check(source.op, target, self.group_m)
-            _tile(source, options, target, self.group_m, self.ldmatrix)
+            _tile(source, options, target, self.group_m, self.ldmatrix, self.copy)
 
 
 def _module_target(module: ir.Module) -> str:
@@ -97,100 +106,62 @@ def _check(op: Any, target: str, group_m: int) -> None:
         raise refuse(op, f"expected group-m of at least 1, got {group_m}; smallest accepted: 1")
 
 
-@dataclass(frozen=True)
-class _Operand:
-    """A or B: its tile, how copies fill it and how fragments come out of it."""
-
-    tensor: Any
-    type: Any
-    width: int
-    tails: str
-    via: str
-    operand: str
-    fragment: Any
-
-    @staticmethod
-    def create(
-        op: Any, value: Any, tensor: Any, operand: str, major: str, sizes: tuple[int, int],
-        tile: tuple[int, int], atom: Any, ldmatrix: bool,
-    ) -> _Operand:  # fmt: skip
-        """`sizes`: extents (mn, k) of the matrix."""
-        element = tensor.type.element_type
-        bytes_ = tc.element_bytes(element)
-        order = (0, 1) if major == "K" else (1, 0)
-        outer, inner = (sizes[i] for i in order)
-        tile_outer, tile_inner = (tile[i] for i in order)
-        width = _copy_width(op, operand, inner * bytes_, tile_inner * bytes_)
-        via, why = loads_for(atom.name, operand, major, bytes_)
-        if not ldmatrix:
-            via, why = "loads", "the option ldmatrix is false"
-        if via == "loads":
-            remark(op, f"{operand} takes plain loads from shared memory, not ldmatrix: {why}")
-        swizzle, left = choose_swizzle(list(tile), element, major, width, atom.name, operand, via)
-        if left:
-            remark(op, f"{operand}: no swizzle frees the tile of bank conflicts, {left} are left")
-        return _Operand(
-            tensor,
-            tc.StagedType.build(list(tile), element, major, swizzle),
-            width,
-            tails(outer % tile_outer != 0, inner % tile_inner != 0),
-            via,
-            operand,
-            tc.FragmentType.build([tile[0], atom.shape[2]], element, operand, atom.name),
+def _operands(
+    op: Any, arguments: Any, tiling: Tiling, sizes: tuple[int, int, int], batch: int, copies: str,
+    target: str, ldmatrix: bool,
+) -> tuple[Operand, Operand]:  # fmt: skip
+    """A and B, both filled by TMA or both by cp.async."""
+    m, n, k = sizes
+    layouts = text(op.a_layout) == "mk", text(op.b_layout) == "nk"
+    majors = ["K" if k_inner else "MN" for k_inner in layouts]
+    matrices = [
+        Matrix(op, value, name, major, extents, tile, tiling.atom, ldmatrix)
+        for value, name, major, extents, tile in zip(
+            (op.a, op.b), "AB", majors, ((m, k), (n, k)),
+            ((tiling.m, tiling.k), (tiling.n, tiling.k)), strict=True,
         )
+    ]  # fmt: skip
+    for matrix in matrices:
+        via, why = matrix.via
+        if via == "loads":
+            remark(
+                op, f"{matrix.operand} takes plain loads from shared memory, not ldmatrix: {why}"
+            )
+    tensors = [argument(arguments, matrix.value) for matrix in matrices]
+    obstacle = _tma_obstacle(target, matrices)
+    if copies == "tma" and obstacle:
+        raise refuse(op, f"expected a product that copy=tma can serve: {obstacle}; take "
+                     "copy=cp.async", SMALLEST_MATMUL)  # fmt: skip
+    if copies == "cp.async" or obstacle:
+        if not copies and TARGETS[target].tma:
+            remark(op, f"the copies are cp.async, not TMA: {obstacle}")
+        left, right = (Operand.by_cp_async(*pair) for pair in zip(matrices, tensors, strict=True))
+    else:
+        left, right = (Operand.by_tma(*pair, batch) for pair in zip(matrices, tensors, strict=True))
+    return left, right
 
-    def copy(self, tile: Any, batch: list[Any], mn: Index, k: Index) -> None:
-        """``tc.cp_async`` of the tile at (mn, k)."""
-        at = [mn, k] if self.type.major == "K" else [k, mn]
-        tc.CpAsyncOp(
-            self.tensor, [*batch, *math.values(at)], tile, i64(self.width),
-            ir.StringAttr.get(self.tails),
-        )  # fmt: skip
 
-    def load(self, tile: Any, k: int) -> Any:
-        """``tc.load_fragment`` of the columns from k."""
-        return tc.LoadFragmentOp(tile, i64(k), ir.StringAttr.get(self.via), self.fragment).fragment
-
-
-def tails(outer: bool, inner: bool) -> str:
-    """The attribute ``tails``."""
-    return " ".join(name for name, is_one in (("outer", outer), ("inner", inner)) if is_one)
-
-
-def _copy_width(op: Any, operand: str, row: int, tile_row: int) -> int:
-    for width in reversed(COPY_BYTES):
-        if row % width == 0 and tile_row % width == 0:
-            return width
-    raise refuse(
-        op,
-        f"expected rows of {operand} of a multiple of {COPY_BYTES[0]} bytes, got {row} (cp.async "
-        f"copies {COPY_BYTES} bytes from addresses that are multiples of that, PTX ISA "
-        "9.7.9.25.3); pad the innermost dimension with zeros",
-        SMALLEST_MATMUL,
-    )
+def _tma_obstacle(target: str, matrices: list[Matrix]) -> str:
+    if not TARGETS[target].tma:
+        return f"{target} has no TMA"
+    return next(filter(None, map(tma_obstacle, matrices)), "")
 
 
 def _tile(
-    source: Source, options: TilingOptions, target: str, group_m: int, ldmatrix: bool
+    source: Source, options: TilingOptions, target: str, group_m: int, ldmatrix: bool, copies: str
 ) -> None:
     op = source.op
     *batch, m, n = op.out.type.shape
-    a_layout, b_layout = text(op.a_layout), text(op.b_layout)
-    k = op.a.type.shape[-1 if a_layout == "mk" else -2]
+    k = op.a.type.shape[-1 if text(op.a_layout) == "mk" else -2]
     tiling = choose_tiling(op, m, n, k, options)
     tiles_m, tiles_n = ceil_div(m, tiling.m), ceil_div(n, tiling.n)
     grid = [tiles_m * tiles_n, 1, batch[0] if batch else 1]
     with kernel(source, grid, warps=tiling.warps, target=target) as arguments:
         function = ir.InsertionPoint.current.block.owner
         function.attributes["tc.warps"] = i64s([tiling.warps_m, tiling.warps_n])
-        left = _Operand.create(
-            op, op.a, argument(arguments, op.a), "A", "K" if a_layout == "mk" else "MN",
-            (m, k), (tiling.m, tiling.k), tiling.atom, ldmatrix,
-        )  # fmt: skip
-        right = _Operand.create(
-            op, op.b, argument(arguments, op.b), "B", "K" if b_layout == "nk" else "MN",
-            (n, k), (tiling.n, tiling.k), tiling.atom, ldmatrix,
-        )  # fmt: skip
+        left, right = _operands(
+            op, arguments, tiling, (m, n, k), batch[0] if batch else 0, copies, target, ldmatrix
+        )
         row, column = _rasterise(tiles_m, tiles_n, group_m)
         m0, n0 = math.mul(row, tiling.m), math.mul(column, tiling.n)
         at = [block_id("z")] if batch else []
@@ -218,18 +189,18 @@ def _rasterise(tiles_m: int, tiles_n: int, group_m: int) -> tuple[Index, Index]:
 
 
 def _main_loop(
-    left: _Operand, right: _Operand, tiling: Tiling, trips: int, batch: list[Any], m0: Index,
+    left: Operand, right: Operand, tiling: Tiling, trips: int, batch: list[Any], m0: Index,
     n0: Index,
 ) -> Any:  # fmt: skip
-    element = ir.Type.parse(accumulator_type(str(left.type.element)))
+    element = ir.Type.parse(accumulator_type(str(left.matrix.element)))
     kind = tc.FragmentType.build([tiling.m, tiling.n], element, "C", tiling.atom.name)
     zero = tc.ZeroFragmentOp(kind).fragment
     loop = scf.ForOp(math.value(0), math.value(trips), math.value(1), [zero])
     with ir.InsertionPoint(loop.body):
         k0 = math.mul(loop.induction_variable, tiling.k)
         a, b = tc.SmemTileOp(left.type).tile, tc.SmemTileOp(right.type).tile
-        left.copy(a, batch, m0, k0)
-        right.copy(b, batch, n0, k0)
+        left.fill(a, batch, m0, k0)
+        right.fill(b, batch, n0, k0)
         total = loop.inner_iter_args[0]
         for k in range(0, tiling.k, tiling.atom.shape[2]):
             total = tc.MmaSyncOp(left.load(a, k), right.load(b, k), total, kind).d

@@ -9,7 +9,7 @@ from typing import Any
 from tcir._mlir import ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import defining
-from tcir.passes.kernel_ops import body
+from tcir.passes.kernel_ops import body, walk
 from tcir.passes.refusal import refuse
 
 Mapping = dict[Any, Any]
@@ -43,11 +43,15 @@ def k_steps(loop: Any) -> list[KStep]:
 
 
 def clone(op: Any, mapping: Mapping) -> Any:
-    """A copy of `op` at the insertion point with operands replaced; its results are mapped."""
+    """A copy of `op` at the insertion point with operands replaced, also those of ops inside it.
+
+    Its results are mapped.
+    """
     new = op.operation.clone()
-    for number, operand in enumerate(op.operation.operands):
-        if operand in mapping:
-            new.operands[number] = mapping[operand]
+    for inner in walk(new.opview):
+        for number, operand in enumerate(inner.operation.operands):
+            if operand in mapping:
+                inner.operation.operands[number] = mapping[operand]
     for old, result in zip(op.operation.results, new.results, strict=True):
         mapping[old] = result
     return new.opview
@@ -57,6 +61,11 @@ def clone_all(ops: Iterable[Any], mapping: Mapping) -> None:
     """`clone` of each."""
     for op in ops:
         clone(op, mapping)
+
+
+def operands_of(op: Any) -> list[Any]:
+    """What `op` and the ops inside it use of the values around it."""
+    return [value for inner in walk(op) for value in inner.operation.operands]
 
 
 def slice_of(values: Sequence[Any], block: Any) -> list[Any]:

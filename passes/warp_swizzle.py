@@ -31,7 +31,8 @@ def choose_swizzle(
         bits, base, shift = candidate
         if bits and 1 << (base + shift + bits) > tile.nbytes:
             continue
-        count = sum(conflicts(a, w) for a, w in _accesses(tile, width, atom, operand, via))
+        count = sum(conflicts(a, w) for a, w in _copies(tile, width))
+        count += conflicts_of(tile, atom, operand, via)
         if best is None or count < best[1]:
             best = candidate, count
         if count == 0:
@@ -40,15 +41,23 @@ def choose_swizzle(
     return best
 
 
-def _accesses(
-    tile: Any, width: int, atom: str, operand: str, via: str
-) -> Iterator[tuple[list[int], int]]:
-    """(addresses of the threads, bytes of each) of the copies and loads of one warp."""
+def conflicts_of(tile: Any, atom: str, operand: str, via: str) -> int:
+    """Bank conflicts of one warp's loads from a tile, which TMA or threads fill."""
+    return sum(conflicts(a, w) for a, w in _reads(tile, atom, operand, via))
+
+
+def _copies(tile: Any, width: int) -> Iterator[tuple[list[int], int]]:
+    """(addresses of the threads, bytes of each) of one warp's copies."""
     bytes_ = tc.element_bytes(tile.element)
     inner = tile.pitch // bytes_
     copies = min(LANES, tile.nbytes // width)
     starts = [divmod(t * width // bytes_, inner) for t in range(copies)]
     yield [_at(tile, outer, column) for outer, column in starts], width
+
+
+def _reads(tile: Any, atom: str, operand: str, via: str) -> Iterator[tuple[list[int], int]]:
+    """(addresses of the threads, bytes of each) of one warp's loads of one atom's rows."""
+    bytes_ = tc.element_bytes(tile.element)
     held = elements(atom, operand)
     columns = max(k for register in held for lane in register for _, k in lane) + 1
     for first in range(0, tile.shape[1], columns):

@@ -8,6 +8,7 @@ from tcir.passes.convert_tc_to_nvvm import ConvertTcToNvvm
 from tcir.passes.double_buffer_fragments import DoubleBufferFragments
 from tcir.passes.lower_to_llvm import LOWER_TO_LLVM
 from tcir.passes.pipeline_cp_async import PipelineCpAsync
+from tcir.passes.pipeline_tma import PipelineTma
 from tcir.passes.plan_staging import PlanStaging
 from tcir.passes.raise_to_tc import RaiseToTc
 from tcir.passes.tile_matmul_warp import TileMatmulWarp
@@ -24,6 +25,7 @@ class MatmulWarpOptions:
     group_m: rows of tiles that CTAs go through together
     atom: the mma.sync instruction by its name in tcir.layout; "" takes the longest K
     ldmatrix: false takes plain loads from shared memory everywhere
+    copy: "tma" or "cp.async"; "" takes TMA where target and operands allow it
     """
 
     block_m: int = 0
@@ -35,6 +37,7 @@ class MatmulWarpOptions:
     group_m: int = 8
     atom: str = ""
     ldmatrix: bool = True
+    copy: str = ""
 
 
 def build(options: MatmulWarpOptions) -> Pipeline:
@@ -51,8 +54,10 @@ def build(options: MatmulWarpOptions) -> Pipeline:
                 atom=options.atom,
                 group_m=options.group_m,
                 ldmatrix=options.ldmatrix,
+                copy=options.copy,
             ),
             PipelineCpAsync(stages=options.stages),
+            PipelineTma(stages=options.stages),
             DoubleBufferFragments(),
             PlanStaging(),
             ConvertTcToNvvm(),
@@ -65,7 +70,7 @@ def build(options: MatmulWarpOptions) -> Pipeline:
 MATMUL_WARP = register_pipeline(
     NamedPipeline(
         name="matmul-warp",
-        doc="matrix product of warps: cp.async, ldmatrix, mma.sync; sm_80, sm_90, sm_100a.",
+        doc="matrix product of warps: TMA or cp.async, ldmatrix, mma.sync; sm_80, sm_90, sm_100a.",
         options=MatmulWarpOptions,
         accepted_forms=(
             "linalg.matmul (also with transposing indexing_maps), linalg.batch_matmul, or the same "

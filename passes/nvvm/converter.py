@@ -141,6 +141,7 @@ class Converter:
         self.pending: list[ir.Value] = []
         self.bases: list[TmemBase] = []
         self.in_role = False
+        self.of_warps = False
         self.warps = (1, 1)
         self.threads = WARP_THREADS
 
@@ -220,9 +221,9 @@ class Converter:
         """``value + addend`` in i32."""
         return arith.AddIOp(value, self.constant(addend)).result if addend else value
 
-    def shared(self, address: SharedAddress) -> ir.Value:
-        """A shared-memory pointer."""
-        return llvm.IntToPtrOp(pointer_type(3), self.add(address.base, address.offset)).result
+    def shared(self, address: SharedAddress, space: int = 3) -> ir.Value:
+        """A shared-memory pointer; `space` 7 for the same place in the window of the cluster."""
+        return llvm.IntToPtrOp(pointer_type(space), self.add(address.base, address.offset)).result
 
     def tmem_columns(self, tile: TmemTile, column: int = 0) -> ir.Value:
         """The i32 address of column `column` of `tile`, lane 0."""
@@ -290,7 +291,7 @@ def i32() -> ir.Type:
 
 
 def pointer_type(space: int) -> ir.Type:
-    """``!llvm.ptr`` of an address space: 0 generic, 1 global, 3 shared, 6 tensor memory."""
+    """``!llvm.ptr`` of an address space: 0 generic, 1 global, 3 shared, 6 tensor memory, 7 cluster."""
     return llvm.PointerType.get(space) if space else llvm.PointerType.get()
 
 

@@ -50,14 +50,15 @@ def convert_tma_load(converter: Converter, op: tc.TmaLoadOp) -> None:
     mode = _LOAD_MODES[string(defining(op.map, tc.MakeTensorMapOp), "mode")]
     if mode == "im2col_w_128":
         offsets.insert(0, converter.constant(halo_of(op), 16))
+    own = not converter.of_warps  # as destination, .shared::cta is newer than sm_90
     nvvm.CpAsyncBulkTensorGlobalToSharedClusterOp(
-        converter.shared(tile.address.plus(row * tile.type.span)),
+        converter.shared(tile.address.plus(row * tile.type.span), 3 if own else 7),
         converter.record(op.map, TensorMap).pointer,
         [converter.ssa(coordinate) for coordinate in op.coords],
         converter.shared(converter.record(op.signal, Mbarrier).address),
         offsets,
         mode=ir.Attribute.parse(f"#nvvm.tma_load_mode<{mode}>"),
-        isCTAOnly=True,
+        isCTAOnly=own,
     )
 
 

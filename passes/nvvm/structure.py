@@ -186,6 +186,17 @@ def convert_role(converter: Converter, op: tc.RoleOp) -> None:
     converter.in_role = False
 
 
+@rule("tc.one_thread")
+def convert_one_thread(converter: Converter, op: tc.OneThreadOp) -> None:
+    """A branch that the CTA's first thread takes."""
+    if converter.in_role:
+        raise PassError("expected tc.one_thread outside roles, which choose their thread")
+    converter.in_role = True
+    with only_if(is_equal(converter, converter.thread, 0)):
+        converter.convert(op.operation.regions[0].blocks[0])
+    converter.in_role = False
+
+
 @rule("memref.collapse_shape", "memref.expand_shape")
 def convert_reshape(converter: Converter, op: Any) -> None:
     """Another shape of the same contiguous tensor."""

@@ -12,8 +12,12 @@ from .converter import Converter, Mbarrier, i32, require_role, rule
 
 @rule("tc.mbarrier_wait")
 def convert_mbarrier_wait(converter: Converter, op: tc.MbarrierWaitOp) -> None:
-    """``mbarrier.try_wait.parity`` until it says yes (it may give up after a hardware limit)."""
-    require_role(converter, op)
+    """``mbarrier.try_wait.parity`` until it says yes (it may give up after a hardware limit).
+
+    In kernels of warps, which have no roles, by every thread: each so sees the bytes.
+    """
+    if not converter.of_warps:
+        require_role(converter, op)
     pointer = converter.shared(converter.record(op.bar, Mbarrier).address)
     parity = converter.ssa(op.parity)
     loop = scf.WhileOp([], [])

@@ -9,7 +9,7 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import integer, string
 from tcir.errors import PassError
 
-from .converter import Converter, GlobalTensor, StagedTile, pointer_type, rule
+from .converter import Converter, GlobalTensor, SmemTile, StagedTile, pointer_type, rule
 from .linear import Linear, Place
 from .structure import only_if
 
@@ -148,7 +148,9 @@ def byte_pointer(base: ir.Value, offset: int, space: int) -> ir.Value:
     return llvm.GEPOp(pointer_type(space), base, [], [offset], byte, flags).result
 
 
-def shared_pointer(converter: Converter, tile: StagedTile, base: ir.Value, offset: int) -> ir.Value:
+def shared_pointer(
+    converter: Converter, tile: StagedTile | SmemTile, base: ir.Value, offset: int
+) -> ir.Value:
     """A pointer `offset` bytes after the thread's place `base` in a tile."""
     address = arith.AddIOp(tile.address.base, base).result
     pointer = llvm.IntToPtrOp(pointer_type(3), address).result

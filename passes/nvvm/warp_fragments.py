@@ -23,7 +23,7 @@ from tcir.dialect.fragments import (
 from tcir.errors import PassError
 from tcir.layout.atoms import mma_atom
 
-from .converter import Converter, Fragment, StagedTile, i32, rule
+from .converter import Converter, Fragment, SmemTile, StagedTile, i32, rule
 from .linear import Linear, Place
 from .warp_copy import shared_pointer
 
@@ -46,15 +46,21 @@ def convert_zero(converter: Converter, op: tc.ZeroFragmentOp) -> None:
 def convert_load(converter: Converter, op: tc.LoadFragmentOp) -> None:
     """``ldmatrix.x4``, a matrix per register, or 32-bit loads."""
     kind = op.fragment.type
-    tile = converter.record(op.tile, StagedTile)
+    tile = _tile(converter, op)
     part = share(kind.atom, kind.operand, kind.shape, converter.warps)
     load = _by_loads if string(op, "via") == "loads" else _by_ldmatrix
     registers = load(converter, op, tile, kind, part)
     converter.values[op.fragment] = Fragment(kind, tuple(registers))
 
 
+def _tile(converter: Converter, op: tc.LoadFragmentOp) -> StagedTile | SmemTile:
+    """A tile that threads filled, or TMA."""
+    kind = SmemTile if isinstance(op.tile.type, tc.SmemType) else StagedTile
+    return converter.record(op.tile, kind)
+
+
 def _by_ldmatrix(
-    converter: Converter, op: tc.LoadFragmentOp, tile: StagedTile, kind: tc.FragmentType,
+    converter: Converter, op: tc.LoadFragmentOp, tile: StagedTile | SmemTile, kind: tc.FragmentType,
     part: Share,
 ) -> list[ir.Value]:  # fmt: skip
     of_atom = matrices(kind.atom, kind.operand)
@@ -76,7 +82,7 @@ def _by_ldmatrix(
 
 
 def _ldmatrix(
-    converter: Converter, tile: StagedTile, kind: tc.FragmentType, part: Share,
+    converter: Converter, tile: StagedTile | SmemTile, kind: tc.FragmentType, part: Share,
     group: list[Matrix], trans: bool,
 ) -> list[ir.Value]:  # fmt: skip
     """Lane 8i + j names row j of matrix i (PTX ISA 9.7.14.5.15)."""
@@ -132,7 +138,7 @@ def _place(
 
 
 def _by_loads(
-    converter: Converter, op: tc.LoadFragmentOp, tile: StagedTile, kind: tc.FragmentType,
+    converter: Converter, op: tc.LoadFragmentOp, tile: StagedTile | SmemTile, kind: tc.FragmentType,
     part: Share,
 ) -> list[ir.Value]:  # fmt: skip
     """Each element by the 32-bit word that holds it: what ldmatrix cannot serve."""
@@ -146,7 +152,7 @@ def _by_loads(
 
 
 def _word(
-    converter: Converter, tile: StagedTile, kind: tc.FragmentType, part: Share,
+    converter: Converter, tile: StagedTile | SmemTile, kind: tc.FragmentType, part: Share,
     lanes: tuple[tuple[tuple[int, int], ...], ...], start: Matrix,
 ) -> ir.Value:  # fmt: skip
     """The register that holds ``lanes[lane]`` of an atom, lowest bits first."""
@@ -198,7 +204,8 @@ def convert_mma(converter: Converter, op: tc.MmaSyncOp) -> None:
     rows, columns = (len(f.registers) // count for f, count in ((a, counts[0]), (b, counts[1])))
     totals = list(c.registers)
     for row in range(rows):
-        for column in range(columns):
+        # There and back: the next row begins with the part of B that this one ended with.
+        for column in range(columns) if row % 2 == 0 else reversed(range(columns)):
             at = (row * columns + column) * counts[2]
             operands = [
                 *a.registers[row * counts[0] : (row + 1) * counts[0]],

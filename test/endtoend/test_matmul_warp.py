@@ -245,12 +245,12 @@ def test_no_bank_conflicts(element: str, a: str, b: str) -> None:
 
 def test_conflicts_are_counted_where_there_are_some() -> None:
     """The same kernel with its swizzle taken out of the addresses of ldmatrix and cp.async."""
-    from tcir.passes import tile_matmul_warp as pass_
+    from tcir.passes import warp_operands as pass_
 
     chosen = pass_.choose_swizzle
     pass_.choose_swizzle = lambda *_: ((0, 0, 0), 0)
     try:
-        kernel = Case(64, 64, 64, "f16", options={}).compile()
+        kernel = Case(64, 64, 64, "f16", options={"copy": "cp.async"}).compile()
     finally:
         pass_.choose_swizzle = chosen
     arrays = [*make_inputs(kernel.signature.inputs, 1, "integers")]

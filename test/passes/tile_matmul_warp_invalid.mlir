@@ -4,7 +4,7 @@
 // RUN: %exits 3 %tc-opt --tile-matmul-warp='{atom=mma.m16n8k8.tf32}' %S/Inputs/warp_product.mlir 2>&1 | %filecheck --check-prefix=ATOM %s
 // RUN: %exits 3 %tc-opt --tile-matmul-warp='{target=sm_75}' %S/Inputs/warp_product.mlir 2>&1 | %filecheck --check-prefix=TARGET %s
 // RUN: %exits 3 %tc-opt --pipeline='matmul-warp{stages=1}' %S/Inputs/warp_product.mlir 2>&1 | %filecheck --check-prefix=STAGES %s
-// RUN: %exits 3 %tc-opt --tile-matmul-warp --pipeline-cp-async='{stages=6}' --plan-staging %S/Inputs/warp_product.mlir 2>&1 | %filecheck --check-prefix=MEMORY %s
+// RUN: %exits 3 %tc-opt --tile-matmul-warp='{copy=cp.async}' --pipeline-cp-async='{stages=6}' --plan-staging %S/Inputs/warp_product.mlir 2>&1 | %filecheck --check-prefix=MEMORY %s
 
 // POWER: warp_product.mlir:2:8: error: expected block-m to be a power of two, got 24
 // REGISTERS: error: expected at most 128 accumulators a thread (of 255 registers), got 256: a warp's tile is 128 x 64; take more warps

@@ -145,9 +145,10 @@ _TMA_MODES = {"tile": "tile", "im2col": "im2col", "im2col_w_128": "im2col::w::12
 
 @rule("nvvm.cp.async.bulk.tensor.shared.cluster.global")
 def _tma_load(speller: Speller, op: Any) -> None:
-    """9.7.9.27.5.2, to the shared memory of the executing CTA."""
+    """9.7.9.27.5.2, to the shared memory of the executing CTA, named as such or in the cluster."""
     only(op, "isCTAOnly", "mode")
-    expect(op, "isCTAOnly", "true")
+    own = expect(op, "isCTAOnly", "true", "false") == "true"
+    space, number = ("shared::cta", 3) if own else ("shared::cluster", 7)
     modes = {f"#nvvm.tma_load_mode<{name}>": ptx for name, ptx in _TMA_MODES.items()}
     name = modes[expect(op, "mode", *modes)]
     target, tensor_map, coords, bar, offsets, *rest = _segments(op)
@@ -155,8 +156,8 @@ def _tma_load(speller: Speller, op: Any) -> None:
         raise IncompleteError("no rule for a multicast mask, a cache policy or a predicate")
     place = ", ".join(speller.read_one(coordinate) for coordinate in coords)
     text = (
-        f"cp.async.bulk.tensor.{len(coords)}d.shared::cta.global.{name}"
-        f".mbarrier::complete_tx::bytes {_address(speller, target[0], 3)}, "
+        f"cp.async.bulk.tensor.{len(coords)}d.{space}.global.{name}"
+        f".mbarrier::complete_tx::bytes {_address(speller, target[0], number)}, "
         f"[{speller.read_one(tensor_map[0])}, {{{place}}}], {_address(speller, bar[0], 3)}"
     )
     if offsets:

@@ -1,4 +1,4 @@
-"""Rules of roles: each warp runs the whole kernel and enters the roles that list it."""
+"""Rules of roles: each warp runs the whole kernel and enters the roles that list it; one thread."""
 
 from __future__ import annotations
 
@@ -26,5 +26,20 @@ def role(compiler: Compiler, op: Any) -> Step:
         else:
             body(frame)
         frame.in_role = False
+
+    return enter
+
+
+@rule("tc.one_thread")
+def one_thread(compiler: Compiler, op: Any) -> Step:
+    body = compiler.block(op.operation.regions[0].blocks[0])
+
+    def enter(frame: Frame) -> Generator[Any, Any, None]:
+        if not frame.elected():
+            return
+        if may_block(body):
+            yield from body(frame)
+        else:
+            body(frame)
 
     return enter

@@ -14,10 +14,11 @@ import numpy as np
 from tcir._mlir import ir
 from tcir.errors import IncompleteError
 from tcir.interp.tensor.arith import convert
+from tcir.interp.tile.addresses import TileLayout
 from tcir.interp.tile.compiler import Compiler, Frame, Step, rule
 from tcir.interp.tile.movement import segments, text
 from tcir.interp.tile.places import integer
-from tcir.interp.tile.values import MemRef, StagedTile, Stored
+from tcir.interp.tile.values import MemRef, SmemTile, StagedTile, Stored
 from tcir.machine.async_copy import ALL_LANES, CopyQueue
 from tcir.machine.warp_mma import generation, warp_mma
 
@@ -129,9 +130,12 @@ def load_fragment(compiler: Compiler, op: Any) -> Step:
     site = compiler.site(op)
 
     def load(frame: Frame) -> None:
-        tile: StagedTile = frame.values[tile_]
+        tile: StagedTile | SmemTile = frame.values[tile_]
         layout = tile.layout
-        offsets = tile.base + layout.offsets()[:, first : first + columns]
+        if isinstance(layout, TileLayout):
+            offsets = layout.elements(tile.base, first, columns)
+        else:
+            offsets = tile.base + layout.offsets()[:, first : first + columns]
         raw = frame.agent.load("shared", offsets.ravel(), layout.element_bytes, site=site)
         codes = np.ascontiguousarray(raw).view(f"u{layout.element_bytes}")
         frame.values[result] = codes.reshape(offsets.shape)
