@@ -8,7 +8,9 @@ from typing import Any, ClassVar
 from tcir._mlir import func, ir, linalg, tensor
 from tcir.dialect import rules, tc
 from tcir.dialect.attributes import defining
+from tcir.dialect.block_scaled import scales_shape
 from tcir.passes.arguments import drop_arguments
+from tcir.passes.blocked_scales import groups
 from tcir.passes.contraction import value
 from tcir.passes.emit import i64
 from tcir.passes.refusal import SMALLEST_BLOCK_SCALED, is_op, refuse
@@ -25,6 +27,7 @@ from tcir.signature import is_fill_only
 
 SMALLEST = SMALLEST_BLOCK_SCALED
 OP = "tc.block_scaled_matmul"
+BLOCKED = "blocked_128x4"
 
 
 @register_pass
@@ -45,7 +48,8 @@ class RaiseBlockScaled(Pass):
         %r = "tc.block_scaled_matmul"(%a, %sa, %b, %sb, %ga, %gb) {block = 16, …}
 
     Recognition is by indexing maps and body: matrix or vector, batched or not, factors and loops in
-    any order, k as one loop or as blocks and k within the block (the operands are then collapsed).
+    any order, k as one loop or as blocks and k within the block (the operands are then collapsed),
+    scales row-major or in the 128x4 layout, whatever way its map is spelled.
     Elements may come out of ``tc.pack_codes``, which stays. A function that holds the op already is
     left alone. Preserves the value of every element, up to
     the order and rounding of the f32 sums, as long as no scale is negative: block scales are
@@ -186,15 +190,35 @@ def _build(op: Any, found: ScaledMatmul, factors: list[Any], out: Any) -> Any:
             )  # fmt: skip
     if found.split:
         values[0], values[2] = _joined(values[0]), _joined(values[2])
-    row_major = ir.StringAttr.get("row_major")
+    layouts = []
+    for place, side in ((1, found.a), (3, found.b)):
+        blocked = side.scales in found.blocked
+        layouts.append(ir.StringAttr.get(BLOCKED if blocked else "row_major"))
+        if blocked:
+            *rows, k = values[place - 1].type.shape
+            vector = len(rows) + 1 < values[0].type.rank
+            shape = scales_shape([*rows, *([1] if vector else []), k], found.block, BLOCKED)
+            values[place] = _in_blocks(op, values[place], shape)
     a_global, b_global = [*factors, None, None][:2]
-    made = tc.BlockScaledMatmulOp(
-        *values, a_global, b_global, i64(found.block), row_major, row_major, out
-    )
+    made = tc.BlockScaledMatmulOp(*values, a_global, b_global, i64(found.block), *layouts, out)
     problem = rules.broken_rule(made)
     if problem:
         raise refuse(op, problem, SMALLEST)
     return made.out
+
+
+def _in_blocks(op: Any, scales: Any, shape: list[int]) -> Any:
+    """Scales in the 128x4 layout, in the shape that the op takes."""
+    found = groups(scales.type.shape, shape)
+    if found is None:
+        raise refuse(
+            op, f"expected scales in blocks of {shape}, or with a dimension of these in several, "
+            f"got {scales.type}; reshape the argument", SMALLEST,
+        )  # fmt: skip
+    if len(found) == scales.type.rank:
+        return scales
+    kind = ir.RankedTensorType.get(shape, scales.type.element_type)
+    return tensor.CollapseShapeOp(kind, scales, found).result
 
 
 def _joined(operand: Any) -> Any:

@@ -1,21 +1,25 @@
 """Recognition of block-scaled contractions by indexing maps and body.
 
 Two spellings of the sum over k are one here: a loop k whose scales are indexed by ``k floordiv
-block``, and a pair of loops (block, within the block) over operands split accordingly.
+block``, and a pair of loops (block, within the block) over operands split accordingly. Scales are
+row-major, or lie in the 128x4 layout (`blocked_scales`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tcir._mlir import ir, linalg
 from tcir.dialect.block_scaled import ELEMENT_BITS, SCALE_TYPES
+from tcir.passes.blocked_scales import is_layout, offsets
 from tcir.passes.contraction import n_loops, value
 
 Axis = tuple[int, int]
 """What indexes a dimension: a loop, divided (floor) by a number."""
+Factor = tuple[int, list[Axis], list[Axis]]
+"""An operand's number, the loops over its rows, and those of sums."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,7 @@ class ScaledMatmul:
     """A block-scaled product: A, B, the operand numbers of global scales, and the block size.
 
     split: whether the operands have k in two dimensions, which are to be one.
+    blocked: operand numbers of the scales in the 128x4 layout.
     """
 
     a: Operand
@@ -39,6 +44,7 @@ class ScaledMatmul:
     globals: tuple[int, ...]
     block: int
     split: bool
+    blocked: tuple[int, ...] = ()
 
 
 class Mismatch(Exception):
@@ -60,7 +66,8 @@ def recognise(op: Any) -> ScaledMatmul:
     inputs = len(op.operation.operands) - 1
     _check_body(op, inputs)
     maps = [value(m) for m in linalg.get_indexing_maps(op.operation)]
-    axes = [_axes(m) for m in maps]
+    shuffled = [n for n, m in enumerate(maps[:-1]) if not _is_plain(m)]
+    axes = [[] if n in shuffled else _axes(m) for n, m in enumerate(maps)]
     out = [loop for loop, _ in axes[-1]]
     if any(divisor != 1 for _, divisor in axes[-1]) or len(set(out)) != len(out):
         raise Mismatch(f"expected the output indexed by distinct loops, got {maps[-1]}")
@@ -69,11 +76,18 @@ def recognise(op: Any) -> ScaledMatmul:
         raise Mismatch(
             f"expected one loop of sums, k, or two, block of k and k within it, got {len(sums)}"
         )
-    factors = [
-        (n, [a for a in axes[n] if a[0] in out], [a for a in axes[n] if a[0] in sums])
-        for n in range(inputs)
-    ]
+
+    def factor(n: int) -> Factor:
+        return n, [a for a in axes[n] if a[0] in out], [a for a in axes[n] if a[0] in sums]
+
+    factors = [factor(n) for n in range(inputs) if n not in shuffled]
     elements = [f for f in factors if [d for _, d in f[2]] == [1] * len(sums)]
+    shapes = [operand.type.shape for operand in op.operation.operands]
+    sizes = {loop: size for n, *_ in elements for (loop, _), size in zip(axes[n], shapes[n])}
+    without_scales = list(elements)
+    for n in shuffled:
+        axes[n] = _blocked(op, n, maps[n], without_scales, sizes)
+        factors.append(factor(n))
     scales = [f for f in factors if len(f[2]) == 1 and f not in elements]
     rest = [f for f in factors if f not in elements and f not in scales]
     if len(elements) != 2 or len(scales) != 2 or any(axes[n] for n, _, _ in rest):
@@ -91,7 +105,47 @@ def recognise(op: Any) -> ScaledMatmul:
                 "transpose and quantise the operand along k"
             )
     a, b = _pair(out, elements, scales, maps)
-    return ScaledMatmul(a, b, tuple(n for n, _, _ in rest), block, len(sums) == 2)
+    alpha = tuple(n for n, _, _ in rest)
+    return ScaledMatmul(a, b, alpha, block, len(sums) == 2, tuple(shuffled))
+
+
+def _is_plain(affine_map: Any) -> bool:
+    """Whether every result is a loop, or a loop floordiv a constant."""
+    return not any(
+        isinstance(
+            e, ir.AffineConstantExpr | ir.AffineAddExpr | ir.AffineMulExpr | ir.AffineModExpr
+        )
+        or (isinstance(e, ir.AffineFloorDivExpr) and not isinstance(e.lhs, ir.AffineDimExpr))
+        for e in affine_map.results
+    )
+
+
+def _blocked(
+    op: Any, number: int, affine_map: Any, elements: list[Factor], sizes: Mapping[int, int]
+) -> list[Axis]:
+    """The axes that scales would have were they row-major; takes their operand out of `elements`.
+
+    `Mismatch` where the map is not that of the 128x4 layout.
+    """
+    kind = op.operation.operands[number].type
+    found = offsets(affine_map, kind.shape, sizes)
+    used = set(found or ())
+    # Loops over one element may be missing in the map: the operand with the most loops in common.
+    elements.sort(key=lambda factor: len(used ^ {loop for loop, _ in (*factor[1], *factor[2])}))
+    for factor in elements if found is not None else ():
+        _, rows, inner = factor
+        over = {loop: sizes[loop] for loop, _ in inner[:1]}
+        for outer in (rows[:-1], rows):  # of a matrix, and of a vector
+            batch = {loop: sizes[loop] for loop, _ in outer}
+            row = {loop: sizes[loop] for loop, _ in rows[len(outer) :]}
+            for step in (16, 32) if len(inner) == 1 else (1,):
+                if is_layout(found, batch, row, over, step):
+                    elements.remove(factor)
+                    return [*rows, (inner[0][0], step)]
+    raise Mismatch(
+        "expected loops and loops floordiv a constant, or scales in blocks of 128 x 4 as "
+        f"tc.scales_to_blocked makes them, got {affine_map} over {kind}"
+    )
 
 
 def _axes(affine_map: Any) -> list[Axis]:
@@ -108,9 +162,6 @@ def _axes(affine_map: Any) -> list[Axis]:
         else:
             raise Mismatch(f"expected loops and loops floordiv a constant, got {e} in {affine_map}")
     return found
-
-
-Factor = tuple[int, list[Axis], list[Axis]]
 
 
 def _block(op: Any, sums: list[int], elements: Sequence[Factor], scales: Sequence[Factor]) -> int:

@@ -41,15 +41,15 @@ class SplitLaunches(Pass):
         func.func @f_repack0(%x) attributes {tc.order = 0, tc.args = array<i64: 0, 3>}
         func.func @f(%xp, %w) attributes {tc.order = 1, tc.args = array<i64: 3, 1, 2>}
 
-    A function of one op stays as it is; in others a ``tensor.collapse_shape`` becomes the shape in
-    which a launch has the buffer. Preserves every value, bit for bit.
+    A function of one op stays as it is. A ``tensor.collapse_shape`` of an operand becomes the shape
+    in which the launch has the buffer. Preserves every value, bit for bit.
     """
 
     name: ClassVar[str] = "split-launches"
 
     def run(self, module: ir.Module) -> None:
         functions = [op for op in module.body.operations if isinstance(op, func.FuncOp)]
-        several = [f for f in functions if len(_launched(f)) > 1]
+        several = [f for f in functions if len(_launched(f)) > 1 or _is_reshaped(f)]
         if several and len(functions) > 1:
             raise refuse(
                 several[0],
@@ -62,6 +62,13 @@ class SplitLaunches(Pass):
 
 def _launched(function: func.FuncOp) -> list[Any]:
     return [op for op in function.entry_block if isinstance(op, LAUNCHED)]
+
+
+def _is_reshaped(function: func.FuncOp) -> bool:
+    """Whether the function is one launch, and reshapes of its arguments."""
+    reshapes = [op for op in function.entry_block if isinstance(op, tensor.CollapseShapeOp)]
+    arguments = all(isinstance(op.src, ir.BlockArgument) for op in reshapes)
+    return bool(reshapes) and arguments and len(_launched(function)) == 1
 
 
 def _split(module: ir.Module, function: func.FuncOp) -> None:

@@ -159,11 +159,11 @@ class Validator:
         """Runs the program of `module`, or its kernels one after the other."""
         assert self.signature is not None
         outputs, programs = self.signature.outputs, find_programs(module)
-        plain = len(programs) == 1 and programs[0].level == "tensor"
+        program = programs[0]
+        plain = program.level == "tensor" and not program.views
         buffers = inputs if plain else self._images
         options = {"order_seed": order, "numerics": self.settings.numerics}
-        if len(programs) == 1:
-            (program,) = programs
+        if len(programs) == 1 and (plain or program.level != "tensor"):
             run = _executor(program.level)
             arrays = [as_view(a, program.views.get(n)) for n, a in enumerate(buffers)]
             if plain:

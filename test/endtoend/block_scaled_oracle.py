@@ -53,3 +53,25 @@ def product(
     if ga is not None:
         total = total * (ga * gb)
     return total.astype(DTYPES[case.out])
+
+
+def in_blocks(scales: np.ndarray, vector: bool = False) -> np.ndarray:
+    """Row-major scales in the 128x4 layout, element by element; padding is NaN: it is not read."""
+    if vector:
+        scales = scales[..., None, :]
+    *batch, rows, count = scales.shape
+    image = np.full((*batch, -(-rows // 128), -(-count // 4), 512), 0xFF, np.uint8)
+    for row in range(rows):
+        for n in range(count):
+            place = row % 32 * 16 + row % 128 // 32 * 4 + n % 4
+            image[..., row // 128, n // 4, place] = scales.view(np.uint8)[..., row, n]
+    return image.view(scales.dtype)
+
+
+def as_passed(case: BlockScaled, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Inputs by name, scales in the layout in which the program of `case` takes them."""
+    found = dict(arrays)
+    for side, rows in (("a", case.m), ("b", case.n)):
+        if side in case.blocked:
+            found[f"s{side}"] = in_blocks(found[f"s{side}"], rows is None)
+    return found

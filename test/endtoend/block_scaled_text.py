@@ -19,7 +19,8 @@ class BlockScaled:
 
     n: columns of B, None for a vector. batch: None for none. split: k as two loops. swapped: B
     before A. order: the loops, as permuted names. alpha: global scales "no", "in" the sum or
-    "after" it. scaling: arith.scaling_extf instead of extf and mulf.
+    "after" it. scaling: arith.scaling_extf instead of extf and mulf. blocked: whose scales are in
+    the 128x4 layout, in linalg, and the dimensions of a block's 512 bytes: "a3b1".
     """
 
     m: int = 16
@@ -36,11 +37,13 @@ class BlockScaled:
     order: str = ""
     alpha: str = "no"
     scaling: bool = False
+    blocked: str = ""
 
     def __str__(self) -> str:
         flags = [f for f in ("split", "swapped", "scaling") if getattr(self, f)]
         size = f"{self.batch or 1}x{self.m}x{self.n or 'vector'}x{self.k}"
         words = [size, self.a, self.b, self.scale, str(self.block), self.out, self.alpha]
+        words += [self.blocked] * bool(self.blocked)
         return "-".join([*words, *flags, self.order]).rstrip("-")
 
     @property
@@ -63,8 +66,28 @@ class BlockScaled:
             shape = tensor(self.batch, rows, *k, of=of)
             found.append((name, shape, of, dims + inner))
             shape = tensor(self.batch, rows, scales, of=self.scale)
-            found.append((f"s{name}", shape, self.scale, dims + blocks))
+            where = dims + blocks
+            if name in self.blocked:
+                dims_of_block = int(self.blocked[self.blocked.index(name) + 1])
+                row = dim if rows is not None else "0"
+                extents, where = self._image(row, blocks[0], dims_of_block)
+                blocks_of = (-(-(rows or 1) // 128), -(-scales // 4))
+                shape = tensor(self.batch, *blocks_of, *extents, of=self.scale)
+                where = batch + where
+            found.append((f"s{name}", shape, self.scale, where))
         return found[2:] + found[:2] if self.swapped else found
+
+    @staticmethod
+    def _image(row: str, scale: str, inner: int) -> tuple[list[int], list[str]]:
+        """Dimensions of a block, and the map into the 128x4 layout; each in another spelling."""
+        block = [f"{row} floordiv 128", f"({scale}) floordiv 4"]
+        if inner == 3:
+            parts = [f"{row} mod 32", f"({row} mod 128) floordiv 32", f"({scale}) mod 4"]
+            return [32, 4, 4], block + parts
+        quarter = f"(({row} floordiv 32) mod 4) * 4"
+        if inner == 2:
+            return [32, 16], [*block, f"{row} mod 32", f"{quarter} + ({scale}) mod 4"]
+        return [512], [*block, f"({scale}) mod 4 + {quarter} + ({row} mod 32) * 16"]
 
     @property
     def result(self) -> str:
@@ -143,7 +166,9 @@ class BlockScaled:
 
     def op(self, a_layout: str = "row_major", b_layout: str = "row_major") -> str:
         """The program as ``tc.block_scaled_matmul``."""
-        found = {name: kind for name, kind, _, _ in replace(self, split=False).operands()}
+        found = {
+            name: kind for name, kind, _, _ in replace(self, split=False, blocked="").operands()
+        }
         for side, rows, layout in (("a", self.m, a_layout), ("b", self.n or 1, b_layout)):
             if layout != "row_major":
                 blocks = (-(-rows // 128), -(-self.k // self.block // 4), 512)

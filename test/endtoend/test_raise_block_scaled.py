@@ -8,15 +8,17 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import tcir
 from tcir.dialect import tc
 from tcir.errors import PassError
 from tcir.interp.tensor import execute
+from tcir.passes import scaled_contraction
 from tcir.pipeline import Pipeline
 from tcir.signature import signature_of
 from tcir.source import load_module, mlir_context
 from tcir.validation import validate
 
-from .block_scaled_oracle import inputs_of, product
+from .block_scaled_oracle import as_passed, inputs_of, product
 from .block_scaled_text import F4, F6A, F6B, F8A, F8B, UE8M0, BlockScaled
 
 MX = {"scale": UE8M0, "block": 32}
@@ -39,8 +41,16 @@ ACCEPTED = [
     BlockScaled(a=F6A, b=F6B, batch=3, **MX),
     BlockScaled(a=F4, b=F8A, scaling=True, swapped=True, **MX),
     BlockScaled(a=F6B, b=F4, n=2, split=True, **MX),
+    BlockScaled(m=130, k=80, blocked="a3b1"),
+    BlockScaled(m=33, k=144, blocked="b3"),
+    BlockScaled(m=5, k=96, batch=2, n=3, blocked="a1", order="n k m l", alpha="in"),
+    BlockScaled(m=5, k=96, batch=3, blocked="a2b3", swapped=True),
+    BlockScaled(m=1, k=64, blocked="a1b3"),
+    BlockScaled(m=1, k=64, n=1, blocked="a3b2"),
+    BlockScaled(m=140, k=96, n=130, split=True, blocked="a2b3"),
+    BlockScaled(m=140, k=160, a=F6B, b=F8A, blocked="b2a1", **MX),
 ]
-QUICK = {0, 6, 9, 16}
+QUICK = {0, 6, 9, 16, 18, 21}
 CASES = [
     pytest.param(case, id=str(case), marks=() if n in QUICK else pytest.mark.slow)
     for n, case in enumerate(ACCEPTED)
@@ -67,7 +77,8 @@ def test_value_of_linalg_and_of_the_op(case: BlockScaled) -> None:
         with mlir_context() as context:
             module = load_module(text, context)
             specs = signature_of(module)
-            given = [arrays[n].reshape(s.shape) for n, s in zip(names, specs.inputs, strict=True)]
+            passed = arrays if "tc.block" in text else as_passed(case, arrays)
+            given = [passed[n].reshape(s.shape) for n, s in zip(names, specs.inputs, strict=True)]
             (got,) = execute(module, "f", given, specs.outputs).outputs
         assert got.dtype == want.dtype
         np.testing.assert_array_equal(got.view(np.uint8), want.view(np.uint8))
@@ -132,7 +143,58 @@ func.func @f(%a: tensor<8x32xf4E2M1FN>, %sa: tensor<8x2xf8E4M3FN>, %b: tensor<4x
         assert str(module).count("tc.block_scaled_matmul") == 1
 
 
+def test_layout_attributes() -> None:
+    """The image keeps its shape where it has that of the op, and is collapsed else."""
+    with mlir_context() as context:
+        module = load_module(BlockScaled(m=130, n=2, k=80, blocked="a1b3").linalg(), context)
+        Pipeline.parse("builtin.module(raise-block-scaled)").run(module)
+        ops = list(module.body.operations[0].regions[0].blocks[0].operations)
+        assert [op.operation.name for op in ops] == [
+            "tensor.collapse_shape", "tc.block_scaled_matmul", "func.return",
+        ]  # fmt: skip
+        layouts = (ops[1].a_scale_layout.value, ops[1].b_scale_layout.value)
+        assert layouts == ("blocked_128x4", "blocked_128x4")
+
+
+@pytest.mark.parametrize(
+    ("case", "pipeline"),
+    [
+        (BlockScaled(m=3, k=32, split=True, blocked="a3b1"), "gemv-simt"),
+        pytest.param(BlockScaled(m=130, k=256, blocked="a3b2", split=True), "gemv-padded-n",
+                     marks=pytest.mark.slow),
+        pytest.param(BlockScaled(m=130, k=256, split=True), "gemv-padded-n",
+                     marks=pytest.mark.slow),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_every_level_from_blocked_scales(case: BlockScaled, pipeline: str) -> None:
+    """A launch has collapsed operands in its own shape; NaN in the padding is not read."""
+    options = {"rows": 1} if pipeline == "gemv-simt" else {}
+    kernel = tcir.compile(case.linalg(), pipeline, validate=True, **options)
+    verdicts = {line.verdict for line in kernel.report.passes}
+    assert verdicts == {"reference", "equal"}, str(kernel.report)
+    assert len(kernel.launches.launches) == (1 if case.blocked else 2)
+    arrays = inputs_of(case, seed=2)
+    want = product(case, *arrays.values())
+    passed = as_passed(case, arrays)
+    specs = kernel.signature.inputs
+    given = [a.reshape(spec.shape) for a, spec in zip(passed.values(), specs, strict=True)]
+    out = np.zeros_like(want)
+    kernel(*given, out)
+    assert out.tobytes() == want.tobytes()
+
+
+def test_a_wrong_layout_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check that takes another order of the quarters for the layout."""
+    text = BlockScaled(m=140, k=96, blocked="a3").linalg()
+    wrong = text.replace("(m mod 128) floordiv 32", "3 - (m mod 128) floordiv 32")
+    monkeypatch.setattr(scaled_contraction, "is_layout", lambda *_: True)
+    assert validate(text, ["raise-block-scaled"]).passes[-1].verdict == "equal"
+    assert validate(wrong, ["raise-block-scaled"]).passes[-1].verdict == "different"
+
+
 PLAIN = BlockScaled().linalg()
+BLOCKED = BlockScaled(m=140, k=96, blocked="a3").linalg()
 BATCHED = BlockScaled(batch=2, n=3).linalg()
 REFUSED = {
     "scale over other rows": (
@@ -208,6 +270,25 @@ REFUSED = {
     "no contraction": (
         "func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> }",
         "expected exactly one contraction of block-scaled operands",
+    ),
+    **{
+        f"scales {what}": (BLOCKED.replace(old, new), "or scales in blocks of 128 x 4")
+        for what, old, new in (
+            ("of quarters the other way round", "(m mod 128) floordiv 32",
+             "3 - (m mod 128) floordiv 32"),
+            ("of rows r, r + 4, …", "m mod 32, (m mod 128) floordiv 32",
+             "(m mod 128) floordiv 4, m mod 4"),
+            ("in blocks of 256 rows", "m floordiv 128", "m floordiv 256"),
+            ("of half as many blocks of k", "(k floordiv 16) mod 4", "(k floordiv 32) mod 4"),
+            ("one further", "(k floordiv 16) mod 4", "((k floordiv 16) + 1) mod 4"),
+            ("that mix row and k", "m mod 32", "(m + k) mod 32"),
+        )
+    },
+    "blocks that do not collapse": (
+        BLOCKED.replace("tensor<2x2x32x4x4xf8E4M3FN>", "tensor<4x32x4x4xf8E4M3FN>").replace(
+            "m floordiv 128, (k floordiv 16) floordiv 4,",
+            "(m floordiv 128) * 2 + (k floordiv 16) floordiv 4,"),
+        "expected scales in blocks of [2, 2, 512]",
     ),
     "a dynamic size": (
         PLAIN.replace("<16x64xf4", "<?x64xf4").replace("<16x4xf8", "<?x4xf8"),

@@ -1,7 +1,8 @@
 """Structured ops whose body is ``out + a * b * c * …``: products of three factors and more.
 
 So are contractions of block-scaled operands: each factor is one element of one input, widened; an
-input may be indexed by ``k floordiv 16``. As in `tcir.interp.tensor.contraction`, products and sums
+input may be indexed by ``k floordiv 16``, or by any expression of the loops: its elements are then
+gathered first. As in `tcir.interp.tensor.contraction`, products and sums
 are taken in float64 and rounded once to the accumulator's type: with factors of 4, 6 and 8 bits
 every product is exact.
 """
@@ -67,8 +68,15 @@ def contract_product(
     factors: Sequence[int], block: Any, operands: Sequence[Array], maps: Sequence[Any]
 ) -> Array:
     """The new value of the output operand; `maps` are affine maps, the output's last."""
-    axes = [[_axis(e) for e in m.results] for m in maps]
-    sizes = _sizes(axes, operands)
+    gathered = [n for n in factors if not all(map(_is_axis, maps[n].results))]
+    axes = [[] if n in gathered else [_axis(e) for e in m.results] for n, m in enumerate(maps)]
+    operands = list(operands)
+    sizes = _sizes(
+        [a for n, a in enumerate(axes) if n not in gathered],
+        [o for n, o in enumerate(operands) if n not in gathered],
+    )
+    for n in gathered:
+        operands[n], axes[n] = _gather(operands[n], maps[n], sizes)
     out = [loop for loop, divisor in axes[-1] if divisor == 1]
     if len(out) != len(axes[-1]) or len(set(out)) != len(out):
         raise IncompleteError(f"indexing map {maps[-1]} of the output: expected distinct loops")
@@ -86,18 +94,67 @@ def contract_product(
     return convert(total, dtype_of(block.arguments[len(operands) - 1].type))
 
 
-def _axis(expression: Any) -> Axis:
-    if isinstance(expression, ir.AffineDimExpr):
-        return expression.position, 1
-    if (
+def _is_axis(expression: Any) -> bool:
+    return isinstance(expression, ir.AffineDimExpr) or (
         isinstance(expression, ir.AffineFloorDivExpr)
         and isinstance(expression.lhs, ir.AffineDimExpr)
         and isinstance(expression.rhs, ir.AffineConstantExpr)
-    ):
-        return expression.lhs.position, expression.rhs.value
-    raise IncompleteError(
-        f"indexing map: {expression} is neither a loop nor a loop floordiv a constant"
     )
+
+
+def _axis(expression: Any) -> Axis:
+    if not _is_axis(expression):
+        raise IncompleteError(
+            f"indexing map: {expression} is neither a loop nor a loop floordiv a constant"
+        )
+    if isinstance(expression, ir.AffineDimExpr):
+        return expression.position, 1
+    return expression.lhs.position, expression.rhs.value
+
+
+def _gather(array: Array, map_: Any, sizes: dict[int, int]) -> tuple[Array, list[Axis]]:
+    """The elements that a map names, one axis for every loop that it uses."""
+    loops = sorted({d for e in map_.results for d in _dims(e)})
+    missing = [d for d in loops if d not in sizes]
+    if missing:
+        raise IncompleteError(
+            f"indexing map {map_}: no operand says the size of loop d{missing[0]}"
+        )
+    grid = np.ix_(*(np.arange(sizes[d]) for d in loops))
+    places = [_evaluate(e, dict(zip(loops, grid, strict=True))) for e in map_.results]
+    for place, extent in zip(places, array.shape, strict=True):
+        if np.min(place) < 0 or np.max(place) >= extent:
+            raise IncompleteError(f"indexing map {map_}: out of bounds of shape {array.shape}")
+    whole = np.broadcast_to(array[tuple(places)], [sizes[d] for d in loops])
+    return whole, [(d, 1) for d in loops]
+
+
+def _dims(expression: Any) -> set[int]:
+    if isinstance(expression, ir.AffineDimExpr):
+        return {expression.position}
+    if isinstance(expression, ir.AffineBinaryExpr):
+        return _dims(expression.lhs) | _dims(expression.rhs)
+    return set()
+
+
+def _evaluate(expression: Any, loops: dict[int, Any]) -> Any:
+    if isinstance(expression, ir.AffineDimExpr):
+        return loops[expression.position]
+    if isinstance(expression, ir.AffineConstantExpr):
+        return expression.value
+    for kind, compute in _BINARY.items():
+        if isinstance(expression, kind):
+            return compute(_evaluate(expression.lhs, loops), _evaluate(expression.rhs, loops))
+    raise IncompleteError(f"indexing map: no rule for {expression}")
+
+
+_BINARY: dict[Any, Any] = {
+    ir.AffineAddExpr: lambda a, b: a + b,
+    ir.AffineMulExpr: lambda a, b: a * b,
+    ir.AffineModExpr: lambda a, b: a % b,
+    ir.AffineFloorDivExpr: lambda a, b: a // b,
+    ir.AffineCeilDivExpr: lambda a, b: -(-a // b),
+}
 
 
 def _sizes(axes: Sequence[Sequence[Axis]], operands: Sequence[Array]) -> dict[int, int]:

@@ -1,0 +1,115 @@
+"""Recognition of block scales in the tensor core's 128x4 layout, by what their map computes.
+
+The layout can be indexed in many spellings, ``(m mod 128) floordiv 32`` or ``(m floordiv 32) mod
+4``, and over tensors of three to five dimensions after the batch. So a map is not compared with
+known ones: its offsets are computed for every row and every k, and have to be those of the layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tcir._mlir import ir
+from tcir.dialect.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES
+
+CONSTANT = -1
+Parts: TypeAlias = dict[int, "np.ndarray[Any, Any]"]
+"""A sum of functions of one loop each, by loop, for all its values; and a constant."""
+
+
+def offsets(affine_map: Any, shape: Sequence[int], sizes: Mapping[int, int]) -> Parts | None:
+    """The element of a tensor of `shape` that a map names, counted in row-major order.
+
+    None where it is no sum of functions of one loop each, or leaves the tensor.
+    """
+    total: Parts = {CONSTANT: np.zeros(1, np.int64)}
+    for n, (expression, extent) in enumerate(zip(affine_map.results, shape, strict=True)):
+        parts = _parts(expression, sizes)
+        if parts is None:
+            return None
+        low, high = (sum(int(pick(a)) for a in parts.values()) for pick in (np.min, np.max))
+        if low < 0 or high >= extent:
+            return None
+        total = _sum(total, {loop: prod(shape[n + 1 :]) * a for loop, a in parts.items()})
+    return total
+
+
+def _parts(expression: Any, sizes: Mapping[int, int]) -> Parts | None:
+    if isinstance(expression, ir.AffineDimExpr):
+        loop = expression.position
+        return {loop: np.arange(sizes[loop])} if loop in sizes else None
+    if isinstance(expression, ir.AffineConstantExpr):
+        return {CONSTANT: np.array([expression.value])}
+    if not isinstance(expression, ir.AffineBinaryExpr):
+        return None
+    left, right = _parts(expression.lhs, sizes), _parts(expression.rhs, sizes)
+    if left is None or right is None:
+        return None
+    if isinstance(expression, ir.AffineAddExpr):
+        return _sum(left, right)
+    if isinstance(expression, ir.AffineMulExpr) and set(left) == {CONSTANT}:
+        left, right = right, left
+    if set(right) != {CONSTANT}:
+        return None
+    by = right[CONSTANT]
+    if isinstance(expression, ir.AffineMulExpr):
+        return {loop: array * by for loop, array in left.items()}
+    loops = [loop for loop in left if loop != CONSTANT]
+    if len(loops) > 1 or by[0] <= 0:
+        return None
+    whole = sum(left.values())
+    divide = {
+        ir.AffineModExpr: np.mod,
+        ir.AffineFloorDivExpr: np.floor_divide,
+        ir.AffineCeilDivExpr: lambda a, b: -(-a // b),
+    }[type(expression)]
+    return {(loops or [CONSTANT])[0]: divide(whole, by)}
+
+
+def _sum(a: Parts, b: Parts) -> Parts:
+    return {loop: a.get(loop, 0) + b.get(loop, 0) for loop in {*a, *b}}
+
+
+def is_layout(
+    found: Parts, batch: Mapping[int, int], row: Mapping[int, int], k: Mapping[int, int], step: int
+) -> bool:
+    """Whether offsets are those of the layout; each loop by its size, `step` values to a scale.
+
+    `batch` and `row` have one loop or none, `k` one.
+    """
+    ((_, length),) = k.items()
+    rows = next(iter(row.values()), 1)
+    across = -(-length // step // BLOCK_SCALES) if length % step == 0 else 0
+    line = across * BLOCK_BYTES
+    want: Parts = {}
+    for loop, size in batch.items():
+        want[loop] = np.arange(size) * (-(-rows // BLOCK_ROWS) * line)
+    for loop, size in row.items():
+        r = np.arange(size)
+        want[loop] = r // BLOCK_ROWS * line + r % 32 * 16 + r % BLOCK_ROWS // 32 * BLOCK_SCALES
+    for loop, size in k.items():
+        s = np.arange(size) // step
+        want[loop] = s // BLOCK_SCALES * BLOCK_BYTES + s % BLOCK_SCALES
+    zero = np.zeros(1, np.int64)
+    return across > 0 and all(
+        bool((found.get(loop, zero) == want.get(loop, zero)).all()) for loop in {*found, *want}
+    )
+
+
+def groups(shape: Sequence[int], wanted: Sequence[int]) -> list[list[int]] | None:
+    """Neighbouring dimensions of `shape` that make the dimensions of `wanted`; None if none do."""
+    found: list[list[int]] = []
+    rest = list(range(len(shape)))
+    for n, extent in enumerate(wanted):
+        group = [rest.pop(0)] if rest else []
+        last = n == len(wanted) - 1
+        while rest and (last or prod(shape[d] for d in group) < extent):
+            group.append(rest.pop(0))
+        if not group or prod(shape[d] for d in group) != extent:
+            return None
+        found.append(group)
+    return found
