@@ -61,17 +61,17 @@ def _parts(expression: Any, sizes: Mapping[int, int]) -> Parts | None:
     loops = [loop for loop in left if loop != CONSTANT]
     if len(loops) > 1 or by[0] <= 0:
         return None
-    whole = sum(left.values())
-    divide = {
-        ir.AffineModExpr: np.mod,
-        ir.AffineFloorDivExpr: np.floor_divide,
-        ir.AffineCeilDivExpr: lambda a, b: -(-a // b),
-    }[type(expression)]
-    return {(loops or [CONSTANT])[0]: divide(whole, by)}
+    whole: np.ndarray[Any, Any] = sum(left.values(), np.zeros(1, np.int64))
+    if isinstance(expression, ir.AffineModExpr):
+        divided = whole % by
+    else:
+        divided = whole // by if isinstance(expression, ir.AffineFloorDivExpr) else -(-whole // by)
+    return {(loops or [CONSTANT])[0]: divided}
 
 
 def _sum(a: Parts, b: Parts) -> Parts:
-    return {loop: a.get(loop, 0) + b.get(loop, 0) for loop in {*a, *b}}
+    zero = np.zeros(1, np.int64)
+    return {loop: a.get(loop, zero) + b.get(loop, zero) for loop in {*a, *b}}
 
 
 def is_layout(

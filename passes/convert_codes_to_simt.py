@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from math import gcd, prod
@@ -56,16 +57,16 @@ def _convert(module: ir.Module, function: func.FuncOp, op: Any) -> None:
     count, bits = prod(ends(op)[0].shape), bits_of(op)
     words = count % CODES == 0
     units = count // (CODES if words else _fewest(bits))
-    move = {
+    moves: dict[Any, Callable[..., None]] = {
         tc.PackCodesOp: _pack_words if words else _pack_bytes,
         tc.UnpackCodesOp: _unpack_words if words else _unpack_bytes,
-    }[type(op)]
+    }
     shape = simt.Shape((ceil_div(units, THREADS), 1, 1), THREADS, simt.target_of(module), order)
     with simt.simt_kernel(module, function.name.value, buffers, shape, op) as pointers:
         number = simt.add(simt.mul(simt.block_index(0), THREADS), simt.thread_index())
         inside = scf.IfOp(simt.less(number, units))
         with ir.InsertionPoint(inside.then_block):
-            move(*(pointers[n] for n in buffers), simt.wide(number), bits)
+            moves[type(op)](*(pointers[n] for n in buffers), simt.wide(number), bits)
             scf.YieldOp([])
 
 

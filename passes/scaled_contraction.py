@@ -132,14 +132,14 @@ def _blocked(
     used = set(found or ())
     # Loops over one element may be missing in the map: the operand with the most loops in common.
     elements.sort(key=lambda factor: len(used ^ {loop for loop, _ in (*factor[1], *factor[2])}))
-    for factor in elements if found is not None else ():
+    for factor in elements:
         _, rows, inner = factor
         over = {loop: sizes[loop] for loop, _ in inner[:1]}
         for outer in (rows[:-1], rows):  # of a matrix, and of a vector
             batch = {loop: sizes[loop] for loop, _ in outer}
             row = {loop: sizes[loop] for loop, _ in rows[len(outer) :]}
             for step in (16, 32) if len(inner) == 1 else (1,):
-                if is_layout(found, batch, row, over, step):
+                if found is not None and is_layout(found, batch, row, over, step):
                     elements.remove(factor)
                     return [*rows, (inner[0][0], step)]
     raise Mismatch(

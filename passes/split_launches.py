@@ -76,7 +76,7 @@ def _split(module: ir.Module, function: func.FuncOp) -> None:
     numbers: dict[Any, int] = {}
     for value in (*function.entry_block.arguments, *end.operands):
         numbers[value] = len(numbers)
-    first, workspaces = len(numbers), []
+    first, workspaces = len(numbers), list[int]()
     for op in function.entry_block:
         if isinstance(op, tensor.CollapseShapeOp) and op.src in numbers:
             numbers[op.result] = numbers[op.src]  # the same bytes

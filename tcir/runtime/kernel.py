@@ -77,9 +77,9 @@ def launch(kernel: Kernel, *buffers: Any, stream: Any = None) -> None:
         synchronize(handle)
     for n in range(len(kernel.signature.inputs), len(buffers)):
         if n in copies:
-            image = copies[n].numpy(handle)
+            result = copies[n].numpy(handle)
             buffers[n][...] = (
-                image if is_image(buffers[n], specs[n]) else from_memory(image, specs[n])
+                result if is_image(buffers[n], specs[n]) else from_memory(result, specs[n])
             )
 
 

@@ -29,7 +29,7 @@ class MicroKernel:
     ctas: int = 1
 
     @property
-    def sizes(self) -> dict[str, int]:
+    def sizes(self) -> dict[str, Any]:
         """Launch sizes, as `tcir.run_ptx` and `tcir.runtime.run_cubin` take them."""
         return {
             "grid": self.ctas,

@@ -100,7 +100,7 @@ def _child(pipe: Any, function: Callable[..., bytes], *arguments: Any) -> None:
         pipe.send((b"", f"{type(error).__name__}: {error}"))
 
 
-def _launch_on_gpu(cubin: bytes, sizes: dict[str, int], made: tuple[list[Any], list[Any]]) -> bytes:
+def _launch_on_gpu(cubin: bytes, sizes: dict[str, Any], made: tuple[list[Any], list[Any]]) -> bytes:
     from tcir.runtime.arguments import run_cubin
     from tcir.runtime.module import LaunchFailedError
 

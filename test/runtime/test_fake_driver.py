@@ -18,6 +18,7 @@ from tcir.errors import InputError, MissingDependencyError
 from tcir.inputs import make_inputs
 from tcir.interp import OutputSpec
 from tcir.launch import Launch
+from tcir.passes.lower_to_llvm import LOWER_TO_LLVM
 from tcir.runtime import dlpack, driver
 
 from . import fake_driver
@@ -82,6 +83,27 @@ def test_a_pipeline_through_the_launcher(
     directive = re.search(r"\.reqnctapercluster (\d+), (\d+), (\d+)", kernel.ptx)
     cluster = tuple(map(int, directive.groups())) if directive else (1, 1, 1)
     assert launched.cluster == cluster
+
+
+PACK = """
+func.func @f(%c: tensor<2x24xi8>) -> tensor<2x24xf4E2M1FN> {
+  %a = "tc.pack_codes"(%c) : (tensor<2x24xi8>) -> tensor<2x24xf4E2M1FN>
+  return %a : tensor<2x24xf4E2M1FN>
+}
+"""
+
+
+def test_a_packed_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Into an array of one element a byte, and into packed rows."""
+    kernel = tcir.compile(PACK, ["convert-codes-to-simt", *LOWER_TO_LLVM])
+    on_fake_b200(monkeypatch, kernel)
+    codes = np.arange(48, dtype=np.uint8).reshape(2, 24)
+    elements = np.zeros((2, 24), kernel.signature.outputs[0].dtype)
+    rows = np.zeros((2, 12), np.uint8)
+    for result in (elements, rows):
+        kernel.launch(codes.view(np.int8), result)
+    assert (elements.view(np.uint8) == codes & 15).all()
+    assert (rows == (codes[:, ::2] & 15 | codes[:, 1::2] << 4)).all()
 
 
 # --- workspaces ----------------------------------------------------------------------------------
