@@ -191,6 +191,19 @@ def _check_sizes(
             raise LaunchError(f"grid.{axis}: expected a multiple of the cluster's {c}, got {g}")
 
 
+def _check_residency(ctas: int, threads: int, shared: int) -> None:
+    """LaunchError unless an SM holds so many CTAs (CUDA C++ Programming Guide, 10.0)."""
+    for what, limit, each in (
+        ("CTAs", 32, 1),
+        ("threads", 2048, threads),
+        ("bytes of shared memory, 1024 of a CTA's the driver's", 228 * 1024, shared + 1024),
+    ):
+        if not 1 <= ctas <= limit // each:
+            raise LaunchError(
+                f"ctas_per_sm: expected 1 to {limit // each}, got {ctas}: an SM has {limit} {what}"
+            )
+
+
 def _check_options(dynamic_smem: int, limit: int, hazards: str, numerics: str) -> None:
     if not isinstance(limit, int | np.integer) or limit < 1:
         raise LaunchError(f"max_instructions: expected an integer of at least 1, got {limit!r}")
@@ -218,6 +231,7 @@ def run_ptx(
     progress: Callable[..., None] | None = None,
     assumptions: Assumptions | None = None,
     observer: Observer | None = None,
+    ctas_per_sm: int = 1,
 ) -> RunReport:
     """Runs a kernel of a PTX module on the simulated machine.
 
@@ -227,7 +241,8 @@ def run_ptx(
     without padding, for a struct. dynamic_smem: bytes. hazards: "report" or "off".
     order_seed: varies completion and warp order; None is the order of issue. numerics: "exact" or
     "fast" (float32). max_instructions: warp instructions before the run is given up. assumptions:
-    other answers to the open questions about the hardware. observer: see `tcir.debug`.
+    other answers to the open questions about the hardware. observer: see `tcir.debug`. ctas_per_sm:
+    so many CTAs, one behind the other in the grid, run side by side and share tensor memory.
 
     Raises PtxSyntaxError (not PTX) and LaunchError (sizes or arguments that do not fit). What the
     program does wrong is in the report.
@@ -247,6 +262,7 @@ def run_ptx(
             f"shared memory: expected at most {MAX_SHARED} bytes, got {layout.dynamic_base} static "
             f"and {dynamic_smem} dynamic"
         )
+    _check_residency(ctas_per_sm, threads[0] * threads[1] * threads[2], total)
     if layout.local_bytes > MAX_LOCAL:
         raise LaunchError(
             f"local memory: expected at most {MAX_LOCAL} bytes a thread on this machine, got "
@@ -264,6 +280,7 @@ def run_ptx(
         progress=progress,
         assumptions=assumptions,
         tmem_anywhere=True,
+        ctas_per_sm=ctas_per_sm,
     )
     report = RunReport(numerics=numerics, order_seed=order_seed)
     try:

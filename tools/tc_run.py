@@ -138,6 +138,8 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--grid", type=_sizes, metavar="X[,Y,Z]", help="CTAs")
     p.add_argument("--block", type=_sizes, metavar="X[,Y,Z]", help="threads of a CTA")
     p.add_argument("--cluster", type=_sizes, metavar="X[,Y,Z]", help="CTAs of a cluster (1)")
+    p.add_argument("--ctas-per-sm", type=int, default=1, metavar="N",
+                   help="CTAs that share tensor memory, and run side by side (1)")  # fmt: skip
     p.add_argument("--dynamic-smem", type=int, metavar="BYTES", help="(0)")
     p.add_argument("--arg", action="append", default=[], metavar="VALUE", help="see below")
     p.add_argument("--save", action="append", default=[], metavar="N=FILE.npy",
@@ -277,6 +279,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             "grid": options.grid,
             "block": options.block,
             "cluster": options.cluster,
+            "ctas_per_sm": options.ctas_per_sm,
             "dynamic_smem": options.dynamic_smem,
             "args": args,
             "hazards": options.hazards,

@@ -165,6 +165,16 @@ REGISTRY = (
         "tcgen05.alloc",
     ),
     Assumption(
+        "alloc_permit",
+        "Does a CTA that has allocated tensor memory, and not given its permit up, keep the other "
+        "CTAs on its SM from allocating?",
+        "shared",
+        ("shared", "owned"),
+        "PTX ISA 9.4 (9.7.18.7.1): an allocation that is not .exclusive uses the permit, but does "
+        "not own it; CUTLASS gives it up early 'so that the next CTA can rasterize'",
+        "tcgen05.alloc of CTAs that share an SM",
+    ),
+    Assumption(
         "pair_dealloc",
         "Does tcgen05.dealloc of .cta_group::2 wait for that of the peer?",
         "waits",
@@ -335,6 +345,7 @@ class Assumptions:
     ld_st_lane: str = "own-or-local"
     unpack_upper: str = "unspecified"
     alloc_content: str = "undefined"
+    alloc_permit: str = "shared"
     pair_dealloc: str = "waits"
     flip_8b_lines: str = "odd"
     zero_terms: str = "none"

@@ -140,17 +140,32 @@ class Cluster:
         """
         polled = 0
         progress = -1
-        while self.in_flight or any(not a.ended for a in self.agents):
+        while not self.ended:
             if not self.step():
                 raise self.deadlock()
             before, progress = progress, self.progress
             polled = polled + 1 if progress == before and not self.in_flight else 0
             if polled > self.machine.patience:
                 return False
-        if self.machine.checking:
-            for cta in self.ctas:
-                cta.at_exit()
+        self.end()
         return True
+
+    @property
+    def size(self) -> int:
+        """Its CTAs."""
+        return len(self.ctas)
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing is left to do."""
+        return not self.in_flight and all(a.ended for a in self.agents)
+
+    def end(self) -> None:
+        """What is left behind is a finding."""
+        for cta in self.ctas:
+            cta.tmem.has_permit = False
+            if self.machine.checking:
+                cta.at_exit()
 
     def forget(self) -> None:
         """Undoes the circles of references of a cluster that has ended: its memories go at once.
@@ -159,6 +174,7 @@ class Cluster:
         """
         for cta in self.ctas:
             cta.agents.clear()
+            cta.tmem.sm.memories.clear()
             for shadow in (cta.smem.shadow, cta.tmem.shadow):
                 if shadow is not None:
                     shadow.owner = None

@@ -17,6 +17,7 @@ from tcir.machine.hazards import Access, Clock, Component, Finding, Findings, jo
 from tcir.machine.mbarrier import Mbarrier
 from tcir.machine.memory import GlobalMemory, SharedMemory, TensorMemory
 from tcir.machine.operation import Round
+from tcir.machine.residents import Residents, Sm
 
 Triple = tuple[int, int, int]
 RESIDENT = 148
@@ -27,7 +28,7 @@ may count on no more than one per SM."""
 class Cta:
     """One CTA: its shared memory, tensor memory, mbarriers and agents."""
 
-    def __init__(self, machine: Machine, index: Triple, cluster: Cluster) -> None:
+    def __init__(self, machine: Machine, index: Triple, cluster: Cluster, sm: Sm) -> None:
         self.machine = machine
         self.index = index
         self.cluster = cluster
@@ -38,7 +39,9 @@ class Cta:
         self.launch = cluster.launch
         self.smem = SharedMemory(machine.static_smem + machine.dynamic_smem, machine.checking)
         zeros = machine.assumptions.alloc_content == "zeros"
-        self.tmem = TensorMemory(machine.checking, zeros, machine.tmem_seed(index))
+        self.tmem = TensorMemory(
+            machine.checking, zeros, machine.tmem_seed(index), sm, f"CTA {index}"
+        )
         for shadow in (self.smem.shadow, self.tmem.shadow):
             if shadow is not None:
                 shadow.owner = self
@@ -129,6 +132,7 @@ class Machine:
         progress: Callable[[int, int], None] | None = None,
         assumptions: Assumptions | None = None,
         tmem_anywhere: bool = False,
+        ctas_per_sm: int = 1,
     ) -> None:
         if hazards not in ("report", "off"):
             raise ValueError(f"expected hazards 'report' or 'off', got {hazards!r}")
@@ -145,6 +149,8 @@ class Machine:
         self.assumptions = assumptions or Assumptions()
         self.tmem_anywhere = tmem_anywhere
         """Whether an order seed also draws where allocations of tensor memory lie."""
+        self.ctas_per_sm = ctas_per_sm
+        """CTAs that share an SM, and run side by side."""
         self.memory = GlobalMemory()
         self.counters = Counters()
         self.findings: list[Finding] = Findings()
@@ -190,37 +196,48 @@ class Machine:
     def _run(self, start: Callable[[Cta], Sequence[Agent]]) -> None:
         extents = [g // c for g, c in zip(self.grid, self.cluster, strict=True)]
         size = self.cluster[0] * self.cluster[1] * self.cluster[2]
-        total = extents[0] * extents[1] * extents[2]
-        aside: list[Cluster] = []
+        total = extents[0] * extents[1] * extents[2] * size
+        started = 0
+        aside: list[Cluster | Residents] = []
         self._waiting = enumerate(itertools.product(*map(range, reversed(extents))))
-        for number, place in self._waiting:
-            seed = self.order_seed
-            cluster = Cluster(self, None if seed is None else CompletionOrder(seed, number))
-            for inside in itertools.product(*map(range, reversed(self.cluster))):
-                z, y, x = (
-                    p * c + i for p, c, i in zip(place, reversed(self.cluster), inside, strict=True)
-                )
-                Cta(self, (x, y, z), cluster)
-            for cta in cluster.ctas:
-                start(cta)
-            if cluster.run():
-                cluster.forget()
+        for first in self._waiting:
+            sms = [Sm(self.assumptions.alloc_permit == "owned") for _ in range(size)]
+            places = [first, *itertools.islice(self._waiting, self.ctas_per_sm - 1)]
+            clusters = [self._cluster(number, place, sms) for number, place in places]
+            for cluster in clusters:
+                for cta in cluster.ctas:
+                    start(cta)
+            group = clusters[0] if len(clusters) == 1 else Residents(clusters)
+            if group.run():
+                group.forget()
             else:
-                aside.append(cluster)
-            if len(aside) * size >= RESIDENT:
+                aside.append(group)
+            if sum(g.size for g in aside) >= RESIDENT * self.ctas_per_sm:
                 aside = _resume(aside)
+            started += size * len(clusters)
             if self.progress is not None:
-                self.progress((number + 1 - len(aside)) * size, total * size)
+                self.progress(started - sum(g.size for g in aside), total)
         while aside:
             aside = _resume(aside)
             if self.progress is not None:
-                self.progress((total - len(aside)) * size, total * size)
+                self.progress(total - sum(g.size for g in aside), total)
+
+    def _cluster(self, number: int, place: tuple[int, ...], sms: list[Sm]) -> Cluster:
+        """The cluster at a place of the grid (z, y, x), a CTA on each SM."""
+        seed = self.order_seed
+        cluster = Cluster(self, None if seed is None else CompletionOrder(seed, number))
+        for sm, inside in zip(sms, itertools.product(*map(range, reversed(self.cluster)))):
+            z, y, x = (
+                p * c + i for p, c, i in zip(place, reversed(self.cluster), inside, strict=True)
+            )
+            Cta(self, (x, y, z), cluster, sm)
+        return cluster
 
 
-def _resume(aside: list[Cluster]) -> list[Cluster]:
+def _resume(aside: list[Cluster | Residents]) -> list[Cluster | Residents]:
     """Lets clusters that waited for others go on; those that still wait. Deadlock if none moved."""
     before = sum(cluster.progress for cluster in aside)
-    left = []
+    left: list[Cluster | Residents] = []
     for cluster in aside:
         if cluster.run():
             cluster.forget()

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcir.machine.errors import MachineError
+from tcir.machine.residents import Sm
 from tcir.machine.shadow import Shadow
 
 GLOBAL_BASE = 0x7000_0000_0000
@@ -150,13 +151,23 @@ class SharedMemory:
 
 
 class TensorMemory:
-    """Tensor memory of one SM: words [lane, column], which are defined, which allocated.
+    """Tensor memory of a CTA: words [lane, column], which are defined, which allocated.
 
     Where an allocation lies is not the program's to know: with a `seed` it is drawn.
     """
 
-    def __init__(self, hazards: bool, zeros: bool = False, seed: str | None = None) -> None:
+    def __init__(
+        self,
+        hazards: bool,
+        zeros: bool = False,
+        seed: str | None = None,
+        sm: Sm | None = None,
+        name: str = "the CTA",
+    ) -> None:
         self._rng = None if seed is None else random.Random(seed)
+        self.name = name
+        self.sm = sm or Sm()
+        self.sm.memories.append(self)
         self.zeros = zeros
         """Whether alloc gives columns of zeros: an open question."""
         self.words = np.full((LANES, COLUMNS), POISON_WORD, np.uint32)
@@ -165,23 +176,33 @@ class TensorMemory:
         self.allocations: dict[int, int] = {}
         self.largest = COLUMNS
         self.relinquished: Any = None
+        self.exclusive = False
+        """Whether its allocation is one by tcgen05.alloc.exclusive."""
+        self.has_permit = False
+        """Whether it has allocated, and not given up its right to allocate more."""
         self.shadow = Shadow((LANES, COLUMNS), "tensor memory") if hazards else None
 
-    def room(self, columns: int, peer: TensorMemory | None = None) -> int | None:
+    def room(
+        self, columns: int, peer: TensorMemory | None = None, exclusive: bool = False
+    ) -> int | None:
         """A free place for that many columns (of the pair's other CTA, too); None: there is none.
 
         It is aligned to their number, so that what is left has room for all that may follow: later
-        allocations are not larger.
+        allocations are not larger. An exclusive one is alone, and of any number of 32 columns.
         """
-        taken = self.allocated if peer is None else self.allocated | peer.allocated
-        starts = range(0, COLUMNS - columns + 1, columns)
+        both = (self,) if peer is None else (self, peer)
+        if any(memory.sm.closed(memory, exclusive) for memory in both):
+            return None
+        taken = np.logical_or.reduce([memory.sm.taken() for memory in both])
+        starts = range(0, COLUMNS - columns + 1, 32 if exclusive else columns)
         free = [b for b in starts if not taken[b : b + columns].any()]
         if not free:
             return None
         return free[0] if self._rng is None else self._rng.choice(free)
 
-    def allocate(self, base: int, columns: int) -> None:
+    def allocate(self, base: int, columns: int, exclusive: bool = False) -> None:
         """Takes free columns: what they hold is undefined, from the start or since `free`."""
+        self.exclusive, self.has_permit = exclusive, True
         self.allocated[base : base + columns] = True
         if self.zeros:
             self.words[:, base : base + columns] = 0
@@ -191,6 +212,7 @@ class TensorMemory:
     def free(self, base: int) -> None:
         """Ends an allocation."""
         columns = self.allocations.pop(base)
+        self.exclusive = False
         self.allocated[base : base + columns] = False
         self.poison(base, columns)
 
@@ -199,13 +221,16 @@ class TensorMemory:
         self.words[:, column : column + columns] = POISON_WORD
         self.defined[:, column : column + columns] = False
 
+    def columns(self) -> str:
+        """The allocations, in words."""
+        return ", ".join(f"{b}..{b + n - 1}" for b, n in sorted(self.allocations.items()))
+
     def check(self, low: int, high: int, site: Any) -> None:
         """MachineError unless columns [low, high) are allocated."""
         if low < 0 or high > COLUMNS or not self.allocated[low:high].all():
-            mine = ", ".join(f"{b}..{b + n - 1}" for b, n in sorted(self.allocations.items()))
             raise MachineError(
                 "tensor-memory-columns",
-                f"expected columns inside an allocation ({mine or 'none exists'}), "
+                f"expected columns inside an allocation ({self.columns() or 'none exists'}), "
                 f"got {low}..{high - 1}",
                 site=site,
             )

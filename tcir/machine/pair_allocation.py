@@ -9,6 +9,7 @@ from tcir.machine.cluster import PairCall
 from tcir.machine.core import Blocking
 from tcir.machine.errors import MachineError
 from tcir.machine.happens_before import HappensBefore
+from tcir.machine.memory import TensorMemory
 
 
 class PairAllocation(HappensBefore):
@@ -18,26 +19,45 @@ class PairAllocation(HappensBefore):
     on its not waiting ends in a deadlock. Neither call orders anything else.
     """
 
-    def _pair_alloc(self, columns: int, site: Any) -> Generator[Any, Any, int]:
+    def _pair_alloc(self, columns: int, exclusive: bool, site: Any) -> Generator[Any, Any, int]:
         """The first column of the same columns of both CTAs."""
-        call = self._call(("tcgen05.alloc", columns), site)
+        kind = "tcgen05.alloc.exclusive" if exclusive else "tcgen05.alloc"
+        call = self._call((kind, columns), site)
         first, second = (cta.tmem for cta in self._my_pair.ctas)
 
         def matched() -> bool:
             if call.done:
                 return True
             other = self._other(call)
-            if other is not None and (base := first.room(columns, second)) is not None:
+            if other is not None and (base := first.room(columns, second, exclusive)) is not None:
                 for mine in (call, other):
                     mine.done, mine.base = True, base
-                    mine.cta.tmem.allocate(base, columns)
+                    mine.cta.tmem.allocate(base, columns, exclusive)
                     self._my_pair.calls.remove(mine)
             return call.done
 
-        yield from self._wait(matched, lambda: self._peer_call(call))
+        def words() -> str:
+            if self._other(call) is None:
+                return self._peer_call(call)
+            held = "".join(tmem.sm.holders(tmem) for tmem in (first, second))
+            return f"{columns} free columns of tensor memory at {site}{held}"
+
+        yield from self._wait(matched, words)
         return call.base
 
-    def tmem_pair_dealloc(self, taddr: int, columns: int, *, site: Any) -> Blocking:
+    def same_kind(self, tmem: TensorMemory, exclusive: bool, site: Any) -> None:
+        """MachineError unless dealloc and the alloc before it are both exclusive, or neither."""
+        if tmem.exclusive != exclusive:
+            words = [".exclusive" if e else "no .exclusive" for e in (tmem.exclusive, exclusive)]
+            raise MachineError(
+                "tensor-memory-dealloc",
+                f"expected {words[0]} as in tcgen05.alloc, got {words[1]}",
+                site=site,
+            )
+
+    def tmem_pair_dealloc(
+        self, taddr: int, columns: int, exclusive: bool = False, *, site: Any
+    ) -> Blocking:
         """tcgen05.dealloc.cta_group::2 of a whole allocation of both CTAs."""
         self._at(site)
         ctas = self.group(2, site)
@@ -53,6 +73,7 @@ class PairAllocation(HappensBefore):
                     f"{taddr:#x}",
                     site=site,
                 )
+            self.same_kind(cta.tmem, exclusive, site)
         access = self.own_access("dealloc", site)
         for cta in ctas:
             shadow, where = cta.tmem.shadow, (slice(None), slice(taddr, taddr + columns))

@@ -11,7 +11,7 @@ from tcir.machine.core import Blocking
 from tcir.machine.errors import MachineError
 from tcir.machine.global_and_shared import GlobalAndShared
 from tcir.machine.hazards import Access
-from tcir.machine.memory import UNSPECIFIED_HALF
+from tcir.machine.memory import COLUMNS, UNSPECIFIED_HALF
 from tcir.machine.pair_allocation import PairAllocation
 from tcir.machine.refusal import Refusal
 from tcir.machine.tmem import access_base, access_map
@@ -23,16 +23,36 @@ Index = NDArray[np.int64]
 class TmemAccess(PairAllocation, GlobalAndShared):
     """The warp-collective instructions on tensor memory."""
 
-    def tmem_alloc(self, address: int, columns: int, cta_group: int = 1, *, site: Any) -> Blocking:
-        """tcgen05.alloc: writes the address of ``columns`` columns to shared memory."""
+    def tmem_alloc(
+        self,
+        address: int,
+        columns: int,
+        cta_group: int = 1,
+        exclusive: bool = False,
+        *,
+        site: Any,
+    ) -> Blocking:
+        """tcgen05.alloc: writes the address of ``columns`` columns to shared memory.
+
+        exclusive: alone on the SM, and not only of a power of two (PTX ISA 9.4).
+        """
         self._at(site)
         ctas = self.group(cta_group, site)
         tmem = self.cta.tmem
-        if columns not in (32, 64, 128, 256, 512):
+        if (
+            columns % 32
+            or not 32 <= columns <= COLUMNS
+            or (columns & columns - 1 and not exclusive)
+        ):
+            allowed, why = (
+                ("a multiple of 32 up to 512", "an .exclusive one")
+                if exclusive
+                else ("32, 64, 128, 256 or 512", "a power of two")
+            )
             raise MachineError(
                 "tensor-memory-columns",
-                f"expected 32, 64, 128, 256 or 512 columns, got {columns}: allocation "
-                "is in powers of two (PTX ISA 9.7.16.7)",
+                f"expected {allowed} columns, got {columns}: allocation is {why} (PTX ISA "
+                "9.7.16.7)",
                 site=site,
             )
         if address % 4:
@@ -54,20 +74,28 @@ class TmemAccess(PairAllocation, GlobalAndShared):
             )
         tmem.largest = columns
         if len(ctas) > 1:
-            base = yield from self._pair_alloc(columns, site)
+            base = yield from self._pair_alloc(columns, exclusive, site)
         else:
             yield from self._wait(
-                lambda: tmem.room(columns) is not None,
-                lambda: f"{columns} free columns of tensor memory at {site}",
+                lambda: tmem.room(columns, exclusive=exclusive) is not None,
+                lambda: f"{columns} free columns of tensor memory at {site}{tmem.sm.holders(tmem)}",
             )
-            free = tmem.room(columns)
+            free = tmem.room(columns, exclusive=exclusive)
             assert free is not None
             base = free
-            tmem.allocate(base, columns)
+            tmem.allocate(base, columns, exclusive)
         word = np.array([[base]], np.uint32).view(np.uint8)
         self.store("shared", np.array([address], np.int64), word, site=site)
 
-    def tmem_dealloc(self, taddr: int, columns: int, cta_group: int = 1, *, site: Any) -> None:
+    def tmem_dealloc(
+        self,
+        taddr: int,
+        columns: int,
+        cta_group: int = 1,
+        exclusive: bool = False,
+        *,
+        site: Any,
+    ) -> None:
         """tcgen05.dealloc of a whole allocation; of a pair's one see `tmem_pair_dealloc`."""
         self._at(site)
         if len(self.group(cta_group, site)) > 1:
@@ -80,6 +108,7 @@ class TmemAccess(PairAllocation, GlobalAndShared):
                 f"{columns} columns at {taddr:#x}",
                 site=site,
             )
+        self.same_kind(tmem, exclusive, site)
         where = (slice(None), slice(taddr, taddr + columns))
         self.note_write(tmem.shadow, where, self.own_access("dealloc", site))
         tmem.free(taddr)
@@ -89,6 +118,7 @@ class TmemAccess(PairAllocation, GlobalAndShared):
         self._at(site)
         self.group(cta_group, site)
         self.cta.tmem.relinquished = site
+        self.cta.tmem.has_permit = False
 
     def _reach(
         self, taddr: int, shape: str, num: int, packed: bool, half_split: int | None, site: Any

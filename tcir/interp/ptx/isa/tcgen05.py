@@ -36,6 +36,7 @@ def _collective(d: Decode) -> None:
 def alloc(d: Decode) -> Op:
     group = cta_group(d)
     _collective(d)
+    exclusive = d.take("exclusive") is not None
     spaced = d.take("shared", "shared::cta") is not None
     d.require("b32")
     d.done(2)
@@ -46,7 +47,7 @@ def alloc(d: Decode) -> Op:
     def run(w: Warp, m: int) -> Generator[Any, Any, None]:
         count = uniform(w, columns, m, site, "column count")
         where = at(w, m)[0]
-        yield from w.agent.tmem_alloc(where, count, cta_group=group, site=site)
+        yield from w.agent.tmem_alloc(where, count, cta_group=group, exclusive=exclusive, site=site)
 
     return d.blocking(run, converge="aligned")
 
@@ -55,6 +56,7 @@ def alloc(d: Decode) -> Op:
 def dealloc(d: Decode) -> Op:
     group = cta_group(d)
     _collective(d)
+    exclusive = d.take("exclusive") is not None
     d.require("b32")
     d.done(2)
     base, columns = d.src(d.operands[0], _U32), d.src(d.operands[1], _U32)
@@ -63,12 +65,12 @@ def dealloc(d: Decode) -> Op:
     def run(w: Warp, m: int) -> None:
         address = uniform(w, base, m, site, "tensor-memory address")
         count = uniform(w, columns, m, site, "column count")
-        w.agent.tmem_dealloc(address, count, cta_group=1, site=site)
+        w.agent.tmem_dealloc(address, count, cta_group=1, exclusive=exclusive, site=site)
 
     def of_pair(w: Warp, m: int) -> Generator[Any, Any, None]:
         address = uniform(w, base, m, site, "tensor-memory address")
         count = uniform(w, columns, m, site, "column count")
-        yield from w.agent.tmem_pair_dealloc(address, count, site=site)
+        yield from w.agent.tmem_pair_dealloc(address, count, exclusive, site=site)
 
     if group == 2:
         return d.blocking(of_pair, converge="aligned")
