@@ -143,10 +143,19 @@ func.func @f(%a: tensor<8x32xf4E2M1FN>, %sa: tensor<8x2xf8E4M3FN>, %b: tensor<4x
         assert str(module).count("tc.block_scaled_matmul") == 1
 
 
-def test_layout_attributes() -> None:
+@pytest.mark.parametrize(
+    "case",
+    [
+        BlockScaled(m=130, n=2, k=80, blocked="a1b3"),
+        BlockScaled(m=7168, k=16384, blocked="a1b3"),
+        BlockScaled(m=4096, k=7168, batch=8, blocked="a1b3", **MX),
+    ],
+    ids=str,
+)
+def test_layout_attributes(case: BlockScaled) -> None:
     """The image keeps its shape where it has that of the op, and is collapsed else."""
     with mlir_context() as context:
-        module = load_module(BlockScaled(m=130, n=2, k=80, blocked="a1b3").linalg(), context)
+        module = load_module(case.linalg(), context)
         Pipeline.parse("builtin.module(raise-block-scaled)").run(module)
         ops = list(module.body.operations[0].regions[0].blocks[0].operations)
         assert [op.operation.name for op in ops] == [

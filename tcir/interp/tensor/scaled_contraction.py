@@ -120,13 +120,19 @@ def _gather(array: Array, map_: Any, sizes: dict[int, int]) -> tuple[Array, list
         raise IncompleteError(
             f"indexing map {map_}: no operand says the size of loop d{missing[0]}"
         )
-    grid = np.ix_(*(np.arange(sizes[d]) for d in loops))
-    places = [_evaluate(e, dict(zip(loops, grid, strict=True))) for e in map_.results]
-    for place, extent in zip(places, array.shape, strict=True):
-        if np.min(place) < 0 or np.max(place) >= extent:
-            raise IncompleteError(f"indexing map {map_}: out of bounds of shape {array.shape}")
-    whole = np.broadcast_to(array[tuple(places)], [sizes[d] for d in loops])
-    return whole, [(d, 1) for d in loops]
+    shape = [sizes[d] for d in loops]
+    found = np.empty(shape, array.dtype)
+    step = max(1, AT_ONCE // max(1, int(np.prod(shape[1:]))))
+    for first in range(0, shape[0] if shape else 1, step):
+        part = slice(first, first + step)
+        ranges = [np.arange(size)[slice(None) if n else part] for n, size in enumerate(shape)]
+        grid = dict(zip(loops, np.ix_(*ranges), strict=True))
+        places = tuple(_evaluate(e, grid) for e in map_.results)
+        for place, extent in zip(places, array.shape, strict=True):
+            if np.min(place) < 0 or np.max(place) >= extent:
+                raise IncompleteError(f"indexing map {map_}: out of bounds of {array.shape}")
+        found[(part,) * bool(shape)] = array[places]
+    return found, [(d, 1) for d in loops]
 
 
 def _dims(expression: Any) -> set[int]:
