@@ -184,7 +184,7 @@ def _(op: RoleOp) -> Broken:
     "tc.role",
     "nesting",
     "tc",
-    "roles must not nest, got a {got} inside: a warp has one role and chooses its threads once",
+    "roles must not nest, got a {got} inside: a warp has one role",
 )
 def _(op: RoleOp) -> Broken:
     return _first_of(op, ("tc.role", "tc.one_thread"))

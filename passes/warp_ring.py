@@ -13,7 +13,7 @@ from tcir.errors import InputError
 from tcir.passes import index_math as math
 from tcir.passes.emit import text
 from tcir.passes.index_math import Index
-from tcir.passes.kernel_ops import find_kernels, trip_count
+from tcir.passes.kernel_ops import find_kernels, trip_count, walk_body
 from tcir.passes.limits import round_up
 from tcir.passes.refusal import refuse
 from tcir.passes.warp_loops import Mapping, clone, clone_all, loops_with, slice_of
@@ -39,15 +39,14 @@ def pipeline_kernels(
 ) -> None:
     """Rebuilds the main loops whose copies are ops of class `kind`; others are left alone."""
     for kernel in find_kernels(module, name, "tile-matmul-warp"):
-        loops = loops_with(kernel, COPIES)
-        if "tc.async" in kernel.attributes and not loops_with(kernel, kind):
-            continue  # pipelined already, by the pass for the other copies
+        copies = [op for op in walk_body(kernel) if isinstance(op, COPIES)]
+        if copies and not any(isinstance(op, kind) for op in copies):
+            continue
+        loops = loops_with(kernel, kind)
         if len(loops) != 1 or "tc.async" in kernel.attributes:
             raise refuse(
                 kernel, f"expected one sequential loop that copies tiles, got {len(loops)}"
             )
-        if not any(isinstance(op, kind) for op in loops[0].body):
-            continue
         with loops[0].location:
             ring(kernel, loops[0], kind, stages).build()
         kernel.attributes["tc.async"] = ir.UnitAttr.get()

@@ -174,12 +174,14 @@ def _word(
         whole = _place(converter, offset, constant, first, key)
         words = Linear(tuple(c - c % WORD_BYTES for c in whole.linear.columns))
         inside = Linear(tuple(8 * (c % WORD_BYTES) for c in whole.linear.columns))
-        pointer = shared_pointer(converter, tile, *Place(words, constant).emit(converter))
+        byte = constant % WORD_BYTES
+        pointer = shared_pointer(converter, tile, *Place(words, constant - byte).emit(converter))
         word = llvm.LoadOp(i32(), pointer, alignment=WORD_BYTES).result
         if bits < 32:
-            if constant % WORD_BYTES:
-                raise PassError("expected atoms that start at whole words")
-            word = arith.ShRUIOp(word, inside.emit(converter)).result
+            shift = inside.emit(converter)
+            if byte:
+                shift = arith.XOrIOp(shift, converter.constant(8 * byte)).result
+            word = arith.ShRUIOp(word, shift).result
             word = arith.AndIOp(word, converter.constant((1 << bits) - 1)).result
             word = arith.ShLIOp(word, converter.constant(i * bits)).result if i else word
         value = word if value is None else arith.OrIOp(value, word).result

@@ -755,3 +755,44 @@ func.func @f(%x: memref<32x32xf8E4M3FN>) attributes {tc.kernel, tc.grid = array<
   %d = "tc.mma_sync"(%a, %b, %z) : (!tc.fragment<array<i64: 32, 32>, f8E4M3FN, "A", "mma.m16n8k32.b8">, !tc.fragment<array<i64: 32, 32>, f8E4M3FN, "B", "mma.m16n8k32.b8">, !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k32.b8">) -> !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k32.b8">
   return
 }
+
+// -----
+
+// legal: tc.kernel/one-thread
+func.func @f(%x: memref<32x32xf16>) attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 64, 1, 1>, tc.warps = array<i64: 1, 2>, tc.target = "sm_90", tc.async} {
+  %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 32, 32>, strides = array<i64: 64>, box = array<i64: 32, 32>, element_strides = array<i64: 1, 1>, corners = array<i64>, swizzle = "64B"} : (memref<32x32xf16>) -> !tc.tensor_map
+  %t = "tc.smem_tile"() : () -> !tc.smem<array<i64: 32, 32>, f16, "K", "64B">
+  %i = arith.constant 0 : index
+  %full = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
+  "tc.one_thread"() ({
+    "tc.mbarrier_expect_tx"(%full) {nbytes = 2048 : i64} : (!tc.mbarrier) -> ()
+    "tc.tma_load"(%map, %i, %i, %t, %full) {row = 0 : i64, nbytes = 2048 : i64, operandSegmentSizes = array<i32: 1, 2, 0, 1, 1>} : (!tc.tensor_map, index, index, !tc.smem<array<i64: 32, 32>, f16, "K", "64B">, !tc.mbarrier) -> ()
+  }) : () -> ()
+  "tc.mbarrier_wait"(%full, %i) : (!tc.mbarrier, index) -> ()
+  %a = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!tc.smem<array<i64: 32, 32>, f16, "K", "64B">) -> !tc.fragment<array<i64: 32, 16>, f16, "A", "mma.m16n8k16.f16">
+  %b = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!tc.smem<array<i64: 32, 32>, f16, "K", "64B">) -> !tc.fragment<array<i64: 32, 16>, f16, "B", "mma.m16n8k16.f16">
+  %z = "tc.zero_fragment"() : () -> !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k16.f16">
+  %d = "tc.mma_sync"(%a, %b, %z) : (!tc.fragment<array<i64: 32, 16>, f16, "A", "mma.m16n8k16.f16">, !tc.fragment<array<i64: 32, 16>, f16, "B", "mma.m16n8k16.f16">, !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k16.f16">) -> !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k16.f16">
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/one-thread
+func.func @f(%x: memref<32x32xf16>) attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 64, 1, 1>, tc.warps = array<i64: 1, 2>, tc.target = "sm_90", tc.async} {
+  %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 32, 32>, strides = array<i64: 64>, box = array<i64: 32, 32>, element_strides = array<i64: 1, 1>, corners = array<i64>, swizzle = "64B"} : (memref<32x32xf16>) -> !tc.tensor_map
+  %t = "tc.smem_tile"() : () -> !tc.smem<array<i64: 32, 32>, f16, "K", "64B">
+  %i = arith.constant 0 : index
+  %full = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
+  // expected-error @+1 {{tc.kernel: tc.mbarrier_expect_tx must be in tc.one_thread: every thread of the CTA would issue it, and each arrival counts}}
+  "tc.mbarrier_expect_tx"(%full) {nbytes = 2048 : i64} : (!tc.mbarrier) -> ()
+  "tc.one_thread"() ({
+    "tc.tma_load"(%map, %i, %i, %t, %full) {row = 0 : i64, nbytes = 2048 : i64, operandSegmentSizes = array<i32: 1, 2, 0, 1, 1>} : (!tc.tensor_map, index, index, !tc.smem<array<i64: 32, 32>, f16, "K", "64B">, !tc.mbarrier) -> ()
+  }) : () -> ()
+  "tc.mbarrier_wait"(%full, %i) : (!tc.mbarrier, index) -> ()
+  %z = "tc.zero_fragment"() : () -> !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k16.f16">
+  %a = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!tc.smem<array<i64: 32, 32>, f16, "K", "64B">) -> !tc.fragment<array<i64: 32, 16>, f16, "A", "mma.m16n8k16.f16">
+  %b = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!tc.smem<array<i64: 32, 32>, f16, "K", "64B">) -> !tc.fragment<array<i64: 32, 16>, f16, "B", "mma.m16n8k16.f16">
+  %d = "tc.mma_sync"(%a, %b, %z) : (!tc.fragment<array<i64: 32, 16>, f16, "A", "mma.m16n8k16.f16">, !tc.fragment<array<i64: 32, 16>, f16, "B", "mma.m16n8k16.f16">, !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k16.f16">) -> !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k16.f16">
+  return
+}

@@ -209,3 +209,24 @@ func.func @f() {
   }) {kind = "epilogue", warps = array<i64: 0, 1, 2, 3>, threads = "warp"} : () -> ()
   return
 }
+
+// -----
+
+// legal: tc.one_thread/body
+func.func @f(%full: !tc.mbarrier) {
+  "tc.one_thread"() ({
+    "tc.mbarrier_expect_tx"(%full) {nbytes = 64 : i64} : (!tc.mbarrier) -> ()
+  }) : () -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.one_thread/body
+func.func @f() {
+  // expected-error @+1 {{tc.one_thread: the body must be one block of tc.mbarrier_expect_tx and tc.tma_load only, got tc.cta_barrier: one thread issues these, everything else is the work of all}}
+  "tc.one_thread"() ({
+    "tc.cta_barrier"() : () -> ()
+  }) : () -> ()
+  return
+}

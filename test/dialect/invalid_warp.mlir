@@ -407,3 +407,20 @@ func.func @f() {
   %z = "tc.zero_fragment"() : () -> !tc.fragment<array<i64: 32, 12>, f32, "C", "mma.m16n8k16.f16">
   return
 }
+
+// -----
+
+// legal: tc.load_fragment/tile
+func.func @f(%t: !tc.smem<array<i64: 32, 32>, f16, "K", "64B">) {
+  %a = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!tc.smem<array<i64: 32, 32>, f16, "K", "64B">) -> !tc.fragment<array<i64: 32, 16>, f16, "A", "mma.m16n8k16.f16">
+  return
+}
+
+// -----
+
+// illegal: tc.load_fragment/tile
+func.func @f(%t: !tc.tmem<array<i64: 128, 32>, f16>) {
+  // expected-error @+1 {{tc.load_fragment: the tile must be of type !tc.staged or !tc.smem, got !tc.tmem<array<i64: 128, 32>, f16>}}
+  %a = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!tc.tmem<array<i64: 128, 32>, f16>) -> !tc.fragment<array<i64: 128, 16>, f16, "A", "mma.m16n8k16.f16">
+  return
+}

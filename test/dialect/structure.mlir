@@ -11,3 +11,16 @@ func.func @role(%done: !tc.mbarrier) {
   }) {kind = "mma", warps = array<i64: 5>, threads = "one"} : () -> ()
   return
 }
+
+// -----
+
+// CHECK-LABEL: func.func @one_thread(
+// CHECK: "tc.one_thread"() ({
+// CHECK: "tc.mbarrier_expect_tx"({{%.*}}) {nbytes = 64 : i64} : (!tc.mbarrier) -> ()
+// CHECK: }) : () -> ()
+func.func @one_thread(%full: !tc.mbarrier) {
+  "tc.one_thread"() ({
+    "tc.mbarrier_expect_tx"(%full) {nbytes = 64 : i64} : (!tc.mbarrier) -> ()
+  }) : () -> ()
+  return
+}
