@@ -109,12 +109,12 @@ class _Body:
     def copies_at(self, number: int) -> list[Any]:
         """Copies that K step `number` makes, spread evenly over all but the last, which waits.
 
-        Loads of fragments do not pass copies; a bunch of copies would hold them up. The few that
-        one thread issues go together, with the last share: there they measure best.
+        Loads of fragments do not pass copies; a bunch of copies would hold them up. Those that
+        one thread issues go together with the first: there they measured best.
         """
-        last = max(len(self.steps) - 2, 0)
         if any(isinstance(op, tc.OneThreadOp) for op in self.copies):
-            return self.copies if number == last else []
+            return self.copies if number == 0 else []
+        last = max(len(self.steps) - 2, 0)
         count = len(self.copies)
         here = [op for i, op in enumerate(self.copies) if i * (last + 1) // count == number]
         return [*here, *(self.commits if number == last else [])]
