@@ -197,7 +197,11 @@ func.func @example(%done: !tc.mbarrier) {
 """,
     "tc.one_thread": """
 !tile = !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
-func.func @example(%map: !tc.tensor_map, %k: index, %m: index, %tile: !tile, %full: !tc.mbarrier) {
+func.func @example(%x: memref<256x512xf16>, %k: index, %m: index, %tile: !tile,
+                   %full: !tc.mbarrier) {
+  %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 512, 256>,
+      strides = array<i64: 1024>, box = array<i64: 64, 128>, element_strides = array<i64: 1, 1>,
+      corners = array<i64>, swizzle = "128B"} : (memref<256x512xf16>) -> !tc.tensor_map
   "tc.one_thread"() ({
     "tc.mbarrier_expect_tx"(%full) {nbytes = 16384 : i64} : (!tc.mbarrier) -> ()
     "tc.tma_load"(%map, %k, %m, %tile, %full) {row = 0 : i64, nbytes = 16384 : i64,

@@ -55,6 +55,7 @@ def test_every_hardware_op_names_its_section() -> None:
         "tc.tmem_tile",
         "tc.slot",
         "tc.role",
+        "tc.one_thread",
         "tc.repack",
         "tc.pack_codes",
         "tc.unpack_codes",
