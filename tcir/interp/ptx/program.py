@@ -60,7 +60,7 @@ class Program:
     function: Function
     code: list[Op]
     slots: Slots
-    banks: list[tuple[int, list[int], np.ndarray]]  # size, slots, poisoned initial contents
+    banks: list[tuple[int, dict[int, int], np.ndarray]]  # size, row of a slot, poisoned contents
     incomplete: list[Incomplete]
     local_bytes: int
 
@@ -186,7 +186,7 @@ def decode(module: Module, function: Function, layout: Layout, globals_: dict[st
             for row, slot in enumerate(members):
                 if slot in slots.constants:
                     block[row] = slots.constants[slot]
-            banks.append((size, members, block))
+            banks.append((size, {slot: row for row, slot in enumerate(members)}, block))
     incomplete_ = [missing[at] for at in sorted(missing) if at in reached]
     local_bytes = slots.stack + STACK if slots.has_stack else layout.local_bytes
     return Program(function, code, slots, banks, incomplete_, local_bytes)

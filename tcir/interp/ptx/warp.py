@@ -53,6 +53,20 @@ class _Masks(dict[int, np.ndarray]):
         return value
 
 
+class _Rows(dict[int, np.ndarray]):
+    """The slots of one size as values of one type; a row is made when it is first asked for."""
+
+    def __init__(self, block: np.ndarray, rows: dict[int, int]) -> None:
+        self.block, self.rows = block, rows
+
+    def __missing__(self, slot: int) -> np.ndarray:
+        self[slot] = row = self.block[self.rows[slot]]
+        return row
+
+
+_NO_SLOTS: tuple[np.ndarray, dict[int, int]] = np.empty((0, 0), np.uint8), {}
+
+
 #: bool[32] of a mask, and the numbers of its lanes.
 BOOLS = _Masks(False)
 LANES = _Masks(True)
@@ -121,14 +135,9 @@ class Warp:
         count = len(slots.sizes)
         self.p: list[int] = [0] * count
         self.undef: list[int] = [FULL] * count
-        self.v: list[list[Any]] = [[None] * count for _ in VIEW_DTYPES]
-        for size, members, template in program.banks:
-            block = template.copy()
-            for n, dtype in enumerate(VIEW_DTYPES):
-                if dtype.itemsize == size:
-                    view = self.v[n]
-                    for slot, row in zip(members, block.view(dtype), strict=True):
-                        view[slot] = row
+        banks = {size: (template.copy(), rows) for size, rows, template in program.banks}
+        blocks = [banks.get(dtype.itemsize, _NO_SLOTS) for dtype in VIEW_DTYPES]
+        self.v = [_Rows(b.view(t), rows) for t, (b, rows) in zip(VIEW_DTYPES, blocks, strict=True)]
         for slot, value in slots.constants.items():
             self.undef[slot] = 0
             if slots.sizes[slot] == 0:
