@@ -87,16 +87,22 @@ def from_narrow(name: str, relu: str = "") -> str:
     return f"cvt.u16.u32 %h0, %a; cvt.rn{relu}.f16x2.{name}x2 %d, %h0;"
 
 
+@pytest.mark.parametrize("half", [np.float16, ml_dtypes.bfloat16])
 @pytest.mark.parametrize("name", FORMATS)
-def test_from_narrow(lanes: Any, name: str) -> None:
+def test_from_narrow(lanes: Any, name: str, half: Any) -> None:
+    """bf16 since PTX ISA 9.2."""
     dtype, bits, _, _ = FORMATS[name]
     low = np.arange(1 << BITS[name], dtype=np.uint8)
     high = np.roll(low, 7)
-    got = lanes(from_narrow(name), [high.astype("u4") << bits | low], ["u32"], "u32")
-    want = [x.view(dtype).astype(np.float16) for x in (low, high)]
-    halves = got.view(np.float16).reshape(-1, 2)
+    body = from_narrow(name)
+    if half is ml_dtypes.bfloat16:
+        body = body.replace("f16x2", "bf16x2")
+    got = lanes(body, [high.astype("u4") << bits | low], ["u32"], "u32")
+    with np.errstate(invalid="ignore"):
+        want = [x.view(dtype).astype(np.float32).astype(half) for x in (low, high)]
+    halves = got.view(half).reshape(-1, 2)
     for n in (0, 1):
-        nan = np.isnan(want[n])
+        nan = np.isnan(want[n].astype(np.float32))
         assert (halves[:, n].view("u2")[~nan] == want[n].view("u2")[~nan]).all()
         assert (halves[:, n].view("u2")[nan] == 0x7FFF).all()
 
@@ -216,3 +222,6 @@ def test_snippets_are_legal_ptx(assemble: Any) -> None:
         one += [(f"sub.rn.f32.{t} %d, %a, %c;", ["b16", "b16", "f32"])]
     text = "".join(kernel(f"k{n}", body, types, "b32") for n, (body, types) in enumerate(one))
     assemble(HEADER.replace("8.8", "9.0") + text)
+    newer = (from_narrow(n).replace("f16x2", "bf16x2") for n in FORMATS)
+    text = "".join(kernel(f"k{n}", body, ["b32"], "b32") for n, body in enumerate(newer))
+    assemble(HEADER.replace("8.8", "9.2") + text)

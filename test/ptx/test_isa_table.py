@@ -24,7 +24,7 @@ def kernel(body: str) -> str:
     return f"""{HEAD}.global .texref T0; .global .surfref S0;
 .visible .entry k(.param .u64 x)
 {{
-.reg .pred %p<4>; .reg .b32 %r<32>; .reg .b64 %d<8>; .reg .f32 %f<32>;
+.reg .pred %p<4>; .reg .b32 %r<32>; .reg .b64 %d<8>; .reg .f32 %f<32>; .reg .f64 %g<2>;
 .shared .align 128 .b8 sm[1024];
 ld.param.b64 %d0, [x]; mov.u32 %r2, sm;
 {body}
@@ -57,6 +57,8 @@ REFUSALS: dict[str, str] = {
     "wmma.load": f"wmma.load.a.sync.aligned.m16n16k16.row.f16 {_A}, [%d0];",
     "wmma.store": f"wmma.store.d.sync.aligned.m16n16k16.row.f32 [%d0], {_C};",
     "wmma.mma": f"wmma.mma.sync.aligned.m16n16k16.row.col.f32.f32 {_C}, {_A}, {_A}, {_C};",
+    "rcp.approx.ftz.f64": "rcp.approx.ftz.f64 %g0, %g1;",
+    "rsqrt.approx.ftz.f64": "rsqrt.approx.ftz.f64 %g0, %g1;",
     "vadd": "vadd.s32.u32.s32.sat %r4, %r5.b0, %r6.h1;",
     "vsub": "vsub.s32.s32.s32 %r4.b1, %r5, %r6, %r7;",
     "vabsdiff": "vabsdiff.u32.u32.u32.add %r4, %r5.b3, %r6.b2, %r7;",

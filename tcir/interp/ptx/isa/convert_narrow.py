@@ -107,7 +107,7 @@ def _widen(d: Decode, element: str, bits: int, _nan: int) -> Op:
     d.require("rn")
     relu = d.take("relu") is not None
     out = d.require("f16x2", "bf16x2")
-    if (out == "bf16x2") != (element == "ue8m0"):
+    if out == "f16x2" and element == "ue8m0":
         raise d.incomplete(f"no rule for cvt from {element} to .{out}")
     d.done(2)
     source = TYPES["b8" if bits == 4 else "b16"]

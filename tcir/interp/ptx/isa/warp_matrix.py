@@ -134,6 +134,8 @@ def _load_bytes(d: Decode) -> Op:
     if square:
         d.require("trans")
     space = take_space(d)
+    if "s4" in d.modifiers:
+        raise d.incomplete("no rule for .s8.s4 (PTX ISA 9.4)")
     bits = 8
     if not (square and d.take("b8")):
         d.require("b8x16")
