@@ -217,6 +217,9 @@ def all_terms(m: int, k: int) -> NDArray[np.int32]:
 
 def contiguous(array: NDArray[Any], dtype: Any = None) -> NDArray[Any]:
     """C order and writeable flags, so that the compiled loops see one argument type only."""
+    flags = array.flags
+    if flags.c_contiguous and flags.writeable and dtype in (None, array.dtype):
+        return array
     return np.require(array, dtype, ["C", "W"])
 
 

@@ -55,7 +55,8 @@ class Shadow:
         """Distinct accesses that read the granules since they were last written."""
         found: set[int] = set()
         for i in _distinct(self.readers[where]):
-            found |= self.sets[i]
+            if i:
+                found |= self.sets[i]
         return [self.accesses[i - 1] for i in sorted(found)]
 
     def record_read(self, where: Any, access: Access) -> None:
@@ -64,9 +65,9 @@ class Shadow:
         current = self.readers[where]
         distinct = _distinct(current)
         if len(distinct) == 1:
-            self.readers[where] = self._with(int(distinct[0]), number, access)
+            self.readers[where] = self._with(distinct[0], number, access)
             return
-        lookup = np.array([self._with(int(i), number, access) for i in distinct], np.int32)
+        lookup = np.array([self._with(i, number, access) for i in distinct], np.int32)
         self.readers[where] = lookup[np.searchsorted(distinct, current)]
 
     def record_write(self, where: Any, access: Access) -> None:
@@ -145,14 +146,12 @@ def _same_line(a: Access, b: Access) -> bool:
     return same and a.strong == b.strong
 
 
-def _distinct(values: NDArray[np.int32]) -> NDArray[np.int32]:
+def _distinct(values: NDArray[np.int32]) -> list[int]:
     """The different values, sorted. Accesses cover runs of granules: mostly one, seldom many."""
     flat = values.ravel()
-    if flat.size < 2:
-        return flat
+    if flat.size <= FEW:
+        return sorted(set(flat.tolist()))
     heads = flat[1:][flat[1:] != flat[:-1]]
-    if not heads.size:
-        return flat[:1]
     if heads.size > FEW:
-        return np.unique(np.append(heads, flat[0]))
-    return np.array(sorted({int(flat[0]), *heads.tolist()}), np.int32)
+        return np.unique(np.append(heads, flat[0])).tolist()
+    return sorted({flat.item(0), *heads.tolist()})

@@ -76,7 +76,7 @@ class TensorPipe(Barriers):
 
     def must_be_defined(self, defined: NDArray[np.bool_], place: str, site: Any) -> Missing:
         """A finding unless all words an operation reads were written."""
-        if defined.all():
+        if np.count_nonzero(defined) == defined.size:  # several times as fast as `all`
             return None
         self.cta.report("error", "undefined-read", site, place, "nothing wrote it before")
         whole: Any = defined.reshape(len(defined), -1).all(axis=1)
@@ -108,7 +108,7 @@ class TensorPipe(Barriers):
             base, table = element_table(
                 decode_matrix(sdesc), step * rows, width, 8, "K", assumed.cp_row_phase == "start"
             )
-            table = table[::step]
+            table = table if step == 1 else table[::step]  # remembered by identity
         except Refusal as refusal:
             raise MachineError(refusal.code, str(refusal), site=site) from None
         bits = None if decompress is None else CP_FORMATS[decompress]

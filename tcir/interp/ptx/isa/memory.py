@@ -18,6 +18,7 @@ from tcir.interp.ptx.syntax import Site
 from tcir.interp.ptx.warp import LANES, Warp
 from tcir.interp.ptx.windows import SPACES
 from tcir.machine import MachineError
+from tcir.machine.global_and_shared import extent
 from tcir.machine.hazards import join
 from tcir.machine.memory import GUARD
 
@@ -165,7 +166,8 @@ def _load(w: Warp, space: str, at: Any, nbytes: int, site: Site, strong: str | N
 
 def _together(w: Warp, at: Any, nbytes: int) -> bool:
     """Whether all lanes go to one buffer of global memory (or nowhere); buffers lie far apart."""
-    low, high = int(at.min()), int(at.max()) + nbytes
+    low, high = extent(at)
+    high += nbytes
     if high - low < GUARD:
         return True
     try:
