@@ -35,7 +35,7 @@ def check_stages(stages: int) -> None:
 
 
 def pipeline_kernels(
-    module: ir.Module, name: str, kind: type, stages: int, ring: type[RingLoop]
+    module: ir.Module, name: str, kind: Any, stages: int, ring: type[RingLoop]
 ) -> None:
     """Rebuilds the main loops whose copies are ops of class `kind`; others are left alone."""
     for kernel in find_kernels(module, name, "tile-matmul-warp"):
@@ -55,7 +55,7 @@ def pipeline_kernels(
 class RingLoop(ABC):
     """One main loop; subclasses say how copies are told to be complete."""
 
-    def __init__(self, kernel: Any, loop: Any, kind: type, stages: int) -> None:
+    def __init__(self, kernel: Any, loop: Any, kind: Any, stages: int) -> None:
         self.loop = loop
         self.trips = trip_count(loop)
         block = loop.body
