@@ -14,12 +14,14 @@ from tcir.pipeline import Pass, register_pass
 
 THREADS = BLOCK_BYTES // 4
 """One thread for every word of a block: the four scales of a row."""
+BLOCKS = (4, 2, 1)
+"""Blocks side by side that a CTA makes: four where they come out even, 16 bytes of every row."""
 
 
 @register_pass
 @dataclass(frozen=True)
 class ConvertScalesToSimt(Pass):
-    """Turns every function of one ``tc.scales_to_blocked`` into a kernel, one CTA a block.
+    """Turns every function of one ``tc.scales_to_blocked`` into a kernel, a CTA for four blocks.
 
     Before::
 
@@ -28,7 +30,7 @@ class ConvertScalesToSimt(Pass):
     After (`llvm.func @f_scales0` in ``gpu.module @kernels``)::
 
         row = 128 * block row + 32 * (tid % 4) + tid / 4
-        out[512 * %ctaid + 4 * %tid] = row < 7168 ? the row's four scales : 0
+        for n in 0..3: out[512 * (4 * %ctaid + n) + 4 * %tid] = row < 7168 ? the row's next four : 0
 
     Preserves every value, bit for bit. Other functions stay as they are.
     """
@@ -52,24 +54,35 @@ def _convert(module: ir.Module, function: func.FuncOp, op: tc.ScalesToBlockedOp)
     matrix = op.out.type.rank == op.scales.type.rank + 1
     rows = op.scales.type.shape[-2] if matrix else 1
     batch = outer[0] if outer else 1
-    shape = simt.Shape((across, down, batch), THREADS, simt.target_of(module), order)
+    blocks = next(count for count in BLOCKS if across % count == 0)
+    shape = simt.Shape((across // blocks, down, batch), THREADS, simt.target_of(module), order)
     with simt.simt_kernel(module, function.name.value, buffers, shape, op) as pointers:
         source, target = (pointers[number] for number in buffers)
         thread = simt.thread_index()
         quarter, lane = simt.both_bits(thread, 3), simt.right(thread, 2)
         row = simt.add(simt.mul(simt.block_index(1), BLOCK_ROWS), simt.mul(quarter, 32))
         row = simt.add(row, lane)
-        first = simt.mul(simt.block_index(0), BLOCK_SCALES)
+        column = simt.mul(simt.block_index(0), blocks)
         # Beyond the operand the last row (scale) is read again, and not used.
         whole = simt.add(
             simt.mul(simt.wide(simt.block_index(2)), rows), simt.wide(simt.smaller(row, rows - 1))
         )
-        word = _word(simt.at(source, simt.mul(whole, scales)), first, scales)
-        word = arith.SelectOp(simt.less(row, rows), word, simt.constant(0)).result
+        words = _words(simt.at(source, simt.mul(whole, scales)), column, blocks, scales)
         block = simt.add(simt.mul(simt.block_index(2), down), simt.block_index(1))
-        block = simt.add(simt.mul(block, across), simt.block_index(0))
+        block = simt.add(simt.mul(block, across), column)
         place = simt.add(simt.mul(simt.wide(block), BLOCK_BYTES), simt.wide(simt.mul(thread, 4)))
-        simt.store(simt.at(target, place), word)
+        for n, word in enumerate(words):
+            word = arith.SelectOp(simt.less(row, rows), word, simt.constant(0)).result
+            behind = simt.add(place, simt.constant(n * BLOCK_BYTES, 64)) if n else place
+            simt.store(simt.at(target, behind), word)
+
+
+def _words(row: Any, column: Any, blocks: int, scales: int) -> list[Any]:
+    """The scales of a row that belong to the blocks from `column` on, four to a word."""
+    first = simt.mul(column, BLOCK_SCALES)
+    if blocks > 1 and scales % (blocks * BLOCK_SCALES) == 0:
+        return simt.load_words(simt.at(row, simt.wide(first)), blocks)
+    return [_word(row, simt.add(first, n * BLOCK_SCALES), scales) for n in range(blocks)]
 
 
 def _word(row: Any, first: Any, scales: int) -> Any:
