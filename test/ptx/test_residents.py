@@ -131,6 +131,21 @@ def test_an_exclusive_allocation(columns: int, assemble: Any) -> None:
     assert [e.code for e in report.errors] == ["instruction-budget"]
 
 
+def test_an_exclusive_allocation_keeps_the_others_out(assemble: Any) -> None:
+    """CTA 0 has one; CTA 1 gets columns of the usual kind after it only."""
+    text = kernel(64, "BETWEEN")
+    for word in ("alloc", "dealloc"):
+        line = next(x for x in text.splitlines() if f" tcgen05.{word}." in x)
+        first = line.replace(f"{word}.", f"{word}.exclusive.").replace(" tcgen", " @%p3 tcgen")
+        text = text.replace(line, first + "\n" + line.replace(" tcgen", " @!%p3 tcgen"))
+    text = text.replace(" setp.eq.u32 %p1,", " setp.eq.u32 %p3, %r1, 0; setp.eq.u32 %p1,")
+    report, out = run(text.replace("BETWEEN", ""))
+    assert report.ok and not report.findings and (out[..., 0] == 0).all(), str(report)
+    report, _ = run(text.replace("BETWEEN", MEET), max_instructions=5000)
+    assert [e.code for e in report.errors] == ["instruction-budget"]
+    assemble(text.replace("BETWEEN", ""))
+
+
 @pytest.mark.parametrize("group", [1, 2])
 def test_exclusive_or_not_in_both_places(group: int) -> None:
     text = kernel(96, "", (PAIR if group == 2 else "") + GIVE_UP + FREE, group)
