@@ -55,8 +55,9 @@ def convert_load(converter: Converter, op: tc.LoadFragmentOp) -> None:
 
 def _tile(converter: Converter, op: tc.LoadFragmentOp) -> StagedTile | SmemTile:
     """A tile that threads filled, or TMA."""
-    kind = SmemTile if isinstance(op.tile.type, tc.SmemType) else StagedTile
-    return converter.record(op.tile, kind)
+    if isinstance(op.tile.type, tc.SmemType):
+        return converter.record(op.tile, SmemTile)
+    return converter.record(op.tile, StagedTile)
 
 
 def _by_ldmatrix(
