@@ -291,7 +291,7 @@ def i32() -> ir.Type:
 
 
 def pointer_type(space: int) -> ir.Type:
-    """``!llvm.ptr`` of an address space: 0 generic, 1 global, 3 shared, 6 tensor memory, 7 cluster."""
+    """``!llvm.ptr`` of an address space: 0 generic, 1 global, 3 shared, 6 tensor, 7 cluster."""
     return llvm.PointerType.get(space) if space else llvm.PointerType.get()
 
 

@@ -77,7 +77,7 @@ def tc_repack(_: Interpreter, op: Any, source: Array) -> Sequence[Array]:
 @rule("tc.pack_codes")
 def tc_pack_codes(_: Interpreter, op: Any, codes: Array) -> Sequence[Array]:
     dtype = dtype_of(op.operation.results[0].type)
-    mask = np.uint8(2**_BITS[dtype.name] - 1)
+    mask = np.uint8(2 ** _BITS[dtype.name] - 1)
     return [(codes.view(np.uint8) & mask).view(dtype)]
 
 
