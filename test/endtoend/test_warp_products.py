@@ -12,13 +12,10 @@ from . import warp_products
 from .warp_products import CASES
 
 RECORD: dict[str, Any] = json.loads((warp_products.HERE / "warp_products.json").read_text())
-QUICK = next(iter(CASES))
 
 
-@pytest.mark.parametrize(
-    "name",
-    [QUICK, *(pytest.param(name, marks=pytest.mark.slow) for name in CASES if name != QUICK)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
 def test_machine_gives_the_bits_of_silicon(name: str, tmp_path: Path) -> None:
     assert warp_products.write(name, tmp_path / "bundle") == RECORD["digests"][name]
 
