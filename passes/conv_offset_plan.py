@@ -154,8 +154,8 @@ class OffsetPlan:
         """Shared memory of one step."""
         taps = self.shape.s * (self.shape.r if self.whole else 1)
         tile = round_up(self.pixels * self.all_panels * PANEL_BYTES, SMEM_TILE_ALIGNMENT)
-        taps_bytes = taps * self.shape.filter_bytes(n_tile, self.kc)
-        return len(self.classes) * tile + taps_bytes
+        tap = round_up(self.shape.filter_bytes(n_tile, self.kc), SMEM_TILE_ALIGNMENT)
+        return len(self.classes) * tile + taps * tap
 
     @property
     def legal(self) -> bool:
