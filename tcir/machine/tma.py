@@ -61,7 +61,7 @@ class Tma(TensorMapProxy, BulkGroups, Barriers):
             tensor_map, coords, mode, im2col_offsets, target, self.machine.assumptions, site
         )
         counters, eb = self.machine.counters, box.fields.piece_bytes
-        source = box.outside[box.inside]
+        source = box.addresses
         counters.tma_loads += 1
         counters.global_to_shared += box.nbytes * len(copies)
         counters.global_to_shared_by_tensor[tensor_map.address] += box.nbytes * len(copies)
@@ -139,7 +139,7 @@ class Tma(TensorMapProxy, BulkGroups, Barriers):
         counters = self.machine.counters
         counters.tma_stores += 1
         counters.shared_to_global += box.nbytes
-        addresses = box.outside[box.inside]
+        addresses = box.addresses
         if self.machine.checking:
             kind = "TMA reduce" if reduction else "TMA store"
             number = self.bulk_number
@@ -180,7 +180,7 @@ class Tma(TensorMapProxy, BulkGroups, Barriers):
         fields = box.fields
         eb = fields.piece_bytes
         dtype = np.dtype(f"u{eb}")
-        values = np.full(box.outside.size, fill(fields), dtype)
+        values = None if source is box.outside else np.full(box.outside.size, fill(fields), dtype)
         if source.size:
             buffer, at = self._words(source, eb, site)
             known = buffer.defined
@@ -190,7 +190,11 @@ class Tma(TensorMapProxy, BulkGroups, Barriers):
                     "nothing wrote the bytes before",
                 )  # fmt: skip
             usable = buffer.data.size // eb * eb
-            values[box.inside] = loaded(fields, buffer.data[:usable].view(dtype)[at // eb])
+            found = loaded(fields, buffer.data[:usable].view(dtype)[at // eb])
+            if values is None:
+                values = found
+            else:
+                values[box.inside] = found
         smem = cta.smem
         smem.view(dtype)[box.shared // eb] = values
         smem.defined_view(eb)[box.shared // eb] = ALL_DEFINED[eb]

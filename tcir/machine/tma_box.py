@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -41,10 +41,15 @@ class Box:
     gaps: Index | None = None
     """Shared addresses of padding bytes."""
 
-    @property
+    @cached_property
     def inside(self) -> NDArray[np.bool_]:
         """Which words lie in the tensor."""
         return self.outside >= 0
+
+    @cached_property
+    def addresses(self) -> Index:
+        """Global addresses of those; `outside` itself where they are all."""
+        return self.outside if self.inside.all() else self.outside[self.inside]
 
 
 def load_box(
