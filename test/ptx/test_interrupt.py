@@ -54,18 +54,31 @@ def test_control_c_ends_tc_run(tmp_path: Path) -> None:
         "--arg", "zeros=u32,32", "--save", f"0={saved}",
     ]  # fmt: skip
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ)
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=dict(os.environ),
+        preexec_fn=_hear_control_c,
     ) as child:
-        for _ in range(200):  # until it is in the middle of the run
-            time.sleep(0.1)
-            if child.poll() is not None or _cpu_seconds(child.pid) > 3:
-                break
-        assert child.poll() is None, child.communicate()
-        child.send_signal(signal.SIGINT)
-        out, err = child.communicate(timeout=60)
+        try:
+            for _ in range(200):  # until it is in the middle of the run
+                time.sleep(0.1)
+                if child.poll() is not None or _cpu_seconds(child.pid) > 3:
+                    break
+            assert child.poll() is None, child.communicate()
+            child.send_signal(signal.SIGINT)
+            out, err = child.communicate(timeout=60)
+        finally:
+            child.kill()
     assert child.returncode == 130, err
     assert err.strip() == "tc-run: interrupted" and "Traceback" not in out + err
     assert not saved.exists()
+
+
+def _hear_control_c() -> None:
+    """What a shell starts in the background ignores Ctrl-C, and so do its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _cpu_seconds(pid: int) -> float:
