@@ -12,7 +12,6 @@ from tcir._mlir import func, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.codes import bits_of, ends
 from tcir.passes import simt
-from tcir.passes.emit import integer, integers
 from tcir.passes.limits import ceil_div
 from tcir.pipeline import Pass, register_pass
 
@@ -51,9 +50,7 @@ class ConvertCodesToSimt(Pass):
 
 
 def _convert(module: ir.Module, function: func.FuncOp, op: Any) -> None:
-    attributes = function.attributes
-    buffers = integers(attributes["tc.args"]) if "tc.args" in attributes else [0, 1]
-    order = integer(attributes["tc.order"]) if "tc.order" in attributes else None
+    buffers, order = simt.place_of(function)
     count, bits = prod(ends(op)[0].shape), bits_of(op)
     words = count % CODES == 0
     units = count // (CODES if words else _fewest(bits))
@@ -79,34 +76,34 @@ def _pack_words(codes: Any, packed: Any, number: Any, bits: int) -> None:
     four = simt.load_words(simt.at(codes, simt.mul(number, CODES)), CODES // 4)
     target = simt.at(packed, simt.mul(number, CODES * bits // 8))
     for n, word in enumerate(_rejoined([_together(w, bits) for w in four], 4 * bits, 32)):
-        simt.store(_behind(target, 4 * n), word)
+        simt.store(simt.behind(target, 4 * n), word)
 
 
 def _unpack_words(packed: Any, codes: Any, number: Any, bits: int) -> None:
     source = simt.at(packed, simt.mul(number, CODES * bits // 8))
-    words = [simt.load(_behind(source, 4 * n), simt.integer(32)) for n in range(bits // 2)]
+    words = [simt.load(simt.behind(source, 4 * n), simt.integer(32)) for n in range(bits // 2)]
     target = simt.at(codes, simt.mul(number, CODES))
     for n, string in enumerate(_rejoined(words, 32, 4 * bits)):
-        simt.store(_behind(target, 4 * n), _apart(string, bits))
+        simt.store(simt.behind(target, 4 * n), _apart(string, bits))
 
 
 def _pack_bytes(codes: Any, packed: Any, number: Any, bits: int) -> None:
     count = _fewest(bits)
     source = simt.at(codes, simt.mul(number, count))
-    bytes_ = [simt.load_byte(_behind(source, n)) for n in range(count)]
+    bytes_ = [simt.load_byte(simt.behind(source, n)) for n in range(count)]
     target = simt.at(packed, simt.mul(number, count * bits // 8))
     masked = [simt.both_bits(byte, 2**bits - 1) for byte in bytes_]
     for n, byte in enumerate(_rejoined(masked, bits, 8)):
-        simt.store_byte(_behind(target, n), byte)
+        simt.store_byte(simt.behind(target, n), byte)
 
 
 def _unpack_bytes(packed: Any, codes: Any, number: Any, bits: int) -> None:
     count = _fewest(bits)
     source = simt.at(packed, simt.mul(number, count * bits // 8))
-    bytes_ = [simt.load_byte(_behind(source, n)) for n in range(count * bits // 8)]
+    bytes_ = [simt.load_byte(simt.behind(source, n)) for n in range(count * bits // 8)]
     target = simt.at(codes, simt.mul(number, count))
     for n, code in enumerate(_rejoined(bytes_, 8, bits)):
-        simt.store_byte(_behind(target, n), simt.both_bits(code, 2**bits - 1))
+        simt.store_byte(simt.behind(target, n), simt.both_bits(code, 2**bits - 1))
 
 
 def _together(word: Any, bits: int) -> Any:
@@ -144,7 +141,3 @@ def _rejoined(pieces: list[Any], have: int, want: int) -> list[Any]:
 
 def _either(*parts: Any) -> Any:
     return reduce(simt.either_bits, parts)
-
-
-def _behind(pointer: Any, offset: int) -> Any:
-    return simt.at(pointer, simt.constant(offset, 64)) if offset else pointer

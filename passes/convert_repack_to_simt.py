@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from tcir._mlir import arith, func, ir, scf
 from tcir.dialect import tc
 from tcir.passes import simt
-from tcir.passes.emit import integer, integers
+from tcir.passes.emit import integers
 from tcir.passes.limits import ceil_div
 from tcir.passes.refusal import refuse
 from tcir.pipeline import Pass, register_pass
@@ -51,13 +51,10 @@ class ConvertRepackToSimt(Pass):
 
     def _convert(self, module: ir.Module, function: func.FuncOp, op: tc.RepackOp) -> None:
         source, out = op.source.type, op.out.type
-        buffers = [0, 1]
-        if "tc.args" in function.attributes:
-            buffers = integers(function.attributes["tc.args"])
-        order = integer(function.attributes["tc.order"]) if "tc.order" in function.attributes else 0
+        buffers, order = simt.place_of(function)
         count = prod(out.shape)
         shape = simt.Shape(
-            (ceil_div(count, self.threads), 1, 1), self.threads, simt.target_of(module), order
+            (ceil_div(count, self.threads), 1, 1), self.threads, simt.target_of(module), order or 0
         )
         with simt.simt_kernel(module, function.name.value, buffers, shape, op) as pointers:
             number = simt.add(simt.mul(simt.block_index(0), self.threads), simt.thread_index())

@@ -9,7 +9,6 @@ from tcir._mlir import arith, func, ir
 from tcir.dialect import tc
 from tcir.dialect.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES
 from tcir.passes import simt
-from tcir.passes.emit import integer, integers
 from tcir.pipeline import Pass, register_pass
 
 THREADS = BLOCK_BYTES // 4
@@ -46,9 +45,7 @@ class ConvertScalesToSimt(Pass):
 
 
 def _convert(module: ir.Module, function: func.FuncOp, op: tc.ScalesToBlockedOp) -> None:
-    attributes = function.attributes
-    buffers = integers(attributes["tc.args"]) if "tc.args" in attributes else [0, 1]
-    order = integer(attributes["tc.order"]) if "tc.order" in attributes else None
+    buffers, order = simt.place_of(function)
     *outer, down, across, _ = op.out.type.shape
     *_, scales = op.scales.type.shape
     matrix = op.out.type.rank == op.scales.type.rank + 1
@@ -71,10 +68,10 @@ def _convert(module: ir.Module, function: func.FuncOp, op: tc.ScalesToBlockedOp)
         block = simt.add(simt.mul(simt.block_index(2), down), simt.block_index(1))
         block = simt.add(simt.mul(block, across), column)
         place = simt.add(simt.mul(simt.wide(block), BLOCK_BYTES), simt.wide(simt.mul(thread, 4)))
+        first, inside = simt.at(target, place), simt.less(row, rows)
         for n, word in enumerate(words):
-            word = arith.SelectOp(simt.less(row, rows), word, simt.constant(0)).result
-            behind = simt.add(place, simt.constant(n * BLOCK_BYTES, 64)) if n else place
-            simt.store(simt.at(target, behind), word)
+            word = arith.SelectOp(inside, word, simt.constant(0)).result
+            simt.store(simt.behind(first, n * BLOCK_BYTES), word)
 
 
 def _words(row: Any, column: Any, blocks: int, scales: int) -> list[Any]:

@@ -7,8 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tcir._mlir import arith, ir, llvm, nvvm
+from tcir._mlir import arith, func, ir, llvm, nvvm
 from tcir.dialect.limits import GRID
+from tcir.passes.emit import integer as integer_of
+from tcir.passes.emit import integers
 from tcir.passes.gpu_module import kernels_block
 from tcir.passes.refusal import refuse
 
@@ -25,6 +27,14 @@ class Shape:
     threads: int
     target: str = "sm_100a"
     order: int | None = None
+
+
+def place_of(function: func.FuncOp) -> tuple[list[int], int | None]:
+    """Numbers of the buffers of a function of one input and one result, and its place in the order
+    of launches; None where it is the only one."""
+    known = function.attributes
+    buffers = integers(known["tc.args"]) if "tc.args" in known else [0, 1]
+    return buffers, integer_of(known["tc.order"]) if "tc.order" in known else None
 
 
 @contextmanager
@@ -199,13 +209,18 @@ def at(pointer: Any, offset: Any) -> Any:
     return llvm.GEPOp(global_pointer(), pointer, [offset], [-(2**31)], byte, flags).result
 
 
+def behind(pointer: Any, offset: int) -> Any:
+    """`pointer` plus a known number of bytes."""
+    return at(pointer, constant(offset, 64)) if offset else pointer
+
+
 def load_words(pointer: Any, count: int) -> list[Any]:
     """`count` i32 from an address that is a multiple of 16, or of 8 where `count` is not of 4."""
     step = 4 if count % 4 == 0 else 2
     kind = ir.VectorType.get([step], integer(32))
     words = []
     for first in range(0, count, step):
-        vector = llvm.LoadOp(kind, at(pointer, constant(4 * first, 64)), alignment=4 * step).res
+        vector = llvm.LoadOp(kind, behind(pointer, 4 * first), alignment=4 * step).res
         words += [llvm.ExtractElementOp(vector, constant(n)).result for n in range(step)]
     return words
 
