@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from tcir.dialect.limits import SMEM_BYTES, SMEM_TILE_ALIGNMENT, TMA_BOX, TMEM_LANES
 from tcir.passes.conv_shapes import ConvShape
@@ -60,23 +61,23 @@ class OffsetPlan:
     columns: int
     whole: bool
 
-    @property
+    @cached_property
     def axes(self) -> tuple[Axis, Axis]:
         """Height and width."""
         (sh, sw), (dh, dw) = self.shape.strides, self.shape.dilations
         return Axis(sh, dh, self.shape.r), Axis(sw, dw, self.shape.s)
 
-    @property
+    @cached_property
     def kc(self) -> int:
         """Channels per step."""
         return k_step(self.shape.c, self.shape.element_bytes)
 
-    @property
+    @cached_property
     def panels(self) -> int:
         """Core-matrix columns per step."""
         return self.kc * self.shape.element_bytes // PANEL_BYTES
 
-    @property
+    @cached_property
     def pitch(self) -> int:
         """Pixels from one row of the tile to the next; panels end at a multiple of 128 bytes."""
         pitch = self.columns + self.axes[1].reach
@@ -89,12 +90,12 @@ class OffsetPlan:
         """Rows of pixels in a tile."""
         return self.rows + (self.axes[0].reach if self.whole else 0)
 
-    @property
+    @cached_property
     def pixels(self) -> int:
         """Pixels of a tile: rows of one of its panels."""
         return self.pitch * self.tile_rows * self.images
 
-    @property
+    @cached_property
     def tail(self) -> int:
         """Rows that only lanes without an output read, behind the last panel: loaded as zeros."""
         reach = self.axes[1].reach + (self.axes[0].reach * self.pitch if self.whole else 0)
@@ -105,7 +106,7 @@ class OffsetPlan:
         """Panels of the tile with those that the tail lies in."""
         return self.panels + ceil_div(self.tail, self.pixels)
 
-    @property
+    @cached_property
     def classes(self) -> list[tuple[int, int]]:
         """``(row class, column class)`` of every tile a step loads; row class 0 if not whole."""
         rows = self.axes[0].classes if self.whole else [0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from tcir._mlir import ir
@@ -58,7 +59,7 @@ class ConvShape:
         """Type of the accumulator."""
         return ir.IntegerType.get_signless(32) if str(self.element) == "i8" else ir.F32Type.get()
 
-    @property
+    @cached_property
     def element_bytes(self) -> int:
         """Bytes of an input element."""
         return tc.element_bytes(self.element)
