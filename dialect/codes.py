@@ -1,6 +1,7 @@
 """Elements of 4 and 6 bits: from a byte each to packed rows, and back."""
 
 from math import gcd
+from typing import Any
 
 from tcir._mlir import ext, ir
 
@@ -54,8 +55,19 @@ def bits_of(op: PackCodesOp | UnpackCodesOp) -> int:
     "codes must be a static tensor of i8, and out of {legal}, got {codes} and {out}; an fp8 code "
     "is a byte as it is",
 )
-def _(op: PackCodesOp) -> Broken:
-    return _types(op, "codes", "out")
+@rule(
+    "tc.unpack_codes",
+    "types",
+    "tc",
+    "packed must be a static tensor of {legal}, and out of i8, got {packed} and {out}; fp8 has a "
+    "byte an element as it is",
+)
+def _(op: PackCodesOp | UnpackCodesOp) -> Broken:
+    codes, packed = ends(op)
+    static = codes.has_static_shape and packed.has_static_shape and codes.rank
+    if static and str(codes.element_type) == "i8" and str(packed.element_type) in PACKED_BITS:
+        return None
+    return {"legal": " or ".join(PACKED_BITS), **_named(op, codes, packed)}
 
 
 @rule(
@@ -64,8 +76,15 @@ def _(op: PackCodesOp) -> Broken:
     "tc",
     "out must have the shape of codes, {codes}, got {out}: an element for every code",
 )
-def _(op: PackCodesOp) -> Broken:
-    return _shapes(op, "codes", "out")
+@rule(
+    "tc.unpack_codes",
+    "shape",
+    "tc",
+    "out must have the shape of packed, {packed}, got {out}: a code for every element",
+)
+def _(op: PackCodesOp | UnpackCodesOp) -> Broken:
+    codes, packed = (list(kind.shape) for kind in ends(op))
+    return None if codes == packed else _named(op, codes, packed)
 
 
 @rule(
@@ -75,31 +94,6 @@ def _(op: PackCodesOp) -> Broken:
     "rows of out must be whole bytes, got {k} elements of {bits} bits; pad K to a multiple of "
     "{unit} with zeros",
 )
-def _(op: PackCodesOp) -> Broken:
-    return _rows(op)
-
-
-@rule(
-    "tc.unpack_codes",
-    "types",
-    "tc",
-    "packed must be a static tensor of {legal}, and out of i8, got {packed} and {out}; fp8 has a "
-    "byte an element as it is",
-)
-def _(op: UnpackCodesOp) -> Broken:
-    return _types(op, "out", "packed")
-
-
-@rule(
-    "tc.unpack_codes",
-    "shape",
-    "tc",
-    "out must have the shape of packed, {packed}, got {out}: a code for every element",
-)
-def _(op: UnpackCodesOp) -> Broken:
-    return _shapes(op, "out", "packed")
-
-
 @rule(
     "tc.unpack_codes",
     "whole-bytes",
@@ -107,24 +101,14 @@ def _(op: UnpackCodesOp) -> Broken:
     "rows of packed must be whole bytes, got {k} elements of {bits} bits; pad K to a multiple of "
     "{unit} with zeros",
 )
-def _(op: UnpackCodesOp) -> Broken:
-    return _rows(op)
-
-
-def _types(op: PackCodesOp | UnpackCodesOp, bytes_: str, elements: str) -> Broken:
-    codes, packed = ends(op)
-    static = codes.has_static_shape and packed.has_static_shape and codes.rank
-    if static and str(codes.element_type) == "i8" and str(packed.element_type) in PACKED_BITS:
-        return None
-    return {"legal": " or ".join(PACKED_BITS), bytes_: codes, elements: packed}
-
-
-def _shapes(op: PackCodesOp | UnpackCodesOp, bytes_: str, elements: str) -> Broken:
-    codes, packed = (list(kind.shape) for kind in ends(op))
-    return None if codes == packed else {bytes_: codes, elements: packed}
-
-
-def _rows(op: PackCodesOp | UnpackCodesOp) -> Broken:
+def _(op: PackCodesOp | UnpackCodesOp) -> Broken:
     k, bits = ends(op)[0].shape[-1], bits_of(op)
     unit = 8 // gcd(bits, 8)
     return {"k": k, "bits": bits, "unit": unit} if k * bits % 8 else None
+
+
+def _named(op: PackCodesOp | UnpackCodesOp, codes: Any, packed: Any) -> dict[str, Any]:
+    """What is said of the two ends, by the names that the op has for them."""
+    if isinstance(op, PackCodesOp):
+        return {"codes": codes, "out": packed}
+    return {"packed": packed, "out": codes}

@@ -12,6 +12,7 @@ from tcir.errors import IncompleteError
 from tcir.interp.tensor.arith import convert
 from tcir.interp.tensor.interpreter import Array, Interpreter, rule
 from tcir.interp.types import dtype_of, integers, shape_of
+from tcir.memory_image import PACKED_BITS
 
 
 def _rounded(total: Array, type_: Any) -> Array:
@@ -77,15 +78,11 @@ def tc_repack(_: Interpreter, op: Any, source: Array) -> Sequence[Array]:
 @rule("tc.pack_codes")
 def tc_pack_codes(_: Interpreter, op: Any, codes: Array) -> Sequence[Array]:
     dtype = dtype_of(op.operation.results[0].type)
-    mask = np.uint8(2 ** _BITS[dtype.name] - 1)
+    mask = np.uint8(2 ** PACKED_BITS[dtype] - 1)
     return [(codes.view(np.uint8) & mask).view(dtype)]
 
 
 @rule("tc.unpack_codes")
 def tc_unpack_codes(_: Interpreter, op: Any, packed: Array) -> Sequence[Array]:
-    mask = np.uint8(2 ** _BITS[packed.dtype.name] - 1)
+    mask = np.uint8(2 ** PACKED_BITS[packed.dtype] - 1)
     return [(packed.view(np.uint8) & mask).view(np.int8)]
-
-
-_BITS = {"float4_e2m1fn": 4, "float6_e2m3fn": 6, "float6_e3m2fn": 6}
-"""Elements of fewer than 8 bits; ml_dtypes has each in the low bits of a byte."""
