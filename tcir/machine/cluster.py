@@ -132,24 +132,6 @@ class Cluster:
         """Grows whenever an agent does something other than polling."""
         return sum(a.progress for a in self.agents)
 
-    def run(self) -> bool:
-        """Until every agent has ended and every operation is complete: True.
-
-        False when all that still run poll, so that only another cluster could help. Deadlock when
-        not even that.
-        """
-        polled = 0
-        progress = -1
-        while not self.ended:
-            if not self.step():
-                raise self.deadlock()
-            before, progress = progress, self.progress
-            polled = polled + 1 if progress == before and not self.in_flight else 0
-            if polled > self.machine.patience:
-                return False
-        self.end()
-        return True
-
     @property
     def size(self) -> int:
         """Its CTAs."""

@@ -198,7 +198,7 @@ class Machine:
         size = self.cluster[0] * self.cluster[1] * self.cluster[2]
         total = extents[0] * extents[1] * extents[2] * size
         started = 0
-        aside: list[Cluster | Residents] = []
+        aside: list[Residents] = []
         self._waiting = enumerate(itertools.product(*map(range, reversed(extents))))
         for first in self._waiting:
             sms = [Sm(self.assumptions.alloc_permit == "owned") for _ in range(size)]
@@ -207,7 +207,7 @@ class Machine:
             for cluster in clusters:
                 for cta in cluster.ctas:
                     start(cta)
-            group = clusters[0] if len(clusters) == 1 else Residents(clusters)
+            group = Residents(clusters)
             if group.run():
                 group.forget()
             else:
@@ -234,15 +234,15 @@ class Machine:
         return cluster
 
 
-def _resume(aside: list[Cluster | Residents]) -> list[Cluster | Residents]:
+def _resume(aside: list[Residents]) -> list[Residents]:
     """Lets clusters that waited for others go on; those that still wait. Deadlock if none moved."""
-    before = sum(cluster.progress for cluster in aside)
-    left: list[Cluster | Residents] = []
-    for cluster in aside:
-        if cluster.run():
-            cluster.forget()
+    before = sum(group.progress for group in aside)
+    left = []
+    for group in aside:
+        if group.run():
+            group.forget()
         else:
-            left.append(cluster)
-    if len(left) == len(aside) and sum(cluster.progress for cluster in aside) == before:
+            left.append(group)
+    if len(left) == len(aside) and sum(group.progress for group in aside) == before:
         raise aside[0].deadlock()
     return left

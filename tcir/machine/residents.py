@@ -49,7 +49,7 @@ class Sm:
 
 
 class Residents:
-    """Clusters whose CTAs share SMs, rank by rank; they take turns as one cluster's agents do."""
+    """Clusters whose CTAs share SMs, rank by rank: mostly one. They take turns."""
 
     def __init__(self, clusters: Sequence[Cluster]) -> None:
         self.clusters = list(clusters)
@@ -64,7 +64,11 @@ class Residents:
         return sum(cluster.progress for cluster in self.clusters)
 
     def run(self) -> bool:
-        """As `Cluster.run`, a step of each in turn."""
+        """Until every agent has ended and every operation is complete: True.
+
+        False when all that still run poll, so that only other clusters could help. Deadlock when
+        not even that.
+        """
         polled, progress = 0, -1
         while self._going:
             moved = False
@@ -91,4 +95,6 @@ class Residents:
     def deadlock(self) -> Deadlock:
         """Who waits for what, in all of them."""
         found = [cluster.deadlock() for cluster in self._going]
+        if len(found) == 1:
+            return found[0]
         return Deadlock("deadlock", "; ".join(d.message for d in found), site=found[0].site)
