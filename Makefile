@@ -13,7 +13,7 @@ help: ## this list
 
 venv: $(STAMP) ## .venv with tcir (editable) and what the tests need
 
-$(STAMP): pyproject.toml setup.py
+$(STAMP): pyproject.toml
 	$(PYTHON) -m venv "$(VENV)"
 	"$(BIN)/python" -m pip install --quiet --upgrade pip
 	"$(BIN)/python" -m pip install --quiet -e '.[test]'
@@ -26,15 +26,15 @@ demo: $(STAMP) ## a ResNet-50 layer and an NVFP4 GEMV from linalg to cubin, exec
 	"$(BIN)/python" examples/nvfp4_gemv_full_size.py build/nvfp4_gemv_7168x2048x4.cubin
 
 test: $(STAMP) ## the tests but the slow ones, at most 10 minutes on 2 cores
-	"$(BIN)/python" -m tcir.tools.run_tests -j $(JOBS)
+	"$(BIN)/python" -m tcir.tools.dev.run_tests -j $(JOBS)
 
 test-all: $(STAMP) ## all tests
-	"$(BIN)/python" -m tcir.tools.run_tests -j $(JOBS) --all
+	"$(BIN)/python" -m tcir.tools.dev.run_tests -j $(JOBS) --all
 
 check: $(STAMP) ## format, lint, types, who imports whom
 	"$(BIN)/ruff" format --check .
 	"$(BIN)/ruff" check .
-	"$(BIN)/python" -m tcir.tools.check_imports
+	"$(BIN)/python" -m tcir.tools.dev.check_imports
 
 format: $(STAMP) ## format and fix what ruff can
 	"$(BIN)/ruff" format .
@@ -43,11 +43,11 @@ format: $(STAMP) ## format and fix what ruff can
 docs: $(STAMP) ## write the generated pages and pictures of docs/
 	"$(BIN)/python" -m tcir.dialect.docs
 	"$(BIN)/python" -m tcir.viz.pictures
-	"$(BIN)/python" -m tcir.tools.ptx_coverage
-	"$(BIN)/python" -m tcir.tools.assumptions
+	"$(BIN)/python" -m tcir.tools.dev.ptx_coverage
+	"$(BIN)/python" -m tcir.tools.dev.assumptions
 
 peers: $(STAMP) ## kernels of Triton, Gluon and CuTe DSL on the simulated machine (needs those)
 	"$(BIN)/python" -m peers.run
 
 clean: ## remove what was built
-	rm -rf build "$(VENV)" tcir.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf build "$(VENV)" src/tcir.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

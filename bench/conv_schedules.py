@@ -1,7 +1,7 @@
 """What each schedule costs for every convolution of ResNet-50: ``python bench/conv_schedules.py``.
 
 Bytes and lanes are exact counts (a test compares them with the simulated machine's); times are
-modelled by `tcir.passes.conv_cost`, nothing was measured on a B200.
+modelled by `tcir.passes.conv.cost`, nothing was measured on a B200.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tcir.dialect import tc
-from tcir.passes.conv_cost import Cost
-from tcir.passes.conv_schedules import Candidate, rank
-from tcir.passes.convert_repack_to_simt import ConvertRepackToSimt
-from tcir.passes.raise_to_tc import RaiseToTc
-from tcir.passes.split_launches import SplitLaunches
-from tcir.passes.tile_kernel import find_sources
-from tcir.source import Chunk, load_module, mlir_context, split_chunks
+from tcir.passes.build.tile_kernel import find_sources
+from tcir.passes.conv.cost import Cost
+from tcir.passes.conv.schedules import Candidate, rank
+from tcir.passes.raising.raise_to_tc import RaiseToTc
+from tcir.passes.raising.split_launches import SplitLaunches
+from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
+from tcir.program.source import Chunk, load_module, mlir_context, split_chunks
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 COLUMNS = f"{'layer':<24}{'batch':>6}  {'schedule':<32}{'n-tile':>7}{'us':>8}{'MB':>8}{'lanes':>7}"

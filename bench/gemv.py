@@ -18,8 +18,8 @@ import ml_dtypes
 import numpy as np
 
 import tcir
-from tcir.launch import run_sequence
-from tcir.passes.gemv_ranges import SMS, Ranges
+from tcir.passes.gemv.ranges import SMS, Ranges
+from tcir.program.launch import run_sequence
 
 SHAPES = ("7168x16384x1", "4096x7168x8", "7168x2048x4")
 PEAK = 7.67e12

@@ -180,7 +180,7 @@ class Gpu:
 
 def run(folder: Path, repeats: int) -> int:
     """All cases; 1 when bits differ."""
-    from tcir.launch import Launch
+    from tcir.program.launch import Launch
     from tcir.runtime.kernel import launch_pointers
 
     gpu = Gpu(repeats)

@@ -175,7 +175,7 @@ def run(folder: Path, repeats: int) -> int:
     """Prints the table; see the module's text."""
     from tcir import runtime
     from tcir.errors import Error
-    from tcir.launch import Launch
+    from tcir.program.launch import Launch
     from tcir.runtime.kernel import launch_pointers
 
     try:

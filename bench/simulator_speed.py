@@ -120,7 +120,7 @@ def compiled(
 ) -> Job:
     """Compiles; inputs are the integers -3 .. 3 without 0."""
     import tcir
-    from tcir.inputs import make_inputs
+    from tcir.program.inputs import make_inputs
 
     kernel = tcir.compile(program, pipeline)
     inputs = make_inputs(kernel.signature.inputs, 0, "integers")

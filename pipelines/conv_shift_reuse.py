@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tcir.passes.compare_conv_schedules import CompareConvSchedules
-from tcir.passes.tile_conv_shift_reuse import TileConvShiftReuse
-from tcir.pipeline import NamedPipeline, Pipeline, register_pipeline
+from tcir.passes.conv.compare_conv_schedules import CompareConvSchedules
+from tcir.passes.conv.tile_conv_shift_reuse import TileConvShiftReuse
+from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines.convolution import FORMS, ConvOptions, raise_convolution
 from tcir.pipelines.tile_to_llvm import tile_to_llvm
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tcir.passes.tile_conv_smem_offset import TileConvSmemOffset
-from tcir.pipeline import NamedPipeline, Pipeline, register_pipeline
+from tcir.passes.conv.tile_conv_smem_offset import TileConvSmemOffset
+from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines.convolution import FORMS, ConvOptions, raise_convolution
 from tcir.pipelines.tile_to_llvm import tile_to_llvm
 

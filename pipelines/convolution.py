@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tcir.passes.convert_repack_to_simt import ConvertRepackToSimt
-from tcir.passes.raise_to_tc import RaiseToTc
-from tcir.passes.split_launches import SplitLaunches
-from tcir.pipeline import Pass
+from tcir.passes.raising.raise_to_tc import RaiseToTc
+from tcir.passes.raising.split_launches import SplitLaunches
+from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
+from tcir.passmanager.pipeline import Pass
 
 FORMS = (
     "linalg.conv_2d_nhwc_hwcf, linalg.conv_2d_nhwc_fhwc, or the same as linalg.generic",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tcir.passes.convert_codes_to_simt import ConvertCodesToSimt
-from tcir.passes.convert_scales_to_simt import ConvertScalesToSimt
-from tcir.passes.raise_block_scaled import RaiseBlockScaled
-from tcir.passes.reorder_scales import ReorderScales
-from tcir.passes.split_launches import SplitLaunches
-from tcir.passes.tile_gemv_padded_n import TileGemvPaddedN
-from tcir.pipeline import NamedPipeline, Pipeline, register_pipeline
+from tcir.passes.gemv.tile_gemv_padded_n import TileGemvPaddedN
+from tcir.passes.raising.raise_block_scaled import RaiseBlockScaled
+from tcir.passes.raising.reorder_scales import ReorderScales
+from tcir.passes.raising.split_launches import SplitLaunches
+from tcir.passes.simt.convert_codes_to_simt import ConvertCodesToSimt
+from tcir.passes.simt.convert_scales_to_simt import ConvertScalesToSimt
+from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines.tile_to_llvm import tile_to_llvm
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tcir.passes.raise_to_tc import RaiseToTc
-from tcir.passes.tile_matmul import TileMatmul
-from tcir.pipeline import NamedPipeline, Pipeline, register_pipeline
+from tcir.passes.matmul.tile_matmul import TileMatmul
+from tcir.passes.raising.raise_to_tc import RaiseToTc
+from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines.tile_to_llvm import tile_to_llvm
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tcir.passes.convert_tc_to_nvvm import ConvertTcToNvvm
-from tcir.passes.double_buffer_fragments import DoubleBufferFragments
-from tcir.passes.lower_to_llvm import LOWER_TO_LLVM
-from tcir.passes.pipeline_cp_async import PipelineCpAsync
-from tcir.passes.pipeline_tma import PipelineTma
-from tcir.passes.plan_staging import PlanStaging
-from tcir.passes.raise_to_tc import RaiseToTc
-from tcir.passes.tile_matmul_warp import TileMatmulWarp
-from tcir.pipeline import NamedPipeline, Pipeline, register_pipeline
+from tcir.passes.nvvm.convert_tc_to_nvvm import ConvertTcToNvvm
+from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
+from tcir.passes.raising.raise_to_tc import RaiseToTc
+from tcir.passes.warp.double_buffer_fragments import DoubleBufferFragments
+from tcir.passes.warp.pipeline_cp_async import PipelineCpAsync
+from tcir.passes.warp.pipeline_tma import PipelineTma
+from tcir.passes.warp.plan_staging import PlanStaging
+from tcir.passes.warp.tile_matmul_warp import TileMatmulWarp
+from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tcir.passes.assign_roles import AssignRoles
-from tcir.passes.convert_tc_to_nvvm import ConvertTcToNvvm
-from tcir.passes.lower_to_llvm import LOWER_TO_LLVM
-from tcir.passes.multi_buffer import MultiBuffer
-from tcir.passes.place_barriers import PlaceBarriers
-from tcir.passes.plan_memory import PlanMemory
-from tcir.pipeline import Pass
+from tcir.passes.nvvm.convert_tc_to_nvvm import ConvertTcToNvvm
+from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
+from tcir.passes.roles.assign_roles import AssignRoles
+from tcir.passes.roles.multi_buffer import MultiBuffer
+from tcir.passes.roles.place_barriers import PlaceBarriers
+from tcir.passes.roles.plan_memory import PlanMemory
+from tcir.passmanager.pipeline import Pass
 
 
 def tile_to_llvm(stages: int) -> list[Pass | str]:

@@ -1,10 +1,10 @@
-"""The command line tc-opt; everything it does is in `tcir.driver`."""
+"""The command line tc-opt; everything it does is in `tcir.opt.driver`."""
 
 from __future__ import annotations
 
 import sys
 
-from tcir.driver import main as drive
+from tcir.opt.driver import main as drive
 
 
 def main() -> int:

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.passes.convert_tc_to_nvvm import ConvertTcToNvvm
-from tcir.passes.lower_to_llvm import LOWER_TO_LLVM
-from tcir.pipeline import Pipeline
+from tcir.passes.nvvm.convert_tc_to_nvvm import ConvertTcToNvvm
+from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
+from tcir.passmanager.pipeline import Pipeline
 
 
 @contextmanager

@@ -11,8 +11,8 @@ import itertools
 import numpy as np
 import pytest
 
-from tcir.machine.descriptor import decode_matrix, element_addresses
-from tcir.machine.instruction_descriptor import decode_instruction
+from tcir.machine.tensor_core.descriptor import decode_matrix, element_addresses
+from tcir.machine.tensor_core.instruction_descriptor import decode_instruction
 from tcir.passes.nvvm.descriptors import OperandTile, instruction_descriptor
 
 SPANS = {"128B": 128, "64B": 64, "32B": 32}

@@ -9,9 +9,9 @@ from typing import Any
 
 import tcir
 from tcir._mlir import ir
-from tcir.report import Line
-from tcir.source import load_module, mlir_context
-from tcir.validation import Settings, Validator
+from tcir.program.source import load_module, mlir_context
+from tcir.validation.report import Line
+from tcir.validation.validator import Settings, Validator
 
 Edit = Callable[[Any], None]
 ORDERS = 10

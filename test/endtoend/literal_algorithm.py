@@ -8,7 +8,7 @@ of each image, and nothing else differs.
 
 from __future__ import annotations
 
-from tcir.launch import Launch, LaunchSequence
+from tcir.program.launch import Launch, LaunchSequence
 
 from .linalg_text import Conv
 

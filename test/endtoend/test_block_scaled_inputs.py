@@ -127,7 +127,7 @@ def test_arrays(kernel: tcir.Kernel, what: str) -> None:
 
 
 def test_rows_of_whole_bytes() -> None:
-    from tcir.memory_image import to_memory
+    from tcir.program.memory_image import to_memory
 
     with pytest.raises(InputError, match="expected rows of whole bytes, got float4_e2m1fn"):
         to_memory(np.zeros((2, 3), DTYPES[F4]))

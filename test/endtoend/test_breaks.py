@@ -15,7 +15,7 @@ import pytest
 
 import tcir
 from tcir._mlir import arith, ir
-from tcir.pipeline import as_pipeline
+from tcir.passmanager.pipeline import as_pipeline
 
 from .breaking import (
     Caught,

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import tcir
-from tcir.passes.conv_cost import SCHEDULES, Cost, Work
-from tcir.passes.conv_schedules import rank
-from tcir.passes.conv_shapes import ConvShape
-from tcir.passes.multi_buffer import BARRIER_BYTES
-from tcir.passes.raise_to_tc import RaiseToTc
-from tcir.passes.tile_conv import TileConv
-from tcir.remarks import remarks_to
-from tcir.source import load_module, mlir_context
+from tcir.passes.conv.cost import SCHEDULES, Cost, Work
+from tcir.passes.conv.schedules import rank
+from tcir.passes.conv.shapes import ConvShape
+from tcir.passes.conv.tile_conv import TileConv
+from tcir.passes.raising.raise_to_tc import RaiseToTc
+from tcir.passes.roles.multi_buffer import BARRIER_BYTES
+from tcir.passmanager.remarks import remarks_to
+from tcir.program.source import load_module, mlir_context
 
 from .linalg_text import Conv
 from .oracle import convolution, integers

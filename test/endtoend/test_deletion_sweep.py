@@ -19,9 +19,9 @@ import pytest
 
 import tcir
 from tcir._mlir import ir
-from tcir.report import Line
-from tcir.source import load_module, mlir_context
-from tcir.validation import Settings, Validator
+from tcir.program.source import load_module, mlir_context
+from tcir.validation.report import Line
+from tcir.validation.validator import Settings, Validator
 
 from .breaking import NOTHING, ORDERS, Caught, verdict_of
 from .linalg_text import Conv

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 import tcir
-from tcir.report import Line
-from tcir.source import load_module, mlir_context
-from tcir.validation import Settings, Validator
+from tcir.program.source import load_module, mlir_context
+from tcir.validation.report import Line
+from tcir.validation.validator import Settings, Validator
 
 from .linalg_text import Matmul
 

@@ -12,7 +12,7 @@ import pytest
 
 import tcir
 from tcir._mlir import arith, ir
-from tcir.pipeline import as_pipeline
+from tcir.passmanager.pipeline import as_pipeline
 
 from .block_scaled_text import UE8M0, BlockScaled
 from .breaking import Edit, PtxCheck, change_operand, erase, pick, run_broken, set_attribute

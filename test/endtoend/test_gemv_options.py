@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tcir
-from tcir.remarks import remarks_to
+from tcir.passmanager.remarks import remarks_to
 
 from .block_scaled_oracle import inputs_of, product
 from .block_scaled_text import UE8M0, BlockScaled

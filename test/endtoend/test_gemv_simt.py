@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import tcir
-from tcir.memory_image import to_memory
-from tcir.passes import convert_block_scaled_to_simt as convert
-from tcir.passes import convert_scales_to_simt, simt, simt_decode
+from tcir.passes.simt import convert_block_scaled_to_simt as convert
+from tcir.passes.simt import convert_scales_to_simt
+from tcir.passes.simt import decode as simt_decode
+from tcir.passes.simt import emit as simt
+from tcir.program.memory_image import to_memory
 
 from .block_scaled_oracle import DTYPES, inputs_of, product
 from .block_scaled_text import F4, F6A, F6B, F8A, F8B, UE8M0, BlockScaled

@@ -14,7 +14,7 @@ import pytest
 
 import tcir
 from tcir.debug.banks import BankConflicts
-from tcir.inputs import make_inputs, poison
+from tcir.program.inputs import make_inputs, poison
 from tcir.run import run_ptx
 
 TYPES = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8")
@@ -245,7 +245,7 @@ def test_no_bank_conflicts(element: str, a: str, b: str) -> None:
 
 def test_conflicts_are_counted_where_there_are_some() -> None:
     """The same kernel with its swizzle taken out of the addresses of ldmatrix and cp.async."""
-    from tcir.passes import warp_operands as pass_
+    from tcir.passes.warp import operands as pass_
 
     chosen = pass_.choose_swizzle
     pass_.choose_swizzle = lambda *_: ((0, 0, 0), 0)

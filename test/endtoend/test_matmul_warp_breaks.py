@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 import tcir
-from tcir.pipeline import Pass
+from tcir.passmanager.pipeline import Pass
 
 PROGRAM = """
 func.func @product(%a: tensor<20x100xf16>, %b: tensor<100x20xf16>) -> tensor<20x20xf32> {

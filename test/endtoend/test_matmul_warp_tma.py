@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import tcir
-from tcir.pipeline import Pass
+from tcir.passmanager.pipeline import Pass
 
 from .test_matmul_warp import MAJORS, SMALL, Case, check, floats
 from .test_matmul_warp_breaks import Break, erase, number

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tcir
-from tcir.source import split_chunks
+from tcir.program.source import split_chunks
 
 from .linalg_text import Conv
 from .oracle import convolution, integers

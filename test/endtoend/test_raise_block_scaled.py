@@ -12,11 +12,11 @@ import tcir
 from tcir.dialect import tc
 from tcir.errors import PassError
 from tcir.interp.tensor import execute
-from tcir.passes import scaled_contraction
-from tcir.pipeline import Pipeline
-from tcir.signature import signature_of
-from tcir.source import load_module, mlir_context
-from tcir.validation import validate
+from tcir.passes.raising import scaled_contraction
+from tcir.passmanager.pipeline import Pipeline
+from tcir.program.signature import signature_of
+from tcir.program.source import load_module, mlir_context
+from tcir.validation.validator import validate
 
 from .block_scaled_oracle import as_passed, inputs_of, product
 from .block_scaled_text import F4, F6A, F6B, F8A, F8B, UE8M0, BlockScaled
@@ -321,7 +321,7 @@ def test_near_misses(what: str) -> None:
 
 
 def test_smallest_example_is_accepted() -> None:
-    from tcir.passes.refusal import SMALLEST_BLOCK_SCALED
+    from tcir.passes.build.refusal import SMALLEST_BLOCK_SCALED
 
     report = validate(SMALLEST_BLOCK_SCALED.replace("#", "\n#"), ["raise-block-scaled"])
     assert report.passes[-1].verdict == "equal", str(report)
@@ -329,7 +329,7 @@ def test_smallest_example_is_accepted() -> None:
 
 def test_a_negative_ue4m3_scale_is_caught() -> None:
     """The op ignores the sign bit; a program that has one computes something else."""
-    from tcir.validation import Validator
+    from tcir.validation.validator import Validator
 
     with mlir_context() as context:
         module = load_module(PLAIN, context)
@@ -339,6 +339,6 @@ def test_a_negative_ue4m3_scale_is_caught() -> None:
         assert validator.inputs[1].dtype == ml_dtypes.float8_e4m3fn
         validator._reference = validator._run(module, validator.inputs, None).outputs
         Pipeline.parse("builtin.module(raise-block-scaled)").run(module)
-        from tcir.report import Line
+        from tcir.validation.report import Line
 
         assert validator.check(module, Line(1, "raise")).verdict == "different"

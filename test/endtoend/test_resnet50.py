@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import tcir
-from tcir.passes.conv_schedules import Candidate
-from tcir.passes.convert_repack_to_simt import ConvertRepackToSimt
-from tcir.passes.raise_to_tc import RaiseToTc
-from tcir.passes.split_launches import SplitLaunches
-from tcir.passes.tile_conv import TileConv
-from tcir.remarks import remarks_to
-from tcir.source import load_module, mlir_context, split_chunks
+from tcir.passes.conv.schedules import Candidate
+from tcir.passes.conv.tile_conv import TileConv
+from tcir.passes.raising.raise_to_tc import RaiseToTc
+from tcir.passes.raising.split_launches import SplitLaunches
+from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
+from tcir.passmanager.remarks import remarks_to
+from tcir.program.source import load_module, mlir_context, split_chunks
 
 from .linalg_text import Conv
 from .oracle import convolution, integers

@@ -15,10 +15,10 @@ import pytest
 import tcir
 from tcir._mlir import ir
 from tcir.interp import OutputSpec, executor_for
-from tcir.machine import mma as machine_mma
-from tcir.report import Line
-from tcir.source import load_module, mlir_context
-from tcir.validation import Settings, Validator
+from tcir.machine.tensor_core import mma as machine_mma
+from tcir.program.source import load_module, mlir_context
+from tcir.validation.report import Line
+from tcir.validation.validator import Settings, Validator
 
 from . import literal_algorithm as literal
 from .linalg_text import Conv

@@ -11,9 +11,9 @@ import pytest
 import tcir
 from tcir._mlir import arith, ir
 from tcir.dialect import tc
+from tcir.passes.conv.shift_classes import ShiftClasses
 from tcir.passes.nvvm import halo as nvvm_halo
-from tcir.passes.shift_classes import ShiftClasses
-from tcir.pipeline import as_pipeline
+from tcir.passmanager.pipeline import as_pipeline
 
 from .breaking import Broken, pick, walk
 from .linalg_text import Conv

@@ -72,7 +72,7 @@ def test_inputs_reach_every_kind_of_value() -> None:
 
 @pytest.mark.parametrize("target", ["sm_90", "sm_100a"])
 def test_ptxas_spells_fp8_with_f16(target: str) -> None:
-    """What `tcir.machine.warp_mma._through_f16` describes: two HMMA of f16 for each mma."""
+    """What `warp_mma._through_f16` of the machine describes: two HMMA of f16 for each mma."""
     sass = disassemble(cubin(target))
     kernels = re.split(r"\.section\s+\.text\.|Function : ", sass)
     fp8 = [k for k in kernels if re.match(r"k32_f32_e\dm\d_e\dm\d", k)]

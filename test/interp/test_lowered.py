@@ -12,14 +12,14 @@ from tcir.dialect import tc
 from tcir.interp import OutputSpec
 from tcir.interp.tensor import execute as execute_tensor
 from tcir.interp.tile import execute as execute_tile
-from tcir.passes.assign_roles import AssignRoles
-from tcir.passes.multi_buffer import MultiBuffer
-from tcir.passes.place_barriers import PlaceBarriers
-from tcir.passes.plan_memory import PlanMemory
-from tcir.passes.raise_to_tc import RaiseToTc
-from tcir.passes.tile_conv_implicit_gemm import TileConvImplicitGemm
-from tcir.passes.tile_conv_shift_reuse import TileConvShiftReuse
-from tcir.passes.tile_matmul import TileMatmul
+from tcir.passes.conv.tile_conv_implicit_gemm import TileConvImplicitGemm
+from tcir.passes.conv.tile_conv_shift_reuse import TileConvShiftReuse
+from tcir.passes.matmul.tile_matmul import TileMatmul
+from tcir.passes.raising.raise_to_tc import RaiseToTc
+from tcir.passes.roles.assign_roles import AssignRoles
+from tcir.passes.roles.multi_buffer import MultiBuffer
+from tcir.passes.roles.place_barriers import PlaceBarriers
+from tcir.passes.roles.plan_memory import PlanMemory
 
 LOWERING = (MultiBuffer(stages=2), PlaceBarriers(), PlanMemory(), AssignRoles())
 

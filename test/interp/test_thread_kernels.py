@@ -20,11 +20,11 @@ from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.interp import Outcome, OutputSpec
 from tcir.interp.thread import execute, spell
-from tcir.launch import Launch, run_kernel
 from tcir.machine import MachineError
-from tcir.passes.convert_tc_to_nvvm import ConvertTcToNvvm
-from tcir.passes.lower_to_llvm import LOWER_TO_LLVM
-from tcir.pipeline import Pipeline
+from tcir.passes.nvvm.convert_tc_to_nvvm import ConvertTcToNvvm
+from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
+from tcir.passmanager.pipeline import Pipeline
+from tcir.program.launch import Launch, run_kernel
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "codegen"))
 from role_kernels import ShiftReuse

@@ -16,7 +16,7 @@ from tcir.layout import (
 )
 from tcir.layout.smem import SPANS
 from tcir.layout.tmem import accumulator, lane_column, ld_st, operand_a
-from tcir.machine.descriptor import decode_matrix, element_addresses
+from tcir.machine.tensor_core.descriptor import decode_matrix, element_addresses
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tcir.machine import Agent, Assumptions, Machine, MachineError, TensorMap
-from tcir.machine.tma_box import load_box
+from tcir.machine.tma.box import load_box
 
 from .bench import SLAB, WORD, A, Bench, D, fill, finish, mma
 from .test_cta_pairs import Pair, commit, meet, rows

@@ -8,16 +8,16 @@ import re
 import numpy as np
 import pytest
 
-from tcir.machine.descriptor import (
+from tcir.machine.refusal import DescriptorError
+from tcir.machine.swizzle import SWIZZLES, swizzle_address
+from tcir.machine.tensor_core.descriptor import (
     MatrixDescriptor,
     cp_addresses,
     decode_matrix,
     element_addresses,
     element_table,
 )
-from tcir.machine.instruction_descriptor import decode_instruction
-from tcir.machine.refusal import DescriptorError
-from tcir.machine.swizzle import SWIZZLES, swizzle_address
+from tcir.machine.tensor_core.instruction_descriptor import decode_instruction
 
 # --- instruction descriptor
 

@@ -8,8 +8,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tcir.machine.formats_decode import FLOATS, NO_EXPONENT, decode, integers
-from tcir.machine.narrow import (
+from tcir.machine.numerics.formats import FLOATS, NO_EXPONENT, decode, integers
+from tcir.machine.refusal import FormatError
+from tcir.machine.tensor_core.narrow import (
     CP_FORMATS,
     data_bytes,
     decompressed,
@@ -18,7 +19,6 @@ from tcir.machine.narrow import (
     unpack_pairs,
     unpack_units,
 )
-from tcir.machine.refusal import FormatError
 
 REFERENCE = {
     "f16": (np.float16, np.uint16),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tcir.machine.warp_mma import AMPERE, BLACKWELL, HOPPER, warp_mma
+from tcir.machine.numerics.warp_mma import AMPERE, BLACKWELL, HOPPER, warp_mma
 
 PRINTED = """
 0.12 0.32 1.66 5.13   0.51 0.70 8.59 12.06   0.89 1.08 15.54 19.00   1.28 1.47 22.47 25.94

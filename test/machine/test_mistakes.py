@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tcir.machine import Agent, Machine, SharedDesc
-from tcir.machine.async_copy import CopyQueue
+from tcir.machine.memory.async_copy import CopyQueue
 
 from . import test_block_scale
 from .bench import A2, A2_VALUES, ORDERS, TILE, B, Bench, D, bar, fill, finish, mma

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tcir.machine.jit import jit
-from tcir.machine.numerics import FusedParams, fast_mma, fused_mma, integer_mma
+from tcir.machine.numerics.fused import FusedParams, fast_mma, fused_mma, integer_mma
 from tcir.machine.refusal import FormatError
 
 # name: (exponent bits, mantissa bits, bias, has infinity, NaN codes of the magnitude, ignored bits)

@@ -12,8 +12,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tcir.machine.numerics import fused_mma, integer_mma
-from tcir.machine.numerics_fp4 import Fp4Params, block_scaled_mma
+from tcir.machine.numerics.block_scaled import Fp4Params, block_scaled_mma
+from tcir.machine.numerics.fused import fused_mma, integer_mma
 
 
 def finite_f32(rng: random.Random) -> int:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tcir.machine.formats_decode import decode_scale
-from tcir.machine.numerics import FusedParams
-from tcir.machine.numerics_fp4 import Fp4Params, block_scaled_mma
+from tcir.machine.numerics.block_scaled import Fp4Params, block_scaled_mma
+from tcir.machine.numerics.formats import decode_scale
+from tcir.machine.numerics.fused import FusedParams
 from tcir.machine.refusal import FormatError
 
 E2M1 = (0, 1, 2, 3, 4, 6, 8, 12)  # halves

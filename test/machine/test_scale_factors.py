@@ -7,10 +7,10 @@ import itertools
 import numpy as np
 import pytest
 
-from tcir.machine.instruction_descriptor_scaled import decode_scaled, scales_per_row
 from tcir.machine.refusal import DescriptorError, TmemError
-from tcir.machine.scale_factors import BLOCK_BYTES, block_offset, scale_places
-from tcir.machine.tmem import cp_lanes
+from tcir.machine.tensor_core.instruction_descriptor_scaled import decode_scaled, scales_per_row
+from tcir.machine.tensor_core.scale_factors import BLOCK_BYTES, block_offset, scale_places
+from tcir.machine.tmem.places import cp_lanes
 
 
 @pytest.mark.parametrize(("operand", "rows"), [("A", 128), ("B", 8), ("B", 96), ("B", 256)])

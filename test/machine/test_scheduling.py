@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tcir.machine import Agent, Deadlock, Machine, NotModelled
-from tcir.machine.engine import RESIDENT
-from tcir.machine.hazards import Access
-from tcir.machine.shadow import COMPACT, LastShadow, Shadow
+from tcir.machine.engine.machine import RESIDENT
+from tcir.machine.order.hazards import Access
+from tcir.machine.order.shadow import COMPACT, LastShadow, Shadow
 
 from .bench import A2, ORDERS, TILE, Bench, bar, finish, mma
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tcir.machine.formats_decode import ELEMENT_BITS
-from tcir.machine.numerics import fast_mma, fused_mma, integer_mma
+from tcir.machine.numerics.formats import ELEMENT_BITS
+from tcir.machine.numerics.fused import fast_mma, fused_mma, integer_mma
 from tcir.machine.refusal import FormatError, TmemError
-from tcir.machine.sparse import CHUNK, SPARSE_K, metadata_places, selected
+from tcir.machine.tensor_core.sparse import CHUNK, SPARSE_K, metadata_places, selected
 
 
 def test_selectors_by_definition():

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tcir.machine.im2col_walk import im2col_elements
 from tcir.machine.refusal import TensorMapError
-from tcir.machine.tensor_map import DecodedMap, TensorMap, decode
-from tcir.machine.tensor_walk import OUTSIDE, tile_elements
+from tcir.machine.tma.im2col_walk import im2col_elements
+from tcir.machine.tma.tensor_map import DecodedMap, TensorMap, decode
+from tcir.machine.tma.tensor_walk import OUTSIDE, tile_elements
 
 BASE = 0x70000
 A = np.zeros((2, 5, 6, 8), np.float16)

@@ -10,14 +10,14 @@ import pytest
 
 from tcir.machine import Machine, MachineError
 from tcir.machine.assumptions import Assumptions
-from tcir.machine.im2col_walk import im2col_elements, wide_elements
 from tcir.machine.refusal import TensorMapError
-from tcir.machine.tensor_encoding import FIELDS, decode, encode
-from tcir.machine.tensor_encoding import replace as replace_field
-from tcir.machine.tensor_map import TensorMap
-from tcir.machine.tensor_walk import OUTSIDE, row_elements, tile_elements
-from tcir.machine.tma_box import load_box
-from tcir.machine.tma_values import reduced
+from tcir.machine.tma.box import load_box
+from tcir.machine.tma.im2col_walk import im2col_elements, wide_elements
+from tcir.machine.tma.tensor_encoding import FIELDS, decode, encode
+from tcir.machine.tma.tensor_encoding import replace as replace_field
+from tcir.machine.tma.tensor_map import TensorMap
+from tcir.machine.tma.tensor_walk import OUTSIDE, row_elements, tile_elements
+from tcir.machine.tma.values import reduced
 
 BASE = 0x70000
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tcir.machine.refusal import TmemError
-from tcir.machine.time_table import mma_cycles, operand_bytes
-from tcir.machine.tmem import (
+from tcir.machine.tensor_core.time_table import mma_cycles, operand_bytes
+from tcir.machine.tmem.places import (
     ACCESS_SHAPES,
     a_lanes,
     access_base,

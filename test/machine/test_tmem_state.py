@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tcir.machine import Agent, Assumptions, ElementAddresses, TmemAddr
-from tcir.machine.memory import POISON_WORD, UNSPECIFIED_HALF
+from tcir.machine.memory.memories import POISON_WORD, UNSPECIFIED_HALF
 
 from .bench import A_VALUES, B_VALUES, D2, ORDERS, SLAB, A, B, Bench, D, N, finish, mma, rows
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.pipeline import Pipeline
+from tcir.passmanager.pipeline import Pipeline
 
 MULTIPLY_ADD = """
   %ea = arith.extf %a : {t} to f32

@@ -14,8 +14,8 @@ import pytest
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.interp import OutputSpec, executor_for
-from tcir.pipeline import named_pipeline
-from tcir.signature import level_of
+from tcir.passmanager.pipeline import named_pipeline
+from tcir.program.signature import level_of
 
 from .linalg_programs import named
 

@@ -6,17 +6,17 @@ from typing import Any
 
 from tcir.interp.ptx.decode import RULES
 from tcir.interp.ptx.isa.refused import REFUSED
-from tcir.tools.ptx_coverage import INSTRUCTIONS, TARGET, document, main
+from tcir.tools.dev.ptx_coverage import INSTRUCTIONS, TARGET, document, main
 
 
 def test_document_is_fresh() -> None:
-    assert main(["--check"]) == 0, "run python -m tcir.tools.ptx_coverage"
+    assert main(["--check"]) == 0, "run python -m tcir.tools.dev.ptx_coverage"
 
 
 def test_stale_document_is_noticed(tmp_path: Any, monkeypatch: Any, capsys: Any) -> None:
     stale = tmp_path / "coverage.md"
     stale.write_text(TARGET.read_text().replace("`fma`", "`fmaa`"))
-    monkeypatch.setattr("tcir.tools.ptx_coverage.TARGET", stale)
+    monkeypatch.setattr("tcir.tools.dev.ptx_coverage.TARGET", stale)
     assert main(["--check"]) == 1 and "stale" in capsys.readouterr().err
     assert main([]) == 0 and main(["--check"]) == 0
 

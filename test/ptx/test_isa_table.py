@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tcir.run import PtxSyntaxError, run_ptx
-from tcir.tools.ptx_isa import ABSENT, REFUSED, rows
+from tcir.tools.dev.ptx_isa import ABSENT, REFUSED, rows
 
 from .conftest import HEADER
 

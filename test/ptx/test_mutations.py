@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 
 import tcir
-from tcir.machine.shadow import Shadow
+from tcir.machine.order.shadow import Shadow
 from tcir.run import PtxSyntaxError, RunReport, Uninitialized, run_ptx
 
 from .conftest import HEADER

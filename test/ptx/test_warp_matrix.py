@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tcir.machine.warp_mma import AMPERE, BLACKWELL, HOPPER, VOLTA, generation
+from tcir.machine.numerics.warp_mma import AMPERE, BLACKWELL, HOPPER, VOLTA, generation
 from tcir.run import RunReport, run_ptx
 
 from .conftest import HEADER

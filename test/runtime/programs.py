@@ -9,7 +9,7 @@ import numpy as np
 
 from tcir.codegen import assemble
 from tcir.interp import OutputSpec
-from tcir.launch import Launch, LaunchSequence
+from tcir.program.launch import Launch, LaunchSequence
 
 ADD_ONE = """
 .visible .entry {name}(.param .u64 from, .param .u64 to)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tcir.errors import Error, InputError
-from tcir.machine.tensor_fields import MapFields
+from tcir.machine.tma.tensor_fields import MapFields
 from tcir.run import Uninitialized
 from tcir.runtime import bundle as bundles
 from tcir.runtime import timing

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import tcir
 from tcir._mlir import ir
-from tcir.pipeline import Pass, Pipeline, as_pipeline
+from tcir.passmanager.pipeline import Pass, Pipeline, as_pipeline
 
 TEXT = """
 func.func @matmul(%a: tensor<256x64xf16>, %b: tensor<64x256xf16>) -> tensor<256x256xf32> {

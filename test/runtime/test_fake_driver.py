@@ -15,10 +15,10 @@ import tcir
 from tcir import runtime
 from tcir.codegen import assemble
 from tcir.errors import InputError, MissingDependencyError
-from tcir.inputs import make_inputs
 from tcir.interp import OutputSpec
-from tcir.launch import Launch
-from tcir.passes.lower_to_llvm import LOWER_TO_LLVM
+from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
+from tcir.program.inputs import make_inputs
+from tcir.program.launch import Launch
 from tcir.runtime import dlpack, driver
 
 from . import fake_driver

@@ -20,7 +20,7 @@ from tcir import runtime
 from tcir.codegen import assemble
 from tcir.errors import IncompleteError, InputError
 from tcir.interp import OutputSpec
-from tcir.launch import Launch, LaunchSequence
+from tcir.program.launch import Launch, LaunchSequence
 from tcir.runtime import dlpack
 from tcir.runtime import kernel as kernels
 from tcir.runtime.module import architecture

@@ -8,19 +8,19 @@ from typing import Any
 import pytest
 
 from tcir.machine import REGISTRY
-from tcir.tools.assumptions import TARGET, document, main
+from tcir.tools.dev.assumptions import TARGET, document, main
 
 TESTS = Path(__file__).parents[1]
 
 
 def test_the_page_is_fresh() -> None:
-    assert main(["--check"]) == 0, "run python -m tcir.tools.assumptions"
+    assert main(["--check"]) == 0, "run python -m tcir.tools.dev.assumptions"
 
 
 def test_a_stale_page_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stale = tmp_path / "assumptions.md"
     stale.write_text(document().replace("assumed", "known", 1))
-    monkeypatch.setattr("tcir.tools.assumptions.TARGET", stale)
+    monkeypatch.setattr("tcir.tools.dev.assumptions.TARGET", stale)
     assert main(["--check"]) == 1
     assert main([]) == 0 and stale.read_text() == TARGET.read_text()
 

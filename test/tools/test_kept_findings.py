@@ -9,8 +9,8 @@ import pytest
 
 from tcir.interp import Outcome
 from tcir.machine import Agent, Machine
-from tcir.report import Line
-from tcir.validation import _guard
+from tcir.validation.report import Line
+from tcir.validation.validator import _guard
 
 
 def racing(end: str) -> Any:

@@ -8,8 +8,8 @@ import pytest
 
 import tcir
 from tcir.errors import MissingDependencyError
-from tcir.inputs import make_inputs
-from tcir.stages import tmem_columns
+from tcir.program.inputs import make_inputs
+from tcir.session.stages import tmem_columns
 
 MATMUL = """
 func.func @product(%a: tensor<40x48xbf16>, %b: tensor<48x24xbf16>) -> tensor<40x24xf32> {
@@ -105,7 +105,7 @@ def test_sources(tmp_path: Path) -> None:
     path.write_text(MATMUL)
     texts = [code_of(source) for source in (MATMUL, path, str(path))]
     assert texts[0] == texts[1] == texts[2]
-    from tcir.source import load_module, mlir_context
+    from tcir.program.source import load_module, mlir_context
 
     with mlir_context() as context:
         module = load_module(MATMUL, context)
@@ -119,7 +119,7 @@ def test_sources(tmp_path: Path) -> None:
 
 
 def test_pipeline_with_a_pass_exchanged() -> None:
-    from tcir.pipeline import named_pipeline
+    from tcir.passmanager.pipeline import named_pipeline
 
     pipeline = named_pipeline("matmul").insert("canonicalize", after="raise-to-tc")
     kernel = tcir.compile(MATMUL, pipeline)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tcir
-from tcir.options import format_options, parse_options
-from tcir.pipeline import UpstreamPass, named_pipeline, registered_passes
+from tcir.passmanager.options import format_options, parse_options
+from tcir.passmanager.pipeline import UpstreamPass, named_pipeline, registered_passes
 
 
 @tcir.register_pass

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tcir.tools.run_tests import Tally, _read_junit, _read_lit
+from tcir.tools.dev.run_tests import Tally, _read_junit, _read_lit
 
 GOOD = "def test_good(): pass\n"
 BAD = "def test_bad(): assert False\n"
@@ -19,7 +19,7 @@ CRASH = "import os\ndef test_crash(): os._exit(1)\n"
 def run(folder: Path, *sources: str) -> tuple[int, list[str]]:
     for number, source in enumerate(sources):
         (folder / f"test_{number}.py").write_text(source)
-    words = [sys.executable, "-m", "tcir.tools.run_tests", "-j1", str(folder)]
+    words = [sys.executable, "-m", "tcir.tools.dev.run_tests", "-j1", str(folder)]
     done = subprocess.run(words, capture_output=True, text=True, cwd=folder, check=False)
     return done.returncode, done.stdout.splitlines()
 

@@ -9,7 +9,7 @@ import pytest
 
 from tcir.errors import InputError
 from tcir.interp import OutputSpec
-from tcir.launch import Launch, LaunchSequence, run_sequence
+from tcir.program.launch import Launch, LaunchSequence, run_sequence
 
 KERNEL = """
 .visible .entry {name}(.param .u64 a, .param .u64 b) {{

@@ -8,12 +8,12 @@ import pytest
 
 import tcir
 import tcir.interp as interp
-from tcir import compare
 from tcir._mlir import ir
-from tcir.bounds import fused_sum_bound
-from tcir.inputs import make_inputs, poison
 from tcir.interp import Outcome, OutputSpec
 from tcir.machine.errors import Deadlock, NotModelled
+from tcir.program.inputs import make_inputs, poison
+from tcir.validation import compare
+from tcir.validation.bounds import fused_sum_bound
 
 MATMUL = """
 func.func @matmul(%a: tensor<8x{k}xf16>, %b: tensor<{k}x16xf16>) -> tensor<8x16x{out}> {{

@@ -8,8 +8,8 @@ from functools import cache
 import pytest
 
 from tcir.errors import InputError
-from tcir.pipeline import Pipeline
-from tcir.source import load_module, mlir_context
+from tcir.passmanager.pipeline import Pipeline
+from tcir.program.source import load_module, mlir_context
 from tcir.viz.conv_schedule import QUARTER, read_schedule
 from tcir.viz.conv_steps import conv_view
 from tcir.viz.pictures import CONVOLUTION

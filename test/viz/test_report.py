@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tcir.report import SCHEMA as REPORT_SCHEMA
+from tcir.validation.report import SCHEMA as REPORT_SCHEMA
 from tcir.viz.command import main
 from tcir.viz.report import SCHEMA, VERDICTS, read_tree
 

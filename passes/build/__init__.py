@@ -1,0 +1,1 @@
+"""Builders and checks that the passes of all rooms share."""

@@ -1,0 +1,95 @@
+"""Looking around in a tile-level kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tcir._mlir import ir, scf
+from tcir.dialect import tc
+from tcir.passes.build.index import constant_of
+from tcir.passes.build.refusal import refuse
+
+
+def find_kernels(module: ir.Module, pass_name: str, after: str) -> list[Any]:
+    """The functions with ``tc.kernel``; refuses a module without one."""
+    kernels = [op for op in module.body.operations if "tc.kernel" in op.operation.attributes]
+    if not kernels:
+        raise refuse(
+            module.operation,
+            f"{pass_name} expected a function with the attribute tc.kernel, got none; "
+            f"run {after} first",
+        )
+    return kernels
+
+
+def body(kernel: Any) -> list[Any]:
+    """The ops of the kernel's block."""
+    return list(kernel.regions[0].blocks[0])
+
+
+def walk(op: Any) -> Iterator[Any]:
+    """`op` and everything in it, in program order."""
+    yield op
+    for region in op.operation.regions:
+        for block in region:
+            for inner in block:
+                yield from walk(inner)
+
+
+def walk_body(kernel: Any) -> Iterator[Any]:
+    """Everything in the kernel, in program order."""
+    for op in body(kernel):
+        yield from walk(op)
+
+
+MOST_TRIPS = "tc.most_trips"
+"""Attribute of a loop whose bounds are values: the most iterations of all its executions together.
+Its induction variable counts them on from one execution to the next, from 0 in steps of 1."""
+
+
+def trip_count(loop: scf.ForOp) -> int:
+    """Iterations of a loop with constant bounds that starts at 0 and steps by 1, or the most of one
+    that says so."""
+    if MOST_TRIPS in loop.attributes:
+        return int(ir.IntegerAttr(loop.attributes[MOST_TRIPS]).value)
+    bounds = [constant_of(v) for v in (loop.lowerBound, loop.upperBound, loop.step)]
+    if None in bounds or bounds[0] != 0 or bounds[2] != 1:
+        raise refuse(loop, f"expected a loop from 0 in steps of 1 with constant end, got {bounds}")
+    return int(bounds[1] or 0)
+
+
+def count_of(kind: Any) -> int:
+    """Number of objects of a type: slots of a ring, or 1."""
+    return int(kind.count) if isinstance(kind, tc.RingType) else 1
+
+
+def single(kind: Any) -> Any:
+    """The type of one object: that of a ring's slots, or the type itself."""
+    return kind.of if isinstance(kind, tc.RingType) else kind
+
+
+def accumulator_of(d: Any) -> Any:
+    """The tile behind D of an mma, which may be some lanes of it."""
+    owner = None if isinstance(d, ir.BlockArgument) else d.owner.opview
+    return owner.d if isinstance(owner, tc.EnableLanesOp) else d
+
+
+def smem_bytes(kind: Any) -> int:
+    """Bytes of a shared tile or ring of tiles."""
+    return count_of(kind) * int(single(kind).nbytes)
+
+
+def tmem_columns(kind: Any) -> int:
+    """Columns of a tensor-memory tile or ring of tiles."""
+    return count_of(kind) * int(single(kind).columns)
+
+
+def ancestor_in(op: Any, block: Any) -> Any | None:
+    """The op of `block` that is `op` or holds it; None when `op` stands elsewhere."""
+    current = op.operation
+    while current is not None and current.block is not None:
+        if current.block == block:
+            return current.opview
+        current = current.parent.operation if current.parent else None
+    return None

@@ -1,0 +1,101 @@
+"""Shared-memory tiles of mma operands and the TMA loads that fill them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tcir.dialect import tc
+from tcir.dialect.limits import TMA_STRIDE
+from tcir.passes.build import index as math
+from tcir.passes.build.emit import make_tensor_map, tma_load
+from tcir.passes.build.index import Index
+from tcir.passes.build.limits import ceil_div
+from tcir.passes.build.refusal import refuse
+
+
+def check_pitch(op: Any, name: str, extent: int, smallest: str, element_bytes: int = 2) -> None:
+    """Refuses `op` when rows of `extent` elements, the dimension `name`, suit no tensor map."""
+    step = TMA_STRIDE.values[0] // element_bytes  # the smallest stride, in elements
+    if extent % step:
+        raise refuse(
+            op,
+            f"expected {name} to be a multiple of {step}, got {name}={extent} (strides of a tensor "
+            f"map are {TMA_STRIDE} bytes, {TMA_STRIDE.source}, and elements are {element_bytes} "
+            f"bytes); pad {name} with zeros to {-(-extent // step) * step}",
+            smallest,
+        )
+
+
+_MODES = {bytes_: mode for mode, bytes_ in tc.SWIZZLE_BYTES.items() if mode != "NONE"}
+
+
+def map_dtype(element: Any) -> str:
+    """``dtype`` of a map of `element`: bytes where the driver has no type for it, else none."""
+    return "u8" if tc.element_bytes(element) == 1 else ""
+
+
+def swizzle_for(extent: int, element_bytes: int) -> str:
+    """The narrowest swizzle whose span covers `extent` elements, or the widest one."""
+    for span in sorted(_MODES):
+        if extent * element_bytes <= span:
+            return _MODES[span]
+    return _MODES[max(_MODES)]
+
+
+def k_step(extent: int, element_bytes: int) -> int:
+    """Elements of K per step of the main loop: one span of the swizzle that suits `extent`."""
+    return tc.SWIZZLE_BYTES[swizzle_for(extent, element_bytes)] // element_bytes
+
+
+def k_major(mn: int, k: int, element: Any) -> Any:
+    """Type of a K-major tile whose `k` is one swizzle span."""
+    return tc.SmemType.build([mn, k], element, "K", swizzle_for(k, tc.element_bytes(element)))
+
+
+def mn_major(mn: int, k: int, element: Any) -> Any:
+    """Type of an MN-major tile, cut into panels of one swizzle span of `mn`."""
+    return tc.SmemType.build([mn, k], element, "MN", swizzle_for(mn, tc.element_bytes(element)))
+
+
+@dataclass(frozen=True)
+class TiledOperand:
+    """An operand that boxes of a tiled tensor map bring to shared memory.
+
+    order: names of the tensor's dimensions, innermost first: ``mn``, ``k`` and others, of
+           which a box holds one index. ``k`` first means K-major, ``mn`` first MN-major.
+    """
+
+    type: Any
+    map: Any
+    order: tuple[str, ...]
+
+    @staticmethod
+    def create(
+        tensor: Any, order: tuple[str, ...], extents: dict[str, int], mn: int, k: int
+    ) -> TiledOperand:
+        """The operand ``[mn, k]`` of `tensor`; builds its tensor map."""
+        element = tensor.type.element_type
+        kind = (k_major if order[0] == "k" else mn_major)(mn, k, element)
+        bytes_ = tc.element_bytes(element)
+        box = {"k": k, "mn": mn if kind.major == "K" else kind.span // bytes_}
+        tensor_map = make_tensor_map(
+            tensor,
+            dims=[extents[name] for name in order],
+            box=[box.get(name, 1) for name in order],
+            element_bytes=bytes_,
+            swizzle=kind.swizzle,
+            dtype=map_dtype(element),
+        )
+        return TiledOperand(kind, tensor_map, order)
+
+    def load(self, tile: Any, origin: dict[str, Index]) -> None:
+        """Fills `tile` with the elements from `origin` on: one box, or one per panel of MN."""
+        mn = self.type.shape[0]
+        bytes_ = tc.element_bytes(self.type.element)
+        panel = mn if self.type.major == "K" else self.type.span // bytes_
+        rows = self.type.rows // ceil_div(mn, panel)
+        for number in range(ceil_div(mn, panel)):
+            at = origin | {"mn": math.add(origin["mn"], number * panel)}
+            coords = math.values([at[name] for name in self.order])
+            tma_load(self.map, coords, tile, number * rows, rows * self.type.span)

@@ -1,0 +1,247 @@
+"""What the tiling passes share: the kernel function, its main loop and its epilogue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tcir._mlir import arith, func, gpu, ir, scf
+from tcir.dialect import tc
+from tcir.dialect.block_scaled import ELEMENT_BITS
+from tcir.dialect.limits import GRID, QUARTER_LANES, TMEM_LANES
+from tcir.passes.build import index as math
+from tcir.passes.build.emit import i64, i64s
+from tcir.passes.build.index import Index, constant
+from tcir.passes.build.kernel_ops import MOST_TRIPS
+from tcir.passes.build.lanes import Lanes
+from tcir.passes.build.limits import MMA_N, MMA_N_STEP, ceil_div, round_up
+from tcir.passes.build.refusal import SMALLEST_CONV, SMALLEST_MATMUL, refuse
+
+WARPS = 6
+"""Four epilogue warps, one producer warp, one mma warp."""
+
+STORE_COLUMNS = 16
+"""Columns of D that one ``tc.tmem_ld`` brings to registers."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """The high-level op to tile and its function."""
+
+    function: func.FuncOp
+    op: Any
+
+
+def find_sources(module: ir.Module, kind: Any, pass_name: str) -> list[Source]:
+    """The `kind` op of every function; refuses functions that are anything else."""
+    sources = []
+    for function in (op for op in module.body.operations if isinstance(op, func.FuncOp)):
+        if not isinstance(function, func.FuncOp):
+            continue  # kernels that other passes made
+        ops = list(function.regions[0].blocks[0]) if function.regions[0].blocks else []
+        wanted = [op for op in ops if isinstance(op, kind)]
+        if len(wanted) != 1 or len(ops) != 2 or list(ops[1].operands) != list(wanted[0].results):
+            names = ", ".join(op.operation.name for op in ops) or "nothing"
+            raise refuse(
+                wanted[1] if len(wanted) > 1 else (ops[0] if ops else function),
+                f"{pass_name} expected a function of one {kind.OPERATION_NAME} and func.return, "
+                f"got {names} (run raise-to-tc first, and take the pipeline that suits the op)",
+                SMALLEST_CONV if kind is tc.Conv2dOp else SMALLEST_MATMUL,
+            )
+        sources.append(Source(function, wanted[0]))
+    return sources
+
+
+def choose_n_tile(op: Any, option: int, extent: int) -> int:
+    """Columns of one output tile: `option`, or for 0 `extent` in equal tiles of at most 128."""
+    if option == 0:
+        tiles = ceil_div(extent, 128)
+        return round_up(ceil_div(extent, tiles), MMA_N_STEP)
+    if option not in MMA_N:
+        raise refuse(
+            op,
+            f"expected n-tile to be {MMA_N}, got {option} (N of tcgen05.mma.kind::f16 with "
+            f"M = {TMEM_LANES}, {MMA_N.source}); take {MMA_N.nearest(option)}, or 0 to choose; "
+            f"smallest accepted: n-tile={MMA_N.values[0]}",
+        )
+    return option
+
+
+def memref_of(tensor: Any) -> Any:
+    """The contiguous row-major memref of a tensor type; 4- and 6-bit elements lie packed in it."""
+    shape, element = list(tensor.shape), tensor.element_type
+    bits = ELEMENT_BITS.get(str(element), 8)
+    if bits < 8:
+        shape[-1] = shape[-1] * bits // 8
+        element = ir.IntegerType.get_signless(8)
+    return ir.MemRefType.get(shape, element)
+
+
+@contextmanager
+def kernel(
+    source: Source,
+    grid: Sequence[int],
+    warps: int = WARPS,
+    target: str = "sm_100a",
+    output: Any = None,
+) -> Iterator[list[Any]]:
+    """Replaces the source function by a kernel; yields its arguments (inputs, then the output).
+
+    output: the memref that it writes, of a kernel that leaves the function's result to another
+
+    Inside, the insertion point is in the kernel and the location is that of the source op.
+    """
+    for axis, (size, limit) in enumerate(zip(grid, GRID)):
+        if size > limit:
+            raise refuse(
+                source.op,
+                f"expected at most {limit} tiles along grid {'xyz'[axis]}, got {size} (launch "
+                "limit); split the problem",
+            )
+    old = source.function
+    types = [memref_of(t) for t in old.type.inputs]
+    types += [memref_of(t) for t in old.type.results] if output is None else [output]
+    with ir.InsertionPoint(old), old.location:
+        new = func.FuncOp(old.name.value, ir.FunctionType.get(types, []))
+    for name in old.attributes:
+        if name not in ("sym_name", "function_type", "arg_attrs", "res_attrs"):
+            new.attributes[name] = old.attributes[name]
+    new.attributes["tc.kernel"] = ir.UnitAttr.get()
+    new.attributes["tc.grid"] = i64s(grid)
+    new.attributes["tc.block"] = i64s([warps * 32, 1, 1])
+    new.attributes["tc.target"] = ir.StringAttr.get(target)
+    block = new.add_entry_block([source.op.location] * len(types))
+    with ir.InsertionPoint(block), source.op.location:
+        yield list(block.arguments)
+        func.ReturnOp([])
+    old.operation.erase()
+
+
+def block_id(axis: str) -> Any:
+    """The index of the CTA in the grid."""
+    return gpu.block_id(getattr(gpu.Dimension, axis))
+
+
+def argument(arguments: list[Any], value: Any) -> Any:
+    """The kernel's argument for `value`, an argument of the source function."""
+    return arguments[ir.BlockArgument(value).arg_number]
+
+
+def accumulator(n_tile: int, element: Any = None) -> Any:
+    """A tensor-memory tile for D, of f32 or `element`."""
+    kind = tc.TmemType.build([TMEM_LANES, n_tile], element or ir.F32Type.get())
+    return tc.TmemTileOp(kind).tile
+
+
+def zero_of(element: Any) -> Any:
+    """The attribute 0 of a type."""
+    floating = isinstance(element, ir.F32Type)
+    return ir.FloatAttr.get(element, 0.0) if floating else ir.IntegerAttr.get(element, 0)
+
+
+def clear_accumulator(d: Any, quarter: Any) -> None:
+    """Stores zeros to the quarter's lanes of D."""
+    kind = ir.VectorType.get([QUARTER_LANES, STORE_COLUMNS], d.type.element)
+    zero = arith.ConstantOp(
+        kind, ir.DenseElementsAttr.get_splat(kind, zero_of(d.type.element))
+    ).result
+    with loop(d.type.shape[1], STORE_COLUMNS) as column:
+        tc.TmemStOp(zero, d, quarter, column)
+
+
+@contextmanager
+def loop(count: int, step: int = 1) -> Iterator[Any]:
+    """``scf.for`` from 0 to `count`; yields the induction variable."""
+    op = scf.ForOp(math.value(0), math.value(count), math.value(step))
+    with ir.InsertionPoint(op.body):
+        yield op.induction_variable
+        scf.YieldOp([])
+
+
+@contextmanager
+def counting_loop(lower: Index, upper: Index, most: int) -> Iterator[Any]:
+    """``scf.for`` whose variable counts iterations on over all executions, at most `most`."""
+    op = scf.ForOp(math.value(lower), math.value(upper), math.value(1))
+    op.attributes[MOST_TRIPS] = i64(most)
+    with ir.InsertionPoint(op.body):
+        yield op.induction_variable
+        scf.YieldOp([])
+
+
+class Accumulate:
+    """The ``accumulate`` operands of a main loop: false only for the very first mma.
+
+    step: the loop's iteration; None when D holds zeros before, and even the first mma adds
+    """
+
+    def __init__(self, step: Any) -> None:
+        self._always = constant(1, ir.IntegerType.get_signless(1))
+        self._next = self._always
+        if step is not None:
+            self._next = arith.cmpi(arith.CmpIPredicate.ne, step, math.value(0))
+
+    def take(self) -> Any:
+        """The operand of the next mma in program order."""
+        now, self._next = self._next, self._always
+        return now
+
+
+def store_tile(
+    d: Any,
+    out: Any,
+    *,
+    rows: int,
+    row_dim: int,
+    indices: Callable[[Any], Callable[[Any], list[Index]]],
+) -> None:
+    """Stores D to `out`, quarter by quarter, 16 columns at a time, rounded to its element type.
+
+    ``indices(quarter)(column)`` are the indices of the quarter's lane 0.
+    """
+
+    def store(value: Any, at: list[Index]) -> None:
+        tc.StoreRowsOp(value, out, math.values(at), i64(rows), i64(row_dim))
+
+    _store_quarters(d, out, indices, store)
+
+
+def store_tile_lanes(
+    d: Any, out: Any, *, places: Callable[[Any], list[Lanes]], column: Callable[[Any], Index]
+) -> None:
+    """The same where each lane has a place of its own, outside `out` where it stores nothing.
+
+    ``places(quarter)`` are the indices of the quarter's lanes but for the columns.
+    """
+
+    def indices(quarter: Any) -> Any:
+        at = [place.value for place in places(quarter)]
+        return lambda first: [*at, math.value(column(first))]
+
+    def store(value: Any, at: list[Any]) -> None:
+        tc.StoreLanesOp(value, out, at[:-1], at[-1])
+
+    _store_quarters(d, out, indices, store)
+
+
+def _store_quarters(
+    d: Any,
+    out: Any,
+    indices: Callable[[Any], Callable[[Any], list[Index]]],
+    store: Callable[[Any, list[Index]], None],
+) -> None:
+    element = out.type.element_type
+    shape = [QUARTER_LANES, STORE_COLUMNS]
+    with loop(TMEM_LANES // QUARTER_LANES) as quarter:
+        at = indices(quarter)
+        with loop(d.type.shape[1], STORE_COLUMNS) as column:
+            value = tc.TmemLdOp(
+                d,
+                quarter,
+                column,
+                ir.VectorType.get(shape, d.type.element),
+            ).value
+            if element != d.type.element:
+                value = arith.truncf(ir.VectorType.get(shape, element), value)
+            store(value, at(column))

@@ -1,0 +1,1 @@
+"""Convolutions: schedules, their cost, and the passes that tile."""

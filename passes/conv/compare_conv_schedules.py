@@ -1,0 +1,54 @@
+"""compare-conv-schedules: says when conv-shift-reuse is modelled slower than another schedule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tcir._mlir import ir
+from tcir.dialect import tc
+from tcir.passes.build.tile_kernel import choose_n_tile, find_sources
+from tcir.passes.conv.cost import SCHEDULES
+from tcir.passes.conv.schedules import candidate, rank, table
+from tcir.passes.conv.shapes import ConvShape
+from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.passmanager.remarks import remark
+
+
+@register_pass
+@dataclass(frozen=True)
+class CompareConvSchedules(Pass):
+    """A remark where conv-shift-reuse is legal and the cost model finds another schedule cheaper.
+
+    n_tile: output channels per CTA that conv-shift-reuse is to take; 0: what its pass chooses
+    tiling: its tiling; halo=mask is meant, halo=refresh has no model
+
+    Before and after::
+
+        %y = "tc.conv2d"(%x, %w) {…} : (tensor<1x7x7x512xf16>, tensor<3x3x512x512xf16>) -> …
+
+    Preserves everything: the schedule that was asked for is the one that is built.
+    """
+
+    name: ClassVar[str] = "compare-conv-schedules"
+    n_tile: int = 0
+    tiling: str = "rows"
+
+    def run(self, module: ir.Module) -> None:
+        schedule = f"conv-shift-reuse{{tiling={self.tiling}}}"
+        for source in find_sources(module, tc.Conv2dOp, self.name):
+            op = source.op
+            if schedule not in SCHEDULES:
+                continue  # the pass that tiles names the tilings there are
+            n_tile = choose_n_tile(op, self.n_tile, ConvShape.of(op).k)
+            own, ranked = candidate(op, schedule, n_tile), rank(op)
+            best = ranked[0]
+            if own.refusal or best.work is None or own.microseconds <= best.microseconds:
+                continue
+            remark(
+                op,
+                f"{schedule} with n-tile={n_tile} was asked for: {own.microseconds:.2f} us; "
+                f"{best.schedule} with n-tile={best.work.n_tile} takes {best.microseconds:.2f} us "
+                "(modelled, not measured); pipeline conv takes the cheapest\n"
+                f"{table(ranked)}",
+            )

@@ -1,0 +1,242 @@
+"""What a convolution costs under each schedule: counted work, and modelled cycles from it.
+
+`Work` is exact: instructions and bytes of one launch, from the shapes alone; a test compares it
+with what the simulated machine counts. `Cost` is a model: nothing here was measured on a B200. Its
+rules:
+
+- the tensor core takes the cycles of the public table (`mma_cycles`) for each mma;
+- shared memory moves 128 bytes a cycle, for operands, for ``tcgen05.cp`` and for what TMA writes.
+  Whether a copy overlaps an mma is not known, so copies are added to the tensor cycles: no schedule
+  is chosen for a gain that nobody has measured;
+- an SM receives `L2_BYTES_PER_CYCLE` from L2 (assumed: Hopper's figure), in sectors of 32 bytes, so
+  that boxes whose rows are 16 bytes cost twice what they bring;
+- every CTA pays its latency and its epilogue, and SMs run their CTAs one after the other;
+- the whole launch takes at least its unique bytes divided by the bandwidth of HBM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from tcir.dialect.limits import LANE_MASK_BYTES, MMA_K_BYTES, SMEM_TILE_ALIGNMENT, TMEM_LANES
+from tcir.passes.build.limits import ceil_div, round_up
+from tcir.passes.build.operand_tiles import k_step
+from tcir.passes.conv.offset_plan import PANEL_BYTES, best_plan
+from tcir.passes.conv.shapes import ConvShape
+from tcir.passes.conv.shift_classes import ShiftClasses
+from tcir.passes.conv.tile_conv_shift_reuse import TILINGS
+
+SMS = 148
+"""SMs of a B200 (device query)."""
+CLOCK_GHZ = 1.85
+"""Clock under tensor load (public reports: 1.85 to 1.965)."""
+HBM_BYTES_PER_NS = 7260
+"""Achieved by TMA loads (SemiAnalysisAI/microbench-blackwell)."""
+SMEM_BYTES_PER_CYCLE = 128
+"""Shared memory of one SM (same source)."""
+L2_BYTES_PER_CYCLE = 64
+"""L2 to one SM: Hopper's figure, assumed."""
+SECTOR_BYTES = 32
+"""What L2 sends at least (CUDA C++ Best Practices Guide)."""
+TMEM_COLUMNS_PER_CYCLE = 1
+"""tcgen05.ld: one column of 32 lanes a cycle and quarter (assumed)."""
+CTA_LATENCY = 1000
+"""Cycles before the first mma of a CTA and after its last (TMA and mma latency; assumed)."""
+
+
+def mma_cycles(n: int, *, a_in_tmem: bool) -> int:
+    """Issue interval of one mma with M = 128, one CTA (microbench-blackwell)."""
+    loaded = MMA_K_BYTES * (n + (0 if a_in_tmem else TMEM_LANES))
+    return max(n // 2, ceil_div(loaded, SMEM_BYTES_PER_CYCLE))
+
+
+@dataclass(frozen=True)
+class Work:
+    """Instructions and bytes of one launch, all CTAs together.
+
+    lanes: lanes of D computed; outputs: those of them that are stored (for one output channel)
+    activations, filters: bytes TMA writes to shared memory; to_tmem: bytes of tcgen05.cp
+    zeroed: columns of D cleared by tcgen05.st
+    stage_bytes: the least shared memory of a CTA: one stage, all that its mma read
+    sectors: bytes that L2 sends per byte of activations
+    """
+
+    ctas: int
+    n_tile: int
+    lanes: int
+    outputs: int
+    mma: int
+    a_in_tmem: bool
+    activations: int
+    filters: int
+    to_tmem: int
+    out_bytes: int
+    unique_bytes: int
+    stage_bytes: int
+    zeroed: int = 0
+    sectors: int = 1
+
+    @property
+    def lane_efficiency(self) -> float:
+        """Stored outputs per computed lane."""
+        return self.outputs / self.lanes
+
+    @property
+    def to_tensor(self) -> int:
+        """Operand bytes the tensor cores read from shared memory."""
+        return self.mma * MMA_K_BYTES * (self.n_tile + (0 if self.a_in_tmem else TMEM_LANES))
+
+    @property
+    def tensor_cycles(self) -> int:
+        """Cycles of all mma, back to back."""
+        return self.mma * mma_cycles(self.n_tile, a_in_tmem=self.a_in_tmem)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Modelled cycles of one CTA's parts, waves, and the time of the launch in microseconds."""
+
+    tensor: int
+    copies: int
+    shared: int
+    l2: int
+    epilogue: int
+    waves: int
+    hbm_us: float
+
+    @staticmethod
+    def of(work: Work) -> Cost:
+        """The model applied to `work`."""
+        each = work.ctas
+        loaded = work.activations + work.filters
+        port = work.to_tensor + work.to_tmem + loaded
+        out = ceil_div(work.out_bytes, each * L2_BYTES_PER_CYCLE)
+        return Cost(
+            tensor=ceil_div(work.tensor_cycles, each),
+            copies=ceil_div(work.to_tmem, each * SMEM_BYTES_PER_CYCLE),
+            shared=ceil_div(port, each * SMEM_BYTES_PER_CYCLE),
+            l2=ceil_div(work.activations * work.sectors + work.filters, each * L2_BYTES_PER_CYCLE),
+            epilogue=work.n_tile // TMEM_COLUMNS_PER_CYCLE + out + work.zeroed // each,
+            waves=ceil_div(each, SMS),
+            hbm_us=work.unique_bytes / HBM_BYTES_PER_NS / 1000,
+        )
+
+    @property
+    def cta_cycles(self) -> int:
+        """One CTA from start to end."""
+        main = max(self.tensor + self.copies, self.shared, self.l2)
+        return main + self.epilogue + CTA_LATENCY
+
+    @property
+    def cycles(self) -> int:
+        """The SM with the most CTAs."""
+        return self.waves * self.cta_cycles
+
+    @property
+    def microseconds(self) -> float:
+        """Modelled time of the launch, not measured."""
+        return max(self.cycles / (CLOCK_GHZ * 1000), self.hbm_us)
+
+    @property
+    def bound(self) -> str:
+        """What holds the launch up."""
+        if self.hbm_us > self.cycles / (CLOCK_GHZ * 1000):
+            return "hbm"
+        parts = {"tensor": self.tensor + self.copies, "shared": self.shared, "l2": self.l2}
+        name = max(parts, key=lambda key: parts[key])
+        return name if parts[name] > self.epilogue + CTA_LATENCY else "latency"
+
+
+def shift_reuse(tiling: str) -> Callable[[ConvShape, int], Work]:
+    """``conv-shift-reuse``: a slab of 128 lanes per filter row and class of taps."""
+
+    def work(shape: ConvShape, n_tile: int) -> Work:
+        classes = ShiftClasses.of(shape)
+        tiles = TILINGS[tiling](shape, classes).ctas
+        clears = tiling == "linear"
+        stage = len(classes.taps), shape.s
+        work = _work(shape, n_tile, tiles, stage, shape.r, a_in_tmem=True, clears=clears)
+        masks = LANE_MASK_BYTES * shape.r * shape.s if clears else 0
+        return replace(work, stage_bytes=work.stage_bytes + masks)
+
+    return work
+
+
+def implicit_gemm(shape: ConvShape, n_tile: int) -> Work:
+    """``conv-implicit-gemm``: 128 output pixels, loaded anew for every tap."""
+    tiles = ceil_div(_pixels(shape), TMEM_LANES)
+    return _work(shape, n_tile, tiles, (1, 1), shape.r * shape.s, a_in_tmem=False)
+
+
+def smem_offset(shape: ConvShape, n_tile: int) -> Work | None:
+    """``conv-smem-offset``: one tile per filter or filter row; a tap starts some pixels further."""
+    plan = best_plan(shape, n_tile)
+    if plan is None:
+        return None
+    work = _work(shape, n_tile, plan.ctas, (0, 0), 0, a_in_tmem=False)
+    return replace(
+        work,
+        activations=work.ctas * plan.steps * plan.activation_bytes,
+        stage_bytes=plan.stage_bytes(n_tile),
+        sectors=SECTOR_BYTES // PANEL_BYTES,
+    )
+
+
+SCHEDULES: dict[str, Callable[[ConvShape, int], Work | None]] = {
+    "conv-implicit-gemm": implicit_gemm,
+    "conv-smem-offset": smem_offset,
+    **{f"conv-shift-reuse{{tiling={name}}}": shift_reuse(name) for name in TILINGS},
+}
+"""By the pipeline that builds the schedule; None where it has no legal tile. Of two that cost the
+same, the first is taken: the simpler one. halo=refresh is not among them: what is chosen unasked
+rests on no open question about the hardware."""
+
+
+def _work(
+    shape: ConvShape,
+    n_tile: int,
+    tiles: int,
+    stage: tuple[int, int],
+    stages: int,
+    *,
+    a_in_tmem: bool,
+    clears: bool = False,
+) -> Work:
+    """`tiles` of 128 lanes, each `stages` times for all channels; a stage has so many slabs of 128
+    pixels and so many taps' filters."""
+    bytes_ = shape.element_bytes
+    kc = k_step(shape.c, bytes_)
+    channels = round_up(shape.c, kc)
+    columns = ceil_div(shape.k, n_tile)
+    ctas = tiles * columns
+    slabs, filters = stage
+    activations = ctas * stages * slabs * TMEM_LANES * channels * bytes_
+    pixels = _pixels(shape)
+    taps = shape.r * shape.s
+    out = pixels * shape.k * shape.out_bytes
+    image = shape.n * shape.h * shape.w * shape.c * bytes_
+    return Work(
+        ctas=ctas,
+        n_tile=n_tile,
+        lanes=tiles * TMEM_LANES,
+        outputs=pixels,
+        mma=ctas * taps * channels * bytes_ // MMA_K_BYTES,
+        a_in_tmem=a_in_tmem,
+        activations=activations,
+        filters=ctas * taps * (channels // kc) * shape.filter_bytes(n_tile, kc),
+        to_tmem=activations if a_in_tmem else 0,
+        out_bytes=out,
+        unique_bytes=image + taps * shape.c * shape.k * bytes_ + out,
+        stage_bytes=slabs * _placed(TMEM_LANES * kc * bytes_)
+        + filters * _placed(shape.filter_bytes(n_tile, kc)),
+        zeroed=ctas * n_tile if clears else 0,
+    )
+
+
+def _placed(nbytes: int) -> int:
+    return round_up(nbytes, SMEM_TILE_ALIGNMENT)
+
+
+def _pixels(shape: ConvShape) -> int:
+    return shape.n * shape.p * shape.q

@@ -1,0 +1,152 @@
+"""Tiling ``linear`` of a shift-reuse convolution: lanes run over the flattened input pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tcir.dialect import tc
+from tcir.dialect.limits import QUARTER_LANES, TMA_BOX
+from tcir.passes.build import index as math
+from tcir.passes.build.emit import i64, make_tensor_map, tma_load
+from tcir.passes.build.index import Index
+from tcir.passes.build.lanes import Lanes, lane_index, spread
+from tcir.passes.build.limits import ceil_div
+from tcir.passes.build.operand_tiles import map_dtype
+from tcir.passes.build.refusal import SMALLEST_CONV, refuse
+from tcir.passes.build.tile_kernel import clear_accumulator, loop, store_tile_lanes
+from tcir.passes.conv.tiling import QUARTERS, Boxes, Load, Tiling
+
+
+@dataclass(frozen=True)
+class LinearTiling(Tiling):
+    """Lane i of unit (a, block) has the anchor ``f = a + t * (block * V + i)`` of N * H * W.
+
+    It computes the output (n, p, q) with ``f = (n * H + p * sh) * W + q * sw``, if there is one,
+    and holds, for filter row r and class c, the pixel ``f + (r * dh - pad_top) * W + c * dw -
+    pad_left``. That need not be a pixel of its row or image: at tap (r, s) the lane is on only if
+    row and column are both inside. Quarters start V anchors apart, so their boxes overlap by J.
+    """
+
+    masked: ClassVar[bool] = True
+
+    @property
+    def pixels(self) -> int:
+        """Of all images."""
+        return self.shape.n * self.shape.h * self.shape.w
+
+    @property
+    def blocks(self) -> int:
+        """Units for one a."""
+        return ceil_div(ceil_div(self.pixels, self.classes.lane_step), self.classes.valid)
+
+    @property
+    def count(self) -> int:
+        """All units."""
+        return self.classes.lane_step * self.blocks
+
+    def check(self, op: Any) -> None:
+        """Refuses outputs without an anchor, and boxes that TMA does not have."""
+        shape = self.shape
+        for name, outputs, stride, size in (
+            ("column", shape.q, shape.strides[1], shape.w),
+            ("row", shape.p, shape.strides[0], shape.h),
+        ):
+            if (outputs - 1) * stride >= size:
+                raise refuse(
+                    op,
+                    f"expected every output {name} to have an input {name} as anchor with "
+                    f"tiling=linear, got {outputs} of them at stride {stride} over {size}: the "
+                    "last is outside (padding makes the output larger than the input); take "
+                    "tiling=rows or tiling=packed",
+                    SMALLEST_CONV,
+                )
+        box = QUARTER_LANES * self.classes.lane_step
+        if box not in TMA_BOX:
+            raise refuse(
+                op,
+                "expected lanes at most 8 input columns apart with tiling=linear, got "
+                f"{self.classes.lane_step} (stride {shape.strides[1]} and dilation "
+                f"{shape.dilations[1]} along the width: least common multiple; 32 lanes would be "
+                f"a box of {box} pixels, and boxes are {TMA_BOX}, {TMA_BOX.source}); use "
+                "conv-implicit-gemm",
+                SMALLEST_CONV,
+            )
+
+    def first_anchor(self, unit: Index) -> Index:
+        """Anchor of lane 0 of a unit; past the end for units past the last."""
+        block, a = math.delinearize(unit, [self.blocks, self.classes.lane_step])
+        return math.add(a, math.mul(block, self.classes.lane_step * self.classes.valid))
+
+    def loader(self, x: Any, a_type: Any, first_unit: Index, boxes: Boxes) -> Load:
+        """Builds the tensor map; the function loads the slabs of (r, class, channels)."""
+        shape, step = self.shape, self.classes.lane_step
+        (dh, dw) = shape.dilations
+        tensor_map = make_tensor_map(
+            x,
+            dims=[shape.c, self.pixels],
+            box=[a_type.shape[1], boxes.pixels * step],
+            element_strides=[1, step],
+            element_bytes=shape.element_bytes,
+            dtype=map_dtype(shape.element),
+            swizzle=a_type.swizzle,
+        )
+        before = shape.pad_top * shape.w + shape.pad_left
+        places = [
+            math.sub(self.first_anchor(math.add(first_unit, quarter)), before)
+            for quarter in range(QUARTERS)
+        ]
+
+        def load(tile: Any, r: Index, c: int, c0: Index) -> None:
+            row = math.mul(r, dh * shape.w)
+            for lane in boxes.lanes:
+                for quarter, first in enumerate(places):
+                    pixel = math.add(math.add(first, row), c * dw + lane * step)
+                    coords, to = math.values([c0, pixel]), boxes.row(lane, quarter)
+                    tma_load(tensor_map, coords, tile, to, boxes.pixels * a_type.span)
+
+        return load
+
+    def _anchors(self, first_unit: Index, quarter: Any) -> tuple[Lanes, Lanes, Lanes]:
+        """Image, row and column of the anchor of each lane."""
+        first = self.first_anchor(math.add(first_unit, quarter))
+        anchor = lane_index() * self.classes.lane_step + first
+        row = anchor // self.shape.w
+        return row // self.shape.h, row % self.shape.h, anchor % self.shape.w
+
+    def accumulators(self, d: Any, first_unit: Index) -> Callable[[Index, int], Any]:
+        """Zeroes D, makes the table of masks; the function gives D as tap (r, s) may write it."""
+        shape = self.shape
+        (dh, dw) = shape.dilations
+        masks = tc.LaneMasksOp(i64(shape.r * shape.s)).masks
+        with loop(QUARTERS) as quarter:
+            clear_accumulator(d, quarter)
+            _, row, column = self._anchors(first_unit, quarter)
+            with loop(shape.r * shape.s) as tap:
+                r, s = math.div(tap, shape.s), math.rem(tap, shape.s)
+                h = row + math.sub(math.mul(r, dh), shape.pad_top)
+                w = column + math.sub(math.mul(s, dw), shape.pad_left)
+                on = h.below(shape.h) & w.below(shape.w)
+                tc.WriteLaneMaskOp(masks, tap, quarter, on.value)
+
+        def at(r: Index, s: int) -> Any:
+            entry = math.value(math.add(math.mul(r, shape.s), s))
+            return tc.EnableLanesOp(d, masks, entry, d.type).tile
+
+        return at
+
+    def store(self, d: Any, out: Any, first_unit: Index, k0: Index) -> None:
+        """The epilogue: a lane stores where its anchor is one of an output and it was fresh."""
+        (sh, sw) = self.shape.strides
+
+        def places(quarter: Any) -> list[Lanes]:
+            n, row, column = self._anchors(first_unit, quarter)
+            stored = lane_index().below(self.classes.valid)
+            if sh > 1:
+                stored = stored & (row % sh).equals(0)
+            if sw > 1:
+                stored = stored & (column % sw).equals(0)
+            return [n, (row // sh).where(stored, spread(self.shape.p)), column // sw]
+
+        store_tile_lanes(d, out, places=places, column=lambda first: math.add(k0, first))

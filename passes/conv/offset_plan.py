@@ -1,0 +1,197 @@
+"""Tiles of ``conv-smem-offset``: which pixels one shared tile holds, and where each tap starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from tcir.dialect.limits import SMEM_BYTES, SMEM_TILE_ALIGNMENT, TMA_BOX, TMEM_LANES
+from tcir.passes.build.limits import ceil_div, round_up
+from tcir.passes.build.operand_tiles import k_step
+from tcir.passes.conv.shapes import ConvShape
+from tcir.passes.roles.multi_buffer import BARRIER_BYTES
+
+PANEL_BYTES = 16
+"""Width of a core matrix: rows of a tile without a swizzle (PTX ISA 9.7.16.10.5)."""
+
+STAGES = 2
+"""Slots of a ring that a plan should leave room for, so that loads overlap the tensor core."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The taps of one filter direction, as (class, offset) pairs.
+
+    Tap t reads pixel ``o * stride - pad + t * dilation`` of output o. Of the tile of class
+    ``t * dilation mod stride``, loaded with that stride, it is pixel ``o + offset``.
+    """
+
+    stride: int
+    dilation: int
+    taps: int
+
+    def place(self, tap: int) -> tuple[int, int]:
+        """``(class, offset)`` of a tap."""
+        offset, kind = divmod(tap * self.dilation, self.stride)
+        return kind, offset
+
+    @property
+    def classes(self) -> list[int]:
+        """The classes that have taps."""
+        return sorted({self.place(tap)[0] for tap in range(self.taps)})
+
+    @property
+    def reach(self) -> int:
+        """The largest offset."""
+        return max(self.place(tap)[1] for tap in range(self.taps))
+
+
+@dataclass(frozen=True)
+class OffsetPlan:
+    """A CTA computes ``images x rows x columns`` outputs; lanes run over them, `pitch` a row.
+
+    whole: one tile serves all filter rows, too (it holds `rows` plus the vertical reach); else a
+           tile is loaded per filter row
+    """
+
+    shape: ConvShape
+    images: int
+    rows: int
+    columns: int
+    whole: bool
+
+    @cached_property
+    def axes(self) -> tuple[Axis, Axis]:
+        """Height and width."""
+        (sh, sw), (dh, dw) = self.shape.strides, self.shape.dilations
+        return Axis(sh, dh, self.shape.r), Axis(sw, dw, self.shape.s)
+
+    @cached_property
+    def kc(self) -> int:
+        """Channels per step."""
+        return k_step(self.shape.c, self.shape.element_bytes)
+
+    @cached_property
+    def panels(self) -> int:
+        """Core-matrix columns per step."""
+        return self.kc * self.shape.element_bytes // PANEL_BYTES
+
+    @cached_property
+    def pitch(self) -> int:
+        """Pixels from one row of the tile to the next; panels end at a multiple of 128 bytes."""
+        pitch = self.columns + self.axes[1].reach
+        while pitch * self.tile_rows * self.images * self.panels % 8:
+            pitch += 1
+        return pitch
+
+    @property
+    def tile_rows(self) -> int:
+        """Rows of pixels in a tile."""
+        return self.rows + (self.axes[0].reach if self.whole else 0)
+
+    @cached_property
+    def pixels(self) -> int:
+        """Pixels of a tile: rows of one of its panels."""
+        return self.pitch * self.tile_rows * self.images
+
+    @cached_property
+    def tail(self) -> int:
+        """Rows that only lanes without an output read, behind the last panel: loaded as zeros."""
+        reach = self.axes[1].reach + (self.axes[0].reach * self.pitch if self.whole else 0)
+        return max(0, reach + TMEM_LANES - self.pixels)
+
+    @property
+    def all_panels(self) -> int:
+        """Panels of the tile with those that the tail lies in."""
+        return self.panels + ceil_div(self.tail, self.pixels)
+
+    @cached_property
+    def classes(self) -> list[tuple[int, int]]:
+        """``(row class, column class)`` of every tile a step loads; row class 0 if not whole."""
+        rows = self.axes[0].classes if self.whole else [0]
+        return [(row, column) for row in rows for column in self.axes[1].classes]
+
+    def place(self, r: int, s: int) -> tuple[tuple[int, int], int]:
+        """The tile of tap (r, s), by its classes, and the first row it reads there."""
+        column, right = self.axes[1].place(s)
+        row, down = self.axes[0].place(r) if self.whole else (0, 0)
+        return (row, column), down * self.pitch + right
+
+    @property
+    def box(self) -> tuple[int, int]:
+        """Width and height of the TMA box, in pixels of the input."""
+        (sh, sw) = self.shape.strides
+        return (self.pitch - 1) * sw + 1, (self.tile_rows - 1) * sh + 1
+
+    @property
+    def steps(self) -> int:
+        """Iterations of the main loop."""
+        return (1 if self.whole else self.shape.r) * ceil_div(self.shape.c, self.kc)
+
+    @property
+    def grid(self) -> tuple[int, int, int]:
+        """CTAs along images, rows, columns."""
+        shape = self.shape
+        return (
+            ceil_div(shape.n, self.images),
+            ceil_div(shape.p, self.rows),
+            ceil_div(shape.q, self.columns),
+        )
+
+    @property
+    def ctas(self) -> int:
+        """CTAs for one tile of output channels."""
+        n, p, q = self.grid
+        return n * p * q
+
+    @property
+    def activation_bytes(self) -> int:
+        """Bytes that TMA brings for one CTA in one step."""
+        rows = self.pixels * self.panels + self.tail
+        return len(self.classes) * rows * PANEL_BYTES
+
+    def stage_bytes(self, n_tile: int) -> int:
+        """Shared memory of one step."""
+        taps = self.shape.s * (self.shape.r if self.whole else 1)
+        tile = round_up(self.pixels * self.all_panels * PANEL_BYTES, SMEM_TILE_ALIGNMENT)
+        tap = round_up(self.shape.filter_bytes(n_tile, self.kc), SMEM_TILE_ALIGNMENT)
+        return len(self.classes) * tile + taps * tap
+
+    @property
+    def legal(self) -> bool:
+        """Whether lanes and boxes suffice."""
+        lanes = (self.images * self.rows - 1) * self.pitch + self.columns
+        width, height = self.box
+        fits = width in TMA_BOX and height in TMA_BOX and self.tail <= TMA_BOX.values[-1]
+        return fits and lanes <= TMEM_LANES and not (self.whole and self.images > 1)
+
+
+def best_plan(shape: ConvShape, n_tile: int) -> OffsetPlan | None:
+    """The plan with fewest CTAs, then fewest loaded bytes, that leaves room for `STAGES` slots.
+
+    One slot where two do not fit; None where not even that does.
+    """
+    every = list(plans(shape))
+    for stages in range(STAGES, 0, -1):
+        room = (SMEM_BYTES - BARRIER_BYTES) // stages
+        fits = [plan for plan in every if plan.stage_bytes(n_tile) <= room]
+        if fits:
+            return min(fits, key=lambda p: (p.ctas, p.ctas * p.steps * p.activation_bytes))
+    return None
+
+
+def plans(shape: ConvShape) -> Iterator[OffsetPlan]:
+    """All legal tiles that cut columns, rows and images into equal parts."""
+    for columns in _parts(shape.q):
+        for rows in _parts(shape.p):
+            for images in _parts(shape.n):
+                for whole in (True, False):
+                    plan = OffsetPlan(shape, images, rows, columns, whole)
+                    if plan.legal:
+                        yield plan
+
+
+def _parts(extent: int) -> list[int]:
+    sizes = {ceil_div(extent, parts) for parts in range(1, extent + 1)}
+    return sorted(size for size in sizes if size <= TMEM_LANES)

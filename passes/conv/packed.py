@@ -1,0 +1,134 @@
+"""Tiling ``packed`` of a shift-reuse convolution: output rows follow one another on the lanes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tcir.dialect.limits import (
+    TMA_CORNER,
+    TMA_ELEMENT_STRIDE,
+    TMA_OFFSET,
+)
+from tcir.passes.build import index as math
+from tcir.passes.build.emit import make_tensor_map, tma_load
+from tcir.passes.build.index import Index
+from tcir.passes.build.lanes import Lanes, lane_index, spread
+from tcir.passes.build.limits import ceil_div
+from tcir.passes.build.operand_tiles import map_dtype
+from tcir.passes.build.refusal import SMALLEST_CONV, refuse
+from tcir.passes.build.tile_kernel import store_tile_lanes
+from tcir.passes.conv.tiling import QUARTERS, Boxes, Load, Tiling
+
+RANK = 4
+"""Of the map of an NHWC tensor."""
+
+
+@dataclass(frozen=True)
+class PackedTiling(Tiling):
+    """Lanes run over (n, p, x) for each b, x up to ``ceil(Q / dq) + J``; units start V apart.
+
+    Lane (n, p, x) computes the output ``q = b + dq * x``; for filter row r and class c it holds the
+    pixel of row ``p * sh - pad_top + r * dh`` and column ``(b * sw - pad_left + c * dw) + t * x``.
+    The last J lanes of a row compute nothing, they feed those below them. TMA walks these positions
+    in im2col mode, traversal stride t, b and c and r being offsets.
+    """
+
+    @property
+    def pitch(self) -> int:
+        """Lanes from one output row to the next."""
+        return ceil_div(self.shape.q, self.classes.column_step) + self.classes.halo
+
+    @property
+    def blocks(self) -> int:
+        """Units for one b."""
+        return ceil_div(self.shape.n * self.shape.p * self.pitch, self.classes.valid)
+
+    @property
+    def count(self) -> int:
+        """All units."""
+        return self.classes.column_step * self.blocks
+
+    @property
+    def corners(self) -> list[int]:
+        """``[lower w, lower h, upper w, upper h]`` of the box of positions without offsets."""
+        shape = self.shape
+        right = self.classes.lane_step * (self.pitch - 1) - shape.pad_left
+        bottom = shape.strides[0] * (shape.p - 1) - shape.pad_top
+        return [-shape.pad_left, -shape.pad_top, right - shape.w + 1, bottom - shape.h + 1]
+
+    def check(self, op: Any) -> None:
+        """Refuses what im2col mode cannot express."""
+        shape, step = self.shape, self.classes.lane_step
+        (sh, sw), (dh, dw) = shape.strides, shape.dilations
+        furthest = (self.classes.column_step - 1) * sw + (len(self.classes.taps) - 1) * dw
+        way_out = "take tiling=rows, or conv-implicit-gemm"
+        for what, legal, values in (
+            ("traversal strides of the im2col walk", TMA_ELEMENT_STRIDE, [step, sh]),
+            ("corners of the im2col box", TMA_CORNER[RANK], self.corners),
+            ("im2col offsets", TMA_OFFSET[RANK], [furthest, (shape.r - 1) * dh]),
+        ):
+            if any(value not in legal for value in values):
+                raise refuse(
+                    op,
+                    f"expected {what} {legal} with tiling=packed, got {values} from strides "
+                    f"{[sh, sw]}, dilations {[dh, dw]}, padding and sizes ({legal.source}); "
+                    f"{way_out}",
+                    SMALLEST_CONV,
+                )
+
+    def decode(self, unit: Index) -> tuple[Index, Index]:
+        """``(b, first lane)`` of a unit; the lane counts through (n, p, x), maybe past the end."""
+        block, b = math.delinearize(unit, [self.blocks, self.classes.column_step])
+        return b, math.mul(block, self.classes.valid)
+
+    def loader(self, x: Any, a_type: Any, first_unit: Index, boxes: Boxes) -> Load:
+        """Builds the tensor map; the function loads the slabs of (r, class, channels)."""
+        shape, step = self.shape, self.classes.lane_step
+        (sh, sw), (dh, dw) = shape.strides, shape.dilations
+        tensor_map = make_tensor_map(
+            x,
+            mode="im2col",
+            dims=[shape.c, shape.w, shape.h, shape.n],
+            box=[a_type.shape[1], boxes.pixels],
+            element_strides=[1, step, sh, 1],
+            corners=self.corners,
+            element_bytes=shape.element_bytes,
+            dtype=map_dtype(shape.element),
+            swizzle=a_type.swizzle,
+        )
+        places = []
+        for lane in boxes.lanes:
+            for quarter in range(QUARTERS):
+                b, first = self.decode(math.add(first_unit, quarter))
+                position = math.add(first, lane)
+                n, p, column = math.delinearize(position, [shape.n, shape.p, self.pitch])
+                w = math.sub(math.mul(column, step), shape.pad_left)
+                h = math.sub(math.mul(p, sh), shape.pad_top)
+                places.append((boxes.row(lane, quarter), w, h, n, math.mul(b, sw)))
+
+        def load(tile: Any, r: Index, c: int, c0: Index) -> None:
+            for row, w, h, n, shift in places:
+                coords = math.values([c0, w, h, n])
+                offsets = math.values([math.add(shift, c * dw), math.mul(r, dh)])
+                tma_load(tensor_map, coords, tile, row, boxes.pixels * a_type.span, offsets)
+
+        return load
+
+    def store(self, d: Any, out: Any, first_unit: Index, k0: Index) -> None:
+        """The epilogue: a lane stores where its position is an output and its pixels were fresh."""
+
+        def places(quarter: Any) -> list[Lanes]:
+            b, first = self.decode(math.add(first_unit, quarter))
+            lane = lane_index()
+            position = lane + first
+            row = position // self.pitch
+            column = (position % self.pitch) * self.classes.column_step + b
+            fresh = lane.below(self.classes.valid)
+            return [
+                (row // self.shape.p),
+                (row % self.shape.p),
+                column.where(fresh, spread(self.shape.q)),
+            ]
+
+        store_tile_lanes(d, out, places=places, column=lambda first: math.add(k0, first))

@@ -1,0 +1,113 @@
+"""Tiling ``rows`` of a shift-reuse convolution: a quarter holds pixels of one output row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tcir.dialect.limits import QUARTER_LANES, TMA_BOX
+from tcir.passes.build import index as math
+from tcir.passes.build.emit import make_tensor_map, tma_load
+from tcir.passes.build.index import Index
+from tcir.passes.build.lanes import Lanes, lane_index, spread
+from tcir.passes.build.limits import ceil_div
+from tcir.passes.build.operand_tiles import map_dtype
+from tcir.passes.build.refusal import SMALLEST_CONV, refuse
+from tcir.passes.build.tile_kernel import store_tile, store_tile_lanes
+from tcir.passes.conv.tiling import QUARTERS, Boxes, Load, Tiling
+
+
+@dataclass(frozen=True)
+class RowsTiling(Tiling):
+    """A unit is ``valid`` outputs of one row, ``column_step`` apart, on one 32-lane quarter.
+
+    Unit (n, p, b, block) computes the outputs ``q = b + dq * (block * V + i)``, i < V. For filter
+    row r and class c, its lane i holds the pixel of row ``p * sh - pad_top + r * dh`` and column
+    ``(b + dq * block * V) * sw - pad_left + c * dw + t * i``; TMA's element stride is t, and what
+    is outside the image is zero. A CTA computes four units.
+    """
+
+    @property
+    def columns(self) -> int:
+        """Outputs of a row with the same b, at most."""
+        return ceil_div(self.shape.q, self.classes.column_step)
+
+    @property
+    def blocks(self) -> int:
+        """Units that cover those."""
+        return ceil_div(self.columns, self.classes.valid)
+
+    @property
+    def count(self) -> int:
+        """All units."""
+        return self.shape.n * self.shape.p * self.classes.column_step * self.blocks
+
+    def check(self, op: Any) -> None:
+        """Refuses what a box of TMA cannot hold."""
+        box = QUARTER_LANES * self.classes.lane_step
+        if box not in TMA_BOX:
+            raise refuse(
+                op,
+                "expected lanes at most 8 input columns apart with tiling=rows, got "
+                f"{self.classes.lane_step} (stride {self.shape.strides[1]} and dilation "
+                f"{self.shape.dilations[1]} along the width: least common multiple; 32 lanes would "
+                f"be a box of {box} columns, and boxes are {TMA_BOX}, {TMA_BOX.source}); use "
+                "conv-implicit-gemm",
+                SMALLEST_CONV,
+            )
+
+    def decode(self, unit: Index) -> tuple[Index, Index, Index]:
+        """``(n, p, first q)`` of a unit; n is past the end for units past the last."""
+        step = self.classes.column_step
+        n, p, b, block = math.delinearize(unit, [self.shape.n, self.shape.p, step, self.blocks])
+        return n, p, math.add(b, math.mul(block, step * self.classes.valid))
+
+    def loader(self, x: Any, a_type: Any, first_unit: Index, boxes: Boxes) -> Load:
+        """Builds the tensor map; the function loads the slabs of (r, class, channels)."""
+        shape, step = self.shape, self.classes.lane_step
+        tensor_map = make_tensor_map(
+            x,
+            dims=[shape.c, shape.w, shape.h, shape.n],
+            box=[a_type.shape[1], boxes.pixels * step, 1, 1],
+            element_strides=[1, step, 1, 1],
+            element_bytes=shape.element_bytes,
+            dtype=map_dtype(shape.element),
+            swizzle=a_type.swizzle,
+        )
+        places = []
+        for quarter in range(QUARTERS):
+            n, p, q = self.decode(math.add(first_unit, quarter))
+            w = math.sub(math.mul(q, shape.strides[1]), shape.pad_left)
+            h = math.sub(math.mul(p, shape.strides[0]), shape.pad_top)
+            places.append((w, h, n))
+
+        def load(tile: Any, r: Index, c: int, c0: Index) -> None:
+            dh, dw = shape.dilations
+            for lane in boxes.lanes:
+                for quarter, (w, h, n) in enumerate(places):
+                    column = math.add(w, c * dw + lane * step)
+                    coords = math.values([c0, column, math.add(h, math.mul(r, dh)), n])
+                    row = boxes.row(lane, quarter)
+                    tma_load(tensor_map, coords, tile, row, boxes.pixels * a_type.span)
+
+        return load
+
+    def store(self, d: Any, out: Any, first_unit: Index, k0: Index) -> None:
+        """The epilogue."""
+        step, valid = self.classes.column_step, self.classes.valid
+        if step == 1:
+
+            def rows(quarter: Any) -> Any:
+                n, p, q = self.decode(math.add(first_unit, quarter))
+                return lambda column: [n, p, q, math.add(k0, column)]
+
+            store_tile(d, out, rows=valid, row_dim=2, indices=rows)
+            return
+
+        def places(quarter: Any) -> list[Lanes]:
+            n, p, q = self.decode(math.add(first_unit, quarter))
+            lane = lane_index()
+            at = (lane * step + q).where(lane.below(valid), self.shape.q)
+            return [spread(n), spread(p), at]
+
+        store_tile_lanes(d, out, places=places, column=lambda first: math.add(k0, first))

@@ -1,0 +1,178 @@
+"""tile-conv-implicit-gemm: a convolution as a matrix product; TMA gathers A tap by tap."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tcir._mlir import ir, memref
+from tcir.dialect import tc
+from tcir.dialect.limits import (
+    MMA_K_BYTES,
+    QUARTER_LANES,
+    TMA_CORNER,
+    TMA_ELEMENT_STRIDE,
+    TMA_OFFSET,
+    TMEM_LANES,
+)
+from tcir.passes.build import index as math
+from tcir.passes.build.emit import make_tensor_map, mma, tma_load
+from tcir.passes.build.limits import ceil_div
+from tcir.passes.build.operand_tiles import k_major, k_step, map_dtype
+from tcir.passes.build.refusal import SMALLEST_CONV, refuse
+from tcir.passes.build.tile_kernel import (
+    Accumulate,
+    Source,
+    accumulator,
+    argument,
+    block_id,
+    choose_n_tile,
+    find_sources,
+    kernel,
+    loop,
+    store_tile,
+)
+from tcir.passes.conv.shapes import ConvShape
+from tcir.passmanager.pipeline import Pass, register_pass
+
+RANK = 4
+"""Rank of the map of an NHWC tensor."""
+
+
+@register_pass
+@dataclass(frozen=True)
+class TileConvImplicitGemm(Pass):
+    """Turns ``tc.conv2d`` into the sequential program of one CTA.
+
+    A CTA computes 128 neighbouring output pixels, counted through (n, p, q), times `n_tile` output
+    channels. For every tap TMA brings the pixels it needs (im2col mode), so the input goes to
+    shared memory once per tap.
+
+    n_tile: output channels per CTA, N of the mma; 0 chooses
+
+    Before::
+
+        %y = "tc.conv2d"(%x, %w) {…} : (tensor<1x56x56x64xf16>, tensor<3x3x64x64xf16>) -> …
+
+    After (`func.func @f(%x: memref, %w: memref, %y: memref) attributes {tc.kernel, tc.grid, …}`)::
+
+        %map_x = "tc.make_tensor_map"(%x) {mode = "im2col", box = [64, 128], …}
+        %d = "tc.tmem_tile"() : !tc.tmem<128x64, f32>
+        scf.for %i = 0 to R * S * ceil(C / 64) {
+          %a = "tc.smem_tile"(); %b = "tc.smem_tile"()
+          "tc.tma_load"(%map_x, %c0, %w, %h, %n, offsets %s, %r, %a); "tc.tma_load"(%map_w, …, %b)
+          per K slice j: "tc.mma"(%d, %a, %b)
+        }
+        scf.for %quarter { scf.for %column { tc.tmem_ld, round, tc.store_rows {rows = 32} } }
+
+    Preserves the value of every output element up to the order of the f32 sums, and the location
+    of the convolution on every op.
+    """
+
+    name: ClassVar[str] = "tile-conv-implicit-gemm"
+    n_tile: int = 0
+
+    def run(self, module: ir.Module) -> None:
+        for source in find_sources(module, tc.Conv2dOp, self.name):
+            self.check(source.op)
+            shape = ConvShape.of(source.op)
+            _tile(source, shape, choose_n_tile(source.op, self.n_tile, shape.k))
+
+    def check(self, op: Any) -> None:
+        """PassError when this pass cannot tile `op`, a ``tc.conv2d``."""
+        shape = ConvShape.of(op)
+        _check_im2col(op, shape)
+        choose_n_tile(op, self.n_tile, shape.k)
+
+
+def im2col_corners(shape: ConvShape) -> list[int]:
+    """``[lower w, lower h, upper w, upper h]`` of the box of positions that tap (0, 0) visits."""
+    return [
+        -shape.pad_left,
+        -shape.pad_top,
+        shape.pad_right - (shape.s - 1) * shape.dilations[1],
+        shape.pad_bottom - (shape.r - 1) * shape.dilations[0],
+    ]
+
+
+def _check_im2col(op: Any, shape: ConvShape) -> None:
+    corners = im2col_corners(shape)
+    for corner in corners:
+        if corner not in TMA_CORNER[RANK]:
+            raise refuse(
+                op,
+                f"expected corners of the im2col box {TMA_CORNER[RANK]}, got {corners} from "
+                f"padding, filter and dilation ({TMA_CORNER[RANK].source}); pad in an op of "
+                "its own before this function",
+                SMALLEST_CONV,
+            )
+    for name, stride in zip("hw", shape.strides):
+        if stride not in TMA_ELEMENT_STRIDE:
+            raise refuse(
+                op,
+                f"expected strides {TMA_ELEMENT_STRIDE}, got {stride} along {name} (traversal "
+                f"stride of a tensor map, {TMA_ELEMENT_STRIDE.source}); drop unread pixels "
+                "before this function",
+                SMALLEST_CONV,
+            )
+    for name, size, dilation in zip("hw", (shape.r, shape.s), shape.dilations):
+        if (size - 1) * dilation not in TMA_OFFSET[RANK]:
+            raise refuse(
+                op,
+                f"expected distances between taps {TMA_OFFSET[RANK]}, got {(size - 1) * dilation} "
+                f"along {name} (offset of an im2col load, {TMA_OFFSET[RANK].source}); use a "
+                "smaller filter or dilation",
+                SMALLEST_CONV,
+            )
+
+
+def _tile(source: Source, shape: ConvShape, n_tile: int) -> None:
+    op = source.op
+    pixels = shape.n * shape.p * shape.q
+    kc = k_step(shape.c, shape.element_bytes)
+    channel_steps = ceil_div(shape.c, kc)
+    a_type = k_major(TMEM_LANES, kc, shape.element)
+    sh, sw = shape.strides
+    dh, dw = shape.dilations
+    grid = [ceil_div(pixels, TMEM_LANES), ceil_div(shape.k, n_tile), 1]
+    with kernel(source, grid) as arguments:
+        map_x = make_tensor_map(
+            argument(arguments, op.x),
+            mode="im2col",
+            dims=[shape.c, shape.w, shape.h, shape.n],
+            box=[kc, TMEM_LANES],
+            element_strides=[1, sw, sh, 1],
+            corners=im2col_corners(shape),
+            element_bytes=shape.element_bytes,
+            dtype=map_dtype(shape.element),
+            swizzle=a_type.swizzle,
+        )
+        filters = shape.filter_operand(argument(arguments, op.w), n_tile, kc)
+        out = memref.collapse_shape(
+            ir.MemRefType.get([pixels, shape.k], op.out.type.element_type),
+            arguments[-1],
+            [[0, 1, 2], [3]],
+        )
+        m0 = math.mul(block_id("x"), TMEM_LANES)
+        k0 = math.mul(block_id("y"), n_tile)
+        n0, p0, q0 = math.delinearize(m0, [shape.n, shape.p, shape.q])
+        w0 = math.sub(math.mul(q0, sw), shape.pad_left)
+        h0 = math.sub(math.mul(p0, sh), shape.pad_top)
+        d = accumulator(n_tile, shape.sum_element)
+        with loop(shape.r * shape.s * channel_steps) as i:
+            r, s, step = math.delinearize(i, [shape.r, shape.s, channel_steps])
+            c0 = math.mul(step, kc)
+            a = tc.SmemTileOp(a_type).tile
+            b = tc.SmemTileOp(filters.type).tile
+            offsets = math.values([math.mul(s, dw), math.mul(r, dh)])
+            tma_load(map_x, math.values([c0, w0, h0, n0]), a, 0, a_type.nbytes, offsets)
+            filters.load(b, {"mn": k0, "k": c0, "s": s, "r": r})
+            accumulate = Accumulate(i)
+            for j in range(kc * shape.element_bytes // MMA_K_BYTES):
+                mma(d, a, b, accumulate.take(), j, unsigned=shape.unsigned)
+
+        def indices(quarter: Any) -> Any:
+            row = math.add(m0, math.mul(quarter, QUARTER_LANES))
+            return lambda column: [row, math.add(k0, column)]
+
+        store_tile(d, out, rows=QUARTER_LANES, row_dim=0, indices=indices)

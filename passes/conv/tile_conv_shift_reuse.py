@@ -1,0 +1,231 @@
+"""tile-conv-shift-reuse: a convolution whose input tile stays in tensor memory for a filter row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+from tcir._mlir import ir
+from tcir.dialect import tc
+from tcir.dialect.limits import (
+    MMA_K_BYTES,
+    QUARTER_LANES,
+    SWIZZLE_ATOM_ROWS,
+    SWIZZLE_SPANS,
+    TMEM_LANES,
+)
+from tcir.passes.build import index as math
+from tcir.passes.build.emit import i64, mma
+from tcir.passes.build.limits import ceil_div, round_up
+from tcir.passes.build.operand_tiles import k_major, k_step
+from tcir.passes.build.refusal import SMALLEST_CONV, refuse
+from tcir.passes.build.tile_kernel import (
+    Accumulate,
+    Source,
+    accumulator,
+    argument,
+    block_id,
+    choose_n_tile,
+    find_sources,
+    kernel,
+    loop,
+)
+from tcir.passes.conv.halo import (
+    HALO_LOADS,
+    HALOS,
+    QUARTERS_OF_A_SHIFT,
+    SHIFTS,
+    HaloRows,
+    multiply_shifted,
+)
+from tcir.passes.conv.linear import LinearTiling
+from tcir.passes.conv.packed import PackedTiling
+from tcir.passes.conv.rows import RowsTiling
+from tcir.passes.conv.shapes import ConvShape
+from tcir.passes.conv.shift_classes import ShiftClasses
+from tcir.passes.conv.tiling import QUARTERS, Boxes, Tiling
+from tcir.passes.conv.wide import WideTiling
+from tcir.passmanager.pipeline import Pass, register_pass
+
+TILINGS: dict[str, Callable[[ConvShape, ShiftClasses], Tiling]] = {
+    "rows": RowsTiling,
+    "linear": LinearTiling,
+    "packed": PackedTiling,
+}
+_NOT_ONE_WALK = {
+    "rows": "those of rows are blocks of any output rows",
+    "linear": "those of linear go on from one input row to the next",
+}
+
+
+@register_pass
+@dataclass(frozen=True)
+class TileConvShiftReuse(Pass):
+    """Turns ``tc.conv2d`` into the sequential program of one CTA.
+
+    n_tile: output channels per CTA, N of the mma; 0 chooses
+    halo:   ``mask``: lanes without a new pixel are computed and not stored; ``refresh``: the last
+            lane of each quarter gets its pixel from shared memory after every shift
+    shift:  with halo=refresh, ``ashift``: by the mma, waited for before the refresh; ``shift``: by
+            tcgen05.shift, which the ISA keeps before the refresh
+    shift_quarters: whether tcgen05.shift is taken to move ``one`` quarter or ``all``
+    halo_load: with halo=refresh, ``boxes``: a TMA load for each pixel of the halo; ``w128``: slab
+            and halo in one load of mode im2col::w::128
+    tiling: ``rows``: a quarter holds neighbouring pixels of one output row; ``packed``: output rows
+            follow one another on the lanes; ``linear``: lanes run over the flattened input, and
+            each tap's mma leaves out the lanes whose pixel is padding
+
+    Before::
+
+        %y = "tc.conv2d"(%x, %w) {…} : (tensor<1x56x56x64xf16>, tensor<3x3x64x64xf16>) -> …
+
+    After (`func.func @f(%x: memref, %w: memref, %y: memref) attributes {tc.kernel, tc.grid, …}`)::
+
+        %d = "tc.tmem_tile"() : !tc.tmem<128x64, f32>
+        scf.for %i = 0 to R * ceil(C / 64) {
+          per class of taps (one for stride 1):
+            %a = "tc.smem_tile"()     // 4 quarters x 32 pixels, one lane apart, x 64 channels
+            "tc.tma_load"(%map_x, …, %a) {row = 0, 32, 64, 96}
+          %b0, %b1, %b2 = …           // the filter, one tile per tap of the row
+          "tc.tma_load"(%map_w, …, %b0) …
+          %ta = "tc.tmem_tile"()      // one per class
+          per K slice j, per class:
+            "tc.cp"(%a, %ta) {slice = j}
+            "tc.mma"(%d, %ta, %b0) {ashift = true}; "tc.mma"(%d, %ta, %b1) {ashift = true};
+            "tc.mma"(%d, %ta, %b2) {ashift = false}
+        }
+        scf.for %quarter { scf.for %column { tc.tmem_ld, round, tc.store_rows {rows = 30} } }
+
+    Preserves the value of every output element up to the order of the f32 sums, and the location
+    of the convolution on every op.
+    """
+
+    name: ClassVar[str] = "tile-conv-shift-reuse"
+    n_tile: int = 0
+    halo: str = "mask"
+    tiling: str = "rows"
+    shift: str = "ashift"
+    shift_quarters: str = "one"
+    halo_load: str = "boxes"
+
+    def run(self, module: ir.Module) -> None:
+        for source in find_sources(module, tc.Conv2dOp, self.name):
+            shape = ConvShape.of(source.op)
+            tiling = self._choose(source.op, shape)
+            self._tile(source, shape, tiling, choose_n_tile(source.op, self.n_tile, shape.k))
+
+    def check(self, op: Any) -> None:
+        """PassError when this pass cannot tile `op`, a ``tc.conv2d``."""
+        shape = ConvShape.of(op)
+        self._choose(op, shape)
+        choose_n_tile(op, self.n_tile, shape.k)
+
+    def _choose(self, op: Any, shape: ConvShape) -> Tiling:
+        for option, known in (
+            ("halo", HALOS), ("tiling", tuple(TILINGS)), ("shift", SHIFTS),
+            ("shift_quarters", QUARTERS_OF_A_SHIFT), ("halo_load", HALO_LOADS),
+        ):  # fmt: skip
+            if getattr(self, option) not in known:
+                raise refuse(
+                    op, f"expected {option}={' or '.join(known)}, got {getattr(self, option)} (not "
+                    f"in this version); leave {option} out"
+                )  # fmt: skip
+        classes = ShiftClasses.of(shape, self.halo == "refresh")
+        if self.shift == "shift" and self.halo == "mask":
+            raise refuse(
+                op, "expected shift=ashift with halo=mask, got shift (.ashift moves the slab at no "
+                "cost; tcgen05.shift is there for the order it keeps with a refresh); leave shift "
+                "out, or take halo=refresh"
+            )  # fmt: skip
+        wide = self.halo_load == "w128"
+        if wide and self.halo == "mask":
+            raise refuse(
+                op, "expected halo-load=boxes with halo=mask, got w128 (there is no halo to load); "
+                "leave halo-load out, or take halo=refresh"
+            )  # fmt: skip
+        if wide and self.tiling != "packed":
+            raise refuse(
+                op, f"expected tiling=packed with halo-load=w128, got {self.tiling} "
+                "(im2col::w::128 walks 128 pixels of one input row of all images, so that the "
+                f"quarters follow one another; {_NOT_ONE_WALK[self.tiling]}, PTX ISA 5.5.5); take "
+                "tiling=packed, or halo-load=boxes"
+            )  # fmt: skip
+        if classes.halo >= QUARTER_LANES:
+            raise refuse(
+                op,
+                f"expected filters at most {QUARTER_LANES * len(classes.taps)} wide, got "
+                f"S={shape.s} (every tap of a class after its first loses one of a quarter's "
+                f"{QUARTER_LANES} lanes); use conv-implicit-gemm",
+                SMALLEST_CONV,
+            )
+        tiling = (WideTiling if wide else TILINGS[self.tiling])(shape, classes)
+        tiling.check(op)
+        return tiling
+
+    def _tile(self, source: Source, shape: ConvShape, tiling: Tiling, n_tile: int) -> None:
+        op, classes = source.op, tiling.classes
+        kc = k_step(shape.c, shape.element_bytes)
+        steps_per_row = ceil_div(shape.c, kc)
+        refresh = self.halo == "refresh" and classes.halo > 0
+        wide = isinstance(tiling, WideTiling)
+        if refresh or wide:  # a box of one pixel starts at 128 bytes; w128 has no narrow swizzle
+            kc = SWIZZLE_SPANS["128B"] // shape.element_bytes
+            steps_per_row = ceil_div(shape.c, kc)
+        rows = tiling.rows if isinstance(tiling, WideTiling) else TMEM_LANES
+        a_type = k_major(round_up(rows, SWIZZLE_ATOM_ROWS), kc, shape.element)
+        halo_type = k_major(SWIZZLE_ATOM_ROWS * max(classes.halo, 1), kc, shape.element)
+        with kernel(source, [tiling.ctas, ceil_div(shape.k, n_tile), 1]) as arguments:
+            x, out = argument(arguments, op.x), arguments[-1]
+            first_unit = math.mul(block_id("x"), QUARTERS)
+            k0 = math.mul(block_id("y"), n_tile)
+            load = tiling.loader(x, a_type, first_unit, Boxes.slab())
+            boxes = refresh and not wide
+            if boxes:
+                halo = Boxes.halo(classes.halo)
+                load_halo = tiling.loader(x, halo_type, first_unit, halo)
+            filters = shape.filter_operand(argument(arguments, op.w), n_tile, kc)
+            d = accumulator(n_tile, shape.sum_element)
+            on = tiling.accumulators(d, first_unit) if isinstance(tiling, LinearTiling) else None
+            with loop(shape.r * steps_per_row) as i:
+                r, c0 = math.div(i, steps_per_row), math.mul(math.rem(i, steps_per_row), kc)
+                shared = [tc.SmemTileOp(a_type).tile for _ in classes.taps]
+                taps = [tc.SmemTileOp(filters.type).tile for _ in range(shape.s)]
+                halos = [tc.SmemTileOp(halo_type).tile for _ in classes.taps if boxes]
+                for c, a in enumerate(shared):
+                    load(a, r, c, c0)
+                for c, a in enumerate(halos):
+                    load_halo(a, r, c, c0)
+                for s, tile in enumerate(taps):
+                    filters.load(tile, {"mn": k0, "k": c0, "s": s, "r": r})
+                slab = tc.TmemType.build([TMEM_LANES, kc], shape.element)
+                slabs = [tc.TmemTileOp(slab).tile for _ in classes.taps]
+                accumulate = Accumulate(None if tiling.masked else i)
+                signs = shape.unsigned
+                sums = [on(r, s) if on else d for s in range(shape.s)]
+                slices = kc * shape.element_bytes // MMA_K_BYTES
+
+                def product(c: int, s: int, j: int, shift: bool) -> None:
+                    first = accumulate.take()
+                    mma(sums[s], slabs[c], taps[s], first, j, ashift=shift, unsigned=signs)
+
+                if refresh:
+                    for c, of_class in enumerate(classes.taps):
+                        for j in range(slices):
+                            tc.CpOp(shared[c], slabs[c], i64(j))
+                        at = (
+                            HaloRows(halos[c], 0, SWIZZLE_ATOM_ROWS) if boxes
+                            else HaloRows(shared[c], TMEM_LANES, QUARTERS)
+                        )  # fmt: skip
+                        multiply_shifted(
+                            of_class, slices, slabs[c], at, partial(product, c), self.shift,
+                            self.shift_quarters,
+                        )  # fmt: skip
+                else:
+                    for j in range(slices):
+                        for c, of_class in enumerate(classes.taps):
+                            tc.CpOp(shared[c], slabs[c], i64(j))
+                            for s in of_class:
+                                product(c, s, j, s != of_class[-1])
+            tiling.store(d, out, first_unit, k0)

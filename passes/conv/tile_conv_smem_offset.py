@@ -1,0 +1,174 @@
+"""tile-conv-smem-offset: a convolution whose taps are one shared tile, read from another row on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tcir._mlir import ir
+from tcir.dialect import tc
+from tcir.dialect.limits import MMA_K_BYTES, QUARTER_LANES, SMEM_BYTES
+from tcir.passes.build import index as math
+from tcir.passes.build.emit import make_tensor_map, mma, tma_load
+from tcir.passes.build.index import Index
+from tcir.passes.build.lanes import Lanes, lane_index
+from tcir.passes.build.limits import ceil_div
+from tcir.passes.build.operand_tiles import map_dtype
+from tcir.passes.build.refusal import SMALLEST_CONV, refuse
+from tcir.passes.build.tile_kernel import (
+    Accumulate,
+    Source,
+    accumulator,
+    argument,
+    block_id,
+    choose_n_tile,
+    find_sources,
+    kernel,
+    loop,
+    store_tile_lanes,
+)
+from tcir.passes.conv.offset_plan import PANEL_BYTES, OffsetPlan, best_plan
+from tcir.passes.conv.shapes import ConvShape
+from tcir.passmanager.pipeline import Pass, register_pass
+
+
+@register_pass
+@dataclass(frozen=True)
+class TileConvSmemOffset(Pass):
+    """Turns ``tc.conv2d`` into the sequential program of one CTA.
+
+    A CTA loads the pixels of a few output rows and their halo once, without a swizzle, so that
+    every pixel is 16 bytes further than the one before; a tap is the same tile with A starting some
+    rows further (``a_row``). Lanes between the rows of the image are computed and not stored.
+
+    n_tile: output channels per CTA, N of the mma; 0 chooses
+
+    Before::
+
+        %y = "tc.conv2d"(%x, %w) {…} : (tensor<1x56x56x64xf16>, tensor<3x3x64x64xf16>) -> …
+
+    After (`func.func @f(%x: memref, %w: memref, %y: memref) attributes {tc.kernel, tc.grid, …}`)::
+
+        %map_x = "tc.make_tensor_map"(%x) {dims = [8, W, H, N, C/8], swizzle = "NONE", …}
+        %d = "tc.tmem_tile"() : !tc.tmem<128x64, f32>
+        scf.for %i = 0 to ceil(C / 64) {
+          %a = "tc.smem_tile"()     // 4 rows of 58 pixels, for 2 rows of 56 outputs
+          "tc.tma_load"(%map_x, …, %a)
+          %b0, … %b8 = …            // the filter, one tile per tap
+          per K slice j, per tap: "tc.mma"(%d, %a, %b) {a_row = 58 * r + s}
+        }
+        scf.for %quarter { scf.for %column { tc.tmem_ld, round, tc.store_lanes } }
+
+    Preserves the value of every output element up to the order of the f32 sums, and the location
+    of the convolution on every op.
+    """
+
+    name: ClassVar[str] = "tile-conv-smem-offset"
+    n_tile: int = 0
+
+    def run(self, module: ir.Module) -> None:
+        for source in find_sources(module, tc.Conv2dOp, self.name):
+            shape = ConvShape.of(source.op)
+            n_tile = choose_n_tile(source.op, self.n_tile, shape.k)
+            _tile(source, _choose_plan(source.op, shape, n_tile), n_tile)
+
+    def check(self, op: Any) -> None:
+        """PassError when this pass cannot tile `op`, a ``tc.conv2d``."""
+        shape = ConvShape.of(op)
+        _choose_plan(op, shape, choose_n_tile(op, self.n_tile, shape.k))
+
+
+def _choose_plan(op: Any, shape: ConvShape, n_tile: int) -> OffsetPlan:
+    plan = best_plan(shape, n_tile)
+    if plan is None:
+        raise refuse(
+            op,
+            f"expected 128 outputs whose pixels and filter taps fit {SMEM_BYTES} bytes of shared "
+            f"memory and boxes of 256 pixels, got none for strides {list(shape.strides)}, "
+            f"dilations {list(shape.dilations)}, a {shape.r}x{shape.s} filter and n-tile={n_tile}; "
+            "use a smaller n-tile or conv-implicit-gemm",
+            SMALLEST_CONV,
+        )
+    return plan
+
+
+def _tile(source: Source, plan: OffsetPlan, n_tile: int) -> None:
+    op, shape = source.op, plan.shape
+    unit = PANEL_BYTES // shape.element_bytes
+    chunks = ceil_div(shape.c, plan.kc)
+    a_type = tc.SmemType.build([plan.pixels, plan.all_panels * unit], shape.element, "K", "NONE")
+    with kernel(source, [plan.ctas, ceil_div(shape.k, n_tile), 1]) as arguments:
+        x, out = argument(arguments, op.x), arguments[-1]
+        map_x = _pixel_map(x, plan, [*plan.box, plan.images, plan.panels], shape.strides)
+        map_tail = _pixel_map(x, plan, [plan.tail, 1, 1, 1], (1, 1)) if plan.tail else None
+        filters = shape.filter_operand(argument(arguments, op.w), n_tile, plan.kc)
+        n, p, q = math.delinearize(block_id("x"), list(plan.grid))
+        n0 = math.mul(n, plan.images)
+        p0, q0 = math.mul(p, plan.rows), math.mul(q, plan.columns)
+        w0 = math.sub(math.mul(q0, shape.strides[1]), shape.pad_left)
+        h0 = math.sub(math.mul(p0, shape.strides[0]), shape.pad_top)
+        k0 = math.mul(block_id("y"), n_tile)
+        d = accumulator(n_tile, shape.sum_element)
+        with loop(plan.steps) as i:
+            row = math.div(i, chunks)
+            panel0 = math.mul(math.rem(i, chunks), plan.panels)
+            c0 = math.mul(math.rem(i, chunks), plan.kc)
+            down = 0 if plan.whole else math.mul(row, shape.dilations[0])
+            tiles = {}
+            for kind in plan.classes:
+                tile = tiles[kind] = tc.SmemTileOp(a_type).tile
+                h, w = math.add(math.add(h0, kind[0]), down), math.add(w0, kind[1])
+                nbytes = plan.pixels * plan.panels * PANEL_BYTES
+                tma_load(map_x, math.values([0, w, h, n0, panel0]), tile, 0, nbytes)
+                if map_tail is not None:
+                    outside = math.values([0, shape.w, 0, 0, 0])
+                    first, nbytes = plan.pixels * plan.panels, plan.tail * PANEL_BYTES
+                    tma_load(map_tail, outside, tile, first, nbytes)
+            taps: list[tuple[Index, int, int]] = [
+                (r if plan.whole else row, r, s)
+                for r in range(shape.r if plan.whole else 1)
+                for s in range(shape.s)
+            ]
+            filter_tiles = [tc.SmemTileOp(filters.type).tile for _ in taps]
+            for tile, (at_row, _, s) in zip(filter_tiles, taps):
+                filters.load(tile, {"mn": k0, "k": c0, "s": s, "r": at_row})
+            accumulate = Accumulate(i)
+            for j in range(plan.kc * shape.element_bytes // MMA_K_BYTES):
+                for tile, (_, r, s) in zip(filter_tiles, taps):
+                    kind, first = plan.place(r, s)
+                    mma(
+                        d,
+                        tiles[kind],
+                        tile,
+                        accumulate.take(),
+                        j,
+                        a_row=first,
+                        unsigned=shape.unsigned,
+                    )
+
+        def places(quarter: Any) -> list[Lanes]:
+            lane = lane_index() + math.mul(quarter, QUARTER_LANES)
+            x, y = lane % plan.pitch, lane // plan.pitch
+            inside = x.below(plan.columns) & y.below(plan.images * plan.rows)
+            image, row = y // plan.rows, y % plan.rows
+            return [image + n0, row + p0, (x + q0).where(inside, shape.q)]
+
+        store_tile_lanes(d, out, places=places, column=lambda first: math.add(k0, first))
+
+
+def _pixel_map(x: Any, plan: OffsetPlan, box: list[int], strides: tuple[int, int]) -> Any:
+    """Map of the input as ``[16 bytes of channels, W, H, N, rest of the channels]``."""
+    shape = plan.shape
+    pixel = shape.c * shape.element_bytes
+    row = shape.w * pixel
+    unit = PANEL_BYTES // shape.element_bytes
+    return make_tensor_map(
+        x,
+        dims=[unit, shape.w, shape.h, shape.n, ceil_div(shape.c, unit)],
+        strides=[pixel, row, shape.h * row, PANEL_BYTES],
+        box=[unit, *box],
+        element_strides=[1, strides[1], strides[0], 1, 1],
+        element_bytes=shape.element_bytes,
+        swizzle="NONE",
+        dtype=map_dtype(shape.element),
+    )

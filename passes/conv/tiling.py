@@ -1,0 +1,83 @@
+"""What the tilings of a shift-reuse convolution have in common: units of one 32-lane quarter."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tcir.dialect.limits import QUARTER_LANES, SWIZZLE_ATOM_ROWS, TMEM_LANES
+from tcir.passes.build.index import Index
+from tcir.passes.build.limits import ceil_div
+from tcir.passes.conv.shapes import ConvShape
+from tcir.passes.conv.shift_classes import ShiftClasses
+
+QUARTERS = TMEM_LANES // QUARTER_LANES
+
+Load = Callable[[Any, Index, int, Index], None]
+"""``load(tile, r, c, c0)``: brings the slabs of filter row r, class c, channels from c0."""
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """Which pixels of a unit one tile holds: `pixels` a box, from each lane of `lanes` on.
+
+    Lanes past 31 are the halo: what lane 31 needs after the first, second, … shift. A tile of halo
+    has the four quarters' pixel for shift k in rows 8 * k to 8 * k + 3, where one
+    ``tcgen05.cp.4x256b`` takes them.
+    """
+
+    pixels: int
+    lanes: Sequence[int]
+
+    @staticmethod
+    def slab() -> Boxes:
+        """The 32 pixels of every quarter."""
+        return Boxes(QUARTER_LANES, (0,))
+
+    @staticmethod
+    def halo(count: int) -> Boxes:
+        """The `count` pixels behind them."""
+        return Boxes(1, range(QUARTER_LANES, QUARTER_LANES + count))
+
+    def row(self, lane: int, quarter: int) -> int:
+        """Row of the tile for a box."""
+        if lane < QUARTER_LANES:
+            return QUARTER_LANES * quarter
+        return SWIZZLE_ATOM_ROWS * (lane - QUARTER_LANES) + quarter
+
+
+@dataclass(frozen=True)
+class Tiling(ABC):
+    """How outputs are laid on lanes: units of one quarter each, four a CTA.
+
+    masked: whether lanes see pixels that do not belong to their output, so that the mma of a tap
+            must leave them alone: D is zeroed first and every mma adds to it
+    """
+
+    masked: ClassVar[bool] = False
+    shape: ConvShape
+    classes: ShiftClasses
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """All units."""
+
+    @property
+    def ctas(self) -> int:
+        """CTAs that compute all units."""
+        return ceil_div(self.count, QUARTERS)
+
+    @abstractmethod
+    def check(self, op: Any) -> None:
+        """Refuses `op` when this tiling cannot compute it."""
+
+    @abstractmethod
+    def loader(self, x: Any, a_type: Any, first_unit: Index, boxes: Boxes) -> Load:
+        """Builds a tensor map of the input; the function that loads `boxes` from it."""
+
+    @abstractmethod
+    def store(self, d: Any, out: Any, first_unit: Index, k0: Index) -> None:
+        """The epilogue."""

@@ -1,0 +1,119 @@
+"""Tiling ``packed`` with slab and halo in one load: lanes run over (n, x) of one output row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tcir.dialect.limits import (
+    QUARTER_LANES,
+    TMA_ELEMENT_STRIDE,
+    TMA_WIDE_PIXELS,
+    TMEM_LANES,
+)
+from tcir.passes.build import index as math
+from tcir.passes.build.emit import make_tensor_map, tma_load
+from tcir.passes.build.index import Index
+from tcir.passes.build.lanes import Lanes, lane_index, spread
+from tcir.passes.build.limits import ceil_div
+from tcir.passes.build.operand_tiles import map_dtype
+from tcir.passes.build.refusal import SMALLEST_CONV, refuse
+from tcir.passes.build.tile_kernel import store_tile_lanes
+from tcir.passes.conv.tiling import QUARTERS, Boxes, Load, Tiling
+
+
+@dataclass(frozen=True)
+class WideTiling(Tiling):
+    """The 128 lanes of a CTA run over (n, x) for one b and p, x up to ``ceil(Q / dq) + J``.
+
+    Lane (n, x) computes the output ``q = b + dq * x`` of row p; for filter row r and class c it
+    holds the pixel of row ``p * sh - pad_top + r * dh`` and column ``(b * sw - pad_left + c * dw) +
+    t * x``. TMA's mode im2col::w::128 walks these, one input row of all images, and brings with 128
+    of them the J pixels behind each 32: all that the lanes 31 will need. Outputs see no pixel past
+    their own row's J last lanes, so what the walk does there does not matter.
+    """
+
+    @property
+    def pitch(self) -> int:
+        """Lanes from one image's output row to the next."""
+        return ceil_div(self.shape.q, self.classes.column_step) + self.classes.halo
+
+    @property
+    def blocks(self) -> int:
+        """CTAs for one b and p."""
+        return ceil_div(self.shape.n * self.pitch, TMEM_LANES)
+
+    @property
+    def count(self) -> int:
+        """All units, four a CTA."""
+        return QUARTERS * self.classes.column_step * self.shape.p * self.blocks
+
+    @property
+    def rows(self) -> int:
+        """Rows of a tile: 128 pixels, and J for each quarter behind them."""
+        return TMEM_LANES + QUARTERS * self.classes.halo
+
+    @property
+    def corners(self) -> list[int]:
+        """``[lower w, upper w]`` of the walk without offsets."""
+        left = self.shape.pad_left
+        right = self.classes.lane_step * (self.pitch - 1) - left
+        return [-left, right - self.shape.w + 1]
+
+    def check(self, op: Any) -> None:
+        """Refuses what the walk cannot express; its offsets fit whenever its stride does."""
+        step, legal = self.classes.lane_step, TMA_ELEMENT_STRIDE
+        if step not in legal:
+            raise refuse(
+                op,
+                f"expected lanes {legal} input columns apart with halo-load=w128, got {step} "
+                f"(stride {self.shape.strides[1]} and dilation {self.shape.dilations[1]} along the "
+                f"width: least common multiple; the traversal stride is {legal}, {legal.source}); "
+                "use conv-implicit-gemm",
+                SMALLEST_CONV,
+            )
+
+    def decode(self, first_unit: Index) -> tuple[Index, Index, Index]:
+        """``(b, p, first position)`` of a CTA."""
+        sizes = [self.classes.column_step, self.shape.p, self.blocks]
+        b, p, block = math.delinearize(math.div(first_unit, QUARTERS), sizes)
+        return b, p, math.mul(block, TMEM_LANES)
+
+    def loader(self, x: Any, a_type: Any, first_unit: Index, boxes: Boxes) -> Load:
+        """Builds the tensor map; the function loads the pixels of (r, class, channels) and halo."""
+        del boxes  # one load brings all
+        shape, step, halo = self.shape, self.classes.lane_step, self.classes.halo
+        (sh, sw), (dh, dw) = shape.strides, shape.dilations
+        tensor_map = make_tensor_map(
+            x,
+            mode="im2col_w128",
+            dims=[shape.c, shape.w, shape.h, shape.n],
+            box=[a_type.shape[1], TMA_WIDE_PIXELS],
+            element_strides=[1, step, 1, 1],
+            corners=self.corners,
+            element_bytes=shape.element_bytes,
+            dtype=map_dtype(shape.element),
+            swizzle=a_type.swizzle,
+        )
+        b, p, first = self.decode(first_unit)
+        n, column = math.delinearize(first, [shape.n, self.pitch])
+        w = math.sub(math.mul(column, step), shape.pad_left)
+        h = math.sub(math.mul(p, sh), shape.pad_top)
+
+        def load(tile: Any, r: Index, c: int, c0: Index) -> None:
+            coords = math.values([c0, w, math.add(h, math.mul(r, dh)), n])
+            offset = math.values([math.add(math.mul(b, sw), c * dw)])
+            tma_load(tensor_map, coords, tile, 0, self.rows * a_type.span, offset, halo=halo)
+
+        return load
+
+    def store(self, d: Any, out: Any, first_unit: Index, k0: Index) -> None:
+        """The epilogue: a lane stores where its position is an output."""
+        b, p, first = self.decode(first_unit)
+
+        def places(quarter: Any) -> list[Lanes]:
+            position = lane_index() + math.add(first, math.mul(quarter, QUARTER_LANES))
+            column = (position % self.pitch) * self.classes.column_step + b
+            return [position // self.pitch, spread(p), column]
+
+        store_tile_lanes(d, out, places=places, column=lambda first: math.add(k0, first))

@@ -1,0 +1,1 @@
+"""Block-scaled GEMV on tensor cores: padded N."""

@@ -1,0 +1,158 @@
+"""How the work of a GEMV is cut among CTAs: ranges of the stages of all tiles, laid end to end."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from math import gcd
+from typing import Any
+
+from tcir._mlir import arith
+from tcir.passes.build import index as math
+from tcir.passes.build.index import Index
+
+SMS = 148
+"""Streaming multiprocessors of a B200 (device query)."""
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """`tiles` of `units` stages each, cut into `ctas` ranges of nearly equal length.
+
+    A range covers parts of one or more tiles, its *segments*. Range c starts in tile ``c * tiles /
+    ctas``, as far into it as the fraction says, but at its beginning only where the fraction is 0.
+    So the segments of all ranges, in order, have a number that is a formula: that of segment (c,
+    tile) is ``c + tile`` less the ranges up to c that start with a tile. With one range a tile it
+    is the tile; with a whole number p of ranges a tile (split-k) it is c; else this is stream-k.
+    """
+
+    tiles: int
+    units: int
+    ctas: int
+
+    @property
+    def valid(self) -> bool:
+        """Whether every CTA has work and every range starts in the tile that the formula says."""
+        starts = [self.start(c) for c in range(self.ctas + 1)]
+        tiles = [self.first_tile(c) for c in range(self.ctas + 1)]
+        return all(a < b for a, b in pairwise(starts)) and all(
+            start // self.units == tile for start, tile in zip(starts, tiles, strict=True)
+        )
+
+    @property
+    def total(self) -> int:
+        """Stages of all tiles."""
+        return self.tiles * self.units
+
+    @property
+    def whole(self) -> bool:
+        """One range a tile: nothing to add up."""
+        return self.ctas == self.tiles
+
+    @property
+    def segments(self) -> int:
+        """Segments of all ranges."""
+        return self.ctas + self.tiles - gcd(self.tiles, self.ctas)
+
+    @property
+    def period(self) -> int:
+        """Every so many ranges one starts with a tile."""
+        return self.ctas // gcd(self.tiles, self.ctas)
+
+    def first_tile(self, cta: Index) -> Index:
+        """The tile in which a range starts."""
+        return math.div(math.mul(cta, self.tiles), self.ctas)
+
+    def start(self, cta: Index) -> Index:
+        """The first stage of a range, counted over all tiles."""
+        place = math.mul(cta, self.tiles)
+        rest = math.rem(place, self.ctas)
+        inside = math.div(math.mul(rest, self.units), self.ctas)
+        if self.units * gcd(self.tiles, self.ctas) < self.ctas:
+            inside = largest(inside, smallest(rest, 1))
+        return math.add(math.mul(math.div(place, self.ctas), self.units), inside)
+
+    def segment(self, cta: Index, tile: Index) -> Index:
+        """The number of the segment of range `cta` in `tile`."""
+        return math.sub(math.add(cta, tile), math.div(cta, self.period))
+
+    def first_segment(self, tile: int) -> int:
+        """The number of the first segment of `tile`; the next tile's ends it."""
+        cta = tile * self.ctas // self.tiles
+        return cta + tile - cta // self.period
+
+    @cached_property
+    def per_cta(self) -> int:
+        """The most segments of a range."""
+        first = [self.first_tile(c) for c in range(self.ctas)]
+        last = [(self.start(c + 1) - 1) // self.units for c in range(self.ctas)]
+        return int(max(b - a + 1 for a, b in zip(first, last, strict=True)))
+
+    @cached_property
+    def longest(self) -> int:
+        """The most stages of a range."""
+        return int(max(self.start(c + 1) - self.start(c) for c in range(self.ctas)))
+
+    def shares(self, sms: int = SMS) -> list[int]:
+        """Stages per SM, CTAs dealt out in turn; SMs without any are not listed."""
+        work: Counter[int] = Counter()
+        for c in range(self.ctas):
+            work[c % sms] += self.start(c + 1) - self.start(c)
+        return list(work.values())
+
+    def balance(self, sms: int = SMS) -> float:
+        """Largest share divided by the mean over all SMs."""
+        return max(self.shares(sms)) * sms / self.total
+
+
+def smallest(a: Index, b: int) -> Index:
+    """The lesser of two that are not negative."""
+    return min(a, b) if isinstance(a, int) else arith.minui(a, math.value(b))
+
+
+def largest(a: Index, b: Index) -> Index:
+    """The greater of two that are not negative."""
+    if isinstance(a, int) and isinstance(b, int):
+        return max(a, b)
+    return arith.maxui(math.value(a), math.value(b))
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one CTA does: values of its kernel."""
+
+    ranges: Ranges
+    cta: Any
+    begin: Index
+    end: Index
+
+    @staticmethod
+    def of(ranges: Ranges, cta: Any) -> Share:
+        """The range of the CTA."""
+        return Share(ranges, cta, ranges.start(cta), ranges.start(math.add(cta, 1)))
+
+    @property
+    def segments(self) -> Index:
+        """How many tiles it touches."""
+        last = math.div(math.sub(self.end, 1), self.ranges.units)
+        return math.add(math.sub(last, self.ranges.first_tile(self.cta)), 1)
+
+    def tile(self, segment: Index) -> Index:
+        """The tile of its segment number `segment`."""
+        return math.add(self.ranges.first_tile(self.cta), segment)
+
+    def segment(self, tile: Index) -> Index:
+        """The number of its segment in `tile`."""
+        return self.ranges.segment(self.cta, tile)
+
+    def bounds(self, tile: Index) -> tuple[Index, Index]:
+        """Its stages in `tile`, counted from its first one."""
+        if self.ranges.per_cta == 1:
+            return 0, math.sub(self.end, self.begin)
+        first = math.mul(tile, self.ranges.units)
+        after = math.add(first, self.ranges.units)
+        begin = math.sub(largest(self.begin, first), self.begin)
+        end = arith.minui(math.value(self.end), math.value(after))
+        return begin, math.sub(end, self.begin)

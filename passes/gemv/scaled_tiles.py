@@ -1,0 +1,167 @@
+"""Tiles of block-scaled operands in shared memory, and the TMA loads that fill them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tcir._mlir import ir
+from tcir.dialect import tc
+from tcir.dialect.block_scale_ops import SCALE_COLUMNS, SCALE_ROW_BYTES, SCALE_ROWS
+from tcir.dialect.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES
+from tcir.dialect.limits import TMEM_LANES
+from tcir.passes.build import index as math
+from tcir.passes.build.emit import i64, make_tensor_map, tma_load
+from tcir.passes.build.index import Index
+from tcir.passes.build.limits import ceil_div, round_up
+from tcir.passes.gemv.shapes import Operand, Stage
+
+_SWIZZLES = {span: mode for mode, span in tc.SWIZZLE_BYTES.items()}
+_CHUNK = 256
+"""Bytes of the inner box of a load of whole scale blocks: the most that a box has."""
+
+
+def byte_tile(rows: int, row_bytes: int) -> Any:
+    """Type of a K-major tile of bytes, one swizzle span wide."""
+    i8 = ir.IntegerType.get_signless(8)
+    return tc.SmemType.build([rows, row_bytes], i8, "K", _SWIZZLES[row_bytes])
+
+
+def _columns(count: int) -> Any:
+    """A tile of `count` columns of scale factors in tensor memory."""
+    i8 = ir.IntegerType.get_signless(8)
+    return tc.TmemTileOp(tc.TmemType.build([TMEM_LANES, 4 * count], i8)).tile
+
+
+@dataclass(frozen=True)
+class ScaledOperand:
+    """The rows ``[tile_rows, stage.k]`` of A or B, from a tensor map of bytes."""
+
+    type: Any
+    map: Any
+    operand: Operand
+
+    @staticmethod
+    def create(tensor: Any, operand: Operand, stage: Stage, tile_rows: int) -> ScaledOperand:
+        """Builds the tensor map, innermost k, then rows, then the batch."""
+        shape, type_ = stage.shape, byte_tile(tile_rows, stage.row_bytes)
+        # The stride of a single row is not used, but it has to be legal.
+        pitch = operand.row_bytes(shape.k)
+        pitch = pitch if operand.rows * shape.batch > 1 else round_up(pitch, 32)
+        tensor_map = make_tensor_map(
+            tensor,
+            dims=[operand.units(shape.k), operand.rows, shape.batch],
+            strides=[pitch, pitch * operand.rows],
+            box=[operand.units(stage.k), tile_rows, 1],
+            element_bytes=1,
+            swizzle=type_.swizzle,
+            dtype=operand.dtype,
+        )
+        return ScaledOperand(type_, tensor_map, operand)
+
+    def load(self, tile: Any, row: Index, unit: Index, stage: Stage, batch: Index) -> None:
+        """Fills `tile` with stage `unit` of the rows from `row` on; zero outside the tensor."""
+        k = math.mul(unit, self.operand.units(stage.k))
+        tma_load(self.map, math.values([k, row, batch]), tile, 0, self.type.nbytes)
+
+
+@dataclass(frozen=True)
+class BlockedScales:
+    """Scales in the 128x4 layout: a stage needs neighbouring blocks, and brings all rows of them
+    (`whole`) or the first 32 of 16 bytes, of which those past `rows` are zero."""
+
+    type: Any
+    map: Any
+    chunk: int
+
+    @staticmethod
+    def create(tensor: Any, rows: int, stage: Stage, whole: bool) -> BlockedScales:
+        """Builds the tensor map."""
+        shape, blocks = stage.shape, stage.scale_blocks
+        along_k = shape.scale_blocks * BLOCK_BYTES
+        if whole:
+            dims = [_CHUNK, along_k // _CHUNK, ceil_div(rows, BLOCK_ROWS), shape.batch]
+            box, strides = [_CHUNK, blocks * BLOCK_BYTES // _CHUNK, 1, 1], None
+        else:
+            dims = [SCALE_ROW_BYTES, min(rows, SCALE_ROWS), shape.scale_blocks, shape.batch]
+            box = [SCALE_ROW_BYTES, SCALE_ROWS, blocks, 1]
+            strides = [SCALE_ROW_BYTES, BLOCK_BYTES, along_k]
+        tensor_map = make_tensor_map(
+            tensor, dims=dims, box=box, strides=strides, element_bytes=1, swizzle="NONE", dtype="u8"
+        )
+        type_ = byte_tile(SCALE_ROWS * blocks, SCALE_ROW_BYTES)
+        return BlockedScales(type_, tensor_map, BLOCK_BYTES // _CHUNK if whole else 0)
+
+    def load(self, tile: Any, row_block: Index, unit: Index, stage: Stage, batch: Index) -> None:
+        """Fills `tile` with the blocks of stage `unit`; zero past the last block."""
+        block = math.mul(unit, stage.scale_blocks)
+        coords = [0, math.mul(block, self.chunk), row_block, batch]
+        if not self.chunk:
+            coords = [0, 0, block, batch]
+        tma_load(self.map, math.values(coords), tile, 0, self.type.nbytes)
+
+    def factors(self, stage: Stage) -> Any:
+        """A tile of tensor memory for the factors."""
+        return _columns(SCALE_COLUMNS * stage.scale_blocks)
+
+    def copy(self, tile: Any, target: Any, unit: Index, stage: Stage) -> None:
+        """``tc.cp_scales`` of every block, 4 columns each."""
+        for block in range(stage.scale_blocks):
+            tc.CpScalesOp(tile, target, math.value(SCALE_COLUMNS * block), i64(block))
+
+    def column(self, sets: int, stage: Stage) -> int:
+        """Where in the factors set number `sets` of the stage is."""
+        return SCALE_COLUMNS * sets
+
+
+@dataclass(frozen=True)
+class RowScales:
+    """Row-major scales of up to 32 rows: a box of 16 scales times 32 rows becomes 4 sets.
+
+    A box begins at a multiple of 16 bytes. Where a stage needs fewer than 16 scales it shares the
+    box with its neighbours, and the copy goes so far to the left that its own are in place.
+    """
+
+    type: Any
+    map: Any
+
+    @staticmethod
+    def create(tensor: Any, rows: int, stage: Stage) -> RowScales:
+        """Builds the tensor map."""
+        shape = stage.shape
+        pitch = shape.scales if rows * shape.batch > 1 else round_up(shape.scales, 16)
+        tensor_map = make_tensor_map(
+            tensor,
+            dims=[shape.scales, rows, shape.batch],
+            strides=[pitch, pitch * rows],
+            box=[SCALE_ROW_BYTES, SCALE_ROWS, 1],
+            element_bytes=1,
+            swizzle="NONE",
+            dtype="u8",
+        )
+        return RowScales(byte_tile(SCALE_ROWS, SCALE_ROW_BYTES), tensor_map)
+
+    def load(self, tile: Any, row_block: Index, unit: Index, stage: Stage, batch: Index) -> None:
+        """Fills `tile` with the 16 scales among which those of stage `unit` are."""
+        box = math.div(math.mul(unit, stage.scales), SCALE_ROW_BYTES)
+        coords = [math.mul(box, SCALE_ROW_BYTES), 0, batch]
+        tma_load(self.map, math.values(coords), tile, 0, self.type.nbytes)
+
+    def factors(self, stage: Stage) -> Any:
+        """A tile of tensor memory for the factors."""
+        return _columns(SCALE_COLUMNS if stage.scales == SCALE_ROW_BYTES else 2 * SCALE_COLUMNS)
+
+    def copy(self, tile: Any, target: Any, unit: Index, stage: Stage) -> None:
+        """One ``tc.cp_scales``."""
+        column: Index = 0
+        if stage.scales != SCALE_ROW_BYTES:
+            inside = math.rem(math.mul(unit, stage.scales // BLOCK_SCALES), SCALE_COLUMNS)
+            column = math.sub(SCALE_COLUMNS, inside)
+        tc.CpScalesOp(tile, target, math.value(column), i64(0))
+
+    def column(self, sets: int, stage: Stage) -> int:
+        """Where in the factors set number `sets` of the stage is: 32 rows take one column."""
+        return sets + (0 if stage.scales == SCALE_ROW_BYTES else SCALE_COLUMNS)
+
+
+Scales = BlockedScales | RowScales

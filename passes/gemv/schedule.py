@@ -1,0 +1,103 @@
+"""Which CTAs compute what: options of the GEMV tilings, and the rule where they leave it open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tcir.dialect.limits import TMEM_LANES
+from tcir.passes.build.limits import ceil_div
+from tcir.passes.build.refusal import refuse
+from tcir.passes.gemv.ranges import SMS, Ranges
+from tcir.passes.gemv.shapes import GemvShape, Stage
+
+SCHEDULES = ("auto", "single", "split-k", "stream-k")
+
+FAIR = 1.05
+"""Largest share over mean share of an SM that the default takes without looking further."""
+
+MOST_SPLITS = 8
+"""Parts per tile that the default considers: each costs a partial result of 128 rows."""
+
+MOST_SEGMENTS = 16
+"""Segments per CTA: each has an accumulator of its own in tensor memory."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The stage and the ranges of one kernel."""
+
+    name: str
+    stage: Stage
+    ranges: Ranges
+
+
+def row_bytes(shape: GemvShape) -> list[int]:
+    """Widths of a stage, widest first: swizzle spans that hold whole sets of 4 scales."""
+    if shape.a.padded or shape.b.padded:
+        return [128]  # TMA pads 128 elements at a time, which are 128 bytes
+    return [width for width in (128, 64, 32) if Stage(shape, width).scales % 4 == 0]
+
+
+def single(shape: GemvShape) -> Schedule:
+    """One CTA a tile."""
+    stage = Stage(shape, 128)
+    tiles = ceil_div(shape.m, TMEM_LANES) * shape.batch
+    return Schedule("single", stage, Ranges(tiles, stage.per_tile, tiles))
+
+
+def split(shape: GemvShape, parts: int) -> Schedule:
+    """`parts` CTAs a tile."""
+    one = single(shape)
+    ranges = one.ranges
+    return Schedule("split-k", one.stage, Ranges(ranges.tiles, ranges.units, ranges.tiles * parts))
+
+
+def stream(shape: GemvShape, width: int) -> Schedule:
+    """One CTA an SM, or fewer where that would leave one less than two stages."""
+    stage, tiles = Stage(shape, width), single(shape).ranges.tiles
+    ctas = max(1, min(SMS, tiles * stage.per_tile // 2))
+    return Schedule("stream-k", stage, Ranges(tiles, stage.per_tile, ctas))
+
+
+def choose(op: Any, shape: GemvShape, schedule: str, splits: int) -> Schedule:
+    """The schedule that the options ask for.
+
+    ``auto``: `single` where there are fewer than two stages an SM; else the first of `single`,
+    `split-k` in 2 to 8 parts, and `stream-k` from the widest stage to the narrowest, whose largest
+    share of an SM is at most 1.05 times the mean; else the one with the least.
+    """
+    if schedule not in SCHEDULES:
+        raise refuse(
+            op,
+            f"expected schedule to be one of {', '.join(SCHEDULES)}, got {schedule}; leave it out",
+        )
+    one = single(shape)
+    most = one.ranges.units
+    if splits and (schedule != "split-k" or not 1 <= splits <= most):
+        raise refuse(
+            op,
+            f"expected splits in [1, {most}] with schedule=split-k, got {splits} with "
+            f"schedule={schedule} (a tile has {most} stages); smallest accepted: splits=1",
+        )
+    if splits:
+        return split(shape, splits)
+    parts = [split(shape, p) for p in range(2, min(MOST_SPLITS, most) + 1)]
+    streams = [stream(shape, width) for width in row_bytes(shape)]
+    streams = [s for s in streams if s.ranges.valid and s.ranges.per_cta <= MOST_SEGMENTS]
+    few = one.ranges.total < 2 * SMS
+    candidates = {
+        "auto": [one] if few else [one, *parts, *streams],
+        "single": [one],
+        "split-k": parts or [one],
+        "stream-k": streams,
+    }[schedule]
+    if not candidates:
+        raise refuse(
+            op,
+            f"expected at least two stages a tile and a CTA, and at most {MOST_SEGMENTS} tiles a "
+            f"CTA with schedule=stream-k, got {one.ranges.tiles} tiles of {most} stages (each has "
+            "its own columns of tensor memory until it is stored); take schedule=single",
+        )
+    fair = [c for c in candidates if c.ranges.balance() <= FAIR]
+    return fair[0] if fair else min(candidates, key=lambda c: c.ranges.balance())

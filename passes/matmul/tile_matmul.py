@@ -1,0 +1,122 @@
+"""tile-matmul: a (batched) matrix product, one 128-row tile of the output per CTA."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tcir._mlir import ir
+from tcir.dialect import tc
+from tcir.dialect.limits import MMA_K_BYTES, QUARTER_LANES, TMEM_LANES
+from tcir.passes.build import index as math
+from tcir.passes.build.emit import mma, text
+from tcir.passes.build.index import Index
+from tcir.passes.build.limits import ceil_div
+from tcir.passes.build.operand_tiles import TiledOperand, check_pitch, k_step
+from tcir.passes.build.refusal import SMALLEST_MATMUL, refuse
+from tcir.passes.build.tile_kernel import (
+    Accumulate,
+    Source,
+    accumulator,
+    argument,
+    block_id,
+    choose_n_tile,
+    find_sources,
+    kernel,
+    loop,
+    store_tile,
+)
+from tcir.passmanager.pipeline import Pass, register_pass
+
+
+@register_pass
+@dataclass(frozen=True)
+class TileMatmul(Pass):
+    """Turns ``tc.matmul`` into the sequential program of one CTA.
+
+    n_tile: columns of the output per CTA, N of the mma; 0 chooses
+
+    Before::
+
+        %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn"} : (tensor<256x192xf16>, …) -> …
+
+    After (`func.func @f(%a: memref, %b: memref, %c: memref) attributes {tc.kernel, tc.grid, …}`)::
+
+        %d = "tc.tmem_tile"() : !tc.tmem<128x128, f32>
+        scf.for %i = 0 to ceil(K / 64) {
+          %ta = "tc.smem_tile"(); %tb = "tc.smem_tile"()
+          "tc.tma_load"(%map_a, …, %ta); "tc.tma_load"(%map_b, …, %tb)
+          per K slice j: "tc.mma"(%d, %ta, %tb)
+        }
+        scf.for %quarter { scf.for %column { tc.tmem_ld, round, tc.store_rows {rows = 32} } }
+
+    ``mk`` and ``nk`` give K-major tiles, ``km`` and ``kn`` MN-major ones; the batch is grid z.
+    Preserves the value of every output element up to the order of the f32 sums, and the location of
+    the product on every op.
+    """
+
+    name: ClassVar[str] = "tile-matmul"
+    n_tile: int = 0
+
+    def run(self, module: ir.Module) -> None:
+        for source in find_sources(module, tc.MatmulOp, self.name):
+            n = source.op.out.type.shape[-1]
+            _tile(source, choose_n_tile(source.op, self.n_tile, n))
+
+
+OPERAND_TYPES = ("f16", "bf16")
+"""Of tcgen05.mma.kind::f16."""
+
+
+def _check(op: Any) -> None:
+    """Refuses what kind::f16 does not multiply and TMA does not load."""
+    kinds = [str(value.type.element_type) for value in (op.a, op.b)]
+    if not set(kinds) <= set(OPERAND_TYPES):
+        raise refuse(
+            op,
+            f"expected operands of {' or '.join(OPERAND_TYPES)}, got {' and '.join(kinds)} "
+            "(tcgen05.mma.kind::f16 multiplies those); pipeline matmul-warp multiplies this type "
+            "with mma.sync",
+            SMALLEST_MATMUL,
+        )
+    for value, layout in ((op.a, op.a_layout), (op.b, op.b_layout)):
+        check_pitch(op, text(layout)[1].upper(), value.type.shape[-1], SMALLEST_MATMUL)
+
+
+def _tile(source: Source, n_tile: int) -> None:
+    op = source.op
+    _check(op)
+    *batch, m, n = op.out.type.shape
+    a_layout, b_layout = text(op.a_layout), text(op.b_layout)
+    k = op.a.type.shape[-1 if a_layout == "mk" else -2]
+    bytes_ = tc.element_bytes(op.a.type.element_type)
+    kc = k_step(k, bytes_)
+    rest = {"batch": batch[0]} if batch else {}
+    grid = [ceil_div(m, TMEM_LANES), ceil_div(n, n_tile), batch[0] if batch else 1]
+    with kernel(source, grid) as arguments:
+
+        def operand(value: Any, k_first: bool, extent: int, tile: int) -> TiledOperand:
+            order = (("k", "mn") if k_first else ("mn", "k")) + tuple(rest)
+            extents = {"mn": extent, "k": k, **rest}
+            return TiledOperand.create(argument(arguments, value), order, extents, tile, kc)
+
+        left = operand(op.a, a_layout == "mk", m, TMEM_LANES)
+        right = operand(op.b, b_layout == "nk", n, n_tile)
+        m0 = math.mul(block_id("x"), TMEM_LANES)
+        n0 = math.mul(block_id("y"), n_tile)
+        at: dict[str, Index] = {"batch": block_id("z")} if batch else {}
+        d = accumulator(n_tile)
+        with loop(ceil_div(k, kc)) as i:
+            k0 = math.mul(i, kc)
+            a, b = tc.SmemTileOp(left.type).tile, tc.SmemTileOp(right.type).tile
+            left.load(a, {"mn": m0, "k": k0, **at})
+            right.load(b, {"mn": n0, "k": k0, **at})
+            accumulate = Accumulate(i)
+            for j in range(kc * bytes_ // MMA_K_BYTES):
+                mma(d, a, b, accumulate.take(), j)
+
+        def indices(quarter: Any) -> Any:
+            row = math.add(m0, math.mul(quarter, QUARTER_LANES))
+            return lambda column: [*at.values(), row, math.add(n0, column)]
+
+        store_tile(d, arguments[-1], rows=QUARTER_LANES, row_dim=len(batch), indices=indices)

@@ -1,0 +1,232 @@
+"""``convert-tc-to-nvvm``: from one program per CTA to one program per thread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tcir._mlir import ir, llvm
+from tcir.dialect import tc
+from tcir.dialect.attributes import integers, string
+from tcir.errors import PassError
+from tcir.passes.build.gpu_module import buffer_number, kernels_block
+from tcir.passes.nvvm.converter import Converter, GlobalTensor, pointer_type
+from tcir.passmanager.pipeline import Pass, register_pass
+
+SMEM_SYMBOL = "smem"
+SMEM_ALIGNMENT = 1024
+"""The largest swizzle pattern; offsets inside shared memory are planned relative to it."""
+
+MAP_BYTES = 128
+MAP_ALIGNMENT = 64
+"""Size and alignment of a tensor map (CUDA driver API, CUtensorMap)."""
+
+POINTER_ALIGNMENT = 16
+"""What vector stores need of the caller's buffers; device allocations have 256."""
+
+
+@register_pass
+@dataclass(frozen=True)
+class ConvertTcToNvvm(Pass):
+    """Rebuilds every kernel whose memory is planned and whose roles are assigned.
+
+    Before::
+
+        func.func @f(%x: memref<...>, %out: memref<...>) attributes {tc.kernel, tc.grid, tc.block} {
+          %map = "tc.make_tensor_map"(%x) {...}
+          "tc.role"() ({ ... }) {kind = "producer", warps = array<i64: 4>, threads = "one"}
+        }
+
+    After::
+
+        gpu.module @kernels {
+          llvm.mlir.global external @smem() {addr_space = 3, alignment = 1024}
+          llvm.func @f(%map: !llvm.ptr {llvm.byval, nvvm.grid_constant}, %out: !llvm.ptr<1>)
+              attributes {nvvm.kernel, nvvm.reqntid, tc.params, tc.grid, tc.smem_bytes} { ... }
+        }
+
+    in scf, arith, llvm and nvvm. Index arithmetic becomes i32; a tile ``vector<32xNxT>`` becomes
+    the row ``vector<NxT>`` of a thread. ``tc.params`` says for each kernel parameter how a launch
+    makes it from the buffer of that number (``tc.args``, or the argument's own): a tensor map (all
+    that the driver's encode call takes) or a pointer. A `gpu.module` that is there already is
+    appended to. Preserves the order of effects of each role, and the values stored.
+    """
+
+    name: ClassVar[str] = "convert-tc-to-nvvm"
+
+    def run(self, module: ir.Module) -> None:
+        """Replaces each kernel of `module` by one in ``gpu.module @kernels``."""
+        tc.load(module.context)
+        kernels = [op for op in module.body.operations if "tc.kernel" in op.operation.attributes]
+        if not kernels:
+            raise PassError(
+                "expected a func.func with the attribute tc.kernel, got none; "
+                "the tile-* passes make one",
+                module.operation.location,
+            )
+        with ir.InsertionPoint(kernels_block(module)):
+            llvm.GlobalOp(
+                ir.Type.parse("!llvm.array<0 x i8>"),
+                SMEM_SYMBOL,
+                ir.Attribute.parse("#llvm.linkage<external>"),
+                addr_space=3,
+                alignment=SMEM_ALIGNMENT,
+            )
+            for kernel in kernels:
+                with kernel.location:
+                    _convert_kernel(kernel)
+        for kernel in kernels:
+            kernel.operation.erase()
+
+
+def _convert_kernel(kernel: Any) -> None:
+    source = kernel.operation
+    old_entry = source.regions[0].blocks[0]
+    maps = _tensor_maps(old_entry)
+    pointers = _used_directly(old_entry)
+    block = list(ir.DenseI64ArrayAttr(_required(kernel, "tc.block")))
+    if block[1:] != [1, 1] or block[0] % 32:
+        raise PassError(
+            f"expected a one-dimensional CTA of whole warps, got {block}", kernel.location
+        )
+    attributes = {
+        "nvvm.kernel": ir.UnitAttr.get(),
+        "nvvm.reqntid": ir.DenseI32ArrayAttr.get(block),
+        "tc.grid": _required(kernel, "tc.grid"),
+        "tc.smem_bytes": _required(kernel, "tc.smem_bytes"),
+        "tc.params": ir.ArrayAttr.get(
+            [_map_parameter(kernel, op) for op in maps]
+            + [_pointer_parameter(kernel, i) for i in pointers]
+        ),
+    }
+    attributes |= {
+        name: source.attributes[name]
+        for name in ("tc.order", "tc.target", "tc.tmem_columns", "tc.cluster")
+        if name in source.attributes
+    }
+    if "tc.cluster" in source.attributes:
+        cluster = list(ir.DenseI64ArrayAttr(source.attributes["tc.cluster"]))
+        attributes["nvvm.cluster_dim"] = ir.DenseI32ArrayAttr.get(cluster)
+    types = ["!llvm.ptr"] * len(maps) + ["!llvm.ptr<1>"] * len(pointers)
+    function = llvm.LLVMFuncOp(
+        ir.StringAttr(source.attributes["sym_name"]).value,
+        ir.TypeAttr.parse(f"!llvm.func<void ({', '.join(types)})>"),
+        arg_attrs=ir.ArrayAttr.get(
+            [ir.Attribute.parse(_MAP_ATTRIBUTES)] * len(maps)
+            + [ir.Attribute.parse(f"{{llvm.align = {POINTER_ALIGNMENT} : i64}}")] * len(pointers)
+        ),
+    )
+    for name, value in attributes.items():
+        function.operation.attributes[name] = value
+    entry = function.operation.regions[0].blocks.append(
+        *[pointer_type(0)] * len(maps),
+        *[pointer_type(1)] * len(pointers),
+        arg_locs=[kernel.location] * len(types),
+    )
+    arguments = list(entry.arguments)
+    converter = Converter(
+        arguments[: len(maps)], dict(zip(pointers, arguments[len(maps) :], strict=True))
+    )
+    for index, argument in enumerate(old_entry.arguments):
+        memref = ir.MemRefType(argument.type)
+        if not memref.has_static_shape:
+            raise PassError(f"expected static shapes, got argument {index} of type {memref}")
+        converter.values[argument] = GlobalTensor(index, tuple(memref.shape), memref.element_type)
+    with ir.InsertionPoint(entry):
+        converter.begin(entry, SMEM_SYMBOL)
+        if "tc.warps" in source.attributes:
+            warps_m, warps_n = ir.DenseI64ArrayAttr(source.attributes["tc.warps"])
+            converter.of_warps = True
+            converter.warps = warps_m, warps_n
+            converter.threads = block[0]
+        *body, terminator = old_entry.operations
+        for op in body:
+            converter.convert_op(op)
+        with terminator.location:
+            llvm.ReturnOp()
+
+
+_MAP_ATTRIBUTES = (
+    f"{{llvm.byval = !llvm.array<{MAP_BYTES // 8} x i64>, nvvm.grid_constant, "
+    f"llvm.align = {MAP_ALIGNMENT} : i64}}"
+)
+
+
+def _required(kernel: Any, name: str) -> ir.Attribute:
+    if name not in kernel.operation.attributes:
+        raise PassError(
+            f"expected attribute '{name}' on the kernel, got none; "
+            "run the tile, plan-memory and assign-roles passes first",
+            kernel.location,
+        )
+    return kernel.operation.attributes[name]
+
+
+def _tensor_maps(entry: ir.Block) -> list[Any]:
+    return [op for op in entry.operations if isinstance(op, tc.MakeTensorMapOp)]
+
+
+def _argument_of(tensor: ir.Value) -> int:
+    """The kernel argument that a tensor is a view of."""
+    while not isinstance(tensor.owner, ir.Block):
+        tensor = tensor.owner.operands[0]
+    return ir.BlockArgument(tensor).arg_number
+
+
+def _used_directly(entry: ir.Block) -> list[int]:
+    """Arguments stored to (or loaded from) without a tensor map, in order."""
+    found: set[int] = set()
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        if op.name in ("tc.store_rows", "tc.store_lanes", "tc.store_fragment"):
+            found.add(_argument_of(op.operands[1]))
+        if op.name in ("tc.cp_async", "memref.load"):
+            found.add(_argument_of(op.operands[0]))
+        return ir.WalkResult.ADVANCE
+
+    for op in entry.operations:
+        op.operation.walk(visit)
+    return sorted(found)
+
+
+def _pointer_parameter(kernel: Any, argument: int) -> ir.Attribute:
+    number = _int(buffer_number(kernel, argument))
+    return ir.DictAttr.get({"kind": ir.StringAttr.get("pointer"), "arg": number})
+
+
+def _int(value: int) -> ir.Attribute:
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
+
+
+def _map_parameter(kernel: Any, op: Any) -> ir.Attribute:
+    """All that the driver's encode call takes, innermost dimension first."""
+    mode = string(op, "mode")
+    box = integers(op, "box")
+    corners = integers(op, "corners")
+    fields: dict[str, ir.Attribute] = {
+        "kind": ir.StringAttr.get("tensor_map"),
+        "arg": _int(buffer_number(kernel, _argument_of(op.tensor))),
+        "mode": op.attributes["mode"],
+        "dtype": op.attributes["dtype"]
+        if "dtype" in op.attributes
+        else ir.StringAttr.get(str(ir.MemRefType(op.tensor.type).element_type)),
+        "dims": op.attributes["dims"],
+        "strides": op.attributes["strides"],
+        "element_strides": op.attributes["element_strides"],
+        "swizzle": op.attributes["swizzle"],
+    }
+    if mode == "tiled":
+        fields["box"] = op.attributes["box"]
+    elif mode == "im2col":
+        spatial = len(corners) // 2
+        fields["lower_corner"] = ir.DenseI64ArrayAttr.get(corners[:spatial])
+        fields["upper_corner"] = ir.DenseI64ArrayAttr.get(corners[spatial:])
+        fields["channels_per_pixel"] = _int(box[0])
+        fields["pixels_per_column"] = _int(box[1])
+    elif mode == "im2col_w128":
+        fields["lower_corner_width"], fields["upper_corner_width"] = map(_int, corners)
+        fields["channels_per_pixel"] = _int(box[0])
+        fields["pixels_per_column"] = _int(box[1])
+    else:
+        raise PassError(f'expected a mode of tc.make_tensor_map, got "{mode}"', op.location)
+    return ir.DictAttr.get(fields)

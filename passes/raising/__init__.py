@@ -1,0 +1,1 @@
+"""From linalg to `tc` at the tensor level."""

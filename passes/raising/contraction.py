@@ -1,0 +1,234 @@
+"""Recognition of convolutions and matrix products by indexing maps and body.
+
+Named ops carry both, so a named op and the equivalent `linalg.generic` (loops in any order,
+operands in any order) are the same thing here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Any
+
+from tcir._mlir import ir, linalg
+from tcir.passes.raising.affine import Form, linear_forms, single_dims
+
+OPERAND_TYPES = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8")
+"""f32 is multiplied as tf32; the two f8 types mix."""
+
+
+@dataclass(frozen=True)
+class Conv:
+    """A convolution: operand numbers of input and filter, and what its maps say."""
+
+    x: int
+    w: int
+    strides: tuple[int, int]
+    dilations: tuple[int, int]
+    filter: str
+
+
+@dataclass(frozen=True)
+class Matmul:
+    """A matrix product: operand numbers of A and B, and their layouts as in ``tc.matmul``."""
+
+    a: int
+    b: int
+    a_layout: str
+    b_layout: str
+
+
+def is_contraction(op: Any) -> bool:
+    """Whether `op` is a linalg op with two inputs, one output and a reduction loop."""
+    if not op.operation.name.startswith("linalg.") or op.operation.name == "linalg.fill":
+        return False
+    maps = linalg.get_indexing_maps(op.operation)
+    return maps is not None and any(n_loops(m) > len(value(m).results) for m in list(maps)[-1:])
+
+
+def value(map_attribute: Any) -> Any:
+    """The affine map in an attribute."""
+    return ir.AffineMapAttr(map_attribute).value
+
+
+def n_loops(map_attribute: Any) -> int:
+    """The number of loops of an indexing map."""
+    return int(value(map_attribute).n_dims)
+
+
+def recognise(op: Any) -> Conv | Matmul | None:
+    """What the indexing maps of `op` compute, None when neither form fits."""
+    attributes = list(linalg.get_indexing_maps(op.operation))
+    maps = [forms for m in attributes if (forms := linear_forms(value(m))) is not None]
+    if len(attributes) != 3 or len(maps) != 3:
+        return None
+    out = single_dims(maps[2])
+    if out is None:
+        return None
+    loops = n_loops(attributes[0])
+    for lhs, rhs in permutations((0, 1)):
+        found = _conv(loops, lhs, rhs, maps[lhs], maps[rhs], out) or _matmul(
+            loops, lhs, rhs, maps[lhs], maps[rhs], out
+        )
+        if found:
+            return found
+    return None
+
+
+def _conv(
+    loops: int, x: int, w: int, x_forms: list[Form], w_forms: list[Form], out: list[int]
+) -> Conv | None:
+    if loops != 7 or len(out) != 4 or len(x_forms) != 4:
+        return None
+    n, p, q, k = out
+    filters = single_dims(w_forms)
+    channel = single_dims([x_forms[0], x_forms[3]])
+    if filters is None or len(filters) != 4 or channel is None or channel[0] != n:
+        return None
+    c = channel[1]
+    taps: list[int] = []
+    steps: list[tuple[int, int]] = []
+    for form, image in ((x_forms[1], p), (x_forms[2], q)):
+        rest = [dim for dim in form if dim != image]
+        if image not in form or len(rest) != 1 or min(form.values()) < 1:
+            return None
+        taps += rest
+        steps.append((form[image], form[rest[0]]))
+    for name, order in (("hwcf", [*taps, c, k]), ("fhwc", [k, *taps, c])):
+        if filters == order and len({n, p, q, k, c, *taps}) == 7:
+            (sh, dh), (sw, dw) = steps
+            return Conv(x, w, (sh, sw), (dh, dw), name)
+    return None
+
+
+def _matmul(
+    loops: int, a: int, b: int, a_forms: list[Form], b_forms: list[Form], out: list[int]
+) -> Matmul | None:
+    a_dims, b_dims = single_dims(a_forms), single_dims(b_forms)
+    if a_dims is None or b_dims is None or len(out) not in (2, 3) or loops != len(out) + 1:
+        return None
+    batch, (m, n) = out[:-2], out[-2:]
+    (k,) = set(range(loops)) - set(out)
+    layouts_a = {(*batch, m, k): "mk", (*batch, k, m): "km"}
+    layouts_b = {(*batch, k, n): "kn", (*batch, n, k): "nk"}
+    if tuple(a_dims) in layouts_a and tuple(b_dims) in layouts_b:
+        return Matmul(a, b, layouts_a[tuple(a_dims)], layouts_b[tuple(b_dims)])
+    return None
+
+
+def body_problem(op: Any) -> str:
+    """What keeps the body of `op` from being ``out + ext(a) * ext(b)``; "" for nothing.
+
+    The sum is in f32, that of integers in i32.
+    """
+    block = op.operation.regions[0].blocks[0]
+    kinds = [str(argument.type) for argument in block.arguments]
+    if len(kinds) != 3:
+        return f"expected two inputs and one output, got {len(kinds)} operands"
+    problem = _types_problem(kinds)
+    return problem or _body_form_problem(block, *_FORMS.get(kinds[0], _WIDENED))
+
+
+def unsigned_factors(op: Any) -> list[int]:
+    """For each input, 1 when the body widens it as unsigned."""
+    block = op.operation.regions[0].blocks[0]
+    return [
+        int(any(use.owner.name == "arith.extui" for use in block.arguments[i].uses)) for i in (0, 1)
+    ]
+
+
+_WIDENED = ("arith.addf", "arith.mulf", ("arith.extf",))
+_FORMS: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "f32": ("arith.addf", "arith.mulf", ()),
+    "i8": ("arith.addi", "arith.muli", ("arith.extsi", "arith.extui")),
+}
+"""Ops of the body by operand type: sum, product, what widens a factor."""
+
+
+def _types_problem(kinds: list[str]) -> str:
+    both_f8 = all(kind in ("f8E4M3FN", "f8E5M2") for kind in kinds[:2])
+    if kinds[0] not in OPERAND_TYPES or (kinds[0] != kinds[1] and not both_f8):
+        return (
+            f"expected inputs of one type out of {', '.join(OPERAND_TYPES)}, or both f8, got "
+            f"{kinds[0]} and {kinds[1]} (tensor cores multiply those; convert the inputs first)"
+        )
+    wanted = "i32" if kinds[0] == "i8" else "f32"
+    if kinds[2] != wanted:
+        return (
+            f"expected an accumulator of {wanted} for {kinds[0]}, got {kinds[2]} (tensor cores sum "
+            "in 32 bits; make the outs operand of that type)"
+        )
+    return ""
+
+
+def _body_form_problem(block: Any, total_op: str, product_op: str, widen: tuple[str, ...]) -> str:
+    (yielded,) = list(block)[-1].operands
+    inner = _operands(yielded, total_op)
+    if inner is None:
+        return f"expected the body to yield {total_op}, got {_producer(yielded)}"
+    total = block.arguments[2]
+    products = [v for v in inner if v != total]
+    factors = _operands(products[0], product_op) if len(products) == 1 else None
+    if factors is None:
+        return f"expected the body to add {product_op} to the output element, got " + " and ".join(
+            _producer(v) for v in inner
+        )
+    sources = [_widened(v, widen) for v in factors]
+    if None in sources:
+        return (
+            f"expected both factors to be widened with {' or '.join(widen)} before {product_op}, "
+            "got " + " and ".join(_producer(v) for v in factors)
+        )
+    arguments = [block.arguments[0], block.arguments[1]]
+    if sorted(arguments.index(s[0]) if s[0] in arguments else -1 for s in sources) != [0, 1]:  # type: ignore[index]
+        return "expected the factors to be one element of each input, got something else"
+    return ""
+
+
+def _widened(factor: Any, widen: tuple[str, ...]) -> list[Any] | None:
+    """The operand of the op out of `widen` that makes `factor`; itself when there is none."""
+    if not widen:
+        return [factor]
+    return next((found for name in widen if (found := _operands(factor, name))), None)
+
+
+def _operands(value: Any, name: str) -> list[Any] | None:
+    if isinstance(value, ir.BlockArgument) or value.owner.name != name:
+        return None
+    return list(value.owner.operands)
+
+
+def _producer(value: Any) -> str:
+    return "a plain element" if isinstance(value, ir.BlockArgument) else str(value.owner.name)
+
+
+_HINTS = (
+    ("_q", "a quantised convolution subtracts zero points, which the tensor core does not; "
+     "subtract them in an op before (i8 or f32 inputs), or correct the sums in one after"),
+    ("depthwise", "a depthwise convolution sums over no channels, so the tensor core has nothing "
+     "to reduce over; only ungrouped convolutions are accepted"),
+    ("ngc", "grouped convolution: each group would be a convolution of its own; split it along the "
+     "groups"),
+    ("nhwgc", "grouped convolution: each group would be a convolution of its own; split it along "
+     "the groups"),
+    ("nchw", "channels first: TMA brings channels of one pixel as consecutive bytes, so channels "
+     "must be the last dimension; transpose to NHWC"),
+    ("conv_1d", "write it as a 2-D convolution with height 1"),
+    ("conv_3d", "3-D convolutions are not in this version"),
+    ("batch_reduce", "summing over the batch is not in this version; fold the batch into K"),
+)  # fmt: skip
+
+
+def maps_problem(op: Any) -> str:
+    """Why the indexing maps of `op` fit no accepted form, naming the nearest one."""
+    name = op.operation.name.removeprefix("linalg.")
+    for part, hint in _HINTS:
+        if part in name:
+            return f"expected an accepted contraction, got linalg.{name}: {hint}"
+    maps = ", ".join(str(value(m)) for m in linalg.get_indexing_maps(op.operation))
+    return (
+        "expected the indexing maps of a convolution (x[n, p*sh + r*dh, q*sw + s*dw, c], "
+        "w[r, s, c, k] or w[k, r, s, c], out[n, p, q, k]) or of a matrix product "
+        "(a[m, k] or a[k, m], b[k, n] or b[n, k], out[m, n], all with a leading batch or none), "
+        f"got {maps}; transpose the operands into one of these forms"
+    )

@@ -1,0 +1,242 @@
+"""raise-block-scaled: one linalg contraction of block-scaled operands to its op."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tcir._mlir import func, ir, linalg, tensor
+from tcir.dialect import rules, tc
+from tcir.dialect.attributes import defining
+from tcir.dialect.block_scaled import scales_shape
+from tcir.passes.build.emit import i64
+from tcir.passes.build.refusal import SMALLEST_BLOCK_SCALED, is_op, refuse
+from tcir.passes.raising.arguments import drop_arguments
+from tcir.passes.raising.blocked_scales import groups
+from tcir.passes.raising.contraction import value
+from tcir.passes.raising.scaled_contraction import (
+    Mismatch,
+    ScaledMatmul,
+    is_scaled_contraction,
+    recognise,
+    types_problem,
+)
+from tcir.passes.raising.wrappers import find_narrowing, zero_accumulator_ops
+from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.program.signature import is_fill_only
+
+SMALLEST = SMALLEST_BLOCK_SCALED
+OP = "tc.block_scaled_matmul"
+BLOCKED = "blocked_128x4"
+
+
+@register_pass
+@dataclass(frozen=True)
+class RaiseBlockScaled(Pass):
+    """Raises the contraction of every function, with zero fill, global scales and rounding.
+
+    Before::
+
+        %i = linalg.fill ins(%zero) outs(%init)
+        %y = linalg.generic {maps (m, k), (m, k floordiv 16), (k), (k floordiv 16) -> (m)}
+               ins(%a, %sa, %b, %sb) outs(%i) { sum + extf(a) * extf(sa) * extf(b) * extf(sb) }
+        %z = linalg.generic ins(%y, %ga, %gb) { y * ga * gb }     // optional; or in the sum
+        %r = linalg.generic ins(%z) { arith.truncf }              // optional
+
+    After::
+
+        %r = "tc.block_scaled_matmul"(%a, %sa, %b, %sb, %ga, %gb) {block = 16, …}
+
+    Recognition is by indexing maps and body: matrix or vector, batched or not, factors and loops in
+    any order, k as one loop or as blocks and k within the block (the operands are then collapsed),
+    scales row-major or in the 128x4 layout, whatever way its map is spelled.
+    Elements may come out of ``tc.pack_codes``, which stays. A function that holds the op already is
+    left alone. Preserves the value of every element, up to
+    the order and rounding of the f32 sums, as long as no scale is negative: block scales are
+    unsigned (the sign bit of f8E4M3FN is ignored from here on), and a negative global scale would
+    turn the sign of a sum that is zero.
+    """
+
+    name: ClassVar[str] = "raise-block-scaled"
+
+    def run(self, module: ir.Module) -> None:
+        functions = list(module.body.operations)
+        if not functions:
+            raise refuse(
+                module.operation, "expected a func.func with one block-scaled contraction, got an "
+                "empty module", SMALLEST,
+            )  # fmt: skip
+        for op in functions:
+            if not isinstance(op, func.FuncOp) or op.is_external:
+                raise refuse(
+                    op, f"expected only func.func with a body, got {op.operation.name}", SMALLEST
+                )
+            if len(op.regions[0].blocks) != 1:
+                raise refuse(op, "expected a function of one block, got branches", SMALLEST)
+            if not any(o.operation.name == OP for o in op.entry_block):
+                _raise_function(op)
+
+
+def _raise_function(function: func.FuncOp) -> None:
+    ops = list(function.entry_block)
+    found = [op for op in ops if is_scaled_contraction(op)]
+    if len(found) != 1:
+        raise refuse(
+            found[1] if found else function,
+            "expected exactly one contraction of block-scaled operands (elements and scales of two "
+            f"operands multiplied and summed) in a function, got {len(found)}",
+            SMALLEST,
+        )
+    (op,) = found
+    _check_shapes(op)
+    try:
+        scaled = recognise(op)
+    except Mismatch as why:
+        raise refuse(op, str(why), SMALLEST) from None
+    if problem := types_problem(op, scaled):
+        raise refuse(op, problem, SMALLEST)
+    packings = [o.operation for o in ops if isinstance(o, tc.PackCodesOp)]
+    used = [op.operation, *zero_accumulator_ops(op, SMALLEST), *packings]
+    factors = [op.operation.operands[n] for n in scaled.globals]
+    last = op
+    while (more := _scaling(last)) is not None:
+        last, extra = more
+        factors += extra
+        used.append(last.operation)
+    if len(factors) > 2:
+        raise refuse(last, f"expected two global scales at most, got {len(factors)}", SMALLEST)
+    narrowing = find_narrowing(last, SMALLEST)
+    used += narrowing.ops
+    for rest in ops[:-1]:
+        if rest.operation not in used and rest.operation.name not in _HARMLESS:
+            raise refuse(
+                rest, "expected only a zero linalg.fill, one block-scaled contraction, its global "
+                f"scales, a rounding and tc.pack_codes, got {rest.operation.name}; put it into "
+                "another function", SMALLEST,
+            )  # fmt: skip
+    if list(ops[-1].operands) != [narrowing.value]:
+        raise refuse(ops[-1], "expected the function to return the contraction's result", SMALLEST)
+    with ir.InsertionPoint(ops[-1]), op.location:
+        result = _build(op, scaled, factors, narrowing.type)
+    unread = [a.arg_number for a in function.arguments if is_fill_only(a)]
+    narrowing.value.replace_all_uses_with(result)
+    for dead in reversed(ops[:-1]):
+        if dead.operation not in packings:
+            dead.operation.erase()
+    drop_arguments(function, unread)
+
+
+_HARMLESS = ("arith.constant", "tensor.empty")
+
+
+def _check_shapes(op: Any) -> None:
+    for operand in op.operation.operands:
+        kind = operand.type
+        if not isinstance(kind, ir.RankedTensorType):
+            raise refuse(op, f"expected tensor operands, got {kind}", SMALLEST)
+        if not kind.has_static_shape:
+            raise refuse(
+                op, f"expected static shapes, got {kind} (tiles and grid are fixed when the kernel "
+                "is compiled); specialise the function to its sizes", SMALLEST,
+            )  # fmt: skip
+        if 0 in kind.shape:
+            raise refuse(op, f"expected sizes of at least 1, got {kind}", SMALLEST)
+
+
+def _scaling(op: Any) -> tuple[Any, list[Any]] | None:
+    """The one user of `op` and its factors, if it multiplies every element by tensor<f32>s."""
+    uses = list(op.operation.results[0].uses)
+    if len(uses) != 1 or uses[0].owner.name != "linalg.generic":
+        return None
+    user = uses[0].owner.opview
+    block = user.regions[0].blocks[0]
+    maps = [value(m) for m in linalg.get_indexing_maps(user.operation)]
+    *inputs, _ = range(len(maps))
+    rank = user.results[0].type.rank
+    scalars = [n for n in inputs if str(user.operands[n].type) == "tensor<f32>"]
+    whole = [n for n in inputs if n not in scalars]
+    identity = ir.AffineMap.get_identity(rank)
+    (yielded,) = list(block)[-1].operands
+    fits = (
+        len(whole) == 1
+        and scalars
+        and user.operands[whole[0]] == op.operation.results[0]
+        and maps[whole[0]] == maps[-1] == identity
+        and sorted(_product(yielded, block)) == inputs
+        and is_op(user.operands[len(inputs)], "tensor.empty")
+    )
+    return (user, [user.operands[n] for n in scalars]) if fits else None
+
+
+def _product(number: Any, block: Any) -> list[int]:
+    """Numbers of the block arguments that `number` is the product of; -1 for anything else."""
+    if isinstance(number, ir.BlockArgument):
+        return [number.arg_number if number.owner == block else -1]
+    if number.owner.name != "arith.mulf":
+        return [-1]
+    return [n for operand in number.owner.operands for n in _product(operand, block)]
+
+
+def _build(op: Any, found: ScaledMatmul, factors: list[Any], out: Any) -> Any:
+    operands = op.operation.operands
+    values = [operands[n] for side in (found.a, found.b) for n in (side.elements, side.scales)]
+    for given in (*values, *factors):
+        packing = defining(given, tc.PackCodesOp)
+        if not isinstance(packing.codes if packing else given, ir.BlockArgument):
+            raise refuse(
+                op, "expected function arguments as inputs (they are read from global memory), or "
+                f"tc.pack_codes of one, got the result of {given.owner.name}; make it an argument",
+                SMALLEST,
+            )  # fmt: skip
+    if found.split:
+        values[0], values[2] = _joined(values[0]), _joined(values[2])
+    layouts = []
+    for place, side in ((1, found.a), (3, found.b)):
+        blocked = side.scales in found.blocked
+        layouts.append(ir.StringAttr.get(BLOCKED if blocked else "row_major"))
+        if blocked:
+            *rows, k = values[place - 1].type.shape
+            vector = len(rows) + 1 < values[0].type.rank
+            shape = scales_shape([*rows, *([1] if vector else []), k], found.block, BLOCKED)
+            values[place] = _in_blocks(op, values[place], shape)
+    a_global, b_global = [*factors, None, None][:2]
+    made = tc.BlockScaledMatmulOp(*values, a_global, b_global, i64(found.block), *layouts, out)
+    problem = rules.broken_rule(made)
+    if problem:
+        raise refuse(op, problem, SMALLEST)
+    return made.out
+
+
+def _in_blocks(op: Any, scales: Any, shape: list[int]) -> Any:
+    """Scales in the 128x4 layout, in the shape that the op takes."""
+    found = groups(scales.type.shape, shape)
+    if found is None:
+        raise refuse(
+            op, f"expected scales in blocks of {shape}, or with a dimension of these in several, "
+            f"got {scales.type}; reshape the argument", SMALLEST,
+        )  # fmt: skip
+    if len(found) == scales.type.rank:
+        return scales
+    kind = ir.RankedTensorType.get(shape, scales.type.element_type)
+    return tensor.CollapseShapeOp(kind, scales, found).result
+
+
+def _joined(operand: Any) -> Any:
+    """The operand with its last two dimensions, block and k within the block, as one."""
+    *rows, blocks, block = operand.type.shape
+    groups = [[n] for n in range(len(rows))] + [[len(rows), len(rows) + 1]]
+    kind = ir.RankedTensorType.get([*rows, blocks * block], operand.type.element_type)
+    return tensor.CollapseShapeOp(kind, operand, groups).result
+
+
+def source_argument(operand: Any) -> int:
+    """The number of the function argument that an operand of the op is, collapsed or not."""
+    while not isinstance(operand, ir.BlockArgument):
+        made = defining(operand, tensor.CollapseShapeOp)
+        if made is None:
+            raise refuse(
+                operand.owner, "expected a function argument, or one collapsed, got the result of "
+                f"{operand.owner.name}; make it an argument", SMALLEST,
+            )  # fmt: skip
+        operand = made.operands[0]
+    return int(operand.arg_number)

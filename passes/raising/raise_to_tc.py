@@ -1,0 +1,252 @@
+"""raise-to-tc: one linalg contraction to ``tc.conv2d`` or ``tc.matmul``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tcir._mlir import func, ir
+from tcir.dialect import tc
+from tcir.dialect.limits import TMA_STRIDE
+from tcir.passes.build.emit import i64s
+from tcir.passes.build.limits import round_up
+from tcir.passes.build.refusal import SMALLEST_CONV, SMALLEST_MATMUL, refuse
+from tcir.passes.raising.arguments import drop_arguments
+from tcir.passes.raising.contraction import (
+    Conv,
+    Matmul,
+    body_problem,
+    is_contraction,
+    maps_problem,
+    recognise,
+    unsigned_factors,
+)
+from tcir.passes.raising.wrappers import Padding, find_narrowing, fold_pads, zero_accumulator_ops
+from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.passmanager.remarks import remark
+from tcir.program.signature import is_fill_only
+
+
+@register_pass
+@dataclass(frozen=True)
+class RaiseToTc(Pass):
+    """Raises the contraction of every function, with what surrounds it folded in.
+
+    Before::
+
+        %p = tensor.pad %x low[0, 1, 1, 0] high[0, 1, 1, 0] { … yield 0.0 }
+        %i = linalg.fill ins(0.0) outs(%init)
+        %y = linalg.conv_2d_nhwc_hwcf {strides, dilations} ins(%p, %w) outs(%i)
+        %z = linalg.generic … arith.truncf …            // optional
+
+    After (`%init` is no longer an argument)::
+
+        %z = "tc.conv2d"(%x, %w) {strides, dilations, pads = [1, 1, 1, 1], filter = "hwcf"}
+
+    Recognition is by indexing maps and body. Preserves the value of every element, up to the order
+    of the f32 sums; sums start from +0.
+    """
+
+    name: ClassVar[str] = "raise-to-tc"
+
+    def run(self, module: ir.Module) -> None:
+        functions = list(module.body.operations)
+        if not functions:
+            raise refuse(
+                module.operation, "expected a func.func with one contraction, got an empty module",
+                SMALLEST_CONV,
+            )  # fmt: skip
+        for op in functions:
+            if not isinstance(op, func.FuncOp) or op.is_external:
+                raise refuse(
+                    op, f"expected only func.func with a body, got {op.operation.name}"
+                    + (" without one" if isinstance(op, func.FuncOp) else ""), SMALLEST_CONV
+                )  # fmt: skip
+            _raise_function(op)
+
+
+def _raise_function(function: func.FuncOp) -> None:
+    if len(function.regions[0].blocks) != 1:
+        raise refuse(function, "expected a function of one block, got branches", SMALLEST_CONV)
+    ops = list(function.entry_block)
+    contractions = [op for op in ops if is_contraction(op)]
+    if len(contractions) != 1:
+        raise refuse(
+            contractions[1] if contractions else function,
+            f"expected exactly one contraction in a function, got {len(contractions)} "
+            "(a kernel computes one); put each into a function of its own",
+            SMALLEST_CONV,
+        )
+    (op,) = contractions
+    found = recognise(op)
+    if found is None:
+        raise refuse(op, maps_problem(op), SMALLEST_CONV)
+    smallest = SMALLEST_MATMUL if isinstance(found, Matmul) else SMALLEST_CONV
+    _check_shapes(op, smallest)
+    problem = body_problem(op)
+    if problem:
+        raise refuse(op, problem, smallest)
+    narrowing = find_narrowing(op, smallest)
+    pads = [fold_pads(op, number, smallest) for number in (0, 1)]
+    used = [op.operation, *zero_accumulator_ops(op, smallest), *narrowing.ops]
+    for padding in pads:
+        used += padding.ops
+        if not isinstance(padding.source, ir.BlockArgument):
+            raise refuse(
+                op,
+                "expected function arguments as inputs (TMA reads them from global memory), got "
+                f"the result of {padding.source.owner.name}; make it an argument",
+                smallest,
+            )
+    _check_rest(ops, used, narrowing.value, smallest)
+    build = _conv2d if isinstance(found, Conv) else _matmul
+    with ir.InsertionPoint(op), op.location:
+        result = build(op, found, pads, narrowing.type, smallest)  # type: ignore[arg-type]
+    unread = [a.arg_number for a in function.arguments if is_fill_only(a)]
+    narrowing.value.replace_all_uses_with(result)
+    for dead in reversed(ops[:-1]):
+        dead.operation.erase()
+    drop_arguments(function, unread)
+
+
+def _check_shapes(op: Any, smallest: str) -> None:
+    for operand in op.operation.operands:
+        kind = operand.type
+        if not isinstance(kind, ir.RankedTensorType):
+            raise refuse(op, f"expected tensor operands, got {kind}", smallest)
+        if not kind.has_static_shape:
+            raise refuse(
+                op,
+                f"expected static shapes, got {kind} (tensor maps, tiles and grid are fixed when "
+                "the kernel is compiled); specialise the function to its sizes",
+                smallest,
+            )
+        if 0 in kind.shape:
+            raise refuse(
+                op,
+                f"expected sizes of at least 1, got {kind} (a tensor map has no size 0)",
+                smallest,
+            )
+
+
+def _check_rest(ops: list[Any], used: list[Any], result: Any, smallest: str) -> None:
+    """Refuses ops that neither belong to the contraction nor are free of effect."""
+    harmless = ("arith.constant", "tensor.empty")
+    for op in ops[:-1]:
+        if op.operation not in used and op.operation.name not in harmless:
+            raise refuse(
+                op,
+                "expected only a zero tensor.pad, a zero linalg.fill, one contraction and a "
+                f"rounding of its result, got {op.operation.name}; put it into another function",
+                smallest,
+            )
+    returned = list(ops[-1].operands)
+    if returned != [result]:
+        raise refuse(
+            ops[-1],
+            f"expected the function to return the contraction's result, got {len(returned)} values",
+            smallest,
+        )
+
+
+def _conv2d(op: Any, conv: Conv, pads: list[Padding], out: Any, smallest: str) -> Any:
+    x, w = pads[conv.x], pads[conv.w]
+    low, high = x.low, x.high
+    if low[0] or high[0] or low[3] or high[3] or any(w.low) or any(w.high):
+        raise refuse(
+            op,
+            "expected padding of height and width of the input only, got "
+            f"low {low}, high {high} on the input and low {w.low}, high {w.high} on the filter; "
+            "pad the others in an op of its own before this function",
+            smallest,
+        )
+    extents = x.source.type.shape
+    taps = w.source.type.shape[:2] if conv.filter == "hwcf" else w.source.type.shape[1:3]
+    for dim, (size, tap, stride, dilation) in enumerate(
+        zip(extents[1:3], taps, conv.strides, conv.dilations), start=1
+    ):
+        span = (tap - 1) * dilation + 1
+        expected = (size + low[dim] + high[dim] - span) // stride + 1
+        if out.shape[dim] != expected:
+            raise refuse(
+                op,
+                f"expected output size {expected} in dimension {dim} (padded input "
+                f"{size + low[dim] + high[dim]}, filter {tap}, stride {stride}, dilation "
+                f"{dilation}), got {out.shape[dim]}; slice the input to what is read",
+                smallest,
+            )
+    image, weights, layout = _encodable(op, x.source, w.source, conv.filter)
+    raised = tc.Conv2dOp(
+        image,
+        weights,
+        i64s(conv.strides),
+        i64s(conv.dilations),
+        i64s([low[1], high[1], low[2], high[2]]),
+        ir.StringAttr.get(layout),
+        out,
+    )
+    unsigned = unsigned_factors(op)
+    if any(unsigned):
+        raised.operation.attributes["unsigned"] = i64s([unsigned[conv.x], unsigned[conv.w]])
+    if str(x.source.type.element_type) == "f32":
+        remark(op, "f32 inputs are multiplied as tf32: their low 13 bits are ignored")
+    return raised.out
+
+
+def _encodable(op: Any, x: Any, w: Any, layout: str) -> tuple[Any, Any, str]:
+    """Input, filter and its layout as TMA can encode them: repacked where rows are not 16 bytes.
+
+    C is padded with zeros; the filter gets C last, so that the number of outputs no longer matters.
+    """
+    unit = TMA_STRIDE.values[0] // tc.element_bytes(x.type.element_type)
+    c, innermost = x.type.shape[3], w.type.shape[3]
+    element = str(x.type.element_type)
+    if c % unit == 0 and innermost % unit == 0 and (element, layout) != ("f32", "hwcf"):
+        return x, w, layout
+    padded = round_up(c, unit)
+    if c % unit == 0 and innermost % unit == 0:
+        remark(
+            op,
+            "an hwcf filter of f32 has K innermost, which the tensor core reads of 8 and 16 bits "
+            "only (PTX ISA 9.7.16.10.5, table 54): a kernel of its own makes it fhwc",
+        )
+        return x, _repack(w, [3, 0, 1, 2], c), "fhwc"
+    order = [3, 0, 1, 2] if layout == "hwcf" else [0, 1, 2, 3]
+    remark(
+        op,
+        f"rows of {c} channels in, {innermost} innermost in the filter: tensor maps need strides "
+        f"of {TMA_STRIDE} bytes ({TMA_STRIDE.source}), so kernels of their own repack the operands "
+        f"with C = {padded} last",
+    )
+    image = x if c == padded else _repack(x, [0, 1, 2, 3], padded)
+    return image, _repack(w, order, padded), "fhwc"
+
+
+def _repack(source: Any, order: list[int], innermost: int) -> Any:
+    shape = [source.type.shape[d] for d in order[:-1]] + [innermost]
+    kind = ir.RankedTensorType.get(shape, source.type.element_type)
+    return tc.RepackOp(source, i64s(order), kind).out
+
+
+def _matmul(op: Any, matmul: Matmul, pads: list[Padding], out: Any, smallest: str) -> Any:
+    a, b = pads[matmul.a], pads[matmul.b]
+    if a.ops or b.ops:
+        raise refuse(
+            op,
+            "expected a matrix product without tensor.pad (sizes need not be multiples of the "
+            "tile: TMA fills with zeros), got one; drop it, or pad before this function",
+            smallest,
+        )
+    if any(unsigned_factors(op)):
+        raise refuse(
+            op, "expected i8 widened with arith.extsi in a matrix product, got arith.extui "
+            "(tc.matmul has no unsigned operands); subtract 128 and correct the sums outside",
+            smallest,
+        )  # fmt: skip
+    return tc.MatmulOp(
+        a.source,
+        b.source,
+        ir.StringAttr.get(matmul.a_layout),
+        ir.StringAttr.get(matmul.b_layout),
+        out,
+    ).out

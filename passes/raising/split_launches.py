@@ -1,0 +1,121 @@
+"""split-launches: a function of several ops on tensors becomes one function for each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any, ClassVar
+
+from tcir._mlir import func, ir, tensor
+from tcir.dialect import tc
+from tcir.dialect.codes import PACKED_BITS
+from tcir.passes.build.emit import i64, i64s
+from tcir.passes.build.refusal import refuse
+from tcir.passmanager.pipeline import Pass, register_pass
+
+LAYOUT_ONLY = {
+    tc.RepackOp: "repack",
+    tc.ScalesToBlockedOp: "scales",
+    tc.PackCodesOp: "pack",
+    tc.UnpackCodesOp: "unpack",
+}
+"""Ops that change how an operand of another one lies, and what their kernels are called."""
+LAUNCHED = (tc.Conv2dOp, tc.MatmulOp, tc.BlockScaledMatmulOp, *LAYOUT_ONLY)
+"""Ops that become kernels."""
+
+
+@register_pass
+@dataclass(frozen=True)
+class SplitLaunches(Pass):
+    """Cuts a function of several ``tc`` ops into functions that are launched one after the other.
+
+    Before::
+
+        func.func @f(%x, %w) {
+          %xp = "tc.repack"(%x); %y = "tc.conv2d"(%xp, %w); return %y
+        }
+
+    After (buffers are numbered: inputs 0 and 1, result 2, workspace 3 for %xp)::
+
+        builtin.module attributes {tc.workspaces = array<i64: …>}
+        func.func @f_repack0(%x) attributes {tc.order = 0, tc.args = array<i64: 0, 3>}
+        func.func @f(%xp, %w) attributes {tc.order = 1, tc.args = array<i64: 3, 1, 2>}
+
+    A function of one op stays as it is. A ``tensor.collapse_shape`` of an operand becomes the shape
+    in which the launch has the buffer. Preserves every value, bit for bit.
+    """
+
+    name: ClassVar[str] = "split-launches"
+
+    def run(self, module: ir.Module) -> None:
+        functions = [op for op in module.body.operations if isinstance(op, func.FuncOp)]
+        several = [f for f in functions if len(_launched(f)) > 1 or _is_reshaped(f)]
+        if several and len(functions) > 1:
+            raise refuse(
+                several[0],
+                f"expected one function in a module with several launches, got {len(functions)} "
+                "(buffers are numbered once for a module); put each into a file of its own",
+            )
+        for function in several:
+            _split(module, function)
+
+
+def _launched(function: func.FuncOp) -> list[Any]:
+    return [op for op in function.entry_block if isinstance(op, LAUNCHED)]
+
+
+def _is_reshaped(function: func.FuncOp) -> bool:
+    """Whether the function is one launch, and reshapes of its arguments."""
+    reshapes = [op for op in function.entry_block if isinstance(op, tensor.CollapseShapeOp)]
+    arguments = all(isinstance(op.src, ir.BlockArgument) for op in reshapes)
+    return bool(reshapes) and arguments and len(_launched(function)) == 1
+
+
+def _split(module: ir.Module, function: func.FuncOp) -> None:
+    ops, end = _launched(function), list(function.entry_block)[-1]
+    numbers: dict[Any, int] = {}
+    for value in (*function.entry_block.arguments, *end.operands):
+        numbers[value] = len(numbers)
+    first, workspaces = len(numbers), list[int]()
+    for op in function.entry_block:
+        if isinstance(op, tensor.CollapseShapeOp) and op.src in numbers:
+            numbers[op.result] = numbers[op.src]  # the same bytes
+        elif isinstance(op, LAUNCHED) and op.out not in numbers:
+            numbers[op.out] = first + len(workspaces)
+            workspaces.append(_bytes(op.out.type))
+    module.operation.attributes["tc.workspaces"] = i64s(workspaces)
+    main = next((op for op in reversed(ops) if type(op) not in LAYOUT_ONLY), ops[-1])
+    for order, op in enumerate(ops):
+        what = LAYOUT_ONLY.get(type(op), "part")
+        name = function.name.value + ("" if op == main else f"_{what}{order}")
+        _outline(function, op, name, order, numbers)
+    function.operation.erase()
+
+
+def _outline(
+    function: func.FuncOp, op: Any, name: str, order: int, numbers: dict[Any, int]
+) -> None:
+    inputs = list(dict.fromkeys(op.operands))
+    strange = next((value for value in inputs if value not in numbers), None)
+    if strange is not None:
+        raise refuse(
+            op,
+            "expected arguments and results of other launches as operands, got the result of "
+            f"{strange.owner.name}; pass the operand in the shape that the op takes",
+        )
+    kind = ir.FunctionType.get([value.type for value in inputs], [op.out.type])
+    with ir.InsertionPoint(function), op.location:
+        new = func.FuncOp(name, kind)
+        new.attributes["tc.order"] = i64(order)
+        new.attributes["tc.args"] = i64s([numbers[value] for value in (*inputs, op.out)])
+        block = new.add_entry_block([op.location] * len(inputs))
+        with ir.InsertionPoint(block):
+            copy = op.operation.clone()
+            func.ReturnOp([copy.results[0]])
+    for place, operand in enumerate(op.operands):
+        copy.operands[place] = block.arguments[inputs.index(operand)]
+
+
+def _bytes(kind: Any) -> int:
+    bits = PACKED_BITS.get(str(kind.element_type), 8 * tc.element_bytes(kind.element_type))
+    return prod(kind.shape) * bits // 8

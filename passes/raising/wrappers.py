@@ -1,0 +1,166 @@
+"""What may stand around a contraction on tensors: padding, zero fill, rounding of the result."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from tcir._mlir import arith, ir, linalg
+from tcir.passes.build.refusal import describe, is_op, refuse
+from tcir.passes.raising.contraction import value
+
+RESULT_TYPES = ("f32", "f16", "bf16")
+
+
+@dataclass(frozen=True)
+class Padding:
+    """The unpadded operand, zeros added below and above each dimension, and the ops that say so."""
+
+    source: Any
+    low: list[int]
+    high: list[int]
+    ops: list[Any]
+
+
+@dataclass(frozen=True)
+class Narrowing:
+    """The final result, its type, and the ops that round it (none for f32)."""
+
+    value: Any
+    type: Any
+    ops: list[Any]
+
+
+def is_positive_zero(number: Any) -> bool:
+    """Whether `number` is a constant +0.0 (or 0), or a constant tensor of them."""
+    if not is_op(number, "arith.constant"):
+        return False
+    constant = number.owner.attributes["value"]
+    if isinstance(constant, ir.DenseElementsAttr):
+        if not constant.is_splat:
+            return False
+        constant = constant.get_splat_value()
+    if isinstance(constant, ir.IntegerAttr):
+        return bool(constant.value == 0)
+    if isinstance(constant, ir.IntegerAttr):
+        return bool(constant.value == 0)
+    if not isinstance(constant, ir.FloatAttr):
+        return False
+    found = constant.value
+    return found == 0.0 and math.copysign(1.0, found) > 0
+
+
+def fold_pads(op: Any, number: int, smallest: str) -> Padding:
+    """Operand `number` of `op` without the `tensor.pad` ops on it."""
+    source = op.operation.operands[number]
+    rank = source.type.rank
+    low, high, ops = [0] * rank, [0] * rank, []
+    while is_op(source, "tensor.pad"):
+        pad = source.owner.opview
+        if len(pad.operands) != 1:
+            raise refuse(
+                pad, "expected constant padding, got sizes known only at run time (the tile "
+                "coordinates of TMA loads carry the padding); make low and high static", smallest
+            )  # fmt: skip
+        (yielded,) = list(pad.regions[0].blocks[0])[-1].operands
+        if not is_positive_zero(yielded):
+            raise refuse(
+                pad, f"expected padding with 0.0, got {describe(yielded)} (TMA fills with zeros "
+                "what is outside the tensor); pad in an op of its own before this function",
+                smallest,
+            )  # fmt: skip
+        if len(list(source.uses)) != 1:
+            raise refuse(
+                pad, "expected tensor.pad with one use, got more (it is folded into the "
+                "contraction); repeat it for the other use", smallest
+            )  # fmt: skip
+        for sums, name in ((low, "static_low"), (high, "static_high")):
+            for dim, amount in enumerate(ir.DenseI64ArrayAttr(pad.attributes[name])):
+                if amount < 0:
+                    raise refuse(pad, f"expected padding of at least 0, got {amount}", smallest)
+                sums[dim] += amount
+        ops.append(pad.operation)
+        source = pad.operands[0]
+    return Padding(source, low, high, ops)
+
+
+def zero_accumulator_ops(op: Any, smallest: str) -> list[Any]:
+    """The ops that make the outs operand of `op` zero; refuses anything else."""
+    init = list(op.operation.operands)[-1]
+    if is_positive_zero(init):
+        return []
+    if is_op(init, "linalg.fill") and is_positive_zero(init.owner.operands[0]):
+        target = init.owner.operands[1]
+        if not isinstance(target, ir.BlockArgument) and not is_op(target, "tensor.empty"):
+            raise refuse(
+                init.owner,
+                "expected linalg.fill into tensor.empty or a function argument, got the result of "
+                f"{target.owner.name}", smallest
+            )  # fmt: skip
+        return [init.owner]
+    got = "a function argument" if isinstance(init, ir.BlockArgument) else init.owner.name
+    if got == "linalg.fill":
+        got = f"linalg.fill with {describe(init.owner.operands[0])}"
+    raise refuse(
+        op, f"expected an accumulator that is linalg.fill with 0.0, got {got} (the first mma of a "
+        "tile replaces what tensor memory holds); fill with zero and add the other term in a later "
+        "function", smallest
+    )  # fmt: skip
+
+
+def find_narrowing(op: Any, smallest: str) -> Narrowing:
+    """The rounding of the result of `op` to f16 or bf16 that follows it, if one does."""
+    result = op.operation.results[0]
+    uses = list(result.uses)
+    if len(uses) != 1:
+        raise refuse(
+            op, f"expected one use of the result, got {len(uses)} (a kernel writes one output)",
+            smallest,
+        )  # fmt: skip
+    user = uses[0].owner
+    if user.name == "func.return":
+        return Narrowing(result, result.type, [])
+    if user.name == "arith.truncf":
+        rounding = user
+    elif user.name == "linalg.generic":
+        rounding = _elementwise_rounding(user.opview, smallest)
+    else:
+        raise refuse(
+            user, "expected the result to be returned or rounded with arith.truncf, got "
+            f"{user.name} (other epilogues are not in this version); put it into another function",
+            smallest,
+        )  # fmt: skip
+    mode = arith.RoundingMode.to_nearest_even
+    if "roundingmode" in rounding.attributes:
+        mode = arith.RoundingMode(ir.IntegerAttr(rounding.attributes["roundingmode"]).value)
+    final = user.results[0]
+    element = str(final.type.element_type)
+    if element not in RESULT_TYPES or mode != arith.RoundingMode.to_nearest_even:
+        raise refuse(
+            user, f"expected rounding to nearest even to f16 or bf16, got {element} {mode}",
+            smallest,
+        )  # fmt: skip
+    return Narrowing(final, final.type, [user.operation])
+
+
+def _elementwise_rounding(generic: Any, smallest: str) -> Any:
+    """The `arith.truncf` inside an elementwise `linalg.generic`."""
+    body = list(generic.regions[0].blocks[0])
+    maps = [value(m) for m in linalg.get_indexing_maps(generic.operation)]
+    truncates = (
+        len(body) == 2
+        and body[0].operation.name == "arith.truncf"
+        and body[0].operands[0] == generic.regions[0].blocks[0].arguments[0]
+        and body[1].operands[0] == body[0].results[0]
+    )
+    identity = ir.AffineMap.get_identity(generic.results[0].type.rank)
+    if not truncates or any(m != identity for m in maps) or len(maps) != 2:
+        raise refuse(
+            generic, "expected the linalg.generic after the contraction to be elementwise "
+            "arith.truncf with identity maps, got another one (other epilogues are not in this "
+            "version); put it into a function of its own", smallest
+        )  # fmt: skip
+    if not is_op(generic.operands[1], "tensor.empty"):
+        raise refuse(generic, "expected the rounded result in tensor.empty, got another", smallest)
+    return body[0].operation

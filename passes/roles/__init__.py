@@ -1,0 +1,1 @@
+"""From a tile program in order to asynchronous roles: rings, barriers, memory, warps."""

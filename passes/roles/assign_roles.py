@@ -1,0 +1,251 @@
+"""assign-roles: the sequential program of a CTA, split among its warps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tcir._mlir import ir, scf
+from tcir.dialect import tc
+from tcir.passes.build.emit import i64s, text
+from tcir.passes.build.kernel_ops import body, find_kernels, trip_count, walk
+from tcir.passes.build.refusal import refuse
+from tcir.passes.roles.place_barriers import ROLE
+from tcir.passmanager.pipeline import Pass, register_pass
+
+
+@dataclass(frozen=True)
+class Role:
+    """A role: its name, its warps, who of a warp runs it, and the ops that are its own."""
+
+    kind: str
+    warps: tuple[int, ...]
+    threads: str
+    ops: tuple[type, ...]
+
+
+ROLES = (
+    Role("producer", (4,), "one", (tc.TmaLoadOp,)),
+    Role(
+        "mma",
+        (5,),
+        "one",
+        (
+            *(tc.CpOp, tc.CpScalesOp, tc.ShiftOp, tc.RefreshOp),
+            *(tc.MmaOp, tc.EnableLanesOp, tc.MmaBlockScaleOp, tc.CommitOp),
+        ),
+    ),
+    Role(
+        "epilogue",
+        (0, 1, 2, 3),
+        "warp",
+        (
+            tc.TmemLdOp,
+            tc.TmemStOp,
+            tc.TmemWaitOp,
+            tc.StoreRowsOp,
+            tc.StoreLanesOp,
+            tc.WriteLaneMaskOp,
+            tc.MbarrierArriveOp,
+        ),
+    ),
+)
+"""Warp w reads lanes 32*(w mod 4) and up of tensor memory, so the epilogue takes warps 0 to 3 (PTX
+ISA 9.7.16.8)."""
+
+CTA_OPS = (
+    tc.MbarrierInitOp, tc.TmemAllocOp, tc.TmemRelinquishOp, tc.TmemDeallocOp, tc.CtaBarrierOp,
+)  # fmt: skip
+"""Ops that the CTA runs as a whole, outside roles."""
+
+
+PURE = (
+    "scf.for", "scf.yield", "gpu.block_id", "memref.collapse_shape", "memref.expand_shape",
+    "memref.load", "tc.lane_index",
+    "vector.broadcast",
+)  # fmt: skip
+"""Ops beside arith and ``tc.slot`` that any role may repeat."""
+
+
+@register_pass
+@dataclass(frozen=True)
+class AssignRoles(Pass):
+    """Gives every op between set-up and end to one of three roles that run concurrently.
+
+    Before::
+
+        "tc.cta_barrier"()
+        scf.for %i { wait empty; expect_tx; tma_load …; wait full; cp …; mma …; commit empty }
+        commit done; wait done
+        scf.for %quarter = 0 to 4 { … tmem_ld[%quarter] … store_rows }
+        "tc.cta_barrier"()
+
+    After::
+
+        "tc.cta_barrier"()
+        "tc.role"() ({ ^bb0(%w: index): scf.for %i { wait empty; expect_tx; tma_load … } })
+            {kind = "producer", warps = [4], threads = "one"}
+        "tc.role"() ({ ^bb0(%w: index): scf.for %i { wait full; cp; mma …; commit } commit done })
+            {kind = "mma", warps = [5], threads = "one"}
+        "tc.role"() ({ ^bb0(%w: index): wait done; … tmem_ld[%w] … store_rows })
+            {kind = "epilogue", warps = [0, 1, 2, 3], threads = "warp"}
+        "tc.cta_barrier"()
+
+    An op's role follows from its kind, that of a wait or fence from the ``tc.role`` attribute that
+    place-barriers left (removed here). Each role gets a copy of every loop that holds ops of it,
+    and of the index arithmetic it needs; a loop over the quarters of tensor memory becomes one
+    quarter per epilogue warp. Preserves the order of ops within a role; between roles only what the
+    barriers say.
+    """
+
+    name: ClassVar[str] = "assign-roles"
+
+    def run(self, module: ir.Module) -> None:
+        for kernel in find_kernels(module, self.name, "place-barriers and plan-memory"):
+            if "tc.async" not in kernel.attributes:
+                raise refuse(kernel, "expected a kernel with barriers; run place-barriers first")
+            _split(kernel)
+
+
+def _split(kernel: Any) -> None:
+    ops = body(kernel)
+    owned = [i for i, op in enumerate(ops) if _roles_in(op)]
+    if not owned:
+        raise refuse(kernel, "expected ops that belong to a role, got none")
+    span = ops[owned[0] : owned[-1] + 1]
+    for op in span:
+        for inner in walk(op):
+            _check_op(inner)
+    behind = ops[owned[-1] + 1]
+    for role in ROLES:
+        mine = [op for op in span if role.kind in _roles_in(op)]
+        if not mine:
+            continue
+        with ir.InsertionPoint(behind), mine[0].location:
+            region = tc.RoleOp(
+                ir.StringAttr.get(role.kind), i64s(role.warps), ir.StringAttr.get(role.threads)
+            )
+        block = region.body.blocks.append(ir.IndexType.get(), arg_locs=[mine[0].location])
+        copier = _Copier(role, block.arguments[0])
+        with ir.InsertionPoint(block):
+            for op in mine:
+                copier.copy(op)
+        _drop_dead(block)
+    for op in reversed([ops[i] for i in owned]):
+        op.operation.erase()
+
+
+def _check_op(op: Any) -> None:
+    """Refuses an op between the first and the last of the roles that has no role but an effect."""
+    if isinstance(op, CTA_OPS):
+        raise refuse(
+            op, f"expected {op.operation.name} before or after the ops of the roles, got it "
+            "between them"
+        )  # fmt: skip
+    role, known = _own_role(op), [each.kind for each in ROLES]
+    if role is None and not _is_pure(op):
+        raise refuse(
+            op, f"expected an op that belongs to one of the roles {', '.join(known)}, got "
+            f"{op.operation.name} without the attribute {ROLE}"
+        )  # fmt: skip
+    if role is not None and role not in known:
+        raise refuse(op, f"expected {ROLE} to be one of {', '.join(known)}, got {role}")
+    if isinstance(op, scf.ForOp) and len(op.results):
+        raise refuse(op, "expected loops without loop-carried values, got iter_args")
+
+
+def _is_pure(op: Any) -> bool:
+    name = op.operation.name
+    return name.startswith("arith.") or isinstance(op, tc.SlotOp) or name in PURE
+
+
+def _own_role(op: Any) -> str | None:
+    """The role that `op` itself belongs to."""
+    if ROLE in op.operation.attributes:
+        return text(op.operation.attributes[ROLE])
+    for role in ROLES:
+        if isinstance(op, role.ops):
+            return role.kind
+    return None
+
+
+def _roles_in(op: Any) -> set[str]:
+    return {role for inner in walk(op) if (role := _own_role(inner))}
+
+
+@dataclass
+class _Copier:
+    """Copies the part of ops that one role runs to the current insertion point."""
+
+    role: Role
+    position: Any
+
+    def __post_init__(self) -> None:
+        self.new: dict[Any, Any] = {}
+
+    def copy(self, op: Any) -> None:
+        """Copies `op`; of a loop, what belongs to the role or may be needed by it."""
+        if isinstance(op, scf.ForOp):
+            self._copy_loop(op)
+            return
+        clone = op.operation.clone()
+        for i, operand in enumerate(op.operation.operands):
+            clone.operands[i] = self._mapped(op, operand)
+        if ROLE in clone.attributes:
+            del clone.attributes[ROLE]
+        self.new.update(zip(op.operation.results, clone.results))
+
+    def _mapped(self, op: Any, operand: Any) -> Any:
+        """The copy of `operand`; the value itself when it is made outside the roles."""
+        if operand in self.new:
+            return self.new[operand]
+        if not isinstance(operand, ir.BlockArgument):
+            role = _own_role(operand.owner.opview)
+            if role is not None:
+                raise refuse(
+                    op, f"expected values to stay within a role, got one from {role} in "
+                    f"{self.role.kind}; pass it through shared or tensor memory"
+                )  # fmt: skip
+        return operand
+
+    def _copy_loop(self, op: scf.ForOp) -> None:
+        if self.role.kind not in _roles_in(op):
+            return
+        if _is_quarter_loop(op) and len(self.role.warps) > 1:
+            if trip_count(op) != len(self.role.warps):
+                raise refuse(
+                    op, f"expected one quarter per warp of {self.role.kind}, got {trip_count(op)} "
+                    f"quarters for {len(self.role.warps)} warps"
+                )  # fmt: skip
+            self.new[op.induction_variable] = self.position
+            self._copy_body(op)
+            return
+        bounds = [self._mapped(op, v) for v in (op.lowerBound, op.upperBound, op.step)]
+        with op.location:
+            loop = scf.ForOp(*bounds)
+        self.new[op.induction_variable] = loop.induction_variable
+        with ir.InsertionPoint(loop.body):
+            self._copy_body(op)
+            scf.YieldOp([], loc=op.location)
+
+    def _copy_body(self, op: scf.ForOp) -> None:
+        for inner in list(op.body)[:-1]:
+            if _own_role(inner) in (None, self.role.kind):
+                self.copy(inner)
+
+
+def _is_quarter_loop(op: scf.ForOp) -> bool:
+    """Whether the loop runs over the quarters that its ``tc.tmem_ld`` and ``tc.tmem_st`` name."""
+    reads = [inner for inner in walk(op) if isinstance(inner, tc.TmemLdOp | tc.TmemStOp)]
+    return bool(reads) and all(read.quarter == op.induction_variable for read in reads)
+
+
+def _drop_dead(block: Any) -> None:
+    """Erases copied index arithmetic that the role does not use."""
+    for op in reversed(list(block)):
+        for region in op.operation.regions:
+            for inner in region:
+                _drop_dead(inner)
+        results = list(op.operation.results)
+        if _is_pure(op) and results and not any(list(result.uses) for result in results):
+            op.operation.erase()

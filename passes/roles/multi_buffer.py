@@ -1,0 +1,148 @@
+"""multi-buffer: the tiles of one loop iteration become rings of tiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tcir._mlir import ir, scf
+from tcir.dialect import tc
+from tcir.dialect.limits import LANE_MASK_BYTES, SMEM_TILE_ALIGNMENT, TMEM_COLUMNS
+from tcir.errors import InputError
+from tcir.passes.build import index as math
+from tcir.passes.build.emit import integer
+from tcir.passes.build.kernel_ops import (
+    body,
+    find_kernels,
+    smem_bytes,
+    tmem_columns,
+    trip_count,
+    walk,
+    walk_body,
+)
+from tcir.passes.build.limits import CTA_RESERVED_BYTES, SM_SMEM_BYTES, round_up
+from tcir.passmanager.pipeline import Pass, register_pass
+
+MOST_STAGES = 8
+"""More loads in flight than this bring nothing: 8 x 16 KB per SM outlast the latency of HBM."""
+
+BARRIER_BYTES = 1024
+"""Room left for mbarriers and the address of tensor memory."""
+
+
+@register_pass
+@dataclass(frozen=True)
+class MultiBuffer(Pass):
+    """Hoists the tiles that a loop body makes afresh in every iteration, `stages` of each.
+
+    stages: slots of every ring; 0 chooses as many as fit beside a second CTA on the SM (its
+            epilogue then overlaps our loads), or alone when fewer than two would, at most 8
+            and no more than the loop has iterations
+
+    Before::
+
+        scf.for %i = … {
+          %a = "tc.smem_tile"() : () -> !tc.smem<…>
+          %t = "tc.tmem_tile"() : () -> !tc.tmem<…>
+
+    After::
+
+        %ring_a = "tc.smem_tile"() : () -> !tc.ring<4, !tc.smem<…>>
+        %ring_t = "tc.tmem_tile"() : () -> !tc.ring<4, !tc.tmem<…>>
+        scf.for %i = … {
+          %slot = arith.remui %i, %c4
+          %a = "tc.slot"(%ring_a, %slot)
+          %t = "tc.slot"(%ring_t, %slot)
+
+    Of tiles in a loop around such a loop (accumulators) there is one for each of its iterations.
+    Preserves what the program computes: a tile's contents never live longer than its iteration.
+    """
+
+    name: ClassVar[str] = "multi-buffer"
+    stages: int = 0
+
+    def __post_init__(self) -> None:
+        if self.stages < 0:
+            raise InputError(
+                f"expected stages of at least 1, or 0 to choose, got {self.stages}; "
+                "smallest accepted: stages=1"
+            )
+
+    def run(self, module: ir.Module) -> None:
+        for kernel in find_kernels(module, self.name, "a tiling pass"):
+            for top in body(kernel):
+                for op in list(walk(top)):
+                    tiles = _tiles_of(op)
+                    if tiles:
+                        self._hoist(kernel, top, op, tiles)
+
+    def _hoist(self, kernel: Any, top: Any, loop: scf.ForOp, tiles: list[Any]) -> None:
+        if any(_tiles_of(inner) for inner in list(walk(loop))[1:]):
+            count = trip_count(loop)  # accumulators: nothing tells when one could be used again
+        else:
+            count = self.stages or _choose_stages(kernel, loop, tiles)
+        with ir.InsertionPoint(tiles[0]), tiles[0].location:
+            trip_count(loop)  # refuses loops whose induction variable is no iteration number
+            slot = math.value(math.rem(loop.induction_variable, count))
+        for tile in tiles:
+            kind = tile.tile.type
+            with ir.InsertionPoint(top), tile.location:
+                ring = type(tile)(tc.RingType.build(count, kind)).tile
+            with ir.InsertionPoint(tile), tile.location:
+                tile.tile.replace_all_uses_with(tc.SlotOp(ring, slot, kind).slot)
+            tile.operation.erase()
+
+
+def _tiles_of(op: Any) -> list[Any]:
+    if not isinstance(op, scf.ForOp):
+        return []
+    return [t for t in op.body if isinstance(t, tc.SmemTileOp | tc.TmemTileOp)]
+
+
+def _choose_stages(kernel: Any, loop: scf.ForOp, tiles: list[Any]) -> int:
+    stage = _Footprint.of(tiles)
+    every = [t for t in walk_body(kernel) if isinstance(t, tc.SmemTileOp | tc.TmemTileOp)]
+    fixed = _Footprint.of([t for t in every if t not in tiles])
+    masks = sum(
+        LANE_MASK_BYTES * integer(op.count)
+        for op in walk_body(kernel)
+        if isinstance(op, tc.LaneMasksOp)
+    )
+    shared = fixed.bytes + masks
+    return choose_stages(trip_count(loop), stage.bytes, shared, stage.columns, fixed.columns)
+
+
+@dataclass(frozen=True)
+class _Footprint:
+    bytes: int
+    columns: int
+
+    @staticmethod
+    def of(tiles: list[Any]) -> _Footprint:
+        shared = [t.tile.type for t in tiles if isinstance(t, tc.SmemTileOp)]
+        columns = [t.tile.type for t in tiles if isinstance(t, tc.TmemTileOp)]
+        return _Footprint(
+            sum(round_up(smem_bytes(kind), SMEM_TILE_ALIGNMENT) for kind in shared),
+            sum(tmem_columns(kind) for kind in columns),
+        )
+
+
+def choose_stages(
+    trips: int, stage_bytes: int, fixed_bytes: int, stage_columns: int, fixed_columns: int
+) -> int:
+    """Slots per ring: what two CTAs per SM allow, or one CTA where that gives fewer than two.
+
+    The answer is at least 1 even when nothing fits; plan-memory then refuses with the sizes.
+    """
+    count = 1
+    for ctas in (2, 1):
+        shared = SM_SMEM_BYTES // ctas - CTA_RESERVED_BYTES - BARRIER_BYTES - fixed_bytes
+        limits = [trips, MOST_STAGES]
+        if stage_bytes:
+            limits.append(shared // stage_bytes)
+        if stage_columns:
+            limits.append((TMEM_COLUMNS // ctas - fixed_columns) // stage_columns)
+        count = max(1, min(limits))
+        if count >= min(2, trips):
+            break
+    return count

@@ -1,0 +1,319 @@
+"""place-barriers: from program order to mbarriers, commits and fences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tcir._mlir import ir, scf
+from tcir.dialect import tc
+from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES, WARP
+from tcir.dialect.tma import halo_of
+from tcir.passes.build import index as math
+from tcir.passes.build.emit import fence, i64, integer, tma_load
+from tcir.passes.build.kernel_ops import (
+    accumulator_of,
+    ancestor_in,
+    body,
+    find_kernels,
+    trip_count,
+    walk,
+    walk_body,
+)
+from tcir.passes.build.refusal import refuse
+from tcir.passmanager.pipeline import Pass, register_pass
+
+ROLE = "tc.role"
+"""Attribute of a synchronisation op: the role that will run it (see assign-roles)."""
+
+READERS = (tc.CpOp, tc.CpScalesOp, tc.MmaOp, tc.MmaBlockScaleOp, tc.RefreshOp)
+"""Ops that read shared tiles; a commit tells when they are done."""
+
+
+QUARTERS = TMEM_LANES // QUARTER_LANES
+
+
+@register_pass
+@dataclass(frozen=True)
+class PlaceBarriers(Pass):
+    """Makes the kernel correct when loads, copies and mma are asynchronous (``tc.async``).
+
+    What waits for what is read off the IR: the rings that TMA loads fill in a loop, the cp and mma
+    that consume their slots, the accumulators that are read after the loop that computes them.
+
+    Before::
+
+        scf.for %i = … {
+          "tc.tma_load"(%map, …, %a)
+          "tc.cp"(%a, …); "tc.mma"(%d, …)
+        }
+        … "tc.tmem_ld"(%d, …)
+
+    After::
+
+        %full = "tc.mbarrier_init"() {arrivals = 1} : !tc.ring<4, !tc.mbarrier>; %empty; %done
+        "tc.fence"() {kind = "mbarrier_init"}; "tc.cta_barrier"()
+        scf.for %i = … {
+          %phase = (%i / 4) mod 2
+          "tc.mbarrier_wait"(%empty[%slot], 1 - %phase)
+          "tc.mbarrier_expect_tx"(%full[%slot]) {nbytes}
+          "tc.tma_load"(%map, …, %a, %full[%slot])
+          "tc.mbarrier_wait"(%full[%slot], %phase); "tc.fence"() {kind = "tcgen05.after"}
+          "tc.cp"(%a, …); "tc.mma"(%d, …)
+          "tc.commit"(%empty[%slot])
+        }
+        "tc.commit"(%done); "tc.mbarrier_wait"(%done, 0); "tc.fence"() {kind = "tcgen05.after"}
+        … "tc.tmem_ld"(%d, …); "tc.tmem_wait"() {kind = "ld"}
+        "tc.fence"() {kind = "tcgen05.before"}; "tc.cta_barrier"()
+
+    The rings of tensor memory that a loop's cp fill share the slots, and so the ``empty`` barrier:
+    commit, wait, load, wait stand between the last mma on a slot and the next cp into it. Ops stay
+    in program order and one thread may still run them all. Each synchronisation op carries
+    ``tc.role``.
+    """
+
+    name: ClassVar[str] = "place-barriers"
+
+    def run(self, module: ir.Module) -> None:
+        for kernel in find_kernels(module, self.name, "a tiling pass and multi-buffer"):
+            if "tc.async" in kernel.attributes:
+                raise refuse(kernel, "expected a kernel without barriers, got one with tc.async")
+            _Placer(kernel).run()
+            kernel.attributes["tc.async"] = ir.UnitAttr.get()
+
+
+@dataclass
+class _Placer:
+    kernel: Any
+
+    def run(self) -> None:
+        loops = [op for op in body(self.kernel) if any(_is_load(o) for o in walk(op))]
+        for op in loops:
+            if not isinstance(op, scf.ForOp):
+                raise refuse(
+                    op, "expected TMA loads in a loop over a ring, got one outside any loop; run "
+                    "multi-buffer on the loop first"
+                )  # fmt: skip
+        if not loops:
+            raise refuse(self.kernel, "expected a kernel with TMA loads, got none")
+        rings = [_ring_loop(loop) for loop in loops]
+        zeros = [op for op in body(self.kernel) if any(_is_store(o) for o in walk(op))]
+        setup = (zeros + loops)[0]
+        if len(zeros) > 1 or body(self.kernel).index(setup) > body(self.kernel).index(loops[0]):
+            raise refuse(setup, "expected one loop that stores to tensor memory, before the loads")
+        inits = [bar for ring in rings for bar in self._guard_ring(ring, setup)]
+        for block in [self.kernel.regions[0].blocks[0], *_around(loops, rings)]:
+            inits += self._guard_accumulators(block, setup)
+        inits += [bar for ring in rings for bar in self._guard_refreshes(ring, setup)]
+        inits += [bar for loop in zeros for bar in self._guard_zeros(loop, loops[0])]
+        for op in body(self.kernel)[body(self.kernel).index(setup) :]:
+            if isinstance(op, tc.SmemTileOp | tc.TmemTileOp):
+                op.operation.move_before(setup.operation)
+        with ir.InsertionPoint(setup), inits[-1].location:
+            fence("mbarrier_init")
+            tc.CtaBarrierOp()
+        self._guard_reads()
+
+    def _init(self, before: Any, location: Any, count: int | None, arrivals: int = 1) -> Any:
+        kind = tc.MbarrierType.get()
+        with ir.InsertionPoint(before), location:
+            return tc.MbarrierInitOp(
+                i64(arrivals), tc.RingType.build(count, kind) if count else kind
+            )
+
+    def _guard_ring(self, loop: scf.ForOp, setup: Any) -> list[Any]:
+        """Full and empty barriers around the loads and the consumers of one loop's ring."""
+        loads = [op for op in loop.body if _is_load(op)]
+        if any(_is_load(o) and o not in loads for o in walk(loop)):
+            raise refuse(loop, "expected TMA loads directly in the ring's loop, got a deeper one")
+        trip_count(loop)
+        slots = [_slot_of(load) for load in loads]
+        rings = {slot.ring.type.count for slot in slots}
+        if len(rings) != 1 or any(slot.index != slots[0].index for slot in slots):
+            raise refuse(loads[0], f"expected rings of one size, used in step, got {sorted(rings)}")
+        (count,) = rings
+        consumers = _consumers(loop, [slot.slot for slot in slots], loads)
+        location = loads[0].location
+        full = self._init(setup, location, count)
+        empty = self._init(setup, location, count)
+        with ir.InsertionPoint(loads[0]), location:
+            phase = math.value(math.rem(math.div(loop.induction_variable, count), 2))
+            full_slot = _bar(full, slots[0].index)
+            empty_slot = _bar(empty, slots[0].index)
+            flipped = math.value(math.sub(1, phase))
+            _tag(tc.MbarrierWaitOp(empty_slot, flipped), "producer")
+            nbytes = sum(integer(load.nbytes) for load in loads)
+            _tag(tc.MbarrierExpectTxOp(full_slot, i64(nbytes)), "producer")
+        for load in loads:
+            with ir.InsertionPoint(load), load.location:
+                tma_load(
+                    load.map, list(load.coords), load.tile, integer(load.row),
+                    integer(load.nbytes), list(load.offsets), full_slot, halo_of(load),
+                )  # fmt: skip
+            load.operation.erase()
+        with ir.InsertionPoint(consumers[0]), consumers[0].location:
+            _tag(tc.MbarrierWaitOp(full_slot, phase), "mma")
+            _tag(fence("tcgen05.after"), "mma")
+        with ir.InsertionPoint(loop.body.operations[len(loop.body.operations) - 1]):
+            _tag(tc.CommitOp(empty_slot, loc=consumers[-1].location), "mma")
+        return [full, empty]
+
+    def _guard_accumulators(self, block: Any, setup: Any) -> list[Any]:
+        """A barrier after every loop of `block` whose accumulators are read later in it.
+
+        In a loop around that loop it is a ring of them, like the accumulators.
+        """
+        inits = []
+        for op in list(block):
+            written = [
+                accumulator_of(o.d)
+                for o in walk(op)
+                if isinstance(o, tc.MmaOp | tc.MmaBlockScaleOp)
+            ]
+            readers = [
+                use.owner.opview
+                for d in dict.fromkeys(written)
+                for use in d.uses
+                if isinstance(use.owner.opview, tc.TmemLdOp)
+            ]
+            if not readers or any(d.owner.operation.block != block for d in written if _is_slot(d)):
+                continue
+            if any(ancestor_in(r, op.operation.block) == op for r in readers):
+                raise refuse(op, "expected accumulators read after the loop, got reads inside it")
+            slot = written[0].owner.operation.opview if _is_slot(written[0]) else None
+            done = self._init(setup, readers[0].location, slot and slot.ring.type.count)
+            inits.append(done)
+            after = list(block)[list(block).index(op) + 1]
+            with ir.InsertionPoint(after), readers[0].location:
+                bar = done.bar if slot is None else _bar(done, slot.index)
+                _tag(tc.CommitOp(bar), "mma")
+                _tag(tc.MbarrierWaitOp(bar, math.value(0)), "epilogue")
+                _tag(fence("tcgen05.after"), "epilogue")
+        return inits
+
+    def _guard_refreshes(self, loop: scf.ForOp, setup: Any) -> list[Any]:
+        """A barrier between mma that shift a slab and the copies that refresh it.
+
+        The ISA keeps mma before mma and tc.shift before tc.refresh, but not .ashift before it: so
+        commit and wait, once for the refreshes after one tap.
+        """
+        waits, shifted = [], set()
+        for op in loop.body:
+            if isinstance(op, tc.MmaOp) and integer(op.ashift):
+                shifted.add(op.a)
+            elif isinstance(op, tc.RefreshOp) and op.target in shifted:
+                waits.append(op)
+                shifted.discard(op.target)
+        if not waits:
+            return []
+        bar = self._init(setup, waits[0].location, None)
+        for number, op in enumerate(waits):
+            with ir.InsertionPoint(op), op.location:
+                done = math.add(math.mul(loop.induction_variable, len(waits) % 2), number)
+                _tag(tc.CommitOp(bar.bar), "mma")
+                _tag(tc.MbarrierWaitOp(bar.bar, math.value(math.rem(done, 2))), "mma")
+                _tag(fence("tcgen05.after"), "mma")
+        return [bar]
+
+    def _guard_zeros(self, loop: Any, main: Any) -> list[Any]:
+        """A barrier between the loop that stores to tensor memory and the mma in `main`.
+
+        Every thread that stored waits for its stores, fences and arrives; so do the threads that
+        wrote lane masks, which the mma's thread reads.
+        """
+        if not isinstance(loop, scf.ForOp) or trip_count(loop) != QUARTERS:
+            raise refuse(loop, "expected tc.tmem_st in a loop over the four quarters")
+        ready = self._init(loop, loop.location, None, WARP * QUARTERS)
+        with ir.InsertionPoint(loop.body.operations[len(loop.body.operations) - 1]), loop.location:
+            tc.TmemWaitOp(ir.StringAttr.get("st"))
+            _tag(fence("tcgen05.before"), "epilogue")
+            tc.MbarrierArriveOp(ready.bar)
+        with ir.InsertionPoint(main), loop.location:
+            _tag(tc.MbarrierWaitOp(ready.bar, math.value(0)), "mma")
+            _tag(fence("tcgen05.after"), "mma")
+        return [ready]
+
+    def _guard_reads(self) -> None:
+        """wait::ld before the registers are used; fence and CTA barrier before memory is freed."""
+        reads = [op for op in walk_body(self.kernel) if isinstance(op, tc.TmemLdOp)]
+        for read in reads:
+            following = list(read.operation.block)
+            with ir.InsertionPoint(following[following.index(read) + 1]), read.location:
+                tc.TmemWaitOp(ir.StringAttr.get("ld"))
+        with ir.InsertionPoint(body(self.kernel)[-1]), reads[-1].location:
+            _tag(fence("tcgen05.before"), "epilogue")
+            tc.CtaBarrierOp()
+
+
+def _is_load(op: Any) -> bool:
+    return isinstance(op, tc.TmaLoadOp)
+
+
+def _is_store(op: Any) -> bool:
+    return isinstance(op, tc.TmemStOp | tc.WriteLaneMaskOp)
+
+
+def _is_slot(value: Any) -> bool:
+    return not isinstance(value, ir.BlockArgument) and isinstance(
+        value.owner.operation.opview, tc.SlotOp
+    )
+
+
+def _ring_loop(loop: Any) -> Any:
+    """The loop that holds the loads directly: `loop`, or one inside it."""
+    while not any(_is_load(op) for op in loop.body):
+        loop = next(op for op in loop.body if any(_is_load(o) for o in walk(op)))
+        if not isinstance(loop, scf.ForOp):
+            raise refuse(loop, "expected TMA loads in loops only, got one in another op")
+    return loop
+
+
+def _around(loops: list[Any], rings: list[Any]) -> list[Any]:
+    """The blocks of the loops between the kernel and its rings."""
+    blocks = []
+    for loop, ring in zip(loops, rings, strict=True):
+        while loop != ring:
+            blocks.append(loop.body)
+            loop = ancestor_in(ring, loop.body)
+    return blocks
+
+
+def _slot_of(load: Any) -> Any:
+    owner = None if isinstance(load.tile, ir.BlockArgument) else load.tile.owner.opview
+    if not isinstance(owner, tc.SlotOp):
+        raise refuse(
+            load, "expected TMA loads into a slot of a ring, got a tile without one; run "
+            "multi-buffer first"
+        )  # fmt: skip
+    return owner
+
+
+def _consumers(loop: scf.ForOp, tiles: list[Any], loads: list[Any]) -> list[Any]:
+    """The ops of the loop's body that read `tiles`, in order, all behind the loads."""
+    ops = list(loop.body)
+    positions = set()
+    for tile in tiles:
+        for use in tile.uses:
+            user = use.owner.opview
+            if user in loads:
+                continue
+            if not isinstance(user, READERS):
+                raise refuse(
+                    user, f"expected cp and mma as readers of a ring, got {user.operation.name} "
+                    "(a commit tells when those are done, and nothing else)"
+                )  # fmt: skip
+            positions.add(ops.index(ancestor_in(user, loop.body)))
+    if not positions:
+        raise refuse(loads[0], "expected every loaded ring to be read in its loop, got no reader")
+    last_load = max(ops.index(load) for load in loads)
+    if min(positions) < last_load:
+        raise refuse(ops[min(positions)], "expected all loads of an iteration before their readers")
+    return [ops[position] for position in sorted(positions)]
+
+
+def _bar(ring: Any, index: Any) -> Any:
+    return tc.SlotOp(ring.bar, index, tc.MbarrierType.get()).slot
+
+
+def _tag(op: Any, role: str) -> None:
+    op.operation.attributes[ROLE] = ir.StringAttr.get(role)

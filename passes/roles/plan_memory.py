@@ -1,0 +1,148 @@
+"""plan-memory: places in shared and tensor memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tcir._mlir import ir
+from tcir.dialect import tc
+from tcir.dialect.limits import (
+    LANE_MASK_BYTES,
+    MBARRIER_BYTES,
+    SMEM_BYTES,
+    SMEM_TILE_ALIGNMENT,
+    TMEM_COLUMNS,
+)
+from tcir.passes.build.emit import i64, integer
+from tcir.passes.build.kernel_ops import (
+    body,
+    count_of,
+    find_kernels,
+    smem_bytes,
+    tmem_columns,
+    walk_body,
+)
+from tcir.passes.build.limits import round_up, tmem_allocation
+from tcir.passes.build.refusal import refuse
+from tcir.passmanager.pipeline import Pass, register_pass
+
+ADDRESS_BYTES = 4
+ALLOCATING_WARP = 5
+"""The warp that allocates and frees tensor memory: the one whose thread issues the mma."""
+
+
+@register_pass
+@dataclass(frozen=True)
+class PlanMemory(Pass):
+    """Fixes byte offsets of tiles and mbarriers, and columns of one tensor-memory allocation.
+
+    Before::
+
+        %ring = "tc.smem_tile"() : () -> !tc.ring<2, !tc.smem<…>>
+        %d = "tc.tmem_tile"() : () -> !tc.tmem<…>
+        %full = "tc.mbarrier_init"() {arrivals = 1}
+        "tc.fence"() {kind = "mbarrier_init"}; "tc.cta_barrier"()
+        …
+        "tc.cta_barrier"()
+
+    After (function attributes ``tc.smem_bytes``, ``tc.tmem_columns``)::
+
+        %ring = "tc.smem_tile"() {offset = 0}
+        %full = "tc.mbarrier_init"() {arrivals = 1, offset = 81920}
+        "tc.fence"() {kind = "mbarrier_init"}
+        %base = "tc.tmem_alloc"() {columns = 128, slot = 81960, warp = 5}
+        "tc.tmem_relinquish"() {warp = 5}
+        "tc.cta_barrier"()
+        %d = "tc.tmem_tile"(%base) {column = 0}
+        …
+        "tc.cta_barrier"()
+        "tc.tmem_dealloc"(%base) {columns = 128, warp = 5}
+
+    Tiles start at multiples of 1024 bytes, where swizzle patterns start; the slots of a ring follow
+    one another. ``slot`` is where ``tcgen05.alloc`` writes the address. Preserves everything else.
+    """
+
+    name: ClassVar[str] = "plan-memory"
+
+    def run(self, module: ir.Module) -> None:
+        for kernel in find_kernels(module, self.name, "place-barriers"):
+            barriers = [op for op in body(kernel) if isinstance(op, tc.CtaBarrierOp)]
+            if len(barriers) < 2:
+                raise refuse(
+                    kernel,
+                    "expected a CTA barrier after the set-up and one before the end, got "
+                    f"{len(barriers)}; run place-barriers first",
+                )
+            if "tc.smem_bytes" in kernel.attributes:
+                raise refuse(kernel, "expected a kernel without planned memory, got tc.smem_bytes")
+            address = _place_shared(kernel)
+            _place_columns(kernel, address, barriers)
+
+
+def _place_shared(kernel: Any) -> int:
+    """Sets the offsets; returns where the address of tensor memory goes."""
+    tiles = [op for op in walk_body(kernel) if isinstance(op, tc.SmemTileOp)]
+    bars = [op for op in walk_body(kernel) if isinstance(op, tc.MbarrierInitOp)]
+    end = 0
+    for tile in tiles:
+        end = round_up(end, SMEM_TILE_ALIGNMENT)
+        tile.attributes["offset"] = i64(end)
+        end += smem_bytes(tile.tile.type)
+    for table in (op for op in walk_body(kernel) if isinstance(op, tc.LaneMasksOp)):
+        end = round_up(end, LANE_MASK_BYTES)
+        table.attributes["offset"] = i64(end)
+        end += LANE_MASK_BYTES * integer(table.count)
+    for bar in bars:
+        end = round_up(end, MBARRIER_BYTES)
+        bar.attributes["offset"] = i64(end)
+        end += MBARRIER_BYTES * count_of(bar.bar.type)
+    address, end = end, end + ADDRESS_BYTES
+    if end > SMEM_BYTES:
+        parts = ", ".join(f"{count_of(t.tile.type)} x {_one(t)} bytes" for t in tiles)
+        raise refuse(
+            tiles[0] if tiles else kernel,
+            f"expected at most {SMEM_BYTES} bytes of shared memory, got {end} (tiles: {parts}; a "
+            "CTA of sm_100a has 227 KB); take fewer stages or a smaller n-tile "
+            "(smallest accepted: stages=1, n-tile=16)",
+        )
+    kernel.attributes["tc.smem_bytes"] = i64(end)
+    return address
+
+
+def _one(tile: Any) -> int:
+    return smem_bytes(tile.tile.type) // count_of(tile.tile.type)
+
+
+def _place_columns(kernel: Any, address: int, barriers: list[Any]) -> None:
+    tiles = [op for op in walk_body(kernel) if isinstance(op, tc.TmemTileOp)]
+    if not tiles:
+        raise refuse(kernel, "expected a kernel with tiles in tensor memory, got none")
+    sizes = [tmem_columns(tile.tile.type) for tile in tiles]
+    if sum(sizes) > TMEM_COLUMNS:
+        parts = " + ".join(str(size) for size in sizes)
+        raise refuse(
+            tiles[0],
+            f"expected at most {TMEM_COLUMNS} columns of tensor memory, got {sum(sizes)} ({parts}; "
+            "PTX ISA 9.7.16.1); take fewer stages or a smaller n-tile "
+            "(smallest accepted: stages=1, n-tile=16)",
+        )
+    columns = tmem_allocation(sum(sizes))
+    warp = i64(ALLOCATING_WARP)
+    with ir.InsertionPoint(barriers[0]), tiles[0].location:
+        alloc = tc.TmemAllocOp(i64(columns))
+        alloc.attributes["slot"], alloc.attributes["warp"] = i64(address), warp
+        tc.TmemRelinquishOp().attributes["warp"] = warp
+    ops = body(kernel)
+    behind = ops[ops.index(barriers[0]) + 1]
+    column = 0
+    for tile, size in zip(tiles, sizes):
+        with ir.InsertionPoint(behind), tile.location:
+            placed = tc.TmemTileOp(tile.tile.type, base=alloc.base)
+        placed.attributes["column"] = i64(column)
+        column += size
+        tile.tile.replace_all_uses_with(placed.tile)
+        tile.operation.erase()
+    with ir.InsertionPoint(body(kernel)[-1]), barriers[-1].location:
+        tc.TmemDeallocOp(alloc.base, i64(columns)).attributes["warp"] = warp
+    kernel.attributes["tc.tmem_columns"] = i64(columns)

@@ -1,0 +1,36 @@
+"""``verify-tc-kernel``: check the rules about whole kernels; changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tcir._mlir import func, ir
+from tcir.dialect.kernel_rules import verify_kernel
+from tcir.errors import PassError
+from tcir.passmanager.pipeline import Pass, register_pass
+
+
+@register_pass
+@dataclass(frozen=True)
+class VerifyTcKernel(Pass):
+    """Check every ``func.func`` with the attribute ``tc.kernel`` against the kernel rules.
+
+    Budgets of tensor and shared memory, lifetime of allocations, disjoint roles, barriers that
+    somebody arrives on: what no single op can see. Each violation is an error at its op. The IR
+    after the pass is the IR before it.
+    """
+
+    name: ClassVar[str] = "verify-tc-kernel"
+
+    def run(self, module: ir.Module) -> None:
+        """Report every violation; raise `PassError` with the first."""
+        broken: list[tuple[ir.Location, str]] = []
+        for op in module.body.operations:
+            if isinstance(op, func.FuncOp) and "tc.kernel" in op.attributes:
+                broken += verify_kernel(op)
+        for location, message in broken:
+            location.emit_error(message)
+        if broken:
+            location, message = broken[0]
+            raise PassError(message, location)

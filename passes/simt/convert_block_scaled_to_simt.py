@@ -1,0 +1,258 @@
+"""convert-block-scaled-to-simt: a block-scaled product on CUDA cores, decoded in software."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tcir._mlir import arith, func, ir, scf
+from tcir.dialect import tc
+from tcir.dialect.attributes import integer, string
+from tcir.dialect.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES, ELEMENT_BITS
+from tcir.passes.build.emit import integers
+from tcir.passes.build.limits import ceil_div
+from tcir.passes.build.refusal import refuse
+from tcir.passes.raising.raise_block_scaled import SMALLEST, source_argument
+from tcir.passes.simt import emit as simt
+from tcir.passes.simt.decode import dot4, doubled_e2m1, floats, scale_floats, words_of
+from tcir.passmanager.pipeline import Pass, register_pass
+
+MOST_COLUMNS = 8
+"""Columns of B that a warp works on at once."""
+
+
+@register_pass
+@dataclass(frozen=True)
+class ConvertBlockScaledToSimt(Pass):
+    """Turns ``tc.block_scaled_matmul`` into a kernel without tensor cores.
+
+    rows:  rows of A per warp; each decoded piece of B serves all of them
+    warps: warps per CTA
+
+    Before::
+
+        %c = "tc.block_scaled_matmul"(%a, %sa, %b, %sb) {block = 16, …}
+
+    After (`llvm.func @f` in ``gpu.module @kernels``, one warp per `rows` rows)::
+
+        scf.for %chunk = %lane to K / 32 step 32 {       // 32 k of every row: 16 bytes of fp4
+          load, decode; per block: sum of its products; total = fma(sum, sa * sb, total)
+        }
+        butterfly of shuffles; times alpha; round; store
+
+    Products of two e2m1 are summed as integers (dp4a on doubled values), exactly; others by fma in
+    f32, in order of k. Preserves the value of every element up to the order of the f32 sums, which
+    is fixed: k within a block, chunks of a lane, halves of the warp, quarters, ….
+    """
+
+    name: ClassVar[str] = "convert-block-scaled-to-simt"
+    rows: int = 4
+    warps: int = 4
+
+    def run(self, module: ir.Module) -> None:
+        functions = [op for op in module.body.operations if isinstance(op, func.FuncOp)]
+        for function in functions:
+            ops = list(function.regions[0].blocks[0]) if function.regions[0].blocks else []
+            found = [op for op in ops if isinstance(op, tc.BlockScaledMatmulOp)]
+            if len(found) != 1 or list(ops[-1].operands) != list(found[0].results):
+                raise refuse(
+                    function, f"expected a function that returns one tc.block_scaled_matmul, got "
+                    f"{', '.join(op.operation.name for op in ops) or 'nothing'} (run "
+                    "raise-block-scaled first)", SMALLEST,
+                )  # fmt: skip
+            for option, most in (("rows", 8), ("warps", 32)):
+                if not 1 <= getattr(self, option) <= most:
+                    raise refuse(
+                        found[0], f"expected {option} of 1 to {most}, got {getattr(self, option)} "
+                        "(registers and threads of a CTA)",
+                    )  # fmt: skip
+            _Kernel(module, function, found[0], self.rows, self.warps).build()
+            function.operation.erase()
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One operand: its buffers, element type, rows, and how its scales lie."""
+
+    elements: Any
+    scales: Any
+    element: str
+    scale: str
+    rows: int
+    k: int
+    block: int
+    layout: str
+
+    def row(self, batch: Any, row: Any) -> tuple[Any, Any]:
+        """Addresses of a row of elements and of its scales (of the batch's, where in blocks)."""
+        whole = simt.add(simt.mul(simt.wide(batch), self.rows), simt.wide(row))
+        pitch = self.k * ELEMENT_BITS[self.element] // 8
+        elements = simt.at(self.elements, simt.mul(whole, pitch))
+        if self.layout == "row_major":
+            return elements, simt.at(self.scales, simt.mul(whole, self.k // self.block))
+        across = ceil_div(self.k // self.block, BLOCK_SCALES)
+        size = ceil_div(self.rows, BLOCK_ROWS) * across * BLOCK_BYTES
+        first = simt.add(
+            simt.mul(simt.divide(row, BLOCK_ROWS), across * BLOCK_BYTES),
+            simt.add(
+                simt.mul(simt.rest(row, 32), 16),
+                simt.mul(simt.divide(simt.rest(row, BLOCK_ROWS), 32), BLOCK_SCALES),
+            ),
+        )
+        offset = simt.add(simt.mul(simt.wide(batch), size), simt.wide(first))
+        return elements, simt.at(self.scales, offset)
+
+    def load(self, row: tuple[Any, Any], chunk: Any, count: int) -> tuple[list[Any], list[Any]]:
+        """Words and scales of `count` values of k."""
+        elements, scales = row
+        words = words_of(self.element, count)
+        where = simt.at(elements, simt.mul(simt.wide(chunk), 4 * words))
+        return simt.load_words(where, words), self._load_scales(scales, chunk, count // self.block)
+
+    def _load_scales(self, scales: Any, chunk: Any, count: int) -> list[Any]:
+        first = simt.mul(chunk, count)
+        if self.layout != "row_major":
+            first = simt.add(
+                simt.mul(simt.divide(first, BLOCK_SCALES), BLOCK_BYTES),
+                simt.rest(first, BLOCK_SCALES),
+            )
+        where = simt.at(scales, simt.wide(first))
+        if count == 1:
+            return scale_floats(simt.load_byte(where), 1, self.scale)
+        codes = arith.ExtUIOp(simt.integer(32), simt.load(where, simt.integer(16))).result
+        return scale_floats(codes, 2, self.scale)
+
+
+class _Kernel:
+    """The kernel of one op."""
+
+    def __init__(self, module: ir.Module, function: Any, op: Any, rows: int, warps: int) -> None:
+        self.module, self.function, self.op = module, function, op
+        self.warps = warps
+        self.vector = op.b.type.rank < op.a.type.rank
+        *batch, self.m, self.k = op.a.type.shape
+        self.n = 1 if self.vector else op.b.type.shape[-2]
+        self.batch = batch[0] if batch else 1
+        self.rows, self.columns = min(rows, self.m), min(self.n, MOST_COLUMNS)
+        self.block = integer(op, "block")
+        self.count = 32 if self.k % 32 == 0 else 16
+        self.exact = all(str(v.type.element_type) == "f4E2M1FN" for v in (op.a, op.b))
+
+    def build(self) -> None:
+        """Puts it into the gpu.module."""
+        op = self.op
+        values = [op.a, op.a_scales, op.b, op.b_scales]
+        values += [v for v in (op.a_global, op.b_global) if v is not None]
+        attributes = self.function.attributes
+        known = list(range(len(self.function.arguments) + 1))
+        if "tc.args" in attributes:
+            known = integers(attributes["tc.args"])
+        numbers = [known[source_argument(value)] for value in values]
+        result = known[-1]
+        grid = (
+            ceil_div(self.m, self.rows * self.warps), ceil_div(self.n, self.columns), self.batch,
+        )  # fmt: skip
+        target = simt.target_of(self.module)
+        if target == "sm_80":
+            raise refuse(op, "expected target sm_90 or sm_100a (fp8 conversions are from sm_89)")
+        order = attributes["tc.order"].value if "tc.order" in attributes else None
+        shape = simt.Shape(grid, self.warps * simt.WARP, target, order)
+        name = ir.StringAttr(self.function.operation.attributes["sym_name"]).value
+        buffers = sorted({*numbers, result})
+        with simt.simt_kernel(self.module, name, buffers, shape, op) as pointers:
+            a, sa, b, sb, *factors = (pointers[n] for n in numbers)
+            sides = [
+                _Side(
+                    elements, scales, str(v.type.element_type), str(s.type.element_type), rows,
+                    self.k, self.block, string(op, f"{side}_scale_layout"),
+                )
+                for side, elements, scales, v, s, rows in (
+                    ("a", a, sa, op.a, op.a_scales, self.m),
+                    ("b", b, sb, op.b, op.b_scales, self.n),
+                )
+            ]  # fmt: skip
+            self._body(sides[0], sides[1], factors, pointers[result])
+
+    def _body(self, a: _Side, b: _Side, factors: list[Any], out: Any) -> None:
+        thread = simt.thread_index()
+        lane, warp = simt.both_bits(thread, simt.WARP - 1), simt.right(thread, 5)
+        tile = simt.add(simt.mul(simt.block_index(0), self.warps), warp)
+        row0, column0 = simt.mul(tile, self.rows), simt.mul(simt.block_index(1), self.columns)
+        batch = simt.block_index(2)
+        # Beyond the last row (column) it is read again; what comes of it is not stored.
+        rows = [a.row(batch, simt.smaller(simt.add(row0, r), self.m - 1)) for r in range(self.rows)]
+        columns = [
+            b.row(batch, simt.smaller(simt.add(column0, c), self.n - 1))
+            for c in range(self.columns)
+        ]
+        zero = simt.number(0.0)
+        chunks = simt.constant(self.k // self.count)
+        loop = scf.ForOp(
+            lane, chunks, simt.constant(simt.WARP), [zero] * (self.rows * self.columns)
+        )
+        with ir.InsertionPoint(loop.body):
+            chunk, *totals = loop.body.arguments
+            right = [self._decode(b, column, chunk) for column in columns]
+            for r, row in enumerate(rows):
+                left = self._decode(a, row, chunk)
+                for c in range(self.columns):
+                    place = r * self.columns + c
+                    totals[place] = self._accumulate(left, right[c], totals[place])
+            scf.YieldOp(totals)
+        totals = [simt.sum_of_lanes(total) for total in loop.results]
+        self._store(lane, totals, factors, out, (batch, row0, column0))
+
+    def _decode(self, side: _Side, row: tuple[Any, Any], chunk: Any) -> tuple[list[Any], list[Any]]:
+        """Values (int8 by four, or f32) and scales of a chunk."""
+        words, scales = side.load(row, chunk, self.count)
+        if self.exact:
+            return [four for word in words for four in doubled_e2m1(word)], scales
+        return floats(words, side.element, self.count), scales
+
+    def _accumulate(self, left: Any, right: Any, total: Any) -> Any:
+        """`total` plus the chunk's products, block by block."""
+        (values, a_scales), (others, b_scales) = left, right
+        per_block = len(values) // len(a_scales)
+        for n, (sa, sb) in enumerate(zip(a_scales, b_scales, strict=True)):
+            pairs = list(zip(values, others, strict=True))[n * per_block : (n + 1) * per_block]
+            if self.exact:
+                dot = simt.constant(0)
+                for x, y in pairs:
+                    dot = dot4(x, y, dot)
+                whole = arith.SIToFPOp(ir.F32Type.get(), dot).result
+                part = arith.MulFOp(whole, simt.number(0.25)).result
+            else:
+                part = simt.number(0.0)
+                for x, y in pairs:
+                    part = simt.fma(x, y, part)
+            total = simt.fma(part, arith.MulFOp(sa, sb).result, total)
+        return total
+
+    def _store(
+        self, lane: Any, totals: list[Any], factors: list[Any], out: Any, origin: tuple[Any, ...]
+    ) -> None:
+        """Lane n stores total n: rows are consecutive where there is one column."""
+        batch, row0, column0 = origin
+        mine = totals[0]
+        for n, total in enumerate(totals[1:], start=1):
+            mine = arith.SelectOp(simt.equal(lane, n), total, mine).result
+        row = simt.add(row0, simt.divide(lane, self.columns))
+        column = simt.add(column0, simt.rest(lane, self.columns))
+        inside = simt.both_bits(simt.less(row, self.m), simt.less(column, self.n))
+        inside = simt.both_bits(inside, simt.less(lane, len(totals)))
+        store = scf.IfOp(inside)
+        with ir.InsertionPoint(store.then_block):
+            if factors:
+                loaded = [simt.load(factor, ir.F32Type.get()) for factor in factors]
+                alpha = loaded[0]
+                for factor in loaded[1:]:
+                    alpha = arith.MulFOp(alpha, factor).result
+                mine = arith.MulFOp(mine, alpha).result
+            kind = self.op.out.type.element_type
+            size = 4 if isinstance(kind, ir.F32Type) else 2
+            if size == 2:
+                mine = arith.TruncFOp(kind, mine).result
+            whole = simt.add(simt.mul(simt.wide(batch), self.m), simt.wide(row))
+            place = simt.add(simt.mul(whole, self.n), simt.wide(column))
+            simt.store(simt.at(out, simt.mul(place, size)), mine)
+            scf.YieldOp([])

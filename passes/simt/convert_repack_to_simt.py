@@ -1,0 +1,122 @@
+"""convert-repack-to-simt: a kernel that copies a tensor into another layout."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any, ClassVar
+
+from tcir._mlir import arith, func, ir, scf
+from tcir.dialect import tc
+from tcir.passes.build.emit import integers
+from tcir.passes.build.limits import ceil_div
+from tcir.passes.build.refusal import refuse
+from tcir.passes.simt import emit as simt
+from tcir.passmanager.pipeline import Pass, register_pass
+
+
+@register_pass
+@dataclass(frozen=True)
+class ConvertRepackToSimt(Pass):
+    """Turns every function of one ``tc.repack`` into a kernel, one thread an element.
+
+    threads: threads per CTA
+
+    Before::
+
+        func.func @f_repack0(%x: tensor<1x224x224x3xf16>) -> tensor<1x224x224x8xf16>
+
+    After (`llvm.func @f_repack0` in ``gpu.module @kernels``)::
+
+        %i = 256 * %ctaid + %tid; if %i < 401408: %out[%i] = inside ? %x[…] : 0
+
+    Preserves every value, bit for bit. Other functions stay as they are.
+    """
+
+    name: ClassVar[str] = "convert-repack-to-simt"
+    threads: int = 256
+
+    def run(self, module: ir.Module) -> None:
+        if not 32 <= self.threads <= 1024:
+            raise refuse(
+                module.operation,
+                f"expected threads of 32 to 1024 (threads of a CTA), got {self.threads}; "
+                "smallest accepted: threads=32",
+            )
+        for function in list(module.body.operations):
+            ops = list(function.entry_block) if isinstance(function, func.FuncOp) else []
+            if len(ops) == 2 and isinstance(ops[0], tc.RepackOp):
+                self._convert(module, function, ops[0])
+                function.operation.erase()
+
+    def _convert(self, module: ir.Module, function: func.FuncOp, op: tc.RepackOp) -> None:
+        source, out = op.source.type, op.out.type
+        buffers, order = simt.place_of(function)
+        count = prod(out.shape)
+        shape = simt.Shape(
+            (ceil_div(count, self.threads), 1, 1), self.threads, simt.target_of(module), order or 0
+        )
+        with simt.simt_kernel(module, function.name.value, buffers, shape, op) as pointers:
+            number = simt.add(simt.mul(simt.block_index(0), self.threads), simt.thread_index())
+            with _only_if(simt.less(number, count)):
+                _copy(op, source, out, number, *(pointers[n] for n in buffers))
+
+
+def _copy(op: tc.RepackOp, source: Any, out: Any, number: Any, read: Any, write: Any) -> None:
+    """Element `number` of the result."""
+    size = tc.element_bytes(out.element_type)
+    digits: list[Any] = []
+    rest = number
+    for extent in reversed(out.shape[1:]):
+        digits.insert(0, simt.rest(rest, extent))
+        rest = simt.divide(rest, extent)
+    digits.insert(0, rest)
+    place: Any = simt.constant(0)
+    inside: Any = None
+    permutation = integers(op.permutation)
+    for dim, extent in enumerate(source.shape):
+        at = permutation.index(dim)
+        place = simt.add(simt.mul(place, extent), digits[at])
+        if out.shape[at] > extent:
+            within = simt.less(digits[at], extent)
+            inside = within if inside is None else arith.AndIOp(inside, within).result
+    target = simt.at(write, _byte(number, size))
+
+    def load() -> Any:
+        return _load(simt.at(read, _byte(place, size)), size)
+
+    if inside is None:
+        _store(target, load(), size)
+        return
+    both = scf.IfOp(inside, [simt.integer(_REGISTER[size])], has_else=True)
+    with ir.InsertionPoint(both.then_block):
+        scf.YieldOp([load()])
+    with ir.InsertionPoint(both.else_block):
+        scf.YieldOp([simt.constant(0, _REGISTER[size])])
+    _store(target, both.results[0], size)
+
+
+_REGISTER = {1: 32, 2: 16, 4: 32}
+"""Bits of the register that holds an element, by its bytes."""
+
+
+def _byte(number: Any, size: int) -> Any:
+    return simt.mul(simt.wide(number), size)
+
+
+def _load(pointer: Any, size: int) -> Any:
+    return simt.load_byte(pointer) if size == 1 else simt.load(pointer, simt.integer(8 * size))
+
+
+def _store(pointer: Any, value: Any, size: int) -> None:
+    if size == 1:
+        simt.store_byte(pointer, value)
+    else:
+        simt.store(pointer, value)
+
+
+def _only_if(condition: Any) -> Any:
+    op = scf.IfOp(condition)
+    with ir.InsertionPoint(op.then_block):
+        scf.YieldOp([])
+    return ir.InsertionPoint(op.then_block.operations[0])

@@ -1,0 +1,95 @@
+"""convert-scales-to-simt: a kernel that reorders block scales for the tensor core."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tcir._mlir import arith, func, ir
+from tcir.dialect import tc
+from tcir.dialect.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES
+from tcir.passes.simt import emit as simt
+from tcir.passmanager.pipeline import Pass, register_pass
+
+THREADS = BLOCK_BYTES // 4
+"""One thread for every word of a block: the four scales of a row."""
+BLOCKS = (4, 2, 1)
+"""Blocks side by side that a CTA makes: four where they come out even, 16 bytes of every row."""
+
+
+@register_pass
+@dataclass(frozen=True)
+class ConvertScalesToSimt(Pass):
+    """Turns every function of one ``tc.scales_to_blocked`` into a kernel, a CTA for four blocks.
+
+    Before::
+
+        func.func @f_scales0(%s: tensor<7168x1024xf8E4M3FN>) -> tensor<56x256x512xf8E4M3FN>
+
+    After (`llvm.func @f_scales0` in ``gpu.module @kernels``)::
+
+        row = 128 * block row + 32 * (tid % 4) + tid / 4
+        for n in 0..3: out[512 * (4 * %ctaid + n) + 4 * %tid] = row < 7168 ? the row's next four : 0
+
+    Preserves every value, bit for bit. Other functions stay as they are.
+    """
+
+    name: ClassVar[str] = "convert-scales-to-simt"
+
+    def run(self, module: ir.Module) -> None:
+        for function in list(module.body.operations):
+            ops = list(function.entry_block) if isinstance(function, func.FuncOp) else []
+            if len(ops) == 2 and isinstance(ops[0], tc.ScalesToBlockedOp):
+                _convert(module, function, ops[0])
+                function.operation.erase()
+
+
+def _convert(module: ir.Module, function: func.FuncOp, op: tc.ScalesToBlockedOp) -> None:
+    buffers, order = simt.place_of(function)
+    *outer, down, across, _ = op.out.type.shape
+    *_, scales = op.scales.type.shape
+    matrix = op.out.type.rank == op.scales.type.rank + 1
+    rows = op.scales.type.shape[-2] if matrix else 1
+    batch = outer[0] if outer else 1
+    blocks = next(count for count in BLOCKS if across % count == 0)
+    shape = simt.Shape((across // blocks, down, batch), THREADS, simt.target_of(module), order)
+    with simt.simt_kernel(module, function.name.value, buffers, shape, op) as pointers:
+        source, target = (pointers[number] for number in buffers)
+        thread = simt.thread_index()
+        quarter, lane = simt.both_bits(thread, 3), simt.right(thread, 2)
+        row = simt.add(simt.mul(simt.block_index(1), BLOCK_ROWS), simt.mul(quarter, 32))
+        row = simt.add(row, lane)
+        column = simt.mul(simt.block_index(0), blocks)
+        # Beyond the operand the last row (scale) is read again, and not used.
+        whole = simt.add(
+            simt.mul(simt.wide(simt.block_index(2)), rows), simt.wide(simt.smaller(row, rows - 1))
+        )
+        words = _words(simt.at(source, simt.mul(whole, scales)), column, blocks, scales)
+        block = simt.add(simt.mul(simt.block_index(2), down), simt.block_index(1))
+        block = simt.add(simt.mul(block, across), column)
+        place = simt.add(simt.mul(simt.wide(block), BLOCK_BYTES), simt.wide(simt.mul(thread, 4)))
+        first, inside = simt.at(target, place), simt.less(row, rows)
+        for n, word in enumerate(words):
+            word = arith.SelectOp(inside, word, simt.constant(0)).result
+            simt.store(simt.behind(first, n * BLOCK_BYTES), word)
+
+
+def _words(row: Any, column: Any, blocks: int, scales: int) -> list[Any]:
+    """The scales of a row that belong to the blocks from `column` on, four to a word."""
+    first = simt.mul(column, BLOCK_SCALES)
+    if blocks > 1 and scales % (blocks * BLOCK_SCALES) == 0:
+        return simt.load_words(simt.at(row, simt.wide(first)), blocks)
+    return [_word(row, simt.add(first, n * BLOCK_SCALES), scales) for n in range(blocks)]
+
+
+def _word(row: Any, first: Any, scales: int) -> Any:
+    """Four scales of a row from `first` on, zeros behind its end."""
+    if scales % BLOCK_SCALES == 0:
+        return simt.load(simt.at(row, simt.wide(first)), simt.integer(32))
+    word = simt.constant(0)
+    for n in range(BLOCK_SCALES):
+        place = simt.add(first, n)
+        byte = simt.load_byte(simt.at(row, simt.wide(simt.smaller(place, scales - 1))))
+        inside = arith.SelectOp(simt.less(place, scales), byte, simt.constant(0)).result
+        word = simt.either_bits(word, simt.left(inside, 8 * n))
+    return word

@@ -1,0 +1,136 @@
+"""Software decoding of narrow formats on CUDA cores.
+
+A group of consecutive k is read as 32-bit words (memory order: little-endian, densely packed) and
+becomes either doubled integers, four to a word (e2m1, for dp4a), or f32s. Block scales become f32s.
+PTX ISA 5.2.3 has the formats, 9.7.9.7 prmt, 9.7.9.21 the conversions of fp8 (from sm_89).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tcir._mlir import arith, ir, llvm
+from tcir.dialect.block_scaled import ELEMENT_BITS
+from tcir.passes.simt import emit as simt
+
+DOUBLED = (0, 1, 2, 3, 4, 6, 8, 12)
+"""Twice the magnitudes of e2m1, by code."""
+
+
+@dataclass(frozen=True)
+class Small:
+    """Layout of a format without infinities and NaN: sign, exponent, mantissa."""
+
+    mantissa: int
+    bias: int
+
+
+SMALL = {"f4E2M1FN": Small(1, 1), "f6E2M3FN": Small(3, 1), "f6E3M2FN": Small(2, 3)}
+CVT = {"f8E4M3FN": "e4m3", "f8E5M2": "e5m2"}
+
+
+def words_of(element: str, count: int) -> int:
+    """Words that `count` elements take."""
+    return count * ELEMENT_BITS[element] // 32
+
+
+def permute(low: Any, high: Any, selector: Any) -> Any:
+    """prmt: four bytes out of eight, each by four bits; the top one replicates the sign."""
+    return simt.asm(simt.integer(32), "prmt.b32 $0, $1, $2, $3;", "=r,r,r,r", [low, high, selector])
+
+
+def doubled_e2m1(word: Any) -> list[Any]:
+    """Eight e2m1 codes as two words of four int8: twice their values, in order of k.
+
+    The codes without their signs select from a table of magnitudes and one of their negatives; the
+    signs, spread over bytes, select between the two.
+    """
+    codes = simt.both_bits(word, 0x77777777)
+    shifted = simt.left(word, 4)
+    tables = [
+        [_table(values[:4]), _table(values[4:])]
+        for values in (DOUBLED, tuple(-value for value in DOUBLED))
+    ]
+    result = []
+    # Sign bits are the tops of the bytes of `word` (odd codes) and `shifted` (even ones); selector
+    # 8 + n replicates the top bit of byte n of the pair.
+    for half, signs in enumerate((0x9D8C, 0xBFAE)):
+        selector = simt.right(codes, 16 * half)
+        magnitude, negative = (permute(low, high, selector) for low, high in tables)
+        mask = permute(word, shifted, simt.constant(signs))
+        flip = simt.both_bits(simt.differing_bits(magnitude, negative), mask)
+        result.append(simt.differing_bits(magnitude, flip))
+    return result
+
+
+def _table(values: tuple[int, ...]) -> Any:
+    return simt.constant(int.from_bytes(bytes(value & 0xFF for value in values), "little"))
+
+
+def dot4(a: Any, b: Any, total: Any) -> Any:
+    """total + the products of four int8, exact."""
+    text = "dp4a.s32.s32 $0, $1, $2, $3;"
+    return simt.asm(simt.integer(32), text, "=r,r,r,r", [a, b, total])
+
+
+def floats(words: list[Any], element: str, count: int) -> list[Any]:
+    """`count` elements as f32, exact, in order of k; NaN and infinities stay."""
+    if element in CVT:
+        pairs = [
+            _fp8_pair(arith.TruncIOp(simt.integer(16), simt.right(word, shift)).result, element)
+            for word in words
+            for shift in (0, 16)
+        ]
+        return [value for pair in pairs for value in pair]
+    return [_small(words, n, element) for n in range(count)]
+
+
+def _fp8_pair(pair: Any, element: str) -> list[Any]:
+    """Two fp8 in an i16, the lower first."""
+    text = f"cvt.rn.f16x2.{CVT[element]}x2 $0, $1;"
+    halves = simt.asm(simt.integer(32), text, "=r,h", [pair])
+    vector = llvm.BitcastOp(ir.VectorType.get([2], ir.F16Type.get()), halves).result
+    return [
+        arith.ExtFOp(
+            ir.F32Type.get(), llvm.ExtractElementOp(vector, simt.constant(n)).result
+        ).result
+        for n in range(2)
+    ]
+
+
+def _small(words: list[Any], n: int, element: str) -> Any:
+    """Code n of a dense stream: its exponent field as that of an f16, times a power of two.
+
+    A code without exponent becomes a subnormal f16, which an f32 holds; so the product is exact.
+    """
+    form, width = SMALL[element], ELEMENT_BITS[element]
+    first, shift = divmod(n * width, 32)
+    code = simt.right(words[first], shift)
+    if shift + width > 32:
+        code = simt.either_bits(code, simt.left(words[first + 1], 32 - shift))
+    sign = simt.left(simt.both_bits(code, 1 << (width - 1)), 16 - width)
+    magnitude = simt.both_bits(code, (1 << (width - 1)) - 1)
+    raw = simt.either_bits(sign, simt.left(magnitude, 10 - form.mantissa))
+    half = arith.BitcastOp(ir.F16Type.get(), arith.TruncIOp(simt.integer(16), raw).result).result
+    scale = simt.number(2.0 ** (15 - form.bias))
+    return arith.MulFOp(arith.ExtFOp(ir.F32Type.get(), half).result, scale).result
+
+
+def scale_floats(codes: Any, count: int, scale: str) -> list[Any]:
+    """One or two scale codes, in the low bytes of an i32, as f32; NaN stays.
+
+    The sign bit of ue4m3 is dropped, as the tensor core does.
+    """
+    if scale == "f8E4M3FN":
+        pair = arith.TruncIOp(simt.integer(16), simt.both_bits(codes, 0x7F7F)).result
+        return _fp8_pair(pair, scale)[:count]
+    return [_ue8m0(simt.both_bits(simt.right(codes, 8 * n), 0xFF)) for n in range(count)]
+
+
+def _ue8m0(code: Any) -> Any:
+    """2^(code - 127): an exponent field, but for 0 (a subnormal) and 0xFF (NaN)."""
+    bits = simt.left(code, 23)
+    for special, value in ((0, 0x00400000), (0xFF, 0x7FC00000)):
+        bits = arith.SelectOp(simt.equal(code, special), simt.constant(value), bits).result
+    return simt.as_f32(bits)

@@ -1,0 +1,1 @@
+"""Matrix products of warps: ldmatrix, mma.sync, cp.async, TMA."""

@@ -1,0 +1,181 @@
+"""double-buffer-fragments: fragments are loaded one K step before the mma that needs them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tcir._mlir import ir, scf
+from tcir.dialect import tc
+from tcir.passes.build import index as math
+from tcir.passes.build.index import constant_of
+from tcir.passes.build.kernel_ops import find_kernels
+from tcir.passes.build.refusal import refuse
+from tcir.passes.warp.loops import (
+    KStep,
+    Mapping,
+    clone,
+    clone_all,
+    k_steps,
+    loops_with,
+    operands_of,
+    slice_of,
+)
+from tcir.passmanager.pipeline import Pass, register_pass
+
+HEAD = (tc.CpAsyncWaitOp, tc.MbarrierWaitOp, tc.CtaBarrierOp)
+"""Ops that say that the tiles of an iteration are there."""
+
+
+@register_pass
+@dataclass(frozen=True)
+class DoubleBufferFragments(Pass):
+    """Rotates the loops of `pipeline-cp-async` or `pipeline-tma`: loads and mma overlap.
+
+    Before::
+
+        scf.for %i iter_args(%acc) {
+          wait; barrier; copies of a later step; commit
+          %a0, %b0 = load_fragment …; mma_sync; %a1, %b1 = load_fragment …; mma_sync …
+        }
+
+    After::
+
+        wait; barrier; %a, %b = load_fragment of step 0, K step 0
+        scf.for %i iter_args(%acc, %a, %b) {
+          per K step: load_fragment of the next one; a share of the copies of a later step, with
+          the last share the commit; mma_sync of this one
+          the last: wait; barrier; load_fragment of the next iteration's first; mma_sync
+        }
+        the last iteration by itself: there is no next one
+
+    The barrier of an iteration so stands in the one before, after that one's last load from its
+    slot, which is what makes the slot free for copies. Preserves the order of the sums.
+    """
+
+    name: ClassVar[str] = "double-buffer-fragments"
+
+    def run(self, module: ir.Module) -> None:
+        for kernel in find_kernels(module, self.name, "pipeline-cp-async or pipeline-tma"):
+            loops = loops_with(kernel, tc.MmaSyncOp)
+            if "tc.async" not in kernel.attributes or len(loops) not in (1, 2):
+                raise refuse(
+                    kernel,
+                    "expected the one or two loops of pipeline-cp-async or pipeline-tma with "
+                    "tc.mma_sync, got "
+                    f"{len(loops)}; run it first",
+                )
+            with loops[0].location:
+                _rotate([_Body(loop) for loop in loops])
+
+
+class _Body:
+    """The parts of one loop's body."""
+
+    def __init__(self, loop: Any) -> None:
+        self.loop = loop
+        ops = list(loop.body)[:-1]
+        self.head = [op for op in ops if isinstance(op, HEAD)]
+        self.steps = k_steps(loop)
+        copies = [op for op in ops if isinstance(op, tc.CpAsyncOp | tc.OneThreadOp)]
+        places = [v for op in copies for v in operands_of(op)]
+        self.commits = [op for op in ops if isinstance(op, tc.CpAsyncCommitOp)]
+        self.places = slice_of(places, loop.body)
+        self.copies = copies
+        self.waits = slice_of([v for op in self.head for v in operands_of(op)], loop.body)
+        self.slots = slice_of([v for s in self.steps for v in (s.a.tile, s.b.tile)], loop.body)
+        known = [
+            op.operation
+            for op in (
+                *self.head,
+                *self.places,
+                *self.copies,
+                *self.commits,
+                *self.slots,
+                *self.waits,
+                *(op for s in self.steps for op in (s.a, s.b, s.mma)),
+            )
+        ]
+        for op in ops:
+            if op.operation not in known:
+                raise refuse(op, "expected copies, loads and tc.mma_sync only in the main loop")
+
+    def at(self, step: Any) -> Mapping:
+        """Values of the body for iteration `step`, slots included; emits those."""
+        mapping: Mapping = {self.loop.induction_variable: math.value(step)}
+        clone_all(self.slots, mapping)
+        return mapping
+
+    def copies_at(self, number: int) -> list[Any]:
+        """Copies that K step `number` makes, spread evenly over all but the last, which waits.
+
+        Loads of fragments do not pass copies; a bunch of copies would hold them up. Those that
+        one thread issues go together with the first: there they measured best.
+        """
+        if any(isinstance(op, tc.OneThreadOp) for op in self.copies):
+            return self.copies if number == 0 else []
+        last = max(len(self.steps) - 2, 0)
+        count = len(self.copies)
+        here = [op for i, op in enumerate(self.copies) if i * (last + 1) // count == number]
+        return [*here, *(self.commits if number == last else [])]
+
+
+def _load(step: KStep, mapping: Mapping) -> list[Any]:
+    clone_all((step.a, step.b), mapping)
+    return [mapping[step.a.fragment], mapping[step.b.fragment]]
+
+
+def _first(body: _Body, step: Any) -> list[Any]:
+    """Waits for the tiles of iteration `step` and loads its first fragments."""
+    waiting: Mapping = {body.loop.induction_variable: math.value(step)}
+    clone_all([*body.waits, *body.head], waiting)
+    return _load(body.steps[0], body.at(step))
+
+
+def _iteration(body: _Body, step: Any, total: Any, held: list[Any], more: bool) -> list[Any]:
+    """One iteration; with `more`, the next one's first fragments are loaded in it."""
+    copied: Mapping = {body.loop.induction_variable: math.value(step)}
+    if more:
+        clone_all(body.places, copied)
+    mapping = body.at(step)
+    for number, this in enumerate(body.steps):
+        following: list[Any] = []
+        if number + 1 < len(body.steps):
+            following = _load(body.steps[number + 1], mapping)
+        if more:
+            clone_all(body.copies_at(number), copied)
+        if more and number + 1 == len(body.steps):
+            following = _first(body, math.add(step, 1))
+        values: Mapping = dict(zip((this.mma.a, this.mma.b, this.mma.c), (*held, total)))
+        total = clone(this.mma, values).d
+        held = following
+    return [total, *held]
+
+
+def _rotate(bodies: list[_Body]) -> None:
+    first, last = bodies[0], bodies[-1]
+    with ir.InsertionPoint(first.loop):
+        values = [*first.loop.initArgs, *_first(first, 0)]
+    for body in bodies:
+        loop = body.loop
+        bounds = [constant_of(v) for v in (loop.lowerBound, loop.upperBound)]
+        if None in bounds:
+            raise refuse(loop, "expected a loop with constant bounds")
+        low, high = int(bounds[0] or 0), int(bounds[1] or 0)
+        end = high - 1 if body is last else high
+        with ir.InsertionPoint(loop):
+            if low < end:
+                values = _rotated_loop(body, low, end, values)
+            if body is last:
+                values = _iteration(body, end, values[0], values[1:], more=False)
+    last.loop.results[0].replace_all_uses_with(values[0])
+    for body in reversed(bodies):
+        body.loop.operation.erase()
+
+
+def _rotated_loop(body: _Body, low: int, end: int, values: list[Any]) -> list[Any]:
+    new = scf.ForOp(math.value(low), math.value(end), math.value(1), values)
+    with ir.InsertionPoint(new.body):
+        total, *held = new.inner_iter_args
+        scf.YieldOp(_iteration(body, new.induction_variable, total, held, more=True))
+    return list(new.results)

@@ -1,0 +1,83 @@
+"""What the passes over warp-level main loops share: finding the loop, copying parts of its body."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tcir._mlir import ir, scf
+from tcir.dialect import tc
+from tcir.dialect.attributes import defining
+from tcir.passes.build.kernel_ops import body, walk
+from tcir.passes.build.refusal import refuse
+
+Mapping = dict[Any, Any]
+
+
+@dataclass(frozen=True)
+class KStep:
+    """One `tc.mma_sync` of a loop body and the loads of its operands."""
+
+    a: Any
+    b: Any
+    mma: Any
+
+
+def loops_with(kernel: Any, kind: Any) -> list[Any]:
+    """The loops directly in the kernel whose body holds an op of class `kind`."""
+    loops = [op for op in body(kernel) if isinstance(op, scf.ForOp)]
+    return [loop for loop in loops if any(isinstance(op, kind) for op in loop.body)]
+
+
+def k_steps(loop: Any) -> list[KStep]:
+    """The products of a loop body in program order; refuses bodies of another form."""
+    steps = []
+    for op in loop.body:
+        if isinstance(op, tc.MmaSyncOp):
+            a, b = (defining(value) for value in (op.a, op.b))
+            if not all(isinstance(load, tc.LoadFragmentOp) for load in (a, b)):
+                raise refuse(op, "expected operands that tc.load_fragment of the same loop makes")
+            steps.append(KStep(a, b, op))
+    return steps
+
+
+def clone(op: Any, mapping: Mapping) -> Any:
+    """A copy of `op` at the insertion point with operands replaced, also those of ops inside it.
+
+    Its results are mapped.
+    """
+    new = op.operation.clone()
+    for inner in walk(new.opview):
+        for number, operand in enumerate(inner.operation.operands):
+            if operand in mapping:
+                inner.operation.operands[number] = mapping[operand]
+    for old, result in zip(op.operation.results, new.results, strict=True):
+        mapping[old] = result
+    return new.opview
+
+
+def clone_all(ops: Iterable[Any], mapping: Mapping) -> None:
+    """`clone` of each."""
+    for op in ops:
+        clone(op, mapping)
+
+
+def operands_of(op: Any) -> list[Any]:
+    """What `op` and the ops inside it use of the values around it."""
+    return [value for inner in walk(op) for value in inner.operation.operands]
+
+
+def slice_of(values: Sequence[Any], block: Any) -> list[Any]:
+    """The ops of `block` that compute `values`, in program order."""
+    wanted: list[Any] = []
+    pending = list(values)
+    while pending:
+        owner = pending.pop().owner
+        if isinstance(owner, ir.Block):
+            continue
+        operation = owner.operation
+        if operation.block == block and operation not in wanted:
+            wanted.append(operation)
+            pending += operation.operands
+    return [op for op in block if op.operation in wanted]

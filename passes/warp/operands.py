@@ -1,0 +1,158 @@
+"""Operands of a warp-level product: their tiles, how copies fill them, how fragments come out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tcir._mlir import ir
+from tcir.dialect import tc
+from tcir.dialect.fragments import loads_for
+from tcir.dialect.limits import TMA_BOX, TMA_INNER_BOX_MULTIPLE
+from tcir.dialect.warp_limits import COPY_BYTES
+from tcir.passes.build import index as math
+from tcir.passes.build.emit import i64
+from tcir.passes.build.index import Index
+from tcir.passes.build.operand_tiles import TiledOperand, k_major, mn_major
+from tcir.passes.build.refusal import SMALLEST_MATMUL, refuse
+from tcir.passes.warp.swizzle import choose_swizzle, conflicts_of
+from tcir.passmanager.remarks import remark
+
+Copy = Callable[[Any, list[Any], Index, Index], None]
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A or B of the product `op`: `sizes` are its extents (mn, k), `tile` those of a CTA's tile."""
+
+    op: Any
+    value: Any
+    operand: str
+    major: str
+    sizes: tuple[int, int]
+    tile: tuple[int, int]
+    atom: Any
+    ldmatrix: bool
+
+    @property
+    def element(self) -> Any:
+        """Element type."""
+        return self.value.type.element_type
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of an element."""
+        return tc.element_bytes(self.element)
+
+    def ordered(self, pair: tuple[int, int]) -> tuple[int, int]:
+        """(outer, inner) of a pair (mn, k)."""
+        return pair if self.major == "K" else (pair[1], pair[0])
+
+    @property
+    def via(self) -> tuple[str, str]:
+        """How fragments are loaded, and why not by ldmatrix."""
+        if not self.ldmatrix:
+            return "loads", "the option ldmatrix is false"
+        return loads_for(self.atom.name, self.operand, self.major, self.bytes)
+
+    @property
+    def smem_type(self) -> Any:
+        """The tile as TMA fills it."""
+        return (k_major if self.major == "K" else mn_major)(*self.tile, self.element)
+
+
+def tma_obstacle(matrix: Matrix) -> str:
+    """Why TMA cannot fill the tiles of `matrix`, or ""."""
+    row = matrix.ordered(matrix.sizes)[1] * matrix.bytes
+    if row % TMA_INNER_BOX_MULTIPLE:
+        return (
+            f"rows of {matrix.operand} have {row} bytes, TMA addresses global memory in units of "
+            f"{TMA_INNER_BOX_MULTIPLE}"
+        )
+    outer, inner = matrix.ordered(matrix.tile)
+    kind = matrix.smem_type
+    whole = inner * matrix.bytes % kind.span == 0 and (matrix.major == "MN" or kind.rows == outer)
+    if not whole or outer not in TMA_BOX:
+        return (
+            f"the tile of {matrix.operand} has {outer} rows of {inner * matrix.bytes} bytes, TMA "
+            f"fills rows of 32, 64 or 128 bytes, at most {TMA_BOX.values[-1]}"
+        )
+    left = conflicts_of(kind, matrix.atom.name, matrix.operand, matrix.via[0])
+    if left:
+        return f"the swizzle of TMA leaves {left} bank conflicts in the loads of {matrix.operand}"
+    return ""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A matrix with its tile type and its copies."""
+
+    matrix: Matrix
+    type: Any
+    fill: Copy
+
+    @staticmethod
+    def by_tma(matrix: Matrix, tensor: Any, batch: int) -> Operand:
+        """Filled by boxes of a tensor map, which is made here; `batch`: its extent, or 0."""
+        mn, k = matrix.sizes
+        order = ("k", "mn") if matrix.major == "K" else ("mn", "k")
+        extents = {"mn": mn, "k": k, "batch": batch}
+        names = (*order, "batch") if batch else order
+        tiled = TiledOperand.create(tensor, names, extents, *matrix.tile)
+
+        def fill(tile: Any, at: list[Any], mn: Index, k: Index) -> None:
+            tiled.load(tile, {"mn": mn, "k": k, **({"batch": at[0]} if at else {})})
+
+        return Operand(matrix, tiled.type, fill)
+
+    @staticmethod
+    def by_cp_async(matrix: Matrix, tensor: Any) -> Operand:
+        """Filled by the threads, 4 to 16 bytes at a time, with the swizzle that suits the loads."""
+        (outer, inner), (tile_outer, tile_inner) = map(matrix.ordered, (matrix.sizes, matrix.tile))
+        width = _copy_width(matrix, inner * matrix.bytes, tile_inner * matrix.bytes)
+        swizzle, left = choose_swizzle(
+            list(matrix.tile), matrix.element, matrix.major, width, matrix.atom.name,
+            matrix.operand, matrix.via[0],
+        )  # fmt: skip
+        if left:
+            remark(
+                matrix.op,
+                f"{matrix.operand}: no swizzle frees the tile of bank conflicts, {left} are left",
+            )
+        past = tails(outer % tile_outer != 0, inner % tile_inner != 0)
+
+        def fill(tile: Any, at: list[Any], mn: Index, k: Index) -> None:
+            first = [*at, *math.values(list(matrix.ordered((mn, k))))]
+            tc.CpAsyncOp(tensor, first, tile, i64(width), ir.StringAttr.get(past))
+
+        kind = tc.StagedType.build(list(matrix.tile), matrix.element, matrix.major, swizzle)
+        return Operand(matrix, kind, fill)
+
+    def load(self, tile: Any, k: int) -> Any:
+        """``tc.load_fragment`` of the columns from k."""
+        matrix = self.matrix
+        fragment = tc.FragmentType.build(
+            [matrix.tile[0], matrix.atom.shape[2]], matrix.element, matrix.operand,
+            matrix.atom.name,
+        )  # fmt: skip
+        via = ir.StringAttr.get(matrix.via[0])
+        return tc.LoadFragmentOp(tile, i64(k), via, fragment).fragment
+
+
+def tails(outer: bool, inner: bool) -> str:
+    """The attribute ``tails``."""
+    return " ".join(name for name, is_one in (("outer", outer), ("inner", inner)) if is_one)
+
+
+def _copy_width(matrix: Matrix, row: int, tile_row: int) -> int:
+    for width in reversed(COPY_BYTES):
+        if row % width == 0 and tile_row % width == 0:
+            return width
+    raise refuse(
+        matrix.op,
+        f"expected rows of {matrix.operand} of a multiple of {COPY_BYTES[0]} bytes, got {row} "
+        f"(cp.async copies {COPY_BYTES} bytes from addresses that are multiples of that, PTX ISA "
+        "9.7.9.25.3); pad the innermost dimension with zeros",
+        SMALLEST_MATMUL,
+    )

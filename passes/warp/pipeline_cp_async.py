@@ -1,0 +1,69 @@
+"""pipeline-cp-async: shared tiles become rings that cp.async fills several iterations ahead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tcir._mlir import ir
+from tcir.dialect import tc
+from tcir.passes.build.emit import i64
+from tcir.passes.build.index import Index
+from tcir.passes.warp.loops import clone_all
+from tcir.passes.warp.ring import RingLoop, check_stages, pipeline_kernels
+from tcir.passmanager.pipeline import Pass, register_pass
+
+
+@register_pass
+@dataclass(frozen=True)
+class PipelineCpAsync(Pass):
+    """Hoists the tiles of the main loop into rings of `stages` slots and copies ahead.
+
+    stages: slots, at least 2; 0: 4, or what fits in the shared memory of the target
+
+    Before::
+
+        scf.for %i = 0 to n iter_args(%acc) { tiles; cp_async; load_fragment, mma_sync … }
+
+    After (``tc.async``)::
+
+        %ring_a = "tc.smem_tile"() : () -> !tc.ring<4, …>
+        3 x { cp_async of step 0, 1, 2 into slot 0, 1, 2; "tc.cp_async_commit"() }
+        scf.for %i = 0 to n - 3 iter_args {
+          "tc.cp_async_wait"() {pending = 2}; "tc.cta_barrier"()
+          cp_async of step %i + 3 into slot (%i + 3) mod 4; "tc.cp_async_commit"()
+          load_fragment from slot %i mod 4, mma_sync …
+        }
+        scf.for %i = n - 3 to n iter_args { the same without copies }
+
+    The barrier says two things: every thread's copies of this step are there, and no warp reads
+    the slot any more that is filled next. Every iteration commits a group, if an empty one, so that
+    ``pending`` always counts the same. Preserves the order of the sums. Kernels that copy by TMA
+    are left to `pipeline-tma`.
+    """
+
+    name: ClassVar[str] = "pipeline-cp-async"
+    stages: int = 0
+
+    def __post_init__(self) -> None:
+        check_stages(self.stages)
+
+    def run(self, module: ir.Module) -> None:
+        pipeline_kernels(module, self.name, tc.CpAsyncOp, self.stages, _Groups)
+
+
+class _Groups(RingLoop):
+    """A group of copies for each step."""
+
+    def begin(self) -> None:
+        pass
+
+    def fill(self, step: Index | None) -> None:
+        if step is not None:
+            mapping, _ = self.at(step)
+            clone_all([*self.places, *self.copies], mapping)
+        tc.CpAsyncCommitOp()
+
+    def ready(self, step: Index) -> None:
+        tc.CpAsyncWaitOp(i64(self.stages - 2))
+        tc.CtaBarrierOp()

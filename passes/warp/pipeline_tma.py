@@ -1,0 +1,86 @@
+"""pipeline-tma: shared tiles become rings that TMA fills several iterations ahead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tcir._mlir import ir
+from tcir.dialect import tc
+from tcir.passes.build import index as math
+from tcir.passes.build.emit import fence, i64, integer, tma_load
+from tcir.passes.build.index import Index
+from tcir.passes.warp.loops import clone_all
+from tcir.passes.warp.ring import RingLoop, check_stages, pipeline_kernels
+from tcir.passmanager.pipeline import Pass, register_pass
+
+
+@register_pass
+@dataclass(frozen=True)
+class PipelineTma(Pass):
+    """Hoists the tiles of the main loop into rings of `stages` slots and loads ahead.
+
+    stages: slots, at least 2; 0: 4, or what fits in the shared memory of the target
+
+    Before::
+
+        scf.for %i = 0 to n iter_args(%acc) { tiles; tma_load; load_fragment, mma_sync … }
+
+    After (``tc.async``)::
+
+        %ring_a = "tc.smem_tile"() : () -> !tc.ring<4, …>
+        %full = "tc.mbarrier_init"() {arrivals = 1} : !tc.ring<4, !tc.mbarrier>
+        "tc.fence"() {kind = "mbarrier_init"}; "tc.cta_barrier"()
+        3 x "tc.one_thread"({ "tc.mbarrier_expect_tx"(%full[0, 1, 2]); tma_load of step 0, 1, 2 })
+        scf.for %i = 0 to n - 3 iter_args {
+          "tc.mbarrier_wait"(%full[%i mod 4], %i / 4 mod 2); "tc.cta_barrier"()
+          "tc.one_thread"({ "tc.mbarrier_expect_tx"(%full[(%i + 3) mod 4]); tma_load of that step })
+          load_fragment from slot %i mod 4, mma_sync …
+        }
+        scf.for %i = n - 3 to n iter_args { the same without loads }
+
+    The mbarrier says that the bytes of a step are there, to every thread that waits; the CTA
+    barrier, that no warp reads the slot any more that is filled next. Preserves the order of the
+    sums. Kernels that copy by cp.async are left to `pipeline-cp-async`.
+    """
+
+    name: ClassVar[str] = "pipeline-tma"
+    stages: int = 0
+
+    def __post_init__(self) -> None:
+        check_stages(self.stages)
+
+    def run(self, module: ir.Module) -> None:
+        pipeline_kernels(module, self.name, tc.TmaLoadOp, self.stages, _Phases)
+
+
+class _Phases(RingLoop):
+    """An mbarrier for each slot, whose phases count the steps that filled it."""
+
+    def begin(self) -> None:
+        kind = tc.MbarrierType.get()
+        self.full = tc.MbarrierInitOp(i64(1), tc.RingType.build(self.stages, kind)).bar
+        fence("mbarrier_init")
+        tc.CtaBarrierOp()
+
+    def fill(self, step: Index | None) -> None:
+        if step is None:
+            return
+        mapping, slot = self.at(step)
+        clone_all(self.places, mapping)
+        full = tc.SlotOp(self.full, slot, tc.MbarrierType.get()).slot
+        one = tc.OneThreadOp()
+        with ir.InsertionPoint(one.body.blocks.append()):
+            tc.MbarrierExpectTxOp(full, i64(sum(integer(load.nbytes) for load in self.copies)))
+            for load in self.copies:
+                with load.location:
+                    tma_load(
+                        load.map, [mapping.get(c, c) for c in load.coords], mapping[load.tile],
+                        integer(load.row), integer(load.nbytes), signal=full,
+                    )  # fmt: skip
+
+    def ready(self, step: Index) -> None:
+        slot = math.value(math.rem(step, self.stages))
+        full = tc.SlotOp(self.full, slot, tc.MbarrierType.get()).slot
+        tc.MbarrierWaitOp(full, math.value(math.rem(math.div(step, self.stages), 2)))
+        tc.CtaBarrierOp()

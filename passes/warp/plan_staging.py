@@ -1,0 +1,67 @@
+"""plan-staging: places in shared memory for the tiles of a warp-level kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tcir._mlir import ir
+from tcir.dialect import tc
+from tcir.dialect.limits import MBARRIER_BYTES, SMEM_TILE_ALIGNMENT
+from tcir.dialect.warp_limits import TARGETS
+from tcir.passes.build.emit import i64, text
+from tcir.passes.build.kernel_ops import count_of, find_kernels, smem_bytes, walk_body
+from tcir.passes.build.limits import round_up
+from tcir.passes.build.refusal import refuse
+from tcir.passmanager.pipeline import Pass, register_pass
+
+
+@register_pass
+@dataclass(frozen=True)
+class PlanStaging(Pass):
+    """Fixes byte offsets of shared tiles and mbarriers (``offset``) and their sum.
+
+    The sum is ``tc.smem_bytes``; tiles start at multiples of 1024, mbarriers follow them.
+
+    Before::
+
+        %ring = "tc.smem_tile"() : () -> !tc.ring<4, !tc.staged<…>>
+
+    After::
+
+        %ring = "tc.smem_tile"() {offset = 0} : () -> !tc.ring<4, !tc.staged<…>>
+
+    Preserves everything else.
+    """
+
+    name: ClassVar[str] = "plan-staging"
+
+    def run(self, module: ir.Module) -> None:
+        for kernel in find_kernels(module, self.name, "pipeline-cp-async or pipeline-tma"):
+            _place(kernel)
+
+
+def _place(kernel: Any) -> None:
+    if "tc.smem_bytes" in kernel.attributes:
+        raise refuse(kernel, "expected a kernel without planned memory, got tc.smem_bytes")
+    target = text(kernel.attributes["tc.target"])
+    most, end = TARGETS[target].smem_bytes, 0
+    tiles = [op for op in walk_body(kernel) if isinstance(op, tc.SmemTileOp)]
+    for tile in tiles:
+        tile.attributes["offset"] = i64(end)
+        end = round_up(end + smem_bytes(tile.tile.type), SMEM_TILE_ALIGNMENT)
+    for bar in (op for op in walk_body(kernel) if isinstance(op, tc.MbarrierInitOp)):
+        bar.attributes["offset"] = i64(end)
+        end += count_of(bar.bar.type) * MBARRIER_BYTES
+    if end > most:
+        parts = ", ".join(
+            f"{count_of(kind)} x {smem_bytes(kind) // count_of(kind)} bytes"
+            for kind in (t.tile.type for t in tiles)
+        )
+        raise refuse(
+            tiles[0],
+            f"expected at most {most} bytes of shared memory ({target}), got {end} (tiles: "
+            f"{parts}); take fewer stages or a smaller block-m, block-n or block-k (smallest "
+            "accepted: stages=2, block-m=16, block-n=16)",
+        )
+    kernel.attributes["tc.smem_bytes"] = i64(end)

@@ -1,0 +1,208 @@
+"""tile-matmul-warp: a (batched) matrix product for mma.sync, one tile of the output per CTA."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tcir._mlir import arith, ir, scf
+from tcir.dialect import tc
+from tcir.dialect.fragments import accumulator_type
+from tcir.dialect.warp_limits import FP8, TARGETS
+from tcir.errors import InputError
+from tcir.passes.build import index as math
+from tcir.passes.build.emit import i64s, text
+from tcir.passes.build.index import Index
+from tcir.passes.build.limits import ceil_div
+from tcir.passes.build.refusal import SMALLEST_MATMUL, refuse
+from tcir.passes.build.tile_kernel import Source, argument, block_id, find_sources, kernel
+from tcir.passes.warp.operands import Matrix, Operand, tails, tma_obstacle
+from tcir.passes.warp.tiling import Tiling, TilingOptions, choose_tiling
+from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.passmanager.remarks import remark
+
+DEFAULT_TARGET = "sm_100a"
+COPIES = ("", "tma", "cp.async")
+
+
+@register_pass
+@dataclass(frozen=True)
+class TileMatmulWarp(Pass):
+    """Turns ``tc.matmul`` into the sequential program of one CTA of warps.
+
+    block_m, block_n, block_k: tile of a CTA, powers of two; 0 chooses (`choose_tiling`)
+    warps_m, warps_n:          how many warps divide it; 0: one for every 64 rows and columns
+    atom:                      the instruction as `tcir.layout` names it; "" takes the longest K.
+                               Fragments, loads and swizzles all follow from it
+    group_m:                   rows of tiles that CTAs go through together, for the L2 cache
+    ldmatrix:                  false: plain loads from shared memory everywhere
+    copy:                      "tma" or "cp.async" fills shared memory; "" takes TMA where the
+                               target has it and it serves both operands, and says where not
+    target:                    "" takes the module's ``tc.target``, or sm_100a
+
+    Before::
+
+        %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn"} : (tensor<…xf16>, …) -> …
+
+    After (`func.func @f(%a: memref, …) attributes {tc.kernel, tc.warps = array<i64: 2, 4>, …}`)::
+
+        %zero = "tc.zero_fragment"() : () -> !tc.fragment<array<i64: 128, 256>, f32, "C", atom>
+        %d = scf.for %i = 0 to ceil(K / 64) iter_args(%acc = %zero) {
+          %ta = "tc.smem_tile"() : () -> !tc.staged<…>; %tb = …
+          "tc.cp_async"(%a, %m0, %k0, %ta); "tc.cp_async"(%b, %k0, %n0, %tb)   // or tc.tma_load
+          per K step: %fa = "tc.load_fragment"(%ta) {k, via}; %fb = …; "tc.mma_sync"(%fa, %fb, %acc)
+        }
+        "tc.store_fragment"(%d, %c, %m0, %n0)
+
+    Preserves the value of every output element up to the order of the sums (f32 operands are
+    multiplied as tf32), and the location of the product on every op.
+    """
+
+    name: ClassVar[str] = "tile-matmul-warp"
+    block_m: int = 0
+    block_n: int = 0
+    block_k: int = 0
+    warps_m: int = 0
+    warps_n: int = 0
+    atom: str = ""
+    group_m: int = 8
+    ldmatrix: bool = True
+    copy: str = ""
+    target: str = ""
+
+    def __post_init__(self) -> None:
+        if self.copy not in COPIES:
+            raise InputError(f"expected copy=tma or copy=cp.async, got copy={self.copy}")
+
+    def run(self, module: ir.Module) -> None:
+        target = self.target or _module_target(module)
+        options = TilingOptions(
+            self.block_m, self.block_n, self.block_k, self.warps_m, self.warps_n, self.atom
+        )
+        for source in find_sources(module, tc.MatmulOp, self.name):
+            _check(source.op, target, self.group_m)
+            _tile(source, options, target, self.group_m, self.ldmatrix, self.copy)
+
+
+def _module_target(module: ir.Module) -> str:
+    attributes = module.operation.attributes
+    return text(attributes["tc.target"]) if "tc.target" in attributes else DEFAULT_TARGET
+
+
+def _check(op: Any, target: str, group_m: int) -> None:
+    if target not in TARGETS:
+        known = ", ".join(TARGETS)
+        raise refuse(op, f"expected a target out of {known}, got {target}", SMALLEST_MATMUL)
+    for value in (op.a, op.b):
+        if str(value.type.element_type) in FP8 and not TARGETS[target].fp8:
+            raise refuse(
+                op,
+                f"expected operands that mma.sync of {target} multiplies, got "
+                f"{value.type.element_type} (e4m3 and e5m2 need sm_89 or newer, PTX ISA 9.7.14.5); "
+                "take target sm_90, or widen the operands to f16",
+                SMALLEST_MATMUL,
+            )
+    if group_m < 1:
+        raise refuse(op, f"expected group-m of at least 1, got {group_m}; smallest accepted: 1")
+
+
+def _operands(
+    op: Any, arguments: Any, tiling: Tiling, sizes: tuple[int, int, int], batch: int, copies: str,
+    target: str, ldmatrix: bool,
+) -> tuple[Operand, Operand]:  # fmt: skip
+    """A and B, both filled by TMA or both by cp.async."""
+    m, n, k = sizes
+    layouts = text(op.a_layout) == "mk", text(op.b_layout) == "nk"
+    majors = ["K" if k_inner else "MN" for k_inner in layouts]
+    matrices = [
+        Matrix(op, value, name, major, extents, tile, tiling.atom, ldmatrix)
+        for value, name, major, extents, tile in zip(
+            (op.a, op.b), "AB", majors, ((m, k), (n, k)),
+            ((tiling.m, tiling.k), (tiling.n, tiling.k)), strict=True,
+        )
+    ]  # fmt: skip
+    for matrix in matrices:
+        via, why = matrix.via
+        if via == "loads":
+            remark(
+                op, f"{matrix.operand} takes plain loads from shared memory, not ldmatrix: {why}"
+            )
+    tensors = [argument(arguments, matrix.value) for matrix in matrices]
+    obstacle = _tma_obstacle(target, matrices)
+    if copies == "tma" and obstacle:
+        raise refuse(op, f"expected a product that copy=tma can serve: {obstacle}; take "
+                     "copy=cp.async", SMALLEST_MATMUL)  # fmt: skip
+    if copies == "cp.async" or obstacle:
+        if not copies and TARGETS[target].tma:
+            remark(op, f"the copies are cp.async, not TMA: {obstacle}")
+        left, right = (Operand.by_cp_async(*pair) for pair in zip(matrices, tensors, strict=True))
+    else:
+        left, right = (Operand.by_tma(*pair, batch) for pair in zip(matrices, tensors, strict=True))
+    return left, right
+
+
+def _tma_obstacle(target: str, matrices: list[Matrix]) -> str:
+    if not TARGETS[target].tma:
+        return f"{target} has no TMA"
+    return next(filter(None, map(tma_obstacle, matrices)), "")
+
+
+def _tile(
+    source: Source, options: TilingOptions, target: str, group_m: int, ldmatrix: bool, copies: str
+) -> None:
+    op = source.op
+    *batch, m, n = op.out.type.shape
+    k = op.a.type.shape[-1 if text(op.a_layout) == "mk" else -2]
+    tiling = choose_tiling(op, m, n, k, options)
+    tiles_m, tiles_n = ceil_div(m, tiling.m), ceil_div(n, tiling.n)
+    grid = [tiles_m * tiles_n, 1, batch[0] if batch else 1]
+    with kernel(source, grid, warps=tiling.warps, target=target) as arguments:
+        function = ir.InsertionPoint.current.block.owner
+        function.attributes["tc.warps"] = i64s([tiling.warps_m, tiling.warps_n])
+        left, right = _operands(
+            op, arguments, tiling, (m, n, k), batch[0] if batch else 0, copies, target, ldmatrix
+        )
+        row, column = _rasterise(tiles_m, tiles_n, group_m)
+        m0, n0 = math.mul(row, tiling.m), math.mul(column, tiling.n)
+        at = [block_id("z")] if batch else []
+        total = _main_loop(left, right, tiling, ceil_div(k, tiling.k), at, m0, n0)
+        tc.StoreFragmentOp(
+            total, arguments[-1], [*at, *math.values([m0, n0])],
+            ir.StringAttr.get(tails(m % tiling.m != 0, n % tiling.n != 0)),
+        )  # fmt: skip
+
+
+def _rasterise(tiles_m: int, tiles_n: int, group_m: int) -> tuple[Index, Index]:
+    """Row and column of this CTA's tile: down `group_m` rows of tiles, then the next column.
+
+    So the CTAs that run at one time share few rows of A and columns of B.
+    """
+    number = block_id("x")
+    group = min(group_m, tiles_m)
+    first = math.mul(math.div(number, group * tiles_n), group)
+    inside = math.rem(number, group * tiles_n)
+    if tiles_m % group == 0:
+        return math.add(first, math.rem(inside, group)), math.div(inside, group)
+    size = arith.minui(math.value(math.sub(tiles_m, first)), math.value(group))
+    inside = math.value(inside)
+    return math.add(first, arith.remui(inside, size)), arith.divui(inside, size)
+
+
+def _main_loop(
+    left: Operand, right: Operand, tiling: Tiling, trips: int, batch: list[Any], m0: Index,
+    n0: Index,
+) -> Any:  # fmt: skip
+    element = ir.Type.parse(accumulator_type(str(left.matrix.element)))
+    kind = tc.FragmentType.build([tiling.m, tiling.n], element, "C", tiling.atom.name)
+    zero = tc.ZeroFragmentOp(kind).fragment
+    loop = scf.ForOp(math.value(0), math.value(trips), math.value(1), [zero])
+    with ir.InsertionPoint(loop.body):
+        k0 = math.mul(loop.induction_variable, tiling.k)
+        a, b = tc.SmemTileOp(left.type).tile, tc.SmemTileOp(right.type).tile
+        left.fill(a, batch, m0, k0)
+        right.fill(b, batch, n0, k0)
+        total = loop.inner_iter_args[0]
+        for k in range(0, tiling.k, tiling.atom.shape[2]):
+            total = tc.MmaSyncOp(left.load(a, k), right.load(b, k), total, kind).d
+        scf.YieldOp([total])
+    return loop.results[0]

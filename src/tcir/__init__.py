@@ -1,0 +1,70 @@
+"""tcir: lowers linalg to Blackwell (sm_100a) kernels, and executes the program after every pass.
+
+Names are imported on first use: `tcir.run_ptx`, `tcir.TensorMap` and `tcir.machine` need neither
+the MLIR bindings nor LLVM.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from tcir import formats as formats
+    from tcir.errors import Error as Error
+    from tcir.errors import IncompleteError as IncompleteError
+    from tcir.errors import InputError as InputError
+    from tcir.errors import PassError as PassError
+    from tcir.kernel import Kernel as Kernel
+    from tcir.kernel import compile as compile
+    from tcir.machine.tma.tensor_map import TensorMap as TensorMap
+    from tcir.passmanager.pipeline import NamedPipeline as NamedPipeline
+    from tcir.passmanager.pipeline import Pass as Pass
+    from tcir.passmanager.pipeline import Pipeline as Pipeline
+    from tcir.passmanager.pipeline import named_pipeline as named_pipeline
+    from tcir.passmanager.pipeline import register_pass as register_pass
+    from tcir.passmanager.pipeline import register_pipeline as register_pipeline
+    from tcir.run import RunReport as RunReport
+    from tcir.run import run_ptx as run_ptx
+    from tcir.validation.report import Report as Report
+    from tcir.validation.validator import validate as validate
+
+_EXPORTS = {
+    "Error": "errors",
+    "IncompleteError": "errors",
+    "InputError": "errors",
+    "Kernel": "kernel",
+    "NamedPipeline": "passmanager.pipeline",
+    "Pass": "passmanager.pipeline",
+    "PassError": "errors",
+    "Pipeline": "passmanager.pipeline",
+    "Report": "validation.report",
+    "RunReport": "run",
+    "TensorMap": "machine.tma.tensor_map",
+    "compile": "kernel",
+    "named_pipeline": "passmanager.pipeline",
+    "register_pass": "passmanager.pipeline",
+    "register_pipeline": "passmanager.pipeline",
+    "run_ptx": "run",
+    "validate": "validation.validator",
+}
+
+_PACKAGES = ("formats",)
+
+__all__ = ["__version__", *_EXPORTS, *_PACKAGES]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return importlib.import_module(f"tcir.{name}")
+    if name not in _EXPORTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"tcir.{_EXPORTS[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_EXPORTS, *_PACKAGES})

@@ -1,0 +1,131 @@
+"""`run`: a launch that stops at a breakpoint."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tcir.debug.control import AtHazard, AtLine, AtWrite, Breakpoint, Follower, Stopped
+from tcir.debug.difference import FirstDifference, array_of
+from tcir.debug.stop import Stop
+from tcir.debug.writers import LastWriters, last_writer, locate, words
+from tcir.interp.ptx.syntax import Address, Reg
+from tcir.machine.order.hazards import Access
+from tcir.run import LaunchError, run_ptx
+
+
+def run(
+    ptx: str,
+    *,
+    break_at: int | str | Breakpoint | FirstDifference,
+    args: Any = (),
+    **launch: Any,
+) -> Stop:
+    """Runs a kernel as `tcir.run_ptx` does, up to a breakpoint; writes into `args` like it.
+
+    break_at: a line of the text (or a `Breakpoint`), "first-hazard", or a `FirstDifference`, for
+    which the kernel is run up to three times from the same arguments. An illegal act or a deadlock
+    stops the run in any case. A run that gets to its end gives a `Stop` whose reason says so.
+    """
+    if isinstance(break_at, FirstDifference):
+        return _first_difference(ptx, break_at, list(args), launch)
+    if isinstance(break_at, int):
+        break_at = Breakpoint(break_at)
+    if isinstance(break_at, Breakpoint):
+        follower: Follower = AtLine(break_at)
+        missed = f"the end; no lane came to line {break_at.line} {break_at.hit} time(s)"
+    elif break_at == "first-hazard":
+        if launch.get("hazards", "report") == "off":
+            raise LaunchError("break_at: first-hazard needs hazards='report'")
+        follower, missed = AtHazard(), "the end; no hazard"
+    else:
+        raise LaunchError(
+            f"break_at: expected a line, 'first-hazard' or a FirstDifference, got {break_at!r}"
+        )
+    return _stop(ptx, follower, args, launch, missed)
+
+
+def _stop(
+    ptx: str,
+    follower: Follower,
+    args: Any,
+    launch: dict[str, Any],
+    missed: str,
+    site: Any = None,
+) -> Stop:
+    reason = missed
+    try:
+        report = run_ptx(ptx, args=args, observer=follower, **launch)
+    except Stopped as stopped:
+        reason, report = str(stopped), follower.report
+        report.findings = list(follower.machine.findings)
+        report.counters = follower.machine.counters.as_dict()
+        report.instructions = follower.run.instructions
+    else:
+        if report.errors:
+            reason = f"illegal: {report.errors[0]}"
+        elif report.incomplete:
+            reason = f"incomplete: {report.incomplete[0]}"
+    return Stop(reason, report, follower, site)
+
+
+def _first_difference(
+    ptx: str, wanted: FirstDifference, args: list[Any], launch: dict[str, Any]
+) -> Stop:
+    if launch.get("hazards", "report") == "off":
+        raise LaunchError("first-difference: needs hazards='report', which records who wrote what")
+    number, output = wanted.output(args)
+    buffers = [(a, a.copy()) for a in (array_of(arg) for arg in args) if a is not None]
+
+    def again() -> None:
+        for array, before in buffers:
+            array[...] = before
+
+    ended = LastWriters()
+    stop = _stop(ptx, ended, args, launch, "the end; every element is as expected")
+    if stop.report.errors or stop.report.incomplete:
+        return stop
+    index = wanted.find(output)
+    if index is None:
+        return stop
+    place = f"argument {number} at [{', '.join(map(str, index))}]"
+    why = f"first difference: {place}: expected {wanted.expected[index]}, got {output[index]}"
+
+    def find(machine: Any) -> Access | None:
+        return last_writer(machine, output, index)
+
+    access = find(ended.machine)
+    if access is None:
+        return Stop(f"{why}; nothing wrote it", stop.report, ended)
+    why += f"; written at {words(access)}"
+    counting = AtWrite(find)
+    again()
+    _stop(ptx, counting, args, launch, "")
+    counting.poll()
+    watching = AtWrite(find, counting.count, why)
+    again()
+    stop = _stop(ptx, watching, args, launch, why, access.site)
+    lane = _lane(stop, output, index, access)
+    if lane is not None:
+        stop.reason += f", lane {lane}"
+    return stop
+
+
+def _lane(stop: Stop, output: np.ndarray, index: tuple[int, ...], access: Access) -> int | None:
+    """The lane of a store whose address is the nearest below the element's last byte."""
+    warp = stop.warp
+    if warp is None or access.cta is None or warp.agent.me != access.component:
+        return None
+    found = stop.instruction()
+    if found is None or not found.mnemonic.startswith(("st.", "red.", "atom.")):
+        return None
+    target = next((o for o in found.operands if isinstance(o, Address)), None)
+    if target is None or not isinstance(target.base, Reg) or target.base.type.size != 8:
+        return None
+    buffer, place = locate(warp.agent.machine, output, index)
+    address = buffer.base + place + output.itemsize - 1
+    at = warp.v[9][target.base.index].astype(np.int64) + target.offset
+    gaps = np.where(at <= address, address - at, 1 << 62)
+    lane = int(np.argmin(gaps))
+    return lane if gaps[lane] < 64 else None

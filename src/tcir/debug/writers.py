@@ -1,0 +1,64 @@
+"""Who wrote an element of global memory last, from the machine's record of accesses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tcir.debug.control import Follower
+from tcir.machine.order.hazards import Access
+
+
+def locate(machine: Any, array: np.ndarray, index: tuple[int, ...]) -> tuple[Any, int]:
+    """The machine's buffer that holds an element, and the element's place in it, in bytes."""
+    start = array.__array_interface__["data"][0]
+    flat = int(np.ravel_multi_index(index, array.shape)) if array.ndim else 0
+    address = start + flat * array.itemsize
+    for buffer in machine.memory.buffers:
+        base = buffer.data.__array_interface__["data"][0]
+        if base <= address < base + buffer.data.size:
+            return buffer, address - base
+    raise ValueError("expected an array that is an argument of the run, got another")
+
+
+def last_writer(machine: Any, array: np.ndarray, index: tuple[int, ...]) -> Access | None:
+    """The last write to an element; None: nothing wrote it."""
+    buffer, place = locate(machine, array, index)
+    if buffer.shadow is None:
+        return None
+    first, last = place // buffer.granule, (place + array.itemsize - 1) // buffer.granule
+    found: list[Access] = buffer.shadow.writers_at(slice(first, last + 1))  # in order of time
+    return found[-1] if found else None
+
+
+def words(access: Access) -> str:
+    """The instruction of an access, and who executed it where the record tells."""
+    component = access.component
+    owner = component if access.cta is not None else component[1]
+    where = f" by warp {owner[1]} of CTA {owner[0]}" if isinstance(owner, tuple) else ""
+    return f"{access.site}{where}"
+
+
+class LastWriters(Follower):
+    """Keeps the machine of a run, so that one can ask afterwards who wrote what."""
+
+    def follow(self, warp: Any) -> Any:
+        return warp.main()  # no warp is looked at
+
+    def unwritten(self, array: np.ndarray) -> int:
+        """Bytes of an uninitialised argument that nothing wrote."""
+        if not array.size:
+            return 0
+        buffer, _ = locate(self.machine, array, (0,) * array.ndim)
+        return 0 if buffer.defined is None else int((~buffer.defined).sum())
+
+    def finder(self, array: np.ndarray) -> Callable[[tuple[int, ...]], str]:
+        """A function from an element's index to the instruction that wrote it last."""
+
+        def find(index: tuple[int, ...]) -> str:
+            access = last_writer(self.machine, array, index)
+            return "nothing wrote it" if access is None else f"written at {words(access)}"
+
+        return find

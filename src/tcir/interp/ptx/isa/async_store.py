@@ -1,0 +1,108 @@
+"""st.async, red.async, st.bulk (PTX ISA 9.7.9.12, 9.7.13.8, 9.7.9.13)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tcir.interp.ptx.decode import VIEW_DTYPES, Decode, Op, rule, view
+from tcir.interp.ptx.isa.atomic import OPERATIONS, combination
+from tcir.interp.ptx.isa.atomic import red as reduce_now
+from tcir.interp.ptx.isa.mbarrier import shared_operand
+from tcir.interp.ptx.isa.memory import addresses, check_aligned, store, take_space
+from tcir.interp.ptx.isa.memory import st as store_now
+from tcir.interp.ptx.syntax import TYPES
+from tcir.interp.ptx.warp import LANES, Warp
+from tcir.machine.memory.async_store import async_store
+
+_COMPLETE = "mbarrier::complete_tx::bytes"
+_MAX_BULK = 16777216
+
+
+def _asynchronous(d: Decode, combine: Any, kind: Any, count: int) -> Op:
+    """`[addr], value or vector, [mbar]`; both addresses in one CTA of the cluster."""
+    spaced = d.take("shared::cluster") is not None
+    if d.take(_COMPLETE) is None:
+        raise d.malformed(f"expected .{_COMPLETE}")
+    d.done(3)
+    target, barrier = (shared_operand(d, d.operands[n], spaced) for n in (0, 2))
+    n = view(f"u{8 * kind.size}")
+    sources = tuple(d.src(o, kind) for o in d.vector(d.operands[1], count))
+    dtype = VIEW_DTYPES[view(kind)]
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        for s in sources:
+            if w.undef[s] & m:
+                w.read_undefined(site, sources, m)
+        lanes = LANES[m]
+        values = np.stack([w.v[n][s][lanes] for s in sources], axis=1).view(np.uint8)
+        for at, data, mbar in zip(target(w, m), values, barrier(w, m), strict=True):
+            async_store(w.agent, at, data, mbar, combine=combine, dtype=dtype, site=site)
+
+    return d.plain(run)
+
+
+@rule("st.async")
+def store_async(d: Decode) -> Op:
+    """Completes on an mbarrier; with .mmio.release it is a strong store that may be late."""
+    if "mmio" in d.modifiers:
+        d.require("release")
+        d.require("sys")
+        return store_now(d)
+    d.skip("weak")
+    word = d.take("v2", "v4")
+    kind = d.type(*(f"{k}{n}" for k in "bus" for n in (32, 64)), "f32", "f64")
+    count = int(word[1:]) if word else 1
+    if kind.size * count > 16:
+        raise d.malformed(f"expected at most 16 bytes, got {kind.size * count}")
+    return _asynchronous(d, None, kind, count)
+
+
+@rule("red.async")
+def reduce_async(d: Decode) -> Op:
+    """Integers only; completes on an mbarrier, or with .mmio.release is a strong reduction."""
+    if d.take("mmio"):
+        d.require("release")
+        d.require("sys")
+        return reduce_now(d)
+    d.skip("relaxed", "cluster")
+    name = d.require(*(n for n in OPERATIONS if n != "exch"))
+    kind = d.type("b32", "u32", "s32", "u64", "s64")
+    if kind.size == 8 and name != "add":
+        raise d.malformed(f".{name} does not go with .{kind.name}")
+    return _asynchronous(d, combination(d, name, kind), kind, 1)
+
+
+@rule("st.bulk")
+def fill(d: Decode) -> Op:
+    """`[addr], size, 0`: zeros, a multiple of 8 bytes of this CTA's shared memory."""
+    d.skip("weak")
+    space = take_space(d)
+    d.done(3)
+    if d.immediate(d.operands[2]) != 0:
+        raise d.malformed(f"expected 0 as the value, got {d.immediate(d.operands[2])}")
+    slot, size, offset, _ = d.address(d.operands[0])
+    u64 = TYPES["u64"]
+    count = d.src(d.operands[1], u64)
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        if w.undef[count] & m:
+            w.read_undefined(site, (count,), m)
+        at = addresses(w, slot, size, offset, m, site)
+        check_aligned(w, at, 8, site)
+        lanes = LANES[m]
+        for n, nbytes in enumerate(w.v[8][count][lanes].tolist()):
+            if nbytes % 8 or nbytes > _MAX_BULK:
+                raise w.error(
+                    "bulk-size",
+                    f"expected a multiple of 8 up to {_MAX_BULK} bytes, got {nbytes}",
+                    site,
+                )
+            if nbytes:
+                zeros = np.zeros((1, nbytes), np.uint8)
+                store(w, space, at[n : n + 1], zeros, lanes[n : n + 1], site)
+
+    return d.plain(run)

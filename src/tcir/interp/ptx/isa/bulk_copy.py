@@ -1,0 +1,210 @@
+"""cp.async.bulk and cp.reduce.async.bulk without a tensor map (PTX ISA 9.7.9.25.4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tcir.interp.ptx.decode import RULES, VIEW_DTYPES, Decode, Op, rule, view
+from tcir.interp.ptx.isa.atomic import OPERATIONS, combination
+from tcir.interp.ptx.isa.mbarrier import MULTICAST, shared_operand
+from tcir.interp.ptx.isa.memory import addresses, split
+from tcir.interp.ptx.syntax import TYPES, Operand
+from tcir.interp.ptx.warp import LANES, Warp
+from tcir.machine.memory.bulk_copy import bulk_load, bulk_store
+
+_U32, _U16 = TYPES["u32"], TYPES["u16"]
+_COMPLETE = "mbarrier::complete_tx::bytes"
+_SCOPES = ("cta", "cluster", "gpu", "sys")
+
+
+def _global(d: Decode, operand: Operand) -> Any:
+    """Function (warp, mask) → global addresses; generic ones have to point there."""
+    slot, size, offset, _ = d.address(operand)
+    site = d.site
+
+    def at(w: Warp, m: int) -> list[int]:
+        found = addresses(w, slot, size, offset, m, site)
+        if any(space != "global" for space, _, _ in split(found)):
+            raise w.error("not-global", f"expected a global address, got {int(found[0]):#x}", site)
+        return [int(a) for a in found]
+
+    return at
+
+
+def _values(d: Decode, operand: Operand, kind: Any) -> Any:
+    slot = d.src(operand, kind)
+    n, site = view(kind), d.site
+
+    def at(w: Warp, m: int) -> list[int]:
+        if w.undef[slot] & m:
+            w.read_undefined(site, (slot,), m)
+        return [int(v) for v in w.v[n][slot][LANES[m]]]
+
+    return at
+
+
+def _relaxed(d: Decode, scopes: tuple[str, ...], reduction: bool = False) -> str | None:
+    """The scope of a relaxed copy or reduction; None: it does not name one."""
+    if d.take("relaxed") is None:
+        if not reduction:
+            d.skip("weak")
+        return None
+    scope = d.require(*scopes)
+    if not reduction:
+        d.require("b128")
+    return scope
+
+
+@rule(
+    "cp.async.bulk.shared::cluster.global",
+    "cp.async.bulk.shared::cta.global",
+    "cp.async.bulk.shared::cluster.shared::cta",
+)
+def load(d: Decode) -> Op:
+    """`[dst], [src], size {, bytes left, bytes right}, [mbar] {, CTA mask} {, policy}`"""
+    from_shared = d.name.endswith(".shared::cta")
+    policy = not from_shared and d.take("L2::cache_hint") is not None
+    if d.take(_COMPLETE) is None:
+        raise d.malformed(f"expected .{_COMPLETE}")
+    own = d.name.startswith("cp.async.bulk.shared::cta")
+    scope = _relaxed(d, _SCOPES[: 2 if from_shared else 4])
+    ignoring = own and d.take("ignore_oob") is not None
+    multicast = not (own or from_shared) and d.take(*MULTICAST) is not None
+    d.done(4 + 2 * ignoring + multicast + policy)
+    target = shared_operand(d, d.operands[0], True)
+    source = shared_operand(d, d.operands[1], True) if from_shared else _global(d, d.operands[1])
+    size = _values(d, d.operands[2], _U32)
+    ends = [_values(d, o, _U32) for o in d.operands[3:5]] if ignoring else []
+    rest = d.operands[3 + len(ends) :]
+    barrier = shared_operand(d, rest[0], True)
+    masks = _values(d, rest[1], _U16) if multicast else None
+    space, site = "shared" if from_shared else "global", d.site
+
+    def run(w: Warp, m: int) -> None:
+        count = m.bit_count()
+        ignored = zip(*(end(w, m) for end in ends), strict=True) if ends else [(0, 0)] * count
+        chosen = masks(w, m) if masks is not None else [None] * count
+        rows = zip(
+            target(w, m), source(w, m), size(w, m), barrier(w, m), ignored, chosen, strict=True
+        )
+        for to, at, nbytes, mbar, ignore, mask in rows:
+            if own:
+                w.agent.cta_of(to, site, own=True)
+            bulk_load(
+                w.agent, to, space, at, nbytes, mbar,
+                cta_mask=mask, ignore=ignore, scope=scope, site=site,
+            )  # fmt: skip
+
+    return d.plain(run)
+
+
+@rule(
+    "cp.async.bulk.weak",
+    "cp.async.bulk.relaxed",
+    "cp.reduce.async.bulk.weak",
+    "cp.reduce.async.bulk.relaxed",
+)
+def ordered(d: Decode) -> Op:
+    """The same with the order named before the state spaces, as PTX ISA 9.3 has it."""
+    base, _, order = d.name.rpartition(".")
+    scope = [d.modifiers.pop(0)] if d.modifiers and d.modifiers[0] in _SCOPES else []
+    d.name = ".".join([base, *d.modifiers[:2]])
+    if d.name not in RULES:
+        raise d.malformed("expected two state spaces")
+    d.modifiers = [order, *scope, *d.modifiers[2:]]
+    return RULES[d.name](d)
+
+
+@rule("cp.async.bulk.global.shared::cta")
+def store(d: Decode) -> Op:
+    """`[dst], [src], size {, policy} {, byte mask}`"""
+    policy = d.take("L2::cache_hint") is not None
+    masked = d.take("cp_mask") is not None
+    scope = _relaxed(d, _SCOPES)
+    d.require("bulk_group")
+    d.done(3 + policy + masked)
+    target, source = _global(d, d.operands[0]), shared_operand(d, d.operands[1], True)
+    size = _values(d, d.operands[2], _U32)
+    masks = _values(d, d.operands[-1], _U16) if masked else None
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        chosen = masks(w, m) if masks is not None else [0xFFFF] * m.bit_count()
+        rows = zip(target(w, m), source(w, m), size(w, m), chosen, strict=True)
+        for to, at, nbytes, mask in rows:
+            bulk_store(w.agent, to, at, nbytes, byte_mask=mask, scope=scope, site=site)
+
+    return d.plain(run)
+
+
+#: Types of each reduction (PTX ISA 9.7.9.25.4.2), into global and into shared memory.
+_INTEGERS = ("u32", "s32", "u64", "s64")
+_GLOBAL_TYPES = {
+    **dict.fromkeys(("and", "or", "xor"), ("b32", "b64")),
+    **dict.fromkeys(("inc", "dec"), ("u32",)),
+    **dict.fromkeys(("min", "max"), (*_INTEGERS, "f16", "bf16")),
+    "add": ("u32", "s32", "u64", "f16", "bf16", "f32", "f64"),
+}
+_SHARED_TYPES = {
+    **dict.fromkeys(("and", "or", "xor"), ("b32",)),
+    **dict.fromkeys(("inc", "dec"), ("u32",)),
+    **dict.fromkeys(("min", "max"), ("u32", "s32")),
+    "add": ("u32", "s32", "u64"),
+}
+
+
+def _reduction(d: Decode, allowed: dict[str, tuple[str, ...]]) -> tuple[Any, Any]:
+    """How two elements are combined, and their type."""
+    d.skip("noftz")
+    name = d.require(*(n for n in OPERATIONS if n != "exch"))
+    kind = d.type("f16", "bf16", "b32", "u32", "s32", "b64", "u64", "s64", "f32", "f64")
+    if kind.name not in allowed[name]:
+        listed = ", ".join(f".{t}" for t in allowed[name])
+        raise d.malformed(f"expected {listed} with .{name}, got .{kind.name}")
+    dtype = VIEW_DTYPES[view(f"u{8 * kind.size}") if kind.kind == "f" else view(kind)]
+    return combination(d, name, kind), np.dtype(dtype)
+
+
+@rule("cp.reduce.async.bulk.global.shared::cta")
+def reduce(d: Decode) -> Op:
+    """`[dst], [src], size {, policy}`: element by element, in any order."""
+    policy = d.take("L2::cache_hint") is not None
+    d.require("bulk_group")
+    scope = _relaxed(d, _SCOPES, reduction=True)
+    combine, dtype = _reduction(d, _GLOBAL_TYPES)
+    d.done(3 + policy)
+    target, source = _global(d, d.operands[0]), shared_operand(d, d.operands[1], True)
+    size, site = _values(d, d.operands[2], _U32), d.site
+
+    def run(w: Warp, m: int) -> None:
+        for to, at, nbytes in zip(target(w, m), source(w, m), size(w, m), strict=True):
+            bulk_store(
+                w.agent, to, at, nbytes, combine=combine, dtype=dtype, scope=scope, site=site
+            )
+
+    return d.plain(run)
+
+
+@rule("cp.reduce.async.bulk.shared::cluster.shared::cta")
+def reduce_in_cluster(d: Decode) -> Op:
+    """`[dst], [src], size, [mbar]`: integers in the shared memory of a CTA of the cluster."""
+    if d.take(_COMPLETE) is None:
+        raise d.malformed(f"expected .{_COMPLETE}")
+    scope = _relaxed(d, _SCOPES[:2], reduction=True)
+    combine, dtype = _reduction(d, _SHARED_TYPES)
+    d.done(4)
+    target, source = (shared_operand(d, o, True) for o in d.operands[:2])
+    size, barrier = _values(d, d.operands[2], _U32), shared_operand(d, d.operands[3], True)
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        rows = zip(target(w, m), source(w, m), size(w, m), barrier(w, m), strict=True)
+        for to, at, nbytes, mbar in rows:
+            bulk_load(
+                w.agent, to, "shared", at, nbytes, mbar,
+                combine=combine, dtype=dtype, scope=scope, site=site,
+            )  # fmt: skip
+
+    return d.plain(run)

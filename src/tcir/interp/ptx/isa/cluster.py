@@ -1,0 +1,116 @@
+"""Clusters: their barrier, and which CTA an address belongs to (PTX ISA 9.7.13.4, 9.7.9).
+
+Shared addresses hold the rank of their CTA in bits 24 and up, see `tcir.machine.engine.cluster`;
+`mapa` is in `move`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+
+from tcir.interp.ptx.decode import WAIT, Decode, Op, rule, view
+from tcir.interp.ptx.isa.elementwise import elementwise
+from tcir.interp.ptx.syntax import TYPES
+from tcir.interp.ptx.warp import Warp, bits
+from tcir.interp.ptx.windows import SHARED
+from tcir.machine.engine.cluster import RANK_SHIFT
+
+
+@rule("barrier.cluster.arrive")
+def arrive(d: Decode) -> Op:
+    """With .aligned all live lanes of the warp together, without it each lane when it comes."""
+    aligned = d.take("aligned") is not None
+    relaxed = d.take("release", "relaxed") == "relaxed"
+    d.done(0)
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        again = m & (w.arrived | w.waiting)
+        if again:
+            raise w.error(
+                "cluster-barrier-order",
+                "expected barrier.cluster.wait between two barrier.cluster.arrive of a thread, got "
+                f"none in lanes {again:#010x}",
+                site,
+            )
+        w.arrived |= m
+        w.arrival = relaxed, site
+        w.complete_arrival()
+
+    return d.plain(run, converge="aligned" if aligned else None)
+
+
+@rule("barrier.cluster.wait")
+def wait(d: Decode) -> Op:
+    aligned = d.take("aligned") is not None
+    d.skip("acquire")
+    d.done(0)
+    site = d.site
+
+    def check(w: Warp, m: int) -> None:
+        early = m & ~(w.arrived | w.waiting)
+        if early:
+            raise w.error(
+                "cluster-barrier-order",
+                "expected barrier.cluster.arrive before barrier.cluster.wait, got none in lanes "
+                f"{early:#010x}",
+                site,
+            )
+
+    def together(w: Warp, m: int) -> Generator[Any, Any, None]:
+        check(w, m)
+        yield from w.agent.cluster_wait(site=site)
+        w.waiting = 0
+
+    def apart(w: Warp, m: int) -> bool:
+        check(w, m)
+        if m & w.arrived:
+            w.agent.polls = f"lanes {w.live & ~w.arrived:#010x} at the cluster barrier at {site}"
+            return False
+        if not w.agent.cluster_test(last=not w.waiting & w.live & ~m, site=site):
+            return False
+        w.waiting &= ~m
+        return True
+
+    return d.blocking(together, converge="aligned") if aligned else d.op(WAIT, apart)
+
+
+@rule("getctarank")
+def getctarank(d: Decode) -> Op:
+    """The rank of the CTA whose shared memory an address is in."""
+    shared = d.take("shared::cluster") is not None
+    kind = d.type("u32", "u64")
+    d.done(2)
+    if not shared and kind.size == 4:
+        raise d.malformed("expected .u64 for generic addresses")
+    n = view(kind)
+
+    def run(a: Any) -> Any:
+        return (a >> np.array(RANK_SHIFT, a.dtype)).astype(np.uint32) & np.uint32(0xFF)
+
+    return elementwise(
+        d, run, d.dst(d.operands[0], TYPES["u32"]), view("u32"), (d.src(d.operands[1], kind),), (n,)
+    )
+
+
+@rule("isspacep.shared", "isspacep.shared::cta")
+def isspacep(d: Decode) -> Op:
+    """Whether generic addresses are in this CTA's own shared memory."""
+    d.done(2)
+    source, dst = d.src(d.operands[1], TYPES["u64"]), d.pred_dst(d.operands[0])
+    tag = np.uint64(SHARED >> RANK_SHIFT)
+
+    def run(w: Warp, m: int) -> None:
+        own = w.v[8][source] >> np.uint64(RANK_SHIFT) == tag + np.uint64(
+            w.agent.cta.rank_in_cluster
+        )
+        w.p[dst] = w.p[dst] & ~m | bits(own) & m
+        lost = w.undef[source] & m
+        if lost:
+            w.read_undefined(d.site, (source,), m)
+        w.undef[dst] &= ~m
+
+    return d.plain(run)

@@ -1,0 +1,103 @@
+"""Cluster launch control: try_cancel and query_cancel (PTX ISA 9.7.13.17)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tcir.interp.ptx.decode import Decode, Op, rule, view
+from tcir.interp.ptx.isa.mbarrier import shared_operand
+from tcir.interp.ptx.syntax import TYPES, Sink, Site
+from tcir.interp.ptx.warp import LANES, Warp
+from tcir.machine.engine.launch_control import granted, try_cancel
+
+_B128, _U32 = TYPES["b128"], TYPES["u32"]
+
+
+@rule("clusterlaunchcontrol.try_cancel.async")
+def cancel(d: Decode) -> Op:
+    """`[answer], [mbar]`: 16 bytes that complete on the mbarrier."""
+    spaced = d.take("shared::cta") is not None
+    d.require("mbarrier::complete_tx::bytes")
+    multicast = d.take("multicast::cluster::all") is not None
+    d.require("b128")
+    d.done(2)
+    answer, barrier = (shared_operand(d, o, spaced) for o in d.operands)
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        for at, mbar in zip(answer(w, m), barrier(w, m), strict=True):
+            try_cancel(w.agent, at, mbar, multicast, site=site)
+
+    return d.plain(run)
+
+
+def _answers(w: Warp, slot: int, m: int, site: Site) -> list[tuple[int, int, int] | None]:
+    if w.undef[slot] & m:
+        w.read_undefined(site, (slot,), m)
+    values = w.v[view(_B128)][slot]
+    return [granted(values[lane].tobytes(), site) for lane in LANES[m]]
+
+
+@rule("clusterlaunchcontrol.query_cancel.is_canceled")
+def is_canceled(d: Decode) -> Op:
+    """Whether the request was granted. After a refusal no further request may be made."""
+    d.require("pred")
+    d.require("b128")
+    d.done(2)
+    dst, source = d.pred_dst(d.operands[0]), d.src(d.operands[1], _B128)
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        found = 0
+        for lane, first in zip(LANES[m], _answers(w, source, m, site), strict=True):
+            if first is None:
+                w.agent.cta.cluster.declined = site
+            else:
+                found |= 1 << int(lane)
+        w.p[dst] = w.p[dst] & ~m | found
+        w.undef[dst] &= ~m
+
+    return d.plain(run)
+
+
+@rule(
+    "clusterlaunchcontrol.query_cancel.get_first_ctaid",
+    "clusterlaunchcontrol.query_cancel.get_first_ctaid::x",
+    "clusterlaunchcontrol.query_cancel.get_first_ctaid::y",
+    "clusterlaunchcontrol.query_cancel.get_first_ctaid::z",
+)
+def first_ctaid(d: Decode) -> Op:
+    """Coordinates of the first CTA of the cluster that was granted."""
+    whole = d.name.endswith("ctaid")
+    if whole:
+        d.require("v4")
+    d.require("b32")
+    d.require("b128")
+    d.done(2)
+    items = d.vector(d.operands[0], 4 if whole else 1)
+    axes = [0, 1, 2] if whole else ["xyz".index(d.name[-1])]
+    wanted = [
+        (d.dst(item, _U32), axis)
+        for item, axis in zip(items, axes)
+        if not isinstance(item, Sink)
+    ]  # fmt: skip
+    rest = [d.dst(item, _U32) for item in items[3:] if not isinstance(item, Sink)]
+    source, site = d.src(d.operands[1], _B128), d.site
+
+    def run(w: Warp, m: int) -> None:
+        lanes = LANES[m]
+        answers = _answers(w, source, m, site)
+        if any(first is None for first in answers):
+            raise w.error(
+                "launch-control-refused",
+                "expected the answer of a request that was granted (query_cancel.is_canceled), got "
+                "a refusal: its coordinates are undefined",
+                site,
+            )
+        for dst, axis in wanted:
+            w.v[5][dst][lanes] = np.array([a[axis] for a in answers if a is not None], np.uint32)
+            w.undef[dst] &= ~m
+        for dst in rest:  # the fourth element is unspecified
+            w.undef[dst] |= m
+
+    return d.plain(run)

@@ -1,0 +1,322 @@
+"""ld, st, prefetch and friends (PTX ISA 9.7.9 "ld", "st", …).
+
+Ordering qualifiers (.volatile, .relaxed, .acquire, .release and scopes) never change a value here:
+every access of a warp is performed when it executes. In the record of what happens before what,
+strong accesses to one address, each in the scope of the other, are ordered one after the other, and
+each has observed what the ones before it had: right for acquire and release, generous to .relaxed
+and .volatile.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tcir.interp.ptx.decode import FULL, VIEW_DTYPES, Decode, Op, rule, view
+from tcir.interp.ptx.syntax import Site
+from tcir.interp.ptx.warp import LANES, Warp
+from tcir.interp.ptx.windows import SPACES
+from tcir.machine import MachineError
+from tcir.machine.memory.global_and_shared import extent
+from tcir.machine.memory.memories import GUARD
+from tcir.machine.order.hazards import join
+
+SPACE_WORDS = {
+    "shared": "shared",
+    "shared::cta": "shared",
+    "shared::cluster": "cluster",
+    "global": "global",
+    "const": "global",
+    "local": "local",
+    "param": "param",
+    "param::entry": "param",
+    "param::func": "param",
+}
+_SCOPES = ("cta", "cluster", "gpu", "sys")
+HINTS = (
+    "nc", "ca", "cg", "cs", "lu", "cv", "wb", "wt", "unified",
+    "L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last",
+    "L1::no_allocate", "L2::evict_last", "L2::evict_normal", "L2::evict_first", "L2::cache_hint",
+    "L2::64B", "L2::128B", "L2::256B",
+)  # fmt: skip
+
+
+def take_space(d: Decode) -> str:
+    word = d.take(*SPACE_WORDS)
+    return SPACE_WORDS[word] if word else "generic"
+
+
+def addresses(w: Warp, slot: int, size: int, offset: int, m: int, site: Site) -> Any:
+    """int64 addresses of the active lanes."""
+    if w.undef[slot] & m:
+        w.read_undefined(site, (slot,), m)
+    value = w.v[8 if size == 8 else 5][slot]
+    if m != FULL:
+        value = value[LANES[m]]
+    at = value.astype(np.int64) + offset
+    return at & 0xFFFFFFFF if size == 4 else at  # CuTe DSL lets 32-bit addresses wrap around
+
+
+def check_aligned(w: Warp, at: Any, nbytes: int, site: Site) -> None:
+    if nbytes > 1 and (at & (nbytes - 1)).any():
+        bad = int(at[(at & (nbytes - 1)) != 0][0])
+        raise w.error(
+            "misaligned-address", f"expected a multiple of {nbytes}, got {bad:#x}",
+            site,
+        )  # fmt: skip
+
+
+def split(at: Any) -> list[tuple[str, Any, Any]]:
+    """Generic addresses by state space: (space, positions, addresses inside the space)."""
+    tags = at >> 32
+    first = int(tags[0])
+    if (tags == first).all():
+        space = SPACES.get(first)
+        whole = slice(None)
+        return [("global", whole, at) if space is None else (space, whole, at & 0xFFFFFFFF)]
+    out = []
+    for tag in np.unique(tags):
+        space = SPACES.get(int(tag))
+        where = np.flatnonzero(tags == tag)
+        out.append(
+            ("global", where, at[where])
+            if space is None
+            else (space, where, at[where] & 0xFFFFFFFF)
+        )
+    return out
+
+
+def _reach(space: str) -> str:
+    """A generic address in shared memory may be in any CTA of the cluster."""
+    return "cluster" if space == "shared" else space
+
+
+def _domains(w: Warp) -> dict[str, Any]:
+    """Of each scope, the threads that one of this warp shares it with."""
+    cta = w.agent.cta
+    return {"cta": cta.index, "cluster": cta.cluster.ctas[0].index, "gpu": None, "sys": None}
+
+
+def observe(w: Warp, space: str, at: Any, scope: str) -> list[tuple[Any, int]]:
+    """Before a strong access: what the earlier ones to these addresses had observed.
+
+    Two of them see each other in the narrower of their scopes.
+    """
+    domains = _domains(w)
+    inside = None if space == "global" else domains["cluster"]
+    keys = [(inside, int(a)) for a in np.unique(at)]
+    for key in keys:
+        known = w.run_state.strong.get(key, {})
+        for other in _SCOPES if known else ():
+            shared = min(scope, other, key=_SCOPES.index)
+            join(w.agent.clock, known.get((other, shared, domains[shared]), {}))
+    return keys
+
+
+def publish(w: Warp, keys: list[tuple[Any, int]], scope: str) -> None:
+    """After a strong access: later ones to the same addresses come after it."""
+    clock, domains = w.agent.release(), _domains(w)
+    reached = _SCOPES[: _SCOPES.index(scope) + 1]
+    entries = {(scope, shared, domains[shared]): clock for shared in reached}
+    for key in keys:
+        w.run_state.strong.setdefault(key, {}).update(entries)
+
+
+def load(
+    w: Warp, space: str, at: Any, nbytes: int, lanes: Any, site: Site, strong: str | None = None
+) -> Any:
+    """uint8[n, nbytes] from n addresses; `lanes` are the lane numbers, for local memory.
+
+    strong: the scope of a strong load.
+    """
+    if space == "generic":
+        parts = split(at)
+        if len(parts) == 1:
+            return load(w, _reach(parts[0][0]), parts[0][2], nbytes, lanes, site, strong)
+        out = np.empty((len(at), nbytes), np.uint8)
+        for part, where, inside in parts:
+            out[where] = load(w, _reach(part), inside, nbytes, lanes[where], site, strong)
+        return out
+    if strong and space in ("shared", "cluster", "global"):
+        keys = observe(w, space, at, strong)
+        data = _load(w, space, at, nbytes, site, strong)
+        publish(w, keys, strong)
+        return data
+    if space in ("shared", "cluster", "global"):
+        return _load(w, space, at, nbytes, site, None)
+    bytes_ = at[:, None] + np.arange(nbytes)
+    store = w.local if space == "local" else w.run_state.params
+    _bounds(w, space, at, nbytes, store.shape[-1], site)
+    if space == "param":
+        return store[bytes_]
+    if not w.local_defined[lanes[:, None], bytes_].all():
+        w.run_state.undefined_local(w, site)
+    return store[lanes[:, None], bytes_]
+
+
+def _load(w: Warp, space: str, at: Any, nbytes: int, site: Site, strong: str | None) -> Any:
+    if space == "global" and not _together(w, at, nbytes):
+        each = (at[n : n + 1] for n in range(len(at)))
+        return np.concatenate(
+            [w.agent.load(space, one, nbytes, strong=strong, site=site) for one in each]
+        )
+    return w.agent.load(space, at, nbytes, strong=strong, site=site)
+
+
+def _together(w: Warp, at: Any, nbytes: int) -> bool:
+    """Whether all lanes go to one buffer of global memory (or nowhere); buffers lie far apart."""
+    low, high = extent(at)
+    high += nbytes
+    if high - low < GUARD:
+        return True
+    try:
+        w.run_state.machine.memory.find(low, high, None)
+    except MachineError:
+        return False
+    return True
+
+
+def _bounds(w: Warp, space: str, at: Any, nbytes: int, size: int, site: Site) -> None:
+    if ((at < 0) | (at + nbytes > size)).any():
+        bad = int(at[(at < 0) | (at + nbytes > size)][0])
+        raise w.error(
+            "out-of-bounds", f"expected .{space} bytes 0..{size - 1}, got {bad} + {nbytes}",
+            site,
+        )  # fmt: skip
+
+
+def store(
+    w: Warp, space: str, at: Any, data: Any, lanes: Any, site: Site, strong: str | None = None
+) -> None:
+    """The reverse of `load`; data: uint8[n, nbytes]."""
+    if space == "generic":
+        parts = split(at)
+        if len(parts) == 1:
+            store(w, _reach(parts[0][0]), parts[0][2], data, lanes, site, strong)
+            return
+        for part, where, inside in parts:
+            store(w, _reach(part), inside, data[where], lanes[where], site, strong)
+        return
+    if strong and space in ("shared", "cluster", "global"):
+        keys = observe(w, space, at, strong)
+        _store(w, space, at, data, site, strong)
+        publish(w, keys, strong)
+        return
+    if space in ("shared", "cluster", "global"):
+        _store(w, space, at, data, site, None)
+        return
+    if space == "param":
+        raise w.error("read-only", "expected a writable address, got kernel parameters", site)
+    nbytes = data.shape[1]
+    _bounds(w, space, at, nbytes, w.local.shape[1], site)
+    bytes_ = at[:, None] + np.arange(nbytes)
+    w.local[lanes[:, None], bytes_] = data
+    w.local_defined[lanes[:, None], bytes_] = True
+
+
+def _store(w: Warp, space: str, at: Any, data: Any, site: Site, strong: str | None) -> None:
+    if space == "global" and not _together(w, at, data.shape[1]):
+        for n in range(len(at)):
+            w.agent.store(space, at[n : n + 1], data[n : n + 1], strong=strong, site=site)
+        return
+    w.agent.store(space, at, data, strong=strong, site=site)
+
+
+def _vector_count(d: Decode) -> int:
+    word = d.take("v2", "v4", "v8")
+    return int(word[1:]) if word else 1
+
+
+def _strong(d: Decode) -> str | None:
+    """Scope of a strong access, None of a weak one; .volatile has that of the whole system."""
+    word = d.take("weak", "volatile", "relaxed", "acquire", "release", "mmio")
+    d.take("relaxed")
+    scope = d.take(*_SCOPES) or "sys"
+    return None if word in (None, "weak") else scope
+
+
+@rule("ld", "ldu")
+def ld(d: Decode) -> Op:
+    space = take_space(d)
+    strong = _strong(d)
+    d.skip(*HINTS)
+    count = _vector_count(d)
+    kind = d.type()
+    d.done((2, 3))  # the third is an L2 cache policy
+    if kind.kind == "pred" or kind.size * count > 32:
+        raise d.malformed(f"expected at most 32 bytes, got .v{count}.{kind.name}")
+    slot, size, offset, declared = d.address(d.operands[1])
+    result = space == "param" and declared == "local"
+    if declared is not None and (space == "generic" or declared == "local"):
+        space = SPACE_WORDS[declared]  # variables for call parameters are local memory here
+    targets = d.vector(d.operands[0], count)
+    moves = []
+    for position, target in enumerate(targets):
+        dst = d.dst(target, kind, wider=True)
+        width = d.slots.sizes[dst]
+        signed = kind.kind == "s" and width > kind.size
+        moves.append((position, dst, view(f"{'s' if signed else 'u'}{8 * width}")))
+    dtype = VIEW_DTYPES[view(f"{'s' if kind.kind == 's' else 'u'}{8 * kind.size}")]
+    nbytes = kind.size * count
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        at = addresses(w, slot, size, offset, m, site)
+        check_aligned(w, at, nbytes, site)
+        lanes = LANES[m]
+        lost = _unknown(w, at, nbytes, lanes) if result else 0
+        values = load(w, space, at, nbytes, lanes, site, strong).view(dtype)
+        v, undef = w.v, w.undef
+        for position, dst, n in moves:
+            if m == FULL:
+                v[n][dst][:] = values[:, position]
+            else:
+                v[n][dst][lanes] = values[:, position]
+            undef[dst] = undef[dst] & ~m | lost
+
+    return d.plain(run)
+
+
+def _unknown(w: Warp, at: Any, nbytes: int, lanes: Any) -> int:
+    """Lanes whose call gave no result, as those have that a guard kept from it: using the register
+    is the mistake then, not loading it. Its bytes count as written from now on."""
+    where = lanes[:, None], at[:, None] + np.arange(nbytes)
+    unknown = lanes[~w.local_defined[where].all(axis=1)]
+    w.local_defined[where] = True
+    return sum(1 << int(lane) for lane in unknown)
+
+
+@rule("st")
+def st(d: Decode) -> Op:
+    space = take_space(d)
+    strong = _strong(d)
+    d.skip(*HINTS)
+    count = _vector_count(d)
+    kind = d.type()
+    d.done((2, 3))
+    if kind.kind == "pred" or kind.size * count > 32:
+        raise d.malformed(f"expected at most 32 bytes, got .v{count}.{kind.name}")
+    slot, size, offset, declared = d.address(d.operands[0])
+    if declared is not None and (space == "generic" or declared == "local"):
+        space = SPACE_WORDS[declared]
+    sources = [d.src(o, kind, wider=True) for o in d.vector(d.operands[1], count)]
+    views = [view(f"u{8 * d.slots.sizes[s]}") for s in sources]
+    dtype = VIEW_DTYPES[view(f"u{8 * kind.size}")]
+    nbytes = kind.size * count
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        at = addresses(w, slot, size, offset, m, site)
+        check_aligned(w, at, nbytes, site)
+        lanes = LANES[m]
+        data = np.empty((len(at), count), dtype)
+        v, undef = w.v, w.undef
+        for position, source in enumerate(sources):
+            if undef[source] & m:
+                w.read_undefined(site, (source,), m)
+            value = v[views[position]][source]
+            data[:, position] = value if m == FULL else value[lanes]
+        store(w, space, at, data.view(np.uint8), lanes, site, strong)
+
+    return d.plain(run)

@@ -1,0 +1,336 @@
+"""mma.sync and mma.sp (PTX ISA 9.7.14.5, 9.7.14.6): fragments to matrices and back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tcir.interp.ptx.decode import Decode, Op, rule, view
+from tcir.interp.ptx.isa.fragments import (
+    elements,
+    fragment_a,
+    fragment_b,
+    fragment_c,
+    metadata,
+    quad,
+    volta_accumulator,
+    volta_operand,
+)
+from tcir.interp.ptx.isa.rational import directed64, fma64, fused_excess
+from tcir.interp.ptx.isa.rounding import add_odd, decode_float, encode_float, pass_on_nan
+from tcir.interp.ptx.syntax import TYPES
+from tcir.interp.ptx.warp import LANES, Warp
+from tcir.machine import MachineError, NotModelled
+from tcir.machine.numerics.warp_mma import TURING, VOLTA, generation, warp_mma
+from tcir.machine.numerics.warp_mma_exact import bit_sum, double_sum, integer_sum, integer_values
+
+_BITS = {"f16": 16, "bf16": 16, "tf32": 32, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8,
+         "s4": 4, "u4": 4, "b1": 1, "f64": 64}  # fmt: skip
+#: The shapes by bits of an element of A; k of a sparse A counts the zeros.
+_SHAPES = {
+    64: ("m8n8k4", "m16n8k4", "m16n8k8", "m16n8k16"),
+    32: ("m16n8k4", "m16n8k8"),
+    16: ("m8n8k4", "m16n8k8", "m16n8k16"),
+    8: ("m8n8k16", "m16n8k16", "m16n8k32"),
+    4: ("m8n8k32", "m16n8k32", "m16n8k64"),
+    1: ("m8n8k128", "m16n8k128", "m16n8k256"),
+}
+_SPARSE = {32: (8, 16), 16: (16, 32), 8: (32, 64), 4: (64, 128)}
+_ELSEWHERE = {"block_scale", "e2m1", "e2m3", "e3m2"}
+_SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
+
+
+@dataclass(frozen=True)
+class _Form:
+    m: int
+    k: int
+    d: str
+    a: str
+    b: str
+    c: str
+    saturate: bool
+    rows: tuple[bool, bool]  # A is .row, B is .row
+
+    @property
+    def bits(self) -> int:
+        return _BITS[self.a]
+
+
+def _form(d: Decode, sparse: bool) -> _Form:
+    """Takes the modifiers; refuses types and shapes that do not go together."""
+    if _ELSEWHERE & set(d.modifiers):
+        raise d.incomplete(
+            "no rule for block-scaled mma.sync and 4- and 6-bit floats: they are instructions of "
+            "sm_120a, not of sm_100a"
+        )
+    d.require("aligned")
+    d.skip("kind::f8f6f4")
+    shape = next((m for m in d.modifiers if _SHAPE.fullmatch(m)), "")
+    d.take(shape)
+    layouts = [m for m in d.modifiers if m in ("row", "col")]
+    d.modifiers = [m for m in d.modifiers if m not in ("row", "col")]
+    saturate = d.take("satfinite") is not None
+    names = [m for m in d.modifiers if m in _BITS or m in ("f32", "s32")]
+    d.modifiers = [m for m in d.modifiers if m not in names]
+    if len(names) != 4 or len(layouts) != 2:
+        raise d.malformed("expected two layouts and four types")
+    d_type, a_type, b_type, c_type = names
+    if a_type not in _BITS or b_type not in _BITS:
+        raise d.malformed(f"expected operand types, got .{a_type} and .{b_type}")
+    bits = _BITS[a_type]
+    legal = [f"m16n8k{k}" for k in _SPARSE.get(bits, ())] if sparse else _SHAPES[bits]
+    if shape not in legal or sparse and a_type in ("e4m3", "e5m2") and shape != "m16n8k64":
+        raise d.malformed(
+            f"expected {', '.join(legal) or 'no sparse form'} of .{a_type}, got {shape}"
+        )
+    found = _SHAPE.fullmatch(shape)
+    assert found is not None
+    m, k = int(found[1]), int(found[3])
+    volta = bits == 16 and m == 8
+    if bits == 8 and m == 8 and a_type[0] not in "su" or bits != _BITS[b_type]:
+        raise d.malformed(
+            f"expected operands of one width for {shape}, got .{a_type} and .{b_type}"
+        )
+    one = {64: "f64", 32: "f32", 4: "s32", 1: "s32"}.get(bits)
+    wanted = (one,) if one else ("s32",) if a_type in ("s8", "u8") else ("f32", "f16")
+    if a_type == "bf16" or sparse and a_type in ("e4m3", "e5m2"):
+        wanted = ("f32",)
+    mixed = volta and (d_type, c_type) == ("f32", "f16")
+    if d_type not in wanted or d_type != c_type and not mixed:
+        raise d.malformed(f"expected .{' or .'.join(wanted)} for C and D, got .{c_type}, .{d_type}")
+    if saturate and (d_type != "s32" or bits == 1):
+        raise d.malformed(f"expected no .satfinite with .{a_type}")
+    if layouts != ["row", "col"] and not volta:
+        raise d.malformed(f"expected .row.col for {shape}")
+    rows = (layouts[0] == "row", layouts[1] == "row")
+    return _Form(m, k, d_type, a_type, b_type, c_type, saturate, rows)
+
+
+def _registers(count: int, bits: int) -> int:
+    """Registers of a lane that hold its share of `count` elements."""
+    return max(1, count * bits // 32 // max(32, bits))
+
+
+def _operands(d: Decode, counts: list[int], wide: bool) -> tuple[list[int], list[tuple[int, ...]]]:
+    kind = TYPES["b64" if wide else "b32"]
+    targets = [d.dst(o, kind) for o in d.vector(d.operands[0], counts[0])]
+    sources = [
+        tuple(d.src(o, kind) for o in d.vector(operand, n))
+        for operand, n in zip(d.operands[1:4], counts[1:], strict=True)
+    ]
+    return targets, sources
+
+
+Matrices = Callable[[Any, Any, Any], Any]
+
+
+def _collective(
+    d: Decode, wide: bool, targets: list[int], sources: list[tuple[int, ...]], fn: Any
+) -> Op:
+    """`fn` from the words of a, b, c (and what follows) to those of d, all [registers, 32]."""
+    n, site = view("u64" if wide else "u32"), d.site
+
+    def run(w: Warp, m: int) -> None:
+        for source in (s for operand in sources for s in operand):
+            if w.undef[source] & m:
+                w.read_undefined(site, (source,), m)
+        v = w.v[n]
+        result = fn(*(np.stack([v[s] for s in operand]) for operand in sources))
+        lanes = LANES[m]
+        for target, row in zip(targets, result, strict=True):
+            v[target][lanes] = row[lanes]
+            w.undef[target] &= ~m
+        w.agent.machine.counters.mma += 1
+
+    return d.plain(run, converge="aligned")
+
+
+def _multiply(d: Decode, form: _Form, operation: str | None) -> Matrices:
+    """D of A [M, K] codes, B [8, K] codes and C [M, 8] words."""
+    if form.a == "b1":
+        assert operation is not None
+        return lambda a, b, c: bit_sum(a, b, c, operation)
+    if form.bits == 4:
+        return lambda a, b, c: integer_sum(
+            integer_values(a, form.a), integer_values(b, form.b), c, form.saturate
+        )
+    try:
+        part = generation(d.target)
+    except NotModelled as missing:
+        raise d.incomplete(missing.what) from None
+    return lambda a, b, c: warp_mma(
+        a, b, c, a_type=form.a, b_type=form.b, d_type=form.d, part=part, saturate=form.saturate
+    )
+
+
+def _dense(form: _Form, multiply: Matrices) -> Matrices:
+    m, k, bits, half = form.m, form.k, form.bits, form.d == "f16"
+    a_at, b_at, c_at = fragment_a(bits, m, k), fragment_b(bits, k), fragment_c(m)
+    code: Any = {32: np.uint32, 16: np.uint16}.get(bits, np.uint8)
+
+    def run(a: Any, b: Any, c: Any) -> Any:
+        matrix_a, matrix_b = np.zeros((m, k), code), np.zeros((8, k), code)
+        matrix_c = np.zeros((m, 8), np.uint32)
+        matrix_a[a_at] = elements(a, bits)
+        matrix_b[b_at[1], b_at[0]] = elements(b, bits)
+        matrix_c[c_at] = elements(c, 16 if half else 32)
+        return _packed(multiply(matrix_a, matrix_b, matrix_c)[c_at], half)
+
+    return run
+
+
+def _packed(result: Any, half: bool) -> Any:
+    return result[0::2] | result[1::2] << np.uint32(16) if half else result
+
+
+def _volta(form: _Form) -> Matrices:
+    """m8n8k4: four products of 8 x 8 x 4; the lanes of each hold them as `fragments` says.
+
+    Tensor cores since Ampere lack it. ptxas spells it with f32 instructions: a chain of fused
+    multiply-adds from zero, then C is added.
+    """
+    a_at, b_at = volta_operand(not form.rows[0]), volta_operand(form.rows[1])
+    c_at, d_at = volta_accumulator(form.c == "f16"), volta_accumulator(form.d == "f16")
+    groups = [np.flatnonzero(quad(np.arange(32)) == n) for n in range(4)]
+
+    def single(exact: Any) -> Any:
+        return decode_float(encode_float(exact, "f32"), "f32")
+
+    def multiply(a: Any, b: Any, c: Any) -> Any:
+        total = np.zeros((8, 8))
+        for k in range(4):
+            total = single(add_odd(a[:, k, None] * b[None, :, k], total))
+        return single(add_odd(c, total))
+
+    def run(a: Any, b: Any, c: Any) -> Any:
+        held = [decode_float(elements(a, 16), "f16"), decode_float(elements(b, 16), "f16")]
+        codes = elements(c, 16 if form.c == "f16" else 32)
+        held.append(decode_float(codes, form.c))
+        result = np.zeros((8, 32))
+        for lanes in groups:
+            matrices = [np.zeros((8, 4)), np.zeros((8, 4)), np.zeros((8, 8))]
+            for matrix, at, values in zip(matrices, (a_at, b_at, c_at), held, strict=True):
+                matrix[at[0][:, lanes], at[1][:, lanes]] = values[:, lanes]
+            result[:, lanes] = multiply(*matrices)[d_at[0][:, lanes], d_at[1][:, lanes]]
+        return _packed(encode_float(result, form.d).astype(np.uint32), form.d == "f16")
+
+    return run
+
+
+def _doubles(form: _Form, mode: str) -> Matrices:
+    m, k = form.m, form.k
+    a_at, b_at, c_at = fragment_a(64, m, k), fragment_b(64, k), fragment_c(m)
+
+    def fma(a: Any, b: Any, c: Any) -> Any:
+        if mode == "rm":  # where -0 is the sum of opposites
+            exact = -fma64(-a, b, -c)
+        else:
+            exact = fma64(a, b, c)
+        if mode != "rn":
+            exact = directed64(exact, fused_excess, mode, a, b, c)
+        words = (x.copy().view(np.uint64) for x in (a, b, c))
+        return pass_on_nan(encode_float(exact, "f64"), *words).view(np.float64)
+
+    def run(a: Any, b: Any, c: Any) -> Any:
+        matrix_a, matrix_b = np.zeros((m, k)), np.zeros((8, k))
+        matrix_c = np.zeros((m, 8))
+        matrix_a[a_at], matrix_c[c_at] = a.view(np.float64), c.view(np.float64)
+        matrix_b[b_at[1], b_at[0]] = b.view(np.float64)
+        return double_sum(matrix_a, matrix_b, matrix_c, fma)[c_at].view(np.uint64)
+
+    return run
+
+
+@rule("mma.sync")
+def mma(d: Decode) -> Op:
+    """`mma.sync.aligned.SHAPE.alayout.blayout{…}.dtype.atype.btype.ctype d, a, b, c`"""
+    mode = d.take("rn", "rz", "rm", "rp")
+    operation = d.take("xor", "and") if d.take("popc") else None
+    form = _form(d, False)
+    if mode and form.a != "f64" or (form.a == "b1") != (operation is not None):
+        raise d.malformed("expected a rounding with .f64 only, .xor.popc or .and.popc with .b1")
+    d.done(4)
+    m, k, wide = form.m, form.k, form.a == "f64"
+    sizes = {"f16": 16, "f64": 64}
+    counts = [_registers(m * 8, sizes.get(form.d, 32)), _registers(m * k, form.bits),
+              _registers(8 * k, form.bits), _registers(m * 8, sizes.get(form.c, 32))]  # fmt: skip
+    volta = form.bits == 16 and m == 8
+    if volta and generation(d.target) in (VOLTA, TURING):
+        raise d.incomplete("no rule for m8n8k4 of sm_70 and sm_75, whose tensor cores have it")
+    if volta:
+        counts = [8 if form.d == "f32" else 4, 2, 2, 8 if form.c == "f32" else 4]
+    targets, sources = _operands(d, counts, wide)
+    if wide:
+        return _collective(d, True, targets, sources, _doubles(form, mode or "rn"))
+    run = _volta(form) if volta else _dense(form, _multiply(d, form, operation))
+    return _collective(d, False, targets, sources, run)
+
+
+@rule("mma.sp.sync", "mma.sp::ordered_metadata.sync")
+def sparse(d: Decode) -> Op:
+    """A holds the non-zeros of a pattern, `d, a, b, c, e, selector`.
+
+    2:4; of tf32 1:2; of 4-bit types pairs of 4:8. e has their places, see `fragments.metadata`.
+    """
+    ordered = "ordered" in d.name
+    form = _form(d, True)
+    d.done(6)
+    k, bits, half = form.k, form.bits, form.d == "f16"
+    counts = [2 if half else 4, _registers(8 * k, bits), _registers(8 * k, bits), 2 if half else 4]
+    targets, sources = _operands(d, counts, False)
+    sources.append((d.src(d.operands[4], TYPES["b32"]),))
+    selector = d.immediate(d.operands[5])
+    chunk = {32: 2, 4: 8}.get(bits, 4)
+    chunks = k // chunk
+    limit = {4: 4, 8: 2, 16: 1}[chunks]
+    if not 0 <= selector < limit:
+        raise d.malformed(f"expected a sparsity selector below {limit}, got {selector}")
+    multiply = _multiply(d, form, None)
+    a_at, b_at, c_at = fragment_a(bits, 16, k // 2), fragment_b(bits, k), fragment_c(16)
+    code: Any = {32: np.uint32, 16: np.uint16}.get(bits, np.uint8)
+    site = d.site
+
+    def run(a: Any, b: Any, c: Any, e: Any) -> Any:
+        matrix_a, matrix_b = np.zeros((16, k // 2), code), np.zeros((8, k), code)
+        matrix_c = np.zeros((16, 8), np.uint32)
+        matrix_a[a_at] = elements(a, bits)
+        matrix_b[b_at[1], b_at[0]] = elements(b, bits)
+        matrix_c[c_at] = elements(c, 16 if half else 32)
+        places = positions(metadata(e[0], bits, chunks, selector), bits, ordered, site)
+        result = np.empty((16, 8), np.uint32)
+        for row in range(16):
+            one = slice(row, row + 1)
+            held = np.ascontiguousarray(matrix_b[:, places[row]])
+            result[one] = multiply(matrix_a[one], held, matrix_c[one])
+        return _packed(result[c_at], half)
+
+    return _collective(d, False, targets, sources, run)
+
+
+_PAIRS = (0b0100, 0b1000, 0b1001, 0b1100, 0b1101, 0b1110)
+_SINGLES = (0b0100, 0b1110)
+
+
+def positions(codes: Any, bits: int, ordered: bool, site: Any) -> Any:
+    """Column of B for every non-zero of A: int [16, k / 2]. Raises MachineError."""
+    known = _SINGLES if bits == 32 else _PAIRS
+    bad = codes[~np.isin(codes, known)]
+    if bad.size and (ordered or bits == 32 or ((bad & 3) == (bad >> 2)).any()):
+        raise MachineError(
+            "sparse-metadata",
+            f"expected one of {', '.join(f'{c:#06b}' for c in known)} for each chunk, got "
+            f"{int(bad[0]):#06b}: other values are undefined (PTX ISA 9.7.14.6.1)",
+            site=site,
+        )
+    chunk = np.arange(codes.shape[1])
+    if bits == 32:
+        return 2 * chunk + (codes == 0b1110)
+    pair = np.stack([codes & 3, codes >> 2], axis=-1)
+    if bits == 4:
+        pair = np.stack([2 * pair, 2 * pair + 1], axis=-1).reshape(*codes.shape, 4)
+        return (8 * chunk[:, None] + pair).reshape(16, -1)
+    return (4 * chunk[:, None] + pair).reshape(16, -1)

@@ -1,0 +1,164 @@
+"""Barriers and fences (PTX ISA 9.7.13 "bar", "barrier", "membar", "fence")."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+from tcir.interp.ptx.decode import Decode, Op, rule
+from tcir.interp.ptx.isa.hints import nothing
+from tcir.interp.ptx.syntax import TYPES, Site
+from tcir.interp.ptx.warp import LANES, Warp
+from tcir.machine.sync.named_barriers import arrive
+
+_U32 = TYPES["u32"]
+
+
+def uniform(w: Warp, slot: int, m: int, site: Site, what: str, size: int = 4) -> int:
+    """The value of a slot that has to be equal in all active lanes."""
+    if w.undef[slot] & m:
+        w.read_undefined(site, (slot,), m)
+    values = w.v[8 if size == 8 else 5][slot][LANES[m]]
+    if (values != values[0]).any():
+        found = sorted({int(v) for v in values})[:4]
+        raise w.error("not-uniform", f"expected one {what} for all lanes, got {found}", site)
+    return int(values[0])
+
+
+@rule("bar.sync", "barrier.sync", "barrier.cta.sync", "bar.cta.sync")
+def bar_sync(d: Decode) -> Op:
+    """All live lanes of the warp arrive together; `bar` is `barrier….aligned`."""
+    d.skip("aligned")
+    d.done((1, 2))
+    number = d.src(d.operands[0], _U32)
+    count = d.src(d.operands[1], _U32) if len(d.operands) == 2 else None
+    site = d.site
+
+    def run(w: Warp, m: int) -> Generator[Any, Any, None]:
+        threads = uniform(w, count, m, site, "thread count") if count is not None else None
+        yield from w.agent.barrier(uniform(w, number, m, site, "barrier"), threads, site=site)
+
+    return d.blocking(run, converge="aligned")
+
+
+@rule("bar.arrive", "barrier.arrive", "barrier.cta.arrive", "bar.cta.arrive")
+def bar_arrive(d: Decode) -> Op:
+    """Arrives without waiting; the thread count has to be given."""
+    d.skip("aligned")
+    d.done(2)
+    number, count = (d.src(o, _U32) for o in d.operands)
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        threads = uniform(w, count, m, site, "thread count")
+        arrive(w.agent, uniform(w, number, m, site, "barrier"), threads, site=site)
+
+    return d.plain(run, converge="aligned")
+
+
+@rule("bar.red", "barrier.red", "barrier.cta.red", "bar.cta.red")
+def bar_red(d: Decode) -> Op:
+    """bar.sync that also counts, ands or ors a predicate over all threads that arrive."""
+    d.skip("aligned")
+    mode = d.require("popc", "and", "or")
+    d.require("u32" if mode == "popc" else "pred")
+    d.done((3, 4))
+    dst = d.dst(d.operands[0], _U32) if mode == "popc" else d.pred_dst(d.operands[0])
+    number = d.src(d.operands[1], _U32)
+    count = d.src(d.operands[2], _U32) if len(d.operands) == 4 else None
+    source, flip = d.pred(d.operands[-1])
+    site = d.site
+
+    def run(w: Warp, m: int) -> Generator[Any, Any, None]:
+        if w.undef[source] & m:
+            w.read_undefined(site, (source,), m)
+        threads = uniform(w, count, m, site, "thread count") if count is not None else None
+        barrier = uniform(w, number, m, site, "barrier")
+        rounds, key = w.run_state.reductions, (w.agent.cta.index, barrier)
+        yes = (w.p[source] ^ flip) & m
+        arrivals = rounds.setdefault(key, [])
+        arrivals.append((yes.bit_count(), m.bit_count()))
+        yield from w.agent.barrier(barrier, threads, site=site)
+        if rounds.get(key) is arrivals:
+            del rounds[key]  # whoever is first on the way to the next round
+        total, threads_seen = (sum(column) for column in zip(*arrivals, strict=True))
+        if mode == "popc":
+            w.v[5][dst][LANES[m]] = total
+        else:
+            holds = total == threads_seen if mode == "and" else total > 0
+            w.p[dst] = w.p[dst] & ~m | (m if holds else 0)
+        w.undef[dst] &= ~m
+
+    return d.blocking(run, converge="aligned")
+
+
+@rule("bar.warp.sync")
+def bar_warp(d: Decode) -> Op:
+    d.done(1)
+    mask = d.src(d.operands[0], _U32)
+    return d.plain(nothing, converge=mask)
+
+
+_SCOPE = {"cta": "cta", "cluster": "cluster", "gpu": "gpu", "gl": "gpu", "sys": "sys"}
+
+
+def _fence(d: Decode, kind: str) -> Op:
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        w.agent.fence(kind, site=site)
+
+    return d.plain(run)
+
+
+@rule("membar")
+def membar(d: Decode) -> Op:
+    scope = d.require(*_SCOPE)
+    d.done(0)
+    return _fence(d, _SCOPE[scope])
+
+
+@rule("fence")
+def fence(d: Decode) -> Op:
+    d.skip("sc", "acq_rel", "acquire", "release")
+    scope = d.require(*_SCOPE)
+    d.done(0)
+    return _fence(d, _SCOPE[scope])
+
+
+@rule("fence.mbarrier_init")
+def fence_mbarrier_init(d: Decode) -> Op:
+    d.require("release")
+    d.require("cluster")
+    d.done(0)
+    return _fence(d, "mbarrier_init")
+
+
+@rule("fence.proxy.async")
+def fence_proxy_async(d: Decode) -> Op:
+    space = d.take("shared::cta", "shared::cluster", "global")
+    d.done(0)
+    return _fence(d, "proxy.async.shared" if space and space != "global" else "proxy.async")
+
+
+@rule("fence.proxy.async::generic", "fence.acquire.sync_restrict::shared::cluster",
+      "fence.release.sync_restrict::shared::cta")  # fmt: skip
+def fence_restricted(d: Decode) -> Op:
+    """One-way fences of what one side does in shared memory; each form has one spelling.
+
+    The release is between this CTA's shared accesses and what comes after it, the acquire between
+    accesses of the cluster and what comes after: taken as the fences they are parts of.
+    """
+    proxy = d.name.startswith("fence.proxy")
+    if proxy:
+        word = d.require("acquire", "release")
+        d.require(f"sync_restrict::shared::{'cta' if word == 'release' else 'cluster'}")
+    d.require("cluster")
+    d.done(0)
+    return _fence(d, "proxy.async.shared" if proxy else "cluster")
+
+
+@rule("fence.proxy.alias", "membar.proxy.alias")
+def fence_proxy_alias(d: Decode) -> Op:
+    """No address has an alias here."""
+    return d.plain(nothing)

@@ -1,0 +1,68 @@
+"""tcgen05.mma ... .block_scale (PTX ISA 9.7.16.10.9.1).
+
+`[d], adesc|[a], bdesc, {[metadata],} idesc, [sfa], [sfb], enable-input-d`; no lane mask,
+scale-input-d or .ashift.
+"""
+
+from __future__ import annotations
+
+from tcir.interp.ptx.decode import Decode, Op
+from tcir.interp.ptx.isa.tcgen05_operands import (
+    USES,
+    MmaOperands,
+    Predicate,
+    TmemAddress,
+    cta_group,
+    per_thread,
+)
+from tcir.interp.ptx.warp import Warp
+from tcir.machine.refusal import Refusal
+from tcir.machine.tensor_core.instruction_descriptor_scaled import scales_per_row
+
+
+def _scales(d: Decode, kind: str) -> int:
+    """Scales per row that `.scale_vec::nX` or `.blockN` names."""
+    vector = d.take("scale_vec::1X", "scale_vec::2X", "scale_vec::4X")
+    block = d.take("block16", "block32")
+    if vector and block:
+        raise d.malformed(f"expected one of .{vector} and .{block}, got both")
+    try:
+        return scales_per_row(kind, int(vector[-2]) if vector else None,
+                              int(block[5:]) if block else None)  # fmt: skip
+    except Refusal as refusal:
+        raise d.malformed(str(refusal)) from None
+
+
+def block_scale(d: Decode) -> Op:
+    """The form with scale factors in tensor memory."""
+    d.require("block_scale")
+    sparse = d.take("sp") is not None
+    group = cta_group(d)
+    kind = d.require(
+        "kind::f16", "kind::tf32", "kind::f8f6f4", "kind::i8",
+        "kind::mxf8f6f4", "kind::mxf4", "kind::mxf4nvf4",
+    )[6:]  # fmt: skip
+    scales = _scales(d, kind)
+    d.take(*(f"collector::a::{use}" for use in USES))
+    if "ashift" in d.modifiers:
+        raise d.malformed(".ashift cannot go with .block_scale")
+    d.done(8 if sparse else 7)
+    operands = MmaOperands(d, sparse=sparse)
+    sfa, sfb = TmemAddress(d, operands.rest[0]), TmemAddress(d, operands.rest[1])
+    enable = Predicate(d, operands.rest[2])
+    site = d.site
+
+    def issue(w: Warp, lane: int) -> None:
+        w.agent.mma_block_scale(
+            *operands.read(w, lane),
+            sfa(w, lane),
+            sfb(w, lane),
+            kind,
+            scales=scales,
+            enable_input_d=enable(w, lane),
+            cta_group=group,
+            metadata=operands.selectors(w, lane),
+            site=site,
+        )
+
+    return per_thread(d, issue)

@@ -1,0 +1,105 @@
+"""Tensor maps changed by the kernel (PTX ISA 9.7.9.28 "tensormap.replace", 9.7.13.16)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tcir.interp.ptx.decode import Decode, Op, rule, view
+from tcir.interp.ptx.isa.memory import addresses, split
+from tcir.interp.ptx.isa.sync import uniform
+from tcir.interp.ptx.syntax import Operand
+from tcir.interp.ptx.warp import LANES, Warp
+from tcir.machine.tma.tensor_encoding import FIELDS, MAP_BYTES
+
+_ORDINAL = ("box_dim", "global_dim", "global_stride", "element_stride")
+_SCOPES = ("cta", "cluster", "gpu", "sys")
+
+
+def _place(d: Decode, operand: Operand, space: str | None) -> Any:
+    """Function (warp, mask) -> (space, address) of every active lane."""
+    slot, size, offset, declared = d.address(operand)
+    named = space or {"shared::cta": "shared"}.get(declared or "", declared)
+    site = d.site
+
+    def at(w: Warp, m: int) -> list[tuple[str, int]]:
+        found = addresses(w, slot, size, offset, m, site)
+        if named is not None:
+            return [(named, int(a)) for a in found]
+        out = []
+        for position in range(len(found)):
+            where, _, inside = split(found[position : position + 1])[0]
+            out.append((where, int(inside[0])))
+        return out
+
+    return at
+
+
+@rule("tensormap.replace.tile")
+def replace(d: Decode) -> Op:
+    """`[map] {, ordinal}, new value`: a change through the generic proxy."""
+    field = d.require(*FIELDS)
+    space = d.take("global", "shared::cta", "shared")
+    d.require("b1024")
+    kind = d.type("b32", "b64")
+    ordinal = d.immediate(d.operands[1]) if field in _ORDINAL and len(d.operands) == 3 else 0
+    d.done(3 if field in _ORDINAL else 2)
+    at = _place(d, d.operands[0], {"shared::cta": "shared"}.get(space or "", space))
+    value = d.src(d.operands[-1], kind)
+    n, site = view(kind), d.site
+
+    def run(w: Warp, m: int) -> None:
+        if w.undef[value] & m:
+            w.read_undefined(site, (value,), m)
+        values = w.v[n][value][LANES[m]]
+        for (where, address), new in zip(at(w, m), values, strict=True):
+            w.agent.tensormap_replace(where, address, field, int(new), ordinal, site=site)
+
+    return d.plain(run)
+
+
+@rule("tensormap.cp_fenceproxy")
+def copy_release(d: Decode) -> Op:
+    """`[global], [shared], 128`, by a whole warp: the copy, and a release to that proxy."""
+    for word in ("global", "shared::cta", "tensormap::generic", "release", "sync", "aligned"):
+        d.require(word)
+    d.require(*_SCOPES)
+    d.done(3)
+    _size(d, d.operands[2])
+    (target, size, offset, _), (source, source_size, source_offset, _) = map(
+        d.address, d.operands[:2]
+    )
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        to = uniform(w, target, m, site, "destination", size) + offset
+        at = uniform(w, source, m, site, "source", source_size) + source_offset
+        w.agent.tensormap_copy_release(to, at, site=site)
+
+    return d.plain(run, converge="aligned")
+
+
+@rule("fence.proxy.tensormap::generic")
+def fence(d: Decode) -> Op:
+    """`.release.scope`, or `.acquire.scope [map], 128`."""
+    which = d.require("acquire", "release")
+    d.require(*_SCOPES)
+    site = d.site
+    if which == "release":
+        d.done(0)
+        return d.plain(lambda w, m: w.agent.tensormap_release(site=site))
+    d.done(2)
+    _size(d, d.operands[1])
+    at = _place(d, d.operands[0], None)
+
+    def run(w: Warp, m: int) -> None:
+        for where, address in at(w, m):
+            if where == "global":
+                w.agent.tensormap_acquire(address, site=site)
+
+    return d.plain(run)
+
+
+def _size(d: Decode, operand: Operand) -> None:
+    found = d.immediate(operand)
+    if found != MAP_BYTES:
+        raise d.malformed(f"expected a size of {MAP_BYTES}, got {found}")

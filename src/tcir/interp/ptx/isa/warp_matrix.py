@@ -1,0 +1,197 @@
+"""ldmatrix, stmatrix and movmatrix (PTX ISA 9.7.14.5.15, 9.7.14.5.16, 9.7.14.5.17)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tcir.interp.ptx.decode import Decode, Op, rule
+from tcir.interp.ptx.isa.memory import addresses, check_aligned, load, split, store, take_space
+from tcir.interp.ptx.syntax import TYPES, Site
+from tcir.interp.ptx.warp import BOOLS, Warp
+from tcir.machine.tensor_core.narrow import CP_FORMATS, unpack_units
+
+_B32 = TYPES["b32"]
+_LANE = np.arange(32)
+
+
+def _rows(w: Warp, slot: int, size: int, offset: int, count: int, site: Site) -> Any:
+    """Shared addresses of the 8·count rows: those of the first lanes."""
+    lanes = (1 << 8 * count) - 1
+    at = addresses(w, slot, size, offset, lanes, site)
+    check_aligned(w, at, 16, site)
+    return at
+
+
+def _matrices(d: Decode) -> tuple[int, bool]:
+    d.require("aligned")
+    d.require("m8n8")
+    count = int(d.require("x1", "x2", "x4")[1:])
+    transposed = d.take("trans") is not None
+    return count, transposed
+
+
+@rule("ldmatrix.sync")
+def ldmatrix(d: Decode) -> Op:
+    """Row j of matrix i is at the address of lane 8i + j; lane t gets row t/4, columns 2(t%4)…"""
+    if "m8n16" in d.modifiers or "m16n16" in d.modifiers:
+        return _load_bytes(d)
+    count, transposed = _matrices(d)
+    space = take_space(d)
+    d.require("b16")
+    d.done(2)
+    targets = [d.dst(o, _B32) for o in d.vector(d.operands[0], count)]
+    slot, size, offset, declared = d.address(d.operands[1])
+    generic = space == "generic" and declared is None
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        at = _rows(w, slot, size, offset, count, site)
+        if generic:
+            at = _in_shared(w, at, site)
+        rows = load(w, "shared", at, 16, _LANE[: 8 * count], site)
+        tiles = rows.view(np.uint16).reshape(count, 8, 8)
+        for target, tile in zip(targets, tiles, strict=True):
+            tile = tile.T if transposed else tile
+            pairs = np.ascontiguousarray(tile).view(np.uint32)
+            np.copyto(w.v[5][target], pairs.ravel(), where=BOOLS[m])
+            w.undef[target] &= ~m
+
+    return d.plain(run, converge="aligned")
+
+
+def _in_shared(w: Warp, at: Any, site: Site) -> Any:
+    parts = split(at)
+    if len(parts) != 1 or parts[0][0] != "shared":
+        raise w.error("not-shared", f"expected shared-memory addresses, got {int(at[0]):#x}", site)
+    return parts[0][2]
+
+
+@rule("stmatrix.sync")
+def stmatrix(d: Decode) -> Op:
+    """The reverse of ldmatrix."""
+    if "m16n8" in d.modifiers:
+        return _store_bytes(d)
+    count, transposed = _matrices(d)
+    space = take_space(d)
+    d.require("b16")
+    d.done(2)
+    slot, size, offset, declared = d.address(d.operands[0])
+    generic = space == "generic" and declared is None
+    sources = tuple(d.src(o, _B32) for o in d.vector(d.operands[1], count))
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        at = _rows(w, slot, size, offset, count, site)
+        if generic:
+            at = _in_shared(w, at, site)
+        data = np.empty((count, 8, 8), np.uint16)
+        for n, source in enumerate(sources):
+            if w.undef[source] & m:
+                w.read_undefined(site, (source,), m)
+            tile = w.v[5][source].view(np.uint16).reshape(8, 8)
+            data[n] = tile.T if transposed else tile
+        store(w, "shared", at, data.reshape(-1, 8).view(np.uint8), _LANE[: 8 * count], site)
+
+    return d.plain(run, converge="aligned")
+
+
+@rule("movmatrix.sync")
+def movmatrix(d: Decode) -> Op:
+    """The transpose of an 8 x 8 matrix of 16-bit elements, four lanes to a row."""
+    d.require("aligned")
+    d.require("m8n8")
+    d.require("trans")
+    d.require("b16")
+    d.done(2)
+    dst, source = d.dst(d.operands[0], _B32), d.src(d.operands[1], _B32)
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        if w.undef[source] & m:
+            w.read_undefined(site, (source,), m)
+        tile = w.v[5][source].view(np.uint16).reshape(8, 8).T
+        np.copyto(w.v[5][dst], np.ascontiguousarray(tile).view(np.uint32).ravel(), where=BOOLS[m])
+        w.undef[dst] &= ~m
+
+    return d.plain(run, converge="aligned")
+
+
+# --- elements of 8, 6 and 4 bits ----------------------------------------------------------------
+
+
+def _load_bytes(d: Decode) -> Op:
+    """ldmatrix of rows of 16 bytes, or of padded units of 16 codes to a byte each, zero-extended.
+
+    .m8n16: register i of thread t has row t/4 of matrix i, columns 4(t%4)…. .m16n16.trans: of the
+    transpose, rows t/4 and t/4 + 8 in two registers, as CUTLASS's SM100_U8x8_LDSM_T and its
+    CuTeDSL example ldmatrix_stmatrix have it.
+    """
+    d.require("aligned")
+    square = d.require("m8n16", "m16n16") == "m16n16"
+    count = int(d.require(*(("x1", "x2") if square else ("x1", "x2", "x4")))[1:]) * (1 + square)
+    if square:
+        d.require("trans")
+    space = take_space(d)
+    if "s4" in d.modifiers:
+        raise d.incomplete("no rule for .s8.s4 (PTX ISA 9.4)")
+    bits = 8
+    if not (square and d.take("b8")):
+        d.require("b8x16")
+        bits = CP_FORMATS[d.require(*CP_FORMATS)]
+    d.done(2)
+    targets = [d.dst(o, _B32) for o in d.vector(d.operands[0], count)]
+    slot, size, offset, declared = d.address(d.operands[1])
+    generic = space == "generic" and declared is None
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        at = _rows(w, slot, size, offset, count, site)
+        if generic:
+            at = _in_shared(w, at, site)
+        # What is read is the codes; the padding may be undefined.
+        lanes = _LANE[: 8 * count]
+        units = np.zeros((8 * count, 16), np.uint8)
+        for part in range(bits // 2):
+            units[:, 4 * part : 4 * part + 4] = load(w, "shared", at + 4 * part, 4, lanes, site)
+        codes = units if bits == 8 else unpack_units(units, bits)
+        if square:
+            codes = np.ascontiguousarray(codes.reshape(-1, 16, 16).transpose(0, 2, 1))
+        words = codes.view(np.uint32).reshape(count, 32)
+        for target, row in zip(targets, words, strict=True):
+            np.copyto(w.v[5][target], row, where=BOOLS[m])
+            w.undef[target] &= ~m
+
+    return d.plain(run, converge="aligned")
+
+
+def _store_bytes(d: Decode) -> Op:
+    """stmatrix .m16n8.trans.b8: a matrix that lies like D of mma.sync; its columns become rows."""
+    d.require("aligned")
+    d.require("m16n8")
+    count = int(d.require("x1", "x2", "x4")[1:])
+    d.require("trans")
+    space = take_space(d)
+    d.require("b8")
+    d.done(2)
+    slot, size, offset, declared = d.address(d.operands[0])
+    generic = space == "generic" and declared is None
+    sources = tuple(d.src(o, _B32) for o in d.vector(d.operands[1], count))
+    site = d.site
+    byte = np.arange(4)
+    row = (_LANE[:, None] >> 2) + 8 * (byte >> 1)
+    column = 2 * (_LANE[:, None] & 3) + (byte & 1)
+
+    def run(w: Warp, m: int) -> None:
+        at = _rows(w, slot, size, offset, count, site)
+        if generic:
+            at = _in_shared(w, at, site)
+        data = np.empty((count, 8, 16), np.uint8)
+        for n, source in enumerate(sources):
+            if w.undef[source] & m:
+                w.read_undefined(site, (source,), m)
+            data[n, column, row] = w.v[5][source].view(np.uint8).reshape(32, 4)
+        store(w, "shared", at, data.reshape(-1, 16), _LANE[: 8 * count], site)
+
+    return d.plain(run, converge="aligned")

@@ -1,0 +1,175 @@
+"""Executes a thread-level kernel (scf, arith, cf, llvm, nvvm) by spelling it as naive PTX.
+
+One file per dialect; `rule` is the table and takes rules from user code. The spelling never goes
+through LLVM, so what it computes can be held against what the NVPTX back end's PTX computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tcir._mlir import ir
+from tcir.errors import IncompleteError, InputError, format_location
+from tcir.interp import Outcome, OutputSpec
+from tcir.interp.thread import (  # noqa: F401  (they register rules)
+    aggregates,
+    control,
+    inline,
+    memory,
+    nvvm,
+    scalar,
+    simt,
+    warp,
+)
+from tcir.interp.thread.speller import Speller, bits, rule
+from tcir.program.launch import Launch, run_kernel
+
+__all__ = ["Spelling", "execute", "rule", "spell"]
+
+PTX_HEADER = ".version 8.8\n.target {target}\n.address_size 64\n"
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """PTX of a module, or the ops that have no rule (then `ptx` is empty)."""
+
+    ptx: str
+    incomplete: tuple[str, ...] = ()
+
+
+def spell(module: ir.Module, name: str) -> Spelling:
+    """PTX of the kernel `name` in the `gpu.module` of `module`, one op at a time."""
+    function, shared = _find(module, name)
+    missing = rule.missing(function)
+    if missing:
+        return Spelling("", tuple(missing))
+    speller = Speller()
+    try:
+        parameters = _parameters(speller, function)
+        control.function_body(speller, function.regions[0])
+    except IncompleteError as error:
+        op = getattr(error, "op", function)
+        return Spelling("", (f"{format_location(op.location)}{op.name}: {error}",))
+    block = list(function.attributes["nvvm.reqntid"])
+    lines = [
+        PTX_HEADER.format(target=_target(function)),
+        *shared,
+        f".visible .entry {name}(",
+        ",\n".join(f"\t{parameter}" for parameter in parameters),
+        ")",
+        f".reqntid {', '.join(map(str, block))}",
+        *_cluster(function),
+        "{",
+        *speller.declarations(),
+        *speller.lines,
+        "}",
+        *(f'.file {number} "{file}"' for file, number in speller.files.items()),
+    ]
+    return Spelling("\n".join(lines) + "\n")
+
+
+def execute(
+    module: Any,
+    name: str,
+    inputs: Sequence[np.ndarray[Any, Any]],
+    outputs: Sequence[OutputSpec],
+    *,
+    order_seed: int | None = None,
+    hazards: str = "report",
+    numerics: str = "exact",
+    buffers: Sequence[int] | None = None,
+) -> Outcome:
+    """Runs kernel `name` of the `gpu.module` in `module`; see `tcir.interp.Executor`.
+
+    buffers: of one kernel of several, the numbers of `inputs` and `outputs`
+             (`tcir.program.sequence`)
+    """
+    spelling = spell(module, name)
+    if spelling.incomplete:
+        return Outcome([], "thread", incomplete=list(spelling.incomplete))
+    launch = Launch.from_kernel(_find(module, name)[0])
+    if buffers is not None:
+        launch = launch.renumbered(buffers)
+    outcome = run_kernel(
+        spelling.ptx,
+        launch,
+        inputs,
+        outputs,
+        order_seed=order_seed,
+        hazards=hazards,
+        numerics=numerics,
+    )
+    return replace(outcome, level="thread")
+
+
+def _find(module: ir.Module, name: str) -> tuple[Any, list[str]]:
+    """The kernel, and the declarations of the shared memory beside it."""
+    for outer in module.body.operations:
+        if outer.operation.name != "gpu.module":
+            continue
+        ops = [op.operation for op in outer.operation.regions[0].blocks[0].operations]
+        for op in ops:
+            if op.name == "llvm.func" and ir.StringAttr(op.attributes["sym_name"]).value == name:
+                return op, [_shared(other) for other in ops if other.name == "llvm.mlir.global"]
+    raise InputError(f"expected a gpu.module with the kernel @{name}, got none")
+
+
+def _target(function: Any) -> str:
+    """The kernel's ``tc.target``; mma.sync computes as its generation does."""
+    name = "tc.target"
+    if name not in function.attributes:
+        return "sm_100a"
+    return str(ir.StringAttr(function.attributes[name]).value)
+
+
+def _cluster(function: Any) -> list[str]:
+    """The directive of a kernel whose CTAs form clusters."""
+    name = "nvvm.cluster_dim"
+    if name not in function.attributes:
+        return []
+    return [f".reqnctapercluster {', '.join(map(str, function.attributes[name]))}"]
+
+
+def _shared(op: Any) -> str:
+    """A symbol in shared memory; without a size it is the dynamic part."""
+    name = ir.StringAttr(op.attributes["sym_name"]).value
+    kind, space = str(op.attributes["global_type"]), op.attributes["addr_space"].value
+    size = kind.removeprefix("!llvm.array<").removesuffix(" x i8>")
+    if space != 3 or not size.isdigit() or len(op.regions[0].blocks):
+        raise InputError(
+            f"{format_location(op.location)}expected globals to be uninitialised bytes in shared "
+            f"memory, got @{name} of type {kind} in address space {space}"
+        )
+    align = op.attributes["alignment"].value if "alignment" in op.attributes else 1
+    if size == "0":
+        return f".extern .shared .align {align} .b8 {name}[];"
+    return f".shared .align {align} .b8 {name}[{size}];"
+
+
+def _parameters(speller: Speller, function: Any) -> list[str]:
+    """The parameter list; each parameter is read into the register of its argument."""
+    name = ir.StringAttr(function.attributes["sym_name"]).value
+    given = function.attributes.get("arg_attrs", None)
+    declared = []
+    for number, argument in enumerate(function.regions[0].blocks[0].arguments):
+        symbol = f"{name}_param_{number}"
+        attributes = {e.name: e.attr for e in given[number]} if given is not None else {}
+        register = speller.define_one(argument)
+        if "llvm.byval" in attributes:
+            if "nvvm.grid_constant" not in attributes:
+                raise IncompleteError("no rule for a by-value parameter without nvvm.grid_constant")
+            words = int(str(attributes["llvm.byval"]).split("<")[1].split(" x i64")[0])
+            align = attributes["llvm.align"].value
+            declared.append(f".param .align {align} .b8 {symbol}[{8 * words}]")
+            inside = speller.fresh("b64")
+            speller.emit(f"mov.b64 {inside}, {symbol}")
+            speller.emit(f"cvta.param.u64 {register}, {inside}")
+        else:
+            width = f"u{bits(argument.type)}"
+            declared.append(f".param .{width} {symbol}")
+            speller.emit(f"ld.param.{width} {register}, [{symbol}]")
+    return declared

@@ -1,0 +1,108 @@
+"""Rules of the block-scaled tensor-core ops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tcir.interp.tile.addresses import slice_bytes
+from tcir.interp.tile.compiler import Compiler, Frame, Step, rule
+from tcir.interp.tile.movement import SLICE_BYTES, text
+from tcir.interp.tile.places import integer
+from tcir.interp.tile.values import SmemTile, TmemTile
+from tcir.machine.tensor_core.instruction_descriptor_scaled import SCALED_K, ScaledDescriptor
+
+SCALE_ROWS, SCALE_BYTES = 32, 16
+"""What one tcgen05.cp.32x128b.warpx4 copies (PTX ISA 9.7.16.9)."""
+
+
+def _descriptor(op: Any) -> ScaledDescriptor:
+    """What the op's types and attributes say, as the instruction descriptor would."""
+    d, b = (op.operation.operands[i].type for i in (0, 2))
+    kind, block = text(op, "kind"), integer(op, "block") or 0
+    return ScaledDescriptor(
+        kind=kind,
+        m=d.shape[0],
+        n=b.shape[0],
+        k=SCALED_K[kind],
+        a_type=text(op, "a_type"),
+        b_type=text(op, "b_type"),
+        scale_type=text(op, "scale_type"),
+        scales=SCALED_K[kind] // block,
+        sfa_id=integer(op, "sfa_id") or 0,
+        sfb_id=integer(op, "sfb_id") or 0,
+        negate_a=False,
+        negate_b=False,
+        a_major="K",
+        b_major="K",
+        sparse=False,
+        cta_group=1,
+    )
+
+
+@rule("tc.mma_block_scale")
+def mma_block_scale(compiler: Compiler, op: Any) -> Step:
+    d_, a_, b_, sfa_, sfb_, accumulate_ = compiler.operands(op)
+    a_slice, b_slice, sfa_column, sfb_column = (
+        integer(op, name) or 0 for name in ("a_slice", "b_slice", "sfa_column", "sfb_column")
+    )
+    descriptor, site, sequential = _descriptor(op), compiler.site(op), compiler.sequential
+
+    def multiply(frame: Frame) -> None:
+        if not frame.elected():
+            return
+        v = frame.values
+        d: TmemTile = v[d_]
+        a: SmemTile = v[a_]
+        b: SmemTile = v[b_]
+        sfa: TmemTile = v[sfa_]
+        sfb: TmemTile = v[sfb_]
+        frame.agent.block_scale_elements(
+            d.origin(frame) + d.column,
+            frame.launch.element_operand(
+                slice_bytes(a.layout, a.base, SLICE_BYTES * a_slice, SLICE_BYTES)
+            ),
+            frame.launch.element_operand(
+                slice_bytes(b.layout, b.base, SLICE_BYTES * b_slice, SLICE_BYTES)
+            ),
+            descriptor,
+            sfa.origin(frame) + sfa.column + sfa_column,
+            sfb.origin(frame) + sfb.column + sfb_column,
+            enable_input_d=bool(v[accumulate_]),
+            site=site,
+        )
+        if sequential:
+            frame.agent.drain()
+
+    return multiply
+
+
+@rule("tc.cp_scales")
+def cp_scales(compiler: Compiler, op: Any) -> Step:
+    source_, target_, column_ = compiler.operands(op)
+    block = integer(op, "block") or 0
+    site, sequential = compiler.site(op), compiler.sequential
+    rows = slice(SCALE_ROWS * block, SCALE_ROWS * (block + 1))
+
+    def copy(frame: Frame) -> None:
+        if not frame.elected():
+            return
+        source: SmemTile = frame.values[source_]
+        target: TmemTile = frame.values[target_]
+        column = frame.values[column_]
+        if not 0 <= column <= target.columns - SCALE_BYTES // 4:
+            raise frame.launch.error(
+                "access-outside-tile",
+                f"expected 4 columns of the tile's {target.columns}, got those from {column} on",
+                site,
+            )
+        frame.agent.cp_bytes(
+            target.origin(frame) + target.column + column,
+            slice_bytes(source.layout, source.base, 0, SCALE_BYTES)[rows],
+            "32x128b",
+            "warpx4",
+            site=site,
+        )
+        if sequential:
+            frame.agent.drain()
+
+    return copy

@@ -1,0 +1,188 @@
+"""Rules of the warp level: cp.async, fragments as whole matrices, mma.sync, stores.
+
+A fragment is the matrix itself here: which thread holds what begins to count below this level. One
+agent stands for all threads of the CTA, so its copies are one thread's, in order of groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+import numpy as np
+
+from tcir._mlir import ir
+from tcir.errors import IncompleteError
+from tcir.interp.tensor.arith import convert
+from tcir.interp.tile.addresses import TileLayout
+from tcir.interp.tile.compiler import Compiler, Frame, Step, rule
+from tcir.interp.tile.movement import segments, text
+from tcir.interp.tile.places import integer
+from tcir.interp.tile.values import MemRef, SmemTile, StagedTile, Stored
+from tcir.machine.memory.async_copy import ALL_LANES, CopyQueue
+from tcir.machine.numerics.warp_mma import generation, warp_mma
+
+Array = np.ndarray[Any, Any]
+
+_PTX = {"f16": "f16", "bf16": "bf16", "f32": "tf32", "f8E4M3FN": "e4m3", "f8E5M2": "e5m2",
+        "i8": "s8"}  # fmt: skip
+
+
+def _queue(frame: Frame) -> CopyQueue:
+    """The copies of the frame's agent."""
+    found: CopyQueue | None = getattr(frame, "copies", None)
+    if found is None:
+        found = CopyQueue(frame.agent)
+        frame.copies = found
+    return found
+
+
+def _box(
+    frame: Frame, tensor: MemRef, first: list[int], extent: tuple[int, int], tails: str, site: Any
+) -> tuple[Array, Array]:
+    """Address of every element of a box over the last two dimensions, and which exist.
+
+    MachineError where the box leaves the tensor in a dimension that `tails` does not name.
+    """
+    *batch, row, column = first
+    rows = row + np.arange(extent[0], dtype=np.int64)[:, None]
+    columns = column + np.arange(extent[1], dtype=np.int64)[None, :]
+    height, width = tensor.shape[-2:]
+    inside_rows, inside_columns = (rows >= 0) & (rows < height), (columns >= 0) & (columns < width)
+    for name, inside in (("outer", inside_rows), ("inner", inside_columns)):
+        if name not in tails.split() and not inside.all():
+            raise frame.launch.error(
+                "tile-outside-tensor",
+                f"expected a tile inside {list(tensor.shape)}, since tails does not name {name!r}, "
+                f"got {list(extent)} from {first}",
+                site,
+            )
+    plane = batch[0] * height * width if batch else 0
+    if batch and not 0 <= batch[0] < tensor.shape[0]:
+        raise frame.launch.error("bad-batch", f"expected a batch below {tensor.shape[0]}", site)
+    addresses = tensor.address + (plane + rows * width + columns) * tensor.dtype.itemsize
+    return addresses, inside_rows & inside_columns
+
+
+@rule("tc.cp_async")
+def cp_async(compiler: Compiler, op: Any) -> Step:
+    (tensor_,), indices_, (tile_,) = segments(compiler, op)
+    width, tails = integer(op, "width") or 0, text(op, "tails")
+    site, sequential = compiler.site(op), compiler.sequential
+
+    def copy(frame: Frame) -> Generator[Any, Any, None]:
+        v = frame.values
+        tile: StagedTile = v[tile_]
+        layout = tile.layout
+        extent = (layout.mn, layout.k) if layout.k_major else (layout.k, layout.mn)
+        sources, inside = _box(frame, v[tensor_], [v[i] for i in indices_], extent, tails, site)
+        targets = layout.offsets() if layout.k_major else layout.offsets().T
+        per = width // layout.element_bytes
+        first = np.s_[:, ::per]
+        read = np.add.reduceat(inside, np.arange(0, extent[1], per), axis=1) * layout.element_bytes
+        queue = _queue(frame)
+        queue.copy(
+            ALL_LANES,
+            tile.base + targets[first].ravel(),
+            sources[first].ravel(),
+            width,
+            read.ravel().astype(np.int64),
+            site=site,
+        )
+        if sequential:
+            yield from queue.wait(ALL_LANES, None, site=site)
+
+    return copy
+
+
+@rule("tc.cp_async_commit")
+def cp_async_commit(compiler: Compiler, op: Any) -> Step:
+    def commit(frame: Frame) -> None:
+        _queue(frame).commit(ALL_LANES)
+
+    return commit
+
+
+@rule("tc.cp_async_wait")
+def cp_async_wait(compiler: Compiler, op: Any) -> Step:
+    pending, site = integer(op, "pending") or 0, compiler.site(op)
+
+    def wait(frame: Frame) -> Generator[Any, Any, None]:
+        yield from _queue(frame).wait(ALL_LANES, pending, site=site)
+
+    return wait
+
+
+@rule("tc.zero_fragment")
+def zero_fragment(compiler: Compiler, op: Any) -> Step:
+    result, shape = compiler.result(op), op.operation.results[0].type.shape
+
+    def zero(frame: Frame) -> None:
+        frame.values[result] = np.zeros(shape, np.uint32)
+
+    return zero
+
+
+@rule("tc.load_fragment")
+def load_fragment(compiler: Compiler, op: Any) -> Step:
+    (tile_,), result = compiler.operands(op), compiler.result(op)
+    first, columns = integer(op, "k") or 0, op.operation.results[0].type.shape[1]
+    site = compiler.site(op)
+
+    def load(frame: Frame) -> None:
+        tile: StagedTile | SmemTile = frame.values[tile_]
+        layout = tile.layout
+        if isinstance(layout, TileLayout):
+            offsets = layout.elements(tile.base, first, columns)
+        else:
+            offsets = tile.base + layout.offsets()[:, first : first + columns]
+        raw = frame.agent.load("shared", offsets.ravel(), layout.element_bytes, site=site)
+        codes = np.ascontiguousarray(raw).view(f"u{layout.element_bytes}")
+        frame.values[result] = codes.reshape(offsets.shape)
+
+    return load
+
+
+@rule("tc.mma_sync")
+def mma_sync(compiler: Compiler, op: Any) -> Step:
+    a_, b_, c_ = compiler.operands(op)
+    result = compiler.result(op)
+    a_type, b_type, c_type = (str(v.type.element) for v in op.operation.operands)
+    d_type = "s32" if c_type == "i32" else "f32"
+    if "tc.target" not in compiler.attributes:
+        raise IncompleteError(f"{compiler.site(op)}: expected a kernel with tc.target, got none")
+    part = generation(ir.StringAttr(compiler.attributes["tc.target"]).value)
+
+    def multiply(frame: Frame) -> None:
+        v = frame.values
+        v[result] = warp_mma(
+            v[a_], v[b_], v[c_],
+            a_type=_PTX[a_type], b_type=_PTX[b_type], d_type=d_type, part=part,
+        )  # fmt: skip
+
+    return multiply
+
+
+@rule("tc.store_fragment")
+def store_fragment(compiler: Compiler, op: Any) -> Step:
+    (fragment_,), (tensor_,), indices_ = segments(compiler, op)
+    tails, site, writers = text(op, "tails"), compiler.site(op), compiler.writers
+    integers = str(op.operation.operands[0].type.element) == "i32"
+
+    def store(frame: Frame) -> None:
+        v = frame.values
+        target: MemRef = v[tensor_]
+        total = v[fragment_].view(np.int32 if integers else np.float32)
+        at = [v[i] for i in indices_]
+        addresses, inside = _box(frame, target, at, total.shape, tails, site)
+        data = np.ascontiguousarray(convert(total, target.dtype)[inside])
+        size = target.dtype.itemsize
+        places = addresses[inside]
+        frame.agent.store("global", places, data.view(np.uint8).reshape(-1, size), site=site)
+        owner = writers.owner.get(target.buffer)
+        if owner is None:
+            raise frame.launch.error("store-to-input", "expected a result of the kernel", site)
+        owner[(places - target.address) // size] = len(writers.stores)
+        writers.stores.append(Stored(frame.cta.index, 0, at[-1], site))
+
+    return store

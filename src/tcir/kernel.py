@@ -1,0 +1,186 @@
+"""`tcir.compile`: from linalg to a kernel that can be looked at, and called on numpy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+
+from tcir.errors import Error, IncompleteError, InputError
+from tcir.interp import Outcome, OutputSpec
+from tcir.passmanager.pipeline import Pass, Pipeline, as_pipeline
+from tcir.program.inputs import Kind
+from tcir.program.launch import Launch, LaunchSequence, run_sequence
+from tcir.program.memory_image import is_image, to_memory
+from tcir.program.signature import Signature
+from tcir.validation.report import Report
+
+TARGETS = ("sm_100a", "sm_90", "sm_80")
+
+
+class HazardError(Error):
+    """The machine found that a result depends on timing; `outcome` holds the findings."""
+
+    exit_code = 1
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__("\n".join(str(finding) for finding in outcome.errors))
+        self.outcome = outcome
+
+
+@dataclass
+class Kernel:
+    """A compiled kernel.
+
+    ir:        the program after each pass by the pass's name ("(input)" first; a pass that runs
+               twice has "name#2" for its second result)
+    ptx:       PTX text; `cubin` and `sass` are made from it when first used
+    launches:  grid, block, shared memory, parameters of each launch, in order
+    signature: shapes and types of inputs and results
+    report:    times per pass; verdicts too when compiled with ``validate=True``
+    """
+
+    signature: Signature
+    launches: LaunchSequence
+    target: str
+    ptx: str
+    llvm: str
+    report: Report
+    ir: dict[str, str] = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """The name of the program: of the kernel's entry, where there is just one."""
+        return self.signature.name
+
+    @property
+    def launch_config(self) -> Launch:
+        """The launch, of a program that has just one."""
+        return self.launches.only
+
+    @cached_property
+    def cubin(self) -> bytes:
+        """The assembled kernel; raises `MissingDependencyError` where there is no ptxas."""
+        from tcir import codegen
+
+        return codegen.assemble(self.ptx, target=self.target).data
+
+    @cached_property
+    def sass(self) -> str:
+        """The disassembly of the cubin."""
+        from tcir import codegen
+
+        return codegen.disassemble(self.cubin)
+
+    def __call__(
+        self,
+        *buffers: np.ndarray[Any, Any],
+        hazards: Literal["raise", "report", "off"] = "raise",
+        order_seed: int | None = None,
+        numerics: str = "exact",
+    ) -> Outcome:
+        """Executes the PTX on the simulated machine: inputs first, then the results, written to.
+
+        Arrays are numpy's (or ml_dtypes') with the shapes and types of `signature`; inputs of 4 and
+        6 bits an element also as packed bytes (`tcir.program.memory_image`). With
+        ``hazards="raise"`` a result that depends on timing raises `HazardError`.
+        """
+        specs = (*self.signature.inputs, *self.signature.outputs)
+        _check_buffers(self.name, specs, buffers)
+        inputs = [to_memory(array) for array in buffers[: len(self.signature.inputs)]]
+        outcome = run_sequence(
+            self.ptx,
+            self.launches,
+            inputs,
+            self.signature.outputs,
+            order_seed=order_seed,
+            hazards="off" if hazards == "off" else "report",
+            numerics=numerics,
+        )
+        if outcome.incomplete:
+            raise IncompleteError(f"@{self.name}: without a rule: {', '.join(outcome.incomplete)}")
+        if hazards == "raise" and outcome.errors:
+            raise HazardError(outcome)
+        for target, result in zip(buffers[len(inputs) :], outcome.outputs, strict=True):
+            target[...] = result if target.dtype == result.dtype else to_memory(result)
+        return outcome
+
+    def launch(self, *buffers: Any, stream: Any = None) -> None:
+        """Runs the cubin on a GPU, see `tcir.runtime.launch`."""
+        from tcir.runtime import launch
+
+        launch(self, *buffers, stream=stream)
+
+
+def _check_buffers(name: str, specs: Iterable[OutputSpec], buffers: tuple[Any, ...]) -> None:
+    expected = list(specs)
+    words = ", ".join(f"{s.dtype.name}{list(s.shape)}" for s in expected)
+    if len(buffers) != len(expected):
+        raise InputError(f"@{name}: expected {len(expected)} arrays ({words}), got {len(buffers)}")
+    for number, (spec, buffer) in enumerate(zip(expected, buffers, strict=True)):
+        if is_image(buffer, spec):
+            continue
+        if (
+            not isinstance(buffer, np.ndarray)
+            or buffer.shape != spec.shape
+            or buffer.dtype != spec.dtype
+        ):
+            got = (
+                f"{buffer.dtype.name}{list(buffer.shape)}"
+                if isinstance(buffer, np.ndarray)
+                else type(buffer).__name__
+            )
+            raise InputError(
+                f"@{name}: argument {number}: expected an array "
+                f"{spec.dtype.name}{list(spec.shape)}, got {got}"
+            )
+
+
+def compile(
+    program: Any,
+    pipeline: Pipeline | str | Iterable[Pass | str],
+    *,
+    target: str = "sm_100a",
+    validate: bool = False,
+    seed: int = 0,
+    inputs: Kind = "integers",
+    orders: int = 1,
+    numerics: str = "exact",
+    **options: Any,
+) -> Kernel:
+    """Compiles `program` (an `ir.Module`, MLIR text or a path) with `pipeline` (a name, too).
+
+    Keyword options go to a named pipeline. With ``validate=True`` the program is executed after
+    every pass, see `tcir.validate`; look at ``kernel.report``.
+    """
+    from tcir.program.signature import signature_of
+    from tcir.program.source import load_module, mlir_context
+    from tcir.session.runner import run_pipeline
+    from tcir.session.stages import generate, set_target
+    from tcir.validation.validator import Settings, Validator
+
+    if target not in TARGETS:
+        raise InputError(f"expected a target out of {', '.join(TARGETS)}, got '{target}'")
+    steps = as_pipeline(pipeline, **options)
+    validator = Validator(Settings(seed, inputs, orders, numerics)) if validate else None
+    texts: dict[str, str] = {}
+    with mlir_context() as context:
+        module = load_module(program, context)
+        set_target(module, target)
+        signature = signature_of(module)
+        report = Report(program=signature.name, pipeline=str(steps), target=target)
+        texts["(input)"] = str(module)
+
+        def keep(position: int, item: Pass, state: Any) -> None:
+            name, number = item.name, 1
+            while name in texts:
+                number += 1
+                name = f"{item.name}#{number}"
+            texts[name] = str(state)
+
+        run_pipeline(module, steps, report, validator, after=keep)
+        code = generate(module, report, validator, upto="ptx")
+    return Kernel(signature, code.launches, target, code.ptx, code.llvm, report, texts)

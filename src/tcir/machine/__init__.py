@@ -1,0 +1,44 @@
+"""The simulated machine: memories, tensor memory, mbarriers, TMA, the tensor core, hazards.
+
+    machine = Machine(grid=(2, 1, 1), block=(64, 1, 1), dynamic_smem=4096)
+    address = machine.memory.bind(array)
+    machine.run(lambda cta: [cta.agent("warp 0", warp=0, body=program)])
+
+``program(agent)`` is a generator; an agent's blocking methods are used as ``yield from``.
+Addresses of shared memory are byte offsets in the CTA's window, tensor-memory addresses have the
+lane in bits 31..16 and the column in bits 15..0. Asynchronous operations (TMA, cp, shift, mma,
+commit) take effect later: with ``order_seed=None`` as soon as they may, in issue order; with a
+seed in an order drawn from it, with the agents interleaved by the same seed.
+
+Nothing here knows the compiler, nor MLIR. The rules are written from the PTX ISA.
+"""
+
+from __future__ import annotations
+
+from tcir.machine.assumptions import REGISTRY, Assumption, Assumptions
+from tcir.machine.engine.agent import Agent
+from tcir.machine.engine.counters import Counters
+from tcir.machine.engine.machine import Cta, Machine
+from tcir.machine.errors import Deadlock, MachineError, NotModelled
+from tcir.machine.order.hazards import Finding
+from tcir.machine.tensor_core.operands import ElementAddresses, SharedDesc, TmemAddr
+from tcir.machine.tma.tensor_map import DecodedMap, TensorMap
+
+__all__ = [
+    "REGISTRY",
+    "Agent",
+    "Assumption",
+    "Assumptions",
+    "Counters",
+    "Cta",
+    "Deadlock",
+    "DecodedMap",
+    "ElementAddresses",
+    "Finding",
+    "Machine",
+    "MachineError",
+    "NotModelled",
+    "SharedDesc",
+    "TensorMap",
+    "TmemAddr",
+]

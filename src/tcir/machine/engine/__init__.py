@@ -1,0 +1,1 @@
+"""Clusters, CTAs and agents: who runs, and in which order."""

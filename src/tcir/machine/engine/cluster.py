@@ -1,0 +1,196 @@
+"""A cluster: the CTAs that run at the same time, and what lets them take turns (PTX ISA 2.2.2).
+
+A launch without clusters has clusters of one CTA. A shared-memory address holds the rank of its CTA
+in the cluster in bits 24 and up, as on the hardware (CUTLASS names the copy of a pair's even CTA by
+clearing bit 24), and the offset in that CTA's window below.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tcir.machine.engine.completion_order import CompletionOrder
+from tcir.machine.engine.operation import Operation
+from tcir.machine.errors import Deadlock, MachineError
+from tcir.machine.order.hazards import Clock, observed
+
+if TYPE_CHECKING:
+    from tcir.machine.engine.agent import Agent
+    from tcir.machine.engine.machine import Cta, Machine
+    from tcir.machine.sync.cluster_barrier import ClusterRound
+
+RANK_SHIFT = 24
+"""Lowest bit of the rank in a shared-memory address."""
+
+
+@dataclass(eq=False)
+class PairCall:
+    """An alloc or dealloc of cta_group::2 that waits for the same one of the other CTA."""
+
+    what: tuple[Any, ...]
+    cta: Cta
+    site: Any
+    done: bool = False
+    base: int = 0
+
+
+@dataclass(eq=False)
+class Pair:
+    """Two CTAs whose ranks differ in bit 0 only, and their tensor-memory calls in progress."""
+
+    ctas: tuple[Cta, Cta]
+    calls: list[PairCall] = field(default_factory=list)
+
+
+class Cluster:
+    """CTAs under way together; the scheduler of their agents and operations in flight."""
+
+    def __init__(self, machine: Machine, order: CompletionOrder | None) -> None:
+        self.machine, self.order = machine, order
+        self.ctas: list[Cta] = []
+        self.agents: list[Agent] = []
+        self.in_flight: list[Operation] = []
+        self.round: ClusterRound | None = None
+        """The use of barrier.cluster that is under way."""
+        self.declined: Any = None
+        """Where a refusal of cluster launch control was seen."""
+        self._pairs: dict[int, Pair] = {}
+
+    def at(self, rank: int, site: Any) -> Cta:
+        """The CTA of that rank, which has to be there still."""
+        if not 0 <= rank < len(self.ctas):
+            raise MachineError(
+                "cluster-rank",
+                f"expected a CTA rank below {len(self.ctas)} (the size of the cluster), got {rank}",
+                site=site,
+            )
+        cta = self.ctas[rank]
+        if cta.exited:
+            raise MachineError(
+                "peer-exited",
+                f"expected CTA {cta.index} (rank {rank} of the cluster) to be there until its "
+                "memory is used no more, got all its threads ended before: a cluster barrier at "
+                "the end of every CTA keeps it",
+                site=site,
+            )
+        return cta
+
+    def pair(self, rank: int, site: Any) -> Pair:
+        """The pair that the CTA of that rank is in."""
+        if len(self.ctas) % 2:
+            raise MachineError(
+                "cta-pair",
+                "expected a cluster of an even number of CTAs for .cta_group::2 (launch with "
+                f"cluster=(2, 1, 1)), got {len(self.ctas)}",
+                site=site,
+            )
+        even = rank & ~1
+        ctas = self.at(even, site), self.at(even | 1, site)
+        return self._pairs.setdefault(even, Pair(ctas))
+
+    # --- scheduling ------------------------------------------------------------------------------
+
+    def launch(self, operation: Operation) -> None:
+        """Takes an asynchronous operation: at once in prompt order, else some time later."""
+        if self.order is None and operation.ready:
+            operation.run()
+            operation.done = True
+        else:
+            self.in_flight.append(operation)
+
+    def complete(self, operation: Operation) -> None:
+        """Lets an operation in flight take effect."""
+        self.in_flight.remove(operation)
+        operation.run()
+        operation.done = True
+
+    def step(self) -> bool:
+        """One step of an agent or one completion; False when nothing can move."""
+        ready = [o for o in self.in_flight if o.ready]
+        runnable = [a for a in self.agents if a.runnable]
+        if self.order is None:
+            if ready:
+                self.complete(ready[0])
+            elif runnable:
+                # Round robin, so that an agent that polls does not starve the others.
+                min(runnable, key=lambda a: a.turns).advance()
+            else:
+                return False
+            return True
+        if not ready and not runnable:
+            return False
+        chosen = self.order.pick(ready, runnable)
+        if isinstance(chosen, Operation):
+            self.complete(chosen)
+        else:
+            self.order.advance(chosen)
+        return True
+
+    @property
+    def progress(self) -> int:
+        """Grows whenever an agent does something other than polling."""
+        return sum(a.progress for a in self.agents)
+
+    @property
+    def size(self) -> int:
+        """Its CTAs."""
+        return len(self.ctas)
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing is left to do."""
+        return not self.in_flight and all(a.ended for a in self.agents)
+
+    def end(self) -> None:
+        """What is left behind is a finding."""
+        for cta in self.ctas:
+            cta.tmem.has_permit = False
+            if self.machine.checking:
+                cta.at_exit()
+
+    def forget(self) -> None:
+        """Undoes the circles of references of a cluster that has ended: its memories go at once.
+
+        Python's collector would let them stay for long: it counts objects, not bytes.
+        """
+        for cta in self.ctas:
+            cta.agents.clear()
+            cta.tmem.sm.memories.clear()
+            for shadow in (cta.smem.shadow, cta.tmem.shadow):
+                if shadow is not None:
+                    shadow.owner = None
+        for agent in self.agents:
+            agent.tensor_threads.clear()
+        self.agents.clear()
+        self.ctas.clear()
+        self._pairs.clear()
+
+    def deadlock(self) -> Deadlock:
+        """Who waits for what."""
+        waiting = [a for a in self.agents if not a.ended]
+        where = f"CTA {self.ctas[0].index}" + (
+            f" to {self.ctas[-1].index}" if len(self.ctas) > 1 else ""
+        )
+
+        def name(agent: Agent) -> str:
+            return agent.name if len(self.ctas) == 1 else f"{agent.name} of CTA {agent.cta.index}"
+
+        return Deadlock(
+            "deadlock",
+            f"{where}: no agent can go on: "
+            + "; ".join(f"{name(a)} waits for {a.waiting_for}" for a in waiting),
+            site=waiting[0].site if waiting else None,
+        )
+
+
+def check_visitors(cta: Cta, known: Clock) -> None:
+    """A finding for each access to the memory of ``cta`` by another CTA that may follow its end."""
+    for access in cta.visitors.values():
+        if not observed(known, access):
+            cta.report(
+                "error", "peer-exited", f"{access.site} ({access.kind} of another CTA)",
+                f"the end of CTA {cta.index}",
+                "a cluster barrier (or an mbarrier that this CTA waits for) between the access to "
+                "this CTA's memory and its end",
+            )  # fmt: skip

@@ -1,0 +1,83 @@
+"""In which order the agents of a cluster go on and its operations in flight complete.
+
+A correct program gives one result under every order. ``order_seed`` draws one; what it favours
+follows from the seed, so that a few seeds in a row bring extremes and not only averages:
+
+| seed modulo 6 | operations                                                          |
+| None          | in the order of issue, each before any agent goes on                |
+| 0, 2, 4       | at any time: each step is drawn from all that could happen          |
+| 1             | all as late as they may be                                          |
+| 3             | of the tensor core at once, copies (TMA, bulk, cp.async) late       |
+| 5             | copies at once, the tensor core late                                |
+
+Late: only when every agent has ended, waits, or has asked `HOLD` times in a row for something that
+did not come; so that a wait which gives up, or a delay that usually is enough, is seen to be none.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tcir.machine.engine.operation import Operation
+
+if TYPE_CHECKING:
+    from tcir.machine.engine.agent import Agent
+
+HOLD = 64
+"""Polls in vain after which an agent does not keep operations from completing any more."""
+LONGEST = 2_000
+"""Turns of agents after which a late operation completes in any case."""
+
+_COPY, _TENSOR = "copy", "tensor core"
+_LATE: tuple[frozenset[str], ...] = (
+    frozenset(),
+    frozenset({_COPY, _TENSOR}),
+    frozenset(),
+    frozenset({_COPY}),
+    frozenset(),
+    frozenset({_TENSOR}),
+)
+
+
+class CompletionOrder:
+    """The order that a seed stands for, in one cluster; see the table above."""
+
+    def __init__(self, seed: int, cluster: int) -> None:
+        self.late = _LATE[seed % len(_LATE)]
+        self._rng = random.Random(f"{seed}/{cluster}")
+        self._polls: dict[Agent, int] = {}
+        self._held = 0
+
+    def pick(self, ready: Sequence[Operation], runnable: Sequence[Agent]) -> Operation | Agent:
+        """What happens next; `ready` and `runnable` are not both empty."""
+        if not self.late:
+            either: list[Operation | Agent] = [*ready, *runnable]
+            return self._rng.choice(either)
+        early = [o for o in ready if _path(o) not in self.late]
+        if early:
+            return self._rng.choice(early)
+        eager = [a for a in runnable if self._polls.get(a, 0) < HOLD]
+        if ready and (not eager or self._held >= LONGEST):
+            self._held = 0
+            self._polls.clear()  # what they poll for may be there now
+            return self._rng.choice(ready)
+        return self._rng.choice(eager or runnable)
+
+    def advance(self, agent: Agent) -> None:
+        """One turn of an agent."""
+        before = agent.progress
+        agent.advance()
+        self._held += 1
+        self._polls[agent] = 0 if agent.progress != before else self._polls.get(agent, 0) + 1
+
+    @property
+    def naps(self) -> int:
+        """Polls after which a loop around a wait may sleep until it comes true."""
+        return HOLD if self.late else 1
+
+
+def _path(operation: Operation) -> str:
+    """Which of the two paths an operation takes: only the tensor core's keep an order."""
+    return _COPY if operation.access is None else _TENSOR

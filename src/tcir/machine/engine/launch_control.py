@@ -1,0 +1,84 @@
+"""Cluster launch control: a running cluster takes the place of one that has not been launched.
+
+PTX ISA 9.7.13.17. The answer, 16 bytes, goes to shared memory through the async proxy. What it
+looks like is this machine's own: programs decode it with query_cancel only.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+
+from tcir.machine.engine.agent import Agent
+from tcir.machine.engine.operation import Operation
+from tcir.machine.errors import MachineError
+from tcir.machine.order.hazards import Access
+
+BYTES = 16
+_MAGIC = 0xC1C
+"""Upper 32 bits of every answer, with bit 0 of the lowest for a granted one."""
+
+
+def encode(first: tuple[int, int, int] | None) -> bytes:
+    """The answer: the first CTA of the cluster taken over, or that there is none."""
+    x, y, z = first or (0, 0, 0)
+    return struct.pack("<4I", x, y, z, _MAGIC << 1 | (first is not None))
+
+
+def granted(answer: bytes, site: Any) -> tuple[int, int, int] | None:
+    """The first CTA of the cluster that an answer names; None for a refusal."""
+    x, y, z, word = struct.unpack("<4I", answer)
+    if word >> 1 != _MAGIC:
+        raise MachineError(
+            "launch-control-answer",
+            "expected 16 bytes that clusterlaunchcontrol.try_cancel wrote, got others",
+            site=site,
+        )
+    return (x, y, z) if word & 1 else None
+
+
+def try_cancel(agent: Agent, target: int, mbar: int, multicast: bool, *, site: Any) -> None:
+    """Asks for a cluster; the answer goes to `target`, with `multicast` in every CTA's memory."""
+    agent._at(site)
+    cluster = agent.cta.cluster
+    if cluster.declined is not None:
+        raise MachineError(
+            "cancel-after-refusal",
+            "expected no further clusterlaunchcontrol.try_cancel once a refusal has been seen "
+            f"(at {cluster.declined}), got one",
+            site=site,
+        )
+    if target % BYTES:
+        raise MachineError(
+            "misaligned", f"expected a multiple of {BYTES}, got {target:#x}", site=site
+        )
+    mask = (1 << len(cluster.ctas)) - 1 if multicast else None
+    places = list(
+        zip(agent.multicast(target, mask, site), agent.multicast(mbar, mask, site), strict=True)
+    )
+    parts = []
+    for address, bar in places:
+        cta = agent.cta_of(address, site)
+        barrier = agent._mbarrier(bar, site, proxy="async")
+        start = address - cta.window
+        cta.smem.check(start, start + BYTES, site)
+        where = np.arange(start, start + BYTES, dtype=np.int64)[None, :]
+        agent.spare_mbarriers(where, site, "written", cta)
+        barrier.loads += 1
+        if agent.machine.checking:
+            barrier.users[barrier.tma] = (barrier.loads, site)
+            access = Access(barrier.tma, barrier.loads, "try_cancel", site, "async")
+            agent.note_write(cta.smem.shadow, cta.smem.granules(where), access)
+        parts.append((cta.smem, slice(start, start + BYTES), barrier, barrier.loads))
+    issued = dict(agent.clock)
+
+    def run() -> None:
+        answer = np.frombuffer(encode(agent.machine.take_over()), np.uint8)
+        for smem, place, barrier, number in parts:
+            smem.data[place] = answer
+            smem.defined[place] = True
+            barrier.complete_tx(BYTES, number, issued, site)
+
+    agent.cta.launch(Operation(site, run))

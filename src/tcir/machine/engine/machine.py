@@ -1,0 +1,248 @@
+"""The machine: CTAs and the launch of a grid of them."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import Any
+
+from tcir.machine.assumptions import Assumptions
+from tcir.machine.engine.agent import Agent
+from tcir.machine.engine.cluster import RANK_SHIFT, Cluster, check_visitors
+from tcir.machine.engine.completion_order import CompletionOrder
+from tcir.machine.engine.counters import Counters
+from tcir.machine.engine.operation import Round
+from tcir.machine.engine.residents import Residents, Sm
+from tcir.machine.errors import MachineError, NotModelled
+from tcir.machine.memory.memories import GlobalMemory, SharedMemory, TensorMemory
+from tcir.machine.order.hazards import Access, Clock, Component, Finding, Findings, join
+from tcir.machine.sync.mbarrier import Mbarrier
+
+Triple = tuple[int, int, int]
+RESIDENT = 148
+"""CTAs that may be under way at once: the SMs of a B200. A launch whose CTAs wait for each other
+may count on no more than one per SM."""
+
+
+class Cta:
+    """One CTA: its shared memory, tensor memory, mbarriers and agents."""
+
+    def __init__(self, machine: Machine, index: Triple, cluster: Cluster, sm: Sm) -> None:
+        self.machine = machine
+        self.index = index
+        self.cluster = cluster
+        self.rank_in_cluster = len(cluster.ctas)
+        self.window = self.rank_in_cluster << RANK_SHIFT
+        """The address of its first byte of shared memory."""
+        cluster.ctas.append(self)
+        self.launch = cluster.launch
+        self.smem = SharedMemory(machine.static_smem + machine.dynamic_smem, machine.checking)
+        zeros = machine.assumptions.alloc_content == "zeros"
+        self.tmem = TensorMemory(
+            machine.checking, zeros, machine.tmem_seed(index), sm, f"CTA {index}"
+        )
+        for shadow in (self.smem.shadow, self.tmem.shadow):
+            if shadow is not None:
+                shadow.owner = self
+        self.mbarriers: dict[int, Mbarrier] = {}
+        """The live ones, by offset in the CTA's window."""
+        self.all_mbarriers: list[Mbarrier] = []
+        self.barriers: dict[int, Round] = {}
+        self.agents: list[Agent] = []
+        self.visitors: dict[Component, Access] = {}
+        """The last access of each component of another CTA to this one's memories."""
+
+    def agent(
+        self,
+        name: str,
+        *,
+        warp: int,
+        threads: int = 32,
+        body: Callable[[Agent], Generator[Any, Any, None]],
+    ) -> Agent:
+        """A new agent of ``threads`` threads running ``body(agent)``."""
+        agent = Agent(self, name, warp, threads, body)
+        self.agents.append(agent)
+        self.cluster.agents.append(agent)
+        return agent
+
+    @property
+    def exited(self) -> bool:
+        """Whether all its agents have ended (one that has none yet has not begun)."""
+        return bool(self.agents) and all(a.ended for a in self.agents)
+
+    def report(self, severity: str, code: str, first: Any, second: Any, missing: str) -> None:
+        """Adds a finding of this CTA."""
+        if self.machine.checking:
+            self.machine.findings.append(
+                Finding(severity, code, str(first), str(second), missing, self.index)
+            )
+
+    # --- the end ---------------------------------------------------------------------------------
+
+    def at_exit(self) -> None:
+        """Findings about what it leaves behind."""
+        end = "the end of the kernel"
+        for base, columns in self.tmem.allocations.items():
+            self.report(
+                "error", "tensor-memory-leak", f"{columns} columns at {base}", end,
+                "tcgen05.dealloc: the next CTA on the SM would wait forever",
+            )  # fmt: skip
+        known: Clock = {}
+        for agent in self.agents:
+            join(known, agent.clock)
+        check_visitors(self, known)
+        for barrier in self.all_mbarriers:
+            if barrier.tx and barrier.live:
+                self.report(
+                    "error", "expect-tx-mismatch", barrier.site, end,
+                    f"the announced and the arrived bytes differ by {barrier.tx}: {barrier}",
+                )  # fmt: skip
+            if known.get(barrier.tma, 0) < barrier.loads:
+                _, site = barrier.users[barrier.tma]
+                self.report(
+                    "error", "never-awaited", site, end,
+                    f"a wait for the TMA load: it may write shared memory after the CTA has ended "
+                    f"({barrier})",
+                )  # fmt: skip
+        for agent in self.agents:
+            if known.get(agent.bulk_reads, 0) < agent.bulk_issued:
+                self.report(
+                    "error", "never-awaited", agent.last_bulk, end,
+                    "cp.async.bulk.commit_group and wait_group.read: the store may read shared "
+                    "memory after the CTA has ended",
+                )  # fmt: skip
+
+
+class Machine:
+    """See `tcir.machine`."""
+
+    def __init__(
+        self,
+        *,
+        grid: Triple,
+        block: Triple,
+        cluster: Triple = (1, 1, 1),
+        dynamic_smem: int = 0,
+        static_smem: int = 0,
+        hazards: str = "report",
+        order_seed: int | None = None,
+        numerics: str = "exact",
+        progress: Callable[[int, int], None] | None = None,
+        assumptions: Assumptions | None = None,
+        tmem_anywhere: bool = False,
+        ctas_per_sm: int = 1,
+    ) -> None:
+        if hazards not in ("report", "off"):
+            raise ValueError(f"expected hazards 'report' or 'off', got {hazards!r}")
+        if numerics not in ("exact", "fast"):
+            raise ValueError(f"expected numerics 'exact' or 'fast', got {numerics!r}")
+        if any(g % c for g, c in zip(grid, cluster, strict=True)):
+            raise ValueError(f"expected a grid of whole clusters of {cluster}, got {grid}")
+        self.grid, self.block, self.cluster = grid, block, cluster
+        self.dynamic_smem, self.static_smem = dynamic_smem, static_smem
+        self.checking = hazards == "report"
+        self.order_seed = order_seed
+        self.numerics = numerics
+        self.progress = progress
+        self.assumptions = assumptions or Assumptions()
+        self.tmem_anywhere = tmem_anywhere
+        """Whether an order seed also draws where allocations of tensor memory lie."""
+        self.ctas_per_sm = ctas_per_sm
+        """CTAs that share an SM, and run side by side."""
+        self.memory = GlobalMemory()
+        self.counters = Counters()
+        self.findings: list[Finding] = Findings()
+        self.patience = 2_000
+        """Steps of a cluster without progress before it counts as waiting for another one."""
+        self.cta_group: tuple[int, Any] | None = None
+        """The group that the tcgen05 instructions of this kernel use, and the site of the first."""
+        self._waiting: Iterator[tuple[int, tuple[int, ...]]] = iter(())
+        """Clusters not launched yet."""
+        self._luck = random.Random(f"{order_seed}/launch control")
+
+    def take_over(self) -> Triple | None:
+        """The first CTA of a cluster that is not launched and now never will be; None: refused.
+
+        Hardware may refuse while there still is one, so a seed makes some requests fail.
+        """
+        if self.order_seed is not None and self._luck.random() < 0.25:
+            return None
+        _, place = next(self._waiting, (0, None))
+        if place is None:
+            return None
+        x, y, z = (p * c for p, c in zip(reversed(place), self.cluster, strict=True))
+        return x, y, z
+
+    def tmem_seed(self, cta: Triple) -> str | None:
+        """What draws a CTA's places in tensor memory; None: allocations take the lowest."""
+        if self.order_seed is None or not self.tmem_anywhere:
+            return None
+        return f"{self.order_seed}/{cta}"
+
+    def run(self, start: Callable[[Cta], Sequence[Agent]]) -> None:
+        """Runs the grid, each CTA with the agents ``start(cta)`` makes.
+
+        One cluster after the other; one that only polls is set aside until others have run, as
+        many CTAs as there are SMs. What ends the run takes the hazards found before with it.
+        """
+        try:
+            self._run(start)
+        except (MachineError, NotModelled) as error:
+            error.findings = list(self.findings)
+            raise
+
+    def _run(self, start: Callable[[Cta], Sequence[Agent]]) -> None:
+        extents = [g // c for g, c in zip(self.grid, self.cluster, strict=True)]
+        size = self.cluster[0] * self.cluster[1] * self.cluster[2]
+        total = extents[0] * extents[1] * extents[2] * size
+        started = 0
+        aside: list[Residents] = []
+        self._waiting = enumerate(itertools.product(*map(range, reversed(extents))))
+        for first in self._waiting:
+            sms = [Sm(self.assumptions.alloc_permit == "owned") for _ in range(size)]
+            places = [first, *itertools.islice(self._waiting, self.ctas_per_sm - 1)]
+            clusters = [self._cluster(number, place, sms) for number, place in places]
+            for cluster in clusters:
+                for cta in cluster.ctas:
+                    start(cta)
+            group = Residents(clusters)
+            if group.run():
+                group.forget()
+            else:
+                aside.append(group)
+            if sum(g.size for g in aside) >= RESIDENT * self.ctas_per_sm:
+                aside = _resume(aside)
+            started += size * len(clusters)
+            if self.progress is not None:
+                self.progress(started - sum(g.size for g in aside), total)
+        while aside:
+            aside = _resume(aside)
+            if self.progress is not None:
+                self.progress(total - sum(g.size for g in aside), total)
+
+    def _cluster(self, number: int, place: tuple[int, ...], sms: list[Sm]) -> Cluster:
+        """The cluster at a place of the grid (z, y, x), a CTA on each SM."""
+        seed = self.order_seed
+        cluster = Cluster(self, None if seed is None else CompletionOrder(seed, number))
+        for sm, inside in zip(sms, itertools.product(*map(range, reversed(self.cluster)))):
+            z, y, x = (
+                p * c + i for p, c, i in zip(place, reversed(self.cluster), inside, strict=True)
+            )
+            Cta(self, (x, y, z), cluster, sm)
+        return cluster
+
+
+def _resume(aside: list[Residents]) -> list[Residents]:
+    """Lets clusters that waited for others go on; those that still wait. Deadlock if none moved."""
+    before = sum(group.progress for group in aside)
+    left = []
+    for group in aside:
+        if group.run():
+            group.forget()
+        else:
+            left.append(group)
+    if len(left) == len(aside) and sum(group.progress for group in aside) == before:
+        raise aside[0].deadlock()
+    return left

@@ -1,0 +1,33 @@
+"""What a program can do wrong, and what the machine cannot do yet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tcir.machine.order.hazards import Finding
+
+
+class MachineError(RuntimeError):
+    """An illegal use of the hardware. ``code`` is a short name, ``site`` the operation.
+
+    ``findings``: the hazards found before it ended the run; they often say why it came to this.
+    """
+
+    def __init__(self, code: str, message: str, *, site: Any = None) -> None:
+        where = f" at {site}" if site is not None else ""
+        super().__init__(f"{code}: {message}{where}")
+        self.code, self.site, self.message = code, site, message
+        self.findings: list[Finding] = []
+
+
+class Deadlock(MachineError):
+    """Every agent waits; the message lists who waits for what."""
+
+
+class NotModelled(RuntimeError):
+    """Legal on the hardware, without a rule in this machine: the run is incomplete."""
+
+    def __init__(self, what: str, *, site: Any = None) -> None:
+        super().__init__(what)
+        self.what, self.site = what, site
+        self.findings: list[Finding] = []

@@ -1,0 +1,1 @@
+"""Global and shared memory, and the copies between them."""

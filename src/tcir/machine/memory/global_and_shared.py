@@ -1,0 +1,172 @@
+"""Loads and stores of an agent: global and shared memory, through the generic proxy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.machine.engine.cluster import RANK_SHIFT
+from tcir.machine.errors import MachineError
+from tcir.machine.memory.memories import POISON, Buffer
+from tcir.machine.order.happens_before import HappensBefore
+from tcir.machine.order.shadow import LastShadow
+
+if TYPE_CHECKING:
+    from tcir.machine.engine.machine import Cta
+
+Bytes = NDArray[np.uint8]
+Addresses = NDArray[np.int64]
+
+
+class GlobalAndShared(HappensBefore):
+    """ld, st and whatever else reads or writes bytes for a thread."""
+
+    _last_load: tuple[Any, bytes, bytes] | None = None
+
+    def load(
+        self,
+        space: str,
+        addresses: Addresses,
+        nbytes: int,
+        *,
+        strong: str | None = None,
+        site: Any,
+    ) -> Bytes:
+        """``nbytes`` bytes at each address: uint8 [n, nbytes].
+
+        ``space``: "global", "shared" (of this CTA) or "cluster" (of any CTA of the cluster).
+        ``strong``: scope of a strong load.
+        """
+        if space == "cluster" and (parts := _by_rank(addresses)):
+            data = np.empty((len(addresses), nbytes), np.uint8)
+            for part in parts:
+                data[part] = self.load(space, addresses[part], nbytes, strong=strong, site=site)
+            return data
+        memory, where = self.place(space, addresses, nbytes, site)
+        defined = memory.defined
+        if defined is not None and not defined[where].all():
+            first = int(addresses[(~defined[where]).any(axis=1).argmax()])
+            self.cta.report(
+                "error", "undefined-read", site, f"{space} bytes at {first:#x}",
+                "nothing wrote them before",
+            )  # fmt: skip
+        counters = self.machine.counters
+        if space == "global":
+            counters.global_load += where.size
+        else:
+            counters.shared_load += where.size
+            self.spare_mbarriers(where, site, "read", self.shared_owner(space, addresses, site))
+        if self.machine.checking:
+            access = self.own_access("generic", site, strong)
+            self.note_read(memory.shadow, memory.granules(where), access)
+        data = memory.data[where]
+        self._look(site, addresses, data, space)
+        return data
+
+    def _look(self, site: Any, addresses: Addresses, data: Bytes, space: str) -> None:
+        """The same load with the same result as the last one is polling: no progress."""
+        this = (site, addresses.tobytes(), data.tobytes())
+        if this == self._last_load:
+            self.site = site
+            self.polls = f"{space} bytes at {int(addresses[0]):#x} to change, at {site}"
+        else:
+            self._at(site)
+            self._last_load = this
+
+    def store(
+        self,
+        space: str,
+        addresses: Addresses,
+        data: Bytes,
+        *,
+        strong: str | None = None,
+        site: Any,
+    ) -> None:
+        """Writes uint8 [n, nbytes] to the addresses; ``strong``: scope of a strong store."""
+        if space == "cluster" and (parts := _by_rank(addresses)):
+            for part in parts:
+                self.store(space, addresses[part], data[part], strong=strong, site=site)
+            return
+        memory, where = self.place(space, addresses, data.shape[1], site)
+        if space == "global":
+            self.machine.counters.global_store += where.size
+        else:
+            self.machine.counters.shared_store += where.size
+            self.spare_mbarriers(where, site, "written", self.shared_owner(space, addresses, site))
+        same = memory.data[where].tobytes() == data.tobytes()
+        if not (self.polls and same):
+            self._at(site)  # an atomic that puts back what it found is still polling
+        memory.data[where] = data
+        if memory.defined is not None:
+            memory.defined[where] = True
+        if self.machine.checking:
+            access = self.own_access("generic", site, strong)
+            self.note_write(memory.shadow, memory.granules(where), access, same=same)
+
+    def discard(self, address: int, nbytes: int, *, site: Any) -> None:
+        """Drops bytes of global memory: undefined until they are written again."""
+        memory, where = self.place("global", np.array([address], np.int64), nbytes, site)
+        if memory.defined is None:
+            memory.defined = np.ones(memory.data.size, bool)
+        memory.data[where] = POISON
+        memory.defined[where] = False
+        if self.machine.checking:
+            access = self.own_access("generic", site)
+            self.note_write(memory.shadow, memory.granules(where), access)
+
+    def place(
+        self, space: str, addresses: Addresses, nbytes: int, site: Any
+    ) -> tuple[Any, Addresses]:
+        """The memory (its ``data``, ``defined``, ``shadow``) and the index of every byte in it."""
+        low, high = extent(addresses)
+        high += nbytes
+        span = np.arange(nbytes)
+        if space != "global":
+            cta = self.shared_owner(space, addresses, site)
+            cta.smem.check(low - cta.window, high - cta.window, site)
+            return cta.smem, addresses[:, None] - cta.window + span
+        buffer = self.machine.memory.find(low, high, site)
+        self.watch(buffer)
+        return buffer, addresses[:, None] - buffer.base + span
+
+    def shared_owner(self, space: str, addresses: Addresses, site: Any) -> Cta:
+        """Whose shared memory the addresses name; in "shared" it has to be this CTA's own."""
+        return self.cta_of(int(addresses[0]), site, own=space == "shared")
+
+    def watch(self, buffer: Buffer) -> None:
+        """Who reads and writes the buffer is recorded from now on."""
+        if self.machine.checking and buffer.shadow is None:
+            buffer.shadow = LastShadow(buffer.data.size // buffer.granule + 1, "global memory")
+
+    def spare_mbarriers(
+        self, where: Addresses, site: Any, verb: str, cta: Cta | None = None
+    ) -> None:
+        """MachineError if one of these bytes of a CTA (None: this one) is of a live mbarrier."""
+        low, high = int(where.min()), int(where.max())
+        for address in (cta or self.cta).mbarriers:
+            near = low < address + 8 and address <= high
+            if near and ((where >= address) & (where < address + 8)).any():
+                raise MachineError(
+                    "mbarrier-overwritten" if verb == "written" else "mbarrier-read",
+                    f"expected the live mbarrier at {address:#x} to be used by mbarrier "
+                    f"instructions only (mbarrier.inval frees its memory), got it {verb}",
+                    site=site,
+                )
+
+
+def extent(addresses: Addresses) -> tuple[int, int]:
+    """The lowest and the highest; of a few, as a warp has them, faster than numpy finds them."""
+    if addresses.size > 64:
+        return int(addresses.min()), int(addresses.max())
+    listed = addresses.tolist()
+    return min(listed), max(listed)
+
+
+def _by_rank(addresses: Addresses) -> list[Addresses]:
+    """Positions of the addresses of each CTA; none if all are of one."""
+    ranks = addresses >> RANK_SHIFT
+    if (ranks == ranks[0]).all():
+        return []
+    return [np.flatnonzero(ranks == rank) for rank in np.unique(ranks)]

@@ -1,0 +1,1 @@
+"""Number formats and the arithmetic of the tensor cores."""

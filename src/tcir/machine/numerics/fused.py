@@ -1,0 +1,379 @@
+"""Arithmetic of one ``tcgen05.mma``: one instruction is one fused sum per element of D.
+
+For the kinds f16, tf32 and f8f6f4, with every number written as mantissa · 2^x (x: raw exponent):
+
+1. each non-zero product has the raw exponent x_a + x_b (not normalised), D-in has its own x_c;
+2. q = (largest of them) - ``window``;
+3. every exact product, and D-in, is truncated toward zero to a multiple of 2^q, each by itself;
+4. these are added exactly; the sum is truncated toward zero to f32 (subnormals kept, infinity above
+   the largest number), or rounded once to nearest even for an f16 D. A zero sum is +0.
+
+A NaN, inf · 0, or infinities of both signs give 0x7FFFFFFF (0x7FFF for f16).
+Kind i8 is exact, modulo 2^32 or clamped once.
+
+This is what the public bit-level studies of the B200 tensor core found (arXiv 2511.10909,
+arXiv 2512.07004, and the sf-tensor/tcgen05 hardware comparison); NVIDIA documents none of it.
+
+How it is computed: a product of two such formats is exact in float64, so is its multiple by a power
+of two, and a sum of truncated terms stays far below 2^53. So float64 arithmetic with one ``trunc``
+per product *is* the integer computation, and IEEE rules deliver NaN and infinity for free.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.machine.jit import jit
+from tcir.machine.numerics.formats import NO_EXPONENT, decode, float_format, integers
+from tcir.machine.refusal import FormatError
+
+NAN = {"f32": 0x7FFFFFFF, "f16": 0x7FFF}
+"""The only NaN each D type receives."""
+
+
+@dataclass(frozen=True)
+class FusedParams:
+    """Constants of the fused sum that no NVIDIA document states."""
+
+    window: int = 25
+    """Bits kept below the largest raw exponent. 25 on B200: arXiv 2511.10909, arXiv 2512.07004,
+    sf-tensor/tcgen05 agree. At most 40: beyond that the float64 sums here would not be exact."""
+    zero_exponent: int | None = None
+    """Raw exponent of a zero product or a zero D-in in the search for the largest. None: zeros have
+    none (sf-tensor/tcgen05). -126 and -133 (-21 for an f16 D) in versions of microsoft/MMA-Sim,
+    -133 and -21 in arXiv 2512.07004. Seen only where all terms lie near the bottom of D's range."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.window <= 40:
+            raise FormatError("window", self.window, "1..40", "wider sums are not exact in float64")
+
+
+DEFAULT = FusedParams()
+
+# Below the smallest normal number of D, its code counts steps of the smallest subnormal.
+F16_NORMAL, F16_STEPS = 2.0**-14, 2.0**24
+F32_NORMAL, F32_STEPS = 2.0**-126, 2.0**149
+
+
+@jit
+def _fused_sums(
+    a: NDArray[np.float64],
+    xa: NDArray[np.int32],
+    b: NDArray[np.float64],
+    xb: NDArray[np.int32],
+    select: NDArray[np.int32],
+    d: NDArray[np.float32],
+    smallest: int,
+    shift: int,
+    window: int,
+    zero: int,
+    out: NDArray[np.float64],
+) -> None:
+    """Steps 1..3 and the exact sum of step 4, unrounded.
+
+    a, xa, select [M, K]; b, xb [K', N]: term (m, k) is a[m, k] · b[select[m, k], n]. d [M, N] or
+    empty counts as d · 2^-shift; `smallest` is the raw exponent of its subnormals.
+    """
+    rows, depth = a.shape
+    columns = b.shape[1]
+    d_bits = d.view(np.int32)
+    d_scale = 2.0 ** (-shift)
+    top = np.empty(columns, np.int32)
+    scale_bits = np.empty(columns, np.int64)
+    scale = scale_bits.view(np.float64)
+    for m in range(rows):
+        total = out[m]
+        if d.shape[0] > 0:
+            for n in range(columns):
+                field = (d_bits[m, n] >> 23) & 0xFF
+                # An infinite D decides alone, whatever the window: only zeros must be left out.
+                x = max(field - 127, smallest) - shift
+                top[n] = x if d_bits[m, n] & 0x7FFFFFFF else zero
+                total[n] = np.float64(d[m, n]) * d_scale
+        else:
+            for n in range(columns):
+                top[n] = zero
+                total[n] = 0.0
+        for k in range(depth):
+            x = xa[m, k]
+            s = select[m, k]
+            for n in range(columns):
+                top[n] = max(top[n], x + xb[s, n])
+            if zero > -2048:
+                for n in range(columns):
+                    if x + xb[s, n] < -2048:
+                        top[n] = max(top[n], zero)
+        for n in range(columns):
+            # No term at all: any finite scale will do, the sum is a zero, an infinity or a NaN.
+            q = np.int64(top[n]) - window if top[n] > -2048 else np.int64(0)
+            scale_bits[n] = (1023 - q) << 52
+            total[n] = np.trunc(total[n] * scale[n])
+        for k in range(depth):
+            v = a[m, k]
+            s = select[m, k]
+            for n in range(columns):
+                total[n] += np.trunc(v * b[s, n] * scale[n])
+        for n in range(columns):
+            total[n] /= scale[n]
+
+
+@jit
+def _round_f32(total: NDArray[np.float64], out: NDArray[np.uint32]) -> None:
+    """f32 codes, truncated toward zero; a zero is +0."""
+    bits = total.view(np.int64)
+    for m in range(total.shape[0]):
+        for n in range(total.shape[1]):
+            value = total[m, n]
+            sign = np.uint32(0x80000000) if bits[m, n] < 0 else np.uint32(0)
+            if value != value:
+                out[m, n] = np.uint32(0x7FFFFFFF)
+            elif value == 0.0:
+                out[m, n] = np.uint32(0)
+            elif abs(value) < F32_NORMAL:
+                steps = np.uint32(abs(value) * F32_STEPS)
+                out[m, n] = sign | steps if steps else np.uint32(0)
+            else:
+                code = ((bits[m, n] & 0x7FFFFFFFFFFFFFFF) >> 29) - ((1023 - 127) << 23)
+                out[m, n] = sign | np.uint32(min(code, 0x7F800000))
+
+
+@jit
+def _round_f16(total: NDArray[np.float64], out: NDArray[np.uint32]) -> None:
+    """f16 codes, rounded to nearest even; a zero is +0."""
+    bits = total.view(np.int64)
+    for m in range(total.shape[0]):
+        for n in range(total.shape[1]):
+            value = total[m, n]
+            sign = np.uint32(0x8000) if bits[m, n] < 0 else np.uint32(0)
+            if value != value:
+                out[m, n] = np.uint32(0x7FFF)
+            elif abs(value) < F16_NORMAL:
+                # The code of a value rounded up to 2^-14 is the smallest normal: no case apart.
+                steps = np.uint32(np.rint(abs(value) * F16_STEPS))
+                out[m, n] = sign | steps if steps else np.uint32(0)
+            else:
+                magnitude = bits[m, n] & 0x7FFFFFFFFFFFFFFF
+                odd = (magnitude >> 42) & 1
+                code = ((magnitude + 0x1FFFFFFFFFF + odd) >> 42) - ((1023 - 15) << 10)
+                out[m, n] = sign | np.uint32(min(code, 0x7C00))
+
+
+def rounded(total: NDArray[np.float64], d_type: str) -> NDArray[np.uint32]:
+    """Codes of exact sums: truncated for f32, to nearest even for f16; NaN and zero canonical."""
+    out = np.empty(total.shape, np.uint32)
+    (_round_f16 if d_type == "f16" else _round_f32)(total, out)
+    return out
+
+
+def check_shapes(
+    a: NDArray[Any],
+    b: NDArray[Any],
+    d: NDArray[Any] | None,
+    select: NDArray[np.int32] | None = None,
+) -> None:
+    """FormatError unless A [M, K], B [N, K], D [M, N] (sparse: A and `select` [M, K/2])."""
+    shapes = f"A {a.shape}, B {b.shape}, D {None if d is None else d.shape}"
+    terms = 1 if select is None else 2
+    if a.ndim != 2 or b.ndim != 2 or terms * a.shape[1] != b.shape[1]:
+        wanted = "A [M, K], B [N, K]" if select is None else "A [M, K/2], B [N, K]"
+        raise FormatError("operand shapes", shapes, wanted, "D = A · Bᵀ + D")
+    if select is not None and select.shape != a.shape:
+        raise FormatError("selection", select.shape, "[M, K/2], as A", "one k per stored element")
+    if d is not None and d.shape != (a.shape[0], b.shape[0]):
+        raise FormatError("operand shapes", shapes, "D [M, N]", "D = A · Bᵀ + D")
+
+
+def _check_d_type(d_type: str) -> None:
+    if d_type not in NAN:
+        raise FormatError("D type", d_type, "f32 or f16", "PTX ISA 9.7.16.10, instruction table")
+
+
+def d_as_f32(d: NDArray[np.uint32] | None, d_type: str) -> NDArray[np.float32]:
+    """Values of D's words; an empty array when there is no D-in."""
+    if d is None:
+        return np.empty((0, 0), np.float32)
+    if d_type == "f16":
+        return d.astype(np.uint16).view(np.float16).astype(np.float32)
+    return contiguous(d, np.uint32).view(np.float32)
+
+
+def scaled_d(d: NDArray[np.uint32], d_type: str, shift: int) -> NDArray[np.uint32]:
+    """Codes of D · 2^-shift, rounded to D's type as results are."""
+    return rounded(d_as_f32(d, d_type).astype(np.float64) * 2.0**-shift, d_type)
+
+
+@cache
+def all_terms(m: int, k: int) -> NDArray[np.int32]:
+    """The selection of a dense instruction: int32 [m, k], term k of every row is position k."""
+    select = np.ascontiguousarray(np.broadcast_to(np.arange(k, dtype=np.int32), (m, k)))
+    select.flags.writeable = False
+    return select
+
+
+def contiguous(array: NDArray[Any], dtype: Any = None) -> NDArray[Any]:
+    """C order and writeable flags, so that the compiled loops see one argument type only."""
+    flags = array.flags
+    if flags.c_contiguous and flags.writeable and dtype in (None, array.dtype):
+        return array
+    return np.require(array, dtype, ["C", "W"])
+
+
+def fused_sum(
+    a: tuple[NDArray[np.float64], NDArray[np.int32]],
+    b: tuple[NDArray[np.float64], NDArray[np.int32]],
+    d: NDArray[np.uint32] | None,
+    *,
+    d_type: str,
+    select: NDArray[np.int32] | None = None,
+    scale_input_d: int = 0,
+    params: FusedParams = DEFAULT,
+) -> NDArray[np.uint32]:
+    """Codes of D for operands given as (values, raw exponents): a [M, K], b [N, K']."""
+    (av, ax), (bv, bx) = a, b
+    out = np.empty((av.shape[0], bv.shape[0]), np.float64)
+    _fused_sums(
+        contiguous(av),
+        contiguous(ax),
+        contiguous(bv.T),
+        contiguous(bx.T),
+        contiguous(all_terms(*av.shape) if select is None else select, np.int32),
+        d_as_f32(d, d_type),
+        float_format(d_type).smallest_exponent,
+        scale_input_d,
+        params.window,
+        NO_EXPONENT if params.zero_exponent is None else params.zero_exponent,
+        out,
+    )
+    return rounded(out, d_type)
+
+
+def fused_mma(
+    a: NDArray[Any],
+    b: NDArray[Any],
+    d: NDArray[np.uint32] | None,
+    *,
+    a_type: str,
+    b_type: str,
+    d_type: str = "f32",
+    select: NDArray[np.int32] | None = None,
+    negate_a: bool = False,
+    negate_b: bool = False,
+    scale_input_d: int = 0,
+    params: FusedParams = DEFAULT,
+) -> NDArray[np.uint32]:
+    """D = A · Bᵀ + D of one instruction, bit-exact under the model of this module.
+
+    `a` codes [M, K], `b` codes [N, K] (unsigned integers), `d` codes uint32 [M, N] or None for
+    enable-input-d = false. An f16 D lies in the low half of its word (PTX ISA 9.7.16.10.4.1); the
+    high half is ignored on input and zero on output. `scale_input_d` = s multiplies D-in by 2^-s
+    first; its rounding on hardware is unknown, here it is exact (the window comes later).
+
+    Sparse: `a` holds the stored elements [M, K/2] and `select` int32 [M, K/2] the k of each
+    (`sparse_positions`); what no row selects is never looked at, NaN or not.
+    """
+    check_shapes(a, b, d, select)
+    _check_d_type(d_type)
+    av, ax = decode(a, a_type)
+    if negate_a != negate_b:
+        av = -av
+    return fused_sum(
+        (av, ax),
+        decode(b, b_type),
+        d,
+        d_type=d_type,
+        select=select,
+        scale_input_d=scale_input_d,
+        params=params,
+    )
+
+
+def fast_mma(
+    a: NDArray[Any],
+    b: NDArray[Any],
+    d: NDArray[np.uint32] | None,
+    *,
+    a_type: str,
+    b_type: str,
+    d_type: str = "f32",
+    select: NDArray[np.int32] | None = None,
+    negate_a: bool = False,
+    negate_b: bool = False,
+    scale_input_d: int = 0,
+) -> NDArray[np.uint32]:
+    """As `fused_mma`, as an IEEE float32 matmul: quick and NOT bit-exact.
+
+    Order of summation and rounding are those of the BLAS at hand. Equal to `fused_mma` when all
+    partial sums are exact in f32 (small integers).
+    """
+    check_shapes(a, b, d, select)
+    _check_d_type(d_type)
+    av = expanded(decode(a, a_type)[0], select)
+    return fast_sum(
+        -av if negate_a != negate_b else av,
+        decode(b, b_type)[0],
+        d,
+        d_type=d_type,
+        scale_input_d=scale_input_d,
+    )
+
+
+def fast_sum(
+    a: NDArray[np.float64],
+    b: NDArray[np.float64],
+    d: NDArray[np.uint32] | None,
+    *,
+    d_type: str,
+    scale_input_d: int = 0,
+) -> NDArray[np.uint32]:
+    """Codes of A · Bᵀ + D in float32, for operand values a [M, K], b [N, K]."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        total = a.astype(np.float32) @ b.astype(np.float32).T
+        if d is not None:
+            total += d_as_f32(d, d_type) * np.float32(2.0**-scale_input_d)
+        total += np.float32(0)  # -0 becomes +0
+        if d_type == "f16":
+            out = total.astype(np.float16).view(np.uint16).astype(np.uint32)
+        else:
+            out = total.view(np.uint32).copy()
+    out[np.isnan(total)] = NAN[d_type]
+    return out
+
+
+def expanded(a: NDArray[Any], select: NDArray[np.int32] | None) -> NDArray[Any]:
+    """A with zeros where nothing is stored: [M, K/2] -> [M, K]; unchanged without a selection."""
+    if select is None:
+        return a
+    out = np.zeros((a.shape[0], 2 * a.shape[1]), a.dtype)
+    np.put_along_axis(out, select.astype(np.int64), a, axis=1)
+    return out
+
+
+def integer_mma(
+    a: NDArray[Any],
+    b: NDArray[Any],
+    d: NDArray[np.uint32] | None,
+    *,
+    a_type: str,
+    b_type: str,
+    select: NDArray[np.int32] | None = None,
+    saturate: bool = False,
+) -> NDArray[np.uint32]:
+    """Kind i8: D = A · Bᵀ + D in s32, exact; modulo 2^32, or clamped once when `saturate`.
+
+    `a` [M, K] and `b` [N, K] codes of "s8" or "u8", `d` s32 codes (uint32 [M, N]) or None.
+    """
+    check_shapes(a, b, d, select)
+    # 32 products of at most 2^16 add up below 2^24, so float32 is exact up to K = 256.
+    av, bv = expanded(integers(a, a_type), select), integers(b, b_type)
+    exact: Any = np.float32 if b.shape[1] <= 256 else np.float64
+    total = (av.astype(exact) @ bv.astype(exact).T).astype(np.int64)
+    if d is not None:
+        total += d.view(np.int32) if d.flags.c_contiguous else d.astype(np.uint32).view(np.int32)
+    if saturate:
+        total = np.clip(total, -(1 << 31), (1 << 31) - 1)
+    return total.astype(np.uint32)

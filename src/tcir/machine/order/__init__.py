@@ -1,0 +1,1 @@
+"""Happens-before: clocks, accesses, findings."""

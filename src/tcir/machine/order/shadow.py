@@ -1,0 +1,157 @@
+"""Shadow memory: who wrote and who read every granule of a memory last."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.machine.order.hazards import Access
+
+COMPACT = 8192
+"""Recorded accesses after which those that no granule names any more are dropped."""
+FEW = 64
+"""Values that a set of Python sorts faster than numpy."""
+
+
+class Shadow:
+    """Last writer of every granule, and its readers since.
+
+    ``where`` is anything that indexes the granules. An access is named by its position in
+    ``accesses`` plus one; 0 is nobody. ``readers`` holds numbers of sets of them.
+    """
+
+    owner: Any = None
+    """The CTA whose memory it is."""
+    bytewise = False
+    """Whether each granule, a word, has its bytes recorded apart: see `split`."""
+
+    def __init__(self, shape: int | tuple[int, int], space: str) -> None:
+        self.space = space
+        self.writer = np.zeros(shape, np.int32)
+        self.readers = np.zeros(shape, np.int32)
+        self.accesses: list[Access] = []
+        self.sets: list[frozenset[int]] = [frozenset()]
+        self._set_ids: dict[frozenset[int], int] = {frozenset(): 0}
+        self._room = COMPACT
+
+    def split(self) -> None:
+        """From now on bytes are told apart, too.
+
+        A word then is a row of four, so that what indexes words still means all of their bytes;
+        (words, bytes) means single ones. Only programs that access less than a word pay for it.
+        """
+        if not self.bytewise:
+            self.bytewise = True
+            self.writer = np.repeat(self.writer[:, None], 4, axis=1)
+            self.readers = np.repeat(self.readers[:, None], 4, axis=1)
+
+    def writers_at(self, where: Any) -> list[Access]:
+        """Distinct last writers of the granules."""
+        return [self.accesses[i - 1] for i in _distinct(self.writer[where]) if i]
+
+    def readers_at(self, where: Any) -> list[Access]:
+        """Distinct accesses that read the granules since they were last written."""
+        found: set[int] = set()
+        for i in _distinct(self.readers[where]):
+            if i:
+                found |= self.sets[i]
+        return [self.accesses[i - 1] for i in sorted(found)]
+
+    def record_read(self, where: Any, access: Access) -> None:
+        """Adds a reader; an earlier one of its own component, kind and target drops out."""
+        number = self._add(access)
+        current = self.readers[where]
+        distinct = _distinct(current)
+        if len(distinct) == 1:
+            self.readers[where] = self._with(distinct[0], number, access)
+            return
+        lookup = np.array([self._with(i, number, access) for i in distinct], np.int32)
+        self.readers[where] = lookup[np.searchsorted(distinct, current)]
+
+    def record_write(self, where: Any, access: Access) -> None:
+        """The new last writer."""
+        self.writer[where] = self._add(access)
+        self.readers[where] = 0
+
+    def parts(self, where: Any) -> list[tuple[list[Access], Any]]:
+        """The granules by their last writer: it and those beside it, and its granules."""
+        if isinstance(where, slice):
+            where = np.arange(where.start, where.stop)
+        if self.bytewise and not isinstance(where, tuple):
+            where = np.ravel(where)[:, None], np.arange(4)
+        index = where if isinstance(where, tuple) else (where,)
+        places = [a.ravel() for a in np.broadcast_arrays(*index)]
+        writer = self.writer[tuple(places)]
+        out = []
+        for number in _distinct(writer):
+            last = [self.accesses[number - 1]] if number else []
+            out.append(([*last, *(b for a in last for b in a.beside)],
+                        tuple(a[writer == number] for a in places)))  # fmt: skip
+        return out
+
+    def _add(self, access: Access) -> int:
+        if len(self.accesses) >= self._room:
+            self._compact()
+        self.accesses.append(access)
+        return len(self.accesses)
+
+    def _with(self, old: int, number: int, access: Access) -> int:
+        kept = {i for i in self.sets[old] if not _same_line(self.accesses[i - 1], access)}
+        return self._set_id(frozenset(kept | {number}))
+
+    def _set_id(self, members: frozenset[int]) -> int:
+        if members not in self._set_ids:
+            self._set_ids[members] = len(self.sets)
+            self.sets.append(members)
+        return self._set_ids[members]
+
+    def _compact(self) -> None:
+        """Forgets accesses that no granule names any more."""
+        live_sets = np.unique(self.readers)
+        named = {int(i) for i in np.unique(self.writer)}.union(*(self.sets[i] for i in live_sets))
+        live = np.array(sorted(named | {0}), np.int32)
+        self.writer[...] = np.searchsorted(live, self.writer)
+        renamed = {int(old): new for new, old in enumerate(live)}
+        old_sets, numbers = [self.sets[i] for i in live_sets], np.zeros(len(live_sets), np.int32)
+        self.sets, self._set_ids = [frozenset()], {frozenset(): 0}
+        for position, members in enumerate(old_sets):
+            numbers[position] = self._set_id(frozenset(renamed[i] for i in members))
+        self.readers[...] = numbers[np.searchsorted(live_sets, self.readers)]
+        self.accesses = [self.accesses[i - 1] for i in live if i]
+        self._room = len(self.accesses) + COMPACT
+
+
+class LastShadow(Shadow):
+    """For global memory, whose readers are many: of each granule only the last one is kept."""
+
+    def readers_at(self, where: Any) -> list[Access]:
+        return [self.accesses[i - 1] for i in _distinct(self.readers[where]) if i]
+
+    def record_read(self, where: Any, access: Access) -> None:
+        self.readers[where] = self._add(access)
+
+    def _compact(self) -> None:
+        live = np.union1d(np.union1d(self.writer, self.readers), [0]).astype(np.int32)
+        self.writer[...] = np.searchsorted(live, self.writer)
+        self.readers[...] = np.searchsorted(live, self.readers)
+        self.accesses = [self.accesses[i - 1] for i in live if i]
+        self._room = len(self.accesses) + COMPACT
+
+
+def _same_line(a: Access, b: Access) -> bool:
+    """Whether whoever is ordered after ``b`` is ordered after the earlier ``a``, too."""
+    same = a.component == b.component and a.kind == b.kind and a.target == b.target
+    return same and a.strong == b.strong
+
+
+def _distinct(values: NDArray[np.int32]) -> list[int]:
+    """The different values, sorted. Accesses cover runs of granules: mostly one, seldom many."""
+    flat = values.ravel()
+    if flat.size <= FEW:
+        return sorted(set(flat.tolist()))
+    heads = flat[1:][flat[1:] != flat[:-1]]
+    if heads.size > FEW:
+        return np.unique(np.append(heads, flat[0])).tolist()
+    return sorted({flat.item(0), *heads.tolist()})

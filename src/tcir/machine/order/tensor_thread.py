@@ -1,0 +1,23 @@
+"""What one thread gives to the tensor core: a line of events, and the order its pipe keeps."""
+
+from __future__ import annotations
+
+from tcir.machine.assumptions import Assumptions
+from tcir.machine.engine.operation import Operation
+from tcir.machine.order.hazards import Component
+from tcir.machine.order.ordering import PipeOrder
+
+
+class TensorThread:
+    """A thread that issues tcgen05.mma, cp, shift and commit.
+
+    An agent is a warp, and nearly always one lane of it issues. Where two do, they are two threads
+    to the tensor core: a commit tracks only what its own thread issued (PTX ISA 9.7.16.12).
+    """
+
+    def __init__(self, agent: Component, lane: int, assumptions: Assumptions) -> None:
+        self.agent, self.lane = agent, lane
+        self.component: Component = ("tc", agent, lane)
+        self.issued = 0
+        self.in_flight: list[Operation] = []
+        self.order = PipeOrder(assumptions)

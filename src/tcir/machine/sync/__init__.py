@@ -1,0 +1,1 @@
+"""Named barriers, mbarriers and cluster barriers."""

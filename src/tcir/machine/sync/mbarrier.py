@@ -1,0 +1,137 @@
+"""mbarrier objects (PTX ISA 9.7.13.15)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tcir.machine.errors import MachineError
+from tcir.machine.order.hazards import Clock, Component, join
+
+MAX_COUNT = (1 << 20) - 1
+
+
+@dataclass(eq=False)
+class Mbarrier:
+    """Phase, pending arrivals, transaction count; and what the arrivals of a phase observed.
+
+    ``released`` is what all completed phases together have observed: who waits for one of them was
+    after every earlier one, and never learns from the phase that is still open (``collected``).
+    """
+
+    address: int
+    count: int
+    site: Any
+    tma: Component
+    """The line of TMA loads that signal this object; the n-th has number n."""
+    phase: int = 0
+    pending: int = 0
+    tx: int = 0
+    live: bool = True
+    collected: Clock = field(default_factory=dict)
+    released: Clock = field(default_factory=dict)
+    users: dict[Component, tuple[int, Any]] = field(default_factory=dict)
+    """Last use by each component: its number and site."""
+    loads: int = 0
+    """TMA loads issued."""
+    landed: set[int] = field(default_factory=set)
+    """Numbers of complete loads of the open phase, and of those that overtook an earlier one."""
+    in_order: int = 0
+    """All loads up to this number are complete."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.count <= MAX_COUNT:
+            raise MachineError(
+                "mbarrier-count",
+                f"expected an arrival count in 1..{MAX_COUNT}, got {self.count}",
+                site=self.site,
+            )
+        self.pending = self.count
+
+    def complete(self, parity: int) -> bool:
+        """test_wait.parity: whether the phase of ``parity`` (current or the one before) is over."""
+        return (self.phase & 1) != (parity & 1)
+
+    def arrive(self, count: int, clock: Clock, site: Any) -> None:
+        """``count`` arrivals that have observed ``clock``."""
+        self.check_live(site)
+        if count < 1 or count > self.pending:
+            raise MachineError(
+                "mbarrier-over-arrival",
+                f"expected at most {self.pending} arrivals in phase {self.phase} of the mbarrier "
+                f"at {self.address:#x} (count {self.count}), got {count} more",
+                site=site,
+            )
+        self.pending -= count
+        join(self.collected, clock)
+        self._advance()
+
+    def drop(self, count: int, site: Any) -> None:
+        """arrive_drop: the phases after this one expect ``count`` arrivals less."""
+        self.check_live(site)
+        if count > self.count:
+            raise MachineError(
+                "mbarrier-over-arrival",
+                f"expected at most {self.count} arrivals to drop from the mbarrier at "
+                f"{self.address:#x}, got {count}",
+                site=site,
+            )
+        self.count -= count
+
+    def expect(self, nbytes: int, site: Any) -> None:
+        """expect_tx. By itself it ends no phase: that takes an arrival or bytes (9.7.13.15.5)."""
+        self.check_live(site)
+        self._move(nbytes, site)
+
+    def complete_tx(self, nbytes: int, number: int, clock: Clock, site: Any) -> None:
+        """The bytes of TMA load ``number`` have arrived."""
+        self.check_live(site)
+        join(self.collected, clock)
+        self.landed.add(number)
+        self._move(-nbytes, site)
+        self._advance()
+
+    def count_bytes(self, nbytes: int, site: Any) -> None:
+        """mbarrier.complete_tx: bytes that no operation brought. Releases nothing."""
+        self.check_live(site)
+        self._move(-nbytes, site)
+        self._advance()
+
+    def check_live(self, site: Any) -> None:
+        """MachineError once it has been invalidated."""
+        if not self.live:
+            raise MachineError(
+                "mbarrier-invalidated",
+                f"expected the mbarrier at {self.address:#x} (from {self.site}) to live until the "
+                "operations that signal it are complete, got an mbarrier.inval before",
+                site=site,
+            )
+
+    def _move(self, nbytes: int, site: Any) -> None:
+        self.tx += nbytes
+        if abs(self.tx) > MAX_COUNT:
+            raise MachineError(
+                "mbarrier-tx-range",
+                f"expected a tx-count within +-{MAX_COUNT} at {self.address:#x}, got {self.tx}",
+                site=site,
+            )
+
+    def _advance(self) -> None:
+        if self.pending or self.tx:
+            return
+        self.phase += 1
+        self.pending = self.count
+        while self.in_order + 1 in self.landed:
+            self.in_order += 1
+            self.landed.remove(self.in_order)
+        self.collected[self.tma] = self.in_order
+        for number in self.landed:
+            self.collected[(self.tma, number)] = 1
+        join(self.released, self.collected)
+        self.collected = {}
+
+    def __str__(self) -> str:
+        return (
+            f"mbarrier at {self.address:#x} (phase {self.phase}, {self.pending} of {self.count} "
+            f"arrivals pending, tx-count {self.tx})"
+        )

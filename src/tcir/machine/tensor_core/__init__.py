@@ -1,0 +1,1 @@
+"""tcgen05.mma, cp, shift and commit."""

@@ -1,0 +1,180 @@
+"""tcgen05.mma ... .block_scale of an agent (PTX ISA 9.7.16.10.7, 9.7.16.10.9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.machine.errors import MachineError
+from tcir.machine.numerics.block_scaled import Fp4Params, block_scaled_mma
+from tcir.machine.refusal import Refusal
+from tcir.machine.tensor_core.d_lanes import Words
+from tcir.machine.tensor_core.instruction_descriptor_scaled import ScaledDescriptor, decode_scaled
+from tcir.machine.tensor_core.mma import Mma, check_sparse, fused_params
+from tcir.machine.tensor_core.mma_operands import Codes, by_descriptor
+from tcir.machine.tensor_core.mma_step import poison
+from tcir.machine.tensor_core.operands import ElementAddresses, SharedDesc, TmemAddr
+from tcir.machine.tensor_core.pipe import Missing
+from tcir.machine.tensor_core.scale_factors import ADDRESS_BITS, scale_places
+
+if TYPE_CHECKING:
+    from tcir.machine.engine.machine import Cta
+
+Scales = NDArray[np.uint8]
+
+
+class BlockScale(Mma):
+    """Block-scaled mma of a CTA or a pair."""
+
+    def mma_block_scale(
+        self,
+        d_taddr: int,
+        a: SharedDesc | TmemAddr,
+        b_desc: int,
+        idesc: int,
+        sfa: int,
+        sfb: int,
+        kind: str,
+        *,
+        scales: int,
+        enable_input_d: bool,
+        cta_group: int = 1,
+        metadata: int | None = None,
+        site: Any,
+    ) -> None:
+        """D = (A · SFA)(B · SFB)ᵀ (+ D), `scales` per row from tensor memory at `sfa` and `sfb`.
+
+        ``metadata``: address in tensor memory of a sparse A's selectors. K doubles, and each scale
+        is for twice as many k.
+        """
+        self.group(cta_group, site)
+        at: ElementAddresses | TmemAddr
+        try:
+            i = decode_scaled(idesc, kind, scales, cta_group=cta_group)
+            check_sparse(i.sparse, metadata, site)
+            stored = i.k // 2 if i.sparse else i.k
+            b = by_descriptor(b_desc, i.n // cta_group, i.k, kind, i.b_type, i.b_major)
+            at = a if isinstance(a, TmemAddr) else (
+                by_descriptor(a.bits, i.m // cta_group, stored, kind, i.a_type, i.a_major)
+            )  # fmt: skip
+        except Refusal as refusal:
+            raise MachineError(refusal.code, str(refusal), site=site) from None
+        self.block_scale_elements(
+            d_taddr, at, b, i, sfa, sfb,
+            enable_input_d=enable_input_d, metadata=metadata, site=site,
+        )  # fmt: skip
+
+    def block_scale_elements(
+        self,
+        d_taddr: int,
+        a: ElementAddresses | TmemAddr,
+        b: ElementAddresses,
+        i: ScaledDescriptor,
+        sfa: int,
+        sfb: int,
+        *,
+        enable_input_d: bool,
+        metadata: int | None = None,
+        site: Any,
+    ) -> None:
+        """The same with the address of every shared element, or byte of packed elements.
+
+        The four copies of the scales have to be equal: which one the hardware takes is not known.
+        """
+        ctas = self.group(i.cta_group, site)
+        kind, cta_group = i.kind, i.cta_group
+        assumptions = self.machine.assumptions
+        if cta_group == 1 and i.n % 16 and assumptions.scaled_n8 == "illegal":
+            raise MachineError(
+                "mma-shape",
+                f"kind {kind}, M {i.m}: expected N to be a multiple of 16, got {i.n} (assumption "
+                "scaled_n8 = illegal)",
+                site=site,
+            )
+        if i.ignored:
+            self.cta.report(
+                "warning", "ignored-bit", site, f"instruction descriptor: {i.ignored}",
+                "0: no document gives the bit a meaning for this instruction on sm_100a",
+            )  # fmt: skip
+        sfa_of = [self._scales("A", sfa, i, cta, site) for cta in ctas]
+        sfb_of = [self._scales("B", sfb, i, cta, site) for cta in ctas]
+
+        chosen = [] if metadata is None else [
+            self.metadata(
+                metadata, kind, i.m, 0, cta, cta_group=cta_group, ws=False, selector=0, site=site
+            )
+            for cta in ctas
+        ]  # fmt: skip
+
+        def multiply(av: Codes, bv: Codes, d: Words | None, cta: int) -> Words:
+            sfa_codes, no_sfa = sfa_of[cta][1]()
+            sfb_codes, no_sfb = sfb_of[cta][1]()
+            select, no_metadata = chosen[cta].read() if chosen else (None, None)
+            result = block_scaled_mma(
+                av, bv, d, sfa_codes, sfb_codes, kind=kind, scale_type=i.scale_type,
+                a_type=i.a_type, b_type=i.b_type, select=select,
+                negate_a=i.negate_a, negate_b=i.negate_b,
+                exact=self.machine.numerics == "exact", params=fused_params(assumptions, "f32"),
+                fp4=Fp4Params(rule=assumptions.fp4_sums),
+            )  # fmt: skip
+            for rows in (no_sfa, no_metadata):
+                if rows is not None:
+                    result[rows] = poison("f32")
+            if no_sfb is not None:
+                result[:, no_sfb] = poison("f32")
+            return result
+
+        reads = [
+            (cta.tmem.shadow, places)
+            for scales_of in (sfa_of, sfb_of)
+            for cta, (places, _) in zip(ctas, scales_of, strict=True)
+        ]
+        reads += [(source.shadow, source.where) for source in chosen]
+        self.mma_step(
+            d_taddr, a, b, i.m, i.n, kind, i.a_type, i.b_type, "f32", multiply,
+            enable_input_d=enable_input_d, more_reads=reads,
+            cta_group=cta_group, sparse=i.sparse, site=site,
+        )  # fmt: skip
+
+    def _scales(
+        self, operand: str, address: int, i: ScaledDescriptor, cta: Cta, site: Any
+    ) -> tuple[Any, Callable[[], tuple[Scales, Missing]]]:
+        """(words of tensor memory, reader of the codes [rows, scales]) in one CTA.
+
+        The reader also gives the rows whose scales nothing wrote. Of A the scales of its own rows,
+        of B all.
+        """
+        address &= ADDRESS_BITS
+        lane, column = address >> 16, address & 0xFFFF
+        if lane:
+            raise MachineError(
+                "tensor-memory-lane", f"expected SF{operand} at lane 0, got {lane}", site=site
+            )
+        rows, sf_id = (i.m, i.sfa_id) if operand == "A" else (i.n, i.sfb_id)
+        places = scale_places(operand, rows, i.scales, sf_id, m=i.m, cta_group=i.cta_group)
+        which = cta.rank_in_cluster % i.cta_group
+        if operand == "A":
+            own: Any = (slice(None), np.flatnonzero(places.cta[0] == which))
+        else:
+            own = (np.flatnonzero(places.cta[:, 0] == which), slice(None))
+        lanes, columns = places.lanes[own], places.columns[own[1]] + column
+        tmem = cta.tmem
+        tmem.check(column, int(columns.max()) + 1, site)
+        where = (lanes, columns)
+
+        def read() -> tuple[Scales, Missing]:
+            by_row = tmem.defined[where].T
+            missing = self.must_be_defined(by_row, f"SF{operand} in tensor memory", site)
+            codes = np.ascontiguousarray(tmem.words[where]).view(np.uint8).reshape(*lanes.shape, 4)
+            codes = codes[..., places.bytes]
+            if (codes != codes[0]).any():
+                self.cta.report(
+                    "error", "scale-copies", site, f"SF{operand} in tensor memory",
+                    "the four quarters hold different scales: copy them with .warpx4",
+                )  # fmt: skip
+            return codes[0], missing
+
+        return where, read

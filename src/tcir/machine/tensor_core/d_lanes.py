@@ -1,0 +1,51 @@
+"""Lanes of D: which are written, and how its rows lie over them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.machine.errors import MachineError
+from tcir.machine.memory.memories import LANES
+
+Words = NDArray[np.uint32]
+
+
+def enabled_lanes(
+    masks: tuple[int, ...] | None, lanes: NDArray[np.int64], cta_group: int, site: Any
+) -> list[NDArray[np.bool_] | None]:
+    """Which of these lanes are written in each CTA (None: all).
+
+    Bit i of mask v set: lane 32 v + i is not; in a pair masks 4..7 are of the CTA of odd rank.
+    """
+    if masks is None:
+        return [None] * cta_group
+    if len(masks) != 4 * cta_group:
+        raise MachineError(
+            "lane-mask", f"expected {4 * cta_group} mask words, got {len(masks)}", site=site
+        )
+    found: list[NDArray[np.bool_] | None] = []
+    for start in range(0, len(masks), 4):
+        words = masks[start : start + 4]
+        off = np.array([words[lane // 32] >> (lane % 32) & 1 for lane in range(LANES)], bool)
+        found.append(~off[lanes] if off.any() else None)
+    return found
+
+
+def beside(block: Words, parts: int) -> Words:
+    """D [rows, n] from its lanes: parts of the columns lie beneath each other (paths B, E, G)."""
+    if parts == 1:
+        return block
+    lanes, columns = block.shape
+    split = block.reshape(parts, lanes // parts, columns)
+    return np.ascontiguousarray(split.transpose(1, 0, 2)).reshape(lanes // parts, -1)
+
+
+def beneath(d: Words, parts: int) -> Words:
+    """The reverse of `beside`."""
+    if parts == 1:
+        return d
+    rows, n = d.shape
+    return d.reshape(rows, parts, n // parts).transpose(1, 0, 2).reshape(rows * parts, -1)

@@ -1,0 +1,206 @@
+"""The 64-bit shared-memory matrix descriptor, and the address of every element it describes.
+
+Sources: PTX ISA 9.7.16.4.1 (matrix descriptor), 9.7.16.3 and 9.7.16.10.6 (layouts, swizzles);
+CUTLASS cute/atom/mma_traits_sm100.hpp, make_umma_desc (the formulas in its comments).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.machine.refusal import DescriptorError
+from tcir.machine.swizzle import swizzle, swizzle_address
+from tcir.machine.tensor_core.instruction_descriptor import (
+    InstructionDescriptor,
+    decode_instruction,
+)
+
+__all__ = [
+    "CP_SHAPES",
+    "InstructionDescriptor",
+    "MatrixDescriptor",
+    "cp_addresses",
+    "decode_instruction",
+    "decode_matrix",
+    "element_addresses",
+    "element_table",
+]
+
+_FIELDS = "PTX ISA 9.7.16.4.1, matrix descriptor"
+
+SWIZZLE_CODES: dict[int, str] = {
+    0: "NONE",
+    1: "128B_ATOM_32B",
+    2: "128B",
+    4: "64B",
+    6: "32B",
+}
+"""Bits 63..61. Not Hopper's two-bit codes."""
+
+CP_SHAPES: dict[str, tuple[int, int]] = {
+    "128x256b": (128, 32),
+    "128x128b": (128, 16),
+    "64x128b": (64, 16),
+    "32x128b": (32, 16),
+    "4x256b": (4, 32),
+}
+"""Shape of tcgen05.cp -> (source rows, bytes per row). PTX ISA 9.7.16.9."""
+
+
+@dataclass(frozen=True)
+class MatrixDescriptor:
+    """Decoded fields, in bytes. `lbo`/`sbo`: leading / stride dimension byte offset."""
+
+    start: int
+    lbo: int
+    sbo: int
+    swizzle: str
+
+
+@lru_cache(maxsize=4096)
+def decode_matrix(bits: int) -> MatrixDescriptor:
+    """Decode and check a matrix descriptor. DescriptorError names the field that is illegal."""
+    if not 0 <= bits < 1 << 64:
+        raise DescriptorError("matrix descriptor", hex(bits), "64 bits", _FIELDS)
+
+    def field(high: int, low: int) -> int:
+        return (bits >> low) & ((1 << (high - low + 1)) - 1)
+
+    for high, low in ((15, 14), (31, 30), (60, 53)):
+        if field(high, low):
+            raise DescriptorError(
+                f"matrix descriptor bits {high}..{low}",
+                hex(field(high, low)),
+                "0 (reserved)",
+                _FIELDS,
+            )
+    if field(48, 46) != 1:
+        raise DescriptorError(
+            "matrix descriptor bits 48..46",
+            field(48, 46),
+            "0b001 (the constant that Hopper's descriptor lacks)",
+            _FIELDS,
+        )
+    if field(51, 49):
+        raise DescriptorError(
+            "base offset",
+            field(51, 49),
+            "0: start the swizzle pattern at an aligned address",
+            "a row phase other than that of the address is not modelled here",
+        )
+    if field(52, 52):
+        raise DescriptorError(
+            "leading dimension mode (bit 52)", 1, "0 (byte offset)", "absolute needs sm_103a"
+        )
+    code = field(63, 61)
+    if code not in SWIZZLE_CODES:
+        allowed = ", ".join(f"{c} ({name})" for c, name in SWIZZLE_CODES.items())
+        raise DescriptorError("swizzle code (bits 63..61)", code, allowed, _FIELDS)
+    return MatrixDescriptor(
+        start=field(13, 0) << 4,
+        lbo=field(29, 16) << 4,
+        sbo=field(45, 32) << 4,
+        swizzle=SWIZZLE_CODES[code],
+    )
+
+
+def _check_layout(desc: MatrixDescriptor, rows: int, k: int, bits: int, major: str) -> None:
+    if major not in ("K", "MN"):
+        raise DescriptorError("major", major, "K or MN", "an operand is one or the other")
+    if bits not in (4, 8, 16, 32):
+        raise DescriptorError("element bits", bits, "4, 8, 16 or 32", "bits in shared memory")
+    where = "PTX ISA 9.7.16.10.3, majorness and swizzle"
+    if major == "K" and desc.swizzle == "128B_ATOM_32B":
+        raise DescriptorError("K-major swizzle", desc.swizzle, "NONE, 32B, 64B or 128B", where)
+    if major == "MN":
+        if bits == 4:
+            raise DescriptorError("major of a 4-bit operand", "MN", "K", where)
+        if (bits == 32) != (desc.swizzle == "128B_ATOM_32B"):
+            allowed = "128B_ATOM_32B" if bits == 32 else "NONE, 32B, 64B or 128B"
+            raise DescriptorError(f"MN-major {bits}-bit swizzle", desc.swizzle, allowed, where)
+    span = swizzle(desc.swizzle).span
+    if span:
+        used = min(span, (k if major == "K" else rows) * bits // 8)
+        if desc.start % span + used > span:
+            raise DescriptorError(
+                "matrix start address",
+                f"{hex(desc.start)} ({desc.start % span} bytes into a row of the pattern)",
+                f"at most {span - used} bytes into a row of {span} bytes",
+                f"the operand's {used} contiguous bytes would run out of the swizzle row",
+            )
+
+
+def _linear_offsets(
+    lbo: int, sbo: int, mode: str, rows: int, k: int, bits: int, major: str
+) -> NDArray[np.int64]:
+    """Byte offset from the start address of element (mn, k), before the swizzle."""
+    mn = np.arange(rows, dtype=np.int64)[:, None]
+    kk = np.arange(k, dtype=np.int64)[None, :]
+    unit = 128 // bits
+    span = swizzle(mode).span
+    if major == "K":
+        if not span:
+            along_k = kk // unit * lbo + kk % unit * bits // 8
+            return mn % 8 * 16 + mn // 8 * sbo + along_k
+        return mn % 8 * span + mn // 8 * sbo + kk * bits // 8
+    size = bits // 8
+    if not span:
+        return mn % unit * size + mn // unit * sbo + kk % 8 * 16 + kk // 8 * lbo
+    wide = span // size
+    lines = 4 if mode == "128B_ATOM_32B" else 8
+    return mn % wide * size + mn // wide * lbo + kk % lines * span + kk // lines * sbo
+
+
+LINE = 128
+"""Bytes that a swizzle leaves on their line."""
+
+
+@lru_cache(maxsize=512)
+def _swizzled_table(
+    lbo: int, sbo: int, mode: str, phase: int, rows: int, k: int, bits: int, major: str
+) -> NDArray[np.int64]:
+    table = swizzle_address(phase + _linear_offsets(lbo, sbo, mode, rows, k, bits, major), mode)
+    table.flags.writeable = False
+    return table
+
+
+def element_table(
+    desc: MatrixDescriptor, rows: int, k: int, elem_bits: int, major: str, from_start: bool = False
+) -> tuple[int, NDArray[np.int64]]:
+    """(base, table): element (mn, k) lies at base + table[mn, k].
+
+    from_start: the swizzle counts rows from the descriptor's start, wherever in the pattern it is.
+
+    The table is read-only and shared by all descriptors of the same layout whose start has the same
+    phase in the swizzle pattern, so its identity may serve as a key.
+    """
+    _check_layout(desc, rows, k, elem_bits, major)
+    phase = desc.start % (LINE if from_start else swizzle(desc.swizzle).period)
+    table = _swizzled_table(desc.lbo, desc.sbo, desc.swizzle, phase, rows, k, elem_bits, major)
+    return desc.start - phase, table
+
+
+def element_addresses(
+    desc: MatrixDescriptor, rows: int, k: int, elem_bits: int, major: str
+) -> NDArray[np.int64]:
+    """Absolute shared-memory byte address of every element, int64 [rows, k].
+
+    `elem_bits` 4 means two elements per byte (kinds mxf4), the even k in the low half of the byte.
+    The narrow types of f8f6f4 lie in padded 16-byte units: ask with `elem_bits` 8, see `narrow.py`.
+    """
+    base, table = element_table(desc, rows, k, elem_bits, major)
+    return base + table
+
+
+def cp_addresses(desc: MatrixDescriptor, shape: str) -> NDArray[np.int64]:
+    """Absolute shared-memory byte addresses that tcgen05.cp reads, int64 [rows, bytes per row]."""
+    if shape not in CP_SHAPES:
+        raise DescriptorError(
+            "tcgen05.cp shape", shape, "one of " + ", ".join(CP_SHAPES), "PTX ISA 9.7.16.9"
+        )
+    rows, width = CP_SHAPES[shape]
+    return element_addresses(desc, rows, width, 8, "K")

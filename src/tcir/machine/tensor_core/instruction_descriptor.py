@@ -1,0 +1,198 @@
+"""The 32-bit instruction descriptor of ``tcgen05.mma`` for the kinds without block scaling.
+
+Sources: PTX ISA 9.7.16.4.2 (instruction descriptor), 9.7.16.2.1 (shapes and types);
+CUTLASS cute/arch/mma_sm100_desc.hpp.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tcir.machine.numerics.formats import ELEMENT_BITS
+from tcir.machine.refusal import DescriptorError
+
+_SHAPES = "PTX ISA 9.7.16.2.1, table of supported shapes"
+_BITS = "PTX ISA 9.7.16.4.2, instruction descriptor"
+_SELECTOR = "PTX ISA 9.7.16.10.8.4, sparsity selector"
+
+OPERAND_TYPES: dict[str, dict[int, str]] = {
+    "f16": {0: "f16", 1: "bf16"},
+    "tf32": {2: "tf32"},
+    "f8f6f4": {0: "e4m3", 1: "e5m2", 3: "e2m3", 4: "e3m2", 5: "e2m1"},
+    "i8": {0: "u8", 1: "s8"},
+}
+"""Kind -> code in bits 9..7 and 12..10 -> element type."""
+
+D_TYPES: dict[str, dict[int, str]] = {
+    "f16": {0: "f16", 1: "f32"},
+    "tf32": {1: "f32"},
+    "f8f6f4": {0: "f16", 1: "f32"},
+    "i8": {2: "s32"},
+}
+"""Kind -> code in bits 5..4 -> type of D."""
+
+DENSE_K = {"f16": 16, "tf32": 8, "f8f6f4": 32, "i8": 32}
+"""K of one dense instruction: 32 bytes of A per row."""
+
+MAX_SHIFT = (0, 8, 16, 32)
+"""Bits 31..30: rows of B reuse under .ws."""
+
+
+@dataclass(frozen=True)
+class InstructionDescriptor:
+    """A decoded, legal descriptor. `m` and `n` are those of the whole CTA pair in cta_group 2."""
+
+    kind: str
+    m: int
+    n: int
+    k: int
+    a_type: str
+    b_type: str
+    d_type: str
+    negate_a: bool
+    negate_b: bool
+    a_major: str
+    b_major: str
+    saturate: bool
+    sparse: bool
+    sparsity_selector: int
+    max_shift: int
+    cta_group: int
+    ws: bool
+
+
+def legal_m(kind: str, cta_group: int, ws: bool) -> tuple[int, ...]:
+    """Values of M that the shape table allows (the same for all kinds without block scaling)."""
+    if ws:
+        return (32, 64, 128)
+    return (64, 128) if cta_group == 1 else (128, 256)
+
+
+def legal_n(
+    kind: str, cta_group: int, ws: bool, *, sparse: bool = False, wide_step: bool = False
+) -> tuple[int, ...]:
+    """Values of N that the shape table allows.
+
+    `wide_step`: an 8-bit B that is N-major, whose step is 16 (32 for a pair), PTX ISA table of
+    majorness. At M = 128 the step of 8 is that of the PTX table; older CUTLASS asserts 16 there.
+    """
+    if ws:
+        return (64, 128) if sparse else (64, 128, 256)
+    if kind == "i8" and cta_group == 1:
+        small = (16, 32) if wide_step else (8, 16, 24, 32)
+        return small + tuple(range(48, 257, 16))
+    step = 32 if kind == "i8" or (wide_step and cta_group == 2) else 8 * cta_group
+    if wide_step:
+        step = max(step, 16)
+    return tuple(range(step, 257, step))
+
+
+def listed(values: tuple[int, ...]) -> str:
+    """These values in words, for a refusal."""
+    if len(values) <= 4:
+        return ", ".join(map(str, values))
+    step = values[-1] - values[-2]
+    regular = tuple(range(values[-1] % step or step, values[-1] + 1, step))
+    if values == regular:
+        return f"a multiple of {step} in [{values[0]}, {values[-1]}]"
+    return "one of " + ", ".join(map(str, values))
+
+
+@lru_cache(maxsize=512)
+def decode_instruction(
+    bits: int, kind: str, *, cta_group: int = 1, ws: bool = False
+) -> InstructionDescriptor:
+    """Decode and check a 32-bit descriptor. DescriptorError names the field that is illegal.
+
+    `kind` is one of f16, tf32, f8f6f4, i8: it comes from the instruction, not from the descriptor.
+    """
+    if kind not in OPERAND_TYPES:
+        raise DescriptorError(
+            "mma kind", kind, "one of " + ", ".join(OPERAND_TYPES), "others have other descriptors"
+        )
+    if cta_group not in (1, 2) or (ws and cta_group == 2):
+        raise DescriptorError(
+            "cta_group", cta_group, "1" if ws else "1 or 2", "PTX ISA 9.7.16.10.9, .ws is 1 only"
+        )
+    if not 0 <= bits < 1 << 32:
+        raise DescriptorError("instruction descriptor", hex(bits), "32 bits", _BITS)
+
+    def field(low: int, width: int) -> int:
+        return (bits >> low) & ((1 << width) - 1)
+
+    for low in (6, 23, 29):
+        if field(low, 1):
+            raise DescriptorError(f"instruction descriptor bit {low}", 1, "0 (reserved)", _BITS)
+
+    def code(name: str, low: int, width: int, table: dict[int, str]) -> str:
+        value = field(low, width)
+        if value not in table:
+            allowed = ", ".join(f"{c} ({t})" for c, t in table.items())
+            raise DescriptorError(f"kind {kind}: {name} code", value, allowed, _BITS)
+        return table[value]
+
+    a_type = code("A type", 7, 3, OPERAND_TYPES[kind])
+    b_type = code("B type", 10, 3, OPERAND_TYPES[kind])
+    d_type = code("D type", 4, 2, D_TYPES[kind])
+    if kind == "f16" and a_type != b_type:
+        raise DescriptorError(
+            "kind f16: B type", b_type, f"{a_type}, as A", "A and B are both f16 or both bf16"
+        )
+    if kind == "f16" and d_type == "f16" and a_type != "f16":
+        raise DescriptorError("kind f16: D type", d_type, "f32 for bf16 inputs", _SHAPES)
+
+    sparse = bool(field(2, 1))
+    selector = field(0, 2)
+    if selector and not sparse:
+        raise DescriptorError("sparsity selector", selector, "0 when dense (bit 2 is 0)", _BITS)
+    if selector and kind not in ("f16", "tf32"):
+        raise DescriptorError(f"sparsity selector of kind {kind}", selector, "0", _SELECTOR)
+    saturate = bool(field(3, 1))
+    if saturate and kind != "i8":
+        raise DescriptorError("saturate (bit 3)", 1, f"0 for kind {kind}", "only i8 saturates")
+    negate_a, negate_b = bool(field(13, 1)), bool(field(14, 1))
+    if kind == "i8" and (negate_a or negate_b):
+        raise DescriptorError("negate A/B (bits 13, 14)", 1, "0 for kind i8", _BITS)
+    majors = {}
+    for operand, low, element in (("A", 15, a_type), ("B", 16, b_type)):
+        majors[operand] = "MN" if field(low, 1) else "K"
+        if field(low, 1) and ELEMENT_BITS[element] < 8:
+            raise DescriptorError(
+                f"{operand} major (bit {low})",
+                "1 (MN-major)",
+                f"0 (K-major) for {element}",
+                "4- and 6-bit types cannot be transposed, PTX ISA 9.7.16.10.3",
+            )
+    max_shift = field(30, 2)
+    if max_shift and not ws:
+        raise DescriptorError("max shift (bits 31..30)", max_shift, "0 without .ws", _BITS)
+
+    m, n = field(24, 5) * 16, field(17, 6) * 8
+    ms = legal_m(kind, cta_group, ws)
+    form = f"kind {kind}, " + (".ws" if ws else f"cta_group::{cta_group}")
+    if m not in ms:
+        raise DescriptorError(f"{form}: M", m, " or ".join(map(str, ms)), _SHAPES)
+    wide = majors["B"] == "MN" and ELEMENT_BITS[b_type] == 8
+    ns = legal_n(kind, cta_group, ws, sparse=sparse, wide_step=wide)
+    if n not in ns:
+        raise DescriptorError(f"{form}, M {m}: N", n, listed(ns), _SHAPES)
+    return InstructionDescriptor(
+        kind=kind,
+        m=m,
+        n=n,
+        k=DENSE_K[kind] * (2 if sparse else 1),
+        a_type=a_type,
+        b_type=b_type,
+        d_type=d_type,
+        negate_a=negate_a,
+        negate_b=negate_b,
+        a_major=majors["A"],
+        b_major=majors["B"],
+        saturate=saturate,
+        sparse=sparse,
+        sparsity_selector=selector,
+        max_shift=MAX_SHIFT[max_shift],
+        cta_group=cta_group,
+        ws=ws,
+    )

@@ -1,0 +1,197 @@
+"""Operands of tcgen05.mma as the tensor core takes them: A and B, and a sparse A's selectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.machine.errors import MachineError
+from tcir.machine.memory.memories import ALL_DEFINED, LANES
+from tcir.machine.numerics.formats import ELEMENT_BITS
+from tcir.machine.order.shadow import Shadow
+from tcir.machine.refusal import Refusal
+from tcir.machine.tensor_core.descriptor import decode_matrix, element_table
+from tcir.machine.tensor_core.narrow import from_holders, storage, unpack_pairs, unpack_stream
+from tcir.machine.tensor_core.operands import ElementAddresses
+from tcir.machine.tensor_core.pipe import Missing, TensorPipe
+from tcir.machine.tensor_core.sparse import metadata_places, selected
+from tcir.machine.tmem.places import A_COLUMNS, a_lanes
+
+if TYPE_CHECKING:
+    from tcir.machine.engine.machine import Cta
+
+Codes = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Source:
+    """An operand as the tensor core takes it: what it touches, and its codes [rows, K].
+
+    `read` also gives the rows that hold anything nothing wrote.
+    """
+
+    shadow: Shadow | None
+    where: Any
+    read: Callable[[], tuple[Codes, Missing]]
+
+
+class MmaOperands(TensorPipe):
+    """Finds the operands of an mma, and reads them when it takes effect."""
+
+    def metadata(
+        self,
+        address: int,
+        kind: str,
+        m: int,
+        d_lane: int,
+        cta: Cta,
+        *,
+        cta_group: int,
+        ws: bool,
+        selector: int,
+        site: Any,
+    ) -> Source:
+        """The selectors of a sparse A; reads the k of every stored element, int32 [rows, K/2]."""
+        assumptions = self.machine.assumptions
+        lane, column = address >> 16, address & 0xFFFF
+        if lane != d_lane:
+            raise MachineError(
+                "tensor-memory-lane",
+                f"expected metadata at D's lane {d_lane}, got {lane}",
+                site=site,
+            )
+        if selector > 1 and assumptions.sparsity_selector == "two":
+            raise MachineError(
+                "bad-descriptor",
+                f"expected a sparsity selector of 0 or 1 (assumption sparsity_selector), got "
+                f"{selector}",
+                site=site,
+            )
+        step = 4 if selector > 1 else 2
+        if column % step and assumptions.metadata_column == "refused":
+            raise MachineError(
+                "bad-descriptor",
+                f"expected metadata at a column that is a multiple of {step} with sparsity "
+                f"selector {selector} (assumption metadata_column), got {column}; the selector "
+                "picks the columns behind it",
+                site=site,
+            )
+        lanes, columns, bits = metadata_places(
+            kind, m, cta_group=cta_group, ws=ws, selector=selector,
+            packed=assumptions.half_lane_metadata == "packed",
+        )  # fmt: skip
+        lanes, columns = lanes + d_lane, columns + column
+        tmem = cta.tmem
+        tmem.check(int(columns.min()), int(columns.max()) + 1, site)
+
+        def read() -> tuple[Codes, Missing]:
+            defined = tmem.defined[lanes, columns]
+            codes = tmem.words[lanes, columns].astype(np.int64) >> bits & 0xF
+            by_row = np.moveaxis(defined, 1, 0)
+            missing = self.must_be_defined(by_row, "metadata in tensor memory", site)
+            if missing is not None:
+                codes[:, missing] = 0x4  # any legal one: their rows become poison
+            if (codes != codes[0]).any():
+                self.cta.report(
+                    "error", "operand-copies", site, "metadata in tensor memory",
+                    f"its rows have to be there {len(codes)} times, as those of D; the copies "
+                    "differ",
+                )  # fmt: skip
+            try:
+                return selected(codes[0], kind), missing
+            except Refusal as refusal:
+                raise MachineError(refusal.code, str(refusal), site=site) from None
+
+        return Source(tmem.shadow, (lanes.reshape(-1), columns.reshape(-1)), read)
+
+    def tmem_operand(
+        self,
+        address: int,
+        rows: int,
+        copies: int,
+        d_lane: int,
+        form: str,
+        element: str,
+        cta: Cta,
+        site: Any,
+    ) -> Source:
+        """A in tensor memory: 8 columns of the lanes of D, so maybe several copies of its rows.
+
+        They have to be equal: the ISA does not say which copy is multiplied with which columns.
+        """
+        lane, column = address >> 16, address & 0xFFFF
+        if lane != d_lane:
+            raise MachineError(
+                "tensor-memory-lane", f"expected A at D's lane {d_lane}, got {lane}", site=site
+            )
+        tmem = cta.tmem
+        tmem.check(column, column + A_COLUMNS, site)
+        whole = rows * copies == LANES
+        lanes: Any = slice(None) if whole else a_lanes(rows)[1][0] + lane
+        where = (lanes, slice(column, column + A_COLUMNS))
+
+        def read() -> tuple[Codes, Missing]:
+            missing = self.must_be_defined(tmem.defined[where], "A in tensor memory", site)
+            words = tmem.words[where]
+            if copies > 1:
+                if (words.reshape(copies, rows, -1) != words[:rows]).any():
+                    self.cta.report(
+                        "error", "operand-copies", site, "A in tensor memory",
+                        f"its {rows} rows have to be there {copies} times, {rows} lanes apart; "
+                        "the copies differ",
+                    )  # fmt: skip
+                words = words[:rows]
+                if missing is not None:
+                    missing = np.logical_or.reduce(missing.reshape(copies, rows))
+            codes: Codes = np.ascontiguousarray(words).view(f"u{_bytes(element)}")
+            if form == "padded":
+                bits = ELEMENT_BITS[element]
+                return from_holders(codes, bits, self.holder_shift(bits)), missing
+            return unpack_pairs(codes) if form == "pairs" else codes, missing
+
+        return Source(tmem.shadow, where, read)
+
+    def shared_operand(
+        self, operand: ElementAddresses, form: str, element: str, cta: Cta, site: Any
+    ) -> Source:
+        """An operand in shared memory. Padding is not read."""
+        bits, size = ELEMENT_BITS[element], _bytes(element)
+        if form == "padded":
+            operand = operand.data_only(bits)
+        footprint, base = operand.footprint(size), operand.base
+        if not footprint.aligned or base % size:
+            raise MachineError(
+                "misaligned", f"expected elements at multiples of {size} bytes", site=site
+            )
+        smem = cta.smem
+        smem.check(base + footprint.low, base + footprint.high, site)
+        where = footprint.elements + base // size
+
+        def read() -> tuple[Codes, Missing]:
+            defined = smem.defined_view(size)[where] == ALL_DEFINED[size]
+            missing = self.must_be_defined(defined, "shared memory", site)
+            codes: Codes = smem.view(np.dtype(f"u{size}"))[where]
+            if form == "padded":
+                return unpack_stream(codes, bits), missing
+            return unpack_pairs(codes) if form == "pairs" else codes, missing
+
+        return Source(smem.shadow, footprint.granules + base // 4, read)
+
+
+def _bytes(element: str) -> int:
+    """Bytes in which an element, or what holds it, is read."""
+    return max(8, ELEMENT_BITS[element]) // 8
+
+
+def by_descriptor(
+    bits: int, rows: int, k: int, kind: str, element: str, major: str
+) -> ElementAddresses:
+    """Addresses of the elements, or of the bytes that hold them, of a matrix descriptor."""
+    if storage(kind, element) == "pairs":
+        k //= 2
+    base, table = element_table(decode_matrix(bits), rows, k, 8 * _bytes(element), major)
+    return ElementAddresses(table, base)

@@ -1,0 +1,106 @@
+"""Operands of the tensor core in shared memory: what the instruction names, and where it lies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.machine.tensor_core.narrow import data_bytes
+
+Index = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class SharedDesc:
+    """An operand named by a 64-bit shared-memory matrix descriptor."""
+
+    bits: int
+
+
+@dataclass(frozen=True)
+class TmemAddr:
+    """An A operand in tensor memory."""
+
+    address: int
+
+
+@dataclass(frozen=True, eq=False)
+class ElementAddresses:
+    """An operand in shared memory: ``base + addresses`` is the byte address of every element.
+
+    addresses: int64 [rows, K]; base: a multiple of 16. Read-only arrays are remembered by identity.
+    """
+
+    addresses: Index
+    base: int = 0
+
+    def footprint(self, element_bytes: int) -> Footprint:
+        """What the tables of `Footprint` hold for elements of that size."""
+        if self.addresses.flags.writeable:
+            return _footprint(self.addresses, element_bytes)
+        return _remembered(_Same(self.addresses), element_bytes)
+
+    def data_only(self, bits: int) -> ElementAddresses:
+        """Of the bytes of padded 16-byte units (see `narrow`), those that hold elements."""
+        if self.addresses.flags.writeable:
+            return ElementAddresses(_data_only(self.addresses, bits), self.base)
+        return ElementAddresses(_remembered_data(_Same(self.addresses), bits), self.base)
+
+
+@dataclass(frozen=True, eq=False)
+class Footprint:
+    """Tables of an operand, relative to its base.
+
+    low, high: its bytes are in [low, high). granules: the 4-byte words it touches, each once.
+    elements: index of every element in memory seen as elements.
+    """
+
+    low: int
+    high: int
+    granules: Index
+    elements: Index
+    aligned: bool
+
+
+class _Same:
+    """Makes an array a key by its identity, and keeps it alive."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Index) -> None:
+        self.array = array
+
+    def __hash__(self) -> int:
+        return id(self.array)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.array is self.array
+
+
+@lru_cache(maxsize=2048)
+def _remembered(key: _Same, element_bytes: int) -> Footprint:
+    return _footprint(key.array, element_bytes)
+
+
+@lru_cache(maxsize=512)
+def _remembered_data(key: _Same, bits: int) -> Index:
+    data = _data_only(key.array, bits)
+    data.flags.writeable = False
+    return data
+
+
+def _data_only(addresses: Index, bits: int) -> Index:
+    return addresses[:, data_bytes(bits, addresses.shape[1])]
+
+
+def _footprint(addresses: Index, element_bytes: int) -> Footprint:
+    return Footprint(
+        low=int(addresses.min()) if addresses.size else 0,
+        high=int(addresses.max()) + element_bytes if addresses.size else 0,
+        granules=np.unique(addresses // 4),
+        elements=addresses // element_bytes,
+        aligned=not (addresses % element_bytes).any(),
+    )

@@ -1,0 +1,96 @@
+"""Where ``tcgen05.mma ... .block_scale`` finds its scale factors in tensor memory.
+
+One byte per scale. Scale j of row m (of SFA; of column n for SFB) of one instruction lies at
+
+    lane m % 32 + 32 p for every p in 0..3,   column m / 32,   byte SF id + j
+
+relative to the base address: four equal copies, one per quarter of the lanes. The instruction
+needs 1, 2 or 4 scales a row (scale_vec::1X, ::2X, ::4X).
+
+In a CTA pair with M = 128, each CTA holds SFA of its own 64 rows, and SFB follows D's data path B:
+columns n < N/2 in lanes n % 32 and 32 + n % 32, the others in lanes 64 + and 96 + (n % 32), column
+(n % (N/2)) / 32. With M = 256 each CTA holds SFA of its own 128 rows; SFB of all N is in both.
+
+Sources: PTX ISA 9.7.16.10.7; CUTLASS cute/atom/mma_traits_sm100.hpp (tmem_sf_frg); the example
+2cta_mma_blockscale_m128 of CUTLASS's CuTeDSL for the pair with M = 128.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.machine.refusal import TmemError
+from tcir.machine.tensor_core.instruction_descriptor_scaled import SCALE_IDS
+
+Index = NDArray[np.int64]
+
+ADDRESS_BITS = 0x3FFFFFFF
+"""CUTLASS leaves the SF id in bits 31..30 of the addresses it passes; they are ignored."""
+
+
+@dataclass(frozen=True, eq=False)
+class ScalePlaces:
+    """Places of a scale matrix [rows, scales], relative to its base address.
+
+    `lanes` int64 [copies, rows], `columns` int64 [rows], `bytes` int64 [scales] in the 32-bit word.
+    `cta` int64 [copies, rows]: CTA of the pair that holds the copy (0 in cta_group 1).
+    """
+
+    lanes: Index
+    columns: Index
+    bytes: Index
+    cta: Index
+
+
+def _frozen(array: NDArray[np.int64]) -> Index:
+    array = np.ascontiguousarray(array, np.int64)
+    array.flags.writeable = False
+    return array
+
+
+@cache
+def scale_places(
+    operand: str, rows: int, scales: int, sf_id: int, *, m: int = 128, cta_group: int = 1
+) -> ScalePlaces:
+    """Places of SFA (`operand` "A", rows = M) or SFB ("B", rows = N) of one instruction.
+
+    `m` is the instruction's M (of the pair). TmemError on a size or id the hardware does not know.
+    """
+    if scales not in SCALE_IDS or sf_id not in SCALE_IDS[scales]:
+        allowed = ", ".join(f"{s}X: {ids}" for s, ids in SCALE_IDS.items())
+        raise TmemError(
+            "scale vector and SF id", f"{scales}X: {sf_id}", allowed, "PTX ISA 9.7.16.10.7"
+        )
+    limit = m if operand == "A" else 256
+    if operand not in ("A", "B") or not 1 <= rows <= limit:
+        raise TmemError(f"rows of SF{operand}", rows, f"1..{limit}", "PTX ISA 9.7.16.2.1")
+    row = np.arange(rows)
+    copy = np.arange(4)[:, None]
+    if cta_group == 1:
+        lanes, columns, cta = row % 32 + 32 * copy, row // 32, 0 * row + 0 * copy
+    elif operand == "A":
+        own = m // 2
+        lanes, columns, cta = row % own % 32 + 32 * copy, row % own // 32, row // own + 0 * copy
+    elif m == 256:  # all of SFB in both CTAs: eight copies
+        every = np.arange(8)[:, None]
+        lanes, columns, cta = row % 32 + 32 * (every % 4), row // 32, every // 4 + 0 * row
+    else:
+        half, every = rows // 2, np.arange(4)[:, None]
+        lanes = row % half % 32 + 64 * (row // half) + 32 * (every % 2)
+        columns, cta = row % half // 32, every // 2 + 0 * row
+    return ScalePlaces(
+        _frozen(lanes), _frozen(columns), _frozen(sf_id + np.arange(scales)), _frozen(cta)
+    )
+
+
+BLOCK_BYTES = 512
+"""Bytes of a block of 128 rows × 4 scales in memory, what one tcgen05.cp.32x128b.warpx4 moves."""
+
+
+def block_offset(row: int, scale: int) -> int:
+    """Byte of (row, scale) in a 128 × 4 block (cuBLAS, layout of 1D block scaling factors)."""
+    return row % 32 * 16 + row // 32 * 4 + scale

@@ -1,0 +1,1 @@
+"""The TMA engine and its tensor maps."""

@@ -1,0 +1,163 @@
+"""Tensor maps of the TMA engine: what a caller builds.
+
+A tensor map describes an array in global memory, innermost dimension first, and the box that one
+instruction moves. `TensorMap` is what a caller builds (the arguments of cuTensorMapEncodeTiled,
+cuTensorMapEncodeIm2col and cuTensorMapEncodeIm2colWide, with their limits: `tensor_limits`);
+`encode` gives the 128 bytes a kernel parameter holds (`tensor_encoding`); `decode` gives the
+`DecodedMap` that the machine executes (`tensor_fields`).
+
+Sources: CUDA driver API 13.1, tensor map object management; PTX ISA 5.5 (tensors), 9.7.9.27
+(cp.async.bulk.tensor).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from numpy.typing import NDArray
+
+from tcir.machine.tma.tensor_encoding import MAP_BYTES, decode, encode
+from tcir.machine.tma.tensor_fields import DecodedMap, MapFields
+from tcir.machine.tma.tensor_limits import check_address
+from tcir.machine.tma.tensor_types import TYPES
+
+__all__ = ["MAP_BYTES", "TYPES", "DecodedMap", "MapFields", "TensorMap", "decode", "encode"]
+
+
+@dataclass(frozen=True, eq=False)
+class TensorMap:
+    """A tensor map over the buffer of `array`, `offset_bytes` into it; the machine binds it."""
+
+    array: NDArray[Any] = field(repr=False)
+    fields: MapFields
+    offset_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        check_address("offset_bytes", self.fields, self.offset_bytes)
+
+    @classmethod
+    def tiled(
+        cls,
+        array: NDArray[Any],
+        *,
+        dtype: str,
+        dims: Sequence[int],
+        strides_bytes: Sequence[int],
+        box: Sequence[int],
+        element_strides: Sequence[int] | None = None,
+        swizzle: str = "NONE",
+        interleave: str = "NONE",
+        oob_fill: str = "zero",
+        offset_bytes: int = 0,
+    ) -> TensorMap:
+        """As cuTensorMapEncodeTiled: innermost dimension first, strides without the innermost.
+
+        TensorMapError names the argument, what is allowed and why.
+        """
+        return cls(
+            array,
+            MapFields(
+                "tiled",
+                dtype,
+                tuple(map(int, dims)),
+                tuple(map(int, strides_bytes)),
+                tuple(map(int, element_strides or (1,) * len(dims))),
+                swizzle,
+                box=tuple(map(int, box)),
+                interleave=interleave,
+                oob_fill=oob_fill,
+            ),
+            offset_bytes,
+        )
+
+    @classmethod
+    def im2col(
+        cls,
+        array: NDArray[Any],
+        *,
+        dtype: str,
+        dims: Sequence[int],
+        strides_bytes: Sequence[int],
+        lower_corner: Sequence[int],
+        upper_corner: Sequence[int],
+        channels_per_pixel: int,
+        pixels_per_column: int,
+        element_strides: Sequence[int] | None = None,
+        swizzle: str = "NONE",
+        interleave: str = "NONE",
+        oob_fill: str = "zero",
+        offset_bytes: int = 0,
+    ) -> TensorMap:
+        """As cuTensorMapEncodeIm2col: dims are C, W(, H(, D)), N; corners are W(, H(, D)).
+
+        TensorMapError names the argument, what is allowed and why.
+        """
+        return cls(
+            array,
+            MapFields(
+                "im2col",
+                dtype,
+                tuple(map(int, dims)),
+                tuple(map(int, strides_bytes)),
+                tuple(map(int, element_strides or (1,) * len(dims))),
+                swizzle,
+                lower_corner=tuple(map(int, lower_corner)),
+                upper_corner=tuple(map(int, upper_corner)),
+                channels_per_pixel=int(channels_per_pixel),
+                pixels_per_column=int(pixels_per_column),
+                interleave=interleave,
+                oob_fill=oob_fill,
+            ),
+            offset_bytes,
+        )
+
+    @classmethod
+    def im2col_wide(
+        cls,
+        array: NDArray[Any],
+        *,
+        dtype: str,
+        dims: Sequence[int],
+        strides_bytes: Sequence[int],
+        lower_corner_width: int,
+        upper_corner_width: int,
+        channels_per_pixel: int,
+        pixels_per_column: int,
+        mode: str,
+        swizzle: str,
+        element_strides: Sequence[int] | None = None,
+        oob_fill: str = "zero",
+        offset_bytes: int = 0,
+    ) -> TensorMap:
+        """As cuTensorMapEncodeIm2colWide: `mode` "W" (.im2col::w) or "W128" (.im2col::w::128).
+
+        TensorMapError names the argument, what is allowed and why.
+        """
+        return cls(
+            array,
+            MapFields(
+                f"im2col_{mode.lower()}",
+                dtype,
+                tuple(map(int, dims)),
+                tuple(map(int, strides_bytes)),
+                tuple(map(int, element_strides or (1,) * len(dims))),
+                swizzle,
+                lower_corner=(int(lower_corner_width),),
+                upper_corner=(int(upper_corner_width),),
+                channels_per_pixel=int(channels_per_pixel),
+                pixels_per_column=int(pixels_per_column),
+                oob_fill=oob_fill,
+            ),
+            offset_bytes,
+        )
+
+    def encode(self, base_address: int) -> bytes:
+        """The 128 bytes of the map, `base_address` being that of the array's buffer."""
+        return encode(DecodedMap(self.fields, base_address + self.offset_bytes))
+
+    @staticmethod
+    def decode(raw: bytes) -> DecodedMap:
+        """See `decode`."""
+        return decode(bytes(raw))

@@ -1,0 +1,130 @@
+"""Which bytes one TMA instruction moves in the tile modes: global address and shared offset.
+
+Pure functions of a `DecodedMap` and the instruction's coordinates. They name words of
+`MapFields.piece_bytes` bytes (an element, or a part of an indivisible unit) in shared-memory order,
+innermost first, rows `MapFields.row_pitch` bytes apart; a global address of -1 is outside the
+tensor: a load fills it, a store skips it. The swizzle is not applied here: it acts on the absolute
+shared address, `swizzle_address(destination + offset, mode)`.
+
+Sources: PTX ISA 5.5.3 (tiled mode, gather4 and scatter4), 5.5.6 (interleave). Seen on an H200, and
+in no document: the first coordinate has to name a multiple of 16 bytes; with a swizzle rows lie one
+span apart even if they are shorter; an interleaved box has one slice of channels, whatever its
+extent says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.machine.refusal import TensorMapError
+from tcir.machine.tma.tensor_fields import DecodedMap, MapFields
+from tcir.machine.tma.tensor_limits import ALIGNMENT
+from tcir.machine.tma.tensor_types import PADDED, PADDED_INNER, Unit
+
+Index = NDArray[np.int64]
+
+OUTSIDE = -1
+"""Global address of a word outside the tensor."""
+
+
+@cache
+def shared_offsets(fields: MapFields, rows: int) -> Index:
+    """Shared byte offset of each word of so many rows, before the swizzle."""
+    unit = fields.unit
+    starts = np.arange(fields.counts[0], dtype=np.int64) * unit.shared_bytes
+    parts = np.arange(0, unit.global_bytes, unit.piece)
+    lines = np.arange(rows, dtype=np.int64) * fields.row_pitch
+    offsets = (lines[:, None, None] + starts[:, None] + parts).reshape(-1)
+    offsets.flags.writeable = False
+    return offsets
+
+
+def words(units: Index, unit: Unit) -> Index:
+    """Global addresses of the words of units at the given ones."""
+    if unit.pieces == 1:
+        return units
+    parts = units[:, None] + np.arange(0, unit.global_bytes, unit.piece)
+    return np.where(units[:, None] == OUTSIDE, OUTSIDE, parts).reshape(-1)
+
+
+def check_mode(decoded: DecodedMap, mode: str, coords: Sequence[int], count: int) -> None:
+    """TensorMapError unless the map is of that mode and the coordinates are so many."""
+    f = decoded.fields
+    if f.mode != mode:
+        raise TensorMapError(
+            "mode of the instruction", mode, f.mode, "the tensor map was encoded for that mode"
+        )
+    if len(coords) != count:
+        raise TensorMapError(
+            "number of coordinates", len(coords), str(count), "one per dimension of the tensor map"
+        )
+
+
+def first_unit(decoded: DecodedMap, coordinate: int) -> int:
+    """The unit along dimension 0 that a coordinate, in elements, names."""
+    f = decoded.fields
+    if f.interleaved:
+        return coordinate
+    unit = f.unit
+    step = PADDED_INNER if f.dtype in PADDED else ALIGNMENT * unit.elements // unit.global_bytes
+    if coordinate % max(step, 1):
+        raise TensorMapError(
+            "coordinate 0", coordinate, f"a multiple of {step} ({f.dtype})",
+            "the box has to begin at a multiple of 16 bytes"
+            if f.dtype not in PADDED else "PTX ISA 9.7.9.27.1.1",
+        )  # fmt: skip
+    return coordinate // unit.elements
+
+
+def tile_elements(decoded: DecodedMap, coords: Sequence[int]) -> tuple[Index, Index]:
+    """(global byte addresses, shared byte offsets), int64 [words], of a box in tile mode.
+
+    `coords` are in elements, innermost first, and may be negative or past the end.
+    """
+    f = decoded.fields
+    check_mode(decoded, "tiled", coords, f.rank)
+    unit = f.unit
+    starts = (first_unit(decoded, coords[0]), *coords[1:])
+    dims = (f.dims[0] // unit.elements, *f.dims[1:])
+    pitches = (unit.global_bytes, *f.strides_bytes)
+    steps = f.element_strides if f.interleaved else (1, *f.element_strides[1:])
+    address = np.full((1,) * f.rank, decoded.address, np.int64)
+    inside: NDArray[np.bool_] | None = None
+    for i, (start, count, dim) in enumerate(zip(starts, f.counts, dims)):
+        index = start + steps[i] * np.arange(count, dtype=np.int64)
+        shape = [1] * f.rank
+        shape[f.rank - 1 - i] = count
+        address = address + (index * pitches[i]).reshape(shape)
+        if start < 0 or index[-1] >= dim:
+            ok = ((index >= 0) & (index < dim)).reshape(shape)
+            inside = ok if inside is None else inside & ok
+    if inside is not None:
+        address = np.where(inside, address, OUTSIDE)
+    units = address.reshape(-1)
+    return words(units, unit), shared_offsets(f, units.size // f.counts[0])
+
+
+def row_elements(decoded: DecodedMap, coords: Sequence[int]) -> tuple[Index, Index]:
+    """As `tile_elements`, of the four rows of `.tile::gather4` and `.tile::scatter4`.
+
+    `coords`: the column, then four rows, in any order and with repetitions. Shared memory holds the
+    rows one after the other.
+    """
+    f = decoded.fields
+    check_mode(decoded, "tiled", coords, 5)
+    if f.rank != 2:
+        raise TensorMapError("rank", f.rank, "2", "gather4 and scatter4 take rows of a matrix")
+    if f.box[1] != 1:
+        raise TensorMapError(
+            "box[1]", f.box[1], "1", "gather4 and scatter4 name every row (PTX ISA 5.5.3.4.1)"
+        )
+    if f.dtype in PADDED:
+        raise TensorMapError(
+            "dtype", f.dtype, "a type without padding", "no document shows padded rows gathered"
+        )
+    rows = [tile_elements(decoded, (coords[0], row))[0] for row in coords[1:]]
+    return np.concatenate(rows), shared_offsets(f, 4)

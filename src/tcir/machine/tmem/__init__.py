@@ -1,0 +1,1 @@
+"""Tensor memory: places, allocation, loads and stores."""

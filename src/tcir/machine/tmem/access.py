@@ -1,0 +1,215 @@
+"""Tensor memory from the side of the threads: alloc, dealloc, ld, st, wait (PTX ISA 9.7.16.7-8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.machine.engine.core import Blocking
+from tcir.machine.errors import MachineError
+from tcir.machine.memory.global_and_shared import GlobalAndShared
+from tcir.machine.memory.memories import COLUMNS, UNSPECIFIED_HALF
+from tcir.machine.order.hazards import Access
+from tcir.machine.refusal import Refusal
+from tcir.machine.tmem.pair_allocation import PairAllocation
+from tcir.machine.tmem.places import access_base, access_map
+
+Registers = NDArray[np.uint32]
+Index = NDArray[np.int64]
+
+
+class TmemAccess(PairAllocation, GlobalAndShared):
+    """The warp-collective instructions on tensor memory."""
+
+    def tmem_alloc(
+        self,
+        address: int,
+        columns: int,
+        cta_group: int = 1,
+        exclusive: bool = False,
+        *,
+        site: Any,
+    ) -> Blocking:
+        """tcgen05.alloc: writes the address of ``columns`` columns to shared memory.
+
+        exclusive: alone on the SM, and not only of a power of two (PTX ISA 9.4).
+        """
+        self._at(site)
+        ctas = self.group(cta_group, site)
+        tmem = self.cta.tmem
+        if (
+            columns % 32
+            or not 32 <= columns <= COLUMNS
+            or (columns & columns - 1 and not exclusive)
+        ):
+            allowed, why = (
+                ("a multiple of 32 up to 512", "an .exclusive one")
+                if exclusive
+                else ("32, 64, 128, 256 or 512", "a power of two")
+            )
+            raise MachineError(
+                "tensor-memory-columns",
+                f"expected {allowed} columns, got {columns}: allocation is {why} (PTX ISA "
+                "9.7.16.7)",
+                site=site,
+            )
+        if address % 4:
+            raise MachineError(
+                "misaligned", f"expected a multiple of 4, got {address:#x}", site=site
+            )
+        if tmem.relinquished is not None:
+            raise MachineError(
+                "tensor-memory-relinquished",
+                f"expected no tcgen05.alloc after {tmem.relinquished} gave the permit up",
+                site=site,
+            )
+        if columns > tmem.largest:
+            raise MachineError(
+                "tensor-memory-growth",
+                f"expected at most {tmem.largest} columns, as in the allocation before, got "
+                f"{columns}: a later allocation must not be larger (PTX ISA 9.7.16.7)",
+                site=site,
+            )
+        tmem.largest = columns
+        if len(ctas) > 1:
+            base = yield from self._pair_alloc(columns, exclusive, site)
+        else:
+            yield from self._wait(
+                lambda: tmem.room(columns, exclusive=exclusive) is not None,
+                lambda: f"{columns} free columns of tensor memory at {site}{tmem.sm.holders(tmem)}",
+            )
+            free = tmem.room(columns, exclusive=exclusive)
+            assert free is not None
+            base = free
+            tmem.allocate(base, columns, exclusive)
+        word = np.array([[base]], np.uint32).view(np.uint8)
+        self.store("shared", np.array([address], np.int64), word, site=site)
+
+    def tmem_dealloc(
+        self,
+        taddr: int,
+        columns: int,
+        cta_group: int = 1,
+        exclusive: bool = False,
+        *,
+        site: Any,
+    ) -> None:
+        """tcgen05.dealloc of a whole allocation; of a pair's one see `tmem_pair_dealloc`."""
+        self._at(site)
+        if len(self.group(cta_group, site)) > 1:
+            raise ValueError("expected tmem_pair_dealloc for cta_group 2: it may block")
+        tmem = self.cta.tmem
+        if tmem.allocations.get(taddr) != columns:
+            raise MachineError(
+                "tensor-memory-dealloc",
+                f"expected an allocation to free ({tmem.allocations or 'none exists'}), got "
+                f"{columns} columns at {taddr:#x}",
+                site=site,
+            )
+        self.same_kind(tmem, exclusive, site)
+        where = (slice(None), slice(taddr, taddr + columns))
+        self.note_write(tmem.shadow, where, self.own_access("dealloc", site))
+        tmem.free(taddr)
+
+    def tmem_relinquish(self, cta_group: int = 1, *, site: Any) -> None:
+        """tcgen05.relinquish_alloc_permit."""
+        self._at(site)
+        self.group(cta_group, site)
+        self.cta.tmem.relinquished = site
+        self.cta.tmem.has_permit = False
+
+    def _reach(
+        self, taddr: int, shape: str, num: int, packed: bool, half_split: int | None, site: Any
+    ) -> tuple[Index, Index, int]:
+        try:
+            rule = self.machine.assumptions.ld_st_lane
+            lane, column = access_base(taddr, shape, self.warp, rule)
+            table = access_map(shape, num, packed, half_split)
+        except Refusal as refusal:
+            raise MachineError(refusal.code, str(refusal), site=site) from None
+        lanes, columns = lane + table.lanes, column + table.columns
+        self.cta.tmem.check(int(columns.min()), int(columns.max()) + table.halves, site)
+        return lanes, columns, table.halves
+
+    def tmem_ld(
+        self,
+        taddr: int,
+        shape: str = "32x32b",
+        num: int = 16,
+        pack: bool = False,
+        half_split: int | None = None,
+        *,
+        site: Any,
+    ) -> Registers:
+        """tcgen05.ld: uint32 [registers, 32 lanes], to be used after `tmem_wait("ld")`."""
+        self._at(site)
+        lanes, columns, halves = self._reach(taddr, shape, num, pack, half_split, site)
+        tmem = self.cta.tmem
+        value = tmem.words[lanes, columns]
+        defined = tmem.defined[lanes, columns].all()
+        if halves == 2:
+            high = tmem.words[lanes, columns + 1]
+            value = np.asarray((value & 0xFFFF) | (high << 16), np.uint32)
+            defined &= tmem.defined[lanes, columns + 1].all()
+        if not defined:
+            self.cta.report(
+                "error", "undefined-read", site, f"tensor memory at column {int(columns.min())}",
+                "nothing wrote the words before",
+            )  # fmt: skip
+        self.pending_ld += 1
+        self.machine.counters.tmem_load += 4 * value.size * halves
+        access = Access(("ld", self.me), self.pending_ld, "tcgen05.ld", site)
+        self.note_read(tmem.shadow, _words(lanes, columns, halves), access)
+        return value
+
+    def tmem_st(
+        self,
+        taddr: int,
+        shape: str,
+        num: int,
+        data: Registers,
+        unpack: bool = False,
+        half_split: int | None = None,
+        *,
+        site: Any,
+    ) -> None:
+        """tcgen05.st of uint32 [registers, 32 lanes]."""
+        self._at(site)
+        lanes, columns, halves = self._reach(taddr, shape, num, unpack, half_split, site)
+        tmem = self.cta.tmem
+        if halves == 2:
+            for offset, low in ((0, data & 0xFFFF), (1, data >> 16)):
+                upper = self._upper_halves(tmem.words[lanes, columns + offset])
+                tmem.words[lanes, columns + offset] = low | upper
+            tmem.defined[lanes, columns + 1] = True
+        else:
+            tmem.words[lanes, columns] = data
+        tmem.defined[lanes, columns] = True
+        self.pending_st += 1
+        self.machine.counters.tmem_store += 4 * data.size * halves
+        access = Access(("st", self.me), self.pending_st, "tcgen05.st", site)
+        self.note_write(tmem.shadow, _words(lanes, columns, halves), access)
+
+    def _upper_halves(self, before: Registers) -> Any:
+        """What .unpack::16b leaves in the upper halves of words that held `before`."""
+        match self.machine.assumptions.unpack_upper:
+            case "zero":
+                return np.uint32(0)
+            case "kept":
+                return before & np.uint32(0xFFFF0000)
+        return np.uint32(UNSPECIFIED_HALF)
+
+    def tmem_wait(self, kind: str, *, site: Any) -> None:
+        """tcgen05.wait::ld or ::st."""
+        if kind not in ("ld", "st"):
+            raise ValueError(f"expected 'ld' or 'st', got {kind!r}")
+        self._at(site)
+        self.clock[(kind, self.me)] = self.pending_ld if kind == "ld" else self.pending_st
+
+
+def _words(lanes: Index, columns: Index, halves: int) -> tuple[Index, Index]:
+    if halves == 1:
+        return lanes, columns
+    return np.concatenate([lanes, lanes]), np.concatenate([columns, columns + 1])

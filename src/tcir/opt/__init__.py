@@ -1,0 +1,1 @@
+"""What `tc-opt` does: arguments, run, listings, printing."""

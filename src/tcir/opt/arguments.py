@@ -1,0 +1,176 @@
+"""The flags of tc-opt."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from tcir.errors import InputError, UnknownNameError, did_you_mean
+from tcir.passmanager.pipeline import Pipeline, make_pass, named_pipeline, suggested_passes
+
+TARGETS = ("sm_100a", "sm_90", "sm_80")
+EMITS = ("mlir", "pretty", "llvm", "ptx", "cubin", "sass")
+
+_EPILOG = """\
+Every pass of tcir is a flag too, --NAME or --NAME={option=value}, and so is every pass of MLIR;
+flags run in the order given. Reports go to standard error, the result to -o.
+
+exit status:
+  0  all that was asked for held
+  1  a pass changed the result, or the program has a hazard (or a diagnostic was not as expected)
+  2  incomplete: something could not be executed, compared or assembled
+  3  bad input: file, program, option, pass or pipeline
+  4  internal error, or a crash of native code (a reproducer is saved)
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise InputError(f"{message} (tc-opt --help)")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """All flags with a fixed name; flags that name passes are handled by `parse_arguments`."""
+    parser = _Parser(
+        prog="tc-opt",
+        description="Runs passes over MLIR and, when asked, executes the program after each.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("input", nargs="?", default="-", metavar="FILE", help="MLIR text; - is standard input")
+    add("-o", dest="output", default="-", metavar="FILE", help="result; - is standard output")
+    add("--emit", choices=EMITS, default="mlir", help="form of the result (default mlir)")
+    add("--target", default="sm_100a", choices=TARGETS, help="architecture of PTX and cubin")
+
+    passes = parser.add_argument_group("passes")
+    add = passes.add_argument
+    add("--pipeline", metavar="NAME{options}", help="a named pipeline, see --list-pipelines")
+    add("--pass-pipeline", metavar="TEXT", help="builtin.module(...), MLIR's passes and ours")
+    add("--run-reproducer", action="store_true", help="run the pipeline the input file carries")
+    add(
+        "--load-pass-plugin",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a Python file or module that registers passes, pipelines or rules",
+    )
+    add("--list-passes", action="store_true", help="our passes and their options")
+    add("--list-pipelines", action="store_true", help="named pipelines, accepted input, options")
+    add("--show-dialects", action="store_true", help="dialects this tool knows")
+
+    execution = parser.add_argument_group("execution after every pass")
+    add = execution.add_argument
+    add(
+        "--validate-each",
+        nargs="?",
+        const="",
+        metavar="=REPORT.json",
+        help="execute after every pass and compare; optionally save the report",
+    )
+    add("--seed", type=int, default=0, help="of inputs and completion orders (default 0)")
+    add("--inputs", choices=["integers", "random"], default="integers", help="kind of inputs")
+    add("--orders", type=int, default=1, metavar="N", help="completion orders tried (default 1)")
+    add("--numerics", choices=["exact", "fast"], default="exact", help="fast is not bit-exact")
+
+    mlir = parser.add_argument_group("as in mlir-opt")
+    add = mlir.add_argument
+    add("--split-input-file", action="store_true", help="pieces between lines // -----")
+    add("--verify-diagnostics", action="store_true", help="compare with // expected-error {{…}}")
+    add(
+        "--verify-each",
+        nargs="?",
+        const="true",
+        default="true",
+        choices=["true", "false", "1", "0"],
+        help="verify after every pass (default true)",
+    )
+    add("--allow-unregistered-dialect", action="store_true", help="accept unknown ops")
+    add("--mlir-print-op-generic", action="store_true", help="print the generic form")
+    add("--mlir-print-debuginfo", action="store_true", help="print locations")
+    add("--mlir-print-ir-before", action="append", default=[], metavar="PASS,...", help="")
+    add("--mlir-print-ir-after", action="append", default=[], metavar="PASS,...", help="")
+    add("--mlir-print-ir-before-all", action="store_true", help="IR to standard error")
+    add("--mlir-print-ir-after-all", action="store_true", help="IR to standard error")
+    add("--mlir-print-ir-tree-dir", metavar="DIR", help="IR after each pass to files in DIR")
+    add("--mlir-timing", action="store_true", help="seconds of each pass to standard error")
+    add(
+        "--mlir-pass-pipeline-crash-reproducer",
+        metavar="FILE",
+        help="where the program before a failing or crashing pass is saved",
+    )
+    return parser
+
+
+# Flags whose value is optional: only --flag=value gives one, never the next word.
+_OPTIONAL_VALUE = {"--validate-each": "", "--verify-each": "true"}
+
+
+def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
+    """Flags as a namespace; ``pass_flags`` holds (name, options) of flags that name passes."""
+    parser = make_parser()
+    known = {option for action in parser._actions for option in action.option_strings}
+    rest: list[str] = []
+    flags: list[tuple[str, str]] = []
+    for position, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if word == "--":
+            rest += words[position:]
+            break
+        if name in _OPTIONAL_VALUE and not equals:
+            rest.append(f"{name}={_OPTIONAL_VALUE[name]}")
+        elif name.startswith("--") and name not in known:
+            flags.append((name[2:], value if not value or value[0] == "{" else f"{{{value}}}"))
+        else:
+            rest.append(word)
+    parsed = parser.parse_args(rest)
+    parsed.pass_flags = flags
+    parsed.known_flags = sorted(known)
+    return parsed
+
+
+def chosen_pipeline(arguments: argparse.Namespace, source: str) -> Pipeline:
+    """The pipeline the flags ask for; empty when they name none."""
+    ways: dict[str, Any] = {
+        "--pipeline": arguments.pipeline,
+        "--pass-pipeline": arguments.pass_pipeline,
+        "--run-reproducer": arguments.run_reproducer,
+        "flags of single passes": arguments.pass_flags,
+    }
+    given = [way for way, value in ways.items() if value]
+    flags = _pipeline_of_flags(arguments)
+    if len(given) > 1:
+        raise InputError(f"expected one way to name passes, got {' and '.join(given)}")
+    if arguments.pipeline:
+        return named_pipeline(arguments.pipeline).check()
+    if arguments.pass_pipeline:
+        return Pipeline.parse(arguments.pass_pipeline).check()
+    if arguments.run_reproducer:
+        return Pipeline.parse(_carried_pipeline(source)).check()
+    return flags
+
+
+def _pipeline_of_flags(arguments: argparse.Namespace) -> Pipeline:
+    passes = []
+    for name, options in arguments.pass_flags:
+        item = make_pass(name, options)
+        try:
+            passes.append(Pipeline([item]).check())
+        except UnknownNameError:
+            near = did_you_mean(
+                f"--{name}",
+                [*arguments.known_flags, *(f"--{known}" for known in suggested_passes())],
+            )
+            near = near if "did you mean" in near else " (tc-opt --help, tc-opt --list-passes)"
+            raise UnknownNameError(f"unknown option or pass '--{name}'{near}") from None
+    return Pipeline(item for part in passes for item in part)
+
+
+def _carried_pipeline(source: str) -> str:
+    found = re.search(r'pipeline: "((?:[^"\\]|\\.)*)"', source)
+    if found is None:
+        raise InputError("expected a reproducer: a file with mlir_reproducer at its end, got none")
+    return re.sub(r"\\(.)", r"\1", found[1])

@@ -1,0 +1,109 @@
+"""What tc-opt prints beside its result: IR dumps, progress, timing, diagnostics."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tcir.errors import InputError, UnknownNameError, did_you_mean
+from tcir.opt.containment import write_atomic
+from tcir.passmanager.pipeline import Pass, Pipeline
+from tcir.program.source import Chunk, Diagnostic
+from tcir.validation.report import Line, Report
+
+
+class IrPrinter:
+    """The flags --mlir-print-*."""
+
+    def __init__(self, arguments: Namespace) -> None:
+        self.arguments = arguments
+        self._before = _names(arguments.mlir_print_ir_before)
+        self._after = _names(arguments.mlir_print_ir_after)
+
+    def check(self, pipeline: Pipeline) -> None:
+        """Refuses names of passes that do not run: their dump would silently never come."""
+        names = {item.name for item in pipeline}
+        for name in sorted((self._before | self._after) - names):
+            raise UnknownNameError(
+                f"--mlir-print-ir-before/after: '{name}' is not in the pipeline"
+                + did_you_mean(name, names)
+            )
+
+    def text(self, module: Any) -> str:
+        """The module as the flags want it printed, with a line break at its end."""
+        text = module.operation.get_asm(
+            enable_debug_info=self.arguments.mlir_print_debuginfo,
+            print_generic_op_form=self.arguments.mlir_print_op_generic,
+        )
+        return str(text).rstrip("\n") + "\n"
+
+    def before(self, item: Pass, module: Any) -> None:
+        if self.arguments.mlir_print_ir_before_all or item.name in self._before:
+            self._dump("Before", item, module)
+
+    def after(self, index: int, item: Pass, module: Any) -> None:
+        if self.arguments.mlir_print_ir_after_all or item.name in self._after:
+            self._dump("After", item, module)
+        folder = self.arguments.mlir_print_ir_tree_dir
+        if folder:
+            try:
+                Path(folder).mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise InputError(f"cannot make '{folder}': {error.strerror or error}") from error
+            path = Path(folder, f"{index}_{item.name}.mlir")
+            write_atomic(path, self.text(module).encode())
+
+    def _dump(self, when: str, item: Pass, module: Any) -> None:
+        title = f"// -----// IR Dump {when} {item.name} ({item}) //----- //"
+        print(f"{title}\n{self.text(module)}", file=sys.stderr, flush=True)
+
+
+class Progress:
+    """Lines of the report as they are known; on a terminal also what is being done."""
+
+    def __init__(self, wanted: bool) -> None:
+        self.wanted = wanted
+        self._shown = False
+
+    def start(self, name: str) -> None:
+        if self.wanted and sys.stderr.isatty():
+            self.clear()
+            print(f"     {name} …", end="", file=sys.stderr, flush=True)
+            self._shown = True
+
+    def clear(self) -> None:
+        if self._shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            self._shown = False
+
+    def line(self, line: Line) -> None:
+        self.clear()
+        if self.wanted:
+            print(line, file=sys.stderr, flush=True)
+
+
+def _names(values: Sequence[str]) -> set[str]:
+    return {name.strip() for value in values for name in value.split(",")}
+
+
+def timing(report: Report) -> str:
+    total = sum(line.pass_seconds for line in report.passes)
+    rows = [f"===  timing, seconds (total {total:.4f})  ==="]
+    for line in report.passes:
+        share = 100 * line.pass_seconds / total if total else 0.0
+        rows.append(f"  {line.pass_seconds:8.4f} ({share:5.1f}%)  {line.name}")
+    return "\n".join(rows)
+
+
+def with_source(diagnostic: Diagnostic, chunk: Chunk) -> str:
+    """The diagnostic, with the line it points at and a caret below."""
+    own, *notes = str(diagnostic).split("\n")
+    lines = chunk.text.split("\n")
+    if diagnostic.file == chunk.name and 1 <= diagnostic.line <= len(lines):
+        source = lines[diagnostic.line - 1]
+        if source.strip():
+            own += f"\n{source}\n{' ' * (diagnostic.column - 1)}^"
+    return "\n".join([own, *notes])

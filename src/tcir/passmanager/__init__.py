@@ -1,0 +1,1 @@
+"""Passes, pipelines, their options and their text."""

@@ -1,0 +1,318 @@
+"""Passes and pipelines: what a pass is, how lists of them are built, written and read.
+
+A pass of ours is a frozen dataclass whose fields are its options::
+
+    @register_pass
+    @dataclass(frozen=True)
+    class MultiBuffer(Pass):
+        name: ClassVar[str] = "multi-buffer"
+        stages: int = 4
+
+        def run(self, module: ir.Module) -> None: ...
+
+A pipeline mixes such passes with upstream's, which are named by text::
+
+    Pipeline([RaiseToTc(), "canonicalize", "func.func(cse)", my_pass])
+
+``str(pipeline)`` is the textual form, ``builtin.module(raise-to-tc,canonicalize,func.func(cse))``;
+`Pipeline.parse` reads it back.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from tcir.errors import Error, InputError, PassError, UnknownNameError, did_you_mean
+from tcir.passmanager import text as pipeline_text
+from tcir.passmanager.options import (
+    describe_options,
+    format_options,
+    make_options,
+    parse_options,
+    split_options,
+)
+
+if TYPE_CHECKING:
+    from tcir._mlir import ir
+
+
+class Pass:
+    """Base of passes. Subclasses are frozen dataclasses with a class attribute `name`."""
+
+    name: ClassVar[str]
+
+    def run(self, module: ir.Module) -> None:
+        """Transforms `module` in place; raises `PassError` (with a location) to refuse it."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self.name + format_options(self)
+
+    def apply(self, module: ir.Module) -> None:
+        """`run`, with whatever it raises turned into an error that names the pass."""
+        try:
+            with module.context, module.operation.location:
+                self.run(module)
+        except PassError as error:
+            error.pass_name = error.pass_name or self.name
+            raise
+        except Error:
+            raise
+        except Exception as error:
+            if type(error).__name__ == "MLIRError":  # a verifier's or parser's message
+                raise PassError(str(error), None, self.name) from error
+            raise
+
+
+@dataclass(frozen=True)
+class UpstreamPass(Pass):
+    """One pass of MLIR's own, by its text, below the anchors it is nested in."""
+
+    text: str
+    anchors: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The name without options and anchors."""
+        return self.text.partition("{")[0].strip()
+
+    def __str__(self) -> str:
+        return pipeline_text.nest(self.anchors, self.text)
+
+    def run(self, module: ir.Module) -> None:
+        self.pass_manager().run(module.operation)
+
+    def pass_manager(self) -> Any:
+        """Upstream's pass manager for this pass alone; `UnknownNameError` when there is none."""
+        from tcir._mlir import ir, passmanager
+
+        with ir.Context() if ir.Context.current is None else ir.Context.current:
+            try:
+                return passmanager.PassManager.parse(f"builtin.module({self})")
+            except ValueError as error:
+                raise self._unknown(str(error)) from error
+
+    def _unknown(self, message: str) -> InputError:
+        if "does not refer to a registered pass" in message:
+            near = did_you_mean(self.name, suggested_passes())
+            near = near if "did you mean" in near else ""
+            return UnknownNameError(
+                f"unknown pass '{self.name}': neither a pass of tcir (tc-opt --list-passes) "
+                f"nor of MLIR{near}"
+            )
+        return InputError(f"pass '{self.text}': {' '.join(message.split())}")
+
+
+# Only to suggest a near name: the bindings cannot list upstream's passes.
+_COMMON_UPSTREAM = (
+    "canonicalize", "convert-arith-to-llvm", "convert-cf-to-llvm", "convert-nvvm-to-llvm",
+    "convert-scf-to-cf", "cse", "expand-strided-metadata", "fold-memref-alias-ops", "inline",
+    "linalg-fold-unit-extent-dims", "linalg-generalize-named-ops", "linalg-specialize-generic-ops",
+    "lower-affine", "loop-invariant-code-motion", "reconcile-unrealized-casts", "sccp",
+    "strip-debuginfo", "symbol-dce",
+)  # fmt: skip
+
+PassType = TypeVar("PassType", bound=type[Pass])
+_PASSES: dict[str, type[Pass]] = {}
+_PIPELINES: dict[str, NamedPipeline] = {}
+_LOADED: set[str] = set()
+
+
+def register_pass(cls: PassType) -> PassType:
+    """Makes a pass known by its name, for textual pipelines and as a flag of tc-opt."""
+    known = _PASSES.get(cls.name)
+    if known is not None and (known.__module__, known.__qualname__) != (
+        cls.__module__,
+        cls.__qualname__,
+    ):
+        raise InputError(f"expected a new pass name, got '{cls.name}', taken by {known!r}")
+    if not hasattr(cls, "__dataclass_fields__"):
+        raise InputError(f"expected a frozen dataclass, got {cls!r}")
+    _PASSES[cls.name] = cls
+    return cls
+
+
+def registered_passes() -> dict[str, type[Pass]]:
+    """All passes of ours by name, including those registered by user code."""
+    _load("passes")
+    return dict(sorted(_PASSES.items()))
+
+
+def suggested_passes() -> list[str]:
+    """Names to suggest for a misspelt pass: ours, and upstream's most used."""
+    return [*registered_passes(), *_COMMON_UPSTREAM]
+
+
+def _load(package: str) -> None:
+    """Imports every module of ``tcir.<package>`` once: passes and pipelines register on import."""
+    if package in _LOADED:
+        return
+    parent = importlib.import_module(f"tcir.{package}")
+    for found in pkgutil.walk_packages(parent.__path__, f"tcir.{package}."):
+        importlib.import_module(found.name)
+    _LOADED.add(package)
+
+
+def make_pass(name: str, options: str = "", anchors: tuple[str, ...] = ()) -> Pass:
+    """The pass called `name`: ours when registered, else upstream's (checked when it runs)."""
+    cls = registered_passes().get(name)
+    if cls is None:
+        return UpstreamPass(name + options, anchors)
+    if anchors:
+        raise InputError(
+            f"pass '{name}' runs on builtin.module, got it nested in {'('.join(anchors)}; "
+            "write it outside"
+        )
+    made: Pass = parse_options(cls, options, name)
+    return made
+
+
+class Pipeline:
+    """An ordered list of passes; items are passes, or text holding one or more of them."""
+
+    def __init__(self, passes: Iterable[Pass | str] = ()) -> None:
+        self.passes: list[Pass] = [p for item in passes for p in self._read(item)]
+
+    @staticmethod
+    def parse(text: str) -> Pipeline:
+        """Reads ``builtin.module(...)`` (or only what stands in the parentheses)."""
+        return Pipeline(
+            make_pass(item.name, item.options, item.anchors) for item in pipeline_text.parse(text)
+        )
+
+    @staticmethod
+    def _read(item: Pass | str) -> list[Pass]:
+        if isinstance(item, str):
+            return Pipeline.parse(item).passes
+        if isinstance(item, Pass):
+            return [item]
+        raise InputError(f"expected a pass or its text, got {item!r}")
+
+    def __str__(self) -> str:
+        return pipeline_text.join(
+            (p.anchors, p.text) if isinstance(p, UpstreamPass) else ((), str(p))
+            for p in self.passes
+        )
+
+    def __repr__(self) -> str:
+        return f"Pipeline.parse({str(self)!r})"
+
+    def __iter__(self) -> Iterator[Pass]:
+        return iter(self.passes)
+
+    def __len__(self) -> int:
+        return len(self.passes)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Pipeline) and self.passes == other.passes
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def index(self, name: str) -> int:
+        """Position of the first pass called `name`."""
+        for position, item in enumerate(self.passes):
+            if item.name == name:
+                return position
+        raise UnknownNameError(
+            f"expected a pass of this pipeline, got '{name}'"
+            + did_you_mean(name, {item.name for item in self.passes})
+        )
+
+    def append(self, item: Pass | str) -> Pipeline:
+        """This pipeline, with `item` after all others."""
+        self.passes += self._read(item)
+        return self
+
+    def insert(
+        self, item: Pass | str, *, before: str | None = None, after: str | None = None
+    ) -> Pipeline:
+        """This pipeline, with `item` beside the first pass of the given name."""
+        if (before is None) == (after is None):
+            raise InputError("expected one of before= and after=")
+        position = self.index(before) if before is not None else self.index(str(after)) + 1
+        self.passes[position:position] = self._read(item)
+        return self
+
+    def replace(self, name: str, item: Pass | str) -> Pipeline:
+        """This pipeline, with the first pass called `name` exchanged for `item`."""
+        position = self.index(name)
+        self.passes[position : position + 1] = self._read(item)
+        return self
+
+    def check(self) -> Pipeline:
+        """Raises `UnknownNameError` when an upstream pass of the list does not exist."""
+        for item in self.passes:
+            if isinstance(item, UpstreamPass):
+                item.pass_manager()
+        return self
+
+    def run(self, module: ir.Module) -> None:
+        """Runs all passes in order, verifying after each."""
+        for item in self.passes:
+            item.apply(module)
+            module.operation.verify()
+
+
+@dataclass(frozen=True)
+class NamedPipeline:
+    """A pipeline with a name and options, as ``--pipeline=NAME{options}`` builds it.
+
+    doc:            one sentence; accepted_forms: the input it takes, for ``--list-pipelines``
+    options:        a dataclass of options (see `tcir.passmanager.options`)
+    build:          from an instance of it to the list of passes
+    """
+
+    name: str
+    doc: str
+    options: type[Any]
+    accepted_forms: tuple[str, ...]
+    build: Callable[[Any], Pipeline]
+
+    def describe(self) -> str:
+        """The entry of ``--list-pipelines``."""
+        lines = [f"{self.name}: {self.doc}"]
+        lines += [f"    accepts  {form}" for form in self.accepted_forms]
+        options = describe_options(self.options)
+        return "\n".join([*lines, f"    options  {options}"] if options else lines)
+
+
+def register_pipeline(pipeline: NamedPipeline) -> NamedPipeline:
+    """Makes a pipeline known by its name."""
+    if pipeline.name in _PIPELINES:
+        raise InputError(f"expected a new pipeline name, got '{pipeline.name}', taken")
+    _PIPELINES[pipeline.name] = pipeline
+    return pipeline
+
+
+def registered_pipelines() -> dict[str, NamedPipeline]:
+    """All named pipelines, including those registered by user code."""
+    _load("pipelines")
+    return dict(sorted(_PIPELINES.items()))
+
+
+def named_pipeline(text: str, **options: Any) -> Pipeline:
+    """``NAME`` or ``NAME{key=value}`` (and keyword options) to the pipeline it builds."""
+    name, brace, rest = text.strip().partition("{")
+    known = registered_pipelines()
+    if name not in known:
+        raise UnknownNameError(f"unknown pipeline '{name}'" + did_you_mean(name, known))
+    entry = known[name]
+    values: dict[str, Any] = {**split_options(brace + rest), **options}
+    return entry.build(make_options(entry.options, values, name))
+
+
+def as_pipeline(value: Pipeline | str | Iterable[Pass | str], **options: Any) -> Pipeline:
+    """A pipeline from one, from a list, from ``builtin.module(...)`` text or a registered name."""
+    if isinstance(value, str) and not value.strip().startswith("builtin.module"):
+        return named_pipeline(value, **options)
+    if options:
+        raise InputError(
+            f"options {sorted(options)} go with a named pipeline; a list of passes carries its own"
+        )
+    if isinstance(value, Pipeline):
+        return value
+    return Pipeline.parse(value) if isinstance(value, str) else Pipeline(value)

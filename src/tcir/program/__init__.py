@@ -1,0 +1,1 @@
+"""A program: its text, its launches, its buffers and inputs."""

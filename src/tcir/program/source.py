@@ -1,0 +1,193 @@
+"""MLIR text in: files, standard input, split input, locations, diagnostics."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tcir.errors import InputError
+from tcir.passmanager.remarks import remarks_to
+
+if TYPE_CHECKING:
+    from tcir._mlir import ir
+
+STDIN = "<stdin>"
+_SEPARATOR = re.compile(r"^// -----\s*$", re.MULTILINE)
+# What the bindings call text that was parsed from memory.
+_MEMORY = "-"
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A piece of a source file that is one module; `text` is padded so that lines keep numbers."""
+
+    text: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One message of MLIR or of a pass: severity is error, warning, remark or note."""
+
+    severity: str
+    file: str
+    line: int
+    column: int
+    message: str
+    notes: tuple[Diagnostic, ...] = ()
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}:{self.column}: " if self.file else ""
+        own = f"{where}{self.severity}: {self.message}"
+        return "\n".join([own, *map(str, self.notes)])
+
+
+def read_text(path: str) -> tuple[str, str]:
+    """The text of a file (or of standard input for "-") and its name for messages."""
+    if path == "-":
+        data, name = sys.stdin.buffer.read(), STDIN
+    else:
+        try:
+            data, name = Path(path).read_bytes(), path
+        except OSError as error:
+            raise InputError(f"cannot read '{path}': {error.strerror or error}") from error
+    try:
+        return data.decode(), name
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{name}: expected MLIR text in UTF-8, got byte {data[error.start]:#04x} "
+            f"at offset {error.start} (MLIR bytecode is not read)"
+        ) from error
+
+
+def split_chunks(text: str, name: str) -> list[Chunk]:
+    """The pieces between lines ``// -----``, each padded to keep its line numbers."""
+    chunks, start = [], 0
+    for match in [*_SEPARATOR.finditer(text), None]:
+        end = match.start() if match else len(text)
+        chunks.append(Chunk("\n" * text.count("\n", 0, start) + text[start:end], name))
+        start = match.end() if match else end
+    return chunks
+
+
+@contextmanager
+def mlir_context(*, allow_unregistered: bool = False) -> Iterator[ir.Context]:
+    """A fresh context with the dialect tc loaded."""
+    from tcir._mlir import ir
+    from tcir.dialect import tc
+
+    with ir.Context() as context:
+        context.allow_unregistered_dialects = allow_unregistered
+        tc.load(context)
+        yield context
+
+
+@contextmanager
+def collect_diagnostics(context: Any, name: str) -> Iterator[list[Diagnostic]]:
+    """Diagnostics and remarks emitted meanwhile, unprinted; memory text is called `name`."""
+    found: list[Diagnostic] = []
+
+    def keep(diagnostic: Any) -> bool:
+        found.append(_diagnostic(diagnostic, name))
+        return True
+
+    def keep_remark(location: Any, message: str) -> None:
+        file, line, column = position(location)
+        found.append(Diagnostic("remark", name if file == _MEMORY else file, line, column, message))
+
+    handler = context.attach_diagnostic_handler(keep)
+    before = context.emit_error_diagnostics
+    context.emit_error_diagnostics = True
+    try:
+        with remarks_to(keep_remark):
+            yield found
+    finally:
+        context.emit_error_diagnostics = before
+        handler.detach()
+
+
+def _diagnostic(diagnostic: Any, name: str) -> Diagnostic:
+    file, line, column = position(diagnostic.location)
+    return Diagnostic(
+        str(diagnostic.severity).rpartition(".")[2].lower(),
+        name if file == _MEMORY else file,
+        line,
+        column,
+        diagnostic.message,
+        tuple(_diagnostic(note, name) for note in diagnostic.notes),
+    )
+
+
+def position(location: Any) -> tuple[str, int, int]:
+    """File, line and column of a location (the first that a fused or call-site one holds)."""
+    found = re.search(r'"((?:[^"\\]|\\.)*)":(\d+):(\d+)', str(location) if location else "")
+    return (found[1], int(found[2]), int(found[3])) if found else ("", 0, 0)
+
+
+def parse_module(chunk: Chunk, context: Any) -> Any:
+    """The module of a chunk, its locations naming the file; MLIRError on malformed text."""
+    from tcir._mlir import ir
+
+    module = ir.Module.parse(chunk.text, context)
+    _name_locations(module, chunk.name)
+    return module
+
+
+def _name_locations(module: Any, name: str) -> None:
+    """Replaces the file "-" of text parsed from memory: the bindings cannot be told the name."""
+    from tcir._mlir import ir
+
+    if name in (_MEMORY, ""):
+        return
+
+    def visit(operation: Any) -> Any:
+        location = operation.location
+        if isinstance(location, ir.FileLineColLoc) and str(location.filename) == _MEMORY:
+            operation.location = ir.Location.file(
+                name, location.start_line, location.start_col, module.context
+            )
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+
+
+def load_module(source: Any, context: Any) -> Any:
+    """A private copy of a program given as `ir.Module`, text or path, in `context`.
+
+    A string is a path when it has no line break and no brace and names a file.
+    """
+    if isinstance(source, str | Path):
+        text = str(source)
+        if isinstance(source, Path) or not any(c in text for c in "\n{}"):
+            text, name = read_text(text)
+        else:
+            name = "<text>"
+    else:
+        text, name = source.operation.get_asm(enable_debug_info=True), ""
+    with collect_diagnostics(context, name) as diagnostics:
+        try:
+            return parse_module(Chunk(text, name), context)
+        except Exception as error:
+            if not diagnostics:
+                raise
+            raise InputError("\n".join(map(str, diagnostics))) from error
+
+
+def count_ops(module: Any) -> int:
+    """Number of operations in a module, itself not counted."""
+    from tcir._mlir import ir
+
+    count = -1
+
+    def visit(_: Any) -> Any:
+        nonlocal count
+        count += 1
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return count

@@ -1,0 +1,272 @@
+"""Bundles: kernels with inputs and expected results in a folder, for a GPU that others have.
+
+    bundle/
+      run.py           python run.py: runs the kernels, compares, times, prints a report to send
+                       back
+      launch.json      the launches in order: sizes, parameters; buffers, workspaces between them
+                       included; where it all came from; digests of the data
+      kernel.cubin  kernel.ptx
+      data.npz         each buffer's bytes before the launches, and the bytes expected after them
+      tcir/            what run.py needs of this package: cuda-python and numpy, nothing else
+
+The expected bytes are those of the simulated machine.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tcir.errors import Error, IncompleteError, InputError
+from tcir.runtime.arguments import triple
+
+SCHEMA = 2
+CARRIED = (
+    "__init__.py",
+    "errors.py",
+    *(
+        f"runtime/{name}.py"
+        for name in (
+            "__init__", "devices", "dlpack", "driver", "memory", "module", "replay", "tensor_map",
+            "timing",
+        )
+    ),
+)  # fmt: skip
+"""Files of the package that a bundle carries."""
+
+RUN = '''"""Runs the kernels of this folder on a GPU; see --help. Needs cuda-python and numpy."""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+from tcir.runtime.replay import main  # noqa: E402
+
+sys.exit(main(HERE))
+'''
+
+
+class _Table:
+    """The distinct buffers behind the kernels' arguments, and the arguments in words."""
+
+    def __init__(self) -> None:
+        self.arrays: list[np.ndarray[Any, Any]] = []
+
+    def _place(self, array: np.ndarray[Any, Any]) -> tuple[int, int]:
+        whole = array
+        while isinstance(whole.base, np.ndarray):
+            whole = whole.base
+        if not (array.flags.c_contiguous and whole.flags.c_contiguous):
+            raise InputError(f"expected C-contiguous arrays, got strides {array.strides}")
+        number = next((n for n, a in enumerate(self.arrays) if a is whole), len(self.arrays))
+        if number == len(self.arrays):
+            self.arrays.append(whole)
+        return number, array.ctypes.data - whole.ctypes.data
+
+    def describe(self, argument: Any) -> dict[str, Any]:
+        """One parameter as JSON."""
+        if isinstance(argument, np.generic):
+            return {"kind": "bytes", "hex": argument.tobytes().hex()}
+        if isinstance(argument, bytes | bytearray):
+            return {"kind": "bytes", "hex": bytes(argument).hex()}
+        if hasattr(argument, "fields"):
+            number, offset = self._place(argument.array)
+            return {
+                "kind": "tensor_map",
+                "buffer": number,
+                "offset": offset + argument.offset_bytes,
+                "fields": dataclasses.asdict(argument.fields),
+            }
+        if isinstance(argument, list | tuple):
+            raise InputError("--bundle: expected arrays, scalars, bytes and maps, got parts=")
+        number, offset = self._place(getattr(argument, "array", argument))
+        return {"kind": "pointer", "buffer": number, "offset": offset}
+
+
+@dataclass(frozen=True)
+class Call:
+    """A launch: what `tcir.run_ptx` takes."""
+
+    entry: str
+    grid: Sequence[int] | int
+    block: Sequence[int] | int
+    cluster: Sequence[int] | int = (1, 1, 1)
+    dynamic_smem: int = 0
+    args: Sequence[Any] = ()
+
+    def sizes(self) -> dict[str, Any]:
+        """The launch sizes as JSON and as arguments of `tcir.run_ptx`."""
+        return {
+            "grid": triple(self.grid),
+            "block": triple(self.block),
+            "cluster": triple(self.cluster),
+            "dynamic_smem": self.dynamic_smem,
+        }
+
+
+def write(
+    folder: Path,
+    ptx: str,
+    calls: Sequence[Call],
+    *,
+    workspaces: Sequence[np.ndarray[Any, Any]] = (),
+    target: str = "sm_100a",
+    origin: dict[str, Any] | None = None,
+) -> None:
+    """Executes PTX on the machine, one call after the other, and writes the bundle.
+
+    `workspaces` are those of the arguments that one kernel writes, whole, for another one to read.
+    `origin` goes into launch.json: the program, the pipeline, the seed of the inputs. `Error` when
+    the machine finds anything wrong: what it expects is worth nothing then.
+    """
+    from tcir.codegen.cubin import assemble
+
+    if folder.exists() and any(folder.iterdir()):
+        raise InputError(f"--bundle {folder}: expected a new or empty folder")
+    cubin = assemble(ptx, target=target)
+    table = _Table()
+    params = [[table.describe(argument) for argument in call.args] for call in calls]
+    before = [array.copy() for array in table.arrays]
+    _run(ptx, calls, workspaces)
+    data: dict[str, np.ndarray[Any, Any]] = {}
+    buffers = []
+    for number, (first, last) in enumerate(zip(before, table.arrays, strict=True)):
+        data[f"before{number}"], after = _raw(first), _raw(last)
+        changed = bool((data[f"before{number}"] != after).any())
+        if changed:
+            data[f"expected{number}"] = after
+        buffers.append(
+            {
+                "dtype": first.dtype.name,
+                "shape": first.shape,
+                "bytes": first.nbytes,
+                "before_sha256": digest(data[f"before{number}"]),
+                "expected_sha256": digest(after),
+                "written": changed,
+                "workspace": any(np.may_share_memory(last, array) for array in workspaces),
+            }
+        )
+    names = ", ".join(f"@{call.entry}" for call in calls)
+    if not any(b["written"] for b in buffers):
+        raise InputError(f"{names}: expected a kernel that writes to a buffer, got none changed")
+    folder.mkdir(parents=True, exist_ok=True)
+    package = Path(__file__).resolve().parent.parent
+    for name in CARRIED:
+        target_file = folder / "tcir" / name
+        target_file.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(package / name, target_file)
+    (folder / "run.py").write_text(RUN)
+    (folder / "kernel.ptx").write_text(ptx)
+    (folder / "kernel.cubin").write_bytes(cubin.data)
+    np.savez_compressed(folder / "data.npz", **data)  # type: ignore[arg-type]
+    description = {
+        "schema": SCHEMA,
+        "target": target,
+        "cubin_sha256": hashlib.sha256(cubin.data).hexdigest(),
+        "launches": [
+            {"kernel": call.entry, **call.sizes(), "params": given}
+            for call, given in zip(calls, params, strict=True)
+        ],
+        "buffers": buffers,
+        "origin": origin or {},
+    }
+    (folder / "launch.json").write_text(json.dumps(description, indent=1) + "\n")
+
+
+def _run(ptx: str, calls: Sequence[Call], workspaces: Sequence[np.ndarray[Any, Any]]) -> None:
+    """Executes the calls; `Error` unless all is well and workspaces are written before read."""
+    from tcir.debug import LastWriters
+    from tcir.run import Uninitialized, run_ptx
+
+    for call in calls:
+        writers = LastWriters()
+        report = run_ptx(ptx, entry=call.entry, args=call.args, observer=writers, **call.sizes())
+        if report.incomplete:
+            raise IncompleteError(f"@{call.entry}: no expected result: {report}")
+        if not report.ok:
+            raise Error(
+                f"@{call.entry}: no bundle of a kernel that the machine objects to: {report}"
+            )
+        for argument in call.args:
+            array = argument.array if isinstance(argument, Uninitialized) else None
+            missing = 0
+            if any(array is workspace for workspace in workspaces):
+                missing = writers.unwritten(argument.array)
+            if missing:
+                raise Error(
+                    f"@{call.entry}: expected a workspace of {argument.array.nbytes} bytes written "
+                    f"whole, for the next launch reads it, got {missing} bytes unwritten"
+                )
+
+
+def write_program(
+    folder: Path,
+    program: str,
+    pipeline: str,
+    *,
+    seed: int = 0,
+    inputs: str = "integers",
+    target: str = "sm_100a",
+    **options: Any,
+) -> None:
+    """Compiles an MLIR file with a named pipeline, makes inputs from `seed`, writes the bundle.
+
+    `options` are those of the pipeline. A program of several launches becomes one bundle.
+    """
+    import tcir
+    from tcir.interp import OutputSpec
+    from tcir.program.inputs import make_inputs, poison
+    from tcir.program.memory_image import image_spec, images
+
+    kernel = tcir.compile(program, pipeline, target=target, **options)
+    signature, sequence = kernel.signature, kernel.launches
+    arrays = images(make_inputs(signature.inputs, seed, inputs))  # type: ignore[arg-type]
+    byte = np.dtype(np.uint8)
+    workspaces = [poison(OutputSpec((size,), byte)) for size in sequence.workspaces]
+    buffers = [*arrays, *(poison(image_spec(spec)) for spec in signature.outputs), *workspaces]
+    known = set(range(len(arrays)))
+    calls = []
+    for launch in sequence.launches:
+        reads = [n for n in launch.buffers if n in known]
+        writes = [n for n in launch.buffers if n not in known]
+        given = launch.renumbered([*reads, *writes]).arguments(
+            [buffers[n] for n in reads], [buffers[n] for n in writes]
+        )
+        calls.append(
+            Call(launch.name, launch.grid, launch.block, launch.cluster, launch.dynamic_smem, given)
+        )
+        known |= set(writes)
+    write(
+        folder,
+        kernel.ptx,
+        calls,
+        workspaces=workspaces,
+        target=kernel.target,
+        origin={
+            "program": Path(program).name,
+            "pipeline": pipeline,
+            "options": options,
+            "inputs": inputs,
+            "seed": seed,
+            "tcir": tcir.__version__,
+        },
+    )
+
+
+def digest(data: np.ndarray[Any, Any]) -> str:
+    """SHA-256 of an array's bytes."""
+    return hashlib.sha256(data.tobytes()).hexdigest()
+
+
+def _raw(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return np.frombuffer(array.tobytes(), np.uint8)

@@ -1,0 +1,207 @@
+"""Launching a `tcir.Kernel` on the caller's arrays."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcir.errors import InputError
+from tcir.program.memory_image import PACKED_BITS, from_memory, image_spec, is_image, to_memory
+from tcir.runtime import dlpack
+from tcir.runtime.devices import Device, device
+from tcir.runtime.driver import call
+from tcir.runtime.memory import to_device
+from tcir.runtime.module import load, synchronize
+from tcir.runtime.tensor_map import encode
+
+if TYPE_CHECKING:
+    from tcir.kernel import Kernel
+    from tcir.program.launch import Launch, LaunchSequence
+
+
+def launch(kernel: Kernel, *buffers: Any, stream: Any = None) -> None:
+    """Runs `kernel` on a GPU: inputs first, then the results, written in place.
+
+    Buffers are C-contiguous arrays of the kernel's shapes and element types: in device memory with
+    DLPack (PyTorch, CuPy, JAX, `tcir.runtime.empty`), used in place; or numpy (and ml_dtypes)
+    arrays, copied there and back. Elements of 4 and 6 bits lie packed on the device
+    (`tcir.program.memory_image`); numpy arrays of them are packed on the way there. `stream` is a
+    handle, or a stream of PyTorch, CuPy or cuda.core; None is the current stream of the library
+    that the first device array comes from.
+
+    With device arrays the call returns as soon as the launch is on the stream, and a fault of the
+    kernel comes to light in `tcir.runtime.synchronize`. With a numpy array among the buffers it
+    waits, and a fault is reported here; either way with the kernel's name.
+    """
+    specs = (*kernel.signature.inputs, *kernel.signature.outputs)
+    if len(buffers) != len(specs):
+        words = ", ".join(f"{s.dtype.name}{list(s.shape)}" for s in specs)
+        raise InputError(
+            f"@{kernel.name}: expected {len(specs)} arrays ({words}), got {len(buffers)}"
+        )
+    handle = current_stream(buffers) if stream is None else stream_handle(stream)
+    pointers: list[int | None] = []
+    images: dict[int, np.ndarray[Any, Any]] = {}
+    devices: set[int] = set()
+    for number, (spec, buffer) in enumerate(zip(specs, buffers, strict=True)):
+        what = f"@{kernel.name}: argument {number}"
+        if isinstance(buffer, np.ndarray):
+            if not is_image(buffer, spec):
+                check(what, spec.shape, spec.dtype, buffer.shape, buffer.dtype, buffer.dtype.name)
+            images[number] = to_memory(buffer)
+            pointers.append(None)
+            continue
+        view = device_view(what, buffer, handle)
+        image = image_spec(spec)  # elements of 4 and 6 bits lie packed in bytes
+        unsigned = spec.dtype in PACKED_BITS and view.dtype == np.uint8
+        found = image.dtype if unsigned else view.dtype
+        check(what, image.shape, image.dtype, view.shape, found, view.type_words)
+        if not view.contiguous:
+            raise InputError(
+                f"{what}: expected a C-contiguous array, got strides {view.strides} (in elements) "
+                f"for shape {list(view.shape)}; make a contiguous copy"
+            )
+        pointers.append(view.pointer)
+        devices.add(view.device_id)
+    if len(devices) > 1:
+        raise InputError(f"@{kernel.name}: expected arrays of one device, got {sorted(devices)}")
+    on = device(devices.pop() if devices else 0)
+    load(kernel.cubin, on)  # refuses a wrong architecture before anything is copied
+    copies = {n: to_device(array, on) for n, array in images.items()}
+    addresses = [copies[n].pointer if p is None else p for n, p in enumerate(pointers)]
+    launch_in_order(kernel.launches, kernel.cubin, addresses, on, handle)
+    if copies:
+        synchronize(handle)
+    for n in range(len(kernel.signature.inputs), len(buffers)):
+        if n in copies:
+            result = copies[n].numpy(handle)
+            buffers[n][...] = (
+                result if is_image(buffers[n], specs[n]) else from_memory(result, specs[n])
+            )
+
+
+def launch_in_order(
+    sequence: LaunchSequence, cubin: bytes, pointers: Sequence[int], on: Device, stream: int = 0
+) -> None:
+    """Launches on one stream; the workspaces between them are allocated and freed on it."""
+    workspaces: list[int] = []
+    try:
+        for size in sequence.workspaces:
+            on.activate()
+            workspaces.append(int(call("cuMemAllocAsync", size, stream)))
+        for sizes in sequence.launches:
+            launch_pointers(sizes, cubin, [*pointers, *workspaces], on, stream)
+    finally:
+        for workspace in workspaces:
+            call("cuMemFreeAsync", workspace, stream)
+
+
+def launch_pointers(
+    sizes: Launch, cubin: bytes, pointers: Sequence[int], on: Device, stream: int = 0
+) -> None:
+    """A launch on device addresses, one per buffer of the kernel's ABI.
+
+    Parameters of kind ``workspace`` get memory of their own, allocated and freed on the stream.
+    """
+    workspaces: list[Any] = []
+    try:
+        values = _parameters(sizes, pointers, on, stream, workspaces)
+        load(cubin, on).function(sizes.name).launch(
+            values,
+            grid=sizes.grid,
+            block=sizes.block,
+            cluster=sizes.cluster,
+            dynamic_smem=sizes.dynamic_smem,
+            stream=stream,
+        )
+    finally:
+        for workspace in workspaces:
+            call("cuMemFreeAsync", workspace, stream)
+
+
+def _parameters(
+    sizes: Launch, pointers: Sequence[int], on: Device, stream: int, workspaces: list[Any]
+) -> list[bytes]:
+    """The bytes of each parameter; memory taken for workspaces is noted in `workspaces`."""
+    from tcir.program.launch import tensor_map
+
+    values: list[bytes] = []
+    for number, param in enumerate(sizes.params):
+        if param["kind"] == "workspace":
+            on.activate()
+            workspaces.append(call("cuMemAllocAsync", param["bytes"], stream))
+            values.append(int(workspaces[-1]).to_bytes(8, "little"))
+            continue
+        if not 0 <= param["arg"] < len(pointers):
+            raise InputError(
+                f"parameter {number} of @{sizes.name} uses buffer {param['arg']}, got "
+                f"{len(pointers)} buffers"
+            )
+        pointer = pointers[param["arg"]]
+        if param["kind"] == "tensor_map":
+            described = tensor_map(param, np.empty(0, np.uint8))
+            values.append(encode(described.fields, pointer + described.offset_bytes))
+        else:
+            values.append(pointer.to_bytes(8, "little"))
+    return values
+
+
+def device_view(what: str, buffer: Any, stream: int) -> dlpack.View:
+    """Where an array of another library lies; `InputError` unless a GPU can reach it."""
+    if not hasattr(buffer, "__dlpack__"):
+        raise InputError(
+            f"{what}: expected a numpy array or one with __dlpack__ (PyTorch, CuPy, JAX), got "
+            f"{type(buffer).__name__}"
+        )
+    kind, _ = buffer.__dlpack_device__()
+    if kind not in (dlpack.CUDA, dlpack.CUDA_MANAGED):
+        raise InputError(
+            f"{what}: expected an array in CUDA device memory, got one of DLPack device type "
+            f"{int(kind)}; move it there, or pass a numpy array to have it copied"
+        )
+    # DLPack's number of the legacy default stream is 1; 0 is ambiguous to it.
+    return dlpack.view(buffer, stream or 1)
+
+
+def check(
+    what: str,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    got_shape: tuple[int, ...],
+    got_dtype: np.dtype[Any] | None,
+    words: str,
+) -> None:
+    """`InputError` unless shape and element type are the expected ones."""
+    if got_shape != tuple(shape) or got_dtype != dtype:
+        got = got_dtype.name if got_dtype is not None else words
+        raise InputError(
+            f"{what}: expected an array {dtype.name}{list(shape)}, got {got}{list(got_shape)}"
+        )
+
+
+def stream_handle(stream: Any) -> int:
+    """The CUstream of an int or of a stream object (PyTorch, CuPy, cuda.core)."""
+    if isinstance(stream, int):
+        return stream
+    if hasattr(stream, "__cuda_stream__"):  # the protocol of cuda.core: (version, handle)
+        return int(stream.__cuda_stream__()[1])
+    for name in ("cuda_stream", "ptr", "handle"):
+        if hasattr(stream, name):
+            return int(getattr(stream, name))
+    raise InputError(
+        f"stream: expected a handle or a CUDA stream object, got {type(stream).__name__}"
+    )
+
+
+def current_stream(buffers: Sequence[Any]) -> int:
+    """The current stream of the library of the first device array; 0 (legacy default) else."""
+    for buffer in buffers:
+        library = type(buffer).__module__.split(".")[0]
+        if library == "torch" and buffer.is_cuda:
+            return int(sys.modules["torch"].cuda.current_stream(buffer.device).cuda_stream)
+        if library == "cupy":
+            return int(sys.modules["cupy"].cuda.get_current_stream().ptr)
+    return 0

@@ -1,0 +1,1 @@
+"""One compilation, from text to code."""

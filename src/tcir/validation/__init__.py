@@ -1,0 +1,1 @@
+"""Executing a program after every pass, and comparing."""

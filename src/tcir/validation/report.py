@@ -1,0 +1,175 @@
+"""The report of a run: one line per executed pass, and the same as JSON.
+
+JSON (`SCHEMA`), all times in seconds:
+
+schema      "tcir.report/1"
+program     name of the function; pipeline: its textual form; target: "sm_100a" …
+seed, inputs, orders, numerics
+            how it was executed: seed of the inputs, "integers" or "random", number of completion
+            orders per asynchronous level, "exact" or "fast"; null without validation
+verdict     "held", "different", "incomplete", "error" (a pass refused the program, or failed);
+            exit_code: 0, 1, 2, 3 or 4; error: its message, else null
+passes      a list with, for each pass: index, name, ops (operations after it), pass_seconds,
+            execute_seconds, level ("tensor", "tile", "thread", "ptx", "" when not executed),
+            verdict ("reference", "equal", "within bound", "different", "incomplete",
+            "not executed", "-" for steps that are counted and not run), compared (words),
+            max_error and max_error_over_bound (numbers or null), difference (null, or output,
+            index, site, expected, got, count, total), findings (severity, code, text), incomplete
+            (names), counters (of the machine, by name)
+code        null, or registers, spill_bytes, shared_bytes, tmem_columns, ptx_lines, sass (counts by
+            mnemonic), missing (why a step was not done)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tcir.validation.compare import Difference
+
+SCHEMA = "tcir.report/1"
+EXIT_CODES = {"held": 0, "different": 1, "incomplete": 2}
+
+
+@dataclass
+class Line:
+    """What is known of one pass; see the module's docstring for the fields."""
+
+    index: int
+    name: str
+    ops: int = 0
+    pass_seconds: float = 0.0
+    execute_seconds: float = 0.0
+    level: str = ""
+    verdict: str = "not executed"
+    compared: str = ""
+    max_error: float | None = None
+    max_error_over_bound: float | None = None
+    difference: Difference | None = None
+    findings: list[dict[str, str]] = field(default_factory=list)
+    incomplete: list[str] = field(default_factory=list)
+    counters: Mapping[str, int] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        seconds = self.pass_seconds + self.execute_seconds
+        head = f"{self.index:>3}  {self.name:<30} {self.ops or '-':>6} {seconds:8.2f} s  "
+        lines = [f"{head}{self.verdict:<13} {self.compared}".rstrip()]
+        if self.difference is not None:
+            lines.append(f"       {self.difference}")
+        lines += [f"       without a rule: {name}" for name in self.incomplete]
+        lines += [f"       {f['severity']} {f['code']}: {f['text']}" for f in self.findings]
+        return "\n".join(lines)
+
+
+HEADER = f"{'#':>3}  {'pass':<30} {'ops':>6} {'time':>10}  {'verdict':<13} compared"
+
+
+@dataclass
+class Report:
+    """All lines of a run, and what is known of the code it ended in."""
+
+    program: str = ""
+    pipeline: str = ""
+    target: str = "sm_100a"
+    seed: int | None = None
+    inputs: str | None = None
+    orders: int | None = None
+    numerics: str | None = None
+    passes: list[Line] = field(default_factory=list)
+    code: dict[str, Any] | None = None
+    error: str | None = None
+    error_code: int = 0
+
+    @property
+    def validated(self) -> bool:
+        """Whether the passes were executed and compared at all."""
+        return self.seed is not None
+
+    @property
+    def verdict(self) -> str:
+        """The gravest of its lines' verdicts; a pass not executed is incomplete."""
+        if self.error is not None:
+            return "error"
+        if not self.validated:
+            return "held"
+        verdicts = {line.verdict for line in self.passes}
+        if "different" in verdicts:
+            return "different"
+        if verdicts & {"incomplete", "not executed"} or not verdicts:
+            return "incomplete"
+        return "held"
+
+    @property
+    def ok(self) -> bool:
+        """Whether all that was asked for held."""
+        return self.verdict == "held"
+
+    @property
+    def exit_code(self) -> int:
+        """0 held, 1 different, 2 incomplete, 3 bad input, 4 internal."""
+        return self.error_code if self.error is not None else EXIT_CODES[self.verdict]
+
+    def __getitem__(self, name: str) -> Line:
+        """The line of the first pass called `name`."""
+        for line in self.passes:
+            if line.name == name:
+                return line
+        raise KeyError(name)
+
+    def first_failure(self) -> Line | None:
+        """The first pass that is different, else the first that is incomplete."""
+        for wanted in (("different",), ("incomplete", "not executed")):
+            for line in self.passes:
+                if line.verdict in wanted:
+                    return line
+        return None
+
+    def summary(self) -> str:
+        """The last line: the verdict, and the pass to look at."""
+        failure = self.first_failure()
+        if failure is None:
+            return f"{self.verdict}: {len(self.passes)} steps"
+        rest = f": {failure.difference}" if failure.difference else ""
+        return f"{self.verdict}: first at pass {failure.index}, {failure.name}{rest}"
+
+    def code_lines(self) -> list[str]:
+        """Registers, spills, memory and instruction counts, one line each."""
+        if self.code is None:
+            return []
+        lines = []
+        names = {
+            "registers": "registers per thread",
+            "spill_bytes": "spilled bytes",
+            "shared_bytes": "shared memory, bytes",
+            "tmem_columns": "TMEM columns",
+        }
+        for key, words in names.items():
+            if self.code.get(key) is not None:
+                lines.append(f"{words:<24} {self.code[key]}")
+        counts = self.code.get("sass") or {}
+        lines += [f"SASS {mnemonic:<19} {count}" for mnemonic, count in counts.items()]
+        lines += [f"not done: {reason}" for reason in self.code.get("missing", [])]
+        return lines
+
+    def __str__(self) -> str:
+        return "\n".join([HEADER, *map(str, self.passes), *self.code_lines(), self.summary()])
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON object described above."""
+        own = dataclasses.asdict(self)
+        del own["error_code"]
+        for line in own["passes"]:
+            line["counters"] = {key: int(value) for key, value in line["counters"].items()}
+        return {
+            "schema": SCHEMA,
+            **own,
+            "verdict": self.verdict,
+            "exit_code": self.exit_code,
+        }
+
+    def to_json(self) -> str:
+        """The JSON text."""
+        return json.dumps(self.as_dict(), indent=2) + "\n"

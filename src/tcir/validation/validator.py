@@ -1,0 +1,392 @@
+"""Executing the program after every pass, and comparing.
+
+Every result is compared with the result before the pass and with that of the program as it came in,
+bit for bit. Where it differs from the latter and the inputs are random floats, the bound of
+`tcir.validation.bounds` decides. A hazard of severity "error" makes a pass different, whatever the
+numbers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tcir.errors import IncompleteError, InputError
+from tcir.interp import Outcome, executor_for
+from tcir.passmanager.pipeline import Pass, Pipeline, as_pipeline
+from tcir.program.inputs import Kind, make_inputs
+from tcir.program.launch import LaunchSequence, run_sequence
+from tcir.program.memory_image import from_memory, images, in_memory
+from tcir.program.sequence import RunStep, Step, as_view, run_in_order
+from tcir.program.signature import Program, Signature, find_programs, signature_of, workspace_bytes
+from tcir.session.runner import run_pipeline
+from tcir.validation import bounds, compare
+from tcir.validation.report import Line, Report
+
+Array = np.ndarray[Any, Any]
+
+# Programs made of these have no other arithmetic than sums of products (and one rounding), so that
+# running them on magnitudes and on ones gives the sums and counts that the bound needs.
+_SUM_OF_PRODUCTS = {
+    "arith.addf", "arith.constant", "arith.extf", "arith.mulf", "arith.truncf", "builtin.module",
+    "func.func", "func.return", "linalg.batch_matmul", "linalg.batch_matmul_transpose_a",
+    "linalg.batch_matmul_transpose_b", "linalg.conv_2d_nhwc_fhwc", "linalg.conv_2d_nhwc_hwcf",
+    "linalg.fill", "linalg.generic", "linalg.matmul", "linalg.matmul_transpose_a",
+    "linalg.matmul_transpose_b", "linalg.yield", "arith.scaling_extf", "tc.block_scaled_matmul",
+    "tc.conv2d", "tc.matmul", "tensor.collapse_shape", "tensor.empty", "tensor.pad", "tensor.yield",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How programs are executed.
+
+    seed:     of the inputs, and of the first completion order
+    inputs:   "integers" (everything exact, results must be equal) or "random"
+    orders:   completion orders tried at each asynchronous level; the first is the issue order
+    numerics: "exact" or "fast" (not bit-exact)
+    """
+
+    seed: int = 0
+    inputs: Kind = "integers"
+    orders: int = 1
+    numerics: str = "exact"
+
+    def __post_init__(self) -> None:
+        if self.orders < 1:
+            raise InputError(f"expected at least 1 completion order, got {self.orders}")
+
+
+class Validator:
+    """Executes the states of one program and makes a report line of each."""
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.settings = settings or Settings()
+        self.signature: Signature | None = None
+        self.inputs: list[Array] = []
+        self._images: list[Array] = []
+        self._reference: list[Array] = []
+        self._previous: list[Array] = []
+        self._bounds: list[Array] | None = None
+        self._no_bound = ""
+        self._sites: dict[int, Any] = {}
+
+    def start(self, module: Any) -> Line:
+        """Executes the program as it came in: the reference of all that follows."""
+        self.signature = signature_of(module)
+        self.inputs = make_inputs(self.signature.inputs, self.settings.seed, self.settings.inputs)
+        self._images = images(self.inputs)
+        line = Line(0, "(input)")
+        outcome = self._execute(module, self.inputs, None, line)
+        if line.verdict in ("incomplete", "different"):
+            return line
+        assert outcome is not None
+        self._reference = self._previous = outcome.outputs
+        line.verdict = "reference"
+        line.compared = f"{_rules(outcome.level)}, {self._input_words()}"
+        if self.settings.inputs == "random" and self.signature.level == "tensor":
+            self._prepare_bound(module)
+        return line
+
+    def check(self, module: Any, line: Line) -> Line:
+        """Executes `module` under every order and fills in the verdict of `line`."""
+        orders = self.settings.orders if any(map(_asynchronous, find_programs(module))) else 1
+        self._compare_orders(
+            line, orders, lambda order: self._execute(module, self.inputs, order, line)
+        )
+        return line
+
+    def check_ptx(self, ptx: str, launches: LaunchSequence, line: Line) -> Line:
+        """The same for PTX text."""
+
+        def execute(order: int | None) -> Outcome | None:
+            assert self.signature is not None
+            return _guard(
+                line,
+                lambda: run_sequence(
+                    ptx,
+                    launches,
+                    self._images,
+                    self.signature.outputs if self.signature else (),
+                    order_seed=order,
+                    numerics=self.settings.numerics,
+                ),
+            )
+
+        self._compare_orders(line, self.settings.orders, execute)
+        return line
+
+    def _compare_orders(
+        self, line: Line, orders: int, execute: Callable[[int | None], Outcome | None]
+    ) -> None:
+        if not self._reference:
+            line.verdict = "incomplete"
+            line.compared = "the program as it came in gave no reference"
+            return
+        started = time.perf_counter()
+        outcome: Outcome | None = None
+        for number in range(orders):
+            order = None if number == 0 else self.settings.seed + number
+            outcome = execute(order)
+            if outcome is None or line.verdict in ("incomplete", "different"):
+                break
+            self._judge(line, outcome)
+            if line.verdict == "different":
+                line.compared += "" if order is None else f", completion order {order}"
+                break
+        else:
+            assert outcome is not None
+            if orders > 1:
+                line.compared += f", {orders} completion orders"
+            self._previous = outcome.outputs
+            self._sites = dict(outcome.sites) or self._sites
+        line.execute_seconds = time.perf_counter() - started
+
+    def _execute(
+        self,
+        module: Any,
+        inputs: Sequence[Array],
+        order: int | None,
+        line: Line,
+    ) -> Outcome | None:
+        return _guard(line, lambda: self._run(module, inputs, order))
+
+    def _run(self, module: Any, inputs: Sequence[Array], order: int | None) -> Outcome:
+        """Runs the program of `module`, or its kernels one after the other."""
+        assert self.signature is not None
+        outputs, programs = self.signature.outputs, find_programs(module)
+        program = programs[0]
+        plain = program.level == "tensor" and not program.views
+        buffers = inputs if plain else self._images
+        options = {"order_seed": order, "numerics": self.settings.numerics}
+        if len(programs) == 1 and (plain or program.level != "tensor"):
+            run = _executor(program.level)
+            arrays = [as_view(a, program.views.get(n)) for n, a in enumerate(buffers)]
+            if plain:
+                return run(module, program.name, arrays, outputs, **options)
+            return in_memory(
+                outputs, lambda specs: run(module, program.name, arrays, specs, **options)
+            )
+
+        def runner(program: Program) -> RunStep:
+            def run(numbers: Any, arrays: Any, wanted: Any) -> Outcome:
+                if program.level == "tensor":
+                    views = program.views
+                    arrays = [from_memory(a, views[n]) for n, a in zip(numbers, arrays)]
+                    wanted = [views[n] for n in numbers[len(arrays) :]]
+                named = {"buffers": numbers} if program.level == "thread" else {}
+                execute = _executor(program.level)
+                outcome = execute(module, program.name, arrays, wanted, **options, **named)
+                if program.level == "tensor":
+                    outcome.outputs = images(outcome.outputs)
+                return outcome
+
+            return run
+
+        first = len(inputs) + len(outputs)
+        sizes = dict(enumerate(workspace_bytes(module), first))
+        steps = [Step(p.name, p.buffers, runner(p), p.views) for p in programs]
+        return in_memory(outputs, lambda specs: run_in_order(steps, buffers, specs, sizes))
+
+    def _judge(self, line: Line, outcome: Outcome) -> None:
+        """Compares the results of one execution; findings were recorded by `_guard`."""
+        got, rules = outcome.outputs, _rules(outcome.level)
+        as_before = compare.same_bits(self._previous, got)
+        if compare.same_bits(self._reference, got):
+            line.verdict = "equal"
+            line.compared = f"{rules}, bit for bit with the input" + (
+                "" if as_before else "; the result before was within bound only"
+            )
+            return
+        bound, why = self._bound()
+        difference = compare.first_difference(self._reference, got, bound)
+        before = "bit for bit as before the pass" if as_before else "not bit for bit as before"
+        if bound is not None:
+            error, ratio = compare.largest_ratio(self._reference, got, bound)
+            line.max_error, line.max_error_over_bound = error, ratio
+        if difference is None:
+            line.verdict = "within bound"
+            line.compared = (
+                f"{rules}, error <= {line.max_error:.3g}, "
+                f"{line.max_error_over_bound:.3g} of its bound; {before}"
+            )
+            return
+        line.verdict = "different"
+        line.compared = f"{rules}, {why}; {before}"
+        line.difference = self._with_site(difference, outcome.sites)
+
+    def _with_site(
+        self, difference: compare.Difference, sites: Mapping[int, Any]
+    ) -> compare.Difference:
+        """Adds who wrote the element at this level, and what it was at the level before."""
+        index, output = difference.index, difference.output
+        words = [str(sites[output](index))] if output in sites else []
+        if output in self._sites:
+            value = self._previous[output][index]
+            words.append(f"before the pass {value}, {self._sites[output](index)}")
+        return dataclasses.replace(difference, site="; ".join(words))
+
+    def _bound(self) -> tuple[list[Array] | None, str]:
+        if self.settings.inputs == "integers":
+            return None, "exact inputs must agree bit for bit"
+        if self._bounds is None:
+            return None, self._no_bound or "no bound is known for a program of this level"
+        return self._bounds, "beyond the bound"
+
+    def _prepare_bound(self, module: Any) -> None:
+        """Runs the program on magnitudes and on ones: sums of |a * b|, and numbers of products."""
+        foreign = sorted(_op_names(module) - _SUM_OF_PRODUCTS)
+        if foreign:
+            self._no_bound = f"no bound is known for programs with {', '.join(foreign)}"
+            return
+        magnitudes = self._plain(module, [np.abs(a) for a in self.inputs])
+        counts = self._plain(module, [np.ones_like(a) for a in self.inputs])
+        attributes = module.operation.attributes
+        target = attributes["tc.target"].value if "tc.target" in attributes else "sm_100a"
+        how = bounds.sums_of(self.inputs[0].dtype.name, target)
+        self._bounds = [
+            bounds.fused_sum_bound(bounds.upper(s), bounds.upper(k), reference, how)
+            for s, k, reference in zip(magnitudes, counts, self._reference, strict=True)
+        ]
+        if not all(np.isfinite(b).all() for b in self._bounds):
+            self._bounds = None
+            self._no_bound = "the sums of magnitudes overflow the output type: no bound"
+
+    def _plain(self, module: Any, inputs: Sequence[Array]) -> list[Array]:
+        line = Line(0, "(bound)")
+        outcome = self._execute(module, inputs, None, line)
+        if outcome is None:
+            raise IncompleteError(f"cannot compute the bound: {line}")
+        return outcome.outputs
+
+    def _input_words(self) -> str:
+        return f"{self.settings.inputs}, seed {self.settings.seed}"
+
+
+def _guard(line: Line, run: Callable[[], Outcome]) -> Outcome | None:
+    """Runs an execution; what the machine refuses or cannot do becomes the line's verdict.
+
+    None unless there are results to compare.
+    """
+    try:
+        outcome = run()
+    except IncompleteError as error:
+        line.verdict, line.incomplete = "incomplete", [str(error)]
+        return None
+    except Exception as error:
+        _note(line, getattr(error, "findings", []))  # what was found before it ended
+        site = getattr(error, "site", None)
+        where = "" if site is None or str(site) in str(error) else f" at {site}"
+        if _is_not_modelled(error):
+            line.verdict, line.incomplete = "incomplete", [f"{error}{where}"]
+            return None
+        if not _is_refusal(error):
+            raise
+        line.verdict = "different"
+        line.compared = f"illegal use of the machine: {error}{where}"
+        return None
+    line.level = outcome.level
+    line.counters = dict(outcome.counters)
+    _note(line, outcome.findings)
+    if outcome.incomplete:
+        line.verdict, line.incomplete = "incomplete", list(outcome.incomplete)
+        return None
+    if outcome.errors:
+        line.verdict = "different"
+        line.compared = f"{_rules(outcome.level)}, {len(outcome.errors)} error(s) of the program"
+        return None
+    return outcome
+
+
+def _note(line: Line, findings: Iterable[Any]) -> None:
+    """Adds hazards to a line; those of other completion orders are kept."""
+    for f in findings:
+        finding = {"severity": f.severity, "code": f.code, "text": _words(f)}
+        if finding not in line.findings:
+            line.findings.append(finding)
+
+
+def _is_not_modelled(error: Exception) -> bool:
+    """Whether the program is legal but the machine has no rule for it yet."""
+    from tcir.machine.errors import NotModelled
+
+    return isinstance(error, NotModelled)
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether it is the program's fault that the machine raised `error`."""
+    from tcir.machine import MachineError
+    from tcir.machine.refusal import Refusal
+    from tcir.run import LaunchError, PtxSyntaxError
+
+    return isinstance(error, MachineError | Refusal | LaunchError | PtxSyntaxError)
+
+
+def _words(finding: Any) -> str:
+    """Both operations of a finding, the missing edge, and the CTA."""
+    parts = [str(part) for part in (finding.first, finding.second, finding.missing) if part]
+    cta = "" if finding.cta is None else f" (CTA {finding.cta})"
+    return "; ".join(parts) + cta
+
+
+def _rules(level: str) -> str:
+    return {"tensor": "tensor rules"}.get(level, f"machine, {level} level")
+
+
+def _executor(level: str) -> Any:
+    try:
+        return executor_for(level)
+    except (KeyError, AttributeError) as error:
+        raise IncompleteError(f"no executor for the level '{level}'") from error
+
+
+def _asynchronous(program: Program) -> bool:
+    """Whether completion orders matter."""
+    sequential = program.level == "tile" and "tc.async" not in program.op.operation.attributes
+    return program.level != "tensor" and not sequential
+
+
+def _op_names(module: Any) -> set[str]:
+    from tcir._mlir import ir
+
+    names: set[str] = set()
+
+    def visit(operation: Any) -> Any:
+        names.add(operation.name)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return names
+
+
+def validate(
+    program: Any,
+    pipeline: Pipeline | str | Iterable[Pass | str] = (),
+    *,
+    seed: int = 0,
+    inputs: Kind = "integers",
+    orders: int = 1,
+    numerics: str = "exact",
+    on_line: Callable[[Line], None] | None = None,
+    **options: Any,
+) -> Report:
+    """Runs `pipeline` over `program` (an `ir.Module`, text or path), executing after every pass.
+
+    The program given is not modified. `on_line` is called with each line of the report as it is
+    known. Keyword options go to a named pipeline. Execution stops at the first pass that is
+    different; the passes after it count as not executed.
+    """
+    from tcir.program.source import load_module, mlir_context
+
+    steps = as_pipeline(pipeline, **options)
+    settings = Settings(seed, inputs, orders, numerics)
+    with mlir_context() as context:
+        module = load_module(program, context)
+        report = Report(pipeline=str(steps))
+        run_pipeline(module, steps, report, Validator(settings), on_line=on_line)
+    return report

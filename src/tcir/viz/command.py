@@ -1,0 +1,192 @@
+"""What tc-viz does: views by name, written as text, SVG or HTML."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tcir.errors import Error, InputError
+from tcir.layout import LayoutError
+
+from .picture import Picture
+
+FORMATS = ("text", "svg", "html")
+
+
+def _numbers(words: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in words.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected numbers such as 2,2,1, got {words}") from None
+
+
+def _triple(words: str) -> tuple[int, int, int]:
+    found = _numbers(words)
+    if len(found) > 3:
+        raise argparse.ArgumentTypeError(f"expected at most three numbers, got {words}")
+    a, b, c = (*found, *(0, 0, 0)[len(found) :])
+    return a, b, c
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    top = argparse.ArgumentParser(
+        prog="tc-viz", description="Draws layouts, fragments, memories, schedules and reports."
+    )
+    views = top.add_subparsers(dest="view", required=True)
+
+    def view(name: str, words: str) -> argparse.ArgumentParser:
+        sub = views.add_parser(name, help=words, description=words)
+        sub.add_argument(
+            "-o", metavar="FILE", dest="output", default="-", help="- is standard output"
+        )
+        if name != "report":
+            sub.add_argument(
+                "--format", choices=FORMATS, help="default: by the name of FILE, else text"
+            )
+            sub.add_argument("--colour", choices=("auto", "always", "never"), default="auto")
+        return sub
+
+    view("layout", "a shape:stride layout").add_argument("layout", help="e.g. '(4,8):(8,1)'")
+
+    fragment = view("fragment", "which thread and register holds each element")
+    fragment.add_argument("atom", help="e.g. mma.m16n8k16, mma.m16n8k8.tf32, ldmatrix.x4")
+    fragment.add_argument("--operand", choices=("A", "B", "C", "D"), default="A")
+    fragment.add_argument(
+        "--atoms", type=_triple, default=(1, 1, 1), metavar="M,N,K", help="atoms over threads"
+    )
+    fragment.add_argument("--tile", type=_triple, metavar="M,N,K", help="tile of the tiled mma")
+    fragment.add_argument(
+        "--values", metavar="FILE.npy", help="a matrix to list by threads instead of numbers"
+    )
+
+    smem = view("smem", "a tile in shared memory: swizzle, banks, conflicts of ldmatrix")
+    smem.add_argument("--rows", type=int, default=16)
+    smem.add_argument("--columns", type=int, default=64)
+    smem.add_argument("--element-bytes", type=int, choices=(1, 2, 4), default=2)
+    smem.add_argument("--swizzle", default="128B", metavar="MODE", help="NONE, 32B, 64B, 128B")
+    smem.add_argument("--unit", type=int, default=0, help="16 bytes of each row that are read")
+
+    view("scale-factors", "the 512-byte block of scale factors")
+
+    ld = view("ld", "tcgen05.ld and st")
+    ld.add_argument("shape", help="e.g. 16x256b.x1")
+    ld.add_argument("--half-split", type=int, metavar="COLUMNS", help="of 16x32bx2; default num")
+
+    for name, words in (
+        ("tmem", "tensor memory over a kernel (IR after plan-memory)"),
+        ("conv", "shift-reuse steps of a convolution (IR after tile-conv-shift-reuse)"),
+    ):
+        sub = view(name, words)
+        sub.add_argument("file", help="MLIR text; - is standard input")
+        sub.add_argument("--cta", type=_triple, default=(0, 0, 0), metavar="X,Y,Z")
+        if name == "conv":
+            sub.add_argument("--filter-row", type=int, metavar="R", help="default: the middle one")
+
+    report = view("report", "the page of a --validate-each report")
+    report.add_argument("file", help="the JSON of tc-opt --validate-each=FILE")
+    report.add_argument("--tree", metavar="DIR", help="IR of --mlir-print-ir-tree-dir")
+    report.add_argument("--input", metavar="FILE", help="the program as it came in")
+    return top
+
+
+def _values(path: str | None) -> Any:
+    if path is None:
+        return None
+    import numpy as np
+
+    try:
+        return np.load(path, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot read '{path}' as a .npy file: {error}") from error
+
+
+def kernel_picture(view: str, path: str, **options: Any) -> Picture:
+    """The view ``tmem`` or ``conv`` of a file."""
+    from tcir.program.source import load_module, mlir_context
+
+    from .conv_steps import conv_view
+    from .tmem_map import tmem_view
+
+    draw: Any = {"tmem": tmem_view, "conv": conv_view}[view]
+    with mlir_context() as context:
+        picture: Picture = draw(load_module(path, context), **options)
+    return picture
+
+
+def picture(arguments: argparse.Namespace) -> Picture:
+    """The picture that a command line asks for."""
+    from . import fragments, layouts
+
+    match arguments.view:
+        case "layout":
+            return layouts.layout_view(layouts.parse_layout(arguments.layout))
+        case "fragment":
+            return fragments.fragment_view(
+                arguments.atom,
+                arguments.operand,
+                atoms=arguments.atoms,
+                tile=arguments.tile or (None, None, None),
+                values=_values(arguments.values),
+            )
+        case "smem":
+            return layouts.smem_view(
+                arguments.rows, arguments.columns, arguments.element_bytes, arguments.swizzle,
+                arguments.unit,
+            )  # fmt: skip
+        case "scale-factors":
+            return layouts.scale_factor_view()
+        case "ld":
+            return fragments.ld_view(arguments.shape, arguments.half_split)
+        case "tmem":
+            return kernel_picture("tmem", arguments.file, cta=arguments.cta)
+    return kernel_picture(
+        "conv", arguments.file, cta=arguments.cta, filter_row=arguments.filter_row
+    )
+
+
+def render(drawn: Picture, form: str, colour: bool = False) -> str:
+    """The picture as ``text``, ``svg`` or ``html``."""
+    from . import svg, text
+
+    if form == "text":
+        return text.text(drawn, colour)
+    return svg.svg(drawn) if form == "svg" else svg.html(drawn)
+
+
+def _form(arguments: argparse.Namespace) -> str:
+    suffix = Path(arguments.output).suffix.removeprefix(".")
+    return arguments.format or (suffix if suffix in FORMATS else "text")
+
+
+def _result(arguments: argparse.Namespace) -> str:
+    if arguments.view == "report":
+        from .report import load_report, read_tree, report_html
+
+        tree = read_tree(arguments.tree, arguments.input)
+        return report_html(load_report(arguments.file), tree)
+    terminal = arguments.output == "-" and sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    colour = {"auto": terminal, "always": True, "never": False}[arguments.colour]
+    return render(picture(arguments), _form(arguments), colour)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Exit status 0, 3 for input that cannot be drawn, else that of the error."""
+    arguments = parser().parse_args(argv)
+    try:
+        result = _result(arguments)
+        if arguments.output == "-":
+            sys.stdout.write(result)
+        else:
+            Path(arguments.output).write_text(result, encoding="utf-8")
+    except (LayoutError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return InputError.exit_code
+    except Error as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0

@@ -1,0 +1,1 @@
+"""Commands for developers of tcir: tests, checks, generated pages. Not installed."""
