@@ -1,4 +1,8 @@
-"""Reading attributes and values of ops as Python values."""
+"""Reading ops from Python: their attributes, attributes alone, types, and where values come from.
+
+``integer(op, name)`` reads an attribute *of an op*, ``integer_of(attribute)`` an attribute itself,
+``integer_type(bits)`` is a type; so for strings and lists.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from tcir._mlir import ir
 
 def integer(op: ir.OpView, name: str) -> int:
     """The value of an integer attribute."""
-    return ir.IntegerAttr(op.attributes[name]).value
+    return integer_of(op.attributes[name])
 
 
 def optional_integer(op: ir.OpView, name: str) -> int | None:
@@ -22,14 +26,19 @@ def is_integer(op: ir.OpView, name: str) -> bool:
     return name not in op.attributes or isinstance(op.attributes[name], ir.IntegerAttr)
 
 
+def flag(op: ir.OpView, name: str) -> bool:
+    """Whether a one-bit attribute is true."""
+    return bool(integer(op, name))
+
+
 def string(op: ir.OpView, name: str) -> str:
     """The value of a string attribute."""
-    return ir.StringAttr(op.attributes[name]).value
+    return string_of(op.attributes[name])
 
 
 def integers(op: ir.OpView, name: str) -> list[int]:
     """The elements of an ``array<i64: ...>`` attribute."""
-    return list(ir.DenseI64ArrayAttr(op.attributes[name]))
+    return integers_of(op.attributes[name])
 
 
 def not_arrays(op: ir.OpView, **lengths: int | None) -> str | None:
@@ -42,6 +51,36 @@ def not_arrays(op: ir.OpView, **lengths: int | None) -> str | None:
     return None
 
 
+# --- attributes alone --------------------------------------------------------------------------
+
+
+def integer_of(attribute: ir.Attribute) -> int:
+    """The value of an integer (or one-bit) attribute."""
+    return int(ir.IntegerAttr(attribute).value)
+
+
+def string_of(attribute: ir.Attribute) -> str:
+    """The value of a string attribute."""
+    return str(ir.StringAttr(attribute).value)
+
+
+def integers_of(attribute: ir.Attribute) -> list[int]:
+    """The elements of an integer list, as ``array<i64>``, ``array<i32>``, ``[1, 2]`` or dense."""
+    if isinstance(attribute, ir.ArrayAttr):
+        return [integer_of(each) for each in attribute]
+    if isinstance(attribute, ir.DenseIntElementsAttr | ir.DenseI32ArrayAttr):
+        return [int(each) for each in attribute]
+    return list(ir.DenseI64ArrayAttr(attribute))
+
+
+# --- types and values --------------------------------------------------------------------------
+
+
+def integer_type(bits: int) -> ir.IntegerType:
+    """The signless type ``i<bits>``."""
+    return ir.IntegerType.get_signless(bits)
+
+
 def defining(value: ir.Value, kind: Any = ir.OpView) -> Any:
     """The op of class ``kind`` that defines ``value``; None for block arguments and other ops."""
     owner = value.owner
@@ -49,10 +88,10 @@ def defining(value: ir.Value, kind: Any = ir.OpView) -> Any:
     return view if isinstance(view, kind) else None
 
 
-def constant(value: ir.Value) -> int | None:
+def constant_of(value: ir.Value) -> int | None:
     """The value of an ``arith.constant`` of index or integer type; None for anything else."""
     op = defining(value)
     if op is None or op.operation.name != "arith.constant":
         return None
     attribute = op.attributes["value"]
-    return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
+    return integer_of(attribute) if isinstance(attribute, ir.IntegerAttr) else None

@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import Any, get_args
 
 from tcir._mlir import ext, ir
-
-from . import kernel_rules as kernel_rules
-from . import tc as tc
-from .base import TC
-from .examples import EXAMPLES
-from .kernel_view import SUBJECT
-from .rules import rules_of
+from tcir.dialect import tc as tc
+from tcir.dialect.base import TC
+from tcir.dialect.examples import EXAMPLES
+from tcir.dialect.kernel.view import SUBJECT
+from tcir.dialect.rules import rules_of
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "ops.md"
 GROUPS = {
@@ -29,7 +27,7 @@ GROUPS = {
     "lanes": "Lanes of a warp",
     "halo": "Shift and halo",
     "compute": "Tensor core",
-    "block_scale_ops": "Tensor core, block-scaled",
+    "block_scale": "Tensor core, block-scaled",
     "warp": "Warp level",
     "sync": "Synchronisation",
     "structure": "Roles",
@@ -54,7 +52,7 @@ def render() -> str:
     parts = [INTRO, "## Types\n", *map(_type, TC.types), _rules("Any op", "tc")]
     for module, heading in GROUPS.items():
         parts.append(f"## {heading}\n")
-        parts += [_op(op) for op in TC.operations if op.__module__.endswith(f".{module}")]
+        parts += [_op(op) for op in TC.operations if op.__module__.endswith(f".ops.{module}")]
     parts += ["## Kernels\n", inspect.cleandoc(KERNEL) + "\n", _rules("Rules", SUBJECT)]
     return "\n".join(part for part in parts if part).rstrip() + "\n"
 

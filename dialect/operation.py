@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from . import rules
-from .base import TC
+from tcir.dialect import rules
+from tcir.dialect.base import TC
 
 
 class Op(TC.Operation):

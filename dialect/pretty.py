@@ -17,9 +17,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tcir._mlir import ext, ir
-
-from .declared import as_declared
-from .operation import Op
+from tcir.dialect.declared import as_declared
+from tcir.dialect.operation import Op
 
 _LINE = re.compile(r'^(\s*)((?:%\S+ = )?)"(tc\.\w+)"\(([^()]*)\)')
 _SHAPED = re.compile(r'!tc\.(smem|tmem)<array<i64: ([\d, ]+)>, (\w+)(?:, "(\w+)", "(\w+)")?>')

@@ -10,7 +10,7 @@ for its message. The functions stand beside their ops::
 Rules of one op run in the order of their definition and stop at the first broken one, so each may
 rely on those above it. ``!tc.smem`` and the other types have rules too: they run for every operand
 and result of that type before the rules of the op itself. Rules about a whole kernel are in
-`tcir.dialect.kernel_rules`. `RULES` is what the documentation and the tests walk.
+`tcir.dialect.kernel.rules`. `RULES` is what the documentation and the tests walk.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tcir._mlir import ir
-
-from .declared import as_declared, wrong_sizes
-from .types import RingType
+from tcir.dialect.declared import as_declared, wrong_sizes
+from tcir.dialect.types import RingType
 
 Broken = Mapping[str, object] | None
 Function = TypeVar("Function", bound=Callable[..., Any])

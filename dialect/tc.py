@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from . import type_rules as type_rules
-from .base import TC, load
-from .block_scale_ops import CpScalesOp, MmaBlockScaleOp
-from .block_scaled import BlockScaledMatmulOp, ScalesToBlockedOp
-from .codes import PackCodesOp, UnpackCodesOp
-from .compute import MmaOp
-from .halo import RefreshOp, ShiftOp
-from .highlevel import Conv2dOp, MatmulOp
-from .lanes import EnableLanesOp, LaneIndexOp, LaneMasksOp, StoreLanesOp, WriteLaneMaskOp
-from .memory import (
+from tcir.dialect import type_rules as type_rules
+from tcir.dialect.base import TC, load
+from tcir.dialect.ops.block_scale import CpScalesOp, MmaBlockScaleOp
+from tcir.dialect.ops.block_scaled import BlockScaledMatmulOp, ScalesToBlockedOp
+from tcir.dialect.ops.codes import PackCodesOp, UnpackCodesOp
+from tcir.dialect.ops.compute import MmaOp
+from tcir.dialect.ops.halo import RefreshOp, ShiftOp
+from tcir.dialect.ops.highlevel import Conv2dOp, MatmulOp
+from tcir.dialect.ops.lanes import (
+    EnableLanesOp,
+    LaneIndexOp,
+    LaneMasksOp,
+    StoreLanesOp,
+    WriteLaneMaskOp,
+)
+from tcir.dialect.ops.memory import (
     MbarrierInitOp,
     SlotOp,
     SmemTileOp,
@@ -20,10 +26,10 @@ from .memory import (
     TmemRelinquishOp,
     TmemTileOp,
 )
-from .movement import CpOp, StoreRowsOp, TmemLdOp, TmemStOp, TmemWaitOp
-from .repack import RepackOp
-from .structure import OneThreadOp, RoleOp
-from .sync import (
+from tcir.dialect.ops.movement import CpOp, StoreRowsOp, TmemLdOp, TmemStOp, TmemWaitOp
+from tcir.dialect.ops.repack import RepackOp
+from tcir.dialect.ops.structure import OneThreadOp, RoleOp
+from tcir.dialect.ops.sync import (
     CommitOp,
     CtaBarrierOp,
     FenceOp,
@@ -31,8 +37,17 @@ from .sync import (
     MbarrierExpectTxOp,
     MbarrierWaitOp,
 )
-from .tma import MakeTensorMapOp, TmaLoadOp
-from .types import (
+from tcir.dialect.ops.tma import MakeTensorMapOp, TmaLoadOp
+from tcir.dialect.ops.warp import (
+    CpAsyncCommitOp,
+    CpAsyncOp,
+    CpAsyncWaitOp,
+    LoadFragmentOp,
+    MmaSyncOp,
+    StoreFragmentOp,
+    ZeroFragmentOp,
+)
+from tcir.dialect.types import (
     SWIZZLE_BYTES,
     LaneMasksType,
     MbarrierType,
@@ -43,16 +58,7 @@ from .types import (
     TmemType,
     element_bytes,
 )
-from .warp import (
-    CpAsyncCommitOp,
-    CpAsyncOp,
-    CpAsyncWaitOp,
-    LoadFragmentOp,
-    MmaSyncOp,
-    StoreFragmentOp,
-    ZeroFragmentOp,
-)
-from .warp_types import FragmentType, StagedType
+from tcir.dialect.warp_types import FragmentType, StagedType
 
 __all__ = [
     "SWIZZLE_BYTES",

@@ -5,17 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from tcir._mlir import ir
-
-from .limits import (
+from tcir.dialect.limits import (
     SWIZZLE_ATOM_ROWS,
     SWIZZLE_MAJORNESS,
     SWIZZLE_SPANS,
     TMEM_COLUMNS,
     TMEM_LANES,
 )
-from .rules import Broken, rule
-from .types import MbarrierType, RingType, SmemType, TmemType, element_bytes
-from .warp_types import StagedType
+from tcir.dialect.rules import Broken, rule
+from tcir.dialect.types import MbarrierType, RingType, SmemType, TmemType, element_bytes
+from tcir.dialect.warp_types import StagedType
 
 SMEM_ELEMENTS = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8")
 TMEM_ELEMENTS = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8", "i32")

@@ -4,9 +4,8 @@ import re
 from typing import Any
 
 from tcir._mlir import ir
-
-from .base import TC
-from .limits import SWIZZLE_SPANS
+from tcir.dialect.base import TC
+from tcir.dialect.limits import SWIZZLE_SPANS
 
 SWIZZLE_BYTES = SWIZZLE_SPANS
 """Width in bytes of one swizzled row ("span"), by swizzle mode (PTX ISA 9.7.16.10.6)."""

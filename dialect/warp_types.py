@@ -3,9 +3,8 @@
 from typing import Any
 
 from tcir._mlir import ir
-
-from .base import TC
-from .types import _ints, element_bytes
+from tcir.dialect.base import TC
+from tcir.dialect.types import _ints, element_bytes
 
 
 class StagedType(TC.Type, name="staged"):

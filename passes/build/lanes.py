@@ -7,7 +7,7 @@ from typing import Any
 
 from tcir._mlir import arith, ir, vector
 from tcir.dialect import tc
-from tcir.dialect.lanes import lane_vector
+from tcir.dialect.ops.lanes import lane_vector
 from tcir.passes.build import index as math
 from tcir.passes.build.index import Index
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from tcir._mlir import arith, func, gpu, ir, scf
 from tcir.dialect import tc
-from tcir.dialect.block_scaled import ELEMENT_BITS
+from tcir.dialect.ops.block_scaled import ELEMENT_BITS
 from tcir.dialect.limits import GRID, QUARTER_LANES, TMEM_LANES
 from tcir.passes.build import index as math
 from tcir.passes.build.emit import i64, i64s

@@ -7,9 +7,9 @@ from typing import Any
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.block_scale_ops import SCALE_COLUMNS, SCALE_ROW_BYTES, SCALE_ROWS
-from tcir.dialect.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES
 from tcir.dialect.limits import TMEM_LANES
+from tcir.dialect.ops.block_scale import SCALE_COLUMNS, SCALE_ROW_BYTES, SCALE_ROWS
+from tcir.dialect.ops.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES
 from tcir.passes.build import index as math
 from tcir.passes.build.emit import i64, make_tensor_map, tma_load
 from tcir.passes.build.index import Index

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tcir.dialect.attributes import string
-from tcir.dialect.block_scale_ops import SCALE_ROW_BYTES, SCALE_ROWS, ScaledStep
-from tcir.dialect.block_scaled import (
+from tcir.dialect.limits import MMA_K_BYTES
+from tcir.dialect.ops.block_scale import SCALE_ROW_BYTES, SCALE_ROWS, ScaledStep
+from tcir.dialect.ops.block_scaled import (
     BLOCK_BYTES,
     BLOCK_SCALES,
     ELEMENT_BITS,
@@ -15,7 +16,6 @@ from tcir.dialect.block_scaled import (
     SOURCE,
     kinds_of,
 )
-from tcir.dialect.limits import MMA_K_BYTES
 from tcir.passes.build.emit import integer
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.refusal import refuse

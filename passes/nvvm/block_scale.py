@@ -5,7 +5,7 @@ from __future__ import annotations
 from tcir._mlir import arith, ir, nvvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, string
-from tcir.dialect.block_scale_ops import SCALE_ROW_BYTES, SCALE_ROWS, scaled_step
+from tcir.dialect.ops.block_scale import SCALE_ROW_BYTES, SCALE_ROWS, scaled_step
 
 from .block_scale_descriptor import scaled_instruction_descriptor
 from .compute import slice_descriptor, tile_descriptor

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tcir._mlir import arith, ir, nvvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, integers
-from tcir.dialect.compute import first_row, kind_of
+from tcir.dialect.ops.compute import first_row, kind_of
 from tcir.errors import PassError
 
 from .converter import Converter, SmemTile, TmemTile, require_role, rule

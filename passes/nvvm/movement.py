@@ -5,7 +5,7 @@ from __future__ import annotations
 from tcir._mlir import arith, ir, llvm, nvvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import defining, integer, string
-from tcir.dialect.tma import halo_of
+from tcir.dialect.ops.tma import halo_of
 from tcir.errors import PassError
 
 from .converter import (

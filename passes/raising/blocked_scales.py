@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tcir._mlir import ir
-from tcir.dialect.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES
+from tcir.dialect.ops.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES
 
 CONSTANT = -1
 Parts: TypeAlias = dict[int, "np.ndarray[Any, Any]"]

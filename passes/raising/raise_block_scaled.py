@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from tcir._mlir import func, ir, linalg, tensor
 from tcir.dialect import rules, tc
 from tcir.dialect.attributes import defining
-from tcir.dialect.block_scaled import scales_shape
+from tcir.dialect.ops.block_scaled import scales_shape
 from tcir.passes.build.emit import i64
 from tcir.passes.build.refusal import SMALLEST_BLOCK_SCALED, is_op, refuse
 from tcir.passes.raising.arguments import drop_arguments

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import string
-from tcir.dialect.block_scaled import operand_scales_shape
+from tcir.dialect.ops.block_scaled import operand_scales_shape
 from tcir.errors import InputError
 from tcir.passmanager.pipeline import Pass, register_pass
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tcir._mlir import ir, linalg
-from tcir.dialect.block_scaled import ELEMENT_BITS, SCALE_TYPES
+from tcir.dialect.ops.block_scaled import ELEMENT_BITS, SCALE_TYPES
 from tcir.passes.raising.blocked_scales import is_layout, offsets
 from tcir.passes.raising.contraction import n_loops, value
 

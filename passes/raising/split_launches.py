@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from tcir._mlir import func, ir, tensor
 from tcir.dialect import tc
-from tcir.dialect.codes import PACKED_BITS
+from tcir.dialect.ops.codes import PACKED_BITS
 from tcir.passes.build.emit import i64, i64s
 from tcir.passes.build.refusal import refuse
 from tcir.passmanager.pipeline import Pass, register_pass

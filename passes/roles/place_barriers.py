@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from tcir._mlir import ir, scf
 from tcir.dialect import tc
 from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES, WARP
-from tcir.dialect.tma import halo_of
+from tcir.dialect.ops.tma import halo_of
 from tcir.passes.build import index as math
 from tcir.passes.build.emit import fence, i64, integer, tma_load
 from tcir.passes.build.kernel_ops import (

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from tcir._mlir import arith, func, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, string
-from tcir.dialect.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES, ELEMENT_BITS
+from tcir.dialect.ops.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES, ELEMENT_BITS
 from tcir.passes.build.emit import integers
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.refusal import refuse

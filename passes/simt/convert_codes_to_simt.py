@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from tcir._mlir import func, ir, scf
 from tcir.dialect import tc
-from tcir.dialect.codes import bits_of, ends
+from tcir.dialect.ops.codes import bits_of, ends
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.simt import emit as simt
 from tcir.passmanager.pipeline import Pass, register_pass

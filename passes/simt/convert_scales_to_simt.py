@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from tcir._mlir import arith, func, ir
 from tcir.dialect import tc
-from tcir.dialect.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES
+from tcir.dialect.ops.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES
 from tcir.passes.simt import emit as simt
 from tcir.passmanager.pipeline import Pass, register_pass
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tcir._mlir import arith, ir, llvm
-from tcir.dialect.block_scaled import ELEMENT_BITS
+from tcir.dialect.ops.block_scaled import ELEMENT_BITS
 from tcir.passes.simt import emit as simt
 
 DOUBLED = (0, 1, 2, 3, 4, 6, 8, 12)

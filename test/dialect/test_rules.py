@@ -9,7 +9,7 @@ import pytest
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.kernel_rules import SUBJECT, verify_kernel
+from tcir.dialect.kernel.rules import SUBJECT, verify_kernel
 from tcir.dialect.rules import RULES, Rule
 
 HERE = Path(__file__).parent

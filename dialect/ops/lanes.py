@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 
 from tcir._mlir import ext, ir
-
-from .attributes import constant, integer, is_integer, optional_integer
-from .limits import LANE_MASK_BYTES, QUARTER_LANES, SMEM_BYTES, TMEM_LANES
-from .operation import Op
-from .rules import Broken, rule
-from .types import LaneMasksType, TmemType
+from tcir.dialect.attributes import constant_of, integer, is_integer, optional_integer
+from tcir.dialect.limits import LANE_MASK_BYTES, QUARTER_LANES, SMEM_BYTES, TMEM_LANES
+from tcir.dialect.operation import Op
+from tcir.dialect.rules import Broken, rule
+from tcir.dialect.types import LaneMasksType, TmemType
 
 
 def lane_vector(element: ir.Type) -> ir.VectorType:
@@ -128,7 +127,7 @@ def _(op: WriteLaneMaskOp) -> Broken:
     "quarter must be in [0, 4), got {got}: a mask is four words of 32 lanes",
 )
 def _(op: WriteLaneMaskOp) -> Broken:
-    got = constant(op.quarter)
+    got = constant_of(op.quarter)
     return None if got is None or 0 <= got < TMEM_LANES // QUARTER_LANES else {"got": got}
 
 

@@ -1,13 +1,12 @@
 """Structure of a warp-specialised kernel."""
 
-from collections.abc import Iterator
 from typing import Any
 
 from tcir._mlir import ext, ir
-
-from .attributes import integers, not_arrays, string
-from .operation import Op
-from .rules import Broken, rule
+from tcir.dialect.attributes import integers, not_arrays, string
+from tcir.dialect.operation import Op
+from tcir.dialect.rules import Broken, rule
+from tcir.dialect.walk import nested
 
 ROLES = ("producer", "mma", "epilogue")
 """Kinds of ``tc.role``."""
@@ -63,15 +62,6 @@ class OneThreadOp(Op, name="one_thread", traits=[ir.NoTerminatorTrait]):
     """
 
     body: ext.Region
-
-
-def nested(op: ir.OpView) -> Iterator[ir.OpView]:
-    """All operations inside the regions of ``op``, in program order."""
-    for region in op.regions:
-        for block in region:
-            for inner in block:
-                yield inner
-                yield from nested(inner)
 
 
 @rule(

@@ -3,11 +3,10 @@
 from typing import Any
 
 from tcir._mlir import ext, ir
-
-from .attributes import integers
-from .operation import Op
-from .rules import Broken, rule
-from .types import element_bytes
+from tcir.dialect.attributes import integers
+from tcir.dialect.operation import Op
+from tcir.dialect.rules import Broken, rule
+from tcir.dialect.types import element_bytes
 
 
 class RepackOp(Op, name="repack"):

@@ -6,18 +6,17 @@ from collections.abc import Mapping
 from itertools import combinations, pairwise
 
 from tcir._mlir import ir
-
-from .attributes import integer, optional_integer
-from .kernel_view import (
+from tcir.dialect.attributes import integer, optional_integer
+from tcir.dialect.kernel.view import (
     LAUNCH,
     Found,
     KernelView,
     attribute_of,
     kernel_rule,
 )
-from .lanes import LaneMasksOp
-from .limits import LANE_MASK_BYTES, MBARRIER_BYTES, SMEM_BYTES, TMEM_COLUMNS
-from .memory import (
+from tcir.dialect.limits import LANE_MASK_BYTES, MBARRIER_BYTES, SMEM_BYTES, TMEM_COLUMNS
+from tcir.dialect.ops.lanes import LaneMasksOp
+from tcir.dialect.ops.memory import (
     MbarrierInitOp,
     SmemTileOp,
     TmemAllocOp,

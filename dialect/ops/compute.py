@@ -3,12 +3,11 @@
 from typing import Any
 
 from tcir._mlir import ext, ir
-
-from .attributes import integer, integers, not_arrays
-from .limits import MMA_K_BYTES, MMA_KIND_OF, MMA_KINDS, TMEM_LANES, MmaKind
-from .operation import Op
-from .rules import Broken, rule
-from .types import SmemType, TmemType, element_bytes
+from tcir.dialect.attributes import integer, integers, not_arrays
+from tcir.dialect.limits import MMA_K_BYTES, MMA_KIND_OF, MMA_KINDS, TMEM_LANES, MmaKind
+from tcir.dialect.operation import Op
+from tcir.dialect.rules import Broken, rule
+from tcir.dialect.types import SmemType, TmemType, element_bytes
 
 
 class MmaOp(Op, name="mma"):

@@ -4,10 +4,9 @@ from math import gcd
 from typing import Any
 
 from tcir._mlir import ext, ir
-
-from .block_scaled import ELEMENT_BITS
-from .operation import Op
-from .rules import Broken, rule
+from tcir.dialect.operation import Op
+from tcir.dialect.ops.block_scaled import ELEMENT_BITS
+from tcir.dialect.rules import Broken, rule
 
 PACKED_BITS = {name: bits for name, bits in ELEMENT_BITS.items() if bits < 8}
 """Element types that are packed in memory, and their bits."""

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 from tcir._mlir import ext, ir
-
-from .attributes import constant, integer, string
-from .limits import (
+from tcir.dialect.attributes import constant_of, integer, string
+from tcir.dialect.limits import (
     CP_SHAPES,
     MMA_K_BYTES,
     QUARTER_LANES,
@@ -13,9 +12,9 @@ from .limits import (
     TMEM_LANES,
     TMEM_LD_NUM,
 )
-from .operation import Op
-from .rules import Broken, rule
-from .types import SmemType, TmemType, element_bytes
+from tcir.dialect.operation import Op
+from tcir.dialect.rules import Broken, rule
+from tcir.dialect.types import SmemType, TmemType, element_bytes
 
 CP_ROWS = CP_SHAPES["128x256b"][0]
 """Source rows of ``tc.cp``."""
@@ -183,7 +182,7 @@ def _(op: TmemLdOp) -> Broken:
     "quarter must be in [0, 4), got {got}: a warp reaches lanes 32 * (warp mod 4) to + 31",
 )
 def _(op: TmemLdOp) -> Broken:
-    got = constant(op.quarter)
+    got = constant_of(op.quarter)
     return None if got is None or 0 <= got < TMEM_LANES // QUARTER_LANES else {"got": got}
 
 
@@ -194,7 +193,7 @@ def _(op: TmemLdOp) -> Broken:
     "the columns must lie within source's [0, {columns}), got [{begin}, {end})",
 )
 def _(op: TmemLdOp) -> Broken:
-    columns, begin, n = op.source.type.columns, constant(op.column), op.value.type.shape[1]
+    columns, begin, n = op.source.type.columns, constant_of(op.column), op.value.type.shape[1]
     if begin is None:
         begin = 0  # unknown until it runs, but even column 0 has to fit
     if begin >= 0 and begin + n <= columns:
@@ -225,7 +224,7 @@ def _(op: TmemStOp) -> Broken:
     "quarter must be in [0, 4), got {got}: a warp reaches lanes 32 * (warp mod 4) to + 31",
 )
 def _(op: TmemStOp) -> Broken:
-    got = constant(op.quarter)
+    got = constant_of(op.quarter)
     return None if got is None or 0 <= got < TMEM_LANES // QUARTER_LANES else {"got": got}
 
 
@@ -236,7 +235,7 @@ def _(op: TmemStOp) -> Broken:
     "the columns must lie within target's [0, {columns}), got [{begin}, {end})",
 )
 def _(op: TmemStOp) -> Broken:
-    columns, begin, n = op.target.type.columns, constant(op.column), op.value.type.shape[1]
+    columns, begin, n = op.target.type.columns, constant_of(op.column), op.value.type.shape[1]
     if begin is None:
         begin = 0  # unknown until it runs, but even column 0 has to fit
     if begin >= 0 and begin + n <= columns:

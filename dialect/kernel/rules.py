@@ -1,8 +1,7 @@
 """Rules about a whole kernel (a ``func.func`` with the attribute ``tc.kernel``).
 
-`verify_kernel` returns every violation; a rule is a generator of ``(op, values for the
-message)``.
-Those about memory are in `kernel_memory_rules`.
+`verify_kernel` returns every violation; a rule is a generator of ``(op, values for the message)``.
+Rules about memory are in `memory`, those of the warp level in `warp`.
 """
 
 from __future__ import annotations
@@ -10,14 +9,8 @@ from __future__ import annotations
 from math import prod
 
 from tcir._mlir import ir
-
-from . import kernel_memory_rules as kernel_memory_rules
-from . import warp_kernel_rules as warp_kernel_rules
-from .attributes import defining, integer, integers, optional_integer
-from .block_scale_ops import CpScalesOp, MmaBlockScaleOp
-from .compute import MmaOp
-from .halo import RefreshOp, ShiftOp
-from .kernel_view import (
+from tcir.dialect.attributes import defining, integer, integers, optional_integer
+from tcir.dialect.kernel.view import (
     LAUNCH,
     SUBJECT,
     Found,
@@ -28,19 +21,22 @@ from .kernel_view import (
     triple,
     view,
 )
-from .lanes import StoreLanesOp
-from .limits import BLOCK_THREADS, CLUSTER_CTAS, GRID, WARP
-from .memory import (
+from tcir.dialect.limits import BLOCK_THREADS, CLUSTER_CTAS, GRID, WARP
+from tcir.dialect.ops.block_scale import CpScalesOp, MmaBlockScaleOp
+from tcir.dialect.ops.compute import MmaOp
+from tcir.dialect.ops.halo import RefreshOp, ShiftOp
+from tcir.dialect.ops.lanes import StoreLanesOp
+from tcir.dialect.ops.memory import (
     MbarrierInitOp,
     SlotOp,
     TmemAllocOp,
 )
-from .movement import CpOp, StoreRowsOp, TmemLdOp, TmemStOp, TmemWaitOp
-from .rules import rules_of
-from .structure import ONE_THREAD, WHOLE_CTA, WHOLE_WARP, RoleOp
-from .sync import CommitOp, MbarrierArriveOp, MbarrierExpectTxOp, MbarrierWaitOp
-from .tma import TmaLoadOp
-from .warp import MmaSyncOp
+from tcir.dialect.ops.movement import CpOp, StoreRowsOp, TmemLdOp, TmemStOp, TmemWaitOp
+from tcir.dialect.ops.structure import ONE_THREAD, WHOLE_CTA, WHOLE_WARP, RoleOp
+from tcir.dialect.ops.sync import CommitOp, MbarrierArriveOp, MbarrierExpectTxOp, MbarrierWaitOp
+from tcir.dialect.ops.tma import TmaLoadOp
+from tcir.dialect.ops.warp import MmaSyncOp
+from tcir.dialect.rules import rules_of
 
 
 def verify_kernel(func: ir.OpView) -> list[tuple[ir.Location, str]]:

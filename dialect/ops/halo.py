@@ -1,12 +1,17 @@
 """Ops that keep a shifted slab whole: the stand-alone shift, and the copy of its halo."""
 
 from tcir._mlir import ext, ir
-
-from .attributes import integer
-from .limits import MMA_K_BYTES, QUARTER_LANES, SLAB_COLUMNS, SWIZZLE_ATOM_ROWS, TMEM_LANES
-from .operation import Op
-from .rules import Broken, rule
-from .types import SmemType, TmemType, element_bytes
+from tcir.dialect.attributes import integer
+from tcir.dialect.limits import (
+    MMA_K_BYTES,
+    QUARTER_LANES,
+    SLAB_COLUMNS,
+    SWIZZLE_ATOM_ROWS,
+    TMEM_LANES,
+)
+from tcir.dialect.operation import Op
+from tcir.dialect.rules import Broken, rule
+from tcir.dialect.types import SmemType, TmemType, element_bytes
 
 
 class ShiftOp(Op, name="shift"):

@@ -3,19 +3,18 @@
 from typing import Any
 
 from tcir._mlir import ext, ir
-
-from .attributes import constant, defining, integer, is_integer, optional_integer
-from .limits import (
+from tcir.dialect.attributes import constant_of, defining, integer, is_integer, optional_integer
+from tcir.dialect.limits import (
     MBARRIER_ARRIVALS,
     MBARRIER_BYTES,
     SMEM_BYTES,
     SMEM_TILE_ALIGNMENT,
     TMEM_ALLOCATION,
 )
-from .operation import Op
-from .rules import Broken, rule
-from .types import MbarrierType, RingType, SmemType, TmemBaseType, TmemType
-from .warp_types import StagedType
+from tcir.dialect.operation import Op
+from tcir.dialect.rules import Broken, rule
+from tcir.dialect.types import MbarrierType, RingType, SmemType, TmemBaseType, TmemType
+from tcir.dialect.warp_types import StagedType
 
 
 class SmemTileOp(Op, name="smem_tile"):
@@ -306,5 +305,5 @@ def _(op: SlotOp) -> Broken:
     "count before",
 )
 def _(op: SlotOp) -> Broken:
-    count, got = op.ring.type.count, constant(op.index)
+    count, got = op.ring.type.count, constant_of(op.index)
     return None if got is None or 0 <= got < count else {"count": count, "got": got}

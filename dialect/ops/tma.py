@@ -5,9 +5,8 @@ from math import prod
 from typing import Any
 
 from tcir._mlir import ext, ir
-
-from .attributes import (
-    constant,
+from tcir.dialect.attributes import (
+    constant_of,
     defining,
     integer,
     integers,
@@ -15,7 +14,7 @@ from .attributes import (
     optional_integer,
     string,
 )
-from .limits import (
+from tcir.dialect.limits import (
     QUARTER_LANES,
     SWIZZLE_ATOM_ROWS,
     SWIZZLE_SPANS,
@@ -35,9 +34,9 @@ from .limits import (
     TMA_WIDE_PIXELS,
     TMA_WIDE_SWIZZLES,
 )
-from .operation import Op
-from .rules import Broken, rule
-from .types import MbarrierType, SmemType, TensorMapType, element_bytes
+from tcir.dialect.operation import Op
+from tcir.dialect.rules import Broken, rule
+from tcir.dialect.types import MbarrierType, SmemType, TensorMapType, element_bytes
 
 ELEMENTS = ("f16", "bf16", "f32")
 """Element types that a tensor map here knows by themselves."""
@@ -432,7 +431,7 @@ def _(op: TmaLoadOp) -> Broken:
     "bits for them",
 )
 def _(op: TmaLoadOp) -> Broken:
-    values = [v for v in map(constant, op.offsets) if v is not None]
+    values = [v for v in map(constant_of, op.offsets) if v is not None]
     if not values:
         return None
     wide = string(_map(op), "mode") == "im2col_w128"

@@ -1,12 +1,11 @@
 """Synchronisation ops."""
 
 from tcir._mlir import ext, ir
-
-from .attributes import constant, integer, string
-from .limits import MBARRIER_TX
-from .operation import Op
-from .rules import Broken, rule
-from .types import MbarrierType
+from tcir.dialect.attributes import constant_of, integer, string
+from tcir.dialect.limits import MBARRIER_TX
+from tcir.dialect.operation import Op
+from tcir.dialect.rules import Broken, rule
+from tcir.dialect.types import MbarrierType
 
 FENCES = ("tcgen05.before", "tcgen05.after", "proxy.async", "mbarrier_init")
 """Kinds of ``tc.fence``."""
@@ -72,7 +71,7 @@ class CtaBarrierOp(Op, name="cta_barrier"):
     "parity must be 0 or 1, got {got}: it is the low bit of the phase number",
 )
 def _(op: MbarrierWaitOp) -> Broken:
-    got = constant(op.parity)
+    got = constant_of(op.parity)
     return None if got in (None, 0, 1) else {"got": got}
 
 

@@ -8,15 +8,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from tcir._mlir import ext, ir
+from tcir.dialect.attributes import integer, string
+from tcir.dialect.fragments import MAJORS, PTX_TYPE, accumulator_type, loads_for
+from tcir.dialect.operation import Op
+from tcir.dialect.rules import Broken, rule
+from tcir.dialect.types import SmemType, element_bytes
+from tcir.dialect.warp_limits import COPY_BYTES
+from tcir.dialect.warp_types import FragmentType, StagedType
 from tcir.layout.atoms import MMA_ATOMS, mma_atom
-
-from .attributes import integer, string
-from .fragments import MAJORS, PTX_TYPE, accumulator_type, loads_for
-from .operation import Op
-from .rules import Broken, rule
-from .types import SmemType, element_bytes
-from .warp_limits import COPY_BYTES
-from .warp_types import FragmentType, StagedType
 
 TAILS = ("", "outer", "inner", "outer inner")
 """Which dimensions of a tile may reach past the tensor: rows, the contiguous one, both."""

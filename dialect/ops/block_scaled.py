@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 
 from tcir._mlir import ext, ir
-
-from .attributes import integer, string
-from .operation import Op
-from .rules import Broken, rule
+from tcir.dialect.attributes import integer, string
+from tcir.dialect.operation import Op
+from tcir.dialect.rules import Broken, rule
 
 SOURCE = "PTX ISA 9.7.16.10.7"
 

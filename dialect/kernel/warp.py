@@ -5,13 +5,12 @@ from __future__ import annotations
 from math import prod
 
 from tcir._mlir import ir
-
-from .kernel_view import Found, KernelView, attribute_of, kernel_rule, triple
-from .limits import WARP
-from .sync import MbarrierExpectTxOp
-from .tma import TmaLoadOp
-from .warp import LoadFragmentOp, MmaSyncOp, StoreFragmentOp, ZeroFragmentOp
-from .warp_limits import FP8, TARGETS
+from tcir.dialect.kernel.view import Found, KernelView, attribute_of, kernel_rule, triple
+from tcir.dialect.limits import WARP
+from tcir.dialect.ops.sync import MbarrierExpectTxOp
+from tcir.dialect.ops.tma import TmaLoadOp
+from tcir.dialect.ops.warp import LoadFragmentOp, MmaSyncOp, StoreFragmentOp, ZeroFragmentOp
+from tcir.dialect.warp_limits import FP8, TARGETS
 
 FRAGMENT_OPS = (LoadFragmentOp, MmaSyncOp, StoreFragmentOp, ZeroFragmentOp)
 

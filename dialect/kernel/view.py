@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tcir._mlir import ir
-
-from .rules import Function, rule
-from .structure import RoleOp
+from tcir.dialect.ops.structure import RoleOp
+from tcir.dialect.rules import Function, rule
 
 SUBJECT = "tc.kernel"
 Found = Iterator[tuple[ir.OpView, Mapping[str, object]]]

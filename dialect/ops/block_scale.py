@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tcir._mlir import ext, ir
-
-from .attributes import constant, integer, string
-from .limits import CP_SHAPES, MMA_K_BYTES, MMA_KINDS
-from .operation import Op
-from .rules import Broken, rule
-from .types import SmemType, TmemType
+from tcir.dialect.attributes import constant_of, integer, string
+from tcir.dialect.limits import CP_SHAPES, MMA_K_BYTES, MMA_KINDS
+from tcir.dialect.operation import Op
+from tcir.dialect.rules import Broken, rule
+from tcir.dialect.types import SmemType, TmemType
 
 SOURCE = "PTX ISA 9.7.16.10.7"
 SHAPES = "PTX ISA 9.7.16.2, table 39"
@@ -340,7 +339,7 @@ def _(op: CpScalesOp) -> Broken:
     "target must have columns [{begin}, {end}) for this block, got {got} columns",
 )
 def _(op: CpScalesOp) -> Broken:
-    begin, got = constant(op.column), op.target.type.columns
+    begin, got = constant_of(op.column), op.target.type.columns
     if begin is None:
         begin = 0  # unknown until it runs, but even column 0 has to fit
     end = begin + SCALE_COLUMNS

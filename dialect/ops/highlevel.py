@@ -3,10 +3,9 @@
 from typing import Any
 
 from tcir._mlir import ext, ir
-
-from .attributes import integers, not_arrays, string
-from .operation import Op
-from .rules import Broken, rule
+from tcir.dialect.attributes import integers, not_arrays, string
+from tcir.dialect.operation import Op
+from tcir.dialect.rules import Broken, rule
 
 OPERAND_TYPES = ("f16", "bf16")
 RESULT_TYPES = ("f32", "f16", "bf16")

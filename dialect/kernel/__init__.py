@@ -1,0 +1,1 @@
+"""Rules about whole kernels, which ``verify-tc-kernel`` checks."""

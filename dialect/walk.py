@@ -1,0 +1,22 @@
+"""Walking ops in program order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tcir._mlir import ir
+
+
+def walk(op: ir.OpView | ir.Operation) -> Iterator[ir.OpView]:
+    """``op`` and every op inside it, in program order, outer before inner."""
+    yield op.operation.opview
+    yield from nested(op)
+
+
+def nested(op: ir.OpView | ir.Operation) -> Iterator[ir.OpView]:
+    """Every op inside the regions of ``op``, in program order, outer before inner."""
+    for region in op.operation.regions:
+        for block in region:
+            for inner in block:
+                yield inner
+                yield from nested(inner)
