@@ -55,7 +55,7 @@ def kinds() -> dict[str, set[str]]:
     """Kinds of findings that the machine and the PTX rules report, with their severities."""
     found: dict[str, set[str]] = {}
     for folder in ("machine", "interp/ptx"):
-        for path in (ROOT / "tcir" / folder).rglob("*.py"):
+        for path in (ROOT / "src/tcir" / folder).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text())):
                 if not isinstance(node, ast.Call):
                     continue

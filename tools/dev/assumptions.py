@@ -13,7 +13,7 @@ from tcir.machine import REGISTRY
 from tcir.runtime.micro_kernels import NOT_ASKED, micro_kernels
 from tcir.tools.dev.generated_page import write_or_check
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).resolve().parents[2]
 TARGET = ROOT / "docs/assumptions.md"
 
 _INTRO = """# Assumptions about the hardware
