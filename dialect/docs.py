@@ -12,6 +12,7 @@ from tcir._mlir import ext, ir
 from tcir.dialect import tc as tc
 from tcir.dialect.base import TC
 from tcir.dialect.examples import EXAMPLES
+from tcir.dialect.kernel import verify  # noqa: F401  (registers the rules of kernels)
 from tcir.dialect.kernel.view import SUBJECT
 from tcir.dialect.rules import rules_of
 

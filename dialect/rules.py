@@ -10,7 +10,7 @@ for its message. The functions stand beside their ops::
 Rules of one op run in the order of their definition and stop at the first broken one, so each may
 rely on those above it. ``!tc.smem`` and the other types have rules too: they run for every operand
 and result of that type before the rules of the op itself. Rules about a whole kernel are in
-`tcir.dialect.kernel.rules`. `RULES` is what the documentation and the tests walk.
+`tcir.dialect.kernel.verify`. `RULES` is what the documentation and the tests walk.
 """
 
 from __future__ import annotations

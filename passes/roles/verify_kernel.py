@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tcir._mlir import func, ir
-from tcir.dialect.kernel.rules import verify_kernel
+from tcir.dialect.kernel.verify import verify_kernel
 from tcir.errors import PassError
 from tcir.passmanager.pipeline import Pass, register_pass
 

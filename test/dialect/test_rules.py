@@ -9,7 +9,8 @@ import pytest
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.kernel.rules import SUBJECT, verify_kernel
+from tcir.dialect.kernel.verify import verify_kernel
+from tcir.dialect.kernel.view import SUBJECT
 from tcir.dialect.rules import RULES, Rule
 
 HERE = Path(__file__).parent

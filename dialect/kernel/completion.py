@@ -1,0 +1,120 @@
+"""Rules about asynchronous ops: what tells that they are complete."""
+
+from __future__ import annotations
+
+from tcir._mlir import ir
+from tcir.dialect.attributes import defining, integer
+from tcir.dialect.kernel.view import (
+    Found,
+    KernelView,
+    Site,
+    kernel_rule,
+)
+from tcir.dialect.ops.block_scale import CpScalesOp, MmaBlockScaleOp
+from tcir.dialect.ops.compute import MmaOp
+from tcir.dialect.ops.halo import RefreshOp, ShiftOp
+from tcir.dialect.ops.memory import (
+    MbarrierInitOp,
+    SlotOp,
+)
+from tcir.dialect.ops.movement import CpOp, TmemWaitOp
+from tcir.dialect.ops.structure import RoleOp
+from tcir.dialect.ops.sync import CommitOp, MbarrierArriveOp, MbarrierExpectTxOp, MbarrierWaitOp
+from tcir.dialect.ops.tma import TmaLoadOp
+
+
+@kernel_rule(
+    "sequential",
+    "tc",
+    "{got} has no meaning in a kernel without tc.async: there every op takes effect in program "
+    "order",
+)
+def _(kernel: KernelView) -> Found:
+    if kernel.asynchronous:
+        return
+    waits = (
+        MbarrierInitOp, MbarrierWaitOp, MbarrierExpectTxOp, MbarrierArriveOp, CommitOp, TmemWaitOp,
+        RoleOp,
+    )  # fmt: skip
+    for op in kernel.of(*waits):
+        yield op, {"got": op.operation.name}
+    for op in kernel.of(TmaLoadOp):
+        if op.signal is not None:
+            yield op, {"got": "tc.tma_load with signal"}
+
+
+@kernel_rule(
+    "load-signal",
+    "PTX ISA 9.7.9.27",
+    "a load in a tc.async kernel needs a signal: nothing else tells when its bytes are there",
+)
+def _(kernel: KernelView) -> Found:
+    if kernel.asynchronous:
+        yield from ((op, {}) for op in kernel.of(TmaLoadOp) if op.signal is None)
+
+
+@kernel_rule(
+    "commit",
+    "PTX ISA 9.7.16.12",
+    "no tc.commit follows this {got} in its role: nothing tells when it is complete",
+)
+def _(kernel: KernelView) -> Found:
+    if not kernel.asynchronous:
+        return
+    unfinished: dict[ir.Operation | None, Site] = {}
+    for site in kernel.sites:
+        thread = site.role.operation if site.role else None
+        if isinstance(site.op, MmaOp | MmaBlockScaleOp | CpOp | CpScalesOp | ShiftOp | RefreshOp):
+            unfinished[thread] = site
+        elif isinstance(site.op, CommitOp):
+            unfinished.pop(thread, None)
+    for site in unfinished.values():
+        yield site.op, {"got": site.name}
+
+
+def _barrier(value: ir.Value) -> ir.Value:
+    """The barrier or ring of barriers that ``value`` is, or is a slot of."""
+    slot = defining(value, SlotOp)
+    return value if slot is None else slot.ring
+
+
+@kernel_rule(
+    "wait-arrival",
+    "PTX ISA 9.7.13.15",
+    "nothing arrives on this barrier (no tc.commit, no tc.mbarrier_expect_tx, no "
+    "tc.mbarrier_arrive): the wait never ends",
+)
+def _(kernel: KernelView) -> Found:
+    arrivals = [
+        _barrier(op.bar) for op in kernel.of(CommitOp, MbarrierExpectTxOp, MbarrierArriveOp)
+    ]
+    for op in kernel.of(MbarrierWaitOp):
+        if _barrier(op.bar) not in arrivals:
+            yield op, {}
+
+
+@kernel_rule(
+    "expect-signal",
+    "PTX ISA 9.7.13.15",
+    "no tc.tma_load signals this barrier: the announced {got} bytes never arrive",
+)
+def _(kernel: KernelView) -> Found:
+    signalled = [_barrier(op.signal) for op in kernel.of(TmaLoadOp) if op.signal is not None]
+    for op in kernel.of(MbarrierExpectTxOp):
+        if _barrier(op.bar) not in signalled:
+            yield op, {"got": integer(op, "nbytes")}
+
+
+@kernel_rule(
+    "signal-expect",
+    "PTX ISA 9.7.13.15",
+    "no tc.mbarrier_expect_tx announces the bytes of this load on its barrier: its phase could "
+    "complete without them",
+)
+def _(kernel: KernelView) -> Found:
+    if not kernel.asynchronous:
+        return
+    announced = [_barrier(op.bar) for op in kernel.of(MbarrierExpectTxOp)]
+    for op in kernel.of(TmaLoadOp):
+        if op.signal is not None and _barrier(op.signal) not in announced:
+            yield op, {}

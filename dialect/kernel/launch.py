@@ -1,0 +1,80 @@
+"""Rules about the launch of a kernel: grid, block, cluster, target, signature."""
+
+from __future__ import annotations
+
+from math import prod
+
+from tcir._mlir import ir
+from tcir.dialect.kernel.view import (
+    LAUNCH,
+    Found,
+    KernelView,
+    attribute_of,
+    kernel_rule,
+    triple,
+)
+from tcir.dialect.limits import BLOCK_THREADS, CLUSTER_CTAS, GRID, WARP
+from tcir.dialect.ops.warp import MmaSyncOp
+
+
+@kernel_rule(
+    "grid",
+    LAUNCH,
+    "tc.grid must be array<i64: x, y, z> with 1 <= extents <= {most}, got {got}",
+)
+def _(kernel: KernelView) -> Found:
+    grid = triple(kernel, "tc.grid")
+    if grid is None or any(n > most for n, most in zip(grid, GRID, strict=True)):
+        yield kernel.func, {"most": GRID, "got": attribute_of(kernel, "tc.grid")}
+
+
+@kernel_rule(
+    "block",
+    LAUNCH,
+    "tc.block must be array<i64: x, y, z> of whole warps, at most 1024 threads, got {got}",
+)
+def _(kernel: KernelView) -> Found:
+    block = triple(kernel, "tc.block")
+    if block is None or prod(block) % WARP or prod(block) > BLOCK_THREADS:
+        yield kernel.func, {"got": attribute_of(kernel, "tc.block")}
+
+
+@kernel_rule(
+    "cluster",
+    "PTX ISA 11.4, .reqnctapercluster; CUDA C++ Programming Guide, thread block clusters",
+    "tc.cluster must be array<i64: x, y, z> of at most {most} CTAs, whose extents divide those of "
+    "tc.grid, {grid}, got {got}",
+)
+def _(kernel: KernelView) -> Found:
+    if "tc.cluster" not in kernel.func.attributes:
+        return
+    cluster, grid = triple(kernel, "tc.cluster"), triple(kernel, "tc.grid") or [1, 1, 1]
+    if (
+        cluster is None
+        or prod(cluster) > CLUSTER_CTAS
+        or any(g % c for g, c in zip(grid, cluster, strict=True))
+    ):
+        got = attribute_of(kernel, "tc.cluster")
+        yield kernel.func, {"most": CLUSTER_CTAS, "grid": grid, "got": got}
+
+
+@kernel_rule(
+    "target",
+    "PTX ISA 9.7.16, target notes",
+    'tc.target must be "sm_100a", got {got}: tcgen05 needs an architecture-specific target',
+)
+def _(kernel: KernelView) -> Found:
+    got = attribute_of(kernel, "tc.target")
+    if str(got) != '"sm_100a"' and not kernel.of(MmaSyncOp):  # those have a rule of their own
+        yield kernel.func, {"got": got}
+
+
+@kernel_rule(
+    "signature",
+    "PTX ISA 5.4",
+    "a kernel takes memrefs and returns nothing, got {got}; write results to an argument",
+)
+def _(kernel: KernelView) -> Found:
+    type_ = ir.FunctionType(ir.TypeAttr(kernel.func.attributes["function_type"]).value)
+    if type_.results or not all(isinstance(t, ir.MemRefType) for t in type_.inputs):
+        yield kernel.func, {"got": type_}

@@ -1,0 +1,122 @@
+"""Rules about who runs what: roles, their warps, ops outside them."""
+
+from __future__ import annotations
+
+from math import prod
+
+from tcir.dialect.attributes import integer, integers, optional_integer
+from tcir.dialect.kernel.view import (
+    LAUNCH,
+    Found,
+    KernelView,
+    kernel_rule,
+    triple,
+)
+from tcir.dialect.limits import WARP
+from tcir.dialect.ops.lanes import StoreLanesOp
+from tcir.dialect.ops.memory import (
+    TmemAllocOp,
+)
+from tcir.dialect.ops.movement import StoreRowsOp, TmemLdOp, TmemStOp
+from tcir.dialect.ops.structure import ONE_THREAD, WHOLE_CTA, WHOLE_WARP, RoleOp
+
+
+@kernel_rule(
+    "once",
+    "PTX ISA 9.7.13.15, 9.7.16.7",
+    "{got} must not stand in a loop or branch: barriers and tensor memory are set up once",
+)
+def _(kernel: KernelView) -> Found:
+    for site in kernel.sites:
+        if site.nested and site.name in WHOLE_CTA and site.name != "tc.cta_barrier":
+            yield site.op, {"got": site.name}
+
+
+@kernel_rule(
+    "roles-top-level",
+    "tc",
+    "roles must stand directly in the kernel, got one in a {got}: each warp enters its role once",
+)
+def _(kernel: KernelView) -> Found:
+    for role in kernel.roles:
+        parent = role.operation.parent
+        if parent != kernel.func.operation:
+            yield role, {"got": parent.name}
+
+
+@kernel_rule(
+    "roles-disjoint",
+    "tc",
+    "warp {got} already has a role ({other}): roles run concurrently, and a warp runs one",
+)
+def _(kernel: KernelView) -> Found:
+    taken: dict[int, str] = {}
+    for role in kernel.roles:
+        for warp in integers(role, "warps"):
+            if warp in taken:
+                yield role, {"got": warp, "other": taken[warp]}
+            taken[warp] = role.kind.value
+
+
+@kernel_rule(
+    "warp-in-block",
+    LAUNCH,
+    "warp {got} does not exist: tc.block has {warps} warps",
+)
+def _(kernel: KernelView) -> Found:
+    block = triple(kernel, "tc.block")
+    if block is None:
+        return
+    warps = prod(block) // WARP
+    for role in kernel.roles:
+        for warp in integers(role, "warps"):
+            if warp >= warps:
+                yield role, {"got": warp, "warps": warps}
+    for op in kernel.of(TmemAllocOp):
+        if (optional_integer(op, "warp") or 0) >= warps:
+            yield op, {"got": integer(op, "warp"), "warps": warps}
+
+
+@kernel_rule(
+    "epilogue-quarters",
+    "PTX ISA 9.7.16.8",
+    "a role that reads or writes tensor memory needs four warps in a row from a multiple of 4, got "
+    "{got}: warp w reaches the lanes of quarter w mod 4 only",
+)
+def _(kernel: KernelView) -> Found:
+    readers = [s.role for s in kernel.sites if s.role and isinstance(s.op, TmemLdOp | TmemStOp)]
+    for role in kernel.roles:
+        warps = integers(role, "warps")
+        if role in readers and (warps[0] % 4 or warps != list(range(warps[0], warps[0] + 4))):
+            yield role, {"got": warps}
+
+
+@kernel_rule(
+    "roles-adjacent",
+    "tc",
+    "the roles of a kernel must follow each other, got {got} between them: they run concurrently",
+)
+def _(kernel: KernelView) -> Found:
+    top = [s.op for s in kernel.sites if not s.nested and s.role is None]
+    at = [i for i, op in enumerate(top) if isinstance(op, RoleOp)]
+    if at:
+        for op in top[at[0] : at[-1]]:
+            if not isinstance(op, RoleOp):
+                yield op, {"got": op.operation.name}
+
+
+@kernel_rule(
+    "in-role",
+    "PTX ISA 9.7.16.5, table 46",
+    "{got} must be inside a role: in a kernel with roles, ops outside are executed by the whole "
+    "CTA",
+)
+def _(kernel: KernelView) -> Found:
+    if not kernel.roles:
+        return
+    for site in kernel.sites:
+        issued = site.name in (*ONE_THREAD, *WHOLE_WARP) or isinstance(
+            site.op, StoreRowsOp | StoreLanesOp
+        )
+        if issued and site.role is None:
+            yield site.op, {"got": site.name}

@@ -1,0 +1,27 @@
+"""Checks a whole kernel (a ``func.func`` with the attribute ``tc.kernel``).
+
+A kernel rule is a generator of ``(op, values for the message)``; see `tcir.dialect.kernel.view`.
+"""
+
+from __future__ import annotations
+
+from tcir._mlir import ir
+from tcir.dialect.kernel import completion, launch, memory, roles, warp
+from tcir.dialect.kernel.view import SUBJECT, view
+from tcir.dialect.rules import rules_of
+
+RULE_FILES = (launch, roles, memory, warp, completion)
+"""Importing them registers their rules."""
+
+
+def verify_kernel(func: ir.OpView) -> list[tuple[ir.Location, str]]:
+    """Every violation of a kernel rule in ``func``, as (location, message); [] when all hold.
+
+    The ops themselves must be verified already: the rules here rely on theirs.
+    """
+    kernel = view(func)
+    return [
+        (op.location, each.message(values))
+        for each in rules_of(SUBJECT)
+        for op, values in each.check(kernel)
+    ]
