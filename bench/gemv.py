@@ -20,6 +20,7 @@ import numpy as np
 import tcir
 from tcir.passes.gemv.ranges import SMS, Ranges
 from tcir.program.launch import run_sequence
+from tcir.target import DEFAULT_TARGET
 
 SHAPES = ("7168x16384x1", "4096x7168x8", "7168x2048x4")
 PEAK = 7.67e12
@@ -28,7 +29,7 @@ ACHIEVED = 7.26e12
 """What TMA loads reached (SemiAnalysisAI/microbench-blackwell)."""
 LATENCY = 1.0e-6
 """Assumed: seconds from a load to its arrival under load."""
-SM_BYTES, CTA_BYTES = 228 * 1024, 1024
+SM_BYTES, CTA_BYTES = DEFAULT_TARGET.smem_per_sm, DEFAULT_TARGET.smem_reserved
 """Shared memory of an SM, and what a CTA takes besides its own."""
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tcir.target import DEFAULT_TARGET
+
 
 @dataclass(frozen=True)
 class Legal:
@@ -130,9 +132,8 @@ LANE_MASK_BYTES = 16
 
 # --- shared memory ---------------------------------------------------------------------------
 
-SMEM_BYTES = 227 * 1024
-"""Shared memory one CTA can use on compute capability 10.0 (CUDA C++ Programming Guide, table of
-technical specifications per compute capability)."""
+SMEM_BYTES = DEFAULT_TARGET.smem_per_cta
+"""Shared memory one CTA can use (`tcir.target`)."""
 SMEM_TILE_ALIGNMENT = 1024
 """Alignment of planned tiles: the repeat of the 128-byte swizzle (PTX ISA 9.7.16.4.1)."""
 SWIZZLE_SPANS = {"NONE": 16, "32B": 32, "64B": 64, "128B": 128}

@@ -43,6 +43,7 @@ from tcir.run import (
     entry_name,
     run_ptx,
 )
+from tcir.target import DEFAULT_TARGET, TARGETS
 from tcir.tools.launch_metadata import LaunchMetadata, launch_metadata
 
 _DTYPES: dict[str, Any] = {
@@ -154,7 +155,12 @@ def parser() -> argparse.ArgumentParser:
                    help="what --break-at shows: registers[@WARP][=NAMES|all], smem[=FROM:TO], "
                    "tmem[=LANE:LANE,COLUMN:COLUMN], mbarriers; may be repeated")  # fmt: skip
     p.add_argument("--bundle", type=Path, metavar="DIR", help="writes a folder to run on a GPU")
-    p.add_argument("--target", default="sm_100a", help="of the bundle's cubin (sm_100a)")
+    p.add_argument(
+        "--target",
+        default=DEFAULT_TARGET.name,
+        choices=TARGETS,
+        help="of the bundle's cubin (default %(default)s)",
+    )
     p.add_argument("--pipeline", help="for --bundle of an MLIR program: how to compile it")
     p.add_argument("--input-seed", type=int, default=0, help="of the MLIR program's inputs (0)")
     p.add_argument("--selftest", action="store_true", help="what a B200 says to the assumptions")

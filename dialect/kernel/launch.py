@@ -15,6 +15,7 @@ from tcir.dialect.kernel.view import (
 )
 from tcir.dialect.limits import BLOCK_THREADS, CLUSTER_CTAS, GRID, WARP
 from tcir.dialect.ops.warp import MmaSyncOp
+from tcir.target import targets_with
 
 
 @kernel_rule(
@@ -61,12 +62,13 @@ def _(kernel: KernelView) -> Found:
 @kernel_rule(
     "target",
     "PTX ISA 9.7.16, target notes",
-    'tc.target must be "sm_100a", got {got}: tcgen05 needs an architecture-specific target',
+    "tc.target must be {legal}, got {got}: tcgen05 needs an architecture-specific target",
 )
 def _(kernel: KernelView) -> Found:
     got = attribute_of(kernel, "tc.target")
-    if str(got) != '"sm_100a"' and not kernel.of(MmaSyncOp):  # those have a rule of their own
-        yield kernel.func, {"got": got}
+    legal = [f'"{name}"' for name in targets_with("tcgen05")]
+    if str(got) not in legal and not kernel.of(MmaSyncOp):  # those have a rule of their own
+        yield kernel.func, {"legal": " or ".join(legal), "got": got}
 
 
 @kernel_rule(

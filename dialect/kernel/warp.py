@@ -10,7 +10,8 @@ from tcir.dialect.limits import WARP
 from tcir.dialect.ops.sync import MbarrierExpectTxOp
 from tcir.dialect.ops.tma import TmaLoadOp
 from tcir.dialect.ops.warp import LoadFragmentOp, MmaSyncOp, StoreFragmentOp, ZeroFragmentOp
-from tcir.dialect.warp_limits import FP8, TARGETS
+from tcir.dialect.warp_limits import FP8
+from tcir.target import TARGETS, targets_with
 
 FRAGMENT_OPS = (LoadFragmentOp, MmaSyncOp, StoreFragmentOp, ZeroFragmentOp)
 
@@ -60,6 +61,6 @@ def _(kernel: KernelView) -> Found:
     for op in kernel.of(MmaSyncOp):
         element = str(op.a.type.element)
         fp8 = any(str(v.type.element) in FP8 for v in (op.a, op.b))
-        legal = [target for target, has in TARGETS.items() if has.fp8 or not fp8]
+        legal = targets_with("fp8") if fp8 else list(TARGETS)
         if got not in legal:
             yield op, {"legal": ", ".join(legal), "element": element, "got": got or "none"}

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from tcir.dialect.limits import SMEM_BYTES, TMEM_ALLOCATION, Legal
+from tcir.dialect.limits import TMEM_ALLOCATION, Legal
 
 MMA_N_STEP = 16
 MMA_N = Legal(range(MMA_N_STEP, 257, MMA_N_STEP), "columns", "PTX ISA 9.7.16.2, table 39")
 """N of ``tcgen05.mma.kind::f16`` at M = 128 that the tilings use. The ISA also lists the odd
 multiples of 8; CUTLASS (`cute/arch/mma_sm100_umma.hpp`) keeps to these."""
-
-SM_SMEM_BYTES = 228 * 1024
-"""Shared memory of one SM of compute capability 10.0 (CUDA C++ Programming Guide)."""
-
-CTA_RESERVED_BYTES = SM_SMEM_BYTES - SMEM_BYTES
-"""Of that, what the system keeps for every CTA (same source)."""
 
 
 def ceil_div(a: int, b: int) -> int:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from tcir.target import DEFAULT_TARGET
 from tcir._mlir import arith, func, gpu, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.ops.block_scaled import ELEMENT_BITS
@@ -84,7 +85,7 @@ def kernel(
     source: Source,
     grid: Sequence[int],
     warps: int = WARPS,
-    target: str = "sm_100a",
+    target: str = DEFAULT_TARGET.name,
     output: Any = None,
 ) -> Iterator[list[Any]]:
     """Replaces the source function by a kernel; yields its arguments (inputs, then the output).

@@ -8,8 +8,8 @@ rules:
 - shared memory moves 128 bytes a cycle, for operands, for ``tcgen05.cp`` and for what TMA writes.
   Whether a copy overlaps an mma is not known, so copies are added to the tensor cycles: no schedule
   is chosen for a gain that nobody has measured;
-- an SM receives `L2_BYTES_PER_CYCLE` from L2 (assumed: Hopper's figure), in sectors of 32 bytes, so
-  that boxes whose rows are 16 bytes cost twice what they bring;
+- an SM receives `Rates.l2_bytes_per_cycle` from L2 (assumed: Hopper's figure), in sectors
+  of 32 bytes, so boxes whose rows are 16 bytes cost twice what they bring;
 - every CTA pays its latency and its epilogue, and SMs run their CTAs one after the other;
 - the whole launch takes at least its unique bytes divided by the bandwidth of HBM.
 """
@@ -26,17 +26,10 @@ from tcir.passes.conv.offset_plan import PANEL_BYTES, best_plan
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.shift_classes import ShiftClasses
 from tcir.passes.conv.tile_conv_shift_reuse import TILINGS
+from tcir.target import DEFAULT_TARGET
+from tcir.target import RATES as TARGET_RATES
 
-SMS = 148
-"""SMs of a B200 (device query)."""
-CLOCK_GHZ = 1.85
-"""Clock under tensor load (public reports: 1.85 to 1.965)."""
-HBM_BYTES_PER_NS = 7260
-"""Achieved by TMA loads (SemiAnalysisAI/microbench-blackwell)."""
-SMEM_BYTES_PER_CYCLE = 128
-"""Shared memory of one SM (same source)."""
-L2_BYTES_PER_CYCLE = 64
-"""L2 to one SM: Hopper's figure, assumed."""
+RATES = TARGET_RATES[DEFAULT_TARGET.name]
 SECTOR_BYTES = 32
 """What L2 sends at least (CUDA C++ Best Practices Guide)."""
 TMEM_COLUMNS_PER_CYCLE = 1
@@ -48,7 +41,7 @@ CTA_LATENCY = 1000
 def mma_cycles(n: int, *, a_in_tmem: bool) -> int:
     """Issue interval of one mma with M = 128, one CTA (microbench-blackwell)."""
     loaded = MMA_K_BYTES * (n + (0 if a_in_tmem else TMEM_LANES))
-    return max(n // 2, ceil_div(loaded, SMEM_BYTES_PER_CYCLE))
+    return max(n // 2, ceil_div(loaded, RATES.smem_bytes_per_cycle))
 
 
 @dataclass(frozen=True)
@@ -111,15 +104,16 @@ class Cost:
         each = work.ctas
         loaded = work.activations + work.filters
         port = work.to_tensor + work.to_tmem + loaded
-        out = ceil_div(work.out_bytes, each * L2_BYTES_PER_CYCLE)
+        from_l2 = work.activations * work.sectors + work.filters
+        out = ceil_div(work.out_bytes, each * RATES.l2_bytes_per_cycle)
         return Cost(
             tensor=ceil_div(work.tensor_cycles, each),
-            copies=ceil_div(work.to_tmem, each * SMEM_BYTES_PER_CYCLE),
-            shared=ceil_div(port, each * SMEM_BYTES_PER_CYCLE),
-            l2=ceil_div(work.activations * work.sectors + work.filters, each * L2_BYTES_PER_CYCLE),
+            copies=ceil_div(work.to_tmem, each * RATES.smem_bytes_per_cycle),
+            shared=ceil_div(port, each * RATES.smem_bytes_per_cycle),
+            l2=ceil_div(from_l2, each * RATES.l2_bytes_per_cycle),
             epilogue=work.n_tile // TMEM_COLUMNS_PER_CYCLE + out + work.zeroed // each,
-            waves=ceil_div(each, SMS),
-            hbm_us=work.unique_bytes / HBM_BYTES_PER_NS / 1000,
+            waves=ceil_div(each, DEFAULT_TARGET.sms),
+            hbm_us=work.unique_bytes / RATES.hbm_bytes_per_ns / 1000,
         )
 
     @property
@@ -136,12 +130,12 @@ class Cost:
     @property
     def microseconds(self) -> float:
         """Modelled time of the launch, not measured."""
-        return max(self.cycles / (CLOCK_GHZ * 1000), self.hbm_us)
+        return max(self.cycles / (RATES.clock_ghz * 1000), self.hbm_us)
 
     @property
     def bound(self) -> str:
         """What holds the launch up."""
-        if self.hbm_us > self.cycles / (CLOCK_GHZ * 1000):
+        if self.hbm_us > self.cycles / (RATES.clock_ghz * 1000):
             return "hbm"
         parts = {"tensor": self.tensor + self.copies, "shared": self.shared, "l2": self.l2}
         name = max(parts, key=lambda key: parts[key])

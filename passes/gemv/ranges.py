@@ -12,9 +12,9 @@ from typing import Any
 from tcir._mlir import arith
 from tcir.passes.build import index as math
 from tcir.passes.build.index import Index
+from tcir.target import DEFAULT_TARGET
 
-SMS = 148
-"""Streaming multiprocessors of a B200 (device query)."""
+SMS = DEFAULT_TARGET.sms
 
 
 @dataclass(frozen=True)

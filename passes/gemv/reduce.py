@@ -15,6 +15,7 @@ from tcir.passes.build.tile_kernel import Source
 from tcir.passes.gemv.ranges import Ranges
 from tcir.passes.gemv.shapes import GemvShape
 from tcir.passes.nvvm.converter import pointer_type
+from tcir.target import DEFAULT_TARGET
 
 THREADS = 128
 WORKSPACES = "tc.workspaces"
@@ -94,7 +95,7 @@ class Partials:
             "tc.grid": i64s([tiles, 1, self.shape.batch]),
             "tc.params": ir.ArrayAttr.get(params),
             "tc.order": i64(self.order + 1),
-            "tc.target": ir.StringAttr.get("sm_100a"),
+            "tc.target": ir.StringAttr.get(DEFAULT_TARGET.name),
         }.items():
             function.operation.attributes[name] = value
         block = function.operation.regions[0].blocks.append(

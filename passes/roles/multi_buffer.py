@@ -20,8 +20,9 @@ from tcir.passes.build.kernel_ops import (
     walk,
     walk_body,
 )
-from tcir.passes.build.limits import CTA_RESERVED_BYTES, SM_SMEM_BYTES, round_up
+from tcir.passes.build.limits import round_up
 from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.target import DEFAULT_TARGET
 
 MOST_STAGES = 8
 """More loads in flight than this bring nothing: 8 x 16 KB per SM outlast the latency of HBM."""
@@ -134,9 +135,10 @@ def choose_stages(
 
     The answer is at least 1 even when nothing fits; plan-memory then refuses with the sizes.
     """
-    count = 1
+    count, target = 1, DEFAULT_TARGET
     for ctas in (2, 1):
-        shared = SM_SMEM_BYTES // ctas - CTA_RESERVED_BYTES - BARRIER_BYTES - fixed_bytes
+        usable = target.smem_per_sm // ctas - target.smem_reserved
+        shared = usable - BARRIER_BYTES - fixed_bytes
         limits = [trips, MOST_STAGES]
         if stage_bytes:
             limits.append(shared // stage_bytes)

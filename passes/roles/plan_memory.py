@@ -26,6 +26,7 @@ from tcir.passes.build.kernel_ops import (
 from tcir.passes.build.limits import round_up, tmem_allocation
 from tcir.passes.build.refusal import refuse
 from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.target import DEFAULT_TARGET
 
 ADDRESS_BYTES = 4
 ALLOCATING_WARP = 5
@@ -103,7 +104,7 @@ def _place_shared(kernel: Any) -> int:
         raise refuse(
             tiles[0] if tiles else kernel,
             f"expected at most {SMEM_BYTES} bytes of shared memory, got {end} (tiles: {parts}; a "
-            "CTA of sm_100a has 227 KB); take fewer stages or a smaller n-tile "
+            f"CTA of {DEFAULT_TARGET.name} has 227 KB); take fewer stages or a smaller n-tile "
             "(smallest accepted: stages=1, n-tile=16)",
         )
     kernel.attributes["tc.smem_bytes"] = i64(end)

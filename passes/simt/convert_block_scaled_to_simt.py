@@ -16,6 +16,7 @@ from tcir.passes.raising.raise_block_scaled import SMALLEST, source_argument
 from tcir.passes.simt import emit as simt
 from tcir.passes.simt.decode import dot4, doubled_e2m1, floats, scale_floats, words_of
 from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.target import targets_with
 
 MOST_COLUMNS = 8
 """Columns of B that a warp works on at once."""
@@ -153,8 +154,12 @@ class _Kernel:
             ceil_div(self.m, self.rows * self.warps), ceil_div(self.n, self.columns), self.batch,
         )  # fmt: skip
         target = simt.target_of(self.module)
-        if target == "sm_80":
-            raise refuse(op, "expected target sm_90 or sm_100a (fp8 conversions are from sm_89)")
+        legal = targets_with("fp8")
+        if target not in legal:
+            raise refuse(
+                op,
+                f"expected target {' or '.join(legal)} (fp8 conversions need sm_89), got {target}",
+            )
         order = attributes["tc.order"].value if "tc.order" in attributes else None
         shape = simt.Shape(grid, self.warps * simt.WARP, target, order)
         name = ir.StringAttr(self.function.operation.attributes["sym_name"]).value

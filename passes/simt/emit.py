@@ -13,6 +13,7 @@ from tcir.passes.build.emit import integer as integer_of
 from tcir.passes.build.emit import integers
 from tcir.passes.build.gpu_module import kernels_block
 from tcir.passes.build.refusal import refuse
+from tcir.target import DEFAULT_TARGET
 
 WARP = 32
 ALIGNMENT = 16
@@ -25,7 +26,7 @@ class Shape:
 
     grid: tuple[int, int, int]
     threads: int
-    target: str = "sm_100a"
+    target: str = DEFAULT_TARGET.name
     order: int | None = None
 
 
@@ -83,7 +84,9 @@ def simt_kernel(
 def target_of(module: ir.Module) -> str:
     """What `module` is compiled for."""
     attributes = module.operation.attributes
-    return ir.StringAttr(attributes["tc.target"]).value if "tc.target" in attributes else "sm_100a"
+    if "tc.target" in attributes:
+        return ir.StringAttr(attributes["tc.target"]).value
+    return DEFAULT_TARGET.name
 
 
 def i64_attribute(value: int) -> ir.Attribute:

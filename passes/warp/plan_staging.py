@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.limits import MBARRIER_BYTES, SMEM_TILE_ALIGNMENT
-from tcir.dialect.warp_limits import TARGETS
 from tcir.passes.build.emit import i64, text
 from tcir.passes.build.kernel_ops import count_of, find_kernels, smem_bytes, walk_body
 from tcir.passes.build.limits import round_up
 from tcir.passes.build.refusal import refuse
 from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.target import TARGETS
 
 
 @register_pass
@@ -45,7 +45,7 @@ def _place(kernel: Any) -> None:
     if "tc.smem_bytes" in kernel.attributes:
         raise refuse(kernel, "expected a kernel without planned memory, got tc.smem_bytes")
     target = text(kernel.attributes["tc.target"])
-    most, end = TARGETS[target].smem_bytes, 0
+    most, end = TARGETS[target].smem_per_cta, 0
     tiles = [op for op in walk_body(kernel) if isinstance(op, tc.SmemTileOp)]
     for tile in tiles:
         tile.attributes["offset"] = i64(end)

@@ -8,7 +8,6 @@ from typing import Any
 from tcir._mlir import ir, scf
 from tcir.dialect import tc
 from tcir.dialect.limits import SMEM_TILE_ALIGNMENT
-from tcir.dialect.warp_limits import TARGETS
 from tcir.errors import InputError
 from tcir.passes.build import index as math
 from tcir.passes.build.emit import text
@@ -17,6 +16,7 @@ from tcir.passes.build.kernel_ops import find_kernels, trip_count, walk_body
 from tcir.passes.build.limits import round_up
 from tcir.passes.build.refusal import refuse
 from tcir.passes.warp.loops import Mapping, clone, clone_all, loops_with, slice_of
+from tcir.target import TARGETS
 
 MOST_STAGES = 4
 """Three tiles in flight outlast the latency of memory; more only lengthen the prologue."""
@@ -122,6 +122,6 @@ class RingLoop(ABC):
 
 
 def _choose_stages(kernel: Any, tiles: list[Any]) -> int:
-    room = TARGETS[text(kernel.attributes["tc.target"])].smem_bytes
+    room = TARGETS[text(kernel.attributes["tc.target"])].smem_per_cta
     stage = sum(round_up(t.tile.type.nbytes, SMEM_TILE_ALIGNMENT) for t in tiles)
     return max(LEAST_STAGES, min(MOST_STAGES, room // stage))

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from tcir._mlir import arith, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.fragments import accumulator_type
-from tcir.dialect.warp_limits import FP8, TARGETS
+from tcir.dialect.warp_limits import FP8
 from tcir.errors import InputError
 from tcir.passes.build import index as math
 from tcir.passes.build.emit import i64s, text
@@ -20,8 +20,8 @@ from tcir.passes.warp.operands import Matrix, Operand, tails, tma_obstacle
 from tcir.passes.warp.tiling import Tiling, TilingOptions, choose_tiling
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
+from tcir.target import DEFAULT_TARGET, TARGETS, targets_with
 
-DEFAULT_TARGET = "sm_100a"
 COPIES = ("", "tma", "cp.async")
 
 
@@ -38,7 +38,7 @@ class TileMatmulWarp(Pass):
     ldmatrix:                  false: plain loads from shared memory everywhere
     copy:                      "tma" or "cp.async" fills shared memory; "" takes TMA where the
                                target has it and it serves both operands, and says where not
-    target:                    "" takes the module's ``tc.target``, or sm_100a
+    target:                    "" takes the module's ``tc.target``, or the default
 
     Before::
 
@@ -86,7 +86,7 @@ class TileMatmulWarp(Pass):
 
 def _module_target(module: ir.Module) -> str:
     attributes = module.operation.attributes
-    return text(attributes["tc.target"]) if "tc.target" in attributes else DEFAULT_TARGET
+    return text(attributes["tc.target"]) if "tc.target" in attributes else DEFAULT_TARGET.name
 
 
 def _check(op: Any, target: str, group_m: int) -> None:
@@ -99,7 +99,7 @@ def _check(op: Any, target: str, group_m: int) -> None:
                 op,
                 f"expected operands that mma.sync of {target} multiplies, got "
                 f"{value.type.element_type} (e4m3 and e5m2 need sm_89 or newer, PTX ISA 9.7.14.5); "
-                "take target sm_90, or widen the operands to f16",
+                f"take target {' or '.join(targets_with('fp8'))}, or widen the operands to f16",
                 SMALLEST_MATMUL,
             )
     if group_m < 1:

@@ -16,9 +16,8 @@ from tcir.program.inputs import Kind
 from tcir.program.launch import Launch, LaunchSequence, run_sequence
 from tcir.program.memory_image import is_image, to_memory
 from tcir.program.signature import Signature
+from tcir.target import DEFAULT_TARGET, TARGETS
 from tcir.validation.report import Report
-
-TARGETS = ("sm_100a", "sm_90", "sm_80")
 
 
 class HazardError(Error):
@@ -143,7 +142,7 @@ def compile(
     program: Any,
     pipeline: Pipeline | str | Iterable[Pass | str],
     *,
-    target: str = "sm_100a",
+    target: str = DEFAULT_TARGET.name,
     validate: bool = False,
     seed: int = 0,
     inputs: Kind = "integers",

@@ -23,11 +23,12 @@ from tcir.interp.ptx.arguments import (
 from tcir.interp.ptx.calls import inline_calls
 from tcir.interp.ptx.decode import Incomplete
 from tcir.interp.ptx.parser import parse
-from tcir.interp.ptx.program import MAX_SHARED, Run, decode, lay_out
+from tcir.interp.ptx.program import Run, decode, lay_out
 from tcir.interp.ptx.syntax import Function, Module, PtxSyntaxError, Site
 from tcir.interp.ptx.warp import Warp
 from tcir.machine import Assumptions, Finding, Machine, MachineError, NotModelled
 from tcir.machine.refusal import Refusal
+from tcir.target import DEFAULT_TARGET
 
 __all__ = ["LaunchError", "PtxSyntaxError", "RunReport", "Uninitialized", "entry_name", "run_ptx"]
 
@@ -193,10 +194,15 @@ def _check_sizes(
 
 def _check_residency(ctas: int, threads: int, shared: int) -> None:
     """LaunchError unless an SM holds so many CTAs (CUDA C++ Programming Guide, 10.0)."""
+    sm = DEFAULT_TARGET
     for what, limit, each in (
         ("CTAs", 32, 1),
         ("threads", 2048, threads),
-        ("bytes of shared memory, 1024 of a CTA's the driver's", 228 * 1024, shared + 1024),
+        (
+            "bytes of shared memory, 1024 of a CTA's the driver's",
+            sm.smem_per_sm,
+            shared + sm.smem_reserved,
+        ),
     ):
         if not 1 <= ctas <= limit // each:
             raise LaunchError(
@@ -257,9 +263,10 @@ def run_ptx(
     _check_options(dynamic_smem, max_instructions, hazards, numerics)
     layout = lay_out(module, function)
     total = layout.dynamic_base + dynamic_smem
-    if dynamic_smem < 0 or total > MAX_SHARED:
+    most = DEFAULT_TARGET.smem_per_cta
+    if dynamic_smem < 0 or total > most:
         raise LaunchError(
-            f"shared memory: expected at most {MAX_SHARED} bytes, got {layout.dynamic_base} static "
+            f"shared memory: expected at most {most} bytes, got {layout.dynamic_base} static "
             f"and {dynamic_smem} dynamic"
         )
     _check_residency(ctas_per_sm, threads[0] * threads[1] * threads[2], total)

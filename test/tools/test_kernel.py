@@ -86,7 +86,7 @@ def test_wrong_arrays(kernel: tcir.Kernel, change: str) -> None:
 def test_options_and_targets() -> None:
     with pytest.raises(tcir.InputError, match=r"has no option 'stage'.*did you mean 'stages'"):
         tcir.compile(MATMUL, "matmul", stage=2)
-    with pytest.raises(tcir.InputError, match="out of sm_100a, sm_90, sm_80, got 'sm_100'"):
+    with pytest.raises(tcir.InputError, match="out of sm_80, sm_90, sm_100a, got 'sm_100'"):
         tcir.compile(MATMUL, "matmul", target="sm_100")
     with pytest.raises(tcir.InputError, match="expected a program lowered to llvm and nvvm"):
         tcir.compile(MATMUL, ["canonicalize"])

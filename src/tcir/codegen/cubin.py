@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tcir.codegen.tools import find_tool
 from tcir.errors import Error
+from tcir.target import DEFAULT_TARGET
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Cubin:
     log: str
 
 
-def assemble(ptx: str, target: str = "sm_100a") -> Cubin:
+def assemble(ptx: str, target: str = DEFAULT_TARGET.name) -> Cubin:
     """Assembles `ptx`; `Error` with ptxas' words when it refuses it or warns.
 
     A warning is an error because ptxas warns where it drops a directive the program relies on, for

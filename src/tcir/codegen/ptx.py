@@ -6,22 +6,21 @@ import re
 
 from tcir.codegen.worker import WORKER
 from tcir.errors import Error, UnknownNameError, did_you_mean
-
-PTX_FEATURES = {"sm_100a": "+ptx88", "sm_90": "+ptx84", "sm_80": "+ptx80"}
-"""PTX version by target: the least with all its forms. For sm_100a that is 8.8 (tcgen05 with
-``.blockN``), for sm_90 8.4 (fp8 ``mma.sync``), for sm_80 8.0 (``bf16`` conversions). The back end
-falls back to its own least version, without a word, for a feature it does not know."""
+from tcir.target import DEFAULT_TARGET, TARGETS
 
 
-def emit_ptx(llvm_ir: str, target: str = "sm_100a") -> str:
+def emit_ptx(llvm_ir: str, target: str = DEFAULT_TARGET.name) -> str:
     """PTX of `llvm_ir` for `target`.
+
+    The back end falls back to its own lowest PTX version, silently, for one that it does not know.
 
     `Error` when LLVM refuses the module or leaves an intrinsic it does not know as a call,
     `NativeCrashError` when it dies.
     """
-    if target not in PTX_FEATURES:
-        raise UnknownNameError(f"unknown target '{target}'" + did_you_mean(target, PTX_FEATURES))
-    features = PTX_FEATURES[target]
+    if target not in TARGETS:
+        raise UnknownNameError(f"unknown target '{target}'" + did_you_mean(target, TARGETS))
+    version = TARGETS[target].ptx_version
+    features = f"+ptx{version.replace('.', '')}"
     ptx: str = WORKER.call("emit_ptx", llvm_ir, ".ll", cpu=target, features=features)
     left = sorted(set(re.findall(r"llvm\.nvvm\.[\w.]+", ptx)))
     if left:
@@ -29,7 +28,6 @@ def emit_ptx(llvm_ir: str, target: str = "sm_100a") -> str:
             f"the NVPTX back end has no instruction for {', '.join(left)}; "
             "say it as inline PTX instead"
         )
-    version = f"{features[len('+ptx')]}.{features[len('+ptx') + 1 :]}"
     if f".version {version}\n" not in ptx:
         raise Error(f"expected PTX {version}, got another version from the NVPTX back end")
     return ptx

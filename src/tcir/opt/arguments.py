@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 
 from tcir.errors import InputError, UnknownNameError, did_you_mean
 from tcir.passmanager.pipeline import Pipeline, make_pass, named_pipeline, suggested_passes
+from tcir.target import DEFAULT_TARGET, TARGETS
 
-TARGETS = ("sm_100a", "sm_90", "sm_80")
 EMITS = ("mlir", "pretty", "llvm", "ptx", "cubin", "sass")
 
 _EPILOG = """\
@@ -44,7 +44,12 @@ def make_parser() -> argparse.ArgumentParser:
     add("input", nargs="?", default="-", metavar="FILE", help="MLIR text; - is standard input")
     add("-o", dest="output", default="-", metavar="FILE", help="result; - is standard output")
     add("--emit", choices=EMITS, default="mlir", help="form of the result (default mlir)")
-    add("--target", default="sm_100a", choices=TARGETS, help="architecture of PTX and cubin")
+    add(
+        "--target",
+        default=DEFAULT_TARGET.name,
+        choices=TARGETS,
+        help="architecture of PTX and cubin",
+    )
 
     passes = parser.add_argument_group("passes")
     add = passes.add_argument

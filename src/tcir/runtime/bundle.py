@@ -27,6 +27,7 @@ import numpy as np
 
 from tcir.errors import Error, IncompleteError, InputError
 from tcir.runtime.arguments import triple
+from tcir.target import DEFAULT_TARGET
 
 SCHEMA = 2
 CARRIED = (
@@ -120,7 +121,7 @@ def write(
     calls: Sequence[Call],
     *,
     workspaces: Sequence[np.ndarray[Any, Any]] = (),
-    target: str = "sm_100a",
+    target: str = DEFAULT_TARGET.name,
     origin: dict[str, Any] | None = None,
 ) -> None:
     """Executes PTX on the machine, one call after the other, and writes the bundle.
@@ -216,7 +217,7 @@ def write_program(
     *,
     seed: int = 0,
     inputs: str = "integers",
-    target: str = "sm_100a",
+    target: str = DEFAULT_TARGET.name,
     **options: Any,
 ) -> None:
     """Compiles an MLIR file with a named pipeline, makes inputs from `seed`, writes the bundle.

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from tcir.target import DEFAULT_TARGET
+
 Array = np.ndarray[Any, Any]
 
-HEADER = ".version 8.8\n.target sm_100a\n.address_size 64\n"
+HEADER = f".version {DEFAULT_TARGET.ptx_version}\n.target {DEFAULT_TARGET.name}\n.address_size 64\n"
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from tcir.machine.refusal import Refusal
 from tcir.run import run_ptx
 from tcir.runtime.micro_kernel import MicroKernel
 from tcir.runtime.micro_kernels import NOT_ASKED, micro_kernels
+from tcir.target import DEFAULT_TARGET
 
-TARGET = "sm_100a"
 SECONDS = 120
 """A micro-kernel takes a few, its process and the driver's start included."""
 FAULT = b"fault"
@@ -53,7 +53,7 @@ def expected(name: str, kernel: MicroKernel) -> dict[Any, bytes]:
     return {a: on_machine(kernel, Assumptions(**{name: a})) for a in entry.alternatives}
 
 
-def on_gpu(kernel: MicroKernel, target: str = TARGET) -> bytes:
+def on_gpu(kernel: MicroKernel, target: str = DEFAULT_TARGET.name) -> bytes:
     """The bytes that the GPU writes; `FAULT` in the place of those of a launch that fails.
 
     Every launch has a process of its own: after a fault nothing runs in that context any more.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tcir.errors import InputError, MissingDependencyError
 from tcir.program.launch import LaunchSequence
 from tcir.program.signature import find_programs
+from tcir.target import DEFAULT_TARGET
 from tcir.validation.report import Line, Report
 
 if TYPE_CHECKING:
@@ -28,14 +29,11 @@ class Code:
     sass: str = ""
 
 
-DEFAULT_TARGET = "sm_100a"
-
-
 def set_target(module: Any, target: str) -> None:
     """Says in the module what it is compiled for (``tc.target``), where it is not the default."""
     from tcir._mlir import ir
 
-    if target != DEFAULT_TARGET:
+    if target != DEFAULT_TARGET.name:
         with module.context:
             module.operation.attributes["tc.target"] = ir.StringAttr.get(target)
 
@@ -44,7 +42,9 @@ def _check_target(module: Any, target: str) -> None:
     """Refuses to generate code for another target than the kernel was made for."""
     for program in find_programs(module):
         attributes = program.op.operation.attributes
-        made_for = attributes["tc.target"].value if "tc.target" in attributes else DEFAULT_TARGET
+        made_for = (
+            attributes["tc.target"].value if "tc.target" in attributes else DEFAULT_TARGET.name
+        )
         if made_for != target:
             raise InputError(
                 f"expected target {made_for}, for which this kernel was made, got {target}; of "

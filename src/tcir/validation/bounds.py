@@ -23,7 +23,10 @@ from typing import Any
 
 import numpy as np
 
+from tcir.target import TARGETS
+
 WINDOW = 25
+AMPERE_WINDOW = 24
 TERMS_PER_STEP = 16
 LEAST_PER_STEP = 8
 # dtype name: (relative half unit in the last place, half of the smallest subnormal)
@@ -54,9 +57,9 @@ def sums_of(dtype: str, target: str) -> Sums:
     2^-10 of it.
     Rows may be any number of elements, so only the last step has zero fill.
     """
-    if dtype in ("float16", "bfloat16") and target == "sm_100a":
+    if dtype in ("float16", "bfloat16") and TARGETS[target].tcgen05:
         return Sums()
-    window = 24 if target == "sm_80" else WINDOW
+    window = WINDOW if TARGETS[target].fp8 else AMPERE_WINDOW
     if dtype == "float32":
         return Sums(window, 8, 4, 2 * 2.0**-10 + 2.0**-20)
     return Sums(window, 32 if dtype.startswith("float8") else TERMS_PER_STEP, LEAST_PER_STEP)

@@ -28,6 +28,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tcir.target import DEFAULT_TARGET
 from tcir.validation.compare import Difference
 
 SCHEMA = "tcir.report/1"
@@ -73,7 +74,7 @@ class Report:
 
     program: str = ""
     pipeline: str = ""
-    target: str = "sm_100a"
+    target: str = DEFAULT_TARGET.name
     seed: int | None = None
     inputs: str | None = None
     orders: int | None = None

@@ -25,6 +25,7 @@ from tcir.program.memory_image import from_memory, images, in_memory
 from tcir.program.sequence import RunStep, Step, as_view, run_in_order
 from tcir.program.signature import Program, Signature, find_programs, signature_of, workspace_bytes
 from tcir.session.runner import run_pipeline
+from tcir.target import DEFAULT_TARGET
 from tcir.validation import bounds, compare
 from tcir.validation.report import Line, Report
 
@@ -247,7 +248,7 @@ class Validator:
         magnitudes = self._plain(module, [np.abs(a) for a in self.inputs])
         counts = self._plain(module, [np.ones_like(a) for a in self.inputs])
         attributes = module.operation.attributes
-        target = attributes["tc.target"].value if "tc.target" in attributes else "sm_100a"
+        target = attributes["tc.target"].value if "tc.target" in attributes else DEFAULT_TARGET.name
         how = bounds.sums_of(self.inputs[0].dtype.name, target)
         self._bounds = [
             bounds.fused_sum_bound(bounds.upper(s), bounds.upper(k), reference, how)

@@ -36,16 +36,13 @@ from tcir.interp.ptx.syntax import (
     Vector,
 )
 from tcir.machine import Finding, MachineError
+from tcir.target import DEFAULT_TARGET
 
 if TYPE_CHECKING:
     from tcir.interp.ptx.warp import Warp
 
-#: Shared memory of one CTA: 227 KB on sm_100a (CUDA C++ Programming Guide, compute capabilities).
-MAX_SHARED = 227 * 1024
 #: What alloca can hand out to one thread, far above what kernels declare.
 STACK, STACK_ALIGNMENT = 16 << 10, 256
-#: Shared memory of a CTA that is the system's (CUDA C++ Programming Guide, "Shared Memory").
-RESERVED_SHARED = 1024
 _POISON_BYTE = 0xCB
 
 
@@ -319,7 +316,7 @@ class Run:
             "%warpid": warp,
             "%nwarpid": -(-self.threads // 32),
             "%smid": 0,
-            "%nsmid": 148,
+            "%nsmid": DEFAULT_TARGET.sms,
             "%gridid": 0,
             "%cluster_ctarank": cta.rank_in_cluster,
             "%is_explicit_cluster": self.cluster != (1, 1, 1),
@@ -331,7 +328,7 @@ class Run:
             "%lanemask_ge": FULL & ~((one << lane) - 1),
             "%dynamic_smem_size": self.dynamic_smem,
             "%total_smem_size": self.total_smem,
-            "%aggr_smem_size": self.total_smem + RESERVED_SHARED,
+            "%aggr_smem_size": self.total_smem + DEFAULT_TARGET.smem_reserved,
             "%current_graph_exec": 0,  # not launched by a graph
         }
         if name not in values:

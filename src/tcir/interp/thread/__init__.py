@@ -27,6 +27,7 @@ from tcir.interp.thread import (  # noqa: F401  (they register rules)
 )
 from tcir.interp.thread.speller import Speller, bits, rule
 from tcir.program.launch import Launch, run_kernel
+from tcir.target import DEFAULT_TARGET
 
 __all__ = ["Spelling", "execute", "rule", "spell"]
 
@@ -122,7 +123,7 @@ def _target(function: Any) -> str:
     """The kernel's ``tc.target``; mma.sync computes as its generation does."""
     name = "tc.target"
     if name not in function.attributes:
-        return "sm_100a"
+        return DEFAULT_TARGET.name
     return str(ir.StringAttr(function.attributes[name]).value)
 
 

@@ -18,9 +18,10 @@ from tcir.machine.errors import MachineError, NotModelled
 from tcir.machine.memory.memories import GlobalMemory, SharedMemory, TensorMemory
 from tcir.machine.order.hazards import Access, Clock, Component, Finding, Findings, join
 from tcir.machine.sync.mbarrier import Mbarrier
+from tcir.target import DEFAULT_TARGET
 
 Triple = tuple[int, int, int]
-RESIDENT = 148
+RESIDENT = DEFAULT_TARGET.sms
 """CTAs that may be under way at once: the SMs of a B200. A launch whose CTAs wait for each other
 may count on no more than one per SM."""
 

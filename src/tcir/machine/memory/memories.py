@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from tcir.machine.engine.residents import Sm
 from tcir.machine.errors import MachineError
 from tcir.machine.order.shadow import Shadow
+from tcir.target import DEFAULT_TARGET
 
 GLOBAL_BASE = 0x7000_0000_0000
 GUARD = 1 << 20
-SHARED_LIMIT = 227 * 1024
-"""Bytes of shared memory one CTA may use (CUDA C++ Programming Guide, compute capability 10.0)."""
+SHARED_LIMIT = DEFAULT_TARGET.smem_per_cta
+"""Bytes of shared memory one CTA may use."""
 LANES, COLUMNS = 128, 512
 """Tensor memory of one SM: lanes x 32-bit columns (PTX ISA 9.7.16.1)."""
 POISON = 0xCB

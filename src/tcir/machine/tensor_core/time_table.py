@@ -10,8 +10,9 @@ does not matter.
 from __future__ import annotations
 
 from tcir.machine.refusal import TmemError
+from tcir.target import DEFAULT_TARGET, RATES
 
-SMEM_BYTES_PER_CYCLE = 128
+SMEM_BYTES_PER_CYCLE = RATES[DEFAULT_TARGET.name].smem_bytes_per_cycle
 """Shared-memory read rate of one SM (SemiAnalysisAI/microbench-blackwell)."""
 
 K_BYTES = 32

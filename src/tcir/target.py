@@ -1,0 +1,86 @@
+"""The architectures that kernels are compiled for: limits, instructions, rates.
+
+Plain data without imports, for the compiler and the simulated machine alike. This is the only file
+that names them: a new one is an entry of `TARGETS`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Target:
+    """An architecture, as ``-arch`` of ptxas and ``.target`` of PTX name it.
+
+    ptx_version:  the lowest PTX version that has every form we emit
+    smem_per_cta: bytes of shared memory that one CTA can use
+    smem_per_sm:  bytes of shared memory of an SM; the difference is reserved for every CTA
+    sms:          SMs of the product that kernels are tuned for
+    fp8:          mma.sync multiplies e4m3 and e5m2, and cvt converts them
+    tma:          tensor memory accelerator, mbarrier transactions, clusters
+    tcgen05:      fifth-generation tensor core and tensor memory
+
+    Sizes are from the CUDA C++ Programming Guide, "Technical Specifications per Compute
+    Capability"; SM counts from device queries.
+    """
+
+    name: str
+    ptx_version: str
+    smem_per_cta: int
+    smem_per_sm: int
+    sms: int
+    fp8: bool = False
+    tma: bool = False
+    tcgen05: bool = False
+
+    @property
+    def smem_reserved(self) -> int:
+        """Bytes of shared memory that the system keeps for every CTA."""
+        return self.smem_per_sm - self.smem_per_cta
+
+
+TARGETS = {
+    target.name: target
+    for target in (
+        # A100; PTX 8.0 has the bf16 conversions.
+        Target("sm_80", "8.0", 163 << 10, 164 << 10, 108),
+        # H100 SXM; PTX 8.4 has fp8 mma.sync.
+        Target("sm_90", "8.4", 227 << 10, 228 << 10, 132, fp8=True, tma=True),
+        # B200; PTX 8.8 has tcgen05 with .blockN.
+        Target("sm_100a", "8.8", 227 << 10, 228 << 10, 148, fp8=True, tma=True, tcgen05=True),
+    )
+}
+"""By name, oldest first."""
+
+DEFAULT_TARGET = TARGETS["sm_100a"]
+"""What is compiled for, and simulated, unless another target is named."""
+
+
+def targets_with(*features: str) -> list[str]:
+    """Names of the targets that have all of `features`, fields of `Target` such as ``fp8``."""
+    return [name for name, t in TARGETS.items() if all(getattr(t, f) for f in features)]
+
+
+@dataclass(frozen=True)
+class Rates:
+    """How fast a GPU is, for cost models.
+
+    clock_ghz:            under tensor load
+    hbm_bytes_per_ns:     achieved by TMA loads
+    l2_bytes_per_cycle:   from L2 to one SM
+    smem_bytes_per_cycle: shared memory of one SM
+    """
+
+    clock_ghz: float
+    hbm_bytes_per_ns: int
+    l2_bytes_per_cycle: int
+    smem_bytes_per_cycle: int
+
+
+RATES = {
+    # Clock: public reports, 1.85 to 1.965. HBM and shared memory: SemiAnalysisAI's
+    # microbench-blackwell. L2: assumed, Hopper's figure.
+    "sm_100a": Rates(1.85, 7260, 64, 128),
+}
+"""By target."""

@@ -1,0 +1,37 @@
+"""`tcir.target` alone names architectures."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from tcir.target import DEFAULT_TARGET, RATES, TARGETS, targets_with
+
+ROOT = Path(__file__).parents[2]
+NAME = re.compile(r"""^"?sm_\d+[af]?"?$|\.target sm_""")
+
+
+def literals(path: Path) -> Iterator[str]:
+    """Strings of a file that are a target's name, or PTX for one; docstrings do not count."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        value = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(value, str) and NAME.search(value):
+            yield f"{path.relative_to(ROOT)}:{node.lineno}: {value!r}"
+
+
+def test_only_the_table_names_a_target() -> None:
+    folders = ("src/tcir", "dialect", "passes", "pipelines", "tools")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    found = [each for path in files for each in literals(path) if path.name != "target.py"]
+    assert found == []
+
+
+def test_what_targets_have() -> None:
+    assert targets_with() == list(TARGETS)
+    assert targets_with("tcgen05") == [DEFAULT_TARGET.name]
+    assert targets_with("fp8", "tma") == ["sm_90", "sm_100a"]
+    assert all(name == target.name for name, target in TARGETS.items())
+    assert all(target.smem_reserved == 1024 for target in TARGETS.values())
+    assert set(RATES) <= set(TARGETS)
