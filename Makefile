@@ -31,10 +31,11 @@ test: $(STAMP) ## the tests but the slow ones, at most 10 minutes on 2 cores
 test-all: $(STAMP) ## all tests
 	"$(BIN)/python" -m tcir.tools.dev.run_tests -j $(JOBS) --all
 
-check: $(STAMP) ## format, lint, types, who imports whom
+check: $(STAMP) ## format, lint, types, who imports whom, sizes
 	"$(BIN)/ruff" format --check .
 	"$(BIN)/ruff" check .
 	"$(BIN)/python" -m tcir.tools.dev.check_imports
+	"$(BIN)/python" -m tcir.tools.dev.measures
 
 format: $(STAMP) ## format and fix what ruff can
 	"$(BIN)/ruff" format .

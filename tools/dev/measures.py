@@ -1,0 +1,251 @@
+"""Measures of the source: sizes, `Any`, import rooms. `make check` holds them to their ceilings.
+
+::
+
+    python -m tcir.tools.dev.measures              # this tree, against [tool.measures]
+    python -m tcir.tools.dev.measures BEFORE AFTER # two checkouts, with the compile walk
+
+Ceilings are in pyproject.toml. A function that numba compiles may have any number of parameters,
+and keyword-only parameters of what `tcir.__all__` offers are not counted: both are listed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+
+from tcir.tools.dev.import_graph import ImportGraph
+
+ROOT = Path(__file__).resolve().parents[2]
+PARAMETERS = 8
+COMPLEXITY = 15
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_FOLDERS = ("dialect", "passes", "pipelines", "tools")
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function and where it stands (``file:line``)."""
+
+    name: str
+    place: str
+    lines: int
+    counted: int  # parameters, but self, cls and keyword-only ones of public functions
+    parameters: int  # but self and cls
+    compiled: bool  # by numba
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.place})"
+
+
+class Tree:
+    """The package's sources below a checkout, in either layout: `src/tcir` or `tcir`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.package = root / "src" / "tcir" if (root / "src").is_dir() else root / "tcir"
+
+    @cached_property
+    def files(self) -> dict[Path, ast.Module]:
+        """Every source of the package, parsed, by its path inside the package."""
+        folders = {name: self.root / name for name in _FOLDERS}
+        found = {}
+        for base, prefix in [(self.package, Path()), *((p, Path(n)) for n, p in folders.items())]:
+            for path in sorted(base.rglob("*.py")):
+                found[prefix / path.relative_to(base)] = ast.parse(path.read_text())
+        return found
+
+    def below(self, area: str) -> Iterator[ast.Module]:
+        """The sources below a folder of the package."""
+        return (tree for path, tree in self.files.items() if path.is_relative_to(area))
+
+    def anys(self, area: str) -> int:
+        """How often the sources of a folder say `Any`, imports left out."""
+        nodes = (node for tree in self.below(area) for node in ast.walk(tree))
+        return sum(isinstance(node, ast.Name) and node.id == "Any" for node in nodes)
+
+    @cached_property
+    def functions(self) -> list[Function]:
+        """Every function of the package."""
+        return [
+            function
+            for path, tree in self.files.items()
+            for function in _functions(tree, path, self._public)
+        ]
+
+    @cached_property
+    def _public(self) -> frozenset[str]:
+        """Names that `tcir.__all__` offers."""
+        for node in ast.walk(self.files[Path("__init__.py")]):
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_EXPORTS":
+                return frozenset(ast.literal_eval(node.value))
+        raise ValueError(f"expected a table _EXPORTS in {self.package / '__init__.py'}")
+
+    @cached_property
+    def complex(self) -> list[str]:
+        """Functions with a cyclomatic complexity over 15, by ruff's count."""
+        folders = [self.package, *(self.root / name for name in _FOLDERS)]
+        words = ["-m", "ruff", "check", "--isolated", "--select=C901", "--output-format=json"]
+        words += [f"--config=lint.mccabe.max-complexity={COMPLEXITY}", *map(str, folders)]
+        done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
+        found = {
+            (item["filename"], item["location"]["row"]): item["message"]
+            for item in json.loads(done.stdout)
+        }
+        return [
+            f"{message} ({Path(file).relative_to(self.root)}:{line})"
+            for (file, line), message in sorted(found.items())
+        ]
+
+    @cached_property
+    def folders(self) -> Counter[str]:
+        """Source files of each folder."""
+        return Counter(str(path.parent) for path in self.files)
+
+    @cached_property
+    def imports(self) -> ImportGraph:
+        """Who imports whom, imports inside functions and for type checkers included."""
+        return ImportGraph("tcir", self.files)
+
+
+def _functions(tree: ast.Module, path: Path, public: frozenset[str]) -> Iterator[Function]:
+    def visit(node: ast.AST, open_: bool) -> Iterator[Function]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, _FUNCTIONS):
+                yield _function(child, path, open_ or child.name in public)
+                yield from visit(child, False)
+            else:
+                inside = isinstance(child, ast.ClassDef) and child.name in public
+                yield from visit(child, open_ or inside)
+
+    return visit(tree, False)
+
+
+def _function(node: ast.FunctionDef | ast.AsyncFunctionDef, path: Path, public: bool) -> Function:
+    arguments = node.args
+    taken = [*arguments.posonlyargs, *arguments.args]
+    positional = sum(argument.arg not in ("self", "cls") for argument in taken)
+    keywords = len(arguments.kwonlyargs)
+    decorators = {ast.unparse(decorator).split("(")[0] for decorator in node.decorator_list}
+    public = public and (node.name == "__init__" or not node.name.startswith("_"))
+    return Function(
+        node.name,
+        f"{path}:{node.lineno}",
+        (node.end_lineno or node.lineno) - node.lineno + 1,
+        positional + (0 if public else keywords),
+        positional + keywords,
+        not decorators.isdisjoint({"jit", "njit", "numba.njit"}),
+    )
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One line of the table: a number, and what it is made of."""
+
+    value: int
+    detail: tuple[str, ...] = ()
+
+
+def measures(tree: Tree) -> dict[str, Measure]:
+    """All measures of a tree by name; ceilings in pyproject.toml use these names."""
+    longest = max(tree.functions, key=lambda function: function.lines)
+    plain = [function for function in tree.functions if not function.compiled]
+    widest = max(plain, key=lambda function: function.counted)
+    many = [function for function in plain if function.counted > PARAMETERS]
+    fullest, count = tree.folders.most_common(1)[0]
+    rooms = tree.imports.rooms("passes")
+    arrows = tuple(f"{a} -> {b}: {n}" for (a, b), n in sorted(rooms.items()))
+    cycles = {area: tree.imports.cycles(area) for area in ("passes", "machine", "interp/ptx")}
+    return {
+        "any-passes": Measure(tree.anys("passes")),
+        "any-interp": Measure(tree.anys("interp")),
+        "any-machine": Measure(tree.anys("machine")),
+        "any-dialect": Measure(tree.anys("dialect")),
+        "any-all": Measure(tree.anys("")),
+        "longest-function": Measure(longest.lines, (str(longest),)),
+        "most-parameters": Measure(widest.counted, (str(widest),)),
+        "functions-over-8-parameters": Measure(len(many), tuple(f"{f.counted} {f}" for f in many)),
+        "complexity-over-15": Measure(len(tree.complex), tuple(tree.complex)),
+        "files-in-one-folder": Measure(count, (f"{fullest}/",)),
+        "arrows-between-passes-rooms": Measure(len(rooms), arrows),
+        **{
+            f"cyclic-files-{area.replace('/', '-')}": Measure(sum(map(len, found)), _names(found))
+            for area, found in cycles.items()
+        },
+    }
+
+
+def _names(cycles: list[list[str]]) -> tuple[str, ...]:
+    return tuple(" <-> ".join(cycle) for cycle in cycles)
+
+
+def check(root: Path = ROOT) -> int:
+    """Prints the measures beside their ceilings; 1 when one is above."""
+    tree = Tree(root)
+    ceilings = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["measures"]
+    found = measures(tree)
+    if found.keys() != ceilings.keys():
+        print(f"[tool.measures]: expected {sorted(found)}, got {sorted(ceilings)}")
+        return 1
+    above = [name for name, measure in found.items() if measure.value > ceilings[name]]
+    for name, measure in found.items():
+        print(f"{name:30} {measure.value:5} of at most {ceilings[name]}")
+    excepted = [f for f in tree.functions if f.parameters > PARAMETERS and f.counted < f.parameters]
+    compiled = [f for f in tree.functions if f.compiled and f.parameters > PARAMETERS]
+    print(f"over {PARAMETERS} parameters, compiled by numba: {', '.join(map(str, compiled))}")
+    print(f"over {PARAMETERS} parameters with keyword-only ones: {', '.join(map(str, excepted))}")
+    for name in above:
+        print(f"\n{name}: expected at most {ceilings[name]}, got {found[name].value}")
+        print("\n".join(f"  {line}" for line in found[name].detail))
+    return int(bool(above))
+
+
+def compare(roots: list[Path]) -> None:
+    """Prints a Markdown table with one column for each checkout."""
+    trees = [Tree(root.resolve()) for root in roots]
+    columns = [{n: m.value for n, m in measures(tree).items()} | walk(tree) for tree in trees]
+    print("| measure |", " | ".join(str(root) for root in roots), "|")
+    print("|---|" + "---|" * len(roots))
+    for name in columns[0]:
+        print(f"| {name} |", " | ".join(str(column[name]) for column in columns), "|")
+
+
+def walk(tree: Tree) -> dict[str, int]:
+    """Stays, rooms, moves and climbs of `tcir.compile` (see `compile_walk`)."""
+    script = Path(__file__).with_name("compile_walk.py")
+    words = [sys.executable, "-P", str(script), str(tree.root)]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    steps = json.loads(done.stdout)
+    floors = tree.imports.floors()
+    moves = [(a, b) for a, b in pairwise(steps) if a != b]
+    return {
+        "walk-stays": len(moves) + 1,
+        "walk-rooms": len(set(steps)),
+        "walk-moves": len(moves),
+        "walk-climbs": sum(floors[b] > floors[a] for a, b in moves),
+    }
+
+
+def main(words: list[str] | None = None) -> int:
+    """Checks this tree, or compares the given ones."""
+    parser = argparse.ArgumentParser(description="Measures of the source.")
+    parser.add_argument("roots", nargs="*", type=Path, help="checkouts to compare")
+    roots = parser.parse_args(words).roots
+    if roots:
+        compare(roots)
+        return 0
+    return check()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
