@@ -1,4 +1,4 @@
-// Convolutions of other networks and the worked example of docs/convolution.md.
+// Convolutions of other networks, and the example of docs/convolution.md.
 //
 //   tc-opt examples/more_convs.mlir --split-input-file --pipeline=conv --emit=mlir -o /dev/null
 
@@ -58,19 +58,19 @@ func.func @inception_7x1(%x: tensor<1x17x17x128xf16>, %w: tensor<7x1x128x192xf16
 
 // -----
 
-// Two images of 9x9: the worked example of docs/convolution.md
-func.func @nine_by_nine(%x: tensor<2x9x9x64xf16>, %w: tensor<3x3x64x64xf16>) -> tensor<2x9x9x64xf32> {
+// Two images of 9x9, padding left and right only: the example of docs/convolution.md
+func.func @nine_by_nine(%x: tensor<2x9x9x64xf16>, %w: tensor<3x3x64x64xf16>) -> tensor<2x7x9x64xf32> {
   %zero = arith.constant 0.0 : f16
-  %padded = tensor.pad %x low[0, 1, 1, 0] high[0, 1, 1, 0] {
+  %padded = tensor.pad %x low[0, 0, 1, 0] high[0, 0, 1, 0] {
   ^bb0(%n: index, %h: index, %i: index, %c: index):
     tensor.yield %zero : f16
-  } : tensor<2x9x9x64xf16> to tensor<2x11x11x64xf16>
-  %empty = tensor.empty() : tensor<2x9x9x64xf32>
+  } : tensor<2x9x9x64xf16> to tensor<2x9x11x64xf16>
+  %empty = tensor.empty() : tensor<2x7x9x64xf32>
   %f0 = arith.constant 0.0 : f32
-  %init = linalg.fill ins(%f0 : f32) outs(%empty : tensor<2x9x9x64xf32>) -> tensor<2x9x9x64xf32>
+  %init = linalg.fill ins(%f0 : f32) outs(%empty : tensor<2x7x9x64xf32>) -> tensor<2x7x9x64xf32>
   %out = linalg.conv_2d_nhwc_hwcf
       {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
-      ins(%padded, %w : tensor<2x11x11x64xf16>, tensor<3x3x64x64xf16>)
-      outs(%init : tensor<2x9x9x64xf32>) -> tensor<2x9x9x64xf32>
-  return %out : tensor<2x9x9x64xf32>
+      ins(%padded, %w : tensor<2x9x11x64xf16>, tensor<3x3x64x64xf16>)
+      outs(%init : tensor<2x7x9x64xf32>) -> tensor<2x7x9x64xf32>
+  return %out : tensor<2x7x9x64xf32>
 }

@@ -21,7 +21,7 @@ CONVS = {
     "deeplab_3x3_dilation2": Conv(1, 33, 33, 256, 256, 3, 3, (2, 2, 2, 2), dilations=(2, 2)),
     "inception_1x7": Conv(1, 17, 17, 128, 128, 1, 7, (0, 0, 3, 3)),
     "inception_7x1": Conv(1, 17, 17, 128, 192, 7, 1, (3, 3, 0, 0)),
-    "nine_by_nine": Conv(2, 9, 9, 64, 64, 3, 3, (1, 1, 1, 1)),
+    "nine_by_nine": Conv(2, 9, 9, 64, 64, 3, 3, (0, 0, 1, 1)),
 }
 SHIFT = "conv-shift-reuse"
 SCHEDULES = {
