@@ -38,17 +38,17 @@ def numbered() -> np.ndarray[Any, Any]:
 def taps_seen(monkeypatch: pytest.MonkeyPatch) -> dict[tuple[int, int, int], tuple[Any, Any]]:
     """(CTA, r, s) -> pixel number and mask of each lane, of the program of tiling linear."""
     seen: list[tuple[int, Any, Any]] = []
-    original = machine_mma.Mma.mma_elements
+    original = machine_mma.Mma.mma
 
-    def record(agent: Any, d: int, a: Any, *rest: Any, **options: Any) -> None:
+    def record(agent: Any, d: int, a: Any, b: Any, i: Any, options: Any, *, site: Any) -> None:
         column = a.address & 0xFFFF
         pixels = (agent.cta.tmem.words[:, column] & 0xFFFF).astype(np.uint16).view(np.float16)
-        words = np.array(options["disable_lanes"], np.uint32)
+        words = np.array(options.disable_lanes, np.uint32)
         off = np.unpackbits(words.view(np.uint8), bitorder="little").astype(bool)
         seen.append((agent.cta.index[0], pixels.astype(int), ~off))
-        original(agent, d, a, *rest, **options)
+        original(agent, d, a, b, i, options, site=site)
 
-    monkeypatch.setattr(machine_mma.Mma, "mma_elements", record)
+    monkeypatch.setattr(machine_mma.Mma, "mma", record)
     with mlir_context() as context:
         module = load_module(EXAMPLE.text(), context)
         tcir.Pipeline(["raise-to-tc", "tile-conv-shift-reuse{tiling=linear}"]).run(module)

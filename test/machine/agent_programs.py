@@ -13,6 +13,8 @@ import numpy as np
 
 from tcir.machine import Agent, ElementAddresses, Finding, Machine, TensorMap, TmemAddr
 
+from .issue import issue_mma
+
 Program = Callable[[Agent], Generator[Any, Any, None]]
 
 M, N, K = 128, 16, 16
@@ -135,10 +137,19 @@ def multiply(
 ) -> None:
     """One mma of A at `a` and B at `B_AT`."""
     operand = a if isinstance(a, TmemAddr) else ElementAddresses(A_ADDRESSES, a)
-    agent.mma_elements(
-        d, operand, ElementAddresses(B_ADDRESSES, B_AT), M, N, "f16", "f16",
-        enable_input_d=accumulate, site=site, **flags,
-    )  # fmt: skip
+    issue_mma(
+        agent,
+        d,
+        operand,
+        ElementAddresses(B_ADDRESSES, B_AT),
+        M,
+        N,
+        "f16",
+        "f16",
+        enable_input_d=accumulate,
+        site=site,
+        **flags,
+    )
 
 
 def read_quarter(agent: Agent, d: int = D_AT) -> np.ndarray:

@@ -13,6 +13,8 @@ import numpy as np
 
 from tcir.machine import Agent, ElementAddresses, Machine, MachineError, TensorMap, TmemAddr
 
+from .issue import issue_mma
+
 ORDERS = (None, *range(10))
 WORD, WORD2, BARS, A, A2, B, OUT = 32, 36, 64, 1024, 8192, 16384, 20480
 """Shared memory: two words for allocated addresses, mbarriers, two A tiles, B, one more tile."""
@@ -60,7 +62,7 @@ def mma(agent: Agent, d: int = D, a: Any = A, n: int = N, **flags: Any) -> None:
     flags = {"enable_input_d": False, "site": "mma"} | flags
     operand = ElementAddresses(rows(128, a)) if isinstance(a, int) else a
     b = ElementAddresses(rows(n, B))
-    agent.mma_elements(d, operand, b, 128, n, "f16", "f16", **flags)
+    issue_mma(agent, d, operand, b, 128, n, "f16", "f16", **flags)
 
 
 def slab(agent: Agent, base: int = A, column: int = SLAB) -> TmemAddr:

@@ -11,6 +11,8 @@ import pytest
 
 from tcir.machine import Agent, Assumptions, Machine, MachineError, SharedDesc, TmemAddr
 
+from .issue import issue_mma_bits, issue_mma_scaled
+
 M, N = 128, 32
 A_AT, B_AT, SFA_AT, SFB_AT, DONE, WORD, SMEM = 0, 0x4000, 0x6000, 0x6200, 0x7000, 0x7008, 0x7100
 D, A_TMEM, SFA, SFB = 0, 64, 80, 96
@@ -130,7 +132,9 @@ def test_narrow_operands(a_type, b_type, from_tmem):
             form = {4: "b4x16_p64", 6: "b6x16_p32", 8: None}[BITS[a_type]]
             agent.cp(A_TMEM, plain(A_AT, M), decompress=form, site="cp A")
             operand = TmemAddr(A_TMEM)
-        agent.mma(D, operand, plain(B_AT, N), idesc, "f8f6f4", enable_input_d=False, site="mma")
+        issue_mma_bits(
+            agent, D, operand, plain(B_AT, N), idesc, "f8f6f4", enable_input_d=False, site="mma"
+        )
         yield from ()
 
     expected = (
@@ -158,8 +162,16 @@ def test_padding_need_not_be_written_but_elements_must():
                 agent.store("shared", where[keep], data[keep], site="put")
             agent.fence("proxy.async", site="fence")
             agent.cp(A_TMEM, plain(A_AT, M), decompress="b4x16_p64", site="cp A")
-            agent.mma(D, TmemAddr(A_TMEM), plain(B_AT, N), idesc, "f8f6f4",
-                      enable_input_d=False, site="mma")  # fmt: skip
+            issue_mma_bits(
+                agent,
+                D,
+                TmemAddr(A_TMEM),
+                plain(B_AT, N),
+                idesc,
+                "f8f6f4",
+                enable_input_d=False,
+                site="mma",
+            )
             yield from ()
 
         return body
@@ -300,10 +312,19 @@ class Case:
                 change(agent)
             operand: Any = TmemAddr(A_TMEM) if from_tmem else SharedDesc(plain(A_AT, M))
             for step in range(1 + accumulate):
-                agent.mma_block_scale(
-                    D, operand, plain(B_AT, N), self.idesc(sf_id), SFA | high, SFB | high,
-                    self.kind, scales=self.scales, enable_input_d=bool(step), site="mma",
-                )  # fmt: skip
+                issue_mma_scaled(
+                    agent,
+                    D,
+                    operand,
+                    plain(B_AT, N),
+                    self.idesc(sf_id),
+                    SFA | high,
+                    SFB | high,
+                    self.kind,
+                    scales=self.scales,
+                    enable_input_d=bool(step),
+                    site="mma",
+                )
             yield from ()
 
         return body
@@ -395,10 +416,16 @@ def test_wrong_block_scale_is_refused(options, message):
         values: dict[str, Any] = {"sfa": SFA, "sfb": SFB, "kind": case.kind, "scales": 4}
         values |= options
         idesc = case.idesc() | values.pop("idesc", 0)
-        agent.mma_block_scale(
-            D, SharedDesc(plain(A_AT, M)), plain(B_AT, N), idesc, enable_input_d=True,
-            site="mma", **values,
-        )  # fmt: skip
+        issue_mma_scaled(
+            agent,
+            D,
+            SharedDesc(plain(A_AT, M)),
+            plain(B_AT, N),
+            idesc,
+            enable_input_d=True,
+            site="mma",
+            **values,
+        )
 
     with pytest.raises((MachineError, RuntimeError), match=message):
         run(body)
@@ -417,10 +444,17 @@ def f8f6f4(a, b, a_type, **mma: Any) -> Program:
         agent.fence("proxy.async", site="fence")
         form = {4: "b4x16_p64", 6: "b6x16_p32", 8: None}[BITS[a_type]]
         agent.cp(A_TMEM, plain(A_AT, M), decompress=form, site="cp A")
-        agent.mma(
-            D, TmemAddr(A_TMEM), plain(B_AT, N), idesc, "f8f6f4", enable_input_d=False, site="mma",
+        issue_mma_bits(
+            agent,
+            D,
+            TmemAddr(A_TMEM),
+            plain(B_AT, N),
+            idesc,
+            "f8f6f4",
+            enable_input_d=False,
+            site="mma",
             **mma,
-        )  # fmt: skip
+        )
         yield from ()
 
     return body
@@ -495,8 +529,17 @@ def test_rounding_of_the_scaled_input_d(choice, steps):
         agent.fence("proxy.async", site="fence")
         agent.cta.tmem.words[:, D : D + N] = 3
         agent.cta.tmem.defined[:, D : D + N] = True
-        agent.mma(D, SharedDesc(plain(A_AT, M)), plain(B_AT, N), idesc, "f16",
-                  enable_input_d=True, scale_input_d=1, site="mma")  # fmt: skip
+        issue_mma_bits(
+            agent,
+            D,
+            SharedDesc(plain(A_AT, M)),
+            plain(B_AT, N),
+            idesc,
+            "f16",
+            enable_input_d=True,
+            scale_input_d=1,
+            site="mma",
+        )
         yield from ()
 
     _, seen = run(body, assumptions=Assumptions(scale_input_d=choice))

@@ -10,6 +10,7 @@ import pytest
 
 from tcir.machine import Agent, Machine, SharedDesc
 
+from .issue import issue_mma_scaled
 from .test_clusters import meet
 
 A_AT, B_AT, BAR, WORD = 1024, 16384, 64, 32
@@ -75,10 +76,20 @@ def test_pair(m: int, n: int, seed: int | None) -> None:
         yield from meet(agent)
         agent.fence("tcgen05.after", site="after")
         if w == 0 and rank == 0:
-            agent.mma_block_scale(
-                D, SharedDesc(tiles[0][1]), tiles[1][1], idesc, SFA, SFB, "mxf8f6f4", scales=1,
-                enable_input_d=False, cta_group=2, site="mma",
-            )  # fmt: skip
+            issue_mma_scaled(
+                agent,
+                D,
+                SharedDesc(tiles[0][1]),
+                tiles[1][1],
+                idesc,
+                SFA,
+                SFB,
+                "mxf8f6f4",
+                scales=1,
+                enable_input_d=False,
+                cta_group=2,
+                site="mma",
+            )
             agent.commit(BAR, cta_mask=3, cta_group=2, site="commit")
         yield from agent.mbarrier_wait(own + BAR, 0, site="done")
         agent.fence("tcgen05.after", site="after")

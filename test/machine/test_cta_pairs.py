@@ -10,6 +10,7 @@ import pytest
 
 from tcir.machine import Agent, Assumptions, ElementAddresses, Machine, MachineError, TmemAddr
 
+from .issue import issue_mma
 from .test_clusters import RANK, meet
 
 ORDERS = (None, *range(6))
@@ -110,9 +111,7 @@ class Pair:
     def mma(self, agent: Agent, a: Any = None, **flags: Any) -> None:
         options: dict[str, Any] = {"enable_input_d": False, "site": "mma", "cta_group": 2} | flags
         operand = rows(self.m // 2, A) if a is None else a
-        agent.mma_elements(
-            D, operand, rows(self.n // 2, B), self.m, self.n, "f16", "f16", **options
-        )
+        issue_mma(agent, D, operand, rows(self.n // 2, B), self.m, self.n, "f16", "f16", **options)
 
     @property
     def codes(self) -> set[str]:

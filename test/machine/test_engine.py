@@ -44,6 +44,7 @@ from .agent_programs import (
     put,
     read_quarter,
 )
+from .issue import issue_mma, issue_mma_bits
 
 F32_128x16 = 1 << 4 | N // 8 << 17 | M // 16 << 24
 """Instruction descriptor: f16 A and B, both K-major, f32 D."""
@@ -114,10 +115,15 @@ def test_mma_by_descriptors():
         put(agent, C_AT, split(A), "A")
         put(agent, B_AT, split(B), "B")
         agent.fence("proxy.async", site="fence")
-        agent.mma(
-            D_AT, SharedDesc(descriptor(C_AT, M)), descriptor(B_AT, N), F32_128x16,
-            enable_input_d=False, site="mma",
-        )  # fmt: skip
+        issue_mma_bits(
+            agent,
+            D_AT,
+            SharedDesc(descriptor(C_AT, M)),
+            descriptor(B_AT, N),
+            F32_128x16,
+            enable_input_d=False,
+            site="mma",
+        )
         agent.commit(DONE, site="commit")
         yield from agent.mbarrier_wait(DONE, 0, site="wait done")
         agent.fence("tcgen05.after", site="after")
@@ -197,7 +203,7 @@ def test_shapes_that_do_not_exist(m, n):
     def issue(agent):
         a = ElementAddresses(np.zeros((m, K), np.int64))
         b = ElementAddresses(np.zeros((max(n, 1), K), np.int64))
-        agent.mma_elements(0, a, b, m, n, "f16", "f16", enable_input_d=False, site="mma")
+        issue_mma(agent, 0, a, b, m, n, "f16", "f16", enable_input_d=False, site="mma")
 
     with pytest.raises(MachineError, match="mma-shape"):
         computed(issue)
@@ -205,7 +211,10 @@ def test_shapes_that_do_not_exist(m, n):
 
 def test_pairs_of_ctas_need_a_cluster():
     def issue(agent):
-        agent.mma(0, SharedDesc(0), 0, 0, enable_input_d=False, cta_group=2, site="mma")
+        a, b = TmemAddr(64), ElementAddresses(B_ADDRESSES, B_AT)
+        issue_mma(
+            agent, 0, a, b, 256, 16, "f16", "f16", enable_input_d=False, cta_group=2, site="mma"
+        )
 
     with pytest.raises(MachineError, match="cta-group-mixed"):
         computed(issue)
@@ -293,10 +302,18 @@ def test_shift_moves_a_quarter_or_all():
             moved[32 * q : 32 * q + 31] += 1
 
         def issue(agent):
-            agent.mma_elements(
-                96, TmemAddr(64), ElementAddresses(B_ADDRESSES, B_AT), M, N, "f16", "f16",
-                enable_input_d=False, site="keeps cp before shift",
-            )  # fmt: skip
+            issue_mma(
+                agent,
+                96,
+                TmemAddr(64),
+                ElementAddresses(B_ADDRESSES, B_AT),
+                M,
+                N,
+                "f16",
+                "f16",
+                enable_input_d=False,
+                site="keeps cp before shift",
+            )
             agent.shift(32 << 16 | 64, site="shift")
             multiply(agent, a=TmemAddr(64))
 

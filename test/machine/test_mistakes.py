@@ -17,6 +17,7 @@ from tcir.machine.memory.async_copy import CopyQueue
 
 from . import test_block_scale
 from .bench import A2, A2_VALUES, ORDERS, TILE, B, Bench, D, bar, fill, finish, mma
+from .issue import issue_mma_bits
 
 PAIRS: dict[str, tuple[Callable[[Bench, bool], Any], set[str]]] = {}
 
@@ -85,10 +86,16 @@ def by_descriptor(descriptor: int, idesc: int = IDESC, n: int = 16) -> Callable[
         fill(agent, B, np.tile(A2_VALUES, (n // 128 + 1, 1))[: max(n, 128)])
         agent.fence("proxy.async", site="fence")
         b = B >> 4 | (max(n, 128) * 16) >> 4 << 16 | 128 >> 4 << 32 | 1 << 46
-        agent.mma(
-            D, SharedDesc(A2 >> 4 | descriptor), b, idesc, kind="f16", enable_input_d=False,
+        issue_mma_bits(
+            agent,
+            D,
+            SharedDesc(A2 >> 4 | descriptor),
+            b,
+            idesc,
+            kind="f16",
+            enable_input_d=False,
             site="mma",
-        )  # fmt: skip
+        )
         yield from finish(agent, 0)
 
     return body

@@ -9,6 +9,8 @@ import pytest
 
 from tcir.machine import Agent, Machine, MachineError, SharedDesc, TmemAddr
 
+from .issue import issue_mma_bits
+
 M, N = 128, 32
 A_AT, B_AT, BAR, WORD = 1024, 8192, 64, 32
 D, META, A_TMEM = 0, 64, 96
@@ -99,10 +101,17 @@ def run(case: Case, seed: int | None, *, metadata: Any = META, wait: bool = True
             b = placed(case.b, B_AT)[1]
             a: Any = TmemAddr(A_TMEM) if in_tmem else SharedDesc(placed(case.a, A_AT)[1])
             for n in range(2):
-                agent.mma(
-                    D, a, b, case.idesc | options.get("idesc", 0), case.kind, metadata=metadata,
-                    enable_input_d=n > 0, site=f"mma {n}",
-                )  # fmt: skip
+                issue_mma_bits(
+                    agent,
+                    D,
+                    a,
+                    b,
+                    case.idesc | options.get("idesc", 0),
+                    case.kind,
+                    metadata=metadata,
+                    enable_input_d=n > 0,
+                    site=f"mma {n}",
+                )
             agent.commit(BAR, site="commit")
         yield from agent.mbarrier_wait(BAR, 0, site="done")
         agent.fence("tcgen05.after", site="after")

@@ -15,6 +15,8 @@ import pytest
 
 from tcir.machine import Agent, Assumptions, Machine, MachineError, SharedDesc, TmemAddr
 
+from .issue import issue_mma_bits, issue_mma_scaled
+
 D, META, A_TMEM, SFA, SFB = 0, 256, 272, 304, 320
 A_AT, B_AT, BAR, WORD = 1024, 8192, 64, 32
 PAIRS = [(0, 1), (0, 2), (1, 2), (0, 3), (1, 3), (2, 3), (2, 1)]
@@ -211,11 +213,13 @@ def run(
             for n in range(2):
                 more["enable_input_d"] = n > 0 or accumulate
                 if f.scales:
-                    agent.mma_block_scale(
-                        D, a, b, case.idesc, SFA, SFB, f.kind, scales=f.scales, **more
+                    issue_mma_scaled(
+                        agent, D, a, b, case.idesc, SFA, SFB, f.kind, scales=f.scales, **more
                     )
                 else:
-                    agent.mma(base | D, a, b, case.idesc, f.kind, ws=f.ws, ashift=ashift, **more)
+                    issue_mma_bits(
+                        agent, base | D, a, b, case.idesc, f.kind, ws=f.ws, ashift=ashift, **more
+                    )
             mask = 3 if f.group == 2 else None
             agent.commit(own + BAR, cta_mask=mask, cta_group=f.group, site="commit")
         yield from agent.mbarrier_wait(own + BAR, 0, site="done")

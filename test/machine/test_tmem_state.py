@@ -11,6 +11,7 @@ from tcir.machine import Agent, Assumptions, ElementAddresses, TmemAddr
 from tcir.machine.memory.memories import POISON_WORD, UNSPECIFIED_HALF
 
 from .bench import A_VALUES, B_VALUES, D2, ORDERS, SLAB, A, B, Bench, D, N, finish, mma, rows
+from .issue import issue_mma
 
 STAY = [31, 63, 95, 127]
 """Lanes whose content no shift changes: the last one of each quarter."""
@@ -160,10 +161,18 @@ def test_a_masked_lane_nobody_wrote_stays_undefined() -> None:
 @pytest.mark.parametrize("half", [0, 16])
 def test_m64_uses_half_of_the_lanes_of_each_quarter(half: int) -> None:
     def body(agent: Agent) -> None:
-        agent.mma_elements(
-            half << 16 | D, ElementAddresses(rows(64, A)), ElementAddresses(rows(N, B)), 64, N,
-            "f16", "f16", enable_input_d=False, site="mma",
-        )  # fmt: skip
+        issue_mma(
+            agent,
+            half << 16 | D,
+            ElementAddresses(rows(64, A)),
+            ElementAddresses(rows(N, B)),
+            64,
+            N,
+            "f16",
+            "f16",
+            enable_input_d=False,
+            site="mma",
+        )
 
     words, defined = after(body)
     lanes = np.array([m % 16 + 32 * (m // 16) + half for m in range(64)])
@@ -175,10 +184,18 @@ def test_m64_uses_half_of_the_lanes_of_each_quarter(half: int) -> None:
 def test_m64_takes_a_from_the_same_lanes(half: int) -> None:
     def body(agent: Agent) -> None:
         copy(agent)
-        agent.mma_elements(
-            half << 16 | D, TmemAddr(half << 16 | SLAB), ElementAddresses(rows(N, B)), 64, N,
-            "f16", "f16", enable_input_d=False, site="mma",
-        )  # fmt: skip
+        issue_mma(
+            agent,
+            half << 16 | D,
+            TmemAddr(half << 16 | SLAB),
+            ElementAddresses(rows(N, B)),
+            64,
+            N,
+            "f16",
+            "f16",
+            enable_input_d=False,
+            site="mma",
+        )
 
     words, _ = after(body)
     lanes = np.array([m % 16 + 32 * (m // 16) + half for m in range(64)])
@@ -188,10 +205,18 @@ def test_m64_takes_a_from_the_same_lanes(half: int) -> None:
 def test_two_m64_accumulators_share_columns() -> None:
     def body(agent: Agent) -> None:
         for half, base in ((0, A), (16, A + 64 * 32)):
-            agent.mma_elements(
-                half << 16 | D, ElementAddresses(rows(64, base)), ElementAddresses(rows(N, B)), 64,
-                N, "f16", "f16", enable_input_d=False, site=f"mma {half}",
-            )  # fmt: skip
+            issue_mma(
+                agent,
+                half << 16 | D,
+                ElementAddresses(rows(64, base)),
+                ElementAddresses(rows(N, B)),
+                64,
+                N,
+                "f16",
+                "f16",
+                enable_input_d=False,
+                site=f"mma {half}",
+            )
 
     words, defined = after(body)
     assert defined[:, D : D + N].all()
@@ -242,8 +267,8 @@ def test_pack_and_unpack_are_inverse() -> None:
         (lambda a: mma(a, n=12), "mma-shape"),
         (lambda a: mma(a, a=A + 1), "misaligned"),
         (lambda a: mma(a, a=32768 - 64), "out-of-bounds"),
-        (lambda a: a.mma_elements(
-            D, TmemAddr(SLAB), ElementAddresses(rows(N, B)), 64, N, "f16", "f16",
+        (lambda a: issue_mma(
+            a, D, TmemAddr(SLAB), ElementAddresses(rows(N, B)), 64, N, "f16", "f16",
             enable_input_d=False, ashift=True, site=""), "ashift-rows"),
     ],
 )  # fmt: skip

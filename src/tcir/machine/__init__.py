@@ -21,6 +21,8 @@ from tcir.machine.engine.counters import Counters
 from tcir.machine.engine.machine import Cta, Machine
 from tcir.machine.errors import Deadlock, MachineError, NotModelled
 from tcir.machine.order.hazards import Finding
+from tcir.machine.tensor_core.instruction_descriptor import InstructionDescriptor
+from tcir.machine.tensor_core.mma_step import MmaOptions
 from tcir.machine.tensor_core.operands import ElementAddresses, SharedDesc, TmemAddr
 from tcir.machine.tma.tensor_map import DecodedMap, TensorMap
 
@@ -35,8 +37,10 @@ __all__ = [
     "DecodedMap",
     "ElementAddresses",
     "Finding",
+    "InstructionDescriptor",
     "Machine",
     "MachineError",
+    "MmaOptions",
     "NotModelled",
     "SharedDesc",
     "TensorMap",

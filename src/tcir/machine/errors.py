@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tcir.machine.order.hazards import Finding
+from tcir.machine.refusal import Refusal
 
 
 class MachineError(RuntimeError):
@@ -18,6 +19,11 @@ class MachineError(RuntimeError):
         super().__init__(f"{code}: {message}{where}")
         self.code, self.site, self.message = code, site, message
         self.findings: list[Finding] = []
+
+    @classmethod
+    def of(cls, refusal: Refusal, site: object) -> MachineError:
+        """The same refusal, seen at an operation."""
+        return cls(refusal.code, str(refusal), site=site)
 
 
 class Deadlock(MachineError):

@@ -9,6 +9,7 @@ from tcir.interp.tile.compiler import Compiler, Frame, Step, rule
 from tcir.interp.tile.movement import SLICE_BYTES, text
 from tcir.interp.tile.places import integer
 from tcir.interp.tile.values import SmemTile, TmemTile
+from tcir.machine import MmaOptions
 from tcir.machine.tensor_core.instruction_descriptor_scaled import SCALED_K, ScaledDescriptor
 
 SCALE_ROWS, SCALE_BYTES = 32, 16
@@ -23,19 +24,12 @@ def _descriptor(op: Any) -> ScaledDescriptor:
         kind=kind,
         m=d.shape[0],
         n=b.shape[0],
-        k=SCALED_K[kind],
         a_type=text(op, "a_type"),
         b_type=text(op, "b_type"),
         scale_type=text(op, "scale_type"),
         scales=SCALED_K[kind] // block,
         sfa_id=integer(op, "sfa_id") or 0,
         sfb_id=integer(op, "sfb_id") or 0,
-        negate_a=False,
-        negate_b=False,
-        a_major="K",
-        b_major="K",
-        sparse=False,
-        cta_group=1,
     )
 
 
@@ -56,7 +50,7 @@ def mma_block_scale(compiler: Compiler, op: Any) -> Step:
         b: SmemTile = v[b_]
         sfa: TmemTile = v[sfa_]
         sfb: TmemTile = v[sfb_]
-        frame.agent.block_scale_elements(
+        frame.agent.mma_block_scale(
             d.origin(frame) + d.column,
             frame.launch.element_operand(
                 slice_bytes(a.layout, a.base, SLICE_BYTES * a_slice, SLICE_BYTES)
@@ -67,7 +61,7 @@ def mma_block_scale(compiler: Compiler, op: Any) -> Step:
             descriptor,
             sfa.origin(frame) + sfa.column + sfa_column,
             sfb.origin(frame) + sfb.column + sfb_column,
-            enable_input_d=bool(v[accumulate_]),
+            MmaOptions(enable_input_d=bool(v[accumulate_])),
             site=site,
         )
         if sequential:

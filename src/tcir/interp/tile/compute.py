@@ -9,6 +9,7 @@ from tcir.interp.tile.movement import SLICE_BYTES
 from tcir.interp.tile.places import integer
 from tcir.interp.tile.values import SmemTile, TmemTile
 from tcir.interp.types import integers
+from tcir.machine import InstructionDescriptor, MmaOptions
 
 KINDS = {
     "f16": ("f16", "f16"), "bf16": ("f16", "bf16"), "f32": ("tf32", "tf32"),
@@ -33,6 +34,7 @@ def mma(compiler: Compiler, op: Any) -> Step:
         a_name, b_name = (
             "u8" if u else "s8" for u in integers(op.operation.attributes["unsigned"])
         )
+    instruction = InstructionDescriptor(kind, m, n, a_name, b_name, result)
     sequential = compiler.sequential
 
     def multiply(frame: Frame) -> None:
@@ -60,19 +62,15 @@ def mma(compiler: Compiler, op: Any) -> Step:
             rows = source.layout.elements
             where = rows(*at) if a_row is None else source.layout.elements_from(a_row, *at)
             a = frame.launch.element_operand(where)
-        frame.agent.mma_elements(
+        options = MmaOptions(
+            enable_input_d=bool(v[accumulate_]), disable_lanes=d.disabled, ashift=ashift
+        )
+        frame.agent.mma(
             d.origin(frame) + d.column,
             a,
             frame.launch.element_operand(b.layout.elements(b.base, step * b_slice, step)),
-            m=m,
-            n=n,
-            a_type=a_name,
-            b_type=b_name,
-            d_type=result,
-            kind=kind,
-            enable_input_d=bool(v[accumulate_]),
-            disable_lanes=d.disabled,
-            ashift=ashift,
+            instruction,
+            options,
             site=site,
         )
         if sequential:

@@ -14,8 +14,8 @@ from tcir.machine.refusal import Refusal
 from tcir.machine.tensor_core.d_lanes import Words
 from tcir.machine.tensor_core.instruction_descriptor_scaled import ScaledDescriptor, decode_scaled
 from tcir.machine.tensor_core.mma import Mma, check_sparse, fused_params
-from tcir.machine.tensor_core.mma_operands import Codes, by_descriptor
-from tcir.machine.tensor_core.mma_step import poison
+from tcir.machine.tensor_core.mma_operands import Codes, Source
+from tcir.machine.tensor_core.mma_step import MmaOptions, poison
 from tcir.machine.tensor_core.operands import ElementAddresses, SharedDesc, TmemAddr
 from tcir.machine.tensor_core.pipe import Missing
 from tcir.machine.tensor_core.scale_factors import ADDRESS_BITS, scale_places
@@ -29,65 +29,37 @@ Scales = NDArray[np.uint8]
 class BlockScale(Mma):
     """Block-scaled mma of a CTA or a pair."""
 
+    def scaled_instruction(
+        self, bits: int, kind: str, scales: int, *, cta_group: int = 1, site: object
+    ) -> ScaledDescriptor:
+        """`decode_scaled` of a descriptor that an instruction names."""
+        try:
+            return decode_scaled(bits, kind, scales, cta_group=cta_group)
+        except Refusal as refusal:
+            raise MachineError.of(refusal, site) from None
+
     def mma_block_scale(
         self,
         d_taddr: int,
-        a: SharedDesc | TmemAddr,
-        b_desc: int,
-        idesc: int,
-        sfa: int,
-        sfb: int,
-        kind: str,
-        *,
-        scales: int,
-        enable_input_d: bool,
-        cta_group: int = 1,
-        metadata: int | None = None,
-        site: Any,
-    ) -> None:
-        """D = (A · SFA)(B · SFB)ᵀ (+ D), `scales` per row from tensor memory at `sfa` and `sfb`.
-
-        ``metadata``: address in tensor memory of a sparse A's selectors. K doubles, and each scale
-        is for twice as many k.
-        """
-        self.group(cta_group, site)
-        at: ElementAddresses | TmemAddr
-        try:
-            i = decode_scaled(idesc, kind, scales, cta_group=cta_group)
-            check_sparse(i.sparse, metadata, site)
-            stored = i.k // 2 if i.sparse else i.k
-            b = by_descriptor(b_desc, i.n // cta_group, i.k, kind, i.b_type, i.b_major)
-            at = a if isinstance(a, TmemAddr) else (
-                by_descriptor(a.bits, i.m // cta_group, stored, kind, i.a_type, i.a_major)
-            )  # fmt: skip
-        except Refusal as refusal:
-            raise MachineError(refusal.code, str(refusal), site=site) from None
-        self.block_scale_elements(
-            d_taddr, at, b, i, sfa, sfb,
-            enable_input_d=enable_input_d, metadata=metadata, site=site,
-        )  # fmt: skip
-
-    def block_scale_elements(
-        self,
-        d_taddr: int,
-        a: ElementAddresses | TmemAddr,
-        b: ElementAddresses,
+        a: SharedDesc | TmemAddr | ElementAddresses,
+        b: SharedDesc | ElementAddresses,
         i: ScaledDescriptor,
         sfa: int,
         sfb: int,
+        options: MmaOptions,
         *,
-        enable_input_d: bool,
-        metadata: int | None = None,
         site: Any,
     ) -> None:
-        """The same with the address of every shared element, or byte of packed elements.
+        """D = (A · SFA)(B · SFB)ᵀ (+ D), `i.scales` per row from tensor memory at `sfa` and `sfb`.
 
-        The four copies of the scales have to be equal: which one the hardware takes is not known.
+        Operands as in `mma`, by element or by byte of packed elements. A sparse A doubles K, and
+        each scale is for twice as many k. The four copies of the scales have to be equal: which one
+        the hardware takes is not known.
         """
         ctas = self.group(i.cta_group, site)
-        kind, cta_group = i.kind, i.cta_group
-        assumptions = self.machine.assumptions
-        if cta_group == 1 and i.n % 16 and assumptions.scaled_n8 == "illegal":
+        check_sparse(i.sparse, options.metadata, site)
+        kind, assumptions = i.kind, self.machine.assumptions
+        if i.cta_group == 1 and i.n % 16 and assumptions.scaled_n8 == "illegal":
             raise MachineError(
                 "mma-shape",
                 f"kind {kind}, M {i.m}: expected N to be a multiple of 16, got {i.n} (assumption "
@@ -102,12 +74,9 @@ class BlockScale(Mma):
         sfa_of = [self._scales("A", sfa, i, cta, site) for cta in ctas]
         sfb_of = [self._scales("B", sfb, i, cta, site) for cta in ctas]
 
-        chosen = [] if metadata is None else [
-            self.metadata(
-                metadata, kind, i.m, 0, cta, cta_group=cta_group, ws=False, selector=0, site=site
-            )
-            for cta in ctas
-        ]  # fmt: skip
+        chosen: list[Source] = []
+        if options.metadata is not None:
+            chosen = [self.metadata(options.metadata, i, 0, cta, site) for cta in ctas]
 
         def multiply(av: Codes, bv: Codes, d: Words | None, cta: int) -> Words:
             sfa_codes, no_sfa = sfa_of[cta][1]()
@@ -133,11 +102,7 @@ class BlockScale(Mma):
             for cta, (places, _) in zip(ctas, scales_of, strict=True)
         ]
         reads += [(source.shadow, source.where) for source in chosen]
-        self.mma_step(
-            d_taddr, a, b, i.m, i.n, kind, i.a_type, i.b_type, "f32", multiply,
-            enable_input_d=enable_input_d, more_reads=reads,
-            cta_group=cta_group, sparse=i.sparse, site=site,
-        )  # fmt: skip
+        self.mma_step(d_taddr, a, b, i, options, multiply, reads, site=site)
 
     def _scales(
         self, operand: str, address: int, i: ScaledDescriptor, cta: Cta, site: Any

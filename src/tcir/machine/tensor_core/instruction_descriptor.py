@@ -46,20 +46,24 @@ class InstructionDescriptor:
     kind: str
     m: int
     n: int
-    k: int
     a_type: str
     b_type: str
-    d_type: str
-    negate_a: bool
-    negate_b: bool
-    a_major: str
-    b_major: str
-    saturate: bool
-    sparse: bool
-    sparsity_selector: int
-    max_shift: int
-    cta_group: int
-    ws: bool
+    d_type: str = "f32"
+    negate_a: bool = False
+    negate_b: bool = False
+    a_major: str = "K"
+    b_major: str = "K"
+    saturate: bool = False
+    sparse: bool = False
+    sparsity_selector: int = 0
+    max_shift: int = 0
+    cta_group: int = 1
+    ws: bool = False
+
+    @property
+    def k(self) -> int:
+        """K of one instruction; a sparse one stores half of it."""
+        return DENSE_K[self.kind] * (2 if self.sparse else 1)
 
 
 def legal_m(kind: str, cta_group: int, ws: bool) -> tuple[int, ...]:
@@ -181,7 +185,6 @@ def decode_instruction(
         kind=kind,
         m=m,
         n=n,
-        k=DENSE_K[kind] * (2 if sparse else 1),
         a_type=a_type,
         b_type=b_type,
         d_type=d_type,

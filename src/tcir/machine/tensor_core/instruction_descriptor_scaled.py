@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 from tcir.machine.numerics.formats import ELEMENT_BITS
 from tcir.machine.refusal import DescriptorError
@@ -38,21 +39,29 @@ class ScaledDescriptor:
     kind: str
     m: int
     n: int
-    k: int
     a_type: str
     b_type: str
     scale_type: str
     scales: int
-    sfa_id: int
-    sfb_id: int
-    negate_a: bool
-    negate_b: bool
-    a_major: str
-    b_major: str
-    sparse: bool
-    cta_group: int
+    sfa_id: int = 0
+    sfb_id: int = 0
+    negate_a: bool = False
+    negate_b: bool = False
+    a_major: str = "K"
+    b_major: str = "K"
+    sparse: bool = False
+    cta_group: int = 1
     ignored: str = ""
-    """A bit that is set and has no meaning here, in words."""
+    """Names a bit that is set but has no meaning here."""
+
+    d_type: ClassVar[str] = "f32"
+    sparsity_selector: ClassVar[int] = 0
+    ws: ClassVar[bool] = False
+
+    @property
+    def k(self) -> int:
+        """K of one instruction; a sparse one stores half of it."""
+        return SCALED_K[self.kind] * (2 if self.sparse else 1)
 
 
 def scales_per_row(kind: str, scale_vec: int | None = None, block: int | None = None) -> int:
@@ -156,7 +165,6 @@ def decode_scaled(bits: int, kind: str, scales: int, *, cta_group: int = 1) -> S
         kind=kind,
         m=m,
         n=n,
-        k=SCALED_K[kind] * (2 if sparse else 1),
         a_type=names[0],
         b_type=names[1],
         scale_type=scale_type,

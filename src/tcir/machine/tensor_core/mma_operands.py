@@ -15,8 +15,10 @@ from tcir.machine.numerics.formats import ELEMENT_BITS
 from tcir.machine.order.shadow import Shadow
 from tcir.machine.refusal import Refusal
 from tcir.machine.tensor_core.descriptor import decode_matrix, element_table
+from tcir.machine.tensor_core.instruction_descriptor import InstructionDescriptor
+from tcir.machine.tensor_core.instruction_descriptor_scaled import ScaledDescriptor
 from tcir.machine.tensor_core.narrow import from_holders, storage, unpack_pairs, unpack_stream
-from tcir.machine.tensor_core.operands import ElementAddresses
+from tcir.machine.tensor_core.operands import ElementAddresses, SharedDesc
 from tcir.machine.tensor_core.pipe import Missing, TensorPipe
 from tcir.machine.tensor_core.sparse import metadata_places, selected
 from tcir.machine.tmem.places import A_COLUMNS, a_lanes
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from tcir.machine.engine.machine import Cta
 
 Codes = NDArray[Any]
+Descriptor = InstructionDescriptor | ScaledDescriptor
 
 
 @dataclass(frozen=True)
@@ -45,18 +48,14 @@ class MmaOperands(TensorPipe):
     def metadata(
         self,
         address: int,
-        kind: str,
-        m: int,
+        i: Descriptor,
         d_lane: int,
         cta: Cta,
-        *,
-        cta_group: int,
-        ws: bool,
-        selector: int,
         site: Any,
     ) -> Source:
         """The selectors of a sparse A; reads the k of every stored element, int32 [rows, K/2]."""
         assumptions = self.machine.assumptions
+        selector = i.sparsity_selector
         lane, column = address >> 16, address & 0xFFFF
         if lane != d_lane:
             raise MachineError(
@@ -81,7 +80,7 @@ class MmaOperands(TensorPipe):
                 site=site,
             )
         lanes, columns, bits = metadata_places(
-            kind, m, cta_group=cta_group, ws=ws, selector=selector,
+            i.kind, i.m, cta_group=i.cta_group, ws=i.ws, selector=selector,
             packed=assumptions.half_lane_metadata == "packed",
         )  # fmt: skip
         lanes, columns = lanes + d_lane, columns + column
@@ -102,20 +101,18 @@ class MmaOperands(TensorPipe):
                     "differ",
                 )  # fmt: skip
             try:
-                return selected(codes[0], kind), missing
+                return selected(codes[0], i.kind), missing
             except Refusal as refusal:
-                raise MachineError(refusal.code, str(refusal), site=site) from None
+                raise MachineError.of(refusal, site) from None
 
         return Source(tmem.shadow, (lanes.reshape(-1), columns.reshape(-1)), read)
 
     def tmem_operand(
         self,
         address: int,
-        rows: int,
+        i: Descriptor,
         copies: int,
         d_lane: int,
-        form: str,
-        element: str,
         cta: Cta,
         site: Any,
     ) -> Source:
@@ -123,6 +120,8 @@ class MmaOperands(TensorPipe):
 
         They have to be equal: the ISA does not say which copy is multiplied with which columns.
         """
+        rows, element = i.m // i.cta_group, i.a_type
+        form = storage(i.kind, element)
         lane, column = address >> 16, address & 0xFFFF
         if lane != d_lane:
             raise MachineError(
@@ -156,9 +155,10 @@ class MmaOperands(TensorPipe):
         return Source(tmem.shadow, where, read)
 
     def shared_operand(
-        self, operand: ElementAddresses, form: str, element: str, cta: Cta, site: Any
+        self, operand: ElementAddresses, kind: str, element: str, cta: Cta, site: Any
     ) -> Source:
         """An operand in shared memory. Padding is not read."""
+        form = storage(kind, element)
         bits, size = ELEMENT_BITS[element], _bytes(element)
         if form == "padded":
             operand = operand.data_only(bits)
@@ -187,11 +187,13 @@ def _bytes(element: str) -> int:
     return max(8, ELEMENT_BITS[element]) // 8
 
 
-def by_descriptor(
-    bits: int, rows: int, k: int, kind: str, element: str, major: str
+def addresses(
+    operand: SharedDesc | ElementAddresses, rows: int, k: int, kind: str, element: str, major: str
 ) -> ElementAddresses:
-    """Addresses of the elements, or of the bytes that hold them, of a matrix descriptor."""
+    """Addresses of the elements of a matrix descriptor, or of the bytes that hold them."""
+    if isinstance(operand, ElementAddresses):
+        return operand
     if storage(kind, element) == "pairs":
         k //= 2
-    base, table = element_table(decode_matrix(bits), rows, k, 8 * _bytes(element), major)
+    base, table = element_table(decode_matrix(operand.bits), rows, k, 8 * _bytes(element), major)
     return ElementAddresses(table, base)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,14 @@ from numpy.typing import NDArray
 from tcir.machine.assumptions import Assumptions
 from tcir.machine.errors import MachineError
 from tcir.machine.memory.memories import LANES, POISON_WORD, UNSPECIFIED_HALF
+from tcir.machine.refusal import Refusal
 from tcir.machine.tensor_core.d_lanes import Words, beneath, beside, enabled_lanes
-from tcir.machine.tensor_core.mma_operands import Codes, MmaOperands
-from tcir.machine.tensor_core.narrow import storage
-from tcir.machine.tensor_core.operands import ElementAddresses, TmemAddr
+from tcir.machine.tensor_core.instruction_descriptor import InstructionDescriptor
+from tcir.machine.tensor_core.mma_operands import Codes, Descriptor, MmaOperands, addresses
+from tcir.machine.tensor_core.operands import ElementAddresses, SharedDesc, TmemAddr
 from tcir.machine.tensor_core.pipe import Missing, Places, shift_lanes
 from tcir.machine.tensor_core.time_table import K_BYTES, mma_cycles, operand_bytes
-from tcir.machine.tensor_core.zero_columns import ZeroColumns
+from tcir.machine.tensor_core.zero_columns import ZeroColumns, decode_zero_columns
 from tcir.machine.tmem.places import d_layout, shift_source
 
 EVERY_LANE = np.arange(LANES)
@@ -28,30 +30,37 @@ def poison(d_type: str) -> np.uint32:
     return np.uint32(0x7FFF if d_type == "f16" else POISON_WORD)
 
 
+@dataclass(frozen=True)
+class MmaOptions:
+    """Operands and qualifiers of one issue of tcgen05.mma, besides its matrices.
+
+    enable_input_d: whether D is added. disable_lanes: the lane mask. metadata: address in tensor
+    memory of a sparse A's selectors. zero_columns: the descriptor of `zero_columns`, with .ws.
+    ashift: the 8 columns of A move one lane toward lane 0 afterwards.
+    """
+
+    enable_input_d: bool
+    disable_lanes: tuple[int, ...] | None = None
+    scale_input_d: int | None = None
+    ashift: bool = False
+    collector: str | None = None
+    metadata: int | None = None
+    zero_columns: int | None = None
+
+
 class MmaStep(MmaOperands):
     """mma with the arithmetic as a parameter."""
 
     def mma_step(
         self,
         d_taddr: int,
-        a: ElementAddresses | TmemAddr,
-        b: ElementAddresses,
-        m: int,
-        n: int,
-        kind: str,
-        a_type: str,
-        b_type: str,
-        d_type: str,
+        a: SharedDesc | TmemAddr | ElementAddresses,
+        b: SharedDesc | ElementAddresses,
+        i: Descriptor,
+        options: MmaOptions,
         multiply: Callable[[Codes, Codes, Words | None, int], Words],
-        *,
-        enable_input_d: bool,
-        disable_lanes: tuple[int, ...] | None = None,
-        ashift: bool = False,
         more_reads: Places = (),
-        cta_group: int = 1,
-        ws: bool = False,
-        sparse: bool = False,
-        zeros: ZeroColumns | None = None,
+        *,
         site: Any,
     ) -> None:
         """Reads the codes of A [m, K], B [n, K] and D, and writes ``multiply(A, B, D, cta)``.
@@ -60,8 +69,10 @@ class MmaStep(MmaOperands):
         half; `cta` is 0 or 1. `more_reads`: what else the operation reads, for the order of
         operations. What comes of operands that nothing wrote is poison.
         """
+        m, n, cta_group, d_type, ashift = i.m, i.n, i.cta_group, i.d_type, options.ashift
         ctas = self.group(cta_group, site)
-        path = d_layout(m, n, cta_group=cta_group, ws=ws, sparse=sparse)
+        a, b, zeros = self._operands(a, b, i, options, site)
+        path = d_layout(m, n, cta_group=cta_group, ws=i.ws, sparse=i.sparse)
         d_lane, d_column = d_taddr >> 16, d_taddr & 0xFFFF
         if d_lane and not (path.half_lanes and d_lane == 16):
             allowed = "0 or 16" if path.half_lanes else "0"
@@ -73,10 +84,8 @@ class MmaStep(MmaOperands):
         columns = slice(d_column, d_column + n // parts)
         own = path.lane[:rows, 0] + d_lane if path.half_lanes else EVERY_LANE
         every: Any = own if path.half_lanes else slice(None)
-        masks = enabled_lanes(disable_lanes, own, cta_group, site)
+        masks = enabled_lanes(options.disable_lanes, own, cta_group, site)
         in_tmem = isinstance(a, TmemAddr)
-        if zeros is not None:
-            b = zeros.of(b)
         shifted, shifted_lanes = ashift_source(
             self.machine.assumptions, m, cta_group, own if path.half_lanes else None
         )
@@ -86,12 +95,11 @@ class MmaStep(MmaOperands):
         for cta, on in zip(ctas, masks, strict=True):
             cta.tmem.check(columns.start, columns.stop, site)
             lanes: Any = every if on is None else own[on]
-            b_from = self.shared_operand(b, storage(kind, b_type), b_type, cta, site)
-            form = storage(kind, a_type)
+            b_from = self.shared_operand(b, i.kind, i.b_type, cta, site)
             a_from = (
-                self.tmem_operand(a.address, rows, parts, d_lane, form, a_type, cta, site)
+                self.tmem_operand(a.address, i, parts, d_lane, cta, site)
                 if isinstance(a, TmemAddr)
-                else self.shared_operand(a, form, a_type, cta, site)
+                else self.shared_operand(a, i.kind, i.a_type, cta, site)
             )
             reads.append((cta.smem.shadow, b_from.where))
             writes.append((cta.tmem.shadow, (lanes, columns)))
@@ -102,13 +110,13 @@ class MmaStep(MmaOperands):
             sources.append((cta.tmem, a_from, b_from, lanes, on))
         counters = self.machine.counters
         counters.mma += 1
-        if ws or sparse:
+        if i.ws or i.sparse:
             counters.mma_untimed += 1
         else:
             cycles = mma_cycles(m, n, a_in_tmem=in_tmem, cta_group=cta_group)
             counters.tensor_cycles += cycles * cta_group
         loaded = operand_bytes(m, n, a_in_tmem=in_tmem, cta_group=cta_group)
-        counters.shared_to_tensor += loaded * cta_group + (K_BYTES * n if sparse else 0)
+        counters.shared_to_tensor += loaded * cta_group + (K_BYTES * n if i.sparse else 0)
 
         def run() -> None:
             bv, missing_columns = _beneath_each_other([source[2].read() for source in sources])
@@ -118,7 +126,7 @@ class MmaStep(MmaOperands):
                 av, missing_rows = a_from.read()
                 d = None
                 missing = None
-                if enable_input_d:
+                if options.enable_input_d:
                     defined = tmem.defined[lanes, columns]
                     missing = self.must_be_defined(defined, "accumulator", site)
                     d = beside(tmem.words[every, columns], parts)
@@ -138,6 +146,29 @@ class MmaStep(MmaOperands):
                     shift_lanes(tmem, shifted, a_from.where[1])
 
         self.issue("mma", site, (d_taddr, m, n), run, reads, writes, ctas)
+
+    def _operands(
+        self,
+        a: SharedDesc | TmemAddr | ElementAddresses,
+        b: SharedDesc | ElementAddresses,
+        i: Descriptor,
+        options: MmaOptions,
+        site: object,
+    ) -> tuple[TmemAddr | ElementAddresses, ElementAddresses, ZeroColumns | None]:
+        """A and B of each CTA by the address of every element, and which columns of B are zeros."""
+        zeros = None
+        try:
+            if options.zero_columns is not None and isinstance(i, InstructionDescriptor):
+                spans = self.machine.assumptions.zero_column_spans
+                zeros = decode_zero_columns(options.zero_columns, i.m, i.n, i.max_shift, spans)
+            columns = i.n // i.cta_group + (zeros.shift if zeros else 0)
+            b = addresses(b, columns, i.k, i.kind, i.b_type, i.b_major)
+            if not isinstance(a, TmemAddr):
+                stored = i.k // 2 if i.sparse else i.k
+                a = addresses(a, i.m // i.cta_group, stored, i.kind, i.a_type, i.a_major)
+        except Refusal as refusal:
+            raise MachineError.of(refusal, site) from None
+        return a, b if zeros is None else zeros.of(b), zeros
 
 
 def _beneath_each_other(halves: list[tuple[Codes, Missing]]) -> tuple[Codes, Missing]:

@@ -16,6 +16,7 @@ from tcir.interp.ptx.isa.tcgen05_operands import (
     per_thread,
 )
 from tcir.interp.ptx.warp import Warp
+from tcir.machine import MmaOptions
 from tcir.machine.refusal import Refusal
 from tcir.machine.tensor_core.instruction_descriptor_scaled import scales_per_row
 
@@ -53,16 +54,10 @@ def block_scale(d: Decode) -> Op:
     site = d.site
 
     def issue(w: Warp, lane: int) -> None:
-        w.agent.mma_block_scale(
-            *operands.read(w, lane),
-            sfa(w, lane),
-            sfb(w, lane),
-            kind,
-            scales=scales,
-            enable_input_d=enable(w, lane),
-            cta_group=group,
-            metadata=operands.selectors(w, lane),
-            site=site,
-        )
+        target, a, b, idesc = operands.read(w, lane)
+        at = sfa(w, lane), sfb(w, lane)
+        options = MmaOptions(enable(w, lane), metadata=operands.selectors(w, lane))
+        instruction = w.agent.scaled_instruction(idesc, kind, scales, cta_group=group, site=site)
+        w.agent.mma_block_scale(target, a, b, instruction, *at, options, site=site)
 
     return per_thread(d, issue)

@@ -19,6 +19,7 @@ from tcir.interp.ptx.isa.tcgen05_operands import (
 from tcir.interp.ptx.isa.tcgen05_ws import weight_stationary
 from tcir.interp.ptx.syntax import Vector
 from tcir.interp.ptx.warp import Warp
+from tcir.machine import MmaOptions
 
 
 @rule("tcgen05.mma")
@@ -57,17 +58,16 @@ def mma(d: Decode) -> Op:
     site = d.site
 
     def issue(w: Warp, lane: int) -> None:
-        w.agent.mma(
-            *operands.read(w, lane),
-            kind=kind,
+        target, a, b, idesc = operands.read(w, lane)
+        options = MmaOptions(
             enable_input_d=enable(w, lane),
             disable_lanes=tuple(x(w, lane) for x in masks) or None,
             scale_input_d=scale,
             ashift=shifting,
             collector=use,
-            cta_group=group,
             metadata=operands.selectors(w, lane),
-            site=site,
         )
+        instruction = w.agent.instruction(idesc, kind, cta_group=group, site=site)
+        w.agent.mma(target, a, b, instruction, options, site=site)
 
     return per_thread(d, issue)

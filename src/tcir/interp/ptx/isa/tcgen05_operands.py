@@ -85,11 +85,11 @@ class MmaOperands:
         self.idesc = LaneOperand(d, next(first))
         self.rest = list(d.operands[4 + sparse :])
 
-    def read(self, w: Warp, lane: int) -> tuple[int, SharedDesc | TmemAddr, int, int]:
+    def read(self, w: Warp, lane: int) -> tuple[int, SharedDesc | TmemAddr, SharedDesc, int]:
         """(d, a, b, idesc), as the machine takes them."""
         a = self.a(w, lane)
         operand = TmemAddr(a) if self.in_tmem else SharedDesc(a)
-        return self.target(w, lane), operand, self.b(w, lane), self.idesc(w, lane)
+        return self.target(w, lane), operand, SharedDesc(self.b(w, lane)), self.idesc(w, lane)
 
     def selectors(self, w: Warp, lane: int) -> int | None:
         """The address of a sparse A's metadata."""

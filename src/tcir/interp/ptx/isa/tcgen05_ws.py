@@ -15,6 +15,7 @@ from tcir.interp.ptx.isa.tcgen05_operands import (
     per_thread,
 )
 from tcir.interp.ptx.warp import Warp
+from tcir.machine import MmaOptions
 
 
 def weight_stationary(d: Decode) -> Op:
@@ -33,14 +34,13 @@ def weight_stationary(d: Decode) -> Op:
     site = d.site
 
     def issue(w: Warp, lane: int) -> None:
-        w.agent.mma(
-            *operands.read(w, lane),
-            kind=kind,
+        target, a, b, idesc = operands.read(w, lane)
+        options = MmaOptions(
             enable_input_d=enable(w, lane),
-            ws=True,
             metadata=operands.selectors(w, lane),
             zero_columns=None if zeros is None else zeros(w, lane),
-            site=site,
         )
+        instruction = w.agent.instruction(idesc, kind, ws=True, site=site)
+        w.agent.mma(target, a, b, instruction, options, site=site)
 
     return per_thread(d, issue)
