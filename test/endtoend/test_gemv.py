@@ -81,13 +81,6 @@ CASES = [
 assert len(CASES) >= 80
 
 
-@pytest.fixture
-def orders(request: pytest.FixtureRequest) -> int:
-    """Completion orders of the PTX: ten in the slow tier."""
-    everything = "slow" not in (request.config.getoption("-m") or "not slow")
-    return 10 if everything or request.node.get_closest_marker("slow") else 2
-
-
 @pytest.mark.parametrize(("format_", "shape"), CASES)
 def test_every_level(format_: BlockScaled, shape: Shape, orders: int) -> None:
     case = shape.of(format_)

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,11 @@ BROKEN = "import no_such_module\n"
 CRASH = "import os\ndef test_crash(): os._exit(1)\n"
 
 
-def run(folder: Path, *sources: str) -> tuple[int, list[str]]:
+def run(folder: Path, *sources: str, words: Sequence[str] = ()) -> tuple[int, list[str]]:
     for number, source in enumerate(sources):
         (folder / f"test_{number}.py").write_text(source)
-    words = [sys.executable, "-m", "tcir.tools.dev.run_tests", "-j1", str(folder)]
-    done = subprocess.run(words, capture_output=True, text=True, cwd=folder, check=False)
+    command = [sys.executable, "-m", "tcir.tools.dev.run_tests", "-j1", *words, str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
     return done.returncode, done.stdout.splitlines()
 
 
@@ -41,6 +42,15 @@ def test_pytest(tmp_path: Path, sources: tuple[str, ...], status: int, last: str
     assert code == status
     if SKIPPED in sources:
         assert any(line.endswith("test_skipped: not today") for line in lines)
+
+
+@pytest.mark.parametrize(("words", "orders"), [([], 2), (["--all"], 10)])
+def test_completion_orders(tmp_path: Path, words: list[str], orders: int) -> None:
+    """The end-to-end tests get ten of them in `make test-all`, two in `make test`."""
+    shared = Path(__file__).parents[1] / "endtoend" / "conftest.py"
+    (tmp_path / "conftest.py").write_text(shared.read_text())
+    code, lines = run(tmp_path, f"def test_orders(orders): assert orders == {orders}\n", words=words)
+    assert (code, lines[-1]) == (0, "1 passed, 0 failed")
 
 
 def test_lit_results(tmp_path: Path) -> None:
