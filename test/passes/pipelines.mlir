@@ -1,8 +1,20 @@
+// Every named pipeline: what it accepts, its options, and its passes in order.
 // RUN: %tc-opt --list-pipelines | %filecheck %s
 
+// CHECK: conv: 2-D convolution by the schedule that the cost model finds cheapest
+// CHECK: options n-tile: int = 0, stages: int = 0
 // CHECK: conv-implicit-gemm: 2-D convolution as a matrix product
 // CHECK-NEXT: accepts linalg.conv_2d_nhwc_hwcf
 // CHECK: options n-tile: int = 0, stages: int = 0
 // CHECK: conv-shift-reuse: 2-D convolution whose input goes to tensor memory once per filter row
 // CHECK: options n-tile: int = 0, stages: int = 0, halo: str = mask, tiling: str = rows
-// CHECK: matmul: matrix product
+// CHECK: conv-smem-offset: 2-D convolution whose taps are one tile in shared memory
+// CHECK: options n-tile: int = 0, stages: int = 0
+// CHECK: gemv-padded-n: block-scaled product with few columns
+// CHECK: options pad-n: int = 16, schedule: str = auto, splits: int = 0, stages: int = 0, kind: str = ""
+// CHECK: gemv-simt: block-scaled product on CUDA cores
+// CHECK: options rows: int = 4, warps: int = 4, reorder: bool = false
+// CHECK: matmul: matrix product, batched or not
+// CHECK: options n-tile: int = 0, stages: int = 0
+// CHECK: matmul-warp: matrix product of warps
+// CHECK: options block-m: int = 0

@@ -49,7 +49,9 @@ def test_completion_orders(tmp_path: Path, words: list[str], orders: int) -> Non
     """The end-to-end tests get ten of them in `make test-all`, two in `make test`."""
     shared = Path(__file__).parents[1] / "endtoend" / "conftest.py"
     (tmp_path / "conftest.py").write_text(shared.read_text())
-    code, lines = run(tmp_path, f"def test_orders(orders): assert orders == {orders}\n", words=words)
+    code, lines = run(
+        tmp_path, f"def test_orders(orders): assert orders == {orders}\n", words=words
+    )
     assert (code, lines[-1]) == (0, "1 passed, 0 failed")
 
 

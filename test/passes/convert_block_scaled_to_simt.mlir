@@ -1,0 +1,35 @@
+// A block-scaled product on CUDA cores: dp4a on doubled e2m1, one fma a block, a butterfly.
+// RUN: %tc-opt %s --convert-block-scaled-to-simt="{rows=1 warps=2}" | %filecheck %s
+// RUN: %tc-opt %s --convert-block-scaled-to-simt | %filecheck %s --check-prefix=ROWS
+// RUN: %exits 3 %tc-opt %s --convert-block-scaled-to-simt="{rows=9}" 2>&1 | %filecheck %s --check-prefix=R9
+
+// One row a warp, two warps a CTA: 100 CTAs.
+// CHECK: llvm.func @f({{.*}}nvvm.reqntid = array<i32: 64, 1, 1>, tc.grid = array<i64: 100, 1, 1>
+// CHECK: %[[SUM:.*]] = scf.for %{{.*}} = %{{.*}} to %c32_i32 step %{{.*}} iter_args(%[[TOTAL:.*]] = %{{.*}}) -> (f32)
+// Blocks of 16: four times four products, exactly, times both scales.
+// CHECK-COUNT-4: "dp4a.s32.s32
+// CHECK: %[[FIRST:.*]] = llvm.intr.fma(%{{.*}}, %{{.*}}, %[[TOTAL]])
+// CHECK-COUNT-4: "dp4a.s32.s32
+// CHECK: %[[SECOND:.*]] = llvm.intr.fma(%{{.*}}, %{{.*}}, %[[FIRST]])
+// CHECK-NOT: dp4a
+// CHECK: scf.yield %[[SECOND]]
+// CHECK: nvvm.shfl.sync bfly %{{.*}}, %[[SUM]], %c16_i32
+// CHECK: nvvm.shfl.sync bfly %{{.*}}, %c8_i32
+// CHECK: nvvm.shfl.sync bfly %{{.*}}, %c4_i32
+// CHECK: nvvm.shfl.sync bfly %{{.*}}, %c2_i32
+// CHECK: nvvm.shfl.sync bfly %{{.*}}, %c1_i32
+// CHECK: llvm.store %{{.*}} : f32, !llvm.ptr<1>
+
+// Four rows a warp, four warps: 13 CTAs, four sums.
+// ROWS: nvvm.reqntid = array<i32: 128, 1, 1>, tc.grid = array<i64: 13, 1, 1>
+// ROWS: scf.for {{.*}} -> (f32, f32, f32, f32)
+// ROWS-COUNT-32: "dp4a.s32.s32
+// ROWS-NOT: dp4a
+
+// R9: error: expected rows of 1 to 8, got 9
+
+func.func @f(%a: tensor<200x1024xf4E2M1FN>, %sa: tensor<200x64xf8E4M3FN>, %b: tensor<1024xf4E2M1FN>, %sb: tensor<64xf8E4M3FN>) -> tensor<200xf32> {
+  %c = "tc.block_scaled_matmul"(%a, %sa, %b, %sb) {block = 16 : i64, a_scale_layout = "row_major", b_scale_layout = "row_major", operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>}
+    : (tensor<200x1024xf4E2M1FN>, tensor<200x64xf8E4M3FN>, tensor<1024xf4E2M1FN>, tensor<64xf8E4M3FN>) -> tensor<200xf32>
+  return %c : tensor<200xf32>
+}
