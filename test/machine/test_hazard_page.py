@@ -33,7 +33,7 @@ def tables() -> dict[str, list[list[str]]]:
 TABLES = tables()
 ROWS = [
     row
-    for heading in ("Kinds of findings", "What commonly goes wrong", "The ordering rules")
+    for heading in ("Kinds of findings", "Common mistakes", "The ordering rules")
     for row in TABLES[heading]
 ]
 
@@ -107,7 +107,7 @@ def test_a_pair_shows_what_its_row_says(row: list[str]) -> None:
 
 
 def test_the_mistakes_are_numbered() -> None:
-    assert [row[0] for row in TABLES["What commonly goes wrong"]] == [str(n) for n in range(1, 32)]
+    assert [row[0] for row in TABLES["Common mistakes"]] == [str(n) for n in range(1, 32)]
     for number in NOT_SEEN:
         assert f"**{number}, " in PAGE.read_text()
 
