@@ -104,7 +104,7 @@ def run_case(case: Case, folder: Path) -> tuple[str, str, RunReport | None]:
             args=launch.args,
         )
     except (LaunchError, PtxSyntaxError) as error:
-        return "refused", str(error), None
+        return "rejected", str(error), None
     return (*verdict(report, launch), report)
 
 
