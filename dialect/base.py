@@ -1,4 +1,4 @@
-"""The dialect object every op, type and attribute of ``tc`` hangs on, and how to load it."""
+"""Dialects defined in Python: ``tc`` itself, and those of plugins; how they get into a context."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ if TYPE_CHECKING:
     class _Declared:
         _fields: list[Any]
 
-        def __init_subclass__(cls, name: str = "", traits: list[Any] | None = None) -> None: ...
+        def __init_subclass__(cls, **keywords: Any) -> None: ...
         def __init__(self, *fields: Any, **named: Any) -> None: ...
         def __getattr__(self, name: str) -> Any: ...
         @classmethod
         def get(cls, *parameters: Any) -> Any: ...
 
-    class TC:
+    class Dialect:
         DIALECT_NAMESPACE: str
         operations: list[Any]
         types: list[Any]
+
+        def __init_subclass__(cls, name: str) -> None: ...
 
         class Operation(_Declared):
             OPERATION_NAME: str
@@ -33,22 +35,37 @@ if TYPE_CHECKING:
         def load(cls) -> None: ...
 else:
 
-    class TC(ext.Dialect, name="tc"):
-        """Blackwell's tensor memory, the tcgen05 instructions and the schedules built on them."""
+    class Dialect(ext.Dialect, name=""):
+        """A dialect whose ops and types are Python classes; every context gets it.
+
+        A plugin declares one of its own, ``class My(Dialect, name="my")``, and gives it ops with
+        ``class MyOp(Op, dialect=My, name="…")``.
+        """
+
+        def __init_subclass__(cls, name: str) -> None:
+            super().__init_subclass__(name)
+            DIALECTS[name] = cls
 
 
-# The bindings look for a module of this name for every op they meet, until there is one.
-sys.modules.setdefault(f"{root()}.dialects.tc", sys.modules[__name__])
+DIALECTS: dict[str, type[Dialect]] = {}
+"""Every dialect declared here, by namespace."""
+
+
+class TC(Dialect, name="tc"):
+    """Blackwell's tensor memory, the tcgen05 instructions and the schedules built on them."""
 
 
 def load(context: ir.Context | None = None) -> None:
-    """Load ``tc`` into ``context`` (default: the current one).
+    """Load ``tc`` and the dialects of plugins into ``context`` (default: the current one).
 
     Python-defined dialects live in one context each, so every context that parses or builds
-    ``tc`` IR needs this once; calling it again is harmless.
+    ``tc`` IR needs this once; calling it again is harmless. Ops declared after a context was made
+    are not in it.
     """
     context = context or ir.Context.current
-    if context.is_dialect_loaded(TC.DIALECT_NAMESPACE):
-        return
     with context:
-        TC.load()
+        for name, dialect in DIALECTS.items():
+            if not context.is_dialect_loaded(name):
+                # The bindings look for a module of this name for every op, until there is one.
+                sys.modules.setdefault(f"{root()}.dialects.{name}", sys.modules[__name__])
+                dialect.load()

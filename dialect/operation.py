@@ -1,14 +1,83 @@
-"""The base class of the ops: declarations from `TC.Operation`, verification from the rules."""
+"""The base class of the ops: what an op says about itself, and verification by the rules."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from tcir._mlir import ext, ir
 from tcir.dialect import rules
-from tcir.dialect.base import TC
+from tcir.dialect.base import DIALECTS, TC, Dialect
+
+Issuer = Literal["thread", "warp", "cta", ""]
 
 
-class Op(TC.Operation):
-    """An op of ``tc``; the rules registered for it are its verifier."""
+@dataclass(frozen=True)
+class Traits:
+    """What passes, rules, executors and the generated page ask about an op; keywords of its class.
+
+    issued_by:    ``"thread"``: one elected thread; ``"warp"``: all threads of a warp together;
+                  ``"cta"``: the CTA as a whole, outside roles (PTX ISA 9.7.16.5, table 46);
+                  left out: any
+    role:         the role whose warps execute it; left out: any, or none
+    reads_shared: operands that are shared tiles it reads
+    loads:        the operand that is a global tensor it reads through a pointer
+    stores:       the operand that is a global tensor it writes through a pointer
+    completed_by: the op that tells when it is complete; left out: it is when the next one starts
+    pure:         whether every role may execute it again
+    async_only:   whether it has no meaning in a kernel without ``tc.async``
+    lowered_by:   passes that lower it, where no rule of ``convert-tc-to-nvvm`` does
+    """
+
+    issued_by: Issuer = ""
+    role: str = ""
+    reads_shared: tuple[str, ...] = ()
+    loads: str = ""
+    stores: str = ""
+    completed_by: str = ""
+    pure: bool = False
+    async_only: bool = False
+    lowered_by: tuple[str, ...] = ()
+
+
+_TRAITS = frozenset(each.name for each in fields(Traits))
+
+
+class Op(TC.Operation if TYPE_CHECKING else ext.Operation):  # type: ignore[misc]
+    """An op of ``tc``, or of another dialect (``dialect=``).
+
+    Class keywords are its `Traits`; the rules registered for it are its verifier; ``example`` is
+    MLIR text with the op, for its page.
+    """
+
+    example = ""
+    if TYPE_CHECKING:  # the bindings take every annotation that exists at run time for a field
+        traits: ClassVar[Traits]
+
+    def __init_subclass__(cls, *, name: str, dialect: type[Dialect] = TC, **keywords: Any) -> None:
+        cls.traits = Traits(**{key: keywords.pop(key) for key in _TRAITS & keywords.keys()})
+        super().__init_subclass__(name=name, dialect=dialect, **keywords)
 
     def verify_invariants(self) -> bool:
         """Called by MLIR's verifier and parser."""
-        return rules.verify(self)
+        return rules.report_broken(self)
+
+
+def all_ops() -> list[type[Op]]:
+    """The op classes of all dialects, in order of definition."""
+    return [op for dialect in DIALECTS.values() for op in dialect.operations]
+
+
+def ops_where(test: Callable[[Traits], object]) -> tuple[type[Op], ...]:
+    """The op classes of all dialects whose traits pass ``test``."""
+    return tuple(op for op in all_ops() if test(op.traits))
+
+
+def traits_of(op: ir.OpView | ir.Operation) -> Traits:
+    """What the class of ``op`` says about it; nothing for the ops of upstream dialects."""
+    found: Traits = getattr(type(op.operation.opview), "traits", _NONE)
+    return found
+
+
+_NONE = Traits()

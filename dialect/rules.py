@@ -3,14 +3,14 @@
 A rule is a function that looks at one operation and returns ``None`` when it holds, else the values
 for its message. The functions stand beside their ops::
 
-    @rule("tc.mma", "n-range", "PTX ISA 9.7.16.2, table 39", "N must be {legal}, got {n}")
+    @verify(MmaOp, "n-range", "PTX ISA 9.7.16.2, table 39", "N must be {legal}, got {n}")
     def _(op: MmaOp) -> Broken:
         return None if ... else {"legal": ..., "n": n}
 
 Rules of one op run in the order of their definition and stop at the first broken one, so each may
 rely on those above it. ``!tc.smem`` and the other types have rules too: they run for every operand
 and result of that type before the rules of the op itself. Rules about a whole kernel are in
-`tcir.dialect.kernel.verify`. `RULES` is what the documentation and the tests walk.
+`tcir.dialect.kernel`. `RULES` is what the documentation and the tests walk.
 """
 
 from __future__ import annotations
@@ -52,15 +52,32 @@ RULES: dict[str, Rule] = {}
 _BY_SUBJECT: dict[str, list[Rule]] = {}
 
 
-def rule(subject: str, name: str, source: str, text: str) -> Callable[[Function], Function]:
-    """Register the decorated check as the rule ``subject/name``."""
+Subject = str | type[Any]
+"""An op or type class, or the name of neither: ``tc`` (any op) and ``tc.kernel``."""
+
+
+def subject_name(subject: Subject) -> str:
+    """How messages and the page name a subject: ``tc.mma``, ``!tc.smem``."""
+    if isinstance(subject, str):
+        return subject
+    if issubclass(subject, ir.Type):
+        return f"!{subject.type_name}"
+    return str(subject.OPERATION_NAME)
+
+
+def verify(
+    subjects: Subject | tuple[Subject, ...], name: str, source: str, text: str
+) -> Callable[[Function], Function]:
+    """Register the decorated check as the rule ``name`` of an op or type class, or of several."""
 
     def register(check: Function) -> Function:
-        new = Rule(subject, name, source, text, check)
-        if new.key in RULES:
-            raise ValueError(f"expected one rule of each name, got {new.key} twice")
-        RULES[new.key] = new
-        _BY_SUBJECT.setdefault(subject, []).append(new)
+        for each in subjects if isinstance(subjects, tuple) else (subjects,):
+            subject = subject_name(each)
+            new = Rule(subject, name, source, text, check)
+            if new.key in RULES:
+                raise ValueError(f"expected one rule of each name, got {new.key} twice")
+            RULES[new.key] = new
+            _BY_SUBJECT.setdefault(subject, []).append(new)
         return check
 
     return register
@@ -94,7 +111,7 @@ def _first(rules: list[Rule], subject: Any) -> str | None:
     return None
 
 
-def verify(op: ir.OpView) -> bool:
+def report_broken(op: ir.OpView) -> bool:
     """Report the first broken rule at ``op``'s location; True when all hold.
 
     MLIR calls this before it checks the declared kinds of operands and attributes. An op that is
@@ -108,7 +125,7 @@ def verify(op: ir.OpView) -> bool:
     return message is None
 
 
-@rule(
+@verify(
     "tc",
     "operand-sizes",
     "tc",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tcir._mlir import ir
+from tcir.dialect.fragments import MAJORS, PTX_TYPE
 from tcir.dialect.limits import (
     SWIZZLE_ATOM_ROWS,
     SWIZZLE_MAJORNESS,
@@ -12,11 +13,13 @@ from tcir.dialect.limits import (
     TMEM_COLUMNS,
     TMEM_LANES,
 )
-from tcir.dialect.rules import Broken, rule
+from tcir.dialect.rules import Broken, verify
 from tcir.dialect.types import MbarrierType, RingType, SmemType, TmemType, element_bytes
-from tcir.dialect.warp_types import StagedType
+from tcir.dialect.warp_types import FragmentType, StagedType
+from tcir.layout.atoms import MMA_ATOMS, mma_atom
 
 SMEM_ELEMENTS = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8")
+WARP_ATOMS = tuple(name for name, atom in MMA_ATOMS.items() if atom.threads.size == 32)
 TMEM_ELEMENTS = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8", "i32")
 
 
@@ -25,22 +28,22 @@ def _is(attribute: ir.Attribute, kind: Any) -> bool:
     return isinstance(attribute.maybe_downcast(), kind)
 
 
-def _is_shape(attribute: ir.Attribute) -> bool:
+def _is_list(attribute: ir.Attribute, length: int, least: int) -> bool:
     if not _is(attribute, ir.DenseI64ArrayAttr):
         return False
-    extents = list(ir.DenseI64ArrayAttr(attribute))
-    return len(extents) == 2 and min(extents) >= 1
+    values = list(ir.DenseI64ArrayAttr(attribute))
+    return len(values) == length and min(values) >= least
 
 
-@rule(
-    "!tc.smem",
+@verify(
+    SmemType,
     "parameters",
     "tc",
     "expected !tc.smem<array<i64: mn, k>, element, major, swizzle> with mn, k >= 1, got {got}",
 )
 def _(type_: SmemType) -> Broken:
     well_formed = (
-        _is_shape(type_.shape_attr)
+        _is_list(type_.shape_attr, 2, least=1)
         and _is(type_.element_attr, ir.TypeAttr)
         and _is(type_.major_attr, ir.StringAttr)
         and _is(type_.swizzle_attr, ir.StringAttr)
@@ -48,8 +51,8 @@ def _(type_: SmemType) -> Broken:
     return None if well_formed else {"got": type_}
 
 
-@rule(
-    "!tc.smem",
+@verify(
+    SmemType,
     "element",
     "PTX ISA 9.7.16.2, table 39",
     "element must be one of {legal}, got {got}: tcgen05.mma kinds f16 and tf32 read these, the "
@@ -60,8 +63,8 @@ def _(type_: SmemType) -> Broken:
     return None if got in SMEM_ELEMENTS else {"legal": ", ".join(SMEM_ELEMENTS), "got": got}
 
 
-@rule(
-    "!tc.smem",
+@verify(
+    SmemType,
     "major",
     "PTX ISA 9.7.16.10.5",
     'major must be "K" or "MN" (which coordinate is contiguous), got "{got}"',
@@ -70,8 +73,8 @@ def _(type_: SmemType) -> Broken:
     return None if type_.major in ("K", "MN") else {"got": type_.major}
 
 
-@rule(
-    "!tc.smem",
+@verify(
+    SmemType,
     "swizzle",
     "PTX ISA 9.7.16.10.6",
     'swizzle must be one of {legal}, got "{got}": tiles are stacks of swizzled rows',
@@ -81,8 +84,8 @@ def _(type_: SmemType) -> Broken:
     return None if type_.swizzle in SWIZZLE_SPANS else {"legal": legal, "got": type_.swizzle}
 
 
-@rule(
-    "!tc.smem",
+@verify(
+    SmemType,
     "swizzle-major",
     "PTX ISA 9.7.16.10.5, table 54",
     '{major}-major {element} cannot have swizzle "{got}", but {legal}: the tensor core reads '
@@ -97,8 +100,8 @@ def _(type_: SmemType) -> Broken:
     return {**values, "legal": ", ".join(legal) or "none"}
 
 
-@rule(
-    "!tc.smem",
+@verify(
+    SmemType,
     "atom",
     "PTX ISA 9.7.16.4.1",
     "{name} of a {major}-major tile must be a multiple of {atom}, got {got}: a swizzle atom is "
@@ -115,19 +118,19 @@ def _(type_: SmemType) -> Broken:
     return {"name": name, "major": type_.major, "atom": atom, "got": outer, "nearest": nearest}
 
 
-@rule(
-    "!tc.tmem",
+@verify(
+    TmemType,
     "parameters",
     "tc",
     "expected !tc.tmem<array<i64: lanes, elements>, element> with positive extents, got {got}",
 )
 def _(type_: TmemType) -> Broken:
-    well_formed = _is_shape(type_.shape_attr) and _is(type_.element_attr, ir.TypeAttr)
+    well_formed = _is_list(type_.shape_attr, 2, least=1) and _is(type_.element_attr, ir.TypeAttr)
     return None if well_formed else {"got": type_}
 
 
-@rule(
-    "!tc.tmem",
+@verify(
+    TmemType,
     "lanes",
     "PTX ISA 9.7.16.1",
     "a tile has 128 lanes, got {got}: columns are allocated whole, and M = 128 of cta_group::1 "
@@ -137,8 +140,8 @@ def _(type_: TmemType) -> Broken:
     return None if type_.shape[0] == TMEM_LANES else {"got": type_.shape[0]}
 
 
-@rule(
-    "!tc.tmem",
+@verify(
+    TmemType,
     "element",
     "PTX ISA 9.7.16.10.4",
     "element must be one of {legal}, got {got}: f32 accumulators, f16/bf16 operands packed two "
@@ -149,8 +152,8 @@ def _(type_: TmemType) -> Broken:
     return None if got in TMEM_ELEMENTS else {"legal": ", ".join(TMEM_ELEMENTS), "got": got}
 
 
-@rule(
-    "!tc.tmem",
+@verify(
+    TmemType,
     "whole-columns",
     "PTX ISA 9.7.16.10.4",
     "{element} elements per lane must be a multiple of {step}, got {got}: a column holds {step}; "
@@ -165,8 +168,8 @@ def _(type_: TmemType) -> Broken:
     return {"element": type_.element, "step": step, "got": got, "nearest": nearest}
 
 
-@rule(
-    "!tc.tmem",
+@verify(
+    TmemType,
     "columns",
     "PTX ISA 9.7.16.1",
     "a tile has at most {most} columns, got {got}: that is all of tensor memory",
@@ -177,8 +180,8 @@ def _(type_: TmemType) -> Broken:
     return {"most": TMEM_COLUMNS, "got": type_.columns}
 
 
-@rule(
-    "!tc.ring",
+@verify(
+    RingType,
     "parameters",
     "tc",
     "expected !tc.ring<count : i64, !tc.smem | !tc.staged | !tc.tmem | !tc.mbarrier> with count "
@@ -192,3 +195,94 @@ def _(type_: RingType) -> Broken:
         and isinstance(type_.of, SmemType | StagedType | TmemType | MbarrierType)
     )
     return None if well_formed else {"got": type_}
+
+
+@verify(
+    StagedType,
+    "parameters",
+    "tc",
+    "expected !tc.staged<array<i64: mn, k>, element, major, array<i64: bits, base, shift>> with "
+    'major "K" or "MN", got {got}',
+)
+def _(type_: StagedType) -> Broken:
+    well_formed = (
+        _is_list(type_.shape_attr, 2, least=1)
+        and _is(type_.element_attr, ir.TypeAttr)
+        and _is(type_.major_attr, ir.StringAttr)
+        and type_.major in MAJORS
+        and _is_list(type_.swizzle_attr, 3, least=0)
+    )
+    return None if well_formed else {"got": type_}
+
+
+@verify(
+    StagedType,
+    "element",
+    "PTX ISA 9.7.14.5",
+    "element must be one of {legal}, got {got}: mma.sync multiplies these here",
+)
+def _(type_: StagedType) -> Broken:
+    got = str(type_.element)
+    return None if got in PTX_TYPE else {"legal": ", ".join(PTX_TYPE), "got": got}
+
+
+@verify(
+    StagedType,
+    "rows",
+    "PTX ISA 9.7.14.5.15",
+    "rows must be a power of two of at least 16 bytes, and so must their number, got {rows} rows "
+    "of {got} bytes: ldmatrix reads rows of 16 bytes, and lane addresses are XORs of their bits",
+)
+def _(type_: StagedType) -> Broken:
+    pitch, rows = type_.pitch, type_.nbytes // type_.pitch
+    if pitch >= 16 and pitch & (pitch - 1) == 0 and rows & (rows - 1) == 0:
+        return None
+    return {"got": pitch, "rows": rows}
+
+
+@verify(
+    StagedType,
+    "swizzle",
+    "PTX ISA 9.7.14.5.15",
+    "a swizzle must leave pieces of 16 bytes whole and stay inside the tile of {size} bytes, got "
+    "bits {bits}, base {base}, shift {shift}",
+)
+def _(type_: StagedType) -> Broken:
+    bits, base, shift = type_.swizzle
+    inside = 1 << (base + shift + bits) <= max(type_.nbytes, 1)
+    if bits == 0 or (base >= 4 and shift >= bits and inside):
+        return None
+    return {"size": type_.nbytes, "bits": bits, "base": base, "shift": shift}
+
+
+@verify(
+    FragmentType,
+    "parameters",
+    "tc",
+    "expected !tc.fragment<array<i64: rows, columns>, element, operand, atom> with operand "
+    '"A", "B" or "C" and an atom of a whole warp ({atoms}), got {got}',
+)
+def _(type_: FragmentType) -> Broken:
+    well_formed = (
+        _is_list(type_.shape_attr, 2, least=1)
+        and _is(type_.element_attr, ir.TypeAttr)
+        and _is(type_.operand_attr, ir.StringAttr)
+        and type_.operand in ("A", "B", "C")
+        and _is(type_.atom_attr, ir.StringAttr)
+        and type_.atom in WARP_ATOMS
+    )
+    return None if well_formed else {"atoms": ", ".join(WARP_ATOMS), "got": type_}
+
+
+@verify(
+    FragmentType,
+    "shape",
+    "PTX ISA 9.7.14.5",
+    "a fragment of {operand} of {atom} must be whole atoms of {want}, got {got}",
+)
+def _(type_: FragmentType) -> Broken:
+    extents = mma_atom(type_.atom).operand(type_.operand)[1]
+    got = type_.shape
+    if all(g % e == 0 for g, e in zip(got, extents, strict=True)):
+        return None
+    return {"operand": type_.operand, "atom": type_.atom, "want": list(extents), "got": got}

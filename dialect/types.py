@@ -4,15 +4,12 @@ import re
 from typing import Any
 
 from tcir._mlir import ir
+from tcir.dialect.attributes import integer_of, integers_of, string_of
 from tcir.dialect.base import TC
 from tcir.dialect.limits import SWIZZLE_SPANS
 
 SWIZZLE_BYTES = SWIZZLE_SPANS
 """Width in bytes of one swizzled row ("span"), by swizzle mode (PTX ISA 9.7.16.10.6)."""
-
-
-def _ints(attribute: ir.Attribute) -> list[int]:
-    return list(ir.DenseI64ArrayAttr(attribute))
 
 
 def element_bytes(element: ir.Type) -> int:
@@ -22,7 +19,24 @@ def element_bytes(element: ir.Type) -> int:
     return int(match[1]) // 8
 
 
-class SmemType(TC.Type, name="smem"):
+class ShapedType(TC.Type):
+    """Base of the types that begin with two extents and an element type."""
+
+    shape_attr: Any
+    element_attr: Any
+
+    @property
+    def shape(self) -> list[int]:
+        """The two extents, in elements."""
+        return integers_of(self.shape_attr)
+
+    @property
+    def element(self) -> ir.Type:
+        """Element type."""
+        return ir.TypeAttr(self.element_attr).value
+
+
+class SmemType(ShapedType, name="smem"):
     """A shared-memory operand tile ``[mn, k]`` in a canonical tcgen05 layout.
 
     ``!tc.smem<array<i64: mn, k>, element, major, swizzle>``. ``major`` is ``"K"`` or ``"MN"``,
@@ -37,8 +51,6 @@ class SmemType(TC.Type, name="smem"):
     rows of 16 bytes; the op that reads it says what they are.
     """
 
-    shape_attr: Any
-    element_attr: Any
     major_attr: Any
     swizzle_attr: Any
 
@@ -53,24 +65,14 @@ class SmemType(TC.Type, name="smem"):
         )
 
     @property
-    def shape(self) -> list[int]:
-        """``[mn, k]`` in elements."""
-        return _ints(self.shape_attr)
-
-    @property
-    def element(self) -> ir.Type:
-        """Element type."""
-        return ir.TypeAttr(self.element_attr).value
-
-    @property
     def major(self) -> str:
         """``"K"`` or ``"MN"``: which coordinate is contiguous."""
-        return ir.StringAttr(self.major_attr).value
+        return string_of(self.major_attr)
 
     @property
     def swizzle(self) -> str:
         """Swizzle mode."""
-        return ir.StringAttr(self.swizzle_attr).value
+        return string_of(self.swizzle_attr)
 
     @property
     def span(self) -> int:
@@ -99,7 +101,7 @@ class SmemType(TC.Type, name="smem"):
         return linear ^ (linear >> 3 & (self.span - 1) & -16)
 
 
-class TmemType(TC.Type, name="tmem"):
+class TmemType(ShapedType, name="tmem"):
     """A tensor-memory tile of 128 lanes: ``!tc.tmem<array<i64: 128, cols>, element>``.
 
     32-bit elements (accumulators) take one column each; 16-bit elements of an A operand are
@@ -107,23 +109,10 @@ class TmemType(TC.Type, name="tmem"):
     four per column: a block of 128 rows times 4 scales takes 16 bytes of every lane.
     """
 
-    shape_attr: Any
-    element_attr: Any
-
     @staticmethod
     def build(shape: list[int], element: ir.Type) -> "TmemType":
         """Build from Python values."""
         return TmemType.get(ir.DenseI64ArrayAttr.get(shape), element)
-
-    @property
-    def shape(self) -> list[int]:
-        """``[lanes, elements per lane]``."""
-        return _ints(self.shape_attr)
-
-    @property
-    def element(self) -> ir.Type:
-        """Element type."""
-        return ir.TypeAttr(self.element_attr).value
 
     @property
     def columns(self) -> int:
@@ -168,7 +157,7 @@ class RingType(TC.Type, name="ring"):
     @property
     def count(self) -> int:
         """Number of slots."""
-        return ir.IntegerAttr(self.count_attr).value
+        return integer_of(self.count_attr)
 
     @property
     def of(self) -> ir.Type:

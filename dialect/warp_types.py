@@ -3,11 +3,11 @@
 from typing import Any
 
 from tcir._mlir import ir
-from tcir.dialect.base import TC
-from tcir.dialect.types import _ints, element_bytes
+from tcir.dialect.attributes import integers_of, string_of
+from tcir.dialect.types import ShapedType, element_bytes
 
 
-class StagedType(TC.Type, name="staged"):
+class StagedType(ShapedType, name="staged"):
     """A shared-memory tile ``[mn, k]`` that warps read.
 
     ``!tc.staged<array<i64: mn, k>, element, major, array<i64: bits, base, shift>>``: the ``major``
@@ -16,8 +16,6 @@ class StagedType(TC.Type, name="staged"):
     ``shift`` higher. Such a swizzle moves data inside a tile only, so tiles may start anywhere.
     """
 
-    shape_attr: Any
-    element_attr: Any
     major_attr: Any
     swizzle_attr: Any
 
@@ -34,24 +32,14 @@ class StagedType(TC.Type, name="staged"):
         )
 
     @property
-    def shape(self) -> list[int]:
-        """``[mn, k]`` in elements."""
-        return _ints(self.shape_attr)
-
-    @property
-    def element(self) -> ir.Type:
-        """Element type."""
-        return ir.TypeAttr(self.element_attr).value
-
-    @property
     def major(self) -> str:
         """``"K"`` or ``"MN"``: which coordinate is contiguous."""
-        return ir.StringAttr(self.major_attr).value
+        return string_of(self.major_attr)
 
     @property
     def swizzle(self) -> tuple[int, int, int]:
         """``(bits, base, shift)``."""
-        bits, base, shift = _ints(self.swizzle_attr)
+        bits, base, shift = integers_of(self.swizzle_attr)
         return bits, base, shift
 
     @property
@@ -74,7 +62,7 @@ class StagedType(TC.Type, name="staged"):
         return byte ^ ((byte >> shift) & (((1 << bits) - 1) << base))
 
 
-class FragmentType(TC.Type, name="fragment"):
+class FragmentType(ShapedType, name="fragment"):
     """A matrix that the warps of a CTA hold in registers, spread as an mma atom wants it.
 
     ``!tc.fragment<array<i64: rows, columns>, element, operand, atom>``: A is ``[m, k]``, B
@@ -83,8 +71,6 @@ class FragmentType(TC.Type, name="fragment"):
     the tile: warp w has part ``w mod m`` of the rows of A and C and part ``w div m`` of B's rows.
     """
 
-    shape_attr: Any
-    element_attr: Any
     operand_attr: Any
     atom_attr: Any
 
@@ -99,21 +85,11 @@ class FragmentType(TC.Type, name="fragment"):
         )
 
     @property
-    def shape(self) -> list[int]:
-        """Rows and columns."""
-        return _ints(self.shape_attr)
-
-    @property
-    def element(self) -> ir.Type:
-        """Element type (f32 operands are multiplied as tf32)."""
-        return ir.TypeAttr(self.element_attr).value
-
-    @property
     def operand(self) -> str:
         """``"A"``, ``"B"`` or ``"C"``."""
-        return ir.StringAttr(self.operand_attr).value
+        return string_of(self.operand_attr)
 
     @property
     def atom(self) -> str:
         """Name of the mma atom."""
-        return ir.StringAttr(self.atom_attr).value
+        return string_of(self.atom_attr)

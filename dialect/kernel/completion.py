@@ -8,22 +8,16 @@ from tcir.dialect.kernel.view import (
     Found,
     KernelView,
     Site,
-    kernel_rule,
+    verify_in_kernel,
 )
-from tcir.dialect.ops.block_scale import CpScalesOp, MmaBlockScaleOp
-from tcir.dialect.ops.compute import MmaOp
-from tcir.dialect.ops.halo import RefreshOp, ShiftOp
 from tcir.dialect.ops.memory import (
-    MbarrierInitOp,
     SlotOp,
 )
-from tcir.dialect.ops.movement import CpOp, TmemWaitOp
-from tcir.dialect.ops.structure import RoleOp
 from tcir.dialect.ops.sync import CommitOp, MbarrierArriveOp, MbarrierExpectTxOp, MbarrierWaitOp
 from tcir.dialect.ops.tma import TmaLoadOp
 
 
-@kernel_rule(
+@verify_in_kernel(
     "sequential",
     "tc",
     "{got} has no meaning in a kernel without tc.async: there every op takes effect in program "
@@ -32,18 +26,15 @@ from tcir.dialect.ops.tma import TmaLoadOp
 def _(kernel: KernelView) -> Found:
     if kernel.asynchronous:
         return
-    waits = (
-        MbarrierInitOp, MbarrierWaitOp, MbarrierExpectTxOp, MbarrierArriveOp, CommitOp, TmemWaitOp,
-        RoleOp,
-    )  # fmt: skip
-    for op in kernel.of(*waits):
-        yield op, {"got": op.operation.name}
+    for site in kernel.sites:
+        if site.traits.async_only:
+            yield site.op, {"got": site.name}
     for op in kernel.of(TmaLoadOp):
         if op.signal is not None:
             yield op, {"got": "tc.tma_load with signal"}
 
 
-@kernel_rule(
+@verify_in_kernel(
     "load-signal",
     "PTX ISA 9.7.9.27",
     "a load in a tc.async kernel needs a signal: nothing else tells when its bytes are there",
@@ -53,7 +44,7 @@ def _(kernel: KernelView) -> Found:
         yield from ((op, {}) for op in kernel.of(TmaLoadOp) if op.signal is None)
 
 
-@kernel_rule(
+@verify_in_kernel(
     "commit",
     "PTX ISA 9.7.16.12",
     "no tc.commit follows this {got} in its role: nothing tells when it is complete",
@@ -64,7 +55,7 @@ def _(kernel: KernelView) -> Found:
     unfinished: dict[ir.Operation | None, Site] = {}
     for site in kernel.sites:
         thread = site.role.operation if site.role else None
-        if isinstance(site.op, MmaOp | MmaBlockScaleOp | CpOp | CpScalesOp | ShiftOp | RefreshOp):
+        if site.traits.completed_by == CommitOp.OPERATION_NAME:
             unfinished[thread] = site
         elif isinstance(site.op, CommitOp):
             unfinished.pop(thread, None)
@@ -78,7 +69,7 @@ def _barrier(value: ir.Value) -> ir.Value:
     return value if slot is None else slot.ring
 
 
-@kernel_rule(
+@verify_in_kernel(
     "wait-arrival",
     "PTX ISA 9.7.13.15",
     "nothing arrives on this barrier (no tc.commit, no tc.mbarrier_expect_tx, no "
@@ -93,7 +84,7 @@ def _(kernel: KernelView) -> Found:
             yield op, {}
 
 
-@kernel_rule(
+@verify_in_kernel(
     "expect-signal",
     "PTX ISA 9.7.13.15",
     "no tc.tma_load signals this barrier: the announced {got} bytes never arrive",
@@ -105,7 +96,7 @@ def _(kernel: KernelView) -> Found:
             yield op, {"got": integer(op, "nbytes")}
 
 
-@kernel_rule(
+@verify_in_kernel(
     "signal-expect",
     "PTX ISA 9.7.13.15",
     "no tc.mbarrier_expect_tx announces the bytes of this load on its barrier: its phase could "

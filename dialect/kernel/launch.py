@@ -10,15 +10,15 @@ from tcir.dialect.kernel.view import (
     Found,
     KernelView,
     attribute_of,
-    kernel_rule,
     triple,
+    verify_in_kernel,
 )
 from tcir.dialect.limits import BLOCK_THREADS, CLUSTER_CTAS, GRID, WARP
 from tcir.dialect.ops.warp import MmaSyncOp
 from tcir.target import targets_with
 
 
-@kernel_rule(
+@verify_in_kernel(
     "grid",
     LAUNCH,
     "tc.grid must be array<i64: x, y, z> with 1 <= extents <= {most}, got {got}",
@@ -29,7 +29,7 @@ def _(kernel: KernelView) -> Found:
         yield kernel.func, {"most": GRID, "got": attribute_of(kernel, "tc.grid")}
 
 
-@kernel_rule(
+@verify_in_kernel(
     "block",
     LAUNCH,
     "tc.block must be array<i64: x, y, z> of whole warps, at most 1024 threads, got {got}",
@@ -40,7 +40,7 @@ def _(kernel: KernelView) -> Found:
         yield kernel.func, {"got": attribute_of(kernel, "tc.block")}
 
 
-@kernel_rule(
+@verify_in_kernel(
     "cluster",
     "PTX ISA 11.4, .reqnctapercluster; CUDA C++ Programming Guide, thread block clusters",
     "tc.cluster must be array<i64: x, y, z> of at most {most} CTAs, whose extents divide those of "
@@ -59,7 +59,7 @@ def _(kernel: KernelView) -> Found:
         yield kernel.func, {"most": CLUSTER_CTAS, "grid": grid, "got": got}
 
 
-@kernel_rule(
+@verify_in_kernel(
     "target",
     "PTX ISA 9.7.16, target notes",
     "tc.target must be {legal}, got {got}: tcgen05 needs an architecture-specific target",
@@ -71,7 +71,7 @@ def _(kernel: KernelView) -> Found:
         yield kernel.func, {"legal": " or ".join(legal), "got": got}
 
 
-@kernel_rule(
+@verify_in_kernel(
     "signature",
     "PTX ISA 5.4",
     "a kernel takes memrefs and returns nothing, got {got}; write results to an argument",

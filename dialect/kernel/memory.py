@@ -12,7 +12,7 @@ from tcir.dialect.kernel.view import (
     Found,
     KernelView,
     attribute_of,
-    kernel_rule,
+    verify_in_kernel,
 )
 from tcir.dialect.limits import LANE_MASK_BYTES, MBARRIER_BYTES, SMEM_BYTES, TMEM_COLUMNS
 from tcir.dialect.ops.lanes import LaneMasksOp
@@ -30,7 +30,7 @@ from tcir.dialect.ops.memory import (
 # --- tensor memory ---------------------------------------------------------------------------
 
 
-@kernel_rule(
+@verify_in_kernel(
     "tmem-budget",
     "PTX ISA 9.7.16.1",
     "the kernel needs {got} columns of tensor memory at once ({parts}), at most {most}: use a "
@@ -57,7 +57,7 @@ def _budget(parts: list[int]) -> Mapping[str, object]:
     return {"got": sum(parts), "parts": " + ".join(map(str, parts)), "most": TMEM_COLUMNS}
 
 
-@kernel_rule(
+@verify_in_kernel(
     "tmem-growth",
     "PTX ISA 9.7.16.7",
     "an allocation must not be larger than an earlier one of the CTA ({earlier} columns), got "
@@ -70,7 +70,7 @@ def _(kernel: KernelView) -> Found:
             yield later, {"earlier": integer(earlier, "columns"), "got": integer(later, "columns")}
 
 
-@kernel_rule(
+@verify_in_kernel(
     "tmem-relinquished",
     "PTX ISA 9.7.16.7",
     "no allocation may follow tc.tmem_relinquish, got one of {got} columns: the CTA gave the "
@@ -84,7 +84,7 @@ def _(kernel: KernelView) -> Found:
         relinquished = relinquished or isinstance(op, TmemRelinquishOp)
 
 
-@kernel_rule(
+@verify_in_kernel(
     "tmem-leak",
     "PTX ISA 9.7.16.7",
     "the allocation of {got} columns has no tc.tmem_dealloc: the next CTA on the SM would wait "
@@ -97,7 +97,7 @@ def _(kernel: KernelView) -> Found:
             yield allocation, {"got": integer(allocation, "columns")}
 
 
-@kernel_rule(
+@verify_in_kernel(
     "tmem-double-free",
     "PTX ISA 9.7.16.7",
     "the allocation of {got} columns is freed more than once",
@@ -110,7 +110,7 @@ def _(kernel: KernelView) -> Found:
         freed.append(op.base)
 
 
-@kernel_rule(
+@verify_in_kernel(
     "tmem-warp",
     "CUTLASS, cute/arch/tmem_allocator_sm100.hpp",
     "tensor memory must be allocated, freed and relinquished by one warp ({want}), got {got}: two "
@@ -126,7 +126,7 @@ def _(kernel: KernelView) -> Found:
             yield op, {"want": want, "got": got or "no warp"}
 
 
-@kernel_rule(
+@verify_in_kernel(
     "tmem-overlap",
     "tc",
     "columns [{begin}, {end}) overlap another tile's [{other_begin}, {other_end}) of the same "
@@ -174,7 +174,7 @@ def _placed(kernel: KernelView) -> list[tuple[ir.OpView, range]]:
     return places
 
 
-@kernel_rule(
+@verify_in_kernel(
     "smem-budget",
     LAUNCH,
     "the kernel needs {got} bytes of shared memory, a CTA has at most {most} (227 KB): use fewer "
@@ -186,7 +186,7 @@ def _(kernel: KernelView) -> Found:
         yield kernel.func, {"got": got, "most": SMEM_BYTES}
 
 
-@kernel_rule(
+@verify_in_kernel(
     "smem-bytes",
     "tc",
     "tc.smem_bytes must be an integer that covers every planned object, in [{least}, {most}], got "
@@ -201,7 +201,7 @@ def _(kernel: KernelView) -> Found:
         yield kernel.func, {"least": least, "most": SMEM_BYTES, "got": got}
 
 
-@kernel_rule(
+@verify_in_kernel(
     "smem-overlap",
     "tc",
     "bytes [{begin}, {end}) of shared memory overlap another object's [{other_begin}, {other_end})",
@@ -212,7 +212,7 @@ def _(kernel: KernelView) -> Found:
             yield two, _overlap(a, b)
 
 
-@kernel_rule(
+@verify_in_kernel(
     "planned",
     "tc",
     "memory is planned for all of a kernel or for nothing: this op has no {want}, others have a "

@@ -9,30 +9,30 @@ from tcir.dialect.kernel.view import (
     LAUNCH,
     Found,
     KernelView,
-    kernel_rule,
     triple,
+    verify_in_kernel,
 )
 from tcir.dialect.limits import WARP
-from tcir.dialect.ops.lanes import StoreLanesOp
 from tcir.dialect.ops.memory import (
     TmemAllocOp,
 )
-from tcir.dialect.ops.movement import StoreRowsOp, TmemLdOp, TmemStOp
-from tcir.dialect.ops.structure import ONE_THREAD, WHOLE_CTA, WHOLE_WARP, RoleOp
+from tcir.dialect.ops.movement import TmemLdOp, TmemStOp
+from tcir.dialect.ops.structure import RoleOp
+from tcir.dialect.ops.sync import CtaBarrierOp
 
 
-@kernel_rule(
+@verify_in_kernel(
     "once",
     "PTX ISA 9.7.13.15, 9.7.16.7",
     "{got} must not stand in a loop or branch: barriers and tensor memory are set up once",
 )
 def _(kernel: KernelView) -> Found:
     for site in kernel.sites:
-        if site.nested and site.name in WHOLE_CTA and site.name != "tc.cta_barrier":
+        if site.nested and site.traits.issued_by == "cta" and not isinstance(site.op, CtaBarrierOp):
             yield site.op, {"got": site.name}
 
 
-@kernel_rule(
+@verify_in_kernel(
     "roles-top-level",
     "tc",
     "roles must stand directly in the kernel, got one in a {got}: each warp enters its role once",
@@ -44,7 +44,7 @@ def _(kernel: KernelView) -> Found:
             yield role, {"got": parent.name}
 
 
-@kernel_rule(
+@verify_in_kernel(
     "roles-disjoint",
     "tc",
     "warp {got} already has a role ({other}): roles run concurrently, and a warp runs one",
@@ -58,7 +58,7 @@ def _(kernel: KernelView) -> Found:
             taken[warp] = role.kind.value
 
 
-@kernel_rule(
+@verify_in_kernel(
     "warp-in-block",
     LAUNCH,
     "warp {got} does not exist: tc.block has {warps} warps",
@@ -77,7 +77,7 @@ def _(kernel: KernelView) -> Found:
             yield op, {"got": integer(op, "warp"), "warps": warps}
 
 
-@kernel_rule(
+@verify_in_kernel(
     "epilogue-quarters",
     "PTX ISA 9.7.16.8",
     "a role that reads or writes tensor memory needs four warps in a row from a multiple of 4, got "
@@ -91,7 +91,7 @@ def _(kernel: KernelView) -> Found:
             yield role, {"got": warps}
 
 
-@kernel_rule(
+@verify_in_kernel(
     "roles-adjacent",
     "tc",
     "the roles of a kernel must follow each other, got {got} between them: they run concurrently",
@@ -105,7 +105,7 @@ def _(kernel: KernelView) -> Found:
                 yield op, {"got": op.operation.name}
 
 
-@kernel_rule(
+@verify_in_kernel(
     "in-role",
     "PTX ISA 9.7.16.5, table 46",
     "{got} must be inside a role: in a kernel with roles, ops outside are executed by the whole "
@@ -115,8 +115,5 @@ def _(kernel: KernelView) -> Found:
     if not kernel.roles:
         return
     for site in kernel.sites:
-        issued = site.name in (*ONE_THREAD, *WHOLE_WARP) or isinstance(
-            site.op, StoreRowsOp | StoreLanesOp
-        )
-        if issued and site.role is None:
+        if site.traits.issued_by in ("thread", "warp") and site.role is None:
             yield site.op, {"got": site.name}

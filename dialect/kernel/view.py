@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tcir._mlir import ir
+from tcir.dialect.operation import Op, Traits, traits_of
 from tcir.dialect.ops.structure import RoleOp
-from tcir.dialect.rules import Function, rule
+from tcir.dialect.rules import Function, verify
+from tcir.dialect.warp_types import FragmentType
 
 SUBJECT = "tc.kernel"
 Found = Iterator[tuple[ir.OpView, Mapping[str, object]]]
@@ -22,6 +24,11 @@ class Site:
     op: ir.OpView
     role: RoleOp | None = None
     nested: bool = False
+
+    @property
+    def traits(self) -> Traits:
+        """What the op's class says about it."""
+        return traits_of(self.op)
 
     @property
     def name(self) -> str:
@@ -46,6 +53,16 @@ class KernelView:
         return "tc.async" in self.func.attributes
 
     @property
+    def has_fragments(self) -> bool:
+        """Whether any op has an operand or result that warps hold in registers."""
+        return any(
+            isinstance(value.type, FragmentType)
+            for site in self.sites
+            if isinstance(site.op, Op)
+            for value in (*site.op.operands, *site.op.results)
+        )
+
+    @property
     def roles(self) -> list[RoleOp]:
         """The roles, in program order."""
         return self.of(RoleOp)
@@ -67,9 +84,9 @@ def view(func: ir.OpView) -> KernelView:
     return KernelView(func, sites)
 
 
-def kernel_rule(name: str, source: str, text: str) -> Callable[[Function], Function]:
+def verify_in_kernel(name: str, source: str, text: str) -> Callable[[Function], Function]:
     """Register the decorated generator as the kernel rule ``name``."""
-    return rule(SUBJECT, name, source, text)
+    return verify(SUBJECT, name, source, text)
 
 
 LAUNCH = "CUDA C++ Programming Guide, technical specifications"

@@ -5,18 +5,16 @@ from __future__ import annotations
 from math import prod
 
 from tcir._mlir import ir
-from tcir.dialect.kernel.view import Found, KernelView, attribute_of, kernel_rule, triple
+from tcir.dialect.kernel.view import Found, KernelView, attribute_of, triple, verify_in_kernel
 from tcir.dialect.limits import WARP
 from tcir.dialect.ops.sync import MbarrierExpectTxOp
 from tcir.dialect.ops.tma import TmaLoadOp
-from tcir.dialect.ops.warp import LoadFragmentOp, MmaSyncOp, StoreFragmentOp, ZeroFragmentOp
+from tcir.dialect.ops.warp import MmaSyncOp
 from tcir.dialect.warp_limits import FP8
 from tcir.target import TARGETS, targets_with
 
-FRAGMENT_OPS = (LoadFragmentOp, MmaSyncOp, StoreFragmentOp, ZeroFragmentOp)
 
-
-@kernel_rule(
+@verify_in_kernel(
     "warps",
     "tc",
     "a kernel with fragments needs tc.warps = array<i64: m, n> with m * n the {want} warps of "
@@ -24,7 +22,7 @@ FRAGMENT_OPS = (LoadFragmentOp, MmaSyncOp, StoreFragmentOp, ZeroFragmentOp)
 )
 def _(kernel: KernelView) -> Found:
     block = triple(kernel, "tc.block")
-    if block is None or not kernel.of(*FRAGMENT_OPS):
+    if block is None or not kernel.has_fragments:
         return
     got = kernel.func.attributes.get("tc.warps", None)
     is_pair = isinstance(got, ir.DenseI64ArrayAttr) and len(got) == 2
@@ -35,21 +33,21 @@ def _(kernel: KernelView) -> Found:
         )
 
 
-@kernel_rule(
+@verify_in_kernel(
     "one-thread",
     "PTX ISA 9.7.13.15, 9.7.9.27",
     "{got} must be in tc.one_thread: every thread of the CTA would issue it, and each arrival "
     "counts",
 )
 def _(kernel: KernelView) -> Found:
-    if not kernel.asynchronous or kernel.roles or not kernel.of(*FRAGMENT_OPS):
+    if not kernel.asynchronous or kernel.roles or not kernel.has_fragments:
         return
     for op in kernel.of(MbarrierExpectTxOp, TmaLoadOp):
         if op.operation.parent.name != "tc.one_thread":
             yield op, {"got": op.operation.name}
 
 
-@kernel_rule(
+@verify_in_kernel(
     "warp-target",
     "PTX ISA 9.7.14.5, target notes",
     "tc.target must be one of {legal} for mma.sync of {element}, got {got}: cp.async needs sm_80, "

@@ -1,4 +1,4 @@
-"""Block-scaled tensor-core ops: the multiplication, and the copy of scale factors that feeds it."""
+"""Tensor core, block-scaled."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from tcir._mlir import ext, ir
 from tcir.dialect.attributes import constant_of, integer, string
 from tcir.dialect.limits import CP_SHAPES, MMA_K_BYTES, MMA_KINDS
 from tcir.dialect.operation import Op
-from tcir.dialect.rules import Broken, rule
+from tcir.dialect.rules import Broken, verify
 from tcir.dialect.types import SmemType, TmemType
 
 SOURCE = "PTX ISA 9.7.16.10.7"
@@ -61,7 +61,14 @@ class ScaledStep:
         return self.k // self.block
 
 
-class MmaBlockScaleOp(Op, name="mma_block_scale"):
+class MmaBlockScaleOp(
+    Op,
+    name="mma_block_scale",
+    issued_by="thread",
+    role="mma",
+    reads_shared=("a", "b"),
+    completed_by="tc.commit",
+):
     """``tcgen05.mma.cta_group::1.kind.block_scale``: one K step with a scale per block of k.
 
     ``D = (A_slice * SFA) * (B_slice * SFB)^T (+ D)``. ``d`` is a 128 x N f32 tensor-memory tile;
@@ -75,6 +82,21 @@ class MmaBlockScaleOp(Op, name="mma_block_scale"):
     ``sfb_column`` on: the scales of row r lie in column ``r / 32``, in lane ``r mod 32`` of every
     quarter, in the bytes from ``sfa_id`` (``sfb_id``) on (PTX ISA 9.7.16.10.7). Issued by one
     thread, asynchronous.
+    """
+
+    example = """
+    !d = !tc.tmem<array<i64: 128, 16>, f32>
+    !a = !tc.smem<array<i64: 128, 128>, i8, "K", "128B">
+    !b = !tc.smem<array<i64: 16, 128>, i8, "K", "128B">
+    !sf = !tc.tmem<array<i64: 128, 64>, i8>
+    func.func @example(%d: !d, %a: !a, %b: !b, %sfa: !sf, %sfb: !sf, %accumulate: i1) {
+      "tc.mma_block_scale"(%d, %a, %b, %sfa, %sfb, %accumulate) {kind = "mxf4nvf4", a_type = "e2m1",
+          b_type = "e2m1", scale_type = "ue4m3", block = 16 : i64, a_slice = 1 : i64,
+          b_slice = 1 : i64, sfa_column = 4 : i64, sfb_column = 4 : i64,
+          sfa_id = 0 : i64, sfb_id = 0 : i64}
+          : (!d, !a, !b, !sf, !sf, i1) -> ()
+      return
+    }
     """
 
     d: ext.Operand[TmemType]
@@ -96,13 +118,29 @@ class MmaBlockScaleOp(Op, name="mma_block_scale"):
     sfb_id: ir.IntegerAttr
 
 
-class CpScalesOp(Op, name="cp_scales"):
+class CpScalesOp(
+    Op,
+    name="cp_scales",
+    issued_by="thread",
+    role="mma",
+    reads_shared=("source",),
+    completed_by="tc.commit",
+):
     """``tcgen05.cp.32x128b.warpx4``: a block of scale factors into tensor memory, four times.
 
     Copies rows ``[32 * block, +32)`` of ``source``, 16 bytes each, to the 4 columns from ``column``
     of ``target``: row i to lane i of every quarter (PTX ISA 9.7.16.9). A block in the 128x4 layout
     (byte ``4 * c + s`` of row i is scale s of row ``32 * c + i``) becomes the scale factors of one
     set of columns for ``tc.mma_block_scale``. Issued by one thread, asynchronous.
+    """
+
+    example = """
+    !source = !tc.smem<array<i64: 128, 16>, i8, "K", "NONE">
+    !target = !tc.tmem<array<i64: 128, 64>, i8>
+    func.func @example(%source: !source, %target: !target, %column: index) {
+      "tc.cp_scales"(%source, %target, %column) {block = 3 : i64} : (!source, !target, index) -> ()
+      return
+    }
     """
 
     source: ext.Operand[SmemType]
@@ -120,14 +158,14 @@ def _names(names: Iterable[str]) -> str:
     return ", ".join(map(str, names))
 
 
-@rule("tc.mma_block_scale", "kind", SOURCE, 'kind must be one of {legal}, got "{got}"')
+@verify(MmaBlockScaleOp, "kind", SOURCE, 'kind must be one of {legal}, got "{got}"')
 def _(op: MmaBlockScaleOp) -> Broken:
     got = string(op, "kind")
     return None if got in ELEMENTS else {"legal": _names(ELEMENTS), "got": got}
 
 
-@rule(
-    "tc.mma_block_scale",
+@verify(
+    MmaBlockScaleOp,
     "accumulate-type",
     "PTX ISA 9.7.16.10.9",
     "accumulate must be i1 (it becomes the predicate enable-input-d), got {got}",
@@ -137,8 +175,8 @@ def _(op: MmaBlockScaleOp) -> Broken:
     return None if got == ir.IntegerType.get_signless(1, op.context) else {"got": got}
 
 
-@rule(
-    "tc.mma_block_scale",
+@verify(
+    MmaBlockScaleOp,
     "types",
     SHAPES,
     "a_type and b_type must be {legal} for kind {kind}, got {a} and {b}",
@@ -151,8 +189,8 @@ def _(op: MmaBlockScaleOp) -> Broken:
     return {"legal": " or ".join(legal), "kind": kind, "a": a, "b": b}
 
 
-@rule(
-    "tc.mma_block_scale",
+@verify(
+    MmaBlockScaleOp,
     "scale-type",
     SOURCE,
     "scale_type must be {legal} for kind {kind}, got {got}",
@@ -163,8 +201,8 @@ def _(op: MmaBlockScaleOp) -> Broken:
     return None if got in legal else {"legal": " or ".join(legal), "kind": kind, "got": got}
 
 
-@rule(
-    "tc.mma_block_scale",
+@verify(
+    MmaBlockScaleOp,
     "block",
     SOURCE,
     "block must be {legal} for kind {kind} with {scale} scales, got {got}: the scale vector sizes "
@@ -177,8 +215,8 @@ def _(op: MmaBlockScaleOp) -> Broken:
     return None if got in legal else {"legal": " or ".join(map(str, legal)), **values}
 
 
-@rule(
-    "tc.mma_block_scale",
+@verify(
+    MmaBlockScaleOp,
     "operands",
     "PTX ISA 9.7.16.10.5",
     "A and B must be K-major tiles of i8, got {got}: 4- and 6-bit elements cannot be transposed, "
@@ -191,8 +229,8 @@ def _(op: MmaBlockScaleOp) -> Broken:
     return None
 
 
-@rule(
-    "tc.mma_block_scale",
+@verify(
+    MmaBlockScaleOp,
     "d-type",
     SHAPES,
     "D must be f32, got {got}: block-scaled kinds accumulate in f32",
@@ -202,8 +240,8 @@ def _(op: MmaBlockScaleOp) -> Broken:
     return None if got == "f32" else {"got": got}
 
 
-@rule(
-    "tc.mma_block_scale",
+@verify(
+    MmaBlockScaleOp,
     "m",
     SHAPES,
     "A must have 128 rows, got {got}: block-scaled kinds have no other M with cta_group::1; fill "
@@ -214,8 +252,8 @@ def _(op: MmaBlockScaleOp) -> Broken:
     return None if got == 128 else {"got": got}
 
 
-@rule(
-    "tc.mma_block_scale",
+@verify(
+    MmaBlockScaleOp,
     "n-range",
     SHAPES,
     "N must be {legal} for M = 128, cta_group::1, got {got}: the instruction descriptor holds N/8; "
@@ -226,8 +264,8 @@ def _(op: MmaBlockScaleOp) -> Broken:
     return None if n in legal else {"legal": legal, "got": n, "nearest": legal.nearest(n)}
 
 
-@rule(
-    "tc.mma_block_scale",
+@verify(
+    MmaBlockScaleOp,
     "n-of-d",
     "PTX ISA 9.7.16.10.5",
     "D must have as many columns as B has rows (N), got {d} columns and N = {n}",
@@ -237,8 +275,8 @@ def _(op: MmaBlockScaleOp) -> Broken:
     return None if d == n else {"d": d, "n": n}
 
 
-@rule(
-    "tc.mma_block_scale",
+@verify(
+    MmaBlockScaleOp,
     "slices",
     SHAPES,
     "a_slice and b_slice must be in [0, {a}) and [0, {b}), got {got_a} and {got_b}: an instruction "
@@ -252,8 +290,8 @@ def _(op: MmaBlockScaleOp) -> Broken:
     return {"a": a, "b": b, "got_a": got_a, "got_b": got_b}
 
 
-@rule(
-    "tc.mma_block_scale",
+@verify(
+    MmaBlockScaleOp,
     "scale-element",
     SOURCE,
     "SFA and SFB must be tiles of i8 in tensor memory, got {got}: a scale is a byte",
@@ -263,8 +301,8 @@ def _(op: MmaBlockScaleOp) -> Broken:
     return None if got is None else {"got": got}
 
 
-@rule(
-    "tc.mma_block_scale",
+@verify(
+    MmaBlockScaleOp,
     "scale-ids",
     SOURCE,
     "sfa_id and sfb_id must be {legal} for {scales} scales per row (kind {kind}, block {block}), "
@@ -279,8 +317,8 @@ def _(op: MmaBlockScaleOp) -> Broken:
     return {"legal": " or ".join(map(str, legal)), **values}
 
 
-@rule(
-    "tc.mma_block_scale",
+@verify(
+    MmaBlockScaleOp,
     "scale-columns",
     SOURCE,
     "{name} must have columns [{begin}, {end}) for the scales of {rows} rows, got {got} columns: "
@@ -296,8 +334,8 @@ def _(op: MmaBlockScaleOp) -> Broken:
     return None
 
 
-@rule(
-    "tc.cp_scales",
+@verify(
+    CpScalesOp,
     "source",
     "PTX ISA 9.7.16.9",
     "source must be a K-major tile of i8 with k = 16 and no swizzle, got {got}: "
@@ -309,8 +347,8 @@ def _(op: CpScalesOp) -> Broken:
     return None if fits and type_.shape[1] == SCALE_ROW_BYTES else {"got": type_}
 
 
-@rule(
-    "tc.cp_scales",
+@verify(
+    CpScalesOp,
     "target",
     SOURCE,
     "target must be a tile of i8 in tensor memory, got {got}: a scale is a byte",
@@ -320,8 +358,8 @@ def _(op: CpScalesOp) -> Broken:
     return None if str(got.element) == "i8" else {"got": got}
 
 
-@rule(
-    "tc.cp_scales",
+@verify(
+    CpScalesOp,
     "block",
     "PTX ISA 9.7.16.9",
     "block must be in [0, {blocks}), got {got}: source has {rows} rows, and one copy takes 32",
@@ -332,8 +370,8 @@ def _(op: CpScalesOp) -> Broken:
     return None if 0 <= got < blocks else {"blocks": blocks, "got": got, "rows": rows}
 
 
-@rule(
-    "tc.cp_scales",
+@verify(
+    CpScalesOp,
     "columns",
     "PTX ISA 9.7.16.9",
     "target must have columns [{begin}, {end}) for this block, got {got} columns",

@@ -1,11 +1,11 @@
-"""The contraction of block-scaled operands: the op, its kinds and its rules."""
+"""Block-scaled contractions."""
 
 from dataclasses import dataclass
 
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import integer, string
 from tcir.dialect.operation import Op
-from tcir.dialect.rules import Broken, rule
+from tcir.dialect.rules import Broken, verify
 
 SOURCE = "PTX ISA 9.7.16.10.7"
 
@@ -65,7 +65,11 @@ def scales_shape(shape: list[int], block: int, layout: str) -> list[int]:
     return [*outer, -(-rows // BLOCK_ROWS), -(-scales // BLOCK_SCALES), BLOCK_BYTES]
 
 
-class BlockScaledMatmulOp(Op, name="block_scaled_matmul"):
+class BlockScaledMatmulOp(
+    Op,
+    name="block_scaled_matmul",
+    lowered_by=("tile-gemv-padded-n", "convert-block-scaled-to-simt"),
+):
     """Product of block-scaled matrices, or of a matrix and a vector, K innermost in both.
 
     ``out[m,n] = alpha * sum_k (a[m,k] * a_scales[m, k / block]) * (b[n,k] * b_scales[n, k /
@@ -84,6 +88,19 @@ class BlockScaledMatmulOp(Op, name="block_scaled_matmul"):
 
     In memory f4E2M1FN is packed two to a byte, the even k in the low four bits; fp6 four to three
     bytes, little-endian. PTX ISA 9.7.16.10.7.
+    """
+
+    example = """
+    func.func @example(%a: tensor<7168x16384xf4E2M1FN>, %sa: tensor<7168x1024xf8E4M3FN>,
+        %b: tensor<16384xf4E2M1FN>, %sb: tensor<1024xf8E4M3FN>, %ga: tensor<f32>,
+        %gb: tensor<f32>) {
+      %c = "tc.block_scaled_matmul"(%a, %sa, %b, %sb, %ga, %gb) {block = 16 : i64,
+          a_scale_layout = "row_major", b_scale_layout = "row_major",
+          operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1>}
+          : (tensor<7168x16384xf4E2M1FN>, tensor<7168x1024xf8E4M3FN>, tensor<16384xf4E2M1FN>,
+             tensor<1024xf8E4M3FN>, tensor<f32>, tensor<f32>) -> tensor<7168xf16>
+      return
+    }
     """
 
     a: ext.Operand[ir.RankedTensorType]
@@ -118,8 +135,8 @@ def operand_scales_shape(op: BlockScaledMatmulOp, side: str, layout: str) -> lis
     return scales_shape(shape, integer(op, "block"), layout)
 
 
-@rule(
-    "tc.block_scaled_matmul",
+@verify(
+    BlockScaledMatmulOp,
     "rank",
     "tc",
     "a must be [M,K] or [L,M,K] and b [N,K] or [L,N,K], or of one dimension less for vectors, "
@@ -130,8 +147,8 @@ def _(op: BlockScaledMatmulOp) -> Broken:
     return None if a in (2, 3) and b in (a, a - 1) else {"a": a, "b": b}
 
 
-@rule(
-    "tc.block_scaled_matmul",
+@verify(
+    BlockScaledMatmulOp,
     "static",
     "tc",
     "shapes must be static, got {got}: tensor maps and the grid are fixed at compile time",
@@ -141,8 +158,8 @@ def _(op: BlockScaledMatmulOp) -> Broken:
     return None if got is None else {"got": got}
 
 
-@rule(
-    "tc.block_scaled_matmul",
+@verify(
+    BlockScaledMatmulOp,
     "scale-layouts",
     "tc",
     'a_scale_layout and b_scale_layout must be "row_major" or "blocked_128x4", got "{a}" and "{b}"',
@@ -152,8 +169,8 @@ def _(op: BlockScaledMatmulOp) -> Broken:
     return None if a in SCALE_LAYOUTS and b in SCALE_LAYOUTS else {"a": a, "b": b}
 
 
-@rule(
-    "tc.block_scaled_matmul",
+@verify(
+    BlockScaledMatmulOp,
     "elements",
     SOURCE,
     "a and b must be of {legal}, got {a} and {b}: the block-scaled kinds of tcgen05.mma multiply "
@@ -166,8 +183,8 @@ def _(op: BlockScaledMatmulOp) -> Broken:
     return {"legal": ", ".join(ELEMENT_BITS), "a": a, "b": b}
 
 
-@rule(
-    "tc.block_scaled_matmul",
+@verify(
+    BlockScaledMatmulOp,
     "scale-types",
     SOURCE,
     "scales must both be f8E8M0FNU (ue8m0) or both f8E4M3FN (ue4m3), got {a} and {b}: the "
@@ -178,8 +195,8 @@ def _(op: BlockScaledMatmulOp) -> Broken:
     return None if a == b and a in SCALE_TYPES else {"a": a, "b": b}
 
 
-@rule(
-    "tc.block_scaled_matmul",
+@verify(
+    BlockScaledMatmulOp,
     "block",
     SOURCE,
     "block must be 16 or 32 values of k to a scale, got {got}: the scale vector sizes of "
@@ -190,8 +207,8 @@ def _(op: BlockScaledMatmulOp) -> Broken:
     return None if got in (16, 32) else {"got": got}
 
 
-@rule(
-    "tc.block_scaled_matmul",
+@verify(
+    BlockScaledMatmulOp,
     "ue4m3-block",
     SOURCE,
     "scales of type f8E4M3FN (ue4m3) must have block 16, got {got}: block 32 takes f8E8M0FNU "
@@ -202,8 +219,8 @@ def _(op: BlockScaledMatmulOp) -> Broken:
     return {"got": got} if got != 16 and _element(op.a_scales) == "f8E4M3FN" else None
 
 
-@rule(
-    "tc.block_scaled_matmul",
+@verify(
+    BlockScaledMatmulOp,
     "kind",
     SOURCE,
     "no kind of tcgen05.mma multiplies {a} by {b} with {scale} scales, block {block}; there are: "
@@ -218,8 +235,8 @@ def _(op: BlockScaledMatmulOp) -> Broken:
     return {"a": a, "b": b, "scale": scale, "block": block, "kinds": kinds}
 
 
-@rule(
-    "tc.block_scaled_matmul",
+@verify(
+    BlockScaledMatmulOp,
     "k",
     "tc",
     "a and b must have the same K, a multiple of the block {block}, got {a} and {b}: a scale "
@@ -230,8 +247,8 @@ def _(op: BlockScaledMatmulOp) -> Broken:
     return None if a == b and a and a % block == 0 else {"a": a, "b": b, "block": block}
 
 
-@rule(
-    "tc.block_scaled_matmul",
+@verify(
+    BlockScaledMatmulOp,
     "scale-shapes",
     "tc",
     "{name}_scales must be {want} for {name} {operand} with block {block}, {layout}, got {got}",
@@ -247,8 +264,8 @@ def _(op: BlockScaledMatmulOp) -> Broken:
     return None
 
 
-@rule(
-    "tc.block_scaled_matmul",
+@verify(
+    BlockScaledMatmulOp,
     "global-scales",
     "tc",
     "a_global and b_global must be tensor<f32>, got {got}: one factor for a whole operand",
@@ -258,8 +275,8 @@ def _(op: BlockScaledMatmulOp) -> Broken:
     return None if got is None else {"got": got}
 
 
-@rule(
-    "tc.block_scaled_matmul",
+@verify(
+    BlockScaledMatmulOp,
     "out",
     "tc",
     "out must be {want} of f32, f16 or bf16 for these operands, got {got} of {element} (batches of "
@@ -275,7 +292,7 @@ def _(op: BlockScaledMatmulOp) -> Broken:
     return {"want": want, "got": got, "element": _element(op.out), "batches": batches}
 
 
-class ScalesToBlockedOp(Op, name="scales_to_blocked"):
+class ScalesToBlockedOp(Op, name="scales_to_blocked", lowered_by=("convert-scales-to-simt",)):
     """Row-major block scales, reordered to the image that the tensor core reads; padding is 0.
 
     ``scales`` is ``[..., rows, n]`` and ``out`` ``[..., ceil(rows / 128), ceil(n / 4), 512]``; or
@@ -284,12 +301,20 @@ class ScalesToBlockedOp(Op, name="scales_to_blocked"):
     PTX ISA 9.7.16.10.7.
     """
 
+    example = """
+    func.func @example(%s: tensor<7168x1024xf8E4M3FN>) {
+      %b = "tc.scales_to_blocked"(%s)
+          : (tensor<7168x1024xf8E4M3FN>) -> tensor<56x256x512xf8E4M3FN>
+      return
+    }
+    """
+
     scales: ext.Operand[ir.RankedTensorType]
     out: ext.Result[ir.RankedTensorType]
 
 
-@rule(
-    "tc.scales_to_blocked",
+@verify(
+    ScalesToBlockedOp,
     "types",
     SOURCE,
     "scales must be static and of f8E8M0FNU or f8E4M3FN, and out of the same type, got {scales} "
@@ -303,8 +328,8 @@ def _(op: ScalesToBlockedOp) -> Broken:
     return {"scales": op.scales.type, "out": op.out.type}
 
 
-@rule(
-    "tc.scales_to_blocked",
+@verify(
+    ScalesToBlockedOp,
     "out-shape",
     "tc",
     "out must be {matrix}, or {vector} where a row of scales is all that an operand has, got {got}",

@@ -1,4 +1,4 @@
-"""Elements of 4 and 6 bits: from a byte each to packed rows, and back."""
+"""Packing of 4- and 6-bit elements."""
 
 from math import gcd
 from typing import Any
@@ -6,13 +6,13 @@ from typing import Any
 from tcir._mlir import ext, ir
 from tcir.dialect.operation import Op
 from tcir.dialect.ops.block_scaled import ELEMENT_BITS
-from tcir.dialect.rules import Broken, rule
+from tcir.dialect.rules import Broken, verify
 
 PACKED_BITS = {name: bits for name, bits in ELEMENT_BITS.items() if bits < 8}
 """Element types that are packed in memory, and their bits."""
 
 
-class PackCodesOp(Op, name="pack_codes"):
+class PackCodesOp(Op, name="pack_codes", lowered_by=("convert-codes-to-simt",)):
     """Elements of 4 or 6 bits out of bytes that hold a code each.
 
     Element ``[..., k]`` of ``out`` has the bits of the low 4 (6) bits of ``codes[..., k]``; the
@@ -21,14 +21,28 @@ class PackCodesOp(Op, name="pack_codes"):
     tensor level it is a kernel of its own that reads ``codes`` once and writes the packed rows.
     """
 
+    example = """
+    func.func @example(%codes: tensor<7168x16384xi8>) {
+      %a = "tc.pack_codes"(%codes) : (tensor<7168x16384xi8>) -> tensor<7168x16384xf4E2M1FN>
+      return
+    }
+    """
+
     codes: ext.Operand[ir.RankedTensorType]
     out: ext.Result[ir.RankedTensorType]
 
 
-class UnpackCodesOp(Op, name="unpack_codes"):
+class UnpackCodesOp(Op, name="unpack_codes", lowered_by=("convert-codes-to-simt",)):
     """The codes of elements of 4 or 6 bits, a byte each, zeros above them.
 
     Undoes ``tc.pack_codes``, which see for the order of elements in memory.
+    """
+
+    example = """
+    func.func @example(%a: tensor<7168x16384xf6E2M3FN>) {
+      %codes = "tc.unpack_codes"(%a) : (tensor<7168x16384xf6E2M3FN>) -> tensor<7168x16384xi8>
+      return
+    }
     """
 
     packed: ext.Operand[ir.RankedTensorType]
@@ -47,15 +61,15 @@ def bits_of(op: PackCodesOp | UnpackCodesOp) -> int:
     return PACKED_BITS[str(ends(op)[1].element_type)]
 
 
-@rule(
-    "tc.pack_codes",
+@verify(
+    PackCodesOp,
     "types",
     "tc",
     "codes must be a static tensor of i8, and out of {legal}, got {codes} and {out}; an fp8 code "
     "is a byte as it is",
 )
-@rule(
-    "tc.unpack_codes",
+@verify(
+    UnpackCodesOp,
     "types",
     "tc",
     "packed must be a static tensor of {legal}, and out of i8, got {packed} and {out}; fp8 has a "
@@ -69,14 +83,14 @@ def _(op: PackCodesOp | UnpackCodesOp) -> Broken:
     return {"legal": " or ".join(PACKED_BITS), **_named(op, codes, packed)}
 
 
-@rule(
-    "tc.pack_codes",
+@verify(
+    PackCodesOp,
     "shape",
     "tc",
     "out must have the shape of codes, {codes}, got {out}: an element for every code",
 )
-@rule(
-    "tc.unpack_codes",
+@verify(
+    UnpackCodesOp,
     "shape",
     "tc",
     "out must have the shape of packed, {packed}, got {out}: a code for every element",
@@ -86,15 +100,15 @@ def _(op: PackCodesOp | UnpackCodesOp) -> Broken:
     return None if codes == packed else _named(op, codes, packed)
 
 
-@rule(
-    "tc.pack_codes",
+@verify(
+    PackCodesOp,
     "whole-bytes",
     "tc",
     "rows of out must be whole bytes, got {k} elements of {bits} bits; pad K to a multiple of "
     "{unit} with zeros",
 )
-@rule(
-    "tc.unpack_codes",
+@verify(
+    UnpackCodesOp,
     "whole-bytes",
     "tc",
     "rows of packed must be whole bytes, got {k} elements of {bits} bits; pad K to a multiple of "

@@ -1,4 +1,4 @@
-"""Tensor-core ops."""
+"""Tensor core."""
 
 from typing import Any
 
@@ -6,11 +6,18 @@ from tcir._mlir import ext, ir
 from tcir.dialect.attributes import integer, integers, not_arrays
 from tcir.dialect.limits import MMA_K_BYTES, MMA_KIND_OF, MMA_KINDS, TMEM_LANES, MmaKind
 from tcir.dialect.operation import Op
-from tcir.dialect.rules import Broken, rule
+from tcir.dialect.rules import Broken, verify
 from tcir.dialect.types import SmemType, TmemType, element_bytes
 
 
-class MmaOp(Op, name="mma"):
+class MmaOp(
+    Op,
+    name="mma",
+    issued_by="thread",
+    role="mma",
+    reads_shared=("a", "b"),
+    completed_by="tc.commit",
+):
     """``tcgen05.mma.cta_group::1``: one K step, ``D = A_slice * B_slice^T (+ D)``.
 
     ``d`` is a 128 x N tensor-memory tile, ``a`` 128 x K in tensor memory or shared memory, ``b``
@@ -23,6 +30,17 @@ class MmaOp(Op, name="mma"):
     (PTX ISA 9.7.16.10.9). With ``a_row`` A in shared memory starts that many rows further on: row i
     of A is row ``a_row + i`` of each 16-byte panel, and past a panel's end the rows of the next.
     Issued by one thread, asynchronous.
+    """
+
+    example = """
+    !d = !tc.tmem<array<i64: 128, 64>, f32>
+    !a = !tc.tmem<array<i64: 128, 64>, f16>
+    !b = !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">
+    func.func @example(%d: !d, %a: !a, %b: !b, %accumulate: i1) {
+      "tc.mma"(%d, %a, %b, %accumulate) {a_slice = 0 : i64, b_slice = 0 : i64, ashift = true}
+          : (!d, !a, !b, i1) -> ()
+      return
+    }
     """
 
     d: ext.Operand[TmemType]
@@ -39,8 +57,8 @@ def first_row(op: MmaOp) -> int:
     return integer(op, "a_row") if "a_row" in op.attributes else 0
 
 
-@rule(
-    "tc.mma",
+@verify(
+    MmaOp,
     "accumulate-type",
     "PTX ISA 9.7.16.10.9",
     "accumulate must be i1 (it becomes the predicate enable-input-d), got {got}",
@@ -50,8 +68,8 @@ def _(op: MmaOp) -> Broken:
     return None if got == ir.IntegerType.get_signless(1, op.context) else {"got": got}
 
 
-@rule(
-    "tc.mma",
+@verify(
+    MmaOp,
     "ashift-type",
     "tc",
     "ashift must be true or false, got {got}",
@@ -69,8 +87,8 @@ def _limits(op: MmaOp) -> MmaKind:
     return MMA_KINDS[kind_of(op)]
 
 
-@rule(
-    "tc.mma",
+@verify(
+    MmaOp,
     "operand-types",
     "PTX ISA 9.7.16.2, table 39",
     "A and B must be {legal}, got {a} and {b}: tcgen05.mma without block scales reads no other "
@@ -83,8 +101,8 @@ def _(op: MmaOp) -> Broken:
     return {"legal": " or ".join(MMA_KIND_OF), "a": a, "b": b}
 
 
-@rule(
-    "tc.mma",
+@verify(
+    MmaOp,
     "same-types",
     "PTX ISA 9.7.16.2, table 39",
     "A and B must have the same element type, or both be f8, got {a} and {b}: no kind mixes them; "
@@ -97,8 +115,8 @@ def _(op: MmaOp) -> Broken:
     return {"a": a, "b": b}
 
 
-@rule(
-    "tc.mma",
+@verify(
+    MmaOp,
     "unsigned",
     "PTX ISA 9.7.16.2, table 39",
     "unsigned must be array<i64: a, b> of 0 or 1 on i8 operands, got {got} on {element}: only "
@@ -112,8 +130,8 @@ def _(op: MmaOp) -> Broken:
     return None if well_formed and element == "i8" else {"got": got, "element": element}
 
 
-@rule(
-    "tc.mma",
+@verify(
+    MmaOp,
     "d-type",
     "PTX ISA 9.7.16.2, table 39",
     "D must be {want} for {element}, got {got}: tc accumulates in 32 bits and rounds in the "
@@ -124,8 +142,8 @@ def _(op: MmaOp) -> Broken:
     return None if got == want else {"got": got, "want": want, "element": op.b.type.element}
 
 
-@rule(
-    "tc.mma",
+@verify(
+    MmaOp,
     "m",
     "PTX ISA 9.7.16.2, table 39",
     "A in shared memory must have 128 rows, got {got}: tc issues M = 128, cta_group::1 "
@@ -136,8 +154,8 @@ def _(op: MmaOp) -> Broken:
     return None if rows == 128 or "a_row" in op.attributes else {"got": rows}
 
 
-@rule(
-    "tc.mma",
+@verify(
+    MmaOp,
     "n-range",
     "PTX ISA 9.7.16.2, table 39",
     "N must be {legal} for M = 128, cta_group::1, got {got}: the instruction descriptor holds "
@@ -148,8 +166,8 @@ def _(op: MmaOp) -> Broken:
     return None if n in legal else {"legal": legal, "got": n, "nearest": legal.nearest(n)}
 
 
-@rule(
-    "tc.mma",
+@verify(
+    MmaOp,
     "n-of-d",
     "PTX ISA 9.7.16.10.5",
     "D must have as many columns as B has rows (N), got {d} columns and N = {n}",
@@ -163,8 +181,8 @@ def _slices(type_: SmemType | TmemType) -> int:
     return type_.shape[1] * element_bytes(type_.element) // MMA_K_BYTES
 
 
-@rule(
-    "tc.mma",
+@verify(
+    MmaOp,
     "a-slice",
     "PTX ISA 9.7.16.2",
     "a_slice must be in [0, {slices}), got {got}: A has K = {k}, and one instruction reads 32 "
@@ -175,8 +193,8 @@ def _(op: MmaOp) -> Broken:
     return None if 0 <= got < slices else {"slices": slices, "got": got, "k": op.a.type.shape[1]}
 
 
-@rule(
-    "tc.mma",
+@verify(
+    MmaOp,
     "b-slice",
     "PTX ISA 9.7.16.2",
     "b_slice must be in [0, {slices}), got {got}: B has K = {k}, and one instruction reads 32 "
@@ -187,8 +205,8 @@ def _(op: MmaOp) -> Broken:
     return None if 0 <= got < slices else {"slices": slices, "got": got, "k": op.b.type.shape[1]}
 
 
-@rule(
-    "tc.mma",
+@verify(
+    MmaOp,
     "a-row-operand",
     "PTX ISA 9.7.16.10.5",
     'a_row needs A in shared memory, K-major, swizzle "NONE", got {got}: only there are all rows '
@@ -200,8 +218,8 @@ def _(op: MmaOp) -> Broken:
     return None if "a_row" not in op.attributes or uniform else {"got": a}
 
 
-@rule(
-    "tc.mma",
+@verify(
+    MmaOp,
     "a-row-range",
     "PTX ISA 9.7.16.10.5",
     "the 128 rows from a_row must lie in the tile: a_row must be in [0, {end}) for slice {slice} "
@@ -219,8 +237,8 @@ def _(op: MmaOp) -> Broken:
     return {"end": max(end, 0), "slice": slice_, "mn": mn, "rows": a.rows, "got": got}
 
 
-@rule(
-    "tc.mma",
+@verify(
+    MmaOp,
     "ashift-operand",
     "PTX ISA 9.7.16.10.9",
     "ashift needs A in tensor memory, got {got}: .ashift moves lanes of tensor memory; copy A "

@@ -1,4 +1,7 @@
-"""Ops that keep a shifted slab whole: the stand-alone shift, and the copy of its halo."""
+"""Shift and halo.
+
+Ops that keep a shifted slab whole: the stand-alone shift, and the copy of its halo.
+"""
 
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import integer
@@ -10,11 +13,11 @@ from tcir.dialect.limits import (
     TMEM_LANES,
 )
 from tcir.dialect.operation import Op
-from tcir.dialect.rules import Broken, rule
+from tcir.dialect.rules import Broken, verify
 from tcir.dialect.types import SmemType, TmemType, element_bytes
 
 
-class ShiftOp(Op, name="shift"):
+class ShiftOp(Op, name="shift", issued_by="thread", role="mma", completed_by="tc.commit"):
     """``tcgen05.shift.down``: the 8 columns of slice ``slice``, one lane down, in one quarter.
 
     ``tile[i] = tile[i+1]`` in quarter ``quarter``, but for its last lane, which keeps its value
@@ -22,12 +25,27 @@ class ShiftOp(Op, name="shift"):
     assumptions (``shift_quarters``). Issued by one thread, asynchronous.
     """
 
+    example = """
+    func.func @example(%slab: !tc.tmem<array<i64: 128, 64>, f16>) {
+      "tc.shift"(%slab) {slice = 3 : i64, quarter = 0 : i64}
+          : (!tc.tmem<array<i64: 128, 64>, f16>) -> ()
+      return
+    }
+    """
+
     tile: ext.Operand[TmemType]
     slice: ir.IntegerAttr
     quarter: ir.IntegerAttr
 
 
-class RefreshOp(Op, name="refresh"):
+class RefreshOp(
+    Op,
+    name="refresh",
+    issued_by="thread",
+    role="mma",
+    reads_shared=("source",),
+    completed_by="tc.commit",
+):
     """``tcgen05.cp.4x256b``: one row of 32 bytes into the last lane of every quarter.
 
     Copies elements ``[slice * 32 bytes, ...)`` of K of rows ``row`` to ``row + 3`` of ``source`` to
@@ -36,14 +54,23 @@ class RefreshOp(Op, name="refresh"):
     Issued by one thread, asynchronous; ordered after a ``tc.shift``, not after an ``.ashift``.
     """
 
+    example = """
+    !halo = !tc.smem<array<i64: 16, 64>, f16, "K", "128B">
+    !slab = !tc.tmem<array<i64: 128, 64>, f16>
+    func.func @example(%halo: !halo, %slab: !slab) {
+      "tc.refresh"(%halo, %slab) {slice = 3 : i64, row = 8 : i64} : (!halo, !slab) -> ()
+      return
+    }
+    """
+
     source: ext.Operand[SmemType]
     target: ext.Operand[TmemType]
     slice: ir.IntegerAttr
     row: ir.IntegerAttr
 
 
-@rule(
-    "tc.shift",
+@verify(
+    ShiftOp,
     "slice",
     "PTX ISA 9.7.16.9",
     "slice must be in [0, {slices}), got {got}: the tile has {columns} columns, and one shift "
@@ -55,8 +82,8 @@ def _(op: ShiftOp) -> Broken:
     return None if 0 <= got < slices else {"slices": slices, "got": got, "columns": columns}
 
 
-@rule(
-    "tc.shift",
+@verify(
+    ShiftOp,
     "quarter",
     "PTX ISA 9.7.16.9",
     "quarter must be in [0, 4), got {got}: the address names a lane that is a multiple of 32",
@@ -66,8 +93,8 @@ def _(op: ShiftOp) -> Broken:
     return None if 0 <= got < TMEM_LANES // QUARTER_LANES else {"got": got}
 
 
-@rule(
-    "tc.refresh",
+@verify(
+    RefreshOp,
     "major",
     "PTX ISA 9.7.16.9",
     'source must be K-major, got "{got}": tcgen05.cp reads rows and cannot transpose',
@@ -77,8 +104,8 @@ def _(op: RefreshOp) -> Broken:
     return None if got == "K" else {"got": got}
 
 
-@rule(
-    "tc.refresh",
+@verify(
+    RefreshOp,
     "element",
     "PTX ISA 9.7.16.9",
     "source and target must have the same element type, got {source} and {target}: tcgen05.cp "
@@ -89,8 +116,8 @@ def _(op: RefreshOp) -> Broken:
     return None if source == target else {"source": source, "target": target}
 
 
-@rule(
-    "tc.refresh",
+@verify(
+    RefreshOp,
     "slice",
     "PTX ISA 9.7.16.9",
     "slice must be in [0, {slices}) of both source and target, got {got}: one copy takes 32 bytes "
@@ -103,8 +130,8 @@ def _(op: RefreshOp) -> Broken:
     return None if 0 <= got < slices else {"slices": slices, "got": got}
 
 
-@rule(
-    "tc.refresh",
+@verify(
+    RefreshOp,
     "row",
     "PTX ISA 9.7.16.4.1",
     "row must be a multiple of {atom} (4 with swizzle 128B) with four rows in the tile's [0, {rows}"

@@ -1,17 +1,21 @@
-"""High-level ops on tensors: what a schedule is chosen for."""
+"""Contractions on tensors."""
 
 from typing import Any
 
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import integers, not_arrays, string
 from tcir.dialect.operation import Op
-from tcir.dialect.rules import Broken, rule
+from tcir.dialect.rules import Broken, verify
 
 OPERAND_TYPES = ("f16", "bf16")
 RESULT_TYPES = ("f32", "f16", "bf16")
 
 
-class Conv2dOp(Op, name="conv2d"):
+class Conv2dOp(
+    Op,
+    name="conv2d",
+    lowered_by=("tile-conv-implicit-gemm", "tile-conv-shift-reuse", "tile-conv-smem-offset"),
+):
     """2-D convolution, channels last, padding folded in, f32 accumulation.
 
     ``out[n,p,q,k] = sum_{r,s,c} x[n, p*sh - pt + r*dh, q*sw - pl + s*dw, c] * w(r,s,c,k)``, zero
@@ -24,6 +28,15 @@ class Conv2dOp(Op, name="conv2d"):
     ``dilations`` are ``[h, w]``; ``pads`` is ``[top, bottom, left, right]``.
     """
 
+    example = """
+    func.func @example(%x: tensor<1x56x56x64xf16>, %w: tensor<3x3x64x64xf16>) {
+      %y = "tc.conv2d"(%x, %w) {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>,
+          pads = array<i64: 1, 1, 1, 1>, filter = "hwcf"}
+          : (tensor<1x56x56x64xf16>, tensor<3x3x64x64xf16>) -> tensor<1x56x56x64xf32>
+      return
+    }
+    """
+
     x: ext.Operand[ir.RankedTensorType]
     w: ext.Operand[ir.RankedTensorType]
     strides: Any
@@ -33,13 +46,21 @@ class Conv2dOp(Op, name="conv2d"):
     out: ext.Result[ir.RankedTensorType]
 
 
-class MatmulOp(Op, name="matmul"):
+class MatmulOp(Op, name="matmul", lowered_by=("tile-matmul", "tile-matmul-warp")):
     """Matrix product with f32 accumulation, rounded once to the element type of ``out``.
 
     f32 operands are multiplied as tf32: their low 13 bits are ignored. i8 sums in i32, wrapping.
 
     ``a`` is ``[M,K]`` (``a_layout = "mk"``) or ``[K,M]`` (``"km"``), ``b`` is ``[K,N]``
     (``"kn"``) or ``[N,K]`` (``"nk"``); all three carry the same leading batch dimension or none.
+    """
+
+    example = """
+    func.func @example(%a: tensor<512x256xbf16>, %b: tensor<384x256xbf16>) {
+      %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "nk"}
+          : (tensor<512x256xbf16>, tensor<384x256xbf16>) -> tensor<512x384xf32>
+      return
+    }
     """
 
     a: ext.Operand[ir.RankedTensorType]
@@ -76,8 +97,8 @@ TYPES = (
 )
 
 
-@rule(
-    "tc.conv2d",
+@verify(
+    Conv2dOp,
     "attributes",
     "tc",
     "expected strides, dilations and pads as array<i64> of 2, 2 and 4 values, got {got}",
@@ -87,8 +108,8 @@ def _(op: Conv2dOp) -> Broken:
     return None if got is None else {"got": got}
 
 
-@rule(
-    "tc.conv2d",
+@verify(
+    Conv2dOp,
     "attribute-values",
     "tc",
     "strides and dilations must be >= 1 and pads >= 0, got strides {strides}, dilations "
@@ -101,8 +122,8 @@ def _(op: Conv2dOp) -> Broken:
     return {"strides": strides, "dilations": dilations, "pads": pads}
 
 
-@rule(
-    "tc.conv2d",
+@verify(
+    Conv2dOp,
     "filter",
     "tc",
     'filter must be "hwcf" (w[r,s,c,k]) or "fhwc" (w[k,r,s,c]), got "{got}"',
@@ -112,8 +133,8 @@ def _(op: Conv2dOp) -> Broken:
     return None if got in ("hwcf", "fhwc") else {"got": got}
 
 
-@rule(
-    "tc.conv2d",
+@verify(
+    Conv2dOp,
     "rank",
     "tc",
     "x [n,h,w,c], w and out [n,p,q,k] must have rank 4, got {got}",
@@ -123,8 +144,8 @@ def _(op: Conv2dOp) -> Broken:
     return None if ranks == [4, 4, 4] else {"got": ", ".join(map(str, ranks))}
 
 
-@rule(
-    "tc.conv2d",
+@verify(
+    Conv2dOp,
     "static",
     "tc",
     "shapes must be static, got {got}: tensor maps and the grid are fixed at compile time",
@@ -133,13 +154,13 @@ def _(op: Conv2dOp) -> Broken:
     return _static(op.x, op.w, op.out)
 
 
-@rule("tc.conv2d", "types", "PTX ISA 9.7.16.2, table 39", TYPES)
+@verify(Conv2dOp, "types", "PTX ISA 9.7.16.2, table 39", TYPES)
 def _(op: Conv2dOp) -> Broken:
     return _types(op.x, op.w, op.out)
 
 
-@rule(
-    "tc.conv2d",
+@verify(
+    Conv2dOp,
     "unsigned",
     "PTX ISA 9.7.16.2, table 39",
     "unsigned must be array<i64: x, w> of 0 or 1 on i8 operands, got {got} on {element}: only "
@@ -160,8 +181,8 @@ def _filter_shape(op: Conv2dOp) -> tuple[int, int, int, int]:
     return r, s, c, k
 
 
-@rule(
-    "tc.conv2d",
+@verify(
+    Conv2dOp,
     "channels",
     "tc",
     "x and w must have the same number of channels, got {x} in x and {w} in w (filter "
@@ -172,8 +193,8 @@ def _(op: Conv2dOp) -> Broken:
     return None if x == w else {"x": x, "w": w, "filter": string(op, "filter")}
 
 
-@rule(
-    "tc.conv2d",
+@verify(
+    Conv2dOp,
     "filter-fits",
     "tc",
     "the dilated filter must fit the padded image, got filter {filter} and image {image} (h, w)",
@@ -185,8 +206,8 @@ def _(op: Conv2dOp) -> Broken:
     return {"filter": window, "image": image}
 
 
-@rule(
-    "tc.conv2d",
+@verify(
+    Conv2dOp,
     "out-shape",
     "tc",
     "out must be {want} for these operands, got {got}",
@@ -207,8 +228,8 @@ def _extents(op: Conv2dOp) -> tuple[list[int], list[int], list[int]]:
     return image, window, out
 
 
-@rule(
-    "tc.matmul",
+@verify(
+    MatmulOp,
     "layouts",
     "tc",
     'a_layout must be "mk" or "km" and b_layout "kn" or "nk", got "{a}" and "{b}"',
@@ -218,8 +239,8 @@ def _(op: MatmulOp) -> Broken:
     return None if a in ("mk", "km") and b in ("kn", "nk") else {"a": a, "b": b}
 
 
-@rule(
-    "tc.matmul",
+@verify(
+    MatmulOp,
     "rank",
     "tc",
     "a, b and out must all have rank 2, or rank 3 with a leading batch dimension, got {got}",
@@ -229,8 +250,8 @@ def _(op: MatmulOp) -> Broken:
     return None if ranks in ([2, 2, 2], [3, 3, 3]) else {"got": ", ".join(map(str, ranks))}
 
 
-@rule(
-    "tc.matmul",
+@verify(
+    MatmulOp,
     "static",
     "tc",
     "shapes must be static, got {got}: tensor maps and the grid are fixed at compile time",
@@ -239,7 +260,7 @@ def _(op: MatmulOp) -> Broken:
     return _static(op.a, op.b, op.out)
 
 
-@rule("tc.matmul", "types", "PTX ISA 9.7.14.5 and 9.7.16.2", TYPES)
+@verify(MatmulOp, "types", "PTX ISA 9.7.14.5 and 9.7.16.2", TYPES)
 def _(op: MatmulOp) -> Broken:
     return _types(op.a, op.b, op.out)
 
@@ -251,8 +272,8 @@ def _dims(op: MatmulOp) -> tuple[dict[str, int], dict[str, int]]:
     return a, b
 
 
-@rule(
-    "tc.matmul",
+@verify(
+    MatmulOp,
     "k",
     "tc",
     'a and b must have the same K, got {a} (a_layout "{a_layout}") and {b} (b_layout "{b_layout}")',
@@ -265,8 +286,8 @@ def _(op: MatmulOp) -> Broken:
     return {"a": a["k"], "b": b["k"], **layouts}
 
 
-@rule(
-    "tc.matmul",
+@verify(
+    MatmulOp,
     "out-shape",
     "tc",
     "out must be {want} for these operands, got {got} (batches of a and b: {batches})",

@@ -1,12 +1,13 @@
-"""Ops on the 32 lanes of a warp: a value per lane, and stores that go where each lane says."""
+"""Lanes of a warp.
 
-from collections.abc import Sequence
+Ops on the 32 lanes of a warp: a value per lane, and stores that go where each lane says.
+"""
 
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import constant_of, integer, is_integer, optional_integer
 from tcir.dialect.limits import LANE_MASK_BYTES, QUARTER_LANES, SMEM_BYTES, TMEM_LANES
 from tcir.dialect.operation import Op
-from tcir.dialect.rules import Broken, rule
+from tcir.dialect.rules import Broken, verify
 from tcir.dialect.types import LaneMasksType, TmemType
 
 
@@ -20,30 +21,22 @@ def is_lane_vector(type_: ir.Type, element: str) -> bool:
     return str(type_) == f"vector<{QUARTER_LANES}x{element}>"
 
 
-class LaneIndexOp(Op, name="lane_index"):
+class LaneIndexOp(Op, name="lane_index", pure=True):
     """The number of each lane of the executing warp, 0 to 31 (``%laneid``, PTX ISA 10.3).
 
     ``vector<32xindex>`` is an index a lane: elementwise ``arith`` on it computes in every lane.
     """
 
+    example = """
+    func.func @example() {
+      %lane = "tc.lane_index"() : () -> vector<32xindex>
+      return
+    }
+    """
+
     lanes: ext.Result[ir.VectorType] = ext.result(
         default_factory=lambda: lane_vector(ir.IndexType.get())
     )
-
-
-class StoreLanesOp(Op, name="store_lanes"):
-    """Store rows of a register tile to global memory, each where its lane says.
-
-    ``value`` is ``vector<32 x C x T>``. Row i goes to the place that element i of ``places`` (one
-    ``vector<32xindex>`` per dimension but the last, unsigned) names, columns along the last
-    dimension from ``column``; whatever falls outside the tensor in any dimension is not written.
-    Each thread stores its row with vector stores (PTX ISA 9.7.9.11).
-    """
-
-    value: ext.Operand[ir.VectorType]
-    tensor: ext.Operand[ir.MemRefType]
-    places: Sequence[ext.Operand[ir.VectorType]]
-    column: ext.Operand[ir.IndexType]
 
 
 class LaneMasksOp(Op, name="lane_masks"):
@@ -53,15 +46,31 @@ class LaneMasksOp(Op, name="lane_masks"):
     ``disable-output-lane`` (PTX ISA 9.7.16.10.9).
     """
 
+    example = """
+    func.func @example() {
+      %masks = "tc.lane_masks"() {count = 9 : i64, offset = 81920 : i64} : () -> !tc.lane_mask_table
+      return
+    }
+    """
+
     count: ir.IntegerAttr
     masks: ext.Result[LaneMasksType] = ext.result(default_factory=LaneMasksType.get)
 
 
-class WriteLaneMaskOp(Op, name="write_lane_mask"):
+class WriteLaneMaskOp(Op, name="write_lane_mask", issued_by="warp", role="epilogue"):
     """Word ``quarter`` of entry ``entry``: an mma is to write the lanes that ``on`` says.
 
     ``on`` is ``vector<32xi1>``. A ballot of the executing warp (``vote.sync.ballot``,
     PTX ISA 9.7.13.13), complemented, which one thread stores.
+    """
+
+    example = """
+    func.func @example(%masks: !tc.lane_mask_table, %tap: index, %quarter: index,
+                       %on: vector<32xi1>) {
+      "tc.write_lane_mask"(%masks, %tap, %quarter, %on)
+          : (!tc.lane_mask_table, index, index, vector<32xi1>) -> ()
+      return
+    }
     """
 
     masks: ext.Operand[LaneMasksType]
@@ -70,11 +79,23 @@ class WriteLaneMaskOp(Op, name="write_lane_mask"):
     on: ext.Operand[ir.VectorType]
 
 
-class EnableLanesOp(Op, name="enable_lanes"):
+class EnableLanesOp(Op, name="enable_lanes", role="mma"):
     """``d`` as ``tc.mma`` may write it: without the lanes that entry ``entry`` disables.
 
     The entry is read here. An mma on the result leaves the other lanes as they are
     (``disable-output-lane``, PTX ISA 9.7.16.10.9); nothing else may use it.
+    """
+
+    example = """
+    !d = !tc.tmem<array<i64: 128, 64>, f32>
+    !a = !tc.tmem<array<i64: 128, 64>, f16>
+    !b = !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">
+    func.func @example(%d: !d, %masks: !tc.lane_mask_table, %tap: index, %a: !a, %b: !b, %t: i1) {
+      %on = "tc.enable_lanes"(%d, %masks, %tap) : (!d, !tc.lane_mask_table, index) -> !d
+      "tc.mma"(%on, %a, %b, %t) {a_slice = 0 : i64, b_slice = 0 : i64, ashift = true}
+          : (!d, !a, !b, i1) -> ()
+      return
+    }
     """
 
     d: ext.Operand[TmemType]
@@ -83,8 +104,8 @@ class EnableLanesOp(Op, name="enable_lanes"):
     tile: ext.Result[TmemType]
 
 
-@rule(
-    "tc.lane_masks",
+@verify(
+    LaneMasksOp,
     "count",
     "tc",
     "count must be at least 1, got {got}: a table without an entry masks nothing",
@@ -94,8 +115,8 @@ def _(op: LaneMasksOp) -> Broken:
     return None if got >= 1 else {"got": got}
 
 
-@rule(
-    "tc.lane_masks",
+@verify(
+    LaneMasksOp,
     "offset",
     "PTX ISA 9.7.9.8",
     "offset must be an integer multiple of {bytes} with the table in [0, {most}) of shared memory, "
@@ -109,8 +130,8 @@ def _(op: LaneMasksOp) -> Broken:
     return {"bytes": LANE_MASK_BYTES, "most": SMEM_BYTES, "got": got}
 
 
-@rule(
-    "tc.write_lane_mask",
+@verify(
+    WriteLaneMaskOp,
     "on",
     "PTX ISA 9.7.13.13",
     "on must be vector<32xi1>, one bit for each lane of the warp, got {got}",
@@ -120,8 +141,8 @@ def _(op: WriteLaneMaskOp) -> Broken:
     return None if is_lane_vector(got, "i1") else {"got": got}
 
 
-@rule(
-    "tc.write_lane_mask",
+@verify(
+    WriteLaneMaskOp,
     "quarter",
     "PTX ISA 9.7.16.10.9",
     "quarter must be in [0, 4), got {got}: a mask is four words of 32 lanes",
@@ -131,8 +152,8 @@ def _(op: WriteLaneMaskOp) -> Broken:
     return None if got is None or 0 <= got < TMEM_LANES // QUARTER_LANES else {"got": got}
 
 
-@rule(
-    "tc.enable_lanes",
+@verify(
+    EnableLanesOp,
     "type",
     "tc",
     "the result must be of d's type {want}, got {got}: it is the same tile",
@@ -142,8 +163,8 @@ def _(op: EnableLanesOp) -> Broken:
     return None if want == got else {"want": want, "got": got}
 
 
-@rule(
-    "tc.enable_lanes",
+@verify(
+    EnableLanesOp,
     "uses",
     "PTX ISA 9.7.16.10.9",
     "the result must be used as D of tc.mma only, got a use by {got}: only the mma has a mask",
@@ -155,8 +176,8 @@ def _(op: EnableLanesOp) -> Broken:
     return None
 
 
-@rule(
-    "tc.lane_index",
+@verify(
+    LaneIndexOp,
     "result",
     "PTX ISA 10.3",
     "the result must be vector<32xindex>, got {got}: a warp has 32 lanes",
@@ -164,55 +185,3 @@ def _(op: EnableLanesOp) -> Broken:
 def _(op: LaneIndexOp) -> Broken:
     got = op.lanes.type
     return None if is_lane_vector(got, "index") else {"got": got}
-
-
-@rule(
-    "tc.store_lanes",
-    "value",
-    "PTX ISA 9.7.16.8",
-    "value must be vector<32 x columns x element> (one row per thread of a warp), got {got}",
-)
-def _(op: StoreLanesOp) -> Broken:
-    got = op.value.type
-    shape = list(got.shape)
-    return None if len(shape) == 2 and shape[0] == QUARTER_LANES else {"got": got}
-
-
-@rule(
-    "tc.store_lanes",
-    "tensor",
-    "tc",
-    "tensor must be a static, contiguous memref of rank >= 2, got {got}: rows are clipped against "
-    "its extents",
-)
-def _(op: StoreLanesOp) -> Broken:
-    type_ = op.tensor.type
-    identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank, op.context))
-    if type_.has_static_shape and type_.rank >= 2 and type_.layout == identity:
-        return None
-    return {"got": type_}
-
-
-@rule(
-    "tc.store_lanes",
-    "element",
-    "tc",
-    "value and tensor must have the same element type, got {value} and {tensor}; convert with "
-    "arith.truncf first",
-)
-def _(op: StoreLanesOp) -> Broken:
-    value, tensor = op.value.type.element_type, op.tensor.type.element_type
-    return None if value == tensor else {"value": value, "tensor": tensor}
-
-
-@rule(
-    "tc.store_lanes",
-    "places",
-    "tc",
-    "expected one vector<32xindex> per dimension of the tensor but the last ({want}), got {got}",
-)
-def _(op: StoreLanesOp) -> Broken:
-    want, got = op.tensor.type.rank - 1, [place.type for place in op.places]
-    if len(got) == want and all(is_lane_vector(t, "index") for t in got):
-        return None
-    return {"want": want, "got": ", ".join(map(str, got)) or "none"}

@@ -1,4 +1,4 @@
-"""Memory ops: shared tiles, tensor memory, barriers."""
+"""Memory and barriers."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from tcir.dialect.limits import (
     TMEM_ALLOCATION,
 )
 from tcir.dialect.operation import Op
-from tcir.dialect.rules import Broken, rule
+from tcir.dialect.rules import Broken, verify
 from tcir.dialect.types import MbarrierType, RingType, SmemType, TmemBaseType, TmemType
 from tcir.dialect.warp_types import StagedType
 
@@ -25,6 +25,14 @@ class SmemTileOp(Op, name="smem_tile"):
     fixes it, slot i of a ring at ``offset + i * bytes of one tile``.
     """
 
+    example = """
+    func.func @example() {
+      %ring = "tc.smem_tile"() {offset = 1024 : i64}
+          : () -> !tc.ring<4 : i64, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">>
+      return
+    }
+    """
+
     tile: ext.Result[Any]  # SmemType or RingType of it
 
 
@@ -35,45 +43,92 @@ class TmemTileOp(Op, name="tmem_tile"):
     from attribute ``column`` of the allocation ``base``, slots of a ring one after the other.
     """
 
+    example = """
+    func.func @example() {
+      %base = "tc.tmem_alloc"() {columns = 128 : i64} : () -> !tc.tmem_base
+      %d = "tc.tmem_tile"(%base) {column = 0 : i64, operandSegmentSizes = array<i32: 1>}
+          : (!tc.tmem_base) -> !tc.tmem<array<i64: 128, 64>, f32>
+      return
+    }
+    """
+
     tile: ext.Result[Any]  # TmemType or RingType of it
     base: ext.Operand[TmemBaseType] | None = None
 
 
-class TmemAllocOp(Op, name="tmem_alloc"):
+class TmemAllocOp(Op, name="tmem_alloc", issued_by="cta"):
     """``tcgen05.alloc``: ``columns`` whole columns, a power of two from 32 to 512.
 
     Once memory is planned, attribute ``slot`` is the shared-memory byte offset that the address is
     written to and ``warp`` the warp that allocates (PTX ISA 9.7.16.7).
     """
 
+    example = """
+    func.func @example() {
+      %base = "tc.tmem_alloc"() {columns = 128 : i64, slot = 0 : i64, warp = 5 : i64}
+          : () -> !tc.tmem_base
+      return
+    }
+    """
+
     columns: ir.IntegerAttr
     base: ext.Result[TmemBaseType] = ext.result(default_factory=TmemBaseType.get)
 
 
-class TmemRelinquishOp(Op, name="tmem_relinquish"):
+class TmemRelinquishOp(Op, name="tmem_relinquish", issued_by="cta"):
     """``tcgen05.relinquish_alloc_permit``: this CTA allocates no more (PTX ISA 9.7.16.7)."""
 
+    example = """
+    func.func @example() {
+      "tc.tmem_relinquish"() : () -> ()
+      return
+    }
+    """
 
-class TmemDeallocOp(Op, name="tmem_dealloc"):
+
+class TmemDeallocOp(Op, name="tmem_dealloc", issued_by="cta"):
     """``tcgen05.dealloc`` of a whole allocation; all is freed before exit (PTX ISA 9.7.16.7)."""
+
+    example = """
+    func.func @example() {
+      %base = "tc.tmem_alloc"() {columns = 128 : i64} : () -> !tc.tmem_base
+      "tc.tmem_dealloc"(%base) {columns = 128 : i64} : (!tc.tmem_base) -> ()
+      return
+    }
+    """
 
     base: ext.Operand[TmemBaseType]
     columns: ir.IntegerAttr
 
 
-class MbarrierInitOp(Op, name="mbarrier_init"):
+class MbarrierInitOp(Op, name="mbarrier_init", issued_by="cta", async_only=True):
     """One mbarrier or a ring of them, each expecting ``arrivals`` arrivals a phase.
 
     Attribute ``offset`` (bytes) once memory is planned, 8 bytes a slot. The initialisation is part
     of the op; the fence and CTA barrier that publish it are separate ops (PTX ISA 9.7.13.15).
     """
 
+    example = """
+    func.func @example() {
+      %full = "tc.mbarrier_init"() {arrivals = 1 : i64, offset = 8 : i64}
+          : () -> !tc.ring<4 : i64, !tc.mbarrier>
+      return
+    }
+    """
+
     arrivals: ir.IntegerAttr
     bar: ext.Result[Any]  # MbarrierType or RingType of it
 
 
-class SlotOp(Op, name="slot"):
+class SlotOp(Op, name="slot", pure=True):
     """Slot ``index`` (taken modulo nothing: must be in ``[0, count)``) of a ring."""
+
+    example = """
+    func.func @example(%full: !tc.ring<4 : i64, !tc.mbarrier>, %i: index) {
+      %bar = "tc.slot"(%full, %i) : (!tc.ring<4 : i64, !tc.mbarrier>, index) -> !tc.mbarrier
+      return
+    }
+    """
 
     ring: ext.Operand[RingType]
     index: ext.Operand[ir.IndexType]
@@ -90,8 +145,8 @@ def slots(type_: ir.Type) -> int:
     return type_.count if isinstance(type_, RingType) else 1
 
 
-@rule(
-    "tc.smem_tile",
+@verify(
+    SmemTileOp,
     "result",
     "tc",
     "the result must be !tc.smem, !tc.staged or a !tc.ring of one, got {got}",
@@ -101,8 +156,8 @@ def _(op: SmemTileOp) -> Broken:
     return None if fits else {"got": op.tile.type}
 
 
-@rule(
-    "tc.smem_tile",
+@verify(
+    SmemTileOp,
     "offset-alignment",
     "PTX ISA 9.7.16.4.1",
     "offset must be an integer multiple of {alignment}, got {got}: the swizzle acts on absolute "
@@ -114,8 +169,8 @@ def _(op: SmemTileOp) -> Broken:
     return {"alignment": SMEM_TILE_ALIGNMENT, "got": op.attributes["offset"]}
 
 
-@rule(
-    "tc.smem_tile",
+@verify(
+    SmemTileOp,
     "offset-range",
     "CUDA C++ Programming Guide, technical specifications",
     "the tile must lie in [0, {most}) of shared memory, got bytes [{begin}, {end}): a CTA has at "
@@ -131,8 +186,8 @@ def _outside(begin: int, end: int) -> Broken:
     return {"most": SMEM_BYTES, "begin": begin, "end": end}
 
 
-@rule(
-    "tc.tmem_tile",
+@verify(
+    TmemTileOp,
     "result",
     "tc",
     "the result must be !tc.tmem or a !tc.ring of it, got {got}",
@@ -141,8 +196,8 @@ def _(op: TmemTileOp) -> Broken:
     return None if isinstance(one_of(op.tile.type), TmemType) else {"got": op.tile.type}
 
 
-@rule(
-    "tc.tmem_tile",
+@verify(
+    TmemTileOp,
     "place",
     "tc",
     "expected both an allocation (operand base) and an integer attribute column, or neither, got "
@@ -156,8 +211,8 @@ def _(op: TmemTileOp) -> Broken:
     return {"got": f"{base} and {column}"}
 
 
-@rule(
-    "tc.tmem_tile",
+@verify(
+    TmemTileOp,
     "base",
     "PTX ISA 9.7.16.7",
     "base must be the result of a tc.tmem_alloc of the same function, got {got}",
@@ -168,8 +223,8 @@ def _(op: TmemTileOp) -> Broken:
     return {"got": op.base}
 
 
-@rule(
-    "tc.tmem_tile",
+@verify(
+    TmemTileOp,
     "columns",
     "PTX ISA 9.7.16.7",
     "the tile must lie within its allocation of {columns} columns, got columns [{begin}, {end}); "
@@ -186,8 +241,8 @@ def _(op: TmemTileOp) -> Broken:
     return {"columns": columns, "begin": begin, "end": end}
 
 
-@rule(
-    "tc.tmem_alloc",
+@verify(
+    TmemAllocOp,
     "columns",
     "PTX ISA 9.7.16.7",
     "columns must be {legal}, got {got}: tcgen05.alloc takes powers of two; nearest legal: "
@@ -200,8 +255,8 @@ def _(op: TmemAllocOp) -> Broken:
     return {"legal": TMEM_ALLOCATION, "got": got, "nearest": TMEM_ALLOCATION.nearest(got)}
 
 
-@rule(
-    "tc.tmem_alloc",
+@verify(
+    TmemAllocOp,
     "slot",
     "PTX ISA 9.7.16.7",
     "slot must be a multiple of 4 in [0, {most}), got {got}: the address is written to that word "
@@ -214,8 +269,8 @@ def _(op: TmemAllocOp) -> Broken:
     return {"most": SMEM_BYTES, "got": op.attributes["slot"]}
 
 
-@rule(
-    "tc.tmem_alloc",
+@verify(
+    TmemAllocOp,
     "warp",
     "PTX ISA 9.7.16.5, table 46",
     "warp must be an integer in [0, 31], got {got}: one whole warp of the CTA allocates",
@@ -226,8 +281,8 @@ def _(op: TmemAllocOp) -> Broken:
     return {"got": op.attributes["warp"]}
 
 
-@rule(
-    "tc.tmem_dealloc",
+@verify(
+    TmemDeallocOp,
     "base",
     "PTX ISA 9.7.16.7",
     "base must be the result of a tc.tmem_alloc of the same function, got {got}",
@@ -236,8 +291,8 @@ def _(op: TmemDeallocOp) -> Broken:
     return None if defining(op.base, TmemAllocOp) is not None else {"got": op.base}
 
 
-@rule(
-    "tc.tmem_dealloc",
+@verify(
+    TmemDeallocOp,
     "columns",
     "PTX ISA 9.7.16.7",
     "columns must equal those of the allocation ({want}), got {got}: an allocation is freed whole",
@@ -247,8 +302,8 @@ def _(op: TmemDeallocOp) -> Broken:
     return None if got == want else {"want": want, "got": got}
 
 
-@rule(
-    "tc.mbarrier_init",
+@verify(
+    MbarrierInitOp,
     "result",
     "tc",
     "the result must be !tc.mbarrier or a !tc.ring of it, got {got}",
@@ -257,8 +312,8 @@ def _(op: MbarrierInitOp) -> Broken:
     return None if isinstance(one_of(op.bar.type), MbarrierType) else {"got": op.bar.type}
 
 
-@rule(
-    "tc.mbarrier_init",
+@verify(
+    MbarrierInitOp,
     "arrivals",
     "PTX ISA 9.7.13.15",
     "arrivals must be {legal}, got {got}: the object counts them in 20 bits; nearest legal: "
@@ -269,8 +324,8 @@ def _(op: MbarrierInitOp) -> Broken:
     return None if got in legal else {"legal": legal, "got": got, "nearest": legal.nearest(got)}
 
 
-@rule(
-    "tc.mbarrier_init",
+@verify(
+    MbarrierInitOp,
     "offset",
     "PTX ISA 9.7.13.15",
     "offset must be an integer multiple of 8 with the barriers in [0, {most}) of shared memory, "
@@ -286,8 +341,8 @@ def _(op: MbarrierInitOp) -> Broken:
     return {"most": SMEM_BYTES, "got": op.attributes["offset"]}
 
 
-@rule(
-    "tc.slot",
+@verify(
+    SlotOp,
     "type",
     "tc",
     "the result must be of the ring's slot type {want}, got {got}",
@@ -297,8 +352,8 @@ def _(op: SlotOp) -> Broken:
     return None if want == got else {"want": want, "got": got}
 
 
-@rule(
-    "tc.slot",
+@verify(
+    SlotOp,
     "index",
     "tc",
     "index must be in [0, {count}), got {got}: a slot is taken modulo nothing; take it modulo the "

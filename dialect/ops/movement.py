@@ -1,6 +1,4 @@
-"""Data movement: shared -> tensor memory, tensor memory -> registers -> global (TMA: `tma`)."""
-
-from collections.abc import Sequence
+"""Data movement."""
 
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import constant_of, integer, string
@@ -13,7 +11,7 @@ from tcir.dialect.limits import (
     TMEM_LD_NUM,
 )
 from tcir.dialect.operation import Op
-from tcir.dialect.rules import Broken, rule
+from tcir.dialect.rules import Broken, verify
 from tcir.dialect.types import SmemType, TmemType, element_bytes
 
 CP_ROWS = CP_SHAPES["128x256b"][0]
@@ -22,7 +20,14 @@ NUM = TMEM_LD_NUM["32x32b"]
 """Columns one ``tc.tmem_ld`` may load."""
 
 
-class CpOp(Op, name="cp"):
+class CpOp(
+    Op,
+    name="cp",
+    issued_by="thread",
+    role="mma",
+    reads_shared=("source",),
+    completed_by="tc.commit",
+):
     """``tcgen05.cp.128x256b``: one K slice of a shared tile into tensor memory.
 
     Copies 128 rows x 32 bytes, elements ``[slice * 32 bytes, ...)`` of K of ``source``, to the 8
@@ -30,16 +35,33 @@ class CpOp(Op, name="cp"):
     thread, asynchronous.
     """
 
+    example = """
+    !source = !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+    !target = !tc.tmem<array<i64: 128, 64>, f16>
+    func.func @example(%source: !source, %target: !target) {
+      "tc.cp"(%source, %target) {slice = 3 : i64} : (!source, !target) -> ()
+      return
+    }
+    """
+
     source: ext.Operand[SmemType]
     target: ext.Operand[TmemType]
     slice: ir.IntegerAttr
 
 
-class TmemLdOp(Op, name="tmem_ld"):
+class TmemLdOp(Op, name="tmem_ld", issued_by="warp", role="epilogue", completed_by="tc.tmem_wait"):
     """``tcgen05.ld.32x32b.xN``: 32 lanes of quarter ``quarter``, N columns from ``column``.
 
     The result is ``vector<32xN>`` of the source's elements: row = lane in the quarter = thread of
     the warp (PTX ISA 9.7.16.8). Asynchronous: its registers are ready after ``tc.tmem_wait``.
+    """
+
+    example = """
+    !d = !tc.tmem<array<i64: 128, 64>, f32>
+    func.func @example(%d: !d, %quarter: index, %column: index) {
+      %v = "tc.tmem_ld"(%d, %quarter, %column) : (!d, index, index) -> vector<32x16xf32>
+      return
+    }
     """
 
     source: ext.Operand[TmemType]
@@ -48,11 +70,19 @@ class TmemLdOp(Op, name="tmem_ld"):
     value: ext.Result[ir.VectorType]
 
 
-class TmemStOp(Op, name="tmem_st"):
+class TmemStOp(Op, name="tmem_st", issued_by="warp", role="epilogue", completed_by="tc.tmem_wait"):
     """``tcgen05.st.32x32b.xN``: 32 lanes of quarter ``quarter``, N columns from ``column``.
 
     ``value`` is ``vector<32xNxf32>``: row = lane in the quarter = thread of the warp (PTX ISA
     9.7.16.8). Asynchronous: done after ``tc.tmem_wait`` of kind ``"st"``.
+    """
+
+    example = """
+    !d = !tc.tmem<array<i64: 128, 64>, f32>
+    func.func @example(%v: vector<32x16xf32>, %d: !d, %quarter: index, %column: index) {
+      "tc.tmem_st"(%v, %d, %quarter, %column) : (vector<32x16xf32>, !d, index, index) -> ()
+      return
+    }
     """
 
     value: ext.Operand[ir.VectorType]
@@ -61,33 +91,24 @@ class TmemStOp(Op, name="tmem_st"):
     column: ext.Operand[ir.IndexType]
 
 
-class TmemWaitOp(Op, name="tmem_wait"):
+class TmemWaitOp(Op, name="tmem_wait", issued_by="warp", role="epilogue", async_only=True):
     """``tcgen05.wait::ld`` / ``::st`` of the executing warp (``kind`` = ``"ld"`` | ``"st"``).
 
     (PTX ISA 9.7.16.8.)
     """
 
+    example = """
+    func.func @example() {
+      "tc.tmem_wait"() {kind = "ld"} : () -> ()
+      return
+    }
+    """
+
     kind: ir.StringAttr
 
 
-class StoreRowsOp(Op, name="store_rows"):
-    """Store rows of a register tile to global memory, clipped to the tensor.
-
-    ``value`` is ``vector<32 x C x T>``. Row i < ``rows`` goes along dimension ``row_dim`` of
-    ``tensor``, columns along the last dimension, from ``indices`` (one per dimension, unsigned);
-    whatever falls outside the tensor in any dimension is not written. Each thread stores its row
-    with vector stores (PTX ISA 9.7.9.11).
-    """
-
-    value: ext.Operand[ir.VectorType]
-    tensor: ext.Operand[ir.MemRefType]
-    indices: Sequence[ext.Operand[ir.IndexType]]
-    rows: ir.IntegerAttr
-    row_dim: ir.IntegerAttr
-
-
-@rule(
-    "tc.cp",
+@verify(
+    CpOp,
     "rows",
     "PTX ISA 9.7.16.9",
     "source must have at least {want} rows, got {got}: tcgen05.cp.128x256b copies row i to lane i "
@@ -98,8 +119,8 @@ def _(op: CpOp) -> Broken:
     return None if got >= CP_ROWS else {"want": CP_ROWS, "got": got}
 
 
-@rule(
-    "tc.cp",
+@verify(
+    CpOp,
     "major",
     "PTX ISA 9.7.16.9",
     'source must be K-major, got "{got}": tcgen05.cp reads rows of 8 x 16-byte units and cannot '
@@ -110,8 +131,8 @@ def _(op: CpOp) -> Broken:
     return None if got == "K" else {"got": got}
 
 
-@rule(
-    "tc.cp",
+@verify(
+    CpOp,
     "element",
     "PTX ISA 9.7.16.9",
     "source and target must have the same element type, got {source} and {target}: tcgen05.cp "
@@ -122,8 +143,8 @@ def _(op: CpOp) -> Broken:
     return None if source == target else {"source": source, "target": target}
 
 
-@rule(
-    "tc.cp",
+@verify(
+    CpOp,
     "slice",
     "PTX ISA 9.7.16.9",
     "slice must be in [0, {slices}), got {got}: source has K = {k}, and one copy takes 32 bytes "
@@ -135,8 +156,8 @@ def _(op: CpOp) -> Broken:
     return None if 0 <= got < slices else {"slices": slices, "got": got, "k": source.shape[1]}
 
 
-@rule(
-    "tc.cp",
+@verify(
+    CpOp,
     "target-columns",
     "PTX ISA 9.7.16.9",
     "target must have columns [{begin}, {end}) for this slice, got {got} columns",
@@ -147,8 +168,8 @@ def _(op: CpOp) -> Broken:
     return None if end <= got else {"begin": begin, "end": end, "got": got}
 
 
-@rule(
-    "tc.tmem_ld",
+@verify(
+    TmemLdOp,
     "element",
     "PTX ISA 9.7.16.8",
     "source must be f32 or i32, got {got}: the op loads accumulators, one 32-bit column each",
@@ -158,8 +179,8 @@ def _(op: TmemLdOp) -> Broken:
     return None if got in ("f32", "i32") else {"got": got}
 
 
-@rule(
-    "tc.tmem_ld",
+@verify(
+    TmemLdOp,
     "shape",
     "PTX ISA 9.7.16.8, table 49",
     "the result must be vector<32xNx{element}> with N {legal}, got {got}: .32x32b loads 32 lanes "
@@ -175,25 +196,26 @@ def _(op: TmemLdOp) -> Broken:
     return {"element": element, "legal": NUM, "got": got}
 
 
-@rule(
-    "tc.tmem_ld",
+@verify(
+    (TmemLdOp, TmemStOp),
     "quarter",
     "PTX ISA 9.7.16.8",
     "quarter must be in [0, 4), got {got}: a warp reaches lanes 32 * (warp mod 4) to + 31",
 )
-def _(op: TmemLdOp) -> Broken:
+def _(op: TmemLdOp | TmemStOp) -> Broken:
     got = constant_of(op.quarter)
     return None if got is None or 0 <= got < TMEM_LANES // QUARTER_LANES else {"got": got}
 
 
-@rule(
-    "tc.tmem_ld",
+@verify(
+    (TmemLdOp, TmemStOp),
     "columns",
     "PTX ISA 9.7.16.8",
-    "the columns must lie within source's [0, {columns}), got [{begin}, {end})",
+    "the columns must lie within the tile's [0, {columns}), got [{begin}, {end})",
 )
-def _(op: TmemLdOp) -> Broken:
-    columns, begin, n = op.source.type.columns, constant_of(op.column), op.value.type.shape[1]
+def _(op: TmemLdOp | TmemStOp) -> Broken:
+    tile = op.source if isinstance(op, TmemLdOp) else op.target
+    columns, begin, n = tile.type.columns, constant_of(op.column), op.value.type.shape[1]
     if begin is None:
         begin = 0  # unknown until it runs, but even column 0 has to fit
     if begin >= 0 and begin + n <= columns:
@@ -201,8 +223,8 @@ def _(op: TmemLdOp) -> Broken:
     return {"columns": columns, "begin": begin, "end": begin + n}
 
 
-@rule(
-    "tc.tmem_st",
+@verify(
+    TmemStOp,
     "value",
     "PTX ISA 9.7.16.8, table 49",
     "value must be vector<32xNx{element}> like the target, with N {legal}, got {got}: .32x32b "
@@ -217,34 +239,8 @@ def _(op: TmemStOp) -> Broken:
     return {"element": element, "legal": NUM, "got": got}
 
 
-@rule(
-    "tc.tmem_st",
-    "quarter",
-    "PTX ISA 9.7.16.8",
-    "quarter must be in [0, 4), got {got}: a warp reaches lanes 32 * (warp mod 4) to + 31",
-)
-def _(op: TmemStOp) -> Broken:
-    got = constant_of(op.quarter)
-    return None if got is None or 0 <= got < TMEM_LANES // QUARTER_LANES else {"got": got}
-
-
-@rule(
-    "tc.tmem_st",
-    "columns",
-    "PTX ISA 9.7.16.8",
-    "the columns must lie within target's [0, {columns}), got [{begin}, {end})",
-)
-def _(op: TmemStOp) -> Broken:
-    columns, begin, n = op.target.type.columns, constant_of(op.column), op.value.type.shape[1]
-    if begin is None:
-        begin = 0  # unknown until it runs, but even column 0 has to fit
-    if begin >= 0 and begin + n <= columns:
-        return None
-    return {"columns": columns, "begin": begin, "end": begin + n}
-
-
-@rule(
-    "tc.tmem_wait",
+@verify(
+    TmemWaitOp,
     "kind",
     "PTX ISA 9.7.16.8",
     'kind must be "ld" or "st", got "{got}"; completion of mma and cp is waited for with '
@@ -253,76 +249,3 @@ def _(op: TmemStOp) -> Broken:
 def _(op: TmemWaitOp) -> Broken:
     got = string(op, "kind")
     return None if got in ("ld", "st") else {"got": got}
-
-
-@rule(
-    "tc.store_rows",
-    "value",
-    "PTX ISA 9.7.16.8",
-    "value must be vector<32 x columns x element> (one row per thread of a warp), got {got}",
-)
-def _(op: StoreRowsOp) -> Broken:
-    got = op.value.type
-    shape = list(got.shape)
-    return None if len(shape) == 2 and shape[0] == QUARTER_LANES else {"got": got}
-
-
-@rule(
-    "tc.store_rows",
-    "tensor",
-    "tc",
-    "tensor must be a static, contiguous memref of rank >= 2, got {got}: rows are clipped against "
-    "its extents",
-)
-def _(op: StoreRowsOp) -> Broken:
-    type_ = op.tensor.type
-    identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank, op.context))
-    if type_.has_static_shape and type_.rank >= 2 and type_.layout == identity:
-        return None
-    return {"got": type_}
-
-
-@rule(
-    "tc.store_rows",
-    "element",
-    "tc",
-    "value and tensor must have the same element type, got {value} and {tensor}; convert with "
-    "arith.truncf first",
-)
-def _(op: StoreRowsOp) -> Broken:
-    value, tensor = op.value.type.element_type, op.tensor.type.element_type
-    return None if value == tensor else {"value": value, "tensor": tensor}
-
-
-@rule(
-    "tc.store_rows",
-    "indices",
-    "tc",
-    "expected one index per dimension of the tensor ({want}), got {got}",
-)
-def _(op: StoreRowsOp) -> Broken:
-    want, got = op.tensor.type.rank, len(op.indices)
-    return None if want == got else {"want": want, "got": got}
-
-
-@rule(
-    "tc.store_rows",
-    "rows",
-    "tc",
-    "rows must be in [1, 32], got {got}: a warp holds 32 rows",
-)
-def _(op: StoreRowsOp) -> Broken:
-    got = integer(op, "rows")
-    return None if 1 <= got <= QUARTER_LANES else {"got": got}
-
-
-@rule(
-    "tc.store_rows",
-    "row-dim",
-    "tc",
-    "row_dim must be a dimension of the tensor before its last, in [0, {last}), got {got}: the "
-    "last dimension takes the columns",
-)
-def _(op: StoreRowsOp) -> Broken:
-    last, got = op.tensor.type.rank - 1, integer(op, "row_dim")
-    return None if 0 <= got < last else {"last": last, "got": got}

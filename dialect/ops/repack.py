@@ -1,15 +1,15 @@
-"""Changing how a tensor lies in memory."""
+"""Layout changes."""
 
 from typing import Any
 
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import integers
 from tcir.dialect.operation import Op
-from tcir.dialect.rules import Broken, rule
+from tcir.dialect.rules import Broken, verify
 from tcir.dialect.types import element_bytes
 
 
-class RepackOp(Op, name="repack"):
+class RepackOp(Op, name="repack", lowered_by=("convert-repack-to-simt",)):
     """A tensor with its dimensions in another order, and zeros behind its elements.
 
     Dimension d of the result is dimension ``permutation[d]`` of ``source``, followed by zeros where
@@ -17,13 +17,21 @@ class RepackOp(Op, name="repack"):
     once and writes the result to a workspace: what TMA cannot encode becomes what it can.
     """
 
+    example = """
+    func.func @example(%w: tensor<7x7x3x64xf16>) -> tensor<64x7x7x8xf16> {
+      %out = "tc.repack"(%w) {permutation = array<i64: 3, 0, 1, 2>}
+          : (tensor<7x7x3x64xf16>) -> tensor<64x7x7x8xf16>
+      return %out : tensor<64x7x7x8xf16>
+    }
+    """
+
     source: ext.Operand[ir.RankedTensorType]
     permutation: Any
     out: ext.Result[ir.RankedTensorType]
 
 
-@rule(
-    "tc.repack",
+@verify(
+    RepackOp,
     "permutation",
     "tc",
     "permutation must name each of the {rank} dimensions of source once, got {got}",
@@ -33,8 +41,8 @@ def _(op: RepackOp) -> Broken:
     return None if sorted(got) == list(range(rank)) else {"rank": rank, "got": got}
 
 
-@rule(
-    "tc.repack",
+@verify(
+    RepackOp,
     "element",
     "tc",
     "source and result must have the same element type of whole bytes, got {source} and {out}; a "
@@ -47,8 +55,8 @@ def _(op: RepackOp) -> Broken:
     return {"source": source, "out": out}
 
 
-@rule(
-    "tc.repack",
+@verify(
+    RepackOp,
     "extents",
     "tc",
     "each extent of the result must be at least that of its source dimension, {want}, got {got}; "

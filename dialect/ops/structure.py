@@ -1,51 +1,33 @@
-"""Structure of a warp-specialised kernel."""
+"""Roles."""
 
 from typing import Any
 
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import integers, not_arrays, string
-from tcir.dialect.operation import Op
-from tcir.dialect.rules import Broken, rule
+from tcir.dialect.operation import Issuer, Op, traits_of
+from tcir.dialect.rules import Broken, verify
 from tcir.dialect.walk import nested
 
 ROLES = ("producer", "mma", "epilogue")
 """Kinds of ``tc.role``."""
-ONE_THREAD = (
-    "tc.mma",
-    "tc.mma_block_scale",
-    "tc.cp",
-    "tc.shift",
-    "tc.refresh",
-    "tc.cp_scales",
-    "tc.commit",
-    "tc.tma_load",
-    "tc.mbarrier_expect_tx",
-)
-"""Ops that one thread issues (PTX ISA 9.7.16.5, table 46; an arrival counts per thread)."""
-WHOLE_WARP = (
-    "tc.tmem_ld",
-    "tc.tmem_st",
-    "tc.tmem_wait",
-    "tc.write_lane_mask",
-    "tc.mbarrier_arrive",
-)
-"""Ops that all threads of a warp execute together (PTX ISA 9.7.16.5, table 46)."""
-WHOLE_CTA = (
-    "tc.mbarrier_init",
-    "tc.tmem_alloc",
-    "tc.tmem_dealloc",
-    "tc.tmem_relinquish",
-    "tc.cta_barrier",
-)
-"""Ops of the CTA, outside roles."""
 
 
-class RoleOp(Op, name="role", traits=[ir.NoTerminatorTrait]):
+class RoleOp(Op, name="role", traits=[ir.NoTerminatorTrait], async_only=True):
     """The part of a kernel that some warps run: ``kind`` names it, ``warps`` lists them.
 
     ``threads`` is ``"one"`` (one elected thread of the warp issues everything) or ``"warp"``. The
     block argument is the position of the executing warp in ``warps`` (0..len-1). Roles of one
     kernel run concurrently; values of the enclosing function may be used inside.
+    """
+
+    example = """
+    func.func @example(%done: !tc.mbarrier) {
+      "tc.role"() ({
+      ^bb0(%position: index):
+        "tc.commit"(%done) : (!tc.mbarrier) -> ()
+      }) {kind = "mma", warps = array<i64: 5>, threads = "one"} : () -> ()
+      return
+    }
     """
 
     kind: ir.StringAttr
@@ -61,11 +43,28 @@ class OneThreadOp(Op, name="one_thread", traits=[ir.NoTerminatorTrait]):
     may be used inside.
     """
 
+    example = """
+    !tile = !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+    func.func @example(%x: memref<256x512xf16>, %k: index, %m: index, %tile: !tile,
+                       %full: !tc.mbarrier) {
+      %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 512, 256>,
+          strides = array<i64: 1024>, box = array<i64: 64, 128>, element_strides = array<i64: 1, 1>,
+          corners = array<i64>, swizzle = "128B"} : (memref<256x512xf16>) -> !tc.tensor_map
+      "tc.one_thread"() ({
+        "tc.mbarrier_expect_tx"(%full) {nbytes = 16384 : i64} : (!tc.mbarrier) -> ()
+        "tc.tma_load"(%map, %k, %m, %tile, %full) {row = 0 : i64, nbytes = 16384 : i64,
+            operandSegmentSizes = array<i32: 1, 2, 0, 1, 1>}
+            : (!tc.tensor_map, index, index, !tile, !tc.mbarrier) -> ()
+      }) : () -> ()
+      return
+    }
+    """
+
     body: ext.Region
 
 
-@rule(
-    "tc.one_thread",
+@verify(
+    OneThreadOp,
     "body",
     "PTX ISA 9.7.13.15, 9.7.9.27",
     "the body must be one block of {legal} only, got {got}: one thread issues these, everything "
@@ -80,20 +79,20 @@ def _(op: OneThreadOp) -> Broken:
     return None if got is None else {"legal": " and ".join(legal), "got": got}
 
 
-@rule("tc.role", "kind", "tc", 'kind must be one of {legal}, got "{got}"')
+@verify(RoleOp, "kind", "tc", 'kind must be one of {legal}, got "{got}"')
 def _(op: RoleOp) -> Broken:
     got = string(op, "kind")
     return None if got in ROLES else {"legal": ", ".join(f'"{r}"' for r in ROLES), "got": got}
 
 
-@rule("tc.role", "threads", "tc", 'threads must be "one" or "warp", got "{got}"')
+@verify(RoleOp, "threads", "tc", 'threads must be "one" or "warp", got "{got}"')
 def _(op: RoleOp) -> Broken:
     got = string(op, "threads")
     return None if got in ("one", "warp") else {"got": got}
 
 
-@rule(
-    "tc.role",
+@verify(
+    RoleOp,
     "warps",
     "CUDA C++ Programming Guide, technical specifications",
     "warps must be a non-empty array<i64> of distinct warp indices in [0, 31], got {got}",
@@ -107,8 +106,8 @@ def _(op: RoleOp) -> Broken:
     return {"got": got or op.attributes["warps"]}
 
 
-@rule(
-    "tc.role",
+@verify(
+    RoleOp,
     "one-warp",
     "PTX ISA 9.7.16.5, table 46",
     'threads = "one" takes exactly one warp, got warps {got}: every listed warp would elect a '
@@ -119,8 +118,8 @@ def _(op: RoleOp) -> Broken:
     return None if string(op, "threads") == "warp" or len(warps) == 1 else {"got": warps}
 
 
-@rule(
-    "tc.role",
+@verify(
+    RoleOp,
     "body",
     "tc",
     "the body must be one block with one index argument (the position in warps), got {got}",
@@ -134,47 +133,49 @@ def _(op: RoleOp) -> Broken:
     return {"got": f"{len(blocks)} blocks with arguments ({types})"}
 
 
-def _first_of(op: RoleOp, names: tuple[str, ...]) -> Broken:
-    got = next((each.operation.name for each in nested(op) if each.operation.name in names), None)
-    return None if got is None else {"got": got}
+def _first_issued_by(op: RoleOp, issuer: Issuer) -> Broken:
+    """The first op of the body that ``issuer`` executes, where that breaks a rule."""
+    found = (each for each in nested(op) if traits_of(each).issued_by == issuer)
+    return next(({"got": each.operation.name} for each in found), None)
 
 
-@rule(
-    "tc.role",
+@verify(
+    RoleOp,
     "issuer-one",
     "PTX ISA 9.7.16.5, table 46",
     '{got} must be in a role of threads = "one": hardware executes it once per active thread',
 )
 def _(op: RoleOp) -> Broken:
-    return None if string(op, "threads") == "one" else _first_of(op, ONE_THREAD)
+    return None if string(op, "threads") == "one" else _first_issued_by(op, "thread")
 
 
-@rule(
-    "tc.role",
+@verify(
+    RoleOp,
     "issuer-warp",
     "PTX ISA 9.7.16.5, table 46",
     '{got} must be in a role of threads = "warp": it needs all 32 threads, converged',
 )
 def _(op: RoleOp) -> Broken:
-    return None if string(op, "threads") == "warp" else _first_of(op, WHOLE_WARP)
+    return None if string(op, "threads") == "warp" else _first_issued_by(op, "warp")
 
 
-@rule(
-    "tc.role",
+@verify(
+    RoleOp,
     "whole-cta",
     "PTX ISA 9.7.13.1, 9.7.16.7",
     "{got} must stand outside roles: it is the whole CTA's, and a barrier that only some warps "
     "reach never completes",
 )
 def _(op: RoleOp) -> Broken:
-    return _first_of(op, WHOLE_CTA)
+    return _first_issued_by(op, "cta")
 
 
-@rule(
-    "tc.role",
+@verify(
+    RoleOp,
     "nesting",
     "tc",
     "roles must not nest, got a {got} inside: a warp has one role",
 )
 def _(op: RoleOp) -> Broken:
-    return _first_of(op, ("tc.role", "tc.one_thread"))
+    found = (each for each in nested(op) if isinstance(each, RoleOp | OneThreadOp))
+    return next(({"got": each.operation.name} for each in found), None)

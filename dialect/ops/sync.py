@@ -1,51 +1,81 @@
-"""Synchronisation ops."""
+"""Synchronisation."""
 
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import constant_of, integer, string
 from tcir.dialect.limits import MBARRIER_TX
 from tcir.dialect.operation import Op
-from tcir.dialect.rules import Broken, rule
+from tcir.dialect.rules import Broken, verify
 from tcir.dialect.types import MbarrierType
 
 FENCES = ("tcgen05.before", "tcgen05.after", "proxy.async", "mbarrier_init")
 """Kinds of ``tc.fence``."""
 
 
-class MbarrierWaitOp(Op, name="mbarrier_wait"):
+class MbarrierWaitOp(Op, name="mbarrier_wait", async_only=True):
     """Block until the phase of parity ``parity`` (index, 0 or 1) of ``bar`` is complete.
 
     On a fresh barrier parity 1 passes at once (``mbarrier.try_wait.parity`` in a loop,
     PTX ISA 9.7.13.15.16).
     """
 
+    example = """
+    func.func @example(%full: !tc.mbarrier, %phase: index) {
+      "tc.mbarrier_wait"(%full, %phase) : (!tc.mbarrier, index) -> ()
+      return
+    }
+    """
+
     bar: ext.Operand[MbarrierType]
     parity: ext.Operand[ir.IndexType]
 
 
-class MbarrierExpectTxOp(Op, name="mbarrier_expect_tx"):
+class MbarrierExpectTxOp(Op, name="mbarrier_expect_tx", issued_by="thread", async_only=True):
     """``mbarrier.arrive.expect_tx``: announce ``nbytes`` bytes, then one arrival.
 
     (PTX ISA 9.7.13.15.13.)
+    """
+
+    example = """
+    func.func @example(%full: !tc.mbarrier) {
+      "tc.mbarrier_expect_tx"(%full) {nbytes = 24576 : i64} : (!tc.mbarrier) -> ()
+      return
+    }
     """
 
     bar: ext.Operand[MbarrierType]
     nbytes: ir.IntegerAttr
 
 
-class MbarrierArriveOp(Op, name="mbarrier_arrive"):
+class MbarrierArriveOp(
+    Op, name="mbarrier_arrive", issued_by="warp", role="epilogue", async_only=True
+):
     """``mbarrier.arrive`` of all 32 threads of the executing warp: 32 arrivals.
 
     (PTX ISA 9.7.13.15.13.) Releases what each thread did before.
     """
 
+    example = """
+    func.func @example(%ready: !tc.mbarrier) {
+      "tc.mbarrier_arrive"(%ready) : (!tc.mbarrier) -> ()
+      return
+    }
+    """
+
     bar: ext.Operand[MbarrierType]
 
 
-class CommitOp(Op, name="commit"):
+class CommitOp(Op, name="commit", issued_by="thread", role="mma", async_only=True):
     """``tcgen05.commit``: ``bar`` gets one arrival when this thread's tcgen05 work is complete.
 
     That is all its earlier mma, cp and shift (PTX ISA 9.7.16.12). Implies
     ``tcgen05.fence::before_thread_sync``.
+    """
+
+    example = """
+    func.func @example(%empty: !tc.mbarrier) {
+      "tc.commit"(%empty) : (!tc.mbarrier) -> ()
+      return
+    }
     """
 
     bar: ext.Operand[MbarrierType]
@@ -57,15 +87,29 @@ class FenceOp(Op, name="fence"):
     (PTX ISA 9.7.16.11 and 9.7.13.4.)
     """
 
+    example = """
+    func.func @example() {
+      "tc.fence"() {kind = "tcgen05.after"} : () -> ()
+      return
+    }
+    """
+
     kind: ir.StringAttr
 
 
-class CtaBarrierOp(Op, name="cta_barrier"):
+class CtaBarrierOp(Op, name="cta_barrier", issued_by="cta"):
     """``bar.sync 0``: all threads of the CTA (PTX ISA 9.7.13.1)."""
 
+    example = """
+    func.func @example() {
+      "tc.cta_barrier"() : () -> ()
+      return
+    }
+    """
 
-@rule(
-    "tc.mbarrier_wait",
+
+@verify(
+    MbarrierWaitOp,
     "parity",
     "PTX ISA 9.7.13.15.16",
     "parity must be 0 or 1, got {got}: it is the low bit of the phase number",
@@ -75,8 +119,8 @@ def _(op: MbarrierWaitOp) -> Broken:
     return None if got in (None, 0, 1) else {"got": got}
 
 
-@rule(
-    "tc.mbarrier_expect_tx",
+@verify(
+    MbarrierExpectTxOp,
     "nbytes",
     "PTX ISA 9.7.13.15",
     "nbytes must be {legal}, got {got}: the object counts transaction bytes in 20 bits; split "
@@ -87,8 +131,8 @@ def _(op: MbarrierExpectTxOp) -> Broken:
     return None if got in MBARRIER_TX else {"legal": MBARRIER_TX, "got": got}
 
 
-@rule(
-    "tc.fence",
+@verify(
+    FenceOp,
     "kind",
     "PTX ISA 9.7.16.11, 9.7.13.4",
     'kind must be one of {legal}, got "{got}"',

@@ -1,4 +1,4 @@
-"""TMA: tensor maps and loads."""
+"""TMA."""
 
 from collections.abc import Sequence
 from math import prod
@@ -35,10 +35,10 @@ from tcir.dialect.limits import (
     TMA_WIDE_SWIZZLES,
 )
 from tcir.dialect.operation import Op
-from tcir.dialect.rules import Broken, rule
+from tcir.dialect.rules import Broken, verify
 from tcir.dialect.types import MbarrierType, SmemType, TensorMapType, element_bytes
 
-ELEMENTS = ("f16", "bf16", "f32")
+MAP_ELEMENTS = ("f16", "bf16", "f32")
 """Element types that a tensor map here knows by themselves."""
 BYTE_ELEMENTS = ("i8", "f8E4M3FN", "f8E5M2", "f8E8M0FNU")
 """Element types that a tensor map takes as units of ``dtype``."""
@@ -68,6 +68,16 @@ class MakeTensorMapOp(Op, name="make_tensor_map"):
     16 of which take 16 bytes in shared memory.
     """
 
+    example = """
+    func.func @example(%x: memref<1x56x56x64xf16>) {
+      %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 64, 56, 56, 1>,
+          strides = array<i64: 128, 7168, 401408>, box = array<i64: 64, 32, 1, 1>,
+          element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64>, swizzle = "128B"}
+          : (memref<1x56x56x64xf16>) -> !tc.tensor_map
+      return
+    }
+    """
+
     tensor: ext.Operand[ir.MemRefType]
     mode: ir.StringAttr
     dims: Any
@@ -79,7 +89,9 @@ class MakeTensorMapOp(Op, name="make_tensor_map"):
     map: ext.Result[TensorMapType] = ext.result(default_factory=TensorMapType.get)
 
 
-class TmaLoadOp(Op, name="tma_load"):
+class TmaLoadOp(
+    Op, name="tma_load", issued_by="thread", role="producer", completed_by="tc.mbarrier_wait"
+):
     """``cp.async.bulk.tensor`` global -> shared: one box at ``coords`` (innermost first, signed).
 
     The box fills consecutive rows of ``tile`` from row ``row`` (see ``!tc.smem``). ``offsets`` are
@@ -90,6 +102,20 @@ class TmaLoadOp(Op, name="tma_load"):
     and ``halo`` the pixels that follow each 32 of the walk: behind the box's 128 rows, pixel k of
     the four groups on rows ``128 + 4 k`` to ``128 + 4 k + 3``. What PTX shows of that in figures
     only are the assumptions ``im2col_w…``.
+    """
+
+    example = """
+    !tile = !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+    func.func @example(%x: memref<1x56x56x64xf16>, %tile: !tile, %full: !tc.mbarrier, %i: index) {
+      %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 64, 56, 56, 1>,
+          strides = array<i64: 128, 7168, 401408>, box = array<i64: 64, 32, 1, 1>,
+          element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64>, swizzle = "128B"}
+          : (memref<1x56x56x64xf16>) -> !tc.tensor_map
+      "tc.tma_load"(%map, %i, %i, %i, %i, %tile, %full) {row = 96 : i64, nbytes = 4096 : i64,
+          operandSegmentSizes = array<i32: 1, 4, 0, 1, 1>}
+          : (!tc.tensor_map, index, index, index, index, !tile, !tc.mbarrier) -> ()
+      return
+    }
     """
 
     map: ext.Operand[TensorMapType]
@@ -143,8 +169,8 @@ def _outside(legal: Any, values: list[int]) -> Broken:
     return {"legal": legal, "got": bad, "nearest": legal.nearest(bad)}
 
 
-@rule(
-    "tc.make_tensor_map",
+@verify(
+    MakeTensorMapOp,
     "tensor",
     "CUDA driver API, cuTensorMapEncodeTiled",
     "tensor must be a static, contiguous memref of {legal}, got {got}",
@@ -154,14 +180,14 @@ def _(op: MakeTensorMapOp) -> Broken:
     contiguous = type_.has_static_shape and type_.layout == ir.AffineMapAttr.get(
         ir.AffineMap.get_identity(type_.rank, op.context)
     )
-    legal = (*ELEMENTS, *BYTE_ELEMENTS)
+    legal = (*MAP_ELEMENTS, *BYTE_ELEMENTS)
     if contiguous and str(type_.element_type) in legal:
         return None
     return {"legal": ", ".join(legal), "got": type_}
 
 
-@rule(
-    "tc.make_tensor_map",
+@verify(
+    MakeTensorMapOp,
     "dtype",
     "CUDA driver API, CUtensorMapDataType",
     "a map of {element} must have dtype {legal}, got {got}: the driver has types for bytes, and "
@@ -175,8 +201,8 @@ def _(op: MakeTensorMapOp) -> Broken:
     return None if got in legal else {"element": element, "legal": " or ".join(legal), "got": got}
 
 
-@rule(
-    "tc.make_tensor_map",
+@verify(
+    MakeTensorMapOp,
     "attributes",
     "tc",
     "dims, strides, box, element_strides and corners must be array<i64>, got {got}",
@@ -187,15 +213,15 @@ def _(op: MakeTensorMapOp) -> Broken:
     return None if got is None else {"got": got}
 
 
-@rule("tc.make_tensor_map", "mode", "PTX ISA 5.5", 'mode must be one of {legal}, got "{got}"')
+@verify(MakeTensorMapOp, "mode", "PTX ISA 5.5", 'mode must be one of {legal}, got "{got}"')
 def _(op: MakeTensorMapOp) -> Broken:
     got = string(op, "mode")
     legal = ", ".join(f'"{mode}"' for mode in TMA_RANK)
     return None if got in TMA_RANK else {"legal": legal, "got": got}
 
 
-@rule(
-    "tc.make_tensor_map",
+@verify(
+    MakeTensorMapOp,
     "rank",
     "CUDA driver API, cuTensorMapEncodeTiled, cuTensorMapEncodeIm2col",
     "a map of mode {mode} must have a number of dims {legal}, got {got}",
@@ -205,8 +231,8 @@ def _(op: MakeTensorMapOp) -> Broken:
     return None if got in TMA_RANK[mode] else {"mode": mode, "legal": TMA_RANK[mode], "got": got}
 
 
-@rule(
-    "tc.make_tensor_map",
+@verify(
+    MakeTensorMapOp,
     "lengths",
     "CUDA driver API, cuTensorMapEncodeTiled, cuTensorMapEncodeIm2col",
     "a map of mode {mode} and rank {rank} needs {want}, got {got}",
@@ -226,8 +252,8 @@ def _(op: MakeTensorMapOp) -> Broken:
     return {"mode": mode, "rank": rank, "want": needs, "got": got}
 
 
-@rule(
-    "tc.make_tensor_map",
+@verify(
+    MakeTensorMapOp,
     "dims",
     TMA_DIM.source,
     "dims must be {legal}, got {got}; nearest legal: {nearest}",
@@ -236,8 +262,8 @@ def _(op: MakeTensorMapOp) -> Broken:
     return _outside(TMA_DIM, integers(op, "dims"))
 
 
-@rule(
-    "tc.make_tensor_map",
+@verify(
+    MakeTensorMapOp,
     "strides",
     TMA_STRIDE.source,
     "strides must be {legal} bytes, got {got}: TMA addresses global memory in units of 16 bytes; "
@@ -247,8 +273,8 @@ def _(op: MakeTensorMapOp) -> Broken:
     return _outside(TMA_STRIDE, integers(op, "strides"))
 
 
-@rule(
-    "tc.make_tensor_map",
+@verify(
+    MakeTensorMapOp,
     "box",
     TMA_BOX.source,
     "box extents must be {legal}, got {got}; load several boxes; nearest legal: {nearest}",
@@ -259,8 +285,8 @@ def _(op: MakeTensorMapOp) -> Broken:
     return _outside(TMA_BOX, integers(op, "box"))
 
 
-@rule(
-    "tc.make_tensor_map",
+@verify(
+    MakeTensorMapOp,
     "im2col-box",
     TMA_PIXELS.source,
     "{mode} box must be [channels per pixel {channels}, pixels per column {pixels}], got {got}",
@@ -276,8 +302,8 @@ def _(op: MakeTensorMapOp) -> Broken:
     return {"mode": mode, "channels": TMA_CHANNELS, "pixels": pixels, "got": box}
 
 
-@rule(
-    "tc.make_tensor_map",
+@verify(
+    MakeTensorMapOp,
     "swizzle",
     "CUDA driver API, cuTensorMapEncodeTiled",
     'swizzle must be one of {legal}, got "{got}"',
@@ -289,8 +315,8 @@ def _(op: MakeTensorMapOp) -> Broken:
     return None if got in modes else {"legal": legal, "got": got}
 
 
-@rule(
-    "tc.make_tensor_map",
+@verify(
+    MakeTensorMapOp,
     "inner-box",
     "CUDA driver API, cuTensorMapEncodeTiled",
     "box[0] must be a multiple of 16 bytes and at most {span} (the span of swizzle {swizzle}), got "
@@ -304,8 +330,8 @@ def _(op: MakeTensorMapOp) -> Broken:
     return {"span": span, "swizzle": swizzle, "got": got}
 
 
-@rule(
-    "tc.make_tensor_map",
+@verify(
+    MakeTensorMapOp,
     "element-strides",
     TMA_ELEMENT_STRIDE.source,
     "element_strides must be {legal}, got {got}; nearest legal: {nearest}",
@@ -314,8 +340,8 @@ def _(op: MakeTensorMapOp) -> Broken:
     return _outside(TMA_ELEMENT_STRIDE, integers(op, "element_strides"))
 
 
-@rule(
-    "tc.make_tensor_map",
+@verify(
+    MakeTensorMapOp,
     "corners",
     "CUDA driver API, cuTensorMapEncodeIm2col",
     "corners of a rank {rank} map must be {legal}, got {got}: the descriptor has so few bits for "
@@ -330,8 +356,8 @@ def _(op: MakeTensorMapOp) -> Broken:
     return None if outside is None else {"rank": rank, **outside}
 
 
-@rule(
-    "tc.make_tensor_map",
+@verify(
+    MakeTensorMapOp,
     "bounding-box",
     "PTX ISA 5.5.4",
     "the im2col bounding box must not be empty, got [{low}, {high}] in dimension {dim} of "
@@ -349,8 +375,8 @@ def _(op: MakeTensorMapOp) -> Broken:
     return None
 
 
-@rule(
-    "tc.make_tensor_map",
+@verify(
+    MakeTensorMapOp,
     "in-tensor",
     "tc",
     "the map must stay within the tensor's {size} bytes, got {got}: TMA checks coordinates against "
@@ -364,8 +390,8 @@ def _(op: MakeTensorMapOp) -> Broken:
     return None if got <= size else {"size": size, "got": got}
 
 
-@rule(
-    "tc.make_tensor_map",
+@verify(
+    MakeTensorMapOp,
     "padded",
     "CUDA driver API, cuTensorMapEncodeTiled",
     'a map of dtype "{dtype}" needs dims[0] a multiple of 128, box[0] = 128 and strides that are '
@@ -381,8 +407,8 @@ def _(op: MakeTensorMapOp) -> Broken:
     return {"dtype": dtype, "dim": dim, "box": box, "strides": strides}
 
 
-@rule(
-    "tc.tma_load",
+@verify(
+    TmaLoadOp,
     "map",
     "tc",
     "map must be the result of a tc.make_tensor_map of the same function, got {got}",
@@ -399,8 +425,8 @@ def _rank(op: TmaLoadOp) -> int:
     return len(integers(_map(op), "dims"))
 
 
-@rule(
-    "tc.tma_load",
+@verify(
+    TmaLoadOp,
     "coords",
     "PTX ISA 9.7.9.27",
     "expected one coordinate per dimension of the map ({want}), got {got}",
@@ -410,8 +436,8 @@ def _(op: TmaLoadOp) -> Broken:
     return None if want == got else {"want": want, "got": got}
 
 
-@rule(
-    "tc.tma_load",
+@verify(
+    TmaLoadOp,
     "offsets",
     "PTX ISA 9.7.9.27",
     "expected {want} offsets for a map of mode {mode} and rank {rank} (im2col: one per spatial "
@@ -423,8 +449,8 @@ def _(op: TmaLoadOp) -> Broken:
     return None if want == got else {"want": want, "mode": mode, "rank": rank, "got": got}
 
 
-@rule(
-    "tc.tma_load",
+@verify(
+    TmaLoadOp,
     "offset-range",
     TMA_OFFSET[4].source,
     "im2col offsets of a rank {rank} map must be {legal}, got {got}: the instruction has so few "
@@ -439,8 +465,8 @@ def _(op: TmaLoadOp) -> Broken:
     return None if outside is None else {"rank": _rank(op), **outside}
 
 
-@rule(
-    "tc.tma_load",
+@verify(
+    TmaLoadOp,
     "halo",
     TMA_HALO.source,
     "halo must be {legal} of a map of mode im2col_w128 (others have none), got {got} of mode "
@@ -453,8 +479,8 @@ def _(op: TmaLoadOp) -> Broken:
     return {"legal": TMA_HALO, "got": got, "mode": mode}
 
 
-@rule(
-    "tc.tma_load",
+@verify(
+    TmaLoadOp,
     "element",
     "PTX ISA 5.5",
     "map and tile must have the same element type, got {map} and {tile}: TMA does not convert",
@@ -466,8 +492,8 @@ def _(op: TmaLoadOp) -> Broken:
     return {"map": source, "tile": tile}
 
 
-@rule(
-    "tc.tma_load",
+@verify(
+    TmaLoadOp,
     "swizzle",
     "PTX ISA 5.5.7",
     "map and tile must have the same swizzle, got {map} and {tile}: the tensor core would read "
@@ -478,8 +504,8 @@ def _(op: TmaLoadOp) -> Broken:
     return None if source == tile else {"map": source, "tile": tile}
 
 
-@rule(
-    "tc.tma_load",
+@verify(
+    TmaLoadOp,
     "row-bytes",
     "PTX ISA 5.5.7",
     "the box's innermost extent must fill a row of the tile ({span} bytes; without a swizzle and "
@@ -492,8 +518,8 @@ def _(op: TmaLoadOp) -> Broken:
     return None if got == type_.span or several else {"span": type_.span, "got": got}
 
 
-@rule(
-    "tc.tma_load",
+@verify(
+    TmaLoadOp,
     "nbytes",
     "PTX ISA 9.7.9.27",
     "nbytes must be the bytes of the whole box ({want}), got {got}: complete_tx counts the "
@@ -504,8 +530,8 @@ def _(op: TmaLoadOp) -> Broken:
     return None if want == got else {"want": want, "got": got}
 
 
-@rule(
-    "tc.tma_load",
+@verify(
+    TmaLoadOp,
     "row-atom",
     "PTX ISA 5.5.7",
     "row must be a multiple of {atom}, got {got}: the destination of a swizzled box starts at a "
@@ -518,8 +544,8 @@ def _(op: TmaLoadOp) -> Broken:
     return None if got % atom == 0 else {"atom": atom, "got": got}
 
 
-@rule(
-    "tc.tma_load",
+@verify(
+    TmaLoadOp,
     "rows",
     "tc",
     "the box must lie within the tile's rows [0, {rows}), got [{begin}, {end})",

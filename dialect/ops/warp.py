@@ -1,4 +1,6 @@
-"""Warp-level ops: cp.async into shared tiles, fragments, mma.sync, stores of fragments.
+"""Warp level.
+
+Warp-level ops: cp.async into shared tiles, fragments, mma.sync, stores of fragments.
 
 Each is what a whole CTA does with its tile; which thread does what follows from the atom
 (`tcir.dialect.fragments`) and from the kernel's ``tc.warps``.
@@ -9,19 +11,19 @@ from typing import Any
 
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import integer, string
-from tcir.dialect.fragments import MAJORS, PTX_TYPE, accumulator_type, loads_for
+from tcir.dialect.fragments import PTX_TYPE, accumulator_type, loads_for
 from tcir.dialect.operation import Op
-from tcir.dialect.rules import Broken, rule
+from tcir.dialect.rules import Broken, verify
 from tcir.dialect.types import SmemType, element_bytes
 from tcir.dialect.warp_limits import COPY_BYTES
 from tcir.dialect.warp_types import FragmentType, StagedType
-from tcir.layout.atoms import MMA_ATOMS, mma_atom
+from tcir.layout.atoms import mma_atom
 
 TAILS = ("", "outer", "inner", "outer inner")
 """Which dimensions of a tile may reach past the tensor: rows, the contiguous one, both."""
 
 
-class CpAsyncOp(Op, name="cp_async"):
+class CpAsyncOp(Op, name="cp_async", loads="tensor", completed_by="tc.cp_async_wait"):
     """``cp.async``: fills ``tile`` from ``tensor``, zero outside the tensor.
 
     The indices are those of the tile's first element. The tensor's last two dimensions are the
@@ -30,6 +32,16 @@ class CpAsyncOp(Op, name="cp_async"):
     may reach past the tensor (``""``, ``"outer"``, ``"inner"``, ``"outer inner"``); in the others
     it must not. Asynchronous in a ``tc.async`` kernel: complete after `tc.cp_async_wait`
     (PTX ISA 9.7.9.25.3).
+    """
+
+    example = """
+    !tile = !tc.staged<array<i64: 128, 64>, f16, "K", array<i64: 3, 4, 3>>
+    func.func @example(%x: memref<512x256xf16>, %m: index, %k: index, %tile: !tile) {
+      "tc.cp_async"(%x, %m, %k, %tile) {width = 16 : i64, tails = "",
+          operandSegmentSizes = array<i32: 1, 2, 1>}
+          : (memref<512x256xf16>, index, index, !tile) -> ()
+      return
+    }
     """
 
     tensor: ext.Operand[ir.MemRefType]
@@ -45,11 +57,25 @@ class CpAsyncCommitOp(Op, name="cp_async_commit"):
     (PTX ISA 9.7.9.25.3.2.)
     """
 
+    example = """
+    func.func @example() {
+      "tc.cp_async_commit"() : () -> ()
+      return
+    }
+    """
+
 
 class CpAsyncWaitOp(Op, name="cp_async_wait"):
     """``cp.async.wait_group``: all but the last ``pending`` groups of each thread are complete.
 
     Other threads see their bytes after a `tc.cta_barrier` (PTX ISA 9.7.9.25.3).
+    """
+
+    example = """
+    func.func @example() {
+      "tc.cp_async_wait"() {pending = 2 : i64} : () -> ()
+      return
+    }
     """
 
     pending: ir.IntegerAttr
@@ -58,16 +84,33 @@ class CpAsyncWaitOp(Op, name="cp_async_wait"):
 class ZeroFragmentOp(Op, name="zero_fragment"):
     """An accumulator of zeros, spread over threads as mma.sync wants it (PTX ISA 9.7.14.5)."""
 
+    example = """
+    !c = !tc.fragment<array<i64: 128, 256>, f32, "C", "mma.m16n8k16.f16">
+    func.func @example() {
+      %zero = "tc.zero_fragment"() : () -> !c
+      return
+    }
+    """
+
     fragment: ext.Result[FragmentType]
 
 
-class LoadFragmentOp(Op, name="load_fragment"):
+class LoadFragmentOp(Op, name="load_fragment", reads_shared=("tile",)):
     """Columns ``[k, k + columns)`` of ``tile`` as a fragment of A or B.
 
     The tile is one of ``!tc.staged``, which threads copy, or of ``!tc.smem``, as TMA fills it.
 
     ``via`` is ``"ldmatrix"``, ``"ldmatrix.trans"`` (MN-major tiles of 16-bit elements) or
     ``"loads"``: plain 32-bit loads where ldmatrix cannot serve (PTX ISA 9.7.14.5.15).
+    """
+
+    example = """
+    !tile = !tc.staged<array<i64: 128, 64>, f16, "K", array<i64: 3, 4, 3>>
+    !a = !tc.fragment<array<i64: 128, 16>, f16, "A", "mma.m16n8k16.f16">
+    func.func @example(%tile: !tile) {
+      %a = "tc.load_fragment"(%tile) {k = 16 : i64, via = "ldmatrix"} : (!tile) -> !a
+      return
+    }
     """
 
     tile: ext.Operand[Any]  # StagedType or SmemType
@@ -82,17 +125,37 @@ class MmaSyncOp(Op, name="mma_sync"):
     Numbers are the target's: see `docs/numerics.md` (PTX ISA 9.7.14.5).
     """
 
+    example = """
+    !a = !tc.fragment<array<i64: 128, 16>, f16, "A", "mma.m16n8k16.f16">
+    !b = !tc.fragment<array<i64: 256, 16>, f16, "B", "mma.m16n8k16.f16">
+    !c = !tc.fragment<array<i64: 128, 256>, f32, "C", "mma.m16n8k16.f16">
+    func.func @example(%a: !a, %b: !b, %c: !c) {
+      %d = "tc.mma_sync"(%a, %b, %c) : (!a, !b, !c) -> !c
+      return
+    }
+    """
+
     a: ext.Operand[FragmentType]
     b: ext.Operand[FragmentType]
     c: ext.Operand[FragmentType]
     d: ext.Result[FragmentType]
 
 
-class StoreFragmentOp(Op, name="store_fragment"):
+class StoreFragmentOp(Op, name="store_fragment", stores="tensor"):
     """Stores an accumulator to ``tensor``, rounded once (RNE) to its element type.
 
     The indices are those of the tile's first element; ``tails`` as in `tc.cp_async`: what lies
     outside is not stored (PTX ISA 9.7.9.12).
+    """
+
+    example = """
+    !c = !tc.fragment<array<i64: 128, 256>, f32, "C", "mma.m16n8k16.f16">
+    func.func @example(%c: !c, %out: memref<500x512xf16>, %m: index, %n: index) {
+      "tc.store_fragment"(%c, %out, %m, %n) {tails = "outer",
+          operandSegmentSizes = array<i32: 1, 1, 2>}
+          : (!c, memref<500x512xf16>, index, index) -> ()
+      return
+    }
     """
 
     fragment: ext.Operand[FragmentType]
@@ -104,35 +167,26 @@ class StoreFragmentOp(Op, name="store_fragment"):
 # --- cp.async ----------------------------------------------------------------------------------
 
 
-def _tails(op: ir.OpView) -> Broken:
+@verify((CpAsyncOp, StoreFragmentOp), "tails", "tc", 'tails must be one of {legal}, got "{got}"')
+def _(op: CpAsyncOp | StoreFragmentOp) -> Broken:
     got = string(op, "tails")
     return None if got in TAILS else {"legal": ", ".join(f'"{t}"' for t in TAILS), "got": got}
 
 
-def _ranks(op: ir.OpView) -> Broken:
+@verify(
+    (CpAsyncOp, StoreFragmentOp),
+    "rank",
+    "tc",
+    "expected a tensor of rank 2, or 3 with a leading batch, and one index per dimension, got rank "
+    "{rank} and {count} indices",
+)
+def _(op: CpAsyncOp | StoreFragmentOp) -> Broken:
     rank, count = op.tensor.type.rank, len(op.indices)
     return None if rank in (2, 3) and rank == count else {"rank": rank, "count": count}
 
 
-TAILS_TEXT = 'tails must be one of {legal}, got "{got}"'
-RANK_TEXT = (
-    "expected a tensor of rank 2, or 3 with a leading batch, and one index per dimension, got rank "
-    "{rank} and {count} indices"
-)
-
-
-@rule("tc.cp_async", "tails", "tc", TAILS_TEXT)
-def _(op: CpAsyncOp) -> Broken:
-    return _tails(op)
-
-
-@rule("tc.cp_async", "rank", "tc", RANK_TEXT)
-def _(op: CpAsyncOp) -> Broken:
-    return _ranks(op)
-
-
-@rule(
-    "tc.cp_async",
+@verify(
+    CpAsyncOp,
     "element",
     "PTX ISA 9.7.9.25.3",
     "tensor and tile must have the same element type, got {tensor} and {tile}: cp.async moves "
@@ -143,8 +197,8 @@ def _(op: CpAsyncOp) -> Broken:
     return None if tensor == tile else {"tensor": tensor, "tile": tile}
 
 
-@rule(
-    "tc.cp_async",
+@verify(
+    CpAsyncOp,
     "width",
     "PTX ISA 9.7.9.25.3",
     "width must be one of {legal} bytes and divide the rows of the tile ({tile} bytes) and of the "
@@ -158,8 +212,8 @@ def _(op: CpAsyncOp) -> Broken:
     return {"legal": COPY_BYTES, "tile": tile, "tensor": tensor, "got": width}
 
 
-@rule(
-    "tc.cp_async_wait",
+@verify(
+    CpAsyncWaitOp,
     "pending",
     "PTX ISA 9.7.9.25.3.3",
     "pending must be at least 0, got {got}: it is the number of groups that may be incomplete",
@@ -172,8 +226,8 @@ def _(op: CpAsyncWaitOp) -> Broken:
 # --- fragments ---------------------------------------------------------------------------------
 
 
-@rule(
-    "tc.zero_fragment",
+@verify(
+    ZeroFragmentOp,
     "operand",
     "tc",
     "the result must be a fragment of C, got one of {got}: only accumulators start from zero",
@@ -183,8 +237,8 @@ def _(op: ZeroFragmentOp) -> Broken:
     return None if got == "C" else {"got": got}
 
 
-@rule(
-    "tc.load_fragment",
+@verify(
+    LoadFragmentOp,
     "tile",
     "tc",
     "the tile must be of type !tc.staged or !tc.smem, got {got}",
@@ -194,8 +248,8 @@ def _(op: LoadFragmentOp) -> Broken:
     return None if isinstance(got, StagedType | SmemType) else {"got": got}
 
 
-@rule(
-    "tc.load_fragment",
+@verify(
+    LoadFragmentOp,
     "operand",
     "tc",
     "the result must be a fragment of A or B, got one of {got}",
@@ -205,8 +259,8 @@ def _(op: LoadFragmentOp) -> Broken:
     return None if got in ("A", "B") else {"got": got}
 
 
-@rule(
-    "tc.load_fragment",
+@verify(
+    LoadFragmentOp,
     "range",
     "tc",
     "the fragment must have the {rows} rows of the tile and columns inside its K = {k}, got "
@@ -220,8 +274,8 @@ def _(op: LoadFragmentOp) -> Broken:
     return {"rows": rows, "k": k, "got": got, "begin": begin, "end": begin + columns}
 
 
-@rule(
-    "tc.load_fragment",
+@verify(
+    LoadFragmentOp,
     "element",
     "PTX ISA 9.7.14.5.15",
     "tile and fragment must have the same element type, got {tile} and {fragment}: ldmatrix moves "
@@ -232,8 +286,8 @@ def _(op: LoadFragmentOp) -> Broken:
     return None if tile == fragment else {"tile": tile, "fragment": fragment}
 
 
-@rule(
-    "tc.load_fragment",
+@verify(
+    LoadFragmentOp,
     "via",
     "PTX ISA 9.7.14.5.15",
     "via must be {legal} for {operand} of {atom} from a {major}-major tile of {element}, got "
@@ -252,8 +306,8 @@ def _(op: LoadFragmentOp) -> Broken:
     }  # fmt: skip
 
 
-@rule(
-    "tc.mma_sync",
+@verify(
+    MmaSyncOp,
     "operands",
     "PTX ISA 9.7.14.5",
     "expected fragments of A, B and C and a result like C, got {got}",
@@ -265,8 +319,8 @@ def _(op: MmaSyncOp) -> Broken:
     return {"got": ", ".join(str(v.type) for v in (op.a, op.b, op.c, op.d))}
 
 
-@rule(
-    "tc.mma_sync",
+@verify(
+    MmaSyncOp,
     "atom",
     "PTX ISA 9.7.14.5",
     "all fragments must be of one atom, got {got}: another atom has its elements in other "
@@ -277,8 +331,8 @@ def _(op: MmaSyncOp) -> Broken:
     return None if len(set(got)) == 1 else {"got": ", ".join(got)}
 
 
-@rule(
-    "tc.mma_sync",
+@verify(
+    MmaSyncOp,
     "shapes",
     "PTX ISA 9.7.14.5",
     "expected A [m, k], B [n, k] and C [m, n] with the atom's k = {k}, got {got}",
@@ -291,8 +345,8 @@ def _(op: MmaSyncOp) -> Broken:
     return {"k": k, "got": f"{a}, {b} and {c}"}
 
 
-@rule(
-    "tc.mma_sync",
+@verify(
+    MmaSyncOp,
     "types",
     "PTX ISA 9.7.14.5",
     "expected element types of {atom} with an accumulator of {want}, got {a} x {b} -> {c}: f16, "
@@ -309,8 +363,8 @@ def _(op: MmaSyncOp) -> Broken:
     return {"atom": atom, "want": want, "a": a, "b": b, "c": c}
 
 
-@rule(
-    "tc.store_fragment",
+@verify(
+    StoreFragmentOp,
     "operand",
     "tc",
     "expected a fragment of C, got one of {got}: operands are read from memory, not written",
@@ -320,18 +374,8 @@ def _(op: StoreFragmentOp) -> Broken:
     return None if got == "C" else {"got": got}
 
 
-@rule("tc.store_fragment", "tails", "tc", TAILS_TEXT)
-def _(op: StoreFragmentOp) -> Broken:
-    return _tails(op)
-
-
-@rule("tc.store_fragment", "rank", "tc", RANK_TEXT)
-def _(op: StoreFragmentOp) -> Broken:
-    return _ranks(op)
-
-
-@rule(
-    "tc.store_fragment",
+@verify(
+    StoreFragmentOp,
     "element",
     "tc",
     "an accumulator of {fragment} is stored as {legal}, got a tensor of {got}",
@@ -342,111 +386,3 @@ def _(op: StoreFragmentOp) -> Broken:
     if got in legal:
         return None
     return {"fragment": fragment, "legal": " or ".join(legal), "got": got}
-
-
-# --- types -------------------------------------------------------------------------------------
-
-
-def _is(attribute: ir.Attribute, kind: type) -> bool:
-    return isinstance(attribute.maybe_downcast(), kind)
-
-
-def _array(attribute: ir.Attribute, length: int, least: int) -> bool:
-    if not _is(attribute, ir.DenseI64ArrayAttr):
-        return False
-    values = list(ir.DenseI64ArrayAttr(attribute))
-    return len(values) == length and min(values) >= least
-
-
-@rule(
-    "!tc.staged",
-    "parameters",
-    "tc",
-    "expected !tc.staged<array<i64: mn, k>, element, major, array<i64: bits, base, shift>> with "
-    'major "K" or "MN", got {got}',
-)
-def _(type_: StagedType) -> Broken:
-    well_formed = (
-        _array(type_.shape_attr, 2, 1)
-        and _is(type_.element_attr, ir.TypeAttr)
-        and _is(type_.major_attr, ir.StringAttr)
-        and type_.major in MAJORS
-        and _array(type_.swizzle_attr, 3, 0)
-    )
-    return None if well_formed else {"got": type_}
-
-
-@rule(
-    "!tc.staged",
-    "element",
-    "PTX ISA 9.7.14.5",
-    "element must be one of {legal}, got {got}: mma.sync multiplies these here",
-)
-def _(type_: StagedType) -> Broken:
-    got = str(type_.element)
-    return None if got in PTX_TYPE else {"legal": ", ".join(PTX_TYPE), "got": got}
-
-
-@rule(
-    "!tc.staged",
-    "rows",
-    "PTX ISA 9.7.14.5.15",
-    "rows must be a power of two of at least 16 bytes, and so must their number, got {rows} rows "
-    "of {got} bytes: ldmatrix reads rows of 16 bytes, and lane addresses are XORs of their bits",
-)
-def _(type_: StagedType) -> Broken:
-    pitch, rows = type_.pitch, type_.nbytes // type_.pitch
-    if pitch >= 16 and pitch & (pitch - 1) == 0 and rows & (rows - 1) == 0:
-        return None
-    return {"got": pitch, "rows": rows}
-
-
-@rule(
-    "!tc.staged",
-    "swizzle",
-    "PTX ISA 9.7.14.5.15",
-    "a swizzle must leave pieces of 16 bytes whole and stay inside the tile of {size} bytes, got "
-    "bits {bits}, base {base}, shift {shift}",
-)
-def _(type_: StagedType) -> Broken:
-    bits, base, shift = type_.swizzle
-    inside = 1 << (base + shift + bits) <= max(type_.nbytes, 1)
-    if bits == 0 or (base >= 4 and shift >= bits and inside):
-        return None
-    return {"size": type_.nbytes, "bits": bits, "base": base, "shift": shift}
-
-
-@rule(
-    "!tc.fragment",
-    "parameters",
-    "tc",
-    "expected !tc.fragment<array<i64: rows, columns>, element, operand, atom> with operand "
-    '"A", "B" or "C" and an atom of a whole warp ({atoms}), got {got}',
-)
-def _(type_: FragmentType) -> Broken:
-    well_formed = (
-        _array(type_.shape_attr, 2, 1)
-        and _is(type_.element_attr, ir.TypeAttr)
-        and _is(type_.operand_attr, ir.StringAttr)
-        and type_.operand in ("A", "B", "C")
-        and _is(type_.atom_attr, ir.StringAttr)
-        and type_.atom in WARP_ATOMS
-    )
-    return None if well_formed else {"atoms": ", ".join(WARP_ATOMS), "got": type_}
-
-
-WARP_ATOMS = tuple(name for name, atom in MMA_ATOMS.items() if atom.threads.size == 32)
-
-
-@rule(
-    "!tc.fragment",
-    "shape",
-    "PTX ISA 9.7.14.5",
-    "a fragment of {operand} of {atom} must be whole atoms of {want}, got {got}",
-)
-def _(type_: FragmentType) -> Broken:
-    extents = mma_atom(type_.atom).operand(type_.operand)[1]
-    got = type_.shape
-    if all(g % e == 0 for g, e in zip(got, extents, strict=True)):
-        return None
-    return {"operand": type_.operand, "atom": type_.atom, "want": list(extents), "got": got}

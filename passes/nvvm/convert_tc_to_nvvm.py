@@ -8,10 +8,12 @@ from typing import Any, ClassVar
 from tcir._mlir import ir, llvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integers, string
+from tcir.dialect.operation import traits_of
 from tcir.errors import PassError
 from tcir.passes.build.gpu_module import buffer_number, kernels_block
 from tcir.passes.nvvm.converter import Converter, GlobalTensor, pointer_type
 from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.rule_files import load_folder
 
 SMEM_SYMBOL = "smem"
 SMEM_ALIGNMENT = 1024
@@ -57,6 +59,7 @@ class ConvertTcToNvvm(Pass):
     def run(self, module: ir.Module) -> None:
         """Replaces each kernel of `module` by one in ``gpu.module @kernels``."""
         tc.load(module.context)
+        load_folder("tcir.passes.nvvm")
         kernels = [op for op in module.body.operations if "tc.kernel" in op.operation.attributes]
         if not kernels:
             raise PassError(
@@ -178,9 +181,11 @@ def _used_directly(entry: ir.Block) -> list[int]:
     found: set[int] = set()
 
     def visit(op: ir.Operation) -> ir.WalkResult:
-        if op.name in ("tc.store_rows", "tc.store_lanes", "tc.store_fragment"):
-            found.add(_argument_of(op.operands[1]))
-        if op.name in ("tc.cp_async", "memref.load"):
+        traits = traits_of(op)
+        for name in (traits.stores, traits.loads):
+            if name:
+                found.add(_argument_of(getattr(op.opview, name)))
+        if op.name == "memref.load":
             found.add(_argument_of(op.operands[0]))
         return ir.WalkResult.ADVANCE
 

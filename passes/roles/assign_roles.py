@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from tcir._mlir import ir, scf
 from tcir.dialect import tc
+from tcir.dialect.operation import traits_of
 from tcir.passes.build.emit import i64s, text
 from tcir.passes.build.kernel_ops import body, find_kernels, trip_count, walk
 from tcir.passes.build.refusal import refuse
@@ -16,55 +17,26 @@ from tcir.passmanager.pipeline import Pass, register_pass
 
 @dataclass(frozen=True)
 class Role:
-    """A role: its name, its warps, who of a warp runs it, and the ops that are its own."""
+    """A role: its name, its warps, and who of a warp runs it. Ops say themselves whose they are."""
 
     kind: str
     warps: tuple[int, ...]
     threads: str
-    ops: tuple[type, ...]
 
 
 ROLES = (
-    Role("producer", (4,), "one", (tc.TmaLoadOp,)),
-    Role(
-        "mma",
-        (5,),
-        "one",
-        (
-            *(tc.CpOp, tc.CpScalesOp, tc.ShiftOp, tc.RefreshOp),
-            *(tc.MmaOp, tc.EnableLanesOp, tc.MmaBlockScaleOp, tc.CommitOp),
-        ),
-    ),
-    Role(
-        "epilogue",
-        (0, 1, 2, 3),
-        "warp",
-        (
-            tc.TmemLdOp,
-            tc.TmemStOp,
-            tc.TmemWaitOp,
-            tc.StoreRowsOp,
-            tc.StoreLanesOp,
-            tc.WriteLaneMaskOp,
-            tc.MbarrierArriveOp,
-        ),
-    ),
+    Role("producer", (4,), "one"),
+    Role("mma", (5,), "one"),
+    Role("epilogue", (0, 1, 2, 3), "warp"),
 )
 """Warp w reads lanes 32*(w mod 4) and up of tensor memory, so the epilogue takes warps 0 to 3 (PTX
 ISA 9.7.16.8)."""
 
-CTA_OPS = (
-    tc.MbarrierInitOp, tc.TmemAllocOp, tc.TmemRelinquishOp, tc.TmemDeallocOp, tc.CtaBarrierOp,
-)  # fmt: skip
-"""Ops that the CTA runs as a whole, outside roles."""
-
-
 PURE = (
     "scf.for", "scf.yield", "gpu.block_id", "memref.collapse_shape", "memref.expand_shape",
-    "memref.load", "tc.lane_index",
-    "vector.broadcast",
+    "memref.load", "vector.broadcast",
 )  # fmt: skip
-"""Ops beside arith and ``tc.slot`` that any role may repeat."""
+"""Upstream ops besides those of arith that any role may repeat."""
 
 
 @register_pass
@@ -137,7 +109,7 @@ def _split(kernel: Any) -> None:
 
 def _check_op(op: Any) -> None:
     """Refuses an op between the first and the last of the roles that has no role but an effect."""
-    if isinstance(op, CTA_OPS):
+    if traits_of(op).issued_by == "cta":
         raise refuse(
             op, f"expected {op.operation.name} before or after the ops of the roles, got it "
             "between them"
@@ -156,17 +128,14 @@ def _check_op(op: Any) -> None:
 
 def _is_pure(op: Any) -> bool:
     name = op.operation.name
-    return name.startswith("arith.") or isinstance(op, tc.SlotOp) or name in PURE
+    return name.startswith("arith.") or name in PURE or traits_of(op).pure
 
 
 def _own_role(op: Any) -> str | None:
     """The role that `op` itself belongs to."""
     if ROLE in op.operation.attributes:
         return text(op.operation.attributes[ROLE])
-    for role in ROLES:
-        if isinstance(op, role.ops):
-            return role.kind
-    return None
+    return traits_of(op).role or None
 
 
 def _roles_in(op: Any) -> set[str]:

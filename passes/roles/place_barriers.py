@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from tcir._mlir import ir, scf
 from tcir.dialect import tc
 from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES, WARP
+from tcir.dialect.operation import traits_of
 from tcir.dialect.ops.tma import halo_of
 from tcir.passes.build import index as math
 from tcir.passes.build.emit import fence, i64, integer, tma_load
@@ -26,10 +27,7 @@ from tcir.passmanager.pipeline import Pass, register_pass
 ROLE = "tc.role"
 """Attribute of a synchronisation op: the role that will run it (see assign-roles)."""
 
-READERS = (tc.CpOp, tc.CpScalesOp, tc.MmaOp, tc.MmaBlockScaleOp, tc.RefreshOp)
-"""Ops that read shared tiles; a commit tells when they are done."""
-
-
+COMMIT = tc.CommitOp.OPERATION_NAME
 QUARTERS = TMEM_LANES // QUARTER_LANES
 
 
@@ -297,7 +295,8 @@ def _consumers(loop: scf.ForOp, tiles: list[Any], loads: list[Any]) -> list[Any]
             user = use.owner.opview
             if user in loads:
                 continue
-            if not isinstance(user, READERS):
+            traits = traits_of(user)
+            if not (traits.reads_shared and traits.completed_by == COMMIT):
                 raise refuse(
                     user, f"expected cp and mma as readers of a ring, got {user.operation.name} "
                     "(a commit tells when those are done, and nothing else)"

@@ -164,7 +164,7 @@ func.func @f(%t: !tc.tmem<array<i64: 128, 64>, f32>) {
 func.func @f(%t: !tc.tmem<array<i64: 128, 64>, f32>) {
   %q = arith.constant 0 : index
   %c = arith.constant 49 : index
-  // expected-error @+1 {{tc.tmem_ld: the columns must lie within source's [0, 64), got [49, 65)}}
+  // expected-error @+1 {{tc.tmem_ld: the columns must lie within the tile's [0, 64), got [49, 65)}}
   %v = "tc.tmem_ld"(%t, %q, %c) : (!tc.tmem<array<i64: 128, 64>, f32>, index, index) -> vector<32x16xf32>
   return
 }
@@ -338,7 +338,7 @@ func.func @f(%v: vector<32x16xf32>, %d: !tc.tmem<array<i64: 128, 64>, f32>, %i: 
 // illegal: tc.tmem_st/columns
 func.func @f(%v: vector<32x16xf32>, %d: !tc.tmem<array<i64: 128, 64>, f32>, %i: index) {
   %c = arith.constant 56 : index
-  // expected-error @+1 {{tc.tmem_st: the columns must lie within target's [0, 64), got [56, 72)}}
+  // expected-error @+1 {{tc.tmem_st: the columns must lie within the tile's [0, 64), got [56, 72)}}
   "tc.tmem_st"(%v, %d, %i, %c) : (vector<32x16xf32>, !tc.tmem<array<i64: 128, 64>, f32>, index, index) -> ()
   return
 }

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 
 import pytest
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.examples import EXAMPLES
+from tcir.dialect.operation import all_ops
 from tcir.dialect.pretty import pretty
+
+EXAMPLES = {op.OPERATION_NAME: inspect.cleandoc(op.example) for op in all_ops()}
 
 
 def parse(text: str) -> ir.Module:

@@ -7,13 +7,16 @@ Kernel ABI: the function's inputs, then its results. An argument that is only th
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
 
 from tcir.errors import InputError, format_location
 from tcir.interp import OutputSpec
+
+if TYPE_CHECKING:
+    from tcir._mlir import ir
 
 _TYPES = {
     "f64": np.float64,
@@ -226,11 +229,19 @@ def _spec(kind: Any, op: Any) -> OutputSpec:
     return OutputSpec(tuple(kind.shape), numpy_type(kind.element_type, where))
 
 
-_STORES = {
-    "tc.store_rows": 1, "tc.store_lanes": 1, "tc.store_fragment": 1,
-    "memref.store": 1, "vector.store": 1, "vector.transfer_write": 1,
-}  # fmt: skip
+_UPSTREAM_STORES = {"memref.store": 1, "vector.store": 1, "vector.transfer_write": 1}
+"""Upstream ops that store, and the operand they store to; the ops of tc say so themselves."""
 _VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast", "memref.subview")
+
+
+def _stored_to(operation: ir.Operation) -> ir.Value | None:
+    """The memref that an op stores to through a pointer, if it does."""
+    from tcir.dialect.operation import traits_of
+
+    if operation.name in _UPSTREAM_STORES:
+        return operation.operands[_UPSTREAM_STORES[operation.name]]
+    name = traits_of(operation).stores
+    return getattr(operation.opview, name) if name else None
 
 
 def _written_arguments(op: Any) -> set[int]:
@@ -240,9 +251,8 @@ def _written_arguments(op: Any) -> set[int]:
     written: set[int] = set()
 
     def visit(operation: Any) -> Any:
-        position = _STORES.get(operation.name)
-        if position is not None:
-            value = operation.operands[position]
+        value = _stored_to(operation)
+        if value is not None:
             while not isinstance(value, ir.BlockArgument):
                 owner = value.owner.operation
                 if owner.name not in _VIEWS:

@@ -1,0 +1,149 @@
+"""Stores of register tiles."""
+
+from collections.abc import Sequence
+
+from tcir._mlir import ext, ir
+from tcir.dialect.attributes import integer
+from tcir.dialect.limits import QUARTER_LANES
+from tcir.dialect.operation import Op
+from tcir.dialect.ops.lanes import is_lane_vector
+from tcir.dialect.rules import Broken, verify
+
+
+class StoreRowsOp(Op, name="store_rows", issued_by="warp", role="epilogue", stores="tensor"):
+    """Store rows of a register tile to global memory, clipped to the tensor.
+
+    ``value`` is ``vector<32 x C x T>``. Row i < ``rows`` goes along dimension ``row_dim`` of
+    ``tensor``, columns along the last dimension, from ``indices`` (one per dimension, unsigned);
+    whatever falls outside the tensor in any dimension is not written. Each thread stores its row
+    with vector stores (PTX ISA 9.7.9.11).
+    """
+
+    example = """
+    !out = memref<1x56x56x64xf32>
+    func.func @example(%v: vector<32x16xf32>, %out: !out, %n: index, %p: index, %q: index,
+                       %k: index) {
+      "tc.store_rows"(%v, %out, %n, %p, %q, %k) {rows = 30 : i64, row_dim = 2 : i64,
+          operandSegmentSizes = array<i32: 1, 1, 4>}
+          : (vector<32x16xf32>, !out, index, index, index, index) -> ()
+      return
+    }
+    """
+
+    value: ext.Operand[ir.VectorType]
+    tensor: ext.Operand[ir.MemRefType]
+    indices: Sequence[ext.Operand[ir.IndexType]]
+    rows: ir.IntegerAttr
+    row_dim: ir.IntegerAttr
+
+
+class StoreLanesOp(Op, name="store_lanes", issued_by="warp", role="epilogue", stores="tensor"):
+    """Store rows of a register tile to global memory, each where its lane says.
+
+    ``value`` is ``vector<32 x C x T>``. Row i goes to the place that element i of ``places`` (one
+    ``vector<32xindex>`` per dimension but the last, unsigned) names, columns along the last
+    dimension from ``column``; whatever falls outside the tensor in any dimension is not written.
+    Each thread stores its row with vector stores (PTX ISA 9.7.9.11).
+    """
+
+    example = """
+    !out = memref<1x56x56x64xf32>
+    !lanes = vector<32xindex>
+    func.func @example(%v: vector<32x16xf32>, %out: !out, %n: !lanes, %p: !lanes, %q: !lanes,
+                       %k: index) {
+      "tc.store_lanes"(%v, %out, %n, %p, %q, %k) {operandSegmentSizes = array<i32: 1, 1, 3, 1>}
+          : (vector<32x16xf32>, !out, !lanes, !lanes, !lanes, index) -> ()
+      return
+    }
+    """
+
+    value: ext.Operand[ir.VectorType]
+    tensor: ext.Operand[ir.MemRefType]
+    places: Sequence[ext.Operand[ir.VectorType]]
+    column: ext.Operand[ir.IndexType]
+
+
+@verify(
+    (StoreRowsOp, StoreLanesOp),
+    "value",
+    "PTX ISA 9.7.16.8",
+    "value must be vector<32 x columns x element> (one row per thread of a warp), got {got}",
+)
+def _(op: StoreRowsOp | StoreLanesOp) -> Broken:
+    got = op.value.type
+    shape = list(got.shape)
+    return None if len(shape) == 2 and shape[0] == QUARTER_LANES else {"got": got}
+
+
+@verify(
+    (StoreRowsOp, StoreLanesOp),
+    "tensor",
+    "tc",
+    "tensor must be a static, contiguous memref of rank >= 2, got {got}: rows are clipped against "
+    "its extents",
+)
+def _(op: StoreRowsOp | StoreLanesOp) -> Broken:
+    type_ = op.tensor.type
+    identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank, op.context))
+    if type_.has_static_shape and type_.rank >= 2 and type_.layout == identity:
+        return None
+    return {"got": type_}
+
+
+@verify(
+    (StoreRowsOp, StoreLanesOp),
+    "element",
+    "tc",
+    "value and tensor must have the same element type, got {value} and {tensor}; convert with "
+    "arith.truncf first",
+)
+def _(op: StoreRowsOp | StoreLanesOp) -> Broken:
+    value, tensor = op.value.type.element_type, op.tensor.type.element_type
+    return None if value == tensor else {"value": value, "tensor": tensor}
+
+
+@verify(
+    StoreRowsOp,
+    "indices",
+    "tc",
+    "expected one index per dimension of the tensor ({want}), got {got}",
+)
+def _(op: StoreRowsOp) -> Broken:
+    want, got = op.tensor.type.rank, len(op.indices)
+    return None if want == got else {"want": want, "got": got}
+
+
+@verify(
+    StoreRowsOp,
+    "rows",
+    "tc",
+    "rows must be in [1, 32], got {got}: a warp holds 32 rows",
+)
+def _(op: StoreRowsOp) -> Broken:
+    got = integer(op, "rows")
+    return None if 1 <= got <= QUARTER_LANES else {"got": got}
+
+
+@verify(
+    StoreRowsOp,
+    "row-dim",
+    "tc",
+    "row_dim must be a dimension of the tensor before its last, in [0, {last}), got {got}: the "
+    "last dimension takes the columns",
+)
+def _(op: StoreRowsOp) -> Broken:
+    last, got = op.tensor.type.rank - 1, integer(op, "row_dim")
+    return None if 0 <= got < last else {"last": last, "got": got}
+
+
+@verify(
+    StoreLanesOp,
+    "places",
+    "tc",
+    "expected one vector<32xindex> per dimension of the tensor but the last ({want}), got {got}",
+)
+def _(op: StoreLanesOp) -> Broken:
+    want, got = op.tensor.type.rank - 1, [place.type for place in op.places]
+    if len(got) == want and all(is_lane_vector(t, "index") for t in got):
+        return None
+    return {"want": want, "got": ", ".join(map(str, got)) or "none"}

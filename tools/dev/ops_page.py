@@ -1,0 +1,212 @@
+"""Writes docs/ops.md from the ops, types and rules.
+
+    python -m tcir.tools.dev.ops_page [--check] [--load-pass-plugin FILE.py --output PAGE.md]
+
+Everything on the page is read off the op's class, its rules, and the tables of the rules that
+execute and lower it. With a plugin the page has its ops, too.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+import tcir
+from tcir._mlir import ext, ir
+from tcir.dialect import tc as tc
+from tcir.dialect.base import DIALECTS
+from tcir.dialect.kernel import verify  # noqa: F401  (registers the rules of kernels)
+from tcir.dialect.kernel.view import SUBJECT
+from tcir.dialect.operation import Op, all_ops
+from tcir.dialect.rules import rules_of
+from tcir.interp.rules import Rules
+from tcir.interp.tensor import rule as evaluate
+from tcir.interp.tile import rule as execute
+from tcir.passes.nvvm.converter import RULES as LOWERINGS
+from tcir.passmanager.pipeline import registered_passes
+from tcir.rule_files import load_folder
+from tcir.tools.dev.generated_page import write_or_check
+
+load_folder("tcir.passes.nvvm")
+
+TARGET = Path(__file__).resolve().parents[2] / "docs" / "ops.md"
+
+INTRO = """\
+<!-- Written by `python -m tcir.tools.dev.ops_page`; edit dialect/ instead. -->
+
+# The `tc` dialect
+
+Ops, types and rules of the dialect between `linalg` and NVVM. Python-defined ops print in MLIR's
+generic form; `tc-opt --emit=pretty` prints a shorter one for reading. Section numbers are those of
+the PTX ISA 9.1. A rule whose source is `tc` is the dialect's own, not the hardware's. Every rule
+has a legal and an illegal example in `test/dialect/invalid_*.mlir`; `{value}` stands for what a
+message fills in.
+"""
+
+
+def render() -> str:
+    """The page, with the ops of every dialect that is declared."""
+    types = [type_ for dialect in DIALECTS.values() for type_ in dialect.types]
+    parts = [INTRO, "## Types\n", *map(_type, types), _rules("Any op", "tc")]
+    for heading, ops in _groups().items():
+        parts += [f"## {heading}\n", *map(_op, ops)]
+    parts += ["## Kernels\n", inspect.cleandoc(KERNEL) + "\n", _rules("Rules", SUBJECT)]
+    return "\n".join(part for part in parts if part).rstrip() + "\n"
+
+
+def _groups() -> dict[str, list[type[Op]]]:
+    """The ops by the heading of their file, its docstring's first line; those on tensors first."""
+    groups: dict[str, list[type[Op]]] = {}
+    for op in sorted(all_ops(), key=lambda op: not _on_tensors(op)):
+        heading = inspect.cleandoc(sys.modules[op.__module__].__doc__ or "").partition("\n")[0]
+        groups.setdefault(heading.rstrip("."), []).append(op)
+    return groups
+
+
+def _on_tensors(op: type[Op]) -> bool:
+    return any(field.constraint is ir.RankedTensorType for field in op._fields)
+
+
+KERNEL = """
+A kernel is a `func.func` with the attribute `tc.kernel`, the extents `tc.grid` and `tc.block`
+(`array<i64: x, y, z>`) and `tc.target`; `tc.cluster` where CTAs form clusters. `tc.async` says
+that barriers are placed and ops take effect later; `tc.smem_bytes` and `tc.tmem_columns` appear
+once memory is planned. The pass `verify-tc-kernel` checks these rules, each violation at the op at
+fault.
+"""
+
+
+def _type(type_: Any) -> str:
+    name = f"!{type_.type_name}"
+    parts = [f"### `{name}`\n", _doc(type_) + "\n", _rules("Rules", name)]
+    return "\n".join(part for part in parts if part)
+
+
+def _op(op: type[Op]) -> str:
+    name = op.OPERATION_NAME
+    sections = ", ".join(dict.fromkeys(re.findall(r"\d+\.\d+(?:\.\d+)*", op.__doc__ or "")))
+    parts = [
+        f"### `{name}`\n",
+        _doc(op) + "\n",
+        _fields(op),
+        f"PTX ISA: {sections}\n" if sections else "",
+        _facts(op),
+        f"```mlir\n{inspect.cleandoc(op.example)}\n```\n",
+        _rules("Rules", name),
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+_ISSUERS = {"thread": "one thread", "warp": "a whole warp", "cta": "the whole CTA, outside roles"}
+
+
+def _facts(op: type[Op]) -> str:
+    """What the traits say, and the files that define, execute and lower the op."""
+    traits = op.traits
+    facts = {
+        "Issued by": _ISSUERS.get(traits.issued_by, ""),
+        "Role": f"`{traits.role}`" if traits.role else "",
+        "Completed by": f"`{traits.completed_by}`" if traits.completed_by else "",
+        "Defined in": _file(sys.modules[op.__module__]),
+        "Executed by": _executor(op),
+        "Lowered by": _lowering(op),
+    }
+    return "\n".join(f"- {name}: {fact}" for name, fact in facts.items() if fact) + "\n"
+
+
+def _executor(op: type[Op]) -> str:
+    name = op.OPERATION_NAME
+    levels: dict[str, Rules[Any]] = {"tensor": evaluate, "tile": execute}
+    return ", ".join(
+        f"{_file(rules[name])} ({level} level)" for level, rules in levels.items() if name in rules
+    )
+
+
+def _lowering(op: type[Op]) -> str:
+    if op.OPERATION_NAME in LOWERINGS:
+        return _file(LOWERINGS[op.OPERATION_NAME])
+    passes = registered_passes()
+    return ", ".join(f"{_file(passes[name])} (`{name}`)" for name in op.traits.lowered_by)
+
+
+def _file(thing: Any) -> str:
+    """The source file of a module, class or function: from the repository's root, or its name."""
+    path = Path(inspect.getsourcefile(thing) or "")
+    package = Path(inspect.getsourcefile(tcir) or "").resolve().parent
+    if path.is_relative_to(package):
+        inside = path.relative_to(package)
+        top = inside.parts[0] in ("dialect", "passes", "pipelines", "tools")
+        return f"`{inside if top else Path('src/tcir') / inside}`"
+    return f"`{path.name}`"
+
+
+def _doc(thing: Any) -> str:
+    return inspect.cleandoc(thing.__doc__).replace("``", "`")
+
+
+def _fields(op: Any) -> str:
+    operands, attributes, results, regions = ext.partition_fields(op._fields)
+    kinds = [("operand", operands), ("attribute", attributes), ("result", results)]
+    rows = [
+        f"| {kind} | `{field.name}` | {_constraint(field)} |"
+        for kind, fields in kinds
+        for field in fields
+    ]
+    rows += [f"| region | `{region.name}` | one block |" for region in regions]
+    if not rows:
+        return ""
+    return "\n".join(["| | name | kind |", "|---|---|---|", *rows]) + "\n"
+
+
+def _constraint(field: Any) -> str:
+    name = " or ".join(_names(field.constraint))
+    return {"optional": f"{name}, optional", "variadic": f"{name}, any number"}.get(
+        field.variadicity.name, name
+    )
+
+
+_NAMES = {
+    "IntegerAttr": "integer",
+    "StringAttr": "string",
+    "IndexType": "`index`",
+    "VectorType": "`vector`",
+    "MemRefType": "`memref`",
+    "RankedTensorType": "`tensor`",
+}
+
+
+def _names(constraint: Any) -> list[str]:
+    if constraint is Any:
+        return ["see rules"]
+    if get_args(constraint):
+        return [name for each in get_args(constraint) for name in _names(each)]
+    if issubclass(constraint, ir.DynamicType):
+        return [f"`!{constraint.type_name}`"]
+    return [_NAMES[constraint.__name__]]
+
+
+def _rules(heading: str, subject: str) -> str:
+    rules = rules_of(subject)
+    if not rules:
+        return ""
+    wrap = textwrap.TextWrapper(
+        100, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+    lines = [f"{heading}:\n"]
+    for rule in rules:
+        text = f"- **{rule.name}** ({rule.source}): `{rule.subject}: {rule.text}`"
+        lines += wrap.wrap(text)
+    return "\n".join(lines) + "\n"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return write_or_check(TARGET, render, "tcir.tools.dev.ops_page", argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
