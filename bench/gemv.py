@@ -19,7 +19,7 @@ import numpy as np
 
 import tcir
 from tcir.passes.gemv.ranges import SMS, Ranges
-from tcir.program.launch import run_sequence
+from tcir.program.execution import run_sequence
 from tcir.target import DEFAULT_TARGET
 
 SHAPES = ("7168x16384x1", "4096x7168x8", "7168x2048x4")

@@ -181,7 +181,7 @@ class Gpu:
 def run(folder: Path, repeats: int) -> int:
     """All cases; 1 when bits differ."""
     from tcir.program.launch import Launch
-    from tcir.runtime.kernel import launch_pointers
+    from tcir.runtime.launching import launch_pointers
 
     gpu = Gpu(repeats)
     wrong = 0

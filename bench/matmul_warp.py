@@ -176,7 +176,7 @@ def run(folder: Path, repeats: int) -> int:
     from tcir import runtime
     from tcir.errors import Error
     from tcir.program.launch import Launch
-    from tcir.runtime.kernel import launch_pointers
+    from tcir.runtime.launching import launch_pointers
 
     try:
         gpu = runtime.device()

@@ -88,6 +88,14 @@ def defining(value: ir.Value, kind: Any = ir.OpView) -> Any:
     return view if isinstance(view, kind) else None
 
 
+def is_fill_only(argument: ir.Value) -> bool:
+    """Whether a tensor argument is only the ``outs`` of `linalg.fill`s: its data is never read."""
+    uses = list(argument.uses)
+    return bool(uses) and all(
+        use.owner.operation.name == "linalg.fill" and use.operand_number == 1 for use in uses
+    )
+
+
 def constant_of(value: ir.Value) -> int | None:
     """The value of an ``arith.constant`` of index or integer type; None for anything else."""
     op = defining(value)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tcir.passes.conv.tile_conv import TileConv
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
-from tcir.pipelines.convolution import ConvOptions, raise_convolution
-from tcir.pipelines.tile_to_llvm import tile_to_llvm
+from tcir.pipelines.parts.convolution import ConvOptions, raise_convolution
+from tcir.pipelines.parts.tile_to_llvm import tile_to_llvm
 
 
 def build(options: ConvOptions) -> Pipeline:
@@ -15,7 +15,7 @@ def build(options: ConvOptions) -> Pipeline:
     )
 
 
-CONV = register_pipeline(
+register_pipeline(
     NamedPipeline(
         name="conv",
         doc="2-D convolution by the schedule that the cost model finds cheapest among the legal "

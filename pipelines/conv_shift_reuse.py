@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from tcir.passes.conv.compare_conv_schedules import CompareConvSchedules
 from tcir.passes.conv.tile_conv_shift_reuse import TileConvShiftReuse
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
-from tcir.pipelines.convolution import FORMS, ConvOptions, raise_convolution
-from tcir.pipelines.tile_to_llvm import tile_to_llvm
+from tcir.pipelines.parts.convolution import FORMS, ConvOptions, raise_convolution
+from tcir.pipelines.parts.tile_to_llvm import tile_to_llvm
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def build(options: ConvShiftReuseOptions) -> Pipeline:
     )
 
 
-CONV_SHIFT_REUSE = register_pipeline(
+register_pipeline(
     NamedPipeline(
         name="conv-shift-reuse",
         doc="2-D convolution whose input goes to tensor memory once per filter row and is shifted "

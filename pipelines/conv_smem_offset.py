@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tcir.passes.conv.tile_conv_smem_offset import TileConvSmemOffset
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
-from tcir.pipelines.convolution import FORMS, ConvOptions, raise_convolution
-from tcir.pipelines.tile_to_llvm import tile_to_llvm
+from tcir.pipelines.parts.convolution import FORMS, ConvOptions, raise_convolution
+from tcir.pipelines.parts.tile_to_llvm import tile_to_llvm
 
 
 def build(options: ConvOptions) -> Pipeline:
@@ -19,7 +19,7 @@ def build(options: ConvOptions) -> Pipeline:
     )
 
 
-CONV_SMEM_OFFSET = register_pipeline(
+register_pipeline(
     NamedPipeline(
         name="conv-smem-offset",
         doc="2-D convolution whose taps are one tile in shared memory, read from another row on.",

@@ -11,7 +11,7 @@ from tcir.passes.raising.split_launches import SplitLaunches
 from tcir.passes.simt.convert_codes_to_simt import ConvertCodesToSimt
 from tcir.passes.simt.convert_scales_to_simt import ConvertScalesToSimt
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
-from tcir.pipelines.tile_to_llvm import tile_to_llvm
+from tcir.pipelines.parts.tile_to_llvm import tile_to_llvm
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def build(options: GemvPaddedNOptions) -> Pipeline:
     )
 
 
-GEMV_PADDED_N = register_pipeline(
+register_pipeline(
     NamedPipeline(
         name="gemv-padded-n",
         doc="block-scaled product with few columns (NVFP4 and MX GEMV) on tensor cores.",

@@ -12,6 +12,7 @@ from tcir.passes.simt.convert_block_scaled_to_simt import ConvertBlockScaledToSi
 from tcir.passes.simt.convert_codes_to_simt import ConvertCodesToSimt
 from tcir.passes.simt.convert_scales_to_simt import ConvertScalesToSimt
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
+from tcir.target import targets_with
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class GemvSimtOptions:
     rows:    rows of A per warp
     warps:   warps per CTA
     reorder: whether row-major scales are first brought into the tensor core's layout, by kernels of
-             their own (this one needs it not; it shows what that costs)
+             their own (not needed here; measures its cost)
     """
 
     rows: int = 4
@@ -37,10 +38,10 @@ def build(options: GemvSimtOptions) -> Pipeline:
     return Pipeline([RaiseBlockScaled(), *reorder, *layouts, convert, "cse", *LOWER_TO_LLVM])
 
 
-GEMV_SIMT = register_pipeline(
+register_pipeline(
     NamedPipeline(
         name="gemv-simt",
-        doc="block-scaled product on CUDA cores, decoded in software: a baseline; sm_90, sm_100a.",
+        doc="block-scaled product on CUDA cores, decoded in software: a baseline.",
         options=GemvSimtOptions,
         accepted_forms=(
             "linalg.generic of elements times scales of two operands, summed over k (matrix or "
@@ -52,5 +53,6 @@ GEMV_SIMT = register_pipeline(
             "static shapes, K a multiple of the block",
         ),
         build=build,
+        targets=tuple(targets_with("fp8")),
     )
 )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tcir.passes.matmul.tile_matmul import TileMatmul
 from tcir.passes.raising.raise_to_tc import RaiseToTc
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
-from tcir.pipelines.tile_to_llvm import tile_to_llvm
+from tcir.pipelines.parts.tile_to_llvm import tile_to_llvm
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ def build(options: MatmulOptions) -> Pipeline:
     return Pipeline([RaiseToTc(), TileMatmul(n_tile=options.n_tile), *tile_to_llvm(options.stages)])
 
 
-MATMUL = register_pipeline(
+register_pipeline(
     NamedPipeline(
         name="matmul",
         doc="matrix product, batched or not, operands transposed or not.",

@@ -13,6 +13,7 @@ from tcir.passes.warp.pipeline_tma import PipelineTma
 from tcir.passes.warp.plan_staging import PlanStaging
 from tcir.passes.warp.tile_matmul_warp import TileMatmulWarp
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
+from tcir.target import TARGETS
 
 
 @dataclass(frozen=True)
@@ -67,10 +68,10 @@ def build(options: MatmulWarpOptions) -> Pipeline:
     )
 
 
-MATMUL_WARP = register_pipeline(
+register_pipeline(
     NamedPipeline(
         name="matmul-warp",
-        doc="matrix product of warps: TMA or cp.async, ldmatrix, mma.sync; sm_80, sm_90, sm_100a.",
+        doc="matrix product of warps: TMA or cp.async, ldmatrix, mma.sync.",
         options=MatmulWarpOptions,
         accepted_forms=(
             "linalg.matmul (also with transposing indexing_maps), linalg.batch_matmul, or the same "
@@ -81,5 +82,6 @@ MATMUL_WARP = register_pipeline(
             "static shapes, rows of the inputs a multiple of 4 bytes",
         ),
         build=build,
+        targets=tuple(TARGETS),
     )
 )

@@ -1,10 +1,10 @@
-"""The command line tc-opt; everything it does is in `tcir.opt.driver`."""
+"""The command line tc-opt; everything it does is in `tcir.opt.command`."""
 
 from __future__ import annotations
 
 import sys
 
-from tcir.opt.driver import main as drive
+from tcir.opt.command import main as drive
 
 
 def main() -> int:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from tcir._mlir import func, ir, linalg, tensor
 from tcir.dialect import rules, tc
-from tcir.dialect.attributes import defining
+from tcir.dialect.attributes import defining, is_fill_only
 from tcir.dialect.ops.block_scaled import scales_shape
 from tcir.passes.build.emit import i64
 from tcir.passes.build.refusal import SMALLEST_BLOCK_SCALED, is_op, refuse
@@ -23,7 +23,6 @@ from tcir.passes.raising.scaled_contraction import (
 )
 from tcir.passes.raising.wrappers import find_narrowing, zero_accumulator_ops
 from tcir.passmanager.pipeline import Pass, register_pass
-from tcir.program.signature import is_fill_only
 
 SMALLEST = SMALLEST_BLOCK_SCALED
 OP = "tc.block_scaled_matmul"

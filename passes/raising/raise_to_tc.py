@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from tcir._mlir import func, ir
 from tcir.dialect import tc
+from tcir.dialect.attributes import is_fill_only
 from tcir.dialect.limits import TMA_STRIDE
 from tcir.passes.build.emit import i64s
 from tcir.passes.build.limits import round_up
@@ -24,7 +25,6 @@ from tcir.passes.raising.contraction import (
 from tcir.passes.raising.wrappers import Padding, find_narrowing, fold_pads, zero_accumulator_ops
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
-from tcir.program.signature import is_fill_only
 
 
 @register_pass

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from tcir.errors import InputError as InputError
     from tcir.errors import PassError as PassError
     from tcir.kernel import Kernel as Kernel
-    from tcir.kernel import compile as compile
     from tcir.machine.tma.tensor_map import TensorMap as TensorMap
     from tcir.passmanager.pipeline import NamedPipeline as NamedPipeline
     from tcir.passmanager.pipeline import Pass as Pass
@@ -28,8 +27,9 @@ if TYPE_CHECKING:
     from tcir.passmanager.pipeline import register_pipeline as register_pipeline
     from tcir.run import RunReport as RunReport
     from tcir.run import run_ptx as run_ptx
+    from tcir.session.entry import compile as compile
+    from tcir.session.entry import validate as validate
     from tcir.validation.report import Report as Report
-    from tcir.validation.validator import validate as validate
 
 _EXPORTS = {
     "Error": "errors",
@@ -43,12 +43,12 @@ _EXPORTS = {
     "Report": "validation.report",
     "RunReport": "run",
     "TensorMap": "machine.tma.tensor_map",
-    "compile": "kernel",
+    "compile": "session.entry",
     "named_pipeline": "passmanager.pipeline",
     "register_pass": "passmanager.pipeline",
     "register_pipeline": "passmanager.pipeline",
     "run_ptx": "run",
-    "validate": "validation.validator",
+    "validate": "session.entry",
 }
 
 _PACKAGES = ("formats",)

@@ -2,7 +2,7 @@
 
 This is the only module that names the root. Use it as::
 
-    from tcir._mlir import ir, passmanager, rewrite, arith, func, llvm, nvvm, ext
+    from tcir._mlir import ir, passmanager, arith, func, llvm, nvvm, ext
 
 Every name is imported on first use, so importing this module costs nothing. The wheel `torch-mlir`
 carries upstream's bindings as `torch_mlir`; upstream's own wheel calls them `mlir`. The environment
@@ -13,6 +13,9 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
+from functools import cache
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tcir.errors import MissingDependencyError
@@ -20,45 +23,29 @@ from tcir.errors import MissingDependencyError
 ROOTS = ("torch_mlir", "mlir")
 
 _DIALECTS = (
-    "affine", "arith", "bufferization", "builtin", "cf", "complex", "ext", "func", "gpu", "index",
-    "irdl", "linalg", "llvm", "math", "memref", "nvgpu", "nvvm", "pdl", "quant", "scf", "shape",
-    "sparse_tensor", "tensor", "tosa", "transform", "ub", "vector",
+    "arith", "ext", "func", "gpu", "linalg", "llvm", "memref", "nvvm", "scf", "tensor", "vector",
 )  # fmt: skip
 _MODULES = ("ir", "passmanager", "rewrite")
+_SMALL_DIALECTS = "tcir._mlir_dialects"
 
 if TYPE_CHECKING:
     from torch_mlir import ir as ir
     from torch_mlir import passmanager as passmanager
     from torch_mlir import rewrite as rewrite
-    from torch_mlir.dialects import affine as affine
     from torch_mlir.dialects import arith as arith
-    from torch_mlir.dialects import bufferization as bufferization
-    from torch_mlir.dialects import builtin as builtin
-    from torch_mlir.dialects import cf as cf
-    from torch_mlir.dialects import complex as complex
     from torch_mlir.dialects import ext as ext
     from torch_mlir.dialects import func as func
     from torch_mlir.dialects import gpu as gpu
-    from torch_mlir.dialects import index as index
-    from torch_mlir.dialects import irdl as irdl
     from torch_mlir.dialects import linalg as linalg
     from torch_mlir.dialects import llvm as llvm
-    from torch_mlir.dialects import math as math
     from torch_mlir.dialects import memref as memref
-    from torch_mlir.dialects import nvgpu as nvgpu
     from torch_mlir.dialects import nvvm as nvvm
-    from torch_mlir.dialects import pdl as pdl
-    from torch_mlir.dialects import quant as quant
     from torch_mlir.dialects import scf as scf
-    from torch_mlir.dialects import shape as shape
-    from torch_mlir.dialects import sparse_tensor as sparse_tensor
     from torch_mlir.dialects import tensor as tensor
-    from torch_mlir.dialects import tosa as tosa
-    from torch_mlir.dialects import transform as transform
-    from torch_mlir.dialects import ub as ub
     from torch_mlir.dialects import vector as vector
 
 
+@cache
 def root() -> str:
     """The import root of the bindings: ``TCIR_MLIR_ROOT``, else the first of `ROOTS` installed."""
     names = (os.environ["TCIR_MLIR_ROOT"],) if os.environ.get("TCIR_MLIR_ROOT") else ROOTS
@@ -69,6 +56,9 @@ def root() -> str:
             if error.name is None or not (name + ".ir").startswith(error.name):
                 raise
             continue
+        # The bindings import a dialect's module when they meet its first op: ours first.
+        bindings = importlib.import_module(f"{name}._mlir_libs._mlir").globals
+        bindings.dialect_search_modules = [_SMALL_DIALECTS, *bindings.dialect_search_modules]
         return name
     raise MissingDependencyError(
         f"expected the MLIR Python bindings under one of {', '.join(names)}, got none installed; "
@@ -76,11 +66,37 @@ def root() -> str:
     )
 
 
+def import_bindings(module: str) -> ModuleType:
+    """A module of the bindings by its name below the root, such as ``dialects.linalg``."""
+    return importlib.import_module(f"{root()}.{module}")
+
+
+def load_without_numpy() -> None:
+    """Imports the bindings' core and leaves out numpy, a third of the time, unless it is there.
+
+    Only builders of ``F64ElementsAttr`` and the like from Python lists are missing then.
+    """
+    if "numpy" in sys.modules:
+        return
+    sys.modules["numpy"] = None  # type: ignore[assignment]  # what makes its import fail
+    try:
+        root()
+    finally:
+        del sys.modules["numpy"]
+
+
+def is_mlir_error(error: BaseException) -> bool:
+    """Whether `error` is MLIR's own: what its parser or verifier rejected."""
+    return isinstance(error, import_bindings("ir").MLIRError)
+
+
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        module = importlib.import_module(f"{root()}.{name}")
+        module = import_bindings(name)
+    elif name == "linalg":
+        module = importlib.import_module(f"{_SMALL_DIALECTS}.{name}")
     elif name in _DIALECTS:
-        module = importlib.import_module(f"{root()}.dialects.{name}")
+        module = import_bindings(f"dialects.{name}")
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = module

@@ -6,7 +6,6 @@ Each class carries the exit status that `tc-opt` gives it:
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 
@@ -68,6 +67,8 @@ def format_location(location: object | None) -> str:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """``; did you mean 'x'?`` with the nearest known name, or the list when nothing is near."""
+    import difflib
+
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=1)
     if near:

@@ -1,4 +1,4 @@
-"""`tcir.compile`: from linalg to a kernel that can be looked at, and called on numpy arrays."""
+"""`Kernel`: what `tcir.compile` gives, to look at, to call on numpy arrays, to launch on a GPU."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ import numpy as np
 
 from tcir.errors import Error, IncompleteError, InputError
 from tcir.interp import Outcome, OutputSpec
-from tcir.passmanager.pipeline import Pass, Pipeline, as_pipeline
-from tcir.program.inputs import Kind
-from tcir.program.launch import Launch, LaunchSequence, run_sequence
+from tcir.program.execution import run_sequence
+from tcir.program.launch import Launch, LaunchSequence
 from tcir.program.memory_image import is_image, to_memory
 from tcir.program.signature import Signature
-from tcir.target import DEFAULT_TARGET, TARGETS
 from tcir.validation.report import Report
 
 
@@ -39,7 +37,7 @@ class Kernel:
     ptx:       PTX text; `cubin` and `sass` are made from it when first used
     launches:  grid, block, shared memory, parameters of each launch, in order
     signature: shapes and types of inputs and results
-    report:    times per pass; verdicts too when compiled with ``validate=True``
+    report:    times per pass, and verdicts when compiled with ``validate=True``
     """
 
     signature: Signature
@@ -109,7 +107,7 @@ class Kernel:
 
     def launch(self, *buffers: Any, stream: Any = None) -> None:
         """Runs the cubin on a GPU, see `tcir.runtime.launch`."""
-        from tcir.runtime import launch
+        from tcir.runtime.launching import launch
 
         launch(self, *buffers, stream=stream)
 
@@ -136,50 +134,3 @@ def _check_buffers(name: str, specs: Iterable[OutputSpec], buffers: tuple[Any, .
                 f"@{name}: argument {number}: expected an array "
                 f"{spec.dtype.name}{list(spec.shape)}, got {got}"
             )
-
-
-def compile(
-    program: Any,
-    pipeline: Pipeline | str | Iterable[Pass | str],
-    *,
-    target: str = DEFAULT_TARGET.name,
-    validate: bool = False,
-    seed: int = 0,
-    inputs: Kind = "integers",
-    orders: int = 1,
-    numerics: str = "exact",
-    **options: Any,
-) -> Kernel:
-    """Compiles `program` (an `ir.Module`, MLIR text or a path) with `pipeline` (a name, too).
-
-    Keyword options go to a named pipeline. With ``validate=True`` the program is executed after
-    every pass, see `tcir.validate`; look at ``kernel.report``.
-    """
-    from tcir.program.signature import signature_of
-    from tcir.program.source import load_module, mlir_context
-    from tcir.session.runner import run_pipeline
-    from tcir.session.stages import generate, set_target
-    from tcir.validation.validator import Settings, Validator
-
-    if target not in TARGETS:
-        raise InputError(f"expected a target out of {', '.join(TARGETS)}, got '{target}'")
-    steps = as_pipeline(pipeline, **options)
-    validator = Validator(Settings(seed, inputs, orders, numerics)) if validate else None
-    texts: dict[str, str] = {}
-    with mlir_context() as context:
-        module = load_module(program, context)
-        set_target(module, target)
-        signature = signature_of(module)
-        report = Report(program=signature.name, pipeline=str(steps), target=target)
-        texts["(input)"] = str(module)
-
-        def keep(position: int, item: Pass, state: Any) -> None:
-            name, number = item.name, 1
-            while name in texts:
-                number += 1
-                name = f"{item.name}#{number}"
-            texts[name] = str(state)
-
-        run_pipeline(module, steps, report, validator, after=keep)
-        code = generate(module, report, validator, upto="ptx")
-    return Kernel(signature, code.launches, target, code.ptx, code.llvm, report, texts)

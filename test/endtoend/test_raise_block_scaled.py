@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tcir
+from tcir import validate
 from tcir.dialect import tc
 from tcir.errors import PassError
 from tcir.interp.tensor import execute
@@ -16,7 +17,6 @@ from tcir.passes.raising import scaled_contraction
 from tcir.passmanager.pipeline import Pipeline
 from tcir.program.signature import signature_of
 from tcir.program.source import load_module, mlir_context
-from tcir.validation.validator import validate
 
 from .block_scaled_oracle import as_passed, inputs_of, product
 from .block_scaled_text import F4, F6A, F6B, F8A, F8B, UE8M0, BlockScaled

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tcir.opt.driver import main
+from tcir.opt.command import main
 
 from .linalg_text import Conv, Matmul
 

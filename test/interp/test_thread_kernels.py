@@ -24,7 +24,8 @@ from tcir.machine import MachineError
 from tcir.passes.nvvm.convert_tc_to_nvvm import ConvertTcToNvvm
 from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
 from tcir.passmanager.pipeline import Pipeline
-from tcir.program.launch import Launch, run_kernel
+from tcir.program.execution import run_kernel
+from tcir.program.launch import Launch
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "codegen"))
 from role_kernels import ShiftReuse

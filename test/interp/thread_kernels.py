@@ -14,7 +14,8 @@ from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.interp import OutputSpec
 from tcir.interp.thread import execute
-from tcir.program.launch import Launch, run_kernel
+from tcir.program.execution import run_kernel
+from tcir.program.launch import Launch
 
 THREADS = 64
 Array = np.ndarray[Any, Any]

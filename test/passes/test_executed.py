@@ -15,7 +15,7 @@ from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.interp import OutputSpec, executor_for
 from tcir.passmanager.pipeline import named_pipeline
-from tcir.program.signature import level_of
+from tcir.program.programs import find_program
 
 from .linalg_programs import named
 
@@ -85,7 +85,7 @@ def check(conv: Conv, pipeline: str, **options: Any) -> Any:
         for step in named_pipeline(pipeline, **options):
             step.apply(module)
             module.operation.verify()
-            level = level_of(module)
+            level = find_program(module).level
             for seed in (None, 1):
                 outcome = executor_for(level)(
                     module, "f", [x, w], [OutputSpec(conv.out, np.dtype(np.float32))],

@@ -323,7 +323,7 @@ def test_machine_and_rules_reach_nothing_of_the_compiler() -> None:
         "import sys, tcir.machine, tcir.interp.ptx.program, tcir.run\n"
         "bad = [m for m in sys.modules if m.split('.')[0] in ('torch_mlir', 'mlir')\n"
         "  or m.startswith(('tcir.dialect', 'tcir.passes', 'tcir.pipelines', 'tcir.codegen',\n"
-        "  'tcir.layout', 'tcir._mlir', 'tcir.opt.driver'))]\n"
+        "  'tcir.layout', 'tcir._mlir', 'tcir.opt.command'))]\n"
         "assert not bad, bad"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -10,6 +10,7 @@
 // PASSES-NEXT: options factor: float = 2.0
 // PIPELINES: test-pipeline: does nothing, then upstream's canonicalize
 // PIPELINES-NEXT: accepts any function
+// PIPELINES-NEXT: targets sm_100a
 // PIPELINES-NEXT: options times: int = 3
 // DIALECTS: Available Dialects: {{.*}}linalg{{.*}}, tc, {{.*}}
 // OPTION: IR Dump After test-nothing (test-nothing{times=5})

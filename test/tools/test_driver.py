@@ -187,7 +187,7 @@ def test_report_of_a_wrong_pass_is_written_too(tmp_path: Path) -> None:
 def test_start_up_and_help_load_no_compiler() -> None:
     code = (
         "import sys\n"
-        "from tcir.opt.driver import main\n"
+        "from tcir.opt.command import main\n"
         "try: main(['--help'])\n"
         "except SystemExit: pass\n"
         "heavy = {'torch_mlir', 'llvmlite', 'numba', 'tcir.passes', 'tcir.machine'}\n"

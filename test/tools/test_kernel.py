@@ -9,7 +9,7 @@ import pytest
 import tcir
 from tcir.errors import MissingDependencyError
 from tcir.program.inputs import make_inputs
-from tcir.session.stages import tmem_columns
+from tcir.session.code import tmem_columns
 
 MATMUL = """
 func.func @product(%a: tensor<40x48xbf16>, %b: tensor<48x24xbf16>) -> tensor<40x24xf32> {

@@ -9,7 +9,8 @@ import pytest
 
 from tcir.errors import InputError
 from tcir.interp import OutputSpec
-from tcir.program.launch import Launch, LaunchSequence, run_sequence
+from tcir.program.execution import run_sequence
+from tcir.program.launch import Launch, LaunchSequence
 
 KERNEL = """
 .visible .entry {name}(.param .u64 a, .param .u64 b) {{

@@ -28,11 +28,15 @@ _EXPORTS = {
 __all__ = ["start", *_EXPORTS]
 
 
-def start() -> None:
-    """Starts loading the native code generators in the background."""
+def start(*, fork: bool = False) -> None:
+    """Starts loading the native code generators in the background.
+
+    fork: in a copy of this process, which shares what it has loaded; for a command that has
+    neither started threads nor loaded libraries that do.
+    """
     from tcir.codegen.worker import WORKER
 
-    WORKER.start()
+    WORKER.start(fork=fork)
 
 
 def __getattr__(name: str) -> Any:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from typing import IO
 
 from tcir.codegen.worker import receive, send
 
 
 def translate(text: str) -> str:
     """LLVM IR of a module of the dialects llvm and nvvm."""
-    from tcir._mlir import ir, llvm, passmanager
+    from tcir._mlir import import_bindings, ir, passmanager
 
     with ir.Context() as context:
         context.allow_unregistered_dialects = True  # discardable `tc.*` attributes
@@ -22,7 +23,9 @@ def translate(text: str) -> str:
             "builtin.module(ensure-debug-info-scope-on-llvm-func"
             "{emission-kind=DebugDirectivesOnly})"
         ).run(module.operation)
-        result: str = llvm.translate_module_to_llvmir(module.operation)
+        # From the extension module: `dialects.llvm` has a Python class for every op.
+        native = import_bindings("_mlir_libs._mlirDialectsLLVM")
+        result: str = native.translate_module_to_llvmir(module.operation)
     return result
 
 
@@ -50,13 +53,18 @@ _FUNCTIONS: dict[str, Callable[..., str]] = {"translate": translate, "emit_ptx":
 
 def main() -> None:
     """Answers requests on stdin until it closes."""
-    requests = sys.stdin.buffer
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a native library prints must not end up between the replies
-    import llvmlite.binding  # noqa: F401  (paid while nobody waits)
+    serve(sys.stdin.buffer, replies)
 
-    from tcir._mlir import ir, llvm, passmanager  # noqa: F401
 
+def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
+    """Answers requests until there are no more."""
+    import llvmlite.binding  # noqa: F401  (loaded while the passes run)
+
+    from tcir import _mlir
+
+    _mlir.load_without_numpy()
     while True:
         try:
             function, text, options = receive(requests)

@@ -13,13 +13,14 @@ import atexit
 import contextlib
 import os
 import pickle
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
 import threading
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 from tcir.errors import Error, NativeCrashError
 
@@ -46,29 +47,93 @@ def receive(stream: IO[bytes]) -> Any:
     return pickle.loads(data)
 
 
+class ForkedChild:
+    """A forked copy of this process that answers requests; as much of `subprocess.Popen`."""
+
+    def __init__(self, stderr: int) -> None:
+        request_end, requests = os.pipe()
+        replies, reply_end = os.pipe()
+        self.returncode: int | None = None
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(requests)
+            os.close(replies)
+            _serve_and_exit(request_end, reply_end, stderr)
+        os.close(request_end)
+        os.close(reply_end)
+        self.stdin: IO[bytes] | None = os.fdopen(requests, "wb")
+        self.stdout: IO[bytes] | None = os.fdopen(replies, "rb")
+
+    def _reap(self, options: int) -> int | None:
+        if self.returncode is None:
+            pid, status = os.waitpid(self.pid, options)
+            if pid:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+    def poll(self) -> int | None:
+        """The exit status, negative after a signal; None while the child runs."""
+        return self._reap(os.WNOHANG)
+
+    def wait(self) -> int:
+        """The exit status, once the child has ended."""
+        status = self._reap(0)
+        assert status is not None
+        return status
+
+    def kill(self) -> None:
+        """Ends the child."""
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+
+Child = subprocess.Popen[bytes] | ForkedChild
+
+
+def _serve_and_exit(requests: int, replies: int, stderr: int) -> NoReturn:
+    """What the forked child does."""
+    from tcir.codegen._worker_main import serve
+
+    status = 1
+    try:
+        os.dup2(stderr, 2)
+        os.dup2(2, 1)  # what a native library prints must not reach our standard output
+        with os.fdopen(requests, "rb") as reader, os.fdopen(replies, "wb") as writer:
+            serve(reader, writer)
+        status = 0
+    finally:
+        os._exit(status)
+
+
 class Worker:
     """One child process, started on demand and again after a death."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Child | None = None
         self._stderr: IO[bytes] | None = None
 
-    def start(self) -> None:
-        """Starts the child (returns at once); does nothing when it runs."""
-        with self._lock:
-            self._start()
+    def start(self, *, fork: bool = False) -> None:
+        """Starts the child (returns at once); does nothing when it runs.
 
-    def _start(self) -> subprocess.Popen[bytes]:
+        fork: as a copy of this process instead of a new interpreter.
+        """
+        with self._lock:
+            self._start(fork)
+
+    def _start(self, fork: bool = False) -> Child:
         if self._process is None or self._process.poll() is not None:
             self._close()
             self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the child)
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", _MAIN, *sys.path],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._stderr,
-            )
+            if fork:
+                self._process = ForkedChild(self._stderr.fileno())
+            else:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-c", _MAIN, *sys.path],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=self._stderr,
+                )
         return self._process
 
     def forget(self) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from tcir._mlir import ir
 from tcir.errors import IncompleteError
 
-_DTYPES: dict[str, Any] = {
+DTYPES: dict[str, Any] = {
     "f16": np.float16,
     "bf16": ml_dtypes.bfloat16,
     "f32": np.float32,
@@ -29,6 +29,7 @@ _DTYPES: dict[str, Any] = {
     "i64": np.int64,
     "index": np.int64,
 }
+"""numpy (or ml_dtypes) types by MLIR element type; signless integers are signed."""
 
 
 def dtype_of(type_: Any) -> np.dtype[Any]:
@@ -39,7 +40,7 @@ def dtype_of(type_: Any) -> np.dtype[Any]:
     if isinstance(type_, ir.ShapedType):
         type_ = type_.element_type
     try:
-        return np.dtype(_DTYPES[str(type_)])
+        return np.dtype(DTYPES[str(type_)])
     except KeyError:
         raise IncompleteError(
             f"element type {type_} has no equivalent in numpy or ml_dtypes"

@@ -20,8 +20,8 @@ from tcir.errors import InputError
 
 
 @dataclass(frozen=True)
-class Step:
-    """What the child was doing: the pass (or step), the program before it, the passes still to run.
+class Checkpoint:
+    """What the child is doing: the pass (or step), the program before it, the passes still to run.
 
     `source` names the input file.
     """
@@ -50,18 +50,18 @@ class Notes:
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as this)
 
-    def write(self, step: Step) -> None:
+    def write(self, checkpoint: Checkpoint) -> None:
         """Replaces the note."""
         self._file.seek(0)
         self._file.truncate()
-        self._file.write(json.dumps(vars(step)).encode())
+        self._file.write(json.dumps(vars(checkpoint)).encode())
         self._file.flush()
 
-    def read(self) -> Step | None:
+    def read(self) -> Checkpoint | None:
         """The last note, None when there is none (or it was cut short by the crash)."""
         self._file.seek(0)
         try:
-            return Step(**json.loads(self._file.read()))
+            return Checkpoint(**json.loads(self._file.read()))
         except ValueError:
             return None
 
@@ -105,16 +105,16 @@ def run_contained(work: Callable[[Notes], int], reproducer: str | None) -> int:
     return 4
 
 
-def _crash_message(number: int, step: Step | None, reproducer: str | None) -> str:
+def _crash_message(number: int, checkpoint: Checkpoint | None, reproducer: str | None) -> str:
     name = signal.Signals(number).name
-    if step is None:
+    if checkpoint is None:
         return f"error: ended by {name} before the first pass"
     if reproducer is None:
         handle, reproducer = tempfile.mkstemp(prefix="tc-opt-crash-", suffix=".mlir")
         os.close(handle)
-    text = f"{step.source}: error: '{step.name}' was ended by {name} in native code"
+    text = f"{checkpoint.source}: error: '{checkpoint.name}' was ended by {name} in native code"
     try:
-        write_atomic(reproducer, step.reproducer().encode())
+        write_atomic(reproducer, checkpoint.reproducer().encode())
     except InputError as error:
         return f"{text}\nerror: {error}"
     return f"{text}\nnote: the program before it was saved: tc-opt --run-reproducer {reproducer}"

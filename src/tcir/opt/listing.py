@@ -34,8 +34,8 @@ def load_plugin(plugin: str) -> None:
         ) from error
 
 
-def listing(arguments: Namespace) -> str | None:
-    """What --list-passes, --list-pipelines, --show-dialects print; None without them."""
+def listing(arguments: Namespace) -> str:
+    """What --list-passes, --list-pipelines or --show-dialects prints."""
     if arguments.list_passes:
         rows = []
         for name, cls in registered_passes().items():
@@ -46,9 +46,7 @@ def listing(arguments: Namespace) -> str | None:
         return "\n".join(rows)
     if arguments.list_pipelines:
         return "\n".join(p.describe() for p in registered_pipelines().values())
-    if arguments.show_dialects:
-        return "Available Dialects: " + ", ".join(_dialects())
-    return None
+    return "Available Dialects: " + ", ".join(_dialects())
 
 
 def _dialects() -> list[str]:

@@ -20,14 +20,14 @@ A pipeline mixes such passes with upstream's, which are named by text::
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from tcir._mlir import is_mlir_error
 from tcir.errors import Error, InputError, PassError, UnknownNameError, did_you_mean
 from tcir.passmanager import text as pipeline_text
+from tcir.passmanager.discovery import import_all, import_named
 from tcir.passmanager.options import (
     describe_options,
     format_options,
@@ -35,6 +35,7 @@ from tcir.passmanager.options import (
     parse_options,
     split_options,
 )
+from tcir.target import DEFAULT_TARGET
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
@@ -63,7 +64,7 @@ class Pass:
         except Error:
             raise
         except Exception as error:
-            if type(error).__name__ == "MLIRError":  # a verifier's or parser's message
+            if is_mlir_error(error):  # a verifier's or parser's message
                 raise PassError(str(error), None, self.name) from error
             raise
 
@@ -119,12 +120,11 @@ _COMMON_UPSTREAM = (
 PassType = TypeVar("PassType", bound=type[Pass])
 _PASSES: dict[str, type[Pass]] = {}
 _PIPELINES: dict[str, NamedPipeline] = {}
-_LOADED: set[str] = set()
 
 
 def register_pass(cls: PassType) -> PassType:
     """Makes a pass known by its name, for textual pipelines and as a flag of tc-opt."""
-    known = _PASSES.get(cls.name)
+    known = _PASSES.get(cls.name) or _own_pass(cls)
     if known is not None and (known.__module__, known.__qualname__) != (
         cls.__module__,
         cls.__qualname__,
@@ -136,10 +136,44 @@ def register_pass(cls: PassType) -> PassType:
     return cls
 
 
+def _own_pass(cls: type[Pass]) -> type[Pass] | None:
+    """The pass of ours whose name a pass from outside the package takes."""
+    return None if cls.__module__.startswith("tcir.passes.") else find_pass(cls.name)
+
+
+def find_pass(name: str) -> type[Pass] | None:
+    """The pass of ours or of user code called `name`; None when there is none."""
+    if name not in _PASSES:
+        import_named("passes", name)
+    return _PASSES.get(name)
+
+
+def find_pipeline(name: str) -> NamedPipeline | None:
+    """The named pipeline `name`; None when there is none."""
+    if name not in _PIPELINES:
+        import_named("pipelines", name)
+    return _PIPELINES.get(name)
+
+
 def registered_passes() -> dict[str, type[Pass]]:
-    """All passes of ours by name, including those registered by user code."""
-    _load("passes")
+    """All passes of ours by name, including those registered by user code; imports them all."""
+    import_all("passes")
     return dict(sorted(_PASSES.items()))
+
+
+def registered_pipelines() -> dict[str, NamedPipeline]:
+    """All named pipelines, including those registered by user code; imports them all."""
+    import_all("pipelines")
+    return dict(sorted(_PIPELINES.items()))
+
+
+def register_pipeline(pipeline: NamedPipeline) -> NamedPipeline:
+    """Makes a pipeline known by its name."""
+    outside = not pipeline.build.__module__.startswith("tcir.pipelines.")
+    if pipeline.name in _PIPELINES or (outside and find_pipeline(pipeline.name)):
+        raise InputError(f"expected a new pipeline name, got '{pipeline.name}', taken")
+    _PIPELINES[pipeline.name] = pipeline
+    return pipeline
 
 
 def suggested_passes() -> list[str]:
@@ -147,19 +181,9 @@ def suggested_passes() -> list[str]:
     return [*registered_passes(), *_COMMON_UPSTREAM]
 
 
-def _load(package: str) -> None:
-    """Imports every module of ``tcir.<package>`` once: passes and pipelines register on import."""
-    if package in _LOADED:
-        return
-    parent = importlib.import_module(f"tcir.{package}")
-    for found in pkgutil.walk_packages(parent.__path__, f"tcir.{package}."):
-        importlib.import_module(found.name)
-    _LOADED.add(package)
-
-
 def make_pass(name: str, options: str = "", anchors: tuple[str, ...] = ()) -> Pass:
     """The pass called `name`: ours when registered, else upstream's (checked when it runs)."""
-    cls = registered_passes().get(name)
+    cls = find_pass(name)
     if cls is None:
         return UpstreamPass(name + options, anchors)
     if anchors:
@@ -264,6 +288,7 @@ class NamedPipeline:
     doc:            one sentence; accepted_forms: the input it takes, for ``--list-pipelines``
     options:        a dataclass of options (see `tcir.passmanager.options`)
     build:          from an instance of it to the list of passes
+    targets:        names of the targets it makes kernels for
     """
 
     name: str
@@ -271,36 +296,24 @@ class NamedPipeline:
     options: type[Any]
     accepted_forms: tuple[str, ...]
     build: Callable[[Any], Pipeline]
+    targets: tuple[str, ...] = (DEFAULT_TARGET.name,)
 
     def describe(self) -> str:
         """The entry of ``--list-pipelines``."""
         lines = [f"{self.name}: {self.doc}"]
         lines += [f"    accepts  {form}" for form in self.accepted_forms]
+        lines.append(f"    targets  {', '.join(self.targets)}")
         options = describe_options(self.options)
         return "\n".join([*lines, f"    options  {options}"] if options else lines)
-
-
-def register_pipeline(pipeline: NamedPipeline) -> NamedPipeline:
-    """Makes a pipeline known by its name."""
-    if pipeline.name in _PIPELINES:
-        raise InputError(f"expected a new pipeline name, got '{pipeline.name}', taken")
-    _PIPELINES[pipeline.name] = pipeline
-    return pipeline
-
-
-def registered_pipelines() -> dict[str, NamedPipeline]:
-    """All named pipelines, including those registered by user code."""
-    _load("pipelines")
-    return dict(sorted(_PIPELINES.items()))
 
 
 def named_pipeline(text: str, **options: Any) -> Pipeline:
     """``NAME`` or ``NAME{key=value}`` (and keyword options) to the pipeline it builds."""
     name, brace, rest = text.strip().partition("{")
-    known = registered_pipelines()
-    if name not in known:
-        raise UnknownNameError(f"unknown pipeline '{name}'" + did_you_mean(name, known))
-    entry = known[name]
+    entry = find_pipeline(name)
+    if entry is None:
+        near = did_you_mean(name, registered_pipelines())
+        raise UnknownNameError(f"unknown pipeline '{name}'{near}")
     values: dict[str, Any] = {**split_options(brace + rest), **options}
     return entry.build(make_options(entry.options, values, name))
 

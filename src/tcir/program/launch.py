@@ -7,24 +7,23 @@ caller's buffers: inputs, then results) or ``{kind = "workspace", bytes}``, ``tc
 
 A module may hold several kernels, launched in the order of their attribute ``tc.order``. Buffers
 after the caller's are workspaces between them: ``tc.workspaces`` on the `builtin.module` has their
-sizes in bytes. What a kernel reads and writes: see `tcir.program.sequence`.
+sizes in bytes. What a kernel reads and writes: see `tcir.program.execution`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tcir.errors import InputError, format_location
-from tcir.interp import Outcome, OutputSpec
-from tcir.program.inputs import poison
-from tcir.program.memory_image import in_memory
+from tcir.program.programs import Program, find_program, find_programs, workspace_bytes
 
 if TYPE_CHECKING:
+    import numpy as np
+
+    from tcir._mlir import ir
     from tcir.machine.tma.tensor_map import TensorMap
 
 # Attributes of a tensor_map parameter that tcir.TensorMap calls otherwise; the rest is passed on.
@@ -45,27 +44,25 @@ class Launch:
     cluster: tuple[int, int, int] = (1, 1, 1)
 
     @staticmethod
-    def from_module(module: Any) -> Launch:
+    def from_module(module: ir.Module) -> Launch:
         """Reads the attributes of the one kernel in `module`, which stands at the thread level."""
-        from tcir.program.signature import find_program
-
-        return Launch.from_kernel(*find_program(module))
+        return Launch.from_program(find_program(module))
 
     @staticmethod
-    def from_kernel(op: Any, level: str = "thread") -> Launch:
+    def from_program(program: Program) -> Launch:
         """Reads the attributes of a kernel."""
-        attributes = op.operation.attributes
-        where = format_location(op.operation.location)
+        attributes = program.op.operation.attributes
+        where = format_location(program.op.operation.location)
         needed = ("tc.params", "tc.grid", "nvvm.reqntid")
         missing = [name for name in needed if name not in attributes]
-        if level != "thread" or missing:
+        if program.level != "thread" or missing:
             raise InputError(
                 f"{where}expected a kernel (llvm.func) with {', '.join(needed)}, got level "
-                f"'{level}' without {', '.join(missing) or 'any'}"
+                f"'{program.level}' without {', '.join(missing) or 'any'}"
             )
         smem = "tc.smem_bytes"
         return Launch(
-            name=str(attributes["sym_name"].value),
+            name=program.name,
             grid=_triple(attribute_value(attributes["tc.grid"])),
             block=_triple(attribute_value(attributes["nvvm.reqntid"])),
             dynamic_smem=attribute_value(attributes[smem]) if smem in attributes else 0,
@@ -92,6 +89,8 @@ class Launch:
         outputs: Sequence[np.ndarray[Any, Any]],
     ) -> list[Any]:
         """The kernel's arguments for `tcir.run_ptx`; `outputs` are written, not read."""
+        import numpy as np
+
         from tcir.run import Uninitialized
 
         buffers = [*inputs, *outputs]
@@ -127,11 +126,14 @@ class LaunchSequence:
     workspaces: tuple[int, ...] = ()
 
     @staticmethod
-    def from_module(module: Any) -> LaunchSequence:
+    def from_module(module: ir.Module) -> LaunchSequence:
         """Reads the kernels of `module`, which stands at the thread level."""
-        from tcir.program.signature import find_programs, workspace_bytes
+        return LaunchSequence.from_programs(module, find_programs(module))
 
-        launches = tuple(Launch.from_kernel(p.op, p.level) for p in find_programs(module))
+    @staticmethod
+    def from_programs(module: ir.Module, programs: Sequence[Program]) -> LaunchSequence:
+        """The same, of the programs that were found in `module`."""
+        launches = tuple(Launch.from_program(program) for program in programs)
         return LaunchSequence(launches, workspace_bytes(module))
 
     @property
@@ -159,103 +161,6 @@ def tensor_map(param: dict[str, Any], buffer: np.ndarray[Any, Any]) -> TensorMap
         _MAP_KEYS.get(key, key): value for key, value in param.items() if key not in _NOT_PASSED
     }
     return builders[param["mode"]](buffer, **options)
-
-
-def run_kernel(
-    ptx: str,
-    launch: Launch,
-    inputs: Sequence[np.ndarray[Any, Any]],
-    outputs: Iterable[OutputSpec],
-    *,
-    whole: Collection[int] = (),
-    order_seed: int | None = None,
-    hazards: str = "report",
-    numerics: str = "exact",
-) -> Outcome:
-    """Executes PTX text on the machine over copies of `inputs`; results start as poison.
-
-    Results in `whole` are for another kernel to read: a byte left unwritten there is an error
-    finding. Raises `tcir.machine.MachineError` at an illegal act of the program, which ends the
-    run.
-    """
-    from tcir.debug import LastWriters
-    from tcir.run import run_ptx
-
-    writers = LastWriters()
-    results = [poison(spec) for spec in outputs]
-    copies = [np.array(a, order="C") for a in inputs]
-    report = run_ptx(
-        ptx,
-        entry=launch.name,
-        grid=launch.grid,
-        block=launch.block,
-        cluster=launch.cluster,
-        dynamic_smem=launch.dynamic_smem,
-        args=launch.arguments(copies, results),
-        hazards=hazards,
-        order_seed=order_seed,
-        numerics=numerics,
-        observer=writers,
-    )
-    if report.errors:
-        raise report.errors[0]
-    return Outcome(
-        outputs=results,
-        level="ptx",
-        findings=list(report.findings) + _holes(launch.name, writers, results, whole),
-        counters=report.counters,
-        incomplete=[str(item) for item in report.incomplete],
-        sites={n: writers.finder(result) for n, result in enumerate(results)},
-    )
-
-
-def _holes(
-    name: str, writers: Any, results: Sequence[np.ndarray[Any, Any]], whole: Collection[int]
-) -> list[Any]:
-    from tcir.machine import Finding
-
-    holes = [(n, writers.unwritten(results[n])) for n in whole]
-    return [
-        Finding(
-            "error",
-            "workspace-never-written",
-            f"@{name}",
-            f"workspace of {results[n].nbytes} bytes",
-            f"a store to {missing} of them",
-        )
-        for n, missing in holes
-        if missing
-    ]
-
-
-def run_sequence(
-    ptx: str,
-    sequence: LaunchSequence,
-    inputs: Sequence[np.ndarray[Any, Any]],
-    outputs: Iterable[OutputSpec],
-    **options: Any,
-) -> Outcome:
-    """Executes the kernels of PTX text one after the other; `options` as in `run_kernel`."""
-    from tcir.program.sequence import RunStep, Step, run_in_order
-
-    results = list(outputs)
-    if len(sequence.launches) == 1 and not sequence.workspaces:
-        only = sequence.only
-        return in_memory(results, lambda specs: run_kernel(ptx, only, inputs, specs, **options))
-    first = len(inputs) + len(results)
-
-    def runner(launch: Launch) -> RunStep:
-        def run(numbers: Sequence[int], arrays: Sequence[Any], wanted: Sequence[OutputSpec]) -> Any:
-            writes = numbers[len(arrays) :]
-            whole = [place for place, n in enumerate(writes) if n >= first]
-            local = launch.renumbered(numbers)
-            return run_kernel(ptx, local, arrays, wanted, whole=whole, **options)
-
-        return run
-
-    steps = [Step(launch.name, launch.buffers, runner(launch)) for launch in sequence.launches]
-    sizes = dict(enumerate(sequence.workspaces, first))
-    return in_memory(results, lambda specs: run_in_order(steps, inputs, specs, sizes))
 
 
 def _triple(values: Sequence[int]) -> tuple[int, int, int]:

@@ -16,6 +16,8 @@ from tcir.passmanager.remarks import remarks_to
 if TYPE_CHECKING:
     from tcir._mlir import ir
 
+    ModuleSource = ir.Module | str | Path
+
 STDIN = "<stdin>"
 _SEPARATOR = re.compile(r"^// -----\s*$", re.MULTILINE)
 # What the bindings call text that was parsed from memory.
@@ -156,7 +158,7 @@ def _name_locations(module: Any, name: str) -> None:
     module.operation.walk(visit)
 
 
-def load_module(source: Any, context: Any) -> Any:
+def load_module(source: ModuleSource, context: ir.Context) -> ir.Module:
     """A private copy of a program given as `ir.Module`, text or path, in `context`.
 
     A string is a path when it has no line break and no brace and names a file.

@@ -14,12 +14,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tcir.runtime.arguments import run_cubin as run_cubin
+    from tcir.runtime.cubin import run_cubin as run_cubin
     from tcir.runtime.devices import Device as Device
     from tcir.runtime.devices import device as device
     from tcir.runtime.driver import CudaError as CudaError
     from tcir.runtime.driver import NoDeviceError as NoDeviceError
-    from tcir.runtime.kernel import launch as launch
+    from tcir.runtime.launching import launch as launch
     from tcir.runtime.memory import DeviceArray as DeviceArray
     from tcir.runtime.memory import empty as empty
     from tcir.runtime.memory import to_device as to_device
@@ -42,10 +42,10 @@ _EXPORTS = {
     "device": "devices",
     "empty": "memory",
     "encode": "tensor_map",
-    "launch": "kernel",
+    "launch": "launching",
     "load": "module",
     "measure": "timing",
-    "run_cubin": "arguments",
+    "run_cubin": "cubin",
     "synchronize": "module",
     "to_device": "memory",
 }

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from tcir.errors import Error, IncompleteError, InputError
-from tcir.runtime.arguments import triple
+from tcir.runtime.cubin import triple
 from tcir.target import DEFAULT_TARGET
 
 SCHEMA = 2

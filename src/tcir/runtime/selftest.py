@@ -101,7 +101,7 @@ def _child(pipe: Any, function: Callable[..., bytes], *arguments: Any) -> None:
 
 
 def _launch_on_gpu(cubin: bytes, sizes: dict[str, Any], made: tuple[list[Any], list[Any]]) -> bytes:
-    from tcir.runtime.arguments import run_cubin
+    from tcir.runtime.cubin import run_cubin
     from tcir.runtime.module import LaunchFailedError
 
     args, outputs = made

@@ -1,1 +1,1 @@
-"""One compilation, from text to code."""
+"""One compilation: from a module to code, with a report of every step."""

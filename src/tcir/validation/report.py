@@ -7,8 +7,9 @@ program     name of the function; pipeline: its textual form; target: "sm_100a" 
 seed, inputs, orders, numerics
             how it was executed: seed of the inputs, "integers" or "random", number of completion
             orders per asynchronous level, "exact" or "fast"; null without validation
-verdict     "held", "different", "incomplete", "error" (a pass refused the program, or failed);
-            exit_code: 0, 1, 2, 3 or 4; error: its message, else null
+verdict     "held", "different", "incomplete", "not executed" (without validation), "error" (a pass
+            rejected the program, or failed); exit_code: 0, 1, 2, 3 or 4; error: its message, else
+            null
 passes      a list with, for each pass: index, name, ops (operations after it), pass_seconds,
             execute_seconds, level ("tensor", "tile", "thread", "ptx", "" when not executed),
             verdict ("reference", "equal", "within bound", "different", "incomplete",
@@ -23,16 +24,17 @@ code        null, or registers, spill_bytes, shared_bytes, tmem_columns, ptx_lin
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tcir.target import DEFAULT_TARGET
-from tcir.validation.compare import Difference
+
+if TYPE_CHECKING:
+    from tcir.validation.compare import Difference
 
 SCHEMA = "tcir.report/1"
-EXIT_CODES = {"held": 0, "different": 1, "incomplete": 2}
+EXIT_CODES = {"held": 0, "not executed": 0, "different": 1, "incomplete": 2}
 
 
 @dataclass
@@ -95,7 +97,7 @@ class Report:
         if self.error is not None:
             return "error"
         if not self.validated:
-            return "held"
+            return "not executed"
         verdicts = {line.verdict for line in self.passes}
         if "different" in verdicts:
             return "different"
@@ -105,7 +107,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether all that was asked for held."""
+        """Whether every pass was executed and its result held; False without validation."""
         return self.verdict == "held"
 
     @property
@@ -130,8 +132,11 @@ class Report:
 
     def summary(self) -> str:
         """The last line: the verdict, and the pass to look at."""
-        failure = self.first_failure()
+        failure = self.first_failure() if self.validated else None
         if failure is None:
+            compared = [line for line in self.passes if line.verdict != "reference"]
+            if self.validated and not compared:
+                return f"{self.verdict}: executed, no pass to compare"
             return f"{self.verdict}: {len(self.passes)} steps"
         rest = f": {failure.difference}" if failure.difference else ""
         return f"{self.verdict}: first at pass {failure.index}, {failure.name}{rest}"
@@ -155,8 +160,18 @@ class Report:
         lines += [f"not done: {reason}" for reason in self.code.get("missing", [])]
         return lines
 
+    @property
+    def header(self) -> str:
+        """The first line of the table; it says when results are not bit-exact."""
+        return HEADER + (", numerics fast (not bit-exact)" if self.numerics == "fast" else "")
+
+    @property
+    def next_index(self) -> int:
+        """The number of the step after the last."""
+        return self.passes[-1].index + 1 if self.passes else 1
+
     def __str__(self) -> str:
-        return "\n".join([HEADER, *map(str, self.passes), *self.code_lines(), self.summary()])
+        return "\n".join([self.header, *map(str, self.passes), *self.code_lines(), self.summary()])
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON object described above."""
@@ -170,7 +185,3 @@ class Report:
             "verdict": self.verdict,
             "exit_code": self.exit_code,
         }
-
-    def to_json(self) -> str:
-        """The JSON text."""
-        return json.dumps(self.as_dict(), indent=2) + "\n"

@@ -11,23 +11,25 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcir.errors import IncompleteError, InputError
+from tcir.errors import IncompleteError
 from tcir.interp import Outcome, executor_for
-from tcir.passmanager.pipeline import Pass, Pipeline, as_pipeline
-from tcir.program.inputs import Kind, make_inputs
-from tcir.program.launch import LaunchSequence, run_sequence
+from tcir.program.execution import KernelStep, as_view, run_in_order, run_sequence
+from tcir.program.inputs import make_inputs
+from tcir.program.launch import LaunchSequence
 from tcir.program.memory_image import from_memory, images, in_memory
-from tcir.program.sequence import RunStep, Step, as_view, run_in_order
-from tcir.program.signature import Program, Signature, find_programs, signature_of, workspace_bytes
-from tcir.session.runner import run_pipeline
+from tcir.program.programs import Program, find_programs, workspace_bytes
+from tcir.program.signature import Signature, signature_of, views_of
 from tcir.target import DEFAULT_TARGET
 from tcir.validation import bounds, compare
-from tcir.validation.report import Line, Report
+from tcir.validation.report import Line
+from tcir.validation.settings import Settings
+
+if TYPE_CHECKING:
+    from tcir._mlir import ir
 
 Array = np.ndarray[Any, Any]
 
@@ -41,26 +43,6 @@ _SUM_OF_PRODUCTS = {
     "linalg.matmul_transpose_b", "linalg.yield", "arith.scaling_extf", "tc.block_scaled_matmul",
     "tc.conv2d", "tc.matmul", "tensor.collapse_shape", "tensor.empty", "tensor.pad", "tensor.yield",
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How programs are executed.
-
-    seed:     of the inputs, and of the first completion order
-    inputs:   "integers" (everything exact, results must be equal) or "random"
-    orders:   completion orders tried at each asynchronous level; the first is the issue order
-    numerics: "exact" or "fast" (not bit-exact)
-    """
-
-    seed: int = 0
-    inputs: Kind = "integers"
-    orders: int = 1
-    numerics: str = "exact"
-
-    def __post_init__(self) -> None:
-        if self.orders < 1:
-            raise InputError(f"expected at least 1 completion order, got {self.orders}")
 
 
 class Validator:
@@ -77,13 +59,14 @@ class Validator:
         self._no_bound = ""
         self._sites: dict[int, Any] = {}
 
-    def start(self, module: Any) -> Line:
+    def start(self, module: ir.Module) -> Line:
         """Executes the program as it came in: the reference of all that follows."""
         self.signature = signature_of(module)
         self.inputs = make_inputs(self.signature.inputs, self.settings.seed, self.settings.inputs)
         self._images = images(self.inputs)
         line = Line(0, "(input)")
-        outcome = self._execute(module, self.inputs, None, line)
+        programs = find_programs(module)
+        outcome = self._execute(module, programs, self.inputs, None, line)
         if line.verdict in ("incomplete", "different"):
             return line
         assert outcome is not None
@@ -91,14 +74,15 @@ class Validator:
         line.verdict = "reference"
         line.compared = f"{_rules(outcome.level)}, {self._input_words()}"
         if self.settings.inputs == "random" and self.signature.level == "tensor":
-            self._prepare_bound(module)
+            self._prepare_bound(module, programs)
         return line
 
-    def check(self, module: Any, line: Line) -> Line:
+    def check(self, module: ir.Module, line: Line) -> Line:
         """Executes `module` under every order and fills in the verdict of `line`."""
-        orders = self.settings.orders if any(map(_asynchronous, find_programs(module))) else 1
+        programs = find_programs(module)
+        orders = self.settings.orders if any(map(_asynchronous, programs)) else 1
         self._compare_orders(
-            line, orders, lambda order: self._execute(module, self.inputs, order, line)
+            line, orders, lambda order: self._execute(module, programs, self.inputs, order, line)
         )
         return line
 
@@ -150,34 +134,42 @@ class Validator:
 
     def _execute(
         self,
-        module: Any,
+        module: ir.Module,
+        programs: Sequence[Program],
         inputs: Sequence[Array],
         order: int | None,
         line: Line,
     ) -> Outcome | None:
-        return _guard(line, lambda: self._run(module, inputs, order))
+        return _guard(line, lambda: self._run(module, programs, inputs, order))
 
-    def _run(self, module: Any, inputs: Sequence[Array], order: int | None) -> Outcome:
+    def _run(
+        self,
+        module: ir.Module,
+        programs: Sequence[Program],
+        inputs: Sequence[Array],
+        order: int | None,
+    ) -> Outcome:
         """Runs the program of `module`, or its kernels one after the other."""
         assert self.signature is not None
-        outputs, programs = self.signature.outputs, find_programs(module)
-        program = programs[0]
-        plain = program.level == "tensor" and not program.views
+        outputs, program = self.signature.outputs, programs[0]
+        views = views_of(program)
+        plain = program.level == "tensor" and not views
         buffers = inputs if plain else self._images
         options = {"order_seed": order, "numerics": self.settings.numerics}
         if len(programs) == 1 and (plain or program.level != "tensor"):
             run = _executor(program.level)
-            arrays = [as_view(a, program.views.get(n)) for n, a in enumerate(buffers)]
+            arrays = [as_view(a, views.get(n)) for n, a in enumerate(buffers)]
             if plain:
                 return run(module, program.name, arrays, outputs, **options)
             return in_memory(
                 outputs, lambda specs: run(module, program.name, arrays, specs, **options)
             )
 
-        def runner(program: Program) -> RunStep:
+        def step(program: Program) -> KernelStep:
+            views = views_of(program)
+
             def run(numbers: Any, arrays: Any, wanted: Any) -> Outcome:
                 if program.level == "tensor":
-                    views = program.views
                     arrays = [from_memory(a, views[n]) for n, a in zip(numbers, arrays)]
                     wanted = [views[n] for n in numbers[len(arrays) :]]
                 named = {"buffers": numbers} if program.level == "thread" else {}
@@ -187,11 +179,11 @@ class Validator:
                     outcome.outputs = images(outcome.outputs)
                 return outcome
 
-            return run
+            return KernelStep(program.name, program.buffers, run, views)
 
         first = len(inputs) + len(outputs)
         sizes = dict(enumerate(workspace_bytes(module), first))
-        steps = [Step(p.name, p.buffers, runner(p), p.views) for p in programs]
+        steps = [step(program) for program in programs]
         return in_memory(outputs, lambda specs: run_in_order(steps, buffers, specs, sizes))
 
     def _judge(self, line: Line, outcome: Outcome) -> None:
@@ -239,14 +231,14 @@ class Validator:
             return None, self._no_bound or "no bound is known for a program of this level"
         return self._bounds, "beyond the bound"
 
-    def _prepare_bound(self, module: Any) -> None:
+    def _prepare_bound(self, module: ir.Module, programs: Sequence[Program]) -> None:
         """Runs the program on magnitudes and on ones: sums of |a * b|, and numbers of products."""
         foreign = sorted(_op_names(module) - _SUM_OF_PRODUCTS)
         if foreign:
             self._no_bound = f"no bound is known for programs with {', '.join(foreign)}"
             return
-        magnitudes = self._plain(module, [np.abs(a) for a in self.inputs])
-        counts = self._plain(module, [np.ones_like(a) for a in self.inputs])
+        magnitudes = self._plain(module, programs, [np.abs(a) for a in self.inputs])
+        counts = self._plain(module, programs, [np.ones_like(a) for a in self.inputs])
         attributes = module.operation.attributes
         target = attributes["tc.target"].value if "tc.target" in attributes else DEFAULT_TARGET.name
         how = bounds.sums_of(self.inputs[0].dtype.name, target)
@@ -258,9 +250,11 @@ class Validator:
             self._bounds = None
             self._no_bound = "the sums of magnitudes overflow the output type: no bound"
 
-    def _plain(self, module: Any, inputs: Sequence[Array]) -> list[Array]:
+    def _plain(
+        self, module: ir.Module, programs: Sequence[Program], inputs: Sequence[Array]
+    ) -> list[Array]:
         line = Line(0, "(bound)")
-        outcome = self._execute(module, inputs, None, line)
+        outcome = self._execute(module, programs, inputs, None, line)
         if outcome is None:
             raise IncompleteError(f"cannot compute the bound: {line}")
         return outcome.outputs
@@ -276,9 +270,6 @@ def _guard(line: Line, run: Callable[[], Outcome]) -> Outcome | None:
     """
     try:
         outcome = run()
-    except IncompleteError as error:
-        line.verdict, line.incomplete = "incomplete", [str(error)]
-        return None
     except Exception as error:
         _note(line, getattr(error, "findings", []))  # what was found before it ended
         site = getattr(error, "site", None)
@@ -313,10 +304,10 @@ def _note(line: Line, findings: Iterable[Any]) -> None:
 
 
 def _is_not_modelled(error: Exception) -> bool:
-    """Whether the program is legal but the machine has no rule for it yet."""
+    """Whether the program may be legal, but there is no rule for it yet."""
     from tcir.machine.errors import NotModelled
 
-    return isinstance(error, NotModelled)
+    return isinstance(error, NotModelled | IncompleteError)
 
 
 def _is_refusal(error: Exception) -> bool:
@@ -363,31 +354,3 @@ def _op_names(module: Any) -> set[str]:
 
     module.operation.walk(visit)
     return names
-
-
-def validate(
-    program: Any,
-    pipeline: Pipeline | str | Iterable[Pass | str] = (),
-    *,
-    seed: int = 0,
-    inputs: Kind = "integers",
-    orders: int = 1,
-    numerics: str = "exact",
-    on_line: Callable[[Line], None] | None = None,
-    **options: Any,
-) -> Report:
-    """Runs `pipeline` over `program` (an `ir.Module`, text or path), executing after every pass.
-
-    The program given is not modified. `on_line` is called with each line of the report as it is
-    known. Keyword options go to a named pipeline. Execution stops at the first pass that is
-    different; the passes after it count as not executed.
-    """
-    from tcir.program.source import load_module, mlir_context
-
-    steps = as_pipeline(pipeline, **options)
-    settings = Settings(seed, inputs, orders, numerics)
-    with mlir_context() as context:
-        module = load_module(program, context)
-        report = Report(pipeline=str(steps))
-        run_pipeline(module, steps, report, Validator(settings), on_line=on_line)
-    return report

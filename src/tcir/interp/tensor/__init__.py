@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from tcir.dialect.attributes import is_fill_only
 from tcir.errors import IncompleteError, InputError
 from tcir.interp import Outcome, OutputSpec
 from tcir.interp.rules import site_of
@@ -31,15 +32,7 @@ from tcir.interp.tensor.func import function_named
 from tcir.interp.tensor.interpreter import Interpreter, rule
 from tcir.interp.types import dtype_of, poison, shape_of
 
-__all__ = ["Interpreter", "execute", "is_destination_only", "rule"]
-
-
-def is_destination_only(argument: Any) -> bool:
-    """Whether an argument is only the `outs` of fills: such a one is no input of the kernel."""
-    uses = list(argument.uses)
-    return bool(uses) and all(
-        use.owner.operation.name == "linalg.fill" and use.operand_number == 1 for use in uses
-    )
+__all__ = ["Interpreter", "execute", "rule"]
 
 
 def execute(
@@ -62,7 +55,7 @@ def execute(
     arguments: list[np.ndarray[Any, Any]] = []
     for argument in block.arguments:
         shape, dtype = shape_of(argument.type), dtype_of(argument.type)
-        if is_destination_only(argument):
+        if is_fill_only(argument):
             arguments.append(poison(shape, dtype))
             continue
         array = next(given, None)

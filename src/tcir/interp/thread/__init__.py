@@ -26,7 +26,9 @@ from tcir.interp.thread import (  # noqa: F401  (they register rules)
     warp,
 )
 from tcir.interp.thread.speller import Speller, bits, rule
-from tcir.program.launch import Launch, run_kernel
+from tcir.program.execution import run_kernel
+from tcir.program.launch import Launch
+from tcir.program.programs import Program
 from tcir.target import DEFAULT_TARGET
 
 __all__ = ["Spelling", "execute", "rule", "spell"]
@@ -87,12 +89,12 @@ def execute(
     """Runs kernel `name` of the `gpu.module` in `module`; see `tcir.interp.Executor`.
 
     buffers: of one kernel of several, the numbers of `inputs` and `outputs`
-             (`tcir.program.sequence`)
+             (`tcir.program.execution`)
     """
     spelling = spell(module, name)
     if spelling.incomplete:
         return Outcome([], "thread", incomplete=list(spelling.incomplete))
-    launch = Launch.from_kernel(_find(module, name)[0])
+    launch = Launch.from_program(Program(_find(module, name)[0], "thread"))
     if buffers is not None:
         launch = launch.renumbered(buffers)
     outcome = run_kernel(

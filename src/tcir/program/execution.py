@@ -1,4 +1,4 @@
-"""Several kernels launched one after the other: what each reads, writes, and leaves to the next.
+"""Executing PTX kernels on the simulated machine, and several kernels one after the other.
 
 Buffers are numbered: the program's inputs, its results, then workspaces. A kernel writes the
 buffers that it has and that no kernel before it wrote, whole; the others it reads. So a sequence is
@@ -8,7 +8,7 @@ a straight-line program of functions from arrays to arrays.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,14 +16,16 @@ import numpy as np
 
 from tcir.errors import InputError
 from tcir.interp import Outcome, OutputSpec
-from tcir.program.memory_image import image_spec
+from tcir.program.inputs import poison
+from tcir.program.launch import Launch, LaunchSequence
+from tcir.program.memory_image import image_spec, in_memory
 
 Array = np.ndarray[Any, Any]
 RunStep = Callable[[Sequence[int], Sequence[Array], Sequence[OutputSpec]], Outcome]
 
 
 @dataclass(frozen=True)
-class Step:
+class KernelStep:
     """A kernel, the numbers of its buffers, and how to run it: ``run(numbers, inputs, outputs)``.
 
     views: shape and type in which the kernel has a workspace, by number; default: as bytes.
@@ -36,7 +38,7 @@ class Step:
 
 
 def run_in_order(
-    steps: Sequence[Step],
+    steps: Sequence[KernelStep],
     inputs: Sequence[Array],
     outputs: Sequence[OutputSpec],
     workspaces: Mapping[int, int],
@@ -92,3 +94,98 @@ def as_view(array: Array, view: OutputSpec | None) -> Array:
     if array.nbytes != int(np.prod(view.shape)) * view.dtype.itemsize:
         return array
     return np.ascontiguousarray(array).reshape(-1).view(view.dtype).reshape(view.shape)
+
+
+def run_kernel(
+    ptx: str,
+    launch: Launch,
+    inputs: Sequence[np.ndarray[Any, Any]],
+    outputs: Iterable[OutputSpec],
+    *,
+    whole: Collection[int] = (),
+    order_seed: int | None = None,
+    hazards: str = "report",
+    numerics: str = "exact",
+) -> Outcome:
+    """Executes PTX text on the machine over copies of `inputs`; results start as poison.
+
+    Results in `whole` are for another kernel to read: a byte left unwritten there is an error
+    finding. Raises `tcir.machine.MachineError` at an illegal act of the program, which ends the
+    run.
+    """
+    from tcir.debug import LastWriters
+    from tcir.run import run_ptx
+
+    writers = LastWriters()
+    results = [poison(spec) for spec in outputs]
+    copies = [np.array(a, order="C") for a in inputs]
+    report = run_ptx(
+        ptx,
+        entry=launch.name,
+        grid=launch.grid,
+        block=launch.block,
+        cluster=launch.cluster,
+        dynamic_smem=launch.dynamic_smem,
+        args=launch.arguments(copies, results),
+        hazards=hazards,
+        order_seed=order_seed,
+        numerics=numerics,
+        observer=writers,
+    )
+    if report.errors:
+        raise report.errors[0]
+    return Outcome(
+        outputs=results,
+        level="ptx",
+        findings=list(report.findings) + _holes(launch.name, writers, results, whole),
+        counters=report.counters,
+        incomplete=[str(item) for item in report.incomplete],
+        sites={n: writers.finder(result) for n, result in enumerate(results)},
+    )
+
+
+def _holes(
+    name: str, writers: Any, results: Sequence[np.ndarray[Any, Any]], whole: Collection[int]
+) -> list[Any]:
+    from tcir.machine import Finding
+
+    holes = [(n, writers.unwritten(results[n])) for n in whole]
+    return [
+        Finding(
+            "error",
+            "workspace-never-written",
+            f"@{name}",
+            f"workspace of {results[n].nbytes} bytes",
+            f"a store to {missing} of them",
+        )
+        for n, missing in holes
+        if missing
+    ]
+
+
+def run_sequence(
+    ptx: str,
+    sequence: LaunchSequence,
+    inputs: Sequence[np.ndarray[Any, Any]],
+    outputs: Iterable[OutputSpec],
+    **options: Any,
+) -> Outcome:
+    """Executes the kernels of PTX text one after the other; `options` as in `run_kernel`."""
+    results = list(outputs)
+    if len(sequence.launches) == 1 and not sequence.workspaces:
+        only = sequence.only
+        return in_memory(results, lambda specs: run_kernel(ptx, only, inputs, specs, **options))
+    first = len(inputs) + len(results)
+
+    def step(launch: Launch) -> KernelStep:
+        def run(numbers: Sequence[int], arrays: Sequence[Any], wanted: Sequence[OutputSpec]) -> Any:
+            writes = numbers[len(arrays) :]
+            whole = [place for place, n in enumerate(writes) if n >= first]
+            local = launch.renumbered(numbers)
+            return run_kernel(ptx, local, arrays, wanted, whole=whole, **options)
+
+        return KernelStep(launch.name, launch.buffers, run)
+
+    steps = [step(launch) for launch in sequence.launches]
+    sizes = dict(enumerate(sequence.workspaces, first))
+    return in_memory(results, lambda specs: run_in_order(steps, inputs, specs, sizes))

@@ -1,0 +1,1 @@
+"""What several pipelines share: options, accepted forms, runs of passes."""

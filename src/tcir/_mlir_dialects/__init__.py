@@ -1,0 +1,1 @@
+"""Dialect modules that stand before the bindings' own, which import more than we need."""

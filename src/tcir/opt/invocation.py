@@ -1,0 +1,281 @@
+"""One invocation of tc-opt on one input: reads, runs a session per module, emits, reports."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tcir._mlir import is_mlir_error
+from tcir.errors import Error, InputError, PassError
+from tcir.opt.arguments import chosen_pipeline
+from tcir.opt.containment import Checkpoint, Notes, write_atomic
+from tcir.opt.printing import IrPrinter, Progress, timing, with_source
+from tcir.passmanager.pipeline import Pass, Pipeline
+from tcir.program.source import (
+    Chunk,
+    Diagnostic,
+    collect_diagnostics,
+    mlir_context,
+    parse_module,
+    position,
+    read_text,
+    split_chunks,
+)
+from tcir.session.session import Session, Watcher
+from tcir.validation.report import Line, Report
+from tcir.validation.settings import Settings
+
+if TYPE_CHECKING:
+    from tcir._mlir import ir
+
+# The gravest of several chunks' exit codes counts.
+_GRAVITY = (0, 2, 1, 3, 4)
+_CODE = ("llvm", "ptx", "cubin", "sass")
+
+
+class Invocation:
+    """One command line on one input."""
+
+    def __init__(self, arguments: Namespace, notes: Notes) -> None:
+        self.arguments = arguments
+        self.notes = notes
+        self.printer = IrPrinter(arguments)
+        self.reports: list[Report] = []
+
+    def run(self) -> int:
+        """Does all of it; returns the exit status."""
+        arguments = self.arguments
+        _check_writable(arguments)
+        text, name = read_text(arguments.input)
+        _load_native(arguments)
+        self.pipeline = chosen_pipeline(arguments, text)
+        self.printer.check(self.pipeline)
+        chunks = split_chunks(text, name) if arguments.split_input_file else [Chunk(text, name)]
+        statuses, results = [], []
+        for chunk in chunks:
+            status, result = self._chunk(chunk)
+            statuses.append(status)
+            if result is not None:
+                results.append(result)
+        if arguments.validate_each:
+            self._save_report(arguments.validate_each)
+        if results and (len(results) == len(chunks) or arguments.split_input_file):
+            _emit(arguments.output, b"// -----\n".join(results))
+        return max(statuses, key=_GRAVITY.index)
+
+    def _save_report(self, path: str) -> None:
+        texts = [report.as_dict() for report in self.reports]
+        whole = texts[0] if len(texts) == 1 else {"schema": "tcir.reports/1", "reports": texts}
+        write_atomic(path, (json.dumps(whole, indent=2) + "\n").encode())
+
+    def _chunk(self, chunk: Chunk) -> tuple[int, bytes | None]:
+        """Exit code and result (None when it failed) of one module."""
+        arguments = self.arguments
+        result: bytes | None = None
+        run = _ChunkRun(self, chunk)
+        with (
+            mlir_context(allow_unregistered=arguments.allow_unregistered_dialect) as context,
+            collect_diagnostics(context, chunk.name) as diagnostics,
+        ):
+            try:
+                status, result = run.process(context)
+            except Exception as error:
+                status = run.explain(error, diagnostics)
+        if arguments.verify_diagnostics:
+            from tcir.opt.expected import compare_diagnostics
+
+            diagnostics = compare_diagnostics(chunk.text, chunk.name, diagnostics)
+            status = 1 if diagnostics else (0 if status == 3 else status)
+        for diagnostic in diagnostics:
+            print(with_source(diagnostic, chunk), file=sys.stderr)
+        if run.saved:
+            print(run.saved, file=sys.stderr)
+        return status, result
+
+
+class _ChunkRun(Watcher):
+    """One module of the input on its way through a session."""
+
+    def __init__(self, invocation: Invocation, chunk: Chunk) -> None:
+        self.arguments, self.notes = invocation.arguments, invocation.notes
+        self.printer, self.pipeline = invocation.printer, invocation.pipeline
+        self.reports = invocation.reports
+        self.chunk = chunk
+        self.progress = Progress(self.arguments.validate_each is not None)
+        self.report: Report | None = None
+        self.checkpoint: Checkpoint | None = None
+        self.saved = ""
+
+    def process(self, context: ir.Context) -> tuple[int, bytes]:
+        """Exit code and result."""
+        arguments = self.arguments
+        session = Session(
+            parse_module(self.chunk, context),
+            self.pipeline,
+            target=arguments.target,
+            settings=_settings(arguments),
+            watcher=self,
+            verify_each=arguments.verify_each in ("true", "1"),
+        )
+        self.report = session.report
+        self.reports.append(session.report)
+        if session.validator is not None:
+            print(session.report.header, file=sys.stderr, flush=True)
+        try:
+            self.progress.start("(input)")
+            with self._reproducer_of_failures():
+                session.run_passes()
+            return self._finish(session)
+        finally:
+            self.progress.clear()
+            if arguments.mlir_timing:
+                print(timing(session.report), file=sys.stderr)
+
+    def _finish(self, session: Session) -> tuple[int, bytes]:
+        emit, report = self.arguments.emit, session.report
+        try:
+            if emit in _CODE:
+                data = getattr(session.generate(emit), emit)
+                result: bytes = data if isinstance(data, bytes) else data.encode()
+            else:
+                result = self._text(session.module, emit)
+        finally:
+            self.progress.clear()
+            if session.validator is not None:
+                print("\n".join([*report.code_lines(), report.summary()]), file=sys.stderr)
+        return report.exit_code, result
+
+    def _text(self, module: ir.Module, emit: str) -> bytes:
+        if emit == "pretty":
+            from tcir.dialect.pretty import pretty
+
+            return pretty(module).encode()
+        return self.printer.text(module).encode()
+
+    # --- what the session tells --------------------------------------------------------------
+
+    def before_pass(self, index: int, item: Pass, module: ir.Module) -> None:
+        self.progress.start(item.name)
+        self._note(item.name, module, str(Pipeline(self.pipeline.passes[index - 1 :])))
+        self.printer.before(item, module)
+
+    def after_pass(self, index: int, item: Pass, module: ir.Module) -> None:
+        self.printer.after(index, item, module)
+
+    def before_step(self, name: str, module: ir.Module) -> None:
+        self.progress.start(name)
+        self._note(name, module, "builtin.module()")
+
+    def line(self, line: Line) -> None:
+        self.progress.line(line)
+
+    # --- failures ----------------------------------------------------------------------------
+
+    def _note(self, name: str, module: ir.Module, pipeline: str) -> None:
+        text = str(module.operation.get_asm(enable_debug_info=True))
+        self.checkpoint = Checkpoint(name, text, pipeline, self.chunk.name)
+        self.notes.write(self.checkpoint)
+
+    @contextmanager
+    def _reproducer_of_failures(self) -> Iterator[None]:
+        """Saves a reproducer of a pass that raised, when the flag asks for one."""
+        try:
+            yield
+        except Exception as error:
+            path = self.arguments.mlir_pass_pipeline_crash_reproducer
+            if path and self.checkpoint is not None and not isinstance(error, OSError):
+                write_atomic(path, self.checkpoint.reproducer().encode())
+                self.saved = (
+                    f"note: the program before '{self.checkpoint.name}' was saved: "
+                    f"tc-opt --run-reproducer {path}"
+                )
+            raise
+
+    def explain(self, error: Exception, diagnostics: list[Diagnostic]) -> int:
+        """Adds what an exception says to `diagnostics`, marks the report, returns the status."""
+        reported = any(d.severity == "error" for d in diagnostics)
+        status = error.exit_code if isinstance(error, Error) else 4
+        if isinstance(error, PassError):
+            diagnostics.append(
+                Diagnostic("note", "", 0, 0, f"in pass '{error.pass_name}'")
+                if reported
+                else _from_pass_error(error, self.chunk)
+            )
+        elif isinstance(error, Error):
+            diagnostics.append(Diagnostic("error", "", 0, 0, str(error)))
+        elif is_mlir_error(error):
+            status = 3
+            if not reported:
+                diagnostics.append(Diagnostic("error", self.chunk.name, 0, 0, str(error)))
+        else:
+            if os.environ.get("TCIR_TRACEBACK"):
+                raise error
+            during = f" in '{self.checkpoint.name}'" if self.checkpoint is not None else ""
+            diagnostics.append(Diagnostic("error", "", 0, 0, f"{internal_error(error)}{during}"))
+        if self.report is not None:
+            errors = [d.message for d in diagnostics if d.severity == "error"]
+            self.report.error, self.report.error_code = "\n".join(errors), status
+        return status
+
+
+def internal_error(error: Exception) -> str:
+    """What is said of an error that is ours."""
+    return f"internal: {type(error).__name__}: {error} (TCIR_TRACEBACK=1 shows where)"
+
+
+def _settings(arguments: Namespace) -> Settings | None:
+    if arguments.validate_each is None:
+        return None
+    return Settings(arguments.seed, arguments.inputs, arguments.orders, arguments.numerics)
+
+
+def _load_native(arguments: Namespace) -> None:
+    """Loads MLIR, and has the process of the code generators load LLVM meanwhile."""
+    from tcir import _mlir
+
+    if arguments.validate_each is None:
+        _mlir.load_without_numpy()
+    if arguments.emit in _CODE:
+        from tcir import codegen
+
+        codegen.start(fork=True)
+
+
+def _from_pass_error(error: PassError, chunk: Chunk) -> Diagnostic:
+    file, line, column = position(error.location)
+    file = chunk.name if file in ("", "-") else file
+    name = error.pass_name
+    notes = (Diagnostic("note", "", 0, 0, f"in pass '{name}'"),) if name else ()
+    return Diagnostic("error", file, line, column, error.message, notes)
+
+
+def _check_writable(arguments: Namespace) -> None:
+    """Refuses a place for results that cannot be written, before any work is done."""
+    for path in (arguments.output, arguments.validate_each):
+        if not path or path == "-":
+            continue
+        target = Path(path)
+        if target.is_dir():
+            raise InputError(f"cannot write '{path}': it is a directory")
+        if not target.parent.is_dir():
+            raise InputError(f"cannot write '{path}': there is no directory '{target.parent}'")
+        place = target if target.exists() else target.parent
+        if not os.access(place, os.W_OK):
+            raise InputError(f"cannot write '{path}': permission denied")
+    if arguments.emit == "cubin" and arguments.output == "-" and sys.stdout.isatty():
+        raise InputError("a cubin is binary: name a file with -o")
+
+
+def _emit(path: str, data: bytes) -> None:
+    if path != "-":
+        write_atomic(path, data)
+        return
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()

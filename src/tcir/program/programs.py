@@ -1,0 +1,112 @@
+"""The programs in a module: the functions to execute, and the level each stands at.
+
+Levels: ``tensor`` (func on tensors), ``tile`` (`func.func` with the attribute ``tc.kernel``),
+``thread`` (`llvm.func` with ``nvvm.kernel``). A module holds one, or several with ``tc.order``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tcir.errors import InputError, format_location
+
+if TYPE_CHECKING:
+    from tcir._mlir import ir
+
+
+@dataclass(frozen=True)
+class Program:
+    """A function to execute, and its level: "tensor", "tile" or "thread"."""
+
+    op: ir.OpView
+    level: str
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return str(self.op.operation.attributes["sym_name"].value)
+
+    @property
+    def order(self) -> int | None:
+        """Its place in the sequence of launches."""
+        order = self.attribute("tc.order")
+        return None if order is None else int(order.value)
+
+    @property
+    def buffers(self) -> tuple[int, ...]:
+        """Numbers of its buffers: its arguments in order (on tensors: and results)."""
+        if self.level == "thread":
+            given = (entry["arg"] for entry in self.attribute("tc.params", ()) if "arg" in entry)
+            return tuple(sorted({int(number.value) for number in given}))
+        arguments = self.attribute("tc.args")
+        return tuple(range(len(self.buffer_types))) if arguments is None else tuple(arguments)
+
+    @property
+    def buffer_types(self) -> list[ir.Type]:
+        """MLIR types of its arguments, and on tensors of its results."""
+        arguments = self.op.operation.regions[0].blocks[0].arguments
+        results = self.op.type.results if self.level == "tensor" else []
+        return [*(argument.type for argument in arguments), *results]
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """An attribute of the function."""
+        attributes = self.op.operation.attributes
+        return attributes.get(name, default)
+
+
+def find_programs(module: ir.Module) -> list[Program]:
+    """The programs of `module` in the order of their launches: one, or all with ``tc.order``."""
+    programs = _programs(module)
+    orders = [program.order for program in programs]
+    if len(programs) < 2 or None in orders or len(set(orders)) < len(orders):
+        return [_only(module, programs)]
+    return sorted(programs, key=lambda program: program.order or 0)
+
+
+def find_program(module: ir.Module, entry: str | None = None) -> Program:
+    """The one program in `module`, or the one called `entry`."""
+    programs = _programs(module)
+    if entry is not None:
+        programs = [program for program in programs if program.name == entry] or programs
+    return _only(module, programs)
+
+
+def workspace_bytes(module: ir.Module) -> tuple[int, ...]:
+    """Sizes of the workspaces between the kernels of `module`: its attribute ``tc.workspaces``."""
+    attributes = module.operation.attributes
+    return tuple(attributes["tc.workspaces"]) if "tc.workspaces" in attributes else ()
+
+
+def _only(module: ir.Module, programs: list[Program]) -> Program:
+    if len(programs) == 1:
+        return programs[0]
+    names = ", ".join(f"@{program.name}" for program in programs) or "none"
+    raise InputError(
+        f"{format_location(module.operation.location)}expected one function with a body "
+        f"(func.func, or llvm.func with nvvm.kernel) to execute, got {names}; "
+        "put each program in a file of its own"
+    )
+
+
+def _programs(module: ir.Module) -> list[Program]:
+    programs: list[Program] = []
+    for op in _functions(module.operation):
+        name = op.operation.name
+        attributes = op.operation.attributes
+        if name == "llvm.func" and "nvvm.kernel" in attributes:
+            programs.append(Program(op, "thread"))
+        elif name == "func.func" and len(op.operation.regions[0].blocks):
+            programs.append(Program(op, "tile" if "tc.kernel" in attributes else "tensor"))
+    return programs
+
+
+def _functions(operation: ir.Operation) -> list[ir.OpView]:
+    found = []
+    for block in operation.regions[0]:
+        for op in block:
+            if op.operation.name in ("gpu.module", "builtin.module"):
+                found += _functions(op.operation)
+            else:
+                found.append(op)
+    return found

@@ -1,0 +1,67 @@
+"""Generated code, its assembly, and what is counted in it."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+
+from tcir.errors import MissingDependencyError
+from tcir.program.launch import LaunchSequence
+from tcir.validation.report import Line, Report
+
+
+@dataclass
+class Code:
+    """Generated code, as far as was asked for; `launches` says how to start it."""
+
+    launches: LaunchSequence
+    llvm: str
+    ptx: str = ""
+    cubin: bytes = b""
+    sass: str = ""
+
+
+def assemble(code: Code, report: Report, *, required: str, sass: bool) -> Line:
+    """PTX to cubin and, with `sass`, its disassembly; what ptxas counts goes to ``report.code``.
+
+    `MissingDependencyError` only for what is `required`, "cubin" or "sass".
+    """
+    from tcir import codegen
+
+    assert report.code is not None
+    started = time.perf_counter()
+    line = Line(report.next_index, "ptxas")
+    line.verdict, line.compared = "-", "assembled; SASS is counted, not executed"
+    try:
+        cubin = codegen.assemble(code.ptx, target=report.target)
+        line.pass_seconds = time.perf_counter() - started
+        code.cubin = cubin.data
+        dynamic = max(launch.dynamic_smem for launch in code.launches.launches)
+        report.code |= {
+            "registers": cubin.registers,
+            "spill_bytes": cubin.spill_bytes,
+            "shared_bytes": cubin.shared_bytes + dynamic,
+        }
+        if sass:
+            code.sass = codegen.disassemble(code.cubin)
+            report.code["sass"] = codegen.sass_counts(code.sass)
+    except MissingDependencyError as error:
+        report.code.setdefault("missing", []).append(str(error))
+        if not code.cubin or required == "sass":
+            raise
+    return line
+
+
+def tmem_columns(ptx: str) -> int | None:
+    """Columns of tensor memory a kernel allocates; None when PTX keeps them in a register."""
+    total = 0
+    for operand in re.findall(r"tcgen05\.alloc\S*\s+\[[^\]]*\],\s*([%\w]+)\s*;", ptx):
+        value = operand
+        if operand.startswith("%"):
+            moved = re.findall(rf"mov\.[bu]32\s+{re.escape(operand)},\s*(\d+)\s*;", ptx)
+            if len(moved) != 1:
+                return None
+            value = moved[0]
+        total += int(value, 0)
+    return total

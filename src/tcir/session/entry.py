@@ -1,0 +1,105 @@
+"""`tcir.compile` and `tcir.validate`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from tcir.errors import InputError
+from tcir.kernel import Kernel
+from tcir.passmanager.pipeline import Pass, Pipeline, as_pipeline
+from tcir.program.inputs import Kind
+from tcir.program.signature import signature_of
+from tcir.program.source import load_module, mlir_context
+from tcir.session.session import Session, Watcher
+from tcir.target import DEFAULT_TARGET, TARGETS
+from tcir.validation.report import Line, Report
+from tcir.validation.settings import Settings
+
+if TYPE_CHECKING:
+    from tcir._mlir import ir
+    from tcir.program.source import ModuleSource
+
+
+class _Texts(Watcher):
+    """Keeps the program after each pass, by the pass's name."""
+
+    def __init__(self, module: ir.Module) -> None:
+        self.texts = {"(input)": str(module)}
+
+    def after_pass(self, index: int, item: Pass, module: ir.Module) -> None:
+        name, number = item.name, 1
+        while name in self.texts:
+            number += 1
+            name = f"{item.name}#{number}"
+        self.texts[name] = str(module)
+
+
+class _Lines(Watcher):
+    """Passes lines of the report on."""
+
+    def __init__(self, tell: Callable[[Line], None]) -> None:
+        self.tell = tell
+
+    def line(self, line: Line) -> None:
+        self.tell(line)
+
+
+def compile(
+    program: ModuleSource,
+    pipeline: Pipeline | str | Iterable[Pass | str],
+    *,
+    target: str = DEFAULT_TARGET.name,
+    validate: bool = False,
+    seed: int = 0,
+    inputs: Kind = "integers",
+    orders: int = 1,
+    numerics: str = "exact",
+    **options: Any,
+) -> Kernel:
+    """Compiles `program` (an `ir.Module`, MLIR text or a path) with `pipeline` (or its name).
+
+    Keyword options go to a named pipeline. With ``validate=True`` the program is executed after
+    every pass, see `tcir.validate`; look at ``kernel.report``.
+    """
+    if target not in TARGETS:
+        raise InputError(f"expected a target out of {', '.join(TARGETS)}, got '{target}'")
+    steps = as_pipeline(pipeline, **options)
+    settings = Settings(seed, inputs, orders, numerics) if validate else None
+    with mlir_context() as context:
+        module = load_module(program, context)
+        texts = _Texts(module)
+        session = Session(module, steps, target=target, settings=settings, watcher=texts)
+        signature = signature_of(module)
+        session.report.program = signature.name
+        session.run_passes()
+        code = session.generate("ptx")
+    return Kernel(
+        signature, code.launches, target, code.ptx, code.llvm, session.report, texts.texts
+    )
+
+
+def validate(
+    program: ModuleSource,
+    pipeline: Pipeline | str | Iterable[Pass | str] = (),
+    *,
+    seed: int = 0,
+    inputs: Kind = "integers",
+    orders: int = 1,
+    numerics: str = "exact",
+    on_line: Callable[[Line], None] | None = None,
+    **options: Any,
+) -> Report:
+    """Runs `pipeline` over `program` (an `ir.Module`, text or path), executing after every pass.
+
+    The program given is not modified. `on_line` is called with each line of the report as it is
+    known. Keyword options go to a named pipeline. Execution stops at the first pass that is
+    different; the passes after it count as not executed.
+    """
+    steps = as_pipeline(pipeline, **options)
+    settings = Settings(seed, inputs, orders, numerics)
+    watcher = _Lines(on_line) if on_line is not None else None
+    with mlir_context() as context:
+        session = Session(load_module(program, context), steps, settings=settings, watcher=watcher)
+        session.run_passes()
+    return session.report

@@ -1,0 +1,192 @@
+"""`Session`: the one sequence that `tcir.compile`, `tcir.validate` and tc-opt all go through.
+
+A module comes in (parsed by `tcir.program.source`), its target is set, passes run one by one, each
+verified and, when asked for, executed and compared; then code is generated, and executed as well.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from tcir._mlir import is_mlir_error
+from tcir.errors import InputError, PassError
+from tcir.passmanager.pipeline import Pass, Pipeline, registered_pipelines
+from tcir.program.launch import LaunchSequence
+from tcir.program.programs import Program, find_programs
+from tcir.program.source import count_ops
+from tcir.session.code import Code, assemble, tmem_columns
+from tcir.target import DEFAULT_TARGET
+from tcir.validation.report import Line, Report
+from tcir.validation.settings import Settings
+
+if TYPE_CHECKING:
+    from tcir._mlir import ir
+    from tcir.validation.validator import Validator
+
+
+class Watcher:
+    """What a session tells its caller while it runs. The methods of this class do nothing."""
+
+    def before_pass(self, index: int, item: Pass, module: ir.Module) -> None:
+        """`item`, pass number `index` (from 1), is about to run on `module`."""
+
+    def after_pass(self, index: int, item: Pass, module: ir.Module) -> None:
+        """`item` has run and `module` is valid; it has not been executed yet."""
+
+    def before_step(self, name: str, module: ir.Module) -> None:
+        """Code generation has come to the step `name`."""
+
+    def line(self, line: Line) -> None:
+        """A line of the report is complete."""
+
+
+class Session:
+    """A module on its way through `pipeline` to code for `target`, and the report of it.
+
+    settings:    how the program is executed after every pass; None: it is not
+    verify_each: whether MLIR verifies the module after every pass
+    """
+
+    def __init__(
+        self,
+        module: ir.Module,
+        pipeline: Pipeline,
+        *,
+        target: str = DEFAULT_TARGET.name,
+        settings: Settings | None = None,
+        watcher: Watcher | None = None,
+        verify_each: bool = True,
+    ) -> None:
+        self.module, self.pipeline = module, pipeline
+        self.watcher = watcher or Watcher()
+        self.verify_each = verify_each
+        self.report = Report(pipeline=str(pipeline), target=target)
+        self.validator: Validator | None = None
+        if settings is not None:
+            from tcir.validation.validator import Validator
+
+            self.validator = Validator(settings)
+            self.report.seed, self.report.inputs = settings.seed, settings.inputs
+            self.report.orders, self.report.numerics = settings.orders, settings.numerics
+        set_target(module, target)
+
+    def run_passes(self) -> None:
+        """Runs the pipeline over the module in place, with a line of the report for each pass.
+
+        All passes run, also after one that changed the result, so that the code can be looked at;
+        only execution stops there. Raises `PassError` of a pass that rejects the module.
+        """
+        executing = self.validator is not None and self._execute_input(self.validator)
+        for index, item in enumerate(self.pipeline, start=1):
+            self.watcher.before_pass(index, item, self.module)
+            started = time.perf_counter()
+            item.apply(self.module)
+            if self.verify_each:
+                verify(self.module, item.name)
+            line = Line(index, item.name, pass_seconds=time.perf_counter() - started)
+            line.ops = count_ops(self.module)
+            self.watcher.after_pass(index, item, self.module)
+            if self.validator is None:
+                line.verdict = "-"
+            elif executing:
+                self.validator.check(self.module, line)
+                executing = line.verdict != "different"
+            self._add(line)
+
+    def _execute_input(self, validator: Validator) -> bool:
+        """Executes the program as it came in; whether it gave the reference of all that follows."""
+        line = validator.start(self.module)
+        assert validator.signature is not None
+        self.report.program = validator.signature.name
+        line.ops = count_ops(self.module)
+        self._add(line)
+        return line.verdict == "reference"
+
+    def generate(self, upto: str) -> Code:
+        """Code of the lowered module, up to "llvm", "ptx", "cubin" or "sass"; PTX is executed.
+
+        A missing assembler is noted in ``report.code`` and raised only when the cubin itself was
+        asked for.
+        """
+        from tcir import codegen
+
+        report, target = self.report, self.report.target
+        programs = find_programs(self.module)
+        _check_level(programs)
+        _check_target(programs, target)
+        self.watcher.before_step("translate-to-llvm-ir", self.module)
+        launches = LaunchSequence.from_programs(self.module, programs)
+        started = time.perf_counter()
+        code = Code(launches, codegen.translate(self.module))
+        if upto == "llvm":
+            return code
+        self.watcher.before_step("llvm-to-ptx", self.module)
+        code.ptx = codegen.emit_ptx(code.llvm, target=target)
+        seconds = time.perf_counter() - started
+        line = Line(report.next_index, "llvm-to-ptx", pass_seconds=seconds)
+        line.ops = sum(1 for text in code.ptx.splitlines() if text.rstrip().endswith(";"))
+        if self.validator is None:
+            line.verdict = "-"
+        elif report.verdict != "different":
+            self.validator.check_ptx(code.ptx, launches, line)
+        self._add(line)
+        report.code = {"ptx_lines": code.ptx.count("\n"), "tmem_columns": tmem_columns(code.ptx)}
+        if upto in ("cubin", "sass"):
+            self.watcher.before_step("ptxas", self.module)
+            # The disassembly is for whoever reads it, or the counts of a validation's table.
+            sass = upto == "sass" or self.validator is not None
+            self._add(assemble(code, report, required=upto, sass=sass))
+        return code
+
+    def _add(self, line: Line) -> None:
+        self.report.passes.append(line)
+        self.watcher.line(line)
+
+
+def set_target(module: ir.Module, target: str) -> None:
+    """Says in the module what it is compiled for (``tc.target``), where it is not the default."""
+    from tcir._mlir import ir
+
+    if target != DEFAULT_TARGET.name:
+        with module.context:
+            module.operation.attributes["tc.target"] = ir.StringAttr.get(target)
+
+
+def verify(module: ir.Module, pass_name: str) -> None:
+    """Raises `PassError` naming the pass when the module is not valid."""
+    try:
+        valid = module.operation.verify()
+        why = ""
+    except Exception as error:
+        if not is_mlir_error(error):
+            raise
+        valid, why = False, f": {error}"
+    if not valid:
+        raise PassError(f"pass '{pass_name}' left invalid IR{why}", None, pass_name)
+
+
+def _check_level(programs: list[Program]) -> None:
+    level = next((program.level for program in programs if program.level != "thread"), None)
+    if level is not None:
+        raise InputError(
+            f"expected a program lowered to llvm and nvvm (a pipeline such as conv-shift-reuse "
+            f"ends there), got level '{level}'"
+        )
+
+
+def _check_target(programs: list[Program], target: str) -> None:
+    """Rejects code generation for another target than a kernel was made for."""
+    for program in programs:
+        attribute = program.attribute("tc.target")
+        made_for = DEFAULT_TARGET.name if attribute is None else attribute.value
+        if made_for != target:
+            raise InputError(
+                f"expected target {made_for}, for which this kernel was made, got {target}; "
+                + _pipelines_for(target)
+            )
+
+
+def _pipelines_for(target: str) -> str:
+    names = [name for name, each in registered_pipelines().items() if target in each.targets]
+    return f"pipelines that make kernels for {target}: {', '.join(names) or 'none'}"

@@ -1,0 +1,31 @@
+"""How programs are executed for a validation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tcir.errors import InputError
+
+if TYPE_CHECKING:
+    from tcir.program.inputs import Kind
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How programs are executed.
+
+    seed:     of the inputs, and of the first completion order
+    inputs:   "integers" (everything exact, results must be equal) or "random"
+    orders:   completion orders tried at each asynchronous level; the first is the issue order
+    numerics: "exact" or "fast" (not bit-exact)
+    """
+
+    seed: int = 0
+    inputs: Kind = "integers"
+    orders: int = 1
+    numerics: str = "exact"
+
+    def __post_init__(self) -> None:
+        if self.orders < 1:
+            raise InputError(f"expected at least 1 completion order, got {self.orders}")
