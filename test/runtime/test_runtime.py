@@ -22,7 +22,7 @@ from tcir.errors import IncompleteError, InputError
 from tcir.interp import OutputSpec
 from tcir.program.launch import Launch, LaunchSequence
 from tcir.runtime import dlpack
-from tcir.runtime import kernel as kernels
+from tcir.runtime import launching as kernels
 from tcir.runtime.module import architecture
 
 from .programs import counted, pointer

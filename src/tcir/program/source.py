@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tcir.errors import InputError
 from tcir.passmanager.remarks import remarks_to
@@ -16,7 +16,7 @@ from tcir.passmanager.remarks import remarks_to
 if TYPE_CHECKING:
     from tcir._mlir import ir
 
-    ModuleSource = ir.Module | str | Path
+ModuleSource: TypeAlias = "ir.Module | str | Path"
 
 STDIN = "<stdin>"
 _SEPARATOR = re.compile(r"^// -----\s*$", re.MULTILINE)
