@@ -110,7 +110,7 @@ def test_copies_of_one_thread() -> None:
         (lambda: mma_atom("mma.m16n8k16").operand("E"), "expected operand A, B, C or D, got E"),
         (lambda: mma_atom("mma.m16n8k8.tf32").with_accumulator("f16"), "got f16"),
         (lambda: copy_atom("ldmatrix.x3", 16), "got ldmatrix.x3"),
-        (lambda: copy_atom("ldmatrix.x4.trans", 32), "cannot move 32-bit elements.*torn apart"),
+        (lambda: copy_atom("ldmatrix.x4.trans", 32), "cannot move 32-bit elements.*split"),
         (lambda: copy_atom("cp.async.4", 64), "cannot move 64-bit elements"),
     ],
 )

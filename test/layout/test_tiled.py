@@ -405,7 +405,7 @@ def test_upcast_by_definition() -> None:
         i * 8 + k for k in range(8) for i in range(4)
     ]
     assert upcast(fine, 16).indices() == [x // 16 for x in fine.indices()]
-    with pytest.raises(LayoutError, match="torn apart at coordinate 4"):
+    with pytest.raises(LayoutError, match="would be split at coordinate 4"):
         upcast(Layout(4, 3), 2)
 
 
@@ -432,7 +432,7 @@ BAD = [
     (lambda: partition(layout=Layout((32, 16))),
      r"thread 0 needs rows of 16 bytes in one piece, but coordinate \(0, 1\) lies at address 64"),
     (lambda: partition(layout=Layout((32, 16), (20, 1)), thread=1),
-     r"coordinate \(1, 0\) begins at address 40, which is no multiple of 16"),
+     r"coordinate \(1, 0\) begins at address 40, which is not a multiple of 16"),
     (lambda: partition(layout=row_major((32, 16)), start=8),
      r"coordinate \(0, 0\) begins at address 8"),
     (lambda: partition(layout=row_major((32, 16)), element_bits=32),

@@ -1,6 +1,6 @@
 """Narrow number formats with block scales: NVFP4, MXFP4, MXFP6, MXFP8 (see docs/formats.md).
 
-Needs NumPy and ml_dtypes only: neither MLIR nor the simulated machine, which decodes by itself.
+Needs only NumPy and ml_dtypes: neither MLIR nor the simulated machine, which has its own decoders.
 """
 
 from .block import FORMATS as FORMATS

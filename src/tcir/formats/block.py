@@ -1,4 +1,4 @@
-"""Which element, block length and scale go together, under the names in use."""
+"""Block formats: element, block length and scale, under their usual names."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from .scales import check_scale
 
 @dataclass(frozen=True)
 class BlockFormat:
-    """Elements that share a scale with ``block`` - 1 neighbours along k.
+    """Elements that share a scale in blocks of ``block`` along k.
 
-    FormatError for what the hardware lacks: blocks of 32 have ue8m0 scales and any element, blocks
-    of 16 have e2m1 elements and either scale (PTX ISA 9.7.16.10.7, tables of scale_vec sizes).
+    FormatError for what the hardware does not support: blocks of 32 have ue8m0 scales and any
+    element, blocks of 16 have e2m1 elements and either scale (PTX ISA 9.7.16.10.7, tables of
+    scale_vec sizes).
     """
 
     element: str
@@ -44,7 +45,7 @@ class BlockFormat:
 
     @property
     def has_global_scale(self) -> bool:
-        """True for ue4m3, whose range is too small for a tensor without one."""
+        """True for ue4m3, whose range alone is too small for a tensor."""
         return self.scale == "ue4m3"
 
     def scales_of(self, k: int) -> int:

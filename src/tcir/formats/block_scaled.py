@@ -1,8 +1,8 @@
 """Floats to block-scaled numbers and back.
 
-All arithmetic is exact up to one rounding per result. float32 inputs make quotients by a scale that
-either are a tie between two codes or differ from it by more than 2^-31 of their size: computed in
-float64 and rounded from there they get the code of the exact quotient.
+All arithmetic is exact up to one rounding per result. float32 inputs give quotients by a scale
+that are either a tie between two codes or more than 2^-31 of their size away from one: computed
+in float64 and rounded from there, they get the code of the exact quotient.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .scales import (
 )
 
 CHUNK = 1 << 16
-"""Elements per step: its float64 temporaries stay in a level-2 cache."""
+"""Elements per step: their float64 temporaries fit in a level-2 cache."""
 
 LARGEST_SCALE = 448.0
 SMALLEST_NORMAL = np.finfo(np.float32).smallest_normal
@@ -76,14 +76,14 @@ def quantise(
 ) -> BlockScaled:
     """Quantises along the last axis: one scale per block, elements divided by it *as stored*.
 
-    x: float16, bfloat16 or float32 [..., K], any K; a last short block has a scale of its own.
+    x: float16, bfloat16 or float32 [..., K], any K; a short last block has its own scale.
     global_scale: of NVFP4 only; None takes `nvfp4_global_scale`. rounding: of ue8m0 scales, see
     `ue8m0_of_amax`; ue4m3 scales are amax / (6 g), to nearest even. nonfinite: a block with a NaN
     or an infinity gets the scale NaN and codes 0 ("nan": all of it reads as NaN), or is a
-    FormatError that names the first place ("error").
+    FormatError that names the first position ("error").
 
     A block of zeros has the scale code 0x00, codes 0 and the signs of its zeros. An NVFP4 block
-    that is not all zeros has at least the scale 2^-9 (0x01): rounded to 0 it would vanish.
+    that is not all zeros has at least the scale 2^-9 (0x01): rounded to 0 it would be lost.
     """
     f = block_format(format)
     x = _input(x)
@@ -130,7 +130,7 @@ def _quantise(
 
 
 def dequantise(q: BlockScaled, dtype: DTypeLike = np.float32) -> NDArray[Any]:
-    """The numbers that `q` stands for: element · scale · global scale.
+    """The numbers `q` represents: element · scale · global scale.
 
     dtype: float64 (exact) or float32, rounded once: beyond its range infinity, as IEEE 754 has it.
     A NaN scale makes its whole block NaN, zeros included.
@@ -172,9 +172,9 @@ def nvfp4_global_scale(x: NDArray[Any]) -> np.float32:
 
 
 def alpha(a: BlockScaled, b: BlockScaled) -> np.float32:
-    """What a contraction of `a` and `b` without their global scales is multiplied by: gA · gB.
+    """The factor for a contraction of `a` and `b` without their global scales: gA · gB.
 
-    FormatError where the product is no normal float32: the result would be zero or infinite.
+    FormatError if the product is not a normal float32: the result would be zero or infinite.
     """
     product = np.float64(a.global_scale) * np.float64(b.global_scale)
     if not SMALLEST_NORMAL <= product <= np.finfo(np.float32).max:
@@ -208,7 +208,7 @@ def _check_finite(x: NDArray[Any]) -> None:
 
 
 def _global_scale(value: Any, f: BlockFormat) -> np.float32:
-    with np.errstate(over="ignore"):  # refused below
+    with np.errstate(over="ignore"):  # rejected below
         g = np.float32(value)
     if not (np.isfinite(g) and g > 0):
         raise FormatError(

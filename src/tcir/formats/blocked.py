@@ -53,13 +53,13 @@ def to_blocked(scales: Codes) -> Codes:
     padded = np.zeros((*outer, down * ROWS, across * SCALES), np.uint8)
     padded[..., :rows, :n] = scales
     tiles = padded.reshape(*outer, down, 4, 32, across, SCALES)
-    # (down, quarter, row, across, scale) -> (down, across, row, quarter, scale)
+    # (down, group of 32, row, across, scale) -> (down, across, row, group of 32, scale)
     tiles = np.moveaxis(tiles, (-5, -2, -3, -4, -1), (-5, -4, -3, -2, -1))
     return np.ascontiguousarray(tiles).reshape(*outer, down, across, BLOCK_BYTES)
 
 
 def from_blocked(blocked: Codes, rows: int, scales: int) -> Codes:
-    """Undoes `to_blocked`; padding is ignored. FormatError unless the blocks fit rows x scales."""
+    """The inverse of `to_blocked`, without padding. FormatError unless the blocks fit."""
     check_codes(blocked, 8, "scale")
     _check_extent(rows, scales)
     down, across = -(-rows // ROWS), -(-scales // SCALES)

@@ -27,7 +27,7 @@ class Element:
     mantissa_bits: int
     bias: int
     largest_code: int
-    """Of the largest finite value."""
+    """The code of the largest finite value."""
     infinity: int | None = None
     nan: int | None = None
     """Code that NaN is converted to."""
@@ -127,7 +127,7 @@ def table(name: str) -> NDArray[np.float32]:
 
 
 def check_codes(codes: Codes, bits: int, name: str) -> None:
-    """FormatError unless `codes` is uint8 and has nothing above its low `bits` bits."""
+    """FormatError unless `codes` is uint8 with no bit set above the low `bits`."""
     if not isinstance(codes, np.ndarray) or codes.dtype != np.uint8:
         got = getattr(codes, "dtype", type(codes).__name__)
         raise FormatError(f"{name} codes", got, "uint8", "a code is the low bits of one byte")

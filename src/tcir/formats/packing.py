@@ -48,7 +48,7 @@ def pack(codes: Codes, bits: int) -> Codes:
 
 
 def unpack(packed: Codes, bits: int, k: int) -> Codes:
-    """Undoes `pack`: uint8 [..., ceil(k · bits / 8)] -> codes [..., k]; unused bits are ignored."""
+    """The inverse of `pack`: uint8 [..., ceil(k · bits / 8)] -> codes [..., k]."""
     _check_bits(bits)
     check_codes(packed, 8, "packed")
     have = _last(packed, "packed bytes")
@@ -92,7 +92,7 @@ def pack_units(codes: Codes, bits: int) -> Codes:
 
 
 def unpack_units(units: Codes, bits: int, k: int) -> Codes:
-    """Undoes `pack_units`: uint8 [..., 16 · ceil(k / 16)] -> codes [..., k]; padding is ignored."""
+    """The inverse of `pack_units`: uint8 [..., 16 · ceil(k / 16)] -> codes [..., k], no padding."""
     _check_unit(bits)
     check_codes(units, 8, "padded units")
     have = _last(units, "padded units")

@@ -37,7 +37,7 @@ def check_scale(name: str) -> None:
 def decode_scale(codes: Codes, name: str) -> NDArray[np.float32]:
     """Values of scale codes, exact; NaN for 0xFF (ue8m0) and 0x7F (ue4m3).
 
-    Bit 7 of ue4m3 is ignored, as the tensor core does: 0xFF is NaN there too.
+    Bit 7 of ue4m3 is ignored, as in the tensor core: 0xFF is also NaN.
     """
     check_scale(name)
     check_codes(codes, 8, name)
@@ -69,8 +69,8 @@ def ue8m0_of_amax(amax: Any, element: Element, rounding: str = "floor") -> Codes
     With ``X = 2^(floor(log2(amax)) - emax)``, so that ``2^emax <= amax / X < 2^(emax + 1)``, the
     scale is X, or 2X where
 
-    * ``floor`` (OCP 6.3): never; what lies beyond the largest element saturates;
-    * ``ceil``: amax is no power of two;
+    * ``floor`` (OCP 6.3): never; values beyond the largest element saturate;
+    * ``ceil``: amax is not a power of two;
     * ``rceil`` (cuBLAS; ``cvt.rp.ue8m0`` of amax / largest): amax / X exceeds the largest element,
       so that nothing saturates;
     * ``even``: amax / X, with the mantissa bits of the element, rounds (half up) to 2^(emax + 1).

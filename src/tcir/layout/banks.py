@@ -1,9 +1,10 @@
 """Bank conflicts of shared memory, phase by phase.
 
 Shared memory has 32 banks of 4 bytes (CUDA C++ Programming Guide, compute capability 5.x and
-later). A warp's access is served in phases: all 32 threads at once for up to 4 bytes a thread, two
-phases of 16 threads for 8 bytes, four of 8 for 16 bytes; ldmatrix and stmatrix take one phase per
-matrix, 8 rows of 16 bytes. Words that several threads of a phase share are read once.
+later). A warp's access is served in phases: all 32 threads at once for up to 4 bytes per thread,
+two phases of 16 threads for 8 bytes, four phases of 8 threads for 16 bytes; ldmatrix and stmatrix
+take one phase per matrix, 8 rows of 16 bytes. A word that several threads of a phase share is read
+once.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ WIDTHS = (1, 2, 4, 8, 16)
 
 @dataclass(frozen=True)
 class Phase:
-    """``words[bank]`` are the distinct words that the phase's threads want of that bank."""
+    """``words[bank]``: the distinct words of that bank that the phase's threads access."""
 
     threads: tuple[int, ...]
     words: tuple[tuple[int, ...], ...]
@@ -63,15 +64,15 @@ def phases(addresses: Sequence[int], width: int) -> list[Phase]:
 
 
 def conflicts(addresses: Sequence[int], width: int) -> int:
-    """Passes beyond the first of every phase, in all."""
+    """Total passes beyond the first, over all phases."""
     return sum(phase.conflicts for phase in phases(addresses, width))
 
 
 def copy_phases(copy: TiledCopy, tensor: Tensor, side: str) -> list[Phase]:
-    """All phases of all instructions by which ``copy`` reads (``"S"``) or writes (``"D"``).
+    """All phases of all instructions with which ``copy`` reads (``"S"``) or writes (``"D"``).
 
     ``tensor`` is the shared-memory side. One instruction moves ``row_bytes`` of each thread's
-    partition; warps execute one after the other.
+    partition; warps execute one after another.
     """
     operation = copy.atom.operation
     width = operation.row_bytes
@@ -91,14 +92,14 @@ def copy_phases(copy: TiledCopy, tensor: Tensor, side: str) -> list[Phase]:
 
 
 def copy_conflicts(copy: TiledCopy, tensor: Tensor, side: str) -> int:
-    """Passes beyond the first in all phases of `copy_phases`."""
+    """Total passes beyond the first, over all phases of `copy_phases`."""
     return sum(phase.conflicts for phase in copy_phases(copy, tensor, side))
 
 
 def conflict_free_swizzle(tensor: Tensor, uses: Sequence[tuple[TiledCopy, str]]) -> str:
     """The first swizzle mode under which none of ``uses`` (copy, side) has a conflict.
 
-    Raises `LayoutError` with the fewest conflicts and their modes where there is none.
+    Raises `LayoutError` if there is none, naming the modes with the fewest conflicts.
     """
     counts = {}
     for mode in ("NONE", "32B", "64B", "128B"):

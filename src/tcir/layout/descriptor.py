@@ -27,7 +27,7 @@ def _field(name: str, value: int, low: int) -> int:
 def shared_descriptor(operand: OperandLayout, start: int) -> int:
     """The descriptor of the tile that begins at shared-memory byte address ``start``.
 
-    K-major and swizzled it describes one panel: elements ``k`` of one row width.
+    If K-major and swizzled, it describes one swizzle-span column: elements ``k`` of one row width.
     """
     operand.at(start)  # alignment of the pattern: the base offset is 0
     mode = next(name for name, swizzle in SWIZZLES.items() if swizzle == operand.swizzle)

@@ -11,7 +11,7 @@ IntTuple = int | tuple["IntTuple", ...]
 
 
 class LayoutError(ValueError):
-    """A layout operation whose arguments have no result; the message shows the offending part."""
+    """A layout operation is undefined for its arguments; the message shows the offending part."""
 
 
 def flatten(value: IntTuple) -> tuple[int, ...]:
@@ -37,7 +37,7 @@ def size(value: IntTuple) -> int:
 
 
 def congruent(a: IntTuple, b: IntTuple) -> bool:
-    """Whether ``a`` and ``b`` nest alike."""
+    """Whether ``a`` and ``b`` have the same nesting."""
     if isinstance(a, int) or isinstance(b, int):
         return isinstance(a, int) and isinstance(b, int)
     return len(a) == len(b) and all(congruent(x, y) for x, y in zip(a, b, strict=True))
@@ -53,7 +53,7 @@ def compact_strides(shape: IntTuple) -> IntTuple:
 
 
 def index_to_coordinate(index: int, shape: IntTuple) -> IntTuple:
-    """The natural coordinate of ``shape`` that linear index ``index`` names."""
+    """The natural coordinate of ``shape`` at linear index ``index``."""
     leaves = []
     for extent in flatten(shape):
         leaves.append(index % extent)
@@ -64,7 +64,7 @@ def index_to_coordinate(index: int, shape: IntTuple) -> IntTuple:
 def offset(coordinate: IntTuple, shape: IntTuple, stride: IntTuple) -> int:
     """Inner product of a coordinate with strides.
 
-    ``coordinate`` may be less nested than ``shape``: an int is a linear index into the mode.
+    ``coordinate`` may be less nested than ``shape``: an int is a linear index into its mode.
     """
     if isinstance(coordinate, tuple):
         if isinstance(shape, int) or isinstance(stride, int) or len(coordinate) != len(shape):

@@ -78,7 +78,7 @@ class Layout:
         return tuple(zip(flatten(self.shape), flatten(self.stride), strict=True))
 
     def coordinate(self, index: int) -> IntTuple:
-        """The natural coordinate that linear index ``index`` of the domain names."""
+        """The natural coordinate at linear index ``index`` of the domain."""
         return index_to_coordinate(index, self.shape)
 
     def indices(self) -> list[int]:
@@ -143,7 +143,7 @@ def _compose_mode(a: Layout, extent: int, step: int) -> list[tuple[int, int]]:
 def composition(a: Layout, b: Layout) -> Layout:
     """``R`` with ``R(c) = a(b(c))`` for every coordinate ``c`` of ``b``, nested like ``b``.
 
-    Raises `LayoutError` where ``b``'s strides do not divide ``a``'s extents.
+    Raises `LayoutError` if ``b``'s strides do not divide ``a``'s extents.
     """
     if isinstance(b.shape, tuple):
         return concatenate(*(composition(a, mode) for mode in b))
@@ -152,10 +152,10 @@ def composition(a: Layout, b: Layout) -> Layout:
 
 
 def complement(layout: Layout, cosize: int) -> Layout:
-    """What ``layout`` leaves out of ``range(cosize)``.
+    """The indices of ``range(cosize)`` that ``layout`` omits, as a layout ``R``.
 
     ``R`` is increasing, disjoint from ``layout`` apart from 0, and ``(layout, R)`` covers at least
-    ``cosize``. Raises `LayoutError` where ``layout`` overlaps itself.
+    ``cosize``. Raises `LayoutError` if ``layout`` overlaps itself.
     """
     rest: list[tuple[int, int]] = []
     filled = 1
@@ -163,7 +163,9 @@ def complement(layout: Layout, cosize: int) -> Layout:
         (leaf for leaf in layout.leaves if leaf[0] > 1 and leaf[1] != 0), key=lambda leaf: leaf[1]
     ):
         if step % filled:
-            raise LayoutError(f"complement of {layout}: stride {step} is no multiple of {filled}")
+            raise LayoutError(
+                f"complement of {layout}: stride {step} is not a multiple of {filled}"
+            )
         rest.append((step // filled, filled))
         filled = step * extent
     rest.append((-(-cosize // filled), filled))
@@ -210,7 +212,7 @@ def left_inverse(layout: Layout) -> Layout:
 
 
 def collision(layout: Layout) -> str:
-    """Two coordinates with the same index, in words; empty for an injective layout."""
+    """Names two coordinates with the same index; empty for an injective layout."""
     seen: dict[int, int] = {}
     for i in range(layout.size):
         index = layout(i)

@@ -12,7 +12,7 @@ from .layout import Layout
 from .swizzle import SWIZZLES, Swizzle, SwizzledLayout
 
 SPANS = {"NONE": 16, "32B": 32, "64B": 64, "128B": 128, "128B_ATOM_32B": 128}
-"""Bytes of one row of the pattern: a row holds this much of the contiguous dimension."""
+"""Bytes of one row of the pattern, along the contiguous dimension."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,10 @@ def operand_layout(
 ) -> OperandLayout:
     """The densely packed layout of an ``mn x k`` operand tile.
 
-    ``major`` is the contiguous dimension (``"K"`` or ``"MN"``), which is cut into panels of one row
-    width; panels follow each other. ``leading``/``stride`` are the descriptor's LBO and SBO; LBO is
-    0 where the hardware does not use it (K-major, swizzled, one panel a descriptor).
+    ``major`` is the contiguous dimension (``"K"`` or ``"MN"``), which is split into columns of one
+    row width (the swizzle span), stored one after another. ``leading``/``stride`` are the
+    descriptor's LBO and SBO; LBO is 0 where the hardware does not use it (K-major, swizzled, one
+    column per descriptor).
     """
     if major not in ("K", "MN"):
         raise LayoutError(f"expected major K or MN, got {major}")

@@ -1,4 +1,4 @@
-"""A layout with a place: where the elements of a tensor, of a tile or of one thread lie."""
+"""A layout with an offset: where the elements of a tensor, of a tile or of one thread are."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Tensor:
         return [self.offset + i for i in self.layout.indices()]
 
     def address(self, *coordinate: IntTuple) -> int:
-        """Byte address of an element (of its byte, for elements of 4 bits)."""
+        """Byte address of an element (of the byte that contains it, for 4-bit elements)."""
         address = self.start + self(*coordinate) * self.element_bits // 8
         return self.swizzle(address) if self.swizzle else address
 
@@ -64,7 +64,7 @@ class Tensor:
         return self.view(Layout(shape, stride), offset)
 
     def check_injective(self, use: str) -> None:
-        """Refuses tensors in which two coordinates are one element."""
+        """Raises `LayoutError` if two coordinates of the tensor are the same element."""
         if not is_injective(self.layout):
             raise LayoutError(
                 f"{use}: expected a layout that gives every coordinate an element of its own, got "
@@ -73,5 +73,5 @@ class Tensor:
 
 
 def identity_tensor(shape: IntTuple) -> Tensor:
-    """The compact column-major tensor: index ``i`` names coordinate ``Layout(shape)(i)``."""
+    """The compact column-major tensor: index ``i`` is coordinate ``Layout(shape)(i)``."""
     return Tensor(Layout(shape))

@@ -11,16 +11,16 @@ from .int_tuple import IntTuple, LayoutError, flatten
 from .layout import Layout, concatenate, from_leaves, logical_divide, logical_product
 
 Tile = Layout | int | None
-"""How one mode is cut: by a layout, into runs of an extent, or not at all."""
+"""How one mode is divided: by a layout, into runs of an extent, or not at all."""
 
 
 def as_layout(tile: Layout | int) -> Layout:
-    """``tile`` as a layout; an extent means that many neighbours."""
+    """``tile`` as a layout; an extent means that many contiguous elements."""
     return Layout(tile) if isinstance(tile, int) else tile
 
 
 def check_divisible(layout: Layout, tiles: tuple[Tile, ...], what: str) -> None:
-    """Refuses extents that are no multiples of their tiles, and names a coordinate outside."""
+    """Raises `LayoutError`, naming a coordinate outside, unless tiles divide their extents."""
     if len(tiles) > len(layout):
         raise LayoutError(f"expected {what} of at least {len(tiles)} modes, got {layout}")
     for mode, tile in enumerate(tiles):
@@ -101,7 +101,7 @@ def tile_to_shape(block: Layout, shape: tuple[int, ...]) -> Layout:
 def upcast(layout: Layout, factor: int) -> Layout:
     """The layout counted in elements of ``factor`` of its units, e.g. 16-bit elements of bits.
 
-    Raises `LayoutError` where an element would be torn apart.
+    Raises `LayoutError` if an element would be split.
     """
 
     def leaf(extent: int, step: int) -> tuple[int, int]:
@@ -113,7 +113,7 @@ def upcast(layout: Layout, factor: int) -> Layout:
             return extent * step // factor, 1
         raise LayoutError(
             f"expected runs of at least {factor} units, got {extent} units of stride {step} in "
-            f"{layout}: elements would be torn apart at coordinate {extent}"
+            f"{layout}: elements would be split at coordinate {extent}"
         )
 
     def build(part: Layout) -> Layout:

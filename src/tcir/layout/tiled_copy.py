@@ -44,7 +44,7 @@ class TiledCopy:
         return _thread_value(self, side)
 
     def get_slice(self, thread: int) -> ThrCopy:
-        """What `thread` does."""
+        """The slice of `thread`."""
         if not 0 <= thread < self.size:
             raise LayoutError(f"expected a thread from 0 to {self.size - 1}, got {thread}")
         return ThrCopy(self, thread)
@@ -69,7 +69,7 @@ def _thread_value(copy: TiledCopy, side: str) -> Layout:
 
 @lru_cache(maxsize=256)
 def _partitions(copy: TiledCopy, side: str, layout: Layout) -> tuple[Layout, Layout]:
-    """Where each thread's part of a tensor begins, and the part: ``(CPY, CPY_M, CPY_K, …)``."""
+    """Where each thread's part of a tensor starts, and the part: ``(CPY, CPY_M, CPY_K, …)``."""
     zipped = zipped_divide(layout, copy.tile, f"a tensor of {copy.atom.name}")
     parts = composition(zipped[0], copy.tv(side))
     return parts[0], concatenate(parts[1], *zipped[1])
@@ -77,7 +77,7 @@ def _partitions(copy: TiledCopy, side: str, layout: Layout) -> tuple[Layout, Lay
 
 @dataclass(frozen=True)
 class ThrCopy:
-    """A tiled copy seen by one thread."""
+    """One thread's slice of a tiled copy."""
 
     copy: TiledCopy
     thread: int
@@ -87,17 +87,17 @@ class ThrCopy:
         return tensor.view(values, threads(self.thread))
 
     def partition_S(self, tensor: Tensor) -> Tensor:
-        """What this thread reads: ``(CPY, CPY_M, CPY_K, …)``.
+        """The elements this thread reads: ``(CPY, CPY_M, CPY_K, …)``.
 
-        For `ldmatrix` the row whose address the thread names. Raises `LayoutError` where the
-        instruction needs its bytes in one piece and they are not.
+        For `ldmatrix` the row whose address the thread supplies. Raises `LayoutError` if the
+        instruction needs contiguous bytes and they are not.
         """
         part = self._partition("S", tensor)
         self._check_rows("S", tensor, part)
         return part
 
     def partition_D(self, tensor: Tensor) -> Tensor:
-        """What this thread writes; see `partition_S`."""
+        """The elements this thread writes; see `partition_S`."""
         tensor.check_injective(f"destination of {self.copy.atom.name}")
         part = self._partition("D", tensor)
         self._check_rows("D", tensor, part)
@@ -118,7 +118,7 @@ class ThrCopy:
             first = part.address(i - i % run)
             where = i % run
             if where == 0 and first % operation.row_bytes:
-                problem = f"begins at address {first}, which is no multiple of"
+                problem = f"begins at address {first}, which is not a multiple of"
             elif part.address(i) != first + int(where * step):
                 problem = (
                     f"lies at address {part.address(i)}, not {int(where * step)} bytes after its "
@@ -170,7 +170,7 @@ class ThrCopy:
 
 
 def _blocks(layout: Layout, factor: int) -> Layout:
-    """``layout`` counted in whole blocks of ``factor``; modes inside one block become single."""
+    """``layout`` counted in whole blocks of ``factor``; modes inside a block have extent 1."""
     if isinstance(layout.shape, tuple):
         return concatenate(*(_blocks(mode, factor) for mode in layout))
     assert isinstance(layout.stride, int)
@@ -194,8 +194,8 @@ def _make(atom: CopyAtom, layout_tv: Layout, tile: tuple[int, ...]) -> TiledCopy
 def make_tiled_copy(atom: CopyAtom, thr_layout: Layout, val_layout: Layout) -> TiledCopy:
     """Threads laid out as ``thr_layout``, each with a block ``val_layout`` of the tile.
 
-    Both map coordinates of the tile to thread and value numbers. Raises `LayoutError` where two
-    coordinates share a number or a number is left out.
+    Both map coordinates of the tile to thread and value numbers. Raises `LayoutError` if two
+    coordinates share a number or a number is missing.
     """
     for name, layout in (("threads", thr_layout), ("values", val_layout)):
         if not is_injective(layout):
@@ -226,7 +226,7 @@ def _make_for(operand: str, atom: CopyAtom, mma: TiledMma) -> TiledCopy:
 
 
 def make_tiled_copy_A(atom: CopyAtom, mma: TiledMma) -> TiledCopy:
-    """The copy that puts A where `mma` wants it: its threads and values, inverted."""
+    """The copy that puts A where `mma` reads it: the mma's threads and values, inverted."""
     return _make_for("A", atom, mma)
 
 
@@ -241,10 +241,10 @@ def make_tiled_copy_C(atom: CopyAtom, mma: TiledMma) -> TiledCopy:
 
 
 def make_tiled_copy_S(atom: CopyAtom, other: TiledCopy) -> TiledCopy:
-    """A copy whose data are where the source of `other` has them."""
+    """A copy with the data layout of `other`'s source."""
     return _make(atom, other.tv("S"), other.tile)
 
 
 def make_tiled_copy_D(atom: CopyAtom, other: TiledCopy) -> TiledCopy:
-    """A copy whose data are where the destination of `other` has them."""
+    """A copy with the data layout of `other`'s destination."""
     return _make(atom, other.tv("D"), other.tile)

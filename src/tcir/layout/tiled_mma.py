@@ -88,7 +88,7 @@ class TiledMma:
     def layout_tv(self, operand: str) -> Layout:
         """``(thread, value) -> index`` in the column-major tile of an operand.
 
-        Threads that share data (those along N, for A) have equal rows.
+        Threads that share data (for A, those along N) have equal rows.
         """
         x, y = MODES[operand]
         parts = _thrfrg(self, operand, Layout(self.tile_of(operand)))
@@ -106,7 +106,7 @@ class TiledMma:
         return concatenate(composition(coordinates, from_thread), parts[1])
 
     def get_slice(self, thread: int) -> ThrMma:
-        """What `thread` does."""
+        """The slice of `thread`."""
         if thread not in self._coordinates:
             raise LayoutError(
                 f"expected one of the {self.size} threads {min(self._coordinates)} to "
@@ -138,7 +138,7 @@ def _thrfrg(mma: TiledMma, operand: str, layout: Layout) -> Layout:
 
 @dataclass(frozen=True)
 class ThrMma:
-    """A tiled mma seen by one thread."""
+    """One thread's slice of a tiled mma."""
 
     mma: TiledMma
     thread: int

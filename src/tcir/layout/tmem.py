@@ -24,7 +24,7 @@ def accumulator(m: int, n: int, *, cta_group: int = 1, weight_stationary: bool =
     """``(row, column of D) -> word`` of one CTA's part of a dense accumulator.
 
     With ``cta_group=2`` the rows are those of one CTA of the pair (``m / 2``). Half-lane layouts
-    (M = 64) start at lane 0; the other half is ``+ 16``.
+    (M = 64) start at lane 0; the other half is at ``+ 16``.
     """
     match (m, cta_group, weight_stationary):
         case (256, 2, False) | (128, 1, _):
@@ -45,7 +45,7 @@ def operand_a(k: int, element_bytes: int, m: int = 128, cta_group: int = 1) -> L
     """``(row, k) -> byte``: one CTA's rows of A, packed along the columns of their lanes.
 
     Rows lie on the lanes of the same rows of D. ``m = 128`` of a pair has a third mode: lanes 64 to
-    127 repeat the 64 rows. M = 64 starts at lane 0, the other half of the lanes is ``+ 16 * 4``.
+    127 repeat the 64 rows. M = 64 starts at lane 0; the other half of the lanes is at ``+ 16 * 4``.
     """
     per_word = 4 // element_bytes
     if k % per_word:
@@ -80,9 +80,7 @@ def ld_st(shape: str, num: int, half_split: int | None = None) -> Layout:
     if num < 1 or num & (num - 1) or num > LD_ST_LIMIT[shape]:
         raise LayoutError(f"expected .x1 to .x{LD_ST_LIMIT[shape]}, a power of two, got .x{num}")
     if (half_split is not None) != (shape == "16x32bx2"):
-        raise LayoutError(
-            f"half_split belongs to 16x32bx2 and only to it, got {half_split} for {shape}"
-        )
+        raise LayoutError(f"half_split exists only for 16x32bx2, got {half_split} for {shape}")
     match shape:
         case "32x32b":
             return Layout((32, num), (LANE, COLUMN))

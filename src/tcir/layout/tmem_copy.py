@@ -1,4 +1,4 @@
-"""Tiled tcgen05.ld and st: which element of an accumulator each thread of four warps gets."""
+"""Tiled tcgen05.ld and st: which element of an accumulator each thread of four warps holds."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ QUARTER = LANES // WARPS
 class TmemCopy:
     """``layout_tv``: ``(thread, value) -> index`` in the column-major accumulator tile.
 
-    Values count registers first, then instructions: the upper 16 lanes of the quarter (shapes of
-    16 lanes), then further columns. ``words`` is the same onto tensor memory.
+    Values count registers first, then instructions: the upper 16 lanes of the sub-partition
+    (shapes of 16 lanes), then further columns. ``words`` maps the same onto tensor memory.
     """
 
     shape: str
@@ -32,7 +32,7 @@ class TmemCopy:
         return self.layout_tv[0].size
 
     def partition(self, thread: int, tensor: Tensor) -> Tensor:
-        """What ``thread`` holds of an (M, N) tensor in the order of its registers."""
+        """The elements of an (M, N) tensor that ``thread`` holds, in register order."""
         parts = composition(tensor.layout, self.layout_tv)
         return tensor.view(concatenate(*parts[1]), parts[0](thread))
 
@@ -40,13 +40,13 @@ class TmemCopy:
 def make_tmem_copy(shape: str, num: int, accumulator: Layout) -> TmemCopy:
     """``tcgen05.ld.SHAPE.xNUM`` repeated over an accumulator of `tmem.accumulator`.
 
-    Raises `LayoutError` where an instruction would touch lanes or columns that are not the
-    accumulator's, naming the word.
+    Raises `LayoutError` if an instruction would access lanes or columns outside the accumulator,
+    naming the word.
     """
     if shape == "16x32bx2":
         raise LayoutError(
-            "expected 32x32b, 16x64b, 16x128b or 16x256b, got 16x32bx2: the distance of its two "
-            "windows is a choice of the caller (tmem.ld_st has its layout)"
+            "expected 32x32b, 16x64b, 16x128b or 16x256b, got 16x32bx2: the distance between "
+            "its two windows is up to the caller (tmem.ld_st has its layout)"
         )
     one = ld_st(shape, num)
     width = 1 + max(lane_column(w)[1] for w in one.indices())

@@ -1,4 +1,4 @@
-"""What a copy operation and a copy atom are, and the table of all of them."""
+"""Copy operations and copy atoms, and the table of all of them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class CopyOperation:
     src, dst:    ``(thread, bit) -> bit`` of what is moved: a thread's source and destination
     reference:   ``"src"`` or ``"dst"``: the side whose threads own the data in a tiled copy
     spaces:      state spaces of source and destination
-    row_bytes:   what each thread's address names at the side in memory: so many bytes in a row,
-                 aligned to their number; 0 for copies element by element
+    row_bytes:   contiguous bytes at each thread's address on the memory side, aligned to their
+                 number; 0 for element-by-element copies
     collective:  all threads of the warp execute it together (``.aligned``)
     """
 
@@ -33,7 +33,7 @@ class CopyOperation:
 
     @property
     def threads(self) -> int:
-        """Number of threads that work together."""
+        """Number of threads that cooperate."""
         return self.src[0].size
 
 
@@ -70,7 +70,7 @@ COPY_OPERATIONS: dict[str, CopyOperation] = {}
 def copy_atom(name: str, element_bits: int) -> CopyAtom:
     """Operation ``name`` for elements of ``element_bits``.
 
-    Raises `LayoutError` where the operation would tear elements apart, e.g. ``ldmatrix.trans``
+    Raises `LayoutError` if the operation would split elements, e.g. ``ldmatrix.trans``
     for 32-bit elements: it transposes 16-bit units.
     """
     if name not in COPY_OPERATIONS:

@@ -1,7 +1,7 @@
 """ldmatrix and stmatrix of 8 x 8 matrices of 16 bits (PTX ISA 9.7.14.5.15 and .16).
 
-Bit ``1024 i + 128 j + 16 k`` is element k of row j of matrix i. Thread 8i + j names the address of
-that row: 16 bytes in shared memory, in one piece. In registers thread 4g + c holds columns 2c and
+Bit ``1024 i + 128 j + 16 k`` is element k of row j of matrix i. Thread 8i + j supplies the address
+of that row: 16 contiguous bytes in shared memory. In registers thread 4g + c holds columns 2c and
 2c + 1 of row g of each matrix; with ``.trans`` rows 2c and 2c + 1 of column g.
 """
 
@@ -16,7 +16,7 @@ MATRIX = 8 * ROW
 
 
 def _rows(matrices: int) -> Layout:
-    """Rows by address; threads past the last row repeat the first ones' (they are ignored)."""
+    """Rows by address; threads past the last row repeat the first addresses (they are ignored)."""
     rows = 8 * matrices
     threads = Layout((rows, 32 // rows), (ROW, 0)) if rows < 32 else Layout(32, ROW)
     return Layout((threads.shape, ROW), (threads.stride, 1))

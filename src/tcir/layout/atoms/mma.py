@@ -1,4 +1,4 @@
-"""What an mma atom is, and the table of all of them."""
+"""Mma atoms, and the table of all of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class MmaAtom:
     shape:   (M, N, K)
     threads: thread number in the warp of each of the atom's threads
     a, b, c: ``(thread, value) -> index`` in the column-major M x K, N x K, M x N matrix, as CuTe's
-             ``ALayout``, ``BLayout``, ``CLayout``; C and D are alike
+             ``ALayout``, ``BLayout``, ``CLayout``; D has C's layout
     a_types, c_types: element types of A and B, of C and D that share these layouts
     a_bits, c_bits: bits of an element of A and B, of C and D; 32 / bits values share a register
     """
@@ -67,7 +67,7 @@ MMA_ATOMS: dict[str, MmaAtom] = {}
 
 
 def mma_atom(name: str) -> MmaAtom:
-    """The atom called ``name``; a part that only one atom starts with will do."""
+    """The atom called ``name``; a prefix that identifies one atom is enough."""
     found = [atom for key, atom in MMA_ATOMS.items() if key == name or key.startswith(name + ".")]
     exact = [atom for atom in found if atom.name == name]
     if len(exact or found) != 1:

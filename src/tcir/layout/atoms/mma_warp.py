@@ -1,6 +1,6 @@
 """mma.sync of whole warps (PTX ISA 9.7.14.5, fragment tables of m16n8k4 to m16n8k32).
 
-Thread 4g + c is row (column, for B) g and holds neighbours along k: one 32-bit register each time.
+Thread 4g + c holds row (for B, column) g, elements contiguous along k: one 32-bit register each.
 """
 
 from __future__ import annotations

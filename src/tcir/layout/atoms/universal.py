@@ -6,7 +6,7 @@ from tcir.layout.layout import Layout
 
 from .copy import SHARED, CopyOperation
 
-# Spaces say where the checks apply: plain copies go between any two, shared is the strictest.
+# The spaces select the checks: plain copies work between any two; shared is the strictest.
 OPERATIONS = tuple(
     CopyOperation(
         f"copy.b{bits}", Layout((1, bits), (0, 1)), Layout((1, bits), (0, 1)), "src",
