@@ -1,4 +1,4 @@
-"""Compile time, linalg -> cubin for sm_100a, beside Triton on a comparable kernel in the same run.
+"""Compile time, linalg -> cubin for sm_100a, and Triton on a comparable kernel in the same run.
 
     python bench/compile_time.py [--repeat 5]
 

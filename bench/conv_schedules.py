@@ -1,7 +1,7 @@
 """What each schedule costs for every convolution of ResNet-50: ``python bench/conv_schedules.py``.
 
 Bytes and lanes are exact counts (a test compares them with the simulated machine's); times are
-modelled by `tcir.passes.conv.cost`, nothing was measured on a B200.
+modelled by `tcir.passes.conv.cost`; nothing was measured on a B200.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What the NVFP4 GEMV kernels move, counted by the machine, beside a plan without overlap.
+"""Bytes moved by the NVFP4 GEMV kernels, counted by the machine, and by a plan without overlap.
 
     python bench/gemv.py [--shape 7168x16384x1]
 
 Runs pipeline gemv-padded-n from PTX (numbers in plain float32, which moves the same bytes) with
-both scales in the 128x4 layout, and prints what was counted. Times are modelled, from public
+both scales in the 128x4 layout, and prints the counts. Times are modelled, from public
 figures of a B200 and the assumed latency below; nothing here was measured on one.
 """
 
@@ -30,12 +30,12 @@ ACHIEVED = 7.26e12
 LATENCY = 1.0e-6
 """Assumed: seconds from a load to its arrival under load."""
 SM_BYTES, CTA_BYTES = DEFAULT_TARGET.smem_per_sm, DEFAULT_TARGET.smem_reserved
-"""Shared memory of an SM, and what a CTA takes besides its own."""
+"""Shared memory of an SM, and what the system reserves per CTA."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What one way to compute it asks for."""
+    """The traffic and resources of one way to compute the product."""
 
     name: str
     requested: int
@@ -69,7 +69,7 @@ def program(m: int, k: int, batch: int) -> str:
 
 @dataclass(frozen=True)
 class Compiled:
-    """Our kernel, and what its text says before it runs."""
+    """Our kernel, and what its text tells before it runs."""
 
     m: int
     k: int
@@ -82,7 +82,7 @@ class Compiled:
 
     @property
     def ranges(self) -> Ranges:
-        """Which CTA computes what: the grid, and the stages of a tile by the width of A's box."""
+        """The work of each CTA: the grid, and the stages of a tile by the width of A's box."""
         tiled = self.kernel.ir["tile-gemv-padded-n"]
         box = int(re.search(r"box = array<i64: (\d+), 128, 1>", tiled)[1])  # type: ignore[index]
         ctas = int(np.prod(self.kernel.launches.launches[0].grid))
@@ -130,7 +130,7 @@ def unique_bytes(m: int, k: int, batch: int) -> int:
 
 
 def without_overlap(m: int, k: int, batch: int) -> Plan:
-    """256 rows a CTA, the vector and its scales sixteen times, one K step of 64 at a time."""
+    """256 rows per CTA, the vector and its scales sixteen times, one K step of 64 at a time."""
     step = 256 * 32 + 16 * 32 + 256 * 4 + 16 * 4
     ctas = -(-m // 256) * batch
     busy = min(ctas, SMS)

@@ -1,10 +1,10 @@
-"""gemv-simt on a GPU: bits against the interpreter, GB/s beside a device copy of the same run.
+"""gemv-simt on a GPU: bits against the interpreter, GB/s against a device copy of the same run.
 
     python bench/gemv_simt.py --prepare build/gemv     # here: needs MLIR and ptxas
     python bench/gemv_simt.py --run build/gemv         # there: needs cuda-python, numpy, ml_dtypes
 
 Inputs are all codes of e2m1 and scales of many magnitudes, so f32 sums are rounded and the bits
-show their order; the expected ones are what the interpreter makes of the PTX, in full size. GB/s
+show their order; the expected ones come from interpreting the PTX at full size. GB/s
 counts A, b, their scales and the result once; inputs rotate through copies that exceed the level-2
 cache.
 Exit status: 0 all bits are equal (--prepare: to those that an H200 gave), 1 not.
@@ -31,7 +31,7 @@ SHAPES = ((7168, 16384, 1), (4096, 7168, 8), (7168, 2048, 4))
 SILICON = dict(
     zip(SHAPES, ("0facf61c33f16cce", "f4be497d705cf8b5", "7133f82fd9ef3e89"), strict=True)
 )
-"""Digests of what an NVIDIA H200 gave, by all options (docs/gemv.md)."""
+"""Digests of an NVIDIA H200's results, equal for all options (docs/gemv.md)."""
 OPTIONS: tuple[dict[str, Any], ...] = tuple(
     {"rows": rows, "warps": warps} for rows in (1, 2, 4) for warps in (4, 8)
 )
@@ -61,19 +61,19 @@ func.func @gemv(%a: {a}, %sa: {sa}, %b: {b}, %sb: {sb}) -> {c} {{
 
 @lru_cache(maxsize=1)
 def codes(m: int, k: int, batch: int, seed: int) -> list[np.ndarray]:
-    """Element codes, one a byte, and scale codes: A, its scales, b, its scales."""
+    """Element codes, one per byte, and scale codes: A, its scales, b, its scales."""
     rng = np.random.default_rng(seed)
     shapes = ((batch, m, k), (batch, m, k // 16), (batch, k), (batch, k // 16))
     return [rng.choice((CODES, SCALES)[n % 2], shape) for n, shape in enumerate(shapes)]
 
 
 def packed(elements: np.ndarray) -> np.ndarray:
-    """Two codes to a byte, the even k in the low half."""
+    """Two codes per byte, the even k in the low half."""
     return elements[..., ::2] | elements[..., 1::2] << 4
 
 
 def interpreted(kernel: Any, raw: list[np.ndarray]) -> np.ndarray:
-    """What the interpreter makes of the kernel's PTX."""
+    """The interpreter's result for the kernel's PTX."""
     want = np.zeros(kernel.signature.outputs[0].shape, np.float32)
     images = [packed(array) if n % 2 == 0 else array for n, array in enumerate(raw)]
     kernel(*(image.view(spec.dtype) if n % 2 else image.view(np.int8)
@@ -100,7 +100,7 @@ def in_float64(raw: list[np.ndarray]) -> np.ndarray:
 def prepare(folder: Path) -> int:
     """Cubins for sm_90 and launches; then, shape by shape, the result of the interpreter.
 
-    1 where that is not what silicon gave.
+    1 if that is not what the H200 gave.
     """
     import tcir
 
@@ -140,7 +140,7 @@ def digest(result: np.ndarray) -> str:
 
 
 class Gpu:
-    """Timing by events; what is timed queues up behind a copy, so the host does not count."""
+    """Timing by events; launches queue behind a copy, so host time does not count."""
 
     def __init__(self, repeats: int) -> None:
         from tcir import runtime

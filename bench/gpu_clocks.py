@@ -1,4 +1,4 @@
-"""Clock and power of the GPU while a kernel runs over and over: what bounds a rate that is held."""
+"""Clock and power of the GPU while a kernel runs back to back: what limits a sustained rate."""
 
 from __future__ import annotations
 

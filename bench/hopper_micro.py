@@ -4,8 +4,8 @@
     python bench/hopper_micro.py --cubins build/hopper       # runs them; needs no ptxas
 
 Prints a line per case whose bytes differ, a table by group, and what could not be compared.
-``--record FILE`` also runs what must fault, and writes digests of the silicon's bytes and the
-faults (test/hopper/silicon.json is such a file); ``--save FILE.npz`` keeps the bytes themselves.
+``--record FILE`` also runs the kernels that must fault, and writes digests of the GPU's bytes and
+of the faults (test/hopper/silicon.json); ``--save FILE.npz`` keeps the bytes themselves.
 Exit status: 0 all compared bytes are equal, 1 not, 2 no GPU to run on.
 """
 
@@ -40,14 +40,14 @@ def on_machine(name: str) -> tuple[str, bytes]:
     try:
         report, data = cases.run_on_machine(BY_NAME[name])
     except Refusal as refusal:
-        return f"refused by the machine: {refusal}", b""
+        return f"rejected by the machine: {refusal}", b""
     if report.incomplete:
         return f"not modelled: {report.incomplete[0]}", b""
     return ("ok" if report.ok else f"the machine objects: {report}"), data
 
 
 def on_gpu(name: str, cubin: bytes) -> tuple[str, bytes]:
-    """The same, on silicon."""
+    """The same, on the GPU."""
     try:
         return "ok", cases.run_on_gpu(BY_NAME[name], cubin)
     except Error as error:
@@ -55,7 +55,7 @@ def on_gpu(name: str, cubin: bytes) -> tuple[str, bytes]:
 
 
 def cubin_of(source: str, folder: Path | None) -> bytes:
-    """A carried cubin, or one assembled now."""
+    """A prepared cubin, or one assembled now."""
     if folder is not None:
         return (folder / f"{source}.cubin").read_bytes()
     from tcir.codegen import assemble

@@ -4,9 +4,9 @@
     python bench/hopper_mma.py --cubin build/mma        # runs it; needs no ptxas
 
 Prints elements compared and different for each form. ``--seeds N`` runs N sets of inputs,
-``--record FILE`` writes digests of the silicon's words for seed 0 (test/hopper/mma_sync.json),
-``--save PREFIX`` keeps the words of the forms of floats, a file for each seed.
-Exit status: 0 all words are equal, 1 not, 2 no GPU to run on.
+``--record FILE`` writes digests of the GPU's results for seed 0 (test/hopper/mma_sync.json),
+``--save PREFIX`` keeps the results of the floating-point forms, one file per seed.
+Exit status: 0 all results are equal, 1 not, 2 no GPU to run on.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""TFLOP/s of `matmul-warp` on a Hopper GPU, beside cuBLAS, Triton and a measured peak; one run.
+"""TFLOP/s of `matmul-warp` on a Hopper GPU, with cuBLAS, Triton and a measured peak.
 
     python bench/matmul_warp.py --prepare build/warp    # here: cubins; needs MLIR and ptxas
     python bench/matmul_warp.py --run build/warp        # there: needs PyTorch, Triton, cuda-python
@@ -7,8 +7,8 @@ f16 operands, sums in f32, square sizes, random normal operands; cuBLAS stores f
 `matmul-warp` both. The peak is that of `mma.sync` (the best variant of `mma_peak.py`); cuBLAS and
 Triton use wgmma, which is faster. Two rates of each:
 
-* from rest: the median of ``--repeats`` launches, each after a pause, the L2 cache written over
-  before it and the clock up;
+* from rest: the median of ``--repeats`` launches, each after a pause, with the L2 cache
+  overwritten before it and the clock up;
 * held: launches back to back for over a second, with the clock and the power that NVML reports;
   there kernels meet the GPU's power limit.
 

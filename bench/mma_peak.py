@@ -1,4 +1,4 @@
-"""The most that `mma.sync.m16n8k16` of f16 with f32 sums gives on a GPU: registers only, no memory.
+"""Peak rate of `mma.sync.m16n8k16` of f16 with f32 sums on a GPU: registers only, no memory.
 
     python bench/mma_peak.py            # here: assembles each variant, prints registers and SASS
 

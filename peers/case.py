@@ -1,4 +1,4 @@
-"""What the runner knows about one foreign kernel: how to launch it and what it has to compute."""
+"""One kernel from another compiler: how to launch it and what it must compute."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Launch:
     args: list[Any]
     want: list[tuple[np.ndarray, Any, float]]
     cluster: tuple[int, int, int] = (1, 1, 1)
-    block: tuple[int, int, int] | None = None  # None: what the compiler's metadata says
+    block: tuple[int, int, int] | None = None  # None: taken from the compiler's metadata
     dynamic_smem: int | None = None
 
 

@@ -50,7 +50,7 @@ def _taps(rows: int) -> tuple[np.ndarray, list[np.ndarray]]:
 
 @case("cute")
 def ashift_taps(meta: Any) -> Launch:
-    """Rows move towards lane 0 after each mma; the last of every 32 keeps its contents."""
+    """Rows move towards lane 0 after each mma; the last of every 32 lanes keeps its contents."""
     a, taps = _taps(128)
     source, want = np.arange(128), np.zeros((128, 16))
     for w in taps:

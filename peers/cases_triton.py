@@ -137,7 +137,7 @@ def dropout_mask(meta: Any) -> Launch:
 
 
 def awkward() -> np.ndarray:
-    """Values around every step of the narrow types, ties, and what is too large or too small."""
+    """Values around every step of the narrow types, ties, overflow and underflow."""
     steps = np.arange(256, dtype=np.uint8).view(E4M3).astype("f4")
     wide = np.arange(256, dtype=np.uint8).view(E5M2).astype("f4")
     steps, wide = steps[np.isfinite(steps)], wide[np.isfinite(wide)]

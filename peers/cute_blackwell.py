@@ -1,7 +1,7 @@
-"""CuTe DSL's primitives: what only tcgen05 has (shifting A, lane masks, block scales, CTA pairs).
+"""CuTe DSL's primitives: features only tcgen05 has (shifting A, lane masks, block scales, pairs).
 
 Every kernel copies one image into shared memory, issues its tcgen05 instructions from one thread
-and writes the accumulator, 128 lanes a CTA. Matrices are K-major without swizzle: the 16-byte
+and writes the accumulator, 128 lanes per CTA. Matrices are K-major without swizzle: the 16-byte
 columns follow each other, rows within them (`cases_blackwell.columns`).
 """
 
@@ -129,7 +129,7 @@ def fill(base: Any, a: cute.Tensor):
     synchronise()
 
 
-# --- A in tensor memory that shifts -------------------------------------------------------------
+# --- A in tensor memory, shifted  -------------------------------------------------------------
 
 HALF = prims.Tcgen05InstrDesc.build(c_dtype=F32, a_dtype=F16, b_dtype=F16, n_dim=16, m_dim=128)
 
@@ -160,7 +160,7 @@ def _ashift_taps_host(image: cute.Tensor, a: cute.Tensor, out: cute.Tensor):
 
 @cute.kernel
 def _ashift_halo(image: cute.Tensor, a: cute.Tensor, out: cute.Tensor):
-    """The same over 130 rows: cp.4x256b brings the row behind every 32 after each shift."""
+    """The same over 130 rows: cp.4x256b copies the row after every 32 in after each shift."""
     thread, _, _ = cute.arch.thread_idx()
     smem, base, done = start(image, 32, ONE)
     fill(base + 16, a)
@@ -189,7 +189,7 @@ def _ashift_halo_host(image: cute.Tensor, a: cute.Tensor, out: cute.Tensor):
 
 @cute.kernel
 def _lane_mask(image: cute.Tensor, out: cute.Tensor):
-    """D = A B0; then D = D / 4 + A B1 in the lanes that the mask lets through."""
+    """D = A B0; then D = D / 4 + A B1 in the lanes that the mask enables."""
     thread, _, _ = cute.arch.thread_idx()
     smem, base, done = start(image, 32, ONE)
     if thread == 0:
@@ -298,7 +298,7 @@ def pair_barrier():
 
 @cute.kernel
 def _matmul_pair(image: cute.Tensor, out: cute.Tensor):
-    """256x64x64 in f16: each CTA of a pair brings 128 rows of A and 32 rows of B."""
+    """256x64x64 in f16: each CTA of a pair loads 128 rows of A and 32 rows of B."""
     thread, _, _ = cute.arch.thread_idx()
     rank = cute.arch.block_idx_in_cluster()
     smem, base, done = start(image, 64, TWO)

@@ -3,9 +3,9 @@
     python -m peers.run [NAME …] [--keep FOLDER] [--reuse FOLDER] [--details] [--write PAGE]
 
 Triton is taken from this Python or from the one that TCIR_PEERS_TRITON names, CuTe DSL likewise
-(TCIR_PEERS_CUTE): their packages need not live together with tcir's. Exit status 0: every kernel
-compiled, ran completely, was right and had no finding of severity "error"; 1 otherwise; 2: none of
-the compilers is there.
+(TCIR_PEERS_CUTE): their packages need not be installed with tcir's. Exit status 0: every kernel
+compiled, ran completely, was correct and had no finding of severity "error"; 1 otherwise; 2: no
+compiler was found.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ COMPILERS = {
 
 
 def compile_with(compiler: str, out: Path) -> str | None:
-    """Runs the compiler's script into `out`; says why not if it is not there."""
+    """Runs the compiler's script into `out`; returns the reason if the compiler is missing."""
     script, variable, module = COMPILERS[compiler]
     python = os.environ.get(variable, sys.executable)
     probe = [python, "-c", f"import {module}"]
@@ -61,7 +61,7 @@ def compile_with(compiler: str, out: Path) -> str | None:
 
 
 def verdict(report: RunReport, launch: Launch) -> tuple[str, str]:
-    """One word and what explains it."""
+    """The verdict and its explanation."""
     if report.incomplete:
         names = collections.Counter(f"{i.instruction} ({i.why})" for i in report.incomplete)
         return "incomplete", "; ".join(names)
@@ -146,7 +146,7 @@ def features(ptx: str) -> str:
 
 
 def write_page(page: Path, rows: list[tuple[str, ...]], summary: str) -> None:
-    """Replaces what follows the mark in the page."""
+    """Replaces everything after the mark in the page."""
     prose, mark, _ = page.read_text().partition(MARK)
     if not mark:
         raise SystemExit(f"{page}: expected the line {MARK.strip()}")

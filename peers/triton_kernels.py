@@ -302,7 +302,7 @@ def compile_all(out: Path) -> None:
             "block": [32 * meta.num_warps, 1, 1],
             "dynamic_smem": meta.shared,
             "maps": list(meta.tensordesc_meta or ()),
-            "scratch": 2,  # pointers to scratch memory that the kernel takes behind its own
+            "scratch": 2,  # pointers to scratch memory, passed after the kernel's own
         }
         (out / f"{name}.json").write_text(json.dumps(record))
 

@@ -203,7 +203,7 @@ def test_ld_st(shape: str, num: int) -> None:
         (("32x32b", 3), "power of two"),
         (("16x256b", 64), ".x1 to .x32"),
         (("8x8b", 1), "expected one of"),
-        (("16x32bx2", 2), "half_split belongs"),
+        (("16x32bx2", 2), "half_split exists only for 16x32bx2"),
     ],
 )
 def test_ld_st_refusals(arguments, message: str) -> None:

@@ -1,4 +1,4 @@
-"""What tc-viz does: views by name, written as text, SVG or HTML."""
+"""The implementation of tc-viz: views by name, written as text, SVG or HTML."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def kernel_picture(view: str, path: str, **options: Any) -> Picture:
 
 
 def picture(arguments: argparse.Namespace) -> Picture:
-    """The picture that a command line asks for."""
+    """The picture that the command line selects."""
     from . import fragments, layouts
 
     match arguments.view:

@@ -1,8 +1,8 @@
-"""The shift-reuse steps of a convolution, read off the tile program itself.
+"""The shift-reuse steps of a convolution, read from the tile program itself.
 
 `read_schedule` follows a CTA's program (the result of ``tile-conv-shift-reuse`` with tiling rows
-and halo mask; others are refused): which pixel each TMA box puts on which row, which rows each copy
-puts on which lanes, what every ``.ashift`` moves, and which lanes the epilogue stores.
+and halo mask; others are rejected): which pixel each TMA box puts on which row, which rows each
+copy puts on which lanes, what every ``.ashift`` moves, and which lanes the epilogue stores.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Pixel:
 
 @dataclass(frozen=True)
 class Lane:
-    """What a lane holds; stale: its data were left behind by a shift."""
+    """The pixel a lane holds; stale: a shift left old data there."""
 
     pixel: Pixel | None
     stale: bool = False
@@ -47,7 +47,7 @@ class Lane:
 
 @dataclass(frozen=True)
 class Tap:
-    """One mma: the filter tap it multiplies with, and what its lanes hold."""
+    """One mma: the filter tap it multiplies by, and what its lanes hold."""
 
     row: int
     column: int
@@ -100,7 +100,7 @@ class _Reader:
         if handler is not None:
             return handler(step)
         if name.startswith("arith.") and step.operands:
-            return step.operands[0]  # conversions of values keep the lanes
+            return step.operands[0]  # value conversions keep the lanes
         if name.startswith("tc.") and name not in ("tc.smem_tile", "tc.tmem_tile"):
             raise InputError(
                 f"{name} is not part of a sequential tile program; give the result of "
@@ -111,7 +111,7 @@ class _Reader:
     def _map(self, step: Step) -> Object:
         mode = str(step.operation.attributes["mode"].value)
         if mode != "tiled":
-            raise InputError(f"{DRAWN}, got a tensor map of mode {mode}, which tiling=packed has")
+            raise InputError(f"{DRAWN}, got a tensor map of mode {mode}, which tiling=packed uses")
         key = 2_000_000 + len(self.maps)
         self.maps[key] = _Map(tuple(step.integers("dims")), tuple(step.integers("box")))
         return Object("map", key, "")
@@ -142,7 +142,7 @@ class _Reader:
         loads = self.loads.get(tile.key)
         if not loads or len(loads[0][2]) != 4:
             raise InputError(
-                "an mma reads a filter tile that no TMA load of four coordinates filled"
+                "an mma reads a filter tile that was not filled by a TMA load of four coordinates"
             )
         at = loads[0][2]
         # hwcf is contiguous along K: coordinates K, C, S, R; fhwc: C, S, R, K.
@@ -152,7 +152,7 @@ class _Reader:
         source, target = step.operands[:2]
         rows = self._pixels(source.key)
         if not rows:
-            raise InputError("tc.cp reads a tile that no TMA load of the input filled")
+            raise InputError("tc.cp reads a tile that was not filled by a TMA load of the input")
         lanes = tuple(Lane(rows.get(lane)) for lane in range(LANES))
         self.tensor[target.key, step.integer("slice")] = lanes
 
@@ -168,7 +168,7 @@ class _Reader:
         row, column, channel = self._filter(b)
         self.schedule.taps.append(Tap(row, column, channel, at[1], shift, lanes))
         if shift:
-            # PTX ISA 9.7.16.10.9: after the product; the last lane of a quarter keeps its value.
+            # PTX ISA 9.7.16.10.9: after the product; lane 31 of a sub-partition keeps its value.
             self.tensor[at] = tuple(
                 Lane(lanes[i].pixel, True) if i % QUARTER == QUARTER - 1 else lanes[i + 1]
                 for i in range(LANES)
@@ -191,7 +191,7 @@ class _Reader:
 
 
 def read_schedule(module: Any, cta: tuple[int, int, int] = (0, 0, 0)) -> Schedule:
-    """The schedule of one CTA; refused for programs that do not shift their input."""
+    """The schedule of one CTA; InputError for programs that do not shift their input."""
     kernel = kernel_of(module)
     schedule = Schedule(str(kernel.attributes["sym_name"].value))
     Walk(_Reader(schedule).visit, dict(zip("xyz", cta))).function(kernel)

@@ -38,7 +38,7 @@ def conv_view(
 
 
 def _height(lanes: list[Lane]) -> str:
-    """What the lanes of a quarter share: h and n, where they do."""
+    """The h and n that the lanes of a sub-partition share, if they do."""
     places = {lane.pixel.coordinates[1:] for lane in lanes if lane.pixel}
     if len(places) != 1:
         return ""

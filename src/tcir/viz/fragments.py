@@ -20,7 +20,7 @@ from .palette import EMPTY, thread
 from .picture import Cell, Grid, Key, Picture
 
 Owners = dict[tuple[int, int], list[tuple[int, str]]]
-"""Who holds (row, column): thread and register."""
+"""The thread and register that hold (row, column)."""
 
 
 def _half(position: int, bits: int) -> str:
@@ -69,9 +69,9 @@ def mma_view(
     tile: tuple[int | None, ...] = (None, None, None),
     values: Any = None,
 ) -> Picture:
-    """An operand of an mma (or of a tiled mma): a cell per element, and a list by threads.
+    """An operand of an mma (or of a tiled mma): a cell per element, and a list by thread.
 
-    The list gives element numbers of the operand as it lies in memory for ``.row.col``: A and C by
+    The list gives element numbers of the operand as stored in memory for ``.row.col``: A and C by
     rows, B by columns; or ``values``, a matrix as drawn (A is M x K, B is K x N, C is M x N).
     """
     atom = mma_atom(name)
@@ -160,7 +160,7 @@ _LD = re.compile(r"(?:tcgen05\.(?:ld|st)\.)?(\d+x\d+b(?:x2)?)\.x(\d+)")
 
 
 def ld_view(words: str, half_split: int | None = None) -> Picture:
-    """tcgen05.ld or st, e.g. ``16x256b.x1``: which register of which thread is each word."""
+    """tcgen05.ld or st, e.g. ``16x256b.x1``: the thread and register of each word."""
     match = _LD.fullmatch(words)
     if match is None:
         raise LayoutError(f"expected SHAPE.xNUM such as 16x256b.x1, got {words}")

@@ -56,7 +56,7 @@ def layout_view(layout: Layout) -> Picture:
 
 
 def _lines(tensor: Tensor, rows: int, row_bytes: int, unit: int, title: str) -> Grid:
-    """Shared memory in lines of 128 bytes; a ring around what one phase of ldmatrix reads."""
+    """Shared memory in lines of 128 bytes, with the rows that one ldmatrix phase reads circled."""
     per_unit = UNIT_BYTES * 8 // tensor.element_bits
     holds: dict[int, tuple[int, int]] = {}
     for row in range(rows):

@@ -1,4 +1,4 @@
-"""What is drawn: grids of labelled cells and a legend; `svg` and `text` render it."""
+"""Pictures as data: grids of labelled cells and a legend; `svg` and `text` render them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from .palette import EMPTY
 
 MARKS = {"": "", "hatch": "/", "cross": "x", "ring": "*"}
-"""Marks of special cells, and the sign that stands for each in terminal text."""
+"""Marks of special cells, and the character for each in terminal text."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Grid:
-    """Rows of cells. ``gaps`` leave space after so many rows and columns (0: never)."""
+    """Rows of cells. ``gaps``: a space after every so many rows and columns (0: never)."""
 
     rows: list[list[Cell]]
     row_labels: list[str]
@@ -45,7 +45,7 @@ class Key:
 
 @dataclass(frozen=True)
 class Picture:
-    """Grids, one below the other, with a title, what is seen, a legend and a table of text."""
+    """Grids, one below the other, with a title, a description, a legend and a table of text."""
 
     title: str
     about: str

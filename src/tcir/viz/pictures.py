@@ -1,6 +1,6 @@
 """The pictures of the documentation: ``python -m tcir.viz.pictures [--check] [FOLDER]``.
 
-Without arguments they are written to docs/pictures; ``--check`` says which are not up to date.
+Without arguments they are written to docs/pictures; ``--check`` lists those that are out of date.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ VERDICTS = {
     "different": ("✗", VERMILLION), "incomplete": ("?", ORANGE), "error": ("✗", VERMILLION),
     "not executed": ("–", GREY), "-": ("–", GREY), "held": ("✓", GREEN),
 }  # fmt: skip
-"""A sign and a colour for every verdict of `tcir.validation.report`."""
+"""A symbol and a colour for every verdict of `tcir.validation.report`."""
 
 
 def load_report(path: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Pictures as self-contained SVG and HTML: no scripts, no fonts or files from elsewhere."""
+"""Pictures as self-contained SVG and HTML: no scripts, no external fonts or files."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _cell_width(grid: Grid) -> float:
 
 
 def _grid(grid: Grid, width: float, top: float, index: int) -> tuple[str, float, float]:
-    """The grid's SVG from ``top`` on, its width and where it ends."""
+    """The grid's SVG from ``top`` on, its width and its bottom edge."""
     cells = [cell for row in grid.rows for cell in row]
     height = max((len(c.lines) for c in cells), default=1) * LINE + PAD
     left = MARGIN + max(_widest(grid.row_labels), _widest([grid.row_axis])) + PAD
@@ -169,7 +169,7 @@ def svg(picture: Picture) -> str:
 
 
 def html(picture: Picture) -> str:
-    """The picture in a page of its own."""
+    """The picture as an HTML page."""
     table = f"<pre>{escape(chr(10).join(picture.table))}</pre>\n" if picture.table else ""
     return (
         '<!doctype html>\n<html lang="en">\n<head><meta charset="utf-8">'

@@ -1,4 +1,4 @@
-"""Pictures as terminal text; colours only where they are asked for."""
+"""Pictures as terminal text; colours only on request."""
 
 from __future__ import annotations
 

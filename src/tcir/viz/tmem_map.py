@@ -65,7 +65,7 @@ class _Collector:
             first = self.tiles[tile.key].column + column
             self._mark(row, range(first, first + width), READ)
         elif name != "tc.slot" and self._touched(step):
-            raise InputError(f"{name} uses tensor memory in a way this picture does not know")
+            raise InputError(f"{name} uses tensor memory in a way this picture cannot show")
         return None
 
     def _touched(self, step: Step) -> bool:

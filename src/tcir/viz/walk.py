@@ -1,7 +1,7 @@
-"""Follows a kernel's program for one CTA: loops run, indices are numbers, a visitor sees the ops.
+"""Follows a kernel's program for one CTA: loops run, indices are numbers, a callback sees the ops.
 
-Only what schedules are made of is computed (index arithmetic, loops, branches, roles one after the
-other); everything else is handed to the visitor.
+Only what determines the schedule is computed (index arithmetic, loops, branches, roles one after
+another); every other op is passed to the callback.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from tcir.errors import InputError
 
 LIMIT = 200_000
-"""Ops followed at most: a picture of more says nothing."""
+"""The most ops to follow: a picture of more is unreadable."""
 
 _MASK = (1 << 64) - 1
 _PREDICATES: tuple[Callable[[int, int], bool], ...] = (
@@ -47,7 +47,7 @@ _CASTS = {"arith.index_cast", "arith.index_castui", "arith.extui", "arith.extsi"
 
 @dataclass(frozen=True)
 class Object:
-    """A value that is no number: what `kind` of op made it, and the slot of a ring."""
+    """A value that is not a number: the `kind` of op that made it, and the slot of a ring."""
 
     kind: str
     key: int
@@ -57,7 +57,7 @@ class Object:
 
 @dataclass
 class Step:
-    """An op the visitor sees: operands are numbers or `Object`s."""
+    """An op as passed to the callback: operands are numbers or `Object`s."""
 
     name: str
     operands: list[Any]
@@ -85,7 +85,7 @@ class Step:
 class Walk:
     """Runs the ops of a kernel function and calls `visit` for each that is not arithmetic.
 
-    What `visit` returns is the value of the op's result; None makes a fresh `Object`.
+    `visit` returns the value of the op's result; None makes a fresh `Object`.
     """
 
     visit: Callable[[Step], Any]
@@ -193,7 +193,7 @@ class Walk:
 
 
 def kernel_of(module: Any) -> Any:
-    """The first function with ``tc.kernel``; refused where there is none."""
+    """The first function with ``tc.kernel``; InputError if there is none."""
     for op in module.body.operations:
         if op.operation.name == "func.func" and "tc.kernel" in op.operation.attributes:
             return op.operation
@@ -227,7 +227,7 @@ BITS = {
 
 
 def tmem_columns(type_text: str) -> int:
-    """Columns of a tile: accumulators have one element a column, operands are packed."""
+    """Columns of a tile: accumulators have one element per column, operands are packed."""
     _, columns, element = tile_shape(type_text)
     if element not in BITS:
         raise InputError(f"expected an element of {', '.join(BITS)}, got {element}")
