@@ -129,7 +129,7 @@ def fill(base: Any, a: cute.Tensor):
     synchronise()
 
 
-# --- A in tensor memory, shifted  -------------------------------------------------------------
+# --- A in tensor memory, shifted ---------------------------------------------------------------
 
 HALF = prims.Tcgen05InstrDesc.build(c_dtype=F32, a_dtype=F16, b_dtype=F16, n_dim=16, m_dim=128)
 
