@@ -53,29 +53,42 @@ def work_of(layer: Conv, schedule: str, n_tile: int) -> Work | None:
             return SCHEDULES[schedule](ConvShape.of(op), n_tile)
 
 
+CYCLES = {(16, False): 36, (16, True): 8, (32, False): 40, (32, True): 16}
+"""(N, whether A is in tensor memory) -> cycles of one mma with M = 128, written out.
+
+N / 2 for the product (8192 multiplications of f16 a cycle and SM), or 32 bytes of every row of B,
+and of A's 128 unless they are in tensor memory, at 128 bytes a cycle: the larger.
+"""
+
+
+@pytest.mark.parametrize(
+    ("n_tile", "stages"), [(16, 1), pytest.param(32, 2, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @layers
-def test_work_is_what_the_machine_counts(layer: Conv, schedule: str) -> None:
-    n_tile = 16
+def test_work_is_what_the_machine_counts(
+    layer: Conv, schedule: str, n_tile: int, stages: int
+) -> None:
     x_shape, w_shape, _ = layer.shapes
     x, w = integers(x_shape, layer.element, 5), integers(w_shape, layer.element, 6)
     want = convolution(layer, x, w)
     name, brace, options = schedule.partition("{")
-    pipeline = f"{name}{{n-tile={n_tile} stages=1 {options if brace else '}'}"
+    pipeline = f"{name}{{n-tile={n_tile} stages={stages} {options if brace else '}'}"
     kernel = tcir.compile(layer.text(), pipeline)
     out = np.zeros_like(want)
     counted = kernel(x, w, out).counters
     assert out.tobytes() == want.tobytes()
     work = work_of(layer, schedule, n_tile)
     assert work is not None
+    a_in_tmem = schedule.startswith("conv-shift-reuse")
     assert work.ctas == int(np.prod(kernel.launch_config.grid))
     assert work.mma == counted["mma"]
     assert work.activations == counted["global_to_shared_0"]
     assert work.filters == counted["global_to_shared_1"]
     assert work.to_tmem == counted["shared_to_tmem"]
     assert work.to_tensor == counted["shared_to_tensor"]
-    assert abs(kernel.launch_config.dynamic_smem - work.stage_bytes) <= BARRIER_BYTES
-    assert work.tensor_cycles == counted["tensor_cycles"]
+    assert abs(kernel.launch_config.dynamic_smem - stages * work.stage_bytes) <= BARRIER_BYTES
+    assert work.tensor_cycles == counted["tensor_cycles"] == work.mma * CYCLES[n_tile, a_in_tmem]
     assert work.outputs * layer.k * want.itemsize == counted["global_store"]
 
 

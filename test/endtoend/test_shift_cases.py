@@ -1,11 +1,10 @@
-"""conv-shift-reuse over its whole family, at every level, against numpy and torch.
+"""conv-shift-reuse over its whole family, at every level, against numpy, and numpy against torch.
 
 The quick tier has four. Every level runs under two completion orders, the PTX under ten.
 """
 
 from __future__ import annotations
 
-import importlib.util
 from collections import Counter
 from typing import Any
 
@@ -36,11 +35,21 @@ cases = pytest.mark.parametrize(
 )
 
 
-def expected(conv: Conv, x: Any, w: Any) -> Any:
-    want = convolution(conv, x, w)
-    if importlib.util.find_spec("torch") is not None:
-        assert want.tobytes() == by_torch(conv, x, w).tobytes()
-    return want
+def operands(conv: Conv) -> tuple[Any, Any]:
+    """Integers for the input and the filter."""
+    x_shape, w_shape, _ = conv.shapes
+    return integers(x_shape, conv.elements[0], 1), integers(w_shape, conv.elements[1], 2)
+
+
+def test_torch_agrees_with_the_oracle() -> None:
+    """Every convolution of this file (one test: without torch the skip is one line)."""
+    pytest.importorskip("torch", reason="torch, the second oracle of the convolutions, is missing")
+    for conv in {
+        **{case.conv.name: case.conv for case in CASES},
+        **{c.name: c for c in TYPES},
+    }.values():
+        x, w = operands(conv)
+        assert convolution(conv, x, w).tobytes() == by_torch(conv, x, w).tobytes(), conv.name
 
 
 def by_torch(conv: Conv, x: Any, w: Any) -> Any:
@@ -63,10 +72,9 @@ def by_torch(conv: Conv, x: Any, w: Any) -> Any:
 @cases
 def test_case(case: ShiftCase) -> None:
     conv = case.conv
-    x_shape, w_shape, _ = conv.shapes
-    x, w = integers(x_shape, conv.elements[0], 1), integers(w_shape, conv.elements[1], 2)
+    x, w = operands(conv)
     kernel = tcir.compile(conv.text(), pipeline="conv-shift-reuse", **case.options)
-    want = expected(conv, x, w)
+    want = convolution(conv, x, w)
     for order in (None, *range(1, 10)):
         out = np.zeros_like(want)
         ran = kernel(x, w, out, hazards="report", order_seed=order)
@@ -93,10 +101,9 @@ def test_case(case: ShiftCase) -> None:
 )
 def test_types_by_implicit_gemm(conv: Conv, orders: int) -> None:
     """The same types without a slab in tensor memory."""
-    x_shape, w_shape, _ = conv.shapes
-    x, w = integers(x_shape, conv.elements[0], 1), integers(w_shape, conv.elements[1], 2)
+    x, w = operands(conv)
     kernel = tcir.compile(conv.text(), pipeline="conv-implicit-gemm")
-    want = expected(conv, x, w)
+    want = convolution(conv, x, w)
     out = np.zeros_like(want)
     kernel(x, w, out)
     assert out.tobytes() == want.tobytes()

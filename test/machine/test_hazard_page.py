@@ -39,7 +39,7 @@ ROWS = [
 
 
 @cache
-def tests() -> set[str]:
+def known_tests() -> set[str]:
     """Names of all test functions, of the pairs, and of programs without an edge."""
     names = {str(missing) for missing in OMISSIONS}
     for module in (test_pairs, test_mistakes, test_clusters):
@@ -92,7 +92,7 @@ def test_every_kind_is_on_the_page_and_no_other() -> None:
 def test_every_row_names_tests_that_exist(row: list[str]) -> None:
     named = re.findall(r"`([^`]+)`", row[-1])
     assert named or row[0] in NOT_SEEN
-    assert set(named) <= tests()
+    assert set(named) <= known_tests()
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tcir.machine.numerics.warp_mma import AMPERE, warp_mma
 from tcir.viz.command import main
 
 from . import printed_tables
@@ -51,9 +52,16 @@ def test_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_reference() -> None:
+    """The printed product is numpy's, and the machine's with an f32 accumulator, to 0.005."""
     a, b = inputs()
     product = [[f"{value:.2f}" for value in row] for row in a @ b]
     assert product == numbers(printed_tables.REFERENCE)
+    codes = (x.astype(np.float16).view(np.uint16) for x in (a, b.T))
+    d = warp_mma(
+        *codes, np.zeros((16, 8), np.uint32), a_type="f16", b_type="f16", d_type="f32", part=AMPERE
+    )
+    printed = np.array(numbers(printed_tables.REFERENCE), np.float64)
+    assert np.abs(d.view(np.float32) - printed).max() <= 0.005 + 1e-5
 
 
 def test_the_comparison_sees_one_wrong_number(tmp_path: Path, capsys) -> None:
