@@ -34,6 +34,7 @@ from .linalg_text import Conv, Matmul
 PROGRAMS: dict[str, Conv | Matmul] = {
     "conv-shift-reuse": Conv(1, 3, 38, 144, 80, 2, 3, (1, 0, 1, 1)),
     "conv-implicit-gemm": Conv(1, 5, 38, 72, 80, 2, 3, (1, 0, 1, 1)),
+    "conv-smem-offset": Conv(1, 5, 38, 72, 80, 2, 3, (1, 0, 1, 1)),
     "matmul": Matmul(200, 80, 328),
 }
 
@@ -191,6 +192,7 @@ LOWERED = [
 ]  # fmt: skip
 
 GEMM, TILE_GEMM = "conv-implicit-gemm", "tile-conv-implicit-gemm"
+OFFSET, TILE_OFFSET = "conv-smem-offset", "tile-conv-smem-offset"
 
 
 def _corner(module: Any) -> None:
@@ -208,6 +210,11 @@ OTHERS = [
           set_attribute("tc.store_rows", "rows", "31 : i64"), UNWRITTEN, GEMM),
     Break("stride (SBO) of A off by 16", CONVERT, _descriptor(MMA, 1, SBO_BIT), NOTICED, GEMM),
     *_synchronisation("assign-roles", GEMM),
+    Break("a tap reads from the row of another", TILE_OFFSET,
+          set_attribute("tc.mma", "a_row", "0 : i64", 1), DIFFERENCE, OFFSET, quick=True),
+    Break("row of a box off by one", TILE_OFFSET,
+          change_operand("tc.tma_load", 2, _plus(1)), DIFFERENCE, OFFSET),
+    *_synchronisation("assign-roles", OFFSET),
     Break("a stored lane dropped", "tile-matmul",
           set_attribute("tc.store_rows", "rows", "31 : i64"), UNWRITTEN, "matmul", quick=True),
     Break("wrong K slice of A", "tile-matmul",

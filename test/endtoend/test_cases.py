@@ -19,6 +19,7 @@ from .oracle import convolution, integers, product
 
 QUICK = {0, 5, 17}
 """Positions in CONVS of the quick tier; the first is ResNet-50's 56x56x64 layer."""
+OFFSET = 17
 QUICK_MATMULS = {1, 6}
 
 
@@ -31,6 +32,7 @@ def _tiers(cases: list[Any], quick: set[int]) -> list[Any]:
 
 conv_cases = pytest.mark.parametrize("case", _tiers(CONVS, QUICK))
 gemm_cases = pytest.mark.parametrize("case", _tiers(CONVS, QUICK - {0}))
+offset_cases = pytest.mark.parametrize("case", _tiers(CONVS, {OFFSET}))
 matmul_cases = pytest.mark.parametrize("case", _tiers(MATMULS, QUICK_MATMULS))
 
 
@@ -64,6 +66,12 @@ def test_conv_shift_reuse(case: Conv, orders: int) -> None:
 def test_conv_implicit_gemm(case: Conv, orders: int) -> None:
     kernel = _run(case, "conv-implicit-gemm", convolution, orders)
     assert ".im2col" in kernel.ptx
+    assert ".ashift" not in kernel.ptx
+
+
+@offset_cases
+def test_conv_smem_offset(case: Conv, orders: int) -> None:
+    kernel = _run(case, "conv-smem-offset", convolution, orders)
     assert ".ashift" not in kernel.ptx
 
 

@@ -7,6 +7,7 @@ that the slab an mma multiplies says which pixel each lane has, and its mask whi
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -66,9 +67,9 @@ def taps_seen(monkeypatch: pytest.MonkeyPatch) -> dict[tuple[int, int, int], tup
     return table
 
 
-def lane_of(n: int, q: int) -> tuple[int, int]:
-    """CTA and lane of output (n, p = 0, q): units of 30 anchors, four quarters a CTA."""
-    unit, inside = divmod((n * 9 + 0) * 9 + q, VALID)
+def lane_of(n: int, h: int, q: int) -> tuple[int, int]:
+    """CTA and lane of the output at row h of the input: units of 30 anchors, four a CTA."""
+    unit, inside = divmod((n * 9 + h) * 9 + q, VALID)
     return unit // 4, 32 * (unit % 4) + inside
 
 
@@ -80,7 +81,7 @@ def test_lanes_pixels_and_masks_are_the_documents(monkeypatch: pytest.MonkeyPatc
     for s, ranges in windows.items():
         got: dict[int, list[int]] = {0: [], 1: []}
         for n, q in outputs:
-            cta, lane = lane_of(n, q)
+            cta, lane = lane_of(n, 0, q)
             pixels, on = table[cta, 0, s]
             w = q - 1 + s
             got[n].append(w)
@@ -88,6 +89,22 @@ def test_lanes_pixels_and_masks_are_the_documents(monkeypatch: pytest.MonkeyPatc
             if on[lane]:
                 assert pixels[lane] == 1 + (n * 9 + 0) * 9 + w
         assert [(min(ws), max(ws)) for ws in got.values()] == list(ranges)
+
+
+def test_every_anchor_at_every_tap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Row h of an image and place q are lane `lane_of`; at tap (r, s) it has (h + r, q + s - 1).
+
+    A lane counts where that pixel is in the image. Rows h = 7 and 8 have no output (P = 7): their
+    lanes are computed like the others, within the image, and not stored.
+    """
+    table = taps_seen(monkeypatch)
+    for n, h, q, r, s in product(range(2), range(9), range(9), range(3), range(3)):
+        cta, lane = lane_of(n, h, q)
+        pixels, on = table[cta, r, s]
+        inside = h + r < 9 and 0 <= q + s - 1 < 9
+        assert on[lane] == inside, (n, h, q, r, s)
+        if inside:
+            assert pixels[lane] == numbered()[n, h + r, q + s - 1, 0], (n, h, q, r, s)
 
 
 @pytest.mark.parametrize("corrected", [False, True])
