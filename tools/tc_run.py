@@ -43,7 +43,7 @@ from tcir.run import (
     entry_name,
     run_ptx,
 )
-from tcir.target import DEFAULT_TARGET, TARGETS
+from tcir.target import DEFAULT_TARGET
 from tcir.tools.launch_metadata import LaunchMetadata, launch_metadata
 
 _DTYPES: dict[str, Any] = {
@@ -158,7 +158,6 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--target",
         default=DEFAULT_TARGET.name,
-        choices=TARGETS,
         help="of the bundle's cubin (default %(default)s)",
     )
     p.add_argument("--pipeline", help="for --bundle of an MLIR program: how to compile it")
