@@ -24,7 +24,7 @@ class Assumption:
 REGISTRY = (
     Assumption(
         "shift_quarters",
-        "Does a stand-alone tcgen05.shift move the quarter its address names, or all four?",
+        "Does a stand-alone tcgen05.shift move the sub-partition of its address, or all four?",
         "one",
         ("one", "all"),
         "PTX ISA 9.7.16.9 speaks of a warp and 31 rows; CUTLASS's CuTeDSL primitives document an "
@@ -37,56 +37,57 @@ REGISTRY = (
         "unordered",
         ("unordered", "ordered"),
         "PTX ISA 9.7.16.6 lists shift -> cp.4x256b, not mma -> cp",
-        "refreshing the halo of a shifted slab",
+        "refreshing the halo of a shifted A tile",
     ),
     Assumption(
         "ashift_copies",
         "With M = 128 and .cta_group::2 a CTA holds its 64 rows of A twice. Does .ashift move both "
-        "copies, or only that on lanes 0..63?",
+        "copies, or only the one on lanes 0..63?",
         "both",
         ("both", "first"),
-        "seen on B200 for M = 128 of one CTA only, where all four quarters move (CUTLASS's CuTeDSL "
-        "example 1cta_mma_a_from_tmem); if one copy stayed, the next mma could not use A",
+        "seen on a B200 only for M = 128 of one CTA, where all four sub-partitions move (CUTLASS's "
+        "CuTeDSL example 1cta_mma_a_from_tmem); if one copy stayed, the next mma could not use A",
         "tcgen05.mma .ashift with M = 128 of a pair",
     ),
     Assumption(
         "ashift_half_lanes",
-        "A sparse A with M = 128 and .cta_group::2 has 16 rows in the 32 lanes of each quarter. "
-        "Does .ashift move all 32 lanes, or those rows only, the last of each 16 excepted?",
+        "A sparse A with M = 128 and .cta_group::2 has 16 rows in the 32 lanes of each "
+        "sub-partition. Does .ashift move all 32 lanes, or only those rows, except the last of "
+        "each 16?",
         "lanes",
         ("lanes", "rows"),
-        "no source has such a kernel; with A on all lanes the 32 of a quarter move, the last "
-        "excepted (CUTLASS's CuTeDSL example 1cta_mma_a_from_tmem, seen on B200)",
+        "no source has such a kernel; with A on all lanes the 32 of a sub-partition move, except "
+        "the last (CUTLASS's CuTeDSL example 1cta_mma_a_from_tmem, seen on B200)",
         "tcgen05.mma.sp .ashift with M = 128 of a pair",
     ),
     Assumption(
         "sparsity_selector",
-        "Which columns can the sparsity selector (0..3) of the kinds f16 and tf32 name?",
+        "Which columns can the sparsity selector (0..3) of the kinds f16 and tf32 select?",
         "four",
         ("four", "two"),
         "PTX ISA 9.7.16.4.2 gives it two bits and shows the columns in figures only; CUTLASS "
-        "(mma_traits_sm100.hpp) uses 0 and 1, for an even and the odd column behind it",
+        "(mma_traits_sm100.hpp) uses 0 and 1, for an even column and the odd one after it",
         "tcgen05.mma.sp of the kinds f16 and tf32",
     ),
     Assumption(
         "metadata_column",
-        "May the metadata of a sparse A begin at an odd column (f16 and tf32 with a selector of 2 "
-        "or 3: at one that is no multiple of 4)?",
+        "May the metadata of a sparse A start at an odd column (f16 and tf32 with a selector of 2 "
+        "or 3: at one that is not a multiple of 4)?",
         "refused",
         ("refused", "added"),
-        "PTX ISA 9.7.16.10.8 restricts lanes only; CUTLASS passes multiples and picks the others "
-        "by the selector; added: the columns are counted from the one that the address names",
+        "PTX ISA 9.7.16.10.8 restricts lanes only; CUTLASS passes multiples and selects the others "
+        "with the selector; added: the columns are counted from the address",
         "tcgen05.mma.sp",
     ),
     Assumption(
         "half_lane_metadata",
-        "Where lie the metadata of the 64 rows of a CTA whose D uses half of the lanes (data paths "
+        "Where are the metadata of the 64 rows of a CTA whose D uses half of the lanes (data paths "
         "F and C): on D's lanes, or on lanes 0..63?",
         "d-lanes",
         ("d-lanes", "packed"),
         "PTX ISA 9.7.16.10.5 asks for the same lane alignment (0 or 16) of D, A and metadata, and "
-        "for the .ws forms CUTLASS (tmem_e_frg_ws) has them on D's lanes; its tmem_e_frg has 128 "
-        "rows only",
+        "for the .ws forms CUTLASS (tmem_e_frg_ws) has them on D's lanes; its tmem_e_frg has "
+        "only 128 rows",
         "tcgen05.mma.sp with M = 64, or M = 128 of a pair",
     ),
     Assumption(
@@ -94,14 +95,14 @@ REGISTRY = (
         "Which span of the zero-column mask descriptor counts zeroed columns?",
         "skip-is-zero",
         ("skip-is-zero", "use-is-zero"),
-        "the examples of PTX ISA 9.7.16.4.3 and CUTLASS (MaskAndShiftB) say the skip span, PTX's "
+        "the examples of PTX ISA 9.7.16.4.3 and CUTLASS (MaskAndShiftB) use the skip span, PTX's "
         "table the use span",
         "tcgen05.mma.ws with a zero-column mask",
     ),
     Assumption(
         "cp4x256b_rows",
-        "Which rows does tcgen05.cp.4x256b take: four neighbours of the descriptor's matrix, or "
-        "rows 0, 32, 64 and 96 of one of 128?",
+        "Which rows does tcgen05.cp.4x256b read: four adjacent ones of the descriptor's matrix, or "
+        "rows 0, 32, 64 and 96 of a matrix of 128?",
         "neighbours",
         ("neighbours", "every-32"),
         "the shape has four rows, and a third-party probe of a B200 saw four rows land 32 lanes "
@@ -110,42 +111,44 @@ REGISTRY = (
     ),
     Assumption(
         "cp4x256b_lane",
-        "Into which lane of every quarter does tcgen05.cp.4x256b write: the one its address names, "
+        "Into which lane of each sub-partition does tcgen05.cp.4x256b write: that of its address, "
         "or always the last?",
         "address",
         ("address", "last"),
-        "PTX ISA 9.7.16.9 says nothing of the lane; CUTLASS's comment speaks of the last lanes of "
+        "PTX ISA 9.7.16.9 does not mention the lane; CUTLASS's comment speaks of the last lanes of "
         "each subpartition, its layout of one lane in four",
         "tcgen05.cp.4x256b",
     ),
     Assumption(
         "cp_row_phase",
-        "Of a swizzled matrix that starts amid the swizzle's pattern, with base offset 0: by which "
-        "rows does tcgen05.cp XOR, those of the absolute address, or counted from the start?",
+        "For a swizzled matrix that starts inside the swizzle pattern, with base offset 0: which "
+        "rows does tcgen05.cp XOR by, those of the absolute address, or those counted from the "
+        "start?",
         "address",
         ("address", "start"),
         "PTX ISA 9.7.16.10.6 swizzles addresses, and the base offset of 9.7.16.4.1 speaks of where "
         "the pattern starts, not the matrix; published kernels move a start along K only",
-        "tcgen05.cp.4x256b from a row that is no multiple of 8 (conv-shift-reuse, halo-load=w128)",
+        "tcgen05.cp.4x256b from a row that is not a multiple of 8 (conv-shift-reuse, halo-load=w128)",
     ),
     Assumption(
         "cp_pair_source",
         "From whose shared memory does tcgen05.cp of .cta_group::2 fill the peer's tensor memory: "
-        "the peer's own, or that of the CTA that issues?",
+        "the peer's own, or the issuing CTA's?",
         "own",
         ("own", "issuer"),
         "PTX ISA 9.7.16.9 does not say; CUTLASS and JAX put each CTA's scales at one offset of its "
-        "own shared memory, which works in no other way",
+        "own shared memory, which does not work otherwise",
         "tcgen05.cp.cta_group::2",
     ),
     Assumption(
         "ld_st_lane",
-        "What may the lane of a tcgen05.ld or st address be: in the warp's quarter or below 32, in "
-        "its quarter only, or anything, of which five bits count?",
+        "What may the lane of a tcgen05.ld or st address be: in the warp's sub-partition or below "
+        "32, in its sub-partition only, or anything, of which five bits count?",
         "own-or-local",
         ("own-or-local", "own", "five-bits"),
-        "most published kernels add the quarter, DeepGEMM's epilogue leaves it 0 in all warps; "
-        "CUTLASS's CuTeDSL primitives call the field local, and warn that a foreign quarter faults",
+        "most published kernels add the sub-partition, DeepGEMM's epilogue leaves it 0 in all "
+        "warps; CUTLASS's CuTeDSL primitives call the field local, and warn that another one "
+        "faults",
         "tcgen05.ld, tcgen05.st",
     ),
     Assumption(
@@ -153,25 +156,25 @@ REGISTRY = (
         "What is in the upper halves of the words that tcgen05.st.unpack::16b writes?",
         "unspecified",
         ("unspecified", "zero", "kept"),
-        "PTX ISA 9.7.16.8 speaks of the lower halves only",
+        "PTX ISA 9.7.16.8 mentions only the lower halves",
         "tcgen05.st.unpack::16b",
     ),
     Assumption(
         "alloc_content",
-        "What do columns hold that tcgen05.alloc gave?",
+        "What do newly allocated columns hold?",
         "undefined",
         ("undefined", "zeros"),
-        "a comment in CUTLASS's CuTeDSL primitives suggests zeros; PTX ISA 9.7.16.7 says nothing",
+        "a comment in CUTLASS's CuTeDSL primitives suggests zeros; PTX ISA 9.7.16.7 is silent",
         "tcgen05.alloc",
     ),
     Assumption(
         "alloc_permit",
-        "Does a CTA that has allocated tensor memory, and not given its permit up, keep the other "
-        "CTAs on its SM from allocating?",
+        "Does a CTA that has allocated tensor memory and not relinquished its permit keep the "
+        "other CTAs on its SM from allocating?",
         "shared",
         ("shared", "owned"),
         "PTX ISA 9.4 (9.7.18.7.1): an allocation that is not .exclusive uses the permit, but does "
-        "not own it; CUTLASS gives it up early 'so that the next CTA can rasterize'",
+        "not own it; CUTLASS relinquishes it early 'so that the next CTA can rasterize'",
         "tcgen05.alloc of CTAs that share an SM",
     ),
     Assumption(
@@ -179,8 +182,8 @@ REGISTRY = (
         "Does tcgen05.dealloc of .cta_group::2 wait for that of the peer?",
         "waits",
         ("waits", "at-once"),
-        "PTX ISA 9.7.16.5 lets it block or not block: a kernel has to be right either way, so both "
-        "are worth a run",
+        "PTX ISA 9.7.16.5 lets it block or not block: a kernel must be correct either way, so both "
+        "are worth running",
         "tcgen05.dealloc.cta_group::2",
     ),
     Assumption(
@@ -193,17 +196,17 @@ REGISTRY = (
     ),
     Assumption(
         "zero_terms",
-        "Which raw exponent has a zero product, or a zero D-in, when a sum's window is placed?",
+        "What is the raw exponent of a zero product, or a zero D-in, when a sum's window is placed?",
         "none",
         ("none", "-126", "-133"),
-        "sf-tensor/tcgen05 has none and matched it to a B200; microsoft/MMA-Sim had -126, then "
-        "-133 (-21 for an f16 D), as arXiv 2512.07004, and as mma.sync of an H200 has it "
-        "(docs/hopper.md). Seen only near the bottom of D's range",
-        "tcgen05.mma of floats, but the fp4 kinds",
+        "sf-tensor/tcgen05 uses none and matches a B200; microsoft/MMA-Sim had -126, then "
+        "-133 (-21 for an f16 D), like arXiv 2512.07004 and mma.sync on an H200 "
+        "(docs/hopper.md). Visible only near the bottom of D's range",
+        "tcgen05.mma of floats, except the fp4 kinds",
     ),
     Assumption(
         "fp4_sums",
-        "Where do the sums of mxf4 and mxf4nvf4 cut: by products and scales, or by scales alone?",
+        "Where are the sums of mxf4 and mxf4nvf4 truncated: by products and scales, or by scales alone?",
         "products",
         ("products", "scales"),
         "sf-tensor/tcgen05 (products) is matched to a B200 in detail; microsoft/MMA-Sim (scales) "
@@ -215,9 +218,9 @@ REGISTRY = (
         "With M = 128 of one CTA, may N of the block-scaled kinds be an odd multiple of 8?",
         "runs",
         ("runs", "illegal"),
-        "PTX ISA 9.7.16.2.1 has steps of 8; older CUTLASS asserts steps of 16 with M = 128. N = 8 "
-        "was seen on a B200 for f8f6f4 with A in tensor memory (CUTLASS's slice-k example), for no "
-        "block-scaled kind",
+        "PTX ISA 9.7.16.2.1 allows steps of 8; older CUTLASS asserts steps of 16 with M = 128. N "
+        "= 8 was seen on a B200 for f8f6f4 with A in tensor memory (CUTLASS's slice-k example), "
+        "for no block-scaled kind",
         "tcgen05.mma of the kinds mxf8f6f4, mxf4 and mxf4nvf4; gemv-padded-n with pad_n=8",
     ),
     Assumption(
@@ -240,7 +243,7 @@ REGISTRY = (
     Assumption(
         "rs_pair_bits",
         "cvt.rs to four 8- or 6-bit floats has 16 random bits for two operands. Does the first (a, "
-        "e) take them in reverse order, or both as they are?",
+        "e) use them in reverse order, or both as they are?",
         "reversed",
         ("reversed", "plain"),
         "PTX ISA 9.7.9.21 shows it in a figure only; FlashInfer (mamba/conversion.cuh) matched "
@@ -250,9 +253,9 @@ REGISTRY = (
     ),
     Assumption(
         "rs_fp4_bits",
-        "cvt.rs.e2m1x4 has for a and b the upper bytes of both halves of rbits, for e and f the "
-        "lower ones. Has each operand a byte (a and e that of the upper, or of the lower half), or "
-        "both all 16 bits, the first in reverse order?",
+        "cvt.rs.e2m1x4 uses for a and b the upper bytes of both halves of rbits, for e and f the "
+        "lower ones. Does each operand have one byte (a and e that of the upper, or of the lower "
+        "half), or do both use all 16 bits, the first in reverse order?",
         "upper-first",
         ("upper-first", "lower-first", "reversed"),
         "PTX ISA 9.7.9.21 shows it in a figure only; Transformer Engine (ptx.cuh) says 8 bits an "
@@ -261,8 +264,8 @@ REGISTRY = (
     ),
     Assumption(
         "im2col_w_halo",
-        "Which pixels are the halo of .im2col::w and ::w::128: the next ones of the walk (maybe of "
-        "the next row), or those beside the last pixel in its own row?",
+        "Which pixels are the halo of .im2col::w and ::w::128: the next ones of the walk "
+        "(possibly in the next row), or those after the last pixel in its own row?",
         "walk",
         ("walk", "row"),
         "PTX ISA 5.5.5.3: 'at the end of the image'; shown only in figures. A filter tap reads "
@@ -271,8 +274,8 @@ REGISTRY = (
     ),
     Assumption(
         "im2col_w_row_end",
-        "What follows in the w modes when the row's range of W is used up: the same row of the "
-        "next image, or fill?",
+        "What follows in the w modes at the end of the row's range of W: the same row of the next "
+        "image, or fill?",
         "next-image",
         ("next-image", "fill"),
         "PTX ISA 5.5.5: like im2col with D and H constant; its example walks 128 pixels over rows "
@@ -281,18 +284,18 @@ REGISTRY = (
     ),
     Assumption(
         "im2col_w128_halo",
-        "Where .im2col::w::128 puts the halo: behind all 128 pixels (row k of each group, then row "
-        "k + 1), or after each group of 32?",
+        "Where does .im2col::w::128 put the halo: behind all 128 pixels (row k of each group, then "
+        "row k + 1), or after each group of 32?",
         "behind",
         ("behind", "after-each-group"),
         "PTX ISA 5.5.5.3: 'loaded after every 32 elements', shown only in a figure. Behind: 128 "
         "contiguous rows are what the mandatory swizzle and tcgen05.mma need, and the four rows of "
-        "one halo step what tcgen05.cp.4x256b takes",
+        "one halo step are what tcgen05.cp.4x256b reads",
         "cp.async.bulk.tensor .im2col::w::128",
     ),
     Assumption(
         "im2col_w_bytes",
-        "Do the bytes of the halo count on the mbarrier in the w modes?",
+        "Do the halo's bytes count on the mbarrier in the w modes?",
         "all",
         ("all", "main"),
         "PTX ISA 9.7.9.27 counts the bytes copied; no example",
@@ -303,13 +306,13 @@ REGISTRY = (
         "Does complete_tx count the gaps of 16U4_ALIGN16B and 16U6_ALIGN16B in shared memory?",
         "padded",
         ("padded", "payload"),
-        "CUTLASS counts such tiles in the bytes of their shared-memory layout",
+        "CUTLASS counts such tiles by the bytes of their shared-memory layout",
         "complete_tx of padded types",
     ),
     Assumption(
         "u6_store",
-        "What a store of 16U6_ALIGN16B reads of 16 bytes of shared memory: the low six bits of "
-        "each (.b6p2x16), or the first twelve bytes, as a load has written them?",
+        "What does a store of 16U6_ALIGN16B read from 16 bytes of shared memory: the low six bits "
+        "of each (.b6p2x16), or the first twelve bytes, as a load writes them?",
         "low-bits",
         ("low-bits", "first-bytes"),
         "PTX ISA 5.5.1 and 9.7.9.27.1.1 name .b6p2x16 for the direction .global.shared::cta",

@@ -251,9 +251,9 @@ def micro_kernels() -> dict[str, MicroKernel]:
 
 
 NOT_ASKED = {
-    "ashift_then_cp": "the order of two instructions shows only where it goes wrong",
+    "ashift_then_cp": "the order of two instructions shows only when it goes wrong",
     "pair_dealloc": "whether it waits may differ from run to run",
-    "alloc_content": "what is there depends on what ran before",
+    "alloc_content": "the contents depend on what ran before",
     "alloc_permit": "a launch cannot ask for two CTAs on one SM",
 }
 """Assumptions without a micro-kernel, and why."""
