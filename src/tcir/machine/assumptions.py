@@ -128,7 +128,8 @@ REGISTRY = (
         ("address", "start"),
         "PTX ISA 9.7.16.10.6 swizzles addresses, and the base offset of 9.7.16.4.1 speaks of where "
         "the pattern starts, not the matrix; published kernels move a start along K only",
-        "tcgen05.cp.4x256b from a row that is not a multiple of 8 (conv-shift-reuse, halo-load=w128)",
+        "tcgen05.cp.4x256b from a row that is not a multiple of 8 (conv-shift-reuse, "
+        "halo-load=w128)",
     ),
     Assumption(
         "cp_pair_source",
@@ -196,7 +197,8 @@ REGISTRY = (
     ),
     Assumption(
         "zero_terms",
-        "What is the raw exponent of a zero product, or a zero D-in, when a sum's window is placed?",
+        "What is the raw exponent of a zero product, or a zero D-in, when a sum's window is "
+        "placed?",
         "none",
         ("none", "-126", "-133"),
         "sf-tensor/tcgen05 uses none and matches a B200; microsoft/MMA-Sim had -126, then "
@@ -206,7 +208,8 @@ REGISTRY = (
     ),
     Assumption(
         "fp4_sums",
-        "Where are the sums of mxf4 and mxf4nvf4 truncated: by products and scales, or by scales alone?",
+        "Where are the sums of mxf4 and mxf4nvf4 truncated: by products and scales, or by scales "
+        "alone?",
         "products",
         ("products", "scales"),
         "sf-tensor/tcgen05 (products) is matched to a B200 in detail; microsoft/MMA-Sim (scales) "
