@@ -1,1 +1,5 @@
-"""Rules of ``convert-tc-to-nvvm``, one file per op group; the pass loads all of the folder."""
+"""Rules of ``convert-tc-to-nvvm``, one file per op group."""
+
+from tcir.rule_files import load_folder
+
+load_folder(__name__)

@@ -13,7 +13,6 @@ from tcir.errors import PassError
 from tcir.passes.build.gpu_module import buffer_number, kernels_block
 from tcir.passes.nvvm.converter import Converter, GlobalTensor, pointer_type
 from tcir.passmanager.pipeline import Pass, register_pass
-from tcir.rule_files import load_folder
 
 SMEM_SYMBOL = "smem"
 SMEM_ALIGNMENT = 1024
@@ -59,7 +58,6 @@ class ConvertTcToNvvm(Pass):
     def run(self, module: ir.Module) -> None:
         """Replaces each kernel of `module` by one in ``gpu.module @kernels``."""
         tc.load(module.context)
-        load_folder("tcir.passes.nvvm")
         kernels = [op for op in module.body.operations if "tc.kernel" in op.operation.attributes]
         if not kernels:
             raise PassError(

@@ -12,7 +12,7 @@ import tcir
 from tcir import validate
 from tcir.dialect import tc
 from tcir.errors import PassError
-from tcir.interp.tensor import execute
+from tcir.interp import tensor
 from tcir.passes.raising import scaled_contraction
 from tcir.passmanager.pipeline import Pipeline
 from tcir.program.signature import signature_of
@@ -79,7 +79,7 @@ def test_value_of_linalg_and_of_the_op(case: BlockScaled) -> None:
             specs = signature_of(module)
             passed = arrays if "tc.block" in text else as_passed(case, arrays)
             given = [passed[n].reshape(s.shape) for n, s in zip(names, specs.inputs, strict=True)]
-            (got,) = execute(module, "f", given, specs.outputs).outputs
+            (got,) = tensor.run(module, "f", given, specs.outputs).outputs
         assert got.dtype == want.dtype
         np.testing.assert_array_equal(got.view(np.uint8), want.view(np.uint8))
 

@@ -10,8 +10,8 @@ import pytest
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.interp import OutputSpec
-from tcir.interp.tensor import execute as execute_tensor
-from tcir.interp.tile import execute as execute_tile
+from tcir.interp.tensor import run as execute_tensor
+from tcir.interp.tile import run as execute_tile
 from tcir.passes.conv.tile_conv_implicit_gemm import TileConvImplicitGemm
 from tcir.passes.conv.tile_conv_shift_reuse import TileConvShiftReuse
 from tcir.passes.matmul.tile_matmul import TileMatmul

@@ -17,7 +17,8 @@ from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.errors import InputError
 from tcir.interp import Outcome, OutputSpec
-from tcir.interp.tensor import execute, rule
+from tcir.interp.tensor import evaluate
+from tcir.interp.tensor import run as execute
 
 DTYPES = {
     "f16": np.float16,
@@ -414,7 +415,7 @@ def test_an_op_without_a_rule_is_named_with_its_location():
     (line,) = outcome.incomplete
     assert "math.cbrt" in line and ":2:" in line
 
-    @rule("math.cbrt")
+    @evaluate("math.cbrt")
     def cbrt(_, __, x):
         return [np.cbrt(x)]
 
@@ -423,7 +424,7 @@ def test_an_op_without_a_rule_is_named_with_its_location():
         assert not outcome.incomplete
         np.testing.assert_array_equal(outcome.outputs[0], np.float32([2, 2]))
     finally:
-        del rule._rules["math.cbrt"]
+        del evaluate._rules["math.cbrt"]
 
 
 def test_wrong_inputs_are_refused():

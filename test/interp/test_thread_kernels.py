@@ -18,8 +18,8 @@ import pytest
 from tcir import codegen
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.interp import Outcome, OutputSpec
-from tcir.interp.thread import execute, spell
+from tcir.interp import Outcome, OutputSpec, thread
+from tcir.interp.thread import spell
 from tcir.machine import MachineError
 from tcir.passes.nvvm.convert_tc_to_nvvm import ConvertTcToNvvm
 from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
@@ -93,7 +93,7 @@ def test_every_stage_and_the_ptx_of_llvm(kernel: ShiftReuse) -> None:
     inputs, expected = operands(kernel)
     specs = [OutputSpec(expected.shape, expected.dtype)]
     for name, module in stages(kernel):
-        found = clean(execute(module, "f", inputs, specs))
+        found = clean(thread.run(module, "f", inputs, specs))
         np.testing.assert_array_equal(found, expected, err_msg=name)
         if name == LOWER_TO_LLVM[-1]:
             ptx, launch = codegen.emit_ptx(codegen.translate(module)), Launch.from_module(module)
@@ -115,7 +115,7 @@ def test_both_readings_move_the_same_bytes() -> None:
     specs = [OutputSpec(expected.shape, expected.dtype)]
     counted = []
     for name, module in stages(kernel):
-        counted.append(execute(module, "f", inputs, specs).counters)
+        counted.append(thread.run(module, "f", inputs, specs).counters)
         if name == LOWER_TO_LLVM[-1]:
             ptx, launch = codegen.emit_ptx(codegen.translate(module)), Launch.from_module(module)
             counted.append(run_kernel(ptx, launch, inputs, specs).counters)
@@ -177,7 +177,7 @@ def test_a_broken_kernel_is_not_equal(broken: str) -> None:
     verdicts = []
     for seed in (None, *range(1, 4)):
         try:
-            outcome = execute(module, "f", inputs, specs, order_seed=seed)
+            outcome = thread.run(module, "f", inputs, specs, order_seed=seed)
         except MachineError as error:
             verdicts.append(error.code)
             continue

@@ -9,7 +9,8 @@ from thread_kernels import kernel
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.errors import InputError
-from tcir.interp.thread import Spelling, execute, spell
+from tcir.interp import thread
+from tcir.interp.thread import Spelling, spell
 
 
 def spelled(text: str) -> Spelling:
@@ -77,7 +78,7 @@ def test_an_incomplete_kernel_is_not_executed() -> None:
     with ir.Context() as context, ir.Location.unknown():
         tc.load(context)
         module = ir.Module.parse(kernel("%u = math.exp %a : f32", ["f32"], []))
-        outcome = execute(module, "f", [], [])
+        outcome = thread.run(module, "f", [], [])
     assert outcome.outputs == [] and len(outcome.incomplete) == 1
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from thread_kernels import DTYPES, THREADS, Array, floats, integers, kernel, run, through_llvm
 
-from tcir.interp.thread import rule
+from tcir.interp.thread import spelling
 
 
 def unsigned(a: Array) -> Array:
@@ -247,9 +247,9 @@ def test_constants(constant: str, kind: str, value: float) -> None:
 
 def test_user_code_adds_a_rule() -> None:
     name = "arith.mulsi_extended"
-    assert name not in rule
+    assert name not in spelling
 
-    @rule(name)
+    @spelling(name)
     def spell(speller: Any, op: Any) -> None:
         a, b = (speller.read_one(operand) for operand in op.operands)
         speller.emit(f"mul.lo.s32 {speller.define_one(op.results[0])}, {a}, {b}")
@@ -263,4 +263,4 @@ def test_user_code_adds_a_rule() -> None:
         np.testing.assert_array_equal(low, product.astype(np.int32))
         np.testing.assert_array_equal(high, (product >> 32).astype(np.int32))
     finally:
-        del rule._rules[name]
+        del spelling._rules[name]

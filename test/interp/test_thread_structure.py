@@ -125,13 +125,12 @@ def test_vectors_of_every_width_in_memory() -> None:
 def _copy(text: str, data: np.ndarray) -> np.ndarray:
     from tcir._mlir import ir
     from tcir.dialect import tc
-    from tcir.interp import OutputSpec
-    from tcir.interp.thread import execute
+    from tcir.interp import OutputSpec, thread
 
     with ir.Context() as context, ir.Location.unknown():
         tc.load(context)
         module = ir.Module.parse(text)
-        outcome = execute(module, "f", [data], [OutputSpec(data.shape, data.dtype)])
+        outcome = thread.run(module, "f", [data], [OutputSpec(data.shape, data.dtype)])
     assert not outcome.incomplete and not outcome.findings
     return outcome.outputs[0]
 

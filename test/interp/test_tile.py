@@ -11,10 +11,9 @@ from tile_kernels import Conv, droppable, shift_conv
 
 from tcir._mlir import ir
 from tcir.dialect import tc
+from tcir.dialect.walk import nested
 from tcir.errors import InputError
-from tcir.interp import Outcome, OutputSpec
-from tcir.interp.rules import nested
-from tcir.interp.tile import execute, rule
+from tcir.interp import Outcome, OutputSpec, tile
 from tcir.interp.tile.addresses import TileLayout
 from tcir.interp.tile.movement import clip
 from tcir.machine import Deadlock, MachineError
@@ -46,7 +45,7 @@ def run_text(text: str, conv: Conv, seed: int | None = None, hazards: str = "rep
         tc.load(context)
         module = ir.Module.parse(text)
     shape = (conv.n, conv.p, conv.q, conv.k)
-    return execute(
+    return tile.run(
         module,
         "f",
         operands(conv),
@@ -191,12 +190,12 @@ def test_wrong_byte_count_in_program_order():
     with context:
         tc.load(context)
         module = ir.Module.parse(shift_conv(2, SMALL))
-        load = next(op for op in nested(module.operation) if op.name == "tc.tma_load")
+        load = next(op for op in nested(module.operation) if op.operation.name == "tc.tma_load")
         # Past the verifier, which would refuse it.
         load.attributes["nbytes"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 1040)
     spec = [OutputSpec((SMALL.n, SMALL.p, SMALL.q, SMALL.k), np.dtype(np.float32))]
     with pytest.raises(MachineError, match="wrong-byte-count: expected nbytes = 1024"):
-        execute(module, "f", operands(SMALL), spec)
+        tile.run(module, "f", operands(SMALL), spec)
 
 
 def test_findings_name_the_op_and_its_location():
@@ -258,14 +257,14 @@ def test_an_op_without_a_rule_is_named():
     (line,) = run_text(text, SMALL).incomplete
     assert "gpu.barrier" in line and "no rule" in line
 
-    @rule("gpu.barrier")
+    @tile.execute("gpu.barrier")
     def barrier(compiler, op):
         return lambda frame: None
 
     try:
         check(run_text(text, SMALL), SMALL)
     finally:
-        del rule._rules["gpu.barrier"]
+        del tile.execute._rules["gpu.barrier"]
 
 
 def test_wrong_buffers_are_refused():
@@ -274,7 +273,7 @@ def test_wrong_buffers_are_refused():
         tc.load(context)
         module = ir.Module.parse(shift_conv(2, SMALL))
     with pytest.raises(InputError, match="expected buffers"):
-        execute(module, "f", operands(Conv(h=4)), [OutputSpec((1,), np.dtype(np.float32))])
+        tile.run(module, "f", operands(Conv(h=4)), [OutputSpec((1,), np.dtype(np.float32))])
 
 
 @pytest.mark.parametrize("swizzle", ["32B", "64B", "128B"])
@@ -313,4 +312,4 @@ def test_the_demo_layer():
         module = ir.Module.parse(shift_conv(6, conv))
     spec = [OutputSpec((1, 56, 56, 64), np.dtype(np.float32))]
     x, w = operands(conv)
-    check(execute(module, "f", (x, w), spec, order_seed=1), conv)
+    check(tile.run(module, "f", (x, w), spec, order_seed=1), conv)

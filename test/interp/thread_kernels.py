@@ -12,8 +12,7 @@ import numpy as np
 from tcir import codegen
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.interp import OutputSpec
-from tcir.interp.thread import execute
+from tcir.interp import OutputSpec, thread
 from tcir.program.execution import run_kernel
 from tcir.program.launch import Launch
 
@@ -69,7 +68,7 @@ def run(text: str, inputs: list[Array], outputs: list[Any]) -> list[Array]:
     with ir.Context() as context, ir.Location.unknown():
         tc.load(context)
         module = ir.Module.parse(text)
-        outcome = execute(
+        outcome = thread.run(
             module, "f", inputs, [OutputSpec((THREADS,), np.dtype(d)) for d in outputs]
         )
     assert outcome.level == "thread"

@@ -25,14 +25,11 @@ from tcir.dialect.kernel.view import SUBJECT
 from tcir.dialect.operation import Op, all_ops
 from tcir.dialect.rules import rules_of
 from tcir.interp.rules import Rules
-from tcir.interp.tensor import rule as evaluate
-from tcir.interp.tile import rule as execute
+from tcir.interp.tensor import evaluate
+from tcir.interp.tile import execute
 from tcir.passes.nvvm.converter import RULES as LOWERINGS
 from tcir.passmanager.pipeline import registered_passes
-from tcir.rule_files import load_folder
 from tcir.tools.dev.generated_page import write_or_check
-
-load_folder("tcir.passes.nvvm")
 
 TARGET = Path(__file__).resolve().parents[2] / "docs" / "ops.md"
 

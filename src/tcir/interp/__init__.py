@@ -99,6 +99,6 @@ def executor_for(level: str) -> Executor:
     """The executor of `level`; KeyError when there is none, AttributeError when it is not built."""
     found = _EXECUTORS[level]
     if isinstance(found, str):
-        function: Executor = importlib.import_module(found).execute
+        function: Executor = importlib.import_module(found).run
         return function
     return found

@@ -1,32 +1,37 @@
-"""Tables of rules: one function per op name, found in one step and open to user code."""
+"""Tables of rules: one function per op, found in one step and open to user code."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from tcir.dialect.walk import nested
 from tcir.errors import format_location
+
+if TYPE_CHECKING:
+    from tcir._mlir import ir
 
 Rule = TypeVar("Rule", bound=Callable[..., Any])
 
 
 class Rules(Generic[Rule]):
-    """The rules of one level, by op name.
+    """The rules of one level, by op.
 
-    Use an instance as a decorator, ``@rule("linalg.fill")``; a later rule for the same name
-    replaces the earlier one, so user code can add ops and override ours.
+    Use an instance as a decorator, ``@execute(tc.MmaOp)``; the ops of upstream dialects are named,
+    ``@execute("scf.for")``, so that their classes need not be imported. A later rule for the same
+    op replaces the earlier one, so user code can add ops and override ours.
     """
 
     def __init__(self, level: str) -> None:
         self.level = level
         self._rules: dict[str, Rule] = {}
 
-    def __call__(self, *names: str) -> Callable[[Rule], Rule]:
-        """Decorator: the function is the rule of every op in `names`."""
+    def __call__(self, *ops: str | type[ir.OpView]) -> Callable[[Rule], Rule]:
+        """Decorator: the function is the rule of every op in `ops`."""
 
         def register(function: Rule) -> Rule:
-            for name in names:
-                self._rules[name] = function
+            for op in ops:
+                self._rules[op if isinstance(op, str) else op.OPERATION_NAME] = function
             return function
 
         return register
@@ -41,24 +46,15 @@ class Rules(Generic[Rule]):
         """Every op with a rule, sorted."""
         return sorted(self._rules)
 
-    def missing(self, operation: Any) -> list[str]:
+    def missing(self, operation: ir.Operation) -> list[str]:
         """One line per op nested in `operation` that has no rule, with its location."""
         return [
-            f"{format_location(op.location)}{op.name}: no rule at {self.level} level"
+            f"{site_of(op)}: no rule at {self.level} level"
             for op in nested(operation)
-            if op.name not in self._rules
+            if op.operation.name not in self._rules
         ]
 
 
-def nested(operation: Any) -> Iterator[Any]:
-    """The operations inside `operation`'s regions, in program order, outer before inner."""
-    for region in operation.regions:
-        for block in region.blocks:
-            for op in block.operations:
-                yield op.operation
-                yield from nested(op.operation)
-
-
-def site_of(operation: Any) -> str:
+def site_of(op: ir.OpView | ir.Operation) -> str:
     """What a report shows for an op: its location and its name."""
-    return f"{format_location(operation.location)}{operation.name}"
+    return f"{format_location(op.location)}{op.operation.name}"

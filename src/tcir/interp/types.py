@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
+from typing import Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
+from numpy.typing import NDArray
 
 from tcir._mlir import ir
 from tcir.errors import IncompleteError
+
+Array: TypeAlias = NDArray[Any]
+"""A numpy array of any element type, ml_dtypes' included; numpy scalars count as arrays."""
+DType: TypeAlias = np.dtype[Any]
 
 DTYPES: dict[str, Any] = {
     "f16": np.float16,
@@ -32,7 +37,7 @@ DTYPES: dict[str, Any] = {
 """numpy (or ml_dtypes) types by MLIR element type; signless integers are signed."""
 
 
-def dtype_of(type_: Any) -> np.dtype[Any]:
+def dtype_of(type_: ir.Type) -> DType:
     """The numpy type of a scalar, or of the elements of a tensor, vector or memref.
 
     Signless integers are signed in numpy. IncompleteError for types without an equivalent.
@@ -47,19 +52,19 @@ def dtype_of(type_: Any) -> np.dtype[Any]:
         ) from None
 
 
-def shape_of(type_: Any) -> tuple[int, ...]:
+def shape_of(type_: ir.Type) -> tuple[int, ...]:
     """The static shape of a shaped type; IncompleteError if it is dynamic."""
     if not type_.has_static_shape:
         raise IncompleteError(f"expected a static shape, got {type_}")
     return tuple(type_.shape)
 
 
-def is_float(dtype: np.dtype[Any]) -> bool:
+def is_float(dtype: DType) -> bool:
     """Whether `dtype` is a floating-point type of numpy or ml_dtypes."""
     return dtype.kind not in "biu"
 
 
-def poison(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def poison(shape: tuple[int, ...], dtype: DType) -> Array:
     """An undefined tensor: all bits set, which is NaN in every float type that has one."""
     if dtype == np.bool_:
         return np.ones(shape, dtype)
@@ -67,10 +72,10 @@ def poison(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]
     return np.full(size, 0xFF, np.uint8).view(dtype).reshape(shape)
 
 
-def constant(attribute: Any, type_: Any) -> Any:
+def constant(attribute: ir.Attribute, type_: ir.Type) -> Array:
     """The value of an `arith.constant`: a numpy scalar, or an array of the shaped type's shape."""
     if isinstance(attribute, ir.BoolAttr):
-        return np.bool_(attribute.value)
+        return np.asarray(attribute.value, np.bool_)[()]
     if isinstance(attribute, ir.IntegerAttr | ir.FloatAttr):
         return dtype_of(type_).type(attribute.value)
     shape, dtype = shape_of(type_), dtype_of(type_)
@@ -84,19 +89,10 @@ def constant(attribute: Any, type_: Any) -> Any:
     raise IncompleteError(f"constant {attribute}: expected a number or dense elements")
 
 
-def _dense_text(text: str, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def _dense_text(text: str, dtype: DType) -> Array:
     body = text.removeprefix("dense<").rpartition("> : ")[0]
     if body.startswith('"0x'):
         return np.frombuffer(bytes.fromhex(body[3:-1]), dtype)
     if "0x" in body:
         raise IncompleteError(f"constant {text}: elements written as bit patterns have no rule")
     return np.array(ast.literal_eval(body), np.float64).astype(dtype)
-
-
-def integers(attribute: Any) -> tuple[int, ...]:
-    """A list of integers, in whichever attribute it is written (array<i64…>, dense<…>, [1, 2])."""
-    if isinstance(attribute, ir.DenseI64ArrayAttr | ir.DenseI32ArrayAttr):
-        return tuple(attribute)
-    if isinstance(attribute, ir.ArrayAttr):
-        return tuple(int(a.value) for a in attribute)
-    return tuple(int(v) for v in np.array(attribute).reshape(-1))

@@ -1,10 +1,10 @@
 """Executes whole-tensor programs with numpy: the reference every lower level is compared with.
 
-One file per dialect; `rule` is the table and takes rules from user code::
+One file per dialect; `evaluate` is the table and takes rules from user code::
 
-    from tcir.interp.tensor import rule
+    from tcir.interp.tensor import evaluate
 
-    @rule("mydialect.relu")
+    @evaluate("mydialect.relu")
     def relu(interpreter, op, x):
         return [np.maximum(x, 0)]
 """
@@ -12,33 +12,26 @@ One file per dialect; `rule` is the table and takes rules from user code::
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
+from tcir._mlir import ir
 from tcir.dialect.attributes import is_fill_only
 from tcir.errors import IncompleteError, InputError
 from tcir.interp import Outcome, OutputSpec
 from tcir.interp.rules import site_of
-from tcir.interp.tensor import (  # noqa: F401  (they register rules)
-    arith,
-    block_scaled,
-    linalg,
-    math,
-    tc,
-    tensor,
-)
 from tcir.interp.tensor.func import function_named
-from tcir.interp.tensor.interpreter import Interpreter, rule
-from tcir.interp.types import dtype_of, poison, shape_of
+from tcir.interp.tensor.interpreter import Interpreter, evaluate
+from tcir.interp.types import Array, dtype_of, poison, shape_of
+from tcir.rule_files import load_folder
 
-__all__ = ["Interpreter", "execute", "rule"]
+__all__ = ["Interpreter", "evaluate", "run"]
 
 
-def execute(
-    module: Any,
+def run(
+    module: ir.Module,
     name: str,
-    inputs: Sequence[np.ndarray[Any, Any]],
+    inputs: Sequence[Array],
     outputs: Sequence[OutputSpec],
     *,
     order_seed: int | None = None,
@@ -47,12 +40,12 @@ def execute(
 ) -> Outcome:
     """Runs `func.func @name`; see `tcir.interp.Executor`. The last three options change nothing."""
     function = function_named(module.operation, name)
-    missing = rule.missing(function)
+    missing = evaluate.missing(function)
     if missing:
         return Outcome([], "tensor", incomplete=missing)
     block = function.regions[0].blocks[0]
     given = iter(inputs)
-    arguments: list[np.ndarray[Any, Any]] = []
+    arguments: list[Array] = []
     for argument in block.arguments:
         shape, dtype = shape_of(argument.type), dtype_of(argument.type)
         if is_fill_only(argument):
@@ -81,3 +74,6 @@ def execute(
                 f"got {result.dtype}{list(result.shape)}"
             )
     return Outcome([np.ascontiguousarray(r) for r in results], "tensor")
+
+
+load_folder(__name__)

@@ -13,10 +13,8 @@ import numpy as np
 
 from tcir._mlir import ir
 from tcir.errors import IncompleteError
-from tcir.interp.tensor.interpreter import Interpreter, rule
-from tcir.interp.types import constant, dtype_of
-
-Array = Any  # a numpy array or scalar
+from tcir.interp.tensor.interpreter import Interpreter, evaluate
+from tcir.interp.types import Array, constant, dtype_of
 
 
 def unsigned(x: Array) -> Array:
@@ -49,7 +47,7 @@ def convert(x: Array, dtype: np.dtype[Any]) -> Array:
         return x.astype(dtype)
 
 
-def _round_to_odd(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _round_to_odd(x: Array) -> Array:
     nearest = x.astype(np.float32)
     inexact = np.isfinite(nearest) & (nearest.astype(np.float64) != x)
     away = inexact & (np.abs(nearest.astype(np.float64)) > np.abs(x))
@@ -137,7 +135,7 @@ def compare_floats(predicate: int, a: Array, b: Array) -> Array:
     return (test & ~unordered) if name[0] == "o" else (test | unordered)
 
 
-def _binary(op: Any, *operands: Array) -> Array:
+def _binary(op: ir.OpView, *operands: Array) -> Array:
     name = op.operation.name
     with np.errstate(all="ignore"):
         if name in FLOAT:
@@ -145,43 +143,45 @@ def _binary(op: Any, *operands: Array) -> Array:
         return as_signed(INTEGER[name](*operands), np.asarray(operands[0]).dtype)
 
 
-@rule(*FLOAT, *INTEGER)
-def arith_binary(_: Interpreter, op: Any, *operands: Array) -> Sequence[Array]:
+@evaluate(*FLOAT, *INTEGER)
+def arith_binary(_: Interpreter, op: ir.OpView, *operands: Array) -> Sequence[Array]:
     return [_binary(op, *operands)]
 
 
-@rule("arith.constant")
-def arith_constant(_: Interpreter, op: Any) -> Sequence[Array]:
+@evaluate("arith.constant")
+def arith_constant(_: Interpreter, op: ir.OpView) -> Sequence[Array]:
     return [constant(op.attributes["value"], op.operation.results[0].type)]
 
 
-@rule("arith.negf")
-def arith_negf(_: Interpreter, __: Any, x: Array) -> Sequence[Array]:
+@evaluate("arith.negf")
+def arith_negf(_: Interpreter, __: ir.OpView, x: Array) -> Sequence[Array]:
     return [np.negative(x)]
 
 
-@rule("arith.cmpi")
-def arith_cmpi(_: Interpreter, op: Any, a: Array, b: Array) -> Sequence[Array]:
+@evaluate("arith.cmpi")
+def arith_cmpi(_: Interpreter, op: ir.OpView, a: Array, b: Array) -> Sequence[Array]:
     return [compare_integers(ir.IntegerAttr(op.attributes["predicate"]).value, a, b)]
 
 
-@rule("arith.cmpf")
-def arith_cmpf(_: Interpreter, op: Any, a: Array, b: Array) -> Sequence[Array]:
+@evaluate("arith.cmpf")
+def arith_cmpf(_: Interpreter, op: ir.OpView, a: Array, b: Array) -> Sequence[Array]:
     return [compare_floats(ir.IntegerAttr(op.attributes["predicate"]).value, a, b)]
 
 
-@rule("arith.select")
-def arith_select(_: Interpreter, __: Any, condition: Array, a: Array, b: Array) -> Sequence[Array]:
+@evaluate("arith.select")
+def arith_select(
+    _: Interpreter, __: ir.OpView, condition: Array, a: Array, b: Array
+) -> Sequence[Array]:
     return [np.asarray(np.where(condition, a, b), np.asarray(a).dtype)]
 
 
-@rule("arith.extf", "arith.truncf")
-def arith_float_to_float(_: Interpreter, op: Any, x: Array) -> Sequence[Array]:
+@evaluate("arith.extf", "arith.truncf")
+def arith_float_to_float(_: Interpreter, op: ir.OpView, x: Array) -> Sequence[Array]:
     return [convert(x, dtype_of(op.operation.results[0].type))]
 
 
-@rule("arith.scaling_extf")
-def arith_scaling_extf(_: Interpreter, op: Any, x: Array, scale: Array) -> Sequence[Array]:
+@evaluate("arith.scaling_extf")
+def arith_scaling_extf(_: Interpreter, op: ir.OpView, x: Array, scale: Array) -> Sequence[Array]:
     """Times a power of two; other scales would first be rounded to one."""
     if scale.dtype.name != "float8_e8m0fnu":
         raise IncompleteError(f"arith.scaling_extf by {scale.dtype}: expected f8E8M0FNU scales")
@@ -190,8 +190,8 @@ def arith_scaling_extf(_: Interpreter, op: Any, x: Array, scale: Array) -> Seque
         return [convert(np.asarray(x).astype(np.float64) * scale.astype(np.float64), dtype)]
 
 
-@rule("arith.extsi", "arith.trunci", "arith.index_cast", "arith.sitofp")
-def arith_signed_cast(_: Interpreter, op: Any, x: Array) -> Sequence[Array]:
+@evaluate("arith.extsi", "arith.trunci", "arith.index_cast", "arith.sitofp")
+def arith_signed_cast(_: Interpreter, op: ir.OpView, x: Array) -> Sequence[Array]:
     x, dtype = np.asarray(x), dtype_of(op.operation.results[0].type)
     if x.dtype == np.bool_:
         x = -x.view(np.int8)  # a signed i1: true is -1
@@ -200,18 +200,18 @@ def arith_signed_cast(_: Interpreter, op: Any, x: Array) -> Sequence[Array]:
     return [x.astype(dtype)]
 
 
-@rule("arith.extui", "arith.index_castui", "arith.uitofp")
-def arith_unsigned_cast(_: Interpreter, op: Any, x: Array) -> Sequence[Array]:
+@evaluate("arith.extui", "arith.index_castui", "arith.uitofp")
+def arith_unsigned_cast(_: Interpreter, op: ir.OpView, x: Array) -> Sequence[Array]:
     return [unsigned(x).astype(dtype_of(op.operation.results[0].type))]
 
 
-@rule("arith.fptosi", "arith.fptoui")
-def arith_float_to_integer(_: Interpreter, op: Any, x: Array) -> Sequence[Array]:
+@evaluate("arith.fptosi", "arith.fptoui")
+def arith_float_to_integer(_: Interpreter, op: ir.OpView, x: Array) -> Sequence[Array]:
     with np.errstate(invalid="ignore"):
         whole = np.trunc(np.asarray(x, np.float64)).astype(np.int64)
     return [as_signed(whole, dtype_of(op.operation.results[0].type))]
 
 
-@rule("arith.bitcast")
-def arith_bitcast(_: Interpreter, op: Any, x: Array) -> Sequence[Array]:
+@evaluate("arith.bitcast")
+def arith_bitcast(_: Interpreter, op: ir.OpView, x: Array) -> Sequence[Array]:
     return [np.asarray(x).view(dtype_of(op.operation.results[0].type))]

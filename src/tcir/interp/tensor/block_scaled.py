@@ -7,16 +7,16 @@ product is exact, and rounded once to f32.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 from tcir._mlir import ir
+from tcir.dialect import tc
 from tcir.formats import from_blocked, to_blocked
 from tcir.interp.tensor.arith import convert
-from tcir.interp.tensor.interpreter import Array, Interpreter, rule
-from tcir.interp.types import dtype_of, shape_of
+from tcir.interp.tensor.interpreter import Interpreter, evaluate
+from tcir.interp.types import Array, dtype_of, shape_of
 
 ROWS_AT_ONCE = 256
 """Rows of A widened to float64 at a time."""
@@ -43,9 +43,15 @@ def _widened(elements: Array, scales: Array, block: int) -> Array:
     return values
 
 
-@rule("tc.block_scaled_matmul")
+@evaluate(tc.BlockScaledMatmulOp)
 def tc_block_scaled_matmul(
-    _: Interpreter, op: Any, a: Array, a_scales: Array, b: Array, b_scales: Array, *factors: Array
+    _: Interpreter,
+    op: tc.BlockScaledMatmulOp,
+    a: Array,
+    a_scales: Array,
+    b: Array,
+    b_scales: Array,
+    *factors: Array,
 ) -> Sequence[Array]:
     attributes, type_ = op.operation.attributes, op.operation.results[0].type
     block = ir.IntegerAttr(attributes["block"]).value
@@ -66,8 +72,10 @@ def tc_block_scaled_matmul(
     return [convert(total, dtype_of(type_))]
 
 
-@rule("tc.scales_to_blocked")
-def tc_scales_to_blocked(_: Interpreter, op: Any, scales: Array) -> Sequence[Array]:
+@evaluate(tc.ScalesToBlockedOp)
+def tc_scales_to_blocked(
+    _: Interpreter, op: tc.ScalesToBlockedOp, scales: Array
+) -> Sequence[Array]:
     shape = shape_of(op.operation.results[0].type)
     if len(shape) == scales.ndim + 2:
         scales = scales[..., None, :]

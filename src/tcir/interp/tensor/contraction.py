@@ -10,15 +10,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from tcir._mlir import ir
 from tcir.interp.tensor.arith import convert
-from tcir.interp.tensor.interpreter import Array
 from tcir.interp.tensor.views import Linear, view
-from tcir.interp.types import dtype_of
+from tcir.interp.types import Array, dtype_of
 
 _SIGNED = ("arith.extf", "arith.extsi")
 
@@ -32,12 +30,12 @@ class Contraction:
     unsigned: tuple[bool, bool]
 
 
-def _producer(value: Any, name: str) -> Any:
+def _producer(value: ir.Value, name: str) -> ir.Operation | None:
     owner = value.owner
     return owner if not isinstance(owner, ir.Block) and owner.name == name else None
 
 
-def _extended_argument(value: Any, block: Any) -> tuple[int, bool] | None:
+def _extended_argument(value: ir.Value, block: ir.Block) -> tuple[int, bool] | None:
     unsigned = False
     while not isinstance(value.owner, ir.Block):
         name = value.owner.name
@@ -49,7 +47,7 @@ def _extended_argument(value: Any, block: Any) -> tuple[int, bool] | None:
     return (argument.arg_number, unsigned) if argument.owner == block else None
 
 
-def recognise(block: Any) -> Contraction | None:
+def recognise(block: ir.Block) -> Contraction | None:
     """The contraction that `block` (two inputs and one accumulator) computes, or None."""
     if len(block.arguments) != 3:
         return None
@@ -81,7 +79,7 @@ def _widen(array: Array, unsigned: bool) -> Array:
 
 def contract(
     found: Contraction,
-    block: Any,
+    block: ir.Block,
     operands: Sequence[Array],
     maps: Sequence[list[Linear]],
     sizes: Sequence[int],

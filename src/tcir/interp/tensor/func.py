@@ -7,10 +7,11 @@ from typing import Any
 
 from tcir._mlir import ir
 from tcir.errors import IncompleteError
-from tcir.interp.tensor.interpreter import Interpreter, rule
+from tcir.interp.tensor.interpreter import Interpreter, evaluate
+from tcir.interp.types import Array
 
 
-def function_named(module_op: Any, name: str) -> Any:
+def function_named(module_op: ir.OpView, name: str) -> Any:
     """The `func.func` called `name`; IncompleteError if the module has none with a body."""
     for view in module_op.regions[0].blocks[0].operations:
         op = view.operation
@@ -21,13 +22,13 @@ def function_named(module_op: Any, name: str) -> Any:
     raise IncompleteError(f"expected a func.func @{name} in the module, got none")
 
 
-@rule("func.return")
-def func_return(_: Interpreter, __: Any, *operands: Any) -> Sequence[Any]:
+@evaluate("func.return")
+def func_return(_: Interpreter, __: ir.OpView, *operands: Array) -> Sequence[Array]:
     return operands
 
 
-@rule("func.call")
-def func_call(interpreter: Interpreter, op: Any, *operands: Any) -> Sequence[Any]:
+@evaluate("func.call")
+def func_call(interpreter: Interpreter, op: ir.OpView, *operands: Array) -> Sequence[Array]:
     module = op.operation
     while module.parent is not None:
         module = module.parent.operation

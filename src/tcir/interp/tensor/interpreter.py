@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TypeAlias
 
-import numpy as np
-
+from tcir._mlir import ir
 from tcir.errors import IncompleteError
 from tcir.interp.rules import Rules
+from tcir.interp.types import Array
 
-Array = np.ndarray[Any, Any]
+Values: TypeAlias = Mapping["ir.Value", Array]
 
-rule: Rules[Callable[..., Sequence[Any]]] = Rules("tensor")
-"""The rules of this level: ``rule(interpreter, op, *operands) -> results``.
+evaluate: Rules[Callable[..., Sequence[Array]]] = Rules("tensor")
+"""The rules of this level: ``@evaluate(op)`` of ``(interpreter, op, *operands) -> results``.
 
 Operands and results are numpy: arrays for tensors and vectors, numpy scalars for scalars (``index``
 is int64, i1 bool). Inside the region of a structured op scalars are arrays over the iteration
@@ -28,26 +28,26 @@ class Interpreter:
     def __init__(self) -> None:
         self.iteration: Sequence[Array] = ()
         """Inside a structured op's region: the value of each loop (`linalg.index`)."""
-        self.values: dict[Any, Any] = {}
+        self.values: Values = {}
         """Values visible at the current op."""
-        self.current: Any = None
+        self.current: ir.Operation | None = None
         """The operation being executed."""
 
-    def block(self, block: Any, arguments: Sequence[Any], outer: Mapping[Any, Any]) -> Any:
+    def block(self, block: ir.Block, arguments: Sequence[Array], outer: Values) -> Sequence[Array]:
         """The terminator's operands after running `block`; `outer` holds values from outside."""
-        values: dict[Any, Any] = dict(outer)
+        values = dict(outer)
         values.update(zip(block.arguments, arguments, strict=True))
-        results: Sequence[Any] = ()
+        results: Sequence[Array] = ()
         for view in block.operations:
             op = view.operation
             self.values, self.current = values, op
-            if op.name not in rule:
+            if op.name not in evaluate:
                 raise IncompleteError("no rule at tensor level")
-            results = rule[op.name](self, view, *(values[o] for o in op.operands))
+            results = evaluate[op.name](self, view, *(values[o] for o in op.operands))
             values.update(zip(op.results, results))
         return results
 
-    def region(self, op: Any, arguments: Sequence[Any]) -> Any:
+    def region(self, op: ir.OpView, arguments: Sequence[Array]) -> Sequence[Array]:
         """Runs the single block of `op`'s first region with the values visible at `op`."""
         outer = self.values
         try:

@@ -17,9 +17,10 @@ import numpy as np
 from tcir._mlir import ir, linalg
 from tcir.errors import IncompleteError
 from tcir.interp.tensor.contraction import contract, recognise
-from tcir.interp.tensor.interpreter import Array, Interpreter, rule
+from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.tensor.scaled_contraction import contract_product, recognise_product
 from tcir.interp.tensor.views import aligned, indexing, loop_sizes, view
+from tcir.interp.types import Array
 
 STRUCTURED = (
     "abs", "add", "batch_matmul", "batch_matmul_transpose_a", "batch_matmul_transpose_b",
@@ -36,18 +37,18 @@ STRUCTURED = (
 )  # fmt: skip
 
 
-@rule("linalg.yield")
-def linalg_yield(_: Interpreter, __: Any, *operands: Any) -> Sequence[Any]:
+@evaluate("linalg.yield")
+def linalg_yield(_: Interpreter, __: ir.OpView, *operands: Array) -> Sequence[Array]:
     return operands
 
 
-@rule("linalg.index")
-def linalg_index(interpreter: Interpreter, op: Any) -> Sequence[Array]:
+@evaluate("linalg.index")
+def linalg_index(interpreter: Interpreter, op: ir.OpView) -> Sequence[Array]:
     return [interpreter.iteration[ir.IntegerAttr(op.attributes["dim"]).value]]
 
 
-@rule(*(f"linalg.{name}" for name in STRUCTURED))
-def structured(interpreter: Interpreter, op: Any, *operands: Any) -> Sequence[Array]:
+@evaluate(*(f"linalg.{name}" for name in STRUCTURED))
+def structured(interpreter: Interpreter, op: ir.OpView, *operands: Array) -> Sequence[Array]:
     outputs = len(op.operation.results)
     if not outputs:
         raise IncompleteError(f"{op.operation.name} on buffers: only tensors have a rule")
@@ -70,8 +71,8 @@ def structured(interpreter: Interpreter, op: Any, *operands: Any) -> Sequence[Ar
 
 def _pointwise(
     interpreter: Interpreter,
-    op: Any,
-    block: Any,
+    op: ir.OpView,
+    block: ir.Block,
     arrays: list[Array],
     maps: Any,
     sizes: list[int],

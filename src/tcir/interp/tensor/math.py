@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from tcir._mlir import ir
 from tcir.interp.tensor.arith import convert
-from tcir.interp.tensor.interpreter import Interpreter, rule
+from tcir.interp.tensor.interpreter import Interpreter, evaluate
+from tcir.interp.types import Array
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "math.absf": np.abs,
@@ -28,8 +30,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-@rule(*FUNCTIONS)
-def math_function(_: Interpreter, op: Any, *operands: Any) -> Sequence[Any]:
+@evaluate(*FUNCTIONS)
+def math_function(_: Interpreter, op: ir.OpView, *operands: Array) -> Sequence[Array]:
     dtype = np.asarray(operands[0]).dtype
     wide = dtype if dtype.itemsize >= 4 else np.dtype(np.float32)
     with np.errstate(all="ignore"):
@@ -37,8 +39,8 @@ def math_function(_: Interpreter, op: Any, *operands: Any) -> Sequence[Any]:
     return [convert(result, dtype)]
 
 
-@rule("math.fma")
-def math_fma(_: Interpreter, __: Any, a: Any, b: Any, c: Any) -> Sequence[Any]:
+@evaluate("math.fma")
+def math_fma(_: Interpreter, __: ir.OpView, a: Array, b: Array, c: Array) -> Sequence[Array]:
     # Exact product in float64; for f32 the sum may round twice, in the last bit of rare cases.
     dtype = np.asarray(a).dtype
     wide = np.asarray(a, np.float64) * np.asarray(b, np.float64) + np.asarray(c, np.float64)

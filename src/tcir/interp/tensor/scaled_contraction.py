@@ -18,9 +18,8 @@ from tcir._mlir import ir
 from tcir.errors import IncompleteError
 from tcir.interp.tensor.arith import convert
 from tcir.interp.tensor.contraction import batched_product
-from tcir.interp.tensor.interpreter import Array
 from tcir.interp.tensor.views import aligned
-from tcir.interp.types import dtype_of
+from tcir.interp.types import Array, dtype_of
 
 AT_ONCE = 1 << 22
 """Elements of the largest factor widened to float64 at a time."""
@@ -30,7 +29,7 @@ Axis = tuple[int, int]
 """What indexes an axis: a loop, divided (floor) by a number."""
 
 
-def recognise_product(block: Any) -> list[int] | None:
+def recognise_product(block: ir.Block) -> list[int] | None:
     """The inputs multiplied, when the body is a sum of products of three or more; else None."""
     inputs = len(block.arguments) - 1
     (result,) = list(block.operations)[-1].operation.operands
@@ -44,12 +43,12 @@ def recognise_product(block: Any) -> list[int] | None:
     return factors if factors is not None and sorted(factors) == list(range(inputs)) else None
 
 
-def _made_by(value: Any, name: str) -> Any:
+def _made_by(value: ir.Value, name: str) -> ir.Operation | None:
     owner = value.owner
     return owner if not isinstance(owner, ir.Block) and owner.name == name else None
 
 
-def _factors(value: Any, block: Any) -> list[int] | None:
+def _factors(value: ir.Value, block: ir.Block) -> list[int] | None:
     """Numbers of the block arguments that `value` is the product of."""
     if isinstance(value.owner, ir.Block):
         argument = ir.BlockArgument(value)
@@ -65,7 +64,7 @@ def _factors(value: Any, block: Any) -> list[int] | None:
 
 
 def contract_product(
-    factors: Sequence[int], block: Any, operands: Sequence[Array], maps: Sequence[Any]
+    factors: Sequence[int], block: ir.Block, operands: Sequence[Array], maps: Sequence[ir.AffineMap]
 ) -> Array:
     """The new value of the output operand; `maps` are affine maps, the output's last."""
     gathered = [n for n in factors if not all(map(_is_axis, maps[n].results))]

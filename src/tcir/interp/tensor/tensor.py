@@ -7,23 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from tcir.interp.tensor.interpreter import Array, Interpreter, rule
-from tcir.interp.types import dtype_of, integers, poison, shape_of
+from tcir._mlir import ir
+from tcir.dialect.attributes import integers
+from tcir.interp.tensor.interpreter import Interpreter, evaluate
+from tcir.interp.types import Array, dtype_of, poison, shape_of
 
 DYNAMIC = -(2**63)
 """`ShapedType::kDynamic`: this static entry is given by the next operand."""
 
 
-def mixed(op: Any, static: str, operands: Any, values: Any) -> list[int]:
+def mixed(op: ir.OpView, static: str, operands: Any, values: Any) -> list[int]:
     """Static attribute `static` with its dynamic entries filled from `operands`, in order."""
     dynamic = iter(operands)
     return [
-        int(values[next(dynamic)]) if entry == DYNAMIC else entry
-        for entry in integers(op.attributes[static])
+        int(values[next(dynamic)]) if entry == DYNAMIC else entry for entry in integers(op, static)
     ]
 
 
-def _slices(interpreter: Interpreter, op: Any) -> tuple[list[int], tuple[slice, ...]]:
+def _slices(interpreter: Interpreter, op: ir.OpView) -> tuple[list[int], tuple[slice, ...]]:
     values = interpreter.values
     offsets = mixed(op, "static_offsets", op.offsets, values)
     sizes = mixed(op, "static_sizes", op.sizes, values)
@@ -34,7 +35,7 @@ def _slices(interpreter: Interpreter, op: Any) -> tuple[list[int], tuple[slice, 
     )
 
 
-def _checked(tensor: Array, sizes: list[int], where: tuple[slice, ...], op: Any) -> Array:
+def _checked(tensor: Array, sizes: list[int], where: tuple[slice, ...], op: ir.OpView) -> Array:
     inside = all(s.start >= 0 and s.stop <= n for s, n in zip(where, tensor.shape))
     if not inside:
         raise IndexError(
@@ -43,21 +44,23 @@ def _checked(tensor: Array, sizes: list[int], where: tuple[slice, ...], op: Any)
     return tensor[where].reshape(sizes)
 
 
-@rule("tensor.empty")
-def tensor_empty(_: Interpreter, op: Any, *sizes: Any) -> Sequence[Array]:
+@evaluate("tensor.empty")
+def tensor_empty(_: Interpreter, op: ir.OpView, *sizes: Array) -> Sequence[Array]:
     type_ = op.operation.results[0].type
     dynamic = iter(sizes)
     shape = tuple(int(next(dynamic)) if n == DYNAMIC else n for n in type_.shape)
     return [poison(shape, dtype_of(type_))]
 
 
-@rule("tensor.yield")
-def tensor_yield(_: Interpreter, __: Any, *operands: Any) -> Sequence[Any]:
+@evaluate("tensor.yield")
+def tensor_yield(_: Interpreter, __: ir.OpView, *operands: Array) -> Sequence[Array]:
     return operands
 
 
-@rule("tensor.pad")
-def tensor_pad(interpreter: Interpreter, op: Any, source: Array, *_: Any) -> Sequence[Array]:
+@evaluate("tensor.pad")
+def tensor_pad(
+    interpreter: Interpreter, op: ir.OpView, source: Array, *_: Array
+) -> Sequence[Array]:
     low = mixed(op, "static_low", op.low, interpreter.values)
     high = mixed(op, "static_high", op.high, interpreter.values)
     shape = [n + a + b for n, a, b in zip(source.shape, low, high, strict=True)]
@@ -70,9 +73,9 @@ def tensor_pad(interpreter: Interpreter, op: Any, source: Array, *_: Any) -> Seq
     return [padded]
 
 
-@rule("tensor.extract_slice")
+@evaluate("tensor.extract_slice")
 def tensor_extract_slice(
-    interpreter: Interpreter, op: Any, source: Array, *_: Any
+    interpreter: Interpreter, op: ir.OpView, source: Array, *_: Array
 ) -> Sequence[Array]:
     sizes, where = _slices(interpreter, op)
     picked = _checked(source, sizes, where, op)
@@ -82,9 +85,9 @@ def tensor_extract_slice(
     return [picked.copy()]
 
 
-@rule("tensor.insert_slice")
+@evaluate("tensor.insert_slice")
 def tensor_insert_slice(
-    interpreter: Interpreter, op: Any, source: Array, target: Array, *_: Any
+    interpreter: Interpreter, op: ir.OpView, source: Array, target: Array, *_: Array
 ) -> Sequence[Array]:
     sizes, where = _slices(interpreter, op)
     _checked(target, sizes, where, op)
@@ -93,45 +96,47 @@ def tensor_insert_slice(
     return [result]
 
 
-@rule("tensor.collapse_shape", "tensor.expand_shape", "tensor.reshape")
-def tensor_reshape(_: Interpreter, op: Any, source: Array, *__: Any) -> Sequence[Array]:
+@evaluate("tensor.collapse_shape", "tensor.expand_shape", "tensor.reshape")
+def tensor_reshape(_: Interpreter, op: ir.OpView, source: Array, *__: ir.OpView) -> Sequence[Array]:
     return [source.reshape(shape_of(op.operation.results[0].type))]
 
 
-@rule("tensor.cast")
-def tensor_cast(_: Interpreter, op: Any, source: Array) -> Sequence[Array]:
+@evaluate("tensor.cast")
+def tensor_cast(_: Interpreter, op: ir.OpView, source: Array) -> Sequence[Array]:
     expected = op.operation.results[0].type.shape
     if any(n not in (DYNAMIC, m) for n, m in zip(expected, source.shape)):
         raise IndexError(f"tensor.cast: expected shape {list(expected)}, got {source.shape}")
     return [source]
 
 
-@rule("tensor.dim")
-def tensor_dim(_: Interpreter, __: Any, source: Array, dimension: Any) -> Sequence[Any]:
-    return [np.int64(source.shape[int(dimension)])]
+@evaluate("tensor.dim")
+def tensor_dim(_: Interpreter, __: ir.OpView, source: Array, dimension: Array) -> Sequence[Array]:
+    return [np.asarray(source.shape[int(dimension)], np.int64)]
 
 
-@rule("tensor.extract")
-def tensor_extract(_: Interpreter, __: Any, source: Array, *indices: Any) -> Sequence[Any]:
+@evaluate("tensor.extract")
+def tensor_extract(
+    _: Interpreter, __: ir.OpView, source: Array, *indices: Array
+) -> Sequence[Array]:
     return [source[indices]]
 
 
-@rule("tensor.insert")
+@evaluate("tensor.insert")
 def tensor_insert(
-    _: Interpreter, __: Any, value: Any, target: Array, *indices: Any
+    _: Interpreter, __: ir.OpView, value: Array, target: Array, *indices: Array
 ) -> Sequence[Array]:
     result = target.copy()
     result[tuple(int(i) for i in indices)] = value
     return [result]
 
 
-@rule("tensor.from_elements")
-def tensor_from_elements(_: Interpreter, op: Any, *elements: Any) -> Sequence[Array]:
+@evaluate("tensor.from_elements")
+def tensor_from_elements(_: Interpreter, op: ir.OpView, *elements: Array) -> Sequence[Array]:
     type_ = op.operation.results[0].type
     return [np.array(elements, dtype_of(type_)).reshape(shape_of(type_))]
 
 
-@rule("tensor.splat")
-def tensor_splat(_: Interpreter, op: Any, value: Any, *__: Any) -> Sequence[Array]:
+@evaluate("tensor.splat")
+def tensor_splat(_: Interpreter, op: ir.OpView, value: Array, *__: ir.OpView) -> Sequence[Array]:
     type_ = op.operation.results[0].type
     return [np.full(shape_of(type_), value, dtype_of(type_))]

@@ -10,7 +10,7 @@ import numpy as np
 
 from tcir._mlir import ir
 from tcir.errors import IncompleteError
-from tcir.interp.tensor.interpreter import Array
+from tcir.interp.types import Array
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Executes a thread-level kernel (scf, arith, cf, llvm, nvvm) by spelling it as naive PTX.
 
-One file per dialect; `rule` is the table and takes rules from user code. The spelling never goes
-through LLVM, so what it computes can be held against what the NVPTX back end's PTX computes.
+One file per dialect; `spelling` is the table and takes rules from user code. The spelling never
+goes through LLVM, so what it computes can be held against what the NVPTX back end's PTX computes.
 """
 
 from __future__ import annotations
@@ -10,28 +10,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from tcir._mlir import ir
 from tcir.errors import IncompleteError, InputError, format_location
 from tcir.interp import Outcome, OutputSpec
-from tcir.interp.thread import (  # noqa: F401  (they register rules)
-    aggregates,
-    control,
-    inline,
-    memory,
-    nvvm,
-    scalar,
-    simt,
-    warp,
-)
-from tcir.interp.thread.speller import Speller, bits, rule
+from tcir.interp.thread import control
+from tcir.interp.thread.speller import Speller, bits, spelling
+from tcir.interp.types import Array
 from tcir.program.execution import run_kernel
 from tcir.program.launch import Launch
 from tcir.program.programs import Program
+from tcir.rule_files import load_folder
 from tcir.target import DEFAULT_TARGET
 
-__all__ = ["Spelling", "execute", "rule", "spell"]
+__all__ = ["Spelling", "run", "spell", "spelling"]
 
 PTX_HEADER = ".version 8.8\n.target {target}\n.address_size 64\n"
 
@@ -47,7 +38,7 @@ class Spelling:
 def spell(module: ir.Module, name: str) -> Spelling:
     """PTX of the kernel `name` in the `gpu.module` of `module`, one op at a time."""
     function, shared = _find(module, name)
-    missing = rule.missing(function)
+    missing = spelling.missing(function)
     if missing:
         return Spelling("", tuple(missing))
     speller = Speller()
@@ -75,10 +66,10 @@ def spell(module: ir.Module, name: str) -> Spelling:
     return Spelling("\n".join(lines) + "\n")
 
 
-def execute(
+def run(
     module: Any,
     name: str,
-    inputs: Sequence[np.ndarray[Any, Any]],
+    inputs: Sequence[Array],
     outputs: Sequence[OutputSpec],
     *,
     order_seed: int | None = None,
@@ -91,14 +82,14 @@ def execute(
     buffers: of one kernel of several, the numbers of `inputs` and `outputs`
              (`tcir.program.execution`)
     """
-    spelling = spell(module, name)
-    if spelling.incomplete:
-        return Outcome([], "thread", incomplete=list(spelling.incomplete))
+    spelled = spell(module, name)
+    if spelled.incomplete:
+        return Outcome([], "thread", incomplete=list(spelled.incomplete))
     launch = Launch.from_program(Program(_find(module, name)[0], "thread"))
     if buffers is not None:
         launch = launch.renumbered(buffers)
     outcome = run_kernel(
-        spelling.ptx,
+        spelled.ptx,
         launch,
         inputs,
         outputs,
@@ -121,7 +112,7 @@ def _find(module: ir.Module, name: str) -> tuple[Any, list[str]]:
     raise InputError(f"expected a gpu.module with the kernel @{name}, got none")
 
 
-def _target(function: Any) -> str:
+def _target(function: ir.Operation) -> str:
     """The kernel's ``tc.target``; mma.sync computes as its generation does."""
     name = "tc.target"
     if name not in function.attributes:
@@ -129,7 +120,7 @@ def _target(function: Any) -> str:
     return str(ir.StringAttr(function.attributes[name]).value)
 
 
-def _cluster(function: Any) -> list[str]:
+def _cluster(function: ir.Operation) -> list[str]:
     """The directive of a kernel whose CTAs form clusters."""
     name = "nvvm.cluster_dim"
     if name not in function.attributes:
@@ -137,7 +128,7 @@ def _cluster(function: Any) -> list[str]:
     return [f".reqnctapercluster {', '.join(map(str, function.attributes[name]))}"]
 
 
-def _shared(op: Any) -> str:
+def _shared(op: ir.Operation) -> str:
     """A symbol in shared memory; without a size it is the dynamic part."""
     name = ir.StringAttr(op.attributes["sym_name"]).value
     kind, space = str(op.attributes["global_type"]), op.attributes["addr_space"].value
@@ -153,7 +144,7 @@ def _shared(op: Any) -> str:
     return f".shared .align {align} .b8 {name}[{size}];"
 
 
-def _parameters(speller: Speller, function: Any) -> list[str]:
+def _parameters(speller: Speller, function: ir.Operation) -> list[str]:
     """The parameter list; each parameter is read into the register of its argument."""
     name = ir.StringAttr(function.attributes["sym_name"]).value
     given = function.attributes.get("arg_attrs", None)
@@ -176,3 +167,6 @@ def _parameters(speller: Speller, function: Any) -> list[str]:
             declared.append(f".param .{width} {symbol}")
             speller.emit(f"ld.param.{width} {register}, [{symbol}]")
     return declared
+
+
+load_folder(__name__)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tcir._mlir import ir, llvm
 from tcir.errors import IncompleteError
-from tcir.interp.thread.speller import Speller, only, register_class, rule, scalars
+from tcir.interp.thread.speller import Speller, only, register_class, scalars, spelling
 
 
 def _known_index(value: ir.Value) -> int:
@@ -16,15 +14,15 @@ def _known_index(value: ir.Value) -> int:
     return int(ir.IntegerAttr(owner.attributes["value"]).value)
 
 
-@rule("llvm.extractelement")
-def _extract_element(speller: Speller, op: Any) -> None:
+@spelling("llvm.extractelement")
+def _extract_element(speller: Speller, op: ir.Operation) -> None:
     only(op)
     vector, position = op.operands
     speller.rename(op.results[0], [speller.read(vector)[_known_index(position)]])
 
 
-@rule("llvm.insertelement")
-def _insert_element(speller: Speller, op: Any) -> None:
+@spelling("llvm.insertelement")
+def _insert_element(speller: Speller, op: ir.Operation) -> None:
     only(op)
     vector, value, position = op.operands
     registers = list(speller.read(vector))
@@ -32,8 +30,8 @@ def _insert_element(speller: Speller, op: Any) -> None:
     speller.rename(op.results[0], registers)
 
 
-@rule("llvm.shufflevector")
-def _shuffle(speller: Speller, op: Any) -> None:
+@spelling("llvm.shufflevector")
+def _shuffle(speller: Speller, op: ir.Operation) -> None:
     only(op, "mask")
     both = [register for operand in op.operands for register in speller.read(operand)]
     mask = list(ir.DenseI32ArrayAttr(op.attributes["mask"]))
@@ -53,8 +51,8 @@ def _range(kind: ir.Type, position: list[int]) -> range:
     return range(first, first + len(scalars(kind)))
 
 
-@rule("llvm.extractvalue")
-def _extract_value(speller: Speller, op: Any) -> None:
+@spelling("llvm.extractvalue")
+def _extract_value(speller: Speller, op: ir.Operation) -> None:
     only(op, "position")
     container = op.operands[0]
     place = _range(container.type, list(ir.DenseI64ArrayAttr(op.attributes["position"])))
@@ -62,8 +60,8 @@ def _extract_value(speller: Speller, op: Any) -> None:
     speller.rename(op.results[0], [registers[i] for i in place])
 
 
-@rule("llvm.insertvalue")
-def _insert_value(speller: Speller, op: Any) -> None:
+@spelling("llvm.insertvalue")
+def _insert_value(speller: Speller, op: ir.Operation) -> None:
     only(op, "position")
     container, value = op.operands
     place = _range(container.type, list(ir.DenseI64ArrayAttr(op.attributes["position"])))
@@ -72,14 +70,14 @@ def _insert_value(speller: Speller, op: Any) -> None:
     speller.rename(op.results[0], registers)
 
 
-@rule("llvm.mlir.poison", "llvm.mlir.undef", "ub.poison")
-def _undefined(speller: Speller, op: Any) -> None:
+@spelling("llvm.mlir.poison", "llvm.mlir.undef", "ub.poison")
+def _undefined(speller: Speller, op: ir.Operation) -> None:
     """Registers that nothing writes: reading one is an error of the machine."""
     speller.define(op.results[0])
 
 
-@rule("builtin.unrealized_conversion_cast")
-def _cast(speller: Speller, op: Any) -> None:
+@spelling("builtin.unrealized_conversion_cast")
+def _cast(speller: Speller, op: ir.Operation) -> None:
     """Another type of the same registers."""
     only(op)
     if len(op.operands) != 1 or len(op.results) != 1:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tcir._mlir import ir
 from tcir.errors import IncompleteError
-from tcir.interp.thread.speller import Speller, bits, only, rule
+from tcir.interp.thread.speller import Speller, bits, only, spelling
 
 
-@rule("scf.if")
-def _if(speller: Speller, op: Any) -> None:
+@spelling("scf.if")
+def _if(speller: Speller, op: ir.Operation) -> None:
     only(op)
     otherwise, end = speller.fresh_label(), speller.fresh_label()
     for result in op.results:
@@ -24,13 +22,13 @@ def _if(speller: Speller, op: Any) -> None:
     speller.place(end)
 
 
-def _branch_body(speller: Speller, op: Any, region: ir.Region) -> None:
+def _branch_body(speller: Speller, op: ir.Operation, region: ir.Region) -> None:
     last = speller.body(region.blocks[0])
     speller.move(op.results, last.operands)
 
 
-@rule("scf.for")
-def _for(speller: Speller, op: Any) -> None:
+@spelling("scf.for")
+def _for(speller: Speller, op: ir.Operation) -> None:
     only(op, "unsignedCmp")
     lower, upper, step, *inits = op.operands
     body = op.regions[0].blocks[0]
@@ -54,8 +52,8 @@ def _for(speller: Speller, op: Any) -> None:
         speller.move([result], [argument])
 
 
-@rule("scf.while")
-def _while(speller: Speller, op: Any) -> None:
+@spelling("scf.while")
+def _while(speller: Speller, op: ir.Operation) -> None:
     only(op)
     before, after = (region.blocks[0] for region in op.regions)
     head, end = speller.fresh_label(), speller.fresh_label()
@@ -72,8 +70,8 @@ def _while(speller: Speller, op: Any) -> None:
     speller.place(end)
 
 
-@rule("scf.yield", "scf.condition")
-def _terminator(speller: Speller, op: Any) -> None:
+@spelling("scf.yield", "scf.condition")
+def _terminator(speller: Speller, op: ir.Operation) -> None:
     raise IncompleteError("no rule for it outside scf.for, scf.if and scf.while")
 
 
@@ -106,16 +104,16 @@ def _successors(block: ir.Block) -> list[ir.Block]:
     return list(list(block.operations)[-1].operation.successors)
 
 
-@rule("cf.br", "llvm.br")
-def _branch(speller: Speller, op: Any) -> None:
+@spelling("cf.br", "llvm.br")
+def _branch(speller: Speller, op: ir.Operation) -> None:
     only(op)
     (target,) = op.successors
     speller.move(target.arguments, op.operands)
     speller.emit(f"bra {speller.block_label(target)}")
 
 
-@rule("cf.cond_br", "llvm.cond_br")
-def _conditional_branch(speller: Speller, op: Any) -> None:
+@spelling("cf.cond_br", "llvm.cond_br")
+def _conditional_branch(speller: Speller, op: ir.Operation) -> None:
     only(op)
     condition, *passed = op.operands
     yes, no = op.successors
@@ -129,8 +127,8 @@ def _conditional_branch(speller: Speller, op: Any) -> None:
     speller.emit(f"bra {speller.block_label(no)}")
 
 
-@rule("llvm.return")
-def _return(speller: Speller, op: Any) -> None:
+@spelling("llvm.return")
+def _return(speller: Speller, op: ir.Operation) -> None:
     only(op)
     if len(op.operands):
         raise IncompleteError("no rule for a kernel that returns a value")

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from tcir._mlir import ir
 from tcir.errors import IncompleteError
-from tcir.interp.thread.speller import Registers, Speller, only, rule
+from tcir.interp.thread.speller import Registers, Speller, only, spelling
 
 _REGISTER_CONSTRAINT = {"r", "l", "h", "f", "d", "c", "b"}
 
 
-@rule("llvm.inline_asm")
-def _inline_asm(speller: Speller, op: Any) -> None:
+@spelling("llvm.inline_asm")
+def _inline_asm(speller: Speller, op: ir.Operation) -> None:
     """Outputs first, then inputs, numbered as in LLVM; ``$$`` is a dollar sign.
 
     An input tied to an output (constraint "0") shares its register. When the text names neither,
@@ -63,8 +62,8 @@ def _emit(speller: Speller, text: str) -> None:
     speller.lines += [f"\t{line}" for line in lines]
 
 
-@rule("nvvm.inline_ptx")
-def _inline_ptx(speller: Speller, op: Any) -> None:
+@spelling("nvvm.inline_ptx")
+def _inline_ptx(speller: Speller, op: ir.Operation) -> None:
     """Operands by kind and number: ``{$w0}`` written, ``{$r0}`` read."""
     only(op, "ptxCode", "memoryClobber")
     text = ir.StringAttr(op.attributes["ptxCode"]).value

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tcir._mlir import ir, llvm
 from tcir.errors import IncompleteError
 from tcir.interp.thread.speller import (
@@ -13,8 +11,8 @@ from tcir.interp.thread.speller import (
     only,
     pointer_space,
     register_class,
-    rule,
     scalars,
+    spelling,
 )
 
 _SPACE = {0: "", 1: ".global", 3: ".shared"}
@@ -22,8 +20,8 @@ _DYNAMIC = -(2**31)
 _MAX_VECTOR_BYTES = 16
 
 
-@rule("llvm.mlir.addressof")
-def _address_of(speller: Speller, op: Any) -> None:
+@spelling("llvm.mlir.addressof")
+def _address_of(speller: Speller, op: ir.Operation) -> None:
     only(op, "global_name")
     name = ir.FlatSymbolRefAttr(op.attributes["global_name"]).value
     if pointer_space(op.results[0].type) != 3:
@@ -31,8 +29,8 @@ def _address_of(speller: Speller, op: Any) -> None:
     speller.emit(f"mov.u32 {speller.define_one(op.results[0])}, {name}")
 
 
-@rule("llvm.inttoptr", "llvm.ptrtoint")
-def _pointer_cast(speller: Speller, op: Any) -> None:
+@spelling("llvm.inttoptr", "llvm.ptrtoint")
+def _pointer_cast(speller: Speller, op: ir.Operation) -> None:
     only(op)
     source = speller.read_one(op.operands[0])
     old, new = bits(op.operands[0].type), bits(op.results[0].type)
@@ -42,8 +40,8 @@ def _pointer_cast(speller: Speller, op: Any) -> None:
         speller.emit(f"cvt.u{new}.u{old} {speller.define_one(op.results[0])}, {source}")
 
 
-@rule("llvm.getelementptr")
-def _element_pointer(speller: Speller, op: Any) -> None:
+@spelling("llvm.getelementptr")
+def _element_pointer(speller: Speller, op: ir.Operation) -> None:
     only(op, "elem_type", "rawConstantIndices")
     base, *dynamic = op.operands
     constants = list(ir.DenseI32ArrayAttr(op.attributes["rawConstantIndices"]))
@@ -77,7 +75,7 @@ def _bytes(kind: ir.Type) -> int:
     return sum(bits(part) // 8 for part in parts)
 
 
-def _access(op: Any, pointer: ir.Value, kind: ir.Type) -> tuple[str, int, list[int]]:
+def _access(op: ir.Operation, pointer: ir.Value, kind: ir.Type) -> tuple[str, int, list[int]]:
     """State space, scalars per instruction, and the byte offset of each instruction."""
     only(op, "alignment", "ordering")
     expect(op, "ordering", "0 : i64", "")
@@ -106,8 +104,8 @@ def _operand(registers: tuple[str, ...]) -> tuple[str, str]:
     return f".v{len(registers)}", f"{{{', '.join(registers)}}}"
 
 
-@rule("llvm.load")
-def _load(speller: Speller, op: Any) -> None:
+@spelling("llvm.load")
+def _load(speller: Speller, op: ir.Operation) -> None:
     kind = op.results[0].type
     space, count, offsets = _access(op, op.operands[0], kind)
     pointer, registers = speller.read_one(op.operands[0]), speller.define(op.results[0])
@@ -117,8 +115,8 @@ def _load(speller: Speller, op: Any) -> None:
         speller.emit(f"ld{space}{vector}.{name} {operand}, [{pointer}+{offset}]")
 
 
-@rule("llvm.store")
-def _store(speller: Speller, op: Any) -> None:
+@spelling("llvm.store")
+def _store(speller: Speller, op: ir.Operation) -> None:
     value, target = op.operands
     space, count, offsets = _access(op, target, value.type)
     pointer, registers = speller.read_one(target), speller.read(value)

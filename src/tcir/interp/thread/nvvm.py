@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from tcir._mlir import ir
 from tcir.errors import IncompleteError
-from tcir.interp.thread.speller import Speller, expect, only, pointer_space, rule, scalars
+from tcir.interp.thread.speller import Speller, expect, only, pointer_space, scalars, spelling
 
 _ONE_CTA = "#nvvm.cta_group<cta_1>"
 _SREG = {
@@ -16,24 +17,24 @@ _SREG = {
 } | {"laneid": "%laneid", "warpid": "%warpid"}
 
 
-def _address(speller: Speller, value: Any, space: int) -> str:
+def _address(speller: Speller, value: ir.Value, space: int) -> str:
     found = pointer_space(value.type)
     if found != space:
         raise IncompleteError(f"no rule for an address of type {value.type}")
     return f"[{speller.read_one(value)}]"
 
 
-def _special_register(speller: Speller, op: Any) -> None:
+def _special_register(speller: Speller, op: ir.Operation) -> None:
     only(op)
     name = op.name.removeprefix("nvvm.read.ptx.sreg.")
     speller.emit(f"mov.u32 {speller.define_one(op.results[0])}, {_SREG[name]}")
 
 
-rule(*(f"nvvm.read.ptx.sreg.{name}" for name in _SREG))(_special_register)
+spelling(*(f"nvvm.read.ptx.sreg.{name}" for name in _SREG))(_special_register)
 
 
-@rule("nvvm.elect.sync")
-def _elect(speller: Speller, op: Any) -> None:
+@spelling("nvvm.elect.sync")
+def _elect(speller: Speller, op: ir.Operation) -> None:
     """9.7.13.14; without a mask, of all threads of the warp."""
     only(op)
     mask = speller.read_one(op.operands[0]) if len(op.operands) else "0xffffffff"
@@ -41,15 +42,15 @@ def _elect(speller: Speller, op: Any) -> None:
     speller.emit(f"elect.sync {leader}|{speller.define_one(op.results[0])}, {mask}")
 
 
-@rule("nvvm.bar.warp.sync")
-def _warp_barrier(speller: Speller, op: Any) -> None:
+@spelling("nvvm.bar.warp.sync")
+def _warp_barrier(speller: Speller, op: ir.Operation) -> None:
     """9.7.13.2."""
     only(op)
     speller.emit(f"bar.warp.sync {speller.read_one(op.operands[0])}")
 
 
-@rule("nvvm.barrier")
-def _barrier(speller: Speller, op: Any) -> None:
+@spelling("nvvm.barrier")
+def _barrier(speller: Speller, op: ir.Operation) -> None:
     """9.7.13.1."""
     only(op, "aligned")
     expect(op, "aligned", "true")
@@ -58,15 +59,15 @@ def _barrier(speller: Speller, op: Any) -> None:
     speller.emit("bar.sync 0")
 
 
-@rule("nvvm.fence.mbarrier.init")
-def _fence_mbarrier_init(speller: Speller, op: Any) -> None:
+@spelling("nvvm.fence.mbarrier.init")
+def _fence_mbarrier_init(speller: Speller, op: ir.Operation) -> None:
     """9.7.13.4."""
     only(op)
     speller.emit("fence.mbarrier_init.release.cluster")
 
 
-@rule("nvvm.fence.proxy")
-def _fence_proxy(speller: Speller, op: Any) -> None:
+@spelling("nvvm.fence.proxy")
+def _fence_proxy(speller: Speller, op: ir.Operation) -> None:
     """9.7.13.4."""
     only(op, "kind", "space")
     kind = expect(op, "kind", "#nvvm.proxy_kind<async>", "#nvvm.proxy_kind<async.shared>")
@@ -77,8 +78,8 @@ def _fence_proxy(speller: Speller, op: Any) -> None:
         speller.emit("fence.proxy.async")
 
 
-@rule("nvvm.mbarrier.init")
-def _mbarrier_init(speller: Speller, op: Any) -> None:
+@spelling("nvvm.mbarrier.init")
+def _mbarrier_init(speller: Speller, op: ir.Operation) -> None:
     """9.7.13.15.9."""
     only(op)
     pointer, count = op.operands
@@ -87,8 +88,8 @@ def _mbarrier_init(speller: Speller, op: Any) -> None:
     )
 
 
-@rule("nvvm.mbarrier.arrive")
-def _mbarrier_arrive(speller: Speller, op: Any) -> None:
+@spelling("nvvm.mbarrier.arrive")
+def _mbarrier_arrive(speller: Speller, op: ir.Operation) -> None:
     """9.7.13.15.13."""
     only(op, "relaxed", "scope")
     expect(op, "relaxed", "false", "")
@@ -99,8 +100,8 @@ def _mbarrier_arrive(speller: Speller, op: Any) -> None:
     speller.emit(f"mbarrier.arrive.shared::cta.b64 {state}, {_address(speller, op.operands[0], 3)}")
 
 
-@rule("nvvm.vote.sync")
-def _vote(speller: Speller, op: Any) -> None:
+@spelling("nvvm.vote.sync")
+def _vote(speller: Speller, op: ir.Operation) -> None:
     """9.7.13.13."""
     only(op, "kind")
     expect(op, "kind", "#nvvm<vote_sync_kind ballot>")
@@ -109,8 +110,8 @@ def _vote(speller: Speller, op: Any) -> None:
     speller.emit(f"vote.sync.ballot.b32 {target}, {predicate}, {mask}")
 
 
-@rule("nvvm.mbarrier.arrive.expect_tx")
-def _mbarrier_expect(speller: Speller, op: Any) -> None:
+@spelling("nvvm.mbarrier.arrive.expect_tx")
+def _mbarrier_expect(speller: Speller, op: ir.Operation) -> None:
     """9.7.13.15.13."""
     only(op, "relaxed", "scope")
     expect(op, "relaxed", "false", "")
@@ -123,8 +124,8 @@ def _mbarrier_expect(speller: Speller, op: Any) -> None:
     )
 
 
-@rule("nvvm.mbarrier.try_wait")
-def _mbarrier_try_wait(speller: Speller, op: Any) -> None:
+@spelling("nvvm.mbarrier.try_wait")
+def _mbarrier_try_wait(speller: Speller, op: ir.Operation) -> None:
     """9.7.13.15.16; an i32 operand is a parity, an i64 one a state."""
     only(op, "relaxed", "scope")
     expect(op, "relaxed", "false", "")
@@ -143,8 +144,8 @@ _TMA_MODES = {"tile": "tile", "im2col": "im2col", "im2col_w_128": "im2col::w::12
 """NVVM's modes of a load that have a rule -> PTX's."""
 
 
-@rule("nvvm.cp.async.bulk.tensor.shared.cluster.global")
-def _tma_load(speller: Speller, op: Any) -> None:
+@spelling("nvvm.cp.async.bulk.tensor.shared.cluster.global")
+def _tma_load(speller: Speller, op: ir.Operation) -> None:
     """9.7.9.27.5.2, to the shared memory of the executing CTA, named as such or in the cluster."""
     only(op, "isCTAOnly", "mode")
     own = expect(op, "isCTAOnly", "true", "false") == "true"
@@ -165,7 +166,7 @@ def _tma_load(speller: Speller, op: Any) -> None:
     speller.emit(text)
 
 
-def _segments(op: Any) -> list[list[Any]]:
+def _segments(op: ir.Operation) -> list[list[Any]]:
     """The operands, by the fields of the op."""
     operands, parts = list(op.operands), []
     for size in op.attributes["operandSegmentSizes"]:
@@ -174,8 +175,8 @@ def _segments(op: Any) -> list[list[Any]]:
     return parts
 
 
-@rule("nvvm.tcgen05.alloc")
-def _alloc(speller: Speller, op: Any) -> None:
+@spelling("nvvm.tcgen05.alloc")
+def _alloc(speller: Speller, op: ir.Operation) -> None:
     """9.7.16.7.1."""
     only(op, "group")
     expect(op, "group", _ONE_CTA, "")
@@ -186,16 +187,16 @@ def _alloc(speller: Speller, op: Any) -> None:
     )
 
 
-@rule("nvvm.tcgen05.relinquish_alloc_permit")
-def _relinquish(speller: Speller, op: Any) -> None:
+@spelling("nvvm.tcgen05.relinquish_alloc_permit")
+def _relinquish(speller: Speller, op: ir.Operation) -> None:
     """9.7.16.7.1."""
     only(op, "group")
     expect(op, "group", _ONE_CTA, "")
     speller.emit("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned")
 
 
-@rule("nvvm.tcgen05.dealloc")
-def _dealloc(speller: Speller, op: Any) -> None:
+@spelling("nvvm.tcgen05.dealloc")
+def _dealloc(speller: Speller, op: ir.Operation) -> None:
     """9.7.16.7.1."""
     only(op, "group")
     expect(op, "group", _ONE_CTA, "")
@@ -203,8 +204,8 @@ def _dealloc(speller: Speller, op: Any) -> None:
     speller.emit(f"tcgen05.dealloc.cta_group::1.sync.aligned.b32 {address}, {columns}")
 
 
-@rule("nvvm.tcgen05.commit")
-def _commit(speller: Speller, op: Any) -> None:
+@spelling("nvvm.tcgen05.commit")
+def _commit(speller: Speller, op: ir.Operation) -> None:
     """9.7.16.12."""
     only(op, "group")
     expect(op, "group", _ONE_CTA, "")
@@ -216,24 +217,24 @@ def _commit(speller: Speller, op: Any) -> None:
     )
 
 
-@rule("nvvm.tcgen05.fence")
-def _tcgen05_fence(speller: Speller, op: Any) -> None:
+@spelling("nvvm.tcgen05.fence")
+def _tcgen05_fence(speller: Speller, op: ir.Operation) -> None:
     """9.7.16.11."""
     only(op, "kind")
     kind = expect(op, "kind", "#nvvm.tcgen05_fence<before>", "#nvvm.tcgen05_fence<after>")
     speller.emit(f"tcgen05.fence::{'before' if 'before' in kind else 'after'}_thread_sync")
 
 
-@rule("nvvm.tcgen05.wait")
-def _tcgen05_wait(speller: Speller, op: Any) -> None:
+@spelling("nvvm.tcgen05.wait")
+def _tcgen05_wait(speller: Speller, op: ir.Operation) -> None:
     """9.7.16.8.4."""
     only(op, "kind")
     kind = expect(op, "kind", "#nvvm.tcgen05_wait<load>", "#nvvm.tcgen05_wait<store>")
     speller.emit(f"tcgen05.wait::{'ld' if 'load' in kind else 'st'}.sync.aligned")
 
 
-@rule("nvvm.tcgen05.ld")
-def _tcgen05_load(speller: Speller, op: Any) -> None:
+@spelling("nvvm.tcgen05.ld")
+def _tcgen05_load(speller: Speller, op: ir.Operation) -> None:
     """9.7.16.8.1."""
     only(op, "shape")
     expect(op, "shape", "#nvvm.tcgen05_ldst_shape<shape_32x32b>")
@@ -246,8 +247,8 @@ def _tcgen05_load(speller: Speller, op: Any) -> None:
     )
 
 
-@rule("nvvm.tcgen05.st")
-def _tcgen05_store(speller: Speller, op: Any) -> None:
+@spelling("nvvm.tcgen05.st")
+def _tcgen05_store(speller: Speller, op: ir.Operation) -> None:
     """9.7.16.8.2."""
     only(op, "shape")
     expect(op, "shape", "#nvvm.tcgen05_ldst_shape<shape_32x32b>")
@@ -261,8 +262,8 @@ def _tcgen05_store(speller: Speller, op: Any) -> None:
     )
 
 
-@rule("nvvm.tcgen05.cp")
-def _tcgen05_copy(speller: Speller, op: Any) -> None:
+@spelling("nvvm.tcgen05.cp")
+def _tcgen05_copy(speller: Speller, op: ir.Operation) -> None:
     """9.7.16.9.1."""
     only(op, "group", "multicast", "shape")
     expect(op, "group", _ONE_CTA, "")
@@ -288,16 +289,16 @@ _COPIES = {
 """Shapes of nvvm.tcgen05.cp: modifiers, and the multicasts that go with them."""
 
 
-@rule("nvvm.tcgen05.shift")
-def _tcgen05_shift(speller: Speller, op: Any) -> None:
+@spelling("nvvm.tcgen05.shift")
+def _tcgen05_shift(speller: Speller, op: ir.Operation) -> None:
     """9.7.16.9.2."""
     only(op, "group")
     expect(op, "group", _ONE_CTA, "")
     speller.emit(f"tcgen05.shift.cta_group::1.down {_address(speller, op.operands[0], 6)}")
 
 
-@rule("nvvm.tcgen05.mma")
-def _tcgen05_mma(speller: Speller, op: Any) -> None:
+@spelling("nvvm.tcgen05.mma")
+def _tcgen05_mma(speller: Speller, op: ir.Operation) -> None:
     """9.7.16.10.9.1; A is a descriptor (i64) or an address in tensor memory."""
     only(op, "aShift", "collectorOp", "ctaGroup", "kind")
     expect(op, "ctaGroup", _ONE_CTA)
@@ -319,8 +320,8 @@ def _tcgen05_mma(speller: Speller, op: Any) -> None:
     )
 
 
-@rule("nvvm.tcgen05.mma.block_scale")
-def _tcgen05_mma_block_scale(speller: Speller, op: Any) -> None:
+@spelling("nvvm.tcgen05.mma.block_scale")
+def _tcgen05_mma_block_scale(speller: Speller, op: ir.Operation) -> None:
     """9.7.16.10.9.1; A is a descriptor (i64) or an address in tensor memory."""
     only(op, "blockScale", "collectorOp", "ctaGroup", "kind")
     expect(op, "ctaGroup", _ONE_CTA)

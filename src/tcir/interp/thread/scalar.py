@@ -15,8 +15,8 @@ from tcir.interp.thread.speller import (
     expect,
     only,
     register_class,
-    rule,
     scalars,
+    spelling,
 )
 
 # Instruction by op; {w} is the width in bits. One entry for `arith`, one for `llvm`.
@@ -65,7 +65,7 @@ _FLOAT_PREDICATES = (
 Spell = Callable[[Speller, str, list[str], ir.Type], None]
 
 
-def _elementwise(speller: Speller, op: Any, spell: Spell) -> None:
+def _elementwise(speller: Speller, op: ir.Operation, spell: Spell) -> None:
     """Once per scalar of the operands, which all have the same shape."""
     only(op)
     result = op.results[0]
@@ -79,7 +79,7 @@ def _simple(template: str, pattern: Callable[[ir.Type], str]) -> Callable[[Spell
     def spell(speller: Speller, target: str, sources: list[str], kind: ir.Type) -> None:
         speller.emit(f"{pattern(kind)} {target}, {', '.join(sources)}")
 
-    def convert(speller: Speller, op: Any) -> None:
+    def convert(speller: Speller, op: ir.Operation) -> None:
         _elementwise(speller, op, spell)
 
     convert.__doc__ = f"``{template}``."
@@ -111,11 +111,11 @@ def float_name(kind: ir.Type) -> str:
 
 
 for _template, _names in _INTEGER.items():
-    rule(*_names)(_simple(_template, _wide(_template)))
+    spelling(*_names)(_simple(_template, _wide(_template)))
 for _template, _names in _BITWISE.items():
-    rule(*_names)(_simple(_template, _by_register(_template)))
+    spelling(*_names)(_simple(_template, _by_register(_template)))
 for _template, _names in _FLOAT.items():
-    rule(*_names)(_simple(_template, _by_number(_template)))
+    spelling(*_names)(_simple(_template, _by_number(_template)))
 
 
 def _shift(template: str) -> Callable[[Speller, Any], None]:
@@ -129,7 +129,7 @@ def _shift(template: str) -> Callable[[Speller, Any], None]:
 
 
 for _template, _names in _SHIFT.items():
-    rule(*_names)(_shift(_template))
+    spelling(*_names)(_shift(_template))
 
 
 def _resize(speller: Speller, source: str, old: int, new: int, sign: str) -> str:
@@ -138,8 +138,8 @@ def _resize(speller: Speller, source: str, old: int, new: int, sign: str) -> str
     return target
 
 
-@rule("arith.divf", "llvm.fdiv")
-def _divide(speller: Speller, op: Any) -> None:
+@spelling("arith.divf", "llvm.fdiv")
+def _divide(speller: Speller, op: ir.Operation) -> None:
     """``div.rn``; PTX has none for 16-bit types (PTX ISA 9.7.3.8)."""
 
     def spell(s: Speller, target: str, sources: list[str], kind: ir.Type) -> None:
@@ -150,8 +150,8 @@ def _divide(speller: Speller, op: Any) -> None:
     _elementwise(speller, op, spell)
 
 
-@rule("arith.negf", "llvm.fneg")
-def _negate(speller: Speller, op: Any) -> None:
+@spelling("arith.negf", "llvm.fneg")
+def _negate(speller: Speller, op: ir.Operation) -> None:
     _elementwise(
         speller,
         op,
@@ -159,8 +159,8 @@ def _negate(speller: Speller, op: Any) -> None:
     )
 
 
-@rule("arith.cmpi", "llvm.icmp")
-def _compare_integers(speller: Speller, op: Any) -> None:
+@spelling("arith.cmpi", "llvm.icmp")
+def _compare_integers(speller: Speller, op: ir.Operation) -> None:
     only(op, "predicate")
     kind, sign = _INTEGER_PREDICATES[ir.IntegerAttr(op.attributes["predicate"]).value].split(".")
     left, right = (speller.read(operand) for operand in op.operands)
@@ -176,8 +176,8 @@ def _compare_integers(speller: Speller, op: Any) -> None:
             speller.emit(f"setp.{kind}.{sign}{bits(scalar)} {target}, {a}, {b}")
 
 
-@rule("arith.cmpf", "llvm.fcmp")
-def _compare_floats(speller: Speller, op: Any) -> None:
+@spelling("arith.cmpf", "llvm.fcmp")
+def _compare_floats(speller: Speller, op: ir.Operation) -> None:
     only(op, "predicate")
     number = ir.IntegerAttr(op.attributes["predicate"]).value
     kind = _FLOAT_PREDICATES[number]
@@ -189,8 +189,8 @@ def _compare_floats(speller: Speller, op: Any) -> None:
         speller.emit(f"setp.{kind}.{float_name(scalar)} {target}, {a}, {b}")
 
 
-@rule("arith.select", "llvm.select")
-def _select(speller: Speller, op: Any) -> None:
+@spelling("arith.select", "llvm.select")
+def _select(speller: Speller, op: ir.Operation) -> None:
     only(op)
     condition, yes, no = (speller.read(operand) for operand in op.operands)
     types = scalars(op.results[0].type)
@@ -208,7 +208,7 @@ def _select(speller: Speller, op: Any) -> None:
 
 
 def _extend(sign: str) -> Callable[[Speller, Any], None]:
-    def convert(speller: Speller, op: Any) -> None:
+    def convert(speller: Speller, op: ir.Operation) -> None:
         only(op)
         new = bits(scalars(op.results[0].type)[0])
         old = bits(scalars(op.operands[0].type)[0])
@@ -223,12 +223,12 @@ def _extend(sign: str) -> Callable[[Speller, Any], None]:
     return convert
 
 
-rule("arith.extui", "llvm.zext")(_extend("u"))
-rule("arith.extsi", "llvm.sext")(_extend("s"))
+spelling("arith.extui", "llvm.zext")(_extend("u"))
+spelling("arith.extsi", "llvm.sext")(_extend("s"))
 
 
-@rule("arith.trunci", "llvm.trunc")
-def _truncate(speller: Speller, op: Any) -> None:
+@spelling("arith.trunci", "llvm.trunc")
+def _truncate(speller: Speller, op: ir.Operation) -> None:
     only(op)
     new, old = (bits(scalars(v.type)[0]) for v in (op.results[0], op.operands[0]))
     targets = speller.define(op.results[0])
@@ -241,8 +241,8 @@ def _truncate(speller: Speller, op: Any) -> None:
             speller.emit(f"cvt.u{new}.u{old} {target}, {source}")
 
 
-@rule("arith.index_cast", "arith.index_castui")
-def _index_cast(speller: Speller, op: Any) -> None:
+@spelling("arith.index_cast", "arith.index_castui")
+def _index_cast(speller: Speller, op: ir.Operation) -> None:
     only(op)
     new, old = bits(op.results[0].type), bits(op.operands[0].type)
     source = speller.read_one(op.operands[0])
@@ -253,28 +253,28 @@ def _index_cast(speller: Speller, op: Any) -> None:
     speller.emit(f"cvt.{sign}{new}.{sign}{old} {speller.define_one(op.results[0])}, {source}")
 
 
-@rule("arith.truncf", "llvm.fptrunc")
-def _round(speller: Speller, op: Any) -> None:
+@spelling("arith.truncf", "llvm.fptrunc")
+def _round(speller: Speller, op: ir.Operation) -> None:
     only(op, "roundingmode")
     expect(op, "roundingmode", "", "0 : i32", "to_nearest_even")
     _convert_floats(speller, op, "cvt.rn")
 
 
-@rule("arith.extf", "llvm.fpext")
-def _widen(speller: Speller, op: Any) -> None:
+@spelling("arith.extf", "llvm.fpext")
+def _widen(speller: Speller, op: ir.Operation) -> None:
     only(op)
     _convert_floats(speller, op, "cvt")
 
 
-def _convert_floats(speller: Speller, op: Any, instruction: str) -> None:
+def _convert_floats(speller: Speller, op: ir.Operation, instruction: str) -> None:
     new, old = (float_name(scalars(v.type)[0]) for v in (op.results[0], op.operands[0]))
     targets = speller.define(op.results[0])
     for target, source in zip(targets, speller.read(op.operands[0]), strict=True):
         speller.emit(f"{instruction}.{new}.{old} {target}, {source}")
 
 
-@rule("arith.bitcast", "llvm.bitcast")
-def _bitcast(speller: Speller, op: Any) -> None:
+@spelling("arith.bitcast", "llvm.bitcast")
+def _bitcast(speller: Speller, op: ir.Operation) -> None:
     only(op)
     old, new = scalars(op.operands[0].type), scalars(op.results[0].type)
     sources = speller.read(op.operands[0])
@@ -295,8 +295,8 @@ def _groups(registers: Registers, count: int) -> list[Registers]:
     return [registers[i : i + size] for i in range(0, len(registers), size)]
 
 
-@rule("arith.constant", "llvm.mlir.constant")
-def _constant(speller: Speller, op: Any) -> None:
+@spelling("arith.constant", "llvm.mlir.constant")
+def _constant(speller: Speller, op: ir.Operation) -> None:
     only(op, "value")
     result, value = op.results[0], op.attributes["value"]
     kinds = scalars(result.type)

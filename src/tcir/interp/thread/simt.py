@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from tcir._mlir import ir
 from tcir.errors import IncompleteError
 from tcir.interp.thread.scalar import _elementwise, float_name
-from tcir.interp.thread.speller import Speller, bits, expect, only, rule, scalars
+from tcir.interp.thread.speller import Speller, bits, expect, only, scalars, spelling
 
 
-@rule("nvvm.shfl.sync")
-def _shuffle_lanes(speller: Speller, op: Any) -> None:
+@spelling("nvvm.shfl.sync")
+def _shuffle_lanes(speller: Speller, op: ir.Operation) -> None:
     """9.7.9.6."""
     only(op, "kind", "return_value_and_is_valid")
     expect(op, "return_value_and_is_valid", "")
@@ -24,8 +23,8 @@ def _shuffle_lanes(speller: Speller, op: Any) -> None:
     speller.emit(f"shfl.sync.{name}.b32 {target}, {value}, {offset}, {clamp}, {mask}")
 
 
-@rule("llvm.intr.fma")
-def _fused(speller: Speller, op: Any) -> None:
+@spelling("llvm.intr.fma")
+def _fused(speller: Speller, op: ir.Operation) -> None:
     """9.7.3.6."""
     _elementwise(
         speller,
@@ -36,8 +35,8 @@ def _fused(speller: Speller, op: Any) -> None:
     )
 
 
-def _to_float(sign: str) -> Any:
-    def convert(speller: Speller, op: Any) -> None:
+def _to_float(sign: str) -> ir.Operation:
+    def convert(speller: Speller, op: ir.Operation) -> None:
         only(op)
         (new,), (old,) = scalars(op.results[0].type), scalars(op.operands[0].type)
         if bits(old) == 1:
@@ -49,5 +48,5 @@ def _to_float(sign: str) -> Any:
     return convert
 
 
-rule("arith.sitofp", "llvm.sitofp")(_to_float("s"))
-rule("arith.uitofp", "llvm.uitofp")(_to_float("u"))
+spelling("arith.sitofp", "llvm.sitofp")(_to_float("s"))
+spelling("arith.uitofp", "llvm.uitofp")(_to_float("u"))

@@ -23,7 +23,7 @@ from tcir.interp.rules import Rules
 Registers = tuple[str, ...]
 SpellRule = Callable[["Speller", Any], None]
 
-rule: Rules[SpellRule] = Rules("thread")
+spelling: Rules[SpellRule] = Rules("thread")
 """One function ``(speller, op)`` per op name; takes rules from user code."""
 
 _PREFIX = {"pred": "%p", "b16": "%h", "b32": "%r", "b64": "%d"}
@@ -170,19 +170,19 @@ class Speller:
         """The registers of a value that control flow assigns to."""
         return self._values.get(value) or self.define(value)
 
-    def op(self, op: Any) -> None:
+    def op(self, op: ir.Operation) -> None:
         """Spells one op by its rule."""
         self._mark(op)
-        if op.name not in rule:
+        if op.name not in spelling:
             raise IncompleteError("no rule at thread level")
         try:
-            rule[op.name](self, op)
+            spelling[op.name](self, op)
         except IncompleteError as error:
             if not hasattr(error, "op"):
                 error.op = op  # type: ignore[attr-defined]
             raise
 
-    def _mark(self, op: Any) -> None:
+    def _mark(self, op: ir.Operation) -> None:
         """Notes the source line of what follows, for reports."""
         found = re.search(r'"([^"]*)":(\d+):(\d+)', str(op.location))
         if found is None:
@@ -193,7 +193,7 @@ class Speller:
             self.lines.append(line)
             self._line = line
 
-    def body(self, block: ir.Block) -> Any:
+    def body(self, block: ir.Block) -> ir.Operation:
         """Spells all ops of `block` but the last, which is returned."""
         *ops, last = block.operations
         for op in ops:
@@ -209,7 +209,7 @@ class Speller:
         ]
 
 
-def only(op: Any, *allowed: str) -> None:
+def only(op: ir.Operation, *allowed: str) -> None:
     """Refuses an op with an attribute that its rule would not look at."""
     for name in sorted(set(op.attributes) - set(allowed) - _WITHOUT_MEANING):
         if not name.startswith("tc."):
@@ -223,7 +223,7 @@ _WITHOUT_MEANING = frozenset({
 })  # fmt: skip
 
 
-def expect(op: Any, name: str, *values: str) -> str:
+def expect(op: ir.Operation, name: str, *values: str) -> str:
     """The attribute `name` as text, which has to be one of `values` (default: absent)."""
     text = str(op.attributes[name]) if name in op.attributes else ""
     if text not in values:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from tcir._mlir import ir
 from tcir.errors import IncompleteError
 from tcir.interp.thread.nvvm import _address
-from tcir.interp.thread.speller import Speller, expect, only, rule
+from tcir.interp.thread.speller import Speller, expect, only, spelling
 
 
-@rule("nvvm.ldmatrix")
-def _ldmatrix(speller: Speller, op: Any) -> None:
+@spelling("nvvm.ldmatrix")
+def _ldmatrix(speller: Speller, op: ir.Operation) -> None:
     """9.7.14.5.15; the layout of columns is ``.trans``."""
     only(op, "num", "layout", "shape", "eltType")
     expect(op, "shape", "#nvvm.ld_st_matrix_shape<m = 8, n = 8>")
@@ -25,8 +24,8 @@ def _ldmatrix(speller: Speller, op: Any) -> None:
     )
 
 
-@rule("nvvm.cp.async.shared.global")
-def _cp_async(speller: Speller, op: Any) -> None:
+@spelling("nvvm.cp.async.shared.global")
+def _cp_async(speller: Speller, op: ir.Operation) -> None:
     """9.7.9.25.3; a third operand is the number of bytes to read."""
     only(op, "size", "modifier")
     modifier = expect(
@@ -41,15 +40,15 @@ def _cp_async(speller: Speller, op: Any) -> None:
     )
 
 
-@rule("nvvm.cp.async.commit.group")
-def _commit(speller: Speller, op: Any) -> None:
+@spelling("nvvm.cp.async.commit.group")
+def _commit(speller: Speller, op: ir.Operation) -> None:
     """9.7.9.25.3.2."""
     only(op)
     speller.emit("cp.async.commit_group")
 
 
-@rule("nvvm.cp.async.wait.group")
-def _wait(speller: Speller, op: Any) -> None:
+@spelling("nvvm.cp.async.wait.group")
+def _wait(speller: Speller, op: ir.Operation) -> None:
     """9.7.9.25.3.3."""
     only(op, "n")
     if "n" not in op.attributes:

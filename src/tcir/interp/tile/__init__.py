@@ -9,7 +9,7 @@ Three readings of the same ops, by what the kernel's attributes and ops say:
   not list it, and an op outside roles that belongs to one thread or warp is executed by that one.
 
 Objects lie where the program says, or, before memory is planned, in places of their own.
-`rule` is the table of rules and takes rules from user code.
+`execute` is the table of rules and takes rules from user code.
 """
 
 from __future__ import annotations
@@ -20,38 +20,29 @@ from typing import Any
 
 import numpy as np
 
+from tcir._mlir import ir
+from tcir.dialect import tc
+from tcir.dialect.attributes import integers
+from tcir.dialect.walk import nested
 from tcir.errors import IncompleteError, InputError
 from tcir.interp import Outcome, OutputSpec
-from tcir.interp.rules import nested, site_of
+from tcir.interp.rules import site_of
 from tcir.interp.tensor.func import function_named
-from tcir.interp.tile import (  # noqa: F401  (they register rules)
-    arith,
-    block_scale,
-    compute,
-    control,
-    halo,
-    lanes,
-    loads,
-    memory,
-    movement,
-    structure,
-    sync,
-    warp,
-)
-from tcir.interp.tile.compiler import Compiler, rule
+from tcir.interp.tile.compiler import Compiler, execute
 from tcir.interp.tile.kernel import start_cta
 from tcir.interp.tile.places import Places
 from tcir.interp.tile.values import MemRef, Writers
-from tcir.interp.types import dtype_of, integers, poison, shape_of
+from tcir.interp.types import Array, dtype_of, poison, shape_of
 from tcir.machine import Finding, Machine, NotModelled
+from tcir.rule_files import load_folder
 
-__all__ = ["execute", "rule"]
+__all__ = ["execute", "run"]
 
 
-def execute(
-    module: Any,
+def run(
+    module: ir.Module,
     name: str,
-    inputs: Sequence[np.ndarray[Any, Any]],
+    inputs: Sequence[Array],
     outputs: Sequence[OutputSpec],
     *,
     order_seed: int | None = None,
@@ -63,7 +54,7 @@ def execute(
     An element of a result that no CTA stores is an error finding, ``output-never-written``.
     """
     function = function_named(module.operation, name)
-    missing = rule.missing(function)
+    missing = execute.missing(function)
     if missing:
         return Outcome([], "tile", incomplete=missing)
     writers = Writers()
@@ -94,7 +85,7 @@ def execute(
         arguments.append(MemRef(address, array.shape, array.dtype, number))
         if number >= len(inputs):
             writers.watch(number, array.size)
-    roles = any(op.name == "tc.role" for op in nested(function))
+    roles = any(isinstance(op, tc.RoleOp) for op in nested(function))
     warps = -(-threads // 32)
     try:
         machine.run(lambda cta: start_cta(cta, compiler, program, arguments, warps, roles))
@@ -121,23 +112,23 @@ def _site(writers: Writers, buffer: int, shape: tuple[int, ...], index: tuple[in
     return writers.describe(buffer, tuple(index), shape)
 
 
-def _launch_sizes(function: Any) -> tuple[tuple[int, int, int], int]:
+def _launch_sizes(function: ir.Operation) -> tuple[tuple[int, int, int], int]:
     """Grid and threads. No op of this level reaches another CTA: ``tc.cluster`` has no meaning."""
     attributes = function.attributes
     for needed in ("tc.kernel", "tc.grid", "tc.block"):
         if needed not in attributes:
             raise IncompleteError(f"{site_of(function)}: expected the attribute {needed}, got none")
-    x, y, z = (*integers(attributes["tc.grid"]), 1, 1)[:3]
-    block = integers(attributes["tc.block"])
+    x, y, z = (*integers(function, "tc.grid"), 1, 1)[:3]
+    block = integers(function, "tc.block")
     return (x, y, z), int(np.prod(block))
 
 
 def _buffers(
     name: str,
     shapes: Sequence[tuple[tuple[int, ...], np.dtype[Any]]],
-    inputs: Sequence[np.ndarray[Any, Any]],
+    inputs: Sequence[Array],
     outputs: Sequence[OutputSpec],
-) -> list[np.ndarray[Any, Any]]:
+) -> list[Array]:
     """Copies of the inputs, then undefined results; InputError if they do not fit the kernel."""
     given = [(tuple(a.shape), a.dtype) for a in inputs]
     given += [(tuple(o.shape), np.dtype(o.dtype)) for o in outputs]
@@ -154,7 +145,7 @@ def _spell(buffers: Sequence[tuple[tuple[int, ...], np.dtype[Any]]]) -> str:
 
 
 def _never_written(
-    writers: Writers, results: Sequence[np.ndarray[Any, Any]], first: int, site: str
+    writers: Writers, results: Sequence[Array], first: int, site: str
 ) -> list[Finding]:
     findings = []
     for i, result in enumerate(results):
@@ -171,3 +162,6 @@ def _never_written(
                 )
             )
     return findings
+
+
+load_folder(__name__)

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from tcir.interp.types import Array
 
 _PHASES = {"NONE": 0, "32B": 1, "64B": 3, "128B": 7}
 """Swizzle mode -> which bits of (address / 128) are XORed into the 16-byte chunk number.

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from tcir._mlir import ir
 from tcir.interp.tensor import arith as tensor_arith
 from tcir.interp.tensor import math as tensor_math
-from tcir.interp.tensor.interpreter import Interpreter
-from tcir.interp.tensor.interpreter import rule as tensor_rule
-from tcir.interp.tile.compiler import Compiler, Frame, Step, rule
+from tcir.interp.tensor.interpreter import Interpreter, evaluate
+from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
 from tcir.interp.tile.values import Registers
-from tcir.interp.types import constant, shape_of
+from tcir.interp.types import Array, constant, shape_of
 
 
-def _width(type_: Any) -> int | None:
+def _width(type_: ir.Type) -> int | None:
     """Bits of a scalar integer (index: 64), None for anything else."""
     if isinstance(type_, ir.IndexType):
         return 64
@@ -69,7 +67,7 @@ def _wrapped(value: int, width: int) -> int:
     return value - (1 << width) if value >> (width - 1) else value
 
 
-def _integer_binary(compiler: Compiler, op: Any, width: int) -> Step:
+def _integer_binary(compiler: Compiler, op: ir.OpView, width: int) -> Step:
     a, b = compiler.operands(op)
     result = compiler.result(op)
     name = op.operation.name.partition(".")[2]
@@ -91,7 +89,7 @@ def _integer_binary(compiler: Compiler, op: Any, width: int) -> Step:
     return unsigned
 
 
-def _compare(compiler: Compiler, op: Any, width: int) -> Step:
+def _compare(compiler: Compiler, op: ir.OpView, width: int) -> Step:
     a, b = compiler.operands(op)
     result = compiler.result(op)
     test, is_unsigned = _TESTS[ir.IntegerAttr(op.operation.attributes["predicate"]).value]
@@ -106,7 +104,7 @@ def _compare(compiler: Compiler, op: Any, width: int) -> Step:
     return compare
 
 
-def _cast(compiler: Compiler, op: Any, source: int, target: int) -> Step:
+def _cast(compiler: Compiler, op: ir.OpView, source: int, target: int) -> Step:
     (a,) = compiler.operands(op)
     result = compiler.result(op)
     mask = (1 << source) - 1
@@ -123,42 +121,43 @@ def _cast(compiler: Compiler, op: Any, source: int, target: int) -> Step:
     return cast_bit if source == 1 else cast
 
 
-def _by_numpy(compiler: Compiler, op: Any) -> Step:
+def _by_numpy(compiler: Compiler, op: ir.OpView) -> Step:
     """Floats and vectors: the tensor level's rule on the register tile's data."""
     operands = compiler.operands(op)
     result = compiler.result(op)
-    compute, interpreter, site = tensor_rule[op.operation.name], Interpreter(), compiler.site(op)
+    compute, interpreter, site = evaluate[op.operation.name], Interpreter(), compiler.site(op)
 
     def elementwise(frame: Frame) -> None:
         given = [frame.values[o] for o in operands]
         tiles = [g for g in given if isinstance(g, Registers)]
         for tile in tiles:
-            frame.launch.consume(frame, tile, site)
+            frame.cta_run.consume(frame, tile, site)
         (value,) = compute(
             interpreter, op, *(g.data if isinstance(g, Registers) else g for g in given)
         )
         if tiles:
             source = max(tiles, key=lambda tile: tile.quarter)
-            value = Registers(value, source.quarter, source.column)
-        frame.values[result] = value
+            frame.values[result] = Registers(value, source.quarter, source.column)
+        else:
+            frame.values[result] = value
 
     return elementwise
 
 
-@rule(*(f"arith.{name}" for name in (*_SIGNED, *_UNSIGNED)))
-def arith_integer(compiler: Compiler, op: Any) -> Step:
+@execute(*(f"arith.{name}" for name in (*_SIGNED, *_UNSIGNED)))
+def arith_integer(compiler: Compiler, op: ir.OpView) -> Step:
     width = _width(op.operation.results[0].type)
     return _by_numpy(compiler, op) if width is None else _integer_binary(compiler, op, width)
 
 
-@rule("arith.cmpi")
-def arith_cmpi(compiler: Compiler, op: Any) -> Step:
+@execute("arith.cmpi")
+def arith_cmpi(compiler: Compiler, op: ir.OpView) -> Step:
     width = _width(op.operation.operands[0].type)
     return _by_numpy(compiler, op) if width is None else _compare(compiler, op, width)
 
 
-@rule("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui", "arith.trunci")
-def arith_cast(compiler: Compiler, op: Any) -> Step:
+@execute("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui", "arith.trunci")
+def arith_cast(compiler: Compiler, op: ir.OpView) -> Step:
     source = _width(op.operation.operands[0].type)
     target = _width(op.operation.results[0].type)
     if source is None or target is None:
@@ -166,7 +165,7 @@ def arith_cast(compiler: Compiler, op: Any) -> Step:
     return _cast(compiler, op, source, target)
 
 
-@rule(
+@execute(
     *tensor_arith.FLOAT,
     *tensor_math.FUNCTIONS,
     "math.fma",
@@ -175,16 +174,18 @@ def arith_cast(compiler: Compiler, op: Any) -> Step:
     "arith.negf",
     "arith.cmpf",
 )
-def arith_float(compiler: Compiler, op: Any) -> Step:
+def arith_float(compiler: Compiler, op: ir.OpView) -> Step:
     return _by_numpy(compiler, op)
 
 
-@rule("arith.constant")
-def arith_constant(compiler: Compiler, op: Any) -> Step:
+@execute("arith.constant")
+def arith_constant(compiler: Compiler, op: ir.OpView) -> Step:
     result, type_ = compiler.result(op), op.operation.results[0].type
     value = constant(op.operation.attributes["value"], type_)
-    fixed = Registers(value, quarter=-1) if isinstance(type_, ir.VectorType) else value
-    if _width(type_) is not None:
+    fixed: Registers | Array | int = value
+    if isinstance(type_, ir.VectorType):
+        fixed = Registers(value, quarter=-1)
+    elif _width(type_) is not None:
         fixed = int(value)
 
     def set_constant(frame: Frame) -> None:
@@ -193,8 +194,8 @@ def arith_constant(compiler: Compiler, op: Any) -> Step:
     return set_constant
 
 
-@rule("arith.select")
-def arith_select(compiler: Compiler, op: Any) -> Step:
+@execute("arith.select")
+def arith_select(compiler: Compiler, op: ir.OpView) -> Step:
     if isinstance(op.operation.operands[0].type, ir.ShapedType):
         return _by_numpy(compiler, op)
     condition, a, b = compiler.operands(op)
@@ -207,8 +208,8 @@ def arith_select(compiler: Compiler, op: Any) -> Step:
     return select
 
 
-@rule("vector.broadcast")
-def vector_broadcast(compiler: Compiler, op: Any) -> Step:
+@execute("vector.broadcast")
+def vector_broadcast(compiler: Compiler, op: ir.OpView) -> Step:
     (source,), result = compiler.operands(op), compiler.result(op)
     shape = shape_of(op.operation.results[0].type)
     site = compiler.site(op)
@@ -216,7 +217,7 @@ def vector_broadcast(compiler: Compiler, op: Any) -> Step:
     def broadcast(frame: Frame) -> None:
         value = frame.values[source]
         if isinstance(value, Registers):
-            frame.launch.consume(frame, value, site)
+            frame.cta_run.consume(frame, value, site)
             data, quarter = np.broadcast_to(value.data, shape), value.quarter
         else:
             data, quarter = np.full(shape, value), -1

@@ -2,42 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from tcir._mlir import ir
+from tcir.dialect import tc
+from tcir.dialect.attributes import integer, string
+from tcir.dialect.limits import MMA_K_BYTES
+from tcir.dialect.ops.block_scale import SCALE_COLUMNS, SCALE_ROW_BYTES, SCALE_ROWS
 from tcir.interp.tile.addresses import slice_bytes
-from tcir.interp.tile.compiler import Compiler, Frame, Step, rule
-from tcir.interp.tile.movement import SLICE_BYTES, text
-from tcir.interp.tile.places import integer
+from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
 from tcir.interp.tile.values import SmemTile, TmemTile
 from tcir.machine import MmaOptions
 from tcir.machine.tensor_core.instruction_descriptor_scaled import SCALED_K, ScaledDescriptor
 
-SCALE_ROWS, SCALE_BYTES = 32, 16
-"""What one tcgen05.cp.32x128b.warpx4 copies (PTX ISA 9.7.16.9)."""
 
-
-def _descriptor(op: Any) -> ScaledDescriptor:
+def _descriptor(op: ir.OpView) -> ScaledDescriptor:
     """What the op's types and attributes say, as the instruction descriptor would."""
     d, b = (op.operation.operands[i].type for i in (0, 2))
-    kind, block = text(op, "kind"), integer(op, "block") or 0
+    kind, block = string(op, "kind"), integer(op, "block")
     return ScaledDescriptor(
         kind=kind,
         m=d.shape[0],
         n=b.shape[0],
-        a_type=text(op, "a_type"),
-        b_type=text(op, "b_type"),
-        scale_type=text(op, "scale_type"),
+        a_type=string(op, "a_type"),
+        b_type=string(op, "b_type"),
+        scale_type=string(op, "scale_type"),
         scales=SCALED_K[kind] // block,
-        sfa_id=integer(op, "sfa_id") or 0,
-        sfb_id=integer(op, "sfb_id") or 0,
+        sfa_id=integer(op, "sfa_id"),
+        sfb_id=integer(op, "sfb_id"),
     )
 
 
-@rule("tc.mma_block_scale")
-def mma_block_scale(compiler: Compiler, op: Any) -> Step:
+@execute(tc.MmaBlockScaleOp)
+def mma_block_scale(compiler: Compiler, op: tc.MmaBlockScaleOp) -> Step:
     d_, a_, b_, sfa_, sfb_, accumulate_ = compiler.operands(op)
     a_slice, b_slice, sfa_column, sfb_column = (
-        integer(op, name) or 0 for name in ("a_slice", "b_slice", "sfa_column", "sfb_column")
+        integer(op, name) for name in ("a_slice", "b_slice", "sfa_column", "sfb_column")
     )
     descriptor, site, sequential = _descriptor(op), compiler.site(op), compiler.sequential
 
@@ -52,11 +50,11 @@ def mma_block_scale(compiler: Compiler, op: Any) -> Step:
         sfb: TmemTile = v[sfb_]
         frame.agent.mma_block_scale(
             d.origin(frame) + d.column,
-            frame.launch.element_operand(
-                slice_bytes(a.layout, a.base, SLICE_BYTES * a_slice, SLICE_BYTES)
+            frame.cta_run.element_operand(
+                slice_bytes(a.layout, a.base, MMA_K_BYTES * a_slice, MMA_K_BYTES)
             ),
-            frame.launch.element_operand(
-                slice_bytes(b.layout, b.base, SLICE_BYTES * b_slice, SLICE_BYTES)
+            frame.cta_run.element_operand(
+                slice_bytes(b.layout, b.base, MMA_K_BYTES * b_slice, MMA_K_BYTES)
             ),
             descriptor,
             sfa.origin(frame) + sfa.column + sfa_column,
@@ -70,10 +68,10 @@ def mma_block_scale(compiler: Compiler, op: Any) -> Step:
     return multiply
 
 
-@rule("tc.cp_scales")
-def cp_scales(compiler: Compiler, op: Any) -> Step:
+@execute(tc.CpScalesOp)
+def cp_scales(compiler: Compiler, op: tc.CpScalesOp) -> Step:
     source_, target_, column_ = compiler.operands(op)
-    block = integer(op, "block") or 0
+    block = integer(op, "block")
     site, sequential = compiler.site(op), compiler.sequential
     rows = slice(SCALE_ROWS * block, SCALE_ROWS * (block + 1))
 
@@ -83,15 +81,15 @@ def cp_scales(compiler: Compiler, op: Any) -> Step:
         source: SmemTile = frame.values[source_]
         target: TmemTile = frame.values[target_]
         column = frame.values[column_]
-        if not 0 <= column <= target.columns - SCALE_BYTES // 4:
-            raise frame.launch.error(
+        if not 0 <= column <= target.columns - SCALE_COLUMNS:
+            raise frame.cta_run.error(
                 "access-outside-tile",
                 f"expected 4 columns of the tile's {target.columns}, got those from {column} on",
                 site,
             )
         frame.agent.cp_bytes(
             target.origin(frame) + target.column + column,
-            slice_bytes(source.layout, source.base, 0, SCALE_BYTES)[rows],
+            slice_bytes(source.layout, source.base, 0, SCALE_ROW_BYTES)[rows],
             "32x128b",
             "warpx4",
             site=site,

@@ -9,16 +9,25 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
+from tcir._mlir import ir
 from tcir.errors import IncompleteError
 from tcir.interp.rules import Rules, site_of
-from tcir.interp.tile.values import Load, Writers
+from tcir.interp.tile.values import Load, Site, Writers
 
-Step = Callable[["Frame"], Any]
+if TYPE_CHECKING:
+    from tcir.interp.tile.kernel import CtaRun
+    from tcir.interp.tile.places import Places
+    from tcir.machine import Agent, Cta
+    from tcir.machine.memory.async_copy import CopyQueue
 
-rule: Rules[Callable[[Compiler, Any], Step]] = Rules("tile")
-"""The rules of this level: ``rule(compiler, op) -> step``."""
+Blocking: TypeAlias = Generator[object, object, None]
+"""What a step that may block returns: the scheduler resumes it."""
+Step = Callable[["Frame"], Blocking | None]
+
+execute: Rules[Callable[[Compiler, Any], Step]] = Rules("tile")
+"""The rules of this level, a decorator: ``@execute(tc.MmaOp)``, ``(compiler, op) -> step``."""
 
 
 @dataclass
@@ -26,15 +35,15 @@ class Frame:
     """The state of one agent of one CTA."""
 
     values: list[Any]
-    agent: Any
-    cta: Any
-    launch: Any
+    agent: Agent
+    cta: Cta
+    cta_run: CtaRun
     whole: bool
     """One agent is the whole CTA (no roles yet); else one agent per warp."""
     warp: int
     in_role: bool = False
     loads: list[Load] = field(default_factory=list)
-    copies: Any = None
+    copies: CopyQueue | None = None
     """Its cp.async operations, see `warp`."""
 
     def elected(self, warp: int = 0) -> bool:
@@ -42,20 +51,10 @@ class Frame:
         return self.whole or self.in_role or self.warp == warp
 
 
-@dataclass(frozen=True)
-class Site:
-    """The op that an event of the machine comes from."""
-
-    text: str
-
-    def __str__(self) -> str:
-        return self.text
-
-
 class Compiler:
     """Compiles one `func.func` with ``tc.kernel``."""
 
-    def __init__(self, function: Any, places: Any, writers: Writers) -> None:
+    def __init__(self, function: ir.Operation, places: Places, writers: Writers) -> None:
         self.places = places
         self.writers = writers
         self.attributes = function.attributes
@@ -63,42 +62,42 @@ class Compiler:
         """Without ``tc.async`` every op takes effect before the next one starts."""
         self.allocation_warp = 0
         """The warp of the kernel's `tc.tmem_alloc`, which also frees."""
-        self._slots: dict[Any, int] = {}
+        self._slots: dict[ir.Value, int] = {}
 
     @property
     def slots(self) -> int:
         """Number of value slots."""
         return len(self._slots)
 
-    def slot(self, value: Any) -> int:
+    def slot(self, value: ir.Value) -> int:
         """The slot of an MLIR value."""
         return self._slots.setdefault(value, len(self._slots))
 
-    def operands(self, op: Any) -> list[int]:
+    def operands(self, op: ir.OpView) -> list[int]:
         """The slots of an op's operands."""
         return [self.slot(v) for v in op.operation.operands]
 
-    def result(self, op: Any) -> int:
+    def result(self, op: ir.OpView) -> int:
         """The slot of an op's only result."""
         return self.slot(op.operation.results[0])
 
-    def site(self, op: Any) -> Site:
+    def site(self, op: ir.OpView) -> Site:
         """What the machine's findings show for this op."""
         return Site(site_of(op.operation))
 
-    def step(self, view: Any) -> Step:
+    def step(self, view: ir.OpView) -> Step:
         """The step of one op; IncompleteError, with its location, if there is no rule."""
         op = view.operation
-        if op.name not in rule:
+        if op.name not in execute:
             raise IncompleteError(f"{site_of(op)}: no rule at tile level")
-        return rule[op.name](self, view)
+        return execute[op.name](self, view)
 
-    def block(self, block: Any) -> Step:
+    def block(self, block: ir.Block) -> Step:
         """All steps of a block but none for its terminator if that only yields."""
         return sequence([self.step(view) for view in block.operations])
 
 
-def may_block(step: Step) -> bool:
+def may_block(step: Step) -> TypeGuard[Callable[[Frame], Blocking]]:
     """Whether a step is a generator function."""
     return inspect.isgeneratorfunction(step)
 
@@ -112,12 +111,12 @@ def sequence(steps: Sequence[Step]) -> Step:
                 step(frame)
 
         return straight
-    marked = [(step, may_block(step)) for step in steps]
+    marked = [(step, step if may_block(step) else None) for step in steps]
 
-    def blocking(frame: Frame) -> Generator[Any, Any, None]:
+    def blocking(frame: Frame) -> Blocking:
         for step, blocks in marked:
-            if blocks:
-                yield from step(frame)
+            if blocks is not None:
+                yield from blocks(frame)
             else:
                 step(frame)
 

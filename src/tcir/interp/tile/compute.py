@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from tcir.interp.tile.compiler import Compiler, Frame, Step, rule
-from tcir.interp.tile.movement import SLICE_BYTES
-from tcir.interp.tile.places import integer
+from tcir.dialect import tc
+from tcir.dialect.attributes import flag, integer, integers, optional_integer
+from tcir.dialect.limits import MMA_K_BYTES, SLAB_COLUMNS
+from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
 from tcir.interp.tile.values import SmemTile, TmemTile
-from tcir.interp.types import integers
-from tcir.machine import InstructionDescriptor, MmaOptions
+from tcir.machine import ElementAddresses, InstructionDescriptor, MmaOptions, TmemAddr
 
 KINDS = {
     "f16": ("f16", "f16"), "bf16": ("f16", "bf16"), "f32": ("tf32", "tf32"),
@@ -20,20 +18,18 @@ KINDS = {
 RESULTS = {"f32": "f32", "i32": "s32"}
 
 
-@rule("tc.mma")
-def mma(compiler: Compiler, op: Any) -> Step:
+@execute(tc.MmaOp)
+def mma(compiler: Compiler, op: tc.MmaOp) -> Step:
     d_, a_, b_, accumulate_ = compiler.operands(op)
-    a_slice, b_slice = integer(op, "a_slice") or 0, integer(op, "b_slice") or 0
-    ashift, site = bool(integer(op, "ashift")), compiler.site(op)
-    a_row = integer(op, "a_row")
+    a_slice, b_slice = integer(op, "a_slice"), integer(op, "b_slice")
+    ashift, site = flag(op, "ashift"), compiler.site(op)
+    a_row = optional_integer(op, "a_row")
     d_type, a_type, b_type = (op.operation.operands[i].type for i in (0, 1, 2))
     m, n = d_type.shape
     kind, b_name = KINDS[str(b_type.element)]
     a_name, result = KINDS[str(a_type.element)][1], RESULTS[str(d_type.element)]
     if "unsigned" in op.operation.attributes:
-        a_name, b_name = (
-            "u8" if u else "s8" for u in integers(op.operation.attributes["unsigned"])
-        )
+        a_name, b_name = ("u8" if u else "s8" for u in integers(op, "unsigned"))
     instruction = InstructionDescriptor(kind, m, n, a_name, b_name, result)
     sequential = compiler.sequential
 
@@ -44,31 +40,33 @@ def mma(compiler: Compiler, op: Any) -> Step:
         d: TmemTile = v[d_]
         b: SmemTile = v[b_]
         source = v[a_]
-        step = SLICE_BYTES // b.layout.element_bytes
+        step = MMA_K_BYTES // b.layout.element_bytes
         if b.layout.mn != n:
-            raise frame.launch.error(
+            raise frame.cta_run.error(
                 "bad-mma-shape", f"expected B with {n} rows like D's columns, got {b.layout}", site
             )
         if isinstance(source, TmemTile):
-            if 8 * a_slice + 8 > source.columns:
-                raise frame.launch.error(
+            if SLAB_COLUMNS * (a_slice + 1) > source.columns:
+                raise frame.cta_run.error(
                     "slice-outside-tile",
                     f"expected a slice of A's {source.columns} columns, got slice {a_slice}",
                     site,
                 )
-            a = frame.launch.tmem_operand(source.origin(frame) + source.column + 8 * a_slice)
+            a: TmemAddr | ElementAddresses = frame.cta_run.tmem_operand(
+                source.origin(frame) + source.column + SLAB_COLUMNS * a_slice
+            )
         else:
             at = source.base, step * a_slice, step
             rows = source.layout.elements
             where = rows(*at) if a_row is None else source.layout.elements_from(a_row, *at)
-            a = frame.launch.element_operand(where)
+            a = frame.cta_run.element_operand(where)
         options = MmaOptions(
             enable_input_d=bool(v[accumulate_]), disable_lanes=d.disabled, ashift=ashift
         )
         frame.agent.mma(
             d.origin(frame) + d.column,
             a,
-            frame.launch.element_operand(b.layout.elements(b.base, step * b_slice, step)),
+            frame.cta_run.element_operand(b.layout.elements(b.base, step * b_slice, step)),
             instruction,
             options,
             site=site,

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import Any
 
 from tcir._mlir import ir
-from tcir.interp.tile.compiler import Compiler, Frame, Step, may_block, rule
+from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, execute, may_block
 
 
-@rule("func.return")
-def func_return(_: Compiler, __: Any) -> Step:
+@execute("func.return")
+def func_return(_: Compiler, __: ir.OpView) -> Step:
     def nothing(_: Frame) -> None:
         pass
 
     return nothing
 
 
-@rule("scf.yield")
-def scf_yield(compiler: Compiler, op: Any) -> Step:
+@execute("scf.yield")
+def scf_yield(compiler: Compiler, op: ir.OpView) -> Step:
     """Copies the yielded values to the slots where the enclosing op expects them."""
     sources = compiler.operands(op)
     targets = [compiler.slot(v) for v in _receivers(op.operation.parent)]
@@ -38,8 +37,8 @@ def _receivers(parent: Any) -> list[Any]:
     return list(operation.results)
 
 
-@rule("scf.for")
-def scf_for(compiler: Compiler, op: Any) -> Step:
+@execute("scf.for")
+def scf_for(compiler: Compiler, op: ir.OpView) -> Step:
     low, high, step, *initial = compiler.operands(op)
     block = op.operation.regions[0].blocks[0]
     index, *carried = [compiler.slot(a) for a in block.arguments]
@@ -50,7 +49,7 @@ def scf_for(compiler: Compiler, op: Any) -> Step:
     def trips(frame: Frame) -> range:
         v = frame.values
         if v[step] <= 0:
-            raise frame.launch.error("bad-step", f"expected a positive step, got {v[step]}", site)
+            raise frame.cta_run.error("bad-step", f"expected a positive step, got {v[step]}", site)
         for target, source in zip(carried, [v[s] for s in initial]):
             v[target] = source
         return range(v[low], v[high], v[step])
@@ -61,7 +60,7 @@ def scf_for(compiler: Compiler, op: Any) -> Step:
 
     if may_block(body):
 
-        def blocking(frame: Frame) -> Generator[Any, Any, None]:
+        def blocking(frame: Frame) -> Blocking:
             for i in trips(frame):
                 frame.values[index] = i
                 yield from body(frame)
@@ -78,8 +77,8 @@ def scf_for(compiler: Compiler, op: Any) -> Step:
     return straight
 
 
-@rule("scf.if")
-def scf_if(compiler: Compiler, op: Any) -> Step:
+@execute("scf.if")
+def scf_if(compiler: Compiler, op: ir.OpView) -> Step:
     (condition,) = compiler.operands(op)
     branches = [
         compiler.block(r.blocks[0]) if len(r.blocks) else None for r in op.operation.regions
@@ -91,7 +90,7 @@ def scf_if(compiler: Compiler, op: Any) -> Step:
 
     if any(b is not None and may_block(b) for b in branches):
 
-        def blocking(frame: Frame) -> Generator[Any, Any, None]:
+        def blocking(frame: Frame) -> Blocking:
             branch = chosen(frame)
             if branch is not None and may_block(branch):
                 yield from branch(frame)
@@ -108,8 +107,8 @@ def scf_if(compiler: Compiler, op: Any) -> Step:
     return straight
 
 
-@rule("gpu.block_id")
-def gpu_block_id(compiler: Compiler, op: Any) -> Step:
+@execute("gpu.block_id")
+def gpu_block_id(compiler: Compiler, op: ir.OpView) -> Step:
     axis = _axis(op)
     result = compiler.result(op)
 
@@ -119,8 +118,8 @@ def gpu_block_id(compiler: Compiler, op: Any) -> Step:
     return block_id
 
 
-@rule("gpu.grid_dim")
-def gpu_grid_dim(compiler: Compiler, op: Any) -> Step:
+@execute("gpu.grid_dim")
+def gpu_grid_dim(compiler: Compiler, op: ir.OpView) -> Step:
     axis = _axis(op)
     result = compiler.result(op)
     grid = [*ir.DenseI64ArrayAttr(compiler.attributes["tc.grid"]), 1, 1]
@@ -131,6 +130,6 @@ def gpu_grid_dim(compiler: Compiler, op: Any) -> Step:
     return grid_dim
 
 
-def _axis(op: Any) -> int:
+def _axis(op: ir.OpView) -> int:
     """0..2 of a ``#gpu<dim x>`` attribute."""
     return "xyz".index(str(op.operation.attributes["dimension"]).rstrip(">")[-1])

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 
-from tcir.interp.tile.compiler import Compiler, Frame, Site, Step, may_block
-from tcir.interp.tile.places import TMEM_COLUMNS, Places
-from tcir.interp.tile.values import Registers
-from tcir.machine import ElementAddresses, MachineError, TmemAddr
+from tcir.dialect.limits import TMEM_COLUMNS
+from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, may_block
+from tcir.interp.tile.places import Places
+from tcir.interp.tile.values import MemRef, Registers, Site
+from tcir.interp.types import Array
+from tcir.machine import Agent, Cta, ElementAddresses, MachineError, TmemAddr
 
 OWN = Site("the interpreter's own setup")
 
@@ -19,7 +20,7 @@ OWN = Site("the interpreter's own setup")
 class CtaRun:
     """State and services of one CTA for the rules."""
 
-    def __init__(self, cta: Any, places: Places) -> None:
+    def __init__(self, cta: Cta, places: Places) -> None:
         self.cta = cta
         self.places = places
         self._loads = 0
@@ -27,11 +28,11 @@ class CtaRun:
 
     # Errors and hazards ---------------------------------------------------------------------------
 
-    def error(self, code: str, message: str, site: Any) -> MachineError:
+    def error(self, code: str, message: str, site: Site) -> MachineError:
         """An illegal use of the hardware, to be raised."""
         return MachineError(code, message, site=site)
 
-    def consume(self, frame: Frame, tile: Registers, site: Any) -> None:
+    def consume(self, frame: Frame, tile: Registers, site: Site) -> None:
         """Registers of a tensor-memory load are used: they must have been waited for."""
         load = tile.load
         if load is not None and not load.ready:
@@ -54,7 +55,7 @@ class CtaRun:
         """Makes tensor-memory columns undefined: a fresh tile is there now."""
         self.cta.tmem.poison(column, columns)
 
-    def read_word(self, frame: Frame, address: int, site: Any) -> int:
+    def read_word(self, frame: Frame, address: int, site: Site) -> int:
         """A 32-bit word of shared memory, read by this agent."""
         raw = frame.agent.load("shared", np.array([address], np.int64), 4, site=site)
         return int(np.ascontiguousarray(raw).view(np.uint32)[0, 0])
@@ -80,19 +81,19 @@ class CtaRun:
         """An A operand in tensor memory."""
         return TmemAddr(address)
 
-    def element_operand(self, addresses: Any) -> ElementAddresses:
+    def element_operand(self, addresses: Array) -> ElementAddresses:
         """An operand in shared memory, element by element."""
         return ElementAddresses(addresses)
 
     # Loads in program order ---------------------------------------------------------------------
 
-    def announce(self, frame: Frame, nbytes: int, site: Any) -> int:
+    def announce(self, frame: Frame, nbytes: int, site: Site) -> int:
         """Arms the interpreter's mbarrier for a load without `signal`; its address."""
         bar = self.places.scratch
         frame.agent.mbarrier_arrive(bar, expect_tx=nbytes, site=site)
         return bar
 
-    def complete_load(self, frame: Frame, nbytes: int, box: int, site: Any) -> None:
+    def complete_load(self, frame: Frame, nbytes: int, box: int, site: Site) -> None:
         """Finishes such a load; MachineError if it moved other than the bytes it names."""
         frame.agent.drain()
         parity, self._loads = self._loads % 2, self._loads + 1
@@ -103,7 +104,7 @@ class CtaRun:
 
     # Running --------------------------------------------------------------------------------------
 
-    def body(self, program: Step, frame: Frame) -> Generator[Any, Any, None]:
+    def body(self, program: Step, frame: Frame) -> Blocking:
         """Runs the whole kernel as one agent."""
         agent, places = frame.agent, self.places
         if places.scratch and frame.whole:
@@ -127,17 +128,15 @@ class CtaRun:
 
 
 def start_cta(
-    cta: Any, compiler: Compiler, program: Step, arguments: list[Any], warps: int, roles: bool
-) -> list[Any]:
+    cta: Cta, compiler: Compiler, program: Step, arguments: list[MemRef], warps: int, roles: bool
+) -> list[Agent]:
     """The agents of one CTA: one for all of it, or with roles one per warp."""
     run = CtaRun(cta, compiler.places)
 
-    def agent(name: str, warp: int, threads: int) -> Any:
-        frame = Frame([None] * compiler.slots, None, cta, run, not roles, warp)
-        frame.values[: len(arguments)] = arguments
-
-        def body(agent: Any) -> Generator[Any, Any, None]:
-            frame.agent = agent
+    def agent(name: str, warp: int, threads: int) -> Agent:
+        def body(agent: Agent) -> Blocking:
+            frame = Frame([None] * compiler.slots, agent, cta, run, not roles, warp)
+            frame.values[: len(arguments)] = arguments
             return run.body(program, frame)
 
         return cta.agent(name, warp=warp, threads=threads, body=body)

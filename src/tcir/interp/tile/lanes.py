@@ -3,53 +3,51 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from tcir.interp.tile.compiler import Compiler, Frame, Step, rule
-from tcir.interp.tile.places import integer
-from tcir.interp.tile.values import LaneMasks, MemRef, Registers, Stored, TmemTile
+from tcir.dialect import tc
+from tcir.dialect.attributes import integer
+from tcir.dialect.limits import LANE_MASK_BYTES, QUARTER_LANES
+from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
+from tcir.interp.tile.values import LaneMasks, MemRef, Registers, Site, Stored, TmemTile
 
-LANES = 32
-MASK_BYTES = 16
 
-
-@rule("tc.lane_index")
-def lane_index(compiler: Compiler, op: Any) -> Step:
+@execute(tc.LaneIndexOp)
+def lane_index(compiler: Compiler, op: tc.LaneIndexOp) -> Step:
     result = compiler.result(op)
 
     def number(frame: Frame) -> None:
-        frame.values[result] = Registers(np.arange(LANES, dtype=np.int64), quarter=-1)
+        frame.values[result] = Registers(np.arange(QUARTER_LANES, dtype=np.int64), quarter=-1)
 
     return number
 
 
-@rule("tc.lane_masks")
-def lane_masks(compiler: Compiler, op: Any) -> Step:
+@execute(tc.LaneMasksOp)
+def lane_masks(compiler: Compiler, op: tc.LaneMasksOp) -> Step:
     result, base = compiler.result(op), compiler.places.shared[op.operation]
-    value = LaneMasks(base, integer(op, "count") or 0)
+    value = LaneMasks(base, integer(op, "count"))
     fresh = op.operation not in compiler.places.planned
 
     def make_table(frame: Frame) -> None:
         if fresh and frame.elected():
-            frame.launch.forget_shared(frame, base, MASK_BYTES * value.count)
+            frame.cta_run.forget_shared(frame, base, LANE_MASK_BYTES * value.count)
         frame.values[result] = value
 
     return make_table
 
 
-def _entry(frame: Frame, table: LaneMasks, entry: int, site: Any) -> int:
+def _entry(frame: Frame, table: LaneMasks, entry: int, site: Site) -> int:
     """Address of an entry."""
     if not 0 <= entry < table.count:
-        raise frame.launch.error(
+        raise frame.cta_run.error(
             "bad-entry", f"expected an entry below {table.count}, got {entry}", site
         )
-    return table.base + MASK_BYTES * entry
+    return table.base + LANE_MASK_BYTES * entry
 
 
-@rule("tc.write_lane_mask")
-def write_lane_mask(compiler: Compiler, op: Any) -> Step:
+@execute(tc.WriteLaneMaskOp)
+def write_lane_mask(compiler: Compiler, op: tc.WriteLaneMaskOp) -> Step:
     masks_, entry_, quarter_, on_ = compiler.operands(op)
     site = compiler.site(op)
 
@@ -64,15 +62,15 @@ def write_lane_mask(compiler: Compiler, op: Any) -> Step:
     return write
 
 
-@rule("tc.enable_lanes")
-def enable_lanes(compiler: Compiler, op: Any) -> Step:
+@execute(tc.EnableLanesOp)
+def enable_lanes(compiler: Compiler, op: tc.EnableLanesOp) -> Step:
     d_, masks_, entry_ = compiler.operands(op)
     result, site = compiler.result(op), compiler.site(op)
 
     def enable(frame: Frame) -> None:
         v = frame.values
         place = _entry(frame, v[masks_], v[entry_], site)
-        raw = frame.agent.load("shared", np.array([place], np.int64), MASK_BYTES, site=site)
+        raw = frame.agent.load("shared", np.array([place], np.int64), LANE_MASK_BYTES, site=site)
         words = np.ascontiguousarray(raw).view(np.uint32)[0]
         tile: TmemTile = v[d_]
         v[result] = replace(tile, disabled=tuple(int(w) for w in words))
@@ -80,8 +78,8 @@ def enable_lanes(compiler: Compiler, op: Any) -> Step:
     return enable
 
 
-@rule("tc.store_lanes")
-def store_lanes(compiler: Compiler, op: Any) -> Step:
+@execute(tc.StoreLanesOp)
+def store_lanes(compiler: Compiler, op: tc.StoreLanesOp) -> Step:
     value_, tensor_, *places_, column_ = compiler.operands(op)
     site, writers = compiler.site(op), compiler.writers
 
@@ -89,10 +87,10 @@ def store_lanes(compiler: Compiler, op: Any) -> Step:
         v = frame.values
         value: Registers = v[value_]
         target: MemRef = v[tensor_]
-        frame.launch.consume(frame, value, site)
+        frame.cta_run.consume(frame, value, site)
         places, first = [v[i].data for i in places_], v[column_]
-        inside = np.ones(LANES, bool)
-        linear = np.zeros(LANES, np.int64)
+        inside = np.ones(QUARTER_LANES, bool)
+        linear = np.zeros(QUARTER_LANES, np.int64)
         for place, extent in zip(places, target.shape):
             inside &= (place >= 0) & (place < extent)
             linear = linear * extent + place
@@ -111,10 +109,10 @@ def store_lanes(compiler: Compiler, op: Any) -> Step:
         )
         owner = writers.owner.get(target.buffer)
         if owner is None:
-            raise frame.launch.error("store-to-input", "expected a result of the kernel", site)
+            raise frame.cta_run.error("store-to-input", "expected a result of the kernel", site)
         every = elements[:, None] + np.arange(columns)
         owner[every] = len(writers.stores)
-        lane = LANES * value.quarter + np.flatnonzero(inside).astype(np.int16)
+        lane = QUARTER_LANES * value.quarter + np.flatnonzero(inside).astype(np.int16)
         writers.lane[target.buffer][every] = lane[:, None]
         writers.stores.append(Stored(frame.cta.index, value.quarter, value.column, site))
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from tcir.interp.tile.compiler import Compiler, Frame, Step, rule
+from tcir._mlir import ir
+from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
 from tcir.interp.tile.values import MemRef
 
 
-@rule("memref.load")
-def load(compiler: Compiler, op: Any) -> Step:
+@execute("memref.load")
+def load(compiler: Compiler, op: ir.OpView) -> Step:
     source_, *indices_ = compiler.operands(op)
     result, site = compiler.result(op), compiler.site(op)
 
@@ -20,7 +19,7 @@ def load(compiler: Compiler, op: Any) -> Step:
         source: MemRef = v[source_]
         at = tuple(v[i] for i in indices_)
         if any(not 0 <= i < n for i, n in zip(at, source.shape, strict=True)):
-            raise frame.launch.error(
+            raise frame.cta_run.error(
                 "access-outside-tensor", f"expected an index in {source.shape}, got {at}", site
             )
         size = source.dtype.itemsize

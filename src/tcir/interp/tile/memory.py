@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.interp.tile.compiler import Compiler, Frame, Step, rule
-from tcir.interp.tile.places import integer, layout_of, members
+from tcir.dialect.attributes import integer, optional_integer
+from tcir.dialect.limits import MBARRIER_BYTES
+from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, execute
+from tcir.interp.tile.places import layout_of, members
 from tcir.interp.tile.staged import staged_layout
 from tcir.interp.tile.values import Mbarrier, MemRef, Ring, SmemTile, StagedTile, TmemTile
 from tcir.interp.types import shape_of
 
 
-def _object(type_: Any, build: Callable[[Any, int], Any]) -> Any:
+def _object(type_: ir.Type, build: Callable[[Any, int], Any]) -> Any:
     """One object, or a ring of them; `build(type, i)` makes the i-th."""
     count, member = members(type_)
     if isinstance(type_, tc.RingType):
@@ -24,14 +27,14 @@ def _object(type_: Any, build: Callable[[Any, int], Any]) -> Any:
     return build(member, 0)
 
 
-def _tile(type_: Any, base: int) -> SmemTile | StagedTile:
+def _tile(type_: ir.Type, base: int) -> SmemTile | StagedTile:
     if isinstance(type_, tc.StagedType):
         return StagedTile(base, staged_layout(type_))
     return SmemTile(base, layout_of(type_))
 
 
-@rule("tc.smem_tile")
-def smem_tile(compiler: Compiler, op: Any) -> Step:
+@execute(tc.SmemTileOp)
+def smem_tile(compiler: Compiler, op: tc.SmemTileOp) -> Step:
     result, base = compiler.result(op), compiler.places.shared[op.operation]
     type_ = op.operation.results[0].type
     value = _object(type_, lambda t, i: _tile(t, base + i * t.nbytes))
@@ -41,14 +44,14 @@ def smem_tile(compiler: Compiler, op: Any) -> Step:
 
     def make_tile(frame: Frame) -> None:
         if fresh and frame.elected():
-            frame.launch.forget_shared(frame, base, size)
+            frame.cta_run.forget_shared(frame, base, size)
         frame.values[result] = value
 
     return make_tile
 
 
-@rule("tc.tmem_tile")
-def tmem_tile(compiler: Compiler, op: Any) -> Step:
+@execute(tc.TmemTileOp)
+def tmem_tile(compiler: Compiler, op: tc.TmemTileOp) -> Step:
     result, column = compiler.result(op), compiler.places.columns[op.operation]
     type_ = op.operation.results[0].type
     base = compiler.operands(op)
@@ -56,7 +59,7 @@ def tmem_tile(compiler: Compiler, op: Any) -> Step:
     fresh = op.operation not in compiler.places.planned
 
     def make_tile(frame: Frame) -> None:
-        origin = frame.values[base[0]] if base else frame.launch.own_origin
+        origin = frame.values[base[0]] if base else frame.cta_run.own_origin
         frame.values[result] = _object(
             type_,
             lambda t, i: TmemTile(
@@ -64,24 +67,25 @@ def tmem_tile(compiler: Compiler, op: Any) -> Step:
             ),
         )
         if fresh and frame.elected():
-            frame.launch.forget_tmem(frame, origin(frame) + column, count * member.columns)
+            frame.cta_run.forget_tmem(frame, origin(frame) + column, count * member.columns)
 
     return make_tile
 
 
-def _executing_warp(compiler: Compiler, op: Any) -> int:
+def _executing_warp(compiler: Compiler, op: ir.OpView) -> int:
     """The warp of a CTA-wide op; the allocation's warp also relinquishes and frees."""
-    warp = integer(op, "warp")
+    warp = optional_integer(op, "warp")
     return compiler.allocation_warp if warp is None else warp
 
 
-@rule("tc.tmem_alloc")
-def tmem_alloc(compiler: Compiler, op: Any) -> Step:
+@execute(tc.TmemAllocOp)
+def tmem_alloc(compiler: Compiler, op: tc.TmemAllocOp) -> Step:
     result, site = compiler.result(op), compiler.site(op)
-    columns, slot, warp = integer(op, "columns"), integer(op, "slot"), integer(op, "warp") or 0
+    columns, slot = integer(op, "columns"), integer(op, "slot")
+    warp = optional_integer(op, "warp") or 0
     compiler.allocation_warp = warp
 
-    def allocate(frame: Frame) -> Generator[Any, Any, None]:
+    def allocate(frame: Frame) -> Blocking:
         if frame.elected(warp):
             yield from frame.agent.tmem_alloc(slot, columns, site=site)
         known: dict[str, int] = {}
@@ -89,7 +93,7 @@ def tmem_alloc(compiler: Compiler, op: Any) -> Step:
         def origin(frame: Frame) -> int:
             # Every warp reads the address from shared memory, when it first needs it.
             if "column" not in known:
-                known["column"] = frame.launch.read_word(frame, slot, site)
+                known["column"] = frame.cta_run.read_word(frame, slot, site)
             return known["column"]
 
         frame.values[result] = origin
@@ -97,8 +101,8 @@ def tmem_alloc(compiler: Compiler, op: Any) -> Step:
     return allocate
 
 
-@rule("tc.tmem_relinquish")
-def tmem_relinquish(compiler: Compiler, op: Any) -> Step:
+@execute(tc.TmemRelinquishOp)
+def tmem_relinquish(compiler: Compiler, op: tc.TmemRelinquishOp) -> Step:
     site, warp = compiler.site(op), _executing_warp(compiler, op)
 
     def relinquish(frame: Frame) -> None:
@@ -108,8 +112,8 @@ def tmem_relinquish(compiler: Compiler, op: Any) -> Step:
     return relinquish
 
 
-@rule("tc.tmem_dealloc")
-def tmem_dealloc(compiler: Compiler, op: Any) -> Step:
+@execute(tc.TmemDeallocOp)
+def tmem_dealloc(compiler: Compiler, op: tc.TmemDeallocOp) -> Step:
     (base,) = compiler.operands(op)
     site, warp, columns = compiler.site(op), _executing_warp(compiler, op), integer(op, "columns")
 
@@ -120,24 +124,24 @@ def tmem_dealloc(compiler: Compiler, op: Any) -> Step:
     return deallocate
 
 
-@rule("tc.mbarrier_init")
-def mbarrier_init(compiler: Compiler, op: Any) -> Step:
+@execute(tc.MbarrierInitOp)
+def mbarrier_init(compiler: Compiler, op: tc.MbarrierInitOp) -> Step:
     result, base = compiler.result(op), compiler.places.shared[op.operation]
     site, arrivals = compiler.site(op), integer(op, "arrivals")
     count, _ = members(op.operation.results[0].type)
-    value = _object(op.operation.results[0].type, lambda _, i: Mbarrier(base + 8 * i))
+    value = _object(op.operation.results[0].type, lambda _, i: Mbarrier(base + MBARRIER_BYTES * i))
 
     def initialise(frame: Frame) -> None:
         if frame.elected():
             for i in range(count):
-                frame.agent.mbarrier_init(base + 8 * i, arrivals, site=site)
+                frame.agent.mbarrier_init(base + MBARRIER_BYTES * i, arrivals, site=site)
         frame.values[result] = value
 
     return initialise
 
 
-@rule("tc.slot")
-def slot(compiler: Compiler, op: Any) -> Step:
+@execute(tc.SlotOp)
+def slot(compiler: Compiler, op: tc.SlotOp) -> Step:
     ring, index = compiler.operands(op)
     result, site = compiler.result(op), compiler.site(op)
 
@@ -145,7 +149,7 @@ def slot(compiler: Compiler, op: Any) -> Step:
         v = frame.values
         slots, i = v[ring].slots, v[index]
         if not 0 <= i < len(slots):
-            raise frame.launch.error(
+            raise frame.cta_run.error(
                 "bad-slot", f"expected a slot below {len(slots)}, got {i}", site
             )
         v[result] = slots[i]
@@ -153,15 +157,15 @@ def slot(compiler: Compiler, op: Any) -> Step:
     return pick
 
 
-@rule("memref.collapse_shape", "memref.expand_shape", "memref.cast")
-def memref_reshape(compiler: Compiler, op: Any) -> Step:
+@execute("memref.collapse_shape", "memref.expand_shape", "memref.cast")
+def memref_reshape(compiler: Compiler, op: ir.OpView) -> Step:
     (source,), result = compiler.operands(op)[:1], compiler.result(op)
     shape, site = shape_of(op.operation.results[0].type), compiler.site(op)
 
     def reshape(frame: Frame) -> None:
         view: MemRef = frame.values[source]
         if np.prod(view.shape) != np.prod(shape):
-            raise frame.launch.error(
+            raise frame.cta_run.error(
                 "bad-view", f"expected {list(view.shape)} regrouped, got {list(shape)}", site
             )
         frame.values[result] = replace(view, shape=shape)

@@ -7,40 +7,31 @@ from typing import Any
 import numpy as np
 
 from tcir._mlir import ir
+from tcir.dialect import tc
+from tcir.dialect.attributes import integer, integers, string
+from tcir.dialect.limits import MMA_K_BYTES, QUARTER_LANES, SLAB_COLUMNS
+from tcir.dialect.ops.movement import CP_ROWS
+from tcir.dialect.ops.tma import halo_of
 from tcir.interp.tile.addresses import slice_bytes
-from tcir.interp.tile.compiler import Compiler, Frame, Step, rule
-from tcir.interp.tile.places import integer
+from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
 from tcir.interp.tile.values import Load, MemRef, Registers, SmemTile, Stored, TmemTile
-from tcir.interp.types import dtype_of, integers, shape_of
+from tcir.interp.types import dtype_of, shape_of
 from tcir.machine.tma.tensor_map import DecodedMap, MapFields
 
-QUARTER = 32
-"""Lanes that one warp reaches."""
-
-_CP_ROWS = 128
 _GROUPS = 4
 """Groups of 32 pixels in a load of .im2col::w::128, each with a halo (PTX ISA 5.5.5)."""
 _LOAD_MODES = {"tiled": "tile", "im2col": "im2col", "im2col_w128": "im2col::w::128"}
 """Mode of a map -> how PTX spells a load from it."""
 
-SLICE_BYTES = 32
-"""Bytes of K per row that one mma and one cp take (PTX ISA 9.7.16.5, 9.7.16.9)."""
 
-
-def text(op: Any, name: str) -> str:
-    """The string attribute `name`."""
-    value: str = ir.StringAttr(op.operation.attributes[name]).value
-    return value
-
-
-def _fields(op: Any) -> MapFields:
+def _fields(op: tc.MakeTensorMapOp) -> MapFields:
     attributes = op.operation.attributes
     dims, strides, box, steps, corners = (
-        integers(attributes[n]) for n in ("dims", "strides", "box", "element_strides", "corners")
+        tuple(integers(op, n)) for n in ("dims", "strides", "box", "element_strides", "corners")
     )
-    mode = text(op, "mode")
+    mode = string(op, "mode")
     element = str(ir.MemRefType(op.operation.operands[0].type).element_type)
-    dtype = text(op, "dtype") if "dtype" in attributes else element
+    dtype = string(op, "dtype") if "dtype" in attributes else element
     where: dict[str, Any] = {"box": box}
     if mode != "tiled":
         half = len(corners) // 2
@@ -50,11 +41,11 @@ def _fields(op: Any) -> MapFields:
             "channels_per_pixel": box[0],
             "pixels_per_column": box[1],
         }
-    return MapFields(mode, dtype, dims, strides, steps, text(op, "swizzle"), **where)
+    return MapFields(mode, dtype, dims, strides, steps, string(op, "swizzle"), **where)
 
 
-@rule("tc.make_tensor_map")
-def make_tensor_map(compiler: Compiler, op: Any) -> Step:
+@execute(tc.MakeTensorMapOp)
+def make_tensor_map(compiler: Compiler, op: tc.MakeTensorMapOp) -> Step:
     (tensor,), result = compiler.operands(op), compiler.result(op)
     fields = _fields(op)
 
@@ -64,11 +55,11 @@ def make_tensor_map(compiler: Compiler, op: Any) -> Step:
     return bind
 
 
-@rule("tc.tma_load")
-def tma_load(compiler: Compiler, op: Any) -> Step:
+@execute(tc.TmaLoadOp)
+def tma_load(compiler: Compiler, op: tc.TmaLoadOp) -> Step:
     map_, coords, offsets, tile_, signal = segments(compiler, op)
-    row, nbytes, site = integer(op, "row") or 0, integer(op, "nbytes") or 0, compiler.site(op)
-    halo = integer(op, "halo") or 0
+    row, nbytes, site = integer(op, "row"), integer(op, "nbytes"), compiler.site(op)
+    halo = halo_of(op)
 
     def load(frame: Frame) -> None:
         if not frame.elected():
@@ -81,13 +72,13 @@ def tma_load(compiler: Compiler, op: Any) -> Step:
         fields = tensor_map.fields
         box = fields.box_bytes + _GROUPS * halo * fields.box_bytes // fields.counts[1]
         if box > room:
-            raise frame.launch.error(
+            raise frame.cta_run.error(
                 "box-outside-tile",
                 f"expected a box of at most {room} bytes from row {row} of the tile, got {box}",
                 site,
             )
         taps = [v[o] for o in offsets]
-        bar = v[signal[0]].address if signal else frame.launch.announce(frame, nbytes, site)
+        bar = v[signal[0]].address if signal else frame.cta_run.announce(frame, nbytes, site)
         frame.agent.tma_load(
             start,
             tensor_map,
@@ -98,12 +89,12 @@ def tma_load(compiler: Compiler, op: Any) -> Step:
             site=site,
         )
         if not signal:
-            frame.launch.complete_load(frame, nbytes, box, site)
+            frame.cta_run.complete_load(frame, nbytes, box, site)
 
     return load
 
 
-def segments(compiler: Compiler, op: Any) -> list[list[int]]:
+def segments(compiler: Compiler, op: ir.OpView) -> list[list[int]]:
     """Operand slots, one list per declared operand."""
     slots = compiler.operands(op)
     sizes = list(ir.DenseI32ArrayAttr(op.operation.attributes["operandSegmentSizes"]))
@@ -111,10 +102,10 @@ def segments(compiler: Compiler, op: Any) -> list[list[int]]:
     return [slots[end - size : end] for size, end in zip(sizes, ends)]
 
 
-@rule("tc.cp")
-def cp(compiler: Compiler, op: Any) -> Step:
+@execute(tc.CpOp)
+def cp(compiler: Compiler, op: tc.CpOp) -> Step:
     source_, target_ = compiler.operands(op)
-    k_slice, site, sequential = integer(op, "slice") or 0, compiler.site(op), compiler.sequential
+    k_slice, site, sequential = integer(op, "slice"), compiler.site(op), compiler.sequential
 
     def copy(frame: Frame) -> None:
         if not frame.elected():
@@ -122,21 +113,21 @@ def cp(compiler: Compiler, op: Any) -> Step:
         source: SmemTile = frame.values[source_]
         target: TmemTile = frame.values[target_]
         layout = source.layout
-        if layout.major != "K" or layout.mn < _CP_ROWS:
-            raise frame.launch.error(
+        if layout.major != "K" or layout.mn < CP_ROWS:
+            raise frame.cta_run.error(
                 "bad-cp-source", f"expected a K-major tile of 128 rows, got {layout}", site
             )
-        step = SLICE_BYTES // layout.element_bytes
-        column = 8 * k_slice
-        if column + 8 > target.columns:
-            raise frame.launch.error(
+        step = MMA_K_BYTES // layout.element_bytes
+        column = SLAB_COLUMNS * k_slice
+        if column + SLAB_COLUMNS > target.columns:
+            raise frame.cta_run.error(
                 "slice-outside-tile",
                 f"expected a slice of the tile's {target.columns} columns, got slice {k_slice}",
                 site,
             )
         frame.agent.cp_bytes(
             target.origin(frame) + target.column + column,
-            slice_bytes(layout, source.base, step * k_slice, step)[:_CP_ROWS],
+            slice_bytes(layout, source.base, step * k_slice, step)[:CP_ROWS],
             "128x256b",
             site=site,
         )
@@ -146,8 +137,8 @@ def cp(compiler: Compiler, op: Any) -> Step:
     return copy
 
 
-@rule("tc.tmem_ld")
-def tmem_ld(compiler: Compiler, op: Any) -> Step:
+@execute(tc.TmemLdOp)
+def tmem_ld(compiler: Compiler, op: tc.TmemLdOp) -> Step:
     source_, quarter_, column_ = compiler.operands(op)
     result, site, sequential = compiler.result(op), compiler.site(op), compiler.sequential
     lanes, count = shape_of(op.operation.results[0].type)
@@ -157,15 +148,18 @@ def tmem_ld(compiler: Compiler, op: Any) -> Step:
         v = frame.values
         source: TmemTile = v[source_]
         quarter, column = v[quarter_], v[column_]
-        if not (0 <= quarter < 4 and 0 <= column <= source.columns - count) or lanes != QUARTER:
-            raise frame.launch.error(
+        if (
+            not (0 <= quarter < 4 and 0 <= column <= source.columns - count)
+            or lanes != QUARTER_LANES
+        ):
+            raise frame.cta_run.error(
                 "access-outside-tile",
                 f"expected quarter 0..3 and columns within {source.columns}, "
                 f"got quarter {quarter}, columns {column}..{column + count - 1}",
                 site,
             )
-        address = (QUARTER * quarter) << 16 | (source.origin(frame) + source.column + column)
-        with frame.launch.as_warp(frame, quarter):
+        address = (QUARTER_LANES * quarter) << 16 | (source.origin(frame) + source.column + column)
+        with frame.cta_run.as_warp(frame, quarter):
             words = frame.agent.tmem_ld(address, shape="32x32b", num=count, site=site)
         data = np.ascontiguousarray(words.T).view(dtype)
         handle = Load(site, ready=sequential)
@@ -178,8 +172,8 @@ def tmem_ld(compiler: Compiler, op: Any) -> Step:
     return load
 
 
-@rule("tc.tmem_st")
-def tmem_st(compiler: Compiler, op: Any) -> Step:
+@execute(tc.TmemStOp)
+def tmem_st(compiler: Compiler, op: tc.TmemStOp) -> Step:
     value_, target_, quarter_, column_ = compiler.operands(op)
     site, sequential = compiler.site(op), compiler.sequential
     lanes, count = shape_of(op.operation.operands[0].type)
@@ -188,17 +182,20 @@ def tmem_st(compiler: Compiler, op: Any) -> Step:
         v = frame.values
         target: TmemTile = v[target_]
         quarter, column = v[quarter_], v[column_]
-        if not (0 <= quarter < 4 and 0 <= column <= target.columns - count) or lanes != QUARTER:
-            raise frame.launch.error(
+        if (
+            not (0 <= quarter < 4 and 0 <= column <= target.columns - count)
+            or lanes != QUARTER_LANES
+        ):
+            raise frame.cta_run.error(
                 "access-outside-tile",
                 f"expected quarter 0..3 and columns within {target.columns}, "
                 f"got quarter {quarter}, columns {column}..{column + count - 1}",
                 site,
             )
-        frame.launch.consume(frame, v[value_], site)
-        address = (QUARTER * quarter) << 16 | (target.origin(frame) + target.column + column)
+        frame.cta_run.consume(frame, v[value_], site)
+        address = (QUARTER_LANES * quarter) << 16 | (target.origin(frame) + target.column + column)
         words = np.ascontiguousarray(v[value_].data).view(np.uint32).T
-        with frame.launch.as_warp(frame, quarter):
+        with frame.cta_run.as_warp(frame, quarter):
             frame.agent.tmem_st(address, "32x32b", count, words, site=site)
         if sequential:
             frame.agent.drain()
@@ -206,9 +203,9 @@ def tmem_st(compiler: Compiler, op: Any) -> Step:
     return store
 
 
-@rule("tc.tmem_wait")
-def tmem_wait(compiler: Compiler, op: Any) -> Step:
-    kind, site = text(op, "kind"), compiler.site(op)
+@execute(tc.TmemWaitOp)
+def tmem_wait(compiler: Compiler, op: tc.TmemWaitOp) -> Step:
+    kind, site = string(op, "kind"), compiler.site(op)
 
     def wait(frame: Frame) -> None:
         frame.agent.tmem_wait(kind, site=site)
@@ -220,17 +217,17 @@ def tmem_wait(compiler: Compiler, op: Any) -> Step:
     return wait
 
 
-@rule("tc.store_rows")
-def store_rows(compiler: Compiler, op: Any) -> Step:
+@execute(tc.StoreRowsOp)
+def store_rows(compiler: Compiler, op: tc.StoreRowsOp) -> Step:
     value_, tensor_, *indices_ = compiler.operands(op)
-    rows, row_dim, site = integer(op, "rows") or 0, integer(op, "row_dim") or 0, compiler.site(op)
+    rows, row_dim, site = integer(op, "rows"), integer(op, "row_dim"), compiler.site(op)
     writers = compiler.writers
 
     def store(frame: Frame) -> None:
         v = frame.values
         value: Registers = v[value_]
         target: MemRef = v[tensor_]
-        frame.launch.consume(frame, value, site)
+        frame.cta_run.consume(frame, value, site)
         first = [v[i] for i in indices_]
         lanes, columns = clip(first, target.shape, min(rows, value.data.shape[0]), row_dim)
         columns = min(columns, value.data.shape[1])
@@ -249,10 +246,10 @@ def store_rows(compiler: Compiler, op: Any) -> Step:
         )
         owner = writers.owner.get(target.buffer)
         if owner is None:
-            raise frame.launch.error("store-to-input", "expected a result of the kernel", site)
+            raise frame.cta_run.error("store-to-input", "expected a result of the kernel", site)
         every = elements[:, None] + np.arange(columns)
         owner[every] = len(writers.stores)
-        lane = QUARTER * value.quarter + np.arange(lanes, dtype=np.int16)
+        lane = QUARTER_LANES * value.quarter + np.arange(lanes, dtype=np.int16)
         writers.lane[target.buffer][every] = lane[:, None]
         writers.stores.append(Stored(frame.cta.index, value.quarter, value.column, site))
 

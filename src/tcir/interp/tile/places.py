@@ -7,29 +7,20 @@ from typing import Any
 
 from tcir._mlir import ir
 from tcir.dialect import tc
+from tcir.dialect.attributes import integer, optional_integer
+from tcir.dialect.limits import LANE_MASK_BYTES, MBARRIER_BYTES, SMEM_TILE_ALIGNMENT, TMEM_COLUMNS
+from tcir.dialect.walk import nested
 from tcir.errors import IncompleteError
-from tcir.interp.rules import nested, site_of
+from tcir.interp.rules import site_of
 from tcir.interp.tile.addresses import TileLayout
 
-SMEM_ALIGNMENT = 1024
-"""Of a shared tile: one period of the 128-byte swizzle (PTX ISA 9.7.16.10.6)."""
 
-TMEM_COLUMNS = 512
-"""Columns of tensor memory of one SM (PTX ISA 9.7.16.1)."""
-
-
-def integer(op: Any, name: str) -> int | None:
-    """The integer attribute `name` of `op`, None if it has none."""
-    attributes = op.operation.attributes
-    return ir.IntegerAttr(attributes[name]).value if name in attributes else None
-
-
-def members(type_: Any) -> tuple[int, Any]:
+def members(type_: ir.Type) -> tuple[int, Any]:
     """Number of slots and type of one, for a ring or a single object."""
     return (type_.count, type_.of) if isinstance(type_, tc.RingType) else (1, type_)
 
 
-def layout_of(type_: Any) -> TileLayout:
+def layout_of(type_: ir.Type) -> TileLayout:
     """Plain data of a `!tc.smem` type."""
     mn, k = type_.shape
     return TileLayout(mn, k, tc.element_bytes(type_.element), type_.major, type_.swizzle)
@@ -54,15 +45,15 @@ class Places:
     """Byte offset of 16 bytes of the interpreter's own: its mbarrier, then the TMEM address."""
 
     @staticmethod
-    def of(function: Any) -> Places:
+    def of(function: ir.Operation) -> Places:
         """Places for all objects of a kernel; IncompleteError if tensor memory is too small."""
         places = Places()
-        ops = list(nested(function))
+        ops = [op.operation for op in nested(function)]
         has_alloc = any(op.name == "tc.tmem_alloc" for op in ops)
         shared = [op for op in ops if op.name in _IN_SHARED]
-        end = integer(function, "tc.smem_bytes") or 0
+        end = optional_integer(function, "tc.smem_bytes") or 0
         for op in shared:
-            offset = integer(op, "offset")
+            offset = optional_integer(op, "offset")
             if offset is not None:
                 places.shared[op] = offset
                 places.planned.add(op)
@@ -75,25 +66,29 @@ class Places:
         if top and not has_alloc:
             places.own_allocation = TMEM_COLUMNS
         if "tc.async" not in function.attributes or places.own_allocation:
-            places.scratch = -(-end // 8) * 8
+            places.scratch = -(-end // MBARRIER_BYTES) * MBARRIER_BYTES
             end = places.scratch + 16
         places.dynamic_smem = end
         return places
 
 
-_IN_SHARED = {"tc.smem_tile": SMEM_ALIGNMENT, "tc.mbarrier_init": 8, "tc.lane_masks": 16}
+_IN_SHARED = {
+    tc.SmemTileOp.OPERATION_NAME: SMEM_TILE_ALIGNMENT,
+    tc.MbarrierInitOp.OPERATION_NAME: MBARRIER_BYTES,
+    tc.LaneMasksOp.OPERATION_NAME: LANE_MASK_BYTES,
+}
 """Ops whose objects lie in shared memory, with their alignments."""
 
 
-def _barriers_last(op: Any) -> int:
+def _barriers_last(op: ir.OpView) -> int:
     return -_IN_SHARED[op.name]
 
 
-def _shared_bytes(op: Any) -> int:
+def _shared_bytes(op: ir.OpView) -> int:
     if op.name == "tc.lane_masks":
-        return 16 * (integer(op, "count") or 0)
+        return LANE_MASK_BYTES * integer(op, "count")
     count, member = members(op.results[0].type)
-    return count * (8 if isinstance(member, tc.MbarrierType) else member.nbytes)
+    return count * (MBARRIER_BYTES if isinstance(member, tc.MbarrierType) else member.nbytes)
 
 
 def _columns(places: Places, ops: list[Any]) -> int:
@@ -102,7 +97,7 @@ def _columns(places: Places, ops: list[Any]) -> int:
         if op.name != "tc.tmem_tile":
             continue
         count, member = members(op.results[0].type)
-        column = integer(op, "column")
+        column = optional_integer(op, "column")
         if column is None:
             places.columns[op] = top
             top += count * member.columns

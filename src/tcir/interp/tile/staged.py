@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
-from tcir.interp.types import dtype_of
-
-Array = np.ndarray[Any, Any]
+from tcir._mlir import ir
+from tcir.interp.types import Array, dtype_of
 
 
 @dataclass(frozen=True)
@@ -44,7 +42,7 @@ def _offsets(tile: StagedLayout) -> Array:
     return swizzled
 
 
-def staged_layout(type_: Any) -> StagedLayout:
+def staged_layout(type_: ir.Type) -> StagedLayout:
     """Plain data of a `!tc.staged` type."""
     mn, k = type_.shape
     return StagedLayout(mn, k, dtype_of(type_.element).itemsize, type_.major == "K", type_.swizzle)

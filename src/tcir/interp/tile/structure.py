@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Any
-
-from tcir.interp.tile.compiler import Compiler, Frame, Step, may_block, rule
-from tcir.interp.types import integers
+from tcir.dialect import tc
+from tcir.dialect.attributes import integers
+from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, execute, may_block
 
 
-@rule("tc.role")
-def role(compiler: Compiler, op: Any) -> Step:
-    warps = integers(op.operation.attributes["warps"])
+@execute(tc.RoleOp)
+def role(compiler: Compiler, op: tc.RoleOp) -> Step:
+    warps = integers(op, "warps")
     block = op.operation.regions[0].blocks[0]
     position = compiler.slot(block.arguments[0])
     body = compiler.block(block)
 
-    def enter(frame: Frame) -> Generator[Any, Any, None]:
+    def enter(frame: Frame) -> Blocking:
         if frame.warp not in warps:
             return
         frame.values[position] = warps.index(frame.warp)
@@ -30,11 +28,11 @@ def role(compiler: Compiler, op: Any) -> Step:
     return enter
 
 
-@rule("tc.one_thread")
-def one_thread(compiler: Compiler, op: Any) -> Step:
+@execute(tc.OneThreadOp)
+def one_thread(compiler: Compiler, op: tc.OneThreadOp) -> Step:
     body = compiler.block(op.operation.regions[0].blocks[0])
 
-    def enter(frame: Frame) -> Generator[Any, Any, None]:
+    def enter(frame: Frame) -> Blocking:
         if not frame.elected():
             return
         if may_block(body):

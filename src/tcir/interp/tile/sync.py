@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Any
-
-from tcir.interp.tile.compiler import Compiler, Frame, Step, rule
-from tcir.interp.tile.movement import text
-from tcir.interp.tile.places import integer
-
-WARP = 32
-"""Threads of a warp."""
+from tcir.dialect import tc
+from tcir.dialect.attributes import integer, string
+from tcir.dialect.limits import WARP
+from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, execute
 
 
-@rule("tc.mbarrier_wait")
-def mbarrier_wait(compiler: Compiler, op: Any) -> Step:
+@execute(tc.MbarrierWaitOp)
+def mbarrier_wait(compiler: Compiler, op: tc.MbarrierWaitOp) -> Step:
     bar, parity = compiler.operands(op)
     site = compiler.site(op)
 
-    def wait(frame: Frame) -> Generator[Any, Any, None]:
+    def wait(frame: Frame) -> Blocking:
         v = frame.values
         if v[parity] not in (0, 1):
-            raise frame.launch.error("bad-parity", f"expected 0 or 1, got {v[parity]}", site)
+            raise frame.cta_run.error("bad-parity", f"expected 0 or 1, got {v[parity]}", site)
         yield from frame.agent.mbarrier_wait(v[bar].address, v[parity], site=site)
 
     return wait
 
 
-@rule("tc.mbarrier_expect_tx")
-def mbarrier_expect_tx(compiler: Compiler, op: Any) -> Step:
+@execute(tc.MbarrierExpectTxOp)
+def mbarrier_expect_tx(compiler: Compiler, op: tc.MbarrierExpectTxOp) -> Step:
     (bar,) = compiler.operands(op)
     site, nbytes = compiler.site(op), integer(op, "nbytes")
 
@@ -39,8 +34,8 @@ def mbarrier_expect_tx(compiler: Compiler, op: Any) -> Step:
     return expect
 
 
-@rule("tc.mbarrier_arrive")
-def mbarrier_arrive(compiler: Compiler, op: Any) -> Step:
+@execute(tc.MbarrierArriveOp)
+def mbarrier_arrive(compiler: Compiler, op: tc.MbarrierArriveOp) -> Step:
     (bar,) = compiler.operands(op)
     site = compiler.site(op)
 
@@ -50,8 +45,8 @@ def mbarrier_arrive(compiler: Compiler, op: Any) -> Step:
     return arrive
 
 
-@rule("tc.commit")
-def commit(compiler: Compiler, op: Any) -> Step:
+@execute(tc.CommitOp)
+def commit(compiler: Compiler, op: tc.CommitOp) -> Step:
     (bar,) = compiler.operands(op)
     site = compiler.site(op)
 
@@ -62,9 +57,9 @@ def commit(compiler: Compiler, op: Any) -> Step:
     return commit
 
 
-@rule("tc.fence")
-def fence(compiler: Compiler, op: Any) -> Step:
-    kind, site = text(op, "kind"), compiler.site(op)
+@execute(tc.FenceOp)
+def fence(compiler: Compiler, op: tc.FenceOp) -> Step:
+    kind, site = string(op, "kind"), compiler.site(op)
 
     def fence(frame: Frame) -> None:
         frame.agent.fence(kind, site=site)
@@ -72,11 +67,11 @@ def fence(compiler: Compiler, op: Any) -> Step:
     return fence
 
 
-@rule("tc.cta_barrier")
-def cta_barrier(compiler: Compiler, op: Any) -> Step:
+@execute(tc.CtaBarrierOp)
+def cta_barrier(compiler: Compiler, op: tc.CtaBarrierOp) -> Step:
     site = compiler.site(op)
 
-    def barrier(frame: Frame) -> Generator[Any, Any, None]:
+    def barrier(frame: Frame) -> Blocking:
         yield from frame.agent.barrier(0, None, site=site)
 
     return barrier

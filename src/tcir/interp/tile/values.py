@@ -10,8 +10,17 @@ import numpy as np
 
 from tcir.interp.tile.addresses import TileLayout
 from tcir.interp.tile.staged import StagedLayout
+from tcir.interp.types import Array
 
-Array = np.ndarray[Any, Any]
+
+@dataclass(frozen=True)
+class Site:
+    """The op that an event of the machine comes from."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
 
 
 @dataclass(frozen=True)
@@ -80,7 +89,7 @@ class Ring:
 class Load:
     """An asynchronous read of tensor memory: `ready` once its warp waited for it."""
 
-    site: Any
+    site: Site
     ready: bool = False
 
 
@@ -105,7 +114,7 @@ class Stored:
     cta: tuple[int, int, int]
     quarter: int
     column: int
-    site: Any
+    site: Site
 
 
 @dataclass

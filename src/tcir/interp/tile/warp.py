@@ -6,23 +6,20 @@ agent stands for all threads of the CTA, so its copies are one thread's, in orde
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Any
-
 import numpy as np
 
 from tcir._mlir import ir
+from tcir.dialect import tc
+from tcir.dialect.attributes import integer, string
 from tcir.errors import IncompleteError
 from tcir.interp.tensor.arith import convert
 from tcir.interp.tile.addresses import TileLayout
-from tcir.interp.tile.compiler import Compiler, Frame, Step, rule
-from tcir.interp.tile.movement import segments, text
-from tcir.interp.tile.places import integer
-from tcir.interp.tile.values import MemRef, SmemTile, StagedTile, Stored
+from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, execute
+from tcir.interp.tile.movement import segments
+from tcir.interp.tile.values import MemRef, Site, SmemTile, StagedTile, Stored
+from tcir.interp.types import Array
 from tcir.machine.memory.async_copy import ALL_LANES, CopyQueue
 from tcir.machine.numerics.warp_mma import generation, warp_mma
-
-Array = np.ndarray[Any, Any]
 
 _PTX = {"f16": "f16", "bf16": "bf16", "f32": "tf32", "f8E4M3FN": "e4m3", "f8E5M2": "e5m2",
         "i8": "s8"}  # fmt: skip
@@ -30,15 +27,13 @@ _PTX = {"f16": "f16", "bf16": "bf16", "f32": "tf32", "f8E4M3FN": "e4m3", "f8E5M2
 
 def _queue(frame: Frame) -> CopyQueue:
     """The copies of the frame's agent."""
-    found: CopyQueue | None = getattr(frame, "copies", None)
-    if found is None:
-        found = CopyQueue(frame.agent)
-        frame.copies = found
-    return found
+    if frame.copies is None:
+        frame.copies = CopyQueue(frame.agent)
+    return frame.copies
 
 
 def _box(
-    frame: Frame, tensor: MemRef, first: list[int], extent: tuple[int, int], tails: str, site: Any
+    frame: Frame, tensor: MemRef, first: list[int], extent: tuple[int, int], tails: str, site: Site
 ) -> tuple[Array, Array]:
     """Address of every element of a box over the last two dimensions, and which exist.
 
@@ -51,7 +46,7 @@ def _box(
     inside_rows, inside_columns = (rows >= 0) & (rows < height), (columns >= 0) & (columns < width)
     for name, inside in (("outer", inside_rows), ("inner", inside_columns)):
         if name not in tails.split() and not inside.all():
-            raise frame.launch.error(
+            raise frame.cta_run.error(
                 "tile-outside-tensor",
                 f"expected a tile inside {list(tensor.shape)}, since tails does not name {name!r}, "
                 f"got {list(extent)} from {first}",
@@ -59,18 +54,18 @@ def _box(
             )
     plane = batch[0] * height * width if batch else 0
     if batch and not 0 <= batch[0] < tensor.shape[0]:
-        raise frame.launch.error("bad-batch", f"expected a batch below {tensor.shape[0]}", site)
+        raise frame.cta_run.error("bad-batch", f"expected a batch below {tensor.shape[0]}", site)
     addresses = tensor.address + (plane + rows * width + columns) * tensor.dtype.itemsize
     return addresses, inside_rows & inside_columns
 
 
-@rule("tc.cp_async")
-def cp_async(compiler: Compiler, op: Any) -> Step:
+@execute(tc.CpAsyncOp)
+def cp_async(compiler: Compiler, op: tc.CpAsyncOp) -> Step:
     (tensor_,), indices_, (tile_,) = segments(compiler, op)
-    width, tails = integer(op, "width") or 0, text(op, "tails")
+    width, tails = integer(op, "width"), string(op, "tails")
     site, sequential = compiler.site(op), compiler.sequential
 
-    def copy(frame: Frame) -> Generator[Any, Any, None]:
+    def copy(frame: Frame) -> Blocking:
         v = frame.values
         tile: StagedTile = v[tile_]
         layout = tile.layout
@@ -95,26 +90,26 @@ def cp_async(compiler: Compiler, op: Any) -> Step:
     return copy
 
 
-@rule("tc.cp_async_commit")
-def cp_async_commit(compiler: Compiler, op: Any) -> Step:
+@execute(tc.CpAsyncCommitOp)
+def cp_async_commit(compiler: Compiler, op: tc.CpAsyncCommitOp) -> Step:
     def commit(frame: Frame) -> None:
         _queue(frame).commit(ALL_LANES)
 
     return commit
 
 
-@rule("tc.cp_async_wait")
-def cp_async_wait(compiler: Compiler, op: Any) -> Step:
-    pending, site = integer(op, "pending") or 0, compiler.site(op)
+@execute(tc.CpAsyncWaitOp)
+def cp_async_wait(compiler: Compiler, op: tc.CpAsyncWaitOp) -> Step:
+    pending, site = integer(op, "pending"), compiler.site(op)
 
-    def wait(frame: Frame) -> Generator[Any, Any, None]:
+    def wait(frame: Frame) -> Blocking:
         yield from _queue(frame).wait(ALL_LANES, pending, site=site)
 
     return wait
 
 
-@rule("tc.zero_fragment")
-def zero_fragment(compiler: Compiler, op: Any) -> Step:
+@execute(tc.ZeroFragmentOp)
+def zero_fragment(compiler: Compiler, op: tc.ZeroFragmentOp) -> Step:
     result, shape = compiler.result(op), op.operation.results[0].type.shape
 
     def zero(frame: Frame) -> None:
@@ -123,10 +118,10 @@ def zero_fragment(compiler: Compiler, op: Any) -> Step:
     return zero
 
 
-@rule("tc.load_fragment")
-def load_fragment(compiler: Compiler, op: Any) -> Step:
+@execute(tc.LoadFragmentOp)
+def load_fragment(compiler: Compiler, op: tc.LoadFragmentOp) -> Step:
     (tile_,), result = compiler.operands(op), compiler.result(op)
-    first, columns = integer(op, "k") or 0, op.operation.results[0].type.shape[1]
+    first, columns = integer(op, "k"), op.operation.results[0].type.shape[1]
     site = compiler.site(op)
 
     def load(frame: Frame) -> None:
@@ -143,8 +138,8 @@ def load_fragment(compiler: Compiler, op: Any) -> Step:
     return load
 
 
-@rule("tc.mma_sync")
-def mma_sync(compiler: Compiler, op: Any) -> Step:
+@execute(tc.MmaSyncOp)
+def mma_sync(compiler: Compiler, op: tc.MmaSyncOp) -> Step:
     a_, b_, c_ = compiler.operands(op)
     result = compiler.result(op)
     a_type, b_type, c_type = (str(v.type.element) for v in op.operation.operands)
@@ -163,10 +158,10 @@ def mma_sync(compiler: Compiler, op: Any) -> Step:
     return multiply
 
 
-@rule("tc.store_fragment")
-def store_fragment(compiler: Compiler, op: Any) -> Step:
+@execute(tc.StoreFragmentOp)
+def store_fragment(compiler: Compiler, op: tc.StoreFragmentOp) -> Step:
     (fragment_,), (tensor_,), indices_ = segments(compiler, op)
-    tails, site, writers = text(op, "tails"), compiler.site(op), compiler.writers
+    tails, site, writers = string(op, "tails"), compiler.site(op), compiler.writers
     integers = str(op.operation.operands[0].type.element) == "i32"
 
     def store(frame: Frame) -> None:
@@ -181,7 +176,7 @@ def store_fragment(compiler: Compiler, op: Any) -> Step:
         frame.agent.store("global", places, data.view(np.uint8).reshape(-1, size), site=site)
         owner = writers.owner.get(target.buffer)
         if owner is None:
-            raise frame.launch.error("store-to-input", "expected a result of the kernel", site)
+            raise frame.cta_run.error("store-to-input", "expected a result of the kernel", site)
         owner[(places - target.address) // size] = len(writers.stores)
         writers.stores.append(Stored(frame.cta.index, 0, at[-1], site))
 
