@@ -21,21 +21,6 @@ def i64s(values: Sequence[int]) -> ir.DenseI64ArrayAttr:
     return ir.DenseI64ArrayAttr.get(list(values))
 
 
-def integer(attribute: Any) -> int:
-    """The number in an integer attribute."""
-    return int(ir.IntegerAttr(attribute).value)
-
-
-def integers(attribute: Any) -> list[int]:
-    """The numbers in an integer array attribute."""
-    return list(ir.DenseI64ArrayAttr(attribute))
-
-
-def text(attribute: Any) -> str:
-    """The text in a string attribute."""
-    return str(ir.StringAttr(attribute).value)
-
-
 def flag(value: bool) -> ir.IntegerAttr:
     """A one-bit attribute. (The bindings take a false `BoolAttr` for an absent attribute.)"""
     return ir.IntegerAttr.get(ir.IntegerType.get_signless(1), int(value))

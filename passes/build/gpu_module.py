@@ -1,15 +1,20 @@
-"""The `gpu.module` that all kernels of a program share."""
+"""The `gpu.module` that all kernels of a program share, and what its launches read off attributes.
+
+``tc.args``:   which buffers of the program the arguments of a function or kernel are
+``tc.order``:  place of a kernel in the sequence of launches
+``tc.target``: what the module is compiled for
+"""
 
 from __future__ import annotations
 
-from typing import Any
-
-from tcir._mlir import gpu, ir
+from tcir._mlir import func, gpu, ir, llvm
+from tcir.dialect.attributes import integer, integers, string
+from tcir.target import DEFAULT_TARGET
 
 NAME = "kernels"
 
 
-def kernels_block(module: ir.Module) -> Any:
+def kernels_block(module: ir.Module) -> ir.Block:
     """The block of ``gpu.module @kernels`` in `module`, which is made if there is none yet."""
     for op in module.body.operations:
         if op.operation.name == "gpu.module":
@@ -19,7 +24,27 @@ def kernels_block(module: ir.Module) -> Any:
     return made.regions[0].blocks.append()
 
 
-def buffer_number(kernel: Any, argument: int) -> int:
-    """The number of the buffer that argument `argument` of a tile-level kernel is: ``tc.args``."""
-    attributes = kernel.operation.attributes
-    return list(attributes["tc.args"])[argument] if "tc.args" in attributes else argument
+def buffer_numbers(function: func.FuncOp, count: int) -> list[int]:
+    """The buffers that the `count` inputs and results of a function are."""
+    return integers(function, "tc.args") if "tc.args" in function.attributes else list(range(count))
+
+
+def buffer_number(kernel: func.FuncOp, argument: int) -> int:
+    """The buffer that argument `argument` of a tile-level kernel is."""
+    return buffer_numbers(kernel, argument + 1)[argument]
+
+
+def launch_order(function: func.FuncOp) -> int | None:
+    """The function's place in the sequence of launches; None where it is the only one."""
+    return integer(function, "tc.order") if "tc.order" in function.attributes else None
+
+
+def target_of(module: ir.Module) -> str:
+    """The architecture that `module` is compiled for."""
+    op = module.operation
+    return string(op, "tc.target") if "tc.target" in op.attributes else DEFAULT_TARGET.name
+
+
+def pointer_type(space: int) -> ir.Type:
+    """``!llvm.ptr`` of an address space: 0 generic, 1 global, 3 shared, 6 tensor, 7 cluster."""
+    return llvm.PointerType.get(space) if space else llvm.PointerType.get()

@@ -31,13 +31,6 @@ def constant(number: int, kind: Any = None) -> Any:
         return arith.ConstantOp(attribute.type, attribute).result
 
 
-def constant_of(value: Any) -> int | None:
-    """The number an `index` value holds when it is a constant."""
-    if isinstance(value, ir.BlockArgument) or value.owner.name != "arith.constant":
-        return None
-    return int(ir.IntegerAttr(value.owner.attributes["value"]).value)
-
-
 def value(number: Index) -> Any:
     """`number` as an `index` value."""
     if isinstance(number, int):

@@ -7,15 +7,16 @@ from typing import Any
 
 from tcir._mlir import ir, scf
 from tcir.dialect import tc
-from tcir.passes.build.index import constant_of
-from tcir.passes.build.refusal import refuse
+from tcir.dialect.attributes import constant_of, defining, integer
+from tcir.dialect.walk import walk
+from tcir.passes.build.diagnostics import match_failure
 
 
 def find_kernels(module: ir.Module, pass_name: str, after: str) -> list[Any]:
     """The functions with ``tc.kernel``; refuses a module without one."""
     kernels = [op for op in module.body.operations if "tc.kernel" in op.operation.attributes]
     if not kernels:
-        raise refuse(
+        raise match_failure(
             module.operation,
             f"{pass_name} expected a function with the attribute tc.kernel, got none; "
             f"run {after} first",
@@ -26,15 +27,6 @@ def find_kernels(module: ir.Module, pass_name: str, after: str) -> list[Any]:
 def body(kernel: Any) -> list[Any]:
     """The ops of the kernel's block."""
     return list(kernel.regions[0].blocks[0])
-
-
-def walk(op: Any) -> Iterator[Any]:
-    """`op` and everything in it, in program order."""
-    yield op
-    for region in op.operation.regions:
-        for block in region:
-            for inner in block:
-                yield from walk(inner)
 
 
 def walk_body(kernel: Any) -> Iterator[Any]:
@@ -55,7 +47,7 @@ def trip_count(loop: scf.ForOp) -> int:
         return int(ir.IntegerAttr(loop.attributes[MOST_TRIPS]).value)
     bounds = [constant_of(v) for v in (loop.lowerBound, loop.upperBound, loop.step)]
     if None in bounds or bounds[0] != 0 or bounds[2] != 1:
-        raise refuse(loop, f"expected a loop from 0 in steps of 1 with constant end, got {bounds}")
+        raise match_failure(loop, f"expected a loop from 0 in steps of 1 with constant end, got {bounds}")
     return int(bounds[1] or 0)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from tcir._mlir import arith, ir, vector
 from tcir.dialect import tc
 from tcir.dialect.ops.lanes import lane_vector
-from tcir.passes.build import index as math
+from tcir.passes.build import index
 from tcir.passes.build.index import Index
 
 
@@ -59,7 +59,7 @@ def lane_index() -> Lanes:
 
 def spread(number: Index) -> Lanes:
     """The same number in every lane."""
-    return Lanes(vector.broadcast(lane_vector(ir.IndexType.get()), math.value(number)))
+    return Lanes(vector.broadcast(lane_vector(ir.IndexType.get()), index.value(number)))
 
 
 def _value(number: Lanes | Index) -> Any:

@@ -9,6 +9,9 @@ MMA_N = Legal(range(MMA_N_STEP, 257, MMA_N_STEP), "columns", "PTX ISA 9.7.16.2, 
 """N of ``tcgen05.mma.kind::f16`` at M = 128 that the tilings use. The ISA also lists the odd
 multiples of 8; CUTLASS (`cute/arch/mma_sm100_umma.hpp`) keeps to these."""
 
+BARRIER_BYTES = 1024
+"""Shared memory that tilings leave for mbarriers and the address of tensor memory."""
+
 
 def ceil_div(a: int, b: int) -> int:
     """Quotient rounded up."""

@@ -7,18 +7,18 @@ from typing import Any
 
 from tcir.dialect import tc
 from tcir.dialect.limits import TMA_STRIDE
-from tcir.passes.build import index as math
+from tcir.passes.build import index
 from tcir.passes.build.emit import make_tensor_map, tma_load
 from tcir.passes.build.index import Index
 from tcir.passes.build.limits import ceil_div
-from tcir.passes.build.refusal import refuse
+from tcir.passes.build.diagnostics import match_failure
 
 
 def check_pitch(op: Any, name: str, extent: int, smallest: str, element_bytes: int = 2) -> None:
     """Refuses `op` when rows of `extent` elements, the dimension `name`, suit no tensor map."""
     step = TMA_STRIDE.values[0] // element_bytes  # the smallest stride, in elements
     if extent % step:
-        raise refuse(
+        raise match_failure(
             op,
             f"expected {name} to be a multiple of {step}, got {name}={extent} (strides of a tensor "
             f"map are {TMA_STRIDE} bytes, {TMA_STRIDE.source}, and elements are {element_bytes} "
@@ -96,6 +96,6 @@ class TiledOperand:
         panel = mn if self.type.major == "K" else self.type.span // bytes_
         rows = self.type.rows // ceil_div(mn, panel)
         for number in range(ceil_div(mn, panel)):
-            at = origin | {"mn": math.add(origin["mn"], number * panel)}
-            coords = math.values([at[name] for name in self.order])
+            at = origin | {"mn": index.add(origin["mn"], number * panel)}
+            coords = index.values([at[name] for name in self.order])
             tma_load(self.map, coords, tile, number * rows, rows * self.type.span)

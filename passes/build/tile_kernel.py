@@ -12,13 +12,13 @@ from tcir._mlir import arith, func, gpu, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.ops.block_scaled import ELEMENT_BITS
 from tcir.dialect.limits import GRID, QUARTER_LANES, TMEM_LANES
-from tcir.passes.build import index as math
+from tcir.passes.build import index
 from tcir.passes.build.emit import i64, i64s
 from tcir.passes.build.index import Index, constant
 from tcir.passes.build.kernel_ops import MOST_TRIPS
 from tcir.passes.build.lanes import Lanes
 from tcir.passes.build.limits import MMA_N, MMA_N_STEP, ceil_div, round_up
-from tcir.passes.build.refusal import SMALLEST_CONV, SMALLEST_MATMUL, refuse
+from tcir.passes.build.diagnostics import SMALLEST_CONV, SMALLEST_MATMUL, match_failure
 
 WARPS = 6
 """Four epilogue warps, one producer warp, one mma warp."""
@@ -45,7 +45,7 @@ def find_sources(module: ir.Module, kind: Any, pass_name: str) -> list[Source]:
         wanted = [op for op in ops if isinstance(op, kind)]
         if len(wanted) != 1 or len(ops) != 2 or list(ops[1].operands) != list(wanted[0].results):
             names = ", ".join(op.operation.name for op in ops) or "nothing"
-            raise refuse(
+            raise match_failure(
                 wanted[1] if len(wanted) > 1 else (ops[0] if ops else function),
                 f"{pass_name} expected a function of one {kind.OPERATION_NAME} and func.return, "
                 f"got {names} (run raise-to-tc first, and take the pipeline that suits the op)",
@@ -61,7 +61,7 @@ def choose_n_tile(op: Any, option: int, extent: int) -> int:
         tiles = ceil_div(extent, 128)
         return round_up(ceil_div(extent, tiles), MMA_N_STEP)
     if option not in MMA_N:
-        raise refuse(
+        raise match_failure(
             op,
             f"expected n-tile to be {MMA_N}, got {option} (N of tcgen05.mma.kind::f16 with "
             f"M = {TMEM_LANES}, {MMA_N.source}); take {MMA_N.nearest(option)}, or 0 to choose; "
@@ -96,7 +96,7 @@ def kernel(
     """
     for axis, (size, limit) in enumerate(zip(grid, GRID)):
         if size > limit:
-            raise refuse(
+            raise match_failure(
                 source.op,
                 f"expected at most {limit} tiles along grid {'xyz'[axis]}, got {size} (launch "
                 "limit); split the problem",
@@ -155,7 +155,7 @@ def clear_accumulator(d: Any, quarter: Any) -> None:
 @contextmanager
 def loop(count: int, step: int = 1) -> Iterator[Any]:
     """``scf.for`` from 0 to `count`; yields the induction variable."""
-    op = scf.ForOp(math.value(0), math.value(count), math.value(step))
+    op = scf.ForOp(index.value(0), index.value(count), index.value(step))
     with ir.InsertionPoint(op.body):
         yield op.induction_variable
         scf.YieldOp([])
@@ -164,7 +164,7 @@ def loop(count: int, step: int = 1) -> Iterator[Any]:
 @contextmanager
 def counting_loop(lower: Index, upper: Index, most: int) -> Iterator[Any]:
     """``scf.for`` whose variable counts iterations on over all executions, at most `most`."""
-    op = scf.ForOp(math.value(lower), math.value(upper), math.value(1))
+    op = scf.ForOp(index.value(lower), index.value(upper), index.value(1))
     op.attributes[MOST_TRIPS] = i64(most)
     with ir.InsertionPoint(op.body):
         yield op.induction_variable
@@ -181,7 +181,7 @@ class Accumulate:
         self._always = constant(1, ir.IntegerType.get_signless(1))
         self._next = self._always
         if step is not None:
-            self._next = arith.cmpi(arith.CmpIPredicate.ne, step, math.value(0))
+            self._next = arith.cmpi(arith.CmpIPredicate.ne, step, index.value(0))
 
     def take(self) -> Any:
         """The operand of the next mma in program order."""
@@ -203,7 +203,7 @@ def store_tile(
     """
 
     def store(value: Any, at: list[Index]) -> None:
-        tc.StoreRowsOp(value, out, math.values(at), i64(rows), i64(row_dim))
+        tc.StoreRowsOp(value, out, index.values(at), i64(rows), i64(row_dim))
 
     _store_quarters(d, out, indices, store)
 
@@ -218,7 +218,7 @@ def store_tile_lanes(
 
     def indices(quarter: Any) -> Any:
         at = [place.value for place in places(quarter)]
-        return lambda first: [*at, math.value(column(first))]
+        return lambda first: [*at, index.value(column(first))]
 
     def store(value: Any, at: list[Any]) -> None:
         tc.StoreLanesOp(value, out, at[:-1], at[-1])

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 from tcir.dialect import tc
 from tcir.dialect.limits import QUARTER_LANES, TMA_BOX
-from tcir.passes.build import index as math
+from tcir.passes.build import index
+from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.build.emit import i64, make_tensor_map, tma_load
 from tcir.passes.build.index import Index
 from tcir.passes.build.lanes import Lanes, lane_index, spread
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.operand_tiles import map_dtype
-from tcir.passes.build.refusal import SMALLEST_CONV, refuse
 from tcir.passes.build.tile_kernel import clear_accumulator, loop, store_tile_lanes
 from tcir.passes.conv.tiling import QUARTERS, Boxes, Load, Tiling
 
@@ -54,7 +54,7 @@ class LinearTiling(Tiling):
             ("row", shape.p, shape.strides[0], shape.h),
         ):
             if (outputs - 1) * stride >= size:
-                raise refuse(
+                raise match_failure(
                     op,
                     f"expected every output {name} to have an input {name} as anchor with "
                     f"tiling=linear, got {outputs} of them at stride {stride} over {size}: the "
@@ -64,7 +64,7 @@ class LinearTiling(Tiling):
                 )
         box = QUARTER_LANES * self.classes.lane_step
         if box not in TMA_BOX:
-            raise refuse(
+            raise match_failure(
                 op,
                 "expected lanes at most 8 input columns apart with tiling=linear, got "
                 f"{self.classes.lane_step} (stride {shape.strides[1]} and dilation "
@@ -76,8 +76,8 @@ class LinearTiling(Tiling):
 
     def first_anchor(self, unit: Index) -> Index:
         """Anchor of lane 0 of a unit; past the end for units past the last."""
-        block, a = math.delinearize(unit, [self.blocks, self.classes.lane_step])
-        return math.add(a, math.mul(block, self.classes.lane_step * self.classes.valid))
+        block, a = index.delinearize(unit, [self.blocks, self.classes.lane_step])
+        return index.add(a, index.mul(block, self.classes.lane_step * self.classes.valid))
 
     def loader(self, x: Any, a_type: Any, first_unit: Index, boxes: Boxes) -> Load:
         """Builds the tensor map; the function loads the slabs of (r, class, channels)."""
@@ -94,23 +94,23 @@ class LinearTiling(Tiling):
         )
         before = shape.pad_top * shape.w + shape.pad_left
         places = [
-            math.sub(self.first_anchor(math.add(first_unit, quarter)), before)
+            index.sub(self.first_anchor(index.add(first_unit, quarter)), before)
             for quarter in range(QUARTERS)
         ]
 
         def load(tile: Any, r: Index, c: int, c0: Index) -> None:
-            row = math.mul(r, dh * shape.w)
+            row = index.mul(r, dh * shape.w)
             for lane in boxes.lanes:
                 for quarter, first in enumerate(places):
-                    pixel = math.add(math.add(first, row), c * dw + lane * step)
-                    coords, to = math.values([c0, pixel]), boxes.row(lane, quarter)
+                    pixel = index.add(index.add(first, row), c * dw + lane * step)
+                    coords, to = index.values([c0, pixel]), boxes.row(lane, quarter)
                     tma_load(tensor_map, coords, tile, to, boxes.pixels * a_type.span)
 
         return load
 
     def _anchors(self, first_unit: Index, quarter: Any) -> tuple[Lanes, Lanes, Lanes]:
         """Image, row and column of the anchor of each lane."""
-        first = self.first_anchor(math.add(first_unit, quarter))
+        first = self.first_anchor(index.add(first_unit, quarter))
         anchor = lane_index() * self.classes.lane_step + first
         row = anchor // self.shape.w
         return row // self.shape.h, row % self.shape.h, anchor % self.shape.w
@@ -124,14 +124,14 @@ class LinearTiling(Tiling):
             clear_accumulator(d, quarter)
             _, row, column = self._anchors(first_unit, quarter)
             with loop(shape.r * shape.s) as tap:
-                r, s = math.div(tap, shape.s), math.rem(tap, shape.s)
-                h = row + math.sub(math.mul(r, dh), shape.pad_top)
-                w = column + math.sub(math.mul(s, dw), shape.pad_left)
+                r, s = index.div(tap, shape.s), index.rem(tap, shape.s)
+                h = row + index.sub(index.mul(r, dh), shape.pad_top)
+                w = column + index.sub(index.mul(s, dw), shape.pad_left)
                 on = h.below(shape.h) & w.below(shape.w)
                 tc.WriteLaneMaskOp(masks, tap, quarter, on.value)
 
         def at(r: Index, s: int) -> Any:
-            entry = math.value(math.add(math.mul(r, shape.s), s))
+            entry = index.value(index.add(index.mul(r, shape.s), s))
             return tc.EnableLanesOp(d, masks, entry, d.type).tile
 
         return at
@@ -149,4 +149,4 @@ class LinearTiling(Tiling):
                 stored = stored & (column % sw).equals(0)
             return [n, (row // sh).where(stored, spread(self.shape.p)), column // sw]
 
-        store_tile_lanes(d, out, places=places, column=lambda first: math.add(k0, first))
+        store_tile_lanes(d, out, places=places, column=lambda first: index.add(k0, first))

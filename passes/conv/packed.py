@@ -10,13 +10,13 @@ from tcir.dialect.limits import (
     TMA_ELEMENT_STRIDE,
     TMA_OFFSET,
 )
-from tcir.passes.build import index as math
+from tcir.passes.build import index
+from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.build.emit import make_tensor_map, tma_load
 from tcir.passes.build.index import Index
 from tcir.passes.build.lanes import Lanes, lane_index, spread
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.operand_tiles import map_dtype
-from tcir.passes.build.refusal import SMALLEST_CONV, refuse
 from tcir.passes.build.tile_kernel import store_tile_lanes
 from tcir.passes.conv.tiling import QUARTERS, Boxes, Load, Tiling
 
@@ -69,7 +69,7 @@ class PackedTiling(Tiling):
             ("im2col offsets", TMA_OFFSET[RANK], [furthest, (shape.r - 1) * dh]),
         ):
             if any(value not in legal for value in values):
-                raise refuse(
+                raise match_failure(
                     op,
                     f"expected {what} {legal} with tiling=packed, got {values} from strides "
                     f"{[sh, sw]}, dilations {[dh, dw]}, padding and sizes ({legal.source}); "
@@ -79,8 +79,8 @@ class PackedTiling(Tiling):
 
     def decode(self, unit: Index) -> tuple[Index, Index]:
         """``(b, first lane)`` of a unit; the lane counts through (n, p, x), maybe past the end."""
-        block, b = math.delinearize(unit, [self.blocks, self.classes.column_step])
-        return b, math.mul(block, self.classes.valid)
+        block, b = index.delinearize(unit, [self.blocks, self.classes.column_step])
+        return b, index.mul(block, self.classes.valid)
 
     def loader(self, x: Any, a_type: Any, first_unit: Index, boxes: Boxes) -> Load:
         """Builds the tensor map; the function loads the slabs of (r, class, channels)."""
@@ -100,17 +100,17 @@ class PackedTiling(Tiling):
         places = []
         for lane in boxes.lanes:
             for quarter in range(QUARTERS):
-                b, first = self.decode(math.add(first_unit, quarter))
-                position = math.add(first, lane)
-                n, p, column = math.delinearize(position, [shape.n, shape.p, self.pitch])
-                w = math.sub(math.mul(column, step), shape.pad_left)
-                h = math.sub(math.mul(p, sh), shape.pad_top)
-                places.append((boxes.row(lane, quarter), w, h, n, math.mul(b, sw)))
+                b, first = self.decode(index.add(first_unit, quarter))
+                position = index.add(first, lane)
+                n, p, column = index.delinearize(position, [shape.n, shape.p, self.pitch])
+                w = index.sub(index.mul(column, step), shape.pad_left)
+                h = index.sub(index.mul(p, sh), shape.pad_top)
+                places.append((boxes.row(lane, quarter), w, h, n, index.mul(b, sw)))
 
         def load(tile: Any, r: Index, c: int, c0: Index) -> None:
             for row, w, h, n, shift in places:
-                coords = math.values([c0, w, h, n])
-                offsets = math.values([math.add(shift, c * dw), math.mul(r, dh)])
+                coords = index.values([c0, w, h, n])
+                offsets = index.values([index.add(shift, c * dw), index.mul(r, dh)])
                 tma_load(tensor_map, coords, tile, row, boxes.pixels * a_type.span, offsets)
 
         return load
@@ -119,7 +119,7 @@ class PackedTiling(Tiling):
         """The epilogue: a lane stores where its position is an output and its pixels were fresh."""
 
         def places(quarter: Any) -> list[Lanes]:
-            b, first = self.decode(math.add(first_unit, quarter))
+            b, first = self.decode(index.add(first_unit, quarter))
             lane = lane_index()
             position = lane + first
             row = position // self.pitch
@@ -131,4 +131,4 @@ class PackedTiling(Tiling):
                 column.where(fresh, spread(self.shape.q)),
             ]
 
-        store_tile_lanes(d, out, places=places, column=lambda first: math.add(k0, first))
+        store_tile_lanes(d, out, places=places, column=lambda first: index.add(k0, first))

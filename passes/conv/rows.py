@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from tcir.dialect.limits import QUARTER_LANES, TMA_BOX
-from tcir.passes.build import index as math
+from tcir.passes.build import index
+from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.build.emit import make_tensor_map, tma_load
 from tcir.passes.build.index import Index
 from tcir.passes.build.lanes import Lanes, lane_index, spread
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.operand_tiles import map_dtype
-from tcir.passes.build.refusal import SMALLEST_CONV, refuse
 from tcir.passes.build.tile_kernel import store_tile, store_tile_lanes
 from tcir.passes.conv.tiling import QUARTERS, Boxes, Load, Tiling
 
@@ -46,7 +46,7 @@ class RowsTiling(Tiling):
         """Refuses what a box of TMA cannot hold."""
         box = QUARTER_LANES * self.classes.lane_step
         if box not in TMA_BOX:
-            raise refuse(
+            raise match_failure(
                 op,
                 "expected lanes at most 8 input columns apart with tiling=rows, got "
                 f"{self.classes.lane_step} (stride {self.shape.strides[1]} and dilation "
@@ -59,8 +59,8 @@ class RowsTiling(Tiling):
     def decode(self, unit: Index) -> tuple[Index, Index, Index]:
         """``(n, p, first q)`` of a unit; n is past the end for units past the last."""
         step = self.classes.column_step
-        n, p, b, block = math.delinearize(unit, [self.shape.n, self.shape.p, step, self.blocks])
-        return n, p, math.add(b, math.mul(block, step * self.classes.valid))
+        n, p, b, block = index.delinearize(unit, [self.shape.n, self.shape.p, step, self.blocks])
+        return n, p, index.add(b, index.mul(block, step * self.classes.valid))
 
     def loader(self, x: Any, a_type: Any, first_unit: Index, boxes: Boxes) -> Load:
         """Builds the tensor map; the function loads the slabs of (r, class, channels)."""
@@ -76,17 +76,17 @@ class RowsTiling(Tiling):
         )
         places = []
         for quarter in range(QUARTERS):
-            n, p, q = self.decode(math.add(first_unit, quarter))
-            w = math.sub(math.mul(q, shape.strides[1]), shape.pad_left)
-            h = math.sub(math.mul(p, shape.strides[0]), shape.pad_top)
+            n, p, q = self.decode(index.add(first_unit, quarter))
+            w = index.sub(index.mul(q, shape.strides[1]), shape.pad_left)
+            h = index.sub(index.mul(p, shape.strides[0]), shape.pad_top)
             places.append((w, h, n))
 
         def load(tile: Any, r: Index, c: int, c0: Index) -> None:
             dh, dw = shape.dilations
             for lane in boxes.lanes:
                 for quarter, (w, h, n) in enumerate(places):
-                    column = math.add(w, c * dw + lane * step)
-                    coords = math.values([c0, column, math.add(h, math.mul(r, dh)), n])
+                    column = index.add(w, c * dw + lane * step)
+                    coords = index.values([c0, column, index.add(h, index.mul(r, dh)), n])
                     row = boxes.row(lane, quarter)
                     tma_load(tensor_map, coords, tile, row, boxes.pixels * a_type.span)
 
@@ -98,16 +98,16 @@ class RowsTiling(Tiling):
         if step == 1:
 
             def rows(quarter: Any) -> Any:
-                n, p, q = self.decode(math.add(first_unit, quarter))
-                return lambda column: [n, p, q, math.add(k0, column)]
+                n, p, q = self.decode(index.add(first_unit, quarter))
+                return lambda column: [n, p, q, index.add(k0, column)]
 
             store_tile(d, out, rows=valid, row_dim=2, indices=rows)
             return
 
         def places(quarter: Any) -> list[Lanes]:
-            n, p, q = self.decode(math.add(first_unit, quarter))
+            n, p, q = self.decode(index.add(first_unit, quarter))
             lane = lane_index()
             at = (lane * step + q).where(lane.below(valid), self.shape.q)
             return [spread(n), spread(p), at]
 
-        store_tile_lanes(d, out, places=places, column=lambda first: math.add(k0, first))
+        store_tile_lanes(d, out, places=places, column=lambda first: index.add(k0, first))

@@ -9,13 +9,12 @@ from typing import Any
 
 from tcir.dialect.limits import SMEM_BYTES
 from tcir.errors import PassError
-from tcir.passes.build.limits import MMA_N, MMA_N_STEP, ceil_div, round_up
+from tcir.passes.build.limits import BARRIER_BYTES, MMA_N, MMA_N_STEP, ceil_div, round_up
 from tcir.passes.conv.cost import SCHEDULES, Cost, Work
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.tile_conv_implicit_gemm import TileConvImplicitGemm
 from tcir.passes.conv.tile_conv_shift_reuse import TileConvShiftReuse
 from tcir.passes.conv.tile_conv_smem_offset import TileConvSmemOffset
-from tcir.passes.roles.multi_buffer import BARRIER_BYTES
 
 TilingPass = TileConvImplicitGemm | TileConvShiftReuse | TileConvSmemOffset
 

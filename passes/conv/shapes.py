@@ -8,7 +8,7 @@ from typing import Any
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.passes.build.emit import integers, text
+from tcir.dialect.attributes import integers, string
 from tcir.passes.build.operand_tiles import TiledOperand, k_major, mn_major
 
 
@@ -40,14 +40,14 @@ class ConvShape:
     @staticmethod
     def of(op: Any) -> ConvShape:
         """Reads the op."""
-        layout = text(op.filter)
+        layout = string(op, "filter")
         extents = list(op.w.type.shape)
         r, s = extents[:2] if layout == "hwcf" else extents[1:3]
         n, h, w, c = op.x.type.shape
         _, p, q, k = op.out.type.shape
-        top, bottom, left, right = integers(op.pads)
-        sh, sw = integers(op.strides)
-        dh, dw = integers(op.dilations)
+        top, bottom, left, right = integers(op, "pads")
+        sh, sw = integers(op, "strides")
+        dh, dw = integers(op, "dilations")
         return ConvShape(
             n, h, w, c, r, s, p, q, k, (sh, sw), (dh, dw), top, bottom, left, right, layout,
             op.x.type.element_type, tc.element_bytes(op.out.type.element_type),
@@ -79,5 +79,5 @@ class ConvShape:
 def _unsigned(op: Any) -> tuple[int, int]:
     if "unsigned" not in op.attributes:
         return (0, 0)
-    x, w = integers(op.attributes["unsigned"])
+    x, w = integers(op, "unsigned")
     return (x, w)

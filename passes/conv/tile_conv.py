@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.passes.build.refusal import refuse
+from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.tile_kernel import find_sources
 from tcir.passes.conv.schedules import rank, table, tiling_pass
 from tcir.passmanager.pipeline import Pass, register_pass
@@ -41,11 +41,13 @@ class TileConv(Pass):
     def run(self, module: ir.Module) -> None:
         sources = find_sources(module, tc.Conv2dOp, self.name)
         if len(sources) != 1:
-            raise refuse(module.operation, f"expected one convolution, got {len(sources)}")
+            raise match_failure(module.operation, f"expected one convolution, got {len(sources)}")
         op = sources[0].op
         ranked = rank(op, self.n_tile)
         best = ranked[0]
         if best.work is None or best.refusal:
-            raise refuse(op, "\n".join(f"{each.schedule}: {each.refusal}" for each in ranked))
+            raise match_failure(
+                op, "\n".join(f"{each.schedule}: {each.refusal}" for each in ranked)
+            )
         remark(op, f"chose {best.schedule} (modelled, not measured)\n{table(ranked)}\n{UNSETTLED}")
         tiling_pass(best.schedule, best.work.n_tile).run(module)

@@ -15,11 +15,11 @@ from tcir.dialect.limits import (
     TMA_OFFSET,
     TMEM_LANES,
 )
-from tcir.passes.build import index as math
+from tcir.passes.build import index
+from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.build.emit import make_tensor_map, mma, tma_load
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.operand_tiles import k_major, k_step, map_dtype
-from tcir.passes.build.refusal import SMALLEST_CONV, refuse
 from tcir.passes.build.tile_kernel import (
     Accumulate,
     Source,
@@ -99,7 +99,7 @@ def _check_im2col(op: Any, shape: ConvShape) -> None:
     corners = im2col_corners(shape)
     for corner in corners:
         if corner not in TMA_CORNER[RANK]:
-            raise refuse(
+            raise match_failure(
                 op,
                 f"expected corners of the im2col box {TMA_CORNER[RANK]}, got {corners} from "
                 f"padding, filter and dilation ({TMA_CORNER[RANK].source}); pad in an op of "
@@ -108,7 +108,7 @@ def _check_im2col(op: Any, shape: ConvShape) -> None:
             )
     for name, stride in zip("hw", shape.strides):
         if stride not in TMA_ELEMENT_STRIDE:
-            raise refuse(
+            raise match_failure(
                 op,
                 f"expected strides {TMA_ELEMENT_STRIDE}, got {stride} along {name} (traversal "
                 f"stride of a tensor map, {TMA_ELEMENT_STRIDE.source}); drop unread pixels "
@@ -117,7 +117,7 @@ def _check_im2col(op: Any, shape: ConvShape) -> None:
             )
     for name, size, dilation in zip("hw", (shape.r, shape.s), shape.dilations):
         if (size - 1) * dilation not in TMA_OFFSET[RANK]:
-            raise refuse(
+            raise match_failure(
                 op,
                 f"expected distances between taps {TMA_OFFSET[RANK]}, got {(size - 1) * dilation} "
                 f"along {name} (offset of an im2col load, {TMA_OFFSET[RANK].source}); use a "
@@ -153,26 +153,26 @@ def _tile(source: Source, shape: ConvShape, n_tile: int) -> None:
             arguments[-1],
             [[0, 1, 2], [3]],
         )
-        m0 = math.mul(block_id("x"), TMEM_LANES)
-        k0 = math.mul(block_id("y"), n_tile)
-        n0, p0, q0 = math.delinearize(m0, [shape.n, shape.p, shape.q])
-        w0 = math.sub(math.mul(q0, sw), shape.pad_left)
-        h0 = math.sub(math.mul(p0, sh), shape.pad_top)
+        m0 = index.mul(block_id("x"), TMEM_LANES)
+        k0 = index.mul(block_id("y"), n_tile)
+        n0, p0, q0 = index.delinearize(m0, [shape.n, shape.p, shape.q])
+        w0 = index.sub(index.mul(q0, sw), shape.pad_left)
+        h0 = index.sub(index.mul(p0, sh), shape.pad_top)
         d = accumulator(n_tile, shape.sum_element)
         with loop(shape.r * shape.s * channel_steps) as i:
-            r, s, step = math.delinearize(i, [shape.r, shape.s, channel_steps])
-            c0 = math.mul(step, kc)
+            r, s, step = index.delinearize(i, [shape.r, shape.s, channel_steps])
+            c0 = index.mul(step, kc)
             a = tc.SmemTileOp(a_type).tile
             b = tc.SmemTileOp(filters.type).tile
-            offsets = math.values([math.mul(s, dw), math.mul(r, dh)])
-            tma_load(map_x, math.values([c0, w0, h0, n0]), a, 0, a_type.nbytes, offsets)
+            offsets = index.values([index.mul(s, dw), index.mul(r, dh)])
+            tma_load(map_x, index.values([c0, w0, h0, n0]), a, 0, a_type.nbytes, offsets)
             filters.load(b, {"mn": k0, "k": c0, "s": s, "r": r})
             accumulate = Accumulate(i)
             for j in range(kc * shape.element_bytes // MMA_K_BYTES):
                 mma(d, a, b, accumulate.take(), j, unsigned=shape.unsigned)
 
         def indices(quarter: Any) -> Any:
-            row = math.add(m0, math.mul(quarter, QUARTER_LANES))
-            return lambda column: [row, math.add(k0, column)]
+            row = index.add(m0, index.mul(quarter, QUARTER_LANES))
+            return lambda column: [row, index.add(k0, column)]
 
         store_tile(d, out, rows=QUARTER_LANES, row_dim=0, indices=indices)

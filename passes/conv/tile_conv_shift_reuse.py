@@ -16,11 +16,11 @@ from tcir.dialect.limits import (
     SWIZZLE_SPANS,
     TMEM_LANES,
 )
-from tcir.passes.build import index as math
+from tcir.passes.build import index
+from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.build.emit import i64, mma
 from tcir.passes.build.limits import ceil_div, round_up
 from tcir.passes.build.operand_tiles import k_major, k_step
-from tcir.passes.build.refusal import SMALLEST_CONV, refuse
 from tcir.passes.build.tile_kernel import (
     Accumulate,
     Source,
@@ -128,32 +128,32 @@ class TileConvShiftReuse(Pass):
             ("shift_quarters", QUARTERS_OF_A_SHIFT), ("halo_load", HALO_LOADS),
         ):  # fmt: skip
             if getattr(self, option) not in known:
-                raise refuse(
+                raise match_failure(
                     op, f"expected {option}={' or '.join(known)}, got {getattr(self, option)} (not "
                     f"in this version); leave {option} out"
                 )  # fmt: skip
         classes = ShiftClasses.of(shape, self.halo == "refresh")
         if self.shift == "shift" and self.halo == "mask":
-            raise refuse(
+            raise match_failure(
                 op, "expected shift=ashift with halo=mask, got shift (.ashift moves the slab at no "
                 "cost; tcgen05.shift is there for the order it keeps with a refresh); leave shift "
                 "out, or take halo=refresh"
             )  # fmt: skip
         wide = self.halo_load == "w128"
         if wide and self.halo == "mask":
-            raise refuse(
+            raise match_failure(
                 op, "expected halo-load=boxes with halo=mask, got w128 (there is no halo to load); "
                 "leave halo-load out, or take halo=refresh"
             )  # fmt: skip
         if wide and self.tiling != "packed":
-            raise refuse(
+            raise match_failure(
                 op, f"expected tiling=packed with halo-load=w128, got {self.tiling} "
                 "(im2col::w::128 walks 128 pixels of one input row of all images, so that the "
                 f"quarters follow one another; {_NOT_ONE_WALK[self.tiling]}, PTX ISA 5.5.5); take "
                 "tiling=packed, or halo-load=boxes"
             )  # fmt: skip
         if classes.halo >= QUARTER_LANES:
-            raise refuse(
+            raise match_failure(
                 op,
                 f"expected filters at most {QUARTER_LANES * len(classes.taps)} wide, got "
                 f"S={shape.s} (every tap of a class after its first loses one of a quarter's "
@@ -178,8 +178,8 @@ class TileConvShiftReuse(Pass):
         halo_type = k_major(SWIZZLE_ATOM_ROWS * max(classes.halo, 1), kc, shape.element)
         with kernel(source, [tiling.ctas, ceil_div(shape.k, n_tile), 1]) as arguments:
             x, out = argument(arguments, op.x), arguments[-1]
-            first_unit = math.mul(block_id("x"), QUARTERS)
-            k0 = math.mul(block_id("y"), n_tile)
+            first_unit = index.mul(block_id("x"), QUARTERS)
+            k0 = index.mul(block_id("y"), n_tile)
             load = tiling.loader(x, a_type, first_unit, Boxes.slab())
             boxes = refresh and not wide
             if boxes:
@@ -189,7 +189,7 @@ class TileConvShiftReuse(Pass):
             d = accumulator(n_tile, shape.sum_element)
             on = tiling.accumulators(d, first_unit) if isinstance(tiling, LinearTiling) else None
             with loop(shape.r * steps_per_row) as i:
-                r, c0 = math.div(i, steps_per_row), math.mul(math.rem(i, steps_per_row), kc)
+                r, c0 = index.div(i, steps_per_row), index.mul(index.rem(i, steps_per_row), kc)
                 shared = [tc.SmemTileOp(a_type).tile for _ in classes.taps]
                 taps = [tc.SmemTileOp(filters.type).tile for _ in range(shape.s)]
                 halos = [tc.SmemTileOp(halo_type).tile for _ in classes.taps if boxes]

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.limits import MMA_K_BYTES, QUARTER_LANES, SMEM_BYTES
-from tcir.passes.build import index as math
+from tcir.passes.build import index
+from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.build.emit import make_tensor_map, mma, tma_load
 from tcir.passes.build.index import Index
 from tcir.passes.build.lanes import Lanes, lane_index
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.operand_tiles import map_dtype
-from tcir.passes.build.refusal import SMALLEST_CONV, refuse
 from tcir.passes.build.tile_kernel import (
     Accumulate,
     Source,
@@ -81,7 +81,7 @@ class TileConvSmemOffset(Pass):
 def _choose_plan(op: Any, shape: ConvShape, n_tile: int) -> OffsetPlan:
     plan = best_plan(shape, n_tile)
     if plan is None:
-        raise refuse(
+        raise match_failure(
             op,
             f"expected 128 outputs whose pixels and filter taps fit {SMEM_BYTES} bytes of shared "
             f"memory and boxes of 256 pixels, got none for strides {list(shape.strides)}, "
@@ -102,26 +102,26 @@ def _tile(source: Source, plan: OffsetPlan, n_tile: int) -> None:
         map_x = _pixel_map(x, plan, [*plan.box, plan.images, plan.panels], shape.strides)
         map_tail = _pixel_map(x, plan, [plan.tail, 1, 1, 1], (1, 1)) if plan.tail else None
         filters = shape.filter_operand(argument(arguments, op.w), n_tile, plan.kc)
-        n, p, q = math.delinearize(block_id("x"), list(plan.grid))
-        n0 = math.mul(n, plan.images)
-        p0, q0 = math.mul(p, plan.rows), math.mul(q, plan.columns)
-        w0 = math.sub(math.mul(q0, shape.strides[1]), shape.pad_left)
-        h0 = math.sub(math.mul(p0, shape.strides[0]), shape.pad_top)
-        k0 = math.mul(block_id("y"), n_tile)
+        n, p, q = index.delinearize(block_id("x"), list(plan.grid))
+        n0 = index.mul(n, plan.images)
+        p0, q0 = index.mul(p, plan.rows), index.mul(q, plan.columns)
+        w0 = index.sub(index.mul(q0, shape.strides[1]), shape.pad_left)
+        h0 = index.sub(index.mul(p0, shape.strides[0]), shape.pad_top)
+        k0 = index.mul(block_id("y"), n_tile)
         d = accumulator(n_tile, shape.sum_element)
         with loop(plan.steps) as i:
-            row = math.div(i, chunks)
-            panel0 = math.mul(math.rem(i, chunks), plan.panels)
-            c0 = math.mul(math.rem(i, chunks), plan.kc)
-            down = 0 if plan.whole else math.mul(row, shape.dilations[0])
+            row = index.div(i, chunks)
+            panel0 = index.mul(index.rem(i, chunks), plan.panels)
+            c0 = index.mul(index.rem(i, chunks), plan.kc)
+            down = 0 if plan.whole else index.mul(row, shape.dilations[0])
             tiles = {}
             for kind in plan.classes:
                 tile = tiles[kind] = tc.SmemTileOp(a_type).tile
-                h, w = math.add(math.add(h0, kind[0]), down), math.add(w0, kind[1])
+                h, w = index.add(index.add(h0, kind[0]), down), index.add(w0, kind[1])
                 nbytes = plan.pixels * plan.panels * PANEL_BYTES
-                tma_load(map_x, math.values([0, w, h, n0, panel0]), tile, 0, nbytes)
+                tma_load(map_x, index.values([0, w, h, n0, panel0]), tile, 0, nbytes)
                 if map_tail is not None:
-                    outside = math.values([0, shape.w, 0, 0, 0])
+                    outside = index.values([0, shape.w, 0, 0, 0])
                     first, nbytes = plan.pixels * plan.panels, plan.tail * PANEL_BYTES
                     tma_load(map_tail, outside, tile, first, nbytes)
             taps: list[tuple[Index, int, int]] = [
@@ -147,13 +147,13 @@ def _tile(source: Source, plan: OffsetPlan, n_tile: int) -> None:
                     )
 
         def places(quarter: Any) -> list[Lanes]:
-            lane = lane_index() + math.mul(quarter, QUARTER_LANES)
+            lane = lane_index() + index.mul(quarter, QUARTER_LANES)
             x, y = lane % plan.pitch, lane // plan.pitch
             inside = x.below(plan.columns) & y.below(plan.images * plan.rows)
             image, row = y // plan.rows, y % plan.rows
             return [image + n0, row + p0, (x + q0).where(inside, shape.q)]
 
-        store_tile_lanes(d, out, places=places, column=lambda first: math.add(k0, first))
+        store_tile_lanes(d, out, places=places, column=lambda first: index.add(k0, first))
 
 
 def _pixel_map(x: Any, plan: OffsetPlan, box: list[int], strides: tuple[int, int]) -> Any:

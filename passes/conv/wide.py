@@ -11,13 +11,13 @@ from tcir.dialect.limits import (
     TMA_WIDE_PIXELS,
     TMEM_LANES,
 )
-from tcir.passes.build import index as math
+from tcir.passes.build import index
+from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.build.emit import make_tensor_map, tma_load
 from tcir.passes.build.index import Index
 from tcir.passes.build.lanes import Lanes, lane_index, spread
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.operand_tiles import map_dtype
-from tcir.passes.build.refusal import SMALLEST_CONV, refuse
 from tcir.passes.build.tile_kernel import store_tile_lanes
 from tcir.passes.conv.tiling import QUARTERS, Boxes, Load, Tiling
 
@@ -64,7 +64,7 @@ class WideTiling(Tiling):
         """Refuses what the walk cannot express; its offsets fit whenever its stride does."""
         step, legal = self.classes.lane_step, TMA_ELEMENT_STRIDE
         if step not in legal:
-            raise refuse(
+            raise match_failure(
                 op,
                 f"expected lanes {legal} input columns apart with halo-load=w128, got {step} "
                 f"(stride {self.shape.strides[1]} and dilation {self.shape.dilations[1]} along the "
@@ -76,8 +76,8 @@ class WideTiling(Tiling):
     def decode(self, first_unit: Index) -> tuple[Index, Index, Index]:
         """``(b, p, first position)`` of a CTA."""
         sizes = [self.classes.column_step, self.shape.p, self.blocks]
-        b, p, block = math.delinearize(math.div(first_unit, QUARTERS), sizes)
-        return b, p, math.mul(block, TMEM_LANES)
+        b, p, block = index.delinearize(index.div(first_unit, QUARTERS), sizes)
+        return b, p, index.mul(block, TMEM_LANES)
 
     def loader(self, x: Any, a_type: Any, first_unit: Index, boxes: Boxes) -> Load:
         """Builds the tensor map; the function loads the pixels of (r, class, channels) and halo."""
@@ -96,13 +96,13 @@ class WideTiling(Tiling):
             swizzle=a_type.swizzle,
         )
         b, p, first = self.decode(first_unit)
-        n, column = math.delinearize(first, [shape.n, self.pitch])
-        w = math.sub(math.mul(column, step), shape.pad_left)
-        h = math.sub(math.mul(p, sh), shape.pad_top)
+        n, column = index.delinearize(first, [shape.n, self.pitch])
+        w = index.sub(index.mul(column, step), shape.pad_left)
+        h = index.sub(index.mul(p, sh), shape.pad_top)
 
         def load(tile: Any, r: Index, c: int, c0: Index) -> None:
-            coords = math.values([c0, w, math.add(h, math.mul(r, dh)), n])
-            offset = math.values([math.add(math.mul(b, sw), c * dw)])
+            coords = index.values([c0, w, index.add(h, index.mul(r, dh)), n])
+            offset = index.values([index.add(index.mul(b, sw), c * dw)])
             tma_load(tensor_map, coords, tile, 0, self.rows * a_type.span, offset, halo=halo)
 
         return load
@@ -112,8 +112,8 @@ class WideTiling(Tiling):
         b, p, first = self.decode(first_unit)
 
         def places(quarter: Any) -> list[Lanes]:
-            position = lane_index() + math.add(first, math.mul(quarter, QUARTER_LANES))
+            position = lane_index() + index.add(first, index.mul(quarter, QUARTER_LANES))
             column = (position % self.pitch) * self.classes.column_step + b
             return [position // self.pitch, spread(p), column]
 
-        store_tile_lanes(d, out, places=places, column=lambda first: math.add(k0, first))
+        store_tile_lanes(d, out, places=places, column=lambda first: index.add(k0, first))

@@ -9,7 +9,7 @@ from typing import Any
 from tcir._mlir import arith, ir, memref, vector
 from tcir.dialect import tc
 from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
-from tcir.passes.build import index as math
+from tcir.passes.build import index
 from tcir.passes.build.emit import i64
 from tcir.passes.build.index import Index
 from tcir.passes.build.tile_kernel import STORE_COLUMNS, argument, loop
@@ -38,9 +38,9 @@ class Epilogue:
             at = indices(quarter)
             for first in range(0, self.out.type.shape[-1], columns):
                 f32 = ir.VectorType.get([QUARTER_LANES, columns], ir.F32Type.get())
-                value = tc.TmemLdOp(d, quarter, math.value(first), f32).value
+                value = tc.TmemLdOp(d, quarter, index.value(first), f32).value
                 value = finish(value, alpha, self.out.type.element_type)
-                place = math.values([*at[:-1], math.add(at[-1], first)])
+                place = index.values([*at[:-1], index.add(at[-1], first)])
                 tc.StoreRowsOp(value, self.out, place, i64(QUARTER_LANES), i64(1))
 
     def _alpha(self) -> Any:

@@ -1,11 +1,11 @@
-"""What the GEMV tilings refuse, each with the reason and a way out."""
+"""What the GEMV tilings reject, each with the reason and a way out."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tcir.dialect.limits import MMA_KINDS
-from tcir.passes.build.refusal import refuse
+from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.gemv.shapes import GemvShape, Operand
 from tcir.passmanager.remarks import remark
 
@@ -29,7 +29,7 @@ MOST_PAD_N = 128
 def check_gemv(op: Any, shape: GemvShape) -> None:
     """Refuses what TMA and the tensor core cannot take."""
     if shape.a.layout != "blocked_128x4":
-        raise refuse(
+        raise match_failure(
             op,
             'expected a_scale_layout = "blocked_128x4", got "row_major": tensor memory wants the '
             "scales of rows r, r + 32, r + 64 and r + 96 side by side, and TMA moves no less than "
@@ -41,7 +41,7 @@ def check_gemv(op: Any, shape: GemvShape) -> None:
     step = shape.step.k
     blocked = "blocked_128x4" in (shape.a.layout, shape.b.layout)
     if blocked and shape.k % step:
-        raise refuse(
+        raise match_failure(
             op,
             f"expected K to be a multiple of {step}, got {shape.k}: an instruction of kind "
             f"{shape.step.kind} reads {shape.step.scales} scales a row, and those past K are "
@@ -49,7 +49,7 @@ def check_gemv(op: Any, shape: GemvShape) -> None:
             SMALLEST_GEMV,
         )
     if shape.b.layout == "row_major" and shape.n * shape.batch > 1 and shape.scales % 16:
-        raise refuse(
+        raise match_failure(
             op,
             f"expected rows of B's scales to be multiples of 16 bytes, got {shape.scales} (strides "
             f"of a tensor map are; PTX ISA 5.5); pad K to a multiple of {16 * shape.step.block}, "
@@ -60,7 +60,7 @@ def check_gemv(op: Any, shape: GemvShape) -> None:
 
 def _check_pitch(op: Any, name: str, operand: Operand, shape: GemvShape) -> None:
     if operand.padded and shape.k % 128:
-        raise refuse(
+        raise match_failure(
             op,
             f"expected K to be a multiple of 128 with {operand.element} in kind "
             f"{shape.step.kind}, got {shape.k}: TMA pads 128 elements at a time (CUDA driver API); "
@@ -69,7 +69,7 @@ def _check_pitch(op: Any, name: str, operand: Operand, shape: GemvShape) -> None
         )
     pitch = operand.row_bytes(shape.k)
     if operand.rows * shape.batch > 1 and pitch % PITCH:
-        raise refuse(
+        raise match_failure(
             op,
             f"expected rows of {name} to be multiples of {PITCH} bytes, got {pitch} (strides of a "
             f"tensor map are; CUDA driver API); pad K with zeros to a multiple of "
@@ -85,26 +85,26 @@ def check_pad_n(op: Any, shape: GemvShape, pad_n: int) -> None:
     """
     legal = MMA_KINDS[shape.step.kind].n[1]
     if pad_n not in legal or (pad_n != 8 and pad_n % 16) or pad_n > MOST_PAD_N:
-        raise refuse(
+        raise match_failure(
             op,
             f"expected pad-n of 8 or a multiple of 16 up to {MOST_PAD_N}, got {pad_n} (N of a "
             f"block-scaled mma with M = 128, {legal.source}); smallest accepted: pad-n=8",
         )
     if shape.n > MOST_PAD_N:
-        raise refuse(
+        raise match_failure(
             op,
             f"expected at most {MOST_PAD_N} columns of B, got {shape.n} (a block of scale factors "
             "has as many rows); multiply parts of B, or take the pipeline gemv-simt",
             SMALLEST_GEMV,
         )
     if shape.n > pad_n:
-        raise refuse(
+        raise match_failure(
             op,
             f"expected at most pad-n = {pad_n} columns of B, got {shape.n}; take "
             f"pad-n={-(-shape.n // 16) * 16}",
         )
     if pad_n > 32 and shape.b.layout == "row_major":
-        raise refuse(
+        raise match_failure(
             op,
             f"expected pad-n of at most 32 with row-major scales of B, got {pad_n}: 32 rows share "
             'a column of tensor memory; store them with b_scale_layout = "blocked_128x4"',

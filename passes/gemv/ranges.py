@@ -10,7 +10,7 @@ from math import gcd
 from typing import Any
 
 from tcir._mlir import arith
-from tcir.passes.build import index as math
+from tcir.passes.build import index
 from tcir.passes.build.index import Index
 from tcir.target import DEFAULT_TARGET
 
@@ -63,20 +63,20 @@ class Ranges:
 
     def first_tile(self, cta: Index) -> Index:
         """The tile in which a range starts."""
-        return math.div(math.mul(cta, self.tiles), self.ctas)
+        return index.div(index.mul(cta, self.tiles), self.ctas)
 
     def start(self, cta: Index) -> Index:
         """The first stage of a range, counted over all tiles."""
-        place = math.mul(cta, self.tiles)
-        rest = math.rem(place, self.ctas)
-        inside = math.div(math.mul(rest, self.units), self.ctas)
+        place = index.mul(cta, self.tiles)
+        rest = index.rem(place, self.ctas)
+        inside = index.div(index.mul(rest, self.units), self.ctas)
         if self.units * gcd(self.tiles, self.ctas) < self.ctas:
             inside = largest(inside, smallest(rest, 1))
-        return math.add(math.mul(math.div(place, self.ctas), self.units), inside)
+        return index.add(index.mul(index.div(place, self.ctas), self.units), inside)
 
     def segment(self, cta: Index, tile: Index) -> Index:
         """The number of the segment of range `cta` in `tile`."""
-        return math.sub(math.add(cta, tile), math.div(cta, self.period))
+        return index.sub(index.add(cta, tile), index.div(cta, self.period))
 
     def first_segment(self, tile: int) -> int:
         """The number of the first segment of `tile`; the next tile's ends it."""
@@ -109,14 +109,14 @@ class Ranges:
 
 def smallest(a: Index, b: int) -> Index:
     """The lesser of two that are not negative."""
-    return min(a, b) if isinstance(a, int) else arith.minui(a, math.value(b))
+    return min(a, b) if isinstance(a, int) else arith.minui(a, index.value(b))
 
 
 def largest(a: Index, b: Index) -> Index:
     """The greater of two that are not negative."""
     if isinstance(a, int) and isinstance(b, int):
         return max(a, b)
-    return arith.maxui(math.value(a), math.value(b))
+    return arith.maxui(index.value(a), index.value(b))
 
 
 @dataclass(frozen=True)
@@ -131,17 +131,17 @@ class Share:
     @staticmethod
     def of(ranges: Ranges, cta: Any) -> Share:
         """The range of the CTA."""
-        return Share(ranges, cta, ranges.start(cta), ranges.start(math.add(cta, 1)))
+        return Share(ranges, cta, ranges.start(cta), ranges.start(index.add(cta, 1)))
 
     @property
     def segments(self) -> Index:
         """How many tiles it touches."""
-        last = math.div(math.sub(self.end, 1), self.ranges.units)
-        return math.add(math.sub(last, self.ranges.first_tile(self.cta)), 1)
+        last = index.div(index.sub(self.end, 1), self.ranges.units)
+        return index.add(index.sub(last, self.ranges.first_tile(self.cta)), 1)
 
     def tile(self, segment: Index) -> Index:
         """The tile of its segment number `segment`."""
-        return math.add(self.ranges.first_tile(self.cta), segment)
+        return index.add(self.ranges.first_tile(self.cta), segment)
 
     def segment(self, tile: Index) -> Index:
         """The number of its segment in `tile`."""
@@ -150,9 +150,9 @@ class Share:
     def bounds(self, tile: Index) -> tuple[Index, Index]:
         """Its stages in `tile`, counted from its first one."""
         if self.ranges.per_cta == 1:
-            return 0, math.sub(self.end, self.begin)
-        first = math.mul(tile, self.ranges.units)
-        after = math.add(first, self.ranges.units)
-        begin = math.sub(largest(self.begin, first), self.begin)
-        end = arith.minui(math.value(self.end), math.value(after))
-        return begin, math.sub(end, self.begin)
+            return 0, index.sub(self.end, self.begin)
+        first = index.mul(tile, self.ranges.units)
+        after = index.add(first, self.ranges.units)
+        begin = index.sub(largest(self.begin, first), self.begin)
+        end = arith.minui(index.value(self.end), index.value(after))
+        return begin, index.sub(end, self.begin)

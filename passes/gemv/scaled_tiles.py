@@ -10,7 +10,7 @@ from tcir.dialect import tc
 from tcir.dialect.limits import TMEM_LANES
 from tcir.dialect.ops.block_scale import SCALE_COLUMNS, SCALE_ROW_BYTES, SCALE_ROWS
 from tcir.dialect.ops.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES
-from tcir.passes.build import index as math
+from tcir.passes.build import index
 from tcir.passes.build.emit import i64, make_tensor_map, tma_load
 from tcir.passes.build.index import Index
 from tcir.passes.build.limits import ceil_div, round_up
@@ -61,8 +61,8 @@ class ScaledOperand:
 
     def load(self, tile: Any, row: Index, unit: Index, stage: Stage, batch: Index) -> None:
         """Fills `tile` with stage `unit` of the rows from `row` on; zero outside the tensor."""
-        k = math.mul(unit, self.operand.units(stage.k))
-        tma_load(self.map, math.values([k, row, batch]), tile, 0, self.type.nbytes)
+        k = index.mul(unit, self.operand.units(stage.k))
+        tma_load(self.map, index.values([k, row, batch]), tile, 0, self.type.nbytes)
 
 
 @dataclass(frozen=True)
@@ -94,11 +94,11 @@ class BlockedScales:
 
     def load(self, tile: Any, row_block: Index, unit: Index, stage: Stage, batch: Index) -> None:
         """Fills `tile` with the blocks of stage `unit`; zero past the last block."""
-        block = math.mul(unit, stage.scale_blocks)
-        coords = [0, math.mul(block, self.chunk), row_block, batch]
+        block = index.mul(unit, stage.scale_blocks)
+        coords = [0, index.mul(block, self.chunk), row_block, batch]
         if not self.chunk:
             coords = [0, 0, block, batch]
-        tma_load(self.map, math.values(coords), tile, 0, self.type.nbytes)
+        tma_load(self.map, index.values(coords), tile, 0, self.type.nbytes)
 
     def factors(self, stage: Stage) -> Any:
         """A tile of tensor memory for the factors."""
@@ -107,7 +107,7 @@ class BlockedScales:
     def copy(self, tile: Any, target: Any, unit: Index, stage: Stage) -> None:
         """``tc.cp_scales`` of every block, 4 columns each."""
         for block in range(stage.scale_blocks):
-            tc.CpScalesOp(tile, target, math.value(SCALE_COLUMNS * block), i64(block))
+            tc.CpScalesOp(tile, target, index.value(SCALE_COLUMNS * block), i64(block))
 
     def column(self, sets: int, stage: Stage) -> int:
         """Where in the factors set number `sets` of the stage is."""
@@ -143,9 +143,9 @@ class RowScales:
 
     def load(self, tile: Any, row_block: Index, unit: Index, stage: Stage, batch: Index) -> None:
         """Fills `tile` with the 16 scales among which those of stage `unit` are."""
-        box = math.div(math.mul(unit, stage.scales), SCALE_ROW_BYTES)
-        coords = [math.mul(box, SCALE_ROW_BYTES), 0, batch]
-        tma_load(self.map, math.values(coords), tile, 0, self.type.nbytes)
+        box = index.div(index.mul(unit, stage.scales), SCALE_ROW_BYTES)
+        coords = [index.mul(box, SCALE_ROW_BYTES), 0, batch]
+        tma_load(self.map, index.values(coords), tile, 0, self.type.nbytes)
 
     def factors(self, stage: Stage) -> Any:
         """A tile of tensor memory for the factors."""
@@ -155,9 +155,9 @@ class RowScales:
         """One ``tc.cp_scales``."""
         column: Index = 0
         if stage.scales != SCALE_ROW_BYTES:
-            inside = math.rem(math.mul(unit, stage.scales // BLOCK_SCALES), SCALE_COLUMNS)
-            column = math.sub(SCALE_COLUMNS, inside)
-        tc.CpScalesOp(tile, target, math.value(column), i64(0))
+            inside = index.rem(index.mul(unit, stage.scales // BLOCK_SCALES), SCALE_COLUMNS)
+            column = index.sub(SCALE_COLUMNS, inside)
+        tc.CpScalesOp(tile, target, index.value(column), i64(0))
 
     def column(self, sets: int, stage: Stage) -> int:
         """Where in the factors set number `sets` of the stage is: 32 rows take one column."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tcir.dialect.limits import TMEM_LANES
+from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.limits import ceil_div
-from tcir.passes.build.refusal import refuse
 from tcir.passes.gemv.ranges import SMS, Ranges
 from tcir.passes.gemv.shapes import GemvShape, Stage
 
@@ -68,14 +68,14 @@ def choose(op: Any, shape: GemvShape, schedule: str, splits: int) -> Schedule:
     share of an SM is at most 1.05 times the mean; else the one with the least.
     """
     if schedule not in SCHEDULES:
-        raise refuse(
+        raise match_failure(
             op,
             f"expected schedule to be one of {', '.join(SCHEDULES)}, got {schedule}; leave it out",
         )
     one = single(shape)
     most = one.ranges.units
     if splits and (schedule != "split-k" or not 1 <= splits <= most):
-        raise refuse(
+        raise match_failure(
             op,
             f"expected splits in [1, {most}] with schedule=split-k, got {splits} with "
             f"schedule={schedule} (a tile has {most} stages); smallest accepted: splits=1",
@@ -93,7 +93,7 @@ def choose(op: Any, shape: GemvShape, schedule: str, splits: int) -> Schedule:
         "stream-k": streams,
     }[schedule]
     if not candidates:
-        raise refuse(
+        raise match_failure(
             op,
             f"expected at least two stages a tile and a CTA, and at most {MOST_SEGMENTS} tiles a "
             f"CTA with schedule=stream-k, got {one.ranges.tiles} tiles of {most} stages (each has "

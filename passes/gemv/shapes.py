@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tcir.dialect.attributes import string
+from tcir.dialect.attributes import integer, string
 from tcir.dialect.limits import MMA_K_BYTES
 from tcir.dialect.ops.block_scale import SCALE_ROW_BYTES, SCALE_ROWS, ScaledStep
 from tcir.dialect.ops.block_scaled import (
@@ -16,9 +16,8 @@ from tcir.dialect.ops.block_scaled import (
     SOURCE,
     kinds_of,
 )
-from tcir.passes.build.emit import integer
+from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.limits import ceil_div
-from tcir.passes.build.refusal import refuse
 
 PTX_NAMES = {
     "f4E2M1FN": "e2m1",
@@ -79,10 +78,10 @@ class GemvShape:
         a, b, scale, b_scale = (
             str(v.type.element_type) for v in (op.a, op.b, op.a_scales, op.b_scales)
         )
-        block = integer(op.block)
+        block = integer(op, "block")
         kinds = kinds_of(a, b, scale, b_scale, block)
         if kind and kind not in kinds:
-            raise refuse(
+            raise match_failure(
                 op,
                 f"expected kind to be one of {', '.join(kinds)}, got {kind} (what multiplies {a} "
                 f"by {b} with scales {scale} in blocks of {block}, {SOURCE}); leave it out",

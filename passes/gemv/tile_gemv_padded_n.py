@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
-from tcir.passes.build import index as math
+from tcir.passes.build import index
 from tcir.passes.build.emit import i64
 from tcir.passes.build.index import Index
 from tcir.passes.build.limits import ceil_div
@@ -101,14 +101,14 @@ def _tile(source: Source, shape: GemvShape, pad_n: int, schedule: Schedule) -> N
     with kernel(source, [ceil_div(shape.m, TMEM_LANES), 1, shape.batch]) as arguments:
         operands = Operands.create(source.op, arguments, stage, pad_n)
         tile, batch = block_id("x"), block_id("z") if shape.batch > 1 else 0
-        row = math.mul(tile, TMEM_LANES)
+        row = index.mul(tile, TMEM_LANES)
         epilogue = Epilogue.create(source.op, arguments, shape)
         d = accumulator(pad_n)
         with loop(stage.per_tile) as i:
             operands.multiply(d, i, row, tile, batch, Accumulate(i))
 
         def indices(quarter: Any) -> list[Index]:
-            return [batch, math.add(row, math.mul(quarter, QUARTER_LANES)), 0]
+            return [batch, index.add(row, index.mul(quarter, QUARTER_LANES)), 0]
 
         epilogue.store(d, indices)
 
@@ -124,16 +124,16 @@ def _tile_ranges(source: Source, shape: GemvShape, pad_n: int, schedule: Schedul
 
         def segment(number: Index) -> None:
             tile = share.tile(number)
-            place = math.rem(tile, tiles), math.div(tile, tiles) if shape.batch > 1 else 0
-            row, behind = math.mul(place[0], TMEM_LANES), math.mul(tile, ranges.units)
-            first = math.sub(share.begin, behind)
+            place = index.rem(tile, tiles), index.div(tile, tiles) if shape.batch > 1 else 0
+            row, behind = index.mul(place[0], TMEM_LANES), index.mul(tile, ranges.units)
+            first = index.sub(share.begin, behind)
             begin, end = share.bounds(tile)
             d = accumulator(pad_n)
             with counting_loop(begin, end, ranges.longest) as i:
-                unit, accumulate = math.add(first, i), Accumulate(math.sub(i, begin))
+                unit, accumulate = index.add(first, i), Accumulate(index.sub(i, begin))
                 operands.multiply(d, unit, row, place[0], place[1], accumulate)
             at = share.segment(tile)
-            epilogue.store(d, lambda quarter: [at, math.mul(quarter, QUARTER_LANES), 0])
+            epilogue.store(d, lambda quarter: [at, index.mul(quarter, QUARTER_LANES), 0])
 
         if ranges.per_cta == 1:
             segment(0)

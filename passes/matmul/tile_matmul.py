@@ -7,13 +7,14 @@ from typing import Any, ClassVar
 
 from tcir._mlir import ir
 from tcir.dialect import tc
+from tcir.dialect.attributes import string
 from tcir.dialect.limits import MMA_K_BYTES, QUARTER_LANES, TMEM_LANES
-from tcir.passes.build import index as math
-from tcir.passes.build.emit import mma, text
+from tcir.passes.build import index
+from tcir.passes.build.diagnostics import SMALLEST_MATMUL, match_failure
+from tcir.passes.build.emit import mma
 from tcir.passes.build.index import Index
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.operand_tiles import TiledOperand, check_pitch, k_step
-from tcir.passes.build.refusal import SMALLEST_MATMUL, refuse
 from tcir.passes.build.tile_kernel import (
     Accumulate,
     Source,
@@ -72,22 +73,23 @@ def _check(op: Any) -> None:
     """Refuses what kind::f16 does not multiply and TMA does not load."""
     kinds = [str(value.type.element_type) for value in (op.a, op.b)]
     if not set(kinds) <= set(OPERAND_TYPES):
-        raise refuse(
+        raise match_failure(
             op,
             f"expected operands of {' or '.join(OPERAND_TYPES)}, got {' and '.join(kinds)} "
             "(tcgen05.mma.kind::f16 multiplies those); pipeline matmul-warp multiplies this type "
             "with mma.sync",
             SMALLEST_MATMUL,
         )
-    for value, layout in ((op.a, op.a_layout), (op.b, op.b_layout)):
-        check_pitch(op, text(layout)[1].upper(), value.type.shape[-1], SMALLEST_MATMUL)
+    for value, layout in ((op.a, "a_layout"), (op.b, "b_layout")):
+        innermost = string(op, layout)[1].upper()
+        check_pitch(op, innermost, value.type.shape[-1], SMALLEST_MATMUL)
 
 
 def _tile(source: Source, n_tile: int) -> None:
     op = source.op
     _check(op)
     *batch, m, n = op.out.type.shape
-    a_layout, b_layout = text(op.a_layout), text(op.b_layout)
+    a_layout, b_layout = string(op, "a_layout"), string(op, "b_layout")
     k = op.a.type.shape[-1 if a_layout == "mk" else -2]
     bytes_ = tc.element_bytes(op.a.type.element_type)
     kc = k_step(k, bytes_)
@@ -102,12 +104,12 @@ def _tile(source: Source, n_tile: int) -> None:
 
         left = operand(op.a, a_layout == "mk", m, TMEM_LANES)
         right = operand(op.b, b_layout == "nk", n, n_tile)
-        m0 = math.mul(block_id("x"), TMEM_LANES)
-        n0 = math.mul(block_id("y"), n_tile)
+        m0 = index.mul(block_id("x"), TMEM_LANES)
+        n0 = index.mul(block_id("y"), n_tile)
         at: dict[str, Index] = {"batch": block_id("z")} if batch else {}
         d = accumulator(n_tile)
         with loop(ceil_div(k, kc)) as i:
-            k0 = math.mul(i, kc)
+            k0 = index.mul(i, kc)
             a, b = tc.SmemTileOp(left.type).tile, tc.SmemTileOp(right.type).tile
             left.load(a, {"mn": m0, "k": k0, **at})
             right.load(b, {"mn": n0, "k": k0, **at})
@@ -116,7 +118,7 @@ def _tile(source: Source, n_tile: int) -> None:
                 mma(d, a, b, accumulate.take(), j)
 
         def indices(quarter: Any) -> Any:
-            row = math.add(m0, math.mul(quarter, QUARTER_LANES))
-            return lambda column: [*at.values(), row, math.add(n0, column)]
+            row = index.add(m0, index.mul(quarter, QUARTER_LANES))
+            return lambda column: [*at.values(), row, index.add(n0, column)]
 
         store_tile(d, arguments[-1], rows=QUARTER_LANES, row_dim=len(batch), indices=indices)

@@ -10,8 +10,8 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import integers, string
 from tcir.dialect.operation import traits_of
 from tcir.errors import PassError
-from tcir.passes.build.gpu_module import buffer_number, kernels_block
-from tcir.passes.nvvm.converter import Converter, GlobalTensor, pointer_type
+from tcir.passes.build.gpu_module import buffer_number, kernels_block, pointer_type
+from tcir.passes.nvvm.converter import Converter, GlobalTensor
 from tcir.passmanager.pipeline import Pass, register_pass
 
 SMEM_SYMBOL = "smem"

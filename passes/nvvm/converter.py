@@ -15,6 +15,7 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import integer
 from tcir.dialect.fragments import share
 from tcir.errors import PassError
+from tcir.passes.build.gpu_module import pointer_type
 
 WARP_THREADS = 32
 
@@ -288,11 +289,6 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 def i32() -> ir.Type:
     """The type i32."""
     return ir.IntegerType.get_signless(32)
-
-
-def pointer_type(space: int) -> ir.Type:
-    """``!llvm.ptr`` of an address space: 0 generic, 1 global, 3 shared, 6 tensor, 7 cluster."""
-    return llvm.PointerType.get(space) if space else llvm.PointerType.get()
 
 
 def integer_attribute(op: ir.OpView, name: str) -> int:

@@ -9,8 +9,9 @@ from tcir._mlir import arith, ir, llvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer
 from tcir.errors import PassError
+from tcir.passes.build.gpu_module import pointer_type
 
-from .converter import WARP_THREADS, Converter, GlobalTensor, pointer_type, require_role, rule
+from .converter import WARP_THREADS, Converter, GlobalTensor, require_role, rule
 from .structure import only_if
 
 MAX_STORE_BYTES = 16

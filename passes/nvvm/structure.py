@@ -11,6 +11,7 @@ from tcir._mlir import arith, ir, llvm, nvvm, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, integers, string
 from tcir.errors import PassError
+from tcir.passes.build.gpu_module import pointer_type
 
 from .converter import (
     Converter,
@@ -23,7 +24,6 @@ from .converter import (
     TmemBase,
     TmemTile,
     integer_attribute,
-    pointer_type,
     rule,
 )
 

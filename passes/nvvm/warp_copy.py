@@ -8,8 +8,9 @@ from tcir._mlir import arith, ir, llvm, nvvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, string
 from tcir.errors import PassError
+from tcir.passes.build.gpu_module import pointer_type
 
-from .converter import Converter, GlobalTensor, SmemTile, StagedTile, pointer_type, rule
+from .converter import Converter, GlobalTensor, SmemTile, StagedTile, rule
 from .linear import Linear, Place
 from .structure import only_if
 

@@ -9,8 +9,8 @@ from tcir._mlir import func, ir, linalg, tensor
 from tcir.dialect import rules, tc
 from tcir.dialect.attributes import defining, is_fill_only
 from tcir.dialect.ops.block_scaled import scales_shape
+from tcir.passes.build.diagnostics import SMALLEST_BLOCK_SCALED, is_op, match_failure
 from tcir.passes.build.emit import i64
-from tcir.passes.build.refusal import SMALLEST_BLOCK_SCALED, is_op, refuse
 from tcir.passes.raising.arguments import drop_arguments
 from tcir.passes.raising.blocked_scales import groups
 from tcir.passes.raising.contraction import value
@@ -61,17 +61,17 @@ class RaiseBlockScaled(Pass):
     def run(self, module: ir.Module) -> None:
         functions = list(module.body.operations)
         if not functions:
-            raise refuse(
+            raise match_failure(
                 module.operation, "expected a func.func with one block-scaled contraction, got an "
                 "empty module", SMALLEST,
             )  # fmt: skip
         for op in functions:
             if not isinstance(op, func.FuncOp) or op.is_external:
-                raise refuse(
+                raise match_failure(
                     op, f"expected only func.func with a body, got {op.operation.name}", SMALLEST
                 )
             if len(op.regions[0].blocks) != 1:
-                raise refuse(op, "expected a function of one block, got branches", SMALLEST)
+                raise match_failure(op, "expected a function of one block, got branches", SMALLEST)
             if not any(o.operation.name == OP for o in op.entry_block):
                 _raise_function(op)
 
@@ -80,7 +80,7 @@ def _raise_function(function: func.FuncOp) -> None:
     ops = list(function.entry_block)
     found = [op for op in ops if is_scaled_contraction(op)]
     if len(found) != 1:
-        raise refuse(
+        raise match_failure(
             found[1] if found else function,
             "expected exactly one contraction of block-scaled operands (elements and scales of two "
             f"operands multiplied and summed) in a function, got {len(found)}",
@@ -91,9 +91,9 @@ def _raise_function(function: func.FuncOp) -> None:
     try:
         scaled = recognise(op)
     except Mismatch as why:
-        raise refuse(op, str(why), SMALLEST) from None
+        raise match_failure(op, str(why), SMALLEST) from None
     if problem := types_problem(op, scaled):
-        raise refuse(op, problem, SMALLEST)
+        raise match_failure(op, problem, SMALLEST)
     packings = [o.operation for o in ops if isinstance(o, tc.PackCodesOp)]
     used = [op.operation, *zero_accumulator_ops(op, SMALLEST), *packings]
     factors = [op.operation.operands[n] for n in scaled.globals]
@@ -103,18 +103,22 @@ def _raise_function(function: func.FuncOp) -> None:
         factors += extra
         used.append(last.operation)
     if len(factors) > 2:
-        raise refuse(last, f"expected two global scales at most, got {len(factors)}", SMALLEST)
+        raise match_failure(
+            last, f"expected two global scales at most, got {len(factors)}", SMALLEST
+        )
     narrowing = find_narrowing(last, SMALLEST)
     used += narrowing.ops
     for rest in ops[:-1]:
         if rest.operation not in used and rest.operation.name not in _HARMLESS:
-            raise refuse(
+            raise match_failure(
                 rest, "expected only a zero linalg.fill, one block-scaled contraction, its global "
                 f"scales, a rounding and tc.pack_codes, got {rest.operation.name}; put it into "
                 "another function", SMALLEST,
             )  # fmt: skip
     if list(ops[-1].operands) != [narrowing.value]:
-        raise refuse(ops[-1], "expected the function to return the contraction's result", SMALLEST)
+        raise match_failure(
+            ops[-1], "expected the function to return the contraction's result", SMALLEST
+        )
     with ir.InsertionPoint(ops[-1]), op.location:
         result = _build(op, scaled, factors, narrowing.type)
     unread = [a.arg_number for a in function.arguments if is_fill_only(a)]
@@ -132,14 +136,14 @@ def _check_shapes(op: Any) -> None:
     for operand in op.operation.operands:
         kind = operand.type
         if not isinstance(kind, ir.RankedTensorType):
-            raise refuse(op, f"expected tensor operands, got {kind}", SMALLEST)
+            raise match_failure(op, f"expected tensor operands, got {kind}", SMALLEST)
         if not kind.has_static_shape:
-            raise refuse(
+            raise match_failure(
                 op, f"expected static shapes, got {kind} (tiles and grid are fixed when the kernel "
                 "is compiled); specialise the function to its sizes", SMALLEST,
             )  # fmt: skip
         if 0 in kind.shape:
-            raise refuse(op, f"expected sizes of at least 1, got {kind}", SMALLEST)
+            raise match_failure(op, f"expected sizes of at least 1, got {kind}", SMALLEST)
 
 
 def _scaling(op: Any) -> tuple[Any, list[Any]] | None:
@@ -182,7 +186,7 @@ def _build(op: Any, found: ScaledMatmul, factors: list[Any], out: Any) -> Any:
     for given in (*values, *factors):
         packing = defining(given, tc.PackCodesOp)
         if not isinstance(packing.codes if packing else given, ir.BlockArgument):
-            raise refuse(
+            raise match_failure(
                 op, "expected function arguments as inputs (they are read from global memory), or "
                 f"tc.pack_codes of one, got the result of {given.owner.name}; make it an argument",
                 SMALLEST,
@@ -202,7 +206,7 @@ def _build(op: Any, found: ScaledMatmul, factors: list[Any], out: Any) -> Any:
     made = tc.BlockScaledMatmulOp(*values, a_global, b_global, i64(found.block), *layouts, out)
     problem = rules.broken_rule(made)
     if problem:
-        raise refuse(op, problem, SMALLEST)
+        raise match_failure(op, problem, SMALLEST)
     return made.out
 
 
@@ -210,7 +214,7 @@ def _in_blocks(op: Any, scales: Any, shape: list[int]) -> Any:
     """Scales in the 128x4 layout, in the shape that the op takes."""
     found = groups(scales.type.shape, shape)
     if found is None:
-        raise refuse(
+        raise match_failure(
             op, f"expected scales in blocks of {shape}, or with a dimension of these in several, "
             f"got {scales.type}; reshape the argument", SMALLEST,
         )  # fmt: skip
@@ -226,16 +230,3 @@ def _joined(operand: Any) -> Any:
     groups = [[n] for n in range(len(rows))] + [[len(rows), len(rows) + 1]]
     kind = ir.RankedTensorType.get([*rows, blocks * block], operand.type.element_type)
     return tensor.CollapseShapeOp(kind, operand, groups).result
-
-
-def source_argument(operand: Any) -> int:
-    """The number of the function argument that an operand of the op is, collapsed or not."""
-    while not isinstance(operand, ir.BlockArgument):
-        made = defining(operand, tensor.CollapseShapeOp)
-        if made is None:
-            raise refuse(
-                operand.owner, "expected a function argument, or one collapsed, got the result of "
-                f"{operand.owner.name}; make it an argument", SMALLEST,
-            )  # fmt: skip
-        operand = made.operands[0]
-    return int(operand.arg_number)

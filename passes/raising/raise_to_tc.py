@@ -9,9 +9,9 @@ from tcir._mlir import func, ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import is_fill_only
 from tcir.dialect.limits import TMA_STRIDE
+from tcir.passes.build.diagnostics import SMALLEST_CONV, SMALLEST_MATMUL, match_failure
 from tcir.passes.build.emit import i64s
 from tcir.passes.build.limits import round_up
-from tcir.passes.build.refusal import SMALLEST_CONV, SMALLEST_MATMUL, refuse
 from tcir.passes.raising.arguments import drop_arguments
 from tcir.passes.raising.contraction import (
     Conv,
@@ -52,13 +52,13 @@ class RaiseToTc(Pass):
     def run(self, module: ir.Module) -> None:
         functions = list(module.body.operations)
         if not functions:
-            raise refuse(
+            raise match_failure(
                 module.operation, "expected a func.func with one contraction, got an empty module",
                 SMALLEST_CONV,
             )  # fmt: skip
         for op in functions:
             if not isinstance(op, func.FuncOp) or op.is_external:
-                raise refuse(
+                raise match_failure(
                     op, f"expected only func.func with a body, got {op.operation.name}"
                     + (" without one" if isinstance(op, func.FuncOp) else ""), SMALLEST_CONV
                 )  # fmt: skip
@@ -67,11 +67,13 @@ class RaiseToTc(Pass):
 
 def _raise_function(function: func.FuncOp) -> None:
     if len(function.regions[0].blocks) != 1:
-        raise refuse(function, "expected a function of one block, got branches", SMALLEST_CONV)
+        raise match_failure(
+            function, "expected a function of one block, got branches", SMALLEST_CONV
+        )
     ops = list(function.entry_block)
     contractions = [op for op in ops if is_contraction(op)]
     if len(contractions) != 1:
-        raise refuse(
+        raise match_failure(
             contractions[1] if contractions else function,
             f"expected exactly one contraction in a function, got {len(contractions)} "
             "(a kernel computes one); put each into a function of its own",
@@ -80,19 +82,19 @@ def _raise_function(function: func.FuncOp) -> None:
     (op,) = contractions
     found = recognise(op)
     if found is None:
-        raise refuse(op, maps_problem(op), SMALLEST_CONV)
+        raise match_failure(op, maps_problem(op), SMALLEST_CONV)
     smallest = SMALLEST_MATMUL if isinstance(found, Matmul) else SMALLEST_CONV
     _check_shapes(op, smallest)
     problem = body_problem(op)
     if problem:
-        raise refuse(op, problem, smallest)
+        raise match_failure(op, problem, smallest)
     narrowing = find_narrowing(op, smallest)
     pads = [fold_pads(op, number, smallest) for number in (0, 1)]
     used = [op.operation, *zero_accumulator_ops(op, smallest), *narrowing.ops]
     for padding in pads:
         used += padding.ops
         if not isinstance(padding.source, ir.BlockArgument):
-            raise refuse(
+            raise match_failure(
                 op,
                 "expected function arguments as inputs (TMA reads them from global memory), got "
                 f"the result of {padding.source.owner.name}; make it an argument",
@@ -113,16 +115,16 @@ def _check_shapes(op: Any, smallest: str) -> None:
     for operand in op.operation.operands:
         kind = operand.type
         if not isinstance(kind, ir.RankedTensorType):
-            raise refuse(op, f"expected tensor operands, got {kind}", smallest)
+            raise match_failure(op, f"expected tensor operands, got {kind}", smallest)
         if not kind.has_static_shape:
-            raise refuse(
+            raise match_failure(
                 op,
                 f"expected static shapes, got {kind} (tensor maps, tiles and grid are fixed when "
                 "the kernel is compiled); specialise the function to its sizes",
                 smallest,
             )
         if 0 in kind.shape:
-            raise refuse(
+            raise match_failure(
                 op,
                 f"expected sizes of at least 1, got {kind} (a tensor map has no size 0)",
                 smallest,
@@ -134,7 +136,7 @@ def _check_rest(ops: list[Any], used: list[Any], result: Any, smallest: str) -> 
     harmless = ("arith.constant", "tensor.empty")
     for op in ops[:-1]:
         if op.operation not in used and op.operation.name not in harmless:
-            raise refuse(
+            raise match_failure(
                 op,
                 "expected only a zero tensor.pad, a zero linalg.fill, one contraction and a "
                 f"rounding of its result, got {op.operation.name}; put it into another function",
@@ -142,7 +144,7 @@ def _check_rest(ops: list[Any], used: list[Any], result: Any, smallest: str) -> 
             )
     returned = list(ops[-1].operands)
     if returned != [result]:
-        raise refuse(
+        raise match_failure(
             ops[-1],
             f"expected the function to return the contraction's result, got {len(returned)} values",
             smallest,
@@ -153,7 +155,7 @@ def _conv2d(op: Any, conv: Conv, pads: list[Padding], out: Any, smallest: str) -
     x, w = pads[conv.x], pads[conv.w]
     low, high = x.low, x.high
     if low[0] or high[0] or low[3] or high[3] or any(w.low) or any(w.high):
-        raise refuse(
+        raise match_failure(
             op,
             "expected padding of height and width of the input only, got "
             f"low {low}, high {high} on the input and low {w.low}, high {w.high} on the filter; "
@@ -168,7 +170,7 @@ def _conv2d(op: Any, conv: Conv, pads: list[Padding], out: Any, smallest: str) -
         span = (tap - 1) * dilation + 1
         expected = (size + low[dim] + high[dim] - span) // stride + 1
         if out.shape[dim] != expected:
-            raise refuse(
+            raise match_failure(
                 op,
                 f"expected output size {expected} in dimension {dim} (padded input "
                 f"{size + low[dim] + high[dim]}, filter {tap}, stride {stride}, dilation "
@@ -231,14 +233,14 @@ def _repack(source: Any, order: list[int], innermost: int) -> Any:
 def _matmul(op: Any, matmul: Matmul, pads: list[Padding], out: Any, smallest: str) -> Any:
     a, b = pads[matmul.a], pads[matmul.b]
     if a.ops or b.ops:
-        raise refuse(
+        raise match_failure(
             op,
             "expected a matrix product without tensor.pad (sizes need not be multiples of the "
             "tile: TMA fills with zeros), got one; drop it, or pad before this function",
             smallest,
         )
     if any(unsigned_factors(op)):
-        raise refuse(
+        raise match_failure(
             op, "expected i8 widened with arith.extsi in a matrix product, got arith.extui "
             "(tc.matmul has no unsigned operands); subtract 128 and correct the sums outside",
             smallest,

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 from tcir._mlir import func, ir, tensor
 from tcir.dialect import tc
 from tcir.dialect.ops.codes import PACKED_BITS
+from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import i64, i64s
-from tcir.passes.build.refusal import refuse
 from tcir.passmanager.pipeline import Pass, register_pass
 
 LAYOUT_ONLY = {
@@ -51,7 +51,7 @@ class SplitLaunches(Pass):
         functions = [op for op in module.body.operations if isinstance(op, func.FuncOp)]
         several = [f for f in functions if len(_launched(f)) > 1 or _is_reshaped(f)]
         if several and len(functions) > 1:
-            raise refuse(
+            raise match_failure(
                 several[0],
                 f"expected one function in a module with several launches, got {len(functions)} "
                 "(buffers are numbered once for a module); put each into a file of its own",
@@ -98,7 +98,7 @@ def _outline(
     inputs = list(dict.fromkeys(op.operands))
     strange = next((value for value in inputs if value not in numbers), None)
     if strange is not None:
-        raise refuse(
+        raise match_failure(
             op,
             "expected arguments and results of other launches as operands, got the result of "
             f"{strange.owner.name}; pass the operand in the shape that the op takes",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tcir._mlir import arith, ir, linalg
-from tcir.passes.build.refusal import describe, is_op, refuse
+from tcir.passes.build.diagnostics import describe, is_op, match_failure
 from tcir.passes.raising.contraction import value
 
 RESULT_TYPES = ("f32", "f16", "bf16")
@@ -59,26 +59,28 @@ def fold_pads(op: Any, number: int, smallest: str) -> Padding:
     while is_op(source, "tensor.pad"):
         pad = source.owner.opview
         if len(pad.operands) != 1:
-            raise refuse(
+            raise match_failure(
                 pad, "expected constant padding, got sizes known only at run time (the tile "
                 "coordinates of TMA loads carry the padding); make low and high static", smallest
             )  # fmt: skip
         (yielded,) = list(pad.regions[0].blocks[0])[-1].operands
         if not is_positive_zero(yielded):
-            raise refuse(
+            raise match_failure(
                 pad, f"expected padding with 0.0, got {describe(yielded)} (TMA fills with zeros "
                 "what is outside the tensor); pad in an op of its own before this function",
                 smallest,
             )  # fmt: skip
         if len(list(source.uses)) != 1:
-            raise refuse(
+            raise match_failure(
                 pad, "expected tensor.pad with one use, got more (it is folded into the "
                 "contraction); repeat it for the other use", smallest
             )  # fmt: skip
         for sums, name in ((low, "static_low"), (high, "static_high")):
             for dim, amount in enumerate(ir.DenseI64ArrayAttr(pad.attributes[name])):
                 if amount < 0:
-                    raise refuse(pad, f"expected padding of at least 0, got {amount}", smallest)
+                    raise match_failure(
+                        pad, f"expected padding of at least 0, got {amount}", smallest
+                    )
                 sums[dim] += amount
         ops.append(pad.operation)
         source = pad.operands[0]
@@ -93,7 +95,7 @@ def zero_accumulator_ops(op: Any, smallest: str) -> list[Any]:
     if is_op(init, "linalg.fill") and is_positive_zero(init.owner.operands[0]):
         target = init.owner.operands[1]
         if not isinstance(target, ir.BlockArgument) and not is_op(target, "tensor.empty"):
-            raise refuse(
+            raise match_failure(
                 init.owner,
                 "expected linalg.fill into tensor.empty or a function argument, got the result of "
                 f"{target.owner.name}", smallest
@@ -102,7 +104,7 @@ def zero_accumulator_ops(op: Any, smallest: str) -> list[Any]:
     got = "a function argument" if isinstance(init, ir.BlockArgument) else init.owner.name
     if got == "linalg.fill":
         got = f"linalg.fill with {describe(init.owner.operands[0])}"
-    raise refuse(
+    raise match_failure(
         op, f"expected an accumulator that is linalg.fill with 0.0, got {got} (the first mma of a "
         "tile replaces what tensor memory holds); fill with zero and add the other term in a later "
         "function", smallest
@@ -114,7 +116,7 @@ def find_narrowing(op: Any, smallest: str) -> Narrowing:
     result = op.operation.results[0]
     uses = list(result.uses)
     if len(uses) != 1:
-        raise refuse(
+        raise match_failure(
             op, f"expected one use of the result, got {len(uses)} (a kernel writes one output)",
             smallest,
         )  # fmt: skip
@@ -126,7 +128,7 @@ def find_narrowing(op: Any, smallest: str) -> Narrowing:
     elif user.name == "linalg.generic":
         rounding = _elementwise_rounding(user.opview, smallest)
     else:
-        raise refuse(
+        raise match_failure(
             user, "expected the result to be returned or rounded with arith.truncf, got "
             f"{user.name} (other epilogues are not in this version); put it into another function",
             smallest,
@@ -137,7 +139,7 @@ def find_narrowing(op: Any, smallest: str) -> Narrowing:
     final = user.results[0]
     element = str(final.type.element_type)
     if element not in RESULT_TYPES or mode != arith.RoundingMode.to_nearest_even:
-        raise refuse(
+        raise match_failure(
             user, f"expected rounding to nearest even to f16 or bf16, got {element} {mode}",
             smallest,
         )  # fmt: skip
@@ -156,11 +158,13 @@ def _elementwise_rounding(generic: Any, smallest: str) -> Any:
     )
     identity = ir.AffineMap.get_identity(generic.results[0].type.rank)
     if not truncates or any(m != identity for m in maps) or len(maps) != 2:
-        raise refuse(
+        raise match_failure(
             generic, "expected the linalg.generic after the contraction to be elementwise "
             "arith.truncf with identity maps, got another one (other epilogues are not in this "
             "version); put it into a function of its own", smallest
         )  # fmt: skip
     if not is_op(generic.operands[1], "tensor.empty"):
-        raise refuse(generic, "expected the rounded result in tensor.empty, got another", smallest)
+        raise match_failure(
+            generic, "expected the rounded result in tensor.empty, got another", smallest
+        )
     return body[0].operation

@@ -7,10 +7,12 @@ from typing import Any, ClassVar
 
 from tcir._mlir import ir, scf
 from tcir.dialect import tc
+from tcir.dialect.attributes import string
 from tcir.dialect.operation import traits_of
-from tcir.passes.build.emit import i64s, text
-from tcir.passes.build.kernel_ops import body, find_kernels, trip_count, walk
-from tcir.passes.build.refusal import refuse
+from tcir.dialect.walk import walk
+from tcir.passes.build.diagnostics import match_failure
+from tcir.passes.build.emit import i64s
+from tcir.passes.build.kernel_ops import body, find_kernels, trip_count
 from tcir.passes.roles.place_barriers import ROLE
 from tcir.passmanager.pipeline import Pass, register_pass
 
@@ -75,7 +77,9 @@ class AssignRoles(Pass):
     def run(self, module: ir.Module) -> None:
         for kernel in find_kernels(module, self.name, "place-barriers and plan-memory"):
             if "tc.async" not in kernel.attributes:
-                raise refuse(kernel, "expected a kernel with barriers; run place-barriers first")
+                raise match_failure(
+                    kernel, "expected a kernel with barriers; run place-barriers first"
+                )
             _split(kernel)
 
 
@@ -83,7 +87,7 @@ def _split(kernel: Any) -> None:
     ops = body(kernel)
     owned = [i for i, op in enumerate(ops) if _roles_in(op)]
     if not owned:
-        raise refuse(kernel, "expected ops that belong to a role, got none")
+        raise match_failure(kernel, "expected ops that belong to a role, got none")
     span = ops[owned[0] : owned[-1] + 1]
     for op in span:
         for inner in walk(op):
@@ -110,20 +114,20 @@ def _split(kernel: Any) -> None:
 def _check_op(op: Any) -> None:
     """Refuses an op between the first and the last of the roles that has no role but an effect."""
     if traits_of(op).issued_by == "cta":
-        raise refuse(
+        raise match_failure(
             op, f"expected {op.operation.name} before or after the ops of the roles, got it "
             "between them"
         )  # fmt: skip
     role, known = _own_role(op), [each.kind for each in ROLES]
     if role is None and not _is_pure(op):
-        raise refuse(
+        raise match_failure(
             op, f"expected an op that belongs to one of the roles {', '.join(known)}, got "
             f"{op.operation.name} without the attribute {ROLE}"
         )  # fmt: skip
     if role is not None and role not in known:
-        raise refuse(op, f"expected {ROLE} to be one of {', '.join(known)}, got {role}")
+        raise match_failure(op, f"expected {ROLE} to be one of {', '.join(known)}, got {role}")
     if isinstance(op, scf.ForOp) and len(op.results):
-        raise refuse(op, "expected loops without loop-carried values, got iter_args")
+        raise match_failure(op, "expected loops without loop-carried values, got iter_args")
 
 
 def _is_pure(op: Any) -> bool:
@@ -134,7 +138,7 @@ def _is_pure(op: Any) -> bool:
 def _own_role(op: Any) -> str | None:
     """The role that `op` itself belongs to."""
     if ROLE in op.operation.attributes:
-        return text(op.operation.attributes[ROLE])
+        return string(op, ROLE)
     return traits_of(op).role or None
 
 
@@ -171,7 +175,7 @@ class _Copier:
         if not isinstance(operand, ir.BlockArgument):
             role = _own_role(operand.owner.opview)
             if role is not None:
-                raise refuse(
+                raise match_failure(
                     op, f"expected values to stay within a role, got one from {role} in "
                     f"{self.role.kind}; pass it through shared or tensor memory"
                 )  # fmt: skip
@@ -182,7 +186,7 @@ class _Copier:
             return
         if _is_quarter_loop(op) and len(self.role.warps) > 1:
             if trip_count(op) != len(self.role.warps):
-                raise refuse(
+                raise match_failure(
                     op, f"expected one quarter per warp of {self.role.kind}, got {trip_count(op)} "
                     f"quarters for {len(self.role.warps)} warps"
                 )  # fmt: skip

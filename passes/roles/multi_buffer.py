@@ -7,28 +7,25 @@ from typing import Any, ClassVar
 
 from tcir._mlir import ir, scf
 from tcir.dialect import tc
+from tcir.dialect.attributes import integer
 from tcir.dialect.limits import LANE_MASK_BYTES, SMEM_TILE_ALIGNMENT, TMEM_COLUMNS
+from tcir.dialect.walk import walk
 from tcir.errors import InputError
-from tcir.passes.build import index as math
-from tcir.passes.build.emit import integer
+from tcir.passes.build import index
 from tcir.passes.build.kernel_ops import (
     body,
     find_kernels,
     smem_bytes,
     tmem_columns,
     trip_count,
-    walk,
     walk_body,
 )
-from tcir.passes.build.limits import round_up
+from tcir.passes.build.limits import BARRIER_BYTES, round_up
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.target import DEFAULT_TARGET
 
 MOST_STAGES = 8
 """More loads in flight than this bring nothing: 8 x 16 KB per SM outlast the latency of HBM."""
-
-BARRIER_BYTES = 1024
-"""Room left for mbarriers and the address of tensor memory."""
 
 
 @register_pass
@@ -84,7 +81,7 @@ class MultiBuffer(Pass):
             count = self.stages or _choose_stages(kernel, loop, tiles)
         with ir.InsertionPoint(tiles[0]), tiles[0].location:
             trip_count(loop)  # refuses loops whose induction variable is no iteration number
-            slot = math.value(math.rem(loop.induction_variable, count))
+            slot = index.value(index.rem(loop.induction_variable, count))
         for tile in tiles:
             kind = tile.tile.type
             with ir.InsertionPoint(top), tile.location:
@@ -105,7 +102,7 @@ def _choose_stages(kernel: Any, loop: scf.ForOp, tiles: list[Any]) -> int:
     every = [t for t in walk_body(kernel) if isinstance(t, tc.SmemTileOp | tc.TmemTileOp)]
     fixed = _Footprint.of([t for t in every if t not in tiles])
     masks = sum(
-        LANE_MASK_BYTES * integer(op.count)
+        LANE_MASK_BYTES * integer(op, "count")
         for op in walk_body(kernel)
         if isinstance(op, tc.LaneMasksOp)
     )

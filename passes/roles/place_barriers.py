@@ -7,21 +7,22 @@ from typing import Any, ClassVar
 
 from tcir._mlir import ir, scf
 from tcir.dialect import tc
+from tcir.dialect.attributes import integer
 from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES, WARP
 from tcir.dialect.operation import traits_of
 from tcir.dialect.ops.tma import halo_of
-from tcir.passes.build import index as math
-from tcir.passes.build.emit import fence, i64, integer, tma_load
+from tcir.dialect.walk import walk
+from tcir.passes.build import index
+from tcir.passes.build.diagnostics import match_failure
+from tcir.passes.build.emit import fence, i64, tma_load
 from tcir.passes.build.kernel_ops import (
     accumulator_of,
     ancestor_in,
     body,
     find_kernels,
     trip_count,
-    walk,
     walk_body,
 )
-from tcir.passes.build.refusal import refuse
 from tcir.passmanager.pipeline import Pass, register_pass
 
 ROLE = "tc.role"
@@ -75,7 +76,9 @@ class PlaceBarriers(Pass):
     def run(self, module: ir.Module) -> None:
         for kernel in find_kernels(module, self.name, "a tiling pass and multi-buffer"):
             if "tc.async" in kernel.attributes:
-                raise refuse(kernel, "expected a kernel without barriers, got one with tc.async")
+                raise match_failure(
+                    kernel, "expected a kernel without barriers, got one with tc.async"
+                )
             _Placer(kernel).run()
             kernel.attributes["tc.async"] = ir.UnitAttr.get()
 
@@ -88,17 +91,19 @@ class _Placer:
         loops = [op for op in body(self.kernel) if any(_is_load(o) for o in walk(op))]
         for op in loops:
             if not isinstance(op, scf.ForOp):
-                raise refuse(
+                raise match_failure(
                     op, "expected TMA loads in a loop over a ring, got one outside any loop; run "
                     "multi-buffer on the loop first"
                 )  # fmt: skip
         if not loops:
-            raise refuse(self.kernel, "expected a kernel with TMA loads, got none")
+            raise match_failure(self.kernel, "expected a kernel with TMA loads, got none")
         rings = [_ring_loop(loop) for loop in loops]
         zeros = [op for op in body(self.kernel) if any(_is_store(o) for o in walk(op))]
         setup = (zeros + loops)[0]
         if len(zeros) > 1 or body(self.kernel).index(setup) > body(self.kernel).index(loops[0]):
-            raise refuse(setup, "expected one loop that stores to tensor memory, before the loads")
+            raise match_failure(
+                setup, "expected one loop that stores to tensor memory, before the loads"
+            )
         inits = [bar for ring in rings for bar in self._guard_ring(ring, setup)]
         for block in [self.kernel.regions[0].blocks[0], *_around(loops, rings)]:
             inits += self._guard_accumulators(block, setup)
@@ -123,30 +128,34 @@ class _Placer:
         """Full and empty barriers around the loads and the consumers of one loop's ring."""
         loads = [op for op in loop.body if _is_load(op)]
         if any(_is_load(o) and o not in loads for o in walk(loop)):
-            raise refuse(loop, "expected TMA loads directly in the ring's loop, got a deeper one")
+            raise match_failure(
+                loop, "expected TMA loads directly in the ring's loop, got a deeper one"
+            )
         trip_count(loop)
         slots = [_slot_of(load) for load in loads]
         rings = {slot.ring.type.count for slot in slots}
         if len(rings) != 1 or any(slot.index != slots[0].index for slot in slots):
-            raise refuse(loads[0], f"expected rings of one size, used in step, got {sorted(rings)}")
+            raise match_failure(
+                loads[0], f"expected rings of one size, used in step, got {sorted(rings)}"
+            )
         (count,) = rings
         consumers = _consumers(loop, [slot.slot for slot in slots], loads)
         location = loads[0].location
         full = self._init(setup, location, count)
         empty = self._init(setup, location, count)
         with ir.InsertionPoint(loads[0]), location:
-            phase = math.value(math.rem(math.div(loop.induction_variable, count), 2))
+            phase = index.value(index.rem(index.div(loop.induction_variable, count), 2))
             full_slot = _bar(full, slots[0].index)
             empty_slot = _bar(empty, slots[0].index)
-            flipped = math.value(math.sub(1, phase))
+            flipped = index.value(index.sub(1, phase))
             _tag(tc.MbarrierWaitOp(empty_slot, flipped), "producer")
-            nbytes = sum(integer(load.nbytes) for load in loads)
+            nbytes = sum(integer(load, "nbytes") for load in loads)
             _tag(tc.MbarrierExpectTxOp(full_slot, i64(nbytes)), "producer")
         for load in loads:
             with ir.InsertionPoint(load), load.location:
                 tma_load(
-                    load.map, list(load.coords), load.tile, integer(load.row),
-                    integer(load.nbytes), list(load.offsets), full_slot, halo_of(load),
+                    load.map, list(load.coords), load.tile, integer(load, "row"),
+                    integer(load, "nbytes"), list(load.offsets), full_slot, halo_of(load),
                 )  # fmt: skip
             load.operation.erase()
         with ir.InsertionPoint(consumers[0]), consumers[0].location:
@@ -177,7 +186,9 @@ class _Placer:
             if not readers or any(d.owner.operation.block != block for d in written if _is_slot(d)):
                 continue
             if any(ancestor_in(r, op.operation.block) == op for r in readers):
-                raise refuse(op, "expected accumulators read after the loop, got reads inside it")
+                raise match_failure(
+                    op, "expected accumulators read after the loop, got reads inside it"
+                )
             slot = written[0].owner.operation.opview if _is_slot(written[0]) else None
             done = self._init(setup, readers[0].location, slot and slot.ring.type.count)
             inits.append(done)
@@ -185,7 +196,7 @@ class _Placer:
             with ir.InsertionPoint(after), readers[0].location:
                 bar = done.bar if slot is None else _bar(done, slot.index)
                 _tag(tc.CommitOp(bar), "mma")
-                _tag(tc.MbarrierWaitOp(bar, math.value(0)), "epilogue")
+                _tag(tc.MbarrierWaitOp(bar, index.value(0)), "epilogue")
                 _tag(fence("tcgen05.after"), "epilogue")
         return inits
 
@@ -197,7 +208,7 @@ class _Placer:
         """
         waits, shifted = [], set()
         for op in loop.body:
-            if isinstance(op, tc.MmaOp) and integer(op.ashift):
+            if isinstance(op, tc.MmaOp) and integer(op, "ashift"):
                 shifted.add(op.a)
             elif isinstance(op, tc.RefreshOp) and op.target in shifted:
                 waits.append(op)
@@ -207,9 +218,9 @@ class _Placer:
         bar = self._init(setup, waits[0].location, None)
         for number, op in enumerate(waits):
             with ir.InsertionPoint(op), op.location:
-                done = math.add(math.mul(loop.induction_variable, len(waits) % 2), number)
+                done = index.add(index.mul(loop.induction_variable, len(waits) % 2), number)
                 _tag(tc.CommitOp(bar.bar), "mma")
-                _tag(tc.MbarrierWaitOp(bar.bar, math.value(math.rem(done, 2))), "mma")
+                _tag(tc.MbarrierWaitOp(bar.bar, index.value(index.rem(done, 2))), "mma")
                 _tag(fence("tcgen05.after"), "mma")
         return [bar]
 
@@ -220,14 +231,14 @@ class _Placer:
         wrote lane masks, which the mma's thread reads.
         """
         if not isinstance(loop, scf.ForOp) or trip_count(loop) != QUARTERS:
-            raise refuse(loop, "expected tc.tmem_st in a loop over the four quarters")
+            raise match_failure(loop, "expected tc.tmem_st in a loop over the four quarters")
         ready = self._init(loop, loop.location, None, WARP * QUARTERS)
         with ir.InsertionPoint(loop.body.operations[len(loop.body.operations) - 1]), loop.location:
             tc.TmemWaitOp(ir.StringAttr.get("st"))
             _tag(fence("tcgen05.before"), "epilogue")
             tc.MbarrierArriveOp(ready.bar)
         with ir.InsertionPoint(main), loop.location:
-            _tag(tc.MbarrierWaitOp(ready.bar, math.value(0)), "mma")
+            _tag(tc.MbarrierWaitOp(ready.bar, index.value(0)), "mma")
             _tag(fence("tcgen05.after"), "mma")
         return [ready]
 
@@ -262,7 +273,7 @@ def _ring_loop(loop: Any) -> Any:
     while not any(_is_load(op) for op in loop.body):
         loop = next(op for op in loop.body if any(_is_load(o) for o in walk(op)))
         if not isinstance(loop, scf.ForOp):
-            raise refuse(loop, "expected TMA loads in loops only, got one in another op")
+            raise match_failure(loop, "expected TMA loads in loops only, got one in another op")
     return loop
 
 
@@ -279,7 +290,7 @@ def _around(loops: list[Any], rings: list[Any]) -> list[Any]:
 def _slot_of(load: Any) -> Any:
     owner = None if isinstance(load.tile, ir.BlockArgument) else load.tile.owner.opview
     if not isinstance(owner, tc.SlotOp):
-        raise refuse(
+        raise match_failure(
             load, "expected TMA loads into a slot of a ring, got a tile without one; run "
             "multi-buffer first"
         )  # fmt: skip
@@ -297,16 +308,20 @@ def _consumers(loop: scf.ForOp, tiles: list[Any], loads: list[Any]) -> list[Any]
                 continue
             traits = traits_of(user)
             if not (traits.reads_shared and traits.completed_by == COMMIT):
-                raise refuse(
+                raise match_failure(
                     user, f"expected cp and mma as readers of a ring, got {user.operation.name} "
                     "(a commit tells when those are done, and nothing else)"
                 )  # fmt: skip
             positions.add(ops.index(ancestor_in(user, loop.body)))
     if not positions:
-        raise refuse(loads[0], "expected every loaded ring to be read in its loop, got no reader")
+        raise match_failure(
+            loads[0], "expected every loaded ring to be read in its loop, got no reader"
+        )
     last_load = max(ops.index(load) for load in loads)
     if min(positions) < last_load:
-        raise refuse(ops[min(positions)], "expected all loads of an iteration before their readers")
+        raise match_failure(
+            ops[min(positions)], "expected all loads of an iteration before their readers"
+        )
     return [ops[position] for position in sorted(positions)]
 
 

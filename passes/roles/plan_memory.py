@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from tcir._mlir import ir
 from tcir.dialect import tc
+from tcir.dialect.attributes import integer
 from tcir.dialect.limits import (
     LANE_MASK_BYTES,
     MBARRIER_BYTES,
@@ -14,7 +15,8 @@ from tcir.dialect.limits import (
     SMEM_TILE_ALIGNMENT,
     TMEM_COLUMNS,
 )
-from tcir.passes.build.emit import i64, integer
+from tcir.passes.build.diagnostics import match_failure
+from tcir.passes.build.emit import i64
 from tcir.passes.build.kernel_ops import (
     body,
     count_of,
@@ -24,7 +26,6 @@ from tcir.passes.build.kernel_ops import (
     walk_body,
 )
 from tcir.passes.build.limits import round_up, tmem_allocation
-from tcir.passes.build.refusal import refuse
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.target import DEFAULT_TARGET
 
@@ -70,13 +71,15 @@ class PlanMemory(Pass):
         for kernel in find_kernels(module, self.name, "place-barriers"):
             barriers = [op for op in body(kernel) if isinstance(op, tc.CtaBarrierOp)]
             if len(barriers) < 2:
-                raise refuse(
+                raise match_failure(
                     kernel,
                     "expected a CTA barrier after the set-up and one before the end, got "
                     f"{len(barriers)}; run place-barriers first",
                 )
             if "tc.smem_bytes" in kernel.attributes:
-                raise refuse(kernel, "expected a kernel without planned memory, got tc.smem_bytes")
+                raise match_failure(
+                    kernel, "expected a kernel without planned memory, got tc.smem_bytes"
+                )
             address = _place_shared(kernel)
             _place_columns(kernel, address, barriers)
 
@@ -93,7 +96,7 @@ def _place_shared(kernel: Any) -> int:
     for table in (op for op in walk_body(kernel) if isinstance(op, tc.LaneMasksOp)):
         end = round_up(end, LANE_MASK_BYTES)
         table.attributes["offset"] = i64(end)
-        end += LANE_MASK_BYTES * integer(table.count)
+        end += LANE_MASK_BYTES * integer(table, "count")
     for bar in bars:
         end = round_up(end, MBARRIER_BYTES)
         bar.attributes["offset"] = i64(end)
@@ -101,7 +104,7 @@ def _place_shared(kernel: Any) -> int:
     address, end = end, end + ADDRESS_BYTES
     if end > SMEM_BYTES:
         parts = ", ".join(f"{count_of(t.tile.type)} x {_one(t)} bytes" for t in tiles)
-        raise refuse(
+        raise match_failure(
             tiles[0] if tiles else kernel,
             f"expected at most {SMEM_BYTES} bytes of shared memory, got {end} (tiles: {parts}; a "
             f"CTA of {DEFAULT_TARGET.name} has 227 KB); take fewer stages or a smaller n-tile "
@@ -118,11 +121,11 @@ def _one(tile: Any) -> int:
 def _place_columns(kernel: Any, address: int, barriers: list[Any]) -> None:
     tiles = [op for op in walk_body(kernel) if isinstance(op, tc.TmemTileOp)]
     if not tiles:
-        raise refuse(kernel, "expected a kernel with tiles in tensor memory, got none")
+        raise match_failure(kernel, "expected a kernel with tiles in tensor memory, got none")
     sizes = [tmem_columns(tile.tile.type) for tile in tiles]
     if sum(sizes) > TMEM_COLUMNS:
         parts = " + ".join(str(size) for size in sizes)
-        raise refuse(
+        raise match_failure(
             tiles[0],
             f"expected at most {TMEM_COLUMNS} columns of tensor memory, got {sum(sizes)} ({parts}; "
             "PTX ISA 9.7.16.1); take fewer stages or a smaller n-tile "

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tcir._mlir import arith, func, ir, scf
+from tcir._mlir import arith, func, ir, scf, tensor
 from tcir.dialect import tc
-from tcir.dialect.attributes import integer, string
+from tcir.dialect.attributes import defining, integer, integer_type, string
 from tcir.dialect.ops.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES, ELEMENT_BITS
-from tcir.passes.build.emit import integers
+from tcir.passes.build import simt
+from tcir.passes.build.diagnostics import SMALLEST_BLOCK_SCALED, match_failure
+from tcir.passes.build.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.build.limits import ceil_div
-from tcir.passes.build.refusal import refuse
-from tcir.passes.raising.raise_block_scaled import SMALLEST, source_argument
-from tcir.passes.simt import emit as simt
 from tcir.passes.simt.decode import dot4, doubled_e2m1, floats, scale_floats, words_of
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.target import targets_with
@@ -56,14 +55,14 @@ class ConvertBlockScaledToSimt(Pass):
             ops = list(function.regions[0].blocks[0]) if function.regions[0].blocks else []
             found = [op for op in ops if isinstance(op, tc.BlockScaledMatmulOp)]
             if len(found) != 1 or list(ops[-1].operands) != list(found[0].results):
-                raise refuse(
+                raise match_failure(
                     function, f"expected a function that returns one tc.block_scaled_matmul, got "
                     f"{', '.join(op.operation.name for op in ops) or 'nothing'} (run "
-                    "raise-block-scaled first)", SMALLEST,
+                    "raise-block-scaled first)", SMALLEST_BLOCK_SCALED,
                 )  # fmt: skip
             for option, most in (("rows", 8), ("warps", 32)):
                 if not 1 <= getattr(self, option) <= most:
-                    raise refuse(
+                    raise match_failure(
                         found[0], f"expected {option} of 1 to {most}, got {getattr(self, option)} "
                         "(registers and threads of a CTA)",
                     )  # fmt: skip
@@ -120,7 +119,7 @@ class _Side:
         where = simt.at(scales, simt.wide(first))
         if count == 1:
             return scale_floats(simt.load_byte(where), 1, self.scale)
-        codes = arith.ExtUIOp(simt.integer(32), simt.load(where, simt.integer(16))).result
+        codes = arith.ExtUIOp(integer_type(32), simt.load(where, integer_type(16))).result
         return scale_floats(codes, 2, self.scale)
 
 
@@ -144,27 +143,23 @@ class _Kernel:
         op = self.op
         values = [op.a, op.a_scales, op.b, op.b_scales]
         values += [v for v in (op.a_global, op.b_global) if v is not None]
-        attributes = self.function.attributes
-        known = list(range(len(self.function.arguments) + 1))
-        if "tc.args" in attributes:
-            known = integers(attributes["tc.args"])
-        numbers = [known[source_argument(value)] for value in values]
+        known = buffer_numbers(self.function, len(self.function.arguments) + 1)
+        numbers = [known[_source_argument(value)] for value in values]
         result = known[-1]
         grid = (
             ceil_div(self.m, self.rows * self.warps), ceil_div(self.n, self.columns), self.batch,
         )  # fmt: skip
-        target = simt.target_of(self.module)
+        target = target_of(self.module)
         legal = targets_with("fp8")
         if target not in legal:
-            raise refuse(
+            raise match_failure(
                 op,
                 f"expected target {' or '.join(legal)} (fp8 conversions need sm_89), got {target}",
             )
-        order = attributes["tc.order"].value if "tc.order" in attributes else None
-        shape = simt.Shape(grid, self.warps * simt.WARP, target, order)
-        name = ir.StringAttr(self.function.operation.attributes["sym_name"]).value
+        shape = simt.Shape(grid, self.warps * simt.WARP, target, launch_order(self.function))
+        name = self.function.name.value
         buffers = sorted({*numbers, result})
-        with simt.simt_kernel(self.module, name, buffers, shape, op) as pointers:
+        with simt.simt_kernel(self.module, name, buffers, shape, op.location) as pointers:
             a, sa, b, sb, *factors = (pointers[n] for n in numbers)
             sides = [
                 _Side(
@@ -261,3 +256,16 @@ class _Kernel:
             place = simt.add(simt.mul(whole, self.n), simt.wide(column))
             simt.store(simt.at(out, simt.mul(place, size)), mine)
             scf.YieldOp([])
+
+
+def _source_argument(operand: ir.Value) -> int:
+    """The number of the function argument that `operand` is, collapsed or not."""
+    while not isinstance(operand, ir.BlockArgument):
+        made = defining(operand, tensor.CollapseShapeOp)
+        if made is None:
+            raise match_failure(
+                operand.owner, "expected a function argument, or one collapsed, got the result of "
+                f"{operand.owner.name}; make it an argument", SMALLEST_BLOCK_SCALED,
+            )  # fmt: skip
+        operand = made.operands[0]
+    return int(operand.arg_number)

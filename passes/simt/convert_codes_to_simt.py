@@ -10,9 +10,11 @@ from typing import Any, ClassVar
 
 from tcir._mlir import func, ir, scf
 from tcir.dialect import tc
+from tcir.dialect.attributes import integer_type
 from tcir.dialect.ops.codes import bits_of, ends
+from tcir.passes.build import simt
+from tcir.passes.build.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.build.limits import ceil_div
-from tcir.passes.simt import emit as simt
 from tcir.passmanager.pipeline import Pass, register_pass
 
 THREADS = 256
@@ -50,7 +52,7 @@ class ConvertCodesToSimt(Pass):
 
 
 def _convert(module: ir.Module, function: func.FuncOp, op: Any) -> None:
-    buffers, order = simt.place_of(function)
+    buffers, order = buffer_numbers(function, 2), launch_order(function)
     count, bits = prod(ends(op)[0].shape), bits_of(op)
     words = count % CODES == 0
     units = count // (CODES if words else _fewest(bits))
@@ -58,8 +60,8 @@ def _convert(module: ir.Module, function: func.FuncOp, op: Any) -> None:
         tc.PackCodesOp: _pack_words if words else _pack_bytes,
         tc.UnpackCodesOp: _unpack_words if words else _unpack_bytes,
     }
-    shape = simt.Shape((ceil_div(units, THREADS), 1, 1), THREADS, simt.target_of(module), order)
-    with simt.simt_kernel(module, function.name.value, buffers, shape, op) as pointers:
+    shape = simt.Shape((ceil_div(units, THREADS), 1, 1), THREADS, target_of(module), order)
+    with simt.simt_kernel(module, function.name.value, buffers, shape, op.location) as pointers:
         number = simt.add(simt.mul(simt.block_index(0), THREADS), simt.thread_index())
         inside = scf.IfOp(simt.less(number, units))
         with ir.InsertionPoint(inside.then_block):
@@ -81,7 +83,7 @@ def _pack_words(codes: Any, packed: Any, number: Any, bits: int) -> None:
 
 def _unpack_words(packed: Any, codes: Any, number: Any, bits: int) -> None:
     source = simt.at(packed, simt.mul(number, CODES * bits // 8))
-    words = [simt.load(simt.behind(source, 4 * n), simt.integer(32)) for n in range(bits // 2)]
+    words = [simt.load(simt.behind(source, 4 * n), integer_type(32)) for n in range(bits // 2)]
     target = simt.at(codes, simt.mul(number, CODES))
     for n, string in enumerate(_rejoined(words, 32, 4 * bits)):
         simt.store(simt.behind(target, 4 * n), _apart(string, bits))

@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 
 from tcir._mlir import arith, func, ir, scf
 from tcir.dialect import tc
-from tcir.passes.build.emit import integers
+from tcir.dialect.attributes import integer_type, integers
+from tcir.passes.build import simt
+from tcir.passes.build.diagnostics import match_failure
+from tcir.passes.build.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.build.limits import ceil_div
-from tcir.passes.build.refusal import refuse
-from tcir.passes.simt import emit as simt
 from tcir.passmanager.pipeline import Pass, register_pass
 
 
@@ -38,7 +39,7 @@ class ConvertRepackToSimt(Pass):
 
     def run(self, module: ir.Module) -> None:
         if not 32 <= self.threads <= 1024:
-            raise refuse(
+            raise match_failure(
                 module.operation,
                 f"expected threads of 32 to 1024 (threads of a CTA), got {self.threads}; "
                 "smallest accepted: threads=32",
@@ -51,12 +52,12 @@ class ConvertRepackToSimt(Pass):
 
     def _convert(self, module: ir.Module, function: func.FuncOp, op: tc.RepackOp) -> None:
         source, out = op.source.type, op.out.type
-        buffers, order = simt.place_of(function)
+        buffers, order = buffer_numbers(function, 2), launch_order(function)
         count = prod(out.shape)
         shape = simt.Shape(
-            (ceil_div(count, self.threads), 1, 1), self.threads, simt.target_of(module), order or 0
+            (ceil_div(count, self.threads), 1, 1), self.threads, target_of(module), order or 0
         )
-        with simt.simt_kernel(module, function.name.value, buffers, shape, op) as pointers:
+        with simt.simt_kernel(module, function.name.value, buffers, shape, op.location) as pointers:
             number = simt.add(simt.mul(simt.block_index(0), self.threads), simt.thread_index())
             with _only_if(simt.less(number, count)):
                 _copy(op, source, out, number, *(pointers[n] for n in buffers))
@@ -73,7 +74,7 @@ def _copy(op: tc.RepackOp, source: Any, out: Any, number: Any, read: Any, write:
     digits.insert(0, rest)
     place: Any = simt.constant(0)
     inside: Any = None
-    permutation = integers(op.permutation)
+    permutation = integers(op, "permutation")
     for dim, extent in enumerate(source.shape):
         at = permutation.index(dim)
         place = simt.add(simt.mul(place, extent), digits[at])
@@ -88,7 +89,7 @@ def _copy(op: tc.RepackOp, source: Any, out: Any, number: Any, read: Any, write:
     if inside is None:
         _store(target, load(), size)
         return
-    both = scf.IfOp(inside, [simt.integer(_REGISTER[size])], has_else=True)
+    both = scf.IfOp(inside, [integer_type(_REGISTER[size])], has_else=True)
     with ir.InsertionPoint(both.then_block):
         scf.YieldOp([load()])
     with ir.InsertionPoint(both.else_block):
@@ -105,7 +106,7 @@ def _byte(number: Any, size: int) -> Any:
 
 
 def _load(pointer: Any, size: int) -> Any:
-    return simt.load_byte(pointer) if size == 1 else simt.load(pointer, simt.integer(8 * size))
+    return simt.load_byte(pointer) if size == 1 else simt.load(pointer, integer_type(8 * size))
 
 
 def _store(pointer: Any, value: Any, size: int) -> None:

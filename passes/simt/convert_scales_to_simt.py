@@ -7,8 +7,10 @@ from typing import Any, ClassVar
 
 from tcir._mlir import arith, func, ir
 from tcir.dialect import tc
+from tcir.dialect.attributes import integer_type
 from tcir.dialect.ops.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES
-from tcir.passes.simt import emit as simt
+from tcir.passes.build import simt
+from tcir.passes.build.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passmanager.pipeline import Pass, register_pass
 
 THREADS = BLOCK_BYTES // 4
@@ -45,15 +47,15 @@ class ConvertScalesToSimt(Pass):
 
 
 def _convert(module: ir.Module, function: func.FuncOp, op: tc.ScalesToBlockedOp) -> None:
-    buffers, order = simt.place_of(function)
+    buffers, order = buffer_numbers(function, 2), launch_order(function)
     *outer, down, across, _ = op.out.type.shape
     *_, scales = op.scales.type.shape
     matrix = op.out.type.rank == op.scales.type.rank + 1
     rows = op.scales.type.shape[-2] if matrix else 1
     batch = outer[0] if outer else 1
     blocks = next(count for count in BLOCKS if across % count == 0)
-    shape = simt.Shape((across // blocks, down, batch), THREADS, simt.target_of(module), order)
-    with simt.simt_kernel(module, function.name.value, buffers, shape, op) as pointers:
+    shape = simt.Shape((across // blocks, down, batch), THREADS, target_of(module), order)
+    with simt.simt_kernel(module, function.name.value, buffers, shape, op.location) as pointers:
         source, target = (pointers[number] for number in buffers)
         thread = simt.thread_index()
         quarter, lane = simt.both_bits(thread, 3), simt.right(thread, 2)
@@ -85,7 +87,7 @@ def _words(row: Any, column: Any, blocks: int, scales: int) -> list[Any]:
 def _word(row: Any, first: Any, scales: int) -> Any:
     """Four scales of a row from `first` on, zeros behind its end."""
     if scales % BLOCK_SCALES == 0:
-        return simt.load(simt.at(row, simt.wide(first)), simt.integer(32))
+        return simt.load(simt.at(row, simt.wide(first)), integer_type(32))
     word = simt.constant(0)
     for n in range(BLOCK_SCALES):
         place = simt.add(first, n)

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tcir._mlir import arith, ir, llvm
+from tcir.dialect.attributes import integer_type
 from tcir.dialect.ops.block_scaled import ELEMENT_BITS
-from tcir.passes.simt import emit as simt
+from tcir.passes.build import simt
 
 DOUBLED = (0, 1, 2, 3, 4, 6, 8, 12)
 """Twice the magnitudes of e2m1, by code."""
@@ -37,7 +38,7 @@ def words_of(element: str, count: int) -> int:
 
 def permute(low: Any, high: Any, selector: Any) -> Any:
     """prmt: four bytes out of eight, each by four bits; the top one replicates the sign."""
-    return simt.asm(simt.integer(32), "prmt.b32 $0, $1, $2, $3;", "=r,r,r,r", [low, high, selector])
+    return simt.asm(integer_type(32), "prmt.b32 $0, $1, $2, $3;", "=r,r,r,r", [low, high, selector])
 
 
 def doubled_e2m1(word: Any) -> list[Any]:
@@ -71,14 +72,14 @@ def _table(values: tuple[int, ...]) -> Any:
 def dot4(a: Any, b: Any, total: Any) -> Any:
     """total + the products of four int8, exact."""
     text = "dp4a.s32.s32 $0, $1, $2, $3;"
-    return simt.asm(simt.integer(32), text, "=r,r,r,r", [a, b, total])
+    return simt.asm(integer_type(32), text, "=r,r,r,r", [a, b, total])
 
 
 def floats(words: list[Any], element: str, count: int) -> list[Any]:
     """`count` elements as f32, exact, in order of k; NaN and infinities stay."""
     if element in CVT:
         pairs = [
-            _fp8_pair(arith.TruncIOp(simt.integer(16), simt.right(word, shift)).result, element)
+            _fp8_pair(arith.TruncIOp(integer_type(16), simt.right(word, shift)).result, element)
             for word in words
             for shift in (0, 16)
         ]
@@ -89,7 +90,7 @@ def floats(words: list[Any], element: str, count: int) -> list[Any]:
 def _fp8_pair(pair: Any, element: str) -> list[Any]:
     """Two fp8 in an i16, the lower first."""
     text = f"cvt.rn.f16x2.{CVT[element]}x2 $0, $1;"
-    halves = simt.asm(simt.integer(32), text, "=r,h", [pair])
+    halves = simt.asm(integer_type(32), text, "=r,h", [pair])
     vector = llvm.BitcastOp(ir.VectorType.get([2], ir.F16Type.get()), halves).result
     return [
         arith.ExtFOp(
@@ -112,7 +113,7 @@ def _small(words: list[Any], n: int, element: str) -> Any:
     sign = simt.left(simt.both_bits(code, 1 << (width - 1)), 16 - width)
     magnitude = simt.both_bits(code, (1 << (width - 1)) - 1)
     raw = simt.either_bits(sign, simt.left(magnitude, 10 - form.mantissa))
-    half = arith.BitcastOp(ir.F16Type.get(), arith.TruncIOp(simt.integer(16), raw).result).result
+    half = arith.BitcastOp(ir.F16Type.get(), arith.TruncIOp(integer_type(16), raw).result).result
     scale = simt.number(2.0 ** (15 - form.bias))
     return arith.MulFOp(arith.ExtFOp(ir.F32Type.get(), half).result, scale).result
 
@@ -123,7 +124,7 @@ def scale_floats(codes: Any, count: int, scale: str) -> list[Any]:
     The sign bit of ue4m3 is dropped, as the tensor core does.
     """
     if scale == "f8E4M3FN":
-        pair = arith.TruncIOp(simt.integer(16), simt.both_bits(codes, 0x7F7F)).result
+        pair = arith.TruncIOp(integer_type(16), simt.both_bits(codes, 0x7F7F)).result
         return _fp8_pair(pair, scale)[:count]
     return [_ue8m0(simt.both_bits(simt.right(codes, 8 * n), 0xFF)) for n in range(count)]
 

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 from tcir._mlir import ir, scf
 from tcir.dialect import tc
-from tcir.passes.build import index as math
-from tcir.passes.build.index import constant_of
+from tcir.dialect.attributes import constant_of
+from tcir.passes.build import index
+from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.kernel_ops import find_kernels
-from tcir.passes.build.refusal import refuse
 from tcir.passes.warp.loops import (
     KStep,
     Mapping,
@@ -59,7 +59,7 @@ class DoubleBufferFragments(Pass):
         for kernel in find_kernels(module, self.name, "pipeline-cp-async or pipeline-tma"):
             loops = loops_with(kernel, tc.MmaSyncOp)
             if "tc.async" not in kernel.attributes or len(loops) not in (1, 2):
-                raise refuse(
+                raise match_failure(
                     kernel,
                     "expected the one or two loops of pipeline-cp-async or pipeline-tma with "
                     "tc.mma_sync, got "
@@ -98,11 +98,13 @@ class _Body:
         ]
         for op in ops:
             if op.operation not in known:
-                raise refuse(op, "expected copies, loads and tc.mma_sync only in the main loop")
+                raise match_failure(
+                    op, "expected copies, loads and tc.mma_sync only in the main loop"
+                )
 
     def at(self, step: Any) -> Mapping:
         """Values of the body for iteration `step`, slots included; emits those."""
-        mapping: Mapping = {self.loop.induction_variable: math.value(step)}
+        mapping: Mapping = {self.loop.induction_variable: index.value(step)}
         clone_all(self.slots, mapping)
         return mapping
 
@@ -127,14 +129,14 @@ def _load(step: KStep, mapping: Mapping) -> list[Any]:
 
 def _first(body: _Body, step: Any) -> list[Any]:
     """Waits for the tiles of iteration `step` and loads its first fragments."""
-    waiting: Mapping = {body.loop.induction_variable: math.value(step)}
+    waiting: Mapping = {body.loop.induction_variable: index.value(step)}
     clone_all([*body.waits, *body.head], waiting)
     return _load(body.steps[0], body.at(step))
 
 
 def _iteration(body: _Body, step: Any, total: Any, held: list[Any], more: bool) -> list[Any]:
     """One iteration; with `more`, the next one's first fragments are loaded in it."""
-    copied: Mapping = {body.loop.induction_variable: math.value(step)}
+    copied: Mapping = {body.loop.induction_variable: index.value(step)}
     if more:
         clone_all(body.places, copied)
     mapping = body.at(step)
@@ -145,7 +147,7 @@ def _iteration(body: _Body, step: Any, total: Any, held: list[Any], more: bool) 
         if more:
             clone_all(body.copies_at(number), copied)
         if more and number + 1 == len(body.steps):
-            following = _first(body, math.add(step, 1))
+            following = _first(body, index.add(step, 1))
         values: Mapping = dict(zip((this.mma.a, this.mma.b, this.mma.c), (*held, total)))
         total = clone(this.mma, values).d
         held = following
@@ -160,7 +162,7 @@ def _rotate(bodies: list[_Body]) -> None:
         loop = body.loop
         bounds = [constant_of(v) for v in (loop.lowerBound, loop.upperBound)]
         if None in bounds:
-            raise refuse(loop, "expected a loop with constant bounds")
+            raise match_failure(loop, "expected a loop with constant bounds")
         low, high = int(bounds[0] or 0), int(bounds[1] or 0)
         end = high - 1 if body is last else high
         with ir.InsertionPoint(loop):
@@ -174,7 +176,7 @@ def _rotate(bodies: list[_Body]) -> None:
 
 
 def _rotated_loop(body: _Body, low: int, end: int, values: list[Any]) -> list[Any]:
-    new = scf.ForOp(math.value(low), math.value(end), math.value(1), values)
+    new = scf.ForOp(index.value(low), index.value(end), index.value(1), values)
     with ir.InsertionPoint(new.body):
         total, *held = new.inner_iter_args
         scf.YieldOp(_iteration(body, new.induction_variable, total, held, more=True))

@@ -9,8 +9,9 @@ from typing import Any
 from tcir._mlir import ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import defining
-from tcir.passes.build.kernel_ops import body, walk
-from tcir.passes.build.refusal import refuse
+from tcir.dialect.walk import walk
+from tcir.passes.build.diagnostics import match_failure
+from tcir.passes.build.kernel_ops import body
 
 Mapping = dict[Any, Any]
 
@@ -37,7 +38,9 @@ def k_steps(loop: Any) -> list[KStep]:
         if isinstance(op, tc.MmaSyncOp):
             a, b = (defining(value) for value in (op.a, op.b))
             if not all(isinstance(load, tc.LoadFragmentOp) for load in (a, b)):
-                raise refuse(op, "expected operands that tc.load_fragment of the same loop makes")
+                raise match_failure(
+                    op, "expected operands that tc.load_fragment of the same loop makes"
+                )
             steps.append(KStep(a, b, op))
     return steps
 

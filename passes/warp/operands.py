@@ -11,11 +11,11 @@ from tcir.dialect import tc
 from tcir.dialect.fragments import loads_for
 from tcir.dialect.limits import TMA_BOX, TMA_INNER_BOX_MULTIPLE
 from tcir.dialect.warp_limits import COPY_BYTES
-from tcir.passes.build import index as math
+from tcir.passes.build import index
+from tcir.passes.build.diagnostics import SMALLEST_MATMUL, match_failure
 from tcir.passes.build.emit import i64
 from tcir.passes.build.index import Index
 from tcir.passes.build.operand_tiles import TiledOperand, k_major, mn_major
-from tcir.passes.build.refusal import SMALLEST_MATMUL, refuse
 from tcir.passes.warp.swizzle import choose_swizzle, conflicts_of
 from tcir.passmanager.remarks import remark
 
@@ -123,7 +123,7 @@ class Operand:
         past = tails(outer % tile_outer != 0, inner % tile_inner != 0)
 
         def fill(tile: Any, at: list[Any], mn: Index, k: Index) -> None:
-            first = [*at, *math.values(list(matrix.ordered((mn, k))))]
+            first = [*at, *index.values(list(matrix.ordered((mn, k))))]
             tc.CpAsyncOp(tensor, first, tile, i64(width), ir.StringAttr.get(past))
 
         kind = tc.StagedType.build(list(matrix.tile), matrix.element, matrix.major, swizzle)
@@ -149,7 +149,7 @@ def _copy_width(matrix: Matrix, row: int, tile_row: int) -> int:
     for width in reversed(COPY_BYTES):
         if row % width == 0 and tile_row % width == 0:
             return width
-    raise refuse(
+    raise match_failure(
         matrix.op,
         f"expected rows of {matrix.operand} of a multiple of {COPY_BYTES[0]} bytes, got {row} "
         f"(cp.async copies {COPY_BYTES} bytes from addresses that are multiples of that, PTX ISA "

@@ -7,8 +7,9 @@ from typing import ClassVar
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.passes.build import index as math
-from tcir.passes.build.emit import fence, i64, integer, tma_load
+from tcir.dialect.attributes import integer
+from tcir.passes.build import index
+from tcir.passes.build.emit import fence, i64, tma_load
 from tcir.passes.build.index import Index
 from tcir.passes.warp.loops import clone_all
 from tcir.passes.warp.ring import RingLoop, check_stages, pipeline_kernels
@@ -71,16 +72,16 @@ class _Phases(RingLoop):
         full = tc.SlotOp(self.full, slot, tc.MbarrierType.get()).slot
         one = tc.OneThreadOp()
         with ir.InsertionPoint(one.body.blocks.append()):
-            tc.MbarrierExpectTxOp(full, i64(sum(integer(load.nbytes) for load in self.copies)))
+            tc.MbarrierExpectTxOp(full, i64(sum(integer(load, "nbytes") for load in self.copies)))
             for load in self.copies:
                 with load.location:
                     tma_load(
                         load.map, [mapping.get(c, c) for c in load.coords], mapping[load.tile],
-                        integer(load.row), integer(load.nbytes), signal=full,
+                        integer(load, "row"), integer(load, "nbytes"), signal=full,
                     )  # fmt: skip
 
     def ready(self, step: Index) -> None:
-        slot = math.value(math.rem(step, self.stages))
+        slot = index.value(index.rem(step, self.stages))
         full = tc.SlotOp(self.full, slot, tc.MbarrierType.get()).slot
-        tc.MbarrierWaitOp(full, math.value(math.rem(math.div(step, self.stages), 2)))
+        tc.MbarrierWaitOp(full, index.value(index.rem(index.div(step, self.stages), 2)))
         tc.CtaBarrierOp()

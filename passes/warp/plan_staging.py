@@ -7,11 +7,12 @@ from typing import Any, ClassVar
 
 from tcir._mlir import ir
 from tcir.dialect import tc
+from tcir.dialect.attributes import string
 from tcir.dialect.limits import MBARRIER_BYTES, SMEM_TILE_ALIGNMENT
-from tcir.passes.build.emit import i64, text
+from tcir.passes.build.diagnostics import match_failure
+from tcir.passes.build.emit import i64
 from tcir.passes.build.kernel_ops import count_of, find_kernels, smem_bytes, walk_body
 from tcir.passes.build.limits import round_up
-from tcir.passes.build.refusal import refuse
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.target import TARGETS
 
@@ -43,8 +44,8 @@ class PlanStaging(Pass):
 
 def _place(kernel: Any) -> None:
     if "tc.smem_bytes" in kernel.attributes:
-        raise refuse(kernel, "expected a kernel without planned memory, got tc.smem_bytes")
-    target = text(kernel.attributes["tc.target"])
+        raise match_failure(kernel, "expected a kernel without planned memory, got tc.smem_bytes")
+    target = string(kernel, "tc.target")
     most, end = TARGETS[target].smem_per_cta, 0
     tiles = [op for op in walk_body(kernel) if isinstance(op, tc.SmemTileOp)]
     for tile in tiles:
@@ -58,7 +59,7 @@ def _place(kernel: Any) -> None:
             f"{count_of(kind)} x {smem_bytes(kind) // count_of(kind)} bytes"
             for kind in (t.tile.type for t in tiles)
         )
-        raise refuse(
+        raise match_failure(
             tiles[0],
             f"expected at most {most} bytes of shared memory ({target}), got {end} (tiles: "
             f"{parts}); take fewer stages or a smaller block-m, block-n or block-k (smallest "

@@ -7,14 +7,14 @@ from typing import Any
 
 from tcir._mlir import ir, scf
 from tcir.dialect import tc
+from tcir.dialect.attributes import string
 from tcir.dialect.limits import SMEM_TILE_ALIGNMENT
 from tcir.errors import InputError
-from tcir.passes.build import index as math
-from tcir.passes.build.emit import text
+from tcir.passes.build import index
+from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.index import Index
 from tcir.passes.build.kernel_ops import find_kernels, trip_count, walk_body
 from tcir.passes.build.limits import round_up
-from tcir.passes.build.refusal import refuse
 from tcir.passes.warp.loops import Mapping, clone, clone_all, loops_with, slice_of
 from tcir.target import TARGETS
 
@@ -44,7 +44,7 @@ def pipeline_kernels(
             continue
         loops = loops_with(kernel, kind)
         if len(loops) != 1 or "tc.async" in kernel.attributes:
-            raise refuse(
+            raise match_failure(
                 kernel, f"expected one sequential loop that copies tiles, got {len(loops)}"
             )
         with loops[0].location:
@@ -102,18 +102,18 @@ class RingLoop(ABC):
 
     def at(self, step: Index) -> tuple[Mapping, Any]:
         """Values of iteration `step`: its number and its slots; and the slot's number."""
-        mapping: Mapping = {self.loop.induction_variable: math.value(step)}
-        slot = math.value(math.rem(step, self.stages))
+        mapping: Mapping = {self.loop.induction_variable: index.value(step)}
+        slot = index.value(index.rem(step, self.stages))
         for tile, ring in zip(self.tiles, self.rings, strict=True):
             mapping[tile.tile] = tc.SlotOp(ring, slot, tile.tile.type).slot
         return mapping, slot
 
     def _loop(self, start: int, end: int, totals: list[Any], ahead: int | None) -> list[Any]:
-        new = scf.ForOp(math.value(start), math.value(end), math.value(1), totals)
+        new = scf.ForOp(index.value(start), index.value(end), index.value(1), totals)
         with ir.InsertionPoint(new.body):
             step = new.induction_variable
             self.ready(step)
-            self.fill(None if ahead is None else math.add(step, ahead))
+            self.fill(None if ahead is None else index.add(step, ahead))
             mapping, _ = self.at(step)
             mapping |= dict(zip(self.loop.inner_iter_args, new.inner_iter_args, strict=True))
             clone_all(self.compute, mapping)
@@ -122,6 +122,6 @@ class RingLoop(ABC):
 
 
 def _choose_stages(kernel: Any, tiles: list[Any]) -> int:
-    room = TARGETS[text(kernel.attributes["tc.target"])].smem_per_cta
+    room = TARGETS[string(kernel, "tc.target")].smem_per_cta
     stage = sum(round_up(t.tile.type.nbytes, SMEM_TILE_ALIGNMENT) for t in tiles)
     return max(LEAST_STAGES, min(MOST_STAGES, room // stage))

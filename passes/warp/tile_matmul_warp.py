@@ -7,20 +7,22 @@ from typing import Any, ClassVar
 
 from tcir._mlir import arith, ir, scf
 from tcir.dialect import tc
+from tcir.dialect.attributes import string
 from tcir.dialect.fragments import accumulator_type
 from tcir.dialect.warp_limits import FP8
 from tcir.errors import InputError
-from tcir.passes.build import index as math
-from tcir.passes.build.emit import i64s, text
+from tcir.passes.build import index
+from tcir.passes.build.diagnostics import SMALLEST_MATMUL, match_failure
+from tcir.passes.build.emit import i64s
+from tcir.passes.build.gpu_module import target_of
 from tcir.passes.build.index import Index
 from tcir.passes.build.limits import ceil_div
-from tcir.passes.build.refusal import SMALLEST_MATMUL, refuse
 from tcir.passes.build.tile_kernel import Source, argument, block_id, find_sources, kernel
 from tcir.passes.warp.operands import Matrix, Operand, tails, tma_obstacle
 from tcir.passes.warp.tiling import Tiling, TilingOptions, choose_tiling
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
-from tcir.target import DEFAULT_TARGET, TARGETS, targets_with
+from tcir.target import TARGETS, targets_with
 
 COPIES = ("", "tma", "cp.async")
 
@@ -75,7 +77,7 @@ class TileMatmulWarp(Pass):
             raise InputError(f"expected copy=tma or copy=cp.async, got copy={self.copy}")
 
     def run(self, module: ir.Module) -> None:
-        target = self.target or _module_target(module)
+        target = self.target or target_of(module)
         options = TilingOptions(
             self.block_m, self.block_n, self.block_k, self.warps_m, self.warps_n, self.atom
         )
@@ -84,18 +86,13 @@ class TileMatmulWarp(Pass):
             _tile(source, options, target, self.group_m, self.ldmatrix, self.copy)
 
 
-def _module_target(module: ir.Module) -> str:
-    attributes = module.operation.attributes
-    return text(attributes["tc.target"]) if "tc.target" in attributes else DEFAULT_TARGET.name
-
-
 def _check(op: Any, target: str, group_m: int) -> None:
     if target not in TARGETS:
         known = ", ".join(TARGETS)
-        raise refuse(op, f"expected a target out of {known}, got {target}", SMALLEST_MATMUL)
+        raise match_failure(op, f"expected a target out of {known}, got {target}", SMALLEST_MATMUL)
     for value in (op.a, op.b):
         if str(value.type.element_type) in FP8 and not TARGETS[target].fp8:
-            raise refuse(
+            raise match_failure(
                 op,
                 f"expected operands that mma.sync of {target} multiplies, got "
                 f"{value.type.element_type} (e4m3 and e5m2 need sm_89 or newer, PTX ISA 9.7.14.5); "
@@ -103,7 +100,9 @@ def _check(op: Any, target: str, group_m: int) -> None:
                 SMALLEST_MATMUL,
             )
     if group_m < 1:
-        raise refuse(op, f"expected group-m of at least 1, got {group_m}; smallest accepted: 1")
+        raise match_failure(
+            op, f"expected group-m of at least 1, got {group_m}; smallest accepted: 1"
+        )
 
 
 def _operands(
@@ -112,7 +111,7 @@ def _operands(
 ) -> tuple[Operand, Operand]:  # fmt: skip
     """A and B, both filled by TMA or both by cp.async."""
     m, n, k = sizes
-    layouts = text(op.a_layout) == "mk", text(op.b_layout) == "nk"
+    layouts = string(op, "a_layout") == "mk", string(op, "b_layout") == "nk"
     majors = ["K" if k_inner else "MN" for k_inner in layouts]
     matrices = [
         Matrix(op, value, name, major, extents, tile, tiling.atom, ldmatrix)
@@ -130,7 +129,7 @@ def _operands(
     tensors = [argument(arguments, matrix.value) for matrix in matrices]
     obstacle = _tma_obstacle(target, matrices)
     if copies == "tma" and obstacle:
-        raise refuse(op, f"expected a product that copy=tma can serve: {obstacle}; take "
+        raise match_failure(op, f"expected a product that copy=tma can serve: {obstacle}; take "
                      "copy=cp.async", SMALLEST_MATMUL)  # fmt: skip
     if copies == "cp.async" or obstacle:
         if not copies and TARGETS[target].tma:
@@ -152,7 +151,7 @@ def _tile(
 ) -> None:
     op = source.op
     *batch, m, n = op.out.type.shape
-    k = op.a.type.shape[-1 if text(op.a_layout) == "mk" else -2]
+    k = op.a.type.shape[-1 if string(op, "a_layout") == "mk" else -2]
     tiling = choose_tiling(op, m, n, k, options)
     tiles_m, tiles_n = ceil_div(m, tiling.m), ceil_div(n, tiling.n)
     grid = [tiles_m * tiles_n, 1, batch[0] if batch else 1]
@@ -163,11 +162,11 @@ def _tile(
             op, arguments, tiling, (m, n, k), batch[0] if batch else 0, copies, target, ldmatrix
         )
         row, column = _rasterise(tiles_m, tiles_n, group_m)
-        m0, n0 = math.mul(row, tiling.m), math.mul(column, tiling.n)
+        m0, n0 = index.mul(row, tiling.m), index.mul(column, tiling.n)
         at = [block_id("z")] if batch else []
         total = _main_loop(left, right, tiling, ceil_div(k, tiling.k), at, m0, n0)
         tc.StoreFragmentOp(
-            total, arguments[-1], [*at, *math.values([m0, n0])],
+            total, arguments[-1], [*at, *index.values([m0, n0])],
             ir.StringAttr.get(tails(m % tiling.m != 0, n % tiling.n != 0)),
         )  # fmt: skip
 
@@ -179,13 +178,13 @@ def _rasterise(tiles_m: int, tiles_n: int, group_m: int) -> tuple[Index, Index]:
     """
     number = block_id("x")
     group = min(group_m, tiles_m)
-    first = math.mul(math.div(number, group * tiles_n), group)
-    inside = math.rem(number, group * tiles_n)
+    first = index.mul(index.div(number, group * tiles_n), group)
+    inside = index.rem(number, group * tiles_n)
     if tiles_m % group == 0:
-        return math.add(first, math.rem(inside, group)), math.div(inside, group)
-    size = arith.minui(math.value(math.sub(tiles_m, first)), math.value(group))
-    inside = math.value(inside)
-    return math.add(first, arith.remui(inside, size)), arith.divui(inside, size)
+        return index.add(first, index.rem(inside, group)), index.div(inside, group)
+    size = arith.minui(index.value(index.sub(tiles_m, first)), index.value(group))
+    inside = index.value(inside)
+    return index.add(first, arith.remui(inside, size)), arith.divui(inside, size)
 
 
 def _main_loop(
@@ -195,9 +194,9 @@ def _main_loop(
     element = ir.Type.parse(accumulator_type(str(left.matrix.element)))
     kind = tc.FragmentType.build([tiling.m, tiling.n], element, "C", tiling.atom.name)
     zero = tc.ZeroFragmentOp(kind).fragment
-    loop = scf.ForOp(math.value(0), math.value(trips), math.value(1), [zero])
+    loop = scf.ForOp(index.value(0), index.value(trips), index.value(1), [zero])
     with ir.InsertionPoint(loop.body):
-        k0 = math.mul(loop.induction_variable, tiling.k)
+        k0 = index.mul(loop.induction_variable, tiling.k)
         a, b = tc.SmemTileOp(left.type).tile, tc.SmemTileOp(right.type).tile
         left.fill(a, batch, m0, k0)
         right.fill(b, batch, n0, k0)

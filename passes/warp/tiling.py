@@ -11,7 +11,7 @@ from tcir.dialect.limits import BLOCK_THREADS
 from tcir.dialect.warp_limits import FP8
 from tcir.layout.atoms import MmaAtom, mma_atom
 from tcir.layout.int_tuple import LayoutError
-from tcir.passes.build.refusal import SMALLEST_MATMUL, refuse
+from tcir.passes.build.diagnostics import SMALLEST_MATMUL, match_failure
 
 BLOCK_M, BLOCK_N, BLOCK_K_BYTES = 128, 256, 128
 """The largest tile of a CTA. Rows of 128 bytes of K touch every bank once."""
@@ -95,7 +95,7 @@ def choose_tiling(op: Any, m: int, n: int, k: int, options: TilingOptions) -> Ti
     )
     problem = _problem(tiling, bytes_)
     if problem:
-        raise refuse(op, problem, SMALLEST_MATMUL)
+        raise match_failure(op, problem, SMALLEST_MATMUL)
     return tiling
 
 
@@ -103,10 +103,10 @@ def _atom(op: Any, name: str) -> MmaAtom:
     try:
         atom = mma_atom(name)
     except LayoutError as error:
-        raise refuse(op, f"option atom: {error}", SMALLEST_MATMUL) from error
+        raise match_failure(op, f"option atom: {error}", SMALLEST_MATMUL) from error
     kinds = [PTX_TYPE[str(v.type.element_type)] for v in (op.a, op.b)]
     if atom.threads.size != LANES or not set(kinds) <= set(atom.a_types):
-        raise refuse(
+        raise match_failure(
             op,
             f"expected an mma.sync atom of {' and '.join(dict.fromkeys(kinds))} operands, got "
             f"{atom.name} ({', '.join(atom.a_types)}); the default is "

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import tcir
+from tcir.passes.build import simt
 from tcir.passes.simt import convert_block_scaled_to_simt as convert
 from tcir.passes.simt import convert_scales_to_simt
 from tcir.passes.simt import decode as simt_decode
-from tcir.passes.simt import emit as simt
 from tcir.program.memory_image import to_memory
 
 from .block_scaled_oracle import DTYPES, inputs_of, product

@@ -9,9 +9,9 @@ import pytest
 
 import tcir
 from tcir.errors import PassError
+from tcir.passes.build import simt
 from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
 from tcir.passes.simt import convert_codes_to_simt as convert
-from tcir.passes.simt import emit as simt
 
 from .block_scaled_oracle import DTYPES, inputs_of, product
 from .block_scaled_text import F4, F6A, F6B, F8A, UE8M0, BlockScaled, from_codes

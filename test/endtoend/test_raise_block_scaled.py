@@ -321,7 +321,7 @@ def test_near_misses(what: str) -> None:
 
 
 def test_smallest_example_is_accepted() -> None:
-    from tcir.passes.build.refusal import SMALLEST_BLOCK_SCALED
+    from tcir.passes.build.diagnostics import SMALLEST_BLOCK_SCALED
 
     report = validate(SMALLEST_BLOCK_SCALED.replace("#", "\n#"), ["raise-block-scaled"])
     assert report.passes[-1].verdict == "equal", str(report)

@@ -45,7 +45,7 @@ SMALLEST_BLOCK_SCALED = (
 )
 
 
-def refuse(op: Any, message: str, smallest: str = "") -> PassError:
+def match_failure(op: Any, message: str, smallest: str = "") -> PassError:
     """The error that refuses `op`, at its location, ending with the smallest accepted example."""
     if smallest:
         message += f"\nsmallest accepted example: {smallest}"
