@@ -202,7 +202,7 @@ def install(
         fake.maps[key] = fields, address
         return key
 
-    for where in ("kernel", "arguments"):
+    for where in ("launching", "cubin"):
         monkeypatch.setattr(f"tcir.runtime.{where}.encode", encode)
     return fake
 
