@@ -9,11 +9,11 @@ from tcir.dialect.ops.block_scale import SCALE_ROW_BYTES, SCALE_ROWS, scaled_ste
 
 from .block_scale_descriptor import scaled_instruction_descriptor
 from .compute import slice_descriptor, tile_descriptor
-from .converter import Converter, SmemTile, TmemTile, require_role, rule
+from .converter import Converter, SmemTile, TmemTile, lower, require_role
 from .structure import tmem_pointer
 
 
-@rule("tc.mma_block_scale")
+@lower(tc.MmaBlockScaleOp)
 def convert_mma_block_scale(converter: Converter, op: tc.MmaBlockScaleOp) -> None:
     """``tcgen05.mma.cta_group::1.kind.block_scale.blockN`` with A in shared memory."""
     require_role(converter, op)
@@ -46,7 +46,7 @@ def convert_mma_block_scale(converter: Converter, op: tc.MmaBlockScaleOp) -> Non
     )
 
 
-@rule("tc.cp_scales")
+@lower(tc.CpScalesOp)
 def convert_cp_scales(converter: Converter, op: tc.CpScalesOp) -> None:
     """``tcgen05.cp.cta_group::1.32x128b.warpx4``."""
     require_role(converter, op)

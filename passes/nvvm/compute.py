@@ -5,15 +5,13 @@ from __future__ import annotations
 from tcir._mlir import arith, ir, nvvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, integers
+from tcir.dialect.limits import SLAB_COLUMNS, TMEM_LANES
 from tcir.dialect.ops.compute import first_row, kind_of
 from tcir.errors import PassError
 
-from .converter import Converter, SmemTile, TmemTile, require_role, rule
+from .converter import Converter, SmemTile, TmemTile, lower, require_role
 from .descriptors import ELEMENT_CODE, OperandTile, instruction_descriptor
 from .structure import tmem_pointer
-
-LANES = 128
-SLICE_COLUMNS = 8
 
 
 def operand_tile(tile: tc.SmemType) -> OperandTile:
@@ -51,7 +49,7 @@ def tile_descriptor(converter: Converter, tile: SmemTile) -> ir.Value:
     return made
 
 
-@rule("tc.mma")
+@lower(tc.MmaOp)
 def convert_mma(converter: Converter, op: tc.MmaOp) -> None:
     """``tcgen05.mma.cta_group::1``, with A in tensor memory or shared memory."""
     require_role(converter, op)
@@ -66,13 +64,13 @@ def convert_mma(converter: Converter, op: tc.MmaOp) -> None:
                 f"expected operands of {' or '.join(ELEMENT_CODE)}, got {operand.type.element}"
             )
     lanes, n = d.type.shape
-    if lanes != LANES or n % 16 or not 16 <= n <= 256:
+    if lanes != TMEM_LANES or n % 16 or not 16 <= n <= 256:
         raise PassError(
             f"expected an accumulator of 128 lanes and 16 to 256 columns in steps of 16, got "
             f"{lanes} x {n} (PTX ISA 9.7.16.2)"
         )
     if isinstance(a, TmemTile):
-        matrix_a = tmem_pointer(converter.tmem_columns(a, SLICE_COLUMNS * a_slice))
+        matrix_a = tmem_pointer(converter.tmem_columns(a, SLAB_COLUMNS * a_slice))
         a_major = "K"
     elif ashift:
         raise PassError("expected A in tensor memory with ashift, got it in shared memory")
@@ -104,7 +102,7 @@ def convert_mma(converter: Converter, op: tc.MmaOp) -> None:
     )
 
 
-@rule("tc.cp")
+@lower(tc.CpOp)
 def convert_cp(converter: Converter, op: tc.CpOp) -> None:
     """``tcgen05.cp.cta_group::1.128x256b``."""
     require_role(converter, op)
@@ -115,6 +113,6 @@ def convert_cp(converter: Converter, op: tc.CpOp) -> None:
         raise PassError("expected a K-major source: tcgen05.cp copies rows (PTX ISA 9.7.16.9)")
     nvvm.Tcgen05CpOp(
         ir.Attribute.parse("#nvvm.tcgen05_cp_shape<shape_128x256b>"),
-        tmem_pointer(converter.tmem_columns(target, SLICE_COLUMNS * index)),
+        tmem_pointer(converter.tmem_columns(target, SLAB_COLUMNS * index)),
         slice_descriptor(converter, source, index),
     )

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from tcir._mlir import ir, llvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integers, string
+from tcir.dialect.limits import SMEM_TILE_ALIGNMENT
 from tcir.dialect.operation import traits_of
 from tcir.errors import PassError
 from tcir.passes.build.gpu_module import buffer_number, kernels_block, pointer_type
@@ -15,8 +16,6 @@ from tcir.passes.nvvm.converter import Converter, GlobalTensor
 from tcir.passmanager.pipeline import Pass, register_pass
 
 SMEM_SYMBOL = "smem"
-SMEM_ALIGNMENT = 1024
-"""The largest swizzle pattern; offsets inside shared memory are planned relative to it."""
 
 MAP_BYTES = 128
 MAP_ALIGNMENT = 64
@@ -71,7 +70,7 @@ class ConvertTcToNvvm(Pass):
                 SMEM_SYMBOL,
                 ir.Attribute.parse("#llvm.linkage<external>"),
                 addr_space=3,
-                alignment=SMEM_ALIGNMENT,
+                alignment=SMEM_TILE_ALIGNMENT,
             )
             for kernel in kernels:
                 with kernel.location:

@@ -14,10 +14,9 @@ from tcir._mlir import arith, ir, llvm, nvvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer
 from tcir.dialect.fragments import share
+from tcir.dialect.limits import WARP as WARP
 from tcir.errors import PassError
 from tcir.passes.build.gpu_module import pointer_type
-
-WARP_THREADS = 32
 
 
 @dataclass(frozen=True)
@@ -144,7 +143,7 @@ class Converter:
         self.in_role = False
         self.of_warps = False
         self.warps = (1, 1)
-        self.threads = WARP_THREADS
+        self.threads = WARP
 
     def begin(self, entry: ir.Block, smem_symbol: str) -> None:
         """Emits what every kernel starts with: shared base, thread, warp and lane index."""
@@ -158,7 +157,7 @@ class Converter:
         self.smem = llvm.PtrToIntOp(i32(), shared).result
         self.thread = nvvm.ThreadIdXOp(results=[i32()]).result
         self.warp = arith.ShRUIOp(self.thread, self.constant(5)).result
-        self.lane = arith.AndIOp(self.thread, self.constant(WARP_THREADS - 1)).result
+        self.lane = arith.AndIOp(self.thread, self.constant(WARP - 1)).result
 
     def constant(self, value: int, bits: int = 32) -> ir.Value:
         """A constant of the kernel's entry block, made once."""
@@ -275,12 +274,12 @@ RULES: dict[str, Rule] = {}
 RecordType = TypeVar("RecordType")
 
 
-def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Registers a function as the rule of the ops `names`."""
+def lower(*ops: str | type[ir.OpView]) -> Callable[[Rule], Rule]:
+    """Registers a function as the lowering of `ops`: classes, or names of upstream ops."""
 
     def register(function: Rule) -> Rule:
-        for name in names:
-            RULES[name] = function
+        for op in ops:
+            RULES[op if isinstance(op, str) else op.OPERATION_NAME] = function
         return function
 
     return register

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tcir.dialect.limits import MMA_K_BYTES, SWIZZLE_ATOM_ROWS
+
 SWIZZLE_CODE = {"NONE": 0, "128B": 2, "64B": 4, "32B": 6}
 """Bits 63..61 of a matrix descriptor (PTX ISA 9.7.16.4.1)."""
 
@@ -12,10 +14,6 @@ ELEMENT_CODE = {"f16": 0, "bf16": 1, "f32": 2, "f8E4M3FN": 0, "f8E5M2": 1, "i8":
 (PTX ISA 9.7.16.4.2, table 42); u8 stands for i8 without a sign."""
 RESULT_CODE = {"f32": 1, "i32": 2}
 """D type in an instruction descriptor (same table)."""
-
-SWIZZLE_ROWS = 8
-SLICE_BYTES = 32
-"""K extent of one mma, bytes (PTX ISA 9.7.16.2)."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class OperandTile:
     @property
     def stride_offset(self) -> int:
         """SBO: bytes from one group of 8 rows to the next (9.7.16.4.1, swizzled layouts)."""
-        return SWIZZLE_ROWS * self.span
+        return SWIZZLE_ATOM_ROWS * self.span
 
     @property
     def leading_offset(self) -> int:
@@ -61,10 +59,10 @@ class OperandTile:
         stride offset, so ``k_of_a_slice / 8`` of them.
         """
         if self.major == "K":
-            panel, inside = divmod(index * SLICE_BYTES, self.span)
+            panel, inside = divmod(index * MMA_K_BYTES, self.span)
             return panel * self.mn * self.span + inside
-        rows = index * (SLICE_BYTES // self.element_bytes)
-        return rows // SWIZZLE_ROWS * self.stride_offset
+        rows = index * (MMA_K_BYTES // self.element_bytes)
+        return rows // SWIZZLE_ATOM_ROWS * self.stride_offset
 
 
 def _field(value: int, shift: int, bits: int) -> int:

@@ -8,12 +8,12 @@ from tcir.dialect.attributes import integer
 from tcir.dialect.limits import QUARTER_LANES, SLAB_COLUMNS
 
 from .compute import slice_descriptor
-from .converter import Converter, SmemTile, TmemTile, require_role, rule
+from .converter import Converter, SmemTile, TmemTile, lower, require_role
 from .movement import LANE_SHIFT
 from .structure import tmem_pointer
 
 
-@rule("tc.shift")
+@lower(tc.ShiftOp)
 def convert_shift(converter: Converter, op: tc.ShiftOp) -> None:
     """``tcgen05.shift.cta_group::1.down``."""
     require_role(converter, op)
@@ -23,7 +23,7 @@ def convert_shift(converter: Converter, op: tc.ShiftOp) -> None:
     nvvm.Tcgen05ShiftOp(tmem_pointer(_at_lane(converter, column, lane)))
 
 
-@rule("tc.refresh")
+@lower(tc.RefreshOp)
 def convert_refresh(converter: Converter, op: tc.RefreshOp) -> None:
     """``tcgen05.cp.cta_group::1.4x256b`` to lane 31."""
     require_role(converter, op)

@@ -15,15 +15,15 @@ from .converter import (
     TmemTile,
     i32,
     integer_attribute,
+    lower,
     require_role,
-    rule,
 )
 from .structure import is_equal, only_if
 
 WORD_BYTES = 4
 
 
-@rule("tc.lane_masks")
+@lower(tc.LaneMasksOp)
 def convert_lane_masks(converter: Converter, op: tc.LaneMasksOp) -> None:
     """An address."""
     address = SharedAddress(converter.smem, integer_attribute(op, "offset"))
@@ -36,7 +36,7 @@ def _entry(converter: Converter, table: ir.Value, entry: ir.Value) -> SharedAddr
     return SharedAddress(arith.AddIOp(address.base, offset).result, address.offset)
 
 
-@rule("tc.write_lane_mask")
+@lower(tc.WriteLaneMaskOp)
 def convert_write_lane_mask(converter: Converter, op: tc.WriteLaneMaskOp) -> None:
     """``vote.sync.ballot``, complemented; lane 0 stores it."""
     require_role(converter, op)
@@ -53,7 +53,7 @@ def convert_write_lane_mask(converter: Converter, op: tc.WriteLaneMaskOp) -> Non
         llvm.StoreOp(word, converter.shared(place), alignment=WORD_BYTES)
 
 
-@rule("tc.enable_lanes")
+@lower(tc.EnableLanesOp)
 def convert_enable_lanes(converter: Converter, op: tc.EnableLanesOp) -> None:
     """One load of the entry, which the mma takes as its mask."""
     require_role(converter, op)

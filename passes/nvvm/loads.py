@@ -8,10 +8,10 @@ from tcir._mlir import ir, llvm
 from tcir.dialect import tc
 from tcir.errors import PassError
 
-from .converter import Converter, GlobalTensor, rule
+from .converter import Converter, GlobalTensor, lower
 
 
-@rule("memref.load")
+@lower("memref.load")
 def convert_load(converter: Converter, op: Any) -> None:
     """A load that every thread makes; of a tensor without dimensions only."""
     source = converter.record(op.operation.operands[0], GlobalTensor)

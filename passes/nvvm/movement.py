@@ -9,7 +9,7 @@ from tcir.dialect.ops.tma import halo_of
 from tcir.errors import PassError
 
 from .converter import (
-    WARP_THREADS,
+    WARP,
     Converter,
     Loading,
     Mbarrier,
@@ -17,8 +17,8 @@ from .converter import (
     TensorMap,
     TmemTile,
     i32,
+    lower,
     require_role,
-    rule,
 )
 from .structure import tmem_pointer
 
@@ -29,13 +29,13 @@ LANE_SHIFT = 16
 """A tensor-memory address is ``lane << 16 | column`` (PTX ISA 9.7.16.1)."""
 
 
-@rule("tc.make_tensor_map")
+@lower(tc.MakeTensorMapOp)
 def convert_make_tensor_map(converter: Converter, op: tc.MakeTensorMapOp) -> None:
     """A kernel parameter; what it has to hold is in the function's ``tc.params``."""
     converter.values[op.map] = TensorMap(converter.maps.pop(0))
 
 
-@rule("tc.tma_load")
+@lower(tc.TmaLoadOp)
 def convert_tma_load(converter: Converter, op: tc.TmaLoadOp) -> None:
     """``cp.async.bulk.tensor`` to this CTA's shared memory."""
     require_role(converter, op)
@@ -62,12 +62,12 @@ def convert_tma_load(converter: Converter, op: tc.TmaLoadOp) -> None:
     )
 
 
-@rule("tc.tmem_ld")
+@lower(tc.TmemLdOp)
 def convert_tmem_ld(converter: Converter, op: tc.TmemLdOp) -> None:
     """``tcgen05.ld.32x32b`` of the warp's quarter: a row of N columns per thread."""
     require_role(converter, op)
     rows, columns = ir.VectorType(op.value.type).shape
-    if rows != WARP_THREADS or columns & (columns - 1) or not 1 <= columns <= 128:
+    if rows != WARP or columns & (columns - 1) or not 1 <= columns <= 128:
         raise PassError(
             f"expected 32 rows and a power of two of at most 128 columns, got {rows} x {columns} "
             "(PTX ISA 9.7.16.8)"
@@ -82,7 +82,7 @@ def convert_tmem_ld(converter: Converter, op: tc.TmemLdOp) -> None:
     converter.pending.append(op.value)
 
 
-@rule("tc.tmem_st")
+@lower(tc.TmemStOp)
 def convert_tmem_st(converter: Converter, op: tc.TmemStOp) -> None:
     """``tcgen05.st.32x32b`` to the warp's quarter: a row of N columns per thread."""
     require_role(converter, op)
@@ -100,7 +100,7 @@ def _quarter_pointer(
 ) -> ir.Value:
     """The address of a column in the first lane of a quarter."""
     lane = arith.ShLIOp(
-        arith.MulIOp(converter.ssa(quarter), converter.constant(WARP_THREADS)).result,
+        arith.MulIOp(converter.ssa(quarter), converter.constant(WARP)).result,
         converter.constant(LANE_SHIFT),
     ).result
     base = converter.tmem_columns(converter.record(tile, TmemTile))
@@ -108,7 +108,7 @@ def _quarter_pointer(
     return tmem_pointer(arith.AddIOp(place, lane).result)
 
 
-@rule("tc.tmem_wait")
+@lower(tc.TmemWaitOp)
 def convert_tmem_wait(converter: Converter, op: tc.TmemWaitOp) -> None:
     """``tcgen05.wait::ld`` that the loaded registers pass through.
 

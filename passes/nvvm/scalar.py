@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tcir._mlir import arith, ir, llvm, nvvm, scf
+from tcir.dialect import tc
 from tcir.errors import PassError
 
-from .converter import WARP_THREADS, Converter, i32, rule
+from .converter import WARP, Converter, i32, lower
 
 INDEX_BITS = 32
 """Coordinates, columns and shared-memory offsets all fit; `stores` widens byte offsets itself."""
@@ -28,15 +29,15 @@ def converted_type(old: ir.Type) -> ir.Type:
     if isinstance(old, ir.IndexType):
         return i32()
     if isinstance(old, ir.VectorType):
-        if list(old.shape) == [WARP_THREADS]:
+        if list(old.shape) == [WARP]:
             return converted_type(old.element_type)
-        if old.rank != 2 or old.shape[0] != WARP_THREADS:
-            raise PassError(f"expected vector<{WARP_THREADS} x N x type>, got {old}")
+        if old.rank != 2 or old.shape[0] != WARP:
+            raise PassError(f"expected vector<{WARP} x N x type>, got {old}")
         return ir.VectorType.get(old.shape[1:], old.element_type)
     return old
 
 
-@rule(*(f"arith.{name}" for name in _ELEMENTWISE))
+@lower(*(f"arith.{name}" for name in _ELEMENTWISE))
 def convert_elementwise(converter: Converter, op: ir.OpView) -> None:
     """The same op on converted operands."""
     new = ir.Operation.create(
@@ -53,7 +54,7 @@ def _attributes(op: ir.OpView) -> list[tuple[str, ir.Attribute]]:
     return [(name, op.operation.attributes[name]) for name in op.operation.attributes]
 
 
-@rule("arith.constant")
+@lower("arith.constant")
 def convert_constant(converter: Converter, op: Any) -> None:
     """Index constants to i32; splats keep their value per row."""
     result = op.operation.results[0]
@@ -73,7 +74,7 @@ def convert_constant(converter: Converter, op: Any) -> None:
     converter.values[result] = arith.ConstantOp(new_type, value).result
 
 
-@rule("arith.index_cast", "arith.index_castui")
+@lower("arith.index_cast", "arith.index_castui")
 def convert_index_cast(converter: Converter, op: Any) -> None:
     """A change of width, or nothing."""
     result, old = op.operation.results[0], converter.ssa(op.operation.operands[0])
@@ -87,7 +88,7 @@ def convert_index_cast(converter: Converter, op: Any) -> None:
     converter.values[result] = old
 
 
-@rule("vector.broadcast")
+@lower("vector.broadcast")
 def convert_broadcast(converter: Converter, op: Any) -> None:
     """The same number in every lane: nothing; and in all columns: a vector of it."""
     result, source = op.operation.results[0], op.operation.operands[0]
@@ -102,13 +103,13 @@ def convert_broadcast(converter: Converter, op: Any) -> None:
     converter.values[result] = number
 
 
-@rule("tc.lane_index")
+@lower(tc.LaneIndexOp)
 def convert_lane_index(converter: Converter, op: Any) -> None:
     """The thread's number in its warp."""
     converter.values[op.lanes] = converter.lane
 
 
-@rule("gpu.block_id")
+@lower("gpu.block_id")
 def convert_block_id(converter: Converter, op: Any) -> None:
     """``%ctaid.{x,y,z}``."""
     dimension = str(op.operation.attributes["dimension"])
@@ -117,7 +118,7 @@ def convert_block_id(converter: Converter, op: Any) -> None:
     converter.values[op.operation.results[0]] = read[letter](results=[i32()]).result
 
 
-@rule("scf.for")
+@lower("scf.for")
 def convert_for(converter: Converter, op: scf.ForOp) -> None:
     """The same loop over i32."""
     bounds = [converter.ssa(operand) for operand in list(op.operation.operands)[:3]]
@@ -134,7 +135,7 @@ def convert_for(converter: Converter, op: scf.ForOp) -> None:
         converter.bind(old_result, results)
 
 
-@rule("scf.if")
+@lower("scf.if")
 def convert_if(converter: Converter, op: scf.IfOp) -> None:
     """The same branch."""
     types = [converted_type(result.type) for result in op.operation.results]
@@ -148,7 +149,7 @@ def convert_if(converter: Converter, op: scf.IfOp) -> None:
         converter.values[old_result] = result
 
 
-@rule("scf.yield")
+@lower("scf.yield")
 def convert_yield(converter: Converter, op: Any) -> None:
     """The same terminator."""
     scf.YieldOp([p for operand in op.operation.operands for p in converter.parts(operand)])

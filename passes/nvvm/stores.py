@@ -11,7 +11,7 @@ from tcir.dialect.attributes import integer
 from tcir.errors import PassError
 from tcir.passes.build.gpu_module import pointer_type
 
-from .converter import WARP_THREADS, Converter, GlobalTensor, require_role, rule
+from .converter import WARP, Converter, GlobalTensor, lower, require_role
 from .structure import only_if
 
 MAX_STORE_BYTES = 16
@@ -54,7 +54,7 @@ def largest_power_of_two(limit: int, *numbers: int) -> int:
     return width
 
 
-@rule("tc.store_rows")
+@lower(tc.StoreRowsOp)
 def convert_store_rows(converter: Converter, op: tc.StoreRowsOp) -> None:
     """Each thread stores its row with the widest vector stores that its alignment allows.
 
@@ -70,10 +70,10 @@ def convert_store_rows(converter: Converter, op: tc.StoreRowsOp) -> None:
     _convert_store(converter, op, row_dim, rows)
 
 
-@rule("tc.store_lanes")
+@lower(tc.StoreLanesOp)
 def convert_store_lanes(converter: Converter, op: tc.StoreLanesOp) -> None:
     """The same, each thread at its own indices."""
-    _convert_store(converter, op, None, WARP_THREADS)
+    _convert_store(converter, op, None, WARP)
 
 
 def _convert_store(converter: Converter, op: Any, row_dim: int | None, rows: int) -> None:
@@ -122,7 +122,7 @@ def _row_inside(
     ult = arith.CmpIPredicate.ult
     inside = converter.constant(1, bits=1)
     if row_dim is not None:
-        bound = converter.constant(min(rows, WARP_THREADS))
+        bound = converter.constant(min(rows, WARP))
         inside = arith.CmpIOp(ult, converter.lane, bound).result
     for dim, (index, extent) in enumerate(zip(indices[:-1], shape[:-1], strict=True)):
         size = converter.constant(extent)

@@ -10,6 +10,7 @@ from typing import Any
 from tcir._mlir import arith, ir, llvm, nvvm, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, integers, string
+from tcir.dialect.limits import MBARRIER_BYTES
 from tcir.errors import PassError
 from tcir.passes.build.gpu_module import pointer_type
 
@@ -24,10 +25,8 @@ from .converter import (
     TmemBase,
     TmemTile,
     integer_attribute,
-    rule,
+    lower,
 )
-
-MBARRIER_BYTES = 8
 
 
 @contextmanager
@@ -44,7 +43,7 @@ def is_equal(converter: Converter, value: ir.Value, number: int) -> ir.Value:
     return arith.CmpIOp(arith.CmpIPredicate.eq, value, converter.constant(number)).result
 
 
-@rule("tc.smem_tile")
+@lower(tc.SmemTileOp)
 def convert_smem_tile(converter: Converter, op: tc.SmemTileOp) -> None:
     """An address."""
     tile = op.tile.type
@@ -64,7 +63,7 @@ def convert_smem_tile(converter: Converter, op: tc.SmemTileOp) -> None:
     converter.values[op.tile] = Ring(made, of.nbytes) if isinstance(tile, tc.RingType) else made
 
 
-@rule("tc.tmem_tile")
+@lower(tc.TmemTileOp)
 def convert_tmem_tile(converter: Converter, op: tc.TmemTileOp) -> None:
     """A column of an allocation."""
     if not len(op.operands):
@@ -76,7 +75,7 @@ def convert_tmem_tile(converter: Converter, op: tc.TmemTileOp) -> None:
     converter.values[op.tile] = Ring(made, of.columns) if isinstance(tile, tc.RingType) else made
 
 
-@rule("tc.slot")
+@lower(tc.SlotOp)
 def convert_slot(converter: Converter, op: tc.SlotOp) -> None:
     """``first + index * stride``."""
     ring = converter.record(op.ring, Ring)
@@ -95,7 +94,7 @@ def convert_slot(converter: Converter, op: tc.SlotOp) -> None:
         converter.values[op.slot] = Mbarrier(address)
 
 
-@rule("tc.mbarrier_init")
+@lower(tc.MbarrierInitOp)
 def convert_mbarrier_init(converter: Converter, op: tc.MbarrierInitOp) -> None:
     """``mbarrier.init`` of each barrier, by the first thread of the CTA."""
     bar = op.bar.type
@@ -113,7 +112,7 @@ def convert_mbarrier_init(converter: Converter, op: tc.MbarrierInitOp) -> None:
     )
 
 
-@rule("tc.tmem_alloc")
+@lower(tc.TmemAllocOp)
 def convert_tmem_alloc(converter: Converter, op: tc.TmemAllocOp) -> None:
     """``tcgen05.alloc`` by one warp; the address is read from shared memory after the barrier."""
     base = TmemBase(
@@ -128,7 +127,7 @@ def convert_tmem_alloc(converter: Converter, op: tc.TmemAllocOp) -> None:
     converter.values[op.base] = base
 
 
-@rule("tc.tmem_relinquish")
+@lower(tc.TmemRelinquishOp)
 def convert_tmem_relinquish(converter: Converter, op: tc.TmemRelinquishOp) -> None:
     """``tcgen05.relinquish_alloc_permit`` by the warp that allocated."""
     if not converter.bases:
@@ -137,7 +136,7 @@ def convert_tmem_relinquish(converter: Converter, op: tc.TmemRelinquishOp) -> No
         nvvm.Tcgen05RelinquishAllocPermitOp()
 
 
-@rule("tc.tmem_dealloc")
+@lower(tc.TmemDeallocOp)
 def convert_tmem_dealloc(converter: Converter, op: tc.TmemDeallocOp) -> None:
     """``tcgen05.dealloc`` by the warp that allocated."""
     base = converter.record(op.base, TmemBase)
@@ -155,7 +154,7 @@ def tmem_pointer(address: ir.Value) -> ir.Value:
     return llvm.IntToPtrOp(pointer_type(6), address).result
 
 
-@rule("tc.role")
+@lower(tc.RoleOp)
 def convert_role(converter: Converter, op: tc.RoleOp) -> None:
     """A branch on the warp index, and for ``threads = "one"`` one on `elect.sync` inside it."""
     if converter.in_role:
@@ -186,7 +185,7 @@ def convert_role(converter: Converter, op: tc.RoleOp) -> None:
     converter.in_role = False
 
 
-@rule("tc.one_thread")
+@lower(tc.OneThreadOp)
 def convert_one_thread(converter: Converter, op: tc.OneThreadOp) -> None:
     """A branch that the CTA's first thread takes."""
     if converter.in_role:
@@ -197,7 +196,7 @@ def convert_one_thread(converter: Converter, op: tc.OneThreadOp) -> None:
     converter.in_role = False
 
 
-@rule("memref.collapse_shape", "memref.expand_shape")
+@lower("memref.collapse_shape", "memref.expand_shape")
 def convert_reshape(converter: Converter, op: Any) -> None:
     """Another shape of the same contiguous tensor."""
     source = converter.record(op.operation.operands[0], GlobalTensor)

@@ -7,10 +7,10 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import integer, string
 from tcir.errors import PassError
 
-from .converter import Converter, Mbarrier, i32, require_role, rule
+from .converter import Converter, Mbarrier, i32, lower, require_role
 
 
-@rule("tc.mbarrier_wait")
+@lower(tc.MbarrierWaitOp)
 def convert_mbarrier_wait(converter: Converter, op: tc.MbarrierWaitOp) -> None:
     """``mbarrier.try_wait.parity`` until it says yes (it may give up after a hardware limit).
 
@@ -30,7 +30,7 @@ def convert_mbarrier_wait(converter: Converter, op: tc.MbarrierWaitOp) -> None:
         scf.YieldOp([])
 
 
-@rule("tc.mbarrier_expect_tx")
+@lower(tc.MbarrierExpectTxOp)
 def convert_expect_tx(converter: Converter, op: tc.MbarrierExpectTxOp) -> None:
     """``mbarrier.arrive.expect_tx``."""
     require_role(converter, op)
@@ -39,7 +39,7 @@ def convert_expect_tx(converter: Converter, op: tc.MbarrierExpectTxOp) -> None:
     nvvm.MBarrierArriveExpectTxOp(pointer, converter.constant(nbytes), results=[])
 
 
-@rule("tc.mbarrier_arrive")
+@lower(tc.MbarrierArriveOp)
 def convert_arrive(converter: Converter, op: tc.MbarrierArriveOp) -> None:
     """``mbarrier.arrive`` of every thread."""
     require_role(converter, op)
@@ -47,14 +47,14 @@ def convert_arrive(converter: Converter, op: tc.MbarrierArriveOp) -> None:
     nvvm.MBarrierArriveOp(pointer, results=[])
 
 
-@rule("tc.commit")
+@lower(tc.CommitOp)
 def convert_commit(converter: Converter, op: tc.CommitOp) -> None:
     """``tcgen05.commit``."""
     require_role(converter, op)
     nvvm.Tcgen05CommitOp(converter.shared(converter.record(op.bar, Mbarrier).address))
 
 
-@rule("tc.fence")
+@lower(tc.FenceOp)
 def convert_fence(converter: Converter, op: tc.FenceOp) -> None:
     """The fence of that kind."""
     kind = string(op, "kind")
@@ -70,7 +70,7 @@ def convert_fence(converter: Converter, op: tc.FenceOp) -> None:
         raise PassError(f"expected a fence kind that convert-tc-to-nvvm knows, got '{kind}'")
 
 
-@rule("tc.cta_barrier")
+@lower(tc.CtaBarrierOp)
 def convert_cta_barrier(converter: Converter, op: tc.CtaBarrierOp) -> None:
     """``bar.sync 0``; after it, addresses of allocations made before it are read."""
     if converter.in_role:

@@ -10,7 +10,7 @@ from tcir.dialect.attributes import integer, string
 from tcir.errors import PassError
 from tcir.passes.build.gpu_module import pointer_type
 
-from .converter import Converter, GlobalTensor, SmemTile, StagedTile, rule
+from .converter import Converter, GlobalTensor, SmemTile, StagedTile, lower
 from .linear import Linear, Place
 from .structure import only_if
 
@@ -58,7 +58,7 @@ class Pieces:
         return piece % self.per_row * self.width
 
 
-@rule("tc.cp_async")
+@lower(tc.CpAsyncOp)
 def convert_cp_async(converter: Converter, op: tc.CpAsyncOp) -> None:
     """``cp.async.cg`` of 16 bytes, or ``.ca`` of fewer; a source size of 0 fills with zeros."""
     tile = converter.record(op.tile, StagedTile)
@@ -158,13 +158,13 @@ def shared_pointer(
     return byte_pointer(pointer, tile.address.offset + offset, 3)
 
 
-@rule("tc.cp_async_commit")
+@lower(tc.CpAsyncCommitOp)
 def convert_commit(converter: Converter, op: tc.CpAsyncCommitOp) -> None:
     """``cp.async.commit_group``."""
     nvvm.CpAsyncCommitGroupOp()
 
 
-@rule("tc.cp_async_wait")
+@lower(tc.CpAsyncWaitOp)
 def convert_wait(converter: Converter, op: tc.CpAsyncWaitOp) -> None:
     """``cp.async.wait_group``."""
     nvvm.CpAsyncWaitGroupOp(integer(op, "pending"))

@@ -23,14 +23,14 @@ from tcir.dialect.fragments import (
 from tcir.errors import PassError
 from tcir.layout.atoms import mma_atom
 
-from .converter import Converter, Fragment, SmemTile, StagedTile, i32, rule
+from .converter import Converter, Fragment, SmemTile, StagedTile, i32, lower
 from .linear import Linear, Place
 from .warp_copy import shared_pointer
 
 MOST_MATRICES = 4
 
 
-@rule("tc.zero_fragment")
+@lower(tc.ZeroFragmentOp)
 def convert_zero(converter: Converter, op: tc.ZeroFragmentOp) -> None:
     """Zeros."""
     kind = op.fragment.type
@@ -42,7 +42,7 @@ def convert_zero(converter: Converter, op: tc.ZeroFragmentOp) -> None:
     converter.values[op.fragment] = Fragment(kind, (value,) * count)
 
 
-@rule("tc.load_fragment")
+@lower(tc.LoadFragmentOp)
 def convert_load(converter: Converter, op: tc.LoadFragmentOp) -> None:
     """``ldmatrix.x4``, a matrix per register, or 32-bit loads."""
     kind = op.fragment.type
@@ -190,7 +190,7 @@ def _word(
     return value
 
 
-@rule("tc.mma_sync")
+@lower(tc.MmaSyncOp)
 def convert_mma(converter: Converter, op: tc.MmaSyncOp) -> None:
     """``mma.sync``, as text: nvvm.mma.sync has no e4m3 and e5m2, and one way serves all types."""
     a, b, c = (converter.record(v, Fragment) for v in (op.a, op.b, op.c))

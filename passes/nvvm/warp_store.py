@@ -9,7 +9,7 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import string
 from tcir.dialect.fragments import LANES, elements, share, warp_origin
 
-from .converter import Converter, Fragment, GlobalTensor, rule
+from .converter import Converter, Fragment, GlobalTensor, lower
 from .linear import Linear
 from .structure import only_if
 from .warp_copy import byte_pointer, global_pointer
@@ -18,7 +18,7 @@ PAIR = 2
 """Neighbouring columns that a thread holds of every row of an atom (PTX ISA 9.7.14.5)."""
 
 
-@rule("tc.store_fragment")
+@lower(tc.StoreFragmentOp)
 def convert_store(converter: Converter, op: tc.StoreFragmentOp) -> None:
     """Each thread stores pairs of neighbouring columns, or single ones where pairs may tear."""
     fragment = converter.record(op.fragment, Fragment)
