@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tcir.runtime.bundle import write_program
+from tcir.ptxrun.program_bundle import write_program
 
 from .test_matmul_warp import SMALL, Case
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tcir import debug
+from tcir.ptxrun.command import main
 from tcir.run import LaunchError, Uninitialized
-from tcir.tools.tc_run import main
 
 from .conftest import HEADER
 from .test_execution import PIPE, REDUCE, SAXPY

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tcir.ptxrun.command import main
+from tcir.ptxrun.metadata import LaunchMetadata, launch_metadata
 from tcir.run import LaunchError
-from tcir.tools.launch_metadata import LaunchMetadata, launch_metadata
-from tcir.tools.tc_run import main
 
 from .conftest import HEADER
 

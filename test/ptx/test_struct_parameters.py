@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from tcir.machine import TensorMap
+from tcir.ptxrun.values import argument
 from tcir.run import LaunchError, run_ptx
-from tcir.tools.tc_run import argument
 
 from .conftest import HEADER
 

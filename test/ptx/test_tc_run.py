@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tcir.machine import REGISTRY
-from tcir.tools.tc_run import main, progress
+from tcir.ptxrun.command import main, progress
 
 from .conftest import HEADER
 from .test_execution import SAXPY

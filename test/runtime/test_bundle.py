@@ -13,13 +13,14 @@ import pytest
 
 from tcir.errors import Error, InputError
 from tcir.machine.tma.tensor_fields import MapFields
+from tcir.ptxrun.command import main as tc_run
+from tcir.ptxrun.program_bundle import write_program
 from tcir.run import Uninitialized
 from tcir.runtime import bundle as bundles
 from tcir.runtime import timing
 from tcir.runtime.bundle import Call
 from tcir.runtime.module import architecture
 from tcir.runtime.replay import Bundle, replay
-from tcir.tools.tc_run import main as tc_run
 
 from .fake_driver import forget, install
 
@@ -148,7 +149,7 @@ func.func @matmul(%a: tensor<64x32xf16>, %b: tensor<32x64xf16>) -> tensor<64x64x
 def test_a_program_for_hopper(tmp_path: Path) -> None:
     program, out = tmp_path / "matmul.mlir", tmp_path / "matmul"
     program.write_text(MATMUL)
-    bundles.write_program(out, str(program), "matmul-warp", target="sm_90")
+    write_program(out, str(program), "matmul-warp", target="sm_90")
     found = Bundle.read(out)
     assert found.description["target"] == "sm_90"
     a, b = (x.view(np.float16).astype(np.float32) for x in found.before[:2])
@@ -197,7 +198,7 @@ def bundle_of(name: str, folder: Path) -> Bundle:
     text, pipeline, target, options, _ = PROGRAMS[name]
     program = folder / f"{name}.mlir"
     program.write_text(text)
-    bundles.write_program(folder / "out", str(program), pipeline, target=target, seed=7, **options)
+    write_program(folder / "out", str(program), pipeline, target=target, seed=7, **options)
     return Bundle.read(folder / "out")
 
 

@@ -12,12 +12,12 @@ import pytest
 from tcir.codegen import assemble
 from tcir.errors import Error
 from tcir.machine import REGISTRY
+from tcir.ptxrun.command import main as tc_run
 from tcir.run import run_ptx
 from tcir.runtime import selftest
 from tcir.runtime.micro_kernel import MicroKernel
 from tcir.runtime.micro_kernels import NOT_ASKED, micro_kernels
 from tcir.target import DEFAULT_TARGET
-from tcir.tools.tc_run import main as tc_run
 
 KERNELS = micro_kernels()
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from tcir import __version__
 from tcir.errors import InputError, UnknownNameError, did_you_mean
 from tcir.passmanager.pipeline import Pipeline, make_pass, named_pipeline, suggested_passes
 from tcir.target import DEFAULT_TARGET, TARGETS
@@ -41,6 +42,7 @@ def make_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     add = parser.add_argument
+    add("--version", action="version", version=f"%(prog)s {__version__}")
     add("input", nargs="?", default="-", metavar="FILE", help="MLIR text; - is standard input")
     add("-o", dest="output", default="-", metavar="FILE", help="result; - is standard output")
     add("--emit", choices=EMITS, default="mlir", help="form of the result (default mlir)")

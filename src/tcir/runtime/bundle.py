@@ -210,60 +210,6 @@ def _run(ptx: str, calls: Sequence[Call], workspaces: Sequence[np.ndarray[Any, A
                 )
 
 
-def write_program(
-    folder: Path,
-    program: str,
-    pipeline: str,
-    *,
-    seed: int = 0,
-    inputs: str = "integers",
-    target: str = DEFAULT_TARGET.name,
-    **options: Any,
-) -> None:
-    """Compiles an MLIR file with a named pipeline, makes inputs from `seed`, writes the bundle.
-
-    `options` are those of the pipeline. A program of several launches becomes one bundle.
-    """
-    import tcir
-    from tcir.interp import OutputSpec
-    from tcir.program.inputs import make_inputs, poison
-    from tcir.program.memory_image import image_spec, images
-
-    kernel = tcir.compile(program, pipeline, target=target, **options)
-    signature, sequence = kernel.signature, kernel.launches
-    arrays = images(make_inputs(signature.inputs, seed, inputs))  # type: ignore[arg-type]
-    byte = np.dtype(np.uint8)
-    workspaces = [poison(OutputSpec((size,), byte)) for size in sequence.workspaces]
-    buffers = [*arrays, *(poison(image_spec(spec)) for spec in signature.outputs), *workspaces]
-    known = set(range(len(arrays)))
-    calls = []
-    for launch in sequence.launches:
-        reads = [n for n in launch.buffers if n in known]
-        writes = [n for n in launch.buffers if n not in known]
-        given = launch.renumbered([*reads, *writes]).arguments(
-            [buffers[n] for n in reads], [buffers[n] for n in writes]
-        )
-        calls.append(
-            Call(launch.name, launch.grid, launch.block, launch.cluster, launch.dynamic_smem, given)
-        )
-        known |= set(writes)
-    write(
-        folder,
-        kernel.ptx,
-        calls,
-        workspaces=workspaces,
-        target=kernel.target,
-        origin={
-            "program": Path(program).name,
-            "pipeline": pipeline,
-            "options": options,
-            "inputs": inputs,
-            "seed": seed,
-            "tcir": tcir.__version__,
-        },
-    )
-
-
 def digest(data: np.ndarray[Any, Any]) -> str:
     """SHA-256 of an array's bytes."""
     return hashlib.sha256(data.tobytes()).hexdigest()

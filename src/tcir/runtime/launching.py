@@ -1,10 +1,10 @@
-"""Launching a `tcir.Kernel` on the caller's arrays."""
+"""Launching a compiled kernel on the caller's arrays."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -18,11 +18,31 @@ from tcir.runtime.module import load, synchronize
 from tcir.runtime.tensor_map import encode
 
 if TYPE_CHECKING:
-    from tcir.kernel import Kernel
     from tcir.program.launch import Launch, LaunchSequence
+    from tcir.program.signature import Signature
 
 
-def launch(kernel: Kernel, *buffers: Any, stream: Any = None) -> None:
+class CompiledKernel(Protocol):
+    """What is launched, such as a `tcir.Kernel`."""
+
+    @property
+    def name(self) -> str:
+        """Of the program."""
+
+    @property
+    def signature(self) -> Signature:
+        """Shapes and types of inputs and results."""
+
+    @property
+    def launches(self) -> LaunchSequence:
+        """Sizes and parameters of each launch, in order."""
+
+    @property
+    def cubin(self) -> bytes:
+        """Machine code of all kernels."""
+
+
+def launch(kernel: CompiledKernel, *buffers: Any, stream: Any = None) -> None:
     """Runs `kernel` on a GPU: inputs first, then the results, written in place.
 
     Buffers are C-contiguous arrays of the kernel's shapes and element types: in device memory with

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tcir import __version__
 from tcir.errors import Error, InputError
 from tcir.layout import LayoutError
 
@@ -37,6 +38,7 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="tc-viz", description="Draws layouts, fragments, memories, schedules and reports."
     )
+    top.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     views = top.add_subparsers(dest="view", required=True)
 
     def view(name: str, words: str) -> argparse.ArgumentParser:

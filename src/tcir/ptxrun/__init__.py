@@ -1,0 +1,1 @@
+"""What `tc-run` does: a PTX kernel from the shell on the simulated machine, or into a bundle."""

@@ -1,0 +1,78 @@
+"""The flags of tc-run."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from tcir import __version__
+from tcir.debug.command import FORMS
+from tcir.run import DEFAULT_MAX_INSTRUCTIONS
+from tcir.target import DEFAULT_TARGET
+
+_EPILOG = """\
+sizes that are left out are taken from the files that the compiler wrote beside the PTX
+  Triton, Gluon          NAME.json of the cache folder: block, cluster, dynamic shared memory,
+                         entry, scratch arguments. Its grid counts clusters: --grid counts CTAs
+  CuTe DSL               cute_dsl_NAME_clean.mlir (CUTE_DSL_KEEP=ir,ptx): block, cluster, grid
+and from .reqntid and .reqnctapercluster.
+
+arguments, one per kernel parameter, in order:
+  FILE.npy               an array in device memory
+  zeros=f32,128x64       an array of zeros; empty=f32,128x64: one whose reads are reported
+  u32=5  f32=1.5         a scalar
+  bytes=00ff…            a by-value parameter in hexadecimal
+  map={"array": "x.npy", "mode": "tiled", "dtype": "f16", "dims": [64, 128],
+       "strides_bytes": [128], "box": [64, 128], "swizzle": "128B"}
+                         a tensor map (innermost dimension first); "array" may be the number of
+                         another argument
+  parts=["u32=5", "bytes=00ff…", "map={…}", "x.npy"]
+                         a struct: parts one behind the other (arrays are pointers); padding is
+                         bytes=00…, tensor maps want multiples of 64 bytes
+"""
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple(int(n, 0) for n in text.split(","))
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """All flags."""
+    p = argparse.ArgumentParser(
+        "tc-run",
+        description="Executes a PTX kernel on the simulated machine.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
+    p.add_argument("file", nargs="?", help="PTX text, or - for standard input")
+    p.add_argument("--entry", help="entry function, if the module has more than one")
+    p.add_argument("--grid", type=_sizes, metavar="X[,Y,Z]", help="CTAs")
+    p.add_argument("--block", type=_sizes, metavar="X[,Y,Z]", help="threads of a CTA")
+    p.add_argument("--cluster", type=_sizes, metavar="X[,Y,Z]", help="CTAs of a cluster (1)")
+    p.add_argument("--ctas-per-sm", type=int, default=1, metavar="N",
+                   help="CTAs that share tensor memory, and run side by side (1)")  # fmt: skip
+    p.add_argument("--dynamic-smem", type=int, metavar="BYTES", help="(0)")
+    p.add_argument("--arg", action="append", default=[], metavar="VALUE", help="see below")
+    p.add_argument("--save", action="append", default=[], metavar="N=FILE.npy",
+                   help="writes argument N (from 0) after the run")  # fmt: skip
+    p.add_argument("--hazards", choices=("report", "off"), default="report")
+    p.add_argument("--seed", type=int, help="varies the order of completions and warps")
+    p.add_argument("--numerics", choices=("exact", "fast"), default="exact")
+    p.add_argument("--max-instructions", type=int, default=DEFAULT_MAX_INSTRUCTIONS)
+    p.add_argument("--json", metavar="FILE", help="writes the report as JSON")
+    p.add_argument("--break-at", metavar="WHERE", help=f"stops and shows the state: {FORMS}")
+    p.add_argument("--dump", action="append", default=[], metavar="PART",
+                   help="what --break-at shows: registers[@WARP][=NAMES|all], smem[=FROM:TO], "
+                   "tmem[=LANE:LANE,COLUMN:COLUMN], mbarriers; may be repeated")  # fmt: skip
+    p.add_argument("--bundle", type=Path, metavar="DIR", help="writes a folder to run on a GPU")
+    p.add_argument(
+        "--target",
+        default=DEFAULT_TARGET.name,
+        help="of the bundle's cubin (default %(default)s)",
+    )
+    p.add_argument("--pipeline", help="for --bundle of an MLIR program: how to compile it")
+    p.add_argument("--input-seed", type=int, default=0, help="of the MLIR program's inputs (0)")
+    p.add_argument("--selftest", action="store_true", help="what a B200 says to the assumptions")
+    p.add_argument("--list-assumptions", action="store_true", help="open hardware questions")
+    return p

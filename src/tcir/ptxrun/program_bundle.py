@@ -1,0 +1,64 @@
+"""Bundles of programs in MLIR: compiled, with inputs made from a seed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import tcir
+from tcir.interp import OutputSpec
+from tcir.program.inputs import Kind, make_inputs, poison
+from tcir.program.memory_image import image_spec, images
+from tcir.runtime.bundle import Call, write
+from tcir.target import DEFAULT_TARGET
+
+
+def write_program(
+    folder: Path,
+    program: str,
+    pipeline: str,
+    *,
+    seed: int = 0,
+    inputs: Kind = "integers",
+    target: str = DEFAULT_TARGET.name,
+    **options: Any,
+) -> None:
+    """Compiles an MLIR file with a named pipeline, makes inputs from `seed`, writes the bundle.
+
+    `options` are those of the pipeline. A program of several launches becomes one bundle.
+    """
+    kernel = tcir.compile(program, pipeline, target=target, **options)
+    signature, sequence = kernel.signature, kernel.launches
+    arrays = images(make_inputs(signature.inputs, seed, inputs))
+    byte = np.dtype(np.uint8)
+    workspaces = [poison(OutputSpec((size,), byte)) for size in sequence.workspaces]
+    buffers = [*arrays, *(poison(image_spec(spec)) for spec in signature.outputs), *workspaces]
+    known = set(range(len(arrays)))
+    calls = []
+    for launch in sequence.launches:
+        reads = [n for n in launch.buffers if n in known]
+        writes = [n for n in launch.buffers if n not in known]
+        given = launch.renumbered([*reads, *writes]).arguments(
+            [buffers[n] for n in reads], [buffers[n] for n in writes]
+        )
+        calls.append(
+            Call(launch.name, launch.grid, launch.block, launch.cluster, launch.dynamic_smem, given)
+        )
+        known |= set(writes)
+    write(
+        folder,
+        kernel.ptx,
+        calls,
+        workspaces=workspaces,
+        target=kernel.target,
+        origin={
+            "program": Path(program).name,
+            "pipeline": pipeline,
+            "options": options,
+            "inputs": inputs,
+            "seed": seed,
+            "tcir": tcir.__version__,
+        },
+    )
