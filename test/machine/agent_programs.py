@@ -89,22 +89,22 @@ class Run:
 def prologue(agent: Agent, **counts: int) -> Generator[Any, Any, None]:
     """Warp 0 allocates 128 columns and makes the mbarriers (full, empty, done, free); all meet."""
     if agent.warp == 0:
-        yield from agent.tmem_alloc(WORD, 128, site="alloc")
+        yield from agent.tmem.alloc(WORD, 128, site="alloc")
         for name, at in (("full", FULL), ("empty", EMPTY), ("done", DONE), ("free", FREE)):
-            agent.mbarrier_init(at, counts.get(name, 1), site=f"init {name}")
+            agent.mbarrier.init(at, counts.get(name, 1), site=f"init {name}")
         agent.fence("mbarrier_init", site="fence init")
         agent.fence("tcgen05.before", site="before")
-    yield from agent.barrier(0, None, site="meet")
+    yield from agent.barrier.sync(0, None, site="meet")
     agent.fence("tcgen05.after", site="after")
 
 
 def epilogue(agent: Agent) -> Generator[Any, Any, None]:
     """All meet, warp 0 frees the columns."""
     agent.fence("tcgen05.before", site="before")
-    yield from agent.barrier(0, None, site="part")
+    yield from agent.barrier.sync(0, None, site="part")
     agent.fence("tcgen05.after", site="after")
     if agent.warp == 0:
-        agent.tmem_dealloc(0, 128, site="dealloc")
+        agent.tmem.dealloc(0, 128, site="dealloc")
 
 
 def load_ab(
@@ -115,16 +115,16 @@ def load_ab(
     second: bool = False,
 ) -> None:
     """A (or A2) and B by TMA, on an mbarrier."""
-    agent.mbarrier_arrive(full, expect_tx=announced, site="expect")
+    agent.mbarrier.arrive(full, expect_tx=announced, site="expect")
     a = run.map_a2 if second else run.map_a
-    agent.tma_load(A_AT, a, (0, 0), full, site="load A")
-    agent.tma_load(B_AT, run.map_b, (0, 0), full, site="load B")
+    agent.tma.load(A_AT, a, (0, 0), full, site="load A")
+    agent.tma.load(B_AT, run.map_b, (0, 0), full, site="load B")
 
 
 def put(agent: Agent, at: int, array: np.ndarray, site: str) -> None:
     """Writes an array to shared memory with ordinary stores."""
     data = np.ascontiguousarray(array).view(np.uint8).reshape(-1, 16)
-    agent.store("shared", at + 16 * np.arange(len(data)), data, site=site)
+    agent.memory.store("shared", at + 16 * np.arange(len(data)), data, site=site)
 
 
 def multiply(
@@ -154,5 +154,5 @@ def multiply(
 
 def read_quarter(agent: Agent, d: int = D_AT) -> np.ndarray:
     """D of the warp's own 32 lanes, float32 [32, N]. The caller waits."""
-    words = agent.tmem_ld(agent.warp % 4 << 21 | d, "32x32b", N, site="ld")
+    words = agent.tmem.ld(agent.warp % 4 << 21 | d, "32x32b", N, site="ld")
     return np.ascontiguousarray(words.T).view(np.float32)

@@ -47,13 +47,13 @@ A_VALUES, A2_VALUES, B_VALUES = halves((128, 16), 1), halves((128, 16), 3), halv
 def fill(agent: Agent, base: int, values: Any) -> None:
     """Ordinary stores to shared memory."""
     raw = np.ascontiguousarray(values).view(np.uint8).reshape(-1, 16)
-    agent.store("shared", base + 16 * np.arange(len(raw)), raw, site="fill")
+    agent.memory.store("shared", base + 16 * np.arange(len(raw)), raw, site="fill")
 
 
 def finish(agent: Agent, i: int) -> Any:
     """Everything this thread gave to the tensor core is complete."""
-    agent.commit(bar(i), site=f"commit {i}")
-    yield from agent.mbarrier_wait(bar(i), 0, site=f"wait {i}")
+    agent.tensor_core.commit(bar(i), site=f"commit {i}")
+    yield from agent.mbarrier.wait(bar(i), 0, site=f"wait {i}")
     agent.fence("tcgen05.after", site="after")
 
 
@@ -67,7 +67,7 @@ def mma(agent: Agent, d: int = D, a: Any = A, n: int = N, **flags: Any) -> None:
 
 def slab(agent: Agent, base: int = A, column: int = SLAB) -> TmemAddr:
     """A tile copied to tensor memory."""
-    agent.cp_bytes(column, rows(128, base, step=1), site="cp")
+    agent.tensor_core.cp(column, ElementAddresses(rows(128, base, step=1)), site="cp")
     return TmemAddr(column)
 
 
@@ -96,13 +96,13 @@ class Bench:
 
     def tma(self, agent: Agent, i: int, target: int = A2) -> None:
         """One tile by TMA, announced on mbarrier i."""
-        agent.mbarrier_arrive(bar(i), expect_tx=TILE, site=f"expect {i}")
-        agent.tma_load(target, self.map(), (0, 0), bar(i), site=f"TMA {i}")
+        agent.mbarrier.arrive(bar(i), expect_tx=TILE, site=f"expect {i}")
+        agent.tma.load(target, self.map(), (0, 0), bar(i), site=f"TMA {i}")
 
     def read(self, agent: Agent, column: int = D, num: int = N) -> Any:
         """The warp's 32 lanes of some columns, waited for: uint32 [lanes, columns]."""
-        words = agent.tmem_ld(32 * agent.warp << 16 | column, num=num, site="ld")
-        agent.tmem_wait("ld", site="wait::ld")
+        words = agent.tmem.ld(32 * agent.warp << 16 | column, num=num, site="ld")
+        agent.tmem.wait("ld", site="wait::ld")
         self.seen.append(words.tobytes())
         return words.T
 
@@ -110,31 +110,31 @@ class Bench:
         """Loads a word, or stores one."""
         where = np.array([address])
         if value is None:
-            self.seen.append(agent.load(space, where, 4, site=f"ld.{space}").tobytes())
+            self.seen.append(agent.memory.load(space, where, 4, site=f"ld.{space}").tobytes())
         else:
             raw = np.array([[value]], np.uint32).view(np.uint8)
-            agent.store(space, where, raw, site=f"st.{space}")
+            agent.memory.store(space, where, raw, site=f"st.{space}")
 
     def _whole(self, body: Callable[[Agent], Any]) -> Callable[[Agent], Any]:
         def program(agent: Agent) -> Any:
             if agent.warp == 0:
                 for i in range(8):
-                    agent.mbarrier_init(bar(i), 1, site=f"init {i}")
+                    agent.mbarrier.init(bar(i), 1, site=f"init {i}")
                 agent.fence("mbarrier_init", site="fence.mbarrier_init")
                 fill(agent, A, A_VALUES)
                 fill(agent, B, B_VALUES)
                 agent.fence("proxy.async", site="fence.proxy.async")
-                yield from agent.tmem_alloc(WORD, self.columns, site="alloc")
-            yield from agent.barrier(0, None, site="setup")
+                yield from agent.tmem.alloc(WORD, self.columns, site="alloc")
+            yield from agent.barrier.sync(0, None, site="setup")
             agent.fence("tcgen05.after", site="after setup")
             yield from body(agent)
-            agent.tmem_wait("ld", site="end")
-            agent.tmem_wait("st", site="end")
+            agent.tmem.wait("ld", site="end")
+            agent.tmem.wait("st", site="end")
             agent.fence("tcgen05.before", site="before end")
-            yield from agent.barrier(0, None, site="end")
+            yield from agent.barrier.sync(0, None, site="end")
             if agent.warp == 0:
                 for base, columns in list(agent.cta.tmem.allocations.items()):
-                    agent.tmem_dealloc(base, columns, site="dealloc")
+                    agent.tmem.dealloc(base, columns, site="dealloc")
 
         return program
 

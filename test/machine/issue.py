@@ -18,7 +18,7 @@ def issue_mma(
     types = {name: given.pop(name) for name in SHAPE if name in given}
     sparse = given.get("metadata") is not None
     i = InstructionDescriptor(kind, m, n, a_type, b_type, sparse=sparse, **types)
-    agent.mma(d, a, b, i, MmaOptions(**given), site=site)
+    agent.tensor_core.mma(d, a, b, i, MmaOptions(**given), site=site)
 
 
 def issue_mma_bits(
@@ -27,8 +27,8 @@ def issue_mma_bits(
     """By the bits of the descriptors."""
     site = given.pop("site")
     form = {name: given.pop(name) for name in ("cta_group", "ws") if name in given}
-    i = agent.instruction(idesc, kind, **form, site=site)
-    agent.mma(d, a, SharedDesc(b), i, MmaOptions(**given), site=site)
+    i = agent.tensor_core.instruction(idesc, kind, **form, site=site)
+    agent.tensor_core.mma(d, a, SharedDesc(b), i, MmaOptions(**given), site=site)
 
 
 def issue_mma_scaled(
@@ -36,5 +36,7 @@ def issue_mma_scaled(
 ) -> None:
     """With block scaling, by the bits of the descriptors."""
     site, scales, group = given.pop("site"), given.pop("scales"), given.pop("cta_group", 1)
-    i = agent.scaled_instruction(idesc, kind, scales, cta_group=group, site=site)
-    agent.mma_block_scale(d, a, SharedDesc(b), i, sfa, sfb, MmaOptions(**given), site=site)
+    i = agent.tensor_core.scaled_instruction(idesc, kind, scales, cta_group=group, site=site)
+    agent.tensor_core.mma_block_scale(
+        d, a, SharedDesc(b), i, sfa, sfb, MmaOptions(**given), site=site
+    )

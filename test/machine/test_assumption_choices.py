@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tcir.machine import Agent, Assumptions, Machine, MachineError, TensorMap
+from tcir.machine import Agent, Assumptions, Machine, MachineError, SharedDesc, TensorMap
 from tcir.machine.tma.box import load_box
 
 from .bench import SLAB, WORD, A, Bench, D, fill, finish, mma
@@ -35,7 +35,7 @@ def after_refresh(lane: int, descriptor: int = DESCRIPTOR, **choice: str) -> dic
 
     def body(agent: Agent) -> Any:
         numbered(agent)
-        agent.cp(lane << 16 | SLAB, descriptor, "4x256b", site="refresh")
+        agent.tensor_core.cp(lane << 16 | SLAB, SharedDesc(descriptor), "4x256b", site="refresh")
         yield from finish(agent, 0)
         words, defined = agent.cta.tmem.words, agent.cta.tmem.defined
         for row in np.flatnonzero(defined[:, SLAB]):
@@ -82,12 +82,12 @@ def test_lanes_of_a_warp(rule: str, legal: set[int]) -> None:
         def issuer(agent: Agent) -> Any:
             mma(agent)
             yield from finish(agent, 0)
-            yield from agent.barrier(1, 64, site="done")
+            yield from agent.barrier.sync(1, 64, site="done")
 
         def reader(agent: Agent, lane: int = lane, got: list[Any] = got) -> Any:
-            yield from agent.barrier(1, 64, site="done")
+            yield from agent.barrier.sync(1, 64, site="done")
             agent.fence("tcgen05.after", site="after")
-            got.append(agent.tmem_ld(lane << 16 | D, num=16, site="ld").T.copy())
+            got.append(agent.tmem.ld(lane << 16 | D, num=16, site="ld").T.copy())
             got.append(agent.cta.tmem.words[32:64, D : D + 16].copy())
 
         bench.run(issuer, reader)
@@ -108,11 +108,11 @@ def test_upper_halves_of_unpack(choice: str, upper: int) -> None:
 
     def body(agent: Agent) -> Any:
         before = np.full((2, 32), 0xABCD1234, np.uint32)
-        agent.tmem_st(D, "32x32b", 2, before, site="st")
-        agent.tmem_wait("st", site="wait")
+        agent.tmem.st(D, "32x32b", 2, before, site="st")
+        agent.tmem.wait("st", site="wait")
         data = np.full((1, 32), 0x77778888, np.uint32)
-        agent.tmem_st(D, "32x32b", 1, data, unpack=True, site="st.unpack")
-        agent.tmem_wait("st", site="wait")
+        agent.tmem.st(D, "32x32b", 1, data, unpack=True, site="st.unpack")
+        agent.tmem.wait("st", site="wait")
         found.append(agent.cta.tmem.words[0, D : D + 2].tolist())
         yield from ()
 
@@ -163,10 +163,10 @@ def test_where_a_pair_copies_from(choice: str, origin: tuple[int, int]) -> None:
 
     def issue(agent: Agent) -> Any:
         ctas = agent.group(2, "cp")
-        agent._cp(SLAB, rows(128, A, 1), "128x256b", None, None, ctas, "cp")
+        agent.tensor_core.cp(SLAB, rows(128, A, 1), cta_group=2, site="cp")
         p.mma(agent)
         commit(agent)
-        yield from agent.mbarrier_wait(64, 0, site="done")
+        yield from agent.mbarrier.wait(64, 0, site="done")
         found.extend(cta.tmem.words[:, SLAB : SLAB + 8].copy() for cta in ctas)
 
     p.run(issue)
@@ -179,10 +179,10 @@ def test_where_a_pair_copies_from(choice: str, origin: tuple[int, int]) -> None:
 def test_a_barrier_between_the_two_deallocs(choice: str, hangs: bool) -> None:
     def body(agent: Agent) -> Any:
         own = agent.cta.window
-        yield from agent.tmem_alloc(own + WORD, 32, cta_group=2, site="alloc")
+        yield from agent.tmem.alloc(own + WORD, 32, cta_group=2, site="alloc")
         if own:
             yield from meet(agent)
-        yield from agent.tmem_pair_dealloc(0, 32, site="dealloc")
+        yield from agent.tmem.pair_dealloc(0, 32, site="dealloc")
         if not own:
             yield from meet(agent)
         yield from meet(agent)  # the peer has to be there for the dealloc

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tcir.machine import REGISTRY, Agent, Assumptions
+from tcir.machine import REGISTRY, Agent, Assumptions, ElementAddresses
 
 from .bench import SLAB, A, Bench, D, finish, mma, rows, slab
 
@@ -37,7 +37,9 @@ def test_refreshing_a_slab_after_ashift(choice: str, codes: set[str]) -> None:
     def body(agent: Agent) -> Any:
         tile = slab(agent)
         mma(agent, D, tile, ashift=True)
-        agent.cp_bytes(31 << 16 | SLAB, rows(4, A, step=1), "4x256b", site="refresh")
+        agent.tensor_core.cp(
+            31 << 16 | SLAB, ElementAddresses(rows(4, A, step=1)), "4x256b", site="refresh"
+        )
         mma(agent, D, tile, enable_input_d=True)
         yield from finish(agent, 0)
 
@@ -52,8 +54,8 @@ def test_shifts_of_two_quarters(choice: str, codes: set[str]) -> None:
         tile = slab(agent)
         mma(agent, D, tile)
         yield from finish(agent, 0)
-        agent.shift(32 << 16 | SLAB, site="shift of quarter 1")
-        agent.shift(64 << 16 | SLAB, site="shift of quarter 2")
+        agent.tensor_core.shift(32 << 16 | SLAB, site="shift of quarter 1")
+        agent.tensor_core.shift(64 << 16 | SLAB, site="shift of quarter 2")
         yield from finish(agent, 1)
 
     assert Bench(assumptions=Assumptions(shift_quarters=choice)).run(body).codes == codes

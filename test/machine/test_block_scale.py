@@ -70,7 +70,7 @@ def scale_block(codes: np.ndarray) -> np.ndarray:
 
 
 def put(agent: Agent, at: int, data: np.ndarray) -> None:
-    agent.store("shared", at + 16 * np.arange(len(data)), data, site="put")
+    agent.memory.store("shared", at + 16 * np.arange(len(data)), data, site="put")
 
 
 def run(body: Program, seed: int | None = None, **options: Any) -> tuple[Machine, dict[str, Any]]:
@@ -82,26 +82,26 @@ def run(body: Program, seed: int | None = None, **options: Any) -> tuple[Machine
 
     def warp(agent: Agent) -> Generator[Any, Any, None]:
         if agent.warp == 0:
-            yield from agent.tmem_alloc(WORD, 128, site="alloc")
-            agent.mbarrier_init(DONE, 1, site="init")
+            yield from agent.tmem.alloc(WORD, 128, site="alloc")
+            agent.mbarrier.init(DONE, 1, site="init")
             agent.fence("mbarrier_init", site="fence")
             agent.fence("tcgen05.before", site="before")
-        yield from agent.barrier(0, None, site="meet")
+        yield from agent.barrier.sync(0, None, site="meet")
         agent.fence("tcgen05.after", site="after")
         if agent.warp == 0:
             yield from body(agent)
-            agent.commit(DONE, site="commit")
-        yield from agent.mbarrier_wait(DONE, 0, site="wait")
+            agent.tensor_core.commit(DONE, site="commit")
+        yield from agent.mbarrier.wait(DONE, 0, site="wait")
         agent.fence("tcgen05.after", site="after")
-        words = agent.tmem_ld(agent.warp << 21 | D, "32x32b", N, site="ld D")
-        agent.tmem_wait("ld", site="wait ld")
+        words = agent.tmem.ld(agent.warp << 21 | D, "32x32b", N, site="ld D")
+        agent.tmem.wait("ld", site="wait ld")
         rows = slice(32 * agent.warp, 32 * agent.warp + 32)
         seen["d"][rows] = np.ascontiguousarray(words.T).view(np.float32)
         agent.fence("tcgen05.before", site="before")
-        yield from agent.barrier(0, None, site="part")
+        yield from agent.barrier.sync(0, None, site="part")
         agent.fence("tcgen05.after", site="after")
         if agent.warp == 0:
-            agent.tmem_dealloc(0, 128, site="dealloc")
+            agent.tmem.dealloc(0, 128, site="dealloc")
 
     machine.run(lambda cta: [cta.agent(f"warp {w}", warp=w, body=warp) for w in range(4)])
     return machine, seen
@@ -130,7 +130,7 @@ def test_narrow_operands(a_type, b_type, from_tmem):
         operand: Any = SharedDesc(plain(A_AT, M))
         if from_tmem:
             form = {4: "b4x16_p64", 6: "b6x16_p32", 8: None}[BITS[a_type]]
-            agent.cp(A_TMEM, plain(A_AT, M), decompress=form, site="cp A")
+            agent.tensor_core.cp(A_TMEM, SharedDesc(plain(A_AT, M)), decompress=form, site="cp A")
             operand = TmemAddr(A_TMEM)
         issue_mma_bits(
             agent, D, operand, plain(B_AT, N), idesc, "f8f6f4", enable_input_d=False, site="mma"
@@ -159,9 +159,11 @@ def test_padding_need_not_be_written_but_elements_must():
                 keep = np.ones(len(data), bool)
                 if missing is not None and at == A_AT:
                     keep[missing] = False
-                agent.store("shared", where[keep], data[keep], site="put")
+                agent.memory.store("shared", where[keep], data[keep], site="put")
             agent.fence("proxy.async", site="fence")
-            agent.cp(A_TMEM, plain(A_AT, M), decompress="b4x16_p64", site="cp A")
+            agent.tensor_core.cp(
+                A_TMEM, SharedDesc(plain(A_AT, M)), decompress="b4x16_p64", site="cp A"
+            )
             issue_mma_bits(
                 agent,
                 D,
@@ -216,7 +218,9 @@ def test_every_shape_of_cp(shape, multicast, rows, width, form):
         put(agent, A_AT, data)
         agent.fence("proxy.async", site="fence")
         taddr = A_TMEM | (3 << 16 if shape == "4x256b" else 0)
-        agent.cp(taddr, plain(A_AT, rows), shape, multicast, form, site="cp")
+        agent.tensor_core.cp(
+            taddr, SharedDesc(plain(A_AT, rows)), shape, multicast, form, site="cp"
+        )
         put(agent, B_AT, np.zeros((64, 16), np.uint8))
         yield from ()
         got = agent.cta.tmem
@@ -225,15 +229,15 @@ def test_every_shape_of_cp(shape, multicast, rows, width, form):
             np.testing.assert_array_equal(words.view(np.uint8), want[row])
         others = np.setdiff1d(np.arange(128), list(lanes))
         assert not got.defined[others, A_TMEM : A_TMEM + width // 4].any()
-        agent.tmem_st(D, "32x32b", N, np.zeros((N, 32), np.uint32), site="st")
-        agent.tmem_wait("st", site="wait st")
+        agent.tmem.st(D, "32x32b", N, np.zeros((N, 32), np.uint32), site="st")
+        agent.tmem.wait("st", site="wait st")
 
     run(body)
 
 
 def test_unknown_source_format_is_refused():
     def body(agent: Agent) -> Generator[Any, Any, None]:
-        agent.cp(A_TMEM, plain(A_AT, M), decompress="b5x16", site="cp")
+        agent.tensor_core.cp(A_TMEM, SharedDesc(plain(A_AT, M)), decompress="b5x16", site="cp")
         yield from ()
 
     with pytest.raises(MachineError, match="expected a source format in b4x16_p64, b6x16_p32"):
@@ -303,11 +307,19 @@ class Case:
             agent.fence("proxy.async", site="fence")
             for column, at in ((SFA, SFA_AT), (SFB, SFB_AT)):
                 if copies:
-                    agent.cp(column, plain(at, 32), "32x128b", "warpx4", site="cp scales")
+                    agent.tensor_core.cp(
+                        column, SharedDesc(plain(at, 32)), "32x128b", "warpx4", site="cp scales"
+                    )
                 else:
-                    agent.cp(column, plain(at, 64), "64x128b", "warpx2::02_13", site="cp scales")
+                    agent.tensor_core.cp(
+                        column,
+                        SharedDesc(plain(at, 64)),
+                        "64x128b",
+                        "warpx2::02_13",
+                        site="cp scales",
+                    )
             if from_tmem:
-                agent.cp(A_TMEM, plain(A_AT, M), site="cp A")
+                agent.tensor_core.cp(A_TMEM, SharedDesc(plain(A_AT, M)), site="cp A")
             if change:
                 change(agent)
             operand: Any = TmemAddr(A_TMEM) if from_tmem else SharedDesc(plain(A_AT, M))
@@ -382,7 +394,9 @@ def test_scales_have_to_be_there_and_to_stay():
         def body(agent: Agent) -> Generator[Any, Any, None]:
             yield from case.program()(agent)
             # The mma may still read the scales: cp over them has to wait for it.
-            agent.cp(column, plain(SFB_AT, 32), "32x128b", "warpx4", site="cp over")
+            agent.tensor_core.cp(
+                column, SharedDesc(plain(SFB_AT, 32)), "32x128b", "warpx4", site="cp over"
+            )
 
         return body
 
@@ -392,7 +406,9 @@ def test_scales_have_to_be_there_and_to_stay():
 
     def elsewhere(agent: Agent) -> Generator[Any, Any, None]:
         yield from case.program()(agent)
-        agent.cp(SFB + 8, plain(SFB_AT, 32), "32x128b", "warpx4", site="cp beside")
+        agent.tensor_core.cp(
+            SFB + 8, SharedDesc(plain(SFB_AT, 32)), "32x128b", "warpx4", site="cp beside"
+        )
 
     assert codes_of(run(elsewhere, 1)[0]) == []
 
@@ -443,7 +459,7 @@ def f8f6f4(a, b, a_type, **mma: Any) -> Program:
         put(agent, B_AT, placed(b))
         agent.fence("proxy.async", site="fence")
         form = {4: "b4x16_p64", 6: "b6x16_p32", 8: None}[BITS[a_type]]
-        agent.cp(A_TMEM, plain(A_AT, M), decompress=form, site="cp A")
+        agent.tensor_core.cp(A_TMEM, SharedDesc(plain(A_AT, M)), decompress=form, site="cp A")
         issue_mma_bits(
             agent,
             D,

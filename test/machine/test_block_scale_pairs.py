@@ -62,16 +62,16 @@ def test_pair(m: int, n: int, seed: int | None) -> None:
         w, rank, own = agent.warp, agent.cta.rank_in_cluster, agent.cta.window
         tiles = [placed(h[rank], at) for h, at in zip(halves, (A_AT, B_AT))]
         if w == 0:
-            yield from agent.tmem_alloc(own + WORD, 512, cta_group=2, site="alloc")
-            agent.mbarrier_init(own + BAR, 1, site="init")
+            yield from agent.tmem.alloc(own + WORD, 512, cta_group=2, site="alloc")
+            agent.mbarrier.init(own + BAR, 1, site="init")
             for (raw, _), at in zip(tiles, (A_AT, B_AT)):
-                agent.store("shared", own + at + 16 * np.arange(len(raw)), raw, site="fill")
+                agent.memory.store("shared", own + at + 16 * np.arange(len(raw)), raw, site="fill")
             agent.fence("proxy.async", site="fence")
-        yield from agent.barrier(0, None, site="setup")
+        yield from agent.barrier.sync(0, None, site="setup")
         for words, column in zip(scale_words(m, n, rank, ea + 127, eb + 127), (SFA, SFB)):
             part = words[32 * w : 32 * w + 32].T.copy()
-            agent.tmem_st(w << 21 | column, "32x32b", len(part), part, site="st")
-        agent.tmem_wait("st", site="wait::st")
+            agent.tmem.st(w << 21 | column, "32x32b", len(part), part, site="st")
+        agent.tmem.wait("st", site="wait::st")
         agent.fence("tcgen05.before", site="before")
         yield from meet(agent)
         agent.fence("tcgen05.after", site="after")
@@ -90,21 +90,21 @@ def test_pair(m: int, n: int, seed: int | None) -> None:
                 cta_group=2,
                 site="mma",
             )
-            agent.commit(BAR, cta_mask=3, cta_group=2, site="commit")
-        yield from agent.mbarrier_wait(own + BAR, 0, site="done")
+            agent.tensor_core.commit(BAR, cta_mask=3, cta_group=2, site="commit")
+        yield from agent.mbarrier.wait(own + BAR, 0, site="done")
         agent.fence("tcgen05.after", site="after")
         for column in range(0, n if m == 256 else n // 2, 32):
-            words = agent.tmem_ld(w << 21 | D + column, num=32, site="ld")
+            words = agent.tmem.ld(w << 21 | D + column, num=32, site="ld")
             row, at = 128 * rank + 32 * w, column
             if m == 128:
                 row, at = 64 * rank + 32 * (w % 2), column + n // 2 * (w // 2)
             got[row : row + 32, at : at + 32] = np.ascontiguousarray(words.T).view(np.float32)
-        agent.tmem_wait("ld", site="wait::ld")
+        agent.tmem.wait("ld", site="wait::ld")
         agent.fence("tcgen05.before", site="before end")
         yield from meet(agent)
         agent.fence("tcgen05.after", site="after end")
         if w == 0:
-            yield from agent.tmem_pair_dealloc(0, 512, site="dealloc")
+            yield from agent.tmem.pair_dealloc(0, 512, site="dealloc")
 
     machine.run(lambda cta: [cta.agent(f"warp {w}", warp=w, body=body) for w in range(4)])
     assert not machine.findings

@@ -37,7 +37,7 @@ class Ctas:
         """Body n runs in CTA n, after the mbarriers are there; `end`: a cluster barrier closes."""
 
         def program(agent: Agent) -> Any:
-            agent.mbarrier_init(agent.cta.window + BAR, 1, site="init")
+            agent.mbarrier.init(agent.cta.window + BAR, 1, site="init")
             agent.fence("mbarrier_init", site="fence.mbarrier_init")
             yield from meet(agent, relaxed=True)
             yield from bodies[agent.cta.rank_in_cluster](agent)
@@ -57,17 +57,17 @@ class Ctas:
 
     def load(self, agent: Agent, address: int, space: str = "cluster") -> None:
         where = np.array([address])
-        self.seen.append((agent.cta.index, agent.load(space, where, 4, site="ld").tobytes()))
+        self.seen.append((agent.cta.index, agent.memory.load(space, where, 4, site="ld").tobytes()))
 
 
 def meet(agent: Agent, relaxed: bool = False) -> Any:
-    agent.cluster_arrive(relaxed=relaxed, site="cluster arrive")
-    yield from agent.cluster_wait(site="cluster wait")
+    agent.cluster_barrier.arrive(relaxed=relaxed, site="cluster arrive")
+    yield from agent.cluster_barrier.wait(site="cluster wait")
 
 
 def store(agent: Agent, address: int, value: int, space: str = "cluster") -> None:
     raw = np.array([[value]], np.uint32).view(np.uint8)
-    agent.store(space, np.array([address]), raw, site="st")
+    agent.memory.store(space, np.array([address]), raw, site="st")
 
 
 def nothing(agent: Agent) -> Any:
@@ -134,13 +134,13 @@ def a_word_announced_by_a_remote_arrival(c: Ctas, edge: bool) -> Any:
     def writer(agent: Agent) -> Any:
         if edge:
             store(agent, RANK + WORDS, 7)
-        agent.mbarrier_arrive(RANK + BAR, site="remote arrive")
+        agent.mbarrier.arrive(RANK + BAR, site="remote arrive")
         if not edge:
             store(agent, RANK + WORDS, 7)
         yield from ()
 
     def reader(agent: Agent) -> Any:
-        yield from agent.mbarrier_wait(RANK + BAR, 0, site="wait")
+        yield from agent.mbarrier.wait(RANK + BAR, 0, site="wait")
         c.load(agent, RANK + WORDS, "shared")
 
     return [writer, reader]
@@ -183,12 +183,12 @@ def a_peer_is_there_while_it_is_read(c: Ctas, edge: bool) -> Any:
 @pair("peer-exited")
 def a_peer_is_there_while_its_mbarrier_is_signalled(c: Ctas, edge: bool) -> Any:
     def sender(agent: Agent) -> Any:
-        agent.mbarrier_arrive(RANK + BAR, site="remote arrive")
+        agent.mbarrier.arrive(RANK + BAR, site="remote arrive")
         yield from ()
 
     def owner(agent: Agent) -> Any:
         if edge:
-            yield from agent.mbarrier_wait(RANK + BAR, 0, site="wait")
+            yield from agent.mbarrier.wait(RANK + BAR, 0, site="wait")
 
     return c.run(sender, owner, end=False)
 
@@ -197,12 +197,12 @@ def a_peer_is_there_while_its_mbarrier_is_signalled(c: Ctas, edge: bool) -> Any:
 def a_remote_mbarrier_is_initialised(c: Ctas, edge: bool) -> Any:
     def user(agent: Agent) -> Any:
         yield from meet(agent, relaxed=not edge)
-        agent.mbarrier_arrive(RANK + BAR + 8, site="remote arrive")
+        agent.mbarrier.arrive(RANK + BAR + 8, site="remote arrive")
 
     def owner(agent: Agent) -> Any:
-        agent.mbarrier_init(RANK + BAR + 8, 1, site="init 2")
+        agent.mbarrier.init(RANK + BAR + 8, 1, site="init 2")
         yield from meet(agent, relaxed=not edge)
-        yield from agent.mbarrier_wait(RANK + BAR + 8, 0, site="wait 2")
+        yield from agent.mbarrier.wait(RANK + BAR + 8, 0, site="wait 2")
 
     return [user, owner]
 
@@ -210,7 +210,7 @@ def a_remote_mbarrier_is_initialised(c: Ctas, edge: bool) -> Any:
 @pair("deadlock")
 def every_cta_arrives_at_the_cluster_barrier(c: Ctas, edge: bool) -> Any:
     def stays(agent: Agent) -> Any:
-        yield from agent.mbarrier_wait(RANK + BAR, 0, site="never")
+        yield from agent.mbarrier.wait(RANK + BAR, 0, site="never")
 
     return [meet, meet if edge else stays]
 
@@ -218,11 +218,11 @@ def every_cta_arrives_at_the_cluster_barrier(c: Ctas, edge: bool) -> Any:
 @pair("cluster-barrier-order")
 def a_wait_between_two_arrivals(c: Ctas, edge: bool) -> Any:
     def body(agent: Agent) -> Any:
-        agent.cluster_arrive(site="one")
+        agent.cluster_barrier.arrive(site="one")
         if edge:
-            yield from agent.cluster_wait(site="wait")
-        agent.cluster_arrive(site="two")
-        yield from agent.cluster_wait(site="wait")
+            yield from agent.cluster_barrier.wait(site="wait")
+        agent.cluster_barrier.arrive(site="two")
+        yield from agent.cluster_barrier.wait(site="wait")
 
     return [body, body]
 
@@ -231,8 +231,8 @@ def a_wait_between_two_arrivals(c: Ctas, edge: bool) -> Any:
 def an_arrival_before_the_wait(c: Ctas, edge: bool) -> Any:
     def body(agent: Agent) -> Any:
         if edge:
-            agent.cluster_arrive(site="arrive")
-        yield from agent.cluster_wait(site="wait")
+            agent.cluster_barrier.arrive(site="arrive")
+        yield from agent.cluster_barrier.wait(site="wait")
 
     return [body, body]
 
@@ -253,10 +253,10 @@ def shared_cta_is_the_own_memory(c: Ctas, edge: bool) -> Any:
 @pair("foreign-shared-memory")
 def nobody_waits_at_a_remote_mbarrier(c: Ctas, edge: bool) -> Any:
     def waiter(agent: Agent) -> Any:
-        yield from agent.mbarrier_wait(BAR if edge else RANK + BAR, 0, site="wait")
+        yield from agent.mbarrier.wait(BAR if edge else RANK + BAR, 0, site="wait")
 
     def sender(agent: Agent) -> Any:
-        agent.mbarrier_arrive(BAR if edge else RANK + BAR, site="arrive")
+        agent.mbarrier.arrive(BAR if edge else RANK + BAR, site="arrive")
         yield from ()
 
     return [waiter, sender]
@@ -292,18 +292,18 @@ def tile(c: Ctas) -> Any:
 
 def multicast(c: Ctas, agent: Agent, mask: int | None = 3, at: int = 0, **flags: Any) -> None:
     bar = flags.pop("mbar", BAR)
-    agent.tma_load(at + WORDS, tile(c), (0, 0), bar, cta_mask=mask, site="TMA", **flags)
+    agent.tma.load(at + WORDS, tile(c), (0, 0), bar, cta_mask=mask, site="TMA", **flags)
 
 
 @pair("race")
 def each_cta_waits_for_its_multicast_data(c: Ctas, edge: bool) -> Any:
     def both(agent: Agent) -> Any:
         own = agent.cta.window
-        agent.mbarrier_arrive(own + BAR, expect_tx=128, site="expect")
+        agent.mbarrier.arrive(own + BAR, expect_tx=128, site="expect")
         if own == 0:
             multicast(c, agent)
         if edge or own == 0:
-            yield from agent.mbarrier_wait(own + BAR, 0, site="wait")
+            yield from agent.mbarrier.wait(own + BAR, 0, site="wait")
         else:
             yield from agent.pause()
         c.load(agent, own + WORDS, "shared")
@@ -316,18 +316,18 @@ def the_issuer_knows_that_the_peers_tile_is_free(c: Ctas, edge: bool) -> Any:
     def issuer(agent: Agent) -> Any:
         if edge:
             yield from meet(agent)
-        agent.mbarrier_arrive(BAR, expect_tx=128, site="expect")
+        agent.mbarrier.arrive(BAR, expect_tx=128, site="expect")
         multicast(c, agent)
-        yield from agent.mbarrier_wait(BAR, 0, site="wait")
+        yield from agent.mbarrier.wait(BAR, 0, site="wait")
         if not edge:
             yield from meet(agent)
 
     def user(agent: Agent) -> Any:
         store(agent, RANK + WORDS, 9, "shared")
         agent.fence("proxy.async", site="fence.proxy.async")
-        agent.mbarrier_arrive(RANK + BAR, expect_tx=128, site="expect")
+        agent.mbarrier.arrive(RANK + BAR, expect_tx=128, site="expect")
         yield from meet(agent)
-        yield from agent.mbarrier_wait(RANK + BAR, 0, site="wait")
+        yield from agent.mbarrier.wait(RANK + BAR, 0, site="wait")
 
     return [issuer, user]
 
@@ -337,9 +337,9 @@ def a_pairs_loads_all_count_on_the_leader(c: Ctas, edge: bool) -> Any:
     """Bit 24 cleared in the odd CTA names the even one's mbarrier; that takes .cta_group::2."""
 
     def leader(agent: Agent) -> Any:
-        agent.mbarrier_arrive(BAR, expect_tx=256, site="expect")
+        agent.mbarrier.arrive(BAR, expect_tx=256, site="expect")
         multicast(c, agent, mask=None)
-        yield from agent.mbarrier_wait(BAR, 0, site="wait")
+        yield from agent.mbarrier.wait(BAR, 0, site="wait")
         c.load(agent, RANK + WORDS)
 
     def other(agent: Agent) -> Any:
@@ -353,12 +353,12 @@ def a_pairs_loads_all_count_on_the_leader(c: Ctas, edge: bool) -> Any:
 @pair("foreign-mbarrier")
 def without_a_group_the_mbarrier_is_with_the_data(c: Ctas, edge: bool) -> Any:
     def issuer(agent: Agent) -> Any:
-        agent.mbarrier_arrive(RANK + BAR, expect_tx=128, site="expect")
+        agent.mbarrier.arrive(RANK + BAR, expect_tx=128, site="expect")
         multicast(c, agent, mask=None, at=RANK, mbar=RANK + BAR if edge else BAR)
         yield from ()
 
     def user(agent: Agent) -> Any:
-        yield from agent.mbarrier_wait(RANK + BAR, 0, site="wait")
+        yield from agent.mbarrier.wait(RANK + BAR, 0, site="wait")
 
     return [issuer, user]
 
@@ -366,9 +366,9 @@ def without_a_group_the_mbarrier_is_with_the_data(c: Ctas, edge: bool) -> Any:
 @pair("cta-mask")
 def a_mask_names_some_cta(c: Ctas, edge: bool) -> Any:
     def issuer(agent: Agent) -> Any:
-        agent.mbarrier_arrive(BAR, expect_tx=128, site="expect")
+        agent.mbarrier.arrive(BAR, expect_tx=128, site="expect")
         multicast(c, agent, mask=1 if edge else 0)
-        yield from agent.mbarrier_wait(BAR, 0, site="wait")
+        yield from agent.mbarrier.wait(BAR, 0, site="wait")
 
     return [issuer, nothing]
 
@@ -376,9 +376,9 @@ def a_mask_names_some_cta(c: Ctas, edge: bool) -> Any:
 @pair("cluster-rank")
 def a_mask_names_ctas_of_the_cluster(c: Ctas, edge: bool) -> Any:
     def issuer(agent: Agent) -> Any:
-        agent.mbarrier_arrive(BAR, expect_tx=128, site="expect")
+        agent.mbarrier.arrive(BAR, expect_tx=128, site="expect")
         multicast(c, agent, mask=1 if edge else 5)
-        yield from agent.mbarrier_wait(BAR, 0, site="wait")
+        yield from agent.mbarrier.wait(BAR, 0, site="wait")
 
     return [issuer, nothing]
 
@@ -393,12 +393,12 @@ def test_multicast_to_some_of_four() -> None:
             if rank == 1:
                 multicast(c, agent, mask=0b1101, cta_group=2, mbar=RANK + BAR)
             if rank % 2:
-                agent.mbarrier_arrive(own + BAR, expect_tx=128 * rank - 128 * (rank > 1),
+                agent.mbarrier.arrive(own + BAR, expect_tx=128 * rank - 128 * (rank > 1),
                                       site="expect")  # fmt: skip
-                yield from agent.mbarrier_wait(own + BAR, 0, site="wait")
+                yield from agent.mbarrier.wait(own + BAR, 0, site="wait")
             yield from meet(agent)
             if rank != 1:
-                data = agent.load("shared", own + WORDS + 4 * np.arange(32), 4, site="ld")
+                data = agent.memory.load("shared", own + WORDS + 4 * np.arange(32), 4, site="ld")
                 assert (data.view(np.uint32)[:, 0] == np.arange(1, 33)).all()
 
         c.run(*[program] * 4)
@@ -433,15 +433,15 @@ def test_one_store_reaches_two_ctas() -> None:
 
     def first(agent: Agent) -> Any:
         targets = np.array([r * RANK + WORDS + 4 * i for i in range(2) for r in range(4)])
-        agent.store("cluster", targets, words, site="st")
-        assert (agent.load("cluster", targets, 4, site="ld") == words).all()
+        agent.memory.store("cluster", targets, words, site="st")
+        assert (agent.memory.load("cluster", targets, 4, site="ld") == words).all()
         yield from meet(agent)
 
     def other(agent: Agent) -> Any:
         yield from meet(agent)
         rank = agent.cta.rank_in_cluster
         at = agent.cta.window + WORDS + 4 * np.arange(2)
-        got = agent.load("shared", at, 4, site="ld").view(np.uint32)[:, 0]
+        got = agent.memory.load("shared", at, 4, site="ld").view(np.uint32)[:, 0]
         assert got.tolist() == [rank, rank + 4]
 
     c.run(first, other, other, other)
@@ -467,7 +467,7 @@ def test_ranks_and_places() -> None:
 
 def test_a_deadlock_names_the_ctas() -> None:
     def waits(agent: Agent) -> Any:
-        yield from agent.mbarrier_wait(agent.cta.window + BAR, 0, site="line 9")
+        yield from agent.mbarrier.wait(agent.cta.window + BAR, 0, site="line 9")
 
     c = Ctas().run(meet, waits)
     assert c.error is not None and c.error.code == "deadlock"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tcir.machine import Agent, Assumptions, ElementAddresses, Machine, MachineError, TmemAddr
+from tcir.machine.sync.mbarriers import Mbarriers
 
 from .issue import issue_mma
 from .test_clusters import RANK, meet
@@ -54,33 +55,35 @@ class Pair:
         def program(agent: Agent) -> Any:
             rank, own = agent.cta.rank_in_cluster, agent.cta.window
             if agent.warp == 0:
-                yield from agent.tmem_alloc(own + WORD, 512, cta_group=2, site="alloc")
-                agent.tmem_relinquish(cta_group=2, site="relinquish")
+                yield from agent.tmem.alloc(own + WORD, 512, cta_group=2, site="alloc")
+                agent.tmem.relinquish(cta_group=2, site="relinquish")
                 for i in range(2):
-                    agent.mbarrier_init(own + bar(i), 1, site="init")
+                    agent.mbarrier.init(own + bar(i), 1, site="init")
                 agent.fence("mbarrier_init", site="fence.mbarrier_init")
                 for base, data in ((A, self.half(self.a, rank)), (B, self.half(self.b, rank))):
                     raw = np.ascontiguousarray(data).view(np.uint8).reshape(-1, 16)
-                    agent.store("shared", own + base + 16 * np.arange(len(raw)), raw, site="fill")
+                    agent.memory.store(
+                        "shared", own + base + 16 * np.arange(len(raw)), raw, site="fill"
+                    )
                 if fence:
                     agent.fence("proxy.async", site="fence.proxy.async")
             agent.fence("tcgen05.before", site="before")
-            agent.cluster_arrive(site="arrive")
-            yield from agent.cluster_wait(site="wait")
+            agent.cluster_barrier.arrive(site="arrive")
+            yield from agent.cluster_barrier.wait(site="wait")
             agent.fence("tcgen05.after", site="after")
             if agent.warp == 0 and rank == 0:
                 yield from issue(agent)
-            yield from agent.mbarrier_wait(own + bar(0), 0, site="done")
+            yield from agent.mbarrier.wait(own + bar(0), 0, site="done")
             agent.fence("tcgen05.after", site="after done")
             self.read(agent, rank)
             agent.fence("tcgen05.before", site="before end")
             if last:
                 yield from meet(agent)
             else:
-                yield from agent.barrier(0, None, site="bar")
+                yield from agent.barrier.sync(0, None, site="bar")
             agent.fence("tcgen05.after", site="after end")
             if agent.warp == 0:
-                yield from agent.tmem_pair_dealloc(0, 512, site="dealloc")
+                yield from agent.tmem.pair_dealloc(0, 512, site="dealloc")
 
         def start(cta: Any) -> list[Agent]:
             return [cta.agent(f"warp {w}", warp=w, body=program) for w in range(4)]
@@ -100,13 +103,13 @@ class Pair:
         w, half = agent.warp, self.n // 2
         count = self.n if self.m == 256 else half
         for column in range(0, count, 8):
-            words = agent.tmem_ld(32 * w << 16 | D + column, num=8, site="ld")
+            words = agent.tmem.ld(32 * w << 16 | D + column, num=8, site="ld")
             part = np.ascontiguousarray(words.T).view(np.float32)
             row, at = 128 * rank + 32 * w, column
             if self.m == 128:
                 row, at = 64 * rank + 32 * (w % 2), column + half * (w // 2)
             self.d[row : row + 32, at : at + 8] = part
-        agent.tmem_wait("ld", site="wait::ld")
+        agent.tmem.wait("ld", site="wait::ld")
 
     def mma(self, agent: Agent, a: Any = None, **flags: Any) -> None:
         options: dict[str, Any] = {"enable_input_d": False, "site": "mma", "cta_group": 2} | flags
@@ -124,7 +127,7 @@ class Pair:
 
 
 def commit(agent: Agent, mask: int | None = 3) -> None:
-    agent.commit(bar(0), cta_mask=mask, cta_group=2, site="commit")
+    agent.tensor_core.commit(bar(0), cta_mask=mask, cta_group=2, site="commit")
 
 
 SHAPES = [(256, 32), (256, 256), (128, 16), (128, 64), (128, 256)]
@@ -159,11 +162,11 @@ def test_a_in_tensor_memory(m: int, n: int) -> None:
     def issue(agent: Agent) -> Any:
         for column in (0, 4):
             if m == 256:
-                agent._cp(SLAB, rows(128, A, 1), "128x256b", None, None, agent.group(2, "cp"), "cp")
+                agent.tensor_core.cp(SLAB, rows(128, A, 1), cta_group=2, site="cp")
                 break
             half = ElementAddresses(A + 4 * column + 32 * np.arange(64)[:, None] + np.arange(16))
-            agent._cp(
-                SLAB + column, half, "64x128b", "warpx2::02_13", None, agent.group(2, "cp"), "cp"
+            agent.tensor_core.cp(
+                SLAB + column, half, "64x128b", "warpx2::02_13", cta_group=2, site="cp"
             )
         p.mma(agent, TmemAddr(SLAB))
         commit(agent)
@@ -178,7 +181,7 @@ def test_copies_of_a_have_to_be_equal() -> None:
     p = Pair(128, 64)
 
     def issue(agent: Agent) -> Any:
-        agent._cp(SLAB, rows(128, A, 1), "128x256b", None, None, agent.group(2, "cp"), "cp")
+        agent.tensor_core.cp(SLAB, rows(128, A, 1), cta_group=2, site="cp")
         p.mma(agent, TmemAddr(SLAB))
         commit(agent)
         yield from ()
@@ -193,7 +196,7 @@ def test_ashift_moves_the_rows_of_each_cta() -> None:
     p = Pair(256, 32)
 
     def issue(agent: Agent) -> Any:
-        agent._cp(SLAB, rows(128, A, 1), "128x256b", None, None, agent.group(2, "cp"), "cp")
+        agent.tensor_core.cp(SLAB, rows(128, A, 1), cta_group=2, site="cp")
         p.mma(agent, TmemAddr(SLAB), ashift=True)
         p.mma(agent, TmemAddr(SLAB), enable_input_d=True, site="mma 2")
         commit(agent)
@@ -241,8 +244,8 @@ def test_ashift_of_duplicated_rows(copies: str) -> None:
     def issue(agent: Agent) -> Any:
         for column in (0, 4):
             half = ElementAddresses(A + 4 * column + 32 * np.arange(64)[:, None] + np.arange(16))
-            agent._cp(
-                SLAB + column, half, "64x128b", "warpx2::02_13", None, agent.group(2, "cp"), "cp"
+            agent.tensor_core.cp(
+                SLAB + column, half, "64x128b", "warpx2::02_13", cta_group=2, site="cp"
             )
         p.mma(agent, TmemAddr(SLAB), ashift=True)
         p.mma(agent, TmemAddr(SLAB), enable_input_d=True, site="mma 2")
@@ -304,7 +307,7 @@ def test_only_one_cta_issues(edge: bool) -> None:
         def read(agent: Agent, rank: int) -> None:
             if rank == 1 and agent.warp == 0:
                 p.mma(agent, site="mma of the odd CTA")
-                agent.commit(RANK + bar(1), cta_group=2, site="commit 1")
+                agent.tensor_core.commit(RANK + bar(1), cta_group=2, site="commit 1")
             original(agent, rank)
 
         p.read = read  # type: ignore[method-assign]
@@ -353,7 +356,7 @@ def test_one_group_in_a_kernel(edge: bool) -> None:
 
         def issue(agent: Agent) -> Any:
             p.mma(agent)
-            agent.commit(bar(0), cta_mask=3, cta_group=2 if edge else 1, site="commit")
+            agent.tensor_core.commit(bar(0), cta_mask=3, cta_group=2 if edge else 1, site="commit")
             yield from ()
 
         return p.run(issue)
@@ -368,13 +371,13 @@ def test_the_mask_of_another_pair() -> None:
 
         def program(agent: Agent, right: bool = right) -> Any:
             rank, own = agent.cta.rank_in_cluster, agent.cta.window
-            agent.mbarrier_init(own + BARS, 1, site="init")
+            agent.mbarrier.init(own + BARS, 1, site="init")
             agent.fence("mbarrier_init", site="fence")
             yield from meet(agent)
             if rank % 2 == 0:
                 mask = 3 << (rank & ~1) if right else 3
-                agent.commit(own + BARS, cta_mask=mask, cta_group=2, site="commit")
-            yield from agent.mbarrier_wait(own + BARS, 0, site="wait")
+                agent.tensor_core.commit(own + BARS, cta_mask=mask, cta_group=2, site="commit")
+            yield from agent.mbarrier.wait(own + BARS, 0, site="wait")
             yield from meet(agent)
 
         def start(cta: Any, program: Any = program) -> Any:
@@ -399,20 +402,20 @@ def test_both_ctas_allocate_and_free() -> None:
     def body(agent: Agent) -> Any:
         for columns in (128, 64):
             where = agent.cta.window + WORD
-            yield from agent.tmem_alloc(where, columns, cta_group=2, site=f"alloc {columns}")
-            word = agent.load("shared", np.array([where]), 4, site="ld").view(np.uint32)
+            yield from agent.tmem.alloc(where, columns, cta_group=2, site=f"alloc {columns}")
+            word = agent.memory.load("shared", np.array([where]), 4, site="ld").view(np.uint32)
             assert word[0, 0] == (0 if columns == 128 else 128)
-        yield from agent.tmem_pair_dealloc(128, 64, site="dealloc")
-        yield from agent.tmem_pair_dealloc(0, 128, site="dealloc")
+        yield from agent.tmem.pair_dealloc(128, 64, site="dealloc")
+        yield from agent.tmem.pair_dealloc(0, 128, site="dealloc")
 
     assert not allocate(body, body).findings
 
     def nothing(agent: Agent) -> Any:
-        yield from agent.mbarrier_wait(agent.cta.window, 0, site="never")
+        yield from agent.mbarrier.wait(agent.cta.window, 0, site="never")
 
     def other(agent: Agent) -> Any:
-        yield from agent.tmem_alloc(agent.cta.window + WORD, 32, cta_group=2, site="alloc 32")
-        yield from agent.tmem_pair_dealloc(0, 32, site="dealloc")
+        yield from agent.tmem.alloc(agent.cta.window + WORD, 32, cta_group=2, site="alloc 32")
+        yield from agent.tmem.pair_dealloc(0, 32, site="dealloc")
 
     with pytest.raises(MachineError, match=r"deadlock.*of the peer CTA"):
         allocate(body, other)
@@ -429,10 +432,10 @@ def test_a_barrier_between_the_two_deallocs_may_hang() -> None:
 
     def body(agent: Agent) -> Any:
         own = agent.cta.window
-        yield from agent.tmem_alloc(own + WORD, 32, cta_group=2, site="alloc")
+        yield from agent.tmem.alloc(own + WORD, 32, cta_group=2, site="alloc")
         if own:
             yield from meet(agent)
-        yield from agent.tmem_pair_dealloc(0, 32, site="dealloc")
+        yield from agent.tmem.pair_dealloc(0, 32, site="dealloc")
         if not own:
             yield from meet(agent)
 
@@ -448,25 +451,26 @@ def test_two_threads_of_a_pair_share_its_pipe(edge: bool) -> None:
         p = Pair(256, 32, seed)
 
         def issue(agent: Agent) -> Any:
-            yield from agent.mbarrier_wait(bar(1), 0, site="wait for cp")
+            yield from agent.mbarrier.wait(bar(1), 0, site="wait for cp")
             agent.fence("tcgen05.after", site="after")
             p.mma(agent, TmemAddr(SLAB))
             commit(agent)
 
-        original = Agent.mbarrier_wait
+        original = Mbarriers.wait
 
-        def wait(agent: Agent, address: int, parity: int, *, site: Any) -> Any:
+        def wait(unit: Any, address: int, parity: int, *, site: Any) -> Any:
+            agent = unit.agent
             if agent.warp == 0 and agent.cta.rank_in_cluster == 1 and site == "done":
-                agent._cp(SLAB, rows(128, A, 1), "128x256b", None, None, agent.group(2, "cp"), "cp")
+                agent.tensor_core.cp(SLAB, rows(128, A, 1), cta_group=2, site="cp")
                 if edge:
                     agent.fence("tcgen05.before", site="before")
-                agent.mbarrier_arrive(bar(1), site="cp issued")
-                agent.commit(RANK + bar(1), cta_group=2, site="commit cp")
-                yield from original(agent, RANK + bar(1), 0, site="cp done")
-            yield from original(agent, address, parity, site=site)
+                agent.mbarrier.arrive(bar(1), site="cp issued")
+                agent.tensor_core.commit(RANK + bar(1), cta_group=2, site="commit cp")
+                yield from original(unit, RANK + bar(1), 0, site="cp done")
+            yield from original(unit, address, parity, site=site)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Agent, "mbarrier_wait", wait)
+            patch.setattr(Mbarriers, "wait", wait)
             p.run(issue)
         if edge:
             np.testing.assert_array_equal(p.d, p.product)

@@ -8,8 +8,8 @@ import re
 import numpy as np
 import pytest
 
+from tcir.machine.memory.swizzle import SWIZZLES, swizzle_address
 from tcir.machine.refusal import DescriptorError
-from tcir.machine.swizzle import SWIZZLES, swizzle_address
 from tcir.machine.tensor_core.descriptor import (
     MatrixDescriptor,
     cp_addresses,

@@ -73,15 +73,15 @@ def computed(issue, seed=None, **options):
         yield from prologue(agent)
         if agent.warp == 0:
             load_ab(agent, run)
-            yield from agent.mbarrier_wait(FULL, 0, site="wait full")
+            yield from agent.mbarrier.wait(FULL, 0, site="wait full")
             agent.fence("tcgen05.after", site="after")
-            agent.cp_bytes(64, A_ROWS + A_AT, site="cp")
+            agent.tensor_core.cp(64, ElementAddresses(A_ROWS + A_AT), site="cp")
             issue(agent)
-            agent.commit(DONE, site="commit")
-        yield from agent.mbarrier_wait(DONE, 0, site="wait done")
+            agent.tensor_core.commit(DONE, site="commit")
+        yield from agent.mbarrier.wait(DONE, 0, site="wait done")
         agent.fence("tcgen05.after", site="after")
         parts[agent.warp] = read_quarter(agent)
-        agent.tmem_wait("ld", site="wait ld")
+        agent.tmem.wait("ld", site="wait ld")
         yield from epilogue(agent)
 
     run.agents(body, body, body, body)
@@ -124,11 +124,11 @@ def test_mma_by_descriptors():
             enable_input_d=False,
             site="mma",
         )
-        agent.commit(DONE, site="commit")
-        yield from agent.mbarrier_wait(DONE, 0, site="wait done")
+        agent.tensor_core.commit(DONE, site="commit")
+        yield from agent.mbarrier.wait(DONE, 0, site="wait done")
         agent.fence("tcgen05.after", site="after")
         run.seen["d"] = read_quarter(agent)
-        agent.tmem_wait("ld", site="wait ld")
+        agent.tmem.wait("ld", site="wait ld")
         yield from epilogue(agent)
 
     run.agents(body)
@@ -226,12 +226,12 @@ def test_pairs_of_ctas_need_a_cluster():
 def allocation(*columns, again=0, relinquish=False):
     def program(agent):
         for n in columns:
-            yield from agent.tmem_alloc(WORD, n, site="alloc")
+            yield from agent.tmem.alloc(WORD, n, site="alloc")
         if relinquish:
-            agent.tmem_relinquish(site="relinquish")
+            agent.tmem.relinquish(site="relinquish")
         if again:
-            agent.tmem_dealloc(0, columns[0], site="dealloc")
-            yield from agent.tmem_alloc(WORD, again, site="alloc again")
+            agent.tmem.dealloc(0, columns[0], site="dealloc")
+            yield from agent.tmem.alloc(WORD, again, site="alloc again")
 
     return program
 
@@ -261,8 +261,8 @@ def test_allocation_rules():
 @pytest.mark.parametrize("base,columns", [(0, 64), (32, 128), (1 << 16, 128)])
 def test_dealloc_of_something_else(base, columns):
     def program(agent):
-        yield from agent.tmem_alloc(WORD, 128, site="alloc")
-        agent.tmem_dealloc(base, columns, site="dealloc")
+        yield from agent.tmem.alloc(WORD, 128, site="alloc")
+        agent.tmem.dealloc(base, columns, site="dealloc")
 
     with pytest.raises(MachineError, match="tensor-memory-dealloc"):
         alone(program)
@@ -282,10 +282,10 @@ def test_ld_brings_back_what_st_wrote(shape, num, lanes):
             at = half * lanes << 16
             registers = agent_registers[shape] * num
             values = np.arange(registers * 32, dtype=np.uint32).reshape(registers, 32) + 7 * half
-            agent.tmem_st(at, shape, num, values, site="st")
-            agent.tmem_wait("st", site="wait st")
-            seen[half] = values, agent.tmem_ld(at, shape, num, site="ld")
-            agent.tmem_wait("ld", site="wait ld")
+            agent.tmem.st(at, shape, num, values, site="st")
+            agent.tmem.wait("st", site="wait st")
+            seen[half] = values, agent.tmem.ld(at, shape, num, site="ld")
+            agent.tmem.wait("ld", site="wait ld")
         yield from epilogue(agent)
 
     agent_registers = {"32x32b": 1, "16x64b": 1, "16x128b": 2, "16x256b": 4}
@@ -314,7 +314,7 @@ def test_shift_moves_a_quarter_or_all():
                 enable_input_d=False,
                 site="keeps cp before shift",
             )
-            agent.shift(32 << 16 | 64, site="shift")
+            agent.tensor_core.shift(32 << 16 | 64, site="shift")
             multiply(agent, a=TmemAddr(64))
 
         d, _ = computed(issue, assumptions=Assumptions(shift_quarters=choice))
@@ -330,7 +330,7 @@ def test_pointers_outside_name_the_nearest_buffer():
     assert base % 256 == 0
 
     def body(agent):
-        agent.load("global", np.array([base + 40]), 4, site="ld.global")
+        agent.memory.load("global", np.array([base + 40]), 4, site="ld.global")
         yield from agent.pause()
 
     with pytest.raises(MachineError, match="40 bytes from the start of the nearest, which has 40"):
@@ -342,10 +342,10 @@ def test_undefined_bytes():
     base = run.machine.memory.bind(np.zeros(8, np.float32), initialized=False)
 
     def body(agent):
-        agent.store("global", np.array([base]), np.ones((1, 4), np.uint8), site="st")
-        agent.load("global", np.array([base]), 4, site="written")
-        agent.load("global", np.array([base + 4]), 4, site="unwritten global")
-        agent.load("shared", np.array([64]), 4, site="unwritten shared")
+        agent.memory.store("global", np.array([base]), np.ones((1, 4), np.uint8), site="st")
+        agent.memory.load("global", np.array([base]), 4, site="written")
+        agent.memory.load("global", np.array([base + 4]), 4, site="unwritten global")
+        agent.memory.load("shared", np.array([64]), 4, site="unwritten shared")
         yield from agent.pause()
 
     run.agents(body)
@@ -365,14 +365,14 @@ def test_tma_fills_outside_with_zero_and_stores_what_is_inside(seed):
     run = Run(seed)
 
     def body(agent):
-        agent.mbarrier_init(FULL, 1, site="init")
+        agent.mbarrier.init(FULL, 1, site="init")
         agent.fence("mbarrier_init", site="fence")
-        agent.mbarrier_arrive(FULL, expect_tx=A_BYTES, site="expect")
-        agent.tma_load(A_AT, run.map_a, (0, 100), FULL, site="load")
-        yield from agent.mbarrier_wait(FULL, 0, site="wait")
-        agent.tma_store(A_AT, run.map_out, (0, 3), site="store")
-        agent.bulk_commit(site="commit")
-        yield from agent.bulk_wait(0, site="bulk wait")
+        agent.mbarrier.arrive(FULL, expect_tx=A_BYTES, site="expect")
+        agent.tma.load(A_AT, run.map_a, (0, 100), FULL, site="load")
+        yield from agent.mbarrier.wait(FULL, 0, site="wait")
+        agent.tma.store(A_AT, run.map_out, (0, 3), site="store")
+        agent.bulk.commit(site="commit")
+        yield from agent.bulk.wait(0, site="bulk wait")
 
     run.agents(body)
     expected = np.zeros_like(A)

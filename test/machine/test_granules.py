@@ -21,17 +21,17 @@ def two_warps(space: str, accesses: list[tuple[int, int, str]], late: int = 0) -
 
     def body(agent: Agent) -> Body:
         if agent.warp == 0:  # so that no byte is undefined
-            agent.store(space, np.array([base]), np.zeros((1, 16), np.uint8), site="fill")
-        yield from agent.barrier(1, None, site="filled")
+            agent.memory.store(space, np.array([base]), np.zeros((1, 16), np.uint8), site="fill")
+        yield from agent.barrier.sync(1, None, site="filled")
         first, size, what = accesses[agent.warp]
         where = np.array([base + first])
         if agent.warp == late:
             yield from agent.pause()
         if what == "load":
-            agent.load(space, where, size, site=agent.name)
+            agent.memory.load(space, where, size, site=agent.name)
         else:
             data = np.full((1, size), 1 + agent.warp, np.uint8)
-            agent.store(space, where, data, site=agent.name)
+            agent.memory.store(space, where, data, site=agent.name)
 
     machine.run(lambda cta: [cta.agent(f"warp {w}", warp=w, body=body) for w in (0, 1)])
     return [f.code for f in machine.findings]
@@ -67,11 +67,11 @@ def test_what_was_recorded_by_words_is_kept() -> None:
 
     def body(agent: Agent) -> Body:
         if agent.warp == 0:
-            agent.store("shared", np.array([0]), np.ones((1, 16), np.uint8), site="words")
+            agent.memory.store("shared", np.array([0]), np.ones((1, 16), np.uint8), site="words")
         else:
             for _ in range(4):
                 yield from agent.pause()
-            agent.load("shared", np.array([6]), 2, site="half")
+            agent.memory.load("shared", np.array([6]), 2, site="half")
         yield None
 
     machine.run(lambda cta: [cta.agent(f"warp {w}", warp=w, body=body) for w in (0, 1)])

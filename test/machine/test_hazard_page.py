@@ -72,7 +72,7 @@ def kinds() -> dict[str, set[str]]:
                 code = next((t for t in texts if re.fullmatch(r"[a-z]+(-[a-z]+)+|race", t)), None)
                 if code and severities:
                     found.setdefault(code, set()).update(severities)
-    found["race"] = {"error"}  # happens_before.py picks one of two
+    found["race"] = {"error"}  # agent.py picks one of two
     found["same-value-race"] = {"warning"}
     return found
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from tcir.machine import Assumptions, Deadlock, MachineError, TmemAddr
+from tcir.machine import Assumptions, Deadlock, ElementAddresses, MachineError, TmemAddr
 
 from .agent_programs import (
     A2,
@@ -58,20 +58,20 @@ def stored_operands(run: Run, left: Left) -> list[Program]:
         if "proxy fence" not in left:
             agent.fence("proxy.async", site="proxy fence")
         if "full" not in left:
-            agent.mbarrier_arrive(FULL, site="arrive full")
-        yield from agent.mbarrier_wait(DONE, 0, site="wait done")
+            agent.mbarrier.arrive(FULL, site="arrive full")
+        yield from agent.mbarrier.wait(DONE, 0, site="wait done")
         agent.fence("tcgen05.after", site="after")
         run.seen["d"] = read_quarter(agent)
-        agent.tmem_wait("ld", site="wait ld")
+        agent.tmem.wait("ld", site="wait ld")
         yield from epilogue(agent)
 
     def warp1(agent):
         yield from prologue(agent)
         if "full" not in left:
-            yield from agent.mbarrier_wait(FULL, 0, site="wait full")
+            yield from agent.mbarrier.wait(FULL, 0, site="wait full")
             agent.fence("tcgen05.after", site="after")
         multiply(agent)
-        agent.commit(DONE, site="commit")
+        agent.tensor_core.commit(DONE, site="commit")
         yield from epilogue(agent)
 
     return [warp0, warp1]
@@ -83,18 +83,18 @@ def two_tiles(run: Run, left: Left) -> list[Program]:
     def warp0(agent):
         yield from prologue(agent)
         if "done" not in left:
-            yield from agent.mbarrier_wait(DONE, 0, site="wait done")
+            yield from agent.mbarrier.wait(DONE, 0, site="wait done")
         if "after" not in left:
             agent.fence("tcgen05.after", site="after")
         run.seen["d"] = read_quarter(agent) - product(A2)[:32]
-        agent.tmem_wait("ld", site="wait ld")
+        agent.tmem.wait("ld", site="wait ld")
         yield from epilogue(agent)
 
     def warp1(agent):
         yield from prologue(agent)
         for tile, full in enumerate((FULL, FREE)):
             if "empty" not in left:
-                yield from agent.mbarrier_wait(EMPTY, tile ^ 1, site="wait empty")
+                yield from agent.mbarrier.wait(EMPTY, tile ^ 1, site="wait empty")
             load_ab(agent, run, full=full, second=tile > 0)
         yield from epilogue(agent)
 
@@ -102,11 +102,11 @@ def two_tiles(run: Run, left: Left) -> list[Program]:
         yield from prologue(agent)
         for tile, full in enumerate((FULL, FREE)):
             if "full" not in left:
-                yield from agent.mbarrier_wait(full, int("parity" in left), site="wait full")
+                yield from agent.mbarrier.wait(full, int("parity" in left), site="wait full")
             agent.fence("tcgen05.after", site="after")
             multiply(agent, accumulate=tile > 0)
-            agent.commit(EMPTY, site="commit empty")
-        agent.commit(DONE, site="commit done")
+            agent.tensor_core.commit(EMPTY, site="commit empty")
+        agent.tensor_core.commit(DONE, site="commit done")
         yield from epilogue(agent)
 
     return [warp0, warp1, warp2]
@@ -118,32 +118,32 @@ def reused_accumulator(run: Run, left: Left) -> list[Program]:
     def warp0(agent):
         yield from prologue(agent)
         load_ab(agent, run)
-        yield from agent.mbarrier_wait(DONE, 0, site="wait done 0")
+        yield from agent.mbarrier.wait(DONE, 0, site="wait done 0")
         agent.fence("tcgen05.after", site="after")
         run.seen["first"] = read_quarter(agent)
         if "wait ld" not in left:
-            agent.tmem_wait("ld", site="wait ld")
+            agent.tmem.wait("ld", site="wait ld")
         if "before" not in left:
             agent.fence("tcgen05.before", site="before")
-        agent.mbarrier_arrive(FREE, site="arrive free")
-        yield from agent.mbarrier_wait(EMPTY, 0, site="wait done 1")
+        agent.mbarrier.arrive(FREE, site="arrive free")
+        yield from agent.mbarrier.wait(EMPTY, 0, site="wait done 1")
         agent.fence("tcgen05.after", site="after")
         run.seen["d"] = read_quarter(agent) / 2
-        agent.tmem_wait("ld", site="wait ld")
+        agent.tmem.wait("ld", site="wait ld")
         yield from epilogue(agent)
 
     def warp1(agent):
         yield from prologue(agent)
-        yield from agent.mbarrier_wait(FULL, 0, site="wait full")
+        yield from agent.mbarrier.wait(FULL, 0, site="wait full")
         agent.fence("tcgen05.after", site="after")
         multiply(agent)
-        agent.commit(DONE, site="commit 0")
+        agent.tensor_core.commit(DONE, site="commit 0")
         if "free" not in left:
-            yield from agent.mbarrier_wait(FREE, 0, site="wait free")
+            yield from agent.mbarrier.wait(FREE, 0, site="wait free")
         if "after" not in left:
             agent.fence("tcgen05.after", site="after")
         multiply(agent, accumulate=True, site="mma 2")
-        agent.commit(EMPTY, site="commit 1")
+        agent.tensor_core.commit(EMPTY, site="commit 1")
         yield from epilogue(agent)
 
     return [warp0, warp1]
@@ -155,30 +155,30 @@ def a_by_st(run: Run, left: Left) -> list[Program]:
     def storer(agent):
         yield from prologue(agent, full=5)
         if agent.warp == 0:
-            agent.mbarrier_arrive(FULL, expect_tx=B_BYTES, site="expect")
-            agent.tma_load(B_AT, run.map_b, (0, 0), FULL, site="load B")
+            agent.mbarrier.arrive(FULL, expect_tx=B_BYTES, site="expect")
+            agent.tma.load(B_AT, run.map_b, (0, 0), FULL, site="load B")
         rows = A[32 * agent.warp : 32 * agent.warp + 32]
         words = np.ascontiguousarray(rows).view(np.uint32).T
-        agent.tmem_st(agent.warp << 21 | 64, "32x32b", 8, words, site="st A")
+        agent.tmem.st(agent.warp << 21 | 64, "32x32b", 8, words, site="st A")
         if "wait st" not in left:
-            agent.tmem_wait("st", site="wait st")
+            agent.tmem.wait("st", site="wait st")
         if "before" not in left:
             agent.fence("tcgen05.before", site="before")
-        agent.mbarrier_arrive(FULL, site="arrive full")
-        yield from agent.mbarrier_wait(DONE, 0, site="wait done")
+        agent.mbarrier.arrive(FULL, site="arrive full")
+        yield from agent.mbarrier.wait(DONE, 0, site="wait done")
         agent.fence("tcgen05.after", site="after")
         if agent.warp == 0:
             run.seen["d"] = read_quarter(agent)
-            agent.tmem_wait("ld", site="wait ld")
+            agent.tmem.wait("ld", site="wait ld")
         yield from epilogue(agent)
 
     def issuer(agent):
         yield from prologue(agent)
-        yield from agent.mbarrier_wait(FULL, 0, site="wait full")
+        yield from agent.mbarrier.wait(FULL, 0, site="wait full")
         if "after" not in left:
             agent.fence("tcgen05.after", site="after")
         multiply(agent, a=TmemAddr(64))
-        agent.commit(DONE, site="commit")
+        agent.tensor_core.commit(DONE, site="commit")
         yield from epilogue(agent)
 
     return [storer, storer, storer, storer, issuer]
@@ -190,20 +190,20 @@ def copied_slab(run: Run, left: Left) -> list[Program]:
     def warp0(agent):
         yield from prologue(agent)
         load_ab(agent, run)
-        yield from agent.mbarrier_wait(FULL, 0, site="wait full")
+        yield from agent.mbarrier.wait(FULL, 0, site="wait full")
         agent.fence("tcgen05.after", site="after")
-        agent.cp_bytes(64, A_ROWS + A_AT, site="cp")
+        agent.tensor_core.cp(64, ElementAddresses(A_ROWS + A_AT), site="cp")
         multiply(agent, a=TmemAddr(64))
         if "commit" not in left:
-            agent.commit(EMPTY, site="commit 0")
-            yield from agent.mbarrier_wait(EMPTY, 0, site="wait empty")
-        agent.cp_bytes(64, A_ROWS + A_AT, site="cp again")
+            agent.tensor_core.commit(EMPTY, site="commit 0")
+            yield from agent.mbarrier.wait(EMPTY, 0, site="wait empty")
+        agent.tensor_core.cp(64, ElementAddresses(A_ROWS + A_AT), site="cp again")
         multiply(agent, a=TmemAddr(64), accumulate=True)
-        agent.commit(DONE, site="commit")
-        yield from agent.mbarrier_wait(DONE, 0, site="wait done")
+        agent.tensor_core.commit(DONE, site="commit")
+        yield from agent.mbarrier.wait(DONE, 0, site="wait done")
         agent.fence("tcgen05.after", site="after")
         run.seen["d"] = read_quarter(agent) / 2
-        agent.tmem_wait("ld", site="wait ld")
+        agent.tmem.wait("ld", site="wait ld")
         yield from epilogue(agent)
 
     return [warp0]
@@ -215,20 +215,20 @@ def shifted_slab(run: Run, left: Left) -> list[Program]:
     def warp0(agent):
         yield from prologue(agent)
         load_ab(agent, run)
-        yield from agent.mbarrier_wait(FULL, 0, site="wait full")
+        yield from agent.mbarrier.wait(FULL, 0, site="wait full")
         agent.fence("tcgen05.after", site="after")
-        agent.cp_bytes(64, A_ROWS + A_AT, site="cp")
+        agent.tensor_core.cp(64, ElementAddresses(A_ROWS + A_AT), site="cp")
         multiply(agent, a=TmemAddr(64), d=D_AT, ashift=True)
         if "commit" not in left:
-            agent.commit(EMPTY, site="commit 0")
-            yield from agent.mbarrier_wait(EMPTY, 0, site="wait empty")
+            agent.tensor_core.commit(EMPTY, site="commit 0")
+            yield from agent.mbarrier.wait(EMPTY, 0, site="wait empty")
         multiply(agent, a=TmemAddr(64), d=D2_AT, site="mma of the second")
-        agent.commit(DONE, site="commit")
-        yield from agent.mbarrier_wait(DONE, 0, site="wait done")
+        agent.tensor_core.commit(DONE, site="commit")
+        yield from agent.mbarrier.wait(DONE, 0, site="wait done")
         agent.fence("tcgen05.after", site="after")
         run.seen["d"] = read_quarter(agent)
         second = read_quarter(agent, D2_AT)
-        agent.tmem_wait("ld", site="wait ld")
+        agent.tmem.wait("ld", site="wait ld")
         expected = product()[[*range(1, 32), 31]]
         run.seen["first"] = second - expected + run.seen["d"]
         yield from epilogue(agent)
@@ -243,16 +243,16 @@ def bulk_store(run: Run, left: Left) -> list[Program]:
         put(agent, A_AT, A2, "first tile")
         if "proxy fence" not in left:
             agent.fence("proxy.async", site="proxy fence")
-        agent.tma_store(A_AT, run.map_out, (0, 0), site="store")
-        agent.bulk_commit(site="group")
+        agent.tma.store(A_AT, run.map_out, (0, 0), site="store")
+        agent.bulk.commit(site="group")
         if "read" not in left:
-            yield from agent.bulk_wait(0, read="write" in left, site="bulk wait")
+            yield from agent.bulk.wait(0, read="write" in left, site="bulk wait")
         put(agent, A_AT, A, "second tile")
         agent.fence("proxy.async", site="proxy fence")
-        agent.tma_store(A_AT, run.map_out, (0, 0), site="store again")
-        agent.bulk_commit(site="group")
+        agent.tma.store(A_AT, run.map_out, (0, 0), site="store again")
+        agent.bulk.commit(site="group")
         if "end" not in left:
-            yield from agent.bulk_wait(0, site="last wait")
+            yield from agent.bulk.wait(0, site="last wait")
         run.seen["d"] = product(run.out[:32])
 
     return [warp0]
@@ -264,14 +264,14 @@ def tensor_memory_of_one_warp(run: Run, left: Left) -> list[Program]:
     def warp0(agent):
         yield from prologue(agent)
         words = np.ascontiguousarray(product()[:32].T).view(np.uint32)
-        agent.tmem_st(0, "32x32b", 16, words, site="st")
+        agent.tmem.st(0, "32x32b", 16, words, site="st")
         if "wait st" not in left:
-            agent.tmem_wait("st", site="wait st")
+            agent.tmem.wait("st", site="wait st")
         run.seen["d"] = read_quarter(agent)
         if "wait ld" not in left:
-            agent.tmem_wait("ld", site="wait ld")
-        agent.tmem_st(0, "32x32b", 16, words, site="st again")
-        agent.tmem_wait("st", site="wait st")
+            agent.tmem.wait("ld", site="wait ld")
+        agent.tmem.st(0, "32x32b", 16, words, site="st again")
+        agent.tmem.wait("st", site="wait st")
         yield from epilogue(agent)
 
     return [warp0]
@@ -283,21 +283,21 @@ def columns_given_back(run: Run, left: Left) -> list[Program]:
     def warp0(agent):
         yield from prologue(agent)
         load_ab(agent, run)
-        yield from agent.mbarrier_wait(FULL, 0, site="wait full")
+        yield from agent.mbarrier.wait(FULL, 0, site="wait full")
         if "done" not in left:
-            yield from agent.mbarrier_wait(DONE, 0, site="wait done")
-        yield from agent.barrier(0, None, site="part")
+            yield from agent.mbarrier.wait(DONE, 0, site="wait done")
+        yield from agent.barrier.sync(0, None, site="part")
         if "dealloc" not in left:
-            agent.tmem_dealloc(0, 128, site="dealloc")
+            agent.tmem.dealloc(0, 128, site="dealloc")
         run.seen["d"] = product()[:32]
 
     def warp1(agent):
         yield from prologue(agent)
-        yield from agent.mbarrier_wait(FULL, 0, site="wait full")
+        yield from agent.mbarrier.wait(FULL, 0, site="wait full")
         agent.fence("tcgen05.after", site="after")
         multiply(agent)
-        agent.commit(DONE, site="commit")
-        yield from agent.barrier(0, None, site="part")
+        agent.tensor_core.commit(DONE, site="commit")
+        yield from agent.barrier.sync(0, None, site="part")
 
     return [warp0, warp1]
 
@@ -309,18 +309,18 @@ def generic_exchange(run: Run, left: Left) -> list[Program]:
     def warp0(agent):
         put(agent, A_AT, A, "write")
         if "first" not in left:
-            yield from agent.barrier(1, 64, site="meet 1")
+            yield from agent.barrier.sync(1, 64, site="meet 1")
         if "second" not in left:
-            yield from agent.barrier(2, 64, site="meet 2")
+            yield from agent.barrier.sync(2, 64, site="meet 2")
         put(agent, A_AT, A2, "write again")
 
     def warp1(agent):
         if "first" not in left:
-            yield from agent.barrier(1, 64, site="meet 1")
-        got = agent.load("shared", where, 16, site="read")
+            yield from agent.barrier.sync(1, 64, site="meet 1")
+        got = agent.memory.load("shared", where, 16, site="read")
         run.seen["d"] = product(np.ascontiguousarray(got).view(np.float16).reshape(M, K)[:32])
         if "second" not in left:
-            yield from agent.barrier(2, 64, site="meet 2")
+            yield from agent.barrier.sync(2, 64, site="meet 2")
         yield from agent.pause()
 
     return [warp0, warp1]
@@ -330,23 +330,23 @@ def initialised_barriers(run: Run, left: Left) -> list[Program]:
     """Warp 0 makes an mbarrier, warp 1 has TMA signal it."""
 
     def warp0(agent):
-        agent.mbarrier_init(FULL, 1, site="init")
+        agent.mbarrier.init(FULL, 1, site="init")
         if "init fence" not in left:
             agent.fence("mbarrier_init", site="init fence")
         if "meet" not in left:
-            yield from agent.barrier(1, 64, site="meet")
-        yield from agent.mbarrier_wait(FULL, 0, site="wait")
-        got = agent.load("shared", 32 * np.arange(32), 32, site="read")
+            yield from agent.barrier.sync(1, 64, site="meet")
+        yield from agent.mbarrier.wait(FULL, 0, site="wait")
+        got = agent.memory.load("shared", 32 * np.arange(32), 32, site="read")
         run.seen["d"] = product(np.ascontiguousarray(got).view(np.float16))
 
     def warp1(agent):
         if "meet" not in left:
-            yield from agent.barrier(1, 64, site="meet")
+            yield from agent.barrier.sync(1, 64, site="meet")
         else:  # late enough by chance
             for _ in range(50):
                 yield from agent.pause()
-        agent.mbarrier_arrive(FULL, expect_tx=A_BYTES, site="expect")
-        agent.tma_load(A_AT, run.map_a, (0, 0), FULL, site="load")
+        agent.mbarrier.arrive(FULL, expect_tx=A_BYTES, site="expect")
+        agent.tma.load(A_AT, run.map_a, (0, 0), FULL, site="load")
 
     return [warp0, warp1]
 
@@ -484,11 +484,11 @@ def test_a_wrong_byte_count_is_found(wrong: int, seed: int | None) -> None:
     def warp0(agent):
         yield from prologue(agent)
         load_ab(agent, run, A_BYTES + B_BYTES + wrong)
-        yield from agent.mbarrier_wait(FULL, 0, site="wait full")
+        yield from agent.mbarrier.wait(FULL, 0, site="wait full")
         agent.fence("tcgen05.after", site="after")
         multiply(agent)
-        agent.commit(DONE, site="commit")
-        yield from agent.mbarrier_wait(DONE, 0, site="wait done")
+        agent.tensor_core.commit(DONE, site="commit")
+        yield from agent.mbarrier.wait(DONE, 0, site="wait done")
         yield from epilogue(agent)
 
     try:
@@ -504,12 +504,12 @@ def test_a_wrong_byte_count_is_found(wrong: int, seed: int | None) -> None:
 
 def test_deadlock_names_everybody_who_waits() -> None:
     def warp0(agent):
-        agent.mbarrier_init(FULL, 2, site="init")
-        agent.mbarrier_arrive(FULL, expect_tx=64, site="arrive")
-        yield from agent.mbarrier_wait(FULL, 0, site="line 12")
+        agent.mbarrier.init(FULL, 2, site="init")
+        agent.mbarrier.arrive(FULL, expect_tx=64, site="arrive")
+        yield from agent.mbarrier.wait(FULL, 0, site="line 12")
 
     def warp1(agent):
-        yield from agent.barrier(3, 96, site="line 40")
+        yield from agent.barrier.sync(3, 96, site="line 40")
 
     with pytest.raises(Deadlock) as caught:
         Run().agents(warp0, warp1)
@@ -524,7 +524,7 @@ def test_deadlock_names_everybody_who_waits() -> None:
 def test_a_foreign_quarter_is_refused() -> None:
     def reader(agent):
         yield from prologue(agent)
-        agent.tmem_ld(32 << 16, "32x32b", 1, site="ld of quarter 1")
+        agent.tmem.ld(32 << 16, "32x32b", 1, site="ld of quarter 1")
         yield from epilogue(agent)
 
     with pytest.raises(MachineError, match=r"quarter.*ld of quarter 1"):
@@ -537,20 +537,22 @@ def refreshed(run: Run, stand_alone_shift: bool) -> Program:
     def warp0(agent):
         yield from prologue(agent)
         load_ab(agent, run)
-        yield from agent.mbarrier_wait(FULL, 0, site="wait full")
+        yield from agent.mbarrier.wait(FULL, 0, site="wait full")
         agent.fence("tcgen05.after", site="after")
-        agent.cp_bytes(64, A_ROWS + A_AT, site="cp")
+        agent.tensor_core.cp(64, ElementAddresses(A_ROWS + A_AT), site="cp")
         multiply(agent, a=TmemAddr(64), ashift=not stand_alone_shift)
         if stand_alone_shift:
             for quarter in range(4):
-                agent.shift(quarter << 21 | 64, site="shift")
-        agent.cp_bytes(31 << 16 | 64, A_ROWS[:4] + A_AT, "4x256b", site="refresh")
+                agent.tensor_core.shift(quarter << 21 | 64, site="shift")
+        agent.tensor_core.cp(
+            31 << 16 | 64, ElementAddresses(A_ROWS[:4] + A_AT), "4x256b", site="refresh"
+        )
         multiply(agent, a=TmemAddr(64), site="mma of the moved slab")
-        agent.commit(DONE, site="commit")
-        yield from agent.mbarrier_wait(DONE, 0, site="wait done")
+        agent.tensor_core.commit(DONE, site="commit")
+        yield from agent.mbarrier.wait(DONE, 0, site="wait done")
         agent.fence("tcgen05.after", site="after")
         run.seen["d"] = read_quarter(agent)
-        agent.tmem_wait("ld", site="wait ld")
+        agent.tmem.wait("ld", site="wait ld")
         yield from epilogue(agent)
 
     return warp0
@@ -584,11 +586,11 @@ def test_undefined_operands_are_found_and_give_nan() -> None:
         put(agent, B_AT, B, "B")
         agent.fence("proxy.async", site="fence")
         multiply(agent, a=C_AT)
-        agent.commit(DONE, site="commit")
-        yield from agent.mbarrier_wait(DONE, 0, site="wait")
+        agent.tensor_core.commit(DONE, site="commit")
+        yield from agent.mbarrier.wait(DONE, 0, site="wait")
         agent.fence("tcgen05.after", site="after")
         run.seen["d"] = read_quarter(agent)
-        agent.tmem_wait("ld", site="wait ld")
+        agent.tmem.wait("ld", site="wait ld")
         yield from epilogue(agent)
 
     run.agents(warp0)
@@ -603,14 +605,14 @@ def test_an_accumulator_nobody_wrote(accumulate: bool) -> None:
     def warp0(agent):
         yield from prologue(agent)
         load_ab(agent, run)
-        yield from agent.mbarrier_wait(FULL, 0, site="wait full")
+        yield from agent.mbarrier.wait(FULL, 0, site="wait full")
         agent.fence("tcgen05.after", site="after")
         multiply(agent, accumulate=accumulate)
-        agent.commit(DONE, site="commit")
-        yield from agent.mbarrier_wait(DONE, 0, site="wait")
+        agent.tensor_core.commit(DONE, site="commit")
+        yield from agent.mbarrier.wait(DONE, 0, site="wait")
         agent.fence("tcgen05.after", site="after")
         run.seen["d"] = read_quarter(agent)
-        agent.tmem_wait("ld", site="wait ld")
+        agent.tmem.wait("ld", site="wait ld")
         yield from epilogue(agent)
 
     run.agents(warp0)
@@ -626,7 +628,7 @@ def test_ctas_that_write_one_place_are_found() -> None:
         def body(agent, base=base, apart=apart):
             at = base + 4 * np.arange(32) + (128 * agent.cta.index[0] if apart else 0)
             data = np.full((32, 4), 1 + agent.cta.index[0], np.uint8)
-            agent.store("global", at, data, site="st.global")
+            agent.memory.store("global", at, data, site="st.global")
             yield from agent.pause()
 
         run.agents(body)
@@ -646,17 +648,17 @@ def test_an_open_phase_tells_nothing(parity: int) -> None:
     run = Run()
 
     def warp0(agent):
-        agent.mbarrier_init(FULL, 2 - (parity == 0), site="init")
-        yield from agent.barrier(1, 64, site="meet")
+        agent.mbarrier.init(FULL, 2 - (parity == 0), site="init")
+        yield from agent.barrier.sync(1, 64, site="meet")
         put(agent, A_AT, A, "write")
-        agent.mbarrier_arrive(FULL, site="arrive")
+        agent.mbarrier.arrive(FULL, site="arrive")
 
     def warp1(agent):
-        yield from agent.barrier(1, 64, site="meet")
+        yield from agent.barrier.sync(1, 64, site="meet")
         for _ in range(20):
             yield from agent.pause()
-        yield from agent.mbarrier_wait(FULL, parity, site="wait")
-        agent.load("shared", np.array([A_AT]), 16, site="read")
+        yield from agent.mbarrier.wait(FULL, parity, site="wait")
+        agent.memory.load("shared", np.array([A_AT]), 16, site="read")
 
     run.agents(warp0, warp1)
     assert (("error", "race") in run.codes) == (parity == 1)
@@ -669,14 +671,14 @@ def test_the_second_load_lands_first() -> None:
         run = Run(seed)
 
         def body(agent, run=run):
-            agent.mbarrier_init(FULL, 1, site="init")
+            agent.mbarrier.init(FULL, 1, site="init")
             agent.fence("mbarrier_init", site="fence")
-            agent.mbarrier_arrive(FULL, expect_tx=B_BYTES, site="expect")
-            agent.tma_load(A_AT, run.map_b, (0, 0), FULL, site="load 1")
-            agent.tma_load(B_AT, run.map_b, (0, 0), FULL, site="load 2")
-            yield from agent.mbarrier_wait(FULL, 0, site="wait")
-            agent.load("shared", np.array([A_AT]), 16, site="read 1")
-            agent.load("shared", np.array([B_AT]), 16, site="read 2")
+            agent.mbarrier.arrive(FULL, expect_tx=B_BYTES, site="expect")
+            agent.tma.load(A_AT, run.map_b, (0, 0), FULL, site="load 1")
+            agent.tma.load(B_AT, run.map_b, (0, 0), FULL, site="load 2")
+            yield from agent.mbarrier.wait(FULL, 0, site="wait")
+            agent.memory.load("shared", np.array([A_AT]), 16, site="read 1")
+            agent.memory.load("shared", np.array([B_AT]), 16, site="read 2")
 
         run.agents(body)
         racing = {f.first.split(" (")[0] for f in run.findings if f.code == "race"}

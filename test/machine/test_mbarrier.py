@@ -43,27 +43,27 @@ def test_phases_follow_the_definition(count, steps):
 
     def program(agent):
         nonlocal phase, pending, tx, legal
-        agent.mbarrier_init(FULL, count, site="init")
+        agent.mbarrier.init(FULL, count, site="init")
         for kind, number in steps:
             if kind == "arrive":
                 legal = number <= pending
                 if not legal:
                     break
-                agent.mbarrier_arrive(FULL, number, site="arrive")
+                agent.mbarrier.arrive(FULL, number, site="arrive")
                 pending -= number
             elif kind == "expect":
-                agent.mbarrier_expect_tx(FULL, number * A_BYTES, site="expect")
+                agent.mbarrier.expect_tx(FULL, number * A_BYTES, site="expect")
                 tx += number
             else:
-                agent.tma_load(A_AT, run.map_a, (0, 0), FULL, site="load")
+                agent.tma.load(A_AT, run.map_a, (0, 0), FULL, site="load")
                 tx -= 1
             if kind != "expect" and pending == 0 and tx == 0:
                 phase, pending = phase + 1, count
-            assert agent.mbarrier_test(FULL, phase & 1 ^ 1, site="test")  # the one before
-            assert not agent.mbarrier_test(FULL, phase & 1, site="test")  # the current one
+            assert agent.mbarrier.test(FULL, phase & 1 ^ 1, site="test")  # the one before
+            assert not agent.mbarrier.test(FULL, phase & 1, site="test")  # the current one
         if not legal:
             with pytest.raises(MachineError, match="over-arrival"):
-                agent.mbarrier_arrive(FULL, number, site="arrive")
+                agent.mbarrier.arrive(FULL, number, site="arrive")
 
     run = Run()
 
@@ -80,12 +80,12 @@ def test_arrive_with_expect_tx_announces_before_it_arrives():
     run = Run(3)
 
     def body(agent):
-        agent.mbarrier_init(FULL, 1, site="init")
+        agent.mbarrier.init(FULL, 1, site="init")
         for phase in range(4):
             load_ab(agent, run)
-            assert not agent.mbarrier_test(FULL, phase & 1, site="test")  # nothing has landed yet
-            yield from agent.mbarrier_wait(FULL, phase & 1, site="wait")
-            assert agent.mbarrier_test(FULL, phase & 1, site="test")
+            assert not agent.mbarrier.test(FULL, phase & 1, site="test")  # nothing has landed yet
+            yield from agent.mbarrier.wait(FULL, phase & 1, site="wait")
+            assert agent.mbarrier.test(FULL, phase & 1, site="test")
 
     run.agents(body)
     assert not [f for f in run.findings if f.severity == "error"]
@@ -95,29 +95,29 @@ def misuse(name):
     def program(agent):
         match name:
             case "mbarrier-not-initialised":
-                agent.mbarrier_arrive(FULL, site="here")
+                agent.mbarrier.arrive(FULL, site="here")
             case "mbarrier-over-arrival":
-                agent.mbarrier_init(FULL, 2, site="init")
-                agent.mbarrier_arrive(FULL, 3, site="here")
+                agent.mbarrier.init(FULL, 2, site="init")
+                agent.mbarrier.arrive(FULL, 3, site="here")
             case "mbarrier-reuse":
-                agent.mbarrier_init(FULL, 2, site="init")
-                agent.mbarrier_init(FULL, 2, site="here")
+                agent.mbarrier.init(FULL, 2, site="init")
+                agent.mbarrier.init(FULL, 2, site="here")
             case "mbarrier-count":
-                agent.mbarrier_init(FULL, 0, site="here")
+                agent.mbarrier.init(FULL, 0, site="here")
             case "mbarrier-tx-range":
-                agent.mbarrier_init(FULL, 1, site="init")
-                agent.mbarrier_expect_tx(FULL, 1 << 20, site="here")
+                agent.mbarrier.init(FULL, 1, site="init")
+                agent.mbarrier.expect_tx(FULL, 1 << 20, site="here")
             case "misaligned":
-                agent.mbarrier_init(FULL + 4, 1, site="here")
+                agent.mbarrier.init(FULL + 4, 1, site="here")
             case "out-of-bounds":
-                agent.mbarrier_init(SMEM, 1, site="here")
+                agent.mbarrier.init(SMEM, 1, site="here")
             case "mbarrier-overwritten":
-                agent.mbarrier_init(FULL, 1, site="init")
+                agent.mbarrier.init(FULL, 1, site="init")
                 data = np.zeros((1, 4), np.uint8)
-                agent.store("shared", np.array([FULL + 4]), data, site="here")
+                agent.memory.store("shared", np.array([FULL + 4]), data, site="here")
             case "mbarrier-read":
-                agent.mbarrier_init(FULL, 1, site="init")
-                agent.load("shared", np.array([FULL]), 8, site="here")
+                agent.mbarrier.init(FULL, 1, site="init")
+                agent.memory.load("shared", np.array([FULL]), 8, site="here")
 
     return program
 
@@ -147,11 +147,11 @@ def test_misuse_is_refused(code):
 
 def test_inval_frees_the_memory():
     def program(agent):
-        agent.mbarrier_init(FULL, 1, site="init")
-        agent.mbarrier_inval(FULL, site="inval")
-        agent.store("shared", np.array([FULL]), np.ones((1, 8), np.uint8), site="store")
-        assert agent.load("shared", np.array([FULL]), 8, site="load").all()
-        agent.mbarrier_init(FULL, 1, site="init again")
+        agent.mbarrier.init(FULL, 1, site="init")
+        agent.mbarrier.inval(FULL, site="inval")
+        agent.memory.store("shared", np.array([FULL]), np.ones((1, 8), np.uint8), site="store")
+        assert agent.memory.load("shared", np.array([FULL]), 8, site="load").all()
+        agent.mbarrier.init(FULL, 1, site="init again")
 
     assert alone(program).findings == []
 
@@ -161,10 +161,10 @@ def test_inval_before_the_load_has_landed(seed):
     run = Run(seed)
 
     def body(agent):
-        agent.mbarrier_init(FULL, 1, site="init")
-        agent.mbarrier_arrive(FULL, expect_tx=A_BYTES, site="expect")
-        agent.tma_load(A_AT, run.map_a, (0, 0), FULL, site="load")
-        agent.mbarrier_inval(FULL, site="inval")
+        agent.mbarrier.init(FULL, 1, site="init")
+        agent.mbarrier.arrive(FULL, expect_tx=A_BYTES, site="expect")
+        agent.tma.load(A_AT, run.map_a, (0, 0), FULL, site="load")
+        agent.mbarrier.inval(FULL, site="inval")
         yield from agent.pause()
 
     with pytest.raises(MachineError, match=r"live.*load"):
@@ -175,8 +175,8 @@ def test_inval_before_the_load_has_landed(seed):
 def test_a_fresh_mbarrier_passes_parity_1_and_holds_parity_0():
     def body(parity):
         def program(agent):
-            agent.mbarrier_init(FULL, 1, site="init")
-            yield from agent.mbarrier_wait(FULL, parity, site="wait")
+            agent.mbarrier.init(FULL, 1, site="init")
+            yield from agent.mbarrier.wait(FULL, parity, site="wait")
 
         return program
 

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from tcir.machine import Agent, Machine, SharedDesc
-from tcir.machine.memory.async_copy import CopyQueue
 
 from . import test_block_scale
 from .bench import A2, A2_VALUES, ORDERS, TILE, B, Bench, D, bar, fill, finish, mma
@@ -35,7 +34,7 @@ def pair(*codes: str) -> Callable[[Any], Any]:
 @pair("missing-proxy-fence")
 def cp_async_writes_through_the_generic_proxy(b: Bench, edge: bool) -> Any:
     def body(agent: Agent) -> Any:
-        queue, lanes = CopyQueue(agent), np.arange(32)
+        queue, lanes = agent.cp_async, np.arange(32)
         for part in range(TILE // 512):
             queue.copy(
                 0xFFFFFFFF, A2 + 512 * part + 16 * lanes, b.source_at + 512 * part + 16 * lanes,
@@ -55,11 +54,11 @@ def cp_async_writes_through_the_generic_proxy(b: Bench, edge: bool) -> Any:
 def a_thread_that_waited_for_tma_needs_no_proxy_fence(b: Bench, edge: bool) -> Any:
     def loader(agent: Agent) -> Any:
         b.tma(agent, 0)
-        yield from agent.mbarrier_wait(bar(0), 0, site="full")
+        yield from agent.mbarrier.wait(bar(0), 0, site="full")
 
     def reader(agent: Agent) -> Any:
         if edge:
-            yield from agent.mbarrier_wait(bar(0), 0, site="full")
+            yield from agent.mbarrier.wait(bar(0), 0, site="full")
         b.word(agent, "shared", A2)
         yield from agent.pause()
 
@@ -67,7 +66,7 @@ def a_thread_that_waited_for_tma_needs_no_proxy_fence(b: Bench, edge: bool) -> A
         if agent.warp == 0:
             fill(agent, A2, A2_VALUES)
             agent.fence("proxy.async", site="fence")
-        yield from agent.barrier(1, 64, site="filled")
+        yield from agent.barrier.sync(1, 64, site="filled")
         yield from (loader if agent.warp == 0 else reader)(agent)
 
     return [first, first]
@@ -142,19 +141,19 @@ def each_round_of_a_rendezvous_has_its_barrier(b: Bench, edge: bool) -> Any:
     def body(agent: Agent) -> Any:
         own = agent.cta.window
         for i in range(3):
-            agent.mbarrier_init(own + bar(i), 2, site=f"init {i}")
+            agent.mbarrier.init(own + bar(i), 2, site=f"init {i}")
         agent.fence("mbarrier_init", site="fence")
-        agent.cluster_arrive(site="arrive")
-        yield from agent.cluster_wait(site="wait")
+        agent.cluster_barrier.arrive(site="arrive")
+        yield from agent.cluster_barrier.wait(site="wait")
         for turn in range(3):
             at = bar(turn if edge else 0)
             for rank in (0, 1):
-                agent.mbarrier_arrive(rank * rank_bit + at, site=f"arrive, turn {turn}")
+                agent.mbarrier.arrive(rank * rank_bit + at, site=f"arrive, turn {turn}")
             if own or edge or turn != 1:  # CTA 0 leaves one wait out
                 parity = 0 if edge else turn & 1
-                yield from agent.mbarrier_wait(own + at, parity, site=f"wait, turn {turn}")
-        agent.cluster_arrive(site="arrive")
-        yield from agent.cluster_wait(site="wait")
+                yield from agent.mbarrier.wait(own + at, parity, site=f"wait, turn {turn}")
+        agent.cluster_barrier.arrive(site="arrive")
+        yield from agent.cluster_barrier.wait(site="wait")
 
     bench = Bench(b.machine.order_seed)
     bench.machine = Machine(

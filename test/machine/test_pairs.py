@@ -73,7 +73,7 @@ def the_proxy_fence_comes_after_the_store(b: Bench, edge: bool) -> Any:
 @pair("late-proxy-fence")
 def the_writer_executes_the_proxy_fence(b: Bench, edge: bool) -> Any:
     def user(agent: Agent) -> Any:
-        yield from agent.barrier(1, None, site="written")
+        yield from agent.barrier.sync(1, None, site="written")
         agent.fence("proxy.async", site="late fence")
         mma(agent, a=A2)
         yield from finish(agent, 0)
@@ -83,7 +83,7 @@ def the_writer_executes_the_proxy_fence(b: Bench, edge: bool) -> Any:
         fill(agent, A2, A2_VALUES)
         if edge:
             agent.fence("proxy.async", site="fence")
-        yield from agent.barrier(1, None, site="written")
+        yield from agent.barrier.sync(1, None, site="written")
 
     return [user, writer]
 
@@ -92,14 +92,14 @@ def the_writer_executes_the_proxy_fence(b: Bench, edge: bool) -> Any:
 def a_tma_load_of_what_another_warp_stores(b: Bench, edge: bool) -> Any:
     def loader(agent: Agent) -> Any:
         if edge:
-            yield from agent.mbarrier_wait(bar(1), 0, site="written")
+            yield from agent.mbarrier.wait(bar(1), 0, site="written")
         b.tma(agent, 0)
-        yield from agent.mbarrier_wait(bar(0), 0, site="full")
+        yield from agent.mbarrier.wait(bar(0), 0, site="full")
 
     def writer(agent: Agent) -> Any:
         b.word(agent, "global", b.source_at, 7)
         agent.fence("proxy.async", site="fence")
-        agent.mbarrier_arrive(bar(1), site="written")
+        agent.mbarrier.arrive(bar(1), site="written")
         yield from ()
 
     return [loader, writer]
@@ -108,9 +108,9 @@ def a_tma_load_of_what_another_warp_stores(b: Bench, edge: bool) -> Any:
 @pair("race")
 def what_a_tma_store_wrote_needs_the_whole_wait(b: Bench, edge: bool) -> Any:
     def body(agent: Agent) -> Any:
-        agent.tma_store(A, b.map(output=True), (0, 0), site="store")
-        agent.bulk_commit(site="group")
-        yield from agent.bulk_wait(0, read=not edge, site="wait_group")
+        agent.tma.store(A, b.map(output=True), (0, 0), site="store")
+        agent.bulk.commit(site="group")
+        yield from agent.bulk.wait(0, read=not edge, site="wait_group")
         b.word(agent, "global", b.target_at)
 
     return [body]
@@ -119,10 +119,10 @@ def what_a_tma_store_wrote_needs_the_whole_wait(b: Bench, edge: bool) -> Any:
 @pair("never-awaited")
 def a_bulk_group_is_committed(b: Bench, edge: bool) -> Any:
     def body(agent: Agent) -> Any:
-        agent.tma_store(A, b.map(output=True), (0, 0), site="store")
+        agent.tma.store(A, b.map(output=True), (0, 0), site="store")
         if edge:
-            agent.bulk_commit(site="group")
-        yield from agent.bulk_wait(0, read=True, site="wait_group.read")
+            agent.bulk.commit(site="group")
+        yield from agent.bulk.wait(0, read=True, site="wait_group.read")
 
     return [body]
 
@@ -130,9 +130,9 @@ def a_bulk_group_is_committed(b: Bench, edge: bool) -> Any:
 @pair("undefined-read")
 def a_tma_store_has_defined_bytes(b: Bench, edge: bool) -> Any:
     def body(agent: Agent) -> Any:
-        agent.tma_store(A if edge else A2, b.map(output=True), (0, 0), site="store")
-        agent.bulk_commit(site="group")
-        yield from agent.bulk_wait(0, site="wait_group")
+        agent.tma.store(A if edge else A2, b.map(output=True), (0, 0), site="store")
+        agent.bulk.commit(site="group")
+        yield from agent.bulk.wait(0, site="wait_group")
 
     return [body]
 
@@ -143,10 +143,10 @@ def a_tma_store_has_defined_bytes(b: Bench, edge: bool) -> Any:
 @pair("race")
 def two_loads_and_the_bytes_of_both(b: Bench, edge: bool) -> Any:
     def body(agent: Agent) -> Any:
-        agent.mbarrier_arrive(bar(0), expect_tx=2 * TILE if edge else TILE, site="expect")
-        agent.tma_load(A, b.map(), (0, 0), bar(0), site="TMA A")
-        agent.tma_load(A2, b.map(), (0, 0), bar(0), site="TMA A2")
-        yield from agent.mbarrier_wait(bar(0), 0, site="full")
+        agent.mbarrier.arrive(bar(0), expect_tx=2 * TILE if edge else TILE, site="expect")
+        agent.tma.load(A, b.map(), (0, 0), bar(0), site="TMA A")
+        agent.tma.load(A2, b.map(), (0, 0), bar(0), site="TMA A2")
+        yield from agent.mbarrier.wait(bar(0), 0, site="full")
         mma(agent, D, A)
         mma(agent, D2, A2)
         yield from finish(agent, 1)
@@ -159,9 +159,9 @@ def two_loads_and_the_bytes_of_both(b: Bench, edge: bool) -> Any:
 def the_announced_bytes_arrive(b: Bench, edge: bool) -> Any:
     def body(agent: Agent) -> Any:
         b.tma(agent, 0)
-        yield from agent.mbarrier_wait(bar(0), 0, site="full")
+        yield from agent.mbarrier.wait(bar(0), 0, site="full")
         if not edge:
-            agent.mbarrier_expect_tx(bar(0), 16, site="bytes that never come")
+            agent.mbarrier.expect_tx(bar(0), 16, site="bytes that never come")
 
     return [body]
 
@@ -171,7 +171,7 @@ def a_tma_load_is_awaited(b: Bench, edge: bool) -> Any:
     def body(agent: Agent) -> Any:
         b.tma(agent, 0)
         if edge:
-            yield from agent.mbarrier_wait(bar(0), 0, site="full")
+            yield from agent.mbarrier.wait(bar(0), 0, site="full")
 
     return [body]
 
@@ -181,7 +181,7 @@ def a_tma_arrival_is_no_completion_of_mma(b: Bench, edge: bool) -> Any:
     def body(agent: Agent) -> Any:
         mma(agent)
         b.tma(agent, 0)
-        yield from agent.mbarrier_wait(bar(0), 0, site="full")
+        yield from agent.mbarrier.wait(bar(0), 0, site="full")
         agent.fence("tcgen05.after", site="after")
         if edge:
             yield from finish(agent, 1)
@@ -195,7 +195,7 @@ def a_tma_arrival_is_no_completion_of_mma(b: Bench, edge: bool) -> Any:
 def a_store_spares_the_mbarriers(b: Bench, edge: bool) -> Any:
     def body(agent: Agent) -> Any:
         if edge:
-            agent.mbarrier_inval(bar(0), site="inval")
+            agent.mbarrier.inval(bar(0), site="inval")
         b.word(agent, "shared", bar(0) + 4, 3)
         yield from ()
 
@@ -206,7 +206,7 @@ def a_store_spares_the_mbarriers(b: Bench, edge: bool) -> Any:
 def a_tma_load_spares_the_mbarriers(b: Bench, edge: bool) -> Any:
     def body(agent: Agent) -> Any:
         b.tma(agent, 0, target=A2 if edge else 0)
-        yield from agent.mbarrier_wait(bar(0), 0, site="full")
+        yield from agent.mbarrier.wait(bar(0), 0, site="full")
 
     return [body]
 
@@ -224,8 +224,8 @@ def a_load_spares_the_mbarriers(b: Bench, edge: bool) -> Any:
 def an_mbarrier_is_invalidated_before_init(b: Bench, edge: bool) -> Any:
     def body(agent: Agent) -> Any:
         if edge:
-            agent.mbarrier_inval(bar(0), site="inval")
-        agent.mbarrier_init(bar(0), 2, site="init")
+            agent.mbarrier.inval(bar(0), site="inval")
+        agent.mbarrier.init(bar(0), 2, site="init")
         yield from ()
 
     return [body]
@@ -236,8 +236,8 @@ def an_mbarrier_outlives_the_copy_that_signals_it(b: Bench, edge: bool) -> Any:
     def body(agent: Agent) -> Any:
         b.tma(agent, 0)
         if edge:
-            yield from agent.mbarrier_wait(bar(0), 0, site="full")
-        agent.mbarrier_inval(bar(0), site="inval")
+            yield from agent.mbarrier.wait(bar(0), 0, site="full")
+        agent.mbarrier.inval(bar(0), site="inval")
         yield from ()
 
     return [body]
@@ -247,10 +247,10 @@ def an_mbarrier_outlives_the_copy_that_signals_it(b: Bench, edge: bool) -> Any:
 def an_mbarrier_outlives_the_commit_that_signals_it(b: Bench, edge: bool) -> Any:
     def body(agent: Agent) -> Any:
         mma(agent)
-        agent.commit(bar(0), site="commit")
+        agent.tensor_core.commit(bar(0), site="commit")
         if edge:
-            yield from agent.mbarrier_wait(bar(0), 0, site="done")
-        agent.mbarrier_inval(bar(0), site="inval")
+            yield from agent.mbarrier.wait(bar(0), 0, site="done")
+        agent.mbarrier.inval(bar(0), site="inval")
         yield from finish(agent, 1)
 
     return [body]
@@ -259,8 +259,8 @@ def an_mbarrier_outlives_the_commit_that_signals_it(b: Bench, edge: bool) -> Any
 @pair("mbarrier-over-arrival")
 def no_more_arrivals_than_counted(b: Bench, edge: bool) -> Any:
     def body(agent: Agent) -> Any:
-        agent.mbarrier_arrive(bar(0), 1 if edge else 2, site="arrive")
-        yield from agent.mbarrier_wait(bar(0), 0, site="wait")
+        agent.mbarrier.arrive(bar(0), 1 if edge else 2, site="arrive")
+        yield from agent.mbarrier.wait(bar(0), 0, site="wait")
 
     return [body]
 
@@ -268,13 +268,13 @@ def no_more_arrivals_than_counted(b: Bench, edge: bool) -> Any:
 @pair("race")
 def an_arrival_releases_only_what_came_before_it(b: Bench, edge: bool) -> Any:
     def reader(agent: Agent) -> Any:
-        yield from agent.mbarrier_wait(bar(0), 0, site="wait")
+        yield from agent.mbarrier.wait(bar(0), 0, site="wait")
         b.word(agent, "shared", OUT)
 
     def writer(agent: Agent) -> Any:
         if edge:
             b.word(agent, "shared", OUT, 5)
-        agent.mbarrier_arrive(bar(0), site="arrive")
+        agent.mbarrier.arrive(bar(0), site="arrive")
         yield from agent.pause()
         if not edge:
             b.word(agent, "shared", OUT, 5)
@@ -287,19 +287,19 @@ def a_wait_learns_from_its_phase_only(b: Bench, edge: bool) -> Any:
     """The second arrival belongs to the next phase, whoever waits for the first one."""
 
     def reader(agent: Agent) -> Any:
-        yield from agent.mbarrier_wait(bar(0), 0, site="phase 0")
-        agent.mbarrier_arrive(bar(1), site="go on")
+        yield from agent.mbarrier.wait(bar(0), 0, site="phase 0")
+        agent.mbarrier.arrive(bar(1), site="go on")
         if edge:
-            yield from agent.mbarrier_wait(bar(0), 1, site="phase 1")
+            yield from agent.mbarrier.wait(bar(0), 1, site="phase 1")
         b.word(agent, "shared", OUT if edge else OUT + 4)
         b.word(agent, "shared", OUT)
 
     def writer(agent: Agent) -> Any:
         b.word(agent, "shared", OUT + 4, 6)
-        agent.mbarrier_arrive(bar(0), site="first")
-        yield from agent.mbarrier_wait(bar(1), 0, site="go on")
+        agent.mbarrier.arrive(bar(0), site="first")
+        yield from agent.mbarrier.wait(bar(1), 0, site="go on")
         b.word(agent, "shared", OUT, 5)
-        agent.mbarrier_arrive(bar(0), site="second")
+        agent.mbarrier.arrive(bar(0), site="second")
 
     return [reader, writer]
 
@@ -310,23 +310,23 @@ def a_wait_learns_nothing_from_the_open_phase(b: Bench, edge: bool) -> Any:
     address = 256
 
     def reader(agent: Agent) -> Any:
-        agent.mbarrier_init(address, 2, site="init")
-        yield from agent.barrier(1, None, site="initialised")
-        agent.mbarrier_arrive(address, site="reader, phase 0")
+        agent.mbarrier.init(address, 2, site="init")
+        yield from agent.barrier.sync(1, None, site="initialised")
+        agent.mbarrier.arrive(address, site="reader, phase 0")
         for _ in range(20):
             yield from agent.pause()
-        yield from agent.mbarrier_wait(address, 0, site="phase 0")
+        yield from agent.mbarrier.wait(address, 0, site="phase 0")
         if edge:
-            agent.mbarrier_arrive(address, site="reader, phase 1")
-            yield from agent.mbarrier_wait(address, 1, site="phase 1")
+            agent.mbarrier.arrive(address, site="reader, phase 1")
+            yield from agent.mbarrier.wait(address, 1, site="phase 1")
         b.word(agent, "shared", OUT)
 
     def writer(agent: Agent) -> Any:
-        yield from agent.barrier(1, None, site="initialised")
-        agent.mbarrier_arrive(address, site="writer, phase 0")
-        yield from agent.mbarrier_wait(address, 0, site="phase 0")
+        yield from agent.barrier.sync(1, None, site="initialised")
+        agent.mbarrier.arrive(address, site="writer, phase 0")
+        yield from agent.mbarrier.wait(address, 0, site="phase 0")
         b.word(agent, "shared", OUT, 5)
-        agent.mbarrier_arrive(address, site="writer, phase 1")
+        agent.mbarrier.arrive(address, site="writer, phase 1")
 
     return [reader, writer]
 
@@ -339,10 +339,10 @@ def commit_tracks_what_came_before(b: Bench, edge: bool) -> Any:
     def body(agent: Agent) -> Any:
         if edge:
             mma(agent)
-        agent.commit(bar(0), site="commit")
+        agent.tensor_core.commit(bar(0), site="commit")
         if not edge:
             mma(agent)
-        yield from agent.mbarrier_wait(bar(0), 0, site="done")
+        yield from agent.mbarrier.wait(bar(0), 0, site="done")
         agent.fence("tcgen05.after", site="after")
         b.read(agent)
         yield from finish(agent, 1)
@@ -355,17 +355,17 @@ def commit_tracks_its_own_thread(b: Bench, edge: bool) -> Any:
     def issuer(agent: Agent) -> Any:
         mma(agent)
         if edge:
-            agent.commit(bar(0), site="own commit")
-        yield from agent.barrier(1, None, site="issued")
-        yield from agent.mbarrier_wait(bar(0), 0, site="done")
+            agent.tensor_core.commit(bar(0), site="own commit")
+        yield from agent.barrier.sync(1, None, site="issued")
+        yield from agent.mbarrier.wait(bar(0), 0, site="done")
         agent.fence("tcgen05.after", site="after")
         b.read(agent)
         yield from finish(agent, 1)
 
     def other(agent: Agent) -> Any:
-        yield from agent.barrier(1, None, site="issued")
+        yield from agent.barrier.sync(1, None, site="issued")
         if not edge:
-            agent.commit(bar(0), site="foreign commit")
+            agent.tensor_core.commit(bar(0), site="foreign commit")
 
     return [issuer, other]
 
@@ -433,21 +433,21 @@ def cp_then_mma_of_another_thread(b: Bench, edge: bool) -> Any:
     """Across threads two fences and a barrier do; a barrier alone orders nothing."""
 
     def issuer(agent: Agent) -> Any:
-        yield from agent.barrier(1, None, site="copied")
+        yield from agent.barrier.sync(1, None, site="copied")
         if edge:
             agent.fence("tcgen05.after", site="after")
         mma(agent, D, TmemAddr(SLAB))
         yield from finish(agent, 0)
         b.read(agent)
-        yield from agent.barrier(2, None, site="finished")
+        yield from agent.barrier.sync(2, None, site="finished")
 
     def copier(agent: Agent) -> Any:
         slab(agent)
         if edge:
             agent.fence("tcgen05.before", site="before")
-        yield from agent.barrier(1, None, site="copied")
+        yield from agent.barrier.sync(1, None, site="copied")
         yield from finish(agent, 1)
-        yield from agent.barrier(2, None, site="finished")
+        yield from agent.barrier.sync(2, None, site="finished")
 
     return [issuer, copier]
 
@@ -483,9 +483,11 @@ def shift_then_cp_of_four_rows_only(b: Bench, edge: bool) -> Any:
         tile = slab(agent)
         mma(agent, D, tile)
         for quarter in range(4):
-            agent.shift(32 * quarter << 16 | SLAB, site=f"shift {quarter}")
+            agent.tensor_core.shift(32 * quarter << 16 | SLAB, site=f"shift {quarter}")
         if edge:
-            agent.cp_bytes(31 << 16 | SLAB, rows(4, A, step=1), "4x256b", site="refresh")
+            agent.tensor_core.cp(
+                31 << 16 | SLAB, ElementAddresses(rows(4, A, step=1)), "4x256b", site="refresh"
+            )
         else:
             slab(agent)
         mma(agent, D, tile, enable_input_d=True)
@@ -503,7 +505,7 @@ def cp_then_shift_needs_an_mma_between(b: Bench, edge: bool) -> Any:
         tile = slab(agent)
         if edge:
             mma(agent, D2, tile)
-        agent.shift(SLAB, site="shift")
+        agent.tensor_core.shift(SLAB, site="shift")
         mma(agent, D, tile)
         yield from finish(agent, 0)
         b.read(agent)
@@ -535,18 +537,18 @@ def dealloc_waits_for_the_ld_of_another_warp(b: Bench, edge: bool) -> Any:
         mma(agent)
         yield from finish(agent, 0)
         if edge:
-            yield from agent.barrier(1, None, site="read")
-        agent.tmem_dealloc(0, 128, site="dealloc")
+            yield from agent.barrier.sync(1, None, site="read")
+        agent.tmem.dealloc(0, 128, site="dealloc")
         if not edge:
-            yield from agent.barrier(1, None, site="read")
+            yield from agent.barrier.sync(1, None, site="read")
 
     def reader(agent: Agent) -> Any:
-        yield from agent.mbarrier_wait(bar(0), 0, site="full")
+        yield from agent.mbarrier.wait(bar(0), 0, site="full")
         agent.fence("tcgen05.after", site="after")
         if not edge and not agent.cta.tmem.allocations:
-            return (yield from agent.barrier(1, None, site="read"))
+            return (yield from agent.barrier.sync(1, None, site="read"))
         b.read(agent)
-        yield from agent.barrier(1, None, site="read")
+        yield from agent.barrier.sync(1, None, site="read")
 
     return [owner, reader]
 
@@ -554,9 +556,9 @@ def dealloc_waits_for_the_ld_of_another_warp(b: Bench, edge: bool) -> Any:
 @pair("race")
 def dealloc_of_other_columns_may_come_early(b: Bench, edge: bool) -> Any:
     def body(agent: Agent) -> Any:
-        yield from agent.tmem_alloc(WORD2, 128, site="second alloc")
+        yield from agent.tmem.alloc(WORD2, 128, site="second alloc")
         mma(agent, D)
-        agent.tmem_dealloc(128 if edge else 0, 128, site="dealloc")
+        agent.tmem.dealloc(128 if edge else 0, 128, site="dealloc")
         yield from finish(agent, 0)
 
     return [body]
@@ -566,10 +568,10 @@ def dealloc_of_other_columns_may_come_early(b: Bench, edge: bool) -> Any:
 def relinquish_comes_after_the_last_alloc(b: Bench, edge: bool) -> Any:
     def body(agent: Agent) -> Any:
         if not edge:
-            agent.tmem_relinquish(site="relinquish")
-        yield from agent.tmem_alloc(WORD2, 32, site="second alloc")
+            agent.tmem.relinquish(site="relinquish")
+        yield from agent.tmem.alloc(WORD2, 32, site="second alloc")
         if edge:
-            agent.tmem_relinquish(site="relinquish")
+            agent.tmem.relinquish(site="relinquish")
 
     return [body]
 
@@ -577,7 +579,7 @@ def relinquish_comes_after_the_last_alloc(b: Bench, edge: bool) -> Any:
 @pair("tensor-memory-growth")
 def a_later_allocation_is_not_larger(b: Bench, edge: bool) -> Any:
     def body(agent: Agent) -> Any:
-        yield from agent.tmem_alloc(WORD2, 128 if edge else 256, site="second alloc")
+        yield from agent.tmem.alloc(WORD2, 128 if edge else 256, site="second alloc")
 
     return [body]
 
@@ -585,7 +587,7 @@ def a_later_allocation_is_not_larger(b: Bench, edge: bool) -> Any:
 @pair("tensor-memory-dealloc")
 def dealloc_names_a_whole_allocation(b: Bench, edge: bool) -> Any:
     def body(agent: Agent) -> Any:
-        agent.tmem_dealloc(0, 128 if edge else 64, site="dealloc")
+        agent.tmem.dealloc(0, 128 if edge else 64, site="dealloc")
         yield from ()
 
     return [body]
@@ -596,7 +598,7 @@ def alloc_finds_free_columns(b: Bench, edge: bool) -> Any:
     b.columns = 256 if edge else 512
 
     def body(agent: Agent) -> Any:
-        yield from agent.tmem_alloc(WORD2, 256, site="second alloc")
+        yield from agent.tmem.alloc(WORD2, 256, site="second alloc")
 
     return [body]
 
@@ -650,8 +652,8 @@ def columns_allocated_anew_are_undefined(b: Bench, edge: bool) -> Any:
         mma(agent)
         yield from finish(agent, 0)
         if not edge:
-            agent.tmem_dealloc(0, 128, site="dealloc")
-            yield from agent.tmem_alloc(WORD2, 128, site="alloc again")
+            agent.tmem.dealloc(0, 128, site="dealloc")
+            yield from agent.tmem.alloc(WORD2, 128, site="alloc again")
         b.read(agent)
 
     return [body]
@@ -663,7 +665,7 @@ def columns_allocated_anew_are_undefined(b: Bench, edge: bool) -> Any:
 @pair("barrier-threads")
 def one_thread_count_at_one_barrier(b: Bench, edge: bool) -> Any:
     def warp(agent: Agent) -> Any:
-        yield from agent.barrier(1, 64 if edge or agent.warp else 96, site="barrier")
+        yield from agent.barrier.sync(1, 64 if edge or agent.warp else 96, site="barrier")
 
     return [warp, warp]
 
@@ -671,7 +673,7 @@ def one_thread_count_at_one_barrier(b: Bench, edge: bool) -> Any:
 @pair("barrier-over-arrival")
 def no_more_warps_than_a_barrier_counts(b: Bench, edge: bool) -> Any:
     def warp(agent: Agent) -> Any:
-        yield from agent.barrier(1, 96 if edge else 64, site="barrier")
+        yield from agent.barrier.sync(1, 96 if edge else 64, site="barrier")
 
     lone = Bench(b.machine.order_seed)
     extra = [warp] * 3
@@ -681,7 +683,7 @@ def no_more_warps_than_a_barrier_counts(b: Bench, edge: bool) -> Any:
 
     def wide(agent: Agent) -> Any:
         agent.threads = 96
-        yield from agent.barrier(1, 64, site="barrier")
+        yield from agent.barrier.sync(1, 64, site="barrier")
 
     return lone.run(wide, bare=True)
 
@@ -689,7 +691,7 @@ def no_more_warps_than_a_barrier_counts(b: Bench, edge: bool) -> Any:
 @pair("deadlock")
 def every_counted_thread_reaches_the_barrier(b: Bench, edge: bool) -> Any:
     def warp(agent: Agent) -> Any:
-        yield from agent.barrier(1, 64 if edge else 96, site="barrier")
+        yield from agent.barrier.sync(1, 64 if edge else 96, site="barrier")
 
     return [warp, warp]
 
@@ -697,17 +699,17 @@ def every_counted_thread_reaches_the_barrier(b: Bench, edge: bool) -> Any:
 @pair("race")
 def a_barrier_releases_only_what_came_before_it(b: Bench, edge: bool) -> Any:
     def reader(agent: Agent) -> Any:
-        yield from agent.barrier(1, None, site="barrier 1")
+        yield from agent.barrier.sync(1, None, site="barrier 1")
         if edge:
-            yield from agent.barrier(2, None, site="barrier 2")
+            yield from agent.barrier.sync(2, None, site="barrier 2")
         b.word(agent, "shared", OUT)
         if not edge:
-            yield from agent.barrier(2, None, site="barrier 2")
+            yield from agent.barrier.sync(2, None, site="barrier 2")
 
     def writer(agent: Agent) -> Any:
-        yield from agent.barrier(1, None, site="barrier 1")
+        yield from agent.barrier.sync(1, None, site="barrier 1")
         b.word(agent, "shared", OUT, 5)
-        yield from agent.barrier(2, None, site="barrier 2")
+        yield from agent.barrier.sync(2, None, site="barrier 2")
 
     return [reader, writer]
 
@@ -744,9 +746,9 @@ def ctas_read_and_write_different_places(b: Bench, edge: bool) -> Any:
 def a_tma_load_and_a_store_of_another_cta(b: Bench, edge: bool) -> Any:
     def body(two: Bench, agent: Agent, cta: int) -> Any:
         if cta == 0:
-            agent.mbarrier_init(bar(0), 1, site="init")
+            agent.mbarrier.init(bar(0), 1, site="init")
             two.tma(agent, 0)
-            yield from agent.mbarrier_wait(bar(0), 0, site="full")
+            yield from agent.mbarrier.wait(bar(0), 0, site="full")
         elif not edge:
             two.word(agent, "global", two.source_at, 5)
 

@@ -20,13 +20,13 @@ def idle(agent: Agent) -> Any:
 
 
 def peek(agent: Agent, address: int) -> int:
-    raw = agent.load("global", np.array([address]), 4, site="ld.flag")
+    raw = agent.memory.load("global", np.array([address]), 4, site="ld.flag")
     return int(raw.view(np.uint32)[0, 0])
 
 
 def poke(agent: Agent, address: int, value: int) -> None:
     raw = np.array([[value]], np.uint32).view(np.uint8)
-    agent.store("global", np.array([address]), raw, site="st.flag")
+    agent.memory.store("global", np.array([address]), raw, site="st.flag")
 
 
 def flags(count: int, body: Any, seed: int | None = None, patience: int = 2000) -> Any:
@@ -94,7 +94,7 @@ def test_polling_for_what_never_comes_is_a_deadlock() -> None:
         flags(2, flag)
 
     def barrier(agent: Agent) -> Any:
-        while not agent.mbarrier_test(bar(0), 0, site="poll"):
+        while not agent.mbarrier.test(bar(0), 0, site="poll"):
             yield from agent.pause()
 
     bench = Bench().run(barrier, idle)
@@ -163,18 +163,18 @@ def test_clocks_do_not_grow_with_the_number_of_steps() -> None:
 
         def consumer(agent: Agent) -> Any:
             for step in range(steps):
-                yield from agent.mbarrier_wait(bar(0), step & 1, site="full")
+                yield from agent.mbarrier.wait(bar(0), step & 1, site="full")
                 agent.fence("tcgen05.after", site="after")
                 mma(agent, a=A2, enable_input_d=step > 0)
-                agent.commit(bar(1), site="empty")
+                agent.tensor_core.commit(bar(1), site="empty")
             yield from finish(agent, 2)
             found.append(len(agent.clock))
 
         def producer(agent: Agent) -> Any:
             for step in range(steps):
-                yield from agent.mbarrier_wait(bar(1), step & 1 ^ 1, site="empty")
-                agent.mbarrier_arrive(bar(0), expect_tx=TILE, site="expect")
-                agent.tma_load(A2, bench.map(), (0, 0), bar(0), site="TMA")
+                yield from agent.mbarrier.wait(bar(1), step & 1 ^ 1, site="empty")
+                agent.mbarrier.arrive(bar(0), expect_tx=TILE, site="expect")
+                agent.tma.load(A2, bench.map(), (0, 0), bar(0), site="TMA")
             found.append(len(agent.clock))
 
         bench.run(consumer, producer)

@@ -28,7 +28,7 @@ def findings(bodies: list[Any], seed: int | None = None) -> list[tuple[str, str]
 def storing(value: int) -> Any:
     def body(agent: Any, _: Any) -> Generator[Any, Any, None]:
         data = np.full((1, 4), value, np.uint8)
-        agent.store("shared", np.array([512]), data, site=f"store of {value}")
+        agent.memory.store("shared", np.array([512]), data, site=f"store of {value}")
         yield from agent.pause()
 
     return body
@@ -44,19 +44,19 @@ def refilling(fence: bool, read_back: bool) -> Any:
     """A store, then a TMA load over it (or a TMA store of it), with or without the proxy fence."""
 
     def body(agent: Any, decoded: Any) -> Generator[Any, Any, None]:
-        agent.mbarrier_init(1000, 1, site="init")
+        agent.mbarrier.init(1000, 1, site="init")
         agent.fence("mbarrier_init", site="fence")
-        agent.store("shared", np.array([0]), np.ones((1, 128), np.uint8), site="store")
+        agent.memory.store("shared", np.array([0]), np.ones((1, 128), np.uint8), site="store")
         if fence:
             agent.fence("proxy.async", site="proxy fence")
         if read_back:
-            agent.tma_store(0, decoded, (0,), site="TMA store")
-            agent.bulk_commit(site="commit")
-            yield from agent.bulk_wait(0, site="wait")
+            agent.tma.store(0, decoded, (0,), site="TMA store")
+            agent.bulk.commit(site="commit")
+            yield from agent.bulk.wait(0, site="wait")
             return
-        agent.mbarrier_arrive(1000, expect_tx=128, site="arrive")
-        agent.tma_load(0, decoded, (0,), 1000, site="TMA load")
-        yield from agent.mbarrier_wait(1000, 0, site="wait")
+        agent.mbarrier.arrive(1000, expect_tx=128, site="arrive")
+        agent.tma.load(0, decoded, (0,), 1000, site="TMA load")
+        yield from agent.mbarrier.wait(1000, 0, site="wait")
 
     return body
 

@@ -80,22 +80,22 @@ def run(case: Case, seed: int | None, *, metadata: Any = META, wait: bool = True
     def body(agent: Agent) -> Any:
         w = agent.warp
         if w == 0:
-            yield from agent.tmem_alloc(WORD, 128, site="alloc")
-            agent.mbarrier_init(BAR, 1, site="init")
+            yield from agent.tmem.alloc(WORD, 128, site="alloc")
+            agent.mbarrier.init(BAR, 1, site="init")
             for at, array in ((A_AT, case.a), (B_AT, case.b)):
                 raw, _ = placed(array, at)
-                agent.store("shared", at + 16 * np.arange(len(raw)), raw, site="fill")
+                agent.memory.store("shared", at + 16 * np.arange(len(raw)), raw, site="fill")
             agent.fence("proxy.async", site="fence")
-        yield from agent.barrier(0, None, site="setup")
+        yield from agent.barrier.sync(0, None, site="setup")
         quarter = slice(32 * w, 32 * w + 32)
-        agent.tmem_st(w << 21 | META, "32x32b", 2, words[quarter].T.copy(), site="st")
+        agent.tmem.st(w << 21 | META, "32x32b", 2, words[quarter].T.copy(), site="st")
         if in_tmem:
             raw = np.ascontiguousarray(case.a).view(np.uint32)[quarter]
-            agent.tmem_st(w << 21 | A_TMEM, "32x32b", 8, raw.T.copy(), site="st A")
+            agent.tmem.st(w << 21 | A_TMEM, "32x32b", 8, raw.T.copy(), site="st A")
         if wait:
-            agent.tmem_wait("st", site="wait::st")
+            agent.tmem.wait("st", site="wait::st")
         agent.fence("tcgen05.before", site="before")
-        yield from agent.barrier(0, None, site="written")
+        yield from agent.barrier.sync(0, None, site="written")
         agent.fence("tcgen05.after", site="after")
         if w == 0:
             b = placed(case.b, B_AT)[1]
@@ -112,16 +112,16 @@ def run(case: Case, seed: int | None, *, metadata: Any = META, wait: bool = True
                     enable_input_d=n > 0,
                     site=f"mma {n}",
                 )
-            agent.commit(BAR, site="commit")
-        yield from agent.mbarrier_wait(BAR, 0, site="done")
+            agent.tensor_core.commit(BAR, site="commit")
+        yield from agent.mbarrier.wait(BAR, 0, site="done")
         agent.fence("tcgen05.after", site="after")
-        d[quarter] = agent.tmem_ld(w << 21 | D, num=N, site="ld").T
-        agent.tmem_wait("ld", site="wait::ld")
-        agent.tmem_wait("st", site="wait::st at the end")
+        d[quarter] = agent.tmem.ld(w << 21 | D, num=N, site="ld").T
+        agent.tmem.wait("ld", site="wait::ld")
+        agent.tmem.wait("st", site="wait::st at the end")
         agent.fence("tcgen05.before", site="before")
-        yield from agent.barrier(0, None, site="end")
+        yield from agent.barrier.sync(0, None, site="end")
         if w == 0:
-            agent.tmem_dealloc(0, 128, site="dealloc")
+            agent.tmem.dealloc(0, 128, site="dealloc")
 
     machine.run(lambda cta: [cta.agent(f"warp {w}", warp=w, body=body) for w in range(4)])
     return machine, d.view(np.float32 if case.d_type == "f32" else np.int32)

@@ -190,14 +190,14 @@ def run(
 
     def body(agent: Agent) -> Any:
         rank, own = agent.cta.rank_in_cluster, agent.cta.window
-        yield from agent.tmem_alloc(own + WORD, 512, cta_group=f.group, site="alloc")
+        yield from agent.tmem.alloc(own + WORD, 512, cta_group=f.group, site="alloc")
         case.place(agent.cta, rank)
         if change is not None:
             change(agent.cta)
-        agent.mbarrier_init(own + BAR, 1, site="init")
+        agent.mbarrier.init(own + BAR, 1, site="init")
         agent.fence("mbarrier_init", site="fence")
-        agent.cluster_arrive(site="arrive")
-        yield from agent.cluster_wait(site="wait")
+        agent.cluster_barrier.arrive(site="arrive")
+        yield from agent.cluster_barrier.wait(site="wait")
         if rank == 0:
             rows, cols = f.m // f.group, f.n // f.group
             base = f.lane << 16
@@ -221,16 +221,16 @@ def run(
                         agent, base | D, a, b, case.idesc, f.kind, ws=f.ws, ashift=ashift, **more
                     )
             mask = 3 if f.group == 2 else None
-            agent.commit(own + BAR, cta_mask=mask, cta_group=f.group, site="commit")
-        yield from agent.mbarrier_wait(own + BAR, 0, site="done")
+            agent.tensor_core.commit(own + BAR, cta_mask=mask, cta_group=f.group, site="commit")
+        yield from agent.mbarrier.wait(own + BAR, 0, site="done")
         agent.fence("tcgen05.after", site="after")
         case.taken(agent.cta, rank, d)
-        agent.cluster_arrive(site="arrive")
-        yield from agent.cluster_wait(site="wait")
+        agent.cluster_barrier.arrive(site="arrive")
+        yield from agent.cluster_barrier.wait(site="wait")
         if f.group == 2:
-            yield from agent.tmem_pair_dealloc(0, 512, site="dealloc")
+            yield from agent.tmem.pair_dealloc(0, 512, site="dealloc")
         else:
-            agent.tmem_dealloc(0, 512, site="dealloc")
+            agent.tmem.dealloc(0, 512, site="dealloc")
 
     machine.run(lambda cta: [cta.agent("warp 0", warp=0, body=body)])
     return machine, d.view(np.int32 if f.kind == "i8" else np.float32)

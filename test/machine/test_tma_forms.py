@@ -255,11 +255,11 @@ def test_what_a_store_of_six_bits_reads(choice):
     decoded = decode(tensor.encode(machine.memory.bind(out)))
 
     def body(agent):
-        agent.store("shared", np.array([0]), shared[None], site="fill")
+        agent.memory.store("shared", np.array([0]), shared[None], site="fill")
         agent.fence("proxy.async", site="fence")
-        agent.tma_store(0, decoded, (0, 0), site="store")
-        agent.bulk_commit(site="commit")
-        yield from agent.bulk_wait(0, site="wait")
+        agent.tma.store(0, decoded, (0, 0), site="store")
+        agent.bulk.commit(site="commit")
+        yield from agent.bulk.wait(0, site="wait")
 
     machine.run(lambda cta: [cta.agent("warp", warp=0, body=body)])
     assert not machine.findings

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tcir.machine import Agent, Assumptions, ElementAddresses, TmemAddr
-from tcir.machine.memory.memories import POISON_WORD, UNSPECIFIED_HALF
+from tcir.machine.memory.tensor_memory import POISON_WORD, UNSPECIFIED_HALF
 
 from .bench import A_VALUES, B_VALUES, D2, ORDERS, SLAB, A, B, Bench, D, N, finish, mma, rows
 from .issue import issue_mma
@@ -41,7 +41,9 @@ def copy(agent: Agent, taddr: int = SLAB, shape: str = "128x256b", **flags: Any)
         "128x256b": (128, 32), "128x128b": (128, 16), "64x128b": (64, 16), "32x128b": (32, 16),
         "4x256b": (4, 32),
     }[shape]  # fmt: skip
-    agent.cp_bytes(taddr, rows(count, A, step=1)[:, :width], shape, site="cp", **flags)
+    agent.tensor_core.cp(
+        taddr, ElementAddresses(rows(count, A, step=1)[:, :width]), shape, site="cp", **flags
+    )
 
 
 @pytest.mark.parametrize("seed", ORDERS)
@@ -83,7 +85,7 @@ def test_a_stand_alone_shift(reading: str, quarter: int) -> None:
     def body(agent: Agent) -> None:
         copy(agent)
         mma(agent, D, TmemAddr(SLAB))
-        agent.shift(32 * quarter << 16 | SLAB, site="shift")
+        agent.tensor_core.shift(32 * quarter << 16 | SLAB, site="shift")
 
     words, _ = after(body, assumptions=Assumptions(shift_quarters=reading))
     moved = np.arange(128) // 32 == quarter if reading == "one" else np.ones(128, bool)
@@ -237,11 +239,11 @@ def test_pack_and_unpack_are_inverse() -> None:
     seen: list[Any] = []
 
     def body(agent: Agent) -> Any:
-        agent.tmem_st(D, "32x32b", 16, data, unpack=True, site="st")
-        agent.tmem_wait("st", site="wait")
-        seen.append(agent.tmem_ld(D, "32x32b", 16, pack=True, site="ld"))
-        seen.append(agent.tmem_ld(D, "32x32b", 32, site="ld"))
-        agent.tmem_wait("ld", site="wait")
+        agent.tmem.st(D, "32x32b", 16, data, unpack=True, site="st")
+        agent.tmem.wait("st", site="wait")
+        seen.append(agent.tmem.ld(D, "32x32b", 16, pack=True, site="ld"))
+        seen.append(agent.tmem.ld(D, "32x32b", 32, site="ld"))
+        agent.tmem.wait("ld", site="wait")
         yield from ()
 
     bench.run(body)
@@ -251,14 +253,20 @@ def test_pack_and_unpack_are_inverse() -> None:
     np.testing.assert_array_equal(seen[1][1::2] & 0xFFFF, data >> 16)
 
 
+def cp_rows(agent: Agent, lane: int, count: int, shape: str = "128x256b") -> None:
+    """A copy of some rows of A."""
+    source = ElementAddresses(rows(count, A, step=1))
+    agent.tensor_core.cp(lane << 16 | SLAB, source, shape, site="")
+
+
 @pytest.mark.parametrize(
     ("act", "code"),
     [
-        (lambda a: a.cp_bytes(32 << 16 | SLAB, rows(4, A, step=1), "4x256b", site=""), "lane"),
-        (lambda a: a.cp_bytes(1 << 16 | SLAB, rows(128, A, step=1), site=""), "lane"),
-        (lambda a: a.cp_bytes(SLAB, rows(64, A, step=1), site=""), "cp-source"),
-        (lambda a: a.shift(16 << 16 | SLAB, site=""), "lane"),
-        (lambda a: a.shift(128 << 16 | SLAB, site=""), "lane"),
+        (lambda a: cp_rows(a, 32, 4, "4x256b"), "lane"),
+        (lambda a: cp_rows(a, 1, 128), "lane"),
+        (lambda a: cp_rows(a, 0, 64), "cp-source"),
+        (lambda a: a.tensor_core.shift(16 << 16 | SLAB, site=""), "lane"),
+        (lambda a: a.tensor_core.shift(128 << 16 | SLAB, site=""), "lane"),
         (lambda a: mma(a, 16 << 16 | D), "lane"),
         (lambda a: mma(a, D, TmemAddr(16 << 16 | SLAB)), "lane"),
         (lambda a: mma(a, D, A, ashift=True), "ashift-operand"),

@@ -18,10 +18,10 @@ def racing(end: str) -> Any:
 
     def body(agent: Agent) -> Any:
         data = np.full((1, 4), agent.warp, np.uint8)
-        agent.store("shared", np.array([0]), data, site=f"store of warp {agent.warp}")
+        agent.memory.store("shared", np.array([0]), data, site=f"store of warp {agent.warp}")
         yield from agent.pause()
         if end == "deadlock" and agent.warp == 0:
-            yield from agent.barrier(1, 96, site="barrier of three warps")
+            yield from agent.barrier.sync(1, 96, site="barrier of three warps")
         elif end == "no rule" and agent.warp == 0:
             yield from agent.pause()
             agent.fence("of another world", site="fence")

@@ -48,8 +48,8 @@ class BankConflicts(Follower):
             self.conflicts[str(site)] += extra
 
     def follow(self, warp: Any) -> Generator[Any, Any, None]:
-        agent, copies = warp.agent, warp.copies
-        load, store, copy = agent.load, agent.store, copies.copy
+        memory, copies = warp.agent.memory, warp.agent.cp_async
+        load, store, copy = memory.load, memory.store, copies.copy
 
         def counted_load(space: str, addresses: Any, nbytes: int, **how: Any) -> Any:
             if space == "shared":
@@ -67,6 +67,6 @@ class BankConflicts(Follower):
             self._note(how["site"], targets, nbytes)
             copy(lanes, targets, sources, nbytes, read, **how)
 
-        agent.load, agent.store, copies.copy = counted_load, counted_store, counted_copy
+        memory.load, memory.store, copies.copy = counted_load, counted_store, counted_copy
         generator: Generator[Any, Any, None] = warp.main()
         return generator

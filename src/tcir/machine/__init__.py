@@ -16,9 +16,10 @@ Nothing here knows the compiler, nor MLIR. The rules are written from the PTX IS
 from __future__ import annotations
 
 from tcir.machine.assumptions import REGISTRY, Assumption, Assumptions
+from tcir.machine.counters import Counters
 from tcir.machine.engine.agent import Agent
-from tcir.machine.engine.counters import Counters
-from tcir.machine.engine.machine import Cta, Machine
+from tcir.machine.engine.cta import Cta
+from tcir.machine.engine.machine import Machine
 from tcir.machine.errors import Deadlock, MachineError, NotModelled
 from tcir.machine.order.hazards import Finding
 from tcir.machine.tensor_core.instruction_descriptor import InstructionDescriptor

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tcir.machine.order.hazards import Finding
 from tcir.machine.refusal import Refusal
 
@@ -14,7 +12,7 @@ class MachineError(RuntimeError):
     ``findings``: the hazards found before it ended the run; they often say why it came to this.
     """
 
-    def __init__(self, code: str, message: str, *, site: Any = None) -> None:
+    def __init__(self, code: str, message: str, *, site: object = None) -> None:
         where = f" at {site}" if site is not None else ""
         super().__init__(f"{code}: {message}{where}")
         self.code, self.site, self.message = code, site, message
@@ -33,7 +31,7 @@ class Deadlock(MachineError):
 class NotModelled(RuntimeError):
     """Legal on the hardware, without a rule in this machine: the run is incomplete."""
 
-    def __init__(self, what: str, *, site: Any = None) -> None:
+    def __init__(self, what: str, *, site: object = None) -> None:
         super().__init__(what)
         self.what, self.site = what, site
         self.findings: list[Finding] = []

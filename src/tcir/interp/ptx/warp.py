@@ -27,7 +27,6 @@ from tcir.interp.ptx.decode import (
 )
 from tcir.interp.ptx.syntax import Site
 from tcir.machine import MachineError
-from tcir.machine.memory.async_copy import CopyQueue
 
 if TYPE_CHECKING:
     from tcir.interp.ptx.program import Program, Run
@@ -98,7 +97,6 @@ class Warp:
         "arrival",
         "arrived",
         "code",
-        "copies",
         "executed",
         "frames",
         "index",
@@ -117,7 +115,6 @@ class Warp:
     def __init__(self, program: Program, run: Run, agent: Any, index: int) -> None:
         self.program, self.run_state, self.agent, self.index = program, run, agent, index
         self.code = program.code
-        self.copies = CopyQueue(agent)
         self.pending: dict[int, Site] = {}
         self.frames: dict[Any, list[list[Any]]] = {}  # of recursive calls, see isa/frames.py
         cta = agent.cta
@@ -185,7 +182,7 @@ class Warp:
         """Arrives at the cluster's barrier once all lanes that still run have."""
         if self.arrived and not self.live & ~self.arrived:
             relaxed, site = self.arrival
-            self.agent.cluster_arrive(relaxed=relaxed, site=site)
+            self.agent.cluster_barrier.arrive(relaxed=relaxed, site=site)
             self.arrived, self.waiting = 0, self.arrived
 
     def error(self, code: str, message: str, site: Site) -> MachineError:
@@ -308,7 +305,7 @@ class Warp:
                     times = polled[2] + 1 if looping else 0
                     polled = (pc, count, times)
                     if (op.idle or times >= naps) and len(waiting) == 1:
-                        yield from agent.mbarrier_wait(*waiting[0], site=op.site)
+                        yield from agent.mbarrier.wait(*waiting[0], site=op.site)
                         op.run(self, m)
                     else:
                         yield from agent.pause()

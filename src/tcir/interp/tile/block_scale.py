@@ -10,7 +10,7 @@ from tcir.dialect.ops.block_scale import SCALE_COLUMNS, SCALE_ROW_BYTES, SCALE_R
 from tcir.interp.tile.addresses import slice_bytes
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
 from tcir.interp.tile.values import SmemTile, TmemTile
-from tcir.machine import MmaOptions
+from tcir.machine import ElementAddresses, MmaOptions
 from tcir.machine.tensor_core.instruction_descriptor_scaled import SCALED_K, ScaledDescriptor
 
 
@@ -48,7 +48,7 @@ def mma_block_scale(compiler: Compiler, op: tc.MmaBlockScaleOp) -> Step:
         b: SmemTile = v[b_]
         sfa: TmemTile = v[sfa_]
         sfb: TmemTile = v[sfb_]
-        frame.agent.mma_block_scale(
+        frame.agent.tensor_core.mma_block_scale(
             d.origin(frame) + d.column,
             frame.cta_run.element_operand(
                 slice_bytes(a.layout, a.base, MMA_K_BYTES * a_slice, MMA_K_BYTES)
@@ -87,9 +87,9 @@ def cp_scales(compiler: Compiler, op: tc.CpScalesOp) -> Step:
                 f"expected 4 columns of the tile's {target.columns}, got those from {column} on",
                 site,
             )
-        frame.agent.cp_bytes(
+        frame.agent.tensor_core.cp(
             target.origin(frame) + target.column + column,
-            slice_bytes(source.layout, source.base, 0, SCALE_ROW_BYTES)[rows],
+            ElementAddresses(slice_bytes(source.layout, source.base, 0, SCALE_ROW_BYTES)[rows]),
             "32x128b",
             "warpx4",
             site=site,

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from tcir.interp.tile.kernel import CtaRun
     from tcir.interp.tile.places import Places
     from tcir.machine import Agent, Cta
-    from tcir.machine.memory.async_copy import CopyQueue
 
 Blocking: TypeAlias = Generator[object, object, None]
 """What a step that may block returns: the scheduler resumes it."""
@@ -43,8 +42,6 @@ class Frame:
     warp: int
     in_role: bool = False
     loads: list[Load] = field(default_factory=list)
-    copies: CopyQueue | None = None
-    """Its cp.async operations, see `warp`."""
 
     def elected(self, warp: int = 0) -> bool:
         """Whether this agent executes an op that `warp` executes for the CTA."""

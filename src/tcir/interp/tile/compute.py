@@ -63,7 +63,7 @@ def mma(compiler: Compiler, op: tc.MmaOp) -> Step:
         options = MmaOptions(
             enable_input_d=bool(v[accumulate_]), disable_lanes=d.disabled, ashift=ashift
         )
-        frame.agent.mma(
+        frame.agent.tensor_core.mma(
             d.origin(frame) + d.column,
             a,
             frame.cta_run.element_operand(b.layout.elements(b.base, step * b_slice, step)),

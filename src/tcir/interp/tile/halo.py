@@ -8,6 +8,7 @@ from tcir.dialect.limits import CP_SHAPES, MMA_K_BYTES, QUARTER_LANES, SLAB_COLU
 from tcir.interp.tile.addresses import slice_bytes
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
 from tcir.interp.tile.values import SmemTile, TmemTile
+from tcir.machine import ElementAddresses
 
 _ROWS, *_ = CP_SHAPES["4x256b"]
 
@@ -23,7 +24,7 @@ def shift(compiler: Compiler, op: tc.ShiftOp) -> Step:
             return
         tile: TmemTile = frame.values[tile_]
         column = tile.origin(frame) + tile.column + SLAB_COLUMNS * k_slice
-        frame.agent.shift((QUARTER_LANES * quarter) << 16 | column, site=site)
+        frame.agent.tensor_core.shift((QUARTER_LANES * quarter) << 16 | column, site=site)
         if sequential:
             frame.agent.drain()
 
@@ -44,8 +45,11 @@ def refresh(compiler: Compiler, op: tc.RefreshOp) -> Step:
         step = MMA_K_BYTES // source.layout.element_bytes
         column = target.origin(frame) + target.column + SLAB_COLUMNS * k_slice
         addresses = slice_bytes(source.layout, source.base, step * k_slice, step)
-        frame.agent.cp_bytes(
-            (QUARTER_LANES - 1) << 16 | column, addresses[row : row + _ROWS], "4x256b", site=site
+        frame.agent.tensor_core.cp(
+            (QUARTER_LANES - 1) << 16 | column,
+            ElementAddresses(addresses[row : row + _ROWS]),
+            "4x256b",
+            site=site,
         )
         if sequential:
             frame.agent.drain()

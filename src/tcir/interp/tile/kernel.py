@@ -57,7 +57,7 @@ class CtaRun:
 
     def read_word(self, frame: Frame, address: int, site: Site) -> int:
         """A 32-bit word of shared memory, read by this agent."""
-        raw = frame.agent.load("shared", np.array([address], np.int64), 4, site=site)
+        raw = frame.agent.memory.load("shared", np.array([address], np.int64), 4, site=site)
         return int(np.ascontiguousarray(raw).view(np.uint32)[0, 0])
 
     def own_origin(self, _: Frame) -> int:
@@ -90,14 +90,14 @@ class CtaRun:
     def announce(self, frame: Frame, nbytes: int, site: Site) -> int:
         """Arms the interpreter's mbarrier for a load without `signal`; its address."""
         bar = self.places.scratch
-        frame.agent.mbarrier_arrive(bar, expect_tx=nbytes, site=site)
+        frame.agent.mbarrier.arrive(bar, expect_tx=nbytes, site=site)
         return bar
 
     def complete_load(self, frame: Frame, nbytes: int, box: int, site: Site) -> None:
         """Finishes such a load; MachineError if it moved other than the bytes it names."""
         frame.agent.drain()
         parity, self._loads = self._loads % 2, self._loads + 1
-        if not frame.agent.mbarrier_test(self.places.scratch, parity, site=site):
+        if not frame.agent.mbarrier.test(self.places.scratch, parity, site=site):
             raise self.error(
                 "wrong-byte-count", f"expected nbytes = {box}, the box's, got {nbytes}", site
             )
@@ -108,12 +108,12 @@ class CtaRun:
         """Runs the whole kernel as one agent."""
         agent, places = frame.agent, self.places
         if places.scratch and frame.whole:
-            agent.mbarrier_init(places.scratch, 1, site=OWN)
+            agent.mbarrier.init(places.scratch, 1, site=OWN)
         if places.own_allocation:
             if frame.elected():
-                yield from agent.tmem_alloc(places.scratch + 8, TMEM_COLUMNS, site=OWN)
+                yield from agent.tmem.alloc(places.scratch + 8, TMEM_COLUMNS, site=OWN)
             if not frame.whole:
-                yield from agent.barrier(0, None, site=OWN)
+                yield from agent.barrier.sync(0, None, site=OWN)
             self._own_column = self.read_word(frame, places.scratch + 8, OWN)
         if may_block(program):
             yield from program(frame)
@@ -122,9 +122,9 @@ class CtaRun:
         if places.own_allocation:
             agent.drain()
             if not frame.whole:
-                yield from agent.barrier(0, None, site=OWN)
+                yield from agent.barrier.sync(0, None, site=OWN)
             if frame.elected():
-                agent.tmem_dealloc(self._own_column, TMEM_COLUMNS, site=OWN)
+                agent.tmem.dealloc(self._own_column, TMEM_COLUMNS, site=OWN)
 
 
 def start_cta(

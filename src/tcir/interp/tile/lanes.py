@@ -57,7 +57,7 @@ def write_lane_mask(compiler: Compiler, op: tc.WriteLaneMaskOp) -> Step:
         word = int(np.packbits(~on.data, bitorder="little").view(np.uint32)[0])
         place = _entry(frame, v[masks_], v[entry_], site) + 4 * v[quarter_]
         data = np.array([[word]], np.uint32).view(np.uint8)
-        frame.agent.store("shared", np.array([place], np.int64), data, site=site)
+        frame.agent.memory.store("shared", np.array([place], np.int64), data, site=site)
 
     return write
 
@@ -70,7 +70,9 @@ def enable_lanes(compiler: Compiler, op: tc.EnableLanesOp) -> Step:
     def enable(frame: Frame) -> None:
         v = frame.values
         place = _entry(frame, v[masks_], v[entry_], site)
-        raw = frame.agent.load("shared", np.array([place], np.int64), LANE_MASK_BYTES, site=site)
+        raw = frame.agent.memory.load(
+            "shared", np.array([place], np.int64), LANE_MASK_BYTES, site=site
+        )
         words = np.ascontiguousarray(raw).view(np.uint32)[0]
         tile: TmemTile = v[d_]
         v[result] = replace(tile, disabled=tuple(int(w) for w in words))
@@ -101,7 +103,7 @@ def store_lanes(compiler: Compiler, op: tc.StoreLanesOp) -> Step:
         elements = (linear * width + first)[inside]
         size = target.dtype.itemsize
         data = np.ascontiguousarray(value.data[inside, :columns])
-        frame.agent.store(
+        frame.agent.memory.store(
             "global",
             target.address + elements * size,
             data.view(np.uint8).reshape(len(elements), columns * size),

@@ -25,7 +25,7 @@ def load(compiler: Compiler, op: ir.OpView) -> Step:
         size = source.dtype.itemsize
         first = int(np.ravel_multi_index(at, source.shape)) if at else 0
         address = np.array([source.address + first * size], np.int64)
-        raw = frame.agent.load("global", address, size, site=site)
+        raw = frame.agent.memory.load("global", address, size, site=site)
         v[result] = np.ascontiguousarray(raw).view(source.dtype).reshape(-1)[0]
 
     return load

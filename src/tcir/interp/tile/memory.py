@@ -87,7 +87,7 @@ def tmem_alloc(compiler: Compiler, op: tc.TmemAllocOp) -> Step:
 
     def allocate(frame: Frame) -> Blocking:
         if frame.elected(warp):
-            yield from frame.agent.tmem_alloc(slot, columns, site=site)
+            yield from frame.agent.tmem.alloc(slot, columns, site=site)
         known: dict[str, int] = {}
 
         def origin(frame: Frame) -> int:
@@ -107,7 +107,7 @@ def tmem_relinquish(compiler: Compiler, op: tc.TmemRelinquishOp) -> Step:
 
     def relinquish(frame: Frame) -> None:
         if frame.elected(warp):
-            frame.agent.tmem_relinquish(site=site)
+            frame.agent.tmem.relinquish(site=site)
 
     return relinquish
 
@@ -119,7 +119,7 @@ def tmem_dealloc(compiler: Compiler, op: tc.TmemDeallocOp) -> Step:
 
     def deallocate(frame: Frame) -> None:
         if frame.elected(warp):
-            frame.agent.tmem_dealloc(frame.values[base](frame), columns, site=site)
+            frame.agent.tmem.dealloc(frame.values[base](frame), columns, site=site)
 
     return deallocate
 
@@ -134,7 +134,7 @@ def mbarrier_init(compiler: Compiler, op: tc.MbarrierInitOp) -> Step:
     def initialise(frame: Frame) -> None:
         if frame.elected():
             for i in range(count):
-                frame.agent.mbarrier_init(base + MBARRIER_BYTES * i, arrivals, site=site)
+                frame.agent.mbarrier.init(base + MBARRIER_BYTES * i, arrivals, site=site)
         frame.values[result] = value
 
     return initialise

@@ -16,6 +16,7 @@ from tcir.interp.tile.addresses import slice_bytes
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
 from tcir.interp.tile.values import Load, MemRef, Registers, SmemTile, Stored, TmemTile
 from tcir.interp.types import dtype_of, shape_of
+from tcir.machine import ElementAddresses
 from tcir.machine.tma.tensor_map import DecodedMap, MapFields
 
 _GROUPS = 4
@@ -79,7 +80,7 @@ def tma_load(compiler: Compiler, op: tc.TmaLoadOp) -> Step:
             )
         taps = [v[o] for o in offsets]
         bar = v[signal[0]].address if signal else frame.cta_run.announce(frame, nbytes, site)
-        frame.agent.tma_load(
+        frame.agent.tma.load(
             start,
             tensor_map,
             [v[c] for c in coords],
@@ -125,9 +126,9 @@ def cp(compiler: Compiler, op: tc.CpOp) -> Step:
                 f"expected a slice of the tile's {target.columns} columns, got slice {k_slice}",
                 site,
             )
-        frame.agent.cp_bytes(
+        frame.agent.tensor_core.cp(
             target.origin(frame) + target.column + column,
-            slice_bytes(layout, source.base, step * k_slice, step)[:CP_ROWS],
+            ElementAddresses(slice_bytes(layout, source.base, step * k_slice, step)[:CP_ROWS]),
             "128x256b",
             site=site,
         )
@@ -160,7 +161,7 @@ def tmem_ld(compiler: Compiler, op: tc.TmemLdOp) -> Step:
             )
         address = (QUARTER_LANES * quarter) << 16 | (source.origin(frame) + source.column + column)
         with frame.cta_run.as_warp(frame, quarter):
-            words = frame.agent.tmem_ld(address, shape="32x32b", num=count, site=site)
+            words = frame.agent.tmem.ld(address, shape="32x32b", num=count, site=site)
         data = np.ascontiguousarray(words.T).view(dtype)
         handle = Load(site, ready=sequential)
         if sequential:
@@ -196,7 +197,7 @@ def tmem_st(compiler: Compiler, op: tc.TmemStOp) -> Step:
         address = (QUARTER_LANES * quarter) << 16 | (target.origin(frame) + target.column + column)
         words = np.ascontiguousarray(v[value_].data).view(np.uint32).T
         with frame.cta_run.as_warp(frame, quarter):
-            frame.agent.tmem_st(address, "32x32b", count, words, site=site)
+            frame.agent.tmem.st(address, "32x32b", count, words, site=site)
         if sequential:
             frame.agent.drain()
 
@@ -208,7 +209,7 @@ def tmem_wait(compiler: Compiler, op: tc.TmemWaitOp) -> Step:
     kind, site = string(op, "kind"), compiler.site(op)
 
     def wait(frame: Frame) -> None:
-        frame.agent.tmem_wait(kind, site=site)
+        frame.agent.tmem.wait(kind, site=site)
         if kind == "ld":
             for load in frame.loads:
                 load.ready = True
@@ -238,7 +239,7 @@ def store_rows(compiler: Compiler, op: tc.StoreRowsOp) -> Step:
         elements = start + pitch * np.arange(lanes, dtype=np.int64)
         size = target.dtype.itemsize
         data = np.ascontiguousarray(value.data[:lanes, :columns])
-        frame.agent.store(
+        frame.agent.memory.store(
             "global",
             target.address + elements * size,
             data.view(np.uint8).reshape(lanes, columns * size),

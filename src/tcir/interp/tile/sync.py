@@ -17,7 +17,7 @@ def mbarrier_wait(compiler: Compiler, op: tc.MbarrierWaitOp) -> Step:
         v = frame.values
         if v[parity] not in (0, 1):
             raise frame.cta_run.error("bad-parity", f"expected 0 or 1, got {v[parity]}", site)
-        yield from frame.agent.mbarrier_wait(v[bar].address, v[parity], site=site)
+        yield from frame.agent.mbarrier.wait(v[bar].address, v[parity], site=site)
 
     return wait
 
@@ -29,7 +29,7 @@ def mbarrier_expect_tx(compiler: Compiler, op: tc.MbarrierExpectTxOp) -> Step:
 
     def expect(frame: Frame) -> None:
         if frame.elected():
-            frame.agent.mbarrier_arrive(frame.values[bar].address, expect_tx=nbytes, site=site)
+            frame.agent.mbarrier.arrive(frame.values[bar].address, expect_tx=nbytes, site=site)
 
     return expect
 
@@ -40,7 +40,7 @@ def mbarrier_arrive(compiler: Compiler, op: tc.MbarrierArriveOp) -> Step:
     site = compiler.site(op)
 
     def arrive(frame: Frame) -> None:
-        frame.agent.mbarrier_arrive(frame.values[bar].address, WARP, site=site)
+        frame.agent.mbarrier.arrive(frame.values[bar].address, WARP, site=site)
 
     return arrive
 
@@ -52,7 +52,7 @@ def commit(compiler: Compiler, op: tc.CommitOp) -> Step:
 
     def commit(frame: Frame) -> None:
         if frame.elected():
-            frame.agent.commit(frame.values[bar].address, site=site)
+            frame.agent.tensor_core.commit(frame.values[bar].address, site=site)
 
     return commit
 
@@ -72,6 +72,6 @@ def cta_barrier(compiler: Compiler, op: tc.CtaBarrierOp) -> Step:
     site = compiler.site(op)
 
     def barrier(frame: Frame) -> Blocking:
-        yield from frame.agent.barrier(0, None, site=site)
+        yield from frame.agent.barrier.sync(0, None, site=site)
 
     return barrier

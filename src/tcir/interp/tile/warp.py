@@ -18,18 +18,11 @@ from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, execute
 from tcir.interp.tile.movement import segments
 from tcir.interp.tile.values import MemRef, Site, SmemTile, StagedTile, Stored
 from tcir.interp.types import Array
-from tcir.machine.memory.async_copy import ALL_LANES, CopyQueue
+from tcir.machine.memory.cp_async import ALL_LANES
 from tcir.machine.numerics.warp_mma import generation, warp_mma
 
 _PTX = {"f16": "f16", "bf16": "bf16", "f32": "tf32", "f8E4M3FN": "e4m3", "f8E5M2": "e5m2",
         "i8": "s8"}  # fmt: skip
-
-
-def _queue(frame: Frame) -> CopyQueue:
-    """The copies of the frame's agent."""
-    if frame.copies is None:
-        frame.copies = CopyQueue(frame.agent)
-    return frame.copies
 
 
 def _box(
@@ -75,7 +68,7 @@ def cp_async(compiler: Compiler, op: tc.CpAsyncOp) -> Step:
         per = width // layout.element_bytes
         first = np.s_[:, ::per]
         read = np.add.reduceat(inside, np.arange(0, extent[1], per), axis=1) * layout.element_bytes
-        queue = _queue(frame)
+        queue = frame.agent.cp_async
         queue.copy(
             ALL_LANES,
             tile.base + targets[first].ravel(),
@@ -93,7 +86,7 @@ def cp_async(compiler: Compiler, op: tc.CpAsyncOp) -> Step:
 @execute(tc.CpAsyncCommitOp)
 def cp_async_commit(compiler: Compiler, op: tc.CpAsyncCommitOp) -> Step:
     def commit(frame: Frame) -> None:
-        _queue(frame).commit(ALL_LANES)
+        frame.agent.cp_async.commit(ALL_LANES)
 
     return commit
 
@@ -103,7 +96,7 @@ def cp_async_wait(compiler: Compiler, op: tc.CpAsyncWaitOp) -> Step:
     pending, site = integer(op, "pending"), compiler.site(op)
 
     def wait(frame: Frame) -> Blocking:
-        yield from _queue(frame).wait(ALL_LANES, pending, site=site)
+        yield from frame.agent.cp_async.wait(ALL_LANES, pending, site=site)
 
     return wait
 
@@ -131,7 +124,7 @@ def load_fragment(compiler: Compiler, op: tc.LoadFragmentOp) -> Step:
             offsets = layout.elements(tile.base, first, columns)
         else:
             offsets = tile.base + layout.offsets()[:, first : first + columns]
-        raw = frame.agent.load("shared", offsets.ravel(), layout.element_bytes, site=site)
+        raw = frame.agent.memory.load("shared", offsets.ravel(), layout.element_bytes, site=site)
         codes = np.ascontiguousarray(raw).view(f"u{layout.element_bytes}")
         frame.values[result] = codes.reshape(offsets.shape)
 
@@ -173,7 +166,7 @@ def store_fragment(compiler: Compiler, op: tc.StoreFragmentOp) -> Step:
         data = np.ascontiguousarray(convert(total, target.dtype)[inside])
         size = target.dtype.itemsize
         places = addresses[inside]
-        frame.agent.store("global", places, data.view(np.uint8).reshape(-1, size), site=site)
+        frame.agent.memory.store("global", places, data.view(np.uint8).reshape(-1, size), site=site)
         owner = writers.owner.get(target.buffer)
         if owner is None:
             raise frame.cta_run.error("store-to-input", "expected a result of the kernel", site)

@@ -1,39 +1,445 @@
-"""An agent: one warp, or a role of a tile program, and all it can ask of the machine.
+"""An agent: one warp, or one role of a tile program.
 
-Its methods are in the classes it is made of: fences (`happens_before`), barriers and mbarriers
-(`barriers`, `cluster_barrier`), loads and stores (`global_and_shared`), tensor memory
-(`tmem_access`), TMA (`tma`), cp, shift and commit (`tensor_core`), mma (`mma`, `block_scale`).
-``site`` is what a report shows of an operation.
+It keeps what every instruction needs: the clock of what it has observed, what it waits for, and the
+check that each access is ordered after those before it. What it can ask of the machine is in the
+units it holds; ``site`` is what a report shows of an operation.
 """
 
 from __future__ import annotations
 
-from tcir.machine.order.hazards import join
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import replace
+from typing import Any
+
+from tcir.machine.engine.launch_control import LaunchControl
+from tcir.machine.errors import MachineError, NotModelled
+from tcir.machine.memory.cp_async import CpAsync
+from tcir.machine.memory.generic import Memory
+from tcir.machine.memory.memories import RANK_SHIFT
+from tcir.machine.memory.protocols import AgentProtocol, CtaProtocol
+from tcir.machine.memory.st_async import StAsync
+from tcir.machine.order.hazards import (
+    BEFORE,
+    INIT,
+    LATE,
+    PIPE,
+    PROXY,
+    Access,
+    Clock,
+    Component,
+    Scope,
+    join,
+    marked,
+    morally_strong,
+    observed,
+)
+from tcir.machine.order.operation import Blocking, Waiting
+from tcir.machine.order.ordering import Class, class_of, missing_edge, pipe_order
+from tcir.machine.order.shadow import Granules, Shadow
+from tcir.machine.order.tensor_thread import TensorThread
+from tcir.machine.sync.barriers import Barriers
 from tcir.machine.sync.cluster_barrier import ClusterBarrier
-from tcir.machine.tensor_core.block_scale import BlockScale
+from tcir.machine.sync.mbarriers import Mbarriers
+from tcir.machine.tensor_core.unit import TensorCore
+from tcir.machine.tma.bulk import Bulk
+from tcir.machine.tma.tensormap import TensorMaps
 from tcir.machine.tma.unit import Tma
-from tcir.machine.tmem.access import TmemAccess
+from tcir.machine.tmem.unit import Tmem
+
+Body = Callable[[Any], Generator[Any, Any, None]]
+"""What an agent runs: a generator that is given the agent."""
+
+MOST_BESIDE = 64
+"""Unordered strong writes to one place that are remembered: a later access that is not ordered with
+one of those before them goes unnoticed."""
 
 
-class Agent(BlockScale, Tma, TmemAccess, ClusterBarrier):
-    """See `tcir.machine`."""
+class Agent:
+    """The units: `memory` (ld, st), `cp_async`, `st_async`, `barrier`, `cluster_barrier`,
+    `mbarrier`, `bulk` (cp.async.bulk and its groups), `tma` (cp.async.bulk.tensor), `tensormap`,
+    `tmem` (tcgen05.alloc, ld, st, wait), `tensor_core` (tcgen05.mma, cp, shift, commit) and
+    `launch_control`."""
+
+    def __init__(self, cta: CtaProtocol, name: str, warp: int, threads: int, body: Body) -> None:
+        self.cta, self.name, self.warp, self.threads = cta, name, warp, threads
+        self.machine = cta.machine
+        self.me: Component = (cta.index, len(cta.agents))
+        self.clock: Clock = {self.me: 1}
+        self.after_clock: Clock = {}
+        """What was observed at the last tcgen05.fence::after_thread_sync."""
+        self.fenced: Clock = {}
+        """What a relaxed arrival releases: what fences of cluster scope or wider did before."""
+        self.fenced_in_cta: Clock = {}
+        """What a relaxed arrival of CTA scope releases besides."""
+        self.seen: Clock = {}
+        """What relaxed waits saw: a fence makes it observed."""
+        self.inits: list[int] = []
+        """Numbers of its mbarrier.init."""
+        self.tensor_threads = [TensorThread(self.me, 0, self.machine.assumptions)]
+        """Those that issued tensor-core operations; at least one, so that there is a `tensor`."""
+        self.tensor = self.tensor_threads[0]
+        """The one that issues now."""
+        self.pipe_reach: dict[Class, int] = {}
+        """What the operation that is being issued comes after, in the pipe."""
+        self.waiting: Waiting | None = None
+        self.polls = ""
+        """The condition it tests again and again without doing anything else."""
+        self.ended = False
+        self.progress = 0
+        """Grows with everything it does except polling."""
+        self.turns = 0
+        self.site: object = None
+        self._hold_units()
+        self._generator = body(self)
+
+    def _hold_units(self) -> None:
+        self.memory = Memory(self)
+        self.cp_async = CpAsync(self, self.memory)
+        self.st_async = StAsync(self, self.memory)
+        self.barrier = Barriers(self)
+        self.cluster_barrier = ClusterBarrier(self)
+        self.mbarrier = Mbarriers(self)
+        self.bulk = Bulk(self, self.memory)
+        self.tensormap = TensorMaps(self, self.memory)
+        self.tma = Tma(self, self.memory, self.bulk, self.tensormap)
+        self.tmem = Tmem(self, self.memory)
+        self.tensor_core = TensorCore(self)
+        self.launch_control = LaunchControl(self, self.memory)
+
+    def forget(self) -> None:
+        """Lets go of its units, which refer to it: for an agent that has ended."""
+        self.tensor_threads.clear()
+        del self.memory, self.cp_async, self.st_async, self.barrier, self.cluster_barrier
+        del self.mbarrier, self.bulk, self.tensormap, self.tma, self.tmem, self.tensor_core
+        del self.launch_control
+
+    # --- scheduling ------------------------------------------------------------------------------
+
+    @property
+    def runnable(self) -> bool:
+        """Whether `advance` would do something."""
+        return not self.ended and (self.waiting is None or self.waiting.ready())
+
+    @property
+    def waiting_for(self) -> str:
+        """A description of what it waits for."""
+        if self.waiting:
+            return self.waiting.describe()
+        return f"{self.polls or 'nothing in particular'}, in a loop"
+
+    def advance(self) -> None:
+        """Runs until the agent ends, blocks or gives way."""
+        self.waiting = None
+        self.turns += 1
+        try:
+            self.waiting = next(self._generator)
+        except StopIteration:
+            self.ended = True
+            self.progress += 1
+
+    def pause(self) -> Blocking:
+        """Gives way to the other agents (a polling loop)."""
+        yield None
+
+    def tick(self, count: int) -> None:
+        """Notes ``count`` instructions done; those of a polling loop are no progress."""
+        if not self.polls:
+            self.progress += count
+
+    def wait(self, ready: Callable[[], bool], describe: Callable[[], str]) -> Blocking:
+        """Blocks until ``ready()``."""
+        while not ready():
+            yield Waiting(ready, describe)
+
+    def proceed(self, site: object) -> None:
+        """Notes that the agent executes ``site``, and so is not polling."""
+        self.site = site
+        self.polls = ""
+        self.progress += 1
+
+    def poll(self, site: object, condition: str) -> None:
+        """Notes that ``condition`` does not hold yet: no progress."""
+        self.site, self.polls = site, condition
 
     def drain(self) -> None:
         """Finishes everything in flight in this cluster and makes it visible to this agent.
 
         For programs that run in program order, without barriers.
         """
-        cta = self.cta
-        cluster = cta.cluster
-        while cluster.in_flight:
-            cluster.complete(next(o for o in cluster.in_flight if o.ready))
+        self.cta.cluster.finish()
         for thread in self.tensor_threads:
             self.clock[thread.component] = thread.issued
-        self.clock[self.bulk_reads] = self.clock[self.bulk_writes] = self.bulk_issued
-        for barrier in cta.mbarriers.values():
+        self.bulk.observe()
+        for barrier in self.cta.mbarriers.values():
             join(self.clock, barrier.released)
             join(self.clock, barrier.collected)
             self.clock[barrier.tma] = barrier.loads
-        self.tmem_wait("ld", site=self.site)
-        self.tmem_wait("st", site=self.site)
+        self.tmem.wait("ld", site=self.site)
+        self.tmem.wait("st", site=self.site)
         self.after_clock = dict(self.clock)
+
+    # --- the cluster -----------------------------------------------------------------------------
+
+    def cta_of(self, address: int, site: object, *, own: bool = False) -> CtaProtocol:
+        """Whose window of shared memory an address is in; ``own``: it has to be this CTA's."""
+        rank = address >> RANK_SHIFT
+        if rank == self.cta.rank_in_cluster:
+            return self.cta
+        if own:
+            raise MachineError(
+                "foreign-shared-memory",
+                f"expected an address in this CTA's shared memory ({self.cta.window:#x}, rank "
+                f"{self.cta.rank_in_cluster} of its cluster), got {address:#x}, rank {rank}: other "
+                "CTAs are reached with .shared::cluster and by what the ISA lists for it",
+                site=site,
+            )
+        return self.cta.cluster.at(rank, site)
+
+    def multicast(self, address: int, cta_mask: int | None, site: object) -> list[int]:
+        """The address, or the ones at its offset in each CTA of a mask."""
+        if cta_mask is None:
+            return [address]
+        if cta_mask <= 0:
+            raise MachineError("cta-mask", "expected a CTA in the mask, got none", site=site)
+        offset = address & (1 << RANK_SHIFT) - 1
+        ranks = [r for r in range(cta_mask.bit_length()) if cta_mask >> r & 1]
+        return [self.cta.cluster.at(r, site).window | offset for r in ranks]
+
+    def group(self, cta_group: int, site: object) -> tuple[CtaProtocol, ...]:
+        """The CTAs on which a tcgen05 instruction of this group acts, even rank first."""
+        known = self.machine.cta_group
+        if known is None:
+            self.machine.cta_group = (cta_group, site)
+        elif known[0] != cta_group:
+            raise MachineError(
+                "cta-group-mixed",
+                f"expected .cta_group::{known[0]} as at {known[1]}, got .cta_group::{cta_group}: "
+                "all tcgen05 instructions of a kernel use the same (PTX ISA 9.7.16.5)",
+                site=site,
+            )
+        if cta_group == 1:
+            return (self.cta,)
+        return self.cta.cluster.pair(self.cta.rank_in_cluster, site)
+
+    def issue_from(self, lane: int) -> None:
+        """The tensor-core operations that follow are issued by this lane.
+
+        A commit tracks those of its own thread only, and the pipe keeps only those in order. A role
+        of a tile program is one thread and never calls this.
+        """
+        if self.tensor.lane != lane:
+            known = (t for t in self.tensor_threads if t.lane == lane)
+            thread = next(known, None)
+            if thread is None:
+                thread = TensorThread(self.me, lane, self.machine.assumptions)
+                self.tensor_threads.append(thread)
+            self.tensor = thread
+
+    # --- clocks ----------------------------------------------------------------------------------
+
+    def release(self) -> Clock:
+        """A copy of what this agent knows, itself included; later accesses are not covered."""
+        published = dict(self.clock)
+        self.clock[self.me] += 1
+        return published
+
+    def own_access(self, kind: str, site: object, strong: str | None = None) -> Access:
+        """An access that takes effect here and now; strong: its scope."""
+        scope = self.scope(strong) if strong else None
+        return Access(self.me, self.clock[self.me], kind, site, strong=scope)
+
+    def scope(self, word: str) -> Scope:
+        """The scope of a strong operation of this agent: "cta", "cluster", "gpu" or "sys"."""
+        return Scope(word, self.cta.index, self.cta.cluster.ctas[0].index)
+
+    # --- access checks -------------------------------------------------------------------
+
+    def fence(self, kind: str, *, site: object) -> None:
+        """A fence: "tcgen05.after", "tcgen05.before", "proxy.async", "mbarrier_init", "cta", …"""
+        self.proceed(site)
+        if kind in ("cta", "cluster", "gpu", "sys"):
+            join(self.clock, self.seen)
+        match kind:
+            case "tcgen05.after":
+                self.after_clock = dict(self.clock)
+            case "tcgen05.before":
+                self.mark_before(self.tensor_threads)
+            case "proxy.async" | "proxy.async.shared":
+                for c in [c for c in self.clock if not isinstance(c[0], str)]:
+                    own = c == self.me or c[1] == self.me  # its cp.async, too
+                    self.clock[(PROXY if own else LATE, c)] = self.clock[c]
+                self.mark(INIT)
+            case "mbarrier_init":
+                self.mark(INIT)
+                self.fenced.update({(self.me, number): 1 for number in self.inits})
+                self.fenced[(INIT, self.me)] = self.clock[(INIT, self.me)]
+            case "cluster" | "gpu" | "sys":
+                join(self.fenced, self.release())
+            case "cta":
+                join(self.fenced_in_cta, self.release())
+            case "proxy.tensormap" | "proxy.alias":
+                pass  # memory here is coherent
+            case _:
+                raise NotModelled(f"fence {kind}", site=site)
+
+    def mark(self, which: str) -> None:
+        """Marks its accesses so far as having passed a fence of that kind."""
+        self.clock[(which, self.me)] = self.clock[self.me]
+        self.clock[self.me] += 1  # what follows has not passed the fence
+
+    def mark_before(self, threads: Iterable[TensorThread]) -> None:
+        """tcgen05.fence::before_thread_sync; of which threads' tensor-core operations."""
+        for component in (("ld", self.me), ("st", self.me)):
+            self.clock[(BEFORE, component)] = self.clock.get(component, 0)
+        for thread in threads:
+            self.clock[(PIPE, thread.component)] = thread.issued
+
+    def note_read(self, shadow: Shadow | None, where: Granules, access: Access) -> None:
+        """Checks and records a read of the granules ``where``."""
+        if shadow is not None:
+            self._check(shadow, where, access, write=False)
+            shadow.record_read(where, access)
+            self._visit(shadow, access)
+
+    def note_write(
+        self,
+        shadow: Shadow | None,
+        where: Granules,
+        access: Access,
+        *,
+        same: bool = False,
+        visit: bool = True,
+    ) -> None:
+        """Checks and records a write.
+
+        same: it puts back the bytes that were there. visit: the CTA whose memory it is has to be
+        there until then.
+        """
+        if shadow is not None:
+            if self._check(shadow, where, access, write=True, same=same):
+                for earlier, part in shadow.parts(where):
+                    shadow.record_write(part, replace(access, beside=self._beside(earlier, access)))
+            else:
+                shadow.record_write(where, access)
+            if visit:
+                self._visit(shadow, access)
+
+    def _beside(self, earlier: list[Access], access: Access) -> tuple[Access, ...]:
+        """Strong accesses that `access` is no race with and not ordered after, the last of each
+        component: whoever comes later has to be ordered with them, too."""
+        last: dict[Component, Access] = {}
+        for other in earlier:
+            if morally_strong(other, access) and not observed(self.clock, other):
+                known = last.get(other.component)
+                if known is None or known.number < other.number:
+                    last[other.component] = replace(other, beside=())
+        return tuple(last.values())[-MOST_BESIDE:]
+
+    def _visit(self, shadow: Shadow, access: Access) -> None:
+        """The owner of the memory must not end before."""
+        if shadow.owner is not None and shadow.owner is not self.cta:
+            shadow.owner.visitors[access.component] = access
+
+    def _check(
+        self, shadow: Shadow, where: Granules, access: Access, *, write: bool, same: bool = False
+    ) -> bool:
+        """True if it comes beside an earlier strong write."""
+        beside = False
+        for last in shadow.writers_at(where):
+            for other in (last, *last.beside):
+                if morally_strong(other, access) and not observed(self.clock, other):
+                    beside = True
+                else:
+                    self._pair(shadow, other, access, True, write, same)
+        if write:
+            for other in shadow.readers_at(where):
+                if not morally_strong(other, access):
+                    self._pair(shadow, other, access, False, write, same)
+        return beside
+
+    def pipe_before(self, access: Access, agents: Iterable[AgentProtocol]) -> dict[Class, int]:
+        """Which tensor-core operations the pipe completes before this new one of this thread.
+
+        Its own; and of the other threads of `agents`, those of its CTA or pair, those that passed
+        tcgen05.fence::before_thread_sync before the synchronisation that this agent followed by
+        ::after_thread_sync.
+        """
+        reach = self.tensor.order.before(access)
+        for thread in (t for agent in agents for t in agent.tensor_threads):
+            fenced = self.after_clock.get((PIPE, thread.component), 0)
+            if thread is not self.tensor and fenced:
+                foreign = thread.order.before(access)
+                join(reach, {group: min(number, fenced) for group, number in foreign.items()})
+        return reach
+
+    def _pair(
+        self, shadow: Shadow, other: Access, access: Access, wrote: bool, write: bool, same: bool
+    ) -> None:
+        if other.kind == access.kind == "dealloc":
+            return  # the two calls of a pair
+        if observed(self.clock, other):
+            self._fences(shadow, other, access, wrote, write)
+            return
+        both_piped = other.component[0] == "tc" and access.component == self.tensor.component
+        if both_piped and self.pipe_reach.get(class_of(other), 0) >= other.number:
+            return
+        one_cluster = shadow.owner is not None
+        mine = other.component == self.tensor.component
+        missing = missing_edge(other, access, mine, one_cluster)
+        if both_piped and pipe_order(other, access, self.machine.assumptions):
+            missing += "; or tcgen05.fence::before_thread_sync, a barrier and ::after_thread_sync"
+        verb = f"{'writes' if wrote else 'reads'} {shadow.space}, then {access.kind} " + (
+            "overwrites it" if write else "reads it"
+        )
+        # Whoever comes last, the bytes are the same: compilers let several warps store a constant.
+        harmless = same and other.kind == "generic"
+        severity, code = ("warning", "same-value-race") if harmless else ("error", "race")
+        self.cta.report(
+            severity, code, f"{other.site} ({other.kind} {verb})", access.site,
+            f"not ordered: {missing}",
+        )  # fmt: skip
+
+    def _fences(
+        self, shadow: Shadow, other: Access, access: Access, wrote: bool, write: bool
+    ) -> None:
+        """Ordered; are the fences there that the two kinds of access need besides?"""
+        if shadow.space == "tensor memory":
+            self._thread_sync_fences(other, access)
+        elif wrote and other.proxy == "generic" and access.proxy == "async":
+            self._proxy_fence(other, access, write)
+
+    def _proxy_fence(self, other: Access, access: Access, write: bool) -> None:
+        """Reads of what was written need the fence. Overwriting it needs it by the ISA's text too,
+        but Triton lets TMA refill memory that was stored to, with a barrier in between."""
+        if marked(self.clock, PROXY, other):
+            return
+        if marked(self.clock, LATE, other):
+            self.cta.report(
+                "warning", "late-proxy-fence", other.site, access.site,
+                "fence.proxy.async by the writing thread, before it synchronises; here another "
+                "thread executes it (PTX ISA 9.7.16.6.5)",
+            )  # fmt: skip
+            return
+        self.cta.report(
+            "warning" if write else "error", "missing-proxy-fence", other.site, access.site,
+            "fence.proxy.async between a write through the generic proxy and a use "
+            "through the async proxy (PTX ISA 9.7.16.6.5)",
+        )  # fmt: skip
+
+    def _thread_sync_fences(self, other: Access, access: Access) -> None:
+        if access.kind == "dealloc" or other.kind == "dealloc":
+            return  # synchronous: a barrier is enough
+        if other.component in (("ld", self.me), ("st", self.me)):
+            return
+        if other.component == access.component == self.tensor.component:
+            return  # one thread, which has waited for the completion
+        if self.after_clock.get(other.component, 0) < other.number:
+            self.cta.report(
+                "warning", "missing-fence-after", other.site, access.site,
+                "tcgen05.fence::after_thread_sync between the wait and the access",
+            )  # fmt: skip
+        elif other.component[0] in ("ld", "st") and not marked(self.clock, BEFORE, other):
+            self.cta.report(
+                "warning", "missing-fence-before", other.site, access.site,
+                "tcgen05.fence::before_thread_sync between the access and the arrival",
+            )  # fmt: skip

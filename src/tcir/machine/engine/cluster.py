@@ -7,57 +7,29 @@ clearing bit 24), and the offset in that CTA's window below.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
+from tcir.machine.engine.agent import Agent
 from tcir.machine.engine.completion_order import CompletionOrder
-from tcir.machine.engine.operation import Operation
+from tcir.machine.engine.cta import Cta
 from tcir.machine.errors import Deadlock, MachineError
-from tcir.machine.order.hazards import Clock, observed
-
-if TYPE_CHECKING:
-    from tcir.machine.engine.agent import Agent
-    from tcir.machine.engine.machine import Cta, Machine
-    from tcir.machine.sync.cluster_barrier import ClusterRound
-
-RANK_SHIFT = 24
-"""Lowest bit of the rank in a shared-memory address."""
-
-
-@dataclass(eq=False)
-class PairCall:
-    """An alloc or dealloc of cta_group::2 that waits for the same one of the other CTA."""
-
-    what: tuple[Any, ...]
-    cta: Cta
-    site: Any
-    done: bool = False
-    base: int = 0
-
-
-@dataclass(eq=False)
-class Pair:
-    """Two CTAs whose ranks differ in bit 0 only, and their tensor-memory calls in progress."""
-
-    ctas: tuple[Cta, Cta]
-    calls: list[PairCall] = field(default_factory=list)
+from tcir.machine.memory.protocols import MachineProtocol
+from tcir.machine.order.operation import Operation
+from tcir.machine.order.rounds import ClusterRound
 
 
 class Cluster:
     """CTAs under way together; the scheduler of their agents and operations in flight."""
 
-    def __init__(self, machine: Machine, order: CompletionOrder | None) -> None:
+    def __init__(self, machine: MachineProtocol, order: CompletionOrder | None) -> None:
         self.machine, self.order = machine, order
         self.ctas: list[Cta] = []
         self.agents: list[Agent] = []
         self.in_flight: list[Operation] = []
         self.round: ClusterRound | None = None
         """The use of barrier.cluster that is under way."""
-        self.declined: Any = None
+        self.declined: object = None
         """Where a refusal of cluster launch control was seen."""
-        self._pairs: dict[int, Pair] = {}
 
-    def at(self, rank: int, site: Any) -> Cta:
+    def at(self, rank: int, site: object) -> Cta:
         """The CTA of that rank, which has to be there still."""
         if not 0 <= rank < len(self.ctas):
             raise MachineError(
@@ -76,8 +48,8 @@ class Cluster:
             )
         return cta
 
-    def pair(self, rank: int, site: Any) -> Pair:
-        """The pair that the CTA of that rank is in."""
+    def pair(self, rank: int, site: object) -> tuple[Cta, Cta]:
+        """The pair that the CTA of that rank is in, even rank first."""
         if len(self.ctas) % 2:
             raise MachineError(
                 "cta-pair",
@@ -86,8 +58,7 @@ class Cluster:
                 site=site,
             )
         even = rank & ~1
-        ctas = self.at(even, site), self.at(even | 1, site)
-        return self._pairs.setdefault(even, Pair(ctas))
+        return self.at(even, site), self.at(even | 1, site)
 
     # --- scheduling ------------------------------------------------------------------------------
 
@@ -104,6 +75,11 @@ class Cluster:
         self.in_flight.remove(operation)
         operation.run()
         operation.done = True
+
+    def finish(self) -> None:
+        """Lets everything in flight take effect."""
+        while self.in_flight:
+            self.complete(next(o for o in self.in_flight if o.ready))
 
     def step(self) -> bool:
         """One step of an agent or one completion; False when nothing can move."""
@@ -161,10 +137,9 @@ class Cluster:
                 if shadow is not None:
                     shadow.owner = None
         for agent in self.agents:
-            agent.tensor_threads.clear()
+            agent.forget()
         self.agents.clear()
         self.ctas.clear()
-        self._pairs.clear()
 
     def deadlock(self) -> Deadlock:
         """Who waits for what."""
@@ -182,15 +157,3 @@ class Cluster:
             + "; ".join(f"{name(a)} waits for {a.waiting_for}" for a in waiting),
             site=waiting[0].site if waiting else None,
         )
-
-
-def check_visitors(cta: Cta, known: Clock) -> None:
-    """A finding for each access to the memory of ``cta`` by another CTA that may follow its end."""
-    for access in cta.visitors.values():
-        if not observed(known, access):
-            cta.report(
-                "error", "peer-exited", f"{access.site} ({access.kind} of another CTA)",
-                f"the end of CTA {cta.index}",
-                "a cluster barrier (or an mbarrier that this CTA waits for) between the access to "
-                "this CTA's memory and its end",
-            )  # fmt: skip

@@ -18,12 +18,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from tcir.machine.engine.operation import Operation
-
-if TYPE_CHECKING:
-    from tcir.machine.engine.agent import Agent
+from tcir.machine.engine.agent import Agent
+from tcir.machine.order.operation import Operation
 
 HOLD = 64
 """Polls in vain after which an agent does not keep operations from completing any more."""

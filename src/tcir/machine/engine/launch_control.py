@@ -7,14 +7,14 @@ looks like is this machine's own: programs decode it with query_cancel only.
 from __future__ import annotations
 
 import struct
-from typing import Any
 
 import numpy as np
 
-from tcir.machine.engine.agent import Agent
-from tcir.machine.engine.operation import Operation
 from tcir.machine.errors import MachineError
+from tcir.machine.memory.generic import Memory
+from tcir.machine.memory.protocols import AgentProtocol
 from tcir.machine.order.hazards import Access
+from tcir.machine.order.operation import Operation
 
 BYTES = 16
 _MAGIC = 0xC1C
@@ -27,7 +27,7 @@ def encode(first: tuple[int, int, int] | None) -> bytes:
     return struct.pack("<4I", x, y, z, _MAGIC << 1 | (first is not None))
 
 
-def granted(answer: bytes, site: Any) -> tuple[int, int, int] | None:
+def granted(answer: bytes, site: object) -> tuple[int, int, int] | None:
     """The first CTA of the cluster that an answer names; None for a refusal."""
     x, y, z, word = struct.unpack("<4I", answer)
     if word >> 1 != _MAGIC:
@@ -39,46 +39,53 @@ def granted(answer: bytes, site: Any) -> tuple[int, int, int] | None:
     return (x, y, z) if word & 1 else None
 
 
-def try_cancel(agent: Agent, target: int, mbar: int, multicast: bool, *, site: Any) -> None:
-    """Asks for a cluster; the answer goes to `target`, with `multicast` in every CTA's memory."""
-    agent._at(site)
-    cluster = agent.cta.cluster
-    if cluster.declined is not None:
-        raise MachineError(
-            "cancel-after-refusal",
-            "expected no further clusterlaunchcontrol.try_cancel once a refusal has been seen "
-            f"(at {cluster.declined}), got one",
-            site=site,
-        )
-    if target % BYTES:
-        raise MachineError(
-            "misaligned", f"expected a multiple of {BYTES}, got {target:#x}", site=site
-        )
-    mask = (1 << len(cluster.ctas)) - 1 if multicast else None
-    places = list(
-        zip(agent.multicast(target, mask, site), agent.multicast(mbar, mask, site), strict=True)
-    )
-    parts = []
-    for address, bar in places:
-        cta = agent.cta_of(address, site)
-        barrier = agent._mbarrier(bar, site, proxy="async")
-        start = address - cta.window
-        cta.smem.check(start, start + BYTES, site)
-        where = np.arange(start, start + BYTES, dtype=np.int64)[None, :]
-        agent.spare_mbarriers(where, site, "written", cta)
-        barrier.loads += 1
-        if agent.machine.checking:
-            barrier.users[barrier.tma] = (barrier.loads, site)
-            access = Access(barrier.tma, barrier.loads, "try_cancel", site, "async")
-            agent.note_write(cta.smem.shadow, cta.smem.granules(where), access)
-        parts.append((cta.smem, slice(start, start + BYTES), barrier, barrier.loads))
-    issued = dict(agent.clock)
+class LaunchControl:
+    """clusterlaunchcontrol.try_cancel of an agent."""
 
-    def run() -> None:
-        answer = np.frombuffer(encode(agent.machine.take_over()), np.uint8)
-        for smem, place, barrier, number in parts:
-            smem.data[place] = answer
-            smem.defined[place] = True
-            barrier.complete_tx(BYTES, number, issued, site)
+    def __init__(self, agent: AgentProtocol, memory: Memory) -> None:
+        self.agent, self.memory = agent, memory
 
-    agent.cta.launch(Operation(site, run))
+    def try_cancel(self, target: int, mbar: int, multicast: bool, *, site: object) -> None:
+        """Asks for a cluster; the answer goes to `target`, or there in every CTA (`multicast`)."""
+        agent = self.agent
+        agent.proceed(site)
+        cluster = agent.cta.cluster
+        if cluster.declined is not None:
+            raise MachineError(
+                "cancel-after-refusal",
+                "expected no further clusterlaunchcontrol.try_cancel once a refusal has been seen "
+                f"(at {cluster.declined}), got one",
+                site=site,
+            )
+        if target % BYTES:
+            raise MachineError(
+                "misaligned", f"expected a multiple of {BYTES}, got {target:#x}", site=site
+            )
+        mask = (1 << len(cluster.ctas)) - 1 if multicast else None
+        places = list(
+            zip(agent.multicast(target, mask, site), agent.multicast(mbar, mask, site), strict=True)
+        )
+        parts = []
+        for address, bar in places:
+            cta = agent.cta_of(address, site)
+            barrier = agent.mbarrier.at(bar, site, proxy="async")
+            start = address - cta.window
+            cta.smem.check(start, start + BYTES, site)
+            where = np.arange(start, start + BYTES, dtype=np.int64)[None, :]
+            self.memory.spare_mbarriers(where, site, "written", cta)
+            barrier.loads += 1
+            if agent.machine.checking:
+                barrier.users[barrier.tma] = (barrier.loads, site)
+                access = Access(barrier.tma, barrier.loads, "try_cancel", site, "async")
+                agent.note_write(cta.smem.shadow, cta.smem.granules(where), access)
+            parts.append((cta.smem, slice(start, start + BYTES), barrier, barrier.loads))
+        issued = dict(agent.clock)
+
+        def run() -> None:
+            answer = np.frombuffer(encode(agent.machine.take_over()), np.uint8)
+            for smem, place, barrier, number in parts:
+                smem.data[place] = answer
+                smem.defined[place] = True
+                barrier.complete_tx(BYTES, number, issued, site)
+
+        agent.cta.launch(Operation(site, run))

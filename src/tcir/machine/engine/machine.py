@@ -4,116 +4,25 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 from tcir.machine.assumptions import Assumptions
+from tcir.machine.counters import Counters
 from tcir.machine.engine.agent import Agent
-from tcir.machine.engine.cluster import RANK_SHIFT, Cluster, check_visitors
+from tcir.machine.engine.cluster import Cluster
 from tcir.machine.engine.completion_order import CompletionOrder
-from tcir.machine.engine.counters import Counters
-from tcir.machine.engine.operation import Round
-from tcir.machine.engine.residents import Residents, Sm
+from tcir.machine.engine.cta import Cta
+from tcir.machine.engine.residents import Residents
 from tcir.machine.errors import MachineError, NotModelled
-from tcir.machine.memory.memories import GlobalMemory, SharedMemory, TensorMemory
-from tcir.machine.order.hazards import Access, Clock, Component, Finding, Findings, join
-from tcir.machine.sync.mbarrier import Mbarrier
+from tcir.machine.memory.memories import GlobalMemory
+from tcir.machine.memory.protocols import Triple
+from tcir.machine.memory.tensor_memory import Sm
+from tcir.machine.order.hazards import Finding, Findings
 from tcir.target import DEFAULT_TARGET
 
-Triple = tuple[int, int, int]
 RESIDENT = DEFAULT_TARGET.sms
 """CTAs that may be under way at once: the SMs of a B200. A launch whose CTAs wait for each other
 may count on no more than one per SM."""
-
-
-class Cta:
-    """One CTA: its shared memory, tensor memory, mbarriers and agents."""
-
-    def __init__(self, machine: Machine, index: Triple, cluster: Cluster, sm: Sm) -> None:
-        self.machine = machine
-        self.index = index
-        self.cluster = cluster
-        self.rank_in_cluster = len(cluster.ctas)
-        self.window = self.rank_in_cluster << RANK_SHIFT
-        """The address of its first byte of shared memory."""
-        cluster.ctas.append(self)
-        self.launch = cluster.launch
-        self.smem = SharedMemory(machine.static_smem + machine.dynamic_smem, machine.checking)
-        zeros = machine.assumptions.alloc_content == "zeros"
-        self.tmem = TensorMemory(
-            machine.checking, zeros, machine.tmem_seed(index), sm, f"CTA {index}"
-        )
-        for shadow in (self.smem.shadow, self.tmem.shadow):
-            if shadow is not None:
-                shadow.owner = self
-        self.mbarriers: dict[int, Mbarrier] = {}
-        """The live ones, by offset in the CTA's window."""
-        self.all_mbarriers: list[Mbarrier] = []
-        self.barriers: dict[int, Round] = {}
-        self.agents: list[Agent] = []
-        self.visitors: dict[Component, Access] = {}
-        """The last access of each component of another CTA to this one's memories."""
-
-    def agent(
-        self,
-        name: str,
-        *,
-        warp: int,
-        threads: int = 32,
-        body: Callable[[Agent], Generator[Any, Any, None]],
-    ) -> Agent:
-        """A new agent of ``threads`` threads running ``body(agent)``."""
-        agent = Agent(self, name, warp, threads, body)
-        self.agents.append(agent)
-        self.cluster.agents.append(agent)
-        return agent
-
-    @property
-    def exited(self) -> bool:
-        """Whether all its agents have ended (one that has none yet has not begun)."""
-        return bool(self.agents) and all(a.ended for a in self.agents)
-
-    def report(self, severity: str, code: str, first: Any, second: Any, missing: str) -> None:
-        """Adds a finding of this CTA."""
-        if self.machine.checking:
-            self.machine.findings.append(
-                Finding(severity, code, str(first), str(second), missing, self.index)
-            )
-
-    # --- the end ---------------------------------------------------------------------------------
-
-    def at_exit(self) -> None:
-        """Findings about what it leaves behind."""
-        end = "the end of the kernel"
-        for base, columns in self.tmem.allocations.items():
-            self.report(
-                "error", "tensor-memory-leak", f"{columns} columns at {base}", end,
-                "tcgen05.dealloc: the next CTA on the SM would wait forever",
-            )  # fmt: skip
-        known: Clock = {}
-        for agent in self.agents:
-            join(known, agent.clock)
-        check_visitors(self, known)
-        for barrier in self.all_mbarriers:
-            if barrier.tx and barrier.live:
-                self.report(
-                    "error", "expect-tx-mismatch", barrier.site, end,
-                    f"the announced and the arrived bytes differ by {barrier.tx}: {barrier}",
-                )  # fmt: skip
-            if known.get(barrier.tma, 0) < barrier.loads:
-                _, site = barrier.users[barrier.tma]
-                self.report(
-                    "error", "never-awaited", site, end,
-                    f"a wait for the TMA load: it may write shared memory after the CTA has ended "
-                    f"({barrier})",
-                )  # fmt: skip
-        for agent in self.agents:
-            if known.get(agent.bulk_reads, 0) < agent.bulk_issued:
-                self.report(
-                    "error", "never-awaited", agent.last_bulk, end,
-                    "cp.async.bulk.commit_group and wait_group.read: the store may read shared "
-                    "memory after the CTA has ended",
-                )  # fmt: skip
 
 
 class Machine:
@@ -157,7 +66,7 @@ class Machine:
         self.findings: list[Finding] = Findings()
         self.patience = 2_000
         """Steps of a cluster without progress before it counts as waiting for another one."""
-        self.cta_group: tuple[int, Any] | None = None
+        self.cta_group: tuple[int, object] | None = None
         """The group that the tcgen05 instructions of this kernel use, and the site of the first."""
         self._waiting: Iterator[tuple[int, tuple[int, ...]]] = iter(())
         """Clusters not launched yet."""
@@ -208,6 +117,7 @@ class Machine:
             for cluster in clusters:
                 for cta in cluster.ctas:
                     start(cta)
+                cluster.agents.extend(a for cta in cluster.ctas for a in cta.agents)
             group = Residents(clusters)
             if group.run():
                 group.forget()
@@ -231,7 +141,8 @@ class Machine:
             z, y, x = (
                 p * c + i for p, c, i in zip(place, reversed(self.cluster), inside, strict=True)
             )
-            Cta(self, (x, y, z), cluster, sm)
+            cta = Cta(self, (x, y, z), cluster, sm, self.tmem_seed((x, y, z)))
+            cluster.ctas.append(cta)
         return cluster
 
 

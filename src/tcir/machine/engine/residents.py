@@ -1,51 +1,11 @@
-"""CTAs that share an SM: its tensor memory is one, and they run side by side (PTX ISA 9.7.16.7).
-
-An allocation belongs to its CTA, and what it holds is undefined at first; so each CTA keeps words
-of its own, and what they share is which columns are taken.
-"""
+"""Clusters whose CTAs share SMs, and so tensor memory: they run side by side (PTX ISA 9.7.16.7)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
+from tcir.machine.engine.cluster import Cluster
 from tcir.machine.errors import Deadlock
-
-if TYPE_CHECKING:
-    from tcir.machine.engine.cluster import Cluster
-    from tcir.machine.memory.memories import TensorMemory
-
-
-class Sm:
-    """The tensor memories of the CTAs on one SM; `permits`: whether its first user keeps it."""
-
-    def __init__(self, permits: bool = False) -> None:
-        self.permits = permits
-        self.memories: list[TensorMemory] = []
-
-    def taken(self) -> NDArray[np.bool_]:
-        """The columns that nobody can have now."""
-        return np.logical_or.reduce([m.allocated for m in self.memories])
-
-    def closed(self, asking: TensorMemory, exclusive: bool) -> bool:
-        """Whether an exclusive allocation, or the permit of another CTA, keeps this one out."""
-        others = [m for m in self.memories if m is not asking]
-        return (
-            any(m.exclusive for m in self.memories)
-            or (exclusive and any(m.allocations for m in self.memories))
-            or (self.permits and any(m.has_permit for m in others))
-        )
-
-    def holders(self, asking: TensorMemory) -> str:
-        """Who has columns, in words."""
-        return "".join(
-            f"; {'it' if m is asking else m.name} has {m.columns()}"
-            for m in self.memories
-            if m.allocations
-        )
 
 
 class Residents:

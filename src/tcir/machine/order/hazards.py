@@ -15,11 +15,13 @@ tensor-memory accesses, or issued tensor-core operations, of ``c`` have passed a
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
-Component = Any
+Component = tuple[Hashable, ...]
 Clock = dict[Component, int]
+Line = TypeVar("Line", bound=Hashable)
 
 PROXY, LATE, INIT, BEFORE, PIPE = "proxy", "late proxy", "init", "before", "pipe"
 
@@ -73,15 +75,15 @@ class Scope:
     """
 
     word: str  # "cta", "cluster", "gpu" or "sys"
-    cta: Any
-    cluster: Any
+    cta: tuple[int, int, int]
+    cluster: tuple[int, int, int]
 
     def meets(self, other: Scope) -> bool:
         """Whether each of the two includes the thread of the other."""
         words = self.word, other.word
         if "cta" in words:
-            return bool(self.cta == other.cta)
-        return "cluster" not in words or bool(self.cluster == other.cluster)
+            return self.cta == other.cta
+        return "cluster" not in words or self.cluster == other.cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,20 +99,20 @@ class Access:
     component: Component
     number: int
     kind: str
-    site: Any
+    site: object
     proxy: str = "generic"
-    target: Any = None
+    target: Hashable = None
     strong: Scope | None = None
     beside: tuple[Access, ...] = ()
 
     @property
-    def cta(self) -> Any:
+    def cta(self) -> tuple[Hashable, ...] | None:
         """The CTA of an agent's own access; None of an asynchronous one."""
         first = self.component[0]
         return first if isinstance(first, tuple) and len(first) == 3 else None
 
 
-def join(clock: Clock, other: Clock) -> None:
+def join(clock: dict[Line, int], other: dict[Line, int]) -> None:
     """``clock`` has observed what ``other`` has."""
     for component, count in other.items():
         if clock.get(component, 0) < count:

@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Hashable
 
 from tcir.machine.assumptions import Assumptions
 from tcir.machine.order.hazards import Access, Component, join
@@ -33,7 +33,7 @@ def pipe_order(first: Access, second: Access, assumptions: Assumptions) -> bool:
     return second.kind == "commit"
 
 
-Class = tuple[Component, str, Any]
+Class = tuple[Component, str, Hashable]
 """Operations of one thread with the same kind and target: the pipe treats them alike."""
 
 
@@ -70,7 +70,7 @@ class PipeOrder:
 
 
 def missing_edge(first: Access, second: Access, same_thread: bool, one_cluster: bool) -> str:
-    """What would order two accesses, in words; `one_cluster`: two CTAs are in the same one."""
+    """What would order two accesses, for messages; `one_cluster`: two CTAs are in the same one."""
     if same_thread and (first.kind, second.kind) == ("mma", "mma"):
         return (
             "mma are in order only on one accumulator (same D address and shape); between others "

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tcir.machine.order.hazards import Access
+from tcir.machine.order.hazards import Access, Component
 
 COMPACT = 8192
 """Recorded accesses after which those that no granule names any more are dropped."""
@@ -15,14 +15,24 @@ FEW = 64
 """Values that a set of Python sorts faster than numpy."""
 
 
+Granules = slice | NDArray[np.int64] | tuple[slice | NDArray[np.int64], ...]
+"""What indexes the granules of a memory."""
+
+
+class Owner(Protocol):
+    """A CTA, as far as accesses to its memories are concerned."""
+
+    visitors: dict[Component, Access]
+
+
 class Shadow:
     """Last writer of every granule, and its readers since.
 
-    ``where`` is anything that indexes the granules. An access is named by its position in
-    ``accesses`` plus one; 0 is nobody. ``readers`` holds numbers of sets of them.
+    An access is named by its position in
+    ``accesses`` plus one; 0 is none. ``readers`` holds numbers of sets of them.
     """
 
-    owner: Any = None
+    owner: Owner | None = None
     """The CTA whose memory it is."""
     bytewise = False
     """Whether each granule, a word, has its bytes recorded apart: see `split`."""
@@ -47,11 +57,11 @@ class Shadow:
             self.writer = np.repeat(self.writer[:, None], 4, axis=1)
             self.readers = np.repeat(self.readers[:, None], 4, axis=1)
 
-    def writers_at(self, where: Any) -> list[Access]:
+    def writers_at(self, where: Granules) -> list[Access]:
         """Distinct last writers of the granules."""
         return [self.accesses[i - 1] for i in _distinct(self.writer[where]) if i]
 
-    def readers_at(self, where: Any) -> list[Access]:
+    def readers_at(self, where: Granules) -> list[Access]:
         """Distinct accesses that read the granules since they were last written."""
         found: set[int] = set()
         for i in _distinct(self.readers[where]):
@@ -59,7 +69,7 @@ class Shadow:
                 found |= self.sets[i]
         return [self.accesses[i - 1] for i in sorted(found)]
 
-    def record_read(self, where: Any, access: Access) -> None:
+    def record_read(self, where: Granules, access: Access) -> None:
         """Adds a reader; an earlier one of its own component, kind and target drops out."""
         number = self._add(access)
         current = self.readers[where]
@@ -70,19 +80,21 @@ class Shadow:
         lookup = np.array([self._with(i, number, access) for i in distinct], np.int32)
         self.readers[where] = lookup[np.searchsorted(distinct, current)]
 
-    def record_write(self, where: Any, access: Access) -> None:
+    def record_write(self, where: Granules, access: Access) -> None:
         """The new last writer."""
         self.writer[where] = self._add(access)
         self.readers[where] = 0
 
-    def parts(self, where: Any) -> list[tuple[list[Access], Any]]:
+    def parts(self, where: Granules) -> list[tuple[list[Access], tuple[NDArray[np.int64], ...]]]:
         """The granules by their last writer: it and those beside it, and its granules."""
         if isinstance(where, slice):
             where = np.arange(where.start, where.stop)
         if self.bytewise and not isinstance(where, tuple):
             where = np.ravel(where)[:, None], np.arange(4)
         index = where if isinstance(where, tuple) else (where,)
-        places = [a.ravel() for a in np.broadcast_arrays(*index)]
+        places = [
+            a.ravel() for a in np.broadcast_arrays(*cast("tuple[NDArray[np.int64], ...]", index))
+        ]
         writer = self.writer[tuple(places)]
         out = []
         for number in _distinct(writer):
@@ -126,10 +138,10 @@ class Shadow:
 class LastShadow(Shadow):
     """For global memory, whose readers are many: of each granule only the last one is kept."""
 
-    def readers_at(self, where: Any) -> list[Access]:
+    def readers_at(self, where: Granules) -> list[Access]:
         return [self.accesses[i - 1] for i in _distinct(self.readers[where]) if i]
 
-    def record_read(self, where: Any, access: Access) -> None:
+    def record_read(self, where: Granules, access: Access) -> None:
         self.readers[where] = self._add(access)
 
     def _compact(self) -> None:

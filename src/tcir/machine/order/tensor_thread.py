@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tcir.machine.assumptions import Assumptions
-from tcir.machine.engine.operation import Operation
 from tcir.machine.order.hazards import Component
+from tcir.machine.order.operation import Operation
 from tcir.machine.order.ordering import PipeOrder
 
 

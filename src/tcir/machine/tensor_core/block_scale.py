@@ -3,42 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tcir.machine.errors import MachineError
+from tcir.machine.memory.protocols import CtaProtocol
 from tcir.machine.numerics.block_scaled import Fp4Params, block_scaled_mma
-from tcir.machine.refusal import Refusal
 from tcir.machine.tensor_core.d_lanes import Words
-from tcir.machine.tensor_core.instruction_descriptor_scaled import ScaledDescriptor, decode_scaled
-from tcir.machine.tensor_core.mma import Mma, check_sparse, fused_params
+from tcir.machine.tensor_core.instruction_descriptor_scaled import ScaledDescriptor
+from tcir.machine.tensor_core.mma import check_sparse, fused_params
 from tcir.machine.tensor_core.mma_operands import Codes, Source
-from tcir.machine.tensor_core.mma_step import MmaOptions, poison
+from tcir.machine.tensor_core.mma_step import MmaOptions, MmaStep, poison
 from tcir.machine.tensor_core.operands import ElementAddresses, SharedDesc, TmemAddr
 from tcir.machine.tensor_core.pipe import Missing
 from tcir.machine.tensor_core.scale_factors import ADDRESS_BITS, scale_places
 
-if TYPE_CHECKING:
-    from tcir.machine.engine.machine import Cta
-
 Scales = NDArray[np.uint8]
 
 
-class BlockScale(Mma):
+class BlockScale:
     """Block-scaled mma of a CTA or a pair."""
 
-    def scaled_instruction(
-        self, bits: int, kind: str, scales: int, *, cta_group: int = 1, site: object
-    ) -> ScaledDescriptor:
-        """`decode_scaled` of a descriptor that an instruction names."""
-        try:
-            return decode_scaled(bits, kind, scales, cta_group=cta_group)
-        except Refusal as refusal:
-            raise MachineError.of(refusal, site) from None
+    def __init__(self, step: MmaStep) -> None:
+        self.step, self.cta, self.machine = step, step.pipe.cta, step.pipe.machine
 
-    def mma_block_scale(
+    def mma(
         self,
         d_taddr: int,
         a: SharedDesc | TmemAddr | ElementAddresses,
@@ -48,15 +39,15 @@ class BlockScale(Mma):
         sfb: int,
         options: MmaOptions,
         *,
-        site: Any,
+        site: object,
     ) -> None:
         """D = (A · SFA)(B · SFB)ᵀ (+ D), `i.scales` per row from tensor memory at `sfa` and `sfb`.
 
-        Operands as in `mma`, by element or by byte of packed elements. A sparse A doubles K, and
-        each scale is for twice as many k. The four copies of the scales have to be equal: which one
-        the hardware takes is not known.
+        Operands as in `Mma.mma`, by element or by byte of packed elements. A sparse A doubles K,
+        and each scale is for twice as many k. The four copies of the scales have to be equal: which
+        one the hardware takes is not known.
         """
-        ctas = self.group(i.cta_group, site)
+        ctas = self.step.agent.group(i.cta_group, site)
         check_sparse(i.sparse, options.metadata, site)
         kind, assumptions = i.kind, self.machine.assumptions
         if i.cta_group == 1 and i.n % 16 and assumptions.scaled_n8 == "illegal":
@@ -76,7 +67,9 @@ class BlockScale(Mma):
 
         chosen: list[Source] = []
         if options.metadata is not None:
-            chosen = [self.metadata(options.metadata, i, 0, cta, site) for cta in ctas]
+            chosen = [
+                self.step.operands.metadata(options.metadata, i, 0, cta, site) for cta in ctas
+            ]
 
         def multiply(av: Codes, bv: Codes, d: Words | None, cta: int) -> Words:
             sfa_codes, no_sfa = sfa_of[cta][1]()
@@ -102,10 +95,10 @@ class BlockScale(Mma):
             for cta, (places, _) in zip(ctas, scales_of, strict=True)
         ]
         reads += [(source.shadow, source.where) for source in chosen]
-        self.mma_step(d_taddr, a, b, i, options, multiply, reads, site=site)
+        self.step.issue(d_taddr, a, b, i, options, multiply, reads, site=site)
 
     def _scales(
-        self, operand: str, address: int, i: ScaledDescriptor, cta: Cta, site: Any
+        self, operand: str, address: int, i: ScaledDescriptor, cta: CtaProtocol, site: object
     ) -> tuple[Any, Callable[[], tuple[Scales, Missing]]]:
         """(words of tensor memory, reader of the codes [rows, scales]) in one CTA.
 
@@ -132,7 +125,7 @@ class BlockScale(Mma):
 
         def read() -> tuple[Scales, Missing]:
             by_row = tmem.defined[where].T
-            missing = self.must_be_defined(by_row, f"SF{operand} in tensor memory", site)
+            missing = self.step.pipe.must_be_defined(by_row, f"SF{operand} in tensor memory", site)
             codes = np.ascontiguousarray(tmem.words[where]).view(np.uint8).reshape(*lanes.shape, 4)
             codes = codes[..., places.bytes]
             if (codes != codes[0]).any():

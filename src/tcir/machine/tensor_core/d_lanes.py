@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from tcir.machine.errors import MachineError
-from tcir.machine.memory.memories import LANES
+from tcir.machine.memory.tensor_memory import LANES
 
 Words = NDArray[np.uint32]
 
 
 def enabled_lanes(
-    masks: tuple[int, ...] | None, lanes: NDArray[np.int64], cta_group: int, site: Any
+    masks: tuple[int, ...] | None, lanes: NDArray[np.int64], cta_group: int, site: object
 ) -> list[NDArray[np.bool_] | None]:
     """Which of these lanes are written in each CTA (None: all).
 

@@ -12,8 +12,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from tcir.machine.memory.swizzle import swizzle, swizzle_address
 from tcir.machine.refusal import DescriptorError
-from tcir.machine.swizzle import swizzle, swizzle_address
 from tcir.machine.tensor_core.instruction_descriptor import (
     InstructionDescriptor,
     decode_instruction,

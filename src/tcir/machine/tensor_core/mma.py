@@ -7,13 +7,11 @@ from typing import Any
 
 from tcir.machine.assumptions import Assumptions
 from tcir.machine.errors import MachineError
-from tcir.machine.memory.memories import LANES
+from tcir.machine.memory.tensor_memory import LANES
 from tcir.machine.numerics.fused import FusedParams, fast_mma, fused_mma, integer_mma, scaled_d
-from tcir.machine.refusal import Refusal
 from tcir.machine.tensor_core.d_lanes import Words
 from tcir.machine.tensor_core.instruction_descriptor import (
     InstructionDescriptor,
-    decode_instruction,
     legal_m,
     legal_n,
 )
@@ -22,17 +20,11 @@ from tcir.machine.tensor_core.mma_step import MmaOptions, MmaStep, poison
 from tcir.machine.tensor_core.operands import ElementAddresses, SharedDesc, TmemAddr
 
 
-class Mma(MmaStep):
+class Mma:
     """mma of a CTA or a pair, without block scaling."""
 
-    def instruction(
-        self, bits: int, kind: str, *, cta_group: int = 1, ws: bool = False, site: object
-    ) -> InstructionDescriptor:
-        """`decode_instruction` of a descriptor that an instruction names."""
-        try:
-            return decode_instruction(bits, kind, cta_group=cta_group, ws=ws)
-        except Refusal as refusal:
-            raise MachineError.of(refusal, site) from None
+    def __init__(self, step: MmaStep) -> None:
+        self.step, self.cta, self.machine = step, step.pipe.cta, step.pipe.machine
 
     def mma(
         self,
@@ -42,7 +34,7 @@ class Mma(MmaStep):
         i: InstructionDescriptor,
         options: MmaOptions,
         *,
-        site: Any,
+        site: object,
     ) -> None:
         """One K step (32 bytes a row): D = A Bᵀ (+ D).
 
@@ -50,12 +42,14 @@ class Mma(MmaStep):
         pair they are those of each CTA's half of the rows (PTX ISA 9.7.16.4). A sparse A holds
         every second element, see `sparse`; B has N + shift rows with `options.zero_columns`.
         """
-        ctas = self.group(i.cta_group, site)
+        ctas = self.step.agent.group(i.cta_group, site)
         self._check_form(a, i, options, site)
         chosen: list[Source] = []
         if options.metadata is not None:
             d_lane = d_taddr >> 16
-            chosen = [self.metadata(options.metadata, i, d_lane, cta, site) for cta in ctas]
+            chosen = [
+                self.step.operands.metadata(options.metadata, i, d_lane, cta, site) for cta in ctas
+            ]
 
         def multiply(av: Codes, bv: Codes, d: Words | None, cta: int) -> Words:
             if not chosen:
@@ -67,7 +61,7 @@ class Mma(MmaStep):
             return result
 
         reads = [(source.shadow, source.where) for source in chosen]
-        self.mma_step(d_taddr, a, b, i, options, multiply, reads, site=site)
+        self.step.issue(d_taddr, a, b, i, options, multiply, reads, site=site)
 
     def _check_form(
         self,

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tcir.machine.errors import MachineError
-from tcir.machine.memory.memories import ALL_DEFINED, LANES
+from tcir.machine.memory.memories import ALL_DEFINED
+from tcir.machine.memory.protocols import CtaProtocol
+from tcir.machine.memory.tensor_memory import LANES
 from tcir.machine.numerics.formats import ELEMENT_BITS
-from tcir.machine.order.shadow import Shadow
+from tcir.machine.order.shadow import Granules, Shadow
 from tcir.machine.refusal import Refusal
 from tcir.machine.tensor_core.descriptor import decode_matrix, element_table
 from tcir.machine.tensor_core.instruction_descriptor import InstructionDescriptor
 from tcir.machine.tensor_core.instruction_descriptor_scaled import ScaledDescriptor
 from tcir.machine.tensor_core.narrow import from_holders, storage, unpack_pairs, unpack_stream
 from tcir.machine.tensor_core.operands import ElementAddresses, SharedDesc
-from tcir.machine.tensor_core.pipe import Missing, TensorPipe
+from tcir.machine.tensor_core.pipe import Missing, Pipe
 from tcir.machine.tensor_core.sparse import metadata_places, selected
 from tcir.machine.tmem.places import A_COLUMNS, a_lanes
-
-if TYPE_CHECKING:
-    from tcir.machine.engine.machine import Cta
 
 Codes = NDArray[Any]
 Descriptor = InstructionDescriptor | ScaledDescriptor
@@ -38,20 +37,23 @@ class Source:
     """
 
     shadow: Shadow | None
-    where: Any
+    where: Granules
     read: Callable[[], tuple[Codes, Missing]]
 
 
-class MmaOperands(TensorPipe):
+class MmaOperands:
     """Finds the operands of an mma, and reads them when it takes effect."""
+
+    def __init__(self, pipe: Pipe) -> None:
+        self.pipe, self.cta, self.machine = pipe, pipe.cta, pipe.machine
 
     def metadata(
         self,
         address: int,
         i: Descriptor,
         d_lane: int,
-        cta: Cta,
-        site: Any,
+        cta: CtaProtocol,
+        site: object,
     ) -> Source:
         """The selectors of a sparse A; reads the k of every stored element, int32 [rows, K/2]."""
         assumptions = self.machine.assumptions
@@ -91,7 +93,7 @@ class MmaOperands(TensorPipe):
             defined = tmem.defined[lanes, columns]
             codes = tmem.words[lanes, columns].astype(np.int64) >> bits & 0xF
             by_row = np.moveaxis(defined, 1, 0)
-            missing = self.must_be_defined(by_row, "metadata in tensor memory", site)
+            missing = self.pipe.must_be_defined(by_row, "metadata in tensor memory", site)
             if missing is not None:
                 codes[:, missing] = 0x4  # any legal one: their rows become poison
             if (codes != codes[0]).any():
@@ -107,14 +109,14 @@ class MmaOperands(TensorPipe):
 
         return Source(tmem.shadow, (lanes.reshape(-1), columns.reshape(-1)), read)
 
-    def tmem_operand(
+    def tmem(
         self,
         address: int,
         i: Descriptor,
         copies: int,
         d_lane: int,
-        cta: Cta,
-        site: Any,
+        cta: CtaProtocol,
+        site: object,
     ) -> Source:
         """A in tensor memory: 8 columns of the lanes of D, so maybe several copies of its rows.
 
@@ -134,7 +136,7 @@ class MmaOperands(TensorPipe):
         where = (lanes, slice(column, column + A_COLUMNS))
 
         def read() -> tuple[Codes, Missing]:
-            missing = self.must_be_defined(tmem.defined[where], "A in tensor memory", site)
+            missing = self.pipe.must_be_defined(tmem.defined[where], "A in tensor memory", site)
             words = tmem.words[where]
             if copies > 1:
                 if (words.reshape(copies, rows, -1) != words[:rows]).any():
@@ -149,13 +151,13 @@ class MmaOperands(TensorPipe):
             codes: Codes = np.ascontiguousarray(words).view(f"u{_bytes(element)}")
             if form == "padded":
                 bits = ELEMENT_BITS[element]
-                return from_holders(codes, bits, self.holder_shift(bits)), missing
+                return from_holders(codes, bits, self.pipe.holder_shift(bits)), missing
             return unpack_pairs(codes) if form == "pairs" else codes, missing
 
         return Source(tmem.shadow, where, read)
 
-    def shared_operand(
-        self, operand: ElementAddresses, kind: str, element: str, cta: Cta, site: Any
+    def shared(
+        self, operand: ElementAddresses, kind: str, element: str, cta: CtaProtocol, site: object
     ) -> Source:
         """An operand in shared memory. Padding is not read."""
         form = storage(kind, element)
@@ -173,7 +175,7 @@ class MmaOperands(TensorPipe):
 
         def read() -> tuple[Codes, Missing]:
             defined = smem.defined_view(size)[where] == ALL_DEFINED[size]
-            missing = self.must_be_defined(defined, "shared memory", site)
+            missing = self.pipe.must_be_defined(defined, "shared memory", site)
             codes: Codes = smem.view(np.dtype(f"u{size}"))[where]
             if form == "padded":
                 return unpack_stream(codes, bits), missing

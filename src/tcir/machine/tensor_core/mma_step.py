@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 from tcir.machine.assumptions import Assumptions
 from tcir.machine.errors import MachineError
-from tcir.machine.memory.memories import LANES, POISON_WORD, UNSPECIFIED_HALF
+from tcir.machine.memory.tensor_memory import LANES, POISON_WORD, UNSPECIFIED_HALF, TensorMemory
 from tcir.machine.refusal import Refusal
 from tcir.machine.tensor_core.d_lanes import Words, beneath, beside, enabled_lanes
 from tcir.machine.tensor_core.instruction_descriptor import InstructionDescriptor
 from tcir.machine.tensor_core.mma_operands import Codes, Descriptor, MmaOperands, addresses
 from tcir.machine.tensor_core.operands import ElementAddresses, SharedDesc, TmemAddr
-from tcir.machine.tensor_core.pipe import Missing, Places, shift_lanes
+from tcir.machine.tensor_core.pipe import Missing, Pipe, Places
 from tcir.machine.tensor_core.time_table import K_BYTES, mma_cycles, operand_bytes
 from tcir.machine.tensor_core.zero_columns import ZeroColumns, decode_zero_columns
-from tcir.machine.tmem.places import d_layout, shift_source
+from tcir.machine.tmem.places import A_COLUMNS, d_layout, shift_source
 
 EVERY_LANE = np.arange(LANES)
 
@@ -48,10 +48,14 @@ class MmaOptions:
     zero_columns: int | None = None
 
 
-class MmaStep(MmaOperands):
+class MmaStep:
     """mma with the arithmetic as a parameter."""
 
-    def mma_step(
+    def __init__(self, pipe: Pipe, operands: MmaOperands) -> None:
+        self.pipe, self.operands = pipe, operands
+        self.agent, self.machine = pipe.agent, pipe.machine
+
+    def issue(
         self,
         d_taddr: int,
         a: SharedDesc | TmemAddr | ElementAddresses,
@@ -61,7 +65,7 @@ class MmaStep(MmaOperands):
         multiply: Callable[[Codes, Codes, Words | None, int], Words],
         more_reads: Places = (),
         *,
-        site: Any,
+        site: object,
     ) -> None:
         """Reads the codes of A [m, K], B [n, K] and D, and writes ``multiply(A, B, D, cta)``.
 
@@ -70,8 +74,8 @@ class MmaStep(MmaOperands):
         operations. What comes of operands that nothing wrote is poison.
         """
         m, n, cta_group, d_type, ashift = i.m, i.n, i.cta_group, i.d_type, options.ashift
-        ctas = self.group(cta_group, site)
-        a, b, zeros = self._operands(a, b, i, options, site)
+        ctas = self.agent.group(cta_group, site)
+        a, b, zeros = self._matrices(a, b, i, options, site)
         path = d_layout(m, n, cta_group=cta_group, ws=i.ws, sparse=i.sparse)
         d_lane, d_column = d_taddr >> 16, d_taddr & 0xFFFF
         if d_lane and not (path.half_lanes and d_lane == 16):
@@ -86,6 +90,8 @@ class MmaStep(MmaOperands):
         every: Any = own if path.half_lanes else slice(None)
         masks = enabled_lanes(options.disable_lanes, own, cta_group, site)
         in_tmem = isinstance(a, TmemAddr)
+        a_column = a.address & 0xFFFF if isinstance(a, TmemAddr) else 0
+        moved = slice(a_column, a_column + A_COLUMNS)
         shifted, shifted_lanes = ashift_source(
             self.machine.assumptions, m, cta_group, own if path.half_lanes else None
         )
@@ -95,16 +101,16 @@ class MmaStep(MmaOperands):
         for cta, on in zip(ctas, masks, strict=True):
             cta.tmem.check(columns.start, columns.stop, site)
             lanes: Any = every if on is None else own[on]
-            b_from = self.shared_operand(b, i.kind, i.b_type, cta, site)
+            b_from = self.operands.shared(b, i.kind, i.b_type, cta, site)
             a_from = (
-                self.tmem_operand(a.address, i, parts, d_lane, cta, site)
+                self.operands.tmem(a.address, i, parts, d_lane, cta, site)
                 if isinstance(a, TmemAddr)
-                else self.shared_operand(a, i.kind, i.a_type, cta, site)
+                else self.operands.shared(a, i.kind, i.a_type, cta, site)
             )
             reads.append((cta.smem.shadow, b_from.where))
             writes.append((cta.tmem.shadow, (lanes, columns)))
             if ashift:
-                writes.append((a_from.shadow, (shifted_lanes, a_from.where[1])))
+                writes.append((a_from.shadow, (shifted_lanes, moved)))
             else:
                 reads.append((a_from.shadow, a_from.where))
             sources.append((cta.tmem, a_from, b_from, lanes, on))
@@ -128,7 +134,7 @@ class MmaStep(MmaOperands):
                 missing = None
                 if options.enable_input_d:
                     defined = tmem.defined[lanes, columns]
-                    missing = self.must_be_defined(defined, "accumulator", site)
+                    missing = self.pipe.must_be_defined(defined, "accumulator", site)
                     d = beside(tmem.words[every, columns], parts)
                 product = multiply(av, bv, d, number)
                 if missing_rows is not None:
@@ -143,11 +149,11 @@ class MmaStep(MmaOperands):
                 tmem.words[lanes, columns] = result if on is None else result[on]
                 tmem.defined[lanes, columns] = True
                 if ashift:
-                    shift_lanes(tmem, shifted, a_from.where[1])
+                    shift_lanes(tmem, shifted, moved)
 
-        self.issue("mma", site, (d_taddr, m, n), run, reads, writes, ctas)
+        self.pipe.issue("mma", site, (d_taddr, m, n), run, reads, writes, ctas)
 
-    def _operands(
+    def _matrices(
         self,
         a: SharedDesc | TmemAddr | ElementAddresses,
         b: SharedDesc | ElementAddresses,
@@ -195,3 +201,9 @@ def ashift_source(
     if rows is None and (m, cta_group) == (LANES, 2) and assumptions.ashift_copies == "first":
         return np.where(EVERY_LANE < LANES // 2, source, EVERY_LANE), slice(None)
     return source, slice(None)
+
+
+def shift_lanes(tmem: TensorMemory, source: NDArray[np.int64], columns: slice) -> None:
+    """Lane l of the columns gets what lane ``source[l]`` held."""
+    tmem.words[:, columns] = tmem.words[source, columns]
+    tmem.defined[:, columns] = tmem.defined[source, columns]

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tcir.machine.assumptions import Assumptions
 from tcir.machine.errors import MachineError
+from tcir.machine.memory.swizzle import swizzle_address
 from tcir.machine.refusal import Refusal, TensorMapError
-from tcir.machine.swizzle import swizzle_address
 from tcir.machine.tma.im2col_walk import im2col_elements, wide_elements
 from tcir.machine.tma.tensor_fields import DecodedMap, MapFields
 from tcir.machine.tma.tensor_limits import ALIGNMENT
@@ -31,7 +30,7 @@ _WIDE = {"im2col::w": "im2col_w", "im2col::w::128": "im2col_w128"}
 class Box:
     """Global address (or -1: outside) and shared address of each word, and the bytes to count."""
 
-    fields: Any
+    fields: MapFields
     outside: Index
     shared: Index
     nbytes: int
@@ -59,7 +58,7 @@ def load_box(
     info: Sequence[int],
     target: int,
     assumptions: Assumptions,
-    site: Any,
+    site: object,
 ) -> Box:
     """Of cp.async.bulk.tensor to shared memory; `info`: im2col offsets, or wHalo and wOffset."""
     try:
@@ -68,7 +67,7 @@ def load_box(
             raise TensorMapError("swizzle", fields.swizzle, "another for a load", "B200 (assumed)")
         walk = _walk(tensor_map, coords, mode, info, assumptions)
     except Refusal as refusal:
-        raise MachineError(refusal.code, str(refusal), site=site) from None
+        raise MachineError.of(refusal, site) from None
     return _boxed(tensor_map, walk, mode, target, assumptions)
 
 
@@ -78,7 +77,7 @@ def store_box(
     mode: str,
     source: int,
     assumptions: Assumptions,
-    site: Any,
+    site: object,
 ) -> Box:
     """Of cp.async.bulk.tensor and cp.reduce.async.bulk.tensor to global memory."""
     try:
@@ -91,7 +90,7 @@ def store_box(
             assumptions,
         )
     except Refusal as refusal:
-        raise MachineError(refusal.code, str(refusal), site=site) from None
+        raise MachineError.of(refusal, site) from None
     return _boxed(tensor_map, walk, mode, source, assumptions)
 
 

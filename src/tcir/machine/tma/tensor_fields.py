@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from tcir.machine.swizzle import SWIZZLES
+from tcir.machine.memory.swizzle import SWIZZLES
 from tcir.machine.tma.tensor_limits import check_address, check_fields
 from tcir.machine.tma.tensor_types import SLICE, TYPES, Unit
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tcir.machine.memory.swizzle import SWIZZLES
 from tcir.machine.refusal import TensorMapError
-from tcir.machine.swizzle import SWIZZLES
 from tcir.machine.tma.tensor_types import FLOATS, PACKED, PADDED, PADDED_INNER, SLICE, TYPES
 
 if TYPE_CHECKING:

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any
 
-from tcir.machine.engine.cluster import PairCall
-from tcir.machine.engine.core import Blocking
 from tcir.machine.errors import MachineError
-from tcir.machine.memory.memories import TensorMemory
-from tcir.machine.order.happens_before import HappensBefore
+from tcir.machine.memory.protocols import AgentProtocol, CtaProtocol
+from tcir.machine.memory.tensor_memory import PairCall, TensorMemory
+from tcir.machine.order.operation import Blocking, Waiting
 
 
-class PairAllocation(HappensBefore):
+class PairAllocation:
     """The first of the two calls waits for the second.
 
     The ISA lets dealloc wait or not wait: by default it does here, so that a program which relies
     on its not waiting ends in a deadlock. Neither call orders anything else.
     """
 
-    def _pair_alloc(self, columns: int, exclusive: bool, site: Any) -> Generator[Any, Any, int]:
+    def __init__(self, agent: AgentProtocol) -> None:
+        self.agent, self.cta, self.machine = agent, agent.cta, agent.machine
+
+    def alloc(
+        self, columns: int, exclusive: bool, site: object
+    ) -> Generator[Waiting | None, None, int]:
         """The first column of the same columns of both CTAs."""
         kind = "tcgen05.alloc.exclusive" if exclusive else "tcgen05.alloc"
         call = self._call((kind, columns), site)
-        first, second = (cta.tmem for cta in self._my_pair.ctas)
+        first, second = (cta.tmem for cta in self._ctas())
 
         def matched() -> bool:
             if call.done:
@@ -32,35 +35,23 @@ class PairAllocation(HappensBefore):
             if other is not None and (base := first.room(columns, second, exclusive)) is not None:
                 for mine in (call, other):
                     mine.done, mine.base = True, base
-                    mine.cta.tmem.allocate(base, columns, exclusive)
-                    self._my_pair.calls.remove(mine)
+                    mine.memory.allocate(base, columns, exclusive)
+                    self._calls().remove(mine)
             return call.done
 
-        def words() -> str:
+        def describe() -> str:
             if self._other(call) is None:
                 return self._peer_call(call)
             held = "".join(tmem.sm.holders(tmem) for tmem in (first, second))
             return f"{columns} free columns of tensor memory at {site}{held}"
 
-        yield from self._wait(matched, words)
+        yield from self.agent.wait(matched, describe)
         return call.base
 
-    def same_kind(self, tmem: TensorMemory, exclusive: bool, site: Any) -> None:
-        """MachineError unless dealloc and the alloc before it are both exclusive, or neither."""
-        if tmem.exclusive != exclusive:
-            words = [".exclusive" if e else "no .exclusive" for e in (tmem.exclusive, exclusive)]
-            raise MachineError(
-                "tensor-memory-dealloc",
-                f"expected {words[0]} as in tcgen05.alloc, got {words[1]}",
-                site=site,
-            )
-
-    def tmem_pair_dealloc(
-        self, taddr: int, columns: int, exclusive: bool = False, *, site: Any
-    ) -> Blocking:
+    def dealloc(self, taddr: int, columns: int, exclusive: bool, site: object) -> Blocking:
         """tcgen05.dealloc.cta_group::2 of a whole allocation of both CTAs."""
-        self._at(site)
-        ctas = self.group(2, site)
+        self.agent.proceed(site)
+        ctas = self.agent.group(2, site)
         alone = self.machine.assumptions.pair_dealloc == "at-once"
         if alone:
             ctas = (self.cta,)
@@ -73,13 +64,11 @@ class PairAllocation(HappensBefore):
                     f"{taddr:#x}",
                     site=site,
                 )
-            self.same_kind(cta.tmem, exclusive, site)
-        access = self.own_access("dealloc", site)
+            check_exclusive(cta.tmem, exclusive, site)
+        access = self.agent.own_access("dealloc", site)
         for cta in ctas:
             shadow, where = cta.tmem.shadow, (slice(None), slice(taddr, taddr + columns))
-            if shadow is not None:  # no visit of the other CTA: it takes part, so it is there
-                self._check(shadow, where, access, write=True)
-                shadow.record_write(where, access)
+            self.agent.note_write(shadow, where, access, visit=False)  # both CTAs take part
         if alone:
             self.cta.tmem.free(taddr)
             return
@@ -92,26 +81,39 @@ class PairAllocation(HappensBefore):
             if other is not None:
                 for mine in (call, other):
                     mine.done = True
-                    mine.cta.tmem.free(taddr)
-                    self._my_pair.calls.remove(mine)
+                    mine.memory.free(taddr)
+                    self._calls().remove(mine)
             return call.done
 
-        yield from self._wait(matched, lambda: self._peer_call(call))
+        yield from self.agent.wait(matched, lambda: self._peer_call(call))
 
-    @property
-    def _my_pair(self) -> Any:
-        return self.cta.cluster.pair(self.cta.rank_in_cluster, self.site)
+    def _ctas(self) -> tuple[CtaProtocol, CtaProtocol]:
+        return self.cta.cluster.pair(self.cta.rank_in_cluster, self.agent.site)
 
-    def _call(self, what: tuple[Any, ...], site: Any) -> PairCall:
-        call = PairCall(what, self.cta, site)
-        self._my_pair.calls.append(call)
+    def _calls(self) -> list[PairCall]:
+        return self._ctas()[0].tmem.pair_calls
+
+    def _call(self, what: tuple[object, ...], site: object) -> PairCall:
+        call = PairCall(what, self.cta.tmem, site)
+        self._calls().append(call)
         return call
 
     def _other(self, call: PairCall) -> PairCall | None:
         """The same call of the other CTA."""
-        calls = (c for c in self._my_pair.calls if c.cta is not call.cta)
+        calls = (c for c in self._calls() if c.memory is not call.memory)
         return next((c for c in calls if c.what == call.what), None)
 
     def _peer_call(self, call: PairCall) -> str:
-        peer = next(c for c in self._my_pair.ctas if c is not call.cta)
+        peer = next(c for c in self._ctas() if c is not self.cta)
         return f"{call.what[0]} {call.what[1:]} of the peer CTA {peer.index} at {call.site}"
+
+
+def check_exclusive(tmem: TensorMemory, exclusive: bool, site: object) -> None:
+    """MachineError unless dealloc and the alloc before it are both exclusive, or neither."""
+    if tmem.exclusive != exclusive:
+        words = [".exclusive" if e else "no .exclusive" for e in (tmem.exclusive, exclusive)]
+        raise MachineError(
+            "tensor-memory-dealloc",
+            f"expected {words[0]} as in tcgen05.alloc, got {words[1]}",
+            site=site,
+        )

@@ -61,7 +61,7 @@ def copy(d: Decode) -> Op:
             if w.undef[ignore] & m:
                 w.read_undefined(site, (ignore,), m)
             read[BOOLS[(w.p[ignore] ^ flip) & 0xFFFFFFFF][lanes]] = 0
-        w.copies.copy(m, targets, sources, nbytes, read, site=site)
+        w.agent.cp_async.copy(m, targets, sources, nbytes, read, site=site)
 
     return d.plain(run)
 
@@ -69,7 +69,7 @@ def copy(d: Decode) -> Op:
 @rule("cp.async.commit_group")
 def commit_group(d: Decode) -> Op:
     d.done(0)
-    return d.plain(lambda w, m: w.copies.commit(m))
+    return d.plain(lambda w, m: w.agent.cp_async.commit(m))
 
 
 @rule("cp.async.wait_group", "cp.async.wait_all")
@@ -80,7 +80,7 @@ def wait_group(d: Decode) -> Op:
     site = d.site
 
     def run(w: Warp, m: int) -> Generator[Any, Any, None]:
-        yield from w.copies.wait(m, pending, site=site)
+        yield from w.agent.cp_async.wait(m, pending, site=site)
 
     return d.blocking(run)
 
@@ -96,6 +96,6 @@ def arrive(d: Decode) -> Op:
     site = d.site
 
     def run(w: Warp, m: int) -> None:
-        w.copies.arrive(m, at(w, m), increment, site=site)
+        w.agent.cp_async.arrive(m, at(w, m), increment, site=site)
 
     return d.plain(run)

@@ -14,7 +14,7 @@ from tcir.interp.ptx.isa.memory import addresses, check_aligned, store, take_spa
 from tcir.interp.ptx.isa.memory import st as store_now
 from tcir.interp.ptx.syntax import TYPES
 from tcir.interp.ptx.warp import LANES, Warp
-from tcir.machine.memory.async_store import async_store
+from tcir.machine.memory.reduction import Reduction
 
 _COMPLETE = "mbarrier::complete_tx::bytes"
 _MAX_BULK = 16777216
@@ -29,7 +29,7 @@ def _asynchronous(d: Decode, combine: Any, kind: Any, count: int) -> Op:
     target, barrier = (shared_operand(d, d.operands[n], spaced) for n in (0, 2))
     n = view(f"u{8 * kind.size}")
     sources = tuple(d.src(o, kind) for o in d.vector(d.operands[1], count))
-    dtype = VIEW_DTYPES[view(kind)]
+    reduction = None if combine is None else Reduction(combine, VIEW_DTYPES[view(kind)])
     site = d.site
 
     def run(w: Warp, m: int) -> None:
@@ -39,7 +39,7 @@ def _asynchronous(d: Decode, combine: Any, kind: Any, count: int) -> Op:
         lanes = LANES[m]
         values = np.stack([w.v[n][s][lanes] for s in sources], axis=1).view(np.uint8)
         for at, data, mbar in zip(target(w, m), values, barrier(w, m), strict=True):
-            async_store(w.agent, at, data, mbar, combine=combine, dtype=dtype, site=site)
+            w.agent.st_async.store(at, data, mbar, reduction, site=site)
 
     return d.plain(run)
 

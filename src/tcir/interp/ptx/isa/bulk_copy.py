@@ -12,7 +12,7 @@ from tcir.interp.ptx.isa.mbarrier import MULTICAST, shared_operand
 from tcir.interp.ptx.isa.memory import addresses, split
 from tcir.interp.ptx.syntax import TYPES, Operand
 from tcir.interp.ptx.warp import LANES, Warp
-from tcir.machine.memory.bulk_copy import bulk_load, bulk_store
+from tcir.machine.memory.reduction import Reduction
 
 _U32, _U16 = TYPES["u32"], TYPES["u16"]
 _COMPLETE = "mbarrier::complete_tx::bytes"
@@ -92,10 +92,9 @@ def load(d: Decode) -> Op:
         for to, at, nbytes, mbar, ignore, mask in rows:
             if own:
                 w.agent.cta_of(to, site, own=True)
-            bulk_load(
-                w.agent, to, space, at, nbytes, mbar,
-                cta_mask=mask, ignore=ignore, scope=scope, site=site,
-            )  # fmt: skip
+            w.agent.bulk.load(
+                to, space, at, nbytes, mbar, cta_mask=mask, ignore=ignore, scope=scope, site=site
+            )
 
     return d.plain(run)
 
@@ -134,7 +133,7 @@ def store(d: Decode) -> Op:
         chosen = masks(w, m) if masks is not None else [0xFFFF] * m.bit_count()
         rows = zip(target(w, m), source(w, m), size(w, m), chosen, strict=True)
         for to, at, nbytes, mask in rows:
-            bulk_store(w.agent, to, at, nbytes, byte_mask=mask, scope=scope, site=site)
+            w.agent.bulk.store(to, at, nbytes, byte_mask=mask, scope=scope, site=site)
 
     return d.plain(run)
 
@@ -155,7 +154,7 @@ _SHARED_TYPES = {
 }
 
 
-def _reduction(d: Decode, allowed: dict[str, tuple[str, ...]]) -> tuple[Any, Any]:
+def _reduction(d: Decode, allowed: dict[str, tuple[str, ...]]) -> Reduction:
     """How two elements are combined, and their type."""
     d.skip("noftz")
     name = d.require(*(n for n in OPERATIONS if n != "exch"))
@@ -164,7 +163,9 @@ def _reduction(d: Decode, allowed: dict[str, tuple[str, ...]]) -> tuple[Any, Any
         listed = ", ".join(f".{t}" for t in allowed[name])
         raise d.malformed(f"expected {listed} with .{name}, got .{kind.name}")
     dtype = VIEW_DTYPES[view(f"u{8 * kind.size}") if kind.kind == "f" else view(kind)]
-    return combination(d, name, kind), np.dtype(dtype)
+    combine = combination(d, name, kind)
+    assert combine is not None  # only exch has none
+    return Reduction(combine, np.dtype(dtype))
 
 
 @rule("cp.reduce.async.bulk.global.shared::cta")
@@ -173,16 +174,14 @@ def reduce(d: Decode) -> Op:
     policy = d.take("L2::cache_hint") is not None
     d.require("bulk_group")
     scope = _relaxed(d, _SCOPES, reduction=True)
-    combine, dtype = _reduction(d, _GLOBAL_TYPES)
+    reduction = _reduction(d, _GLOBAL_TYPES)
     d.done(3 + policy)
     target, source = _global(d, d.operands[0]), shared_operand(d, d.operands[1], True)
     size, site = _values(d, d.operands[2], _U32), d.site
 
     def run(w: Warp, m: int) -> None:
         for to, at, nbytes in zip(target(w, m), source(w, m), size(w, m), strict=True):
-            bulk_store(
-                w.agent, to, at, nbytes, combine=combine, dtype=dtype, scope=scope, site=site
-            )
+            w.agent.bulk.store(to, at, nbytes, reduction=reduction, scope=scope, site=site)
 
     return d.plain(run)
 
@@ -193,7 +192,7 @@ def reduce_in_cluster(d: Decode) -> Op:
     if d.take(_COMPLETE) is None:
         raise d.malformed(f"expected .{_COMPLETE}")
     scope = _relaxed(d, _SCOPES[:2], reduction=True)
-    combine, dtype = _reduction(d, _SHARED_TYPES)
+    reduction = _reduction(d, _SHARED_TYPES)
     d.done(4)
     target, source = (shared_operand(d, o, True) for o in d.operands[:2])
     size, barrier = _values(d, d.operands[2], _U32), shared_operand(d, d.operands[3], True)
@@ -202,9 +201,8 @@ def reduce_in_cluster(d: Decode) -> Op:
     def run(w: Warp, m: int) -> None:
         rows = zip(target(w, m), source(w, m), size(w, m), barrier(w, m), strict=True)
         for to, at, nbytes, mbar in rows:
-            bulk_load(
-                w.agent, to, "shared", at, nbytes, mbar,
-                combine=combine, dtype=dtype, scope=scope, site=site,
-            )  # fmt: skip
+            w.agent.bulk.load(
+                to, "shared", at, nbytes, mbar, reduction=reduction, scope=scope, site=site
+            )
 
     return d.plain(run)

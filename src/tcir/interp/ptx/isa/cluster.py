@@ -16,7 +16,7 @@ from tcir.interp.ptx.isa.elementwise import elementwise
 from tcir.interp.ptx.syntax import TYPES
 from tcir.interp.ptx.warp import Warp, bits
 from tcir.interp.ptx.windows import SHARED
-from tcir.machine.engine.cluster import RANK_SHIFT
+from tcir.machine.memory.memories import RANK_SHIFT
 
 
 @rule("barrier.cluster.arrive")
@@ -62,7 +62,7 @@ def wait(d: Decode) -> Op:
 
     def together(w: Warp, m: int) -> Generator[Any, Any, None]:
         check(w, m)
-        yield from w.agent.cluster_wait(site=site)
+        yield from w.agent.cluster_barrier.wait(site=site)
         w.waiting = 0
 
     def apart(w: Warp, m: int) -> bool:
@@ -70,7 +70,7 @@ def wait(d: Decode) -> Op:
         if m & w.arrived:
             w.agent.polls = f"lanes {w.live & ~w.arrived:#010x} at the cluster barrier at {site}"
             return False
-        if not w.agent.cluster_test(last=not w.waiting & w.live & ~m, site=site):
+        if not w.agent.cluster_barrier.test(last=not w.waiting & w.live & ~m, site=site):
             return False
         w.waiting &= ~m
         return True

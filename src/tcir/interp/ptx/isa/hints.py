@@ -66,7 +66,7 @@ def line(d: Decode) -> Op:
         if any(space != "global" for space, _, _ in split(at)):
             raise w.error("not-global", f"expected a global address, got {int(at[0]):#x}", site)
         for address in at.tolist() if drops else ():
-            w.agent.discard(address, _LINE, site=site)
+            w.agent.memory.discard(address, _LINE, site=site)
 
     return d.plain(run)
 

@@ -8,7 +8,7 @@ from tcir.interp.ptx.decode import Decode, Op, rule, view
 from tcir.interp.ptx.isa.mbarrier import shared_operand
 from tcir.interp.ptx.syntax import TYPES, Sink, Site
 from tcir.interp.ptx.warp import LANES, Warp
-from tcir.machine.engine.launch_control import granted, try_cancel
+from tcir.machine.engine.launch_control import granted
 
 _B128, _U32 = TYPES["b128"], TYPES["u32"]
 
@@ -26,7 +26,7 @@ def cancel(d: Decode) -> Op:
 
     def run(w: Warp, m: int) -> None:
         for at, mbar in zip(answer(w, m), barrier(w, m), strict=True):
-            try_cancel(w.agent, at, mbar, multicast, site=site)
+            w.agent.launch_control.try_cancel(at, mbar, multicast, site=site)
 
     return d.plain(run)
 

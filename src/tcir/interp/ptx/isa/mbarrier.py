@@ -72,7 +72,7 @@ def init(d: Decode) -> Op:
 
     def run(w: Warp, m: int) -> None:
         for address, n in zip(at(w, m), count(w, m), strict=True):
-            w.agent.mbarrier_init(address, n, site=site)
+            w.agent.mbarrier.init(address, n, site=site)
 
     return d.plain(run)
 
@@ -87,7 +87,7 @@ def inval(d: Decode) -> Op:
 
     def run(w: Warp, m: int) -> None:
         for address in at(w, m):
-            w.agent.mbarrier_inval(address, site=site)
+            w.agent.mbarrier.inval(address, site=site)
 
     return d.plain(run)
 
@@ -135,9 +135,9 @@ def arrive(d: Decode) -> Op:
         lanes = LANES[m]
         for lane, address, n in zip(lanes, places, amounts, strict=True):
             if state is not None:
-                phase, pending = w.agent.mbarrier_state(address, site=site)
+                phase, pending = w.agent.mbarrier.state(address, site=site)
                 w.v[8][state][lane] = phase << _PENDING_BITS | pending
-            w.agent.mbarrier_arrive(
+            w.agent.mbarrier.arrive(
                 address, 1 if expect else n, n if expect else None, drop=drop, completes=completes,
                 relaxed=relaxed, site=site,
             )  # fmt: skip
@@ -169,7 +169,7 @@ def complete_tx(d: Decode) -> Op:
 
     def run(w: Warp, m: int) -> None:
         for address, n in zip(at(w, m), amount(w, m), strict=True):
-            w.agent.mbarrier_complete_tx(address, n, site=site)
+            w.agent.mbarrier.complete_tx(address, n, site=site)
 
     return d.plain(run)
 
@@ -185,7 +185,7 @@ def expect_tx(d: Decode) -> Op:
 
     def run(w: Warp, m: int) -> None:
         for address, n in zip(at(w, m), amount(w, m), strict=True):
-            w.agent.mbarrier_expect_tx(address, n, site=site)
+            w.agent.mbarrier.expect_tx(address, n, site=site)
 
     return d.plain(run)
 
@@ -221,7 +221,7 @@ def wait(d: Decode) -> Op:
         for lane, address, value in zip(LANES[m], at(w, m), asked.tolist(), strict=True):
             key = (address, value if parity_form else _parity(w, address, value, site))
             if key not in known:
-                known[key] = w.agent.mbarrier_test(*key, relaxed=relaxed, site=site)
+                known[key] = w.agent.mbarrier.test(*key, relaxed=relaxed, site=site)
             done |= int(known[key]) << int(lane)
         w.p[dst] = w.p[dst] & ~m | done
         w.undef[dst] &= ~m
@@ -234,7 +234,7 @@ def wait(d: Decode) -> Op:
 
 def _parity(w: Warp, address: int, state: int, site: Site) -> int:
     """Parity of the phase of a state, which has to be the open one or the one before."""
-    phase, _ = w.agent.mbarrier_state(address, site=site)
+    phase, _ = w.agent.mbarrier.state(address, site=site)
     asked = state >> _PENDING_BITS
     if asked not in (phase, phase - 1):
         raise w.error(

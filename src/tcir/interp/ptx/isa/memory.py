@@ -18,7 +18,7 @@ from tcir.interp.ptx.syntax import Site
 from tcir.interp.ptx.warp import LANES, Warp
 from tcir.interp.ptx.windows import SPACES
 from tcir.machine import MachineError
-from tcir.machine.memory.global_and_shared import extent
+from tcir.machine.memory.generic import extent
 from tcir.machine.memory.memories import GUARD
 from tcir.machine.order.hazards import join
 
@@ -159,9 +159,9 @@ def _load(w: Warp, space: str, at: Any, nbytes: int, site: Site, strong: str | N
     if space == "global" and not _together(w, at, nbytes):
         each = (at[n : n + 1] for n in range(len(at)))
         return np.concatenate(
-            [w.agent.load(space, one, nbytes, strong=strong, site=site) for one in each]
+            [w.agent.memory.load(space, one, nbytes, strong=strong, site=site) for one in each]
         )
-    return w.agent.load(space, at, nbytes, strong=strong, site=site)
+    return w.agent.memory.load(space, at, nbytes, strong=strong, site=site)
 
 
 def _together(w: Warp, at: Any, nbytes: int) -> bool:
@@ -218,9 +218,9 @@ def store(
 def _store(w: Warp, space: str, at: Any, data: Any, site: Site, strong: str | None) -> None:
     if space == "global" and not _together(w, at, data.shape[1]):
         for n in range(len(at)):
-            w.agent.store(space, at[n : n + 1], data[n : n + 1], strong=strong, site=site)
+            w.agent.memory.store(space, at[n : n + 1], data[n : n + 1], strong=strong, site=site)
         return
-    w.agent.store(space, at, data, strong=strong, site=site)
+    w.agent.memory.store(space, at, data, strong=strong, site=site)
 
 
 def _vector_count(d: Decode) -> int:

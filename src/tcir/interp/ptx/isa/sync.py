@@ -9,7 +9,6 @@ from tcir.interp.ptx.decode import Decode, Op, rule
 from tcir.interp.ptx.isa.hints import nothing
 from tcir.interp.ptx.syntax import TYPES, Site
 from tcir.interp.ptx.warp import LANES, Warp
-from tcir.machine.sync.named_barriers import arrive
 
 _U32 = TYPES["u32"]
 
@@ -36,7 +35,7 @@ def bar_sync(d: Decode) -> Op:
 
     def run(w: Warp, m: int) -> Generator[Any, Any, None]:
         threads = uniform(w, count, m, site, "thread count") if count is not None else None
-        yield from w.agent.barrier(uniform(w, number, m, site, "barrier"), threads, site=site)
+        yield from w.agent.barrier.sync(uniform(w, number, m, site, "barrier"), threads, site=site)
 
     return d.blocking(run, converge="aligned")
 
@@ -51,7 +50,8 @@ def bar_arrive(d: Decode) -> Op:
 
     def run(w: Warp, m: int) -> None:
         threads = uniform(w, count, m, site, "thread count")
-        arrive(w.agent, uniform(w, number, m, site, "barrier"), threads, site=site)
+        barrier = uniform(w, number, m, site, "barrier")
+        w.agent.barrier.arrive(barrier, threads, site=site)
 
     return d.plain(run, converge="aligned")
 
@@ -78,7 +78,7 @@ def bar_red(d: Decode) -> Op:
         yes = (w.p[source] ^ flip) & m
         arrivals = rounds.setdefault(key, [])
         arrivals.append((yes.bit_count(), m.bit_count()))
-        yield from w.agent.barrier(barrier, threads, site=site)
+        yield from w.agent.barrier.sync(barrier, threads, site=site)
         if rounds.get(key) is arrivals:
             del rounds[key]  # whoever is first on the way to the next round
         total, threads_seen = (sum(column) for column in zip(*arrivals, strict=True))

@@ -18,6 +18,7 @@ from tcir.interp.ptx.isa.sync import uniform
 from tcir.interp.ptx.isa.tcgen05_operands import LaneOperand, TmemAddress, cta_group, per_thread
 from tcir.interp.ptx.syntax import TYPES
 from tcir.interp.ptx.warp import BOOLS, Warp
+from tcir.machine import SharedDesc
 
 _U32 = TYPES["u32"]
 _SHAPES = ("32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2")
@@ -47,7 +48,7 @@ def alloc(d: Decode) -> Op:
     def run(w: Warp, m: int) -> Generator[Any, Any, None]:
         count = uniform(w, columns, m, site, "column count")
         where = at(w, m)[0]
-        yield from w.agent.tmem_alloc(where, count, cta_group=group, exclusive=exclusive, site=site)
+        yield from w.agent.tmem.alloc(where, count, cta_group=group, exclusive=exclusive, site=site)
 
     return d.blocking(run, converge="aligned")
 
@@ -65,12 +66,12 @@ def dealloc(d: Decode) -> Op:
     def run(w: Warp, m: int) -> None:
         address = uniform(w, base, m, site, "tensor-memory address")
         count = uniform(w, columns, m, site, "column count")
-        w.agent.tmem_dealloc(address, count, cta_group=1, exclusive=exclusive, site=site)
+        w.agent.tmem.dealloc(address, count, cta_group=1, exclusive=exclusive, site=site)
 
     def of_pair(w: Warp, m: int) -> Generator[Any, Any, None]:
         address = uniform(w, base, m, site, "tensor-memory address")
         count = uniform(w, columns, m, site, "column count")
-        yield from w.agent.tmem_pair_dealloc(address, count, exclusive, site=site)
+        yield from w.agent.tmem.pair_dealloc(address, count, exclusive, site=site)
 
     if group == 2:
         return d.blocking(of_pair, converge="aligned")
@@ -85,7 +86,7 @@ def relinquish(d: Decode) -> Op:
     site = d.site
 
     def run(w: Warp, m: int) -> None:
-        w.agent.tmem_relinquish(cta_group=group, site=site)
+        w.agent.tmem.relinquish(cta_group=group, site=site)
 
     return d.plain(run, converge="aligned")
 
@@ -118,7 +119,7 @@ def ld(d: Decode) -> Op:
     pending = dict.fromkeys(targets, site)
 
     def run(w: Warp, m: int) -> None:
-        values = w.agent.tmem_ld(
+        values = w.agent.tmem.ld(
             address.uniform(w, m), shape=shape, num=count, pack=packed, half_split=split, site=site
         )
         v, undef, where = w.v[5], w.undef, BOOLS[m]
@@ -151,7 +152,7 @@ def st(d: Decode) -> Op:
                 w.read_undefined(site, (source,), m)
         data = np.stack([w.v[5][source] for source in sources])
         more = {} if split is None else {"half_split": split}
-        w.agent.tmem_st(
+        w.agent.tmem.st(
             address.uniform(w, m), shape=shape, num=count, data=data, unpack=packed, site=site,
             **more,
         )  # fmt: skip
@@ -166,7 +167,7 @@ def wait(d: Decode) -> Op:
     which, site = d.name[-2:], d.site
 
     def run(w: Warp, m: int) -> None:
-        w.agent.tmem_wait(which, site=site)
+        w.agent.tmem.wait(which, site=site)
         if which == "ld" and w.pending:
             w.awaited()
 
@@ -190,8 +191,8 @@ def cp(d: Decode) -> Op:
     site = d.site
 
     def issue(w: Warp, lane: int) -> None:
-        w.agent.cp(
-            address(w, lane), descriptor(w, lane), shape=shape, multicast=multicast,
+        w.agent.tensor_core.cp(
+            address(w, lane), SharedDesc(descriptor(w, lane)), shape=shape, multicast=multicast,
             decompress=source_format, cta_group=group, site=site,
         )  # fmt: skip
 
@@ -207,7 +208,7 @@ def shift(d: Decode) -> Op:
     site = d.site
 
     def issue(w: Warp, lane: int) -> None:
-        w.agent.shift(address(w, lane), cta_group=group, site=site)
+        w.agent.tensor_core.shift(address(w, lane), cta_group=group, site=site)
 
     return per_thread(d, issue)
 
@@ -227,7 +228,7 @@ def commit(d: Decode) -> Op:
     def issue(w: Warp, lane: int) -> None:
         if mask is not None and w.undef[mask] & 1 << lane:
             w.read_undefined(site, (mask,), 1 << lane)
-        w.agent.commit(
+        w.agent.tensor_core.commit(
             at(w, 1 << lane)[0],
             cta_mask=None if mask is None else int(w.v[2][mask][lane]),
             cta_group=group,

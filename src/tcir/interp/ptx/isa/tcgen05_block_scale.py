@@ -57,7 +57,9 @@ def block_scale(d: Decode) -> Op:
         target, a, b, idesc = operands.read(w, lane)
         at = sfa(w, lane), sfb(w, lane)
         options = MmaOptions(enable(w, lane), metadata=operands.selectors(w, lane))
-        instruction = w.agent.scaled_instruction(idesc, kind, scales, cta_group=group, site=site)
-        w.agent.mma_block_scale(target, a, b, instruction, *at, options, site=site)
+        instruction = w.agent.tensor_core.scaled_instruction(
+            idesc, kind, scales, cta_group=group, site=site
+        )
+        w.agent.tensor_core.mma_block_scale(target, a, b, instruction, *at, options, site=site)
 
     return per_thread(d, issue)

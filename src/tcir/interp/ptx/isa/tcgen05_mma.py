@@ -67,7 +67,7 @@ def mma(d: Decode) -> Op:
             collector=use,
             metadata=operands.selectors(w, lane),
         )
-        instruction = w.agent.instruction(idesc, kind, cta_group=group, site=site)
-        w.agent.mma(target, a, b, instruction, options, site=site)
+        instruction = w.agent.tensor_core.instruction(idesc, kind, cta_group=group, site=site)
+        w.agent.tensor_core.mma(target, a, b, instruction, options, site=site)
 
     return per_thread(d, issue)

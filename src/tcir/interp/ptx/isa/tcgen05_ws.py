@@ -40,7 +40,7 @@ def weight_stationary(d: Decode) -> Op:
             metadata=operands.selectors(w, lane),
             zero_columns=None if zeros is None else zeros(w, lane),
         )
-        instruction = w.agent.instruction(idesc, kind, ws=True, site=site)
-        w.agent.mma(target, a, b, instruction, options, site=site)
+        instruction = w.agent.tensor_core.instruction(idesc, kind, ws=True, site=site)
+        w.agent.tensor_core.mma(target, a, b, instruction, options, site=site)
 
     return per_thread(d, issue)

@@ -52,7 +52,7 @@ def replace(d: Decode) -> Op:
             w.read_undefined(site, (value,), m)
         values = w.v[n][value][LANES[m]]
         for (where, address), new in zip(at(w, m), values, strict=True):
-            w.agent.tensormap_replace(where, address, field, int(new), ordinal, site=site)
+            w.agent.tensormap.replace(where, address, field, int(new), ordinal, site=site)
 
     return d.plain(run)
 
@@ -73,7 +73,7 @@ def copy_release(d: Decode) -> Op:
     def run(w: Warp, m: int) -> None:
         to = uniform(w, target, m, site, "destination", size) + offset
         at = uniform(w, source, m, site, "source", source_size) + source_offset
-        w.agent.tensormap_copy_release(to, at, site=site)
+        w.agent.tensormap.copy_release(to, at, site=site)
 
     return d.plain(run, converge="aligned")
 
@@ -86,7 +86,7 @@ def fence(d: Decode) -> Op:
     site = d.site
     if which == "release":
         d.done(0)
-        return d.plain(lambda w, m: w.agent.tensormap_release(site=site))
+        return d.plain(lambda w, m: w.agent.tensormap.release(site=site))
     d.done(2)
     _size(d, d.operands[1])
     at = _place(d, d.operands[0], None)
@@ -94,7 +94,7 @@ def fence(d: Decode) -> Op:
     def run(w: Warp, m: int) -> None:
         for where, address in at(w, m):
             if where == "global":
-                w.agent.tensormap_acquire(address, site=site)
+                w.agent.tensormap.acquire(address, site=site)
 
     return d.plain(run)
 

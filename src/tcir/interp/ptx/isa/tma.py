@@ -57,7 +57,7 @@ class _TensorOperand:
             space, _, inside = split(np.array([at]))[0]
             at = int(inside[0])
         if space == "global":
-            raw = w.agent.read_map(at, site=self.site)
+            raw = w.agent.tensormap.read(at, site=self.site)
         else:
             raw = load(w, space, np.array([at]), 128, LANES[mask], self.site).tobytes()
         return {
@@ -117,7 +117,7 @@ def tensor_copy(d: Decode) -> Op:
         barriers = shared_addresses(w, bar, bar_size, bar_offset, m, False, site)
         for lane, target, barrier in zip(LANES[m], targets, barriers, strict=True):
             n = int(lane)
-            w.agent.tma_load(
+            w.agent.tma.load(
                 target,
                 **tensor.arguments(w, n),
                 mbar=barrier,
@@ -144,7 +144,7 @@ def _tensor_store(d: Decode, rank: int, reduction: str | None = None) -> Op:
         sources = shared_addresses(w, slot, size, offset, m, False, site)
         for lane, source in zip(LANES[m], sources, strict=True):
             n = int(lane)
-            w.agent.tma_store(
+            w.agent.tma.store(
                 source, **tensor.arguments(w, n), mode=mode, reduction=reduction, site=site,
             )  # fmt: skip
 
@@ -181,7 +181,7 @@ def tensor_prefetch(d: Decode) -> Op:
     def run(w: Warp, m: int) -> None:
         for lane in LANES[m]:
             n = int(lane)
-            w.agent.tma_prefetch(
+            w.agent.tma.prefetch(
                 **tensor.arguments(w, n), mode=mode,
                 im2col_offsets=tuple(_value(w, s, n, site, 2) for s in offsets), site=site,
             )  # fmt: skip
@@ -195,7 +195,7 @@ def bulk_commit(d: Decode) -> Op:
     site = d.site
 
     def run(w: Warp, m: int) -> None:
-        w.agent.bulk_commit(site=site)
+        w.agent.bulk.commit(site=site)
 
     return d.plain(run)
 
@@ -208,7 +208,7 @@ def bulk_wait(d: Decode) -> Op:
     site = d.site
 
     def run(w: Warp, m: int) -> Generator[Any, Any, None]:
-        yield from w.agent.bulk_wait(pending, read=read, site=site)
+        yield from w.agent.bulk.wait(pending, read=read, site=site)
 
     return d.blocking(run)
 

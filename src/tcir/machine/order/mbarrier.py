@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from tcir.machine.errors import MachineError
 from tcir.machine.order.hazards import Clock, Component, join
@@ -21,7 +20,7 @@ class Mbarrier:
 
     address: int
     count: int
-    site: Any
+    site: object
     tma: Component
     """The line of TMA loads that signal this object; the n-th has number n."""
     phase: int = 0
@@ -30,7 +29,7 @@ class Mbarrier:
     live: bool = True
     collected: Clock = field(default_factory=dict)
     released: Clock = field(default_factory=dict)
-    users: dict[Component, tuple[int, Any]] = field(default_factory=dict)
+    users: dict[Component, tuple[int, object]] = field(default_factory=dict)
     """Last use by each component: its number and site."""
     loads: int = 0
     """TMA loads issued."""
@@ -52,7 +51,7 @@ class Mbarrier:
         """test_wait.parity: whether the phase of ``parity`` (current or the one before) is over."""
         return (self.phase & 1) != (parity & 1)
 
-    def arrive(self, count: int, clock: Clock, site: Any) -> None:
+    def arrive(self, count: int, clock: Clock, site: object) -> None:
         """``count`` arrivals that have observed ``clock``."""
         self.check_live(site)
         if count < 1 or count > self.pending:
@@ -66,7 +65,7 @@ class Mbarrier:
         join(self.collected, clock)
         self._advance()
 
-    def drop(self, count: int, site: Any) -> None:
+    def drop(self, count: int, site: object) -> None:
         """arrive_drop: the phases after this one expect ``count`` arrivals less."""
         self.check_live(site)
         if count > self.count:
@@ -78,12 +77,12 @@ class Mbarrier:
             )
         self.count -= count
 
-    def expect(self, nbytes: int, site: Any) -> None:
+    def expect(self, nbytes: int, site: object) -> None:
         """expect_tx. By itself it ends no phase: that takes an arrival or bytes (9.7.13.15.5)."""
         self.check_live(site)
         self._move(nbytes, site)
 
-    def complete_tx(self, nbytes: int, number: int, clock: Clock, site: Any) -> None:
+    def complete_tx(self, nbytes: int, number: int, clock: Clock, site: object) -> None:
         """The bytes of TMA load ``number`` have arrived."""
         self.check_live(site)
         join(self.collected, clock)
@@ -91,13 +90,13 @@ class Mbarrier:
         self._move(-nbytes, site)
         self._advance()
 
-    def count_bytes(self, nbytes: int, site: Any) -> None:
+    def count_bytes(self, nbytes: int, site: object) -> None:
         """mbarrier.complete_tx: bytes that no operation brought. Releases nothing."""
         self.check_live(site)
         self._move(-nbytes, site)
         self._advance()
 
-    def check_live(self, site: Any) -> None:
+    def check_live(self, site: object) -> None:
         """MachineError once it has been invalidated."""
         if not self.live:
             raise MachineError(
@@ -107,7 +106,7 @@ class Mbarrier:
                 site=site,
             )
 
-    def _move(self, nbytes: int, site: Any) -> None:
+    def _move(self, nbytes: int, site: object) -> None:
         self.tx += nbytes
         if abs(self.tx) > MAX_COUNT:
             raise MachineError(

@@ -2,42 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from tcir.machine.engine.core import Blocking
 from tcir.machine.errors import MachineError
-from tcir.machine.memory.global_and_shared import GlobalAndShared
-from tcir.machine.memory.memories import COLUMNS, UNSPECIFIED_HALF
+from tcir.machine.memory.generic import Memory
+from tcir.machine.memory.protocols import AgentProtocol
+from tcir.machine.memory.tensor_memory import COLUMNS, UNSPECIFIED_HALF
 from tcir.machine.order.hazards import Access
+from tcir.machine.order.operation import Blocking
 from tcir.machine.refusal import Refusal
-from tcir.machine.tmem.pair_allocation import PairAllocation
+from tcir.machine.tmem.pair_allocation import PairAllocation, check_exclusive
 from tcir.machine.tmem.places import access_base, access_map
 
 Registers = NDArray[np.uint32]
 Index = NDArray[np.int64]
 
 
-class TmemAccess(PairAllocation, GlobalAndShared):
+class Tmem:
     """The warp-collective instructions on tensor memory."""
 
-    def tmem_alloc(
+    def __init__(self, agent: AgentProtocol, memory: Memory) -> None:
+        self.agent, self.memory = agent, memory
+        self.cta, self.machine = agent.cta, agent.machine
+        self._pair = PairAllocation(agent)
+        self._loads = self._stores = 0
+        """tcgen05.ld and .st so far."""
+
+    def alloc(
         self,
         address: int,
         columns: int,
         cta_group: int = 1,
         exclusive: bool = False,
         *,
-        site: Any,
+        site: object,
     ) -> Blocking:
         """tcgen05.alloc: writes the address of ``columns`` columns to shared memory.
 
         exclusive: alone on the SM, and not only of a power of two (PTX ISA 9.4).
         """
-        self._at(site)
-        ctas = self.group(cta_group, site)
+        self.agent.proceed(site)
+        ctas = self.agent.group(cta_group, site)
         tmem = self.cta.tmem
         if (
             columns % 32
@@ -74,9 +80,9 @@ class TmemAccess(PairAllocation, GlobalAndShared):
             )
         tmem.largest = columns
         if len(ctas) > 1:
-            base = yield from self._pair_alloc(columns, exclusive, site)
+            base = yield from self._pair.alloc(columns, exclusive, site)
         else:
-            yield from self._wait(
+            yield from self.agent.wait(
                 lambda: tmem.room(columns, exclusive=exclusive) is not None,
                 lambda: f"{columns} free columns of tensor memory at {site}{tmem.sm.holders(tmem)}",
             )
@@ -85,21 +91,21 @@ class TmemAccess(PairAllocation, GlobalAndShared):
             base = free
             tmem.allocate(base, columns, exclusive)
         word = np.array([[base]], np.uint32).view(np.uint8)
-        self.store("shared", np.array([address], np.int64), word, site=site)
+        self.memory.store("shared", np.array([address], np.int64), word, site=site)
 
-    def tmem_dealloc(
+    def dealloc(
         self,
         taddr: int,
         columns: int,
         cta_group: int = 1,
         exclusive: bool = False,
         *,
-        site: Any,
+        site: object,
     ) -> None:
-        """tcgen05.dealloc of a whole allocation; of a pair's one see `tmem_pair_dealloc`."""
-        self._at(site)
-        if len(self.group(cta_group, site)) > 1:
-            raise ValueError("expected tmem_pair_dealloc for cta_group 2: it may block")
+        """tcgen05.dealloc of a whole allocation; a pair's one: `pair_dealloc`."""
+        self.agent.proceed(site)
+        if len(self.agent.group(cta_group, site)) > 1:
+            raise ValueError("expected pair_dealloc for cta_group 2: it may block")
         tmem = self.cta.tmem
         if tmem.allocations.get(taddr) != columns:
             raise MachineError(
@@ -108,32 +114,33 @@ class TmemAccess(PairAllocation, GlobalAndShared):
                 f"{columns} columns at {taddr:#x}",
                 site=site,
             )
-        self.same_kind(tmem, exclusive, site)
+        check_exclusive(tmem, exclusive, site)
         where = (slice(None), slice(taddr, taddr + columns))
-        self.note_write(tmem.shadow, where, self.own_access("dealloc", site))
+        self.agent.note_write(tmem.shadow, where, self.agent.own_access("dealloc", site))
         tmem.free(taddr)
 
-    def tmem_relinquish(self, cta_group: int = 1, *, site: Any) -> None:
+    def relinquish(self, cta_group: int = 1, *, site: object) -> None:
         """tcgen05.relinquish_alloc_permit."""
-        self._at(site)
-        self.group(cta_group, site)
+        self.agent.proceed(site)
+        self.agent.group(cta_group, site)
         self.cta.tmem.relinquished = site
         self.cta.tmem.has_permit = False
 
     def _reach(
-        self, taddr: int, shape: str, num: int, packed: bool, half_split: int | None, site: Any
+        self, taddr: int, shape: str, num: int, packed: bool, half_split: int | None, site: object
     ) -> tuple[Index, Index, int]:
+        """Lanes, columns, and columns of a register."""
         try:
             rule = self.machine.assumptions.ld_st_lane
-            lane, column = access_base(taddr, shape, self.warp, rule)
+            lane, column = access_base(taddr, shape, self.agent.warp, rule)
             table = access_map(shape, num, packed, half_split)
         except Refusal as refusal:
-            raise MachineError(refusal.code, str(refusal), site=site) from None
+            raise MachineError.of(refusal, site) from None
         lanes, columns = lane + table.lanes, column + table.columns
         self.cta.tmem.check(int(columns.min()), int(columns.max()) + table.halves, site)
         return lanes, columns, table.halves
 
-    def tmem_ld(
+    def ld(
         self,
         taddr: int,
         shape: str = "32x32b",
@@ -141,10 +148,10 @@ class TmemAccess(PairAllocation, GlobalAndShared):
         pack: bool = False,
         half_split: int | None = None,
         *,
-        site: Any,
+        site: object,
     ) -> Registers:
-        """tcgen05.ld: uint32 [registers, 32 lanes], to be used after `tmem_wait("ld")`."""
-        self._at(site)
+        """tcgen05.ld: uint32 [registers, 32 lanes], to be used after `wait("ld")`."""
+        self.agent.proceed(site)
         lanes, columns, halves = self._reach(taddr, shape, num, pack, half_split, site)
         tmem = self.cta.tmem
         value = tmem.words[lanes, columns]
@@ -158,13 +165,13 @@ class TmemAccess(PairAllocation, GlobalAndShared):
                 "error", "undefined-read", site, f"tensor memory at column {int(columns.min())}",
                 "nothing wrote the words before",
             )  # fmt: skip
-        self.pending_ld += 1
+        self._loads += 1
         self.machine.counters.tmem_load += 4 * value.size * halves
-        access = Access(("ld", self.me), self.pending_ld, "tcgen05.ld", site)
-        self.note_read(tmem.shadow, _words(lanes, columns, halves), access)
+        access = Access(("ld", self.agent.me), self._loads, "tcgen05.ld", site)
+        self.agent.note_read(tmem.shadow, _words(lanes, columns, halves), access)
         return value
 
-    def tmem_st(
+    def st(
         self,
         taddr: int,
         shape: str,
@@ -173,10 +180,10 @@ class TmemAccess(PairAllocation, GlobalAndShared):
         unpack: bool = False,
         half_split: int | None = None,
         *,
-        site: Any,
+        site: object,
     ) -> None:
         """tcgen05.st of uint32 [registers, 32 lanes]."""
-        self._at(site)
+        self.agent.proceed(site)
         lanes, columns, halves = self._reach(taddr, shape, num, unpack, half_split, site)
         tmem = self.cta.tmem
         if halves == 2:
@@ -187,12 +194,12 @@ class TmemAccess(PairAllocation, GlobalAndShared):
         else:
             tmem.words[lanes, columns] = data
         tmem.defined[lanes, columns] = True
-        self.pending_st += 1
+        self._stores += 1
         self.machine.counters.tmem_store += 4 * data.size * halves
-        access = Access(("st", self.me), self.pending_st, "tcgen05.st", site)
-        self.note_write(tmem.shadow, _words(lanes, columns, halves), access)
+        access = Access(("st", self.agent.me), self._stores, "tcgen05.st", site)
+        self.agent.note_write(tmem.shadow, _words(lanes, columns, halves), access)
 
-    def _upper_halves(self, before: Registers) -> Any:
+    def _upper_halves(self, before: Registers) -> Registers | np.uint32:
         """What .unpack::16b leaves in the upper halves of words that held `before`."""
         match self.machine.assumptions.unpack_upper:
             case "zero":
@@ -201,12 +208,18 @@ class TmemAccess(PairAllocation, GlobalAndShared):
                 return before & np.uint32(0xFFFF0000)
         return np.uint32(UNSPECIFIED_HALF)
 
-    def tmem_wait(self, kind: str, *, site: Any) -> None:
+    def pair_dealloc(
+        self, taddr: int, columns: int, exclusive: bool = False, *, site: object
+    ) -> Blocking:
+        """tcgen05.dealloc.cta_group::2 of a whole allocation of both CTAs."""
+        return self._pair.dealloc(taddr, columns, exclusive, site)
+
+    def wait(self, kind: str, *, site: object) -> None:
         """tcgen05.wait::ld or ::st."""
         if kind not in ("ld", "st"):
             raise ValueError(f"expected 'ld' or 'st', got {kind!r}")
-        self._at(site)
-        self.clock[(kind, self.me)] = self.pending_ld if kind == "ld" else self.pending_st
+        self.agent.proceed(site)
+        self.agent.clock[(kind, self.agent.me)] = self._loads if kind == "ld" else self._stores
 
 
 def _words(lanes: Index, columns: Index, halves: int) -> tuple[Index, Index]:

@@ -11,12 +11,12 @@ Sources: PTX ISA 9.7.9.28 (tensormap.replace), 9.7.13.16 (tensormap.cp_fenceprox
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import NDArray
 
 from tcir.machine.errors import MachineError
-from tcir.machine.memory.global_and_shared import GlobalAndShared
+from tcir.machine.memory.generic import Memory
+from tcir.machine.memory.protocols import AgentProtocol
 from tcir.machine.order.hazards import Access, Clock, marked, observed
 from tcir.machine.refusal import Refusal
 from tcir.machine.tma.tensor_encoding import MAP_BYTES, replace
@@ -25,44 +25,45 @@ RELEASED = "tensormap"
 """Mark of what has passed a release to the tensormap proxy."""
 
 
-class TensorMapProxy(GlobalAndShared):
+class TensorMaps:
     """tensormap.replace, tensormap.cp_fenceproxy, fence.proxy.tensormap::generic."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, agent: AgentProtocol, memory: Memory) -> None:
+        self.agent, self.memory = agent, memory
+        self.cta, self.machine = agent.cta, agent.machine
         self._acquired: dict[int, Clock] = {}
         """Global address of a map -> what was known at the last acquire of it."""
 
-    def tensormap_replace(
-        self, space: str, address: int, field: str, value: int, ordinal: int = 0, *, site: Any
+    def replace(
+        self, space: str, address: int, field: str, value: int, ordinal: int = 0, *, site: object
     ) -> None:
         """tensormap.replace.tile: one field of the map in "shared" or "global" memory."""
         at = self._map_address(address, site)
-        raw = self.load(space, at, MAP_BYTES, site=site).tobytes()
+        raw = self.memory.load(space, at, MAP_BYTES, site=site).tobytes()
         try:
             changed = replace(raw, field, value, ordinal)
         except Refusal as refusal:
-            raise MachineError(refusal.code, str(refusal), site=site) from None
-        self.store(space, at, np.frombuffer(changed, np.uint8)[None], site=site)
+            raise MachineError.of(refusal, site) from None
+        self.memory.store(space, at, np.frombuffer(changed, np.uint8)[None], site=site)
 
-    def tensormap_release(self, *, site: Any) -> None:
+    def release(self, *, site: object) -> None:
         """fence.proxy.tensormap::generic.release: what this agent wrote may be used as maps."""
-        self._at(site)
-        self._mark_own(RELEASED)
+        self.agent.proceed(site)
+        self.agent.mark(RELEASED)
 
-    def tensormap_acquire(self, address: int, *, site: Any) -> None:
+    def acquire(self, address: int, *, site: object) -> None:
         """fence.proxy.tensormap::generic.acquire [address], 128."""
-        self._at(site)
+        self.agent.proceed(site)
         self._map_address(address, site)
-        self._acquired[address] = dict(self.clock)
+        self._acquired[address] = dict(self.agent.clock)
 
-    def tensormap_copy_release(self, target: int, source: int, *, site: Any) -> None:
+    def copy_release(self, target: int, source: int, *, site: object) -> None:
         """tensormap.cp_fenceproxy: the map at a shared address to a global one, and a release."""
-        raw = self.load("shared", self._map_address(source, site), MAP_BYTES, site=site)
-        self.store("global", self._map_address(target, site), raw, site=site)
-        self._mark_own(RELEASED)
+        raw = self.memory.load("shared", self._map_address(source, site), MAP_BYTES, site=site)
+        self.memory.store("global", self._map_address(target, site), raw, site=site)
+        self.agent.mark(RELEASED)
 
-    def _map_address(self, address: int, site: Any) -> Any:
+    def _map_address(self, address: int, site: object) -> NDArray[np.int64]:
         if address % MAP_BYTES:
             raise MachineError(
                 "misaligned",
@@ -72,8 +73,8 @@ class TensorMapProxy(GlobalAndShared):
             )
         return np.array([address], np.int64)
 
-    def read_map(self, address: int, *, site: Any) -> bytes:
-        """The bytes TMA finds at a global address; `note_map` checks the order."""
+    def read(self, address: int, *, site: object) -> bytes:
+        """The bytes TMA finds at a global address; `note` checks the order."""
         buffer = self.machine.memory.find(address, address + MAP_BYTES, site)
         start = address - buffer.base
         where = slice(start, start + MAP_BYTES)
@@ -84,19 +85,19 @@ class TensorMapProxy(GlobalAndShared):
             )  # fmt: skip
         return buffer.data[where].tobytes()
 
-    def note_map(self, address: int | None, access: Access) -> None:
+    def note(self, address: int | None, access: Access) -> None:
         """Checks and records that an operation uses the map at a global address."""
         if address is None:
             return
         buffer = self.machine.memory.find(address, address + MAP_BYTES, access.site)
-        self.watch(buffer)
+        self.memory.watch(buffer)
         if buffer.shadow is None:
             return
         start = address - buffer.base
         where = slice(start // buffer.granule, (start + MAP_BYTES) // buffer.granule)
         known = self._acquired.get(address, {})
         for other in buffer.shadow.writers_at(where):
-            if not observed(self.clock, other):
+            if not observed(self.agent.clock, other):
                 continue  # a race, reported by note_read below
             released = marked(known, RELEASED, other)
             if released and observed(known, other):
@@ -104,7 +105,7 @@ class TensorMapProxy(GlobalAndShared):
             missing = (
                 "fence.proxy.tensormap::generic.acquire on the map by its user, after the "
                 "synchronisation"
-                if marked(self.clock, RELEASED, other)
+                if marked(self.agent.clock, RELEASED, other)
                 else "fence.proxy.tensormap::generic.release (or tensormap.cp_fenceproxy) by the "
                 "writer, a synchronisation, and fence.proxy.tensormap::generic.acquire by the user"
             )
@@ -113,4 +114,4 @@ class TensorMapProxy(GlobalAndShared):
                 f"{access.site} ({access.kind} uses it)", missing,
             )  # fmt: skip
         mine = Access(access.component, access.number, access.kind, access.site, "tensormap")
-        self.note_read(buffer.shadow, where, mine)
+        self.agent.note_read(buffer.shadow, where, mine)

@@ -1,29 +1,25 @@
-"""Loads and stores of an agent: global and shared memory, through the generic proxy."""
+"""Loads and stores through the generic proxy: global and shared memory (PTX ISA 9.7.9)."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tcir.machine.engine.cluster import RANK_SHIFT
 from tcir.machine.errors import MachineError
-from tcir.machine.memory.memories import POISON, Buffer
-from tcir.machine.order.happens_before import HappensBefore
+from tcir.machine.memory.memories import POISON, RANK_SHIFT, Buffer, SharedMemory
+from tcir.machine.memory.protocols import AgentProtocol, CtaProtocol
 from tcir.machine.order.shadow import LastShadow
-
-if TYPE_CHECKING:
-    from tcir.machine.engine.machine import Cta
 
 Bytes = NDArray[np.uint8]
 Addresses = NDArray[np.int64]
 
 
-class GlobalAndShared(HappensBefore):
+class Memory:
     """ld, st and whatever else reads or writes bytes for a thread."""
 
-    _last_load: tuple[Any, bytes, bytes] | None = None
+    def __init__(self, agent: AgentProtocol) -> None:
+        self.agent, self.cta, self.machine = agent, agent.cta, agent.machine
+        self._last_load: tuple[object, bytes, bytes] | None = None
 
     def load(
         self,
@@ -32,7 +28,7 @@ class GlobalAndShared(HappensBefore):
         nbytes: int,
         *,
         strong: str | None = None,
-        site: Any,
+        site: object,
     ) -> Bytes:
         """``nbytes`` bytes at each address: uint8 [n, nbytes].
 
@@ -59,20 +55,20 @@ class GlobalAndShared(HappensBefore):
             counters.shared_load += where.size
             self.spare_mbarriers(where, site, "read", self.shared_owner(space, addresses, site))
         if self.machine.checking:
-            access = self.own_access("generic", site, strong)
-            self.note_read(memory.shadow, memory.granules(where), access)
+            access = self.agent.own_access("generic", site, strong)
+            self.agent.note_read(memory.shadow, memory.granules(where), access)
         data = memory.data[where]
         self._look(site, addresses, data, space)
         return data
 
-    def _look(self, site: Any, addresses: Addresses, data: Bytes, space: str) -> None:
+    def _look(self, site: object, addresses: Addresses, data: Bytes, space: str) -> None:
         """The same load with the same result as the last one is polling: no progress."""
         this = (site, addresses.tobytes(), data.tobytes())
         if this == self._last_load:
-            self.site = site
-            self.polls = f"{space} bytes at {int(addresses[0]):#x} to change, at {site}"
+            changed = f"{space} bytes at {int(addresses[0]):#x} to change, at {site}"
+            self.agent.poll(site, changed)
         else:
-            self._at(site)
+            self.agent.proceed(site)
             self._last_load = this
 
     def store(
@@ -82,7 +78,7 @@ class GlobalAndShared(HappensBefore):
         data: Bytes,
         *,
         strong: str | None = None,
-        site: Any,
+        site: object,
     ) -> None:
         """Writes uint8 [n, nbytes] to the addresses; ``strong``: scope of a strong store."""
         if space == "cluster" and (parts := _by_rank(addresses)):
@@ -96,16 +92,16 @@ class GlobalAndShared(HappensBefore):
             self.machine.counters.shared_store += where.size
             self.spare_mbarriers(where, site, "written", self.shared_owner(space, addresses, site))
         same = memory.data[where].tobytes() == data.tobytes()
-        if not (self.polls and same):
-            self._at(site)  # an atomic that puts back what it found is still polling
+        if not (self.agent.polls and same):
+            self.agent.proceed(site)  # an atomic that puts back what it found is still polling
         memory.data[where] = data
         if memory.defined is not None:
             memory.defined[where] = True
         if self.machine.checking:
-            access = self.own_access("generic", site, strong)
-            self.note_write(memory.shadow, memory.granules(where), access, same=same)
+            access = self.agent.own_access("generic", site, strong)
+            self.agent.note_write(memory.shadow, memory.granules(where), access, same=same)
 
-    def discard(self, address: int, nbytes: int, *, site: Any) -> None:
+    def discard(self, address: int, nbytes: int, *, site: object) -> None:
         """Drops bytes of global memory: undefined until they are written again."""
         memory, where = self.place("global", np.array([address], np.int64), nbytes, site)
         if memory.defined is None:
@@ -113,12 +109,12 @@ class GlobalAndShared(HappensBefore):
         memory.data[where] = POISON
         memory.defined[where] = False
         if self.machine.checking:
-            access = self.own_access("generic", site)
-            self.note_write(memory.shadow, memory.granules(where), access)
+            access = self.agent.own_access("generic", site)
+            self.agent.note_write(memory.shadow, memory.granules(where), access)
 
     def place(
-        self, space: str, addresses: Addresses, nbytes: int, site: Any
-    ) -> tuple[Any, Addresses]:
+        self, space: str, addresses: Addresses, nbytes: int, site: object
+    ) -> tuple[Buffer | SharedMemory, Addresses]:
         """The memory (its ``data``, ``defined``, ``shadow``) and the index of every byte in it."""
         low, high = extent(addresses)
         high += nbytes
@@ -131,9 +127,9 @@ class GlobalAndShared(HappensBefore):
         self.watch(buffer)
         return buffer, addresses[:, None] - buffer.base + span
 
-    def shared_owner(self, space: str, addresses: Addresses, site: Any) -> Cta:
+    def shared_owner(self, space: str, addresses: Addresses, site: object) -> CtaProtocol:
         """Whose shared memory the addresses name; in "shared" it has to be this CTA's own."""
-        return self.cta_of(int(addresses[0]), site, own=space == "shared")
+        return self.agent.cta_of(int(addresses[0]), site, own=space == "shared")
 
     def watch(self, buffer: Buffer) -> None:
         """Who reads and writes the buffer is recorded from now on."""
@@ -141,7 +137,7 @@ class GlobalAndShared(HappensBefore):
             buffer.shadow = LastShadow(buffer.data.size // buffer.granule + 1, "global memory")
 
     def spare_mbarriers(
-        self, where: Addresses, site: Any, verb: str, cta: Cta | None = None
+        self, where: Addresses, site: object, verb: str, cta: CtaProtocol | None = None
     ) -> None:
         """MachineError if one of these bytes of a CTA (None: this one) is of a live mbarrier."""
         low, high = int(where.min()), int(where.max())

@@ -1,0 +1,116 @@
+"""A CTA: its memories, barriers and agents."""
+
+from __future__ import annotations
+
+from tcir.machine.engine.agent import Agent, Body
+from tcir.machine.memory.memories import RANK_SHIFT, SharedMemory
+from tcir.machine.memory.protocols import ClusterProtocol, MachineProtocol, Triple
+from tcir.machine.memory.tensor_memory import Sm, TensorMemory
+from tcir.machine.order.hazards import Access, Clock, Component, Finding, join, observed
+from tcir.machine.order.mbarrier import Mbarrier
+from tcir.machine.order.rounds import BarrierRound
+
+
+class Cta:
+    """One CTA: its shared memory, tensor memory, mbarriers and agents."""
+
+    def __init__(
+        self,
+        machine: MachineProtocol,
+        index: Triple,
+        cluster: ClusterProtocol,
+        sm: Sm,
+        tmem_seed: str | None = None,
+    ) -> None:
+        self.machine = machine
+        self.index = index
+        self.cluster = cluster
+        self.rank_in_cluster = len(cluster.ctas)
+        self.window = self.rank_in_cluster << RANK_SHIFT
+        """The address of its first byte of shared memory."""
+        self.launch = cluster.launch
+        self.smem = SharedMemory(machine.static_smem + machine.dynamic_smem, machine.checking)
+        zeros = machine.assumptions.alloc_content == "zeros"
+        self.tmem = TensorMemory(machine.checking, zeros, tmem_seed, sm, f"CTA {index}")
+        for shadow in (self.smem.shadow, self.tmem.shadow):
+            if shadow is not None:
+                shadow.owner = self
+        self.mbarriers: dict[int, Mbarrier] = {}
+        """The live ones, by offset in the CTA's window."""
+        self.all_mbarriers: list[Mbarrier] = []
+        self.barriers: dict[int, BarrierRound] = {}
+        self.agents: list[Agent] = []
+        self.visitors: dict[Component, Access] = {}
+        """The last access of each component of another CTA to this one's memories."""
+
+    def agent(
+        self,
+        name: str,
+        *,
+        warp: int,
+        threads: int = 32,
+        body: Body,
+    ) -> Agent:
+        """A new agent of ``threads`` threads running ``body(agent)``."""
+        agent = Agent(self, name, warp, threads, body)
+        self.agents.append(agent)
+        return agent
+
+    @property
+    def exited(self) -> bool:
+        """Whether all its agents have ended (one that has none yet has not begun)."""
+        return bool(self.agents) and all(a.ended for a in self.agents)
+
+    def report(self, severity: str, code: str, first: object, second: object, missing: str) -> None:
+        """Adds a finding of this CTA."""
+        if self.machine.checking:
+            self.machine.findings.append(
+                Finding(severity, code, str(first), str(second), missing, self.index)
+            )
+
+    # --- the end ---------------------------------------------------------------------------------
+
+    def at_exit(self) -> None:
+        """Findings about what it leaves behind."""
+        end = "the end of the kernel"
+        for base, columns in self.tmem.allocations.items():
+            self.report(
+                "error", "tensor-memory-leak", f"{columns} columns at {base}", end,
+                "tcgen05.dealloc: the next CTA on the SM would wait forever",
+            )  # fmt: skip
+        known: Clock = {}
+        for agent in self.agents:
+            join(known, agent.clock)
+        check_visitors(self, known)
+        for barrier in self.all_mbarriers:
+            if barrier.tx and barrier.live:
+                self.report(
+                    "error", "expect-tx-mismatch", barrier.site, end,
+                    f"the announced and the arrived bytes differ by {barrier.tx}: {barrier}",
+                )  # fmt: skip
+            if known.get(barrier.tma, 0) < barrier.loads:
+                _, site = barrier.users[barrier.tma]
+                self.report(
+                    "error", "never-awaited", site, end,
+                    f"a wait for the TMA load: it may write shared memory after the CTA has ended "
+                    f"({barrier})",
+                )  # fmt: skip
+        for agent in self.agents:
+            if known.get(agent.bulk.reads, 0) < agent.bulk.issued:
+                self.report(
+                    "error", "never-awaited", agent.bulk.last, end,
+                    "cp.async.bulk.commit_group and wait_group.read: the store may read shared "
+                    "memory after the CTA has ended",
+                )  # fmt: skip
+
+
+def check_visitors(cta: Cta, known: Clock) -> None:
+    """A finding for each access to the memory of ``cta`` by another CTA that may follow its end."""
+    for access in cta.visitors.values():
+        if not observed(known, access):
+            cta.report(
+                "error", "peer-exited", f"{access.site} ({access.kind} of another CTA)",
+                f"the end of CTA {cta.index}",
+                "a cluster barrier (or an mbarrier that this CTA waits for) between the access to "
+                "this CTA's memory and its end",
+            )  # fmt: skip

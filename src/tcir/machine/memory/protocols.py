@@ -1,0 +1,149 @@
+"""What the units need of the agent that holds them, its CTA, cluster and machine.
+
+The classes themselves are in `tcir.machine.engine`, above the units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from tcir.machine.assumptions import Assumptions
+from tcir.machine.counters import Counters
+from tcir.machine.memory.memories import GlobalMemory, SharedMemory
+from tcir.machine.memory.tensor_memory import TensorMemory
+from tcir.machine.order.hazards import Access, Clock, Component, Finding, Scope
+from tcir.machine.order.mbarrier import Mbarrier
+from tcir.machine.order.operation import Blocking, Operation
+from tcir.machine.order.ordering import Class
+from tcir.machine.order.rounds import BarrierRound, ClusterRound
+from tcir.machine.order.shadow import Granules, Shadow
+from tcir.machine.order.tensor_thread import TensorThread
+
+Triple = tuple[int, int, int]
+
+
+class MachineProtocol(Protocol):
+    """Settings and global memory."""
+
+    assumptions: Assumptions
+    checking: bool
+    counters: Counters
+    findings: list[Finding]
+    memory: GlobalMemory
+    numerics: str
+    cta_group: tuple[int, object] | None
+    static_smem: int
+    dynamic_smem: int
+    patience: int
+
+    def take_over(self) -> Triple | None: ...
+
+
+class OrderProtocol(Protocol):
+    """The order in which operations complete."""
+
+    @property
+    def naps(self) -> int: ...
+
+
+class ClusterProtocol(Protocol):
+    """The CTAs that run at the same time."""
+
+    round: ClusterRound | None
+    declined: object
+
+    @property
+    def order(self) -> OrderProtocol | None: ...
+    @property
+    def ctas(self) -> Sequence[CtaProtocol]: ...
+    @property
+    def agents(self) -> Sequence[AgentProtocol]: ...
+    def at(self, rank: int, site: object) -> CtaProtocol: ...
+    def pair(self, rank: int, site: object) -> tuple[CtaProtocol, CtaProtocol]: ...
+    def launch(self, operation: Operation) -> None: ...
+    def finish(self) -> None: ...
+
+
+class CtaProtocol(Protocol):
+    """The memories and barriers of one CTA."""
+
+    index: Triple
+    rank_in_cluster: int
+    window: int
+    smem: SharedMemory
+    tmem: TensorMemory
+    mbarriers: dict[int, Mbarrier]
+    all_mbarriers: list[Mbarrier]
+    barriers: dict[int, BarrierRound]
+    visitors: dict[Component, Access]
+
+    @property
+    def machine(self) -> MachineProtocol: ...
+    @property
+    def cluster(self) -> ClusterProtocol: ...
+    @property
+    def agents(self) -> Sequence[AgentProtocol]: ...
+    @property
+    def launch(self) -> Callable[[Operation], None]: ...
+    def report(
+        self, severity: str, code: str, first: object, second: object, missing: str
+    ) -> None: ...
+
+
+class FindsMbarriers(Protocol):
+    """`tcir.machine.sync.mbarriers.Mbarriers` for the units below it."""
+
+    def at(self, address: int, site: object, *, proxy: str = ...) -> Mbarrier: ...
+
+
+class AgentProtocol(Protocol):
+    """Clock, waiting and access checks: see `tcir.machine.engine.agent`."""
+
+    name: str
+    warp: int
+    threads: int
+    me: Component
+    clock: Clock
+    fenced: Clock
+    fenced_in_cta: Clock
+    seen: Clock
+    inits: list[int]
+    tensor_threads: list[TensorThread]
+    tensor: TensorThread
+    pipe_reach: dict[Class, int]
+    polls: str
+    site: object
+    ended: bool
+
+    @property
+    def cta(self) -> CtaProtocol: ...
+    @property
+    def machine(self) -> MachineProtocol: ...
+    @property
+    def mbarrier(self) -> FindsMbarriers: ...
+
+    def proceed(self, site: object) -> None: ...
+    def poll(self, site: object, condition: str) -> None: ...
+    def wait(self, ready: Callable[[], bool], describe: Callable[[], str]) -> Blocking: ...
+    def cta_of(self, address: int, site: object, *, own: bool = ...) -> CtaProtocol: ...
+    def multicast(self, address: int, cta_mask: int | None, site: object) -> list[int]: ...
+    def group(self, cta_group: int, site: object) -> tuple[CtaProtocol, ...]: ...
+    def release(self) -> Clock: ...
+    def own_access(self, kind: str, site: object, strong: str | None = ...) -> Access: ...
+    def scope(self, word: str) -> Scope: ...
+    def mark(self, which: str) -> None: ...
+    def mark_before(self, threads: Iterable[TensorThread]) -> None: ...
+    def pipe_before(self, access: Access, agents: Iterable[AgentProtocol]) -> dict[Class, int]: ...
+    @property
+    def after_clock(self) -> Clock: ...
+    def note_read(self, shadow: Shadow | None, where: Granules, access: Access) -> None: ...
+    def note_write(
+        self,
+        shadow: Shadow | None,
+        where: Granules,
+        access: Access,
+        *,
+        same: bool = ...,
+        visit: bool = ...,
+    ) -> None: ...

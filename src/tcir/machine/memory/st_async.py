@@ -1,0 +1,83 @@
+"""st.async and red.async: stores and reductions of threads that complete on an mbarrier.
+
+PTX ISA 9.7.9.12, 9.7.13.8: a relaxed access of the CTA that the address names, through the generic
+proxy; its bytes count on an mbarrier of the same CTA, which releases them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.machine.errors import MachineError
+from tcir.machine.memory.generic import Memory
+from tcir.machine.memory.protocols import AgentProtocol
+from tcir.machine.memory.reduction import Reduction
+from tcir.machine.order.hazards import Access
+from tcir.machine.order.operation import Operation
+
+
+class StAsync:
+    """Stores and reductions in the shared memory of a CTA of the cluster."""
+
+    def __init__(self, agent: AgentProtocol, memory: Memory) -> None:
+        self.agent, self.memory = agent, memory
+
+    def store(
+        self,
+        target: int,
+        data: NDArray[np.uint8],
+        mbar: int,
+        reduction: Reduction | None = None,
+        *,
+        site: object,
+    ) -> None:
+        """Writes `data`, or what `reduction` makes of it and the bytes that were there."""
+        agent = self.agent
+        agent.proceed(site)
+        nbytes = data.size
+        cta = agent.cta_of(target, site)
+        if target % nbytes:
+            raise MachineError(
+                "misaligned-address", f"expected a multiple of {nbytes}, got {target:#x}", site=site
+            )
+        if agent.cta_of(mbar, site) is not cta:
+            raise MachineError(
+                "foreign-mbarrier",
+                f"expected the mbarrier in the CTA that the bytes go to, got {mbar:#x} and "
+                f"{target:#x}",
+                site=site,
+            )
+        barrier = agent.mbarrier.at(mbar, site)
+        target -= cta.window
+        smem = cta.smem
+        smem.check(target, target + nbytes, site)
+        where = np.arange(target, target + nbytes, dtype=np.int64)[None, :]
+        self.memory.spare_mbarriers(where, site, "written", cta)
+        barrier.loads += 1
+        number = barrier.loads
+        agent.machine.counters.shared_store += nbytes
+        if agent.machine.checking:
+            barrier.users[barrier.tma] = (number, site)
+            kind = "red.async" if reduction else "st.async"
+            # PTX ISA 9.7.9.12, 9.7.13.8: st.async is weak or relaxed, red.async a relaxed atomic.
+            strong = agent.scope("cluster") if reduction else None
+            access = Access(barrier.tma, number, kind, site, strong=strong)
+            agent.note_write(smem.shadow, smem.granules(where), access)
+        issued = agent.release()
+        place = slice(target, target + nbytes)
+
+        def run() -> None:
+            new = data
+            if reduction is not None:
+                if not smem.defined[place].all():
+                    agent.cta.report(
+                        "error", "undefined-read", site, f"shared bytes at {target:#x}",
+                        "nothing wrote them before",
+                    )  # fmt: skip
+                new = reduction(smem.data[place], data)
+            smem.data[place] = new
+            smem.defined[place] = True
+            barrier.complete_tx(nbytes, number, issued, site)
+
+        agent.cta.launch(Operation(site, run))

@@ -1,0 +1,28 @@
+"""One use of a barrier: who has arrived so far, and what the arrivals have observed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tcir.machine.order.hazards import Clock
+
+
+@dataclass(eq=False)
+class BarrierRound:
+    """One use of a named barrier (bar.sync)."""
+
+    threads: int | None
+    """How many are expected; None: all that still run."""
+    arrived: int = 0
+    done: bool = False
+    clock: Clock = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class ClusterRound:
+    """One use of the cluster's barrier."""
+
+    arrived: set[object] = field(default_factory=set)
+    """Agents."""
+    clock: Clock = field(default_factory=dict)
+    done: bool = False

@@ -1,0 +1,182 @@
+"""mbarrier instructions (PTX ISA 9.7.13.15)."""
+
+from __future__ import annotations
+
+from tcir.machine.errors import MachineError
+from tcir.machine.memory.protocols import AgentProtocol
+from tcir.machine.order.hazards import INIT, Clock, join, marked, observed
+from tcir.machine.order.mbarrier import Mbarrier
+from tcir.machine.order.operation import Blocking
+
+
+class Mbarriers:
+    """mbarrier.* of an agent."""
+
+    def __init__(self, agent: AgentProtocol) -> None:
+        self.agent, self.cta, self.machine = agent, agent.cta, agent.machine
+
+    def init(self, address: int, count: int, *, site: object) -> None:
+        """mbarrier.init."""
+        self.agent.proceed(site)
+        if address % 8:
+            raise MachineError(
+                "misaligned", f"expected a multiple of 8, got {address:#x}", site=site
+            )
+        address -= self.agent.cta_of(address, site, own=True).window
+        smem = self.cta.smem
+        smem.check(address, address + 8, site)
+        for known in self.cta.mbarriers.values():
+            if known.address == address:
+                raise MachineError(
+                    "mbarrier-reuse",
+                    f"expected mbarrier.inval before a new mbarrier.init at {address:#x}, got "
+                    f"{known}",
+                    site=site,
+                )
+        tma = ("tma", self.cta.index, len(self.cta.all_mbarriers))
+        barrier = Mbarrier(address, count, site, tma)
+        self.cta.mbarriers[address] = barrier
+        self.cta.all_mbarriers.append(barrier)
+        smem.data[address : address + 8] = 0
+        smem.defined[address : address + 8] = True
+        self.agent.clock[self.agent.me] += 1  # a number that it shares with no other access
+        self.agent.inits.append(self.agent.clock[self.agent.me])
+        self.agent.note_write(
+            smem.shadow, _words(address), self.agent.own_access("mbarrier.init", site)
+        )
+        self.agent.clock[self.agent.me] += 1
+
+    def inval(self, address: int, *, site: object) -> None:
+        """mbarrier.inval: the memory is free for other use."""
+        self.agent.proceed(site)
+        barrier = self._own(address, site)
+        address = barrier.address
+        for component, (number, user) in barrier.users.items():
+            if self.machine.checking and self.agent.clock.get(component, 0) < number:
+                self.cta.report(
+                    "error", "race", f"{user} (uses {barrier})", site,
+                    "not ordered: whatever signals the mbarrier must be complete before "
+                    "mbarrier.inval",
+                )  # fmt: skip
+        del self.cta.mbarriers[address]
+        barrier.live = False
+        smem = self.cta.smem
+        smem.poison(address, 8)
+        self.agent.note_write(
+            smem.shadow, _words(address), self.agent.own_access("mbarrier.inval", site)
+        )
+
+    def at(self, address: int, site: object, *, proxy: str = "generic") -> Mbarrier:
+        """The object at ``address``, for a use by this agent (or, through it, the async proxy)."""
+        cta = self.agent.cta_of(address, site)
+        address -= cta.window
+        barrier = cta.mbarriers.get(address)
+        if barrier is None:
+            known = ", ".join(f"{a:#x}" for a in sorted(cta.mbarriers)) or "none"
+            raise MachineError(
+                "mbarrier-not-initialised",
+                f"expected the address of an initialised mbarrier ({known}), got {address:#x}",
+                site=site,
+            )
+        shadow = cta.smem.shadow
+        if shadow is None:
+            return barrier
+        if cta is not self.cta:
+            cta.visitors[self.agent.me] = self.agent.own_access("mbarrier operation", site)
+        barrier.users[self.agent.me] = (self.agent.clock[self.agent.me], site)
+        meet = "a CTA barrier" if cta is self.cta else "a cluster barrier"
+        for other in shadow.writers_at(_words(address)):
+            fenced = proxy == "generic" or other.component == self.agent.me
+            if not observed(self.agent.clock, other):
+                self.cta.report(
+                    "error", "mbarrier-init-race", other.site, site,
+                    f"{meet} between mbarrier.init and the first use by another warp",
+                )  # fmt: skip
+            elif not fenced and not marked(self.agent.clock, INIT, other):
+                self.cta.report(
+                    "warning", "missing-init-fence", other.site, site,
+                    "fence.mbarrier_init between mbarrier.init and use by the async proxy",
+                )  # fmt: skip
+        return barrier
+
+    def _own(self, address: int, site: object) -> Mbarrier:
+        """The object at ``address``, which has to be in this CTA's shared memory."""
+        self.agent.cta_of(address, site, own=True)
+        return self.at(address, site)
+
+    def arrive(
+        self,
+        address: int,
+        count: int = 1,
+        expect_tx: int | None = None,
+        *,
+        drop: bool = False,
+        completes: bool = True,
+        relaxed: str | None = None,
+        site: object,
+    ) -> None:
+        """mbarrier.arrive and arrive_drop, with ``expect_tx`` announced first.
+
+        completes: False for .noComplete, which must not end the phase. relaxed: the scope of an
+        arrival that releases only what a fence did before.
+        """
+        self.agent.proceed(site)
+        barrier = self.at(address, site)
+        if expect_tx is not None:
+            barrier.expect(expect_tx, site)
+        if not completes and count >= barrier.pending:
+            raise MachineError(
+                "mbarrier-no-complete",
+                f"expected .noComplete to leave arrivals pending, got {count} of the last ones: "
+                f"{barrier}",
+                site=site,
+            )
+        if drop:
+            barrier.drop(count, site)
+        barrier.arrive(count, self._relaxed(relaxed) if relaxed else self.agent.release(), site)
+
+    def _relaxed(self, scope: str) -> Clock:
+        known = dict(self.agent.fenced)
+        if scope == "cta":
+            join(known, self.agent.fenced_in_cta)
+        return known
+
+    def complete_tx(self, address: int, nbytes: int, *, site: object) -> None:
+        """mbarrier.complete_tx: counts bytes that no operation brought."""
+        self.agent.proceed(site)
+        self.at(address, site).count_bytes(nbytes, site)
+
+    def expect_tx(self, address: int, nbytes: int, *, site: object) -> None:
+        """mbarrier.expect_tx."""
+        self.agent.proceed(site)
+        self.at(address, site).expect(nbytes, site)
+
+    def test(self, address: int, parity: int, *, relaxed: bool = False, site: object) -> bool:
+        """mbarrier.test_wait.parity; ``relaxed`` acquires with a fence that follows only."""
+        barrier = self._own(address, site)
+        if not barrier.complete(parity):
+            self.agent.poll(site, f"parity {parity} of {barrier} at {site}")
+            return False
+        self.agent.proceed(site)
+        join(self.agent.seen if relaxed else self.agent.clock, barrier.released)
+        return True
+
+    def state(self, address: int, *, site: object) -> tuple[int, int]:
+        """Open phase and pending arrivals: the state an arrival returns. Acquires nothing."""
+        barrier = self._own(address, site)
+        return barrier.phase, barrier.pending
+
+    def wait(self, address: int, parity: int, *, site: object) -> Blocking:
+        """mbarrier.try_wait.parity in a loop."""
+        self.agent.proceed(site)
+        barrier = self._own(address, site)
+        yield from self.agent.wait(
+            lambda: barrier.complete(parity) or not barrier.live,
+            lambda: f"parity {parity} of {barrier} at {site}",
+        )
+        barrier.check_live(site)
+        join(self.agent.clock, barrier.released)
+
+
+def _words(address: int) -> slice:
+    return slice(address // 4, address // 4 + 2)

@@ -1,0 +1,272 @@
+"""cp.async.bulk without a tensor map, and bulk groups (PTX ISA 9.7.9.25.4).
+
+Contiguous bytes between global and shared memory: addresses and sizes are multiples of 16 bytes.
+Copies into shared memory complete on an mbarrier, copies and reductions into global memory in bulk
+groups. All of them go through the async proxy.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.machine.errors import MachineError
+from tcir.machine.memory.generic import Memory
+from tcir.machine.memory.memories import RANK_SHIFT, Buffer, SharedMemory
+from tcir.machine.memory.protocols import AgentProtocol, CtaProtocol
+from tcir.machine.memory.reduction import Reduction
+from tcir.machine.order.hazards import Access, Component, Scope
+from tcir.machine.order.mbarrier import Mbarrier
+from tcir.machine.order.operation import Blocking, Operation
+
+UNIT = 16
+
+
+class Bulk:
+    """Bulk copies and reductions of an agent, and the groups in which those to global complete.
+
+    An operation of a group records what it reads under the component `reads` and what it writes
+    under `writes`, both with the number `number`, and goes to `launch`.
+    """
+
+    def __init__(self, agent: AgentProtocol, memory: Memory) -> None:
+        self.agent, self.memory, self.cta = agent, memory, agent.cta
+        self._open: list[Operation] = []
+        self._groups: list[list[Operation]] = []
+        self.last: object = None
+        """Site of the last operation of a bulk group."""
+        self.reads: Component = ("bulk", agent.me)
+        self.writes: Component = ("bulk write", agent.me)
+
+    # --- groups ----------------------------------------------------------------------------------
+
+    @property
+    def issued(self) -> int:
+        """Bulk groups with an operation in them, the open one included."""
+        return len(self._groups) + bool(self._open)
+
+    @property
+    def number(self) -> int:
+        """Number of the group that is open."""
+        return len(self._groups) + 1
+
+    def launch(self, operation: Operation) -> None:
+        """Starts an operation as part of the open group."""
+        self.last = operation.site
+        self._open.append(operation)
+        self.cta.launch(operation)
+
+    def commit(self, *, site: object) -> None:
+        """cp.async.bulk.commit_group."""
+        self.agent.proceed(site)
+        self._groups.append(self._open)
+        self._open = []
+
+    def wait(self, pending: int, read: bool = False, *, site: object) -> Blocking:
+        """cp.async.bulk.wait_group(.read): all but the last ``pending`` groups are complete.
+
+        With ``read`` only their sources may be reused; what they wrote is not yet visible.
+        """
+        self.agent.proceed(site)
+        last = max(0, len(self._groups) - pending)
+        groups = self._groups[:last]
+        yield from self.agent.wait(
+            lambda: all(o.done for g in groups for o in g), lambda: f"bulk groups at {site}"
+        )
+        clock = self.agent.clock
+        for line in (self.reads,) if read else (self.reads, self.writes):
+            clock[line] = max(clock.get(line, 0), last)
+
+    def observe(self) -> None:
+        """The agent knows of all groups that they are complete."""
+        self.agent.clock[self.reads] = self.agent.clock[self.writes] = self.issued
+
+    # --- copies ----------------------------------------------------------------------------------
+
+    def load(
+        self,
+        target: int,
+        space: str,
+        source: int,
+        nbytes: int,
+        mbar: int,
+        *,
+        cta_mask: int | None = None,
+        ignore: tuple[int, int] = (0, 0),
+        reduction: Reduction | None = None,
+        scope: str | None = None,
+        site: object,
+    ) -> None:
+        """`nbytes` from global (or shared) memory to shared memory; they count on the mbarrier.
+
+        cta_mask: data and signal go to the same offsets in each CTA of the mask. ignore: bytes at
+        the start and the end that may lie outside the source; they become undefined. scope: of a
+        relaxed copy or reduction.
+        """
+        agent = self.agent
+        agent.proceed(site)
+        for what, value in (("target", target), ("source", source), ("size", nbytes)):
+            _check(what, value, site)
+        for what, value in zip(("start", "end"), ignore, strict=True):
+            if not 0 <= value < UNIT:
+                raise MachineError(
+                    "ignore-oob",
+                    f"expected 0..{UNIT - 1} bytes to ignore at the {what}, got {value}",
+                    site=site,
+                )
+        copies = self.destinations(target, mbar, cta_mask, 1, site)
+        counters = agent.machine.counters
+        counters.global_to_shared += nbytes * len(copies)
+        counters.global_to_shared_read += nbytes
+        first, last = ignore[0], max(ignore[0], nbytes - ignore[1])
+        origin, where = None, np.empty((1, 0), np.int64)
+        if last > first:
+            origin, where = self.memory.place(space, np.array([source + first]), last - first, site)
+        at = target & (1 << RANK_SHIFT) - 1
+        kind = "TMA reduce" if reduction else "TMA load"
+        strong = self._strong(scope, reduction)
+        signals = []
+        for cta, barrier in copies:
+            barrier.loads += 1
+            number = barrier.loads
+            signals.append((cta.smem, barrier, number))
+            if not nbytes:
+                continue
+            cta.smem.check(at, at + nbytes, site)
+            self.memory.spare_mbarriers(_bytes(at, nbytes), site, "written", cta)
+            if agent.machine.checking:
+                barrier.users[barrier.tma] = (number, site)
+                access = Access(barrier.tma, number, kind, site, "async", strong=strong)
+                if origin is not None:
+                    copied = strong if reduction is None else None
+                    reads = Access(barrier.tma, number, kind, site, "async", strong=copied)
+                    agent.note_read(origin.shadow, np.unique(where // origin.granule), reads)
+                agent.note_write(cta.smem.shadow, slice(at // 4, (at + nbytes) // 4), access)
+        issued = dict(agent.clock)
+
+        def run() -> None:
+            place = slice(at + first, at + last)
+            for smem, barrier, number in signals:
+                if origin is not None:
+                    self._look(origin, where, space, site)
+                    data = origin.data[where[0]]
+                    if reduction is not None:
+                        self._look(smem, np.arange(at, at + nbytes), "shared", site)
+                        data = reduction(smem.data[place], data)
+                    smem.data[place] = data
+                    smem.defined[place] = True
+                smem.poison(at, first)
+                smem.poison(at + last, nbytes - last)
+                barrier.complete_tx(nbytes, number, issued, site)
+
+        agent.cta.launch(Operation(site, run))
+
+    def store(
+        self,
+        target: int,
+        source: int,
+        nbytes: int,
+        *,
+        byte_mask: int = 0xFFFF,
+        reduction: Reduction | None = None,
+        scope: str | None = None,
+        site: object,
+    ) -> None:
+        """`nbytes` from shared to global memory, as part of the open bulk group.
+
+        byte_mask: which bytes of every 16 are written. A
+        reduction. scope: of a relaxed copy or reduction.
+        """
+        agent = self.agent
+        agent.proceed(site)
+        for what, value in (("target", target), ("source", source), ("size", nbytes)):
+            _check(what, value, site)
+        agent.machine.counters.shared_to_global += nbytes
+        if not nbytes:
+            return
+        source -= agent.cta_of(source, site, own=True).window
+        smem = agent.cta.smem
+        smem.check(source, source + nbytes, site)
+        self.memory.spare_mbarriers(_bytes(source, nbytes), site, "read")
+        memory, where = self.memory.place("global", np.array([target]), nbytes, site)
+        chosen = np.tile(byte_mask >> np.arange(UNIT) & 1, nbytes // UNIT).astype(bool)
+        places = where[0][chosen]
+        if agent.machine.checking:
+            kind = "TMA reduce" if reduction else "TMA store"
+            number = self.number
+            strong = self._strong(scope, reduction)
+            copied = strong if reduction is None else None
+            reads = Access(self.reads, number, kind, site, "async", strong=copied)
+            agent.note_read(smem.shadow, slice(source // 4, (source + nbytes) // 4), reads)
+            writes = Access(self.writes, number, kind, site, "async", strong=strong)
+            agent.note_write(memory.shadow, np.unique(places // memory.granule), writes)
+
+        def run() -> None:
+            self._look(smem, np.arange(source, source + nbytes)[chosen], "shared", site)
+            data = smem.data[source : source + nbytes].copy()
+            if reduction is not None:
+                data = reduction(memory.data[where[0]], data)
+            memory.data[places] = data[chosen]
+            if memory.defined is not None:
+                memory.defined[places] = True
+
+        self.launch(Operation(site, run))
+
+    def destinations(
+        self, target: int, mbar: int, cta_mask: int | None, cta_group: int, site: object
+    ) -> list[tuple[CtaProtocol, Mbarrier]]:
+        """The CTAs that a load writes to, and the mbarrier that each of them signals.
+
+        It is in the same CTA; with .cta_group::2 it may be in the other of the pair, and every
+        destination signals the one of its pair whose rank is even (or odd) like that of ``mbar``
+        (PTX ISA 9.7.9.27.1.2).
+        """
+        ctas = [self.agent.cta_of(to, site) for to in self.agent.multicast(target, cta_mask, site)]
+        rank, offset = mbar >> RANK_SHIFT, mbar & (1 << RANK_SHIFT) - 1
+        found = []
+        for cta in ctas:
+            at = cta.rank_in_cluster
+            if cta_group == 2:
+                at = at & ~1 | rank & 1
+            if cta_mask is None and at != rank:
+                allowed = "the CTA that the data go to" + (", or its pair" * (cta_group == 2))
+                raise MachineError(
+                    "foreign-mbarrier",
+                    f"expected the mbarrier in {allowed} (rank {cta.rank_in_cluster} of the "
+                    f"cluster), got {mbar:#x}, rank {rank}",
+                    site=site,
+                )
+            found.append(
+                (cta, self.agent.mbarrier.at(at << RANK_SHIFT | offset, site, proxy="async"))
+            )
+        return found
+
+    def _strong(self, scope: str | None, reduction: Reduction | None) -> Scope | None:
+        """A copy is weak and a reduction relaxed at gpu scope, unless they say otherwise."""
+        if scope is None and reduction is None:
+            return None
+        return self.agent.scope(scope or "gpu")
+
+    def _look(
+        self,
+        memory: Buffer | SharedMemory,
+        where: NDArray[np.int64],
+        space: str,
+        site: object,
+    ) -> None:
+        if memory.defined is not None and not memory.defined[where].all():
+            self.cta.report(
+                "error", "undefined-read", site, f"{space} memory", "nothing wrote the bytes before"
+            )
+
+
+def _check(what: str, value: int, site: object) -> None:
+    if value % UNIT or value < 0:
+        raise MachineError(
+            "misaligned", f"expected a {what} that is a multiple of {UNIT}, got {value:#x}",
+            site=site,
+        )  # fmt: skip
+
+
+def _bytes(start: int, nbytes: int) -> NDArray[np.int64]:
+    return np.arange(start, start + nbytes, dtype=np.int64)[:, None]
