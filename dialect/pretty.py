@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tcir._mlir import ext, ir
+from tcir.dialect.base import DIALECTS
 from tcir.dialect.declared import as_declared
 from tcir.dialect.operation import Op
 
-_LINE = re.compile(r'^(\s*)((?:%\S+ = )?)"(tc\.\w+)"\(([^()]*)\)')
 _SHAPED = re.compile(r'!tc\.(smem|tmem)<array<i64: ([\d, ]+)>, (\w+)(?:, "(\w+)", "(\w+)")?>')
 _STAGED = re.compile(
     r'!tc\.(staged|fragment)<array<i64: ([\d, ]+)>, (\w+), "(\w+)", (?:array<i64: (.*?)>|"(.*?)")>'
@@ -33,6 +33,7 @@ def pretty(module: Any) -> str:
     """The short form of ``module`` (an `ir.Module`, or an operation)."""
     operation = getattr(module, "operation", module)
     lines = operation.get_asm(large_elements_limit=_ELIDED).splitlines()
+    ours = re.compile(rf'^(\s*)((?:%\S+ = )?)"((?:{"|".join(DIALECTS)})\.\w+)"\(([^()]*)\)')
     ops = _tc_ops(operation)
     out: list[str] = []
     roles: list[str] = []  # indentation of the roles that are open
@@ -43,7 +44,7 @@ def pretty(module: Any) -> str:
             continue
         if roles and line.startswith(roles[-1] + "})"):
             line = roles.pop() + "}"
-        elif match := _LINE.match(line):
+        elif match := ours.match(line):
             op = next(ops, None)
             if op is None or op.OPERATION_NAME != match[3]:
                 return "\n".join(lines) + "\n"  # text we do not understand: as MLIR prints it
@@ -56,7 +57,7 @@ def pretty(module: Any) -> str:
 
 
 def _tc_ops(operation: Any) -> Iterator[Op]:
-    """The ``tc`` ops below ``operation``, in the order in which they are printed."""
+    """The ops of our dialects below ``operation``, in the order in which they are printed."""
     for region in operation.regions:
         for block in region:
             for op in block:

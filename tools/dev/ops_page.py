@@ -1,13 +1,14 @@
 """Writes docs/ops.md from the ops, types and rules.
 
-    python -m tcir.tools.dev.ops_page [--check] [--load-pass-plugin FILE.py --output PAGE.md]
+    python -m tcir.tools.dev.ops_page [--check | --load-pass-plugin FILE.py]
 
 Everything on the page is read off the op's class, its rules, and the tables of the rules that
-execute and lower it. With a plugin the page has its ops, too.
+execute and lower it. With a plugin the page has its ops, too, and is printed.
 """
 
 from __future__ import annotations
 
+import argparse
 import inspect
 import re
 import sys
@@ -27,6 +28,7 @@ from tcir.dialect.rules import rules_of
 from tcir.interp.rules import Rules
 from tcir.interp.tensor import evaluate
 from tcir.interp.tile import execute
+from tcir.opt.listing import load_plugin
 from tcir.passes.nvvm.converter import RULES as LOWERINGS
 from tcir.passmanager.pipeline import registered_passes
 from tcir.tools.dev.generated_page import write_or_check
@@ -202,7 +204,15 @@ def _rules(heading: str, subject: str) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return write_or_check(TARGET, render, "tcir.tools.dev.ops_page", argv)
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--load-pass-plugin", action="append", default=[], metavar="FILE.py")
+    options, rest = parser.parse_known_args(argv)
+    for plugin in options.load_pass_plugin:
+        load_plugin(plugin)
+    if options.load_pass_plugin:
+        print(render(), end="")
+        return 0
+    return write_or_check(TARGET, render, "tcir.tools.dev.ops_page", rest)
 
 
 if __name__ == "__main__":
