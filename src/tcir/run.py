@@ -6,42 +6,37 @@ The machine gets the text, the launch sizes and the buffers, and nothing else.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
 
-from tcir.interp.ptx.arguments import (
-    Buffers,
-    LaunchError,
-    Uninitialized,
-    bind_variables,
-    parameters,
-)
+from tcir.interp.ptx.arguments import Buffers, Uninitialized, bind_variables, parameters
 from tcir.interp.ptx.calls import inline_calls
-from tcir.interp.ptx.decode import Incomplete
+from tcir.interp.ptx.errors import LaunchError, PtxSyntaxError
+from tcir.interp.ptx.interpreter import WarpInterpreter
+from tcir.interp.ptx.launch import LaunchState
+from tcir.interp.ptx.launch_sizes import check_residency, launch_sizes
+from tcir.interp.ptx.layout import lay_out
+from tcir.interp.ptx.op import Blocking, Incomplete
 from tcir.interp.ptx.parser import parse
-from tcir.interp.ptx.program import Run, decode, lay_out
-from tcir.interp.ptx.syntax import Function, Module, PtxSyntaxError, Site
+from tcir.interp.ptx.program import Program, decode
+from tcir.interp.ptx.syntax import Function, Module, Site
 from tcir.interp.ptx.warp import Warp
-from tcir.machine import Assumptions, Finding, Machine, MachineError, NotModelled
+from tcir.machine import (
+    Agent,
+    Assumptions,
+    Cta,
+    Finding,
+    Machine,
+    MachineError,
+    NotModelled,
+)
 from tcir.machine.refusal import Refusal
-from tcir.target import DEFAULT_TARGET
 
 __all__ = ["LaunchError", "PtxSyntaxError", "RunReport", "Uninitialized", "entry_name", "run_ptx"]
-
-#: Limits of one launch, compute capability 10.0 (CUDA C++ Programming Guide, "Technical
-#: Specifications per Compute Capability").
-MAX_BLOCK = (1024, 1024, 64)
-MAX_THREADS = 1024
-MAX_GRID = ((1 << 31) - 1, 65535, 65535)
-MAX_CLUSTER = 16
-#: More CTAs than this are refused: a simulated launch of them would not end.
-MAX_CTAS = 1 << 24
-#: Bytes of local memory a thread may use on this machine, far above what kernels declare.
-MAX_LOCAL = 64 << 10
 
 DEFAULT_MAX_INSTRUCTIONS = 500_000_000
 
@@ -123,24 +118,11 @@ class RunReport:
 class Observer(Protocol):
     """Looks on while a kernel runs, as the debugger does (`tcir.debug`)."""
 
-    def attach(self, machine: Machine, run: Run, report: RunReport) -> None:
+    def attach(self, machine: Machine, launch: LaunchState, report: RunReport) -> None:
         """Called once before the first CTA starts; `report` is filled in when the run ends."""
 
-    def follow(self, warp: Warp) -> Generator[Any, Any, None]:
-        """Called for each warp: the generator that runs it, such as `warp.main()`."""
-
-
-def _triple(
-    value: Sequence[int] | int, what: str, limits: tuple[int, int, int]
-) -> tuple[int, int, int]:
-    numbers = tuple(value) if isinstance(value, Sequence | np.ndarray) else (value,)
-    if not 1 <= len(numbers) <= 3 or not all(isinstance(n, int | np.integer) for n in numbers):
-        raise LaunchError(f"{what}: expected one to three integers, got {value!r}")
-    x, y, z = (int(n) for n in (*numbers, 1, 1)[:3])
-    for axis, n, limit in zip("xyz", (x, y, z), limits, strict=True):
-        if not 1 <= n <= limit:
-            raise LaunchError(f"{what}.{axis}: expected 1..{limit}, got {n}")
-    return x, y, z
+    def follow(self, interpreter: WarpInterpreter) -> Blocking:
+        """Called for each warp: the generator that runs it, such as `interpreter.run()`."""
 
 
 @lru_cache(maxsize=16)
@@ -165,56 +147,9 @@ def entry_name(ptx: str, name: str | None = None) -> str:
     return _entry(_parsed(ptx), name).name
 
 
-def _check_sizes(
-    function: Function,
-    grid: tuple[int, int, int],
-    block: tuple[int, int, int],
-    cluster: tuple[int, int, int],
-) -> None:
-    threads = block[0] * block[1] * block[2]
-    if threads > MAX_THREADS:
-        raise LaunchError(f"block: expected at most {MAX_THREADS} threads, got {threads}")
-    if function.reqntid is not None and block != function.reqntid:
-        raise LaunchError(f"block: expected .reqntid {function.reqntid}, got {block}")
-    if function.maxntid is not None and threads > function.maxntid:
-        raise LaunchError(f"block: expected at most .maxntid {function.maxntid}, got {threads}")
-    ctas = grid[0] * grid[1] * grid[2]
-    if ctas > MAX_CTAS:
-        raise LaunchError(f"grid: expected at most {MAX_CTAS} CTAs on this machine, got {ctas}")
-    if cluster[0] * cluster[1] * cluster[2] > MAX_CLUSTER:
-        raise LaunchError(f"cluster: expected at most {MAX_CLUSTER} CTAs, got {cluster}")
-    if function.reqcluster is not None and cluster != function.reqcluster:
-        raise LaunchError(
-            f"cluster: expected .reqnctapercluster {function.reqcluster}, got {cluster}"
-        )
-    for axis, g, c in zip("xyz", grid, cluster, strict=True):
-        if g % c:
-            raise LaunchError(f"grid.{axis}: expected a multiple of the cluster's {c}, got {g}")
-
-
-def _check_residency(ctas: int, threads: int, shared: int) -> None:
-    """LaunchError unless an SM holds so many CTAs (CUDA C++ Programming Guide, 10.0)."""
-    sm = DEFAULT_TARGET
-    for what, limit, each in (
-        ("CTAs", 32, 1),
-        ("threads", 2048, threads),
-        (
-            "bytes of shared memory, 1024 of a CTA's the driver's",
-            sm.smem_per_sm,
-            shared + sm.smem_reserved,
-        ),
-    ):
-        if not 1 <= ctas <= limit // each:
-            raise LaunchError(
-                f"ctas_per_sm: expected 1 to {limit // each}, got {ctas}: an SM has {limit} {what}"
-            )
-
-
-def _check_options(dynamic_smem: int, limit: int, hazards: str, numerics: str) -> None:
+def _check_options(limit: int, hazards: str, numerics: str) -> None:
     if not isinstance(limit, int | np.integer) or limit < 1:
         raise LaunchError(f"max_instructions: expected an integer of at least 1, got {limit!r}")
-    if not isinstance(dynamic_smem, int | np.integer):
-        raise LaunchError(f"dynamic_smem: expected a number of bytes, got {dynamic_smem!r}")
     if hazards not in ("report", "off"):
         raise LaunchError(f"hazards: expected 'report' or 'off', got {hazards!r}")
     if numerics not in ("exact", "fast"):
@@ -256,29 +191,14 @@ def run_ptx(
     started = time.perf_counter()
     module = _parsed(ptx)
     function = inline_calls(module, _entry(module, entry))
-    sizes = _triple(grid, "grid", MAX_GRID)
-    threads = _triple(block, "block", MAX_BLOCK)
-    clusters = _triple(cluster, "cluster", (MAX_CLUSTER,) * 3)
-    _check_sizes(function, sizes, threads, clusters)
-    _check_options(dynamic_smem, max_instructions, hazards, numerics)
+    _check_options(max_instructions, hazards, numerics)
     layout = lay_out(module, function)
-    total = layout.dynamic_base + dynamic_smem
-    most = DEFAULT_TARGET.smem_per_cta
-    if dynamic_smem < 0 or total > most:
-        raise LaunchError(
-            f"shared memory: expected at most {most} bytes, got {layout.dynamic_base} static "
-            f"and {dynamic_smem} dynamic"
-        )
-    _check_residency(ctas_per_sm, threads[0] * threads[1] * threads[2], total)
-    if layout.local_bytes > MAX_LOCAL:
-        raise LaunchError(
-            f"local memory: expected at most {MAX_LOCAL} bytes a thread on this machine, got "
-            f"{layout.local_bytes}"
-        )
+    sizes = launch_sizes(function, layout, grid, block, cluster, dynamic_smem)
+    check_residency(ctas_per_sm, sizes)
     machine = Machine(
-        grid=sizes,
-        block=threads,
-        cluster=clusters,
+        grid=sizes.grid,
+        block=sizes.block,
+        cluster=sizes.cluster,
         dynamic_smem=dynamic_smem,
         static_smem=layout.dynamic_base,
         hazards=hazards,
@@ -293,50 +213,47 @@ def run_ptx(
     try:
         params = parameters(function, layout, args, Buffers(machine, args))
         program = decode(module, function, layout, bind_variables(module, machine))
-        if program.incomplete:
-            report.incomplete = program.incomplete
-            return report
-        run = Run(
-            machine,
-            program,
-            grid=sizes,
-            block=threads,
-            cluster=clusters,
-            dynamic_smem=dynamic_smem,
-            total_smem=total,
-            params=params,
-            max_instructions=max_instructions,
-        )
-        warps = -(-run.threads // 32)
-        follow: Callable[[Warp], Generator[Any, Any, None]] = Warp.main
-        if observer is not None:
-            observer.attach(machine, run, report)
-            follow = observer.follow
-
-        def start(cta: Any) -> list[Any]:
-            return [
-                cta.agent(
-                    f"warp {n}",
-                    warp=n,
-                    threads=min(32, run.threads - 32 * n),
-                    body=lambda agent, n=n: follow(Warp(program, run, agent, n)),
-                )
-                for n in range(warps)
-            ]
-
-        try:
-            with np.errstate(all="ignore"):
-                machine.run(start)
-        except MachineError as error:
-            report.errors.append(error)
-        except NotModelled as missing:
-            site = missing.site if isinstance(missing.site, Site) else Site(0, str(missing.site))
-            report.incomplete.append(Incomplete(site.text, site, missing.what))
-        except Refusal as refusal:
-            report.errors.append(MachineError(refusal.code, str(refusal), site="unknown"))
-        report.findings = list(machine.findings)
-        report.counters = machine.counters.as_dict()
-        report.instructions = run.instructions
+        report.incomplete = program.incomplete
+        if not program.incomplete:
+            launch = LaunchState(machine, sizes, params, max_instructions)
+            _execute(program, launch, report, observer)
     finally:
         report.seconds = time.perf_counter() - started
     return report
+
+
+def _execute(
+    program: Program, launch: LaunchState, report: RunReport, observer: Observer | None
+) -> None:
+    """Runs all CTAs; what happened goes to the report."""
+    machine, threads = launch.machine, launch.sizes.threads
+    follow: Callable[[WarpInterpreter], Blocking] = WarpInterpreter.run
+    if observer is not None:
+        observer.attach(machine, launch, report)
+        follow = observer.follow
+
+    def body(n: int) -> Callable[[Agent], Blocking]:
+        def run(agent: Agent) -> Blocking:
+            return follow(WarpInterpreter(program, Warp(program.storage, launch, agent, n)))
+
+        return run
+
+    def start(cta: Cta) -> list[Agent]:
+        return [
+            cta.agent(f"warp {n}", warp=n, threads=min(32, threads - 32 * n), body=body(n))
+            for n in range(launch.sizes.warps)
+        ]
+
+    try:
+        with np.errstate(all="ignore"):
+            machine.run(start)
+    except MachineError as error:
+        report.errors.append(error)
+    except NotModelled as missing:
+        site = missing.site if isinstance(missing.site, Site) else Site(0, str(missing.site))
+        report.incomplete.append(Incomplete(site.text, site, missing.what))
+    except Refusal as refusal:
+        report.errors.append(MachineError(refusal.code, str(refusal), site="unknown"))
+    report.findings = list(machine.findings)
+    report.counters = machine.counters.as_dict()
+    report.instructions = launch.instructions

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tcir.interp.ptx.layout import lay_out
 from tcir.interp.ptx.parser import parse
-from tcir.interp.ptx.program import decode, lay_out
+from tcir.interp.ptx.program import decode
 
 from .conftest import HEADER
 

@@ -8,8 +8,9 @@ import re
 import numpy as np
 import pytest
 
+from tcir.interp.ptx.errors import PtxSyntaxError
 from tcir.interp.ptx.parser import parse
-from tcir.interp.ptx.syntax import Address, Imm, Pair, PtxSyntaxError, Reg, Symbol, Vector
+from tcir.interp.ptx.syntax import Address, Imm, Pair, Reg, Symbol, Vector
 from tcir.run import LaunchError, run_ptx
 
 from .conftest import HEADER, kernel

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tcir.interp.ptx.syntax import PtxSyntaxError
+from tcir.interp.ptx.errors import PtxSyntaxError
 from tcir.run import Uninitialized, run_ptx
 
 from .conftest import HEADER

@@ -19,15 +19,21 @@ from types import ModuleType
 from typing import Any
 
 from tcir.interp.ptx import isa
-from tcir.interp.ptx.decode import RULES, Decode
-from tcir.interp.ptx.isa.refused import REFUSED
+from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.registry import DECODERS
 from tcir.tools.dev.generated_page import write_or_check
 from tcir.tools.dev.ptx_isa import section_text
 
 TARGET = Path(__file__).resolve().parents[2] / "docs" / "ptx-coverage.md"
+
+
 #: Those with rules of their own. Names with a hyphen are not PTX's: calls leave them
 #: (tcir/interp/ptx/calls.py).
-INSTRUCTIONS = [name for name in RULES if "-" not in name and name not in REFUSED]
+def instructions() -> list[str]:
+    """What is registered now, plugins included."""
+    return [name for name in DECODERS if "-" not in name]
+
+
 _WORDS = {"take", "require", "skip"}
 _TYPES = {"type", "types"}
 _INTRO = """\
@@ -108,7 +114,7 @@ def _message(node: ast.expr) -> str:
 
 
 def _row(name: str) -> str:
-    rule = RULES[name]
+    rule = DECODERS[name]
     reader = _Reader()
     reader.read(rule)
     words = " ".join(f".{w}" for w in sorted(reader.words))
@@ -119,23 +125,26 @@ def _row(name: str) -> str:
     return f"| `{name}` | {words or '–'} | {types or '–'} | {refused or '–'} |"
 
 
-def _modules() -> list[ModuleType]:
-    return [m for _, m in sorted(vars(isa).items()) if inspect.ismodule(m)]
+def _by_file() -> dict[str, list[str]]:
+    """Instructions by the summary of the file that decodes them: the package's, then plugins'."""
+    out: dict[str, list[str]] = {}
+    files = {name: inspect.getmodule(inspect.unwrap(DECODERS[name])) for name in instructions()}
+    for name, file in sorted(files.items(), key=lambda item: _rank(item[1])):
+        summary = (inspect.getdoc(file) or "").strip().split("\n\n")[0].replace("\n", " ")
+        out.setdefault(summary.rstrip("."), []).append(name)
+    return out
+
+
+def _rank(file: ModuleType | None) -> tuple[bool, str]:
+    assert file is not None
+    return not file.__name__.startswith(f"{isa.__name__}."), file.__name__
 
 
 def document() -> str:
     """The text of docs/ptx-coverage.md."""
     out = [_INTRO, *section_text()]
-    by_module: dict[str, list[str]] = {}
-    for name in INSTRUCTIONS:
-        rule = RULES[name]
-        by_module.setdefault(inspect.unwrap(rule).__module__, []).append(name)
-    for module in _modules():
-        names = by_module.get(module.__name__, [])
-        if not names:
-            continue
-        summary = (module.__doc__ or "").strip().split("\n\n")[0].replace("\n", " ")
-        out += [f"## {summary.rstrip('.')}", ""]
+    for summary, names in _by_file().items():
+        out += [f"## {summary}", ""]
         out += [
             "| instruction | further words | types | named as incomplete |",
             "|---|---|---|---|",

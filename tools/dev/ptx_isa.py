@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tcir.interp.ptx import isa  # noqa: F401  (registers the rules)
-from tcir.interp.ptx.decode import RULES
-from tcir.interp.ptx.isa.refused import REFUSED
+from tcir.interp.ptx.registry import DECODERS, REFUSED
 
 _OTHER_TARGET = "the instruction of sm_90a; tcgen05.mma takes its place"
 _SYNC = "without .sync it ended with sm_70"
@@ -110,7 +109,7 @@ def _verdict(name: str) -> tuple[str, str]:
     if name in REFUSED:
         return "refused", REFUSED[name]
     rule = _ALIASES.get(name, name)
-    if not any(known == rule or known.startswith((f"{rule}.", f"{rule}::")) for known in RULES):
+    if not any(known == rule or known.startswith((f"{rule}.", f"{rule}::")) for known in DECODERS):
         raise LookupError(f"{name}: neither a rule nor a reason why there is none")
     return "runs", ""
 

@@ -9,13 +9,14 @@ for every distinct word that it wants of one bank (CUDA C++ Programming Guide, c
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tcir.debug.control import Follower
+from tcir.interp.ptx.interpreter import WarpInterpreter
+from tcir.interp.ptx.op import Blocking
 
 BANKS = 32
 WORD = 4
@@ -47,8 +48,9 @@ class BankConflicts(Follower):
         if extra:
             self.conflicts[str(site)] += extra
 
-    def follow(self, warp: Any) -> Generator[Any, Any, None]:
-        memory, copies = warp.agent.memory, warp.agent.cp_async
+    def follow(self, interpreter: WarpInterpreter) -> Blocking:
+        memory: Any = interpreter.warp.agent.memory
+        copies: Any = interpreter.warp.agent.cp_async
         load, store, copy = memory.load, memory.store, copies.copy
 
         def counted_load(space: str, addresses: Any, nbytes: int, **how: Any) -> Any:
@@ -68,5 +70,4 @@ class BankConflicts(Follower):
             copy(lanes, targets, sources, nbytes, read, **how)
 
         memory.load, memory.store, copies.copy = counted_load, counted_store, counted_copy
-        generator: Generator[Any, Any, None] = warp.main()
-        return generator
+        return interpreter.run()

@@ -10,6 +10,7 @@ from tcir.debug.control import AtHazard, AtLine, AtWrite, Breakpoint, Follower, 
 from tcir.debug.difference import FirstDifference, array_of
 from tcir.debug.stop import Stop
 from tcir.debug.writers import LastWriters, last_writer, locate, words
+from tcir.interp.ptx.registers import S64
 from tcir.interp.ptx.syntax import Address, Reg
 from tcir.machine.order.hazards import Access
 from tcir.run import LaunchError, run_ptx
@@ -61,7 +62,7 @@ def _stop(
         reason, report = str(stopped), follower.report
         report.findings = list(follower.machine.findings)
         report.counters = follower.machine.counters.as_dict()
-        report.instructions = follower.run.instructions
+        report.instructions = follower.launch.instructions
     else:
         if report.errors:
             reason = f"illegal: {report.errors[0]}"
@@ -125,7 +126,7 @@ def _lane(stop: Stop, output: np.ndarray, index: tuple[int, ...], access: Access
         return None
     buffer, place = locate(warp.agent.machine, output, index)
     address = buffer.base + place + output.itemsize - 1
-    at = warp.v[9][target.base.index].astype(np.int64) + target.offset
+    at = warp.v[S64][target.base.index].astype(np.int64) + target.offset
     gaps = np.where(at <= address, address - at, 1 << 62)
     lane = int(np.argmin(gaps))
     return lane if gaps[lane] < 64 else None

@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from tcir.debug.control import Follower, Group
+from tcir.debug.control import Follower, Group, groups
 from tcir.debug.show import lanes_of, mask_words, ranges, rows_of_bytes, rows_of_words
-from tcir.interp.ptx.decode import VIEW_DTYPES, view
+from tcir.interp.ptx.interpreter import WarpInterpreter
+from tcir.interp.ptx.registers import VIEW_DTYPES, view
 from tcir.interp.ptx.syntax import Address, Instruction, Pair, Reg, Site, Vector
 from tcir.interp.ptx.warp import Warp
 from tcir.run import LaunchError, RunReport
 
-BYTES, LANES, COLUMNS = 256, 4, 8
+BYTES, ROWS, COLUMNS = 256, 4, 8
 """What a dump shows of shared and of tensor memory unless it is told."""
 
 
@@ -42,7 +43,7 @@ class Stop:
         self, reason: str, report: RunReport, follower: Follower, site: Site | None = None
     ) -> None:
         self.reason, self.report, self._follower = reason, report, follower
-        self.warp = follower.at[0]
+        self.warp = follower.at.warp if follower.at is not None else None
         self._site = site
 
     # --- where --------------------------------------------------------------------------------
@@ -55,12 +56,15 @@ class Stop:
 
     def positions(self) -> list[tuple[Warp, list[Group]]]:
         """The warps of the CTA, and the groups of lanes that each consists of."""
-        return [(w, self._follower.where(w, g)) for w, g in self._follower.warps.get(self.cta, [])]
+        return [(i.warp, groups(i)) for i in self._warps()]
 
-    def _find(self, warp: int | None) -> Warp:
-        if warp is None and self.warp is not None:
-            return self.warp
-        known = {w.index: w for w, _ in self.positions()}
+    def _warps(self) -> list[WarpInterpreter]:
+        return [] if self.cta is None else self._follower.warps.get(self.cta, [])
+
+    def _find(self, warp: int | None) -> WarpInterpreter:
+        if warp is None and self._follower.at is not None:
+            return self._follower.at
+        known = {i.warp.index: i for i in self._warps()}
         if (0 if warp is None else warp) not in known:
             listed = ", ".join(map(str, known)) or "none: no CTA is under way"
             raise LaunchError(f"warp: expected one of {listed}, got {warp}")
@@ -68,10 +72,11 @@ class Stop:
 
     def instruction(self) -> Instruction | None:
         """What the running lanes of the warp are about to execute, or the write just done."""
-        if self.warp is None:
+        stopped = self._follower.at
+        if stopped is None:
             return None
-        at = self._site or next((g.next.site for g in self._follower.at[1] if g.next), None)
-        body = self.warp.program.function.body or []
+        at = self._site or next((g.next.site for g in groups(stopped) if g.next), None)
+        body = stopped.program.function.body or []
         return next((i for i in body if i.site is at), None)
 
     # --- what ---------------------------------------------------------------------------------
@@ -82,7 +87,7 @@ class Stop:
         chosen = self._find(warp)
         function = chosen.program.function
         if names is None:
-            instruction = self.instruction() if chosen is self.warp else None
+            instruction = self.instruction() if chosen is self._follower.at else None
             found = _registers(instruction) if instruction else []
         else:
             wanted = list(names)
@@ -90,13 +95,14 @@ class Stop:
             if missing := [n for n in wanted if n not in known]:
                 raise LaunchError(f"register: {missing[0]} does not occur in {function.name}")
             found = [r for n in wanted for r in function.registers if r.name == n]
-        return [_register(chosen, reg) for reg in found]
+        return [_register(chosen.warp, reg) for reg in found]
 
     def all_registers(self, *, warp: int | None = None) -> list[Register]:
         """Every register that the warp has written in some lane."""
         chosen = self._find(warp)
-        read = [_register(chosen, r) for r in chosen.program.function.registers]
-        return [r for r in read if r.undefined & chosen.live != chosen.live]
+        read = [_register(chosen.warp, r) for r in chosen.program.function.registers]
+        live = chosen.warp.live
+        return [r for r in read if r.undefined & live != live]
 
     def shared(self, start: int, size: int) -> tuple[np.ndarray, np.ndarray]:
         """Bytes of shared memory, and which of them are defined."""
@@ -144,16 +150,16 @@ class Stop:
             f"CTA {self.cta.index}, {len(self.cta.cluster.in_flight)} operations in flight"
         )
         lines += [f"    in flight: {o.site}" for o in self.cta.cluster.in_flight]
-        for warp, groups in self.positions():
+        for warp, found in self.positions():
             mark = "->" if warp is self.warp else "  "
-            if not groups:
+            if not found:
                 lines.append(f"{mark} warp {warp.index}: ended")
             waits = warp.agent.waiting is not None and not warp.agent.ended
-            for group in groups:
+            for group in found:
                 at = "the end" if group.next is None else str(group.next.site)
                 lines.append(f"{mark} warp {warp.index}, {mask_words(group.lanes)}: {at}")
                 mark = "  "
-            if groups and waits:
+            if found and waits:
                 lines.append(f"       waits for {warp.agent.waiting_for}")
         return "\n".join(lines)
 
@@ -195,12 +201,12 @@ class Stop:
     def _registers_text(self, value: str, warp: int | None) -> list[str]:
         if self.warp is None and warp is None and not value:
             return []
-        chosen = self._find(warp)
+        index = self._find(warp).warp.index
         if value == "all":
-            found = self.all_registers(warp=chosen.index)
+            found = self.all_registers(warp=index)
         else:
-            found = self.registers(value.split(",") if value else None, warp=chosen.index)
-        return [f"registers of warp {chosen.index}:", *(f"  {r}" for r in found)]
+            found = self.registers(value.split(",") if value else None, warp=index)
+        return [f"registers of warp {index}:", *(f"  {r}" for r in found)]
 
     def _shared_text(self, value: str) -> list[str]:
         smem = self.cta.smem
@@ -234,7 +240,7 @@ class Stop:
         if written:
             low = written[0][0]
             high = min(written[0][1], low + COLUMNS)
-            out += rows_of_words(0, low, *self.tensor_memory((0, LANES), (low, high)))
+            out += rows_of_words(0, low, *self.tensor_memory((0, ROWS), (low, high)))
         return out
 
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from tcir.debug.control import Follower
+from tcir.interp.ptx.interpreter import WarpInterpreter
+from tcir.interp.ptx.op import Blocking
 from tcir.machine.order.hazards import Access
 
 
@@ -44,8 +46,8 @@ def words(access: Access) -> str:
 class LastWriters(Follower):
     """Keeps the machine of a run, so that one can ask afterwards who wrote what."""
 
-    def follow(self, warp: Any) -> Any:
-        return warp.main()  # no warp is looked at
+    def follow(self, interpreter: WarpInterpreter) -> Blocking:
+        return interpreter.run()  # no warp is looked at
 
     def unwritten(self, array: np.ndarray) -> int:
         """Bytes of an uninitialised argument that nothing wrote."""

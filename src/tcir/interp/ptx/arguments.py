@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tcir.interp.ptx.program import Layout
+from tcir.interp.ptx.errors import LaunchError
+from tcir.interp.ptx.layout import Layout
 from tcir.interp.ptx.syntax import Function, Imm, Module, Symbol, Variable
 from tcir.machine import TensorMap
 
@@ -16,10 +17,6 @@ from tcir.machine import TensorMap
 MAX_PARAMETER_BYTES = 32764
 #: Bytes of one module variable on this machine, far above what kernels declare.
 MAX_VARIABLE = 1 << 28
-
-
-class LaunchError(ValueError):
-    """Launch sizes or arguments that do not fit the kernel."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,21 +1,16 @@
-"""What a rule needs to turn one instruction into a closure: slots, modifiers, the registry.
-
-A *rule* is a function registered under a mnemonic (`@rule("add")`, `@rule("tcgen05.mma")`); the
-longest registered prefix of the dotted word wins and the remaining words are its modifiers, in any
-order. It returns an `Op`, whose closure is called once per executed warp instruction. A modifier
-that no rule takes makes the instruction `Incomplete`: named, never skipped.
-
-Operands are *slots* of the register file: registers, constants and special registers alike.
-"""
+"""What the decoder of an instruction works with: modifiers, operands, the op that results."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from tcir.interp.ptx.errors import PtxSyntaxError
+from tcir.interp.ptx.lanes import FULL
+from tcir.interp.ptx.op import BLOCKING, PLAIN, Incomplete, Op, Run, no_effect
+from tcir.interp.ptx.registers import Slots
+from tcir.interp.ptx.special_registers import MOVING, NO_VALUE, VECTORS
 from tcir.interp.ptx.syntax import (
     TYPES,
     Address,
@@ -24,188 +19,14 @@ from tcir.interp.ptx.syntax import (
     Instruction,
     Not,
     Operand,
-    PtxSyntaxError,
     Reg,
     Selected,
     Sink,
-    Site,
     Special,
     Symbol,
     Type,
     Vector,
 )
-
-if TYPE_CHECKING:
-    from tcir.interp.ptx.warp import Warp
-
-FULL = 0xFFFFFFFF
-
-#: Views of a register by type: index into `Warp.v`.
-VIEWS: dict[str, int] = {
-    name: n
-    for n, name in enumerate(
-        ("u8", "s8", "u16", "s16", "f16", "u32", "s32", "f32", "u64", "s64", "f64", "b128")
-    )
-}
-VIEW_DTYPES: list[Any] = [
-    np.dtype(d) for d in ("u1", "i1", "u2", "i2", "f2", "u4", "i4", "f4", "u8", "i8", "f8", "V16")
-]
-_VIEW_OF = {
-    **VIEWS,
-    **{f"b{8 * n}": VIEWS[f"u{8 * n}"] for n in (1, 2, 4, 8)},
-    "bf16": VIEWS["u16"],
-    "bf16x2": VIEWS["u32"],
-    "f16x2": VIEWS["u32"],
-    "tf32": VIEWS["u32"],
-    "f32x2": VIEWS["u64"],
-    "u128": VIEWS["b128"],
-    **dict.fromkeys(("u16x2", "s16x2"), VIEWS["u32"]),
-}
-
-#: How the warp loop treats an instruction.
-PLAIN, BRANCH, EXIT, BLOCKING, TRY_WAIT, INDEXED, WAIT = range(7)
-
-
-class Incomplete(Exception):
-    """An instruction, or a modifier of it, that no rule covers."""
-
-    def __init__(self, instruction: str, site: Site, why: str) -> None:
-        super().__init__(f"{site}: {why}")
-        self.instruction = instruction
-        self.line = site.line
-        self.site = site
-        self.why = why
-
-
-Plain = Callable[["Warp", int], None]
-Blocking = Callable[["Warp", int], Generator[Any, Any, None]]
-
-
-@dataclass(slots=True)
-class Op:
-    """One decoded instruction.
-
-    kind: how the warp loop treats it. converge: None, "aligned" (all live lanes of the warp have to
-    execute it together) or the slot of a member mask (`.sync`). idle: a wait whose loop does
-    nothing else (`tcir.interp.ptx.idle`).
-    """
-
-    kind: int
-    run: Any
-    site: Site
-    guard: int = -1
-    negate: bool = False
-    target: int = -1
-    targets: tuple[int, ...] = ()
-    converge: str | int | None = None
-    idle: bool = False
-
-
-RULES: dict[str, Callable[[Decode], Op]] = {}
-
-
-def rule(*names: str) -> Callable[[Callable[[Decode], Op]], Callable[[Decode], Op]]:
-    """Registers a decoding function for mnemonics, each a dotted prefix."""
-
-    def register(function: Callable[[Decode], Op]) -> Callable[[Decode], Op]:
-        for name in names:
-            if name in RULES:
-                raise ValueError(f"two rules for {name}")
-            RULES[name] = function
-        return function
-
-    return register
-
-
-@dataclass
-class Slots:
-    """The slots of one function: a size in bytes each (0 = predicate) and initial contents."""
-
-    sizes: list[int] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
-    constants: dict[int, int] = field(default_factory=dict)  # slot → bits
-    specials: dict[int, str] = field(default_factory=dict)  # slot → name
-    shared: set[int] = field(default_factory=set)  # constants that grow by the CTA's window
-    local: dict[str, int] = field(default_factory=dict)  # addresses of local variables
-    stack: int = 0  # where the memory of alloca begins, in local memory
-    _interned: dict[tuple[object, ...], int] = field(default_factory=dict)
-
-    def stack_pointer(self) -> int:
-        """Where the free memory of alloca begins: a register that no name reaches."""
-        key = ("stack",)
-        if key not in self._interned:
-            self._interned[key] = slot = self.new(8, "stack pointer")
-            self.constants[slot] = self.stack
-        return self._interned[key]
-
-    @property
-    def has_stack(self) -> bool:
-        """Whether an instruction needs the memory of alloca."""
-        return ("stack",) in self._interned
-
-    def new(self, size: int, name: str) -> int:
-        self.sizes.append(size)
-        self.names.append(name)
-        return len(self.sizes) - 1
-
-    def constant(self, size: int, bits: int) -> int:
-        key = ("constant", size, bits)
-        if key not in self._interned:
-            self._interned[key] = slot = self.new(size, f"{bits:#x}")
-            self.constants[slot] = bits
-        return self._interned[key]
-
-    def symbol(self, size: int, space: str, address: int) -> int:
-        """An address of a variable; in shared memory it depends on the CTA's rank."""
-        if space != "shared":
-            return self.constant(size, address & ((1 << (8 * size)) - 1))
-        key = ("shared", size, address)
-        if key not in self._interned:
-            self._interned[key] = slot = self.new(size, f"shared {address:#x}")
-            self.constants[slot] = address
-            self.shared.add(slot)
-        return self._interned[key]
-
-    def special(self, name: str, size: int) -> int:
-        key = ("special", name, size)
-        if key not in self._interned:
-            self._interned[key] = slot = self.new(size, name)
-            self.specials[slot] = name
-        return self._interned[key]
-
-    def carry(self) -> int:
-        """The condition code CC.CF, a predicate that no name reaches."""
-        key = ("carry",)
-        if key not in self._interned:
-            self._interned[key] = self.new(0, "CC.CF")
-        return self._interned[key]
-
-    def sink(self, size: int) -> int:
-        key = ("sink", size)
-        if key not in self._interned:
-            self._interned[key] = self.new(size, "_")
-        return self._interned[key]
-
-
-#: Special registers that change while a warp runs: only `mov` reads them, each time anew.
-MOVING = {"%clock", "%clock64", "%clock_hi", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi"}
-
-
-#: Special registers of four elements: mov.v4 reads them whole, the last is 0.
-VECTORS = {
-    f"%{name}"
-    for name in ("tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid",
-                 "cluster_nctaid")
-}  # fmt: skip
-
-#: Special registers whose value is not the program's to know, and nothing documents.
-NO_VALUE = ("%envreg", "%pm", "%reserved_smem_offset")
-_WHOSE = "the driver, or a profiler, decides it"
-
-
-def view(kind: Type | str) -> int:
-    """Index into `Warp.v` of the arrays of this type."""
-    return _VIEW_OF[kind if isinstance(kind, str) else kind.name]
 
 
 class Decode:
@@ -325,7 +146,9 @@ class Decode:
             if operand.name in VECTORS:
                 raise self.malformed(f"expected an element such as {operand.name}.x")
             if operand.name.startswith(NO_VALUE):
-                raise self.incomplete(f"no value for {operand.name}: {_WHOSE}")
+                raise self.incomplete(
+                    f"no value for {operand.name}: the driver, or a profiler, decides it"
+                )
             return self.slots.special(operand.name, kind.size)
         if isinstance(operand, Selected):
             raise self.incomplete(f"no rule for the selector .{operand.selector} of a register")
@@ -411,29 +234,23 @@ class Decode:
         raise self.malformed(f"expected a label, got {getattr(operand, 'name', operand)}")
 
     # --- results ------------------------------------------------------------------------------
-    def op(self, kind: int, run: Any, converge: str | int | None = None, **more: Any) -> Op:
+    def op(self, kind: int, run: Run, converge: str | int | None = None) -> Op:
+        """An op with the guard of the instruction; converge: see `Op`."""
         guard, negate = -1, False
         if isinstance(self.instruction.guard, Not):
             guard, negate = self.instruction.guard.reg.index, True
         elif self.instruction.guard is not None:
             guard = self.instruction.guard.index
-        return Op(kind, run, self.site, guard, negate, converge=converge, **more)
+        return Op(kind, run, self.site, guard, negate, converge=converge)
 
-    def plain(self, run: Plain, converge: str | int | None = None) -> Op:
+    def jump(self, kind: int, targets: tuple[int, ...], run: Run = no_effect) -> Op:
+        """A branch to instructions of the function."""
+        op = self.op(kind, run)
+        op.target, op.targets = targets[0], targets
+        return op
+
+    def plain(self, run: Run, converge: str | int | None = None) -> Op:
         return self.op(PLAIN, run, converge)
 
-    def blocking(self, run: Blocking, converge: str | int | None = None) -> Op:
+    def blocking(self, run: Run, converge: str | int | None = None) -> Op:
         return self.op(BLOCKING, run, converge)
-
-
-def find(mnemonic: str) -> str | None:
-    """The longest registered prefix of a mnemonic."""
-    name = mnemonic
-    while name:
-        if name in RULES:
-            return name
-        cut = name.rfind(".")
-        if cut < 0:
-            return None
-        name = name[:cut]
-    return None

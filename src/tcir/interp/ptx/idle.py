@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tcir.interp.ptx.decode import BRANCH, TRY_WAIT, Op
+from tcir.interp.ptx.op import BRANCH, TRY_WAIT, Op
 from tcir.interp.ptx.syntax import Imm, Instruction, Reg
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from tcir.interp.ptx.syntax import PtxSyntaxError
+from tcir.interp.ptx.errors import PtxSyntaxError
 
 #: Longer text is refused: the largest kernels of shipping libraries stay far below it.
 MAX_TEXT = 64 << 20

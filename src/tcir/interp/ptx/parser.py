@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
+from tcir.interp.ptx.errors import PtxSyntaxError
 from tcir.interp.ptx.lexer import Token
 from tcir.interp.ptx.reader import Reader
 from tcir.interp.ptx.syntax import (
@@ -17,7 +18,6 @@ from tcir.interp.ptx.syntax import (
     Module,
     Not,
     Operand,
-    PtxSyntaxError,
     Reg,
     Scope,
     Site,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import struct
 
+from tcir.interp.ptx.errors import PtxSyntaxError
 from tcir.interp.ptx.lexer import Token, tokenize
 from tcir.interp.ptx.syntax import (
     Address,
@@ -13,7 +14,6 @@ from tcir.interp.ptx.syntax import (
     Not,
     Operand,
     Pair,
-    PtxSyntaxError,
     Reg,
     Scope,
     Selected,

@@ -5,15 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 
-class PtxSyntaxError(ValueError):
-    """Text that is not PTX; `line` and `column` (both from 1) say where."""
-
-    def __init__(self, message: str, line: int, column: int) -> None:
-        super().__init__(f"{line}:{column}: {message}")
-        self.line = line
-        self.column = column
-
-
 @dataclass(frozen=True)
 class Type:
     """A fundamental type: size in bytes and class ("u", "s", "f", "b", "pred")."""

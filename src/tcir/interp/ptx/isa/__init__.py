@@ -1,4 +1,4 @@
-"""What each instruction means: one file per instruction group, found through `decode.RULES`."""
+"""What each instruction means: one file per group, registered in `registry.DECODERS`."""
 
 from tcir.interp.ptx.isa import (  # noqa: F401  (importing registers the rules)
     async_copy,
@@ -27,7 +27,6 @@ from tcir.interp.ptx.isa import (  # noqa: F401  (importing registers the rules)
     stack,
     sync,
     tcgen05,
-    tcgen05_mma,
     tensormap,
     tma,
     vote,

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Any
-
 import numpy as np
 
-from tcir.interp.ptx.decode import Decode, Op, rule
+from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.isa.mbarrier import shared_operand
 from tcir.interp.ptx.isa.memory import HINTS, addresses, check_aligned
+from tcir.interp.ptx.lanes import LANE_INDICES, LANE_MASK
+from tcir.interp.ptx.op import Blocking, Op
+from tcir.interp.ptx.registers import U32
+from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES, Imm, Not, Reg
-from tcir.interp.ptx.warp import BOOLS, LANES, Warp
+from tcir.interp.ptx.warp import Warp
 
-_U32 = TYPES["u32"]
+_U32_TYPE = TYPES["u32"]
 
 
-@rule("cp.async.ca.shared.global", "cp.async.cg.shared.global",
+@instruction("cp.async.ca.shared.global", "cp.async.cg.shared.global",
       "cp.async.ca.shared::cta.global", "cp.async.cg.shared::cta.global")  # fmt: skip
 def copy(d: Decode) -> Op:
     """`[dst], [src], size {, src-size | ignore-src predicate} {, policy}`"""
@@ -36,7 +37,7 @@ def copy(d: Decode) -> Op:
         if isinstance(operand, Not) or isinstance(operand, Reg) and operand.type.kind == "pred":
             ignore, flip = d.pred(operand)
         elif isinstance(operand, Imm | Reg):
-            count = d.src(operand, _U32)
+            count = d.src(operand, _U32_TYPE)
         else:
             raise d.malformed("expected a source size or a predicate")
     site = d.site
@@ -46,12 +47,12 @@ def copy(d: Decode) -> Op:
         sources = addresses(w, slot, size, offset, m, site)
         check_aligned(w, targets, nbytes, site)
         check_aligned(w, sources, nbytes, site)
-        lanes = LANES[m]
+        lanes = LANE_INDICES[m]
         read = np.full(len(lanes), nbytes, np.int64)
         if count >= 0:
             if w.undef[count] & m:
                 w.read_undefined(site, (count,), m)
-            read = w.v[5][count][lanes].astype(np.int64)
+            read = w.v[U32][count][lanes].astype(np.int64)
             if (read > nbytes).any():
                 raise w.error(
                     "copy-size", f"expected a source size of at most {nbytes}, got {read.max()}",
@@ -60,32 +61,32 @@ def copy(d: Decode) -> Op:
         elif ignore >= 0:
             if w.undef[ignore] & m:
                 w.read_undefined(site, (ignore,), m)
-            read[BOOLS[(w.p[ignore] ^ flip) & 0xFFFFFFFF][lanes]] = 0
+            read[LANE_MASK[(w.p[ignore] ^ flip) & 0xFFFFFFFF][lanes]] = 0
         w.agent.cp_async.copy(m, targets, sources, nbytes, read, site=site)
 
     return d.plain(run)
 
 
-@rule("cp.async.commit_group")
+@instruction("cp.async.commit_group")
 def commit_group(d: Decode) -> Op:
     d.done(0)
     return d.plain(lambda w, m: w.agent.cp_async.commit(m))
 
 
-@rule("cp.async.wait_group", "cp.async.wait_all")
+@instruction("cp.async.wait_group", "cp.async.wait_all")
 def wait_group(d: Decode) -> Op:
     every = d.name.endswith("wait_all")
     d.done(0 if every else 1)
     pending = None if every else d.immediate(d.operands[0])
     site = d.site
 
-    def run(w: Warp, m: int) -> Generator[Any, Any, None]:
+    def run(w: Warp, m: int) -> Blocking:
         yield from w.agent.cp_async.wait(m, pending, site=site)
 
     return d.blocking(run)
 
 
-@rule("cp.async.mbarrier.arrive")
+@instruction("cp.async.mbarrier.arrive")
 def arrive(d: Decode) -> Op:
     """An arrival once the thread's copies are done; without .noinc it is not one of the count."""
     increment = d.take("noinc") is None

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from tcir.interp.ptx.decode import VIEW_DTYPES, Decode, Op, rule, view
-from tcir.interp.ptx.isa.atomic import OPERATIONS, combination
+from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.isa.atomic import OPERATIONS, Combine, combination
 from tcir.interp.ptx.isa.atomic import red as reduce_now
 from tcir.interp.ptx.isa.mbarrier import shared_operand
 from tcir.interp.ptx.isa.memory import addresses, check_aligned, store, take_space
 from tcir.interp.ptx.isa.memory import st as store_now
-from tcir.interp.ptx.syntax import TYPES
-from tcir.interp.ptx.warp import LANES, Warp
+from tcir.interp.ptx.lanes import LANE_INDICES
+from tcir.interp.ptx.op import Op
+from tcir.interp.ptx.registers import U64, VIEW_DTYPES, unsigned_view, view
+from tcir.interp.ptx.registry import instruction
+from tcir.interp.ptx.syntax import TYPES, Type
+from tcir.interp.ptx.warp import Warp
 from tcir.machine.memory.reduction import Reduction
 
 _COMPLETE = "mbarrier::complete_tx::bytes"
 _MAX_BULK = 16777216
 
 
-def _asynchronous(d: Decode, combine: Any, kind: Any, count: int) -> Op:
+def _asynchronous(d: Decode, combine: Combine | None, kind: Type, count: int) -> Op:
     """`[addr], value or vector, [mbar]`; both addresses in one CTA of the cluster."""
     spaced = d.take("shared::cluster") is not None
     if d.take(_COMPLETE) is None:
         raise d.malformed(f"expected .{_COMPLETE}")
     d.done(3)
     target, barrier = (shared_operand(d, d.operands[n], spaced) for n in (0, 2))
-    n = view(f"u{8 * kind.size}")
+    n = unsigned_view(kind.size)
     sources = tuple(d.src(o, kind) for o in d.vector(d.operands[1], count))
     reduction = None if combine is None else Reduction(combine, VIEW_DTYPES[view(kind)])
     site = d.site
@@ -36,7 +38,7 @@ def _asynchronous(d: Decode, combine: Any, kind: Any, count: int) -> Op:
         for s in sources:
             if w.undef[s] & m:
                 w.read_undefined(site, sources, m)
-        lanes = LANES[m]
+        lanes = LANE_INDICES[m]
         values = np.stack([w.v[n][s][lanes] for s in sources], axis=1).view(np.uint8)
         for at, data, mbar in zip(target(w, m), values, barrier(w, m), strict=True):
             w.agent.st_async.store(at, data, mbar, reduction, site=site)
@@ -44,7 +46,7 @@ def _asynchronous(d: Decode, combine: Any, kind: Any, count: int) -> Op:
     return d.plain(run)
 
 
-@rule("st.async")
+@instruction("st.async")
 def store_async(d: Decode) -> Op:
     """Completes on an mbarrier; with .mmio.release it is a strong store that may be late."""
     if "mmio" in d.modifiers:
@@ -60,7 +62,7 @@ def store_async(d: Decode) -> Op:
     return _asynchronous(d, None, kind, count)
 
 
-@rule("red.async")
+@instruction("red.async")
 def reduce_async(d: Decode) -> Op:
     """Integers only; completes on an mbarrier, or with .mmio.release is a strong reduction."""
     if d.take("mmio"):
@@ -75,7 +77,7 @@ def reduce_async(d: Decode) -> Op:
     return _asynchronous(d, combination(d, name, kind), kind, 1)
 
 
-@rule("st.bulk")
+@instruction("st.bulk")
 def fill(d: Decode) -> Op:
     """`[addr], size, 0`: zeros, a multiple of 8 bytes of this CTA's shared memory."""
     d.skip("weak")
@@ -93,8 +95,8 @@ def fill(d: Decode) -> Op:
             w.read_undefined(site, (count,), m)
         at = addresses(w, slot, size, offset, m, site)
         check_aligned(w, at, 8, site)
-        lanes = LANES[m]
-        for n, nbytes in enumerate(w.v[8][count][lanes].tolist()):
+        lanes = LANE_INDICES[m]
+        for n, nbytes in enumerate(w.v[U64][count][lanes].tolist()):
             if nbytes % 8 or nbytes > _MAX_BULK:
                 raise w.error(
                     "bulk-size",

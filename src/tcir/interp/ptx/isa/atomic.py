@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from tcir.interp.ptx.decode import VIEW_DTYPES, Decode, Op, rule, view
+from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.isa.memory import (
     SPACE_WORDS,
     addresses,
@@ -16,11 +15,18 @@ from tcir.interp.ptx.isa.memory import (
     store,
     take_space,
 )
-from tcir.interp.ptx.isa.rounding import add_odd, decode_float, encode_float, minmax_bits
+from tcir.interp.ptx.isa.values.rounding import add_odd, decode_float, encode_float, minmax_bits
+from tcir.interp.ptx.lanes import LANE_INDICES
+from tcir.interp.ptx.op import Op
+from tcir.interp.ptx.registers import VIEW_DTYPES, unsigned_view, view
+from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import Type
-from tcir.interp.ptx.warp import LANES, Warp
+from tcir.interp.ptx.warp import Warp
 
-OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
+Combine = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""New value from old value and operand."""
+
+OPERATIONS: dict[str, Combine] = {
     "add": lambda old, b: old + b,
     "min": np.minimum,
     "max": np.maximum,
@@ -33,11 +39,11 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def _float_add(name: str) -> Callable[[Any, Any], Any]:
+def _float_add(name: str) -> Combine:
     part = name.removesuffix("x2")
-    width: Any = {"f32": np.uint32, "f16": np.uint16, "bf16": np.uint16, "f64": np.uint64}[part]
+    width = {"f32": np.uint32, "f16": np.uint16, "bf16": np.uint16, "f64": np.uint64}[part]
 
-    def run(old: Any, b: Any) -> Any:
+    def run(old: np.ndarray, b: np.ndarray) -> np.ndarray:
         x, y = (np.ascontiguousarray(v).view(width) for v in (old, b))
         total = add_odd(decode_float(x, part), decode_float(y, part))
         return encode_float(total, part).view(old.dtype)
@@ -45,17 +51,17 @@ def _float_add(name: str) -> Callable[[Any, Any], Any]:
     return run
 
 
-def _float_extreme(name: str, largest: bool) -> Callable[[Any, Any], Any]:
+def _float_extreme(name: str, largest: bool) -> Combine:
     part = name.removesuffix("x2")
 
-    def run(old: Any, b: Any) -> Any:
+    def run(old: np.ndarray, b: np.ndarray) -> np.ndarray:
         x, y = (np.ascontiguousarray(v).view(np.uint16) for v in (old, b))
         return minmax_bits(x, y, part, largest, False).view(old.dtype)
 
     return run
 
 
-def combination(d: Decode, name: str, kind: Type) -> Callable[[Any, Any], Any] | None:
+def combination(d: Decode, name: str, kind: Type) -> Combine | None:
     """New value from old value and operand; None for cas, which has two operands."""
     if kind.kind != "f":
         return OPERATIONS.get(name)
@@ -83,7 +89,7 @@ def _atomic(d: Decode, returns: bool) -> Op:
     if kind.size == 16 and (name not in ("exch", "cas") or not returns):
         raise d.malformed(f"expected .exch or .cas of atom with .b128, got .{name}")
     combine = combination(d, name, kind)
-    n = view(f"u{8 * kind.size}") if kind.kind == "f" else view(kind)
+    n = unsigned_view(kind.size) if kind.kind == "f" else view(kind)
     dtype = VIEW_DTYPES[n]
     rest = d.operands[1:] if returns else d.operands
     slot, size, offset, declared = d.address(rest[0])
@@ -102,7 +108,7 @@ def _atomic(d: Decode, returns: bool) -> Op:
         for s in needed:
             if w.undef[s] & m:
                 w.read_undefined(site, needed, m)
-        lanes = LANES[m]
+        lanes = LANE_INDICES[m]
         # Lanes that share an address go one after another: nothing else runs in between.
         apart = len(np.unique(at)) == len(at)
         groups = [slice(None)] if apart else [slice(i, i + 1) for i in range(len(at))]
@@ -127,16 +133,16 @@ def _atomic(d: Decode, returns: bool) -> Op:
     return d.plain(run)
 
 
-def _bytes(values: Any) -> Any:
+def _bytes(values: np.ndarray) -> np.ndarray:
     """uint8 [..., size]."""
     return np.ascontiguousarray(values).view(np.uint8).reshape(*values.shape, -1)
 
 
-@rule("atom")
+@instruction("atom")
 def atom(d: Decode) -> Op:
     return _atomic(d, returns=True)
 
 
-@rule("red")
+@instruction("red")
 def red(d: Decode) -> Op:
     return _atomic(d, returns=False)

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from tcir.interp.ptx.decode import Decode, Op, rule, view
-from tcir.interp.ptx.isa.elementwise import elementwise, same_type
+from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.isa.values.elementwise import elementwise, same_type
+from tcir.interp.ptx.op import Op
+from tcir.interp.ptx.registers import U32, view
+from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES
 
 _ONES = 0xFFFFFFFF
 
 
-@rule("bmsk")
+@instruction("bmsk")
 def bmsk(d: Decode) -> Op:
     """`b` ones from bit `a` on; .wrap takes both modulo 32."""
     clamp = d.require("clamp", "wrap") == "clamp"
 
-    def run(a: Any, b: Any) -> Any:
+    def run(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         start, width = a.astype(np.int64), b.astype(np.int64)
         if not clamp:
             start, width = start & 31, width & 31
@@ -29,15 +30,14 @@ def bmsk(d: Decode) -> Op:
     return same_type(d, run, d.type("b32"), 2)
 
 
-@rule("szext")
+@instruction("szext")
 def szext(d: Decode) -> Op:
     """The low `b` bits, sign- or zero-extended; .wrap takes `b` modulo 32."""
     clamp = d.require("clamp", "wrap") == "clamp"
     kind = d.type("u32", "s32")
     d.done(3)
-    u32 = view("u32")
 
-    def run(a: Any, b: Any) -> Any:
+    def run(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         count = np.minimum(b.astype(np.int64), 32) if clamp else b.astype(np.int64) & 31
         mask = (1 << count) - 1
         low = a.astype(np.int64) & mask
@@ -46,10 +46,10 @@ def szext(d: Decode) -> Op:
         return np.where((kind.kind == "s") & negative, low | ~mask, low) & _ONES
 
     sources = (d.src(d.operands[1], kind), d.src(d.operands[2], TYPES["u32"]))
-    return elementwise(d, run, d.dst(d.operands[0], kind), u32, sources, (u32, u32))
+    return elementwise(d, run, d.dst(d.operands[0], kind), U32, sources, (U32, U32))
 
 
-@rule("fns")
+@instruction("fns")
 def fns(d: Decode) -> Op:
     """Position of the `offset`-th set bit from bit `base`, upwards or downwards; else all ones."""
     kind = d.type("b32")
@@ -62,10 +62,9 @@ def fns(d: Decode) -> Op:
         found = [n for n in ahead if mask >> n & 1]
         return found[abs(offset) - 1] if abs(offset) <= len(found) else _ONES
 
-    def run(mask: Any, base: Any, offset: Any) -> Any:
+    def run(mask: np.ndarray, base: np.ndarray, offset: np.ndarray) -> np.ndarray:
         rows = zip(mask.tolist(), base.tolist(), offset.tolist(), strict=True)
         return np.array([find(*row) for row in rows], np.uint32)
 
-    u32 = view("u32")
     sources = tuple(d.src(o, kind) for o in d.operands[1:])
-    return elementwise(d, run, d.dst(d.operands[0], kind), u32, sources, (u32, u32, view("s32")))
+    return elementwise(d, run, d.dst(d.operands[0], kind), U32, sources, (U32, U32, view("s32")))

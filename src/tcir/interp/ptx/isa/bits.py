@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from tcir.interp.ptx.decode import Decode, Op, rule, view
-from tcir.interp.ptx.isa.elementwise import elementwise, same_type
+from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.isa.values.elementwise import elementwise, same_type
+from tcir.interp.ptx.op import Op
+from tcir.interp.ptx.registers import U32, view
+from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES
 
 
-@rule("popc")
+@instruction("popc")
 def popc(d: Decode) -> Op:
     return _to_u32(d, lambda a: np.bitwise_count(a))
 
 
-def _to_u32(d: Decode, fn: Any) -> Op:
+def _to_u32(d: Decode, fn: Callable[..., np.ndarray]) -> Op:
     kind = d.type("b32", "b64", "u32", "s32", "u64", "s64")
     d.done(2)
     u32 = TYPES["u32"]
@@ -25,7 +27,7 @@ def _to_u32(d: Decode, fn: Any) -> Op:
     return elementwise(d, fn, d.dst(d.operands[0], u32), view(u32), (source,), (view(kind),))
 
 
-def bit_length(a: Any) -> Any:
+def bit_length(a: np.ndarray) -> np.ndarray:
     """Number of bits up to the highest set one, of unsigned words."""
     value, out = a.copy(), np.zeros(a.shape, np.uint32)
     step = 4 * a.dtype.itemsize
@@ -38,16 +40,16 @@ def bit_length(a: Any) -> Any:
     return out + (value != 0)
 
 
-@rule("clz")
+@instruction("clz")
 def clz(d: Decode) -> Op:
     return _to_u32(d, lambda a: 8 * a.dtype.itemsize - bit_length(a))
 
 
-@rule("bfind")
+@instruction("bfind")
 def bfind(d: Decode) -> Op:
     amount = d.take("shiftamt") is not None
 
-    def run(a: Any) -> Any:
+    def run(a: np.ndarray) -> np.ndarray:
         width = 8 * a.dtype.itemsize
         bits = np.where(a < 0, ~a, a).astype(a.dtype) if a.dtype.kind == "i" else a
         length = bit_length(bits.view(np.dtype(f"u{a.dtype.itemsize}"))).astype(np.int64)
@@ -57,11 +59,11 @@ def bfind(d: Decode) -> Op:
     return _to_u32(d, run)
 
 
-@rule("brev")
+@instruction("brev")
 def brev(d: Decode) -> Op:
     kind = d.type("b32", "b64")
 
-    def run(a: Any) -> Any:
+    def run(a: np.ndarray) -> np.ndarray:
         octets = np.ascontiguousarray(a).view(np.uint8).reshape(32, -1)
         flipped = np.packbits(np.unpackbits(octets, axis=1, bitorder="little"), axis=1)
         return flipped[:, ::-1].copy().view(a.dtype)[:, 0]
@@ -69,7 +71,7 @@ def brev(d: Decode) -> Op:
     return same_type(d, run, kind, 1)
 
 
-def _field(width: int, pos: Any, length: Any) -> Any:
+def _field(width: int, pos: np.ndarray, length: np.ndarray) -> np.ndarray:
     """Mask of a bit field, cut at the word's end; pos and length are taken modulo 256."""
     one = np.uint64(1)
     pos64 = (pos & 0xFF).astype(np.uint64)
@@ -78,13 +80,13 @@ def _field(width: int, pos: Any, length: Any) -> Any:
     return np.where(pos64 >= width, np.uint64(0), ones << np.minimum(pos64, np.uint64(63)))
 
 
-@rule("bfe")
+@instruction("bfe")
 def bfe(d: Decode) -> Op:
     kind = d.type("u32", "s32", "u64", "s64")
     d.done(4)
     width = 8 * kind.size
 
-    def run(a: Any, b: Any, c: Any) -> Any:
+    def run(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
         pos, length = (b & 0xFF).astype(np.uint64), (c & 0xFF).astype(np.uint64)
         word = a.astype(np.uint64) & np.uint64((1 << width) - 1)
         mask = _field(width, np.zeros_like(b), c)
@@ -101,18 +103,16 @@ def bfe(d: Decode) -> Op:
 
     n, u32 = view(f"u{width}"), TYPES["u32"]
     sources = (d.src(d.operands[1], kind), d.src(d.operands[2], u32), d.src(d.operands[3], u32))
-    return elementwise(
-        d, run, d.dst(d.operands[0], kind), n, sources, (n, view("u32"), view("u32"))
-    )
+    return elementwise(d, run, d.dst(d.operands[0], kind), n, sources, (n, U32, U32))
 
 
-@rule("bfi")
+@instruction("bfi")
 def bfi(d: Decode) -> Op:
     kind = d.type("b32", "b64")
     d.done(5)
     width = 8 * kind.size
 
-    def run(a: Any, b: Any, c: Any, length: Any) -> Any:
+    def run(a: np.ndarray, b: np.ndarray, c: np.ndarray, length: np.ndarray) -> np.ndarray:
         mask = _field(width, c, length) & np.uint64((1 << width) - 1)
         shift = np.minimum((c & 0xFF).astype(np.uint64), np.uint64(63))
         return b.astype(np.uint64) & ~mask | (a.astype(np.uint64) << shift) & mask
@@ -120,11 +120,11 @@ def bfi(d: Decode) -> Op:
     n, u32 = view(kind), TYPES["u32"]
     sources = tuple(d.src(o, kind) for o in d.operands[1:3])
     sources += tuple(d.src(o, u32) for o in d.operands[3:5])
-    views = (n, n, view("u32"), view("u32"))
+    views = (n, n, U32, U32)
     return elementwise(d, run, d.dst(d.operands[0], kind), n, sources, views)
 
 
-@rule("prmt")
+@instruction("prmt")
 def prmt(d: Decode) -> Op:
     """Four bytes chosen among the eight of b:a; the modes choose by the two low bits of c."""
     mode = d.take("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")
@@ -139,7 +139,7 @@ def prmt(d: Decode) -> Op:
     }
     nibbles = np.arange(0, 16, 4, dtype=np.uint32)[:, None]
 
-    def run(a: Any, b: Any, c: Any) -> Any:
+    def run(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
         if mode is not None:
             table = [sum(chosen[mode](n, s) << 4 * n for n in range(4)) for s in range(4)]
             c = np.array(table, np.uint32)[c & 3]

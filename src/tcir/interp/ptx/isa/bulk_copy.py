@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from tcir.interp.ptx.decode import RULES, VIEW_DTYPES, Decode, Op, rule, view
+from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.isa.atomic import OPERATIONS, combination
-from tcir.interp.ptx.isa.mbarrier import MULTICAST, shared_operand
+from tcir.interp.ptx.isa.mbarrier import MULTICAST, PerLane, shared_operand
 from tcir.interp.ptx.isa.memory import addresses, split
-from tcir.interp.ptx.syntax import TYPES, Operand
-from tcir.interp.ptx.warp import LANES, Warp
+from tcir.interp.ptx.lanes import LANE_INDICES
+from tcir.interp.ptx.op import Op
+from tcir.interp.ptx.registers import VIEW_DTYPES, unsigned_view, view
+from tcir.interp.ptx.registry import DECODERS, instruction
+from tcir.interp.ptx.syntax import TYPES, Operand, Type
+from tcir.interp.ptx.warp import Warp
 from tcir.machine.memory.reduction import Reduction
 
-_U32, _U16 = TYPES["u32"], TYPES["u16"]
+_U32_TYPE, _U16 = TYPES["u32"], TYPES["u16"]
 _COMPLETE = "mbarrier::complete_tx::bytes"
 _SCOPES = ("cta", "cluster", "gpu", "sys")
 
 
-def _global(d: Decode, operand: Operand) -> Any:
+def _global(d: Decode, operand: Operand) -> PerLane:
     """Function (warp, mask) → global addresses; generic ones have to point there."""
     slot, size, offset, _ = d.address(operand)
     site = d.site
@@ -33,14 +35,14 @@ def _global(d: Decode, operand: Operand) -> Any:
     return at
 
 
-def _values(d: Decode, operand: Operand, kind: Any) -> Any:
+def _values(d: Decode, operand: Operand, kind: Type) -> PerLane:
     slot = d.src(operand, kind)
     n, site = view(kind), d.site
 
     def at(w: Warp, m: int) -> list[int]:
         if w.undef[slot] & m:
             w.read_undefined(site, (slot,), m)
-        return [int(v) for v in w.v[n][slot][LANES[m]]]
+        return [int(v) for v in w.v[n][slot][LANE_INDICES[m]]]
 
     return at
 
@@ -57,7 +59,7 @@ def _relaxed(d: Decode, scopes: tuple[str, ...], reduction: bool = False) -> str
     return scope
 
 
-@rule(
+@instruction(
     "cp.async.bulk.shared::cluster.global",
     "cp.async.bulk.shared::cta.global",
     "cp.async.bulk.shared::cluster.shared::cta",
@@ -75,8 +77,8 @@ def load(d: Decode) -> Op:
     d.done(4 + 2 * ignoring + multicast + policy)
     target = shared_operand(d, d.operands[0], True)
     source = shared_operand(d, d.operands[1], True) if from_shared else _global(d, d.operands[1])
-    size = _values(d, d.operands[2], _U32)
-    ends = [_values(d, o, _U32) for o in d.operands[3:5]] if ignoring else []
+    size = _values(d, d.operands[2], _U32_TYPE)
+    ends = [_values(d, o, _U32_TYPE) for o in d.operands[3:5]] if ignoring else []
     rest = d.operands[3 + len(ends) :]
     barrier = shared_operand(d, rest[0], True)
     masks = _values(d, rest[1], _U16) if multicast else None
@@ -99,7 +101,7 @@ def load(d: Decode) -> Op:
     return d.plain(run)
 
 
-@rule(
+@instruction(
     "cp.async.bulk.weak",
     "cp.async.bulk.relaxed",
     "cp.reduce.async.bulk.weak",
@@ -110,13 +112,13 @@ def ordered(d: Decode) -> Op:
     base, _, order = d.name.rpartition(".")
     scope = [d.modifiers.pop(0)] if d.modifiers and d.modifiers[0] in _SCOPES else []
     d.name = ".".join([base, *d.modifiers[:2]])
-    if d.name not in RULES:
+    if d.name not in DECODERS:
         raise d.malformed("expected two state spaces")
     d.modifiers = [order, *scope, *d.modifiers[2:]]
-    return RULES[d.name](d)
+    return DECODERS[d.name](d)
 
 
-@rule("cp.async.bulk.global.shared::cta")
+@instruction("cp.async.bulk.global.shared::cta")
 def store(d: Decode) -> Op:
     """`[dst], [src], size {, policy} {, byte mask}`"""
     policy = d.take("L2::cache_hint") is not None
@@ -125,7 +127,7 @@ def store(d: Decode) -> Op:
     d.require("bulk_group")
     d.done(3 + policy + masked)
     target, source = _global(d, d.operands[0]), shared_operand(d, d.operands[1], True)
-    size = _values(d, d.operands[2], _U32)
+    size = _values(d, d.operands[2], _U32_TYPE)
     masks = _values(d, d.operands[-1], _U16) if masked else None
     site = d.site
 
@@ -162,13 +164,13 @@ def _reduction(d: Decode, allowed: dict[str, tuple[str, ...]]) -> Reduction:
     if kind.name not in allowed[name]:
         listed = ", ".join(f".{t}" for t in allowed[name])
         raise d.malformed(f"expected {listed} with .{name}, got .{kind.name}")
-    dtype = VIEW_DTYPES[view(f"u{8 * kind.size}") if kind.kind == "f" else view(kind)]
+    dtype = VIEW_DTYPES[unsigned_view(kind.size) if kind.kind == "f" else view(kind)]
     combine = combination(d, name, kind)
     assert combine is not None  # only exch has none
     return Reduction(combine, np.dtype(dtype))
 
 
-@rule("cp.reduce.async.bulk.global.shared::cta")
+@instruction("cp.reduce.async.bulk.global.shared::cta")
 def reduce(d: Decode) -> Op:
     """`[dst], [src], size {, policy}`: element by element, in any order."""
     policy = d.take("L2::cache_hint") is not None
@@ -177,7 +179,7 @@ def reduce(d: Decode) -> Op:
     reduction = _reduction(d, _GLOBAL_TYPES)
     d.done(3 + policy)
     target, source = _global(d, d.operands[0]), shared_operand(d, d.operands[1], True)
-    size, site = _values(d, d.operands[2], _U32), d.site
+    size, site = _values(d, d.operands[2], _U32_TYPE), d.site
 
     def run(w: Warp, m: int) -> None:
         for to, at, nbytes in zip(target(w, m), source(w, m), size(w, m), strict=True):
@@ -186,7 +188,7 @@ def reduce(d: Decode) -> Op:
     return d.plain(run)
 
 
-@rule("cp.reduce.async.bulk.shared::cluster.shared::cta")
+@instruction("cp.reduce.async.bulk.shared::cluster.shared::cta")
 def reduce_in_cluster(d: Decode) -> Op:
     """`[dst], [src], size, [mbar]`: integers in the shared memory of a CTA of the cluster."""
     if d.take(_COMPLETE) is None:
@@ -195,7 +197,7 @@ def reduce_in_cluster(d: Decode) -> Op:
     reduction = _reduction(d, _SHARED_TYPES)
     d.done(4)
     target, source = (shared_operand(d, o, True) for o in d.operands[:2])
-    size, barrier = _values(d, d.operands[2], _U32), shared_operand(d, d.operands[3], True)
+    size, barrier = _values(d, d.operands[2], _U32_TYPE), shared_operand(d, d.operands[3], True)
     site = d.site
 
     def run(w: Warp, m: int) -> None:

@@ -6,20 +6,21 @@ Shared addresses hold the rank of their CTA in bits 24 and up, see `tcir.machine
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Any
-
 import numpy as np
 
-from tcir.interp.ptx.decode import WAIT, Decode, Op, rule, view
-from tcir.interp.ptx.isa.elementwise import elementwise
+from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.isa.values.elementwise import elementwise
+from tcir.interp.ptx.lanes import bits
+from tcir.interp.ptx.op import WAIT, Blocking, Op
+from tcir.interp.ptx.registers import U32, U64, view
+from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES
-from tcir.interp.ptx.warp import Warp, bits
+from tcir.interp.ptx.warp import Warp
 from tcir.interp.ptx.windows import SHARED
 from tcir.machine.memory.memories import RANK_SHIFT
 
 
-@rule("barrier.cluster.arrive")
+@instruction("barrier.cluster.arrive")
 def arrive(d: Decode) -> Op:
     """With .aligned all live lanes of the warp together, without it each lane when it comes."""
     aligned = d.take("aligned") is not None
@@ -43,7 +44,7 @@ def arrive(d: Decode) -> Op:
     return d.plain(run, converge="aligned" if aligned else None)
 
 
-@rule("barrier.cluster.wait")
+@instruction("barrier.cluster.wait")
 def wait(d: Decode) -> Op:
     aligned = d.take("aligned") is not None
     d.skip("acquire")
@@ -60,7 +61,7 @@ def wait(d: Decode) -> Op:
                 site,
             )
 
-    def together(w: Warp, m: int) -> Generator[Any, Any, None]:
+    def together(w: Warp, m: int) -> Blocking:
         check(w, m)
         yield from w.agent.cluster_barrier.wait(site=site)
         w.waiting = 0
@@ -78,7 +79,7 @@ def wait(d: Decode) -> Op:
     return d.blocking(together, converge="aligned") if aligned else d.op(WAIT, apart)
 
 
-@rule("getctarank")
+@instruction("getctarank")
 def getctarank(d: Decode) -> Op:
     """The rank of the CTA whose shared memory an address is in."""
     shared = d.take("shared::cluster") is not None
@@ -88,15 +89,15 @@ def getctarank(d: Decode) -> Op:
         raise d.malformed("expected .u64 for generic addresses")
     n = view(kind)
 
-    def run(a: Any) -> Any:
+    def run(a: np.ndarray) -> np.ndarray:
         return (a >> np.array(RANK_SHIFT, a.dtype)).astype(np.uint32) & np.uint32(0xFF)
 
     return elementwise(
-        d, run, d.dst(d.operands[0], TYPES["u32"]), view("u32"), (d.src(d.operands[1], kind),), (n,)
+        d, run, d.dst(d.operands[0], TYPES["u32"]), U32, (d.src(d.operands[1], kind),), (n,)
     )
 
 
-@rule("isspacep.shared", "isspacep.shared::cta")
+@instruction("isspacep.shared", "isspacep.shared::cta")
 def isspacep(d: Decode) -> Op:
     """Whether generic addresses are in this CTA's own shared memory."""
     d.done(2)
@@ -104,7 +105,7 @@ def isspacep(d: Decode) -> Op:
     tag = np.uint64(SHARED >> RANK_SHIFT)
 
     def run(w: Warp, m: int) -> None:
-        own = w.v[8][source] >> np.uint64(RANK_SHIFT) == tag + np.uint64(
+        own = w.v[U64][source] >> np.uint64(RANK_SHIFT) == tag + np.uint64(
             w.agent.cta.rank_in_cluster
         )
         w.p[dst] = w.p[dst] & ~m | bits(own) & m

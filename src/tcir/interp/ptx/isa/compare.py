@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from tcir.interp.ptx.decode import Decode, Op, rule, view
-from tcir.interp.ptx.isa.elementwise import elementwise
-from tcir.interp.ptx.isa.floating import element
-from tcir.interp.ptx.isa.rounding import decode_float, flush
+from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.isa.values.elementwise import elementwise, predicate
+from tcir.interp.ptx.isa.values.rounding import decode_float, element, flush
+from tcir.interp.ptx.lanes import LANE_MASK, bits
+from tcir.interp.ptx.op import Op
+from tcir.interp.ptx.registers import unsigned_view, view
+from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES, Pair, Type
-from tcir.interp.ptx.warp import BOOLS, Warp, bits
+from tcir.interp.ptx.warp import Warp
 
-_ORDERED: dict[str, Callable[[Any, Any], Any]] = {
+_ORDERED: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "eq": np.equal,
     "ne": np.not_equal,
     "lt": np.less,
@@ -33,17 +35,17 @@ _TYPES = (
 )
 
 
-def _comparison(name: str, kind: Type, ftz: bool) -> Callable[[Any, Any], Any]:
+def _comparison(name: str, kind: Type, ftz: bool) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     """bool[32] (or [64] for packed types) of two register arrays; unordered forms for floats."""
     if kind.kind != "f":
         return _ORDERED[name]
 
-    def run(x: Any, y: Any) -> Any:
+    def run(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         if kind.name in ("f32", "f64") and not ftz:
             a, b = x, y
         else:
             part = element(kind)
-            width: Any = {"f16": np.uint16, "bf16": np.uint16, "f32": np.uint32}[part]
+            width = {"f16": np.uint16, "bf16": np.uint16, "f32": np.uint32}[part]
             a, b = decode_float(x.view(width), part), decode_float(y.view(width), part)
             if ftz:
                 a, b = flush(a, part), flush(b, part)
@@ -59,41 +61,22 @@ def _comparison(name: str, kind: Type, ftz: bool) -> Callable[[Any, Any], Any]:
     return run
 
 
-def predicate(
-    d: Decode, fn: Callable[..., Any], sources: tuple[int, ...], source_view: int, dst: int
-) -> Op:
-    """dst predicate = fn(sources…) lane by lane."""
-    site = d.site
-
-    def run(w: Warp, m: int) -> None:
-        undef = w.undef
-        for s in sources:
-            if undef[s] & m:
-                w.read_undefined(site, sources, m)
-        v = w.v[source_view]
-        found = bits(fn(*[v[s] for s in sources]))
-        w.p[dst] = w.p[dst] & ~m | found & m
-        undef[dst] &= ~m
-
-    return d.plain(run)
-
-
-def _operands(d: Decode) -> tuple[Callable[[Any, Any], Any], Type, int, bool]:
+def _operands(d: Decode) -> tuple[Callable[[np.ndarray, np.ndarray], np.ndarray], Type, int, bool]:
     name = d.require(*_NAMES)
     ftz = d.take("ftz") is not None
     kind = d.type(*_TYPES)
     if (name in ("lo", "ls", "hi", "hs")) and kind.kind == "f":
         raise d.malformed(f".{name} compares unsigned integers")
     packed = kind.name.endswith("x2")
-    n = view(kind) if kind.name not in ("f16", "f16x2") else view(f"u{8 * kind.size}")
+    n = view(kind) if kind.name not in ("f16", "f16x2") else unsigned_view(kind.size)
     if kind.kind == "b" and name not in ("eq", "ne"):
         raise d.malformed(f".{name} does not compare .{kind.name}")
     if kind.name in ("f32", "f64") and ftz:
-        n = view(f"u{8 * kind.size}")
+        n = unsigned_view(kind.size)
     return _comparison(name, kind, ftz), kind, n, packed
 
 
-@rule("setp")
+@instruction("setp")
 def setp(d: Decode) -> Op:
     combine = d.take("and", "or", "xor")
     fn, kind, n, packed = _operands(d)
@@ -137,7 +120,7 @@ _YES = {"u32": 0xFFFFFFFF, "s32": 0xFFFFFFFF, "u16": 0xFFFF, "s16": 0xFFFF, "f32
         "f16": 0x3C00, "bf16": 0x3F80, "f16x2": 0x3C00, "bf16x2": 0x3F80}  # fmt: skip
 
 
-@rule("set")
+@instruction("set")
 def set_value(d: Decode) -> Op:
     """`set.cmp{.bool}.dtype.stype d, a, b{, c}`: all ones, or 1.0, where true; packed by halves."""
     combine = d.take("and", "or", "xor")
@@ -151,15 +134,13 @@ def set_value(d: Decode) -> Op:
     d.done(4 if combine else 3)
     if packed and (result.size != 4 or result.name == "f32"):
         raise d.malformed(f"expected .u32, .s32, .f16x2 or .bf16x2 as the result of .{kind.name}")
-    part: Any = np.uint16 if packed else np.dtype(f"u{result.size}").type
+    part = np.uint16 if packed else np.dtype(f"u{result.size}").type
     yes = part(_YES[result.name] & (0xFFFF if packed else 0xFFFFFFFF))
     sources = (d.src(d.operands[1], kind), d.src(d.operands[2], kind))
-    out, dst = view(f"u{8 * result.size}"), d.dst(d.operands[0], result)
+    out, dst = unsigned_view(result.size), d.dst(d.operands[0], result)
     c, flip = d.pred(d.operands[3]) if combine else (-1, 0)
     needed = (*sources, c) if c >= 0 else sources
-    both: Any = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor, None: None}[
-        combine
-    ]
+    both = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor, None: None}[combine]
     site = d.site
 
     def run(w: Warp, m: int) -> None:
@@ -169,20 +150,20 @@ def set_value(d: Decode) -> Op:
         v = w.v[n]
         found = fn(v[sources[0]], v[sources[1]])
         if both is not None:
-            other = BOOLS[(w.p[c] ^ flip) & 0xFFFFFFFF]
+            other = LANE_MASK[(w.p[c] ^ flip) & 0xFFFFFFFF]
             found = both(found, np.repeat(other, 2) if packed else other)
         values = np.where(found, yes, part(0)).view(np.dtype(f"u{result.size}"))
-        np.copyto(w.v[out][dst], values, where=BOOLS[m])
+        np.copyto(w.v[out][dst], values, where=LANE_MASK[m])
         w.undef[dst] &= ~m
 
     return d.plain(run)
 
 
-@rule("selp")
+@instruction("selp")
 def selp(d: Decode) -> Op:
     kind = d.type("b16", "u16", "s16", "b32", "u32", "s32", "f32", "b64", "u64", "s64", "f64")
     d.done(4)
-    n = view(f"u{8 * kind.size}")
+    n = unsigned_view(kind.size)
     dst = d.dst(d.operands[0], kind)
     a, b = d.src(d.operands[1], kind), d.src(d.operands[2], kind)
     c, flip = d.pred(d.operands[3])
@@ -196,14 +177,14 @@ def selp(d: Decode) -> Op:
             w.read_undefined(site, (a,), m & yes)
             w.read_undefined(site, (b,), m & ~yes)
         v = w.v[n]
-        result = np.where(BOOLS[yes & 0xFFFFFFFF], v[a], v[b])
-        np.copyto(v[dst], result, where=BOOLS[m])
+        result = np.where(LANE_MASK[yes & 0xFFFFFFFF], v[a], v[b])
+        np.copyto(v[dst], result, where=LANE_MASK[m])
         undef[dst] &= ~m
 
     return d.plain(run)
 
 
-@rule("slct")
+@instruction("slct")
 def slct(d: Decode) -> Op:
     """a where c ≥ 0, else b."""
     d.skip("ftz")
@@ -212,7 +193,11 @@ def slct(d: Decode) -> Op:
     if len(kinds) != 2 or kinds[1].name not in ("s32", "f32"):
         raise d.malformed("expected a type and .s32 or .f32")
     kind, by = kinds
-    n = view(f"u{8 * kind.size}")
+    n = unsigned_view(kind.size)
     sources = (*(d.src(o, kind) for o in d.operands[1:3]), d.src(d.operands[3], by))
     dst = d.dst(d.operands[0], kind)
-    return elementwise(d, lambda a, b, c: np.where(c >= 0, a, b), dst, n, sources, (n, n, view(by)))
+
+    def run(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+        return np.where(c >= 0, a, b)
+
+    return elementwise(d, run, dst, n, sources, (n, n, view(by)))

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from tcir.interp.ptx.decode import BRANCH, EXIT, INDEXED, Decode, Op, rule, view
+from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.lanes import LANE_INDICES
+from tcir.interp.ptx.op import BRANCH, EXIT, INDEXED, Op, no_effect
+from tcir.interp.ptx.registers import view
+from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES, Because, Symbol
-from tcir.interp.ptx.warp import LANES, Warp
+from tcir.interp.ptx.warp import Warp
 
 
-@rule("bra")
+@instruction("bra")
 def bra(d: Decode) -> Op:
     d.skip("uni")
     d.done(1)
-    return d.op(BRANCH, None, target=d.label(d.operands[0]))
+    return d.jump(BRANCH, (d.label(d.operands[0]),))
 
 
-@rule("brx.idx")
+@instruction("brx.idx")
 def brx(d: Decode) -> Op:
     """Jump to the label that the index picks from a .branchtargets list."""
     d.skip("uni")
@@ -33,7 +35,7 @@ def brx(d: Decode) -> Op:
         if w.undef[index] & m:
             w.read_undefined(site, (index,), m)
         groups: dict[int, int] = {}
-        for lane in LANES[m]:
+        for lane in LANE_INDICES[m]:
             at = int(w.v[n][index][lane])
             if at >= len(targets):
                 raise w.error(
@@ -42,10 +44,10 @@ def brx(d: Decode) -> Op:
             groups[targets[at]] = groups.get(targets[at], 0) | 1 << int(lane)
         return sorted(groups.items())
 
-    return d.op(INDEXED, run, targets=targets)
+    return d.jump(INDEXED, targets, run)
 
 
-@rule("call")
+@instruction("call")
 def call(d: Decode) -> Op:
     """What `calls.inline_calls` left, and why."""
     (why,) = d.operands
@@ -53,15 +55,15 @@ def call(d: Decode) -> Op:
     raise d.incomplete(why.text)
 
 
-@rule("ret", "exit")
+@instruction("ret", "exit")
 def leave(d: Decode) -> Op:
     """`ret` of an entry function ends the thread like `exit`."""
     d.skip("uni")
     d.done(0)
-    return d.op(EXIT, None)
+    return d.op(EXIT, no_effect)
 
 
-@rule("trap")
+@instruction("trap")
 def trap(d: Decode) -> Op:
     d.done(0)
     site = d.site
@@ -72,9 +74,6 @@ def trap(d: Decode) -> Op:
     return d.plain(run)
 
 
-@rule("brkpt", "pmevent")
+@instruction("brkpt", "pmevent")
 def breakpoint_(d: Decode) -> Op:
-    def run(w: Any, m: int) -> None:
-        return
-
-    return d.plain(run)
+    return d.plain(no_effect)

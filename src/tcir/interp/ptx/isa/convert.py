@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from tcir.interp.ptx.decode import VIEW_DTYPES, Decode, Op, rule, view
+from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.isa.convert_narrow import NARROW, convert_narrow
 from tcir.interp.ptx.isa.convert_stochastic import convert_stochastic
-from tcir.interp.ptx.isa.elementwise import elementwise
-from tcir.interp.ptx.isa.rounding import (
+from tcir.interp.ptx.isa.values.elementwise import elementwise
+from tcir.interp.ptx.isa.values.rounding import (
     UNSIGNED,
     add_odd,
     decode_float,
@@ -21,6 +20,9 @@ from tcir.interp.ptx.isa.rounding import (
     rectified,
     saturated,
 )
+from tcir.interp.ptx.op import Op
+from tcir.interp.ptx.registers import U32, VIEW_DTYPES, unsigned_view, view
+from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import Type
 
 _FLOATS = ("f64", "f32", "f16", "bf16")
@@ -30,7 +32,7 @@ _INTS = tuple(f"{k}{8 * n}" for k in "us" for n in (1, 2, 4, 8))
 _MAX_FINITE = {"f16": 65504.0, "bf16": float(2**128 - 2**120), "f32": float(2**128 - 2**104)}
 
 
-@rule("cvt")
+@instruction("cvt")
 def cvt(d: Decode) -> Op:
     if "rs" in d.modifiers:
         return convert_stochastic(d)
@@ -66,10 +68,10 @@ def cvt(d: Decode) -> Op:
     held = d.slots.sizes[narrow]
     if source.kind == "f" and held != source.size:
         raise d.malformed(f"expected a {8 * source.size}-bit source for .{source.name}")
-    held_view = view(f"u{8 * held}")
+    held_view = unsigned_view(held)
     bits = np.dtype(f"u{source.size}")
 
-    def convert(a: Any) -> Any:
+    def convert(a: np.ndarray) -> np.ndarray:
         return run(a.astype(bits) if held != source.size else a)
 
     return elementwise(d, convert, dst, wide, (narrow,), (held_view,))
@@ -85,7 +87,7 @@ def _function(
     saturate: bool,
     relu: bool,
     finite: bool,
-) -> Callable[[Any], Any]:
+) -> Callable[[np.ndarray], np.ndarray]:
     """From unsigned bits of `source` to values of `out` (floats as unsigned bits)."""
     if source.kind != "f" and out.kind != "f":
         dtype = VIEW_DTYPES[view(source)]
@@ -94,7 +96,7 @@ def _function(
             return lambda a: a.view(dtype).astype(target)
         low, high = np.iinfo(target).min, np.iinfo(target).max
 
-        def clamp(a: Any) -> Any:
+        def clamp(a: np.ndarray) -> np.ndarray:
             values = a.view(dtype)
             small = np.minimum(values, high) if np.iinfo(dtype).max > high else values
             if np.iinfo(dtype).min < low:
@@ -105,7 +107,7 @@ def _function(
     if source.kind != "f":
         dtype = VIEW_DTYPES[view(source)]
 
-        def from_integer(a: Any) -> Any:
+        def from_integer(a: np.ndarray) -> np.ndarray:
             values = a.view(dtype)
             if source.size < 8:
                 exact = values.astype(np.float64)
@@ -121,13 +123,13 @@ def _function(
     if out.kind != "f":
         if integral is None:
             raise d.malformed("expected .rni, .rzi, .rmi or .rpi")
-        rounding: Any = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}[integral]
+        rounding = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}[integral]
         target = VIEW_DTYPES[view(out)]
         low, high = int(np.iinfo(target).min), int(np.iinfo(target).max)
         nan = 1 << (8 * out.size - 1) if source.name == "f64" or out.size == 8 else 0
         nan_value = np.array(nan, f"u{out.size}").view(target)
 
-        def to_integer(a: Any) -> Any:
+        def to_integer(a: np.ndarray) -> np.ndarray:
             values = decode_float(a.view(UNSIGNED[source.name]), source.name)
             if ftz:
                 values = flush(values, source.name)
@@ -141,7 +143,7 @@ def _function(
     return _float_to_float(d, out, source, integral, mode, ftz, saturate, relu, finite)
 
 
-def _sum64(a: Any, b: Any, mode: str | None) -> Any:
+def _sum64(a: np.ndarray, b: np.ndarray, mode: str | None) -> np.ndarray:
     """a + b of float64 values, a the larger one, in any rounding."""
     total = a + b
     rest = b - (total - a)  # exact
@@ -161,14 +163,14 @@ def _float_to_float(
     saturate: bool,
     relu: bool,
     finite: bool,
-) -> Callable[[Any], Any]:
+) -> Callable[[np.ndarray], np.ndarray]:
     if out.size < source.size and mode is None:
         raise d.malformed("expected a rounding mode")
-    rounding: Any = {
+    rounding = {
         "rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil, None: None,
     }[integral]  # fmt: skip
 
-    def run(a: Any) -> Any:
+    def run(a: np.ndarray) -> np.ndarray:
         exact = decode_float(a.view(UNSIGNED[source.name]), source.name)
         if ftz and source.name == "f32":
             exact = flush(exact, "f32")
@@ -180,7 +182,7 @@ def _float_to_float(
     return run
 
 
-def _nan(a: Any, source: Type, out: Type, canonical: Any) -> Any:
+def _nan(a: np.ndarray, source: Type, out: Type, canonical: np.ndarray) -> np.ndarray:
     """What a NaN becomes: f64, and bf16 to f32, keep its sign and what fits of its payload."""
     if source.name == out.name == "f64":
         return pass_on_nan(canonical, a.view(np.uint64))
@@ -192,8 +194,8 @@ def _nan(a: Any, source: Type, out: Type, canonical: Any) -> Any:
 
 
 def _finish(
-    exact: Any, name: str, mode: str, saturate: bool, relu: bool, finite: bool, ftz: bool
-) -> Any:
+    exact: np.ndarray, name: str, mode: str, saturate: bool, relu: bool, finite: bool, ftz: bool
+) -> np.ndarray:
     if saturate:
         exact = saturated(exact)
     if relu:
@@ -209,19 +211,18 @@ def _packed(d: Decode, name: str, mode: str, relu: bool, finite: bool) -> Op:
     """cvt.rn.f16x2.f32 d, a, b: a goes to the upper half."""
     f32 = d.type("f32")
     d.done(3)
-    u32 = view("u32")
 
-    def run(a: Any, b: Any) -> Any:
+    def run(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         halves = [
             _finish(decode_float(x, "f32"), name, mode, False, relu, finite, False) for x in (b, a)
         ]
         return halves[0].astype(np.uint32) | halves[1].astype(np.uint32) << np.uint32(16)
 
     sources = (d.src(d.operands[1], f32), d.src(d.operands[2], f32))
-    return elementwise(d, run, d.dst(d.operands[0], f32), u32, sources, (u32, u32))
+    return elementwise(d, run, d.dst(d.operands[0], f32), U32, sources, (U32, U32))
 
 
-def _payload(a: Any, source: str, out: str) -> Any:
+def _payload(a: np.ndarray, source: str, out: str) -> np.ndarray:
     """Bits of `a`, a NaN, in another format: the fraction's upper end, made quiet."""
     held, kept = _FRACTION[source], _FRACTION[out]
     fraction = a & np.uint64((1 << held) - 1)
@@ -239,10 +240,9 @@ def _tf32(d: Decode, mode: str, source: Type, relu: bool, finite: bool) -> Op:
     """f32 with the low 13 bits rounded away: rna (ties away from zero), rn, rz."""
     if source.name != "f32":
         raise d.malformed(f"expected .f32 to convert to .tf32, got .{source.name}")
-    u32 = view("u32")
     largest = np.uint32(0x7F7FE000)
 
-    def run(a: Any) -> Any:
+    def run(a: np.ndarray) -> np.ndarray:
         half = {"rna": 0x1000, "rz": 0, "rn": 0xFFF + (a >> 13 & 1)}[mode]
         magnitude, sign = a & np.uint32(0x7FFFFFFF), a & np.uint32(0x80000000)
         nan = magnitude > 0x7F800000
@@ -259,5 +259,5 @@ def _tf32(d: Decode, mode: str, source: Type, relu: bool, finite: bool) -> Op:
         return np.where(nan, a & np.uint32(0xFFFFE000) if mode == "rna" else 0x7FFFE000, out)
 
     return elementwise(
-        d, run, d.dst(d.operands[0], source), u32, (d.src(d.operands[1], source),), (u32,)
+        d, run, d.dst(d.operands[0], source), U32, (d.src(d.operands[1], source),), (U32,)
     )

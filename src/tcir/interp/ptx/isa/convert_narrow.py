@@ -6,13 +6,14 @@ byte each (the upper bits of a 6-bit one are zero), 4-bit codes half a byte.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from tcir.interp.ptx.decode import Decode, Op, rule, view
-from tcir.interp.ptx.isa.elementwise import elementwise
-from tcir.interp.ptx.isa.rounding import decode_float, encode_float, rectified
+from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.isa.values.elementwise import elementwise
+from tcir.interp.ptx.isa.values.rounding import decode_float, encode_float, rectified
+from tcir.interp.ptx.op import Op
+from tcir.interp.ptx.registers import S32, U32, view
+from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES
 from tcir.machine.numerics.formats import FLOATS, decode
 
@@ -29,13 +30,13 @@ NARROW: dict[str, tuple[str, int, int]] = {
 _HALVES = {"f16x2": "f16", "bf16x2": "bf16"}
 
 
-def _finite(name: str) -> Any:
+def _finite(name: str) -> np.ndarray:
     """The non-negative finite values of a format, by code."""
     values, _ = decode(np.arange(1 << FLOATS[name].bits - 1, dtype=np.uint8), name)
     return values[np.isfinite(values)]
 
 
-def encode_narrow(exact: Any, name: str, relu: bool = False) -> Any:
+def encode_narrow(exact: np.ndarray, name: str, relu: bool = False) -> np.ndarray:
     """uint8 codes of float64 values: nearest, ties to even, the largest finite value at most."""
     f = FLOATS[name]
     table = _finite(name)
@@ -49,7 +50,7 @@ def encode_narrow(exact: Any, name: str, relu: bool = False) -> Any:
     return np.where(np.isnan(exact), nan, code).astype(np.uint8)
 
 
-def encode_scale(exact: Any, mode: str, saturate: bool) -> Any:
+def encode_scale(exact: np.ndarray, mode: str, saturate: bool) -> np.ndarray:
     """uint8 ue8m0 codes: the magnitude's power of two below (rz) or above (rp); 2^-127 at least."""
     magnitude = np.where(np.isfinite(exact) & (exact != 0), np.abs(exact), 1.0)
     mantissa, exponent = np.frexp(magnitude)
@@ -60,7 +61,7 @@ def encode_scale(exact: Any, mode: str, saturate: bool) -> Any:
     return np.where(np.isnan(exact), 0xFF, code).astype(np.uint8)
 
 
-def decode_narrow(codes: Any, name: str) -> Any:
+def decode_narrow(codes: np.ndarray, name: str) -> np.ndarray:
     """float64 values of uint8 codes; the bits above the format's width are not looked at."""
     if name == "ue8m0":
         return np.where(codes == 0xFF, np.nan, np.ldexp(1.0, codes.astype(np.int32) - 127))
@@ -84,12 +85,12 @@ def convert_narrow(d: Decode) -> Op:
     out = TYPES["b8" if bits == 4 else "b16"]
     kind = TYPES["f32"]
 
-    def encode(values: Any) -> Any:
+    def encode(values: np.ndarray) -> np.ndarray:
         if scale:
             return encode_scale(values, mode, saturate)
         return encode_narrow(values, element, relu)
 
-    def run(*sources: Any) -> Any:
+    def run(*sources: np.ndarray) -> np.ndarray:
         if source == "f32":
             high, low = (encode(decode_float(x, "f32")) for x in sources)
         else:
@@ -98,8 +99,7 @@ def convert_narrow(d: Decode) -> Op:
         return (high.astype(np.uint16) << np.uint16(bits) | low).astype(f"u{out.size}")
 
     sources = tuple(d.src(o, kind) for o in d.operands[1:])
-    u32 = view("u32")
-    return elementwise(d, run, d.dst(d.operands[0], out), view(out), sources, (u32,) * len(sources))
+    return elementwise(d, run, d.dst(d.operands[0], out), view(out), sources, (U32,) * len(sources))
 
 
 def _widen(d: Decode, element: str, bits: int, _nan: int) -> Op:
@@ -112,7 +112,7 @@ def _widen(d: Decode, element: str, bits: int, _nan: int) -> Op:
     d.done(2)
     source = TYPES["b8" if bits == 4 else "b16"]
 
-    def run(a: Any) -> Any:
+    def run(a: np.ndarray) -> np.ndarray:
         codes = a & np.uint8(15), a >> np.uint8(4)
         if bits == 8:
             codes = (a & np.uint16(0xFF)).astype(np.uint8), (a >> np.uint16(8)).astype(np.uint8)
@@ -123,10 +123,10 @@ def _widen(d: Decode, element: str, bits: int, _nan: int) -> Op:
         return low | high << np.uint32(16)
 
     dst = d.dst(d.operands[0], TYPES["b32"])
-    return elementwise(d, run, dst, view("u32"), (d.src(d.operands[1], source),), (view(source),))
+    return elementwise(d, run, dst, U32, (d.src(d.operands[1], source),), (view(source),))
 
 
-@rule("cvt.pack")
+@instruction("cvt.pack")
 def pack(d: Decode) -> Op:
     """Two s32 saturated and packed; for types below 16 bits above them the low bits of c."""
     d.require("sat")
@@ -137,10 +137,10 @@ def pack(d: Decode) -> Op:
     low = -(1 << width - 1) if name[0] == "s" else 0
     high = low + (1 << width) - 1
     d.done(3 if width == 16 else 4)
-    s32, u32 = view("s32"), view("u32")
+
     mask = np.uint32((1 << width) - 1)
 
-    def run(a: Any, b: Any, c: Any = None) -> Any:
+    def run(a: np.ndarray, b: np.ndarray, c: np.ndarray | None = None) -> np.ndarray:
         upper, lower = (
             np.clip(x, low, high).astype(np.int32).view(np.uint32) & mask for x in (a, b)
         )
@@ -150,4 +150,4 @@ def pack(d: Decode) -> Op:
     kind = TYPES["b32"]
     sources = tuple(d.src(o, kind) for o in d.operands[1:])
     dst = d.dst(d.operands[0], kind)
-    return elementwise(d, run, dst, u32, sources, (s32, s32, u32)[: len(sources)])
+    return elementwise(d, run, dst, U32, sources, (S32, S32, U32)[: len(sources)])

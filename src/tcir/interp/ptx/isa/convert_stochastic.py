@@ -9,15 +9,16 @@ highest bits of `d`) a and b share bits, and so do e and f: see the assumptions 
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from tcir.interp.ptx.decode import Decode, Op, view
+from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.isa.convert_narrow import encode_narrow
-from tcir.interp.ptx.isa.rounding import decode_float, encode_float, rectified
+from tcir.interp.ptx.isa.values.rounding import decode_float, encode_float, rectified
+from tcir.interp.ptx.lanes import LANE_MASK
+from tcir.interp.ptx.op import Op
+from tcir.interp.ptx.registers import U32, view
 from tcir.interp.ptx.syntax import TYPES
-from tcir.interp.ptx.warp import BOOLS, Warp
+from tcir.interp.ptx.warp import Warp
 from tcir.machine import Assumptions
 from tcir.machine.numerics.formats import FLOATS
 
@@ -26,7 +27,7 @@ _QUARTERS = ("e4m3x4", "e5m2x4", "e3m2x4", "e2m3x4", "e2m1x4")
 _LARGEST = {"f16": 65504.0, "bf16": float(2**128 - 2**120)}
 
 
-def rounded_by(exact: Any, random: Any, bits: int, name: str) -> Any:
+def rounded_by(exact: np.ndarray, random: np.ndarray, bits: int, name: str) -> np.ndarray:
     """float64 values on the grid of a format, unbounded above; `random`: integers below 2^bits."""
     f = FLOATS[name]
     magnitude = np.where(np.isfinite(exact), np.abs(exact), 0.0)
@@ -38,12 +39,12 @@ def rounded_by(exact: Any, random: Any, bits: int, name: str) -> Any:
     return np.where(np.isfinite(exact), np.copysign((whole + up) * step, exact), exact)
 
 
-def _reversed16(x: Any) -> Any:
+def _reversed16(x: np.ndarray) -> np.ndarray:
     bits = np.unpackbits(np.ascontiguousarray(x.astype("<u2")).view(np.uint8), bitorder="little")
     return np.packbits(bits.reshape(-1, 16)[:, ::-1], axis=1, bitorder="little").view("<u2")[:, 0]
 
 
-def random_bits(name: str, rbits: Any, assumed: Assumptions) -> tuple[int, list[Any]]:
+def random_bits(name: str, rbits: np.ndarray, assumed: Assumptions) -> tuple[int, list[np.ndarray]]:
     """How many random bits each operand has, and which: from `rbits`, uint32."""
     high, low = rbits >> np.uint32(16), rbits & np.uint32(0xFFFF)
     if name in _HALVES:
@@ -81,9 +82,9 @@ def convert_stochastic(d: Decode) -> Op:
     rbits = d.src(d.operands[-1], b32)
     out = TYPES["b16" if element == "e2m1" else "b32"]
     dst, target = d.dst(d.operands[0], out), view(out)
-    u32, site = view("u32"), d.site
+    site = d.site
 
-    def code(exact: Any, random: Any, bits: int) -> Any:
+    def code(exact: np.ndarray, random: np.ndarray, bits: int) -> np.ndarray:
         result = rounded_by(exact, random, bits, element)
         if not halves:
             return encode_narrow(result, element, relu)
@@ -95,12 +96,12 @@ def convert_stochastic(d: Decode) -> Op:
         for source in (*sources, rbits):
             if w.undef[source] & m:
                 w.read_undefined(site, (*sources, rbits), m)
-        bits, random = random_bits(name, w.v[u32][rbits], w.agent.machine.assumptions)
+        bits, random = random_bits(name, w.v[U32][rbits], w.agent.machine.assumptions)
         packed = np.zeros(32, np.uint32)
         for source, drawn in zip(sources, random, strict=True):
-            exact = decode_float(w.v[u32][source], "f32")
+            exact = decode_float(w.v[U32][source], "f32")
             packed = packed << np.uint32(width) | code(exact, drawn, bits)
-        np.copyto(w.v[target][dst], packed, where=BOOLS[m], casting="unsafe")
+        np.copyto(w.v[target][dst], packed, where=LANE_MASK[m], casting="unsafe")
         w.undef[dst] &= ~m
 
     return d.plain(run)

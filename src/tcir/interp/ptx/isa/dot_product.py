@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
-from tcir.interp.ptx.decode import Decode, Op, rule, view
-from tcir.interp.ptx.isa.elementwise import elementwise, same_type
+from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.isa.values.elementwise import elementwise, same_type
+from tcir.interp.ptx.op import Op
+from tcir.interp.ptx.registers import U32
+from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES
 
 
-def _parts(a: Any, size: int, signed: bool) -> Any:
+def _parts(a: np.ndarray, size: int, signed: bool) -> np.ndarray:
     """[32, 4 / size] numbers of `size` bytes."""
     dtype = np.dtype(f"{'i' if signed else 'u'}{size}")
     return np.ascontiguousarray(a).view(dtype).reshape(32, -1).astype(np.int64)
@@ -24,38 +27,38 @@ def _signs(d: Decode) -> tuple[bool, bool]:
     return kinds[0], kinds[1]
 
 
-def _sum(d: Decode, fn: Any) -> Op:
+def _sum(d: Decode, fn: Callable[..., np.ndarray]) -> Op:
     """d = c + fn(a, b), modulo 2^32: the same bits for signed and unsigned results."""
     d.done(4)
-    kind, u32 = TYPES["b32"], view("u32")
+    kind = TYPES["b32"]
 
-    def run(a: Any, b: Any, c: Any) -> Any:
+    def run(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
         return (fn(a, b) + c.astype(np.int64)) & 0xFFFFFFFF
 
     sources = tuple(d.src(o, kind) for o in d.operands[1:])
-    return elementwise(d, run, d.dst(d.operands[0], kind), u32, sources, (u32,) * 3)
+    return elementwise(d, run, d.dst(d.operands[0], kind), U32, sources, (U32,) * 3)
 
 
-@rule("dp4a")
+@instruction("dp4a")
 def dp4a(d: Decode) -> Op:
     """c plus the sum of the products of four bytes."""
     first, second = _signs(d)
     return _sum(d, lambda a, b: (_parts(a, 1, first) * _parts(b, 1, second)).sum(axis=1))
 
 
-@rule("dp2a")
+@instruction("dp2a")
 def dp2a(d: Decode) -> Op:
     """c plus the sum of the products of two halves of a with two bytes of b: .lo or .hi ones."""
     start = 0 if d.require("lo", "hi") == "lo" else 2
     first, second = _signs(d)
 
-    def run(a: Any, b: Any) -> Any:
+    def run(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return (_parts(a, 2, first) * _parts(b, 1, second)[:, start : start + 2]).sum(axis=1)
 
     return _sum(d, run)
 
 
-@rule("clmad")
+@instruction("clmad")
 def clmad(d: Decode) -> Op:
     """Half of the carry-less product of a and b, xor c (PTX ISA 9.3)."""
     high = d.require("lo", "hi") == "hi"
@@ -67,7 +70,7 @@ def clmad(d: Decode) -> Op:
             a, b = a << 1, b >> 1
         return out >> 64 if high else out & (1 << 64) - 1
 
-    def run(a: Any, b: Any, c: Any) -> Any:
+    def run(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
         rows = zip(a.tolist(), b.tolist(), strict=True)
         return np.array([multiply(*row) for row in rows], np.uint64) ^ c
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from typing import Any
 
 import numpy as np
 
-from tcir.interp.ptx.decode import Decode, Op, rule, view
-from tcir.interp.ptx.isa.elementwise import elementwise
-from tcir.interp.ptx.isa.rational import (
+from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.isa.values.elementwise import elementwise, predicate
+from tcir.interp.ptx.isa.values.rational import (
     Excess,
     directed64,
     fma64,
@@ -25,13 +24,14 @@ from tcir.interp.ptx.isa.rational import (
     root_excess,
     sum_excess,
 )
-from tcir.interp.ptx.isa.rounding import (
+from tcir.interp.ptx.isa.values.rounding import (
     CANONICAL,
     MIN_NORMAL,
     SIGN,
     UNSIGNED,
     add_odd,
     decode_float,
+    element,
     encode_float,
     flush,
     minmax_bits,
@@ -41,6 +41,9 @@ from tcir.interp.ptx.isa.rounding import (
     rectified,
     saturated,
 )
+from tcir.interp.ptx.op import Op
+from tcir.interp.ptx.registers import U32, unsigned_view, view
+from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES, Type
 
 _OOB_NAN = 0x7FF7
@@ -48,19 +51,18 @@ _OOB_NAN = 0x7FF7
 _TYPES = ("f64", "f32", "f32x2", "f16", "f16x2", "bf16", "bf16x2")
 
 
-def element(kind: Type) -> str:
-    """f16x2 → f16."""
-    return kind.name.removesuffix("x2")
-
-
-def _downwards(d: Decode, compute: Callable[..., Any], *signs: int) -> Callable[..., Any]:
+def _downwards(
+    d: Decode, compute: Callable[..., np.ndarray], *signs: int
+) -> Callable[..., np.ndarray]:
     """A sum of which .rm makes -0 where it is exactly zero: the one of the operands' opposites."""
     if "rm" not in d.modifiers:
         return compute
     return lambda *values: -compute(*(v * s for v, s in zip(values, signs, strict=True)))
 
 
-def _wrap(d: Decode, compute: Callable[..., Any], count: int, excess: Excess | None = None) -> Op:
+def _wrap(
+    d: Decode, compute: Callable[..., np.ndarray], count: int, excess: Excess | None = None
+) -> Op:
     """An operation on exact float64 values, rounded and finished as the modifiers say.
 
     `excess`: for f64 in directed rounding; None where the operation has no f64 form.
@@ -83,10 +85,10 @@ def _wrap(d: Decode, compute: Callable[..., Any], count: int, excess: Excess | N
     if name == "f64" and excess is None:
         raise d.incomplete("no rule for type .f64")
     unsigned = UNSIGNED[name]
-    n = view(f"u{8 * kind.size}")
+    n = unsigned_view(kind.size)
     register = np.dtype(f"u{kind.size}")
 
-    def run(*sources: Any) -> Any:
+    def run(*sources: np.ndarray) -> np.ndarray:
         values = [decode_float(s.view(unsigned), name) for s in sources]
         if ftz:
             values = [flush(v, name) for v in values]
@@ -115,14 +117,19 @@ def _wrap(d: Decode, compute: Callable[..., Any], count: int, excess: Excess | N
 
 
 def _mixed(
-    d: Decode, compute: Callable[..., Any], count: int, narrow: Type, mode: str, saturate: bool
+    d: Decode,
+    compute: Callable[..., np.ndarray],
+    count: int,
+    narrow: Type,
+    mode: str,
+    saturate: bool,
 ) -> Op:
     """add, sub and fma of f32 with f16 or bf16 operands (sm_100): all but the last are narrow."""
     d.done(count + 1)
     f32 = TYPES["f32"]
     kinds = [narrow] * (count - 1) + [f32]
 
-    def run(*sources: Any) -> Any:
+    def run(*sources: np.ndarray) -> np.ndarray:
         values = [decode_float(s, k.name) for s, k in zip(sources, kinds, strict=True)]
         exact = compute(*values)
         if saturate:
@@ -130,11 +137,11 @@ def _mixed(
         return encode_float(exact, "f32", mode)
 
     sources = tuple(d.src(o, k) for o, k in zip(d.operands[1:], kinds, strict=True))
-    views = tuple(view(f"u{8 * k.size}") for k in kinds)
-    return elementwise(d, run, d.dst(d.operands[0], f32), view("u32"), sources, views)
+    views = tuple(unsigned_view(k.size) for k in kinds)
+    return elementwise(d, run, d.dst(d.operands[0], f32), U32, sources, views)
 
 
-def _direct(d: Decode, ufunc: Any) -> Op | None:
+def _direct(d: Decode, ufunc: np.ufunc) -> Op | None:
     """The common case on whole float32 or float64 arrays: round to nearest, no other modifier."""
     if set(d.modifiers) - {"rn"} not in ({"f32"}, {"f64"}):
         return None
@@ -145,7 +152,7 @@ def _direct(d: Decode, ufunc: Any) -> Op | None:
     unsigned = UNSIGNED[kind.name]
     canonical = unsigned(CANONICAL[kind.name])
 
-    def run(a: Any, b: Any) -> Any:
+    def run(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         out = ufunc(a, b)
         if np.isnan(np.minimum.reduce(out)):
             bits = np.where(np.isnan(out), canonical, out.view(unsigned))
@@ -158,7 +165,7 @@ def _direct(d: Decode, ufunc: Any) -> Op | None:
     return elementwise(d, run, d.dst(d.operands[0], kind), n, sources, (n, n))
 
 
-def _add(d: Decode) -> Callable[[Any, Any], Any]:
+def _add(d: Decode) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     return _downwards(d, np.add if "f64" in d.modifiers else add_odd, -1, -1)
 
 
@@ -167,7 +174,7 @@ def float_add(d: Decode) -> Op:
 
 
 def float_sub(d: Decode) -> Op:
-    def subtract(a: Any, b: Any) -> Any:
+    def subtract(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return add(a, -b)
 
     add = _add(d)
@@ -178,7 +185,7 @@ def float_mul(d: Decode) -> Op:
     return _direct(d, np.multiply) or _wrap(d, np.multiply, 2, product_excess)
 
 
-@rule("fma")
+@instruction("fma")
 def float_fma(d: Decode) -> Op:
     """The product of two 24-bit significands is exact in float64, so one rounding happens."""
     if "f64" in d.modifiers:
@@ -203,15 +210,15 @@ def float_minmax(d: Decode, largest: bool) -> Op:
     if product and not magnitudes:
         raise d.malformed("expected .xorsign.abs")
     name = element(kind)
-    unsigned: Any = UNSIGNED[name]
+    unsigned = UNSIGNED[name]
     sign = unsigned(SIGN[name])
     register = np.dtype(f"u{kind.size}")
-    n = view(f"u{8 * kind.size}")
+    n = unsigned_view(kind.size)
 
-    def pick(a: Any, b: Any) -> Any:
+    def pick(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return minmax_bits(a, b, name, largest, propagate)
 
-    def run(*operands: Any) -> Any:
+    def run(*operands: np.ndarray) -> np.ndarray:
         parts = [x.view(unsigned) for x in operands]
         if ftz:
             parts = [encode_float(flush(decode_float(x, name), name), name) for x in parts]
@@ -227,16 +234,16 @@ def float_minmax(d: Decode, largest: bool) -> Op:
     return elementwise(d, run, d.dst(d.operands[0], kind), n, sources, (n,) * len(sources))
 
 
-def _sign_bits(d: Decode, fn: Callable[[Any, Any], Any]) -> Op:
+def _sign_bits(d: Decode, fn: Callable[..., np.ndarray]) -> Op:
     ftz = d.take("ftz") is not None
     kind = d.type(*_TYPES)
     d.done(2)
     name = element(kind)
-    unsigned: Any = UNSIGNED[name]
+    unsigned = UNSIGNED[name]
     register = np.dtype(f"u{kind.size}")
-    n = view(f"u{8 * kind.size}")
+    n = unsigned_view(kind.size)
 
-    def run(x: Any) -> Any:
+    def run(x: np.ndarray) -> np.ndarray:
         a = x.view(unsigned)
         values = decode_float(a, name)
         if ftz:
@@ -256,12 +263,12 @@ def float_neg(d: Decode) -> Op:
     return _sign_bits(d, lambda a, sign: a ^ sign)
 
 
-@rule("copysign")
+@instruction("copysign")
 def copysign(d: Decode) -> Op:
     """The sign of a and the magnitude of b (in this order)."""
     kind = d.type("f32", "f64")
     d.done(3)
-    n = view(f"u{8 * kind.size}")
+    n = unsigned_view(kind.size)
     sign = UNSIGNED[kind.name](SIGN[kind.name])
     sources = tuple(d.src(o, kind) for o in d.operands[1:])
     return elementwise(
@@ -269,14 +276,12 @@ def copysign(d: Decode) -> Op:
     )
 
 
-@rule("testp")
+@instruction("testp")
 def testp(d: Decode) -> Op:
-    from tcir.interp.ptx.isa.compare import predicate
-
     what = d.require("finite", "infinite", "number", "notanumber", "normal", "subnormal")
     kind = d.type("f32", "f64")
     d.done(2)
-    tests: dict[str, Callable[[Any], Any]] = {
+    tests: dict[str, Callable[[np.ndarray], np.ndarray]] = {
         "finite": np.isfinite,
         "infinite": np.isinf,
         "number": lambda a: ~np.isnan(a),
@@ -291,13 +296,13 @@ def testp(d: Decode) -> Op:
 
 def _unary(
     name: str,
-    fn: Callable[[Any], Any],
-    odd: Callable[[Any], Any] | None = None,
+    fn: Callable[[np.ndarray], np.ndarray],
+    odd: Callable[[np.ndarray], np.ndarray] | None = None,
     excess: Excess = lambda v, a: v - v,
 ) -> None:
     """`odd`: f32 rounded to odd; `excess`: of f64. Both for directed rounding."""
 
-    @rule(name)
+    @instruction(name)
     def decode(d: Decode) -> Op:
         directed = {"rz", "rm", "rp"} & set(d.modifiers)
         if directed and odd is None:

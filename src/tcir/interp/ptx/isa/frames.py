@@ -6,23 +6,28 @@ through others, and behind the body of such a function.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from tcir.interp.ptx.decode import INDEXED, VIEWS, Decode, Op, rule
+from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.lanes import LANE_INDICES
+from tcir.interp.ptx.op import INDEXED, Op
+from tcir.interp.ptx.registers import U64, unsigned_view
+from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES, Because, Frame, Resume, Variable
-from tcir.interp.ptx.warp import LANES, Warp
+from tcir.interp.ptx.warp import Warp
 
 #: Calls inside each other of one thread: far above what its stack holds on a GPU.
 MAX_CALLS = 1000
-_VIEW = {n: VIEWS[f"u{8 * n}"] for n in (1, 2, 4, 8)} | {16: VIEWS["b128"]}
 
 
-def _places(d: Decode, variables: list[Variable]) -> Any:
+def _places(d: Decode, variables: list[Variable]) -> np.ndarray:
     """Bytes of local memory that the variables occupy."""
     ranges = [np.arange(d.slots.local[v.key], d.slots.local[v.key] + v.size) for v in variables]
     return np.concatenate([np.empty(0, np.int64), *ranges])
+
+
+_Saved = tuple[np.ndarray, np.ndarray, list[int], list[int], list[np.generic], list[int]]
+"""Local memory and which bytes are defined, predicates, registers, and what they lack."""
 
 
 class _Saver:
@@ -32,9 +37,11 @@ class _Saver:
         self.bytes = _places(d, frame.variables)
         sizes = d.slots.sizes
         self.predicates = [slot for slot in frame.registers if not sizes[slot]]
-        self.registers = [(slot, _VIEW[sizes[slot]]) for slot in frame.registers if sizes[slot]]
+        self.registers = [
+            (slot, unsigned_view(sizes[slot])) for slot in frame.registers if sizes[slot]
+        ]
 
-    def save(self, w: Warp, lane: int) -> tuple[Any, ...]:
+    def save(self, w: Warp, lane: int) -> _Saved:
         bit = 1 << lane
         return (
             w.local[lane, self.bytes],
@@ -45,24 +52,24 @@ class _Saver:
             [w.undef[slot] & bit for slot, _ in self.registers],
         )
 
-    def restore(self, w: Warp, lane: int, saved: tuple[Any, ...]) -> None:
+    def restore(self, w: Warp, lane: int, saved: _Saved) -> None:
         keep = ~(1 << lane)
         data, defined, predicates, unknown, values, undefined = saved
         w.local[lane, self.bytes], w.local_defined[lane, self.bytes] = data, defined
-        for slot, value, lost in zip(self.predicates, predicates, unknown, strict=True):
-            w.p[slot] = w.p[slot] & keep | value
+        for slot, bit, lost in zip(self.predicates, predicates, unknown, strict=True):
+            w.p[slot] = w.p[slot] & keep | bit
             w.undef[slot] = w.undef[slot] & keep | lost
         for (slot, n), value, lost in zip(self.registers, values, undefined, strict=True):
             w.v[n][slot][lane] = value
             w.undef[slot] = w.undef[slot] & keep | lost
 
 
-def _copy(w: Warp, lane: int, target: Any, source: Any) -> None:
+def _copy(w: Warp, lane: int, target: np.ndarray, source: np.ndarray) -> None:
     w.local[lane, target] = w.local[lane, source]
     w.local_defined[lane, target] = w.local_defined[lane, source]
 
 
-@rule("call-again")
+@instruction("call-again")
 def again(d: Decode) -> Op:
     """Saves the activation, hands over the arguments and goes to the start of the function."""
     (resume,) = d.operands
@@ -73,7 +80,7 @@ def again(d: Decode) -> Op:
 
     def run(w: Warp, m: int) -> list[tuple[int, int]]:
         stacks = w.frames.setdefault(resume.frame, [[] for _ in range(32)])
-        for lane in LANES[m]:
+        for lane in LANE_INDICES[m]:
             if len(stacks[lane]) >= MAX_CALLS:
                 raise w.error(
                     "call-depth",
@@ -85,10 +92,10 @@ def again(d: Decode) -> Op:
             _copy(w, lane, formals, actuals)
         return [(start, m)]
 
-    return d.op(INDEXED, run, targets=(start,))
+    return d.jump(INDEXED, (start,), run)
 
 
-@rule("call-return")
+@instruction("call-return")
 def leave(d: Decode) -> Op:
     """Ends the activation of each lane: on behind its call, or behind the first one of all."""
     (frame,) = d.operands
@@ -105,7 +112,7 @@ def leave(d: Decode) -> Op:
     def run(w: Warp, m: int) -> list[tuple[int, int]]:
         groups: dict[int, int] = {}
         stacks = w.frames.get(frame)
-        for lane in LANES[m]:
+        for lane in LANE_INDICES[m]:
             at = behind
             if stacks and stacks[lane]:
                 resume, saved = stacks[lane].pop()
@@ -117,10 +124,10 @@ def leave(d: Decode) -> Op:
             groups[at] = groups.get(at, 0) | 1 << int(lane)
         return sorted(groups.items())
 
-    return d.op(INDEXED, run, targets=(behind, *(resume.at for resume in frame.resumes)))
+    return d.jump(INDEXED, (behind, *(resume.at for resume in frame.resumes)), run)
 
 
-@rule("call-nowhere")
+@instruction("call-nowhere")
 def nowhere(d: Decode) -> Op:
     """An address that is of none of the functions that an indirect call may reach."""
     register, names = d.operands
@@ -130,7 +137,7 @@ def nowhere(d: Decode) -> Op:
     def run(w: Warp, m: int) -> None:
         if w.undef[slot] & m:
             w.read_undefined(site, (slot,), m)
-        got = int(w.v[VIEWS["u64"]][slot][LANES[m][0]])
+        got = int(w.v[U64][slot][LANE_INDICES[m][0]])
         raise w.error("call-target", f"expected the address of {names.text}, got {got:#x}", site)
 
     return d.plain(run)

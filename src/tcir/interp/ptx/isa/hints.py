@@ -4,36 +4,36 @@ from __future__ import annotations
 
 import numpy as np
 
-from tcir.interp.ptx.decode import Decode, Op, rule, view
+from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.isa.memory import addresses, check_aligned, split
+from tcir.interp.ptx.lanes import LANE_INDICES, LANE_MASK
+from tcir.interp.ptx.op import Op, no_effect
+from tcir.interp.ptx.registers import U32, view
+from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES
-from tcir.interp.ptx.warp import BOOLS, LANES, Warp
+from tcir.interp.ptx.warp import Warp
 
 
-def nothing(w: Warp, m: int) -> None:
-    """No effect."""
-
-
-@rule("nanosleep")
+@instruction("nanosleep")
 def nanosleep(d: Decode) -> Op:
     """Time is not modelled."""
     d.skip("u32")
     d.done(1)
     d.src(d.operands[0], TYPES["u32"])
-    return d.plain(nothing)
+    return d.plain(no_effect)
 
 
-@rule("griddepcontrol.launch_dependents", "griddepcontrol.wait")
+@instruction("griddepcontrol.launch_dependents", "griddepcontrol.wait")
 def griddepcontrol(d: Decode) -> Op:
     """A grid that runs alone never waits for another."""
     d.done(0)
-    return d.plain(nothing)
+    return d.plain(no_effect)
 
 
 _EVICTIONS = ("L2::evict_last", "L2::evict_normal")
 
 
-@rule("prefetch", "prefetchu")
+@instruction("prefetch", "prefetchu")
 def prefetch(d: Decode) -> Op:
     """Caches are not modelled, and an address that holds nothing is prefetched without a fault."""
     if d.name == "prefetchu":
@@ -43,13 +43,13 @@ def prefetch(d: Decode) -> Op:
         d.require("L1", "L2", *(_EVICTIONS if space != "local" else ()))
     d.done(1)
     d.address(d.operands[0])
-    return d.plain(nothing)
+    return d.plain(no_effect)
 
 
 _LINE = 128
 
 
-@rule("applypriority", "discard")
+@instruction("applypriority", "discard")
 def line(d: Decode) -> Op:
     """`[a], 128`: a hint for a line of L2. `discard` also makes its bytes undefined."""
     d.skip("global")
@@ -71,7 +71,7 @@ def line(d: Decode) -> Op:
     return d.plain(run)
 
 
-@rule("cp.async.bulk.prefetch")
+@instruction("cp.async.bulk.prefetch")
 def bulk_prefetch(d: Decode) -> Op:
     """`.L2.global [src], size {, policy}`; what it names need not be there."""
     d.require("L2")
@@ -85,12 +85,12 @@ def bulk_prefetch(d: Decode) -> Op:
         if w.undef[count] & m:
             w.read_undefined(site, (count,), m)
         check_aligned(w, addresses(w, slot, size, offset, m, site), 16, site)
-        check_aligned(w, w.v[5][count][LANES[m]], 16, site)
+        check_aligned(w, w.v[U32][count][LANE_INDICES[m]], 16, site)
 
     return d.plain(run)
 
 
-@rule("setmaxnreg.inc.sync.aligned", "setmaxnreg.dec.sync.aligned")
+@instruction("setmaxnreg.inc.sync.aligned", "setmaxnreg.dec.sync.aligned")
 def setmaxnreg(d: Decode) -> Op:
     """Registers per thread are unlimited here; count rules are those of the ISA."""
     d.skip("u32")
@@ -98,13 +98,13 @@ def setmaxnreg(d: Decode) -> Op:
     count = d.immediate(d.operands[0])
     if not 24 <= count <= 256 or count % 8:
         raise d.malformed(f"expected 24..256 registers in steps of 8, got {count}")
-    return d.plain(nothing, converge="aligned")
+    return d.plain(no_effect, converge="aligned")
 
 
 _PRIMARY = ("L2::evict_last", "L2::evict_normal", "L2::evict_first", "L2::evict_unchanged")
 
 
-@rule("createpolicy.fractional", "createpolicy.range", "createpolicy.cvt.L2")
+@instruction("createpolicy.fractional", "createpolicy.range", "createpolicy.cvt.L2")
 def createpolicy(d: Decode) -> Op:
     """An opaque cache policy: 0 here, since caches are not modelled."""
     d.require("b64")
@@ -120,7 +120,7 @@ def createpolicy(d: Decode) -> Op:
     n = view(b64)
 
     def run(w: Warp, m: int) -> None:
-        np.copyto(w.v[n][dst], np.uint64(0), where=BOOLS[m])
+        np.copyto(w.v[n][dst], np.uint64(0), where=LANE_MASK[m])
         w.undef[dst] &= ~m
 
     return d.plain(run)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from tcir.interp.ptx.decode import Decode, Op, rule, view
-from tcir.interp.ptx.isa.elementwise import elementwise, same_type
+from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.isa.floating import (
     float_abs,
     float_add,
@@ -19,6 +17,10 @@ from tcir.interp.ptx.isa.floating import (
     float_neg,
     float_sub,
 )
+from tcir.interp.ptx.isa.values.elementwise import elementwise, same_type
+from tcir.interp.ptx.op import Op
+from tcir.interp.ptx.registers import view
+from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES, Type
 
 INTS = ("u16", "s16", "u32", "s32", "u64", "s64")
@@ -35,31 +37,31 @@ def _bits(kind: Type) -> int:
     return 8 * kind.size
 
 
-def _simple(fn: Any) -> Callable[[Decode], Op]:
+def _simple(fn: Callable[..., np.ndarray]) -> Callable[[Decode], Op]:
     def decode(d: Decode) -> Op:
         return same_type(d, fn, d.type(*INTS), 2)
 
     return decode
 
 
-def _packed(d: Decode, fn: Any) -> Op | None:
+def _packed(d: Decode, fn: Callable[..., np.ndarray]) -> Op | None:
     """The instruction if it has one of the PACKED types: `fn` of all their elements."""
     if not set(PACKED) & set(d.modifiers):
         return None
     kind = d.type(*PACKED)
     part = np.dtype("i2" if kind.kind == "s" else "u2")
 
-    def run(*operands: Any) -> Any:
+    def run(*operands: np.ndarray) -> np.ndarray:
         parts = [np.ascontiguousarray(x).view(part) for x in operands]
         return np.ascontiguousarray(fn(*parts), dtype=part).view(np.uint32)
 
     return same_type(d, run, kind, 2)
 
 
-def _saturate(fn: Any) -> Any:
+def _saturate(fn: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
     """A sum or difference in int64, clipped to the operands' type."""
 
-    def run(a: Any, b: Any) -> Any:
+    def run(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         range_ = np.iinfo(a.dtype)
         wide = fn(a.astype(np.int64), b.astype(np.int64))
         return np.clip(wide, range_.min, range_.max).astype(a.dtype)
@@ -67,27 +69,27 @@ def _saturate(fn: Any) -> Any:
     return run
 
 
-def _sum(d: Decode, fn: Any) -> Op:
+def _sum(d: Decode, fn: Callable[..., np.ndarray]) -> Op:
     saturate = d.take("sat") is not None
     run = _saturate(fn) if saturate else fn
     return same_type(d, run, d.type(*(("s32",) if saturate else INTS)), 2)
 
 
-@rule("add")
+@instruction("add")
 def add(d: Decode) -> Op:
     if is_float(d):
         return float_add(d)
     return _packed(d, np.add) or _sum(d, np.add)
 
 
-@rule("sub")
+@instruction("sub")
 def sub(d: Decode) -> Op:
     if is_float(d):
         return float_sub(d)
     return _sum(d, np.subtract)
 
 
-def high_product(a: Any, b: Any, kind: Type) -> Any:
+def high_product(a: np.ndarray, b: np.ndarray, kind: Type) -> np.ndarray:
     """Upper half of the product, for 16, 32 and 64 bits."""
     if kind.size < 8:
         wide = np.int64 if kind.kind == "s" else np.uint64
@@ -130,24 +132,24 @@ def _product(d: Decode, mad: bool) -> Op:
         views += (out,)
     dtype = np.dtype(f"{'i' if kind.kind == 's' else 'u'}{result.size}")
     if mode == "wide":
-        multiply: Any = lambda a, b: a.astype(dtype) * b  # noqa: E731
+        multiply: Callable[..., np.ndarray] = lambda a, b: a.astype(dtype) * b  # noqa: E731
     elif mode == "hi":
         multiply = lambda a, b: high_product(a, b, kind).astype(dtype)  # noqa: E731
     else:
         multiply = np.multiply
-    run: Any = multiply
+    run: Callable[..., np.ndarray] = multiply
     if mad:
         add = _saturate(np.add) if saturate else np.add
         run = lambda a, b, c: add(multiply(a, b), c)  # noqa: E731
     return elementwise(d, run, dst, out, sources, views)
 
 
-@rule("mul")
+@instruction("mul")
 def mul(d: Decode) -> Op:
     return float_mul(d) if is_float(d) else _product(d, mad=False)
 
 
-@rule("mad")
+@instruction("mad")
 def mad(d: Decode) -> Op:
     return float_fma(d) if is_float(d) else _product(d, mad=True)
 
@@ -162,7 +164,7 @@ def _twenty_four(d: Decode, mad: bool) -> Op:
     shift = 8
     wide = np.int64 if kind.kind == "s" else np.uint64
 
-    def run(a: Any, b: Any, c: Any = None) -> Any:
+    def run(a: np.ndarray, b: np.ndarray, c: np.ndarray | None = None) -> np.ndarray:
         if kind.kind == "s":
             a, b = (a << shift) >> shift, (b << shift) >> shift
         else:
@@ -174,17 +176,17 @@ def _twenty_four(d: Decode, mad: bool) -> Op:
     return same_type(d, run, kind, 3 if mad else 2)
 
 
-@rule("mul24")
+@instruction("mul24")
 def mul24(d: Decode) -> Op:
     return _twenty_four(d, mad=False)
 
 
-@rule("mad24")
+@instruction("mad24")
 def mad24(d: Decode) -> Op:
     return _twenty_four(d, mad=True)
 
 
-def quotient(a: Any, b: Any) -> Any:
+def quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Truncating division; by zero gives all ones (PTX leaves it unspecified)."""
     zero = b == 0
     divisor = np.where(zero, 1, b).astype(a.dtype)
@@ -199,22 +201,22 @@ def quotient(a: Any, b: Any) -> Any:
     return np.where(zero, -1, q)
 
 
-def remainder(a: Any, b: Any) -> Any:
+def remainder(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """a − b·quotient; by zero gives a (PTX leaves it unspecified)."""
     return np.where(b == 0, a, a - b * quotient(a, b).astype(a.dtype))
 
 
-@rule("div")
+@instruction("div")
 def div(d: Decode) -> Op:
     return float_div(d) if is_float(d) else _simple(quotient)(d)
 
 
-@rule("rem")
+@instruction("rem")
 def rem(d: Decode) -> Op:
     return _simple(remainder)(d)
 
 
-def _minmax(d: Decode, fn: Any) -> Op:
+def _minmax(d: Decode, fn: Callable[..., np.ndarray]) -> Op:
     if is_float(d):
         return float_minmax(d, fn is np.maximum)
     relu = d.take("relu") is not None
@@ -222,29 +224,29 @@ def _minmax(d: Decode, fn: Any) -> Op:
     return _packed(d, run) or same_type(d, run, d.type(*INTS), 2)
 
 
-@rule("min")
+@instruction("min")
 def minimum(d: Decode) -> Op:
     return _minmax(d, np.minimum)
 
 
-@rule("max")
+@instruction("max")
 def maximum(d: Decode) -> Op:
     return _minmax(d, np.maximum)
 
 
-@rule("abs")
+@instruction("abs")
 def absolute(d: Decode) -> Op:
     return float_abs(d) if is_float(d) else same_type(d, np.abs, d.type("s16", "s32", "s64"), 1)
 
 
-@rule("neg")
+@instruction("neg")
 def negate(d: Decode) -> Op:
     if is_float(d):
         return float_neg(d)
     return same_type(d, np.negative, d.type("s16", "s32", "s64"), 1)
 
 
-@rule("sad")
+@instruction("sad")
 def sad(d: Decode) -> Op:
     kind = d.type(*INTS)
     return same_type(d, lambda a, b, c: c + (np.maximum(a, b) - np.minimum(a, b)), kind, 3)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from tcir.interp.ptx.decode import Decode, Op, rule, view
+from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.isa.mbarrier import shared_operand
+from tcir.interp.ptx.lanes import LANE_INDICES
+from tcir.interp.ptx.op import Op
+from tcir.interp.ptx.registers import U32, view
+from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES, Sink, Site
-from tcir.interp.ptx.warp import LANES, Warp
+from tcir.interp.ptx.warp import Warp
 from tcir.machine.engine.launch_control import granted
 
 _B128, _U32 = TYPES["b128"], TYPES["u32"]
 
 
-@rule("clusterlaunchcontrol.try_cancel.async")
+@instruction("clusterlaunchcontrol.try_cancel.async")
 def cancel(d: Decode) -> Op:
     """`[answer], [mbar]`: 16 bytes that complete on the mbarrier."""
     spaced = d.take("shared::cta") is not None
@@ -35,10 +39,10 @@ def _answers(w: Warp, slot: int, m: int, site: Site) -> list[tuple[int, int, int
     if w.undef[slot] & m:
         w.read_undefined(site, (slot,), m)
     values = w.v[view(_B128)][slot]
-    return [granted(values[lane].tobytes(), site) for lane in LANES[m]]
+    return [granted(values[lane].tobytes(), site) for lane in LANE_INDICES[m]]
 
 
-@rule("clusterlaunchcontrol.query_cancel.is_canceled")
+@instruction("clusterlaunchcontrol.query_cancel.is_canceled")
 def is_canceled(d: Decode) -> Op:
     """Whether the request was granted. After a refusal no further request may be made."""
     d.require("pred")
@@ -49,7 +53,7 @@ def is_canceled(d: Decode) -> Op:
 
     def run(w: Warp, m: int) -> None:
         found = 0
-        for lane, first in zip(LANES[m], _answers(w, source, m, site), strict=True):
+        for lane, first in zip(LANE_INDICES[m], _answers(w, source, m, site), strict=True):
             if first is None:
                 w.agent.cta.cluster.declined = site
             else:
@@ -60,7 +64,7 @@ def is_canceled(d: Decode) -> Op:
     return d.plain(run)
 
 
-@rule(
+@instruction(
     "clusterlaunchcontrol.query_cancel.get_first_ctaid",
     "clusterlaunchcontrol.query_cancel.get_first_ctaid::x",
     "clusterlaunchcontrol.query_cancel.get_first_ctaid::y",
@@ -85,7 +89,7 @@ def first_ctaid(d: Decode) -> Op:
     source, site = d.src(d.operands[1], _B128), d.site
 
     def run(w: Warp, m: int) -> None:
-        lanes = LANES[m]
+        lanes = LANE_INDICES[m]
         answers = _answers(w, source, m, site)
         if any(first is None for first in answers):
             raise w.error(
@@ -95,7 +99,7 @@ def first_ctaid(d: Decode) -> Op:
                 site,
             )
         for dst, axis in wanted:
-            w.v[5][dst][lanes] = np.array([a[axis] for a in answers if a is not None], np.uint32)
+            w.v[U32][dst][lanes] = np.array([a[axis] for a in answers if a is not None], np.uint32)
             w.undef[dst] &= ~m
         for dst in rest:  # the fourth element is unspecified
             w.undef[dst] |= m

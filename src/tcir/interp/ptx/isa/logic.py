@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from tcir.interp.ptx.decode import Decode, Op, rule, view
-from tcir.interp.ptx.isa.elementwise import elementwise, same_type
+from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.isa.integer import INTS
+from tcir.interp.ptx.isa.values.elementwise import elementwise, same_type
+from tcir.interp.ptx.lanes import LANE_MASK, bits
+from tcir.interp.ptx.op import Op
+from tcir.interp.ptx.registers import U32, view
+from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES, Pair
-from tcir.interp.ptx.warp import BOOLS, Warp, bits
+from tcir.interp.ptx.warp import Warp
 
 
-def _logic(d: Decode, fn: Any, on_masks: Callable[[int, int], int]) -> Op:
+def _logic(d: Decode, fn: Callable[..., np.ndarray], on_masks: Callable[[int, int], int]) -> Op:
     kind = d.type("b16", "b32", "b64", "pred")
     if kind.size:
         return same_type(d, fn, kind, 2)
@@ -23,7 +26,7 @@ def _logic(d: Decode, fn: Any, on_masks: Callable[[int, int], int]) -> Op:
     (a, xa), (b, xb) = d.pred(d.operands[1]), d.pred(d.operands[2])
     site = d.site
 
-    def run(w: Any, m: int) -> None:
+    def run(w: Warp, m: int) -> None:
         if (w.undef[a] | w.undef[b]) & m:
             w.read_undefined(site, (a, b), m)
         value = on_masks(w.p[a] ^ xa, w.p[b] ^ xb)
@@ -33,22 +36,22 @@ def _logic(d: Decode, fn: Any, on_masks: Callable[[int, int], int]) -> Op:
     return d.plain(run)
 
 
-@rule("and")
+@instruction("and")
 def bit_and(d: Decode) -> Op:
     return _logic(d, np.bitwise_and, lambda a, b: a & b)
 
 
-@rule("or")
+@instruction("or")
 def bit_or(d: Decode) -> Op:
     return _logic(d, np.bitwise_or, lambda a, b: a | b)
 
 
-@rule("xor")
+@instruction("xor")
 def bit_xor(d: Decode) -> Op:
     return _logic(d, np.bitwise_xor, lambda a, b: a ^ b)
 
 
-@rule("not")
+@instruction("not")
 def bit_not(d: Decode) -> Op:
     kind = d.type("b16", "b32", "b64", "pred")
     if kind.size:
@@ -58,7 +61,7 @@ def bit_not(d: Decode) -> Op:
     a, xa = d.pred(d.operands[1])
     site = d.site
 
-    def run(w: Any, m: int) -> None:
+    def run(w: Warp, m: int) -> None:
         if w.undef[a] & m:
             w.read_undefined(site, (a,), m)
         w.p[dst] = w.p[dst] & ~m | ~(w.p[a] ^ xa) & m
@@ -67,12 +70,12 @@ def bit_not(d: Decode) -> Op:
     return d.plain(run)
 
 
-@rule("cnot")
+@instruction("cnot")
 def cnot(d: Decode) -> Op:
     return same_type(d, lambda a: a == 0, d.type("b16", "b32", "b64"), 1)
 
 
-@rule("lop3")
+@instruction("lop3")
 def lop3(d: Decode) -> Op:
     """`lop3{.bool}.b32 d{|p}, a, b, c, table{, q}`: p is (d != 0) bool q."""
     combine = d.take("or", "and")
@@ -83,7 +86,7 @@ def lop3(d: Decode) -> Op:
     if combine and not isinstance(target, Pair):
         raise d.malformed("expected destinations d|p")
 
-    def run(a: Any, b: Any, c: Any) -> Any:
+    def run(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
         out = np.zeros(32, np.uint32)
         for n in range(8):
             if table >> n & 1:
@@ -106,7 +109,7 @@ def lop3(d: Decode) -> Op:
         out = run(*(w.v[n][s] for s in sources))
         other = w.p[q] ^ flip
         found = bits(out != 0) & other if combine == "and" else bits(out != 0) | other
-        np.copyto(w.v[n][dst], out, where=BOOLS[m])
+        np.copyto(w.v[n][dst], out, where=LANE_MASK[m])
         w.p[flag] = w.p[flag] & ~m | found & m
         w.undef[dst] &= ~m
         w.undef[flag] &= ~m
@@ -114,43 +117,43 @@ def lop3(d: Decode) -> Op:
     return d.plain(both)
 
 
-def shift_left(a: Any, amount: Any) -> Any:
+def shift_left(a: np.ndarray, amount: np.ndarray) -> np.ndarray:
     width = 8 * a.dtype.itemsize
     return np.where(amount >= width, 0, a << np.minimum(amount, width - 1).astype(a.dtype))
 
 
-def shift_right(a: Any, amount: Any) -> Any:
+def shift_right(a: np.ndarray, amount: np.ndarray) -> np.ndarray:
     """Amounts from the width on give 0, or the sign."""
     width = 8 * a.dtype.itemsize
     shifted = a >> np.minimum(amount, width - 1).astype(a.dtype)
     return shifted if a.dtype.kind == "i" else np.where(amount >= width, 0, shifted)
 
 
-def _shift(d: Decode, fn: Any, *types: str) -> Op:
+def _shift(d: Decode, fn: Callable[..., np.ndarray], *types: str) -> Op:
     kind = d.type(*types)
     d.done(3)
     n = view(kind)
     sources = (d.src(d.operands[1], kind), d.src(d.operands[2], TYPES["u32"]))
-    return elementwise(d, fn, d.dst(d.operands[0], kind), n, sources, (n, view("u32")))
+    return elementwise(d, fn, d.dst(d.operands[0], kind), n, sources, (n, U32))
 
 
-@rule("shl")
+@instruction("shl")
 def shl(d: Decode) -> Op:
     return _shift(d, shift_left, "b16", "b32", "b64")
 
 
-@rule("shr")
+@instruction("shr")
 def shr(d: Decode) -> Op:
     return _shift(d, shift_right, "b16", "b32", "b64", *INTS)
 
 
-@rule("shf")
+@instruction("shf")
 def shf(d: Decode) -> Op:
     left = d.require("l", "r") == "l"
     clamp = d.require("clamp", "wrap") == "clamp"
     kind = d.type("b32")
 
-    def run(a: Any, b: Any, c: Any) -> Any:
+    def run(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
         amount = (np.minimum(c, 32) if clamp else c & 31).astype(np.uint64)
         both = b.astype(np.uint64) << np.uint64(32) | a
         if left:

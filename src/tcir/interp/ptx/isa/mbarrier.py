@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
-from tcir.interp.ptx.decode import TRY_WAIT, Decode, Op, rule, view
-from tcir.interp.ptx.isa.elementwise import elementwise
+from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.isa.memory import addresses, split
+from tcir.interp.ptx.isa.values.elementwise import elementwise
+from tcir.interp.ptx.lanes import LANE_INDICES
+from tcir.interp.ptx.op import TRY_WAIT, Op
+from tcir.interp.ptx.registers import U32, U64, unsigned_view, view
+from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES, Address, Operand, Pair, Site
-from tcir.interp.ptx.warp import LANES, Warp
+from tcir.interp.ptx.warp import Warp
 
-_U32 = TYPES["u32"]
+_U32_TYPE = TYPES["u32"]
+
+PerLane = Callable[[Warp, int], list[int]]
+"""(warp, mask) → the value of an operand in each active lane."""
 
 MULTICAST = ("multicast::cluster", "multicast::cluster::16b")
 """Signals to the CTAs of a mask of 16 bits; the word that says its width is of PTX ISA 9.4."""
@@ -33,7 +40,7 @@ def shared_addresses(
     return [int(a) for a in at]
 
 
-def shared_operand(d: Decode, operand: Operand, spaced: bool) -> Any:
+def shared_operand(d: Decode, operand: Operand, spaced: bool) -> PerLane:
     """Function (warp, mask) → shared addresses of an address operand."""
     slot, size, offset, declared = d.address(operand)
     generic = not spaced and declared is None
@@ -49,20 +56,20 @@ def _space(d: Decode) -> bool:
     return d.take("shared", "shared::cta", "shared::cluster") is not None
 
 
-def lanes_of(d: Decode, operand: Operand) -> Any:
+def lanes_of(d: Decode, operand: Operand) -> PerLane:
     """Function (warp, mask) → the 32-bit values of the active lanes."""
-    slot = d.src(operand, _U32)
+    slot = d.src(operand, _U32_TYPE)
     site = d.site
 
     def values(w: Warp, m: int) -> list[int]:
         if w.undef[slot] & m:
             w.read_undefined(site, (slot,), m)
-        return [int(x) for x in w.v[5][slot][LANES[m]]]
+        return [int(x) for x in w.v[U32][slot][LANE_INDICES[m]]]
 
     return values
 
 
-@rule("mbarrier.init")
+@instruction("mbarrier.init")
 def init(d: Decode) -> Op:
     spaced = _space(d)
     d.require("b64")
@@ -77,7 +84,7 @@ def init(d: Decode) -> Op:
     return d.plain(run)
 
 
-@rule("mbarrier.inval")
+@instruction("mbarrier.inval")
 def inval(d: Decode) -> Op:
     spaced = _space(d)
     d.require("b64")
@@ -107,7 +114,7 @@ _PENDING_BITS = 20
 _PENDING = np.uint64((1 << _PENDING_BITS) - 1)
 
 
-@rule("mbarrier.arrive", "mbarrier.arrive.expect_tx", "mbarrier.arrive_drop")
+@instruction("mbarrier.arrive", "mbarrier.arrive.expect_tx", "mbarrier.arrive_drop")
 def arrive(d: Decode) -> Op:
     """`arrive {state,} [addr] {, count}` and `arrive.expect_tx {state,} [addr], bytes`."""
     drop = d.name == "mbarrier.arrive_drop"
@@ -132,11 +139,11 @@ def arrive(d: Decode) -> Op:
     def run(w: Warp, m: int) -> None:
         places = at(w, m)
         amounts = amount(w, m) if amount is not None else [1] * len(places)
-        lanes = LANES[m]
+        lanes = LANE_INDICES[m]
         for lane, address, n in zip(lanes, places, amounts, strict=True):
             if state is not None:
                 phase, pending = w.agent.mbarrier.state(address, site=site)
-                w.v[8][state][lane] = phase << _PENDING_BITS | pending
+                w.v[U64][state][lane] = phase << _PENDING_BITS | pending
             w.agent.mbarrier.arrive(
                 address, 1 if expect else n, n if expect else None, drop=drop, completes=completes,
                 relaxed=relaxed, site=site,
@@ -147,17 +154,17 @@ def arrive(d: Decode) -> Op:
     return d.plain(run)
 
 
-@rule("mbarrier.pending_count")
+@instruction("mbarrier.pending_count")
 def pending_count(d: Decode) -> Op:
     """Arrivals that were pending before the one that returned the state."""
     d.require("b64")
     d.done(2)
     u64 = TYPES["u64"]
-    dst, source = d.dst(d.operands[0], _U32), d.src(d.operands[1], u64)
-    return elementwise(d, lambda a: a & _PENDING, dst, view(_U32), (source,), (view(u64),))
+    dst, source = d.dst(d.operands[0], _U32_TYPE), d.src(d.operands[1], u64)
+    return elementwise(d, lambda a: a & _PENDING, dst, view(_U32_TYPE), (source,), (view(u64),))
 
 
-@rule("mbarrier.complete_tx")
+@instruction("mbarrier.complete_tx")
 def complete_tx(d: Decode) -> Op:
     """Counts bytes as if an operation had brought them."""
     spaced = _space(d)
@@ -174,7 +181,7 @@ def complete_tx(d: Decode) -> Op:
     return d.plain(run)
 
 
-@rule("mbarrier.expect_tx")
+@instruction("mbarrier.expect_tx")
 def expect_tx(d: Decode) -> Op:
     spaced = _space(d)
     _order(d)
@@ -190,7 +197,7 @@ def expect_tx(d: Decode) -> Op:
     return d.plain(run)
 
 
-@rule("mbarrier.test_wait", "mbarrier.try_wait")
+@instruction("mbarrier.test_wait", "mbarrier.try_wait")
 def wait(d: Decode) -> Op:
     """True where the phase asked for is complete. `try_wait` may suspend; both may be polled."""
     parity_form = d.take("parity") is not None
@@ -206,19 +213,19 @@ def wait(d: Decode) -> Op:
     site = d.site
     kind = TYPES["u32"] if parity_form else TYPES["b64"]
     slot = d.src(d.operands[2], kind)
-    n = view(f"u{8 * kind.size}")
+    n = unsigned_view(kind.size)
 
     def run(w: Warp, m: int) -> list[tuple[int, int]]:
         if w.undef[slot] & m:
             w.read_undefined(site, (slot,), m)
-        asked = w.v[n][slot][LANES[m]]
+        asked = w.v[n][slot][LANE_INDICES[m]]
         if parity_form and (asked > 1).any():
             raise w.error(
                 "bad-parity", f"expected a parity of 0 or 1, got {int(np.max(asked))}", site
             )
         known: dict[tuple[int, int], bool] = {}
         done = 0
-        for lane, address, value in zip(LANES[m], at(w, m), asked.tolist(), strict=True):
+        for lane, address, value in zip(LANE_INDICES[m], at(w, m), asked.tolist(), strict=True):
             key = (address, value if parity_form else _parity(w, address, value, site))
             if key not in known:
                 known[key] = w.agent.mbarrier.test(*key, relaxed=relaxed, site=site)

@@ -9,13 +9,15 @@ and .volatile.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from tcir.interp.ptx.decode import FULL, VIEW_DTYPES, Decode, Op, rule, view
+from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.lanes import FULL, LANE_INDICES
+from tcir.interp.ptx.op import Op
+from tcir.interp.ptx.registers import U32, U64, VIEW_DTYPES, unsigned_view, view
+from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import Site
-from tcir.interp.ptx.warp import LANES, Warp
+from tcir.interp.ptx.warp import Warp
 from tcir.interp.ptx.windows import SPACES
 from tcir.machine import MachineError
 from tcir.machine.memory.generic import extent
@@ -47,18 +49,18 @@ def take_space(d: Decode) -> str:
     return SPACE_WORDS[word] if word else "generic"
 
 
-def addresses(w: Warp, slot: int, size: int, offset: int, m: int, site: Site) -> Any:
+def addresses(w: Warp, slot: int, size: int, offset: int, m: int, site: Site) -> np.ndarray:
     """int64 addresses of the active lanes."""
     if w.undef[slot] & m:
         w.read_undefined(site, (slot,), m)
-    value = w.v[8 if size == 8 else 5][slot]
+    value = w.v[U64 if size == 8 else U32][slot]
     if m != FULL:
-        value = value[LANES[m]]
+        value = value[LANE_INDICES[m]]
     at = value.astype(np.int64) + offset
     return at & 0xFFFFFFFF if size == 4 else at  # CuTe DSL lets 32-bit addresses wrap around
 
 
-def check_aligned(w: Warp, at: Any, nbytes: int, site: Site) -> None:
+def check_aligned(w: Warp, at: np.ndarray, nbytes: int, site: Site) -> None:
     if nbytes > 1 and (at & (nbytes - 1)).any():
         bad = int(at[(at & (nbytes - 1)) != 0][0])
         raise w.error(
@@ -67,7 +69,10 @@ def check_aligned(w: Warp, at: Any, nbytes: int, site: Site) -> None:
         )  # fmt: skip
 
 
-def split(at: Any) -> list[tuple[str, Any, Any]]:
+Positions = slice | np.ndarray
+
+
+def split(at: np.ndarray) -> list[tuple[str, Positions, np.ndarray]]:
     """Generic addresses by state space: (space, positions, addresses inside the space)."""
     tags = at >> 32
     first = int(tags[0])
@@ -75,7 +80,7 @@ def split(at: Any) -> list[tuple[str, Any, Any]]:
         space = SPACES.get(first)
         whole = slice(None)
         return [("global", whole, at) if space is None else (space, whole, at & 0xFFFFFFFF)]
-    out = []
+    out: list[tuple[str, Positions, np.ndarray]] = []
     for tag in np.unique(tags):
         space = SPACES.get(int(tag))
         where = np.flatnonzero(tags == tag)
@@ -92,13 +97,13 @@ def _reach(space: str) -> str:
     return "cluster" if space == "shared" else space
 
 
-def _domains(w: Warp) -> dict[str, Any]:
+def _domains(w: Warp) -> dict[str, object]:
     """Of each scope, the threads that one of this warp shares it with."""
     cta = w.agent.cta
     return {"cta": cta.index, "cluster": cta.cluster.ctas[0].index, "gpu": None, "sys": None}
 
 
-def observe(w: Warp, space: str, at: Any, scope: str) -> list[tuple[Any, int]]:
+def observe(w: Warp, space: str, at: np.ndarray, scope: str) -> list[tuple[object, int]]:
     """Before a strong access: what the earlier ones to these addresses had observed.
 
     Two of them see each other in the narrower of their scopes.
@@ -107,25 +112,31 @@ def observe(w: Warp, space: str, at: Any, scope: str) -> list[tuple[Any, int]]:
     inside = None if space == "global" else domains["cluster"]
     keys = [(inside, int(a)) for a in np.unique(at)]
     for key in keys:
-        known = w.run_state.strong.get(key, {})
+        known = w.launch.strong.get(key, {})
         for other in _SCOPES if known else ():
             shared = min(scope, other, key=_SCOPES.index)
             join(w.agent.clock, known.get((other, shared, domains[shared]), {}))
     return keys
 
 
-def publish(w: Warp, keys: list[tuple[Any, int]], scope: str) -> None:
+def publish(w: Warp, keys: list[tuple[object, int]], scope: str) -> None:
     """After a strong access: later ones to the same addresses come after it."""
     clock, domains = w.agent.release(), _domains(w)
     reached = _SCOPES[: _SCOPES.index(scope) + 1]
     entries = {(scope, shared, domains[shared]): clock for shared in reached}
     for key in keys:
-        w.run_state.strong.setdefault(key, {}).update(entries)
+        w.launch.strong.setdefault(key, {}).update(entries)
 
 
 def load(
-    w: Warp, space: str, at: Any, nbytes: int, lanes: Any, site: Site, strong: str | None = None
-) -> Any:
+    w: Warp,
+    space: str,
+    at: np.ndarray,
+    nbytes: int,
+    lanes: np.ndarray,
+    site: Site,
+    strong: str | None = None,
+) -> np.ndarray:
     """uint8[n, nbytes] from n addresses; `lanes` are the lane numbers, for local memory.
 
     strong: the scope of a strong load.
@@ -146,16 +157,18 @@ def load(
     if space in ("shared", "cluster", "global"):
         return _load(w, space, at, nbytes, site, None)
     bytes_ = at[:, None] + np.arange(nbytes)
-    store = w.local if space == "local" else w.run_state.params
+    store = w.local if space == "local" else w.launch.params
     _bounds(w, space, at, nbytes, store.shape[-1], site)
     if space == "param":
         return store[bytes_]
     if not w.local_defined[lanes[:, None], bytes_].all():
-        w.run_state.undefined_local(w, site)
+        w.undefined_local(site)
     return store[lanes[:, None], bytes_]
 
 
-def _load(w: Warp, space: str, at: Any, nbytes: int, site: Site, strong: str | None) -> Any:
+def _load(
+    w: Warp, space: str, at: np.ndarray, nbytes: int, site: Site, strong: str | None
+) -> np.ndarray:
     if space == "global" and not _together(w, at, nbytes):
         each = (at[n : n + 1] for n in range(len(at)))
         return np.concatenate(
@@ -164,20 +177,20 @@ def _load(w: Warp, space: str, at: Any, nbytes: int, site: Site, strong: str | N
     return w.agent.memory.load(space, at, nbytes, strong=strong, site=site)
 
 
-def _together(w: Warp, at: Any, nbytes: int) -> bool:
+def _together(w: Warp, at: np.ndarray, nbytes: int) -> bool:
     """Whether all lanes go to one buffer of global memory (or nowhere); buffers lie far apart."""
     low, high = extent(at)
     high += nbytes
     if high - low < GUARD:
         return True
     try:
-        w.run_state.machine.memory.find(low, high, None)
+        w.launch.machine.memory.find(low, high, None)
     except MachineError:
         return False
     return True
 
 
-def _bounds(w: Warp, space: str, at: Any, nbytes: int, size: int, site: Site) -> None:
+def _bounds(w: Warp, space: str, at: np.ndarray, nbytes: int, size: int, site: Site) -> None:
     if ((at < 0) | (at + nbytes > size)).any():
         bad = int(at[(at < 0) | (at + nbytes > size)][0])
         raise w.error(
@@ -187,7 +200,13 @@ def _bounds(w: Warp, space: str, at: Any, nbytes: int, size: int, site: Site) ->
 
 
 def store(
-    w: Warp, space: str, at: Any, data: Any, lanes: Any, site: Site, strong: str | None = None
+    w: Warp,
+    space: str,
+    at: np.ndarray,
+    data: np.ndarray,
+    lanes: np.ndarray,
+    site: Site,
+    strong: str | None = None,
 ) -> None:
     """The reverse of `load`; data: uint8[n, nbytes]."""
     if space == "generic":
@@ -215,7 +234,9 @@ def store(
     w.local_defined[lanes[:, None], bytes_] = True
 
 
-def _store(w: Warp, space: str, at: Any, data: Any, site: Site, strong: str | None) -> None:
+def _store(
+    w: Warp, space: str, at: np.ndarray, data: np.ndarray, site: Site, strong: str | None
+) -> None:
     if space == "global" and not _together(w, at, data.shape[1]):
         for n in range(len(at)):
             w.agent.memory.store(space, at[n : n + 1], data[n : n + 1], strong=strong, site=site)
@@ -236,7 +257,7 @@ def _strong(d: Decode) -> str | None:
     return None if word in (None, "weak") else scope
 
 
-@rule("ld", "ldu")
+@instruction("ld", "ldu")
 def ld(d: Decode) -> Op:
     space = take_space(d)
     strong = _strong(d)
@@ -264,7 +285,7 @@ def ld(d: Decode) -> Op:
     def run(w: Warp, m: int) -> None:
         at = addresses(w, slot, size, offset, m, site)
         check_aligned(w, at, nbytes, site)
-        lanes = LANES[m]
+        lanes = LANE_INDICES[m]
         lost = _unknown(w, at, nbytes, lanes) if result else 0
         values = load(w, space, at, nbytes, lanes, site, strong).view(dtype)
         v, undef = w.v, w.undef
@@ -278,7 +299,7 @@ def ld(d: Decode) -> Op:
     return d.plain(run)
 
 
-def _unknown(w: Warp, at: Any, nbytes: int, lanes: Any) -> int:
+def _unknown(w: Warp, at: np.ndarray, nbytes: int, lanes: np.ndarray) -> int:
     """Lanes whose call gave no result, as those have that a guard kept from it: using the register
     is the mistake then, not loading it. Its bytes count as written from now on."""
     where = lanes[:, None], at[:, None] + np.arange(nbytes)
@@ -287,7 +308,7 @@ def _unknown(w: Warp, at: Any, nbytes: int, lanes: Any) -> int:
     return sum(1 << int(lane) for lane in unknown)
 
 
-@rule("st")
+@instruction("st")
 def st(d: Decode) -> Op:
     space = take_space(d)
     strong = _strong(d)
@@ -301,15 +322,15 @@ def st(d: Decode) -> Op:
     if declared is not None and (space == "generic" or declared == "local"):
         space = SPACE_WORDS[declared]
     sources = [d.src(o, kind, wider=True) for o in d.vector(d.operands[1], count)]
-    views = [view(f"u{8 * d.slots.sizes[s]}") for s in sources]
-    dtype = VIEW_DTYPES[view(f"u{8 * kind.size}")]
+    views = [unsigned_view(d.slots.sizes[s]) for s in sources]
+    dtype = VIEW_DTYPES[unsigned_view(kind.size)]
     nbytes = kind.size * count
     site = d.site
 
     def run(w: Warp, m: int) -> None:
         at = addresses(w, slot, size, offset, m, site)
         check_aligned(w, at, nbytes, site)
-        lanes = LANES[m]
+        lanes = LANE_INDICES[m]
         data = np.empty((len(at), count), dtype)
         v, undef = w.v, w.undef
         for position, source in enumerate(sources):

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from tcir.interp.ptx.decode import Decode, Op, rule, view
-from tcir.interp.ptx.isa.fragments import (
+from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.isa.values.fragments import (
     elements,
     fragment_a,
     fragment_b,
@@ -20,10 +19,14 @@ from tcir.interp.ptx.isa.fragments import (
     volta_accumulator,
     volta_operand,
 )
-from tcir.interp.ptx.isa.rational import directed64, fma64, fused_excess
-from tcir.interp.ptx.isa.rounding import add_odd, decode_float, encode_float, pass_on_nan
-from tcir.interp.ptx.syntax import TYPES
-from tcir.interp.ptx.warp import LANES, Warp
+from tcir.interp.ptx.isa.values.rational import directed64, fma64, fused_excess
+from tcir.interp.ptx.isa.values.rounding import add_odd, decode_float, encode_float, pass_on_nan
+from tcir.interp.ptx.lanes import LANE_INDICES
+from tcir.interp.ptx.op import Op
+from tcir.interp.ptx.registers import view
+from tcir.interp.ptx.registry import instruction
+from tcir.interp.ptx.syntax import TYPES, Site
+from tcir.interp.ptx.warp import Warp
 from tcir.machine import MachineError, NotModelled
 from tcir.machine.numerics.warp_mma import TURING, VOLTA, generation, warp_mma
 from tcir.machine.numerics.warp_mma_exact import bit_sum, double_sum, integer_sum, integer_values
@@ -125,11 +128,15 @@ def _operands(d: Decode, counts: list[int], wide: bool) -> tuple[list[int], list
     return targets, sources
 
 
-Matrices = Callable[[Any, Any, Any], Any]
+Matrices = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 def _collective(
-    d: Decode, wide: bool, targets: list[int], sources: list[tuple[int, ...]], fn: Any
+    d: Decode,
+    wide: bool,
+    targets: list[int],
+    sources: list[tuple[int, ...]],
+    fn: Callable[..., np.ndarray],
 ) -> Op:
     """`fn` from the words of a, b, c (and what follows) to those of d, all [registers, 32]."""
     n, site = view("u64" if wide else "u32"), d.site
@@ -140,7 +147,7 @@ def _collective(
                 w.read_undefined(site, (source,), m)
         v = w.v[n]
         result = fn(*(np.stack([v[s] for s in operand]) for operand in sources))
-        lanes = LANES[m]
+        lanes = LANE_INDICES[m]
         for target, row in zip(targets, result, strict=True):
             v[target][lanes] = row[lanes]
             w.undef[target] &= ~m
@@ -170,9 +177,9 @@ def _multiply(d: Decode, form: _Form, operation: str | None) -> Matrices:
 def _dense(form: _Form, multiply: Matrices) -> Matrices:
     m, k, bits, half = form.m, form.k, form.bits, form.d == "f16"
     a_at, b_at, c_at = fragment_a(bits, m, k), fragment_b(bits, k), fragment_c(m)
-    code: Any = {32: np.uint32, 16: np.uint16}.get(bits, np.uint8)
+    code = {32: np.uint32, 16: np.uint16}.get(bits, np.uint8)
 
-    def run(a: Any, b: Any, c: Any) -> Any:
+    def run(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
         matrix_a, matrix_b = np.zeros((m, k), code), np.zeros((8, k), code)
         matrix_c = np.zeros((m, 8), np.uint32)
         matrix_a[a_at] = elements(a, bits)
@@ -183,7 +190,7 @@ def _dense(form: _Form, multiply: Matrices) -> Matrices:
     return run
 
 
-def _packed(result: Any, half: bool) -> Any:
+def _packed(result: np.ndarray, half: bool) -> np.ndarray:
     return result[0::2] | result[1::2] << np.uint32(16) if half else result
 
 
@@ -197,16 +204,16 @@ def _volta(form: _Form) -> Matrices:
     c_at, d_at = volta_accumulator(form.c == "f16"), volta_accumulator(form.d == "f16")
     groups = [np.flatnonzero(quad(np.arange(32)) == n) for n in range(4)]
 
-    def single(exact: Any) -> Any:
+    def single(exact: np.ndarray) -> np.ndarray:
         return decode_float(encode_float(exact, "f32"), "f32")
 
-    def multiply(a: Any, b: Any, c: Any) -> Any:
+    def multiply(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
         total = np.zeros((8, 8))
         for k in range(4):
             total = single(add_odd(a[:, k, None] * b[None, :, k], total))
         return single(add_odd(c, total))
 
-    def run(a: Any, b: Any, c: Any) -> Any:
+    def run(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
         held = [decode_float(elements(a, 16), "f16"), decode_float(elements(b, 16), "f16")]
         codes = elements(c, 16 if form.c == "f16" else 32)
         held.append(decode_float(codes, form.c))
@@ -225,7 +232,7 @@ def _doubles(form: _Form, mode: str) -> Matrices:
     m, k = form.m, form.k
     a_at, b_at, c_at = fragment_a(64, m, k), fragment_b(64, k), fragment_c(m)
 
-    def fma(a: Any, b: Any, c: Any) -> Any:
+    def fma(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
         if mode == "rm":  # where -0 is the sum of opposites
             exact = -fma64(-a, b, -c)
         else:
@@ -235,7 +242,7 @@ def _doubles(form: _Form, mode: str) -> Matrices:
         words = (x.copy().view(np.uint64) for x in (a, b, c))
         return pass_on_nan(encode_float(exact, "f64"), *words).view(np.float64)
 
-    def run(a: Any, b: Any, c: Any) -> Any:
+    def run(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
         matrix_a, matrix_b = np.zeros((m, k)), np.zeros((8, k))
         matrix_c = np.zeros((m, 8))
         matrix_a[a_at], matrix_c[c_at] = a.view(np.float64), c.view(np.float64)
@@ -245,7 +252,7 @@ def _doubles(form: _Form, mode: str) -> Matrices:
     return run
 
 
-@rule("mma.sync")
+@instruction("mma.sync")
 def mma(d: Decode) -> Op:
     """`mma.sync.aligned.SHAPE.alayout.blayout{…}.dtype.atype.btype.ctype d, a, b, c`"""
     mode = d.take("rn", "rz", "rm", "rp")
@@ -270,7 +277,7 @@ def mma(d: Decode) -> Op:
     return _collective(d, False, targets, sources, run)
 
 
-@rule("mma.sp.sync", "mma.sp::ordered_metadata.sync")
+@instruction("mma.sp.sync", "mma.sp::ordered_metadata.sync")
 def sparse(d: Decode) -> Op:
     """A holds the non-zeros of a pattern, `d, a, b, c, e, selector`.
 
@@ -291,10 +298,10 @@ def sparse(d: Decode) -> Op:
         raise d.malformed(f"expected a sparsity selector below {limit}, got {selector}")
     multiply = _multiply(d, form, None)
     a_at, b_at, c_at = fragment_a(bits, 16, k // 2), fragment_b(bits, k), fragment_c(16)
-    code: Any = {32: np.uint32, 16: np.uint16}.get(bits, np.uint8)
+    code = {32: np.uint32, 16: np.uint16}.get(bits, np.uint8)
     site = d.site
 
-    def run(a: Any, b: Any, c: Any, e: Any) -> Any:
+    def run(a: np.ndarray, b: np.ndarray, c: np.ndarray, e: np.ndarray) -> np.ndarray:
         matrix_a, matrix_b = np.zeros((16, k // 2), code), np.zeros((8, k), code)
         matrix_c = np.zeros((16, 8), np.uint32)
         matrix_a[a_at] = elements(a, bits)
@@ -315,7 +322,7 @@ _PAIRS = (0b0100, 0b1000, 0b1001, 0b1100, 0b1101, 0b1110)
 _SINGLES = (0b0100, 0b1110)
 
 
-def positions(codes: Any, bits: int, ordered: bool, site: Any) -> Any:
+def positions(codes: np.ndarray, bits: int, ordered: bool, site: Site) -> np.ndarray:
     """Column of B for every non-zero of A: int [16, k / 2]. Raises MachineError."""
     known = _SINGLES if bits == 32 else _PAIRS
     bad = codes[~np.isin(codes, known)]

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
-from tcir.interp.ptx.decode import FULL, MOVING, VECTORS, VIEW_DTYPES, Decode, Op, rule, view
-from tcir.interp.ptx.isa.compare import predicate
-from tcir.interp.ptx.isa.elementwise import elementwise
+from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.isa.values.elementwise import elementwise, predicate
+from tcir.interp.ptx.lanes import FULL, LANE_MASK
+from tcir.interp.ptx.op import Op
+from tcir.interp.ptx.registers import U32, VIEW_DTYPES, unsigned_view, view
+from tcir.interp.ptx.registry import instruction
+from tcir.interp.ptx.special_registers import MOVING, VECTORS
 from tcir.interp.ptx.syntax import TYPES, Operand, Sink, Special, Type, Vector
-from tcir.interp.ptx.warp import BOOLS, Warp
+from tcir.interp.ptx.warp import Warp
 from tcir.interp.ptx.windows import WINDOWS
 
 _SPACES = ("shared", "global", "local", "const", "param", "shared::cta", "shared::cluster",
            "param::entry", "param::func")  # fmt: skip
 
 
-@rule("mov.v2", "mov.v4")
+@instruction("mov.v2", "mov.v4")
 def mov_vector(d: Decode) -> Op:
     """Element by element; a special register has four."""
     count = int(d.name[-1])
@@ -32,10 +36,10 @@ def mov_vector(d: Decode) -> Op:
         parts = d.vector(source, count)
     targets = [d.dst(o, kind) for o in d.vector(d.operands[0], count)]
     pairs = list(zip(targets, [d.src(o, kind) for o in parts], strict=True))
-    n = view(f"u{8 * kind.size}")
+    n = unsigned_view(kind.size)
 
     def run(w: Warp, m: int) -> None:
-        where = BOOLS[m]
+        where = LANE_MASK[m]
         read = [(dst, w.v[n][a].copy(), w.undef[a] & m, a) for dst, a in pairs]
         for dst, values, lost, a in read:
             np.copyto(w.v[n][dst], values, where=where)
@@ -46,7 +50,7 @@ def mov_vector(d: Decode) -> Op:
     return d.plain(run)
 
 
-@rule("mov")
+@instruction("mov")
 def mov(d: Decode) -> Op:
     kind = d.type()
     d.done(2)
@@ -57,13 +61,13 @@ def mov(d: Decode) -> Op:
         return _unpack(d, kind, target)
     if isinstance(source, Vector):
         return _pack(d, kind, source)
-    n = view(f"u{8 * kind.size}")
+    n = unsigned_view(kind.size)
     dst = d.dst(target, kind)
     if isinstance(source, Special) and source.name in MOVING:
         name = source.name
 
         def clock(w: Warp, m: int) -> None:
-            np.copyto(w.v[n][dst], w.run_state.moving(name, w), where=BOOLS[m], casting="unsafe")
+            np.copyto(w.v[n][dst], w.launch.clock(name), where=LANE_MASK[m], casting="unsafe")
             w.undef[dst] &= ~m
 
         return d.plain(clock)
@@ -75,7 +79,7 @@ def mov(d: Decode) -> Op:
         if m == FULL:
             v[dst][:] = v[a]
         else:
-            np.copyto(v[dst], v[a], where=BOOLS[m])
+            np.copyto(v[dst], v[a], where=LANE_MASK[m])
         # Moving an undefined value is no use of it: the copy is undefined too.
         lost = undef[a] & m
         undef[dst] = undef[dst] & ~m | lost
@@ -107,17 +111,17 @@ def _pack(d: Decode, kind: Type, source: Vector) -> Op:
     """The first element goes to the least significant bits."""
     part = _parts(d, kind, source)
     sources = tuple(d.src(o, part) for o in source.items)
-    n, big = view(part), view(f"u{8 * kind.size}")
+    n, big = view(part), unsigned_view(kind.size)
     if kind.size == 16:
 
-        def join(*parts: Any) -> Any:
+        def join(*parts: np.ndarray) -> np.ndarray:
             return np.stack(parts, axis=1).view("V16")[:, 0]
 
         return elementwise(d, join, d.dst(d.operands[0], kind), big, sources, (n,) * len(sources))
     shift = 8 * part.size
-    dtype: Any = np.dtype(f"u{kind.size}").type
+    dtype = np.dtype(f"u{kind.size}").type
 
-    def run(*parts: Any) -> Any:
+    def run(*parts: np.ndarray) -> np.ndarray:
         out = parts[0].astype(dtype)
         for number, value in enumerate(parts[1:], 1):
             out |= value.astype(dtype) << dtype(number * shift)
@@ -128,11 +132,11 @@ def _pack(d: Decode, kind: Type, source: Vector) -> Op:
 
 def _unpack(d: Decode, kind: Type, target: Vector) -> Op:
     part = _parts(d, kind, target)
-    n, big = view(part), view(f"u{8 * kind.size}")
+    n, big = view(part), unsigned_view(kind.size)
     a = d.src(d.operands[1], kind)
     if kind.size == 16:
         return _unpack_wide(d, a, [d.dst(o, part) for o in target.items], n)
-    dtype: Any = np.dtype(f"u{kind.size}").type
+    dtype = np.dtype(f"u{kind.size}").type
     wanted = [
         (d.dst(o, part), dtype(8 * part.size * number))
         for number, o in enumerate(target.items)
@@ -143,7 +147,7 @@ def _unpack(d: Decode, kind: Type, target: Vector) -> Op:
         undef = w.undef
         value = w.v[big][a].copy()
         lost = undef[a] & m
-        where = BOOLS[m]
+        where = LANE_MASK[m]
         for dst, shift in wanted:
             np.copyto(w.v[n][dst], value >> shift, where=where, casting="unsafe")
             undef[dst] = undef[dst] & ~m | lost
@@ -160,13 +164,13 @@ def _unpack_wide(d: Decode, a: int, targets: list[int], n: int) -> Op:
         parts = w.v[view("u128")][a].view(VIEW_DTYPES[n]).reshape(32, -1)
         lost = w.undef[a] & m
         for column, dst in enumerate(targets):
-            np.copyto(w.v[n][dst], parts[:, column], where=BOOLS[m])
+            np.copyto(w.v[n][dst], parts[:, column], where=LANE_MASK[m])
             w.undef[dst] = w.undef[dst] & ~m | lost
 
     return d.plain(run)
 
 
-@rule("cvta")
+@instruction("cvta")
 def cvta(d: Decode) -> Op:
     inverse = d.take("to") is not None
     space = d.require(*_SPACES).split("::")[0]
@@ -176,18 +180,18 @@ def cvta(d: Decode) -> Op:
         raise d.malformed("expected .u64: addresses have 64 bits")
     n = view(kind)
     base = np.uint64(WINDOWS[space])
-    run: Any = (lambda a: a - base) if inverse else (lambda a: a + base)
+    run: Callable[..., np.ndarray] = (lambda a: a - base) if inverse else (lambda a: a + base)
     return elementwise(d, run, d.dst(d.operands[0], kind), n, (d.src(d.operands[1], kind),), (n,))
 
 
-@rule("isspacep")
+@instruction("isspacep")
 def isspacep(d: Decode) -> Op:
     space = d.require(*_SPACES).split("::")[0]
     d.done(2)
     u64 = TYPES["u64"]
     tag = np.uint64(WINDOWS[space] >> 32)
 
-    def run(a: Any) -> Any:
+    def run(a: np.ndarray) -> np.ndarray:
         high = a >> np.uint64(32)
         return high < np.uint64(0x7F00) if space in ("global", "const") else high == tag
 
@@ -195,19 +199,19 @@ def isspacep(d: Decode) -> Op:
     return predicate(d, run, (source,), view(u64), d.pred_dst(d.operands[0]))
 
 
-@rule("mapa")
+@instruction("mapa")
 def mapa(d: Decode) -> Op:
     """The same shared address in another CTA of the cluster: its rank in bits 24 and up."""
     shared = d.take("shared::cluster") is not None
     kind = d.type("u32", "u64")
     d.done(3)
     n = view(kind)
-    dtype: Any = np.dtype(f"u{kind.size}").type
+    dtype = np.dtype(f"u{kind.size}").type
 
-    def run(a: Any, rank: Any) -> Any:
+    def run(a: np.ndarray, rank: np.ndarray) -> np.ndarray:
         return a & ~dtype(0xFF000000) | rank.astype(dtype) << dtype(24)
 
     if not shared and kind.size == 4:
         raise d.malformed("expected .u64 for generic addresses")
     sources = (d.src(d.operands[1], kind), d.src(d.operands[2], TYPES["u32"]))
-    return elementwise(d, run, d.dst(d.operands[0], kind), n, sources, (n, view("u32")))
+    return elementwise(d, run, d.dst(d.operands[0], kind), n, sources, (n, U32))

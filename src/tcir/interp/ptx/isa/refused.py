@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from tcir.interp.ptx.decode import Decode, Op, rule
+from tcir.interp.ptx.registry import DECODERS, REFUSED
 
 _TEXTURES = "textures and surfaces, their formats and filters are not modelled; read global memory"
 _MULTIMEM = "addresses of several GPUs (multimem) are not modelled; reduce in global memory"
@@ -16,8 +14,7 @@ _GROSS = (
 _SCALAR = ("vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vmad", "vset")
 _SIMD = ("vadd", "vsub", "vavrg", "vabsdiff", "vmin", "vmax", "vset")
 
-#: Name, the longest prefix of the dotted word → why.
-REFUSED: dict[str, str] = {
+_WHY: dict[str, str] = {
     **dict.fromkeys(("tex", "tld4", "txq", "istypep"), _TEXTURES),
     **dict.fromkeys(("suld", "sust", "sured", "suq"), _TEXTURES),
     **dict.fromkeys(("multimem.ld_reduce", "multimem.st", "multimem.red"), _MULTIMEM),
@@ -30,13 +27,4 @@ REFUSED: dict[str, str] = {
     **dict.fromkeys((f"{name}{count}" for name in _SIMD for count in (2, 4)), _VIDEO),
 }  # fmt: skip
 
-
-def _refusal(why: str) -> Callable[[Decode], Op]:
-    def refused(d: Decode) -> Op:
-        raise d.incomplete(why)
-
-    return refused
-
-
-for _name, _why in REFUSED.items():
-    rule(_name)(_refusal(_why))
+REFUSED.update({name: why for name, why in _WHY.items() if name not in DECODERS})

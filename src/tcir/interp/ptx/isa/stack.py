@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from tcir.interp.ptx.decode import Decode, Op, rule, view
-from tcir.interp.ptx.warp import BOOLS, LANES, Warp
+from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.lanes import LANE_INDICES, LANE_MASK
+from tcir.interp.ptx.op import Op
+from tcir.interp.ptx.registers import U64, view
+from tcir.interp.ptx.registry import instruction
+from tcir.interp.ptx.warp import Warp
 
-_U64 = view("u64")
 _DEFAULT = 8  # alignment in bytes
 _LARGEST = 1 << 7
 
 
-@rule("alloca")
+@instruction("alloca")
 def alloca(d: Decode) -> Op:
     """`ptr, size {, alignment}`: the address is one in local memory, not a generic one."""
     kind = d.type("u32", "u64")
@@ -29,8 +32,8 @@ def alloca(d: Decode) -> Op:
     def run(w: Warp, m: int) -> None:
         if w.undef[size] & m:
             w.read_undefined(site, (size,), m)
-        lanes = LANES[m]
-        at = -(-w.v[_U64][pointer][lanes].astype(object) // alignment) * alignment
+        lanes = LANE_INDICES[m]
+        at = -(-w.v[U64][pointer][lanes].astype(object) // alignment) * alignment
         end = at + w.v[n][size][lanes].astype(object)
         limit = w.local.shape[1]
         if max(end) > limit:
@@ -40,7 +43,7 @@ def alloca(d: Decode) -> Op:
                 site,
             )
         w.v[n][target][lanes] = at.astype(w.v[n][target].dtype)
-        w.v[_U64][pointer][lanes] = end.astype(np.uint64)
+        w.v[U64][pointer][lanes] = end.astype(np.uint64)
         for lane, low, high in zip(lanes, at, end, strict=True):
             w.local_defined[lane, low:high] = False
         w.undef[target] &= ~m
@@ -48,20 +51,20 @@ def alloca(d: Decode) -> Op:
     return d.plain(run)
 
 
-@rule("stacksave")
+@instruction("stacksave")
 def stacksave(d: Decode) -> Op:
     kind = d.type("u32", "u64")
     d.done(1)
     target, pointer, n = d.dst(d.operands[0], kind), d.slots.stack_pointer(), view(kind)
 
     def run(w: Warp, m: int) -> None:
-        np.copyto(w.v[n][target], w.v[_U64][pointer], where=BOOLS[m], casting="unsafe")
+        np.copyto(w.v[n][target], w.v[U64][pointer], where=LANE_MASK[m], casting="unsafe")
         w.undef[target] &= ~m
 
     return d.plain(run)
 
 
-@rule("stackrestore")
+@instruction("stackrestore")
 def stackrestore(d: Decode) -> Op:
     """The value has to be one of stacksave: below what is in use, inside the thread's memory."""
     kind = d.type("u32", "u64")
@@ -72,12 +75,12 @@ def stackrestore(d: Decode) -> Op:
     def run(w: Warp, m: int) -> None:
         if w.undef[source] & m:
             w.read_undefined(site, (source,), m)
-        lanes = LANES[m]
+        lanes = LANE_INDICES[m]
         values = w.v[n][source][lanes].astype(np.uint64)
-        if (values < base).any() or (values > w.v[_U64][pointer][lanes]).any():
+        if (values < base).any() or (values > w.v[U64][pointer][lanes]).any():
             raise w.error(
                 "stack-restore", f"expected a value of stacksave, got {int(values[0]):#x}", site
             )
-        w.v[_U64][pointer][lanes] = values
+        w.v[U64][pointer][lanes] = values
 
     return d.plain(run)

@@ -2,50 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Any
-
-from tcir.interp.ptx.decode import Decode, Op, rule
-from tcir.interp.ptx.isa.hints import nothing
+from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.lanes import LANE_INDICES
+from tcir.interp.ptx.op import Blocking, Op, no_effect
+from tcir.interp.ptx.registers import U32
+from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES, Site
-from tcir.interp.ptx.warp import LANES, Warp
+from tcir.interp.ptx.warp import Warp
 
-_U32 = TYPES["u32"]
+_U32_TYPE = TYPES["u32"]
 
 
-def uniform(w: Warp, slot: int, m: int, site: Site, what: str, size: int = 4) -> int:
+def uniform(w: Warp, slot: int, m: int, site: Site, what: str, view: int = U32) -> int:
     """The value of a slot that has to be equal in all active lanes."""
     if w.undef[slot] & m:
         w.read_undefined(site, (slot,), m)
-    values = w.v[8 if size == 8 else 5][slot][LANES[m]]
+    values = w.v[view][slot][LANE_INDICES[m]]
     if (values != values[0]).any():
         found = sorted({int(v) for v in values})[:4]
         raise w.error("not-uniform", f"expected one {what} for all lanes, got {found}", site)
     return int(values[0])
 
 
-@rule("bar.sync", "barrier.sync", "barrier.cta.sync", "bar.cta.sync")
+@instruction("bar.sync", "barrier.sync", "barrier.cta.sync", "bar.cta.sync")
 def bar_sync(d: Decode) -> Op:
     """All live lanes of the warp arrive together; `bar` is `barrier….aligned`."""
     d.skip("aligned")
     d.done((1, 2))
-    number = d.src(d.operands[0], _U32)
-    count = d.src(d.operands[1], _U32) if len(d.operands) == 2 else None
+    number = d.src(d.operands[0], _U32_TYPE)
+    count = d.src(d.operands[1], _U32_TYPE) if len(d.operands) == 2 else None
     site = d.site
 
-    def run(w: Warp, m: int) -> Generator[Any, Any, None]:
+    def run(w: Warp, m: int) -> Blocking:
         threads = uniform(w, count, m, site, "thread count") if count is not None else None
         yield from w.agent.barrier.sync(uniform(w, number, m, site, "barrier"), threads, site=site)
 
     return d.blocking(run, converge="aligned")
 
 
-@rule("bar.arrive", "barrier.arrive", "barrier.cta.arrive", "bar.cta.arrive")
+@instruction("bar.arrive", "barrier.arrive", "barrier.cta.arrive", "bar.cta.arrive")
 def bar_arrive(d: Decode) -> Op:
     """Arrives without waiting; the thread count has to be given."""
     d.skip("aligned")
     d.done(2)
-    number, count = (d.src(o, _U32) for o in d.operands)
+    number, count = (d.src(o, _U32_TYPE) for o in d.operands)
     site = d.site
 
     def run(w: Warp, m: int) -> None:
@@ -56,25 +56,25 @@ def bar_arrive(d: Decode) -> Op:
     return d.plain(run, converge="aligned")
 
 
-@rule("bar.red", "barrier.red", "barrier.cta.red", "bar.cta.red")
+@instruction("bar.red", "barrier.red", "barrier.cta.red", "bar.cta.red")
 def bar_red(d: Decode) -> Op:
     """bar.sync that also counts, ands or ors a predicate over all threads that arrive."""
     d.skip("aligned")
     mode = d.require("popc", "and", "or")
     d.require("u32" if mode == "popc" else "pred")
     d.done((3, 4))
-    dst = d.dst(d.operands[0], _U32) if mode == "popc" else d.pred_dst(d.operands[0])
-    number = d.src(d.operands[1], _U32)
-    count = d.src(d.operands[2], _U32) if len(d.operands) == 4 else None
+    dst = d.dst(d.operands[0], _U32_TYPE) if mode == "popc" else d.pred_dst(d.operands[0])
+    number = d.src(d.operands[1], _U32_TYPE)
+    count = d.src(d.operands[2], _U32_TYPE) if len(d.operands) == 4 else None
     source, flip = d.pred(d.operands[-1])
     site = d.site
 
-    def run(w: Warp, m: int) -> Generator[Any, Any, None]:
+    def run(w: Warp, m: int) -> Blocking:
         if w.undef[source] & m:
             w.read_undefined(site, (source,), m)
         threads = uniform(w, count, m, site, "thread count") if count is not None else None
         barrier = uniform(w, number, m, site, "barrier")
-        rounds, key = w.run_state.reductions, (w.agent.cta.index, barrier)
+        rounds, key = w.launch.reductions, (w.agent.cta.index, barrier)
         yes = (w.p[source] ^ flip) & m
         arrivals = rounds.setdefault(key, [])
         arrivals.append((yes.bit_count(), m.bit_count()))
@@ -83,7 +83,7 @@ def bar_red(d: Decode) -> Op:
             del rounds[key]  # whoever is first on the way to the next round
         total, threads_seen = (sum(column) for column in zip(*arrivals, strict=True))
         if mode == "popc":
-            w.v[5][dst][LANES[m]] = total
+            w.v[U32][dst][LANE_INDICES[m]] = total
         else:
             holds = total == threads_seen if mode == "and" else total > 0
             w.p[dst] = w.p[dst] & ~m | (m if holds else 0)
@@ -92,11 +92,11 @@ def bar_red(d: Decode) -> Op:
     return d.blocking(run, converge="aligned")
 
 
-@rule("bar.warp.sync")
+@instruction("bar.warp.sync")
 def bar_warp(d: Decode) -> Op:
     d.done(1)
-    mask = d.src(d.operands[0], _U32)
-    return d.plain(nothing, converge=mask)
+    mask = d.src(d.operands[0], _U32_TYPE)
+    return d.plain(no_effect, converge=mask)
 
 
 _SCOPE = {"cta": "cta", "cluster": "cluster", "gpu": "gpu", "gl": "gpu", "sys": "sys"}
@@ -111,14 +111,14 @@ def _fence(d: Decode, kind: str) -> Op:
     return d.plain(run)
 
 
-@rule("membar")
+@instruction("membar")
 def membar(d: Decode) -> Op:
     scope = d.require(*_SCOPE)
     d.done(0)
     return _fence(d, _SCOPE[scope])
 
 
-@rule("fence")
+@instruction("fence")
 def fence(d: Decode) -> Op:
     d.skip("sc", "acq_rel", "acquire", "release")
     scope = d.require(*_SCOPE)
@@ -126,7 +126,7 @@ def fence(d: Decode) -> Op:
     return _fence(d, _SCOPE[scope])
 
 
-@rule("fence.mbarrier_init")
+@instruction("fence.mbarrier_init")
 def fence_mbarrier_init(d: Decode) -> Op:
     d.require("release")
     d.require("cluster")
@@ -134,14 +134,14 @@ def fence_mbarrier_init(d: Decode) -> Op:
     return _fence(d, "mbarrier_init")
 
 
-@rule("fence.proxy.async")
+@instruction("fence.proxy.async")
 def fence_proxy_async(d: Decode) -> Op:
     space = d.take("shared::cta", "shared::cluster", "global")
     d.done(0)
     return _fence(d, "proxy.async.shared" if space and space != "global" else "proxy.async")
 
 
-@rule("fence.proxy.async::generic", "fence.acquire.sync_restrict::shared::cluster",
+@instruction("fence.proxy.async::generic", "fence.acquire.sync_restrict::shared::cluster",
       "fence.release.sync_restrict::shared::cta")  # fmt: skip
 def fence_restricted(d: Decode) -> Op:
     """One-way fences of what one side does in shared memory; each form has one spelling.
@@ -158,7 +158,7 @@ def fence_restricted(d: Decode) -> Op:
     return _fence(d, "proxy.async.shared" if proxy else "cluster")
 
 
-@rule("fence.proxy.alias", "membar.proxy.alias")
+@instruction("fence.proxy.alias", "membar.proxy.alias")
 def fence_proxy_alias(d: Decode) -> Op:
     """No address has an alias here."""
-    return d.plain(nothing)
+    return d.plain(no_effect)

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
-from tcir.interp.ptx.decode import Decode, Op, rule, view
+from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.isa.memory import addresses, split
 from tcir.interp.ptx.isa.sync import uniform
+from tcir.interp.ptx.lanes import LANE_INDICES
+from tcir.interp.ptx.op import Op
+from tcir.interp.ptx.registers import view
+from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import Operand
-from tcir.interp.ptx.warp import LANES, Warp
+from tcir.interp.ptx.warp import Warp
 from tcir.machine.tma.tensor_encoding import FIELDS, MAP_BYTES
 
 _ORDINAL = ("box_dim", "global_dim", "global_stride", "element_stride")
 _SCOPES = ("cta", "cluster", "gpu", "sys")
 
 
-def _place(d: Decode, operand: Operand, space: str | None) -> Any:
+def _place(
+    d: Decode, operand: Operand, space: str | None
+) -> Callable[[Warp, int], list[tuple[str, int]]]:
     """Function (warp, mask) -> (space, address) of every active lane."""
     slot, size, offset, declared = d.address(operand)
     named = space or {"shared::cta": "shared"}.get(declared or "", declared)
@@ -34,7 +40,7 @@ def _place(d: Decode, operand: Operand, space: str | None) -> Any:
     return at
 
 
-@rule("tensormap.replace.tile")
+@instruction("tensormap.replace.tile")
 def replace(d: Decode) -> Op:
     """`[map] {, ordinal}, new value`: a change through the generic proxy."""
     field = d.require(*FIELDS)
@@ -50,14 +56,14 @@ def replace(d: Decode) -> Op:
     def run(w: Warp, m: int) -> None:
         if w.undef[value] & m:
             w.read_undefined(site, (value,), m)
-        values = w.v[n][value][LANES[m]]
+        values = w.v[n][value][LANE_INDICES[m]]
         for (where, address), new in zip(at(w, m), values, strict=True):
             w.agent.tensormap.replace(where, address, field, int(new), ordinal, site=site)
 
     return d.plain(run)
 
 
-@rule("tensormap.cp_fenceproxy")
+@instruction("tensormap.cp_fenceproxy")
 def copy_release(d: Decode) -> Op:
     """`[global], [shared], 128`, by a whole warp: the copy, and a release to that proxy."""
     for word in ("global", "shared::cta", "tensormap::generic", "release", "sync", "aligned"):
@@ -78,7 +84,7 @@ def copy_release(d: Decode) -> Op:
     return d.plain(run, converge="aligned")
 
 
-@rule("fence.proxy.tensormap::generic")
+@instruction("fence.proxy.tensormap::generic")
 def fence(d: Decode) -> Op:
     """`.release.scope`, or `.acquire.scope [map], 128`."""
     which = d.require("acquire", "release")

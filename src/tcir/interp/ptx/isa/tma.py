@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import Any
 
 import numpy as np
 
-from tcir.interp.ptx.decode import Decode, Op, rule
-from tcir.interp.ptx.isa.hints import nothing
+from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.isa.mbarrier import MULTICAST, shared_addresses
 from tcir.interp.ptx.isa.memory import load, split
+from tcir.interp.ptx.lanes import LANE_INDICES
+from tcir.interp.ptx.op import Blocking, Op, no_effect
+from tcir.interp.ptx.registers import S32, U64
+from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES, Address, Operand, Site, Vector
-from tcir.interp.ptx.warp import LANES, Warp
-from tcir.machine import MachineError, TensorMap
+from tcir.interp.ptx.warp import Warp
+from tcir.machine import DecodedMap, MachineError, TensorMap
 from tcir.machine.refusal import Refusal
 
 _DIMS = ("1d", "2d", "3d", "4d", "5d")
@@ -44,7 +46,7 @@ class _TensorOperand:
         for slot in (self.slot, *self.coordinates):
             if w.undef[slot] & mask:
                 w.read_undefined(self.site, (slot,), mask)
-        at = int(w.v[8][self.slot][lane]) + self.offset
+        at = int(w.v[U64][self.slot][lane]) + self.offset
         if at % 64:
             raise w.error(
                 "misaligned-address", f"expected a tensor map at a multiple of 64, got {at:#x}",
@@ -59,16 +61,16 @@ class _TensorOperand:
         if space == "global":
             raw = w.agent.tensormap.read(at, site=self.site)
         else:
-            raw = load(w, space, np.array([at]), 128, LANES[mask], self.site).tobytes()
+            raw = load(w, space, np.array([at]), 128, LANE_INDICES[mask], self.site).tobytes()
         return {
             "tensor_map": decode_map(w, raw, self.site),
-            "coords": tuple(int(w.v[6][slot][lane]) for slot in self.coordinates),
+            "coords": tuple(int(w.v[S32][slot][lane]) for slot in self.coordinates),
             "map_at": at if space == "global" else None,
         }
 
 
-def decode_map(w: Warp, raw: bytes, site: Site) -> Any:
-    cache = w.run_state.maps
+def decode_map(w: Warp, raw: bytes, site: Site) -> DecodedMap:
+    cache = w.launch.maps
     if raw not in cache:
         try:
             cache[raw] = TensorMap.decode(raw)
@@ -83,7 +85,7 @@ def _value(w: Warp, slot: int, lane: int, site: Site, n: int) -> int:
     return int(w.v[n][slot][lane])
 
 
-@rule("cp.async.bulk.tensor")
+@instruction("cp.async.bulk.tensor")
 def tensor_copy(d: Decode) -> Op:
     rank = int(d.require(*_DIMS)[0])
     d.skip("L2::cache_hint")
@@ -115,7 +117,7 @@ def tensor_copy(d: Decode) -> Op:
     def run(w: Warp, m: int) -> None:
         targets = shared_addresses(w, slot, size, offset, m, False, site)
         barriers = shared_addresses(w, bar, bar_size, bar_offset, m, False, site)
-        for lane, target, barrier in zip(LANES[m], targets, barriers, strict=True):
+        for lane, target, barrier in zip(LANE_INDICES[m], targets, barriers, strict=True):
             n = int(lane)
             w.agent.tma.load(
                 target,
@@ -142,7 +144,7 @@ def _tensor_store(d: Decode, rank: int, reduction: str | None = None) -> Op:
 
     def run(w: Warp, m: int) -> None:
         sources = shared_addresses(w, slot, size, offset, m, False, site)
-        for lane, source in zip(LANES[m], sources, strict=True):
+        for lane, source in zip(LANE_INDICES[m], sources, strict=True):
             n = int(lane)
             w.agent.tma.store(
                 source, **tensor.arguments(w, n), mode=mode, reduction=reduction, site=site,
@@ -151,7 +153,7 @@ def _tensor_store(d: Decode, rank: int, reduction: str | None = None) -> Op:
     return d.plain(run)
 
 
-@rule("cp.reduce.async.bulk.tensor")
+@instruction("cp.reduce.async.bulk.tensor")
 def tensor_reduce(d: Decode) -> Op:
     """As the store, but each element is combined with what is there."""
     rank = int(d.require(*_DIMS)[0])
@@ -160,7 +162,7 @@ def tensor_reduce(d: Decode) -> Op:
     return _tensor_store(d, rank, d.require(*_REDUCTIONS))
 
 
-@rule("cp.async.bulk.prefetch.tensor")
+@instruction("cp.async.bulk.prefetch.tensor")
 def tensor_prefetch(d: Decode) -> Op:
     """Checked like a load; the L2 cache is not modelled."""
     rank = int(d.require(*_DIMS)[0])
@@ -179,7 +181,7 @@ def tensor_prefetch(d: Decode) -> Op:
     site = d.site
 
     def run(w: Warp, m: int) -> None:
-        for lane in LANES[m]:
+        for lane in LANE_INDICES[m]:
             n = int(lane)
             w.agent.tma.prefetch(
                 **tensor.arguments(w, n), mode=mode,
@@ -189,7 +191,7 @@ def tensor_prefetch(d: Decode) -> Op:
     return d.plain(run)
 
 
-@rule("cp.async.bulk.commit_group")
+@instruction("cp.async.bulk.commit_group")
 def bulk_commit(d: Decode) -> Op:
     d.done(0)
     site = d.site
@@ -200,22 +202,22 @@ def bulk_commit(d: Decode) -> Op:
     return d.plain(run)
 
 
-@rule("cp.async.bulk.wait_group")
+@instruction("cp.async.bulk.wait_group")
 def bulk_wait(d: Decode) -> Op:
     read = d.take("read") is not None
     d.done(1)
     pending = d.immediate(d.operands[0])
     site = d.site
 
-    def run(w: Warp, m: int) -> Generator[Any, Any, None]:
+    def run(w: Warp, m: int) -> Blocking:
         yield from w.agent.bulk.wait(pending, read=read, site=site)
 
     return d.blocking(run)
 
 
-@rule("prefetch.tensormap", "prefetch.const.tensormap", "prefetch.param.tensormap")
+@instruction("prefetch.tensormap", "prefetch.const.tensormap", "prefetch.param.tensormap")
 def prefetch_tensormap(d: Decode) -> Op:
     """Fills a cache: no effect here."""
     d.done(1)
     d.address(d.operands[0])
-    return d.plain(nothing)
+    return d.plain(no_effect)

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from tcir.interp.ptx.decode import FULL, Decode, Op, rule, view
-from tcir.interp.ptx.isa.rounding import minmax_bits
+from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.isa.values.rounding import minmax_bits
+from tcir.interp.ptx.lanes import FULL, LANE_INDICES, LANE_MASK, bits
+from tcir.interp.ptx.op import Op
+from tcir.interp.ptx.registers import U32, unsigned_view, view
+from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES, Operand, Pair
-from tcir.interp.ptx.warp import BOOLS, LANES, Warp, bits
+from tcir.interp.ptx.warp import Warp
 
-_U32 = TYPES["u32"]
+_U32_TYPE = TYPES["u32"]
 _LANES = np.arange(32)
 
 
 def _member_mask(d: Decode, operand: Operand) -> int:
-    return d.src(operand, _U32)
+    return d.src(operand, _U32_TYPE)
 
 
 def _pair(d: Decode) -> tuple[Operand, Operand | None]:
@@ -25,7 +28,7 @@ def _pair(d: Decode) -> tuple[Operand, Operand | None]:
     return (target.first, target.second) if isinstance(target, Pair) else (target, None)
 
 
-@rule("shfl.sync")
+@instruction("shfl.sync")
 def shfl(d: Decode) -> Op:
     """c holds the clamp in bits 4..0 and the segment mask in bits 12..8."""
     mode = d.require("up", "down", "bfly", "idx")
@@ -60,9 +63,9 @@ def shfl(d: Decode) -> Op:
             source = lowest | amount & ~segment
             inside = source <= highest
         source = np.where(inside, source, _LANES)
-        lost = bits(BOOLS[undef[a] & FULL][source] | ~BOOLS[w.live & m][source])
+        lost = bits(LANE_MASK[undef[a] & FULL][source] | ~LANE_MASK[w.live & m][source])
         result = v[a][source]
-        np.copyto(v[dst], result, where=BOOLS[m])
+        np.copyto(v[dst], result, where=LANE_MASK[m])
         if undef[a] & m:
             w.copied(a, dst)
         undef[dst] = undef[dst] & ~m | lost & m
@@ -73,7 +76,7 @@ def shfl(d: Decode) -> Op:
     return d.plain(run, converge=mask)
 
 
-@rule("vote.sync")
+@instruction("vote.sync")
 def vote(d: Decode) -> Op:
     mode = d.require("all", "any", "uni", "ballot")
     kind = d.type("pred", "b32")
@@ -83,7 +86,6 @@ def vote(d: Decode) -> Op:
     a, flip = d.pred(d.operands[1])
     mask = _member_mask(d, d.operands[2])
     site = d.site
-    u32 = view("u32")
     dst = d.dst(d.operands[0], kind) if mode == "ballot" else d.pred_dst(d.operands[0])
 
     def run(w: Warp, m: int) -> None:
@@ -91,7 +93,7 @@ def vote(d: Decode) -> Op:
             w.read_undefined(site, (a,), m)
         yes = (w.p[a] ^ flip) & m
         if mode == "ballot":
-            np.copyto(w.v[u32][dst], yes, where=BOOLS[m], casting="unsafe")
+            np.copyto(w.v[U32][dst], yes, where=LANE_MASK[m], casting="unsafe")
         else:
             holds = {"all": yes == m, "any": yes != 0, "uni": yes in (0, m)}[mode]
             w.p[dst] = w.p[dst] & ~m | (m if holds else 0)
@@ -100,34 +102,32 @@ def vote(d: Decode) -> Op:
     return d.plain(run, converge=mask)
 
 
-@rule("activemask")
+@instruction("activemask")
 def activemask(d: Decode) -> Op:
     d.skip("b32")
     d.done(1)
-    dst = d.dst(d.operands[0], _U32)
-    u32 = view("u32")
+    dst = d.dst(d.operands[0], _U32_TYPE)
 
     def run(w: Warp, m: int) -> None:
-        np.copyto(w.v[u32][dst], m, where=BOOLS[m], casting="unsafe")
+        np.copyto(w.v[U32][dst], m, where=LANE_MASK[m], casting="unsafe")
         w.undef[dst] &= ~m
 
     return d.plain(run)
 
 
-@rule("elect.sync")
+@instruction("elect.sync")
 def elect(d: Decode) -> Op:
     """The lowest lane of the member mask is elected (hardware: one, always the same)."""
     d.done(2)
     target = d.operands[0]
     if not isinstance(target, Pair):
         raise d.malformed("expected destinations d|p")
-    dst, flag = d.dst(target.first, _U32), d.pred_dst(target.second)
+    dst, flag = d.dst(target.first, _U32_TYPE), d.pred_dst(target.second)
     mask = _member_mask(d, d.operands[1])
-    u32 = view("u32")
 
     def run(w: Warp, m: int) -> None:
         leader = m & -m
-        np.copyto(w.v[u32][dst], leader.bit_length() - 1, where=BOOLS[m], casting="unsafe")
+        np.copyto(w.v[U32][dst], leader.bit_length() - 1, where=LANE_MASK[m], casting="unsafe")
         w.undef[dst] &= ~m
         w.p[flag] = w.p[flag] & ~m | leader
         w.undef[flag] &= ~m
@@ -135,14 +135,14 @@ def elect(d: Decode) -> Op:
     return d.plain(run, converge=mask)
 
 
-@rule("redux.sync")
+@instruction("redux.sync")
 def redux(d: Decode) -> Op:
     name = d.require("add", "min", "max", "and", "or", "xor")
     if "f32" in d.modifiers:
         return _redux_float(d, name == "max")
     kind = d.type("u32", "s32", "b32")
     d.done(3)
-    fold: Callable[..., Any] = {
+    fold: Callable[..., np.ndarray] = {
         "add": np.add, "min": np.minimum, "max": np.maximum,
         "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
     }[name].reduce  # fmt: skip
@@ -154,7 +154,7 @@ def redux(d: Decode) -> Op:
     def run(w: Warp, m: int) -> None:
         if w.undef[a] & m:
             w.read_undefined(site, (a,), m)
-        w.v[n][dst][LANES[m]] = fold(w.v[n][a][LANES[m]], dtype=dtype)
+        w.v[n][dst][LANE_INDICES[m]] = fold(w.v[n][a][LANE_INDICES[m]], dtype=dtype)
         w.undef[dst] &= ~m
 
     return d.plain(run, converge=mask)
@@ -173,38 +173,38 @@ def _redux_float(d: Decode, largest: bool) -> Op:
     def run(w: Warp, m: int) -> None:
         if w.undef[a] & m:
             w.read_undefined(site, (a,), m)
-        values = w.v[5][a][LANES[m]]
+        values = w.v[U32][a][LANE_INDICES[m]]
         if magnitudes:
             values = values & np.uint32(0x7FFFFFFF)
         result = values[:1]
         for n in range(1, len(values)):
             result = minmax_bits(result, values[n : n + 1], "f32", largest, propagate)
-        w.v[5][dst][LANES[m]] = result[0]
+        w.v[U32][dst][LANE_INDICES[m]] = result[0]
         w.undef[dst] &= ~m
 
     return d.plain(run, converge=mask)
 
 
-@rule("match.any.sync", "match.all.sync")
+@instruction("match.any.sync", "match.all.sync")
 def match(d: Decode) -> Op:
     every = d.name == "match.all.sync"
     kind = d.type("b32", "b64")
     d.done(3)
     first, second = _pair(d)
-    dst = d.dst(first, _U32)
+    dst = d.dst(first, _U32_TYPE)
     flag = d.pred_dst(second) if second is not None else None
     a, mask = d.src(d.operands[1], kind), _member_mask(d, d.operands[2])
-    n, u32, site = view(f"u{8 * kind.size}"), view("u32"), d.site
+    n, site = unsigned_view(kind.size), d.site
 
     def run(w: Warp, m: int) -> None:
         if w.undef[a] & m:
             w.read_undefined(site, (a,), m)
         values = w.v[n][a].copy()
-        lanes = LANES[m]
+        lanes = LANE_INDICES[m]
         same = all(values[lane] == values[lanes[0]] for lane in lanes)
         for lane in lanes:
             found = bits(values == values[lane]) & m
-            w.v[u32][dst][lane] = (m if same else 0) if every else found
+            w.v[U32][dst][lane] = (m if same else 0) if every else found
         w.undef[dst] &= ~m
         if flag is not None:
             w.p[flag] = w.p[flag] & ~m | (m if same else 0)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from tcir.interp.ptx.decode import Decode, Op, rule
+from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.isa.memory import addresses, check_aligned, load, split, store, take_space
+from tcir.interp.ptx.lanes import LANE_MASK
+from tcir.interp.ptx.op import Op
+from tcir.interp.ptx.registers import U32
+from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES, Site
-from tcir.interp.ptx.warp import BOOLS, Warp
+from tcir.interp.ptx.warp import Warp
 from tcir.machine.tensor_core.narrow import CP_FORMATS, unpack_units
 
 _B32 = TYPES["b32"]
 _LANE = np.arange(32)
 
 
-def _rows(w: Warp, slot: int, size: int, offset: int, count: int, site: Site) -> Any:
+def _rows(w: Warp, slot: int, size: int, offset: int, count: int, site: Site) -> np.ndarray:
     """Shared addresses of the 8·count rows: those of the first lanes."""
     lanes = (1 << 8 * count) - 1
     at = addresses(w, slot, size, offset, lanes, site)
@@ -32,7 +34,7 @@ def _matrices(d: Decode) -> tuple[int, bool]:
     return count, transposed
 
 
-@rule("ldmatrix.sync")
+@instruction("ldmatrix.sync")
 def ldmatrix(d: Decode) -> Op:
     """Row j of matrix i is at the address of lane 8i + j; lane t gets row t/4, columns 2(t%4)…"""
     if "m8n16" in d.modifiers or "m16n16" in d.modifiers:
@@ -55,20 +57,20 @@ def ldmatrix(d: Decode) -> Op:
         for target, tile in zip(targets, tiles, strict=True):
             tile = tile.T if transposed else tile
             pairs = np.ascontiguousarray(tile).view(np.uint32)
-            np.copyto(w.v[5][target], pairs.ravel(), where=BOOLS[m])
+            np.copyto(w.v[U32][target], pairs.ravel(), where=LANE_MASK[m])
             w.undef[target] &= ~m
 
     return d.plain(run, converge="aligned")
 
 
-def _in_shared(w: Warp, at: Any, site: Site) -> Any:
+def _in_shared(w: Warp, at: np.ndarray, site: Site) -> np.ndarray:
     parts = split(at)
     if len(parts) != 1 or parts[0][0] != "shared":
         raise w.error("not-shared", f"expected shared-memory addresses, got {int(at[0]):#x}", site)
     return parts[0][2]
 
 
-@rule("stmatrix.sync")
+@instruction("stmatrix.sync")
 def stmatrix(d: Decode) -> Op:
     """The reverse of ldmatrix."""
     if "m16n8" in d.modifiers:
@@ -90,14 +92,14 @@ def stmatrix(d: Decode) -> Op:
         for n, source in enumerate(sources):
             if w.undef[source] & m:
                 w.read_undefined(site, (source,), m)
-            tile = w.v[5][source].view(np.uint16).reshape(8, 8)
+            tile = w.v[U32][source].view(np.uint16).reshape(8, 8)
             data[n] = tile.T if transposed else tile
         store(w, "shared", at, data.reshape(-1, 8).view(np.uint8), _LANE[: 8 * count], site)
 
     return d.plain(run, converge="aligned")
 
 
-@rule("movmatrix.sync")
+@instruction("movmatrix.sync")
 def movmatrix(d: Decode) -> Op:
     """The transpose of an 8 x 8 matrix of 16-bit elements, four lanes to a row."""
     d.require("aligned")
@@ -111,8 +113,10 @@ def movmatrix(d: Decode) -> Op:
     def run(w: Warp, m: int) -> None:
         if w.undef[source] & m:
             w.read_undefined(site, (source,), m)
-        tile = w.v[5][source].view(np.uint16).reshape(8, 8).T
-        np.copyto(w.v[5][dst], np.ascontiguousarray(tile).view(np.uint32).ravel(), where=BOOLS[m])
+        tile = w.v[U32][source].view(np.uint16).reshape(8, 8).T
+        np.copyto(
+            w.v[U32][dst], np.ascontiguousarray(tile).view(np.uint32).ravel(), where=LANE_MASK[m]
+        )
         w.undef[dst] &= ~m
 
     return d.plain(run, converge="aligned")
@@ -160,7 +164,7 @@ def _load_bytes(d: Decode) -> Op:
             codes = np.ascontiguousarray(codes.reshape(-1, 16, 16).transpose(0, 2, 1))
         words = codes.view(np.uint32).reshape(count, 32)
         for target, row in zip(targets, words, strict=True):
-            np.copyto(w.v[5][target], row, where=BOOLS[m])
+            np.copyto(w.v[U32][target], row, where=LANE_MASK[m])
             w.undef[target] &= ~m
 
     return d.plain(run, converge="aligned")
@@ -191,7 +195,7 @@ def _store_bytes(d: Decode) -> Op:
         for n, source in enumerate(sources):
             if w.undef[source] & m:
                 w.read_undefined(site, (source,), m)
-            data[n, column, row] = w.v[5][source].view(np.uint8).reshape(32, 4)
+            data[n, column, row] = w.v[U32][source].view(np.uint8).reshape(32, 4)
         store(w, "shared", at, data.reshape(-1, 16), _LANE[: 8 * count], site)
 
     return d.plain(run, converge="aligned")

@@ -6,14 +6,15 @@ is used changes no result.
 
 from __future__ import annotations
 
-from tcir.interp.ptx.decode import Decode, Op
-from tcir.interp.ptx.isa.tcgen05_operands import (
+from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.isa.tcgen05.operands import (
     USES,
     LaneOperand,
     MmaOperands,
     Predicate,
     per_thread,
 )
+from tcir.interp.ptx.op import Op
 from tcir.interp.ptx.warp import Warp
 from tcir.machine import MmaOptions
 

@@ -6,15 +6,13 @@ int [elements, 32]. A register holds 32 / bits neighbouring elements.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 _LANE = np.arange(32)
 _G, _C = _LANE >> 2, _LANE & 3
 
 
-def fragment_a(bits: int, m: int, k: int) -> tuple[Any, Any]:
+def fragment_a(bits: int, m: int, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Row and column (of K) of A, m x k: with m = 16 two rows to a block of k."""
     per = max(1, 32 // bits)
     rows, columns = [], []
@@ -26,20 +24,20 @@ def fragment_a(bits: int, m: int, k: int) -> tuple[Any, Any]:
     return np.array(rows), np.array(columns)
 
 
-def fragment_b(bits: int, k: int) -> tuple[Any, Any]:
+def fragment_b(bits: int, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Row (of K) and column of B, k x 8."""
     per = max(1, 32 // bits)
     rows = [_C * per + i + 4 * per * block for block in range(k // (4 * per)) for i in range(per)]
     return np.array(rows), np.array([_G] * len(rows))
 
 
-def fragment_c(m: int) -> tuple[Any, Any]:
+def fragment_c(m: int) -> tuple[np.ndarray, np.ndarray]:
     """Row and column of C and D, m x 8."""
     rows = [_G + 8 * half for half in range(m // 8) for _ in range(2)]
     return np.array(rows), np.array([2 * _C + i for _ in range(m // 8) for i in range(2)])
 
 
-def elements(words: Any, bits: int) -> Any:
+def elements(words: np.ndarray, bits: int) -> np.ndarray:
     """Registers [r, 32] to codes [r · 32 / bits, 32]."""
     if bits >= 32:
         return words
@@ -54,12 +52,12 @@ def elements(words: Any, bits: int) -> Any:
 _UPPER = (_LANE >= 16) * 4  # the second group of a pair has rows (or columns) 4..7
 
 
-def quad(lanes: Any) -> Any:
+def quad(lanes: np.ndarray) -> np.ndarray:
     """Which of the four products a lane takes part in."""
     return lanes % 16 // 4
 
 
-def volta_operand(transposed: bool) -> tuple[Any, Any]:
+def volta_operand(transposed: bool) -> tuple[np.ndarray, np.ndarray]:
     """Index along M or N, and along K, of the four elements of a lane.
 
     `transposed`: a lane's elements lie along M (A is .col) or N (B is .row).
@@ -70,7 +68,7 @@ def volta_operand(transposed: bool) -> tuple[Any, Any]:
     return np.broadcast_to(_LANE % 4 + _UPPER, (4, 32)), np.broadcast_to(i, (4, 32))
 
 
-def volta_accumulator(half: bool) -> tuple[Any, Any]:
+def volta_accumulator(half: bool) -> tuple[np.ndarray, np.ndarray]:
     """Row and column of the eight elements of C or D; `half`: they are f16."""
     i = np.arange(8)[:, None]
     if half:
@@ -81,7 +79,7 @@ def volta_accumulator(half: bool) -> tuple[Any, Any]:
 # --- metadata of sparse A -----------------------------------------------------------------------
 
 
-def metadata(words: Any, bits: int, chunks: int, selector: int) -> Any:
+def metadata(words: np.ndarray, bits: int, chunks: int, selector: int) -> np.ndarray:
     """The 4-bit code of every chunk, int [16, chunks], from the register e of all lanes.
 
     `selector` names the lane, or the pair, of the four of a group that has them. Elements of 16 and

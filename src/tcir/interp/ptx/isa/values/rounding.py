@@ -8,11 +8,11 @@ does, docs/hopper.md).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-UNSIGNED: dict[str, Any] = {
+from tcir.interp.ptx.syntax import Type
+
+UNSIGNED: dict[str, type[np.unsignedinteger]] = {
     "f64": np.uint64,
     "f32": np.uint32,
     "f16": np.uint16,
@@ -24,15 +24,20 @@ MIN_NORMAL = {"f64": 2.0**-1022, "f32": 2.0**-126, "f16": 2.0**-14, "bf16": 2.0*
 _QUIET = np.uint64(1 << 51)
 
 
-def decode_float(bits: Any, name: str) -> Any:
+def element(kind: Type) -> str:
+    """f16x2 → f16."""
+    return kind.name.removesuffix("x2")
+
+
+def decode_float(bits: np.ndarray, name: str) -> np.ndarray:
     """float64 values of f64, f32, f16 or bf16 bit patterns: exact."""
     if name == "bf16":
         return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
-    dtype: Any = {"f64": np.float64, "f32": np.float32, "f16": np.float16}[name]
+    dtype = {"f64": np.float64, "f32": np.float32, "f16": np.float16}[name]
     return bits.view(dtype).astype(np.float64)
 
 
-def _directed(rounded: Any, exact: Any, mode: str) -> Any:
+def _directed(rounded: np.ndarray, exact: np.ndarray, mode: str) -> np.ndarray:
     """`rounded` (nearest) moved by one step where the mode asks for the other neighbour."""
     value = rounded.astype(np.float64)
     kind = rounded.dtype.type
@@ -45,7 +50,7 @@ def _directed(rounded: Any, exact: Any, mode: str) -> Any:
     return rounded
 
 
-def encode_float(exact: Any, name: str, mode: str = "rn") -> Any:
+def encode_float(exact: np.ndarray, name: str, mode: str = "rn") -> np.ndarray:
     """Bit patterns of float64 values rounded once; rna: ties away from zero. NaN is canonical."""
     if name == "f64":
         out = exact.view(np.uint64)
@@ -71,7 +76,7 @@ def encode_float(exact: Any, name: str, mode: str = "rn") -> Any:
         infinite = np.isinf(exact)
         out = (np.where(infinite, odd, odd + half) >> 16).astype(np.uint16)
     else:
-        dtype: Any = np.float32 if name == "f32" else np.float16
+        dtype = np.float32 if name == "f32" else np.float16
         rounded = exact.astype(dtype)
         if mode == "rna":
             away = np.nextafter(rounded, np.copysign(dtype(np.inf), exact).astype(dtype))
@@ -85,14 +90,14 @@ def encode_float(exact: Any, name: str, mode: str = "rn") -> Any:
     return np.where(np.isnan(exact), CANONICAL[name], out).astype(UNSIGNED[name])
 
 
-def pass_on_nan(bits: Any, *operands: Any) -> Any:
+def pass_on_nan(bits: np.ndarray, *operands: np.ndarray) -> np.ndarray:
     """f64 results as uint64, with the NaN of the last operand that is one, made quiet."""
     for operand in operands:
         bits = np.where(np.isnan(operand.view(np.float64)), operand | _QUIET, bits)
     return bits
 
 
-def to_odd(total: Any, error: Any) -> Any:
+def to_odd(total: np.ndarray, error: np.ndarray) -> np.ndarray:
     """float64 `total` with `error` (the exact rest) folded in as round-to-odd."""
     bits = total.view(np.int64)
     adjust = (error != 0) & (bits & 1 == 0) & np.isfinite(total) & np.isfinite(error)
@@ -101,14 +106,14 @@ def to_odd(total: Any, error: Any) -> Any:
     return np.where(adjust, np.where(up, bits + 1, bits - 1), bits).view(np.float64)
 
 
-def add_odd(a: Any, b: Any) -> Any:
+def add_odd(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """a + b in float64, rounded to odd (2Sum gives the exact rest)."""
     total = a + b
     part = total - a
     return to_odd(total, (a - (total - part)) + (b - part))
 
 
-def odd_quotient(a: Any, b: Any) -> Any:
+def odd_quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """a / b of f32 values in float64, rounded to odd at 29 bits: enough for every mode of f32."""
     nearest = np.asarray(a / b)
     cut = (nearest.view(np.int64) & ~np.int64((1 << 24) - 1)).view(np.float64)
@@ -116,14 +121,16 @@ def odd_quotient(a: Any, b: Any) -> Any:
     return _sticky(nearest, cut, back, np.abs(a))
 
 
-def odd_root(a: Any) -> Any:
+def odd_root(a: np.ndarray) -> np.ndarray:
     """√a of f32 values in float64, rounded to odd at 26 bits."""
     nearest = np.asarray(np.sqrt(a))
     cut = (nearest.view(np.int64) & ~np.int64((1 << 27) - 1)).view(np.float64)
     return _sticky(nearest, cut, cut * cut, a)
 
 
-def _sticky(nearest: Any, cut: Any, back: Any, wanted: Any) -> Any:
+def _sticky(
+    nearest: np.ndarray, cut: np.ndarray, back: np.ndarray, wanted: np.ndarray
+) -> np.ndarray:
     """`cut`, one unit up or down where squaring or multiplying back misses what is wanted."""
     bits = cut.view(np.int64)
     moved = np.where(back < wanted, bits + 1, np.where(back > wanted, bits - 1, bits))
@@ -131,22 +138,24 @@ def _sticky(nearest: Any, cut: Any, back: Any, wanted: Any) -> Any:
     return np.where(usable, moved, nearest.view(np.int64)).view(np.float64)
 
 
-def flush(x: Any, name: str) -> Any:
+def flush(x: np.ndarray, name: str) -> np.ndarray:
     """Subnormals to zeros of the same sign (.ftz)."""
     return np.where(np.abs(x) < MIN_NORMAL[name], np.copysign(0.0, x), x)
 
 
-def saturated(exact: Any) -> Any:
+def saturated(exact: np.ndarray) -> np.ndarray:
     """.sat: to [0, 1]; NaN and -0 become +0."""
     return np.where(np.isnan(exact), 0.0, np.clip(exact, 0.0, 1.0) + 0.0)
 
 
-def rectified(exact: Any) -> Any:
+def rectified(exact: np.ndarray) -> np.ndarray:
     """.relu: negative values and -0 become +0; NaN stays."""
     return np.where(exact <= 0, 0.0, exact)
 
 
-def minmax_bits(a: Any, b: Any, name: str, largest: bool, propagate: bool) -> Any:
+def minmax_bits(
+    a: np.ndarray, b: np.ndarray, name: str, largest: bool, propagate: bool
+) -> np.ndarray:
     """IEEE 754 minimumNumber or maximumNumber on bits; `propagate`: a NaN decides."""
     unsigned = UNSIGNED[name]
     va, vb = decode_float(a, name), decode_float(b, name)

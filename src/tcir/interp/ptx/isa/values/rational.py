@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ Excess = Callable[..., Fraction]
 """By how much a value, the first argument, is too large for an operation on the others."""
 
 
-def fma64(a: Any, b: Any, c: Any) -> Any:
+def fma64(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     """a · b + c of f64 arrays, rounded once to nearest even."""
     out = np.asarray(a * b + c)
     # A product that overflows float64 is finite beside an infinite c.
@@ -30,7 +29,7 @@ def fma64(a: Any, b: Any, c: Any) -> Any:
     return out
 
 
-def directed64(nearest: Any, excess: Excess, mode: str, *operands: Any) -> Any:
+def directed64(nearest: np.ndarray, excess: Excess, mode: str, *operands: np.ndarray) -> np.ndarray:
     """Results rounded to nearest, moved to the neighbour that `mode` (rz, rm, rp) asks for."""
     out = nearest.copy()
     usable = ~np.isnan(nearest)

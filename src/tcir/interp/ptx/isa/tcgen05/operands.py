@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from tcir.interp.ptx.decode import Decode, Op
+from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.isa.sync import uniform
+from tcir.interp.ptx.lanes import LANE_INDICES
+from tcir.interp.ptx.op import Op
+from tcir.interp.ptx.registers import U32, U64, unsigned_view
 from tcir.interp.ptx.syntax import TYPES, Address, Operand
-from tcir.interp.ptx.warp import LANES, Warp
+from tcir.interp.ptx.warp import Warp
 from tcir.machine import SharedDesc, TmemAddr
 
-_U32, _U64 = TYPES["u32"], TYPES["u64"]
+_U32_TYPE, _U64_TYPE = TYPES["u32"], TYPES["u64"]
 USES = ("fill", "use", "lastuse", "discard")
 """What `.collector::…` may ask of an operand's buffer. It changes no result if used as allowed."""
+
+
+def collective(d: Decode) -> None:
+    """Takes `.sync.aligned`."""
+    d.require("sync")
+    d.require("aligned")
 
 
 def cta_group(d: Decode) -> int:
@@ -25,8 +33,8 @@ class LaneOperand:
     """A 32- or 64-bit operand, read for one lane at a time."""
 
     def __init__(self, d: Decode, operand: Operand, wide: bool = False) -> None:
-        self.slot = d.src(operand, _U64 if wide else _U32)
-        self.view = 8 if wide else 5
+        self.slot = d.src(operand, _U64_TYPE if wide else _U32_TYPE)
+        self.view = U64 if wide else U32
         self.site = d.site
 
     def __call__(self, w: Warp, lane: int) -> int:
@@ -42,7 +50,7 @@ class TmemAddress:
         self.slot, size, self.offset, space = d.address(operand)
         if space is not None or size != 4 and d.slots.constants.get(self.slot) is None:
             raise d.malformed("expected a 32-bit tensor-memory address")
-        self.view = 8 if size == 8 else 5
+        self.view = unsigned_view(size)
         self.site = d.site
 
     def __call__(self, w: Warp, lane: int) -> int:
@@ -52,19 +60,18 @@ class TmemAddress:
 
     def uniform(self, w: Warp, m: int) -> int:
         """The address, which has to be the same in all lanes."""
-        size = 8 if self.view == 8 else 4
-        value = uniform(w, self.slot, m, self.site, "tensor-memory address", size)
+        value = uniform(w, self.slot, m, self.site, "tensor-memory address", self.view)
         return (value + self.offset) & 0xFFFFFFFF
 
 
 def per_thread(d: Decode, issue: Callable[[Warp, int], None]) -> Op:
-    """Runs `issue` for each active lane; more than one is what nobody wants."""
+    """Runs `issue` for each active lane; more than one is reported."""
     site = d.site
 
     def run(w: Warp, m: int) -> None:
         if m & (m - 1):
-            w.run_state.double_issue(w, site, m.bit_count())
-        for lane in LANES[m]:
+            w.double_issue(site, m.bit_count())
+        for lane in LANE_INDICES[m]:
             w.agent.issue_from(int(lane))
             issue(w, int(lane))
 
@@ -79,7 +86,9 @@ class MmaOperands:
         self.target = TmemAddress(d, next(first))
         a = next(first)
         self.in_tmem = isinstance(a, Address)
-        self.a: Any = TmemAddress(d, a) if self.in_tmem else LaneOperand(d, a, wide=True)
+        self.a: TmemAddress | LaneOperand = (
+            TmemAddress(d, a) if self.in_tmem else LaneOperand(d, a, wide=True)
+        )
         self.b = LaneOperand(d, next(first), wide=True)
         self.metadata = TmemAddress(d, next(first)) if sparse else None
         self.idesc = LaneOperand(d, next(first))

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from tcir.interp.ptx.decode import FULL, Decode, Op, view
+from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.lanes import FULL, LANE_MASK, bits
+from tcir.interp.ptx.op import Op
+from tcir.interp.ptx.registers import view
 from tcir.interp.ptx.syntax import Type
-from tcir.interp.ptx.warp import BOOLS, Warp
+from tcir.interp.ptx.warp import Warp
 
 
 def elementwise(
     d: Decode,
-    fn: Callable[..., Any],
+    fn: Callable[..., np.ndarray],
     dst: int,
     out: int,
     sources: tuple[int, ...],
@@ -33,7 +35,7 @@ def elementwise(
             if m == FULL:
                 w.v[out][dst][:] = fn(w.v[va][a])
             else:
-                np.copyto(w.v[out][dst], fn(w.v[va][a]), where=BOOLS[m], casting="unsafe")
+                np.copyto(w.v[out][dst], fn(w.v[va][a]), where=LANE_MASK[m], casting="unsafe")
             undef[dst] &= ~m
 
         return d.plain(one)
@@ -49,7 +51,7 @@ def elementwise(
             if m == FULL:
                 fn(v[va][a], v[vb][b], out=v[out][dst])
             else:
-                fn(v[va][a], v[vb][b], out=v[out][dst], where=BOOLS[m])
+                fn(v[va][a], v[vb][b], out=v[out][dst], where=LANE_MASK[m])
             undef[dst] &= ~m
 
         return d.plain(two)
@@ -65,13 +67,32 @@ def elementwise(
         if m == FULL:
             v[out][dst][:] = result
         else:
-            np.copyto(v[out][dst], result, where=BOOLS[m], casting="unsafe")
+            np.copyto(v[out][dst], result, where=LANE_MASK[m], casting="unsafe")
         undef[dst] &= ~m
 
     return d.plain(many)
 
 
-def same_type(d: Decode, fn: Callable[..., Any], kind: Type, count: int) -> Op:
+def predicate(
+    d: Decode, fn: Callable[..., np.ndarray], sources: tuple[int, ...], source_view: int, dst: int
+) -> Op:
+    """dst predicate = fn(sources…) lane by lane."""
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        undef = w.undef
+        for s in sources:
+            if undef[s] & m:
+                w.read_undefined(site, sources, m)
+        v = w.v[source_view]
+        found = bits(fn(*[v[s] for s in sources]))
+        w.p[dst] = w.p[dst] & ~m | found & m
+        undef[dst] &= ~m
+
+    return d.plain(run)
+
+
+def same_type(d: Decode, fn: Callable[..., np.ndarray], kind: Type, count: int) -> Op:
     """`op d, a, b, …` with one type for all operands."""
     d.done(count + 1)
     n = view(kind)

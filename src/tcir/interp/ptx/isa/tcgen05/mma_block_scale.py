@@ -6,8 +6,8 @@ scale-input-d or .ashift.
 
 from __future__ import annotations
 
-from tcir.interp.ptx.decode import Decode, Op
-from tcir.interp.ptx.isa.tcgen05_operands import (
+from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.isa.tcgen05.operands import (
     USES,
     MmaOperands,
     Predicate,
@@ -15,6 +15,7 @@ from tcir.interp.ptx.isa.tcgen05_operands import (
     cta_group,
     per_thread,
 )
+from tcir.interp.ptx.op import Op
 from tcir.interp.ptx.warp import Warp
 from tcir.machine import MmaOptions
 from tcir.machine.refusal import Refusal

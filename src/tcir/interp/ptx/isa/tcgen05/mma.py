@@ -6,9 +6,10 @@ forms `.ws` and `.block_scale` have files of their own.
 
 from __future__ import annotations
 
-from tcir.interp.ptx.decode import Decode, Op, rule
-from tcir.interp.ptx.isa.tcgen05_block_scale import block_scale
-from tcir.interp.ptx.isa.tcgen05_operands import (
+from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.isa.tcgen05.mma_block_scale import block_scale
+from tcir.interp.ptx.isa.tcgen05.mma_ws import weight_stationary
+from tcir.interp.ptx.isa.tcgen05.operands import (
     USES,
     LaneOperand,
     MmaOperands,
@@ -16,13 +17,14 @@ from tcir.interp.ptx.isa.tcgen05_operands import (
     cta_group,
     per_thread,
 )
-from tcir.interp.ptx.isa.tcgen05_ws import weight_stationary
+from tcir.interp.ptx.op import Op
+from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import Vector
 from tcir.interp.ptx.warp import Warp
 from tcir.machine import MmaOptions
 
 
-@rule("tcgen05.mma")
+@instruction("tcgen05.mma")
 def mma(d: Decode) -> Op:
     if "ws" in d.modifiers:
         return weight_stationary(d)

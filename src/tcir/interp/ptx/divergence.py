@@ -1,0 +1,105 @@
+"""Divergence of a warp: groups of lanes with a program counter each.
+
+Lanes that disagree on a branch become groups; the group with the lowest program counter runs, and
+groups that meet at the same instruction merge (min-PC reconvergence, a legal schedule under
+independent thread scheduling). A group whose wait fails, or that keeps spinning, yields, so that
+the lanes it waits for get their turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+READY, BLOCKED, YIELDED = range(3)
+"""BLOCKED: at a collective instruction that other lanes have to reach first. YIELDED: ready again
+once no other group is."""
+
+_NOWHERE = 1 << 62
+
+
+class Group:
+    """Lanes that stand at the same instruction."""
+
+    __slots__ = ("mask", "pc", "state")
+
+    def __init__(self, pc: int, mask: int, state: int = READY) -> None:
+        self.pc, self.mask, self.state = pc, mask, state
+
+
+class Divergence:
+    """The running group of a warp, `mask` at `pc`, and the others. mask is 0 while none runs.
+
+    spins: backward branches that the running group has taken since it was chosen. stops: where the
+    others stand, in ascending order; lowest: where the first of them that is ready does.
+    """
+
+    __slots__ = ("lowest", "mask", "others", "pc", "spins", "stops")
+
+    def __init__(self, mask: int) -> None:
+        self.pc, self.mask, self.spins = 0, mask, 0
+        self.others: list[Group] = []
+        self.update()
+
+    def update(self) -> None:
+        """Called after a change of the other groups."""
+        self.stops = sorted([g.pc for g in self.others])
+        ready = [g.pc for g in self.others if g.state == READY]
+        self.lowest = min(ready) if ready else _NOWHERE
+
+    def groups(self) -> Iterator[Group]:
+        """All groups, the running one first."""
+        if self.mask:
+            yield Group(self.pc, self.mask)
+        yield from self.others
+
+    def add(self, *groups: Group) -> None:
+        self.others += groups
+        self.update()
+
+    def reconverge(self) -> None:
+        """Merges the groups that stand at `pc`; then the lowest ready group is the running one."""
+        while self.pc >= self.lowest or self.pc in self.stops:
+            if self.pc in self.stops:
+                for group in self.others:
+                    if group.pc == self.pc:
+                        self.mask |= group.mask
+                self.others = [g for g in self.others if g.pc != self.pc]
+            for group in self.others:
+                if group.pc == self.lowest < self.pc and group.state == READY:
+                    group.pc, self.pc = self.pc, group.pc
+                    group.mask, self.mask = self.mask, group.mask
+                    self.spins = 0
+            self.update()
+
+    def next_stop(self) -> int:
+        """The lowest instruction above `pc` at which a group stands."""
+        for stop in self.stops:
+            if stop > self.pc:
+                return stop
+        return _NOWHERE
+
+    def leave(self, state: int) -> None:
+        """The running group stops here; `resume` chooses another."""
+        self.add(Group(self.pc, self.mask, state))
+        self.mask = 0
+
+    def resume(self) -> bool:
+        """The lowest ready group runs; False where there is none."""
+        for group in self.others:
+            if group.state == READY and group.pc == self.lowest:
+                self.others.remove(group)
+                self.pc, self.mask, self.spins = group.pc, group.mask, 0
+                self.update()
+                return True
+        return False
+
+    def others_run(self) -> bool:
+        """Whether another group could do what this one waits for."""
+        return any(g.state != BLOCKED for g in self.others)
+
+    def wake(self) -> None:
+        """Groups that yielded are ready again."""
+        for group in self.others:
+            if group.state == YIELDED:
+                group.state = READY
+        self.update()

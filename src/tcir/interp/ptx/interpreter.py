@@ -1,0 +1,275 @@
+"""The loop that runs decoded instructions on one warp."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tcir.interp.ptx.divergence import BLOCKED, READY, YIELDED, Divergence, Group
+from tcir.interp.ptx.op import Blocking, Op
+from tcir.interp.ptx.program import Program
+from tcir.interp.ptx.registers import U32
+from tcir.interp.ptx.warp import Warp
+from tcir.machine import MachineError
+
+_SPINS = 64
+"""Backward branches of a divergent group before other lanes get a turn."""
+_QUANTUM = 512
+"""Instructions between offers to other warps, counted at backward branches."""
+_POLLING_LOOP = 16
+"""Instructions of a loop that does nothing but wait."""
+
+
+class WarpInterpreter:
+    """Runs a program on one warp.
+
+    divergence: where the lanes are, true whenever `run` is suspended, has ended or has raised.
+    """
+
+    __slots__ = (
+        "_fetched",
+        "_polled",
+        "_retired",
+        "_straight",
+        "count",
+        "divergence",
+        "program",
+        "warp",
+    )
+
+    def __init__(self, program: Program, warp: Warp) -> None:
+        self.program, self.warp = program, warp
+        self.divergence = Divergence(warp.live)
+        self.count = 0
+        """Warp instructions executed."""
+        self._retired = 0
+        self._polled = (-1, 0, 0)  # where and when a wait failed last, how often in a row before
+        self._straight: Sequence[int] = program.straight
+        self._fetched: Callable[[], None] | None = None
+
+    def trace(self, fetched: Callable[[], None]) -> None:
+        """Calls `fetched` before every instruction from now on."""
+        self._fetched = fetched
+        self._straight = range(len(self.program.code))  # no instruction is passed over
+
+    def next_op(self) -> Op:
+        """What the running group executes next."""
+        return self.program.code[self.divergence.pc]
+
+    def active(self, op: Op) -> int:
+        """The lanes of the running group that the guard of an instruction lets execute it."""
+        mask = self.divergence.mask
+        if op.guard < 0:
+            return mask
+        guard = self.warp.p[op.guard]
+        return mask & ~guard if op.negate else mask & guard
+
+    def run(self) -> Blocking:
+        """Runs the kernel; what it yields goes to the machine's scheduler."""
+        code, straight = self.program.code, self._straight
+        warp, state, fetched = self.warp, self.divergence, self._fetched
+        p, undef = warp.p, warp.undef
+        while state.mask:
+            if state.others:
+                state.reconverge()
+                end = min(straight[state.pc], state.next_stop())
+            else:
+                end = straight[state.pc]
+            start, mask = state.pc, state.mask
+            # Plain instructions change neither program counter nor mask.
+            for pc in range(start, end):
+                state.pc = pc
+                op = code[pc]
+                guard = op.guard
+                if guard < 0:
+                    op.run(warp, mask)
+                else:
+                    if undef[guard] & mask:
+                        warp.read_undefined(op.site, (guard,), mask)
+                    active = mask & ~p[guard] if op.negate else mask & p[guard]
+                    if active:
+                        op.run(warp, active)
+            if start < end:
+                state.pc = end
+                self.count += end - start
+                if state.others:
+                    continue
+            op = code[state.pc]
+            if fetched is not None:
+                fetched()
+            if op.guard >= 0 and undef[op.guard] & mask:
+                warp.read_undefined(op.site, (op.guard,), mask)
+            active = mask if op.guard < 0 else self.active(op)
+            if op.converge is not None and active and not self._converged(op, active):
+                state.leave(BLOCKED)
+            else:
+                self.count += 1
+                waiting = _KINDS[op.kind](self, op, active)
+                if waiting is not None:
+                    yield from waiting
+            if not state.mask and not state.resume() and state.others:
+                yield from self._yield_to_warps()
+        self._retire()
+
+    # --- one method per kind ------------------------------------------------------------------
+    def _plain(self, op: Op, active: int) -> None:
+        if active:
+            op.run(self.warp, active)
+        self.divergence.pc += 1
+
+    def _blocking(self, op: Op, active: int) -> Blocking:
+        if active:
+            yield from op.run(self.warp, active)
+        self.divergence.pc += 1
+
+    def _branch(self, op: Op, active: int) -> Blocking | None:
+        state = self.divergence
+        if not active:
+            state.pc += 1
+            return None
+        if active != state.mask:
+            self._diverge(op, active)
+            return None
+        backward = op.target <= state.pc
+        state.pc = op.target
+        if not backward:
+            return None
+        state.spins += 1
+        pause = self._pause() if self.count - self._retired > _QUANTUM else None
+        if state.others and state.spins >= _SPINS:
+            state.leave(YIELDED)
+        return pause
+
+    def _diverge(self, op: Op, taken: int) -> None:
+        """The lanes that take a branch become another group."""
+        state = self.divergence
+        target = Group(op.target, taken)
+        if op.target <= state.pc:
+            state.spins += 1
+            if state.spins >= _SPINS:
+                target.state, state.spins = YIELDED, 0
+        state.add(target)
+        state.pc += 1
+        state.mask &= ~taken
+
+    def _indexed(self, op: Op, active: int) -> None:
+        """A jump to several targets: the running group dissolves."""
+        state = self.divergence
+        late = self.count - self._retired > _QUANTUM
+        for target, lanes in op.run(self.warp, active):
+            yields = late and target <= state.pc  # so that other lanes get a turn
+            state.add(Group(target, lanes, YIELDED if yields else READY))
+        if state.mask & ~active:
+            state.add(Group(state.pc + 1, state.mask & ~active))
+        state.mask = 0
+
+    def _exit(self, op: Op, active: int) -> None:
+        state, code = self.divergence, self.program.code
+        self.warp.live &= ~active
+        self.warp.complete_arrival()
+        state.mask &= ~active
+        state.pc += 1
+        for group in state.others:
+            # A member mask asks for live lanes only, so fewer now; `.aligned` for all.
+            if group.state == BLOCKED and code[group.pc].converge != "aligned":
+                group.state = READY
+        state.update()
+
+    def _wait(self, op: Op, active: int) -> Blocking | None:
+        if not active or op.run(self.warp, active):
+            self.divergence.pc += 1
+            return None
+        return self._let_others_run()
+
+    def _try_wait(self, op: Op, active: int) -> Blocking | None:
+        phases = op.run(self.warp, active) if active else ()
+        self.divergence.pc += 1
+        if not phases:
+            return None
+        # A loop around the wait may sleep until it comes true, at once if it does nothing else; a
+        # single poll may not: the program may have other work first.
+        if self.divergence.others_run() or not self._sleeps(op) or len(phases) != 1:
+            return self._let_others_run()
+        self._retire()
+        return self._sleep(op, active, phases[0])
+
+    # --- waiting ------------------------------------------------------------------------------
+    def _let_others_run(self) -> Blocking | None:
+        """Other lanes of this warp if there are any, else other warps."""
+        if self.divergence.others_run():
+            self.divergence.leave(YIELDED)
+            return None
+        self._retire()
+        return self.warp.agent.pause()
+
+    def _sleeps(self, op: Op) -> bool:
+        """Whether a wait that failed is the one of a polling loop."""
+        at, when, times = self._polled
+        pc = self.divergence.pc
+        looping = at == pc and self.count - when <= _POLLING_LOOP
+        times = times + 1 if looping else 0
+        self._polled = (pc, self.count, times)
+        order = self.warp.agent.cta.cluster.order
+        return op.idle or times >= (1 if order is None else order.naps)
+
+    def _sleep(self, op: Op, active: int, phase: tuple[int, int]) -> Blocking:
+        yield from self.warp.agent.mbarrier.wait(*phase, site=op.site)
+        op.run(self.warp, active)
+
+    def _yield_to_warps(self) -> Blocking:
+        """No group is ready: those that yielded run again after other warps."""
+        if not any(g.state == YIELDED for g in self.divergence.others):
+            blocked = min(self.divergence.others, key=lambda g: g.pc)
+            raise self._not_converged(self.program.code[blocked.pc], blocked.mask)
+        yield from self._pause()
+        self.divergence.wake()
+        self.divergence.resume()
+
+    def _pause(self) -> Blocking:
+        """Offers other warps a turn after instructions that count as progress."""
+        self.warp.agent.tick(self.count - self._retired)
+        self._retire()
+        return self.warp.agent.pause()
+
+    def _retire(self) -> None:
+        self.warp.launch.retire(self.warp.agent, self.count - self._retired)
+        self._retired = self.count
+
+    # --- collective instructions --------------------------------------------------------------
+    def _converged(self, op: Op, present: int) -> bool:
+        """Whether all lanes that have to execute the instruction together are here."""
+        wanted = self._required(op, present)
+        if wanted == present:
+            return True
+        guarded_off = wanted & self.divergence.mask & ~present
+        if guarded_off or present & ~wanted or not self.divergence.others:
+            raise self._not_converged(op, present)
+        return False
+
+    def _required(self, op: Op, present: int) -> int:
+        if op.converge == "aligned":
+            return self.warp.live
+        slot = op.converge
+        assert isinstance(slot, int)
+        first = (present & -present).bit_length() - 1
+        return int(self.warp.v[U32][slot][first]) & self.warp.live
+
+    def _not_converged(self, op: Op, present: int) -> MachineError:
+        wanted = self._required(op, present)
+        return self.warp.error(
+            "not-converged",
+            f"expected lanes {wanted:#010x} of the warp together, got {present:#010x}: the "
+            "instruction is warp-collective; move it out of divergent code",
+            op.site,
+        )
+
+
+#: By kind of instruction: PLAIN, BRANCH, EXIT, BLOCKING, TRY_WAIT, INDEXED, WAIT (see op.py).
+_KINDS: tuple[Callable[[WarpInterpreter, Op, int], Blocking | None], ...] = (
+    WarpInterpreter._plain,
+    WarpInterpreter._branch,
+    WarpInterpreter._exit,
+    WarpInterpreter._blocking,
+    WarpInterpreter._try_wait,
+    WarpInterpreter._indexed,
+    WarpInterpreter._wait,
+)

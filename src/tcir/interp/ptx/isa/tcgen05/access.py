@@ -1,0 +1,101 @@
+"""tcgen05.ld, st and wait: collective accesses to tensor memory (PTX ISA 9.7.16.8)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.isa.tcgen05.operands import (
+    TmemAddress,
+    collective,
+)
+from tcir.interp.ptx.lanes import LANE_MASK
+from tcir.interp.ptx.op import Op
+from tcir.interp.ptx.registers import U32
+from tcir.interp.ptx.registry import instruction
+from tcir.interp.ptx.syntax import TYPES
+from tcir.interp.ptx.warp import Warp
+
+_U32_TYPE = TYPES["u32"]
+_SHAPES = ("32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2")
+_COUNTS = ("x1", "x2", "x4", "x8", "x16", "x32", "x64", "x128")
+
+
+def _access(d: Decode, packing: str) -> tuple[str, int, bool]:
+    collective(d)
+    shape, count = d.require(*_SHAPES), d.require(*_COUNTS)
+    packed = d.take(packing) is not None
+    d.require("b32")
+    return shape, int(count[1:]), packed
+
+
+_REGISTERS_PER_NUM = {"16x128b": 2, "16x256b": 4}
+
+
+@instruction("tcgen05.ld")
+def ld(d: Decode) -> Op:
+    if d.take("red"):
+        raise d.incomplete("tcgen05.ld.red is not an instruction of sm_100a")
+    shape, count, packed = _access(d, "pack::16b")
+    d.done(3 if shape == "16x32bx2" else 2)
+    registers = count * _REGISTERS_PER_NUM.get(shape, 1)
+    targets = [d.dst(o, _U32_TYPE) for o in d.vector(d.operands[0], registers)]
+    address = TmemAddress(d, d.operands[1])
+    split = d.immediate(d.operands[2]) if shape == "16x32bx2" else None
+    site = d.site
+    pending = dict.fromkeys(targets, site)
+
+    def run(w: Warp, m: int) -> None:
+        values = w.agent.tmem.ld(
+            address.uniform(w, m), shape=shape, num=count, pack=packed, half_split=split, site=site
+        )
+        v, undef, where = w.v[U32], w.undef, LANE_MASK[m]
+        for target, row in zip(targets, values, strict=True):
+            np.copyto(v[target], row, where=where)
+        if w.agent.machine.checking:
+            w.pending.update(pending)
+            for target in targets:
+                undef[target] |= m
+        else:
+            for target in targets:
+                undef[target] &= ~m
+
+    return d.plain(run, converge="aligned")
+
+
+@instruction("tcgen05.st")
+def st(d: Decode) -> Op:
+    shape, count, packed = _access(d, "unpack::16b")
+    d.done(3 if shape == "16x32bx2" else 2)
+    registers = count * _REGISTERS_PER_NUM.get(shape, 1)
+    address = TmemAddress(d, d.operands[0])
+    split = d.immediate(d.operands[1]) if shape == "16x32bx2" else None
+    sources = tuple(d.src(o, _U32_TYPE) for o in d.vector(d.operands[-1], registers))
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        for source in sources:
+            if w.undef[source] & m:
+                w.read_undefined(site, (source,), m)
+        data = np.stack([w.v[U32][source] for source in sources])
+        more = {} if split is None else {"half_split": split}
+        w.agent.tmem.st(
+            address.uniform(w, m), shape=shape, num=count, data=data, unpack=packed, site=site,
+            **more,
+        )  # fmt: skip
+
+    return d.plain(run, converge="aligned")
+
+
+@instruction("tcgen05.wait::ld", "tcgen05.wait::st")
+def wait(d: Decode) -> Op:
+    collective(d)
+    d.done(0)
+    which, site = d.name[-2:], d.site
+
+    def run(w: Warp, m: int) -> None:
+        w.agent.tmem.wait(which, site=site)
+        if which == "ld" and w.pending:
+            w.awaited()
+
+    return d.plain(run, converge="aligned")

@@ -1,0 +1,1 @@
+"""What instructions share: element-wise application, rounding, exact arithmetic, fragments."""

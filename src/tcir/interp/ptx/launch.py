@@ -1,0 +1,146 @@
+"""What the warps of one launch share: sizes, parameters, instruction budget, special registers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tcir.interp.ptx.lanes import FULL
+from tcir.machine import Agent, DecodedMap, Finding, Machine, MachineError
+from tcir.machine.memory.protocols import CtaProtocol
+from tcir.machine.order.hazards import Clock
+from tcir.target import DEFAULT_TARGET
+
+Triple = tuple[int, int, int]
+
+Observed = dict[tuple[str, str, object], Clock]
+"""What strong accesses to an address have observed: by their scope, and the domain they share."""
+
+Values = int | np.ndarray
+"""One value for the warp, or one per lane."""
+
+
+@dataclass(frozen=True)
+class LaunchSizes:
+    """CTAs of the grid, threads of a CTA, CTAs of a cluster; dynamic and all shared bytes."""
+
+    grid: Triple
+    block: Triple
+    cluster: Triple
+    dynamic_smem: int
+    total_smem: int
+
+    @property
+    def threads(self) -> int:
+        """Of one CTA."""
+        return self.block[0] * self.block[1] * self.block[2]
+
+    @property
+    def warps(self) -> int:
+        """Of one CTA."""
+        return -(-self.threads // 32)
+
+
+class LaunchState:
+    """Shared by all warps of a launch. params: the bytes of the kernel parameters."""
+
+    def __init__(
+        self, machine: Machine, sizes: LaunchSizes, params: bytes, max_instructions: int
+    ) -> None:
+        self.machine, self.sizes = machine, sizes
+        self.params = np.frombuffer(params, np.uint8)
+        self.max_instructions = max_instructions
+        self.instructions = 0
+        self.maps: dict[bytes, DecodedMap] = {}
+        self.strong: dict[tuple[object, int], Observed] = {}  # see isa/memory.py
+        self.reductions: dict[object, list[tuple[int, int]]] = {}  # of bar.red, see isa/sync.py
+        self._clock = 0
+        self._reported: set[tuple[int, str]] = set()
+
+    def retire(self, agent: Agent, count: int) -> None:
+        """Counts warp instructions; ends the run when the budget is spent."""
+        self.instructions += count
+        if self.instructions > self.max_instructions:
+            raise MachineError(
+                "instruction-budget",
+                f"expected at most {self.max_instructions} warp instructions, got more; an endless "
+                "loop? raise max_instructions if not",
+                site=agent.name,
+            )
+
+    def first_report(self, line: int, what: str) -> bool:
+        """Whether this was not yet reported for a line of the text."""
+        if (line, what) in self._reported:
+            return False
+        self._reported.add((line, what))
+        return True
+
+    def report(self, finding: Finding) -> None:
+        self.machine.findings.append(finding)
+
+    # --- special registers --------------------------------------------------------------------
+    def special(self, name: str, cta: CtaProtocol, warp: int, tid: np.ndarray) -> Values:
+        """A special register (PTX ISA 10); tid: the linear thread numbers of the lanes."""
+        base, _, axis = name.partition(".")
+        if axis == "w":
+            return 0
+        if axis:
+            return self._vector(base, "xyz".index(axis), cta, tid)
+        values = self._scalars(cta, warp)
+        if name not in values:
+            raise MachineError("special-register", f"no value for {name} here", site=name)
+        return values[name]
+
+    def _vector(self, base: str, n: int, cta: CtaProtocol, tid: np.ndarray) -> Values:
+        sizes = self.sizes
+        x, y, _ = sizes.block
+        match base:
+            case "%tid":
+                return (tid % x, tid // x % y, tid // (x * y))[n]
+            case "%ntid":
+                return sizes.block[n]
+            case "%ctaid":
+                return cta.index[n]
+            case "%nctaid":
+                return sizes.grid[n]
+            case "%cluster_ctaid":
+                return cta.index[n] % sizes.cluster[n]
+            case "%cluster_nctaid":
+                return sizes.cluster[n]
+            case "%clusterid":
+                return cta.index[n] // sizes.cluster[n]
+            case "%nclusterid":
+                return sizes.grid[n] // sizes.cluster[n]
+        raise MachineError("special-register", f"no value for {base} here", site=base)
+
+    def _scalars(self, cta: CtaProtocol, warp: int) -> dict[str, Values]:
+        sizes = self.sizes
+        lane = np.arange(32, dtype=np.int64)
+        one = np.int64(1)
+        x, y, z = sizes.cluster
+        return {
+            "%laneid": lane,
+            "%warpid": warp,
+            "%nwarpid": sizes.warps,
+            "%smid": 0,
+            "%nsmid": DEFAULT_TARGET.sms,
+            "%gridid": 0,
+            "%cluster_ctarank": cta.rank_in_cluster,
+            "%is_explicit_cluster": sizes.cluster != (1, 1, 1),
+            "%cluster_nctarank": x * y * z,
+            "%lanemask_eq": one << lane,
+            "%lanemask_lt": (one << lane) - 1,
+            "%lanemask_le": (one << lane + 1) - 1,
+            "%lanemask_gt": FULL & ~((one << lane + 1) - 1),
+            "%lanemask_ge": FULL & ~((one << lane) - 1),
+            "%dynamic_smem_size": sizes.dynamic_smem,
+            "%total_smem_size": sizes.total_smem,
+            "%aggr_smem_size": sizes.total_smem + DEFAULT_TARGET.smem_reserved,
+            "%current_graph_exec": 0,  # not launched by a graph
+        }
+
+    def clock(self, name: str) -> int:
+        """%clock and friends: time is not modelled, so they count their own reads."""
+        self._clock += 1
+        return self._clock & (FULL if name in ("%clock", "%globaltimer_lo") else (1 << 63) - 1)

@@ -1,0 +1,109 @@
+"""The sizes of a launch, checked against the kernel's directives and the hardware's limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tcir.interp.ptx.errors import LaunchError
+from tcir.interp.ptx.launch import LaunchSizes
+from tcir.interp.ptx.layout import Layout
+from tcir.interp.ptx.syntax import Function
+from tcir.target import DEFAULT_TARGET
+
+#: Limits of one launch, compute capability 10.0 (CUDA C++ Programming Guide, "Technical
+#: Specifications per Compute Capability").
+MAX_BLOCK = (1024, 1024, 64)
+MAX_THREADS = 1024
+MAX_GRID = ((1 << 31) - 1, 65535, 65535)
+MAX_CLUSTER = 16
+#: More CTAs than this are refused: a simulated launch of them would not end.
+MAX_CTAS = 1 << 24
+#: Bytes of local memory a thread may use on this machine, far above what kernels declare.
+MAX_LOCAL = 64 << 10
+
+
+Size = Sequence[int] | int
+
+
+def launch_sizes(
+    function: Function, layout: Layout, grid: Size, block: Size, cluster: Size, dynamic_smem: int
+) -> LaunchSizes:
+    """Sizes as triples. Raises LaunchError for those that the kernel or an SM does not allow."""
+    if not isinstance(dynamic_smem, int | np.integer):
+        raise LaunchError(f"dynamic_smem: expected a number of bytes, got {dynamic_smem!r}")
+    sizes = LaunchSizes(
+        _triple(grid, "grid", MAX_GRID),
+        _triple(block, "block", MAX_BLOCK),
+        _triple(cluster, "cluster", (MAX_CLUSTER,) * 3),
+        dynamic_smem,
+        layout.dynamic_base + dynamic_smem,
+    )
+    _check_sizes(function, sizes)
+    _check_memory(layout, sizes)
+    return sizes
+
+
+def _triple(
+    value: Sequence[int] | int, what: str, limits: tuple[int, int, int]
+) -> tuple[int, int, int]:
+    numbers = tuple(value) if isinstance(value, Sequence | np.ndarray) else (value,)
+    if not 1 <= len(numbers) <= 3 or not all(isinstance(n, int | np.integer) for n in numbers):
+        raise LaunchError(f"{what}: expected one to three integers, got {value!r}")
+    x, y, z = (int(n) for n in (*numbers, 1, 1)[:3])
+    for axis, n, limit in zip("xyz", (x, y, z), limits, strict=True):
+        if not 1 <= n <= limit:
+            raise LaunchError(f"{what}.{axis}: expected 1..{limit}, got {n}")
+    return x, y, z
+
+
+def _check_sizes(function: Function, sizes: LaunchSizes) -> None:
+    grid, block, cluster, threads = sizes.grid, sizes.block, sizes.cluster, sizes.threads
+    if threads > MAX_THREADS:
+        raise LaunchError(f"block: expected at most {MAX_THREADS} threads, got {threads}")
+    if function.reqntid is not None and block != function.reqntid:
+        raise LaunchError(f"block: expected .reqntid {function.reqntid}, got {block}")
+    if function.maxntid is not None and threads > function.maxntid:
+        raise LaunchError(f"block: expected at most .maxntid {function.maxntid}, got {threads}")
+    ctas = grid[0] * grid[1] * grid[2]
+    if ctas > MAX_CTAS:
+        raise LaunchError(f"grid: expected at most {MAX_CTAS} CTAs on this machine, got {ctas}")
+    if cluster[0] * cluster[1] * cluster[2] > MAX_CLUSTER:
+        raise LaunchError(f"cluster: expected at most {MAX_CLUSTER} CTAs, got {cluster}")
+    if function.reqcluster is not None and cluster != function.reqcluster:
+        raise LaunchError(
+            f"cluster: expected .reqnctapercluster {function.reqcluster}, got {cluster}"
+        )
+    for axis, g, c in zip("xyz", grid, cluster, strict=True):
+        if g % c:
+            raise LaunchError(f"grid.{axis}: expected a multiple of the cluster's {c}, got {g}")
+
+
+def _check_memory(layout: Layout, sizes: LaunchSizes) -> None:
+    most = DEFAULT_TARGET.smem_per_cta
+    if sizes.dynamic_smem < 0 or sizes.total_smem > most:
+        raise LaunchError(
+            f"shared memory: expected at most {most} bytes, got {layout.dynamic_base} static "
+            f"and {sizes.dynamic_smem} dynamic"
+        )
+    if layout.local_bytes > MAX_LOCAL:
+        raise LaunchError(
+            f"local memory: expected at most {MAX_LOCAL} bytes a thread on this machine, got "
+            f"{layout.local_bytes}"
+        )
+
+
+def check_residency(ctas: int, sizes: LaunchSizes) -> None:
+    """LaunchError unless an SM holds so many CTAs (CUDA C++ Programming Guide, 10.0)."""
+    sm = DEFAULT_TARGET
+    shared = sizes.total_smem + sm.smem_reserved
+    for what, limit, each in (
+        ("CTAs", 32, 1),
+        ("threads", 2048, sizes.threads),
+        ("bytes of shared memory, 1024 of a CTA's the driver's", sm.smem_per_sm, shared),
+    ):
+        if not 1 <= ctas <= limit // each:
+            raise LaunchError(
+                f"ctas_per_sm: expected 1 to {limit // each}, got {ctas}: an SM has {limit} {what}"
+            )

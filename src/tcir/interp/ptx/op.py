@@ -1,0 +1,59 @@
+"""Decoded instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any
+
+from tcir.interp.ptx.syntax import Site
+from tcir.interp.ptx.warp import Warp
+
+#: How the interpreter treats an instruction.
+PLAIN, BRANCH, EXIT, BLOCKING, TRY_WAIT, INDEXED, WAIT = range(7)
+
+Blocking = Generator[Any, Any, None]
+"""What an agent's blocking methods are: the machine's scheduler drives it."""
+Run = Callable[[Warp, int], Any]
+"""Executes an instruction for the lanes of a mask.
+
+PLAIN: returns nothing. BLOCKING: a `Blocking`. TRY_WAIT: the mbarrier phases (address, parity) that
+are not complete. WAIT: whether it need not wait longer. INDEXED: (target, lanes) of each jump.
+"""
+
+
+def no_effect(w: Warp, m: int) -> None:
+    """Of a hint, a branch or an exit."""
+
+
+class Incomplete(Exception):
+    """An instruction, or a modifier of it, that nothing here executes."""
+
+    def __init__(self, instruction: str, site: Site, why: str) -> None:
+        super().__init__(f"{site}: {why}")
+        self.instruction = instruction
+        self.line = site.line
+        self.site = site
+        self.why = why
+
+
+@dataclass(slots=True)
+class Op:
+    """One decoded instruction.
+
+    kind: how the interpreter treats it. run: called once per executed warp instruction. guard: slot
+    of the guard predicate, -1 for none; negate: `@!%p`. target: of a BRANCH; targets: all that a
+    jump may reach. converge: None, "aligned" (all live lanes of the warp have to execute it
+    together) or the slot of a member mask (`.sync`). idle: a wait whose loop does nothing else
+    (`tcir.interp.ptx.idle`).
+    """
+
+    kind: int
+    run: Run
+    site: Site
+    guard: int = -1
+    negate: bool = False
+    target: int = -1
+    targets: tuple[int, ...] = ()
+    converge: str | int | None = None
+    idle: bool = False

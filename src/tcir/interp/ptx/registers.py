@@ -1,0 +1,179 @@
+"""The register file of a warp: views of a register by type, slots and their storage.
+
+Operands are *slots* of the register file: registers, constants and special registers alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tcir.interp.ptx.syntax import Type
+
+#: Views of a register by type: index into `Warp.v`.
+VIEWS: dict[str, int] = {
+    name: n
+    for n, name in enumerate(
+        ("u8", "s8", "u16", "s16", "f16", "u32", "s32", "f32", "u64", "s64", "f64", "b128")
+    )
+}
+U8, U16, U32, S32, U64, S64, B128 = (
+    VIEWS[name] for name in ("u8", "u16", "u32", "s32", "u64", "s64", "b128")
+)
+VIEW_DTYPES: list[np.dtype] = [
+    np.dtype(d) for d in ("u1", "i1", "u2", "i2", "f2", "u4", "i4", "f4", "u8", "i8", "f8", "V16")
+]
+_VIEW_OF = {
+    **VIEWS,
+    **{f"b{8 * n}": VIEWS[f"u{8 * n}"] for n in (1, 2, 4, 8)},
+    "bf16": U16,
+    "bf16x2": U32,
+    "f16x2": U32,
+    "tf32": U32,
+    "f32x2": U64,
+    "u128": B128,
+    **dict.fromkeys(("u16x2", "s16x2"), U32),
+}
+_UNSIGNED = {1: U8, 2: U16, 4: U32, 8: U64, 16: B128}
+
+_POISON_BYTE = 0xCB
+"""What registers and local memory hold before anything is written."""
+
+
+def view(kind: Type | str) -> int:
+    """Index into `Warp.v` of the arrays of this type."""
+    return _VIEW_OF[kind if isinstance(kind, str) else kind.name]
+
+
+def unsigned_view(size: int) -> int:
+    """The view that shows a register of `size` bytes as unsigned integers."""
+    return _UNSIGNED[size]
+
+
+@dataclass
+class Slots:
+    """The slots of one function: a size in bytes each (0 = predicate) and initial contents."""
+
+    sizes: list[int] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    constants: dict[int, int] = field(default_factory=dict)  # slot → bits
+    specials: dict[int, str] = field(default_factory=dict)  # slot → name
+    shared: set[int] = field(default_factory=set)  # constants that grow by the CTA's window
+    local: dict[str, int] = field(default_factory=dict)  # addresses of local variables
+    stack: int = 0  # where the memory of alloca begins, in local memory
+    _interned: dict[tuple[object, ...], int] = field(default_factory=dict)
+
+    def stack_pointer(self) -> int:
+        """Where the free memory of alloca begins: a register that no name reaches."""
+        key = ("stack",)
+        if key not in self._interned:
+            self._interned[key] = slot = self.new(8, "stack pointer")
+            self.constants[slot] = self.stack
+        return self._interned[key]
+
+    @property
+    def has_stack(self) -> bool:
+        """Whether an instruction needs the memory of alloca."""
+        return ("stack",) in self._interned
+
+    def new(self, size: int, name: str) -> int:
+        self.sizes.append(size)
+        self.names.append(name)
+        return len(self.sizes) - 1
+
+    def constant(self, size: int, bits: int) -> int:
+        key = ("constant", size, bits)
+        if key not in self._interned:
+            self._interned[key] = slot = self.new(size, f"{bits:#x}")
+            self.constants[slot] = bits
+        return self._interned[key]
+
+    def symbol(self, size: int, space: str, address: int) -> int:
+        """An address of a variable; in shared memory it depends on the CTA's rank."""
+        if space != "shared":
+            return self.constant(size, address & ((1 << (8 * size)) - 1))
+        key = ("shared", size, address)
+        if key not in self._interned:
+            self._interned[key] = slot = self.new(size, f"shared {address:#x}")
+            self.constants[slot] = address
+            self.shared.add(slot)
+        return self._interned[key]
+
+    def special(self, name: str, size: int) -> int:
+        key = ("special", name, size)
+        if key not in self._interned:
+            self._interned[key] = slot = self.new(size, name)
+            self.specials[slot] = name
+        return self._interned[key]
+
+    def carry(self) -> int:
+        """The condition code CC.CF, a predicate that no name reaches."""
+        key = ("carry",)
+        if key not in self._interned:
+            self._interned[key] = self.new(0, "CC.CF")
+        return self._interned[key]
+
+    def sink(self, size: int) -> int:
+        key = ("sink", size)
+        if key not in self._interned:
+            self._interned[key] = self.new(size, "_")
+        return self._interned[key]
+
+
+@dataclass(frozen=True)
+class Bank:
+    """The slots of one size: the row of each slot, and initial contents [rows, 32]."""
+
+    size: int
+    rows: dict[int, int]
+    contents: np.ndarray
+
+
+@dataclass(frozen=True)
+class WarpStorage:
+    """What each warp of a launch allocates: registers, and bytes of local memory per thread."""
+
+    slots: Slots
+    banks: list[Bank]
+    local_bytes: int
+
+    @staticmethod
+    def of(slots: Slots, local_bytes: int) -> WarpStorage:
+        """Constants are in place; every other register holds the poison pattern."""
+        banks = []
+        for size in _UNSIGNED:
+            members = [n for n, s in enumerate(slots.sizes) if s == size]
+            if members:
+                contents = np.full((len(members), 32 * size), _POISON_BYTE, np.uint8)
+                contents = contents.view(VIEW_DTYPES[unsigned_view(size)])
+                for row, slot in enumerate(members):
+                    if slot in slots.constants:
+                        contents[row] = slots.constants[slot]
+                banks.append(Bank(size, {slot: row for row, slot in enumerate(members)}, contents))
+        return WarpStorage(slots, banks, local_bytes)
+
+    def registers(self) -> list[dict[int, np.ndarray]]:
+        """A register file: v[view][slot] is the 32 values of a slot, as the type of the view."""
+        fresh = {bank.size: (bank.contents.copy(), bank.rows) for bank in self.banks}
+        blocks = [fresh.get(dtype.itemsize, _NO_SLOTS) for dtype in VIEW_DTYPES]
+        return [_Rows(b.view(t), rows) for t, (b, rows) in zip(VIEW_DTYPES, blocks, strict=True)]
+
+    def local_memory(self) -> tuple[np.ndarray, np.ndarray]:
+        """uint8 and bool [32, local_bytes]: contents, and which bytes are defined."""
+        shape = (32, self.local_bytes)
+        return np.full(shape, _POISON_BYTE, np.uint8), np.zeros(shape, bool)
+
+
+class _Rows(dict[int, np.ndarray]):
+    """The slots of one size as values of one type; a row is made when it is first asked for."""
+
+    def __init__(self, block: np.ndarray, rows: dict[int, int]) -> None:
+        self.block, self.rows = block, rows
+
+    def __missing__(self, slot: int) -> np.ndarray:
+        self[slot] = row = self.block[self.rows[slot]]
+        return row
+
+
+_NO_SLOTS: tuple[np.ndarray, dict[int, int]] = np.empty((0, 0), np.uint8), {}

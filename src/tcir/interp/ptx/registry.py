@@ -1,0 +1,65 @@
+"""The instructions that are executed, and those that are rejected by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.op import Op
+
+Decoder = Callable[[Decode], Op]
+
+DECODERS: dict[str, Decoder] = {}
+#: Name, the longest prefix of the dotted word → why nothing executes it.
+REFUSED: dict[str, str] = {}
+
+
+def instruction(*names: str) -> Callable[[Decoder], Decoder]:
+    """Registers the function that decodes one or several PTX instructions.
+
+    A name is a dotted prefix of the mnemonic ("add", "tcgen05.mma"): the longest registered one
+    wins, and the remaining words are the modifiers of `Decode`, in any order. The function takes
+    what it knows of them, names the operands, and returns an `Op` whose closure is called once per
+    executed warp instruction, with the warp and the mask of the active lanes. A modifier that is
+    left over makes the instruction *incomplete*: the run names it and executes nothing.
+
+    To add an instruction, import a file like this one before `tcir.run_ptx`; nothing else changes::
+
+        import numpy as np
+        from tcir.interp.ptx.isa.values.elementwise import same_type
+        from tcir.interp.ptx.registry import instruction
+
+        @instruction("vabsdiff4")
+        def vabsdiff4(d):
+            '''|a - b| of four unsigned bytes; c is added to each of them.'''
+            ...
+            return same_type(d, fn, kind, 3)
+
+    `same_type` and `elementwise` make an op of a numpy function over 32 lanes; `d.plain(run)` makes
+    one of a function (warp, mask), `d.blocking(run)` of a generator that waits. An asynchronous
+    instruction calls a unit of `tcir.machine` through `warp.agent`. The generator of
+    `docs/ptx-coverage.md` lists the instruction with the modifiers and types that the function
+    looks at. A name that was rejected so far no longer is.
+
+    Raises ValueError for a name that is registered already.
+    """
+
+    def register(function: Decoder) -> Decoder:
+        for name in names:
+            if name in DECODERS:
+                raise ValueError(f"expected one decoder for {name}, got two")
+            REFUSED.pop(name, None)
+            DECODERS[name] = function
+        return function
+
+    return register
+
+
+def find(mnemonic: str) -> str | None:
+    """The longest prefix of a mnemonic that is registered or refused."""
+    name = mnemonic
+    while name:
+        if name in DECODERS or name in REFUSED:
+            return name
+        name = name.rpartition(".")[0]
+    return None
