@@ -1,76 +1,106 @@
-"""Compile time, linalg -> cubin for sm_100a, and Triton on a comparable kernel in the same run.
+"""Cold compile time, linalg to cubin for sm_100a, beside Triton and CuTe DSL in the same run.
 
-    python bench/compile_time.py [--repeat 5]
+    python bench/compile_time.py [--repeat 5] [--peers PYTHON]
 
-Prints seconds per compilation (validation off; the best of the repetitions after one warm-up) and
-the ratio to Triton's, when Triton is installed.
+Measured is the whole process, from the interpreter's start to the cubin, caches empty:
+CPU seconds of it and all its children, and seconds on the clock. Runs are interleaved; printed are
+medians, and the ratio of CPU seconds to the faster peer's. ``--peers`` names a Python that has
+triton and nvidia-cutlass-dsl; neither needs a GPU here. A peer that is missing is left out.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
-
-MATMUL = """
-func.func @matmul(%a: tensor<2048x2048xf16>, %b: tensor<2048x2048xf16>) -> tensor<2048x2048xf32> {
-  %f0 = arith.constant 0.0 : f32
-  %empty = tensor.empty() : tensor<2048x2048xf32>
-  %init = linalg.fill ins(%f0 : f32) outs(%empty : tensor<2048x2048xf32>) -> tensor<2048x2048xf32>
-  %out = linalg.matmul ins(%a, %b : tensor<2048x2048xf16>, tensor<2048x2048xf16>)
-      outs(%init : tensor<2048x2048xf32>) -> tensor<2048x2048xf32>
-  return %out : tensor<2048x2048xf32>
-}
-"""
+HERE = Path(__file__).resolve().parent
+EXAMPLES = HERE.parent / "examples"
 
 
-def best(run: Callable[[], Any], repeat: int) -> float:
-    """Seconds of the fastest of `repeat` runs after one warm-up."""
-    run()
-    times = []
-    for _ in range(repeat):
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return min(times)
+@dataclass
+class Case:
+    """A command that leaves a cubin, and what its runs took: CPU seconds, seconds on the clock."""
+
+    problem: str
+    compiler: str
+    command: list[str]
+    cpu: list[float] = field(default_factory=list)
+    wall: list[float] = field(default_factory=list)
+
+    def run(self, *, keep: bool) -> str | None:
+        """Runs it once with empty caches; the last line of its error when it fails."""
+        with tempfile.TemporaryDirectory(prefix="tcir-compile-time-") as folder:
+            environment = {
+                **os.environ,
+                "TRITON_CACHE_DIR": f"{folder}/triton",
+                "CUTE_DSL_CACHE_DIR": f"{folder}/cute",
+                "TMPDIR": folder,
+            }
+            before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+            done = subprocess.run(
+                self.command, cwd=folder, env=environment, capture_output=True, text=True
+            )
+            wall, after = (
+                time.perf_counter() - started,
+                resource.getrusage(resource.RUSAGE_CHILDREN),
+            )
+        if done.returncode:
+            return (done.stderr.strip() or f"exit status {done.returncode}").splitlines()[-1]
+        if keep:
+            self.wall.append(wall)
+            self.cpu.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        return None
+
+
+def cases(peers: str) -> list[Case]:
+    """Ours and the peers', two problems each."""
+    tool = [sys.executable, "-m", "tcir.tools.tc_opt", "--emit=cubin", "-o", "kernel.cubin"]
+    gemv = str(EXAMPLES / "nvfp4_gemv_7168x2048x4.mlir")
+    return [
+        Case("f16", "tcir matmul", [*tool, str(EXAMPLES / "matmul.mlir"), "--pipeline=matmul"]),
+        Case("f16", "Triton matmul", [peers, str(HERE / "triton_cold.py"), "f16"]),
+        Case("f16", "CuTe DSL matmul", [peers, str(HERE / "cute_cold.py"), "f16"]),
+        Case("nvfp4", "tcir gemv-padded-n", [*tool, gemv, "--pipeline=gemv-padded-n"]),
+        Case("nvfp4", "Triton dot_scaled", [peers, str(HERE / "triton_cold.py"), "nvfp4"]),
+        Case("nvfp4", "CuTe DSL block-scaled mma", [peers, str(HERE / "cute_cold.py"), "nvfp4"]),
+    ]
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeat", type=int, default=5)
-    repeat = parser.parse_args().repeat
-
-    import tcir
-
-    conv = (EXAMPLES / "resnet50_conv2_3x3.mlir").read_text()
-    rows = {
-        "tcir matmul 2048^3 (pipeline matmul)": lambda: tcir.compile(MATMUL, "matmul").cubin,
-        "tcir conv 56x56x64 3x3 (conv-shift-reuse)": lambda: (
-            tcir.compile(conv, "conv-shift-reuse").cubin
-        ),
-        "tcir conv 56x56x64 3x3 (conv-implicit-gemm)": lambda: (
-            tcir.compile(conv, "conv-implicit-gemm").cubin
-        ),
-    }
-    seconds = {name: best(run, repeat) for name, run in rows.items()}
-    reference = None
-    try:
-        os.environ["TRITON_ALWAYS_COMPILE"] = "1"
-        import triton_matmul
-    except ModuleNotFoundError as error:
-        print(f"no comparison: {error}")
-    else:
-        reference = best(triton_matmul.compile_once, repeat)
-        print(f"{'Triton matmul (warp-specialised, TMA, tcgen05)':<48} {reference:7.3f} s")
-    for name, value in seconds.items():
-        ratio = f"  {value / reference:5.2f} x Triton" if reference else ""
-        print(f"{name:<48} {value:7.3f} s{ratio}")
+    parser.add_argument("--peers", metavar="PYTHON", default=sys.executable)
+    arguments = parser.parse_args()
+    running = []
+    for case in cases(arguments.peers):
+        error = case.run(keep=False)  # writes byte code
+        if error is None:
+            running.append(case)
+        else:
+            print(f"left out: {case.compiler}: {error}")
+    for _ in range(arguments.repeat):
+        for case in running:
+            case.run(keep=True)
+    print(f"{'':<34}{'CPU, s':>8}{'wall, s':>9}{'x faster peer (CPU)':>22}")
+    for case in running:
+        others = [
+            statistics.median(other.cpu)
+            for other in running
+            if other.problem == case.problem and not other.compiler.startswith("tcir")
+        ]
+        cpu, wall = statistics.median(case.cpu), statistics.median(case.wall)
+        ours = case.compiler.startswith("tcir")
+        ratio = f"{cpu / min(others):.2f}" if others and ours else ""
+        print(f"{case.problem + ' ' + case.compiler:<34}{cpu:>8.2f}{wall:>9.2f}{ratio:>22}")
 
 
 if __name__ == "__main__":
