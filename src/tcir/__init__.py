@@ -16,8 +16,17 @@ if TYPE_CHECKING:
     from tcir.errors import Error as Error
     from tcir.errors import IncompleteError as IncompleteError
     from tcir.errors import InputError as InputError
+    from tcir.errors import MissingDependencyError as MissingDependencyError
+    from tcir.errors import NativeCrashError as NativeCrashError
     from tcir.errors import PassError as PassError
+    from tcir.errors import UnknownNameError as UnknownNameError
+    from tcir.kernel import HazardError as HazardError
     from tcir.kernel import Kernel as Kernel
+    from tcir.layout import LayoutError as LayoutError
+    from tcir.machine.errors import Deadlock as Deadlock
+    from tcir.machine.errors import MachineError as MachineError
+    from tcir.machine.errors import NotModelled as NotModelled
+    from tcir.machine.refusal import Refusal as Refusal
     from tcir.machine.tma.tensor_map import TensorMap as TensorMap
     from tcir.passmanager.pipeline import NamedPipeline as NamedPipeline
     from tcir.passmanager.pipeline import Pass as Pass
@@ -25,6 +34,8 @@ if TYPE_CHECKING:
     from tcir.passmanager.pipeline import named_pipeline as named_pipeline
     from tcir.passmanager.pipeline import register_pass as register_pass
     from tcir.passmanager.pipeline import register_pipeline as register_pipeline
+    from tcir.run import LaunchError as LaunchError
+    from tcir.run import PtxSyntaxError as PtxSyntaxError
     from tcir.run import RunReport as RunReport
     from tcir.run import run_ptx as run_ptx
     from tcir.session.entry import compile as compile
@@ -32,17 +43,28 @@ if TYPE_CHECKING:
     from tcir.validation.report import Report as Report
 
 _EXPORTS = {
+    "Deadlock": "machine.errors",
     "Error": "errors",
+    "HazardError": "kernel",
     "IncompleteError": "errors",
     "InputError": "errors",
     "Kernel": "kernel",
+    "LaunchError": "run",
+    "LayoutError": "layout",
+    "MachineError": "machine.errors",
+    "MissingDependencyError": "errors",
     "NamedPipeline": "passmanager.pipeline",
+    "NativeCrashError": "errors",
+    "NotModelled": "machine.errors",
     "Pass": "passmanager.pipeline",
     "PassError": "errors",
     "Pipeline": "passmanager.pipeline",
+    "PtxSyntaxError": "run",
+    "Refusal": "machine.refusal",
     "Report": "validation.report",
     "RunReport": "run",
     "TensorMap": "machine.tma.tensor_map",
+    "UnknownNameError": "errors",
     "compile": "session.entry",
     "named_pipeline": "passmanager.pipeline",
     "register_pass": "passmanager.pipeline",

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from math import prod
 
+from tcir.errors import InputError
+
 IntTuple = int | tuple["IntTuple", ...]
 
 
-class LayoutError(ValueError):
+class LayoutError(InputError, ValueError):
     """A layout operation is undefined for its arguments; the message shows the offending part."""
 
 

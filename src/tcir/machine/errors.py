@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from tcir.errors import Error
 from tcir.machine.order.hazards import Finding
 from tcir.machine.refusal import Refusal
 
 
-class MachineError(RuntimeError):
+class MachineError(Error, RuntimeError):
     """An illegal use of the hardware. ``code`` is a short name, ``site`` the operation.
 
     ``findings``: the hazards found before it ended the run; they often say why it came to this.
     """
+
+    exit_code = 1
 
     def __init__(self, code: str, message: str, *, site: object = None) -> None:
         where = f" at {site}" if site is not None else ""
@@ -28,8 +31,10 @@ class Deadlock(MachineError):
     """Every agent waits; the message lists who waits for what."""
 
 
-class NotModelled(RuntimeError):
+class NotModelled(Error, RuntimeError):
     """Legal on the hardware, without a rule in this machine: the run is incomplete."""
+
+    exit_code = 2
 
     def __init__(self, what: str, *, site: object = None) -> None:
         super().__init__(what)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from tcir.errors import InputError
 
-class Refusal(ValueError):
+
+class Refusal(InputError, ValueError):
     """A value outside what the hardware allows.
 
     Attributes: ``code`` (short kebab-case name), ``field``, ``value``, ``allowed`` (text),
