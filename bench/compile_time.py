@@ -44,6 +44,7 @@ class Case:
                 "CUTE_DSL_CACHE_DIR": f"{folder}/cute",
                 "TMPDIR": folder,
             }
+            environment.pop("PYTHONDONTWRITEBYTECODE", None)  # installed packages have byte code
             before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
             done = subprocess.run(
                 self.command, cwd=folder, env=environment, capture_output=True, text=True

@@ -12,7 +12,6 @@ from tcir.dialect.ops.block_scaled import scales_shape
 from tcir.passes.build.diagnostics import SMALLEST_BLOCK_SCALED, is_op, match_failure
 from tcir.passes.build.emit import i64
 from tcir.passes.raising.arguments import drop_arguments
-from tcir.passes.raising.blocked_scales import groups
 from tcir.passes.raising.contraction import value
 from tcir.passes.raising.scaled_contraction import (
     Mismatch,
@@ -212,6 +211,8 @@ def _build(op: Any, found: ScaledMatmul, factors: list[Any], out: Any) -> Any:
 
 def _in_blocks(op: Any, scales: Any, shape: list[int]) -> Any:
     """Scales in the 128x4 layout, in the shape that the op takes."""
+    from tcir.passes.raising.blocked_scales import groups  # needs numpy, which few programs do
+
     found = groups(scales.type.shape, shape)
     if found is None:
         raise match_failure(

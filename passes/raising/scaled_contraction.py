@@ -13,7 +13,6 @@ from typing import Any
 
 from tcir._mlir import ir, linalg
 from tcir.dialect.ops.block_scaled import ELEMENT_BITS, SCALE_TYPES
-from tcir.passes.raising.blocked_scales import is_layout, offsets
 from tcir.passes.raising.contraction import n_loops, value
 
 Axis = tuple[int, int]
@@ -127,6 +126,8 @@ def _blocked(
 
     `Mismatch` where the map is not that of the 128x4 layout.
     """
+    from tcir.passes.raising.blocked_scales import is_layout, offsets  # needs numpy
+
     kind = op.operation.operands[number].type
     found = offsets(affine_map, kind.shape, sizes)
     used = set(found or ())
