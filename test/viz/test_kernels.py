@@ -20,14 +20,24 @@ TILE = "raise-to-tc,tile-conv-shift-reuse"
 PLANNED = f"{TILE},multi-buffer,place-barriers,plan-memory"
 
 
-def conv(n: int, h: int, w: int, k: int, r: int, s: int, pad: tuple[int, int], filter: str) -> str:
-    p, q = h + 2 * pad[0] - r + 1, w + 2 * pad[1] - s + 1
+def conv(
+    n: int,
+    h: int,
+    w: int,
+    k: int,
+    r: int,
+    s: int,
+    pad: tuple[int, int],
+    filter: str,
+    stride: int = 1,
+) -> str:
+    p, q = (h + 2 * pad[0] - r) // stride + 1, (w + 2 * pad[1] - s) // stride + 1
     weights = {"hwcf": f"{r}x{s}x16x{k}", "fhwc": f"{k}x{r}x{s}x16"}[filter]
     types = f"tensor<{n}x{h}x{w}x16xf16>, tensor<{weights}xf16>"
     result = f"tensor<{n}x{p}x{q}x{k}xf32>"
     return f"""
 func.func @f(%x: tensor<{n}x{h}x{w}x16xf16>, %w: tensor<{weights}xf16>) -> {result} {{
-  %y = "tc.conv2d"(%x, %w) {{strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>,
+  %y = "tc.conv2d"(%x, %w) {{strides = array<i64: {stride}, {stride}>, dilations = array<i64: 1, 1>,
     pads = array<i64: {pad[0]}, {pad[0]}, {pad[1]}, {pad[1]}>, filter = "{filter}"}}
     : ({types}) -> {result}
   return %y : {result}
@@ -53,13 +63,15 @@ CASES = [
     (1, 20, 56, 16, 3, 3, (1, 1), "hwcf"),
     (1, 12, 40, 16, 5, 5, (2, 2), "fhwc"),
     (3, 7, 33, 16, 3, 1, (0, 0), "fhwc"),
+    (1, 12, 40, 16, 3, 3, (1, 1), "hwcf", 2),
+    (1, 21, 80, 16, 2, 5, (0, 2), "fhwc", 3),
 ]
 
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("cta", [0, 1])
 def test_stored_lanes_hold_the_pixels_of_their_outputs(case, cta: int) -> None:
-    _, h, w, _, r, s, pad, _ = case
+    _, h, w, _, r, s, pad, _, stride = (*case, 1)[:9]
     program = lowered(conv(*case), "tile-conv-shift-reuse")
     schedule = with_module(program, lambda m: read_schedule(m, (cta, 0, 0)))
     taps = {(tap.row, tap.column) for tap in schedule.taps}
@@ -70,19 +82,20 @@ def test_stored_lanes_hold_the_pixels_of_their_outputs(case, cta: int) -> None:
         for lane in stored:
             image, p, q = schedule.stores[lane]
             held = tap.lanes[lane]
-            want = (q + tap.column - pad[1], p + tap.row - pad[0], image)
+            want = (stride * q + tap.column - pad[1], stride * p + tap.row - pad[0], image)
             assert not held.stale and held.pixel.coordinates == want
             inside = 0 <= want[0] < w and 0 <= want[1] < h
             assert held.pixel.outside == (not inside)
-        # Before tap s a quarter was shifted s times: so many lanes at its end are stale.
+        # Taps a stride apart share a copy, which was shifted once between each two: so many lanes
+        # at the end of a quarter are stale.
         stale = {lane for lane in range(128) if tap.lanes[lane].stale}
-        assert stale == {x for x in range(128) if x % QUARTER >= QUARTER - tap.column}
+        assert stale == {x for x in range(128) if x % QUARTER >= QUARTER - tap.column // stride}
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_all_ctas_store_every_output_once(case) -> None:
-    n, h, w, _, r, s, pad, _ = case
-    p, q = h + 2 * pad[0] - r + 1, w + 2 * pad[1] - s + 1
+    n, h, w, _, r, s, pad, _, stride = (*case, 1)[:9]
+    p, q = (h + 2 * pad[0] - r) // stride + 1, (w + 2 * pad[1] - s) // stride + 1
     program = lowered(conv(*case), "tile-conv-shift-reuse")
     ctas = int(re.search(r"tc.grid = array<i64: (\d+)", program)[1])
     seen = []
@@ -169,6 +182,37 @@ def test_tmem_map(passes: str) -> None:
         assert uses[key] == d + slot[0] + "RW " * 4 + slot[1]
     reads = [row for label, row in uses.items() if label.startswith("ld columns")]
     assert reads == [none * 2 * i + "R  " * 2 + none * (14 - 2 * i) for i in range(4)]
+
+
+@pytest.mark.parametrize(
+    "tile",
+    ["tile-conv-shift-reuse{tiling=packed}", "tile-conv-smem-offset", "tile-conv-implicit-gemm"],
+)
+def test_tmem_map_of_other_schedules(tile: str) -> None:
+    """D of 16 columns, written by every mma and read once: beyond it three slots of A of tiling=packed."""
+    program = lowered(conv(*CASES[0]), f"{tile},multi-buffer,place-barriers,plan-memory")
+    picture = with_module(program, tmem_view)
+    (grid,) = picture.grids
+    touched = {
+        column for row in grid.rows for column, cell in zip(grid.column_labels, row) if cell.lines
+    }
+    copies = any("cp" in label for label in grid.row_labels)
+    assert copies == ("packed" in tile)
+    assert touched == ({"0", "8", "16", "24", "32"} if copies else {"0", "8"})
+    reads = [label for label in grid.row_labels if "ld columns" in label]
+    assert [label.split(" x")[0] for label in reads] == ["ld columns 0 to 15"]
+
+
+@pytest.mark.parametrize(
+    ("options", "op"), [("tiling=linear", "tc.tmem_st"), ("halo=refresh", "tc.refresh")]
+)
+def test_tmem_map_refuses_by_name(options: str, op: str) -> None:
+    program = lowered(
+        conv(*CASES[0]),
+        f"tile-conv-shift-reuse{{{options}}},multi-buffer,place-barriers,plan-memory",
+    )
+    with pytest.raises(InputError, match=f"{op} uses tensor memory in a way"):
+        with_module(program, tmem_view)
 
 
 def test_tmem_map_needs_a_plan() -> None:

@@ -55,6 +55,7 @@ class Tap:
     k_slice: int
     shift: bool
     lanes: tuple[Lane, ...]
+    copy: int  # which copy to tensor memory it multiplies; a stride of 2 has two
 
 
 @dataclass
@@ -80,6 +81,7 @@ class Schedule:
 class _Map:
     dims: tuple[int, ...]
     box: tuple[int, ...]
+    steps: tuple[int, ...]  # of the box, in elements: the strides of the convolution
 
 
 @dataclass
@@ -113,7 +115,11 @@ class _Reader:
         if mode != "tiled":
             raise InputError(f"{DRAWN}, got a tensor map of mode {mode}, which tiling=packed uses")
         key = 2_000_000 + len(self.maps)
-        self.maps[key] = _Map(tuple(step.integers("dims")), tuple(step.integers("box")))
+        self.maps[key] = _Map(
+            tuple(step.integers("dims")),
+            tuple(step.integers("box")),
+            tuple(step.integers("element_strides")),
+        )
         return Object("map", key, "")
 
     def _load(self, step: Step) -> None:
@@ -127,11 +133,12 @@ class _Reader:
         """The pixel on each row of a tile; later loads replace earlier ones."""
         rows: dict[int, Pixel] = {}
         for row, described, start in self.loads.get(key, []):
-            extents = described.box[1:]
+            steps = described.steps[1:]
+            extents = [-(-size // step) for size, step in zip(described.box[1:], steps)]
             for r in range(prod(extents)):
                 rest, point = r, []
-                for extent, first in zip(extents, start[1:]):
-                    point.append(first + rest % extent)
+                for extent, step, first in zip(extents, steps, start[1:]):
+                    point.append(first + rest % extent * step)
                     rest //= extent
                 outside = any(not 0 <= c < n for c, n in zip(point, described.dims[1:]))
                 rows[row + r] = Pixel(tuple(point), outside)
@@ -166,7 +173,7 @@ class _Reader:
             )
         lanes, shift = self.tensor[at], step.flag("ashift")
         row, column, channel = self._filter(b)
-        self.schedule.taps.append(Tap(row, column, channel, at[1], shift, lanes))
+        self.schedule.taps.append(Tap(row, column, channel, at[1], shift, lanes, a.key))
         if shift:
             # PTX ISA 9.7.16.10.9: after the product; lane 31 of a sub-partition keeps its value.
             self.tensor[at] = tuple(

@@ -26,7 +26,7 @@ def conv_view(
     stored = sum(place is not None for place in schedule.stores)
     return Picture(
         f"Shift reuse in {schedule.function}: filter row r={row}, CTA {cta[0]},{cta[1]}",
-        f"One copy to tensor memory serves {len(taps)} taps; after {shifts} of them .ashift moves "
+        f"{_copies(taps)} {len(taps)} taps; after {shifts} of them .ashift moves "
         f"every pixel one lane down. Cells: w of the input pixel on the lane. {stored} of {LANES} "
         "lanes are stored.",
         grids,
@@ -35,6 +35,11 @@ def conv_view(
          Key(STALE, "stale: left behind by a shift", "hatch"),
          Key(EMPTY, "stored output q"), Key(OUTSIDE, "masked: not stored", "hatch")],
     )  # fmt: skip
+
+
+def _copies(taps: list[Tap]) -> str:
+    count = len({tap.copy for tap in taps})
+    return "One copy to tensor memory serves" if count == 1 else f"{count} copies serve"
 
 
 def _height(lanes: list[Lane]) -> str:

@@ -43,6 +43,7 @@ _ARITHMETIC: Mapping[str, Callable[[int, int], int]] = {
     "arith.shrui": lambda a, b: (a & _MASK) >> b,
 }
 _CASTS = {"arith.index_cast", "arith.index_castui", "arith.extui", "arith.extsi", "arith.trunci"}
+_COMPUTED = {*_ARITHMETIC, *_CASTS, "arith.cmpi", "arith.select"}
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,9 @@ class Walk:
         operands = self._operands(operation)
         if name == "arith.constant":
             self._set(operation, [self._constant(operation)])
+        elif name in _COMPUTED and not isinstance(operands[0], int):
+            # Differs from lane to lane (a vector): no schedule depends on it.
+            self._set(operation, [Object(name, self.count, str(operation.results[0].type))])
         elif name in _ARITHMETIC:
             self._set(operation, [_ARITHMETIC[name](*operands)])
         elif name in _CASTS:

@@ -1,0 +1,165 @@
+"""What README, docs/ and the heads of examples/ tell the reader to paste runs in a fresh copy.
+
+Every block of commands and of Python runs in a copy of its own, and where a page shows output, the
+output is compared with what was printed, times left out. Not run: lines with a placeholder
+(``FILE``, ``…``), doctests (`test_docs.py` runs them), and blocks under a comment
+``<!-- not run: REASON -->``; `test_what_is_not_run` lists those. `make test` runs the quick ones.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = ("tc-opt", "tc-run", "tc-viz", "python", "make", "git", "pip", ".ci")
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+EXAMPLES = sorted(path for path in (ROOT / "examples").iterdir() if path.suffix != ".py")
+INSTALLS = ("make", "git", "pip", ".ci")
+"""Commands that clone or install: continuous integration is what runs them."""
+SLOW = ("resnet50", "validate", "bench/", "examples/more_convs", "warp_matmul.py", "nvfp4")
+"""Words in blocks that take more than a few seconds."""
+STATUS = {"python examples/broken_pass.py": 1}
+_PLACEHOLDER = re.compile(r"…|\bFILE\b|\bDIR\b|\.\.\.")
+_MARK = re.compile(r"<!-- not run: (.+) -->")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block, or the head of an example."""
+
+    file: str
+    line: int
+    kind: str  # of the fence; "head" of an example
+    text: str
+    reason: str = ""  # why it is not run
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+    @property
+    def commands(self) -> list[tuple[str, str]]:
+        """Commands in order, each with the output shown below it."""
+        joined = re.sub(r"\\\n\s*", "", self.text)
+        if "$ " in joined:
+            parts = re.split(r"^\$ ", joined, flags=re.M)[1:]
+            pairs = [part.partition("\n")[::2] for part in parts]
+        else:
+            pairs = [(line, "") for line in joined.splitlines()]
+        found = [(re.sub(r"\s+# .*", "", line).strip(), output) for line, output in pairs]
+        return [pair for pair in found if pair[0].startswith(PROGRAMS)]
+
+    @property
+    def runs(self) -> list[tuple[str, str]]:
+        """The commands that are run."""
+        return [
+            (line, output)
+            for line, output in self.commands
+            if not line.startswith(INSTALLS) and not _PLACEHOLDER.search(line)
+        ]
+
+    @property
+    def slow(self) -> bool:
+        return any(word in self.text for word in SLOW)
+
+
+def blocks() -> list[Block]:
+    """Every block with something to run, or marked as not to be run."""
+    found = []
+    for path in PAGES:
+        text = path.read_text().splitlines()
+        fences = [number for number, line in enumerate(text) if line.startswith("```")]
+        for first, last in zip(fences[::2], fences[1::2], strict=True):
+            mark = _MARK.search(text[first - 1])
+            body = "\n".join(text[first + 1 : last])
+            name, kind = str(path.relative_to(ROOT)), text[first].strip("`")
+            found.append(Block(name, first + 1, kind, body, mark[1] if mark else ""))
+    for path in EXAMPLES:
+        head = re.match(r"(?://.*\n)+", path.read_text())
+        text = re.sub(r"^// ?", "", head[0], flags=re.M) if head else ""
+        text = re.sub(r"^  ", "", text, flags=re.M)
+        found.append(Block(str(path.relative_to(ROOT)), 1, "head", text))
+    return [block for block in found if block.reason or block.kind == "python" or block.commands]
+
+
+BLOCKS = blocks()
+RUN = [
+    pytest.param(block, id=str(block), marks=[pytest.mark.slow] if block.slow else [])
+    for block in BLOCKS
+    if not block.reason and (block.runs or (block.kind == "python" and ">>>" not in block.text))
+]
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """The files of this checkout that a clone has."""
+    words = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(words, cwd=ROOT, capture_output=True, check=True, text=True).stdout
+    folder = tmp_path / "clone"
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).exists():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
+    return folder
+
+
+def run(folder: Path, command: str) -> tuple[int, str]:
+    """Status and output of a shell command in the copy.
+
+    `import tcir` finds the package of this checkout, whose compiled kernels numba has cached.
+    """
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=folder, text=True, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, env=os.environ | {"PATH": path, "PYTHONPATH": str(ROOT / "src")},
+    )  # fmt: skip
+    return done.returncode, done.stdout
+
+
+def lines(output: str) -> list[str]:
+    """Lines with times, numbers of white space and paths made equal."""
+    plain = re.sub(r"\d+\.\d\d s\b", "T s", output)
+    return [" ".join(line.split()) for line in plain.splitlines() if line.strip()]
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("block", RUN)
+def test_block(block: Block, copy: Path) -> None:
+    if block.kind == "python":
+        (copy / "pasted.py").write_text(block.text)
+        status, output = run(copy, "python pasted.py")
+        assert status == 0, output
+        return
+    for command, shown in block.runs:
+        status, output = run(copy, command)
+        assert status == STATUS.get(command, 0), f"{command}\n{output}"
+        printed = lines(output)
+        for line in lines(shown):
+            if line in printed:
+                printed = printed[printed.index(line) + 1 :]
+            else:
+                assert line in ("...", "…"), f"{command}: {line!r} is not (there) in\n{output}"
+
+
+def test_what_is_not_run() -> None:
+    """Placeholders and installations by their text; the rest has its reason in the page."""
+    for block in BLOCKS:
+        if block.reason:
+            print(f"{block}: {block.reason}")
+        for line, _ in set(block.commands) - set(block.runs):
+            print(f"{block}: {line}")
+    reasons = {block.reason for block in BLOCKS if block.reason}
+    assert reasons <= {"needs a GPU", "a part of a program"}
+
+
+def test_the_blocks_are_found() -> None:
+    files = {block.values[0].file for block in RUN}
+    assert files >= {"README.md", "docs/tc-run.md", "docs/gemv.md", "examples/matmul.mlir"}
+    assert len(RUN) >= 12
