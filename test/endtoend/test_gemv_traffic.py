@@ -42,6 +42,30 @@ def test_shares_and_bytes_in_flight(bench: Any, shape: tuple[int, int, int]) -> 
     assert compiled.stages_in_flight * (of_a // ranges.total) >= 64 * KIB
 
 
+def row(plan: Any, unique: int) -> list[str]:
+    """A plan as docs/gemv.md writes it."""
+    return [
+        plan.name, f"{plan.requested / unique:.4f}",
+        f"{plan.partials} B" if plan.partials else "none",
+        f"{plan.ctas} on {plan.busy}", f"{plan.in_flight / KIB:.1f}", f"{plan.balance:.3f}",
+        f"{plan.seconds() * 1e6:.1f}",
+    ]  # fmt: skip
+
+
+def page_rows(shape: tuple[int, int, int]) -> list[list[str]]:
+    """The shape's two rows of docs/gemv.md, the first cell left out."""
+    text = (Path(__file__).parents[2] / "docs" / "gemv.md").read_text().splitlines()
+    first = next(n for n, line in enumerate(text) if line.startswith(f"| {shape} |"))
+    return [[c.strip() for c in line.split("|")[2:-1]] for line in text[first : first + 2]]
+
+
+def test_the_page(bench: Any) -> None:
+    """The rows of docs/gemv.md that need no run: the plan without overlap."""
+    for shape in SHAPES:
+        plan = bench.without_overlap(*shape)
+        assert row(plan, bench.unique_bytes(*shape)) == page_rows(shape)[1]
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -50,6 +74,8 @@ def test_plan(bench: Any, shape: tuple[int, int, int]) -> None:
     unique = bench.unique_bytes(*shape)
     assert unique == m * batch * k * 9 // 16 + batch * k * 9 // 16
     plan = bench.Compiled(*shape).counted()
+    assert row(plan, unique) == page_rows(shape)[0]
+    assert row(bench.without_overlap(*shape), unique) == page_rows(shape)[1]
     assert unique <= plan.requested <= 1.015 * unique
     assert plan.busy >= 140
     assert plan.balance <= 1.05

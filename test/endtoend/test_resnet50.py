@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -41,25 +42,72 @@ def chosen(text: str) -> str:
     return said[-1].split()[1]
 
 
+def page() -> dict[tuple[str, str], list[str]]:
+    """Cells of docs/convolution.md's table by layer and batch size."""
+    text = (ROOT / "docs" / "convolution.md").read_text()
+    rows = [[c.strip() for c in line.strip("| ").split("|")] for line in text.splitlines()]
+    return {(row[0], row[1]): row for row in rows if row[0] in NAMES and len(row) > 10}
+
+
+PAGE = page()
+
+
+def short(each: Candidate) -> str:
+    """A schedule as the page names it: ``shift-reuse rows``."""
+    name, _, tiling = each.schedule.removeprefix("conv-").rstrip("}").partition("{tiling=")
+    return f"{name} {tiling}".strip()
+
+
+def test_the_page_has_all_rows() -> None:
+    assert set(PAGE) == {(name, batch) for name in NAMES for batch in ("1", "8")}
+
+
 def test_the_file_has_all_distinct_convolutions() -> None:
     assert len(CHUNKS) == len(set(NAMES)) == 23 and NAMES[0] == "conv1"
 
 
-@pytest.mark.parametrize("batch", [1, 8])
-@pytest.mark.parametrize(
+places = pytest.mark.parametrize(
     "place",
     [
         pytest.param(i, id=name, marks=() if name in QUICK else pytest.mark.slow)
         for i, name in enumerate(NAMES)
     ],
 )
+
+
+@cache
+def layer_of(place: int, batch: int) -> Any:
+    """A layer with its schedules, as bench/conv_schedules.py ranks them."""
+    return BENCH["_layer"](CHUNKS[place], batch)
+
+
+@places
+@pytest.mark.parametrize("batch", [1, 8])
 def test_no_schedule_is_chosen_that_the_model_finds_slower(place: int, batch: int) -> None:
-    layer: Any = BENCH["_layer"](CHUNKS[place], batch)
+    layer = layer_of(place, batch)
     print("\n" + "\n".join(BENCH["rows"](layer)))
     legal: list[Candidate] = [each for each in layer.ranked if not each.refusal]
     assert len(legal) >= 3
     times = {each.schedule: each.microseconds for each in legal}
     assert times[chosen(layer.text)] == min(times.values())
+
+
+@places
+@pytest.mark.parametrize("batch", [1, 8])
+def test_the_row_of_the_page(place: int, batch: int) -> None:
+    """docs/convolution.md has what `python bench/conv_schedules.py` prints for the layer."""
+    layer = layer_of(place, batch)
+    legal = [each for each in layer.ranked if not each.refusal]  # cheapest first
+    cells = [layer.name, str(batch)]
+    for name in ("shift-reuse", "smem-offset", "implicit-gemm"):
+        each = next(each for each in legal if each.schedule.startswith(f"conv-{name}"))
+        if name == "shift-reuse":
+            cells.append(f"{short(each).split()[1]}, {each.work.n_tile}")
+        megabytes = (each.work.activations + each.work.filters) / 1e6
+        cells += [
+            f"{each.microseconds:.2f}", f"{megabytes:.1f}", f"{each.work.lane_efficiency:.2f}"
+        ]  # fmt: skip
+    assert PAGE[layer.name, str(batch)] == [*cells, short(legal[0])]
 
 
 @pytest.mark.slow

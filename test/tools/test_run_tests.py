@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tcir.tools.dev.run_tests import Tally, _read_junit, _read_lit
+from tcir.tools.dev.run_tests import SLOW_SECONDS, Tally, _read_junit, _read_lit
 
 GOOD = "def test_good(): pass\n"
 BAD = "def test_bad(): assert False\n"
@@ -52,6 +52,15 @@ def test_completion_orders(tmp_path: Path, words: list[str], orders: int) -> Non
     code, lines = run(
         tmp_path, f"def test_orders(orders): assert orders == {orders}\n", words=words
     )
+    assert (code, lines[-1]) == (0, "1 passed, 0 failed")
+
+
+@pytest.mark.parametrize("words", [(), ("--all",)])
+def test_time_limit(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """`make test-all` does not give up a slow test after the 300 s of the others."""
+    limit = SLOW_SECONDS if words else None
+    source = "def test(pytestconfig): assert pytestconfig.getoption('timeout') == "
+    code, lines = run(tmp_path, f"{source}{limit}\n", words=words)
     assert (code, lines[-1]) == (0, "1 passed, 0 failed")
 
 

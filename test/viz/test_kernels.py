@@ -189,7 +189,7 @@ def test_tmem_map(passes: str) -> None:
     ["tile-conv-shift-reuse{tiling=packed}", "tile-conv-smem-offset", "tile-conv-implicit-gemm"],
 )
 def test_tmem_map_of_other_schedules(tile: str) -> None:
-    """D of 16 columns, written by every mma and read once: beyond it three slots of A of tiling=packed."""
+    """D is read once; beyond its 16 columns only tiling=packed uses any: three slots of A."""
     program = lowered(conv(*CASES[0]), f"{tile},multi-buffer,place-barriers,plan-memory")
     picture = with_module(program, tmem_view)
     (grid,) = picture.grids

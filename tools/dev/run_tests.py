@@ -15,6 +15,8 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass, field
 from pathlib import Path
 
+SLOW_SECONDS = 3600
+"""A test of ``--all`` is given up after this time (else after the 300 s of pyproject.toml)."""
 _LIT_PASSED = {"PASS", "XFAIL", "FLAKYPASS"}
 _LIT_SKIPPED = {"UNSUPPORTED", "EXCLUDED", "SKIPPED"}
 
@@ -93,7 +95,7 @@ def _run_pytest(paths: list[str], jobs: int, slow: bool) -> Tally:
         output = Path(folder, "pytest.xml")
         command = [sys.executable, "-m", "pytest", "-q", "--durations=10", f"--junit-xml={output}"]
         command += ["-n", str(jobs), "--dist", "worksteal"] if jobs > 1 else []
-        command += [] if slow else ["-m", "not slow"]
+        command += [f"--timeout={SLOW_SECONDS}"] if slow else ["-m", "not slow"]
         python = [path for path in paths if Path(path).suffix != ".mlir"]
         if not python:
             return Tally()
