@@ -1,8 +1,8 @@
 """The instructions of the PTX ISA 9.1, section by section, and what becomes of each.
 
 Names and numbers are those of the document's table of contents, read in November 2026.
-An instruction runs when the interpreter has a rule for it or for a form of it; it is refused by
-name when `isa.refused` says why; the rest is not there for sm_100a.
+An instruction runs when the interpreter has a rule for it or for a form of it; it is rejected by
+name when `isa.refused` gives a reason; the rest does not exist for sm_100a.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ SECTIONS: list[tuple[str, str, str]] = [
     ("9.7.19", "Miscellaneous", "brkpt nanosleep pmevent trap setmaxnreg"),
 ]  # fmt: skip
 
-#: ptxas refuses them for sm_100a, and so does this machine.
+#: ptxas rejects them for sm_100a, and so does this machine.
 ABSENT: dict[str, str] = {
     **dict.fromkeys(
         ("wgmma.mma_async", "wgmma.mma_async.sp", "wgmma.fence", "wgmma.commit_group",
@@ -126,10 +126,10 @@ Of what PTX ISA 9.2 to 9.4 add for sm_100a there run `clmad`, `.ignore_oob`, `.w
 bulk copies, `.multicast::cluster::16b`, `tcgen05.alloc.exclusive`, and `cvt` from fp8, fp6 and fp4
 to `.bf16x2`. `multimem.st.async`, `multimem.red.async`, `fabric.*`, `mbarrier.check_layout`,
 `.layout` of mbarriers, `ld.proxy::readonly` and `ldmatrix.m8n16.s8.s4` assemble, have no rule and
-are named as incomplete; so is `.s2f6x2` of `cvt` (9.1). `spcompress`, `spdecompress` and
+are reported as incomplete; so is `.s2f6x2` of `cvt` (9.1). `spcompress`, `spdecompress` and
 `applypriority.async.bulk` do not exist for sm_100a."""
 
-_WORDS = {"runs": "runs", "refused": "refused by name: ", "absent": "not for sm_100a: "}
+_WORDS = {"runs": "runs", "refused": "rejected by name: ", "absent": "not for sm_100a: "}
 
 
 def section_text() -> list[str]:
@@ -139,9 +139,9 @@ def section_text() -> list[str]:
     out = [
         "## The instructions of the PTX ISA 9.1, section by section",
         "",
-        f"{count['runs']} run, {count['refused']} are refused by name, {count['absent']} do not "
-        "exist for sm_100a. *Runs* means: in the forms listed further down; a form that is not is "
-        "named as incomplete. Tests show a program with each that runs, and the refusal of each "
+        f"{count['runs']} run, {count['refused']} are rejected by name, {count['absent']} do not "
+        "exist for sm_100a. *Runs* means: in the forms listed below; other forms are reported as "
+        "incomplete. Tests show a program with each instruction that runs, and the error of each "
         "that does not.",
         "",
         "| section | instructions | |",
