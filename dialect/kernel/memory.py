@@ -168,8 +168,8 @@ def _placed(kernel: KernelView) -> list[tuple[ir.OpView, range]]:
             begin = integer(op, "offset")
             places.append((op, range(begin, begin + _size(op))))
     for op in kernel.of(TmemAllocOp):
-        if "slot" in op.attributes:
-            begin = integer(op, "slot")
+        if "address_slot" in op.attributes:
+            begin = integer(op, "address_slot")
             places.append((op, range(begin, begin + 4)))
     return places
 

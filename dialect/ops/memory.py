@@ -59,13 +59,13 @@ class TmemTileOp(Op, name="tmem_tile"):
 class TmemAllocOp(Op, name="tmem_alloc", issued_by="cta"):
     """``tcgen05.alloc``: ``columns`` whole columns, a power of two from 32 to 512.
 
-    Once memory is planned, attribute ``slot`` is the shared-memory byte offset that the address is
-    written to and ``warp`` the warp that allocates (PTX ISA 9.7.16.7).
+    Once memory is planned, attribute ``address_slot`` is the shared-memory byte offset that the
+    address is written to and ``warp`` the warp that allocates (PTX ISA 9.7.16.7).
     """
 
     example = """
     func.func @example() {
-      %base = "tc.tmem_alloc"() {columns = 128 : i64, slot = 0 : i64, warp = 5 : i64}
+      %base = "tc.tmem_alloc"() {columns = 128 : i64, address_slot = 0 : i64, warp = 5 : i64}
           : () -> !tc.tmem_base
       return
     }
@@ -257,16 +257,16 @@ def _(op: TmemAllocOp) -> Broken:
 
 @verify(
     TmemAllocOp,
-    "slot",
+    "address-slot",
     "PTX ISA 9.7.16.7",
-    "slot must be a multiple of 4 in [0, {most}), got {got}: the address is written to that word "
-    "of shared memory",
+    "address_slot must be a multiple of 4 in [0, {most}), got {got}: the address is written to "
+    "that word of shared memory",
 )
 def _(op: TmemAllocOp) -> Broken:
     legal = range(0, SMEM_BYTES, 4)
-    if is_integer(op, "slot") and (optional_integer(op, "slot") or 0) in legal:
+    if is_integer(op, "address_slot") and (optional_integer(op, "address_slot") or 0) in legal:
         return None
-    return {"most": SMEM_BYTES, "got": op.attributes["slot"]}
+    return {"most": SMEM_BYTES, "got": op.attributes["address_slot"]}
 
 
 @verify(

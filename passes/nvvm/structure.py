@@ -116,7 +116,7 @@ def convert_mbarrier_init(converter: Converter, op: tc.MbarrierInitOp) -> None:
 def convert_tmem_alloc(converter: Converter, op: tc.TmemAllocOp) -> None:
     """``tcgen05.alloc`` by one warp; the address is read from shared memory after the barrier."""
     base = TmemBase(
-        slot=integer_attribute(op, "slot"),
+        slot=integer_attribute(op, "address_slot"),
         columns=integer(op, "columns"),
         warp=integer_attribute(op, "warp"),
     )

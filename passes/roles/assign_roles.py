@@ -65,9 +65,9 @@ class AssignRoles(Pass):
             {kind = "epilogue", warps = [0, 1, 2, 3], threads = "warp"}
         "tc.cta_barrier"()
 
-    An op's role follows from its kind, that of a wait or fence from the ``tc.role`` attribute that
-    place-barriers left (removed here). Each role gets a copy of every loop that holds ops of it,
-    and of the index arithmetic it needs; a loop over the quarters of tensor memory becomes one
+    An op's role follows from its kind, that of a wait or fence from the attribute ``tc.for_role``
+    that place-barriers left (removed here). Each role gets a copy of every loop that holds ops of
+    it, and of the index arithmetic it needs; a loop over the quarters of tensor memory becomes one
     quarter per epilogue warp. Preserves the order of ops within a role; between roles only what the
     barriers say.
     """

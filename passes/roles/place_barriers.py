@@ -25,7 +25,7 @@ from tcir.passes.build.kernel_ops import (
 )
 from tcir.passmanager.pipeline import Pass, register_pass
 
-ROLE = "tc.role"
+ROLE = "tc.for_role"
 """Attribute of a synchronisation op: the role that will run it (see assign-roles)."""
 
 COMMIT = tc.CommitOp.OPERATION_NAME
@@ -68,7 +68,7 @@ class PlaceBarriers(Pass):
     The rings of tensor memory that a loop's cp fill share the slots, and so the ``empty`` barrier:
     commit, wait, load, wait stand between the last mma on a slot and the next cp into it. Ops stay
     in program order and one thread may still run them all. Each synchronisation op carries
-    ``tc.role``.
+    ``tc.for_role``.
     """
 
     name: ClassVar[str] = "place-barriers"

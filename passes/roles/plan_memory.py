@@ -53,7 +53,7 @@ class PlanMemory(Pass):
         %ring = "tc.smem_tile"() {offset = 0}
         %full = "tc.mbarrier_init"() {arrivals = 1, offset = 81920}
         "tc.fence"() {kind = "mbarrier_init"}
-        %base = "tc.tmem_alloc"() {columns = 128, slot = 81960, warp = 5}
+        %base = "tc.tmem_alloc"() {columns = 128, address_slot = 81960, warp = 5}
         "tc.tmem_relinquish"() {warp = 5}
         "tc.cta_barrier"()
         %d = "tc.tmem_tile"(%base) {column = 0}
@@ -62,7 +62,8 @@ class PlanMemory(Pass):
         "tc.tmem_dealloc"(%base) {columns = 128, warp = 5}
 
     Tiles start at multiples of 1024 bytes, where swizzle patterns start; the slots of a ring follow
-    one another. ``slot`` is where ``tcgen05.alloc`` writes the address. Preserves everything else.
+    one another. ``address_slot`` is where ``tcgen05.alloc`` writes the address. Preserves
+    everything else.
     """
 
     name: ClassVar[str] = "plan-memory"
@@ -135,7 +136,7 @@ def _place_columns(kernel: Any, address: int, barriers: list[Any]) -> None:
     warp = i64(ALLOCATING_WARP)
     with ir.InsertionPoint(barriers[0]), tiles[0].location:
         alloc = tc.TmemAllocOp(i64(columns))
-        alloc.attributes["slot"], alloc.attributes["warp"] = i64(address), warp
+        alloc.attributes["address_slot"], alloc.attributes["warp"] = i64(address), warp
         tc.TmemRelinquishOp().attributes["warp"] = warp
     ops = body(kernel)
     behind = ops[ops.index(barriers[0]) + 1]

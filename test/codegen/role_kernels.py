@@ -130,8 +130,8 @@ class ShiftReuse:
             f" : () -> {_ring(st, bar)}",
             f'%done = "tc.mbarrier_init"() {{arrivals = 1 : i64, offset = {bars + 16 * st} : i64}}'
             f" : () -> {bar}",
-            f'%base = "tc.tmem_alloc"() {{columns = {columns} : i64, slot = {bars + 16 * st + 8} : '
-            f"i64, warp = 5 : i64}} : () -> {base}",
+            f'%base = "tc.tmem_alloc"() {{columns = {columns} : i64, '
+            f"address_slot = {bars + 16 * st + 8} : i64, warp = 5 : i64}} : () -> {base}",
             '"tc.tmem_relinquish"() : () -> ()',
             f'%d = "tc.tmem_tile"(%base) {{column = 0 : i64, '
             f"operandSegmentSizes = array<i32: 1>}} : ({base}) -> {t_d}",

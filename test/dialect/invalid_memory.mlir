@@ -159,18 +159,18 @@ func.func @f() {
 
 // -----
 
-// legal: tc.tmem_alloc/slot
+// legal: tc.tmem_alloc/address-slot
 func.func @f() {
-  %base = "tc.tmem_alloc"() {columns = 32 : i64, slot = 232444 : i64} : () -> !tc.tmem_base
+  %base = "tc.tmem_alloc"() {columns = 32 : i64, address_slot = 232444 : i64} : () -> !tc.tmem_base
   return
 }
 
 // -----
 
-// illegal: tc.tmem_alloc/slot
+// illegal: tc.tmem_alloc/address-slot
 func.func @f() {
-  // expected-error @+1 {{tc.tmem_alloc: slot must be a multiple of 4 in [0, 232448), got 232446 : i64: the address is written to that word of shared memory}}
-  %base = "tc.tmem_alloc"() {columns = 32 : i64, slot = 232446 : i64} : () -> !tc.tmem_base
+  // expected-error @+1 {{tc.tmem_alloc: address_slot must be a multiple of 4 in [0, 232448), got 232446 : i64: the address is written to that word of shared memory}}
+  %base = "tc.tmem_alloc"() {columns = 32 : i64, address_slot = 232446 : i64} : () -> !tc.tmem_base
   return
 }
 

@@ -23,9 +23,9 @@ func.func @tmem_tile() {
 // -----
 
 // CHECK-LABEL: func.func @tmem_alloc(
-// CHECK: "tc.tmem_alloc"() {columns = 128 : i64, slot = 0 : i64, warp = 5 : i64} : () -> !tc.tmem_base
+// CHECK: "tc.tmem_alloc"() {address_slot = 0 : i64, columns = 128 : i64, warp = 5 : i64} : () -> !tc.tmem_base
 func.func @tmem_alloc() {
-  %base = "tc.tmem_alloc"() {columns = 128 : i64, slot = 0 : i64, warp = 5 : i64}
+  %base = "tc.tmem_alloc"() {columns = 128 : i64, address_slot = 0 : i64, warp = 5 : i64}
       : () -> !tc.tmem_base
   return
 }

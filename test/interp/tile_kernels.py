@@ -251,7 +251,7 @@ class _ShiftConv:
         if self.level >= 5:
             self.base = e.value(
                 f'"tc.tmem_alloc"() {{columns = {self.conv.columns} : i64, warp = 5 : i64, '
-                f"slot = {self.offsets()['slot']} : i64}} : () -> !tc.tmem_base"
+                f"address_slot = {self.offsets()['slot']} : i64}} : () -> !tc.tmem_base"
             )
             e.line('"tc.tmem_relinquish"() {warp = 5 : i64} : () -> ()')
         e.line('"tc.cta_barrier"() : () -> ()', "barrier_setup")

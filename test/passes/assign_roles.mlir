@@ -39,6 +39,6 @@
 // CHECK-NEXT: }) {kind = "epilogue", threads = "warp", warps = array<i64: 0, 1, 2, 3>}
 // CHECK-NEXT: "tc.cta_barrier"()
 // CHECK-NEXT: "tc.tmem_dealloc"
-// CHECK-NOT: tc.role =
+// CHECK-NOT: tc.for_role =
 
 // EARLY: error: expected a kernel with barriers; run place-barriers first

@@ -5,7 +5,7 @@ func.func @wait_of_nobody(%x: memref<8xf32>) attributes {tc.kernel, tc.async, tc
   %c0 = arith.constant 0 : index
   %done = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
   "tc.commit"(%done) : (!tc.mbarrier) -> ()
-  // expected-error @+1 {{expected an op that belongs to one of the roles producer, mma, epilogue, got tc.mbarrier_wait without the attribute tc.role}}
+  // expected-error @+1 {{expected an op that belongs to one of the roles producer, mma, epilogue, got tc.mbarrier_wait without the attribute tc.for_role}}
   "tc.mbarrier_wait"(%done, %c0) : (!tc.mbarrier, index) -> ()
   "tc.tmem_wait"() {kind = "ld"} : () -> ()
   return
@@ -15,8 +15,8 @@ func.func @wait_of_nobody(%x: memref<8xf32>) attributes {tc.kernel, tc.async, tc
 
 func.func @unknown_role(%x: memref<8xf32>) attributes {tc.kernel, tc.async, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
   %done = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
-  // expected-error @+1 {{expected tc.role to be one of producer, mma, epilogue, got prologue}}
-  "tc.commit"(%done) {tc.role = "prologue"} : (!tc.mbarrier) -> ()
+  // expected-error @+1 {{expected tc.for_role to be one of producer, mma, epilogue, got prologue}}
+  "tc.commit"(%done) {tc.for_role = "prologue"} : (!tc.mbarrier) -> ()
   return
 }
 
@@ -51,7 +51,7 @@ func.func @carried(%x: memref<8xf32>) attributes {tc.kernel, tc.async, tc.grid =
 func.func @value_between_roles(%x: memref<64x16xf32>) attributes {tc.kernel, tc.async, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
   %c0 = arith.constant 0 : index
   %d = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.tmem<array<i64: 128, 16>, f32>
-  %v = "tc.tmem_ld"(%d, %c0, %c0) {tc.role = "mma"} : (!tc.tmem<array<i64: 128, 16>, f32>, index, index) -> vector<32x16xf32>
+  %v = "tc.tmem_ld"(%d, %c0, %c0) {tc.for_role = "mma"} : (!tc.tmem<array<i64: 128, 16>, f32>, index, index) -> vector<32x16xf32>
   // expected-error @+1 {{expected values to stay within a role, got one from mma in epilogue}}
   "tc.store_rows"(%v, %x, %c0, %c0) {rows = 32 : i64, row_dim = 0 : i64, operandSegmentSizes = array<i32: 1, 1, 2>} : (vector<32x16xf32>, memref<64x16xf32>, index, index) -> ()
   return

@@ -13,7 +13,7 @@ func.func @f() attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = 
   %true = arith.constant true
   %false = arith.constant false
   %done = "tc.mbarrier_init"() {arrivals = 1 : i64, offset = 60000 : i64} : () -> !tc.mbarrier
-  %base = "tc.tmem_alloc"() {columns = 64 : i64, slot = 60008 : i64, warp = 5 : i64} : () -> !tc.tmem_base
+  %base = "tc.tmem_alloc"() {columns = 64 : i64, address_slot = 60008 : i64, warp = 5 : i64} : () -> !tc.tmem_base
   %d = "tc.tmem_tile"(%base) {column = 0 : i64, operandSegmentSizes = array<i32: 1>} : (!tc.tmem_base) -> !tc.tmem<array<i64: 128, 32>, f32>
   %t = "tc.tmem_tile"(%base) {column = 32 : i64, operandSegmentSizes = array<i32: 1>} : (!tc.tmem_base) -> !tc.tmem<array<i64: 128, 64>, f16>
   %a = "tc.smem_tile"() {offset = 0 : i64} : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">

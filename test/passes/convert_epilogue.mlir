@@ -15,7 +15,7 @@ func.func @f(%out: memref<3x20x24xf16>) attributes {tc.kernel, tc.grid = array<i
   %c32 = arith.constant 32 : index
   // CHECK: %[[N:.*]] = nvvm.read.ptx.sreg.ctaid.x
   %n = gpu.block_id x
-  %base = "tc.tmem_alloc"() {columns = 32 : i64, slot = 0 : i64, warp = 0 : i64} : () -> !tc.tmem_base
+  %base = "tc.tmem_alloc"() {columns = 32 : i64, address_slot = 0 : i64, warp = 0 : i64} : () -> !tc.tmem_base
   %d = "tc.tmem_tile"(%base) {column = 0 : i64, operandSegmentSizes = array<i32: 1>} : (!tc.tmem_base) -> !tc.tmem<array<i64: 128, 32>, f32>
   "tc.cta_barrier"() : () -> ()
   "tc.role"() ({

@@ -53,7 +53,7 @@ func.func @too_wide_index() attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>
 
 func.func @no_wait(%out: memref<32x16xf32>) attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 128, 1, 1>, tc.smem_bytes = 8 : i64} {
   %c0 = arith.constant 0 : index
-  %base = "tc.tmem_alloc"() {columns = 32 : i64, slot = 0 : i64, warp = 0 : i64} : () -> !tc.tmem_base
+  %base = "tc.tmem_alloc"() {columns = 32 : i64, address_slot = 0 : i64, warp = 0 : i64} : () -> !tc.tmem_base
   %d = "tc.tmem_tile"(%base) {column = 0 : i64, operandSegmentSizes = array<i32: 1>} : (!tc.tmem_base) -> !tc.tmem<array<i64: 128, 16>, f32>
   "tc.cta_barrier"() : () -> ()
   "tc.role"() ({
@@ -72,7 +72,7 @@ func.func @wait_elsewhere(%out: memref<32x16xf32>) attributes {tc.kernel, tc.gri
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %true = arith.constant true
-  %base = "tc.tmem_alloc"() {columns = 32 : i64, slot = 0 : i64, warp = 0 : i64} : () -> !tc.tmem_base
+  %base = "tc.tmem_alloc"() {columns = 32 : i64, address_slot = 0 : i64, warp = 0 : i64} : () -> !tc.tmem_base
   %d = "tc.tmem_tile"(%base) {column = 0 : i64, operandSegmentSizes = array<i32: 1>} : (!tc.tmem_base) -> !tc.tmem<array<i64: 128, 16>, f32>
   "tc.cta_barrier"() : () -> ()
   "tc.role"() ({
@@ -93,7 +93,7 @@ func.func @wait_elsewhere(%out: memref<32x16xf32>) attributes {tc.kernel, tc.gri
 
 func.func @no_barrier() attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 128, 1, 1>, tc.smem_bytes = 8 : i64} {
   %c0 = arith.constant 0 : index
-  %base = "tc.tmem_alloc"() {columns = 32 : i64, slot = 0 : i64, warp = 0 : i64} : () -> !tc.tmem_base
+  %base = "tc.tmem_alloc"() {columns = 32 : i64, address_slot = 0 : i64, warp = 0 : i64} : () -> !tc.tmem_base
   %d = "tc.tmem_tile"(%base) {column = 0 : i64, operandSegmentSizes = array<i32: 1>} : (!tc.tmem_base) -> !tc.tmem<array<i64: 128, 16>, f32>
   "tc.role"() ({
   ^bb0(%quarter: index):

@@ -26,7 +26,7 @@ func.func @f(%out: memref<8x32x16xf32>) attributes {tc.kernel, tc.grid = array<i
   // CHECK: scf.if %[[MINE]]
   // CHECK: nvvm.tcgen05.alloc
   // CHECK: nvvm.tcgen05.relinquish_alloc_permit
-  %base = "tc.tmem_alloc"() {columns = 32 : i64, slot = 2072 : i64, warp = 5 : i64} : () -> !tc.tmem_base
+  %base = "tc.tmem_alloc"() {columns = 32 : i64, address_slot = 2072 : i64, warp = 5 : i64} : () -> !tc.tmem_base
   "tc.tmem_relinquish"() : () -> ()
   %d = "tc.tmem_tile"(%base) {column = 16 : i64, operandSegmentSizes = array<i32: 1>} : (!tc.tmem_base) -> !tc.tmem<array<i64: 128, 16>, f32>
 

@@ -14,23 +14,23 @@
 // CHECK-NEXT: %[[F:.*]] = "tc.slot"(%[[FULL]], %[[SLOT:.*]])
 // CHECK-NEXT: %[[E:.*]] = "tc.slot"(%[[EMPTY]], %[[SLOT]])
 // CHECK-NEXT: %[[OTHER:.*]] = arith.subi %c1, %[[PHASE]]
-// CHECK-NEXT: "tc.mbarrier_wait"(%[[E]], %[[OTHER]]) {tc.role = "producer"}
-// CHECK-NEXT: "tc.mbarrier_expect_tx"(%[[F]]) {nbytes = 4608 : i64, tc.role = "producer"}
+// CHECK-NEXT: "tc.mbarrier_wait"(%[[E]], %[[OTHER]]) {tc.for_role = "producer"}
+// CHECK-NEXT: "tc.mbarrier_expect_tx"(%[[F]]) {nbytes = 4608 : i64, tc.for_role = "producer"}
 // CHECK-NEXT: "tc.tma_load"({{.*}}, %[[F]]) {nbytes = 4096
 // CHECK-NEXT: "tc.tma_load"({{.*}}, %[[F]]) {nbytes = 512
-// CHECK: "tc.mbarrier_wait"(%[[F]], %[[PHASE]]) {tc.role = "mma"}
-// CHECK-NEXT: "tc.fence"() {kind = "tcgen05.after", tc.role = "mma"}
+// CHECK: "tc.mbarrier_wait"(%[[F]], %[[PHASE]]) {tc.for_role = "mma"}
+// CHECK-NEXT: "tc.fence"() {kind = "tcgen05.after", tc.for_role = "mma"}
 // CHECK-NEXT: "tc.cp"
 // CHECK-NEXT: "tc.mma"
-// CHECK-NEXT: "tc.commit"(%[[E]]) {tc.role = "mma"}
+// CHECK-NEXT: "tc.commit"(%[[E]]) {tc.for_role = "mma"}
 // CHECK-NEXT: }
-// CHECK-NEXT: "tc.commit"(%[[DONE]]) {tc.role = "mma"}
-// CHECK-NEXT: "tc.mbarrier_wait"(%[[DONE]], %c0) {tc.role = "epilogue"}
-// CHECK-NEXT: "tc.fence"() {kind = "tcgen05.after", tc.role = "epilogue"}
+// CHECK-NEXT: "tc.commit"(%[[DONE]]) {tc.for_role = "mma"}
+// CHECK-NEXT: "tc.mbarrier_wait"(%[[DONE]], %c0) {tc.for_role = "epilogue"}
+// CHECK-NEXT: "tc.fence"() {kind = "tcgen05.after", tc.for_role = "epilogue"}
 // CHECK: "tc.tmem_ld"
 // CHECK-NEXT: "tc.tmem_wait"() {kind = "ld"}
 // CHECK-NEXT: "tc.store_rows"
-// CHECK: "tc.fence"() {kind = "tcgen05.before", tc.role = "epilogue"}
+// CHECK: "tc.fence"() {kind = "tcgen05.before", tc.for_role = "epilogue"}
 // CHECK-NEXT: "tc.cta_barrier"()
 // CHECK-NEXT: return
 

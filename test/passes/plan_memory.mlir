@@ -12,7 +12,7 @@
 // CHECK-NEXT: "tc.mbarrier_init"() {arrivals = 1 : i64, offset = 9232 : i64}
 // CHECK-NEXT: "tc.mbarrier_init"() {arrivals = 1 : i64, offset = 9248 : i64}
 // CHECK-NEXT: "tc.fence"() {kind = "mbarrier_init"}
-// CHECK-NEXT: %[[BASE:.*]] = "tc.tmem_alloc"() {columns = 32 : i64, slot = 9256 : i64, warp = 5 : i64}
+// CHECK-NEXT: %[[BASE:.*]] = "tc.tmem_alloc"() {address_slot = 9256 : i64, columns = 32 : i64, warp = 5 : i64}
 // CHECK-NEXT: "tc.tmem_relinquish"() {warp = 5 : i64}
 // CHECK-NEXT: "tc.cta_barrier"()
 // CHECK-NEXT: "tc.tmem_tile"(%[[BASE]]) {column = 0 : i64

@@ -44,19 +44,19 @@
 // SHIFT: "tc.refresh"
 
 // WAIT: ashift = true
-// WAIT: "tc.commit"(%[[BAR:.*]]) {tc.role = "mma"}
-// WAIT: "tc.mbarrier_wait"(%[[BAR]], %c0) {tc.role = "mma"}
-// WAIT: "tc.fence"() {kind = "tcgen05.after", tc.role = "mma"}
+// WAIT: "tc.commit"(%[[BAR:.*]]) {tc.for_role = "mma"}
+// WAIT: "tc.mbarrier_wait"(%[[BAR]], %c0) {tc.for_role = "mma"}
+// WAIT: "tc.fence"() {kind = "tcgen05.after", tc.for_role = "mma"}
 // WAIT: "tc.refresh"
 // WAIT: "tc.commit"(%[[BAR]])
-// WAIT: "tc.mbarrier_wait"(%[[BAR]], %c1) {tc.role = "mma"}
+// WAIT: "tc.mbarrier_wait"(%[[BAR]], %c1) {tc.for_role = "mma"}
 
 // READY: %[[READY:.*]] = "tc.mbarrier_init"() {arrivals = 128 : i64} : () -> !tc.mbarrier
 // READY: "tc.tmem_st"
 // READY: "tc.tmem_wait"() {kind = "st"}
 // READY: "tc.fence"() {kind = "tcgen05.before"
 // READY: "tc.mbarrier_arrive"(%[[READY]])
-// READY: "tc.mbarrier_wait"(%[[READY]], %c0) {tc.role = "mma"}
+// READY: "tc.mbarrier_wait"(%[[READY]], %c0) {tc.for_role = "mma"}
 
 // NOSHIFT: error: expected shift=ashift with halo=mask, got shift
 func.func @nine(%x: tensor<2x9x9x8xf16>, %w: tensor<3x3x8x16xf16>) -> tensor<2x7x9x16xf32> {

@@ -81,7 +81,7 @@ def _executing_warp(compiler: Compiler, op: ir.OpView) -> int:
 @execute(tc.TmemAllocOp)
 def tmem_alloc(compiler: Compiler, op: tc.TmemAllocOp) -> Step:
     result, site = compiler.result(op), compiler.site(op)
-    columns, slot = integer(op, "columns"), integer(op, "slot")
+    columns, slot = integer(op, "columns"), integer(op, "address_slot")
     warp = optional_integer(op, "warp") or 0
     compiler.allocation_warp = warp
 
