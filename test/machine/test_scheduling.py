@@ -9,7 +9,7 @@ import pytest
 
 from tcir.machine import Agent, Deadlock, Machine, NotModelled
 from tcir.machine.engine.machine import RESIDENT
-from tcir.machine.order.hazards import Access
+from tcir.machine.order.clocks import Access
 from tcir.machine.order.shadow import COMPACT, LastShadow, Shadow
 
 from .bench import A2, ORDERS, TILE, Bench, bar, finish, mma

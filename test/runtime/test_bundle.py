@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tcir.errors import Error, InputError
-from tcir.machine.tma.tensor_fields import MapFields
+from tcir.machine.tma.map_fields import MapFields
 from tcir.ptxrun.command import main as tc_run
 from tcir.ptxrun.program_bundle import write_program
 from tcir.run import Uninitialized

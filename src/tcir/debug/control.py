@@ -9,8 +9,9 @@ from tcir.interp.ptx.interpreter import WarpInterpreter
 from tcir.interp.ptx.launch import LaunchState
 from tcir.interp.ptx.op import Blocking, Op
 from tcir.machine import Machine
+from tcir.machine.findings import Finding, Findings
 from tcir.machine.memory.protocols import CtaProtocol
-from tcir.machine.order.hazards import Access, Finding, Findings
+from tcir.machine.order.clocks import Access
 from tcir.run import RunReport
 
 

@@ -12,7 +12,7 @@ from tcir.debug.stop import Stop
 from tcir.debug.writers import LastWriters, last_writer, locate, words
 from tcir.interp.ptx.registers import S64
 from tcir.interp.ptx.syntax import Address, Reg
-from tcir.machine.order.hazards import Access
+from tcir.machine.order.clocks import Access
 from tcir.run import LaunchError, run_ptx
 
 

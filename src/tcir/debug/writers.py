@@ -10,7 +10,7 @@ import numpy as np
 from tcir.debug.control import Follower
 from tcir.interp.ptx.interpreter import WarpInterpreter
 from tcir.interp.ptx.op import Blocking
-from tcir.machine.order.hazards import Access
+from tcir.machine.order.clocks import Access
 
 
 def locate(machine: Any, array: np.ndarray, index: tuple[int, ...]) -> tuple[Any, int]:

@@ -21,7 +21,7 @@ from tcir.machine.engine.agent import Agent
 from tcir.machine.engine.cta import Cta
 from tcir.machine.engine.machine import Machine
 from tcir.machine.errors import Deadlock, MachineError, NotModelled
-from tcir.machine.order.hazards import Finding
+from tcir.machine.findings import Finding
 from tcir.machine.tensor_core.instruction_descriptor import InstructionDescriptor
 from tcir.machine.tensor_core.mma_step import MmaOptions
 from tcir.machine.tensor_core.operands import ElementAddresses, SharedDesc, TmemAddr

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tcir.errors import Error
-from tcir.machine.order.hazards import Finding
+from tcir.errors import Error, IncompleteError
+from tcir.machine.findings import Finding
 from tcir.machine.refusal import Refusal
 
 
@@ -31,10 +31,8 @@ class Deadlock(MachineError):
     """Every agent waits; the message lists who waits for what."""
 
 
-class NotModelled(Error, RuntimeError):
+class NotModelled(IncompleteError, RuntimeError):
     """Legal on the hardware, without a rule in this machine: the run is incomplete."""
-
-    exit_code = 2
 
     def __init__(self, what: str, *, site: object = None) -> None:
         super().__init__(what)

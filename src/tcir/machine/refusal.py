@@ -1,4 +1,4 @@
-"""Refusals of the pure hardware functions: a value the hardware (or the driver) does not accept."""
+"""Errors of the pure hardware functions: values that the hardware or the driver rejects."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import numpy as np
 from tcir.interp.ptx.lanes import FULL
 from tcir.machine import Agent, DecodedMap, Finding, Machine, MachineError
 from tcir.machine.memory.protocols import CtaProtocol
-from tcir.machine.order.hazards import Clock
+from tcir.machine.order.clocks import Clock
 from tcir.target import DEFAULT_TARGET
 
 Triple = tuple[int, int, int]

@@ -18,7 +18,7 @@ from tcir.machine.memory.generic import Memory
 from tcir.machine.memory.memories import RANK_SHIFT
 from tcir.machine.memory.protocols import AgentProtocol, CtaProtocol
 from tcir.machine.memory.st_async import StAsync
-from tcir.machine.order.hazards import (
+from tcir.machine.order.clocks import (
     BEFORE,
     INIT,
     LATE,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from tcir.machine.engine.agent import Agent, Body
+from tcir.machine.findings import Finding
 from tcir.machine.memory.memories import RANK_SHIFT, SharedMemory
 from tcir.machine.memory.protocols import ClusterProtocol, MachineProtocol, Triple
 from tcir.machine.memory.tensor_memory import Sm, TensorMemory
-from tcir.machine.order.hazards import Access, Clock, Component, Finding, join, observed
+from tcir.machine.order.clocks import Access, Clock, Component, join, observed
 from tcir.machine.order.mbarrier import Mbarrier
 from tcir.machine.order.rounds import BarrierRound
 

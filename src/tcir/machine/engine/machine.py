@@ -14,10 +14,10 @@ from tcir.machine.engine.completion_order import CompletionOrder
 from tcir.machine.engine.cta import Cta
 from tcir.machine.engine.residents import Residents
 from tcir.machine.errors import MachineError, NotModelled
+from tcir.machine.findings import Finding, Findings
 from tcir.machine.memory.memories import GlobalMemory
 from tcir.machine.memory.protocols import Triple
 from tcir.machine.memory.tensor_memory import Sm
-from tcir.machine.order.hazards import Finding, Findings
 from tcir.target import DEFAULT_TARGET
 
 RESIDENT = DEFAULT_TARGET.sms

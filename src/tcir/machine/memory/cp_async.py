@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tcir.machine.memory.generic import Memory
 from tcir.machine.memory.memories import Buffer
 from tcir.machine.memory.protocols import AgentProtocol
-from tcir.machine.order.hazards import Access, Component
+from tcir.machine.order.clocks import Access, Component
 from tcir.machine.order.mbarrier import Mbarrier
 from tcir.machine.order.operation import Blocking, Operation
 

@@ -10,9 +10,10 @@ from typing import Protocol
 
 from tcir.machine.assumptions import Assumptions
 from tcir.machine.counters import Counters
+from tcir.machine.findings import Finding
 from tcir.machine.memory.memories import GlobalMemory, SharedMemory
 from tcir.machine.memory.tensor_memory import TensorMemory
-from tcir.machine.order.hazards import Access, Clock, Component, Finding, Scope
+from tcir.machine.order.clocks import Access, Clock, Component, Scope
 from tcir.machine.order.mbarrier import Mbarrier
 from tcir.machine.order.operation import Blocking, Operation
 from tcir.machine.order.ordering import Class

@@ -13,7 +13,7 @@ from tcir.machine.errors import MachineError
 from tcir.machine.memory.generic import Memory
 from tcir.machine.memory.protocols import AgentProtocol
 from tcir.machine.memory.reduction import Reduction
-from tcir.machine.order.hazards import Access
+from tcir.machine.order.clocks import Access
 from tcir.machine.order.operation import Operation
 
 

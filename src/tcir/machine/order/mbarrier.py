@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tcir.machine.errors import MachineError
-from tcir.machine.order.hazards import Clock, Component, join
+from tcir.machine.order.clocks import Clock, Component, join
 
 MAX_COUNT = (1 << 20) - 1
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 
-from tcir.machine.order.hazards import Access
+from tcir.machine.order.clocks import Access
 
 
 @dataclass(eq=False)

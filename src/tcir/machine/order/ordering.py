@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from tcir.machine.assumptions import Assumptions
-from tcir.machine.order.hazards import Access, Component, join
+from tcir.machine.order.clocks import Access, Component, join
 
 _KEPT = {("cp", "mma"), ("shift", "mma"), ("mma", "shift")}
 

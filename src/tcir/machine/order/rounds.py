@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tcir.machine.order.hazards import Clock
+from tcir.machine.order.clocks import Clock
 
 
 @dataclass(eq=False)

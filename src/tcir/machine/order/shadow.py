@@ -7,7 +7,7 @@ from typing import Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from tcir.machine.order.hazards import Access, Component
+from tcir.machine.order.clocks import Access, Component
 
 COMPACT = 8192
 """Recorded accesses after which those that no granule names any more are dropped."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tcir.machine.assumptions import Assumptions
-from tcir.machine.order.hazards import Component
+from tcir.machine.order.clocks import Component
 from tcir.machine.order.operation import Operation
 from tcir.machine.order.ordering import PipeOrder
 

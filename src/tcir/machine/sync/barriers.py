@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tcir.machine.errors import MachineError
 from tcir.machine.memory.protocols import AgentProtocol
-from tcir.machine.order.hazards import join
+from tcir.machine.order.clocks import join
 from tcir.machine.order.operation import Blocking
 from tcir.machine.order.rounds import BarrierRound
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tcir.machine.errors import MachineError
 from tcir.machine.memory.protocols import AgentProtocol
-from tcir.machine.order.hazards import INIT, Clock, join, marked, observed
+from tcir.machine.order.clocks import INIT, Clock, join, marked, observed
 from tcir.machine.order.mbarrier import Mbarrier
 from tcir.machine.order.operation import Blocking
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcir.machine.memory.protocols import AgentProtocol, CtaProtocol
-from tcir.machine.order.hazards import Access
+from tcir.machine.order.clocks import Access
 from tcir.machine.order.operation import Operation
 from tcir.machine.order.ordering import class_of
 from tcir.machine.order.shadow import Granules, Shadow

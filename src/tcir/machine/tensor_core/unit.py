@@ -8,7 +8,7 @@ from tcir.machine.assumptions import Assumptions
 from tcir.machine.errors import MachineError
 from tcir.machine.memory.protocols import AgentProtocol
 from tcir.machine.memory.tensor_memory import LANES, POISON_WORD
-from tcir.machine.order.hazards import Access
+from tcir.machine.order.clocks import Access
 from tcir.machine.refusal import Refusal
 from tcir.machine.tensor_core.block_scale import BlockScale
 from tcir.machine.tensor_core.descriptor import CP_SHAPES, decode_matrix, element_table

@@ -14,7 +14,7 @@ from tcir.machine.errors import MachineError
 from tcir.machine.memory.swizzle import swizzle_address
 from tcir.machine.refusal import Refusal, TensorMapError
 from tcir.machine.tma.im2col_walk import im2col_elements, wide_elements
-from tcir.machine.tma.tensor_fields import DecodedMap, MapFields
+from tcir.machine.tma.map_fields import DecodedMap, MapFields
 from tcir.machine.tma.tensor_limits import ALIGNMENT
 from tcir.machine.tma.tensor_types import PADDED
 from tcir.machine.tma.tensor_walk import row_elements, tile_elements

@@ -15,7 +15,7 @@ from tcir.machine.memory.generic import Memory
 from tcir.machine.memory.memories import RANK_SHIFT, Buffer, SharedMemory
 from tcir.machine.memory.protocols import AgentProtocol, CtaProtocol
 from tcir.machine.memory.reduction import Reduction
-from tcir.machine.order.hazards import Access, Component, Scope
+from tcir.machine.order.clocks import Access, Component, Scope
 from tcir.machine.order.mbarrier import Mbarrier
 from tcir.machine.order.operation import Blocking, Operation
 

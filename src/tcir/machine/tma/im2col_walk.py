@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tcir.machine.assumptions import Assumptions
 from tcir.machine.refusal import TensorMapError
-from tcir.machine.tma.tensor_fields import DecodedMap
+from tcir.machine.tma.map_fields import DecodedMap
 from tcir.machine.tma.tensor_limits import HALO_MAX, OFFSET_MAX, W_OFFSET_MAX
 from tcir.machine.tma.tensor_walk import (
     OUTSIDE,

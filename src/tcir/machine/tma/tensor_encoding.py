@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from tcir.machine.refusal import TensorMapError
-from tcir.machine.tma.tensor_fields import DecodedMap, MapFields
+from tcir.machine.tma.map_fields import DecodedMap, MapFields
 from tcir.machine.tma.tensor_limits import ENCODERS, require
 from tcir.machine.tma.tensor_types import SLICE, TYPES
 

@@ -1,4 +1,4 @@
-"""What a tensor map says: its fields, checked on construction, and what follows from them."""
+"""What a tensor map says: its fields, and what follows from them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tcir.machine.memory.swizzle import SWIZZLES
-from tcir.machine.tma.tensor_limits import check_address, check_fields
 from tcir.machine.tma.tensor_types import SLICE, TYPES, Unit
 
 
 @dataclass(frozen=True)
-class MapFields:
-    """What a tensor map says, beside the address. Construction checks the driver's limits.
+class Fields:
+    """What a tensor map says, besides the address; `MapFields` checks it.
 
     With an interleaved layout, dimension 0 is W (then H, D), dimension rank - 2 counts slices of
     channels, and what one coordinate names is a whole slice of 16 or 32 bytes.
@@ -34,9 +33,6 @@ class MapFields:
     pixels_per_column: int = 0
     interleave: str = "NONE"
     oob_fill: str = "zero"
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     @property
     def rank(self) -> int:
@@ -104,14 +100,3 @@ class MapFields:
             self.lower_corner[spatial],
             self.dims[spatial + self.first_spatial] - 1 + self.upper_corner[spatial],
         )
-
-
-@dataclass(frozen=True)
-class DecodedMap:
-    """A tensor map as the engine sees it: fields and the global byte address of element 0."""
-
-    fields: MapFields
-    address: int
-
-    def __post_init__(self) -> None:
-        check_address("global address", self.fields, self.address)

@@ -6,14 +6,10 @@ cuTensorMapEncodeIm2colWide; PTX ISA 5.5, 9.7.9.27.1.1.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tcir.machine.memory.swizzle import SWIZZLES
 from tcir.machine.refusal import TensorMapError
+from tcir.machine.tma.tensor_fields import Fields
 from tcir.machine.tma.tensor_types import FLOATS, PACKED, PADDED, PADDED_INNER, SLICE, TYPES
-
-if TYPE_CHECKING:
-    from tcir.machine.tma.tensor_fields import MapFields
 
 ENCODERS = {
     "tiled": "cuTensorMapEncodeTiled",
@@ -53,12 +49,12 @@ def _one_of(name: str, value: str, allowed: object, reason: str) -> None:
     require(value in values, name, value, "one of " + ", ".join(values), reason)
 
 
-def alignment(f: MapFields) -> int:
+def alignment(f: Fields) -> int:
     """Of the global address and the strides, in bytes."""
     return 32 if f.interleave == "32B" or f.dtype in PADDED else ALIGNMENT
 
 
-def check_address(name: str, f: MapFields, address: int) -> None:
+def check_address(name: str, f: Fields, address: int) -> None:
     """Alignment and range of a global address."""
     step = alignment(f)
     reason = f"the driver; {step} for this type and interleave"
@@ -66,7 +62,7 @@ def check_address(name: str, f: MapFields, address: int) -> None:
     require(ok, name, hex(address), f"a multiple of {step}", reason)
 
 
-def check_fields(f: MapFields) -> None:
+def check_fields(f: Fields) -> None:
     """Everything that does not depend on the address."""
     _one_of("mode", f.mode, ENCODERS, "no other")
     function = ENCODERS[f.mode]
@@ -89,7 +85,7 @@ def check_fields(f: MapFields) -> None:
         _check_im2col(f, function)
 
 
-def _check_shape(f: MapFields, function: str) -> None:
+def _check_shape(f: Fields, function: str) -> None:
     low = 1 if f.mode == "tiled" and not f.interleaved else 3
     require(low <= f.rank <= 5, "rank", f.rank, f"{low}..5", function)
     for i, d in enumerate(f.dims):
@@ -111,7 +107,7 @@ def _check_shape(f: MapFields, function: str) -> None:
         require(1 <= s <= 8, f"element_strides[{i}]", s, "1..8", function)
 
 
-def _check_interleave(f: MapFields) -> None:
+def _check_interleave(f: Fields) -> None:
     wide = f.mode.startswith("im2col_w")
     require(not wide, "interleave", f.interleave, "NONE in the w modes", "PTX ISA 5.5.6")
     require(
@@ -124,7 +120,7 @@ def _check_interleave(f: MapFields) -> None:
     )  # fmt: skip
 
 
-def _check_packed(f: MapFields) -> None:
+def _check_packed(f: Fields) -> None:
     if f.dtype not in PADDED:
         require(f.dims[0] % 2 == 0, "dims[0]", f.dims[0], "even", "two elements share a byte")
         return
@@ -135,7 +131,7 @@ def _check_packed(f: MapFields) -> None:
     _one_of("swizzle", f.swizzle, PADDED_SWIZZLES, f"dtype {f.dtype}")
 
 
-def _check_inner(f: MapFields, name: str, elements: int) -> None:
+def _check_inner(f: Fields, name: str, elements: int) -> None:
     if f.dtype in PADDED:
         reason = f"dtype {f.dtype} fills rows of {PADDED_INNER} bytes"
         require(elements == PADDED_INNER, name, elements, str(PADDED_INNER), reason)
@@ -156,14 +152,14 @@ def _check_inner(f: MapFields, name: str, elements: int) -> None:
     )  # fmt: skip
 
 
-def _check_box(f: MapFields, function: str) -> None:
+def _check_box(f: Fields, function: str) -> None:
     require(len(f.box) == f.rank, "length of box", len(f.box), str(f.rank), function)
     for i, b in enumerate(f.box):
         require(1 <= b <= 256, f"box[{i}]", b, "1..256", function)
     _check_inner(f, "box[0]", f.box[0])
 
 
-def _check_im2col(f: MapFields, function: str) -> None:
+def _check_im2col(f: Fields, function: str) -> None:
     wide = f.mode != "im2col"
     bits = 16 if wide else CORNER_BITS[f.rank]
     low, high = -(1 << bits - 1), (1 << bits - 1) - 1

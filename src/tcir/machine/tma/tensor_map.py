@@ -4,7 +4,7 @@ A tensor map describes an array in global memory, innermost dimension first, and
 instruction moves. `TensorMap` is what a caller builds (the arguments of cuTensorMapEncodeTiled,
 cuTensorMapEncodeIm2col and cuTensorMapEncodeIm2colWide, with their limits: `tensor_limits`);
 `encode` gives the 128 bytes a kernel parameter holds (`tensor_encoding`); `decode` gives the
-`DecodedMap` that the machine executes (`tensor_fields`).
+`DecodedMap` that the machine executes (`map_fields`).
 
 Sources: CUDA driver API 13.1, tensor map object management; PTX ISA 5.5 (tensors), 9.7.9.27
 (cp.async.bulk.tensor).
@@ -18,8 +18,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from tcir.machine.tma.map_fields import DecodedMap, MapFields
 from tcir.machine.tma.tensor_encoding import MAP_BYTES, decode, encode
-from tcir.machine.tma.tensor_fields import DecodedMap, MapFields
 from tcir.machine.tma.tensor_limits import check_address
 from tcir.machine.tma.tensor_types import TYPES
 

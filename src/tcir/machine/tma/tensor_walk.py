@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcir.machine.refusal import TensorMapError
-from tcir.machine.tma.tensor_fields import DecodedMap, MapFields
+from tcir.machine.tma.map_fields import DecodedMap, MapFields
 from tcir.machine.tma.tensor_limits import ALIGNMENT
 from tcir.machine.tma.tensor_types import PADDED, PADDED_INNER, Unit
 

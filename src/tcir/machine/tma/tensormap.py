@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tcir.machine.errors import MachineError
 from tcir.machine.memory.generic import Memory
 from tcir.machine.memory.protocols import AgentProtocol
-from tcir.machine.order.hazards import Access, Clock, marked, observed
+from tcir.machine.order.clocks import Access, Clock, marked, observed
 from tcir.machine.refusal import Refusal
 from tcir.machine.tma.tensor_encoding import MAP_BYTES, replace
 

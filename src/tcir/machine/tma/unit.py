@@ -11,7 +11,7 @@ from tcir.machine.errors import MachineError
 from tcir.machine.memory.generic import Memory
 from tcir.machine.memory.memories import ALL_DEFINED, RANK_SHIFT, Buffer
 from tcir.machine.memory.protocols import AgentProtocol, CtaProtocol
-from tcir.machine.order.hazards import Access
+from tcir.machine.order.clocks import Access
 from tcir.machine.order.operation import Operation
 from tcir.machine.order.shadow import Granules
 from tcir.machine.refusal import Refusal

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcir.machine.refusal import TensorMapError
-from tcir.machine.tma.tensor_fields import MapFields
+from tcir.machine.tma.map_fields import MapFields
 
 _NAN = b"\xf7\x7f"
 """Fill of every 16 bits outside a tensor whose map asks for NaN."""

@@ -9,7 +9,7 @@ from tcir.machine.errors import MachineError
 from tcir.machine.memory.generic import Memory
 from tcir.machine.memory.protocols import AgentProtocol
 from tcir.machine.memory.tensor_memory import COLUMNS, UNSPECIFIED_HALF
-from tcir.machine.order.hazards import Access
+from tcir.machine.order.clocks import Access
 from tcir.machine.order.operation import Blocking
 from tcir.machine.refusal import Refusal
 from tcir.machine.tmem.pair_allocation import PairAllocation, check_exclusive

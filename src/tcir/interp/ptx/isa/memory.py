@@ -22,7 +22,7 @@ from tcir.interp.ptx.windows import SPACES
 from tcir.machine import MachineError
 from tcir.machine.memory.generic import extent
 from tcir.machine.memory.memories import GUARD
-from tcir.machine.order.hazards import join
+from tcir.machine.order.clocks import join
 
 SPACE_WORDS = {
     "shared": "shared",

@@ -1,4 +1,4 @@
-"""Findings, clocks and accesses: the vocabulary of happens-before.
+"""Clocks and accesses: the vocabulary of happens-before.
 
 A *component* is a line of events of its own: an agent's program, the tensor-core operations one
 agent issued, its tensor-memory loads (and stores), the TMA loads that signal one mbarrier. A
@@ -24,47 +24,6 @@ Clock = dict[Component, int]
 Line = TypeVar("Line", bound=Hashable)
 
 PROXY, LATE, INIT, BEFORE, PIPE = "proxy", "late proxy", "init", "before", "pipe"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One hazard: two operations, and the edge that is missing between them.
-
-    severity "error": the result depends on timing under every reading of the ISA. "warning": the
-    ISA's text asks for the edge, shipping compilers leave it out.
-    """
-
-    severity: str
-    code: str
-    first: str
-    second: str
-    missing: str
-    cta: tuple[int, int, int] = (0, 0, 0)
-
-    def __str__(self) -> str:
-        second = f" and {self.second}" if self.second else ""
-        return f"{self.code}: {self.first}{second}: {self.missing} (CTA {self.cta})"
-
-
-class Findings(list[Finding]):
-    """Findings without repetitions: the same pair of sites counts once, whatever the CTA."""
-
-    LIMIT = 200
-    """Of each severity, so that no flood of warnings hides an error."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._seen: set[tuple[str, str, str]] = set()
-        self._room: dict[str, int] = {}
-
-    def append(self, finding: Finding) -> None:
-        key = (finding.code, finding.first, finding.second)
-        room = self._room.setdefault(finding.severity, self.LIMIT)
-        if key in self._seen or not room:
-            return
-        self._room[finding.severity] = room - 1
-        self._seen.add(key)
-        super().append(finding)
 
 
 @dataclass(frozen=True)
