@@ -17,12 +17,14 @@ FOLDERS = ("machine", "interp/ptx", "interp/tile", "debug")
 
 
 def private_accesses(source: str) -> Iterator[str]:
-    """`x._y` where x is not the object or the class itself."""
-    for node in ast.walk(ast.parse(source)):
+    """`x._y` where x is neither the object itself nor a class of the same file."""
+    tree = ast.parse(source)
+    own = {"self", "cls"} | {n.name for n in ast.walk(tree) if isinstance(n, ast.ClassDef)}
+    for node in ast.walk(tree):
         if not isinstance(node, ast.Attribute):
             continue
         private = node.attr.startswith("_") and not node.attr.startswith("__")
-        if private and ast.unparse(node.value) not in ("self", "cls"):
+        if private and ast.unparse(node.value) not in own:
             yield ast.unparse(node)
 
 
