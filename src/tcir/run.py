@@ -1,4 +1,4 @@
-"""`run_ptx`: executes a PTX kernel, ours or anyone's, on the simulated machine.
+"""`run_ptx`: executes any PTX kernel on the simulated machine.
 
 The machine gets the text, the launch sizes and the buffers, and nothing else.
 """
@@ -178,12 +178,12 @@ def run_ptx(
 
     args: one per kernel parameter: C-contiguous numpy arrays (device buffers, written in place), or
     `Uninitialized(array)` for an output that has to be written before it is read; numpy scalars;
-    bytes for by-value parameters; `TensorMap`; or a tuple of such parts, one behind the other
+    bytes for by-value parameters; `TensorMap`; or a tuple of such parts, concatenated
     without padding, for a struct. dynamic_smem: bytes. hazards: "report" or "off".
     order_seed: varies completion and warp order; None is the order of issue. numerics: "exact" or
     "fast" (float32). max_instructions: warp instructions before the run is given up. assumptions:
     other answers to the open questions about the hardware. observer: see `tcir.debug`. ctas_per_sm:
-    so many CTAs, one behind the other in the grid, run side by side and share tensor memory.
+    so many CTAs, consecutive in the grid, run side by side and share tensor memory.
 
     Raises PtxSyntaxError (not PTX) and LaunchError (sizes or arguments that do not fit). What the
     program does wrong is in the report.

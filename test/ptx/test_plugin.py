@@ -1,4 +1,4 @@
-"""A plugin file adds a PTX instruction: it is decoded, executed and documented; nothing else changes.
+"""A PTX instruction from a plugin file: it decodes, executes and is documented; no other change.
 
 In processes of their own: what is registered stays registered.
 """
@@ -52,7 +52,7 @@ def run(setup: str, form: str) -> str:
 def test_without_the_plugin_it_is_rejected_by_name() -> None:
     text = run("", ".add")
     assert text.startswith("incomplete") and "video instructions are not modelled" in text
-    assert "refused by name" in text.splitlines()[-1] and "runs" not in text.splitlines()[-1]
+    assert "rejected by name" in text.splitlines()[-1] and "runs" not in text.splitlines()[-1]
 
 
 @pytest.mark.parametrize("setup", ["import video", "import tcir.run, video"])

@@ -1,4 +1,4 @@
-"""The words of `tc-run --break-at`."""
+"""The argument of `tc-run --break-at`."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class FirstDifference:
 
 
 def array_of(arg: object) -> np.ndarray | None:
-    """The array behind an argument of a run, if any."""
+    """The array of an argument of a run, if any."""
     if isinstance(arg, Uninitialized):
         return arg.array
     if isinstance(arg, np.ndarray):

@@ -44,7 +44,7 @@ def words(access: Access) -> str:
 
 
 class LastWriters(Follower):
-    """Keeps the machine of a run, so that one can ask afterwards who wrote what."""
+    """Keeps the machine of a run, for questions about writers afterwards."""
 
     def follow(self, interpreter: WarpInterpreter) -> Blocking:
         return interpreter.run()  # no warp is looked at

@@ -71,7 +71,7 @@ def _array(arg: Any) -> np.ndarray | None:
 
 
 def _struct(what: str, variable: Variable, parts: Sequence[Any], buffers: Buffers) -> bytes:
-    """The parts of a by-value parameter one behind the other; padding is a part, too."""
+    """The parts of a by-value parameter, concatenated; padding is a part as well."""
     out = b""
     for place, part in enumerate(parts):
         here = f"{what}, part {place} at byte {len(out)}"

@@ -221,7 +221,7 @@ class _Copy:
     def candidates(self, listed: str, given: Sequence[Variable | Reg | Imm]) -> list[Function]:
         """What a call through a register may reach: its .calltargets, or all that fit."""
         if listed not in self.source.callees:
-            raise _Stays("expected the label of .calltargets or .callprototype behind the address")
+            raise _Stays("expected the label of .calltargets or .callprototype after the address")
         names = self.source.callees[listed]
         if names is None:
             pointed = _pointed_at(self.module)

@@ -1,4 +1,4 @@
-"""Loops that do nothing but wait: asking again changes nothing, so a warp may sleep instead."""
+"""Loops that only wait: polling again changes nothing, so the warp may block instead."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ MAX_BLOCK = (1024, 1024, 64)
 MAX_THREADS = 1024
 MAX_GRID = ((1 << 31) - 1, 65535, 65535)
 MAX_CLUSTER = 16
-#: More CTAs than this are refused: a simulated launch of them would not end.
+#: CTAs of a simulated launch: with more it would not end in reasonable time.
 MAX_CTAS = 1 << 24
 #: Bytes of local memory a thread may use on this machine, far above what kernels declare.
 MAX_LOCAL = 64 << 10

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from tcir.interp.ptx.errors import PtxSyntaxError
 
-#: Longer text is refused: the largest kernels of shipping libraries stay far below it.
+#: Characters of a module; the largest kernels of shipping libraries stay far below it.
 MAX_TEXT = 64 << 20
 
 

@@ -48,7 +48,7 @@ class Special:
 
 @dataclass(frozen=True)
 class Sink:
-    """The operand `_`: a result nobody wants."""
+    """The operand `_`: the result is discarded."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from tcir.machine.numerics.formats import ELEMENT_BITS
 from tcir.machine.refusal import DescriptorError
+from tcir.machine.tensor_core.descriptor_fields import DescriptorFields
 
 _SHAPES = "PTX ISA 9.7.16.2.1, table of supported shapes"
 _BITS = "PTX ISA 9.7.16.4.2, instruction descriptor"
@@ -111,6 +112,53 @@ def decode_instruction(
 
     `kind` is one of f16, tf32, f8f6f4, i8: it comes from the instruction, not from the descriptor.
     """
+    _check_form(kind, cta_group, ws)
+    fields = DescriptorFields(bits, kind, _BITS)
+    fields.check_range()
+    for low in (6, 23, 29):
+        fields.zero(low)
+    a_type, b_type, d_type = _types(fields)
+    selector = _sparsity_selector(fields)
+    _check_integer_flags(fields)
+    a_major, b_major = fields.major("A", 15, a_type), fields.major("B", 16, b_type)
+    max_shift = fields.field(30, 2)
+    if max_shift and not ws:
+        raise DescriptorError("max shift (bits 31..30)", max_shift, "0 without .ws", _BITS)
+    sparse = bool(fields.field(2))
+    m, n = fields.field(24, 5) * 16, fields.field(17, 6) * 8
+    wide = b_major == "MN" and ELEMENT_BITS[b_type] == 8
+    form = f"kind {kind}, " + (".ws" if ws else f"cta_group::{cta_group}")
+    ns = legal_n(kind, cta_group, ws, sparse=sparse, wide_step=wide)
+    check_shape(form, m, n, legal_m(kind, cta_group, ws), ns)
+    return InstructionDescriptor(
+        kind=kind,
+        m=m,
+        n=n,
+        a_type=a_type,
+        b_type=b_type,
+        d_type=d_type,
+        negate_a=bool(fields.field(13)),
+        negate_b=bool(fields.field(14)),
+        a_major=a_major,
+        b_major=b_major,
+        saturate=bool(fields.field(3)),
+        sparse=sparse,
+        sparsity_selector=selector,
+        max_shift=MAX_SHIFT[max_shift],
+        cta_group=cta_group,
+        ws=ws,
+    )
+
+
+def check_shape(form: str, m: int, n: int, ms: tuple[int, ...], ns: tuple[int, ...]) -> None:
+    """DescriptorError unless the shape table has M and N for this form of the instruction."""
+    if m not in ms:
+        raise DescriptorError(f"{form}: M", m, " or ".join(map(str, ms)), _SHAPES)
+    if n not in ns:
+        raise DescriptorError(f"{form}, M {m}: N", n, listed(ns), _SHAPES)
+
+
+def _check_form(kind: str, cta_group: int, ws: bool) -> None:
     if kind not in OPERAND_TYPES:
         raise DescriptorError(
             "mma kind", kind, "one of " + ", ".join(OPERAND_TYPES), "others have other descriptors"
@@ -119,83 +167,37 @@ def decode_instruction(
         raise DescriptorError(
             "cta_group", cta_group, "1" if ws else "1 or 2", "PTX ISA 9.7.16.10.9, .ws is 1 only"
         )
-    if not 0 <= bits < 1 << 32:
-        raise DescriptorError("instruction descriptor", hex(bits), "32 bits", _BITS)
 
-    def field(low: int, width: int) -> int:
-        return (bits >> low) & ((1 << width) - 1)
 
-    for low in (6, 23, 29):
-        if field(low, 1):
-            raise DescriptorError(f"instruction descriptor bit {low}", 1, "0 (reserved)", _BITS)
-
-    def code(name: str, low: int, width: int, table: dict[int, str]) -> str:
-        value = field(low, width)
-        if value not in table:
-            allowed = ", ".join(f"{c} ({t})" for c, t in table.items())
-            raise DescriptorError(f"kind {kind}: {name} code", value, allowed, _BITS)
-        return table[value]
-
-    a_type = code("A type", 7, 3, OPERAND_TYPES[kind])
-    b_type = code("B type", 10, 3, OPERAND_TYPES[kind])
-    d_type = code("D type", 4, 2, D_TYPES[kind])
+def _types(fields: DescriptorFields) -> tuple[str, str, str]:
+    """Element types of A, B and D."""
+    kind = fields.kind
+    a_type = fields.element("A type", 7, 3, OPERAND_TYPES[kind])
+    b_type = fields.element("B type", 10, 3, OPERAND_TYPES[kind])
+    d_type = fields.element("D type", 4, 2, D_TYPES[kind])
     if kind == "f16" and a_type != b_type:
         raise DescriptorError(
             "kind f16: B type", b_type, f"{a_type}, as A", "A and B are both f16 or both bf16"
         )
     if kind == "f16" and d_type == "f16" and a_type != "f16":
         raise DescriptorError("kind f16: D type", d_type, "f32 for bf16 inputs", _SHAPES)
+    return a_type, b_type, d_type
 
-    sparse = bool(field(2, 1))
-    selector = field(0, 2)
-    if selector and not sparse:
+
+def _sparsity_selector(fields: DescriptorFields) -> int:
+    kind, selector = fields.kind, fields.field(0, 2)
+    if selector and not fields.field(2):
         raise DescriptorError("sparsity selector", selector, "0 when dense (bit 2 is 0)", _BITS)
     if selector and kind not in ("f16", "tf32"):
         raise DescriptorError(f"sparsity selector of kind {kind}", selector, "0", _SELECTOR)
-    saturate = bool(field(3, 1))
-    if saturate and kind != "i8":
-        raise DescriptorError("saturate (bit 3)", 1, f"0 for kind {kind}", "only i8 saturates")
-    negate_a, negate_b = bool(field(13, 1)), bool(field(14, 1))
-    if kind == "i8" and (negate_a or negate_b):
-        raise DescriptorError("negate A/B (bits 13, 14)", 1, "0 for kind i8", _BITS)
-    majors = {}
-    for operand, low, element in (("A", 15, a_type), ("B", 16, b_type)):
-        majors[operand] = "MN" if field(low, 1) else "K"
-        if field(low, 1) and ELEMENT_BITS[element] < 8:
-            raise DescriptorError(
-                f"{operand} major (bit {low})",
-                "1 (MN-major)",
-                f"0 (K-major) for {element}",
-                "4- and 6-bit types cannot be transposed, PTX ISA 9.7.16.10.3",
-            )
-    max_shift = field(30, 2)
-    if max_shift and not ws:
-        raise DescriptorError("max shift (bits 31..30)", max_shift, "0 without .ws", _BITS)
+    return selector
 
-    m, n = field(24, 5) * 16, field(17, 6) * 8
-    ms = legal_m(kind, cta_group, ws)
-    form = f"kind {kind}, " + (".ws" if ws else f"cta_group::{cta_group}")
-    if m not in ms:
-        raise DescriptorError(f"{form}: M", m, " or ".join(map(str, ms)), _SHAPES)
-    wide = majors["B"] == "MN" and ELEMENT_BITS[b_type] == 8
-    ns = legal_n(kind, cta_group, ws, sparse=sparse, wide_step=wide)
-    if n not in ns:
-        raise DescriptorError(f"{form}, M {m}: N", n, listed(ns), _SHAPES)
-    return InstructionDescriptor(
-        kind=kind,
-        m=m,
-        n=n,
-        a_type=a_type,
-        b_type=b_type,
-        d_type=d_type,
-        negate_a=negate_a,
-        negate_b=negate_b,
-        a_major=majors["A"],
-        b_major=majors["B"],
-        saturate=saturate,
-        sparse=sparse,
-        sparsity_selector=selector,
-        max_shift=MAX_SHIFT[max_shift],
-        cta_group=cta_group,
-        ws=ws,
-    )
+
+def _check_integer_flags(fields: DescriptorFields) -> None:
+    """Only integers saturate, and only floats are negated."""
+    if fields.kind != "i8" and fields.field(3):
+        raise DescriptorError(
+            "saturate (bit 3)", 1, f"0 for kind {fields.kind}", "only i8 saturates"
+        )
+    if fields.kind == "i8" and fields.field(13, 2):
+        raise DescriptorError("negate A/B (bits 13, 14)", 1, "0 for kind i8", _BITS)

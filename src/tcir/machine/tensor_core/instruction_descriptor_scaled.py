@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
 
-from tcir.machine.numerics.formats import ELEMENT_BITS
 from tcir.machine.refusal import DescriptorError
-from tcir.machine.tensor_core.instruction_descriptor import OPERAND_TYPES, legal_n, listed
+from tcir.machine.tensor_core.descriptor_fields import DescriptorFields
+from tcir.machine.tensor_core.instruction_descriptor import (
+    OPERAND_TYPES,
+    check_shape,
+    legal_n,
+)
 
 _BITS = "PTX ISA 9.7.16.4.2, instruction descriptor of block-scaled kinds"
-_SHAPES = "PTX ISA 9.7.16.2.1, table of supported shapes"
 _SCALES = "PTX ISA 9.7.16.10.7, scale vector sizes"
 
 SCALE_VECTORS: dict[str, tuple[int, ...]] = {"mxf8f6f4": (1,), "mxf4": (2,), "mxf4nvf4": (2, 4)}
@@ -97,85 +100,83 @@ def decode_scaled(bits: int, kind: str, scales: int, *, cta_group: int = 1) -> S
     scales_per_row(kind, scales)
     if cta_group not in (1, 2):
         raise DescriptorError("cta_group", cta_group, "1 or 2", "PTX ISA 9.7.16.10.9")
-    if not 0 <= bits < 1 << 32:
-        raise DescriptorError("instruction descriptor", hex(bits), "32 bits", _BITS)
-
-    def field(low: int, width: int = 1) -> int:
-        return (bits >> low) & ((1 << width) - 1)
-
-    def zero(low: int, width: int, why: str = "0 (reserved)") -> None:
-        if field(low, width):
-            name = f"bit {low}" if width == 1 else f"bits {low + width - 1}..{low}"
-            raise DescriptorError(f"instruction descriptor {name}", field(low, width), why, _BITS)
-
-    fp4 = kind != "mxf8f6f4"
-    for low, width in ((0, 2), (3, 1), (6, 1), (24, 3)):
-        zero(low, width)
-    if not fp4:
-        zero(31, 1)
-    elif field(31):
-        raise DescriptorError(f"kind {kind}: K", 96, "64 (bit 31 is 0)", "K = 96 needs sm_103a")
-    types = {1: "e2m1"} if fp4 else OPERAND_TYPES["f8f6f4"]
-    names = []
-    ignored = ""
-    if fp4 and field(12):
-        # CuTe DSL sets it by default: "sparsity version", which it calls irrelevant for sm_100.
-        ignored = "bit 12 (reserved; a sparsity version in CUTLASS's CuTe DSL)"
-    for operand, low, width in (("A", 7, 3), ("B", 10, 2 if fp4 else 3)):
-        code = field(low, width)
-        if code not in types:
-            allowed = ", ".join(f"{c} ({t})" for c, t in types.items())
-            raise DescriptorError(f"kind {kind}: {operand} type code", code, allowed, _BITS)
-        names.append(types[code])
-    majors = []
-    for operand, low, element in (("A", 15, names[0]), ("B", 16, names[1])):
-        if field(low) and ELEMENT_BITS[element] < 8:
-            raise DescriptorError(
-                f"{operand} major (bit {low})",
-                "1 (MN-major)",
-                f"0 (K-major) for {element}",
-                "4- and 6-bit types cannot be transposed, PTX ISA 9.7.16.10.3",
-            )
-        majors.append("MN" if field(low) else "K")
-    scale_type = "ue8m0" if field(23) else "ue4m3"
-    if scale_type == "ue4m3" and scales != 4:
-        raise DescriptorError(
-            f"kind {kind}, {scales}X: scale type (bit 23)", "0 (ue4m3)", "1 (ue8m0)", _SCALES
-        )
-    ids = {}
-    for operand, low in (("A", 29), ("B", 4)):
-        ids[operand] = field(low, 2)
-        if ids[operand] not in SCALE_IDS[scales]:
-            allowed = " or ".join(map(str, SCALE_IDS[scales]))
-            where = f"bits {low + 1}..{low}"
-            raise DescriptorError(
-                f"kind {kind}, {scales}X: SF{operand} id ({where})", ids[operand], allowed, _SCALES
-            )
-    sparse = bool(field(2))
-    m, n = field(27, 2) * 128, field(17, 6) * 8
+    fields = DescriptorFields(bits, kind, _BITS)
+    fields.check_range()
+    _check_reserved(fields)
+    a_type, b_type = _types(fields)
+    a_major, b_major = fields.major("A", 15, a_type), fields.major("B", 16, b_type)
+    scale_type = _scale_type(fields, scales)
+    sfa_id, sfb_id = _scale_id(fields, "A", 29, scales), _scale_id(fields, "B", 4, scales)
+    sparse = bool(fields.field(2))
+    m, n = fields.field(27, 2) * 128, fields.field(17, 6) * 8
     ms = (128,) if cta_group == 1 else (256,) if sparse else (128, 256)
-    form = f"kind {kind}, cta_group::{cta_group}"
-    if m not in ms:
-        raise DescriptorError(f"{form}: M", m, " or ".join(map(str, ms)), _SHAPES)
-    wide = majors[1] == "MN"
-    ns = legal_n("f8f6f4", cta_group, False, wide_step=wide)
-    if n not in ns:
-        raise DescriptorError(f"{form}, M {m}: N", n, listed(ns), _SHAPES)
+    ns = legal_n("f8f6f4", cta_group, False, wide_step=b_major == "MN")
+    check_shape(f"kind {kind}, cta_group::{cta_group}", m, n, ms, ns)
     return ScaledDescriptor(
         kind=kind,
         m=m,
         n=n,
-        a_type=names[0],
-        b_type=names[1],
+        a_type=a_type,
+        b_type=b_type,
         scale_type=scale_type,
         scales=scales,
-        sfa_id=ids["A"],
-        sfb_id=ids["B"],
-        negate_a=bool(field(13)),
-        negate_b=bool(field(14)),
-        a_major=majors[0],
-        b_major=majors[1],
+        sfa_id=sfa_id,
+        sfb_id=sfb_id,
+        negate_a=bool(fields.field(13)),
+        negate_b=bool(fields.field(14)),
+        a_major=a_major,
+        b_major=b_major,
         sparse=sparse,
         cta_group=cta_group,
-        ignored=ignored,
+        ignored=_ignored(fields),
     )
+
+
+def _fp4(fields: DescriptorFields) -> bool:
+    """mxf4 and mxf4nvf4 have a descriptor of their own."""
+    return fields.kind != "mxf8f6f4"
+
+
+def _check_reserved(fields: DescriptorFields) -> None:
+    for low, width in ((0, 2), (3, 1), (6, 1), (24, 3)):
+        fields.zero(low, width)
+    if not _fp4(fields):
+        fields.zero(31)
+    elif fields.field(31):
+        raise DescriptorError(
+            f"kind {fields.kind}: K", 96, "64 (bit 31 is 0)", "K = 96 needs sm_103a"
+        )
+
+
+def _ignored(fields: DescriptorFields) -> str:
+    if _fp4(fields) and fields.field(12):
+        # CuTe DSL sets it by default: "sparsity version", which it calls irrelevant for sm_100.
+        return "bit 12 (reserved; a sparsity version in CUTLASS's CuTe DSL)"
+    return ""
+
+
+def _types(fields: DescriptorFields) -> tuple[str, str]:
+    """Element types of A and B."""
+    fp4 = _fp4(fields)
+    types = {1: "e2m1"} if fp4 else OPERAND_TYPES["f8f6f4"]
+    a_type = fields.element("A type", 7, 3, types)
+    return a_type, fields.element("B type", 10, 2 if fp4 else 3, types)
+
+
+def _scale_type(fields: DescriptorFields, scales: int) -> str:
+    if fields.field(23):
+        return "ue8m0"
+    if scales != 4:
+        name = f"kind {fields.kind}, {scales}X: scale type (bit 23)"
+        raise DescriptorError(name, "0 (ue4m3)", "1 (ue8m0)", _SCALES)
+    return "ue4m3"
+
+
+def _scale_id(fields: DescriptorFields, operand: str, low: int, scales: int) -> int:
+    """First byte, of the 32-bit word of tensor memory, that holds scales of an operand."""
+    found = fields.field(low, 2)
+    if found not in SCALE_IDS[scales]:
+        allowed = " or ".join(map(str, SCALE_IDS[scales]))
+        name = f"kind {fields.kind}, {scales}X: SF{operand} id (bits {low + 1}..{low})"
+        raise DescriptorError(name, found, allowed, _SCALES)
+    return found

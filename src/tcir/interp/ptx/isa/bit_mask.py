@@ -41,7 +41,7 @@ def szext(d: Decode) -> Op:
         count = np.minimum(b.astype(np.int64), 32) if clamp else b.astype(np.int64) & 31
         mask = (1 << count) - 1
         low = a.astype(np.int64) & mask
-        # A count of 0 or above the word has no sign bit.
+        # A count of 0, or beyond the word, has no sign bit.
         negative = (low >> np.maximum(count - 1, 0) & 1 != 0) & (0 < count) & (count < 32)
         return np.where((kind.kind == "s") & negative, low | ~mask, low) & _ONES
 

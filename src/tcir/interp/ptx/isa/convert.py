@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -32,33 +33,51 @@ _INTS = tuple(f"{k}{8 * n}" for k in "us" for n in (1, 2, 4, 8))
 _MAX_FINITE = {"f16": 65504.0, "bf16": float(2**128 - 2**120), "f32": float(2**128 - 2**104)}
 
 
+@dataclass(frozen=True)
+class _Rounding:
+    """The modifiers of cvt. integral: .rni and the like; mode: .rn and the like."""
+
+    integral: str | None
+    mode: str | None
+    ftz: bool
+    sat: bool
+    satfinite: bool
+    relu: bool
+
+
+def _rounding(d: Decode) -> _Rounding:
+    return _Rounding(
+        d.take("rni", "rzi", "rmi", "rpi"),
+        d.take("rn", "rz", "rm", "rp", "rna"),
+        d.take("ftz") is not None,
+        d.take("sat") is not None,
+        d.take("satfinite") is not None,
+        d.take("relu") is not None,
+    )
+
+
 @instruction("cvt")
 def cvt(d: Decode) -> Op:
     if "rs" in d.modifiers:
         return convert_stochastic(d)
     if any(m in NARROW for m in d.modifiers):
         return convert_narrow(d)
-    integral = d.take("rni", "rzi", "rmi", "rpi")
-    mode = d.take("rn", "rz", "rm", "rp", "rna")
-    ftz = d.take("ftz") is not None
-    saturate = d.take("sat") is not None
-    finite = d.take("satfinite") is not None
-    relu = d.take("relu") is not None
+    how = _rounding(d)
     packed = d.take("f16x2", "bf16x2")
     if packed is not None:
-        if d.modifiers != ["f32"] or len(d.operands) != 3 or ftz or saturate or integral:
+        if d.modifiers != ["f32"] or len(d.operands) != 3 or how.ftz or how.sat or how.integral:
             raise d.incomplete(f"no rule for this form of cvt to .{packed}")
-        return _packed(d, packed.removesuffix("x2"), mode or "rn", relu, finite)
+        return _packed(d, packed.removesuffix("x2"), how)
     kinds = d.types(*_INTS, *_FLOATS, "tf32")
     d.done(2)
     if len(kinds) != 2:
         raise d.malformed("expected two types")
     out, source = kinds
     if out.name == "tf32":
-        return _tf32(d, mode or "rna", source, relu, finite)
+        return _tf32(d, how.mode or "rna", source, how.relu, how.satfinite)
     if source.name == "tf32":
         raise d.incomplete("no rule for cvt from .tf32")
-    run = _function(d, out, source, integral, mode, ftz, saturate, relu, finite)
+    run = _function(d, out, source, how)
     # Results go to registers of the destination's size or wider, sign- or zero-extended.
     destination = d.operands[0]
     size = getattr(getattr(destination, "type", out), "size", out.size)
@@ -78,21 +97,13 @@ def cvt(d: Decode) -> Op:
 
 
 def _function(
-    d: Decode,
-    out: Type,
-    source: Type,
-    integral: str | None,
-    mode: str | None,
-    ftz: bool,
-    saturate: bool,
-    relu: bool,
-    finite: bool,
+    d: Decode, out: Type, source: Type, how: _Rounding
 ) -> Callable[[np.ndarray], np.ndarray]:
     """From unsigned bits of `source` to values of `out` (floats as unsigned bits)."""
     if source.kind != "f" and out.kind != "f":
         dtype = VIEW_DTYPES[view(source)]
         target = VIEW_DTYPES[view(out)]
-        if not saturate:
+        if not how.sat:
             return lambda a: a.view(dtype).astype(target)
         low, high = np.iinfo(target).min, np.iinfo(target).max
 
@@ -114,16 +125,16 @@ def _function(
             else:
                 high = (values >> 32).astype(np.float64) * 2.0**32
                 low = (values & dtype.type(0xFFFFFFFF)).astype(np.float64)
-                exact = _sum64(high, low, mode) if out.name == "f64" else add_odd(high, low)
-            if saturate:
+                exact = _sum64(high, low, how.mode) if out.name == "f64" else add_odd(high, low)
+            if how.sat:
                 exact = np.clip(exact, 0.0, 1.0)
-            return encode_float(exact, out.name, mode or "rn")
+            return encode_float(exact, out.name, how.mode or "rn")
 
         return from_integer
     if out.kind != "f":
-        if integral is None:
+        if how.integral is None:
             raise d.malformed("expected .rni, .rzi, .rmi or .rpi")
-        rounding = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}[integral]
+        rounding = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}[how.integral]
         target = VIEW_DTYPES[view(out)]
         low, high = int(np.iinfo(target).min), int(np.iinfo(target).max)
         nan = 1 << (8 * out.size - 1) if source.name == "f64" or out.size == 8 else 0
@@ -131,7 +142,7 @@ def _function(
 
         def to_integer(a: np.ndarray) -> np.ndarray:
             values = decode_float(a.view(UNSIGNED[source.name]), source.name)
-            if ftz:
+            if how.ftz:
                 values = flush(values, source.name)
             whole = rounding(values)
             above, below = whole >= float(high) + (out.size < 8), whole <= float(low)
@@ -140,7 +151,7 @@ def _function(
             return np.where(np.isnan(values), nan_value, clamped)
 
         return to_integer
-    return _float_to_float(d, out, source, integral, mode, ftz, saturate, relu, finite)
+    return _float_to_float(d, out, source, how)
 
 
 def _sum64(a: np.ndarray, b: np.ndarray, mode: str | None) -> np.ndarray:
@@ -154,30 +165,22 @@ def _sum64(a: np.ndarray, b: np.ndarray, mode: str | None) -> np.ndarray:
 
 
 def _float_to_float(
-    d: Decode,
-    out: Type,
-    source: Type,
-    integral: str | None,
-    mode: str | None,
-    ftz: bool,
-    saturate: bool,
-    relu: bool,
-    finite: bool,
+    d: Decode, out: Type, source: Type, how: _Rounding
 ) -> Callable[[np.ndarray], np.ndarray]:
-    if out.size < source.size and mode is None:
+    if out.size < source.size and how.mode is None:
         raise d.malformed("expected a rounding mode")
     rounding = {
         "rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil, None: None,
-    }[integral]  # fmt: skip
+    }[how.integral]  # fmt: skip
 
     def run(a: np.ndarray) -> np.ndarray:
         exact = decode_float(a.view(UNSIGNED[source.name]), source.name)
-        if ftz and source.name == "f32":
+        if how.ftz and source.name == "f32":
             exact = flush(exact, "f32")
         if rounding is not None:
             exact = rounding(exact)
-        found = _finish(exact, out.name, mode or "rn", saturate, relu, finite, ftz)
-        return found if saturate else np.where(np.isnan(exact), _nan(a, source, out, found), found)
+        found = _finish(exact, out.name, how)
+        return found if how.sat else np.where(np.isnan(exact), _nan(a, source, out, found), found)
 
     return run
 
@@ -193,29 +196,25 @@ def _nan(a: np.ndarray, source: Type, out: Type, canonical: np.ndarray) -> np.nd
     return canonical
 
 
-def _finish(
-    exact: np.ndarray, name: str, mode: str, saturate: bool, relu: bool, finite: bool, ftz: bool
-) -> np.ndarray:
-    if saturate:
+def _finish(exact: np.ndarray, name: str, how: _Rounding) -> np.ndarray:
+    if how.sat:
         exact = saturated(exact)
-    if relu:
+    if how.relu:
         exact = rectified(exact)
-    if finite:
+    if how.satfinite:
         exact = np.clip(exact, -_MAX_FINITE[name], _MAX_FINITE[name])
-    if ftz and name == "f32":
+    if how.ftz and name == "f32":
         exact = flush(exact, "f32")
-    return encode_float(exact, name, mode)
+    return encode_float(exact, name, how.mode or "rn")
 
 
-def _packed(d: Decode, name: str, mode: str, relu: bool, finite: bool) -> Op:
+def _packed(d: Decode, name: str, how: _Rounding) -> Op:
     """cvt.rn.f16x2.f32 d, a, b: a goes to the upper half."""
     f32 = d.type("f32")
     d.done(3)
 
     def run(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        halves = [
-            _finish(decode_float(x, "f32"), name, mode, False, relu, finite, False) for x in (b, a)
-        ]
+        halves = [_finish(decode_float(x, "f32"), name, how) for x in (b, a)]
         return halves[0].astype(np.uint32) | halves[1].astype(np.uint32) << np.uint32(16)
 
     sources = (d.src(d.operands[1], f32), d.src(d.operands[2], f32))

@@ -1,7 +1,7 @@
 """Recursive calls: what an activation holds is saved, and restored when it returns.
 
 Not instructions of PTX: `calls.inline_calls` puts them where a function calls itself, directly or
-through others, and behind the body of such a function.
+through others, and after the body of such a function.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def again(d: Decode) -> Op:
 
 @instruction("call-return")
 def leave(d: Decode) -> Op:
-    """Ends the activation of each lane: on behind its call, or behind the first one of all."""
+    """Ends the activation of each lane, which continues after its call or the outermost one."""
     (frame,) = d.operands
     assert isinstance(frame, Frame)
     saver, behind = _Saver(d, frame), frame.end + 1

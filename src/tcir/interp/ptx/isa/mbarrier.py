@@ -22,7 +22,7 @@ PerLane = Callable[[Warp, int], list[int]]
 """(warp, mask) → the value of an operand in each active lane."""
 
 MULTICAST = ("multicast::cluster", "multicast::cluster::16b")
-"""Signals to the CTAs of a mask of 16 bits; the word that says its width is of PTX ISA 9.4."""
+"""Signals to the CTAs of a 16-bit mask; `::16b` is of PTX ISA 9.4."""
 
 
 def shared_addresses(

@@ -300,8 +300,8 @@ def ld(d: Decode) -> Op:
 
 
 def _unknown(w: Warp, at: np.ndarray, nbytes: int, lanes: np.ndarray) -> int:
-    """Lanes whose call gave no result, as those have that a guard kept from it: using the register
-    is the mistake then, not loading it. Its bytes count as written from now on."""
+    """Lanes whose call returned nothing, such as those that a guard excluded: loading the result
+    is legal, using it is not. Its bytes count as written from now on."""
     where = lanes[:, None], at[:, None] + np.arange(nbytes)
     unknown = lanes[~w.local_defined[where].all(axis=1)]
     w.local_defined[where] = True

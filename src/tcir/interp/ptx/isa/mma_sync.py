@@ -64,7 +64,7 @@ class _Form:
 
 
 def _form(d: Decode, sparse: bool) -> _Form:
-    """Takes the modifiers; refuses types and shapes that do not go together."""
+    """Takes the modifiers; rejects combinations of types and shapes that do not exist."""
     if _ELSEWHERE & set(d.modifiers):
         raise d.incomplete(
             "no rule for block-scaled mma.sync and 4- and 6-bit floats: they are instructions of "

@@ -80,7 +80,7 @@ def bar_red(d: Decode) -> Op:
         arrivals.append((yes.bit_count(), m.bit_count()))
         yield from w.agent.barrier.sync(barrier, threads, site=site)
         if rounds.get(key) is arrivals:
-            del rounds[key]  # whoever is first on the way to the next round
+            del rounds[key]  # the first to continue opens the next round
         total, threads_seen = (sum(column) for column in zip(*arrivals, strict=True))
         if mode == "popc":
             w.v[U32][dst][LANE_INDICES[m]] = total

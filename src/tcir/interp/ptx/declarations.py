@@ -1,0 +1,185 @@
+"""Directives inside and outside functions: debug information, types, variables (PTX ISA 5, 11)."""
+
+from __future__ import annotations
+
+from tcir.interp.ptx.errors import PtxSyntaxError
+from tcir.interp.ptx.lexer import Token
+from tcir.interp.ptx.reader import Reader
+from tcir.interp.ptx.syntax import TYPES, Imm, Symbol, Type, Variable
+
+_MAX_BYTES = 1 << 40  # of one variable
+SPACES = {".shared": "shared", ".global": "global", ".const": "const", ".local": "local"}
+
+
+class Declarations(Reader):
+    """Reads declarations; knows the source line that .loc names."""
+
+    def debug(self) -> bool:
+        """Skips a debug or hint directive; remembers .file and .loc for the sites."""
+        text = self.peek.text
+        if text == ".file":
+            self.next()
+            number = str(self.integer())
+            name = self.next()
+            if name.kind != "string":
+                raise self.fail("a file name", name)
+            self.files[number] = name.text.strip('"')
+            while self.accept(","):
+                self.integer()
+        elif text == ".loc":
+            self.next()
+            file, line, _column = self.integer(), self.integer(), self.integer()
+            self.source = f"{file}:{line}"
+            while self.accept(","):
+                self.word()
+                if self.peek.kind == "word" and not self.peek.text.startswith("."):
+                    self.next()
+                    if self.accept("+"):
+                        self.integer()
+                else:
+                    while self.peek.kind == "number":
+                        self.next()
+        elif text == ".section":
+            self.next()
+            self.word("a section name")
+            token = self.expect("{")
+            depth = 1
+            while depth:
+                part = self.next()
+                if part.kind == "end":
+                    raise PtxSyntaxError("section without closing }", token.line, token.column)
+                depth += (part.text == "{") - (part.text == "}")
+        elif text == ".pragma":
+            self.next()
+            while not self.accept(";"):
+                if self.next().kind == "end":
+                    raise self.fail("';'")
+        else:
+            return False
+        return True
+
+    def skip_parentheses(self) -> None:
+        self.next()
+        self.expect("(")
+        while not self.accept(")"):
+            if self.next().kind == "end":
+                raise self.fail("')'")
+
+    def type_of(self, name: str, token: Token) -> Type:
+        found = TYPES.get(name.removeprefix("."))
+        if found is None:
+            raise self.fail("a type such as .b32", token)
+        return found
+
+    def variable_list(self, extern: bool) -> list[Variable]:
+        """`.space {.align n} {.v4} .type name[size] {= init}, … ;`"""
+        space = SPACES.get(self.next().text, "param")
+        align, lanes, kind = self.type_modifiers()
+        out = []
+        while True:
+            out.append(self.declarator(space, align, lanes, kind, extern))
+            if not self.accept(","):
+                break
+        self.expect(";")
+        return out
+
+    def type_modifiers(self) -> tuple[int, int, Type]:
+        align, lanes = 0, 1
+        while True:
+            token = self.next()
+            if token.text == ".align":
+                align = self.integer("an alignment")
+                if align <= 0 or align & (align - 1) or align > 1 << 20:
+                    raise self.fail("an alignment that is a power of two", token)
+            elif token.text in (".v2", ".v4", ".v8"):
+                lanes = int(token.text[2:])
+            elif token.text == ".attribute":
+                self.at -= 1
+                self.skip_parentheses()
+            elif token.text == ".ptr" or token.text in SPACES or token.text == ".param":
+                continue  # `.ptr .global .align 16`: what a pointer parameter points to
+            elif token.text == ".reg":
+                continue
+            else:
+                return align, lanes, self.type_of(token.text, token)
+
+    def declarator(self, space: str, align: int, lanes: int, kind: Type, extern: bool) -> Variable:
+        # Attributes of pointer parameters follow the type: .u64 .ptr .global .align 16
+        while self.peek.text in (".ptr", ".global", ".shared", ".const", ".local", ".align"):
+            if self.next().text == ".align":
+                self.integer("an alignment")
+        token = self.peek
+        name = self.word()
+        size, array = kind.size * lanes, False
+        if kind.kind == "pred":
+            raise self.fail("a type with a size (.pred lives in registers only)", token)
+        empty = False
+        while self.accept("["):
+            array = True
+            if self.accept("]"):
+                empty, size = True, 0
+                continue
+            count = self.integer("a size")
+            if count < 0 or count * max(size, 1) > _MAX_BYTES:
+                raise self.fail(f"a size of at most {_MAX_BYTES} bytes", token)
+            size *= count
+            self.expect("]")
+        initial = self.initialiser() if self.accept("=") else None
+        if empty and initial is not None:
+            size = kind.size * len(initial)
+        natural = kind.size * lanes
+        return Variable(
+            name, space, kind, size, align or natural, array, token.line, extern, initial
+        )
+
+    def initialiser(self) -> tuple[Imm | Symbol, ...]:
+        values: list[Imm | Symbol] = []
+        depth = 0
+        while True:
+            if self.accept("{"):
+                depth += 1
+                continue
+            token = self.peek
+            if self.accept("}"):
+                depth -= 1
+            elif token.kind == "word":
+                values.append(self.initial_address(None))
+            else:
+                values.append(self.initial_number())
+            while self.peek.text == "}" and depth > 0:
+                self.next()
+                depth -= 1
+            if depth < 0:
+                raise self.fail("a balanced initialiser", token)
+            if not self.accept(","):
+                if depth:
+                    raise self.fail("',' or '}'")
+                return tuple(values)
+
+    def initial_address(self, mask: int | None) -> Symbol:
+        """`name`, `generic(name)`, either with `+ offset`."""
+        name = self.word()
+        if name == "generic":
+            self.expect("(")
+            name = self.word()
+            self.expect(")")
+        offset = 0
+        while self.peek.text in ("+", "-"):
+            offset += self.integer() if self.accept("+") else -self.integer_after_minus()
+        return Symbol(name, offset, mask)
+
+    def initial_number(self) -> Imm | Symbol:
+        """A constant, or the bits of an address that a constant masks: `0xff00(name)`."""
+        negative = self.accept("-")
+        imm = self.number()
+        if imm.kind != "int":
+            sign = 1 << (31 if imm.kind == "f32" else 63)
+            return Imm(int(imm.value) ^ (sign if negative else 0), imm.kind)
+        value = -int(imm.value) if negative else int(imm.value)
+        if self.accept("("):
+            symbol = self.initial_address(value)
+            self.expect(")")
+            return symbol
+        while self.peek.text in ("+", "-"):
+            value += self.integer() if self.accept("+") else -self.integer_after_minus()
+        return Imm(value)
