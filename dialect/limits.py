@@ -51,7 +51,9 @@ TMEM_COLUMNS = 512
 TMEM_ALLOCATION = Legal((32, 64, 128, 256, 512), "columns", "PTX ISA 9.7.16.7")
 """Column counts that ``tcgen05.alloc`` takes."""
 QUARTER_LANES = 32
-"""Lanes one warp reaches: quarter ``warp mod 4`` (PTX ISA 9.7.16.8)."""
+"""Lanes one warp reaches: quarter ``warp mod 4`` (PTX ISA 9.7.16.8); an SM sub-partition's own."""
+QUARTERS = TMEM_LANES // QUARTER_LANES
+"""Quarters of tensor memory."""
 
 _X128 = (1, 2, 4, 8, 16, 32, 64, 128)
 TMEM_LD_NUM = {

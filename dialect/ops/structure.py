@@ -7,9 +7,7 @@ from tcir.dialect.attributes import integers, not_arrays, string
 from tcir.dialect.operation import Issuer, Op, traits_of
 from tcir.dialect.rules import Broken, verify
 from tcir.dialect.walk import nested
-
-ROLES = ("producer", "mma", "epilogue")
-"""Kinds of ``tc.role``."""
+from tcir.dialect.warp_map import role_kinds
 
 
 class RoleOp(Op, name="role", traits=[ir.NoTerminatorTrait], async_only=True):
@@ -82,7 +80,8 @@ def _(op: OneThreadOp) -> Broken:
 @verify(RoleOp, "kind", "tc", 'kind must be one of {legal}, got "{got}"')
 def _(op: RoleOp) -> Broken:
     got = string(op, "kind")
-    return None if got in ROLES else {"legal": ", ".join(f'"{r}"' for r in ROLES), "got": got}
+    legal = role_kinds()
+    return None if got in legal else {"legal": ", ".join(f'"{r}"' for r in legal), "got": got}
 
 
 @verify(RoleOp, "threads", "tc", 'threads must be "one" or "warp", got "{got}"')

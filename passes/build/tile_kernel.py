@@ -11,17 +11,16 @@ from tcir.target import DEFAULT_TARGET
 from tcir._mlir import arith, func, gpu, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.ops.block_scaled import ELEMENT_BITS
-from tcir.dialect.limits import GRID, QUARTER_LANES, TMEM_LANES
+from tcir.dialect.limits import GRID, QUARTER_LANES, QUARTERS, TMEM_LANES, WARP
+from tcir.dialect.warp_map import warp_map_of
 from tcir.passes.build import index
 from tcir.passes.build.emit import i64, i64s
+from tcir.passes.build.epilogue import Epilogue
 from tcir.passes.build.index import Index, constant
 from tcir.passes.build.kernel_ops import MOST_TRIPS
 from tcir.passes.build.lanes import Lanes
 from tcir.passes.build.limits import MMA_N, MMA_N_STEP, ceil_div, round_up
 from tcir.passes.build.diagnostics import SMALLEST_CONV, SMALLEST_MATMUL, match_failure
-
-WARPS = 6
-"""Four epilogue warps, one producer warp, one mma warp."""
 
 STORE_COLUMNS = 16
 """Columns of D that one ``tc.tmem_ld`` brings to registers."""
@@ -39,8 +38,6 @@ def find_sources(module: ir.Module, kind: Any, pass_name: str) -> list[Source]:
     """The `kind` op of every function; refuses functions that are anything else."""
     sources = []
     for function in (op for op in module.body.operations if isinstance(op, func.FuncOp)):
-        if not isinstance(function, func.FuncOp):
-            continue  # kernels that other passes made
         ops = list(function.regions[0].blocks[0]) if function.regions[0].blocks else []
         wanted = [op for op in ops if isinstance(op, kind)]
         if len(wanted) != 1 or len(ops) != 2 or list(ops[1].operands) != list(wanted[0].results):
@@ -84,12 +81,14 @@ def memref_of(tensor: Any) -> Any:
 def kernel(
     source: Source,
     grid: Sequence[int],
-    warps: int = WARPS,
+    warps: int | None = None,
     target: str = DEFAULT_TARGET.name,
     output: Any = None,
 ) -> Iterator[list[Any]]:
     """Replaces the source function by a kernel; yields its arguments (inputs, then the output).
 
+    warps:  of a kernel without roles; left out, those of its warp map, which ``tc.warp_map`` of the
+            source function names
     output: the memref that it writes, of a kernel that leaves the function's result to another
 
     Inside, the insertion point is in the kernel and the location is that of the source op.
@@ -111,7 +110,9 @@ def kernel(
             new.attributes[name] = old.attributes[name]
     new.attributes["tc.kernel"] = ir.UnitAttr.get()
     new.attributes["tc.grid"] = i64s(grid)
-    new.attributes["tc.block"] = i64s([warps * 32, 1, 1])
+    if warps is None:
+        warps = warp_map_of(new).warps
+    new.attributes["tc.block"] = i64s([warps * WARP, 1, 1])
     new.attributes["tc.target"] = ir.StringAttr.get(target)
     block = new.add_entry_block([source.op.location] * len(types))
     with ir.InsertionPoint(block), source.op.location:
@@ -189,60 +190,67 @@ class Accumulate:
         return now
 
 
+def load_registers(
+    d: ir.Value, quarter: ir.Value, column: ir.Value, columns: int = STORE_COLUMNS
+) -> ir.Value:
+    """The register tile of a quarter's lanes and `columns` columns of D."""
+    return tc.TmemLdOp(
+        d, quarter, column, ir.VectorType.get([QUARTER_LANES, columns], d.type.element)
+    ).value
+
+
 def store_tile(
-    d: Any,
-    out: Any,
+    d: ir.Value,
+    out: ir.Value,
     *,
     rows: int,
     row_dim: int,
-    indices: Callable[[Any], Callable[[Any], list[Index]]],
+    indices: Callable[[ir.Value], Callable[[ir.Value], list[Index]]],
+    epilogue: Epilogue,
 ) -> None:
-    """Stores D to `out`, quarter by quarter, 16 columns at a time, rounded to its element type.
+    """Stores what `epilogue` makes of D to `out`, quarter by quarter, 16 columns at a time.
 
     ``indices(quarter)(column)`` are the indices of the quarter's lane 0.
     """
 
-    def store(value: Any, at: list[Index]) -> None:
+    def store(value: ir.Value, at: list[Index]) -> None:
         tc.StoreRowsOp(value, out, index.values(at), i64(rows), i64(row_dim))
 
-    _store_quarters(d, out, indices, store)
+    _store_quarters(d, indices, epilogue, store)
 
 
 def store_tile_lanes(
-    d: Any, out: Any, *, places: Callable[[Any], list[Lanes]], column: Callable[[Any], Index]
+    d: ir.Value,
+    out: ir.Value,
+    *,
+    places: Callable[[ir.Value], list[Lanes]],
+    column: Callable[[ir.Value], Index],
+    epilogue: Epilogue,
 ) -> None:
     """The same where each lane has a place of its own, outside `out` where it stores nothing.
 
     ``places(quarter)`` are the indices of the quarter's lanes but for the columns.
     """
 
-    def indices(quarter: Any) -> Any:
+    def indices(quarter: ir.Value) -> Callable[[ir.Value], list[Index]]:
         at = [place.value for place in places(quarter)]
         return lambda first: [*at, index.value(column(first))]
 
-    def store(value: Any, at: list[Any]) -> None:
+    def store(value: ir.Value, at: list[Index]) -> None:
         tc.StoreLanesOp(value, out, at[:-1], at[-1])
 
-    _store_quarters(d, out, indices, store)
+    _store_quarters(d, indices, epilogue, store)
 
 
 def _store_quarters(
-    d: Any,
-    out: Any,
-    indices: Callable[[Any], Callable[[Any], list[Index]]],
-    store: Callable[[Any, list[Index]], None],
+    d: ir.Value,
+    indices: Callable[[ir.Value], Callable[[ir.Value], list[Index]]],
+    epilogue: Epilogue,
+    store: Callable[[ir.Value, list[Index]], None],
 ) -> None:
-    element = out.type.element_type
-    shape = [QUARTER_LANES, STORE_COLUMNS]
-    with loop(TMEM_LANES // QUARTER_LANES) as quarter:
-        at = indices(quarter)
+    with loop(QUARTERS) as quarter:
+        place = indices(quarter)
         with loop(d.type.shape[1], STORE_COLUMNS) as column:
-            value = tc.TmemLdOp(
-                d,
-                quarter,
-                column,
-                ir.VectorType.get(shape, d.type.element),
-            ).value
-            if element != d.type.element:
-                value = arith.truncf(ir.VectorType.get(shape, element), value)
-            store(value, at(column))
+            sums = load_registers(d, quarter, column)
+            at = place(column)
+            store(epilogue(sums, at), at)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tcir.dialect import tc
+from tcir.dialect.limits import QUARTERS
 from tcir.passes.build.emit import i64
-from tcir.passes.conv.tiling import QUARTERS
 
 HALOS = ("mask", "refresh")
 HALO_LOADS = ("boxes", "w128")

@@ -6,17 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.limits import QUARTER_LANES, TMA_BOX
+from tcir.dialect.limits import QUARTER_LANES, QUARTERS, TMA_BOX
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.build.emit import i64, make_tensor_map, tma_load
+from tcir.passes.build.epilogue import Epilogue
 from tcir.passes.build.index import Index
 from tcir.passes.build.lanes import Lanes, lane_index, spread
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.operand_tiles import map_dtype
 from tcir.passes.build.tile_kernel import clear_accumulator, loop, store_tile_lanes
-from tcir.passes.conv.tiling import QUARTERS, Boxes, Load, Tiling
+from tcir.passes.conv.tiling import Boxes, Load, Tiling
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,9 @@ class LinearTiling(Tiling):
 
         return at
 
-    def store(self, d: Any, out: Any, first_unit: Index, k0: Index) -> None:
+    def store(
+        self, d: ir.Value, out: ir.Value, first_unit: Index, k0: Index, epilogue: Epilogue
+    ) -> None:
         """The epilogue: a lane stores where its anchor is one of an output and it was fresh."""
         (sh, sw) = self.shape.strides
 
@@ -149,4 +153,6 @@ class LinearTiling(Tiling):
                 stored = stored & (column % sw).equals(0)
             return [n, (row // sh).where(stored, spread(self.shape.p)), column // sw]
 
-        store_tile_lanes(d, out, places=places, column=lambda first: index.add(k0, first))
+        store_tile_lanes(
+            d, out, places=places, column=lambda first: index.add(k0, first), epilogue=epilogue
+        )

@@ -5,20 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tcir.dialect.limits import (
-    TMA_CORNER,
-    TMA_ELEMENT_STRIDE,
-    TMA_OFFSET,
-)
+from tcir._mlir import ir
+from tcir.dialect.limits import QUARTERS, TMA_CORNER, TMA_ELEMENT_STRIDE, TMA_OFFSET
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.build.emit import make_tensor_map, tma_load
+from tcir.passes.build.epilogue import Epilogue
 from tcir.passes.build.index import Index
 from tcir.passes.build.lanes import Lanes, lane_index, spread
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.operand_tiles import map_dtype
 from tcir.passes.build.tile_kernel import store_tile_lanes
-from tcir.passes.conv.tiling import QUARTERS, Boxes, Load, Tiling
+from tcir.passes.conv.tiling import Boxes, Load, Tiling
 
 RANK = 4
 """Of the map of an NHWC tensor."""
@@ -115,7 +113,9 @@ class PackedTiling(Tiling):
 
         return load
 
-    def store(self, d: Any, out: Any, first_unit: Index, k0: Index) -> None:
+    def store(
+        self, d: ir.Value, out: ir.Value, first_unit: Index, k0: Index, epilogue: Epilogue
+    ) -> None:
         """The epilogue: a lane stores where its position is an output and its pixels were fresh."""
 
         def places(quarter: Any) -> list[Lanes]:
@@ -131,4 +131,6 @@ class PackedTiling(Tiling):
                 column.where(fresh, spread(self.shape.q)),
             ]
 
-        store_tile_lanes(d, out, places=places, column=lambda first: index.add(k0, first))
+        store_tile_lanes(
+            d, out, places=places, column=lambda first: index.add(k0, first), epilogue=epilogue
+        )

@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tcir.dialect.limits import QUARTER_LANES, TMA_BOX
+from tcir._mlir import ir
+from tcir.dialect.limits import QUARTER_LANES, QUARTERS, TMA_BOX
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.build.emit import make_tensor_map, tma_load
+from tcir.passes.build.epilogue import Epilogue
 from tcir.passes.build.index import Index
 from tcir.passes.build.lanes import Lanes, lane_index, spread
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.operand_tiles import map_dtype
 from tcir.passes.build.tile_kernel import store_tile, store_tile_lanes
-from tcir.passes.conv.tiling import QUARTERS, Boxes, Load, Tiling
+from tcir.passes.conv.tiling import Boxes, Load, Tiling
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,9 @@ class RowsTiling(Tiling):
 
         return load
 
-    def store(self, d: Any, out: Any, first_unit: Index, k0: Index) -> None:
+    def store(
+        self, d: ir.Value, out: ir.Value, first_unit: Index, k0: Index, epilogue: Epilogue
+    ) -> None:
         """The epilogue."""
         step, valid = self.classes.column_step, self.classes.valid
         if step == 1:
@@ -101,7 +105,7 @@ class RowsTiling(Tiling):
                 n, p, q = self.decode(index.add(first_unit, quarter))
                 return lambda column: [n, p, q, index.add(k0, column)]
 
-            store_tile(d, out, rows=valid, row_dim=2, indices=rows)
+            store_tile(d, out, rows=valid, row_dim=2, indices=rows, epilogue=epilogue)
             return
 
         def places(quarter: Any) -> list[Lanes]:
@@ -110,4 +114,6 @@ class RowsTiling(Tiling):
             at = (lane * step + q).where(lane.below(valid), self.shape.q)
             return [spread(n), spread(p), at]
 
-        store_tile_lanes(d, out, places=places, column=lambda first: index.add(k0, first))
+        store_tile_lanes(
+            d, out, places=places, column=lambda first: index.add(k0, first), epilogue=epilogue
+        )

@@ -18,6 +18,7 @@ from tcir.dialect.limits import (
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.build.emit import make_tensor_map, mma, tma_load
+from tcir.passes.build.epilogue import rounded
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.operand_tiles import k_major, k_step, map_dtype
 from tcir.passes.build.tile_kernel import (
@@ -175,4 +176,11 @@ def _tile(source: Source, shape: ConvShape, n_tile: int) -> None:
             row = index.add(m0, index.mul(quarter, QUARTER_LANES))
             return lambda column: [row, index.add(k0, column)]
 
-        store_tile(d, out, rows=QUARTER_LANES, row_dim=0, indices=indices)
+        store_tile(
+            d,
+            out,
+            rows=QUARTER_LANES,
+            row_dim=0,
+            indices=indices,
+            epilogue=rounded(out.type.element_type),
+        )

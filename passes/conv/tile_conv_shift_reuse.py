@@ -12,6 +12,7 @@ from tcir.dialect import tc
 from tcir.dialect.limits import (
     MMA_K_BYTES,
     QUARTER_LANES,
+    QUARTERS,
     SWIZZLE_ATOM_ROWS,
     SWIZZLE_SPANS,
     TMEM_LANES,
@@ -19,6 +20,7 @@ from tcir.dialect.limits import (
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.build.emit import i64, mma
+from tcir.passes.build.epilogue import rounded
 from tcir.passes.build.limits import ceil_div, round_up
 from tcir.passes.build.operand_tiles import k_major, k_step
 from tcir.passes.build.tile_kernel import (
@@ -45,7 +47,7 @@ from tcir.passes.conv.packed import PackedTiling
 from tcir.passes.conv.rows import RowsTiling
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.shift_classes import ShiftClasses
-from tcir.passes.conv.tiling import QUARTERS, Boxes, Tiling
+from tcir.passes.conv.tiling import Boxes, Tiling
 from tcir.passes.conv.wide import WideTiling
 from tcir.passmanager.pipeline import Pass, register_pass
 
@@ -228,4 +230,4 @@ class TileConvShiftReuse(Pass):
                             tc.CpOp(shared[c], slabs[c], i64(j))
                             for s in of_class:
                                 product(c, s, j, s != of_class[-1])
-            tiling.store(d, out, first_unit, k0)
+            tiling.store(d, out, first_unit, k0, rounded(out.type.element_type))

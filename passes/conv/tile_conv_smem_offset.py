@@ -11,6 +11,7 @@ from tcir.dialect.limits import MMA_K_BYTES, QUARTER_LANES, SMEM_BYTES
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.build.emit import make_tensor_map, mma, tma_load
+from tcir.passes.build.epilogue import rounded
 from tcir.passes.build.index import Index
 from tcir.passes.build.lanes import Lanes, lane_index
 from tcir.passes.build.limits import ceil_div
@@ -153,7 +154,13 @@ def _tile(source: Source, plan: OffsetPlan, n_tile: int) -> None:
             image, row = y // plan.rows, y % plan.rows
             return [image + n0, row + p0, (x + q0).where(inside, shape.q)]
 
-        store_tile_lanes(d, out, places=places, column=lambda first: index.add(k0, first))
+        store_tile_lanes(
+            d,
+            out,
+            places=places,
+            column=lambda first: index.add(k0, first),
+            epilogue=rounded(out.type.element_type),
+        )
 
 
 def _pixel_map(x: Any, plan: OffsetPlan, box: list[int], strides: tuple[int, int]) -> Any:

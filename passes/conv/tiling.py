@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tcir.dialect.limits import QUARTER_LANES, SWIZZLE_ATOM_ROWS, TMEM_LANES
+from tcir._mlir import ir
+from tcir.dialect.limits import QUARTER_LANES, QUARTERS, SWIZZLE_ATOM_ROWS
+from tcir.passes.build.epilogue import Epilogue
 from tcir.passes.build.index import Index
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.shift_classes import ShiftClasses
-
-QUARTERS = TMEM_LANES // QUARTER_LANES
 
 Load = Callable[[Any, Index, int, Index], None]
 """``load(tile, r, c, c0)``: brings the slabs of filter row r, class c, channels from c0."""
@@ -79,5 +79,7 @@ class Tiling(ABC):
         """Builds a tensor map of the input; the function that loads `boxes` from it."""
 
     @abstractmethod
-    def store(self, d: Any, out: Any, first_unit: Index, k0: Index) -> None:
+    def store(
+        self, d: ir.Value, out: ir.Value, first_unit: Index, k0: Index, epilogue: Epilogue
+    ) -> None:
         """The epilogue."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from tcir._mlir import ir
 from tcir.dialect.limits import (
     QUARTER_LANES,
+    QUARTERS,
     TMA_ELEMENT_STRIDE,
     TMA_WIDE_PIXELS,
     TMEM_LANES,
@@ -14,12 +16,13 @@ from tcir.dialect.limits import (
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.build.emit import make_tensor_map, tma_load
+from tcir.passes.build.epilogue import Epilogue
 from tcir.passes.build.index import Index
 from tcir.passes.build.lanes import Lanes, lane_index, spread
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.operand_tiles import map_dtype
 from tcir.passes.build.tile_kernel import store_tile_lanes
-from tcir.passes.conv.tiling import QUARTERS, Boxes, Load, Tiling
+from tcir.passes.conv.tiling import Boxes, Load, Tiling
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,9 @@ class WideTiling(Tiling):
 
         return load
 
-    def store(self, d: Any, out: Any, first_unit: Index, k0: Index) -> None:
+    def store(
+        self, d: ir.Value, out: ir.Value, first_unit: Index, k0: Index, epilogue: Epilogue
+    ) -> None:
         """The epilogue: a lane stores where its position is an output."""
         b, p, first = self.decode(first_unit)
 
@@ -116,4 +121,6 @@ class WideTiling(Tiling):
             column = (position % self.pitch) * self.classes.column_step + b
             return [position // self.pitch, spread(p), column]
 
-        store_tile_lanes(d, out, places=places, column=lambda first: index.add(k0, first))
+        store_tile_lanes(
+            d, out, places=places, column=lambda first: index.add(k0, first), epilogue=epilogue
+        )

@@ -23,10 +23,10 @@ from tcir.passes.build.tile_kernel import (
     kernel,
     loop,
 )
-from tcir.passes.gemv.epilogue import Epilogue
 from tcir.passes.gemv.limits import check_gemv, check_pad_n
 from tcir.passes.gemv.ranges import Share
 from tcir.passes.gemv.reduce import Partials
+from tcir.passes.gemv.result import Result
 from tcir.passes.gemv.scaled_tiles import (
     BlockedScales,
     RowScales,
@@ -102,7 +102,7 @@ def _tile(source: Source, shape: GemvShape, pad_n: int, schedule: Schedule) -> N
         operands = Operands.create(source.op, arguments, stage, pad_n)
         tile, batch = block_id("x"), block_id("z") if shape.batch > 1 else 0
         row = index.mul(tile, TMEM_LANES)
-        epilogue = Epilogue.create(source.op, arguments, shape)
+        result = Result.create(source.op, arguments, shape)
         d = accumulator(pad_n)
         with loop(stage.per_tile) as i:
             operands.multiply(d, i, row, tile, batch, Accumulate(i))
@@ -110,7 +110,7 @@ def _tile(source: Source, shape: GemvShape, pad_n: int, schedule: Schedule) -> N
         def indices(quarter: Any) -> list[Index]:
             return [batch, index.add(row, index.mul(quarter, QUARTER_LANES)), 0]
 
-        epilogue.store(d, indices)
+        result.store(d, indices)
 
 
 def _tile_ranges(source: Source, shape: GemvShape, pad_n: int, schedule: Schedule) -> Partials:
@@ -119,7 +119,7 @@ def _tile_ranges(source: Source, shape: GemvShape, pad_n: int, schedule: Schedul
     partials = Partials.of(source, shape, ranges)
     with kernel(source, [ranges.ctas, 1, 1], output=partials.memref) as arguments:
         operands = Operands.create(source.op, arguments, schedule.stage, pad_n)
-        epilogue = Epilogue(arguments[-1], ())
+        result = Result(arguments[-1], ())
         share = Share.of(ranges, block_id("x"))
 
         def segment(number: Index) -> None:
@@ -133,7 +133,7 @@ def _tile_ranges(source: Source, shape: GemvShape, pad_n: int, schedule: Schedul
                 unit, accumulate = index.add(first, i), Accumulate(index.sub(i, begin))
                 operands.multiply(d, unit, row, place[0], place[1], accumulate)
             at = share.segment(tile)
-            epilogue.store(d, lambda quarter: [at, index.mul(quarter, QUARTER_LANES), 0])
+            result.store(d, lambda quarter: [at, index.mul(quarter, QUARTER_LANES), 0])
 
         if ranges.per_cta == 1:
             segment(0)

@@ -12,6 +12,7 @@ from tcir.dialect.limits import MMA_K_BYTES, QUARTER_LANES, TMEM_LANES
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_MATMUL, match_failure
 from tcir.passes.build.emit import mma
+from tcir.passes.build.epilogue import rounded
 from tcir.passes.build.index import Index
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.operand_tiles import TiledOperand, check_pitch, k_step
@@ -121,4 +122,11 @@ def _tile(source: Source, n_tile: int) -> None:
             row = index.add(m0, index.mul(quarter, QUARTER_LANES))
             return lambda column: [*at.values(), row, index.add(n0, column)]
 
-        store_tile(d, arguments[-1], rows=QUARTER_LANES, row_dim=len(batch), indices=indices)
+        store_tile(
+            d,
+            arguments[-1],
+            rows=QUARTER_LANES,
+            row_dim=len(batch),
+            indices=indices,
+            epilogue=rounded(arguments[-1].type.element_type),
+        )

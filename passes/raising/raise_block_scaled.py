@@ -20,7 +20,7 @@ from tcir.passes.raising.scaled_contraction import (
     recognise,
     types_problem,
 )
-from tcir.passes.raising.wrappers import find_narrowing, zero_accumulator_ops
+from tcir.passes.raising.wrappers import check_rest, find_tail, zero_accumulator_ops
 from tcir.passmanager.pipeline import Pass, register_pass
 
 SMALLEST = SMALLEST_BLOCK_SCALED
@@ -105,30 +105,23 @@ def _raise_function(function: func.FuncOp) -> None:
         raise match_failure(
             last, f"expected two global scales at most, got {len(factors)}", SMALLEST
         )
-    narrowing = find_narrowing(last, SMALLEST)
-    used += narrowing.ops
-    for rest in ops[:-1]:
-        if rest.operation not in used and rest.operation.name not in _HARMLESS:
-            raise match_failure(
-                rest, "expected only a zero linalg.fill, one block-scaled contraction, its global "
-                f"scales, a rounding and tc.pack_codes, got {rest.operation.name}; put it into "
-                "another function", SMALLEST,
-            )  # fmt: skip
-    if list(ops[-1].operands) != [narrowing.value]:
-        raise match_failure(
-            ops[-1], "expected the function to return the contraction's result", SMALLEST
-        )
+    tail = find_tail(last, SMALLEST)
+    used += tail.ops
+    check_rest(ops, used, tail.result, _EXPECTED, SMALLEST)
     with ir.InsertionPoint(ops[-1]), op.location:
-        result = _build(op, scaled, factors, narrowing.type)
+        result = _build(op, scaled, factors, tail.result.type)
     unread = [a.arg_number for a in function.arguments if is_fill_only(a)]
-    narrowing.value.replace_all_uses_with(result)
+    tail.result.replace_all_uses_with(result)
     for dead in reversed(ops[:-1]):
         if dead.operation not in packings:
             dead.operation.erase()
     drop_arguments(function, unread)
 
 
-_HARMLESS = ("arith.constant", "tensor.empty")
+_EXPECTED = (
+    "a zero linalg.fill, one block-scaled contraction, its global scales, a rounding and "
+    "tc.pack_codes"
+)
 
 
 def _check_shapes(op: Any) -> None:

@@ -22,7 +22,13 @@ from tcir.passes.raising.contraction import (
     recognise,
     unsigned_factors,
 )
-from tcir.passes.raising.wrappers import Padding, find_narrowing, fold_pads, zero_accumulator_ops
+from tcir.passes.raising.wrappers import (
+    Padding,
+    check_rest,
+    find_tail,
+    fold_pads,
+    zero_accumulator_ops,
+)
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 
@@ -88,9 +94,9 @@ def _raise_function(function: func.FuncOp) -> None:
     problem = body_problem(op)
     if problem:
         raise match_failure(op, problem, smallest)
-    narrowing = find_narrowing(op, smallest)
+    tail = find_tail(op, smallest)
     pads = [fold_pads(op, number, smallest) for number in (0, 1)]
-    used = [op.operation, *zero_accumulator_ops(op, smallest), *narrowing.ops]
+    used = [op.operation, *zero_accumulator_ops(op, smallest), *tail.ops]
     for padding in pads:
         used += padding.ops
         if not isinstance(padding.source, ir.BlockArgument):
@@ -100,15 +106,18 @@ def _raise_function(function: func.FuncOp) -> None:
                 f"the result of {padding.source.owner.name}; make it an argument",
                 smallest,
             )
-    _check_rest(ops, used, narrowing.value, smallest)
+    check_rest(ops, used, tail.result, _EXPECTED, smallest)
     build = _conv2d if isinstance(found, Conv) else _matmul
     with ir.InsertionPoint(op), op.location:
-        result = build(op, found, pads, narrowing.type, smallest)  # type: ignore[arg-type]
+        result = build(op, found, pads, tail.result.type, smallest)  # type: ignore[arg-type]
     unread = [a.arg_number for a in function.arguments if is_fill_only(a)]
-    narrowing.value.replace_all_uses_with(result)
+    tail.result.replace_all_uses_with(result)
     for dead in reversed(ops[:-1]):
         dead.operation.erase()
     drop_arguments(function, unread)
+
+
+_EXPECTED = "a zero tensor.pad, a zero linalg.fill, one contraction and a rounding of its result"
 
 
 def _check_shapes(op: Any, smallest: str) -> None:
@@ -129,26 +138,6 @@ def _check_shapes(op: Any, smallest: str) -> None:
                 f"expected sizes of at least 1, got {kind} (a tensor map has no size 0)",
                 smallest,
             )
-
-
-def _check_rest(ops: list[Any], used: list[Any], result: Any, smallest: str) -> None:
-    """Refuses ops that neither belong to the contraction nor are free of effect."""
-    harmless = ("arith.constant", "tensor.empty")
-    for op in ops[:-1]:
-        if op.operation not in used and op.operation.name not in harmless:
-            raise match_failure(
-                op,
-                "expected only a zero tensor.pad, a zero linalg.fill, one contraction and a "
-                f"rounding of its result, got {op.operation.name}; put it into another function",
-                smallest,
-            )
-    returned = list(ops[-1].operands)
-    if returned != [result]:
-        raise match_failure(
-            ops[-1],
-            f"expected the function to return the contraction's result, got {len(returned)} values",
-            smallest,
-        )
 
 
 def _conv2d(op: Any, conv: Conv, pads: list[Padding], out: Any, smallest: str) -> Any:

@@ -24,12 +24,13 @@ class Padding:
 
 
 @dataclass(frozen=True)
-class Narrowing:
-    """The final result, its type, and the ops that round it (none for f32)."""
+class Tail:
+    """The ops between a contraction and the function's return that its kernel computes as well:
+    today a rounding, or none. `result` is what the last of them makes.
+    """
 
-    value: Any
-    type: Any
-    ops: list[Any]
+    result: ir.Value
+    ops: list[ir.Operation]
 
 
 def is_positive_zero(number: Any) -> bool:
@@ -41,8 +42,6 @@ def is_positive_zero(number: Any) -> bool:
         if not constant.is_splat:
             return False
         constant = constant.get_splat_value()
-    if isinstance(constant, ir.IntegerAttr):
-        return bool(constant.value == 0)
     if isinstance(constant, ir.IntegerAttr):
         return bool(constant.value == 0)
     if not isinstance(constant, ir.FloatAttr):
@@ -111,7 +110,7 @@ def zero_accumulator_ops(op: Any, smallest: str) -> list[Any]:
     )  # fmt: skip
 
 
-def find_narrowing(op: Any, smallest: str) -> Narrowing:
+def find_tail(op: ir.OpView, smallest: str) -> Tail:
     """The rounding of the result of `op` to f16 or bf16 that follows it, if one does."""
     result = op.operation.results[0]
     uses = list(result.uses)
@@ -122,7 +121,7 @@ def find_narrowing(op: Any, smallest: str) -> Narrowing:
         )  # fmt: skip
     user = uses[0].owner
     if user.name == "func.return":
-        return Narrowing(result, result.type, [])
+        return Tail(result, [])
     if user.name == "arith.truncf":
         rounding = user
     elif user.name == "linalg.generic":
@@ -143,7 +142,7 @@ def find_narrowing(op: Any, smallest: str) -> Narrowing:
             user, f"expected rounding to nearest even to f16 or bf16, got {element} {mode}",
             smallest,
         )  # fmt: skip
-    return Narrowing(final, final.type, [user.operation])
+    return Tail(final, [user.operation])
 
 
 def _elementwise_rounding(generic: Any, smallest: str) -> Any:
@@ -168,3 +167,24 @@ def _elementwise_rounding(generic: Any, smallest: str) -> Any:
             generic, "expected the rounded result in tensor.empty, got another", smallest
         )
     return body[0].operation
+
+
+def check_rest(
+    ops: list[ir.OpView], used: list[ir.Operation], result: ir.Value, expected: str, smallest: str
+) -> None:
+    """Rejects ops of a function, its return last, that neither are `used` nor without effect, and
+    a return of anything but `result`; expected: what may be there, for the message."""
+    for op in ops[:-1]:
+        if op.operation not in used and op.operation.name not in ("arith.constant", "tensor.empty"):
+            raise match_failure(
+                op,
+                f"expected only {expected}, got {op.operation.name}; put it into another function",
+                smallest,
+            )
+    returned = list(ops[-1].operands)
+    if returned != [result]:
+        raise match_failure(
+            ops[-1],
+            f"expected the function to return the contraction's result, got {len(returned)} values",
+            smallest,
+        )

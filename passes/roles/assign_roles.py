@@ -5,34 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tcir._mlir import ir, scf
+from tcir._mlir import func, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import string
 from tcir.dialect.operation import traits_of
 from tcir.dialect.walk import walk
+from tcir.dialect.warp_map import Role, WarpMap, warp_map_of
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import i64s
 from tcir.passes.build.kernel_ops import body, find_kernels, trip_count
 from tcir.passes.roles.place_barriers import ROLE
 from tcir.passmanager.pipeline import Pass, register_pass
-
-
-@dataclass(frozen=True)
-class Role:
-    """A role: its name, its warps, and who of a warp runs it. Ops say themselves whose they are."""
-
-    kind: str
-    warps: tuple[int, ...]
-    threads: str
-
-
-ROLES = (
-    Role("producer", (4,), "one"),
-    Role("mma", (5,), "one"),
-    Role("epilogue", (0, 1, 2, 3), "warp"),
-)
-"""Warp w reads lanes 32*(w mod 4) and up of tensor memory, so the epilogue takes warps 0 to 3 (PTX
-ISA 9.7.16.8)."""
 
 PURE = (
     "scf.for", "scf.yield", "gpu.block_id", "memref.collapse_shape", "memref.expand_shape",
@@ -80,10 +63,10 @@ class AssignRoles(Pass):
                 raise match_failure(
                     kernel, "expected a kernel with barriers; run place-barriers first"
                 )
-            _split(kernel)
+            _split(kernel, warp_map_of(kernel))
 
 
-def _split(kernel: Any) -> None:
+def _split(kernel: func.FuncOp, warp_map: WarpMap) -> None:
     ops = body(kernel)
     owned = [i for i, op in enumerate(ops) if _roles_in(op)]
     if not owned:
@@ -91,9 +74,9 @@ def _split(kernel: Any) -> None:
     span = ops[owned[0] : owned[-1] + 1]
     for op in span:
         for inner in walk(op):
-            _check_op(inner)
+            _check_op(inner, warp_map.kinds)
     behind = ops[owned[-1] + 1]
-    for role in ROLES:
+    for role in warp_map.roles:
         mine = [op for op in span if role.kind in _roles_in(op)]
         if not mine:
             continue
@@ -111,14 +94,14 @@ def _split(kernel: Any) -> None:
         op.operation.erase()
 
 
-def _check_op(op: Any) -> None:
+def _check_op(op: ir.OpView, known: tuple[str, ...]) -> None:
     """Refuses an op between the first and the last of the roles that has no role but an effect."""
     if traits_of(op).issued_by == "cta":
         raise match_failure(
             op, f"expected {op.operation.name} before or after the ops of the roles, got it "
             "between them"
         )  # fmt: skip
-    role, known = _own_role(op), [each.kind for each in ROLES]
+    role = _own_role(op)
     if role is None and not _is_pure(op):
         raise match_failure(
             op, f"expected an op that belongs to one of the roles {', '.join(known)}, got "

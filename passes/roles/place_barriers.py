@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 from tcir._mlir import ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer
-from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES, WARP
+from tcir.dialect.limits import QUARTERS
 from tcir.dialect.operation import traits_of
 from tcir.dialect.ops.tma import halo_of
 from tcir.dialect.walk import walk
+from tcir.dialect.warp_map import EPILOGUE, MMA, PRODUCER, warp_map_of
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import fence, i64, tma_load
@@ -29,7 +30,6 @@ ROLE = "tc.for_role"
 """Attribute of a synchronisation op: the role that will run it (see assign-roles)."""
 
 COMMIT = tc.CommitOp.OPERATION_NAME
-QUARTERS = TMEM_LANES // QUARTER_LANES
 
 
 @register_pass
@@ -148,9 +148,9 @@ class _Placer:
             full_slot = _bar(full, slots[0].index)
             empty_slot = _bar(empty, slots[0].index)
             flipped = index.value(index.sub(1, phase))
-            _tag(tc.MbarrierWaitOp(empty_slot, flipped), "producer")
+            _tag(tc.MbarrierWaitOp(empty_slot, flipped), PRODUCER)
             nbytes = sum(integer(load, "nbytes") for load in loads)
-            _tag(tc.MbarrierExpectTxOp(full_slot, i64(nbytes)), "producer")
+            _tag(tc.MbarrierExpectTxOp(full_slot, i64(nbytes)), PRODUCER)
         for load in loads:
             with ir.InsertionPoint(load), load.location:
                 tma_load(
@@ -159,10 +159,10 @@ class _Placer:
                 )  # fmt: skip
             load.operation.erase()
         with ir.InsertionPoint(consumers[0]), consumers[0].location:
-            _tag(tc.MbarrierWaitOp(full_slot, phase), "mma")
-            _tag(fence("tcgen05.after"), "mma")
+            _tag(tc.MbarrierWaitOp(full_slot, phase), MMA)
+            _tag(fence("tcgen05.after"), MMA)
         with ir.InsertionPoint(loop.body.operations[len(loop.body.operations) - 1]):
-            _tag(tc.CommitOp(empty_slot, loc=consumers[-1].location), "mma")
+            _tag(tc.CommitOp(empty_slot, loc=consumers[-1].location), MMA)
         return [full, empty]
 
     def _guard_accumulators(self, block: Any, setup: Any) -> list[Any]:
@@ -195,9 +195,9 @@ class _Placer:
             after = list(block)[list(block).index(op) + 1]
             with ir.InsertionPoint(after), readers[0].location:
                 bar = done.bar if slot is None else _bar(done, slot.index)
-                _tag(tc.CommitOp(bar), "mma")
-                _tag(tc.MbarrierWaitOp(bar, index.value(0)), "epilogue")
-                _tag(fence("tcgen05.after"), "epilogue")
+                _tag(tc.CommitOp(bar), MMA)
+                _tag(tc.MbarrierWaitOp(bar, index.value(0)), EPILOGUE)
+                _tag(fence("tcgen05.after"), EPILOGUE)
         return inits
 
     def _guard_refreshes(self, loop: scf.ForOp, setup: Any) -> list[Any]:
@@ -219,9 +219,9 @@ class _Placer:
         for number, op in enumerate(waits):
             with ir.InsertionPoint(op), op.location:
                 done = index.add(index.mul(loop.induction_variable, len(waits) % 2), number)
-                _tag(tc.CommitOp(bar.bar), "mma")
-                _tag(tc.MbarrierWaitOp(bar.bar, index.value(index.rem(done, 2))), "mma")
-                _tag(fence("tcgen05.after"), "mma")
+                _tag(tc.CommitOp(bar.bar), MMA)
+                _tag(tc.MbarrierWaitOp(bar.bar, index.value(index.rem(done, 2))), MMA)
+                _tag(fence("tcgen05.after"), MMA)
         return [bar]
 
     def _guard_zeros(self, loop: Any, main: Any) -> list[Any]:
@@ -232,14 +232,14 @@ class _Placer:
         """
         if not isinstance(loop, scf.ForOp) or trip_count(loop) != QUARTERS:
             raise match_failure(loop, "expected tc.tmem_st in a loop over the four quarters")
-        ready = self._init(loop, loop.location, None, WARP * QUARTERS)
+        ready = self._init(loop, loop.location, None, warp_map_of(self.kernel).threads(EPILOGUE))
         with ir.InsertionPoint(loop.body.operations[len(loop.body.operations) - 1]), loop.location:
             tc.TmemWaitOp(ir.StringAttr.get("st"))
-            _tag(fence("tcgen05.before"), "epilogue")
+            _tag(fence("tcgen05.before"), EPILOGUE)
             tc.MbarrierArriveOp(ready.bar)
         with ir.InsertionPoint(main), loop.location:
-            _tag(tc.MbarrierWaitOp(ready.bar, index.value(0)), "mma")
-            _tag(fence("tcgen05.after"), "mma")
+            _tag(tc.MbarrierWaitOp(ready.bar, index.value(0)), MMA)
+            _tag(fence("tcgen05.after"), MMA)
         return [ready]
 
     def _guard_reads(self) -> None:
@@ -250,7 +250,7 @@ class _Placer:
             with ir.InsertionPoint(following[following.index(read) + 1]), read.location:
                 tc.TmemWaitOp(ir.StringAttr.get("ld"))
         with ir.InsertionPoint(body(self.kernel)[-1]), reads[-1].location:
-            _tag(fence("tcgen05.before"), "epilogue")
+            _tag(fence("tcgen05.before"), EPILOGUE)
             tc.CtaBarrierOp()
 
 

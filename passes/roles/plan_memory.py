@@ -15,6 +15,7 @@ from tcir.dialect.limits import (
     SMEM_TILE_ALIGNMENT,
     TMEM_COLUMNS,
 )
+from tcir.dialect.warp_map import warp_map_of
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import i64
 from tcir.passes.build.kernel_ops import (
@@ -30,8 +31,6 @@ from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.target import DEFAULT_TARGET
 
 ADDRESS_BYTES = 4
-ALLOCATING_WARP = 5
-"""The warp that allocates and frees tensor memory: the one whose thread issues the mma."""
 
 
 @register_pass
@@ -133,7 +132,7 @@ def _place_columns(kernel: Any, address: int, barriers: list[Any]) -> None:
             "(smallest accepted: stages=1, n-tile=16)",
         )
     columns = tmem_allocation(sum(sizes))
-    warp = i64(ALLOCATING_WARP)
+    warp = i64(warp_map_of(kernel).allocating_warp)
     with ir.InsertionPoint(barriers[0]), tiles[0].location:
         alloc = tc.TmemAllocOp(i64(columns))
         alloc.attributes["address_slot"], alloc.attributes["warp"] = i64(address), warp

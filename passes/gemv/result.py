@@ -1,4 +1,4 @@
-"""The epilogue of the GEMV kernels: B's own columns of D, times the global scales, to memory."""
+"""The result of the GEMV kernels: B's own columns of D, times the global scales, to memory."""
 
 from __future__ import annotations
 
@@ -6,56 +6,48 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tcir._mlir import arith, ir, memref, vector
+from tcir._mlir import arith, ir, memref
 from tcir.dialect import tc
-from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
+from tcir.dialect.limits import QUARTER_LANES, QUARTERS
 from tcir.passes.build import index
 from tcir.passes.build.emit import i64
+from tcir.passes.build.epilogue import rounded, scaled
 from tcir.passes.build.index import Index
-from tcir.passes.build.tile_kernel import STORE_COLUMNS, argument, loop
+from tcir.passes.build.tile_kernel import STORE_COLUMNS, argument, load_registers, loop
 from tcir.passes.gemv.shapes import GemvShape
 
 
 @dataclass(frozen=True)
-class Epilogue:
+class Result:
     """Where the result goes: `out` as ``[batch, M, N]``, and the kernel's global scales."""
 
     out: Any
     factors: tuple[Any, ...]
 
     @staticmethod
-    def create(op: Any, arguments: list[Any], shape: GemvShape) -> Epilogue:
+    def create(op: Any, arguments: list[Any], shape: GemvShape) -> Result:
         """Gives the kernel's last argument three dimensions."""
         factors = tuple(argument(arguments, g) for g in (op.a_global, op.b_global) if g is not None)
-        return Epilogue(three_dimensional(arguments[-1], shape), factors)
+        return Result(three_dimensional(arguments[-1], shape), factors)
 
     def store(self, d: Any, indices: Callable[[Any], list[Index]]) -> None:
         """Stores the columns that are in `out`; ``indices(quarter)`` is where lane 0 begins."""
         # NVVM loads vectors of two columns at least.
         columns = max(2, min(STORE_COLUMNS, 1 << (self.out.type.shape[-1] - 1).bit_length()))
-        alpha = self._alpha()
-        with loop(TMEM_LANES // QUARTER_LANES) as quarter:
+        alpha, element = self._alpha(), self.out.type.element_type
+        epilogue = rounded(element) if alpha is None else scaled(alpha, element)
+        with loop(QUARTERS) as quarter:
             at = indices(quarter)
             for first in range(0, self.out.type.shape[-1], columns):
-                f32 = ir.VectorType.get([QUARTER_LANES, columns], ir.F32Type.get())
-                value = tc.TmemLdOp(d, quarter, index.value(first), f32).value
-                value = finish(value, alpha, self.out.type.element_type)
+                sums = load_registers(d, quarter, index.value(first), columns)
                 place = index.values([*at[:-1], index.add(at[-1], first)])
+                value = epilogue(sums, place)
                 tc.StoreRowsOp(value, self.out, place, i64(QUARTER_LANES), i64(1))
 
     def _alpha(self) -> Any:
         """The product of the global scales in f32; None without any."""
         loaded = [memref.load(factor, []) for factor in self.factors]
         return arith.mulf(*loaded) if len(loaded) == 2 else loaded[0] if loaded else None
-
-
-def finish(value: Any, alpha: Any, element: Any) -> Any:
-    """The f32 register tile times `alpha`, rounded to `element`."""
-    if alpha is not None:
-        value = arith.mulf(value, vector.broadcast(value.type, alpha))
-    if element == ir.F32Type.get():
-        return value
-    return arith.truncf(ir.VectorType.get(value.type.shape, element), value)
 
 
 def three_dimensional(out: Any, shape: GemvShape) -> Any:
