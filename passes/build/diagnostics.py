@@ -45,7 +45,7 @@ SMALLEST_BLOCK_SCALED = (
 )
 
 
-def match_failure(op: Any, message: str, smallest: str = "") -> PassError:
+def match_failure(op: ir.OpView, message: str, smallest: str = "") -> PassError:
     """The error that refuses `op`, at its location, ending with the smallest accepted example."""
     if smallest:
         message += f"\nsmallest accepted example: {smallest}"
@@ -57,7 +57,7 @@ def is_op(value: ir.Value, name: str) -> bool:
     return not isinstance(value, ir.BlockArgument) and value.owner.name == name
 
 
-def describe(value: Any) -> str:
+def describe(value: ir.Value) -> str:
     """A value, for a message: the number of a constant, else what makes it."""
     if isinstance(value, ir.BlockArgument):
         return "an argument"

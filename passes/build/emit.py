@@ -27,7 +27,7 @@ def flag(value: bool) -> ir.IntegerAttr:
 
 
 def make_tensor_map(
-    tensor: Any,
+    tensor: ir.Value,
     *,
     mode: str = "tiled",
     dims: Sequence[int],
@@ -38,7 +38,7 @@ def make_tensor_map(
     swizzle: str,
     strides: Sequence[int] | None = None,
     dtype: str = "",
-) -> Any:
+) -> ir.Value:
     """``tc.make_tensor_map`` of a tensor with dimensions `dims`, innermost first.
 
     strides: bytes, without the innermost; left out for a tensor that is contiguous in this order
@@ -65,13 +65,13 @@ def make_tensor_map(
 
 
 def tma_load(
-    tensor_map: Any,
-    coords: Sequence[Any],
-    tile: Any,
+    tensor_map: ir.Value,
+    coords: Sequence[ir.Value],
+    tile: ir.Value,
     row: int,
     nbytes: int,
-    offsets: Sequence[Any] = (),
-    signal: Any = None,
+    offsets: Sequence[ir.Value] = (),
+    signal: ir.Value | None = None,
     halo: int = 0,
 ) -> None:
     """``tc.tma_load``; halo: of a map of mode im2col_w128."""
@@ -83,10 +83,10 @@ def tma_load(
 
 
 def mma(
-    d: Any,
-    a: Any,
-    b: Any,
-    accumulate: Any,
+    d: ir.Value,
+    a: ir.Value,
+    b: ir.Value,
+    accumulate: ir.Value,
     k_slice: int,
     ashift: bool = False,
     a_row: int | None = None,
@@ -100,6 +100,6 @@ def mma(
         op.attributes["unsigned"] = i64s(unsigned)
 
 
-def fence(kind: str) -> Any:
+def fence(kind: str) -> tc.FenceOp:
     """``tc.fence``."""
     return tc.FenceOp(ir.StringAttr.get(kind))

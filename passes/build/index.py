@@ -9,11 +9,11 @@ from typing import Any, TypeAlias
 
 from tcir._mlir import arith, ir
 
-Index: TypeAlias = "int | Any"
+Index: TypeAlias = "int | ir.Value"
 """A Python int, or an `ir.Value` of type `index`."""
 
 
-def constant(number: int, kind: Any = None) -> Any:
+def constant(number: int, kind: ir.Type | None = None) -> ir.Value:
     """The constant `number` of type `kind` (default `index`), once per function, at its top."""
     attribute = ir.IntegerAttr.get(kind or ir.IndexType.get(), number)
     block = ir.InsertionPoint.current.block
@@ -31,14 +31,14 @@ def constant(number: int, kind: Any = None) -> Any:
         return arith.ConstantOp(attribute.type, attribute).result
 
 
-def value(number: Index) -> Any:
+def value(number: Index) -> ir.Value:
     """`number` as an `index` value."""
     if isinstance(number, int):
         return constant(number)
     return number
 
 
-def values(numbers: list[Index]) -> list[Any]:
+def values(numbers: list[Index]) -> list[ir.Value]:
     """Each of `numbers` as an `index` value."""
     return [value(number) for number in numbers]
 

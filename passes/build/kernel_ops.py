@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tcir._mlir import ir, scf
+from tcir._mlir import func, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import constant_of, defining, integer
 from tcir.dialect.walk import walk
 from tcir.passes.build.diagnostics import match_failure
 
 
-def find_kernels(module: ir.Module, pass_name: str, after: str) -> list[Any]:
+def find_kernels(module: ir.Module, pass_name: str, after: str) -> list[func.FuncOp]:
     """The functions with ``tc.kernel``; refuses a module without one."""
     kernels = [op for op in module.body.operations if "tc.kernel" in op.operation.attributes]
     if not kernels:
@@ -24,12 +24,12 @@ def find_kernels(module: ir.Module, pass_name: str, after: str) -> list[Any]:
     return kernels
 
 
-def body(kernel: Any) -> list[Any]:
+def body(kernel: func.FuncOp) -> list[ir.OpView]:
     """The ops of the kernel's block."""
     return list(kernel.regions[0].blocks[0])
 
 
-def walk_body(kernel: Any) -> Iterator[Any]:
+def walk_body(kernel: func.FuncOp) -> Iterator[ir.OpView]:
     """Everything in the kernel, in program order."""
     for op in body(kernel):
         yield from walk(op)
@@ -51,33 +51,33 @@ def trip_count(loop: scf.ForOp) -> int:
     return int(bounds[1] or 0)
 
 
-def count_of(kind: Any) -> int:
+def count_of(kind: ir.Type) -> int:
     """Number of objects of a type: slots of a ring, or 1."""
     return int(kind.count) if isinstance(kind, tc.RingType) else 1
 
 
-def single(kind: Any) -> Any:
+def single(kind: ir.Type) -> ir.Type:
     """The type of one object: that of a ring's slots, or the type itself."""
     return kind.of if isinstance(kind, tc.RingType) else kind
 
 
-def accumulator_of(d: Any) -> Any:
+def accumulator_of(d: ir.Value) -> ir.Value:
     """The tile behind D of an mma, which may be some lanes of it."""
     owner = None if isinstance(d, ir.BlockArgument) else d.owner.opview
     return owner.d if isinstance(owner, tc.EnableLanesOp) else d
 
 
-def smem_bytes(kind: Any) -> int:
+def smem_bytes(kind: ir.Type) -> int:
     """Bytes of a shared tile or ring of tiles."""
     return count_of(kind) * int(single(kind).nbytes)
 
 
-def tmem_columns(kind: Any) -> int:
+def tmem_columns(kind: ir.Type) -> int:
     """Columns of a tensor-memory tile or ring of tiles."""
     return count_of(kind) * int(single(kind).columns)
 
 
-def ancestor_in(op: Any, block: Any) -> Any | None:
+def ancestor_in(op: ir.OpView, block: ir.Block) -> ir.OpView | None:
     """The op of `block` that is `op` or holds it; None when `op` stands elsewhere."""
     current = op.operation
     while current is not None and current.block is not None:

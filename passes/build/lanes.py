@@ -20,7 +20,7 @@ class Lanes:
     negative value is below nothing.
     """
 
-    value: Any
+    value: ir.Value
 
     def __add__(self, other: Lanes | Index) -> Lanes:
         return Lanes(arith.addi(self.value, _value(other)))
@@ -62,5 +62,5 @@ def spread(number: Index) -> Lanes:
     return Lanes(vector.broadcast(lane_vector(ir.IndexType.get()), index.value(number)))
 
 
-def _value(number: Lanes | Index) -> Any:
+def _value(number: Lanes | Index) -> ir.Value:
     return number.value if isinstance(number, Lanes) else spread(number).value

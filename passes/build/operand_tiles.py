@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.limits import TMA_STRIDE
 from tcir.passes.build import index
@@ -14,7 +15,7 @@ from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.diagnostics import match_failure
 
 
-def check_pitch(op: Any, name: str, extent: int, smallest: str, element_bytes: int = 2) -> None:
+def check_pitch(op: ir.OpView, name: str, extent: int, smallest: str, element_bytes: int = 2) -> None:
     """Refuses `op` when rows of `extent` elements, the dimension `name`, suit no tensor map."""
     step = TMA_STRIDE.values[0] // element_bytes  # the smallest stride, in elements
     if extent % step:
@@ -30,7 +31,7 @@ def check_pitch(op: Any, name: str, extent: int, smallest: str, element_bytes: i
 _MODES = {bytes_: mode for mode, bytes_ in tc.SWIZZLE_BYTES.items() if mode != "NONE"}
 
 
-def map_dtype(element: Any) -> str:
+def map_dtype(element: ir.Type) -> str:
     """``dtype`` of a map of `element`: bytes where the driver has no type for it, else none."""
     return "u8" if tc.element_bytes(element) == 1 else ""
 
@@ -48,12 +49,12 @@ def k_step(extent: int, element_bytes: int) -> int:
     return tc.SWIZZLE_BYTES[swizzle_for(extent, element_bytes)] // element_bytes
 
 
-def k_major(mn: int, k: int, element: Any) -> Any:
+def k_major(mn: int, k: int, element: ir.Type) -> tc.SmemType:
     """Type of a K-major tile whose `k` is one swizzle span."""
     return tc.SmemType.build([mn, k], element, "K", swizzle_for(k, tc.element_bytes(element)))
 
 
-def mn_major(mn: int, k: int, element: Any) -> Any:
+def mn_major(mn: int, k: int, element: ir.Type) -> tc.SmemType:
     """Type of an MN-major tile, cut into panels of one swizzle span of `mn`."""
     return tc.SmemType.build([mn, k], element, "MN", swizzle_for(mn, tc.element_bytes(element)))
 
@@ -66,13 +67,13 @@ class TiledOperand:
            which a box holds one index. ``k`` first means K-major, ``mn`` first MN-major.
     """
 
-    type: Any
-    map: Any
+    type: tc.SmemType
+    map: ir.Value
     order: tuple[str, ...]
 
     @staticmethod
     def create(
-        tensor: Any, order: tuple[str, ...], extents: dict[str, int], mn: int, k: int
+        tensor: ir.Value, order: tuple[str, ...], extents: dict[str, int], mn: int, k: int
     ) -> TiledOperand:
         """The operand ``[mn, k]`` of `tensor`; builds its tensor map."""
         element = tensor.type.element_type
@@ -89,7 +90,7 @@ class TiledOperand:
         )
         return TiledOperand(kind, tensor_map, order)
 
-    def load(self, tile: Any, origin: dict[str, Index]) -> None:
+    def load(self, tile: ir.Value, origin: dict[str, Index]) -> None:
         """Fills `tile` with the elements from `origin` on: one box, or one per panel of MN."""
         mn = self.type.shape[0]
         bytes_ = tc.element_bytes(self.type.element)

@@ -12,6 +12,7 @@ from tcir._mlir import arith, func, gpu, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.ops.block_scaled import ELEMENT_BITS
 from tcir.dialect.limits import GRID, QUARTER_LANES, QUARTERS, TMEM_LANES, WARP
+from tcir.dialect.operation import Op
 from tcir.dialect.warp_map import warp_map_of
 from tcir.passes.build import index
 from tcir.passes.build.emit import i64, i64s
@@ -31,10 +32,10 @@ class Source:
     """The high-level op to tile and its function."""
 
     function: func.FuncOp
-    op: Any
+    op: ir.OpView
 
 
-def find_sources(module: ir.Module, kind: Any, pass_name: str) -> list[Source]:
+def find_sources(module: ir.Module, kind: type[Op], pass_name: str) -> list[Source]:
     """The `kind` op of every function; refuses functions that are anything else."""
     sources = []
     for function in (op for op in module.body.operations if isinstance(op, func.FuncOp)):
@@ -52,7 +53,7 @@ def find_sources(module: ir.Module, kind: Any, pass_name: str) -> list[Source]:
     return sources
 
 
-def choose_n_tile(op: Any, option: int, extent: int) -> int:
+def choose_n_tile(op: ir.OpView, option: int, extent: int) -> int:
     """Columns of one output tile: `option`, or for 0 `extent` in equal tiles of at most 128."""
     if option == 0:
         tiles = ceil_div(extent, 128)
@@ -67,7 +68,7 @@ def choose_n_tile(op: Any, option: int, extent: int) -> int:
     return option
 
 
-def memref_of(tensor: Any) -> Any:
+def memref_of(tensor: ir.RankedTensorType) -> ir.MemRefType:
     """The contiguous row-major memref of a tensor type; 4- and 6-bit elements lie packed in it."""
     shape, element = list(tensor.shape), tensor.element_type
     bits = ELEMENT_BITS.get(str(element), 8)
@@ -83,8 +84,8 @@ def kernel(
     grid: Sequence[int],
     warps: int | None = None,
     target: str = DEFAULT_TARGET.name,
-    output: Any = None,
-) -> Iterator[list[Any]]:
+    output: ir.MemRefType | None = None,
+) -> Iterator[list[ir.Value]]:
     """Replaces the source function by a kernel; yields its arguments (inputs, then the output).
 
     warps:  of a kernel without roles; left out, those of its warp map, which ``tc.warp_map`` of the
@@ -121,29 +122,29 @@ def kernel(
     old.operation.erase()
 
 
-def block_id(axis: str) -> Any:
+def block_id(axis: str) -> ir.Value:
     """The index of the CTA in the grid."""
     return gpu.block_id(getattr(gpu.Dimension, axis))
 
 
-def argument(arguments: list[Any], value: Any) -> Any:
+def argument(arguments: list[ir.Value], value: ir.Value) -> ir.Value:
     """The kernel's argument for `value`, an argument of the source function."""
     return arguments[ir.BlockArgument(value).arg_number]
 
 
-def accumulator(n_tile: int, element: Any = None) -> Any:
+def accumulator(n_tile: int, element: ir.Type | None = None) -> ir.Value:
     """A tensor-memory tile for D, of f32 or `element`."""
     kind = tc.TmemType.build([TMEM_LANES, n_tile], element or ir.F32Type.get())
     return tc.TmemTileOp(kind).tile
 
 
-def zero_of(element: Any) -> Any:
+def zero_of(element: ir.Type) -> ir.Attribute:
     """The attribute 0 of a type."""
     floating = isinstance(element, ir.F32Type)
     return ir.FloatAttr.get(element, 0.0) if floating else ir.IntegerAttr.get(element, 0)
 
 
-def clear_accumulator(d: Any, quarter: Any) -> None:
+def clear_accumulator(d: ir.Value, quarter: ir.Value) -> None:
     """Stores zeros to the quarter's lanes of D."""
     kind = ir.VectorType.get([QUARTER_LANES, STORE_COLUMNS], d.type.element)
     zero = arith.ConstantOp(
@@ -154,7 +155,7 @@ def clear_accumulator(d: Any, quarter: Any) -> None:
 
 
 @contextmanager
-def loop(count: int, step: int = 1) -> Iterator[Any]:
+def loop(count: int, step: int = 1) -> Iterator[ir.Value]:
     """``scf.for`` from 0 to `count`; yields the induction variable."""
     op = scf.ForOp(index.value(0), index.value(count), index.value(step))
     with ir.InsertionPoint(op.body):
@@ -163,7 +164,7 @@ def loop(count: int, step: int = 1) -> Iterator[Any]:
 
 
 @contextmanager
-def counting_loop(lower: Index, upper: Index, most: int) -> Iterator[Any]:
+def counting_loop(lower: Index, upper: Index, most: int) -> Iterator[ir.Value]:
     """``scf.for`` whose variable counts iterations on over all executions, at most `most`."""
     op = scf.ForOp(index.value(lower), index.value(upper), index.value(1))
     op.attributes[MOST_TRIPS] = i64(most)
@@ -178,13 +179,13 @@ class Accumulate:
     step: the loop's iteration; None when D holds zeros before, and even the first mma adds
     """
 
-    def __init__(self, step: Any) -> None:
+    def __init__(self, step: ir.Value | None) -> None:
         self._always = constant(1, ir.IntegerType.get_signless(1))
         self._next = self._always
         if step is not None:
             self._next = arith.cmpi(arith.CmpIPredicate.ne, step, index.value(0))
 
-    def take(self) -> Any:
+    def take(self) -> ir.Value:
         """The operand of the next mma in program order."""
         now, self._next = self._next, self._always
         return now

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.limits import QUARTERS
 from tcir.passes.build.emit import i64
@@ -21,7 +21,7 @@ class HaloRows:
     """A shared tile with what lane 31 of every quarter needs: after shift k (from 0 on), in rows
     ``first + step * k`` and the three behind it."""
 
-    tile: Any
+    tile: ir.Value
     first: int
     step: int
 
@@ -29,7 +29,7 @@ class HaloRows:
 def multiply_shifted(
     taps: Sequence[int],
     slices: int,
-    slab: Any,
+    slab: ir.Value,
     halo: HaloRows,
     product: Callable[[int, int, bool], None],
     shift: str,

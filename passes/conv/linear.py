@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from tcir._mlir import ir
 from tcir.dialect import tc
@@ -48,7 +48,7 @@ class LinearTiling(Tiling):
         """All units."""
         return self.classes.lane_step * self.blocks
 
-    def check(self, op: Any) -> None:
+    def check(self, op: ir.OpView) -> None:
         """Refuses outputs without an anchor, and boxes that TMA does not have."""
         shape = self.shape
         for name, outputs, stride, size in (
@@ -81,7 +81,7 @@ class LinearTiling(Tiling):
         block, a = index.delinearize(unit, [self.blocks, self.classes.lane_step])
         return index.add(a, index.mul(block, self.classes.lane_step * self.classes.valid))
 
-    def loader(self, x: Any, a_type: Any, first_unit: Index, boxes: Boxes) -> Load:
+    def loader(self, x: ir.Value, a_type: tc.SmemType, first_unit: Index, boxes: Boxes) -> Load:
         """Builds the tensor map; the function loads the slabs of (r, class, channels)."""
         shape, step = self.shape, self.classes.lane_step
         (dh, dw) = shape.dilations
@@ -100,7 +100,7 @@ class LinearTiling(Tiling):
             for quarter in range(QUARTERS)
         ]
 
-        def load(tile: Any, r: Index, c: int, c0: Index) -> None:
+        def load(tile: ir.Value, r: Index, c: int, c0: Index) -> None:
             row = index.mul(r, dh * shape.w)
             for lane in boxes.lanes:
                 for quarter, first in enumerate(places):
@@ -110,14 +110,14 @@ class LinearTiling(Tiling):
 
         return load
 
-    def _anchors(self, first_unit: Index, quarter: Any) -> tuple[Lanes, Lanes, Lanes]:
+    def _anchors(self, first_unit: Index, quarter: ir.Value) -> tuple[Lanes, Lanes, Lanes]:
         """Image, row and column of the anchor of each lane."""
         first = self.first_anchor(index.add(first_unit, quarter))
         anchor = lane_index() * self.classes.lane_step + first
         row = anchor // self.shape.w
         return row // self.shape.h, row % self.shape.h, anchor % self.shape.w
 
-    def accumulators(self, d: Any, first_unit: Index) -> Callable[[Index, int], Any]:
+    def accumulators(self, d: ir.Value, first_unit: Index) -> Callable[[Index, int], ir.Value]:
         """Zeroes D, makes the table of masks; the function gives D as tap (r, s) may write it."""
         shape = self.shape
         (dh, dw) = shape.dilations
@@ -132,7 +132,7 @@ class LinearTiling(Tiling):
                 on = h.below(shape.h) & w.below(shape.w)
                 tc.WriteLaneMaskOp(masks, tap, quarter, on.value)
 
-        def at(r: Index, s: int) -> Any:
+        def at(r: Index, s: int) -> ir.Value:
             entry = index.value(index.add(index.mul(r, shape.s), s))
             return tc.EnableLanesOp(d, masks, entry, d.type).tile
 
@@ -144,7 +144,7 @@ class LinearTiling(Tiling):
         """The epilogue: a lane stores where its anchor is one of an output and it was fresh."""
         (sh, sw) = self.shape.strides
 
-        def places(quarter: Any) -> list[Lanes]:
+        def places(quarter: ir.Value) -> list[Lanes]:
             n, row, column = self._anchors(first_unit, quarter)
             stored = lane_index().below(self.classes.valid)
             if sh > 1:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from tcir._mlir import ir
+from tcir.dialect import tc
 from tcir.dialect.limits import QUARTERS, TMA_CORNER, TMA_ELEMENT_STRIDE, TMA_OFFSET
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
@@ -55,7 +55,7 @@ class PackedTiling(Tiling):
         bottom = shape.strides[0] * (shape.p - 1) - shape.pad_top
         return [-shape.pad_left, -shape.pad_top, right - shape.w + 1, bottom - shape.h + 1]
 
-    def check(self, op: Any) -> None:
+    def check(self, op: ir.OpView) -> None:
         """Refuses what im2col mode cannot express."""
         shape, step = self.shape, self.classes.lane_step
         (sh, sw), (dh, dw) = shape.strides, shape.dilations
@@ -80,7 +80,7 @@ class PackedTiling(Tiling):
         block, b = index.delinearize(unit, [self.blocks, self.classes.column_step])
         return b, index.mul(block, self.classes.valid)
 
-    def loader(self, x: Any, a_type: Any, first_unit: Index, boxes: Boxes) -> Load:
+    def loader(self, x: ir.Value, a_type: tc.SmemType, first_unit: Index, boxes: Boxes) -> Load:
         """Builds the tensor map; the function loads the slabs of (r, class, channels)."""
         shape, step = self.shape, self.classes.lane_step
         (sh, sw), (dh, dw) = shape.strides, shape.dilations
@@ -105,7 +105,7 @@ class PackedTiling(Tiling):
                 h = index.sub(index.mul(p, sh), shape.pad_top)
                 places.append((boxes.row(lane, quarter), w, h, n, index.mul(b, sw)))
 
-        def load(tile: Any, r: Index, c: int, c0: Index) -> None:
+        def load(tile: ir.Value, r: Index, c: int, c0: Index) -> None:
             for row, w, h, n, shift in places:
                 coords = index.values([c0, w, h, n])
                 offsets = index.values([index.add(shift, c * dw), index.mul(r, dh)])
@@ -118,7 +118,7 @@ class PackedTiling(Tiling):
     ) -> None:
         """The epilogue: a lane stores where its position is an output and its pixels were fresh."""
 
-        def places(quarter: Any) -> list[Lanes]:
+        def places(quarter: ir.Value) -> list[Lanes]:
             b, first = self.decode(index.add(first_unit, quarter))
             lane = lane_index()
             position = lane + first

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from tcir._mlir import ir
+from tcir.dialect import tc
 from tcir.dialect.limits import QUARTER_LANES, QUARTERS, TMA_BOX
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
@@ -44,7 +45,7 @@ class RowsTiling(Tiling):
         """All units."""
         return self.shape.n * self.shape.p * self.classes.column_step * self.blocks
 
-    def check(self, op: Any) -> None:
+    def check(self, op: ir.OpView) -> None:
         """Refuses what a box of TMA cannot hold."""
         box = QUARTER_LANES * self.classes.lane_step
         if box not in TMA_BOX:
@@ -64,7 +65,7 @@ class RowsTiling(Tiling):
         n, p, b, block = index.delinearize(unit, [self.shape.n, self.shape.p, step, self.blocks])
         return n, p, index.add(b, index.mul(block, step * self.classes.valid))
 
-    def loader(self, x: Any, a_type: Any, first_unit: Index, boxes: Boxes) -> Load:
+    def loader(self, x: ir.Value, a_type: tc.SmemType, first_unit: Index, boxes: Boxes) -> Load:
         """Builds the tensor map; the function loads the slabs of (r, class, channels)."""
         shape, step = self.shape, self.classes.lane_step
         tensor_map = make_tensor_map(
@@ -83,7 +84,7 @@ class RowsTiling(Tiling):
             h = index.sub(index.mul(p, shape.strides[0]), shape.pad_top)
             places.append((w, h, n))
 
-        def load(tile: Any, r: Index, c: int, c0: Index) -> None:
+        def load(tile: ir.Value, r: Index, c: int, c0: Index) -> None:
             dh, dw = shape.dilations
             for lane in boxes.lanes:
                 for quarter, (w, h, n) in enumerate(places):
@@ -101,14 +102,14 @@ class RowsTiling(Tiling):
         step, valid = self.classes.column_step, self.classes.valid
         if step == 1:
 
-            def rows(quarter: Any) -> Any:
+            def rows(quarter: ir.Value) -> Callable[[ir.Value], list[Index]]:
                 n, p, q = self.decode(index.add(first_unit, quarter))
                 return lambda column: [n, p, q, index.add(k0, column)]
 
             store_tile(d, out, rows=valid, row_dim=2, indices=rows, epilogue=epilogue)
             return
 
-        def places(quarter: Any) -> list[Lanes]:
+        def places(quarter: ir.Value) -> list[Lanes]:
             n, p, q = self.decode(index.add(first_unit, quarter))
             lane = lane_index()
             at = (lane * step + q).where(lane.below(valid), self.shape.q)

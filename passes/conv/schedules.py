@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
-from typing import Any
 
+from tcir._mlir import ir
 from tcir.dialect.limits import SMEM_BYTES
 from tcir.errors import PassError
 from tcir.passes.build.limits import BARRIER_BYTES, MMA_N, MMA_N_STEP, ceil_div, round_up
@@ -33,7 +33,7 @@ class Candidate:
         return Cost.of(self.work).microseconds if self.work and not self.refusal else inf
 
 
-def rank(op: Any, n_tile: int = 0) -> list[Candidate]:
+def rank(op: ir.OpView, n_tile: int = 0) -> list[Candidate]:
     """Each schedule of `op`, a ``tc.conv2d``, with its cheapest tile width: cheapest first, illegal
     ones last."""
     shape = ConvShape.of(op)
@@ -42,12 +42,12 @@ def rank(op: Any, n_tile: int = 0) -> list[Candidate]:
                   key=lambda each: each.microseconds)  # fmt: skip
 
 
-def candidate(op: Any, schedule: str, n_tile: int) -> Candidate:
+def candidate(op: ir.OpView, schedule: str, n_tile: int) -> Candidate:
     """One schedule, a key of `SCHEDULES`, with one width."""
     return _best(op, ConvShape.of(op), schedule, [n_tile])
 
 
-def _best(op: Any, shape: ConvShape, schedule: str, widths: list[int]) -> Candidate:
+def _best(op: ir.OpView, shape: ConvShape, schedule: str, widths: list[int]) -> Candidate:
     room = SMEM_BYTES - BARRIER_BYTES
     works = [work for width in widths if (work := SCHEDULES[schedule](shape, width))]
     fitting = [work for work in works if work.stage_bytes <= room]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from tcir._mlir import ir
 from tcir.dialect import tc
@@ -32,13 +31,13 @@ class ConvShape:
     pad_left: int
     pad_right: int
     filter: str
-    element: Any
+    element: ir.Type
     out_bytes: int
-    w_element: Any = None
+    w_element: ir.Type | None = None
     unsigned: tuple[int, int] = (0, 0)
 
     @staticmethod
-    def of(op: Any) -> ConvShape:
+    def of(op: ir.OpView) -> ConvShape:
         """Reads the op."""
         layout = string(op, "filter")
         extents = list(op.w.type.shape)
@@ -55,7 +54,7 @@ class ConvShape:
         )  # fmt: skip
 
     @property
-    def sum_element(self) -> Any:
+    def sum_element(self) -> ir.Type:
         """Type of the accumulator."""
         return ir.IntegerType.get_signless(32) if str(self.element) == "i8" else ir.F32Type.get()
 
@@ -64,7 +63,7 @@ class ConvShape:
         """Bytes of an input element."""
         return tc.element_bytes(self.element)
 
-    def filter_operand(self, w: Any, n_tile: int, kc: int) -> TiledOperand:
+    def filter_operand(self, w: ir.Value, n_tile: int, kc: int) -> TiledOperand:
         """The filter as operand B ``[k_out, c]`` of one tap."""
         order = ("mn", "k", "s", "r") if self.filter == "hwcf" else ("k", "s", "r", "mn")
         extents = {"mn": self.k, "k": self.c, "s": self.s, "r": self.r}
@@ -76,7 +75,7 @@ class ConvShape:
         return int(kind(n_tile, kc, self.element).nbytes)
 
 
-def _unsigned(op: Any) -> tuple[int, int]:
+def _unsigned(op: ir.OpView) -> tuple[int, int]:
     if "unsigned" not in op.attributes:
         return (0, 0)
     x, w = integers(op, "unsigned")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from tcir._mlir import ir, memref
 from tcir.dialect import tc
@@ -19,6 +20,7 @@ from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.build.emit import make_tensor_map, mma, tma_load
 from tcir.passes.build.epilogue import rounded
+from tcir.passes.build.index import Index
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.operand_tiles import k_major, k_step, map_dtype
 from tcir.passes.build.tile_kernel import (
@@ -79,7 +81,7 @@ class TileConvImplicitGemm(Pass):
             shape = ConvShape.of(source.op)
             _tile(source, shape, choose_n_tile(source.op, self.n_tile, shape.k))
 
-    def check(self, op: Any) -> None:
+    def check(self, op: ir.OpView) -> None:
         """PassError when this pass cannot tile `op`, a ``tc.conv2d``."""
         shape = ConvShape.of(op)
         _check_im2col(op, shape)
@@ -96,7 +98,7 @@ def im2col_corners(shape: ConvShape) -> list[int]:
     ]
 
 
-def _check_im2col(op: Any, shape: ConvShape) -> None:
+def _check_im2col(op: ir.OpView, shape: ConvShape) -> None:
     corners = im2col_corners(shape)
     for corner in corners:
         if corner not in TMA_CORNER[RANK]:
@@ -172,7 +174,7 @@ def _tile(source: Source, shape: ConvShape, n_tile: int) -> None:
             for j in range(kc * shape.element_bytes // MMA_K_BYTES):
                 mma(d, a, b, accumulate.take(), j, unsigned=shape.unsigned)
 
-        def indices(quarter: Any) -> Any:
+        def indices(quarter: ir.Value) -> Callable[[ir.Value], list[Index]]:
             row = index.add(m0, index.mul(quarter, QUARTER_LANES))
             return lambda column: [row, index.add(k0, column)]
 

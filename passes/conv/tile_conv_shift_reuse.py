@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from tcir._mlir import ir
 from tcir.dialect import tc
@@ -118,13 +118,13 @@ class TileConvShiftReuse(Pass):
             tiling = self._choose(source.op, shape)
             self._tile(source, shape, tiling, choose_n_tile(source.op, self.n_tile, shape.k))
 
-    def check(self, op: Any) -> None:
+    def check(self, op: ir.OpView) -> None:
         """PassError when this pass cannot tile `op`, a ``tc.conv2d``."""
         shape = ConvShape.of(op)
         self._choose(op, shape)
         choose_n_tile(op, self.n_tile, shape.k)
 
-    def _choose(self, op: Any, shape: ConvShape) -> Tiling:
+    def _choose(self, op: ir.OpView, shape: ConvShape) -> Tiling:
         for option, known in (
             ("halo", HALOS), ("tiling", tuple(TILINGS)), ("shift", SHIFTS),
             ("shift_quarters", QUARTERS_OF_A_SHIFT), ("halo_load", HALO_LOADS),

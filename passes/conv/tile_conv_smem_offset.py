@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from tcir._mlir import ir
 from tcir.dialect import tc
@@ -73,13 +73,13 @@ class TileConvSmemOffset(Pass):
             n_tile = choose_n_tile(source.op, self.n_tile, shape.k)
             _tile(source, _choose_plan(source.op, shape, n_tile), n_tile)
 
-    def check(self, op: Any) -> None:
+    def check(self, op: ir.OpView) -> None:
         """PassError when this pass cannot tile `op`, a ``tc.conv2d``."""
         shape = ConvShape.of(op)
         _choose_plan(op, shape, choose_n_tile(op, self.n_tile, shape.k))
 
 
-def _choose_plan(op: Any, shape: ConvShape, n_tile: int) -> OffsetPlan:
+def _choose_plan(op: ir.OpView, shape: ConvShape, n_tile: int) -> OffsetPlan:
     plan = best_plan(shape, n_tile)
     if plan is None:
         raise match_failure(
@@ -147,7 +147,7 @@ def _tile(source: Source, plan: OffsetPlan, n_tile: int) -> None:
                         unsigned=shape.unsigned,
                     )
 
-        def places(quarter: Any) -> list[Lanes]:
+        def places(quarter: ir.Value) -> list[Lanes]:
             lane = lane_index() + index.mul(quarter, QUARTER_LANES)
             x, y = lane % plan.pitch, lane // plan.pitch
             inside = x.below(plan.columns) & y.below(plan.images * plan.rows)
@@ -163,7 +163,7 @@ def _tile(source: Source, plan: OffsetPlan, n_tile: int) -> None:
         )
 
 
-def _pixel_map(x: Any, plan: OffsetPlan, box: list[int], strides: tuple[int, int]) -> Any:
+def _pixel_map(x: ir.Value, plan: OffsetPlan, box: list[int], strides: tuple[int, int]) -> ir.Value:
     """Map of the input as ``[16 bytes of channels, W, H, N, rest of the channels]``."""
     shape = plan.shape
     pixel = shape.c * shape.element_bytes

@@ -5,9 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from tcir._mlir import ir
+from tcir.dialect import tc
 from tcir.dialect.limits import QUARTER_LANES, QUARTERS, SWIZZLE_ATOM_ROWS
 from tcir.passes.build.epilogue import Epilogue
 from tcir.passes.build.index import Index
@@ -15,7 +16,7 @@ from tcir.passes.build.limits import ceil_div
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.shift_classes import ShiftClasses
 
-Load = Callable[[Any, Index, int, Index], None]
+Load = Callable[[ir.Value, Index, int, Index], None]
 """``load(tile, r, c, c0)``: brings the slabs of filter row r, class c, channels from c0."""
 
 
@@ -71,11 +72,11 @@ class Tiling(ABC):
         return ceil_div(self.count, QUARTERS)
 
     @abstractmethod
-    def check(self, op: Any) -> None:
+    def check(self, op: ir.OpView) -> None:
         """Refuses `op` when this tiling cannot compute it."""
 
     @abstractmethod
-    def loader(self, x: Any, a_type: Any, first_unit: Index, boxes: Boxes) -> Load:
+    def loader(self, x: ir.Value, a_type: tc.SmemType, first_unit: Index, boxes: Boxes) -> Load:
         """Builds a tensor map of the input; the function that loads `boxes` from it."""
 
     @abstractmethod

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from tcir._mlir import ir
+from tcir.dialect import tc
 from tcir.dialect.limits import (
     QUARTER_LANES,
     QUARTERS,
@@ -63,7 +63,7 @@ class WideTiling(Tiling):
         right = self.classes.lane_step * (self.pitch - 1) - left
         return [-left, right - self.shape.w + 1]
 
-    def check(self, op: Any) -> None:
+    def check(self, op: ir.OpView) -> None:
         """Refuses what the walk cannot express; its offsets fit whenever its stride does."""
         step, legal = self.classes.lane_step, TMA_ELEMENT_STRIDE
         if step not in legal:
@@ -82,7 +82,7 @@ class WideTiling(Tiling):
         b, p, block = index.delinearize(index.div(first_unit, QUARTERS), sizes)
         return b, p, index.mul(block, TMEM_LANES)
 
-    def loader(self, x: Any, a_type: Any, first_unit: Index, boxes: Boxes) -> Load:
+    def loader(self, x: ir.Value, a_type: tc.SmemType, first_unit: Index, boxes: Boxes) -> Load:
         """Builds the tensor map; the function loads the pixels of (r, class, channels) and halo."""
         del boxes  # one load brings all
         shape, step, halo = self.shape, self.classes.lane_step, self.classes.halo
@@ -103,7 +103,7 @@ class WideTiling(Tiling):
         w = index.sub(index.mul(column, step), shape.pad_left)
         h = index.sub(index.mul(p, sh), shape.pad_top)
 
-        def load(tile: Any, r: Index, c: int, c0: Index) -> None:
+        def load(tile: ir.Value, r: Index, c: int, c0: Index) -> None:
             coords = index.values([c0, w, index.add(h, index.mul(r, dh)), n])
             offset = index.values([index.add(index.mul(b, sw), c * dw)])
             tma_load(tensor_map, coords, tile, 0, self.rows * a_type.span, offset, halo=halo)
@@ -116,7 +116,7 @@ class WideTiling(Tiling):
         """The epilogue: a lane stores where its position is an output."""
         b, p, first = self.decode(first_unit)
 
-        def places(quarter: Any) -> list[Lanes]:
+        def places(quarter: ir.Value) -> list[Lanes]:
             position = lane_index() + index.add(first, index.mul(quarter, QUARTER_LANES))
             column = (position % self.pitch) * self.classes.column_step + b
             return [position // self.pitch, spread(p), column]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from tcir._mlir import ir
 from tcir.dialect.limits import MMA_KINDS
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.gemv.shapes import GemvShape, Operand
@@ -26,7 +25,7 @@ MOST_PAD_N = 128
 """One block of scale factors has 128 rows."""
 
 
-def check_gemv(op: Any, shape: GemvShape) -> None:
+def check_gemv(op: ir.OpView, shape: GemvShape) -> None:
     """Refuses what TMA and the tensor core cannot take."""
     if shape.a.layout != "blocked_128x4":
         raise match_failure(
@@ -58,7 +57,7 @@ def check_gemv(op: Any, shape: GemvShape) -> None:
         )
 
 
-def _check_pitch(op: Any, name: str, operand: Operand, shape: GemvShape) -> None:
+def _check_pitch(op: ir.OpView, name: str, operand: Operand, shape: GemvShape) -> None:
     if operand.padded and shape.k % 128:
         raise match_failure(
             op,
@@ -78,7 +77,7 @@ def _check_pitch(op: Any, name: str, operand: Operand, shape: GemvShape) -> None
         )
 
 
-def check_pad_n(op: Any, shape: GemvShape, pad_n: int) -> None:
+def check_pad_n(op: ir.OpView, shape: GemvShape, pad_n: int) -> None:
     """Refuses an N tile that the tensor core lacks or that does not hold the columns.
 
     Remarks one that the hardware may lack.

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from math import gcd
-from typing import Any
 
-from tcir._mlir import arith
+from tcir._mlir import arith, ir
 from tcir.passes.build import index
 from tcir.passes.build.index import Index
 from tcir.target import DEFAULT_TARGET
@@ -124,12 +123,12 @@ class Share:
     """What one CTA does: values of its kernel."""
 
     ranges: Ranges
-    cta: Any
+    cta: ir.Value
     begin: Index
     end: Index
 
     @staticmethod
-    def of(ranges: Ranges, cta: Any) -> Share:
+    def of(ranges: Ranges, cta: ir.Value) -> Share:
         """The range of the CTA."""
         return Share(ranges, cta, ranges.start(cta), ranges.start(index.add(cta, 1)))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from tcir._mlir import arith, ir, memref
 from tcir.dialect import tc
@@ -21,16 +20,16 @@ from tcir.passes.gemv.shapes import GemvShape
 class Result:
     """Where the result goes: `out` as ``[batch, M, N]``, and the kernel's global scales."""
 
-    out: Any
-    factors: tuple[Any, ...]
+    out: ir.Value
+    factors: tuple[ir.Value, ...]
 
     @staticmethod
-    def create(op: Any, arguments: list[Any], shape: GemvShape) -> Result:
+    def create(op: ir.OpView, arguments: list[ir.Value], shape: GemvShape) -> Result:
         """Gives the kernel's last argument three dimensions."""
         factors = tuple(argument(arguments, g) for g in (op.a_global, op.b_global) if g is not None)
         return Result(three_dimensional(arguments[-1], shape), factors)
 
-    def store(self, d: Any, indices: Callable[[Any], list[Index]]) -> None:
+    def store(self, d: ir.Value, indices: Callable[[ir.Value], list[Index]]) -> None:
         """Stores the columns that are in `out`; ``indices(quarter)`` is where lane 0 begins."""
         # NVVM loads vectors of two columns at least.
         columns = max(2, min(STORE_COLUMNS, 1 << (self.out.type.shape[-1] - 1).bit_length()))
@@ -44,13 +43,13 @@ class Result:
                 value = epilogue(sums, place)
                 tc.StoreRowsOp(value, self.out, place, i64(QUARTER_LANES), i64(1))
 
-    def _alpha(self) -> Any:
+    def _alpha(self) -> ir.Value | None:
         """The product of the global scales in f32; None without any."""
         loaded = [memref.load(factor, []) for factor in self.factors]
         return arith.mulf(*loaded) if len(loaded) == 2 else loaded[0] if loaded else None
 
 
-def three_dimensional(out: Any, shape: GemvShape) -> Any:
+def three_dimensional(out: ir.Value, shape: GemvShape) -> ir.Value:
     """`out` as ``[batch, M, N]``: dimensions of extent 1 are added where it has none."""
     full = [shape.batch, shape.m, shape.n]
     have = list(out.type.shape)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from tcir._mlir import ir
 from tcir.dialect import tc
@@ -21,13 +20,13 @@ _CHUNK = 256
 """Bytes of the inner box of a load of whole scale blocks: the most that a box has."""
 
 
-def byte_tile(rows: int, row_bytes: int) -> Any:
+def byte_tile(rows: int, row_bytes: int) -> tc.SmemType:
     """Type of a K-major tile of bytes, one swizzle span wide."""
     i8 = ir.IntegerType.get_signless(8)
     return tc.SmemType.build([rows, row_bytes], i8, "K", _SWIZZLES[row_bytes])
 
 
-def _columns(count: int) -> Any:
+def _columns(count: int) -> ir.Value:
     """A tile of `count` columns of scale factors in tensor memory."""
     i8 = ir.IntegerType.get_signless(8)
     return tc.TmemTileOp(tc.TmemType.build([TMEM_LANES, 4 * count], i8)).tile
@@ -37,12 +36,12 @@ def _columns(count: int) -> Any:
 class ScaledOperand:
     """The rows ``[tile_rows, stage.k]`` of A or B, from a tensor map of bytes."""
 
-    type: Any
-    map: Any
+    type: tc.SmemType
+    map: ir.Value
     operand: Operand
 
     @staticmethod
-    def create(tensor: Any, operand: Operand, stage: Stage, tile_rows: int) -> ScaledOperand:
+    def create(tensor: ir.Value, operand: Operand, stage: Stage, tile_rows: int) -> ScaledOperand:
         """Builds the tensor map, innermost k, then rows, then the batch."""
         shape, type_ = stage.shape, byte_tile(tile_rows, stage.row_bytes)
         # The stride of a single row is not used, but it has to be legal.
@@ -59,7 +58,7 @@ class ScaledOperand:
         )
         return ScaledOperand(type_, tensor_map, operand)
 
-    def load(self, tile: Any, row: Index, unit: Index, stage: Stage, batch: Index) -> None:
+    def load(self, tile: ir.Value, row: Index, unit: Index, stage: Stage, batch: Index) -> None:
         """Fills `tile` with stage `unit` of the rows from `row` on; zero outside the tensor."""
         k = index.mul(unit, self.operand.units(stage.k))
         tma_load(self.map, index.values([k, row, batch]), tile, 0, self.type.nbytes)
@@ -70,12 +69,12 @@ class BlockedScales:
     """Scales in the 128x4 layout: a stage needs neighbouring blocks, and brings all rows of them
     (`whole`) or the first 32 of 16 bytes, of which those past `rows` are zero."""
 
-    type: Any
-    map: Any
+    type: tc.SmemType
+    map: ir.Value
     chunk: int
 
     @staticmethod
-    def create(tensor: Any, rows: int, stage: Stage, whole: bool) -> BlockedScales:
+    def create(tensor: ir.Value, rows: int, stage: Stage, whole: bool) -> BlockedScales:
         """Builds the tensor map."""
         shape, blocks = stage.shape, stage.scale_blocks
         along_k = shape.scale_blocks * BLOCK_BYTES
@@ -92,7 +91,9 @@ class BlockedScales:
         type_ = byte_tile(SCALE_ROWS * blocks, SCALE_ROW_BYTES)
         return BlockedScales(type_, tensor_map, BLOCK_BYTES // _CHUNK if whole else 0)
 
-    def load(self, tile: Any, row_block: Index, unit: Index, stage: Stage, batch: Index) -> None:
+    def load(
+        self, tile: ir.Value, row_block: Index, unit: Index, stage: Stage, batch: Index
+    ) -> None:
         """Fills `tile` with the blocks of stage `unit`; zero past the last block."""
         block = index.mul(unit, stage.scale_blocks)
         coords = [0, index.mul(block, self.chunk), row_block, batch]
@@ -100,11 +101,11 @@ class BlockedScales:
             coords = [0, 0, block, batch]
         tma_load(self.map, index.values(coords), tile, 0, self.type.nbytes)
 
-    def factors(self, stage: Stage) -> Any:
+    def factors(self, stage: Stage) -> ir.Value:
         """A tile of tensor memory for the factors."""
         return _columns(SCALE_COLUMNS * stage.scale_blocks)
 
-    def copy(self, tile: Any, target: Any, unit: Index, stage: Stage) -> None:
+    def copy(self, tile: ir.Value, target: ir.Value, unit: Index, stage: Stage) -> None:
         """``tc.cp_scales`` of every block, 4 columns each."""
         for block in range(stage.scale_blocks):
             tc.CpScalesOp(tile, target, index.value(SCALE_COLUMNS * block), i64(block))
@@ -122,11 +123,11 @@ class RowScales:
     box with its neighbours, and the copy goes so far to the left that its own are in place.
     """
 
-    type: Any
-    map: Any
+    type: tc.SmemType
+    map: ir.Value
 
     @staticmethod
-    def create(tensor: Any, rows: int, stage: Stage) -> RowScales:
+    def create(tensor: ir.Value, rows: int, stage: Stage) -> RowScales:
         """Builds the tensor map."""
         shape = stage.shape
         pitch = shape.scales if rows * shape.batch > 1 else round_up(shape.scales, 16)
@@ -141,17 +142,19 @@ class RowScales:
         )
         return RowScales(byte_tile(SCALE_ROWS, SCALE_ROW_BYTES), tensor_map)
 
-    def load(self, tile: Any, row_block: Index, unit: Index, stage: Stage, batch: Index) -> None:
+    def load(
+        self, tile: ir.Value, row_block: Index, unit: Index, stage: Stage, batch: Index
+    ) -> None:
         """Fills `tile` with the 16 scales among which those of stage `unit` are."""
         box = index.div(index.mul(unit, stage.scales), SCALE_ROW_BYTES)
         coords = [index.mul(box, SCALE_ROW_BYTES), 0, batch]
         tma_load(self.map, index.values(coords), tile, 0, self.type.nbytes)
 
-    def factors(self, stage: Stage) -> Any:
+    def factors(self, stage: Stage) -> ir.Value:
         """A tile of tensor memory for the factors."""
         return _columns(SCALE_COLUMNS if stage.scales == SCALE_ROW_BYTES else 2 * SCALE_COLUMNS)
 
-    def copy(self, tile: Any, target: Any, unit: Index, stage: Stage) -> None:
+    def copy(self, tile: ir.Value, target: ir.Value, unit: Index, stage: Stage) -> None:
         """One ``tc.cp_scales``."""
         column: Index = 0
         if stage.scales != SCALE_ROW_BYTES:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from tcir._mlir import ir
 from tcir.dialect.limits import TMEM_LANES
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.limits import ceil_div
@@ -60,7 +60,7 @@ def stream(shape: GemvShape, width: int) -> Schedule:
     return Schedule("stream-k", stage, Ranges(tiles, stage.per_tile, ctas))
 
 
-def choose(op: Any, shape: GemvShape, schedule: str, splits: int) -> Schedule:
+def choose(op: ir.OpView, shape: GemvShape, schedule: str, splits: int) -> Schedule:
     """The schedule that the options ask for.
 
     ``auto``: `single` where there are fewer than two stages an SM; else the first of `single`,

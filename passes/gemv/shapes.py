@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from tcir._mlir import ir
 from tcir.dialect.attributes import integer, string
 from tcir.dialect.limits import MMA_K_BYTES
 from tcir.dialect.ops.block_scale import SCALE_ROW_BYTES, SCALE_ROWS, ScaledStep
@@ -70,7 +70,7 @@ class GemvShape:
     scale_type: str
 
     @staticmethod
-    def of(op: Any, kind: str = "") -> GemvShape:
+    def of(op: ir.OpView, kind: str = "") -> GemvShape:
         """What the op says; `kind` chooses among the kinds that multiply its types."""
         shape, other = list(op.a.type.shape), list(op.b.type.shape)
         vector = len(other) < len(shape)

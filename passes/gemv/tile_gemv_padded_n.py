@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from tcir._mlir import ir
 from tcir.dialect import tc
@@ -107,7 +107,7 @@ def _tile(source: Source, shape: GemvShape, pad_n: int, schedule: Schedule) -> N
         with loop(stage.per_tile) as i:
             operands.multiply(d, i, row, tile, batch, Accumulate(i))
 
-        def indices(quarter: Any) -> list[Index]:
+        def indices(quarter: ir.Value) -> list[Index]:
             return [batch, index.add(row, index.mul(quarter, QUARTER_LANES)), 0]
 
         result.store(d, indices)
@@ -154,7 +154,7 @@ class Operands:
     sb: Scales
 
     @staticmethod
-    def create(op: Any, arguments: list[Any], stage: Stage, pad_n: int) -> Operands:
+    def create(op: ir.OpView, arguments: list[ir.Value], stage: Stage, pad_n: int) -> Operands:
         """Builds the tensor maps."""
         shape = stage.shape
         sb_tensor = argument(arguments, op.b_scales)
@@ -172,7 +172,13 @@ class Operands:
         )
 
     def multiply(
-        self, d: Any, unit: Index, row: Index, tile: Index, batch: Index, accumulate: Accumulate
+        self,
+        d: ir.Value,
+        unit: Index,
+        row: Index,
+        tile: Index,
+        batch: Index,
+        accumulate: Accumulate,
     ) -> None:
         """Loads stage `unit` of the rows from `row` on and adds its product to `d`."""
         stage = self.stage

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from tcir._mlir import ir
 from tcir.dialect import tc
@@ -70,7 +71,7 @@ OPERAND_TYPES = ("f16", "bf16")
 """Of tcgen05.mma.kind::f16."""
 
 
-def _check(op: Any) -> None:
+def _check(op: ir.OpView) -> None:
     """Refuses what kind::f16 does not multiply and TMA does not load."""
     kinds = [str(value.type.element_type) for value in (op.a, op.b)]
     if not set(kinds) <= set(OPERAND_TYPES):
@@ -98,7 +99,7 @@ def _tile(source: Source, n_tile: int) -> None:
     grid = [ceil_div(m, TMEM_LANES), ceil_div(n, n_tile), batch[0] if batch else 1]
     with kernel(source, grid) as arguments:
 
-        def operand(value: Any, k_first: bool, extent: int, tile: int) -> TiledOperand:
+        def operand(value: ir.Value, k_first: bool, extent: int, tile: int) -> TiledOperand:
             order = (("k", "mn") if k_first else ("mn", "k")) + tuple(rest)
             extents = {"mn": extent, "k": k, **rest}
             return TiledOperand.create(argument(arguments, value), order, extents, tile, kc)
@@ -118,7 +119,7 @@ def _tile(source: Source, n_tile: int) -> None:
             for j in range(kc * bytes_ // MMA_K_BYTES):
                 mma(d, a, b, accumulate.take(), j)
 
-        def indices(quarter: Any) -> Any:
+        def indices(quarter: ir.Value) -> Callable[[ir.Value], list[Index]]:
             row = index.add(m0, index.mul(quarter, QUARTER_LANES))
             return lambda column: [*at.values(), row, index.add(n0, column)]
 

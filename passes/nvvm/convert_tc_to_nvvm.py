@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from tcir._mlir import ir, llvm
+from tcir._mlir import func, ir, llvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integers, string
 from tcir.dialect.limits import SMEM_TILE_ALIGNMENT
@@ -79,7 +79,7 @@ class ConvertTcToNvvm(Pass):
             kernel.operation.erase()
 
 
-def _convert_kernel(kernel: Any) -> None:
+def _convert_kernel(kernel: func.FuncOp) -> None:
     source = kernel.operation
     old_entry = source.regions[0].blocks[0]
     maps = _tensor_maps(old_entry)
@@ -152,7 +152,7 @@ _MAP_ATTRIBUTES = (
 )
 
 
-def _required(kernel: Any, name: str) -> ir.Attribute:
+def _required(kernel: func.FuncOp, name: str) -> ir.Attribute:
     if name not in kernel.operation.attributes:
         raise PassError(
             f"expected attribute '{name}' on the kernel, got none; "
@@ -162,7 +162,7 @@ def _required(kernel: Any, name: str) -> ir.Attribute:
     return kernel.operation.attributes[name]
 
 
-def _tensor_maps(entry: ir.Block) -> list[Any]:
+def _tensor_maps(entry: ir.Block) -> list[tc.MakeTensorMapOp]:
     return [op for op in entry.operations if isinstance(op, tc.MakeTensorMapOp)]
 
 
@@ -191,7 +191,7 @@ def _used_directly(entry: ir.Block) -> list[int]:
     return sorted(found)
 
 
-def _pointer_parameter(kernel: Any, argument: int) -> ir.Attribute:
+def _pointer_parameter(kernel: func.FuncOp, argument: int) -> ir.Attribute:
     number = _int(buffer_number(kernel, argument))
     return ir.DictAttr.get({"kind": ir.StringAttr.get("pointer"), "arg": number})
 
@@ -200,7 +200,7 @@ def _int(value: int) -> ir.Attribute:
     return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
 
 
-def _map_parameter(kernel: Any, op: Any) -> ir.Attribute:
+def _map_parameter(kernel: func.FuncOp, op: tc.MakeTensorMapOp) -> ir.Attribute:
     """All that the driver's encode call takes, innermost dimension first."""
     mode = string(op, "mode")
     box = integers(op, "box")

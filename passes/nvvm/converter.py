@@ -269,7 +269,7 @@ def fragment_registers(warps: tuple[int, int], kind: tc.FragmentType) -> int:
     return len(part.atoms()) * part.registers
 
 
-Rule = Callable[[Converter, Any], None]
+Rule = Callable[..., None]
 RULES: dict[str, Rule] = {}
 RecordType = TypeVar("RecordType")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tcir._mlir import ir, llvm
 from tcir.dialect import tc
 from tcir.errors import PassError
@@ -12,7 +10,7 @@ from .converter import Converter, GlobalTensor, lower
 
 
 @lower("memref.load")
-def convert_load(converter: Converter, op: Any) -> None:
+def convert_load(converter: Converter, op: ir.OpView) -> None:
     """A load that every thread makes; of a tensor without dimensions only."""
     source = converter.record(op.operation.operands[0], GlobalTensor)
     if source.shape or not isinstance(source.element, ir.F32Type):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tcir._mlir import arith, ir, llvm, nvvm, scf
 from tcir.dialect import tc
 from tcir.errors import PassError
@@ -55,7 +53,7 @@ def _attributes(op: ir.OpView) -> list[tuple[str, ir.Attribute]]:
 
 
 @lower("arith.constant")
-def convert_constant(converter: Converter, op: Any) -> None:
+def convert_constant(converter: Converter, op: ir.OpView) -> None:
     """Index constants to i32; splats keep their value per row."""
     result = op.operation.results[0]
     new_type = converted_type(result.type)
@@ -75,7 +73,7 @@ def convert_constant(converter: Converter, op: Any) -> None:
 
 
 @lower("arith.index_cast", "arith.index_castui")
-def convert_index_cast(converter: Converter, op: Any) -> None:
+def convert_index_cast(converter: Converter, op: ir.OpView) -> None:
     """A change of width, or nothing."""
     result, old = op.operation.results[0], converter.ssa(op.operation.operands[0])
     target = converted_type(result.type)
@@ -89,7 +87,7 @@ def convert_index_cast(converter: Converter, op: Any) -> None:
 
 
 @lower("vector.broadcast")
-def convert_broadcast(converter: Converter, op: Any) -> None:
+def convert_broadcast(converter: Converter, op: ir.OpView) -> None:
     """The same number in every lane: nothing; and in all columns: a vector of it."""
     result, source = op.operation.results[0], op.operation.operands[0]
     if isinstance(source.type, ir.VectorType):
@@ -104,13 +102,13 @@ def convert_broadcast(converter: Converter, op: Any) -> None:
 
 
 @lower(tc.LaneIndexOp)
-def convert_lane_index(converter: Converter, op: Any) -> None:
+def convert_lane_index(converter: Converter, op: ir.OpView) -> None:
     """The thread's number in its warp."""
     converter.values[op.lanes] = converter.lane
 
 
 @lower("gpu.block_id")
-def convert_block_id(converter: Converter, op: Any) -> None:
+def convert_block_id(converter: Converter, op: ir.OpView) -> None:
     """``%ctaid.{x,y,z}``."""
     dimension = str(op.operation.attributes["dimension"])
     read = {"x": nvvm.BlockIdXOp, "y": nvvm.BlockIdYOp, "z": nvvm.BlockIdZOp}
@@ -150,6 +148,6 @@ def convert_if(converter: Converter, op: scf.IfOp) -> None:
 
 
 @lower("scf.yield")
-def convert_yield(converter: Converter, op: Any) -> None:
+def convert_yield(converter: Converter, op: ir.OpView) -> None:
     """The same terminator."""
     scf.YieldOp([p for operand in op.operation.operands for p in converter.parts(operand)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import gcd, prod
-from typing import Any
 
 from tcir._mlir import arith, ir, llvm
 from tcir.dialect import tc
@@ -76,7 +75,9 @@ def convert_store_lanes(converter: Converter, op: tc.StoreLanesOp) -> None:
     _convert_store(converter, op, None, WARP)
 
 
-def _convert_store(converter: Converter, op: Any, row_dim: int | None, rows: int) -> None:
+def _convert_store(
+    converter: Converter, op: tc.StoreRowsOp | tc.StoreLanesOp, row_dim: int | None, rows: int
+) -> None:
     """`row_dim`: the dimension along which rows follow one another; None: indices say it all."""
     require_role(converter, op)
     stored, target, *starts_at = op.operands

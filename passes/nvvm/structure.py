@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 from tcir._mlir import arith, ir, llvm, nvvm, scf
 from tcir.dialect import tc
@@ -197,7 +196,7 @@ def convert_one_thread(converter: Converter, op: tc.OneThreadOp) -> None:
 
 
 @lower("memref.collapse_shape", "memref.expand_shape")
-def convert_reshape(converter: Converter, op: Any) -> None:
+def convert_reshape(converter: Converter, op: ir.OpView) -> None:
     """Another shape of the same contiguous tensor."""
     source = converter.record(op.operation.operands[0], GlobalTensor)
     result = op.operation.results[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from tcir._mlir import ir
 
@@ -10,7 +10,7 @@ Form: TypeAlias = dict[int, int]
 """A sum of loop dimensions: dimension -> coefficient."""
 
 
-def linear_form(expression: Any) -> Form | None:
+def linear_form(expression: ir.AffineExpr) -> Form | None:
     """`expression` as a `Form`; None when it has a constant, a symbol, a division or a product."""
     if isinstance(expression, ir.AffineDimExpr):
         return {expression.position: 1}
@@ -30,7 +30,7 @@ def linear_form(expression: Any) -> Form | None:
     return None
 
 
-def linear_forms(affine_map: Any) -> list[Form] | None:
+def linear_forms(affine_map: ir.AffineMap) -> list[Form] | None:
     """All results of `affine_map` as forms, None when one is not linear."""
     forms = [linear_form(result) for result in affine_map.results]
     return None if None in forms else forms  # type: ignore[return-value]

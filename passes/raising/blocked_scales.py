@@ -21,7 +21,9 @@ Parts: TypeAlias = dict[int, "np.ndarray[Any, Any]"]
 """A sum of functions of one loop each, by loop, for all its values; and a constant."""
 
 
-def offsets(affine_map: Any, shape: Sequence[int], sizes: Mapping[int, int]) -> Parts | None:
+def offsets(
+    affine_map: ir.AffineMap, shape: Sequence[int], sizes: Mapping[int, int]
+) -> Parts | None:
     """The element of a tensor of `shape` that a map names, counted in row-major order.
 
     None where it is no sum of functions of one loop each, or leaves the tensor.
@@ -38,7 +40,7 @@ def offsets(affine_map: Any, shape: Sequence[int], sizes: Mapping[int, int]) -> 
     return total
 
 
-def _parts(expression: Any, sizes: Mapping[int, int]) -> Parts | None:
+def _parts(expression: ir.AffineExpr, sizes: Mapping[int, int]) -> Parts | None:
     if isinstance(expression, ir.AffineDimExpr):
         loop = expression.position
         return {loop: np.arange(sizes[loop])} if loop in sizes else None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import permutations
-from typing import Any
 
 from tcir._mlir import ir, linalg
 from tcir.passes.raising.affine import Form, linear_forms, single_dims
@@ -38,7 +37,7 @@ class Matmul:
     b_layout: str
 
 
-def is_contraction(op: Any) -> bool:
+def is_contraction(op: ir.OpView) -> bool:
     """Whether `op` is a linalg op with two inputs, one output and a reduction loop."""
     if not op.operation.name.startswith("linalg.") or op.operation.name == "linalg.fill":
         return False
@@ -46,17 +45,17 @@ def is_contraction(op: Any) -> bool:
     return maps is not None and any(n_loops(m) > len(value(m).results) for m in list(maps)[-1:])
 
 
-def value(map_attribute: Any) -> Any:
+def value(map_attribute: ir.Attribute) -> ir.AffineMap:
     """The affine map in an attribute."""
     return ir.AffineMapAttr(map_attribute).value
 
 
-def n_loops(map_attribute: Any) -> int:
+def n_loops(map_attribute: ir.Attribute) -> int:
     """The number of loops of an indexing map."""
     return int(value(map_attribute).n_dims)
 
 
-def recognise(op: Any) -> Conv | Matmul | None:
+def recognise(op: ir.OpView) -> Conv | Matmul | None:
     """What the indexing maps of `op` compute, None when neither form fits."""
     attributes = list(linalg.get_indexing_maps(op.operation))
     maps = [forms for m in attributes if (forms := linear_forms(value(m))) is not None]
@@ -116,7 +115,7 @@ def _matmul(
     return None
 
 
-def body_problem(op: Any) -> str:
+def body_problem(op: ir.OpView) -> str:
     """What keeps the body of `op` from being ``out + ext(a) * ext(b)``; "" for nothing.
 
     The sum is in f32, that of integers in i32.
@@ -129,7 +128,7 @@ def body_problem(op: Any) -> str:
     return problem or _body_form_problem(block, *_FORMS.get(kinds[0], _WIDENED))
 
 
-def unsigned_factors(op: Any) -> list[int]:
+def unsigned_factors(op: ir.OpView) -> list[int]:
     """For each input, 1 when the body widens it as unsigned."""
     block = op.operation.regions[0].blocks[0]
     return [
@@ -161,7 +160,9 @@ def _types_problem(kinds: list[str]) -> str:
     return ""
 
 
-def _body_form_problem(block: Any, total_op: str, product_op: str, widen: tuple[str, ...]) -> str:
+def _body_form_problem(
+    block: ir.Block, total_op: str, product_op: str, widen: tuple[str, ...]
+) -> str:
     (yielded,) = list(block)[-1].operands
     inner = _operands(yielded, total_op)
     if inner is None:
@@ -185,20 +186,20 @@ def _body_form_problem(block: Any, total_op: str, product_op: str, widen: tuple[
     return ""
 
 
-def _widened(factor: Any, widen: tuple[str, ...]) -> list[Any] | None:
+def _widened(factor: ir.Value, widen: tuple[str, ...]) -> list[ir.Value] | None:
     """The operand of the op out of `widen` that makes `factor`; itself when there is none."""
     if not widen:
         return [factor]
     return next((found for name in widen if (found := _operands(factor, name))), None)
 
 
-def _operands(value: Any, name: str) -> list[Any] | None:
+def _operands(value: ir.Value, name: str) -> list[ir.Value] | None:
     if isinstance(value, ir.BlockArgument) or value.owner.name != name:
         return None
     return list(value.owner.operands)
 
 
-def _producer(value: Any) -> str:
+def _producer(value: ir.Value) -> str:
     return "a plain element" if isinstance(value, ir.BlockArgument) else str(value.owner.name)
 
 
@@ -219,7 +220,7 @@ _HINTS = (
 )  # fmt: skip
 
 
-def maps_problem(op: Any) -> str:
+def maps_problem(op: ir.OpView) -> str:
     """Why the indexing maps of `op` fit no accepted form, naming the nearest one."""
     name = op.operation.name.removeprefix("linalg.")
     for part, hint in _HINTS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from tcir._mlir import func, ir, linalg, tensor
 from tcir.dialect import rules, tc
@@ -124,7 +124,7 @@ _EXPECTED = (
 )
 
 
-def _check_shapes(op: Any) -> None:
+def _check_shapes(op: ir.OpView) -> None:
     for operand in op.operation.operands:
         kind = operand.type
         if not isinstance(kind, ir.RankedTensorType):
@@ -138,7 +138,7 @@ def _check_shapes(op: Any) -> None:
             raise match_failure(op, f"expected sizes of at least 1, got {kind}", SMALLEST)
 
 
-def _scaling(op: Any) -> tuple[Any, list[Any]] | None:
+def _scaling(op: ir.OpView) -> tuple[ir.OpView, list[ir.Value]] | None:
     """The one user of `op` and its factors, if it multiplies every element by tensor<f32>s."""
     uses = list(op.operation.results[0].uses)
     if len(uses) != 1 or uses[0].owner.name != "linalg.generic":
@@ -163,7 +163,7 @@ def _scaling(op: Any) -> tuple[Any, list[Any]] | None:
     return (user, [user.operands[n] for n in scalars]) if fits else None
 
 
-def _product(number: Any, block: Any) -> list[int]:
+def _product(number: ir.Value, block: ir.Block) -> list[int]:
     """Numbers of the block arguments that `number` is the product of; -1 for anything else."""
     if isinstance(number, ir.BlockArgument):
         return [number.arg_number if number.owner == block else -1]
@@ -172,7 +172,7 @@ def _product(number: Any, block: Any) -> list[int]:
     return [n for operand in number.owner.operands for n in _product(operand, block)]
 
 
-def _build(op: Any, found: ScaledMatmul, factors: list[Any], out: Any) -> Any:
+def _build(op: ir.OpView, found: ScaledMatmul, factors: list[ir.Value], out: ir.Type) -> ir.Value:
     operands = op.operation.operands
     values = [operands[n] for side in (found.a, found.b) for n in (side.elements, side.scales)]
     for given in (*values, *factors):
@@ -202,7 +202,7 @@ def _build(op: Any, found: ScaledMatmul, factors: list[Any], out: Any) -> Any:
     return made.out
 
 
-def _in_blocks(op: Any, scales: Any, shape: list[int]) -> Any:
+def _in_blocks(op: ir.OpView, scales: ir.Value, shape: list[int]) -> ir.Value:
     """Scales in the 128x4 layout, in the shape that the op takes."""
     from tcir.passes.raising.blocked_scales import groups  # needs numpy, which few programs do
 
@@ -218,7 +218,7 @@ def _in_blocks(op: Any, scales: Any, shape: list[int]) -> Any:
     return tensor.CollapseShapeOp(kind, scales, found).result
 
 
-def _joined(operand: Any) -> Any:
+def _joined(operand: ir.Value) -> ir.Value:
     """The operand with its last two dimensions, block and k within the block, as one."""
     *rows, blocks, block = operand.type.shape
     groups = [[n] for n in range(len(rows))] + [[len(rows), len(rows) + 1]]

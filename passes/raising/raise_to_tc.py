@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from tcir._mlir import func, ir
 from tcir.dialect import tc
@@ -120,7 +120,7 @@ def _raise_function(function: func.FuncOp) -> None:
 _EXPECTED = "a zero tensor.pad, a zero linalg.fill, one contraction and a rounding of its result"
 
 
-def _check_shapes(op: Any, smallest: str) -> None:
+def _check_shapes(op: ir.OpView, smallest: str) -> None:
     for operand in op.operation.operands:
         kind = operand.type
         if not isinstance(kind, ir.RankedTensorType):
@@ -140,7 +140,9 @@ def _check_shapes(op: Any, smallest: str) -> None:
             )
 
 
-def _conv2d(op: Any, conv: Conv, pads: list[Padding], out: Any, smallest: str) -> Any:
+def _conv2d(
+    op: ir.OpView, conv: Conv, pads: list[Padding], out: ir.RankedTensorType, smallest: str
+) -> ir.Value:
     x, w = pads[conv.x], pads[conv.w]
     low, high = x.low, x.high
     if low[0] or high[0] or low[3] or high[3] or any(w.low) or any(w.high):
@@ -184,7 +186,9 @@ def _conv2d(op: Any, conv: Conv, pads: list[Padding], out: Any, smallest: str) -
     return raised.out
 
 
-def _encodable(op: Any, x: Any, w: Any, layout: str) -> tuple[Any, Any, str]:
+def _encodable(
+    op: ir.OpView, x: ir.Value, w: ir.Value, layout: str
+) -> tuple[ir.Value, ir.Value, str]:
     """Input, filter and its layout as TMA can encode them: repacked where rows are not 16 bytes.
 
     C is padded with zeros; the filter gets C last, so that the number of outputs no longer matters.
@@ -213,13 +217,15 @@ def _encodable(op: Any, x: Any, w: Any, layout: str) -> tuple[Any, Any, str]:
     return image, _repack(w, order, padded), "fhwc"
 
 
-def _repack(source: Any, order: list[int], innermost: int) -> Any:
+def _repack(source: ir.Value, order: list[int], innermost: int) -> ir.Value:
     shape = [source.type.shape[d] for d in order[:-1]] + [innermost]
     kind = ir.RankedTensorType.get(shape, source.type.element_type)
     return tc.RepackOp(source, i64s(order), kind).out
 
 
-def _matmul(op: Any, matmul: Matmul, pads: list[Padding], out: Any, smallest: str) -> Any:
+def _matmul(
+    op: ir.OpView, matmul: Matmul, pads: list[Padding], out: ir.RankedTensorType, smallest: str
+) -> ir.Value:
     a, b = pads[matmul.a], pads[matmul.b]
     if a.ops or b.ops:
         raise match_failure(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from tcir._mlir import ir
 from tcir.dialect import tc
@@ -45,7 +45,7 @@ class ReorderScales(Pass):
                         _reorder(op, side)
 
 
-def _reorder(op: Any, side: str) -> None:
+def _reorder(op: ir.OpView, side: str) -> None:
     if string(op, f"{side}_scale_layout") != "row_major":
         return
     scales = getattr(op, f"{side}_scales")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from tcir._mlir import ir, linalg
 from tcir.dialect.ops.block_scaled import ELEMENT_BITS, SCALE_TYPES
@@ -50,7 +49,7 @@ class Mismatch(Exception):
     """Why an op is no block-scaled contraction."""
 
 
-def is_scaled_contraction(op: Any) -> bool:
+def is_scaled_contraction(op: ir.OpView) -> bool:
     """Whether `op` multiplies three tensors or more and sums over a loop."""
     if not op.operation.name.startswith("linalg.") or len(op.operation.operands) < 4:
         return False
@@ -60,7 +59,7 @@ def is_scaled_contraction(op: Any) -> bool:
     )
 
 
-def recognise(op: Any) -> ScaledMatmul:
+def recognise(op: ir.OpView) -> ScaledMatmul:
     """What `op` computes; `Mismatch` says what does not fit."""
     inputs = len(op.operation.operands) - 1
     _check_body(op, inputs)
@@ -108,7 +107,7 @@ def recognise(op: Any) -> ScaledMatmul:
     return ScaledMatmul(a, b, alpha, block, len(sums) == 2, tuple(shuffled))
 
 
-def _is_plain(affine_map: Any) -> bool:
+def _is_plain(affine_map: ir.AffineMap) -> bool:
     """Whether every result is a loop, or a loop floordiv a constant."""
     return not any(
         isinstance(
@@ -120,7 +119,11 @@ def _is_plain(affine_map: Any) -> bool:
 
 
 def _blocked(
-    op: Any, number: int, affine_map: Any, elements: list[Factor], sizes: Mapping[int, int]
+    op: ir.OpView,
+    number: int,
+    affine_map: ir.AffineMap,
+    elements: list[Factor],
+    sizes: Mapping[int, int],
 ) -> list[Axis]:
     """The axes that scales would have were they row-major; takes their operand out of `elements`.
 
@@ -149,7 +152,7 @@ def _blocked(
     )
 
 
-def _axes(affine_map: Any) -> list[Axis]:
+def _axes(affine_map: ir.AffineMap) -> list[Axis]:
     found = []
     for e in affine_map.results:
         if isinstance(e, ir.AffineDimExpr):
@@ -165,7 +168,9 @@ def _axes(affine_map: Any) -> list[Axis]:
     return found
 
 
-def _block(op: Any, sums: list[int], elements: Sequence[Factor], scales: Sequence[Factor]) -> int:
+def _block(
+    op: ir.OpView, sums: list[int], elements: Sequence[Factor], scales: Sequence[Factor]
+) -> int:
     """Values of k per scale."""
     inner = [tuple(factor[2]) for factor in (*elements, *scales)]
     if inner[0] != inner[1] or inner[2] != inner[3]:
@@ -179,7 +184,7 @@ def _block(op: Any, sums: list[int], elements: Sequence[Factor], scales: Sequenc
 
 
 def _pair(
-    out: list[int], elements: Sequence[Factor], scales: Sequence[Factor], maps: Sequence[Any]
+    out: list[int], elements: Sequence[Factor], scales: Sequence[Factor], maps: Sequence[ir.Value]
 ) -> tuple[Operand, Operand]:
     """Which operand is A (its rows are the first of the output's), and whose the scales are."""
     found = []
@@ -204,7 +209,7 @@ def _pair(
     )
 
 
-def _check_body(op: Any, inputs: int) -> None:
+def _check_body(op: ir.OpView, inputs: int) -> None:
     block = op.operation.regions[0].blocks[0]
     (yielded,) = list(block)[-1].operands
     kind = str(block.arguments[inputs].type)
@@ -223,13 +228,13 @@ def _check_body(op: Any, inputs: int) -> None:
         )
 
 
-def _operands(value_: Any, name: str) -> list[Any] | None:
+def _operands(value_: ir.Value, name: str) -> list[ir.Value] | None:
     if isinstance(value_, ir.BlockArgument) or value_.owner.name != name:
         return None
     return list(value_.owner.operands)
 
 
-def _factors(value_: Any, block: Any) -> list[int]:
+def _factors(value_: ir.Value, block: ir.Block) -> list[int]:
     """Numbers of the block arguments that a value is the product of."""
     if isinstance(value_, ir.BlockArgument):
         if value_.owner == block:
@@ -252,7 +257,7 @@ def _factors(value_: Any, block: Any) -> list[int]:
     return [n for operand in operands for n in _factors(operand, block)]
 
 
-def types_problem(op: Any, found: ScaledMatmul) -> str:
+def types_problem(op: ir.OpView, found: ScaledMatmul) -> str:
     """What is wrong with the element types; "" for nothing."""
     kinds = [str(operand.type.element_type) for operand in op.operation.operands]
     for operand in (found.a, found.b):

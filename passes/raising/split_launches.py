@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from tcir._mlir import func, ir, tensor
 from tcir.dialect import tc
@@ -60,7 +60,7 @@ class SplitLaunches(Pass):
             _split(module, function)
 
 
-def _launched(function: func.FuncOp) -> list[Any]:
+def _launched(function: func.FuncOp) -> list[ir.OpView]:
     return [op for op in function.entry_block if isinstance(op, LAUNCHED)]
 
 
@@ -73,7 +73,7 @@ def _is_reshaped(function: func.FuncOp) -> bool:
 
 def _split(module: ir.Module, function: func.FuncOp) -> None:
     ops, end = _launched(function), list(function.entry_block)[-1]
-    numbers: dict[Any, int] = {}
+    numbers: dict[ir.Value, int] = {}
     for value in (*function.entry_block.arguments, *end.operands):
         numbers[value] = len(numbers)
     first, workspaces = len(numbers), list[int]()
@@ -93,7 +93,7 @@ def _split(module: ir.Module, function: func.FuncOp) -> None:
 
 
 def _outline(
-    function: func.FuncOp, op: Any, name: str, order: int, numbers: dict[Any, int]
+    function: func.FuncOp, op: ir.OpView, name: str, order: int, numbers: dict[ir.Value, int]
 ) -> None:
     inputs = list(dict.fromkeys(op.operands))
     strange = next((value for value in inputs if value not in numbers), None)
@@ -116,6 +116,6 @@ def _outline(
         copy.operands[place] = block.arguments[inputs.index(operand)]
 
 
-def _bytes(kind: Any) -> int:
+def _bytes(kind: ir.RankedTensorType) -> int:
     bits = PACKED_BITS.get(str(kind.element_type), 8 * tc.element_bytes(kind.element_type))
     return prod(kind.shape) * bits // 8

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from tcir._mlir import arith, ir, linalg
 from tcir.passes.build.diagnostics import describe, is_op, match_failure
@@ -17,10 +16,10 @@ RESULT_TYPES = ("f32", "f16", "bf16")
 class Padding:
     """The unpadded operand, zeros added below and above each dimension, and the ops that say so."""
 
-    source: Any
+    source: ir.Value
     low: list[int]
     high: list[int]
-    ops: list[Any]
+    ops: list[ir.Operation]
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class Tail:
     ops: list[ir.Operation]
 
 
-def is_positive_zero(number: Any) -> bool:
+def is_positive_zero(number: ir.Value) -> bool:
     """Whether `number` is a constant +0.0 (or 0), or a constant tensor of them."""
     if not is_op(number, "arith.constant"):
         return False
@@ -50,7 +49,7 @@ def is_positive_zero(number: Any) -> bool:
     return found == 0.0 and math.copysign(1.0, found) > 0
 
 
-def fold_pads(op: Any, number: int, smallest: str) -> Padding:
+def fold_pads(op: ir.OpView, number: int, smallest: str) -> Padding:
     """Operand `number` of `op` without the `tensor.pad` ops on it."""
     source = op.operation.operands[number]
     rank = source.type.rank
@@ -86,7 +85,7 @@ def fold_pads(op: Any, number: int, smallest: str) -> Padding:
     return Padding(source, low, high, ops)
 
 
-def zero_accumulator_ops(op: Any, smallest: str) -> list[Any]:
+def zero_accumulator_ops(op: ir.OpView, smallest: str) -> list[ir.Operation]:
     """The ops that make the outs operand of `op` zero; refuses anything else."""
     init = list(op.operation.operands)[-1]
     if is_positive_zero(init):
@@ -145,7 +144,7 @@ def find_tail(op: ir.OpView, smallest: str) -> Tail:
     return Tail(final, [user.operation])
 
 
-def _elementwise_rounding(generic: Any, smallest: str) -> Any:
+def _elementwise_rounding(generic: linalg.GenericOp, smallest: str) -> ir.Operation:
     """The `arith.truncf` inside an elementwise `linalg.generic`."""
     body = list(generic.regions[0].blocks[0])
     maps = [value(m) for m in linalg.get_indexing_maps(generic.operation)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from tcir._mlir import func, ir, scf
 from tcir.dialect import tc
@@ -113,19 +113,19 @@ def _check_op(op: ir.OpView, known: tuple[str, ...]) -> None:
         raise match_failure(op, "expected loops without loop-carried values, got iter_args")
 
 
-def _is_pure(op: Any) -> bool:
+def _is_pure(op: ir.OpView) -> bool:
     name = op.operation.name
     return name.startswith("arith.") or name in PURE or traits_of(op).pure
 
 
-def _own_role(op: Any) -> str | None:
+def _own_role(op: ir.OpView) -> str | None:
     """The role that `op` itself belongs to."""
     if ROLE in op.operation.attributes:
         return string(op, ROLE)
     return traits_of(op).role or None
 
 
-def _roles_in(op: Any) -> set[str]:
+def _roles_in(op: ir.OpView) -> set[str]:
     return {role for inner in walk(op) if (role := _own_role(inner))}
 
 
@@ -134,12 +134,12 @@ class _Copier:
     """Copies the part of ops that one role runs to the current insertion point."""
 
     role: Role
-    position: Any
+    position: ir.Value
 
     def __post_init__(self) -> None:
-        self.new: dict[Any, Any] = {}
+        self.new: dict[ir.Value, ir.Value] = {}
 
-    def copy(self, op: Any) -> None:
+    def copy(self, op: ir.OpView) -> None:
         """Copies `op`; of a loop, what belongs to the role or may be needed by it."""
         if isinstance(op, scf.ForOp):
             self._copy_loop(op)
@@ -151,7 +151,7 @@ class _Copier:
             del clone.attributes[ROLE]
         self.new.update(zip(op.operation.results, clone.results))
 
-    def _mapped(self, op: Any, operand: Any) -> Any:
+    def _mapped(self, op: ir.OpView, operand: ir.Value) -> ir.Value:
         """The copy of `operand`; the value itself when it is made outside the roles."""
         if operand in self.new:
             return self.new[operand]
@@ -196,7 +196,7 @@ def _is_quarter_loop(op: scf.ForOp) -> bool:
     return bool(reads) and all(read.quarter == op.induction_variable for read in reads)
 
 
-def _drop_dead(block: Any) -> None:
+def _drop_dead(block: ir.Block) -> None:
     """Erases copied index arithmetic that the role does not use."""
     for op in reversed(list(block)):
         for region in op.operation.regions:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from tcir._mlir import ir, scf
+from tcir._mlir import func, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer
 from tcir.dialect.limits import LANE_MASK_BYTES, SMEM_TILE_ALIGNMENT, TMEM_COLUMNS
@@ -74,7 +74,9 @@ class MultiBuffer(Pass):
                     if tiles:
                         self._hoist(kernel, top, op, tiles)
 
-    def _hoist(self, kernel: Any, top: Any, loop: scf.ForOp, tiles: list[Any]) -> None:
+    def _hoist(
+        self, kernel: func.FuncOp, top: ir.OpView, loop: scf.ForOp, tiles: list[ir.OpView]
+    ) -> None:
         if any(_tiles_of(inner) for inner in list(walk(loop))[1:]):
             count = trip_count(loop)  # accumulators: nothing tells when one could be used again
         else:
@@ -91,13 +93,13 @@ class MultiBuffer(Pass):
             tile.operation.erase()
 
 
-def _tiles_of(op: Any) -> list[Any]:
+def _tiles_of(op: ir.OpView) -> list[ir.OpView]:
     if not isinstance(op, scf.ForOp):
         return []
     return [t for t in op.body if isinstance(t, tc.SmemTileOp | tc.TmemTileOp)]
 
 
-def _choose_stages(kernel: Any, loop: scf.ForOp, tiles: list[Any]) -> int:
+def _choose_stages(kernel: func.FuncOp, loop: scf.ForOp, tiles: list[ir.OpView]) -> int:
     stage = _Footprint.of(tiles)
     every = [t for t in walk_body(kernel) if isinstance(t, tc.SmemTileOp | tc.TmemTileOp)]
     fixed = _Footprint.of([t for t in every if t not in tiles])
@@ -116,7 +118,7 @@ class _Footprint:
     columns: int
 
     @staticmethod
-    def of(tiles: list[Any]) -> _Footprint:
+    def of(tiles: list[ir.OpView]) -> _Footprint:
         shared = [t.tile.type for t in tiles if isinstance(t, tc.SmemTileOp)]
         columns = [t.tile.type for t in tiles if isinstance(t, tc.TmemTileOp)]
         return _Footprint(

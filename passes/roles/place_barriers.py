@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from tcir._mlir import ir, scf
+from tcir._mlir import func, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer
 from tcir.dialect.limits import QUARTERS
@@ -85,7 +85,7 @@ class PlaceBarriers(Pass):
 
 @dataclass
 class _Placer:
-    kernel: Any
+    kernel: func.FuncOp
 
     def run(self) -> None:
         loops = [op for op in body(self.kernel) if any(_is_load(o) for o in walk(op))]
@@ -117,14 +117,16 @@ class _Placer:
             tc.CtaBarrierOp()
         self._guard_reads()
 
-    def _init(self, before: Any, location: Any, count: int | None, arrivals: int = 1) -> Any:
+    def _init(
+        self, before: ir.OpView, location: ir.Location, count: int | None, arrivals: int = 1
+    ) -> tc.MbarrierInitOp:
         kind = tc.MbarrierType.get()
         with ir.InsertionPoint(before), location:
             return tc.MbarrierInitOp(
                 i64(arrivals), tc.RingType.build(count, kind) if count else kind
             )
 
-    def _guard_ring(self, loop: scf.ForOp, setup: Any) -> list[Any]:
+    def _guard_ring(self, loop: scf.ForOp, setup: ir.OpView) -> list[tc.MbarrierInitOp]:
         """Full and empty barriers around the loads and the consumers of one loop's ring."""
         loads = [op for op in loop.body if _is_load(op)]
         if any(_is_load(o) and o not in loads for o in walk(loop)):
@@ -165,7 +167,7 @@ class _Placer:
             _tag(tc.CommitOp(empty_slot, loc=consumers[-1].location), MMA)
         return [full, empty]
 
-    def _guard_accumulators(self, block: Any, setup: Any) -> list[Any]:
+    def _guard_accumulators(self, block: ir.Block, setup: ir.OpView) -> list[tc.MbarrierInitOp]:
         """A barrier after every loop of `block` whose accumulators are read later in it.
 
         In a loop around that loop it is a ring of them, like the accumulators.
@@ -200,7 +202,7 @@ class _Placer:
                 _tag(fence("tcgen05.after"), EPILOGUE)
         return inits
 
-    def _guard_refreshes(self, loop: scf.ForOp, setup: Any) -> list[Any]:
+    def _guard_refreshes(self, loop: scf.ForOp, setup: ir.OpView) -> list[tc.MbarrierInitOp]:
         """A barrier between mma that shift a slab and the copies that refresh it.
 
         The ISA keeps mma before mma and tc.shift before tc.refresh, but not .ashift before it: so
@@ -224,7 +226,7 @@ class _Placer:
                 _tag(fence("tcgen05.after"), MMA)
         return [bar]
 
-    def _guard_zeros(self, loop: Any, main: Any) -> list[Any]:
+    def _guard_zeros(self, loop: scf.ForOp, main: ir.OpView) -> list[tc.MbarrierInitOp]:
         """A barrier between the loop that stores to tensor memory and the mma in `main`.
 
         Every thread that stored waits for its stores, fences and arrives; so do the threads that
@@ -254,21 +256,21 @@ class _Placer:
             tc.CtaBarrierOp()
 
 
-def _is_load(op: Any) -> bool:
+def _is_load(op: ir.OpView) -> bool:
     return isinstance(op, tc.TmaLoadOp)
 
 
-def _is_store(op: Any) -> bool:
+def _is_store(op: ir.OpView) -> bool:
     return isinstance(op, tc.TmemStOp | tc.WriteLaneMaskOp)
 
 
-def _is_slot(value: Any) -> bool:
+def _is_slot(value: ir.Value) -> bool:
     return not isinstance(value, ir.BlockArgument) and isinstance(
         value.owner.operation.opview, tc.SlotOp
     )
 
 
-def _ring_loop(loop: Any) -> Any:
+def _ring_loop(loop: scf.ForOp) -> scf.ForOp:
     """The loop that holds the loads directly: `loop`, or one inside it."""
     while not any(_is_load(op) for op in loop.body):
         loop = next(op for op in loop.body if any(_is_load(o) for o in walk(op)))
@@ -277,7 +279,7 @@ def _ring_loop(loop: Any) -> Any:
     return loop
 
 
-def _around(loops: list[Any], rings: list[Any]) -> list[Any]:
+def _around(loops: list[scf.ForOp], rings: list[scf.ForOp]) -> list[ir.Block]:
     """The blocks of the loops between the kernel and its rings."""
     blocks = []
     for loop, ring in zip(loops, rings, strict=True):
@@ -287,7 +289,7 @@ def _around(loops: list[Any], rings: list[Any]) -> list[Any]:
     return blocks
 
 
-def _slot_of(load: Any) -> Any:
+def _slot_of(load: tc.TmaLoadOp) -> tc.SlotOp:
     owner = None if isinstance(load.tile, ir.BlockArgument) else load.tile.owner.opview
     if not isinstance(owner, tc.SlotOp):
         raise match_failure(
@@ -297,7 +299,9 @@ def _slot_of(load: Any) -> Any:
     return owner
 
 
-def _consumers(loop: scf.ForOp, tiles: list[Any], loads: list[Any]) -> list[Any]:
+def _consumers(
+    loop: scf.ForOp, tiles: list[ir.Value], loads: list[tc.TmaLoadOp]
+) -> list[ir.OpView]:
     """The ops of the loop's body that read `tiles`, in order, all behind the loads."""
     ops = list(loop.body)
     positions = set()
@@ -325,9 +329,9 @@ def _consumers(loop: scf.ForOp, tiles: list[Any], loads: list[Any]) -> list[Any]
     return [ops[position] for position in sorted(positions)]
 
 
-def _bar(ring: Any, index: Any) -> Any:
+def _bar(ring: tc.MbarrierInitOp, index: ir.Value) -> ir.Value:
     return tc.SlotOp(ring.bar, index, tc.MbarrierType.get()).slot
 
 
-def _tag(op: Any, role: str) -> None:
+def _tag(op: ir.OpView, role: str) -> None:
     op.operation.attributes[ROLE] = ir.StringAttr.get(role)

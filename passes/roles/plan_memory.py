@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from tcir._mlir import ir
+from tcir._mlir import func, ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer
 from tcir.dialect.limits import (
@@ -84,7 +84,7 @@ class PlanMemory(Pass):
             _place_columns(kernel, address, barriers)
 
 
-def _place_shared(kernel: Any) -> int:
+def _place_shared(kernel: func.FuncOp) -> int:
     """Sets the offsets; returns where the address of tensor memory goes."""
     tiles = [op for op in walk_body(kernel) if isinstance(op, tc.SmemTileOp)]
     bars = [op for op in walk_body(kernel) if isinstance(op, tc.MbarrierInitOp)]
@@ -114,11 +114,11 @@ def _place_shared(kernel: Any) -> int:
     return address
 
 
-def _one(tile: Any) -> int:
+def _one(tile: tc.SmemTileOp) -> int:
     return smem_bytes(tile.tile.type) // count_of(tile.tile.type)
 
 
-def _place_columns(kernel: Any, address: int, barriers: list[Any]) -> None:
+def _place_columns(kernel: func.FuncOp, address: int, barriers: list[tc.CtaBarrierOp]) -> None:
     tiles = [op for op in walk_body(kernel) if isinstance(op, tc.TmemTileOp)]
     if not tiles:
         raise match_failure(kernel, "expected a kernel with tiles in tensor memory, got none")

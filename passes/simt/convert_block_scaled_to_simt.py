@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, TypeAlias
 
 from tcir._mlir import arith, func, ir, scf, tensor
 from tcir.dialect import tc
@@ -70,12 +70,16 @@ class ConvertBlockScaledToSimt(Pass):
             function.operation.erase()
 
 
+_Chunk: TypeAlias = "tuple[list[ir.Value], list[ir.Value]]"
+"""Values of k, and their block scales."""
+
+
 @dataclass(frozen=True)
 class _Side:
     """One operand: its buffers, element type, rows, and how its scales lie."""
 
-    elements: Any
-    scales: Any
+    elements: ir.Value
+    scales: ir.Value
     element: str
     scale: str
     rows: int
@@ -83,7 +87,7 @@ class _Side:
     block: int
     layout: str
 
-    def row(self, batch: Any, row: Any) -> tuple[Any, Any]:
+    def row(self, batch: ir.Value, row: ir.Value) -> tuple[ir.Value, ir.Value]:
         """Addresses of a row of elements and of its scales (of the batch's, where in blocks)."""
         whole = simt.add(simt.mul(simt.wide(batch), self.rows), simt.wide(row))
         pitch = self.k * ELEMENT_BITS[self.element] // 8
@@ -102,14 +106,16 @@ class _Side:
         offset = simt.add(simt.mul(simt.wide(batch), size), simt.wide(first))
         return elements, simt.at(self.scales, offset)
 
-    def load(self, row: tuple[Any, Any], chunk: Any, count: int) -> tuple[list[Any], list[Any]]:
+    def load(
+        self, row: tuple[ir.Value, ir.Value], chunk: ir.Value, count: int
+    ) -> tuple[list[ir.Value], list[ir.Value]]:
         """Words and scales of `count` values of k."""
         elements, scales = row
         words = words_of(self.element, count)
         where = simt.at(elements, simt.mul(simt.wide(chunk), 4 * words))
         return simt.load_words(where, words), self._load_scales(scales, chunk, count // self.block)
 
-    def _load_scales(self, scales: Any, chunk: Any, count: int) -> list[Any]:
+    def _load_scales(self, scales: ir.Value, chunk: ir.Value, count: int) -> list[ir.Value]:
         first = simt.mul(chunk, count)
         if self.layout != "row_major":
             first = simt.add(
@@ -126,7 +132,9 @@ class _Side:
 class _Kernel:
     """The kernel of one op."""
 
-    def __init__(self, module: ir.Module, function: Any, op: Any, rows: int, warps: int) -> None:
+    def __init__(
+        self, module: ir.Module, function: func.FuncOp, op: ir.OpView, rows: int, warps: int
+    ) -> None:
         self.module, self.function, self.op = module, function, op
         self.warps = warps
         self.vector = op.b.type.rank < op.a.type.rank
@@ -173,7 +181,7 @@ class _Kernel:
             ]  # fmt: skip
             self._body(sides[0], sides[1], factors, pointers[result])
 
-    def _body(self, a: _Side, b: _Side, factors: list[Any], out: Any) -> None:
+    def _body(self, a: _Side, b: _Side, factors: list[ir.Value], out: ir.Value) -> None:
         thread = simt.thread_index()
         lane, warp = simt.both_bits(thread, simt.WARP - 1), simt.right(thread, 5)
         tile = simt.add(simt.mul(simt.block_index(0), self.warps), warp)
@@ -202,14 +210,16 @@ class _Kernel:
         totals = [simt.sum_of_lanes(total) for total in loop.results]
         self._store(lane, totals, factors, out, (batch, row0, column0))
 
-    def _decode(self, side: _Side, row: tuple[Any, Any], chunk: Any) -> tuple[list[Any], list[Any]]:
+    def _decode(
+        self, side: _Side, row: tuple[ir.Value, ir.Value], chunk: ir.Value
+    ) -> tuple[list[ir.Value], list[ir.Value]]:
         """Values (int8 by four, or f32) and scales of a chunk."""
         words, scales = side.load(row, chunk, self.count)
         if self.exact:
             return [four for word in words for four in doubled_e2m1(word)], scales
         return floats(words, side.element, self.count), scales
 
-    def _accumulate(self, left: Any, right: Any, total: Any) -> Any:
+    def _accumulate(self, left: _Chunk, right: _Chunk, total: ir.Value) -> ir.Value:
         """`total` plus the chunk's products, block by block."""
         (values, a_scales), (others, b_scales) = left, right
         per_block = len(values) // len(a_scales)
@@ -229,7 +239,12 @@ class _Kernel:
         return total
 
     def _store(
-        self, lane: Any, totals: list[Any], factors: list[Any], out: Any, origin: tuple[Any, ...]
+        self,
+        lane: ir.Value,
+        totals: list[ir.Value],
+        factors: list[ir.Value],
+        out: ir.Value,
+        origin: tuple[ir.Value, ...],
     ) -> None:
         """Lane n stores total n: rows are consecutive where there is one column."""
         batch, row0, column0 = origin

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from math import gcd, prod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from tcir._mlir import func, ir, scf
 from tcir.dialect import tc
@@ -51,12 +51,12 @@ class ConvertCodesToSimt(Pass):
                 function.operation.erase()
 
 
-def _convert(module: ir.Module, function: func.FuncOp, op: Any) -> None:
+def _convert(module: ir.Module, function: func.FuncOp, op: ir.OpView) -> None:
     buffers, order = buffer_numbers(function, 2), launch_order(function)
     count, bits = prod(ends(op)[0].shape), bits_of(op)
     words = count % CODES == 0
     units = count // (CODES if words else _fewest(bits))
-    moves: dict[Any, Callable[..., None]] = {
+    moves: dict[ir.Value, Callable[..., None]] = {
         tc.PackCodesOp: _pack_words if words else _pack_bytes,
         tc.UnpackCodesOp: _unpack_words if words else _unpack_bytes,
     }
@@ -74,14 +74,14 @@ def _fewest(bits: int) -> int:
     return 8 // gcd(bits, 8)
 
 
-def _pack_words(codes: Any, packed: Any, number: Any, bits: int) -> None:
+def _pack_words(codes: ir.Value, packed: ir.Value, number: ir.Value, bits: int) -> None:
     four = simt.load_words(simt.at(codes, simt.mul(number, CODES)), CODES // 4)
     target = simt.at(packed, simt.mul(number, CODES * bits // 8))
     for n, word in enumerate(_rejoined([_together(w, bits) for w in four], 4 * bits, 32)):
         simt.store(simt.behind(target, 4 * n), word)
 
 
-def _unpack_words(packed: Any, codes: Any, number: Any, bits: int) -> None:
+def _unpack_words(packed: ir.Value, codes: ir.Value, number: ir.Value, bits: int) -> None:
     source = simt.at(packed, simt.mul(number, CODES * bits // 8))
     words = [simt.load(simt.behind(source, 4 * n), integer_type(32)) for n in range(bits // 2)]
     target = simt.at(codes, simt.mul(number, CODES))
@@ -89,7 +89,7 @@ def _unpack_words(packed: Any, codes: Any, number: Any, bits: int) -> None:
         simt.store(simt.behind(target, 4 * n), _apart(string, bits))
 
 
-def _pack_bytes(codes: Any, packed: Any, number: Any, bits: int) -> None:
+def _pack_bytes(codes: ir.Value, packed: ir.Value, number: ir.Value, bits: int) -> None:
     count = _fewest(bits)
     source = simt.at(codes, simt.mul(number, count))
     bytes_ = [simt.load_byte(simt.behind(source, n)) for n in range(count)]
@@ -99,7 +99,7 @@ def _pack_bytes(codes: Any, packed: Any, number: Any, bits: int) -> None:
         simt.store_byte(simt.behind(target, n), byte)
 
 
-def _unpack_bytes(packed: Any, codes: Any, number: Any, bits: int) -> None:
+def _unpack_bytes(packed: ir.Value, codes: ir.Value, number: ir.Value, bits: int) -> None:
     count = _fewest(bits)
     source = simt.at(packed, simt.mul(number, count * bits // 8))
     bytes_ = [simt.load_byte(simt.behind(source, n)) for n in range(count * bits // 8)]
@@ -108,7 +108,7 @@ def _unpack_bytes(packed: Any, codes: Any, number: Any, bits: int) -> None:
         simt.store_byte(simt.behind(target, n), simt.both_bits(code, 2**bits - 1))
 
 
-def _together(word: Any, bits: int) -> Any:
+def _together(word: ir.Value, bits: int) -> ir.Value:
     """The low bits of each byte of a word, one behind the other; the first is lowest."""
     word = simt.both_bits(word, 0x01010101 * (2**bits - 1))
     gap = 8 - bits
@@ -118,13 +118,13 @@ def _together(word: Any, bits: int) -> Any:
     return _either(low, simt.right(high, 2 * gap))
 
 
-def _apart(string: Any, bits: int) -> Any:
+def _apart(string: ir.Value, bits: int) -> ir.Value:
     """Undoes `_together`; bits of `string` behind the four codes are ignored."""
     parts = [simt.both_bits(simt.right(string, bits * n), 2**bits - 1) for n in range(4)]
     return _either(*(simt.left(part, 8 * n) for n, part in enumerate(parts)))
 
 
-def _rejoined(pieces: list[Any], have: int, want: int) -> list[Any]:
+def _rejoined(pieces: list[ir.Value], have: int, want: int) -> list[ir.Value]:
     """Strings of `have` bits, one behind the other, cut into strings of `want` bits instead.
 
     What is above the `want` bits of a result is not defined, unless that is 32.
@@ -141,5 +141,5 @@ def _rejoined(pieces: list[Any], have: int, want: int) -> list[Any]:
     return found
 
 
-def _either(*parts: Any) -> Any:
+def _either(*parts: ir.Value) -> ir.Value:
     return reduce(simt.either_bits, parts)

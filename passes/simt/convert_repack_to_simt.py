@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from tcir._mlir import arith, func, ir, scf
 from tcir.dialect import tc
@@ -63,17 +63,24 @@ class ConvertRepackToSimt(Pass):
                 _copy(op, source, out, number, *(pointers[n] for n in buffers))
 
 
-def _copy(op: tc.RepackOp, source: Any, out: Any, number: Any, read: Any, write: Any) -> None:
+def _copy(
+    op: tc.RepackOp,
+    source: ir.RankedTensorType,
+    out: ir.RankedTensorType,
+    number: ir.Value,
+    read: ir.Value,
+    write: ir.Value,
+) -> None:
     """Element `number` of the result."""
     size = tc.element_bytes(out.element_type)
-    digits: list[Any] = []
+    digits: list[ir.Value] = []
     rest = number
     for extent in reversed(out.shape[1:]):
         digits.insert(0, simt.rest(rest, extent))
         rest = simt.divide(rest, extent)
     digits.insert(0, rest)
-    place: Any = simt.constant(0)
-    inside: Any = None
+    place: ir.Value = simt.constant(0)
+    inside: ir.Value | None = None
     permutation = integers(op, "permutation")
     for dim, extent in enumerate(source.shape):
         at = permutation.index(dim)
@@ -83,7 +90,7 @@ def _copy(op: tc.RepackOp, source: Any, out: Any, number: Any, read: Any, write:
             inside = within if inside is None else arith.AndIOp(inside, within).result
     target = simt.at(write, _byte(number, size))
 
-    def load() -> Any:
+    def load() -> ir.Value:
         return _load(simt.at(read, _byte(place, size)), size)
 
     if inside is None:
@@ -101,22 +108,22 @@ _REGISTER = {1: 32, 2: 16, 4: 32}
 """Bits of the register that holds an element, by its bytes."""
 
 
-def _byte(number: Any, size: int) -> Any:
+def _byte(number: ir.Value, size: int) -> ir.Value:
     return simt.mul(simt.wide(number), size)
 
 
-def _load(pointer: Any, size: int) -> Any:
+def _load(pointer: ir.Value, size: int) -> ir.Value:
     return simt.load_byte(pointer) if size == 1 else simt.load(pointer, integer_type(8 * size))
 
 
-def _store(pointer: Any, value: Any, size: int) -> None:
+def _store(pointer: ir.Value, value: ir.Value, size: int) -> None:
     if size == 1:
         simt.store_byte(pointer, value)
     else:
         simt.store(pointer, value)
 
 
-def _only_if(condition: Any) -> Any:
+def _only_if(condition: ir.Value) -> ir.InsertionPoint:
     op = scf.IfOp(condition)
     with ir.InsertionPoint(op.then_block):
         scf.YieldOp([])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from tcir._mlir import arith, func, ir
 from tcir.dialect import tc
@@ -76,7 +76,7 @@ def _convert(module: ir.Module, function: func.FuncOp, op: tc.ScalesToBlockedOp)
             simt.store(simt.behind(first, n * BLOCK_BYTES), word)
 
 
-def _words(row: Any, column: Any, blocks: int, scales: int) -> list[Any]:
+def _words(row: ir.Value, column: ir.Value, blocks: int, scales: int) -> list[ir.Value]:
     """The scales of a row that belong to the blocks from `column` on, four to a word."""
     first = simt.mul(column, BLOCK_SCALES)
     if blocks > 1 and scales % (blocks * BLOCK_SCALES) == 0:
@@ -84,7 +84,7 @@ def _words(row: Any, column: Any, blocks: int, scales: int) -> list[Any]:
     return [_word(row, simt.add(first, n * BLOCK_SCALES), scales) for n in range(blocks)]
 
 
-def _word(row: Any, first: Any, scales: int) -> Any:
+def _word(row: ir.Value, first: ir.Value, scales: int) -> ir.Value:
     """Four scales of a row from `first` on, zeros behind its end."""
     if scales % BLOCK_SCALES == 0:
         return simt.load(simt.at(row, simt.wide(first)), integer_type(32))

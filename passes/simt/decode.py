@@ -8,7 +8,6 @@ PTX ISA 5.2.3 has the formats, 9.7.9.7 prmt, 9.7.9.21 the conversions of fp8 (fr
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from tcir._mlir import arith, ir, llvm
 from tcir.dialect.attributes import integer_type
@@ -36,12 +35,12 @@ def words_of(element: str, count: int) -> int:
     return count * ELEMENT_BITS[element] // 32
 
 
-def permute(low: Any, high: Any, selector: Any) -> Any:
+def permute(low: ir.Value, high: ir.Value, selector: ir.Value) -> ir.Value:
     """prmt: four bytes out of eight, each by four bits; the top one replicates the sign."""
     return simt.asm(integer_type(32), "prmt.b32 $0, $1, $2, $3;", "=r,r,r,r", [low, high, selector])
 
 
-def doubled_e2m1(word: Any) -> list[Any]:
+def doubled_e2m1(word: ir.Value) -> list[ir.Value]:
     """Eight e2m1 codes as two words of four int8: twice their values, in order of k.
 
     The codes without their signs select from a table of magnitudes and one of their negatives; the
@@ -65,17 +64,17 @@ def doubled_e2m1(word: Any) -> list[Any]:
     return result
 
 
-def _table(values: tuple[int, ...]) -> Any:
+def _table(values: tuple[int, ...]) -> ir.Value:
     return simt.constant(int.from_bytes(bytes(value & 0xFF for value in values), "little"))
 
 
-def dot4(a: Any, b: Any, total: Any) -> Any:
+def dot4(a: ir.Value, b: ir.Value, total: ir.Value) -> ir.Value:
     """total + the products of four int8, exact."""
     text = "dp4a.s32.s32 $0, $1, $2, $3;"
     return simt.asm(integer_type(32), text, "=r,r,r,r", [a, b, total])
 
 
-def floats(words: list[Any], element: str, count: int) -> list[Any]:
+def floats(words: list[ir.Value], element: str, count: int) -> list[ir.Value]:
     """`count` elements as f32, exact, in order of k; NaN and infinities stay."""
     if element in CVT:
         pairs = [
@@ -87,7 +86,7 @@ def floats(words: list[Any], element: str, count: int) -> list[Any]:
     return [_small(words, n, element) for n in range(count)]
 
 
-def _fp8_pair(pair: Any, element: str) -> list[Any]:
+def _fp8_pair(pair: ir.Value, element: str) -> list[ir.Value]:
     """Two fp8 in an i16, the lower first."""
     text = f"cvt.rn.f16x2.{CVT[element]}x2 $0, $1;"
     halves = simt.asm(integer_type(32), text, "=r,h", [pair])
@@ -100,7 +99,7 @@ def _fp8_pair(pair: Any, element: str) -> list[Any]:
     ]
 
 
-def _small(words: list[Any], n: int, element: str) -> Any:
+def _small(words: list[ir.Value], n: int, element: str) -> ir.Value:
     """Code n of a dense stream: its exponent field as that of an f16, times a power of two.
 
     A code without exponent becomes a subnormal f16, which an f32 holds; so the product is exact.
@@ -118,7 +117,7 @@ def _small(words: list[Any], n: int, element: str) -> Any:
     return arith.MulFOp(arith.ExtFOp(ir.F32Type.get(), half).result, scale).result
 
 
-def scale_floats(codes: Any, count: int, scale: str) -> list[Any]:
+def scale_floats(codes: ir.Value, count: int, scale: str) -> list[ir.Value]:
     """One or two scale codes, in the low bytes of an i32, as f32; NaN stays.
 
     The sign bit of ue4m3 is dropped, as the tensor core does.
@@ -129,7 +128,7 @@ def scale_floats(codes: Any, count: int, scale: str) -> list[Any]:
     return [_ue8m0(simt.both_bits(simt.right(codes, 8 * n), 0xFF)) for n in range(count)]
 
 
-def _ue8m0(code: Any) -> Any:
+def _ue8m0(code: ir.Value) -> ir.Value:
     """2^(code - 127): an exponent field, but for 0 (a subnormal) and 0xFF (NaN)."""
     bits = simt.left(code, 23)
     for special, value in ((0, 0x00400000), (0xFF, 0x7FC00000)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from tcir._mlir import ir, scf
 from tcir.dialect import tc
@@ -72,7 +72,7 @@ class DoubleBufferFragments(Pass):
 class _Body:
     """The parts of one loop's body."""
 
-    def __init__(self, loop: Any) -> None:
+    def __init__(self, loop: scf.ForOp) -> None:
         self.loop = loop
         ops = list(loop.body)[:-1]
         self.head = [op for op in ops if isinstance(op, HEAD)]
@@ -102,13 +102,13 @@ class _Body:
                     op, "expected copies, loads and tc.mma_sync only in the main loop"
                 )
 
-    def at(self, step: Any) -> Mapping:
+    def at(self, step: ir.Value) -> Mapping:
         """Values of the body for iteration `step`, slots included; emits those."""
         mapping: Mapping = {self.loop.induction_variable: index.value(step)}
         clone_all(self.slots, mapping)
         return mapping
 
-    def copies_at(self, number: int) -> list[Any]:
+    def copies_at(self, number: int) -> list[ir.OpView]:
         """Copies that K step `number` makes, spread evenly over all but the last, which waits.
 
         Loads of fragments do not pass copies; a bunch of copies would hold them up. Those that
@@ -122,26 +122,28 @@ class _Body:
         return [*here, *(self.commits if number == last else [])]
 
 
-def _load(step: KStep, mapping: Mapping) -> list[Any]:
+def _load(step: KStep, mapping: Mapping) -> list[ir.Value]:
     clone_all((step.a, step.b), mapping)
     return [mapping[step.a.fragment], mapping[step.b.fragment]]
 
 
-def _first(body: _Body, step: Any) -> list[Any]:
+def _first(body: _Body, step: ir.Value) -> list[ir.Value]:
     """Waits for the tiles of iteration `step` and loads its first fragments."""
     waiting: Mapping = {body.loop.induction_variable: index.value(step)}
     clone_all([*body.waits, *body.head], waiting)
     return _load(body.steps[0], body.at(step))
 
 
-def _iteration(body: _Body, step: Any, total: Any, held: list[Any], more: bool) -> list[Any]:
+def _iteration(
+    body: _Body, step: ir.Value, total: ir.Value, held: list[ir.Value], more: bool
+) -> list[ir.Value]:
     """One iteration; with `more`, the next one's first fragments are loaded in it."""
     copied: Mapping = {body.loop.induction_variable: index.value(step)}
     if more:
         clone_all(body.places, copied)
     mapping = body.at(step)
     for number, this in enumerate(body.steps):
-        following: list[Any] = []
+        following: list[ir.Value] = []
         if number + 1 < len(body.steps):
             following = _load(body.steps[number + 1], mapping)
         if more:
@@ -175,7 +177,7 @@ def _rotate(bodies: list[_Body]) -> None:
         body.loop.operation.erase()
 
 
-def _rotated_loop(body: _Body, low: int, end: int, values: list[Any]) -> list[Any]:
+def _rotated_loop(body: _Body, low: int, end: int, values: list[ir.Value]) -> list[ir.Value]:
     new = scf.ForOp(index.value(low), index.value(end), index.value(1), values)
     with ir.InsertionPoint(new.body):
         total, *held = new.inner_iter_args

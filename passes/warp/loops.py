@@ -4,34 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from tcir._mlir import ir, scf
+from tcir._mlir import func, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import defining
+from tcir.dialect.operation import Op
 from tcir.dialect.walk import walk
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.kernel_ops import body
 
-Mapping = dict[Any, Any]
+Mapping = dict[ir.Value, ir.Value]
 
 
 @dataclass(frozen=True)
 class KStep:
     """One `tc.mma_sync` of a loop body and the loads of its operands."""
 
-    a: Any
-    b: Any
-    mma: Any
+    a: tc.LoadFragmentOp
+    b: tc.LoadFragmentOp
+    mma: tc.MmaSyncOp
 
 
-def loops_with(kernel: Any, kind: Any) -> list[Any]:
+def loops_with(kernel: func.FuncOp, kind: type[Op] | tuple[type[Op], ...]) -> list[scf.ForOp]:
     """The loops directly in the kernel whose body holds an op of class `kind`."""
     loops = [op for op in body(kernel) if isinstance(op, scf.ForOp)]
     return [loop for loop in loops if any(isinstance(op, kind) for op in loop.body)]
 
 
-def k_steps(loop: Any) -> list[KStep]:
+def k_steps(loop: scf.ForOp) -> list[KStep]:
     """The products of a loop body in program order; refuses bodies of another form."""
     steps = []
     for op in loop.body:
@@ -45,7 +45,7 @@ def k_steps(loop: Any) -> list[KStep]:
     return steps
 
 
-def clone(op: Any, mapping: Mapping) -> Any:
+def clone(op: ir.OpView, mapping: Mapping) -> ir.OpView:
     """A copy of `op` at the insertion point with operands replaced, also those of ops inside it.
 
     Its results are mapped.
@@ -60,20 +60,20 @@ def clone(op: Any, mapping: Mapping) -> Any:
     return new.opview
 
 
-def clone_all(ops: Iterable[Any], mapping: Mapping) -> None:
+def clone_all(ops: Iterable[ir.OpView], mapping: Mapping) -> None:
     """`clone` of each."""
     for op in ops:
         clone(op, mapping)
 
 
-def operands_of(op: Any) -> list[Any]:
+def operands_of(op: ir.OpView) -> list[ir.Value]:
     """What `op` and the ops inside it use of the values around it."""
     return [value for inner in walk(op) for value in inner.operation.operands]
 
 
-def slice_of(values: Sequence[Any], block: Any) -> list[Any]:
+def slice_of(values: Sequence[ir.Value], block: ir.Block) -> list[ir.OpView]:
     """The ops of `block` that compute `values`, in program order."""
-    wanted: list[Any] = []
+    wanted: list[ir.Value] = []
     pending = list(values)
     while pending:
         owner = pending.pop().owner

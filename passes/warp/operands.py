@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.fragments import loads_for
 from tcir.dialect.limits import TMA_BOX, TMA_INNER_BOX_MULTIPLE
 from tcir.dialect.warp_limits import COPY_BYTES
+from tcir.layout.atoms import MmaAtom
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_MATMUL, match_failure
 from tcir.passes.build.emit import i64
@@ -19,24 +19,24 @@ from tcir.passes.build.operand_tiles import TiledOperand, k_major, mn_major
 from tcir.passes.warp.swizzle import choose_swizzle, conflicts_of
 from tcir.passmanager.remarks import remark
 
-Copy = Callable[[Any, list[Any], Index, Index], None]
+Copy = Callable[[ir.Value, list[ir.Value], Index, Index], None]
 
 
 @dataclass(frozen=True)
 class Matrix:
     """A or B of the product `op`: `sizes` are its extents (mn, k), `tile` those of a CTA's tile."""
 
-    op: Any
-    value: Any
+    op: ir.OpView
+    value: ir.Value
     operand: str
     major: str
     sizes: tuple[int, int]
     tile: tuple[int, int]
-    atom: Any
+    atom: MmaAtom
     ldmatrix: bool
 
     @property
-    def element(self) -> Any:
+    def element(self) -> ir.Type:
         """Element type."""
         return self.value.type.element_type
 
@@ -57,7 +57,7 @@ class Matrix:
         return loads_for(self.atom.name, self.operand, self.major, self.bytes)
 
     @property
-    def smem_type(self) -> Any:
+    def smem_type(self) -> tc.SmemType:
         """The tile as TMA fills it."""
         return (k_major if self.major == "K" else mn_major)(*self.tile, self.element)
 
@@ -89,11 +89,11 @@ class Operand:
     """A matrix with its tile type and its copies."""
 
     matrix: Matrix
-    type: Any
+    type: tc.SmemType | tc.StagedType
     fill: Copy
 
     @staticmethod
-    def by_tma(matrix: Matrix, tensor: Any, batch: int) -> Operand:
+    def by_tma(matrix: Matrix, tensor: ir.Value, batch: int) -> Operand:
         """Filled by boxes of a tensor map, which is made here; `batch`: its extent, or 0."""
         mn, k = matrix.sizes
         order = ("k", "mn") if matrix.major == "K" else ("mn", "k")
@@ -101,13 +101,13 @@ class Operand:
         names = (*order, "batch") if batch else order
         tiled = TiledOperand.create(tensor, names, extents, *matrix.tile)
 
-        def fill(tile: Any, at: list[Any], mn: Index, k: Index) -> None:
+        def fill(tile: ir.Value, at: list[ir.Value], mn: Index, k: Index) -> None:
             tiled.load(tile, {"mn": mn, "k": k, **({"batch": at[0]} if at else {})})
 
         return Operand(matrix, tiled.type, fill)
 
     @staticmethod
-    def by_cp_async(matrix: Matrix, tensor: Any) -> Operand:
+    def by_cp_async(matrix: Matrix, tensor: ir.Value) -> Operand:
         """Filled by the threads, 4 to 16 bytes at a time, with the swizzle that suits the loads."""
         (outer, inner), (tile_outer, tile_inner) = map(matrix.ordered, (matrix.sizes, matrix.tile))
         width = _copy_width(matrix, inner * matrix.bytes, tile_inner * matrix.bytes)
@@ -122,14 +122,14 @@ class Operand:
             )
         past = tails(outer % tile_outer != 0, inner % tile_inner != 0)
 
-        def fill(tile: Any, at: list[Any], mn: Index, k: Index) -> None:
+        def fill(tile: ir.Value, at: list[ir.Value], mn: Index, k: Index) -> None:
             first = [*at, *index.values(list(matrix.ordered((mn, k))))]
             tc.CpAsyncOp(tensor, first, tile, i64(width), ir.StringAttr.get(past))
 
         kind = tc.StagedType.build(list(matrix.tile), matrix.element, matrix.major, swizzle)
         return Operand(matrix, kind, fill)
 
-    def load(self, tile: Any, k: int) -> Any:
+    def load(self, tile: ir.Value, k: int) -> ir.Value:
         """``tc.load_fragment`` of the columns from k."""
         matrix = self.matrix
         fragment = tc.FragmentType.build(

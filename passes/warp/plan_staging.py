@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from tcir._mlir import ir
+from tcir._mlir import func, ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import string
 from tcir.dialect.limits import MBARRIER_BYTES, SMEM_TILE_ALIGNMENT
@@ -42,7 +42,7 @@ class PlanStaging(Pass):
             _place(kernel)
 
 
-def _place(kernel: Any) -> None:
+def _place(kernel: func.FuncOp) -> None:
     if "tc.smem_bytes" in kernel.attributes:
         raise match_failure(kernel, "expected a kernel without planned memory, got tc.smem_bytes")
     target = string(kernel, "tc.target")

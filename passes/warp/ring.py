@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
 
-from tcir._mlir import ir, scf
+from tcir._mlir import func, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import string
 from tcir.dialect.limits import SMEM_TILE_ALIGNMENT
+from tcir.dialect.operation import Op
 from tcir.errors import InputError
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import match_failure
@@ -35,7 +35,7 @@ def check_stages(stages: int) -> None:
 
 
 def pipeline_kernels(
-    module: ir.Module, name: str, kind: Any, stages: int, ring: type[RingLoop]
+    module: ir.Module, name: str, kind: type[Op], stages: int, ring: type[RingLoop]
 ) -> None:
     """Rebuilds the main loops whose copies are ops of class `kind`; others are left alone."""
     for kernel in find_kernels(module, name, "tile-matmul-warp"):
@@ -55,7 +55,7 @@ def pipeline_kernels(
 class RingLoop(ABC):
     """One main loop; subclasses say how copies are told to be complete."""
 
-    def __init__(self, kernel: Any, loop: Any, kind: Any, stages: int) -> None:
+    def __init__(self, kernel: func.FuncOp, loop: scf.ForOp, kind: type[Op], stages: int) -> None:
         self.loop = loop
         self.trips = trip_count(loop)
         block = loop.body
@@ -100,7 +100,7 @@ class RingLoop(ABC):
             old.replace_all_uses_with(new)
         loop.operation.erase()
 
-    def at(self, step: Index) -> tuple[Mapping, Any]:
+    def at(self, step: Index) -> tuple[Mapping, ir.Value]:
         """Values of iteration `step`: its number and its slots; and the slot's number."""
         mapping: Mapping = {self.loop.induction_variable: index.value(step)}
         slot = index.value(index.rem(step, self.stages))
@@ -108,7 +108,9 @@ class RingLoop(ABC):
             mapping[tile.tile] = tc.SlotOp(ring, slot, tile.tile.type).slot
         return mapping, slot
 
-    def _loop(self, start: int, end: int, totals: list[Any], ahead: int | None) -> list[Any]:
+    def _loop(
+        self, start: int, end: int, totals: list[ir.Value], ahead: int | None
+    ) -> list[ir.Value]:
         new = scf.ForOp(index.value(start), index.value(end), index.value(1), totals)
         with ir.InsertionPoint(new.body):
             step = new.induction_variable
@@ -121,7 +123,7 @@ class RingLoop(ABC):
         return list(new.results)
 
 
-def _choose_stages(kernel: Any, tiles: list[Any]) -> int:
+def _choose_stages(kernel: func.FuncOp, tiles: list[tc.SmemTileOp]) -> int:
     room = TARGETS[string(kernel, "tc.target")].smem_per_cta
     stage = sum(round_up(t.tile.type.nbytes, SMEM_TILE_ALIGNMENT) for t in tiles)
     return max(LEAST_STAGES, min(MOST_STAGES, room // stage))

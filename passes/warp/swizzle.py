@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
 
+from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.fragments import LANES, MATRIX_ROWS, ROW_BYTES, WORD_BYTES, elements, matrices
 from tcir.layout.banks import conflicts
@@ -18,7 +18,7 @@ CANDIDATES = (
 
 
 def choose_swizzle(
-    shape: list[int], element: Any, major: str, width: int, atom: str, operand: str, via: str
+    shape: list[int], element: ir.Type, major: str, width: int, atom: str, operand: str, via: str
 ) -> tuple[tuple[int, int, int], int]:
     """The first candidate with the fewest conflicts, and how many it leaves.
 
@@ -41,12 +41,12 @@ def choose_swizzle(
     return best
 
 
-def conflicts_of(tile: Any, atom: str, operand: str, via: str) -> int:
+def conflicts_of(tile: tc.StagedType | tc.SmemType, atom: str, operand: str, via: str) -> int:
     """Bank conflicts of one warp's loads from a tile, which TMA or threads fill."""
     return sum(conflicts(a, w) for a, w in _reads(tile, atom, operand, via))
 
 
-def _copies(tile: Any, width: int) -> Iterator[tuple[list[int], int]]:
+def _copies(tile: tc.StagedType, width: int) -> Iterator[tuple[list[int], int]]:
     """(addresses of the threads, bytes of each) of one warp's copies."""
     bytes_ = tc.element_bytes(tile.element)
     inner = tile.pitch // bytes_
@@ -55,7 +55,9 @@ def _copies(tile: Any, width: int) -> Iterator[tuple[list[int], int]]:
     yield [_at(tile, outer, column) for outer, column in starts], width
 
 
-def _reads(tile: Any, atom: str, operand: str, via: str) -> Iterator[tuple[list[int], int]]:
+def _reads(
+    tile: tc.StagedType | tc.SmemType, atom: str, operand: str, via: str
+) -> Iterator[tuple[list[int], int]]:
     """(addresses of the threads, bytes of each) of one warp's loads of one atom's rows."""
     bytes_ = tc.element_bytes(tile.element)
     held = elements(atom, operand)
@@ -79,13 +81,18 @@ def _reads(tile: Any, atom: str, operand: str, via: str) -> Iterator[tuple[list[
             )
 
 
-def _loads(tile: Any, held: Any, first: int, bytes_: int) -> Iterator[tuple[list[int], int]]:
+def _loads(
+    tile: tc.StagedType | tc.SmemType,
+    held: Sequence[Sequence[tuple[int, int]]],
+    first: int,
+    bytes_: int,
+) -> Iterator[tuple[list[int], int]]:
     for i in range(len(held[0])):
         words = [tile.offset(lane[i][0], first + lane[i][1]) for lane in held]
         yield [a - a % WORD_BYTES for a in words], WORD_BYTES
 
 
-def _at(tile: Any, outer: int, inner: int) -> int:
+def _at(tile: tc.StagedType, outer: int, inner: int) -> int:
     mn, k = (outer, inner) if tile.major == "K" else (inner, outer)
     offset: int = tile.offset(mn, k)
     return offset

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from tcir._mlir import arith, ir, scf
 from tcir.dialect import tc
@@ -86,7 +86,7 @@ class TileMatmulWarp(Pass):
             _tile(source, options, target, self.group_m, self.ldmatrix, self.copy)
 
 
-def _check(op: Any, target: str, group_m: int) -> None:
+def _check(op: ir.OpView, target: str, group_m: int) -> None:
     if target not in TARGETS:
         known = ", ".join(TARGETS)
         raise match_failure(op, f"expected a target out of {known}, got {target}", SMALLEST_MATMUL)
@@ -106,8 +106,8 @@ def _check(op: Any, target: str, group_m: int) -> None:
 
 
 def _operands(
-    op: Any, arguments: Any, tiling: Tiling, sizes: tuple[int, int, int], batch: int, copies: str,
-    target: str, ldmatrix: bool,
+    op: ir.OpView, arguments: list[ir.Value], tiling: Tiling, sizes: tuple[int, int, int],
+    batch: int, copies: str, target: str, ldmatrix: bool,
 ) -> tuple[Operand, Operand]:  # fmt: skip
     """A and B, both filled by TMA or both by cp.async."""
     m, n, k = sizes
@@ -188,9 +188,9 @@ def _rasterise(tiles_m: int, tiles_n: int, group_m: int) -> tuple[Index, Index]:
 
 
 def _main_loop(
-    left: Operand, right: Operand, tiling: Tiling, trips: int, batch: list[Any], m0: Index,
+    left: Operand, right: Operand, tiling: Tiling, trips: int, batch: list[ir.Value], m0: Index,
     n0: Index,
-) -> Any:  # fmt: skip
+) -> ir.Value:  # fmt: skip
     element = ir.Type.parse(accumulator_type(str(left.matrix.element)))
     kind = tc.FragmentType.build([tiling.m, tiling.n], element, "C", tiling.atom.name)
     zero = tc.ZeroFragmentOp(kind).fragment

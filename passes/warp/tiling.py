@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.fragments import DEFAULT_ATOM, LANES, PTX_TYPE
 from tcir.dialect.limits import BLOCK_THREADS
@@ -69,7 +69,7 @@ def power_of_two(extent: int) -> int:
     return 1 << max(extent - 1, 0).bit_length()
 
 
-def choose_tiling(op: Any, m: int, n: int, k: int, options: TilingOptions) -> Tiling:
+def choose_tiling(op: ir.OpView, m: int, n: int, k: int, options: TilingOptions) -> Tiling:
     """The tiling of the product `op`.
 
     Powers of two: M up to 128, N up to 256, K up to 128 bytes, no more than the problem needs but
@@ -99,7 +99,7 @@ def choose_tiling(op: Any, m: int, n: int, k: int, options: TilingOptions) -> Ti
     return tiling
 
 
-def _atom(op: Any, name: str) -> MmaAtom:
+def _atom(op: ir.OpView, name: str) -> MmaAtom:
     try:
         atom = mma_atom(name)
     except LayoutError as error:
