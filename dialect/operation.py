@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from tcir._mlir import ext, ir
 from tcir.dialect import rules
@@ -41,19 +41,27 @@ class Traits:
     lowered_by: tuple[str, ...] = ()
 
 
+Names: TypeAlias = Mapping[str, str]
+"""Operands and attributes of an op as text, by name; an operand that is left out is empty."""
+
 _TRAITS = frozenset(each.name for each in fields(Traits))
 
 
 class Op(TC.Operation if TYPE_CHECKING else ext.Operation):  # type: ignore[misc]
     """An op of ``tc``, or of another dialect (``dialect=``).
 
-    Class keywords are its `Traits`; the rules registered for it are its verifier; ``example`` is
-    MLIR text with the op, for its page.
+    Class keywords are its `Traits`; the rules registered for it are its verifier. ``example`` is
+    MLIR text with the op, for its page. ``form`` is how `tcir.dialect.pretty` prints it: text with
+    operands and attributes in braces, ``"{ring}[{index}]"``, or a function of their `Names`; left
+    out, all operands and attributes follow the name.
     """
 
     example = ""
     if TYPE_CHECKING:  # the bindings take every annotation that exists at run time for a field
         traits: ClassVar[Traits]
+        form: ClassVar[Any]  # str, or a static method: Names -> str
+    else:
+        form = ""
 
     def __init_subclass__(cls, *, name: str, dialect: type[Dialect] = TC, **keywords: Any) -> None:
         cls.traits = Traits(**{key: keywords.pop(key) for key in _TRAITS & keywords.keys()})

@@ -19,7 +19,7 @@ from typing import Any
 from tcir._mlir import ext, ir
 from tcir.dialect.base import DIALECTS
 from tcir.dialect.declared import as_declared
-from tcir.dialect.operation import Op
+from tcir.dialect.operation import Names, Op
 
 _SHAPED = re.compile(r'!tc\.(smem|tmem)<array<i64: ([\d, ]+)>, (\w+)(?:, "(\w+)", "(\w+)")?>')
 _STAGED = re.compile(
@@ -83,7 +83,7 @@ def _types(line: str) -> str:
     return re.sub(r"!tc\.(mbarrier|tensor_map|tmem_base|lane_mask_table)\b", r"\1", line)
 
 
-class _Names:
+class _Names(dict[str, str]):
     """Operands and attributes of one op as text; remembers which attributes were shown."""
 
     def __init__(self, op: Op, operands: str) -> None:
@@ -95,11 +95,12 @@ class _Names:
         sizes = list(op.attributes.get("operandSegmentSizes", [])) or [1] * len(fields)
         self.groups = {f.name: [next(names) for _ in range(n)] for f, n in zip(fields, sizes)}
 
-    def __call__(self, name: str) -> str:
+    def __missing__(self, name: str) -> str:
         """Operand(s) or attribute ``name``."""
         if name in self.groups:
             return ", ".join(self.groups[name])
-        return _attribute(self.left.pop(name))
+        self.left.pop(name, None)
+        return _attribute(self.op.attributes[name])
 
     def rest(self) -> str:
         """The attributes not shown yet."""
@@ -120,7 +121,9 @@ def _attribute(attribute: Any) -> str:
 def _short(op: Op, operands: str) -> str:
     names = _Names(op, operands)
     name = op.OPERATION_NAME
-    text = name + FORMS.get(name, _any)(names) + names.rest()
+    form: str | Callable[[Names], str] = op.form
+    shown = form(names) if callable(form) else form.format_map(names) or _operands(names)
+    text = f"{name} {shown}".rstrip() + names.rest()
     results = ", ".join(str(r.type) for r in op.results)
     text += f" : {results}" if results and name not in _KNOWN else ""
     return text + " {" if len(op.regions) else text
@@ -130,63 +133,5 @@ _KNOWN = ("tc.make_tensor_map", "tc.tmem_alloc", "tc.slot")
 """Ops whose result type says nothing new."""
 
 
-def _any(n: _Names) -> str:
-    operands = ", ".join(value for group in n.groups.values() for value in group)
-    return f" {operands}" if operands else ""
-
-
-def _mma(n: _Names) -> str:
-    a, b = f"{n('a')}[j={n('a_slice')}]", f"{n('b')}[j={n('b_slice')}]"
-    shift = " .ashift" if n("ashift") == "true" else ""
-    return f" {n('d')}, {a}, {b} acc={n('accumulate')}{shift}"
-
-
-def _mma_block_scale(n: _Names) -> str:
-    """``tc.mma_block_scale %d, %a[j=0], %b[j=0] scales %sfa[0:0], %sfb[0:0] …``: column : byte."""
-    a, b = f"{n('a')}[j={n('a_slice')}]", f"{n('b')}[j={n('b_slice')}]"
-    sfa = f"{n('sfa')}[{n('sfa_column')}:{n('sfa_id')}]"
-    sfb = f"{n('sfb')}[{n('sfb_column')}:{n('sfb_id')}]"
-    types = f"{n('a_type')} x {n('b_type')}, {n('scale_type')} / {n('block')}"
-    return f" {n('d')}, {a}, {b} scales {sfa}, {sfb} acc={n('accumulate')} {n('kind')} ({types})"
-
-
-def _tma_load(n: _Names) -> str:
-    offsets = f" offsets=[{n('offsets')}]" if n.groups["offsets"] else ""
-    signal = f" signal {n('signal')}" if n.groups["signal"] else ""
-    target = f"{n('tile')}[row={n('row')}]"
-    return f" {n('map')}[{n('coords')}]{offsets} -> {target}{signal} nbytes={n('nbytes')}"
-
-
-def _cp(n: _Names) -> str:
-    j = n("slice")
-    return f" {n('source')}[j={j}] -> {n('target')}[j={j}]"
-
-
-def _cp_scales(n: _Names) -> str:
-    return f" {n('source')}[block={n('block')}] -> {n('target')}[column={n('column')}]"
-
-
-def _store_rows(n: _Names) -> str:
-    return f" {n('value')} -> {n('tensor')}[{n('indices')}]"
-
-
-def _role(n: _Names) -> str:
-    return f" {n('kind')} warps={n('warps')} threads={n('threads')}"
-
-
-FORMS: dict[str, Callable[[_Names], str]] = {
-    "tc.mma": _mma,
-    "tc.mma_block_scale": _mma_block_scale,
-    "tc.tma_load": _tma_load,
-    "tc.cp": _cp,
-    "tc.cp_scales": _cp_scales,
-    "tc.tmem_ld": lambda n: f" {n('source')}[quarter={n('quarter')}, column={n('column')}]",
-    "tc.store_rows": _store_rows,
-    "tc.slot": lambda n: f" {n('ring')}[{n('index')}]",
-    "tc.role": _role,
-    "tc.fence": lambda n: f" {n('kind')}",
-    "tc.tmem_wait": lambda n: f" {n('kind')}",
-    "tc.mbarrier_wait": lambda n: f" {n('bar')} parity={n('parity')}",
-    "tc.make_tensor_map": lambda n: f" {n('tensor')} {n('mode')}",
-}
-"""Short forms; ops without one print as ``name operands attribute=value``."""
+def _operands(names: _Names) -> str:
+    return ", ".join(value for group in names.groups.values() for value in group)

@@ -98,6 +98,11 @@ class MmaBlockScaleOp(
       return
     }
     """
+    form = (
+        "{d}, {a}[j={a_slice}], {b}[j={b_slice}] "
+        "scales {sfa}[{sfa_column}:{sfa_id}], {sfb}[{sfb_column}:{sfb_id}] acc={accumulate} "
+        "{kind} ({a_type} x {b_type}, {scale_type} / {block})"
+    )
 
     d: ext.Operand[TmemType]
     a: ext.Operand[SmemType]
@@ -142,6 +147,7 @@ class CpScalesOp(
       return
     }
     """
+    form = "{source}[block={block}] -> {target}[column={column}]"
 
     source: ext.Operand[SmemType]
     target: ext.Operand[TmemType]

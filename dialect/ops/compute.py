@@ -5,7 +5,7 @@ from typing import Any
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import integer, integers, not_arrays
 from tcir.dialect.limits import MMA_K_BYTES, MMA_KIND_OF, MMA_KINDS, TMEM_LANES, MmaKind
-from tcir.dialect.operation import Op
+from tcir.dialect.operation import Names, Op
 from tcir.dialect.rules import Broken, verify
 from tcir.dialect.types import SmemType, TmemType, element_bytes
 
@@ -50,6 +50,13 @@ class MmaOp(
     a_slice: ir.IntegerAttr
     b_slice: ir.IntegerAttr
     ashift: ir.IntegerAttr  # i1
+
+    @staticmethod
+    def form(n: Names) -> str:
+        """The short form, ``.ashift`` only where it is on."""
+        a, b = f"{n['a']}[j={n['a_slice']}]", f"{n['b']}[j={n['b_slice']}]"
+        shift = " .ashift" if n["ashift"] == "true" else ""
+        return f"{n['d']}, {a}, {b} acc={n['accumulate']}{shift}"
 
 
 def first_row(op: MmaOp) -> int:

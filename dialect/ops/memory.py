@@ -129,6 +129,7 @@ class SlotOp(Op, name="slot", pure=True):
       return
     }
     """
+    form = "{ring}[{index}]"
 
     ring: ext.Operand[RingType]
     index: ext.Operand[ir.IndexType]

@@ -43,6 +43,7 @@ class CpOp(
       return
     }
     """
+    form = "{source}[j={slice}] -> {target}[j={slice}]"
 
     source: ext.Operand[SmemType]
     target: ext.Operand[TmemType]
@@ -63,6 +64,7 @@ class TmemLdOp(Op, name="tmem_ld", issued_by="warp", role="epilogue", completed_
       return
     }
     """
+    form = "{source}[quarter={quarter}, column={column}]"
 
     source: ext.Operand[TmemType]
     quarter: ext.Operand[ir.IndexType]
@@ -103,6 +105,7 @@ class TmemWaitOp(Op, name="tmem_wait", issued_by="warp", role="epilogue", async_
       return
     }
     """
+    form = "{kind}"
 
     kind: ir.StringAttr
 

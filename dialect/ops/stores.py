@@ -29,6 +29,7 @@ class StoreRowsOp(Op, name="store_rows", issued_by="warp", role="epilogue", stor
       return
     }
     """
+    form = "{value} -> {tensor}[{indices}]"
 
     value: ext.Operand[ir.VectorType]
     tensor: ext.Operand[ir.MemRefType]

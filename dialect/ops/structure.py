@@ -27,6 +27,7 @@ class RoleOp(Op, name="role", traits=[ir.NoTerminatorTrait], async_only=True):
       return
     }
     """
+    form = "{kind} warps={warps} threads={threads}"
 
     kind: ir.StringAttr
     warps: Any

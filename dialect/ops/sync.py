@@ -24,6 +24,7 @@ class MbarrierWaitOp(Op, name="mbarrier_wait", async_only=True):
       return
     }
     """
+    form = "{bar} parity={parity}"
 
     bar: ext.Operand[MbarrierType]
     parity: ext.Operand[ir.IndexType]
@@ -93,6 +94,7 @@ class FenceOp(Op, name="fence"):
       return
     }
     """
+    form = "{kind}"
 
     kind: ir.StringAttr
 

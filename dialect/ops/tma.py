@@ -34,7 +34,7 @@ from tcir.dialect.limits import (
     TMA_WIDE_PIXELS,
     TMA_WIDE_SWIZZLES,
 )
-from tcir.dialect.operation import Op
+from tcir.dialect.operation import Names, Op
 from tcir.dialect.rules import Broken, verify
 from tcir.dialect.types import MbarrierType, SmemType, TensorMapType, element_bytes
 
@@ -77,6 +77,7 @@ class MakeTensorMapOp(Op, name="make_tensor_map"):
       return
     }
     """
+    form = "{tensor} {mode}"
 
     tensor: ext.Operand[ir.MemRefType]
     mode: ir.StringAttr
@@ -125,6 +126,14 @@ class TmaLoadOp(
     row: ir.IntegerAttr
     nbytes: ir.IntegerAttr
     signal: ext.Operand[MbarrierType] | None = None
+
+    @staticmethod
+    def form(n: Names) -> str:
+        """The short form, without what is left out."""
+        offsets = f" offsets=[{n['offsets']}]" if n["offsets"] else ""
+        signal = f" signal {n['signal']}" if n["signal"] else ""
+        target = f"{n['tile']}[row={n['row']}]"
+        return f"{n['map']}[{n['coords']}]{offsets} -> {target}{signal} nbytes={n['nbytes']}"
 
 
 def box_rows(op: MakeTensorMapOp) -> int:
