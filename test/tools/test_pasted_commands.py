@@ -28,7 +28,7 @@ PAGES = [
 EXAMPLES = sorted(path for path in (ROOT / "examples").iterdir() if path.suffix != ".py")
 INSTALLS = ("make", "git", "pip", ".ci")
 """Commands that clone or install: continuous integration is what runs them."""
-SLOW = ("resnet50", "validate", "bench/", "examples/more_convs", "warp_matmul.py", "nvfp4")
+SLOW = ("resnet50", "conv_5x5", "more_convs", "warp_matmul.py", "nvfp4", "bench/")
 """Words in blocks that take more than a few seconds."""
 STATUS = {"python examples/broken_pass.py": 1}
 _PLACEHOLDER = re.compile(r"…|\bFILE\b|\bDIR\b|\.\.\.")
