@@ -11,7 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from tcir.machine import Agent, ElementAddresses, Finding, Machine, TensorMap, TmemAddr
+from tcir.machine import (
+    Agent,
+    ElementAddresses,
+    Finding,
+    Machine,
+    TensorMap,
+    TensorOperand,
+    TmemAddr,
+)
 
 from .issue import issue_mma
 
@@ -117,8 +125,8 @@ def load_ab(
     """A (or A2) and B by TMA, on an mbarrier."""
     agent.mbarrier.arrive(full, expect_tx=announced, site="expect")
     a = run.map_a2 if second else run.map_a
-    agent.tma.load(A_AT, a, (0, 0), full, site="load A")
-    agent.tma.load(B_AT, run.map_b, (0, 0), full, site="load B")
+    agent.tma.load(A_AT, TensorOperand(a, (0, 0)), full, site="load A")
+    agent.tma.load(B_AT, TensorOperand(run.map_b, (0, 0)), full, site="load B")
 
 
 def put(agent: Agent, at: int, array: np.ndarray, site: str) -> None:

@@ -11,7 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from tcir.machine import Agent, ElementAddresses, Machine, MachineError, TensorMap, TmemAddr
+from tcir.machine import (
+    Agent,
+    ElementAddresses,
+    Machine,
+    MachineError,
+    TensorMap,
+    TensorOperand,
+    TmemAddr,
+)
 
 from .issue import issue_mma
 
@@ -97,7 +105,7 @@ class Bench:
     def tma(self, agent: Agent, i: int, target: int = A2) -> None:
         """One tile by TMA, announced on mbarrier i."""
         agent.mbarrier.arrive(bar(i), expect_tx=TILE, site=f"expect {i}")
-        agent.tma.load(target, self.map(), (0, 0), bar(i), site=f"TMA {i}")
+        agent.tma.load(target, TensorOperand(self.map(), (0, 0)), bar(i), site=f"TMA {i}")
 
     def read(self, agent: Agent, column: int = D, num: int = N) -> Any:
         """The warp's 32 lanes of some columns, waited for: uint32 [lanes, columns]."""

@@ -7,7 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tcir.machine import Agent, Assumptions, Machine, MachineError, SharedDesc, TensorMap
+from tcir.machine import (
+    Agent,
+    Assumptions,
+    Machine,
+    MachineError,
+    SharedDesc,
+    TensorMap,
+    TensorOperand,
+)
 from tcir.machine.tma.box import load_box
 
 from .bench import SLAB, WORD, A, Bench, D, fill, finish, mma
@@ -142,7 +150,9 @@ def test_lines_that_flip(swizzle: str) -> None:
     )
     decoded = TensorMap.decode(tensor.encode(machine.memory.bind(data)))
     odd, even = (
-        load_box(decoded, (0, 0), "tile", (), 0, Assumptions(flip_8b_lines=lines), "here").shared
+        load_box(
+            TensorOperand(decoded, (0, 0), "tile", ()), 0, Assumptions(flip_8b_lines=lines), "here"
+        ).shared
         for lines in ("odd", "even")
     )
     if swizzle == "128B_ATOM_32B":

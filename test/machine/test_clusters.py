@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tcir.machine import Agent, Machine, MachineError, TensorMap
+from tcir.machine import Agent, Machine, MachineError, TensorMap, TensorOperand
 
 ORDERS = (None, *range(8))
 BAR, WORDS = 64, 1024
@@ -292,7 +292,9 @@ def tile(c: Ctas) -> Any:
 
 def multicast(c: Ctas, agent: Agent, mask: int | None = 3, at: int = 0, **flags: Any) -> None:
     bar = flags.pop("mbar", BAR)
-    agent.tma.load(at + WORDS, tile(c), (0, 0), bar, cta_mask=mask, site="TMA", **flags)
+    agent.tma.load(
+        at + WORDS, TensorOperand(tile(c), (0, 0)), bar, cta_mask=mask, site="TMA", **flags
+    )
 
 
 @pair("race")

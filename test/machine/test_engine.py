@@ -14,6 +14,7 @@ from tcir.machine import (
     Machine,
     MachineError,
     SharedDesc,
+    TensorOperand,
     TmemAddr,
 )
 
@@ -368,9 +369,9 @@ def test_tma_fills_outside_with_zero_and_stores_what_is_inside(seed):
         agent.mbarrier.init(FULL, 1, site="init")
         agent.fence("mbarrier_init", site="fence")
         agent.mbarrier.arrive(FULL, expect_tx=A_BYTES, site="expect")
-        agent.tma.load(A_AT, run.map_a, (0, 100), FULL, site="load")
+        agent.tma.load(A_AT, TensorOperand(run.map_a, (0, 100)), FULL, site="load")
         yield from agent.mbarrier.wait(FULL, 0, site="wait")
-        agent.tma.store(A_AT, run.map_out, (0, 3), site="store")
+        agent.tma.store(A_AT, TensorOperand(run.map_out, (0, 3)), site="store")
         agent.bulk.commit(site="commit")
         yield from agent.bulk.wait(0, site="bulk wait")
 

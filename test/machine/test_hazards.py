@@ -12,7 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from tcir.machine import Assumptions, Deadlock, ElementAddresses, MachineError, TmemAddr
+from tcir.machine import (
+    Assumptions,
+    Deadlock,
+    ElementAddresses,
+    MachineError,
+    TensorOperand,
+    TmemAddr,
+)
 
 from .agent_programs import (
     A2,
@@ -156,7 +163,7 @@ def a_by_st(run: Run, left: Left) -> list[Program]:
         yield from prologue(agent, full=5)
         if agent.warp == 0:
             agent.mbarrier.arrive(FULL, expect_tx=B_BYTES, site="expect")
-            agent.tma.load(B_AT, run.map_b, (0, 0), FULL, site="load B")
+            agent.tma.load(B_AT, TensorOperand(run.map_b, (0, 0)), FULL, site="load B")
         rows = A[32 * agent.warp : 32 * agent.warp + 32]
         words = np.ascontiguousarray(rows).view(np.uint32).T
         agent.tmem.st(agent.warp << 21 | 64, "32x32b", 8, words, site="st A")
@@ -243,13 +250,13 @@ def bulk_store(run: Run, left: Left) -> list[Program]:
         put(agent, A_AT, A2, "first tile")
         if "proxy fence" not in left:
             agent.fence("proxy.async", site="proxy fence")
-        agent.tma.store(A_AT, run.map_out, (0, 0), site="store")
+        agent.tma.store(A_AT, TensorOperand(run.map_out, (0, 0)), site="store")
         agent.bulk.commit(site="group")
         if "read" not in left:
             yield from agent.bulk.wait(0, read="write" in left, site="bulk wait")
         put(agent, A_AT, A, "second tile")
         agent.fence("proxy.async", site="proxy fence")
-        agent.tma.store(A_AT, run.map_out, (0, 0), site="store again")
+        agent.tma.store(A_AT, TensorOperand(run.map_out, (0, 0)), site="store again")
         agent.bulk.commit(site="group")
         if "end" not in left:
             yield from agent.bulk.wait(0, site="last wait")
@@ -346,7 +353,7 @@ def initialised_barriers(run: Run, left: Left) -> list[Program]:
             for _ in range(50):
                 yield from agent.pause()
         agent.mbarrier.arrive(FULL, expect_tx=A_BYTES, site="expect")
-        agent.tma.load(A_AT, run.map_a, (0, 0), FULL, site="load")
+        agent.tma.load(A_AT, TensorOperand(run.map_a, (0, 0)), FULL, site="load")
 
     return [warp0, warp1]
 
@@ -674,8 +681,8 @@ def test_the_second_load_lands_first() -> None:
             agent.mbarrier.init(FULL, 1, site="init")
             agent.fence("mbarrier_init", site="fence")
             agent.mbarrier.arrive(FULL, expect_tx=B_BYTES, site="expect")
-            agent.tma.load(A_AT, run.map_b, (0, 0), FULL, site="load 1")
-            agent.tma.load(B_AT, run.map_b, (0, 0), FULL, site="load 2")
+            agent.tma.load(A_AT, TensorOperand(run.map_b, (0, 0)), FULL, site="load 1")
+            agent.tma.load(B_AT, TensorOperand(run.map_b, (0, 0)), FULL, site="load 2")
             yield from agent.mbarrier.wait(FULL, 0, site="wait")
             agent.memory.load("shared", np.array([A_AT]), 16, site="read 1")
             agent.memory.load("shared", np.array([B_AT]), 16, site="read 2")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from tcir.machine import Deadlock, MachineError
+from tcir.machine import Deadlock, MachineError, TensorOperand
 
 from .agent_programs import A_AT, A_BYTES, FULL, SMEM, Run, load_ab
 
@@ -55,7 +55,7 @@ def test_phases_follow_the_definition(count, steps):
                 agent.mbarrier.expect_tx(FULL, number * A_BYTES, site="expect")
                 tx += number
             else:
-                agent.tma.load(A_AT, run.map_a, (0, 0), FULL, site="load")
+                agent.tma.load(A_AT, TensorOperand(run.map_a, (0, 0)), FULL, site="load")
                 tx -= 1
             if kind != "expect" and pending == 0 and tx == 0:
                 phase, pending = phase + 1, count
@@ -163,7 +163,7 @@ def test_inval_before_the_load_has_landed(seed):
     def body(agent):
         agent.mbarrier.init(FULL, 1, site="init")
         agent.mbarrier.arrive(FULL, expect_tx=A_BYTES, site="expect")
-        agent.tma.load(A_AT, run.map_a, (0, 0), FULL, site="load")
+        agent.tma.load(A_AT, TensorOperand(run.map_a, (0, 0)), FULL, site="load")
         agent.mbarrier.inval(FULL, site="inval")
         yield from agent.pause()
 

@@ -15,9 +15,11 @@ import numpy as np
 import pytest
 
 from tcir.machine.numerics import warp_mma
-from tcir.machine.numerics.block_scaled import Fp4Params, block_scaled_mma
+from tcir.machine.numerics.block_scaled import Fp4Params
 from tcir.machine.numerics.formats import decode, decode_scale
-from tcir.machine.numerics.fused import FusedParams, fused_mma
+from tcir.machine.numerics.fused import FusedParams
+
+from .products import block_scaled_mma, fused_mma
 
 torch = pytest.importorskip("torch", reason="torch is not installed: MMA-Sim needs it")
 pytest.importorskip("mmasim", reason="mmasim is not installed: pip install torch mmasim")

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from tcir.machine.jit import jit
-from tcir.machine.numerics.fused import FusedParams, fast_mma, fused_mma, integer_mma
+from tcir.machine.numerics.fused import FusedParams, integer_mma
 from tcir.machine.refusal import FormatError
+
+from .products import fast_mma, fused_mma
 
 # name: (exponent bits, mantissa bits, bias, has infinity, NaN codes of the magnitude, ignored bits)
 LAYOUT = {

@@ -12,8 +12,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tcir.machine.numerics.block_scaled import Fp4Params, block_scaled_mma
-from tcir.machine.numerics.fused import fused_mma, integer_mma
+from tcir.machine.numerics.block_scaled import Fp4Params
+from tcir.machine.numerics.fused import integer_mma
+
+from .products import block_scaled_mma, fused_mma
 
 
 def finite_f32(rng: random.Random) -> int:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tcir.machine.numerics.block_scaled import Fp4Params, block_scaled_mma
+from tcir.machine.numerics.block_scaled import Fp4Params
 from tcir.machine.numerics.formats import decode_scale
 from tcir.machine.numerics.fused import FusedParams
 from tcir.machine.refusal import FormatError
+
+from .products import block_scaled_mma
 
 E2M1 = (0, 1, 2, 3, 4, 6, 8, 12)  # halves
 RAW = (None, 0, 0, 0, 1, 1, 2, 2)

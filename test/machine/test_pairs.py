@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tcir.machine import Agent, ElementAddresses, TmemAddr
+from tcir.machine import Agent, ElementAddresses, TensorOperand, TmemAddr
 
 from .bench import (
     A2,
@@ -108,7 +108,7 @@ def a_tma_load_of_what_another_warp_stores(b: Bench, edge: bool) -> Any:
 @pair("race")
 def what_a_tma_store_wrote_needs_the_whole_wait(b: Bench, edge: bool) -> Any:
     def body(agent: Agent) -> Any:
-        agent.tma.store(A, b.map(output=True), (0, 0), site="store")
+        agent.tma.store(A, TensorOperand(b.map(output=True), (0, 0)), site="store")
         agent.bulk.commit(site="group")
         yield from agent.bulk.wait(0, read=not edge, site="wait_group")
         b.word(agent, "global", b.target_at)
@@ -119,7 +119,7 @@ def what_a_tma_store_wrote_needs_the_whole_wait(b: Bench, edge: bool) -> Any:
 @pair("never-awaited")
 def a_bulk_group_is_committed(b: Bench, edge: bool) -> Any:
     def body(agent: Agent) -> Any:
-        agent.tma.store(A, b.map(output=True), (0, 0), site="store")
+        agent.tma.store(A, TensorOperand(b.map(output=True), (0, 0)), site="store")
         if edge:
             agent.bulk.commit(site="group")
         yield from agent.bulk.wait(0, read=True, site="wait_group.read")
@@ -130,7 +130,7 @@ def a_bulk_group_is_committed(b: Bench, edge: bool) -> Any:
 @pair("undefined-read")
 def a_tma_store_has_defined_bytes(b: Bench, edge: bool) -> Any:
     def body(agent: Agent) -> Any:
-        agent.tma.store(A if edge else A2, b.map(output=True), (0, 0), site="store")
+        agent.tma.store(A if edge else A2, TensorOperand(b.map(output=True), (0, 0)), site="store")
         agent.bulk.commit(site="group")
         yield from agent.bulk.wait(0, site="wait_group")
 
@@ -144,8 +144,8 @@ def a_tma_store_has_defined_bytes(b: Bench, edge: bool) -> Any:
 def two_loads_and_the_bytes_of_both(b: Bench, edge: bool) -> Any:
     def body(agent: Agent) -> Any:
         agent.mbarrier.arrive(bar(0), expect_tx=2 * TILE if edge else TILE, site="expect")
-        agent.tma.load(A, b.map(), (0, 0), bar(0), site="TMA A")
-        agent.tma.load(A2, b.map(), (0, 0), bar(0), site="TMA A2")
+        agent.tma.load(A, TensorOperand(b.map(), (0, 0)), bar(0), site="TMA A")
+        agent.tma.load(A2, TensorOperand(b.map(), (0, 0)), bar(0), site="TMA A2")
         yield from agent.mbarrier.wait(bar(0), 0, site="full")
         mma(agent, D, A)
         mma(agent, D2, A2)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tcir.machine import Agent, Deadlock, Machine, NotModelled
+from tcir.machine import Agent, Deadlock, Machine, NotModelled, TensorOperand
 from tcir.machine.engine.machine import RESIDENT
 from tcir.machine.order.clocks import Access
 from tcir.machine.order.shadow import COMPACT, LastShadow, Shadow
@@ -174,7 +174,7 @@ def test_clocks_do_not_grow_with_the_number_of_steps() -> None:
             for step in range(steps):
                 yield from agent.mbarrier.wait(bar(1), step & 1 ^ 1, site="empty")
                 agent.mbarrier.arrive(bar(0), expect_tx=TILE, site="expect")
-                agent.tma.load(A2, bench.map(), (0, 0), bar(0), site="TMA")
+                agent.tma.load(A2, TensorOperand(bench.map(), (0, 0)), bar(0), site="TMA")
             found.append(len(agent.clock))
 
         bench.run(consumer, producer)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tcir.machine import Machine, TensorMap
+from tcir.machine import Machine, TensorMap, TensorOperand
 
 
 def findings(bodies: list[Any], seed: int | None = None) -> list[tuple[str, str]]:
@@ -50,12 +50,12 @@ def refilling(fence: bool, read_back: bool) -> Any:
         if fence:
             agent.fence("proxy.async", site="proxy fence")
         if read_back:
-            agent.tma.store(0, decoded, (0,), site="TMA store")
+            agent.tma.store(0, TensorOperand(decoded, (0,)), site="TMA store")
             agent.bulk.commit(site="commit")
             yield from agent.bulk.wait(0, site="wait")
             return
         agent.mbarrier.arrive(1000, expect_tx=128, site="arrive")
-        agent.tma.load(0, decoded, (0,), 1000, site="TMA load")
+        agent.tma.load(0, TensorOperand(decoded, (0,)), 1000, site="TMA load")
         yield from agent.mbarrier.wait(1000, 0, site="wait")
 
     return body

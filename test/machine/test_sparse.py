@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from tcir.machine.numerics.formats import ELEMENT_BITS
-from tcir.machine.numerics.fused import fast_mma, fused_mma, integer_mma
+from tcir.machine.numerics.fused import integer_mma
 from tcir.machine.refusal import FormatError, TmemError
 from tcir.machine.tensor_core.sparse import CHUNK, SPARSE_K, metadata_places, selected
+
+from .products import fast_mma, fused_mma
 
 
 def test_selectors_by_definition():

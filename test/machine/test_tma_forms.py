@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tcir.machine import Machine, MachineError
+from tcir.machine import Machine, MachineError, TensorOperand
 from tcir.machine.assumptions import Assumptions
 from tcir.machine.refusal import TensorMapError
 from tcir.machine.tma.box import load_box
@@ -216,7 +216,7 @@ def test_im2col_w_refuses(coords, halo, offset, message):
 @pytest.mark.parametrize(("counted", "nbytes"), [("all", 14 * 128), ("main", 12 * 128)])
 def test_bytes_of_the_halo(counted, nbytes):
     chosen = Assumptions(im2col_w_bytes=counted)
-    box = load_box(wide(), (0, 0, 0, 0), "im2col::w", (2, 0), 0, chosen, "here")
+    box = load_box(TensorOperand(wide(), (0, 0, 0, 0), "im2col::w", (2, 0)), 0, chosen, "here")
     assert box.nbytes == nbytes and box.high == 14 * 128
 
 
@@ -225,7 +225,7 @@ def test_bytes_of_the_gaps(counted, nbytes):
     x = np.zeros((2, 96), np.uint8)
     d = built("tiled", x, dtype="u6_align16b", dims=[128, 2], strides_bytes=[96], box=[128, 2])
     chosen = Assumptions(padded_bytes=counted)
-    box = load_box(d, (0, 0), "tile", (), 0, chosen, "here")
+    box = load_box(TensorOperand(d, (0, 0), "tile", ()), 0, chosen, "here")
     assert box.nbytes == nbytes
     assert sorted(box.gaps) == [16 * i + k for i in range(16) for k in range(12, 16)]
 
@@ -236,9 +236,11 @@ def test_loads_with_atoms_of_64_bytes():
         "tiled", x, dtype="u16", dims=[64, 2], strides_bytes=[128], box=[64, 2],
         swizzle="128B_ATOM_64B",
     )  # fmt: skip
-    load_box(d, (0, 0), "tile", (), 0, Assumptions(), "here")
+    load_box(TensorOperand(d, (0, 0), "tile", ()), 0, Assumptions(), "here")
     with pytest.raises(MachineError, match="expected another for a load"):
-        load_box(d, (0, 0), "tile", (), 0, Assumptions(atom_64b_load="refused"), "here")
+        load_box(
+            TensorOperand(d, (0, 0), "tile", ()), 0, Assumptions(atom_64b_load="refused"), "here"
+        )
 
 
 @pytest.mark.parametrize("choice", ["low-bits", "first-bytes"])
@@ -257,7 +259,7 @@ def test_what_a_store_of_six_bits_reads(choice):
     def body(agent):
         agent.memory.store("shared", np.array([0]), shared[None], site="fill")
         agent.fence("proxy.async", site="fence")
-        agent.tma.store(0, decoded, (0, 0), site="store")
+        agent.tma.store(0, TensorOperand(decoded, (0, 0)), site="store")
         agent.bulk.commit(site="commit")
         yield from agent.bulk.wait(0, site="wait")
 

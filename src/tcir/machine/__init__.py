@@ -25,6 +25,7 @@ from tcir.machine.findings import Finding
 from tcir.machine.tensor_core.instruction_descriptor import InstructionDescriptor
 from tcir.machine.tensor_core.mma_step import MmaOptions
 from tcir.machine.tensor_core.operands import ElementAddresses, SharedDesc, TmemAddr
+from tcir.machine.tma.box import TensorOperand
 from tcir.machine.tma.tensor_map import DecodedMap, TensorMap
 
 __all__ = [
@@ -45,5 +46,6 @@ __all__ = [
     "NotModelled",
     "SharedDesc",
     "TensorMap",
+    "TensorOperand",
     "TmemAddr",
 ]

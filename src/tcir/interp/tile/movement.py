@@ -16,7 +16,7 @@ from tcir.interp.tile.addresses import slice_bytes
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
 from tcir.interp.tile.values import Load, MemRef, Registers, SmemTile, Stored, TmemTile
 from tcir.interp.types import dtype_of, shape_of
-from tcir.machine import ElementAddresses
+from tcir.machine import ElementAddresses, TensorOperand
 from tcir.machine.tma.tensor_map import DecodedMap, MapFields
 
 _GROUPS = 4
@@ -82,11 +82,13 @@ def tma_load(compiler: Compiler, op: tc.TmaLoadOp) -> Step:
         bar = v[signal[0]].address if signal else frame.cta_run.announce(frame, nbytes, site)
         frame.agent.tma.load(
             start,
-            tensor_map,
-            [v[c] for c in coords],
+            TensorOperand(
+                tensor_map,
+                [v[c] for c in coords],
+                mode=_LOAD_MODES[fields.mode],
+                im2col_offsets=[halo, *taps] if fields.mode == "im2col_w128" else taps,
+            ),
             bar,
-            mode=_LOAD_MODES[fields.mode],
-            im2col_offsets=[halo, *taps] if fields.mode == "im2col_w128" else taps,
             site=site,
         )
         if not signal:

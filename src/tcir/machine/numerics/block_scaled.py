@@ -45,6 +45,7 @@ from tcir.machine.numerics.fused import (
     fused_sum,
     rounded,
 )
+from tcir.machine.numerics.types import ScaledTypes
 from tcir.machine.refusal import FormatError
 
 FP4_KINDS = ("mxf4", "mxf4nvf4")
@@ -69,6 +70,8 @@ class Fp4Params:
     """"products" (above) or "scales" (MMA-Sim)."""
     zero_exponent: int = -139
     """Raw exponent of a group of zeros and of a zero D-in under `rule="scales"`."""
+    fused: FusedParams = DEFAULT
+    """Constants of the sums of mxf8f6f4, which are those of `fused`."""
 
     def __post_init__(self) -> None:
         if self.rule not in ("products", "scales"):
@@ -237,30 +240,25 @@ def block_scaled_mma(
     a: NDArray[Any],
     b: NDArray[Any],
     d: NDArray[np.uint32] | None,
-    scale_a: NDArray[np.uint8],
-    scale_b: NDArray[np.uint8],
+    scales: tuple[NDArray[np.uint8], NDArray[np.uint8]],
+    types: ScaledTypes,
     *,
-    kind: str,
-    scale_type: str,
-    a_type: str = "e2m1",
-    b_type: str = "e2m1",
     select: NDArray[np.int32] | None = None,
-    negate_a: bool = False,
-    negate_b: bool = False,
     exact: bool = True,
-    params: FusedParams = DEFAULT,
-    fp4: Fp4Params = DEFAULT_FP4,
+    constants: Fp4Params = DEFAULT_FP4,
 ) -> NDArray[np.uint32]:
     """D = (A · SFA)(B · SFB)ᵀ + D of one instruction: f32 codes, uint32 [M, N].
 
-    `a` codes [M, K], `b` codes [N, K], `scale_a` [M, G], `scale_b` [N, G]: G scales per row, each
+    `a` codes [M, K], `b` codes [N, K], `scales` of A [M, G] and of B [N, G]: G scales per row, each
     for K/G neighbours; G = 1 for mxf8f6f4 (scale_vec::1X), 2 or 4 for the fp4 kinds. `d`, `select`
     as in `fused_mma`. `exact` False: plain float32 (`fast_mma`).
     """
+    kind, scale_type, fp4 = types.kind, types.scale_type, constants
+    scale_a, scale_b = scales
     check_shapes(a, b, d, select)
     _check_scales(a, b, scale_a, scale_b, kind, scale_type)
-    (av, ax), (bv, bx) = decode(a, a_type), decode(b, b_type)
-    if negate_a != negate_b:
+    (av, ax), (bv, bx) = decode(a, types.a_type), decode(b, types.b_type)
+    if types.negate_a != types.negate_b:
         av = -av
     k = b.shape[1]
     if not exact:
@@ -270,10 +268,17 @@ def block_scaled_mma(
     if kind not in FP4_KINDS:
         (sa, sxa), (sb, sxb) = decode_scale(scale_a, scale_type), decode_scale(scale_b, scale_type)
         return fused_sum(
-            (av * sa, ax + sxa), (bv * sb, bx + sxb), d, d_type="f32", select=select, params=params
+            (av * sa, ax + sxa),
+            (bv * sb, bx + sxb),
+            d,
+            d_type="f32",
+            select=select,
+            params=constants.fused,
         )
-    if a_type != "e2m1" or b_type != "e2m1":
-        raise FormatError(f"kind {kind}: element types", (a_type, b_type), "e2m1", "fp4 kinds")
+    if (types.a_type, types.b_type) != ("e2m1", "e2m1"):
+        raise FormatError(
+            f"kind {kind}: element types", (types.a_type, types.b_type), "e2m1", "fp4 kinds"
+        )
     # A sparse instruction has twice the K, and twice as long groups of 16 stored elements.
     merge = 16 if select is None else 32
     (sa, sxa), (sb, sxb) = (_scales(s, scale_type, k, merge) for s in (scale_a, scale_b))

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from tcir.machine.jit import jit
 from tcir.machine.numerics.formats import NO_EXPONENT, decode, float_format, integers
+from tcir.machine.numerics.types import ProductTypes
 from tcir.machine.refusal import FormatError
 
 NAN = {"f32": 0x7FFFFFFF, "f16": 0x7FFF}
@@ -256,13 +257,9 @@ def fused_mma(
     a: NDArray[Any],
     b: NDArray[Any],
     d: NDArray[np.uint32] | None,
+    types: ProductTypes,
     *,
-    a_type: str,
-    b_type: str,
-    d_type: str = "f32",
     select: NDArray[np.int32] | None = None,
-    negate_a: bool = False,
-    negate_b: bool = False,
     scale_input_d: int = 0,
     params: FusedParams = DEFAULT,
 ) -> NDArray[np.uint32]:
@@ -277,15 +274,15 @@ def fused_mma(
     (`sparse_positions`); what no row selects is never looked at, NaN or not.
     """
     check_shapes(a, b, d, select)
-    _check_d_type(d_type)
-    av, ax = decode(a, a_type)
-    if negate_a != negate_b:
+    _check_d_type(types.d_type)
+    av, ax = decode(a, types.a_type)
+    if types.negate_a != types.negate_b:
         av = -av
     return fused_sum(
         (av, ax),
-        decode(b, b_type),
+        decode(b, types.b_type),
         d,
-        d_type=d_type,
+        d_type=types.d_type,
         select=select,
         scale_input_d=scale_input_d,
         params=params,
@@ -296,13 +293,9 @@ def fast_mma(
     a: NDArray[Any],
     b: NDArray[Any],
     d: NDArray[np.uint32] | None,
+    types: ProductTypes,
     *,
-    a_type: str,
-    b_type: str,
-    d_type: str = "f32",
     select: NDArray[np.int32] | None = None,
-    negate_a: bool = False,
-    negate_b: bool = False,
     scale_input_d: int = 0,
 ) -> NDArray[np.uint32]:
     """As `fused_mma`, as an IEEE float32 matmul: quick and NOT bit-exact.
@@ -311,13 +304,13 @@ def fast_mma(
     partial sums are exact in f32 (small integers).
     """
     check_shapes(a, b, d, select)
-    _check_d_type(d_type)
-    av = expanded(decode(a, a_type)[0], select)
+    _check_d_type(types.d_type)
+    av = expanded(decode(a, types.a_type)[0], select)
     return fast_sum(
-        -av if negate_a != negate_b else av,
-        decode(b, b_type)[0],
+        -av if types.negate_a != types.negate_b else av,
+        decode(b, types.b_type)[0],
         d,
-        d_type=d_type,
+        d_type=types.d_type,
         scale_input_d=scale_input_d,
     )
 

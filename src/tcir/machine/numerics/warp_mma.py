@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from tcir.machine.errors import NotModelled
 from tcir.machine.numerics.formats import ELEMENT_BITS, INTEGERS, decode
 from tcir.machine.numerics.fused import NAN, FusedParams, fused_mma, integer_mma
+from tcir.machine.numerics.types import MmaTypes
 
 
 @dataclass(frozen=True)
@@ -86,16 +87,14 @@ def warp_mma(
             raise NotModelled(f"fp8 mma.sync of {part.name}, whose sums keep 13 fraction bits")
         return _through_f16(a, b, c, a_type=a_type, b_type=b_type, d_type=d_type, part=part)
     length = 8 * part.operand_bytes // bits
-    params = part.params(d_type)
+    params, types = part.params(d_type), MmaTypes(a_type, b_type, d_type)
     for k in range(0, a.shape[1], length):
         span = slice(k, k + length)
         c = fused_mma(
             np.ascontiguousarray(a[:, span]),
             np.ascontiguousarray(b[:, span]),
             c,
-            a_type=a_type,
-            b_type=b_type,
-            d_type=d_type,
+            types,
             params=params,
         )
     return c
@@ -124,9 +123,7 @@ def _through_f16(
             _f16_codes(a[:, half], a_type),
             _f16_codes(b[:, half], b_type),
             total,
-            a_type="f16",
-            b_type="f16",
-            d_type=d_type,
+            MmaTypes("f16", "f16", d_type),
             params=params,
         )
     word, real = (np.uint16, np.float16) if d_type == "f16" else (np.uint32, np.float32)

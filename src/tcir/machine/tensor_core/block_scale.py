@@ -49,11 +49,11 @@ class BlockScale:
         """
         ctas = self.step.agent.group(i.cta_group, site)
         check_sparse(i.sparse, options.metadata, site)
-        kind, assumptions = i.kind, self.machine.assumptions
+        assumptions = self.machine.assumptions
         if i.cta_group == 1 and i.n % 16 and assumptions.scaled_n8 == "illegal":
             raise MachineError(
                 "mma-shape",
-                f"kind {kind}, M {i.m}: expected N to be a multiple of 16, got {i.n} (assumption "
+                f"kind {i.kind}, M {i.m}: expected N to be a multiple of 16, got {i.n} (assumption "
                 "scaled_n8 = illegal)",
                 site=site,
             )
@@ -71,17 +71,23 @@ class BlockScale:
                 self.step.operands.metadata(options.metadata, i, 0, cta, site) for cta in ctas
             ]
 
+        params = fused_params(assumptions, "f32")
+        constants = Fp4Params(rule=assumptions.fp4_sums, fused=params)
+
         def multiply(av: Codes, bv: Codes, d: Words | None, cta: int) -> Words:
             sfa_codes, no_sfa = sfa_of[cta][1]()
             sfb_codes, no_sfb = sfb_of[cta][1]()
             select, no_metadata = chosen[cta].read() if chosen else (None, None)
             result = block_scaled_mma(
-                av, bv, d, sfa_codes, sfb_codes, kind=kind, scale_type=i.scale_type,
-                a_type=i.a_type, b_type=i.b_type, select=select,
-                negate_a=i.negate_a, negate_b=i.negate_b,
-                exact=self.machine.numerics == "exact", params=fused_params(assumptions, "f32"),
-                fp4=Fp4Params(rule=assumptions.fp4_sums),
-            )  # fmt: skip
+                av,
+                bv,
+                d,
+                (sfa_codes, sfb_codes),
+                i,
+                select=select,
+                exact=self.machine.numerics == "exact",
+                constants=constants,
+            )
             for rows in (no_sfa, no_metadata):
                 if rows is not None:
                     result[rows] = poison("f32")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 from tcir.machine.assumptions import Assumptions
 from tcir.machine.errors import MachineError
@@ -113,15 +112,10 @@ class Mma:
         scale = options.scale_input_d or 0
         if d is not None and scale and self.machine.assumptions.scale_input_d == "rounded":
             d, scale = scaled_d(d, i.d_type, scale), 0
-        types: Any = {
-            "a_type": i.a_type, "b_type": i.b_type, "d_type": i.d_type,
-            "negate_a": i.negate_a, "negate_b": i.negate_b, "scale_input_d": scale,
-            "select": select,
-        }  # fmt: skip
         if self.machine.numerics == "fast":
-            return fast_mma(a, b, d, **types)
+            return fast_mma(a, b, d, i, select=select, scale_input_d=scale)
         params = fused_params(self.machine.assumptions, i.d_type)
-        return fused_mma(a, b, d, **types, params=params)
+        return fused_mma(a, b, d, i, select=select, scale_input_d=scale, params=params)
 
 
 def check_sparse(sparse: bool, metadata: int | None, site: object) -> None:

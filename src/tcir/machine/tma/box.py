@@ -27,6 +27,21 @@ _WIDE = {"im2col::w": "im2col_w", "im2col::w::128": "im2col_w128"}
 
 
 @dataclass(frozen=True)
+class TensorOperand:
+    """What a tensor copy names in global memory: a tensor map, coordinates, and how they are read.
+
+    mode: as PTX spells it. im2col_offsets: of im2col, or wHalo and wOffset. map_at: global address
+    of the tensor map; None: it lies in kernel parameters, which no kernel writes.
+    """
+
+    tensor_map: DecodedMap
+    coords: Sequence[int]
+    mode: str = "tile"
+    im2col_offsets: Sequence[int] = ()
+    map_at: int | None = None
+
+
+@dataclass(frozen=True)
 class Box:
     """Global address (or -1: outside) and shared address of each word, and the bytes to count."""
 
@@ -52,46 +67,45 @@ class Box:
 
 
 def load_box(
-    tensor_map: DecodedMap,
-    coords: Sequence[int],
-    mode: str,
-    info: Sequence[int],
+    tensor: TensorOperand,
     target: int,
     assumptions: Assumptions,
     site: object,
 ) -> Box:
-    """Of cp.async.bulk.tensor to shared memory; `info`: im2col offsets, or wHalo and wOffset."""
+    """Of cp.async.bulk.tensor to shared memory."""
     try:
-        fields = tensor_map.fields
+        fields = tensor.tensor_map.fields
         if fields.swizzle == "128B_ATOM_64B" and assumptions.atom_64b_load == "refused":
             raise TensorMapError("swizzle", fields.swizzle, "another for a load", "B200 (assumed)")
-        walk = _walk(tensor_map, coords, mode, info, assumptions)
+        walk = _walk(tensor, assumptions)
     except Refusal as refusal:
         raise MachineError.of(refusal, site) from None
-    return _boxed(tensor_map, walk, mode, target, assumptions)
+    return _boxed(tensor, walk, target, assumptions)
 
 
 def store_box(
-    tensor_map: DecodedMap,
-    coords: Sequence[int],
-    mode: str,
+    tensor: TensorOperand,
     source: int,
     assumptions: Assumptions,
     site: object,
 ) -> Box:
     """Of cp.async.bulk.tensor and cp.reduce.async.bulk.tensor to global memory."""
     try:
-        _check_store(tensor_map, coords)
-        walk = _walk(
-            DecodedMap(_stored(tensor_map.fields), tensor_map.address),
-            coords,
-            {"tile::scatter4": "tile::gather4", "im2col_no_offs": "im2col"}.get(mode, mode),
-            (0,) * (tensor_map.fields.rank - 2) if mode == "im2col_no_offs" else (),
-            assumptions,
-        )
+        _check_store(tensor.tensor_map, tensor.coords)
+        walk = _walk(_as_load(tensor), assumptions)
     except Refusal as refusal:
         raise MachineError.of(refusal, site) from None
-    return _boxed(tensor_map, walk, mode, source, assumptions)
+    return _boxed(tensor, walk, source, assumptions)
+
+
+def _as_load(tensor: TensorOperand) -> TensorOperand:
+    """The load that walks over the elements of a store."""
+    stored = DecodedMap(_stored(tensor.tensor_map.fields), tensor.tensor_map.address)
+    if tensor.mode == "im2col_no_offs":
+        offsets = (0,) * (stored.fields.rank - 2)
+        return replace(tensor, tensor_map=stored, mode="im2col", im2col_offsets=offsets)
+    mode = "tile::gather4" if tensor.mode == "tile::scatter4" else tensor.mode
+    return replace(tensor, tensor_map=stored, mode=mode)
 
 
 @cache
@@ -131,13 +145,10 @@ def _check_store(tensor_map: DecodedMap, coords: Sequence[int]) -> None:
             )
 
 
-def _walk(
-    tensor_map: DecodedMap,
-    coords: Sequence[int],
-    mode: str,
-    info: Sequence[int],
-    assumptions: Assumptions,
-) -> tuple[Index, Index]:
+def _walk(tensor: TensorOperand, assumptions: Assumptions) -> tuple[Index, Index]:
+    tensor_map, coords, mode, info = (
+        tensor.tensor_map, tensor.coords, tensor.mode, tensor.im2col_offsets
+    )  # fmt: skip
     if mode == "tile":
         return tile_elements(tensor_map, coords)
     if mode == "tile::gather4":
@@ -154,16 +165,16 @@ def _walk(
 
 
 def _boxed(
-    tensor_map: DecodedMap,
+    tensor: TensorOperand,
     walk: tuple[Index, Index],
-    mode: str,
     start: int,
     assumptions: Assumptions,
 ) -> Box:
-    f, unit = tensor_map.fields, tensor_map.fields.unit
+    f = tensor.tensor_map.fields
+    unit = f.unit
     addresses, offsets = walk
     units = len(addresses) // unit.pieces
-    if mode in _WIDE and assumptions.im2col_w_bytes == "main":
+    if tensor.mode in _WIDE and assumptions.im2col_w_bytes == "main":
         units = f.counts[0] * f.counts[1]
     padded = unit.shared_bytes if assumptions.padded_bytes == "padded" else unit.global_bytes
     flipped = int(assumptions.flip_8b_lines == "odd")

@@ -7,6 +7,8 @@ groups. All of them go through the async proxy.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,6 +22,15 @@ from tcir.machine.order.mbarrier import Mbarrier
 from tcir.machine.order.operation import Blocking, Operation
 
 UNIT = 16
+
+
+@dataclass(frozen=True)
+class Source:
+    """Bytes to copy, of "global" or "shared" memory."""
+
+    space: str
+    address: int
+    nbytes: int
 
 
 class Bulk:
@@ -86,9 +97,7 @@ class Bulk:
     def load(
         self,
         target: int,
-        space: str,
-        source: int,
-        nbytes: int,
+        source: Source,
         mbar: int,
         *,
         cta_mask: int | None = None,
@@ -97,15 +106,16 @@ class Bulk:
         scope: str | None = None,
         site: object,
     ) -> None:
-        """`nbytes` from global (or shared) memory to shared memory; they count on the mbarrier.
+        """From global (or shared) memory to shared memory; the bytes count on the mbarrier.
 
         cta_mask: data and signal go to the same offsets in each CTA of the mask. ignore: bytes at
         the start and the end that may lie outside the source; they become undefined. scope: of a
         relaxed copy or reduction.
         """
         agent = self.agent
+        space, nbytes = source.space, source.nbytes
         agent.proceed(site)
-        for what, value in (("target", target), ("source", source), ("size", nbytes)):
+        for what, value in (("target", target), ("source", source.address), ("size", nbytes)):
             _check(what, value, site)
         for what, value in zip(("start", "end"), ignore, strict=True):
             if not 0 <= value < UNIT:
@@ -121,7 +131,9 @@ class Bulk:
         first, last = ignore[0], max(ignore[0], nbytes - ignore[1])
         origin, where = None, np.empty((1, 0), np.int64)
         if last > first:
-            origin, where = self.memory.place(space, np.array([source + first]), last - first, site)
+            origin, where = self.memory.place(
+                space, np.array([source.address + first]), last - first, site
+            )
         at = target & (1 << RANK_SHIFT) - 1
         kind = "TMA reduce" if reduction else "TMA load"
         strong = self._strong(scope, reduction)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,9 +13,8 @@ from tcir.machine.order.clocks import Access
 from tcir.machine.order.operation import Operation
 from tcir.machine.order.shadow import Granules
 from tcir.machine.refusal import Refusal
-from tcir.machine.tma.box import Box, load_box, store_box
+from tcir.machine.tma.box import Box, TensorOperand, load_box, store_box
 from tcir.machine.tma.bulk import Bulk
-from tcir.machine.tma.tensor_map import DecodedMap
 from tcir.machine.tma.tensormap import TensorMaps
 from tcir.machine.tma.values import check_reduction, fill, loaded, packed_low_bits, reduced
 
@@ -25,11 +22,7 @@ Index = NDArray[np.int64]
 
 
 class Tma:
-    """cp.async.bulk.tensor. Everything it touches, it touches as async proxy.
-
-    ``map_at`` is the global address of the tensor map; None: it lies in kernel parameters, which
-    nobody writes.
-    """
+    """cp.async.bulk.tensor. Everything it touches, it touches as async proxy."""
 
     def __init__(
         self, agent: AgentProtocol, memory: Memory, bulk: Bulk, tensormap: TensorMaps
@@ -40,34 +33,27 @@ class Tma:
     def load(
         self,
         target: int,
-        tensor_map: DecodedMap,
-        coords: Sequence[int],
+        tensor: TensorOperand,
         mbar: int,
-        mode: str = "tile",
-        im2col_offsets: Sequence[int] = (),
         *,
         cta_mask: int | None = None,
-        map_at: int | None = None,
         cta_group: int = 1,
         site: object,
     ) -> None:
         """cp.async.bulk.tensor global -> shared; its bytes count on the mbarrier at ``mbar``.
 
-        ``mode`` as PTX spells it; ``im2col_offsets``: of im2col, or wHalo and wOffset. With
-        ``cta_mask`` data and signal go to the same offsets in each CTA of the mask.
+        With ``cta_mask`` data and signal go to the same offsets in each CTA of the mask.
         """
         self.agent.proceed(site)
         _check_aligned(target, site)
         copies = self.bulk.destinations(target, mbar, cta_mask, cta_group, site)
         target &= (1 << RANK_SHIFT) - 1
-        box = load_box(
-            tensor_map, coords, mode, im2col_offsets, target, self.machine.assumptions, site
-        )
+        box = load_box(tensor, target, self.machine.assumptions, site)
         counters, eb = self.machine.counters, box.fields.piece_bytes
         source = box.addresses
         counters.tma_loads += 1
         counters.global_to_shared += box.nbytes * len(copies)
-        counters.global_to_shared_by_tensor[tensor_map.address] += box.nbytes * len(copies)
+        counters.global_to_shared_by_tensor[tensor.tensor_map.address] += box.nbytes * len(copies)
         counters.global_to_shared_read += source.size * eb
         signals = []
         for cta, barrier in copies:
@@ -79,7 +65,7 @@ class Tma:
             if self.machine.checking:
                 barrier.users[barrier.tma] = (number, site)
                 access = Access(barrier.tma, number, "TMA load", site, "async")
-                self.tensormap.note(map_at, access)
+                self.tensormap.note(tensor.map_at, access)
                 self._note_global(source, access, eb, write=False)
                 self.agent.note_write(cta.smem.shadow, _granules(box), access)
         issued = dict(self.agent.clock)
@@ -94,11 +80,8 @@ class Tma:
     def store(
         self,
         source: int,
-        tensor_map: DecodedMap,
-        coords: Sequence[int],
-        mode: str = "tile",
+        tensor: TensorOperand,
         reduction: str | None = None,
-        map_at: int | None = None,
         *,
         site: object,
     ) -> None:
@@ -106,7 +89,7 @@ class Tma:
         self.agent.proceed(site)
         _check_aligned(source, site)
         source -= self.agent.cta_of(source, site, own=True).window
-        box = store_box(tensor_map, coords, mode, source, self.machine.assumptions, site)
+        box = store_box(tensor, source, self.machine.assumptions, site)
         fields, smem = box.fields, self.cta.smem
         smem.check(box.low, box.high, site)
         self._spare(box, "read", site)
@@ -123,7 +106,7 @@ class Tma:
             kind = "TMA reduce" if reduction else "TMA store"
             number = self.bulk.number
             reads = Access(self.bulk.reads, number, kind, site, "async")
-            self.tensormap.note(map_at, reads)
+            self.tensormap.note(tensor.map_at, reads)
             self.agent.note_read(smem.shadow, _granules(box), reads)
             # Each reduction is a relaxed atomic of its own (PTX ISA 9.7.9.27.1.3).
             strong = self.agent.scope("gpu") if reduction else None
@@ -138,20 +121,16 @@ class Tma:
 
     def prefetch(
         self,
-        tensor_map: DecodedMap,
-        coords: Sequence[int],
-        mode: str = "tile",
-        im2col_offsets: Sequence[int] = (),
-        map_at: int | None = None,
+        tensor: TensorOperand,
         *,
         site: object,
     ) -> None:
         """cp.async.bulk.prefetch.tensor: checked and counted; the L2 cache is not modelled."""
         self.agent.proceed(site)
-        load_box(tensor_map, coords, mode, im2col_offsets, 0, self.machine.assumptions, site)
+        load_box(tensor, 0, self.machine.assumptions, site)
         self.machine.counters.tma_prefetches += 1
         if self.machine.checking:
-            self.tensormap.note(map_at, self.agent.own_access("TMA prefetch", site))
+            self.tensormap.note(tensor.map_at, self.agent.own_access("TMA prefetch", site))
 
     # --- movement --------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from tcir.interp.ptx.registry import DECODERS, instruction
 from tcir.interp.ptx.syntax import TYPES, Operand, Type
 from tcir.interp.ptx.warp import Warp
 from tcir.machine.memory.reduction import Reduction
+from tcir.machine.tma.bulk import Source
 
 _U32_TYPE, _U16 = TYPES["u32"], TYPES["u16"]
 _COMPLETE = "mbarrier::complete_tx::bytes"
@@ -95,7 +96,13 @@ def load(d: Decode) -> Op:
             if own:
                 w.agent.cta_of(to, site, own=True)
             w.agent.bulk.load(
-                to, space, at, nbytes, mbar, cta_mask=mask, ignore=ignore, scope=scope, site=site
+                to,
+                Source(space, at, nbytes),
+                mbar,
+                cta_mask=mask,
+                ignore=ignore,
+                scope=scope,
+                site=site,
             )
 
     return d.plain(run)
@@ -204,7 +211,7 @@ def reduce_in_cluster(d: Decode) -> Op:
         rows = zip(target(w, m), source(w, m), size(w, m), barrier(w, m), strict=True)
         for to, at, nbytes, mbar in rows:
             w.agent.bulk.load(
-                to, "shared", at, nbytes, mbar, reduction=reduction, scope=scope, site=site
+                to, Source("shared", at, nbytes), mbar, reduction=reduction, scope=scope, site=site
             )
 
     return d.plain(run)

@@ -15,7 +15,7 @@ from tcir.interp.ptx.registers import S32, U64
 from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES, Address, Operand, Site, Vector
 from tcir.interp.ptx.warp import Warp
-from tcir.machine import DecodedMap, MachineError, TensorMap
+from tcir.machine import DecodedMap, MachineError, TensorMap, TensorOperand
 from tcir.machine.refusal import Refusal
 
 _DIMS = ("1d", "2d", "3d", "4d", "5d")
@@ -121,10 +121,12 @@ def tensor_copy(d: Decode) -> Op:
             n = int(lane)
             w.agent.tma.load(
                 target,
-                **tensor.arguments(w, n),
-                mbar=barrier,
-                mode=mode,
-                im2col_offsets=tuple(_value(w, s, n, site, 2) for s in offsets),
+                TensorOperand(
+                    **tensor.arguments(w, n),
+                    mode=mode,
+                    im2col_offsets=tuple(_value(w, s, n, site, 2) for s in offsets),
+                ),
+                barrier,
                 cta_mask=None if mask is None else _value(w, mask, n, site, 2),
                 cta_group=2 if group == "cta_group::2" else 1,
                 site=site,
@@ -147,8 +149,8 @@ def _tensor_store(d: Decode, rank: int, reduction: str | None = None) -> Op:
         for lane, source in zip(LANE_INDICES[m], sources, strict=True):
             n = int(lane)
             w.agent.tma.store(
-                source, **tensor.arguments(w, n), mode=mode, reduction=reduction, site=site,
-            )  # fmt: skip
+                source, TensorOperand(**tensor.arguments(w, n), mode=mode), reduction, site=site
+            )
 
     return d.plain(run)
 
@@ -184,9 +186,13 @@ def tensor_prefetch(d: Decode) -> Op:
         for lane in LANE_INDICES[m]:
             n = int(lane)
             w.agent.tma.prefetch(
-                **tensor.arguments(w, n), mode=mode,
-                im2col_offsets=tuple(_value(w, s, n, site, 2) for s in offsets), site=site,
-            )  # fmt: skip
+                TensorOperand(
+                    **tensor.arguments(w, n),
+                    mode=mode,
+                    im2col_offsets=tuple(_value(w, s, n, site, 2) for s in offsets),
+                ),
+                site=site,
+            )
 
     return d.plain(run)
 
