@@ -185,12 +185,12 @@ class WarpInterpreter:
         self.divergence.pc += 1
         if not phases:
             return None
-        # A loop around the wait may sleep until it comes true, at once if it does nothing else; a
+        # A polling loop may block until the phase completes, at once if it does nothing else; a
         # single poll may not: the program may have other work first.
-        if self.divergence.others_run() or not self._sleeps(op) or len(phases) != 1:
+        if self.divergence.others_run() or not self._may_block(op) or len(phases) != 1:
             return self._let_others_run()
         self._retire()
-        return self._sleep(op, active, phases[0])
+        return self._block_on(op, active, phases[0])
 
     # --- waiting ------------------------------------------------------------------------------
     def _let_others_run(self) -> Blocking | None:
@@ -201,17 +201,17 @@ class WarpInterpreter:
         self._retire()
         return self.warp.agent.pause()
 
-    def _sleeps(self, op: Op) -> bool:
-        """Whether a wait that failed is the one of a polling loop."""
+    def _may_block(self, op: Op) -> bool:
+        """Whether the wait that failed is polled in a loop."""
         at, when, times = self._polled
         pc = self.divergence.pc
         looping = at == pc and self.count - when <= _POLLING_LOOP
         times = times + 1 if looping else 0
         self._polled = (pc, self.count, times)
         order = self.warp.agent.cta.cluster.order
-        return op.idle or times >= (1 if order is None else order.naps)
+        return op.idle or times >= (1 if order is None else order.polls_before_waiting)
 
-    def _sleep(self, op: Op, active: int, phase: tuple[int, int]) -> Blocking:
+    def _block_on(self, op: Op, active: int, phase: tuple[int, int]) -> Blocking:
         yield from self.warp.agent.mbarrier.wait(*phase, site=op.site)
         op.run(self.warp, active)
 

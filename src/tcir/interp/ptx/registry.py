@@ -25,15 +25,13 @@ def instruction(*names: str) -> Callable[[Decoder], Decoder]:
 
     To add an instruction, import a file like this one before `tcir.run_ptx`; nothing else changes::
 
-        import numpy as np
         from tcir.interp.ptx.isa.values.elementwise import same_type
         from tcir.interp.ptx.registry import instruction
 
-        @instruction("vabsdiff4")
-        def vabsdiff4(d):
-            '''|a - b| of four unsigned bytes; c is added to each of them.'''
-            ...
-            return same_type(d, fn, kind, 3)
+        @instruction("popc3")
+        def popc3(d):
+            '''Bits that are set in any of three operands.'''
+            return same_type(d, lambda a, b, c: np.bitwise_count(a | b | c), d.type("b32"), 3)
 
     `same_type` and `elementwise` make an op of a numpy function over 32 lanes; `d.plain(run)` makes
     one of a function (warp, mask), `d.blocking(run)` of a generator that waits. An asynchronous

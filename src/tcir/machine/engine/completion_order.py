@@ -70,8 +70,8 @@ class CompletionOrder:
         self._polls[agent] = 0 if agent.progress != before else self._polls.get(agent, 0) + 1
 
     @property
-    def naps(self) -> int:
-        """Polls after which a loop around a wait may sleep until it comes true."""
+    def polls_before_waiting(self) -> int:
+        """Failed polls after which a loop around a wait blocks until the condition holds."""
         return HOLD if self.late else 1
 
 

@@ -45,7 +45,7 @@ class OrderProtocol(Protocol):
     """The order in which operations complete."""
 
     @property
-    def naps(self) -> int: ...
+    def polls_before_waiting(self) -> int: ...
 
 
 class ClusterProtocol(Protocol):
