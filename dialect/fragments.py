@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from tcir.dialect.limits import WARP
 from tcir.layout.atoms import MmaAtom, mma_atom
 
-LANES = 32
 MATRIX_ROWS = 8
 ROW_BYTES = 16
 WORD_BYTES = 4
@@ -62,7 +62,7 @@ def elements(atom_name: str, operand: str) -> tuple[tuple[tuple[tuple[int, int],
                 (index % rows, index // rows)
                 for index in (layout(lane, register * per + i) for i in range(per))
             )
-            for lane in range(LANES)
+            for lane in range(WARP)
         )
         for register in range(count)
     )

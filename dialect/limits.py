@@ -204,6 +204,7 @@ MBARRIER_ARRIVALS = Legal(range(1, 2**20), "arrivals", "PTX ISA 9.7.13.15")
 MBARRIER_TX = Legal(range(1, 2**20), "bytes", "PTX ISA 9.7.13.15")
 """Transaction bytes one ``expect_tx`` may announce."""
 WARP = 32
+"""Threads of a warp."""
 BLOCK_THREADS = 1024
 """Threads of one CTA (CUDA C++ Programming Guide, technical specifications)."""
 GRID = (2**31 - 1, 65535, 65535)
@@ -211,3 +212,11 @@ GRID = (2**31 - 1, 65535, 65535)
 CLUSTER_CTAS = 8
 """CTAs of a cluster that every device with clusters can launch (CUDA C++ Programming Guide, thread
 block clusters); 16 need a function attribute and fewer CTAs in flight."""
+
+
+# --- warp level ------------------------------------------------------------------------------
+
+FP8 = ("f8E4M3FN", "f8E5M2")
+"""8-bit float operands; mma.sync has them from sm_89 on (PTX ISA 9.7.14.5, target notes)."""
+COPY_BYTES = (4, 8, 16)
+"""Sizes of cp.async (PTX ISA 9.7.9.25.3)."""

@@ -6,11 +6,10 @@ from math import prod
 
 from tcir._mlir import ir
 from tcir.dialect.kernel.view import Found, KernelView, attribute_of, triple, verify_in_kernel
-from tcir.dialect.limits import WARP
+from tcir.dialect.limits import FP8, WARP
 from tcir.dialect.ops.sync import MbarrierExpectTxOp
 from tcir.dialect.ops.tma import TmaLoadOp
 from tcir.dialect.ops.warp import MmaSyncOp
-from tcir.dialect.warp_limits import FP8
 from tcir.target import TARGETS, targets_with
 
 

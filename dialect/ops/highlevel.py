@@ -4,6 +4,7 @@ from typing import Any
 
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import integers, not_arrays, string
+from tcir.dialect.limits import FP8
 from tcir.dialect.operation import Op
 from tcir.dialect.rules import Broken, verify
 
@@ -73,9 +74,6 @@ class MatmulOp(Op, name="matmul", lowered_by=("tile-matmul", "tile-matmul-warp")
 def _static(*tensors: ir.Value) -> Broken:
     dynamic = next((t.type for t in tensors if not t.type.has_static_shape), None)
     return None if dynamic is None else {"got": dynamic}
-
-
-FP8 = ("f8E4M3FN", "f8E5M2")
 
 
 def _types(x: ir.Value, w: ir.Value, out: ir.Value) -> Broken:

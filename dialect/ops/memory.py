@@ -165,7 +165,10 @@ def _(op: SmemTileOp) -> Broken:
     "address bits, and its pattern repeats every {alignment} bytes",
 )
 def _(op: SmemTileOp) -> Broken:
-    if is_integer(op, "offset") and (optional_integer(op, "offset") or 0) % 1024 == 0:
+    if (
+        is_integer(op, "offset")
+        and (optional_integer(op, "offset") or 0) % SMEM_TILE_ALIGNMENT == 0
+    ):
         return None
     return {"alignment": SMEM_TILE_ALIGNMENT, "got": op.attributes["offset"]}
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import integers, not_arrays, string
+from tcir.dialect.limits import BLOCK_THREADS, WARP
 from tcir.dialect.operation import Issuer, Op, traits_of
 from tcir.dialect.rules import Broken, verify
 from tcir.dialect.walk import nested
@@ -101,7 +102,11 @@ def _(op: RoleOp) -> Broken:
     got = not_arrays(op, warps=None)
     if got is None:
         warps = integers(op, "warps")
-        if warps and len(set(warps)) == len(warps) and all(w in range(32) for w in warps):
+        if (
+            warps
+            and len(set(warps)) == len(warps)
+            and all(w in range(BLOCK_THREADS // WARP) for w in warps)
+        ):
             return None
     return {"got": got or op.attributes["warps"]}
 

@@ -12,10 +12,10 @@ from typing import Any
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import integer, string
 from tcir.dialect.fragments import PTX_TYPE, accumulator_type, loads_for
+from tcir.dialect.limits import COPY_BYTES
 from tcir.dialect.operation import Op
 from tcir.dialect.rules import Broken, verify
 from tcir.dialect.types import SmemType, element_bytes
-from tcir.dialect.warp_limits import COPY_BYTES
 from tcir.dialect.warp_types import FragmentType, StagedType
 from tcir.layout.atoms import mma_atom
 

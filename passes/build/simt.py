@@ -9,13 +9,12 @@ from typing import TypeAlias
 
 from tcir._mlir import arith, ir, llvm, nvvm
 from tcir.dialect.attributes import integer_type
-from tcir.dialect.limits import GRID
+from tcir.dialect.limits import GRID, WARP
 from tcir.errors import PassError
 from tcir.passes.build.emit import i64
 from tcir.passes.build.gpu_module import kernels_block, pointer_type
 from tcir.target import DEFAULT_TARGET
 
-WARP = 32
 ALIGNMENT = 16
 """Of the caller's buffers, and of workspaces."""
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 from tcir._mlir import func, ir, llvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integers, string
-from tcir.dialect.limits import SMEM_TILE_ALIGNMENT
+from tcir.dialect.limits import SMEM_TILE_ALIGNMENT, WARP
 from tcir.dialect.operation import traits_of
 from tcir.errors import PassError
 from tcir.passes.build.gpu_module import buffer_number, kernels_block, pointer_type
@@ -85,7 +85,7 @@ def _convert_kernel(kernel: func.FuncOp) -> None:
     maps = _tensor_maps(old_entry)
     pointers = _used_directly(old_entry)
     block = list(ir.DenseI64ArrayAttr(_required(kernel, "tc.block")))
-    if block[1:] != [1, 1] or block[0] % 32:
+    if block[1:] != [1, 1] or block[0] % WARP:
         raise PassError(
             f"expected a one-dimensional CTA of whole warps, got {block}", kernel.location
         )

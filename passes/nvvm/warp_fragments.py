@@ -9,7 +9,6 @@ from tcir._mlir import arith, ir, llvm, nvvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, string
 from tcir.dialect.fragments import (
-    LANES,
     MATRIX_ROWS,
     PTX_TYPE,
     WORD_BYTES,
@@ -20,6 +19,7 @@ from tcir.dialect.fragments import (
     share,
     warp_origin,
 )
+from tcir.dialect.limits import WARP
 from tcir.errors import PassError
 from tcir.layout.atoms import mma_atom
 
@@ -90,7 +90,7 @@ def _ldmatrix(
     start = group[0]
 
     def offset(thread: int, mn: int, k: int) -> int:
-        warp, lane = divmod(thread, LANES)
+        warp, lane = divmod(thread, WARP)
         matrix, row = group[lane // MATRIX_ROWS % len(group)], lane % MATRIX_ROWS
         mn += warp_origin(kind.operand, part, converter.warps, warp)[0] + matrix.mn - start.mn
         k += matrix.k - start.k
@@ -164,7 +164,7 @@ def _word(
         constant = tile.type.offset(first.mn, first.k)
 
         def offset(thread: int, mn: int, k: int, i: int = i) -> int:
-            warp, lane = divmod(thread, LANES)
+            warp, lane = divmod(thread, WARP)
             (row, column), (row_0, column_0) = lanes[lane][i], lanes[0][i]
             mn += warp_origin(kind.operand, part, converter.warps, warp)[0] + row - row_0
             byte: int = tile.type.offset(mn, k + column - column_0)

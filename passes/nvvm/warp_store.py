@@ -7,7 +7,8 @@ from contextlib import nullcontext
 from tcir._mlir import arith, ir, llvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import string
-from tcir.dialect.fragments import LANES, elements, share, warp_origin
+from tcir.dialect.fragments import elements, share, warp_origin
+from tcir.dialect.limits import WARP
 
 from .converter import Converter, Fragment, GlobalTensor, lower
 from .linear import Linear
@@ -33,7 +34,7 @@ def convert_store(converter: Converter, op: tc.StoreFragmentOp) -> None:
 
     def coordinate(axis: int) -> ir.Value:
         def number(thread: int) -> int:
-            warp, lane = divmod(thread, LANES)
+            warp, lane = divmod(thread, WARP)
             origin = warp_origin("C", part, converter.warps, warp)
             return origin[axis] + held[0][lane][0][axis]
 

@@ -8,6 +8,7 @@ from typing import ClassVar, TypeAlias
 from tcir._mlir import arith, func, ir, scf, tensor
 from tcir.dialect import tc
 from tcir.dialect.attributes import defining, integer, integer_type, string
+from tcir.dialect.limits import WARP
 from tcir.dialect.ops.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES, ELEMENT_BITS
 from tcir.passes.build import simt
 from tcir.passes.build.diagnostics import SMALLEST_BLOCK_SCALED, match_failure
@@ -164,7 +165,7 @@ class _Kernel:
                 op,
                 f"expected target {' or '.join(legal)} (fp8 conversions need sm_89), got {target}",
             )
-        shape = simt.Shape(grid, self.warps * simt.WARP, target, launch_order(self.function))
+        shape = simt.Shape(grid, self.warps * WARP, target, launch_order(self.function))
         name = self.function.name.value
         buffers = sorted({*numbers, result})
         with simt.simt_kernel(self.module, name, buffers, shape, op.location) as pointers:
@@ -183,7 +184,7 @@ class _Kernel:
 
     def _body(self, a: _Side, b: _Side, factors: list[ir.Value], out: ir.Value) -> None:
         thread = simt.thread_index()
-        lane, warp = simt.both_bits(thread, simt.WARP - 1), simt.right(thread, 5)
+        lane, warp = simt.both_bits(thread, WARP - 1), simt.right(thread, 5)
         tile = simt.add(simt.mul(simt.block_index(0), self.warps), warp)
         row0, column0 = simt.mul(tile, self.rows), simt.mul(simt.block_index(1), self.columns)
         batch = simt.block_index(2)
@@ -195,9 +196,7 @@ class _Kernel:
         ]
         zero = simt.number(0.0)
         chunks = simt.constant(self.k // self.count)
-        loop = scf.ForOp(
-            lane, chunks, simt.constant(simt.WARP), [zero] * (self.rows * self.columns)
-        )
+        loop = scf.ForOp(lane, chunks, simt.constant(WARP), [zero] * (self.rows * self.columns))
         with ir.InsertionPoint(loop.body):
             chunk, *totals = loop.body.arguments
             right = [self._decode(b, column, chunk) for column in columns]

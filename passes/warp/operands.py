@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.fragments import loads_for
-from tcir.dialect.limits import TMA_BOX, TMA_INNER_BOX_MULTIPLE
-from tcir.dialect.warp_limits import COPY_BYTES
+from tcir.dialect.limits import COPY_BYTES, TMA_BOX, TMA_INNER_BOX_MULTIPLE
 from tcir.layout.atoms import MmaAtom
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_MATMUL, match_failure

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.fragments import LANES, MATRIX_ROWS, ROW_BYTES, WORD_BYTES, elements, matrices
+from tcir.dialect.fragments import MATRIX_ROWS, ROW_BYTES, WORD_BYTES, elements, matrices
+from tcir.dialect.limits import WARP
 from tcir.layout.banks import conflicts
 
 CANDIDATES = (
@@ -50,7 +51,7 @@ def _copies(tile: tc.StagedType, width: int) -> Iterator[tuple[list[int], int]]:
     """(addresses of the threads, bytes of each) of one warp's copies."""
     bytes_ = tc.element_bytes(tile.element)
     inner = tile.pitch // bytes_
-    copies = min(LANES, tile.nbytes // width)
+    copies = min(WARP, tile.nbytes // width)
     starts = [divmod(t * width // bytes_, inner) for t in range(copies)]
     yield [_at(tile, outer, column) for outer, column in starts], width
 

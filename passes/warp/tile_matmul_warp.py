@@ -9,7 +9,7 @@ from tcir._mlir import arith, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import string
 from tcir.dialect.fragments import accumulator_type
-from tcir.dialect.warp_limits import FP8
+from tcir.dialect.limits import FP8
 from tcir.errors import InputError
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_MATMUL, match_failure

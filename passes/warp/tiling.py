@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.fragments import DEFAULT_ATOM, LANES, PTX_TYPE
-from tcir.dialect.limits import BLOCK_THREADS
-from tcir.dialect.warp_limits import FP8
+from tcir.dialect.fragments import DEFAULT_ATOM, PTX_TYPE
+from tcir.dialect.limits import BLOCK_THREADS, FP8, WARP
 from tcir.layout.atoms import MmaAtom, mma_atom
 from tcir.layout.int_tuple import LayoutError
 from tcir.passes.build.diagnostics import SMALLEST_MATMUL, match_failure
@@ -105,7 +104,7 @@ def _atom(op: ir.OpView, name: str) -> MmaAtom:
     except LayoutError as error:
         raise match_failure(op, f"option atom: {error}", SMALLEST_MATMUL) from error
     kinds = [PTX_TYPE[str(v.type.element_type)] for v in (op.a, op.b)]
-    if atom.threads.size != LANES or not set(kinds) <= set(atom.a_types):
+    if atom.threads.size != WARP or not set(kinds) <= set(atom.a_types):
         raise match_failure(
             op,
             f"expected an mma.sync atom of {' and '.join(dict.fromkeys(kinds))} operands, got "
@@ -138,9 +137,9 @@ def _problem(t: Tiling, element_bytes: int) -> str:
             f"expected a warp's tile of at least {m} x {n} and a CTA's of {LEAST} x {LEAST}, got "
             f"{t.m} x {t.n} over {t.warps_m} x {t.warps_n} warps; take fewer warps or a larger tile"
         )
-    if t.warps * LANES > BLOCK_THREADS:
-        return f"expected at most {BLOCK_THREADS // LANES} warps (launch limit), got {t.warps}"
-    accumulators = t.warp_m * t.warp_n // LANES
+    if t.warps * WARP > BLOCK_THREADS:
+        return f"expected at most {BLOCK_THREADS // WARP} warps (launch limit), got {t.warps}"
+    accumulators = t.warp_m * t.warp_n // WARP
     if accumulators > MOST_ACCUMULATORS:
         return (
             f"expected at most {MOST_ACCUMULATORS} accumulators a thread (of 255 registers), got "

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
+from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
 from tcir.errors import InputError
 
 from .walk import Object, Step, Walk, kernel_of
 
-LANES, QUARTER = 128, 32
+LANES, QUARTER = TMEM_LANES, QUARTER_LANES
 
 DRAWN = (
     "expected the result of tile-conv-shift-reuse with tiling=rows and halo=mask (what is drawn: "

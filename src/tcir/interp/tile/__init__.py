@@ -23,6 +23,7 @@ import numpy as np
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integers
+from tcir.dialect.limits import WARP
 from tcir.dialect.walk import nested
 from tcir.errors import IncompleteError, InputError
 from tcir.interp import Outcome, OutputSpec
@@ -86,7 +87,7 @@ def run(
         if number >= len(inputs):
             writers.watch(number, array.size)
     roles = any(isinstance(op, tc.RoleOp) for op in nested(function))
-    warps = -(-threads // 32)
+    warps = -(-threads // WARP)
     try:
         machine.run(lambda cta: start_cta(cta, compiler, program, arguments, warps, roles))
     except NotModelled as error:
