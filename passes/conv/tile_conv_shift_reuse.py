@@ -141,6 +141,12 @@ class TileConvShiftReuse(Pass):
                 "cost; tcgen05.shift is there for the order it keeps with a refresh); leave shift "
                 "out, or take halo=refresh"
             )  # fmt: skip
+        if self.shift_quarters != "one" and self.shift != "shift":
+            raise match_failure(
+                op, f"expected shift-quarters=one with halo={self.halo} and shift=ashift, got "
+                f"{self.shift_quarters} (it tells how far tcgen05.shift reaches; .ashift does not "
+                "use it); leave shift-quarters out, or take halo=refresh with shift=shift"
+            )  # fmt: skip
         wide = self.halo_load == "w128"
         if wide and self.halo == "mask":
             raise match_failure(
@@ -168,66 +174,124 @@ class TileConvShiftReuse(Pass):
 
     def _tile(self, source: Source, shape: ConvShape, tiling: Tiling, n_tile: int) -> None:
         op, classes = source.op, tiling.classes
-        kc = k_step(shape.c, shape.element_bytes)
-        steps_per_row = ceil_div(shape.c, kc)
-        refresh = self.halo == "refresh" and classes.halo > 0
-        wide = isinstance(tiling, WideTiling)
-        if refresh or wide:  # a box of one pixel starts at 128 bytes; w128 has no narrow swizzle
-            kc = SWIZZLE_SPANS["128B"] // shape.element_bytes
-            steps_per_row = ceil_div(shape.c, kc)
-        rows = tiling.rows if isinstance(tiling, WideTiling) else TMEM_LANES
-        a_type = k_major(round_up(rows, SWIZZLE_ATOM_ROWS), kc, shape.element)
-        halo_type = k_major(SWIZZLE_ATOM_ROWS * max(classes.halo, 1), kc, shape.element)
+        stage = self._stage(shape, tiling)
+        steps_per_row = ceil_div(shape.c, stage.kc)
         with kernel(source, [tiling.ctas, ceil_div(shape.k, n_tile), 1]) as arguments:
             x, out = argument(arguments, op.x), arguments[-1]
             first_unit = index.mul(block_id("x"), QUARTERS)
             k0 = index.mul(block_id("y"), n_tile)
-            load = tiling.loader(x, a_type, first_unit, Boxes.slab())
-            boxes = refresh and not wide
-            if boxes:
+            load = tiling.loader(x, stage.a_type, first_unit, Boxes.slab())
+            if stage.halo_type:
                 halo = Boxes.halo(classes.halo)
-                load_halo = tiling.loader(x, halo_type, first_unit, halo)
-            filters = shape.filter_operand(argument(arguments, op.w), n_tile, kc)
+                load_halo = tiling.loader(x, stage.halo_type, first_unit, halo)
+            filters = shape.filter_operand(argument(arguments, op.w), n_tile, stage.kc)
             d = accumulator(n_tile, shape.sum_element)
             on = tiling.accumulators(d, first_unit) if isinstance(tiling, LinearTiling) else None
             with loop(shape.r * steps_per_row) as i:
-                r, c0 = index.div(i, steps_per_row), index.mul(index.rem(i, steps_per_row), kc)
-                shared = [tc.SmemTileOp(a_type).tile for _ in classes.taps]
+                r, c0 = (
+                    index.div(i, steps_per_row),
+                    index.mul(index.rem(i, steps_per_row), stage.kc),
+                )
+                shared = [tc.SmemTileOp(stage.a_type).tile for _ in classes.taps]
                 taps = [tc.SmemTileOp(filters.type).tile for _ in range(shape.s)]
-                halos = [tc.SmemTileOp(halo_type).tile for _ in classes.taps if boxes]
+                halos = [
+                    tc.SmemTileOp(stage.halo_type).tile for _ in classes.taps if stage.halo_type
+                ]
                 for c, a in enumerate(shared):
                     load(a, r, c, c0)
                 for c, a in enumerate(halos):
                     load_halo(a, r, c, c0)
                 for s, tile in enumerate(taps):
                     filters.load(tile, {"mn": k0, "k": c0, "s": s, "r": r})
-                slab = tc.TmemType.build([TMEM_LANES, kc], shape.element)
-                slabs = [tc.TmemTileOp(slab).tile for _ in classes.taps]
+                kind = tc.TmemType.build([TMEM_LANES, stage.kc], shape.element)
+                copies = [tc.TmemTileOp(kind).tile for _ in classes.taps]
                 accumulate = Accumulate(None if tiling.masked else i)
-                signs = shape.unsigned
                 sums = [on(r, s) if on else d for s in range(shape.s)]
-                slices = kc * shape.element_bytes // MMA_K_BYTES
 
                 def product(c: int, s: int, j: int, shift: bool) -> None:
-                    first = accumulate.take()
-                    mma(sums[s], slabs[c], taps[s], first, j, ashift=shift, unsigned=signs)
+                    first, signs = accumulate.take(), shape.unsigned
+                    mma(sums[s], copies[c], taps[s], first, j, ashift=shift, unsigned=signs)
 
-                if refresh:
-                    for c, of_class in enumerate(classes.taps):
-                        for j in range(slices):
-                            tc.CpOp(shared[c], slabs[c], i64(j))
-                        at = (
-                            HaloRows(halos[c], 0, SWIZZLE_ATOM_ROWS) if boxes
-                            else HaloRows(shared[c], TMEM_LANES, QUARTERS)
-                        )  # fmt: skip
-                        multiply_shifted(
-                            of_class, slices, slabs[c], at, partial(product, c), self.shift,
-                            self.shift_quarters,
-                        )  # fmt: skip
+                if stage.refreshed:
+                    rows = [stage.halo_rows(a, halos[c : c + 1]) for c, a in enumerate(shared)]
+                    self._multiply_refreshed(classes, stage.slices, shared, copies, rows, product)
                 else:
-                    for j in range(slices):
-                        for c, of_class in enumerate(classes.taps):
-                            tc.CpOp(shared[c], slabs[c], i64(j))
-                            for s in of_class:
-                                product(c, s, j, s != of_class[-1])
+                    _multiply(classes, stage.slices, shared, copies, product)
             tiling.store(d, out, first_unit, k0, rounded(out.type.element_type))
+
+    def _stage(self, shape: ConvShape, tiling: Tiling) -> _Stage:
+        """Sizes and types of the tiles of one iteration."""
+        halo, wide = tiling.classes.halo, isinstance(tiling, WideTiling)
+        refreshed = self.halo == "refresh" and halo > 0
+        kc = k_step(shape.c, shape.element_bytes)
+        if refreshed or wide:  # a box of one pixel starts at 128 bytes; w128 has no narrow swizzle
+            kc = SWIZZLE_SPANS["128B"] // shape.element_bytes
+        rows = tiling.rows if isinstance(tiling, WideTiling) else TMEM_LANES
+        return _Stage(
+            kc,
+            kc * shape.element_bytes // MMA_K_BYTES,
+            refreshed,
+            k_major(round_up(rows, SWIZZLE_ATOM_ROWS), kc, shape.element),
+            k_major(SWIZZLE_ATOM_ROWS * halo, kc, shape.element)
+            if refreshed and not wide
+            else None,
+        )
+
+    def _multiply_refreshed(
+        self,
+        classes: ShiftClasses,
+        slices: int,
+        shared: list[ir.Value],
+        copies: list[ir.Value],
+        halos: list[HaloRows],
+        product: Product,
+    ) -> None:
+        """Class by class: all K slices of a tap, then the shift and the refresh."""
+        for c, taps in enumerate(classes.taps):
+            for j in range(slices):
+                tc.CpOp(shared[c], copies[c], i64(j))
+            of_class = partial(product, c)
+            multiply_shifted(
+                taps, slices, copies[c], halos[c], of_class, self.shift, self.shift_quarters
+            )
+
+
+Product = Callable[[int, int, int, bool], None]
+"""``product(c, s, j, ashift)``: the mma of class c, tap s and K slice j."""
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """What an iteration of the main loop holds.
+
+    kc:        channels; slices: instructions along them
+    refreshed: whether lanes get new pixels after a shift
+    a_type:    the shared tile of a class; halo_type: that of its halo, where it has its own
+    """
+
+    kc: int
+    slices: int
+    refreshed: bool
+    a_type: tc.SmemType
+    halo_type: tc.SmemType | None
+
+    def halo_rows(self, a: ir.Value, own: list[ir.Value]) -> HaloRows:
+        """Where the halo of a class is: in a tile of its `own`, or behind the 128 pixels of `a`."""
+        if own:
+            return HaloRows(own[0], 0, SWIZZLE_ATOM_ROWS)
+        return HaloRows(a, TMEM_LANES, QUARTERS)
+
+
+def _multiply(
+    classes: ShiftClasses,
+    slices: int,
+    shared: list[ir.Value],
+    copies: list[ir.Value],
+    product: Product,
+) -> None:
+    """Slice by slice: every class is copied and shifted by its mma."""
+    for j in range(slices):
+        for c, taps in enumerate(classes.taps):
+            tc.CpOp(shared[c], copies[c], i64(j))
+            for s in taps:
+                product(c, s, j, s != taps[-1])

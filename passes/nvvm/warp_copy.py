@@ -89,7 +89,7 @@ def _copy(
     place = Linear.of(pieces.shared_offset, pieces.working)
     for piece in pieces.rounds:
         base, offset = Place(place, pieces.shared_offset(piece)).emit(converter)
-        target = shared_pointer(converter, tile, base, offset)
+        target = shared_pointer(tile, base, offset)
         further = pieces.row(piece) * pitch + pieces.byte(piece)
         size = None
         if "inner" in tails:
@@ -149,9 +149,7 @@ def byte_pointer(base: ir.Value, offset: int, space: int) -> ir.Value:
     return llvm.GEPOp(pointer_type(space), base, [], [offset], byte, flags).result
 
 
-def shared_pointer(
-    converter: Converter, tile: StagedTile | SmemTile, base: ir.Value, offset: int
-) -> ir.Value:
+def shared_pointer(tile: StagedTile | SmemTile, base: ir.Value, offset: int) -> ir.Value:
     """A pointer `offset` bytes after the thread's place `base` in a tile."""
     address = arith.AddIOp(tile.address.base, base).result
     pointer = llvm.IntToPtrOp(pointer_type(3), address).result

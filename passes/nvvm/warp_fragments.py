@@ -100,7 +100,7 @@ def _ldmatrix(
     rows = tuple((matrix.mn - start.mn, matrix.k - start.k) for matrix in group)
     key = (str(tile.type), str(kind), rows, trans)
     place = _place(converter, offset, tile.type.offset(start.mn, start.k), start, key)
-    pointer = shared_pointer(converter, tile, *place.emit(converter))
+    pointer = shared_pointer(tile, *place.emit(converter))
     count = len(group)
     word = i32()
     result = word if count == 1 else llvm.StructType.get_literal([word] * count)
@@ -176,7 +176,7 @@ def _word(
         words = Linear(tuple(c - c % WORD_BYTES for c in whole.linear.columns))
         inside = Linear(tuple(8 * (c % WORD_BYTES) for c in whole.linear.columns))
         byte = constant % WORD_BYTES
-        pointer = shared_pointer(converter, tile, *Place(words, constant - byte).emit(converter))
+        pointer = shared_pointer(tile, *Place(words, constant - byte).emit(converter))
         word = llvm.LoadOp(i32(), pointer, alignment=WORD_BYTES).result
         if bits < 32:
             shift = inside.emit(converter)

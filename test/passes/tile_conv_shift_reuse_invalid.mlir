@@ -7,7 +7,11 @@
 // RUN: %exits 3 %tc-opt %S/Inputs/conv.mlir --tile-conv-shift-reuse="{halo=refresh halo-load=w128}" | %filecheck %s --check-prefix=WROWS
 // RUN: %exits 3 %tc-opt %S/Inputs/conv.mlir --tile-conv-shift-reuse="{halo=refresh halo-load=w128 tiling=linear}" | %filecheck %s --check-prefix=WLINEAR
 // RUN: %exits 3 %tc-opt %S/Inputs/conv_far.mlir --tile-conv-shift-reuse="{halo=refresh halo-load=w128 tiling=packed}" | %filecheck %s --check-prefix=WFAR
+// RUN: %exits 3 %tc-opt %S/Inputs/conv.mlir --tile-conv-shift-reuse="{shift-quarters=all}" | %filecheck %s --check-prefix=QMASK
+// RUN: %exits 3 %tc-opt %S/Inputs/conv.mlir --tile-conv-shift-reuse="{halo=refresh shift-quarters=all}" | %filecheck %s --check-prefix=QASHIFT
 
+// QMASK: 2:8: error: expected shift-quarters=one with halo=mask and shift=ashift, got all (it tells how far tcgen05.shift reaches; .ashift does not use it); leave shift-quarters out, or take halo=refresh with shift=shift
+// QASHIFT: 2:8: error: expected shift-quarters=one with halo=refresh and shift=ashift, got all
 // MASK: 2:8: error: expected halo-load=boxes with halo=mask, got w128 (there is no halo to load); leave halo-load out, or take halo=refresh
 // WROWS: 2:8: error: expected tiling=packed with halo-load=w128, got rows (im2col::w::128 walks 128 pixels of one input row of all images, so that the quarters follow one another; those of rows are blocks of any output rows, PTX ISA 5.5.5); take tiling=packed, or halo-load=boxes
 // WLINEAR: expected tiling=packed with halo-load=w128, got linear ({{.*}}; those of linear go on from one input row to the next
