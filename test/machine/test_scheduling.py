@@ -29,10 +29,10 @@ def poke(agent: Agent, address: int, value: int) -> None:
     agent.memory.store("global", np.array([address]), raw, site="st.flag")
 
 
-def flags(count: int, body: Any, seed: int | None = None, patience: int = 2000) -> Any:
+def flags(count: int, body: Any, seed: int | None = None, spin_limit: int = 2000) -> Any:
     """Runs ``count`` CTAs on an array of flags."""
     machine = Machine(grid=(count, 1, 1), block=(32, 1, 1), hazards="off", order_seed=seed)
-    machine.patience = patience
+    machine.spin_limit = spin_limit
     array = np.zeros(count, np.uint32)
     base = machine.memory.bind(array)
     machine.run(
@@ -82,7 +82,7 @@ def test_more_ctas_than_sms_cannot_all_wait() -> None:
             yield from agent.pause()
 
     with pytest.raises(Deadlock, match=r"global bytes at.*to change"):
-        flags(RESIDENT + 1, body, patience=50)
+        flags(RESIDENT + 1, body, spin_limit=50)
 
 
 def test_polling_for_what_never_comes_is_a_deadlock() -> None:
@@ -108,7 +108,7 @@ def test_a_long_loop_is_no_deadlock() -> None:
     """Instructions without any effect outside of the registers are progress, unless it polls."""
 
     def body(agent: Agent) -> Any:
-        for _ in range(3 * agent.machine.patience):
+        for _ in range(3 * agent.machine.spin_limit):
             agent.tick(1)
             yield from agent.pause()
 

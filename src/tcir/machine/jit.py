@@ -1,6 +1,6 @@
 """Just-in-time compilation of the few inner loops of the machine.
 
-Compiled code is cached on disk beside the package, or in the user's cache directory. Where neither
+Compiled code is cached on disk next to the package, or in the user's cache directory. Where neither
 can be written, numba refuses to cache at all; then each process compiles for itself.
 """
 

@@ -41,6 +41,6 @@ class TmemError(Refusal):
 
 
 class TensorMapError(Refusal):
-    """A tensor map that the driver's encode functions refuse, or bytes that are not one."""
+    """A tensor map that the driver's encode functions reject, or bytes that are not one."""
 
     code = "bad-tensor-map"

@@ -49,7 +49,7 @@ from tcir.machine.tmem.unit import Tmem
 Body = Callable[[Any], Generator[Any, Any, None]]
 """What an agent runs: a generator that is given the agent."""
 
-MOST_BESIDE = 64
+MOST_CONCURRENT = 64
 """Unordered strong writes to one place that are remembered: a later access that is not ordered with
 one of those before them goes unnoticed."""
 
@@ -318,44 +318,46 @@ class Agent:
         if shadow is not None:
             if self._check(shadow, where, access, write=True, same=same):
                 for earlier, part in shadow.parts(where):
-                    shadow.record_write(part, replace(access, beside=self._beside(earlier, access)))
+                    shadow.record_write(
+                        part, replace(access, concurrent=self._concurrent(earlier, access))
+                    )
             else:
                 shadow.record_write(where, access)
             if visit:
                 self._visit(shadow, access)
 
-    def _beside(self, earlier: list[Access], access: Access) -> tuple[Access, ...]:
+    def _concurrent(self, earlier: list[Access], access: Access) -> tuple[Access, ...]:
         """Strong accesses that `access` is no race with and not ordered after, the last of each
-        component: whoever comes later has to be ordered with them, too."""
+        component: later accesses have to be ordered with them, too."""
         last: dict[Component, Access] = {}
         for other in earlier:
             if morally_strong(other, access) and not observed(self.clock, other):
                 known = last.get(other.component)
                 if known is None or known.number < other.number:
-                    last[other.component] = replace(other, beside=())
-        return tuple(last.values())[-MOST_BESIDE:]
+                    last[other.component] = replace(other, concurrent=())
+        return tuple(last.values())[-MOST_CONCURRENT:]
 
     def _visit(self, shadow: Shadow, access: Access) -> None:
         """The owner of the memory must not end before."""
         if shadow.owner is not None and shadow.owner is not self.cta:
-            shadow.owner.visitors[access.component] = access
+            shadow.owner.remote_accesses[access.component] = access
 
     def _check(
         self, shadow: Shadow, where: Granules, access: Access, *, write: bool, same: bool = False
     ) -> bool:
-        """True if it comes beside an earlier strong write."""
-        beside = False
+        """True if it is concurrent with an earlier strong write."""
+        concurrent = False
         for last in shadow.writers_at(where):
-            for other in (last, *last.beside):
+            for other in (last, *last.concurrent):
                 if morally_strong(other, access) and not observed(self.clock, other):
-                    beside = True
+                    concurrent = True
                 else:
                     self._pair(shadow, other, access, True, write, same)
         if write:
             for other in shadow.readers_at(where):
                 if not morally_strong(other, access):
                     self._pair(shadow, other, access, False, write, same)
-        return beside
+        return concurrent
 
     def pipe_before(self, access: Access, agents: Iterable[AgentProtocol]) -> dict[Class, int]:
         """Which tensor-core operations the pipe completes before this new one of this thread.
@@ -391,7 +393,7 @@ class Agent:
         verb = f"{'writes' if wrote else 'reads'} {shadow.space}, then {access.kind} " + (
             "overwrites it" if write else "reads it"
         )
-        # Whoever comes last, the bytes are the same: compilers let several warps store a constant.
+        # The bytes are the same in either order: compilers let several warps store a constant.
         harmless = same and other.kind == "generic"
         severity, code = ("warning", "same-value-race") if harmless else ("error", "race")
         self.cta.report(

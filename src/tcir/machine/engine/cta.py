@@ -41,7 +41,7 @@ class Cta:
         self.all_mbarriers: list[Mbarrier] = []
         self.barriers: dict[int, BarrierRound] = {}
         self.agents: list[Agent] = []
-        self.visitors: dict[Component, Access] = {}
+        self.remote_accesses: dict[Component, Access] = {}
         """The last access of each component of another CTA to this one's memories."""
 
     def agent(
@@ -82,7 +82,7 @@ class Cta:
         known: Clock = {}
         for agent in self.agents:
             join(known, agent.clock)
-        check_visitors(self, known)
+        check_remote_accesses(self, known)
         for barrier in self.all_mbarriers:
             if barrier.tx and barrier.live:
                 self.report(
@@ -105,9 +105,9 @@ class Cta:
                 )  # fmt: skip
 
 
-def check_visitors(cta: Cta, known: Clock) -> None:
+def check_remote_accesses(cta: Cta, known: Clock) -> None:
     """A finding for each access to the memory of ``cta`` by another CTA that may follow its end."""
-    for access in cta.visitors.values():
+    for access in cta.remote_accesses.values():
         if not observed(known, access):
             cta.report(
                 "error", "peer-exited", f"{access.site} ({access.kind} of another CTA)",

@@ -64,20 +64,20 @@ class Machine:
         self.memory = GlobalMemory()
         self.counters = Counters()
         self.findings: list[Finding] = Findings()
-        self.patience = 2_000
+        self.spin_limit = 2_000
         """Steps of a cluster without progress before it counts as waiting for another one."""
         self.cta_group: tuple[int, object] | None = None
         """The group that the tcgen05 instructions of this kernel use, and the site of the first."""
         self._waiting: Iterator[tuple[int, tuple[int, ...]]] = iter(())
         """Clusters not launched yet."""
-        self._luck = random.Random(f"{order_seed}/launch control")
+        self._rng = random.Random(f"{order_seed}/launch control")
 
     def take_over(self) -> Triple | None:
-        """The first CTA of a cluster that is not launched and now never will be; None: refused.
+        """The first CTA of a cluster that is not launched and now never will be; None: declined.
 
-        Hardware may refuse while there still is one, so a seed makes some requests fail.
+        Hardware may decline while there still is one, so a seed makes some requests fail.
         """
-        if self.order_seed is not None and self._luck.random() < 0.25:
+        if self.order_seed is not None and self._rng.random() < 0.25:
             return None
         _, place = next(self._waiting, (0, None))
         if place is None:
@@ -94,7 +94,7 @@ class Machine:
     def run(self, start: Callable[[Cta], Sequence[Agent]]) -> None:
         """Runs the grid, each CTA with the agents ``start(cta)`` makes.
 
-        One cluster after the other; one that only polls is set aside until others have run, as
+        One cluster after the other; one that only polls is parked until others have run, as
         many CTAs as there are SMs. What ends the run takes the hazards found before with it.
         """
         try:
@@ -108,7 +108,7 @@ class Machine:
         size = self.cluster[0] * self.cluster[1] * self.cluster[2]
         total = extents[0] * extents[1] * extents[2] * size
         started = 0
-        aside: list[Residents] = []
+        parked: list[Residents] = []
         self._waiting = enumerate(itertools.product(*map(range, reversed(extents))))
         for first in self._waiting:
             sms = [Sm(self.assumptions.alloc_permit == "owned") for _ in range(size)]
@@ -122,16 +122,16 @@ class Machine:
             if group.run():
                 group.forget()
             else:
-                aside.append(group)
-            if sum(g.size for g in aside) >= RESIDENT * self.ctas_per_sm:
-                aside = _resume(aside)
+                parked.append(group)
+            if sum(g.size for g in parked) >= RESIDENT * self.ctas_per_sm:
+                parked = _resume(parked)
             started += size * len(clusters)
             if self.progress is not None:
-                self.progress(started - sum(g.size for g in aside), total)
-        while aside:
-            aside = _resume(aside)
+                self.progress(started - sum(g.size for g in parked), total)
+        while parked:
+            parked = _resume(parked)
             if self.progress is not None:
-                self.progress(total - sum(g.size for g in aside), total)
+                self.progress(total - sum(g.size for g in parked), total)
 
     def _cluster(self, number: int, place: tuple[int, ...], sms: list[Sm]) -> Cluster:
         """The cluster at a place of the grid (z, y, x), a CTA on each SM."""
@@ -146,15 +146,15 @@ class Machine:
         return cluster
 
 
-def _resume(aside: list[Residents]) -> list[Residents]:
+def _resume(parked: list[Residents]) -> list[Residents]:
     """Lets clusters that waited for others go on; those that still wait. Deadlock if none moved."""
-    before = sum(group.progress for group in aside)
+    before = sum(group.progress for group in parked)
     left = []
-    for group in aside:
+    for group in parked:
         if group.run():
             group.forget()
         else:
             left.append(group)
-    if len(left) == len(aside) and sum(group.progress for group in aside) == before:
-        raise aside[0].deadlock()
+    if len(left) == len(parked) and sum(group.progress for group in parked) == before:
+        raise parked[0].deadlock()
     return left

@@ -44,7 +44,7 @@ class Residents:
             before, progress = progress, self.progress
             flying = any(cluster.in_flight for cluster in self._going)
             polled = polled + 1 if progress == before and not flying else 0
-            if self._going and polled > self._going[0].machine.patience:
+            if self._going and polled > self._going[0].machine.spin_limit:
                 return False
         return True
 

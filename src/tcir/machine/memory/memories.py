@@ -44,7 +44,7 @@ class Buffer:
 
 
 class GlobalMemory:
-    """Buffers far apart: an access outside all of them is an error, not somebody's data."""
+    """Buffers far apart: an access outside all of them is an error, never a hit elsewhere."""
 
     def __init__(self) -> None:
         self.buffers: list[Buffer] = []

@@ -36,7 +36,7 @@ class MachineProtocol(Protocol):
     cta_group: tuple[int, object] | None
     static_smem: int
     dynamic_smem: int
-    patience: int
+    spin_limit: int
 
     def take_over(self) -> Triple | None: ...
 
@@ -77,7 +77,7 @@ class CtaProtocol(Protocol):
     mbarriers: dict[int, Mbarrier]
     all_mbarriers: list[Mbarrier]
     barriers: dict[int, BarrierRound]
-    visitors: dict[Component, Access]
+    remote_accesses: dict[Component, Access]
 
     @property
     def machine(self) -> MachineProtocol: ...

@@ -7,7 +7,7 @@ its component and number; a later access to the same place is ordered after it i
 has reached that number (vector clocks, as in FastTrack).
 
 Marks travel with a clock like components of their own: ``(PROXY, c)``, how far ``c`` itself has
-passed a ``fence.proxy.async``; ``(LATE, c)``, how far somebody else passed one for it; ``(INIT,
+passed a ``fence.proxy.async``; ``(LATE, c)``, how far another agent passed one for it; ``(INIT,
 c)``, how far ``c`` has passed a ``fence.mbarrier_init``; ``(BEFORE, c)`` and ``(PIPE, c)``, how far
 tensor-memory accesses, or issued tensor-core operations, of ``c`` have passed a
 ``tcgen05.fence::before_thread_sync``.
@@ -52,7 +52,7 @@ class Access:
     kind: what a report calls it. proxy: "generic" or "async" (of shared and global memory).
     target: what decides the order of tensor-core operations among themselves: D's address and shape
     of an mma, the shape of a cp. strong: of a strong operation of PTX's memory model, its scope.
-    beside: strong accesses to the same place before it that it is not ordered with.
+    concurrent: strong accesses to the same place before it that it is not ordered with.
     """
 
     component: Component
@@ -62,7 +62,7 @@ class Access:
     proxy: str = "generic"
     target: Hashable = None
     strong: Scope | None = None
-    beside: tuple[Access, ...] = ()
+    concurrent: tuple[Access, ...] = ()
 
     @property
     def cta(self) -> tuple[Hashable, ...] | None:

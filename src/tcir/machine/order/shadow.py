@@ -22,7 +22,7 @@ Granules = slice | NDArray[np.int64] | tuple[slice | NDArray[np.int64], ...]
 class Owner(Protocol):
     """A CTA, as far as accesses to its memories are concerned."""
 
-    visitors: dict[Component, Access]
+    remote_accesses: dict[Component, Access]
 
 
 class Shadow:
@@ -86,7 +86,7 @@ class Shadow:
         self.readers[where] = 0
 
     def parts(self, where: Granules) -> list[tuple[list[Access], tuple[NDArray[np.int64], ...]]]:
-        """The granules by their last writer: it and those beside it, and its granules."""
+        """The granules by their last writer: it and the concurrent ones, and its granules."""
         if isinstance(where, slice):
             where = np.arange(where.start, where.stop)
         if self.bytewise and not isinstance(where, tuple):
@@ -99,7 +99,7 @@ class Shadow:
         out = []
         for number in _distinct(writer):
             last = [self.accesses[number - 1]] if number else []
-            out.append(([*last, *(b for a in last for b in a.beside)],
+            out.append(([*last, *(b for a in last for b in a.concurrent)],
                         tuple(a[writer == number] for a in places)))  # fmt: skip
         return out
 
@@ -153,7 +153,7 @@ class LastShadow(Shadow):
 
 
 def _same_line(a: Access, b: Access) -> bool:
-    """Whether whoever is ordered after ``b`` is ordered after the earlier ``a``, too."""
+    """Whether being ordered after ``b`` implies being ordered after the earlier ``a``."""
     same = a.component == b.component and a.kind == b.kind and a.target == b.target
     return same and a.strong == b.strong
 

@@ -82,7 +82,7 @@ class Mbarriers:
         if shadow is None:
             return barrier
         if cta is not self.cta:
-            cta.visitors[self.agent.me] = self.agent.own_access("mbarrier operation", site)
+            cta.remote_accesses[self.agent.me] = self.agent.own_access("mbarrier operation", site)
         barrier.users[self.agent.me] = (self.agent.clock[self.agent.me], site)
         meet = "a CTA barrier" if cta is self.cta else "a cluster barrier"
         for other in shadow.writers_at(_words(address)):

@@ -32,8 +32,8 @@ def enabled_lanes(
     return found
 
 
-def beside(block: Words, parts: int) -> Words:
-    """D [rows, n] from its lanes: parts of the columns lie beneath each other (paths B, E, G)."""
+def join_columns(block: Words, parts: int) -> Words:
+    """D [rows, n] from its lanes: the parts of its columns are stacked (data paths B, E, G)."""
     if parts == 1:
         return block
     lanes, columns = block.shape
@@ -41,8 +41,8 @@ def beside(block: Words, parts: int) -> Words:
     return np.ascontiguousarray(split.transpose(1, 0, 2)).reshape(lanes // parts, -1)
 
 
-def beneath(d: Words, parts: int) -> Words:
-    """The reverse of `beside`."""
+def stack_columns(d: Words, parts: int) -> Words:
+    """The reverse of `join_columns`."""
     if parts == 1:
         return d
     rows, n = d.shape

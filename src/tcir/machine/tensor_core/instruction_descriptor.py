@@ -94,7 +94,7 @@ def legal_n(
 
 
 def listed(values: tuple[int, ...]) -> str:
-    """These values in words, for a refusal."""
+    """A description of these values, for messages."""
     if len(values) <= 4:
         return ", ".join(map(str, values))
     step = values[-1] - values[-2]

@@ -13,7 +13,7 @@ from tcir.machine.assumptions import Assumptions
 from tcir.machine.errors import MachineError
 from tcir.machine.memory.tensor_memory import LANES, POISON_WORD, UNSPECIFIED_HALF, TensorMemory
 from tcir.machine.refusal import Refusal
-from tcir.machine.tensor_core.d_lanes import Words, beneath, beside, enabled_lanes
+from tcir.machine.tensor_core.d_lanes import Words, enabled_lanes, join_columns, stack_columns
 from tcir.machine.tensor_core.instruction_descriptor import InstructionDescriptor
 from tcir.machine.tensor_core.mma_operands import Codes, Descriptor, MmaOperands, addresses
 from tcir.machine.tensor_core.operands import ElementAddresses, SharedDesc, TmemAddr
@@ -125,7 +125,7 @@ class MmaStep:
         counters.shared_to_tensor += loaded * cta_group + (K_BYTES * n if i.sparse else 0)
 
         def run() -> None:
-            bv, missing_columns = _beneath_each_other([source[2].read() for source in sources])
+            bv, missing_columns = _stacked([source[2].read() for source in sources])
             if zeros is not None:
                 bv, missing_columns = zeros.spread(bv, missing_columns)
             for number, (tmem, a_from, _, lanes, on) in enumerate(sources):
@@ -135,13 +135,13 @@ class MmaStep:
                 if options.enable_input_d:
                     defined = tmem.defined[lanes, columns]
                     missing = self.pipe.must_be_defined(defined, "accumulator", site)
-                    d = beside(tmem.words[every, columns], parts)
+                    d = join_columns(tmem.words[every, columns], parts)
                 product = multiply(av, bv, d, number)
                 if missing_rows is not None:
                     product[missing_rows] = poison(d_type)
                 if missing_columns is not None:
                     product[:, missing_columns] = poison(d_type)
-                result = beneath(product, parts)
+                result = stack_columns(product, parts)
                 if missing is not None:
                     result = np.where(tmem.defined[every, columns], result, poison(d_type))
                 if d_type == "f16":
@@ -177,7 +177,7 @@ class MmaStep:
         return a, b if zeros is None else zeros.of(b), zeros
 
 
-def _beneath_each_other(halves: list[tuple[Codes, Missing]]) -> tuple[Codes, Missing]:
+def _stacked(halves: list[tuple[Codes, Missing]]) -> tuple[Codes, Missing]:
     """B of a pair: the even CTA's rows, then the odd one's."""
     if len(halves) == 1:
         return halves[0]

@@ -183,7 +183,7 @@ class TensorCore:
             owner = self.agent.cta_of(at, site)
             if owner is not self.cta:
                 commit = Access(thread.component, number, "commit", site, "async")
-                owner.visitors[thread.component] = commit
+                owner.remote_accesses[thread.component] = commit
 
         def run() -> None:
             for barrier in barriers:

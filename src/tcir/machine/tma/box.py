@@ -1,4 +1,4 @@
-"""The words one tensor copy touches, with the refusals of its direction (PTX ISA 9.7.9.27.1.1)."""
+"""The words that one tensor copy touches, checked for its direction (PTX ISA 9.7.9.27.1.1)."""
 
 from __future__ import annotations
 

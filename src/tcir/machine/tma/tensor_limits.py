@@ -1,4 +1,4 @@
-"""The driver's limits on tensor maps. Each refusal names the value, what is allowed and why.
+"""The driver's limits on tensor maps. Each error names the value, what is allowed and why.
 
 Sources: CUDA driver API 13.1, cuTensorMapEncodeTiled, cuTensorMapEncodeIm2col,
 cuTensorMapEncodeIm2colWide; PTX ISA 5.5, 9.7.9.27.1.1.
