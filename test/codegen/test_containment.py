@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -68,6 +70,21 @@ def test_a_forked_process_gets_a_child_of_its_own() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     assert "ret;" in codegen.emit_ptx(EMPTY)
     assert WORKER._process is mine
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_child_started_by_forking_answers() -> None:
+    script = """
+from tcir.codegen import emit_ptx, start
+from tcir.codegen.worker import WORKER
+
+start(fork=True)
+forked = WORKER._process
+assert "ret;" in emit_ptx("define ptx_kernel void @f() { ret void }")
+assert WORKER._process is forked
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_refusal_is_no_crash_and_keeps_the_child() -> None:

@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import traceback
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -50,7 +51,8 @@ def receive(stream: IO[bytes]) -> Any:
 class ForkedChild:
     """A forked copy of this process that answers requests; as much of `subprocess.Popen`."""
 
-    def __init__(self, stderr: int) -> None:
+    def __init__(self, stderr: IO[bytes]) -> None:
+        # `stderr` is the file, not its number: the child's `Worker.forget` lets go of it.
         request_end, requests = os.pipe()
         replies, reply_end = os.pipe()
         self.returncode: int | None = None
@@ -58,7 +60,7 @@ class ForkedChild:
         if self.pid == 0:
             os.close(requests)
             os.close(replies)
-            _serve_and_exit(request_end, reply_end, stderr)
+            _serve_and_exit(request_end, reply_end, stderr.fileno())
         os.close(request_end)
         os.close(reply_end)
         self.stdin: IO[bytes] | None = os.fdopen(requests, "wb")
@@ -101,7 +103,10 @@ def _serve_and_exit(requests: int, replies: int, stderr: int) -> NoReturn:
         with os.fdopen(requests, "rb") as reader, os.fdopen(replies, "wb") as writer:
             serve(reader, writer)
         status = 0
+    except BaseException:
+        traceback.print_exc()  # for `_crash`
     finally:
+        sys.stderr.flush()
         os._exit(status)
 
 
@@ -126,7 +131,7 @@ class Worker:
             self._close()
             self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the child)
             if fork:
-                self._process = ForkedChild(self._stderr.fileno())
+                self._process = ForkedChild(self._stderr)
             else:
                 self._process = subprocess.Popen(
                     [sys.executable, "-c", _MAIN, *sys.path],
