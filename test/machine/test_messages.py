@@ -26,6 +26,7 @@ WORDS = {
     "tensor-memory-leak": r"tcgen05\.dealloc: the next CTA on the SM would wait forever",
     "peer-exited": r"a cluster barrier .* between the access .* and its end",
     "undefined-read": r"nothing wrote",
+    "descriptor-constant": r"not promised by PTX ISA 9\.7\.16\.4\.1; ships in JAX",
 }
 """Kind -> what its missing edge has to say. Kinds that only PTX programs have: test_findings.py."""
 

@@ -15,7 +15,7 @@ import pytest
 from tcir.machine import Agent, Machine, SharedDesc
 
 from . import test_block_scale
-from .bench import A2, A2_VALUES, ORDERS, TILE, B, Bench, D, bar, fill, finish, mma
+from .bench import A2, A2_VALUES, ORDERS, SLAB, TILE, B, Bench, D, bar, fill, finish, mma
 from .issue import issue_mma_bits
 
 PAIRS: dict[str, tuple[Callable[[Bench, bool], Any], set[str]]] = {}
@@ -107,9 +107,27 @@ def n_is_at_most_256(b: Bench, edge: bool) -> Any:
     return [by_descriptor(K_MAJOR, 1 << 4 | n // 8 << 17 | 128 // 16 << 24, 272)]
 
 
-@pair("bad-descriptor")
+@pair("descriptor-constant")
 def the_descriptor_has_the_constant_of_this_generation(b: Bench, edge: bool) -> Any:
+    """JAX's Mosaic GPU leaves it 0, and its kernels run: the result is right, with a warning."""
     return [by_descriptor(K_MAJOR if edge else K_MAJOR & ~(1 << 46))]
+
+
+@pair("descriptor-constant")
+def the_descriptor_of_cp_has_it_too(b: Bench, edge: bool) -> Any:
+    def body(agent: Agent) -> Any:
+        descriptor = A2 >> 4 | (K_MAJOR if edge else K_MAJOR & ~(1 << 46))
+        fill(agent, A2, TALL)
+        agent.fence("proxy.async", site="fence")
+        agent.tensor_core.cp(SLAB, SharedDesc(descriptor), site="cp")
+        yield from finish(agent, 0)
+
+    return [body]
+
+
+@pair("bad-descriptor")
+def bits_47_and_48_are_zero(b: Bench, edge: bool) -> Any:
+    return [by_descriptor(K_MAJOR if edge else K_MAJOR | 1 << 47)]
 
 
 @pair("bad-descriptor")
@@ -130,7 +148,13 @@ def max_shift_belongs_to_ws(b: Bench, edge: bool) -> Any:
 @pair("bad-descriptor")
 def a_swizzle_pattern_starts_where_the_address_says(b: Bench, edge: bool) -> Any:
     """A base offset is refused: the machine takes the pattern's phase from the address."""
-    return [by_descriptor(K_MAJOR if edge else K_MAJOR | 1 << 49)]
+    return [by_descriptor(K_MAJOR if edge else K_MAJOR | 1 << 49 | 6 << 61)]
+
+
+@pair("bad-descriptor")
+def without_a_swizzle_the_base_offset_means_nothing(b: Bench, edge: bool) -> Any:
+    """Triton sets it to address bits 9..7 in the descriptors of scales, which have no swizzle."""
+    return [by_descriptor(K_MAJOR | 5 << 49 | (0 if edge else 6 << 61))]
 
 
 @pair("deadlock", "mbarrier-over-arrival")

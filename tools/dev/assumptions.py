@@ -36,7 +36,7 @@ The machine does not depend on these, or no alternative has been proposed:
 | scale-input-d of kind i8 | ignored, with a warning: ptxas drops it (UTCIMMA) |
 | data path C, the name of path E | by analogy, marked as uncertain in `tcir.machine.tmem.places` |
 | lane bits of `immHalfSplitoff` | it is only a column distance |
-| base offset of a matrix descriptor | rejected unless 0 |
+| base offset of a matrix descriptor with a swizzle | rejected unless 0 |
 | bandwidth of tensor memory | does not affect results |
 """
 

@@ -78,20 +78,8 @@ def decode_matrix(bits: int) -> MatrixDescriptor:
                 "0 (reserved)",
                 _FIELDS,
             )
-    if field(48, 46) != 1:
-        raise DescriptorError(
-            "matrix descriptor bits 48..46",
-            field(48, 46),
-            "0b001 (the constant that Hopper's descriptor lacks)",
-            _FIELDS,
-        )
-    if field(51, 49):
-        raise DescriptorError(
-            "base offset",
-            field(51, 49),
-            "0: start the swizzle pattern at an aligned address",
-            "a row phase other than that of the address is not modelled here",
-        )
+    if field(48, 46) > 1:  # 0 works, too: `SharedDesc.lacks_constant`
+        raise DescriptorError("matrix descriptor bits 48..46", field(48, 46), "0b001", _FIELDS)
     if field(52, 52):
         raise DescriptorError(
             "leading dimension mode (bit 52)", 1, "0 (byte offset)", "absolute needs sm_103a"
@@ -100,6 +88,13 @@ def decode_matrix(bits: int) -> MatrixDescriptor:
     if code not in SWIZZLE_CODES:
         allowed = ", ".join(f"{c} ({name})" for c, name in SWIZZLE_CODES.items())
         raise DescriptorError("swizzle code (bits 63..61)", code, allowed, _FIELDS)
+    if code and field(51, 49):  # without a swizzle there is no pattern for it to shift
+        raise DescriptorError(
+            "base offset",
+            field(51, 49),
+            "0 with a swizzle: start the pattern at an aligned address",
+            "a row phase other than that of the address is not modelled here",
+        )
     return MatrixDescriptor(
         start=field(13, 0) << 4,
         lbo=field(29, 16) << 4,

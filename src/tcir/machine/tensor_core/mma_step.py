@@ -163,6 +163,8 @@ class MmaStep:
     ) -> tuple[TmemAddr | ElementAddresses, ElementAddresses, ZeroColumns | None]:
         """A and B of each CTA by the address of every element, and which columns of B are zeros."""
         zeros = None
+        for operand in (a, b):
+            self.pipe.check_constant(operand, site)
         try:
             if options.zero_columns is not None and isinstance(i, InstructionDescriptor):
                 spans = self.machine.assumptions.zero_column_spans

@@ -19,6 +19,11 @@ class SharedDesc:
 
     bits: int
 
+    @property
+    def lacks_constant(self) -> bool:
+        """Bits 48..46 are 0, not 0b001 (PTX ISA 9.7.16.4.1), as in a Hopper descriptor."""
+        return not self.bits >> 46 & 0b111
+
 
 @dataclass(frozen=True)
 class TmemAddr:

@@ -13,6 +13,7 @@ from tcir.machine.order.operation import Operation
 from tcir.machine.order.ordering import class_of
 from tcir.machine.order.shadow import Granules, Shadow
 from tcir.machine.tensor_core.narrow import HOLDER_SHIFT
+from tcir.machine.tensor_core.operands import SharedDesc
 
 Places = Sequence[tuple[Shadow | None, Granules]]
 Missing = NDArray[np.bool_] | None
@@ -67,6 +68,15 @@ class Pipe:
         thread.in_flight = [o for o in thread.in_flight if not o.done]
         if not operation.done:
             thread.in_flight.append(operation)
+
+    def check_constant(self, operand: object, site: object) -> None:
+        """A finding if the matrix descriptor that names an operand lacks its constant."""
+        if isinstance(operand, SharedDesc) and operand.lacks_constant:
+            self.cta.report(
+                "warning", "descriptor-constant", site, "matrix descriptor bits 48..46",
+                "0b001: that 0 works is not promised by PTX ISA 9.7.16.4.1; ships in JAX's "
+                "Mosaic GPU",
+            )  # fmt: skip
 
     def must_be_defined(self, defined: NDArray[np.bool_], place: str, site: object) -> Missing:
         """A finding unless all words an operation reads were written."""

@@ -77,6 +77,7 @@ class TensorCore:
                 "cp-format", f"expected a source format in {allowed}, got {decompress}", site=site
             )
         bits = None if decompress is None else CP_FORMATS[decompress]
+        self.pipe.check_constant(source, site)
         try:
             if isinstance(source, SharedDesc):
                 source = cp_source(source, shape, self.machine.assumptions)
