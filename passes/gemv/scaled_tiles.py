@@ -61,7 +61,8 @@ class ScaledOperand:
     def load(self, tile: ir.Value, row: Index, unit: Index, stage: Stage, batch: Index) -> None:
         """Fills `tile` with stage `unit` of the rows from `row` on; zero outside the tensor."""
         k = index.mul(unit, self.operand.units(stage.k))
-        tma_load(self.map, index.values([k, row, batch]), tile, 0, self.type.nbytes)
+        nbytes = self.type.shape[0] * self.operand.row_bytes(stage.k)  # gaps do not count
+        tma_load(self.map, index.values([k, row, batch]), tile, 0, nbytes)
 
 
 @dataclass(frozen=True)

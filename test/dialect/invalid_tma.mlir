@@ -403,7 +403,7 @@ func.func @f(%x: memref<1x56x56x64xf16>, %i: index, %off: index, %t: !tc.smem<ar
 // illegal: tc.tma_load/nbytes
 func.func @f(%x: memref<1x56x56x64xf16>, %i: index, %off: index, %t: !tc.smem<array<i64: 128, 64>, f16, "K", "128B">) {
   %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 64, 56, 56, 1>, strides = array<i64: 128, 7168, 401408>, box = array<i64: 64, 32, 1, 1>, element_strides = array<i64: 1, 2, 1, 1>, corners = array<i64>, swizzle = "128B"} : (memref<1x56x56x64xf16>) -> !tc.tensor_map
-  // expected-error @+1 {{tc.tma_load: nbytes must be the bytes of the whole box (2048), got 4096: complete_tx counts the out-of-bounds part too}}
+  // expected-error @+1 {{tc.tma_load: nbytes must be the bytes of the whole box (2048), got 4096: complete_tx counts the out-of-bounds part too, and not the gaps of padded types}}
   "tc.tma_load"(%map, %i, %i, %i, %i, %t) {row = 0 : i64, nbytes = 4096 : i64, operandSegmentSizes = array<i32: 1, 4, 0, 1, 0>} : (!tc.tensor_map, index, index, index, index, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">) -> ()
   return
 }

@@ -220,14 +220,23 @@ def test_bytes_of_the_halo(counted, nbytes):
     assert box.nbytes == nbytes and box.high == 14 * 128
 
 
-@pytest.mark.parametrize(("counted", "nbytes"), [("padded", 256), ("payload", 192)])
-def test_bytes_of_the_gaps(counted, nbytes):
-    x = np.zeros((2, 96), np.uint8)
-    d = built("tiled", x, dtype="u6_align16b", dims=[128, 2], strides_bytes=[96], box=[128, 2])
+@pytest.mark.parametrize(
+    ("dtype", "counted", "nbytes"),
+    [
+        ("u6_align16b", "padded", 256),
+        ("u6_align16b", "payload", 192),
+        ("u4_align16b", "padded", 256),
+        ("u4_align16b", "payload", 128),
+    ],
+)
+def test_bytes_of_the_gaps(dtype, counted, nbytes):
+    row, used = (96, 12) if dtype == "u6_align16b" else (64, 8)
+    x = np.zeros((2, row), np.uint8)
+    d = built("tiled", x, dtype=dtype, dims=[128, 2], strides_bytes=[row], box=[128, 2])
     chosen = Assumptions(padded_bytes=counted)
     box = load_box(TensorOperand(d, (0, 0), "tile", ()), 0, chosen, "here")
     assert box.nbytes == nbytes
-    assert sorted(box.gaps) == [16 * i + k for i in range(16) for k in range(12, 16)]
+    assert sorted(box.gaps) == [16 * i + k for i in range(16) for k in range(used, 16)]
 
 
 def test_loads_with_atoms_of_64_bytes():

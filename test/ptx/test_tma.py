@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tcir.machine import TensorMap
+from tcir.machine import Assumptions, TensorMap
 from tcir.run import RunReport, run_ptx
 
 HEADER = ".version 8.8\n.target sm_100a\n.address_size 64\n"
@@ -177,8 +177,14 @@ def test_gaps_of_padded_types_are_undefined(dtype: str) -> None:
     x = noise(4, inner // 2).view(np.uint8)
     tensor = TensorMap.tiled(x, dtype=dtype, dims=[128, 4], strides_bytes=[inner], box=[128, 4])
     data = FIRST.copy()
-    report = run(load_kernel("2d.shared::cta.global.tile", "0, 0", "", 512), tensor, data)
+    ptx = load_kernel("2d.shared::cta.global.tile", "0, 0", "", 4 * inner)
+    report = run(ptx, tensor, data)
     assert {f.code for f in report.findings} == {"undefined-read"}
+    # Announcing the gaps, too, waits for bytes that never come; if they counted, not.
+    gaps = load_kernel("2d.shared::cta.global.tile", "0, 0", "", 512)
+    assert [e.code for e in run(gaps, tensor, FIRST.copy()).errors] == ["deadlock"]
+    padded = Assumptions(padded_bytes="padded")
+    assert not run(gaps, tensor, FIRST.copy(), assumptions=padded).errors
     used = inner // 8
     got = data[:512].reshape(32, 16)
     np.testing.assert_array_equal(got[:, :used], x.reshape(32, used))

@@ -252,9 +252,11 @@ class Assumptions:
         "complete_tx of .im2col::w, .im2col::w::128",
     )
     padded_bytes: str = _question(
-        "Does complete_tx count the gaps of 16U4_ALIGN16B and 16U6_ALIGN16B in shared memory?",
-        ("padded", "payload"),
-        "CUTLASS counts such tiles by the bytes of their shared-memory layout",
+        "Does complete_tx count the bytes that 16U4_ALIGN16B and 16U6_ALIGN16B read, or also the "
+        "gaps in shared memory?",
+        ("payload", "padded"),
+        "DeepGEMM (sm100_fp8_fp4_gemm_1d1d) announces half of the shared bytes for fp4, Triton the "
+        "packed bytes, and both run on B200; CUTLASS counts its shared-memory layout",
         "complete_tx of padded types",
     )
     u6_store: str = _question(

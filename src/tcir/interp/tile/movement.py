@@ -92,7 +92,9 @@ def tma_load(compiler: Compiler, op: tc.TmaLoadOp) -> Step:
             site=site,
         )
         if not signal:
-            frame.cta_run.complete_load(frame, nbytes, box, site)
+            unit = fields.unit
+            counted = box * unit.global_bytes // unit.shared_bytes
+            frame.cta_run.complete_load(frame, nbytes, counted, site)
 
     return load
 
