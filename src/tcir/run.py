@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tcir.interp import DEFAULT_MAX_INSTRUCTIONS
 from tcir.interp.ptx.arguments import Buffers, Uninitialized, bind_variables, parameters
 from tcir.interp.ptx.calls import inline_calls
 from tcir.interp.ptx.errors import LaunchError, PtxSyntaxError
@@ -37,8 +38,6 @@ from tcir.machine import (
 from tcir.machine.refusal import Refusal
 
 __all__ = ["LaunchError", "PtxSyntaxError", "RunReport", "Uninitialized", "entry_name", "run_ptx"]
-
-DEFAULT_MAX_INSTRUCTIONS = 500_000_000
 
 
 @dataclass

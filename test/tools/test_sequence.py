@@ -75,3 +75,26 @@ def test_a_workspace_is_written_whole() -> None:
 def test_refused(launches: Any, workspaces: tuple[int, ...], words: str) -> None:
     with pytest.raises(InputError, match=words):
         run(*(launch(*each) for each in launches), workspaces=workspaces)
+
+
+SPOILING = KERNEL.replace("ret;", "st.global.f32 [%d2], %f1;\n  ret;").format(name="two")
+"""Like the others, and writes what it read."""
+
+
+def spoiled(*launches: Launch) -> Any:
+    head, clean = PTX.split(".visible .entry two")[0], launches
+    return run_sequence(head + SPOILING, LaunchSequence(clean, (128,)), [X], [OUT])
+
+
+def test_a_launch_that_writes_what_it_should_read() -> None:
+    """An input of the caller, or a workspace that an earlier launch wrote; `PTX` does neither."""
+    for launches in (
+        [launch("two", 0, 2), launch("one", 2, 1)],
+        [launch("one", 0, 2), launch("two", 2, 1)],
+    ):
+        (found,) = spoiled(*launches).findings
+        assert (found.severity, found.code) == ("error", "input-overwritten")
+        assert "st.global.f32 [%d2], %f1;" in found.first
+        assert "buffer 0 of @two, element [" in found.second and "expected" in found.second
+        assert "of 128 changed" in found.missing
+    assert (X == np.arange(32)).all()

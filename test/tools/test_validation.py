@@ -214,7 +214,22 @@ def test_what_the_machine_raises(machine: FakeMachine) -> None:
     machine.change = raising(NotModelled("tcgen05.mma.sp", site="f.mlir:4:1"))
     line = run()["mark-tile"]
     assert (line.verdict, line.incomplete) == ("incomplete", ["tcgen05.mma.sp at f.mlir:4:1"])
-    machine.change = raising(ZeroDivisionError("a bug of ours"))
+
+
+def test_an_exception_of_an_execution_is_the_pass_s_verdict(
+    machine: FakeMachine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def change(result, inputs, order):
+        raise ZeroDivisionError("a bug of ours")
+
+    machine.change = change
+    report = run()
+    assert (report.verdict, report.first_failure().name) == ("different", "mark-tile")
+    (finding,) = report["mark-tile"].findings
+    assert finding["code"] == "interpreter-failed"
+    assert "ZeroDivisionError: a bug of ours, at" in finding["text"]
+    assert "test_validation.py:" in finding["text"]
+    monkeypatch.setenv("TCIR_TRACEBACK", "1")
     with pytest.raises(ZeroDivisionError):
         run()
 

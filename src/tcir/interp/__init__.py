@@ -17,6 +17,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+DEFAULT_MAX_INSTRUCTIONS = 500_000_000
+"""Warp instructions before a run is given up."""
+
 
 @dataclass(frozen=True)
 class OutputSpec:
@@ -65,6 +68,8 @@ class Executor(Protocol):
     order_seed: seed of the completion order of asynchronous operations; None = in issue order.
     hazards:    "report" or "off".
     numerics:   "exact" (the tensor core's fused sums) or "fast".
+    max_instructions: warp instructions (at the tile level: turns of loops) before the run is given
+                up with a `tcir.machine.MachineError` that names the loop.
 
     An op without a rule is returned in `Outcome.incomplete`; an illegal use of the hardware raises
     `tcir.machine.MachineError`; neither is ever skipped.
@@ -80,6 +85,7 @@ class Executor(Protocol):
         order_seed: int | None = None,
         hazards: str = "report",
         numerics: str = "exact",
+        max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
     ) -> Outcome: ...
 
 

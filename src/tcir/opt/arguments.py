@@ -82,6 +82,12 @@ def make_parser() -> argparse.ArgumentParser:
     add("--inputs", choices=["integers", "random"], default="integers", help="kind of inputs")
     add("--orders", type=int, default=1, metavar="N", help="completion orders tried (default 1)")
     add("--numerics", choices=["exact", "fast"], default="exact", help="fast is not bit-exact")
+    add(
+        "--max-instructions",
+        type=int,
+        metavar="N",
+        help="of one execution (default: 20 times the level before, and 100000)",
+    )
 
     mlir = parser.add_argument_group("as in mlir-opt")
     add = mlir.add_argument

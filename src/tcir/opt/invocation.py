@@ -221,6 +221,9 @@ class _ChunkRun(Watcher):
         if self.report is not None:
             errors = [d.message for d in diagnostics if d.severity == "error"]
             self.report.error, self.report.error_code = "\n".join(errors), status
+            if self.report.verdict == "different":  # a pass broke the program before this
+                print(self.report.summary(), file=sys.stderr)
+                return self.report.exit_code
         return status
 
 
@@ -232,7 +235,13 @@ def internal_error(error: Exception) -> str:
 def _settings(arguments: Namespace) -> Settings | None:
     if arguments.validate_each is None:
         return None
-    return Settings(arguments.seed, arguments.inputs, arguments.orders, arguments.numerics)
+    return Settings(
+        arguments.seed,
+        arguments.inputs,
+        arguments.orders,
+        arguments.numerics,
+        arguments.max_instructions,
+    )
 
 
 def _load_native(arguments: Namespace) -> None:

@@ -7,6 +7,7 @@ a straight-line program of functions from arrays to arrays.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tcir.errors import InputError
-from tcir.interp import Outcome, OutputSpec
+from tcir.interp import DEFAULT_MAX_INSTRUCTIONS, Outcome, OutputSpec
 from tcir.program.inputs import poison
 from tcir.program.launch import Launch, LaunchSequence
 from tcir.program.memory_image import image_spec, in_memory
@@ -61,6 +62,7 @@ def run_in_order(
                 f"{sorted(known)}"
                 + (f", and no size for workspace {strange[0]}" if strange else "")
             )
+        _check_views(step, workspaces)
         arrays = [as_view(known[n], step.views.get(n)) for n in reads]
         wanted = [step.views.get(n, specs[n]) if n in workspaces else specs[n] for n in writes]
         outcome = step.run([*reads, *writes], arrays, wanted)
@@ -81,6 +83,20 @@ def run_in_order(
     total.counters = dict(counters)
     total.sites = {n: site for n, site in sites.items() if n < len(outputs)}
     return total
+
+
+def _check_views(step: KernelStep, workspaces: Mapping[int, int]) -> None:
+    """Raises InputError where a kernel has a workspace in another size than the program says."""
+    for number, view in step.views.items():
+        if number in workspaces and number in step.buffers:
+            image = image_spec(view)
+            size = math.prod(image.shape) * image.dtype.itemsize
+            if size != workspaces[number]:
+                raise InputError(
+                    f"@{step.name}: expected workspace {number} of {size} bytes "
+                    f"({view.dtype.name}{list(view.shape)}), got {workspaces[number]} bytes in "
+                    "tc.workspaces"
+                )
 
 
 def as_view(array: Array, view: OutputSpec | None) -> Array:
@@ -106,12 +122,13 @@ def run_kernel(
     order_seed: int | None = None,
     hazards: str = "report",
     numerics: str = "exact",
+    max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
 ) -> Outcome:
     """Executes PTX text on the machine over copies of `inputs`; results start as poison.
 
-    Results in `whole` are for another kernel to read: a byte left unwritten there is an error
-    finding. Raises `tcir.machine.MachineError` at an illegal act of the program, which ends the
-    run.
+    A changed byte of an input is an error finding. Results in `whole` are for another kernel to
+    read: a byte left unwritten there is an error finding. max_instructions: see `tcir.run_ptx`.
+    Raises `tcir.machine.MachineError` at an illegal act of the program, which ends the run.
     """
     from tcir.debug import LastWriters
     from tcir.run import run_ptx
@@ -130,15 +147,21 @@ def run_kernel(
         hazards=hazards,
         order_seed=order_seed,
         numerics=numerics,
+        max_instructions=max_instructions,
         observer=writers,
     )
     if report.errors:
         raise report.errors[0]
+    sizes = {"instructions": report.instructions, "ctas": math.prod(launch.grid)}
     return Outcome(
         outputs=results,
         level="ptx",
-        findings=list(report.findings) + _holes(launch.name, writers, results, whole),
-        counters=report.counters,
+        findings=[
+            *report.findings,
+            *_holes(launch.name, writers, results, whole),
+            *overwritten(launch.name, inputs, copies, lambda n: writers.finder(copies[n])),
+        ],
+        counters=report.counters | sizes,
         incomplete=[str(item) for item in report.incomplete],
         sites={n: writers.finder(result) for n, result in enumerate(results)},
     )
@@ -161,6 +184,41 @@ def _holes(
         for n, missing in holes
         if missing
     ]
+
+
+def overwritten(
+    name: str,
+    inputs: Sequence[Array],
+    after: Sequence[Array],
+    writer: Callable[[int], Callable[[tuple[int, ...]], str]],
+) -> list[Any]:
+    """An error finding for each buffer that kernel `name` was to read only, and changed.
+
+    inputs, after: the buffers before and after the run; ``writer(n)`` finds who wrote an element of
+    buffer n last.
+    """
+    from tcir.machine import Finding
+
+    findings = []
+    for n, (a, b) in enumerate(zip(inputs, after, strict=True)):
+        before = np.ascontiguousarray(a).reshape(-1).view(np.uint8)
+        changed = np.flatnonzero(before != b.reshape(-1).view(np.uint8))
+        if not changed.size:
+            continue
+        element = np.unravel_index(changed[0] // a.itemsize, a.shape) if a.ndim else ()
+        index = tuple(int(i) for i in element)
+        findings.append(
+            Finding(
+                "error",
+                "input-overwritten",
+                writer(n)(index),
+                f"buffer {n} of @{name}, element [{', '.join(map(str, index))}] (byte "
+                f"{changed[0]}): expected {a[index]}, got {b[index]}",
+                f"a buffer that the kernel only reads keeps its bytes; {changed.size} of "
+                f"{before.size} changed",
+            )
+        )
+    return findings
 
 
 def run_sequence(

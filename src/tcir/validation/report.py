@@ -16,7 +16,8 @@ passes      a list with, for each pass: index, name, ops (operations after it), 
             "not executed", "-" for steps that are counted and not run), compared (words),
             max_error and max_error_over_bound (numbers or null), difference (null, or output,
             index, site, expected, got, count, total), findings (severity, code, text), incomplete
-            (names), counters (of the machine, by name)
+            (names), counters (of the machine, by name; instructions, loop_turns at the tile level,
+            ctas), remarks (words: what the pass made to cost more)
 code        null, or registers, spill_bytes, shared_bytes, tmem_columns, ptx_lines, sass (counts by
             mnemonic), missing (why a step was not done)
 """
@@ -55,6 +56,7 @@ class Line:
     findings: list[dict[str, str]] = field(default_factory=list)
     incomplete: list[str] = field(default_factory=list)
     counters: Mapping[str, int] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         seconds = self.pass_seconds + self.execute_seconds
@@ -64,6 +66,7 @@ class Line:
             lines.append(f"       {self.difference}")
         lines += [f"       without a rule: {name}" for name in self.incomplete]
         lines += [f"       {f['severity']} {f['code']}: {f['text']}" for f in self.findings]
+        lines += [f"       remark: {remark}" for remark in self.remarks]
         return "\n".join(lines)
 
 
@@ -93,14 +96,17 @@ class Report:
 
     @property
     def verdict(self) -> str:
-        """The gravest of its lines' verdicts; a pass not executed is incomplete."""
+        """The gravest of its lines' verdicts; a pass not executed is incomplete.
+
+        What a later pass says of a program that a pass before it broke changes no verdict.
+        """
+        verdicts = {line.verdict for line in self.passes}
+        if "different" in verdicts:
+            return "different"
         if self.error is not None:
             return "error"
         if not self.validated:
             return "not executed"
-        verdicts = {line.verdict for line in self.passes}
-        if "different" in verdicts:
-            return "different"
         if verdicts & {"incomplete", "not executed"} or not verdicts:
             return "incomplete"
         return "held"
@@ -113,7 +119,7 @@ class Report:
     @property
     def exit_code(self) -> int:
         """0 held, 1 different, 2 incomplete, 3 bad input, 4 internal."""
-        return self.error_code if self.error is not None else EXIT_CODES[self.verdict]
+        return self.error_code if self.verdict == "error" else EXIT_CODES[self.verdict]
 
     def __getitem__(self, name: str) -> Line:
         """The line of the first pass called `name`."""

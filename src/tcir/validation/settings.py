@@ -19,13 +19,22 @@ class Settings:
     inputs:   "integers" (everything exact, results must be equal) or "random"
     orders:   completion orders tried at each asynchronous level; the first is the issue order
     numerics: "exact" or "fast" (not bit-exact)
+    max_instructions: of one execution (at the tile level: turns of loops); None: in proportion to
+              the level before (`tcir.validation.work`)
     """
 
     seed: int = 0
     inputs: Kind = "integers"
     orders: int = 1
     numerics: str = "exact"
+    max_instructions: int | None = None
 
     def __post_init__(self) -> None:
         if self.orders < 1:
             raise InputError(f"expected at least 1 completion order, got {self.orders}")
+        if self.seed < 0:
+            raise InputError(f"expected a seed of at least 0, got {self.seed}")
+        if self.max_instructions is not None and self.max_instructions < 1:
+            raise InputError(
+                f"expected max_instructions of at least 1, got {self.max_instructions}"
+            )

@@ -9,14 +9,18 @@ numbers.
 from __future__ import annotations
 
 import dataclasses
+import math
+import os
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcir.errors import IncompleteError
-from tcir.interp import Outcome, executor_for
+from tcir.errors import Error, IncompleteError
+from tcir.interp import DEFAULT_MAX_INSTRUCTIONS, Outcome, executor_for
 from tcir.program.execution import KernelStep, as_view, run_in_order, run_sequence
 from tcir.program.inputs import make_inputs
 from tcir.program.launch import LaunchSequence
@@ -27,6 +31,7 @@ from tcir.target import DEFAULT_TARGET
 from tcir.validation import bounds, compare
 from tcir.validation.report import Line
 from tcir.validation.settings import Settings
+from tcir.validation.work import Work
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
@@ -58,6 +63,7 @@ class Validator:
         self._bounds: list[Array] | None = None
         self._no_bound = ""
         self._sites: dict[int, Any] = {}
+        self._before: Work | None = None
 
     def start(self, module: ir.Module) -> Line:
         """Executes the program as it came in: the reference of all that follows."""
@@ -71,6 +77,7 @@ class Validator:
             return line
         assert outcome is not None
         self._reference = self._previous = outcome.outputs
+        self._before = Work(_levels(programs), line.counters)
         line.verdict = "reference"
         line.compared = f"{_rules(outcome.level)}, {self._input_words()}"
         if self.settings.inputs == "random" and self.signature.level == "tensor":
@@ -79,11 +86,15 @@ class Validator:
 
     def check(self, module: ir.Module, line: Line) -> Line:
         """Executes `module` under every order and fills in the verdict of `line`."""
-        programs = find_programs(module)
-        orders = self.settings.orders if any(map(_asynchronous, programs)) else 1
-        self._compare_orders(
-            line, orders, lambda order: self._execute(module, programs, self.inputs, order, line)
-        )
+        with _laid_to_the_pass(line):
+            programs = find_programs(module)
+            orders = self.settings.orders if any(map(_asynchronous, programs)) else 1
+            self._compare_orders(
+                line,
+                orders,
+                lambda order: self._execute(module, programs, self.inputs, order, line),
+                _levels(programs),
+            )
         return line
 
     def check_ptx(self, ptx: str, launches: LaunchSequence, line: Line) -> Line:
@@ -100,14 +111,32 @@ class Validator:
                     self.signature.outputs if self.signature else (),
                     order_seed=order,
                     numerics=self.settings.numerics,
+                    max_instructions=self._budget("thread"),
                 ),
             )
 
-        self._compare_orders(line, self.settings.orders, execute)
+        levels = ("thread",) * len(launches.launches)
+        with _laid_to_the_pass(line):
+            self._compare_orders(line, self.settings.orders, execute, levels)
         return line
 
+    def _budget(self, level: str) -> int:
+        """Instructions that a kernel at `level` may take; an endless loop ends there."""
+        if self.settings.max_instructions is not None:
+            return self.settings.max_instructions
+        if self._before is None:
+            return DEFAULT_MAX_INSTRUCTIONS
+        assert self.signature is not None
+        specs = (*self.signature.inputs, *self.signature.outputs)
+        nbytes = sum(math.prod(spec.shape) * spec.dtype.itemsize for spec in specs)
+        return self._before.budget(level, nbytes)
+
     def _compare_orders(
-        self, line: Line, orders: int, execute: Callable[[int | None], Outcome | None]
+        self,
+        line: Line,
+        orders: int,
+        execute: Callable[[int | None], Outcome | None],
+        levels: tuple[str, ...],
     ) -> None:
         if not self._reference:
             line.verdict = "incomplete"
@@ -129,6 +158,10 @@ class Validator:
             if orders > 1:
                 line.compared += f", {orders} completion orders"
             self._previous = outcome.outputs
+            work = Work(levels, line.counters)
+            if self._before is not None:
+                line.remarks = [f"same result, more work: {j}" for j in self._before.jumps(work)]
+            self._before = work
             self._sites = dict(outcome.sites) or self._sites
         line.execute_seconds = time.perf_counter() - started
 
@@ -156,13 +189,17 @@ class Validator:
         plain = program.level == "tensor" and not views
         buffers = inputs if plain else self._images
         options = {"order_seed": order, "numerics": self.settings.numerics}
+
+        def limits(program: Program) -> dict[str, Any]:
+            return {**options, "max_instructions": self._budget(program.level)}
+
         if len(programs) == 1 and (plain or program.level != "tensor"):
             run = _executor(program.level)
             arrays = [as_view(a, views.get(n)) for n, a in enumerate(buffers)]
             if plain:
-                return run(module, program.name, arrays, outputs, **options)
+                return run(module, program.name, arrays, outputs, **limits(program))
             return in_memory(
-                outputs, lambda specs: run(module, program.name, arrays, specs, **options)
+                outputs, lambda specs: run(module, program.name, arrays, specs, **limits(program))
             )
 
         def step(program: Program) -> KernelStep:
@@ -172,9 +209,13 @@ class Validator:
                 if program.level == "tensor":
                     arrays = [from_memory(a, views[n]) for n, a in zip(numbers, arrays)]
                     wanted = [views[n] for n in numbers[len(arrays) :]]
-                named = {"buffers": numbers} if program.level == "thread" else {}
+                named: dict[str, Any] = {}
+                if program.level == "thread":
+                    written = numbers[len(arrays) :]
+                    whole = [place for place, n in enumerate(written) if n >= first]
+                    named = {"buffers": numbers, "whole": whole}
                 execute = _executor(program.level)
-                outcome = execute(module, program.name, arrays, wanted, **options, **named)
+                outcome = execute(module, program.name, arrays, wanted, **limits(program), **named)
                 if program.level == "tensor":
                     outcome.outputs = images(outcome.outputs)
                 return outcome
@@ -295,6 +336,34 @@ def _guard(line: Line, run: Callable[[], Outcome]) -> Outcome | None:
     return outcome
 
 
+@contextmanager
+def _laid_to_the_pass(line: Line) -> Iterator[None]:
+    """Makes every exception of an execution after a pass that pass's verdict.
+
+    The program before the pass was executed, so what cannot be executed now is what the pass left.
+    An exception that is none of ours may be a mistake in the interpreter: it is told as such.
+    """
+    try:
+        yield
+    except IncompleteError as error:
+        line.verdict, line.incomplete = "incomplete", [str(error)]
+    except MemoryError as error:
+        line.verdict, line.incomplete = "incomplete", [f"out of memory: {error}"]
+    except Error as error:
+        line.verdict = "different"
+        line.compared = f"the pass left a program that has no meaning: {error}"
+    except Exception as error:
+        if os.environ.get("TCIR_TRACEBACK"):
+            raise
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        line.verdict = "different"
+        line.compared = (
+            "the interpreter failed on what the pass left (TCIR_TRACEBACK=1 shows where)"
+        )
+        what = f"{type(error).__name__}: {error}, at {frame.filename}:{frame.lineno}"
+        line.findings.append({"severity": "error", "code": "interpreter-failed", "text": what})
+
+
 def _note(line: Line, findings: Iterable[Any]) -> None:
     """Adds hazards to a line; those of other completion orders are kept."""
     for f in findings:
@@ -335,6 +404,10 @@ def _executor(level: str) -> Any:
         return executor_for(level)
     except (KeyError, AttributeError) as error:
         raise IncompleteError(f"no executor for the level '{level}'") from error
+
+
+def _levels(programs: Sequence[Program]) -> tuple[str, ...]:
+    return tuple(program.level for program in programs)
 
 
 def _asynchronous(program: Program) -> bool:

@@ -231,7 +231,9 @@ class WarpInterpreter:
         return self.warp.agent.pause()
 
     def _retire(self) -> None:
-        self.warp.launch.retire(self.warp.agent, self.count - self._retired)
+        code, pc = self.program.code, self.divergence.pc
+        loop = code[pc].site if self.divergence.mask and pc < len(code) else None
+        self.warp.launch.retire(self.warp.agent, self.count - self._retired, loop)
         self._retired = self.count
 
     # --- collective instructions --------------------------------------------------------------

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tcir.interp.ptx.lanes import FULL
+from tcir.interp.ptx.syntax import Site
 from tcir.machine import Agent, DecodedMap, Finding, Machine, MachineError
 from tcir.machine.memory.protocols import CtaProtocol
 from tcir.machine.order.clocks import Clock
@@ -58,15 +59,18 @@ class LaunchState:
         self._clock = 0
         self._reported: set[tuple[int, str]] = set()
 
-    def retire(self, agent: Agent, count: int) -> None:
-        """Counts warp instructions; ends the run when the budget is spent."""
+    def retire(self, agent: Agent, count: int, at: Site | None) -> None:
+        """Counts warp instructions; ends the run when the budget is spent.
+
+        at: what the warp executes next; at a backward branch, the head of the loop
+        """
         self.instructions += count
         if self.instructions > self.max_instructions:
             raise MachineError(
                 "instruction-budget",
                 f"expected at most {self.max_instructions} warp instructions, got more; an endless "
-                "loop? raise max_instructions if not",
-                site=agent.name,
+                f"loop of {agent.name}? raise max_instructions if not",
+                site=agent.name if at is None else f"the loop from {at}",
             )
 
     def first_report(self, line: int, what: str) -> bool:

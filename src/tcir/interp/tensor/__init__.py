@@ -18,7 +18,7 @@ import numpy as np
 from tcir._mlir import ir
 from tcir.dialect.attributes import is_fill_only
 from tcir.errors import IncompleteError, InputError
-from tcir.interp import Outcome, OutputSpec
+from tcir.interp import DEFAULT_MAX_INSTRUCTIONS, Outcome, OutputSpec
 from tcir.interp.rules import site_of
 from tcir.interp.tensor.func import function_named
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
@@ -37,8 +37,9 @@ def run(
     order_seed: int | None = None,
     hazards: str = "report",
     numerics: str = "exact",
+    max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
 ) -> Outcome:
-    """Runs `func.func @name`; see `tcir.interp.Executor`. The last three options change nothing."""
+    """Runs `func.func @name`; see `tcir.interp.Executor`. The last four options change nothing."""
     function = function_named(module.operation, name)
     missing = evaluate.missing(function)
     if missing:

@@ -6,13 +6,13 @@ goes through LLVM, so what it computes can be held against what the NVPTX back e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tcir._mlir import ir
 from tcir.errors import IncompleteError, InputError, format_location
-from tcir.interp import Outcome, OutputSpec
+from tcir.interp import DEFAULT_MAX_INSTRUCTIONS, Outcome, OutputSpec
 from tcir.interp.thread import control
 from tcir.interp.thread.speller import Speller, bits, spelling
 from tcir.interp.types import Array
@@ -75,12 +75,15 @@ def run(
     order_seed: int | None = None,
     hazards: str = "report",
     numerics: str = "exact",
+    max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
     buffers: Sequence[int] | None = None,
+    whole: Collection[int] = (),
 ) -> Outcome:
     """Runs kernel `name` of the `gpu.module` in `module`; see `tcir.interp.Executor`.
 
     buffers: of one kernel of several, the numbers of `inputs` and `outputs`
              (`tcir.program.execution`)
+    whole:   the `outputs` that another kernel reads: all of their bytes have to be written
     """
     spelled = spell(module, name)
     if spelled.incomplete:
@@ -93,9 +96,11 @@ def run(
         launch,
         inputs,
         outputs,
+        whole=whole,
         order_seed=order_seed,
         hazards=hazards,
         numerics=numerics,
+        max_instructions=max_instructions,
     )
     return replace(outcome, level="thread")
 

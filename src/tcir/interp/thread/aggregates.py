@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from tcir._mlir import ir, llvm
 from tcir.errors import IncompleteError
+from tcir.interp.rules import site_of
 from tcir.interp.thread.speller import Speller, only, register_class, scalars, spelling
+from tcir.machine import MachineError
 
 
 def _known_index(value: ir.Value) -> int:
@@ -14,11 +16,21 @@ def _known_index(value: ir.Value) -> int:
     return int(ir.IntegerAttr(owner.attributes["value"]).value)
 
 
+def _element(op: ir.Operation, index: int, count: int) -> int:
+    """`index`, which has to be one of `count` elements."""
+    if not 0 <= index < count:
+        words = f"expected an element of 0 to {count - 1}, got {index}"
+        raise MachineError("bad-element", words, site=site_of(op))
+    return index
+
+
 @spelling("llvm.extractelement")
 def _extract_element(speller: Speller, op: ir.Operation) -> None:
     only(op)
     vector, position = op.operands
-    speller.rename(op.results[0], [speller.read(vector)[_known_index(position)]])
+    registers = speller.read(vector)
+    index = _element(op, _known_index(position), len(registers))
+    speller.rename(op.results[0], [registers[index]])
 
 
 @spelling("llvm.insertelement")
@@ -26,7 +38,8 @@ def _insert_element(speller: Speller, op: ir.Operation) -> None:
     only(op)
     vector, value, position = op.operands
     registers = list(speller.read(vector))
-    registers[_known_index(position)] = speller.read_one(value)
+    index = _element(op, _known_index(position), len(registers))
+    registers[index] = speller.read_one(value)
     speller.rename(op.results[0], registers)
 
 
@@ -36,7 +49,10 @@ def _shuffle(speller: Speller, op: ir.Operation) -> None:
     both = [register for operand in op.operands for register in speller.read(operand)]
     mask = list(ir.DenseI32ArrayAttr(op.attributes["mask"]))
     kind = register_class(scalars(op.results[0].type)[0])
-    picked = [both[index] if index >= 0 else speller.fresh(kind) for index in mask]
+    picked = [
+        both[_element(op, index, len(both))] if index >= 0 else speller.fresh(kind)
+        for index in mask
+    ]
     speller.rename(op.results[0], picked)
 
 

@@ -6,7 +6,9 @@ import re
 
 from tcir._mlir import ir
 from tcir.errors import IncompleteError
+from tcir.interp.rules import site_of
 from tcir.interp.thread.speller import Registers, Speller, only, spelling
+from tcir.machine import MachineError
 
 _REGISTER_CONSTRAINT = {"r", "l", "h", "f", "d", "c", "b"}
 
@@ -35,6 +37,13 @@ def _inline_asm(speller: Speller, op: ir.Operation) -> None:
     for position, (constraint, register) in enumerate(zip(inputs, given, strict=True)):
         if constraint.isdigit():
             output = int(constraint)
+            if output >= len(outputs):
+                raise MachineError(
+                    "bad-inline-asm",
+                    f"expected a constraint tied to one of {len(outputs)} outputs, got "
+                    f"'{constraint}'",
+                    site=site_of(op),
+                )
             if output in named or len(outputs) + position in named:
                 raise IncompleteError("no rule for a text that names a tied operand")
             results[output] = register
@@ -42,7 +51,14 @@ def _inline_asm(speller: Speller, op: ir.Operation) -> None:
             raise IncompleteError(f"no rule for the constraint {constraint}")
     if len(op.results):
         speller.rename(op.results[0], results)
+    if any(number >= len(results) + len(given) for number in named):
+        raise _no_operand(op, f"${max(named)}", len(results) + len(given))
     _emit(speller, _fill(text, r"\$(?:\$|\{(\d+)\}|(\d+))", tuple(results + given)))
+
+
+def _no_operand(op: ir.Operation, got: str, operands: int) -> MachineError:
+    words = f"expected the text to name one of {operands} operands, got {got}"
+    return MachineError("bad-inline-asm", words, site=site_of(op))
 
 
 def _fill(text: str, pattern: str, registers: Registers) -> str:
@@ -75,6 +91,8 @@ def _inline_ptx(speller: Speller, op: ir.Operation) -> None:
     for letter, registers in (("r", read), ("w", written)):
         for number, register in enumerate(registers):
             text = text.replace(f"{{${letter}{number}}}", register)
+    if strange := re.search(r"\{\$[rw]\d+\}", text):
+        raise _no_operand(op, strange[0], len(read) + len(written))
     if "$" in text:
         raise IncompleteError(f"no rule for the operands of {text!r}")
     _emit(speller, text)

@@ -26,15 +26,16 @@ from tcir.dialect.attributes import integers
 from tcir.dialect.limits import WARP
 from tcir.dialect.walk import nested
 from tcir.errors import IncompleteError, InputError
-from tcir.interp import Outcome, OutputSpec
+from tcir.interp import DEFAULT_MAX_INSTRUCTIONS, Outcome, OutputSpec
 from tcir.interp.rules import site_of
 from tcir.interp.tensor.func import function_named
 from tcir.interp.tile.compiler import Compiler, execute
-from tcir.interp.tile.kernel import start_cta
+from tcir.interp.tile.kernel import LoopTurns, start_cta
 from tcir.interp.tile.places import Places
 from tcir.interp.tile.values import MemRef, Writers
 from tcir.interp.types import Array, dtype_of, poison, shape_of
 from tcir.machine import Finding, Machine, NotModelled
+from tcir.program.execution import overwritten
 from tcir.rule_files import load_folder
 
 __all__ = ["execute", "run"]
@@ -49,10 +50,12 @@ def run(
     order_seed: int | None = None,
     hazards: str = "report",
     numerics: str = "exact",
+    max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
 ) -> Outcome:
     """Runs the kernel `func.func @name`; see `tcir.interp.Executor`.
 
-    An element of a result that no CTA stores is an error finding, ``output-never-written``.
+    An element of a result that no CTA stores is an error finding, ``output-never-written``; an
+    input that changes is another, ``input-overwritten``.
     """
     function = function_named(module.operation, name)
     missing = execute.missing(function)
@@ -84,24 +87,31 @@ def run(
     for number, array in enumerate(arrays):
         address = machine.memory.bind(array, initialized=number < len(inputs))
         arguments.append(MemRef(address, array.shape, array.dtype, number))
-        if number >= len(inputs):
-            writers.watch(number, array.size)
+        writers.watch(number, array.size)
     roles = any(isinstance(op, tc.RoleOp) for op in nested(function))
     warps = -(-threads // WARP)
+    turns = LoopTurns(max_instructions)
     try:
-        machine.run(lambda cta: start_cta(cta, compiler, program, arguments, warps, roles))
+        machine.run(lambda cta: start_cta(cta, compiler, program, arguments, warps, roles, turns))
     except NotModelled as error:
         return Outcome([], "tile", incomplete=[f"{error.site}: {error.what}"])
     results = arrays[len(inputs) :]
     findings = [
         *machine.findings,
         *_never_written(writers, results, len(inputs), site_of(function)),
+        *overwritten(
+            name,
+            inputs,
+            arrays[: len(inputs)],
+            lambda n: partial(_site, writers, n, inputs[n].shape),
+        ),
     ]
+    sizes = {"loop_turns": turns.count, "ctas": int(np.prod(grid))}
     return Outcome(
         results,
         "tile",
         findings=findings,
-        counters=machine.counters.as_dict(),
+        counters=machine.counters.as_dict() | sizes,
         sites={
             i: partial(_site, writers, len(inputs) + i, result.shape)
             for i, result in enumerate(results)

@@ -44,6 +44,8 @@ _SIGNED: dict[str, Callable[[int, int], int]] = {
     "shli": operator.lshift,
     "shrsi": operator.rshift,
 }
+_DIVISIONS = {"divsi", "remsi", "floordivsi", "ceildivsi", "divui", "remui", "ceildivui"}
+_SHIFTS = {"shli", "shrsi", "shrui"}
 _UNSIGNED: dict[str, Callable[[int, int], int]] = {
     "divui": operator.floordiv,
     "remui": operator.mod,
@@ -68,9 +70,29 @@ def _wrapped(value: int, width: int) -> int:
 
 
 def _integer_binary(compiler: Compiler, op: ir.OpView, width: int) -> Step:
+    name = op.operation.name.partition(".")[2]
+    compute = _wrapping(compiler, op, name, width)
+    if name not in _DIVISIONS | _SHIFTS:
+        return compute
+    a, b = compiler.operands(op)
+    site = compiler.site(op)
+
+    def checked(frame: Frame) -> None:
+        first, second = frame.values[a], frame.values[b]
+        if name in _DIVISIONS and second == 0:
+            words = f"expected a divisor other than 0, got {first} by 0"
+            raise frame.cta_run.error("division-by-zero", words, site)
+        if name in _SHIFTS and not 0 <= second < width:
+            words = f"expected a shift by 0 to {width - 1} bits, got {second}"
+            raise frame.cta_run.error("bad-shift", words, site)
+        compute(frame)
+
+    return checked
+
+
+def _wrapping(compiler: Compiler, op: ir.OpView, name: str, width: int) -> Step:
     a, b = compiler.operands(op)
     result = compiler.result(op)
-    name = op.operation.name.partition(".")[2]
     mask = (1 << width) - 1
     if name in _SIGNED:
         compute = _SIGNED[name]

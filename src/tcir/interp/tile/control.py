@@ -52,6 +52,7 @@ def scf_for(compiler: Compiler, op: ir.OpView) -> Step:
             raise frame.cta_run.error("bad-step", f"expected a positive step, got {v[step]}", site)
         for target, source in zip(carried, [v[s] for s in initial]):
             v[target] = source
+        frame.cta_run.turns.spend(max(0, -((v[low] - v[high]) // v[step])), site)
         return range(v[low], v[high], v[step])
 
     def finish(frame: Frame) -> None:

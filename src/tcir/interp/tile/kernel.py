@@ -17,12 +17,31 @@ from tcir.machine import Agent, Cta, ElementAddresses, MachineError, TmemAddr
 OWN = Site("the interpreter's own setup")
 
 
+class LoopTurns:
+    """Turns of all loops of a launch, at most `most`."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.count = most, 0
+
+    def spend(self, turns: int, site: Site) -> None:
+        """Counts the turns of a loop before it starts; MachineError beyond the budget."""
+        self.count += turns
+        if self.count > self.most:
+            raise MachineError(
+                "loop-budget",
+                f"expected loops of at most {self.most} turns in all, got {self.count} with the "
+                f"{turns} of this loop; raise max_instructions if they are meant",
+                site=site,
+            )
+
+
 class CtaRun:
     """State and services of one CTA for the rules."""
 
-    def __init__(self, cta: Cta, places: Places) -> None:
+    def __init__(self, cta: Cta, places: Places, turns: LoopTurns) -> None:
         self.cta = cta
         self.places = places
+        self.turns = turns
         self._loads = 0
         self._own_column = 0
 
@@ -128,10 +147,16 @@ class CtaRun:
 
 
 def start_cta(
-    cta: Cta, compiler: Compiler, program: Step, arguments: list[MemRef], warps: int, roles: bool
+    cta: Cta,
+    compiler: Compiler,
+    program: Step,
+    arguments: list[MemRef],
+    warps: int,
+    roles: bool,
+    turns: LoopTurns,
 ) -> list[Agent]:
     """The agents of one CTA: one for all of it, or with roles one per warp."""
-    run = CtaRun(cta, compiler.places)
+    run = CtaRun(cta, compiler.places, turns)
 
     def agent(name: str, warp: int, threads: int) -> Agent:
         def body(agent: Agent) -> Blocking:

@@ -1,0 +1,68 @@
+"""How much a program does, from the counters of its executions: budgets and remarks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+FACTOR = 20
+"""A level may take so many times the instructions (or turns of loops) of the level before."""
+LEAST = 100_000
+"""Warp instructions that every program may execute: about a second."""
+BYTES_PER_INSTRUCTION = 8
+"""The first level of threads may take an instruction for so many bytes that tiles moved; a warp's
+loads and stores move up to 512."""
+INSTRUCTIONS_PER_BYTE = 64
+"""The first level below tensors may take so many instructions for a byte of inputs and results."""
+JUMP = 2
+"""A counter that grew so many times makes a remark."""
+
+MOVED = (
+    "global_to_shared", "shared_to_global", "shared_to_tmem", "tmem_load", "tmem_store",
+    "global_load", "global_store", "shared_load", "shared_store",
+)  # fmt: skip
+WORK = (
+    "ctas", "instructions", "loop_turns", "mma", "tensor_cycles", "global_to_shared",
+    "shared_to_global", "global_load", "global_store", "tmem_load", "tma_loads", "tma_stores",
+)  # fmt: skip
+"""Counters that a pass has no reason to multiply."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What an execution took.
+
+    levels:   of its kernels, in order: "tensor", "tile" or "thread"
+    counters: of `tcir.interp.Outcome`
+    """
+
+    levels: tuple[str, ...]
+    counters: Mapping[str, int] = field(default_factory=dict)
+
+    def budget(self, level: str, nbytes: int) -> int:
+        """Instructions (turns, at level "tile") that a kernel of the next state may take.
+
+        nbytes: of the program's inputs and results
+        """
+        unit = "loop_turns" if level == "tile" else "instructions"
+        most = LEAST + FACTOR * self.counters.get(unit, 0)
+        if "tensor" in self.levels:
+            most += INSTRUCTIONS_PER_BYTE * nbytes
+        elif set(self.levels) != {level}:
+            moved = sum(self.counters.get(name, 0) for name in MOVED)
+            most += moved // BYTES_PER_INSTRUCTION
+        return most
+
+    def jumps(self, after: Work) -> list[str]:
+        """``mma 4 -> 56 (14x)`` for each counter of `WORK` that grew at least `JUMP` times.
+
+        A program that still has a kernel on tensors counts only a part of its work.
+        """
+        if "tensor" in (*self.levels, *after.levels):
+            return []
+        pairs = [(n, self.counters.get(n, 0), after.counters.get(n, 0)) for n in WORK]
+        return [
+            f"{name} {old} -> {new} ({new / old:.3g}x)"
+            for name, old, new in pairs
+            if old and new >= JUMP * old
+        ]

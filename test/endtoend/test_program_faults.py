@@ -1,0 +1,185 @@
+"""Whatever a broken pass's program does when it runs is that pass's verdict.
+
+Each fault stands beside the same program without it, which is clean.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+import tcir
+from tcir._mlir import arith, ir
+from tcir.passmanager.pipeline import named_pipeline
+from tcir.validation.report import Report
+
+from .breaking import Broken, Edit, PtxCheck, change_text, pick, set_attribute
+from .linalg_text import Conv, Matmul
+
+MATMUL = Matmul(32, 16, 64)
+REPACKED = Conv(1, 3, 10, 3, 16, 2, 3, (1, 0, 1, 1))
+
+
+def validated(
+    at: str, edit: Edit, program: Conv | Matmul = MATMUL, pipeline: str = "matmul"
+) -> Report:
+    """The report of `program` when `edit` damages what the pass `at` made."""
+    passes = named_pipeline(pipeline)
+    broken = tcir.Pipeline(passes.passes)
+    broken.replace(at, Broken(broken.passes[broken.index(at)], edit))
+    report: Report = tcir.validate(program.text(), broken)
+    return report
+
+
+def test_the_whole_programs_are_clean() -> None:
+    for program, pipeline in ((MATMUL, "matmul"), (REPACKED, "conv-implicit-gemm")):
+        report = tcir.validate(program.text(), pipeline)
+        assert report.ok, str(report)
+        assert not any(line.findings or line.remarks for line in report.passes), str(report)
+
+
+def divide_by_zero(module: Any) -> None:
+    """Takes the slot of a ring modulo 0, as exchanged operands do in the first turn."""
+    op = pick(module, "arith.remui")
+    op.operands[0], op.operands[1] = op.operands[1], op.operands[0]
+
+
+def shift_too_far(module: Any) -> None:
+    op = pick(module, "arith.remui")
+    with ir.InsertionPoint(op), op.location:
+        far = arith.ConstantOp(op.operands[0].type, 64).result
+        op.results[0].replace_all_uses_with(arith.ShRUIOp(op.operands[0], far).result)
+
+
+def swap_launches(module: Any) -> None:
+    """The repacking of the image and the convolution change places."""
+    functions = [op.operation for op in module.body.operations]
+    first, last = functions[0], functions[-1]
+    orders = first.attributes["tc.order"], last.attributes["tc.order"]
+    last.attributes["tc.order"], first.attributes["tc.order"] = orders
+
+
+def erase_function(module: Any) -> None:
+    module.body.operations[0].operation.erase()
+
+
+def workspaces(by: int) -> Edit:
+    """Changes the size of every workspace by so many bytes."""
+
+    def edit(module: Any) -> None:
+        attributes = module.operation.attributes
+        sizes = [size + by for size in attributes["tc.workspaces"]]
+        attributes["tc.workspaces"] = ir.DenseI64ArrayAttr.get(sizes)
+
+    return edit
+
+
+def step_of_zero(module: Any) -> None:
+    loop = pick(module, "scf.for")
+    loop.operands[2] = loop.operands[0]
+
+
+def endless_turns(module: Any) -> None:
+    """A loop of 2^62 turns."""
+    loop = pick(module, "scf.for")
+    with ir.InsertionPoint(loop), loop.location:
+        loop.operands[1] = arith.ConstantOp(ir.IndexType.get(), 1 << 62).result
+
+
+FAULTS: dict[str, tuple[str, Edit, str]] = {
+    "division by zero": ("place-barriers", divide_by_zero, "division-by-zero: expected a divisor"),
+    "shift": ("place-barriers", shift_too_far, "bad-shift: expected a shift by 0 to 63 bits, got"),
+    "erased function": ("multi-buffer", erase_function, "expected one function with a body"),
+    "no step": ("tile-matmul", step_of_zero, "bad-step: expected a positive step"),
+    "loop of tiles": ("tile-matmul", endless_turns, "loop-budget: expected loops of at most"),
+    "operand of inline assembly": (
+        "convert-tc-to-nvvm",
+        change_text(r'"tcgen05.wait::ld.sync.aligned;"', '"tcgen05.wait::ld.sync.aligned; // $99"'),
+        "bad-inline-asm: expected the text to name one of 32 operands, got $99",
+    ),
+    "tied operand": (
+        "convert-tc-to-nvvm",
+        change_text(r"=r,0,1,2,", "=r,77,1,2,"),
+        "bad-inline-asm: expected a constraint tied to one of 16 outputs, got '77'",
+    ),
+    "mask of a shuffle": (
+        "convert-tc-to-nvvm",
+        change_text(r"\[4, 5, 6, 7\]", "[4, 5, 6, 70]"),
+        "bad-element: expected an element of 0 to 31, got 70",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_the_verdict_of_its_pass(name: str) -> None:
+    at, edit, words = FAULTS[name]
+    report = validated(at, edit)
+    failure = report.first_failure()
+    assert failure is not None and (report.verdict, failure.name) == ("different", at), str(report)
+    assert words in failure.compared, str(report)
+
+
+def test_workspaces_have_the_size_that_kernels_use() -> None:
+    """The pass that says another size than its kernels is the one that is wrong."""
+    for by in (-16, 16):
+        report = validated("split-launches", workspaces(by), REPACKED, "conv-implicit-gemm")
+        failure = report.first_failure()
+        assert failure is not None and failure.name == "split-launches", str(report)
+        assert "expected workspace 3 of" in failure.compared
+        assert "bytes in tc.workspaces" in failure.compared
+
+
+def test_launches_in_the_wrong_order() -> None:
+    report = validated("split-launches", swap_launches, REPACKED, "conv-implicit-gemm")
+    failure = report.first_failure()
+    assert failure is not None and failure.name == "split-launches", str(report)
+    assert "@conv argument 0: expected float16[1, 3, 10, 8], got nothing" in failure.compared
+
+
+@pytest.fixture(scope="module")
+def check() -> PtxCheck:
+    text = MATMUL.text()
+    return PtxCheck(text, tcir.compile(text, "matmul"))
+
+
+def test_an_endless_loop_is_a_verdict_that_names_the_loop(check: PtxCheck) -> None:
+    assert not check.run(check.kernel.ptx, 1)
+    endless = check.edit(r"(ret;)", r"L_END: add.s32 %r1, %r1, 1;\n\tbra L_END;\n\1")
+    started = time.monotonic()
+    caught = check.run(endless, 1)
+    assert caught.by == "illegal: instruction-budget", caught
+    line = 1 + endless[: endless.index("L_END: add")].count("\n")
+    assert f"the loop from line {line}: add.s32" in caught.text, caught.text
+    assert time.monotonic() - started < 30
+
+
+def test_a_store_to_an_input_of_a_tile_program() -> None:
+    """B and the result have one shape and type here; the result itself stays right."""
+
+    def store_again(module: Any) -> None:
+        store = pick(module, "tc.store_rows")
+        function = module.body.operations[0].operation
+        with ir.InsertionPoint(store):
+            copy = store.clone()
+        copy.operands[1] = function.regions[0].blocks[0].arguments[1]
+
+    report = validated("assign-roles", store_again, Matmul(64, 16, 64, out="f16"))
+    failure = report.first_failure()
+    assert failure is not None and failure.name == "assign-roles", str(report)
+    (finding,) = failure.findings
+    assert finding["code"] == "input-overwritten"
+    assert "tc.store_rows" in finding["text"] and "buffer 1 of @" in finding["text"]
+
+
+def test_twice_the_work_is_a_remark() -> None:
+    double = set_attribute("func.func", "tc.grid", "array<i64: 2, 1, 1>")
+    report = validated("multi-buffer", double)
+    assert report.ok, str(report)
+    remarks = report["multi-buffer"].remarks
+    assert "same result, more work: ctas 1 -> 2 (2x)" in remarks
+    assert any("mma 4 -> 8 (2x)" in remark for remark in remarks)
+    assert "remark: same result, more work: ctas 1 -> 2 (2x)" in str(report)
+    others = [line for line in report.passes if line.name != "multi-buffer"]
+    assert not any(line.remarks for line in others), str(report)
