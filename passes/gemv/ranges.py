@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from math import gcd
+from typing import cast
 
 from tcir._mlir import arith, ir
 from tcir.passes.build import index
@@ -34,7 +34,7 @@ class Ranges:
     @property
     def valid(self) -> bool:
         """Whether every CTA has work and every range starts in the tile that the formula says."""
-        starts = [self.start(c) for c in range(self.ctas + 1)]
+        starts = self.starts
         tiles = [self.first_tile(c) for c in range(self.ctas + 1)]
         return all(a < b for a, b in pairwise(starts)) and all(
             start // self.units == tile for start, tile in zip(starts, tiles, strict=True)
@@ -73,6 +73,16 @@ class Ranges:
             inside = largest(inside, smallest(rest, 1))
         return index.add(index.mul(index.div(place, self.ctas), self.units), inside)
 
+    @cached_property
+    def starts(self) -> list[int]:
+        """`start` of each range, and where the last one ends."""
+        return [cast(int, self.start(c)) for c in range(self.ctas + 1)]
+
+    @property
+    def lengths(self) -> list[int]:
+        """Stages of each range."""
+        return [after - start for start, after in pairwise(self.starts)]
+
     def segment(self, cta: Index, tile: Index) -> Index:
         """The number of the segment of range `cta` in `tile`."""
         return index.sub(index.add(cta, tile), index.div(cta, self.period))
@@ -86,20 +96,18 @@ class Ranges:
     def per_cta(self) -> int:
         """The most segments of a range."""
         first = [self.first_tile(c) for c in range(self.ctas)]
-        last = [(self.start(c + 1) - 1) // self.units for c in range(self.ctas)]
+        last = [(after - 1) // self.units for after in self.starts[1:]]
         return int(max(b - a + 1 for a, b in zip(first, last, strict=True)))
 
     @cached_property
     def longest(self) -> int:
         """The most stages of a range."""
-        return int(max(self.start(c + 1) - self.start(c) for c in range(self.ctas)))
+        return max(self.lengths)
 
     def shares(self, sms: int = SMS) -> list[int]:
         """Stages per SM, CTAs dealt out in turn; SMs without any are not listed."""
-        work: Counter[int] = Counter()
-        for c in range(self.ctas):
-            work[c % sms] += self.start(c + 1) - self.start(c)
-        return list(work.values())
+        lengths = self.lengths
+        return [sum(lengths[sm::sms]) for sm in range(min(sms, self.ctas))]
 
     def balance(self, sms: int = SMS) -> float:
         """Largest share divided by the mean over all SMs."""

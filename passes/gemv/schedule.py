@@ -99,5 +99,5 @@ def choose(op: ir.OpView, shape: GemvShape, schedule: str, splits: int) -> Sched
             f"CTA with schedule=stream-k, got {one.ranges.tiles} tiles of {most} stages (each has "
             "its own columns of tensor memory until it is stored); take schedule=single",
         )
-    fair = [c for c in candidates if c.ranges.balance() <= FAIR]
-    return fair[0] if fair else min(candidates, key=lambda c: c.ranges.balance())
+    fair = (candidate for candidate in candidates if candidate.ranges.balance() <= FAIR)
+    return next(fair, None) or min(candidates, key=lambda c: c.ranges.balance())

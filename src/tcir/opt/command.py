@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tcir.errors import Error
 from tcir.opt.arguments import parse_arguments
-from tcir.opt.containment import Notes, run_contained
+from tcir.opt.containment import Checkpoint, Notes, run_contained
 
 
 def main(words: Sequence[str]) -> int:
@@ -22,30 +22,54 @@ def main(words: Sequence[str]) -> int:
     except Error as error:
         return _print_error(error)
     return run_contained(
-        lambda notes: _run(arguments, notes), arguments.mlir_pass_pipeline_crash_reproducer
+        lambda notes: _reporting(lambda: _run(arguments, notes)),
+        lambda checkpoint, path: _reporting(lambda: _save(arguments, checkpoint, path)),
+        arguments.mlir_pass_pipeline_crash_reproducer,
     )
 
 
 def _run(arguments: Namespace, notes: Notes) -> int:
-    from tcir.opt.invocation import Invocation, internal_error
+    from tcir.opt.invocation import Invocation
 
+    _load_plugins(arguments)
+    if arguments.list_passes or arguments.list_pipelines or arguments.show_dialects:
+        from tcir.opt.listing import listing
+
+        print(listing(arguments))
+        return 0
+    return Invocation(arguments, notes).run()
+
+
+def _save(arguments: Namespace, checkpoint: Checkpoint, path: str) -> int:
+    """Saves the program before the crash."""
+    from tcir.opt.arguments import chosen_pipeline
+    from tcir.opt.invocation import save_reproducer
+
+    _load_plugins(arguments)
+    pipeline = chosen_pipeline(arguments, checkpoint.text)
+    save_reproducer(arguments, pipeline, checkpoint, path)
+    return 0
+
+
+def _load_plugins(arguments: Namespace) -> None:
+    if arguments.load_pass_plugin:
+        from tcir.opt.listing import load_plugin
+
+        for plugin in arguments.load_pass_plugin:
+            load_plugin(plugin)
+
+
+def _reporting(work: Callable[[], int]) -> int:
+    """The exit status of `work`; what it raises is printed."""
     try:
-        if arguments.load_pass_plugin:
-            from tcir.opt.listing import load_plugin
-
-            for plugin in arguments.load_pass_plugin:
-                load_plugin(plugin)
-        if arguments.list_passes or arguments.list_pipelines or arguments.show_dialects:
-            from tcir.opt.listing import listing
-
-            print(listing(arguments))
-            return 0
-        return Invocation(arguments, notes).run()
+        return work()
     except Error as error:
         return _print_error(error)
     except Exception as error:
         if os.environ.get("TCIR_TRACEBACK"):
             raise
+        from tcir.opt.invocation import internal_error
+
         print(f"error: {internal_error(error)}", file=sys.stderr)
         return 4
 

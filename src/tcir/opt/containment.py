@@ -1,7 +1,7 @@
 """Crashes of native libraries, contained: the work runs in a child process that may die.
 
-Before each pass the child notes which one it is and the program it starts from; when a signal ends
-the child, the parent names the pass and saves the program as a reproducer.
+Before each pass the child notes which one it is; when a signal ends the child, the parent names the
+pass, and another child runs the passes before it again, to save the program as a reproducer.
 """
 
 from __future__ import annotations
@@ -21,23 +21,26 @@ from tcir.errors import InputError
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What the child is doing: the pass (or step), the program before it, the passes still to run.
+    """What the child is doing: the pass (or step) called `name`, after `done` passes.
 
-    `source` names the input file.
+    They began with the module `text`, from the file `source`.
     """
 
     name: str
-    module: str
-    pipeline: str
+    done: int
+    text: str
     source: str
 
-    def reproducer(self) -> str:
-        """MLIR text that ``tc-opt --run-reproducer`` (and mlir-opt's) runs again."""
-        pipeline = self.pipeline.replace("\\", "\\\\").replace('"', '\\"')
+    def reproducer(self, program: str, pipeline: str) -> str:
+        """MLIR text that ``tc-opt --run-reproducer`` (and mlir-opt's) runs again.
+
+        program, pipeline: as the pass found it, and the passes still to run
+        """
+        pipeline = pipeline.replace("\\", "\\\\").replace('"', '\\"')
         return (
             f"// Stopped in '{self.name}', from {self.source}.\n"
             "// Again: tc-opt --run-reproducer FILE\n"
-            f"{self.module.rstrip()}\n\n"
+            f"{program.rstrip()}\n\n"
             "{-#\n  external_resources: {\n    mlir_reproducer: {\n"
             f'      pipeline: "{pipeline}",\n'
             "      disable_threading: true,\n      verify_each: true\n    }\n  }\n#-}\n"
@@ -66,20 +69,48 @@ class Notes:
             return None
 
 
-def run_contained(work: Callable[[Notes], int], reproducer: str | None) -> int:
+def run_contained(
+    work: Callable[[Notes], int], save: Callable[[Checkpoint, str], int], reproducer: str | None
+) -> int:
     """Runs `work` in a child and returns its exit status; 4 when a signal ended it.
 
-    reproducer: where the program before the crash is saved; None = beside the system's other
-    temporary files.
+    save:       writes the program before the crash to a file, in a child too; its exit status
+    reproducer: that file; None = beside the system's other temporary files.
     """
     notes = Notes()
+    wait_status = _in_child(lambda: work(notes))
+    number = os.WTERMSIG(wait_status) if os.WIFSIGNALED(wait_status) else 0
+    if not number:
+        return os.waitstatus_to_exitcode(wait_status)
+    if number == signal.SIGINT:
+        return 130
+    name, checkpoint = signal.Signals(number).name, notes.read()
+    if checkpoint is None:
+        print(f"error: ended by {name} before the first pass", file=sys.stderr)
+        return 4
+    place = f"{checkpoint.source}: error: '{checkpoint.name}'"
+    print(f"{place} was ended by {name} in native code", file=sys.stderr)
+    if reproducer is None:
+        handle, reproducer = tempfile.mkstemp(prefix="tc-opt-crash-", suffix=".mlir")
+        os.close(handle)
+    path = reproducer
+    if _in_child(lambda: save(checkpoint, path)) == 0:
+        said = f"the program before it was saved: tc-opt --run-reproducer {path}"
+    else:
+        said = "the program before it could not be saved"
+    print(f"note: {said}", file=sys.stderr)
+    return 4
+
+
+def _in_child(work: Callable[[], int]) -> int:
+    """How a child that runs `work` and exits with its result ended, as `os.waitpid` says it."""
     sys.stdout.flush()
     sys.stderr.flush()
     child = os.fork()
     if child == 0:
         status = 4
         try:
-            status = work(notes)
+            status = work()
             sys.stdout.flush()
         except BrokenPipeError:  # the reader of our output went away
             status = 0
@@ -92,32 +123,10 @@ def run_contained(work: Callable[[Notes], int], reproducer: str | None) -> int:
             atexit._run_exitfuncs()
             os._exit(status)
     try:
-        _, wait_status = os.waitpid(child, 0)
+        return os.waitpid(child, 0)[1]
     except KeyboardInterrupt:
         os.waitpid(child, 0)
-        return 130
-    if not os.WIFSIGNALED(wait_status):
-        return os.waitstatus_to_exitcode(wait_status)
-    number = os.WTERMSIG(wait_status)
-    if number == signal.SIGINT:
-        return 130
-    print(_crash_message(number, notes.read(), reproducer), file=sys.stderr)
-    return 4
-
-
-def _crash_message(number: int, checkpoint: Checkpoint | None, reproducer: str | None) -> str:
-    name = signal.Signals(number).name
-    if checkpoint is None:
-        return f"error: ended by {name} before the first pass"
-    if reproducer is None:
-        handle, reproducer = tempfile.mkstemp(prefix="tc-opt-crash-", suffix=".mlir")
-        os.close(handle)
-    text = f"{checkpoint.source}: error: '{checkpoint.name}' was ended by {name} in native code"
-    try:
-        write_atomic(reproducer, checkpoint.reproducer().encode())
-    except InputError as error:
-        return f"{text}\nerror: {error}"
-    return f"{text}\nnote: the program before it was saved: tc-opt --run-reproducer {reproducer}"
+        return int(signal.SIGINT)
 
 
 def write_atomic(path: str | Path, data: bytes) -> None:

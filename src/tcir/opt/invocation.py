@@ -162,7 +162,7 @@ class _ChunkRun(Watcher):
 
     def before_pass(self, index: int, item: Pass, module: ir.Module) -> None:
         self.progress.start(item.name)
-        self._note(item.name, module, str(Pipeline(self.pipeline.passes[index - 1 :])))
+        self._note(item.name, index - 1)
         self.printer.before(item, module)
 
     def after_pass(self, index: int, item: Pass, module: ir.Module) -> None:
@@ -170,16 +170,15 @@ class _ChunkRun(Watcher):
 
     def before_step(self, name: str, module: ir.Module) -> None:
         self.progress.start(name)
-        self._note(name, module, "builtin.module()")
+        self._note(name, len(self.pipeline))
 
     def line(self, line: Line) -> None:
         self.progress.line(line)
 
     # --- failures ----------------------------------------------------------------------------
 
-    def _note(self, name: str, module: ir.Module, pipeline: str) -> None:
-        text = str(module.operation.get_asm(enable_debug_info=True))
-        self.checkpoint = Checkpoint(name, text, pipeline, self.chunk.name)
+    def _note(self, name: str, done: int) -> None:
+        self.checkpoint = Checkpoint(name, done, self.chunk.text, self.chunk.name)
         self.notes.write(self.checkpoint)
 
     @contextmanager
@@ -190,7 +189,7 @@ class _ChunkRun(Watcher):
         except Exception as error:
             path = self.arguments.mlir_pass_pipeline_crash_reproducer
             if path and self.checkpoint is not None and not isinstance(error, OSError):
-                write_atomic(path, self.checkpoint.reproducer().encode())
+                save_reproducer(self.arguments, self.pipeline, self.checkpoint, path)
                 self.saved = (
                     f"note: the program before '{self.checkpoint.name}' was saved: "
                     f"tc-opt --run-reproducer {path}"
@@ -225,6 +224,23 @@ class _ChunkRun(Watcher):
                 print(self.report.summary(), file=sys.stderr)
                 return self.report.exit_code
         return status
+
+
+def save_reproducer(
+    arguments: Namespace, pipeline: Pipeline, checkpoint: Checkpoint, path: str
+) -> None:
+    """Saves the program at `checkpoint`, which running the passes before it again makes."""
+    chunk = Chunk(checkpoint.text, checkpoint.source)
+    with (
+        mlir_context(allow_unregistered=arguments.allow_unregistered_dialect) as context,
+        collect_diagnostics(context, chunk.name),
+    ):
+        module = parse_module(chunk, context)
+        before = Pipeline(pipeline.passes[: checkpoint.done])
+        Session(module, before, target=arguments.target, verify_each=False).run_passes()
+        program = str(module.operation.get_asm(enable_debug_info=True))
+    rest = str(Pipeline(pipeline.passes[checkpoint.done :]))
+    write_atomic(path, checkpoint.reproducer(program, rest).encode())
 
 
 def internal_error(error: Exception) -> str:

@@ -91,7 +91,7 @@ class UpstreamPass(Pass):
         """Upstream's pass manager for this pass alone; `UnknownNameError` when there is none."""
         from tcir._mlir import ir, passmanager
 
-        with ir.Context() if ir.Context.current is None else ir.Context.current:
+        with ir.Context.current or ir.Context():
             try:
                 return passmanager.PassManager.parse(f"builtin.module({self})")
             except ValueError as error:
@@ -269,9 +269,13 @@ class Pipeline:
 
     def check(self) -> Pipeline:
         """Raises `UnknownNameError` when an upstream pass of the list does not exist."""
-        for item in self.passes:
-            if isinstance(item, UpstreamPass):
-                item.pass_manager()
+        from tcir._mlir import ir
+
+        upstream = [item for item in self.passes if isinstance(item, UpstreamPass)]
+        if upstream:
+            with ir.Context.current or ir.Context():  # loading all dialects takes its time
+                for item in upstream:
+                    item.pass_manager()
         return self
 
     def run(self, module: ir.Module) -> None:
