@@ -1,8 +1,20 @@
-"""Inputs by seed: arrays without zeros, different in every image, row, column and channel."""
+"""Inputs by seed.
+
+An exact input is one on which every sum is exact in f32 and in a tensor core's fused sums, whatever
+their order, although its values span their formats:
+
+- A product of a sum is a whole number, below 2^width, of quanta 2^e, and `width` plus the bits of
+  the number of products is at most 24, so that no partial sum needs more than 24 bits.
+- Every factor has a share of the width and of the exponent, drawn for each index of a loop that the
+  sum runs over: where A is large, B is small (A's scales and B's scales likewise).
+- Each row of A and column of B has another power of two on top, the same along the sum, so that
+  results, too, have many exponents, beyond the range of a narrow result type at both ends.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import ml_dtypes
@@ -10,27 +22,46 @@ import numpy as np
 
 from tcir.errors import InputError
 from tcir.interp import OutputSpec
+from tcir.program.factors import Contraction, Factor
 
+Array = np.ndarray[Any, Any]
 Kind = Literal["integers", "random"]
 KINDS: tuple[Kind, ...] = ("integers", "random")
+EXACT_BITS = 24
+"""Bits of an f32 significand; the fused sums of tensor cores keep no fewer."""
+ROW_EXPONENTS = 16
+"""Rows and columns differ by powers of two up to this one, where the format has room."""
+_F32_TOP, _TF32_BITS = 128, 11
+_MANY_EXPONENTS = 29
+"""Of f16 and wider, which need not show every code in one draw."""
 
 
-def make_inputs(specs: Sequence[OutputSpec], seed: int, kind: Kind) -> list[np.ndarray[Any, Any]]:
+def make_inputs(
+    specs: Sequence[OutputSpec], seed: int, kind: Kind, contraction: Contraction | None = None
+) -> list[Array]:
     """One array per spec.
 
-    integers: -3 … 3 without 0, so that products, sums (up to 2^24 / 9 of them in f32) and every
-              intermediate of a tensor core are exact, and results must agree bit for bit.
+    integers: values spanning their formats, on which `contraction` is exact (see above); without
+              one -3 … 3 without 0, exact for up to 2^24 / 9 products. Scalars are powers of two.
     random:   standard normal values rounded to the type, magnitudes kept above 2^-6.
     """
     if kind not in KINDS:
         raise InputError(f"expected inputs of kind {' or '.join(KINDS)}, got '{kind}'")
     generator = np.random.default_rng(seed)
-    return [_make(spec, generator, kind) for spec in specs]
+    drawn: dict[int, Array] = {}
+    if kind == "integers" and contraction is not None:
+        drawn = _spanning(contraction, generator)
+    return [
+        drawn[n].view(spec.dtype) if n in drawn else _make(spec, generator, kind)  # codes are bytes
+        for n, spec in enumerate(specs)
+    ]
 
 
-def _make(spec: OutputSpec, generator: np.random.Generator, kind: Kind) -> np.ndarray[Any, Any]:
+def _make(spec: OutputSpec, generator: np.random.Generator, kind: Kind) -> Array:
     if spec.dtype == ml_dtypes.float8_e8m0fnu:  # powers of two only, no sign
         return (2.0 ** generator.integers(-2, 3, spec.shape)).astype(spec.dtype)
+    if kind == "integers" and spec.dtype.kind == "f" and not spec.shape:
+        return np.asarray(2.0 ** generator.choice([-2, -1, 1, 2]), spec.dtype)
     if kind == "integers" or spec.dtype.kind in "iub":
         magnitude = generator.integers(1, 4, spec.shape).astype(np.float64)
         signed = spec.dtype.kind not in "ub"
@@ -42,7 +73,145 @@ def _make(spec: OutputSpec, generator: np.random.Generator, kind: Kind) -> np.nd
     return (sign * magnitude).astype(spec.dtype)
 
 
-def poison(spec: OutputSpec) -> np.ndarray[Any, Any]:
+@dataclass(frozen=True)
+class Span:
+    """Magnitudes of a format: multiples of 2^low, below 2^top and up to `largest`, of `precision`
+    bits.
+
+    A value is drawn as a whole number below 2^w times a power of two. `widths` are the least w, and
+    the least in which all mantissas (and all of e2m1) occur; 0 stands for the number 1.
+    """
+
+    low: int
+    top: int
+    largest: float
+    precision: int
+    widths: tuple[int, int]
+
+
+def _span(factor: Factor, elements: int) -> Span:
+    """The span of a factor; scales of elements below 2^elements keep their product in f32."""
+    if factor.dtype == ml_dtypes.float8_e8m0fnu:
+        top = _F32_TOP - elements
+        return Span(-127, top, 2.0 ** (top - 1), 1, (0, 0))
+    if factor.dtype == np.float32:  # as tf32
+        return Span(-136, _F32_TOP, float(np.finfo(np.float32).max), _TF32_BITS, (1, _TF32_BITS))
+    info: Any = ml_dtypes.finfo(factor.dtype)  # type: ignore[no-untyped-call]
+    low = round(float(np.log2(float(info.smallest_subnormal))))
+    top, precision = int(np.log2(float(info.max))) + 1, info.nmant + 1
+    return Span(low, top, float(info.max), precision, (1, max(precision, 4)))
+
+
+def _spanning(contraction: Contraction, generator: np.random.Generator) -> dict[int, Array]:
+    """The factors of `contraction`, by number of the input, drawn so that its sums are exact."""
+    pairs = contraction.pairs
+    if all(factor.dtype.kind in "iu" for factor in contraction.factors):
+        limits = {f.argument: (f, np.iinfo(f.dtype)) for f in contraction.factors}
+        return {
+            number: generator.integers(of.min, of.max, f.shape, f.dtype, endpoint=True)
+            for number, (f, of) in limits.items()
+        }
+    bits = EXACT_BITS - (contraction.products - 1).bit_length()
+    elements = max(_span(f, 0).top for f in pairs[0])
+    spans = [[_span(f, elements) for f in pair] for pair in pairs]
+    most = [sum(span.widths[1] for span in pair) for pair in spans]
+    least = [1 + max(span.widths[1] for span in pair) for pair in spans]
+    scales = min(most[1], max(least[1], bits - most[0])) if len(pairs) > 1 else 0
+    center = -EXACT_BITS // 2
+    drawn: dict[int, Array] = {}
+    for pair, span, width in zip(pairs, spans, (min(most[0], bits - scales), scales)):
+        center -= _fill_pair(drawn, contraction, pair, span, width, center, generator)
+    return drawn
+
+
+def _fill_pair(
+    drawn: dict[int, Array],
+    contraction: Contraction,
+    pair: tuple[Factor, Factor],
+    spans: list[Span],
+    width: int,
+    center: int,
+    generator: np.random.Generator,
+) -> int:
+    """Draws two factors whose quanta and widths balance along the sum.
+
+    Returns the exponent of a product's quantum in the middle row and column; it is `center` if the
+    formats have exponents enough to choose.
+    """
+    along = contraction.shared_axes(pair)
+    count = pair[0].shape[along[0]] if along else 1
+    (least_a, most_a), (least_b, most_b) = (span.widths for span in spans)
+    low, high = max(least_a, width - most_b), min(most_a, width - least_b)
+    share = generator.integers(low, high, count, endpoint=True)
+    widths = [share, width - share]
+    rows = [contraction.own_axis(pair, side) for side in (0, 1)]
+    ranges = [s.top - s.low - max(s.widths[1], 1) for s in spans]
+    room = None not in rows or min(ranges) >= _MANY_EXPONENTS  # and all codes of the other
+    shifts = [
+        min(ROW_EXPONENTS, size // 2) if room and axis is not None else 0
+        for axis, size in zip(rows, ranges, strict=True)
+    ]
+    lows = [span.low for span in spans]
+    highs = [
+        s.top - np.maximum(w, 1) - shift for s, w, shift in zip(spans, widths, shifts, strict=True)
+    ]
+    total = (sum(lows) + int((highs[0] + highs[1]).min())) // 2
+    if min(ranges) >= _MANY_EXPONENTS:
+        total = max(sum(lows), min(center - sum(shifts) // 2, 2 * total - sum(lows)))
+    bottom = np.maximum(lows[0], total - highs[1])
+    top = np.minimum(highs[0], total - lows[1])
+    first = generator.integers(bottom, top, endpoint=True)
+    first[0], first[-1] = bottom[0], top[-1]
+    exponents = [first, total - first]
+    for side, factor in enumerate(pair):
+        axis = along[side] if along else 0
+        w, e = (_along(axis, x[side], factor) for x in (widths, exponents))
+        if (row := rows[side]) is not None:
+            own = generator.integers(0, shifts[side], factor.shape[row], endpoint=True)
+            own[0], own[-1] = 0, shifts[side]
+            e = e + _along(row, own, factor)
+        drawn[factor.argument] = _draw(factor, spans[side], w, e, generator)
+    return total + sum(shifts) // 2
+
+
+def _along(axis: int, values: Array, factor: Factor) -> Array:
+    """`values` broadcast over the other dimensions of `factor`."""
+    shape = [1] * len(factor.shape)
+    shape[axis] = len(values)
+    return values.reshape(shape)
+
+
+def _draw(
+    factor: Factor, span: Span, width: Array, exponent: Array, generator: np.random.Generator
+) -> Array:
+    """A value of `width` bits times 2^exponent for each element."""
+    if factor.dtype.itemsize > 1:
+        width, exponent = (np.broadcast_to(x, factor.shape) for x in (width, exponent))
+        return _values(factor, span, width, exponent, generator)
+    # Few codes, and often many elements: one of 256 values drawn for each width and exponent.
+    low, count = int(exponent.min()), int(np.ptp(exponent)) + 1
+    kinds = np.arange((int(width.max()) + 1) * count)[:, None].repeat(256, axis=1)
+    table = _values(factor, span, kinds // count, low + kinds % count, generator)
+    kind = (width * count + exponent - low).astype(np.int32) * 256
+    chosen = generator.integers(0, 256, factor.shape, np.uint8)
+    return table.reshape(-1)[kind + chosen]
+
+
+def _values(
+    factor: Factor, span: Span, width: Array, exponent: Array, generator: np.random.Generator
+) -> Array:
+    """Whole numbers of `width` bits times 2^exponent, one in 16 of them zero, with signs."""
+    whole = generator.integers(1, 1 << np.maximum(width, 1))
+    too_long = np.maximum(np.frexp(whole.astype(np.float64))[1] - span.precision, 0)
+    whole = whole >> too_long << too_long
+    whole[(generator.random(whole.shape) < 1 / 16) & (width > 0)] = 0
+    values = np.minimum(np.ldexp(whole.astype(np.float64), exponent), span.largest)
+    if not factor.scale:
+        values = np.where(generator.random(whole.shape) < 0.5, -values, values)
+    return values.astype(factor.dtype)
+
+
+def poison(spec: OutputSpec) -> Array:
     """An array of bytes 0xCB: what an output holds before the program writes it."""
     raw = np.full(int(np.prod(spec.shape)) * spec.dtype.itemsize, 0xCB, np.uint8)
     return raw.view(spec.dtype).reshape(spec.shape)

@@ -22,6 +22,7 @@ import numpy as np
 from tcir.errors import Error, IncompleteError
 from tcir.interp import DEFAULT_MAX_INSTRUCTIONS, Outcome, executor_for
 from tcir.program.execution import KernelStep, as_view, run_in_order, run_sequence
+from tcir.program.factors import contraction_of
 from tcir.program.inputs import make_inputs
 from tcir.program.launch import LaunchSequence
 from tcir.program.memory_image import from_memory, images, in_memory
@@ -62,13 +63,18 @@ class Validator:
         self._previous: list[Array] = []
         self._bounds: list[Array] | None = None
         self._no_bound = ""
+        self._spans = False
         self._sites: dict[int, Any] = {}
         self._before: Work | None = None
 
     def start(self, module: ir.Module) -> Line:
         """Executes the program as it came in: the reference of all that follows."""
         self.signature = signature_of(module)
-        self.inputs = make_inputs(self.signature.inputs, self.settings.seed, self.settings.inputs)
+        contraction = contraction_of(module, self.signature)
+        self._spans = contraction is not None
+        self.inputs = make_inputs(
+            self.signature.inputs, self.settings.seed, self.settings.inputs, contraction
+        )
         self._images = images(self.inputs)
         line = Line(0, "(input)")
         programs = find_programs(module)
@@ -301,7 +307,9 @@ class Validator:
         return outcome.outputs
 
     def _input_words(self) -> str:
-        return f"{self.settings.inputs}, seed {self.settings.seed}"
+        small = self.settings.inputs == "integers" and not self._spans
+        values = " -3 to 3" if small else ""
+        return f"{self.settings.inputs}{values}, seed {self.settings.seed}"
 
 
 def _guard(line: Line, run: Callable[[], Outcome]) -> Outcome | None:

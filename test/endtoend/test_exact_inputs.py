@@ -1,0 +1,115 @@
+"""Exact inputs: every code of narrow formats, both zeros, far exponents; sums stay exact."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tcir.program.factors import Contraction, contraction_of
+from tcir.program.inputs import make_inputs
+from tcir.program.signature import signature_of
+from tcir.program.source import load_module, mlir_context
+
+from .block_scaled_text import F4, F6A, F6B, F8A, F8B, UE8M0, BlockScaled, from_codes
+from .linalg_text import Conv, Matmul
+
+Array = np.ndarray[Any, Any]
+MX: dict[str, Any] = {"scale": UE8M0, "block": 32}
+
+
+def _drawn(text: str, seed: int = 0) -> tuple[list[Array], Contraction | None]:
+    with mlir_context() as context:
+        module = load_module(text, context)
+        signature = signature_of(module)
+        contraction = contraction_of(module, signature)
+        return make_inputs(signature.inputs, seed, "integers", contraction), contraction
+
+
+def _codes(array: Array) -> set[int]:
+    return set(np.unique(array.view(np.uint8)).tolist())
+
+
+@pytest.mark.parametrize("element", [F4, F6A, F6B, F8A, F8B])
+def test_every_code_of_narrow_elements(element: str) -> None:
+    (a, _, b, _), _ = _drawn(BlockScaled(m=256, n=64, k=2048, a=element, b=element, **MX).linalg())
+    for array in (a, b):
+        every = np.arange(256, dtype=np.uint8).view(array.dtype)
+        bits = ml_dtypes.finfo(array.dtype).bits
+        finite = {c for c in range(2**bits) if np.isfinite(every[c].astype(np.float32))}
+        assert _codes(array) == finite
+
+
+def test_codes_one_to_a_byte() -> None:
+    case = BlockScaled(m=128, k=512)
+    (a, _, b, _), _ = _drawn(from_codes(case, case.linalg()))
+    assert a.dtype == b.dtype == np.int8
+    assert _codes(a) == _codes(b) == set(range(16))
+
+
+def test_scales_at_both_ends() -> None:
+    (_, sa, _, sb), _ = _drawn(BlockScaled(m=256, n=64, k=2048).linalg())
+    assert _codes(sa) == set(range(127))  # ue4m3 without sign and NaN
+    assert len(_codes(sb)) > 120
+    (_, sa, _, sb), _ = _drawn(BlockScaled(m=256, n=64, k=2048, **MX).linalg())
+    for codes in map(_codes, (sa, sb)):
+        assert 0 in codes and max(codes) > 127 + 100
+        assert len(codes) > 200
+
+
+def test_the_range_of_integers_and_of_f16() -> None:
+    (x, w), _ = _drawn(Conv(1, 9, 9, 64, 64, 3, 3, element="i8", out="i32").text())
+    assert _codes(x) == _codes(w) == set(range(256))
+    (a, b), _ = _drawn(Matmul(128, 64, 128).text())
+    for array in (a, b):
+        magnitudes = np.abs(array[array != 0].astype(np.float64))
+        assert magnitudes.min() < 2**-17 and magnitudes.max() > 2**14
+        zeros = np.signbit(array[array == 0])
+        assert zeros.any() and not zeros.all()
+    results = np.abs(a.astype(np.float64) @ b.astype(np.float64))
+    assert results.max() > 65504 and results[results > 0].min() < 2**-10
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        Matmul(96, 64, 4096).text(),
+        Matmul(96, 64, 100, element="f32").text(),
+        BlockScaled(m=64, n=3, k=7168).linalg(),
+        BlockScaled(m=64, k=4096, a=F8B, b=F8A, **MX).linalg(),
+    ],
+)
+def test_sums_are_exact_in_any_order(text: str) -> None:
+    arrays, contraction = _drawn(text)
+    assert contraction is not None
+    wide = [a.astype(np.float64) for a in arrays]
+    if len(wide) == 4:
+        a, b = (np.atleast_2d(v * np.repeat(s, v.shape[-1] // s.shape[-1], axis=-1))
+                for v, s in (wide[:2], wide[2:]))  # fmt: skip
+    else:
+        a, b = wide[0], wide[1].T
+    generator = np.random.default_rng(0)
+    for row, column in zip(a[:16], np.resize(b, (16, b.shape[1])), strict=True):
+        products = row * column
+        assert (products.astype(np.float32) == products).all()
+        spread = np.log2(np.abs(row[row != 0]))
+        assert np.ptp(spread) >= 4
+        exact = products.sum()
+        for _ in range(3):
+            partial = np.cumsum(
+                generator.permutation(products).astype(np.float32), dtype=np.float32
+            )
+            assert partial[-1] == exact
+
+
+def test_what_is_no_single_contraction_gets_small_integers() -> None:
+    two = """func.func @f(%a: tensor<8x8xf32>, %o: tensor<8x8xf32>) -> tensor<8x8xf32> {
+      %y = linalg.matmul ins(%a, %a : tensor<8x8xf32>, tensor<8x8xf32>)
+                         outs(%o : tensor<8x8xf32>) -> tensor<8x8xf32>
+      return %y : tensor<8x8xf32>
+    }"""
+    arrays, contraction = _drawn(two)
+    assert contraction is None
+    assert set(np.unique(np.abs(arrays[0]))) == {1, 2, 3}
