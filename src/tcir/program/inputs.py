@@ -106,11 +106,9 @@ def _spanning(contraction: Contraction, generator: np.random.Generator) -> dict[
     """The factors of `contraction`, by number of the input, drawn so that its sums are exact."""
     pairs = contraction.pairs
     if all(factor.dtype.kind in "iu" for factor in contraction.factors):
-        limits = {f.argument: (f, np.iinfo(f.dtype)) for f in contraction.factors}
-        return {
-            number: generator.integers(of.min, of.max, f.shape, f.dtype, endpoint=True)
-            for number, (f, of) in limits.items()
-        }
+        shared = contraction.shared_axes(pairs[0]) or (-1, -1)
+        factors = zip(pairs[0], shared, strict=True)
+        return {f.argument: _integers(f, axis, generator) for f, axis in factors}
     bits = EXACT_BITS - (contraction.products - 1).bit_length()
     elements = max(_span(f, 0).top for f in pairs[0])
     spans = [[_span(f, elements) for f in pair] for pair in pairs]
@@ -122,6 +120,20 @@ def _spanning(contraction: Contraction, generator: np.random.Generator) -> dict[
     for pair, span, width in zip(pairs, spans, (min(most[0], bits - scales), scales)):
         center -= _fill_pair(drawn, contraction, pair, span, width, center, generator)
     return drawn
+
+
+def _integers(factor: Factor, shared: int, generator: np.random.Generator) -> Array:
+    """All values of an integer type; the second half of the longest dimension that is not summed
+    over is 96 and more, so that sums of 1440 products of int8 are beyond 2^24.
+    """
+    of = np.iinfo(factor.dtype)
+    values = generator.integers(of.min, of.max, factor.shape, factor.dtype, endpoint=True)
+    others = [(n, axis) for axis, n in enumerate(factor.shape) if axis != shared]
+    if others:
+        n, axis = max(others)
+        half = np.moveaxis(values, axis, 0)[n // 2 :]
+        half[...] = generator.integers(96, 127, half.shape, factor.dtype, endpoint=True)
+    return values
 
 
 def _fill_pair(
