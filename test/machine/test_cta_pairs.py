@@ -478,3 +478,24 @@ def test_two_threads_of_a_pair_share_its_pipe(edge: bool) -> None:
 
     codes = found(build)
     assert codes == set() if edge else "race" in codes
+
+
+@pytest.mark.parametrize("seed", ORDERS)
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_pairs_cp_is_in_order_of_issue(waits: bool, seed: int | None) -> None:
+    """A is copied anew between two mma; without a wait that is DeepGEMM's way with scales."""
+    p = Pair(256, 32, seed)
+
+    def issue(agent: Agent) -> Any:
+        for again in (False, True):
+            agent.tensor_core.cp(SLAB, rows(128, A, 1), cta_group=2, site="cp")
+            p.mma(agent, TmemAddr(SLAB), enable_input_d=again)
+            if waits and not again:
+                agent.tensor_core.commit(bar(1), cta_group=2, site="commit")
+                yield from agent.mbarrier.wait(bar(1), 0, site="copied")
+                agent.fence("tcgen05.after", site="after")
+        commit(agent)
+
+    p.run(issue)
+    assert p.codes == (set() if waits else {"issue-order"}), (p.machine.findings, p.error)
+    np.testing.assert_array_equal(p.d, 2 * p.product)

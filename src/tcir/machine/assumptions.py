@@ -34,6 +34,15 @@ class Assumptions:
         "exception row per sub-partition, and .ashift moves all four",
         "tcgen05.shift",
     )
+    pipe_order: str = _question(
+        "Do tcgen05.mma and cp of one thread run in order of issue where PTX ISA 9.7.16.6.2 does "
+        "not list the pair: mma -> cp, cp -> cp, mma -> mma with another D?",
+        ("issue", "listed"),
+        "DeepGEMM's block-scaled kernels and CUTLASS's example 72b overwrite scales without a wait "
+        "every K block, CUTLASS's example 77 overwrites what an mma of another D reads; both run "
+        "on B200. A warning says where a program relies on it",
+        "tcgen05.mma and cp over columns that an earlier one reads or writes",
+    )
     ashift_then_cp: str = _question(
         "Is an .ashift mma ordered before a later tcgen05.cp.4x256b of the same thread?",
         ("unordered", "ordered"),

@@ -251,6 +251,7 @@ def micro_kernels() -> dict[str, MicroKernel]:
 
 
 NOT_ASKED = {
+    "pipe_order": "the order of two instructions shows only when it goes wrong",
     "ashift_then_cp": "the order of two instructions shows only when it goes wrong",
     "pair_dealloc": "whether it waits may differ from run to run",
     "alloc_content": "the contents depend on what ran before",

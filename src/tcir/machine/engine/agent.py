@@ -34,7 +34,7 @@ from tcir.machine.order.clocks import (
     observed,
 )
 from tcir.machine.order.operation import Blocking, Waiting
-from tcir.machine.order.ordering import Class, class_of, missing_edge, pipe_order
+from tcir.machine.order.ordering import SHIPPED, Class, class_of, listed, missing_edge
 from tcir.machine.order.shadow import Granules, Shadow
 from tcir.machine.order.tensor_thread import TensorThread
 from tcir.machine.sync.barriers import Barriers
@@ -81,6 +81,8 @@ class Agent:
         """The one that issues now."""
         self.pipe_reach: dict[Class, int] = {}
         """What the operation that is being issued comes after, in the pipe."""
+        self.listed_reach: dict[Class, int] = {}
+        """What of it the PTX ISA promises."""
         self.waiting: Waiting | None = None
         self.polls = ""
         """The condition it tests again and again without doing anything else."""
@@ -359,18 +361,22 @@ class Agent:
                     self._pair(shadow, other, access, False, write, same)
         return concurrent
 
-    def pipe_before(self, access: Access, agents: Iterable[AgentProtocol]) -> dict[Class, int]:
+    def pipe_before(
+        self, access: Access, agents: Iterable[AgentProtocol], *, listed: bool = False
+    ) -> dict[Class, int]:
         """Which tensor-core operations the pipe completes before this new one of this thread.
+
+        listed: as far as the PTX ISA promises it.
 
         Its own; and of the other threads of `agents`, those of its CTA or pair, those that passed
         tcgen05.fence::before_thread_sync before the synchronisation that this agent followed by
         ::after_thread_sync.
         """
-        reach = self.tensor.order.before(access)
+        reach = (self.tensor.listed if listed else self.tensor.kept).before(access)
         for thread in (t for agent in agents for t in agent.tensor_threads):
             fenced = self.after_clock.get((PIPE, thread.component), 0)
             if thread is not self.tensor and fenced:
-                foreign = thread.order.before(access)
+                foreign = (thread.listed if listed else thread.kept).before(access)
                 join(reach, {group: min(number, fenced) for group, number in foreign.items()})
         return reach
 
@@ -383,16 +389,24 @@ class Agent:
             self._fences(shadow, other, access, wrote, write)
             return
         both_piped = other.component[0] == "tc" and access.component == self.tensor.component
-        if both_piped and self.pipe_reach.get(class_of(other), 0) >= other.number:
+        if both_piped and self.listed_reach.get(class_of(other), 0) >= other.number:
             return
         one_cluster = shadow.owner is not None
         mine = other.component == self.tensor.component
         missing = missing_edge(other, access, mine, one_cluster)
-        if both_piped and pipe_order(other, access, self.machine.assumptions):
+        if both_piped and listed(self.machine.assumptions, other, access):
             missing += "; or tcgen05.fence::before_thread_sync, a barrier and ::after_thread_sync"
         verb = f"{'writes' if wrote else 'reads'} {shadow.space}, then {access.kind} " + (
             "overwrites it" if write else "reads it"
         )
+        if both_piped and write and self.pipe_reach.get(class_of(other), 0) >= other.number:
+            self.cta.report(
+                "warning", "issue-order", f"{other.site} ({other.kind} {verb})", access.site,
+                f"{missing}: order of issue is not promised by PTX ISA 9.7.16.6.2 for "
+                f"{other.kind} and {access.kind}; ships in "
+                f"{SHIPPED[other.kind, access.kind]}",
+            )  # fmt: skip
+            return
         # The bytes are the same in either order: compilers let several warps store a constant.
         harmless = same and other.kind == "generic"
         severity, code = ("warning", "same-value-race") if harmless else ("error", "race")

@@ -1,36 +1,65 @@
 """What the tensor core's pipe orders by itself (PTX ISA 9.7.16.6.2), and the edge to name if not.
 
 | first -> second, same thread             | order                                  |
-| mma -> mma, same D address and shape     | kept                                   |
-| cp -> mma, shift -> mma, mma -> shift    | kept                                   |
-| shift -> cp.4x256b                       | kept                                   |
+| mma -> mma, same D address and shape     | listed                                 |
+| cp -> mma, shift -> mma, mma -> shift    | listed                                 |
+| shift -> cp.4x256b                       | listed                                 |
 | mma -> cp.4x256b after .ashift           | an open question, see `assumptions`    |
-| a chain of these                         | kept                                   |
+| a chain of these                         | listed                                 |
+| mma -> mma, mma -> cp, cp -> cp          | kept, as shipping kernels prove; the   |
+|                                          | ISA does not list it                   |
 | anything else                            | tcgen05.commit, wait on its mbarrier   |
+
+What shipping kernels prove is that the second may overwrite what the first reads or writes. None
+reads as an operand what an earlier mma wrote, or overwrites an A that .ashift moves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
+from typing import NamedTuple
 
 from tcir.machine.assumptions import Assumptions
 from tcir.machine.order.clocks import Access, Component, join
 
-_KEPT = {("cp", "mma"), ("shift", "mma"), ("mma", "shift")}
+_LISTED = {("cp", "mma"), ("shift", "mma"), ("mma", "shift")}
+_SCALES = "DeepGEMM's block-scaled kernels and CUTLASS's example 72b"
+SHIPPED = {("mma", "cp"): _SCALES, ("cp", "cp"): _SCALES, ("mma", "mma"): "CUTLASS's example 77"}
+"""Pairs in order of issue beyond the ISA's list, and what relies on it."""
 
 
-def pipe_order(first: Access, second: Access, assumptions: Assumptions) -> bool:
-    """Whether two tensor-core operations of one thread are ordered by the pipe itself."""
+class Product(NamedTuple):
+    """What of an mma decides its order in the pipe.
+
+    accumulator: D's address, M and N; ashift: whether it moves its A.
+    """
+
+    accumulator: tuple[int, int, int]
+    ashift: bool
+
+
+def listed(assumptions: Assumptions, first: Access, second: Access) -> bool:
+    """Whether PTX ISA 9.7.16.6.2 orders two tensor-core operations of one thread."""
     pair = (first.kind, second.kind)
-    if pair in _KEPT:
+    if pair in _LISTED:
         return True
-    if pair == ("mma", "mma"):
-        return bool(first.target == second.target)
-    if second.target == "4x256b":
+    one, other = first.target, second.target
+    if isinstance(one, Product) and isinstance(other, Product):
+        return one.accumulator == other.accumulator
+    if other == "4x256b":
         return pair == ("shift", "cp") or (
             pair == ("mma", "cp") and assumptions.ashift_then_cp == "ordered"
         )
     return second.kind == "commit"
+
+
+def kept(assumptions: Assumptions, first: Access, second: Access) -> bool:
+    """Whether the pipe keeps two tensor-core operations of one thread in order."""
+    if listed(assumptions, first, second):
+        return True
+    if assumptions.pipe_order == "listed" or (first.kind, second.kind) not in SHIPPED:
+        return False
+    return second.kind != "cp" or not _moves_a(class_of(first))
 
 
 Class = tuple[Component, str, Hashable]
@@ -42,14 +71,19 @@ def class_of(access: Access) -> Class:
     return access.component, access.kind, access.target
 
 
+def _moves_a(group: Class) -> bool:
+    _, kind, target = group
+    return kind == "shift" or (isinstance(target, Product) and target.ashift)
+
+
 class PipeOrder:
-    """The order that one thread's pipe keeps, chains of the pairs above included.
+    """The order of one thread's operations, chains of the pairs that `keeps` orders included.
 
     Of each class: the last operation, and what all of them together come after.
     """
 
-    def __init__(self, assumptions: Assumptions) -> None:
-        self.assumptions = assumptions
+    def __init__(self, keeps: Callable[[Access, Access], bool]) -> None:
+        self.keeps = keeps
         self._last: dict[Class, Access] = {}
         self._reach: dict[Class, dict[Class, int]] = {}
 
@@ -57,8 +91,8 @@ class PipeOrder:
         """Which operations come before a new one: those of each class up to that number."""
         reach: dict[Class, int] = {}
         for group, last in self._last.items():
-            if pipe_order(last, access, self.assumptions):
-                join(reach, self._reach[group])
+            if self.keeps(last, access):
+                join(reach, _chained(self._reach[group], last, access))
                 reach[group] = last.number
         return reach
 
@@ -69,12 +103,20 @@ class PipeOrder:
         join(self._reach.setdefault(group, {}), reach)
 
 
+def _chained(reach: dict[Class, int], last: Access, access: Access) -> dict[Class, int]:
+    """What `access` comes after because `last` does: a cp comes after what moves A only through a
+    shift."""
+    if access.kind != "cp" or last.kind == "shift":
+        return reach
+    return {group: number for group, number in reach.items() if not _moves_a(group)}
+
+
 def missing_edge(first: Access, second: Access, same_thread: bool, one_cluster: bool) -> str:
     """What would order two accesses, for messages; `one_cluster`: two CTAs are in the same one."""
     if same_thread and (first.kind, second.kind) == ("mma", "mma"):
         return (
-            "mma are in order only on one accumulator (same D address and shape); between others "
-            "tcgen05.commit and a wait on its mbarrier"
+            "what an mma writes, mma are in order to read only as one accumulator (same D address "
+            "and shape); otherwise tcgen05.commit and a wait on its mbarrier"
         )
     match first.kind:
         case "mma" | "cp" | "shift":

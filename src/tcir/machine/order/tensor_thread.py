@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from tcir.machine.assumptions import Assumptions
 from tcir.machine.order.clocks import Component
 from tcir.machine.order.operation import Operation
-from tcir.machine.order.ordering import PipeOrder
+from tcir.machine.order.ordering import PipeOrder, kept, listed
 
 
 class TensorThread:
@@ -20,4 +22,7 @@ class TensorThread:
         self.component: Component = ("tc", agent, lane)
         self.issued = 0
         self.in_flight: list[Operation] = []
-        self.order = PipeOrder(assumptions)
+        self.kept = PipeOrder(partial(kept, assumptions))
+        """The order in which they complete."""
+        self.listed = PipeOrder(partial(listed, assumptions))
+        """What of it the PTX ISA promises."""

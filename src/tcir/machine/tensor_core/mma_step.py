@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tcir.machine.assumptions import Assumptions
 from tcir.machine.errors import MachineError
 from tcir.machine.memory.tensor_memory import LANES, POISON_WORD, UNSPECIFIED_HALF, TensorMemory
+from tcir.machine.order.ordering import Product
 from tcir.machine.refusal import Refusal
 from tcir.machine.tensor_core.d_lanes import Words, enabled_lanes, join_columns, stack_columns
 from tcir.machine.tensor_core.instruction_descriptor import InstructionDescriptor
@@ -151,7 +152,8 @@ class MmaStep:
                 if ashift:
                     shift_lanes(tmem, shifted, moved)
 
-        self.pipe.issue("mma", site, (d_taddr, m, n), run, reads, writes, ctas)
+        target = Product((d_taddr, m, n), ashift)
+        self.pipe.issue("mma", site, target, run, reads, writes, ctas)
 
     def _matrices(
         self,

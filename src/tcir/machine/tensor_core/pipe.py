@@ -49,6 +49,7 @@ class Pipe:
         if len(ctas) > 1:
             agents = [agent for cta in ctas for agent in cta.agents]
         self.agent.pipe_reach = reach = self.agent.pipe_before(access, agents)
+        self.agent.listed_reach = promised = self.agent.pipe_before(access, agents, listed=True)
         earlier = tuple(
             o
             for agent in agents
@@ -63,7 +64,8 @@ class Pipe:
             self.agent.note_write(shadow, where, access)
         for shadow, where in reads:
             self.agent.note_read(shadow, where, access)
-        thread.order.add(access, reach)
+        thread.kept.add(access, reach)
+        thread.listed.add(access, promised)
         self.cta.launch(operation)
         thread.in_flight = [o for o in thread.in_flight if not o.done]
         if not operation.done:
