@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tcir.errors import NativeCrashError as NativeCrashError
     from tcir.errors import PassError as PassError
     from tcir.errors import UnknownNameError as UnknownNameError
+    from tcir.errors import VerdictError as VerdictError
     from tcir.kernel import HazardError as HazardError
     from tcir.kernel import Kernel as Kernel
     from tcir.layout import LayoutError as LayoutError
@@ -65,6 +66,7 @@ _EXPORTS = {
     "RunReport": "run",
     "TensorMap": "machine.tma.tensor_map",
     "UnknownNameError": "errors",
+    "VerdictError": "errors",
     "compile": "session.entry",
     "named_pipeline": "passmanager.pipeline",
     "register_pass": "passmanager.pipeline",

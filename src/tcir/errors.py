@@ -49,6 +49,14 @@ class MissingDependencyError(IncompleteError):
     """A package or tool that a step needs is not there (for example ptxas on this platform)."""
 
 
+class VerdictError(Error):
+    """An execution did not hold: `check` of a report raises it; the report's exit status is its."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
 class NativeCrashError(Error):
     """A native library died on this input; the program that caused it was saved."""
 

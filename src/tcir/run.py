@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tcir.errors import VerdictError
 from tcir.interp import DEFAULT_MAX_INSTRUCTIONS
 from tcir.interp.ptx.arguments import Buffers, Uninitialized, bind_variables, parameters
 from tcir.interp.ptx.calls import inline_calls
@@ -64,6 +65,20 @@ class RunReport:
     def ok(self) -> bool:
         bad = any(f.severity == "error" for f in self.findings)
         return not (self.errors or self.incomplete or bad)
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    @property
+    def exit_code(self) -> int:
+        """0 ok, 1 illegal acts or hazards, 2 incomplete."""
+        return 0 if self.ok else 2 if self.incomplete else 1
+
+    def check(self) -> RunReport:
+        """The report itself when it is ok, else it raises `tcir.VerdictError` with its text."""
+        if not self:
+            raise VerdictError(str(self), self.exit_code)
+        return self
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-ready, with a schema number that changes when fields change meaning."""

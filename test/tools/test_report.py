@@ -4,14 +4,26 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import tcir
 from tcir.opt.command import main
-from tcir.validation.report import Report
+from tcir.validation.report import Line, Report
 
 SMALL = """func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> {
   %0 = arith.addf %a, %a : tensor<4xf32>
   return %0 : tensor<4xf32>
 }"""
+SMALL_MATMUL = """
+func.func @f(%a: tensor<32x64xf16>, %b: tensor<64x16xf16>) -> tensor<32x16xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<32x16xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<32x16xf32>) -> tensor<32x16xf32>
+  %r = linalg.matmul ins(%a, %b : tensor<32x64xf16>, tensor<64x16xf16>)
+      outs(%z : tensor<32x16xf32>) -> tensor<32x16xf32>
+  return %r : tensor<32x16xf32>
+}
+"""
 MATMUL = Path(__file__).parents[2] / "examples" / "matmul.mlir"
 
 
@@ -48,3 +60,37 @@ def test_fast_numerics_stand_in_every_table(capfd, tmp_path: Path) -> None:
 
 def test_an_empty_validated_report_is_incomplete() -> None:
     assert Report(seed=0).verdict == "incomplete"
+
+
+def test_validation_goes_down_to_ptx() -> None:
+    whole = tcir.validate(SMALL_MATMUL, "matmul")
+    assert (whole.passes[-1].name, whole.passes[-1].verdict) == ("llvm-to-ptx", "equal")
+    assert whole and whole.check() is whole
+    tiles = tcir.Pipeline(list(tcir.named_pipeline("matmul"))[:3])
+    assert tcir.validate(SMALL_MATMUL, tiles).passes[-1].level == "tile"
+
+
+def test_what_was_not_executed_or_is_wrong_does_not_pass_its_check() -> None:
+    report = tcir.compile(SMALL_MATMUL, "matmul").report
+    assert not report
+    with pytest.raises(tcir.VerdictError, match="not executed") as caught:
+        report.check()
+    assert caught.value.exit_code == 2
+    wrong = Report(seed=0, passes=[Line(1, "a", verdict="different", compared="why")])
+    assert not wrong
+    with pytest.raises(tcir.VerdictError, match="different: first at pass 1, a") as caught:
+        wrong.check()
+    assert caught.value.exit_code == 1
+
+
+@pytest.mark.parametrize("body, status", [("ret;", 0), ("trap;", 1), ("wmma.none; ret;", 2)])
+def test_a_run_report_is_a_bool_and_has_a_check(body: str, status: int) -> None:
+    text = f".version 8.8\n.target sm_100a\n.address_size 64\n.visible .entry k() {{ {body} }}"
+    report = tcir.run_ptx(text, grid=1, block=32)
+    assert (bool(report), report.exit_code) == (status == 0, status), str(report)
+    if report:
+        assert report.check() is report
+        return
+    with pytest.raises(tcir.VerdictError) as caught:
+        report.check()
+    assert caught.value.exit_code == status

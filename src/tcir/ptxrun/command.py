@@ -71,7 +71,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.json:
         Path(options.json).write_text(json.dumps(report.as_dict(), indent=2) + "\n")
     print(report)
-    return 0 if report.ok else 2 if report.incomplete else 1
+    return report.exit_code
 
 
 def _saves(texts: Sequence[str], args: Sequence[Any]) -> Saves:

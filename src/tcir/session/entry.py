@@ -84,6 +84,7 @@ def validate(
     program: ModuleSource,
     pipeline: Pipeline | str | Iterable[Pass | str] = (),
     *,
+    target: str = DEFAULT_TARGET.name,
     seed: int = 0,
     inputs: Kind = "integers",
     orders: int = 1,
@@ -94,18 +95,24 @@ def validate(
 ) -> Report:
     """Runs `pipeline` over `program` (an `ir.Module`, text or path), executing after every pass.
 
+    Where the pipeline ends in llvm and nvvm for `target`, PTX is generated and executed as well.
     The program given is not modified. `on_line` is called with each line of the report as it is
     known. Keyword options go to a named pipeline. Execution stops at the first pass that is
     different; the passes after it count as not executed. max_instructions: of one execution;
     default: in proportion to the level before, so that an endless loop ends soon.
     """
+    if target not in TARGETS:
+        raise InputError(f"expected a target out of {', '.join(TARGETS)}, got '{target}'")
     steps = as_pipeline(pipeline, **options)
     settings = Settings(seed, inputs, orders, numerics, max_instructions)
     watcher = _Lines(on_line) if on_line is not None else None
     with mlir_context() as context:
-        session = Session(load_module(program, context), steps, settings=settings, watcher=watcher)
+        module = load_module(program, context)
+        session = Session(module, steps, target=target, settings=settings, watcher=watcher)
         try:
             session.run_passes()
+            if session.report.ok and session.lowered():
+                session.generate("ptx")
         except Exception as error:
             # What a later pass says of a program that a pass before it broke is no verdict.
             if session.report.verdict != "different":

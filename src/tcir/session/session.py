@@ -10,6 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from tcir._mlir import is_mlir_error
+from tcir.dialect.walk import nested
 from tcir.errors import InputError, PassError
 from tcir.passmanager.pipeline import Pass, Pipeline, registered_pipelines
 from tcir.program.launch import LaunchSequence
@@ -103,6 +104,16 @@ class Session:
         self._add(line)
         return line.verdict == "reference"
 
+    def lowered(self) -> bool:
+        """Whether code for the target can be generated: kernels in llvm and nvvm, made for it."""
+        programs = find_programs(self.module)
+        return all(
+            program.level == "thread"
+            and _made_for(program) == self.report.target
+            and all(op.operation.name.startswith(("llvm.", "nvvm.")) for op in nested(program.op))
+            for program in programs
+        )
+
     def generate(self, upto: str) -> Code:
         """Code of the lowered module, up to "llvm", "ptx", "cubin" or "sass"; PTX is executed.
 
@@ -175,11 +186,15 @@ def _check_level(programs: list[Program]) -> None:
         )
 
 
+def _made_for(program: Program) -> str:
+    attribute = program.attribute("tc.target")
+    return DEFAULT_TARGET.name if attribute is None else str(attribute.value)
+
+
 def _check_target(programs: list[Program], target: str) -> None:
     """Rejects code generation for another target than a kernel was made for."""
     for program in programs:
-        attribute = program.attribute("tc.target")
-        made_for = DEFAULT_TARGET.name if attribute is None else attribute.value
+        made_for = _made_for(program)
         if made_for != target:
             raise InputError(
                 f"expected target {made_for}, for which this kernel was made, got {target}; "

@@ -29,6 +29,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tcir.errors import VerdictError
 from tcir.target import DEFAULT_TARGET
 
 if TYPE_CHECKING:
@@ -115,6 +116,20 @@ class Report:
     def ok(self) -> bool:
         """Whether every pass was executed and its result held; False without validation."""
         return self.verdict == "held"
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def check(self) -> Report:
+        """The report itself when it held, else it raises `tcir.VerdictError` with its summary.
+
+        A compilation that was not executed has not held: compile with ``validate=True``.
+        """
+        if not self:
+            failure = self.first_failure() if self.validated else None
+            lines = [self.summary(), self.error or "", str(failure or "")]
+            raise VerdictError("\n".join(line for line in lines if line), self.exit_code or 2)
+        return self
 
     @property
     def exit_code(self) -> int:
