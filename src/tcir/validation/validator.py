@@ -267,7 +267,7 @@ class Validator:
         index, output = difference.index, difference.output
         words = [str(sites[output](index))] if output in sites else []
         if output in self._sites:
-            value = self._previous[output][index]
+            value = str(self._previous[output][index])
             words.append(f"before the pass {value}, {self._sites[output](index)}")
         return dataclasses.replace(difference, site="; ".join(words))
 
