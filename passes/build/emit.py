@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from operator import mul
 from typing import Any
@@ -26,38 +27,54 @@ def flag(value: bool) -> ir.IntegerAttr:
     return ir.IntegerAttr.get(ir.IntegerType.get_signless(1), int(value))
 
 
+@dataclass(frozen=True)
+class Box:
+    """The elements that one TMA load brings, as the tensor map describes them.
+
+    sizes:   elements per dimension, innermost first; with im2col modes channels and pixels
+    steps:   element strides per dimension; empty for 1
+    mode:    ``tiled``, ``im2col`` or ``im2col_w128``
+    corners: of the bounding box, for the im2col modes
+    """
+
+    sizes: Sequence[int]
+    steps: Sequence[int] = ()
+    mode: str = "tiled"
+    corners: Sequence[int] = ()
+
+
 def make_tensor_map(
     tensor: ir.Value,
+    box: Box,
     *,
-    mode: str = "tiled",
     dims: Sequence[int],
-    box: Sequence[int],
-    element_strides: Sequence[int] | None = None,
-    corners: Sequence[int] = (),
-    element_bytes: int,
     swizzle: str,
     strides: Sequence[int] | None = None,
-    dtype: str = "",
+    dtype: str | None = None,
 ) -> ir.Value:
     """``tc.make_tensor_map`` of a tensor with dimensions `dims`, innermost first.
 
-    strides: bytes, without the innermost; left out for a tensor that is contiguous in this order
-    dtype:   the map's unit, of a tensor of bytes
+    strides: bytes, without the innermost; None for a tensor that is contiguous in this order
+    dtype:   the map's element type; None for the tensor's own, as ``u8`` when it has one byte (the
+             driver has no 8-bit floats)
     """
+    element = ir.MemRefType(tensor.type).element_type
     if strides is None:
-        strides = list(accumulate((element_bytes, *dims[:-1]), mul))[1:]
+        strides = list(accumulate((tc.element_bytes(element), *dims[:-1]), mul))[1:]
+    if dtype is None:
+        dtype = "u8" if tc.element_bytes(element) == 1 else ""
     # Built by name: the bindings take an empty array (no corners) for an absent attribute.
     return ir.Operation.create(
         tc.MakeTensorMapOp.OPERATION_NAME,
         results=[tc.TensorMapType.get()],
         operands=[tensor],
         attributes={
-            "mode": ir.StringAttr.get(mode),
+            "mode": ir.StringAttr.get(box.mode),
             "dims": i64s(dims),
             "strides": i64s(strides),
-            "box": i64s(box),
-            "element_strides": i64s(element_strides or [1] * len(dims)),
-            "corners": i64s(corners),
+            "box": i64s(box.sizes),
+            "element_strides": i64s(box.steps or [1] * len(dims)),
+            "corners": i64s(box.corners),
             "swizzle": ir.StringAttr.get(swizzle),
         }
         | ({"dtype": ir.StringAttr.get(dtype)} if dtype else {}),

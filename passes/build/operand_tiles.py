@@ -9,14 +9,14 @@ from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.limits import TMA_STRIDE
 from tcir.passes.build import index
-from tcir.passes.build.emit import make_tensor_map, tma_load
+from tcir.passes.build.emit import Box, make_tensor_map, tma_load
 from tcir.passes.build.index import Index
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.diagnostics import match_failure
 
 
 def check_pitch(op: ir.OpView, name: str, extent: int, smallest: str, element_bytes: int = 2) -> None:
-    """Refuses `op` when rows of `extent` elements, the dimension `name`, suit no tensor map."""
+    """Raises a match failure when no tensor map has rows of `extent` elements (dimension `name`)."""
     step = TMA_STRIDE.values[0] // element_bytes  # the smallest stride, in elements
     if extent % step:
         raise match_failure(
@@ -29,11 +29,6 @@ def check_pitch(op: ir.OpView, name: str, extent: int, smallest: str, element_by
 
 
 _MODES = {bytes_: mode for mode, bytes_ in tc.SWIZZLE_BYTES.items() if mode != "NONE"}
-
-
-def map_dtype(element: ir.Type) -> str:
-    """``dtype`` of a map of `element`: bytes where the driver has no type for it, else none."""
-    return "u8" if tc.element_bytes(element) == 1 else ""
 
 
 def swizzle_for(extent: int, element_bytes: int) -> str:
@@ -55,7 +50,7 @@ def k_major(mn: int, k: int, element: ir.Type) -> tc.SmemType:
 
 
 def mn_major(mn: int, k: int, element: ir.Type) -> tc.SmemType:
-    """Type of an MN-major tile, cut into panels of one swizzle span of `mn`."""
+    """Type of an MN-major tile, split into columns of one swizzle span of `mn`."""
     return tc.SmemType.build([mn, k], element, "MN", swizzle_for(mn, tc.element_bytes(element)))
 
 
@@ -82,21 +77,19 @@ class TiledOperand:
         box = {"k": k, "mn": mn if kind.major == "K" else kind.span // bytes_}
         tensor_map = make_tensor_map(
             tensor,
+            Box([box.get(name, 1) for name in order]),
             dims=[extents[name] for name in order],
-            box=[box.get(name, 1) for name in order],
-            element_bytes=bytes_,
             swizzle=kind.swizzle,
-            dtype=map_dtype(element),
         )
         return TiledOperand(kind, tensor_map, order)
 
     def load(self, tile: ir.Value, origin: dict[str, Index]) -> None:
-        """Fills `tile` with the elements from `origin` on: one box, or one per panel of MN."""
+        """Fills `tile` with the elements from `origin` on: one box, or one per swizzle-span column."""
         mn = self.type.shape[0]
         bytes_ = tc.element_bytes(self.type.element)
-        panel = mn if self.type.major == "K" else self.type.span // bytes_
-        rows = self.type.rows // ceil_div(mn, panel)
-        for number in range(ceil_div(mn, panel)):
-            at = origin | {"mn": index.add(origin["mn"], number * panel)}
+        columns = mn if self.type.major == "K" else self.type.span // bytes_
+        rows = self.type.rows // ceil_div(mn, columns)
+        for number in range(ceil_div(mn, columns)):
+            at = origin | {"mn": index.add(origin["mn"], number * columns)}
             coords = index.values([at[name] for name in self.order])
             tma_load(self.map, coords, tile, number * rows, rows * self.type.span)

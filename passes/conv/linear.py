@@ -11,12 +11,11 @@ from tcir.dialect import tc
 from tcir.dialect.limits import QUARTER_LANES, QUARTERS, TMA_BOX
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
-from tcir.passes.build.emit import i64, make_tensor_map, tma_load
+from tcir.passes.build.emit import Box, i64, make_tensor_map, tma_load
 from tcir.passes.build.epilogue import Epilogue
 from tcir.passes.build.index import Index
 from tcir.passes.build.lanes import Lanes, lane_index, spread
 from tcir.passes.build.limits import ceil_div
-from tcir.passes.build.operand_tiles import map_dtype
 from tcir.passes.build.tile_kernel import clear_accumulator, loop, store_tile_lanes
 from tcir.passes.conv.tiling import Boxes, Load, Tiling
 
@@ -87,11 +86,8 @@ class LinearTiling(Tiling):
         (dh, dw) = shape.dilations
         tensor_map = make_tensor_map(
             x,
+            Box([a_type.shape[1], boxes.pixels * step], steps=[1, step]),
             dims=[shape.c, self.pixels],
-            box=[a_type.shape[1], boxes.pixels * step],
-            element_strides=[1, step],
-            element_bytes=shape.element_bytes,
-            dtype=map_dtype(shape.element),
             swizzle=a_type.swizzle,
         )
         before = shape.pad_top * shape.w + shape.pad_left

@@ -10,12 +10,11 @@ from tcir.dialect import tc
 from tcir.dialect.limits import QUARTER_LANES, QUARTERS, TMA_BOX
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
-from tcir.passes.build.emit import make_tensor_map, tma_load
+from tcir.passes.build.emit import Box, make_tensor_map, tma_load
 from tcir.passes.build.epilogue import Epilogue
 from tcir.passes.build.index import Index
 from tcir.passes.build.lanes import Lanes, lane_index, spread
 from tcir.passes.build.limits import ceil_div
-from tcir.passes.build.operand_tiles import map_dtype
 from tcir.passes.build.tile_kernel import store_tile, store_tile_lanes
 from tcir.passes.conv.tiling import Boxes, Load, Tiling
 
@@ -70,11 +69,8 @@ class RowsTiling(Tiling):
         shape, step = self.shape, self.classes.lane_step
         tensor_map = make_tensor_map(
             x,
+            Box([a_type.shape[1], boxes.pixels * step, 1, 1], steps=[1, step, 1, 1]),
             dims=[shape.c, shape.w, shape.h, shape.n],
-            box=[a_type.shape[1], boxes.pixels * step, 1, 1],
-            element_strides=[1, step, 1, 1],
-            element_bytes=shape.element_bytes,
-            dtype=map_dtype(shape.element),
             swizzle=a_type.swizzle,
         )
         places = []

@@ -18,11 +18,11 @@ from tcir.dialect.limits import (
 )
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
-from tcir.passes.build.emit import make_tensor_map, mma, tma_load
+from tcir.passes.build.emit import Box, make_tensor_map, mma, tma_load
 from tcir.passes.build.epilogue import rounded
 from tcir.passes.build.index import Index
 from tcir.passes.build.limits import ceil_div
-from tcir.passes.build.operand_tiles import k_major, k_step, map_dtype
+from tcir.passes.build.operand_tiles import k_major, k_step
 from tcir.passes.build.tile_kernel import (
     Accumulate,
     Source,
@@ -141,13 +141,8 @@ def _tile(source: Source, shape: ConvShape, n_tile: int) -> None:
     with kernel(source, grid) as arguments:
         map_x = make_tensor_map(
             argument(arguments, op.x),
-            mode="im2col",
+            Box([kc, TMEM_LANES], [1, sw, sh, 1], "im2col", im2col_corners(shape)),
             dims=[shape.c, shape.w, shape.h, shape.n],
-            box=[kc, TMEM_LANES],
-            element_strides=[1, sw, sh, 1],
-            corners=im2col_corners(shape),
-            element_bytes=shape.element_bytes,
-            dtype=map_dtype(shape.element),
             swizzle=a_type.swizzle,
         )
         filters = shape.filter_operand(argument(arguments, op.w), n_tile, kc)

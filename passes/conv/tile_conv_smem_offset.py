@@ -10,12 +10,11 @@ from tcir.dialect import tc
 from tcir.dialect.limits import MMA_K_BYTES, QUARTER_LANES, SMEM_BYTES
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
-from tcir.passes.build.emit import make_tensor_map, mma, tma_load
+from tcir.passes.build.emit import Box, make_tensor_map, mma, tma_load
 from tcir.passes.build.epilogue import rounded
 from tcir.passes.build.index import Index
 from tcir.passes.build.lanes import Lanes, lane_index
 from tcir.passes.build.limits import ceil_div
-from tcir.passes.build.operand_tiles import map_dtype
 from tcir.passes.build.tile_kernel import (
     Accumulate,
     Source,
@@ -171,11 +170,8 @@ def _pixel_map(x: ir.Value, plan: OffsetPlan, box: list[int], strides: tuple[int
     unit = PANEL_BYTES // shape.element_bytes
     return make_tensor_map(
         x,
+        Box([unit, *box], steps=[1, strides[1], strides[0], 1, 1]),
         dims=[unit, shape.w, shape.h, shape.n, ceil_div(shape.c, unit)],
         strides=[pixel, row, shape.h * row, PANEL_BYTES],
-        box=[unit, *box],
-        element_strides=[1, strides[1], strides[0], 1, 1],
-        element_bytes=shape.element_bytes,
         swizzle="NONE",
-        dtype=map_dtype(shape.element),
     )

@@ -15,12 +15,11 @@ from tcir.dialect.limits import (
 )
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
-from tcir.passes.build.emit import make_tensor_map, tma_load
+from tcir.passes.build.emit import Box, make_tensor_map, tma_load
 from tcir.passes.build.epilogue import Epilogue
 from tcir.passes.build.index import Index
 from tcir.passes.build.lanes import Lanes, lane_index, spread
 from tcir.passes.build.limits import ceil_div
-from tcir.passes.build.operand_tiles import map_dtype
 from tcir.passes.build.tile_kernel import store_tile_lanes
 from tcir.passes.conv.tiling import Boxes, Load, Tiling
 
@@ -89,13 +88,8 @@ class WideTiling(Tiling):
         (sh, sw), (dh, dw) = shape.strides, shape.dilations
         tensor_map = make_tensor_map(
             x,
-            mode="im2col_w128",
+            Box([a_type.shape[1], TMA_WIDE_PIXELS], [1, step, 1, 1], "im2col_w128", self.corners),
             dims=[shape.c, shape.w, shape.h, shape.n],
-            box=[a_type.shape[1], TMA_WIDE_PIXELS],
-            element_strides=[1, step, 1, 1],
-            corners=self.corners,
-            element_bytes=shape.element_bytes,
-            dtype=map_dtype(shape.element),
             swizzle=a_type.swizzle,
         )
         b, p, first = self.decode(first_unit)

@@ -10,7 +10,7 @@ from tcir.dialect.limits import TMEM_LANES
 from tcir.dialect.ops.block_scale import SCALE_COLUMNS, SCALE_ROW_BYTES, SCALE_ROWS
 from tcir.dialect.ops.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES
 from tcir.passes.build import index
-from tcir.passes.build.emit import i64, make_tensor_map, tma_load
+from tcir.passes.build.emit import Box, i64, make_tensor_map, tma_load
 from tcir.passes.build.index import Index
 from tcir.passes.build.limits import ceil_div, round_up
 from tcir.passes.gemv.shapes import Operand, Stage
@@ -49,10 +49,9 @@ class ScaledOperand:
         pitch = pitch if operand.rows * shape.batch > 1 else round_up(pitch, 32)
         tensor_map = make_tensor_map(
             tensor,
+            Box([operand.units(stage.k), tile_rows, 1]),
             dims=[operand.units(shape.k), operand.rows, shape.batch],
             strides=[pitch, pitch * operand.rows],
-            box=[operand.units(stage.k), tile_rows, 1],
-            element_bytes=1,
             swizzle=type_.swizzle,
             dtype=operand.dtype,
         )
@@ -87,7 +86,7 @@ class BlockedScales:
             box = [SCALE_ROW_BYTES, SCALE_ROWS, blocks, 1]
             strides = [SCALE_ROW_BYTES, BLOCK_BYTES, along_k]
         tensor_map = make_tensor_map(
-            tensor, dims=dims, box=box, strides=strides, element_bytes=1, swizzle="NONE", dtype="u8"
+            tensor, Box(box), dims=dims, strides=strides, swizzle="NONE", dtype="u8"
         )
         type_ = byte_tile(SCALE_ROWS * blocks, SCALE_ROW_BYTES)
         return BlockedScales(type_, tensor_map, BLOCK_BYTES // _CHUNK if whole else 0)
@@ -134,10 +133,9 @@ class RowScales:
         pitch = shape.scales if rows * shape.batch > 1 else round_up(shape.scales, 16)
         tensor_map = make_tensor_map(
             tensor,
+            Box([SCALE_ROW_BYTES, SCALE_ROWS, 1]),
             dims=[shape.scales, rows, shape.batch],
             strides=[pitch, pitch * rows],
-            box=[SCALE_ROW_BYTES, SCALE_ROWS, 1],
-            element_bytes=1,
             swizzle="NONE",
             dtype="u8",
         )

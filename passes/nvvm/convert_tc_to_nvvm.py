@@ -24,6 +24,12 @@ MAP_ALIGNMENT = 64
 POINTER_ALIGNMENT = 16
 """What vector stores need of the caller's buffers; device allocations have 256."""
 
+_MAP_ATTRIBUTES = (
+    f"{{llvm.byval = !llvm.array<{MAP_BYTES // 8} x i64>, nvvm.grid_constant, "
+    f"llvm.align = {MAP_ALIGNMENT} : i64}}"
+)
+_POINTER_ATTRIBUTES = f"{{llvm.align = {POINTER_ALIGNMENT} : i64}}"
+
 
 @register_pass
 @dataclass(frozen=True)
@@ -47,9 +53,9 @@ class ConvertTcToNvvm(Pass):
 
     in scf, arith, llvm and nvvm. Index arithmetic becomes i32; a tile ``vector<32xNxT>`` becomes
     the row ``vector<NxT>`` of a thread. ``tc.params`` says for each kernel parameter how a launch
-    makes it from the buffer of that number (``tc.args``, or the argument's own): a tensor map (all
-    that the driver's encode call takes) or a pointer. A `gpu.module` that is there already is
-    appended to. Preserves the order of effects of each role, and the values stored.
+    makes it from the buffer of that number (``tc.args``, or the argument's own): a tensor map (the
+    arguments of the driver's encode call) or a pointer. An existing `gpu.module` is appended to.
+    Preserves the order of effects of each role, and the values stored.
     """
 
     name: ClassVar[str] = "convert-tc-to-nvvm"
@@ -80,65 +86,13 @@ class ConvertTcToNvvm(Pass):
 
 
 def _convert_kernel(kernel: func.FuncOp) -> None:
-    source = kernel.operation
-    old_entry = source.regions[0].blocks[0]
-    maps = _tensor_maps(old_entry)
-    pointers = _used_directly(old_entry)
-    block = list(ir.DenseI64ArrayAttr(_required(kernel, "tc.block")))
-    if block[1:] != [1, 1] or block[0] % WARP:
-        raise PassError(
-            f"expected a one-dimensional CTA of whole warps, got {block}", kernel.location
-        )
-    attributes = {
-        "nvvm.kernel": ir.UnitAttr.get(),
-        "nvvm.reqntid": ir.DenseI32ArrayAttr.get(block),
-        "tc.grid": _required(kernel, "tc.grid"),
-        "tc.smem_bytes": _required(kernel, "tc.smem_bytes"),
-        "tc.params": ir.ArrayAttr.get(
-            [_map_parameter(kernel, op) for op in maps]
-            + [_pointer_parameter(kernel, i) for i in pointers]
-        ),
-    }
-    attributes |= {
-        name: source.attributes[name]
-        for name in ("tc.order", "tc.target", "tc.tmem_columns", "tc.cluster")
-        if name in source.attributes
-    }
-    if "tc.cluster" in source.attributes:
-        cluster = list(ir.DenseI64ArrayAttr(source.attributes["tc.cluster"]))
-        attributes["nvvm.cluster_dim"] = ir.DenseI32ArrayAttr.get(cluster)
-    types = ["!llvm.ptr"] * len(maps) + ["!llvm.ptr<1>"] * len(pointers)
-    function = llvm.LLVMFuncOp(
-        ir.StringAttr(source.attributes["sym_name"]).value,
-        ir.TypeAttr.parse(f"!llvm.func<void ({', '.join(types)})>"),
-        arg_attrs=ir.ArrayAttr.get(
-            [ir.Attribute.parse(_MAP_ATTRIBUTES)] * len(maps)
-            + [ir.Attribute.parse(f"{{llvm.align = {POINTER_ALIGNMENT} : i64}}")] * len(pointers)
-        ),
-    )
-    for name, value in attributes.items():
-        function.operation.attributes[name] = value
-    entry = function.operation.regions[0].blocks.append(
-        *[pointer_type(0)] * len(maps),
-        *[pointer_type(1)] * len(pointers),
-        arg_locs=[kernel.location] * len(types),
-    )
-    arguments = list(entry.arguments)
-    converter = Converter(
-        arguments[: len(maps)], dict(zip(pointers, arguments[len(maps) :], strict=True))
-    )
-    for index, argument in enumerate(old_entry.arguments):
-        memref = ir.MemRefType(argument.type)
-        if not memref.has_static_shape:
-            raise PassError(f"expected static shapes, got argument {index} of type {memref}")
-        converter.values[argument] = GlobalTensor(index, tuple(memref.shape), memref.element_type)
+    """Builds the llvm.func of `kernel` at the insertion point, and converts the body into it."""
+    old_entry = kernel.regions[0].blocks[0]
+    parameters = _Parameters(_tensor_maps(old_entry), _used_directly(old_entry))
+    entry = _declare(kernel, parameters)
+    converter = _converter(kernel, parameters, entry)
     with ir.InsertionPoint(entry):
         converter.begin(entry, SMEM_SYMBOL)
-        if "tc.warps" in source.attributes:
-            warps_m, warps_n = ir.DenseI64ArrayAttr(source.attributes["tc.warps"])
-            converter.of_warps = True
-            converter.warps = warps_m, warps_n
-            converter.threads = block[0]
         *body, terminator = old_entry.operations
         for op in body:
             converter.convert_op(op)
@@ -146,10 +100,96 @@ def _convert_kernel(kernel: func.FuncOp) -> None:
             llvm.ReturnOp()
 
 
-_MAP_ATTRIBUTES = (
-    f"{{llvm.byval = !llvm.array<{MAP_BYTES // 8} x i64>, nvvm.grid_constant, "
-    f"llvm.align = {MAP_ALIGNMENT} : i64}}"
-)
+@dataclass(frozen=True)
+class _Parameters:
+    """Parameters of the kernel: tensor maps, then pointers (by number of the argument)."""
+
+    maps: list[tc.MakeTensorMapOp]
+    pointers: list[int]
+
+    @property
+    def spaces(self) -> list[int]:
+        """The address space of each parameter."""
+        return [0] * len(self.maps) + [1] * len(self.pointers)
+
+    @property
+    def attributes(self) -> ir.ArrayAttr:
+        """Argument attributes of the llvm.func."""
+        return ir.ArrayAttr.get(
+            [ir.Attribute.parse(_MAP_ATTRIBUTES)] * len(self.maps)
+            + [ir.Attribute.parse(_POINTER_ATTRIBUTES)] * len(self.pointers)
+        )
+
+    def at_launch(self, kernel: func.FuncOp) -> ir.ArrayAttr:
+        """``tc.params``: how a launch makes each parameter from a buffer."""
+        return ir.ArrayAttr.get(
+            [_map_parameter(kernel, op) for op in self.maps]
+            + [_pointer_parameter(kernel, number) for number in self.pointers]
+        )
+
+
+def _declare(kernel: func.FuncOp, parameters: _Parameters) -> ir.Block:
+    """The llvm.func with its attributes; returns its empty entry block."""
+    attributes = _launch_attributes(kernel) | {"tc.params": parameters.at_launch(kernel)}
+    types = [pointer_type(space) for space in parameters.spaces]
+    function = llvm.LLVMFuncOp(
+        ir.StringAttr(kernel.attributes["sym_name"]).value,
+        ir.TypeAttr.parse(f"!llvm.func<void ({', '.join(map(str, types))})>"),
+        arg_attrs=parameters.attributes,
+    )
+    for name, value in attributes.items():
+        function.operation.attributes[name] = value
+    return function.operation.regions[0].blocks.append(
+        *types, arg_locs=[kernel.location] * len(types)
+    )
+
+
+def _launch_attributes(kernel: func.FuncOp) -> dict[str, ir.Attribute]:
+    """The CTA's and cluster's shape for NVVM, and the ``tc.`` attributes a launch reads."""
+    source = kernel.operation.attributes
+    attributes = {
+        "nvvm.kernel": ir.UnitAttr.get(),
+        "nvvm.reqntid": ir.DenseI32ArrayAttr.get([_threads(kernel), 1, 1]),
+        "tc.grid": _required(kernel, "tc.grid"),
+        "tc.smem_bytes": _required(kernel, "tc.smem_bytes"),
+    }
+    for name in ("tc.order", "tc.target", "tc.tmem_columns", "tc.cluster"):
+        if name in source:
+            attributes[name] = source[name]
+    if "tc.cluster" in source:
+        cluster = list(ir.DenseI64ArrayAttr(source["tc.cluster"]))
+        attributes["nvvm.cluster_dim"] = ir.DenseI32ArrayAttr.get(cluster)
+    return attributes
+
+
+def _threads(kernel: func.FuncOp) -> int:
+    """Threads of a CTA."""
+    block = list(ir.DenseI64ArrayAttr(_required(kernel, "tc.block")))
+    if block[1:] != [1, 1] or block[0] % WARP:
+        raise PassError(
+            f"expected a one-dimensional CTA of whole warps, got {block}", kernel.location
+        )
+    return block[0]
+
+
+def _converter(kernel: func.FuncOp, parameters: _Parameters, entry: ir.Block) -> Converter:
+    """A converter that knows the kernel's parameters, arguments and, at the warp level, warps."""
+    maps = len(parameters.maps)
+    arguments = list(entry.arguments)
+    converter = Converter(
+        arguments[:maps], dict(zip(parameters.pointers, arguments[maps:], strict=True))
+    )
+    for number, argument in enumerate(kernel.regions[0].blocks[0].arguments):
+        memref = ir.MemRefType(argument.type)
+        if not memref.has_static_shape:
+            raise PassError(f"expected static shapes, got argument {number} of type {memref}")
+        converter.values[argument] = GlobalTensor(number, tuple(memref.shape), memref.element_type)
+    if "tc.warps" in kernel.attributes:
+        warps_m, warps_n = ir.DenseI64ArrayAttr(kernel.attributes["tc.warps"])
+        converter.of_warps = True
+        converter.warps = warps_m, warps_n
+        converter.threads = _threads(kernel)
+    return converter
 
 
 def _required(kernel: func.FuncOp, name: str) -> ir.Attribute:
@@ -201,7 +241,7 @@ def _int(value: int) -> ir.Attribute:
 
 
 def _map_parameter(kernel: func.FuncOp, op: tc.MakeTensorMapOp) -> ir.Attribute:
-    """All that the driver's encode call takes, innermost dimension first."""
+    """The arguments of the driver's encode call, innermost dimension first."""
     mode = string(op, "mode")
     box = integers(op, "box")
     corners = integers(op, "corners")

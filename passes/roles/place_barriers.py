@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from tcir._mlir import func, ir, scf
@@ -37,8 +37,8 @@ COMMIT = tc.CommitOp.OPERATION_NAME
 class PlaceBarriers(Pass):
     """Makes the kernel correct when loads, copies and mma are asynchronous (``tc.async``).
 
-    What waits for what is read off the IR: the rings that TMA loads fill in a loop, the cp and mma
-    that consume their slots, the accumulators that are read after the loop that computes them.
+    Dependences are read off the IR: the rings that TMA loads fill in a loop, the cp and mma that
+    consume their slots, the accumulators that are read after the loop that computes them.
 
     Before::
 
@@ -65,10 +65,10 @@ class PlaceBarriers(Pass):
         … "tc.tmem_ld"(%d, …); "tc.tmem_wait"() {kind = "ld"}
         "tc.fence"() {kind = "tcgen05.before"}; "tc.cta_barrier"()
 
-    The rings of tensor memory that a loop's cp fill share the slots, and so the ``empty`` barrier:
-    commit, wait, load, wait stand between the last mma on a slot and the next cp into it. Ops stay
-    in program order and one thread may still run them all. Each synchronisation op carries
-    ``tc.for_role``.
+    Rings in tensor memory, filled by the loop's cp, use the same slots and thus the same ``empty``
+    barrier: commit, wait, load, wait separate the last mma on a slot from the next cp into it.
+    Preserves program order, which one thread may still execute as a whole, and the values stored.
+    Each synchronisation op carries ``tc.for_role``.
     """
 
     name: ClassVar[str] = "place-barriers"
@@ -79,54 +79,72 @@ class PlaceBarriers(Pass):
                 raise match_failure(
                     kernel, "expected a kernel without barriers, got one with tc.async"
                 )
-            _Placer(kernel).run()
+            _Placer.of(kernel).run()
             kernel.attributes["tc.async"] = ir.UnitAttr.get()
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Placer:
+    """Guards one kernel.
+
+    loops: the loops of the kernel's body that hold TMA loads, and rings: for each, the loop that
+    holds them directly; clearing: the op that stores zeros to tensor memory before the loads;
+    inits: the barriers made so far.
+    """
+
     kernel: func.FuncOp
+    loops: list[scf.ForOp]
+    rings: list[scf.ForOp]
+    clearing: ir.OpView | None
+    inits: list[tc.MbarrierInitOp] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, kernel: func.FuncOp) -> _Placer:
+        """Finds the loops of `kernel`; raises a match failure when they have another form."""
+        loops = _load_loops(kernel)
+        rings = [_ring_loop(loop) for loop in loops]
+        return cls(kernel, loops, rings, _clearing_op(kernel, loops[0]))
+
+    @property
+    def setup(self) -> ir.OpView:
+        """The op that tiles and barriers are made in front of."""
+        return self.loops[0] if self.clearing is None else self.clearing
 
     def run(self) -> None:
-        loops = [op for op in body(self.kernel) if any(_is_load(o) for o in walk(op))]
-        for op in loops:
-            if not isinstance(op, scf.ForOp):
-                raise match_failure(
-                    op, "expected TMA loads in a loop over a ring, got one outside any loop; run "
-                    "multi-buffer on the loop first"
-                )  # fmt: skip
-        if not loops:
-            raise match_failure(self.kernel, "expected a kernel with TMA loads, got none")
-        rings = [_ring_loop(loop) for loop in loops]
-        zeros = [op for op in body(self.kernel) if any(_is_store(o) for o in walk(op))]
-        setup = (zeros + loops)[0]
-        if len(zeros) > 1 or body(self.kernel).index(setup) > body(self.kernel).index(loops[0]):
-            raise match_failure(
-                setup, "expected one loop that stores to tensor memory, before the loads"
-            )
-        inits = [bar for ring in rings for bar in self._guard_ring(ring, setup)]
-        for block in [self.kernel.regions[0].blocks[0], *_around(loops, rings)]:
-            inits += self._guard_accumulators(block, setup)
-        inits += [bar for ring in rings for bar in self._guard_refreshes(ring, setup)]
-        inits += [bar for loop in zeros for bar in self._guard_zeros(loop, loops[0])]
-        for op in body(self.kernel)[body(self.kernel).index(setup) :]:
-            if isinstance(op, tc.SmemTileOp | tc.TmemTileOp):
-                op.operation.move_before(setup.operation)
-        with ir.InsertionPoint(setup), inits[-1].location:
-            fence("mbarrier_init")
-            tc.CtaBarrierOp()
+        for ring in self.rings:
+            self._guard_ring(ring)
+        for block in [self.kernel.regions[0].blocks[0], *_around(self.loops, self.rings)]:
+            self._guard_accumulators(block)
+        for ring in self.rings:
+            self._guard_refreshes(ring)
+        if self.clearing is not None:
+            self._guard_zeros(self.clearing)
+        self._publish_barriers()
         self._guard_reads()
 
     def _init(
-        self, before: ir.OpView, location: ir.Location, count: int | None, arrivals: int = 1
+        self, location: ir.Location, count: int | None, arrivals: int = 1
     ) -> tc.MbarrierInitOp:
+        """A barrier, or a ring of `count`, made at the setup."""
         kind = tc.MbarrierType.get()
-        with ir.InsertionPoint(before), location:
-            return tc.MbarrierInitOp(
+        with ir.InsertionPoint(self.setup), location:
+            init = tc.MbarrierInitOp(
                 i64(arrivals), tc.RingType.build(count, kind) if count else kind
             )
+        self.inits.append(init)
+        return init
 
-    def _guard_ring(self, loop: scf.ForOp, setup: ir.OpView) -> list[tc.MbarrierInitOp]:
+    def _publish_barriers(self) -> None:
+        """Tiles first, then the barriers; a fence and a CTA barrier make them visible to all."""
+        ops = body(self.kernel)
+        for op in ops[ops.index(self.setup) :]:
+            if isinstance(op, tc.SmemTileOp | tc.TmemTileOp):
+                op.operation.move_before(self.setup.operation)
+        with ir.InsertionPoint(self.setup), self.inits[-1].location:
+            fence("mbarrier_init")
+            tc.CtaBarrierOp()
+
+    def _guard_ring(self, loop: scf.ForOp) -> None:
         """Full and empty barriers around the loads and the consumers of one loop's ring."""
         loads = [op for op in loop.body if _is_load(op)]
         if any(_is_load(o) and o not in loads for o in walk(loop)):
@@ -143,8 +161,8 @@ class _Placer:
         (count,) = rings
         consumers = _consumers(loop, [slot.slot for slot in slots], loads)
         location = loads[0].location
-        full = self._init(setup, location, count)
-        empty = self._init(setup, location, count)
+        full = self._init(location, count)
+        empty = self._init(location, count)
         with ir.InsertionPoint(loads[0]), location:
             phase = index.value(index.rem(index.div(loop.induction_variable, count), 2))
             full_slot = _bar(full, slots[0].index)
@@ -165,14 +183,12 @@ class _Placer:
             _tag(fence("tcgen05.after"), MMA)
         with ir.InsertionPoint(loop.body.operations[len(loop.body.operations) - 1]):
             _tag(tc.CommitOp(empty_slot, loc=consumers[-1].location), MMA)
-        return [full, empty]
 
-    def _guard_accumulators(self, block: ir.Block, setup: ir.OpView) -> list[tc.MbarrierInitOp]:
-        """A barrier after every loop of `block` whose accumulators are read later in it.
+    def _guard_accumulators(self, block: ir.Block) -> None:
+        """A barrier after every loop of `block` whose accumulators are read later in the block.
 
-        In a loop around that loop it is a ring of them, like the accumulators.
+        Accumulators that are a ring, in a loop around that one, get a ring of barriers.
         """
-        inits = []
         for op in list(block):
             written = [
                 accumulator_of(o.d)
@@ -192,21 +208,19 @@ class _Placer:
                     op, "expected accumulators read after the loop, got reads inside it"
                 )
             slot = written[0].owner.operation.opview if _is_slot(written[0]) else None
-            done = self._init(setup, readers[0].location, slot and slot.ring.type.count)
-            inits.append(done)
+            done = self._init(readers[0].location, slot and slot.ring.type.count)
             after = list(block)[list(block).index(op) + 1]
             with ir.InsertionPoint(after), readers[0].location:
                 bar = done.bar if slot is None else _bar(done, slot.index)
                 _tag(tc.CommitOp(bar), MMA)
                 _tag(tc.MbarrierWaitOp(bar, index.value(0)), EPILOGUE)
                 _tag(fence("tcgen05.after"), EPILOGUE)
-        return inits
 
-    def _guard_refreshes(self, loop: scf.ForOp, setup: ir.OpView) -> list[tc.MbarrierInitOp]:
-        """A barrier between mma that shift a slab and the copies that refresh it.
+    def _guard_refreshes(self, loop: scf.ForOp) -> None:
+        """A barrier between mma that shift an A tile and the copies that refresh it.
 
-        The ISA keeps mma before mma and tc.shift before tc.refresh, but not .ashift before it: so
-        commit and wait, once for the refreshes after one tap.
+        The ISA orders mma before mma and tc.shift before tc.refresh, but not .ashift before
+        tc.refresh: hence a commit and a wait, once for the refreshes after one tap.
         """
         waits, shifted = [], set()
         for op in loop.body:
@@ -216,33 +230,31 @@ class _Placer:
                 waits.append(op)
                 shifted.discard(op.target)
         if not waits:
-            return []
-        bar = self._init(setup, waits[0].location, None)
+            return
+        bar = self._init(waits[0].location, None)
         for number, op in enumerate(waits):
             with ir.InsertionPoint(op), op.location:
                 done = index.add(index.mul(loop.induction_variable, len(waits) % 2), number)
                 _tag(tc.CommitOp(bar.bar), MMA)
                 _tag(tc.MbarrierWaitOp(bar.bar, index.value(index.rem(done, 2))), MMA)
                 _tag(fence("tcgen05.after"), MMA)
-        return [bar]
 
-    def _guard_zeros(self, loop: scf.ForOp, main: ir.OpView) -> list[tc.MbarrierInitOp]:
-        """A barrier between the loop that stores to tensor memory and the mma in `main`.
+    def _guard_zeros(self, loop: ir.OpView) -> None:
+        """A barrier between the loop that stores to tensor memory and the first loop of mma.
 
-        Every thread that stored waits for its stores, fences and arrives; so do the threads that
-        wrote lane masks, which the mma's thread reads.
+        Every thread waits for its own stores, fences and arrives. This also covers the lane masks
+        those threads wrote, which the thread that issues the mma reads.
         """
         if not isinstance(loop, scf.ForOp) or trip_count(loop) != QUARTERS:
             raise match_failure(loop, "expected tc.tmem_st in a loop over the four quarters")
-        ready = self._init(loop, loop.location, None, warp_map_of(self.kernel).threads(EPILOGUE))
+        ready = self._init(loop.location, None, warp_map_of(self.kernel).threads(EPILOGUE))
         with ir.InsertionPoint(loop.body.operations[len(loop.body.operations) - 1]), loop.location:
             tc.TmemWaitOp(ir.StringAttr.get("st"))
             _tag(fence("tcgen05.before"), EPILOGUE)
             tc.MbarrierArriveOp(ready.bar)
-        with ir.InsertionPoint(main), loop.location:
+        with ir.InsertionPoint(self.loops[0]), loop.location:
             _tag(tc.MbarrierWaitOp(ready.bar, index.value(0)), MMA)
             _tag(fence("tcgen05.after"), MMA)
-        return [ready]
 
     def _guard_reads(self) -> None:
         """wait::ld before the registers are used; fence and CTA barrier before memory is freed."""
@@ -268,6 +280,33 @@ def _is_slot(value: ir.Value) -> bool:
     return not isinstance(value, ir.BlockArgument) and isinstance(
         value.owner.operation.opview, tc.SlotOp
     )
+
+
+def _load_loops(kernel: func.FuncOp) -> list[scf.ForOp]:
+    """The loops of the kernel's body that hold TMA loads: one at least."""
+    loops = [op for op in body(kernel) if any(_is_load(o) for o in walk(op))]
+    for op in loops:
+        if not isinstance(op, scf.ForOp):
+            raise match_failure(
+                op, "expected TMA loads in a loop over a ring, got one outside any loop; run "
+                "multi-buffer on the loop first"
+            )  # fmt: skip
+    if not loops:
+        raise match_failure(kernel, "expected a kernel with TMA loads, got none")
+    return loops
+
+
+def _clearing_op(kernel: func.FuncOp, first_load: ir.OpView) -> ir.OpView | None:
+    """The op of the kernel's body that stores to tensor memory, if any."""
+    ops = body(kernel)
+    clearing = [op for op in ops if any(_is_store(o) for o in walk(op))]
+    if not clearing:
+        return None
+    if len(clearing) > 1 or ops.index(clearing[0]) > ops.index(first_load):
+        raise match_failure(
+            clearing[0], "expected one loop that stores to tensor memory, before the loads"
+        )
+    return clearing[0]
 
 
 def _ring_loop(loop: scf.ForOp) -> scf.ForOp:

@@ -1,8 +1,8 @@
 """Micro-kernels (see `micro_kernels`) about tensor memory and the sums of `tcgen05.mma`.
 
-All are one program: words go to tensor memory and bytes to shared memory, something acts, and the
-words of tensor memory come back. Of a pair of CTAs each has words and bytes of its own, and the
-first one acts.
+All share one program: words go to tensor memory and bytes to shared memory, one thread issues the
+instructions under test, and the words of tensor memory are read back. Each CTA of a pair has its
+own words and bytes; the first one issues.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from tcir.runtime.micro_kernel import HEADER, Array, MicroKernel
 COLUMNS = 32
 M, N = 128, 16
 B_OFFSET = 8192
-"""Of the tile of B in shared memory; A, 128 rows, is in front of it."""
+"""Offset of the tile of B in shared memory; A, 128 rows, precedes it."""
 SHARED = B_OFFSET + 4096
-#: K-major without swizzle: units of 16 bytes, the next one of a row 128 bytes on, the next eight
-#: rows, of 64 bytes each, 512 bytes on (PTX ISA 9.7.16.5.1).
+#: K-major without swizzle: units of 16 bytes; 128 bytes to the next unit of a row, 512 bytes to the
+#: next eight rows of 64 bytes each (PTX ISA 9.7.16.5.1).
 _TILE = 128 >> 4 << 16 | 512 >> 4 << 32 | 1 << 46
-#: Columns of A, and of the scale factors of A and B, in tensor memory, where they lie there.
+#: Columns of A, and of the scale factors of A and B, when they are in tensor memory.
 A_COLUMN, SFA_COLUMN, SFB_COLUMN = 16, 16, 24
 META_COLUMN = 24
-"""Of metadata, where A lies in tensor memory, too."""
+"""Column of the metadata when A is in tensor memory."""
 
 _TEXT = """
 .visible .entry ask(.param .u64 words, .param .u64 tiles, .param .u64 out)
@@ -100,8 +100,9 @@ def _kernel(
 ) -> MicroKernel:
     """`data()` gives words uint32 [128, columns] and the bytes of shared memory, for every CTA.
 
-    `one` is what one thread does: tensor memory begins at %r3, A and B have the descriptors %d4 and
-    %d5, %p4 is true. `all_threads`: what every thread does before, at its warp's address %r4.
+    `one` is what one thread executes: tensor memory begins at %r3, A and B have the descriptors %d4
+    and %d5, %p4 is true. `all_threads` is what every thread executes before that, at its warp's
+    address %r4.
     """
     registers = [f"%w{n}" for n in range(columns)]
     text = _TEXT.replace(
@@ -142,22 +143,19 @@ def _no_words() -> Array:
 
 
 def _mma(
-    kind: str,
+    opcode: str,
     types: int,
     *,
-    form: str = "",
     a: str = "%d4",
     before: str = "",
     after: str = "",
-    scaled: str = "",
     m: int = M,
     n: int = N,
-    group: int = 1,
 ) -> str:
-    """An instruction; `before` and `after` its descriptor: operands that not every one has."""
+    """A ``tcgen05.mma``; `before`, `after`: the operands before and after its descriptor."""
     descriptor = types | n // 8 << 17 | m // 16 << 24  # PTX ISA 9.7.16.4.2
     return f"""mov.b32 %r9, {descriptor:#x};
- tcgen05.mma{form}.cta_group::{group}.kind::{kind}{scaled} [%r3], {a}, %d5, {before}%r9, {after};"""
+ tcgen05.mma.{opcode} [%r3], {a}, %d5, {before}%r9, {after};"""
 
 
 # --- zero_terms ----------------------------------------------------------------------------------
@@ -306,43 +304,44 @@ def mma_kernels() -> dict[str, MicroKernel]:
     """Assumption -> the kernel that asks for it."""
     bf16 = 1 << 4 | 1 << 7 | 1 << 10  # D f32, A and B bf16
     e2m1 = 1 << 7 | 1 << 10
+    f16 = "cta_group::1.kind::f16"
+    nvfp4 = "cta_group::1.kind::mxf4nvf4.block_scale.block16"
     e2m3 = 1 << 4 | 3 << 7  # D f32, A e2m3, B e4m3
     scales = "[%r10], [%r11], "
     places = f"add.u32 %r10, %r3, {SFA_COLUMN}; add.u32 %r11, %r3, {SFB_COLUMN}; "
     in_memory = f"add.u32 %r10, %r3, {A_COLUMN}; "
-    sparse = partial(_mma, form=".sp", before="[%r10], ", after="%p4")
+    sparse = partial(_mma, "sp.cta_group::1.kind::f16", before="[%r10], ", after="%p4")
     elsewhere = _kernel(_numbered, all_threads=_lane(64))
     return {
-        "zero_terms": _kernel(_near_nothing, one=_mma("f16", bf16, after="%p4")),
+        "zero_terms": _kernel(_near_nothing, one=_mma(f16, bf16, after="%p4")),
         "fp4_sums": _kernel(
             _block_scaled,
-            one=places
-            + _mma("mxf4nvf4", e2m1, after=scales + "%p4", scaled=".block_scale.block16"),
+            one=places + _mma(nvfp4, e2m1, after=scales + "%p4"),
         ),
         "scaled_n8": _kernel(
             _block_scaled,
-            one=places
-            + _mma("mxf4nvf4", e2m1, after=scales + "%p4", scaled=".block_scale.block16", n=8),
+            one=places + _mma(nvfp4, e2m1, after=scales + "%p4", n=8),
         ),
         "fp6_holder": _kernel(
-            _shifted_bytes, one=in_memory + _mma("f8f6f4", e2m3, a="[%r10]", after="%p4")
+            _shifted_bytes,
+            one=in_memory + _mma("cta_group::1.kind::f8f6f4", e2m3, a="[%r10]", after="%p4"),
         ),
         "sparsity_selector": _kernel(
             partial(_sparse, by_lane=False),
-            one=in_memory + sparse("f16", 1 << 4 | 1 << 2 | 2),
+            one=in_memory + sparse(1 << 4 | 1 << 2 | 2),
         ),
         "metadata_column": _kernel(
             partial(_sparse, by_lane=False),
-            one=f"add.u32 %r10, %r3, {A_COLUMN + 1}; " + sparse("f16", 1 << 4 | 1 << 2),
+            one=f"add.u32 %r10, %r3, {A_COLUMN + 1}; " + sparse(1 << 4 | 1 << 2),
         ),
         "half_lane_metadata": _kernel(
             partial(_sparse, by_lane=True),
-            one=in_memory + sparse("f16", 1 << 4 | 1 << 2, m=64),
+            one=in_memory + sparse(1 << 4 | 1 << 2, m=64),
         ),
         "zero_column_spans": _kernel(
             _ones,
             one=f"mov.b64 %d6, {_SPANS:#x}; "
-            + _mma("f16", 1 << 4, form=".ws", after="%p4, %d6", n=64),
+            + _mma("ws.cta_group::1.kind::f16", 1 << 4, after="%p4, %d6", n=64),
             columns=64,
         ),
         "cp_pair_source": _kernel(
@@ -351,7 +350,7 @@ def mma_kernels() -> dict[str, MicroKernel]:
         "ashift_copies": _kernel(
             _rows_twice,
             one=in_memory
-            + _mma("f16", 1 << 4, scaled=".ashift", a="[%r10]", after="%p4", n=2 * N, group=2),
+            + _mma("cta_group::2.kind::f16.ashift", 1 << 4, a="[%r10]", after="%p4", n=2 * N),
             ctas=2,
         ),
         "ashift_half_lanes": _kernel(
@@ -359,15 +358,11 @@ def mma_kernels() -> dict[str, MicroKernel]:
             one=in_memory
             + f"add.u32 %r11, %r3, {META_COLUMN}; "
             + _mma(
-                "f16",
+                "sp.cta_group::2.kind::f16.ashift",
                 1 << 4 | 1 << 2,
-                form=".sp",
-                scaled=".ashift",
                 a="[%r10]",
                 before="[%r11], ",
                 after="%p4",
-                n=N,
-                group=2,
             ),
             ctas=2,
         ),
