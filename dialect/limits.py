@@ -124,7 +124,7 @@ ignored), i8 as signed or unsigned."""
 
 MMA_K_BYTES = 32
 """Bytes of K that one dense instruction reads of each row of A and B (PTX ISA 9.7.16.2)."""
-SLAB_COLUMNS = MMA_K_BYTES // 4
+SLICE_COLUMNS = MMA_K_BYTES // 4
 """Tensor-memory columns of one K step of A, which is also what ``.ashift`` moves."""
 
 

@@ -8,7 +8,7 @@ from tcir.dialect.attributes import integer
 from tcir.dialect.limits import (
     MMA_K_BYTES,
     QUARTER_LANES,
-    SLAB_COLUMNS,
+    SLICE_COLUMNS,
     SWIZZLE_ATOM_ROWS,
     TMEM_LANES,
 )
@@ -78,7 +78,7 @@ class RefreshOp(
 )
 def _(op: ShiftOp) -> Broken:
     got, columns = integer(op, "slice"), op.tile.type.columns
-    slices = columns // SLAB_COLUMNS
+    slices = columns // SLICE_COLUMNS
     return None if 0 <= got < slices else {"slices": slices, "got": got, "columns": columns}
 
 
@@ -126,7 +126,7 @@ def _(op: RefreshOp) -> Broken:
 def _(op: RefreshOp) -> Broken:
     source, got = op.source.type, integer(op, "slice")
     inside = source.shape[1] * element_bytes(source.element) // MMA_K_BYTES
-    slices = min(inside, op.target.type.columns // SLAB_COLUMNS)
+    slices = min(inside, op.target.type.columns // SLICE_COLUMNS)
     return None if 0 <= got < slices else {"slices": slices, "got": got}
 
 

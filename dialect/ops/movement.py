@@ -6,7 +6,7 @@ from tcir.dialect.limits import (
     CP_SHAPES,
     MMA_K_BYTES,
     QUARTER_LANES,
-    SLAB_COLUMNS,
+    SLICE_COLUMNS,
     TMEM_LANES,
     TMEM_LD_NUM,
 )
@@ -166,8 +166,8 @@ def _(op: CpOp) -> Broken:
     "target must have columns [{begin}, {end}) for this slice, got {got} columns",
 )
 def _(op: CpOp) -> Broken:
-    begin, got = SLAB_COLUMNS * integer(op, "slice"), op.target.type.columns
-    end = begin + SLAB_COLUMNS
+    begin, got = SLICE_COLUMNS * integer(op, "slice"), op.target.type.columns
+    end = begin + SLICE_COLUMNS
     return None if end <= got else {"begin": begin, "end": end, "got": got}
 
 

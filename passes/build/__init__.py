@@ -1,1 +1,1 @@
-"""Builders and checks that the passes of all rooms share."""
+"""Builders and checks shared by the passes of all folders."""

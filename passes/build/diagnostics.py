@@ -1,4 +1,4 @@
-"""How a pass says no: the value, what is allowed, the hardware's reason, a way out."""
+"""Match failures of the passes: the value, what is allowed, the hardware reason, a way out."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SMALLEST_BLOCK_SCALED = (
 
 
 def match_failure(op: ir.OpView, message: str, smallest: str = "") -> PassError:
-    """The error that refuses `op`, at its location, ending with the smallest accepted example."""
+    """The error that rejects `op`, at its location, ending with the smallest accepted example."""
     if smallest:
         message += f"\nsmallest accepted example: {smallest}"
     return PassError(message, op.location)
@@ -58,7 +58,7 @@ def is_op(value: ir.Value, name: str) -> bool:
 
 
 def describe(value: ir.Value) -> str:
-    """A value, for a message: the number of a constant, else what makes it."""
+    """A value, for a message: the number of a constant, else the op that defines it."""
     if isinstance(value, ir.BlockArgument):
         return "an argument"
     if value.owner.name == "arith.constant":

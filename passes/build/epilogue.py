@@ -1,4 +1,4 @@
-"""What a kernel does to its sums between tensor memory and the store."""
+"""Epilogues: what a kernel does to its sums between tensor memory and the store."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ lane 0, or of every lane (``vector<32xindex>``) where lanes have places of their
 
 
 def rounded(element: ir.Type) -> Epilogue:
-    """The sums, rounded to `element` where it is narrower."""
+    """The sums, rounded to `element` if it is narrower."""
 
     def epilogue(sums: ir.Value, at: Sequence[Index]) -> ir.Value:
         if sums.type.element_type == element:

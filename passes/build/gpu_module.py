@@ -15,7 +15,7 @@ NAME = "kernels"
 
 
 def kernels_block(module: ir.Module) -> ir.Block:
-    """The block of ``gpu.module @kernels`` in `module`, which is made if there is none yet."""
+    """The block of ``gpu.module @kernels`` in `module`; created on first use."""
     for op in module.body.operations:
         if op.operation.name == "gpu.module":
             return op.operation.regions[0].blocks[0]
@@ -25,22 +25,22 @@ def kernels_block(module: ir.Module) -> ir.Block:
 
 
 def buffer_numbers(function: func.FuncOp, count: int) -> list[int]:
-    """The buffers that the `count` inputs and results of a function are."""
+    """The buffer numbers of a function's `count` inputs and results."""
     return integers(function, "tc.args") if "tc.args" in function.attributes else list(range(count))
 
 
 def buffer_number(kernel: func.FuncOp, argument: int) -> int:
-    """The buffer that argument `argument` of a tile-level kernel is."""
+    """The buffer number of argument `argument` of a tile-level kernel."""
     return buffer_numbers(kernel, argument + 1)[argument]
 
 
 def launch_order(function: func.FuncOp) -> int | None:
-    """The function's place in the sequence of launches; None where it is the only one."""
+    """The function's position in the sequence of launches; None for the only launch."""
     return integer(function, "tc.order") if "tc.order" in function.attributes else None
 
 
 def target_of(module: ir.Module) -> str:
-    """The architecture that `module` is compiled for."""
+    """The architecture `module` is compiled for."""
     op = module.operation
     return string(op, "tc.target") if "tc.target" in op.attributes else DEFAULT_TARGET.name
 

@@ -1,4 +1,4 @@
-"""Arithmetic on `index` values that folds what is known while it is built.
+"""Arithmetic on `index` values that folds constants while it is built.
 
 Everything is built at the current insertion point, with the current location; ints stay ints.
 """
@@ -93,7 +93,7 @@ def rem(a: Index, b: int) -> Index:
 def delinearize(number: Index, extents: list[int]) -> list[Index]:
     """`number` in the mixed radix of `extents`, outermost first.
 
-    The outermost digit is not reduced: a number past the end shows there.
+    The outermost digit is not reduced, so a number past the end can be recognised by it.
     """
     digits: list[Index] = []
     for extent in reversed(extents[1:]):

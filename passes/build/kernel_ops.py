@@ -1,4 +1,4 @@
-"""Looking around in a tile-level kernel."""
+"""Queries on tile-level kernels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tcir.passes.build.diagnostics import match_failure
 
 
 def find_kernels(module: ir.Module, pass_name: str, after: str) -> list[func.FuncOp]:
-    """The functions with ``tc.kernel``; refuses a module without one."""
+    """The functions with ``tc.kernel``; a module without one is a match failure."""
     kernels = [op for op in module.body.operations if "tc.kernel" in op.operation.attributes]
     if not kernels:
         raise match_failure(
@@ -30,19 +30,18 @@ def body(kernel: func.FuncOp) -> list[ir.OpView]:
 
 
 def walk_body(kernel: func.FuncOp) -> Iterator[ir.OpView]:
-    """Everything in the kernel, in program order."""
+    """All ops of the kernel, nested ones included, in program order."""
     for op in body(kernel):
         yield from walk(op)
 
 
 MOST_TRIPS = "tc.most_trips"
-"""Attribute of a loop whose bounds are values: the most iterations of all its executions together.
+"""Attribute of a loop with dynamic bounds: an upper bound on its iterations, all executions together.
 Its induction variable counts them on from one execution to the next, from 0 in steps of 1."""
 
 
 def trip_count(loop: scf.ForOp) -> int:
-    """Iterations of a loop with constant bounds that starts at 0 and steps by 1, or the most of one
-    that says so."""
+    """Iterations of a loop from 0 in steps of 1 with constant end, or the upper bound of its attribute."""
     if MOST_TRIPS in loop.attributes:
         return int(ir.IntegerAttr(loop.attributes[MOST_TRIPS]).value)
     bounds = [constant_of(v) for v in (loop.lowerBound, loop.upperBound, loop.step)]
@@ -62,7 +61,7 @@ def single(kind: ir.Type) -> ir.Type:
 
 
 def accumulator_of(d: ir.Value) -> ir.Value:
-    """The tile behind D of an mma, which may be some lanes of it."""
+    """The accumulator tile of an mma's D, which may be a lane-masked view of it."""
     owner = None if isinstance(d, ir.BlockArgument) else d.owner.opview
     return owner.d if isinstance(owner, tc.EnableLanesOp) else d
 
@@ -78,7 +77,7 @@ def tmem_columns(kind: ir.Type) -> int:
 
 
 def ancestor_in(op: ir.OpView, block: ir.Block) -> ir.OpView | None:
-    """The op of `block` that is `op` or holds it; None when `op` stands elsewhere."""
+    """The op of `block` that is `op` or contains it; None if there is none."""
     current = op.operation
     while current is not None and current.block is not None:
         if current.block == block:

@@ -14,10 +14,10 @@ from tcir.passes.build.index import Index
 
 @dataclass(frozen=True)
 class Lanes:
-    """A value in each lane; the other operand of an operator may be one number for all lanes.
+    """A value per lane; the other operand of an operator may be one number for all lanes.
 
-    Quotients and remainders are of values that are not negative. ``below`` compares unsigned, so a
-    negative value is below nothing.
+    Quotients and remainders are of non-negative values. ``below`` compares unsigned, so a negative
+    value is below nothing.
     """
 
     value: ir.Value
@@ -48,7 +48,7 @@ class Lanes:
         return Lanes(arith.cmpi(arith.CmpIPredicate.eq, self.value, _value(number)))
 
     def where(self, condition: Lanes, otherwise: Index) -> Lanes:
-        """This value in the lanes that fulfil `condition`, `otherwise` in the others."""
+        """This value in the lanes where `condition` holds, `otherwise` in the others."""
         return Lanes(arith.select(condition.value, self.value, _value(otherwise)))
 
 

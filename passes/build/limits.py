@@ -1,4 +1,4 @@
-"""Limits that the passes choose, and rounding to limits; hardware's are in `dialect.limits`."""
+"""Limits chosen by the passes, and rounding to limits; the hardware's are in `dialect.limits`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from tcir.dialect.limits import TMEM_ALLOCATION, Legal
 MMA_N_STEP = 16
 MMA_N = Legal(range(MMA_N_STEP, 257, MMA_N_STEP), "columns", "PTX ISA 9.7.16.2, table 39")
 """N of ``tcgen05.mma.kind::f16`` at M = 128 that the tilings use. The ISA also lists the odd
-multiples of 8; CUTLASS (`cute/arch/mma_sm100_umma.hpp`) keeps to these."""
+multiples of 8; CUTLASS (`cute/arch/mma_sm100_umma.hpp`) uses only these."""
 
 BARRIER_BYTES = 1024
-"""Shared memory that tilings leave for mbarriers and the address of tensor memory."""
+"""Shared memory that tilings reserve for mbarriers and the tensor-memory address."""
 
 
 def ceil_div(a: int, b: int) -> int:

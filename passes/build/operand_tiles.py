@@ -56,7 +56,7 @@ def mn_major(mn: int, k: int, element: ir.Type) -> tc.SmemType:
 
 @dataclass(frozen=True)
 class TiledOperand:
-    """An operand that boxes of a tiled tensor map bring to shared memory.
+    """An operand loaded to shared memory in boxes of a tiled tensor map.
 
     order: names of the tensor's dimensions, innermost first: ``mn``, ``k`` and others, of
            which a box holds one index. ``k`` first means K-major, ``mn`` first MN-major.

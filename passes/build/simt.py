@@ -16,12 +16,12 @@ from tcir.passes.build.gpu_module import kernels_block, pointer_type
 from tcir.target import DEFAULT_TARGET
 
 ALIGNMENT = 16
-"""Of the caller's buffers, and of workspaces."""
+"""Alignment of the caller's buffers and of workspaces, in bytes."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Launch sizes of a kernel, its place in the sequence of launches, and its target."""
+    """Launch sizes of a kernel, its position in the sequence of launches, and its target."""
 
     grid: tuple[int, int, int]
     threads: int
@@ -33,7 +33,7 @@ class Shape:
 def simt_kernel(
     module: ir.Module, name: str, buffers: Sequence[int], shape: Shape, location: ir.Location
 ) -> Iterator[dict[int, ir.Value]]:
-    """A kernel in ``gpu.module @kernels``; yields the pointer of each buffer by its number.
+    """A kernel in ``gpu.module @kernels``; yields the pointer to each buffer by its number.
 
     Inside, the insertion point is in the kernel and the location is `location`.
     """
@@ -84,7 +84,7 @@ def number(value: float) -> ir.Value:
 
 
 Operand: TypeAlias = "ir.Value | int"
-"""A value, or an int that becomes a constant of the other operand's type."""
+"""A value, or an int to be made a constant of the other operand's type."""
 
 
 def _both(a: Operand, b: Operand) -> list[ir.Value]:
@@ -138,7 +138,7 @@ def left(a: Operand, count: int) -> ir.Value:
 
 
 def right(a: Operand, count: int) -> ir.Value:
-    """a >> count, zeros coming in."""
+    """a >> count, logical."""
     return arith.ShRUIOp(*_both(a, count)).result if count else a
 
 
@@ -185,7 +185,7 @@ def at(pointer: ir.Value, offset: ir.Value) -> ir.Value:
 
 
 def behind(pointer: ir.Value, offset: int) -> ir.Value:
-    """`pointer` plus a known number of bytes."""
+    """`pointer` plus a constant number of bytes."""
     return at(pointer, constant(offset, 64)) if offset else pointer
 
 
@@ -213,12 +213,12 @@ def store_byte(pointer: ir.Value, value: ir.Value) -> None:
 
 
 def load(pointer: ir.Value, kind: ir.Type) -> ir.Value:
-    """One aligned number."""
+    """One aligned element."""
     return llvm.LoadOp(kind, pointer).res
 
 
 def store(pointer: ir.Value, value: ir.Value) -> None:
-    """One aligned number."""
+    """One aligned element."""
     llvm.StoreOp(value, pointer)
 
 
@@ -233,7 +233,7 @@ def fma(a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
 
 
 def shuffle_xor(value: ir.Value, distance: int) -> ir.Value:
-    """The value of the lane whose number differs in the bits of `distance`; of all lanes."""
+    """shfl.bfly: the value of the lane whose number differs in the bits of `distance`."""
     return nvvm.ShflOp(
         constant(0xFFFFFFFF), value, constant(distance), constant(WARP - 1), nvvm.ShflKind.bfly,
         results=[value.type],
@@ -241,7 +241,7 @@ def shuffle_xor(value: ir.Value, distance: int) -> ir.Value:
 
 
 def sum_of_lanes(value: ir.Value) -> ir.Value:
-    """The sum over a warp in every lane, always in the same order: halves, quarters, …"""
+    """The sum over a warp in every lane, in a fixed order: shuffles from distance 16 down to 1."""
     for distance in (16, 8, 4, 2, 1):
         value = arith.AddFOp(value, shuffle_xor(value, distance)).result
     return value

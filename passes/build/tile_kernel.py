@@ -1,4 +1,4 @@
-"""What the tiling passes share: the kernel function, its main loop and its epilogue."""
+"""Shared by the tiling passes: the kernel function, its main loop and its epilogue."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tcir.passes.build.limits import MMA_N, MMA_N_STEP, ceil_div, round_up
 from tcir.passes.build.diagnostics import SMALLEST_CONV, SMALLEST_MATMUL, match_failure
 
 STORE_COLUMNS = 16
-"""Columns of D that one ``tc.tmem_ld`` brings to registers."""
+"""Columns of D that one ``tc.tmem_ld`` loads to registers."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Source:
 
 
 def find_sources(module: ir.Module, kind: type[Op], pass_name: str) -> list[Source]:
-    """The `kind` op of every function; refuses functions that are anything else."""
+    """The `kind` op of every function; any other function is a match failure."""
     sources = []
     for function in (op for op in module.body.operations if isinstance(op, func.FuncOp)):
         ops = list(function.regions[0].blocks[0]) if function.regions[0].blocks else []
@@ -46,7 +46,7 @@ def find_sources(module: ir.Module, kind: type[Op], pass_name: str) -> list[Sour
             raise match_failure(
                 wanted[1] if len(wanted) > 1 else (ops[0] if ops else function),
                 f"{pass_name} expected a function of one {kind.OPERATION_NAME} and func.return, "
-                f"got {names} (run raise-to-tc first, and take the pipeline that suits the op)",
+                f"got {names} (run raise-to-tc first, and use the pipeline for this op)",
                 SMALLEST_CONV if kind is tc.Conv2dOp else SMALLEST_MATMUL,
             )
         sources.append(Source(function, wanted[0]))
@@ -69,7 +69,7 @@ def choose_n_tile(op: ir.OpView, option: int, extent: int) -> int:
 
 
 def memref_of(tensor: ir.RankedTensorType) -> ir.MemRefType:
-    """The contiguous row-major memref of a tensor type; 4- and 6-bit elements lie packed in it."""
+    """The contiguous row-major memref of a tensor type; 4- and 6-bit elements are packed."""
     shape, element = list(tensor.shape), tensor.element_type
     bits = ELEMENT_BITS.get(str(element), 8)
     if bits < 8:
@@ -145,7 +145,7 @@ def zero_of(element: ir.Type) -> ir.Attribute:
 
 
 def clear_accumulator(d: ir.Value, quarter: ir.Value) -> None:
-    """Stores zeros to the quarter's lanes of D."""
+    """Stores zeros to the sub-partition's lanes of D."""
     kind = ir.VectorType.get([QUARTER_LANES, STORE_COLUMNS], d.type.element)
     zero = arith.ConstantOp(
         kind, ir.DenseElementsAttr.get_splat(kind, zero_of(d.type.element))
@@ -165,7 +165,7 @@ def loop(count: int, step: int = 1) -> Iterator[ir.Value]:
 
 @contextmanager
 def counting_loop(lower: Index, upper: Index, most: int) -> Iterator[ir.Value]:
-    """``scf.for`` whose variable counts iterations on over all executions, at most `most`."""
+    """``scf.for`` whose variable keeps counting over all executions, up to `most` iterations."""
     op = scf.ForOp(index.value(lower), index.value(upper), index.value(1))
     op.attributes[MOST_TRIPS] = i64(most)
     with ir.InsertionPoint(op.body):
@@ -194,7 +194,7 @@ class Accumulate:
 def load_registers(
     d: ir.Value, quarter: ir.Value, column: ir.Value, columns: int = STORE_COLUMNS
 ) -> ir.Value:
-    """The register tile of a quarter's lanes and `columns` columns of D."""
+    """The register tile of a sub-partition's lanes and `columns` columns of D."""
     return tc.TmemLdOp(
         d, quarter, column, ir.VectorType.get([QUARTER_LANES, columns], d.type.element)
     ).value
@@ -209,9 +209,9 @@ def store_tile(
     indices: Callable[[ir.Value], Callable[[ir.Value], list[Index]]],
     epilogue: Epilogue,
 ) -> None:
-    """Stores what `epilogue` makes of D to `out`, quarter by quarter, 16 columns at a time.
+    """Stores `epilogue` of D to `out`, by sub-partition, 16 columns at a time.
 
-    ``indices(quarter)(column)`` are the indices of the quarter's lane 0.
+    ``indices(quarter)(column)`` are the indices of lane 0 of the sub-partition `quarter`.
     """
 
     def store(value: ir.Value, at: list[Index]) -> None:
@@ -228,9 +228,9 @@ def store_tile_lanes(
     column: Callable[[ir.Value], Index],
     epilogue: Epilogue,
 ) -> None:
-    """The same where each lane has a place of its own, outside `out` where it stores nothing.
+    """The same with indices per lane; a lane whose indices are outside `out` stores nothing.
 
-    ``places(quarter)`` are the indices of the quarter's lanes but for the columns.
+    ``places(quarter)`` are the indices of the sub-partition's lanes, without the column.
     """
 
     def indices(quarter: ir.Value) -> Callable[[ir.Value], list[Index]]:

@@ -1,4 +1,4 @@
-"""compare-conv-schedules: says when conv-shift-reuse is modelled slower than another schedule."""
+"""compare-conv-schedules: remarks when the cost model prefers another schedule."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from tcir.passmanager.remarks import remark
 @register_pass
 @dataclass(frozen=True)
 class CompareConvSchedules(Pass):
-    """A remark where conv-shift-reuse is legal and the cost model finds another schedule cheaper.
+    """Emits a remark if conv-shift-reuse is legal but another schedule is modelled as faster.
 
-    n_tile: output channels per CTA that conv-shift-reuse is to take; 0: what its pass chooses
-    tiling: its tiling; halo=mask is meant, halo=refresh has no model
+    n_tile: output channels per CTA of conv-shift-reuse; 0: as its pass chooses
+    tiling: its tiling, with halo=mask; halo=refresh is not modelled
 
     Before and after::
 
         %y = "tc.conv2d"(%x, %w) {…} : (tensor<1x7x7x512xf16>, tensor<3x3x512x512xf16>) -> …
 
-    Preserves everything: the schedule that was asked for is the one that is built.
+    Preserves everything: the requested schedule is built.
     """
 
     name: ClassVar[str] = "compare-conv-schedules"
@@ -39,7 +39,7 @@ class CompareConvSchedules(Pass):
         for source in find_sources(module, tc.Conv2dOp, self.name):
             op = source.op
             if schedule not in SCHEDULES:
-                continue  # the pass that tiles names the tilings there are
+                continue  # the tiling pass reports the tilings it has
             n_tile = choose_n_tile(op, self.n_tile, ConvShape.of(op).k)
             own, ranked = candidate(op, schedule, n_tile), rank(op)
             best = ranked[0]

@@ -1,15 +1,15 @@
-"""What a convolution costs under each schedule: counted work, and modelled cycles from it.
+"""The cost of a convolution under each schedule: counted work, and cycles modelled from it.
 
 `Work` is exact: instructions and bytes of one launch, from the shapes alone; a test compares it
-with what the simulated machine counts. `Cost` is a model: nothing here was measured on a B200. Its
-rules:
+with the counts of the simulated machine. `Cost` is a model; nothing here was measured on a B200.
+Its rules:
 
 - the tensor core takes the cycles of the public table (`mma_cycles`) for each mma;
-- shared memory moves 128 bytes a cycle, for operands, for ``tcgen05.cp`` and for what TMA writes.
+- shared memory moves 128 bytes a cycle: operands, ``tcgen05.cp`` and TMA writes together.
   Whether a copy overlaps an mma is not known, so copies are added to the tensor cycles: no schedule
-  is chosen for a gain that nobody has measured;
+  is chosen for an unmeasured gain;
 - an SM receives `Rates.l2_bytes_per_cycle` from L2 (assumed: Hopper's figure), in sectors
-  of 32 bytes, so boxes whose rows are 16 bytes cost twice what they bring;
+  of 32 bytes, so boxes whose rows are 16 bytes cost twice their size;
 - every CTA pays its latency and its epilogue, and SMs run their CTAs one after the other;
 - the whole launch takes at least its unique bytes divided by the bandwidth of HBM.
 """
@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from tcir.dialect.limits import LANE_MASK_BYTES, MMA_K_BYTES, SMEM_TILE_ALIGNMENT, TMEM_LANES
 from tcir.passes.build.limits import ceil_div, round_up
 from tcir.passes.build.operand_tiles import k_step
-from tcir.passes.conv.offset_plan import PANEL_BYTES, best_plan
+from tcir.passes.conv.offset_plan import CORE_COLUMN_BYTES, best_plan
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.shift_classes import ShiftClasses
 from tcir.passes.conv.tile_conv_shift_reuse import TILINGS
@@ -31,9 +31,9 @@ from tcir.target import RATES as TARGET_RATES
 
 RATES = TARGET_RATES[DEFAULT_TARGET.name]
 SECTOR_BYTES = 32
-"""What L2 sends at least (CUDA C++ Best Practices Guide)."""
+"""The smallest transfer from L2, bytes (CUDA C++ Best Practices Guide)."""
 TMEM_COLUMNS_PER_CYCLE = 1
-"""tcgen05.ld: one column of 32 lanes a cycle and quarter (assumed)."""
+"""tcgen05.ld: one column of 32 lanes per cycle and sub-partition (assumed)."""
 CTA_LATENCY = 1000
 """Cycles before the first mma of a CTA and after its last (TMA and mma latency; assumed)."""
 
@@ -51,7 +51,7 @@ class Work:
     lanes: lanes of D computed; outputs: those of them that are stored (for one output channel)
     activations, filters: bytes TMA writes to shared memory; to_tmem: bytes of tcgen05.cp
     zeroed: columns of D cleared by tcgen05.st
-    stage_bytes: the least shared memory of a CTA: one stage, all that its mma read
+    stage_bytes: the least shared memory of a CTA: the operands of one stage
     sectors: bytes that L2 sends per byte of activations
     """
 
@@ -88,7 +88,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Cost:
-    """Modelled cycles of one CTA's parts, waves, and the time of the launch in microseconds."""
+    """Modelled cycles of the parts of one CTA, waves, and the launch time in microseconds."""
 
     tensor: int
     copies: int
@@ -118,13 +118,13 @@ class Cost:
 
     @property
     def cta_cycles(self) -> int:
-        """One CTA from start to end."""
+        """Cycles of one CTA from start to end."""
         main = max(self.tensor + self.copies, self.shared, self.l2)
         return main + self.epilogue + CTA_LATENCY
 
     @property
     def cycles(self) -> int:
-        """The SM with the most CTAs."""
+        """Cycles of the SM with the most CTAs."""
         return self.waves * self.cta_cycles
 
     @property
@@ -134,7 +134,7 @@ class Cost:
 
     @property
     def bound(self) -> str:
-        """What holds the launch up."""
+        """The bottleneck of the launch."""
         if self.hbm_us > self.cycles / (RATES.clock_ghz * 1000):
             return "hbm"
         parts = {"tensor": self.tensor + self.copies, "shared": self.shared, "l2": self.l2}
@@ -143,7 +143,7 @@ class Cost:
 
 
 def shift_reuse(tiling: str) -> Callable[[ConvShape, int], Work]:
-    """``conv-shift-reuse``: a slab of 128 lanes per filter row and class of taps."""
+    """``conv-shift-reuse``: an A tile of 128 lanes per filter row and tap class."""
 
     def work(shape: ConvShape, n_tile: int) -> Work:
         classes = ShiftClasses.of(shape)
@@ -158,13 +158,13 @@ def shift_reuse(tiling: str) -> Callable[[ConvShape, int], Work]:
 
 
 def implicit_gemm(shape: ConvShape, n_tile: int) -> Work:
-    """``conv-implicit-gemm``: 128 output pixels, loaded anew for every tap."""
+    """``conv-implicit-gemm``: 128 output pixels, loaded again for every tap."""
     tiles = ceil_div(_pixels(shape), TMEM_LANES)
     return _work(shape, n_tile, tiles, (1, 1), shape.r * shape.s, a_in_tmem=False)
 
 
 def smem_offset(shape: ConvShape, n_tile: int) -> Work | None:
-    """``conv-smem-offset``: one tile per filter or filter row; a tap starts some pixels further."""
+    """``conv-smem-offset``: one tile per filter or filter row; each tap starts at its own pixel."""
     plan = best_plan(shape, n_tile)
     if plan is None:
         return None
@@ -173,7 +173,7 @@ def smem_offset(shape: ConvShape, n_tile: int) -> Work | None:
         work,
         activations=work.ctas * plan.steps * plan.activation_bytes,
         stage_bytes=plan.stage_bytes(n_tile),
-        sectors=SECTOR_BYTES // PANEL_BYTES,
+        sectors=SECTOR_BYTES // CORE_COLUMN_BYTES,
     )
 
 
@@ -182,9 +182,9 @@ SCHEDULES: dict[str, Callable[[ConvShape, int], Work | None]] = {
     "conv-smem-offset": smem_offset,
     **{f"conv-shift-reuse{{tiling={name}}}": shift_reuse(name) for name in TILINGS},
 }
-"""By the pipeline that builds the schedule; None where it has no legal tile. Of two that cost the
-same, the first is taken: the simpler one. halo=refresh is not among them: what is chosen unasked
-rests on no open question about the hardware."""
+"""By the pipeline that builds the schedule; None if it has no legal tile. Of two that cost the
+same, the first is chosen: the simpler one. halo=refresh is not among them: an automatic choice
+must not depend on an open question about the hardware."""
 
 
 def _work(
@@ -197,15 +197,17 @@ def _work(
     a_in_tmem: bool,
     clears: bool = False,
 ) -> Work:
-    """`tiles` of 128 lanes, each `stages` times for all channels; a stage has so many slabs of 128
-    pixels and so many taps' filters."""
+    """Work of `tiles` of 128 lanes, each `stages` times for all channels.
+
+    stage: A tiles of 128 pixels, and taps whose filters are loaded, per stage
+    """
     bytes_ = shape.element_bytes
     kc = k_step(shape.c, bytes_)
     channels = round_up(shape.c, kc)
     columns = ceil_div(shape.k, n_tile)
     ctas = tiles * columns
-    slabs, filters = stage
-    activations = ctas * stages * slabs * TMEM_LANES * channels * bytes_
+    a_tiles, filters = stage
+    activations = ctas * stages * a_tiles * TMEM_LANES * channels * bytes_
     pixels = _pixels(shape)
     taps = shape.r * shape.s
     out = pixels * shape.k * shape.out_bytes
@@ -222,7 +224,7 @@ def _work(
         to_tmem=activations if a_in_tmem else 0,
         out_bytes=out,
         unique_bytes=image + taps * shape.c * shape.k * bytes_ + out,
-        stage_bytes=slabs * _placed(TMEM_LANES * kc * bytes_)
+        stage_bytes=a_tiles * _placed(TMEM_LANES * kc * bytes_)
         + filters * _placed(shape.filter_bytes(n_tile, kc)),
         zeroed=ctas * n_tile if clears else 0,
     )

@@ -1,4 +1,4 @@
-"""What happens to the lanes of a quarter that hold no new pixel after a shift."""
+"""The halo: lanes of a sub-partition that hold no new pixel after a shift."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ QUARTERS_OF_A_SHIFT = ("one", "all")
 
 @dataclass(frozen=True)
 class HaloRows:
-    """A shared tile with what lane 31 of every quarter needs: after shift k (from 0 on), in rows
-    ``first + step * k`` and the three behind it."""
+    """A shared tile with the pixels for lane 31 of each sub-partition: after shift k (from 0), four
+    rows from ``first + step * k`` on."""
 
     tile: ir.Value
     first: int
@@ -35,11 +35,12 @@ def multiply_shifted(
     shift: str,
     quarters: str,
 ) -> None:
-    """The mma of the taps of one class, with lane 31 of every quarter refreshed after each shift.
+    """The mma of the taps of one class; each shift is followed by a refresh of the lanes 31.
 
-    ``product(s, j, ashift)`` is the mma of tap s and K slice j. shift: ``ashift``, the mma's own
-    (a refresh then has to wait for it: place-barriers), or ``shift``, the stand-alone instruction,
-    which the ISA keeps before the refresh. quarters: how far the latter reaches.
+    ``product(s, j, ashift)`` is the mma of tap s and K slice j. shift: ``ashift``, by the mma (a
+    refresh must then wait for it, see place-barriers), or ``shift``, the stand-alone instruction,
+    which the ISA orders before the refresh. quarters: the sub-partitions the latter moves, ``one``
+    or ``all``.
     """
     for step, s in enumerate(taps):
         last = s == taps[-1]

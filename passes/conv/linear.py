@@ -27,28 +27,28 @@ class LinearTiling(Tiling):
     It computes the output (n, p, q) with ``f = (n * H + p * sh) * W + q * sw``, if there is one,
     and holds, for filter row r and class c, the pixel ``f + (r * dh - pad_top) * W + c * dw -
     pad_left``. That need not be a pixel of its row or image: at tap (r, s) the lane is on only if
-    row and column are both inside. Quarters start V anchors apart, so their boxes overlap by J.
+    row and column are both inside. Sub-partitions start V anchors apart; their boxes overlap by J.
     """
 
     masked: ClassVar[bool] = True
 
     @property
     def pixels(self) -> int:
-        """Of all images."""
+        """Pixels of all images."""
         return self.shape.n * self.shape.h * self.shape.w
 
     @property
     def blocks(self) -> int:
-        """Units for one a."""
+        """Units per a."""
         return ceil_div(ceil_div(self.pixels, self.classes.lane_step), self.classes.valid)
 
     @property
     def count(self) -> int:
-        """All units."""
+        """Units of the whole convolution."""
         return self.classes.lane_step * self.blocks
 
     def check(self, op: ir.OpView) -> None:
-        """Refuses outputs without an anchor, and boxes that TMA does not have."""
+        """Rejects outputs without an anchor, and boxes that TMA does not support."""
         shape = self.shape
         for name, outputs, stride, size in (
             ("column", shape.q, shape.strides[1], shape.w),
@@ -76,12 +76,12 @@ class LinearTiling(Tiling):
             )
 
     def first_anchor(self, unit: Index) -> Index:
-        """Anchor of lane 0 of a unit; past the end for units past the last."""
+        """Anchor of lane 0 of a unit; past the end for units after the last."""
         block, a = index.delinearize(unit, [self.blocks, self.classes.lane_step])
         return index.add(a, index.mul(block, self.classes.lane_step * self.classes.valid))
 
     def loader(self, x: ir.Value, a_type: tc.SmemType, first_unit: Index, boxes: Boxes) -> Load:
-        """Builds the tensor map; the function loads the slabs of (r, class, channels)."""
+        """Builds the tensor map; returns a function that loads the tile of (r, class, channels)."""
         shape, step = self.shape, self.classes.lane_step
         (dh, dw) = shape.dilations
         tensor_map = make_tensor_map(
@@ -114,7 +114,7 @@ class LinearTiling(Tiling):
         return row // self.shape.h, row % self.shape.h, anchor % self.shape.w
 
     def accumulators(self, d: ir.Value, first_unit: Index) -> Callable[[Index, int], ir.Value]:
-        """Zeroes D, makes the table of masks; the function gives D as tap (r, s) may write it."""
+        """Zeroes D and builds the mask table; returns a function: D masked for tap (r, s)."""
         shape = self.shape
         (dh, dw) = shape.dilations
         masks = tc.LaneMasksOp(i64(shape.r * shape.s)).masks
@@ -137,7 +137,7 @@ class LinearTiling(Tiling):
     def store(
         self, d: ir.Value, out: ir.Value, first_unit: Index, k0: Index, epilogue: Epilogue
     ) -> None:
-        """The epilogue: a lane stores where its anchor is one of an output and it was fresh."""
+        """The epilogue: a lane stores if its anchor has an output and its pixels are not stale."""
         (sh, sw) = self.shape.strides
 
         def places(quarter: ir.Value) -> list[Lanes]:

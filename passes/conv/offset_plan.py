@@ -1,4 +1,4 @@
-"""Tiles of ``conv-smem-offset``: which pixels one shared tile holds, and where each tap starts."""
+"""Tiles of ``conv-smem-offset``: the pixels one shared tile holds, and the start of each tap."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from tcir.passes.build.limits import BARRIER_BYTES, ceil_div, round_up
 from tcir.passes.build.operand_tiles import k_step
 from tcir.passes.conv.shapes import ConvShape
 
-PANEL_BYTES = 16
+CORE_COLUMN_BYTES = 16
 """Width of a core matrix: rows of a tile without a swizzle (PTX ISA 9.7.16.10.5)."""
 
 STAGES = 2
-"""Slots of a ring that a plan should leave room for, so that loads overlap the tensor core."""
+"""Ring slots a plan should leave room for: loads then overlap the tensor core."""
 
 
 @dataclass(frozen=True)
 class Axis:
     """The taps of one filter direction, as (class, offset) pairs.
 
-    Tap t reads pixel ``o * stride - pad + t * dilation`` of output o. Of the tile of class
-    ``t * dilation mod stride``, loaded with that stride, it is pixel ``o + offset``.
+    For output o, tap t reads pixel ``o * stride - pad + t * dilation``. In the tile of class
+    ``t * dilation mod stride``, loaded with that stride, this is pixel ``o + offset``.
     """
 
     stride: int
@@ -37,7 +37,7 @@ class Axis:
 
     @property
     def classes(self) -> list[int]:
-        """The classes that have taps."""
+        """The tap classes that are not empty."""
         return sorted({self.place(tap)[0] for tap in range(self.taps)})
 
     @property
@@ -50,8 +50,8 @@ class Axis:
 class OffsetPlan:
     """A CTA computes ``images x rows x columns`` outputs; lanes run over them, `pitch` a row.
 
-    whole: one tile serves all filter rows, too (it holds `rows` plus the vertical reach); else a
-           tile is loaded per filter row
+    whole: one tile serves all filter rows (it holds `rows` plus the vertical reach); otherwise
+           a tile is loaded per filter row
     """
 
     shape: ConvShape
@@ -72,15 +72,15 @@ class OffsetPlan:
         return k_step(self.shape.c, self.shape.element_bytes)
 
     @cached_property
-    def panels(self) -> int:
+    def core_columns(self) -> int:
         """Core-matrix columns per step."""
-        return self.kc * self.shape.element_bytes // PANEL_BYTES
+        return self.kc * self.shape.element_bytes // CORE_COLUMN_BYTES
 
     @cached_property
     def pitch(self) -> int:
-        """Pixels from one row of the tile to the next; panels end at a multiple of 128 bytes."""
+        """Pixels per row of the tile; a core-matrix column ends at a multiple of 128 bytes."""
         pitch = self.columns + self.axes[1].reach
-        while pitch * self.tile_rows * self.images * self.panels % 8:
+        while pitch * self.tile_rows * self.images * self.core_columns % 8:
             pitch += 1
         return pitch
 
@@ -91,19 +91,19 @@ class OffsetPlan:
 
     @cached_property
     def pixels(self) -> int:
-        """Pixels of a tile: rows of one of its panels."""
+        """Pixels of a tile: rows of one core-matrix column."""
         return self.pitch * self.tile_rows * self.images
 
     @cached_property
     def tail(self) -> int:
-        """Rows that only lanes without an output read, behind the last panel: loaded as zeros."""
+        """Rows read only by lanes without an output, after the last core-matrix column: zeros."""
         reach = self.axes[1].reach + (self.axes[0].reach * self.pitch if self.whole else 0)
         return max(0, reach + TMEM_LANES - self.pixels)
 
     @property
-    def all_panels(self) -> int:
-        """Panels of the tile with those that the tail lies in."""
-        return self.panels + ceil_div(self.tail, self.pixels)
+    def all_core_columns(self) -> int:
+        """Core-matrix columns of the tile, with those of the tail."""
+        return self.core_columns + ceil_div(self.tail, self.pixels)
 
     @cached_property
     def classes(self) -> list[tuple[int, int]]:
@@ -146,20 +146,22 @@ class OffsetPlan:
 
     @property
     def activation_bytes(self) -> int:
-        """Bytes that TMA brings for one CTA in one step."""
-        rows = self.pixels * self.panels + self.tail
-        return len(self.classes) * rows * PANEL_BYTES
+        """Bytes loaded by TMA for one CTA in one step."""
+        rows = self.pixels * self.core_columns + self.tail
+        return len(self.classes) * rows * CORE_COLUMN_BYTES
 
     def stage_bytes(self, n_tile: int) -> int:
         """Shared memory of one step."""
         taps = self.shape.s * (self.shape.r if self.whole else 1)
-        tile = round_up(self.pixels * self.all_panels * PANEL_BYTES, SMEM_TILE_ALIGNMENT)
+        tile = round_up(
+            self.pixels * self.all_core_columns * CORE_COLUMN_BYTES, SMEM_TILE_ALIGNMENT
+        )
         tap = round_up(self.shape.filter_bytes(n_tile, self.kc), SMEM_TILE_ALIGNMENT)
         return len(self.classes) * tile + taps * tap
 
     @property
     def legal(self) -> bool:
-        """Whether lanes and boxes suffice."""
+        """Whether the plan fits 128 lanes and a TMA box."""
         lanes = (self.images * self.rows - 1) * self.pitch + self.columns
         width, height = self.box
         fits = width in TMA_BOX and height in TMA_BOX and self.tail <= TMA_BOX.values[-1]
@@ -167,9 +169,9 @@ class OffsetPlan:
 
 
 def best_plan(shape: ConvShape, n_tile: int) -> OffsetPlan | None:
-    """The plan with fewest CTAs, then fewest loaded bytes, that leaves room for `STAGES` slots.
+    """The plan with the fewest CTAs, then the fewest loaded bytes, with room for `STAGES` slots.
 
-    One slot where two do not fit; None where not even that does.
+    With one slot if two do not fit; None if one does not.
     """
     every = list(plans(shape))
     for stages in range(STAGES, 0, -1):

@@ -18,7 +18,7 @@ from tcir.passes.build.tile_kernel import store_tile_lanes
 from tcir.passes.conv.tiling import Boxes, Load, Tiling
 
 RANK = 4
-"""Of the map of an NHWC tensor."""
+"""Rank of the tensor map of an NHWC tensor."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class PackedTiling(Tiling):
 
     Lane (n, p, x) computes the output ``q = b + dq * x``; for filter row r and class c it holds the
     pixel of row ``p * sh - pad_top + r * dh`` and column ``(b * sw - pad_left + c * dw) + t * x``.
-    The last J lanes of a row compute nothing, they feed those below them. TMA walks these positions
-    in im2col mode, traversal stride t, b and c and r being offsets.
+    The last J lanes of a row compute no output; they feed the lanes below. TMA traverses these
+    positions in im2col mode with traversal stride t; b, c and r are offsets.
     """
 
     @property
@@ -38,12 +38,12 @@ class PackedTiling(Tiling):
 
     @property
     def blocks(self) -> int:
-        """Units for one b."""
+        """Units per b."""
         return ceil_div(self.shape.n * self.shape.p * self.pitch, self.classes.valid)
 
     @property
     def count(self) -> int:
-        """All units."""
+        """Units of the whole convolution."""
         return self.classes.column_step * self.blocks
 
     @property
@@ -55,7 +55,7 @@ class PackedTiling(Tiling):
         return [-shape.pad_left, -shape.pad_top, right - shape.w + 1, bottom - shape.h + 1]
 
     def check(self, op: ir.OpView) -> None:
-        """Refuses what im2col mode cannot express."""
+        """Rejects what im2col mode cannot express."""
         shape, step = self.shape, self.classes.lane_step
         (sh, sw), (dh, dw) = shape.strides, shape.dilations
         furthest = (self.classes.column_step - 1) * sw + (len(self.classes.taps) - 1) * dw
@@ -75,12 +75,12 @@ class PackedTiling(Tiling):
                 )
 
     def decode(self, unit: Index) -> tuple[Index, Index]:
-        """``(b, first lane)`` of a unit; the lane counts through (n, p, x), maybe past the end."""
+        """``(b, first lane)`` of a unit; the lane counts (n, p, x), and may be past the end."""
         block, b = index.delinearize(unit, [self.blocks, self.classes.column_step])
         return b, index.mul(block, self.classes.valid)
 
     def loader(self, x: ir.Value, a_type: tc.SmemType, first_unit: Index, boxes: Boxes) -> Load:
-        """Builds the tensor map; the function loads the slabs of (r, class, channels)."""
+        """Builds the tensor map; returns a function that loads the tile of (r, class, channels)."""
         shape, step = self.shape, self.classes.lane_step
         (sh, sw), (dh, dw) = shape.strides, shape.dilations
         tensor_map = make_tensor_map(
@@ -110,7 +110,7 @@ class PackedTiling(Tiling):
     def store(
         self, d: ir.Value, out: ir.Value, first_unit: Index, k0: Index, epilogue: Epilogue
     ) -> None:
-        """The epilogue: a lane stores where its position is an output and its pixels were fresh."""
+        """The epilogue: a lane stores if its position is an output and its pixels are not stale."""
 
         def places(quarter: ir.Value) -> list[Lanes]:
             b, first = self.decode(index.add(first_unit, quarter))

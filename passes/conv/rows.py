@@ -1,4 +1,4 @@
-"""Tiling ``rows`` of a shift-reuse convolution: a quarter holds pixels of one output row."""
+"""Tiling ``rows`` of a shift-reuse convolution: a sub-partition holds pixels of one output row."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ from tcir.passes.conv.tiling import Boxes, Load, Tiling
 
 @dataclass(frozen=True)
 class RowsTiling(Tiling):
-    """A unit is ``valid`` outputs of one row, ``column_step`` apart, on one 32-lane quarter.
+    """A unit is ``valid`` outputs of one row, ``column_step`` apart, on one sub-partition.
 
     Unit (n, p, b, block) computes the outputs ``q = b + dq * (block * V + i)``, i < V. For filter
     row r and class c, its lane i holds the pixel of row ``p * sh - pad_top + r * dh`` and column
-    ``(b + dq * block * V) * sw - pad_left + c * dw + t * i``; TMA's element stride is t, and what
-    is outside the image is zero. A CTA computes four units.
+    ``(b + dq * block * V) * sw - pad_left + c * dw + t * i``; TMA's element stride is t, and pixels
+    outside the image are zero. A CTA computes four units.
     """
 
     @property
     def columns(self) -> int:
-        """Outputs of a row with the same b, at most."""
+        """The most outputs of a row with the same b."""
         return ceil_div(self.shape.q, self.classes.column_step)
 
     @property
     def blocks(self) -> int:
-        """Units that cover those."""
+        """Units that cover these outputs."""
         return ceil_div(self.columns, self.classes.valid)
 
     @property
     def count(self) -> int:
-        """All units."""
+        """Units of the whole convolution."""
         return self.shape.n * self.shape.p * self.classes.column_step * self.blocks
 
     def check(self, op: ir.OpView) -> None:
-        """Refuses what a box of TMA cannot hold."""
+        """Rejects what a TMA box cannot hold."""
         box = QUARTER_LANES * self.classes.lane_step
         if box not in TMA_BOX:
             raise match_failure(
@@ -59,13 +59,13 @@ class RowsTiling(Tiling):
             )
 
     def decode(self, unit: Index) -> tuple[Index, Index, Index]:
-        """``(n, p, first q)`` of a unit; n is past the end for units past the last."""
+        """``(n, p, first q)`` of a unit; n is past the end for units after the last."""
         step = self.classes.column_step
         n, p, b, block = index.delinearize(unit, [self.shape.n, self.shape.p, step, self.blocks])
         return n, p, index.add(b, index.mul(block, step * self.classes.valid))
 
     def loader(self, x: ir.Value, a_type: tc.SmemType, first_unit: Index, boxes: Boxes) -> Load:
-        """Builds the tensor map; the function loads the slabs of (r, class, channels)."""
+        """Builds the tensor map; returns a function that loads the tile of (r, class, channels)."""
         shape, step = self.shape, self.classes.lane_step
         tensor_map = make_tensor_map(
             x,
@@ -94,7 +94,7 @@ class RowsTiling(Tiling):
     def store(
         self, d: ir.Value, out: ir.Value, first_unit: Index, k0: Index, epilogue: Epilogue
     ) -> None:
-        """The epilogue."""
+        """The epilogue: stores the sums of the unit's outputs."""
         step, valid = self.classes.column_step, self.classes.valid
         if step == 1:
 

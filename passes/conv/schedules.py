@@ -1,4 +1,4 @@
-"""The schedules of a convolution side by side: which are legal, and what the cost model says."""
+"""The schedules of a convolution: which are legal, and their modelled cost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TilingPass = TileConvImplicitGemm | TileConvShiftReuse | TileConvSmemOffset
 
 @dataclass(frozen=True)
 class Candidate:
-    """A schedule with a tile width: what it costs, or why it is not legal."""
+    """A schedule with a tile width: its cost, or why it is not legal."""
 
     schedule: str
     work: Work | None

@@ -1,4 +1,4 @@
-"""Which taps of a filter row one slab in tensor memory serves: the arithmetic of ``.ashift``."""
+"""Tap classes: the taps of a filter row that share one A tile in tensor memory by ``.ashift``."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from tcir.passes.conv.shapes import ConvShape
 
 @dataclass(frozen=True)
 class ShiftClasses:
-    """The taps of a filter row, in classes whose neighbours are exactly one lane apart.
+    """The taps of a filter row, in classes whose consecutive taps are exactly one lane apart.
 
     ``.ashift`` moves every lane's pixel to the lane below it. With stride ``sw`` and dilation
     ``dw`` along the width, g their greatest common divisor, two taps see pixels that differ by
     whole lanes when they are a multiple of ``sw / g`` taps apart: so tap s is in class
-    ``s mod (sw / g)``, and a class shares one slab of 128 lanes.
+    ``s mod (sw / g)``, and a class shares one A tile of 128 lanes.
 
     lane_step:   input columns from one lane to the next (t = sw * dw / g)
     column_step: output columns from one lane to the next (dq = dw / g)
-    refreshed:   whether the last lane of a quarter gets a new pixel after every shift
-    taps:        for every class that has any, its taps in the order in which they are seen
+    refreshed:   whether the last lane of a sub-partition gets a new pixel after every shift
+    taps:        for every class that is not empty, its taps in the order they are used
     """
 
     lane_step: int
@@ -40,10 +40,10 @@ class ShiftClasses:
 
     @property
     def halo(self) -> int:
-        """J: lanes of a quarter that hold no new pixel after the last shift."""
+        """J: stale lanes of a sub-partition after the last shift."""
         return max(len(taps) for taps in self.taps) - 1
 
     @property
     def valid(self) -> int:
-        """V: lanes of a quarter whose sums are outputs: all, or those whose pixels stay new."""
+        """V: lanes of a sub-partition whose sums are outputs: all, or those that never go stale."""
         return QUARTER_LANES if self.refreshed else QUARTER_LANES - self.halo

@@ -24,15 +24,15 @@ UNSETTLED = (
 class TileConv(Pass):
     """Runs the tiling pass whose program the cost model of `tcir.passes.conv.cost` finds cheapest.
 
-    n_tile: output channels per CTA; 0 chooses that, too
+    n_tile: output channels per CTA; 0 chooses
 
     Before::
 
         %y = "tc.conv2d"(%x, %w) {…} : (tensor<1x56x56x64xf16>, tensor<3x3x64x64xf16>) -> …
 
     After: the program of ``tile-conv-shift-reuse``, ``tile-conv-implicit-gemm``, …, and a remark
-    with the table it chose from. Schedules that rest on an entry of the assumptions (halo=refresh)
-    are no candidates. Preserves what that pass preserves.
+    with the table of candidates. Schedules that depend on an assumption (halo=refresh) are not
+    candidates. Preserves what that pass preserves.
     """
 
     name: ClassVar[str] = "tile-conv"

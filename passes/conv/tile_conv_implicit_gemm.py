@@ -39,7 +39,7 @@ from tcir.passes.conv.shapes import ConvShape
 from tcir.passmanager.pipeline import Pass, register_pass
 
 RANK = 4
-"""Rank of the map of an NHWC tensor."""
+"""Rank of the tensor map of an NHWC tensor."""
 
 
 @register_pass
@@ -48,8 +48,8 @@ class TileConvImplicitGemm(Pass):
     """Turns ``tc.conv2d`` into the sequential program of one CTA.
 
     A CTA computes 128 neighbouring output pixels, counted through (n, p, q), times `n_tile` output
-    channels. For every tap TMA brings the pixels it needs (im2col mode), so the input goes to
-    shared memory once per tap.
+    channels. TMA loads the pixels of each tap in im2col mode, so the input goes to shared memory
+    once per tap.
 
     n_tile: output channels per CTA, N of the mma; 0 chooses
 
@@ -82,7 +82,7 @@ class TileConvImplicitGemm(Pass):
             _tile(source, shape, choose_n_tile(source.op, self.n_tile, shape.k))
 
     def check(self, op: ir.OpView) -> None:
-        """PassError when this pass cannot tile `op`, a ``tc.conv2d``."""
+        """Raises `PassError` when this pass cannot tile `op`, a ``tc.conv2d``."""
         shape = ConvShape.of(op)
         _check_im2col(op, shape)
         choose_n_tile(op, self.n_tile, shape.k)

@@ -57,8 +57,8 @@ TILINGS: dict[str, Callable[[ConvShape, ShiftClasses], Tiling]] = {
     "packed": PackedTiling,
 }
 _NOT_ONE_WALK = {
-    "rows": "those of rows are blocks of any output rows",
-    "linear": "those of linear go on from one input row to the next",
+    "rows": "those of rows are blocks of arbitrary output rows",
+    "linear": "those of linear continue from one input row to the next",
 }
 
 
@@ -69,15 +69,15 @@ class TileConvShiftReuse(Pass):
 
     n_tile: output channels per CTA, N of the mma; 0 chooses
     halo:   ``mask``: lanes without a new pixel are computed and not stored; ``refresh``: the last
-            lane of each quarter gets its pixel from shared memory after every shift
+            lane of each sub-partition gets its pixel from shared memory after every shift
     shift:  with halo=refresh, ``ashift``: by the mma, waited for before the refresh; ``shift``: by
-            tcgen05.shift, which the ISA keeps before the refresh
-    shift_quarters: whether tcgen05.shift is taken to move ``one`` quarter or ``all``
-    halo_load: with halo=refresh, ``boxes``: a TMA load for each pixel of the halo; ``w128``: slab
-            and halo in one load of mode im2col::w::128
-    tiling: ``rows``: a quarter holds neighbouring pixels of one output row; ``packed``: output rows
-            follow one another on the lanes; ``linear``: lanes run over the flattened input, and
-            each tap's mma leaves out the lanes whose pixel is padding
+            tcgen05.shift, which the ISA orders before the refresh
+    shift_quarters: whether tcgen05.shift is taken to move ``one`` sub-partition or ``all``
+    halo_load: with halo=refresh, ``boxes``: a TMA load for each pixel of the halo; ``w128``: A
+            tile and halo in one load of mode im2col::w::128
+    tiling: ``rows``: a sub-partition holds adjacent pixels of one output row; ``packed``: output
+            rows follow one another on the lanes; ``linear``: lanes run over the flattened input,
+            and each tap's mma masks the lanes whose pixel is padding
 
     Before::
 
@@ -88,7 +88,7 @@ class TileConvShiftReuse(Pass):
         %d = "tc.tmem_tile"() : !tc.tmem<128x64, f32>
         scf.for %i = 0 to R * ceil(C / 64) {
           per class of taps (one for stride 1):
-            %a = "tc.smem_tile"()     // 4 quarters x 32 pixels, one lane apart, x 64 channels
+            %a = "tc.smem_tile"()     // 4 sub-partitions x 32 pixels, one lane apart, x 64 channels
             "tc.tma_load"(%map_x, …, %a) {row = 0, 32, 64, 96}
           %b0, %b1, %b2 = …           // the filter, one tile per tap of the row
           "tc.tma_load"(%map_w, …, %b0) …
@@ -119,7 +119,7 @@ class TileConvShiftReuse(Pass):
             self._tile(source, shape, tiling, choose_n_tile(source.op, self.n_tile, shape.k))
 
     def check(self, op: ir.OpView) -> None:
-        """PassError when this pass cannot tile `op`, a ``tc.conv2d``."""
+        """Raises `PassError` when this pass cannot tile `op`, a ``tc.conv2d``."""
         shape = ConvShape.of(op)
         self._choose(op, shape)
         choose_n_tile(op, self.n_tile, shape.k)
@@ -137,34 +137,34 @@ class TileConvShiftReuse(Pass):
         classes = ShiftClasses.of(shape, self.halo == "refresh")
         if self.shift == "shift" and self.halo == "mask":
             raise match_failure(
-                op, "expected shift=ashift with halo=mask, got shift (.ashift moves the slab at no "
-                "cost; tcgen05.shift is there for the order it keeps with a refresh); leave shift "
-                "out, or take halo=refresh"
+                op, "expected shift=ashift with halo=mask, got shift (.ashift moves A at no cost; "
+                "tcgen05.shift only serves to be ordered before a refresh); leave shift out, or "
+                "use halo=refresh"
             )  # fmt: skip
         if self.shift_quarters != "one" and self.shift != "shift":
             raise match_failure(
                 op, f"expected shift-quarters=one with halo={self.halo} and shift=ashift, got "
-                f"{self.shift_quarters} (it tells how far tcgen05.shift reaches; .ashift does not "
-                "use it); leave shift-quarters out, or take halo=refresh with shift=shift"
+                f"{self.shift_quarters} (the sub-partitions that tcgen05.shift moves; .ashift does "
+                "not use it); leave shift-quarters out, or use halo=refresh with shift=shift"
             )  # fmt: skip
         wide = self.halo_load == "w128"
         if wide and self.halo == "mask":
             raise match_failure(
                 op, "expected halo-load=boxes with halo=mask, got w128 (there is no halo to load); "
-                "leave halo-load out, or take halo=refresh"
+                "leave halo-load out, or use halo=refresh"
             )  # fmt: skip
         if wide and self.tiling != "packed":
             raise match_failure(
                 op, f"expected tiling=packed with halo-load=w128, got {self.tiling} "
-                "(im2col::w::128 walks 128 pixels of one input row of all images, so that the "
-                f"quarters follow one another; {_NOT_ONE_WALK[self.tiling]}, PTX ISA 5.5.5); take "
-                "tiling=packed, or halo-load=boxes"
+                "(im2col::w::128 traverses 128 pixels of one input row of all images, so "
+                f"sub-partitions must be consecutive; {_NOT_ONE_WALK[self.tiling]}, PTX ISA "
+                "5.5.5); use tiling=packed, or halo-load=boxes"
             )  # fmt: skip
         if classes.halo >= QUARTER_LANES:
             raise match_failure(
                 op,
                 f"expected filters at most {QUARTER_LANES * len(classes.taps)} wide, got "
-                f"S={shape.s} (every tap of a class after its first loses one of a quarter's "
+                f"S={shape.s} (every tap of a class after its first loses one of a sub-partition's "
                 f"{QUARTER_LANES} lanes); use conv-implicit-gemm",
                 SMALLEST_CONV,
             )
@@ -180,7 +180,7 @@ class TileConvShiftReuse(Pass):
             x, out = argument(arguments, op.x), arguments[-1]
             first_unit = index.mul(block_id("x"), QUARTERS)
             k0 = index.mul(block_id("y"), n_tile)
-            load = tiling.loader(x, stage.a_type, first_unit, Boxes.slab())
+            load = tiling.loader(x, stage.a_type, first_unit, Boxes.a_tile())
             if stage.halo_type:
                 halo = Boxes.halo(classes.halo)
                 load_halo = tiling.loader(x, stage.halo_type, first_unit, halo)
@@ -262,11 +262,11 @@ Product = Callable[[int, int, int, bool], None]
 
 @dataclass(frozen=True)
 class _Stage:
-    """What an iteration of the main loop holds.
+    """The tiles of one iteration of the main loop.
 
     kc:        channels; slices: instructions along them
-    refreshed: whether lanes get new pixels after a shift
-    a_type:    the shared tile of a class; halo_type: that of its halo, where it has its own
+    refreshed: whether stale lanes get new pixels after a shift
+    a_type:    the shared tile of a class; halo_type: that of its halo, if separate
     """
 
     kc: int
@@ -276,7 +276,7 @@ class _Stage:
     halo_type: tc.SmemType | None
 
     def halo_rows(self, a: ir.Value, own: list[ir.Value]) -> HaloRows:
-        """Where the halo of a class is: in a tile of its `own`, or behind the 128 pixels of `a`."""
+        """The halo of a class: in a tile of its `own`, or after the 128 pixels of `a`."""
         if own:
             return HaloRows(own[0], 0, SWIZZLE_ATOM_ROWS)
         return HaloRows(a, TMEM_LANES, QUARTERS)

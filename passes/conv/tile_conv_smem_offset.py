@@ -1,4 +1,4 @@
-"""tile-conv-smem-offset: a convolution whose taps are one shared tile, read from another row on."""
+"""tile-conv-smem-offset: a convolution whose taps read one shared tile at different row offsets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tcir.passes.build.tile_kernel import (
     loop,
     store_tile_lanes,
 )
-from tcir.passes.conv.offset_plan import PANEL_BYTES, OffsetPlan, best_plan
+from tcir.passes.conv.offset_plan import CORE_COLUMN_BYTES, OffsetPlan, best_plan
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passmanager.pipeline import Pass, register_pass
 
@@ -37,9 +37,9 @@ from tcir.passmanager.pipeline import Pass, register_pass
 class TileConvSmemOffset(Pass):
     """Turns ``tc.conv2d`` into the sequential program of one CTA.
 
-    A CTA loads the pixels of a few output rows and their halo once, without a swizzle, so that
-    every pixel is 16 bytes further than the one before; a tap is the same tile with A starting some
-    rows further (``a_row``). Lanes between the rows of the image are computed and not stored.
+    A CTA loads the pixels of a few output rows and their halo once, without a swizzle, so pixels
+    are 16 bytes apart; each tap reads the same tile from its own row on (``a_row``). Lanes between
+    the rows of the image are computed and not stored.
 
     n_tile: output channels per CTA, N of the mma; 0 chooses
 
@@ -73,7 +73,7 @@ class TileConvSmemOffset(Pass):
             _tile(source, _choose_plan(source.op, shape, n_tile), n_tile)
 
     def check(self, op: ir.OpView) -> None:
-        """PassError when this pass cannot tile `op`, a ``tc.conv2d``."""
+        """Raises `PassError` when this pass cannot tile `op`, a ``tc.conv2d``."""
         shape = ConvShape.of(op)
         _choose_plan(op, shape, choose_n_tile(op, self.n_tile, shape.k))
 
@@ -94,12 +94,14 @@ def _choose_plan(op: ir.OpView, shape: ConvShape, n_tile: int) -> OffsetPlan:
 
 def _tile(source: Source, plan: OffsetPlan, n_tile: int) -> None:
     op, shape = source.op, plan.shape
-    unit = PANEL_BYTES // shape.element_bytes
+    unit = CORE_COLUMN_BYTES // shape.element_bytes
     chunks = ceil_div(shape.c, plan.kc)
-    a_type = tc.SmemType.build([plan.pixels, plan.all_panels * unit], shape.element, "K", "NONE")
+    a_type = tc.SmemType.build(
+        [plan.pixels, plan.all_core_columns * unit], shape.element, "K", "NONE"
+    )
     with kernel(source, [plan.ctas, ceil_div(shape.k, n_tile), 1]) as arguments:
         x, out = argument(arguments, op.x), arguments[-1]
-        map_x = _pixel_map(x, plan, [*plan.box, plan.images, plan.panels], shape.strides)
+        map_x = _pixel_map(x, plan, [*plan.box, plan.images, plan.core_columns], shape.strides)
         map_tail = _pixel_map(x, plan, [plan.tail, 1, 1, 1], (1, 1)) if plan.tail else None
         filters = shape.filter_operand(argument(arguments, op.w), n_tile, plan.kc)
         n, p, q = index.delinearize(block_id("x"), list(plan.grid))
@@ -111,18 +113,18 @@ def _tile(source: Source, plan: OffsetPlan, n_tile: int) -> None:
         d = accumulator(n_tile, shape.sum_element)
         with loop(plan.steps) as i:
             row = index.div(i, chunks)
-            panel0 = index.mul(index.rem(i, chunks), plan.panels)
+            column0 = index.mul(index.rem(i, chunks), plan.core_columns)
             c0 = index.mul(index.rem(i, chunks), plan.kc)
             down = 0 if plan.whole else index.mul(row, shape.dilations[0])
             tiles = {}
             for kind in plan.classes:
                 tile = tiles[kind] = tc.SmemTileOp(a_type).tile
                 h, w = index.add(index.add(h0, kind[0]), down), index.add(w0, kind[1])
-                nbytes = plan.pixels * plan.panels * PANEL_BYTES
-                tma_load(map_x, index.values([0, w, h, n0, panel0]), tile, 0, nbytes)
+                nbytes = plan.pixels * plan.core_columns * CORE_COLUMN_BYTES
+                tma_load(map_x, index.values([0, w, h, n0, column0]), tile, 0, nbytes)
                 if map_tail is not None:
                     outside = index.values([0, shape.w, 0, 0, 0])
-                    first, nbytes = plan.pixels * plan.panels, plan.tail * PANEL_BYTES
+                    first, nbytes = plan.pixels * plan.core_columns, plan.tail * CORE_COLUMN_BYTES
                     tma_load(map_tail, outside, tile, first, nbytes)
             taps: list[tuple[Index, int, int]] = [
                 (r if plan.whole else row, r, s)
@@ -167,11 +169,11 @@ def _pixel_map(x: ir.Value, plan: OffsetPlan, box: list[int], strides: tuple[int
     shape = plan.shape
     pixel = shape.c * shape.element_bytes
     row = shape.w * pixel
-    unit = PANEL_BYTES // shape.element_bytes
+    unit = CORE_COLUMN_BYTES // shape.element_bytes
     return make_tensor_map(
         x,
         Box([unit, *box], steps=[1, strides[1], strides[0], 1, 1]),
         dims=[unit, shape.w, shape.h, shape.n, ceil_div(shape.c, unit)],
-        strides=[pixel, row, shape.h * row, PANEL_BYTES],
+        strides=[pixel, row, shape.h * row, CORE_COLUMN_BYTES],
         swizzle="NONE",
     )

@@ -1,4 +1,4 @@
-"""What the tilings of a shift-reuse convolution have in common: units of one 32-lane quarter."""
+"""Shared by the tilings of a shift-reuse convolution: units of one 32-lane sub-partition."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.shift_classes import ShiftClasses
 
 Load = Callable[[ir.Value, Index, int, Index], None]
-"""``load(tile, r, c, c0)``: brings the slabs of filter row r, class c, channels from c0."""
+"""``load(tile, r, c, c0)``: loads the A tile of filter row r, class c, channels from c0."""
 
 
 @dataclass(frozen=True)
 class Boxes:
-    """Which pixels of a unit one tile holds: `pixels` a box, from each lane of `lanes` on.
+    """The pixels of a unit that one tile holds: boxes of `pixels`, starting at each of `lanes`.
 
-    Lanes past 31 are the halo: what lane 31 needs after the first, second, … shift. A tile of halo
-    has the four quarters' pixel for shift k in rows 8 * k to 8 * k + 3, where one
-    ``tcgen05.cp.4x256b`` takes them.
+    Lanes past 31 are the halo: the pixels lane 31 needs after the first, second, … shift. A halo
+    tile has the four sub-partitions' pixels for shift k in rows 8 * k to 8 * k + 3, where one
+    ``tcgen05.cp.4x256b`` reads them.
     """
 
     pixels: int
     lanes: Sequence[int]
 
     @staticmethod
-    def slab() -> Boxes:
-        """The 32 pixels of every quarter."""
+    def a_tile() -> Boxes:
+        """The 32 pixels of each sub-partition."""
         return Boxes(QUARTER_LANES, (0,))
 
     @staticmethod
     def halo(count: int) -> Boxes:
-        """The `count` pixels behind them."""
+        """The `count` pixels after them."""
         return Boxes(1, range(QUARTER_LANES, QUARTER_LANES + count))
 
     def row(self, lane: int, quarter: int) -> int:
@@ -51,10 +51,10 @@ class Boxes:
 
 @dataclass(frozen=True)
 class Tiling(ABC):
-    """How outputs are laid on lanes: units of one quarter each, four a CTA.
+    """How outputs map to lanes: units of one sub-partition each, four a CTA.
 
-    masked: whether lanes see pixels that do not belong to their output, so that the mma of a tap
-            must leave them alone: D is zeroed first and every mma adds to it
+    masked: whether lanes hold pixels that do not belong to their output, which the mma of a tap
+            must then mask: D is zeroed first and every mma adds to it
     """
 
     masked: ClassVar[bool] = False
@@ -64,7 +64,7 @@ class Tiling(ABC):
     @property
     @abstractmethod
     def count(self) -> int:
-        """All units."""
+        """Units of the whole convolution."""
 
     @property
     def ctas(self) -> int:
@@ -73,14 +73,14 @@ class Tiling(ABC):
 
     @abstractmethod
     def check(self, op: ir.OpView) -> None:
-        """Refuses `op` when this tiling cannot compute it."""
+        """Rejects `op` if this tiling cannot compute it."""
 
     @abstractmethod
     def loader(self, x: ir.Value, a_type: tc.SmemType, first_unit: Index, boxes: Boxes) -> Load:
-        """Builds a tensor map of the input; the function that loads `boxes` from it."""
+        """Builds a tensor map of the input; returns a function that loads `boxes` from it."""
 
     @abstractmethod
     def store(
         self, d: ir.Value, out: ir.Value, first_unit: Index, k0: Index, epilogue: Epilogue
     ) -> None:
-        """The epilogue."""
+        """The epilogue: stores the sums of the unit's outputs."""

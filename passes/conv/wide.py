@@ -1,4 +1,4 @@
-"""Tiling ``packed`` with slab and halo in one load: lanes run over (n, x) of one output row."""
+"""Tiling ``packed`` with A tile and halo in one load: lanes run over (n, x) of one output row."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class WideTiling(Tiling):
 
     Lane (n, x) computes the output ``q = b + dq * x`` of row p; for filter row r and class c it
     holds the pixel of row ``p * sh - pad_top + r * dh`` and column ``(b * sw - pad_left + c * dw) +
-    t * x``. TMA's mode im2col::w::128 walks these, one input row of all images, and brings with 128
-    of them the J pixels behind each 32: all that the lanes 31 will need. Outputs see no pixel past
-    their own row's J last lanes, so what the walk does there does not matter.
+    t * x``. TMA's mode im2col::w::128 traverses these, one input row of all images, and loads with
+    128 of them the J pixels after each 32, which the lanes 31 will need. No output reads a pixel
+    past the last J lanes of its own row, so the traversal may do anything there.
     """
 
     @property
@@ -42,17 +42,17 @@ class WideTiling(Tiling):
 
     @property
     def blocks(self) -> int:
-        """CTAs for one b and p."""
+        """CTAs per b and p."""
         return ceil_div(self.shape.n * self.pitch, TMEM_LANES)
 
     @property
     def count(self) -> int:
-        """All units, four a CTA."""
+        """Units of the whole convolution, four a CTA."""
         return QUARTERS * self.classes.column_step * self.shape.p * self.blocks
 
     @property
     def rows(self) -> int:
-        """Rows of a tile: 128 pixels, and J for each quarter behind them."""
+        """Rows of a tile: 128 pixels, then J for each sub-partition."""
         return TMEM_LANES + QUARTERS * self.classes.halo
 
     @property
@@ -63,7 +63,7 @@ class WideTiling(Tiling):
         return [-left, right - self.shape.w + 1]
 
     def check(self, op: ir.OpView) -> None:
-        """Refuses what the walk cannot express; its offsets fit whenever its stride does."""
+        """Rejects what the traversal cannot express; its offsets fit whenever its stride does."""
         step, legal = self.classes.lane_step, TMA_ELEMENT_STRIDE
         if step not in legal:
             raise match_failure(
@@ -82,7 +82,7 @@ class WideTiling(Tiling):
         return b, p, index.mul(block, TMEM_LANES)
 
     def loader(self, x: ir.Value, a_type: tc.SmemType, first_unit: Index, boxes: Boxes) -> Load:
-        """Builds the tensor map; the function loads the pixels of (r, class, channels) and halo."""
+        """Builds the tensor map; returns a function that loads (r, class, channels) with halo."""
         del boxes  # one load brings all
         shape, step, halo = self.shape, self.classes.lane_step, self.classes.halo
         (sh, sw), (dh, dw) = shape.strides, shape.dilations
@@ -107,7 +107,7 @@ class WideTiling(Tiling):
     def store(
         self, d: ir.Value, out: ir.Value, first_unit: Index, k0: Index, epilogue: Epilogue
     ) -> None:
-        """The epilogue: a lane stores where its position is an output."""
+        """The epilogue: a lane stores if its position is an output."""
         b, p, first = self.decode(first_unit)
 
         def places(quarter: ir.Value) -> list[Lanes]:

@@ -1,1 +1,1 @@
-"""Block-scaled GEMV on tensor cores: padded N."""
+"""Block-scaled GEMV on tensor cores, with N padded to that of an mma."""

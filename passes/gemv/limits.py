@@ -1,4 +1,4 @@
-"""What the GEMV tilings reject, each with the reason and a way out."""
+"""Checks of the GEMV tilings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOST_PAD_N = 128
 
 
 def check_gemv(op: ir.OpView, shape: GemvShape) -> None:
-    """Refuses what TMA and the tensor core cannot take."""
+    """Rejects operands that TMA or the tensor core does not support."""
     if shape.a.layout != "blocked_128x4":
         raise match_failure(
             op,
@@ -78,9 +78,9 @@ def _check_pitch(op: ir.OpView, name: str, operand: Operand, shape: GemvShape) -
 
 
 def check_pad_n(op: ir.OpView, shape: GemvShape, pad_n: int) -> None:
-    """Refuses an N tile that the tensor core lacks or that does not hold the columns.
+    """Rejects an N tile that the tensor core lacks or that does not hold the columns.
 
-    Remarks one that the hardware may lack.
+    Emits a remark for one that depends on an assumption.
     """
     legal = MMA_KINDS[shape.step.kind].n[1]
     if pad_n not in legal or (pad_n != 8 and pad_n % 16) or pad_n > MOST_PAD_N:

@@ -1,4 +1,4 @@
-"""How the work of a GEMV is cut among CTAs: ranges of the stages of all tiles, laid end to end."""
+"""How the work of a GEMV is divided among CTAs: ranges of the stages of all tiles, end to end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SMS = DEFAULT_TARGET.sms
 
 @dataclass(frozen=True)
 class Ranges:
-    """`tiles` of `units` stages each, cut into `ctas` ranges of nearly equal length.
+    """`tiles` of `units` stages each, split into `ctas` ranges of nearly equal length.
 
     A range covers parts of one or more tiles, its *segments*. Range c starts in tile ``c * tiles /
     ctas``, as far into it as the fraction says, but at its beginning only where the fraction is 0.
@@ -33,7 +33,7 @@ class Ranges:
 
     @property
     def valid(self) -> bool:
-        """Whether every CTA has work and every range starts in the tile that the formula says."""
+        """Whether every CTA has work and every range starts in the tile given by the formula."""
         starts = self.starts
         tiles = [self.first_tile(c) for c in range(self.ctas + 1)]
         return all(a < b for a, b in pairwise(starts)) and all(
@@ -47,7 +47,7 @@ class Ranges:
 
     @property
     def whole(self) -> bool:
-        """One range a tile: nothing to add up."""
+        """One range per tile: nothing to reduce."""
         return self.ctas == self.tiles
 
     @property
@@ -57,11 +57,11 @@ class Ranges:
 
     @property
     def period(self) -> int:
-        """Every so many ranges one starts with a tile."""
+        """Period, in ranges, of those that start with a tile."""
         return self.ctas // gcd(self.tiles, self.ctas)
 
     def first_tile(self, cta: Index) -> Index:
-        """The tile in which a range starts."""
+        """The tile a range starts in."""
         return index.div(index.mul(cta, self.tiles), self.ctas)
 
     def start(self, cta: Index) -> Index:
@@ -88,7 +88,7 @@ class Ranges:
         return index.sub(index.add(cta, tile), index.div(cta, self.period))
 
     def first_segment(self, tile: int) -> int:
-        """The number of the first segment of `tile`; the next tile's ends it."""
+        """The number of the first segment of `tile`; its segments end at the next tile's first."""
         cta = tile * self.ctas // self.tiles
         return cta + tile - cta // self.period
 
@@ -105,7 +105,7 @@ class Ranges:
         return max(self.lengths)
 
     def shares(self, sms: int = SMS) -> list[int]:
-        """Stages per SM, CTAs dealt out in turn; SMs without any are not listed."""
+        """Stages per SM, with CTAs assigned round-robin; idle SMs are not listed."""
         lengths = self.lengths
         return [sum(lengths[sm::sms]) for sm in range(min(sms, self.ctas))]
 
@@ -115,12 +115,12 @@ class Ranges:
 
 
 def smallest(a: Index, b: int) -> Index:
-    """The lesser of two that are not negative."""
+    """The smaller of two non-negative values."""
     return min(a, b) if isinstance(a, int) else arith.minui(a, index.value(b))
 
 
 def largest(a: Index, b: Index) -> Index:
-    """The greater of two that are not negative."""
+    """The larger of two non-negative values."""
     if isinstance(a, int) and isinstance(b, int):
         return max(a, b)
     return arith.maxui(index.value(a), index.value(b))
@@ -128,7 +128,7 @@ def largest(a: Index, b: Index) -> Index:
 
 @dataclass(frozen=True)
 class Share:
-    """What one CTA does: values of its kernel."""
+    """The work of one CTA, as values of its kernel."""
 
     ranges: Ranges
     cta: ir.Value
@@ -142,7 +142,7 @@ class Share:
 
     @property
     def segments(self) -> Index:
-        """How many tiles it touches."""
+        """Number of tiles it works on."""
         last = index.div(index.sub(self.end, 1), self.ranges.units)
         return index.add(index.sub(last, self.ranges.first_tile(self.cta)), 1)
 

@@ -1,4 +1,4 @@
-"""Partial results of a GEMV in a workspace, and the kernel that adds them up, in a fixed order."""
+"""Partial results of a GEMV in a workspace, and the kernel that reduces them in a fixed order."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ WORKSPACES = "tc.workspaces"
 
 @dataclass(frozen=True)
 class Partials:
-    """The workspace ``[segments, 128, N]`` of f32, and what becomes of it.
+    """The workspace ``[segments, 128, N]`` of f32, and its reduction.
 
     inputs:  numbers of the first kernel's other buffers
     factors: those of the global scales
-    result:  that of the result; workspaces come behind it
-    order:   when the first kernel is launched
+    result:  that of the result; workspaces follow it
+    order:   position of the first kernel in the sequence of launches
     """
 
     name: str
@@ -42,7 +42,7 @@ class Partials:
 
     @staticmethod
     def of(source: Source, shape: GemvShape, ranges: Ranges) -> Partials:
-        """Reads what is needed off the source, which will be gone."""
+        """Reads these from the source function, which is erased later."""
         op, function = source.op, source.function
         numbers = buffer_numbers(function, len(function.type.inputs) + 1)
         factors = [ir.BlockArgument(g) for g in (op.a_global, op.b_global) if g is not None]
@@ -89,7 +89,7 @@ class Partials:
             self._body(workspace, factors, out)
 
     def _body(self, workspace: ir.Value, factors: list[ir.Value], out: ir.Value) -> None:
-        """Thread t adds up elements t, t + 128, … of a tile's ``[rows, N]``."""
+        """Thread t reduces elements t, t + 128, … of a tile's ``[rows, N]``."""
         shape, n = self.shape, self.shape.n
         thread, tile, batch = simt.thread_index(), simt.block_index(0), simt.block_index(2)
         first_row = simt.mul(tile, TMEM_LANES)
@@ -131,6 +131,6 @@ class Partials:
 
 
 def _alpha(factors: list[ir.Value]) -> ir.Value | None:
-    """The product of the global scales; None without any."""
+    """The product of the global scales; None if there are none."""
     loaded = [simt.load(factor, ir.F32Type.get()) for factor in factors]
     return arith.mulf(*loaded) if len(loaded) == 2 else loaded[0] if loaded else None

@@ -1,4 +1,4 @@
-"""The result of the GEMV kernels: B's own columns of D, times the global scales, to memory."""
+"""The epilogue of the GEMV kernels: stores B's own columns of D times the global scales."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from tcir.passes.gemv.shapes import GemvShape
 
 @dataclass(frozen=True)
 class Result:
-    """Where the result goes: `out` as ``[batch, M, N]``, and the kernel's global scales."""
+    """Destination of the result: `out` as ``[batch, M, N]``, and the kernel's global scales."""
 
     out: ir.Value
     factors: tuple[ir.Value, ...]
 
     @staticmethod
     def create(op: ir.OpView, arguments: list[ir.Value], shape: GemvShape) -> Result:
-        """Gives the kernel's last argument three dimensions."""
+        """Expands the kernel's last argument to three dimensions."""
         factors = tuple(argument(arguments, g) for g in (op.a_global, op.b_global) if g is not None)
         return Result(three_dimensional(arguments[-1], shape), factors)
 
     def store(self, d: ir.Value, indices: Callable[[ir.Value], list[Index]]) -> None:
-        """Stores the columns that are in `out`; ``indices(quarter)`` is where lane 0 begins."""
+        """Stores the columns in `out`; ``indices(quarter)``: indices of the quarter's lane 0."""
         # NVVM loads vectors of two columns at least.
         columns = max(2, min(STORE_COLUMNS, 1 << (self.out.type.shape[-1] - 1).bit_length()))
         alpha, element = self._alpha(), self.out.type.element_type
@@ -44,13 +44,13 @@ class Result:
                 tc.StoreRowsOp(value, self.out, place, i64(QUARTER_LANES), i64(1))
 
     def _alpha(self) -> ir.Value | None:
-        """The product of the global scales in f32; None without any."""
+        """The product of the global scales in f32; None if there are none."""
         loaded = [memref.load(factor, []) for factor in self.factors]
         return arith.mulf(*loaded) if len(loaded) == 2 else loaded[0] if loaded else None
 
 
 def three_dimensional(out: ir.Value, shape: GemvShape) -> ir.Value:
-    """`out` as ``[batch, M, N]``: dimensions of extent 1 are added where it has none."""
+    """`out` as ``[batch, M, N]``: missing dimensions are added with extent 1."""
     full = [shape.batch, shape.m, shape.n]
     have = list(out.type.shape)
     if have == full:

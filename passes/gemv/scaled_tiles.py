@@ -17,7 +17,7 @@ from tcir.passes.gemv.shapes import Operand, Stage
 
 _SWIZZLES = {span: mode for mode, span in tc.SWIZZLE_BYTES.items()}
 _CHUNK = 256
-"""Bytes of the inner box of a load of whole scale blocks: the most that a box has."""
+"""Bytes of the inner dimension of a box of whole scale blocks: the maximum of a box."""
 
 
 def byte_tile(rows: int, row_bytes: int) -> tc.SmemType:
@@ -66,8 +66,8 @@ class ScaledOperand:
 
 @dataclass(frozen=True)
 class BlockedScales:
-    """Scales in the 128x4 layout: a stage needs neighbouring blocks, and brings all rows of them
-    (`whole`) or the first 32 of 16 bytes, of which those past `rows` are zero."""
+    """Scales in the 128x4 layout: a stage loads adjacent blocks, either all their rows (`whole`) or
+    the first 32 of 16 bytes, of which those past `rows` are zero."""
 
     type: tc.SmemType
     map: ir.Value
@@ -102,7 +102,7 @@ class BlockedScales:
         tma_load(self.map, index.values(coords), tile, 0, self.type.nbytes)
 
     def factors(self, stage: Stage) -> ir.Value:
-        """A tile of tensor memory for the factors."""
+        """A tensor-memory tile for the factors."""
         return _columns(SCALE_COLUMNS * stage.scale_blocks)
 
     def copy(self, tile: ir.Value, target: ir.Value, unit: Index, stage: Stage) -> None:
@@ -111,7 +111,7 @@ class BlockedScales:
             tc.CpScalesOp(tile, target, index.value(SCALE_COLUMNS * block), i64(block))
 
     def column(self, sets: int, stage: Stage) -> int:
-        """Where in the factors set number `sets` of the stage is."""
+        """Column of set number `sets` of the stage in the factors."""
         return SCALE_COLUMNS * sets
 
 
@@ -119,8 +119,8 @@ class BlockedScales:
 class RowScales:
     """Row-major scales of up to 32 rows: a box of 16 scales times 32 rows becomes 4 sets.
 
-    A box begins at a multiple of 16 bytes. Where a stage needs fewer than 16 scales it shares the
-    box with its neighbours, and the copy goes so far to the left that its own are in place.
+    A box begins at a multiple of 16 bytes. A stage that needs fewer than 16 scales shares the box
+    with its neighbours; its copy is offset to the left so that its own scales are in place.
     """
 
     type: tc.SmemType
@@ -144,13 +144,13 @@ class RowScales:
     def load(
         self, tile: ir.Value, row_block: Index, unit: Index, stage: Stage, batch: Index
     ) -> None:
-        """Fills `tile` with the 16 scales among which those of stage `unit` are."""
+        """Fills `tile` with the 16 scales that include those of stage `unit`."""
         box = index.div(index.mul(unit, stage.scales), SCALE_ROW_BYTES)
         coords = [index.mul(box, SCALE_ROW_BYTES), 0, batch]
         tma_load(self.map, index.values(coords), tile, 0, self.type.nbytes)
 
     def factors(self, stage: Stage) -> ir.Value:
-        """A tile of tensor memory for the factors."""
+        """A tensor-memory tile for the factors."""
         return _columns(SCALE_COLUMNS if stage.scales == SCALE_ROW_BYTES else 2 * SCALE_COLUMNS)
 
     def copy(self, tile: ir.Value, target: ir.Value, unit: Index, stage: Stage) -> None:
@@ -162,7 +162,7 @@ class RowScales:
         tc.CpScalesOp(tile, target, index.value(column), i64(0))
 
     def column(self, sets: int, stage: Stage) -> int:
-        """Where in the factors set number `sets` of the stage is: 32 rows take one column."""
+        """Column of set number `sets` of the stage in the factors: 32 rows take one column."""
         return sets + (0 if stage.scales == SCALE_ROW_BYTES else SCALE_COLUMNS)
 
 

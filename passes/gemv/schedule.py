@@ -1,4 +1,4 @@
-"""Which CTAs compute what: options of the GEMV tilings, and the rule where they leave it open."""
+"""Schedules of the GEMV tilings: their options, and the default rule."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tcir.passes.gemv.shapes import GemvShape, Stage
 SCHEDULES = ("auto", "single", "split-k", "stream-k")
 
 FAIR = 1.05
-"""Largest share over mean share of an SM that the default takes without looking further."""
+"""Ratio of largest to mean share of an SM that the default accepts at once."""
 
 MOST_SPLITS = 8
-"""Parts per tile that the default considers: each costs a partial result of 128 rows."""
+"""Parts per tile considered by default: each costs a partial result of 128 rows."""
 
 MOST_SEGMENTS = 16
-"""Segments per CTA: each has an accumulator of its own in tensor memory."""
+"""The most segments per CTA: each has its own accumulator in tensor memory."""
 
 
 @dataclass(frozen=True)
@@ -54,18 +54,18 @@ def split(shape: GemvShape, parts: int) -> Schedule:
 
 
 def stream(shape: GemvShape, width: int) -> Schedule:
-    """One CTA an SM, or fewer where that would leave one less than two stages."""
+    """One CTA per SM, or fewer if one would get less than two stages."""
     stage, tiles = Stage(shape, width), single(shape).ranges.tiles
     ctas = max(1, min(SMS, tiles * stage.per_tile // 2))
     return Schedule("stream-k", stage, Ranges(tiles, stage.per_tile, ctas))
 
 
 def choose(op: ir.OpView, shape: GemvShape, schedule: str, splits: int) -> Schedule:
-    """The schedule that the options ask for.
+    """The schedule selected by the options.
 
-    ``auto``: `single` where there are fewer than two stages an SM; else the first of `single`,
+    ``auto``: `single` if there are fewer than two stages per SM; else the first of `single`,
     `split-k` in 2 to 8 parts, and `stream-k` from the widest stage to the narrowest, whose largest
-    share of an SM is at most 1.05 times the mean; else the one with the least.
+    share of an SM is at most 1.05 times the mean; else the one with the smallest.
     """
     if schedule not in SCHEDULES:
         raise match_failure(

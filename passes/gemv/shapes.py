@@ -71,7 +71,7 @@ class GemvShape:
 
     @staticmethod
     def of(op: ir.OpView, kind: str = "") -> GemvShape:
-        """What the op says; `kind` chooses among the kinds that multiply its types."""
+        """Reads the op; `kind` chooses among the kinds that multiply its types."""
         shape, other = list(op.a.type.shape), list(op.b.type.shape)
         vector = len(other) < len(shape)
         batch = shape[0] if len(shape) == 3 else 1
@@ -119,7 +119,7 @@ class GemvShape:
 
 @dataclass(frozen=True)
 class Stage:
-    """What one iteration of the main loop loads and multiplies.
+    """The data one iteration of the main loop loads and multiplies.
 
     row_bytes: bytes of each row of A and B in shared memory, a swizzle span
     """

@@ -68,11 +68,11 @@ class TileMatmul(Pass):
 
 
 OPERAND_TYPES = ("f16", "bf16")
-"""Of tcgen05.mma.kind::f16."""
+"""Operand types of tcgen05.mma.kind::f16."""
 
 
 def _check(op: ir.OpView) -> None:
-    """Refuses what kind::f16 does not multiply and TMA does not load."""
+    """Rejects what kind::f16 does not multiply and TMA does not load."""
     kinds = [str(value.type.element_type) for value in (op.a, op.b)]
     if not set(kinds) <= set(OPERAND_TYPES):
         raise match_failure(

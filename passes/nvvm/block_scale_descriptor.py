@@ -6,7 +6,7 @@ FP8_FP6_FP4_CODE = {"e4m3": 0, "e5m2": 1, "e2m3": 3, "e3m2": 4, "e2m1": 5}
 """A and B type of kind::mxf8f6f4 (PTX ISA 9.7.16.4.2, table 43)."""
 
 FP4_CODE = {"e2m1": 1}
-"""The same of kind::mxf4 and kind::mxf4nvf4 (table 44)."""
+"""A and B type of kind::mxf4 and kind::mxf4nvf4 (table 44)."""
 
 SCALE_CODE = {"ue4m3": 0, "ue8m0": 1}
 """Scale matrix type, bit 23."""

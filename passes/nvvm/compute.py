@@ -5,7 +5,7 @@ from __future__ import annotations
 from tcir._mlir import arith, ir, nvvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, integers
-from tcir.dialect.limits import SLAB_COLUMNS, TMEM_LANES
+from tcir.dialect.limits import SLICE_COLUMNS, TMEM_LANES
 from tcir.dialect.ops.compute import first_row, kind_of
 from tcir.errors import PassError
 
@@ -70,7 +70,7 @@ def convert_mma(converter: Converter, op: tc.MmaOp) -> None:
             f"{lanes} x {n} (PTX ISA 9.7.16.2)"
         )
     if isinstance(a, TmemTile):
-        matrix_a = tmem_pointer(converter.tmem_columns(a, SLAB_COLUMNS * a_slice))
+        matrix_a = tmem_pointer(converter.tmem_columns(a, SLICE_COLUMNS * a_slice))
         a_major = "K"
     elif ashift:
         raise PassError("expected A in tensor memory with ashift, got it in shared memory")
@@ -113,6 +113,6 @@ def convert_cp(converter: Converter, op: tc.CpOp) -> None:
         raise PassError("expected a K-major source: tcgen05.cp copies rows (PTX ISA 9.7.16.9)")
     nvvm.Tcgen05CpOp(
         ir.Attribute.parse("#nvvm.tcgen05_cp_shape<shape_128x256b>"),
-        tmem_pointer(converter.tmem_columns(target, SLAB_COLUMNS * index)),
+        tmem_pointer(converter.tmem_columns(target, SLICE_COLUMNS * index)),
         slice_descriptor(converter, source, index),
     )

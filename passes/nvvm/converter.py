@@ -1,7 +1,7 @@
-"""The state of one kernel while it is rebuilt for threads, and the registry of rules.
+"""The state of a kernel's conversion to threads, and the registry of lowering rules.
 
-What a `tc` value becomes: an SSA value for numbers, or one of the small records below for things
-that are only an address plus static facts (tiles, barriers, rings, tensors).
+A `tc` value becomes an SSA value if it is a number, or one of the small records below if it is an
+address plus static facts (tiles, barriers, rings, tensors).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class SharedAddress:
     offset: int = 0
 
     def plus(self, nbytes: int) -> SharedAddress:
-        """The address `nbytes` further."""
+        """This address plus `nbytes`."""
         return SharedAddress(self.base, self.offset + nbytes)
 
 
@@ -42,7 +42,7 @@ class SmemTile:
 
 @dataclass(frozen=True)
 class StagedTile:
-    """A tile that warps read; see `tcir.dialect.warp_types`."""
+    """A tile read by warps; see `tcir.dialect.warp_types`."""
 
     type: tc.StagedType
     address: SharedAddress
@@ -50,7 +50,7 @@ class StagedTile:
 
 @dataclass(frozen=True)
 class Fragment:
-    """The registers of a thread that hold its part of a fragment, atom by atom."""
+    """A thread's registers of a fragment, atom by atom."""
 
     type: tc.FragmentType
     registers: tuple[ir.Value, ...]
@@ -65,7 +65,7 @@ class Mbarrier:
 
 @dataclass
 class TmemBase:
-    """An allocation of tensor memory: known once `value` was read after a CTA barrier."""
+    """An allocation of tensor memory; its address is known once read after a CTA barrier."""
 
     slot: int
     columns: int
@@ -77,7 +77,7 @@ class TmemBase:
 class TmemTile:
     """A tensor-memory tile at ``base + column (+ extra)``; `extra` is an i32 value or None.
 
-    disabled: vector<4xi32> of lanes that an mma must not write, or None.
+    disabled: vector<4xi32>, the lanes an mma must not write, or None.
     """
 
     type: tc.TmemType
@@ -89,7 +89,7 @@ class TmemTile:
 
 @dataclass(frozen=True)
 class Ring:
-    """Equal objects ``stride`` apart (bytes of shared memory, or columns of tensor memory)."""
+    """Equal objects, ``stride`` bytes of shared memory or columns of tensor memory apart."""
 
     first: SmemTile | StagedTile | Mbarrier | TmemTile
     stride: int
@@ -104,7 +104,7 @@ class LaneMasks:
 
 @dataclass(frozen=True)
 class GlobalTensor:
-    """A contiguous row-major tensor in global memory: an argument, perhaps reshaped."""
+    """A contiguous row-major tensor in global memory: an argument, possibly reshaped."""
 
     argument: int
     shape: tuple[int, ...]
@@ -120,15 +120,15 @@ class TensorMap:
 
 @dataclass
 class Loading:
-    """Registers of a `tc.tmem_ld` that no `tc.tmem_wait` has made ready yet."""
+    """Registers of a `tc.tmem_ld` before its `tc.tmem_wait`."""
 
     raw: ir.Value
 
 
 class Converter:
-    """Rebuilds one kernel: emits at the insertion point, remembers what each value became.
+    """Converts one kernel: emits at the insertion point and maps each value to its conversion.
 
-    maps:     the tensor map parameters not yet given to a `tc.make_tensor_map`, in program order
+    maps:     tensor map parameters not yet assigned to a `tc.make_tensor_map`, in program order
     pointers: the pointer parameters, by number of the kernel's argument
     pending:  loads from tensor memory that the next wait of this block completes
     bases:    allocations of tensor memory so far
@@ -146,13 +146,13 @@ class Converter:
         self.threads = WARP
 
     def begin(self, entry: ir.Block, smem_symbol: str) -> None:
-        """Emits what every kernel starts with: shared base, thread, warp and lane index."""
+        """Emits the start of every kernel: shared base, thread, warp and lane index."""
         self.entry = entry
         self._constants: dict[tuple[int, str], ir.Value] = {}
         self.at_entry: dict[Any, ir.Value] = {}
-        """Values that depend on the thread only, made once at the kernel's entry."""
+        """Values that depend on the thread only, computed once at the kernel's entry."""
         self.linears: dict[Any, Any] = {}
-        """Functions of the thread's number that were proven linear, by what they are of."""
+        """Functions of the thread's number proven linear, by key."""
         shared = llvm.AddressOfOp(pointer_type(3), smem_symbol).result
         self.smem = llvm.PtrToIntOp(i32(), shared).result
         self.thread = nvvm.ThreadIdXOp(results=[i32()]).result
@@ -160,7 +160,7 @@ class Converter:
         self.lane = arith.AndIOp(self.thread, self.constant(WARP - 1)).result
 
     def constant(self, value: int, bits: int = 32) -> ir.Value:
-        """A constant of the kernel's entry block, made once."""
+        """A constant of the kernel's entry block, one per value and type."""
         integer = ir.IntegerType.get_signless(bits)
         key = (value, str(integer))
         if key not in self._constants:
@@ -170,7 +170,7 @@ class Converter:
         return self._constants[key]
 
     def value(self, old: ir.Value) -> Any:
-        """What `old` became."""
+        """The conversion of `old`."""
         new = self.values.get(old)
         if isinstance(new, Loading):
             raise PassError(
@@ -183,19 +183,19 @@ class Converter:
         return new
 
     def ssa(self, old: ir.Value) -> ir.Value:
-        """What `old` became, which has to be a number."""
+        """The conversion of `old`, which must be a number."""
         new = self.value(old)
         if not isinstance(new, ir.Value):
             raise PassError(f"expected a number, got {old}", self._location(old))
         return new
 
     def parts(self, old: ir.Value) -> list[ir.Value]:
-        """The values that control flow has to carry for `old`."""
+        """The values that control flow carries for `old`."""
         new = self.value(old)
         return list(new.registers) if isinstance(new, Fragment) else [self.ssa(old)]
 
     def bind(self, old: ir.Value, parts: list[ir.Value]) -> None:
-        """`old` is what `parts` carry; takes them from the front of the list."""
+        """Maps `old` to its carried values, removed from the front of `parts`."""
         if isinstance(old.type, tc.FragmentType):
             count = fragment_registers(self.warps, old.type)
             self.values[old] = Fragment(old.type, tuple(parts[:count]))
@@ -204,7 +204,7 @@ class Converter:
             self.values[old] = parts.pop(0)
 
     def record(self, old: ir.Value, kind: type[RecordType]) -> RecordType:
-        """What `old` became, which has to be a `kind`."""
+        """The conversion of `old`, which must be a `kind`."""
         new = self.value(old)
         if not isinstance(new, kind):
             raise PassError(
@@ -222,7 +222,7 @@ class Converter:
         return arith.AddIOp(value, self.constant(addend)).result if addend else value
 
     def shared(self, address: SharedAddress, space: int = 3) -> ir.Value:
-        """A shared-memory pointer; `space` 7 for the same place in the window of the cluster."""
+        """A shared-memory pointer; `space` 7: the same address in the cluster's window."""
         return llvm.IntToPtrOp(pointer_type(space), self.add(address.base, address.offset)).result
 
     def tmem_columns(self, tile: TmemTile, column: int = 0) -> ir.Value:
@@ -247,7 +247,7 @@ class Converter:
         self.pending = outside
 
     def convert_op(self, op: ir.OpView) -> None:
-        """Converts one op by its rule; `PassError` at its location when there is none."""
+        """Converts one op by its rule; `PassError` at its location if it has none."""
         convert = RULES.get(op.operation.name)
         if convert is None:
             raise PassError(
@@ -264,7 +264,7 @@ class Converter:
 
 
 def fragment_registers(warps: tuple[int, int], kind: tc.FragmentType) -> int:
-    """How many registers of a thread hold its part of a fragment."""
+    """Registers of a thread for its part of a fragment."""
     part = share(kind.atom, kind.operand, kind.shape, warps)
     return len(part.atoms()) * part.registers
 
@@ -302,7 +302,7 @@ def integer_attribute(op: ir.OpView, name: str) -> int:
 
 
 def require_role(converter: Converter, op: ir.OpView) -> None:
-    """Refuses an op outside `tc.role` that only chosen threads may execute."""
+    """Rejects an op outside `tc.role` that only selected threads may execute."""
     if not converter.in_role:
         raise PassError(
             f"expected '{op.operation.name}' inside tc.role, got it outside, where all threads of "

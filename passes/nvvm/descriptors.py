@@ -10,8 +10,8 @@ SWIZZLE_CODE = {"NONE": 0, "128B": 2, "64B": 4, "32B": 6}
 """Bits 63..61 of a matrix descriptor (PTX ISA 9.7.16.4.1)."""
 
 ELEMENT_CODE = {"f16": 0, "bf16": 1, "f32": 2, "f8E4M3FN": 0, "f8E5M2": 1, "i8": 1, "u8": 0}
-"""A and B type in an instruction descriptor; the kinds f16, tf32, f8f6f4 and i8 have each their own
-(PTX ISA 9.7.16.4.2, table 42); u8 stands for i8 without a sign."""
+"""A and B type in an instruction descriptor; the kinds f16, tf32, f8f6f4 and i8 each have their own
+(PTX ISA 9.7.16.4.2, table 42); u8 is unsigned i8."""
 RESULT_CODE = {"f32": 1, "i32": 2}
 """D type in an instruction descriptor (same table)."""
 
@@ -20,7 +20,7 @@ RESULT_CODE = {"f32": 1, "i32": 2}
 class OperandTile:
     """The static part of a swizzled operand tile ``[mn, k]``: see `tcir.dialect.types.SmemType`.
 
-    span: bytes of one row of a panel (the swizzle's width); element_bytes: bytes of one element.
+    span: bytes per row of a swizzle-span column; element_bytes: bytes of one element.
     """
 
     mn: int
@@ -37,7 +37,7 @@ class OperandTile:
 
     @property
     def leading_offset(self) -> int:
-        """LBO: bytes from one panel to the next when MN-major; K-major only without a swizzle."""
+        """LBO: bytes between swizzle-span columns when MN-major; K-major only without a swizzle."""
         if self.major == "MN":
             return self.k * self.span
         return self.mn * self.span if self.swizzle == "NONE" else 0
@@ -54,13 +54,13 @@ class OperandTile:
     def slice_offset(self, index: int) -> int:
         """Bytes from the tile's start to K slice `index`, before the swizzle.
 
-        K-major: 32 bytes per slice inside the span, then the next panel (two of 16 bytes without a
-        swizzle). MN-major: 8 rows of K per
-        stride offset, so ``k_of_a_slice / 8`` of them.
+        K-major: 32 bytes per slice inside the span, then the next swizzle-span column (two of 16
+        bytes without a swizzle). MN-major: 8 rows of K per stride offset, ``k_of_a_slice / 8`` of
+        them.
         """
         if self.major == "K":
-            panel, inside = divmod(index * MMA_K_BYTES, self.span)
-            return panel * self.mn * self.span + inside
+            column, inside = divmod(index * MMA_K_BYTES, self.span)
+            return column * self.mn * self.span + inside
         rows = index * (MMA_K_BYTES // self.element_bytes)
         return rows // SWIZZLE_ATOM_ROWS * self.stride_offset
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tcir._mlir import arith, ir, nvvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer
-from tcir.dialect.limits import QUARTER_LANES, SLAB_COLUMNS
+from tcir.dialect.limits import QUARTER_LANES, SLICE_COLUMNS
 
 from .compute import slice_descriptor
 from .converter import Converter, SmemTile, TmemTile, lower, require_role
@@ -18,7 +18,7 @@ def convert_shift(converter: Converter, op: tc.ShiftOp) -> None:
     """``tcgen05.shift.cta_group::1.down``."""
     require_role(converter, op)
     tile = converter.record(op.tile, TmemTile)
-    column = converter.tmem_columns(tile, SLAB_COLUMNS * integer(op, "slice"))
+    column = converter.tmem_columns(tile, SLICE_COLUMNS * integer(op, "slice"))
     lane = QUARTER_LANES * integer(op, "quarter")
     nvvm.Tcgen05ShiftOp(tmem_pointer(_at_lane(converter, column, lane)))
 
@@ -30,7 +30,7 @@ def convert_refresh(converter: Converter, op: tc.RefreshOp) -> None:
     source = converter.record(op.source, SmemTile)
     target = converter.record(op.target, TmemTile)
     index = integer(op, "slice")
-    column = converter.tmem_columns(target, SLAB_COLUMNS * index)
+    column = converter.tmem_columns(target, SLICE_COLUMNS * index)
     first = slice_descriptor(converter, source, index)
     rows = integer(op, "row") * source.type.span >> 4
     descriptor = arith.AddIOp(first, converter.constant(rows, 64)).result if rows else first

@@ -1,4 +1,4 @@
-"""Lane masks: a table in shared memory, written by ballots, read by the mma's thread."""
+"""Lane masks: a table in shared memory, written by ballots, read by the thread issuing the mma."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def convert_write_lane_mask(converter: Converter, op: tc.WriteLaneMaskOp) -> Non
 
 @lower(tc.EnableLanesOp)
 def convert_enable_lanes(converter: Converter, op: tc.EnableLanesOp) -> None:
-    """One load of the entry, which the mma takes as its mask."""
+    """One load of the entry, the mask operand of the mma."""
     require_role(converter, op)
     pointer = converter.shared(_entry(converter, op.masks, op.entry))
     mask = llvm.LoadOp(ir.VectorType.get([4], i32()), pointer, alignment=LANE_MASK_BYTES).result

@@ -1,9 +1,9 @@
-"""Numbers that are XORs of the bits of the thread's number: addresses in swizzled tiles.
+"""Functions linear over XOR in the bits of the thread's number: addresses in swizzled tiles.
 
 An address inside a tile of power-of-two extents is linear over the bits of its coordinates, and so
-is its swizzle. With coordinates that are linear in the bits of the thread's number too, the address
-is an XOR of one constant per bit of that number; a constant part of the coordinates is one more
-XOR, or a plain offset where it touches none of those bits.
+is its swizzle. If the coordinates are linear in the bits of the thread's number, the address is an
+XOR of one constant per bit of that number; a constant part of the coordinates is one more XOR, or
+a plain offset if it touches none of those bits.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Linear:
 
     @staticmethod
     def of(function: Callable[[int], int], threads: int) -> Linear:
-        """`function` of the thread's number as such; PassError where it is none."""
+        """`function` of the thread's number in this form; PassError if it is not linear."""
         columns = tuple(function(1 << bit) for bit in range((threads - 1).bit_length()))
         made = Linear(columns)
         for thread in range(threads):
@@ -45,7 +45,7 @@ class Linear:
 
     @property
     def mask(self) -> int:
-        """Bits that may be set."""
+        """Bits that may be set in a result."""
         value = 0
         for column in self.columns:
             value |= column
@@ -91,7 +91,7 @@ def _field(converter: Converter, low: int, count: int) -> ir.Value:
 
 @dataclass(frozen=True)
 class Place:
-    """``linear(thread) ^ constant``, taken apart into a number per thread and a plain offset."""
+    """``linear(thread) ^ constant`` as a number per thread and a plain offset."""
 
     linear: Linear
     constant: int

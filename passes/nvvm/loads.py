@@ -11,7 +11,7 @@ from .converter import Converter, GlobalTensor, lower
 
 @lower("memref.load")
 def convert_load(converter: Converter, op: ir.OpView) -> None:
-    """A load that every thread makes; of a tensor without dimensions only."""
+    """A load executed by every thread; only of a tensor without dimensions."""
     source = converter.record(op.operation.operands[0], GlobalTensor)
     if source.shape or not isinstance(source.element, ir.F32Type):
         raise PassError(

@@ -1,7 +1,7 @@
-"""The upstream passes that take a converted kernel (scf, arith, llvm, nvvm) to llvm and nvvm alone.
+"""The upstream passes that lower a converted kernel (scf, arith, llvm, nvvm) to llvm and nvvm only.
 
 The order matters: `convert-cf-to-llvm` needs the branches that `convert-scf-to-cf` makes, and
-`canonicalize` and `cse` come after the last conversion so that they see all of it.
+`canonicalize` and `cse` come after the last conversion, to see its whole result.
 """
 
 from __future__ import annotations

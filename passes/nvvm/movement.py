@@ -23,7 +23,7 @@ from .converter import (
 from .structure import tmem_pointer
 
 _LOAD_MODES = {"tiled": "tile", "im2col": "im2col", "im2col_w128": "im2col_w_128"}
-"""Mode of a map -> NVVM's name of a load from it."""
+"""Mode of a tensor map -> NVVM's name of a load from it."""
 
 LANE_SHIFT = 16
 """A tensor-memory address is ``lane << 16 | column`` (PTX ISA 9.7.16.1)."""
@@ -31,7 +31,7 @@ LANE_SHIFT = 16
 
 @lower(tc.MakeTensorMapOp)
 def convert_make_tensor_map(converter: Converter, op: tc.MakeTensorMapOp) -> None:
-    """A kernel parameter; what it has to hold is in the function's ``tc.params``."""
+    """A kernel parameter; its contents are in the function's ``tc.params``."""
     converter.values[op.map] = TensorMap(converter.maps.pop(0))
 
 
@@ -64,7 +64,7 @@ def convert_tma_load(converter: Converter, op: tc.TmaLoadOp) -> None:
 
 @lower(tc.TmemLdOp)
 def convert_tmem_ld(converter: Converter, op: tc.TmemLdOp) -> None:
-    """``tcgen05.ld.32x32b`` of the warp's quarter: a row of N columns per thread."""
+    """``tcgen05.ld.32x32b`` of the warp's sub-partition: a row of N columns per thread."""
     require_role(converter, op)
     rows, columns = ir.VectorType(op.value.type).shape
     if rows != WARP or columns & (columns - 1) or not 1 <= columns <= 128:
@@ -84,7 +84,7 @@ def convert_tmem_ld(converter: Converter, op: tc.TmemLdOp) -> None:
 
 @lower(tc.TmemStOp)
 def convert_tmem_st(converter: Converter, op: tc.TmemStOp) -> None:
-    """``tcgen05.st.32x32b`` to the warp's quarter: a row of N columns per thread."""
+    """``tcgen05.st.32x32b`` to the warp's sub-partition: a row of N columns per thread."""
     require_role(converter, op)
     columns = ir.VectorType(op.value.type).shape[1]
     kind = ir.VectorType.get([columns], i32()) if columns > 1 else i32()
@@ -98,7 +98,7 @@ def convert_tmem_st(converter: Converter, op: tc.TmemStOp) -> None:
 def _quarter_pointer(
     converter: Converter, tile: ir.Value, quarter: ir.Value, column: ir.Value
 ) -> ir.Value:
-    """The address of a column in the first lane of a quarter."""
+    """The address of a column in the first lane of a sub-partition."""
     lane = arith.ShLIOp(
         arith.MulIOp(converter.ssa(quarter), converter.constant(WARP)).result,
         converter.constant(LANE_SHIFT),
@@ -112,9 +112,9 @@ def _quarter_pointer(
 def convert_tmem_wait(converter: Converter, op: tc.TmemWaitOp) -> None:
     """``tcgen05.wait::ld`` that the loaded registers pass through.
 
-    A plain wait would order nothing in LLVM's eyes: using a loaded register is no memory access,
-    and the back end does move it before the wait. So the wait is an inline assembly whose operands
-    are those registers, each one input and output.
+    A plain wait orders nothing for LLVM: using a loaded register is no memory access, and the back
+    end does move it before the wait. So the wait is inline assembly whose operands are those
+    registers, each one an input and an output.
     """
     require_role(converter, op)
     kind = string(op, "kind")

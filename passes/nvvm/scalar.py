@@ -9,7 +9,7 @@ from tcir.errors import PassError
 from .converter import WARP, Converter, i32, lower
 
 INDEX_BITS = 32
-"""Coordinates, columns and shared-memory offsets all fit; `stores` widens byte offsets itself."""
+"""Holds coordinates, columns and shared-memory offsets; `stores` widens byte offsets itself."""
 
 _ELEMENTWISE = (
     "addf", "addi", "andi", "bitcast", "cmpf", "cmpi", "divf", "divsi", "divui", "extf", "extsi",
@@ -37,7 +37,7 @@ def converted_type(old: ir.Type) -> ir.Type:
 
 @lower(*(f"arith.{name}" for name in _ELEMENTWISE))
 def convert_elementwise(converter: Converter, op: ir.OpView) -> None:
-    """The same op on converted operands."""
+    """The op on converted operands."""
     new = ir.Operation.create(
         op.operation.name,
         results=[converted_type(result.type) for result in op.operation.results],
@@ -74,7 +74,7 @@ def convert_constant(converter: Converter, op: ir.OpView) -> None:
 
 @lower("arith.index_cast", "arith.index_castui")
 def convert_index_cast(converter: Converter, op: ir.OpView) -> None:
-    """A change of width, or nothing."""
+    """A change of width, or none."""
     result, old = op.operation.results[0], converter.ssa(op.operation.operands[0])
     target = converted_type(result.type)
     source_bits, target_bits = ir.IntegerType(old.type).width, ir.IntegerType(target).width
@@ -88,7 +88,7 @@ def convert_index_cast(converter: Converter, op: ir.OpView) -> None:
 
 @lower("vector.broadcast")
 def convert_broadcast(converter: Converter, op: ir.OpView) -> None:
-    """The same number in every lane: nothing; and in all columns: a vector of it."""
+    """A broadcast to lanes emits nothing; one to columns emits a vector."""
     result, source = op.operation.results[0], op.operation.operands[0]
     if isinstance(source.type, ir.VectorType):
         raise PassError(f"expected a number for every lane, got {source.type} to {result.type}")
@@ -118,7 +118,7 @@ def convert_block_id(converter: Converter, op: ir.OpView) -> None:
 
 @lower("scf.for")
 def convert_for(converter: Converter, op: scf.ForOp) -> None:
-    """The same loop over i32."""
+    """The loop over i32."""
     bounds = [converter.ssa(operand) for operand in list(op.operation.operands)[:3]]
     inits = [part for init in op.initArgs for part in converter.parts(init)]
     new = scf.ForOp(*bounds, inits)
@@ -135,7 +135,7 @@ def convert_for(converter: Converter, op: scf.ForOp) -> None:
 
 @lower("scf.if")
 def convert_if(converter: Converter, op: scf.IfOp) -> None:
-    """The same branch."""
+    """The branch, with its region converted."""
     types = [converted_type(result.type) for result in op.operation.results]
     has_else = len(op.operation.regions[1].blocks) > 0
     new = scf.IfOp(converter.ssa(op.operation.operands[0]), types, has_else=has_else)
@@ -149,5 +149,5 @@ def convert_if(converter: Converter, op: scf.IfOp) -> None:
 
 @lower("scf.yield")
 def convert_yield(converter: Converter, op: ir.OpView) -> None:
-    """The same terminator."""
+    """The terminator, with its operands converted."""
     scf.YieldOp([p for operand in op.operation.operands for p in converter.parts(operand)])

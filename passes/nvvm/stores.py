@@ -20,9 +20,9 @@ INT32_BYTES = 2**31
 
 
 def known_divisor(value: ir.Value) -> int:
-    """A number that divides `value`, an index of the program, whatever it is; 0 for the constant 0.
+    """A known divisor of `value`, an index of the program; 0 for the constant 0.
 
-    It decides how wide stores may be and which columns of a tile are inside the tensor together.
+    It determines how wide stores may be and which columns of a tile share a bounds check.
     """
     if isinstance(value.owner, ir.Block):
         loop = value.owner.owner
@@ -46,7 +46,7 @@ def known_divisor(value: ir.Value) -> int:
 
 
 def largest_power_of_two(limit: int, *numbers: int) -> int:
-    """The largest power of two of at most `limit` that divides all `numbers`."""
+    """The largest power of two up to `limit` that divides all `numbers`."""
     width = limit
     while any(number % width for number in numbers):
         width //= 2
@@ -55,7 +55,7 @@ def largest_power_of_two(limit: int, *numbers: int) -> int:
 
 @lower(tc.StoreRowsOp)
 def convert_store_rows(converter: Converter, op: tc.StoreRowsOp) -> None:
-    """Each thread stores its row with the widest vector stores that its alignment allows.
+    """Each thread stores its row with the widest vector stores its alignment allows.
 
     Columns are cut into groups that lie inside or outside the tensor as a whole, since the group's
     width divides the first column and the tensor's width; each group is one predicate.
@@ -71,14 +71,14 @@ def convert_store_rows(converter: Converter, op: tc.StoreRowsOp) -> None:
 
 @lower(tc.StoreLanesOp)
 def convert_store_lanes(converter: Converter, op: tc.StoreLanesOp) -> None:
-    """The same, each thread at its own indices."""
+    """Each thread stores its row at its own indices."""
     _convert_store(converter, op, None, WARP)
 
 
 def _convert_store(
     converter: Converter, op: tc.StoreRowsOp | tc.StoreLanesOp, row_dim: int | None, rows: int
 ) -> None:
-    """`row_dim`: the dimension along which rows follow one another; None: indices say it all."""
+    """`row_dim`: the dimension consecutive rows run along; None: indices are per thread."""
     require_role(converter, op)
     stored, target, *starts_at = op.operands
     tensor = converter.record(target, GlobalTensor)

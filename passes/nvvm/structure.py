@@ -1,4 +1,4 @@
-"""Tiles, rings, barriers, allocations and warp roles: who executes what, at which address."""
+"""Tiles, rings, barriers, allocations and warp roles: their addresses and executing threads."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def convert_role(converter: Converter, op: tc.RoleOp) -> None:
 
 @lower(tc.OneThreadOp)
 def convert_one_thread(converter: Converter, op: tc.OneThreadOp) -> None:
-    """A branch that the CTA's first thread takes."""
+    """A branch taken by the CTA's first thread."""
     if converter.in_role:
         raise PassError("expected tc.one_thread outside roles, which choose their thread")
     converter.in_role = True

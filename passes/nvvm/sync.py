@@ -12,9 +12,9 @@ from .converter import Converter, Mbarrier, i32, lower, require_role
 
 @lower(tc.MbarrierWaitOp)
 def convert_mbarrier_wait(converter: Converter, op: tc.MbarrierWaitOp) -> None:
-    """``mbarrier.try_wait.parity`` until it says yes (it may give up after a hardware limit).
+    """``mbarrier.try_wait.parity`` in a loop (it may time out at a hardware limit).
 
-    In kernels of warps, which have no roles, by every thread: each so sees the bytes.
+    In warp-level kernels, which have no roles, every thread waits and so sees the bytes.
     """
     if not converter.of_warps:
         require_role(converter, op)
@@ -56,7 +56,7 @@ def convert_commit(converter: Converter, op: tc.CommitOp) -> None:
 
 @lower(tc.FenceOp)
 def convert_fence(converter: Converter, op: tc.FenceOp) -> None:
-    """The fence of that kind."""
+    """The fence of the op's kind."""
     kind = string(op, "kind")
     if kind == "tcgen05.before":
         nvvm.Tcgen05FenceOp(ir.Attribute.parse("#nvvm.tcgen05_fence<before>"))

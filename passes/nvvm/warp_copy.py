@@ -1,4 +1,4 @@
-"""cp.async: which thread copies which pieces of a tile."""
+"""cp.async: the pieces of a tile that each thread copies."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SIZE_LIMIT = 2**31
 
 @dataclass(frozen=True)
 class Pieces:
-    """A tile in pieces of `width` bytes, thread t with pieces t, t + threads, …"""
+    """A tile in pieces of `width` bytes; thread t copies pieces t, t + threads, …"""
 
     type: tc.StagedType
     width: int
@@ -38,11 +38,11 @@ class Pieces:
 
     @property
     def working(self) -> int:
-        """Threads that have a piece in every round."""
+        """Threads that copy a piece in every round."""
         return min(self.threads, self.type.nbytes // self.width)
 
     def shared_offset(self, piece: int) -> int:
-        """Where a piece goes in the tile, bytes."""
+        """Byte offset of a piece in the tile."""
         row, column = divmod(piece, self.per_row)
         inner = column * self.width // tc.element_bytes(self.type.element)
         mn, k = (row, inner) if self.type.major == "K" else (inner, row)
@@ -50,11 +50,11 @@ class Pieces:
         return offset
 
     def row(self, piece: int) -> int:
-        """Its row."""
+        """Row of a piece."""
         return piece // self.per_row
 
     def byte(self, piece: int) -> int:
-        """Its first byte in the row."""
+        """First byte of a piece in its row."""
         return piece % self.per_row * self.width
 
 
@@ -119,7 +119,7 @@ def _left(converter: Converter, end: int, byte: ir.Value, width: int) -> ir.Valu
 def global_pointer(
     converter: Converter, tensor: GlobalTensor, rows: list[ir.Value], pitch: int, byte: ir.Value
 ) -> ir.Value:
-    """Address of byte `byte` of row `rows` (a batch before it, if there is one), in i64."""
+    """i64 address of byte `byte` of row `rows` (after the batch index, if any)."""
     wide = ir.IntegerType.get_signless(64)
     linear = arith.ExtSIOp(wide, rows[0]).result
     if len(rows) > 1:
@@ -150,7 +150,7 @@ def byte_pointer(base: ir.Value, offset: int, space: int) -> ir.Value:
 
 
 def shared_pointer(tile: StagedTile | SmemTile, base: ir.Value, offset: int) -> ir.Value:
-    """A pointer `offset` bytes after the thread's place `base` in a tile."""
+    """A pointer `offset` bytes after the thread's address `base` in a tile."""
     address = arith.AddIOp(tile.address.base, base).result
     pointer = llvm.IntToPtrOp(pointer_type(3), address).result
     return byte_pointer(pointer, tile.address.offset + offset, 3)

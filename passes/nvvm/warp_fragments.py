@@ -32,7 +32,7 @@ MOST_MATRICES = 4
 
 @lower(tc.ZeroFragmentOp)
 def convert_zero(converter: Converter, op: tc.ZeroFragmentOp) -> None:
-    """Zeros."""
+    """Registers of zeros."""
     kind = op.fragment.type
     element = kind.element
     zero = ir.IntegerAttr.get(element, 0) if str(element) == "i32" else ir.FloatAttr.get(element, 0)
@@ -54,7 +54,7 @@ def convert_load(converter: Converter, op: tc.LoadFragmentOp) -> None:
 
 
 def _tile(converter: Converter, op: tc.LoadFragmentOp) -> StagedTile | SmemTile:
-    """A tile that threads filled, or TMA."""
+    """A tile filled by threads or by TMA."""
     if isinstance(op.tile.type, tc.SmemType):
         return converter.record(op.tile, SmemTile)
     return converter.record(op.tile, StagedTile)
@@ -121,10 +121,10 @@ def _place(
     converter: Converter, offset: Callable[[int, int, int], int], constant: int, start: Matrix,
     key: Any,
 ) -> Place:  # fmt: skip
-    """The address as a number of the thread XOR a constant; PassError where it is none.
+    """The address as a number of the thread XOR a constant; PassError if it is not linear.
 
     `key` names the function ``offset(·, 0, 0)``. A sum of coordinates is their XOR when no bit is
-    in both; the thread with all bits set then has every bit that any has.
+    in both; the thread with all bits set has every bit that any thread has.
     """
     if key not in converter.linears:
         converter.linears[key] = Linear.of(lambda t: offset(t, 0, 0), converter.threads)
@@ -142,7 +142,7 @@ def _by_loads(
     converter: Converter, op: tc.LoadFragmentOp, tile: StagedTile | SmemTile, kind: tc.FragmentType,
     part: Share,
 ) -> list[ir.Value]:  # fmt: skip
-    """Each element by the 32-bit word that holds it: what ldmatrix cannot serve."""
+    """Each element from the 32-bit word that holds it, for what ldmatrix cannot load."""
     first = integer(op, "k")
     held = elements(kind.atom, kind.operand)
     return [
@@ -192,7 +192,7 @@ def _word(
 
 @lower(tc.MmaSyncOp)
 def convert_mma(converter: Converter, op: tc.MmaSyncOp) -> None:
-    """``mma.sync``, as text: nvvm.mma.sync has no e4m3 and e5m2, and one way serves all types."""
+    """``mma.sync`` as inline assembly: nvvm.mma.sync has no e4m3 and e5m2."""
     a, b, c = (converter.record(v, Fragment) for v in (op.a, op.b, op.c))
     m, n, k = mma_atom(c.type.atom).shape
     a_type, b_type = (PTX_TYPE[str(f.type.element)] for f in (a, b))

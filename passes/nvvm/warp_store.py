@@ -16,12 +16,12 @@ from .structure import only_if
 from .warp_copy import byte_pointer, global_pointer
 
 PAIR = 2
-"""Neighbouring columns that a thread holds of every row of an atom (PTX ISA 9.7.14.5)."""
+"""Adjacent columns of each row of an atom held by a thread (PTX ISA 9.7.14.5)."""
 
 
 @lower(tc.StoreFragmentOp)
 def convert_store(converter: Converter, op: tc.StoreFragmentOp) -> None:
-    """Each thread stores pairs of neighbouring columns, or single ones where pairs may tear."""
+    """Each thread stores pairs of adjacent columns, or single ones if a pair may cross the edge."""
     fragment = converter.record(op.fragment, Fragment)
     tensor = converter.record(op.tensor, GlobalTensor)
     kind = fragment.type

@@ -1,1 +1,1 @@
-"""From linalg to `tc` at the tensor level."""
+"""Raising from linalg to `tc` at the tensor level."""

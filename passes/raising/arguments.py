@@ -8,7 +8,7 @@ from tcir._mlir import func, ir
 
 
 def drop_arguments(function: func.FuncOp, positions: Sequence[int]) -> None:
-    """Removes arguments that nothing uses any more from block, type and attributes."""
+    """Removes unused arguments from block, type and attributes."""
     block = function.entry_block
     keep = [i for i in range(len(block.arguments)) if i not in positions]
     kind = ir.FunctionType.get([block.arguments[i].type for i in keep], function.type.results)

@@ -1,8 +1,8 @@
-"""Recognition of block scales in the tensor core's 128x4 layout, by what their map computes.
+"""Recognition of block scales in the tensor core's 128x4 layout, by the offsets of their map.
 
-The layout can be indexed in many spellings, ``(m mod 128) floordiv 32`` or ``(m floordiv 32) mod
-4``, and over tensors of three to five dimensions after the batch. So a map is not compared with
-known ones: its offsets are computed for every row and every k, and have to be those of the layout.
+The layout can be indexed in many ways, ``(m mod 128) floordiv 32`` or ``(m floordiv 32) mod 4``,
+over tensors of three to five dimensions after the batch. So a map is not compared with known ones:
+its offsets are computed for every row and every k, and compared with those of the layout.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from tcir.dialect.ops.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES
 
 CONSTANT = -1
 Parts: TypeAlias = dict[int, "np.ndarray[Any, Any]"]
-"""A sum of functions of one loop each, by loop, for all its values; and a constant."""
+"""A constant plus a sum of functions of one loop each, tabulated for all values of the loop."""
 
 
 def offsets(
     affine_map: ir.AffineMap, shape: Sequence[int], sizes: Mapping[int, int]
 ) -> Parts | None:
-    """The element of a tensor of `shape` that a map names, counted in row-major order.
+    """The row-major element number that a map gives in a tensor of `shape`.
 
-    None where it is no sum of functions of one loop each, or leaves the tensor.
+    None if it is not a sum of functions of one loop each, or leaves the tensor.
     """
     total: Parts = {CONSTANT: np.zeros(1, np.int64)}
     for n, (expression, extent) in enumerate(zip(affine_map.results, shape, strict=True)):

@@ -1,7 +1,7 @@
 """Recognition of convolutions and matrix products by indexing maps and body.
 
-Named ops carry both, so a named op and the equivalent `linalg.generic` (loops in any order,
-operands in any order) are the same thing here.
+Named ops have both, so a named op and the equivalent `linalg.generic` (loops and operands in any
+order) are recognised alike.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ OPERAND_TYPES = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8")
 
 @dataclass(frozen=True)
 class Conv:
-    """A convolution: operand numbers of input and filter, and what its maps say."""
+    """A convolution: operand numbers of input and filter, and the parameters in its maps."""
 
     x: int
     w: int
@@ -56,7 +56,7 @@ def n_loops(map_attribute: ir.Attribute) -> int:
 
 
 def recognise(op: ir.OpView) -> Conv | Matmul | None:
-    """What the indexing maps of `op` compute, None when neither form fits."""
+    """The contraction that the indexing maps of `op` describe; None if neither form fits."""
     attributes = list(linalg.get_indexing_maps(op.operation))
     maps = [forms for m in attributes if (forms := linear_forms(value(m))) is not None]
     if len(attributes) != 3 or len(maps) != 3:
@@ -116,7 +116,7 @@ def _matmul(
 
 
 def body_problem(op: ir.OpView) -> str:
-    """What keeps the body of `op` from being ``out + ext(a) * ext(b)``; "" for nothing.
+    """Why the body of `op` is not ``out + ext(a) * ext(b)``; "" if it is.
 
     The sum is in f32, that of integers in i32.
     """
@@ -141,7 +141,7 @@ _FORMS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "f32": ("arith.addf", "arith.mulf", ()),
     "i8": ("arith.addi", "arith.muli", ("arith.extsi", "arith.extui")),
 }
-"""Ops of the body by operand type: sum, product, what widens a factor."""
+"""Ops of the body by operand type: sum, product, extension of a factor."""
 
 
 def _types_problem(kinds: list[str]) -> str:
@@ -187,7 +187,7 @@ def _body_form_problem(
 
 
 def _widened(factor: ir.Value, widen: tuple[str, ...]) -> list[ir.Value] | None:
-    """The operand of the op out of `widen` that makes `factor`; itself when there is none."""
+    """The operand of the op of `widen` that defines `factor`; `factor` if there is none."""
     if not widen:
         return [factor]
     return next((found for name in widen if (found := _operands(factor, name))), None)
@@ -221,7 +221,7 @@ _HINTS = (
 
 
 def maps_problem(op: ir.OpView) -> str:
-    """Why the indexing maps of `op` fit no accepted form, naming the nearest one."""
+    """Why the indexing maps of `op` match no accepted form; names the nearest one."""
     name = op.operation.name.removeprefix("linalg.")
     for part, hint in _HINTS:
         if part in name:

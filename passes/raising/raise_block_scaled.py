@@ -1,4 +1,4 @@
-"""raise-block-scaled: one linalg contraction of block-scaled operands to its op."""
+"""raise-block-scaled: a linalg contraction of block-scaled operands to its op."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class RaiseBlockScaled(Pass):
 
     Recognition is by indexing maps and body: matrix or vector, batched or not, factors and loops in
     any order, k as one loop or as blocks and k within the block (the operands are then collapsed),
-    scales row-major or in the 128x4 layout, whatever way its map is spelled.
+    scales row-major or in the 128x4 layout, however its map is written.
     Elements may come out of ``tc.pack_codes``, which stays. A function that holds the op already is
     left alone. Preserves the value of every element, up to
     the order and rounding of the f32 sums, as long as no scale is negative: block scales are
@@ -164,7 +164,7 @@ def _scaling(op: ir.OpView) -> tuple[ir.OpView, list[ir.Value]] | None:
 
 
 def _product(number: ir.Value, block: ir.Block) -> list[int]:
-    """Numbers of the block arguments that `number` is the product of; -1 for anything else."""
+    """Numbers of the block arguments whose product `number` is; -1 for anything else."""
     if isinstance(number, ir.BlockArgument):
         return [number.arg_number if number.owner == block else -1]
     if number.owner.name != "arith.mulf":

@@ -1,4 +1,4 @@
-"""raise-to-tc: one linalg contraction to ``tc.conv2d`` or ``tc.matmul``."""
+"""raise-to-tc: a linalg contraction to ``tc.conv2d`` or ``tc.matmul``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tcir.passmanager.remarks import remark
 @register_pass
 @dataclass(frozen=True)
 class RaiseToTc(Pass):
-    """Raises the contraction of every function, with what surrounds it folded in.
+    """Raises the contraction of every function; folds in padding, zero fill and rounding.
 
     Before::
 
@@ -189,7 +189,7 @@ def _conv2d(
 def _encodable(
     op: ir.OpView, x: ir.Value, w: ir.Value, layout: str
 ) -> tuple[ir.Value, ir.Value, str]:
-    """Input, filter and its layout as TMA can encode them: repacked where rows are not 16 bytes.
+    """Input, filter and its layout as TMA can encode them; repacked if rows are not 16 bytes.
 
     C is padded with zeros; the filter gets C last, so that the number of outputs no longer matters.
     """

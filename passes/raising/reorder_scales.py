@@ -1,4 +1,4 @@
-"""reorder-scales: row-major block scales become those of the tensor core, by an op of their own."""
+"""reorder-scales: an op of its own reorders row-major block scales for the tensor core."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tcir.passmanager.pipeline import Pass, register_pass
 @register_pass
 @dataclass(frozen=True)
 class ReorderScales(Pass):
-    """Puts ``tc.scales_to_blocked`` before every block-scaled product with row-major scales.
+    """Inserts ``tc.scales_to_blocked`` before every block-scaled product with row-major scales.
 
     operands: whose scales: ``ab``, ``a`` or ``b``
 

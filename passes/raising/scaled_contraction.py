@@ -1,8 +1,8 @@
 """Recognition of block-scaled contractions by indexing maps and body.
 
-Two spellings of the sum over k are one here: a loop k whose scales are indexed by ``k floordiv
+Two forms of the sum over k are recognised: a loop k whose scales are indexed by ``k floordiv
 block``, and a pair of loops (block, within the block) over operands split accordingly. Scales are
-row-major, or lie in the 128x4 layout (`blocked_scales`).
+row-major or in the 128x4 layout (`blocked_scales`).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from tcir.dialect.ops.block_scaled import ELEMENT_BITS, SCALE_TYPES
 from tcir.passes.raising.contraction import n_loops, value
 
 Axis = tuple[int, int]
-"""What indexes a dimension: a loop, divided (floor) by a number."""
+"""The index of a dimension: a loop, floor-divided by a number."""
 Factor = tuple[int, list[Axis], list[Axis]]
 """An operand's number, the loops over its rows, and those of sums."""
 
 
 @dataclass(frozen=True)
 class Operand:
-    """Operand numbers of the elements and of their scales, and the loops over its rows."""
+    """Operand numbers of elements and scales, and the loops over the rows."""
 
     elements: int
     scales: int
@@ -46,11 +46,11 @@ class ScaledMatmul:
 
 
 class Mismatch(Exception):
-    """Why an op is no block-scaled contraction."""
+    """Why an op is not a block-scaled contraction."""
 
 
 def is_scaled_contraction(op: ir.OpView) -> bool:
-    """Whether `op` multiplies three tensors or more and sums over a loop."""
+    """Whether `op` multiplies three or more tensors and sums over a loop."""
     if not op.operation.name.startswith("linalg.") or len(op.operation.operands) < 4:
         return False
     maps = linalg.get_indexing_maps(op.operation)
@@ -60,7 +60,7 @@ def is_scaled_contraction(op: ir.OpView) -> bool:
 
 
 def recognise(op: ir.OpView) -> ScaledMatmul:
-    """What `op` computes; `Mismatch` says what does not fit."""
+    """The contraction `op` computes; raises `Mismatch` with the reason if there is none."""
     inputs = len(op.operation.operands) - 1
     _check_body(op, inputs)
     maps = [value(m) for m in linalg.get_indexing_maps(op.operation)]
@@ -125,9 +125,9 @@ def _blocked(
     elements: list[Factor],
     sizes: Mapping[int, int],
 ) -> list[Axis]:
-    """The axes that scales would have were they row-major; takes their operand out of `elements`.
+    """The axes the scales would have in row-major order; removes their operand from `elements`.
 
-    `Mismatch` where the map is not that of the 128x4 layout.
+    Raises `Mismatch` if the map is not that of the 128x4 layout.
     """
     from tcir.passes.raising.blocked_scales import is_layout, offsets  # needs numpy
 
@@ -186,7 +186,7 @@ def _block(
 def _pair(
     out: list[int], elements: Sequence[Factor], scales: Sequence[Factor], maps: Sequence[ir.Value]
 ) -> tuple[Operand, Operand]:
-    """Which operand is A (its rows are the first of the output's), and whose the scales are."""
+    """Which operand is A (its rows come first in the output), and which scales belong to which."""
     found = []
     for number, rows, _ in elements:
         loops = tuple(loop for loop, _ in rows)
@@ -235,7 +235,7 @@ def _operands(value_: ir.Value, name: str) -> list[ir.Value] | None:
 
 
 def _factors(value_: ir.Value, block: ir.Block) -> list[int]:
-    """Numbers of the block arguments that a value is the product of."""
+    """Numbers of the block arguments whose product a value is."""
     if isinstance(value_, ir.BlockArgument):
         if value_.owner == block:
             return [value_.arg_number]
@@ -258,7 +258,7 @@ def _factors(value_: ir.Value, block: ir.Block) -> list[int]:
 
 
 def types_problem(op: ir.OpView, found: ScaledMatmul) -> str:
-    """What is wrong with the element types; "" for nothing."""
+    """What is wrong with the element types; "" if they are supported."""
     kinds = [str(operand.type.element_type) for operand in op.operation.operands]
     for operand in (found.a, found.b):
         if kinds[operand.elements] not in ELEMENT_BITS:

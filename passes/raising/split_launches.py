@@ -1,4 +1,4 @@
-"""split-launches: a function of several ops on tensors becomes one function for each."""
+"""split-launches: a function of several ops on tensors becomes one function per op."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ LAYOUT_ONLY = {
     tc.PackCodesOp: "pack",
     tc.UnpackCodesOp: "unpack",
 }
-"""Ops that change how an operand of another one lies, and what their kernels are called."""
+"""Ops that change the layout of another op's operand, and the suffixes of their kernels."""
 LAUNCHED = (tc.Conv2dOp, tc.MatmulOp, tc.BlockScaledMatmulOp, *LAYOUT_ONLY)
-"""Ops that become kernels."""
+"""Ops that each become a kernel."""
 
 
 @register_pass
 @dataclass(frozen=True)
 class SplitLaunches(Pass):
-    """Cuts a function of several ``tc`` ops into functions that are launched one after the other.
+    """Splits a function of several ``tc`` ops into functions launched one after the other.
 
     Before::
 

@@ -1,4 +1,4 @@
-"""What may stand around a contraction on tensors: padding, zero fill, rounding of the result."""
+"""The ops accepted around a contraction on tensors: padding, zero fill, rounding of the result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RESULT_TYPES = ("f32", "f16", "bf16")
 
 @dataclass(frozen=True)
 class Padding:
-    """The unpadded operand, zeros added below and above each dimension, and the ops that say so."""
+    """The unpadded operand, the zeros added below and above each dimension, and the padding ops."""
 
     source: ir.Value
     low: list[int]
@@ -86,7 +86,7 @@ def fold_pads(op: ir.OpView, number: int, smallest: str) -> Padding:
 
 
 def zero_accumulator_ops(op: ir.OpView, smallest: str) -> list[ir.Operation]:
-    """The ops that make the outs operand of `op` zero; refuses anything else."""
+    """The ops that make the outs operand of `op` zero; anything else is a match failure."""
     init = list(op.operation.operands)[-1]
     if is_positive_zero(init):
         return []
@@ -110,7 +110,7 @@ def zero_accumulator_ops(op: ir.OpView, smallest: str) -> list[ir.Operation]:
 
 
 def find_tail(op: ir.OpView, smallest: str) -> Tail:
-    """The rounding of the result of `op` to f16 or bf16 that follows it, if one does."""
+    """The rounding of the result of `op` to f16 or bf16, if any."""
     result = op.operation.results[0]
     uses = list(result.uses)
     if len(uses) != 1:

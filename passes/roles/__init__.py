@@ -1,1 +1,1 @@
-"""From a tile program in order to asynchronous roles: rings, barriers, memory, warps."""
+"""From a sequential tile program to asynchronous roles: rings, barriers, memory, warps."""

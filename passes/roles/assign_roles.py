@@ -1,4 +1,4 @@
-"""assign-roles: the sequential program of a CTA, split among its warps."""
+"""assign-roles: splits the sequential program of a CTA among its warps."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ PURE = (
     "scf.for", "scf.yield", "gpu.block_id", "memref.collapse_shape", "memref.expand_shape",
     "memref.load", "vector.broadcast",
 )  # fmt: skip
-"""Upstream ops besides those of arith that any role may repeat."""
+"""Upstream ops outside arith that any role may duplicate."""
 
 
 @register_pass
 @dataclass(frozen=True)
 class AssignRoles(Pass):
-    """Gives every op between set-up and end to one of three roles that run concurrently.
+    """Assigns every op between set-up and end to one of three concurrent roles.
 
     Before::
 
@@ -50,9 +50,9 @@ class AssignRoles(Pass):
 
     An op's role follows from its kind, that of a wait or fence from the attribute ``tc.for_role``
     that place-barriers left (removed here). Each role gets a copy of every loop that holds ops of
-    it, and of the index arithmetic it needs; a loop over the quarters of tensor memory becomes one
-    quarter per epilogue warp. Preserves the order of ops within a role; between roles only what the
-    barriers say.
+    it, and of the index arithmetic it needs; a loop over the four sub-partitions of tensor memory
+    becomes one sub-partition per epilogue warp. Preserves the order of ops within a role; between
+    roles only the order that the barriers enforce.
     """
 
     name: ClassVar[str] = "assign-roles"
@@ -95,7 +95,7 @@ def _split(kernel: func.FuncOp, warp_map: WarpMap) -> None:
 
 
 def _check_op(op: ir.OpView, known: tuple[str, ...]) -> None:
-    """Refuses an op between the first and the last of the roles that has no role but an effect."""
+    """Rejects an op with effects but without a role between the ops of the roles."""
     if traits_of(op).issued_by == "cta":
         raise match_failure(
             op, f"expected {op.operation.name} before or after the ops of the roles, got it "
@@ -119,7 +119,7 @@ def _is_pure(op: ir.OpView) -> bool:
 
 
 def _own_role(op: ir.OpView) -> str | None:
-    """The role that `op` itself belongs to."""
+    """The role of `op` itself."""
     if ROLE in op.operation.attributes:
         return string(op, ROLE)
     return traits_of(op).role or None
@@ -131,7 +131,7 @@ def _roles_in(op: ir.OpView) -> set[str]:
 
 @dataclass
 class _Copier:
-    """Copies the part of ops that one role runs to the current insertion point."""
+    """Copies the ops that one role executes to the current insertion point."""
 
     role: Role
     position: ir.Value
@@ -140,7 +140,7 @@ class _Copier:
         self.new: dict[ir.Value, ir.Value] = {}
 
     def copy(self, op: ir.OpView) -> None:
-        """Copies `op`; of a loop, what belongs to the role or may be needed by it."""
+        """Copies `op`; of a loop, the ops of the role and those it may need."""
         if isinstance(op, scf.ForOp):
             self._copy_loop(op)
             return
@@ -152,7 +152,7 @@ class _Copier:
         self.new.update(zip(op.operation.results, clone.results))
 
     def _mapped(self, op: ir.OpView, operand: ir.Value) -> ir.Value:
-        """The copy of `operand`; the value itself when it is made outside the roles."""
+        """The copy of `operand`; the value itself if it is defined outside the roles."""
         if operand in self.new:
             return self.new[operand]
         if not isinstance(operand, ir.BlockArgument):
@@ -170,8 +170,8 @@ class _Copier:
         if _is_quarter_loop(op) and len(self.role.warps) > 1:
             if trip_count(op) != len(self.role.warps):
                 raise match_failure(
-                    op, f"expected one quarter per warp of {self.role.kind}, got {trip_count(op)} "
-                    f"quarters for {len(self.role.warps)} warps"
+                    op, f"expected one sub-partition per warp of {self.role.kind}, got "
+                    f"{trip_count(op)} sub-partitions for {len(self.role.warps)} warps"
                 )  # fmt: skip
             self.new[op.induction_variable] = self.position
             self._copy_body(op)
@@ -191,7 +191,7 @@ class _Copier:
 
 
 def _is_quarter_loop(op: scf.ForOp) -> bool:
-    """Whether the loop runs over the quarters that its ``tc.tmem_ld`` and ``tc.tmem_st`` name."""
+    """Whether the induction variable is the `quarter` of its ``tc.tmem_ld`` and ``tc.tmem_st``."""
     reads = [inner for inner in walk(op) if isinstance(inner, tc.TmemLdOp | tc.TmemStOp)]
     return bool(reads) and all(read.quarter == op.induction_variable for read in reads)
 

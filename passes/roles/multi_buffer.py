@@ -1,4 +1,4 @@
-"""multi-buffer: the tiles of one loop iteration become rings of tiles."""
+"""multi-buffer: tiles made in a loop iteration become rings of tiles."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.target import DEFAULT_TARGET
 
 MOST_STAGES = 8
-"""More loads in flight than this bring nothing: 8 x 16 KB per SM outlast the latency of HBM."""
+"""More loads in flight gain nothing: 8 x 16 KB per SM cover the latency of HBM."""
 
 
 @register_pass
 @dataclass(frozen=True)
 class MultiBuffer(Pass):
-    """Hoists the tiles that a loop body makes afresh in every iteration, `stages` of each.
+    """Hoists the tiles created in a loop body out of the loop, `stages` copies of each.
 
-    stages: slots of every ring; 0 chooses as many as fit beside a second CTA on the SM (its
-            epilogue then overlaps our loads), or alone when fewer than two would, at most 8
-            and no more than the loop has iterations
+    stages: slots of every ring; 0 chooses as many as fit with two CTAs on the SM (the epilogue of
+            one overlaps the loads of the other), or with one if that gives fewer than two; at
+            most 8, and no more than the loop has iterations
 
     Before::
 
@@ -52,7 +52,7 @@ class MultiBuffer(Pass):
           %a = "tc.slot"(%ring_a, %slot)
           %t = "tc.slot"(%ring_t, %slot)
 
-    Of tiles in a loop around such a loop (accumulators) there is one for each of its iterations.
+    Tiles created in a loop around such a loop (accumulators) get one slot per iteration.
     Preserves what the program computes: a tile's contents never live longer than its iteration.
     """
 
@@ -82,7 +82,7 @@ class MultiBuffer(Pass):
         else:
             count = self.stages or _choose_stages(kernel, loop, tiles)
         with ir.InsertionPoint(tiles[0]), tiles[0].location:
-            trip_count(loop)  # refuses loops whose induction variable is no iteration number
+            trip_count(loop)  # rejects loops whose induction variable is not the iteration number
             slot = index.value(index.rem(loop.induction_variable, count))
         for tile in tiles:
             kind = tile.tile.type
@@ -130,9 +130,9 @@ class _Footprint:
 def choose_stages(
     trips: int, stage_bytes: int, fixed_bytes: int, stage_columns: int, fixed_columns: int
 ) -> int:
-    """Slots per ring: what two CTAs per SM allow, or one CTA where that gives fewer than two.
+    """Slots per ring: as many as two CTAs per SM allow, or one CTA if that gives fewer than two.
 
-    The answer is at least 1 even when nothing fits; plan-memory then refuses with the sizes.
+    At least 1 even when nothing fits; plan-memory then reports the sizes.
     """
     count, target = 1, DEFAULT_TARGET
     for ctas in (2, 1):

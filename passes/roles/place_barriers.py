@@ -246,7 +246,7 @@ class _Placer:
         those threads wrote, which the thread that issues the mma reads.
         """
         if not isinstance(loop, scf.ForOp) or trip_count(loop) != QUARTERS:
-            raise match_failure(loop, "expected tc.tmem_st in a loop over the four quarters")
+            raise match_failure(loop, "expected tc.tmem_st in a loop over the four sub-partitions")
         ready = self._init(loop.location, None, warp_map_of(self.kernel).threads(EPILOGUE))
         with ir.InsertionPoint(loop.body.operations[len(loop.body.operations) - 1]), loop.location:
             tc.TmemWaitOp(ir.StringAttr.get("st"))
@@ -257,7 +257,7 @@ class _Placer:
             _tag(fence("tcgen05.after"), MMA)
 
     def _guard_reads(self) -> None:
-        """wait::ld before the registers are used; fence and CTA barrier before memory is freed."""
+        """wait::ld before the registers are read; fence and CTA barrier before memory is freed."""
         reads = [op for op in walk_body(self.kernel) if isinstance(op, tc.TmemLdOp)]
         for read in reads:
             following = list(read.operation.block)
@@ -341,7 +341,7 @@ def _slot_of(load: tc.TmaLoadOp) -> tc.SlotOp:
 def _consumers(
     loop: scf.ForOp, tiles: list[ir.Value], loads: list[tc.TmaLoadOp]
 ) -> list[ir.OpView]:
-    """The ops of the loop's body that read `tiles`, in order, all behind the loads."""
+    """The ops of the loop's body that read `tiles`, in order, all after the loads."""
     ops = list(loop.body)
     positions = set()
     for tile in tiles:

@@ -1,4 +1,4 @@
-"""plan-memory: places in shared and tensor memory."""
+"""plan-memory: addresses in shared and tensor memory."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ADDRESS_BYTES = 4
 @register_pass
 @dataclass(frozen=True)
 class PlanMemory(Pass):
-    """Fixes byte offsets of tiles and mbarriers, and columns of one tensor-memory allocation.
+    """Assigns byte offsets to tiles and mbarriers, and columns of one tensor-memory allocation.
 
     Before::
 
@@ -61,7 +61,7 @@ class PlanMemory(Pass):
         "tc.tmem_dealloc"(%base) {columns = 128, warp = 5}
 
     Tiles start at multiples of 1024 bytes, where swizzle patterns start; the slots of a ring follow
-    one another. ``address_slot`` is where ``tcgen05.alloc`` writes the address. Preserves
+    one another. ``tcgen05.alloc`` writes the address to ``address_slot``. Preserves
     everything else.
     """
 
@@ -85,7 +85,7 @@ class PlanMemory(Pass):
 
 
 def _place_shared(kernel: func.FuncOp) -> int:
-    """Sets the offsets; returns where the address of tensor memory goes."""
+    """Sets the offsets; returns the offset of the tensor-memory address."""
     tiles = [op for op in walk_body(kernel) if isinstance(op, tc.SmemTileOp)]
     bars = [op for op in walk_body(kernel) if isinstance(op, tc.MbarrierInitOp)]
     end = 0

@@ -1,4 +1,4 @@
-"""``verify-tc-kernel``: check the rules about whole kernels; changes nothing."""
+"""verify-tc-kernel: checks the rules about whole kernels; changes nothing."""
 
 from __future__ import annotations
 
@@ -14,17 +14,22 @@ from tcir.passmanager.pipeline import Pass, register_pass
 @register_pass
 @dataclass(frozen=True)
 class VerifyTcKernel(Pass):
-    """Check every ``func.func`` with the attribute ``tc.kernel`` against the kernel rules.
+    """Checks every ``func.func`` with the attribute ``tc.kernel`` against the kernel rules.
 
-    Budgets of tensor and shared memory, lifetime of allocations, disjoint roles, barriers that
-    somebody arrives on: what no single op can see. Each violation is an error at its op. The IR
-    after the pass is the IR before it.
+    These are the rules no single op can check: budgets of tensor and shared memory, lifetime of
+    allocations, disjoint roles, an arrival for every wait. Each violation is an error at its op.
+
+    Before and after::
+
+        func.func @f(%x: memref<…>, …) attributes {tc.kernel, tc.grid, tc.block, …}
+
+    Preserves everything.
     """
 
     name: ClassVar[str] = "verify-tc-kernel"
 
     def run(self, module: ir.Module) -> None:
-        """Report every violation; raise `PassError` with the first."""
+        """Reports every violation; raises `PassError` with the first."""
         broken: list[tuple[ir.Location, str]] = []
         for op in module.body.operations:
             if isinstance(op, func.FuncOp) and "tc.kernel" in op.attributes:

@@ -19,7 +19,7 @@ from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.target import targets_with
 
 MOST_COLUMNS = 8
-"""Columns of B that a warp works on at once."""
+"""Columns of B processed by a warp at once."""
 
 
 @register_pass
@@ -43,7 +43,7 @@ class ConvertBlockScaledToSimt(Pass):
 
     Products of two e2m1 are summed as integers (dp4a on doubled values), exactly; others by fma in
     f32, in order of k. Preserves the value of every element up to the order of the f32 sums, which
-    is fixed: k within a block, chunks of a lane, halves of the warp, quarters, ….
+    is fixed: k within a block, chunks of a lane, then the shuffles from distance 16 down to 1.
     """
 
     name: ClassVar[str] = "convert-block-scaled-to-simt"
@@ -77,7 +77,7 @@ _Chunk: TypeAlias = "tuple[list[ir.Value], list[ir.Value]]"
 
 @dataclass(frozen=True)
 class _Side:
-    """One operand: its buffers, element type, rows, and how its scales lie."""
+    """One operand: its buffers, element type, rows, and the layout of its scales."""
 
     elements: ir.Value
     scales: ir.Value
@@ -89,7 +89,7 @@ class _Side:
     layout: str
 
     def row(self, batch: ir.Value, row: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """Addresses of a row of elements and of its scales (of the batch's, where in blocks)."""
+        """Addresses of a row of elements and of its scales (of the batch's if in blocks)."""
         whole = simt.add(simt.mul(simt.wide(batch), self.rows), simt.wide(row))
         pitch = self.k * ELEMENT_BITS[self.element] // 8
         elements = simt.at(self.elements, simt.mul(whole, pitch))
@@ -148,7 +148,7 @@ class _Kernel:
         self.exact = all(str(v.type.element_type) == "f4E2M1FN" for v in (op.a, op.b))
 
     def build(self) -> None:
-        """Puts it into the gpu.module."""
+        """Adds the kernel to the gpu.module."""
         op = self.op
         values = [op.a, op.a_scales, op.b, op.b_scales]
         values += [v for v in (op.a_global, op.b_global) if v is not None]
@@ -245,7 +245,7 @@ class _Kernel:
         out: ir.Value,
         origin: tuple[ir.Value, ...],
     ) -> None:
-        """Lane n stores total n: rows are consecutive where there is one column."""
+        """Lane n stores total n: rows are consecutive if there is one column."""
         batch, row0, column0 = origin
         mine = totals[0]
         for n, total in enumerate(totals[1:], start=1):

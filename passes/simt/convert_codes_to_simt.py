@@ -19,7 +19,7 @@ from tcir.passmanager.pipeline import Pass, register_pass
 
 THREADS = 256
 CODES = 16
-"""Codes of a thread: 16 bytes, and packed they are whole words."""
+"""Codes per thread: 16 bytes unpacked, whole words packed."""
 
 
 @register_pass
@@ -37,7 +37,7 @@ class ConvertCodesToSimt(Pass):
           four words at %codes[16 * %i]: mask, then bring the codes of each together
           two words to %out[8 * %i], the even k in the low half of every byte
 
-    Where the elements are no multiple of 16, a thread takes the fewest codes that fill bytes: two
+    If the elements are not a multiple of 16, a thread takes the fewest codes that fill bytes: two
     of fp4, four of fp6. Preserves every value, bit for bit. Other functions stay as they are.
     """
 
@@ -109,7 +109,7 @@ def _unpack_bytes(packed: ir.Value, codes: ir.Value, number: ir.Value, bits: int
 
 
 def _together(word: ir.Value, bits: int) -> ir.Value:
-    """The low bits of each byte of a word, one behind the other; the first is lowest."""
+    """The low bits of each byte of a word, concatenated; the first is lowest."""
     word = simt.both_bits(word, 0x01010101 * (2**bits - 1))
     gap = 8 - bits
     low, high = simt.both_bits(word, 0x00FF00FF), simt.both_bits(word, 0xFF00FF00)
@@ -119,15 +119,15 @@ def _together(word: ir.Value, bits: int) -> ir.Value:
 
 
 def _apart(string: ir.Value, bits: int) -> ir.Value:
-    """Undoes `_together`; bits of `string` behind the four codes are ignored."""
+    """The inverse of `_together`; bits of `string` above the four codes are ignored."""
     parts = [simt.both_bits(simt.right(string, bits * n), 2**bits - 1) for n in range(4)]
     return _either(*(simt.left(part, 8 * n) for n, part in enumerate(parts)))
 
 
 def _rejoined(pieces: list[ir.Value], have: int, want: int) -> list[ir.Value]:
-    """Strings of `have` bits, one behind the other, cut into strings of `want` bits instead.
+    """Re-splits concatenated strings of `have` bits into strings of `want` bits.
 
-    What is above the `want` bits of a result is not defined, unless that is 32.
+    Bits of a result above `want` are undefined.
     """
     found = []
     for first in range(0, len(pieces) * have, want):

@@ -105,7 +105,7 @@ def _copy(
 
 
 _REGISTER = {1: 32, 2: 16, 4: 32}
-"""Bits of the register that holds an element, by its bytes."""
+"""Bits of the register that holds an element, by element bytes."""
 
 
 def _byte(number: ir.Value, size: int) -> ir.Value:

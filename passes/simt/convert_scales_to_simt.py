@@ -14,9 +14,9 @@ from tcir.passes.build.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passmanager.pipeline import Pass, register_pass
 
 THREADS = BLOCK_BYTES // 4
-"""One thread for every word of a block: the four scales of a row."""
+"""Threads per CTA: one for each word of a block, the four scales of a row."""
 BLOCKS = (4, 2, 1)
-"""Blocks side by side that a CTA makes: four where they come out even, 16 bytes of every row."""
+"""Adjacent blocks per CTA: four if they divide evenly, 16 bytes of every row."""
 
 
 @register_pass
@@ -77,7 +77,7 @@ def _convert(module: ir.Module, function: func.FuncOp, op: tc.ScalesToBlockedOp)
 
 
 def _words(row: ir.Value, column: ir.Value, blocks: int, scales: int) -> list[ir.Value]:
-    """The scales of a row that belong to the blocks from `column` on, four to a word."""
+    """The scales of a row in the blocks from `column` on, four per word."""
     first = simt.mul(column, BLOCK_SCALES)
     if blocks > 1 and scales % (blocks * BLOCK_SCALES) == 0:
         return simt.load_words(simt.at(row, simt.wide(first)), blocks)
@@ -85,7 +85,7 @@ def _words(row: ir.Value, column: ir.Value, blocks: int, scales: int) -> list[ir
 
 
 def _word(row: ir.Value, first: ir.Value, scales: int) -> ir.Value:
-    """Four scales of a row from `first` on, zeros behind its end."""
+    """Four scales of a row from `first` on, zeros past its end."""
     if scales % BLOCK_SCALES == 0:
         return simt.load(simt.at(row, simt.wide(first)), integer_type(32))
     word = simt.constant(0)

@@ -31,20 +31,20 @@ CVT = {"f8E4M3FN": "e4m3", "f8E5M2": "e5m2"}
 
 
 def words_of(element: str, count: int) -> int:
-    """Words that `count` elements take."""
+    """Words of `count` elements."""
     return count * ELEMENT_BITS[element] // 32
 
 
 def permute(low: ir.Value, high: ir.Value, selector: ir.Value) -> ir.Value:
-    """prmt: four bytes out of eight, each by four bits; the top one replicates the sign."""
+    """prmt: four bytes out of eight by four bits each; the top bit replicates the sign."""
     return simt.asm(integer_type(32), "prmt.b32 $0, $1, $2, $3;", "=r,r,r,r", [low, high, selector])
 
 
 def doubled_e2m1(word: ir.Value) -> list[ir.Value]:
     """Eight e2m1 codes as two words of four int8: twice their values, in order of k.
 
-    The codes without their signs select from a table of magnitudes and one of their negatives; the
-    signs, spread over bytes, select between the two.
+    The codes without signs select from a table of magnitudes and from one of their negatives; the
+    signs, replicated over bytes, select between the two.
     """
     codes = simt.both_bits(word, 0x77777777)
     shifted = simt.left(word, 4)
@@ -102,7 +102,7 @@ def _fp8_pair(pair: ir.Value, element: str) -> list[ir.Value]:
 def _small(words: list[ir.Value], n: int, element: str) -> ir.Value:
     """Code n of a dense stream: its exponent field as that of an f16, times a power of two.
 
-    A code without exponent becomes a subnormal f16, which an f32 holds; so the product is exact.
+    A code with exponent 0 becomes a subnormal f16, exact in f32, so the product is exact.
     """
     form, width = SMALL[element], ELEMENT_BITS[element]
     first, shift = divmod(n * width, 32)
@@ -129,7 +129,7 @@ def scale_floats(codes: ir.Value, count: int, scale: str) -> list[ir.Value]:
 
 
 def _ue8m0(code: ir.Value) -> ir.Value:
-    """2^(code - 127): an exponent field, but for 0 (a subnormal) and 0xFF (NaN)."""
+    """2^(code - 127): an exponent field, except for 0 (a subnormal) and 0xFF (NaN)."""
     bits = simt.left(code, 23)
     for special, value in ((0, 0x00400000), (0xFF, 0x7FC00000)):
         bits = arith.SelectOp(simt.equal(code, special), simt.constant(value), bits).result

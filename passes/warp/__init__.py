@@ -1,1 +1,1 @@
-"""Matrix products of warps: ldmatrix, mma.sync, cp.async, TMA."""
+"""Warp-level matrix products: ldmatrix, mma.sync, cp.async, TMA."""

@@ -1,4 +1,4 @@
-"""double-buffer-fragments: fragments are loaded one K step before the mma that needs them."""
+"""double-buffer-fragments: fragments are loaded one K step before the mma that uses them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tcir.passes.warp.loops import (
 from tcir.passmanager.pipeline import Pass, register_pass
 
 HEAD = (tc.CpAsyncWaitOp, tc.MbarrierWaitOp, tc.CtaBarrierOp)
-"""Ops that say that the tiles of an iteration are there."""
+"""Ops that wait for the tiles of an iteration."""
 
 
 @register_pass
@@ -47,10 +47,10 @@ class DoubleBufferFragments(Pass):
           the last share the commit; mma_sync of this one
           the last: wait; barrier; load_fragment of the next iteration's first; mma_sync
         }
-        the last iteration by itself: there is no next one
+        the last iteration, peeled
 
-    The barrier of an iteration so stands in the one before, after that one's last load from its
-    slot, which is what makes the slot free for copies. Preserves the order of the sums.
+    The barrier of an iteration thus moves into the previous one, after the last load from its slot,
+    so the slot is free for copies. Preserves the order of the sums.
     """
 
     name: ClassVar[str] = "double-buffer-fragments"
@@ -109,10 +109,10 @@ class _Body:
         return mapping
 
     def copies_at(self, number: int) -> list[ir.OpView]:
-        """Copies that K step `number` makes, spread evenly over all but the last, which waits.
+        """Copies issued in K step `number`: spread evenly over all steps but the last, which waits.
 
-        Loads of fragments do not pass copies; a bunch of copies would hold them up. Those that
-        one thread issues go together with the first: there they measured best.
+        Fragment loads do not overtake copies, so many copies at once would delay them. Those that
+        one thread issues all go with the first step, where they measured best.
         """
         if any(isinstance(op, tc.OneThreadOp) for op in self.copies):
             return self.copies if number == 0 else []

@@ -1,4 +1,4 @@
-"""What the passes over warp-level main loops share: finding the loop, copying parts of its body."""
+"""Shared by the passes over warp-level main loops: finding the loop, copying parts of its body."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class KStep:
 
 
 def loops_with(kernel: func.FuncOp, kind: type[Op] | tuple[type[Op], ...]) -> list[scf.ForOp]:
-    """The loops directly in the kernel whose body holds an op of class `kind`."""
+    """The top-level loops of the kernel whose body contains an op of class `kind`."""
     loops = [op for op in body(kernel) if isinstance(op, scf.ForOp)]
     return [loop for loop in loops if any(isinstance(op, kind) for op in loop.body)]
 
 
 def k_steps(loop: scf.ForOp) -> list[KStep]:
-    """The products of a loop body in program order; refuses bodies of another form."""
+    """The products of a loop body in program order; another form is a match failure."""
     steps = []
     for op in loop.body:
         if isinstance(op, tc.MmaSyncOp):
@@ -46,7 +46,7 @@ def k_steps(loop: scf.ForOp) -> list[KStep]:
 
 
 def clone(op: ir.OpView, mapping: Mapping) -> ir.OpView:
-    """A copy of `op` at the insertion point with operands replaced, also those of ops inside it.
+    """A copy of `op` at the insertion point with operands replaced, those of nested ops included.
 
     Its results are mapped.
     """
@@ -67,7 +67,7 @@ def clone_all(ops: Iterable[ir.OpView], mapping: Mapping) -> None:
 
 
 def operands_of(op: ir.OpView) -> list[ir.Value]:
-    """What `op` and the ops inside it use of the values around it."""
+    """The values defined outside `op` that it and its nested ops use."""
     return [value for inner in walk(op) for value in inner.operation.operands]
 
 

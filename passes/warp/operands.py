@@ -1,4 +1,4 @@
-"""Operands of a warp-level product: their tiles, how copies fill them, how fragments come out."""
+"""Operands of a warp-level product: their tiles, the copies that fill them, the fragment loads."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ class Matrix:
 
     @property
     def via(self) -> tuple[str, str]:
-        """How fragments are loaded, and why not by ldmatrix."""
+        """How fragments are loaded, and the reason if not by ldmatrix."""
         if not self.ldmatrix:
             return "loads", "the option ldmatrix is false"
         return loads_for(self.atom.name, self.operand, self.major, self.bytes)
 
     @property
     def smem_type(self) -> tc.SmemType:
-        """The tile as TMA fills it."""
+        """The tile in the layout filled by TMA."""
         return (k_major if self.major == "K" else mn_major)(*self.tile, self.element)
 
 
@@ -93,7 +93,7 @@ class Operand:
 
     @staticmethod
     def by_tma(matrix: Matrix, tensor: ir.Value, batch: int) -> Operand:
-        """Filled by boxes of a tensor map, which is made here; `batch`: its extent, or 0."""
+        """Filled by boxes of a tensor map, built here; `batch`: its extent, or 0."""
         mn, k = matrix.sizes
         order = ("k", "mn") if matrix.major == "K" else ("mn", "k")
         extents = {"mn": mn, "k": k, "batch": batch}
@@ -107,7 +107,7 @@ class Operand:
 
     @staticmethod
     def by_cp_async(matrix: Matrix, tensor: ir.Value) -> Operand:
-        """Filled by the threads, 4 to 16 bytes at a time, with the swizzle that suits the loads."""
+        """Filled by the threads, 4 to 16 bytes at a time, with the best swizzle for the loads."""
         (outer, inner), (tile_outer, tile_inner) = map(matrix.ordered, (matrix.sizes, matrix.tile))
         width = _copy_width(matrix, inner * matrix.bytes, tile_inner * matrix.bytes)
         swizzle, left = choose_swizzle(

@@ -36,10 +36,10 @@ class PipelineCpAsync(Pass):
         }
         scf.for %i = n - 3 to n iter_args { the same without copies }
 
-    The barrier says two things: every thread's copies of this step are there, and no warp reads
-    the slot any more that is filled next. Every iteration commits a group, if an empty one, so that
-    ``pending`` always counts the same. Preserves the order of the sums. Kernels that copy by TMA
-    are left to `pipeline-tma`.
+    After the barrier, every thread's copies of this step are complete and no warp still reads the
+    slot to be filled next. Every iteration commits a group, possibly empty, so ``pending`` always
+    counts the same. Preserves the order of the sums. Kernels that copy by TMA are left to
+    `pipeline-tma`.
     """
 
     name: ClassVar[str] = "pipeline-cp-async"

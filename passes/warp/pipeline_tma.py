@@ -40,9 +40,9 @@ class PipelineTma(Pass):
         }
         scf.for %i = n - 3 to n iter_args { the same without loads }
 
-    The mbarrier says that the bytes of a step are there, to every thread that waits; the CTA
-    barrier, that no warp reads the slot any more that is filled next. Preserves the order of the
-    sums. Kernels that copy by cp.async are left to `pipeline-cp-async`.
+    After the mbarrier wait, the bytes of the step are visible to the waiting thread; after the CTA
+    barrier, no warp still reads the slot to be filled next. Preserves the order of the sums.
+    Kernels that copy by cp.async are left to `pipeline-cp-async`.
     """
 
     name: ClassVar[str] = "pipeline-tma"
@@ -56,7 +56,7 @@ class PipelineTma(Pass):
 
 
 class _Phases(RingLoop):
-    """An mbarrier for each slot, whose phases count the steps that filled it."""
+    """An mbarrier per slot; its phases count the steps that filled the slot."""
 
     def begin(self) -> None:
         kind = tc.MbarrierType.get()

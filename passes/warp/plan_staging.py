@@ -1,4 +1,4 @@
-"""plan-staging: places in shared memory for the tiles of a warp-level kernel."""
+"""plan-staging: addresses in shared memory for the tiles of a warp-level kernel."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tcir.target import TARGETS
 @register_pass
 @dataclass(frozen=True)
 class PlanStaging(Pass):
-    """Fixes byte offsets of shared tiles and mbarriers (``offset``) and their sum.
+    """Assigns byte offsets to shared tiles and mbarriers (``offset``) and sums them up.
 
     The sum is ``tc.smem_bytes``; tiles start at multiples of 1024, mbarriers follow them.
 

@@ -19,14 +19,14 @@ from tcir.passes.warp.loops import Mapping, clone, clone_all, loops_with, slice_
 from tcir.target import TARGETS
 
 MOST_STAGES = 4
-"""Three tiles in flight outlast the latency of memory; more only lengthen the prologue."""
+"""Three tiles in flight cover the latency of memory; more only lengthen the prologue."""
 LEAST_STAGES = 2
 COPIES = (tc.CpAsyncOp, tc.TmaLoadOp)
 """Ops that fill the tiles of a main loop."""
 
 
 def check_stages(stages: int) -> None:
-    """Refuses an option that leaves no slot to fill while another is read."""
+    """Rejects an option that leaves no slot to fill while another is read."""
     if stages and stages < LEAST_STAGES:
         raise InputError(
             f"expected stages of at least {LEAST_STAGES}, or 0 to choose, got {stages}: "
@@ -37,7 +37,7 @@ def check_stages(stages: int) -> None:
 def pipeline_kernels(
     module: ir.Module, name: str, kind: type[Op], stages: int, ring: type[RingLoop]
 ) -> None:
-    """Rebuilds the main loops whose copies are ops of class `kind`; others are left alone."""
+    """Rebuilds the main loops whose copies are ops of class `kind`; others are unchanged."""
     for kernel in find_kernels(module, name, "tile-matmul-warp"):
         copies = [op for op in walk_body(kernel) if isinstance(op, COPIES)]
         if copies and not any(isinstance(op, kind) for op in copies):
@@ -53,7 +53,7 @@ def pipeline_kernels(
 
 
 class RingLoop(ABC):
-    """One main loop; subclasses say how copies are told to be complete."""
+    """One main loop; subclasses define how completion of copies is signalled."""
 
     def __init__(self, kernel: func.FuncOp, loop: scf.ForOp, kind: type[Op], stages: int) -> None:
         self.loop = loop
@@ -71,15 +71,15 @@ class RingLoop(ABC):
 
     @abstractmethod
     def begin(self) -> None:
-        """Before the first copy."""
+        """Emits the set-up before the first copy."""
 
     @abstractmethod
     def fill(self, step: Index | None) -> None:
-        """The copies of `step` into its slot; None where there is nothing left to copy."""
+        """Emits the copies of `step` into its slot; None if there is nothing left to copy."""
 
     @abstractmethod
     def ready(self, step: Index) -> None:
-        """Waits until the copies of `step` are there, and its last slot is read by all."""
+        """Waits until the copies of `step` are complete and no warp reads the slot filled next."""
 
     def build(self) -> None:
         """Replaces the loop."""
@@ -101,7 +101,7 @@ class RingLoop(ABC):
         loop.operation.erase()
 
     def at(self, step: Index) -> tuple[Mapping, ir.Value]:
-        """Values of iteration `step`: its number and its slots; and the slot's number."""
+        """Values of iteration `step`, its number and its slots; and the slot number."""
         mapping: Mapping = {self.loop.induction_variable: index.value(step)}
         slot = index.value(index.rem(step, self.stages))
         for tile, ring in zip(self.tiles, self.rings, strict=True):

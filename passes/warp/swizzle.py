@@ -15,7 +15,7 @@ CANDIDATES = (
     *((bits, 4, shift) for shift in (3, 4, 5, 6) for bits in (1, 2, 3) if bits <= shift),
     *((bits, 5, shift) for shift in (2, 3, 4) for bits in (1, 2) if bits <= shift),
 )
-"""(bits, base, shift), the plainest first; base 4 moves pieces of 16 bytes, base 5 of 32."""
+"""(bits, base, shift), the simplest first; base 4 moves pieces of 16 bytes, base 5 of 32."""
 
 
 def choose_swizzle(
@@ -24,7 +24,7 @@ def choose_swizzle(
     """The first candidate with the fewest conflicts, and how many it leaves.
 
     Counted over one warp's copies into the tile and all its loads of one atom's rows; other atoms
-    and warps are further by powers of two that no candidate looks at, or see the same banks.
+    and warps differ by powers of two that no candidate uses, or hit the same banks.
     """
     best: tuple[tuple[int, int, int], int] | None = None
     for candidate in CANDIDATES:

@@ -33,14 +33,14 @@ class TileMatmulWarp(Pass):
     """Turns ``tc.matmul`` into the sequential program of one CTA of warps.
 
     block_m, block_n, block_k: tile of a CTA, powers of two; 0 chooses (`choose_tiling`)
-    warps_m, warps_n:          how many warps divide it; 0: one for every 64 rows and columns
-    atom:                      the instruction as `tcir.layout` names it; "" takes the longest K.
-                               Fragments, loads and swizzles all follow from it
+    warps_m, warps_n:          number of warps along M and N; 0: one per 64 rows and columns
+    atom:                      the instruction, named as in `tcir.layout`; "": the longest K.
+                               Determines fragments, loads and swizzles
     group_m:                   rows of tiles that CTAs go through together, for the L2 cache
     ldmatrix:                  false: plain loads from shared memory everywhere
-    copy:                      "tma" or "cp.async" fills shared memory; "" takes TMA where the
-                               target has it and it serves both operands, and says where not
-    target:                    "" takes the module's ``tc.target``, or the default
+    copy:                      "tma" or "cp.async" fills shared memory; "": TMA if the target has
+                               it and both operands allow it, else cp.async with a remark
+    target:                    "": the module's ``tc.target``, or the default
 
     Before::
 
@@ -174,7 +174,7 @@ def _tile(
 def _rasterise(tiles_m: int, tiles_n: int, group_m: int) -> tuple[Index, Index]:
     """Row and column of this CTA's tile: down `group_m` rows of tiles, then the next column.
 
-    So the CTAs that run at one time share few rows of A and columns of B.
+    Concurrent CTAs thus share few rows of A and columns of B.
     """
     number = block_id("x")
     group = min(group_m, tiles_m)

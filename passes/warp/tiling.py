@@ -1,4 +1,4 @@
-"""How a matrix product is divided over CTAs and warps, by a stated rule or by options."""
+"""How a matrix product is divided among CTAs and warps, by rule or by options."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WARP_TILE_N_FP8 = 32
 """Columns for e4m3 and e5m2, which sm_90 widens to f16 in registers: half as many accumulators."""
 LEAST = 16
 MOST_ACCUMULATORS = 128
-"""Of the 255 registers of a thread; the rest holds operands and addresses."""
+"""The most accumulators of a thread's 255 registers; the rest holds operands and addresses."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-// What convert-tc-to-nvvm refuses, each at its op.
+// Match failures of convert-tc-to-nvvm, each at its op.
 // RUN: %tc-opt %s --split-input-file --convert-tc-to-nvvm --verify-diagnostics
 
 // expected-error @+1 {{expected a func.func with the attribute tc.kernel, got none}}

@@ -1,4 +1,4 @@
-// What raise-to-tc refuses, each at its op.
+// Match failures of raise-to-tc, each at its op.
 // RUN: %tc-opt %s --split-input-file --raise-to-tc --verify-diagnostics
 // RUN: %exits 3 %tc-opt %s --split-input-file --raise-to-tc | %filecheck %s
 

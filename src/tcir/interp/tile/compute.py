@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tcir.dialect import tc
 from tcir.dialect.attributes import flag, integer, integers, optional_integer
-from tcir.dialect.limits import MMA_K_BYTES, SLAB_COLUMNS
+from tcir.dialect.limits import MMA_K_BYTES, SLICE_COLUMNS
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
 from tcir.interp.tile.values import SmemTile, TmemTile
 from tcir.machine import ElementAddresses, InstructionDescriptor, MmaOptions, TmemAddr
@@ -46,14 +46,14 @@ def mma(compiler: Compiler, op: tc.MmaOp) -> Step:
                 "bad-mma-shape", f"expected B with {n} rows like D's columns, got {b.layout}", site
             )
         if isinstance(source, TmemTile):
-            if SLAB_COLUMNS * (a_slice + 1) > source.columns:
+            if SLICE_COLUMNS * (a_slice + 1) > source.columns:
                 raise frame.cta_run.error(
                     "slice-outside-tile",
                     f"expected a slice of A's {source.columns} columns, got slice {a_slice}",
                     site,
                 )
             a: TmemAddr | ElementAddresses = frame.cta_run.tmem_operand(
-                source.origin(frame) + source.column + SLAB_COLUMNS * a_slice
+                source.origin(frame) + source.column + SLICE_COLUMNS * a_slice
             )
         else:
             at = source.base, step * a_slice, step

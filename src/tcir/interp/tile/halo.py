@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer
-from tcir.dialect.limits import CP_SHAPES, MMA_K_BYTES, QUARTER_LANES, SLAB_COLUMNS
+from tcir.dialect.limits import CP_SHAPES, MMA_K_BYTES, QUARTER_LANES, SLICE_COLUMNS
 from tcir.interp.tile.addresses import slice_bytes
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
 from tcir.interp.tile.values import SmemTile, TmemTile
@@ -23,7 +23,7 @@ def shift(compiler: Compiler, op: tc.ShiftOp) -> Step:
         if not frame.elected():
             return
         tile: TmemTile = frame.values[tile_]
-        column = tile.origin(frame) + tile.column + SLAB_COLUMNS * k_slice
+        column = tile.origin(frame) + tile.column + SLICE_COLUMNS * k_slice
         frame.agent.tensor_core.shift((QUARTER_LANES * quarter) << 16 | column, site=site)
         if sequential:
             frame.agent.drain()
@@ -43,7 +43,7 @@ def refresh(compiler: Compiler, op: tc.RefreshOp) -> Step:
         source: SmemTile = frame.values[source_]
         target: TmemTile = frame.values[target_]
         step = MMA_K_BYTES // source.layout.element_bytes
-        column = target.origin(frame) + target.column + SLAB_COLUMNS * k_slice
+        column = target.origin(frame) + target.column + SLICE_COLUMNS * k_slice
         addresses = slice_bytes(source.layout, source.base, step * k_slice, step)
         frame.agent.tensor_core.cp(
             (QUARTER_LANES - 1) << 16 | column,

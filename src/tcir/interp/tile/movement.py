@@ -9,7 +9,7 @@ import numpy as np
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, integers, string
-from tcir.dialect.limits import MMA_K_BYTES, QUARTER_LANES, SLAB_COLUMNS
+from tcir.dialect.limits import MMA_K_BYTES, QUARTER_LANES, SLICE_COLUMNS
 from tcir.dialect.ops.movement import CP_ROWS
 from tcir.dialect.ops.tma import halo_of
 from tcir.interp.tile.addresses import slice_bytes
@@ -123,8 +123,8 @@ def cp(compiler: Compiler, op: tc.CpOp) -> Step:
                 "bad-cp-source", f"expected a K-major tile of 128 rows, got {layout}", site
             )
         step = MMA_K_BYTES // layout.element_bytes
-        column = SLAB_COLUMNS * k_slice
-        if column + SLAB_COLUMNS > target.columns:
+        column = SLICE_COLUMNS * k_slice
+        if column + SLICE_COLUMNS > target.columns:
             raise frame.cta_run.error(
                 "slice-outside-tile",
                 f"expected a slice of the tile's {target.columns} columns, got slice {k_slice}",
