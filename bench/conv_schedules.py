@@ -72,8 +72,8 @@ def rows(layer: Layer) -> Iterator[str]:
     """The table's lines for one layer, the choice first."""
     for place, each in enumerate(layer.ranked):
         head = f"{layer.name if not place else '':<24}{layer.batch if not place else '':>6}  "
-        if each.work is None or each.refusal:
-            yield f"{head}{each.schedule:<32} not legal: {each.refusal[:60]}"
+        if each.work is None or each.reason:
+            yield f"{head}{each.schedule:<32} not legal: {each.reason[:60]}"
             continue
         work = each.work
         loaded = (work.activations + work.filters) / 1e6

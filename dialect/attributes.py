@@ -1,7 +1,7 @@
-"""Reading ops from Python: their attributes, attributes alone, types, and where values come from.
+"""Reading ops from Python: their attributes, plain attributes, types, and the sources of values.
 
-``integer(op, name)`` reads an attribute *of an op*, ``integer_of(attribute)`` an attribute itself,
-``integer_type(bits)`` is a type; so for strings and lists.
+``integer(op, name)`` reads an attribute *of an op*, ``integer_of(attribute)`` a plain attribute,
+``integer_type(bits)`` is a type; likewise for strings and lists.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ def integer(op: ir.OpView, name: str) -> int:
 
 
 def optional_integer(op: ir.OpView, name: str) -> int | None:
-    """The value of a discardable integer attribute; None when the op has none."""
+    """The value of a discardable integer attribute; None if absent."""
     return integer(op, name) if name in op.attributes else None
 
 
 def is_integer(op: ir.OpView, name: str) -> bool:
-    """Whether a discardable attribute, if there, is an integer."""
+    """Whether a discardable attribute is absent or an integer."""
     return name not in op.attributes or isinstance(op.attributes[name], ir.IntegerAttr)
 
 
@@ -42,7 +42,7 @@ def integers(op: ir.OpView, name: str) -> list[int]:
 
 
 def not_arrays(op: ir.OpView, **lengths: int | None) -> str | None:
-    """The first attribute that is no ``array<i64>`` of the given length, described; else None."""
+    """The first attribute that is not ``array<i64>`` of the given length, described; else None."""
     for name, length in lengths.items():
         if not isinstance(op.attributes[name], ir.DenseI64ArrayAttr):
             return f"{name} = {op.attributes[name]}"

@@ -1,4 +1,4 @@
-"""Dialects defined in Python: ``tc`` itself, and those of plugins; how they get into a context."""
+"""Dialects defined in Python, ``tc`` and those of plugins, and loading them into a context."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 else:
 
     class Dialect(ext.Dialect, name=""):
-        """A dialect whose ops and types are Python classes; every context gets it.
+        """A dialect whose ops and types are Python classes; loaded into every context.
 
         A plugin declares one of its own, ``class My(Dialect, name="my")``, and gives it ops with
         ``class MyOp(Op, dialect=My, name="…")``.
@@ -48,7 +48,7 @@ else:
 
 
 DIALECTS: dict[str, type[Dialect]] = {}
-"""Every dialect declared here, by namespace."""
+"""Every dialect declared so far, by namespace."""
 
 
 class TC(Dialect, name="tc"):
@@ -56,11 +56,11 @@ class TC(Dialect, name="tc"):
 
 
 def load(context: ir.Context | None = None) -> None:
-    """Load ``tc`` and the dialects of plugins into ``context`` (default: the current one).
+    """Loads ``tc`` and the dialects of plugins into ``context`` (default: the current one).
 
-    Python-defined dialects live in one context each, so every context that parses or builds
-    ``tc`` IR needs this once; calling it again is harmless. Ops declared after a context was made
-    are not in it.
+    Python-defined dialects belong to one context, so every context that parses or builds ``tc``
+    IR needs this once; further calls do nothing. Ops declared after a context was created are not
+    in it.
     """
     context = context or ir.Context.current
     with context:

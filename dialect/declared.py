@@ -24,10 +24,10 @@ def as_declared(op: ir.OpView) -> bool:
 
 
 def wrong_sizes(op: ir.OpView) -> list[str] | None:
-    """Names of the operands when ``operandSegmentSizes`` does not fit them; None when all is well.
+    """Names of the operands if ``operandSegmentSizes`` does not match them; None if it does.
 
-    MLIR does not look at the attribute where only one operand is optional or variadic; the
-    accessors of the op classes do.
+    MLIR ignores the attribute if only one operand is optional or variadic; the accessors of the op
+    classes use it.
     """
     fields = ext.partition_fields(type(op)._fields)[0]
     sizes = _segments(op, "operandSegmentSizes", fields)
@@ -49,7 +49,7 @@ def _values(op: ir.OpView, sizes_name: str, fields: list[Any], values: list[ir.V
 
 
 def _segments(op: ir.OpView, sizes_name: str, fields: list[Any]) -> list[int] | None:
-    """How many values each field takes; None when the op does not say so properly."""
+    """How many values each field takes; None if the op's segment sizes are malformed."""
     least_most = {"single": (1, 1), "optional": (0, 1), "variadic": (0, len(op.operands))}
     bounds = [least_most[f.variadicity.name] for f in fields]
     if all(low == high for low, high in bounds):

@@ -1,7 +1,6 @@
-"""What follows from an mma atom: who holds which element, and which loads can bring it there.
+"""Fragments of an mma atom: the elements each thread holds, and the loads that can provide them.
 
-Everything about fragments is derived from the atom's thread-value layouts in `tcir.layout`, so that
-another atom changes all of it.
+All of it is derived from the atom's thread-value layouts in `tcir.layout`.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ DEFAULT_ATOM = {
     "f8E5M2": "mma.m16n8k32.b8",
     "i8": "mma.m16n8k32.b8",
 }
-"""The longest K of each type."""
+"""The atom with the longest K, by type."""
 
 MAJORS = ("K", "MN")
 
@@ -40,7 +39,7 @@ def accumulator_type(element: str) -> str:
 
 @dataclass(frozen=True)
 class Matrix:
-    """The 8 rows of 16 bytes along K that one 32-bit register of a warp holds: their first element.
+    """First elements of the 8 rows of 16 bytes along K that one 32-bit register of a warp holds.
 
     Thread 4g + c has word c of row g.
     """
@@ -70,7 +69,7 @@ def elements(atom_name: str, operand: str) -> tuple[tuple[tuple[tuple[int, int],
 
 @lru_cache(maxsize=64)
 def matrices(atom_name: str, operand: str) -> tuple[Matrix, ...] | None:
-    """The matrix of each register of an atom; None where registers hold no such rows."""
+    """The matrix of each register of an atom; None if registers do not hold such rows."""
     found = []
     for register in elements(atom_name, operand):
         mn, k = register[0][0]
@@ -84,9 +83,9 @@ def matrices(atom_name: str, operand: str) -> tuple[Matrix, ...] | None:
 
 
 def loads_for(atom: str, operand: str, major: str, element_bytes: int) -> tuple[str, str]:
-    """How a fragment comes out of a tile: ``ldmatrix``, ``ldmatrix.trans`` or ``loads``, and why.
+    """How a fragment is loaded from a tile: ``ldmatrix``, ``ldmatrix.trans`` or ``loads``, and why.
 
-    The reason is empty where ldmatrix serves (PTX ISA 9.7.14.5.15).
+    The reason is empty for ldmatrix (PTX ISA 9.7.14.5.15).
     """
     if matrices(atom, operand) is None:
         return "loads", f"registers of {operand} of {atom} are no rows of 16 bytes"
@@ -102,7 +101,7 @@ def loads_for(atom: str, operand: str, major: str, element_bytes: int) -> tuple[
 
 @dataclass(frozen=True)
 class Share:
-    """What one warp has of a fragment: whole atoms in a grid of rows and columns.
+    """One warp's part of a fragment: whole atoms in a grid of rows and columns.
 
     rows, columns: extents of the warp's part; the atom's are atom_rows, atom_columns
     registers:     32-bit registers of a thread for one atom

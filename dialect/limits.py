@@ -30,7 +30,7 @@ class Legal:
         return f"in [{low}, {high}]" if step == 1 else f"a multiple of {step} in [{low}, {high}]"
 
     def nearest(self, value: int) -> str:
-        """The legal neighbours of an illegal ``value``, for a message: ``"16 or 24"``."""
+        """The legal values next to an illegal ``value``, for a message: ``"16 or 24"``."""
         if isinstance(self.values, tuple):
             below = max((v for v in self.values if v < value), default=None)
             above = min((v for v in self.values if v > value), default=None)
@@ -45,15 +45,16 @@ class Legal:
 # --- tensor memory ---------------------------------------------------------------------------
 
 TMEM_LANES = 128
-"""Lanes of tensor memory; a warp reaches the 32 of its quarter (PTX ISA 9.7.16.1)."""
+"""Lanes of tensor memory; a warp accesses the 32 of its sub-partition (PTX ISA 9.7.16.1)."""
 TMEM_COLUMNS = 512
 """32-bit columns of tensor memory per SM (PTX ISA 9.7.16.1)."""
 TMEM_ALLOCATION = Legal((32, 64, 128, 256, 512), "columns", "PTX ISA 9.7.16.7")
-"""Column counts that ``tcgen05.alloc`` takes."""
+"""Column counts accepted by ``tcgen05.alloc``."""
 QUARTER_LANES = 32
-"""Lanes one warp reaches: quarter ``warp mod 4`` (PTX ISA 9.7.16.8); an SM sub-partition's own."""
+"""Lanes one warp accesses, those of sub-partition ``warp mod 4`` (PTX ISA 9.7.16.8); ops and
+options call a sub-partition's lanes a *quarter*."""
 QUARTERS = TMEM_LANES // QUARTER_LANES
-"""Quarters of tensor memory."""
+"""Sub-partitions of tensor memory."""
 
 _X128 = (1, 2, 4, 8, 16, 32, 64, 128)
 TMEM_LD_NUM = {
@@ -125,7 +126,7 @@ ignored), i8 as signed or unsigned."""
 MMA_K_BYTES = 32
 """Bytes of K that one dense instruction reads of each row of A and B (PTX ISA 9.7.16.2)."""
 SLICE_COLUMNS = MMA_K_BYTES // 4
-"""Tensor-memory columns of one K step of A, which is also what ``.ashift`` moves."""
+"""Tensor-memory columns of one K slice of A; ``.ashift`` moves as many."""
 
 
 LANE_MASK_BYTES = 16

@@ -1,4 +1,4 @@
-"""The base class of the ops: what an op says about itself, and verification by the rules."""
+"""The base class of the ops: traits, and verification by the rules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Issuer = Literal["thread", "warp", "cta", ""]
 
 @dataclass(frozen=True)
 class Traits:
-    """What passes, rules, executors and the generated page ask about an op; keywords of its class.
+    """Facts about an op for passes, rules, executors and the generated page; keywords of its class.
 
     issued_by:    ``"thread"``: one elected thread; ``"warp"``: all threads of a warp together;
                   ``"cta"``: the CTA as a whole, outside roles (PTX ISA 9.7.16.5, table 46);
@@ -24,8 +24,8 @@ class Traits:
     reads_shared: operands that are shared tiles it reads
     loads:        the operand that is a global tensor it reads through a pointer
     stores:       the operand that is a global tensor it writes through a pointer
-    completed_by: the op that tells when it is complete; left out: it is when the next one starts
-    pure:         whether every role may execute it again
+    completed_by: the op that signals its completion; left out: it completes before the next op
+    pure:         whether every role may duplicate it
     async_only:   whether it has no meaning in a kernel without ``tc.async``
     lowered_by:   passes that lower it, where no rule of ``convert-tc-to-nvvm`` does
     """
@@ -42,7 +42,7 @@ class Traits:
 
 
 Names: TypeAlias = Mapping[str, str]
-"""Operands and attributes of an op as text, by name; an operand that is left out is empty."""
+"""Operands and attributes of an op as text, by name; an absent operand is empty."""
 
 _TRAITS = frozenset(each.name for each in fields(Traits))
 
@@ -78,12 +78,12 @@ def all_ops() -> list[type[Op]]:
 
 
 def ops_where(test: Callable[[Traits], object]) -> tuple[type[Op], ...]:
-    """The op classes of all dialects whose traits pass ``test``."""
+    """The op classes of all dialects whose traits satisfy ``test``."""
     return tuple(op for op in all_ops() if test(op.traits))
 
 
 def traits_of(op: ir.OpView | ir.Operation) -> Traits:
-    """What the class of ``op`` says about it; nothing for the ops of upstream dialects."""
+    """Traits of the class of ``op``; defaults for the ops of upstream dialects."""
     found: Traits = getattr(type(op.operation.opview), "traits", _NONE)
     return found
 

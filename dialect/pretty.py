@@ -6,8 +6,7 @@ module as MLIR does and then rewrites the lines of ``tc`` ops and the spelling o
     "tc.mma"(%0, %4, %7, %true) {a_slice = 0 : i64, ashift = true, b_slice = 1 : i64} : (…) -> ()
     tc.mma %0, %4[j=0], %7[j=1] acc=%true .ashift
 
-Values keep the names that MLIR gives them, so both forms can be read side by side. What this module
-does not know stays as MLIR prints it.
+Values keep MLIR's names, so both forms can be read together. Anything else is printed as by MLIR.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def pretty(module: Any) -> str:
 
 
 def _tc_ops(operation: Any) -> Iterator[Op]:
-    """The ops of our dialects below ``operation``, in the order in which they are printed."""
+    """The ops of our dialects inside ``operation``, in print order."""
     for region in operation.regions:
         for block in region:
             for op in block:
@@ -130,7 +129,7 @@ def _short(op: Op, operands: str) -> str:
 
 
 _KNOWN = ("tc.make_tensor_map", "tc.tmem_alloc", "tc.slot")
-"""Ops whose result type says nothing new."""
+"""Ops whose result type is redundant."""
 
 
 def _operands(names: _Names) -> str:

@@ -1,7 +1,7 @@
 """Verifier rules as data: one rule, one message, one source.
 
 A rule is a function that looks at one operation and returns ``None`` when it holds, else the values
-for its message. The functions stand beside their ops::
+for its message. The functions are next to their ops::
 
     @verify(MmaOp, "n-range", "PTX ISA 9.7.16.2, table 39", "N must be {legal}, got {n}")
     def _(op: MmaOp) -> Broken:
@@ -10,7 +10,7 @@ for its message. The functions stand beside their ops::
 Rules of one op run in the order of their definition and stop at the first broken one, so each may
 rely on those above it. ``!tc.smem`` and the other types have rules too: they run for every operand
 and result of that type before the rules of the op itself. Rules about a whole kernel are in
-`tcir.dialect.kernel`. `RULES` is what the documentation and the tests walk.
+`tcir.dialect.kernel`. The documentation and the tests iterate over `RULES`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule: what it is about, its name, its source, its message and the check."""
+    """One rule: its subject, name, source, message and check."""
 
     subject: str
     name: str
@@ -39,7 +39,7 @@ class Rule:
 
     @property
     def key(self) -> str:
-        """``tc.mma/n-range``: how tests and documentation name the rule."""
+        """The rule's name in tests and documentation: ``tc.mma/n-range``."""
         return f"{self.subject}/{self.name}"
 
     def message(self, values: Mapping[str, object]) -> str:
@@ -53,11 +53,11 @@ _BY_SUBJECT: dict[str, list[Rule]] = {}
 
 
 Subject = str | type[Any]
-"""An op or type class, or the name of neither: ``tc`` (any op) and ``tc.kernel``."""
+"""An op or type class, or a name: ``tc`` (any op) or ``tc.kernel``."""
 
 
 def subject_name(subject: Subject) -> str:
-    """How messages and the page name a subject: ``tc.mma``, ``!tc.smem``."""
+    """The name of a subject in messages and on the page: ``tc.mma``, ``!tc.smem``."""
     if isinstance(subject, str):
         return subject
     if issubclass(subject, ir.Type):
@@ -68,7 +68,7 @@ def subject_name(subject: Subject) -> str:
 def verify(
     subjects: Subject | tuple[Subject, ...], name: str, source: str, text: str
 ) -> Callable[[Function], Function]:
-    """Register the decorated check as the rule ``name`` of an op or type class, or of several."""
+    """Registers the decorated check as the rule ``name`` of an op or type class, or of several."""
 
     def register(check: Function) -> Function:
         for each in subjects if isinstance(subjects, tuple) else (subjects,):
@@ -89,7 +89,7 @@ def rules_of(subject: str) -> list[Rule]:
 
 
 def broken_rule(op: ir.OpView) -> str | None:
-    """The message of the first rule that ``op`` breaks: of its types, else of its own."""
+    """The message of the first rule that ``op`` breaks, those of its types first."""
     for value in (*op.operands, *op.results):
         if message := _broken_type(value.type):
             return message
@@ -112,7 +112,7 @@ def _first(rules: list[Rule], subject: Any) -> str | None:
 
 
 def report_broken(op: ir.OpView) -> bool:
-    """Report the first broken rule at ``op``'s location; True when all hold.
+    """Reports the first broken rule at ``op``'s location; True if all hold.
 
     MLIR calls this before it checks the declared kinds of operands and attributes. An op that is
     malformed in that sense is left to MLIR's own diagnostic, which follows at once.

@@ -1,4 +1,4 @@
-"""Rules of the types, checked wherever an op has an operand or result of that type."""
+"""Rules of the types, checked on every operand and result of that type."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TMEM_ELEMENTS = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8", "i32")
 
 
 def _is(attribute: ir.Attribute, kind: Any) -> bool:
-    """Whether a type's parameter is of class ``kind``: parameters come as plain attributes."""
+    """Whether a type's parameter is of class ``kind``: parameters are plain attributes."""
     return isinstance(attribute.maybe_downcast(), kind)
 
 

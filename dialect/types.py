@@ -43,12 +43,12 @@ class SmemType(ShapedType, name="smem"):
     ``swizzle`` ``"NONE" | "32B" | "64B" | "128B"``; with span S bytes (16 without a swizzle) a tile
     is a stack of *rows* of S bytes, which is also the order in which TMA boxes fill it:
 
-    - K-major: ``k`` is cut into panels of S bytes; row ``panel * mn + m``.
-    - MN-major: ``mn`` is cut into panels of S bytes; row ``panel * k + kk``.
+    - K-major: ``k`` is split into columns of S bytes; row ``column * mn + m``.
+    - MN-major: ``mn`` is split into columns of S bytes; row ``column * k + kk``.
 
     The XOR swizzle acts on absolute shared-memory address bits (PTX ISA 9.7.16.10.6). A tile of
     ``i8`` holds operands of fewer bits as bytes, k counting bytes, or blocks of scale factors as
-    rows of 16 bytes; the op that reads it says what they are.
+    rows of 16 bytes; the op that reads it determines which.
     """
 
     major_attr: Any
@@ -56,7 +56,7 @@ class SmemType(ShapedType, name="smem"):
 
     @staticmethod
     def build(shape: list[int], element: ir.Type, major: str, swizzle: str) -> "SmemType":
-        """Build from Python values."""
+        """Builds the type from Python values."""
         return SmemType.get(
             ir.DenseI64ArrayAttr.get(shape),
             element,
@@ -81,7 +81,7 @@ class SmemType(ShapedType, name="smem"):
 
     @property
     def nbytes(self) -> int:
-        """Size in bytes: whole panels, rounded up to 128."""
+        """Size in bytes: whole swizzle-span columns, rounded up to 128."""
         return -(-self.rows * self.span // 128) * 128
 
     @property
@@ -89,15 +89,15 @@ class SmemType(ShapedType, name="smem"):
         """Number of rows of ``span`` bytes."""
         mn, k = self.shape
         inner, outer = (k, mn) if self.major == "K" else (mn, k)
-        panels = -(-inner * element_bytes(self.element) // self.span)
-        return panels * outer
+        columns = -(-inner * element_bytes(self.element) // self.span)
+        return columns * outer
 
     def offset(self, mn: int, k: int) -> int:
-        """Byte offset of an element from the start of a tile, which whole patterns precede."""
+        """Byte offset of an element from the start of a tile aligned to the swizzle pattern."""
         outer, inner = (mn, k) if self.major == "K" else (k, mn)
-        panel, byte = divmod(inner * element_bytes(self.element), self.span)
+        column, byte = divmod(inner * element_bytes(self.element), self.span)
         rows = self.shape[0] if self.major == "K" else self.shape[1]
-        linear = (panel * rows + outer) * self.span + byte
+        linear = (column * rows + outer) * self.span + byte
         return linear ^ (linear >> 3 & (self.span - 1) & -16)
 
 
@@ -111,7 +111,7 @@ class TmemType(ShapedType, name="tmem"):
 
     @staticmethod
     def build(shape: list[int], element: ir.Type) -> "TmemType":
-        """Build from Python values."""
+        """Builds the type from Python values."""
         return TmemType.get(ir.DenseI64ArrayAttr.get(shape), element)
 
     @property
@@ -132,11 +132,11 @@ class TensorMapType(TC.Type, name="tensor_map"):
 
 
 class TmemBaseType(TC.Type, name="tmem_base"):
-    """The address a ``tc.tmem_alloc`` returned: base of a run of whole columns."""
+    """The address returned by ``tc.tmem_alloc``: base of a run of whole columns."""
 
 
 class LaneMasksType(TC.Type, name="lane_mask_table"):
-    """A table in shared memory: for every entry, which of 128 lanes an mma must not write.
+    """A table in shared memory; each entry is a mask of the 128 lanes an mma must not write.
 
     An entry is 16 bytes: bit i of word q is lane ``32 * q + i`` (``disable-output-lane``, PTX ISA
     9.7.16.10.9).
@@ -151,7 +151,7 @@ class RingType(TC.Type, name="ring"):
 
     @staticmethod
     def build(count: int, of: ir.Type) -> "RingType":
-        """Build from Python values."""
+        """Builds the type from Python values."""
         return RingType.get(ir.IntegerAttr.get(ir.IntegerType.get_signless(64), count), of)
 
     @property

@@ -1,6 +1,6 @@
-"""Which warps of a specialised kernel do what: the one table that tiling, planning and roles read.
+"""The warps and roles of a specialised kernel: one table for tiling, planning and roles.
 
-A kernel names its map in the attribute ``tc.warp_map``; without one it has the map ``tcgen05``.
+A kernel names its map in the attribute ``tc.warp_map``; the default is ``tcgen05``.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ WARP_MAP = "tc.warp_map"
 """Attribute of a kernel: the name of its map."""
 
 PRODUCER, MMA, EPILOGUE = "producer", "mma", "epilogue"
-"""Roles of every map so far; ops name theirs in their traits."""
+"""Roles used by the maps; ops name theirs in their traits."""
 
 
 @dataclass(frozen=True)
 class Role:
-    """A kind of ``tc.role``: its warps, adjacent and ascending, and whose threads run it."""
+    """A kind of ``tc.role``: its warps, adjacent and ascending, and the threads that execute it."""
 
     kind: str
     warps: tuple[int, ...]
@@ -61,7 +61,7 @@ class WarpMap:
 
     @property
     def warps(self) -> int:
-        """Warps of a CTA, with those below the highest that have no role."""
+        """Warps of a CTA, including those without a role below the highest."""
         return 1 + max(warp for role in self.roles for warp in role.warps)
 
     @property
@@ -70,7 +70,7 @@ class WarpMap:
         return self[self.allocates].warps[0]
 
     def threads(self, kind: str) -> int:
-        """Threads that run the role."""
+        """Number of threads that execute the role."""
         role = self[kind]
         return len(role.warps) * (WARP if role.threads == "warp" else 1)
 
@@ -86,7 +86,7 @@ WARP_MAPS = {
         allocates=MMA,
     ),
 }
-"""Every map, by the name that kernels give."""
+"""Every map, by name."""
 
 
 def role_kinds() -> tuple[str, ...]:
@@ -95,7 +95,7 @@ def role_kinds() -> tuple[str, ...]:
 
 
 def warp_map_of(kernel: ir.OpView) -> WarpMap:
-    """The map that a kernel names; `PassError` for one that is not in the table."""
+    """The map a kernel names; `PassError` if it is not in the table."""
     name = string(kernel, WARP_MAP) if WARP_MAP in kernel.attributes else TCGEN05
     if name not in WARP_MAPS:
         raise PassError(

@@ -8,12 +8,12 @@ from tcir.dialect.types import ShapedType, element_bytes
 
 
 class StagedType(ShapedType, name="staged"):
-    """A shared-memory tile ``[mn, k]`` that warps read.
+    """A shared-memory tile ``[mn, k]`` read by warps.
 
     ``!tc.staged<array<i64: mn, k>, element, major, array<i64: bits, base, shift>>``: the ``major``
     dimension (``"K"`` or ``"MN"``) is contiguous, one row follows the other, and in the byte offset
     from the start of the tile the address bits ``[base, base + bits)`` are XORed with those
-    ``shift`` higher. Such a swizzle moves data inside a tile only, so tiles may start anywhere.
+    ``shift`` higher. Such a swizzle only moves data inside a tile, so tiles may start anywhere.
     """
 
     major_attr: Any
@@ -23,7 +23,7 @@ class StagedType(ShapedType, name="staged"):
     def build(
         shape: list[int], element: ir.Type, major: str, swizzle: tuple[int, int, int]
     ) -> "StagedType":
-        """Build from Python values."""
+        """Builds the type from Python values."""
         return StagedType.get(
             ir.DenseI64ArrayAttr.get(shape),
             element,
@@ -63,7 +63,7 @@ class StagedType(ShapedType, name="staged"):
 
 
 class FragmentType(ShapedType, name="fragment"):
-    """A matrix that the warps of a CTA hold in registers, spread as an mma atom wants it.
+    """A matrix in the registers of a CTA's warps, distributed as the mma atom requires.
 
     ``!tc.fragment<array<i64: rows, columns>, element, operand, atom>``: A is ``[m, k]``, B
     ``[n, k]``, C ``[m, n]`` of the CTA's tile; ``atom`` names the instruction as `tcir.layout` does
@@ -76,7 +76,7 @@ class FragmentType(ShapedType, name="fragment"):
 
     @staticmethod
     def build(shape: list[int], element: ir.Type, operand: str, atom: str) -> "FragmentType":
-        """Build from Python values."""
+        """Builds the type from Python values."""
         return FragmentType.get(
             ir.DenseI64ArrayAttr.get(shape),
             element,

@@ -1,4 +1,4 @@
-"""Rules about asynchronous ops: what tells that they are complete."""
+"""Rules about the completion of asynchronous ops."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _(kernel: KernelView) -> Found:
 
 
 def _barrier(value: ir.Value) -> ir.Value:
-    """The barrier or ring of barriers that ``value`` is, or is a slot of."""
+    """The barrier (or ring) that ``value`` is, or is a slot of."""
     slot = defining(value, SlotOp)
     return value if slot is None else slot.ring
 

@@ -1,4 +1,4 @@
-"""Rules about who runs what: roles, their warps, ops outside them."""
+"""Rules about roles: their warps, and ops outside them."""
 
 from __future__ import annotations
 

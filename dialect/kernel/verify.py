@@ -11,7 +11,7 @@ from tcir.dialect.kernel.view import SUBJECT, view
 from tcir.dialect.rules import rules_of
 
 RULE_FILES = (launch, roles, memory, warp, completion)
-"""Importing them registers their rules."""
+"""Modules whose import registers kernel rules."""
 
 
 def verify_kernel(func: ir.OpView) -> list[tuple[ir.Location, str]]:

@@ -1,4 +1,4 @@
-"""A whole kernel as its rules see it: its ops in program order, with the role each is in."""
+"""The view of a kernel that its rules use: ops in program order, each with its role."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tcir.dialect.warp_types import FragmentType
 
 SUBJECT = "tc.kernel"
 Found = Iterator[tuple[ir.OpView, Mapping[str, object]]]
-"""What a kernel rule yields: the op at fault and the values for its message."""
+"""A kernel rule yields the op at fault and the values for its message."""
 
 
 @dataclass(frozen=True)
 class Site:
-    """One op of a kernel: the role it is in, if any, and whether it is inside a loop or branch."""
+    """One op of a kernel, its role, if any, and whether it is inside a loop or branch."""
 
     op: ir.OpView
     role: RoleOp | None = None
@@ -27,7 +27,7 @@ class Site:
 
     @property
     def traits(self) -> Traits:
-        """What the op's class says about it."""
+        """Traits of the op's class."""
         return traits_of(self.op)
 
     @property
@@ -69,7 +69,7 @@ class KernelView:
 
 
 def view(func: ir.OpView) -> KernelView:
-    """Collect the ops of ``func``."""
+    """Collects the ops of ``func``."""
     sites: list[Site] = []
 
     def collect(op: ir.OpView, role: RoleOp | None, nested: bool) -> None:
@@ -85,7 +85,7 @@ def view(func: ir.OpView) -> KernelView:
 
 
 def verify_in_kernel(name: str, source: str, text: str) -> Callable[[Function], Function]:
-    """Register the decorated generator as the kernel rule ``name``."""
+    """Registers the decorated generator as the kernel rule ``name``."""
     return verify(SUBJECT, name, source, text)
 
 
@@ -93,7 +93,7 @@ LAUNCH = "CUDA C++ Programming Guide, technical specifications"
 
 
 def triple(kernel: KernelView, name: str) -> list[int] | None:
-    """The three extents of ``tc.grid`` or ``tc.block``; None when they are not three positive."""
+    """The three extents of ``tc.grid`` or ``tc.block``; None unless three positive integers."""
     attribute = kernel.func.attributes.get(name, None)
     if not isinstance(attribute, ir.DenseI64ArrayAttr):
         return None

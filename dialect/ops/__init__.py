@@ -1,1 +1,1 @@
-"""The ops of ``tc``, one file per group: what an op is, its rules, its example."""
+"""The ops of ``tc``, one file per group: definition, rules, example."""

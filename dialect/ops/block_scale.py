@@ -34,10 +34,10 @@ SCALE_IDS = {1: (0, 1, 2, 3), 2: (0, 2), 4: (0,)}
 """
 
 SCALE_ROWS, SCALE_ROW_BYTES = CP_SHAPES["32x128b"][:2]
-"""Rows and bytes of what one ``tc.cp_scales`` copies: a block of 128 rows times 4 scales."""
+"""Rows and bytes copied by one ``tc.cp_scales``: a block of 128 rows times 4 scales."""
 
 SCALE_COLUMNS = SCALE_ROW_BYTES // 4
-"""Columns of tensor memory that such a block takes, and SFA of 128 rows in one instruction."""
+"""Tensor-memory columns of such a block, and of SFA of 128 rows in one instruction."""
 
 ROWS_PER_COLUMN = 32
 """Rows of A, or columns of D, whose scales share one column (PTX ISA 9.7.16.10.7)."""
@@ -45,7 +45,7 @@ ROWS_PER_COLUMN = 32
 
 @dataclass(frozen=True)
 class ScaledStep:
-    """What one instruction multiplies: K of 32 bytes (padded types take a byte an element)."""
+    """Operands of one instruction: K of 32 bytes (padded types take a byte per element)."""
 
     kind: str
     block: int
@@ -79,9 +79,9 @@ class MmaBlockScaleOp(
     ``block`` the values of k to a scale.
 
     ``sfa`` and ``sfb`` are tiles of scale factors in tensor memory, from column ``sfa_column`` and
-    ``sfb_column`` on: the scales of row r lie in column ``r / 32``, in lane ``r mod 32`` of every
-    quarter, in the bytes from ``sfa_id`` (``sfb_id``) on (PTX ISA 9.7.16.10.7). Issued by one
-    thread, asynchronous.
+    ``sfb_column`` on: the scales of row r are in column ``r / 32``, in lane ``r mod 32`` of every
+    sub-partition, in the bytes from ``sfa_id`` (``sfb_id``) on (PTX ISA 9.7.16.10.7). Issued by
+    one thread, asynchronous.
     """
 
     example = """
@@ -134,7 +134,7 @@ class CpScalesOp(
     """``tcgen05.cp.32x128b.warpx4``: a block of scale factors into tensor memory, four times.
 
     Copies rows ``[32 * block, +32)`` of ``source``, 16 bytes each, to the 4 columns from ``column``
-    of ``target``: row i to lane i of every quarter (PTX ISA 9.7.16.9). A block in the 128x4 layout
+    of ``target``: row i to lane i of every sub-partition (PTX ISA 9.7.16.9). A 128x4 block
     (byte ``4 * c + s`` of row i is scale s of row ``32 * c + i``) becomes the scale factors of one
     set of columns for ``tc.mma_block_scale``. Issued by one thread, asynchronous.
     """
@@ -156,7 +156,7 @@ class CpScalesOp(
 
 
 def scaled_step(op: MmaBlockScaleOp) -> ScaledStep:
-    """What a verified op multiplies."""
+    """The operands of a verified op."""
     return ScaledStep(string(op, "kind"), integer(op, "block"))
 
 

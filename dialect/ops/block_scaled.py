@@ -21,7 +21,7 @@ BLOCK_ROWS, BLOCK_SCALES, BLOCK_BYTES = 128, 4, 512
 
 @dataclass(frozen=True)
 class Kind:
-    """A block-scaled ``.kind`` of ``tcgen05.mma``: what it multiplies."""
+    """A block-scaled ``.kind`` of ``tcgen05.mma`` and its operand types."""
 
     name: str
     elements: tuple[str, ...]
@@ -39,11 +39,11 @@ KINDS = (
     Kind("mxf4nvf4", ("f4E2M1FN",), ("f8E8M0FNU",), 32),
     Kind("mxf4nvf4", ("f4E2M1FN",), ("f8E4M3FN", "f8E8M0FNU"), 16),
 )
-"""All there is (PTX ISA 9.7.16.10.7, tables 56 and 57)."""
+"""All block-scaled kinds (PTX ISA 9.7.16.10.7, tables 56 and 57)."""
 
 
 def kinds_of(a: str, b: str, a_scale: str, b_scale: str, block: int) -> list[str]:
-    """Names of the kinds that multiply these types: empty when the hardware has none."""
+    """Names of the kinds that multiply these types; empty if the hardware has none."""
     return [
         kind.name
         for kind in KINDS
@@ -73,18 +73,18 @@ class BlockScaledMatmulOp(
     """Product of block-scaled matrices, or of a matrix and a vector, K innermost in both.
 
     ``out[m,n] = alpha * sum_k (a[m,k] * a_scales[m, k / block]) * (b[n,k] * b_scales[n, k /
-    block])``: the sum in f32, then one f32 product with ``alpha`` where there is a global scale
+    block])``: the sum in f32, then one f32 product with ``alpha`` if there is a global scale
     (``a_global * b_global``, rounded to f32; NVFP4 checkpoints have one), then one rounding (RNE)
     to the element type of ``out``.
 
     ``a`` is ``[M,K]`` or ``[L,M,K]``. ``b`` is ``[N,K]`` or ``[L,N,K]``, and ``out`` ``[M,N]`` or
     ``[L,M,N]``; or ``b`` has one dimension less, ``[K]`` or ``[L,K]``, and so has ``out``.
-    The scale layout ``"row_major"`` has one scale per ``block`` values of k in the place of k;
-    ``"blocked_128x4"`` is the image that the tensor core reads, ``[ceil(rows / 128), ceil(K / block
+    In the scale layout ``"row_major"`` the dimension k has one scale per ``block`` values;
+    ``"blocked_128x4"`` is the layout the tensor core reads, ``[ceil(rows / 128), ceil(K / block
     / 4), 512]`` after the batch (a vector has one row): scale ``s`` of row ``r`` is byte ``(r % 32)
     * 16 + (r % 128) / 32 * 4 + s % 4`` of its block; padding is not read. A scale of type f8E4M3FN
-    is ue4m3: its sign bit is ignored. A NaN scale makes every element of ``out`` that it reaches
-    NaN.
+    is ue4m3: its sign bit is ignored. A NaN scale makes every element of ``out`` that depends on
+    it NaN.
 
     In memory f4E2M1FN is packed two to a byte, the even k in the low four bits; fp6 four to three
     bytes, little-endian. PTX ISA 9.7.16.10.7.
@@ -293,7 +293,7 @@ def _(op: BlockScaledMatmulOp) -> Broken:
 
 
 class ScalesToBlockedOp(Op, name="scales_to_blocked", lowered_by=("convert-scales-to-simt",)):
-    """Row-major block scales, reordered to the image that the tensor core reads; padding is 0.
+    """Row-major block scales, reordered to the layout the tensor core reads; padding is 0.
 
     ``scales`` is ``[..., rows, n]`` and ``out`` ``[..., ceil(rows / 128), ceil(n / 4), 512]``; or
     ``scales`` is ``[..., n]``, one row each, and ``out`` ``[..., 1, ceil(n / 4), 512]``. Scale

@@ -13,10 +13,10 @@ PACKED_BITS = {name: bits for name, bits in ELEMENT_BITS.items() if bits < 8}
 
 
 class PackCodesOp(Op, name="pack_codes", lowered_by=("convert-codes-to-simt",)):
-    """Elements of 4 or 6 bits out of bytes that hold a code each.
+    """Elements of 4 or 6 bits from bytes that hold a code each.
 
     Element ``[..., k]`` of ``out`` has the bits of the low 4 (6) bits of ``codes[..., k]``; the
-    bits above them are ignored. In memory ``codes`` takes a byte an element and ``out`` is packed:
+    bits above them are ignored. In memory ``codes`` takes a byte per element and ``out`` is packed:
     two fp4 to a byte, the even k in the low half; four fp6 to three bytes, little-endian. Below the
     tensor level it is a kernel of its own that reads ``codes`` once and writes the packed rows.
     """
@@ -33,9 +33,9 @@ class PackCodesOp(Op, name="pack_codes", lowered_by=("convert-codes-to-simt",)):
 
 
 class UnpackCodesOp(Op, name="unpack_codes", lowered_by=("convert-codes-to-simt",)):
-    """The codes of elements of 4 or 6 bits, a byte each, zeros above them.
+    """The codes of elements of 4 or 6 bits, a byte each, with zeros in the upper bits.
 
-    Undoes ``tc.pack_codes``, which see for the order of elements in memory.
+    The inverse of ``tc.pack_codes``, which defines the order of elements in memory.
     """
 
     example = """
@@ -121,7 +121,7 @@ def _(op: PackCodesOp | UnpackCodesOp) -> Broken:
 
 
 def _named(op: PackCodesOp | UnpackCodesOp, codes: Any, packed: Any) -> dict[str, Any]:
-    """What is said of the two ends, by the names that the op has for them."""
+    """Message values about both operands, by their names in the op."""
     if isinstance(op, PackCodesOp):
         return {"codes": codes, "out": packed}
     return {"packed": packed, "out": codes}

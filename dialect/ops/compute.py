@@ -21,14 +21,14 @@ class MmaOp(
     """``tcgen05.mma.cta_group::1``: one K step, ``D = A_slice * B_slice^T (+ D)``.
 
     ``d`` is a 128 x N tensor-memory tile, ``a`` 128 x K in tensor memory or shared memory, ``b``
-    N x K in shared memory; the step multiplies 32 bytes of A's K from ``32*a_slice`` on with those
-    of B's K from ``32*b_slice`` on. The element type gives the kind: f16 and bf16 f16, f32 tf32,
-    the f8 types f8f6f4, i8 i8 (signed, or with ``unsigned = array<i64: a, b>`` as that says; D is
-    i32 then, else f32). ``accumulate`` false ignores old D. With ``ashift``
+    N x K in shared memory; the step multiplies 32 bytes of A's K from ``32*a_slice`` on by those of
+    B's K from ``32*b_slice`` on. The element type determines the kind: f16 for f16 and bf16, tf32
+    for f32, f8f6f4 for the f8 types, i8 for i8 (signed, unless ``unsigned = array<i64: a, b>``
+    says otherwise; D is then i32, else f32). ``accumulate`` false ignores old D. With ``ashift``
     (A in tensor memory only) the 8 columns of the slice move one lane down *after* the
     multiplication: ``A[i] = A[i+1]`` except lanes 31, 63, 95, 127, which keep their value
-    (PTX ISA 9.7.16.10.9). With ``a_row`` A in shared memory starts that many rows further on: row i
-    of A is row ``a_row + i`` of each 16-byte panel, and past a panel's end the rows of the next.
+    (PTX ISA 9.7.16.10.9). With ``a_row`` A in shared memory starts at that row: row i of A is row
+    ``a_row + i`` of each 16-byte core-matrix column, and past its end rows of the next column.
     Issued by one thread, asynchronous.
     """
 
@@ -53,14 +53,14 @@ class MmaOp(
 
     @staticmethod
     def form(n: Names) -> str:
-        """The short form, ``.ashift`` only where it is on."""
+        """The short form; ``.ashift`` only if set."""
         a, b = f"{n['a']}[j={n['a_slice']}]", f"{n['b']}[j={n['b_slice']}]"
         shift = " .ashift" if n["ashift"] == "true" else ""
         return f"{n['d']}, {a}, {b} acc={n['accumulate']}{shift}"
 
 
 def first_row(op: MmaOp) -> int:
-    """``a_row``: row of A's tile that row 0 of the product reads; optional, hence not declared."""
+    """``a_row``: row of A's tile read by row 0 of the product; optional, hence not declared."""
     return integer(op, "a_row") if "a_row" in op.attributes else 0
 
 
@@ -217,7 +217,7 @@ def _(op: MmaOp) -> Broken:
     "a-row-operand",
     "PTX ISA 9.7.16.10.5",
     'a_row needs A in shared memory, K-major, swizzle "NONE", got {got}: only there are all rows '
-    "of a panel 16 bytes apart, so that a descriptor may start at any of them",
+    "of a column 16 bytes apart, so a descriptor may start at any of them",
 )
 def _(op: MmaOp) -> Broken:
     a = op.a.type
@@ -230,15 +230,15 @@ def _(op: MmaOp) -> Broken:
     "a-row-range",
     "PTX ISA 9.7.16.10.5",
     "the 128 rows from a_row must lie in the tile: a_row must be in [0, {end}) for slice {slice} "
-    "of {mn} rows a panel and {rows} in all, got {got}",
+    "of {mn} rows per column and {rows} in all, got {got}",
 )
 def _(op: MmaOp) -> Broken:
     if "a_row" not in op.attributes:
         return None
     a, got, slice_ = op.a.type, integer(op, "a_row"), integer(op, "a_slice")
     mn = a.shape[0]
-    last_panel = (slice_ + 1) * MMA_K_BYTES // a.span - 1
-    end = a.rows - last_panel * mn - TMEM_LANES + 1
+    last_column = (slice_ + 1) * MMA_K_BYTES // a.span - 1
+    end = a.rows - last_column * mn - TMEM_LANES + 1
     if 0 <= got < end:
         return None
     return {"end": max(end, 0), "slice": slice_, "mn": mn, "rows": a.rows, "got": got}

@@ -1,6 +1,6 @@
 """Shift and halo.
 
-Ops that keep a shifted slab whole: the stand-alone shift, and the copy of its halo.
+Ops that keep a shifted A tile complete: the stand-alone shift, and the copy of its halo.
 """
 
 from tcir._mlir import ext, ir
@@ -18,16 +18,16 @@ from tcir.dialect.types import SmemType, TmemType, element_bytes
 
 
 class ShiftOp(Op, name="shift", issued_by="thread", role="mma", completed_by="tc.commit"):
-    """``tcgen05.shift.down``: the 8 columns of slice ``slice``, one lane down, in one quarter.
+    """``tcgen05.shift.down``: the 8 columns of ``slice`` move one lane down in one sub-partition.
 
-    ``tile[i] = tile[i+1]`` in quarter ``quarter``, but for its last lane, which keeps its value
-    (PTX ISA 9.7.16.9). Whether one instruction moves one quarter is an open question of the
-    assumptions (``shift_quarters``). Issued by one thread, asynchronous.
+    ``tile[i] = tile[i+1]`` in sub-partition ``quarter``, except for its last lane, which keeps its
+    value (PTX ISA 9.7.16.9). Whether one instruction moves one sub-partition or all is an
+    assumption (``shift_quarters``). Issued by one thread, asynchronous.
     """
 
     example = """
-    func.func @example(%slab: !tc.tmem<array<i64: 128, 64>, f16>) {
-      "tc.shift"(%slab) {slice = 3 : i64, quarter = 0 : i64}
+    func.func @example(%a: !tc.tmem<array<i64: 128, 64>, f16>) {
+      "tc.shift"(%a) {slice = 3 : i64, quarter = 0 : i64}
           : (!tc.tmem<array<i64: 128, 64>, f16>) -> ()
       return
     }
@@ -46,19 +46,19 @@ class RefreshOp(
     reads_shared=("source",),
     completed_by="tc.commit",
 ):
-    """``tcgen05.cp.4x256b``: one row of 32 bytes into the last lane of every quarter.
+    """``tcgen05.cp.4x256b``: one row of 32 bytes into the last lane of every sub-partition.
 
     Copies elements ``[slice * 32 bytes, ...)`` of K of rows ``row`` to ``row + 3`` of ``source`` to
     the 8 columns of slice ``slice`` of lanes 31, 63, 95, 127 of ``target`` (PTX ISA 9.7.16.9; which
-    rows and lane are open questions of the assumptions, ``cp4x256b_rows`` and ``cp4x256b_lane``).
+    rows and lane are assumptions, ``cp4x256b_rows`` and ``cp4x256b_lane``).
     Issued by one thread, asynchronous; ordered after a ``tc.shift``, not after an ``.ashift``.
     """
 
     example = """
     !halo = !tc.smem<array<i64: 16, 64>, f16, "K", "128B">
-    !slab = !tc.tmem<array<i64: 128, 64>, f16>
-    func.func @example(%halo: !halo, %slab: !slab) {
-      "tc.refresh"(%halo, %slab) {slice = 3 : i64, row = 8 : i64} : (!halo, !slab) -> ()
+    !a = !tc.tmem<array<i64: 128, 64>, f16>
+    func.func @example(%halo: !halo, %a: !a) {
+      "tc.refresh"(%halo, %a) {slice = 3 : i64, row = 8 : i64} : (!halo, !a) -> ()
       return
     }
     """

@@ -1,6 +1,6 @@
 """Lanes of a warp.
 
-Ops on the 32 lanes of a warp: a value per lane, and stores that go where each lane says.
+Ops on the 32 lanes of a warp: a value per lane, and stores with an address per lane.
 """
 
 from tcir._mlir import ext, ir
@@ -24,7 +24,7 @@ def is_lane_vector(type_: ir.Type, element: str) -> bool:
 class LaneIndexOp(Op, name="lane_index", pure=True):
     """The number of each lane of the executing warp, 0 to 31 (``%laneid``, PTX ISA 10.3).
 
-    ``vector<32xindex>`` is an index a lane: elementwise ``arith`` on it computes in every lane.
+    ``vector<32xindex>`` is an index per lane: elementwise ``arith`` on it computes in every lane.
     """
 
     example = """
@@ -58,10 +58,10 @@ class LaneMasksOp(Op, name="lane_masks"):
 
 
 class WriteLaneMaskOp(Op, name="write_lane_mask", issued_by="warp", role="epilogue"):
-    """Word ``quarter`` of entry ``entry``: an mma is to write the lanes that ``on`` says.
+    """Writes word ``quarter`` of entry ``entry``: an mma writes the lanes where ``on`` is true.
 
-    ``on`` is ``vector<32xi1>``. A ballot of the executing warp (``vote.sync.ballot``,
-    PTX ISA 9.7.13.13), complemented, which one thread stores.
+    ``on`` is ``vector<32xi1>``. The word is a ballot of the executing warp (``vote.sync.ballot``,
+    PTX ISA 9.7.13.13), complemented, stored by one thread.
     """
 
     example = """
@@ -80,10 +80,10 @@ class WriteLaneMaskOp(Op, name="write_lane_mask", issued_by="warp", role="epilog
 
 
 class EnableLanesOp(Op, name="enable_lanes", role="mma"):
-    """``d`` as ``tc.mma`` may write it: without the lanes that entry ``entry`` disables.
+    """``d`` without the lanes disabled by entry ``entry``, as the D operand of ``tc.mma``.
 
-    The entry is read here. An mma on the result leaves the other lanes as they are
-    (``disable-output-lane``, PTX ISA 9.7.16.10.9); nothing else may use it.
+    The entry is read here. An mma on the result leaves the disabled lanes unchanged
+    (``disable-output-lane``, PTX ISA 9.7.16.10.9); no other op may use the result.
     """
 
     example = """

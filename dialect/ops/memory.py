@@ -20,9 +20,9 @@ from tcir.dialect.warp_types import StagedType
 class SmemTileOp(Op, name="smem_tile"):
     """A shared-memory tile, or a ring of them.
 
-    Before ``plan-memory`` its place is the allocator's business and every execution of the op
-    yields a fresh, undefined tile; afterwards the attribute ``offset`` (bytes, multiple of 1024)
-    fixes it, slot i of a ring at ``offset + i * bytes of one tile``.
+    Before ``plan-memory`` it has no address, and every execution of the op yields a new, undefined
+    tile; afterwards its address is the attribute ``offset`` (bytes, multiple of 1024), slot i of a
+    ring at ``offset + i * bytes of one tile``.
     """
 
     example = """
@@ -39,8 +39,8 @@ class SmemTileOp(Op, name="smem_tile"):
 class TmemTileOp(Op, name="tmem_tile"):
     """A tensor-memory tile, or a ring of them.
 
-    Before ``plan-memory`` it has no operand and no place; afterwards it is the run of columns
-    from attribute ``column`` of the allocation ``base``, slots of a ring one after the other.
+    Before ``plan-memory`` it has no operand and no address; afterwards it is the run of columns
+    of the allocation ``base`` from attribute ``column`` on, slots of a ring consecutively.
     """
 
     example = """
@@ -76,7 +76,7 @@ class TmemAllocOp(Op, name="tmem_alloc", issued_by="cta"):
 
 
 class TmemRelinquishOp(Op, name="tmem_relinquish", issued_by="cta"):
-    """``tcgen05.relinquish_alloc_permit``: this CTA allocates no more (PTX ISA 9.7.16.7)."""
+    """``tcgen05.relinquish_alloc_permit``: no more allocations by this CTA (PTX ISA 9.7.16.7)."""
 
     example = """
     func.func @example() {
@@ -87,7 +87,7 @@ class TmemRelinquishOp(Op, name="tmem_relinquish", issued_by="cta"):
 
 
 class TmemDeallocOp(Op, name="tmem_dealloc", issued_by="cta"):
-    """``tcgen05.dealloc`` of a whole allocation; all is freed before exit (PTX ISA 9.7.16.7)."""
+    """``tcgen05.dealloc`` of a whole allocation, required before exit (PTX ISA 9.7.16.7)."""
 
     example = """
     func.func @example() {
@@ -121,7 +121,7 @@ class MbarrierInitOp(Op, name="mbarrier_init", issued_by="cta", async_only=True)
 
 
 class SlotOp(Op, name="slot", pure=True):
-    """Slot ``index`` (taken modulo nothing: must be in ``[0, count)``) of a ring."""
+    """Slot ``index`` of a ring; must be in ``[0, count)``, without wrap-around."""
 
     example = """
     func.func @example(%full: !tc.ring<4 : i64, !tc.mbarrier>, %i: index) {

@@ -51,10 +51,11 @@ class CpOp(
 
 
 class TmemLdOp(Op, name="tmem_ld", issued_by="warp", role="epilogue", completed_by="tc.tmem_wait"):
-    """``tcgen05.ld.32x32b.xN``: 32 lanes of quarter ``quarter``, N columns from ``column``.
+    """``tcgen05.ld.32x32b.xN``: 32 lanes of sub-partition ``quarter``, N columns from ``column``.
 
-    The result is ``vector<32xN>`` of the source's elements: row = lane in the quarter = thread of
-    the warp (PTX ISA 9.7.16.8). Asynchronous: its registers are ready after ``tc.tmem_wait``.
+    The result is ``vector<32xN>`` of the source's elements: row = lane in the sub-partition =
+    thread of the warp (PTX ISA 9.7.16.8). Asynchronous: its registers are ready after
+    ``tc.tmem_wait``.
     """
 
     example = """
@@ -73,10 +74,10 @@ class TmemLdOp(Op, name="tmem_ld", issued_by="warp", role="epilogue", completed_
 
 
 class TmemStOp(Op, name="tmem_st", issued_by="warp", role="epilogue", completed_by="tc.tmem_wait"):
-    """``tcgen05.st.32x32b.xN``: 32 lanes of quarter ``quarter``, N columns from ``column``.
+    """``tcgen05.st.32x32b.xN``: 32 lanes of sub-partition ``quarter``, N columns from ``column``.
 
-    ``value`` is ``vector<32xNxf32>``: row = lane in the quarter = thread of the warp (PTX ISA
-    9.7.16.8). Asynchronous: done after ``tc.tmem_wait`` of kind ``"st"``.
+    ``value`` is ``vector<32xNxf32>``: row = lane in the sub-partition = thread of the warp (PTX ISA
+    9.7.16.8). Asynchronous: complete after ``tc.tmem_wait`` of kind ``"st"``.
     """
 
     example = """

@@ -10,11 +10,11 @@ from tcir.dialect.types import element_bytes
 
 
 class RepackOp(Op, name="repack", lowered_by=("convert-repack-to-simt",)):
-    """A tensor with its dimensions in another order, and zeros behind its elements.
+    """A tensor with its dimensions permuted and padded with zeros at the end.
 
     Dimension d of the result is dimension ``permutation[d]`` of ``source``, followed by zeros where
     the result is longer. Below the tensor level it is a kernel of its own that reads ``source``
-    once and writes the result to a workspace: what TMA cannot encode becomes what it can.
+    once and writes the result to a workspace, in a layout that TMA can encode.
     """
 
     example = """

@@ -11,12 +11,12 @@ from tcir.dialect.rules import Broken, verify
 
 
 class StoreRowsOp(Op, name="store_rows", issued_by="warp", role="epilogue", stores="tensor"):
-    """Store rows of a register tile to global memory, clipped to the tensor.
+    """Stores rows of a register tile to global memory, clipped to the tensor.
 
     ``value`` is ``vector<32 x C x T>``. Row i < ``rows`` goes along dimension ``row_dim`` of
     ``tensor``, columns along the last dimension, from ``indices`` (one per dimension, unsigned);
-    whatever falls outside the tensor in any dimension is not written. Each thread stores its row
-    with vector stores (PTX ISA 9.7.9.11).
+    elements outside the tensor in any dimension are not written. Each thread stores its row with
+    vector stores (PTX ISA 9.7.9.11).
     """
 
     example = """
@@ -39,11 +39,11 @@ class StoreRowsOp(Op, name="store_rows", issued_by="warp", role="epilogue", stor
 
 
 class StoreLanesOp(Op, name="store_lanes", issued_by="warp", role="epilogue", stores="tensor"):
-    """Store rows of a register tile to global memory, each where its lane says.
+    """Stores rows of a register tile to global memory, each at its lane's indices.
 
-    ``value`` is ``vector<32 x C x T>``. Row i goes to the place that element i of ``places`` (one
-    ``vector<32xindex>`` per dimension but the last, unsigned) names, columns along the last
-    dimension from ``column``; whatever falls outside the tensor in any dimension is not written.
+    ``value`` is ``vector<32 x C x T>``. Row i goes to the indices in element i of ``places`` (one
+    ``vector<32xindex>`` per dimension but the last, unsigned), columns along the last dimension
+    from ``column``; elements outside the tensor in any dimension are not written.
     Each thread stores its row with vector stores (PTX ISA 9.7.9.11).
     """
 

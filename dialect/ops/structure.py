@@ -12,9 +12,9 @@ from tcir.dialect.warp_map import role_kinds
 
 
 class RoleOp(Op, name="role", traits=[ir.NoTerminatorTrait], async_only=True):
-    """The part of a kernel that some warps run: ``kind`` names it, ``warps`` lists them.
+    """The part of a kernel executed by the warps in ``warps``; ``kind`` names it.
 
-    ``threads`` is ``"one"`` (one elected thread of the warp issues everything) or ``"warp"``. The
+    ``threads`` is ``"one"`` (one elected thread of the warp executes it) or ``"warp"``. The
     block argument is the position of the executing warp in ``warps`` (0..len-1). Roles of one
     kernel run concurrently; values of the enclosing function may be used inside.
     """
@@ -37,10 +37,10 @@ class RoleOp(Op, name="role", traits=[ir.NoTerminatorTrait], async_only=True):
 
 
 class OneThreadOp(Op, name="one_thread", traits=[ir.NoTerminatorTrait]):
-    """One thread of the CTA runs the body, the others go on: issuing TMA loads in a main loop.
+    """One thread of the CTA executes the body, e.g. TMA loads in a main loop; the others skip it.
 
-    In kernels without roles, where all warps run the same program. Values of the enclosing function
-    may be used inside.
+    For kernels without roles, where all warps run the same program. Values of the enclosing
+    function may be used inside.
     """
 
     example = """
@@ -139,7 +139,7 @@ def _(op: RoleOp) -> Broken:
 
 
 def _first_issued_by(op: RoleOp, issuer: Issuer) -> Broken:
-    """The first op of the body that ``issuer`` executes, where that breaks a rule."""
+    """The first op of the body that must not be executed by ``issuer``."""
     found = (each for each in nested(op) if traits_of(each).issued_by == issuer)
     return next(({"got": each.operation.name} for each in found), None)
 

@@ -12,7 +12,7 @@ FENCES = ("tcgen05.before", "tcgen05.after", "proxy.async", "mbarrier_init")
 
 
 class MbarrierWaitOp(Op, name="mbarrier_wait", async_only=True):
-    """Block until the phase of parity ``parity`` (index, 0 or 1) of ``bar`` is complete.
+    """Blocks until the phase of parity ``parity`` (index, 0 or 1) of ``bar`` is complete.
 
     On a fresh barrier parity 1 passes at once (``mbarrier.try_wait.parity`` in a loop,
     PTX ISA 9.7.13.15.16).
@@ -31,7 +31,7 @@ class MbarrierWaitOp(Op, name="mbarrier_wait", async_only=True):
 
 
 class MbarrierExpectTxOp(Op, name="mbarrier_expect_tx", issued_by="thread", async_only=True):
-    """``mbarrier.arrive.expect_tx``: announce ``nbytes`` bytes, then one arrival.
+    """``mbarrier.arrive.expect_tx``: expects ``nbytes`` more bytes, then arrives once.
 
     (PTX ISA 9.7.13.15.13.)
     """
@@ -52,7 +52,7 @@ class MbarrierArriveOp(
 ):
     """``mbarrier.arrive`` of all 32 threads of the executing warp: 32 arrivals.
 
-    (PTX ISA 9.7.13.15.13.) Releases what each thread did before.
+    (PTX ISA 9.7.13.15.13.) Releases each thread's earlier writes.
     """
 
     example = """
@@ -66,9 +66,9 @@ class MbarrierArriveOp(
 
 
 class CommitOp(Op, name="commit", issued_by="thread", role="mma", async_only=True):
-    """``tcgen05.commit``: ``bar`` gets one arrival when this thread's tcgen05 work is complete.
+    """``tcgen05.commit``: one arrival on ``bar`` when this thread's tcgen05 work is complete.
 
-    That is all its earlier mma, cp and shift (PTX ISA 9.7.16.12). Implies
+    The work is all its earlier mma, cp and shift (PTX ISA 9.7.16.12). Implies
     ``tcgen05.fence::before_thread_sync``.
     """
 

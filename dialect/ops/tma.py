@@ -39,12 +39,12 @@ from tcir.dialect.rules import Broken, verify
 from tcir.dialect.types import MbarrierType, SmemType, TensorMapType, element_bytes
 
 MAP_ELEMENTS = ("f16", "bf16", "f32")
-"""Element types that a tensor map here knows by themselves."""
+"""Element types with a tensor-map type of their own."""
 BYTE_ELEMENTS = ("i8", "f8E4M3FN", "f8E5M2", "f8E8M0FNU")
-"""Element types that a tensor map takes as units of ``dtype``."""
+"""Element types that a tensor map holds as units of ``dtype``."""
 UNITS = {"u8": (8, 8), "u4_align16b": (4, 8), "u6_align16b": (6, 8)}
 """``dtype``: bits of a unit in global and in shared memory (CUDA driver API, CUtensorMapDataType).
-The padded types turn 16 packed elements into 16 bytes; the rest of the bytes stays undefined."""
+The padded types turn 16 packed elements into 16 bytes; the remaining bytes are undefined."""
 PADDED = ("u4_align16b", "u6_align16b")
 PADDED_UNITS = 128
 """Units of the inner box, and divisor of the inner extent, of a padded type (driver API)."""
@@ -59,13 +59,13 @@ class MakeTensorMapOp(Op, name="make_tensor_map"):
     in bytes without the innermost, ``element_strides``; ``box`` in elements (tiled). For im2col
     ``box`` is ``[channels_per_pixel, pixels_per_column]`` and ``corners`` is ``[lower w, lower
     h, upper w, upper h]`` (tiled: empty; other ranks: lower corner, then upper corner, ``rank -
-    2`` each). For im2col_w128 (PTX ISA 5.5.5) the box walks W and then N at the row of the
+    2`` each). For im2col_w128 (PTX ISA 5.5.5) the box traverses W, then N, at the row of the
     coordinates: ``box`` is ``[channels_per_pixel, 128]``, ``corners`` ``[lower w, upper w]``.
     ``swizzle`` as in ``!tc.smem``. Out-of-bounds elements read as zero (PTX ISA 5.5).
 
-    A tensor of bytes has the attribute ``dtype``: ``"u8"``; or, where they hold packed elements of
-    4 or 6 bits, ``"u4_align16b"`` or ``"u6_align16b"``, whose ``dims`` and ``box`` count elements,
-    16 of which take 16 bytes in shared memory.
+    A tensor of bytes has the attribute ``dtype``: ``"u8"``; or, for packed elements of 4 or 6 bits,
+    ``"u4_align16b"`` or ``"u6_align16b"``, whose ``dims`` and ``box`` count elements, 16 of which
+    take 16 bytes in shared memory.
     """
 
     example = """
@@ -99,10 +99,10 @@ class TmaLoadOp(
     the im2col tap offsets ``[w, h]`` (dynamic values, empty for tiled). With ``signal`` the load is
     asynchronous and counts its bytes on that mbarrier (PTX ISA 9.7.9.27).
 
-    Of an im2col_w128 map ``offsets`` is ``[w]`` alone, which moves the bounding box and the start,
-    and ``halo`` the pixels that follow each 32 of the walk: behind the box's 128 rows, pixel k of
-    the four groups on rows ``128 + 4 k`` to ``128 + 4 k + 3``. What PTX shows of that in figures
-    only are the assumptions ``im2col_w…``.
+    For an im2col_w128 map ``offsets`` is ``[w]``, which moves the bounding box and the start, and
+    ``halo`` is the number of pixels after each 32 of the traversal: they follow the box's 128 rows,
+    pixel k of the four groups in rows ``128 + 4 k`` to ``128 + 4 k + 3``. Details that PTX shows
+    only in figures are the assumptions ``im2col_w…``.
     """
 
     example = """
@@ -129,7 +129,7 @@ class TmaLoadOp(
 
     @staticmethod
     def form(n: Names) -> str:
-        """The short form, without what is left out."""
+        """The short form, without absent operands and attributes."""
         offsets = f" offsets=[{n['offsets']}]" if n["offsets"] else ""
         signal = f" signal {n['signal']}" if n["signal"] else ""
         target = f"{n['tile']}[row={n['row']}]"

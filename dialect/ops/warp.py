@@ -2,8 +2,8 @@
 
 Warp-level ops: cp.async into shared tiles, fragments, mma.sync, stores of fragments.
 
-Each is what a whole CTA does with its tile; which thread does what follows from the atom
-(`tcir.dialect.fragments`) and from the kernel's ``tc.warps``.
+Each is an operation of a whole CTA on its tile; the atom (`tcir.dialect.fragments`) and the
+kernel's ``tc.warps`` determine what each thread does.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from tcir.dialect.warp_types import FragmentType, StagedType
 from tcir.layout.atoms import mma_atom
 
 TAILS = ("", "outer", "inner", "outer inner")
-"""Which dimensions of a tile may reach past the tensor: rows, the contiguous one, both."""
+"""Dimensions of a tile that may extend past the tensor: rows, the contiguous one, both."""
 
 
 class CpAsyncOp(Op, name="cp_async", loads="tensor", completed_by="tc.cp_async_wait"):
@@ -29,7 +29,7 @@ class CpAsyncOp(Op, name="cp_async", loads="tensor", completed_by="tc.cp_async_w
     The indices are those of the tile's first element. The tensor's last two dimensions are the
     tile's: ``[mn, k]`` for a K-major tile, ``[k, mn]`` for an MN-major one; a leading dimension is
     a batch. ``width`` is the bytes of one copy; ``tails`` names the dimensions in which the tile
-    may reach past the tensor (``""``, ``"outer"``, ``"inner"``, ``"outer inner"``); in the others
+    may extend past the tensor (``""``, ``"outer"``, ``"inner"``, ``"outer inner"``); in the others
     it must not. Asynchronous in a ``tc.async`` kernel: complete after `tc.cp_async_wait`
     (PTX ISA 9.7.9.25.3).
     """
@@ -52,7 +52,7 @@ class CpAsyncOp(Op, name="cp_async", loads="tensor", completed_by="tc.cp_async_w
 
 
 class CpAsyncCommitOp(Op, name="cp_async_commit"):
-    """``cp.async.commit_group``: the copies since the last one become a group, perhaps empty.
+    """``cp.async.commit_group``: the copies since the last one become a (possibly empty) group.
 
     (PTX ISA 9.7.9.25.3.2.)
     """
@@ -82,7 +82,7 @@ class CpAsyncWaitOp(Op, name="cp_async_wait"):
 
 
 class ZeroFragmentOp(Op, name="zero_fragment"):
-    """An accumulator of zeros, spread over threads as mma.sync wants it (PTX ISA 9.7.14.5)."""
+    """An accumulator of zeros, distributed over threads for mma.sync (PTX ISA 9.7.14.5)."""
 
     example = """
     !c = !tc.fragment<array<i64: 128, 256>, f32, "C", "mma.m16n8k16.f16">
@@ -98,10 +98,10 @@ class ZeroFragmentOp(Op, name="zero_fragment"):
 class LoadFragmentOp(Op, name="load_fragment", reads_shared=("tile",)):
     """Columns ``[k, k + columns)`` of ``tile`` as a fragment of A or B.
 
-    The tile is one of ``!tc.staged``, which threads copy, or of ``!tc.smem``, as TMA fills it.
+    The tile is a ``!tc.staged``, filled by threads, or a ``!tc.smem``, filled by TMA.
 
     ``via`` is ``"ldmatrix"``, ``"ldmatrix.trans"`` (MN-major tiles of 16-bit elements) or
-    ``"loads"``: plain 32-bit loads where ldmatrix cannot serve (PTX ISA 9.7.14.5.15).
+    ``"loads"``: plain 32-bit loads, for what ldmatrix cannot load (PTX ISA 9.7.14.5.15).
     """
 
     example = """
@@ -122,7 +122,7 @@ class LoadFragmentOp(Op, name="load_fragment", reads_shared=("tile",)):
 class MmaSyncOp(Op, name="mma_sync"):
     """``mma.sync``: ``d = a * b^T + c`` of the CTA's tile, one K step of the atom.
 
-    Numbers are the target's: see `docs/numerics.md` (PTX ISA 9.7.14.5).
+    Numerics depend on the target: see `docs/numerics.md` (PTX ISA 9.7.14.5).
     """
 
     example = """
@@ -144,8 +144,8 @@ class MmaSyncOp(Op, name="mma_sync"):
 class StoreFragmentOp(Op, name="store_fragment", stores="tensor"):
     """Stores an accumulator to ``tensor``, rounded once (RNE) to its element type.
 
-    The indices are those of the tile's first element; ``tails`` as in `tc.cp_async`: what lies
-    outside is not stored (PTX ISA 9.7.9.12).
+    The indices are those of the tile's first element; ``tails`` as in `tc.cp_async`: elements
+    outside are not stored (PTX ISA 9.7.9.12).
     """
 
     example = """

@@ -43,7 +43,7 @@ class CompareConvSchedules(Pass):
             n_tile = choose_n_tile(op, self.n_tile, ConvShape.of(op).k)
             own, ranked = candidate(op, schedule, n_tile), rank(op)
             best = ranked[0]
-            if own.refusal or best.work is None or own.microseconds <= best.microseconds:
+            if own.reason or best.work is None or own.microseconds <= best.microseconds:
                 continue
             remark(
                 op,

@@ -29,7 +29,7 @@ class HaloRows:
 def multiply_shifted(
     taps: Sequence[int],
     slices: int,
-    slab: ir.Value,
+    a: ir.Value,
     halo: HaloRows,
     product: Callable[[int, int, bool], None],
     shift: str,
@@ -48,7 +48,7 @@ def multiply_shifted(
             product(s, j, not last and shift == "ashift")
             if not last and shift == "shift":
                 for quarter in range(QUARTERS if quarters == "one" else 1):
-                    tc.ShiftOp(slab, i64(j), i64(quarter))
+                    tc.ShiftOp(a, i64(j), i64(quarter))
         if not last:
             for j in range(slices):
-                tc.RefreshOp(halo.tile, slab, i64(j), i64(halo.first + halo.step * step))
+                tc.RefreshOp(halo.tile, a, i64(j), i64(halo.first + halo.step * step))

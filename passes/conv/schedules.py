@@ -25,12 +25,12 @@ class Candidate:
 
     schedule: str
     work: Work | None
-    refusal: str = ""
+    reason: str = ""
 
     @property
     def microseconds(self) -> float:
         """The modelled time; infinite for a schedule that is not legal."""
-        return Cost.of(self.work).microseconds if self.work and not self.refusal else inf
+        return Cost.of(self.work).microseconds if self.work and not self.reason else inf
 
 
 def rank(op: ir.OpView, n_tile: int = 0) -> list[Candidate]:
@@ -93,11 +93,11 @@ HEADER = (
 def _rows(candidates: list[Candidate]) -> Iterator[str]:
     for each in candidates:
         if each.work is None:
-            yield f"{each.schedule:<32}  not legal: {each.refusal}"
+            yield f"{each.schedule:<32}  not legal: {each.reason}"
             continue
         work, cost = each.work, Cost.of(each.work)
         loaded = (work.activations + work.filters) / 1e6
-        tail = f"  not legal: {each.refusal}" if each.refusal else ""
+        tail = f"  not legal: {each.reason}" if each.reason else ""
         yield (
             f"{each.schedule:<32}{work.n_tile:>7}{cost.microseconds:>8.2f}{cost.cycles:>9}"
             f"{cost.waves:>6}{work.lane_efficiency:>7.2f}{loaded:>12.2f}{cost.bound:>9}{tail}"

@@ -45,9 +45,7 @@ class TileConv(Pass):
         op = sources[0].op
         ranked = rank(op, self.n_tile)
         best = ranked[0]
-        if best.work is None or best.refusal:
-            raise match_failure(
-                op, "\n".join(f"{each.schedule}: {each.refusal}" for each in ranked)
-            )
+        if best.work is None or best.reason:
+            raise match_failure(op, "\n".join(f"{each.schedule}: {each.reason}" for each in ranked))
         remark(op, f"chose {best.schedule} (modelled, not measured)\n{table(ranked)}\n{UNSETTLED}")
         tiling_pass(best.schedule, best.work.n_tile).run(module)

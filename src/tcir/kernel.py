@@ -55,7 +55,7 @@ class Kernel:
 
     @property
     def launch_config(self) -> Launch:
-        """The launch, of a program that has just one."""
+        """The launch of a program with only one."""
         return self.launches.only
 
     @cached_property

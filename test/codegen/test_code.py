@@ -120,7 +120,7 @@ def test_llvm_that_does_not_parse_is_an_error_with_llvm_s_words() -> None:
 
 
 def test_ptxas_says_why_it_refuses() -> None:
-    with pytest.raises(Error, match=r"ptxas refused the kernel: .*Unknown modifier '.bogus'"):
+    with pytest.raises(Error, match=r"ptxas rejected the kernel: .*Unknown modifier '.bogus'"):
         codegen.assemble(_ptx(ShiftReuse()).replace("tcgen05.mma.", "tcgen05.mma.bogus.", 1))
 
 

@@ -199,7 +199,7 @@ func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %a: !tc.smem<array<i64: 134
 
 // illegal: tc.mma/a-row-operand
 func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %a: !tc.smem<array<i64: 136, 64>, f16, "K", "128B">, %b: !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, %acc: i1) {
-  // expected-error @+1 {{tc.mma: a_row needs A in shared memory, K-major, swizzle "NONE", got !tc.smem<array<i64: 136, 64>, f16, "K", "128B">: only there are all rows of a panel 16 bytes apart, so that a descriptor may start at any of them}}
+  // expected-error @+1 {{tc.mma: a_row needs A in shared memory, K-major, swizzle "NONE", got !tc.smem<array<i64: 136, 64>, f16, "K", "128B">: only there are all rows of a column 16 bytes apart, so a descriptor may start at any of them}}
   "tc.mma"(%d, %a, %b, %acc) {a_slice = 0 : i64, b_slice = 0 : i64, ashift = false, a_row = 3 : i64} : (!tc.tmem<array<i64: 128, 64>, f32>, !tc.smem<array<i64: 136, 64>, f16, "K", "128B">, !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, i1) -> ()
   return
 }
@@ -216,7 +216,7 @@ func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %a: !tc.smem<array<i64: 134
 
 // illegal: tc.mma/a-row-range
 func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %a: !tc.smem<array<i64: 134, 64>, f16, "K", "NONE">, %b: !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, %acc: i1) {
-  // expected-error @+1 {{tc.mma: the 128 rows from a_row must lie in the tile: a_row must be in [0, 7) for slice 3 of 134 rows a panel and 1072 in all, got 7}}
+  // expected-error @+1 {{tc.mma: the 128 rows from a_row must lie in the tile: a_row must be in [0, 7) for slice 3 of 134 rows per column and 1072 in all, got 7}}
   "tc.mma"(%d, %a, %b, %acc) {a_slice = 3 : i64, b_slice = 0 : i64, ashift = false, a_row = 7 : i64} : (!tc.tmem<array<i64: 128, 64>, f32>, !tc.smem<array<i64: 134, 64>, f16, "K", "NONE">, !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">, i1) -> ()
   return
 }

@@ -102,7 +102,7 @@ def test_the_cheapest_legal_schedule_is_chosen(layer: Conv) -> None:
         ranked = rank(op)
         with remarks_to(lambda location, text: said.append(text)):
             TileConv().apply(module)
-    legal = [each for each in ranked if not each.refusal]
+    legal = [each for each in ranked if not each.reason]
     times = {each.schedule: Cost.of(each.work).microseconds for each in legal if each.work}
     chosen = said[0].split()[1]
     assert times[chosen] == min(times.values())

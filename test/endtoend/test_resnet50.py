@@ -86,7 +86,7 @@ def layer_of(place: int, batch: int) -> Any:
 def test_no_schedule_is_chosen_that_the_model_finds_slower(place: int, batch: int) -> None:
     layer = layer_of(place, batch)
     print("\n" + "\n".join(BENCH["rows"](layer)))
-    legal: list[Candidate] = [each for each in layer.ranked if not each.refusal]
+    legal: list[Candidate] = [each for each in layer.ranked if not each.reason]
     assert len(legal) >= 3
     times = {each.schedule: each.microseconds for each in legal}
     assert times[chosen(layer.text)] == min(times.values())
@@ -97,7 +97,7 @@ def test_no_schedule_is_chosen_that_the_model_finds_slower(place: int, batch: in
 def test_the_row_of_the_page(place: int, batch: int) -> None:
     """docs/convolution.md has what `python bench/conv_schedules.py` prints for the layer."""
     layer = layer_of(place, batch)
-    legal = [each for each in layer.ranked if not each.refusal]  # cheapest first
+    legal = [each for each in layer.ranked if not each.reason]  # cheapest first
     cells = [layer.name, str(batch)]
     for name in ("shift-reuse", "smem-offset", "implicit-gemm"):
         each = next(each for each in legal if each.schedule.startswith(f"conv-{name}"))

@@ -1,4 +1,4 @@
-"""What runs in the child process of `worker`."""
+"""The child process of `worker`."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def translate(text: str) -> str:
 def emit_ptx(text: str, *, cpu: str, features: str) -> str:
     """PTX of LLVM IR, by the NVPTX back end without middle-end passes.
 
-    Middle-end passes are left out on purpose: the intrinsics of tcgen05.mma are declared as only
-    writing D, so that dead-store elimination may drop all but the last one of a sum.
+    Middle-end passes are omitted on purpose: the intrinsics of tcgen05.mma are declared as only
+    writing D, so dead-store elimination may drop all but the last one of a sum.
     """
     import llvmlite.binding as llvm
 

@@ -20,7 +20,7 @@ class Cubin:
     registers:    32-bit registers per thread.
     spill_bytes:  stores plus loads of spilled registers, bytes.
     shared_bytes: static shared memory of a CTA, bytes (dynamic shared memory is the launch's).
-    log:          everything ptxas said with ``-v``.
+    log:          the output of ptxas with ``-v``.
     """
 
     data: bytes
@@ -31,7 +31,7 @@ class Cubin:
 
 
 def assemble(ptx: str, target: str = DEFAULT_TARGET.name) -> Cubin:
-    """Assembles `ptx`; `Error` with ptxas' words when it refuses it or warns.
+    """Assembles `ptx`; raises `Error` with ptxas' message if it reports an error or warns.
 
     A warning is an error because ptxas warns where it drops a directive the program relies on, for
     example ``setmaxnreg`` (C7504).
@@ -47,7 +47,7 @@ def assemble(ptx: str, target: str = DEFAULT_TARGET.name) -> Cubin:
         )
         log = done.stdout + done.stderr
         if done.returncode != 0:
-            raise Error(f"ptxas refused the kernel: {_first_complaint(log)}")
+            raise Error(f"ptxas rejected the kernel: {_first_complaint(log)}")
         if re.search(r"\bwarning\b|\bignored\b", log):
             raise Error(f"ptxas dropped something: {_first_complaint(log)}")
         data = output.read_bytes()

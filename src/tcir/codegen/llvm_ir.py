@@ -13,7 +13,7 @@ _NEEDS_CONVERSION = {"nvvm.inline_ptx", "nvvm.mbarrier.try_wait.parity"}
 
 
 def kernel_module(module: ir.Module) -> ir.OpView:
-    """The one `gpu.module` of `module`; `InputError` when there is none or more than one."""
+    """The one `gpu.module` of `module`; `InputError` if there is none or more than one."""
     found = [op for op in module.body.operations if op.operation.name == "gpu.module"]
     if len(found) != 1:
         raise InputError(

@@ -12,10 +12,9 @@ from tcir.target import DEFAULT_TARGET, TARGETS
 def emit_ptx(llvm_ir: str, target: str = DEFAULT_TARGET.name) -> str:
     """PTX of `llvm_ir` for `target`.
 
-    The back end falls back to its own lowest PTX version, silently, for one that it does not know.
-
-    `Error` when LLVM refuses the module or leaves an intrinsic it does not know as a call,
-    `NativeCrashError` when it dies.
+    For an unknown PTX version the back end silently falls back to its lowest one. Raises `Error`
+    if LLVM rejects the module or leaves an unknown intrinsic as a call, `NativeCrashError` if it
+    crashes.
     """
     if target not in TARGETS:
         raise UnknownNameError(f"unknown target '{target}'" + did_you_mean(target, TARGETS))

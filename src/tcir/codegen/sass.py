@@ -1,4 +1,4 @@
-"""Cubin to SASS, by nvdisasm, and what to count in it."""
+"""Cubin to SASS, by nvdisasm, and counts of its instructions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COUNTED = {
     "STG": "global store",
     "LDG": "global load",
 }
-"""SASS mnemonics (without modifiers) and what they are."""
+"""SASS mnemonics (without modifiers) and their meaning."""
 
 
 def disassemble(cubin: bytes) -> str:
@@ -38,12 +38,12 @@ def disassemble(cubin: bytes) -> str:
         path.write_bytes(cubin)
         done = subprocess.run([find_tool("nvdisasm"), path], capture_output=True, text=True)
     if done.returncode != 0:
-        raise Error(f"nvdisasm refused the cubin: {done.stderr.strip() or done.stdout.strip()}")
+        raise Error(f"nvdisasm rejected the cubin: {done.stderr.strip() or done.stdout.strip()}")
     return done.stdout
 
 
 def sass_counts(sass: str) -> dict[str, int]:
-    """Instructions in `sass` by mnemonic of `COUNTED`, and ``UTCHMMA.ASHIFT`` etc. beside it.
+    """Instructions in `sass` by mnemonic of `COUNTED`, ``UTCHMMA.ASHIFT`` etc. also separately.
 
     ``UTCHMMA`` counts all, ``UTCHMMA.ASHIFT`` those of them with the shift.
     """

@@ -1,4 +1,4 @@
-"""Where the assembler and the disassembler of the declared dependencies are."""
+"""Locating the assembler and disassembler of the declared dependencies."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _PACKAGES = {"ptxas": "nvidia-cuda-nvcc", "nvdisasm": "nvidia-cuda-nvdisasm"}
 
 @cache
 def find_tool(name: str) -> Path:
-    """Path of ``ptxas`` or ``nvdisasm``; a copy that happens to be on PATH is never used.
+    """Path of ``ptxas`` or ``nvdisasm``; copies on PATH are never used.
 
-    `MissingDependencyError` says why there is none.
+    Raises `MissingDependencyError` with the reason if there is none.
     """
     package = _PACKAGES[name]
     spec = importlib.util.find_spec("nvidia")

@@ -1,10 +1,10 @@
-"""A child process for the native libraries that may die on bad input.
+"""A child process for native libraries that may crash on bad input.
 
 Translating an operation MLIR has no translation for, or selecting an intrinsic that the PTX
 version lacks, ends the process it runs in (a segmentation fault, ``LLVM ERROR: Cannot select``). So
-both run in one long-lived child: a death is noticed and reported with the program that caused it
-saved in a file, and the next request starts a new child. `start` may be called early to hide the
-start-up time.
+both run in one long-lived child: a crash is reported, with the program that caused it saved in a
+file, and the next request starts a new child. `start` may be called early to hide the start-up
+time.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def send(stream: IO[bytes], message: object) -> None:
 
 
 def receive(stream: IO[bytes]) -> Any:
-    """Reads one message of `send`; `EOFError` when the other side is gone."""
+    """Reads one message of `send`; `EOFError` if the other side is closed."""
     header = stream.read(_HEADER.size)
     if len(header) < _HEADER.size:
         raise EOFError
@@ -49,7 +49,7 @@ def receive(stream: IO[bytes]) -> Any:
 
 
 class ForkedChild:
-    """A forked copy of this process that answers requests; as much of `subprocess.Popen`."""
+    """A forked copy of this process that answers requests; a subset of `subprocess.Popen`."""
 
     def __init__(self, stderr: IO[bytes]) -> None:
         # `stderr` is the file, not its number: the child's `Worker.forget` lets go of it.
@@ -93,7 +93,7 @@ Child = subprocess.Popen[bytes] | ForkedChild
 
 
 def _serve_and_exit(requests: int, replies: int, stderr: int) -> NoReturn:
-    """What the forked child does."""
+    """The main function of the forked child."""
     from tcir.codegen._worker_main import serve
 
     status = 1
@@ -111,7 +111,7 @@ def _serve_and_exit(requests: int, replies: int, stderr: int) -> NoReturn:
 
 
 class Worker:
-    """One child process, started on demand and again after a death."""
+    """One child process, started on demand and restarted after a crash."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -119,7 +119,7 @@ class Worker:
         self._stderr: IO[bytes] | None = None
 
     def start(self, *, fork: bool = False) -> None:
-        """Starts the child (returns at once); does nothing when it runs.
+        """Starts the child (returns at once); does nothing if it is running.
 
         fork: as a copy of this process instead of a new interpreter.
         """
@@ -142,7 +142,7 @@ class Worker:
         return self._process
 
     def forget(self) -> None:
-        """In a forked process: the child is the parent's, leave it alone."""
+        """In a forked process: drops the child, which belongs to the parent."""
         self._lock = threading.Lock()
         process, self._process, self._stderr = self._process, None, None
         if process is not None:
@@ -177,8 +177,8 @@ class Worker:
     def call(self, function: str, text: str, suffix: str, **options: Any) -> Any:
         """Result of ``function(text, **options)`` of `_worker_main`, run in the child.
 
-        Raises `Error` with the library's message when it refuses `text`, and `NativeCrashError`
-        when the child dies; `text` is then saved in a file that ends in `suffix`.
+        Raises `Error` with the library's message if it rejects `text`, and `NativeCrashError` if
+        the child crashes; `text` is then saved in a file that ends in `suffix`.
         """
         with self._lock:
             process = self._start()

@@ -1,1 +1,1 @@
-"""What `tc-opt` does: arguments, run, listings, printing."""
+"""The implementation of `tc-opt`: arguments, invocation, listings, printing."""

@@ -15,7 +15,7 @@ from tcir.target import DEFAULT_TARGET, TARGETS
 EMITS = ("mlir", "pretty", "llvm", "ptx", "cubin", "sass")
 
 _EPILOG = """\
-Every pass of tcir is a flag too, --NAME or --NAME={option=value}, and so is every pass of MLIR;
+Every pass of tcir is a flag, --NAME or --NAME={option=value}, and so is every pass of MLIR;
 flags run in the order given. Reports go to standard error, the result to -o.
 
 exit status:
@@ -33,7 +33,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """All flags with a fixed name; flags that name passes are handled by `parse_arguments`."""
+    """All flags with fixed names; `parse_arguments` handles flags that name passes."""
     parser = _Parser(
         prog="tc-opt",
         description="Runs passes over MLIR and, when asked, executes the program after each.",

@@ -1,6 +1,6 @@
 """The command tc-opt: flags, listings, and one invocation in a child process.
 
-The child (see `tcir.opt.containment`) makes an error that names the pass of a crash in native code.
+The child (see `tcir.opt.containment`) turns a crash in native code into an error naming the pass.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Crashes of native libraries, contained: the work runs in a child process that may die.
+"""Containment of crashes in native libraries: the work runs in a child process.
 
-Before each pass the child notes which one it is; when a signal ends the child, the parent names the
-pass, and another child runs the passes before it again, to save the program as a reproducer.
+Before each pass the child records its name; if a signal kills the child, the parent names the pass,
+and another child reruns the passes before it to save the program as a reproducer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tcir.errors import InputError
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What the child is doing: the pass (or step) called `name`, after `done` passes.
+    """The child's progress: in the pass (or step) called `name`, after `done` passes.
 
     They began with the module `text`, from the file `source`.
     """
@@ -48,20 +48,20 @@ class Checkpoint:
 
 
 class Notes:
-    """The child's note of its present step, readable by the parent after the child died."""
+    """The child's record of its current step, readable by the parent after the child died."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as this)
 
     def write(self, checkpoint: Checkpoint) -> None:
-        """Replaces the note."""
+        """Replaces the record."""
         self._file.seek(0)
         self._file.truncate()
         self._file.write(json.dumps(vars(checkpoint)).encode())
         self._file.flush()
 
     def read(self) -> Checkpoint | None:
-        """The last note, None when there is none (or it was cut short by the crash)."""
+        """The last record; None if there is none or the crash truncated it."""
         self._file.seek(0)
         try:
             return Checkpoint(**json.loads(self._file.read()))
@@ -72,10 +72,10 @@ class Notes:
 def run_contained(
     work: Callable[[Notes], int], save: Callable[[Checkpoint, str], int], reproducer: str | None
 ) -> int:
-    """Runs `work` in a child and returns its exit status; 4 when a signal ended it.
+    """Runs `work` in a child and returns its exit status; 4 if a signal killed it.
 
     save:       writes the program before the crash to a file, in a child too; its exit status
-    reproducer: that file; None = beside the system's other temporary files.
+    reproducer: that file; None: among the system's temporary files.
     """
     notes = Notes()
     wait_status = _in_child(lambda: work(notes))
@@ -103,7 +103,7 @@ def run_contained(
 
 
 def _in_child(work: Callable[[], int]) -> int:
-    """How a child that runs `work` and exits with its result ended, as `os.waitpid` says it."""
+    """The `os.waitpid` status of a child that exits with the result of `work`."""
     sys.stdout.flush()
     sys.stderr.flush()
     child = os.fork()
@@ -130,7 +130,7 @@ def _in_child(work: Callable[[], int]) -> int:
 
 
 def write_atomic(path: str | Path, data: bytes) -> None:
-    """Writes a file whole or not at all: to a temporary name beside it, then renamed."""
+    """Writes a file atomically: to a temporary name in the same folder, then renamed."""
     target = Path(path)
     if target.exists() and not target.is_file():  # /dev/null, a pipe: nothing to rename over
         try:

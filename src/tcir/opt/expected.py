@@ -25,7 +25,7 @@ class Expected:
     at: int
 
     def matches(self, diagnostic: Diagnostic) -> bool:
-        """Whether `diagnostic` is what was expected."""
+        """Whether `diagnostic` matches."""
         if diagnostic.severity != self.severity or diagnostic.line != self.line:
             return False
         if self.regex:
@@ -68,9 +68,9 @@ def _target(lines: list[str], number: int, where: str | None) -> int:
 def compare_diagnostics(
     text: str, name: str, diagnostics: Iterable[Diagnostic]
 ) -> list[Diagnostic]:
-    """What is wrong: diagnostics that were not expected, and expected ones that did not come.
+    """The mismatches: unexpected diagnostics, and expected ones that were not emitted.
 
-    Notes count only where one is expected.
+    Notes are ignored unless one is expected.
     """
     expected = read_expected(text)
     wrong = []

@@ -49,7 +49,7 @@ class Invocation:
         self.reports: list[Report] = []
 
     def run(self) -> int:
-        """Does all of it; returns the exit status."""
+        """Runs the invocation; returns the exit status."""
         arguments = self.arguments
         _check_writable(arguments)
         text, name = read_text(arguments.input)
@@ -75,7 +75,7 @@ class Invocation:
         write_atomic(path, (json.dumps(whole, indent=2) + "\n").encode())
 
     def _chunk(self, chunk: Chunk) -> tuple[int, bytes | None]:
-        """Exit code and result (None when it failed) of one module."""
+        """Exit code and result (None on failure) of one module."""
         arguments = self.arguments
         result: bytes | None = None
         run = _ChunkRun(self, chunk)
@@ -100,7 +100,7 @@ class Invocation:
 
 
 class _ChunkRun(Watcher):
-    """One module of the input on its way through a session."""
+    """One module of the input going through a session."""
 
     def __init__(self, invocation: Invocation, chunk: Chunk) -> None:
         self.arguments, self.notes = invocation.arguments, invocation.notes
@@ -183,7 +183,7 @@ class _ChunkRun(Watcher):
 
     @contextmanager
     def _reproducer_of_failures(self) -> Iterator[None]:
-        """Saves a reproducer of a pass that raised, when the flag asks for one."""
+        """Saves a reproducer of a pass that raised, if requested by the flag."""
         try:
             yield
         except Exception as error:
@@ -197,7 +197,7 @@ class _ChunkRun(Watcher):
             raise
 
     def explain(self, error: Exception, diagnostics: list[Diagnostic]) -> int:
-        """Adds what an exception says to `diagnostics`, marks the report, returns the status."""
+        """Adds an exception's message to `diagnostics`, marks the report, returns the status."""
         reported = any(d.severity == "error" for d in diagnostics)
         status = error.exit_code if isinstance(error, Error) else 4
         if isinstance(error, PassError):
@@ -244,7 +244,7 @@ def save_reproducer(
 
 
 def internal_error(error: Exception) -> str:
-    """What is said of an error that is ours."""
+    """The diagnostic of an internal error."""
     return f"internal: {type(error).__name__}: {error} (TCIR_TRACEBACK=1 shows where)"
 
 
@@ -281,7 +281,7 @@ def _from_pass_error(error: PassError, chunk: Chunk) -> Diagnostic:
 
 
 def _check_writable(arguments: Namespace) -> None:
-    """Refuses a place for results that cannot be written, before any work is done."""
+    """Rejects an output path that cannot be written, before any work is done."""
     for path in (arguments.output, arguments.validate_each):
         if not path or path == "-":
             continue

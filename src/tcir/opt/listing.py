@@ -16,7 +16,7 @@ from tcir.program.source import mlir_context
 
 
 def load_plugin(plugin: str) -> None:
-    """Imports a Python file or a module; it registers what it brings."""
+    """Imports a Python file or a module, which registers its passes, pipelines and dialects."""
     try:
         if not plugin.endswith(".py"):
             importlib.import_module(plugin)
@@ -35,7 +35,7 @@ def load_plugin(plugin: str) -> None:
 
 
 def listing(arguments: Namespace) -> str:
-    """What --list-passes, --list-pipelines or --show-dialects prints."""
+    """The output of --list-passes, --list-pipelines or --show-dialects."""
     if arguments.list_passes:
         rows = []
         for name, cls in registered_passes().items():

@@ -1,4 +1,4 @@
-"""What tc-opt prints beside its result: IR dumps, progress, timing, diagnostics."""
+"""What tc-opt prints besides its result: IR dumps, progress, timing, diagnostics."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class IrPrinter:
         self._after = _names(arguments.mlir_print_ir_after)
 
     def check(self, pipeline: Pipeline) -> None:
-        """Refuses names of passes that do not run: their dump would silently never come."""
+        """Rejects names of passes that do not run: their dump would silently never appear."""
         names = {item.name for item in pipeline}
         for name in sorted((self._before | self._after) - names):
             raise UnknownNameError(
@@ -33,7 +33,7 @@ class IrPrinter:
             )
 
     def text(self, module: Any) -> str:
-        """The module as the flags want it printed, with a line break at its end."""
+        """The module printed as the flags say, with a newline at the end."""
         text = module.operation.get_asm(
             enable_debug_info=self.arguments.mlir_print_debuginfo,
             print_generic_op_form=self.arguments.mlir_print_op_generic,
@@ -62,7 +62,7 @@ class IrPrinter:
 
 
 class Progress:
-    """Lines of the report as they are known; on a terminal also what is being done."""
+    """Prints the lines of the report as they complete; on a terminal also the current step."""
 
     def __init__(self, wanted: bool) -> None:
         self.wanted = wanted

@@ -1,8 +1,8 @@
-"""Finding the modules that register passes and pipelines, by name or all of them.
+"""Finding the modules that register passes and pipelines, by name or all at once.
 
 The pass ``tile-matmul`` is in a file ``tile_matmul.py`` of a folder of `tcir.passes`, the pipeline
-``conv-shift-reuse`` in ``conv_shift_reuse.py`` of `tcir.pipelines`. What is named is
-imported alone; all of them are imported only to list them or to suggest a name.
+``conv-shift-reuse`` in ``conv_shift_reuse.py`` of `tcir.pipelines`. A named one is imported alone;
+all are imported only to list them or to suggest a name.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import cache
 
 @cache
 def import_named(package: str, name: str) -> None:
-    """Imports the module of ``tcir.<package>`` that registers `name`, where there is one."""
+    """Imports the module of ``tcir.<package>`` that registers `name`, if there is one."""
     stem = name.replace("-", "_")
     if not stem.isidentifier():
         return

@@ -37,7 +37,7 @@ def split_options(text: str) -> dict[str, str]:
 
 
 def _words(text: str) -> list[str]:
-    """Splits at white space and top-level commas between options; quotes and brackets hold."""
+    """Splits at white space and top-level commas, outside quotes and brackets."""
     words: list[str] = []
     current = ""
     nesting: list[str] = []
@@ -101,7 +101,7 @@ def make_options(cls: type[Any], values: dict[str, Any], owner: str) -> Any:
 
 
 def format_options(instance: Any) -> str:
-    """``{stages=3}`` with the fields that differ from their defaults, "" when none does."""
+    """``{stages=3}`` with the fields that differ from their defaults; "" if none does."""
     words = []
     for f in dataclasses.fields(instance):
         value = getattr(instance, f.name)

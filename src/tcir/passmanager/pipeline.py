@@ -1,4 +1,4 @@
-"""Passes and pipelines: what a pass is, how lists of them are built, written and read.
+"""Passes and pipelines: defining a pass; building, printing and parsing pipelines.
 
 A pass of ours is a frozen dataclass whose fields are its options::
 
@@ -47,14 +47,14 @@ class Pass:
     name: ClassVar[str]
 
     def run(self, module: ir.Module) -> None:
-        """Transforms `module` in place; raises `PassError` (with a location) to refuse it."""
+        """Transforms `module` in place; raises `PassError` (with a location) to reject it."""
         raise NotImplementedError
 
     def __str__(self) -> str:
         return self.name + format_options(self)
 
     def apply(self, module: ir.Module) -> None:
-        """`run`, with whatever it raises turned into an error that names the pass."""
+        """`run`, with any exception turned into an error that names the pass."""
         try:
             with module.context, module.operation.location:
                 self.run(module)
@@ -71,7 +71,7 @@ class Pass:
 
 @dataclass(frozen=True)
 class UpstreamPass(Pass):
-    """One pass of MLIR's own, by its text, below the anchors it is nested in."""
+    """An upstream MLIR pass, by its text, nested in its anchors."""
 
     text: str
     anchors: tuple[str, ...] = ()
@@ -88,7 +88,7 @@ class UpstreamPass(Pass):
         self.pass_manager().run(module.operation)
 
     def pass_manager(self) -> Any:
-        """Upstream's pass manager for this pass alone; `UnknownNameError` when there is none."""
+        """Upstream's pass manager for this pass; `UnknownNameError` if it does not exist."""
         from tcir._mlir import ir, passmanager
 
         with ir.Context.current or ir.Context():
@@ -123,7 +123,7 @@ _PIPELINES: dict[str, NamedPipeline] = {}
 
 
 def register_pass(cls: PassType) -> PassType:
-    """Makes a pass known by its name, for textual pipelines and as a flag of tc-opt."""
+    """Registers a pass by its name, for textual pipelines and as a flag of tc-opt."""
     known = _PASSES.get(cls.name) or _own_pass(cls)
     if known is not None and (known.__module__, known.__qualname__) != (
         cls.__module__,
@@ -137,19 +137,19 @@ def register_pass(cls: PassType) -> PassType:
 
 
 def _own_pass(cls: type[Pass]) -> type[Pass] | None:
-    """The pass of ours whose name a pass from outside the package takes."""
+    """The built-in pass whose name a pass from outside the package takes."""
     return None if cls.__module__.startswith("tcir.passes.") else find_pass(cls.name)
 
 
 def find_pass(name: str) -> type[Pass] | None:
-    """The pass of ours or of user code called `name`; None when there is none."""
+    """The registered pass called `name`; None if there is none."""
     if name not in _PASSES:
         import_named("passes", name)
     return _PASSES.get(name)
 
 
 def find_pipeline(name: str) -> NamedPipeline | None:
-    """The named pipeline `name`; None when there is none."""
+    """The named pipeline `name`; None if there is none."""
     if name not in _PIPELINES:
         import_named("pipelines", name)
     return _PIPELINES.get(name)
@@ -168,7 +168,7 @@ def registered_pipelines() -> dict[str, NamedPipeline]:
 
 
 def register_pipeline(pipeline: NamedPipeline) -> NamedPipeline:
-    """Makes a pipeline known by its name."""
+    """Registers a pipeline by its name."""
     outside = not pipeline.build.__module__.startswith("tcir.pipelines.")
     if pipeline.name in _PIPELINES or (outside and find_pipeline(pipeline.name)):
         raise InputError(f"expected a new pipeline name, got '{pipeline.name}', taken")
@@ -182,7 +182,7 @@ def suggested_passes() -> list[str]:
 
 
 def make_pass(name: str, options: str = "", anchors: tuple[str, ...] = ()) -> Pass:
-    """The pass called `name`: ours when registered, else upstream's (checked when it runs)."""
+    """The pass called `name`: a registered one, else upstream's (checked when it runs)."""
     cls = find_pass(name)
     if cls is None:
         return UpstreamPass(name + options, anchors)
@@ -203,7 +203,7 @@ class Pipeline:
 
     @staticmethod
     def parse(text: str) -> Pipeline:
-        """Reads ``builtin.module(...)`` (or only what stands in the parentheses)."""
+        """Parses ``builtin.module(...)`` (or only the text in the parentheses)."""
         return Pipeline(
             make_pass(item.name, item.options, item.anchors) for item in pipeline_text.parse(text)
         )
@@ -247,14 +247,14 @@ class Pipeline:
         )
 
     def append(self, item: Pass | str) -> Pipeline:
-        """This pipeline, with `item` after all others."""
+        """This pipeline with `item` appended."""
         self.passes += self._read(item)
         return self
 
     def insert(
         self, item: Pass | str, *, before: str | None = None, after: str | None = None
     ) -> Pipeline:
-        """This pipeline, with `item` beside the first pass of the given name."""
+        """This pipeline with `item` before or after the first pass of the given name."""
         if (before is None) == (after is None):
             raise InputError("expected one of before= and after=")
         position = self.index(before) if before is not None else self.index(str(after)) + 1
@@ -262,13 +262,13 @@ class Pipeline:
         return self
 
     def replace(self, name: str, item: Pass | str) -> Pipeline:
-        """This pipeline, with the first pass called `name` exchanged for `item`."""
+        """This pipeline with the first pass called `name` replaced by `item`."""
         position = self.index(name)
         self.passes[position : position + 1] = self._read(item)
         return self
 
     def check(self) -> Pipeline:
-        """Raises `UnknownNameError` when an upstream pass of the list does not exist."""
+        """Raises `UnknownNameError` if an upstream pass of the list does not exist."""
         from tcir._mlir import ir
 
         upstream = [item for item in self.passes if isinstance(item, UpstreamPass)]

@@ -1,8 +1,8 @@
-"""What a pass has to say without refusing: which schedule it chose, what it could not serve.
+"""Remarks of passes: the schedule chosen, a fallback taken.
 
-MLIR's bindings emit errors only, so remarks take a way of their own: to whoever collects
-diagnostics (`tcir.program.source.collect_diagnostics`, hence tc-opt, which prints them as
-``file:line:col: remark: …`` and knows ``expected-remark``), else to the logger ``tcir``.
+MLIR's bindings can only emit errors, so remarks have their own channel: to the active collector of
+diagnostics (`tcir.program.source.collect_diagnostics`, used by tc-opt, which prints them as
+``file:line:col: remark: …`` and checks ``expected-remark``), else to the logger ``tcir``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SINK: ContextVar[Sink | None] = ContextVar("tcir_remarks", default=None)
 
 
 def remark(op: Any, message: str) -> None:
-    """Says `message` at the location of `op`."""
+    """Emits `message` at the location of `op`."""
     sink = _SINK.get()
     if sink is None:
         logging.getLogger("tcir").info("%s: remark: %s", op.location, message)
@@ -28,7 +28,7 @@ def remark(op: Any, message: str) -> None:
 
 @contextmanager
 def remarks_to(sink: Sink) -> Iterator[None]:
-    """Meanwhile ``sink(location, message)`` gets every remark."""
+    """Sends every remark to ``sink(location, message)`` while active."""
     token = _SINK.set(sink)
     try:
         yield

@@ -24,7 +24,7 @@ class Item:
 
 
 def parse(text: str) -> list[Item]:
-    """The passes of a text in order; the outer ``builtin.module(...)`` may be left out."""
+    """The passes of a text in order; the outer ``builtin.module(...)`` is optional."""
     items: list[Item] = []
     _parse_list(text, (), items)
     return items
@@ -42,7 +42,7 @@ def _parse_list(text: str, anchors: tuple[str, ...], items: list[Item]) -> None:
 
 
 def _element(element: str) -> tuple[str, str | None, str]:
-    """Name, what is in its parentheses (None without), and its options."""
+    """Name, the text in its parentheses (None without), and its options."""
     for position, character in enumerate(element):
         if character == "(":
             if not element.endswith(")"):
@@ -54,7 +54,7 @@ def _element(element: str) -> tuple[str, str | None, str]:
 
 
 def _split(text: str) -> list[str]:
-    """Splits at the commas outside of brackets and quotes."""
+    """Splits at commas outside brackets and quotes."""
     elements: list[str] = []
     current, depth, quote = "", 0, ""
     for character in text:

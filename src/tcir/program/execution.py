@@ -1,8 +1,8 @@
-"""Executing PTX kernels on the simulated machine, and several kernels one after the other.
+"""Executing PTX kernels on the simulated machine, one or several in sequence.
 
-Buffers are numbered: the program's inputs, its results, then workspaces. A kernel writes the
-buffers that it has and that no kernel before it wrote, whole; the others it reads. So a sequence is
-a straight-line program of functions from arrays to arrays.
+Buffers are numbered: the program's inputs, its results, then workspaces. Of its buffers, a kernel
+writes those that no earlier kernel wrote, entirely, and reads the others. So a sequence is a
+straight-line program of functions from arrays to arrays.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ RunStep = Callable[[Sequence[int], Sequence[Array], Sequence[OutputSpec]], Outco
 class KernelStep:
     """A kernel, the numbers of its buffers, and how to run it: ``run(numbers, inputs, outputs)``.
 
-    views: shape and type in which the kernel has a workspace, by number; default: as bytes.
+    views: shape and type of a workspace in this kernel, by number; default: bytes.
     """
 
     name: str
@@ -86,7 +86,7 @@ def run_in_order(
 
 
 def _check_views(step: KernelStep, workspaces: Mapping[int, int]) -> None:
-    """Raises InputError where a kernel has a workspace in another size than the program says."""
+    """Raises InputError if a kernel's workspace has another size than in the program."""
     for number, view in step.views.items():
         if number in workspaces and number in step.buffers:
             image = image_spec(view)
@@ -100,7 +100,7 @@ def _check_views(step: KernelStep, workspaces: Mapping[int, int]) -> None:
 
 
 def as_view(array: Array, view: OutputSpec | None) -> Array:
-    """The bytes of `array` as the kernel has them; the array itself where sizes disagree.
+    """The bytes of `array` as seen by the kernel; the array itself if sizes disagree.
 
     Elements of 4 and 6 bits are packed (`tcir.program.memory_image`).
     """
@@ -126,9 +126,9 @@ def run_kernel(
 ) -> Outcome:
     """Executes PTX text on the machine over copies of `inputs`; results start as poison.
 
-    A changed byte of an input is an error finding. Results in `whole` are for another kernel to
-    read: a byte left unwritten there is an error finding. max_instructions: see `tcir.run_ptx`.
-    Raises `tcir.machine.MachineError` at an illegal act of the program, which ends the run.
+    A changed byte of an input is an error finding. Results in `whole` are read by another
+    kernel: an unwritten byte there is an error finding. max_instructions: see `tcir.run_ptx`.
+    Raises `tcir.machine.MachineError` on an illegal operation, which ends the run.
     """
     from tcir.debug import LastWriters
     from tcir.run import run_ptx

@@ -1,4 +1,4 @@
-"""How lowered kernels are launched: grid, block, shared memory, and what their parameters are.
+"""Launches of lowered kernels: grid, block, shared memory, parameters.
 
 The kernel's `llvm.func` carries it: ``tc.params``, a list with ``{kind = "tensor_map", arg, mode,
 dtype, dims, strides, box, …}`` or ``{kind = "pointer", arg}`` per parameter (``arg`` counts the
@@ -45,7 +45,7 @@ class Launch:
 
     @staticmethod
     def from_module(module: ir.Module) -> Launch:
-        """Reads the attributes of the one kernel in `module`, which stands at the thread level."""
+        """Reads the attributes of the one kernel in `module`, a thread-level module."""
         return Launch.from_program(find_program(module))
 
     @staticmethod
@@ -72,11 +72,11 @@ class Launch:
 
     @property
     def buffers(self) -> tuple[int, ...]:
-        """Numbers of the buffers that the kernel has, ascending."""
+        """Numbers of the kernel's buffers, ascending."""
         return tuple(sorted({param["arg"] for param in self.params if "arg" in param}))
 
     def renumbered(self, numbers: Sequence[int]) -> Launch:
-        """The same launch where buffer ``numbers[i]`` is called i."""
+        """The same launch with buffer ``numbers[i]`` renumbered to i."""
         params = tuple(
             {**param, "arg": numbers.index(param["arg"])} if "arg" in param else param
             for param in self.params
@@ -127,18 +127,18 @@ class LaunchSequence:
 
     @staticmethod
     def from_module(module: ir.Module) -> LaunchSequence:
-        """Reads the kernels of `module`, which stands at the thread level."""
+        """Reads the kernels of `module`, a thread-level module."""
         return LaunchSequence.from_programs(module, find_programs(module))
 
     @staticmethod
     def from_programs(module: ir.Module, programs: Sequence[Program]) -> LaunchSequence:
-        """The same, of the programs that were found in `module`."""
+        """Reads the kernels of the programs found in `module`."""
         launches = tuple(Launch.from_program(program) for program in programs)
         return LaunchSequence(launches, workspace_bytes(module))
 
     @property
     def only(self) -> Launch:
-        """The launch, of a program that has just one."""
+        """The launch of a program with only one."""
         if len(self.launches) != 1:
             names = ", ".join(f"@{launch.name}" for launch in self.launches)
             raise InputError(

@@ -1,4 +1,4 @@
-"""How the caller's arrays lie in memory: what kernels get, below the tensor level.
+"""Memory images of the caller's arrays, which kernels receive below the tensor level.
 
 Elements of 4 and 6 bits are packed along the last axis (`tcir.formats.pack`): fp4 two to a byte,
 the even index in the low half; fp6 four to three bytes, little-endian. Every other array is its own
@@ -70,14 +70,14 @@ def is_image(array: Any, spec: OutputSpec) -> bool:
 
 
 def images(arrays: Sequence[Array]) -> list[Array]:
-    """The image of each."""
+    """The image of each array."""
     return [to_memory(array) for array in arrays]
 
 
 def in_memory(
     outputs: Sequence[OutputSpec], run: Callable[[Sequence[OutputSpec]], Outcome]
 ) -> Outcome:
-    """What `run` gives for `outputs` where results lie as in memory: packed ones are unpacked."""
+    """Runs `run` on memory images of `outputs`; unpacks packed results."""
     outcome = run([image_spec(spec) for spec in outputs])
     if not outcome.incomplete:
         outcome.outputs = [

@@ -1,4 +1,4 @@
-"""The programs in a module: the functions to execute, and the level each stands at.
+"""The programs in a module: the functions to execute, and the level of each.
 
 Levels: ``tensor`` (func on tensors), ``tile`` (`func.func` with the attribute ``tc.kernel``),
 ``thread`` (`llvm.func` with ``nvvm.kernel``). A module holds one, or several with ``tc.order``.
@@ -29,7 +29,7 @@ class Program:
 
     @property
     def order(self) -> int | None:
-        """Its place in the sequence of launches."""
+        """Its position in the sequence of launches."""
         order = self.attribute("tc.order")
         return None if order is None else int(order.value)
 
@@ -65,7 +65,7 @@ def find_programs(module: ir.Module) -> list[Program]:
 
 
 def find_program(module: ir.Module, entry: str | None = None) -> Program:
-    """The one program in `module`, or the one called `entry`."""
+    """The only program in `module`, or the one called `entry`."""
     programs = _programs(module)
     if entry is not None:
         programs = [program for program in programs if program.name == entry] or programs

@@ -1,4 +1,4 @@
-"""What a program takes and gives, and at which level it stands.
+"""The inputs and results of a program.
 
 Kernel ABI: the function's inputs, then its results. An argument that is only the ``outs`` of a
 `linalg.fill` carries no data and is dropped.
@@ -85,9 +85,9 @@ def signature_of(module: Any, entry: str | None = None) -> Signature:
 
 
 def _with_scales(specs: list[OutputSpec], names: set[str]) -> list[OutputSpec]:
-    """Marks what has no sign: block scales of type f8E4M3FN, and the global scales beside scales.
+    """Marks unsigned inputs: block scales of type f8E4M3FN, and the global scales used with scales.
 
-    Block scales are those beside f4E2M1FN operands; elements of both types in one contraction have
+    Block scales are those of f4E2M1FN operands; elements of both types in one contraction have
     scales of type f8E8M0FNU. `names`: the types of inputs, and of what they are packed to.
     """
     if "float8_e8m0fnu" in names:
@@ -111,7 +111,7 @@ def _spec(kind: Any, op: Any) -> OutputSpec:
 
 
 _UPSTREAM_STORES = {"memref.store": 1, "vector.store": 1, "vector.transfer_write": 1}
-"""Upstream ops that store, and the operand they store to; the ops of tc say so themselves."""
+"""Upstream ops that store, and the operand they store to; ops of tc have a trait for it."""
 _VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast", "memref.subview")
 
 

@@ -91,7 +91,7 @@ def mlir_context(*, allow_unregistered: bool = False) -> Iterator[ir.Context]:
 
 @contextmanager
 def collect_diagnostics(context: Any, name: str) -> Iterator[list[Diagnostic]]:
-    """Diagnostics and remarks emitted meanwhile, unprinted; memory text is called `name`."""
+    """Collects diagnostics and remarks instead of printing them; memory text is called `name`."""
     found: list[Diagnostic] = []
 
     def keep(diagnostic: Any) -> bool:
@@ -181,7 +181,7 @@ def load_module(source: ModuleSource, context: ir.Context) -> ir.Module:
 
 
 def count_ops(module: Any) -> int:
-    """Number of operations in a module, itself not counted."""
+    """Number of operations in a module, the module op excluded."""
     from tcir._mlir import ir
 
     count = -1

@@ -1,1 +1,1 @@
-"""What `tc-run` does: a PTX kernel from the shell on the simulated machine, or into a bundle."""
+"""The implementation of `tc-run`: runs a PTX kernel on the simulated machine, or bundles it."""

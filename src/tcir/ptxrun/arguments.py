@@ -11,7 +11,7 @@ from tcir.interp import DEFAULT_MAX_INSTRUCTIONS
 from tcir.target import DEFAULT_TARGET
 
 _EPILOG = """\
-sizes that are left out are taken from the files that the compiler wrote beside the PTX
+missing sizes are taken from the files that the compiler wrote next to the PTX
   Triton, Gluon          NAME.json of the cache folder: block, cluster, dynamic shared memory,
                          entry, scratch arguments. Its grid counts clusters: --grid counts CTAs
   CuTe DSL               cute_dsl_NAME_clean.mlir (CUTE_DSL_KEEP=ir,ptx): block, cluster, grid

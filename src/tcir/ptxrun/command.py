@@ -1,4 +1,4 @@
-"""The command tc-run: errors and exit statuses around what the flags ask for."""
+"""The command tc-run: dispatch, errors and exit statuses."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _saves(texts: Sequence[str], args: Sequence[Any]) -> Saves:
-    """What each --save names: a file and an argument's array."""
+    """The file and the argument's array of each --save."""
     saves: Saves = []
     for text in texts:
         number, _, name = text.partition("=")
@@ -144,7 +144,7 @@ def _bundle_ptx(options: argparse.Namespace, ptx: str, args: list[Any]) -> int:
 
 
 def list_assumptions() -> str:
-    """The registry in words: the question, what is assumed, what else it could be, and why."""
+    """The registry as text: question, assumed answer, alternatives, evidence."""
     return "\n".join(
         f"{a.name}: {a.question}\n"
         f"    assumed   {a.default} (out of {', '.join(map(str, a.alternatives))})\n"
@@ -174,7 +174,7 @@ def progress() -> Callable[[int, int], None] | None:
 
 
 def complete(options: argparse.Namespace, path: Path | None, ptx: str) -> LaunchMetadata:
-    """Fills in the sizes that the command line left out. Raises LaunchError, PtxSyntaxError."""
+    """Fills in sizes missing from the command line. Raises LaunchError, PtxSyntaxError."""
     known = launch_metadata(path, ptx, options.entry)
     taken = []
     for name in ("entry", "grid", "block", "cluster", "dynamic_smem"):
@@ -187,7 +187,7 @@ def complete(options: argparse.Namespace, path: Path | None, ptx: str) -> Launch
             f"expected --dynamic-smem: {known.sources[0]} does not say {known.unknown}"
         )
     if not (options.grid and options.block):
-        raise LaunchError("expected --grid and --block: nothing beside the file says them")
+        raise LaunchError("expected --grid and --block: no file next to the PTX gives them")
     if taken:
         print(f"launch from {known}", file=sys.stderr)
     options.cluster = options.cluster or (1, 1, 1)

@@ -1,10 +1,10 @@
-"""How a kernel is launched, from what its compiler left beside the PTX.
+"""Launch sizes of a kernel, from files its compiler wrote next to the PTX.
 
-Triton and Gluon: `NAME.json` beside `NAME.ptx` in Triton's cache folder: `name`, `num_warps` and
+Triton and Gluon: `NAME.json` next to `NAME.ptx` in Triton's cache folder: `name`, `num_warps` and
 `warp_size`, `num_ctas` (CTAs of a cluster), `shared` (dynamic shared memory in bytes), and the
 sizes of the scratch buffers whose pointers are the kernel's last parameters.
 
-CuTe DSL: `cute_dsl_NAME_clean.mlir` beside `NAME.sm_100a.ptx`, both of which it writes when
+CuTe DSL: `cute_dsl_NAME_clean.mlir` next to `NAME.sm_100a.ptx`, both of which it writes when
 `CUTE_DSL_KEEP=ir,ptx` is set: `cuda.launch_cfg.create` with the block, the grid and the dynamic
 shared memory, `cuda.launch_cfg.cluster_dim`. Only sizes that are constants there are taken; the
 dynamic shared memory often is not one (`cute.kernel_smem_size`).
@@ -29,10 +29,10 @@ Sizes = tuple[int, ...]
 
 @dataclass(frozen=True)
 class LaunchMetadata:
-    """What is known of a launch; None: not said. Sizes in CTAs, threads and bytes.
+    """Launch sizes in CTAs, threads and bytes; None: unknown.
 
     scratch: bytes a CTA of each buffer whose pointer the compiler appended to the parameters.
-    parameters: of the entry. unknown: which size the files leave open, and why.
+    parameters: of the entry. unknown: the size the files do not give, and why.
     """
 
     sources: tuple[str, ...] = ()
@@ -117,7 +117,7 @@ def _cute(path: Path) -> LaunchMetadata | None:
     )
 
 
-def _beside(path: Path) -> LaunchMetadata | None:
+def _next_to(path: Path) -> LaunchMetadata | None:
     stem = path.name.removesuffix(".ptx")
     triton = path.with_name(f"{stem}.json")
     cute = path.with_name(f"cute_dsl_{re.sub(r'[.]sm_[0-9a-z]+$', '', stem)}_clean.mlir")
@@ -127,12 +127,12 @@ def _beside(path: Path) -> LaunchMetadata | None:
 
 
 def launch_metadata(path: Path | None, ptx: str, entry: str | None) -> LaunchMetadata:
-    """What the files beside `path` and the directives of the entry say about the launch.
+    """Launch sizes from the files next to `path` and the directives of the entry.
 
-    entry: the one asked for; files about another one are passed over. Raises LaunchError for files
+    entry: the requested one; files about another one are skipped. Raises LaunchError for files
     that cannot be read and modules without that entry, PtxSyntaxError.
     """
-    found = _beside(path) if path else None
+    found = _next_to(path) if path else None
     if found is None or (entry is not None and found.entry != entry):
         found = LaunchMetadata()
     function = parse(ptx).functions[entry_name(ptx, entry or found.entry)]

@@ -45,8 +45,8 @@ MAP_BYTES = 128
 def encode(fields: MapFields, address: int) -> bytes:
     """The 128 opaque bytes of the map of `fields` over the tensor at `address` (bytes).
 
-    `fields` are those of `tcir.TensorMap.fields`. Lines come to L2 in 128 bytes. `InputError` when
-    the driver refuses what the machine's limits accept.
+    `fields` are those of `tcir.TensorMap.fields`. L2 promotion is 128 bytes. `InputError` if
+    the driver rejects the map, although the machine's limits accept it.
     """
     driver = bindings()
     wide, narrow = driver.cuuint64_t, driver.cuuint32_t
@@ -104,5 +104,5 @@ def encode(fields: MapFields, address: int) -> bytes:
             box = [narrow(b) for b in fields.box]
             found = call("cuTensorMapEncodeTiled", *common, box, steps, interleave, *rest)
     except CudaError as error:
-        raise InputError(f"the driver refuses the tensor map {fields}: {error}") from None
+        raise InputError(f"the driver rejects the tensor map {fields}: {error}") from None
     return ctypes.string_at(found.getPtr(), MAP_BYTES)

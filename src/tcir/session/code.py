@@ -1,4 +1,4 @@
-"""Generated code, its assembly, and what is counted in it."""
+"""Generated code, its assembly, and instruction counts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tcir.validation.report import Line, Report
 
 @dataclass
 class Code:
-    """Generated code, as far as was asked for; `launches` says how to start it."""
+    """Generated code, up to the requested form; `launches` describes how to start it."""
 
     launches: LaunchSequence
     llvm: str
@@ -23,7 +23,7 @@ class Code:
 
 
 def assemble(code: Code, report: Report, *, required: str, sass: bool) -> Line:
-    """PTX to cubin and, with `sass`, its disassembly; what ptxas counts goes to ``report.code``.
+    """PTX to cubin and, with `sass`, its disassembly; ptxas' statistics go to ``report.code``.
 
     `MissingDependencyError` only for what is `required`, "cubin" or "sass".
     """
@@ -54,7 +54,7 @@ def assemble(code: Code, report: Report, *, required: str, sass: bool) -> Line:
 
 
 def tmem_columns(ptx: str) -> int | None:
-    """Columns of tensor memory a kernel allocates; None when PTX keeps them in a register."""
+    """Columns of tensor memory a kernel allocates; None if PTX has the count in a register."""
     total = 0
     for operand in re.findall(r"tcgen05\.alloc\S*\s+\[[^\]]*\],\s*([%\w]+)\s*;", ptx):
         value = operand

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class _Texts(Watcher):
-    """Keeps the program after each pass, by the pass's name."""
+    """Keeps the program after each pass, by pass name."""
 
     def __init__(self, module: ir.Module) -> None:
         self.texts = {"(input)": str(module)}
@@ -36,7 +36,7 @@ class _Texts(Watcher):
 
 
 class _Lines(Watcher):
-    """Passes lines of the report on."""
+    """Forwards lines of the report."""
 
     def __init__(self, tell: Callable[[Line], None]) -> None:
         self.tell = tell
@@ -95,11 +95,11 @@ def validate(
 ) -> Report:
     """Runs `pipeline` over `program` (an `ir.Module`, text or path), executing after every pass.
 
-    Where the pipeline ends in llvm and nvvm for `target`, PTX is generated and executed as well.
-    The program given is not modified. `on_line` is called with each line of the report as it is
-    known. Keyword options go to a named pipeline. Execution stops at the first pass that is
-    different; the passes after it count as not executed. max_instructions: of one execution;
-    default: in proportion to the level before, so that an endless loop ends soon.
+    If the pipeline ends in llvm and nvvm for `target`, PTX is generated and executed as well.
+    `program` is not modified. `on_line` is called with each line of the report as it completes.
+    Keyword options go to a named pipeline. Execution stops at the first pass with a different
+    result; later passes count as not executed. max_instructions: limit of one execution; default:
+    in proportion to the level before, so an endless loop ends soon.
     """
     if target not in TARGETS:
         raise InputError(f"expected a target out of {', '.join(TARGETS)}, got '{target}'")

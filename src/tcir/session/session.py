@@ -1,7 +1,7 @@
-"""`Session`: the one sequence that `tcir.compile`, `tcir.validate` and tc-opt all go through.
+"""`Session`: the sequence of steps shared by `tcir.compile`, `tcir.validate` and tc-opt.
 
-A module comes in (parsed by `tcir.program.source`), its target is set, passes run one by one, each
-verified and, when asked for, executed and compared; then code is generated, and executed as well.
+It takes a module (parsed by `tcir.program.source`), sets its target, runs passes one by one, each
+verified and, if requested, executed and compared; then it generates code and executes it.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ if TYPE_CHECKING:
 
 
 class Watcher:
-    """What a session tells its caller while it runs. The methods of this class do nothing."""
+    """Callbacks of a running session. The methods of this class do nothing."""
 
     def before_pass(self, index: int, item: Pass, module: ir.Module) -> None:
         """`item`, pass number `index` (from 1), is about to run on `module`."""
 
     def after_pass(self, index: int, item: Pass, module: ir.Module) -> None:
-        """`item` has run and `module` is valid; it has not been executed yet."""
+        """`item` has run and `module` is valid, not yet executed."""
 
     def before_step(self, name: str, module: ir.Module) -> None:
-        """Code generation has come to the step `name`."""
+        """Code generation begins the step `name`."""
 
     def line(self, line: Line) -> None:
         """A line of the report is complete."""
 
 
 class Session:
-    """A module on its way through `pipeline` to code for `target`, and the report of it.
+    """The compilation of a module by `pipeline` to code for `target`, and its report.
 
-    settings:    how the program is executed after every pass; None: it is not
+    settings:    how the program is executed after every pass; None: not executed
     verify_each: whether MLIR verifies the module after every pass
     """
 
@@ -75,8 +75,8 @@ class Session:
     def run_passes(self) -> None:
         """Runs the pipeline over the module in place, with a line of the report for each pass.
 
-        All passes run, also after one that changed the result, so that the code can be looked at;
-        only execution stops there. Raises `PassError` of a pass that rejects the module.
+        All passes run, even after one that changed the result, so the code can be inspected; only
+        execution stops there. Raises the `PassError` of a pass that rejects the module.
         """
         executing = self.validator is not None and self._execute_input(self.validator)
         for index, item in enumerate(self.pipeline, start=1):
@@ -96,7 +96,7 @@ class Session:
             self._add(line)
 
     def _execute_input(self, validator: Validator) -> bool:
-        """Executes the program as it came in; whether it gave the reference of all that follows."""
+        """Executes the input program, the reference; returns whether that succeeded."""
         line = validator.start(self.module)
         assert validator.signature is not None
         self.report.program = validator.signature.name
@@ -117,8 +117,8 @@ class Session:
     def generate(self, upto: str) -> Code:
         """Code of the lowered module, up to "llvm", "ptx", "cubin" or "sass"; PTX is executed.
 
-        A missing assembler is noted in ``report.code`` and raised only when the cubin itself was
-        asked for.
+        A missing assembler is noted in ``report.code`` and raised only if the cubin itself was
+        requested.
         """
         from tcir import codegen
 
@@ -145,7 +145,7 @@ class Session:
         report.code = {"ptx_lines": code.ptx.count("\n"), "tmem_columns": tmem_columns(code.ptx)}
         if upto in ("cubin", "sass"):
             self.watcher.before_step("ptxas", self.module)
-            # The disassembly is for whoever reads it, or the counts of a validation's table.
+            # Disassemble only for --emit=sass, or for the counts of a validation's table.
             sass = upto == "sass" or self.validator is not None
             self._add(assemble(code, report, required=upto, sass=sass))
         return code
@@ -156,7 +156,7 @@ class Session:
 
 
 def set_target(module: ir.Module, target: str) -> None:
-    """Says in the module what it is compiled for (``tc.target``), where it is not the default."""
+    """Sets the module's target (``tc.target``) unless it is the default."""
     from tcir._mlir import ir
 
     if target != DEFAULT_TARGET.name:
@@ -165,7 +165,7 @@ def set_target(module: ir.Module, target: str) -> None:
 
 
 def verify(module: ir.Module, pass_name: str) -> None:
-    """Raises `PassError` naming the pass when the module is not valid."""
+    """Raises `PassError` naming the pass if the module is not valid."""
     try:
         valid = module.operation.verify()
         why = ""
@@ -192,7 +192,7 @@ def _made_for(program: Program) -> str:
 
 
 def _check_target(programs: list[Program], target: str) -> None:
-    """Rejects code generation for another target than a kernel was made for."""
+    """Rejects code generation for a target other than the kernel's."""
     for program in programs:
         made_for = _made_for(program)
         if made_for != target:

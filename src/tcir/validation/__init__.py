@@ -1,1 +1,1 @@
-"""Executing a program after every pass, and comparing."""
+"""Executing a program after every pass and comparing the results."""

@@ -1,4 +1,4 @@
-"""How far a tensor core's result may be from the reference, element by element.
+"""Bounds on the difference between a tensor core's result and the reference, per element.
 
 A result with products p_1 … p_K is a chain of fused sums. Each step adds up to 16 products (one
 K = 16 instruction of kind f16) and the accumulator at once: every term is truncated to 25 bits
@@ -8,7 +8,7 @@ below the largest exponent of the step, 2^emax, and the sum is truncated to f32.
     (16 + 1) * 2^-25 * S       the terms
     2^-23 * S                  the partial sum to f32
 
-Steps without a nonzero product err by nothing: the accumulator alone fits its own window. Channels
+Steps without a nonzero product are exact: the accumulator alone fits its own window. Channels
 come in multiples of 8 (TMA needs strides of 16 bytes), so a step holds at least 8 of the K products
 and there are at most ceil(K / 8) steps. A block-scaled instruction adds 32 or 64 products in a
 step: fewer, larger steps, whose bounds add up to less. The reference may itself sum in f32, in any
@@ -50,7 +50,7 @@ class Sums:
 
 
 def sums_of(dtype: str, target: str) -> Sums:
-    """The sums of operands of `dtype` on a target of any of our pipelines.
+    """How operands of `dtype` are summed on a target of our pipelines.
 
     mma.sync of sm_80 keeps 24 bits and adds 16 bytes of a row at once, of sm_90 25 bits and 32
     (`tcir.machine.numerics.warp_mma`); tf32 drops 13 of 23 bits of each factor, which is under
@@ -88,5 +88,5 @@ def fused_sum_bound(
 
 
 def upper(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """`values`, themselves rounded sums, raised by what their own rounding may have taken off."""
+    """`values`, themselves rounded sums, increased by the most their rounding may have removed."""
     return values.astype(np.float64) * (1 + 2.0**-7)

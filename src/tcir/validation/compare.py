@@ -1,4 +1,4 @@
-"""Comparing results: bit for bit, or within a bound; and where they first differ."""
+"""Comparing results, bit for bit or within a bound, and locating the first difference."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Arrays = Sequence[np.ndarray[Any, Any]]
 
 @dataclass(frozen=True)
 class Difference:
-    """The first element of a result that is wrong, and how many are."""
+    """The first wrong element of a result, and the number of wrong elements."""
 
     output: int
     index: tuple[int, ...]
@@ -46,7 +46,7 @@ def same_bits(expected: Arrays, got: Arrays) -> bool:
 def first_difference(
     expected: Arrays, got: Arrays, bounds: Arrays | None = None
 ) -> Difference | None:
-    """The first element that is not bitwise equal, or beyond `bounds` where given."""
+    """The first element that is not bitwise equal, or out of `bounds` if given."""
     for number, (a, b) in enumerate(zip(expected, got, strict=True)):
         if bounds is None:
             wrong = bits(a) != bits(b)
@@ -68,7 +68,7 @@ def errors(expected: np.ndarray[Any, Any], got: np.ndarray[Any, Any]) -> np.ndar
 
 
 def largest_ratio(expected: Arrays, got: Arrays, bounds: Arrays) -> tuple[float, float]:
-    """The largest error, and the largest error as a part of its bound."""
+    """The largest error, and the largest ratio of an error to its bound."""
     error, ratio = 0.0, 0.0
     for a, b, bound in zip(expected, got, bounds, strict=True):
         distance = errors(a, b)

@@ -41,7 +41,7 @@ EXIT_CODES = {"held": 0, "not executed": 0, "different": 1, "incomplete": 2}
 
 @dataclass
 class Line:
-    """What is known of one pass; see the module's docstring for the fields."""
+    """The line of one pass; see the module's docstring for the fields."""
 
     index: int
     name: str
@@ -76,7 +76,7 @@ HEADER = f"{'#':>3}  {'pass':<30} {'ops':>6} {'time':>10}  {'verdict':<13} compa
 
 @dataclass
 class Report:
-    """All lines of a run, and what is known of the code it ended in."""
+    """All lines of a run, and the statistics of the generated code."""
 
     program: str = ""
     pipeline: str = ""
@@ -97,9 +97,9 @@ class Report:
 
     @property
     def verdict(self) -> str:
-        """The gravest of its lines' verdicts; a pass not executed is incomplete.
+        """The worst verdict of its lines; a pass not executed is incomplete.
 
-        What a later pass says of a program that a pass before it broke changes no verdict.
+        Once a pass is different, the lines of later passes do not change the verdict.
         """
         verdicts = {line.verdict for line in self.passes}
         if "different" in verdicts:
@@ -144,7 +144,7 @@ class Report:
         raise KeyError(name)
 
     def first_failure(self) -> Line | None:
-        """The first pass that is different, else the first that is incomplete."""
+        """The first pass with a different result, else the first incomplete one."""
         for wanted in (("different",), ("incomplete", "not executed")):
             for line in self.passes:
                 if line.verdict in wanted:
@@ -152,7 +152,7 @@ class Report:
         return None
 
     def summary(self) -> str:
-        """The last line: the verdict, and the pass to look at."""
+        """The last line: the verdict, and the pass responsible."""
         failure = self.first_failure() if self.validated else None
         if failure is None:
             compared = [line for line in self.passes if line.verdict != "reference"]

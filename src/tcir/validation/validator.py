@@ -1,9 +1,9 @@
-"""Executing the program after every pass, and comparing.
+"""Executing the program after every pass and comparing the results.
 
-Every result is compared with the result before the pass and with that of the program as it came in,
-bit for bit. Where it differs from the latter and the inputs are random floats, the bound of
-`tcir.validation.bounds` decides. A hazard of severity "error" makes a pass different, whatever the
-numbers.
+Every result is compared bit for bit with the result before the pass and with that of the input
+program. If it differs from the latter and the inputs are random floats, the bound of
+`tcir.validation.bounds` decides. A hazard of severity "error" makes a pass "different" regardless
+of the numbers.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _SUM_OF_PRODUCTS = {
 
 
 class Validator:
-    """Executes the states of one program and makes a report line of each."""
+    """Executes the states of one program and fills in a report line for each."""
 
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
@@ -68,7 +68,7 @@ class Validator:
         self._before: Work | None = None
 
     def start(self, module: ir.Module) -> Line:
-        """Executes the program as it came in: the reference of all that follows."""
+        """Executes the input program: the reference for all later states."""
         self.signature = signature_of(module)
         contraction = contraction_of(module, self.signature)
         self._spans = contraction is not None
@@ -104,7 +104,7 @@ class Validator:
         return line
 
     def check_ptx(self, ptx: str, launches: LaunchSequence, line: Line) -> Line:
-        """The same for PTX text."""
+        """Executes PTX text under every order and fills in the verdict of `line`."""
 
         def execute(order: int | None) -> Outcome | None:
             assert self.signature is not None
@@ -263,7 +263,7 @@ class Validator:
     def _with_site(
         self, difference: compare.Difference, sites: Mapping[int, Any]
     ) -> compare.Difference:
-        """Adds who wrote the element at this level, and what it was at the level before."""
+        """Adds the writer of the element at this level, and its value at the level before."""
         index, output = difference.index, difference.output
         words = [str(sites[output](index))] if output in sites else []
         if output in self._sites:
@@ -313,7 +313,7 @@ class Validator:
 
 
 def _guard(line: Line, run: Callable[[], Outcome]) -> Outcome | None:
-    """Runs an execution; what the machine refuses or cannot do becomes the line's verdict.
+    """Runs an execution; an illegal or unsupported operation becomes the line's verdict.
 
     None unless there are results to compare.
     """
@@ -326,7 +326,7 @@ def _guard(line: Line, run: Callable[[], Outcome]) -> Outcome | None:
         if _is_not_modelled(error):
             line.verdict, line.incomplete = "incomplete", [f"{error}{where}"]
             return None
-        if not _is_refusal(error):
+        if not _is_program_error(error):
             raise
         line.verdict = "different"
         line.compared = f"illegal use of the machine: {error}{where}"
@@ -373,7 +373,7 @@ def _laid_to_the_pass(line: Line) -> Iterator[None]:
 
 
 def _note(line: Line, findings: Iterable[Any]) -> None:
-    """Adds hazards to a line; those of other completion orders are kept."""
+    """Adds hazards to a line, keeping those of other completion orders."""
     for f in findings:
         finding = {"severity": f.severity, "code": f.code, "text": _words(f)}
         if finding not in line.findings:
@@ -381,14 +381,14 @@ def _note(line: Line, findings: Iterable[Any]) -> None:
 
 
 def _is_not_modelled(error: Exception) -> bool:
-    """Whether the program may be legal, but there is no rule for it yet."""
+    """Whether `error` means a missing rule: the program may be legal."""
     from tcir.machine.errors import NotModelled
 
     return isinstance(error, NotModelled | IncompleteError)
 
 
-def _is_refusal(error: Exception) -> bool:
-    """Whether it is the program's fault that the machine raised `error`."""
+def _is_program_error(error: Exception) -> bool:
+    """Whether the machine raised `error` because the program is wrong."""
     from tcir.machine import MachineError
     from tcir.machine.refusal import Refusal
     from tcir.run import LaunchError, PtxSyntaxError

@@ -1,7 +1,7 @@
 """Executes a thread-level kernel (scf, arith, cf, llvm, nvvm) by spelling it as naive PTX.
 
 One file per dialect; `spelling` is the table and takes rules from user code. The spelling never
-goes through LLVM, so what it computes can be held against what the NVPTX back end's PTX computes.
+goes through LLVM, so its results can be compared with those of the NVPTX back end's PTX.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def run(
 
 
 def _find(module: ir.Module, name: str) -> tuple[Any, list[str]]:
-    """The kernel, and the declarations of the shared memory beside it."""
+    """The kernel, and the declarations of shared memory."""
     for outer in module.body.operations:
         if outer.operation.name != "gpu.module":
             continue

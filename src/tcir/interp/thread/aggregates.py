@@ -1,4 +1,4 @@
-"""Vectors and structs: ops that only name scalars differently."""
+"""Vectors and structs: ops that only rename scalars."""
 
 from __future__ import annotations
 
@@ -88,13 +88,13 @@ def _insert_value(speller: Speller, op: ir.Operation) -> None:
 
 @spelling("llvm.mlir.poison", "llvm.mlir.undef", "ub.poison")
 def _undefined(speller: Speller, op: ir.Operation) -> None:
-    """Registers that nothing writes: reading one is an error of the machine."""
+    """Unwritten registers: reading one is an error on the machine."""
     speller.define(op.results[0])
 
 
 @spelling("builtin.unrealized_conversion_cast")
 def _cast(speller: Speller, op: ir.Operation) -> None:
-    """Another type of the same registers."""
+    """The same registers with another type."""
     only(op)
     if len(op.operands) != 1 or len(op.results) != 1:
         raise IncompleteError("no rule for a cast that is not of one value to one value")

@@ -1,4 +1,4 @@
-"""Inline assembly: the text as it stands, operands filled in."""
+"""Inline assembly: its text with operands filled in."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _REGISTER_CONSTRAINT = {"r", "l", "h", "f", "d", "c", "b"}
 def _inline_asm(speller: Speller, op: ir.Operation) -> None:
     """Outputs first, then inputs, numbered as in LLVM; ``$$`` is a dollar sign.
 
-    An input tied to an output (constraint "0") shares its register. When the text names neither,
-    the output is the input, register and all.
+    An input tied to an output (constraint "0") shares its register. If the text names neither, the
+    output is the input's register.
     """
     only(op, "asm_string", "constraints", "has_side_effects", "asm_dialect", "tail_call_kind")
     text = ir.StringAttr(op.attributes["asm_string"]).value

@@ -98,7 +98,7 @@ def _access(op: ir.Operation, pointer: ir.Value, kind: ir.Type) -> tuple[str, in
 
 
 def _operand(registers: tuple[str, ...]) -> tuple[str, str]:
-    """``.v2``/``.v4`` or nothing, and the operand."""
+    """``.v2``/``.v4`` or "", and the operand."""
     if len(registers) == 1:
         return "", registers[0]
     return f".v{len(registers)}", f"{{{', '.join(registers)}}}"

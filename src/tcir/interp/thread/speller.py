@@ -1,8 +1,8 @@
 """Spells a thread-level kernel as PTX, one op at a time.
 
 No optimisation and no LLVM: every SSA value has registers of its own, block arguments are moved,
-structured control flow becomes labels. So it is a second opinion both on the upstream passes and on
-the NVPTX back end, as long as it stays naive.
+structured control flow becomes labels. It is thus an independent check of both the upstream passes
+and the NVPTX back end, as long as it stays naive.
 
 A value is a tuple of registers, one per scalar: vectors and structs are taken apart. Ops that only
 rename scalars (bitcasts of one width, extracting, inserting, shuffling) give other names to the
@@ -78,7 +78,7 @@ def bits(kind: ir.Type) -> int:
 
 
 class Speller:
-    """PTX of one kernel while it grows."""
+    """PTX of one kernel under construction."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -94,11 +94,11 @@ class Speller:
         self.lines.append(f"\t{text};")
 
     def place(self, label: str) -> None:
-        """A label here."""
+        """Places a label."""
         self.lines.append(f"{label}:")
 
     def fresh_label(self) -> str:
-        """A label not used elsewhere."""
+        """A new label."""
         self._labels += 1
         return f"$L{self._labels}"
 
@@ -128,11 +128,11 @@ class Speller:
         return register
 
     def rename(self, value: ir.Value, registers: Sequence[str]) -> None:
-        """`value` is in registers that exist already."""
+        """Maps `value` to existing registers."""
         self._values[value] = tuple(registers)
 
     def read(self, value: ir.Value) -> Registers:
-        """The registers of `value`; block arguments get theirs at first sight."""
+        """The registers of `value`; those of block arguments are created on first use."""
         if value not in self._values:
             if not isinstance(value.owner, ir.Block):
                 raise IncompleteError(f"a use of {value} before its definition")
@@ -183,7 +183,7 @@ class Speller:
             raise
 
     def _mark(self, op: ir.Operation) -> None:
-        """Notes the source line of what follows, for reports."""
+        """Records the source line of the following instructions, for reports."""
         found = re.search(r'"([^"]*)":(\d+):(\d+)', str(op.location))
         if found is None:
             return
@@ -210,7 +210,7 @@ class Speller:
 
 
 def only(op: ir.Operation, *allowed: str) -> None:
-    """Refuses an op with an attribute that its rule would not look at."""
+    """Rejects an op with an attribute that its rule ignores."""
     for name in sorted(set(op.attributes) - set(allowed) - _WITHOUT_MEANING):
         if not name.startswith("tc."):
             raise IncompleteError(f"no rule for the attribute {name} = {op.attributes[name]}")
@@ -224,7 +224,7 @@ _WITHOUT_MEANING = frozenset({
 
 
 def expect(op: ir.Operation, name: str, *values: str) -> str:
-    """The attribute `name` as text, which has to be one of `values` (default: absent)."""
+    """The attribute `name` as text; must be one of `values` (default: absent)."""
     text = str(op.attributes[name]) if name in op.attributes else ""
     if text not in values:
         raise IncompleteError(f"no rule for {name} = {text}")

@@ -1,6 +1,6 @@
 """Executes kernels of tile programs (`func.func` with ``tc.kernel``) on the simulated machine.
 
-Three readings of the same ops, by what the kernel's attributes and ops say:
+Three semantics of the same ops, by the kernel's attributes and ops:
 
 - without ``tc.async`` the body is a sequential program: every op takes effect before the next;
 - with ``tc.async`` copies, multiplications and commits complete later, in the machine's order, and
@@ -8,7 +8,7 @@ Three readings of the same ops, by what the kernel's attributes and ops say:
 - with `tc.role` regions every warp is an agent: it runs the whole kernel, skips the roles that do
   not list it, and an op outside roles that belongs to one thread or warp is executed by that one.
 
-Objects lie where the program says, or, before memory is planned, in places of their own.
+Objects are at their planned addresses, or, before memory is planned, at separate ones.
 `execute` is the table of rules and takes rules from user code.
 """
 
@@ -124,7 +124,7 @@ def _site(writers: Writers, buffer: int, shape: tuple[int, ...], index: tuple[in
 
 
 def _launch_sizes(function: ir.Operation) -> tuple[tuple[int, int, int], int]:
-    """Grid and threads. No op of this level reaches another CTA: ``tc.cluster`` has no meaning."""
+    """Grid and threads. ``tc.cluster`` is ignored: no op of this level accesses another CTA."""
     attributes = function.attributes
     for needed in ("tc.kernel", "tc.grid", "tc.block"):
         if needed not in attributes:

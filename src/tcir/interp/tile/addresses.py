@@ -1,7 +1,7 @@
-"""Where the elements of a shared tile lie, from the definition of ``!tc.smem`` alone.
+"""Addresses of the elements of a shared tile, from the definition of ``!tc.smem`` alone.
 
-Written apart from the compiler's layouts and descriptors on purpose: an operand address that both
-sides get wrong in the same way would otherwise go unseen.
+Deliberately independent of the compiler's layouts and descriptors: an address that both sides get
+wrong in the same way would otherwise go unnoticed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class TileLayout:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the tile, whole panels, rounded up to 128 (where a TMA box may start)."""
+        """Bytes of the tile: whole swizzle-span columns, rounded up to 128 for TMA boxes."""
         inner, outer = (self.k, self.mn) if self.major == "K" else (self.mn, self.k)
         rows = -(-inner * self.element_bytes // self.span) * outer
         return -(-rows * self.span // 128) * 128
@@ -45,9 +45,9 @@ class TileLayout:
         return _elements(self, base, k_first, k_count)
 
     def elements_from(self, row: int, base: int, k_first: int, k_count: int) -> Array:
-        """The same for 128 rows from `row` on, past a panel's end in the next: int64[128, k_count].
+        """The same for 128 rows from `row` on, continuing in the next column: int64[128, k_count].
 
-        Of tiles whose rows are all equally far apart (K-major, not swizzled).
+        For tiles with equidistant rows (K-major, not swizzled).
         """
         return self.elements(base, k_first, k_count)[:1] + self.span * (row + _OPERAND_ROWS)
 
@@ -62,8 +62,8 @@ def _elements(tile: TileLayout, base: int, k_first: int, k_count: int) -> Array:
     mn = np.arange(tile.mn, dtype=np.int64)[:, None]
     k = np.arange(k_first, k_first + k_count, dtype=np.int64)[None, :]
     inner, outer, rows = (k, mn, tile.mn) if tile.major == "K" else (mn, k, tile.k)
-    panel, byte = np.divmod(inner * tile.element_bytes, tile.span)
-    address = base + (panel * rows + outer) * tile.span + byte
+    column, byte = np.divmod(inner * tile.element_bytes, tile.span)
+    address = base + (column * rows + outer) * tile.span + byte
     address = address ^ (((address >> 7) & _PHASES[tile.swizzle]) << 4)
     address.setflags(write=False)
     return address

@@ -1,4 +1,4 @@
-"""Rules of `arith`, `math` and `vector`: indices are Python ints, all else is numpy's business."""
+"""Rules of `arith`, `math` and `vector`: indices are Python ints, everything else numpy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tcir.interp.types import Array, constant, shape_of
 
 
 def _width(type_: ir.Type) -> int | None:
-    """Bits of a scalar integer (index: 64), None for anything else."""
+    """Bits of a scalar integer (index: 64); None for anything else."""
     if isinstance(type_, ir.IndexType):
         return 64
     return ir.IntegerType(type_).width if isinstance(type_, ir.IntegerType) else None

@@ -15,7 +15,7 @@ from tcir.machine.tensor_core.instruction_descriptor_scaled import SCALED_K, Sca
 
 
 def _descriptor(op: ir.OpView) -> ScaledDescriptor:
-    """What the op's types and attributes say, as the instruction descriptor would."""
+    """The fields of the instruction descriptor, from the op's types and attributes."""
     d, b = (op.operation.operands[i].type for i in (0, 2))
     kind, block = string(op, "kind"), integer(op, "block")
     return ScaledDescriptor(

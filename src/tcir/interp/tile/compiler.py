@@ -1,4 +1,4 @@
-"""Turns a kernel into closures, once per execution: ops are looked up here and never again.
+"""Compiles a kernel to closures, once per execution; ops are looked up only here.
 
 A *step* is a function of a `Frame`; it is a generator function when it may block (the machine's
 scheduler then runs other agents). Values live in a list, one slot per MLIR value.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tcir.machine import Agent, Cta
 
 Blocking: TypeAlias = Generator[object, object, None]
-"""What a step that may block returns: the scheduler resumes it."""
+"""The generator of a step that may block; the scheduler resumes it."""
 Step = Callable[["Frame"], Blocking | None]
 
 execute: Rules[Callable[[Compiler, Any], Step]] = Rules("tile")
@@ -79,7 +79,7 @@ class Compiler:
         return self.slot(op.operation.results[0])
 
     def site(self, op: ir.OpView) -> Site:
-        """What the machine's findings show for this op."""
+        """The op as shown in the machine's findings."""
         return Site(site_of(op.operation))
 
     def step(self, view: ir.OpView) -> Step:
@@ -90,7 +90,7 @@ class Compiler:
         return execute[op.name](self, view)
 
     def block(self, block: ir.Block) -> Step:
-        """All steps of a block but none for its terminator if that only yields."""
+        """The steps of a block, without its terminator if that only yields."""
         return sequence([self.step(view) for view in block.operations])
 
 

@@ -52,7 +52,7 @@ class CtaRun:
         return MachineError(code, message, site=site)
 
     def consume(self, frame: Frame, tile: Registers, site: Site) -> None:
-        """Registers of a tensor-memory load are used: they must have been waited for."""
+        """Checks that the registers of a tensor-memory load were waited for before use."""
         load = tile.load
         if load is not None and not load.ready:
             load.ready = True  # reported once
@@ -67,11 +67,11 @@ class CtaRun:
     # Memory -------------------------------------------------------------------------------------
 
     def forget_shared(self, frame: Frame, start: int, size: int) -> None:
-        """Makes shared bytes undefined: a fresh tile is there now."""
+        """Makes the shared bytes of a new tile undefined."""
         self.cta.smem.poison(start, size)
 
     def forget_tmem(self, frame: Frame, column: int, columns: int) -> None:
-        """Makes tensor-memory columns undefined: a fresh tile is there now."""
+        """Makes the tensor-memory columns of a new tile undefined."""
         self.cta.tmem.poison(column, columns)
 
     def read_word(self, frame: Frame, address: int, site: Site) -> int:
@@ -85,7 +85,7 @@ class CtaRun:
 
     @contextmanager
     def as_warp(self, frame: Frame, quarter: int) -> Iterator[None]:
-        """While one agent is the whole CTA, it reads a quarter as the warp that may."""
+        """An agent that is the whole CTA accesses a sub-partition as the warp allowed to."""
         if not frame.whole:
             yield
             return
@@ -107,13 +107,13 @@ class CtaRun:
     # Loads in program order ---------------------------------------------------------------------
 
     def announce(self, frame: Frame, nbytes: int, site: Site) -> int:
-        """Arms the interpreter's mbarrier for a load without `signal`; its address."""
+        """Arms the interpreter's mbarrier for a load without `signal`; returns its address."""
         bar = self.places.scratch
         frame.agent.mbarrier.arrive(bar, expect_tx=nbytes, site=site)
         return bar
 
     def complete_load(self, frame: Frame, nbytes: int, box: int, site: Site) -> None:
-        """Finishes such a load; MachineError if it moved other than the bytes it names."""
+        """Completes such a load; MachineError if it moved a number of bytes other than `nbytes`."""
         frame.agent.drain()
         parity, self._loads = self._loads % 2, self._loads + 1
         if not frame.agent.mbarrier.test(self.places.scratch, parity, site=site):

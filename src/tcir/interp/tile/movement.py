@@ -22,7 +22,7 @@ from tcir.machine.tma.tensor_map import DecodedMap, MapFields
 _GROUPS = 4
 """Groups of 32 pixels in a load of .im2col::w::128, each with a halo (PTX ISA 5.5.5)."""
 _LOAD_MODES = {"tiled": "tile", "im2col": "im2col", "im2col_w128": "im2col::w::128"}
-"""Mode of a map -> how PTX spells a load from it."""
+"""Mode of a tensor map -> PTX modifiers of a load from it."""
 
 
 def _fields(op: tc.MakeTensorMapOp) -> MapFields:
@@ -262,7 +262,7 @@ def store_rows(compiler: Compiler, op: tc.StoreRowsOp) -> Step:
 
 
 def clip(first: list[int], shape: tuple[int, ...], rows: int, row_dim: int) -> tuple[int, int]:
-    """How many of `rows` rows and how many columns from `first` lie in the tensor.
+    """How many of `rows` rows and how many columns from `first` are inside the tensor.
 
     Indices are unsigned, so a negative one is far outside. Rows run along `row_dim`, columns along
     the last dimension; a row outside in any dimension is not stored.

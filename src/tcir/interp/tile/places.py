@@ -1,4 +1,4 @@
-"""Where tiles and barriers lie: as planned or, before memory is planned, wherever is room."""
+"""Addresses of tiles and barriers: planned or, before memory is planned, chosen here."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def layout_of(type_: ir.Type) -> TileLayout:
 class Places:
     """Shared-memory bytes and tensor-memory columns of every object, by op.
 
-    An object without a planned place gets one of its own for the whole kernel: each execution of
-    its op makes the place undefined again, so nothing is left over from the last one. That is what
-    "a fresh tile" means as long as tiles do not outlive the loop iteration that made them.
+    An object without a planned address gets one of its own for the whole kernel: each execution of
+    its op makes the memory undefined again, so no value of the previous one survives. This models
+    a new tile as long as tiles do not outlive the loop iteration that created them.
     """
 
     shared: dict[Any, int] = field(default_factory=dict)
@@ -40,13 +40,13 @@ class Places:
     planned: set[Any] = field(default_factory=set)
     dynamic_smem: int = 0
     own_allocation: int = 0
-    """Columns that the interpreter allocates, since the program does not do it yet; 0: none."""
+    """Columns the interpreter allocates if the program does not do so yet; 0: none."""
     scratch: int = 0
-    """Byte offset of 16 bytes of the interpreter's own: its mbarrier, then the TMEM address."""
+    """Byte offset of the interpreter's own 16 bytes: its mbarrier, then the TMEM address."""
 
     @staticmethod
     def of(function: ir.Operation) -> Places:
-        """Places for all objects of a kernel; IncompleteError if tensor memory is too small."""
+        """Addresses of all objects of a kernel; IncompleteError if tensor memory is too small."""
         places = Places()
         ops = [op.operation for op in nested(function)]
         has_alloc = any(op.name == "tc.tmem_alloc" for op in ops)
@@ -77,7 +77,7 @@ _IN_SHARED = {
     tc.MbarrierInitOp.OPERATION_NAME: MBARRIER_BYTES,
     tc.LaneMasksOp.OPERATION_NAME: LANE_MASK_BYTES,
 }
-"""Ops whose objects lie in shared memory, with their alignments."""
+"""Ops whose objects are in shared memory, with their alignments."""
 
 
 def _barriers_last(op: ir.OpView) -> int:

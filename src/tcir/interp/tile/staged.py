@@ -1,6 +1,6 @@
-"""Where the elements of a ``!tc.staged`` tile lie, from the type's definition alone.
+"""Offsets of the elements of a ``!tc.staged`` tile, from the type's definition alone.
 
-Written apart from the compiler's address arithmetic on purpose, as `addresses` is.
+Deliberately independent of the compiler's address arithmetic, like `addresses`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the values of a tile program are while it runs."""
+"""Run-time values of a tile program."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tcir.interp.types import Array
 
 @dataclass(frozen=True)
 class Site:
-    """The op that an event of the machine comes from."""
+    """The op that caused an event of the machine."""
 
     text: str
 
@@ -43,7 +43,7 @@ class SmemTile:
 
 @dataclass(frozen=True)
 class StagedTile:
-    """A tile that warps read, at byte `base` of the CTA's shared memory."""
+    """A tile read by warps, at byte `base` of the CTA's shared memory."""
 
     base: int
     layout: StagedLayout
@@ -60,7 +60,7 @@ class TmemTile:
     width: int
     """Elements per lane."""
     disabled: tuple[int, ...] | None = None
-    """Four words with a bit for each lane that an mma must not write."""
+    """Four words with a bit set for each lane that an mma must not write."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Ring:
 
 @dataclass
 class Load:
-    """An asynchronous read of tensor memory: `ready` once its warp waited for it."""
+    """An asynchronous read of tensor memory: `ready` once its warp has waited for it."""
 
     site: Site
     ready: bool = False
@@ -97,8 +97,8 @@ class Load:
 class Registers:
     """A register tile: row = thread of the warp.
 
-    `quarter` and `column` say where in tensor memory it came from (-1: nowhere), `load` is the
-    read itself if this is its direct result.
+    `quarter` and `column` are its origin in tensor memory (-1: none), `load` is the read itself if
+    this is its direct result.
     """
 
     data: Array
@@ -109,7 +109,7 @@ class Registers:
 
 @dataclass
 class Stored:
-    """One execution of `tc.store_rows`, kept to say later who wrote an element."""
+    """One execution of `tc.store_rows`, recorded to report the writer of an element."""
 
     cta: tuple[int, int, int]
     quarter: int
@@ -126,12 +126,12 @@ class Writers:
     stores: list[Stored] = field(default_factory=list)
 
     def watch(self, buffer: int, size: int) -> None:
-        """Keep records of `buffer`, which has `size` elements."""
+        """Starts recording the stores to `buffer`, which has `size` elements."""
         self.owner[buffer] = np.full(size, -1, np.int32)
         self.lane[buffer] = np.zeros(size, np.int16)
 
     def describe(self, buffer: int, index: tuple[int, ...], shape: tuple[int, ...]) -> str:
-        """Who wrote element `index` of a buffer of this shape, in words."""
+        """Text naming the writer of element `index` of a buffer of this shape."""
         flat = int(np.ravel_multi_index(index, shape))
         number = int(self.owner[buffer][flat])
         if number < 0:

@@ -1,7 +1,7 @@
 """Rules of the warp level: cp.async, fragments as whole matrices, mma.sync, stores.
 
-A fragment is the matrix itself here: which thread holds what begins to count below this level. One
-agent stands for all threads of the CTA, so its copies are one thread's, in order of groups.
+At this level a fragment is the whole matrix; its distribution over threads matters only below. One
+agent represents all threads of the CTA, so its copies are one thread's, in order of groups.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _PTX = {"f16": "f16", "bf16": "bf16", "f32": "tf32", "f8E4M3FN": "e4m3", "f8E5M2
 def _box(
     frame: Frame, tensor: MemRef, first: list[int], extent: tuple[int, int], tails: str, site: Site
 ) -> tuple[Array, Array]:
-    """Address of every element of a box over the last two dimensions, and which exist.
+    """Address of every element of a box over the last two dimensions, and which are inside.
 
-    MachineError where the box leaves the tensor in a dimension that `tails` does not name.
+    MachineError if the box leaves the tensor in a dimension that `tails` does not name.
     """
     *batch, row, column = first
     rows = row + np.arange(extent[0], dtype=np.int64)[:, None]
