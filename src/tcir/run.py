@@ -220,7 +220,6 @@ def run_ptx(
         numerics=numerics,
         progress=progress,
         assumptions=assumptions,
-        tmem_anywhere=True,
         ctas_per_sm=ctas_per_sm,
     )
     report = RunReport(numerics=numerics, order_seed=order_seed)

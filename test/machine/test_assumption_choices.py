@@ -141,6 +141,29 @@ def test_what_alloc_gives(choice: str, codes: set[str]) -> None:
     assert (seen[0] == 0).all() == (choice == "zeros")
 
 
+@pytest.mark.parametrize(
+    ("choice", "codes"),
+    [("lowest", set()), ("any", {"tensor-memory-columns"})],
+)
+@pytest.mark.parametrize("reads_the_address", [True, False])
+def test_where_an_allocation_lies(choice: str, codes: set[str], reads_the_address: bool) -> None:
+    """A program that takes column 0 for granted, as DeepGEMM does, or uses what alloc wrote."""
+    found: set[str] = set()
+    bases = set()
+    for seed in (None, *range(10)):
+        bench = Bench(seed, assumptions=Assumptions(alloc_place=choice))
+
+        def body(agent: Agent) -> Any:
+            base = int(agent.memory.load("shared", np.array([WORD]), 4, site="ld").view("u4")[0, 0])
+            bases.add(base)
+            mma(agent, base if reads_the_address else 0)
+            yield from finish(agent, 0)
+
+        found |= bench.run(body).codes
+    assert found == (set() if reads_the_address else codes)
+    assert (bases == {0}) == (choice == "lowest")
+
+
 @pytest.mark.parametrize("swizzle", ["128B_ATOM_32B_FLIP_8B", "128B_ATOM_32B"])
 def test_lines_that_flip(swizzle: str) -> None:
     machine = Machine(grid=(1, 1, 1), block=(32, 1, 1))

@@ -152,6 +152,13 @@ class Assumptions:
         "a comment in CUTLASS's CuTeDSL primitives suggests zeros; PTX ISA 9.7.16.7 is silent",
         "tcgen05.alloc",
     )
+    alloc_place: str = _question(
+        "Which free columns does tcgen05.alloc take: the lowest, or any?",
+        ("lowest", "any"),
+        "DeepGEMM traps unless its allocation starts at column 0, and runs on B200; PTX ISA "
+        "9.7.16.7 is silent. any: an order seed draws the place",
+        "tcgen05.alloc",
+    )
     alloc_permit: str = _question(
         "Does a CTA that has allocated tensor memory and not relinquished its permit keep the "
         "other CTAs on its SM from allocating?",

@@ -41,7 +41,6 @@ class Machine:
         numerics: str = "exact",
         progress: Callable[[int, int], None] | None = None,
         assumptions: Assumptions | None = None,
-        tmem_anywhere: bool = False,
         ctas_per_sm: int = 1,
     ) -> None:
         if hazards not in ("report", "off"):
@@ -57,8 +56,6 @@ class Machine:
         self.numerics = numerics
         self.progress = progress
         self.assumptions = assumptions or Assumptions()
-        self.tmem_anywhere = tmem_anywhere
-        """Whether an order seed also draws where allocations of tensor memory lie."""
         self.ctas_per_sm = ctas_per_sm
         """CTAs that share an SM, and run side by side."""
         self.memory = GlobalMemory()
@@ -87,7 +84,7 @@ class Machine:
 
     def tmem_seed(self, cta: Triple) -> str | None:
         """What draws a CTA's places in tensor memory; None: allocations take the lowest."""
-        if self.order_seed is None or not self.tmem_anywhere:
+        if self.order_seed is None or self.assumptions.alloc_place == "lowest":
             return None
         return f"{self.order_seed}/{cta}"
 

@@ -66,7 +66,7 @@ class Sm:
 class TensorMemory:
     """Tensor memory of a CTA: words [lane, column], which are defined, which allocated.
 
-    Where an allocation lies is not the program's to know: with a `seed` it is drawn.
+    An allocation takes the lowest free columns; with a `seed` its place is drawn.
     """
 
     def __init__(
