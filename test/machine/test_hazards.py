@@ -260,7 +260,6 @@ def bulk_store(run: Run, left: Left) -> list[Program]:
         agent.bulk.commit(site="group")
         if "end" not in left:
             yield from agent.bulk.wait(0, site="last wait")
-        run.seen["d"] = product(run.out[:32])
 
     return [warp0]
 
@@ -405,7 +404,9 @@ OMISSIONS = [
     Missing(bulk_store, "proxy fence", "error", "missing-proxy-fence", ("first tile", "store")),
     Missing(bulk_store, "read", "error", "race", ("store", "second tile")),
     Missing(bulk_store, "write", "error", "race", ("store", "store again")),
-    Missing(bulk_store, "end", "error", "never-awaited", ("store again", "the end of the kernel")),
+    Missing(
+        bulk_store, "end", "warning", "never-awaited", ("store again", "the end of the kernel")
+    ),
     Missing(tensor_memory_of_one_warp, "wait st", "error", "race", ("st", "ld")),
     Missing(tensor_memory_of_one_warp, "wait ld", "error", "race", ("ld", "st again")),
     Missing(columns_given_back, "done", "error", "race", ("mma", "dealloc")),
@@ -423,14 +424,19 @@ OMISSIONS = [
 ]
 
 
+def result(run: Run) -> np.ndarray:
+    """D as warp 0 read it; of what was stored to global memory, after the run."""
+    return run.seen["d"] if "d" in run.seen else product(run.out[:32])
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.__name__)
 def test_correct_programs_have_no_finding_and_one_result(case: Case, seed: int | None) -> None:
     run = Run(seed)
     run.agents(*case(run, ()))
     assert run.findings == []
-    np.testing.assert_array_equal(run.seen["d"], product()[:32])
-    np.testing.assert_array_equal(run.seen.get("first", run.seen["d"]), product()[:32])
+    np.testing.assert_array_equal(result(run), product()[:32])
+    np.testing.assert_array_equal(run.seen.get("first", result(run)), product()[:32])
 
 
 @pytest.mark.parametrize("missing", OMISSIONS, ids=str)
@@ -449,7 +455,7 @@ def test_a_missing_edge_is_found(missing: Missing) -> None:
             assert errors or not ended
         else:
             assert ended and not errors
-            np.testing.assert_array_equal(run.seen["d"], product()[:32])
+            np.testing.assert_array_equal(result(run), product()[:32])
         # Without the edge the two may also come in the other order.
         pairs = {
             (f.first.split(" (")[0], f.second)

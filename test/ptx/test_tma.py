@@ -294,6 +294,41 @@ def test_the_source_of_a_store_is_reused(after: str, code: str | None) -> None:
     assert code in {f.code for f in report.findings} if code else report.ok and not report.findings
 
 
+BULK = "cp.async.bulk.global.shared::cta.bulk_group [%rd2], [{source}], 512;"
+GROUP = " cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;"
+OWN_SOURCE = "shl.b32 %r7, %r1, 7; add.u32 %r7, %r7, %r2; "
+"""128 bytes on for each lane."""
+
+
+@pytest.mark.parametrize("seed", [None, 0, 1, 3, 5])
+@pytest.mark.parametrize(
+    ("copy", "code"),
+    [
+        (STORE, None),
+        (OWN_SOURCE + STORE.replace("[%r2]", "[%r7]"), "race"),
+        (STORE + STORE, "race"),
+        (BULK.format(source="%r2"), None),
+        (OWN_SOURCE + BULK.format(source="%r7"), "race"),
+    ],
+    ids=["tensor", "tensor, own source", "tensor, twice", "bulk", "bulk, own source"],
+)
+def test_lanes_with_the_same_operands_store_one_content(
+    copy: str, code: str | None, seed: int | None
+) -> None:
+    """As epilogues of CUTLASS 4.2 to 4.8 do: one instruction, all 32 lanes."""
+    x = X.copy()
+    tensor = TensorMap.tiled(x, box=[64, 9], **PLAIN)
+    ptx = HEADER + KERNEL.format(size=SIZE, before=IN + FENCE, body=copy + GROUP)
+    data = FIRST.copy()
+    report = run(ptx, tensor, data, order_seed=seed)
+    assert {f.code for f in report.findings} == ({code} if code else set()), str(report)
+    if code is None and copy == STORE:
+        want = FIRST[: 64 * 9 * 2].view(np.uint16).reshape(9, 64)
+        np.testing.assert_array_equal(x, want)
+    elif code is None:
+        np.testing.assert_array_equal(data[:512], FIRST[:512])
+
+
 def test_prefetch_is_counted(assemble: Callable[[str], bytes]) -> None:
     ptx = store_kernel("cp.async.bulk.prefetch.tensor.2d.L2.global.tile [%rd1, {0, 0}];", "")
     assemble(ptx)

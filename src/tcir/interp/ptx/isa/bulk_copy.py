@@ -141,7 +141,7 @@ def store(d: Decode) -> Op:
     def run(w: Warp, m: int) -> None:
         chosen = masks(w, m) if masks is not None else [0xFFFF] * m.bit_count()
         rows = zip(target(w, m), source(w, m), size(w, m), chosen, strict=True)
-        for to, at, nbytes, mask in rows:
+        for to, at, nbytes, mask in dict.fromkeys(rows):  # lanes with the same write one content
             w.agent.bulk.store(to, at, nbytes, byte_mask=mask, scope=scope, site=site)
 
     return d.plain(run)

@@ -146,11 +146,14 @@ def _tensor_store(d: Decode, rank: int, reduction: str | None = None) -> Op:
 
     def run(w: Warp, m: int) -> None:
         sources = shared_addresses(w, slot, size, offset, m, False, site)
-        for lane, source in zip(LANE_INDICES[m], sources, strict=True):
-            n = int(lane)
-            w.agent.tma.store(
-                source, TensorOperand(**tensor.arguments(w, n), mode=mode), reduction, site=site
-            )
+        stores = [
+            (source, TensorOperand(**tensor.arguments(w, int(lane)), mode=mode))
+            for lane, source in zip(LANE_INDICES[m], sources, strict=True)
+        ]
+        if reduction is None:  # lanes with the same operands write one content
+            stores = list(dict.fromkeys(stores))
+        for source, operand in stores:
+            w.agent.tma.store(source, operand, reduction, site=site)
 
     return d.plain(run)
 
