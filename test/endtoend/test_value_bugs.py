@@ -9,6 +9,10 @@ from functools import cache
 import pytest
 
 import tcir
+from tcir.program.source import load_module, mlir_context
+from tcir.validation.report import Line
+from tcir.validation.settings import Settings
+from tcir.validation.validator import Validator
 
 from .block_scaled_text import F8A, F8B, UE8M0, BlockScaled
 from .breaking import PtxCheck
@@ -23,6 +27,7 @@ PROGRAMS = {
     "matmul bf16": ("matmul", Matmul(128, 32, 64, element="bf16", out="bf16").text()),
     "matmul f32": ("matmul", Matmul(128, 32, 64).text()),
     "matmul-warp tf32": ("matmul-warp", Matmul(64, 32, 96, element="f32").text()),
+    "matmul-warp tf32, K 512": ("matmul-warp", Matmul(64, 32, 512, element="f32").text()),
     "conv i8": (
         "conv-implicit-gemm",
         Conv(1, 9, 9, 192, 32, 3, 3, element="i8", out="i32").text(),
@@ -118,6 +123,13 @@ BUGS = [
 ]  # fmt: skip
 
 
+RANDOM_BUGS = [
+    bug for bug in BUGS if "by rz" in bug.what or "tf32 A" in bug.what or "bf16" in bug.what
+] + [
+    Bug("tf32 A cut to bf16", "matmul-warp tf32, K 512", LDMATRIX, each="and.b32 $, $, 0xFFFF0000;")
+]
+
+
 @cache
 def _check(name: str) -> PtxCheck:
     pipeline, program = PROGRAMS[name]
@@ -129,6 +141,27 @@ def test_unbroken(program: str) -> None:
     check = _check(program)
     caught = check.run(check.kernel.ptx, 1)
     assert not caught, caught.text
+
+
+def _run_on_floats(program: str, ptx: str, seed: int) -> Line:
+    validator = Validator(Settings(seed=seed, inputs="random"))
+    with mlir_context() as context:
+        validator.start(load_module(PROGRAMS[program][1], context))
+    return validator.check_ptx(ptx, _check(program).kernel.launches, Line(0, "llvm-to-ptx"))
+
+
+@pytest.mark.parametrize("program", [name for name in PROGRAMS if name != "conv i8"])
+def test_unbroken_on_floats(program: str) -> None:
+    for seed in (1, 2, 3):
+        line = _run_on_floats(program, _check(program).kernel.ptx, seed)
+        assert line.verdict in ("equal", "within bound"), str(line)
+
+
+@pytest.mark.parametrize("bug", RANDOM_BUGS, ids=lambda bug: f"{bug.program}: {bug.what}")
+def test_value_bug_on_floats(bug: Bug) -> None:
+    """On random inputs the mean square shows them, where the worst case would let them pass."""
+    line = _run_on_floats(bug.program, bug.edit(_check(bug.program).kernel.ptx), 1)
+    assert line.verdict == "different", str(line)
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: f"{bug.program}: {bug.what}")

@@ -14,10 +14,19 @@ and there are at most ceil(K / 8) steps. A block-scaled instruction adds 32 or 6
 step: fewer, larger steps, whose bounds add up to less. The reference may itself sum in f32, in any
 order, which errs by at most K * 2^-24 * S. Last, both results are rounded to the output type, half
 a unit each.
+
+That worst case grows with K times the products, while the errors of a whole array do not: with Q =
+the root of the sum of p_i^2, the accumulator is about Q, and a step's truncations are about 2^-24 Q
+for the sum and 2^-26 Q for each term. `expected_squares` is the mean square that this allows an
+element; the mean over an array of error^2 / expected square has to stay under `squares_limit`.
+Rounding the results to a narrow type is right on both sides except where they lie on two sides of a
+tie, with a probability of error / unit; truncating instead is wrong by a unit in half of the
+elements, so it shows here and not in the worst case.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,6 +94,49 @@ def fused_sum_bound(
     with np.errstate(invalid="ignore"):
         bound += 2 * (relative * (np.abs(reference.astype(np.float64)) + bound) + absolute)
     return bound
+
+
+def spread_of(inputs: Sequence[np.ndarray[Any, Any]]) -> float:
+    """Root mean square of the products, as a multiple of their mean magnitude."""
+    spread = 1.0
+    for array in inputs:
+        magnitudes = np.abs(array.astype(np.float64))
+        mean = float(magnitudes.mean())
+        spread *= float(np.sqrt((magnitudes**2).mean())) / mean if mean else 1.0
+    return spread
+
+
+def expected_squares(
+    magnitudes: np.ndarray[Any, Any],
+    counts: np.ndarray[Any, Any],
+    reference: np.ndarray[Any, Any],
+    how: Sums,
+    spread: float,
+) -> np.ndarray[Any, Any]:
+    """Mean square of result - reference that sums of random products may have, per element.
+
+    Arguments as of `fused_sum_bound`; `spread` as `spread_of` the inputs.
+    """
+    number = np.maximum(counts.astype(np.float64), 1)
+    size = spread * magnitudes.astype(np.float64) / np.sqrt(number)
+    steps = np.ceil(number / how.least)
+    per_step = (how.terms + 1) * 2.0 ** -(how.window + 1) + 2.0**-24
+    error = size * (steps * per_step + np.sqrt(number) * 2.0**-24 + how.factors / 2)
+    relative, absolute = _ROUNDING[reference.dtype.name]
+    unit = 2 * (relative * np.abs(reference.astype(np.float64)) + absolute)
+    return error**2 + unit * error
+
+
+def squares_limit(expected: np.ndarray[Any, Any], reference: np.ndarray[Any, Any]) -> float:
+    """The largest mean of error^2 / expected square: 1, and room for chance in small arrays.
+
+    An element on the other side of a tie is off by a whole unit, whose square is unit / error times
+    the expected one.
+    """
+    relative, absolute = _ROUNDING[reference.dtype.name]
+    unit = 2 * (relative * np.abs(reference.astype(np.float64)) + absolute)
+    rare = np.divide(unit**2, expected, out=np.zeros_like(expected), where=expected > 0)
+    return 1 + 4 * float(np.sqrt((3 + rare.mean()) / max(expected.size, 1)))
 
 
 def upper(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

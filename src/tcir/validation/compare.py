@@ -77,3 +77,13 @@ def largest_ratio(expected: Arrays, got: Arrays, bounds: Arrays) -> tuple[float,
             part = np.divide(distance, bound, out=np.zeros_like(distance), where=distance > 0)
             ratio = max(ratio, float(part.max()))
     return error, ratio
+
+
+def mean_squares(expected: Arrays, got: Arrays, squares: Arrays) -> list[float]:
+    """Of each result the mean of error^2, each as a part of its expected square."""
+    means = []
+    for a, b, square in zip(expected, got, squares, strict=True):
+        error = errors(a, b) ** 2
+        part = np.divide(error, square, out=np.zeros_like(error), where=square > 0)
+        means.append(float(part.mean()) if part.size else 0.0)
+    return means

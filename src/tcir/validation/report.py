@@ -14,10 +14,10 @@ passes      a list with, for each pass: index, name, ops (operations after it), 
             execute_seconds, level ("tensor", "tile", "thread", "ptx", "" when not executed),
             verdict ("reference", "equal", "within bound", "different", "incomplete",
             "not executed", "-" for steps that are counted and not run), compared (words),
-            max_error and max_error_over_bound (numbers or null), difference (null, or output,
-            index, site, expected, got, count, total), findings (severity, code, text), incomplete
-            (names), counters (of the machine, by name; instructions, loop_turns at the tile level,
-            ctas), remarks (words: what the pass made to cost more)
+            max_error, max_error_over_bound and rms_error_over_bound (numbers or null), difference
+            (null, or output, index, site, expected, got, count, total), findings (severity, code,
+            text), incomplete (names), counters (of the machine, by name; instructions, loop_turns
+            at the tile level, ctas), remarks (words: what the pass made to cost more)
 code        null, or registers, spill_bytes, shared_bytes, tmem_columns, ptx_lines, sass (counts by
             mnemonic), missing (why a step was not done)
 """
@@ -53,6 +53,7 @@ class Line:
     compared: str = ""
     max_error: float | None = None
     max_error_over_bound: float | None = None
+    rms_error_over_bound: float | None = None
     difference: Difference | None = None
     findings: list[dict[str, str]] = field(default_factory=list)
     incomplete: list[str] = field(default_factory=list)

@@ -62,6 +62,8 @@ class Validator:
         self._reference: list[Array] = []
         self._previous: list[Array] = []
         self._bounds: list[Array] | None = None
+        self._squares: list[Array] = []
+        self._limits: list[float] = []
         self._no_bound = ""
         self._spans = False
         self._sites: dict[int, Any] = {}
@@ -249,16 +251,28 @@ class Validator:
         if bound is not None:
             error, ratio = compare.largest_ratio(self._reference, got, bound)
             line.max_error, line.max_error_over_bound = error, ratio
+            if difference is None and (excess := self._excess(line, got)):
+                why, difference = excess, compare.first_difference(self._reference, got)
         if difference is None:
             line.verdict = "within bound"
             line.compared = (
                 f"{rules}, error <= {line.max_error:.3g}, "
-                f"{line.max_error_over_bound:.3g} of its bound; {before}"
+                f"{line.max_error_over_bound:.3g} of its bound, "
+                f"rms {line.rms_error_over_bound:.3g} of its; {before}"
             )
             return
         line.verdict = "different"
         line.compared = f"{rules}, {why}; {before}"
         line.difference = self._with_site(difference, outcome.sites)
+
+    def _excess(self, line: Line, got: Sequence[Array]) -> str:
+        """How far the rms error is beyond its bound, or nothing; fills in the line's ratio."""
+        means = compare.mean_squares(self._reference, got, self._squares)
+        ratios = [math.sqrt(mean / limit) for mean, limit in zip(means, self._limits, strict=True)]
+        line.rms_error_over_bound = max(ratios, default=0.0)
+        if line.rms_error_over_bound <= 1:
+            return ""
+        return f"rms error {line.rms_error_over_bound:.3g} times its bound"
 
     def _with_site(
         self, difference: compare.Difference, sites: Mapping[int, Any]
@@ -293,6 +307,12 @@ class Validator:
             bounds.fused_sum_bound(bounds.upper(s), bounds.upper(k), reference, how)
             for s, k, reference in zip(magnitudes, counts, self._reference, strict=True)
         ]
+        spread = bounds.spread_of(self.inputs)
+        self._squares = [
+            bounds.expected_squares(s, k, reference, how, spread)
+            for s, k, reference in zip(magnitudes, counts, self._reference, strict=True)
+        ]
+        self._limits = list(map(bounds.squares_limit, self._squares, self._reference))
         if not all(np.isfinite(b).all() for b in self._bounds):
             self._bounds = None
             self._no_bound = "the sums of magnitudes overflow the output type: no bound"
