@@ -7,10 +7,12 @@ CPU seconds of it and all its children, and seconds on the clock. Runs are inter
 medians, and the ratio of CPU seconds to the faster peer's. ``--peers`` names a Python that has
 triton and nvidia-cutlass-dsl; neither needs a GPU here. A peer that is missing is left out.
 
-2026-11-22, 2 noisy cores (load 13, which about doubles all seconds), medians of 5, CPU seconds::
+2026-11-22, 2 noisy cores (load 7 to 13 about doubles all seconds), medians of 5, CPU seconds::
 
-    f16    tcir 0.83, Triton 2.19, CuTe DSL 2.12    0.39 x the faster peer
-    nvfp4  tcir 1.10, Triton 2.66, CuTe DSL 1.97    0.56 x
+    f16    tcir 1.06, Triton 2.23, CuTe DSL 2.01    0.53 x the faster peer
+    nvfp4  tcir 1.26, Triton 2.90, CuTe DSL 1.92    0.66 x
+
+A run ten minutes before gave 0.39 x and 0.56 x: ratios are uncertain by that much.
 """
 
 from __future__ import annotations
