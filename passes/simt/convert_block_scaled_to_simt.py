@@ -14,7 +14,7 @@ from tcir.passes.build import simt
 from tcir.passes.build.diagnostics import SMALLEST_BLOCK_SCALED, match_failure
 from tcir.passes.build.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.build.limits import ceil_div
-from tcir.passes.simt.decode import dot4, doubled_e2m1, floats, scale_floats, words_of
+from tcir.passes.simt.decode import dot4, doubled_e2m1, floats, scale_factors, words_of
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.target import targets_with
 
@@ -37,13 +37,15 @@ class ConvertBlockScaledToSimt(Pass):
     After (`llvm.func @f` in ``gpu.module @kernels``, one warp per `rows` rows)::
 
         scf.for %chunk = %lane to K / 32 step 32 {       // 32 k of every row: 16 bytes of fp4
-          load, decode; per block: sum of its products; total = fma(sum, sa * sb, total)
+          load, decode; per block: sum of its products; total += sum * sa * sb, one rounding
         }
         butterfly of shuffles; times alpha; round; store
 
     Products of two e2m1 are summed as integers (dp4a on doubled values), exactly; others by fma in
     f32, in order of k. Preserves the value of every element up to the order of the f32 sums, which
-    is fixed: k within a block, chunks of a lane, then the shuffles from distance 16 down to 1.
+    is fixed: k within a block, chunks of a lane, then the shuffles from distance 16 down to 1. A
+    block's sum times its scales is rounded once, with `total`, and is infinite or zero only if its
+    value is beyond f32.
     """
 
     name: ClassVar[str] = "convert-block-scaled-to-simt"
@@ -71,7 +73,10 @@ class ConvertBlockScaledToSimt(Pass):
             function.operation.erase()
 
 
-_Chunk: TypeAlias = "tuple[list[ir.Value], list[ir.Value]]"
+_Scales: TypeAlias = "list[tuple[ir.Value, ...]]"
+"""Block scales, each as the factors of `scale_factors`."""
+
+_Chunk: TypeAlias = "tuple[list[ir.Value], _Scales]"
 """Values of k, and their block scales."""
 
 
@@ -109,14 +114,14 @@ class _Side:
 
     def load(
         self, row: tuple[ir.Value, ir.Value], chunk: ir.Value, count: int
-    ) -> tuple[list[ir.Value], list[ir.Value]]:
+    ) -> tuple[list[ir.Value], _Scales]:
         """Words and scales of `count` values of k."""
         elements, scales = row
         words = words_of(self.element, count)
         where = simt.at(elements, simt.mul(simt.wide(chunk), 4 * words))
         return simt.load_words(where, words), self._load_scales(scales, chunk, count // self.block)
 
-    def _load_scales(self, scales: ir.Value, chunk: ir.Value, count: int) -> list[ir.Value]:
+    def _load_scales(self, scales: ir.Value, chunk: ir.Value, count: int) -> _Scales:
         first = simt.mul(chunk, count)
         if self.layout != "row_major":
             first = simt.add(
@@ -125,9 +130,9 @@ class _Side:
             )
         where = simt.at(scales, simt.wide(first))
         if count == 1:
-            return scale_floats(simt.load_byte(where), 1, self.scale)
+            return scale_factors(simt.load_byte(where), 1, self.scale)
         codes = arith.ExtUIOp(integer_type(32), simt.load(where, integer_type(16))).result
-        return scale_floats(codes, 2, self.scale)
+        return scale_factors(codes, 2, self.scale)
 
 
 class _Kernel:
@@ -200,6 +205,8 @@ class _Kernel:
         with ir.InsertionPoint(loop.body):
             chunk, *totals = loop.body.arguments
             right = [self._decode(b, column, chunk) for column in columns]
+            if self.exact:  # products of doubled values; B's scales serve all rows
+                right = [(values, _times(scales, 0.25)) for values, scales in right]
             for r, row in enumerate(rows):
                 left = self._decode(a, row, chunk)
                 for c in range(self.columns):
@@ -209,9 +216,7 @@ class _Kernel:
         totals = [simt.sum_of_lanes(total) for total in loop.results]
         self._store(lane, totals, factors, out, (batch, row0, column0))
 
-    def _decode(
-        self, side: _Side, row: tuple[ir.Value, ir.Value], chunk: ir.Value
-    ) -> tuple[list[ir.Value], list[ir.Value]]:
+    def _decode(self, side: _Side, row: tuple[ir.Value, ir.Value], chunk: ir.Value) -> _Chunk:
         """Values (int8 by four, or f32) and scales of a chunk."""
         words, scales = side.load(row, chunk, self.count)
         if self.exact:
@@ -228,13 +233,17 @@ class _Kernel:
                 dot = simt.constant(0)
                 for x, y in pairs:
                     dot = dot4(x, y, dot)
-                whole = arith.SIToFPOp(ir.F32Type.get(), dot).result
-                part = arith.MulFOp(whole, simt.number(0.25)).result
+                part = arith.SIToFPOp(ir.F32Type.get(), dot).result
             else:
                 part = simt.number(0.0)
                 for x, y in pairs:
                     part = simt.fma(x, y, part)
-            total = simt.fma(part, arith.MulFOp(sa, sb).result, total)
+            *early, last = [
+                arith.MulFOp(x, y).result for x, y in zip(sa, reversed(sb), strict=True)
+            ]
+            for factor in early:
+                part = arith.MulFOp(part, factor).result
+            total = simt.fma(part, last, total)
         return total
 
     def _store(
@@ -270,6 +279,10 @@ class _Kernel:
             place = simt.add(simt.mul(whole, self.n), simt.wide(column))
             simt.store(simt.at(out, simt.mul(place, size)), mine)
             scf.YieldOp([])
+
+
+def _times(scales: _Scales, number: float) -> _Scales:
+    return [(*early, arith.MulFOp(last, simt.number(number)).result) for *early, last in scales]
 
 
 def _source_argument(operand: ir.Value) -> int:

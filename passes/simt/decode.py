@@ -1,7 +1,8 @@
 """Software decoding of narrow formats on CUDA cores.
 
 A group of consecutive k is read as 32-bit words (memory order: little-endian, densely packed) and
-becomes either doubled integers, four to a word (e2m1, for dp4a), or f32s. Block scales become f32s.
+becomes either doubled integers, four to a word (e2m1, for dp4a), or f32s. Block scales become f32
+factors.
 PTX ISA 5.2.3 has the formats, 9.7.9.7 prmt, 9.7.9.21 the conversions of fp8 (from sm_89).
 """
 
@@ -117,20 +118,25 @@ def _small(words: list[ir.Value], n: int, element: str) -> ir.Value:
     return arith.MulFOp(arith.ExtFOp(ir.F32Type.get(), half).result, scale).result
 
 
-def scale_floats(codes: ir.Value, count: int, scale: str) -> list[ir.Value]:
-    """One or two scale codes, in the low bytes of an i32, as f32; NaN stays.
+def scale_factors(codes: ir.Value, count: int, scale: str) -> list[tuple[ir.Value, ...]]:
+    """One or two scale codes, in the low bytes of an i32, as factors in f32; NaN stays.
 
-    The sign bit of ue4m3 is dropped, as the tensor core does.
+    ue4m3 is one factor; its sign bit is dropped, as the tensor core does. ue8m0 is two.
     """
     if scale == "f8E4M3FN":
         pair = arith.TruncIOp(integer_type(16), simt.both_bits(codes, 0x7F7F)).result
-        return _fp8_pair(pair, scale)[:count]
+        return [(value,) for value in _fp8_pair(pair, scale)[:count]]
     return [_ue8m0(simt.both_bits(simt.right(codes, 8 * n), 0xFF)) for n in range(count)]
 
 
-def _ue8m0(code: ir.Value) -> ir.Value:
-    """2^(code - 127): an exponent field, except for 0 (a subnormal) and 0xFF (NaN)."""
-    bits = simt.left(code, 23)
-    for special, value in ((0, 0x00400000), (0xFF, 0x7FC00000)):
-        bits = arith.SelectOp(simt.equal(code, special), simt.constant(value), bits).result
-    return simt.as_f32(bits)
+def _ue8m0(code: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """2^(code - 127) as two powers of two, half the exponent rounded down and up; 0xFF is NaN.
+
+    Times the halves of another scale, the lower with the higher, each is a power of two that f32
+    holds (2^-127 to 2^127), though the product of both scales (2^-254 to 2^254) need not be.
+    """
+    lower, higher = (
+        simt.both_bits(simt.left(simt.add(code, bias), 22), 0x7F800000) for bias in (127, 128)
+    )
+    nan = arith.SelectOp(simt.equal(code, 0xFF), simt.constant(0x7FC00000), lower).result
+    return simt.as_f32(nan), simt.as_f32(higher)

@@ -62,12 +62,12 @@ def tc_block_scaled_matmul(
     right = _widened(b, b_scales, block)
     right = right[..., None] if b.ndim < a.ndim else right.swapaxes(-1, -2)
     total = np.empty((*a.shape[:-1], right.shape[-1]), np.float32)
-    for first in range(0, a.shape[-2], ROWS_AT_ONCE):
-        rows = (..., slice(first, first + ROWS_AT_ONCE), slice(None))
-        total[rows] = _widened(a[rows], a_scales[rows], block) @ right
-    total = total.reshape(shape_of(type_))
-    if factors:
-        with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
+        for first in range(0, a.shape[-2], ROWS_AT_ONCE):
+            rows = (..., slice(first, first + ROWS_AT_ONCE), slice(None))
+            total[rows] = _widened(a[rows], a_scales[rows], block) @ right
+        total = total.reshape(shape_of(type_))
+        if factors:
             total = total * np.prod(np.stack(factors), dtype=np.float32)
     return [convert(total, dtype_of(type_))]
 
