@@ -263,7 +263,11 @@ def test_fp8_is_refused_on_sm_80() -> None:
 
 def test_a_kernel_of_another_target_is_refused() -> None:
     text = program(32, 32, 32, "f16")
-    with pytest.raises(tcir.InputError, match="matmul-warp makes kernels for sm_80"):
+    message = (
+        "expected target sm_100a, for which this kernel was made, got sm_90; "
+        "pipelines that make kernels for sm_90: gemv-simt, matmul-warp"
+    )
+    with pytest.raises(tcir.InputError, match=message):
         tcir.compile(text, "matmul", target="sm_90")
 
 

@@ -13,8 +13,9 @@ from tcir import validate
 from tcir.dialect import tc
 from tcir.errors import PassError
 from tcir.interp import tensor
-from tcir.passes.raising import scaled_contraction
+from tcir.passes.raising import blocked_scales
 from tcir.passmanager.pipeline import Pipeline
+from tcir.program.programs import find_programs
 from tcir.program.signature import signature_of
 from tcir.program.source import load_module, mlir_context
 
@@ -197,7 +198,7 @@ def test_a_wrong_layout_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """A check that takes another order of the quarters for the layout."""
     text = BlockScaled(m=140, k=96, blocked="a3").linalg()
     wrong = text.replace("(m mod 128) floordiv 32", "3 - (m mod 128) floordiv 32")
-    monkeypatch.setattr(scaled_contraction, "is_layout", lambda *_: True)
+    monkeypatch.setattr(blocked_scales, "is_layout", lambda *_: True)
     assert validate(text, ["raise-block-scaled"]).passes[-1].verdict == "equal"
     assert validate(wrong, ["raise-block-scaled"]).passes[-1].verdict == "different"
 
@@ -337,7 +338,8 @@ def test_a_negative_ue4m3_scale_is_caught() -> None:
         validator.start(module)
         validator.inputs[1] = np.negative(validator.inputs[1])
         assert validator.inputs[1].dtype == ml_dtypes.float8_e4m3fn
-        validator._reference = validator._run(module, validator.inputs, None).outputs
+        programs = find_programs(module)
+        validator._reference = validator._run(module, programs, validator.inputs, None).outputs
         Pipeline.parse("builtin.module(raise-block-scaled)").run(module)
         from tcir.validation.report import Line
 

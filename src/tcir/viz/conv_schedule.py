@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
-from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
 from tcir.errors import InputError
+from tcir.layout.tmem import LANES
 
 from .walk import Object, Step, Walk, kernel_of
 
-LANES, QUARTER = TMEM_LANES, QUARTER_LANES
+QUARTER = LANES // 4
 
 DRAWN = (
     "expected the result of tile-conv-shift-reuse with tiling=rows and halo=mask (what is drawn: "
