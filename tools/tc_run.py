@@ -21,11 +21,12 @@ from __future__ import annotations
 import sys
 
 from tcir.ptxrun.command import main as run
+from tcir.streams import run_command
 
 
 def main() -> int:
     """Entry point; everything it does is in `tcir.ptxrun`."""
-    return run(sys.argv[1:])
+    return run_command(run, sys.argv[1:])
 
 
 if __name__ == "__main__":

@@ -161,9 +161,11 @@ def entry_name(ptx: str, name: str | None = None) -> str:
     return _entry(_parsed(ptx), name).name
 
 
-def _check_options(limit: int, hazards: str, numerics: str) -> None:
+def _check_options(limit: int, order_seed: int | None, hazards: str, numerics: str) -> None:
     if not isinstance(limit, int | np.integer) or limit < 1:
         raise LaunchError(f"max_instructions: expected an integer of at least 1, got {limit!r}")
+    if order_seed is not None and order_seed < 0:
+        raise LaunchError(f"order_seed: expected an integer of at least 0, got {order_seed}")
     if hazards not in ("report", "off"):
         raise LaunchError(f"hazards: expected 'report' or 'off', got {hazards!r}")
     if numerics not in ("exact", "fast"):
@@ -205,7 +207,7 @@ def run_ptx(
     started = time.perf_counter()
     module = _parsed(ptx)
     function = inline_calls(module, _entry(module, entry))
-    _check_options(max_instructions, hazards, numerics)
+    _check_options(max_instructions, order_seed, hazards, numerics)
     layout = lay_out(module, function)
     sizes = launch_sizes(function, layout, grid, block, cluster, dynamic_smem)
     check_residency(ctas_per_sm, sizes)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from tcir.errors import Error
 from tcir.opt.arguments import parse_arguments
 from tcir.opt.containment import Checkpoint, Notes, run_contained
+from tcir.streams import write_output
 
 
 def main(words: Sequence[str]) -> int:
@@ -35,7 +36,7 @@ def _run(arguments: Namespace, notes: Notes) -> int:
     if arguments.list_passes or arguments.list_pipelines or arguments.show_dialects:
         from tcir.opt.listing import listing
 
-        print(listing(arguments))
+        write_output(f"{listing(arguments)}\n".encode())
         return 0
     return Invocation(arguments, notes).run()
 
@@ -65,6 +66,8 @@ def _reporting(work: Callable[[], int]) -> int:
         return work()
     except Error as error:
         return _print_error(error)
+    except BrokenPipeError:
+        raise
     except Exception as error:
         if os.environ.get("TCIR_TRACEBACK"):
             raise

@@ -7,16 +7,25 @@ and another child reruns the passes before it to save the program as a reproduce
 from __future__ import annotations
 
 import atexit
+import contextlib
+import ctypes
 import json
 import os
 import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from tcir.errors import InputError
+from tcir.streams import cannot_write
+
+FORWARDED = (signal.SIGINT, signal.SIGTERM)
+"""Signals to tc-opt that its child gets too."""
+_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
@@ -82,8 +91,8 @@ def run_contained(
     number = os.WTERMSIG(wait_status) if os.WIFSIGNALED(wait_status) else 0
     if not number:
         return os.waitstatus_to_exitcode(wait_status)
-    if number == signal.SIGINT:
-        return 130
+    if number in FORWARDED:
+        return 128 + number
     name, checkpoint = signal.Signals(number).name, notes.read()
     if checkpoint is None:
         print(f"error: ended by {name} before the first pass", file=sys.stderr)
@@ -103,30 +112,66 @@ def run_contained(
 
 
 def _in_child(work: Callable[[], int]) -> int:
-    """The `os.waitpid` status of a child that exits with the result of `work`."""
+    """The `os.waitpid` status of a child that exits with the result of `work`.
+
+    The child gets the signals that ask this process to end, and dies with it.
+    """
     sys.stdout.flush()
     sys.stderr.flush()
+    parent = os.getpid()
+    kept = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)  # until they can be forwarded
     child = os.fork()
     if child == 0:
-        status = 4
+        _run_and_exit(work, parent, kept)
+
+    def forward(number: int, _: object) -> None:
+        with contextlib.suppress(ProcessLookupError):  # it has just ended
+            os.kill(child, number)
+
+    heard = [number for number in FORWARDED if signal.getsignal(number) != signal.SIG_IGN]
+    if threading.current_thread() is not threading.main_thread():
+        heard = []  # only the main thread has handlers
+    handlers = [(number, signal.signal(number, forward)) for number in heard]
+    signal.pthread_sigmask(signal.SIG_SETMASK, kept)
+    try:
+        return os.waitpid(child, 0)[1]
+    finally:
+        for number, handler in handlers:
+            signal.signal(number, handler)
+
+
+def _run_and_exit(
+    work: Callable[[], int], parent: int, mask: set[int | signal.Signals]
+) -> NoReturn:
+    """Runs `work` in the child that this process is, and ends it."""
+    status = 4
+    try:
         try:
+            _die_with(parent)
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             status = work()
             sys.stdout.flush()
         except BrokenPipeError:  # the reader of our output went away
             status = 0
+        except OSError as error:  # the output is closed, or its disk is full
+            status = cannot_write(error)
         except KeyboardInterrupt:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # it may come twice, from the terminal too
             status = 130
         except BaseException:
             sys.excepthook(*sys.exc_info())
-        finally:
-            sys.stderr.flush()
-            atexit._run_exitfuncs()
-            os._exit(status)
-    try:
-        return os.waitpid(child, 0)[1]
-    except KeyboardInterrupt:
-        os.waitpid(child, 0)
-        return int(signal.SIGINT)
+        sys.stderr.flush()
+        atexit._run_exitfuncs()
+    finally:
+        os._exit(status)
+
+
+def _die_with(parent: int) -> None:
+    """Has Linux kill this process when `parent` ends: nobody is left to read what it makes."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before that
+        os._exit(4)
 
 
 def write_atomic(path: str | Path, data: bytes) -> None:

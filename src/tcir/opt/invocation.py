@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcir._mlir import is_mlir_error
-from tcir.errors import Error, InputError, PassError
+from tcir.errors import Error, IncompleteError, InputError, PassError
 from tcir.opt.arguments import chosen_pipeline
 from tcir.opt.containment import Checkpoint, Notes, write_atomic
 from tcir.opt.printing import IrPrinter, Progress, timing, with_source
@@ -28,6 +28,7 @@ from tcir.program.source import (
     split_chunks,
 )
 from tcir.session.session import Session, Watcher
+from tcir.streams import write_output
 from tcir.validation.report import Line, Report
 from tcir.validation.settings import Settings
 
@@ -208,6 +209,9 @@ class _ChunkRun(Watcher):
             )
         elif isinstance(error, Error):
             diagnostics.append(Diagnostic("error", "", 0, 0, str(error)))
+        elif isinstance(error, MemoryError):
+            status = IncompleteError.exit_code
+            diagnostics.append(Diagnostic("error", "", 0, 0, f"out of memory: {error}"))
         elif is_mlir_error(error):
             status = 3
             if not reported:
@@ -301,6 +305,4 @@ def _emit(path: str, data: bytes) -> None:
     if path != "-":
         write_atomic(path, data)
         return
-    sys.stdout.flush()
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+    write_output(data)

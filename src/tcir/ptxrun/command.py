@@ -39,12 +39,17 @@ def main(words: Sequence[str]) -> int:
     except PtxSyntaxError as error:
         print(f"{options.file}:{error}", file=sys.stderr)
         return 3
+    except BrokenPipeError:
+        raise
     except (LaunchError, Refusal, OSError, UnicodeDecodeError) as error:
         print(f"tc-run: {error}", file=sys.stderr)
         return 3
     except Error as error:
         print(f"tc-run: {error}", file=sys.stderr)
         return error.exit_code
+    except MemoryError as error:
+        print(f"tc-run: out of memory: {error}", file=sys.stderr)
+        return 3
     except KeyboardInterrupt:
         print("tc-run: interrupted", file=sys.stderr)
         return 130
