@@ -33,7 +33,12 @@ def tables() -> dict[str, list[list[str]]]:
 TABLES = tables()
 ROWS = [
     row
-    for heading in ("Kinds of findings", "Common mistakes", "The ordering rules")
+    for heading in (
+        "Kinds of findings",
+        "Common mistakes",
+        "The ordering rules",
+        "Fences and scopes",
+    )
     for row in TABLES[heading]
 ]
 

@@ -10,13 +10,9 @@ from tcir.interp.ptx.lanes import FULL
 from tcir.interp.ptx.syntax import Site
 from tcir.machine import Agent, DecodedMap, Finding, Machine, MachineError
 from tcir.machine.memory.protocols import CtaProtocol
-from tcir.machine.order.clocks import Clock
 from tcir.target import DEFAULT_TARGET
 
 Triple = tuple[int, int, int]
-
-Observed = dict[tuple[str, str, object], Clock]
-"""What strong accesses to an address have observed: by their scope, and the domain they share."""
 
 Values = int | np.ndarray
 """One value for the warp, or one per lane."""
@@ -54,7 +50,6 @@ class LaunchState:
         self.max_instructions = max_instructions
         self.instructions = 0
         self.maps: dict[bytes, DecodedMap] = {}
-        self.strong: dict[tuple[object, int], Observed] = {}  # see isa/memory.py
         self.reductions: dict[object, list[tuple[int, int]]] = {}  # of bar.red, see isa/sync.py
         self._clock = 0
         self._reported: set[tuple[int, str]] = set()

@@ -18,6 +18,7 @@ from tcir.machine.memory.generic import Memory
 from tcir.machine.memory.memories import RANK_SHIFT
 from tcir.machine.memory.protocols import AgentProtocol, CtaProtocol
 from tcir.machine.memory.st_async import StAsync
+from tcir.machine.memory.strong import StrongAccesses
 from tcir.machine.order.clocks import (
     BEFORE,
     INIT,
@@ -36,6 +37,7 @@ from tcir.machine.order.clocks import (
 from tcir.machine.order.operation import Blocking, Waiting
 from tcir.machine.order.ordering import SHIPPED, Class, class_of, listed, missing_edge
 from tcir.machine.order.shadow import Granules, Shadow
+from tcir.machine.order.strong import REACHES, merged
 from tcir.machine.order.tensor_thread import TensorThread
 from tcir.machine.sync.barriers import Barriers
 from tcir.machine.sync.cluster_barrier import ClusterBarrier
@@ -55,10 +57,10 @@ one of those before them goes unnoticed."""
 
 
 class Agent:
-    """The units: `memory` (ld, st), `cp_async`, `st_async`, `barrier`, `cluster_barrier`,
-    `mbarrier`, `bulk` (cp.async.bulk and its groups), `tma` (cp.async.bulk.tensor), `tensormap`,
-    `tmem` (tcgen05.alloc, ld, st, wait), `tensor_core` (tcgen05.mma, cp, shift, commit) and
-    `launch_control`."""
+    """The units: `memory` (ld, st), `strong` (what those with a scope release and acquire),
+    `cp_async`, `st_async`, `barrier`, `cluster_barrier`, `mbarrier`, `bulk` (cp.async.bulk and its
+    groups), `tma` (cp.async.bulk.tensor), `tensormap`, `tmem` (tcgen05.alloc, ld, st, wait),
+    `tensor_core` (tcgen05.mma, cp, shift, commit) and `launch_control`."""
 
     def __init__(self, cta: CtaProtocol, name: str, warp: int, threads: int, body: Body) -> None:
         self.cta, self.name, self.warp, self.threads = cta, name, warp, threads
@@ -67,12 +69,10 @@ class Agent:
         self.clock: Clock = {self.me: 1}
         self.after_clock: Clock = {}
         """What was observed at the last tcgen05.fence::after_thread_sync."""
-        self.fenced: Clock = {}
-        """What a relaxed arrival releases: what fences of cluster scope or wider did before."""
-        self.fenced_in_cta: Clock = {}
-        """What a relaxed arrival of CTA scope releases besides."""
-        self.seen: Clock = {}
-        """What relaxed waits saw: a fence makes it observed."""
+        self.fenced: list[Clock] = [{} for _ in range(REACHES)]
+        """What relaxed writes and arrivals release: what a fence that reaches so far covers."""
+        self.seen: list[Clock] = [{} for _ in range(REACHES)]
+        """What relaxed reads and waits saw: a fence that reaches so far makes it observed."""
         self.inits: list[int] = []
         """Numbers of its mbarrier.init."""
         self.tensor_threads = [TensorThread(self.me, 0, self.machine.assumptions)]
@@ -96,6 +96,7 @@ class Agent:
 
     def _hold_units(self) -> None:
         self.memory = Memory(self)
+        self.strong = StrongAccesses(self)
         self.cp_async = CpAsync(self, self.memory)
         self.st_async = StAsync(self, self.memory)
         self.barrier = Barriers(self)
@@ -111,9 +112,9 @@ class Agent:
     def forget(self) -> None:
         """Lets go of its units, which refer to it: for an agent that has ended."""
         self.tensor_threads.clear()
-        del self.memory, self.cp_async, self.st_async, self.barrier, self.cluster_barrier
-        del self.mbarrier, self.bulk, self.tensormap, self.tma, self.tmem, self.tensor_core
-        del self.launch_control
+        del self.memory, self.strong, self.cp_async, self.st_async, self.barrier
+        del self.cluster_barrier, self.mbarrier, self.bulk, self.tensormap, self.tma, self.tmem
+        del self.tensor_core, self.launch_control
 
     # --- scheduling ------------------------------------------------------------------------------
 
@@ -259,8 +260,6 @@ class Agent:
     def fence(self, kind: str, *, site: object) -> None:
         """A fence: "tcgen05.after", "tcgen05.before", "proxy.async", "mbarrier_init", "cta", …"""
         self.proceed(site)
-        if kind in ("cta", "cluster", "gpu", "sys"):
-            join(self.clock, self.seen)
         match kind:
             case "tcgen05.after":
                 self.after_clock = dict(self.clock)
@@ -273,16 +272,28 @@ class Agent:
                 self.mark(INIT)
             case "mbarrier_init":
                 self.mark(INIT)
-                self.fenced.update({(self.me, number): 1 for number in self.inits})
-                self.fenced[(INIT, self.me)] = self.clock[(INIT, self.me)]
-            case "cluster" | "gpu" | "sys":
-                join(self.fenced, self.release())
-            case "cta":
-                join(self.fenced_in_cta, self.release())
+                inits: Clock = {(self.me, number): 1 for number in self.inits}
+                inits[(INIT, self.me)] = self.clock[(INIT, self.me)]
+                for reach in range(self.scope("cluster").reach + 1):
+                    self.fenced[reach] = merged(self.fenced[reach], inits)
+            case "cta" | "cluster" | "gpu" | "sys":
+                self.fence_memory(kind)
             case "proxy.tensormap" | "proxy.alias":
                 pass  # memory here is coherent
             case _:
                 raise NotModelled(f"fence {kind}", site=site)
+
+    def fence_memory(self, scope: str, *, acquire: bool = True, release: bool = True) -> None:
+        """fence.acq_rel (or one side of it): for relaxed reads before it and writes behind it."""
+        reaches = range(self.scope(scope).reach + 1)
+        if acquire:
+            for reach in reaches:
+                join(self.clock, self.seen[reach])
+                self.seen[reach] = {}
+        if release:
+            now = self.release()
+            for reach in reaches:
+                self.fenced[reach] = now
 
     def mark(self, which: str) -> None:
         """Marks its accesses so far as having passed a fence of that kind."""
@@ -390,6 +401,10 @@ class Agent:
             return
         both_piped = other.component[0] == "tc" and access.component == self.tensor.component
         if both_piped and self.listed_reach.get(class_of(other), 0) >= other.number:
+            return
+        if other.strong and any(
+            writes.precedes(other, self.clock) for writes in self.machine.strong.values()
+        ):
             return
         one_cluster = shadow.owner is not None
         mine = other.component == self.tensor.component

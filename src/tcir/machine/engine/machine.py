@@ -18,6 +18,7 @@ from tcir.machine.findings import Finding, Findings
 from tcir.machine.memory.memories import GlobalMemory
 from tcir.machine.memory.protocols import Triple
 from tcir.machine.memory.tensor_memory import Sm
+from tcir.machine.order.strong import Place, Writes
 from tcir.target import DEFAULT_TARGET
 
 RESIDENT = DEFAULT_TARGET.sms
@@ -59,6 +60,8 @@ class Machine:
         self.ctas_per_sm = ctas_per_sm
         """CTAs that share an SM, and run side by side."""
         self.memory = GlobalMemory()
+        self.strong: dict[Place, Writes] = {}
+        """What strong reads of each place observe."""
         self.counters = Counters()
         self.findings: list[Finding] = Findings()
         self.spin_limit = 2_000

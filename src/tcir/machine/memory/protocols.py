@@ -19,6 +19,7 @@ from tcir.machine.order.operation import Blocking, Operation
 from tcir.machine.order.ordering import Class
 from tcir.machine.order.rounds import BarrierRound, ClusterRound
 from tcir.machine.order.shadow import Granules, Shadow
+from tcir.machine.order.strong import Place, Writes
 from tcir.machine.order.tensor_thread import TensorThread
 
 Triple = tuple[int, int, int]
@@ -32,6 +33,7 @@ class MachineProtocol(Protocol):
     counters: Counters
     findings: list[Finding]
     memory: GlobalMemory
+    strong: dict[Place, Writes]
     numerics: str
     cta_group: tuple[int, object] | None
     static_smem: int
@@ -106,9 +108,8 @@ class AgentProtocol(Protocol):
     threads: int
     me: Component
     clock: Clock
-    fenced: Clock
-    fenced_in_cta: Clock
-    seen: Clock
+    fenced: list[Clock]
+    seen: list[Clock]
     inits: list[int]
     tensor_threads: list[TensorThread]
     tensor: TensorThread

@@ -37,6 +37,16 @@ class Scope:
     cta: tuple[int, int, int]
     cluster: tuple[int, int, int]
 
+    @property
+    def reach(self) -> int:
+        """How far apart threads may be to be in it: 0 for one CTA, 1 for one cluster, 2 for all."""
+        return {"cta": 0, "cluster": 1}.get(self.word, 2)
+
+    @property
+    def domains(self) -> tuple[Hashable, Hashable, Hashable]:
+        """The threads of its CTA, of its cluster, and all."""
+        return ("cta", self.cta), ("cluster", self.cluster), "all"
+
     def meets(self, other: Scope) -> bool:
         """Whether each of the two includes the thread of the other."""
         words = self.word, other.word

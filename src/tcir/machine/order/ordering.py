@@ -137,5 +137,8 @@ def missing_edge(first: Access, second: Access, same_thread: bool, one_cluster: 
             return "barrier.cluster.arrive and .wait, or an arrival at an mbarrier of the other CTA"
         if first.strong and second.strong:
             return "strong accesses order two CTAs whose scope (.cta, .cluster) includes both"
-        return "only strong accesses (atomics, acquire and release) order two CTAs of a launch"
+        return (
+            "between two CTAs of a launch a release and an acquire of enough scope, or relaxed "
+            "accesses with a fence before the write and one behind the read (PTX ISA 8.8)"
+        )
     return "a barrier, or an mbarrier arrival and wait, between the two warps"

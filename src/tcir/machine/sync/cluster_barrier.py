@@ -36,7 +36,9 @@ class ClusterBarrier:
             cluster.round = ClusterRound()
         self._entered = cluster.round
         self._entered.arrived.add(self.agent)
-        join(self._entered.clock, dict(self.agent.fenced) if relaxed else self.agent.release())
+        agent = self.agent
+        fenced = agent.fenced[agent.scope("cluster").reach]
+        join(self._entered.clock, fenced if relaxed else agent.release())
 
     def wait(self, *, site: object) -> Blocking:
         """barrier.cluster.wait: acquires what was released at the arrivals."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tcir.machine.errors import MachineError
 from tcir.machine.memory.protocols import AgentProtocol
-from tcir.machine.order.clocks import INIT, Clock, join, marked, observed
+from tcir.machine.order.clocks import INIT, join, marked, observed
 from tcir.machine.order.mbarrier import Mbarrier
 from tcir.machine.order.operation import Blocking
 
@@ -133,13 +133,9 @@ class Mbarriers:
             )
         if drop:
             barrier.drop(count, site)
-        barrier.arrive(count, self._relaxed(relaxed) if relaxed else self.agent.release(), site)
-
-    def _relaxed(self, scope: str) -> Clock:
-        known = dict(self.agent.fenced)
-        if scope == "cta":
-            join(known, self.agent.fenced_in_cta)
-        return known
+        agent = self.agent
+        released = agent.fenced[agent.scope(relaxed).reach] if relaxed else agent.release()
+        barrier.arrive(count, released, site)
 
     def complete_tx(self, address: int, nbytes: int, *, site: object) -> None:
         """mbarrier.complete_tx: counts bytes that no operation brought."""
@@ -158,7 +154,7 @@ class Mbarriers:
             self.agent.poll(site, f"parity {parity} of {barrier} at {site}")
             return False
         self.agent.proceed(site)
-        join(self.agent.seen if relaxed else self.agent.clock, barrier.released)
+        join(self.agent.seen[0] if relaxed else self.agent.clock, barrier.released)
         return True
 
     def state(self, address: int, *, site: object) -> tuple[int, int]:

@@ -46,12 +46,16 @@ def _asynchronous(d: Decode, combine: Combine | None, kind: Type, count: int) ->
     return d.plain(run)
 
 
+def _require_release(d: Decode) -> None:
+    if not {"release", "sys"} <= set(d.modifiers):
+        raise d.malformed("expected .release.sys with .mmio")
+
+
 @instruction("st.async")
 def store_async(d: Decode) -> Op:
     """Completes on an mbarrier; with .mmio.release it is a strong store that may be late."""
     if "mmio" in d.modifiers:
-        d.require("release")
-        d.require("sys")
+        _require_release(d)
         return store_now(d)
     d.skip("weak")
     word = d.take("v2", "v4")
@@ -66,8 +70,7 @@ def store_async(d: Decode) -> Op:
 def reduce_async(d: Decode) -> Op:
     """Integers only; completes on an mbarrier, or with .mmio.release is a strong reduction."""
     if d.take("mmio"):
-        d.require("release")
-        d.require("sys")
+        _require_release(d)
         return reduce_now(d)
     d.skip("relaxed", "cluster")
     name = d.require(*(n for n in OPERATIONS if n != "exch"))

@@ -22,6 +22,7 @@ from tcir.interp.ptx.registers import VIEW_DTYPES, unsigned_view, view
 from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import Type
 from tcir.interp.ptx.warp import Warp
+from tcir.machine.order.strong import Strong
 
 Combine = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """New value from old value and operand."""
@@ -74,8 +75,15 @@ def combination(d: Decode, name: str, kind: Type) -> Combine | None:
 
 def _atomic(d: Decode, returns: bool) -> Op:
     space = take_space(d)
-    d.skip("relaxed", "acquire", "release", "acq_rel", "noftz", "L2::cache_hint")
-    scope = d.take("cta", "cluster", "gpu", "sys") or "gpu"
+    order = d.take("relaxed", "acquire", "release", "acq_rel")
+    d.skip("noftz", "L2::cache_hint")
+    strong = Strong(
+        d.take("cta", "cluster", "gpu", "sys") or "gpu",
+        acquire=order in ("acquire", "acq_rel"),
+        release=order in ("release", "acq_rel"),
+        atomic=True,
+        observes=returns,
+    )
     name = d.require(*OPERATIONS, "cas")
     lanes_of_vector = d.take("v2", "v4", "v8")
     count = int(lanes_of_vector[1:]) if lanes_of_vector else 1
@@ -114,17 +122,20 @@ def _atomic(d: Decode, returns: bool) -> Op:
         groups = [slice(None)] if apart else [slice(i, i + 1) for i in range(len(at))]
         for group in groups:
             who = lanes[group]
-            old = load(w, space, at[group], nbytes, who, site, scope)
+            old = load(w, space, at[group], nbytes, who, site, strong)
             old = np.ascontiguousarray(old).view(dtype)
+            wrote: slice | np.ndarray = slice(None)
             operand = np.stack([w.v[n][s][who] for s in operands], axis=1)
             if combine is None:
                 assert c is not None
                 same = (_bytes(old) == _bytes(operand)).all(axis=-1)
                 new = np.where(same, w.v[n][c][who][:, None], old)
+                wrote = same.all(axis=1)  # a cas that fails only reads
             else:
                 new = combine(old, operand)
             data = np.ascontiguousarray(new, dtype=dtype).view(np.uint8).reshape(-1, nbytes)
-            store(w, space, at[group], data, who, site, scope)
+            if data[wrote].size:
+                store(w, space, at[group][wrote], data[wrote], who[wrote], site, strong)
             for column, target in enumerate(targets):
                 w.v[n][target][who] = old[:, column]
         for target in targets:

@@ -1,10 +1,8 @@
 """ld, st, prefetch and friends (PTX ISA 9.7.9 "ld", "st", …).
 
 Ordering qualifiers (.volatile, .relaxed, .acquire, .release and scopes) never change a value here:
-every access of a warp is performed when it executes. In the record of what happens before what,
-strong accesses to one address, each in the scope of the other, are ordered one after the other, and
-each has observed what the ones before it had: right for acquire and release, generous to .relaxed
-and .volatile.
+every access of a warp is performed when it executes. They decide what happens before what, see
+`tcir.machine.order.strong`; .volatile and .mmio are relaxed accesses of scope sys (PTX ISA 8.4).
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from tcir.interp.ptx.windows import SPACES
 from tcir.machine import MachineError
 from tcir.machine.memory.generic import extent
 from tcir.machine.memory.memories import GUARD
-from tcir.machine.order.clocks import join
+from tcir.machine.order.strong import Place, Strong
 
 SPACE_WORDS = {
     "shared": "shared",
@@ -97,35 +95,10 @@ def _reach(space: str) -> str:
     return "cluster" if space == "shared" else space
 
 
-def _domains(w: Warp) -> dict[str, object]:
-    """Of each scope, the threads that one of this warp shares it with."""
-    cta = w.agent.cta
-    return {"cta": cta.index, "cluster": cta.cluster.ctas[0].index, "gpu": None, "sys": None}
-
-
-def observe(w: Warp, space: str, at: np.ndarray, scope: str) -> list[tuple[object, int]]:
-    """Before a strong access: what the earlier ones to these addresses had observed.
-
-    Two of them see each other in the narrower of their scopes.
-    """
-    domains = _domains(w)
-    inside = None if space == "global" else domains["cluster"]
-    keys = [(inside, int(a)) for a in np.unique(at)]
-    for key in keys:
-        known = w.launch.strong.get(key, {})
-        for other in _SCOPES if known else ():
-            shared = min(scope, other, key=_SCOPES.index)
-            join(w.agent.clock, known.get((other, shared, domains[shared]), {}))
-    return keys
-
-
-def publish(w: Warp, keys: list[tuple[object, int]], scope: str) -> None:
-    """After a strong access: later ones to the same addresses come after it."""
-    clock, domains = w.agent.release(), _domains(w)
-    reached = _SCOPES[: _SCOPES.index(scope) + 1]
-    entries = {(scope, shared, domains[shared]): clock for shared in reached}
-    for key in keys:
-        w.launch.strong.setdefault(key, {}).update(entries)
+def _places(w: Warp, space: str, at: np.ndarray) -> list[Place]:
+    """The locations that a strong access names."""
+    owner = None if space == "global" else w.agent.cta.cluster.ctas[0].index
+    return [(owner, int(a)) for a in np.unique(at)]
 
 
 def load(
@@ -135,11 +108,11 @@ def load(
     nbytes: int,
     lanes: np.ndarray,
     site: Site,
-    strong: str | None = None,
+    strong: Strong | None = None,
 ) -> np.ndarray:
     """uint8[n, nbytes] from n addresses; `lanes` are the lane numbers, for local memory.
 
-    strong: the scope of a strong load.
+    strong: the qualifiers of a strong load.
     """
     if space == "generic":
         parts = split(at)
@@ -150,10 +123,9 @@ def load(
             out[where] = load(w, _reach(part), inside, nbytes, lanes[where], site, strong)
         return out
     if strong and space in ("shared", "cluster", "global"):
-        keys = observe(w, space, at, strong)
-        data = _load(w, space, at, nbytes, site, strong)
-        publish(w, keys, strong)
-        return data
+        if strong.observes and w.launch.machine.checking:
+            w.agent.strong.read(_places(w, space, at), strong)
+        return _load(w, space, at, nbytes, site, strong.scope)
     if space in ("shared", "cluster", "global"):
         return _load(w, space, at, nbytes, site, None)
     bytes_ = at[:, None] + np.arange(nbytes)
@@ -206,7 +178,7 @@ def store(
     data: np.ndarray,
     lanes: np.ndarray,
     site: Site,
-    strong: str | None = None,
+    strong: Strong | None = None,
 ) -> None:
     """The reverse of `load`; data: uint8[n, nbytes]."""
     if space == "generic":
@@ -218,9 +190,10 @@ def store(
             store(w, _reach(part), inside, data[where], lanes[where], site, strong)
         return
     if strong and space in ("shared", "cluster", "global"):
-        keys = observe(w, space, at, strong)
-        _store(w, space, at, data, site, strong)
-        publish(w, keys, strong)
+        w.agent.clock[w.agent.me] += 1  # a number that it shares with no other access
+        _store(w, space, at, data, site, strong.scope)
+        if w.launch.machine.checking:
+            w.agent.strong.write(_places(w, space, at), strong)
         return
     if space in ("shared", "cluster", "global"):
         _store(w, space, at, data, site, None)
@@ -249,12 +222,14 @@ def _vector_count(d: Decode) -> int:
     return int(word[1:]) if word else 1
 
 
-def _strong(d: Decode) -> str | None:
-    """Scope of a strong access, None of a weak one; .volatile has that of the whole system."""
+def _strong(d: Decode) -> Strong | None:
+    """The qualifiers of a strong access, None of a weak one."""
     word = d.take("weak", "volatile", "relaxed", "acquire", "release", "mmio")
-    d.take("relaxed")
+    order = d.take("relaxed", "acquire", "release") if word == "mmio" else word
     scope = d.take(*_SCOPES) or "sys"
-    return None if word in (None, "weak") else scope
+    if word in (None, "weak"):
+        return None
+    return Strong(scope, acquire=order == "acquire", release=order == "release")
 
 
 @instruction("ld", "ldu")

@@ -120,10 +120,18 @@ def membar(d: Decode) -> Op:
 
 @instruction("fence")
 def fence(d: Decode) -> Op:
-    d.skip("sc", "acq_rel", "acquire", "release")
-    scope = d.require(*_SCOPE)
+    side = d.take("sc", "acq_rel", "acquire", "release")
+    scope = _SCOPE[d.require(*_SCOPE)]
     d.done(0)
-    return _fence(d, _SCOPE[scope])
+    if side not in ("acquire", "release"):
+        return _fence(d, scope)
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        w.agent.proceed(site)
+        w.agent.fence_memory(scope, acquire=side == "acquire", release=side == "release")
+
+    return d.plain(run)
 
 
 @instruction("fence.mbarrier_init")

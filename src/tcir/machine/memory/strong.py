@@ -1,0 +1,60 @@
+"""Strong accesses of an agent: what they release and acquire (PTX ISA 8.8, 8.9)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tcir.machine.memory.protocols import AgentProtocol
+from tcir.machine.order.clocks import Clock, join
+from tcir.machine.order.strong import REACHES, Place, Strong, Writes, merged
+
+
+class StrongAccesses:
+    """ld, st, atom and red with a scope. The bytes themselves move through `Memory`."""
+
+    def __init__(self, agent: AgentProtocol) -> None:
+        self.agent, self.machine = agent, agent.machine
+        self._read: dict[Place, tuple[int, int]] = {}
+        """Version and reach of the acquire (-1: relaxed) of its last read of each place."""
+        self._released: dict[Place, tuple[int, Clock]] = {}
+        """Its last release on each place: later strong writes of it there carry that on."""
+
+    def read(self, places: Iterable[Place], strong: Strong) -> None:
+        """A strong read observes the writes: an acquire joins what they released, a relaxed one
+        leaves it to a fence behind it."""
+        agent, here = self.agent, self.agent.scope(strong.scope)
+        acquired = here.reach if strong.acquire else -1
+        for place in places:
+            writes = self.machine.strong.get(place)
+            if writes is None or not writes.last.meets(here):
+                continue
+            writes.read(agent.me, agent.clock[agent.me])
+            if self._read.get(place) == (writes.version, acquired):
+                continue  # polling
+            self._read[place] = writes.version, acquired
+            for reach, domain in enumerate(here.domains):
+                if released := writes.released.get(domain):
+                    join(agent.clock if reach <= acquired else agent.seen[reach], released)
+
+    def write(self, places: Iterable[Place], strong: Strong) -> None:
+        """After a strong write, whose number it shares with no other access."""
+        agent, here = self.agent, self.agent.scope(strong.scope)
+        number = agent.clock[agent.me]
+        now = agent.release() if strong.release else {}
+        if not strong.release:
+            agent.clock[agent.me] += 1
+        reached = here.reach if strong.release else -1
+        released = [now if r <= reached else agent.fenced[r] for r in range(REACHES)]
+        for place in places:
+            known = self.machine.strong.get(place)
+            if known is None or not (strong.atomic and known.last.meets(here)):
+                known = Writes(known.version if known else 0, here)
+                self.machine.strong[place] = known
+            if strong.release:
+                self._released[place] = here.reach, now
+            elif place in self._released:
+                reach, earlier = self._released[place]
+                carried = [merged(c, earlier) if r <= reach else c for r, c in enumerate(released)]
+                known.add(agent.me, number, here, carried)
+                continue
+            known.add(agent.me, number, here, released)
