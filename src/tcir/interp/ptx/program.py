@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tcir.interp.ptx import isa  # noqa: F401  (registers the instructions)
+from tcir.interp.ptx import isa, requirements  # noqa: F401  (isa registers the instructions)
 from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.idle import idle_waits
 from tcir.interp.ptx.layout import Layout, align_up
@@ -95,6 +95,7 @@ def _decode_one(
     if name not in DECODERS:
         why = "no rule for it" if name is None else REFUSED[name]
         raise Incomplete(instruction.mnemonic, instruction.site, why)
+    requirements.check(instruction, symbols.module)
     target = symbols.module.target
     return DECODERS[name](Decode(instruction, name, slots, function, symbols.find, target))
 

@@ -56,6 +56,13 @@ def _rounding(d: Decode) -> _Rounding:
     )
 
 
+def _require_mode(d: Decode, how: _Rounding) -> str:
+    """How floats are rounded. PtxSyntaxError if it is not said: ptxas has no default."""
+    if how.mode is None:
+        raise d.malformed("expected a rounding modifier (.rn, .rz, .rm, .rp or .rna), got none")
+    return how.mode
+
+
 @instruction("cvt")
 def cvt(d: Decode) -> Op:
     if "rs" in d.modifiers:
@@ -67,6 +74,7 @@ def cvt(d: Decode) -> Op:
     if packed is not None:
         if d.modifiers != ["f32"] or len(d.operands) != 3 or how.ftz or how.sat or how.integral:
             raise d.incomplete(f"no rule for this form of cvt to .{packed}")
+        _require_mode(d, how)
         return _packed(d, packed.removesuffix("x2"), how)
     kinds = d.types(*_INTS, *_FLOATS, "tf32")
     d.done(2)
@@ -74,7 +82,7 @@ def cvt(d: Decode) -> Op:
         raise d.malformed("expected two types")
     out, source = kinds
     if out.name == "tf32":
-        return _tf32(d, how.mode or "rna", source, how.relu, how.satfinite)
+        return _tf32(d, _require_mode(d, how), source, how.relu, how.satfinite)
     if source.name == "tf32":
         raise d.incomplete("no rule for cvt from .tf32")
     run = _function(d, out, source, how)
@@ -116,6 +124,7 @@ def _function(
 
         return clamp
     if source.kind != "f":
+        _require_mode(d, how)
         dtype = VIEW_DTYPES[view(source)]
 
         def from_integer(a: np.ndarray) -> np.ndarray:
@@ -167,8 +176,8 @@ def _sum64(a: np.ndarray, b: np.ndarray, mode: str | None) -> np.ndarray:
 def _float_to_float(
     d: Decode, out: Type, source: Type, how: _Rounding
 ) -> Callable[[np.ndarray], np.ndarray]:
-    if out.size < source.size and how.mode is None:
-        raise d.malformed("expected a rounding mode")
+    if out.size < source.size:
+        _require_mode(d, how)
     rounding = {
         "rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil, None: None,
     }[how.integral]  # fmt: skip

@@ -185,9 +185,17 @@ def float_mul(d: Decode) -> Op:
     return _direct(d, np.multiply) or _wrap(d, np.multiply, 2, product_excess)
 
 
+def require_rounding(d: Decode, *others: str) -> None:
+    """PtxSyntaxError without a rounding modifier, or one of `others`: ptxas has no default."""
+    if not {"rn", "rz", "rm", "rp", *others} & set(d.modifiers):
+        words = ", ".join(f".{word}" for word in (*others, "rn", "rz", "rm"))
+        raise d.malformed(f"expected a rounding modifier ({words} or .rp), got none")
+
+
 @instruction("fma")
 def float_fma(d: Decode) -> Op:
     """The product of two 24-bit significands is exact in float64, so one rounding happens."""
+    require_rounding(d)
     if "f64" in d.modifiers:
         return _wrap(d, _downwards(d, fma64, -1, 1, -1), 3, fused_excess)
     return _wrap(d, _downwards(d, lambda a, b, c: add_odd(a * b, c), -1, 1, -1), 3)
@@ -195,6 +203,7 @@ def float_fma(d: Decode) -> Op:
 
 def float_div(d: Decode) -> Op:
     """Every rounding. .approx and .full: to nearest, as good as any."""
+    require_rounding(d, "approx", "full")
     d.skip("approx", "full")
     return _wrap(d, np.divide if "f64" in d.modifiers else odd_quotient, 2, quotient_excess)
 
@@ -307,6 +316,10 @@ def _unary(
         directed = {"rz", "rm", "rp"} & set(d.modifiers)
         if directed and odd is None:
             raise d.malformed(f"{name} has no directed rounding")
+        if odd is not None:
+            require_rounding(d, "approx")
+        elif "approx" not in d.modifiers:
+            raise d.malformed("expected .approx, got none")
         d.skip("approx")
         return _wrap(d, odd if directed and odd and "f64" not in d.modifiers else fn, 1, excess)
 
