@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class Finding:
     """One hazard: two operations, and the edge that is missing between them.
 
-    severity "error": the result depends on timing under every reading of the ISA. "warning": the
-    ISA's text asks for the edge, shipping compilers leave it out.
+    severity "error": the result depends on timing, by the documents and by what shipping code
+    proves. "warning": the ISA's text asks for the edge, shipping compilers leave it out.
     """
 
     severity: str
