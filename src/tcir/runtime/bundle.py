@@ -1,4 +1,4 @@
-"""Bundles: kernels with inputs and expected results in a folder, for a GPU that others have.
+"""Bundles: kernels with inputs and expected results in a folder, to run on another GPU.
 
     bundle/
       run.py           python run.py: runs the kernels, compares, times, prints a report to send
@@ -41,7 +41,7 @@ CARRIED = (
         )
     ),
 )  # fmt: skip
-"""Files of the package that a bundle carries."""
+"""Files of the package copied into a bundle."""
 
 RUN = '''"""Runs the kernels of this folder on a GPU; see --help. Needs cuda-python and numpy."""
 
@@ -58,7 +58,7 @@ sys.exit(main(HERE))
 
 
 class _Table:
-    """The distinct buffers behind the kernels' arguments, and the arguments in words."""
+    """The distinct buffers of the kernels' arguments, and the arguments as JSON."""
 
     def __init__(self) -> None:
         self.arrays: list[np.ndarray[Any, Any]] = []
@@ -126,7 +126,7 @@ def write(
 ) -> None:
     """Executes PTX on the machine, one call after the other, and writes the bundle.
 
-    `workspaces` are those of the arguments that one kernel writes, whole, for another one to read.
+    `workspaces` are the arguments that one kernel writes entirely for another one to read.
     `origin` goes into launch.json: the program, the pipeline, the seed of the inputs. `Error` when
     the machine finds anything wrong: what it expects is worth nothing then.
     """
@@ -185,7 +185,7 @@ def write(
 
 
 def _run(ptx: str, calls: Sequence[Call], workspaces: Sequence[np.ndarray[Any, Any]]) -> None:
-    """Executes the calls; `Error` unless all is well and workspaces are written before read."""
+    """Executes the calls; `Error` on any finding or incompletely written workspace."""
     from tcir.debug import LastWriters
     from tcir.run import Uninitialized, run_ptx
 

@@ -1,4 +1,4 @@
-"""`run_cubin`: what `tcir.run_ptx` does on the simulated machine, on a GPU."""
+"""`run_cubin`: the counterpart of `tcir.run_ptx` on a GPU."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tcir.runtime.tensor_map import encode
 
 
 def triple(value: Sequence[int] | int) -> tuple[int, int, int]:
-    """One to three sizes, filled up with ones."""
+    """One to three sizes, padded with ones."""
     x, y, z = (*((value,) if isinstance(value, int) else value), 1, 1)[:3]
     return x, y, z
 
@@ -44,11 +44,11 @@ class _Buffers:
 
 
 MAP_ALIGNMENT = 64
-"""Of a tensor map inside a parameter (PTX ISA 9.7.9.27.1.2)."""
+"""Alignment of a tensor map inside a parameter (PTX ISA 9.7.9.27.1.2)."""
 
 
 def _struct(parts: Sequence[Any], buffers: _Buffers) -> bytes:
-    """The parts of a by-value parameter one behind the other; padding is a part, too."""
+    """The concatenated parts of a by-value parameter, padding included."""
     out = b""
     for number, part in enumerate(parts):
         if isinstance(part, list | tuple):

@@ -42,13 +42,13 @@ class Device:
 
 
 def count() -> int:
-    """Number of devices that the driver shows."""
+    """Number of devices visible to the driver."""
     return int(call("cuDeviceGetCount"))
 
 
 @cache
 def device(ordinal: int = 0) -> Device:
-    """Device `ordinal`; `NoDeviceError` when it is not there."""
+    """Device `ordinal`; `NoDeviceError` if it does not exist."""
     found = count()
     if not 0 <= ordinal < found:
         raise NoDeviceError(

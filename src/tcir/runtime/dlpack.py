@@ -70,7 +70,7 @@ def _dtype(code: int, bits: int, lanes: int) -> np.dtype[Any] | None:
 
 @dataclass(frozen=True)
 class View:
-    """Memory of another library: address, shape, strides in elements, and where it lies."""
+    """Memory of another library: address, shape, strides in elements, device."""
 
     pointer: int
     shape: tuple[int, ...]
@@ -134,7 +134,7 @@ def _delete(address: int) -> None:
 
 @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 def _capsule_gone(capsule: int) -> None:
-    """A capsule that nobody took (a consumer renames it)."""
+    """Deletes a capsule that was not consumed (a consumer renames it)."""
     valid = ctypes.pythonapi.PyCapsule_IsValid
     valid.argtypes = (ctypes.c_void_p, ctypes.c_char_p)
     if valid(capsule, _NAME):

@@ -1,4 +1,4 @@
-"""Calls of the CUDA driver, and what their failures are called."""
+"""Calls of the CUDA driver, and their errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tcir.errors import Error, IncompleteError, MissingDependencyError
 
 
 class CudaError(Error):
-    """A driver call failed; `function` and `code` (``CUDA_ERROR_…``) say which and how."""
+    """A driver call failed: `function` returned `code` (``CUDA_ERROR_…``)."""
 
     exit_code = 1
 

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 class CompiledKernel(Protocol):
-    """What is launched, such as a `tcir.Kernel`."""
+    """A launchable program, such as a `tcir.Kernel`."""
 
     @property
     def name(self) -> str:
-        """Of the program."""
+        """Name of the program."""
 
     @property
     def signature(self) -> Signature:
@@ -89,7 +89,7 @@ def launch(kernel: CompiledKernel, *buffers: Any, stream: Any = None) -> None:
     if len(devices) > 1:
         raise InputError(f"@{kernel.name}: expected arrays of one device, got {sorted(devices)}")
     on = device(devices.pop() if devices else 0)
-    load(kernel.cubin, on)  # refuses a wrong architecture before anything is copied
+    load(kernel.cubin, on)  # rejects a wrong architecture before anything is copied
     copies = {n: to_device(array, on) for n, array in images.items()}
     addresses = [copies[n].pointer if p is None else p for n, p in enumerate(pointers)]
     launch_in_order(kernel.launches, kernel.cubin, addresses, on, handle)
@@ -170,7 +170,7 @@ def _parameters(
 
 
 def device_view(what: str, buffer: Any, stream: int) -> dlpack.View:
-    """Where an array of another library lies; `InputError` unless a GPU can reach it."""
+    """Device address of another library's array; `InputError` unless a GPU can access it."""
     if not hasattr(buffer, "__dlpack__"):
         raise InputError(
             f"{what}: expected a numpy array or one with __dlpack__ (PyTorch, CuPy, JAX), got "

@@ -68,7 +68,7 @@ class DeviceArray:
         }
 
     def free(self) -> None:
-        """Gives the memory back, after the work that uses it."""
+        """Frees the memory, after the work that uses it."""
         pointer, self.pointer = self.pointer, 0
         if pointer:
             self.device.activate()

@@ -1,4 +1,4 @@
-"""What a micro-kernel of ``tc-run --selftest`` is."""
+"""The micro-kernels of ``tc-run --selftest``."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class MicroKernel:
         }
 
     def launches(self) -> Iterator[MicroKernel]:
-        """This one and those after it."""
+        """This launch and those after it."""
         kernel: MicroKernel | None = self
         while kernel is not None:
             yield kernel

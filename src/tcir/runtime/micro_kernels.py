@@ -1,4 +1,4 @@
-"""Kernels that ask the hardware the questions of `tcir.machine.assumptions`, one each.
+"""Kernels that test the assumptions of `tcir.machine.assumptions` on hardware, one each.
 
 Each writes bytes that differ between the alternatives, on the machine and so on silicon.
 """
@@ -230,7 +230,7 @@ _AMID = 512 >> 4 | 1024 >> 4 << 32 | 1 << 46 | 2 << 61
 
 
 def micro_kernels() -> dict[str, MicroKernel]:
-    """Assumption -> the kernel that asks for it."""
+    """Assumption -> the kernel that tests it."""
     return {
         "shift_quarters": _tensor_memory(8, "tcgen05.shift.cta_group::1.down [%r3];"),
         "cp4x256b_rows": _tensor_memory(8, _FOUR_ROWS.format(_ROWS, 0), numbered=True),

@@ -1,4 +1,4 @@
-"""Kernels that ask which random bits cvt.rs takes for which of its operands."""
+"""Kernels that test which random bits cvt.rs uses for each operand."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _convert(name: str, value: str, target: str, store: str) -> MicroKernel:
 
 
 def convert_kernels() -> dict[str, MicroKernel]:
-    """Assumption -> the kernel that asks for it."""
+    """Assumption -> the kernel that tests it."""
     return {
         "rs_pair_bits": _convert("e4m3", "0f3F860000", "%r3", "st.global.b32"),
         "rs_fp4_bits": _convert("e2m1", "0f3F980000", "%h0", "st.global.b16"),

@@ -301,7 +301,7 @@ STORED:"""
 
 
 def mma_kernels() -> dict[str, MicroKernel]:
-    """Assumption -> the kernel that asks for it."""
+    """Assumption -> the kernel that tests it."""
     bf16 = 1 << 4 | 1 << 7 | 1 << 10  # D f32, A and B bf16
     e2m1 = 1 << 7 | 1 << 10
     f16 = "cta_group::1.kind::f16"

@@ -27,7 +27,7 @@ class WrongArchitectureError(InputError):
 
 
 class LaunchFailedError(Error):
-    """A launch was refused, or the kernel ended in a fault; the message names the kernel."""
+    """A launch was rejected, or the kernel faulted; the message names the kernel."""
 
     exit_code = 1
 
@@ -128,7 +128,7 @@ class Function:
             sizes.append(int(size))
 
     def _allow(self, dynamic_smem: int, cluster: Triple) -> None:
-        """Asks for what goes beyond the defaults of a launch."""
+        """Sets the kernel attributes that exceed the defaults of a launch."""
         attributes = bindings().CUfunction_attribute
         total = self.static_smem + dynamic_smem
         if total > DEFAULT_SHARED and dynamic_smem > self._dynamic_smem:
@@ -159,7 +159,7 @@ class Function:
     ) -> None:
         """Puts a launch on `stream`; `values` are the parameters' bytes, in order.
 
-        `LaunchFailedError` when the driver refuses it. A fault of the kernel comes to light later,
+        `LaunchFailedError` if the driver rejects it. A fault of the kernel is reported later,
         in `synchronize`.
         """
         sizes = tuple(len(value) for value in values)
@@ -196,7 +196,7 @@ class Function:
 
 
 _LAUNCHED: list[str] = []
-"""Kernels launched since the device was last seen in order: what a fault may come from."""
+"""Kernels launched since the last successful synchronisation: candidates for a fault."""
 
 
 def synchronize(stream: int = 0) -> None:

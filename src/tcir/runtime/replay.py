@@ -1,4 +1,4 @@
-"""Runs a bundle (see `tcir.runtime.bundle`) on a GPU and says what came out."""
+"""Runs a bundle (see `tcir.runtime.bundle`) on a GPU and reports the result."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Bundle:
 
     @staticmethod
     def read(folder: Path) -> Bundle:
-        """`InputError` when a file is missing or not what it was."""
+        """`InputError` if a file is missing or modified."""
         try:
             description = json.loads((folder / "launch.json").read_text())
             cubin = (folder / "kernel.cubin").read_bytes()
@@ -91,7 +91,7 @@ class Bundle:
 
 
 def replay(bundle: Bundle, repeats: int) -> dict[str, Any]:
-    """Runs the bundle's kernels on device 0, one after the other: the report."""
+    """Runs the bundle's kernels on device 0, one after the other; returns the report."""
     from tcir.runtime.devices import device
     from tcir.runtime.memory import to_device
     from tcir.runtime.module import load, synchronize

@@ -1,4 +1,4 @@
-"""``tc-run --selftest``: which alternative of each hardware assumption the silicon has."""
+"""``tc-run --selftest``: determines which alternative of each assumption the hardware has."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tcir.target import DEFAULT_TARGET
 SECONDS = 120
 """A micro-kernel takes a few, its process and the driver's start included."""
 FAULT = b"fault"
-"""In the place of bytes: the kernel did not run to its end."""
+"""Stands for the output of a kernel that did not complete."""
 
 
 class NotEndedError(Error):
-    """A micro-kernel that does not come to its end."""
+    """A micro-kernel did not end in time."""
 
 
 class NotModelledError(Error):
@@ -30,7 +30,7 @@ class NotModelledError(Error):
 
 
 def on_machine(kernel: MicroKernel, assumptions: Assumptions) -> bytes:
-    """The bytes that the machine writes; `FAULT` in their place when it refuses an instruction."""
+    """The bytes the machine writes, or `FAULT` if it rejects an instruction."""
     return b"".join(_launch_on_machine(launch, assumptions) for launch in kernel.launches())
 
 
@@ -54,9 +54,9 @@ def expected(name: str, kernel: MicroKernel) -> dict[Any, bytes]:
 
 
 def on_gpu(kernel: MicroKernel, target: str = DEFAULT_TARGET.name) -> bytes:
-    """The bytes that the GPU writes; `FAULT` in the place of those of a launch that fails.
+    """The bytes the GPU writes, or `FAULT` for a launch that fails.
 
-    Every launch has a process of its own: after a fault nothing runs in that context any more.
+    Every launch has its own process: after a fault its context is unusable.
     `NotEndedError` when it is still running after `SECONDS`.
     """
     from tcir.codegen.cubin import assemble
@@ -113,7 +113,7 @@ def _launch_on_gpu(cubin: bytes, sizes: dict[str, Any], made: tuple[list[Any], l
 
 
 def judge(outcomes: dict[Any, bytes], silicon: bytes) -> str:
-    """Which alternatives gave the silicon's bytes, in words."""
+    """Text: the alternatives that gave the hardware's bytes."""
     same = [str(a) for a, data in outcomes.items() if data == silicon]
     return " or ".join(same) if same else "neither: please report this"
 
@@ -146,7 +146,7 @@ def _ask(entry: Assumption, kernel: MicroKernel) -> str:
 
 
 def _blackwell() -> str | None:
-    """Why there is nothing to ask, in one sentence; None on a B200."""
+    """Why the self-test cannot run, in one sentence; None on a B200."""
     from tcir.runtime.devices import device
 
     try:
