@@ -95,7 +95,10 @@ BUGS = [
                              r" max.f16x2 \1, \1, %scratch;")),
     Bug("ue8m0 clamped to 2^63", "gemv-simt ue8m0", E8M0, r"\g<0> min.u32 \1, \1, 190;"),
     Bug("ue8m0 clamped to 2^-63", "gemv-simt ue8m0", E8M0, r"\g<0> max.u32 \1, \1, 64;"),
-    Bug("ue8m0 code 0 is 0", "gemv-simt ue8m0", r"\b4194304\b", "0"),
+    Bug("ue8m0 code 0 is 0", "gemv-simt ue8m0",
+        E8M0 + r".*?and\.b32 \t(%r\d+), %r\d+, 2139095040;",
+        r"\g<0> " + _scratch("pred", r"setp.eq.b32 %scratch, \1, 0;"
+                             r" selp.b32 \2, 0, \2, %scratch;")),
     *(
         Bug(f"result to {kind} by {name}", f"matmul {kind}", F16X2, rf"\1.{mode}.\2 ")
         for kind in ("f16", "bf16")
