@@ -14,6 +14,7 @@ import tcir
 from tcir._mlir import arith, ir
 from tcir.passmanager.pipeline import named_pipeline
 from tcir.validation.report import Report
+from tcir.validation.work import Work
 
 from .breaking import Broken, Edit, PtxCheck, change_text, pick, set_attribute
 from .linalg_text import Conv, Matmul
@@ -183,3 +184,12 @@ def test_twice_the_work_is_a_remark() -> None:
     assert "remark: same result, more work: ctas 1 -> 2 (2x)" in str(report)
     others = [line for line in report.passes if line.name != "multi-buffer"]
     assert not any(line.remarks for line in others), str(report)
+
+
+def test_a_kernel_that_begins_to_count_is_no_remark() -> None:
+    """Of kernels of threads and tiles, the second counts instructions once it is lowered."""
+    before = Work(("thread", "tile"), {"instructions": 320, "mma": 4})
+    assert not before.jumps(Work(("thread", "thread"), {"instructions": 2787, "mma": 4}))
+    lowered = Work(("thread", "thread"), {"instructions": 320, "mma": 4})
+    after = Work(("thread", "thread"), {"instructions": 2787, "mma": 4})
+    assert lowered.jumps(after) == ["instructions 320 -> 2787 (8.71x)"]

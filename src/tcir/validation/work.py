@@ -26,6 +26,8 @@ WORK = (
     "shared_to_global", "global_load", "global_store", "tmem_load", "tma_loads", "tma_stores",
 )  # fmt: skip
 """Counters that a pass has no reason to multiply."""
+UNITS = ("instructions", "loop_turns")
+"""Those that one level counts and the other does not."""
 
 
 @dataclass(frozen=True)
@@ -56,11 +58,13 @@ class Work:
     def jumps(self, after: Work) -> list[str]:
         """``mma 4 -> 56 (14x)`` for each counter of `WORK` that grew at least `JUMP` times.
 
-        A program that still has a kernel on tensors counts only a part of its work.
+        A program that still has a kernel on tensors counts only a part of its work, and one with
+        kernels of tiles and of threads only a part of its instructions.
         """
         if "tensor" in (*self.levels, *after.levels):
             return []
-        pairs = [(n, self.counters.get(n, 0), after.counters.get(n, 0)) for n in WORK]
+        names = [n for n in WORK if self.levels == after.levels or n not in UNITS]
+        pairs = [(n, self.counters.get(n, 0), after.counters.get(n, 0)) for n in names]
         return [
             f"{name} {old} -> {new} ({new / old:.3g}x)"
             for name, old, new in pairs
