@@ -46,7 +46,8 @@ def test_codes_one_to_a_byte() -> None:
     case = BlockScaled(m=128, k=512)
     (a, _, b, _), _ = _drawn(from_codes(case, case.linalg()))
     assert a.dtype == b.dtype == np.int8
-    assert _codes(a) == _codes(b) == set(range(16))
+    assert _codes(a & 0x0F) == _codes(b & 0x0F) == set(range(16))
+    assert len(_codes(a)) > 200 and len(_codes(b)) > 200  # the upper bits mean nothing
 
 
 def test_scales_at_both_ends() -> None:

@@ -14,7 +14,8 @@ from .agent_programs import Run
 from .test_hazards import OMISSIONS
 
 WORDS = {
-    "race": r"not ordered: .*(commit|wait|barrier|mbarrier|strong access|tcgen05|mma are in order)",
+    "race": r"not ordered: .*(commit|wait|barrier|mbarrier|a release and an acquire of enough scope"
+    r"|tcgen05|mma are in order)",
     "missing-proxy-fence": r"fence\.proxy\.async between .* generic proxy .* async proxy",
     "late-proxy-fence": r"fence\.proxy\.async by the writing thread",
     "missing-fence-after": r"tcgen05\.fence::after_thread_sync between the wait and the access",

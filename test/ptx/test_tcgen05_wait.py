@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tcir.machine import Assumptions
+
 from .tcgen05_kernel import collective, issued, launch
 
 WAIT = " tcgen05.wait::ld.sync.aligned;\n"
@@ -64,6 +66,9 @@ def test_an_undefined_register_is_none_that_waits() -> None:
 # --- tcgen05.alloc -------------------------------------------------------------------------------
 
 
+ANY = Assumptions(alloc_place="any")
+
+
 def smaller(text: str, columns: int) -> str:
     """The kernel with fewer columns, of which it fills only those."""
     lines = text.replace("512", str(columns)).splitlines()
@@ -73,12 +78,13 @@ def smaller(text: str, columns: int) -> str:
 
 @pytest.mark.parametrize("group", [1, 2])
 def test_where_columns_lie_is_not_the_programs_to_know(group: int) -> None:
-    """Without a seed the lowest; with one any, at a multiple of their number, alike in a pair."""
+    """Any, where alloc_place says so and there is a seed: at a multiple of their number, alike in a
+    pair."""
     text = smaller(collective(" mov.b32 %d2, %t0; mov.b32 %d3, 0;\n" + STORE), 64)
     text = text.replace("cta_group::1", f"cta_group::{group}")
     bases = []
     for seed in (None, *range(12)):
-        report, out = launch(text, group, order_seed=seed)
+        report, out = launch(text, group, order_seed=seed, assumptions=ANY)
         assert report.ok and not report.findings, str(report)
         (base,) = set(map(int, out[:, 0]))
         bases.append(base)
@@ -87,9 +93,11 @@ def test_where_columns_lie_is_not_the_programs_to_know(group: int) -> None:
 
 
 def test_a_kernel_that_ignores_the_address_is_noticed() -> None:
-    """It counts on column 0, and works in the order without a seed only."""
+    """It counts on column 0, which it gets only where the lowest columns are taken."""
     right = smaller(issued(" tcgen05.shift.cta_group::1.down [%t0];"), 256)
     wrong = right.replace("ld.shared.b32 %t0, [%m1];", "mov.b32 %t0, 0;")
-    assert all(launch(right, order_seed=seed)[0].ok for seed in (None, *range(8)))
-    codes = [{e.code for e in launch(wrong, order_seed=s)[0].errors} for s in (None, *range(8))]
+    seeds = (None, *range(8))
+    assert all(launch(right, order_seed=seed, assumptions=ANY)[0].ok for seed in seeds)
+    found = [launch(wrong, order_seed=seed, assumptions=ANY)[0] for seed in seeds]
+    codes = [{error.code for error in report.errors} for report in found]
     assert codes[0] == set() and {"tensor-memory-columns"} in codes

@@ -23,6 +23,7 @@ import numpy as np
 from tcir.errors import InputError
 from tcir.interp import OutputSpec
 from tcir.program.factors import Contraction, Factor
+from tcir.program.memory_image import PACKED_BITS
 
 Array = np.ndarray[Any, Any]
 Kind = Literal["integers", "random"]
@@ -52,9 +53,21 @@ def make_inputs(
     if kind == "integers" and contraction is not None:
         drawn = _spanning(contraction, generator)
     return [
-        drawn[n].view(spec.dtype) if n in drawn else _make(spec, generator, kind)  # codes are bytes
+        _stored(drawn[n], spec, generator) if n in drawn else _make(spec, generator, kind)
         for n, spec in enumerate(specs)
     ]
+
+
+def _stored(values: Array, spec: OutputSpec, generator: np.random.Generator) -> Array:
+    """`values` as the argument has them: codes of 4 or 6 bits are bytes, whose upper bits are
+    ignored and therefore anything."""
+    stored = values.view(spec.dtype)
+    if values.dtype == spec.dtype:
+        return stored
+    width = PACKED_BITS[values.dtype]
+    above = generator.integers(0, 256, values.shape, np.uint8) & np.uint8(256 - (1 << width))
+    codes = values.view(np.uint8) & np.uint8((1 << width) - 1)
+    return (codes | above).view(spec.dtype)
 
 
 def _make(spec: OutputSpec, generator: np.random.Generator, kind: Kind) -> Array:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .conv_schedule import LANES, QUARTER, Lane, Schedule, Tap, read_schedule
+from tcir.layout.tmem import LANES
+
+from .conv_schedule import QUARTER, Lane, Schedule, Tap, read_schedule
 from .palette import EMPTY, GREY, PURPLE, light, mix, viridis
 from .picture import Cell, Grid, Key, Picture
 
