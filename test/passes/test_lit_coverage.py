@@ -28,4 +28,6 @@ def test_pass(name: str) -> None:
 def test_pipelines() -> None:
     text = (TEST / "passes" / "pipelines.mlir").read_text()
     named = re.findall(r"^// CHECK: ([\w-]+): ", text, re.M)
-    assert named == sorted(registered_pipelines())
+    known = registered_pipelines().items()  # other tests register pipelines of their own
+    ours = [name for name, each in known if each.build.__module__.startswith("tcir.pipelines.")]
+    assert named == sorted(ours)
