@@ -20,6 +20,7 @@ import numpy as np
 import tcir
 from tcir.passes.gemv.ranges import SMS, Ranges
 from tcir.program.execution import run_sequence
+from tcir.run_options import RunOptions
 from tcir.target import DEFAULT_TARGET
 
 SHAPES = ("7168x16384x1", "4096x7168x8", "7168x2048x4")
@@ -119,7 +120,7 @@ class Compiled:
                 inputs.append(scales.view(spec.dtype))
         outcome = run_sequence(
             self.kernel.ptx, self.kernel.launches, inputs, self.kernel.signature.outputs,
-            hazards="off", numerics="fast",
+            RunOptions(hazards="off", numerics="fast"),
         )  # fmt: skip
         return self.plan(outcome.counters["global_to_shared_read"])
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tcir.errors import Error as Error
     from tcir.errors import IncompleteError as IncompleteError
     from tcir.errors import InputError as InputError
+    from tcir.errors import LaunchError as LaunchError
     from tcir.errors import MissingDependencyError as MissingDependencyError
     from tcir.errors import NativeCrashError as NativeCrashError
     from tcir.errors import PassError as PassError
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from tcir.passmanager.pipeline import named_pipeline as named_pipeline
     from tcir.passmanager.pipeline import register_pass as register_pass
     from tcir.passmanager.pipeline import register_pipeline as register_pipeline
-    from tcir.run import LaunchError as LaunchError
     from tcir.run import PtxSyntaxError as PtxSyntaxError
     from tcir.run import RunReport as RunReport
     from tcir.run import run_ptx as run_ptx
@@ -50,7 +50,7 @@ _EXPORTS = {
     "IncompleteError": "errors",
     "InputError": "errors",
     "Kernel": "kernel",
-    "LaunchError": "run",
+    "LaunchError": "errors",
     "LayoutError": "layout",
     "MachineError": "machine.errors",
     "MissingDependencyError": "errors",

@@ -21,6 +21,10 @@ class InputError(Error):
     exit_code = 3
 
 
+class LaunchError(InputError, ValueError):
+    """Launch sizes, arguments or options that do not fit the kernel."""
+
+
 class UnknownNameError(InputError):
     """A pass, pipeline, option or target that does not exist; the message suggests near names."""
 

@@ -15,6 +15,7 @@ from tcir.program.execution import run_sequence
 from tcir.program.launch import Launch, LaunchSequence
 from tcir.program.memory_image import is_image, to_memory
 from tcir.program.signature import Signature
+from tcir.run_options import RunOptions
 from tcir.validation.report import Report
 
 
@@ -93,9 +94,7 @@ class Kernel:
             self.launches,
             inputs,
             self.signature.outputs,
-            order_seed=order_seed,
-            hazards="off" if hazards == "off" else "report",
-            numerics=numerics,
+            RunOptions(order_seed, "off" if hazards == "off" else "report", numerics),
         )
         if outcome.incomplete:
             raise IncompleteError(f"@{self.name}: without a rule: {', '.join(outcome.incomplete)}")

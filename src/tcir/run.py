@@ -13,11 +13,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tcir.errors import VerdictError
-from tcir.interp import DEFAULT_MAX_INSTRUCTIONS
+from tcir.errors import LaunchError, VerdictError
 from tcir.interp.ptx.arguments import Buffers, Uninitialized, bind_variables, parameters
 from tcir.interp.ptx.calls import inline_calls
-from tcir.interp.ptx.errors import LaunchError, PtxSyntaxError
+from tcir.interp.ptx.errors import PtxSyntaxError
 from tcir.interp.ptx.interpreter import WarpInterpreter
 from tcir.interp.ptx.launch import LaunchState
 from tcir.interp.ptx.launch_sizes import check_residency, launch_sizes
@@ -37,6 +36,7 @@ from tcir.machine import (
     NotModelled,
 )
 from tcir.machine.refusal import Refusal
+from tcir.run_options import DEFAULT_MAX_INSTRUCTIONS, RunOptions
 
 __all__ = ["LaunchError", "PtxSyntaxError", "RunReport", "Uninitialized", "entry_name", "run_ptx"]
 
@@ -161,17 +161,6 @@ def entry_name(ptx: str, name: str | None = None) -> str:
     return _entry(_parsed(ptx), name).name
 
 
-def _check_options(limit: int, order_seed: int | None, hazards: str, numerics: str) -> None:
-    if not isinstance(limit, int | np.integer) or limit < 1:
-        raise LaunchError(f"max_instructions: expected an integer of at least 1, got {limit!r}")
-    if order_seed is not None and order_seed < 0:
-        raise LaunchError(f"order_seed: expected an integer of at least 0, got {order_seed}")
-    if hazards not in ("report", "off"):
-        raise LaunchError(f"hazards: expected 'report' or 'off', got {hazards!r}")
-    if numerics not in ("exact", "fast"):
-        raise LaunchError(f"numerics: expected 'exact' or 'fast', got {numerics!r}")
-
-
 def run_ptx(
     ptx: str,
     *,
@@ -207,7 +196,7 @@ def run_ptx(
     started = time.perf_counter()
     module = _parsed(ptx)
     function = inline_calls(module, _entry(module, entry))
-    _check_options(max_instructions, order_seed, hazards, numerics)
+    options = RunOptions(order_seed, hazards, numerics, max_instructions, assumptions)
     layout = lay_out(module, function)
     sizes = launch_sizes(function, layout, grid, block, cluster, dynamic_smem)
     check_residency(ctas_per_sm, sizes)
@@ -217,12 +206,9 @@ def run_ptx(
         cluster=sizes.cluster,
         dynamic_smem=dynamic_smem,
         static_smem=layout.dynamic_base,
-        hazards=hazards,
-        order_seed=order_seed,
-        numerics=numerics,
-        progress=progress,
-        assumptions=assumptions,
         ctas_per_sm=ctas_per_sm,
+        options=options,
+        progress=progress,
     )
     report = RunReport(numerics=numerics, order_seed=order_seed)
     try:
@@ -230,7 +216,7 @@ def run_ptx(
         program = decode(module, function, layout, bind_variables(module, machine))
         report.incomplete = program.incomplete
         if not program.incomplete:
-            launch = LaunchState(machine, sizes, params, max_instructions)
+            launch = LaunchState(machine, sizes, params)
             _execute(program, launch, report, observer)
     finally:
         report.seconds = time.perf_counter() - started

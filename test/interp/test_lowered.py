@@ -20,6 +20,7 @@ from tcir.passes.roles.assign_roles import AssignRoles
 from tcir.passes.roles.multi_buffer import MultiBuffer
 from tcir.passes.roles.place_barriers import PlaceBarriers
 from tcir.passes.roles.plan_memory import PlanMemory
+from tcir.run_options import RunOptions
 
 LOWERING = (MultiBuffer(stages=2), PlaceBarriers(), PlanMemory(), AssignRoles())
 
@@ -61,7 +62,7 @@ def run(module: Any, after: Any, inputs: list[Any], expected: Any, orders: int) 
         np.testing.assert_array_equal(outcome.outputs[0], expected)
         return
     for seed in [None, *range(orders if "tc.async" in function.attributes else 0)]:
-        outcome = execute_tile(module, "f", inputs, spec, order_seed=seed)
+        outcome = execute_tile(module, "f", inputs, spec, RunOptions(seed))
         assert not outcome.incomplete, (after.name, outcome.incomplete)
         assert not outcome.findings, (after.name, seed, [str(f) for f in outcome.findings])
         np.testing.assert_array_equal(outcome.outputs[0], expected, err_msg=f"{after.name} {seed}")

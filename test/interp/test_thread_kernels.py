@@ -26,6 +26,7 @@ from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
 from tcir.passmanager.pipeline import Pipeline
 from tcir.program.execution import run_kernel
 from tcir.program.launch import Launch
+from tcir.run_options import RunOptions
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "codegen"))
 from role_kernels import ShiftReuse
@@ -98,7 +99,7 @@ def test_every_stage_and_the_ptx_of_llvm(kernel: ShiftReuse) -> None:
         if name == LOWER_TO_LLVM[-1]:
             ptx, launch = codegen.emit_ptx(codegen.translate(module)), Launch.from_module(module)
     for seed in (None, 1, 2):
-        found = clean(run_kernel(ptx, launch, inputs, specs, order_seed=seed))
+        found = clean(run_kernel(ptx, launch, inputs, specs, RunOptions(seed)))
         np.testing.assert_array_equal(found, expected, err_msg=f"PTX, order {seed}")
 
 
@@ -177,7 +178,7 @@ def test_a_broken_kernel_is_not_equal(broken: str) -> None:
     verdicts = []
     for seed in (None, *range(1, 4)):
         try:
-            outcome = thread.run(module, "f", inputs, specs, order_seed=seed)
+            outcome = thread.run(module, "f", inputs, specs, RunOptions(seed))
         except MachineError as error:
             verdicts.append(error.code)
             continue

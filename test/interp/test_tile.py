@@ -17,6 +17,7 @@ from tcir.interp import Outcome, OutputSpec, tile
 from tcir.interp.tile.addresses import TileLayout
 from tcir.interp.tile.movement import clip
 from tcir.machine import Deadlock, MachineError
+from tcir.run_options import RunOptions
 
 LEVELS = (2, 3, 4, 5, 6)
 DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32}
@@ -50,8 +51,7 @@ def run_text(text: str, conv: Conv, seed: int | None = None, hazards: str = "rep
         "f",
         operands(conv),
         [OutputSpec(shape, np.dtype(DTYPES[conv.out]))],
-        order_seed=seed,
-        hazards=hazards,
+        RunOptions(seed, hazards),
     )
 
 
@@ -312,4 +312,4 @@ def test_the_demo_layer():
         module = ir.Module.parse(shift_conv(6, conv))
     spec = [OutputSpec((1, 56, 56, 64), np.dtype(np.float32))]
     x, w = operands(conv)
-    check(tile.run(module, "f", (x, w), spec, order_seed=1), conv)
+    check(tile.run(module, "f", (x, w), spec, RunOptions(1)), conv)

@@ -20,6 +20,7 @@ from tcir.machine import (
     TensorOperand,
     TmemAddr,
 )
+from tcir.run_options import RunOptions
 
 from .issue import issue_mma
 
@@ -58,7 +59,10 @@ class Run:
 
     def __init__(self, seed: int | None = None, grid: int = 1, **options: Any) -> None:
         self.machine = Machine(
-            grid=(grid, 1, 1), block=(192, 1, 1), dynamic_smem=SMEM, order_seed=seed, **options
+            grid=(grid, 1, 1),
+            block=(192, 1, 1),
+            dynamic_smem=SMEM,
+            options=RunOptions(seed, **options),
         )
         self.a, self.a2, self.b = A.copy(), A2.copy(), B.copy()
         self.out = np.zeros((M, K), np.float16)

@@ -20,6 +20,7 @@ from tcir.machine import (
     TensorOperand,
     TmemAddr,
 )
+from tcir.run_options import RunOptions
 
 from .issue import issue_mma
 
@@ -84,7 +85,10 @@ class Bench:
 
     def __init__(self, seed: int | None = None, grid: int = 1, **options: Any) -> None:
         self.machine = Machine(
-            grid=(grid, 1, 1), block=(128, 1, 1), dynamic_smem=32768, order_seed=seed, **options
+            grid=(grid, 1, 1),
+            block=(128, 1, 1),
+            dynamic_smem=32768,
+            options=RunOptions(seed, **options),
         )
         self.source = np.arange(1, TILE // 2 + 1, dtype=np.uint16).reshape(128, 16)
         self.target = np.zeros((128, 16), np.uint16)

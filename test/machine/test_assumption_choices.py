@@ -17,6 +17,7 @@ from tcir.machine import (
     TensorOperand,
 )
 from tcir.machine.tma.box import load_box
+from tcir.run_options import RunOptions
 
 from .bench import SLAB, WORD, A, Bench, D, fill, finish, mma
 from .test_cta_pairs import Pair, commit, meet, rows
@@ -222,7 +223,7 @@ def test_a_barrier_between_the_two_deallocs(choice: str, hangs: bool) -> None:
 
     machine = Machine(
         grid=(2, 1, 1), block=(32, 1, 1), cluster=(2, 1, 1), dynamic_smem=1024,
-        assumptions=Assumptions(pair_dealloc=choice),
+        options=RunOptions(assumptions=Assumptions(pair_dealloc=choice)),
     )  # fmt: skip
     try:
         machine.run(lambda cta: [cta.agent("warp 0", warp=0, body=body)])

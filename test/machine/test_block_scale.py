@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tcir.machine import Agent, Assumptions, Machine, MachineError, SharedDesc, TmemAddr
+from tcir.run_options import RunOptions
 
 from .issue import issue_mma_bits, issue_mma_scaled
 
@@ -76,7 +77,10 @@ def put(agent: Agent, at: int, data: np.ndarray) -> None:
 def run(body: Program, seed: int | None = None, **options: Any) -> tuple[Machine, dict[str, Any]]:
     """One warp; `body` issues, then D is waited for and read."""
     machine = Machine(
-        grid=(1, 1, 1), block=(128, 1, 1), dynamic_smem=SMEM, order_seed=seed, **options
+        grid=(1, 1, 1),
+        block=(128, 1, 1),
+        dynamic_smem=SMEM,
+        options=RunOptions(seed, **options),
     )
     seen: dict[str, Any] = {"d": np.zeros((M, N), np.float32)}
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tcir.machine import Agent, Machine, SharedDesc
+from tcir.run_options import RunOptions
 
 from .issue import issue_mma_scaled
 from .test_clusters import meet
@@ -53,7 +54,11 @@ def test_pair(m: int, n: int, seed: int | None) -> None:
     want = (a * 2.0 ** ea[:, None]) @ (b * 2.0 ** eb[:, None]).T
     halves = [np.split(x.astype(E4M3), 2) for x in (a, b)]
     machine = Machine(
-        grid=(2, 1, 1), block=(128, 1, 1), cluster=(2, 1, 1), dynamic_smem=32768, order_seed=seed
+        grid=(2, 1, 1),
+        block=(128, 1, 1),
+        cluster=(2, 1, 1),
+        dynamic_smem=32768,
+        options=RunOptions(seed),
     )
     got = np.zeros((m, n), np.float32)
     idesc = n // 8 << 17 | 1 << 23 | m // 128 << 27

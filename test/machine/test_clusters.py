@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from tcir.machine import Agent, Machine, MachineError, TensorMap, TensorOperand
+from tcir.run_options import RunOptions
 
 ORDERS = (None, *range(8))
 BAR, WORDS = 64, 1024
@@ -28,7 +29,7 @@ class Ctas:
     def __init__(self, seed: int | None = None, ctas: int = 2, **options: Any) -> None:
         self.machine = Machine(
             grid=(ctas, 1, 1), block=(32, 1, 1), cluster=(ctas, 1, 1), dynamic_smem=4096,
-            order_seed=seed, **options,
+            options=RunOptions(seed, **options),
         )  # fmt: skip
         self.seen: list[Any] = []
         self.error: MachineError | None = None

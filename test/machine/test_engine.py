@@ -17,6 +17,7 @@ from tcir.machine import (
     TensorOperand,
     TmemAddr,
 )
+from tcir.run_options import RunOptions
 
 from .agent_programs import (
     A_AT,
@@ -404,7 +405,7 @@ def test_counters():
 
 def test_every_cta_runs_once_with_its_index():
     seen = []
-    machine = Machine(grid=(3, 2, 2), block=(32, 1, 1), order_seed=1)
+    machine = Machine(grid=(3, 2, 2), block=(32, 1, 1), options=RunOptions(1))
 
     def body(agent):
         seen.append(agent.cta.index)

@@ -179,10 +179,10 @@ def each_round_of_a_rendezvous_has_its_barrier(b: Bench, edge: bool) -> Any:
         agent.cluster_barrier.arrive(site="arrive")
         yield from agent.cluster_barrier.wait(site="wait")
 
-    bench = Bench(b.machine.order_seed)
+    bench = Bench(b.machine.options.order_seed)
     bench.machine = Machine(
         grid=(2, 1, 1), block=(32, 1, 1), cluster=(2, 1, 1), dynamic_smem=1024,
-        order_seed=b.machine.order_seed,
+        options=b.machine.options,
     )  # fmt: skip
     return bench.run(body, bare=True)
 

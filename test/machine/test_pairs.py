@@ -787,7 +787,7 @@ def no_more_warps_than_a_barrier_counts(b: Bench, edge: bool) -> Any:
     def warp(agent: Agent) -> Any:
         yield from agent.barrier.sync(1, 96 if edge else 64, site="barrier")
 
-    lone = Bench(b.machine.order_seed)
+    lone = Bench(b.machine.options.order_seed)
     extra = [warp] * 3
     if edge:
         return lone.run(*extra, bare=True)
@@ -827,7 +827,7 @@ def a_barrier_releases_only_what_came_before_it(b: Bench, edge: bool) -> Any:
 
 
 def two_ctas(b: Bench, body: Callable[[Bench, Agent, int], Any]) -> Bench:
-    two = Bench(b.machine.order_seed, grid=2)
+    two = Bench(b.machine.options.order_seed, grid=2)
     return two.run(lambda agent: body(two, agent, agent.cta.index[0]), bare=True)
 
 

@@ -11,6 +11,7 @@ from tcir.machine import Agent, Deadlock, Machine, NotModelled, TensorOperand
 from tcir.machine.engine.machine import RESIDENT
 from tcir.machine.order.clocks import Access
 from tcir.machine.order.shadow import COMPACT, LastShadow, Shadow
+from tcir.run_options import RunOptions
 
 from .bench import A2, ORDERS, TILE, Bench, bar, finish, mma
 
@@ -31,7 +32,7 @@ def poke(agent: Agent, address: int, value: int) -> None:
 
 def flags(count: int, body: Any, seed: int | None = None, spin_limit: int = 2000) -> Any:
     """Runs ``count`` CTAs on an array of flags."""
-    machine = Machine(grid=(count, 1, 1), block=(32, 1, 1), hazards="off", order_seed=seed)
+    machine = Machine(grid=(count, 1, 1), block=(32, 1, 1), options=RunOptions(seed, "off"))
     machine.spin_limit = spin_limit
     array = np.zeros(count, np.uint32)
     base = machine.memory.bind(array)

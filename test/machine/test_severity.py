@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from tcir.machine import Machine, TensorMap, TensorOperand
+from tcir.run_options import RunOptions
 
 
 def findings(bodies: list[Any], seed: int | None = None) -> list[tuple[str, str]]:
-    machine = Machine(grid=(1, 1, 1), block=(64, 1, 1), dynamic_smem=1024, order_seed=seed)
+    machine = Machine(grid=(1, 1, 1), block=(64, 1, 1), dynamic_smem=1024, options=RunOptions(seed))
     source = np.arange(64, dtype=np.float16)
     tensor = TensorMap.tiled(source, dtype="f16", dims=[64], strides_bytes=[], box=[64])
     decoded = TensorMap.decode(tensor.encode(machine.memory.bind(source)))

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from tcir.machine import Agent, Assumptions, Machine, MachineError, SharedDesc, TmemAddr
+from tcir.run_options import RunOptions
 
 from .issue import issue_mma_bits, issue_mma_scaled
 
@@ -185,7 +186,9 @@ def run(
 ) -> tuple[Machine, np.ndarray]:
     f = case.form
     ctas = (f.group, 1, 1)
-    machine = Machine(grid=ctas, block=(32, 1, 1), cluster=ctas, dynamic_smem=32768, **options)
+    machine = Machine(
+        grid=ctas, block=(32, 1, 1), cluster=ctas, dynamic_smem=32768, options=RunOptions(**options)
+    )
     d = np.zeros((f.m, f.n), np.uint32)
 
     def body(agent: Agent) -> Any:

@@ -18,6 +18,7 @@ from tcir.machine.tma.tensor_encoding import replace as replace_field
 from tcir.machine.tma.tensor_map import TensorMap
 from tcir.machine.tma.tensor_walk import OUTSIDE, row_elements, tile_elements
 from tcir.machine.tma.values import reduced
+from tcir.run_options import RunOptions
 
 BASE = 0x70000
 
@@ -258,7 +259,7 @@ def test_what_a_store_of_six_bits_reads(choice):
     shared = (37 * np.arange(1, 129)).astype(np.uint8)
     machine = Machine(
         grid=(1, 1, 1), block=(32, 1, 1), dynamic_smem=128,
-        assumptions=Assumptions(u6_store=choice),
+        options=RunOptions(assumptions=Assumptions(u6_store=choice)),
     )  # fmt: skip
     tensor = TensorMap.tiled(
         out, dtype="u6_align16b", dims=[128, 1], strides_bytes=[96], box=[128, 1]

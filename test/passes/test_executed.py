@@ -16,6 +16,7 @@ from tcir.dialect import tc
 from tcir.interp import OutputSpec, executor_for
 from tcir.passmanager.pipeline import named_pipeline
 from tcir.program.programs import find_program
+from tcir.run_options import RunOptions
 
 from .linalg_programs import named
 
@@ -89,7 +90,7 @@ def check(conv: Conv, pipeline: str, **options: Any) -> Any:
             for seed in (None, 1):
                 outcome = executor_for(level)(
                     module, "f", [x, w], [OutputSpec(conv.out, np.dtype(np.float32))],
-                    order_seed=seed,
+                    RunOptions(seed),
                 )  # fmt: skip
                 where = f"after {step.name}, order {seed}"
                 assert not outcome.incomplete, where

@@ -500,3 +500,14 @@ def test_shared_addresses_wrap_around(lanes: Any) -> None:
     )
     a = np.arange(32, dtype=np.uint32)
     assert lanes(body, [a], ["u32"], "u32").tolist() == a[::-1].tolist()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"max_instructions": 0}, {"max_instructions": 1.5}, {"order_seed": -1}, {"hazards": "on"},
+     {"numerics": "slow"}],
+)  # fmt: skip
+def test_options_are_checked_before_anything_runs(wrong: dict[str, Any]) -> None:
+    (name,) = wrong
+    with pytest.raises(LaunchError, match=f"{name}: expected .*, got"):
+        run_body("mov.u32 %d, 1;", **wrong)

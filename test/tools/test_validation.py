@@ -74,12 +74,12 @@ class FakeMachine:
     incomplete: list = field(default_factory=list)
     orders: list = field(default_factory=list)
 
-    def __call__(self, module, name, inputs, outputs, *, order_seed=None, **_):
-        self.orders.append(order_seed)
+    def __call__(self, module, name, inputs, outputs, options):
+        self.orders.append(options.order_seed)
         a, b = inputs
         result = fused_product(a, b).astype(outputs[0].dtype)
         if self.change is not None:
-            self.change(result, inputs, order_seed)
+            self.change(result, inputs, options.order_seed)
         sites = {0: lambda index: f"lane {index[0]}"}
         return Outcome([result], "tile", self.findings, {"mma": 1}, self.incomplete, sites)
 

@@ -17,8 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-DEFAULT_MAX_INSTRUCTIONS = 500_000_000
-"""Warp instructions before a run is given up."""
+from tcir.run_options import DEFAULT_OPTIONS, RunOptions
 
 
 @dataclass(frozen=True)
@@ -65,11 +64,6 @@ class Executor(Protocol):
     inputs:     numpy arrays in the order of the kernel ABI (function inputs without a pure `outs`
                 argument); an executor never writes into them.
     outputs:    the results wanted; buffers start as poison (never as zero).
-    order_seed: seed of the completion order of asynchronous operations; None = in issue order.
-    hazards:    "report" or "off".
-    numerics:   "exact" (the tensor core's fused sums) or "fast".
-    max_instructions: warp instructions (at the tile level: turns of loops) before the run is given
-                up with a `tcir.machine.MachineError` that names the loop.
 
     An op without a rule is returned in `Outcome.incomplete`; an illegal use of the hardware raises
     `tcir.machine.MachineError`; neither is ever skipped.
@@ -81,11 +75,7 @@ class Executor(Protocol):
         name: str,
         inputs: Sequence[np.ndarray[Any, Any]],
         outputs: Sequence[OutputSpec],
-        *,
-        order_seed: int | None = None,
-        hazards: str = "report",
-        numerics: str = "exact",
-        max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
+        options: RunOptions = DEFAULT_OPTIONS,
     ) -> Outcome: ...
 
 

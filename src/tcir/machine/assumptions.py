@@ -1,6 +1,6 @@
 """Hardware questions that documents do not settle: what is assumed, and what else it could be.
 
-Nothing else in the machine encodes such a choice. `Machine(assumptions=Assumptions(...))` switches.
+Nothing else in the machine encodes such a choice. `RunOptions.assumptions` switches.
 """
 
 from __future__ import annotations

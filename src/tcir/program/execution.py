@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from tcir.errors import InputError
-from tcir.interp import DEFAULT_MAX_INSTRUCTIONS, Outcome, OutputSpec
+from tcir.interp import Outcome, OutputSpec
 from tcir.program.inputs import poison
 from tcir.program.launch import Launch, LaunchSequence
 from tcir.program.memory_image import image_spec, in_memory
+from tcir.run_options import DEFAULT_OPTIONS, RunOptions
 
 Array = np.ndarray[Any, Any]
 RunStep = Callable[[Sequence[int], Sequence[Array], Sequence[OutputSpec]], Outcome]
@@ -117,17 +118,14 @@ def run_kernel(
     launch: Launch,
     inputs: Sequence[np.ndarray[Any, Any]],
     outputs: Iterable[OutputSpec],
+    options: RunOptions = DEFAULT_OPTIONS,
     *,
     whole: Collection[int] = (),
-    order_seed: int | None = None,
-    hazards: str = "report",
-    numerics: str = "exact",
-    max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
 ) -> Outcome:
     """Executes PTX text on the machine over copies of `inputs`; results start as poison.
 
     A changed byte of an input is an error finding. Results in `whole` are read by another
-    kernel: an unwritten byte there is an error finding. max_instructions: see `tcir.run_ptx`.
+    kernel: an unwritten byte there is an error finding.
     Raises `tcir.machine.MachineError` on an illegal operation, which ends the run.
     """
     from tcir.debug import LastWriters
@@ -144,11 +142,8 @@ def run_kernel(
         cluster=launch.cluster,
         dynamic_smem=launch.dynamic_smem,
         args=launch.arguments(copies, results),
-        hazards=hazards,
-        order_seed=order_seed,
-        numerics=numerics,
-        max_instructions=max_instructions,
         observer=writers,
+        **vars(options),
     )
     if report.errors:
         raise report.errors[0]
@@ -226,13 +221,13 @@ def run_sequence(
     sequence: LaunchSequence,
     inputs: Sequence[np.ndarray[Any, Any]],
     outputs: Iterable[OutputSpec],
-    **options: Any,
+    options: RunOptions = DEFAULT_OPTIONS,
 ) -> Outcome:
-    """Executes the kernels of PTX text one after the other; `options` as in `run_kernel`."""
+    """Executes the kernels of PTX text one after the other, each as `run_kernel` does."""
     results = list(outputs)
     if len(sequence.launches) == 1 and not sequence.workspaces:
         only = sequence.only
-        return in_memory(results, lambda specs: run_kernel(ptx, only, inputs, specs, **options))
+        return in_memory(results, lambda specs: run_kernel(ptx, only, inputs, specs, options))
     first = len(inputs) + len(results)
 
     def step(launch: Launch) -> KernelStep:
@@ -240,7 +235,7 @@ def run_sequence(
             writes = numbers[len(arrays) :]
             whole = [place for place, n in enumerate(writes) if n >= first]
             local = launch.renumbered(numbers)
-            return run_kernel(ptx, local, arrays, wanted, whole=whole, **options)
+            return run_kernel(ptx, local, arrays, wanted, options, whole=whole)
 
         return KernelStep(launch.name, launch.buffers, run)
 

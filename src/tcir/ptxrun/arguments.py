@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tcir import __version__
 from tcir.debug.command import FORMS
-from tcir.interp import DEFAULT_MAX_INSTRUCTIONS
+from tcir.run_options import DEFAULT_MAX_INSTRUCTIONS
 from tcir.target import DEFAULT_TARGET
 
 _EPILOG = """\

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcir.errors import Error, IncompleteError
-from tcir.interp import DEFAULT_MAX_INSTRUCTIONS, Outcome, executor_for
+from tcir.interp import Outcome, executor_for
 from tcir.program.execution import KernelStep, as_view, run_in_order, run_sequence
 from tcir.program.factors import contraction_of
 from tcir.program.inputs import make_inputs
@@ -28,6 +28,7 @@ from tcir.program.launch import LaunchSequence
 from tcir.program.memory_image import from_memory, images, in_memory
 from tcir.program.programs import Program, find_programs, workspace_bytes
 from tcir.program.signature import Signature, signature_of, views_of
+from tcir.run_options import DEFAULT_MAX_INSTRUCTIONS, RunOptions
 from tcir.target import DEFAULT_TARGET
 from tcir.validation import bounds, compare
 from tcir.validation.report import Line
@@ -117,9 +118,7 @@ class Validator:
                     launches,
                     self._images,
                     self.signature.outputs if self.signature else (),
-                    order_seed=order,
-                    numerics=self.settings.numerics,
-                    max_instructions=self._budget("thread"),
+                    self._options(order, "thread"),
                 ),
             )
 
@@ -127,6 +126,14 @@ class Validator:
         with _laid_to_the_pass(line):
             self._compare_orders(line, self.settings.orders, execute, levels)
         return line
+
+    def _options(self, order: int | None, level: str) -> RunOptions:
+        """Of one execution at `level`."""
+        return RunOptions(
+            order_seed=order,
+            numerics=self.settings.numerics,
+            max_instructions=self._budget(level),
+        )
 
     def _budget(self, level: str) -> int:
         """Instructions that a kernel at `level` may take; an endless loop ends there."""
@@ -196,18 +203,15 @@ class Validator:
         views = views_of(program)
         plain = program.level == "tensor" and not views
         buffers = inputs if plain else self._images
-        options = {"order_seed": order, "numerics": self.settings.numerics}
-
-        def limits(program: Program) -> dict[str, Any]:
-            return {**options, "max_instructions": self._budget(program.level)}
 
         if len(programs) == 1 and (plain or program.level != "tensor"):
             run = _executor(program.level)
+            options = self._options(order, program.level)
             arrays = [as_view(a, views.get(n)) for n, a in enumerate(buffers)]
             if plain:
-                return run(module, program.name, arrays, outputs, **limits(program))
+                return run(module, program.name, arrays, outputs, options)
             return in_memory(
-                outputs, lambda specs: run(module, program.name, arrays, specs, **limits(program))
+                outputs, lambda specs: run(module, program.name, arrays, specs, options)
             )
 
         def step(program: Program) -> KernelStep:
@@ -223,7 +227,8 @@ class Validator:
                     whole = [place for place, n in enumerate(written) if n >= first]
                     named = {"buffers": numbers, "whole": whole}
                 execute = _executor(program.level)
-                outcome = execute(module, program.name, arrays, wanted, **limits(program), **named)
+                options = self._options(order, program.level)
+                outcome = execute(module, program.name, arrays, wanted, options, **named)
                 if program.level == "tensor":
                     outcome.outputs = images(outcome.outputs)
                 return outcome

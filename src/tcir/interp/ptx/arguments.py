@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tcir.interp.ptx.errors import LaunchError
+from tcir.errors import LaunchError
 from tcir.interp.ptx.layout import Layout
 from tcir.interp.ptx.syntax import Function, Imm, Module, Symbol, Variable
 from tcir.machine import TensorMap

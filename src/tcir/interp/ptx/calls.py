@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tcir.interp.ptx.errors import LaunchError
+from tcir.errors import LaunchError
 from tcir.interp.ptx.syntax import (
     TYPES,
     Address,

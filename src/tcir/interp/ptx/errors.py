@@ -1,4 +1,4 @@
-"""What a caller of `tcir.run_ptx` can get wrong."""
+"""The error of a PTX text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,3 @@ class PtxSyntaxError(InputError, ValueError):
         super().__init__(f"{line}:{column}: {message}")
         self.line = line
         self.column = column
-
-
-class LaunchError(InputError, ValueError):
-    """Launch sizes or arguments that do not fit the kernel."""

@@ -42,12 +42,10 @@ class LaunchSizes:
 class LaunchState:
     """Shared by all warps of a launch. params: the bytes of the kernel parameters."""
 
-    def __init__(
-        self, machine: Machine, sizes: LaunchSizes, params: bytes, max_instructions: int
-    ) -> None:
+    def __init__(self, machine: Machine, sizes: LaunchSizes, params: bytes) -> None:
         self.machine, self.sizes = machine, sizes
         self.params = np.frombuffer(params, np.uint8)
-        self.max_instructions = max_instructions
+        self.max_instructions = machine.options.max_instructions
         self.instructions = 0
         self.maps: dict[bytes, DecodedMap] = {}
         self.reductions: dict[object, list[tuple[int, int]]] = {}  # of bar.red, see isa/sync.py

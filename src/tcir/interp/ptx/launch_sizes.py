@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tcir.interp.ptx.errors import LaunchError
+from tcir.errors import LaunchError
 from tcir.interp.ptx.launch import LaunchSizes
 from tcir.interp.ptx.layout import Layout
 from tcir.interp.ptx.syntax import Function

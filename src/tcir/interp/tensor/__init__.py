@@ -18,12 +18,13 @@ import numpy as np
 from tcir._mlir import ir
 from tcir.dialect.attributes import is_fill_only
 from tcir.errors import IncompleteError, InputError
-from tcir.interp import DEFAULT_MAX_INSTRUCTIONS, Outcome, OutputSpec
+from tcir.interp import Outcome, OutputSpec
 from tcir.interp.rules import site_of
 from tcir.interp.tensor.func import function_named
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.types import Array, dtype_of, poison, shape_of
 from tcir.rule_files import load_folder
+from tcir.run_options import DEFAULT_OPTIONS, RunOptions
 
 __all__ = ["Interpreter", "evaluate", "run"]
 
@@ -33,13 +34,9 @@ def run(
     name: str,
     inputs: Sequence[Array],
     outputs: Sequence[OutputSpec],
-    *,
-    order_seed: int | None = None,
-    hazards: str = "report",
-    numerics: str = "exact",
-    max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
+    options: RunOptions = DEFAULT_OPTIONS,
 ) -> Outcome:
-    """Runs `func.func @name`; see `tcir.interp.Executor`. The last four options change nothing."""
+    """Runs `func.func @name`; see `tcir.interp.Executor`. The options change nothing."""
     function = function_named(module.operation, name)
     missing = evaluate.missing(function)
     if missing:

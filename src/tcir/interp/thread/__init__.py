@@ -12,7 +12,7 @@ from typing import Any
 
 from tcir._mlir import ir
 from tcir.errors import IncompleteError, InputError, format_location
-from tcir.interp import DEFAULT_MAX_INSTRUCTIONS, Outcome, OutputSpec
+from tcir.interp import Outcome, OutputSpec
 from tcir.interp.thread import control
 from tcir.interp.thread.speller import Speller, bits, spelling
 from tcir.interp.types import Array
@@ -20,6 +20,7 @@ from tcir.program.execution import run_kernel
 from tcir.program.launch import Launch
 from tcir.program.programs import Program
 from tcir.rule_files import load_folder
+from tcir.run_options import DEFAULT_OPTIONS, RunOptions
 from tcir.target import DEFAULT_TARGET
 
 __all__ = ["Spelling", "run", "spell", "spelling"]
@@ -71,11 +72,8 @@ def run(
     name: str,
     inputs: Sequence[Array],
     outputs: Sequence[OutputSpec],
+    options: RunOptions = DEFAULT_OPTIONS,
     *,
-    order_seed: int | None = None,
-    hazards: str = "report",
-    numerics: str = "exact",
-    max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
     buffers: Sequence[int] | None = None,
     whole: Collection[int] = (),
 ) -> Outcome:
@@ -91,17 +89,7 @@ def run(
     launch = Launch.from_program(Program(_find(module, name)[0], "thread"))
     if buffers is not None:
         launch = launch.renumbered(buffers)
-    outcome = run_kernel(
-        spelled.ptx,
-        launch,
-        inputs,
-        outputs,
-        whole=whole,
-        order_seed=order_seed,
-        hazards=hazards,
-        numerics=numerics,
-        max_instructions=max_instructions,
-    )
+    outcome = run_kernel(spelled.ptx, launch, inputs, outputs, options, whole=whole)
     return replace(outcome, level="thread")
 
 

@@ -26,7 +26,7 @@ from tcir.dialect.attributes import integers
 from tcir.dialect.limits import WARP
 from tcir.dialect.walk import nested
 from tcir.errors import IncompleteError, InputError
-from tcir.interp import DEFAULT_MAX_INSTRUCTIONS, Outcome, OutputSpec
+from tcir.interp import Outcome, OutputSpec
 from tcir.interp.rules import site_of
 from tcir.interp.tensor.func import function_named
 from tcir.interp.tile.compiler import Compiler, execute
@@ -37,6 +37,7 @@ from tcir.interp.types import Array, dtype_of, poison, shape_of
 from tcir.machine import Finding, Machine, NotModelled
 from tcir.program.execution import overwritten
 from tcir.rule_files import load_folder
+from tcir.run_options import DEFAULT_OPTIONS, RunOptions
 
 __all__ = ["execute", "run"]
 
@@ -46,11 +47,7 @@ def run(
     name: str,
     inputs: Sequence[Array],
     outputs: Sequence[OutputSpec],
-    *,
-    order_seed: int | None = None,
-    hazards: str = "report",
-    numerics: str = "exact",
-    max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
+    options: RunOptions = DEFAULT_OPTIONS,
 ) -> Outcome:
     """Runs the kernel `func.func @name`; see `tcir.interp.Executor`.
 
@@ -79,9 +76,7 @@ def run(
         grid=grid,
         block=(threads, 1, 1),
         dynamic_smem=places.dynamic_smem,
-        hazards=hazards,
-        order_seed=order_seed,
-        numerics=numerics,
+        options=options,
     )
     arguments = []
     for number, array in enumerate(arrays):
@@ -90,7 +85,7 @@ def run(
         writers.watch(number, array.size)
     roles = any(isinstance(op, tc.RoleOp) for op in nested(function))
     warps = -(-threads // WARP)
-    turns = LoopTurns(max_instructions)
+    turns = LoopTurns(options.max_instructions)
     try:
         machine.run(lambda cta: start_cta(cta, compiler, program, arguments, warps, roles, turns))
     except NotModelled as error:

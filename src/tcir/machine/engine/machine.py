@@ -19,6 +19,7 @@ from tcir.machine.memory.memories import GlobalMemory
 from tcir.machine.memory.protocols import Triple
 from tcir.machine.memory.tensor_memory import Sm
 from tcir.machine.order.strong import Place, Writes
+from tcir.run_options import DEFAULT_OPTIONS, RunOptions
 from tcir.target import DEFAULT_TARGET
 
 RESIDENT = DEFAULT_TARGET.sms
@@ -37,28 +38,20 @@ class Machine:
         cluster: Triple = (1, 1, 1),
         dynamic_smem: int = 0,
         static_smem: int = 0,
-        hazards: str = "report",
-        order_seed: int | None = None,
-        numerics: str = "exact",
-        progress: Callable[[int, int], None] | None = None,
-        assumptions: Assumptions | None = None,
         ctas_per_sm: int = 1,
+        options: RunOptions = DEFAULT_OPTIONS,
+        progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        if hazards not in ("report", "off"):
-            raise ValueError(f"expected hazards 'report' or 'off', got {hazards!r}")
-        if numerics not in ("exact", "fast"):
-            raise ValueError(f"expected numerics 'exact' or 'fast', got {numerics!r}")
         if any(g % c for g, c in zip(grid, cluster, strict=True)):
             raise ValueError(f"expected a grid of whole clusters of {cluster}, got {grid}")
         self.grid, self.block, self.cluster = grid, block, cluster
         self.dynamic_smem, self.static_smem = dynamic_smem, static_smem
-        self.checking = hazards == "report"
-        self.order_seed = order_seed
-        self.numerics = numerics
-        self.progress = progress
-        self.assumptions = assumptions or Assumptions()
         self.ctas_per_sm = ctas_per_sm
         """CTAs that share an SM, and run side by side."""
+        self.options = options
+        self.checking = options.hazards == "report"
+        self.assumptions = options.assumptions or Assumptions()
+        self.progress = progress
         self.memory = GlobalMemory()
         self.strong: dict[Place, Writes] = {}
         """What strong reads of each place observe."""
@@ -70,14 +63,14 @@ class Machine:
         """The group that the tcgen05 instructions of this kernel use, and the site of the first."""
         self._waiting: Iterator[tuple[int, tuple[int, ...]]] = iter(())
         """Clusters not launched yet."""
-        self._rng = random.Random(f"{order_seed}/launch control")
+        self._rng = random.Random(f"{options.order_seed}/launch control")
 
     def take_over(self) -> Triple | None:
         """The first CTA of a cluster that is not launched and now never will be; None: declined.
 
         Hardware may decline while there still is one, so a seed makes some requests fail.
         """
-        if self.order_seed is not None and self._rng.random() < 0.25:
+        if self.options.order_seed is not None and self._rng.random() < 0.25:
             return None
         _, place = next(self._waiting, (0, None))
         if place is None:
@@ -87,9 +80,10 @@ class Machine:
 
     def tmem_seed(self, cta: Triple) -> str | None:
         """What draws a CTA's places in tensor memory; None: allocations take the lowest."""
-        if self.order_seed is None or self.assumptions.alloc_place == "lowest":
+        seed = self.options.order_seed
+        if seed is None or self.assumptions.alloc_place == "lowest":
             return None
-        return f"{self.order_seed}/{cta}"
+        return f"{seed}/{cta}"
 
     def run(self, start: Callable[[Cta], Sequence[Agent]]) -> None:
         """Runs the grid, each CTA with the agents ``start(cta)`` makes.
@@ -135,7 +129,7 @@ class Machine:
 
     def _cluster(self, number: int, place: tuple[int, ...], sms: list[Sm]) -> Cluster:
         """The cluster at a place of the grid (z, y, x), a CTA on each SM."""
-        seed = self.order_seed
+        seed = self.options.order_seed
         cluster = Cluster(self, None if seed is None else CompletionOrder(seed, number))
         for sm, inside in zip(sms, itertools.product(*map(range, reversed(self.cluster)))):
             z, y, x = (

@@ -21,20 +21,21 @@ from tcir.machine.order.rounds import BarrierRound, ClusterRound
 from tcir.machine.order.shadow import Granules, Shadow
 from tcir.machine.order.strong import Place, Writes
 from tcir.machine.order.tensor_thread import TensorThread
+from tcir.run_options import RunOptions
 
 Triple = tuple[int, int, int]
 
 
 class MachineProtocol(Protocol):
-    """Settings and global memory."""
+    """Options and global memory."""
 
+    options: RunOptions
     assumptions: Assumptions
     checking: bool
     counters: Counters
     findings: list[Finding]
     memory: GlobalMemory
     strong: dict[Place, Writes]
-    numerics: str
     cta_group: tuple[int, object] | None
     static_smem: int
     dynamic_smem: int

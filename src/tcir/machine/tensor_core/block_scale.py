@@ -85,7 +85,7 @@ class BlockScale:
                 (sfa_codes, sfb_codes),
                 i,
                 select=select,
-                exact=self.machine.numerics == "exact",
+                exact=self.machine.options.numerics == "exact",
                 constants=constants,
             )
             for rows in (no_sfa, no_metadata):

@@ -112,7 +112,7 @@ class Mma:
         scale = options.scale_input_d or 0
         if d is not None and scale and self.machine.assumptions.scale_input_d == "rounded":
             d, scale = scaled_d(d, i.d_type, scale), 0
-        if self.machine.numerics == "fast":
+        if self.machine.options.numerics == "fast":
             return fast_mma(a, b, d, i, select=select, scale_input_d=scale)
         params = fused_params(self.machine.assumptions, i.d_type)
         return fused_mma(a, b, d, i, select=select, scale_input_d=scale, params=params)

@@ -1,0 +1,50 @@
+"""How a kernel is executed: what neither its text nor its launch says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tcir.errors import LaunchError
+
+if TYPE_CHECKING:
+    from tcir.machine.assumptions import Assumptions
+
+DEFAULT_MAX_INSTRUCTIONS = 500_000_000
+"""Warp instructions before a run is given up."""
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Options of one execution, from the public functions down to the machine.
+
+    order_seed:  draws the completion order of asynchronous operations and the order of warps;
+                 None: order of issue
+    hazards:     "report" or "off"
+    numerics:    "exact" (the tensor core's fused sums) or "fast" (float32, not bit-exact)
+    max_instructions: warp instructions (at the tile level: turns of loops) before the run is given
+                 up with a `tcir.machine.MachineError` that names the loop
+    assumptions: answers to the open questions about the hardware; None: the defaults
+
+    Raises `tcir.LaunchError` for a value that is not allowed.
+    """
+
+    order_seed: int | None = None
+    hazards: str = "report"
+    numerics: str = "exact"
+    max_instructions: int = DEFAULT_MAX_INSTRUCTIONS
+    assumptions: Assumptions | None = None
+
+    def __post_init__(self) -> None:
+        limit, seed = self.max_instructions, self.order_seed
+        if not hasattr(limit, "__index__") or limit < 1:
+            raise LaunchError(f"max_instructions: expected an integer of at least 1, got {limit!r}")
+        if seed is not None and seed < 0:
+            raise LaunchError(f"order_seed: expected an integer of at least 0, got {seed}")
+        if self.hazards not in ("report", "off"):
+            raise LaunchError(f"hazards: expected 'report' or 'off', got {self.hazards!r}")
+        if self.numerics not in ("exact", "fast"):
+            raise LaunchError(f"numerics: expected 'exact' or 'fast', got {self.numerics!r}")
+
+
+DEFAULT_OPTIONS = RunOptions()
