@@ -73,6 +73,9 @@ def test_mma(kind: str, group: int, assemble: Any) -> None:
             for use in ("", *(f".collector::a::{u}" for u in uses)):
                 form = f"{'.sp' if sparse else ''}.cta_group::{group}.kind::{kind}{shift}{use}"
                 idesc = unscaled(kind, sparse, 128 * group)
+                if shift and use.endswith("lastuse"):  # it needs a fill, which .ashift cannot do
+                    full = form.replace(shift + use, ".collector::a::fill")
+                    lines.append(mma(full, a, idesc, f"{lanes}%p4{scale}", sparse))
                 lines.append(mma(form, a, idesc, f"{lanes}%p4{scale}", sparse))
     out = runs(issued("\n".join(lines), group), group, assemble)
     assert (out == out[0, 0]).all() and out[0, 0] != 0x44444444
@@ -118,7 +121,7 @@ def test_order_of_modifiers_and_operands(order: str, assemble: Any) -> None:
     lines = [mma(f".{order}", a, idesc, r, False) for a in A_FROM for r in rest]
     lines.append(lines[0].replace("[%t0]", "[%t0+128]"))
     lines.append(lines[0].replace(" tcgen05.mma", " @%p4 tcgen05.mma"))
-    scale = mma(".cta_group::1.kind::mxf4nvf4.block_scale.collector::a::lastuse.block16", "%a0",
+    scale = mma(".cta_group::1.kind::mxf4nvf4.block_scale.collector::a::fill.block16", "%a0",
                 scaled("mxf4nvf4", False, 128), "[%t4], [%t5], %p4", False)  # fmt: skip
     runs(issued("\n".join([*lines, scale])), 1, assemble)
 

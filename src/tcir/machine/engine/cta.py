@@ -8,6 +8,7 @@ from tcir.machine.memory.memories import RANK_SHIFT, SharedMemory
 from tcir.machine.memory.protocols import ClusterProtocol, MachineProtocol, Triple
 from tcir.machine.memory.tensor_memory import Sm, TensorMemory
 from tcir.machine.order.clocks import Access, Clock, Component, join, observed
+from tcir.machine.order.collected import Collected
 from tcir.machine.order.mbarrier import Mbarrier
 from tcir.machine.order.rounds import BarrierRound
 
@@ -43,6 +44,8 @@ class Cta:
         self.agents: list[Agent] = []
         self.remote_accesses: dict[Component, Access] = {}
         """The last access of each component of another CTA to this one's memories."""
+        self.collectors: dict[str, Collected] = {}
+        """The tensor core's buffers for operands: "a", "b0" to "b3"; of a pair at its even CTA."""
 
     def agent(
         self,

@@ -14,6 +14,7 @@ from tcir.machine.findings import Finding
 from tcir.machine.memory.memories import GlobalMemory, SharedMemory
 from tcir.machine.memory.tensor_memory import TensorMemory
 from tcir.machine.order.clocks import Access, Clock, Component, Scope
+from tcir.machine.order.collected import Collected
 from tcir.machine.order.mbarrier import Mbarrier
 from tcir.machine.order.operation import Blocking, Operation
 from tcir.machine.order.ordering import Class
@@ -81,6 +82,7 @@ class CtaProtocol(Protocol):
     all_mbarriers: list[Mbarrier]
     barriers: dict[int, BarrierRound]
     remote_accesses: dict[Component, Access]
+    collectors: dict[str, Collected]
 
     @property
     def machine(self) -> MachineProtocol: ...

@@ -129,7 +129,7 @@ def check_sparse(sparse: bool, metadata: int | None, site: object) -> None:
         )
 
 
-def _check_ashift(in_tmem: bool, m: int, collector: str | None, site: object) -> None:
+def _check_ashift(in_tmem: bool, m: int, collector: str, site: object) -> None:
     if not in_tmem:
         raise MachineError(
             "ashift-operand",

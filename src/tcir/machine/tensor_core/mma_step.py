@@ -14,6 +14,7 @@ from tcir.machine.errors import MachineError
 from tcir.machine.memory.tensor_memory import LANES, POISON_WORD, UNSPECIFIED_HALF, TensorMemory
 from tcir.machine.order.ordering import Product
 from tcir.machine.refusal import Refusal
+from tcir.machine.tensor_core.collector import Collectors, matrix
 from tcir.machine.tensor_core.d_lanes import Words, enabled_lanes, join_columns, stack_columns
 from tcir.machine.tensor_core.instruction_descriptor import InstructionDescriptor
 from tcir.machine.tensor_core.mma_operands import Codes, Descriptor, MmaOperands, addresses
@@ -37,14 +38,16 @@ class MmaOptions:
 
     enable_input_d: whether D is added. disable_lanes: the lane mask. metadata: address in tensor
     memory of a sparse A's selectors. zero_columns: the descriptor of `zero_columns`, with .ws.
-    ashift: the 8 columns of A move one lane toward lane 0 afterwards.
+    ashift: the 8 columns of A move one lane toward lane 0 afterwards. collector, collector_buffer:
+    `.collector::BUFFER::OP`, see `collector`.
     """
 
     enable_input_d: bool
     disable_lanes: tuple[int, ...] | None = None
     scale_input_d: int | None = None
     ashift: bool = False
-    collector: str | None = None
+    collector: str = "discard"
+    collector_buffer: str = "a"
     metadata: int | None = None
     zero_columns: int | None = None
 
@@ -53,7 +56,7 @@ class MmaStep:
     """mma with the arithmetic as a parameter."""
 
     def __init__(self, pipe: Pipe, operands: MmaOperands) -> None:
-        self.pipe, self.operands = pipe, operands
+        self.pipe, self.operands, self.collectors = pipe, operands, Collectors(pipe)
         self.agent, self.machine = pipe.agent, pipe.machine
 
     def issue(
@@ -153,7 +156,13 @@ class MmaStep:
                     shift_lanes(tmem, shifted, moved)
 
         target = Product((d_taddr, m, n), ashift)
-        self.pipe.issue("mma", site, target, run, reads, writes, ctas)
+        collected = None
+        if self.machine.checking and options.collector != "discard":
+            collected = matrix(b if i.ws else a, i, [s[2] if i.ws else s[1] for s in sources])
+        access = self.pipe.issue("mma", site, target, run, reads, writes, ctas)
+        self.collectors.note(
+            (options.collector_buffer, options.collector), collected, access, ctas[0]
+        )
 
     def _matrices(
         self,

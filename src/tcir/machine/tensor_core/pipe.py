@@ -35,7 +35,7 @@ class Pipe:
         reads: Places = (),
         writes: Places = (),
         ctas: tuple[CtaProtocol, ...] = (),
-    ) -> None:
+    ) -> Access:
         """Issues one operation; (shadow, granules) pairs say what it reads and writes.
 
         ctas: the pair that it acts on; none: this CTA.
@@ -70,6 +70,7 @@ class Pipe:
         thread.in_flight = [o for o in thread.in_flight if not o.done]
         if not operation.done:
             thread.in_flight.append(operation)
+        return access
 
     def check_constant(self, operand: object, site: object) -> None:
         """A finding if the matrix descriptor that names an operand lacks its constant."""

@@ -10,10 +10,10 @@ from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.isa.tcgen05.mma_block_scale import block_scale
 from tcir.interp.ptx.isa.tcgen05.mma_ws import weight_stationary
 from tcir.interp.ptx.isa.tcgen05.operands import (
-    USES,
     LaneOperand,
     MmaOperands,
     Predicate,
+    collector,
     cta_group,
     per_thread,
 )
@@ -39,13 +39,13 @@ def mma(d: Decode) -> Op:
     if kind.startswith("mx"):
         raise d.malformed(f".kind::{kind} needs .block_scale")
     shifting = d.take("ashift") is not None
-    collector = d.take(*(f"collector::a::{use}" for use in USES))
+    buffer, use = collector(d, "a")
     d.done((6, 7, 8) if sparse else (5, 6, 7))
     operands = MmaOperands(d, sparse=sparse)
     if shifting and not operands.in_tmem:
         raise d.malformed(".ashift takes A from tensor memory only")
-    if shifting and collector in ("collector::a::fill", "collector::a::use"):
-        raise d.malformed(f".{collector} cannot go with .ashift")
+    if shifting and use in ("fill", "use"):
+        raise d.malformed(f".collector::a::{use} cannot go with .ashift")
     rest = operands.rest
     masks: list[LaneOperand] = []
     if isinstance(rest[0], Vector):
@@ -56,7 +56,6 @@ def mma(d: Decode) -> Op:
     scale = d.immediate(rest.pop(0)) if rest else None
     if scale is not None and (kind == "f8f6f4" or not 0 <= scale <= 15):
         raise d.malformed("expected scale-input-d in 0..15, with .kind::f16 or .kind::tf32")
-    use = collector.split("::")[-1] if collector else None
     site = d.site
 
     def issue(w: Warp, lane: int) -> None:
@@ -66,8 +65,9 @@ def mma(d: Decode) -> Op:
             disable_lanes=tuple(x(w, lane) for x in masks) or None,
             scale_input_d=scale,
             ashift=shifting,
-            collector=use,
             metadata=operands.selectors(w, lane),
+            collector=use,
+            collector_buffer=buffer,
         )
         instruction = w.agent.tensor_core.instruction(idesc, kind, cta_group=group, site=site)
         w.agent.tensor_core.mma(target, a, b, instruction, options, site=site)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.isa.tcgen05.operands import (
-    USES,
     MmaOperands,
     Predicate,
     TmemAddress,
+    collector,
     cta_group,
     per_thread,
 )
@@ -45,7 +45,7 @@ def block_scale(d: Decode) -> Op:
         "kind::mxf8f6f4", "kind::mxf4", "kind::mxf4nvf4",
     )[6:]  # fmt: skip
     scales = _scales(d, kind)
-    d.take(*(f"collector::a::{use}" for use in USES))
+    buffer, use = collector(d, "a")
     if "ashift" in d.modifiers:
         raise d.malformed(".ashift cannot go with .block_scale")
     d.done(8 if sparse else 7)
@@ -57,7 +57,12 @@ def block_scale(d: Decode) -> Op:
     def issue(w: Warp, lane: int) -> None:
         target, a, b, idesc = operands.read(w, lane)
         at = sfa(w, lane), sfb(w, lane)
-        options = MmaOptions(enable(w, lane), metadata=operands.selectors(w, lane))
+        options = MmaOptions(
+            enable(w, lane),
+            metadata=operands.selectors(w, lane),
+            collector=use,
+            collector_buffer=buffer,
+        )
         instruction = w.agent.tensor_core.scaled_instruction(
             idesc, kind, scales, cta_group=group, site=site
         )

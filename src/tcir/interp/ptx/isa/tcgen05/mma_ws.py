@@ -1,17 +1,16 @@
 """tcgen05.mma.ws: M of 32, 64 or 128, with a buffer for B (PTX ISA 9.7.16.10.9.3).
 
-`[d], adesc|[a], bdesc, {[metadata],} idesc, enable-input-d, zero-column-mask-desc?`. Which buffer
-is used changes no result.
+`[d], adesc|[a], bdesc, {[metadata],} idesc, enable-input-d, zero-column-mask-desc?`.
 """
 
 from __future__ import annotations
 
 from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.isa.tcgen05.operands import (
-    USES,
     LaneOperand,
     MmaOperands,
     Predicate,
+    collector,
     per_thread,
 )
 from tcir.interp.ptx.op import Op
@@ -27,7 +26,7 @@ def weight_stationary(d: Decode) -> Op:
         raise d.malformed(".ws goes with .cta_group::1 only")
     d.require("cta_group::1")
     kind = d.require("kind::f16", "kind::tf32", "kind::f8f6f4", "kind::i8")[6:]
-    d.take(*(f"collector::b{n}::{use}" for n in range(4) for use in USES))
+    buffer, use = collector(d, "b0", "b1", "b2", "b3")
     d.done((6, 7) if sparse else (5, 6))
     operands = MmaOperands(d, sparse=sparse)
     enable = Predicate(d, operands.rest[0])
@@ -40,6 +39,8 @@ def weight_stationary(d: Decode) -> Op:
             enable_input_d=enable(w, lane),
             metadata=operands.selectors(w, lane),
             zero_columns=None if zeros is None else zeros(w, lane),
+            collector=use,
+            collector_buffer=buffer,
         )
         instruction = w.agent.tensor_core.instruction(idesc, kind, ws=True, site=site)
         w.agent.tensor_core.mma(target, a, b, instruction, options, site=site)

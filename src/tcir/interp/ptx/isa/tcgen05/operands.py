@@ -15,7 +15,7 @@ from tcir.machine import SharedDesc, TmemAddr
 
 _U32_TYPE, _U64_TYPE = TYPES["u32"], TYPES["u64"]
 USES = ("fill", "use", "lastuse", "discard")
-"""What `.collector::…` may ask of an operand's buffer. It changes no result if used as allowed."""
+"""What `.collector::BUFFER::…` may ask for. It changes no result if used as allowed."""
 
 
 def collective(d: Decode) -> None:
@@ -76,6 +76,13 @@ def per_thread(d: Decode, issue: Callable[[Warp, int], None]) -> Op:
             issue(w, int(lane))
 
     return d.plain(run)
+
+
+def collector(d: Decode, *buffers: str) -> tuple[str, str]:
+    """Takes `.collector::BUFFER::OP`: both words, by default to discard the first buffer."""
+    word = d.take(*(f"collector::{buffer}::{use}" for buffer in buffers for use in USES))
+    _, buffer, use = (word or f"collector::{buffers[0]}::discard").split("::")
+    return buffer, use
 
 
 class MmaOperands:

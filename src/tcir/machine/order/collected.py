@@ -1,0 +1,20 @@
+"""What a collector buffer of the tensor core holds."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from tcir.machine.order.clocks import Access
+
+
+@dataclass(frozen=True)
+class Collected:
+    """`mma` filled the buffer, or gave it up (matrix None).
+
+    matrix: what it holds. versions: the last writes of its bytes at the fill.
+    """
+
+    mma: Access
+    matrix: Hashable = None
+    versions: frozenset[tuple[Hashable, ...]] = frozenset()
