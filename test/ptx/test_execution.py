@@ -311,6 +311,32 @@ def test_half_warps_vote_under_their_own_masks() -> None:
     assert report.ok and out.tolist() == [0xFFFF] * 16 + [0xFFFF0000] * 16
 
 
+EIGHTS = "and.b32 %t4, %t0, 24; mov.u32 %t5, 255; shl.b32 %t5, %t5, %t4;"
+"""%t5: the mask of the lane's tile of eight."""
+
+
+def test_converged_lanes_may_name_different_masks() -> None:
+    report, out = run_body(f"{EIGHTS} elect.sync %d|%p0, %t5;")
+    assert report.ok and (out == np.arange(32) // 8 * 8).all(), str(report)
+    report, out = run_body(f"{EIGHTS} redux.sync.add.u32 %d, %t0, %t5;")
+    assert report.ok and (out == np.arange(32).reshape(4, 8).sum(1).repeat(8)).all(), str(report)
+    more = f"mov.u32 %d, 1; {EIGHTS} or.b32 %t5, %t5, 0x100; bar.warp.sync %t5; bar.sync 0;"
+    report, _ = run_body(more)
+    assert [e.code for e in report.errors] == ["not-converged"], "lane 8 names the second tile"
+    report, _ = run_body(f"mov.u32 %d, 1; {EIGHTS} not.b32 %t5, %t5; bar.warp.sync %t5;")
+    assert [e.code for e in report.errors] == ["not-a-member"], str(report)
+    assert "lanes that name it (0x000000ff), got 0xffffff00" in str(report.errors[0])
+
+
+def test_lanes_meet_at_different_warp_barriers_but_not_at_different_shuffles() -> None:
+    apart = "mov.u32 %d, 1; setp.lt.u32 %p0, %t0, 7; @%p0 {0} @!%p0 {0}"
+    report, out = run_body(apart.format("bar.warp.sync -1;"))
+    assert report.ok and (out == 1).all(), str(report)
+    report, _ = run_body(apart.format("shfl.sync.idx.b32 %t3, %t0, 0, 31, -1;") + "bar.sync 0;")
+    assert [e.code for e in report.errors] == ["not-converged"], str(report)
+    assert "shfl" in str(report.errors[0]) and "0x0000007f" in str(report.errors[0])
+
+
 def test_wild_pointers_are_errors() -> None:
     for body in (
         "mov.u64 %u2, 64; ld.global.b32 %d, [%u2];",

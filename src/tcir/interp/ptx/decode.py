@@ -8,7 +8,7 @@ import numpy as np
 
 from tcir.interp.ptx.errors import PtxSyntaxError
 from tcir.interp.ptx.lanes import FULL
-from tcir.interp.ptx.op import BLOCKING, PLAIN, Incomplete, Op, Run, no_effect
+from tcir.interp.ptx.op import BLOCKING, MEMBERS, PLAIN, Incomplete, Op, Run, no_effect
 from tcir.interp.ptx.registers import Slots
 from tcir.interp.ptx.special_registers import MOVING, NO_VALUE, VECTORS
 from tcir.interp.ptx.syntax import (
@@ -234,14 +234,14 @@ class Decode:
         raise self.malformed(f"expected a label, got {getattr(operand, 'name', operand)}")
 
     # --- results ------------------------------------------------------------------------------
-    def op(self, kind: int, run: Run, converge: str | int | None = None) -> Op:
-        """An op with the guard of the instruction; converge: see `Op`."""
+    def op(self, kind: int, run: Run, *, aligned: bool = False, members: int = -1) -> Op:
+        """An op with the guard of the instruction; aligned, members: see `Op`."""
         guard, negate = -1, False
         if isinstance(self.instruction.guard, Not):
             guard, negate = self.instruction.guard.reg.index, True
         elif self.instruction.guard is not None:
             guard = self.instruction.guard.index
-        return Op(kind, run, self.site, guard, negate, converge=converge)
+        return Op(kind, run, self.site, guard, negate, aligned=aligned, members=members)
 
     def jump(self, kind: int, targets: tuple[int, ...], run: Run = no_effect) -> Op:
         """A branch to instructions of the function."""
@@ -249,8 +249,12 @@ class Decode:
         op.target, op.targets = targets[0], targets
         return op
 
-    def plain(self, run: Run, converge: str | int | None = None) -> Op:
-        return self.op(PLAIN, run, converge)
+    def plain(self, run: Run, *, aligned: bool = False) -> Op:
+        return self.op(PLAIN, run, aligned=aligned)
 
-    def blocking(self, run: Run, converge: str | int | None = None) -> Op:
-        return self.op(BLOCKING, run, converge)
+    def blocking(self, run: Run, *, aligned: bool = False) -> Op:
+        return self.op(BLOCKING, run, aligned=aligned)
+
+    def among(self, members: int, run: Run) -> Op:
+        """What the lanes of a member mask execute together; members: its slot."""
+        return self.op(MEMBERS, run, members=members)

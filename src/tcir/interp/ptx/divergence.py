@@ -83,6 +83,18 @@ class Divergence:
         self.add(Group(self.pc, self.mask, state))
         self.mask = 0
 
+    def stay(self, lanes: int) -> None:
+        """Some lanes of the running group stop here, at a collective instruction."""
+        self.add(Group(self.pc, lanes, BLOCKED))
+        self.mask &= ~lanes
+
+    def release(self, group: Group, lanes: int) -> None:
+        """Some lanes of a blocked group go on behind the instruction where it stands."""
+        group.mask &= ~lanes
+        self.others = [g for g in self.others if g.mask]
+        if lanes:
+            self.add(Group(group.pc + 1, lanes))
+
     def resume(self) -> bool:
         """The lowest ready group runs; False where there is none."""
         for group in self.others:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tcir.interp.ptx.divergence import BLOCKED, READY, YIELDED, Divergence, Group
-from tcir.interp.ptx.op import Blocking, Op
+from tcir.interp.ptx.lanes import FULL, LANE_INDICES
+from tcir.interp.ptx.op import Blocking, Op, synchronise_lanes
 from tcir.interp.ptx.program import Program
 from tcir.interp.ptx.registers import U32
 from tcir.interp.ptx.warp import Warp
@@ -99,7 +100,7 @@ class WarpInterpreter:
             if op.guard >= 0 and undef[op.guard] & mask:
                 warp.read_undefined(op.site, (op.guard,), mask)
             active = mask if op.guard < 0 else self.active(op)
-            if op.converge is not None and active and not self._converged(op, active):
+            if op.aligned and active and not self._converged(op, active):
                 state.leave(BLOCKED)
             else:
                 self.count += 1
@@ -170,7 +171,7 @@ class WarpInterpreter:
         state.pc += 1
         for group in state.others:
             # A member mask asks for live lanes only, so fewer now; `.aligned` for all.
-            if group.state == BLOCKED and code[group.pc].converge != "aligned":
+            if group.state == BLOCKED and not code[group.pc].aligned:
                 group.state = READY
         state.update()
 
@@ -238,25 +239,67 @@ class WarpInterpreter:
 
     # --- collective instructions --------------------------------------------------------------
     def _converged(self, op: Op, present: int) -> bool:
-        """Whether all lanes that have to execute the instruction together are here."""
-        wanted = self._required(op, present)
+        """Whether all lanes of the warp are here to execute an `.aligned` instruction."""
+        wanted = self.warp.live
         if wanted == present:
             return True
-        guarded_off = wanted & self.divergence.mask & ~present
-        if guarded_off or present & ~wanted or not self.divergence.others:
+        if wanted & self.divergence.mask & ~present or not self.divergence.others:
             raise self._not_converged(op, present)
         return False
 
-    def _required(self, op: Op, present: int) -> int:
-        if op.converge == "aligned":
-            return self.warp.live
-        slot = op.converge
-        assert isinstance(slot, int)
-        first = (present & -present).bit_length() - 1
-        return int(self.warp.v[U32][slot][first]) & self.warp.live
+    def _members(self, op: Op, active: int) -> None:
+        """The lanes of each member mask go on together; those that miss some stay behind."""
+        state, missing = self.divergence, 0
+        for mask, lanes in self._masks(op, active).items():
+            if lanes & ~mask:
+                raise self._not_a_member(op, mask, lanes)
+            together = lanes | self._elsewhere(op, mask, lanes)
+            if together == mask & self.warp.live:
+                op.run(self.warp, together)
+            else:
+                missing |= lanes
+        if missing:
+            state.stay(missing)
+        if state.mask:
+            state.pc += 1
+        else:
+            self.count -= 1  # none has executed it
+
+    def _masks(self, op: Op, lanes: int) -> dict[int, int]:
+        """Member mask -> those of the lanes that name it."""
+        warp, slot = self.warp, op.members
+        if warp.undef[slot] & lanes:
+            warp.read_undefined(op.site, (slot,), lanes)
+        values = warp.v[U32][slot].tolist()
+        first = values[(lanes & -lanes).bit_length() - 1] if lanes else 0
+        if values.count(first) == len(values):
+            return {first: lanes} if lanes else {}
+        found: dict[int, int] = {}
+        for lane in LANE_INDICES[lanes].tolist():
+            found[values[lane]] = found.get(values[lane], 0) | 1 << lane
+        return found
+
+    def _elsewhere(self, op: Op, mask: int, lanes: int) -> int:
+        """Lanes of a member mask that wait for `lanes` at another bar.warp.sync; if they complete
+        the mask, they go on. The other instructions exchange values, so each meets itself only."""
+        state, code = self.divergence, self.program.code
+        if not state.others or lanes == mask & self.warp.live or op.run is not synchronise_lanes:
+            return 0
+        waiting: list[tuple[Group, int]] = []
+        for group in state.others:
+            at = code[group.pc]
+            if group.state == BLOCKED and at.run is op.run:
+                waiting.append((group, self._masks(at, group.mask).get(mask, 0)))
+        found = sum(there for _, there in waiting)
+        if found | lanes != mask & self.warp.live:
+            return 0
+        for group, there in waiting:
+            state.release(group, there)
+        return found
 
     def _not_converged(self, op: Op, present: int) -> MachineError:
-        wanted = self._required(op, present)
+        named = FULL if op.aligned else next(iter(self._masks(op, present)))
+        wanted = named & self.warp.live
         return self.warp.error(
             "not-converged",
             f"expected lanes {wanted:#010x} of the warp together, got {present:#010x}: the "
@@ -264,8 +307,16 @@ class WarpInterpreter:
             op.site,
         )
 
+    def _not_a_member(self, op: Op, mask: int, lanes: int) -> MachineError:
+        return self.warp.error(
+            "not-a-member",
+            f"expected a member mask with the lanes that name it ({lanes:#010x}), got {mask:#010x}"
+            ": undefined behaviour (PTX ISA 9.7.13.2, 9.7.9.6)",
+            op.site,
+        )
 
-#: By kind of instruction: PLAIN, BRANCH, EXIT, BLOCKING, TRY_WAIT, INDEXED, WAIT (see op.py).
+
+#: By kind of instruction: PLAIN, BRANCH, EXIT, BLOCKING, TRY_WAIT, INDEXED, WAIT, MEMBERS (op.py).
 _KINDS: tuple[Callable[[WarpInterpreter, Op, int], Blocking | None], ...] = (
     WarpInterpreter._plain,
     WarpInterpreter._branch,
@@ -274,4 +325,5 @@ _KINDS: tuple[Callable[[WarpInterpreter, Op, int], Blocking | None], ...] = (
     WarpInterpreter._try_wait,
     WarpInterpreter._indexed,
     WarpInterpreter._wait,
+    WarpInterpreter._members,
 )

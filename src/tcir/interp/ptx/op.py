@@ -10,7 +10,7 @@ from tcir.interp.ptx.syntax import Site
 from tcir.interp.ptx.warp import Warp
 
 #: How the interpreter treats an instruction.
-PLAIN, BRANCH, EXIT, BLOCKING, TRY_WAIT, INDEXED, WAIT = range(7)
+PLAIN, BRANCH, EXIT, BLOCKING, TRY_WAIT, INDEXED, WAIT, MEMBERS = range(8)
 
 Blocking = Generator[Any, Any, None]
 """What an agent's blocking methods are: the machine's scheduler drives it."""
@@ -19,11 +19,16 @@ Run = Callable[[Warp, int], Any]
 
 PLAIN: returns nothing. BLOCKING: a `Blocking`. TRY_WAIT: the mbarrier phases (address, parity) that
 are not complete. WAIT: whether it need not wait longer. INDEXED: (target, lanes) of each jump.
+MEMBERS: returns nothing; called once for each member mask.
 """
 
 
 def no_effect(w: Warp, m: int) -> None:
     """Of a hint, a branch or an exit."""
+
+
+def synchronise_lanes(w: Warp, m: int) -> None:
+    """bar.warp.sync: what these lanes did is before what they do next."""
 
 
 class Incomplete(Exception):
@@ -43,8 +48,8 @@ class Op:
 
     kind: how the interpreter treats it. run: called once per executed warp instruction. guard: slot
     of the guard predicate, -1 for none; negate: `@!%p`. target: of a BRANCH; targets: all that a
-    jump may reach. converge: None, "aligned" (all live lanes of the warp have to execute it
-    together) or the slot of a member mask (`.sync`). idle: a wait whose loop does nothing else
+    jump may reach. aligned: all live lanes of the warp have to execute it together. members: the
+    slot of the member mask of a MEMBERS. idle: a wait whose loop does nothing else
     (`tcir.interp.ptx.idle`).
     """
 
@@ -55,5 +60,6 @@ class Op:
     negate: bool = False
     target: int = -1
     targets: tuple[int, ...] = ()
-    converge: str | int | None = None
+    aligned: bool = False
+    members: int = -1
     idle: bool = False

@@ -103,7 +103,7 @@ def _decode_one(
 def _straight(code: list[Op]) -> list[int]:
     ends = list(range(len(code)))
     for at in reversed(range(len(code) - 1)):
-        if code[at].kind == PLAIN and code[at].converge is None:
+        if code[at].kind == PLAIN and not code[at].aligned:
             ends[at] = ends[at + 1]
     return ends
 

@@ -41,7 +41,7 @@ def arrive(d: Decode) -> Op:
         w.arrival = relaxed, site
         w.complete_arrival()
 
-    return d.plain(run, converge="aligned" if aligned else None)
+    return d.plain(run, aligned=aligned)
 
 
 @instruction("barrier.cluster.wait")
@@ -76,7 +76,7 @@ def wait(d: Decode) -> Op:
         w.waiting &= ~m
         return True
 
-    return d.blocking(together, converge="aligned") if aligned else d.op(WAIT, apart)
+    return d.blocking(together, aligned=True) if aligned else d.op(WAIT, apart)
 
 
 @instruction("getctarank")

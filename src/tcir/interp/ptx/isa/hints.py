@@ -98,7 +98,7 @@ def setmaxnreg(d: Decode) -> Op:
     count = d.immediate(d.operands[0])
     if not 24 <= count <= 256 or count % 8:
         raise d.malformed(f"expected 24..256 registers in steps of 8, got {count}")
-    return d.plain(no_effect, converge="aligned")
+    return d.plain(no_effect, aligned=True)
 
 
 _PRIMARY = ("L2::evict_last", "L2::evict_normal", "L2::evict_first", "L2::evict_unchanged")

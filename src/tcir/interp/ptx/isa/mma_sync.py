@@ -153,7 +153,7 @@ def _collective(
             w.undef[target] &= ~m
         w.agent.machine.counters.mma += 1
 
-    return d.plain(run, converge="aligned")
+    return d.plain(run, aligned=True)
 
 
 def _multiply(d: Decode, form: _Form, operation: str | None) -> Matrices:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.lanes import LANE_INDICES
-from tcir.interp.ptx.op import Blocking, Op, no_effect
+from tcir.interp.ptx.op import Blocking, Op, no_effect, synchronise_lanes
 from tcir.interp.ptx.registers import U32
 from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES, Site
@@ -37,7 +37,7 @@ def bar_sync(d: Decode) -> Op:
         threads = uniform(w, count, m, site, "thread count") if count is not None else None
         yield from w.agent.barrier.sync(uniform(w, number, m, site, "barrier"), threads, site=site)
 
-    return d.blocking(run, converge="aligned")
+    return d.blocking(run, aligned=True)
 
 
 @instruction("bar.arrive", "barrier.arrive", "barrier.cta.arrive", "bar.cta.arrive")
@@ -53,7 +53,7 @@ def bar_arrive(d: Decode) -> Op:
         barrier = uniform(w, number, m, site, "barrier")
         w.agent.barrier.arrive(barrier, threads, site=site)
 
-    return d.plain(run, converge="aligned")
+    return d.plain(run, aligned=True)
 
 
 @instruction("bar.red", "barrier.red", "barrier.cta.red", "bar.cta.red")
@@ -89,14 +89,14 @@ def bar_red(d: Decode) -> Op:
             w.p[dst] = w.p[dst] & ~m | (m if holds else 0)
         w.undef[dst] &= ~m
 
-    return d.blocking(run, converge="aligned")
+    return d.blocking(run, aligned=True)
 
 
 @instruction("bar.warp.sync")
 def bar_warp(d: Decode) -> Op:
     d.done(1)
     mask = d.src(d.operands[0], _U32_TYPE)
-    return d.plain(no_effect, converge=mask)
+    return d.among(mask, synchronise_lanes)
 
 
 _SCOPE = {"cta": "cta", "cluster": "cluster", "gpu": "gpu", "gl": "gpu", "sys": "sys"}

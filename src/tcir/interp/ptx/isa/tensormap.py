@@ -81,7 +81,7 @@ def copy_release(d: Decode) -> Op:
         at = uniform(w, source, m, site, "source", source_size) + source_offset
         w.agent.tensormap.copy_release(to, at, site=site)
 
-    return d.plain(run, converge="aligned")
+    return d.plain(run, aligned=True)
 
 
 @instruction("fence.proxy.tensormap::generic")

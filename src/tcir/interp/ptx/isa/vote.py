@@ -73,7 +73,7 @@ def shfl(d: Decode) -> Op:
             w.p[flag] = w.p[flag] & ~m | bits(inside) & m
             undef[flag] &= ~m
 
-    return d.plain(run, converge=mask)
+    return d.among(mask, run)
 
 
 @instruction("vote.sync")
@@ -99,7 +99,7 @@ def vote(d: Decode) -> Op:
             w.p[dst] = w.p[dst] & ~m | (m if holds else 0)
         w.undef[dst] &= ~m
 
-    return d.plain(run, converge=mask)
+    return d.among(mask, run)
 
 
 @instruction("activemask")
@@ -132,7 +132,7 @@ def elect(d: Decode) -> Op:
         w.p[flag] = w.p[flag] & ~m | leader
         w.undef[flag] &= ~m
 
-    return d.plain(run, converge=mask)
+    return d.among(mask, run)
 
 
 @instruction("redux.sync")
@@ -157,7 +157,7 @@ def redux(d: Decode) -> Op:
         w.v[n][dst][LANE_INDICES[m]] = fold(w.v[n][a][LANE_INDICES[m]], dtype=dtype)
         w.undef[dst] &= ~m
 
-    return d.plain(run, converge=mask)
+    return d.among(mask, run)
 
 
 def _redux_float(d: Decode, largest: bool) -> Op:
@@ -182,7 +182,7 @@ def _redux_float(d: Decode, largest: bool) -> Op:
         w.v[U32][dst][LANE_INDICES[m]] = result[0]
         w.undef[dst] &= ~m
 
-    return d.plain(run, converge=mask)
+    return d.among(mask, run)
 
 
 @instruction("match.any.sync", "match.all.sync")
@@ -210,4 +210,4 @@ def match(d: Decode) -> Op:
             w.p[flag] = w.p[flag] & ~m | (m if same else 0)
             w.undef[flag] &= ~m
 
-    return d.plain(run, converge=mask)
+    return d.among(mask, run)

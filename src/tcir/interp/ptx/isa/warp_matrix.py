@@ -60,7 +60,7 @@ def ldmatrix(d: Decode) -> Op:
             np.copyto(w.v[U32][target], pairs.ravel(), where=LANE_MASK[m])
             w.undef[target] &= ~m
 
-    return d.plain(run, converge="aligned")
+    return d.plain(run, aligned=True)
 
 
 def _in_shared(w: Warp, at: np.ndarray, site: Site) -> np.ndarray:
@@ -96,7 +96,7 @@ def stmatrix(d: Decode) -> Op:
             data[n] = tile.T if transposed else tile
         store(w, "shared", at, data.reshape(-1, 8).view(np.uint8), _LANE[: 8 * count], site)
 
-    return d.plain(run, converge="aligned")
+    return d.plain(run, aligned=True)
 
 
 @instruction("movmatrix.sync")
@@ -119,7 +119,7 @@ def movmatrix(d: Decode) -> Op:
         )
         w.undef[dst] &= ~m
 
-    return d.plain(run, converge="aligned")
+    return d.plain(run, aligned=True)
 
 
 # --- elements of 8, 6 and 4 bits ----------------------------------------------------------------
@@ -167,7 +167,7 @@ def _load_bytes(d: Decode) -> Op:
             np.copyto(w.v[U32][target], row, where=LANE_MASK[m])
             w.undef[target] &= ~m
 
-    return d.plain(run, converge="aligned")
+    return d.plain(run, aligned=True)
 
 
 def _store_bytes(d: Decode) -> Op:
@@ -198,4 +198,4 @@ def _store_bytes(d: Decode) -> Op:
             data[n, column, row] = w.v[U32][source].view(np.uint8).reshape(32, 4)
         store(w, "shared", at, data.reshape(-1, 16), _LANE[: 8 * count], site)
 
-    return d.plain(run, converge="aligned")
+    return d.plain(run, aligned=True)

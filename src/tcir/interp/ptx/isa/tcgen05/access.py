@@ -60,7 +60,7 @@ def ld(d: Decode) -> Op:
             for target in targets:
                 undef[target] &= ~m
 
-    return d.plain(run, converge="aligned")
+    return d.plain(run, aligned=True)
 
 
 @instruction("tcgen05.st")
@@ -84,7 +84,7 @@ def st(d: Decode) -> Op:
             **more,
         )  # fmt: skip
 
-    return d.plain(run, converge="aligned")
+    return d.plain(run, aligned=True)
 
 
 @instruction("tcgen05.wait::ld", "tcgen05.wait::st")
@@ -98,4 +98,4 @@ def wait(d: Decode) -> Op:
         if which == "ld" and w.pending:
             w.awaited()
 
-    return d.plain(run, converge="aligned")
+    return d.plain(run, aligned=True)

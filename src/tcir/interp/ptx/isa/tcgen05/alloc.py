@@ -34,7 +34,7 @@ def alloc(d: Decode) -> Op:
         where = at(w, m)[0]
         yield from w.agent.tmem.alloc(where, count, cta_group=group, exclusive=exclusive, site=site)
 
-    return d.blocking(run, converge="aligned")
+    return d.blocking(run, aligned=True)
 
 
 @instruction("tcgen05.dealloc")
@@ -58,8 +58,8 @@ def dealloc(d: Decode) -> Op:
         yield from w.agent.tmem.pair_dealloc(address, count, exclusive, site=site)
 
     if group == 2:
-        return d.blocking(of_pair, converge="aligned")
-    return d.plain(run, converge="aligned")
+        return d.blocking(of_pair, aligned=True)
+    return d.plain(run, aligned=True)
 
 
 @instruction("tcgen05.relinquish_alloc_permit")
@@ -72,4 +72,4 @@ def relinquish(d: Decode) -> Op:
     def run(w: Warp, m: int) -> None:
         w.agent.tmem.relinquish(cta_group=group, site=site)
 
-    return d.plain(run, converge="aligned")
+    return d.plain(run, aligned=True)
