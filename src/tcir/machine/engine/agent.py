@@ -314,6 +314,20 @@ class Agent:
             shadow.record_read(where, access)
             self._visit(shadow, access)
 
+    def note_constant(self, shadow: Shadow | None, where: Granules, access: Access) -> None:
+        """Checks and records a read of memory that no thread may write during the launch."""
+        if shadow is not None:
+            for writer in shadow.writers_at(where):
+                self._not_constant(access, writer)
+            shadow.record_constant(where, access)
+
+    def _not_constant(self, load: Access, write: Access) -> None:
+        self.cta.report(
+            "error", "non-coherent-load", load.site, write.site,
+            "a plain load: the launch writes these bytes, and no barrier or fence orders the "
+            "non-coherent path (PTX ISA 9.7.9.9)",
+        )  # fmt: skip
+
     def note_write(
         self,
         shadow: Shadow | None,
@@ -329,6 +343,9 @@ class Agent:
         there until then.
         """
         if shadow is not None:
+            if shadow.constant is not None:
+                for reader in shadow.constant_at(where):
+                    self._not_constant(reader, access)
             if self._check(shadow, where, access, write=True, same=same):
                 for earlier, part in shadow.parts(where):
                     shadow.record_write(

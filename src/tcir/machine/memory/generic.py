@@ -28,12 +28,14 @@ class Memory:
         nbytes: int,
         *,
         strong: str | None = None,
+        constant: bool = False,
         site: object,
     ) -> Bytes:
         """``nbytes`` bytes at each address: uint8 [n, nbytes].
 
         ``space``: "global", "shared" (of this CTA) or "cluster" (of any CTA of the cluster).
-        ``strong``: scope of a strong load.
+        ``strong``: scope of a strong load. ``constant``: no thread writes the bytes during the
+        launch (ld.global.nc).
         """
         if space == "cluster" and (parts := _by_rank(addresses)):
             data = np.empty((len(addresses), nbytes), np.uint8)
@@ -56,7 +58,8 @@ class Memory:
             self.spare_mbarriers(where, site, "read", self.shared_owner(space, addresses, site))
         if self.machine.checking:
             access = self.agent.own_access("generic", site, strong)
-            self.agent.note_read(memory.shadow, memory.granules(where), access)
+            note = self.agent.note_constant if constant else self.agent.note_read
+            note(memory.shadow, memory.granules(where), access)
         data = memory.data[where]
         self._look(site, addresses, data, space)
         return data

@@ -34,6 +34,8 @@ class Shadow:
 
     owner: Owner | None = None
     """The CTA whose memory it is."""
+    constant: NDArray[np.int32] | None = None
+    """Who read each granule of global memory as one that the launch does not write."""
     bytewise = False
     """Whether each granule, a word, has its bytes recorded apart: see `split`."""
 
@@ -84,6 +86,18 @@ class Shadow:
         """The new last writer."""
         self.writer[where] = self._add(access)
         self.readers[where] = 0
+
+    def record_constant(self, where: Granules, access: Access) -> None:
+        """Adds a reader that counts on the granules for the whole launch."""
+        if self.constant is None:
+            self.constant = np.zeros_like(self.writer)
+        self.constant[where] = self._add(access)
+
+    def constant_at(self, where: Granules) -> list[Access]:
+        """Distinct last readers of that kind."""
+        if self.constant is None:
+            return []
+        return [self.accesses[i - 1] for i in _distinct(self.constant[where]) if i]
 
     def parts(self, where: Granules) -> list[tuple[list[Access], tuple[NDArray[np.int64], ...]]]:
         """The granules by their last writer: it and the concurrent ones, and its granules."""
@@ -145,9 +159,10 @@ class LastShadow(Shadow):
         self.readers[where] = self._add(access)
 
     def _compact(self) -> None:
-        live = np.union1d(np.union1d(self.writer, self.readers), [0]).astype(np.int32)
-        self.writer[...] = np.searchsorted(live, self.writer)
-        self.readers[...] = np.searchsorted(live, self.readers)
+        records = [r for r in (self.writer, self.readers, self.constant) if r is not None]
+        live = np.unique(np.concatenate([[0], *records])).astype(np.int32)
+        for record in records:
+            record[...] = np.searchsorted(live, record)
         self.accesses = [self.accesses[i - 1] for i in live if i]
         self._room = len(self.accesses) + COMPACT
 

@@ -35,7 +35,7 @@ SPACE_WORDS = {
 }
 _SCOPES = ("cta", "cluster", "gpu", "sys")
 HINTS = (
-    "nc", "ca", "cg", "cs", "lu", "cv", "wb", "wt", "unified",
+    "ca", "cg", "cs", "lu", "cv", "wb", "wt", "unified",
     "L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last",
     "L1::no_allocate", "L2::evict_last", "L2::evict_normal", "L2::evict_first", "L2::cache_hint",
     "L2::64B", "L2::128B", "L2::256B",
@@ -109,10 +109,11 @@ def load(
     lanes: np.ndarray,
     site: Site,
     strong: Strong | None = None,
+    constant: bool = False,
 ) -> np.ndarray:
     """uint8[n, nbytes] from n addresses; `lanes` are the lane numbers, for local memory.
 
-    strong: the qualifiers of a strong load.
+    strong: the qualifiers of a strong load. constant: the launch does not write the bytes.
     """
     if space == "generic":
         parts = split(at)
@@ -127,7 +128,7 @@ def load(
             w.agent.strong.read(_places(w, space, at), strong)
         return _load(w, space, at, nbytes, site, strong.scope)
     if space in ("shared", "cluster", "global"):
-        return _load(w, space, at, nbytes, site, None)
+        return _load(w, space, at, nbytes, site, None, constant)
     bytes_ = at[:, None] + np.arange(nbytes)
     store = w.local if space == "local" else w.launch.params
     _bounds(w, space, at, nbytes, store.shape[-1], site)
@@ -139,14 +140,20 @@ def load(
 
 
 def _load(
-    w: Warp, space: str, at: np.ndarray, nbytes: int, site: Site, strong: str | None
+    w: Warp,
+    space: str,
+    at: np.ndarray,
+    nbytes: int,
+    site: Site,
+    strong: str | None,
+    constant: bool = False,
 ) -> np.ndarray:
     if space == "global" and not _together(w, at, nbytes):
         each = (at[n : n + 1] for n in range(len(at)))
         return np.concatenate(
-            [w.agent.memory.load(space, one, nbytes, strong=strong, site=site) for one in each]
+            [_load(w, space, one, nbytes, site, strong, constant) for one in each]
         )
-    return w.agent.memory.load(space, at, nbytes, strong=strong, site=site)
+    return w.agent.memory.load(space, at, nbytes, strong=strong, constant=constant, site=site)
 
 
 def _together(w: Warp, at: np.ndarray, nbytes: int) -> bool:
@@ -236,6 +243,7 @@ def _strong(d: Decode) -> Strong | None:
 def ld(d: Decode) -> Op:
     space = take_space(d)
     strong = _strong(d)
+    constant = d.take("nc") is not None or d.name.startswith("ldu")
     d.skip(*HINTS)
     count = _vector_count(d)
     kind = d.type()
@@ -262,7 +270,7 @@ def ld(d: Decode) -> Op:
         check_aligned(w, at, nbytes, site)
         lanes = LANE_INDICES[m]
         lost = _unknown(w, at, nbytes, lanes) if result else 0
-        values = load(w, space, at, nbytes, lanes, site, strong).view(dtype)
+        values = load(w, space, at, nbytes, lanes, site, strong, constant).view(dtype)
         v, undef = w.v, w.undef
         for position, dst, n in moves:
             if m == FULL:
