@@ -10,7 +10,7 @@ from typing import Literal
 
 from tcir._mlir import ir
 from tcir.dialect.attributes import string
-from tcir.dialect.limits import WARP
+from tcir.dialect.limits import QUARTERS, WARP
 from tcir.errors import PassError
 
 WARP_MAP = "tc.warp_map"
@@ -36,7 +36,7 @@ class WarpMap:
     allocates: the role whose first warp allocates and frees tensor memory
 
     Warp w accesses lanes 32 * (w mod 4) and up of tensor memory (PTX ISA 9.7.16.8), so the epilogue
-    begins at a multiple of four.
+    is whole warpgroups: warps 4n to 4n + 3. Several of them split the columns.
     """
 
     roles: tuple[Role, ...]
@@ -46,9 +46,10 @@ class WarpMap:
         taken = [warp for role in self.roles for warp in role.warps]
         if len(set(taken)) != len(taken):
             raise ValueError(f"expected one role per warp, got warps {taken}")
-        if self[EPILOGUE].warps[0] % 4:
+        epilogue = self[EPILOGUE].warps
+        if epilogue[0] % QUARTERS or len(epilogue) % QUARTERS:
             raise ValueError(
-                f"expected an epilogue from a multiple of four on, got {self[EPILOGUE].warps}"
+                f"expected an epilogue of whole warpgroups (warps 4n to 4n + 3), got {epilogue}"
             )
 
     def __getitem__(self, kind: str) -> Role:
@@ -76,12 +77,22 @@ class WarpMap:
 
 
 TCGEN05 = "tcgen05"
+TCGEN05_EPILOGUE8 = "tcgen05-epilogue8"
+"""Two warpgroups drain D, each half of its columns."""
 WARP_MAPS = {
     TCGEN05: WarpMap(
         (
             Role(PRODUCER, (4,), "one"),
             Role(MMA, (5,), "one"),
             Role(EPILOGUE, (0, 1, 2, 3), "warp"),
+        ),
+        allocates=MMA,
+    ),
+    TCGEN05_EPILOGUE8: WarpMap(
+        (
+            Role(PRODUCER, (8,), "one"),
+            Role(MMA, (9,), "one"),
+            Role(EPILOGUE, tuple(range(8)), "warp"),
         ),
         allocates=MMA,
     ),

@@ -12,7 +12,7 @@ from tcir.dialect.kernel.view import (
     triple,
     verify_in_kernel,
 )
-from tcir.dialect.limits import WARP
+from tcir.dialect.limits import QUARTERS, WARP
 from tcir.dialect.ops.memory import (
     TmemAllocOp,
 )
@@ -80,14 +80,16 @@ def _(kernel: KernelView) -> Found:
 @verify_in_kernel(
     "epilogue-quarters",
     "PTX ISA 9.7.16.8",
-    "a role that reads or writes tensor memory needs four warps in a row from a multiple of 4, got "
-    "{got}: warp w reaches the lanes of quarter w mod 4 only",
+    "a role that reads or writes tensor memory needs whole warpgroups, warps 4n to 4n + 3 in "
+    "a row, got {got}: warp w reaches the lanes of quarter w mod 4 only",
 )
 def _(kernel: KernelView) -> Found:
     readers = [s.role for s in kernel.sites if s.role and isinstance(s.op, TmemLdOp | TmemStOp)]
     for role in kernel.roles:
         warps = integers(role, "warps")
-        if role in readers and (warps[0] % 4 or warps != list(range(warps[0], warps[0] + 4))):
+        first, count = warps[0], len(warps)
+        in_a_row = warps == list(range(first, first + count))
+        if role in readers and (first % QUARTERS or count % QUARTERS or not in_a_row):
             yield role, {"got": warps}
 
 

@@ -8,9 +8,11 @@ from typing import ClassVar
 from tcir._mlir import func, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import string
+from tcir.dialect.limits import QUARTERS
 from tcir.dialect.operation import traits_of
 from tcir.dialect.walk import walk
 from tcir.dialect.warp_map import Role, WarpMap, warp_map_of
+from tcir.passes.build import index
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import i64s
 from tcir.passes.build.kernel_ops import body, find_kernels, trip_count
@@ -51,7 +53,8 @@ class AssignRoles(Pass):
     An op's role follows from its kind, that of a wait or fence from the attribute ``tc.for_role``
     that place-barriers left (removed here). Each role gets a copy of every loop that holds ops of
     it, and of the index arithmetic it needs; a loop over the four sub-partitions of tensor memory
-    becomes one sub-partition per epilogue warp. Preserves the order of ops within a role; between
+    becomes one sub-partition per epilogue warp. Of several epilogue warpgroups, each takes every
+    n-th iteration of the loops over columns. Preserves the order of ops within a role; between
     roles only the order that the barriers enforce.
     """
 
@@ -138,6 +141,9 @@ class _Copier:
 
     def __post_init__(self) -> None:
         self.new: dict[ir.Value, ir.Value] = {}
+        self.warpgroup: ir.Value | None = (
+            None  # in a loop over sub-partitions: which one of several
+        )
 
     def copy(self, op: ir.OpView) -> None:
         """Copies `op`; of a loop, the ops of the role and those it may need."""
@@ -168,21 +174,39 @@ class _Copier:
         if self.role.kind not in _roles_in(op):
             return
         if _is_quarter_loop(op) and len(self.role.warps) > 1:
-            if trip_count(op) != len(self.role.warps):
-                raise match_failure(
-                    op, f"expected one sub-partition per warp of {self.role.kind}, got "
-                    f"{trip_count(op)} sub-partitions for {len(self.role.warps)} warps"
-                )  # fmt: skip
-            self.new[op.induction_variable] = self.position
-            self._copy_body(op)
+            self._share_quarters(op)
             return
-        bounds = [self._mapped(op, v) for v in (op.lowerBound, op.upperBound, op.step)]
+        lower, upper, step = (self._mapped(op, v) for v in (op.lowerBound, op.upperBound, op.step))
         with op.location:
-            loop = scf.ForOp(*bounds)
+            if self.warpgroup is not None and _is_column_loop(op):
+                lower = index.value(index.add(lower, index.mul(step, self.warpgroup)))
+                step = index.value(index.mul(step, self._warpgroups))
+            loop = scf.ForOp(lower, upper, step)
         self.new[op.induction_variable] = loop.induction_variable
         with ir.InsertionPoint(loop.body):
             self._copy_body(op)
             scf.YieldOp([], loc=op.location)
+
+    @property
+    def _warpgroups(self) -> int:
+        return len(self.role.warps) // QUARTERS
+
+    def _share_quarters(self, op: scf.ForOp) -> None:
+        """Copies the body once: each warp executes it for its sub-partition, w mod 4."""
+        if trip_count(op) != QUARTERS or len(self.role.warps) % QUARTERS:
+            raise match_failure(
+                op, f"expected one sub-partition per warp of {self.role.kind}, got "
+                f"{trip_count(op)} sub-partitions for {len(self.role.warps)} warps"
+            )  # fmt: skip
+        self.new[op.induction_variable] = self.position
+        if self._warpgroups > 1:
+            _check_columns(op, self.role)
+            with op.location:
+                quarter = index.value(index.rem(self.position, QUARTERS))
+                self.warpgroup = index.value(index.div(self.position, QUARTERS))
+            self.new[op.induction_variable] = quarter
+        self._copy_body(op)
+        self.warpgroup = None
 
     def _copy_body(self, op: scf.ForOp) -> None:
         for inner in list(op.body)[:-1]:
@@ -194,6 +218,33 @@ def _is_quarter_loop(op: scf.ForOp) -> bool:
     """Whether the induction variable is the `quarter` of its ``tc.tmem_ld`` and ``tc.tmem_st``."""
     reads = [inner for inner in walk(op) if isinstance(inner, tc.TmemLdOp | tc.TmemStOp)]
     return bool(reads) and all(read.quarter == op.induction_variable for read in reads)
+
+
+def _is_column_loop(op: ir.OpView) -> bool:
+    """Whether the induction variable is the `column` of its ``tc.tmem_ld`` and ``tc.tmem_st``."""
+    if not isinstance(op, scf.ForOp):
+        return False
+    reads = [inner for inner in walk(op) if isinstance(inner, tc.TmemLdOp | tc.TmemStOp)]
+    return bool(reads) and all(read.column == op.induction_variable for read in reads)
+
+
+_EACH_WARP = (tc.FenceOp, tc.MbarrierArriveOp, tc.MbarrierWaitOp, tc.TmemWaitOp)
+"""Synchronisation that every warp of a role executes, whatever its columns."""
+
+
+def _check_columns(loop: scf.ForOp, role: Role) -> None:
+    """Rejects effects outside the loops over columns: every warpgroup would have them."""
+    for op in loop.body:
+        if _is_column_loop(op):
+            continue
+        for inner in walk(op):
+            if _own_role(inner) is not None and not isinstance(inner, _EACH_WARP):
+                raise match_failure(
+                    inner, f"expected {inner.operation.name} in a loop over columns, which the "
+                    f"{len(role.warps)} warps of {role.kind} split, got it outside: each of their "
+                    f"{len(role.warps) // QUARTERS} warpgroups would execute it; take a warp map "
+                    f"with {QUARTERS} warps of {role.kind}"
+                )  # fmt: skip
 
 
 def _drop_dead(block: ir.Block) -> None:

@@ -470,12 +470,39 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // illegal: tc.kernel/epilogue-quarters
 func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
   %t0 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.tmem<array<i64: 128, 64>, f32>
-  // expected-error @+1 {{tc.kernel: a role that reads or writes tensor memory needs four warps in a row from a multiple of 4, got [2, 3, 4, 5]: warp w reaches the lanes of quarter w mod 4 only}}
+  // expected-error @+1 {{tc.kernel: a role that reads or writes tensor memory needs whole warpgroups, warps 4n to 4n + 3 in a row, got [2, 3, 4, 5]: warp w reaches the lanes of quarter w mod 4 only}}
   "tc.role"() ({
   ^bb0(%w: index):
     %q = arith.constant 0 : index
     %v = "tc.tmem_ld"(%t0, %w, %q) : (!tc.tmem<array<i64: 128, 64>, f32>, index, index) -> vector<32x16xf32>
   }) {kind = "epilogue", warps = array<i64: 2, 3, 4, 5>, threads = "warp"} : () -> ()
+  return
+}
+
+// -----
+
+// legal: tc.kernel/epilogue-quarters
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 256, 1, 1>, tc.target = "sm_100a", tc.async} {
+  %t0 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.tmem<array<i64: 128, 64>, f32>
+  "tc.role"() ({
+  ^bb0(%w: index):
+    %q = arith.constant 0 : index
+    %v = "tc.tmem_ld"(%t0, %w, %q) : (!tc.tmem<array<i64: 128, 64>, f32>, index, index) -> vector<32x16xf32>
+  }) {kind = "epilogue", warps = array<i64: 0, 1, 2, 3, 4, 5, 6, 7>, threads = "warp"} : () -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/epilogue-quarters
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+  %t0 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.tmem<array<i64: 128, 64>, f32>
+  // expected-error @+1 {{tc.kernel: a role that reads or writes tensor memory needs whole warpgroups, warps 4n to 4n + 3 in a row, got [0, 1, 2, 3, 4, 5]: warp w reaches the lanes of quarter w mod 4 only}}
+  "tc.role"() ({
+  ^bb0(%w: index):
+    %q = arith.constant 0 : index
+    %v = "tc.tmem_ld"(%t0, %w, %q) : (!tc.tmem<array<i64: 128, 64>, f32>, index, index) -> vector<32x16xf32>
+  }) {kind = "epilogue", warps = array<i64: 0, 1, 2, 3, 4, 5>, threads = "warp"} : () -> ()
   return
 }
 

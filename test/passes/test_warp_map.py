@@ -9,7 +9,16 @@ from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, integers, string
 from tcir.dialect.walk import walk
-from tcir.dialect.warp_map import EPILOGUE, MMA, PRODUCER, WARP_MAPS, Role, WarpMap
+from tcir.dialect.warp_map import (
+    EPILOGUE,
+    MMA,
+    PRODUCER,
+    TCGEN05,
+    TCGEN05_EPILOGUE8,
+    WARP_MAPS,
+    Role,
+    WarpMap,
+)
 from tcir.passmanager.pipeline import named_pipeline
 
 EPILOGUE_LAST = WarpMap(
@@ -87,9 +96,37 @@ def test_planning_and_roles_read_the_map(monkeypatch: pytest.MonkeyPatch) -> Non
     assert allocating == {1}
 
 
+def in_map(text: str, name: str) -> str:
+    return text.replace(NAME, name)
+
+
+@pytest.mark.parametrize("n", [16, 80], ids=lambda n: f"{n} columns")
+def test_two_epilogue_warpgroups_split_the_columns(n: int) -> None:
+    # 16: all to the first; 80: 48 and 32.
+    text = MATMUL.replace("40x", f"{n}x").replace("x40", f"x{n}")
+    four = tcir.compile(in_map(text, TCGEN05), "matmul", validate=True, orders=2)
+    eight = tcir.compile(in_map(text, TCGEN05_EPILOGUE8), "matmul", validate=True, orders=2)
+    for kernel, threads in ((four, 192), (eight, 320)):
+        assert kernel.report.verdict == "held", str(kernel.report)
+        assert kernel.report.passes[-1].level == "ptx"
+        assert f".reqntid {threads}" in kernel.ptx
+    for counter in ("tmem_load", "global_store"):
+        assert len({k.report.passes[-1].counters[counter] for k in (four, eight)}) == 1, counter
+
+
+def test_work_of_one_warpgroup_is_an_error_with_two() -> None:
+    with pytest.raises(
+        tcir.PassError,
+        match=r"tc\.write_lane_mask in a loop over columns, which the 8 warps of epilogue split, "
+        r".* each of their 2 warpgroups would execute it; take a warp map with 4 warps",
+    ):
+        tcir.compile(in_map(CONV, TCGEN05_EPILOGUE8), "conv-shift-reuse", tiling="linear")
+
+
 def test_an_unknown_map_is_an_error_that_names_the_known() -> None:
     with pytest.raises(
-        tcir.PassError, match=r"tc\.warp_map to be one of tcgen05, got epilogue-last"
+        tcir.PassError,
+        match=r"tc\.warp_map to be one of tcgen05, tcgen05-epilogue8, got epilogue-last",
     ):
         tcir.compile(MATMUL, "matmul")
 
@@ -98,7 +135,8 @@ def test_an_unknown_map_is_an_error_that_names_the_known() -> None:
     ("epilogue", "message"),
     [
         ((1, 2, 3, 4), "one role per warp"),
-        ((2, 3, 4, 5), "multiple of four"),
+        ((2, 3, 4, 5), "whole warpgroups"),
+        ((4, 5, 6, 7, 8, 9), "whole warpgroups"),
     ],
 )
 def test_a_map_that_hardware_cannot_run_is_no_map(epilogue: tuple[int, ...], message: str) -> None:
