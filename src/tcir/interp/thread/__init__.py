@@ -35,6 +35,12 @@ class Spelling:
     ptx: str
     incomplete: tuple[str, ...] = ()
 
+    @property
+    def instructions(self) -> list[str]:
+        """The lines of the PTX but its source locations: what decides an execution."""
+        locations = ("\t.loc\t", ".file ")
+        return [line for line in self.ptx.splitlines() if not line.startswith(locations)]
+
 
 def spell(module: ir.Module, name: str) -> Spelling:
     """PTX of the kernel `name` in the `gpu.module` of `module`, one op at a time."""

@@ -1,0 +1,54 @@
+"""What decides the execution of thread-level kernels: states that agree in it give one outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tcir.interp import Outcome, executor_for
+from tcir.program.launch import Launch
+from tcir.program.programs import Program, workspace_bytes
+from tcir.validation.report import Line
+
+if TYPE_CHECKING:
+    from tcir._mlir import ir
+
+
+@dataclass(frozen=True)
+class Threads:
+    """The kernels of a module, in order, and the workspaces between them.
+
+    instructions: of each kernel, as the thread level's executor spells them
+    """
+
+    launches: tuple[Launch, ...]
+    instructions: tuple[list[str], ...]
+    workspaces: tuple[int, ...]
+
+    @staticmethod
+    def of(module: ir.Module, programs: Sequence[Program]) -> Threads | None:
+        """None unless all programs are kernels that the executor of this package can spell."""
+        if any(program.level != "thread" for program in programs):
+            return None
+        from tcir.interp import thread
+
+        if executor_for("thread") is not thread.run:
+            return None  # somebody else's: what decides its executions is not known
+        spelled = [thread.spell(module, program.name) for program in programs]
+        if any(each.incomplete for each in spelled):
+            return None
+        return Threads(
+            tuple(Launch.from_program(program) for program in programs),
+            tuple(each.instructions for each in spelled),
+            tuple(workspace_bytes(module)),
+        )
+
+
+@dataclass(frozen=True)
+class Executed:
+    """A state whose every execution held, without a finding: its line and its last outcome."""
+
+    threads: Threads
+    line: Line
+    outcome: Outcome
