@@ -49,12 +49,14 @@ class RunReport:
     incomplete: instructions without a rule, by name and line: then nothing was executed, or the run
     ended at a form of an instruction that the machine does not model.
     errors: illegal acts of the program, which end the run. findings: hazards, which do not.
-    instructions: executed warp instructions. numerics: "exact", or "fast" (float32, not bit-exact).
+    output: what the kernel printed. instructions: executed warp instructions. numerics: "exact", or
+    "fast" (float32, not bit-exact).
     """
 
     findings: list[Finding] = field(default_factory=list)
     errors: list[MachineError] = field(default_factory=list)
     incomplete: list[Incomplete] = field(default_factory=list)
+    output: str = ""
     counters: dict[str, int] = field(default_factory=dict)
     instructions: int = 0
     seconds: float = 0.0
@@ -103,6 +105,7 @@ class RunReport:
                 }
                 for f in self.findings
             ],
+            "output": self.output,
             "counters": dict(self.counters),
             "instructions": self.instructions,
             "seconds": self.seconds,
@@ -255,6 +258,7 @@ def _execute(
         report.incomplete.append(Incomplete(site.text, site, missing.what))
     except Refusal as refusal:
         report.errors.append(MachineError(refusal.code, str(refusal), site="unknown"))
+    report.output = "".join(launch.output)
     report.findings = list(machine.findings)
     report.counters = machine.counters.as_dict()
     report.instructions = launch.instructions

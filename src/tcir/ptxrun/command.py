@@ -75,6 +75,7 @@ def _run(options: argparse.Namespace) -> int:
         np.save(name, array)
     if options.json:
         Path(options.json).write_text(json.dumps(report.as_dict(), indent=2) + "\n")
+    print(report.output, end="")
     print(report)
     return report.exit_code
 

@@ -28,6 +28,7 @@ from tcir.interp.ptx.syntax import (
     Resume,
     Scope,
     Symbol,
+    SystemCall,
     Type,
     Variable,
     Vector,
@@ -37,6 +38,10 @@ from tcir.interp.ptx.syntax import (
 #: compilers write, and soon reached by functions that call each other twice.
 MAX_INSTRUCTIONS = 1 << 16
 MAX_DEPTH = 100
+
+
+SYSTEM = {"vprintf": "call-vprintf", "__assertfail": "call-assertfail"}
+"""Functions without a body that the driver provides (isa/system_calls.py)."""
 
 
 class _Stays(Exception):
@@ -209,6 +214,9 @@ class _Copy:
         given = [self.actual(o, scope) for o in (*results, *arguments)]
         if isinstance(callee, Symbol):
             function = self.module.functions.get(callee.name)
+            if function is not None and function.body is None and callee.name in SYSTEM:
+                self.system(old, function, given, scope)
+                return
             if function is None or function.body is None or function.entry:
                 raise _Stays(f"no body of {callee.name} here: link the module that defines it")
             self.enter(old, function, given, len(results))
@@ -217,6 +225,20 @@ class _Copy:
             raise _Stays("expected a function or a 64-bit register with the address of one")
         listed = getattr(operands[0], "name", "") if operands else ""
         self.indirect(old, callee, self.candidates(listed, given), given, len(results))
+
+    def system(
+        self,
+        old: Instruction,
+        function: Function,
+        given: Sequence[Variable | Reg | Imm],
+        scope: Scope,
+    ) -> None:
+        variables = [v for v in given if isinstance(v, Variable)]
+        if not _fits(function, given) or len(variables) < len(given):
+            raise _Stays(f"expected .param variables as {function.name} declares them")
+        results = len(function.results)
+        operand = SystemCall(tuple(variables[results:]), tuple(variables[:results]))
+        self.add(old, SYSTEM[function.name], (operand,), None, scope)
 
     def candidates(self, listed: str, given: Sequence[Variable | Reg | Imm]) -> list[Function]:
         """What a call through a register may reach: its .calltargets, or all that fit."""

@@ -10,7 +10,7 @@ from tcir.interp.ptx.errors import PtxSyntaxError
 from tcir.interp.ptx.lanes import FULL
 from tcir.interp.ptx.op import BLOCKING, MEMBERS, PLAIN, Incomplete, Op, Run, no_effect
 from tcir.interp.ptx.registers import Slots
-from tcir.interp.ptx.special_registers import MOVING, NO_VALUE, VECTORS
+from tcir.interp.ptx.special_registers import GRID_WORKSPACE, MOVING, NO_VALUE, VECTORS
 from tcir.interp.ptx.syntax import (
     TYPES,
     Address,
@@ -145,7 +145,7 @@ class Decode:
                 raise self.incomplete(f"{operand.name} is read by mov only")
             if operand.name in VECTORS:
                 raise self.malformed(f"expected an element such as {operand.name}.x")
-            if operand.name.startswith(NO_VALUE):
+            if operand.name.startswith(NO_VALUE) and operand.name not in GRID_WORKSPACE:
                 raise self.incomplete(
                     f"no value for {operand.name}: the driver, or a profiler, decides it"
                 )

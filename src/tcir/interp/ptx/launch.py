@@ -7,12 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from tcir.interp.ptx.lanes import FULL
+from tcir.interp.ptx.special_registers import GRID_WORKSPACE
 from tcir.interp.ptx.syntax import Site
 from tcir.machine import Agent, DecodedMap, Finding, Machine, MachineError
 from tcir.machine.memory.protocols import CtaProtocol
 from tcir.target import DEFAULT_TARGET
 
 Triple = tuple[int, int, int]
+
+PRINTED = 1 << 20
+"""Characters of output that are kept: cudaLimitPrintfFifoSize is 1 MB by default."""
 
 Values = int | np.ndarray
 """One value for the warp, or one per lane."""
@@ -38,6 +42,11 @@ class LaunchSizes:
         """Of one CTA."""
         return -(-self.threads // 32)
 
+    def thread(self, number: int) -> Triple:
+        """%tid of a thread, by its linear number in the CTA."""
+        x, y, _ = self.block
+        return number % x, number // x % y, number // (x * y)
+
 
 class LaunchState:
     """Shared by all warps of a launch. params: the bytes of the kernel parameters."""
@@ -49,7 +58,11 @@ class LaunchState:
         self.instructions = 0
         self.maps: dict[bytes, DecodedMap] = {}
         self.reductions: dict[object, list[tuple[int, int]]] = {}  # of bar.red, see isa/sync.py
+        self.output: list[str] = []
+        """What the kernel printed."""
+        self._room = PRINTED
         self._clock = 0
+        self._grid_workspace = 0
         self._reported: set[tuple[int, str]] = set()
 
     def retire(self, agent: Agent, count: int, at: Site | None) -> None:
@@ -73,6 +86,14 @@ class LaunchState:
         self._reported.add((line, what))
         return True
 
+    def print(self, text: str) -> None:
+        """Keeps what a thread prints, up to the size of the driver's buffer."""
+        if self._room:
+            self.output.append(text[: self._room])
+            self._room -= len(self.output[-1])
+            if not self._room:
+                self.output.append(f"\n[more than {PRINTED} characters: the rest is dropped]\n")
+
     def report(self, finding: Finding) -> None:
         self.machine.findings.append(finding)
 
@@ -84,10 +105,19 @@ class LaunchState:
             return 0
         if axis:
             return self._vector(base, "xyz".index(axis), cta, tid)
+        if name in GRID_WORKSPACE:
+            high = name == GRID_WORKSPACE[0]
+            return self._workspace() >> 32 if high else self._workspace() & FULL
         values = self._scalars(cta, warp)
         if name not in values:
             raise MachineError("special-register", f"no value for {name} here", site=name)
         return values[name]
+
+    def _workspace(self) -> int:
+        """Where a cooperative launch has its barrier; any launch here can be one."""
+        if not self._grid_workspace:
+            self._grid_workspace = self.machine.memory.bind(np.zeros(2, np.uint32))
+        return self._grid_workspace
 
     def _vector(self, base: str, n: int, cta: CtaProtocol, tid: np.ndarray) -> Values:
         sizes = self.sizes

@@ -13,6 +13,7 @@ from tcir.interp.ptx.syntax import (
     Pair,
     Resume,
     Symbol,
+    SystemCall,
     Variable,
     Vector,
 )
@@ -47,8 +48,10 @@ def _symbols(operands: Iterable[Operand | None]) -> Iterable[str]:
 
 
 def _saved(operands: Iterable[Operand | None]) -> Iterable[Variable]:
-    """Variables that a recursive call saves, or copies."""
+    """Variables that a recursive call saves, or copies, or that the driver's functions take."""
     for operand in operands:
+        if isinstance(operand, SystemCall):
+            yield from (*operand.arguments, *operand.results)
         if isinstance(operand, Resume):
             yield from operand.frame.variables
             yield from (v for pair in (*operand.arguments, *operand.results) for v in pair)

@@ -12,5 +12,9 @@ VECTORS = {
                  "cluster_nctaid")
 }  # fmt: skip
 
+#: Both halves of the address of a cooperative launch's workspace, whose second word its barrier is
+#: (cooperative_groups/details/driver_abi.h).
+GRID_WORKSPACE = ("%envreg1", "%envreg2")
+
 #: Prefixes of those that the driver or a profiler sets, to values that nothing documents.
 NO_VALUE = ("%envreg", "%pm", "%reserved_smem_offset")

@@ -139,8 +139,17 @@ class Resume:
     at: int
 
 
+@dataclass(frozen=True, eq=False)
+class SystemCall:
+    """A call of a function that the driver provides: its actual parameters."""
+
+    arguments: tuple[Variable, ...]
+    results: tuple[Variable, ...]
+
+
 Operand = (
     Because
+    | SystemCall
     | Frame
     | Resume
     | Reg

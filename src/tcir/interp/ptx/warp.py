@@ -117,6 +117,9 @@ class Warp:
     def undefined_local(self, site: Site) -> None:
         self._find("undefined-read", site, "local memory", "nothing wrote the bytes before")
 
+    def undefined_arguments(self, site: Site) -> None:
+        self._find("undefined-read", site, "what printf reads", "nothing wrote the bytes before")
+
     def double_issue(self, site: Site, lanes: int) -> None:
         self._find(
             "double-issue", site, f"{lanes} threads of warp {self.index}",

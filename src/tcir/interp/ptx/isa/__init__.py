@@ -26,6 +26,7 @@ from tcir.interp.ptx.isa import (  # noqa: F401  (importing registers the rules)
     refused,
     stack,
     sync,
+    system_calls,
     tcgen05,
     tensormap,
     tma,
