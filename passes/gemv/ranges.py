@@ -76,7 +76,12 @@ class Ranges:
     @cached_property
     def starts(self) -> list[int]:
         """`start` of each range, and where the last one ends."""
-        return [cast(int, self.start(c)) for c in range(self.ctas + 1)]
+        once = [cast(int, self.start(c)) for c in range(self.period)]
+        stages = self.total * self.period // self.ctas
+        return [
+            *(first + start for first in range(0, self.total, stages) for start in once),
+            self.total,
+        ]
 
     @property
     def lengths(self) -> list[int]:

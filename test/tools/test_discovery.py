@@ -52,6 +52,24 @@ def test_a_named_pipeline_imports_only_what_it_needs() -> None:
         assert "torch_mlir.dialects.linalg.opdsl" not in modules
 
 
+def test_a_compilation_without_execution_never_imports_numpy(tmp_path: Path) -> None:
+    words = [sys.executable, "-X", "importtime", "-m", "tcir.tools.tc_opt"]
+    words += [str(ROOT / "examples" / "matmul.mlir"), "--pipeline=matmul", "--emit=ptx"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(
+        [*words, "-o", str(tmp_path / "kernel.ptx")],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=True,
+    )
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "tcir.session.session" in imported
+    # A line `numpy` alone is the attempt of the bindings that `load_without_numpy` has fail.
+    assert not [name for name in imported if name.startswith("numpy.")]
+    assert not imported & {"ml_dtypes", "numba"}
+
+
 PLUGIN = """
 from dataclasses import dataclass
 from typing import ClassVar

@@ -12,7 +12,9 @@ from tcir.errors import InputError, UnknownNameError, did_you_mean
 from tcir.passmanager.pipeline import Pipeline, make_pass, named_pipeline, suggested_passes
 from tcir.target import DEFAULT_TARGET, TARGETS
 
-EMITS = ("mlir", "pretty", "llvm", "ptx", "cubin", "sass")
+CODE = ("llvm", "ptx", "cubin", "sass")
+"""Values of ``--emit`` that are generated code."""
+_EMITS = ("mlir", "pretty", *CODE)
 
 _EPILOG = """\
 Every pass of tcir is a flag, --NAME or --NAME={option=value}, and so is every pass of MLIR;
@@ -45,7 +47,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--version", action="version", version=f"%(prog)s {__version__}")
     add("input", nargs="?", default="-", metavar="FILE", help="MLIR text; - is standard input")
     add("-o", dest="output", default="-", metavar="FILE", help="result; - is standard output")
-    add("--emit", choices=EMITS, default="mlir", help="form of the result (default mlir)")
+    add("--emit", choices=_EMITS, default="mlir", help="form of the result (default mlir)")
     add(
         "--target",
         default=DEFAULT_TARGET.name,

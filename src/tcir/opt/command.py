@@ -11,7 +11,7 @@ from argparse import Namespace
 from collections.abc import Callable, Sequence
 
 from tcir.errors import Error
-from tcir.opt.arguments import parse_arguments
+from tcir.opt.arguments import CODE, parse_arguments
 from tcir.opt.containment import Checkpoint, Notes, run_contained
 from tcir.streams import write_output
 
@@ -30,14 +30,15 @@ def main(words: Sequence[str]) -> int:
 
 
 def _run(arguments: Namespace, notes: Notes) -> int:
-    from tcir.opt.invocation import Invocation
-
+    _load_native(arguments)
     _load_plugins(arguments)
     if arguments.list_passes or arguments.list_pipelines or arguments.show_dialects:
         from tcir.opt.listing import listing
 
         write_output(f"{listing(arguments)}\n".encode())
         return 0
+    from tcir.opt.invocation import Invocation
+
     return Invocation(arguments, notes).run()
 
 
@@ -50,6 +51,18 @@ def _save(arguments: Namespace, checkpoint: Checkpoint, path: str) -> int:
     pipeline = chosen_pipeline(arguments, checkpoint.text)
     save_reproducer(arguments, pipeline, checkpoint, path)
     return 0
+
+
+def _load_native(arguments: Namespace) -> None:
+    """Loads MLIR before anything that imports it, and LLVM meanwhile, in the worker's process."""
+    from tcir import _mlir
+
+    if arguments.validate_each is None:
+        _mlir.load_without_numpy()
+    if arguments.emit in CODE:
+        from tcir import codegen
+
+        codegen.start(fork=True)
 
 
 def _load_plugins(arguments: Namespace) -> None:

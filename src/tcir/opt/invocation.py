@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tcir._mlir import is_mlir_error
 from tcir.errors import Error, IncompleteError, InputError, PassError
-from tcir.opt.arguments import chosen_pipeline
+from tcir.opt.arguments import CODE, chosen_pipeline
 from tcir.opt.containment import Checkpoint, Notes, write_atomic
 from tcir.opt.printing import IrPrinter, Progress, timing, with_source
 from tcir.passmanager.pipeline import Pass, Pipeline
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 # The gravest of several chunks' exit codes counts.
 _GRAVITY = (0, 2, 1, 3, 4)
-_CODE = ("llvm", "ptx", "cubin", "sass")
 
 
 class Invocation:
@@ -54,7 +53,6 @@ class Invocation:
         arguments = self.arguments
         _check_writable(arguments)
         text, name = read_text(arguments.input)
-        _load_native(arguments)
         self.pipeline = chosen_pipeline(arguments, text)
         self.printer.check(self.pipeline)
         chunks = split_chunks(text, name) if arguments.split_input_file else [Chunk(text, name)]
@@ -141,7 +139,7 @@ class _ChunkRun(Watcher):
     def _finish(self, session: Session) -> tuple[int, bytes]:
         emit, report = self.arguments.emit, session.report
         try:
-            if emit in _CODE:
+            if emit in CODE:
                 data = getattr(session.generate(emit), emit)
                 result: bytes = data if isinstance(data, bytes) else data.encode()
             else:
@@ -262,18 +260,6 @@ def _settings(arguments: Namespace) -> Settings | None:
         arguments.numerics,
         arguments.max_instructions,
     )
-
-
-def _load_native(arguments: Namespace) -> None:
-    """Loads MLIR, and has the process of the code generators load LLVM meanwhile."""
-    from tcir import _mlir
-
-    if arguments.validate_each is None:
-        _mlir.load_without_numpy()
-    if arguments.emit in _CODE:
-        from tcir import codegen
-
-        codegen.start(fork=True)
 
 
 def _from_pass_error(error: PassError, chunk: Chunk) -> Diagnostic:
