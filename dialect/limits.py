@@ -208,11 +208,21 @@ WARP = 32
 """Threads of a warp."""
 BLOCK_THREADS = 1024
 """Threads of one CTA (CUDA C++ Programming Guide, technical specifications)."""
+WARPGROUP = 4 * WARP
+"""Threads of a warpgroup: warps 4n to 4n + 3 (PTX ISA 9.7.15.1)."""
+SETMAXNREG = Legal(range(24, 257, 8), "registers", "PTX ISA 9.7.19, setmaxnreg")
+"""Registers per thread that ``setmaxnreg`` can set."""
 GRID = (2**31 - 1, 65535, 65535)
 """Largest grid (CUDA C++ Programming Guide, technical specifications)."""
 CLUSTER_CTAS = 8
 """CTAs of a cluster that every device with clusters can launch (CUDA C++ Programming Guide, thread
 block clusters); 16 need a function attribute and fewer CTAs in flight."""
+
+
+def launch_registers(threads: int) -> int:
+    """Registers per thread of a CTA that has the SM for itself: ``.maxnreg`` of a kernel whose
+    warpgroups share them out. A thread has at most 255, allocated by eight."""
+    return min(DEFAULT_TARGET.registers // threads, 255) // 8 * 8
 
 
 # --- warp level ------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tcir.dialect.ops.lanes import *
     from tcir.dialect.ops.memory import *
     from tcir.dialect.ops.movement import *
+    from tcir.dialect.ops.registers import *
     from tcir.dialect.ops.repack import *
     from tcir.dialect.ops.stores import *
     from tcir.dialect.ops.structure import *

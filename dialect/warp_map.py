@@ -10,7 +10,7 @@ from typing import Literal
 
 from tcir._mlir import ir
 from tcir.dialect.attributes import string
-from tcir.dialect.limits import QUARTERS, WARP
+from tcir.dialect.limits import QUARTERS, SETMAXNREG, WARP, WARPGROUP, launch_registers
 from tcir.errors import PassError
 
 WARP_MAP = "tc.warp_map"
@@ -19,14 +19,22 @@ WARP_MAP = "tc.warp_map"
 PRODUCER, MMA, EPILOGUE = "producer", "mma", "epilogue"
 """Roles used by the maps; ops name theirs in their traits."""
 
+_WARPS = WARPGROUP // WARP
+
 
 @dataclass(frozen=True)
 class Role:
-    """A kind of ``tc.role``: its warps, adjacent and ascending, and the threads that execute it."""
+    """A kind of ``tc.role``.
+
+    warps:     adjacent and ascending
+    threads:   those that execute it, of each warp
+    registers: per thread, its share of the SM's; None: what the kernel is launched with
+    """
 
     kind: str
     warps: tuple[int, ...]
     threads: Literal["one", "warp"]
+    registers: int | None = None
 
 
 @dataclass(frozen=True)
@@ -37,6 +45,9 @@ class WarpMap:
 
     Warp w accesses lanes 32 * (w mod 4) and up of tensor memory (PTX ISA 9.7.16.8), so the epilogue
     is whole warpgroups: warps 4n to 4n + 3. Several of them split the columns.
+
+    Shares of registers are per warpgroup, for all roles or for none: setmaxnreg is executed by all
+    warps of a warpgroup, those without a role included.
     """
 
     roles: tuple[Role, ...]
@@ -51,6 +62,34 @@ class WarpMap:
             raise ValueError(
                 f"expected an epilogue of whole warpgroups (warps 4n to 4n + 3), got {epilogue}"
             )
+        if any(role.registers is not None for role in self.roles):
+            self._check_shares()
+
+    def _check_shares(self) -> None:
+        for role in self.roles:
+            if role.registers not in SETMAXNREG:
+                raise ValueError(
+                    f"expected registers of {role.kind} to be {SETMAXNREG}, got {role.registers}"
+                )
+        shares, groups = self.register_shares, self.warps // _WARPS
+        if (
+            len({(w // _WARPS, role.registers) for role in self.roles for w in role.warps})
+            != groups
+        ):
+            by_role = {role.kind: (role.warps, role.registers) for role in self.roles}
+            raise ValueError(f"expected one share per warpgroup, got {by_role}")
+        most = launch_registers(groups * WARPGROUP) * groups
+        if sum(shares) > most:
+            raise ValueError(
+                f"expected shares of at most {most} registers together, got {shares}, "
+                f"{sum(shares)}: the SM has no more for {groups * WARPGROUP} threads"
+            )
+
+    @property
+    def register_shares(self) -> tuple[int, ...]:
+        """Registers per thread of each warpgroup, in order; empty when no role has a share."""
+        shares = {w // _WARPS: r.registers for r in self.roles if r.registers for w in r.warps}
+        return tuple(shares[group] for group in sorted(shares))
 
     def __getitem__(self, kind: str) -> Role:
         return next(role for role in self.roles if role.kind == kind)
@@ -62,8 +101,10 @@ class WarpMap:
 
     @property
     def warps(self) -> int:
-        """Warps of a CTA, including those without a role below the highest."""
-        return 1 + max(warp for role in self.roles for warp in role.warps)
+        """Warps of a CTA, those without a role included: below the highest, or, where registers
+        are shared out, up to the end of its warpgroup."""
+        warps = 1 + max(warp for role in self.roles for warp in role.warps)
+        return -(-warps // _WARPS) * _WARPS if self.register_shares else warps
 
     @property
     def allocating_warp(self) -> int:
@@ -78,7 +119,7 @@ class WarpMap:
 
 TCGEN05 = "tcgen05"
 TCGEN05_EPILOGUE8 = "tcgen05-epilogue8"
-"""Two warpgroups drain D, each half of its columns."""
+"""Two warpgroups drain D, each half of its columns, with most of the registers."""
 WARP_MAPS = {
     TCGEN05: WarpMap(
         (
@@ -90,9 +131,9 @@ WARP_MAPS = {
     ),
     TCGEN05_EPILOGUE8: WarpMap(
         (
-            Role(PRODUCER, (8,), "one"),
-            Role(MMA, (9,), "one"),
-            Role(EPILOGUE, tuple(range(8)), "warp"),
+            Role(PRODUCER, (8,), "one", registers=80),
+            Role(MMA, (9,), "one", registers=80),
+            Role(EPILOGUE, tuple(range(8)), "warp", registers=208),
         ),
         allocates=MMA,
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from tcir._mlir import ir
+from tcir.dialect.attributes import integers
 from tcir.dialect.kernel.view import (
     LAUNCH,
     Found,
@@ -13,9 +14,18 @@ from tcir.dialect.kernel.view import (
     triple,
     verify_in_kernel,
 )
-from tcir.dialect.limits import BLOCK_THREADS, CLUSTER_CTAS, GRID, WARP
+from tcir.dialect.limits import (
+    BLOCK_THREADS,
+    CLUSTER_CTAS,
+    GRID,
+    SETMAXNREG,
+    WARP,
+    WARPGROUP,
+    launch_registers,
+)
+from tcir.dialect.ops.registers import WarpgroupRegistersOp
 from tcir.dialect.ops.warp import MmaSyncOp
-from tcir.target import targets_with
+from tcir.target import DEFAULT_TARGET, targets_with
 
 
 @verify_in_kernel(
@@ -38,6 +48,36 @@ def _(kernel: KernelView) -> Found:
     block = triple(kernel, "tc.block")
     if block is None or prod(block) % WARP or prod(block) > BLOCK_THREADS:
         yield kernel.func, {"got": attribute_of(kernel, "tc.block")}
+
+
+@verify_in_kernel(
+    "register-shares",
+    SETMAXNREG.source,
+    "registers must have one count per warpgroup of tc.block, {threads} threads, got {got}: all "
+    "warps of a warpgroup execute the same setmaxnreg",
+)
+def _(kernel: KernelView) -> Found:
+    block = triple(kernel, "tc.block")
+    for op in kernel.of(WarpgroupRegistersOp):
+        shares = integers(op, "registers")
+        if block is not None and len(shares) * WARPGROUP != prod(block):
+            yield op, {"threads": prod(block), "got": shares}
+
+
+@verify_in_kernel(
+    "register-pool",
+    SETMAXNREG.source,
+    "shares must add up to at most {most} registers per thread (.maxnreg {each}, the SM has "
+    "{all}), got {got} = {sum}: setmaxnreg.inc waits for registers that no warpgroup gives back",
+)
+def _(kernel: KernelView) -> Found:
+    for op in kernel.of(WarpgroupRegistersOp):
+        shares = integers(op, "registers")
+        each = launch_registers(WARPGROUP * len(shares))
+        if sum(shares) > each * len(shares):
+            got = " + ".join(map(str, shares))
+            most, all_ = each * len(shares), DEFAULT_TARGET.registers
+            yield op, {"most": most, "each": each, "all": all_, "got": got, "sum": sum(shares)}
 
 
 @verify_in_kernel(

@@ -8,7 +8,7 @@ from typing import ClassVar
 from tcir._mlir import func, ir, llvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integers, string
-from tcir.dialect.limits import SMEM_TILE_ALIGNMENT, WARP
+from tcir.dialect.limits import SMEM_TILE_ALIGNMENT, WARP, launch_registers
 from tcir.dialect.operation import traits_of
 from tcir.errors import PassError
 from tcir.passes.build.gpu_module import buffer_number, kernels_block, pointer_type
@@ -159,6 +159,9 @@ def _launch_attributes(kernel: func.FuncOp) -> dict[str, ir.Attribute]:
     if "tc.cluster" in source:
         cluster = list(ir.DenseI64ArrayAttr(source["tc.cluster"]))
         attributes["nvvm.cluster_dim"] = ir.DenseI32ArrayAttr.get(cluster)
+    if any(isinstance(op, tc.WarpgroupRegistersOp) for op in kernel.regions[0].blocks[0]):
+        registers = launch_registers(_threads(kernel))
+        attributes["nvvm.maxnreg"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), registers)
     return attributes
 
 

@@ -54,7 +54,8 @@ class AssignRoles(Pass):
     that place-barriers left (removed here). Each role gets a copy of every loop that holds ops of
     it, and of the index arithmetic it needs; a loop over the four sub-partitions of tensor memory
     becomes one sub-partition per epilogue warp. Of several epilogue warpgroups, each takes every
-    n-th iteration of the loops over columns. Preserves the order of ops within a role; between
+    n-th iteration of the loops over columns. ``tc.warpgroup_registers`` precedes the roles of a map
+    that shares registers out. Preserves the order of ops within a role; between
     roles only the order that the barriers enforce.
     """
 
@@ -79,6 +80,9 @@ def _split(kernel: func.FuncOp, warp_map: WarpMap) -> None:
         for inner in walk(op):
             _check_op(inner, warp_map.kinds)
     behind = ops[owned[-1] + 1]
+    if warp_map.register_shares:
+        with ir.InsertionPoint(behind), span[0].location:
+            tc.WarpgroupRegistersOp(i64s(warp_map.register_shares))
     for role in warp_map.roles:
         mine = [op for op in span if role.kind in _roles_in(op)]
         if not mine:

@@ -17,6 +17,7 @@ class Target:
     smem_per_cta: bytes of shared memory that one CTA can use
     smem_per_sm:  bytes of shared memory of an SM; the difference is reserved for every CTA
     sms:          SMs of the product that kernels are tuned for
+    registers:    32-bit registers of an SM
     fp8:          mma.sync multiplies e4m3 and e5m2, and cvt converts them
     tma:          tensor memory accelerator, mbarrier transactions, clusters
     tcgen05:      fifth-generation tensor core and tensor memory
@@ -30,6 +31,7 @@ class Target:
     smem_per_cta: int
     smem_per_sm: int
     sms: int
+    registers: int = 64 << 10
     fp8: bool = False
     tma: bool = False
     tcgen05: bool = False

@@ -823,3 +823,37 @@ func.func @f(%x: memref<32x32xf16>) attributes {tc.kernel, tc.grid = array<i64: 
   %d = "tc.mma_sync"(%a, %b, %z) : (!tc.fragment<array<i64: 32, 16>, f16, "A", "mma.m16n8k16.f16">, !tc.fragment<array<i64: 32, 16>, f16, "B", "mma.m16n8k16.f16">, !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k16.f16">) -> !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k16.f16">
   return
 }
+
+// -----
+
+// legal: tc.kernel/register-shares
+func.func @f(%x: memref<32x32xf16>) attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 384, 1, 1>, tc.target = "sm_100a", tc.async} {
+  "tc.warpgroup_registers"() {registers = array<i64: 208, 208, 80>} : () -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/register-shares
+func.func @f(%x: memref<32x32xf16>) attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 320, 1, 1>, tc.target = "sm_100a", tc.async} {
+  // expected-error @+1 {{tc.kernel: registers must have one count per warpgroup of tc.block, 320 threads, got [208, 208, 80]: all warps of a warpgroup execute the same setmaxnreg}}
+  "tc.warpgroup_registers"() {registers = array<i64: 208, 208, 80>} : () -> ()
+  return
+}
+
+// -----
+
+// legal: tc.kernel/register-pool
+func.func @f(%x: memref<32x32xf16>) attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 384, 1, 1>, tc.target = "sm_100a", tc.async} {
+  "tc.warpgroup_registers"() {registers = array<i64: 208, 208, 88>} : () -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/register-pool
+func.func @f(%x: memref<32x32xf16>) attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 384, 1, 1>, tc.target = "sm_100a", tc.async} {
+  // expected-error @+1 {{tc.kernel: shares must add up to at most 504 registers per thread (.maxnreg 168, the SM has 65536), got 208 + 208 + 96 = 512: setmaxnreg.inc waits for registers that no warpgroup gives back}}
+  "tc.warpgroup_registers"() {registers = array<i64: 208, 208, 96>} : () -> ()
+  return
+}

@@ -230,3 +230,20 @@ func.func @f() {
   }) : () -> ()
   return
 }
+
+// -----
+
+// legal: tc.warpgroup_registers/registers
+func.func @f() {
+  "tc.warpgroup_registers"() {registers = array<i64: 24, 256>} : () -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.warpgroup_registers/registers
+func.func @f() {
+  // expected-error @+1 {{tc.warpgroup_registers: registers must be a non-empty array<i64> of counts that are a multiple of 8 in [24, 256], got array<i64: 232, 20>}}
+  "tc.warpgroup_registers"() {registers = array<i64: 232, 20>} : () -> ()
+  return
+}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import nullcontext
+
 import pytest
 
 import tcir
@@ -106,12 +109,44 @@ def test_two_epilogue_warpgroups_split_the_columns(n: int) -> None:
     text = MATMUL.replace("40x", f"{n}x").replace("x40", f"x{n}")
     four = tcir.compile(in_map(text, TCGEN05), "matmul", validate=True, orders=2)
     eight = tcir.compile(in_map(text, TCGEN05_EPILOGUE8), "matmul", validate=True, orders=2)
-    for kernel, threads in ((four, 192), (eight, 320)):
+    for kernel, threads in ((four, 192), (eight, 384)):
         assert kernel.report.verdict == "held", str(kernel.report)
         assert kernel.report.passes[-1].level == "ptx"
         assert f".reqntid {threads}" in kernel.ptx
     for counter in ("tmem_load", "global_store"):
         assert len({k.report.passes[-1].counters[counter] for k in (four, eight)}) == 1, counter
+
+
+def test_warpgroups_share_registers_out() -> None:
+    text = in_map(MATMUL, TCGEN05_EPILOGUE8)
+    assert "setmaxnreg" not in tcir.compile(in_map(MATMUL, TCGEN05), "matmul").ptx
+    kernel = tcir.compile(text, "matmul")
+    assert ".maxnreg 168" in kernel.ptx
+    counts = re.findall(r"setmaxnreg\.(\w+)\.sync\.aligned\.u32\s+(\d+);", kernel.ptx)
+    assert counts == [("inc", "208"), ("inc", "208"), ("dec", "80")]
+    assert kernel.cubin  # an error if ptxas drops one
+
+
+@pytest.mark.parametrize(
+    ("producer", "mma", "epilogue", "message"),
+    [
+        (40, 40, 232, ""),
+        (80, None, 208, r"registers of mma to be a multiple of 8 in \[24, 256\], got None"),
+        (80, 84, 208, r"registers of mma to be .*, got 84"),
+        (80, 96, 208, "one share per warpgroup"),
+        (96, 96, 208, r"at most 504 registers together, got \(208, 208, 96\), 512"),
+    ],
+)
+def test_shares_that_hardware_cannot_give(
+    producer: int, mma: int | None, epilogue: int, message: str
+) -> None:
+    roles = (
+        Role(PRODUCER, (8,), "one", producer),
+        Role(MMA, (9,), "one", mma),
+        Role(EPILOGUE, tuple(range(8)), "warp", epilogue),
+    )
+    with pytest.raises(ValueError, match=message) if message else nullcontext():
+        assert WarpMap(roles, allocates=MMA).warps == 12
 
 
 def test_work_of_one_warpgroup_is_an_error_with_two() -> None:

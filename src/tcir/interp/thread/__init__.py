@@ -64,6 +64,7 @@ def spell(module: ir.Module, name: str) -> Spelling:
         ")",
         f".reqntid {', '.join(map(str, block))}",
         *_cluster(function),
+        *_registers(function),
         "{",
         *speller.declarations(),
         *speller.lines,
@@ -125,6 +126,14 @@ def _cluster(function: ir.Operation) -> list[str]:
     if name not in function.attributes:
         return []
     return [f".reqnctapercluster {', '.join(map(str, function.attributes[name]))}"]
+
+
+def _registers(function: ir.Operation) -> list[str]:
+    """The directive of a kernel whose warpgroups share registers out."""
+    name = "nvvm.maxnreg"
+    if name not in function.attributes:
+        return []
+    return [f".maxnreg {ir.IntegerAttr(function.attributes[name]).value}"]
 
 
 def _shared(op: ir.Operation) -> str:

@@ -42,6 +42,17 @@ def _elect(speller: Speller, op: ir.Operation) -> None:
     speller.emit(f"elect.sync {leader}|{speller.define_one(op.results[0])}, {mask}")
 
 
+@spelling("nvvm.setmaxregister")
+def _set_max_register(speller: Speller, op: ir.Operation) -> None:
+    """9.7.19, setmaxnreg."""
+    only(op, "regCount", "action")
+    action = {"#nvvm<action increase>": "inc", "#nvvm<action decrease>": "dec"}[
+        str(op.attributes["action"])
+    ]
+    count = ir.IntegerAttr(op.attributes["regCount"]).value
+    speller.emit(f"setmaxnreg.{action}.sync.aligned.u32 {count}")
+
+
 @spelling("nvvm.bar.warp.sync")
 def _warp_barrier(speller: Speller, op: ir.Operation) -> None:
     """9.7.13.2."""
