@@ -26,6 +26,7 @@ PROGRAMS = {
     "matmul f16": ("matmul", Matmul(128, 32, 64, out="f16").text()),
     "matmul bf16": ("matmul", Matmul(128, 32, 64, element="bf16", out="bf16").text()),
     "matmul f32": ("matmul", Matmul(128, 32, 64).text()),
+    "matmul bf16 to f32": ("matmul", Matmul(128, 32, 64, element="bf16").text()),
     "matmul-warp tf32": ("matmul-warp", Matmul(64, 32, 96, element="f32").text()),
     "matmul-warp tf32, K 512": ("matmul-warp", Matmul(64, 32, 512, element="f32").text()),
     "conv i8": (
@@ -70,10 +71,13 @@ def _through_f16(mode: str = "rn") -> str:
     return _scratch("b16", f"cvt.{mode}.f16.f32 %scratch, $; cvt.f32.f16 $, %scratch;")
 
 
-SMALL_DROPPED = (
-    "{ .reg .b32 %size; .reg .pred %small; abs.f32 %size, $; setp.lt.f32 %small, %size, 0f3F000000;"
-    " selp.b32 $, 0, $, %small; }"
-)
+def _chosen(text: str) -> str:
+    """`text` sets the predicate $if and the register $size, the value where it holds."""
+    text = text.replace("$size", "%size").replace("$if", "%if")
+    return f"{{ .reg .b32 %size; .reg .pred %if; {text} selp.b32 $, %size, $, %if; }}"
+
+
+SMALL_DROPPED = _chosen("abs.f32 $size, $; setp.lt.f32 $if, $size, 0f3F000000; mov.b32 $size, 0;")
 CLAMPED = "min.f32 $, $, 0f45000000; max.f32 $, $, 0fC5000000;"
 BUGS = [
     *(
@@ -121,6 +125,23 @@ BUGS = [
         each="cvt.rz.f32.s32 $, $; cvt.rzi.s32.f32 $, $;"),
     Bug("i32 result saturated to 16 bits", "conv i8", REGISTERS,
         each="min.s32 $, $, 32767; max.s32 $, $, -32768;"),
+    Bug("ue4m3 NaN is 448", "gemv-simt ue4m3", E4M3,
+        r"\g<0> " + _scratch("b32", r"mov.b32 %scratch, 0x5F005F00;"
+                             r" min.f16x2 \1, \1, %scratch;")),
+    Bug("ue8m0 NaN is 2^127", "gemv-simt ue8m0", E8M0, r"\g<0> min.u32 \1, \1, 254;"),
+    *(
+        Bug(f"result {what}", "matmul bf16 to f32", REGISTERS, each=each)
+        for what, each in (
+            ("subnormals flushed", "mul.ftz.f32 $, $, 0f3F800000;"),
+            ("inf is the largest number",
+                _chosen("abs.f32 $size, $; setp.eq.f32 $if, $size, 0f7F800000;"
+                        " copysign.f32 $size, $, 0f7F7FFFFF;")),
+            ("NaN is 0", _chosen("setp.nan.f32 $if, $, $; mov.b32 $size, 0;")),
+            ("NaN is inf", _chosen("setp.nan.f32 $if, $, $; mov.b32 $size, 0x7F800000;")),
+        )
+    ),
+    Bug("result without the sign of zero", "matmul f16", REGISTERS,
+        each=_chosen("abs.f32 $size, $; setp.lt.f32 $if, $size, 0f32800000; mov.b32 $size, 0;")),
     Bug("tf32 A cut to bf16", "matmul-warp tf32", LDMATRIX, each="and.b32 $, $, 0xFFFF0000;"),
     Bug("tf32 A cut to 9 bits", "matmul-warp tf32", LDMATRIX, each="and.b32 $, $, 0xFFFF8000;"),
 ]  # fmt: skip

@@ -24,6 +24,7 @@ from tcir.errors import InputError
 from tcir.interp import OutputSpec
 from tcir.program.factors import Contraction, Factor
 from tcir.program.memory_image import PACKED_BITS
+from tcir.program.special import F32_TOP, Placing
 
 Array = np.ndarray[Any, Any]
 Kind = Literal["integers", "random"]
@@ -52,6 +53,8 @@ def make_inputs(
     drawn: dict[int, Array] = {}
     if kind == "integers" and contraction is not None:
         drawn = _spanning(contraction, generator)
+        scaled = any(not spec.shape and spec.dtype.kind == "f" for spec in specs)
+        Placing(contraction, drawn, generator, F32_TOP - 2 * scaled).all()
     return [
         _stored(drawn[n], spec, generator) if n in drawn else _make(spec, generator, kind)
         for n, spec in enumerate(specs)

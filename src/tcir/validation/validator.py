@@ -23,12 +23,13 @@ import numpy as np
 from tcir.errors import Error, IncompleteError
 from tcir.interp import Outcome, executor_for
 from tcir.program.execution import KernelStep, as_view, run_in_order, run_sequence
-from tcir.program.factors import contraction_of
+from tcir.program.factors import Contraction, contraction_of
 from tcir.program.inputs import make_inputs
 from tcir.program.launch import LaunchSequence
 from tcir.program.memory_image import from_memory, images, in_memory
 from tcir.program.programs import Program, find_programs, workspace_bytes
 from tcir.program.signature import Signature, signature_of, views_of
+from tcir.program.special import special_values
 from tcir.run_options import DEFAULT_MAX_INSTRUCTIONS, RunOptions
 from tcir.target import DEFAULT_TARGET
 from tcir.validation import bounds, compare
@@ -68,7 +69,7 @@ class Validator:
         self._squares: list[Array] = []
         self._limits: list[float] = []
         self._no_bound = ""
-        self._spans = False
+        self._drawn = ""
         self._sites: dict[int, Any] = {}
         self._before: Work | None = None
         self._executed: Executed | None = None
@@ -77,7 +78,7 @@ class Validator:
         """Executes the input program: the reference for all later states."""
         self.signature = signature_of(module)
         contraction = contraction_of(module, self.signature)
-        self._spans = contraction is not None
+        self._drawn = _drawn_words(self.settings, contraction)
         self.inputs = make_inputs(
             self.signature.inputs, self.settings.seed, self.settings.inputs, contraction
         )
@@ -91,7 +92,7 @@ class Validator:
         self._reference = self._previous = outcome.outputs
         self._before = Work(_levels(programs), line.counters)
         line.verdict = "reference"
-        line.compared = f"{_rules(outcome.level)}, {self._input_words()}"
+        line.compared = f"{_rules(outcome.level)}, {self._drawn}"
         if self.settings.inputs == "random" and self.signature.level == "tensor":
             self._prepare_bound(module, programs)
         return line
@@ -351,10 +352,16 @@ class Validator:
             raise IncompleteError(f"cannot compute the bound: {line}")
         return outcome.outputs
 
-    def _input_words(self) -> str:
-        small = self.settings.inputs == "integers" and not self._spans
-        values = " -3 to 3" if small else ""
-        return f"{self.settings.inputs}{values}, seed {self.settings.seed}"
+
+def _drawn_words(settings: Settings, contraction: Contraction | None) -> str:
+    """What the inputs are, for the table."""
+    if settings.inputs != "integers":
+        return f"{settings.inputs}, seed {settings.seed}"
+    if contraction is None:
+        return f"integers -3 to 3, seed {settings.seed}"
+    special = dict.fromkeys(each.what for each in special_values(contraction))
+    words = f"; special: {', '.join(special)}" if special else ""
+    return f"integers, seed {settings.seed}{words}"
 
 
 def _guard(line: Line, run: Callable[[], Outcome]) -> Outcome | None:

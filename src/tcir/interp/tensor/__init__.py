@@ -60,7 +60,8 @@ def run(
         raise InputError(f"@{name}: expected {len(arguments)} inputs, got {len(inputs)}")
     interpreter = Interpreter()
     try:
-        with module.context:
+        # NaN, infinities and overflow are results like others.
+        with module.context, np.errstate(all="ignore"):
             results = interpreter.block(block, arguments, {})
     except IncompleteError as error:
         where = site_of(interpreter.current) + ": " if interpreter.current is not None else ""

@@ -1,0 +1,245 @@
+"""Special values among exact inputs: NaN, infinities, overflow, subnormals, zeros of both signs.
+
+They stand where few results depend on them, and where no result depends on the order of its sum:
+
+- rows of A and columns of B with a NaN, an infinity or two in them, or a NaN among their scales;
+- rows and columns that are zeros of both signs but for one element. Each of their results is one
+  product, exact however far it is from all others: the smallest subnormals of f32, or beyond f32
+  where the formats reach so far;
+- rows and columns of zeros of both signs, whose sums are +0;
+- in an operand that windows run over (convolutions), single elements.
+
+At most one row in `SHARE` is special. Signalling NaNs and NaNs with a payload are left out: what a
+tensor core makes of a payload is not documented, and for tf32 it cuts the payload's low bits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import ml_dtypes
+import numpy as np
+
+from tcir.program.factors import Contraction, Factor
+
+Array = np.ndarray[Any, Any]
+Loops: TypeAlias = dict[int, int]
+"""Values of loops."""
+Place: TypeAlias = tuple[Loops, float]
+"""Where an element is, and its magnitude."""
+SHARE = 8
+"""One row or column in so many may be special; neither the first nor the last is."""
+WINDOWS = 64
+"""One pixel in so many of a convolution's input may have a special element."""
+TRIES = 16
+"""Places that are looked at for an element that is alone."""
+BEYOND = 1 << 16
+"""More than any distance of exponents."""
+F32_LOW, F32_TOP = -149, 128
+"""Exponents of the smallest subnormal of f32, and of what f32 cannot hold."""
+
+
+@dataclass(frozen=True)
+class Special:
+    """One row or column (`row` counts along `axis`) of one side's elements, or one of its elements.
+
+    what: "NaN", "inf", "inf - inf", "overflow", "subnormals", "zeros" or "NaN scale"
+    """
+
+    side: int
+    what: str
+    axis: int | None
+
+
+def special_values(contraction: Contraction) -> list[Special]:
+    """What the shapes and formats of a contraction have room for."""
+    pair = contraction.pairs[0]
+    found = []
+    for side, factor in enumerate(pair):
+        if factor.dtype.kind in "iu":
+            continue
+        kinds = list(_kinds(contraction, factor))
+        if None in factor.dims:
+            sizes = zip(factor.shape, factor.dims, strict=True)
+            room = math.prod(n for n, index in sizes if index is None) // WINDOWS
+            kinds = [kind for kind in kinds if kind in ("NaN", "inf")]
+            found += [Special(side, kind, None) for kind in kinds[:room]]
+        elif (axis := contraction.own_axis(pair, side)) is not None:
+            # The sides take turns: with room for few, B's are others than A's.
+            turned = kinds[3:] + kinds[:3] if side else kinds
+            room = factor.shape[axis] // SHARE
+            found += [Special(side, kind, axis) for kind in turned[:room]]
+    return found
+
+
+def _kinds(contraction: Contraction, factor: Factor) -> Iterator[str]:
+    infinite = bool(np.isinf(np.array(np.inf).astype(factor.dtype)))
+    yield "subnormals"
+    if infinite:
+        yield "inf"
+    yield "overflow"
+    if infinite or factor.dtype == ml_dtypes.float8_e4m3fn:
+        yield "NaN"
+    if len(contraction.pairs) > 1:
+        yield "NaN scale"
+    yield "zeros"
+    if infinite:
+        yield "inf - inf"
+
+
+class Placing:
+    """Puts special values into the drawn factors of a contraction.
+
+    drawn: the factors by number of the input
+    top:   exponent of the first power of two that no sum may reach, or `F32_TOP`
+    """
+
+    def __init__(
+        self,
+        contraction: Contraction,
+        drawn: dict[int, Array],
+        generator: np.random.Generator,
+        top: int = F32_TOP,
+    ) -> None:
+        self._contraction = contraction
+        self._drawn = drawn
+        self._finite = dict(drawn)
+        self._generator = generator
+        self._top = top
+
+    def all(self) -> None:
+        """Every one that there is room for."""
+        specials = special_values(self._contraction)
+        for number in {f.argument for f in self._contraction.factors} if specials else ():
+            self._drawn[number] = self._drawn[number].copy()
+        for side in (0, 1):
+            rows = [s for s in specials if s.side == side and s.axis is not None]
+            if rows:
+                factor = self._contraction.pairs[0][side]
+                free = np.arange(1, factor.shape[rows[0].axis] - 1)  # type: ignore[index]
+                for special, row in zip(rows, self._generator.permutation(free)):
+                    self._place(special, int(row))
+        for special in specials:
+            if special.axis is None:
+                factor = self._contraction.pairs[0][special.side]
+                at = tuple(self._generator.integers(factor.shape))
+                self._drawn[factor.argument][at] = self._signed(float(special.what))
+
+    def _signed(self, value: float) -> float:
+        return float(np.copysign(value, self._generator.choice([-1, 1])))
+
+    def _place(self, special: Special, row: int) -> None:
+        factor = self._contraction.pairs[0][special.side]
+        loops = self._loops(factor) | _own(factor, special, row)
+        values = self._drawn[factor.argument]
+        at = _at(factor, loops)
+        match special.what:
+            case "NaN" | "inf":
+                values[at] = self._signed(float(special.what))
+            case "inf - inf":
+                values[at] = np.inf
+                values[_at(factor, self._loops(factor) | _own(factor, special, row))] = -np.inf
+            case "NaN scale":
+                scale = self._scale_of(factor, special)
+                if scale is not None:
+                    self._drawn[scale.argument][_at(scale, loops)] = np.nan
+            case _:
+                where = (slice(None),) * (special.axis or 0) + (row,)
+                zeros = np.zeros(values[where].shape)
+                values[where] = np.copysign(zeros, self._generator.choice([-1, 1], zeros.shape))
+                if special.what != "zeros":
+                    loops, magnitude = self._alone(special, factor, row)
+                    values[_at(factor, loops)] = self._signed(magnitude)
+
+    def _loops(self, factor: Factor) -> Loops:
+        """A value for each loop of the sum that indexes `factor`."""
+        return {
+            index[0]: int(self._generator.integers(n)) * index[1]
+            for n, index in zip(factor.shape, factor.dims, strict=True)
+            if index is not None and index[0] not in self._contraction.parallel
+        }
+
+    def _scale_of(self, factor: Factor, special: Special) -> Factor | None:
+        """The scale of this side, known by the loop over its rows."""
+        assert special.axis is not None
+        for pair in self._contraction.pairs[1:]:
+            for scale in pair:
+                if factor.dims[special.axis] in scale.dims:
+                    return scale
+        return None
+
+    def _alone(self, special: Special, factor: Factor, row: int) -> Place:
+        """The only element of a row that is not zero: where it is best, and its magnitude.
+
+        Also sets its scale. The best place takes the element, and its scale, nearest to the end of
+        their formats, but not beyond.
+        """
+        own = self._scale_of(factor, special)
+        small = special.what == "subnormals"
+        ends = [_exponents(f.dtype) for f in (factor, own) if f is not None]
+        end = sum(low if small else high for low, high in ends)
+        places = [self._loops(factor) | _own(factor, special, row) for _ in range(TRIES)]
+        wanted = [self._wanted(factor, own, loops, small) for loops in places]
+        away = np.subtract(wanted, end) if small else np.subtract(end, wanted)
+        best = int(np.argmin(np.where(away < 0, BEYOND - away, away)))
+        loops, exponent = places[best], wanted[best]
+        if own is not None:
+            first = int(np.clip(exponent - ends[1][0 if small else 1], *ends[0]))
+            scale = int(np.clip(exponent - first, *ends[1])) if small else ends[1][1]
+            self._drawn[own.argument][_at(own, loops)] = 2.0**scale
+            exponent -= scale
+        if exponent > ends[0][1] and factor.dtype != np.float32:
+            return loops, float(_info(factor.dtype).max)
+        return loops, 2.0 ** int(np.clip(exponent, *ends[0]))
+
+    def _wanted(self, factor: Factor, own: Factor | None, loops: Loops, small: bool) -> int:
+        """The exponent of an element with its scale: the sums' lowest bit, or largest, is at the
+        end of f32."""
+        others = [f for f in self._contraction.factors if f not in (factor, own)]
+        facing = [np.abs(self._finite[f.argument][_at(f, loops)].astype(float)) for f in others]
+        facing = [values[values > 0] for values in facing]
+        if small:
+            return F32_LOW - sum(int(_quantum(v).min()) for v in facing if v.size)
+        return self._top + 1 - sum(int(_top(v).max()) for v in facing if v.size)
+
+
+def _own(factor: Factor, special: Special, row: int) -> Loops:
+    assert special.axis is not None
+    index = factor.dims[special.axis]
+    assert index is not None
+    return {index[0]: row}
+
+
+def _at(factor: Factor, loops: Loops) -> tuple[int | slice, ...]:
+    """Where an operand's elements are at these values of loops; all along the other dimensions."""
+    return tuple(
+        loops[index[0]] // index[1] if index is not None and index[0] in loops else slice(None)
+        for index in factor.dims
+    )
+
+
+def _info(dtype: np.dtype[Any]) -> Any:
+    return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
+
+
+def _exponents(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """Exponents of the smallest and the largest power of two; f32 as tf32."""
+    if dtype == ml_dtypes.float8_e8m0fnu:
+        return -127, 127
+    low = -136 if dtype == np.float32 else int(np.log2(float(_info(dtype).smallest_subnormal)))
+    return low, int(np.log2(float(_info(dtype).max)))
+
+
+def _quantum(values: Array) -> Array:
+    """The exponent of the lowest bit of each."""
+    mantissa, exponent = np.frexp(values)
+    whole = (mantissa * 2.0**53).astype(np.int64)
+    return exponent - 53 + np.log2((whole & -whole).astype(float)).astype(int)
+
+
+def _top(values: Array) -> Array:
+    """The exponent of the first power of two above each."""
+    return np.frexp(values)[1]
