@@ -115,7 +115,7 @@ def test_special_pixels() -> None:
     (x, w), _ = _drawn(Conv(1, 16, 16, 16, 32, 3, 3).text())
     assert np.isnan(x).sum() == 1 and np.isinf(x).sum() == 1
     assert np.isnan(w).any() and np.isinf(w).any()
-    (x, w), _ = _drawn(Conv(1, 7, 7, 16, 8, 3, 3).text())  # no room
+    (x, w), _ = _drawn(Conv(1, 6, 6, 16, 8, 3, 3).text())  # no room
     assert np.isfinite(x).all() and np.isfinite(w).all()
 
 
@@ -150,8 +150,9 @@ def test_sums_are_exact_in_any_order(text: str) -> None:
     for row, column in zip(a[:16], np.resize(b, (16, b.shape[1])), strict=True):
         products = row * column
         assert (products.astype(np.float32) == products).all()
-        spread = np.log2(np.abs(row[row != 0]))
-        assert np.ptp(spread) >= 4
+        if np.count_nonzero(row) > 1:  # else it is special
+            spread = np.log2(np.abs(row[row != 0]))
+            assert np.ptp(spread) >= 4
         exact = products.sum()
         for _ in range(3):
             partial = np.cumsum(

@@ -33,6 +33,8 @@ EXACT_BITS = 24
 """Bits of an f32 significand; the fused sums of tensor cores keep no fewer."""
 ROW_EXPONENTS = 16
 """Rows and columns differ by powers of two up to this one, where the format has room."""
+FRACTION = 1.25
+"""One scalar factor is such a multiple of a power of two, so that results are rounded."""
 _F32_TOP, _TF32_BITS = 128, 11
 _MANY_EXPONENTS = 29
 """Of f16 and wider, which need not show every code in one draw."""
@@ -44,7 +46,8 @@ def make_inputs(
     """One array per spec.
 
     integers: values spanning their formats, on which `contraction` is exact (see above); without
-              one -3 … 3 without 0, exact for up to 2^24 / 9 products. Scalars are powers of two.
+              one -3 … 3 without 0, exact for up to 2^24 / 9 products. Scalars are powers of two,
+              but for one factor of a contraction.
     random:   standard normal values rounded to the type, magnitudes kept above 2^-6.
     """
     if kind not in KINDS:
@@ -55,10 +58,14 @@ def make_inputs(
         drawn = _spanning(contraction, generator)
         scaled = any(not spec.shape and spec.dtype.kind == "f" for spec in specs)
         Placing(contraction, drawn, generator, F32_TOP - 2 * scaled).all()
-    return [
+    made = [
         _stored(drawn[n], spec, generator) if n in drawn else _make(spec, generator, kind)
         for n, spec in enumerate(specs)
     ]
+    scalars = [n for n in range(len(specs)) if n not in drawn and specs[n].dtype.kind == "f"]
+    if drawn and scalars:  # one of them only, so that the order of their products is free
+        made[scalars[0]] = np.asarray(FRACTION * made[scalars[0]], specs[scalars[0]].dtype)
+    return made
 
 
 def _stored(values: Array, spec: OutputSpec, generator: np.random.Generator) -> Array:
@@ -105,6 +112,15 @@ class Span:
     widths: tuple[int, int]
 
 
+@dataclass(frozen=True)
+class Budget:
+    """Of the products of a pair of factors: bits, and by how many binades their quanta may differ
+    along the sum."""
+
+    width: int
+    slack: int
+
+
 def _span(factor: Factor, elements: int) -> Span:
     """The span of a factor; scales of elements below 2^elements keep their product in f32."""
     if factor.dtype == ml_dtypes.float8_e8m0fnu:
@@ -133,8 +149,10 @@ def _spanning(contraction: Contraction, generator: np.random.Generator) -> dict[
     scales = min(most[1], max(least[1], bits - most[0])) if len(pairs) > 1 else 0
     center = -EXACT_BITS // 2
     drawn: dict[int, Array] = {}
-    for pair, span, width in zip(pairs, spans, (min(most[0], bits - scales), scales)):
-        center -= _fill_pair(drawn, contraction, pair, span, width, center, generator)
+    width = min(most[0], bits - scales)
+    budgets = [Budget(width, bits - scales - width), Budget(scales, 0)]
+    for pair, span, budget in zip(pairs, spans, budgets):
+        center -= _fill_pair(drawn, contraction, pair, span, budget, center, generator)
     return drawn
 
 
@@ -157,7 +175,7 @@ def _fill_pair(
     contraction: Contraction,
     pair: tuple[Factor, Factor],
     spans: list[Span],
-    width: int,
+    budget: Budget,
     center: int,
     generator: np.random.Generator,
 ) -> int:
@@ -169,11 +187,14 @@ def _fill_pair(
     along = contraction.shared_axes(pair)
     count = pair[0].shape[along[0]] if along else 1
     (least_a, most_a), (least_b, most_b) = (span.widths for span in spans)
+    width, slack = budget.width, budget.slack
     low, high = max(least_a, width - most_b), min(most_a, width - least_b)
     share = generator.integers(low, high, count, endpoint=True)
     widths = [share, width - share]
     rows = [contraction.own_axis(pair, side) for side in (0, 1)]
     ranges = [s.top - s.low - max(s.widths[1], 1) for s in spans]
+    if None not in rows:
+        slack = 0  # rows and columns show all codes
     room = None not in rows or min(ranges) >= _MANY_EXPONENTS  # and all codes of the other
     shifts = [
         min(ROW_EXPONENTS, size // 2) if room and axis is not None else 0
@@ -183,14 +204,16 @@ def _fill_pair(
     highs = [
         s.top - np.maximum(w, 1) - shift for s, w, shift in zip(spans, widths, shifts, strict=True)
     ]
-    total = (sum(lows) + int((highs[0] + highs[1]).min())) // 2
+    most = highs[0] + highs[1]
+    total = max(sum(lows), (sum(lows) + int(most.min()) - slack) // 2)
     if min(ranges) >= _MANY_EXPONENTS:
         total = max(sum(lows), min(center - sum(shifts) // 2, 2 * total - sum(lows)))
-    bottom = np.maximum(lows[0], total - highs[1])
-    top = np.minimum(highs[0], total - lows[1])
+    totals = total + generator.integers(0, np.minimum(slack, most - total), endpoint=True)
+    bottom = np.maximum(lows[0], totals - highs[1])
+    top = np.minimum(highs[0], totals - lows[1])
     first = generator.integers(bottom, top, endpoint=True)
     first[0], first[-1] = bottom[0], top[-1]
-    exponents = [first, total - first]
+    exponents = [first, totals - first]
     for side, factor in enumerate(pair):
         axis = along[side] if along else 0
         w, e = (_along(axis, x[side], factor) for x in (widths, exponents))

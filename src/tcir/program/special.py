@@ -32,11 +32,11 @@ Place: TypeAlias = tuple[Loops, float]
 """Where an element is, and its magnitude."""
 SHARE = 8
 """One row or column in so many may be special; neither the first nor the last is."""
-WINDOWS = 64
+WINDOWS = 48
 """One pixel in so many of a convolution's input may have a special element."""
-TRIES = 16
+TRIES = 64
 """Places that are looked at for an element that is alone."""
-BEYOND = 1 << 16
+FAR = 1 << 10
 """More than any distance of exponents."""
 F32_LOW, F32_TOP = -149, 128
 """Exponents of the smallest subnormal of f32, and of what f32 cannot hold."""
@@ -174,26 +174,28 @@ class Placing:
     def _alone(self, special: Special, factor: Factor, row: int) -> Place:
         """The only element of a row that is not zero: where it is best, and its magnitude.
 
-        Also sets its scale. The best place takes the element, and its scale, nearest to the end of
-        their formats, but not beyond.
+        Also sets its scale.
         """
         own = self._scale_of(factor, special)
         small = special.what == "subnormals"
-        ends = [_exponents(f.dtype) for f in (factor, own) if f is not None]
-        end = sum(low if small else high for low, high in ends)
+        low, high = _exponents(factor.dtype)
+        ends = _exponents(own.dtype) if own is not None else (0, 0)
+        end = ends[0] if small else ends[1]
         places = [self._loops(factor) | _own(factor, special, row) for _ in range(TRIES)]
-        wanted = [self._wanted(factor, own, loops, small) for loops in places]
-        away = np.subtract(wanted, end) if small else np.subtract(end, wanted)
-        best = int(np.argmin(np.where(away < 0, BEYOND - away, away)))
-        loops, exponent = places[best], wanted[best]
+        wanted = np.array([self._wanted(factor, own, loops, small) for loops in places])
+        away = wanted - end - low if small else high + end - wanted
+        # Best is the element at its end and the scale at its own; next the result short of its
+        # end; last a scale short of its own.
+        cost = np.where(away < 0, FAR - away, np.where(away > high - low, FAR * FAR, away))
+        best = int(np.argmin(cost))
+        loops, exponent = places[best], int(wanted[best])
         if own is not None:
-            first = int(np.clip(exponent - ends[1][0 if small else 1], *ends[0]))
-            scale = int(np.clip(exponent - first, *ends[1])) if small else ends[1][1]
+            scale = int(np.clip(exponent - np.clip(exponent - end, low, high), *ends))
             self._drawn[own.argument][_at(own, loops)] = 2.0**scale
             exponent -= scale
-        if exponent > ends[0][1] and factor.dtype != np.float32:
+        if exponent > high and factor.dtype != np.float32:
             return loops, float(_info(factor.dtype).max)
-        return loops, 2.0 ** int(np.clip(exponent, *ends[0]))
+        return loops, 2.0 ** int(np.clip(exponent, low, high))
 
     def _wanted(self, factor: Factor, own: Factor | None, loops: Loops, small: bool) -> int:
         """The exponent of an element with its scale: the sums' lowest bit, or largest, is at the

@@ -195,6 +195,7 @@ def arith_cast(compiler: Compiler, op: ir.OpView) -> Step:
     "arith.truncf",
     "arith.negf",
     "arith.cmpf",
+    "arith.bitcast",
 )
 def arith_float(compiler: Compiler, op: ir.OpView) -> Step:
     return _by_numpy(compiler, op)

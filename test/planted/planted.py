@@ -1,0 +1,91 @@
+"""Bugs planted in a compiled program: what is damaged, behind which pass, and what must notice it.
+
+A planted bug changes the text of the program behind one pass, as a pass with that bug would have
+left it: MLIR, or PTX behind `llvm-to-ptx`. The states before it are whole, so the verdict is at the
+right pass if the damaged state is `different` and the whole one is `equal`. Both are executed as
+`--validate-each` does by default.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from endtoend.breaking import Caught, verdict_of
+
+import tcir
+from tcir.errors import InputError
+from tcir.program.source import load_module, mlir_context
+from tcir.validation.report import Line
+from tcir.validation.validator import Settings, Validator
+
+PTX = "llvm-to-ptx"
+
+
+@dataclass(frozen=True)
+class Planted:
+    """One bug.
+
+    program: its name in `programs.PROGRAMS`
+    after:   the pass behind which it is planted, and whose verdict it has to be
+    edit:    of the program's text there
+    by:      what notices it, as `Caught.by`: "difference", "hazard: …", "refused" …
+    """
+
+    what: str
+    program: str
+    after: str
+    edit: Callable[[str], str]
+    by: str = "difference"
+
+    def __str__(self) -> str:
+        return f"{self.program}, {self.after}: {self.what}"
+
+
+class Program:
+    """A program, compiled once, whose states are executed whole and damaged."""
+
+    def __init__(self, pipeline: str, text: str) -> None:
+        self.pipeline = pipeline
+        self.text = text
+        self._whole: dict[str, Validator] = {}
+
+    @cached_property
+    def kernel(self) -> tcir.Kernel:
+        """The compiled program, with its state behind every pass."""
+        return tcir.compile(self.text, self.pipeline)
+
+    def state(self, after: str) -> str:
+        """The program's text behind a pass."""
+        return self.kernel.ptx if after == PTX else self.kernel.ir[after]
+
+    def whole(self, after: str) -> Validator:
+        """A validator that has executed the whole state behind a pass, which is equal."""
+        if after not in self._whole:
+            validator = Validator(Settings())
+            with mlir_context() as context:
+                line = validator.start(load_module(self.text, context))
+            assert line.verdict == "reference", str(line)
+            line = self._check(validator, after, self.state(after))
+            assert line.verdict == "equal", str(line)
+            self._whole[after] = validator
+        return self._whole[after]
+
+    def run(self, bug: Planted) -> Caught:
+        """What notices the bug, at the pass behind which it is."""
+        text = self.state(bug.after)
+        damaged = bug.edit(text)
+        assert damaged != text, f"the edit changes nothing: {bug}"
+        try:
+            return verdict_of(self._check(copy.copy(self.whole(bug.after)), bug.after, damaged), 1)
+        except InputError as error:
+            return Caught(bug.after, "refused", 1, str(error))
+
+    def _check(self, validator: Validator, after: str, text: str) -> Line:
+        line = Line(0, after)
+        if after == PTX:
+            return validator.check_ptx(text, self.kernel.launches, line)
+        with mlir_context() as context:
+            return validator.check(load_module(text, context), line)
