@@ -23,7 +23,8 @@ PURE = (
     "scf.for", "scf.yield", "gpu.block_id", "memref.collapse_shape", "memref.expand_shape",
     "memref.load", "vector.broadcast",
 )  # fmt: skip
-"""Upstream ops outside arith that any role may duplicate."""
+"""Upstream ops outside arith that any role may duplicate. The bindings tell that an op has memory
+effects, not which: nothing to derive this from."""
 
 
 @register_pass

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,3 +37,22 @@ def test_what_targets_have() -> None:
     assert all(name == target.name for name, target in TARGETS.items())
     assert all(target.smem_reserved == 1024 for target in TARGETS.values())
     assert set(RATES) <= set(TARGETS)
+
+
+def test_a_plugin_adds_a_target_that_the_command_knows(tmp_path: Path) -> None:
+    plugin = tmp_path / "ampere.py"
+    plugin.write_text(
+        "from dataclasses import replace\n"
+        "from tcir.target import TARGETS\n"
+        'TARGETS["sm_86"] = replace(TARGETS["sm_80"], name="sm_86")\n'
+    )
+    command = [sys.executable, "-m", "tcir.tools.tc_opt", str(ROOT / "examples/matmul.mlir"),
+               "--pipeline=matmul-warp", "--target=sm_86", "--emit=ptx"]  # fmt: skip
+    done = subprocess.run(
+        [*command, f"--load-pass-plugin={plugin}"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert ".target sm_86\n" in done.stdout
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 3
+    assert "expected a target out of sm_80, sm_90, sm_100a, got 'sm_86'" in done.stderr

@@ -51,7 +51,7 @@ def make_parser() -> argparse.ArgumentParser:
     add(
         "--target",
         default=DEFAULT_TARGET.name,
-        choices=TARGETS,
+        metavar="{" + ",".join(TARGETS) + "}",  # a plugin may add one
         help="architecture of PTX and cubin",
     )
 

@@ -14,15 +14,15 @@ import ml_dtypes
 import numpy as np
 
 from tcir.errors import InputError
-from tcir.formats import pack, packed_bytes, unpack
+from tcir.formats import ELEMENTS, pack, packed_bytes, unpack
 from tcir.interp import Outcome, OutputSpec
 
 Array = np.ndarray[Any, Any]
 
 PACKED_BITS: dict[np.dtype[Any], int] = {
-    np.dtype(ml_dtypes.float4_e2m1fn): 4,
-    np.dtype(ml_dtypes.float6_e2m3fn): 6,
-    np.dtype(ml_dtypes.float6_e3m2fn): 6,
+    np.dtype(ml_dtypes.float4_e2m1fn): ELEMENTS["e2m1"].bits,
+    np.dtype(ml_dtypes.float6_e2m3fn): ELEMENTS["e2m3"].bits,
+    np.dtype(ml_dtypes.float6_e3m2fn): ELEMENTS["e3m2"].bits,
 }
 """Element types that are packed, and their bits."""
 

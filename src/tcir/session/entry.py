@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from tcir.errors import InputError
 from tcir.kernel import Kernel
 from tcir.passmanager.pipeline import Pass, Pipeline, as_pipeline
 from tcir.program.inputs import Kind
 from tcir.program.signature import signature_of
 from tcir.program.source import load_module, mlir_context
 from tcir.session.session import Session, Watcher
-from tcir.target import DEFAULT_TARGET, TARGETS
+from tcir.target import DEFAULT_TARGET
 from tcir.validation.report import Line, Report
 from tcir.validation.settings import Settings
 
@@ -63,8 +62,6 @@ def compile(
     Keyword options go to a named pipeline. With ``validate=True`` the program is executed after
     every pass, see `tcir.validate`; look at ``kernel.report``.
     """
-    if target not in TARGETS:
-        raise InputError(f"expected a target out of {', '.join(TARGETS)}, got '{target}'")
     steps = as_pipeline(pipeline, **options)
     settings = Settings(seed, inputs, orders, numerics, max_instructions) if validate else None
     with mlir_context() as context:
@@ -101,8 +98,6 @@ def validate(
     result; later passes count as not executed. max_instructions: limit of one execution; default:
     in proportion to the level before, so an endless loop ends soon.
     """
-    if target not in TARGETS:
-        raise InputError(f"expected a target out of {', '.join(TARGETS)}, got '{target}'")
     steps = as_pipeline(pipeline, **options)
     settings = Settings(seed, inputs, orders, numerics, max_instructions)
     watcher = _Lines(on_line) if on_line is not None else None

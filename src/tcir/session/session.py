@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from tcir._mlir import is_mlir_error
 from tcir.dialect.walk import nested
-from tcir.errors import InputError, PassError
+from tcir.errors import InputError, PassError, UnknownNameError
 from tcir.passmanager.pipeline import Pass, Pipeline, registered_pipelines
 from tcir.program.launch import LaunchSequence
 from tcir.program.programs import Program, find_programs
 from tcir.program.source import count_ops
 from tcir.session.code import Code, assemble, tmem_columns
-from tcir.target import DEFAULT_TARGET
+from tcir.target import DEFAULT_TARGET, TARGETS
 from tcir.validation.report import Line, Report
 from tcir.validation.settings import Settings
 
@@ -59,6 +59,8 @@ class Session:
         watcher: Watcher | None = None,
         verify_each: bool = True,
     ) -> None:
+        if target not in TARGETS:
+            raise UnknownNameError(f"expected a target out of {', '.join(TARGETS)}, got '{target}'")
         self.module, self.pipeline = module, pipeline
         self.watcher = watcher or Watcher()
         self.verify_each = verify_each

@@ -164,9 +164,10 @@ def pending_count(d: Decode) -> Op:
     return elementwise(d, lambda a: a & _PENDING, dst, view(_U32_TYPE), (source,), (view(u64),))
 
 
-@instruction("mbarrier.complete_tx")
-def complete_tx(d: Decode) -> Op:
-    """Counts bytes as if an operation had brought them."""
+@instruction("mbarrier.complete_tx", "mbarrier.expect_tx")
+def count_bytes(d: Decode) -> Op:
+    """The tx-count alone: as if an operation had brought the bytes, or announces more of them."""
+    complete = d.name.endswith("complete_tx")
     spaced = _space(d)
     _order(d)
     d.require("b64")
@@ -175,24 +176,9 @@ def complete_tx(d: Decode) -> Op:
     site = d.site
 
     def run(w: Warp, m: int) -> None:
+        count = w.agent.mbarrier.complete_tx if complete else w.agent.mbarrier.expect_tx
         for address, n in zip(at(w, m), amount(w, m), strict=True):
-            w.agent.mbarrier.complete_tx(address, n, site=site)
-
-    return d.plain(run)
-
-
-@instruction("mbarrier.expect_tx")
-def expect_tx(d: Decode) -> Op:
-    spaced = _space(d)
-    _order(d)
-    d.require("b64")
-    d.done(2)
-    at, amount = shared_operand(d, d.operands[0], spaced), lanes_of(d, d.operands[1])
-    site = d.site
-
-    def run(w: Warp, m: int) -> None:
-        for address, n in zip(at(w, m), amount(w, m), strict=True):
-            w.agent.mbarrier.expect_tx(address, n, site=site)
+            count(address, n, site=site)
 
     return d.plain(run)
 
