@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from tcir._mlir import func, gpu, ir, llvm
+from tcir._mlir import func, ir, llvm
 from tcir.dialect.attributes import integer, integers, string
 from tcir.target import DEFAULT_TARGET
 
@@ -20,7 +20,9 @@ def kernels_block(module: ir.Module) -> ir.Block:
         if op.operation.name == "gpu.module":
             return op.operation.regions[0].blocks[0]
     with ir.InsertionPoint(module.body):
-        made = gpu.GPUModuleOp(NAME)
+        made = ir.Operation.create(
+            "gpu.module", attributes={"sym_name": ir.StringAttr.get(NAME)}, regions=1
+        )
     return made.regions[0].blocks.append()
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tcir.target import DEFAULT_TARGET
-from tcir._mlir import arith, func, gpu, ir, scf
+from tcir._mlir import arith, func, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.ops.block_scaled import ELEMENT_BITS
 from tcir.dialect.limits import GRID, QUARTER_LANES, QUARTERS, TMEM_LANES, WARP
@@ -124,7 +124,10 @@ def kernel(
 
 def block_id(axis: str) -> ir.Value:
     """The index of the CTA in the grid."""
-    return gpu.block_id(getattr(gpu.Dimension, axis))
+    dimension = ir.Attribute.parse(f"#gpu<dim {axis}>")
+    return ir.Operation.create(
+        "gpu.block_id", results=[ir.IndexType.get()], attributes={"dimension": dimension}
+    ).result
 
 
 def argument(arguments: list[ir.Value], value: ir.Value) -> ir.Value:

@@ -23,7 +23,7 @@ from tcir.errors import MissingDependencyError
 ROOTS = ("torch_mlir", "mlir")
 
 _DIALECTS = (
-    "arith", "ext", "func", "gpu", "linalg", "llvm", "memref", "nvvm", "scf", "tensor", "vector",
+    "arith", "ext", "func", "linalg", "llvm", "memref", "nvvm", "scf", "tensor", "vector",
 )  # fmt: skip
 _MODULES = ("ir", "passmanager", "rewrite")
 _SMALL_DIALECTS = "tcir._mlir_dialects"
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from torch_mlir.dialects import arith as arith
     from torch_mlir.dialects import ext as ext
     from torch_mlir.dialects import func as func
-    from torch_mlir.dialects import gpu as gpu
     from torch_mlir.dialects import linalg as linalg
     from torch_mlir.dialects import llvm as llvm
     from torch_mlir.dialects import memref as memref
