@@ -7,12 +7,14 @@ CPU seconds of it and all its children, and seconds on the clock. Runs are inter
 medians, and the ratio of CPU seconds to the faster peer's. ``--peers`` names a Python that has
 triton and nvidia-cutlass-dsl; neither needs a GPU here. A peer that is missing is left out.
 
-2026-11-22, 2 noisy cores (load 7 to 13 about doubles all seconds), medians of 5, CPU seconds::
+2026-11-22, 2 busy cores (load 12 to 15 about doubles all seconds), medians of 3, CPU seconds::
 
-    f16    tcir 1.06, Triton 2.23, CuTe DSL 2.01    0.53 x the faster peer
-    nvfp4  tcir 1.26, Triton 2.90, CuTe DSL 1.92    0.66 x
+    f16    tcir 0.91, Triton 2.31, CuTe DSL 2.05    0.44 x the faster peer
+    nvfp4  tcir 0.99, Triton 2.73, CuTe DSL 1.97    0.50 x
 
-A run ten minutes before gave 0.39 x and 0.56 x: ratios are uncertain by that much.
+An hour before, at load 8, medians of 5: 0.42 x and 0.50 x. Load favours us: the idle machine gave
+0.57 x and 0.74 x to a tree that interleaved runs show to take 1.25 times the CPU seconds of this
+one, so expect about 0.46 x and 0.59 x there.
 """
 
 from __future__ import annotations
