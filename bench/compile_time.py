@@ -13,8 +13,9 @@ triton and nvidia-cutlass-dsl; neither needs a GPU here. A peer that is missing 
     nvfp4  tcir 0.99, Triton 2.73, CuTe DSL 1.97    0.50 x
 
 An hour before, at load 8, medians of 5: 0.42 x and 0.50 x. Load favours us: the idle machine gave
-0.57 x and 0.74 x to a tree that interleaved runs show to take 1.25 times the CPU seconds of this
-one, so expect about 0.46 x and 0.59 x there.
+0.57 x and 0.74 x to the tree of that morning, which in interleaved runs (load 7 to 13) took 1.24 to
+1.33 times the CPU seconds of this one for f16 and 1.07 to 1.27 times for nvfp4. On an idle machine
+this tree is not yet measured: about 0.45 x, and 0.6 x to 0.65 x, are to be expected.
 """
 
 from __future__ import annotations
