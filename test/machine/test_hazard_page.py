@@ -69,7 +69,7 @@ def kinds() -> dict[str, set[str]]:
                     c.value for a in node.args for c in ast.walk(a)
                     if isinstance(c, ast.Constant) and isinstance(c.value, str)
                 ]  # fmt: skip
-                if name == "_find":  # errors, all of them
+                if name in ("_find", "Origin"):  # errors, all of them
                     texts.insert(0, "error")
                 elif name not in ("report", "Finding"):
                     continue

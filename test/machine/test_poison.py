@@ -1,4 +1,7 @@
-"""What tcgen05.mma makes of operands that nothing wrote: a finding, and NaN where they reach."""
+"""What tcgen05.mma makes of operands that nothing wrote: NaN, undefined, where they reach.
+
+That is no error: kernels with M = 32 leave rows of A unwritten (DeepGEMM). Reading them is one.
+"""
 
 from __future__ import annotations
 
@@ -65,8 +68,9 @@ def test_undefined_operands(
     reached[rows, columns] = True
     assert np.isnan(d[reached]).all()
     np.testing.assert_array_equal(d[~reached], 2 * case.product[~reached])
-    found = {f.second for f in machine.findings if f.code == "undefined-read"}
-    assert found == ({place} if hazards == "report" else set())
+    assert not machine.findings
+    np.testing.assert_array_equal(case.lost, reached)
+    assert case.origins == {place}
     clean, d = run(case, change=None)
     assert not clean.findings and (d == 2 * case.product).all()
 

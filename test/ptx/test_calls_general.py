@@ -57,14 +57,14 @@ def check(text: str, want: Any, assemble: Any) -> None:
 
 @pytest.mark.parametrize("guard,odd", [("@%p1", 1), ("@!%p1", 0)])
 def test_guarded(guard: str, odd: int, assemble: Any) -> None:
-    """What the call did not give is loaded, and not used."""
+    """What the call did not give is loaded, and does not matter until it is stored."""
     call = CALL.replace("CALL", f"{guard} call (q0), inc, (p0);")
     kept = call.replace("; }", "; selp.b32 %r3, %r3, 1000, %p1; }")
     if not odd:
         kept = kept.replace("%r3, 1000, %p1", "1000, %r3, %p1")
     check(kernel(kept, INC), lambda n: n + 1 if n % 2 == odd else 1000, assemble)
     report, _ = run(kernel(call + "add.u32 %r3, %r3, 1;", INC))
-    assert [f.code for f in report.findings] == ["undefined-register"]
+    assert [(f.code, f.second) for f in report.findings] == [("undefined-read", "local memory")]
 
 
 def test_in_divergent_code(assemble: Any) -> None:

@@ -142,7 +142,7 @@ def bind_variables(module: Module, machine: Any) -> dict[str, int]:
                 f"got {variable.size}"
             )
         images[variable.name] = np.zeros(variable.size, np.uint8)
-        bound[variable.name] = machine.memory.bind(images[variable.name])
+        bound[variable.name] = machine.memory.bind(images[variable.name], result=False)
     for name, image in images.items():
         variable = module.variables[name]
         size = variable.type.size

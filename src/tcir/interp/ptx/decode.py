@@ -51,6 +51,7 @@ class Decode:
         self.slots = slots
         self.function = function
         self._symbol = symbol
+        self._written: list[int] = []
 
     # --- errors -------------------------------------------------------------------------------
     def incomplete(self, why: str) -> Incomplete:
@@ -157,6 +158,10 @@ class Decode:
         raise self.malformed(f"expected a register or constant, got {type(operand).__name__}")
 
     def dst(self, operand: Operand, kind: Type, wider: bool = False) -> int:
+        self._written.append(slot := self._dst(operand, kind, wider))
+        return slot
+
+    def _dst(self, operand: Operand, kind: Type, wider: bool) -> int:
         if isinstance(operand, Sink):
             return self.slots.sink(kind.size)
         if isinstance(operand, Reg):
@@ -183,10 +188,13 @@ class Decode:
 
     def pred_dst(self, operand: Operand) -> int:
         if isinstance(operand, Sink):
-            return self.slots.sink(0)
-        if isinstance(operand, Reg) and operand.type.kind == "pred":
-            return operand.index
-        raise self.malformed("expected a predicate destination")
+            slot = self.slots.sink(0)
+        elif isinstance(operand, Reg) and operand.type.kind == "pred":
+            slot = operand.index
+        else:
+            raise self.malformed("expected a predicate destination")
+        self._written.append(slot)
+        return slot
 
     def vector(self, operand: Operand, count: int | None = None) -> tuple[Operand, ...]:
         items = operand.items if isinstance(operand, Vector) else (operand,)
@@ -251,6 +259,12 @@ class Decode:
 
     def plain(self, run: Run, *, aligned: bool = False) -> Op:
         return self.op(PLAIN, run, aligned=aligned)
+
+    def computing(self, run: Run) -> Op:
+        """A plain op that does nothing but write the registers that were asked for as `dst`."""
+        op = self.plain(run)
+        op.results = tuple(self._written)
+        return op
 
     def blocking(self, run: Run, *, aligned: bool = False) -> Op:
         return self.op(BLOCKING, run, aligned=aligned)

@@ -84,11 +84,14 @@ class WarpInterpreter:
                 if guard < 0:
                     op.run(warp, mask)
                 else:
-                    if undef[guard] & mask:
-                        warp.read_undefined(op.site, (guard,), mask)
+                    unsure = undef[guard] & mask
+                    if unsure:
+                        unsure = warp.guarded(guard, op.results, mask, op.site)
                     active = mask & ~p[guard] if op.negate else mask & p[guard]
                     if active:
                         op.run(warp, active)
+                    if unsure:
+                        warp.depend(guard, op.results, unsure, op.site)
             if start < end:
                 state.pc = end
                 self.count += end - start
@@ -97,7 +100,7 @@ class WarpInterpreter:
             op = code[state.pc]
             if fetched is not None:
                 fetched()
-            if op.guard >= 0 and undef[op.guard] & mask:
+            if op.guard >= 0 and op.results is None and undef[op.guard] & mask:
                 warp.read_undefined(op.site, (op.guard,), mask)
             active = mask if op.guard < 0 else self.active(op)
             if op.aligned and active and not self._converged(op, active):
@@ -113,8 +116,12 @@ class WarpInterpreter:
 
     # --- one method per kind ------------------------------------------------------------------
     def _plain(self, op: Op, active: int) -> None:
+        warp, unsure = self.warp, 0
+        if op.guard >= 0:
+            unsure = warp.undef[op.guard] & self.divergence.mask
         if active:
-            op.run(self.warp, active)
+            op.run(warp, active)
+        warp.depend(op.guard, op.results, unsure, op.site)
         self.divergence.pc += 1
 
     def _blocking(self, op: Op, active: int) -> Blocking:

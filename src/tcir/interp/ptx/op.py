@@ -50,7 +50,8 @@ class Op:
     of the guard predicate, -1 for none; negate: `@!%p`. target: of a BRANCH; targets: all that a
     jump may reach. aligned: all live lanes of the warp have to execute it together. members: the
     slot of the member mask of a MEMBERS. idle: a wait whose loop does nothing else
-    (`tcir.interp.ptx.idle`).
+    (`tcir.interp.ptx.idle`). results: the slots it writes, if it only computes: an undefined guard
+    makes them undefined and is no error.
     """
 
     kind: int
@@ -63,3 +64,4 @@ class Op:
     aligned: bool = False
     members: int = -1
     idle: bool = False
+    results: tuple[int, ...] | None = None

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tcir.interp.ptx.syntax import Type
+from tcir.machine.memory.undefined import Tracked
 
 #: Views of a register by type: index into `Warp.v`.
 VIEWS: dict[str, int] = {
@@ -159,10 +160,14 @@ class WarpStorage:
         blocks = [fresh.get(dtype.itemsize, _NO_SLOTS) for dtype in VIEW_DTYPES]
         return [_Rows(b.view(t), rows) for t, (b, rows) in zip(VIEW_DTYPES, blocks, strict=True)]
 
-    def local_memory(self) -> tuple[np.ndarray, np.ndarray]:
-        """uint8 and bool [32, local_bytes]: contents, and which bytes are defined."""
-        shape = (32, self.local_bytes)
-        return np.full(shape, _POISON_BYTE, np.uint8), np.zeros(shape, bool)
+
+class LocalMemory(Tracked):
+    """Local memory of the 32 threads of a warp: uint8 [32, nbytes]."""
+
+    def __init__(self, nbytes: int) -> None:
+        self.data = np.full((32, nbytes), _POISON_BYTE, np.uint8)
+        self.defined: np.ndarray = np.zeros((32, nbytes), bool)
+        self.size = nbytes
 
 
 class _Rows(dict[int, np.ndarray]):

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from tcir.interp.ptx.lanes import FULL
+from tcir.interp.ptx.definedness import Bits, Unknown
+from tcir.interp.ptx.lanes import FULL, LANE_MASK
 from tcir.interp.ptx.launch import LaunchState
-from tcir.interp.ptx.registers import WarpStorage, unsigned_view
+from tcir.interp.ptx.registers import LocalMemory, WarpStorage, unsigned_view
 from tcir.interp.ptx.syntax import Frame, Site
 from tcir.machine import Agent, Finding, MachineError
+from tcir.machine.memory.undefined import Origin, Undefined
+
+Results = tuple[int, ...] | None
+"""The slots that an instruction writes, if it does nothing else."""
 
 
 class Warp:
     """Registers and local memory of 32 lanes.
 
     v[view][slot]: the 32 values of a slot, as the type `view` (see `registers.VIEWS`). p[slot]: a
-    predicate as lane mask. undef[slot]: the lanes that never got a value, or that a tcgen05.ld
+    predicate as lane mask. undef[slot]: the lanes that have undefined bits, or that a tcgen05.ld
     fills which nothing has waited for: `pending` has those slots, with the place of the load.
+    unknown[slot]: which bits of those lanes are undefined, if not all since nothing wrote them.
     live: the lanes that have not exited. Instructions write these directly.
     """
 
@@ -29,11 +37,12 @@ class Warp:
         "launch",
         "live",
         "local",
-        "local_defined",
         "names",
         "p",
         "pending",
+        "sizes",
         "undef",
+        "unknown",
         "v",
         "waiting",
     )  # fmt: skip
@@ -48,11 +57,12 @@ class Warp:
         # the last of them did and where; and lanes that may wait, since all have.
         self.arrived = self.waiting = 0
         self.arrival: tuple[bool, Site | None] = (False, None)
-        self.names = storage.slots.names
-        self.local, self.local_defined = storage.local_memory()
+        self.names, self.sizes = storage.slots.names, storage.slots.sizes
+        self.local = LocalMemory(storage.local_bytes)
         self.v = storage.registers()
         self.p: list[int] = [0] * len(self.names)
         self.undef: list[int] = [FULL] * len(self.names)
+        self.unknown: dict[int, Unknown] = {}
         self._initialise(storage)
 
     def _initialise(self, storage: WarpStorage) -> None:
@@ -76,33 +86,108 @@ class Warp:
 
     # --- undefined registers ------------------------------------------------------------------
     def read_undefined(self, site: Site, slots: tuple[int, ...], mask: int) -> None:
-        """Reports reads of registers that nothing wrote; the value stays the poison pattern."""
+        """Reports undefined bits where they matter; the value stays what it is."""
         for slot in slots:
-            lanes = self.undef[slot] & mask
-            if not lanes:
+            unknown = self.undefined(slot, mask, site)
+            if unknown is None:
                 continue
-            if slot in self.pending:
-                self._used_before_wait(self.pending[slot], site)
-                self.awaited(self.pending[slot])
-                continue
-            name = self.names[slot]
-            if self.launch.first_report(site.line, name):
-                where = f"{name} (warp {self.index}, lanes {lanes:#010x})"
-                self._find("undefined-register", site, where, "nothing wrote the register before")
+            if self.launch.first_report(site.line, str(unknown.origin.key)):
+                self.launch.report(unknown.origin.finding(site))
             self.undef[slot] &= ~mask
 
-    def copied(self, source: int, target: int) -> None:
-        """Notes that lanes without a value were copied: they may wait for a load, too."""
+    def undefined(self, slot: int, mask: int, site: Site) -> Unknown | None:
+        """The undefined bits of an operand in the lanes of a mask, None if there are none."""
+        if self.undef[slot] & mask and slot in self.pending:
+            self._used_before_wait(self.pending[slot], site)
+            self.awaited(self.pending[slot])
+        lanes = self.undef[slot] & mask
+        if not lanes:
+            return None
+        known = self.unknown.get(slot)
+        where = LANE_MASK[lanes]
+        bits = np.zeros((32, self.sizes[slot] or 1), np.uint8)
+        bits[where] = 0xFF if known is None else known.bits[where]
+        if known is not None:
+            return Unknown(bits, known.origin)
+        place = f"{self.names[slot]} (warp {self.index}, lanes {lanes:#010x})"
+        missing = "nothing wrote the register before"
+        index = self.agent.cta.index
+        what = self.names[slot]
+        return Unknown(bits, Origin("undefined-register", site, place, missing, index, what))
+
+    def define(self, slot: int, mask: int, unknown: Unknown | None) -> None:
+        """Lanes of a register get a value of which these bits are undefined."""
+        self.pending.pop(slot, None)
+        if unknown is None:
+            self.undef[slot] &= ~mask
+            return
+        bits, others = unknown.bits.copy(), self.undef[slot] & ~mask
+        if others:
+            known, where = self.unknown.get(slot), LANE_MASK[others]
+            bits[where] = 0xFF if known is None else known.bits[where]
+        self.unknown[slot] = merged = Unknown(bits, unknown.origin)
+        self.undef[slot] = others | merged.lanes & mask
+
+    def result(
+        self, sources: tuple[int, ...], mask: int, site: Site, flow: Callable[[list[Bits]], Bits]
+    ) -> Unknown | None:
+        """What `flow` makes of the undefined bits of the sources."""
+        operands = [self.undefined(slot, mask, site) for slot in sources]
+        found = [operand for operand in operands if operand is not None]
+        if not found:
+            return None
+        bits = [
+            np.zeros((32, self.sizes[slot] or 1), np.uint8) if operand is None else operand.bits
+            for slot, operand in zip(sources, operands, strict=True)
+        ]
+        return Unknown(flow(bits), found[0].origin)
+
+    def copied(self, source: int, target: int, mask: int, site: Site) -> None:
+        """Lanes without a value were copied, which is no use; they may wait for a load, too."""
         load = self.pending.get(source)
-        if load is not None:
-            self.pending[target] = load
+        if load is None:
+            self.define(target, mask, self.undefined(source, mask, site))
+            return
+        self.pending[target] = load
+        self.undef[target] |= self.undef[source] & mask
+        if source in self.unknown:
+            self.unknown[target] = self.unknown[source]
         else:
-            self.pending.pop(target, None)
+            self.unknown.pop(target, None)
+
+    def guarded(self, guard: int, results: Results, mask: int, site: Site) -> int:
+        """Lanes that may or may not execute an instruction: reported unless it only computes."""
+        if results is None:
+            self.read_undefined(site, (guard,), mask)
+        return self.undef[guard] & mask
+
+    def depend(self, guard: int, results: Results, lanes: int, site: Site) -> None:
+        """What the instruction computes depends in these lanes on an undefined guard."""
+        unknown = self.undefined(guard, lanes, site) if lanes else None
+        if unknown is not None and results is not None:
+            for slot in results:
+                bits = np.repeat(unknown.bits, self.sizes[slot] or 1, axis=1)
+                self.define(slot, lanes, Unknown(bits, unknown.origin))
+
+    def loaded(self, slots: dict[int, Site], mask: int, undefined: Undefined | None) -> None:
+        """A tcgen05.ld fills registers; undefined: bytes [registers, 32, 4]."""
+        for n, slot in enumerate(slots if undefined or self.unknown else ()):
+            if undefined is None or not undefined.where[n].any():
+                self.unknown.pop(slot, None)
+            else:
+                bits = undefined.where[n].astype(np.uint8) * np.uint8(0xFF)
+                self.unknown[slot] = Unknown(bits, undefined.origin)
+        self.pending.update(slots)
+        for slot in slots:
+            self.undef[slot] |= mask
+        if not self.agent.machine.checking:
+            self.awaited()
 
     def awaited(self, load: Site | None = None) -> None:
         """The registers of one tcgen05.ld, or of all, have their values: of all lanes that run."""
         for slot in [s for s, at in self.pending.items() if load is None or at is load]:
-            self.undef[slot] = 0
+            known = self.unknown.get(slot)
+            self.undef[slot] &= 0 if known is None else known.lanes
             del self.pending[slot]
 
     # --- errors and findings ------------------------------------------------------------------
@@ -113,9 +198,6 @@ class Warp:
         if self.launch.first_report(site.line, code + second):
             index = self.agent.cta.index
             self.launch.report(Finding("error", code, str(site), second, missing, index))
-
-    def undefined_local(self, site: Site) -> None:
-        self._find("undefined-read", site, "local memory", "nothing wrote the bytes before")
 
     def undefined_arguments(self, site: Site) -> None:
         self._find("undefined-read", site, "what printf reads", "nothing wrote the bytes before")

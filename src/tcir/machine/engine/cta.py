@@ -7,6 +7,7 @@ from tcir.machine.findings import Finding
 from tcir.machine.memory.memories import RANK_SHIFT, SharedMemory
 from tcir.machine.memory.protocols import ClusterProtocol, MachineProtocol, Triple
 from tcir.machine.memory.tensor_memory import Sm, TensorMemory
+from tcir.machine.memory.undefined import Origin
 from tcir.machine.order.clocks import Access, Clock, Component, join, observed
 from tcir.machine.order.collected import Collected
 from tcir.machine.order.mbarrier import Mbarrier
@@ -71,6 +72,11 @@ class Cta:
             self.machine.findings.append(
                 Finding(severity, code, str(first), str(second), missing, self.index)
             )
+
+    def report_undefined(self, origin: Origin, use: object) -> None:
+        """Adds a finding: undefined bits matter at `use`."""
+        if self.machine.checking:
+            self.machine.findings.append(origin.finding(use))
 
     # --- the end ---------------------------------------------------------------------------------
 

@@ -85,7 +85,7 @@ class LaunchControl:
             answer = np.frombuffer(encode(agent.machine.take_over()), np.uint8)
             for smem, place, barrier, number in parts:
                 smem.data[place] = answer
-                smem.defined[place] = True
+                smem.written(place, None, site)
                 barrier.complete_tx(BYTES, number, issued, site)
 
         agent.cta.launch(Operation(site, run))

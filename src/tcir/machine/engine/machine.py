@@ -93,9 +93,22 @@ class Machine:
         """
         try:
             self._run(start)
+            self._report_undefined_results()
         except (MachineError, NotModelled) as error:
             error.findings = list(self.findings)
             raise
+
+    def _report_undefined_results(self) -> None:
+        """Findings about bytes that the caller will read, and that a store left undefined."""
+        if not self.checking:
+            return
+        seen = set()
+        for number, buffer in enumerate(self.memory.buffers):
+            for at, origin in buffer.stored_undefined() if buffer.result else ():
+                if (key := (*origin.key, str(origin.stored))) not in seen:
+                    seen.add(key)
+                    use = f"{origin.stored}, which leaves it in byte {at} of buffer {number}"
+                    self.findings.append(origin.finding(use))
 
     def _run(self, start: Callable[[Cta], Sequence[Agent]]) -> None:
         extents = [g // c for g, c in zip(self.grid, self.cluster, strict=True)]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tcir.machine.memory.generic import Memory
 from tcir.machine.memory.memories import Buffer
 from tcir.machine.memory.protocols import AgentProtocol
+from tcir.machine.memory.undefined import Undefined
 from tcir.machine.order.clocks import Access, Component
 from tcir.machine.order.mbarrier import Mbarrier
 from tcir.machine.order.operation import Blocking, Operation
@@ -69,16 +70,16 @@ class CpAsync:
 
         def run() -> None:
             data = np.zeros(where.shape, np.uint8)
+            undefined = None
             if buffer is not None:
                 data[inside] = buffer.data[places[inside]]
-                if buffer.defined is not None and not buffer.defined[places[inside]].all():
-                    agent.cta.report(
-                        "error", "undefined-read", site, "global memory",
-                        "nothing wrote the bytes before",
-                    )  # fmt: skip
+                unwritten = self.memory.origin("global memory", site)
+                if found := buffer.missing(places[inside], unwritten):
+                    missing = np.zeros(where.shape, bool)
+                    missing[inside] = found.where
+                    undefined = Undefined(missing, found.origin)
             smem.data[where] = data
-            if smem.defined is not None:
-                smem.defined[where] = True
+            smem.written(where, undefined, site)
 
         operation = Operation(site, run)
         self.copies.append(_Copy(operation, self.issued, lanes, self.groups))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from tcir.machine.errors import MachineError
 from tcir.machine.memory.memories import POISON, RANK_SHIFT, Buffer, SharedMemory
 from tcir.machine.memory.protocols import AgentProtocol, CtaProtocol
+from tcir.machine.memory.undefined import Origin, Undefined
 from tcir.machine.order.shadow import LastShadow
 
 Bytes = NDArray[np.uint8]
@@ -28,28 +31,42 @@ class Memory:
         nbytes: int,
         *,
         strong: str | None = None,
-        constant: bool = False,
         site: object,
     ) -> Bytes:
-        """``nbytes`` bytes at each address: uint8 [n, nbytes].
+        """``nbytes`` bytes at each address, which have to be defined: uint8 [n, nbytes].
 
         ``space``: "global", "shared" (of this CTA) or "cluster" (of any CTA of the cluster).
-        ``strong``: scope of a strong load. ``constant``: no thread writes the bytes during the
-        launch (ld.global.nc).
+        ``strong``: scope of a strong load.
+        """
+        data, undefined = self.read(space, addresses, nbytes, strong=strong, site=site)
+        if undefined is not None:
+            self.cta.report_undefined(undefined.origin, site)
+        return data
+
+    def read(
+        self,
+        space: str,
+        addresses: Addresses,
+        nbytes: int,
+        *,
+        strong: str | None = None,
+        constant: bool = False,
+        site: object,
+    ) -> tuple[Bytes, Undefined | None]:
+        """As `load`, of bytes that may be undefined.
+
+        ``constant``: no thread writes the bytes during the launch (ld.global.nc).
         """
         if space == "cluster" and (parts := _by_rank(addresses)):
-            data = np.empty((len(addresses), nbytes), np.uint8)
-            for part in parts:
-                data[part] = self.load(space, addresses[part], nbytes, strong=strong, site=site)
-            return data
+            each = [addresses[part] for part in parts]
+            found = [self.read(space, a, nbytes, strong=strong, site=site) for a in each]
+            return gathered(found, parts)
         memory, where = self.place(space, addresses, nbytes, site)
-        defined = memory.defined
+        defined, undefined = memory.defined, None
         if defined is not None and not defined[where].all():
             first = int(addresses[(~defined[where]).any(axis=1).argmax()])
-            self.cta.report(
-                "error", "undefined-read", site, f"{space} bytes at {first:#x}",
-                "nothing wrote them before",
-            )  # fmt: skip
+            unwritten = self.origin(f"{space} bytes at {first:#x}", site, f"{space} bytes")
+            undefined = memory.missing(where, unwritten)
         counters = self.machine.counters
         if space == "global":
             counters.global_load += where.size
@@ -62,7 +79,11 @@ class Memory:
             note(memory.shadow, memory.granules(where), access)
         data = memory.data[where]
         self._look(site, addresses, data, space)
-        return data
+        return data, undefined
+
+    def origin(self, place: str, site: object, what: str = "") -> Origin:
+        """Of bytes that `site` reads, if nothing wrote them."""
+        return Origin("undefined-read", site, place, cta=self.cta.index, what=what)
 
     def _look(self, site: object, addresses: Addresses, data: Bytes, space: str) -> None:
         """The same load with the same result as the last one is polling: no progress."""
@@ -80,13 +101,20 @@ class Memory:
         addresses: Addresses,
         data: Bytes,
         *,
+        undefined: Undefined | None = None,
         strong: str | None = None,
         site: object,
     ) -> None:
-        """Writes uint8 [n, nbytes] to the addresses; ``strong``: scope of a strong store."""
+        """Writes uint8 [n, nbytes] to the addresses; ``strong``: scope of a strong store.
+
+        ``undefined``: which of the bytes are.
+        """
         if space == "cluster" and (parts := _by_rank(addresses)):
             for part in parts:
-                self.store(space, addresses[part], data[part], strong=strong, site=site)
+                lost = undefined and undefined.of(part)
+                self.store(
+                    space, addresses[part], data[part], undefined=lost, strong=strong, site=site
+                )
             return
         memory, where = self.place(space, addresses, data.shape[1], site)
         if space == "global":
@@ -98,8 +126,8 @@ class Memory:
         if not (self.agent.polls and same):
             self.agent.proceed(site)  # an atomic that puts back what it found is still polling
         memory.data[where] = data
-        if memory.defined is not None:
-            memory.defined[where] = True
+        if memory.defined is not None or undefined is not None:
+            memory.written(where, undefined, site)
         if self.machine.checking:
             access = self.agent.own_access("generic", site, strong)
             self.agent.note_write(memory.shadow, memory.granules(where), access, same=same)
@@ -107,10 +135,8 @@ class Memory:
     def discard(self, address: int, nbytes: int, *, site: object) -> None:
         """Drops bytes of global memory: undefined until they are written again."""
         memory, where = self.place("global", np.array([address], np.int64), nbytes, site)
-        if memory.defined is None:
-            memory.defined = np.ones(memory.data.size, bool)
         memory.data[where] = POISON
-        memory.defined[where] = False
+        memory.cleared(where)
         if self.machine.checking:
             access = self.agent.own_access("generic", site)
             self.agent.note_write(memory.shadow, memory.granules(where), access)
@@ -161,6 +187,20 @@ def extent(addresses: Addresses) -> tuple[int, int]:
         return int(addresses.min()), int(addresses.max())
     listed = addresses.tolist()
     return min(listed), max(listed)
+
+
+def gathered(
+    found: Sequence[tuple[Bytes, Undefined | None]], parts: Sequence[slice | NDArray[np.int64]]
+) -> tuple[Bytes, Undefined | None]:
+    """The rows that were read in parts, at their positions."""
+    lengths = (data.shape[0] for data, _ in found)
+    data = np.empty((sum(lengths), found[0][0].shape[1]), np.uint8)
+    where, origin = np.zeros(data.shape, bool), None
+    for (some, lost), part in zip(found, parts, strict=True):
+        data[part] = some
+        if lost is not None:
+            where[part], origin = lost.where, lost.origin
+    return data, None if origin is None else Undefined(where, origin)
 
 
 def _by_rank(addresses: Addresses) -> list[Addresses]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcir.machine.errors import MachineError
+from tcir.machine.memory.undefined import Tracked
 from tcir.machine.order.shadow import Shadow
 from tcir.target import DEFAULT_TARGET
 
@@ -23,8 +24,11 @@ POISON = 0xCB
 
 
 @dataclass
-class Buffer:
-    """One bound array: its bytes, and which of them are defined (None: all)."""
+class Buffer(Tracked):
+    """One bound array: its bytes, and which of them are defined (None: all).
+
+    result: whether the caller reads it afterwards.
+    """
 
     base: int
     data: NDArray[np.uint8]
@@ -32,6 +36,7 @@ class Buffer:
     granule: int = 4
     """Bytes that accesses are told apart by: an element of the array, at most 4."""
     shadow: Shadow | None = None
+    result: bool = True
 
     def granules(self, where: NDArray[np.int64]) -> NDArray[np.int64]:
         """What indexes the shadow for an access of some bytes."""
@@ -42,6 +47,10 @@ class Buffer:
         """First address after it."""
         return self.base + self.data.size
 
+    @property
+    def _size(self) -> int:
+        return self.data.size
+
 
 class GlobalMemory:
     """Buffers far apart: an access outside all of them is an error, never a hit elsewhere."""
@@ -51,19 +60,17 @@ class GlobalMemory:
         self._bases: list[int] = []
         self._next = GLOBAL_BASE
 
-    def bind(self, array: NDArray[Any], *, initialized: bool = True) -> int:
-        """Gives ``array`` (C-contiguous, written in place) an address, a multiple of 256."""
+    def bind(self, array: NDArray[Any], *, initialized: bool = True, result: bool = True) -> int:
+        """Gives ``array`` (C-contiguous, written in place) an address, a multiple of 256.
+
+        result: whether the caller reads it afterwards, so that it must not hold undefined bits.
+        """
         if not array.flags.c_contiguous:
             raise ValueError(f"expected a C-contiguous array, got strides {array.strides}")
         data = array.reshape(-1).view(np.uint8)
         defined = None if initialized else np.zeros(data.size, bool)
-        return self._add(data, defined, min(4, array.itemsize))
-
-    def _add(
-        self, data: NDArray[np.uint8], defined: NDArray[np.bool_] | None, granule: int = 4
-    ) -> int:
         base = self._next
-        self.buffers.append(Buffer(base, data, defined, granule))
+        self.buffers.append(Buffer(base, data, defined, min(4, array.itemsize), result=result))
         self._bases.append(base)
         self._next = (base + data.size + GUARD + 255) // 256 * 256
         return base
@@ -89,7 +96,7 @@ ALL_DEFINED = {1: 1, 2: 0x0101, 4: 0x01010101, 8: 0x0101010101010101}
 """Element size -> the value of `SharedMemory.defined_view` where every byte is defined."""
 
 
-class SharedMemory:
+class SharedMemory(Tracked):
     """Shared memory of one CTA, by byte; unwritten bytes are poison."""
 
     granule = 4
@@ -103,7 +110,7 @@ class SharedMemory:
             )
         self.size = size
         self.data = np.full(size, POISON, np.uint8)
-        self.defined = np.zeros(size, bool)
+        self.defined: NDArray[np.bool_] = np.zeros(size, bool)
         self.shadow = Shadow(size // 4 + 1, "shared memory") if hazards else None
 
     def granules(self, where: NDArray[np.int64]) -> Any:
@@ -124,12 +131,12 @@ class SharedMemory:
     def poison(self, start: int, size: int) -> None:
         """Makes bytes undefined."""
         self.data[start : start + size] = POISON
-        self.defined[start : start + size] = False
+        self.cleared(slice(start, start + size))
 
     def scramble(self, where: NDArray[np.int64]) -> None:
         """Makes single bytes undefined."""
         self.data[where] = POISON
-        self.defined[where] = False
+        self.cleared(where)
 
     def check(self, low: int, high: int, site: object) -> None:
         """MachineError unless bytes [low, high) exist."""

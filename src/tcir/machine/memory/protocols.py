@@ -13,6 +13,7 @@ from tcir.machine.counters import Counters
 from tcir.machine.findings import Finding
 from tcir.machine.memory.memories import GlobalMemory, SharedMemory
 from tcir.machine.memory.tensor_memory import TensorMemory
+from tcir.machine.memory.undefined import Origin
 from tcir.machine.order.clocks import Access, Clock, Component, Scope
 from tcir.machine.order.collected import Collected
 from tcir.machine.order.mbarrier import Mbarrier
@@ -95,6 +96,7 @@ class CtaProtocol(Protocol):
     def report(
         self, severity: str, code: str, first: object, second: object, missing: str
     ) -> None: ...
+    def report_undefined(self, origin: Origin, use: object) -> None: ...
 
 
 class FindsMbarriers(Protocol):

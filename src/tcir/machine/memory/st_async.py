@@ -13,6 +13,7 @@ from tcir.machine.errors import MachineError
 from tcir.machine.memory.generic import Memory
 from tcir.machine.memory.protocols import AgentProtocol
 from tcir.machine.memory.reduction import Reduction
+from tcir.machine.memory.undefined import Undefined
 from tcir.machine.order.clocks import Access
 from tcir.machine.order.operation import Operation
 
@@ -30,9 +31,13 @@ class StAsync:
         mbar: int,
         reduction: Reduction | None = None,
         *,
+        undefined: Undefined | None = None,
         site: object,
     ) -> None:
-        """Writes `data`, or what `reduction` makes of it and the bytes that were there."""
+        """Writes `data`, or what `reduction` makes of it and the bytes that were there.
+
+        undefined: which bytes of `data` are.
+        """
         agent = self.agent
         agent.proceed(site)
         nbytes = data.size
@@ -70,14 +75,12 @@ class StAsync:
         def run() -> None:
             new = data
             if reduction is not None:
-                if not smem.defined[place].all():
-                    agent.cta.report(
-                        "error", "undefined-read", site, f"shared bytes at {target:#x}",
-                        "nothing wrote them before",
-                    )  # fmt: skip
+                unwritten = self.memory.origin(f"shared bytes at {target:#x}", site)
+                if before := smem.missing(place, unwritten):
+                    agent.cta.report_undefined(before.origin, site)
                 new = reduction(smem.data[place], data)
             smem.data[place] = new
-            smem.defined[place] = True
+            smem.written(place, undefined, site)
             barrier.complete_tx(nbytes, number, issued, site)
 
         agent.cta.launch(Operation(site, run))

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcir.machine.errors import MachineError
+from tcir.machine.memory.undefined import Tracked
 from tcir.machine.order.shadow import Shadow
 
 LANES, COLUMNS = 128, 512
@@ -63,7 +64,7 @@ class Sm:
         )
 
 
-class TensorMemory:
+class TensorMemory(Tracked):
     """Tensor memory of a CTA: words [lane, column], which are defined, which allocated.
 
     An allocation takes the lowest free columns; with a `seed` its place is drawn.
@@ -84,7 +85,7 @@ class TensorMemory:
         self.zeros = zeros
         """Whether alloc gives columns of zeros: an open question."""
         self.words = np.full((LANES, COLUMNS), POISON_WORD, np.uint32)
-        self.defined = np.zeros((LANES, COLUMNS), bool)
+        self.defined: NDArray[np.bool_] = np.zeros((LANES, COLUMNS), bool)
         self.allocated = np.zeros(COLUMNS, bool)
         self.allocations: dict[int, int] = {}
         self.largest = COLUMNS
@@ -135,7 +136,7 @@ class TensorMemory:
     def poison(self, column: int, columns: int) -> None:
         """Makes columns undefined."""
         self.words[:, column : column + columns] = POISON_WORD
-        self.defined[:, column : column + columns] = False
+        self.cleared((slice(None), slice(column, column + columns)))
 
     def columns(self) -> str:
         """The allocations, for messages."""

@@ -38,7 +38,7 @@ class Mbarriers:
         self.cta.mbarriers[address] = barrier
         self.cta.all_mbarriers.append(barrier)
         smem.data[address : address + 8] = 0
-        smem.defined[address : address + 8] = True
+        smem.written(slice(address, address + 8), None, site)
         self.agent.clock[self.agent.me] += 1  # a number that it shares with no other access
         self.agent.inits.append(self.agent.clock[self.agent.me])
         self.agent.note_write(

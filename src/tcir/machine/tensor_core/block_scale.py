@@ -10,14 +10,15 @@ from numpy.typing import NDArray
 
 from tcir.machine.errors import MachineError
 from tcir.machine.memory.protocols import CtaProtocol
+from tcir.machine.memory.undefined import Undefined
 from tcir.machine.numerics.block_scaled import Fp4Params, block_scaled_mma
 from tcir.machine.tensor_core.d_lanes import Words
 from tcir.machine.tensor_core.instruction_descriptor_scaled import ScaledDescriptor
 from tcir.machine.tensor_core.mma import check_sparse, fused_params
 from tcir.machine.tensor_core.mma_operands import Codes, Source
-from tcir.machine.tensor_core.mma_step import MmaOptions, MmaStep, poison
+from tcir.machine.tensor_core.mma_step import LostWords, MmaOptions, MmaStep
 from tcir.machine.tensor_core.operands import ElementAddresses, SharedDesc, TmemAddr
-from tcir.machine.tensor_core.pipe import Missing
+from tcir.machine.tensor_core.pipe import Missing, by_row
 from tcir.machine.tensor_core.scale_factors import ADDRESS_BITS, scale_places
 
 Scales = NDArray[np.uint8]
@@ -74,7 +75,7 @@ class BlockScale:
         params = fused_params(assumptions, "f32")
         constants = Fp4Params(rule=assumptions.fp4_sums, fused=params)
 
-        def multiply(av: Codes, bv: Codes, d: Words | None, cta: int) -> Words:
+        def multiply(av: Codes, bv: Codes, d: Words | None, cta: int, lost: LostWords) -> Words:
             sfa_codes, no_sfa = sfa_of[cta][1]()
             sfb_codes, no_sfb = sfb_of[cta][1]()
             select, no_metadata = chosen[cta].read() if chosen else (None, None)
@@ -88,11 +89,9 @@ class BlockScale:
                 exact=self.machine.options.numerics == "exact",
                 constants=constants,
             )
-            for rows in (no_sfa, no_metadata):
-                if rows is not None:
-                    result[rows] = poison("f32")
-            if no_sfb is not None:
-                result[:, no_sfb] = poison("f32")
+            lost.rows(no_sfa)
+            lost.rows(no_metadata)
+            lost.columns(no_sfb)
             return result
 
         reads = [
@@ -130,11 +129,15 @@ class BlockScale:
         where = (lanes, columns)
 
         def read() -> tuple[Scales, Missing]:
-            by_row = tmem.defined[where].T
-            missing = self.step.pipe.must_be_defined(by_row, f"SF{operand} in tensor memory", site)
+            unwritten = self.step.pipe.origin(f"SF{operand} in tensor memory", site)
+            missing, known = tmem.missing(where, unwritten), np.ones(lanes.shape[1], bool)
+            if missing is not None:
+                missing = by_row(Undefined(missing.where.T, missing.origin))
+                assert missing is not None
+                known = ~missing.where
             codes = np.ascontiguousarray(tmem.words[where]).view(np.uint8).reshape(*lanes.shape, 4)
             codes = codes[..., places.bytes]
-            if (codes != codes[0]).any():
+            if (codes != codes[0])[:, known].any():
                 self.cta.report(
                     "error", "scale-copies", site, f"SF{operand} in tensor memory",
                     "the four quarters hold different scales: copy them with .warpx4",

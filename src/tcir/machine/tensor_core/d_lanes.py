@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,6 +11,7 @@ from tcir.machine.errors import MachineError
 from tcir.machine.memory.tensor_memory import LANES
 
 Words = NDArray[np.uint32]
+Element = TypeVar("Element", bound=np.generic)
 
 
 def enabled_lanes(
@@ -32,7 +35,7 @@ def enabled_lanes(
     return found
 
 
-def join_columns(block: Words, parts: int) -> Words:
+def join_columns(block: NDArray[Element], parts: int) -> NDArray[Element]:
     """D [rows, n] from its lanes: the parts of its columns are stacked (data paths B, E, G)."""
     if parts == 1:
         return block
@@ -41,7 +44,7 @@ def join_columns(block: Words, parts: int) -> Words:
     return np.ascontiguousarray(split.transpose(1, 0, 2)).reshape(lanes // parts, -1)
 
 
-def stack_columns(d: Words, parts: int) -> Words:
+def stack_columns(d: NDArray[Element], parts: int) -> NDArray[Element]:
     """The reverse of `join_columns`."""
     if parts == 1:
         return d

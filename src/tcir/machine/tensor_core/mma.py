@@ -15,7 +15,7 @@ from tcir.machine.tensor_core.instruction_descriptor import (
     legal_n,
 )
 from tcir.machine.tensor_core.mma_operands import Codes, Source
-from tcir.machine.tensor_core.mma_step import MmaOptions, MmaStep, poison
+from tcir.machine.tensor_core.mma_step import LostWords, MmaOptions, MmaStep
 from tcir.machine.tensor_core.operands import ElementAddresses, SharedDesc, TmemAddr
 
 
@@ -50,14 +50,12 @@ class Mma:
                 self.step.operands.metadata(options.metadata, i, d_lane, cta, site) for cta in ctas
             ]
 
-        def multiply(av: Codes, bv: Codes, d: Words | None, cta: int) -> Words:
+        def multiply(av: Codes, bv: Codes, d: Words | None, cta: int, lost: LostWords) -> Words:
             if not chosen:
                 return self._sum(i, options, av, bv, d, None)
             select, missing = chosen[cta].read()
-            result = self._sum(i, options, av, bv, d, select)
-            if missing is not None:
-                result[missing] = poison(i.d_type)
-            return result
+            lost.rows(missing)
+            return self._sum(i, options, av, bv, d, select)
 
         reads = [(source.shadow, source.where) for source in chosen]
         self.step.issue(d_taddr, a, b, i, options, multiply, reads, site=site)

@@ -13,6 +13,7 @@ from tcir.machine.errors import MachineError
 from tcir.machine.memory.memories import ALL_DEFINED
 from tcir.machine.memory.protocols import CtaProtocol
 from tcir.machine.memory.tensor_memory import LANES
+from tcir.machine.memory.undefined import Undefined
 from tcir.machine.numerics.formats import ELEMENT_BITS
 from tcir.machine.order.shadow import Granules, Shadow
 from tcir.machine.refusal import Refusal
@@ -21,7 +22,7 @@ from tcir.machine.tensor_core.instruction_descriptor import InstructionDescripto
 from tcir.machine.tensor_core.instruction_descriptor_scaled import ScaledDescriptor
 from tcir.machine.tensor_core.narrow import from_holders, storage, unpack_pairs, unpack_stream
 from tcir.machine.tensor_core.operands import ElementAddresses, SharedDesc
-from tcir.machine.tensor_core.pipe import Missing, Pipe
+from tcir.machine.tensor_core.pipe import Missing, Pipe, by_row
 from tcir.machine.tensor_core.sparse import metadata_places, selected
 from tcir.machine.tmem.places import A_COLUMNS, a_lanes
 
@@ -33,7 +34,7 @@ Descriptor = InstructionDescriptor | ScaledDescriptor
 class Source:
     """An operand as the tensor core takes it: what it touches, and its codes [rows, K].
 
-    `read` also gives the rows that hold anything nothing wrote.
+    `read` also gives the rows that hold anything undefined.
     """
 
     shadow: Shadow | None
@@ -90,12 +91,13 @@ class MmaOperands:
         tmem.check(int(columns.min()), int(columns.max()) + 1, site)
 
         def read() -> tuple[Codes, Missing]:
-            defined = tmem.defined[lanes, columns]
             codes = tmem.words[lanes, columns].astype(np.int64) >> bits & 0xF
-            by_row = np.moveaxis(defined, 1, 0)
-            missing = self.pipe.must_be_defined(by_row, "metadata in tensor memory", site)
+            unwritten = self.pipe.origin("metadata in tensor memory", site)
+            missing = tmem.missing((lanes, columns), unwritten)
             if missing is not None:
-                codes[:, missing] = 0x4  # any legal one: their rows become poison
+                missing = by_row(Undefined(np.moveaxis(missing.where, 1, 0), missing.origin))
+                assert missing is not None
+                codes[:, missing.where] = 0x4  # any legal one: their rows become poison
             if (codes != codes[0]).any():
                 self.cta.report(
                     "error", "operand-copies", site, "metadata in tensor memory",
@@ -136,18 +138,21 @@ class MmaOperands:
         where = (lanes, slice(column, column + A_COLUMNS))
 
         def read() -> tuple[Codes, Missing]:
-            missing = self.pipe.must_be_defined(tmem.defined[where], "A in tensor memory", site)
+            unwritten = self.pipe.origin("A in tensor memory", site)
+            missing = by_row(tmem.missing(where, unwritten))
             words = tmem.words[where]
             if copies > 1:
-                if (words.reshape(copies, rows, -1) != words[:rows]).any():
+                parts, known = words.reshape(copies, rows, -1), np.ones(rows, bool)
+                if missing is not None:
+                    lost = np.logical_or.reduce(missing.where.reshape(copies, rows))
+                    missing, known = Undefined(lost, missing.origin), ~lost
+                if (parts[:, known] != parts[0, known]).any():
                     self.cta.report(
                         "error", "operand-copies", site, "A in tensor memory",
                         f"its {rows} rows have to be there {copies} times, {rows} lanes apart; "
                         "the copies differ",
                     )  # fmt: skip
                 words = words[:rows]
-                if missing is not None:
-                    missing = np.logical_or.reduce(missing.reshape(copies, rows))
             codes: Codes = np.ascontiguousarray(words).view(f"u{_bytes(element)}")
             if form == "padded":
                 bits = ELEMENT_BITS[element]
@@ -174,8 +179,10 @@ class MmaOperands:
         where = footprint.elements + base // size
 
         def read() -> tuple[Codes, Missing]:
-            defined = smem.defined_view(size)[where] == ALL_DEFINED[size]
-            missing = self.pipe.must_be_defined(defined, "shared memory", site)
+            defined, missing = smem.defined_view(size)[where] == ALL_DEFINED[size], None
+            if np.count_nonzero(defined) != defined.size:
+                at = (operand.addresses + base)[..., None] + np.arange(size)
+                missing = by_row(smem.missing(at, self.pipe.origin("shared memory", site)))
             codes: Codes = smem.view(np.dtype(f"u{size}"))[where]
             if form == "padded":
                 return unpack_stream(codes, bits), missing

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tcir.machine.assumptions import Assumptions
 from tcir.machine.errors import MachineError
 from tcir.machine.memory.tensor_memory import LANES, POISON_WORD, UNSPECIFIED_HALF, TensorMemory
+from tcir.machine.memory.undefined import Origin, Undefined
 from tcir.machine.order.ordering import Product
 from tcir.machine.refusal import Refusal
 from tcir.machine.tensor_core.collector import Collectors, matrix
@@ -52,6 +53,30 @@ class MmaOptions:
     zero_columns: int | None = None
 
 
+class LostWords:
+    """Which words of D [rows, columns] depend on anything undefined."""
+
+    def __init__(self, rows: int, columns: int) -> None:
+        self.where = np.zeros((rows, columns), bool)
+        self.origin: Origin | None = None
+
+    def rows(self, missing: Missing) -> None:
+        """Rows of an operand, and of D."""
+        if missing is not None:
+            self.where[missing.where], self.origin = True, missing.origin
+
+    def columns(self, missing: Missing) -> None:
+        """Rows of B, columns of D."""
+        if missing is not None:
+            self.where[:, missing.where], self.origin = True, missing.origin
+
+    def words(self, missing: Undefined | None) -> None:
+        """Words of the accumulator."""
+        if missing is not None:
+            self.where |= missing.where
+            self.origin = missing.origin
+
+
 class MmaStep:
     """mma with the arithmetic as a parameter."""
 
@@ -66,16 +91,16 @@ class MmaStep:
         b: SharedDesc | ElementAddresses,
         i: Descriptor,
         options: MmaOptions,
-        multiply: Callable[[Codes, Codes, Words | None, int], Words],
+        multiply: Callable[[Codes, Codes, Words | None, int, LostWords], Words],
         more_reads: Places = (),
         *,
         site: object,
     ) -> None:
-        """Reads the codes of A [m, K], B [n, K] and D, and writes ``multiply(A, B, D, cta)``.
+        """Reads the codes of A [m, K], B [n, K] and D, and writes ``multiply(A, B, D, cta, lost)``.
 
         In a pair each CTA does that with its half of A's rows and all of B, of which each holds
-        half; `cta` is 0 or 1. `more_reads`: what else the operation reads, for the order of
-        operations. What comes of operands that nothing wrote is poison.
+        half; `cta` is 0 or 1. `lost` takes what is undefined of further operands. `more_reads`:
+        what else the operation reads, for the order of operations.
         """
         m, n, cta_group, d_type, ashift = i.m, i.n, i.cta_group, i.d_type, options.ashift
         ctas = self.agent.group(cta_group, site)
@@ -134,24 +159,27 @@ class MmaStep:
                 bv, missing_columns = zeros.spread(bv, missing_columns)
             for number, (tmem, a_from, _, lanes, on) in enumerate(sources):
                 av, missing_rows = a_from.read()
-                d = None
-                missing = None
+                d, lost = None, LostWords(rows, n)
                 if options.enable_input_d:
-                    defined = tmem.defined[lanes, columns]
-                    missing = self.pipe.must_be_defined(defined, "accumulator", site)
+                    before = tmem.missing((every, columns), self.pipe.origin("accumulator", site))
+                    if before is not None:
+                        joined = join_columns(before.where, parts)
+                        lost.words(Undefined(joined, before.origin))
                     d = join_columns(tmem.words[every, columns], parts)
-                product = multiply(av, bv, d, number)
-                if missing_rows is not None:
-                    product[missing_rows] = poison(d_type)
-                if missing_columns is not None:
-                    product[:, missing_columns] = poison(d_type)
+                product = multiply(av, bv, d, number, lost)
+                lost.rows(missing_rows)
+                lost.columns(missing_columns)
+                undefined = None
+                if lost.origin is not None:
+                    product[lost.where] = poison(d_type)
+                    undefined = Undefined(stack_columns(lost.where, parts), lost.origin)
                 result = stack_columns(product, parts)
-                if missing is not None:
-                    result = np.where(tmem.defined[every, columns], result, poison(d_type))
                 if d_type == "f16":
                     result |= UNSPECIFIED_HALF
-                tmem.words[lanes, columns] = result if on is None else result[on]
-                tmem.defined[lanes, columns] = True
+                if on is not None:
+                    result, undefined = result[on], undefined and undefined.of(on)
+                tmem.words[lanes, columns] = result
+                tmem.written((lanes, columns), undefined, site)
                 if ashift:
                     shift_lanes(tmem, shifted, moved)
 
@@ -195,8 +223,9 @@ def _stacked(halves: list[tuple[Codes, Missing]]) -> tuple[Codes, Missing]:
     if len(halves) == 1:
         return halves[0]
     missing: Missing = None
-    if any(m is not None for _, m in halves):
-        missing = np.concatenate([np.zeros(len(b), bool) if m is None else m for b, m in halves])
+    if origins := [m.origin for _, m in halves if m is not None]:
+        rows = [np.zeros(len(b), bool) if m is None else m.where for b, m in halves]
+        missing = Undefined(np.concatenate(rows), origins[0])
     return np.concatenate([b for b, _ in halves]), missing
 
 
@@ -219,4 +248,4 @@ def ashift_source(
 def shift_lanes(tmem: TensorMemory, source: NDArray[np.int64], columns: slice) -> None:
     """Lane l of the columns gets what lane ``source[l]`` held."""
     tmem.words[:, columns] = tmem.words[source, columns]
-    tmem.defined[:, columns] = tmem.defined[source, columns]
+    tmem.moved((slice(None), columns), (source, columns))

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tcir.machine.memory.protocols import AgentProtocol, CtaProtocol
+from tcir.machine.memory.undefined import Origin, Undefined
 from tcir.machine.order.clocks import Access
 from tcir.machine.order.operation import Operation
 from tcir.machine.order.ordering import class_of
@@ -16,8 +14,8 @@ from tcir.machine.tensor_core.narrow import HOLDER_SHIFT
 from tcir.machine.tensor_core.operands import SharedDesc
 
 Places = Sequence[tuple[Shadow | None, Granules]]
-Missing = NDArray[np.bool_] | None
-"""Rows that hold anything nothing wrote; None: no row."""
+Missing = Undefined | None
+"""Rows of an operand that hold anything undefined; None: no row."""
 
 
 class Pipe:
@@ -81,16 +79,20 @@ class Pipe:
                 "Mosaic GPU",
             )  # fmt: skip
 
-    def must_be_defined(self, defined: NDArray[np.bool_], place: str, site: object) -> Missing:
-        """A finding unless all words an operation reads were written."""
-        if np.count_nonzero(defined) == defined.size:  # several times as fast as `all`
-            return None
-        self.cta.report("error", "undefined-read", site, place, "nothing wrote it before")
-        rows = defined.reshape(len(defined), -1)
-        return np.asarray(~rows.all(axis=1))
+    def origin(self, place: str, site: object) -> Origin:
+        """Of what an operation reads there, if nothing wrote it."""
+        return Origin("undefined-read", site, place, cta=self.cta.index)
 
     def holder_shift(self, bits: int) -> int:
         """Lowest bit of a narrow element in its byte of tensor memory."""
         if bits == 6 and self.machine.assumptions.fp6_holder == "5..0":
             return 0
         return HOLDER_SHIFT[bits]
+
+
+def by_row(undefined: Undefined | None) -> Missing:
+    """Of what lies behind the first axis."""
+    if undefined is None:
+        return None
+    rows = undefined.where.reshape(len(undefined.where), -1)
+    return Undefined(rows, undefined.origin).any(axis=1)

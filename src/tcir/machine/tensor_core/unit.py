@@ -8,6 +8,7 @@ from tcir.machine.assumptions import Assumptions
 from tcir.machine.errors import MachineError
 from tcir.machine.memory.protocols import AgentProtocol
 from tcir.machine.memory.tensor_memory import LANES, POISON_WORD
+from tcir.machine.memory.undefined import Undefined
 from tcir.machine.order.clocks import Access
 from tcir.machine.refusal import Refusal
 from tcir.machine.tensor_core.block_scale import BlockScale
@@ -118,16 +119,18 @@ class TensorCore:
         def run() -> None:
             for cta, origin in zip(ctas, sources, strict=True):
                 smem, tmem = origin.smem, cta.tmem
-                missing = self.pipe.must_be_defined(smem.defined[addresses], "shared memory", site)
+                unwritten = self.pipe.origin("shared memory", site)
+                missing = smem.missing(addresses, unwritten)
                 data = smem.data[addresses]
                 if bits is not None:
                     data = decompressed(data, bits, self.pipe.holder_shift(bits))
                 words = np.ascontiguousarray(data).view(np.uint32)
                 if missing is not None:
-                    words[missing] = POISON_WORD
+                    missing = _by_word(missing, *((4, 1) if bits is None else (2 * bits, 4)))
+                    words[missing.where] = POISON_WORD
                 for copy in lanes:
                     tmem.words[copy, columns] = words
-                    tmem.defined[copy, columns] = True
+                    tmem.written((copy, columns), missing, site)
 
         granules = footprint.granules + source.base // 4
         self.pipe.issue(
@@ -191,6 +194,14 @@ class TensorCore:
                 barrier.arrive(1, clock, site)
 
         self.pipe.issue("commit", site, None, run, ctas=ctas)
+
+
+def _by_word(missing: Undefined, nbytes: int, words: int) -> Undefined:
+    """Of bytes [lanes, bytes] the words [lanes, words] that are made of them; units of `nbytes`
+    give that many words."""
+    lanes = len(missing.where)
+    units = missing.where.reshape(lanes, -1, nbytes).any(axis=2)
+    return Undefined(units.repeat(words, axis=1), missing.origin)
 
 
 def cp_source(source: SharedDesc, shape: str, assumptions: Assumptions) -> ElementAddresses:

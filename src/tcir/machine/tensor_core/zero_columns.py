@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tcir.machine.memory.undefined import Undefined
 from tcir.machine.refusal import DescriptorError
 from tcir.machine.tensor_core.operands import ElementAddresses
 from tcir.machine.tensor_core.pipe import Missing
@@ -47,8 +48,8 @@ class ZeroColumns:
         if missing is None:
             return b, None
         columns = np.zeros(len(self.kept), bool)
-        columns[self.kept] = missing
-        return b, columns
+        columns[self.kept] = missing.where
+        return b, Undefined(columns, missing.origin)
 
 
 @lru_cache(maxsize=256)

@@ -17,6 +17,7 @@ from tcir.machine.memory.generic import Memory
 from tcir.machine.memory.memories import RANK_SHIFT, Buffer, SharedMemory
 from tcir.machine.memory.protocols import AgentProtocol, CtaProtocol
 from tcir.machine.memory.reduction import Reduction
+from tcir.machine.memory.undefined import Undefined
 from tcir.machine.order.clocks import Access, Component, Scope
 from tcir.machine.order.mbarrier import Mbarrier
 from tcir.machine.order.operation import Blocking, Operation
@@ -160,13 +161,15 @@ class Bulk:
             place = slice(at + first, at + last)
             for smem, barrier, number in signals:
                 if origin is not None:
-                    self._look(origin, where, space, site)
+                    undefined = self._undefined(origin, where[0], space, site)
                     data = origin.data[where[0]]
                     if reduction is not None:
-                        self._look(smem, np.arange(at, at + nbytes), "shared", site)
+                        before = self._undefined(smem, place, "shared", site)
+                        self._use(undefined, before, site)
+                        undefined = None
                         data = reduction(smem.data[place], data)
                     smem.data[place] = data
-                    smem.defined[place] = True
+                    smem.written(place, undefined, site)
                 smem.poison(at, first)
                 smem.poison(at + last, nbytes - last)
                 barrier.complete_tx(nbytes, number, issued, site)
@@ -214,13 +217,16 @@ class Bulk:
             agent.note_write(memory.shadow, np.unique(places // memory.granule), writes)
 
         def run() -> None:
-            self._look(smem, np.arange(source, source + nbytes)[chosen], "shared", site)
+            copied = np.arange(source, source + nbytes)[chosen]
+            undefined = self._undefined(smem, copied, "shared", site)
             data = smem.data[source : source + nbytes].copy()
             if reduction is not None:
+                before = self._undefined(memory, places, "global", site)
+                self._use(undefined, before, site)
+                undefined = None
                 data = reduction(memory.data[where[0]], data)
             memory.data[places] = data[chosen]
-            if memory.defined is not None:
-                memory.defined[places] = True
+            memory.written(places, undefined, site)
 
         self.launch(Operation(site, run))
 
@@ -259,17 +265,20 @@ class Bulk:
             return None
         return self.agent.scope(scope or "gpu")
 
-    def _look(
+    def _undefined(
         self,
         memory: Buffer | SharedMemory,
-        where: NDArray[np.int64],
+        where: NDArray[np.int64] | slice,
         space: str,
         site: object,
-    ) -> None:
-        if memory.defined is not None and not memory.defined[where].all():
-            self.cta.report(
-                "error", "undefined-read", site, f"{space} memory", "nothing wrote the bytes before"
-            )
+    ) -> Undefined | None:
+        return memory.missing(where, self.memory.origin(f"{space} memory", site))
+
+    def _use(self, new: Undefined | None, old: Undefined | None, site: object) -> None:
+        """A finding for an undefined operand of a reduction."""
+        for operand in (new, old):
+            if operand is not None:
+                self.cta.report_undefined(operand.origin, site)
 
 
 def _check(what: str, value: int, site: object) -> None:

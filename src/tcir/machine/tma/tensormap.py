@@ -78,11 +78,9 @@ class TensorMaps:
         buffer = self.machine.memory.find(address, address + MAP_BYTES, site)
         start = address - buffer.base
         where = slice(start, start + MAP_BYTES)
-        if buffer.defined is not None and not buffer.defined[where].all():
-            self.cta.report(
-                "error", "undefined-read", site, f"tensor map at {address:#x}",
-                "nothing wrote the bytes before",
-            )  # fmt: skip
+        unwritten = self.memory.origin(f"tensor map at {address:#x}", site)
+        if undefined := buffer.missing(where, unwritten):
+            self.cta.report_undefined(undefined.origin, site)
         return buffer.data[where].tobytes()
 
     def note(self, address: int | None, access: Access) -> None:

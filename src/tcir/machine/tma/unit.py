@@ -9,6 +9,7 @@ from tcir.machine.errors import MachineError
 from tcir.machine.memory.generic import Memory
 from tcir.machine.memory.memories import ALL_DEFINED, RANK_SHIFT, Buffer
 from tcir.machine.memory.protocols import AgentProtocol, CtaProtocol
+from tcir.machine.memory.undefined import Undefined
 from tcir.machine.order.clocks import Access
 from tcir.machine.order.operation import Operation
 from tcir.machine.order.shadow import Granules
@@ -139,14 +140,13 @@ class Tma:
         eb = fields.piece_bytes
         dtype = np.dtype(f"u{eb}")
         values = None if source is box.outside else np.full(box.outside.size, fill(fields), dtype)
+        undefined = None
         if source.size:
             buffer, at = self._words(source, eb, site)
+            unwritten = self.memory.origin("global memory", site)
             known = buffer.defined
             if known is not None and not all(known[at + i].all() for i in range(eb)):
-                self.cta.report(
-                    "error", "undefined-read", site, "global memory",
-                    "nothing wrote the bytes before",
-                )  # fmt: skip
+                undefined = buffer.missing(at[:, None] + np.arange(eb), unwritten)
             usable = buffer.data.size // eb * eb
             found = loaded(fields, buffer.data[:usable].view(dtype)[at // eb])
             if values is None:
@@ -155,7 +155,14 @@ class Tma:
                 values[box.inside] = found
         smem = cta.smem
         smem.view(dtype)[box.shared // eb] = values
-        smem.defined_view(eb)[box.shared // eb] = ALL_DEFINED[eb]
+        if undefined is None:
+            smem.defined_view(eb)[box.shared // eb] = ALL_DEFINED[eb]
+        else:
+            inside = slice(None) if source is box.outside else box.inside
+            missing = np.zeros((box.shared.size, eb), bool)
+            missing[inside] = undefined.where
+            lost = Undefined(missing, undefined.origin)
+            smem.written(box.shared[:, None] + np.arange(eb), lost, site)
         if box.gaps is not None:
             smem.scramble(box.gaps)
 
@@ -164,28 +171,30 @@ class Tma:
         eb = fields.piece_bytes
         low_bits = fields.dtype == "u6_align16b" and self.machine.assumptions.u6_store == "low-bits"
         where = box.shared[box.inside] // eb
-        undefined = (smem.defined_view(eb)[where] != ALL_DEFINED[eb]).any()
+        unwritten = self.memory.origin("shared memory", site)
+        undefined = None
         values = smem.view(np.dtype(f"u{eb}"))[where]
         if low_bits:
             at = _units(box)[box.inside.reshape(-1, fields.unit.pieces)[:, 0]]
-            undefined = not smem.defined[at].all()
             values = packed_low_bits(smem.data[at]).reshape(-1).view(f"u{eb}")
-        if undefined:
-            self.cta.report(
-                "error", "undefined-read", site, "shared memory", "nothing wrote it before"
-            )
+            undefined = smem.missing(at, unwritten)
+            if undefined is not None:  # what is made of a unit is
+                lost = undefined.where.any(axis=1).repeat(values.size // len(at))
+                undefined = Undefined(lost[:, None].repeat(eb, axis=1), undefined.origin)
+        elif (smem.defined_view(eb)[where] != ALL_DEFINED[eb]).any():
+            undefined = smem.missing(eb * where[:, None] + np.arange(eb), unwritten)
         buffer, start = self._words(addresses, eb, site)
         places = start[:, None] + np.arange(eb)
         if reduction:
-            if buffer.defined is not None and not buffer.defined[places].all():
-                self.cta.report(
-                    "error", "undefined-read", site, "global memory", "nothing wrote it before"
-                )
+            before = buffer.missing(places, self.memory.origin("global memory", site))
+            for operand in (undefined, before):
+                if operand is not None:
+                    self.cta.report_undefined(operand.origin, site)
+            undefined = None
             old = buffer.data[places].reshape(-1).view(values.dtype)
             values = reduced(reduction, fields, old, values)
         buffer.data[places] = np.ascontiguousarray(values).view(np.uint8).reshape(-1, eb)
-        if buffer.defined is not None:
-            buffer.defined[places] = True
+        buffer.written(places, undefined, site)
 
     def _words(self, addresses: Index, eb: int, site: object) -> tuple[Buffer, Index]:
         """The buffer of global words, and their positions in it."""

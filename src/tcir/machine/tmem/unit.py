@@ -9,6 +9,7 @@ from tcir.machine.errors import MachineError
 from tcir.machine.memory.generic import Memory
 from tcir.machine.memory.protocols import AgentProtocol
 from tcir.machine.memory.tensor_memory import COLUMNS, UNSPECIFIED_HALF
+from tcir.machine.memory.undefined import Undefined
 from tcir.machine.order.clocks import Access
 from tcir.machine.order.operation import Blocking
 from tcir.machine.refusal import Refusal
@@ -150,26 +151,52 @@ class Tmem:
         *,
         site: object,
     ) -> Registers:
-        """tcgen05.ld: uint32 [registers, 32 lanes], to be used after `wait("ld")`."""
+        """tcgen05.ld: uint32 [registers, 32 lanes], to be used after `wait("ld")`. The words have
+        to be defined."""
+        value, undefined = self.read(taddr, shape, num, pack, half_split, site=site)
+        if undefined is not None:
+            self.cta.report_undefined(undefined.origin, site)
+        return value
+
+    def read(
+        self,
+        taddr: int,
+        shape: str,
+        num: int,
+        pack: bool,
+        half_split: int | None,
+        *,
+        site: object,
+    ) -> tuple[Registers, Undefined | None]:
+        """As `ld`, of words that may be undefined; what is, by byte [registers, 32 lanes, 4]."""
         self.agent.proceed(site)
         lanes, columns, halves = self._reach(taddr, shape, num, pack, half_split, site)
         tmem = self.cta.tmem
         value = tmem.words[lanes, columns]
-        defined = tmem.defined[lanes, columns].all()
+        undefined = None
         if halves == 2:
             high = tmem.words[lanes, columns + 1]
             value = np.asarray((value & 0xFFFF) | (high << 16), np.uint32)
-            defined &= tmem.defined[lanes, columns + 1].all()
-        if not defined:
-            self.cta.report(
-                "error", "undefined-read", site, f"tensor memory at column {int(columns.min())}",
-                "nothing wrote the words before",
-            )  # fmt: skip
+        if not all(tmem.defined[lanes, columns + n].all() for n in range(halves)):
+            undefined = self._undefined(lanes, columns, halves, site)
         self._loads += 1
         self.machine.counters.tmem_load += 4 * value.size * halves
         access = Access(("ld", self.agent.me), self._loads, "tcgen05.ld", site)
         self.agent.note_read(tmem.shadow, _words(lanes, columns, halves), access)
-        return value
+        return value, undefined
+
+    def _undefined(self, lanes: Index, columns: Index, halves: int, site: object) -> Undefined:
+        """Bytes of registers whose words are undefined."""
+        place = f"tensor memory at column {int(columns.min())}"
+        unwritten = self.memory.origin(place, site)
+        tmem = self.cta.tmem
+        parts = [tmem.missing((lanes, columns + n), unwritten) for n in range(halves)]
+        size = 4 // halves
+        where = np.zeros((*lanes.shape, 4), bool)
+        for n, part in enumerate(parts):
+            if part is not None:
+                where[..., n * size : (n + 1) * size] = part.where[..., None]
+        return Undefined(where, next(part.origin for part in parts if part is not None))
 
     def st(
         self,
@@ -180,9 +207,10 @@ class Tmem:
         unpack: bool = False,
         half_split: int | None = None,
         *,
+        undefined: Undefined | None = None,
         site: object,
     ) -> None:
-        """tcgen05.st of uint32 [registers, 32 lanes]."""
+        """tcgen05.st of uint32 [registers, 32 lanes]; undefined: by byte [registers, 32, 4]."""
         self.agent.proceed(site)
         lanes, columns, halves = self._reach(taddr, shape, num, unpack, half_split, site)
         tmem = self.cta.tmem
@@ -190,10 +218,12 @@ class Tmem:
             for offset, low in ((0, data & 0xFFFF), (1, data >> 16)):
                 upper = self._upper_halves(tmem.words[lanes, columns + offset])
                 tmem.words[lanes, columns + offset] = low | upper
-            tmem.defined[lanes, columns + 1] = True
         else:
             tmem.words[lanes, columns] = data
-        tmem.defined[lanes, columns] = True
+        size = 4 // halves
+        for n in range(halves):
+            lost = undefined and undefined.of((..., slice(n * size, (n + 1) * size)))
+            tmem.written((lanes, columns + n), lost and lost.any(axis=-1), site)
         self._stores += 1
         self.machine.counters.tmem_store += 4 * data.size * halves
         access = Access(("st", self.agent.me), self._stores, "tcgen05.st", site)

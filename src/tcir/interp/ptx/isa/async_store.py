@@ -8,7 +8,7 @@ from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.isa.atomic import OPERATIONS, Combine, combination
 from tcir.interp.ptx.isa.atomic import red as reduce_now
 from tcir.interp.ptx.isa.mbarrier import shared_operand
-from tcir.interp.ptx.isa.memory import addresses, check_aligned, store, take_space
+from tcir.interp.ptx.isa.memory import addresses, check_aligned, store, stored, take_space
 from tcir.interp.ptx.isa.memory import st as store_now
 from tcir.interp.ptx.lanes import LANE_INDICES
 from tcir.interp.ptx.op import Op
@@ -35,13 +35,14 @@ def _asynchronous(d: Decode, combine: Combine | None, kind: Type, count: int) ->
     site = d.site
 
     def run(w: Warp, m: int) -> None:
-        for s in sources:
-            if w.undef[s] & m:
-                w.read_undefined(site, sources, m)
-        lanes = LANE_INDICES[m]
+        if reduction is not None:
+            w.read_undefined(site, sources, m)
+        lanes, undefined = LANE_INDICES[m], stored(w, sources, kind.size, m, site)
         values = np.stack([w.v[n][s][lanes] for s in sources], axis=1).view(np.uint8)
-        for at, data, mbar in zip(target(w, m), values, barrier(w, m), strict=True):
-            w.agent.st_async.store(at, data, mbar, reduction, site=site)
+        places = zip(target(w, m), values, barrier(w, m), strict=True)
+        for number, (at, data, mbar) in enumerate(places):
+            lost = undefined and undefined.of(number)
+            w.agent.st_async.store(at, data, mbar, reduction, undefined=lost, site=site)
 
     return d.plain(run)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.definedness import bitwise
 from tcir.interp.ptx.isa.values.elementwise import elementwise, same_type
 from tcir.interp.ptx.op import Op
 from tcir.interp.ptx.registers import U32, view
@@ -46,7 +47,7 @@ def szext(d: Decode) -> Op:
         return np.where((kind.kind == "s") & negative, low | ~mask, low) & _ONES
 
     sources = (d.src(d.operands[1], kind), d.src(d.operands[2], TYPES["u32"]))
-    return elementwise(d, run, d.dst(d.operands[0], kind), U32, sources, (U32, U32))
+    return elementwise(d, run, d.dst(d.operands[0], kind), U32, sources, (U32, U32), bitwise(1))
 
 
 @instruction("fns")

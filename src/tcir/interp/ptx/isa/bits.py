@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.definedness import bitwise
 from tcir.interp.ptx.isa.values.elementwise import elementwise, same_type
 from tcir.interp.ptx.op import Op
 from tcir.interp.ptx.registers import U32, view
@@ -68,7 +69,7 @@ def brev(d: Decode) -> Op:
         flipped = np.packbits(np.unpackbits(octets, axis=1, bitorder="little"), axis=1)
         return flipped[:, ::-1].copy().view(a.dtype)[:, 0]
 
-    return same_type(d, run, kind, 1)
+    return same_type(d, run, kind, 1, bitwise(1))
 
 
 def _field(width: int, pos: np.ndarray, length: np.ndarray) -> np.ndarray:
@@ -103,7 +104,7 @@ def bfe(d: Decode) -> Op:
 
     n, u32 = view(f"u{width}"), TYPES["u32"]
     sources = (d.src(d.operands[1], kind), d.src(d.operands[2], u32), d.src(d.operands[3], u32))
-    return elementwise(d, run, d.dst(d.operands[0], kind), n, sources, (n, U32, U32))
+    return elementwise(d, run, d.dst(d.operands[0], kind), n, sources, (n, U32, U32), bitwise(1))
 
 
 @instruction("bfi")
@@ -121,7 +122,7 @@ def bfi(d: Decode) -> Op:
     sources = tuple(d.src(o, kind) for o in d.operands[1:3])
     sources += tuple(d.src(o, u32) for o in d.operands[3:5])
     views = (n, n, U32, U32)
-    return elementwise(d, run, d.dst(d.operands[0], kind), n, sources, views)
+    return elementwise(d, run, d.dst(d.operands[0], kind), n, sources, views, bitwise(2))
 
 
 @instruction("prmt")
@@ -151,4 +152,4 @@ def prmt(d: Decode) -> Op:
             octets = np.where(signs, (octets.view(np.int8) >> 7).view(np.uint8), octets)
         return np.ascontiguousarray(octets.T).view(np.uint32).ravel()
 
-    return same_type(d, run, kind, 3)
+    return same_type(d, run, kind, 3, bitwise(2))

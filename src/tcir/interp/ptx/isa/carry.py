@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.definedness import Unknown, mixed
 from tcir.interp.ptx.isa.integer import high_product
 from tcir.interp.ptx.lanes import LANE_MASK, bits
 from tcir.interp.ptx.op import Op
@@ -43,18 +44,16 @@ def _operation(
     site = d.site
 
     def run(w: Warp, m: int) -> None:
-        for s in needed:
-            if w.undef[s] & m:
-                w.read_undefined(site, needed, m)
+        lost = w.result(needed, m, site, mixed(kind.size))
         carry = LANE_MASK[w.p[flag] & 0xFFFFFFFF].astype(word) if reads else word(0)
         result, out = fn(*(w.v[n][s] for s in sources), carry)
         np.copyto(w.v[n][dst], result, where=LANE_MASK[m])
-        w.undef[dst] &= ~m
+        w.define(dst, m, lost)
         if writes:
             w.p[flag] = w.p[flag] & ~m | bits(out) & m
-            w.undef[flag] &= ~m
+            w.define(flag, m, lost and Unknown(lost.bits[:, :1], lost.origin))
 
-    return d.plain(run)
+    return d.computing(run)
 
 
 @instruction("add.cc", "addc")

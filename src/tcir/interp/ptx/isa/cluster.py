@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.definedness import mixed
 from tcir.interp.ptx.isa.values.elementwise import elementwise
 from tcir.interp.ptx.lanes import bits
 from tcir.interp.ptx.op import WAIT, Blocking, Op
@@ -102,16 +103,13 @@ def isspacep(d: Decode) -> Op:
     """Whether generic addresses are in this CTA's own shared memory."""
     d.done(2)
     source, dst = d.src(d.operands[1], TYPES["u64"]), d.pred_dst(d.operands[0])
-    tag = np.uint64(SHARED >> RANK_SHIFT)
+    tag, site = np.uint64(SHARED >> RANK_SHIFT), d.site
 
     def run(w: Warp, m: int) -> None:
         own = w.v[U64][source] >> np.uint64(RANK_SHIFT) == tag + np.uint64(
             w.agent.cta.rank_in_cluster
         )
         w.p[dst] = w.p[dst] & ~m | bits(own) & m
-        lost = w.undef[source] & m
-        if lost:
-            w.read_undefined(d.site, (source,), m)
-        w.undef[dst] &= ~m
+        w.define(dst, m, w.result((source,), m, site, mixed(1)))
 
-    return d.plain(run)
+    return d.computing(run)

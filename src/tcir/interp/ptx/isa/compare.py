@@ -7,9 +7,22 @@ from collections.abc import Callable
 import numpy as np
 
 from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.definedness import (
+    Bits,
+    PredicateFlow,
+    Unknown,
+    any_bit,
+    as_bits,
+    bitwise,
+    equal,
+    mixed,
+    octets,
+    ordered,
+    varying,
+)
 from tcir.interp.ptx.isa.values.elementwise import elementwise, predicate
 from tcir.interp.ptx.isa.values.rounding import decode_float, element, flush
-from tcir.interp.ptx.lanes import LANE_MASK, bits
+from tcir.interp.ptx.lanes import FULL, LANE_MASK, bits
 from tcir.interp.ptx.op import Op
 from tcir.interp.ptx.registers import unsigned_view, view
 from tcir.interp.ptx.registry import instruction
@@ -61,32 +74,40 @@ def _comparison(name: str, kind: Type, ftz: bool) -> Callable[[np.ndarray, np.nd
     return run
 
 
-def _operands(d: Decode) -> tuple[Callable[[np.ndarray, np.ndarray], np.ndarray], Type, int, bool]:
+def _flow(name: str, kind: Type) -> PredicateFlow:
+    if kind.kind == "f":
+        return any_bit
+    return equal if name in ("eq", "ne") else ordered
+
+
+def _operands(
+    d: Decode,
+) -> tuple[Callable[[np.ndarray, np.ndarray], np.ndarray], Type, int, PredicateFlow]:
     name = d.require(*_NAMES)
     ftz = d.take("ftz") is not None
     kind = d.type(*_TYPES)
     if (name in ("lo", "ls", "hi", "hs")) and kind.kind == "f":
         raise d.malformed(f".{name} compares unsigned integers")
-    packed = kind.name.endswith("x2")
     n = view(kind) if kind.name not in ("f16", "f16x2") else unsigned_view(kind.size)
     if kind.kind == "b" and name not in ("eq", "ne"):
         raise d.malformed(f".{name} does not compare .{kind.name}")
     if kind.name in ("f32", "f64") and ftz:
         n = unsigned_view(kind.size)
-    return _comparison(name, kind, ftz), kind, n, packed
+    return _comparison(name, kind, ftz), kind, n, _flow(name, kind)
 
 
 @instruction("setp")
 def setp(d: Decode) -> Op:
     combine = d.take("and", "or", "xor")
-    fn, kind, n, packed = _operands(d)
+    fn, kind, n, flow = _operands(d)
+    packed = kind.name.endswith("x2")
     d.done(4 if combine else 3)
     target = d.operands[0]
     first = d.pred_dst(target.first if isinstance(target, Pair) else target)
     second = d.pred_dst(target.second) if isinstance(target, Pair) else None
     sources = (d.src(d.operands[1], kind), d.src(d.operands[2], kind))
     if second is None and not packed and combine is None:
-        return predicate(d, fn, sources, n, first)
+        return predicate(d, fn, sources, n, first, flow)
     if packed and second is None:
         raise d.malformed("expected two destination predicates p|q for a packed type")
     c, flip = d.pred(d.operands[3]) if combine else (-1, 0)
@@ -100,20 +121,26 @@ def setp(d: Decode) -> Op:
 
     def run(w: Warp, m: int) -> None:
         undef = w.undef
-        if (undef[sources[0]] | undef[sources[1]] | (undef[c] if c >= 0 else 0)) & m:
-            w.read_undefined(site, (*sources, *((c,) if c >= 0 else ())), m)
-        other = w.p[c] ^ flip if c >= 0 else 0
+        other, unsure = (w.p[c] ^ flip, undef[c] & m) if c >= 0 else (0, 0)
         v = w.v[n]
-        found = fn(v[sources[0]], v[sources[1]])
+        values = [v[s] for s in sources]
+        found = fn(*values)
         yes = bits(found[0::2]) if packed else bits(found)
         no = bits(found[1::2]) if packed else ~yes
+        lost: list[Unknown | None] = [None, None]
+        if (undef[sources[0]] | undef[sources[1]] | unsure) & m:
+            compared = w.result(sources, m, site, lambda b: as_bits(flow(fn, values, b)))
+            unknown = bits(compared.bits[:, 0] != 0) if compared else 0
+            origin = compared or w.undefined(c, m, site)
+            lanes = [varying(both, (x, unknown), (other, unsure)) for x in (yes, no)]
+            lost = [origin and Unknown(as_bits(LANE_MASK[x]), origin.origin) for x in lanes]
         w.p[first] = w.p[first] & ~m | both(yes, other) & m
-        undef[first] &= ~m
+        w.define(first, m, lost[0])
         if second is not None:
             w.p[second] = w.p[second] & ~m | both(no, other) & m
-            undef[second] &= ~m
+            w.define(second, m, lost[1])
 
-    return d.plain(run)
+    return d.computing(run)
 
 
 _YES = {"u32": 0xFFFFFFFF, "s32": 0xFFFFFFFF, "u16": 0xFFFF, "s16": 0xFFFF, "f32": 0x3F800000,
@@ -130,7 +157,8 @@ def set_value(d: Decode) -> Op:
     d.modifiers.remove(result.name)
     if result.name not in _YES:
         raise d.malformed(f"expected one of .{', .'.join(_YES)} as the result, got .{result.name}")
-    fn, kind, n, packed = _operands(d)
+    fn, kind, n, _ = _operands(d)
+    packed = kind.name.endswith("x2")
     d.done(4 if combine else 3)
     if packed and (result.size != 4 or result.name == "f32"):
         raise d.malformed(f"expected .u32, .s32, .f16x2 or .bf16x2 as the result of .{kind.name}")
@@ -144,9 +172,7 @@ def set_value(d: Decode) -> Op:
     site = d.site
 
     def run(w: Warp, m: int) -> None:
-        for s in needed:
-            if w.undef[s] & m:
-                w.read_undefined(site, needed, m)
+        lost = w.result(needed, m, site, mixed(result.size))
         v = w.v[n]
         found = fn(v[sources[0]], v[sources[1]])
         if both is not None:
@@ -154,9 +180,9 @@ def set_value(d: Decode) -> Op:
             found = both(found, np.repeat(other, 2) if packed else other)
         values = np.where(found, yes, part(0)).view(np.dtype(f"u{result.size}"))
         np.copyto(w.v[out][dst], values, where=LANE_MASK[m])
-        w.undef[dst] &= ~m
+        w.define(dst, m, lost)
 
-    return d.plain(run)
+    return d.computing(run)
 
 
 @instruction("selp")
@@ -170,18 +196,28 @@ def selp(d: Decode) -> Op:
     site = d.site
 
     def run(w: Warp, m: int) -> None:
-        undef = w.undef
+        undef, lost = w.undef, None
+        v = w.v[n]
         yes = w.p[c] ^ flip
         if (undef[c] | undef[a] & yes | undef[b] & ~yes) & m:
-            w.read_undefined(site, (c,), m)
-            w.read_undefined(site, (a,), m & yes)
-            w.read_undefined(site, (b,), m & ~yes)
-        v = w.v[n]
-        result = np.where(LANE_MASK[yes & 0xFFFFFFFF], v[a], v[b])
+            lost = w.result(
+                (a, b, c), m, site, lambda u: _selected(LANE_MASK[yes & FULL], v[a], v[b], *u)
+            )
+        result = np.where(LANE_MASK[yes & FULL], v[a], v[b])
         np.copyto(v[dst], result, where=LANE_MASK[m])
         undef[dst] &= ~m
+        if lost:
+            w.define(dst, m, lost)
 
-    return d.plain(run)
+    return d.computing(run)
+
+
+def _selected(
+    yes: np.ndarray, a: np.ndarray, b: np.ndarray, of_a: Bits, of_b: Bits, of_c: Bits
+) -> Bits:
+    """Undefined bits of yes ? a : b; where the choice is, those in which a and b differ too."""
+    either = octets(a ^ b) | of_a | of_b
+    return np.where(of_c != 0, either, np.where(yes[:, None], of_a, of_b))
 
 
 @instruction("slct")
@@ -200,4 +236,4 @@ def slct(d: Decode) -> Op:
     def run(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
         return np.where(c >= 0, a, b)
 
-    return elementwise(d, run, dst, n, sources, (n, n, view(by)))
+    return elementwise(d, run, dst, n, sources, (n, n, view(by)), bitwise(2))

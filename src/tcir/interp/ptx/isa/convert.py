@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.definedness import bitwise, packed, whole
 from tcir.interp.ptx.isa.convert_narrow import NARROW, convert_narrow
 from tcir.interp.ptx.isa.convert_stochastic import convert_stochastic
 from tcir.interp.ptx.isa.values.elementwise import elementwise
@@ -101,7 +102,9 @@ def cvt(d: Decode) -> Op:
     def convert(a: np.ndarray) -> np.ndarray:
         return run(a.astype(bits) if held != source.size else a)
 
-    return elementwise(d, convert, dst, wide, (narrow,), (held_view,))
+    integers = source.kind != "f" and out.kind != "f" and not how.sat
+    flow = bitwise(1) if integers else whole
+    return elementwise(d, convert, dst, wide, (narrow,), (held_view,), flow)
 
 
 def _function(
@@ -227,7 +230,7 @@ def _packed(d: Decode, name: str, how: _Rounding) -> Op:
         return halves[0].astype(np.uint32) | halves[1].astype(np.uint32) << np.uint32(16)
 
     sources = (d.src(d.operands[1], f32), d.src(d.operands[2], f32))
-    return elementwise(d, run, d.dst(d.operands[0], f32), U32, sources, (U32, U32))
+    return elementwise(d, run, d.dst(d.operands[0], f32), U32, sources, (U32, U32), packed(2))
 
 
 def _payload(a: np.ndarray, source: str, out: str) -> np.ndarray:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.definedness import mixed
 from tcir.interp.ptx.isa.convert_narrow import encode_narrow
 from tcir.interp.ptx.isa.values.rounding import decode_float, encode_float, rectified
 from tcir.interp.ptx.lanes import LANE_MASK
@@ -93,15 +94,13 @@ def convert_stochastic(d: Decode) -> Op:
         return encode_float(rectified(result) if relu else result, element)
 
     def run(w: Warp, m: int) -> None:
-        for source in (*sources, rbits):
-            if w.undef[source] & m:
-                w.read_undefined(site, (*sources, rbits), m)
+        lost = w.result((*sources, rbits), m, site, mixed(out.size))
         bits, random = random_bits(name, w.v[U32][rbits], w.agent.machine.assumptions)
         packed = np.zeros(32, np.uint32)
         for source, drawn in zip(sources, random, strict=True):
             exact = decode_float(w.v[U32][source], "f32")
             packed = packed << np.uint32(width) | code(exact, drawn, bits)
         np.copyto(w.v[target][dst], packed, where=LANE_MASK[m], casting="unsafe")
-        w.undef[dst] &= ~m
+        w.define(dst, m, lost)
 
-    return d.plain(run)
+    return d.computing(run)

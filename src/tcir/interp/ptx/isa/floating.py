@@ -13,6 +13,7 @@ from functools import reduce
 import numpy as np
 
 from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.definedness import elements
 from tcir.interp.ptx.isa.values.elementwise import elementwise, predicate
 from tcir.interp.ptx.isa.values.rational import (
     Excess,
@@ -113,7 +114,8 @@ def _wrap(
         return out.view(register)
 
     sources = tuple(d.src(o, kind) for o in d.operands[1:])
-    return elementwise(d, run, d.dst(d.operands[0], kind), n, sources, (n,) * count)
+    flow = elements(np.dtype(unsigned).itemsize)
+    return elementwise(d, run, d.dst(d.operands[0], kind), n, sources, (n,) * count, flow)
 
 
 def _mixed(
@@ -240,7 +242,8 @@ def float_minmax(d: Decode, largest: bool) -> Op:
         return (out | signs if product else out).astype(unsigned).view(register)
 
     sources = tuple(d.src(o, kind) for o in d.operands[1:])
-    return elementwise(d, run, d.dst(d.operands[0], kind), n, sources, (n,) * len(sources))
+    flow = elements(np.dtype(unsigned).itemsize)
+    return elementwise(d, run, d.dst(d.operands[0], kind), n, sources, (n,) * len(sources), flow)
 
 
 def _sign_bits(d: Decode, fn: Callable[..., np.ndarray]) -> Op:
@@ -260,8 +263,8 @@ def _sign_bits(d: Decode, fn: Callable[..., np.ndarray]) -> Op:
         nan = a | unsigned(1 << 51) if name == "f64" else unsigned(CANONICAL[name])
         return np.where(np.isnan(values), nan, fn(a, unsigned(SIGN[name]))).view(register)
 
-    sources = (d.src(d.operands[1], kind),)
-    return elementwise(d, run, d.dst(d.operands[0], kind), n, sources, (n,))
+    sources, flow = (d.src(d.operands[1], kind),), elements(np.dtype(unsigned).itemsize)
+    return elementwise(d, run, d.dst(d.operands[0], kind), n, sources, (n,), flow)
 
 
 def float_abs(d: Decode) -> Op:

@@ -44,8 +44,8 @@ class _Saver:
     def save(self, w: Warp, lane: int) -> _Saved:
         bit = 1 << lane
         return (
-            w.local[lane, self.bytes],
-            w.local_defined[lane, self.bytes],
+            w.local.data[lane, self.bytes],
+            w.local.defined[lane, self.bytes],
             [w.p[slot] & bit for slot in self.predicates],
             [w.undef[slot] & bit for slot in self.predicates],
             [w.v[n][slot][lane] for slot, n in self.registers],
@@ -55,18 +55,20 @@ class _Saver:
     def restore(self, w: Warp, lane: int, saved: _Saved) -> None:
         keep = ~(1 << lane)
         data, defined, predicates, unknown, values, undefined = saved
-        w.local[lane, self.bytes], w.local_defined[lane, self.bytes] = data, defined
+        w.local.data[lane, self.bytes], w.local.defined[lane, self.bytes] = data, defined
         for slot, bit, lost in zip(self.predicates, predicates, unknown, strict=True):
             w.p[slot] = w.p[slot] & keep | bit
             w.undef[slot] = w.undef[slot] & keep | lost
         for (slot, n), value, lost in zip(self.registers, values, undefined, strict=True):
             w.v[n][slot][lane] = value
             w.undef[slot] = w.undef[slot] & keep | lost
+            if lost and slot in w.unknown:
+                w.unknown[slot].bits[lane] = 0xFF  # which bits they were is not saved
 
 
 def _copy(w: Warp, lane: int, target: np.ndarray, source: np.ndarray) -> None:
-    w.local[lane, target] = w.local[lane, source]
-    w.local_defined[lane, target] = w.local_defined[lane, source]
+    w.local.data[lane, target] = w.local.data[lane, source]
+    w.local.moved((lane, target), (lane, source))
 
 
 @instruction("call-again")
@@ -117,9 +119,9 @@ def leave(d: Decode) -> Op:
             if stacks and stacks[lane]:
                 resume, saved = stacks[lane].pop()
                 formals, actuals = results[resume]
-                data, defined = w.local[lane, formals], w.local_defined[lane, formals]
+                data, defined = w.local.data[lane, formals], w.local.defined[lane, formals]
                 saver.restore(w, lane, saved)
-                w.local[lane, actuals], w.local_defined[lane, actuals] = data, defined
+                w.local.data[lane, actuals], w.local.defined[lane, actuals] = data, defined
                 at = resume.at
             groups[at] = groups.get(at, 0) | 1 << int(lane)
         return sorted(groups.items())

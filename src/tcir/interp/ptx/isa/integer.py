@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.definedness import elements, upward, whole
 from tcir.interp.ptx.isa.floating import (
     float_abs,
     float_add,
@@ -55,7 +56,7 @@ def _packed(d: Decode, fn: Callable[..., np.ndarray]) -> Op | None:
         parts = [np.ascontiguousarray(x).view(part) for x in operands]
         return np.ascontiguousarray(fn(*parts), dtype=part).view(np.uint32)
 
-    return same_type(d, run, kind, 2)
+    return same_type(d, run, kind, 2, elements(2))
 
 
 def _saturate(fn: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
@@ -72,7 +73,8 @@ def _saturate(fn: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
 def _sum(d: Decode, fn: Callable[..., np.ndarray]) -> Op:
     saturate = d.take("sat") is not None
     run = _saturate(fn) if saturate else fn
-    return same_type(d, run, d.type(*(("s32",) if saturate else INTS)), 2)
+    kind = d.type(*(("s32",) if saturate else INTS))
+    return same_type(d, run, kind, 2, whole if saturate else upward)
 
 
 @instruction("add")
@@ -141,7 +143,8 @@ def _product(d: Decode, mad: bool) -> Op:
     if mad:
         add = _saturate(np.add) if saturate else np.add
         run = lambda a, b, c: add(multiply(a, b), c)  # noqa: E731
-    return elementwise(d, run, dst, out, sources, views)
+    flow = whole if mode == "hi" else upward
+    return elementwise(d, run, dst, out, sources, views, flow)
 
 
 @instruction("mul")
@@ -243,7 +246,7 @@ def absolute(d: Decode) -> Op:
 def negate(d: Decode) -> Op:
     if is_float(d):
         return float_neg(d)
-    return same_type(d, np.negative, d.type("s16", "s32", "s64"), 1)
+    return same_type(d, np.negative, d.type("s16", "s32", "s64"), 1, upward)
 
 
 @instruction("sad")

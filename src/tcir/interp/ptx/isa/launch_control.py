@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.definedness import Unknown
 from tcir.interp.ptx.isa.mbarrier import shared_operand
 from tcir.interp.ptx.lanes import LANE_INDICES
 from tcir.interp.ptx.op import Op
@@ -13,6 +14,7 @@ from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES, Sink, Site
 from tcir.interp.ptx.warp import Warp
 from tcir.machine.engine.launch_control import granted
+from tcir.machine.memory.undefined import Origin
 
 _B128, _U32 = TYPES["b128"], TYPES["u32"]
 
@@ -91,17 +93,20 @@ def first_ctaid(d: Decode) -> Op:
     def run(w: Warp, m: int) -> None:
         lanes = LANE_INDICES[m]
         answers = _answers(w, source, m, site)
-        if any(first is None for first in answers):
-            raise w.error(
-                "launch-control-refused",
-                "expected the answer of a request that was granted (query_cancel.is_canceled), got "
-                "a refusal: its coordinates are undefined",
-                site,
-            )
+        refused, index = np.zeros((32, 4), np.uint8), w.agent.cta.index
+        refused[lanes[[first is None for first in answers]]] = 0xFF
+        lost = Unknown(refused, Origin(
+            "launch-control-refused", site, "the answer of a request that was refused",
+            "is_canceled before: the coordinates are undefined (PTX ISA 9.7.13.17.4)", index,
+        ))  # fmt: skip
         for dst, axis in wanted:
-            w.v[U32][dst][lanes] = np.array([a[axis] for a in answers if a is not None], np.uint32)
-            w.undef[dst] &= ~m
-        for dst in rest:  # the fourth element is unspecified
-            w.undef[dst] |= m
+            w.v[U32][dst][lanes] = np.array([(a or (0, 0, 0))[axis] for a in answers], np.uint32)
+            w.define(dst, m, lost)
+        for dst in rest:
+            fourth = Origin(
+                "undefined-register", site, "the fourth element of get_first_ctaid",
+                "a value: it is unspecified (PTX ISA 9.7.13.17.4)", index,
+            )  # fmt: skip
+            w.define(dst, m, Unknown(np.full((32, 4), 0xFF, np.uint8), fourth))
 
     return d.plain(run)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.definedness import as_bits, bitwise, mixed, varying
 from tcir.interp.ptx.isa.integer import INTS
 from tcir.interp.ptx.isa.values.elementwise import elementwise, same_type
 from tcir.interp.ptx.lanes import LANE_MASK, bits
@@ -20,20 +21,24 @@ from tcir.interp.ptx.warp import Warp
 def _logic(d: Decode, fn: Callable[..., np.ndarray], on_masks: Callable[[int, int], int]) -> Op:
     kind = d.type("b16", "b32", "b64", "pred")
     if kind.size:
-        return same_type(d, fn, kind, 2)
+        return same_type(d, fn, kind, 2, bitwise(2))
     d.done(3)
     dst = d.pred_dst(d.operands[0])
     (a, xa), (b, xb) = d.pred(d.operands[1]), d.pred(d.operands[2])
     site = d.site
 
     def run(w: Warp, m: int) -> None:
-        if (w.undef[a] | w.undef[b]) & m:
-            w.read_undefined(site, (a, b), m)
-        value = on_masks(w.p[a] ^ xa, w.p[b] ^ xb)
-        w.p[dst] = w.p[dst] & ~m | value & m
-        w.undef[dst] &= ~m
+        lost, undef = None, w.undef
+        x, y = w.p[a] ^ xa, w.p[b] ^ xb
+        if (undef[a] | undef[b]) & m:
+            unknown = varying(on_masks, (x, undef[a] & m), (y, undef[b] & m))
+            lost = w.result((a, b), m, site, lambda _: as_bits(LANE_MASK[unknown]))
+        w.p[dst] = w.p[dst] & ~m | on_masks(x, y) & m
+        undef[dst] &= ~m
+        if lost:
+            w.define(dst, m, lost)
 
-    return d.plain(run)
+    return d.computing(run)
 
 
 @instruction("and")
@@ -55,19 +60,20 @@ def bit_xor(d: Decode) -> Op:
 def bit_not(d: Decode) -> Op:
     kind = d.type("b16", "b32", "b64", "pred")
     if kind.size:
-        return same_type(d, np.invert, kind, 1)
+        return same_type(d, np.invert, kind, 1, bitwise(1))
     d.done(2)
     dst = d.pred_dst(d.operands[0])
     a, xa = d.pred(d.operands[1])
     site = d.site
 
     def run(w: Warp, m: int) -> None:
-        if w.undef[a] & m:
-            w.read_undefined(site, (a,), m)
+        lost = w.undefined(a, m, site) if w.undef[a] & m else None
         w.p[dst] = w.p[dst] & ~m | ~(w.p[a] ^ xa) & m
         w.undef[dst] &= ~m
+        if lost:
+            w.define(dst, m, lost)
 
-    return d.plain(run)
+    return d.computing(run)
 
 
 @instruction("cnot")
@@ -96,25 +102,26 @@ def lop3(d: Decode) -> Op:
     n = view(kind)
     sources = tuple(d.src(o, kind) for o in d.operands[1:4])
     if not isinstance(target, Pair):
-        return elementwise(d, run, d.dst(target, kind), n, sources, (n, n, n))
+        return elementwise(d, run, d.dst(target, kind), n, sources, (n, n, n), bitwise(3))
     dst, flag = d.dst(target.first, kind), d.pred_dst(target.second)
     q, flip = d.pred(d.operands[5])
     site = d.site
 
+    flow = bitwise(3)
+
     def both(w: Warp, m: int) -> None:
-        needed = (*sources, q)
-        for s in needed:
-            if w.undef[s] & m:
-                w.read_undefined(site, needed, m)
-        out = run(*(w.v[n][s] for s in sources))
+        values = [w.v[n][s] for s in sources]
+        lost = w.result(sources, m, site, lambda b: flow(run, values, b, values[0].dtype))
+        unsure = w.result((*sources, q), m, site, mixed(1))
+        out = run(*values)
         other = w.p[q] ^ flip
         found = bits(out != 0) & other if combine == "and" else bits(out != 0) | other
         np.copyto(w.v[n][dst], out, where=LANE_MASK[m])
         w.p[flag] = w.p[flag] & ~m | found & m
-        w.undef[dst] &= ~m
-        w.undef[flag] &= ~m
+        w.define(dst, m, lost)
+        w.define(flag, m, unsure)
 
-    return d.plain(both)
+    return d.computing(both)
 
 
 def shift_left(a: np.ndarray, amount: np.ndarray) -> np.ndarray:
@@ -134,7 +141,7 @@ def _shift(d: Decode, fn: Callable[..., np.ndarray], *types: str) -> Op:
     d.done(3)
     n = view(kind)
     sources = (d.src(d.operands[1], kind), d.src(d.operands[2], TYPES["u32"]))
-    return elementwise(d, fn, d.dst(d.operands[0], kind), n, sources, (n, U32))
+    return elementwise(d, fn, d.dst(d.operands[0], kind), n, sources, (n, U32), bitwise(1))
 
 
 @instruction("shl")
@@ -160,4 +167,4 @@ def shf(d: Decode) -> Op:
             return (both << amount) >> np.uint64(32) & np.uint64(0xFFFFFFFF)
         return both >> amount & np.uint64(0xFFFFFFFF)
 
-    return same_type(d, run, kind, 3)
+    return same_type(d, run, kind, 3, bitwise(2))

@@ -7,19 +7,23 @@ every access of a warp is performed when it executes. They decide what happens b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.definedness import Unknown
 from tcir.interp.ptx.lanes import FULL, LANE_INDICES
 from tcir.interp.ptx.op import Op
 from tcir.interp.ptx.registers import U32, U64, VIEW_DTYPES, unsigned_view, view
 from tcir.interp.ptx.registry import instruction
-from tcir.interp.ptx.syntax import Site
+from tcir.interp.ptx.syntax import Site, Type
 from tcir.interp.ptx.warp import Warp
 from tcir.interp.ptx.windows import SPACES
 from tcir.machine import MachineError
-from tcir.machine.memory.generic import extent
+from tcir.machine.memory.generic import extent, gathered
 from tcir.machine.memory.memories import GUARD
+from tcir.machine.memory.undefined import Origin, Undefined
 from tcir.machine.order.strong import Place, Strong
 
 SPACE_WORDS = {
@@ -109,8 +113,24 @@ def load(
     lanes: np.ndarray,
     site: Site,
     strong: Strong | None = None,
-    constant: bool = False,
 ) -> np.ndarray:
+    """As `read`, of bytes that have to be defined."""
+    data, undefined = read(w, space, at, nbytes, lanes, site, strong)
+    if undefined is not None:
+        w.agent.cta.report_undefined(undefined.origin, site)
+    return data
+
+
+def read(
+    w: Warp,
+    space: str,
+    at: np.ndarray,
+    nbytes: int,
+    lanes: np.ndarray,
+    site: Site,
+    strong: Strong | None = None,
+    constant: bool = False,
+) -> tuple[np.ndarray, Undefined | None]:
     """uint8[n, nbytes] from n addresses; `lanes` are the lane numbers, for local memory.
 
     strong: the qualifiers of a strong load. constant: the launch does not write the bytes.
@@ -118,11 +138,12 @@ def load(
     if space == "generic":
         parts = split(at)
         if len(parts) == 1:
-            return load(w, _reach(parts[0][0]), parts[0][2], nbytes, lanes, site, strong)
-        out = np.empty((len(at), nbytes), np.uint8)
-        for part, where, inside in parts:
-            out[where] = load(w, _reach(part), inside, nbytes, lanes[where], site, strong)
-        return out
+            return read(w, _reach(parts[0][0]), parts[0][2], nbytes, lanes, site, strong)
+        found = [
+            read(w, _reach(part), inside, nbytes, lanes[where], site, strong)
+            for part, where, inside in parts
+        ]
+        return gathered(found, [where for _, where, _ in parts])
     if strong and space in ("shared", "cluster", "global"):
         if strong.observes and w.launch.machine.checking:
             w.agent.strong.read(_places(w, space, at), strong)
@@ -130,13 +151,14 @@ def load(
     if space in ("shared", "cluster", "global"):
         return _load(w, space, at, nbytes, site, None, constant)
     bytes_ = at[:, None] + np.arange(nbytes)
-    store = w.local if space == "local" else w.launch.params
-    _bounds(w, space, at, nbytes, store.shape[-1], site)
     if space == "param":
-        return store[bytes_]
-    if not w.local_defined[lanes[:, None], bytes_].all():
-        w.undefined_local(site)
-    return store[lanes[:, None], bytes_]
+        params = w.launch.params
+        _bounds(w, space, at, nbytes, len(params), site)
+        return params[bytes_], None
+    _bounds(w, space, at, nbytes, w.local.size, site)
+    where = lanes[:, None], bytes_
+    unwritten = Origin("undefined-read", site, "local memory", cta=w.agent.cta.index)
+    return w.local.data[where], w.local.missing(where, unwritten)
 
 
 def _load(
@@ -147,13 +169,12 @@ def _load(
     site: Site,
     strong: str | None,
     constant: bool = False,
-) -> np.ndarray:
+) -> tuple[np.ndarray, Undefined | None]:
     if space == "global" and not _together(w, at, nbytes):
-        each = (at[n : n + 1] for n in range(len(at)))
-        return np.concatenate(
-            [_load(w, space, one, nbytes, site, strong, constant) for one in each]
-        )
-    return w.agent.memory.load(space, at, nbytes, strong=strong, constant=constant, site=site)
+        each = [slice(n, n + 1) for n in range(len(at))]
+        found = [_load(w, space, at[one], nbytes, site, strong, constant) for one in each]
+        return gathered(found, each)
+    return w.agent.memory.read(space, at, nbytes, strong=strong, constant=constant, site=site)
 
 
 def _together(w: Warp, at: np.ndarray, nbytes: int) -> bool:
@@ -186,42 +207,51 @@ def store(
     lanes: np.ndarray,
     site: Site,
     strong: Strong | None = None,
+    undefined: Undefined | None = None,
 ) -> None:
-    """The reverse of `load`; data: uint8[n, nbytes]."""
+    """The reverse of `read`; data: uint8[n, nbytes]."""
     if space == "generic":
         parts = split(at)
         if len(parts) == 1:
-            store(w, _reach(parts[0][0]), parts[0][2], data, lanes, site, strong)
+            store(w, _reach(parts[0][0]), parts[0][2], data, lanes, site, strong, undefined)
             return
         for part, where, inside in parts:
-            store(w, _reach(part), inside, data[where], lanes[where], site, strong)
+            lost = undefined and undefined.of(where)
+            store(w, _reach(part), inside, data[where], lanes[where], site, strong, lost)
         return
     if strong and space in ("shared", "cluster", "global"):
         w.agent.clock[w.agent.me] += 1  # a number that it shares with no other access
-        _store(w, space, at, data, site, strong.scope)
+        _store(w, space, at, data, site, strong.scope, undefined)
         if w.launch.machine.checking:
             w.agent.strong.write(_places(w, space, at), strong)
         return
     if space in ("shared", "cluster", "global"):
-        _store(w, space, at, data, site, None)
+        _store(w, space, at, data, site, None, undefined)
         return
     if space == "param":
         raise w.error("read-only", "expected a writable address, got kernel parameters", site)
     nbytes = data.shape[1]
-    _bounds(w, space, at, nbytes, w.local.shape[1], site)
-    bytes_ = at[:, None] + np.arange(nbytes)
-    w.local[lanes[:, None], bytes_] = data
-    w.local_defined[lanes[:, None], bytes_] = True
+    _bounds(w, space, at, nbytes, w.local.size, site)
+    place = lanes[:, None], at[:, None] + np.arange(nbytes)
+    w.local.data[place] = data
+    w.local.written(place, undefined, site)
 
 
 def _store(
-    w: Warp, space: str, at: np.ndarray, data: np.ndarray, site: Site, strong: str | None
+    w: Warp,
+    space: str,
+    at: np.ndarray,
+    data: np.ndarray,
+    site: Site,
+    strong: str | None,
+    undefined: Undefined | None,
 ) -> None:
+    each = [slice(None)]
     if space == "global" and not _together(w, at, data.shape[1]):
-        for n in range(len(at)):
-            w.agent.memory.store(space, at[n : n + 1], data[n : n + 1], strong=strong, site=site)
-        return
-    w.agent.memory.store(space, at, data, strong=strong, site=site)
+        each = [slice(n, n + 1) for n in range(len(at))]
+    for one in each:
+        lost = undefined and undefined.of(one)
+        w.agent.memory.store(space, at[one], data[one], undefined=lost, strong=strong, site=site)
 
 
 def _vector_count(d: Decode) -> int:
@@ -251,7 +281,6 @@ def ld(d: Decode) -> Op:
     if kind.kind == "pred" or kind.size * count > 32:
         raise d.malformed(f"expected at most 32 bytes, got .v{count}.{kind.name}")
     slot, size, offset, declared = d.address(d.operands[1])
-    result = space == "param" and declared == "local"
     if declared is not None and (space == "generic" or declared == "local"):
         space = SPACE_WORDS[declared]  # variables for call parameters are local memory here
     targets = d.vector(d.operands[0], count)
@@ -269,26 +298,44 @@ def ld(d: Decode) -> Op:
         at = addresses(w, slot, size, offset, m, site)
         check_aligned(w, at, nbytes, site)
         lanes = LANE_INDICES[m]
-        lost = _unknown(w, at, nbytes, lanes) if result else 0
-        values = load(w, space, at, nbytes, lanes, site, strong, constant).view(dtype)
+        data, undefined = read(w, space, at, nbytes, lanes, site, strong, constant)
+        values = data.view(dtype)
         v, undef = w.v, w.undef
         for position, dst, n in moves:
             if m == FULL:
                 v[n][dst][:] = values[:, position]
             else:
                 v[n][dst][lanes] = values[:, position]
-            undef[dst] = undef[dst] & ~m | lost
+            if undefined is None:
+                undef[dst] &= ~m
+            else:
+                w.define(dst, m, _loaded(undefined, lanes, position, kind, w.sizes[dst]))
 
     return d.plain(run)
 
 
-def _unknown(w: Warp, at: np.ndarray, nbytes: int, lanes: np.ndarray) -> int:
-    """Lanes whose call returned nothing, such as those that a guard excluded: loading the result
-    is legal, using it is not. Its bytes count as written from now on."""
-    where = lanes[:, None], at[:, None] + np.arange(nbytes)
-    unknown = lanes[~w.local_defined[where].all(axis=1)]
-    w.local_defined[where] = True
-    return sum(1 << int(lane) for lane in unknown)
+def _loaded(
+    undefined: Undefined, lanes: np.ndarray, position: int, kind: Type, size: int
+) -> Unknown:
+    """Of one element of a load by these lanes, extended to a register of `size` bytes."""
+    element = undefined.where[:, position * kind.size : (position + 1) * kind.size]
+    bits = np.zeros((32, size), np.uint8)
+    bits[lanes, : kind.size] = element * np.uint8(0xFF)
+    if kind.kind == "s":
+        bits[lanes, kind.size :] = element[:, -1:] * np.uint8(0xFF)
+    return Unknown(bits, undefined.origin)
+
+
+def stored(w: Warp, sources: Sequence[int], size: int, m: int, site: Site) -> Undefined | None:
+    """What is undefined of the low `size` bytes of each source, bool [lanes, bytes]."""
+    found = [w.undefined(source, m, site) for source in sources]
+    origins = [unknown.origin for unknown in found if unknown is not None]
+    if not origins:
+        return None
+    nothing = np.zeros((32, size), np.uint8)
+    parts = [nothing if unknown is None else unknown.bits[:, :size] for unknown in found]
+    where = np.concatenate(parts, axis=1)[LANE_INDICES[m]] != 0
+    return Undefined(where, origins[0]) if where.any() else None
 
 
 @instruction("st")
@@ -315,12 +362,12 @@ def st(d: Decode) -> Op:
         check_aligned(w, at, nbytes, site)
         lanes = LANE_INDICES[m]
         data = np.empty((len(at), count), dtype)
-        v, undef = w.v, w.undef
+        v, undef, undefined = w.v, w.undef, None
         for position, source in enumerate(sources):
-            if undef[source] & m:
-                w.read_undefined(site, (source,), m)
+            if undef[source] & m and undefined is None:
+                undefined = stored(w, sources, kind.size, m, site)
             value = v[views[position]][source]
             data[:, position] = value if m == FULL else value[lanes]
-        store(w, space, at, data.view(np.uint8), lanes, site, strong)
+        store(w, space, at, data.view(np.uint8), lanes, site, strong, undefined)
 
     return d.plain(run)

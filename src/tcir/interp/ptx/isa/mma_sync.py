@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.definedness import Unknown, octets, words
 from tcir.interp.ptx.isa.values.fragments import (
     elements,
     fragment_a,
@@ -129,6 +130,8 @@ def _operands(d: Decode, counts: list[int], wide: bool) -> tuple[list[int], list
 
 
 Matrices = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+Spread = Callable[..., np.ndarray]
+"""From the undefined bits of the words of a, b, c to those of d, all [registers, 32]."""
 
 
 def _collective(
@@ -137,20 +140,37 @@ def _collective(
     targets: list[int],
     sources: list[tuple[int, ...]],
     fn: Callable[..., np.ndarray],
+    spread: Spread | None = None,
 ) -> Op:
-    """`fn` from the words of a, b, c (and what follows) to those of d, all [registers, 32]."""
+    """`fn` from the words of a, b, c (and what follows) to those of d, all [registers, 32].
+
+    spread: None: one undefined bit makes all of D undefined.
+    """
     n, site = view("u64" if wide else "u32"), d.site
+    every = tuple(s for operand in sources for s in operand)
+
+    def undefined(w: Warp, m: int) -> list[Unknown | None]:
+        """Of each target."""
+        found = {s: w.undefined(s, m, site) for s in every}
+        origin = next(u.origin for u in found.values() if u is not None)
+        nothing = np.zeros((32, 8 if wide else 4), np.uint8)
+        held = {s: words(nothing if u is None else u.bits) for s, u in found.items()}
+        if spread is None:
+            lost = np.full((len(targets), 32), -1, f"i{nothing.shape[1]}")
+        else:
+            lost = spread(*(np.stack([held[s] for s in operand]) for operand in sources))
+        return [Unknown(octets(row), origin) for row in lost]
 
     def run(w: Warp, m: int) -> None:
-        for source in (s for operand in sources for s in operand):
-            if w.undef[source] & m:
-                w.read_undefined(site, (source,), m)
+        lost: list[Unknown | None] = [None] * len(targets)
+        if any(w.undef[source] & m for source in every):
+            lost = undefined(w, m)
         v = w.v[n]
         result = fn(*(np.stack([v[s] for s in operand]) for operand in sources))
         lanes = LANE_INDICES[m]
-        for target, row in zip(targets, result, strict=True):
+        for target, row, unknown in zip(targets, result, lost, strict=True):
             v[target][lanes] = row[lanes]
-            w.undef[target] &= ~m
+            w.define(target, m, unknown)
         w.agent.machine.counters.mma += 1
 
     return d.plain(run, aligned=True)
@@ -186,6 +206,23 @@ def _dense(form: _Form, multiply: Matrices) -> Matrices:
         matrix_b[b_at[1], b_at[0]] = elements(b, bits)
         matrix_c[c_at] = elements(c, 16 if half else 32)
         return _packed(multiply(matrix_a, matrix_b, matrix_c)[c_at], half)
+
+    return run
+
+
+def _dense_spread(form: _Form) -> Spread:
+    """A row of A makes a row of D undefined, a column of B a column, an element of C its own."""
+    m, k, bits, half = form.m, form.k, form.bits, form.d == "f16"
+    a_at, b_at, c_at = fragment_a(bits, m, k), fragment_b(bits, k), fragment_c(m)
+
+    def run(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+        rows, columns, lost = np.zeros(m, bool), np.zeros(8, bool), np.zeros((m, 8), bool)
+        np.logical_or.at(rows, a_at[0], elements(a, bits) != 0)
+        np.logical_or.at(columns, b_at[1], elements(b, bits) != 0)
+        lost[c_at] = elements(c, 16 if half else 32) != 0
+        lost |= rows[:, None] | columns
+        ones = np.where(lost[c_at], np.uint32(0xFFFF if half else 0xFFFFFFFF), np.uint32(0))
+        return _packed(ones, half)
 
     return run
 
@@ -273,8 +310,10 @@ def mma(d: Decode) -> Op:
     targets, sources = _operands(d, counts, wide)
     if wide:
         return _collective(d, True, targets, sources, _doubles(form, mode or "rn"))
-    run = _volta(form) if volta else _dense(form, _multiply(d, form, operation))
-    return _collective(d, False, targets, sources, run)
+    if volta:
+        return _collective(d, False, targets, sources, _volta(form))
+    run = _dense(form, _multiply(d, form, operation))
+    return _collective(d, False, targets, sources, run, _dense_spread(form))
 
 
 @instruction("mma.sp.sync", "mma.sp::ordered_metadata.sync")

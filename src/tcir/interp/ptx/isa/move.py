@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.definedness import Unknown, joined, upward
 from tcir.interp.ptx.isa.values.elementwise import elementwise, predicate
 from tcir.interp.ptx.lanes import FULL, LANE_MASK
 from tcir.interp.ptx.op import Op
@@ -36,18 +37,16 @@ def mov_vector(d: Decode) -> Op:
         parts = d.vector(source, count)
     targets = [d.dst(o, kind) for o in d.vector(d.operands[0], count)]
     pairs = list(zip(targets, [d.src(o, kind) for o in parts], strict=True))
-    n = unsigned_view(kind.size)
+    n, site = unsigned_view(kind.size), d.site
 
     def run(w: Warp, m: int) -> None:
         where = LANE_MASK[m]
-        read = [(dst, w.v[n][a].copy(), w.undef[a] & m, a) for dst, a in pairs]
-        for dst, values, lost, a in read:
+        read = [(dst, w.v[n][a].copy(), w.undefined(a, m, site)) for dst, a in pairs]
+        for dst, values, lost in read:
             np.copyto(w.v[n][dst], values, where=where)
-            w.undef[dst] = w.undef[dst] & ~m | lost
-            if lost:
-                w.copied(a, dst)
+            w.define(dst, m, lost)
 
-    return d.plain(run)
+    return d.computing(run)
 
 
 @instruction("mov")
@@ -70,8 +69,8 @@ def mov(d: Decode) -> Op:
             np.copyto(w.v[n][dst], w.launch.clock(name), where=LANE_MASK[m], casting="unsafe")
             w.undef[dst] &= ~m
 
-        return d.plain(clock)
-    a = d.src(source, kind)
+        return d.computing(clock)
+    a, site = d.src(source, kind), d.site
 
     def move(w: Warp, m: int) -> None:
         undef = w.undef
@@ -81,23 +80,24 @@ def mov(d: Decode) -> Op:
         else:
             np.copyto(v[dst], v[a], where=LANE_MASK[m])
         # Moving an undefined value is no use of it: the copy is undefined too.
-        lost = undef[a] & m
-        undef[dst] = undef[dst] & ~m | lost
-        if lost:
-            w.copied(a, dst)
+        if undef[a] & m:
+            w.copied(a, dst, m, site)
+        else:
+            undef[dst] &= ~m
 
-    return d.plain(move)
+    return d.computing(move)
 
 
 def _move_predicate(d: Decode) -> Op:
     dst = d.pred_dst(d.operands[0])
     a, flip = d.pred(d.operands[1])
+    site = d.site
 
     def run(w: Warp, m: int) -> None:
         w.p[dst] = w.p[dst] & ~m | (w.p[a] ^ flip) & m
-        w.undef[dst] = w.undef[dst] & ~m | w.undef[a] & m
+        w.define(dst, m, w.undefined(a, m, site))
 
-    return d.plain(run)
+    return d.computing(run)
 
 
 def _parts(d: Decode, kind: Type, vector: Vector) -> Type:
@@ -117,7 +117,8 @@ def _pack(d: Decode, kind: Type, source: Vector) -> Op:
         def join(*parts: np.ndarray) -> np.ndarray:
             return np.stack(parts, axis=1).view("V16")[:, 0]
 
-        return elementwise(d, join, d.dst(d.operands[0], kind), big, sources, (n,) * len(sources))
+        views, dst = (n,) * len(sources), d.dst(d.operands[0], kind)
+        return elementwise(d, join, dst, big, sources, views, joined)
     shift = 8 * part.size
     dtype = np.dtype(f"u{kind.size}").type
 
@@ -127,7 +128,8 @@ def _pack(d: Decode, kind: Type, source: Vector) -> Op:
             out |= value.astype(dtype) << dtype(number * shift)
         return out
 
-    return elementwise(d, run, d.dst(d.operands[0], kind), big, sources, (n,) * len(sources))
+    views, dst = (n,) * len(sources), d.dst(d.operands[0], kind)
+    return elementwise(d, run, dst, big, sources, views, joined)
 
 
 def _unpack(d: Decode, kind: Type, target: Vector) -> Op:
@@ -143,31 +145,36 @@ def _unpack(d: Decode, kind: Type, target: Vector) -> Op:
         if not isinstance(o, Sink)
     ]
 
+    size, site = part.size, d.site
+
     def run(w: Warp, m: int) -> None:
         undef = w.undef
         value = w.v[big][a].copy()
-        lost = undef[a] & m
+        lost = w.undefined(a, m, site) if undef[a] & m else None
         where = LANE_MASK[m]
         for dst, shift in wanted:
             np.copyto(w.v[n][dst], value >> shift, where=where, casting="unsafe")
-            undef[dst] = undef[dst] & ~m | lost
+            undef[dst] &= ~m
             if lost:
-                w.copied(a, dst)
+                first = int(shift) // 8
+                w.define(dst, m, Unknown(lost.bits[:, first : first + size], lost.origin))
 
-    return d.plain(run)
+    return d.computing(run)
 
 
 def _unpack_wide(d: Decode, a: int, targets: list[int], n: int) -> Op:
     """A b128 register to parts of it."""
+    size, site = VIEW_DTYPES[n].itemsize, d.site
 
     def run(w: Warp, m: int) -> None:
         parts = w.v[view("u128")][a].view(VIEW_DTYPES[n]).reshape(32, -1)
-        lost = w.undef[a] & m
+        lost = w.undefined(a, m, site)
         for column, dst in enumerate(targets):
             np.copyto(w.v[n][dst], parts[:, column], where=LANE_MASK[m])
-            w.undef[dst] = w.undef[dst] & ~m | lost
+            some = slice(column * size, (column + 1) * size)
+            w.define(dst, m, lost and Unknown(lost.bits[:, some], lost.origin))
 
-    return d.plain(run)
+    return d.computing(run)
 
 
 @instruction("cvta")
@@ -181,7 +188,8 @@ def cvta(d: Decode) -> Op:
     n = view(kind)
     base = np.uint64(WINDOWS[space])
     run: Callable[..., np.ndarray] = (lambda a: a - base) if inverse else (lambda a: a + base)
-    return elementwise(d, run, d.dst(d.operands[0], kind), n, (d.src(d.operands[1], kind),), (n,))
+    source = d.src(d.operands[1], kind)
+    return elementwise(d, run, d.dst(d.operands[0], kind), n, (source,), (n,), upward)
 
 
 @instruction("isspacep")

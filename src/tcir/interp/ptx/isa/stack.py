@@ -35,7 +35,7 @@ def alloca(d: Decode) -> Op:
         lanes = LANE_INDICES[m]
         at = -(-w.v[U64][pointer][lanes].astype(object) // alignment) * alignment
         end = at + w.v[n][size][lanes].astype(object)
-        limit = w.local.shape[1]
+        limit = w.local.size
         if max(end) > limit:
             raise w.error(
                 "stack-overflow",
@@ -45,7 +45,7 @@ def alloca(d: Decode) -> Op:
         w.v[n][target][lanes] = at.astype(w.v[n][target].dtype)
         w.v[U64][pointer][lanes] = end.astype(np.uint64)
         for lane, low, high in zip(lanes, at, end, strict=True):
-            w.local_defined[lane, low:high] = False
+            w.local.cleared((lane, slice(low, high)))
         w.undef[target] &= ~m
 
     return d.plain(run)

@@ -35,14 +35,14 @@ class _Parameter:
         self.where, self.site = slice(start, start + variable.size), d.site
 
     def get(self, w: Warp, lane: int) -> int:
-        if not w.local_defined[lane, self.where].all():
-            w.undefined_local(self.site)
-        return int.from_bytes(w.local[lane, self.where].tobytes(), "little")
+        if not w.local.defined[lane, self.where].all():
+            w.undefined_arguments(self.site)
+        return int.from_bytes(w.local.data[lane, self.where].tobytes(), "little")
 
     def set(self, w: Warp, lane: int, value: int) -> None:
         raw = struct.pack("<i", value)[: self.where.stop - self.where.start]
-        w.local[lane, self.where] = np.frombuffer(raw, np.uint8)
-        w.local_defined[lane, self.where] = True
+        w.local.data[lane, self.where] = np.frombuffer(raw, np.uint8)
+        w.local.written((lane, self.where), None, self.site)
 
 
 class _Reader:
@@ -79,7 +79,7 @@ class _Reader:
         w, inside = self.w, address & 0xFFFFFFFF
         match SPACES.get(address >> 32):
             case "local":
-                return w.local[self.lane, inside:], w.local_defined[self.lane, inside:]
+                return w.local.data[self.lane, inside:], w.local.defined[self.lane, inside:]
             case "shared":
                 cta = w.agent.cta_of(inside, self.site)
                 inside -= cta.window

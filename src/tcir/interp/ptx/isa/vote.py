@@ -7,13 +7,15 @@ from collections.abc import Callable
 import numpy as np
 
 from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.definedness import Bits, Unknown, as_bits, octets
 from tcir.interp.ptx.isa.values.rounding import minmax_bits
 from tcir.interp.ptx.lanes import FULL, LANE_INDICES, LANE_MASK, bits
 from tcir.interp.ptx.op import Op
 from tcir.interp.ptx.registers import U32, unsigned_view, view
 from tcir.interp.ptx.registry import instruction
-from tcir.interp.ptx.syntax import TYPES, Operand, Pair
+from tcir.interp.ptx.syntax import TYPES, Operand, Pair, Site
 from tcir.interp.ptx.warp import Warp
+from tcir.machine.memory.undefined import Origin
 
 _U32_TYPE = TYPES["u32"]
 _LANES = np.arange(32)
@@ -63,17 +65,32 @@ def shfl(d: Decode) -> Op:
             source = lowest | amount & ~segment
             inside = source <= highest
         source = np.where(inside, source, _LANES)
-        lost = bits(LANE_MASK[undef[a] & FULL][source] | ~LANE_MASK[w.live & m][source])
+        lost = _shuffled(w, a, source, m, site)
         result = v[a][source]
         np.copyto(v[dst], result, where=LANE_MASK[m])
-        if undef[a] & m:
-            w.copied(a, dst)
-        undef[dst] = undef[dst] & ~m | lost & m
+        if a in w.pending:
+            w.copied(a, dst, m, site)
+        else:
+            w.define(dst, m, lost)
         if flag is not None:
             w.p[flag] = w.p[flag] & ~m | bits(inside) & m
             undef[flag] &= ~m
 
     return d.among(mask, run)
+
+
+def _shuffled(w: Warp, a: int, source: np.ndarray, m: int, site: Site) -> Unknown | None:
+    """Undefined bits of what each lane gets: all of what a lane that takes no part would give."""
+    absent = LANE_MASK[bits(~LANE_MASK[w.live & m][source]) & m]
+    if a in w.pending or not (w.undef[a] & FULL or absent.any()):
+        return None
+    held = w.undefined(a, FULL, site)
+    place = f"{w.names[a]} of a lane that takes no part (warp {w.index})"
+    missing = "its value is undefined (PTX ISA 9.7.9.6)"
+    origin = Origin("undefined-register", site, place, missing, w.agent.cta.index)
+    moved = np.zeros((32, 4), np.uint8) if held is None else held.bits[source]
+    moved[absent] = 0xFF
+    return Unknown(moved, origin if held is None else held.origin)
 
 
 @instruction("vote.sync")
@@ -87,19 +104,34 @@ def vote(d: Decode) -> Op:
     mask = _member_mask(d, d.operands[2])
     site = d.site
     dst = d.dst(d.operands[0], kind) if mode == "ballot" else d.pred_dst(d.operands[0])
+    holds = _HOLDS.get(mode, _HOLDS["any"])
 
     def run(w: Warp, m: int) -> None:
-        if w.undef[a] & m:
-            w.read_undefined(site, (a,), m)
+        unknown = w.undef[a] & m
         yes = (w.p[a] ^ flip) & m
         if mode == "ballot":
             np.copyto(w.v[U32][dst], yes, where=LANE_MASK[m], casting="unsafe")
+            lost = octets(np.full(32, unknown, np.uint32))
         else:
-            holds = {"all": yes == m, "any": yes != 0, "uni": yes in (0, m)}[mode]
-            w.p[dst] = w.p[dst] & ~m | (m if holds else 0)
-        w.undef[dst] &= ~m
+            w.p[dst] = w.p[dst] & ~m | (m if holds(yes, m) else 0)
+            lost = as_bits(LANE_MASK[m if _open(holds, yes, unknown, m) else 0])
+        w.define(dst, m, w.result((a,), m, site, lambda _: lost))
 
     return d.among(mask, run)
+
+
+_HOLDS: dict[str, Callable[[int, int], bool]] = {
+    "all": lambda yes, m: yes == m,
+    "any": lambda yes, m: yes != 0,
+    "uni": lambda yes, m: yes in (0, m),
+}
+
+
+def _open(holds: Callable[[int, int], bool], yes: int, unknown: int, m: int) -> bool:
+    """Whether a vote depends on lanes whose predicate is undefined: on all of them, or on one."""
+    one = unknown & -unknown
+    found = {holds(yes & ~unknown | some, m) for some in (0, unknown, one)}
+    return bool(unknown) and len(found) > 1
 
 
 @instruction("activemask")
@@ -135,6 +167,11 @@ def elect(d: Decode) -> Op:
     return d.among(mask, run)
 
 
+def _everywhere(bits: list[Bits]) -> Bits:
+    """One undefined operand makes the word of every lane undefined."""
+    return np.full((32, 4), 0xFF, np.uint8)
+
+
 @instruction("redux.sync")
 def redux(d: Decode) -> Op:
     name = d.require("add", "min", "max", "and", "or", "xor")
@@ -152,10 +189,9 @@ def redux(d: Decode) -> Op:
     dtype = np.dtype("i4" if kind.kind == "s" else "u4")
 
     def run(w: Warp, m: int) -> None:
-        if w.undef[a] & m:
-            w.read_undefined(site, (a,), m)
+        lost = w.result((a,), m, site, _everywhere)
         w.v[n][dst][LANE_INDICES[m]] = fold(w.v[n][a][LANE_INDICES[m]], dtype=dtype)
-        w.undef[dst] &= ~m
+        w.define(dst, m, lost)
 
     return d.among(mask, run)
 
@@ -171,8 +207,7 @@ def _redux_float(d: Decode, largest: bool) -> Op:
     site = d.site
 
     def run(w: Warp, m: int) -> None:
-        if w.undef[a] & m:
-            w.read_undefined(site, (a,), m)
+        lost = w.result((a,), m, site, _everywhere)
         values = w.v[U32][a][LANE_INDICES[m]]
         if magnitudes:
             values = values & np.uint32(0x7FFFFFFF)
@@ -180,7 +215,7 @@ def _redux_float(d: Decode, largest: bool) -> Op:
         for n in range(1, len(values)):
             result = minmax_bits(result, values[n : n + 1], "f32", largest, propagate)
         w.v[U32][dst][LANE_INDICES[m]] = result[0]
-        w.undef[dst] &= ~m
+        w.define(dst, m, lost)
 
     return d.among(mask, run)
 
@@ -197,17 +232,16 @@ def match(d: Decode) -> Op:
     n, site = unsigned_view(kind.size), d.site
 
     def run(w: Warp, m: int) -> None:
-        if w.undef[a] & m:
-            w.read_undefined(site, (a,), m)
+        lost = w.result((a,), m, site, _everywhere)
         values = w.v[n][a].copy()
         lanes = LANE_INDICES[m]
         same = all(values[lane] == values[lanes[0]] for lane in lanes)
         for lane in lanes:
             found = bits(values == values[lane]) & m
             w.v[U32][dst][lane] = (m if same else 0) if every else found
-        w.undef[dst] &= ~m
+        w.define(dst, m, lost)
         if flag is not None:
             w.p[flag] = w.p[flag] & ~m | (m if same else 0)
-            w.undef[flag] &= ~m
+            w.define(flag, m, lost and Unknown(lost.bits[:, :1], lost.origin))
 
     return d.among(mask, run)

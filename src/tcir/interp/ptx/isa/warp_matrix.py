@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from tcir.interp.ptx.decode import Decode
-from tcir.interp.ptx.isa.memory import addresses, check_aligned, load, split, store, take_space
+from tcir.interp.ptx.definedness import Bits, Unknown, octets
+from tcir.interp.ptx.isa.memory import addresses, check_aligned, read, split, store, take_space
 from tcir.interp.ptx.lanes import LANE_MASK
 from tcir.interp.ptx.op import Op
 from tcir.interp.ptx.registers import U32
 from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES, Site
 from tcir.interp.ptx.warp import Warp
+from tcir.machine.memory.undefined import Undefined
 from tcir.machine.tensor_core.narrow import CP_FORMATS, unpack_units
 
 _B32 = TYPES["b32"]
@@ -52,15 +56,47 @@ def ldmatrix(d: Decode) -> Op:
         at = _rows(w, slot, size, offset, count, site)
         if generic:
             at = _in_shared(w, at, site)
-        rows = load(w, "shared", at, 16, _LANE[: 8 * count], site)
+        rows, undefined = read(w, "shared", at, 16, _LANE[: 8 * count], site)
+        for target, words in zip(targets, fragments(rows), strict=True):
+            np.copyto(w.v[U32][target], words, where=LANE_MASK[m])
+        _define(w, targets, m, undefined, fragments)
+
+    def fragments(rows: np.ndarray) -> np.ndarray:
         tiles = rows.view(np.uint16).reshape(count, 8, 8)
-        for target, tile in zip(targets, tiles, strict=True):
-            tile = tile.T if transposed else tile
-            pairs = np.ascontiguousarray(tile).view(np.uint32)
-            np.copyto(w.v[U32][target], pairs.ravel(), where=LANE_MASK[m])
-            w.undef[target] &= ~m
+        tiles = tiles.transpose(0, 2, 1) if transposed else tiles
+        return np.ascontiguousarray(tiles).view(np.uint32).reshape(count, 32)
 
     return d.plain(run, aligned=True)
+
+
+def _define(
+    w: Warp,
+    targets: list[int],
+    m: int,
+    undefined: Undefined | None,
+    fragments: Callable[[np.ndarray], np.ndarray],
+) -> None:
+    """The registers have values; what is undefined lies in them as the data do."""
+    if undefined is None:
+        for target in targets:
+            w.undef[target] &= ~m
+        return
+    words = fragments(undefined.where * np.uint8(0xFF))
+    for target, row in zip(targets, words, strict=True):
+        w.define(target, m, Unknown(octets(row), undefined.origin))
+
+
+def _held(
+    w: Warp, sources: tuple[int, ...], m: int, site: Site, rows: Callable[[list[Bits]], np.ndarray]
+) -> Undefined | None:
+    """What is undefined of the rows that these registers make."""
+    if not any(w.undef[source] & m for source in sources):
+        return None
+    found = [w.undefined(source, m, site) for source in sources]
+    origins = [unknown.origin for unknown in found if unknown is not None]
+    nothing = np.zeros((32, 4), np.uint8)
+    data = rows([nothing if unknown is None else unknown.bits for unknown in found])
+    return Undefined(data != 0, origins[0]) if origins else None
 
 
 def _in_shared(w: Warp, at: np.ndarray, site: Site) -> np.ndarray:
@@ -84,17 +120,20 @@ def stmatrix(d: Decode) -> Op:
     sources = tuple(d.src(o, _B32) for o in d.vector(d.operands[1], count))
     site = d.site
 
+    def rows(words: list[np.ndarray]) -> np.ndarray:
+        data = np.empty((count, 8, 8), np.uint16)
+        for n, word in enumerate(words):
+            tile = word.reshape(-1).view(np.uint16).reshape(8, 8)
+            data[n] = tile.T if transposed else tile
+        return data.reshape(-1, 8).view(np.uint8)
+
     def run(w: Warp, m: int) -> None:
         at = _rows(w, slot, size, offset, count, site)
         if generic:
             at = _in_shared(w, at, site)
-        data = np.empty((count, 8, 8), np.uint16)
-        for n, source in enumerate(sources):
-            if w.undef[source] & m:
-                w.read_undefined(site, (source,), m)
-            tile = w.v[U32][source].view(np.uint16).reshape(8, 8)
-            data[n] = tile.T if transposed else tile
-        store(w, "shared", at, data.reshape(-1, 8).view(np.uint8), _LANE[: 8 * count], site)
+        undefined = _held(w, sources, m, site, rows)
+        data = rows([w.v[U32][source] for source in sources])
+        store(w, "shared", at, data, _LANE[: 8 * count], site, undefined=undefined)
 
     return d.plain(run, aligned=True)
 
@@ -111,13 +150,13 @@ def movmatrix(d: Decode) -> Op:
     site = d.site
 
     def run(w: Warp, m: int) -> None:
-        if w.undef[source] & m:
-            w.read_undefined(site, (source,), m)
-        tile = w.v[U32][source].view(np.uint16).reshape(8, 8).T
-        np.copyto(
-            w.v[U32][dst], np.ascontiguousarray(tile).view(np.uint32).ravel(), where=LANE_MASK[m]
-        )
-        w.undef[dst] &= ~m
+        lost = w.result((source,), m, site, lambda bits: octets(transposed(bits[0])))
+        np.copyto(w.v[U32][dst], transposed(w.v[U32][source]), where=LANE_MASK[m])
+        w.define(dst, m, lost)
+
+    def transposed(words: np.ndarray) -> np.ndarray:
+        tile = words.reshape(-1).view(np.uint16).reshape(8, 8).T
+        return np.ascontiguousarray(tile).view(np.uint32).ravel()
 
     return d.plain(run, aligned=True)
 
@@ -156,16 +195,23 @@ def _load_bytes(d: Decode) -> Op:
             at = _in_shared(w, at, site)
         # What is read is the codes; the padding may be undefined.
         lanes = _LANE[: 8 * count]
-        units = np.zeros((8 * count, 16), np.uint8)
+        units, missing = np.zeros((8 * count, 16), np.uint8), np.zeros((8 * count, 16), bool)
+        undefined = None
         for part in range(bits // 2):
-            units[:, 4 * part : 4 * part + 4] = load(w, "shared", at + 4 * part, 4, lanes, site)
+            columns = slice(4 * part, 4 * part + 4)
+            units[:, columns], found = read(w, "shared", at + 4 * part, 4, lanes, site)
+            if found is not None:
+                missing[:, columns] = found.where
+                undefined = Undefined(missing, found.origin)
+        for target, row in zip(targets, fragments(units), strict=True):
+            np.copyto(w.v[U32][target], row, where=LANE_MASK[m])
+        _define(w, targets, m, undefined, fragments)
+
+    def fragments(units: np.ndarray) -> np.ndarray:
         codes = units if bits == 8 else unpack_units(units, bits)
         if square:
             codes = np.ascontiguousarray(codes.reshape(-1, 16, 16).transpose(0, 2, 1))
-        words = codes.view(np.uint32).reshape(count, 32)
-        for target, row in zip(targets, words, strict=True):
-            np.copyto(w.v[U32][target], row, where=LANE_MASK[m])
-            w.undef[target] &= ~m
+        return codes.view(np.uint32).reshape(count, 32)
 
     return d.plain(run, aligned=True)
 
@@ -187,15 +233,18 @@ def _store_bytes(d: Decode) -> Op:
     row = (_LANE[:, None] >> 2) + 8 * (byte >> 1)
     column = 2 * (_LANE[:, None] & 3) + (byte & 1)
 
+    def rows(words: list[np.ndarray]) -> np.ndarray:
+        data = np.empty((count, 8, 16), np.uint8)
+        for n, word in enumerate(words):
+            data[n, column, row] = word.reshape(-1).view(np.uint8).reshape(32, 4)
+        return data.reshape(-1, 16)
+
     def run(w: Warp, m: int) -> None:
         at = _rows(w, slot, size, offset, count, site)
         if generic:
             at = _in_shared(w, at, site)
-        data = np.empty((count, 8, 16), np.uint8)
-        for n, source in enumerate(sources):
-            if w.undef[source] & m:
-                w.read_undefined(site, (source,), m)
-            data[n, column, row] = w.v[U32][source].view(np.uint8).reshape(32, 4)
-        store(w, "shared", at, data.reshape(-1, 16), _LANE[: 8 * count], site)
+        undefined = _held(w, sources, m, site, rows)
+        data = rows([w.v[U32][source] for source in sources])
+        store(w, "shared", at, data, _LANE[: 8 * count], site, undefined=undefined)
 
     return d.plain(run, aligned=True)

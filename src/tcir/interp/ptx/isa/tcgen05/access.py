@@ -5,16 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from tcir.interp.ptx.decode import Decode
-from tcir.interp.ptx.isa.tcgen05.operands import (
-    TmemAddress,
-    collective,
-)
-from tcir.interp.ptx.lanes import LANE_MASK
+from tcir.interp.ptx.isa.memory import stored
+from tcir.interp.ptx.isa.tcgen05.operands import TmemAddress, collective
+from tcir.interp.ptx.lanes import LANE_INDICES, LANE_MASK
 from tcir.interp.ptx.op import Op
 from tcir.interp.ptx.registers import U32
 from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES
 from tcir.interp.ptx.warp import Warp
+from tcir.machine.memory.undefined import Undefined
 
 _U32_TYPE = TYPES["u32"]
 _SHAPES = ("32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2")
@@ -46,19 +45,13 @@ def ld(d: Decode) -> Op:
     pending = dict.fromkeys(targets, site)
 
     def run(w: Warp, m: int) -> None:
-        values = w.agent.tmem.ld(
-            address.uniform(w, m), shape=shape, num=count, pack=packed, half_split=split, site=site
+        values, undefined = w.agent.tmem.read(
+            address.uniform(w, m), shape, count, packed, split, site=site
         )
-        v, undef, where = w.v[U32], w.undef, LANE_MASK[m]
+        v, where = w.v[U32], LANE_MASK[m]
         for target, row in zip(targets, values, strict=True):
             np.copyto(v[target], row, where=where)
-        if w.agent.machine.checking:
-            w.pending.update(pending)
-            for target in targets:
-                undef[target] |= m
-        else:
-            for target in targets:
-                undef[target] &= ~m
+        w.loaded(pending, m, undefined)
 
     return d.plain(run, aligned=True)
 
@@ -74,14 +67,17 @@ def st(d: Decode) -> Op:
     site = d.site
 
     def run(w: Warp, m: int) -> None:
-        for source in sources:
-            if w.undef[source] & m:
-                w.read_undefined(site, (source,), m)
+        undefined = None
+        if any(w.undef[source] & m for source in sources):
+            undefined = stored(w, sources, 4, m, site)
+        if undefined is not None:  # by register, lane and byte
+            where = np.zeros((32, len(sources), 4), bool)
+            where[LANE_INDICES[m]] = undefined.where.reshape(-1, len(sources), 4)
+            undefined = Undefined(where.transpose(1, 0, 2), undefined.origin)
         data = np.stack([w.v[U32][source] for source in sources])
-        more = {} if split is None else {"half_split": split}
         w.agent.tmem.st(
-            address.uniform(w, m), shape=shape, num=count, data=data, unpack=packed, site=site,
-            **more,
+            address.uniform(w, m), shape=shape, num=count, data=data, unpack=packed,
+            half_split=split, undefined=undefined, site=site,
         )  # fmt: skip
 
     return d.plain(run, aligned=True)

@@ -7,9 +7,10 @@ from collections.abc import Callable
 import numpy as np
 
 from tcir.interp.ptx.decode import Decode
+from tcir.interp.ptx.definedness import Flow, PredicateFlow, Unknown, any_bit, as_bits, whole
 from tcir.interp.ptx.lanes import FULL, LANE_MASK, bits
 from tcir.interp.ptx.op import Op
-from tcir.interp.ptx.registers import view
+from tcir.interp.ptx.registers import VIEW_DTYPES, view
 from tcir.interp.ptx.syntax import Type
 from tcir.interp.ptx.warp import Warp
 
@@ -21,47 +22,59 @@ def elementwise(
     out: int,
     sources: tuple[int, ...],
     views: tuple[int, ...],
+    flow: Flow = whole,
 ) -> Op:
-    """dst = fn(sources…): `out` and `views` are the register views of result and sources."""
+    """dst = fn(sources…): `out` and `views` are the register views of result and sources.
+
+    flow: which bits of the result are undefined, by those of the sources.
+    """
     site = d.site
+
+    def unknown(w: Warp, m: int) -> Unknown | None:
+        values = [w.v[n][s] for n, s in zip(views, sources, strict=True)]
+        return w.result(sources, m, site, lambda bits: flow(fn, values, bits, VIEW_DTYPES[out]))
+
     if len(sources) == 1:
         a = sources[0]
         va = views[0]
 
         def one(w: Warp, m: int) -> None:
             undef = w.undef
-            if undef[a] & m:
-                w.read_undefined(site, sources, m)
+            lost = unknown(w, m) if undef[a] & m else None
             if m == FULL:
                 w.v[out][dst][:] = fn(w.v[va][a])
             else:
                 np.copyto(w.v[out][dst], fn(w.v[va][a]), where=LANE_MASK[m], casting="unsafe")
             undef[dst] &= ~m
+            if lost:
+                w.define(dst, m, lost)
 
-        return d.plain(one)
+        return d.computing(one)
     if len(sources) == 2 and isinstance(fn, np.ufunc):
         a, b = sources
         va, vb = views
 
         def two(w: Warp, m: int) -> None:
             undef = w.undef
-            if (undef[a] | undef[b]) & m:
-                w.read_undefined(site, sources, m)
+            lost = unknown(w, m) if (undef[a] | undef[b]) & m else None
             v = w.v
             if m == FULL:
                 fn(v[va][a], v[vb][b], out=v[out][dst])
             else:
                 fn(v[va][a], v[vb][b], out=v[out][dst], where=LANE_MASK[m])
             undef[dst] &= ~m
+            if lost:
+                w.define(dst, m, lost)
 
-        return d.plain(two)
+        return d.computing(two)
     pairs = tuple(zip(views, sources, strict=True))
 
     def many(w: Warp, m: int) -> None:
-        undef = w.undef
+        undef, lost = w.undef, None
         for s in sources:
             if undef[s] & m:
-                w.read_undefined(site, sources, m)
+                lost = unknown(w, m)
+                break
         v = w.v
         result = fn(*[v[n][s] for n, s in pairs])
         if m == FULL:
@@ -69,33 +82,49 @@ def elementwise(
         else:
             np.copyto(v[out][dst], result, where=LANE_MASK[m], casting="unsafe")
         undef[dst] &= ~m
+        if lost:
+            w.define(dst, m, lost)
 
-    return d.plain(many)
+    return d.computing(many)
 
 
 def predicate(
-    d: Decode, fn: Callable[..., np.ndarray], sources: tuple[int, ...], source_view: int, dst: int
+    d: Decode,
+    fn: Callable[..., np.ndarray],
+    sources: tuple[int, ...],
+    source_view: int,
+    dst: int,
+    flow: PredicateFlow = any_bit,
 ) -> Op:
-    """dst predicate = fn(sources…) lane by lane."""
+    """dst predicate = fn(sources…) lane by lane; flow: in which lanes it is undefined."""
     site = d.site
 
+    def unknown(w: Warp, m: int) -> Unknown | None:
+        values = [w.v[source_view][s] for s in sources]
+        return w.result(sources, m, site, lambda b: as_bits(flow(fn, values, b)))
+
     def run(w: Warp, m: int) -> None:
-        undef = w.undef
+        undef, lost = w.undef, None
+        v = w.v[source_view]
         for s in sources:
             if undef[s] & m:
-                w.read_undefined(site, sources, m)
-        v = w.v[source_view]
+                lost = unknown(w, m)
+                break
         found = bits(fn(*[v[s] for s in sources]))
         w.p[dst] = w.p[dst] & ~m | found & m
         undef[dst] &= ~m
+        if lost:
+            w.define(dst, m, lost)
 
-    return d.plain(run)
+    return d.computing(run)
 
 
-def same_type(d: Decode, fn: Callable[..., np.ndarray], kind: Type, count: int) -> Op:
+def same_type(
+    d: Decode, fn: Callable[..., np.ndarray], kind: Type, count: int, flow: Flow = whole
+) -> Op:
     """`op d, a, b, …` with one type for all operands."""
     d.done(count + 1)
     n = view(kind)
     dst = d.dst(d.operands[0], kind)
     sources = tuple(d.src(o, kind) for o in d.operands[1:])
-    return elementwise(d, fn, dst, n, sources, (n,) * count)
+    return elementwise(d, fn, dst, n, sources, (n,) * count, flow)

@@ -1,0 +1,139 @@
+"""Bytes and words that nothing wrote, and what was computed of them (as MemorySanitizer has it).
+
+To move undefined bits around is legal. What depends on them where it matters, such as an address, a
+branch or a stored result, is a finding that names their origin: the first access to what nothing
+had written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import EllipsisType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.machine.findings import Finding
+
+_Part = int | slice | EllipsisType | NDArray[np.int64] | NDArray[np.bool_]
+Where = _Part | tuple[_Part, ...]
+"""An index of elements, as numpy has it."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The first access to what nothing had written.
+
+    place: of what it read; what: the part of that which is the same for all threads. stored: where
+    it was last put into memory.
+    """
+
+    code: str
+    site: object
+    place: str
+    missing: str = "nothing wrote it before"
+    cta: tuple[int, int, int] = (0, 0, 0)
+    what: str = ""
+    stored: object = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The same for all threads that execute the access."""
+        return str(self.site), self.what or self.place
+
+    def finding(self, use: object = None) -> Finding:
+        """use: where the undefined bits matter, if not where they were read."""
+        missing = self.missing
+        if use is not None and str(use) != str(self.site):
+            missing = f"{missing}; what depends on it matters at {use}"
+        return Finding("error", self.code, str(self.site), self.place, missing, self.cta)
+
+
+@dataclass(frozen=True)
+class Undefined:
+    """Which elements of a value are undefined, and where one of them comes from."""
+
+    where: NDArray[np.bool_]
+    origin: Origin
+
+    def of(self, where: Where) -> Undefined | None:
+        """For a part of the value; None: all of it is defined."""
+        part = self.where[where]
+        return Undefined(part, self.origin) if part.any() else None
+
+    def any(self, axis: int) -> Undefined:
+        """Of what is made of all that lies along an axis."""
+        return Undefined(np.asarray(self.where.any(axis=axis)), self.origin)
+
+
+class Tracked:
+    """A memory whose elements, bytes or words, may be undefined.
+
+    defined: which are not; None: all. What a store put there undefined has an origin, what nothing
+    wrote has none.
+    """
+
+    defined: NDArray[np.bool_] | None
+    _numbers: NDArray[np.int32] | None = None
+    _known: tuple[Origin, ...] = ()
+
+    def missing(self, where: Where, origin: Origin) -> Undefined | None:
+        """What is undefined at these elements; `origin`: of those that nothing wrote."""
+        if self.defined is None:
+            return None
+        defined = self.defined[where]
+        if np.count_nonzero(defined) == defined.size:  # several times as fast as `all`
+            return None
+        missing = ~defined
+        if self._numbers is not None:
+            number = int(self._numbers[where][missing][0])
+            origin = self._known[number - 1] if number else origin
+        return Undefined(missing, origin)
+
+    def written(self, where: Where, undefined: Undefined | None, site: object) -> None:
+        """After a store at `site`; `undefined`: what of it is."""
+        if undefined is None:
+            if self.defined is not None:
+                self.defined[where] = True
+            return
+        if self.defined is None:
+            self.defined = np.ones(self._size, bool)
+        self.defined[where] = ~undefined.where
+        origin = replace(undefined.origin, stored=site)
+        if origin not in self._known:
+            self._known += (origin,)
+        if self._numbers is None:
+            self._numbers = np.zeros(self.defined.shape, np.int32)
+        self._numbers[where] = self._known.index(origin) + 1
+
+    def cleared(self, where: Where) -> None:
+        """As if nothing had written the elements."""
+        if self.defined is None:
+            self.defined = np.ones(self._size, bool)
+        self.defined[where] = False
+        if self._numbers is not None:
+            self._numbers[where] = 0
+
+    def moved(self, target: Where, source: Where) -> None:
+        """Elements were copied inside the memory."""
+        assert self.defined is not None
+        self.defined[target] = self.defined[source]
+        if self._numbers is not None:
+            self._numbers[target] = self._numbers[source]
+
+    def stored_undefined(self) -> list[tuple[int, Origin]]:
+        """What a store left undefined: the first element of each origin."""
+        if self._numbers is None or self.defined is None:
+            return []
+        numbers = np.where(self.defined, 0, self._numbers).ravel()
+        found, first = np.unique(numbers, return_index=True)
+        return [
+            (int(at), self._known[number - 1])
+            for number, at in zip(found.tolist(), first.tolist(), strict=True)
+            if number
+        ]
+
+    @property
+    def _size(self) -> int:
+        """Elements of a memory that was defined all over so far."""
+        raise NotImplementedError
