@@ -1,0 +1,86 @@
+"""Where the kernels come from: a compiler or library, what it needs, and how it is run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Source:
+    """`script OUT` writes OUT/NAME.ptx and OUT/NAME.json for each kernel.
+
+    variable: environment variable that names the Python that has `module`. install: the command
+    that makes such a Python.
+    """
+
+    title: str
+    script: str
+    variable: str
+    module: str
+    install: str
+
+    @property
+    def python(self) -> str:
+        return os.environ.get(self.variable, sys.executable)
+
+    @property
+    def missing(self) -> str | None:
+        """Why the script cannot run, and what to do."""
+        find = f"import importlib.util as u; u.find_spec({self.module!r}) or exit(1)"
+        if subprocess.run([self.python, "-c", find], capture_output=True, check=False).returncode:
+            return (
+                f"{self.python} has no module {self.module}: {self.install}, or name a Python that "
+                f"has it with ${self.variable}"
+            )
+        return None
+
+
+SOURCES = {
+    "triton": Source(
+        "Triton", "triton_kernels.py", "TCIR_PEERS_TRITON", "triton",
+        "pip install 'triton>=3.9,<3.10'",
+    ),
+    "gluon": Source(
+        "Gluon", "gluon_kernels.py", "TCIR_PEERS_TRITON", "triton",
+        "pip install 'triton>=3.9,<3.10'",
+    ),
+    "cute": Source(
+        "CuTe DSL", "cute_kernels.py", "TCIR_PEERS_CUTE", "cutlass",
+        "pip install 'nvidia-cutlass-dsl>=4.8,<4.9'",
+    ),
+    "deep_gemm": Source(
+        "DeepGEMM", "deep_gemm_kernels.py", "TCIR_PEERS_NVCC_HEADERS", "deep_gemm",
+        "pip install --no-deps 'sgl-deep-gemm>=0.2.5,<0.3'",
+    ),
+    "cutlass": Source(
+        "CUTLASS", "cutlass_kernels.py", "TCIR_PEERS_NVCC_HEADERS", "cutlass_library",
+        "pip install --no-deps 'nvidia-cutlass>=4.2,<4.3' nvidia-curand",
+    ),
+    "jax": Source(
+        "JAX Mosaic GPU", "jax_kernels.py", "TCIR_PEERS_JAX", "jax_plugins.xla_cuda13",
+        "pip install 'jax>=0.10,<0.11' absl-py nvidia-cuda-nvcc nvidia-nvvm && "
+        "pip install --no-deps 'jax-cuda13-plugin>=0.10,<0.11' 'jax-cuda13-pjrt>=0.10,<0.11'",
+    ),
+}  # fmt: skip
+
+
+def compile_with(name: str, out: Path) -> str | None:
+    """Runs the source's script into `out`; returns the reason if it could not."""
+    source = SOURCES[name]
+    if missing := source.missing:
+        return missing
+    out.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(  # in `out`: CuTe DSL keeps its PTX in the current folder
+        [source.python, HERE / source.script, out.resolve()], capture_output=True, text=True,
+        check=False, cwd=out,
+    )  # fmt: skip
+    (out / "log.txt").write_text(done.stdout + done.stderr)
+    if done.returncode:
+        return f"{source.script} failed:\n{(done.stdout + done.stderr)[-2000:]}"
+    return None
