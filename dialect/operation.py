@@ -21,6 +21,8 @@ class Traits:
                   ``"cta"``: the CTA as a whole, outside roles (PTX ISA 9.7.16.5, table 46);
                   left out: any
     role:         the role whose warps execute it; left out: any, or none
+    in_shared:    alignment in bytes of its result, an object of ``nbytes`` bytes in shared memory,
+                  placed by attribute ``offset``
     reads_shared: operands that are shared tiles it reads
     loads:        the operand that is a global tensor it reads through a pointer
     stores:       the operand that is a global tensor it writes through a pointer
@@ -32,6 +34,7 @@ class Traits:
 
     issued_by: Issuer = ""
     role: str = ""
+    in_shared: int = 0
     reads_shared: tuple[str, ...] = ()
     loads: str = ""
     stores: str = ""

@@ -6,7 +6,7 @@ from typing import Any
 from tcir._mlir import ir
 from tcir.dialect.attributes import integer_of, integers_of, string_of
 from tcir.dialect.base import TC
-from tcir.dialect.limits import SWIZZLE_SPANS
+from tcir.dialect.limits import MBARRIER_BYTES, SWIZZLE_SPANS
 
 SWIZZLE_BYTES = SWIZZLE_SPANS
 """Width in bytes of one swizzled row ("span"), by swizzle mode (PTX ISA 9.7.16.10.6)."""
@@ -123,6 +123,11 @@ class TmemType(ShapedType, name="tmem"):
 class MbarrierType(TC.Type, name="mbarrier"):
     """An mbarrier object: 8 bytes of shared memory (PTX ISA 9.7.13.15)."""
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the object."""
+        return MBARRIER_BYTES
+
 
 class TensorMapType(TC.Type, name="tensor_map"):
     """A TMA descriptor of a global tensor (PTX ISA 5.5).
@@ -163,3 +168,23 @@ class RingType(TC.Type, name="ring"):
     def of(self) -> ir.Type:
         """Type of one slot."""
         return ir.TypeAttr(self.of_attr).value
+
+
+def one_of(type_: ir.Type) -> ir.Type:
+    """The type of one slot of a ring; any other type itself."""
+    return type_.of if isinstance(type_, RingType) else type_
+
+
+def slots(type_: ir.Type) -> int:
+    """How many objects: the count of a ring, 1 for any other type."""
+    return type_.count if isinstance(type_, RingType) else 1
+
+
+def shared_bytes(type_: ir.Type) -> int:
+    """Bytes of shared memory of a tile, barrier or ring of them."""
+    return slots(type_) * int(one_of(type_).nbytes)
+
+
+def tensor_columns(type_: ir.Type) -> int:
+    """Columns of tensor memory of a tile or ring of tiles."""
+    return slots(type_) * int(one_of(type_).columns)

@@ -14,18 +14,14 @@ from tcir.dialect.kernel.view import (
     attribute_of,
     verify_in_kernel,
 )
-from tcir.dialect.limits import LANE_MASK_BYTES, MBARRIER_BYTES, SMEM_BYTES, TMEM_COLUMNS
-from tcir.dialect.ops.lanes import LaneMasksOp
+from tcir.dialect.limits import SMEM_BYTES, TMEM_COLUMNS
 from tcir.dialect.ops.memory import (
-    MbarrierInitOp,
-    SmemTileOp,
     TmemAllocOp,
     TmemDeallocOp,
     TmemRelinquishOp,
     TmemTileOp,
-    one_of,
-    slots,
 )
+from tcir.dialect.types import tensor_columns
 
 # --- tensor memory ---------------------------------------------------------------------------
 
@@ -48,7 +44,7 @@ def _(kernel: KernelView) -> Found:
             live.pop(op.base, None)
     tiles = kernel.of(TmemTileOp)
     if not allocations and tiles:
-        parts = [slots(t.tile.type) * one_of(t.tile.type).columns for t in tiles]
+        parts = [tensor_columns(t.tile.type) for t in tiles]
         if sum(parts) > TMEM_COLUMNS:
             yield tiles[-1], _budget(parts)
 
@@ -142,7 +138,7 @@ def _(kernel: KernelView) -> Found:
 
 def _columns(tile: TmemTileOp) -> range:
     begin = integer(tile, "column")
-    return range(begin, begin + slots(tile.tile.type) * one_of(tile.tile.type).columns)
+    return range(begin, begin + tensor_columns(tile.tile.type))
 
 
 def _overlap(a: range, b: range) -> Mapping[str, object]:
@@ -152,21 +148,18 @@ def _overlap(a: range, b: range) -> Mapping[str, object]:
 # --- shared memory ---------------------------------------------------------------------------
 
 
-def _size(op: SmemTileOp | MbarrierInitOp | LaneMasksOp) -> int:
-    if isinstance(op, LaneMasksOp):
-        return LANE_MASK_BYTES * integer(op, "count")
-    value = op.tile if isinstance(op, SmemTileOp) else op.bar
-    size = one_of(value.type).nbytes if isinstance(op, SmemTileOp) else MBARRIER_BYTES
-    return slots(value.type) * size
+def _objects(kernel: KernelView) -> list[ir.OpView]:
+    """The ops whose results are in shared memory."""
+    return [site.op for site in kernel.sites if site.traits.in_shared]
 
 
 def _placed(kernel: KernelView) -> list[tuple[ir.OpView, range]]:
     """Planned shared objects with their bytes."""
     places = []
-    for op in kernel.of(SmemTileOp, MbarrierInitOp, LaneMasksOp):
+    for op in _objects(kernel):
         if "offset" in op.attributes:
             begin = integer(op, "offset")
-            places.append((op, range(begin, begin + _size(op))))
+            places.append((op, range(begin, begin + op.nbytes)))
     for op in kernel.of(TmemAllocOp):
         if "address_slot" in op.attributes:
             begin = integer(op, "address_slot")
@@ -181,7 +174,7 @@ def _placed(kernel: KernelView) -> list[tuple[ir.OpView, range]]:
     "stages or smaller tiles",
 )
 def _(kernel: KernelView) -> Found:
-    got = sum(_size(op) for op in kernel.of(SmemTileOp, MbarrierInitOp, LaneMasksOp))
+    got = sum(op.nbytes for op in _objects(kernel))
     if got > SMEM_BYTES:
         yield kernel.func, {"got": got, "most": SMEM_BYTES}
 
@@ -219,7 +212,7 @@ def _(kernel: KernelView) -> Found:
     "place",
 )
 def _(kernel: KernelView) -> Found:
-    shared = kernel.of(SmemTileOp, MbarrierInitOp, LaneMasksOp)
+    shared = _objects(kernel)
     tiles = kernel.of(TmemTileOp)
     without = [(op, "offset") for op in shared if optional_integer(op, "offset") is None]
     without += [(op, "base and column") for op in tiles if op.base is None]

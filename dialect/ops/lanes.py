@@ -39,7 +39,7 @@ class LaneIndexOp(Op, name="lane_index", pure=True):
     )
 
 
-class LaneMasksOp(Op, name="lane_masks"):
+class LaneMasksOp(Op, name="lane_masks", in_shared=LANE_MASK_BYTES):
     """A table of ``count`` lane masks in shared memory; see ``!tc.lane_mask_table``.
 
     Attribute ``offset`` (bytes, a multiple of 16) once memory is planned. An entry is an mma's
@@ -55,6 +55,11 @@ class LaneMasksOp(Op, name="lane_masks"):
 
     count: ir.IntegerAttr
     masks: ext.Result[LaneMasksType] = ext.result(default_factory=LaneMasksType.get)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the table."""
+        return LANE_MASK_BYTES * integer(self, "count")
 
 
 class WriteLaneMaskOp(Op, name="write_lane_mask", issued_by="warp", role="epilogue"):
@@ -123,7 +128,7 @@ def _(op: LaneMasksOp) -> Broken:
     "got {got}: an entry is read with one load of {bytes} bytes",
 )
 def _(op: LaneMasksOp) -> Broken:
-    offset, size = optional_integer(op, "offset") or 0, LANE_MASK_BYTES * integer(op, "count")
+    offset, size = optional_integer(op, "offset") or 0, op.nbytes
     if is_integer(op, "offset") and offset in range(0, SMEM_BYTES - size + 1, LANE_MASK_BYTES):
         return None
     got = op.attributes.get("offset", f"{size} bytes")

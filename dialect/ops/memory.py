@@ -13,11 +13,20 @@ from tcir.dialect.limits import (
 )
 from tcir.dialect.operation import Op
 from tcir.dialect.rules import Broken, verify
-from tcir.dialect.types import MbarrierType, RingType, SmemType, TmemBaseType, TmemType
+from tcir.dialect.types import (
+    MbarrierType,
+    RingType,
+    SmemType,
+    TmemBaseType,
+    TmemType,
+    one_of,
+    shared_bytes,
+    tensor_columns,
+)
 from tcir.dialect.warp_types import StagedType
 
 
-class SmemTileOp(Op, name="smem_tile"):
+class SmemTileOp(Op, name="smem_tile", in_shared=SMEM_TILE_ALIGNMENT):
     """A shared-memory tile, or a ring of them.
 
     Before ``plan-memory`` it has no address, and every execution of the op yields a new, undefined
@@ -34,6 +43,11 @@ class SmemTileOp(Op, name="smem_tile"):
     """
 
     tile: ext.Result[Any]  # SmemType or RingType of it
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the tile, or of all slots."""
+        return shared_bytes(self.tile.type)
 
 
 class TmemTileOp(Op, name="tmem_tile"):
@@ -101,7 +115,9 @@ class TmemDeallocOp(Op, name="tmem_dealloc", issued_by="cta"):
     columns: ir.IntegerAttr
 
 
-class MbarrierInitOp(Op, name="mbarrier_init", issued_by="cta", async_only=True):
+class MbarrierInitOp(
+    Op, name="mbarrier_init", issued_by="cta", async_only=True, in_shared=MBARRIER_BYTES
+):
     """One mbarrier or a ring of them, each expecting ``arrivals`` arrivals a phase.
 
     Attribute ``offset`` (bytes) once memory is planned, 8 bytes a slot. The initialisation is part
@@ -119,6 +135,11 @@ class MbarrierInitOp(Op, name="mbarrier_init", issued_by="cta", async_only=True)
     arrivals: ir.IntegerAttr
     bar: ext.Result[Any]  # MbarrierType or RingType of it
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the barrier, or of all slots."""
+        return shared_bytes(self.bar.type)
+
 
 class SlotOp(Op, name="slot", pure=True):
     """Slot ``index`` of a ring; must be in ``[0, count)``, without wrap-around."""
@@ -134,16 +155,6 @@ class SlotOp(Op, name="slot", pure=True):
     ring: ext.Operand[RingType]
     index: ext.Operand[ir.IndexType]
     slot: ext.Result[Any]
-
-
-def one_of(type_: ir.Type) -> ir.Type:
-    """The type of one slot of a ring; any other type itself."""
-    return type_.of if isinstance(type_, RingType) else type_
-
-
-def slots(type_: ir.Type) -> int:
-    """How many objects: the count of a ring, 1 for any other type."""
-    return type_.count if isinstance(type_, RingType) else 1
 
 
 @verify(
@@ -182,7 +193,7 @@ def _(op: SmemTileOp) -> Broken:
 )
 def _(op: SmemTileOp) -> Broken:
     begin = optional_integer(op, "offset") or 0
-    end = begin + slots(op.tile.type) * one_of(op.tile.type).nbytes
+    end = begin + op.nbytes
     return None if begin >= 0 and end <= SMEM_BYTES else _outside(begin, end)
 
 
@@ -239,7 +250,7 @@ def _(op: TmemTileOp) -> Broken:
         return None
     columns = integer(defining(op.base, TmemAllocOp), "columns")
     begin = integer(op, "column")
-    end = begin + slots(op.tile.type) * one_of(op.tile.type).columns
+    end = begin + tensor_columns(op.tile.type)
     if begin >= 0 and end <= columns:
         return None
     return {"columns": columns, "begin": begin, "end": end}
@@ -338,7 +349,7 @@ def _(op: MbarrierInitOp) -> Broken:
 def _(op: MbarrierInitOp) -> Broken:
     if "offset" not in op.attributes:
         return None
-    size = slots(op.bar.type) * MBARRIER_BYTES
+    size = op.nbytes
     legal = range(0, SMEM_BYTES - size + 1, MBARRIER_BYTES)
     if is_integer(op, "offset") and integer(op, "offset") in legal:
         return None

@@ -50,30 +50,10 @@ def trip_count(loop: scf.ForOp) -> int:
     return int(bounds[1] or 0)
 
 
-def count_of(kind: ir.Type) -> int:
-    """Number of objects of a type: slots of a ring, or 1."""
-    return int(kind.count) if isinstance(kind, tc.RingType) else 1
-
-
-def single(kind: ir.Type) -> ir.Type:
-    """The type of one object: that of a ring's slots, or the type itself."""
-    return kind.of if isinstance(kind, tc.RingType) else kind
-
-
 def accumulator_of(d: ir.Value) -> ir.Value:
     """The accumulator tile of an mma's D, which may be a lane-masked view of it."""
     owner = None if isinstance(d, ir.BlockArgument) else d.owner.opview
     return owner.d if isinstance(owner, tc.EnableLanesOp) else d
-
-
-def smem_bytes(kind: ir.Type) -> int:
-    """Bytes of a shared tile or ring of tiles."""
-    return count_of(kind) * int(single(kind).nbytes)
-
-
-def tmem_columns(kind: ir.Type) -> int:
-    """Columns of a tensor-memory tile or ring of tiles."""
-    return count_of(kind) * int(single(kind).columns)
 
 
 def ancestor_in(op: ir.OpView, block: ir.Block) -> ir.OpView | None:

@@ -7,16 +7,14 @@ from typing import ClassVar
 
 from tcir._mlir import func, ir, scf
 from tcir.dialect import tc
-from tcir.dialect.attributes import integer
-from tcir.dialect.limits import LANE_MASK_BYTES, SMEM_TILE_ALIGNMENT, TMEM_COLUMNS
+from tcir.dialect.limits import SMEM_TILE_ALIGNMENT, TMEM_COLUMNS
+from tcir.dialect.types import shared_bytes, tensor_columns
 from tcir.dialect.walk import walk
 from tcir.errors import InputError
 from tcir.passes.build import index
 from tcir.passes.build.kernel_ops import (
     body,
     find_kernels,
-    smem_bytes,
-    tmem_columns,
     trip_count,
     walk_body,
 )
@@ -103,11 +101,7 @@ def _choose_stages(kernel: func.FuncOp, loop: scf.ForOp, tiles: list[ir.OpView])
     stage = _Footprint.of(tiles)
     every = [t for t in walk_body(kernel) if isinstance(t, tc.SmemTileOp | tc.TmemTileOp)]
     fixed = _Footprint.of([t for t in every if t not in tiles])
-    masks = sum(
-        LANE_MASK_BYTES * integer(op, "count")
-        for op in walk_body(kernel)
-        if isinstance(op, tc.LaneMasksOp)
-    )
+    masks = sum(op.nbytes for op in walk_body(kernel) if isinstance(op, tc.LaneMasksOp))
     shared = fixed.bytes + masks
     return choose_stages(trip_count(loop), stage.bytes, shared, stage.columns, fixed.columns)
 
@@ -122,8 +116,8 @@ class _Footprint:
         shared = [t.tile.type for t in tiles if isinstance(t, tc.SmemTileOp)]
         columns = [t.tile.type for t in tiles if isinstance(t, tc.TmemTileOp)]
         return _Footprint(
-            sum(round_up(smem_bytes(kind), SMEM_TILE_ALIGNMENT) for kind in shared),
-            sum(tmem_columns(kind) for kind in columns),
+            sum(round_up(shared_bytes(kind), SMEM_TILE_ALIGNMENT) for kind in shared),
+            sum(tensor_columns(kind) for kind in columns),
         )
 
 

@@ -7,23 +7,15 @@ from typing import ClassVar
 
 from tcir._mlir import func, ir
 from tcir.dialect import tc
-from tcir.dialect.attributes import integer
-from tcir.dialect.limits import (
-    LANE_MASK_BYTES,
-    MBARRIER_BYTES,
-    SMEM_BYTES,
-    SMEM_TILE_ALIGNMENT,
-    TMEM_COLUMNS,
-)
+from tcir.dialect.limits import SMEM_BYTES, TMEM_COLUMNS
+from tcir.dialect.operation import traits_of
+from tcir.dialect.types import one_of, shared_bytes, slots, tensor_columns
 from tcir.dialect.warp_map import warp_map_of
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import i64
 from tcir.passes.build.kernel_ops import (
     body,
-    count_of,
     find_kernels,
-    smem_bytes,
-    tmem_columns,
     walk_body,
 )
 from tcir.passes.build.limits import round_up, tmem_allocation
@@ -86,24 +78,18 @@ class PlanMemory(Pass):
 
 def _place_shared(kernel: func.FuncOp) -> int:
     """Sets the offsets; returns the offset of the tensor-memory address."""
-    tiles = [op for op in walk_body(kernel) if isinstance(op, tc.SmemTileOp)]
-    bars = [op for op in walk_body(kernel) if isinstance(op, tc.MbarrierInitOp)]
+    objects = [op for op in walk_body(kernel) if traits_of(op).in_shared]
     end = 0
-    for tile in tiles:
-        end = round_up(end, SMEM_TILE_ALIGNMENT)
-        tile.attributes["offset"] = i64(end)
-        end += smem_bytes(tile.tile.type)
-    for table in (op for op in walk_body(kernel) if isinstance(op, tc.LaneMasksOp)):
-        end = round_up(end, LANE_MASK_BYTES)
-        table.attributes["offset"] = i64(end)
-        end += LANE_MASK_BYTES * integer(table, "count")
-    for bar in bars:
-        end = round_up(end, MBARRIER_BYTES)
-        bar.attributes["offset"] = i64(end)
-        end += MBARRIER_BYTES * count_of(bar.bar.type)
+    for op in sorted(objects, key=lambda op: -traits_of(op).in_shared):
+        end = round_up(end, traits_of(op).in_shared)
+        op.attributes["offset"] = i64(end)
+        end += op.nbytes
     address, end = end, end + ADDRESS_BYTES
     if end > SMEM_BYTES:
-        parts = ", ".join(f"{count_of(t.tile.type)} x {_one(t)} bytes" for t in tiles)
+        tiles = [op for op in objects if isinstance(op, tc.SmemTileOp)]
+        parts = ", ".join(
+            f"{slots(t.tile.type)} x {shared_bytes(one_of(t.tile.type))} bytes" for t in tiles
+        )
         raise match_failure(
             tiles[0] if tiles else kernel,
             f"expected at most {SMEM_BYTES} bytes of shared memory, got {end} (tiles: {parts}; a "
@@ -114,15 +100,11 @@ def _place_shared(kernel: func.FuncOp) -> int:
     return address
 
 
-def _one(tile: tc.SmemTileOp) -> int:
-    return smem_bytes(tile.tile.type) // count_of(tile.tile.type)
-
-
 def _place_columns(kernel: func.FuncOp, address: int, barriers: list[tc.CtaBarrierOp]) -> None:
     tiles = [op for op in walk_body(kernel) if isinstance(op, tc.TmemTileOp)]
     if not tiles:
         raise match_failure(kernel, "expected a kernel with tiles in tensor memory, got none")
-    sizes = [tmem_columns(tile.tile.type) for tile in tiles]
+    sizes = [tensor_columns(tile.tile.type) for tile in tiles]
     if sum(sizes) > TMEM_COLUMNS:
         parts = " + ".join(str(size) for size in sizes)
         raise match_failure(

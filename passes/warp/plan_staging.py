@@ -8,10 +8,11 @@ from typing import ClassVar
 from tcir._mlir import func, ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import string
-from tcir.dialect.limits import MBARRIER_BYTES, SMEM_TILE_ALIGNMENT
+from tcir.dialect.limits import SMEM_TILE_ALIGNMENT
+from tcir.dialect.types import one_of, shared_bytes, slots
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import i64
-from tcir.passes.build.kernel_ops import count_of, find_kernels, smem_bytes, walk_body
+from tcir.passes.build.kernel_ops import find_kernels, walk_body
 from tcir.passes.build.limits import round_up
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.target import TARGETS
@@ -50,14 +51,13 @@ def _place(kernel: func.FuncOp) -> None:
     tiles = [op for op in walk_body(kernel) if isinstance(op, tc.SmemTileOp)]
     for tile in tiles:
         tile.attributes["offset"] = i64(end)
-        end = round_up(end + smem_bytes(tile.tile.type), SMEM_TILE_ALIGNMENT)
+        end = round_up(end + tile.nbytes, SMEM_TILE_ALIGNMENT)
     for bar in (op for op in walk_body(kernel) if isinstance(op, tc.MbarrierInitOp)):
         bar.attributes["offset"] = i64(end)
-        end += count_of(bar.bar.type) * MBARRIER_BYTES
+        end += bar.nbytes
     if end > most:
         parts = ", ".join(
-            f"{count_of(kind)} x {smem_bytes(kind) // count_of(kind)} bytes"
-            for kind in (t.tile.type for t in tiles)
+            f"{slots(t.tile.type)} x {shared_bytes(one_of(t.tile.type))} bytes" for t in tiles
         )
         raise match_failure(
             tiles[0],

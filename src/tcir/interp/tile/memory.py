@@ -12,8 +12,9 @@ from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, optional_integer
 from tcir.dialect.limits import MBARRIER_BYTES
+from tcir.dialect.types import slots, tensor_columns
 from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, execute
-from tcir.interp.tile.places import layout_of, members
+from tcir.interp.tile.places import layout_of
 from tcir.interp.tile.staged import staged_layout
 from tcir.interp.tile.values import Mbarrier, MemRef, Ring, SmemTile, StagedTile, TmemTile
 from tcir.interp.types import shape_of
@@ -21,10 +22,9 @@ from tcir.interp.types import shape_of
 
 def _object(type_: ir.Type, build: Callable[[Any, int], Any]) -> Any:
     """One object, or a ring of them; `build(type, i)` makes the i-th."""
-    count, member = members(type_)
     if isinstance(type_, tc.RingType):
-        return Ring(tuple(build(member, i) for i in range(count)))
-    return build(member, 0)
+        return Ring(tuple(build(type_.of, i) for i in range(type_.count)))
+    return build(type_, 0)
 
 
 def _tile(type_: ir.Type, base: int) -> SmemTile | StagedTile:
@@ -38,9 +38,7 @@ def smem_tile(compiler: Compiler, op: tc.SmemTileOp) -> Step:
     result, base = compiler.result(op), compiler.places.shared[op.operation]
     type_ = op.operation.results[0].type
     value = _object(type_, lambda t, i: _tile(t, base + i * t.nbytes))
-    count, member = members(type_)
-    fresh = op.operation not in compiler.places.planned
-    size = count * member.nbytes
+    fresh, size = op.operation not in compiler.places.planned, op.nbytes
 
     def make_tile(frame: Frame) -> None:
         if fresh and frame.elected():
@@ -55,8 +53,7 @@ def tmem_tile(compiler: Compiler, op: tc.TmemTileOp) -> Step:
     result, column = compiler.result(op), compiler.places.columns[op.operation]
     type_ = op.operation.results[0].type
     base = compiler.operands(op)
-    count, member = members(type_)
-    fresh = op.operation not in compiler.places.planned
+    fresh, columns = op.operation not in compiler.places.planned, tensor_columns(type_)
 
     def make_tile(frame: Frame) -> None:
         origin = frame.values[base[0]] if base else frame.cta_run.own_origin
@@ -67,7 +64,7 @@ def tmem_tile(compiler: Compiler, op: tc.TmemTileOp) -> Step:
             ),
         )
         if fresh and frame.elected():
-            frame.cta_run.forget_tmem(frame, origin(frame) + column, count * member.columns)
+            frame.cta_run.forget_tmem(frame, origin(frame) + column, columns)
 
     return make_tile
 
@@ -128,7 +125,7 @@ def tmem_dealloc(compiler: Compiler, op: tc.TmemDeallocOp) -> Step:
 def mbarrier_init(compiler: Compiler, op: tc.MbarrierInitOp) -> Step:
     result, base = compiler.result(op), compiler.places.shared[op.operation]
     site, arrivals = compiler.site(op), integer(op, "arrivals")
-    count, _ = members(op.operation.results[0].type)
+    count = slots(op.operation.results[0].type)
     value = _object(op.operation.results[0].type, lambda _, i: Mbarrier(base + MBARRIER_BYTES * i))
 
     def initialise(frame: Frame) -> None:

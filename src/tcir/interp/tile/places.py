@@ -7,17 +7,14 @@ from typing import Any
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.attributes import integer, optional_integer
-from tcir.dialect.limits import LANE_MASK_BYTES, MBARRIER_BYTES, SMEM_TILE_ALIGNMENT, TMEM_COLUMNS
+from tcir.dialect.attributes import optional_integer
+from tcir.dialect.limits import MBARRIER_BYTES, TMEM_COLUMNS
+from tcir.dialect.operation import traits_of
+from tcir.dialect.types import tensor_columns
 from tcir.dialect.walk import nested
 from tcir.errors import IncompleteError
 from tcir.interp.rules import site_of
 from tcir.interp.tile.addresses import TileLayout
-
-
-def members(type_: ir.Type) -> tuple[int, Any]:
-    """Number of slots and type of one, for a ring or a single object."""
-    return (type_.count, type_.of) if isinstance(type_, tc.RingType) else (1, type_)
 
 
 def layout_of(type_: ir.Type) -> TileLayout:
@@ -50,19 +47,20 @@ class Places:
         places = Places()
         ops = [op.operation for op in nested(function)]
         has_alloc = any(op.name == "tc.tmem_alloc" for op in ops)
-        shared = [op for op in ops if op.name in _IN_SHARED]
+        shared = [op.opview for op in ops if traits_of(op).in_shared]
         end = optional_integer(function, "tc.smem_bytes") or 0
         for op in shared:
             offset = optional_integer(op, "offset")
             if offset is not None:
-                places.shared[op] = offset
-                places.planned.add(op)
-                end = max(end, offset + _shared_bytes(op))
+                places.shared[op.operation] = offset
+                places.planned.add(op.operation)
+                end = max(end, offset + op.nbytes)
         top = _columns(places, ops)
-        for op in sorted((op for op in shared if op not in places.planned), key=_barriers_last):
-            alignment = _IN_SHARED[op.name]
-            places.shared[op] = end = -(-end // alignment) * alignment
-            end += _shared_bytes(op)
+        new = [op for op in shared if op.operation not in places.planned]
+        for op in sorted(new, key=lambda op: -traits_of(op).in_shared):
+            alignment = traits_of(op).in_shared
+            places.shared[op.operation] = end = -(-end // alignment) * alignment
+            end += op.nbytes
         if top and not has_alloc:
             places.own_allocation = TMEM_COLUMNS
         if "tc.async" not in function.attributes or places.own_allocation:
@@ -72,35 +70,15 @@ class Places:
         return places
 
 
-_IN_SHARED = {
-    tc.SmemTileOp.OPERATION_NAME: SMEM_TILE_ALIGNMENT,
-    tc.MbarrierInitOp.OPERATION_NAME: MBARRIER_BYTES,
-    tc.LaneMasksOp.OPERATION_NAME: LANE_MASK_BYTES,
-}
-"""Ops whose objects are in shared memory, with their alignments."""
-
-
-def _barriers_last(op: ir.OpView) -> int:
-    return -_IN_SHARED[op.name]
-
-
-def _shared_bytes(op: ir.OpView) -> int:
-    if op.name == "tc.lane_masks":
-        return LANE_MASK_BYTES * integer(op, "count")
-    count, member = members(op.results[0].type)
-    return count * (MBARRIER_BYTES if isinstance(member, tc.MbarrierType) else member.nbytes)
-
-
 def _columns(places: Places, ops: list[Any]) -> int:
     top = 0
     for op in ops:
         if op.name != "tc.tmem_tile":
             continue
-        count, member = members(op.results[0].type)
         column = optional_integer(op, "column")
         if column is None:
             places.columns[op] = top
-            top += count * member.columns
+            top += tensor_columns(op.results[0].type)
         else:
             places.columns[op] = column
             places.planned.add(op)
