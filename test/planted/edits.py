@@ -8,7 +8,7 @@ from collections.abc import Callable
 Edit = Callable[[str], str]
 
 
-def sub(pattern: str, replacement: str, count: int = 0) -> Edit:
+def sub(pattern: str, replacement: str | Callable[[re.Match[str]], str], count: int = 0) -> Edit:
     """Replaces all matches of a regular expression, or the first `count`."""
     return lambda text: re.sub(pattern, replacement, text, count=count)
 
@@ -18,7 +18,7 @@ def results(of: str, *lines: str) -> Edit:
 
     These come behind the wait that follows a load from tensor memory, if one does.
     In `lines`, $x is the old value and $y the new one, $T is its type, $E(f16) the type with
-    other elements; other names that start with $ are new values.
+    other elements, $D(1.0) a constant of such a type; other names that start with $ are new values.
     """
     head = re.compile(rf"^(\s*)%(\w+) = ({of}.*)((?:\n.*\"tc\.tmem_wait\".*)?)$", re.M)
 
@@ -59,6 +59,7 @@ def _filled(
     filled = []
     for line in lines:
         line = re.sub(r"\$E\((\w+)\)", with_elements, line)
+        line = re.sub(r"\$D\(([^)]*)\)", r"dense<\1>" if "<" in type_ else r"\1", line)
         line = line.replace("$T", type_)
         line = re.sub(r"\$x\b", old or f"%old_{name}", line)
         line = re.sub(r"\$y\b", new or f"%{name}", line)
@@ -66,9 +67,22 @@ def _filled(
     return filled
 
 
-def constant(old: str, new: str) -> Edit:
-    """Gives an `arith.constant` or `llvm.mlir.constant` another value; `old` without its type."""
-    return sub(rf"(= (?:arith|llvm\.mlir)\.constant\(?\s?){re.escape(old)} :", rf"\g<1>{new} :")
+def constant(old: int, new: int, count: int = 0) -> Edit:
+    """Gives all `arith.constant` and `llvm.mlir.constant` of a value another one, or the first."""
+    return sub(rf"(= (?:arith|llvm\.mlir)\.constant[ (]){old} :", rf"\g<1>{new} :", count)
+
+
+def both(*edits: Edit) -> Edit:
+    """One edit after the other."""
+
+    def edit(text: str) -> str:
+        for each in edits:
+            changed = each(text)
+            assert changed != text, "the edit changes nothing"
+            text = changed
+        return text
+
+    return edit
 
 
 # Bodies for `results` and `operand`, on floats of type $T.
@@ -82,16 +96,16 @@ def through(narrow: str) -> tuple[str, ...]:
     )
 
 
-def splat(name: str, value: str, type_: str = "$T") -> str:
-    """A constant of a shaped type."""
-    return f"${name} = arith.constant dense<{value}> : {type_}"
+def number(name: str, value: str, type_: str = "$T") -> str:
+    """A constant, in every element if the type has several."""
+    return f"${name} = arith.constant $D({value}) : {type_}"
 
 
 def clamped(low: str, high: str, kind: str = "imumf") -> tuple[str, ...]:
     """Between two numbers; kind "imumf" keeps NaN, "numf" does not."""
     return (
-        splat("l", low),
-        splat("h", high),
+        number("l", low),
+        number("h", high),
         f"$m = arith.max{kind} $x, $l : $T",
         f"$y = arith.min{kind} $m, $h : $T",
     )
@@ -100,9 +114,9 @@ def clamped(low: str, high: str, kind: str = "imumf") -> tuple[str, ...]:
 def where(test: str, limit: str, other: str) -> tuple[str, ...]:
     """`other` instead of values whose magnitude passes ``arith.cmpf test, magnitude, limit``."""
     return (
-        splat("z", "0.0"),
-        splat("c", limit),
-        splat("o", other),
+        number("z", "0.0"),
+        number("c", limit),
+        number("o", other),
         "$g = arith.subf $z, $x : $T",
         "$a = arith.maximumf $x, $g : $T",
         f"$p = arith.cmpf {test}, $a, $c : $T",
@@ -114,7 +128,7 @@ def masked(mask: int) -> tuple[str, ...]:
     """The bits of f32 and a mask."""
     return (
         "$b = arith.bitcast $x : $T to $E(i32)",
-        splat("c", str(mask), "$E(i32)"),
+        number("c", str(mask), "$E(i32)"),
         "$d = arith.andi $b, $c : $E(i32)",
         "$y = arith.bitcast $d : $E(i32) to $T",
     )

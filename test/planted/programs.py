@@ -26,6 +26,7 @@ _TEXTS = {
     "matmul bf16": ("matmul", Matmul(128, 32, 64, element="bf16", out="bf16").text()),
     "matmul bf16 f32": ("matmul", Matmul(128, 32, 64, element="bf16").text()),
     "warp tf32": ("matmul-warp", Matmul(64, 32, 96, element="f32").text()),
+    "warp tf32, K 512": ("matmul-warp", Matmul(64, 32, 512, element="f32").text()),
     "warp bf16": ("matmul-warp", Matmul(64, 32, 96, element="bf16", out="bf16").text()),
     "warp e4m3": ("matmul-warp", Matmul(64, 32, 96, element="f8E4M3FN").text()),
     "shift-reuse f16": ("conv-shift-reuse", _conv("f16", "f16")),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from . import values_ptx, values_tensors, values_threads
 from .planted import Planted
 from .programs import program
-from .values import BUGS
+
+BUGS = [*values_tensors.BUGS, *values_threads.BUGS, *values_ptx.BUGS]
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=str)

@@ -2,7 +2,8 @@
 
 They stand where few results depend on them, and where no result depends on the order of its sum:
 
-- rows of A and columns of B with a NaN, an infinity or two in them, or a NaN among their scales;
+- rows of A and columns of B with a NaN, an infinity or two in them, or a NaN among their scales.
+  A lone infinity is the last element along the sum: padding that copies it instead of 0 shows;
 - rows and columns that are zeros of both signs but for one element. Each of their results is one
   product, exact however far it is from all others: the smallest subnormals of f32, or beyond f32
   where the formats reach so far;
@@ -46,7 +47,8 @@ F32_LOW, F32_TOP = -149, 128
 class Special:
     """One row or column (`row` counts along `axis`) of one side's elements, or one of its elements.
 
-    what: "NaN", "inf", "inf - inf", "overflow", "subnormals", "zeros" or "NaN scale"
+    what: "NaN", "inf", "inf - inf", "overflow" (with the largest scale), "subnormals", "zeros",
+          "NaN scale" or "smallest scale"
     """
 
     side: int
@@ -69,7 +71,8 @@ def special_values(contraction: Contraction) -> list[Special]:
             found += [Special(side, kind, None) for kind in kinds[:room]]
         elif (axis := contraction.own_axis(pair, side)) is not None:
             # The sides take turns: with room for few, B's are others than A's.
-            turned = kinds[3:] + kinds[:3] if side else kinds
+            half = len(kinds) // 2 if side else 0
+            turned = kinds[half:] + kinds[:half]
             room = factor.shape[axis] // SHARE
             found += [Special(side, kind, axis) for kind in turned[:room]]
     return found
@@ -85,6 +88,7 @@ def _kinds(contraction: Contraction, factor: Factor) -> Iterator[str]:
         yield "NaN"
     if len(contraction.pairs) > 1:
         yield "NaN scale"
+        yield "smallest scale"
     yield "zeros"
     if infinite:
         yield "inf - inf"
@@ -115,25 +119,35 @@ class Placing:
         specials = special_values(self._contraction)
         for number in {f.argument for f in self._contraction.factors} if specials else ():
             self._drawn[number] = self._drawn[number].copy()
+        for special in (s for s in specials if s.axis is None):
+            self._place_element(special)
         for side in (0, 1):
             rows = [s for s in specials if s.side == side and s.axis is not None]
             if rows:
-                factor = self._contraction.pairs[0][side]
-                free = np.arange(1, factor.shape[rows[0].axis] - 1)  # type: ignore[index]
-                for special, row in zip(rows, self._generator.permutation(free)):
+                size = self._pair[side].shape[rows[0].axis or 0]
+                free = self._generator.permutation(np.arange(1, size - 1))
+                for special, row in zip(rows, free):
                     self._place(special, int(row))
-        for special in specials:
-            if special.axis is None:
-                factor = self._contraction.pairs[0][special.side]
-                at = tuple(self._generator.integers(factor.shape))
-                self._drawn[factor.argument][at] = self._signed(float(special.what))
+
+    @property
+    def _pair(self) -> tuple[Factor, Factor]:
+        return self._contraction.pairs[0]
 
     def _signed(self, value: float) -> float:
         return float(np.copysign(value, self._generator.choice([-1, 1])))
 
+    def _place_element(self, special: Special) -> None:
+        factor = self._pair[special.side]
+        at = self._generator.integers(factor.shape)
+        if special.what == "inf" and (shared := self._contraction.shared_axes(self._pair)):
+            at[shared[special.side]] = -1
+        self._drawn[factor.argument][tuple(at)] = self._signed(float(special.what))
+
     def _place(self, special: Special, row: int) -> None:
-        factor = self._contraction.pairs[0][special.side]
+        factor = self._pair[special.side]
         loops = self._loops(factor) | _own(factor, special, row)
+        if special.what == "inf":
+            loops |= self._last(factor, special)
         values = self._drawn[factor.argument]
         at = _at(factor, loops)
         match special.what:
@@ -162,6 +176,13 @@ class Placing:
             if index is not None and index[0] not in self._contraction.parallel
         }
 
+    def _last(self, factor: Factor, special: Special) -> Loops:
+        """The last value of the loop of the sum that both factors have."""
+        shared = self._contraction.shared_axes(self._pair)
+        axis = shared[special.side] if shared else 0
+        index = factor.dims[axis]
+        return {index[0]: (factor.shape[axis] - 1) * index[1]} if shared and index else {}
+
     def _scale_of(self, factor: Factor, special: Special) -> Factor | None:
         """The scale of this side, known by the loop over its rows."""
         assert special.axis is not None
@@ -177,16 +198,17 @@ class Placing:
         Also sets its scale.
         """
         own = self._scale_of(factor, special)
-        small = special.what == "subnormals"
+        small = special.what in ("subnormals", "smallest scale")
         low, high = _exponents(factor.dtype)
         ends = _exponents(own.dtype) if own is not None else (0, 0)
         end = ends[0] if small else ends[1]
         places = [self._loops(factor) | _own(factor, special, row) for _ in range(TRIES)]
         wanted = np.array([self._wanted(factor, own, loops, small) for loops in places])
         away = wanted - end - low if small else high + end - wanted
-        # Best is the element at its end and the scale at its own; next the result short of its
-        # end; last a scale short of its own.
-        cost = np.where(away < 0, FAR - away, np.where(away > high - low, FAR * FAR, away))
+        # Best is the sum at f32's end with the element and the scale near theirs. Else it is the
+        # sum alone for subnormals, and the scale alone for others.
+        short, far = (FAR**2, FAR) if special.what == "subnormals" else (FAR, FAR**2)
+        cost = np.where(away < 0, short - away, np.where(away > high - low, far + away, away))
         best = int(np.argmin(cost))
         loops, exponent = places[best], int(wanted[best])
         if own is not None:

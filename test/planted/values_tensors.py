@@ -10,11 +10,11 @@ CONV = r'"tc.conv2d"'
 SCALED = r'"tc.block_scaled_matmul"'
 SUMS = r'"tc.tmem_ld"'
 NAN_TO_ZERO = (
-    "$z = arith.constant dense<0.0> : $T",
+    "$z = arith.constant $D(0.0) : $T",
     "$p = arith.cmpf uno, $x, $x : $T",
     "$y = arith.select $p, $z, $x : $E(i1), $T",
 )
-NAN_TO_INF = ("$z = arith.constant dense<0x7F800000> : $T", *NAN_TO_ZERO[1:])
+NAN_TO_INF = ("$z = arith.constant $D(0x7F800000) : $T", *NAN_TO_ZERO[1:])
 LARGEST = "0x7F7FFFFF"
 NORMAL = "0x00800000"
 """The smallest normal number of f32."""
