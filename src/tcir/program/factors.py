@@ -1,4 +1,4 @@
-"""What a program multiplies and sums, read off the indexing maps of its one contraction."""
+"""The factors of a program's contraction, read from its indexing maps."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Factor:
     """An input that is a factor of every product.
 
     argument: its number among the inputs
-    dtype:    of its elements, for codes that of what they are packed to
-    dims:     the index of each dimension, None for anything but one loop
+    dtype:    element type; of codes, the type they are packed to
+    dims:     the index of each dimension; None unless it is a single loop
     scale:    whether it is a block scale, which has no sign
     """
 
@@ -54,7 +54,7 @@ class Contraction:
 
     @cached_property
     def products(self) -> int:
-        """How many products a sum has."""
+        """Number of products in a sum."""
         extents: dict[int, int] = {}
         for factor in self.factors:
             for n, index in zip(factor.shape, factor.dims, strict=True):
@@ -64,12 +64,12 @@ class Contraction:
 
     @property
     def pairs(self) -> list[tuple[Factor, Factor]]:
-        """The two elements, and the two scales if there are any."""
+        """The two operands, and the two scales if there are any."""
         groups = ([f for f in self.factors if f.scale is scale] for scale in (False, True))
         return [(group[0], group[1]) for group in groups if group]
 
     def shared_axes(self, pair: tuple[Factor, Factor]) -> tuple[int, int] | None:
-        """The longest dimension of each that the same loop of the sum indexes."""
+        """The longest dimension of each factor that is indexed by the same reduction loop."""
         a, b = pair
         shared = [
             (a.dims.index(i), b.dims.index(i))
@@ -80,9 +80,9 @@ class Contraction:
         return max(shared, key=lambda axes: (a.shape[axes[0]], axes), default=None)
 
     def own_axis(self, pair: tuple[Factor, Factor], side: int) -> int | None:
-        """The longest dimension of one of them that goes into the result and is not the other's.
+        """The longest parallel dimension of one factor that the other does not have.
 
-        None if none has 16 elements or more.
+        None if there is none of at least 16 elements.
         """
         one, other = pair[side], pair[1 - side]
         loops = {index[0] for index in other.dims if index is not None}
@@ -96,7 +96,7 @@ class Contraction:
 
 
 def contraction_of(module: ir.Module, signature: Signature) -> Contraction | None:
-    """The contraction that the program is, up to padding, casts and scalar factors; else None."""
+    """The program as a contraction up to padding, casts and scalar factors; None: it is not."""
     from tcir._mlir import linalg
 
     if signature.level != "tensor":
@@ -141,7 +141,7 @@ def _contraction(
 
 
 def _source(value: ir.Value) -> ir.Value:
-    """What `value` was before casts and padding."""
+    """`value` before casts and padding."""
     from tcir._mlir import ir
 
     while isinstance(value.owner, ir.Operation | ir.OpView):

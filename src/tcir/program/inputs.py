@@ -1,14 +1,14 @@
-"""Inputs by seed.
+"""Inputs of an execution, drawn from a seed.
 
-An exact input is one on which every sum is exact in f32 and in a tensor core's fused sums, whatever
-their order, although its values span their formats:
+On exact inputs every sum is exact in f32 and in a tensor core's fused sums, in any order, although
+the values span their formats:
 
-- A product of a sum is a whole number, below 2^width, of quanta 2^e, and `width` plus the bits of
-  the number of products is at most 24, so that no partial sum needs more than 24 bits.
-- Every factor has a share of the width and of the exponent, drawn for each index of a loop that the
-  sum runs over: where A is large, B is small (A's scales and B's scales likewise).
-- Each row of A and column of B has another power of two on top, the same along the sum, so that
-  results, too, have many exponents, beyond the range of a narrow result type at both ends.
+- Each product is an integer below 2^width times a quantum 2^e, and `width` plus the bits of the
+  number of products is at most 24, so no partial sum needs more than 24 bits.
+- Each factor has a share of the width and the exponent, drawn for each index of the reduction
+  loops: where A is large, B is small (scales likewise).
+- Each row of A and column of B is multiplied by its own power of two, constant along the sum, so
+  the results have many exponents too, beyond both ends of a narrow result type's range.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ KINDS: tuple[Kind, ...] = ("integers", "random")
 EXACT_BITS = 24
 """Bits of an f32 significand; the fused sums of tensor cores keep no fewer."""
 ROW_EXPONENTS = 16
-"""Rows and columns differ by powers of two up to this one, where the format has room."""
+"""Largest power of two between rows or columns, where the format has the range."""
 FRACTION = 1.25
-"""One scalar factor is such a multiple of a power of two, so that results are rounded."""
+"""One scalar factor is this multiple of a power of two, so that results are rounded."""
 _F32_TOP, _TF32_BITS = 128, 11
 _MANY_EXPONENTS = 29
 """Of f16 and wider, which need not show every code in one draw."""
@@ -46,9 +46,9 @@ def make_inputs(
     """One array per spec.
 
     integers: values spanning their formats, on which `contraction` is exact (see above); without
-              one -3 … 3 without 0, exact for up to 2^24 / 9 products. Scalars are powers of two,
-              but for one factor of a contraction.
-    random:   standard normal values rounded to the type, magnitudes kept above 2^-6.
+              one, -3 … 3 except 0, exact for up to 2^24 / 9 products. Scalars are powers of two,
+              except one factor of a contraction.
+    random:   standard normal values rounded to the type, magnitudes of at least 2^-6.
     """
     if kind not in KINDS:
         raise InputError(f"expected inputs of kind {' or '.join(KINDS)}, got '{kind}'")
@@ -69,8 +69,7 @@ def make_inputs(
 
 
 def _stored(values: Array, spec: OutputSpec, generator: np.random.Generator) -> Array:
-    """`values` as the argument has them: codes of 4 or 6 bits are bytes, whose upper bits are
-    ignored and therefore anything."""
+    """`values` as stored; of 4- and 6-bit codes in bytes, the ignored upper bits are random."""
     stored = values.view(spec.dtype)
     if values.dtype == spec.dtype:
         return stored
@@ -101,8 +100,8 @@ class Span:
     """Magnitudes of a format: multiples of 2^low, below 2^top and up to `largest`, of `precision`
     bits.
 
-    A value is drawn as a whole number below 2^w times a power of two. `widths` are the least w, and
-    the least in which all mantissas (and all of e2m1) occur; 0 stands for the number 1.
+    A value is an integer below 2^w times a power of two. `widths`: the smallest w, and the smallest
+    in which all mantissas (and all of e2m1) occur; 0 means the constant 1.
     """
 
     low: int
@@ -114,8 +113,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Budget:
-    """Of the products of a pair of factors: bits, and by how many binades their quanta may differ
-    along the sum."""
+    """Of the products of two factors: bits, and binades between their quanta along the sum."""
 
     width: int
     slack: int
@@ -157,8 +155,8 @@ def _spanning(contraction: Contraction, generator: np.random.Generator) -> dict[
 
 
 def _integers(factor: Factor, shared: int, generator: np.random.Generator) -> Array:
-    """All values of an integer type; the second half of the longest dimension that is not summed
-    over is 96 and more, so that sums of 1440 products of int8 are beyond 2^24.
+    """All values of an integer type; in the second half of the longest parallel dimension they are
+    at least 96, so that sums of 1440 int8 products exceed 2^24.
     """
     of = np.iinfo(factor.dtype)
     values = generator.integers(of.min, of.max, factor.shape, factor.dtype, endpoint=True)
@@ -181,8 +179,8 @@ def _fill_pair(
 ) -> int:
     """Draws two factors whose quanta and widths balance along the sum.
 
-    Returns the exponent of a product's quantum in the middle row and column; it is `center` if the
-    formats have exponents enough to choose.
+    Returns the exponent of a product's quantum in the middle row and column: `center` if the
+    formats have enough exponents.
     """
     along = contraction.shared_axes(pair)
     count = pair[0].shape[along[0]] if along else 1
@@ -239,7 +237,7 @@ def _draw(
     if factor.dtype.itemsize > 1:
         width, exponent = (np.broadcast_to(x, factor.shape) for x in (width, exponent))
         return _values(factor, span, width, exponent, generator)
-    # Few codes, and often many elements: one of 256 values drawn for each width and exponent.
+    # There are few codes and often many elements: draws from 256 values per width and exponent.
     low, count = int(exponent.min()), int(np.ptp(exponent)) + 1
     kinds = np.arange((int(width.max()) + 1) * count)[:, None].repeat(256, axis=1)
     table = _values(factor, span, kinds // count, low + kinds % count, generator)
@@ -251,7 +249,7 @@ def _draw(
 def _values(
     factor: Factor, span: Span, width: Array, exponent: Array, generator: np.random.Generator
 ) -> Array:
-    """Whole numbers of `width` bits times 2^exponent, one in 16 of them zero, with signs."""
+    """Signed integers of `width` bits times 2^exponent, one in 16 of them zero."""
     whole = generator.integers(1, 1 << np.maximum(width, 1))
     too_long = np.maximum(np.frexp(whole.astype(np.float64))[1] - span.precision, 0)
     whole = whole >> too_long << too_long

@@ -1,7 +1,7 @@
-"""Memory images of the caller's arrays, which kernels receive below the tensor level.
+"""Memory images of the caller's arrays: what kernels below the tensor level receive.
 
-Elements of 4 and 6 bits are packed along the last axis (`tcir.formats.pack`): fp4 two to a byte,
-the even index in the low half; fp6 four to three bytes, little-endian. Every other array is its own
+4- and 6-bit elements are packed along the last axis (`tcir.formats.pack`): fp4 two per byte, the
+even index in the low nibble; fp6 four in three bytes, little-endian. Any other array is its own
 image.
 """
 
@@ -24,11 +24,11 @@ PACKED_BITS: dict[np.dtype[Any], int] = {
     np.dtype(ml_dtypes.float6_e2m3fn): ELEMENTS["e2m3"].bits,
     np.dtype(ml_dtypes.float6_e3m2fn): ELEMENTS["e3m2"].bits,
 }
-"""Element types that are packed, and their bits."""
+"""Packed element types and their bits."""
 
 
 def image_spec(spec: OutputSpec) -> OutputSpec:
-    """Shape and type of the image of such an array; packed rows are of int8."""
+    """Shape and type of the array's image; packed rows are int8."""
     bits = PACKED_BITS.get(spec.dtype)
     if bits is None:
         return spec
@@ -41,7 +41,7 @@ def image_spec(spec: OutputSpec) -> OutputSpec:
 
 
 def to_memory(array: Array) -> Array:
-    """The image of an array: itself, unless its elements are packed."""
+    """The image of an array; the array itself unless its elements are packed."""
     bits = PACKED_BITS.get(array.dtype)
     if bits is None:
         return array
@@ -59,7 +59,7 @@ def from_memory(image: Array, spec: OutputSpec) -> Array:
 
 
 def is_image(array: Any, spec: OutputSpec) -> bool:
-    """Whether `array` is the image of an array that `spec` describes, packed already."""
+    """Whether `array` is already the packed image of an array that `spec` describes."""
     wanted = image_spec(spec)
     return (
         spec.dtype in PACKED_BITS
@@ -77,7 +77,7 @@ def images(arrays: Sequence[Array]) -> list[Array]:
 def in_memory(
     outputs: Sequence[OutputSpec], run: Callable[[Sequence[OutputSpec]], Outcome]
 ) -> Outcome:
-    """Runs `run` on memory images of `outputs`; unpacks packed results."""
+    """Calls `run` with the image specs of `outputs` and unpacks its results."""
     outcome = run([image_spec(spec) for spec in outputs])
     if not outcome.incomplete:
         outcome.outputs = [

@@ -1,4 +1,4 @@
-"""How much a program does, from the counters of its executions: budgets and remarks."""
+"""The work of a program, from the counters of its executions: budgets and remarks."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 FACTOR = 20
-"""A level may take so many times the instructions (or turns of loops) of the level before."""
+"""Instructions (or loop turns) that a level may take, relative to the level before."""
 LEAST = 100_000
-"""Warp instructions that every program may execute: about a second."""
+"""Warp instructions that any program may execute: about a second."""
 BYTES_PER_INSTRUCTION = 8
-"""The first level of threads may take an instruction for so many bytes that tiles moved; a warp's
-loads and stores move up to 512."""
+"""Bytes moved by tiles for each instruction of the first thread level; a warp moves up to 512."""
 INSTRUCTIONS_PER_BYTE = 64
-"""The first level below tensors may take so many instructions for a byte of inputs and results."""
+"""Instructions per byte of inputs and results that the first level below tensors may take."""
 JUMP = 2
-"""A counter that grew so many times makes a remark."""
+"""Growth of a counter that makes a remark."""
 
 MOVED = (
     "global_to_shared", "shared_to_global", "shared_to_tmem", "tmem_load", "tmem_store",
@@ -25,14 +24,14 @@ WORK = (
     "ctas", "instructions", "loop_turns", "mma", "tensor_cycles", "global_to_shared",
     "shared_to_global", "global_load", "global_store", "tmem_load", "tma_loads", "tma_stores",
 )  # fmt: skip
-"""Counters that a pass has no reason to multiply."""
+"""Counters that no pass should multiply."""
 UNITS = ("instructions", "loop_turns")
-"""Those that one level counts and the other does not."""
+"""Counters that one level has and the other has not."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """What an execution took.
+    """The work of one execution.
 
     levels:   of its kernels, in order: "tensor", "tile" or "thread"
     counters: of `tcir.interp.Outcome`

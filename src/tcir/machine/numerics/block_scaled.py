@@ -1,24 +1,24 @@
 """Arithmetic of the block-scaled kinds of ``tcgen05.mma``: mxf8f6f4, mxf4 and mxf4nvf4.
 
-Kind mxf8f6f4 is the fused sum of ``numerics.py`` with each product times its two scales: the raw
-exponents of the scales join that of the product.
+Kind mxf8f6f4 is the fused sum of `fused` with each product multiplied by its two scales; the raw
+exponents of the scales add to that of the product.
 
-The fp4 kinds (mxf4, mxf4nvf4) add up groups of products exactly before anything is cut. With R the
+The fp4 kinds (mxf4, mxf4nvf4) sum groups of products exactly before any truncation. With R the
 largest raw exponent of a non-zero scaled product, S the largest raw exponent of the pairs of scales
 of non-zero products, and x_c that of a non-zero D-in:
 
 1. no non-zero product: D is unchanged (a zero becomes +0);
-2. x_c >= R: q = x_c - 35; D-in and the sum of each 16 products are cut to multiples of 2^q;
-3. else q = max(R - 39, x_c - 39, S - 35); D-in is cut to 2^q, and
+2. x_c >= R: q = x_c - 35; D-in and the sum of each 16 products are truncated to multiples of 2^q;
+3. else q = max(R - 39, x_c - 39, S - 35); D-in is truncated to 2^q, and
    a. scales ue4m3: so is the sum of each 4 products;
    b. scales ue8m0: so is the sum of each 16 products, or to 2^(x_c - 35) where x_c is not below the
-      largest raw exponent of the group itself. If the result is a subnormal f32, the sum is redone
-      without those groups whose scales have a raw exponent below S and whose size is below 2^-174
-      (below one unit 2^q if that is larger);
-4. the exact sum of these is cut to f32.
+      largest raw exponent of the group itself. If the result is a subnormal f32, it is recomputed
+      without the groups whose scales have a raw exponent below S and whose magnitude is below
+      2^-174 (or below 2^q if that is larger);
+4. the exact sum of these is truncated to f32.
 
-Cutting is truncation toward zero. Rules and constants are those that sf-tensor/tcgen05 matched to
-words of a B200. microsoft/MMA-Sim (arXiv 2511.10909) has a simpler rule, here `rule="scales"`:
+Truncation is toward zero. Rules and constants are those that sf-tensor/tcgen05 matched bit for bit
+on a B200. microsoft/MMA-Sim (arXiv 2511.10909) has a simpler rule, here `rule="scales"`:
 groups of 16, q = max(S', x_c) - 35 with zeros at the raw exponent -139. The two differ rarely, see
 docs/numerics.md.
 """
@@ -53,7 +53,7 @@ FP4_KINDS = ("mxf4", "mxf4nvf4")
 
 @dataclass(frozen=True)
 class Fp4Params:
-    """Constants of the fp4 sums, all from sf-tensor/tcgen05 unless named otherwise."""
+    """Constants of the fp4 sums, from sf-tensor/tcgen05 unless noted."""
 
     product_window: int = 39
     """Bits below the largest raw exponent of a scaled product (and of D-in) in case 3."""
@@ -61,17 +61,17 @@ class Fp4Params:
     """Bits below the largest raw exponent of a pair of scales in case 3; the one window of
     `rule="scales"`."""
     d_window: int = 35
-    """Bits below D-in's raw exponent where D-in leads."""
+    """Bits below D-in's raw exponent where that is the largest."""
     ue4m3_group: int = 4
-    """Products that are added exactly before they are cut, scales ue4m3, case 3."""
+    """Products summed exactly before truncation, scales ue4m3, case 3."""
     subnormal_floor: int | None = -174
-    """Exponent below which case 3b drops groups of lesser scale from a subnormal result."""
+    """Exponent below which case 3b drops groups of smaller scale from a subnormal result."""
     rule: str = "products"
     """"products" (above) or "scales" (MMA-Sim)."""
     zero_exponent: int = -139
     """Raw exponent of a group of zeros and of a zero D-in under `rule="scales"`."""
     fused: FusedParams = DEFAULT
-    """Constants of the sums of mxf8f6f4, which are those of `fused`."""
+    """Constants of the mxf8f6f4 sums."""
 
     def __post_init__(self) -> None:
         if self.rule not in ("products", "scales"):
@@ -279,7 +279,7 @@ def block_scaled_mma(
         raise FormatError(
             f"kind {kind}: element types", (types.a_type, types.b_type), "e2m1", "fp4 kinds"
         )
-    # A sparse instruction has twice the K, and twice as long groups of 16 stored elements.
+    # A sparse instruction has twice the K; 16 stored elements span twice as many positions.
     merge = 16 if select is None else 32
     (sa, sxa), (sb, sxb) = (_scales(s, scale_type, k, merge) for s in (scale_a, scale_b))
     simple = fp4.rule == "scales"

@@ -1,9 +1,9 @@
 """Number formats as the tensor core reads them: code -> (value, raw exponent).
 
-The *raw exponent* of a non-zero finite code is its unbiased encoded exponent; a subnormal has that
-of the smallest normal number. It is never normalised, which is visible in the fused sum of
-``tcgen05.mma`` (see ``numerics.py``). Zeros, infinities and NaNs carry ``NO_EXPONENT``: they do not
-take part in the search for the largest exponent.
+The *raw exponent* of a non-zero finite code is its unbiased exponent field; a subnormal has that of
+the smallest normal number. It is never normalised, and the fused sum of ``tcgen05.mma`` shows this
+(see `fused`). Zeros, infinities and NaNs have ``NO_EXPONENT``: they are excluded from the maximum
+exponent.
 
 Sources: PTX ISA 5.2.3 (alternate formats), OCP Microscaling Formats 1.0, IEEE 754.
 """
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tcir.machine.refusal import FormatError
 
 NO_EXPONENT = -4096
-"""Raw exponent of a term that is not there. Two of them add up without overflow."""
+"""Raw exponent of a missing term; two of them add without overflow."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Format:
     bias: int
     special: Literal["ieee", "nan_only", "none"]
     ignored: int = 0
-    """Low bits of the code that the tensor core drops before it looks at the value (tf32)."""
+    """Low bits of the code that the tensor core ignores (tf32)."""
 
     @property
     def bits(self) -> int:
@@ -74,7 +74,7 @@ ELEMENT_BITS: dict[str, int] = {
     **dict.fromkeys(INTEGERS, 8),
     "s32": 32,
 }
-"""Bits of one element's code (4 and 6 for the narrow types, however they are stored)."""
+"""Bits per code: 4 and 6 for the narrow types, however they are stored."""
 
 
 def float_format(name: str) -> Format:
@@ -116,8 +116,7 @@ def _table(name: str) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
 def decode(codes: NDArray[Any], name: str) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
     """Exact values (float64) and raw exponents (int32) of an array of unsigned codes.
 
-    Bits above the format's width must be zero, FormatError otherwise: they would be a wrong
-    unpacking, not a number.
+    FormatError if bits above the format's width are set: the codes were unpacked incorrectly.
     """
     f = float_format(name)
     if f.bits > 16:

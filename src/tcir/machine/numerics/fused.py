@@ -1,22 +1,22 @@
 """Arithmetic of one ``tcgen05.mma``: one instruction is one fused sum per element of D.
 
-For the kinds f16, tf32 and f8f6f4, with every number written as mantissa · 2^x (x: raw exponent):
+For the kinds f16, tf32 and f8f6f4, with each number as mantissa · 2^x (x: raw exponent):
 
-1. each non-zero product has the raw exponent x_a + x_b (not normalised), D-in has its own x_c;
-2. q = (largest of them) - ``window``;
-3. every exact product, and D-in, is truncated toward zero to a multiple of 2^q, each by itself;
-4. these are added exactly; the sum is truncated toward zero to f32 (subnormals kept, infinity above
-   the largest number), or rounded once to nearest even for an f16 D. A zero sum is +0.
+1. a non-zero product has the raw exponent x_a + x_b (not normalised), D-in has x_c;
+2. q = (the largest of these) - ``window``;
+3. each exact product, and D-in, is truncated toward zero to a multiple of 2^q;
+4. these are summed exactly; the sum is truncated toward zero to f32 (subnormals kept, infinity
+   beyond the largest number), or rounded once to nearest even for an f16 D. A zero sum is +0.
 
 A NaN, inf · 0, or infinities of both signs give 0x7FFFFFFF (0x7FFF for f16).
-Kind i8 is exact, modulo 2^32 or clamped once.
+Kind i8 is exact, modulo 2^32 or saturated once.
 
-This is what the public bit-level studies of the B200 tensor core found (arXiv 2511.10909,
-arXiv 2512.07004, and the sf-tensor/tcgen05 hardware comparison); NVIDIA documents none of it.
+NVIDIA documents none of this; it is what public bit-level studies of the B200 tensor core found
+(arXiv 2511.10909, arXiv 2512.07004, the sf-tensor/tcgen05 hardware comparison).
 
-How it is computed: a product of two such formats is exact in float64, so is its multiple by a power
-of two, and a sum of truncated terms stays far below 2^53. So float64 arithmetic with one ``trunc``
-per product *is* the integer computation, and IEEE rules deliver NaN and infinity for free.
+Implementation: a product of two such formats, and its multiple by a power of two, is exact in
+float64, and a sum of truncated terms stays far below 2^53. So float64 arithmetic with one ``trunc``
+per product *is* the integer computation, with NaN and infinity by IEEE rules.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tcir.machine.numerics.types import ProductTypes
 from tcir.machine.refusal import FormatError
 
 NAN = {"f32": 0x7FFFFFFF, "f16": 0x7FFF}
-"""The only NaN each D type receives."""
+"""The canonical NaN of each D type."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class FusedParams:
     """Bits kept below the largest raw exponent. 25 on B200: arXiv 2511.10909, arXiv 2512.07004,
     sf-tensor/tcgen05 agree. At most 40: beyond that the float64 sums here would not be exact."""
     zero_exponent: int | None = None
-    """Raw exponent of a zero product or a zero D-in in the search for the largest. None: zeros have
+    """Raw exponent of a zero product or a zero D-in when the maximum is taken. None: zeros have
     none (sf-tensor/tcgen05). -126 and -133 (-21 for an f16 D) in versions of microsoft/MMA-Sim,
-    -133 and -21 in arXiv 2512.07004. Seen only where all terms lie near the bottom of D's range."""
+    -133 and -21 in arXiv 2512.07004. Matters only if all terms are near the bottom of D's range."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.window <= 40:
@@ -92,7 +92,7 @@ def _fused_sums(
         if d.shape[0] > 0:
             for n in range(columns):
                 field = (d_bits[m, n] >> 23) & 0xFF
-                # An infinite D decides alone, whatever the window: only zeros must be left out.
+                # An infinite D-in decides the result, whatever the window: exclude zeros only.
                 x = max(field - 127, smallest) - shift
                 top[n] = x if d_bits[m, n] & 0x7FFFFFFF else zero
                 total[n] = np.float64(d[m, n]) * d_scale
@@ -110,7 +110,7 @@ def _fused_sums(
                     if x + xb[s, n] < -2048:
                         top[n] = max(top[n], zero)
         for n in range(columns):
-            # No term at all: any finite scale will do, the sum is a zero, an infinity or a NaN.
+            # No finite term: any finite scale will do, as the sum is zero, infinity or NaN.
             q = np.int64(top[n]) - window if top[n] > -2048 else np.int64(0)
             scale_bits[n] = (1023 - q) << 52
             total[n] = np.trunc(total[n] * scale[n])
@@ -154,7 +154,7 @@ def _round_f16(total: NDArray[np.float64], out: NDArray[np.uint32]) -> None:
             if value != value:
                 out[m, n] = np.uint32(0x7FFF)
             elif abs(value) < F16_NORMAL:
-                # The code of a value rounded up to 2^-14 is the smallest normal: no case apart.
+                # Rounded up to 2^-14, the code is that of the smallest normal: no special case.
                 steps = np.uint32(np.rint(abs(value) * F16_STEPS))
                 out[m, n] = sign | steps if steps else np.uint32(0)
             else:
@@ -177,7 +177,7 @@ def check_shapes(
     d: NDArray[Any] | None,
     select: NDArray[np.int32] | None = None,
 ) -> None:
-    """FormatError unless A [M, K], B [N, K], D [M, N] (sparse: A and `select` [M, K/2])."""
+    """FormatError unless shapes are A [M, K], B [N, K], D [M, N] (sparse: A, `select` [M, K/2])."""
     shapes = f"A {a.shape}, B {b.shape}, D {None if d is None else d.shape}"
     terms = 1 if select is None else 2
     if a.ndim != 2 or b.ndim != 2 or terms * a.shape[1] != b.shape[1]:
@@ -195,7 +195,7 @@ def _check_d_type(d_type: str) -> None:
 
 
 def d_as_f32(d: NDArray[np.uint32] | None, d_type: str) -> NDArray[np.float32]:
-    """Values of D's words; an empty array when there is no D-in."""
+    """Values of D-in; an empty array when there is none."""
     if d is None:
         return np.empty((0, 0), np.float32)
     if d_type == "f16":
@@ -204,7 +204,7 @@ def d_as_f32(d: NDArray[np.uint32] | None, d_type: str) -> NDArray[np.float32]:
 
 
 def scaled_d(d: NDArray[np.uint32], d_type: str, shift: int) -> NDArray[np.uint32]:
-    """Codes of D · 2^-shift, rounded to D's type as results are."""
+    """Codes of D · 2^-shift, rounded like results."""
     return rounded(d_as_f32(d, d_type).astype(np.float64) * 2.0**-shift, d_type)
 
 
@@ -217,7 +217,7 @@ def all_terms(m: int, k: int) -> NDArray[np.int32]:
 
 
 def contiguous(array: NDArray[Any], dtype: Any = None) -> NDArray[Any]:
-    """C order and writeable flags, so that the compiled loops see one argument type only."""
+    """C-contiguous writeable arrays: the compiled loops see one argument type only."""
     flags = array.flags
     if flags.c_contiguous and flags.writeable and dtype in (None, array.dtype):
         return array
@@ -271,7 +271,7 @@ def fused_mma(
     first; its rounding on hardware is unknown, here it is exact (the window comes later).
 
     Sparse: `a` holds the stored elements [M, K/2] and `select` int32 [M, K/2] the k of each
-    (`sparse_positions`); what no row selects is never looked at, NaN or not.
+    (`sparse_positions`); elements that no row selects are ignored, even NaN.
     """
     check_shapes(a, b, d, select)
     _check_d_type(types.d_type)
@@ -298,10 +298,10 @@ def fast_mma(
     select: NDArray[np.int32] | None = None,
     scale_input_d: int = 0,
 ) -> NDArray[np.uint32]:
-    """As `fused_mma`, as an IEEE float32 matmul: quick and NOT bit-exact.
+    """`fused_mma` as an IEEE float32 matmul: fast, NOT bit-exact.
 
-    Order of summation and rounding are those of the BLAS at hand. Equal to `fused_mma` when all
-    partial sums are exact in f32 (small integers).
+    Summation order and rounding are the BLAS library's. Equal to `fused_mma` when all partial sums
+    are exact in f32 (small integers).
     """
     check_shapes(a, b, d, select)
     _check_d_type(types.d_type)
@@ -338,7 +338,7 @@ def fast_sum(
 
 
 def expanded(a: NDArray[Any], select: NDArray[np.int32] | None) -> NDArray[Any]:
-    """A with zeros where nothing is stored: [M, K/2] -> [M, K]; unchanged without a selection."""
+    """A with zeros for the elements not stored: [M, K/2] -> [M, K]; unchanged if dense."""
     if select is None:
         return a
     out = np.zeros((a.shape[0], 2 * a.shape[1]), a.dtype)
@@ -356,7 +356,7 @@ def integer_mma(
     select: NDArray[np.int32] | None = None,
     saturate: bool = False,
 ) -> NDArray[np.uint32]:
-    """Kind i8: D = A · Bᵀ + D in s32, exact; modulo 2^32, or clamped once when `saturate`.
+    """Kind i8: D = A · Bᵀ + D in s32, exact; modulo 2^32, or saturated once with `saturate`.
 
     `a` [M, K] and `b` [N, K] codes of "s8" or "u8", `d` s32 codes (uint32 [M, N]) or None.
     """

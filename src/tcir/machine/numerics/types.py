@@ -1,4 +1,4 @@
-"""Which numbers a product multiplies: what the arithmetic needs of an instruction descriptor."""
+"""Operand types of a product: what the arithmetic needs from an instruction descriptor."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ProductTypes(Protocol):
 
 
 class ScaledTypes(ProductTypes, Protocol):
-    """Those of a block-scaled product, with the type of its scales."""
+    """Types of a block-scaled product, with the type of its scales."""
 
     @property
     def kind(self) -> str: ...
@@ -32,7 +32,7 @@ class ScaledTypes(ProductTypes, Protocol):
 
 @dataclass(frozen=True)
 class MmaTypes:
-    """The types of a product that no descriptor names."""
+    """Types of a warp-level product, which has no descriptor."""
 
     a_type: str
     b_type: str

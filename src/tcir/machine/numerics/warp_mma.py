@@ -1,13 +1,12 @@
 """Arithmetic of `mma.sync` by GPU generation: chains of fused sums (see `numerics`).
 
-An instruction whose K is longer than what one fused sum takes is a chain of them, the later ones
-adding to the rounded result of the earlier ones, lowest k first. Window, length and the exponent of
-zeros per generation are those that the public bit-level studies found (MMA-Sim, arXiv 2511.10909;
-Khattak and Mikaitis, arXiv 2512.07004); Hopper's give the words of an H200 (test/hopper/mma_sync).
-Integer types are exact.
+An instruction whose K exceeds one fused sum is a chain of them, lowest k first, each accumulating
+onto the rounded result of the previous one. Window, length and the exponent of zeros by generation
+are from public bit-level studies (MMA-Sim, arXiv 2511.10909; Khattak and Mikaitis, arXiv
+2512.07004); Hopper's match an H200 bit for bit (test/hopper/mma_sync). Integer types are exact.
 
-fp8 has no instruction of its own on Hopper and on sm_100: ptxas converts the operands to f16 and
-spells two of f16, see `_through_f16`.
+Hopper and sm_100 have no fp8 mma.sync in hardware: ptxas converts the operands to f16 and emits two
+f16 instructions, see `_through_f16`.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ from tcir.machine.numerics.types import MmaTypes
 
 @dataclass(frozen=True)
 class Generation:
-    """window: bits kept below the largest exponent; operand_bytes: of a row of A in one sum.
+    """window: bits kept below the largest exponent; operand_bytes: bytes of a row of A in one sum.
 
     zeros: raw exponent of a zero product or accumulator, for an f32 D and for an f16 D.
-    fp8: "f16" when ptxas spells fp8 with f16 instructions, None when its arithmetic is not known.
+    fp8: "f16" if ptxas emulates fp8 with f16 instructions, None if its arithmetic is not known.
     """
 
     name: str
@@ -54,7 +53,7 @@ _BY_SM = ((100, BLACKWELL), (90, HOPPER), (89, ADA), (80, AMPERE), (75, TURING),
 
 
 def generation(target: str) -> Generation:
-    """The generation of a PTX target such as "sm_100a". Unknown or older ones: NotModelled."""
+    """The generation of a PTX target such as "sm_100a"; NotModelled if unknown or older."""
     found = re.match(r"sm_(\d+)", target)
     number = int(found[1]) if found else 0
     for lowest, part in _BY_SM:
@@ -77,7 +76,7 @@ def warp_mma(
     """D = A · Bᵀ + C of one instruction.
 
     `a` codes [M, K], `b` codes [N, K], `c` and the result uint32 [M, N] (f16: in the low half).
-    `d_type` "f32", "f16", or "s32" for integers; `saturate` clamps those.
+    `d_type` "f32", "f16", or "s32" for integers, which `saturate` clamps.
     """
     if a_type in INTEGERS:
         return integer_mma(a, b, c, a_type=a_type, b_type=b_type, saturate=saturate)
@@ -110,10 +109,10 @@ def _through_f16(
     d_type: str,
     part: Generation,
 ) -> NDArray[np.uint32]:
-    """fp8 as ptxas spells it for sm_90 and sm_100a (F2FP.UNPACK_B, two HMMA, FADD or HADD2).
+    """fp8 as ptxas emits it for sm_90 and sm_100a (F2FP.UNPACK_B, two HMMA, FADD or HADD2).
 
-    The lower two bytes of every register make the first sum, which starts from zero, the upper two
-    the second, which adds to it; C comes last, added and rounded to nearest in D's type.
+    The lower two bytes of each register form the first sum, which starts from zero, the upper two
+    the second, which accumulates onto it; C is added last, rounded to nearest in D's type.
     """
     lower = np.arange(a.shape[1]) % 4 < 2
     params = part.params(d_type)
@@ -137,5 +136,5 @@ def _through_f16(
 
 
 def _f16_codes(codes: NDArray[Any], name: str) -> NDArray[np.uint16]:
-    """fp8 codes as f16, which holds each of their values."""
+    """fp8 codes as f16, which represents all of their values."""
     return decode(codes, name)[0].astype(np.float16).view(np.uint16)

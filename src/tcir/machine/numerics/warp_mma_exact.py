@@ -1,6 +1,6 @@
 """Arithmetic of `mma.sync` outside the fused sums of `warp_mma`: 4-bit and 1-bit integers, f64.
 
-Integers are exact. f64 is a chain of fused multiply-adds, the lowest k first: what an H200 does.
+Integers are exact. f64 is a chain of fused multiply-adds, lowest k first, as on an H200.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ BIT_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def integer_values(codes: NDArray[Any], kind: str) -> NDArray[np.int64]:
-    """Numbers of the codes of s8, u8, s4, u4 or b1."""
+    """Integer values of s8, u8, s4, u4 or b1 codes."""
     bits = int(kind[1:])
     values = codes.astype(np.int64)
     if kind[0] != "s":
@@ -30,7 +30,7 @@ def integer_values(codes: NDArray[Any], kind: str) -> NDArray[np.int64]:
 def integer_sum(
     a: NDArray[np.int64], b: NDArray[np.int64], c: NDArray[np.uint32], saturate: bool
 ) -> NDArray[np.uint32]:
-    """A · Bᵀ + C of int64 numbers, in 32 bits."""
+    """A · Bᵀ + C of int64 values, wrapped or saturated to 32 bits."""
     total = a @ b.T + c.view(np.int32)
     if saturate:
         total = np.clip(total, _INT.min, _INT.max)
@@ -40,7 +40,7 @@ def integer_sum(
 def bit_sum(
     a: NDArray[np.uint8], b: NDArray[np.uint8], c: NDArray[np.uint32], operation: str
 ) -> NDArray[np.uint32]:
-    """C plus the number of ones in `operation` of a row of A and a row of B."""
+    """C plus the population count of `operation` of a row of A and a row of B."""
     ones = BIT_OPERATIONS[operation](a[:, None, :], b[None, :, :]).sum(axis=-1, dtype=np.int64)
     return (ones + c.view(np.int32) & 0xFFFFFFFF).astype(np.uint32)
 

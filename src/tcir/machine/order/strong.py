@@ -1,13 +1,13 @@
 """Strong accesses: what a read of a location observes (PTX ISA 8.7 to 8.9).
 
-A release pattern is a release, or a fence and a strong write behind it; an acquire pattern an
-acquire, or a strong read and a fence behind it. The two synchronise if the read observes the write,
-directly or through atomics, and if release and acquire (or the fences) are each in the other's
-scope. What a relaxed access alone hands over is itself.
+A release pattern is a release, or a fence followed by a strong write; an acquire pattern is an
+acquire, or a strong read followed by a fence. They synchronise if the read observes the write,
+directly or through atomics, and the release and the acquire (or the fences) include each other in
+their scopes. A relaxed access alone orders only itself.
 
-Whether two scopes meet depends on how far apart the threads are, so clocks are kept by *reach*: 0
-for threads of one CTA, 1 for those of one cluster, 2 for all; what a release or a fence of a scope
-covers is known up to the reach of that scope.
+Whether two scopes include each other depends on the distance of the threads, so clocks are kept by
+*reach*: 0 within a CTA, 1 within a cluster, 2 for all; a release or fence publishes up to the reach
+of its scope.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from tcir.machine.order.clocks import Access, Clock, Component, Scope, join
 
 REACHES = 3
 Place = tuple[Hashable, int]
-"""Whose memory (None: global) and the address."""
+"""The owner of the memory (None: global) and the address."""
 
 
 @dataclass(frozen=True)
 class Strong:
     """The qualifiers of a strong access.
 
-    atomic: it writes what follows from what it reads. observes: False for the read of a red, which
-    starts no acquire pattern.
+    atomic: a read-modify-write. observes: False for the read of a red, which is part of no acquire
+    pattern.
     """
 
     scope: str
@@ -39,12 +39,12 @@ class Strong:
 
 @dataclass(eq=False)
 class Writes:
-    """What a strong read of a location observes: the last strong write and, where that is of an
-    atomic, what the atomic has observed.
+    """What a strong read of a location observes: the last strong write and, if that is an atomic's,
+    what the atomic observed.
 
-    writes: of each component the number of its last one and the version of the location it made.
-    released: what release patterns have published to each domain. readers: of each component the
-    number of its first read of a version, and the version.
+    writes: by component, the number of its last write and the version of the location it made.
+    released: what release patterns have published, by domain. readers: by component, the number of
+    its first read of a version, and the version.
     """
 
     version: int
@@ -54,7 +54,7 @@ class Writes:
     readers: dict[Component, tuple[int, int]] = field(default_factory=dict)
 
     def add(self, by: Component, number: int, scope: Scope, released: Sequence[Clock]) -> None:
-        """Another write; ``released``: the clock that it publishes, by reach."""
+        """Records a write; ``released``: the clock that it publishes, by reach."""
         self.version += 1
         self.last = scope
         self.writes[by] = number, self.version
@@ -64,7 +64,7 @@ class Writes:
                 self.released[domain] = merged(known, clock) if known else clock
 
     def read(self, by: Component, number: int) -> None:
-        """A strong read by a component."""
+        """Records a strong read by a component."""
         if self.readers.get(by, (0, -1))[1] != self.version:
             self.readers[by] = number, self.version
 
@@ -78,7 +78,7 @@ class Writes:
 
 
 def merged(a: Clock, b: Clock) -> Clock:
-    """What both have observed; the two stay as they are."""
+    """The union of both clocks, as a new one."""
     both = dict(a)
     join(both, b)
     return both

@@ -1,4 +1,4 @@
-"""The words that one tensor copy touches, checked for its direction (PTX ISA 9.7.9.27.1.1)."""
+"""The words that one tensor copy reads and writes, checked by direction (PTX ISA 9.7.9.27.1.1)."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _WIDE = {"im2col::w": "im2col_w", "im2col::w::128": "im2col_w128"}
 
 @dataclass(frozen=True)
 class TensorOperand:
-    """What a tensor copy names in global memory: a tensor map, coordinates, and how they are read.
+    """The global-memory operand of a tensor copy: tensor map, coordinates, and load mode.
 
-    mode: as PTX spells it. im2col_offsets: of im2col, or wHalo and wOffset. map_at: global address
-    of the tensor map; None: it lies in kernel parameters, which no kernel writes.
+    mode: as PTX spells it. im2col_offsets: im2col offsets, or wHalo and wOffset. map_at: global
+    address of the tensor map; None: a kernel parameter, which no kernel writes.
     """
 
     tensor_map: DecodedMap
@@ -43,7 +43,7 @@ class TensorOperand:
 
 @dataclass(frozen=True)
 class Box:
-    """Global address (or -1: outside) and shared address of each word, and the bytes to count."""
+    """Global address (-1: out of bounds) and shared address of each word, and the byte count."""
 
     fields: MapFields
     outside: Index
@@ -51,18 +51,18 @@ class Box:
     nbytes: int
     low: int
     high: int
-    """Shared bytes [low, high) that it may touch."""
+    """Shared bytes [low, high) that the copy may access."""
     gaps: Index | None = None
     """Shared addresses of padding bytes."""
 
     @cached_property
     def inside(self) -> NDArray[np.bool_]:
-        """Which words lie in the tensor."""
+        """Mask of the words inside the tensor."""
         return self.outside >= 0
 
     @cached_property
     def addresses(self) -> Index:
-        """Global addresses of those; `outside` itself where they are all."""
+        """Global addresses of the words inside; `outside` itself if no word is out of bounds."""
         return self.outside if self.inside.all() else self.outside[self.inside]
 
 
@@ -72,7 +72,7 @@ def load_box(
     assumptions: Assumptions,
     site: object,
 ) -> Box:
-    """Of cp.async.bulk.tensor to shared memory."""
+    """The box of a cp.async.bulk.tensor load, global to shared memory."""
     try:
         fields = tensor.tensor_map.fields
         if fields.swizzle == "128B_ATOM_64B" and assumptions.atom_64b_load == "refused":
@@ -89,7 +89,7 @@ def store_box(
     assumptions: Assumptions,
     site: object,
 ) -> Box:
-    """Of cp.async.bulk.tensor and cp.reduce.async.bulk.tensor to global memory."""
+    """The box of a cp.async.bulk.tensor store or cp.reduce.async.bulk.tensor, shared to global."""
     try:
         _check_store(tensor.tensor_map, tensor.coords)
         walk = _walk(_as_load(tensor), assumptions)
@@ -99,7 +99,7 @@ def store_box(
 
 
 def _as_load(tensor: TensorOperand) -> TensorOperand:
-    """The load that walks over the elements of a store."""
+    """The load operand that visits the elements of a store."""
     stored = DecodedMap(_stored(tensor.tensor_map.fields), tensor.tensor_map.address)
     if tensor.mode == "im2col_no_offs":
         offsets = (0,) * (stored.fields.rank - 2)
@@ -110,10 +110,10 @@ def _as_load(tensor: TensorOperand) -> TensorOperand:
 
 @cache
 def _stored(fields: MapFields) -> MapFields:
-    """The tensor as a store sees it: rows end at multiples of 16 bytes.
+    """The tensor as a store bounds it: rows rounded up to 16 bytes.
 
-    Seen on an H200, and in no document: a store that crosses the end of dimension 0 overwrites what
-    lies behind it up to there. Loads fill by element.
+    Undocumented, observed on an H200: a store past the end of dimension 0 overwrites the bytes
+    behind it up to the next multiple of 16. Loads fill element by element.
     """
     if fields.interleaved:
         return fields

@@ -1,8 +1,8 @@
 """cp.async.bulk without a tensor map, and bulk groups (PTX ISA 9.7.9.25.4).
 
-Contiguous bytes between global and shared memory: addresses and sizes are multiples of 16 bytes.
-Copies into shared memory complete on an mbarrier, copies and reductions into global memory in bulk
-groups. All of them go through the async proxy.
+Moves contiguous bytes between global and shared memory; addresses and sizes are multiples of 16
+bytes. Copies to shared memory complete on an mbarrier, copies and reductions to global memory in
+bulk groups. All accesses use the async proxy.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ UNIT = 16
 
 @dataclass(frozen=True)
 class Source:
-    """Bytes to copy, of "global" or "shared" memory."""
+    """The bytes to copy, in "global" or "shared" memory."""
 
     space: str
     address: int
@@ -35,10 +35,10 @@ class Source:
 
 
 class Bulk:
-    """Bulk copies and reductions of an agent, and the groups in which those to global complete.
+    """An agent's bulk copies and reductions, and the groups in which those to global complete.
 
-    An operation of a group records what it reads under the component `reads` and what it writes
-    under `writes`, both with the number `number`, and goes to `launch`.
+    An operation of a group records its reads under the component `reads` and its writes under
+    `writes`, both numbered `number`, and is passed to `launch`.
     """
 
     def __init__(self, agent: AgentProtocol, memory: Memory) -> None:
@@ -46,7 +46,7 @@ class Bulk:
         self._open: list[Operation] = []
         self._groups: list[list[Operation]] = []
         self.last: object = None
-        """Site of the last operation of a bulk group."""
+        """Site of the last operation that joined a bulk group."""
         self.reads: Component = ("bulk", agent.me)
         self.writes: Component = ("bulk write", agent.me)
 
@@ -54,16 +54,16 @@ class Bulk:
 
     @property
     def issued(self) -> int:
-        """Bulk groups with an operation in them, the open one included."""
+        """Number of non-empty bulk groups, the open one included."""
         return len(self._groups) + bool(self._open)
 
     @property
     def number(self) -> int:
-        """Number of the group that is open."""
+        """Number of the open group."""
         return len(self._groups) + 1
 
     def launch(self, operation: Operation) -> None:
-        """Starts an operation as part of the open group."""
+        """Starts an operation in the open group."""
         self.last = operation.site
         self._open.append(operation)
         self.cta.launch(operation)
@@ -77,7 +77,7 @@ class Bulk:
     def wait(self, pending: int, read: bool = False, *, site: object) -> Blocking:
         """cp.async.bulk.wait_group(.read): all but the last ``pending`` groups are complete.
 
-        With ``read`` only their sources may be reused; what they wrote is not yet visible.
+        With ``read``, only the sources may be reused: the writes are not yet visible.
         """
         self.agent.proceed(site)
         last = max(0, len(self._groups) - pending)
@@ -90,7 +90,7 @@ class Bulk:
             clock[line] = max(clock.get(line, 0), last)
 
     def observe(self) -> None:
-        """The agent knows of all groups that they are complete."""
+        """Records that the agent has observed the completion of all groups."""
         self.agent.clock[self.reads] = self.agent.clock[self.writes] = self.issued
 
     # --- copies ----------------------------------------------------------------------------------
@@ -107,10 +107,10 @@ class Bulk:
         scope: str | None = None,
         site: object,
     ) -> None:
-        """From global (or shared) memory to shared memory; the bytes count on the mbarrier.
+        """Global (or shared) to shared memory; the bytes count toward the mbarrier's tx-count.
 
-        cta_mask: data and signal go to the same offsets in each CTA of the mask. ignore: bytes at
-        the start and the end that may lie outside the source; they become undefined. scope: of a
+        cta_mask: multicasts data and signal to the same offsets in each CTA of the mask. ignore:
+        bytes at the start and end that may lie outside the source and become undefined. scope: of a
         relaxed copy or reduction.
         """
         agent = self.agent
@@ -187,7 +187,7 @@ class Bulk:
         scope: str | None = None,
         site: object,
     ) -> None:
-        """`nbytes` from shared to global memory, as part of the open bulk group.
+        """Copies `nbytes` from shared to global memory, in the open bulk group.
 
         byte_mask: which bytes of every 16 are written. A
         reduction. scope: of a relaxed copy or reduction.
@@ -233,10 +233,10 @@ class Bulk:
     def destinations(
         self, target: int, mbar: int, cta_mask: int | None, cta_group: int, site: object
     ) -> list[tuple[CtaProtocol, Mbarrier]]:
-        """The CTAs that a load writes to, and the mbarrier that each of them signals.
+        """The CTAs that a load writes to, and the mbarrier that each one signals.
 
-        It is in the same CTA; with .cta_group::2 it may be in the other of the pair, and every
-        destination signals the one of its pair whose rank is even (or odd) like that of ``mbar``
+        The mbarrier is in the same CTA. With .cta_group::2 it may be in the peer CTA, and each
+        destination signals the CTA of its pair whose rank has the parity of the CTA of ``mbar``
         (PTX ISA 9.7.9.27.1.2).
         """
         ctas = [self.agent.cta_of(to, site) for to in self.agent.multicast(target, cta_mask, site)]
@@ -260,7 +260,7 @@ class Bulk:
         return found
 
     def _strong(self, scope: str | None, reduction: Reduction | None) -> Scope | None:
-        """A copy is weak and a reduction relaxed at gpu scope, unless they say otherwise."""
+        """A copy is weak and a reduction relaxed at gpu scope unless qualified otherwise."""
         if scope is None and reduction is None:
             return None
         return self.agent.scope(scope or "gpu")
@@ -275,7 +275,7 @@ class Bulk:
         return memory.missing(where, self.memory.origin(f"{space} memory", site))
 
     def _use(self, new: Undefined | None, old: Undefined | None, site: object) -> None:
-        """A finding for an undefined operand of a reduction."""
+        """Reports an undefined operand of a reduction."""
         for operand in (new, old):
             if operand is not None:
                 self.cta.report_undefined(operand.origin, site)

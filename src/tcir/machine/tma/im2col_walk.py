@@ -1,7 +1,7 @@
-"""Which bytes one TMA instruction moves in the im2col modes (see `tensor_walk` for the terms).
+"""The bytes that one TMA instruction moves in the im2col modes (terms: see `tensor_walk`).
 
-Base positions run over the bounding box, W fastest, then H, D and N; each is displaced by the
-instruction's offsets: the filter tap. The w modes walk W and then N only, and add halo pixels.
+Base positions traverse the bounding box, W fastest, then H, D and N; the instruction's offsets (the
+filter tap) are added to each. The w modes traverse only W and N, and add halo pixels.
 
 Sources: PTX ISA 5.5.4 (im2col), 5.5.5 (im2col::w and im2col::w::128), 5.5.6 (interleave).
 """
@@ -58,8 +58,8 @@ def im2col_elements(
 ) -> tuple[Index, Index]:
     """(global byte addresses, shared byte offsets), int64 [words], in im2col mode.
 
-    `coords` (C, W(, H(, D)), N) is the first channel and the first base position; interleaved
-    (W(, H(, D)), C slice, N). `offsets`: W first, in elements, not negative.
+    `coords` (C, W(, H(, D)), N): the first channel and the first base position; interleaved: (W(,
+    H(, D)), C slice, N). `offsets`: W first, in elements, non-negative.
     """
     f = decoded.fields
     check_mode(decoded, "im2col", coords, f.rank)
@@ -93,8 +93,8 @@ def wide_elements(
 ) -> tuple[Index, Index]:
     """As `im2col_elements`, in the modes `.im2col::w` and `.im2col::w::128`.
 
-    `halo`: extra pixels, behind all others (w), or after every 32 (w::128). `offset` moves the
-    bounding box and the start along W. What PTX leaves open is in `assumptions`.
+    `halo`: extra pixels after all others (w) or after every 32 (w::128). `offset` shifts the
+    bounding box and the start along W. `assumptions` decide what PTX leaves open.
     """
     f = decoded.fields
     check_mode(decoded, f.mode if f.mode in HALO_MAX else "im2col_w", coords, f.rank)
@@ -122,7 +122,7 @@ def wide_elements(
 
 
 def _wide_steps(mode: str, pixels: int, halo: int, assumptions: Assumptions) -> Index:
-    """Per pixel in shared memory: its step on the walk, and how far it lies beyond, in strides."""
+    """Per pixel in shared memory: its traversal step, and its distance past it in strides."""
     group = GROUP if mode == "im2col_w128" else pixels
     main = np.arange(pixels).reshape(-1, group)
     extra = np.arange(halo)
@@ -145,7 +145,7 @@ def _wide_steps(mode: str, pixels: int, halo: int, assumptions: Assumptions) -> 
 def _place(
     decoded: DecodedMap, axis: int, position: Index, pixel: Index, inside: Mask
 ) -> tuple[Index, Mask]:
-    """Moves pixels to positions along an axis; those outside the tensor are no longer inside."""
+    """Moves pixels to positions along an axis and masks out those outside the tensor."""
     f = decoded.fields
     pitch = f.strides_bytes[axis - 1] if axis else f.unit.global_bytes
     inside = inside & (position >= 0) & (position < f.dims[axis])
@@ -155,7 +155,7 @@ def _place(
 def _channels(
     decoded: DecodedMap, coords: Sequence[int], pixel: Index, inside: Mask
 ) -> tuple[Index, Index]:
-    """The channels of every pixel, or its one slice of them."""
+    """The channels of each pixel, or its one channel slice."""
     f, unit = decoded.fields, decoded.fields.unit
     if f.interleaved:
         at = coords[-2]

@@ -10,7 +10,7 @@ from tcir.machine.tma.tensor_limits import check_address, check_fields
 
 @dataclass(frozen=True)
 class MapFields(Fields):
-    """`Fields`; TensorMapError names the one outside the driver's limits, what is allowed, why."""
+    """`Fields` checked against the driver's limits; TensorMapError names field, range, reason."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -18,7 +18,7 @@ class MapFields(Fields):
 
 @dataclass(frozen=True)
 class DecodedMap:
-    """A tensor map as the engine sees it: fields and the global byte address of element 0."""
+    """A tensor map as the engine executes it: fields and the global byte address of element 0."""
 
     fields: MapFields
     address: int

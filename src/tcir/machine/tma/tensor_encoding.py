@@ -1,7 +1,7 @@
-"""The 128 bytes of a tensor map, and the replacement of single fields in them.
+"""The 128-byte encoding of a tensor map, and replacement of single fields.
 
 NVIDIA's bit layout is not public, so the encoding is our own, with a magic number and a checksum.
-`decode` checks what it finds, `replace` does not: a map may be inconsistent between two
+`decode` validates the fields; `replace` does not, because a map may be inconsistent between two
 replacements (PTX ISA 9.7.9.28, tensormap.replace).
 """
 
@@ -57,7 +57,7 @@ FIELDS: dict[str, tuple[int, int, int, int]] = {
     "swizzle_atomicity": (_CODES["swizzle_atomicity"], 1, 0, 3),
     "fill_mode": (_CODES["fill_mode"], 1, 0, 1),
 }
-"""Field of tensormap.replace -> position, number of ordinals, smallest and largest new value."""
+"""Field of tensormap.replace -> position, number of ordinals, minimum and maximum new value."""
 
 
 def _pad(values: Sequence[int], length: int, filler: int = 0) -> list[int]:
@@ -96,7 +96,7 @@ def encode(decoded: DecodedMap) -> bytes:
 
 
 def _open(raw: bytes) -> list[int]:
-    """The values of sound bytes."""
+    """The encoded values, after the magic number and checksum have been verified."""
     sound = (
         len(raw) == MAP_BYTES
         and raw.startswith(_MAGIC)
@@ -114,7 +114,7 @@ def _open(raw: bytes) -> list[int]:
 
 @lru_cache(maxsize=256)
 def decode(raw: bytes) -> DecodedMap:
-    """Inverse of `encode`; TensorMapError on bytes that are not a sound tensor map of ours."""
+    """Inverse of `encode`; TensorMapError on bytes that `encode` or `replace` did not produce."""
     v = _open(raw)
     rank = v[_CODES["rank"]] + 1
     mode = _MODES[v[_CODES["mode"]]]
@@ -150,8 +150,8 @@ def decode(raw: bytes) -> DecodedMap:
 def replace(raw: bytes, field: str, value: int, ordinal: int = 0) -> bytes:
     """The map with one field changed, as tensormap.replace.tile does it.
 
-    `rank` takes the rank less one; dimensions, boxes and strides are as the driver has them. A
-    coded field takes PTX's number. TensorMapError names a value out of range.
+    `rank` takes the rank minus one; dimensions, boxes and strides are in the driver's units. An
+    enumerated field takes PTX's number. TensorMapError names a value out of range.
     """
     values = _open(raw)
     mode = _MODES[values[_CODES["mode"]]]

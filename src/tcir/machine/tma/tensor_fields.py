@@ -1,4 +1,4 @@
-"""What a tensor map says: its fields, and what follows from them."""
+"""The fields of a tensor map, and what they imply."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tcir.machine.tma.tensor_types import SLICE, TYPES, Unit
 
 @dataclass(frozen=True)
 class Fields:
-    """What a tensor map says, besides the address; `MapFields` checks it.
+    """The fields of a tensor map except the address; `MapFields` validates them.
 
-    With an interleaved layout, dimension 0 is W (then H, D), dimension rank - 2 counts slices of
-    channels, and what one coordinate names is a whole slice of 16 or 32 bytes.
+    With an interleaved layout, dimension 0 is W (then H, D), dimension rank - 2 indexes channel
+    slices, and one coordinate addresses a whole slice of 16 or 32 bytes.
     """
 
     mode: str
@@ -41,7 +41,7 @@ class Fields:
 
     @cached_property
     def unit(self) -> Unit:
-        """What one instruction never divides: an element, 2 or 16 packed ones, or a slice."""
+        """The indivisible unit of a copy: an element, 2 or 16 packed ones, or a channel slice."""
         size = SLICE[self.interleave]
         return Unit(1, size, size) if size else TYPES[self.dtype]
 
@@ -57,12 +57,12 @@ class Fields:
 
     @property
     def spatial(self) -> int:
-        """How many dimensions the bounding box of an im2col map has."""
+        """Number of dimensions of the bounding box of an im2col map."""
         return 1 if self.mode.startswith("im2col_w") else self.rank - 2
 
     @cached_property
     def counts(self) -> tuple[int, ...]:
-        """Units written per shared-memory dimension, innermost first (halo pixels not counted)."""
+        """Units written per shared-memory dimension, innermost first, without halo pixels."""
         if self.mode != "tiled":
             pixels = 128 if self.mode == "im2col_w128" else self.pixels_per_column
             inner = 1 if self.interleaved else self.channels_per_pixel // self.unit.elements
@@ -77,7 +77,7 @@ class Fields:
 
     @cached_property
     def box_bytes(self) -> int:
-        """Bytes one instruction writes and counts: the whole box, fill and padding included.
+        """Bytes that one instruction writes and counts: the whole box, fill and padding included.
 
         Halo pixels of the w modes come on top.
         """
@@ -85,13 +85,13 @@ class Fields:
 
     @cached_property
     def row_pitch(self) -> int:
-        """Bytes from one row in shared memory to the next: with a swizzle its span, not less."""
+        """Bytes between rows in shared memory: at least the swizzle span."""
         packed = self.counts[0] * self.unit.shared_bytes
         return packed if self.interleaved else SWIZZLES[self.swizzle].span or packed
 
     @property
     def piece_bytes(self) -> int:
-        """Bytes of the words that the walks name."""
+        """Bytes of one word of the traversals."""
         return self.unit.piece
 
     def bounds(self, spatial: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""The driver's limits on tensor maps. Each error names the value, what is allowed and why.
+"""The driver's limits on tensor maps. Each error gives the value, the allowed range and the reason.
 
 Sources: CUDA driver API 13.1, cuTensorMapEncodeTiled, cuTensorMapEncodeIm2col,
 cuTensorMapEncodeIm2colWide; PTX ISA 5.5, 9.7.9.27.1.1.
@@ -17,7 +17,7 @@ ENCODERS = {
     "im2col_w": "cuTensorMapEncodeIm2colWide",
     "im2col_w128": "cuTensorMapEncodeIm2colWide",
 }
-"""Mode of a map -> the driver's function."""
+"""Mode of a map -> the driver function that encodes it."""
 
 CORNER_BITS = {3: 16, 4: 8, 5: 5}
 """Rank -> bits of a corner of an im2col bounding box (signed) and of an offset (unsigned)."""
@@ -63,7 +63,7 @@ def check_address(name: str, f: Fields, address: int) -> None:
 
 
 def check_fields(f: Fields) -> None:
-    """Everything that does not depend on the address."""
+    """Checks every limit that does not involve the address."""
     _one_of("mode", f.mode, ENCODERS, "no other")
     function = ENCODERS[f.mode]
     _one_of("dtype", f.dtype, TYPES, "CUtensorMapDataType")

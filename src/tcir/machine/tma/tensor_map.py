@@ -28,7 +28,7 @@ __all__ = ["MAP_BYTES", "TYPES", "DecodedMap", "MapFields", "TensorMap", "decode
 
 @dataclass(frozen=True, eq=False)
 class TensorMap:
-    """A tensor map over the buffer of `array`, `offset_bytes` into it; the machine binds it."""
+    """A tensor map over the buffer of `array`, from byte `offset_bytes`; the machine binds it."""
 
     array: NDArray[Any] = field(repr=False)
     fields: MapFields
@@ -154,7 +154,7 @@ class TensorMap:
         )
 
     def encode(self, base_address: int) -> bytes:
-        """The 128 bytes of the map, `base_address` being that of the array's buffer."""
+        """The 128 bytes of the map; `base_address`: global address of the array's buffer."""
         return encode(DecodedMap(self.fields, base_address + self.offset_bytes))
 
     @staticmethod

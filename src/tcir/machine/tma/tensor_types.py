@@ -1,7 +1,7 @@
-"""Element types of tensor maps: how many bytes an element takes in global and in shared memory.
+"""Element types of tensor maps, and their sizes in global and shared memory.
 
-The packed types keep 16 elements together. Two of them leave gaps in shared memory, where every
-16 elements take 16 bytes.
+The packed types are copied in groups of 16 elements. Two of them are padded in shared memory, to 16
+bytes per group.
 
 Sources: CUDA driver API 13.1, CUtensorMapDataType; PTX ISA 5.5.1 (tensor types), 9.7.9.27.1.1.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Unit:
-    """What a tensor copy never divides: `elements` along dimension 0."""
+    """The indivisible unit of a tensor copy: `elements` along dimension 0."""
 
     elements: int
     global_bytes: int
@@ -22,7 +22,7 @@ class Unit:
 
     @property
     def piece(self) -> int:
-        """Bytes of the words it is copied in: the largest of 1, 2, 4, 8 that divides it."""
+        """Bytes of the words that it is copied in: the largest of 1, 2, 4, 8 that divides it."""
         return min(self.global_bytes & -self.global_bytes, 8)
 
     @property
@@ -56,14 +56,14 @@ TYPES: dict[str, Unit] = {
 """Name -> unit. The order is that of the element types in tensormap.replace (PTX ISA 9.7.9.28)."""
 
 FLOATS = frozenset({"f16", "bf16", "f32", "f32_ftz", "tf32", "tf32_ftz", "f64"})
-"""The types that can be filled with NaN outside the tensor."""
+"""The types whose out-of-bounds elements can be filled with NaN."""
 
 PACKED = frozenset({"u4_align8b", "u4_align16b", "u6_align16b"})
 PADDED = frozenset({"u4_align16b", "u6_align16b"})
-"""The packed types with gaps in shared memory."""
+"""The packed types with padding in shared memory."""
 
 PADDED_INNER = 128
-"""Elements that a box of a padded type has along dimension 0; coordinates are multiples of it."""
+"""Box extent of a padded type along dimension 0; coordinates are multiples of it."""
 
 SLICE = {"NONE": 0, "16B": 16, "32B": 32}
 """Interleave -> bytes of one slice of channels (PTX ISA 5.5.6)."""

@@ -1,15 +1,15 @@
-"""Which bytes one TMA instruction moves in the tile modes: global address and shared offset.
+"""The bytes that one TMA instruction moves in the tile modes: global address, shared offset.
 
-Pure functions of a `DecodedMap` and the instruction's coordinates. They name words of
-`MapFields.piece_bytes` bytes (an element, or a part of an indivisible unit) in shared-memory order,
-innermost first, rows `MapFields.row_pitch` bytes apart; a global address of -1 is outside the
-tensor: a load fills it, a store skips it. The swizzle is not applied here: it acts on the absolute
+Pure functions of a `DecodedMap` and the instruction's coordinates. They enumerate words of
+`MapFields.piece_bytes` bytes (an element, or part of an indivisible unit) in shared-memory order,
+innermost first, rows `MapFields.row_pitch` bytes apart. A global address of -1 is out of bounds:
+loads fill it, stores skip it. The swizzle is not applied here: it acts on the absolute
 shared address, `swizzle_address(destination + offset, mode)`.
 
-Sources: PTX ISA 5.5.3 (tiled mode, gather4 and scatter4), 5.5.6 (interleave). Seen on an H200, and
-in no document: the first coordinate has to name a multiple of 16 bytes; with a swizzle rows lie one
-span apart even if they are shorter; an interleaved box has one slice of channels, whatever its
-extent says.
+Sources: PTX ISA 5.5.3 (tiled mode, gather4 and scatter4), 5.5.6 (interleave). Undocumented,
+observed on an H200: the first coordinate must be a multiple of 16 bytes; with a swizzle, rows are
+one span apart even if they are shorter; an interleaved box has one channel slice, whatever its
+extent.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ OUTSIDE = -1
 
 @cache
 def shared_offsets(fields: MapFields, rows: int) -> Index:
-    """Shared byte offset of each word of so many rows, before the swizzle."""
+    """Shared byte offset of each word of `rows` rows, before swizzling."""
     unit = fields.unit
     starts = np.arange(fields.counts[0], dtype=np.int64) * unit.shared_bytes
     parts = np.arange(0, unit.global_bytes, unit.piece)
@@ -44,7 +44,7 @@ def shared_offsets(fields: MapFields, rows: int) -> Index:
 
 
 def words(units: Index, unit: Unit) -> Index:
-    """Global addresses of the words of units at the given ones."""
+    """Global addresses of the words of the units at the given addresses."""
     if unit.pieces == 1:
         return units
     parts = units[:, None] + np.arange(0, unit.global_bytes, unit.piece)
@@ -52,7 +52,7 @@ def words(units: Index, unit: Unit) -> Index:
 
 
 def check_mode(decoded: DecodedMap, mode: str, coords: Sequence[int], count: int) -> None:
-    """TensorMapError unless the map is of that mode and the coordinates are so many."""
+    """TensorMapError unless the map has this mode and takes this many coordinates."""
     f = decoded.fields
     if f.mode != mode:
         raise TensorMapError(
@@ -65,7 +65,7 @@ def check_mode(decoded: DecodedMap, mode: str, coords: Sequence[int], count: int
 
 
 def first_unit(decoded: DecodedMap, coordinate: int) -> int:
-    """The unit along dimension 0 that a coordinate, in elements, names."""
+    """The unit along dimension 0 at a coordinate given in elements."""
     f = decoded.fields
     if f.interleaved:
         return coordinate
@@ -111,8 +111,8 @@ def tile_elements(decoded: DecodedMap, coords: Sequence[int]) -> tuple[Index, In
 def row_elements(decoded: DecodedMap, coords: Sequence[int]) -> tuple[Index, Index]:
     """As `tile_elements`, of the four rows of `.tile::gather4` and `.tile::scatter4`.
 
-    `coords`: the column, then four rows, in any order and with repetitions. Shared memory holds the
-    rows one after the other.
+    `coords`: the column, then four rows in any order, repetitions allowed. The rows are consecutive
+    in shared memory.
     """
     f = decoded.fields
     check_mode(decoded, "tiled", coords, 5)

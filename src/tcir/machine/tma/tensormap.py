@@ -1,9 +1,10 @@
-"""Tensor maps in global memory: their replacement and the fences of the tensormap proxy.
+"""Tensor maps in global memory: field replacement and the fences of the tensormap proxy.
 
-TMA reads a tensor map through a proxy of its own. Between a write of the 128 bytes (by st, or by
-tensormap.replace, both through the generic proxy) and a use there has to be: by the writer
-`fence.proxy.tensormap::generic.release` (or `tensormap.cp_fenceproxy`, which copies and releases);
-a synchronisation; by the user `fence.proxy.tensormap::generic.acquire` on the map's address.
+TMA reads tensor maps through their own proxy. Between a write of the 128 bytes (st or
+tensormap.replace, both generic proxy) and a use, three things are required:
+`fence.proxy.tensormap::generic.release` by the writer (or `tensormap.cp_fenceproxy`, which copies
+and releases), synchronisation, and `fence.proxy.tensormap::generic.acquire` on the map's address by
+the user.
 
 Sources: PTX ISA 9.7.9.28 (tensormap.replace), 9.7.13.16 (tensormap.cp_fenceproxy), 9.7.13.4
 (membar, fence).
@@ -22,7 +23,7 @@ from tcir.machine.refusal import Refusal
 from tcir.machine.tma.tensor_encoding import MAP_BYTES, replace
 
 RELEASED = "tensormap"
-"""Mark of what has passed a release to the tensormap proxy."""
+"""Marks accesses that were released to the tensormap proxy."""
 
 
 class TensorMaps:
@@ -32,7 +33,7 @@ class TensorMaps:
         self.agent, self.memory = agent, memory
         self.cta, self.machine = agent.cta, agent.machine
         self._acquired: dict[int, Clock] = {}
-        """Global address of a map -> what was known at the last acquire of it."""
+        """Global address of a map -> the clock at its last acquire."""
 
     def replace(
         self, space: str, address: int, field: str, value: int, ordinal: int = 0, *, site: object
@@ -47,7 +48,7 @@ class TensorMaps:
         self.memory.store(space, at, np.frombuffer(changed, np.uint8)[None], site=site)
 
     def release(self, *, site: object) -> None:
-        """fence.proxy.tensormap::generic.release: what this agent wrote may be used as maps."""
+        """fence.proxy.tensormap::generic.release: publishes this agent's writes as tensor maps."""
         self.agent.proceed(site)
         self.agent.mark(RELEASED)
 
@@ -58,7 +59,7 @@ class TensorMaps:
         self._acquired[address] = dict(self.agent.clock)
 
     def copy_release(self, target: int, source: int, *, site: object) -> None:
-        """tensormap.cp_fenceproxy: the map at a shared address to a global one, and a release."""
+        """tensormap.cp_fenceproxy: copies a map from shared to global memory and releases it."""
         raw = self.memory.load("shared", self._map_address(source, site), MAP_BYTES, site=site)
         self.memory.store("global", self._map_address(target, site), raw, site=site)
         self.agent.mark(RELEASED)
@@ -74,7 +75,7 @@ class TensorMaps:
         return np.array([address], np.int64)
 
     def read(self, address: int, *, site: object) -> bytes:
-        """The bytes TMA finds at a global address; `note` checks the order."""
+        """The bytes of the map at a global address; `note` checks the ordering."""
         buffer = self.machine.memory.find(address, address + MAP_BYTES, site)
         start = address - buffer.base
         where = slice(start, start + MAP_BYTES)
@@ -84,7 +85,7 @@ class TensorMaps:
         return buffer.data[where].tobytes()
 
     def note(self, address: int | None, access: Access) -> None:
-        """Checks and records that an operation uses the map at a global address."""
+        """Checks and records a use of the map at a global address."""
         if address is None:
             return
         buffer = self.machine.memory.find(address, address + MAP_BYTES, access.site)

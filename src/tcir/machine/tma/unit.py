@@ -23,7 +23,7 @@ Index = NDArray[np.int64]
 
 
 class Tma:
-    """cp.async.bulk.tensor. Everything it touches, it touches as async proxy."""
+    """cp.async.bulk.tensor; all accesses use the async proxy."""
 
     def __init__(
         self, agent: AgentProtocol, memory: Memory, bulk: Bulk, tensormap: TensorMaps
@@ -41,9 +41,10 @@ class Tma:
         cta_group: int = 1,
         site: object,
     ) -> None:
-        """cp.async.bulk.tensor global -> shared; its bytes count on the mbarrier at ``mbar``.
+        """cp.async.bulk.tensor, global -> shared; the bytes count toward the mbarrier at ``mbar``.
 
-        With ``cta_mask`` data and signal go to the same offsets in each CTA of the mask.
+        With ``cta_mask``, data and signal are multicast to the same offsets in each CTA of the
+        mask.
         """
         self.agent.proceed(site)
         _check_aligned(target, site)
@@ -86,7 +87,7 @@ class Tma:
         *,
         site: object,
     ) -> None:
-        """cp(.reduce).async.bulk.tensor shared -> global; part of the open bulk group."""
+        """cp(.reduce).async.bulk.tensor, shared -> global, in the open bulk group."""
         self.agent.proceed(site)
         _check_aligned(source, site)
         source -= self.agent.cta_of(source, site, own=True).window
@@ -197,7 +198,7 @@ class Tma:
         buffer.written(places, undefined, site)
 
     def _words(self, addresses: Index, eb: int, site: object) -> tuple[Buffer, Index]:
-        """The buffer of global words, and their positions in it."""
+        """The buffer that holds the global words, and their positions in it."""
         low, high = int(addresses.min()), int(addresses.max()) + eb
         buffer = self.machine.memory.find(low, high, site)
         return buffer, addresses - buffer.base
@@ -225,7 +226,7 @@ class Tma:
 
 
 def _units(box: Box) -> Index:
-    """Shared addresses of the 16 bytes of every unit of a padded type: int64 [units, 16]."""
+    """Shared addresses of the 16 bytes of each unit of a padded type: int64 [units, 16]."""
     unit = box.fields.unit
     assert box.gaps is not None
     words = (box.shared[:, None] + np.arange(unit.piece)).reshape(-1, unit.global_bytes)
@@ -233,7 +234,7 @@ def _units(box: Box) -> Index:
 
 
 def _granules(box: Box) -> Granules:
-    """Granules of a box in shared memory: mostly one range."""
+    """Shared-memory granules of a box; usually one range."""
     eb, addresses = box.fields.piece_bytes, box.shared
     low, high = int(addresses.min()), int(addresses.max()) + eb
     if (high - low) == addresses.size * eb:

@@ -1,7 +1,7 @@
-"""What TMA does to values: rounding of tf32 tensors, fill, reductions, packing of 6-bit elements.
+"""Arithmetic of TMA: tf32 rounding, fill, reductions, packing of 6-bit elements.
 
-PTX says which operations go with which types (9.7.9.27.1.3, cp.reduce.async.bulk.tensor); what it
-leaves open of the values (NaN patterns, subnormals, signed zeros) was seen on an H200.
+PTX defines the operations of each type (9.7.9.27.1.3, cp.reduce.async.bulk.tensor); NaN patterns,
+subnormals and signed zeros, which it leaves open, are as observed on an H200.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tcir.machine.refusal import TensorMapError
 from tcir.machine.tma.map_fields import MapFields
 
 _NAN = b"\xf7\x7f"
-"""Fill of every 16 bits outside a tensor whose map asks for NaN."""
+"""Fill pattern of each 16 bits out of bounds, for a map with NaN fill."""
 
 _INTEGERS = ("u32", "s32", "u64", "s64")
 _HALVES = ("f16", "bf16")
@@ -32,7 +32,7 @@ REDUCTIONS: dict[str, tuple[str, ...]] = {
     "or": ("u32", "s32", "u64"),
     "xor": ("u32", "s32", "u64"),
 }
-"""Operation -> element types of the map. Others are an illegal instruction."""
+"""Operation -> legal element types of the map; any other is an illegal instruction."""
 
 _DTYPES: dict[str, Any] = {
     "u32": np.uint32,
@@ -47,17 +47,17 @@ _DTYPES: dict[str, Any] = {
 
 
 def fill(fields: MapFields) -> int:
-    """The word that stands for one outside the tensor."""
+    """The fill value of an out-of-bounds word."""
     if fields.oob_fill == "zero":
         return 0
     return int.from_bytes(_NAN * (fields.piece_bytes // 2), "little")
 
 
 def loaded(fields: MapFields, values: NDArray[Any]) -> NDArray[Any]:
-    """What arrives in shared memory of words of global memory.
+    """Words of global memory as they arrive in shared memory.
 
     Elements of a tf32 tensor are rounded to 10 fraction bits, ties to even; NaN becomes 0x7fffe000.
-    Other types are copied bit for bit, subnormals of f32_ftz too.
+    Other types are copied bit for bit, including subnormals of f32_ftz.
     """
     if not fields.dtype.startswith("tf32") or fields.interleaved:
         return values
@@ -68,7 +68,7 @@ def loaded(fields: MapFields, values: NDArray[Any]) -> NDArray[Any]:
 
 
 def check_reduction(operation: str, fields: MapFields) -> None:
-    """TensorMapError unless the element type has the operation."""
+    """TensorMapError unless the operation is defined for the element type."""
     allowed = REDUCTIONS[operation]
     if fields.dtype not in allowed or fields.interleaved:
         raise TensorMapError(
@@ -90,7 +90,7 @@ def reduced(operation: str, fields: MapFields, old: NDArray[Any], new: NDArray[A
 
 
 def _reduced_integer(operation: str, a: Any, b: Any) -> Any:
-    """Of integers; the sum of f64, too."""
+    """Integer reductions, and f64 add."""
     match operation:
         case "add":
             return a + b
@@ -110,7 +110,7 @@ def _reduced_integer(operation: str, a: Any, b: Any) -> Any:
 
 
 def _reduced_float(operation: str, name: str, a: Any, b: Any) -> Any:
-    """In float32 (exact for min and max, and rounded once for f16 and bf16); NaN is canonical."""
+    """In f32: min and max are exact, f16 and bf16 sums round once; NaN is canonical."""
     x, y = a.astype(np.float32), b.astype(np.float32)
     if name.endswith("_ftz"):
         x, y = _flushed(x), _flushed(y)
@@ -119,7 +119,7 @@ def _reduced_float(operation: str, name: str, a: Any, b: Any) -> Any:
         rounded = total.astype(a.dtype)
         unordered = np.isnan(total)
     else:
-        # A number beats NaN, and -0 lies below +0.
+        # A number wins over NaN, and -0 < +0.
         below = (x < y) | ((x == y) & np.signbit(x)) | np.isnan(y)
         above = (x > y) | ((x == y) & ~np.signbit(x)) | np.isnan(y)
         rounded = np.where(below if operation == "min" else above, a, b)

@@ -1,4 +1,4 @@
-"""tcgen05.alloc and .dealloc of a pair of CTAs: a warp of each takes part (PTX ISA 9.7.16.7)."""
+"""tcgen05.alloc and .dealloc of a CTA pair: one warp of each CTA executes it (PTX ISA 9.7.16.7)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tcir.machine.order.operation import Blocking, Waiting
 class PairAllocation:
     """The first of the two calls waits for the second.
 
-    The ISA lets dealloc wait or not wait: by default it does here, so that a program which relies
-    on its not waiting ends in a deadlock. Neither call orders anything else.
+    The ISA leaves open whether dealloc blocks. It does here by default, so a program that relies on
+    it not blocking deadlocks. Neither call orders other accesses.
     """
 
     def __init__(self, agent: AgentProtocol) -> None:
@@ -23,7 +23,7 @@ class PairAllocation:
     def alloc(
         self, columns: int, exclusive: bool, site: object
     ) -> Generator[Waiting | None, None, int]:
-        """The first column of the same columns of both CTAs."""
+        """Allocates the same columns in both CTAs; returns the first."""
         kind = "tcgen05.alloc.exclusive" if exclusive else "tcgen05.alloc"
         call = self._call((kind, columns), site)
         first, second = (cta.tmem for cta in self._ctas())
@@ -49,7 +49,7 @@ class PairAllocation:
         return call.base
 
     def dealloc(self, taddr: int, columns: int, exclusive: bool, site: object) -> Blocking:
-        """tcgen05.dealloc.cta_group::2 of a whole allocation of both CTAs."""
+        """tcgen05.dealloc.cta_group::2 of a whole allocation in both CTAs."""
         self.agent.proceed(site)
         ctas = self.agent.group(2, site)
         alone = self.machine.assumptions.pair_dealloc == "at-once"
@@ -99,7 +99,7 @@ class PairAllocation:
         return call
 
     def _other(self, call: PairCall) -> PairCall | None:
-        """The same call of the other CTA."""
+        """The matching call of the peer CTA."""
         calls = (c for c in self._calls() if c.memory is not call.memory)
         return next((c for c in calls if c.what == call.what), None)
 
@@ -109,7 +109,7 @@ class PairAllocation:
 
 
 def check_exclusive(tmem: TensorMemory, exclusive: bool, site: object) -> None:
-    """MachineError unless dealloc and the alloc before it are both exclusive, or neither."""
+    """MachineError unless alloc and dealloc are both exclusive or both not."""
     if tmem.exclusive != exclusive:
         words = [".exclusive" if e else "no .exclusive" for e in (tmem.exclusive, exclusive)]
         raise MachineError(

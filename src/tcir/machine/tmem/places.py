@@ -1,8 +1,8 @@
-"""Tensor memory: which lane and column each instruction touches.
+"""Tensor memory: the lanes and columns that each instruction accesses.
 
 Tensor memory has 128 lanes and 512 columns of 32 bits; an address holds the lane in bits 31..16 and
-the column in bits 15..0. All maps here are relative to the base address of the instruction, small,
-cached and read-only.
+the column in bits 15..0. All maps are relative to the instruction's base address, small, cached and
+read-only.
 
 Sources: PTX ISA 9.7.16.1 (addressing), 9.7.16.8 (ld, st), 9.7.16.9 (cp, shift), 9.7.16.10.5 (data
 paths of D); CUTLASS cute/atom/copy_traits_sm100.hpp, cute/atom/mma_traits_sm100.hpp (tmem_frg).
@@ -21,7 +21,7 @@ from tcir.machine.refusal import TmemError
 LANES = 128
 COLUMNS = 512
 QUARTER = 32
-"""Lanes of one quarter: warp w of a warpgroup reaches quarter w mod 4 only."""
+"""Lanes of a sub-partition; warp w can access only sub-partition w mod 4."""
 
 Index = NDArray[np.int64]
 
@@ -56,10 +56,10 @@ ACCESS_SHAPES: dict[str, AccessShape] = {
 
 @dataclass(frozen=True, eq=False)
 class AccessMap:
-    """Place of register r of thread t: `lanes[r, t]`, `columns[r, t]`, relative to the address.
+    """Location of register r of thread t: `lanes[r, t]`, `columns[r, t]`, relative to the address.
 
-    `halves` is 1, or 2 for `.pack::16b`/`.unpack::16b`: then the low half of the register belongs
-    to the low half of `columns[r, t]`, its high half to the low half of `columns[r, t] + 1`.
+    `halves` is 1, or 2 for `.pack::16b`/`.unpack::16b`: the low half of the register maps to the
+    low half of `columns[r, t]`, the high half to the low half of `columns[r, t] + 1`.
     """
 
     lanes: Index
@@ -78,8 +78,8 @@ def access_map(
 ) -> AccessMap:
     """The map of one tcgen05.ld or tcgen05.st. TmemError on an illegal combination.
 
-    `half_split` is the immediate of `.16x32bx2`: how many columns lie between the window of threads
-    0..15 and that of threads 16..31. No other shape has one.
+    `half_split` is the immediate of `.16x32bx2`: the distance in columns between the windows of
+    threads 0..15 and threads 16..31. No other shape has one.
     """
     if shape not in ACCESS_SHAPES:
         raise TmemError(
@@ -121,12 +121,12 @@ def access_map(
 
 
 def access_base(taddr: int, shape: str, warp: int, rule: str = "own-or-local") -> tuple[int, int]:
-    """(lane, column) at which a tcgen05.ld/st of warp `warp` (index in its CTA) really starts.
+    """The effective (lane, column) of a tcgen05.ld/st by warp `warp` of its CTA.
 
-    A warp reaches only its own quarter. By the default `rule` the lane field may name that quarter
-    or be below 32 (then it counts from the start of the warp's quarter: published kernels do both);
-    by the rule "own" it has to name it; by "five-bits" the others are not looked at. Anything else
-    is a TmemError, as is a lane that is not a multiple of the shape's lanes.
+    A warp can access only its own sub-partition. Under the default `rule`, the lane field may
+    address that sub-partition or be below 32 (relative to it): published kernels do both. Under
+    "own" it must address it; under "five-bits" its upper bits are ignored. Anything else is a
+    TmemError, as is a lane that is not a multiple of the shape's lanes.
     """
     if shape not in ACCESS_SHAPES:
         raise TmemError(
@@ -158,16 +158,16 @@ def access_base(taddr: int, shape: str, warp: int, rule: str = "own-or-local") -
 
 @dataclass(frozen=True, eq=False)
 class DataPath:
-    """Where element (m, n) of D lies: CTA of the pair, lane, column (one 32-bit column each).
+    """Location of element (m, n) of D: CTA of the pair, lane, column (one 32-bit column each).
 
-    `letter` as in PTX ISA 9.7.16.10.5. `half_lanes`: only 16 lanes of each quarter are used, and
-    the base address may have lane 0 or 16; in all other paths the base has lane 0.
+    `letter` as in PTX ISA 9.7.16.10.5. `half_lanes`: only 16 lanes of each sub-partition are used,
+    and the base lane may be 0 or 16; in all other paths it is 0.
     """
 
     letter: str
     half_lanes: bool
     certain: bool
-    """False where the formula is by analogy and no public source states it (path C)."""
+    """False for path C, whose formula is by analogy: no public source states it."""
     cta: Index
     lane: Index
     column: Index
@@ -235,11 +235,11 @@ def d_layout(
 def a_lanes(
     m: int, *, cta_group: int = 1, ws: bool = False, sparse: bool = False
 ) -> tuple[Index, Index]:
-    """Where the rows of an A in tensor memory lie: (cta [m], lanes [copies, m]).
+    """Location of the rows of A in tensor memory: (cta [m], lanes [copies, m]).
 
-    A row lies on every lane that holds its row of D, so paths B and E need two equal copies and
-    path G four (CUTLASS: "duplicated"). Element k is at byte k · size of the lane's consecutive
-    columns, little-endian; one instruction reads 32 bytes, that is 8 columns.
+    A row is on every lane that holds the same row of D, so paths B and E need two copies and path G
+    four (CUTLASS: "duplicated"). Element k is at byte k · size of the lane's consecutive columns,
+    little-endian; one instruction reads 32 bytes (8 columns).
     """
     letter = _letter(m, cta_group, ws, sparse)
     copies = {"B": 2, "E": 2, "G": 4}.get(letter, 1)
@@ -248,7 +248,7 @@ def a_lanes(
 
 
 A_COLUMNS = 8
-"""Columns of A in tensor memory that one dense instruction reads, and that `.ashift` moves."""
+"""Columns of A in tensor memory that one dense instruction reads and `.ashift` shifts."""
 
 
 # tcgen05.cp and tcgen05.shift --------------------------------------------------------------------
@@ -260,15 +260,15 @@ MULTICASTS: dict[str, tuple[str | None, ...]] = {
     "64x128b": ("warpx2::02_13", "warpx2::01_23"),
     "32x128b": ("warpx4",),
 }
-"""Shape of tcgen05.cp -> the multicast qualifiers it must have one of. PTX ISA 9.7.16.9."""
+"""Shape of tcgen05.cp -> its legal multicast qualifiers (PTX ISA 9.7.16.9)."""
 
 
 @cache
 def cp_lanes(shape: str, multicast: str | None = None) -> Index:
     """Destination lanes of each source row of tcgen05.cp, int64 [copies, rows].
 
-    A row of 256 bits fills 8 consecutive columns of its lanes, one of 128 bits 4. The lane field of
-    the address is added by the caller (only 4x256b has use for one that is not 0).
+    A 256-bit row fills 8 consecutive columns of its lanes, a 128-bit row 4. The caller adds the
+    lane field of the address (only 4x256b uses a non-zero one).
     """
     if shape not in MULTICASTS:
         raise TmemError(
@@ -296,10 +296,10 @@ def cp_lanes(shape: str, multicast: str | None = None) -> Index:
 
 @cache
 def shift_source(quarter: int | None = None) -> Index:
-    """Lane whose old content lane l holds after a shift by one row, int64 [128].
+    """The lane that lane l receives its data from in a shift by one row, int64 [128].
 
-    Data move toward the lower lane; lane 31 of each quarter keeps its own. `quarter` None: all four
-    quarters move, as observed for `.ashift` on B200 (CUTLASS CuTeDSL example
+    Data moves to the next lower lane; the last lane of each sub-partition keeps its own. `quarter`
+    None: all four sub-partitions shift, as observed for `.ashift` on B200 (CUTLASS CuTeDSL example
     1cta_mma_a_from_tmem); 0..3: only that one, the other reading of the stand-alone tcgen05.shift.
     """
     lane = np.arange(LANES)

@@ -1,4 +1,4 @@
-"""Tensor memory from the side of the threads: alloc, dealloc, ld, st, wait (PTX ISA 9.7.16.7-8)."""
+"""Tensor memory as threads access it: alloc, dealloc, ld, st, wait (PTX ISA 9.7.16.7-8)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Tmem:
         self.cta, self.machine = agent.cta, agent.machine
         self._pair = PairAllocation(agent)
         self._loads = self._stores = 0
-        """tcgen05.ld and .st so far."""
+        """Number of tcgen05.ld and .st executed."""
 
     def alloc(
         self,
@@ -39,9 +39,10 @@ class Tmem:
         *,
         site: object,
     ) -> Blocking:
-        """tcgen05.alloc: writes the address of ``columns`` columns to shared memory.
+        """tcgen05.alloc: allocates ``columns`` columns and writes their address to shared memory.
 
-        exclusive: alone on the SM, and not only of a power of two (PTX ISA 9.4).
+        exclusive: the CTA has the SM to itself; ``columns`` need not be a power of two (PTX ISA
+        9.4).
         """
         self.agent.proceed(site)
         ctas = self.agent.group(cta_group, site)
@@ -103,7 +104,7 @@ class Tmem:
         *,
         site: object,
     ) -> None:
-        """tcgen05.dealloc of a whole allocation; a pair's one: `pair_dealloc`."""
+        """tcgen05.dealloc of a whole allocation; for a CTA pair see `pair_dealloc`."""
         self.agent.proceed(site)
         if len(self.agent.group(cta_group, site)) > 1:
             raise ValueError("expected pair_dealloc for cta_group 2: it may block")
@@ -130,7 +131,7 @@ class Tmem:
     def _reach(
         self, taddr: int, shape: str, num: int, packed: bool, half_split: int | None, site: object
     ) -> tuple[Index, Index, int]:
-        """Lanes, columns, and columns of a register."""
+        """Lanes, columns, and columns per register."""
         try:
             rule = self.machine.assumptions.ld_st_lane
             lane, column = access_base(taddr, shape, self.agent.warp, rule)
@@ -151,8 +152,7 @@ class Tmem:
         *,
         site: object,
     ) -> Registers:
-        """tcgen05.ld: uint32 [registers, 32 lanes], to be used after `wait("ld")`. The words have
-        to be defined."""
+        """tcgen05.ld of defined words: uint32 [registers, 32 lanes], valid after `wait("ld")`."""
         value, undefined = self.read(taddr, shape, num, pack, half_split, site=site)
         if undefined is not None:
             self.cta.report_undefined(undefined.origin, site)
@@ -168,7 +168,7 @@ class Tmem:
         *,
         site: object,
     ) -> tuple[Registers, Undefined | None]:
-        """As `ld`, of words that may be undefined; what is, by byte [registers, 32 lanes, 4]."""
+        """As `ld`, of words that may be undefined; undefined bytes: [registers, 32 lanes, 4]."""
         self.agent.proceed(site)
         lanes, columns, halves = self._reach(taddr, shape, num, pack, half_split, site)
         tmem = self.cta.tmem
@@ -186,7 +186,7 @@ class Tmem:
         return value, undefined
 
     def _undefined(self, lanes: Index, columns: Index, halves: int, site: object) -> Undefined:
-        """Bytes of registers whose words are undefined."""
+        """Mask of the undefined bytes of registers."""
         place = f"tensor memory at column {int(columns.min())}"
         unwritten = self.memory.origin(place, site)
         tmem = self.cta.tmem
@@ -210,7 +210,7 @@ class Tmem:
         undefined: Undefined | None = None,
         site: object,
     ) -> None:
-        """tcgen05.st of uint32 [registers, 32 lanes]; undefined: by byte [registers, 32, 4]."""
+        """tcgen05.st of uint32 [registers, 32 lanes]; undefined: bytes [registers, 32, 4]."""
         self.agent.proceed(site)
         lanes, columns, halves = self._reach(taddr, shape, num, unpack, half_split, site)
         tmem = self.cta.tmem
@@ -230,7 +230,7 @@ class Tmem:
         self.agent.note_write(tmem.shadow, _words(lanes, columns, halves), access)
 
     def _upper_halves(self, before: Registers) -> Registers | np.uint32:
-        """What .unpack::16b leaves in the upper halves of words that held `before`."""
+        """The upper halves of words after .unpack::16b, which held `before`."""
         match self.machine.assumptions.unpack_upper:
             case "zero":
                 return np.uint32(0)
@@ -241,7 +241,7 @@ class Tmem:
     def pair_dealloc(
         self, taddr: int, columns: int, exclusive: bool = False, *, site: object
     ) -> Blocking:
-        """tcgen05.dealloc.cta_group::2 of a whole allocation of both CTAs."""
+        """tcgen05.dealloc.cta_group::2 of a whole allocation in both CTAs."""
         return self._pair.dealloc(taddr, columns, exclusive, site)
 
     def wait(self, kind: str, *, site: object) -> None:
