@@ -35,6 +35,7 @@ from tcir.machine import (
     MachineError,
     NotModelled,
 )
+from tcir.machine.numerics.products import Products
 from tcir.machine.refusal import Refusal
 from tcir.run_options import DEFAULT_MAX_INSTRUCTIONS, RunOptions
 
@@ -179,6 +180,7 @@ def run_ptx(
     max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
     progress: Callable[..., None] | None = None,
     assumptions: Assumptions | None = None,
+    products: Products | None = None,
     observer: Observer | None = None,
     ctas_per_sm: int = 1,
 ) -> RunReport:
@@ -190,8 +192,9 @@ def run_ptx(
     without padding, for a struct. dynamic_smem: bytes. hazards: "report" or "off".
     order_seed: varies completion and warp order; None is the order of issue. numerics: "exact" or
     "fast" (float32). max_instructions: warp instructions before the run is given up. assumptions:
-    other answers to the open questions about the hardware. observer: see `tcir.debug`. ctas_per_sm:
-    so many CTAs, consecutive in the grid, run side by side and share tensor memory.
+    other answers to the open questions about the hardware. products: shared with other runs, which
+    then compute each tensor-core product once. observer: see `tcir.debug`. ctas_per_sm: so many
+    CTAs, consecutive in the grid, run side by side and share tensor memory.
 
     Raises PtxSyntaxError (not PTX) and LaunchError (sizes or arguments that do not fit). What the
     program does wrong is in the report.
@@ -199,7 +202,7 @@ def run_ptx(
     started = time.perf_counter()
     module = _parsed(ptx)
     function = inline_calls(module, _entry(module, entry))
-    options = RunOptions(order_seed, hazards, numerics, max_instructions, assumptions)
+    options = RunOptions(order_seed, hazards, numerics, max_instructions, assumptions, products)
     layout = lay_out(module, function)
     sizes = launch_sizes(function, layout, grid, block, cluster, dynamic_smem)
     check_residency(ctas_per_sm, sizes)

@@ -9,6 +9,7 @@ from tcir.errors import LaunchError
 
 if TYPE_CHECKING:
     from tcir.machine.assumptions import Assumptions
+    from tcir.machine.numerics.products import Products
 
 DEFAULT_MAX_INSTRUCTIONS = 500_000_000
 """Warp instructions before a run is given up."""
@@ -25,6 +26,8 @@ class RunOptions:
     max_instructions: warp instructions (at the tile level: turns of loops) before the run is given
                  up with a `tcir.machine.MachineError` that names the loop
     assumptions: answers to the open questions about the hardware; None: the defaults
+    products:    results of tensor-core products, shared with other executions that use the same
+                 object; None: not shared
 
     Raises `tcir.LaunchError` for a value that is not allowed.
     """
@@ -34,6 +37,7 @@ class RunOptions:
     numerics: str = "exact"
     max_instructions: int = DEFAULT_MAX_INSTRUCTIONS
     assumptions: Assumptions | None = None
+    products: Products | None = None
 
     def __post_init__(self) -> None:
         limit, seed = self.max_instructions, self.order_seed

@@ -59,6 +59,8 @@ class Validator:
     """Executes the states of one program and fills in a report line for each."""
 
     def __init__(self, settings: Settings | None = None) -> None:
+        from tcir.machine.numerics.products import Products
+
         self.settings = settings or Settings()
         self.signature: Signature | None = None
         self.inputs: list[Array] = []
@@ -72,6 +74,7 @@ class Validator:
         self._drawn = ""
         self._sites: dict[int, Any] = {}
         self._before: Work | None = None
+        self._products = Products()
         self._executed: Executed | None = None
 
     def start(self, module: ir.Module) -> Line:
@@ -150,6 +153,7 @@ class Validator:
             order_seed=order,
             numerics=self.settings.numerics,
             max_instructions=self._budget(level),
+            products=self._products,
         )
 
     def _budget(self, level: str) -> int:

@@ -12,6 +12,7 @@ from tcir.machine.errors import MachineError
 from tcir.machine.memory.protocols import CtaProtocol
 from tcir.machine.memory.undefined import Undefined
 from tcir.machine.numerics.block_scaled import Fp4Params, block_scaled_mma
+from tcir.machine.numerics.products import product_form
 from tcir.machine.tensor_core.d_lanes import Words
 from tcir.machine.tensor_core.instruction_descriptor_scaled import ScaledDescriptor
 from tcir.machine.tensor_core.mma import check_sparse, fused_params
@@ -74,21 +75,23 @@ class BlockScale:
 
         params = fused_params(assumptions, "f32")
         constants = Fp4Params(rule=assumptions.fp4_sums, fused=params)
+        exact = self.machine.options.numerics == "exact"
+        kept = self.machine.options.products if exact else None
+        form = (*product_form(i), i.kind, i.scale_type, constants)
 
         def multiply(av: Codes, bv: Codes, d: Words | None, cta: int, lost: LostWords) -> Words:
             sfa_codes, no_sfa = sfa_of[cta][1]()
             sfb_codes, no_sfb = sfb_of[cta][1]()
             select, no_metadata = chosen[cta].read() if chosen else (None, None)
-            result = block_scaled_mma(
-                av,
-                bv,
-                d,
-                (sfa_codes, sfb_codes),
-                i,
-                select=select,
-                exact=self.machine.options.numerics == "exact",
-                constants=constants,
-            )
+
+            def product() -> Words:
+                return block_scaled_mma(
+                    av, bv, d, (sfa_codes, sfb_codes), i,
+                    select=select, exact=exact, constants=constants,
+                )  # fmt: skip
+
+            operands = av, bv, d, sfa_codes, sfb_codes, select
+            result = product() if kept is None else kept.get(form, operands, product)
             lost.rows(no_sfa)
             lost.rows(no_metadata)
             lost.columns(no_sfb)

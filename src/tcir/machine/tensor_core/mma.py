@@ -8,6 +8,7 @@ from tcir.machine.assumptions import Assumptions
 from tcir.machine.errors import MachineError
 from tcir.machine.memory.tensor_memory import LANES
 from tcir.machine.numerics.fused import FusedParams, fast_mma, fused_mma, integer_mma, scaled_d
+from tcir.machine.numerics.products import product_form
 from tcir.machine.tensor_core.d_lanes import Words
 from tcir.machine.tensor_core.instruction_descriptor import (
     InstructionDescriptor,
@@ -113,7 +114,14 @@ class Mma:
         if self.machine.options.numerics == "fast":
             return fast_mma(a, b, d, i, select=select, scale_input_d=scale)
         params = fused_params(self.machine.assumptions, i.d_type)
-        return fused_mma(a, b, d, i, select=select, scale_input_d=scale, params=params)
+
+        def multiply() -> Words:
+            return fused_mma(a, b, d, i, select=select, scale_input_d=scale, params=params)
+
+        products = self.machine.options.products
+        if products is None:
+            return multiply()
+        return products.get((*product_form(i), scale, params), (a, b, d, select), multiply)
 
 
 def check_sparse(sparse: bool, metadata: int | None, site: object) -> None:

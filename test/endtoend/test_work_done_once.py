@@ -1,4 +1,6 @@
-"""A pass that leaves the instructions alone is not executed again; one that changes a launch is."""
+"""Work that a validation does once: executions of the same instructions, products of the same
+operands. What differs is executed and multiplied.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,12 @@ import pytest
 
 import tcir
 import tcir.interp.thread
+from tcir.machine.numerics.products import Products
+from tcir.machine.tensor_core import block_scale, mma
 from tcir.passmanager.pipeline import as_pipeline
 from tcir.validation.report import Line
 
+from .block_scaled_text import BlockScaled
 from .breaking import run_broken, set_attribute
 from .linalg_text import Matmul
 
@@ -58,3 +63,35 @@ def test_another_launch_of_the_same_instructions_is_executed() -> None:
     edit = set_attribute("llvm.func", "tc.grid", "array<i64: 1, 1, 1>")
     caught = run_broken(PROGRAM, as_pipeline("matmul"), at, edit, orders=1)
     assert (caught.at, caught.by) == (at, "difference"), caught
+
+
+@pytest.mark.parametrize(
+    ("where", "multiplication", "program", "pipeline"),
+    [
+        (mma, "fused_mma", PROGRAM, "matmul"),
+        (block_scale, "block_scaled_mma", BlockScaled(m=130, k=128).linalg(), "gemv-padded-n"),
+    ],
+    ids=["matmul", "gemv-padded-n"],
+)
+def test_the_same_operands_are_multiplied_once(
+    monkeypatch: pytest.MonkeyPatch, where: Any, multiplication: str, program: str, pipeline: str
+) -> None:
+    calls, multiply = [0], getattr(where, multiplication)
+
+    def counted(*arguments: Any, **named: Any) -> Any:
+        calls[0] += 1
+        return multiply(*arguments, **named)
+
+    def lines() -> list[tuple[str, float | None, Any]]:
+        report = tcir.validate(program, pipeline, orders=ORDERS, inputs="random", seed=5)
+        assert report.ok, str(report)
+        return [(line.verdict, line.max_error, line.counters.get("mma")) for line in report.passes]
+
+    monkeypatch.setattr(where, multiplication, counted)
+    shared = lines()
+    mmas = shared[-1][-1]
+    assert 0 < calls[0] <= mmas  # fewer when two CTAs multiply the same
+    calls[0] = 0
+    monkeypatch.setattr(Products, "get", lambda self, form, operands, multiply: multiply())
+    assert lines() == shared
+    assert calls[0] > 10 * mmas
