@@ -99,12 +99,17 @@ def _mbarrier_init(speller: Speller, op: ir.Operation) -> None:
     )
 
 
-@spelling("nvvm.mbarrier.arrive")
-def _mbarrier_arrive(speller: Speller, op: ir.Operation) -> None:
-    """9.7.13.15.13."""
+def _acquire_or_release_at_cta(op: ir.Operation) -> None:
+    """The semantics that an mbarrier operation has without qualifiers."""
     only(op, "relaxed", "scope")
     expect(op, "relaxed", "false", "")
     expect(op, "scope", "#nvvm.mem_scope<cta>", "")
+
+
+@spelling("nvvm.mbarrier.arrive")
+def _mbarrier_arrive(speller: Speller, op: ir.Operation) -> None:
+    """9.7.13.15.13."""
+    _acquire_or_release_at_cta(op)
     if len(op.operands) != 1:
         raise IncompleteError("no rule for a count of arrivals")
     state = speller.define_one(op.results[0]) if len(op.results) else speller.fresh("b64")
@@ -124,9 +129,7 @@ def _vote(speller: Speller, op: ir.Operation) -> None:
 @spelling("nvvm.mbarrier.arrive.expect_tx")
 def _mbarrier_expect(speller: Speller, op: ir.Operation) -> None:
     """9.7.13.15.13."""
-    only(op, "relaxed", "scope")
-    expect(op, "relaxed", "false", "")
-    expect(op, "scope", "#nvvm.mem_scope<cta>", "")
+    _acquire_or_release_at_cta(op)
     pointer, count = op.operands
     state = speller.define_one(op.results[0]) if len(op.results) else speller.fresh("b64")
     speller.emit(
@@ -138,9 +141,7 @@ def _mbarrier_expect(speller: Speller, op: ir.Operation) -> None:
 @spelling("nvvm.mbarrier.try_wait")
 def _mbarrier_try_wait(speller: Speller, op: ir.Operation) -> None:
     """9.7.13.15.16; an i32 operand is a parity, an i64 one a state."""
-    only(op, "relaxed", "scope")
-    expect(op, "relaxed", "false", "")
-    expect(op, "scope", "#nvvm.mem_scope<cta>", "")
+    _acquire_or_release_at_cta(op)
     if len(op.operands) != 2:
         raise IncompleteError("no rule for a time limit")
     pointer, phase = op.operands

@@ -9,12 +9,12 @@ import numpy as np
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, integers, string
-from tcir.dialect.limits import MMA_K_BYTES, QUARTER_LANES, SLICE_COLUMNS
+from tcir.dialect.limits import MMA_K_BYTES, QUARTER_LANES, QUARTERS, SLICE_COLUMNS
 from tcir.dialect.ops.movement import CP_ROWS
 from tcir.dialect.ops.tma import halo_of
 from tcir.interp.tile.addresses import slice_bytes
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
-from tcir.interp.tile.values import Load, MemRef, Registers, SmemTile, Stored, TmemTile
+from tcir.interp.tile.values import Load, MemRef, Registers, Site, SmemTile, Stored, TmemTile
 from tcir.interp.types import dtype_of, shape_of
 from tcir.machine import ElementAddresses, TensorOperand
 from tcir.machine.tma.tensor_map import DecodedMap, MapFields
@@ -142,30 +142,36 @@ def cp(compiler: Compiler, op: tc.CpOp) -> Step:
     return copy
 
 
+def _address(
+    frame: Frame, tile: TmemTile, quarter: int, column: int, shape: tuple[int, ...], site: Site
+) -> int:
+    """Tensor-memory address of a sub-partition's registers [lanes, columns], inside the tile."""
+    lanes, count = shape
+    inside = 0 <= quarter < QUARTERS and 0 <= column <= tile.columns - count
+    if not inside or lanes != QUARTER_LANES:
+        raise frame.cta_run.error(
+            "access-outside-tile",
+            f"expected quarter 0..3 and columns within {tile.columns}, "
+            f"got quarter {quarter}, columns {column}..{column + count - 1}",
+            site,
+        )
+    return (QUARTER_LANES * quarter) << 16 | (tile.origin(frame) + tile.column + column)
+
+
 @execute(tc.TmemLdOp)
 def tmem_ld(compiler: Compiler, op: tc.TmemLdOp) -> Step:
     source_, quarter_, column_ = compiler.operands(op)
     result, site, sequential = compiler.result(op), compiler.site(op), compiler.sequential
-    lanes, count = shape_of(op.operation.results[0].type)
+    shape = shape_of(op.operation.results[0].type)
     dtype = dtype_of(op.operation.results[0].type)
 
     def load(frame: Frame) -> None:
         v = frame.values
         source: TmemTile = v[source_]
         quarter, column = v[quarter_], v[column_]
-        if (
-            not (0 <= quarter < 4 and 0 <= column <= source.columns - count)
-            or lanes != QUARTER_LANES
-        ):
-            raise frame.cta_run.error(
-                "access-outside-tile",
-                f"expected quarter 0..3 and columns within {source.columns}, "
-                f"got quarter {quarter}, columns {column}..{column + count - 1}",
-                site,
-            )
-        address = (QUARTER_LANES * quarter) << 16 | (source.origin(frame) + source.column + column)
+        address = _address(frame, source, quarter, column, shape, site)
         with frame.cta_run.as_warp(frame, quarter):
-            words = frame.agent.tmem.ld(address, shape="32x32b", num=count, site=site)
+            words = frame.agent.tmem.ld(address, shape="32x32b", num=shape[1], site=site)
         data = np.ascontiguousarray(words.T).view(dtype)
         handle = Load(site, ready=sequential)
         if sequential:
@@ -181,27 +187,17 @@ def tmem_ld(compiler: Compiler, op: tc.TmemLdOp) -> Step:
 def tmem_st(compiler: Compiler, op: tc.TmemStOp) -> Step:
     value_, target_, quarter_, column_ = compiler.operands(op)
     site, sequential = compiler.site(op), compiler.sequential
-    lanes, count = shape_of(op.operation.operands[0].type)
+    shape = shape_of(op.operation.operands[0].type)
 
     def store(frame: Frame) -> None:
         v = frame.values
         target: TmemTile = v[target_]
         quarter, column = v[quarter_], v[column_]
-        if (
-            not (0 <= quarter < 4 and 0 <= column <= target.columns - count)
-            or lanes != QUARTER_LANES
-        ):
-            raise frame.cta_run.error(
-                "access-outside-tile",
-                f"expected quarter 0..3 and columns within {target.columns}, "
-                f"got quarter {quarter}, columns {column}..{column + count - 1}",
-                site,
-            )
+        address = _address(frame, target, quarter, column, shape, site)
         frame.cta_run.consume(frame, v[value_], site)
-        address = (QUARTER_LANES * quarter) << 16 | (target.origin(frame) + target.column + column)
         words = np.ascontiguousarray(v[value_].data).view(np.uint32).T
         with frame.cta_run.as_warp(frame, quarter):
-            frame.agent.tmem.st(address, "32x32b", count, words, site=site)
+            frame.agent.tmem.st(address, "32x32b", shape[1], words, site=site)
         if sequential:
             frame.agent.drain()
 

@@ -13,7 +13,7 @@ from tcir.interp.ptx.lanes import LANE_MASK
 from tcir.interp.ptx.op import Op
 from tcir.interp.ptx.registers import U32
 from tcir.interp.ptx.registry import instruction
-from tcir.interp.ptx.syntax import TYPES, Site
+from tcir.interp.ptx.syntax import TYPES, Operand, Site
 from tcir.interp.ptx.warp import Warp
 from tcir.machine.memory.undefined import Undefined
 from tcir.machine.tensor_core.narrow import CP_FORMATS, unpack_units
@@ -22,12 +22,20 @@ _B32 = TYPES["b32"]
 _LANE = np.arange(32)
 
 
-def _rows(w: Warp, slot: int, size: int, offset: int, count: int, site: Site) -> np.ndarray:
-    """Shared addresses of the 8·count rows: those of the first lanes."""
-    lanes = (1 << 8 * count) - 1
-    at = addresses(w, slot, size, offset, lanes, site)
-    check_aligned(w, at, 16, site)
-    return at
+def _row_addresses(
+    d: Decode, operand: Operand, space: str, count: int
+) -> Callable[[Warp], np.ndarray]:
+    """Function of a warp: shared addresses of the 8·count rows, those of the first lanes."""
+    slot, size, offset, declared = d.address(operand)
+    generic = space == "generic" and declared is None
+    lanes, site = (1 << 8 * count) - 1, d.site
+
+    def rows(w: Warp) -> np.ndarray:
+        at = addresses(w, slot, size, offset, lanes, site)
+        check_aligned(w, at, 16, site)
+        return _in_shared(w, at, site) if generic else at
+
+    return rows
 
 
 def _matrices(d: Decode) -> tuple[int, bool]:
@@ -48,14 +56,11 @@ def ldmatrix(d: Decode) -> Op:
     d.require("b16")
     d.done(2)
     targets = [d.dst(o, _B32) for o in d.vector(d.operands[0], count)]
-    slot, size, offset, declared = d.address(d.operands[1])
-    generic = space == "generic" and declared is None
+    rows_at = _row_addresses(d, d.operands[1], space, count)
     site = d.site
 
     def run(w: Warp, m: int) -> None:
-        at = _rows(w, slot, size, offset, count, site)
-        if generic:
-            at = _in_shared(w, at, site)
+        at = rows_at(w)
         rows, undefined = read(w, "shared", at, 16, _LANE[: 8 * count], site)
         for target, words in zip(targets, fragments(rows), strict=True):
             np.copyto(w.v[U32][target], words, where=LANE_MASK[m])
@@ -115,8 +120,7 @@ def stmatrix(d: Decode) -> Op:
     space = take_space(d)
     d.require("b16")
     d.done(2)
-    slot, size, offset, declared = d.address(d.operands[0])
-    generic = space == "generic" and declared is None
+    rows_at = _row_addresses(d, d.operands[0], space, count)
     sources = tuple(d.src(o, _B32) for o in d.vector(d.operands[1], count))
     site = d.site
 
@@ -128,9 +132,7 @@ def stmatrix(d: Decode) -> Op:
         return data.reshape(-1, 8).view(np.uint8)
 
     def run(w: Warp, m: int) -> None:
-        at = _rows(w, slot, size, offset, count, site)
-        if generic:
-            at = _in_shared(w, at, site)
+        at = rows_at(w)
         undefined = _held(w, sources, m, site, rows)
         data = rows([w.v[U32][source] for source in sources])
         store(w, "shared", at, data, _LANE[: 8 * count], site, undefined=undefined)
@@ -185,14 +187,11 @@ def _load_bytes(d: Decode) -> Op:
         bits = CP_FORMATS[d.require(*CP_FORMATS)]
     d.done(2)
     targets = [d.dst(o, _B32) for o in d.vector(d.operands[0], count)]
-    slot, size, offset, declared = d.address(d.operands[1])
-    generic = space == "generic" and declared is None
+    rows_at = _row_addresses(d, d.operands[1], space, count)
     site = d.site
 
     def run(w: Warp, m: int) -> None:
-        at = _rows(w, slot, size, offset, count, site)
-        if generic:
-            at = _in_shared(w, at, site)
+        at = rows_at(w)
         # What is read is the codes; the padding may be undefined.
         lanes = _LANE[: 8 * count]
         units, missing = np.zeros((8 * count, 16), np.uint8), np.zeros((8 * count, 16), bool)
@@ -225,8 +224,7 @@ def _store_bytes(d: Decode) -> Op:
     space = take_space(d)
     d.require("b8")
     d.done(2)
-    slot, size, offset, declared = d.address(d.operands[0])
-    generic = space == "generic" and declared is None
+    rows_at = _row_addresses(d, d.operands[0], space, count)
     sources = tuple(d.src(o, _B32) for o in d.vector(d.operands[1], count))
     site = d.site
     byte = np.arange(4)
@@ -240,9 +238,7 @@ def _store_bytes(d: Decode) -> Op:
         return data.reshape(-1, 16)
 
     def run(w: Warp, m: int) -> None:
-        at = _rows(w, slot, size, offset, count, site)
-        if generic:
-            at = _in_shared(w, at, site)
+        at = rows_at(w)
         undefined = _held(w, sources, m, site, rows)
         data = rows([w.v[U32][source] for source in sources])
         store(w, "shared", at, data, _LANE[: 8 * count], site, undefined=undefined)
