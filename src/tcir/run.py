@@ -37,7 +37,7 @@ from tcir.machine import (
 )
 from tcir.machine.numerics.products import Products
 from tcir.machine.refusal import Refusal
-from tcir.run_options import DEFAULT_MAX_INSTRUCTIONS, RunOptions
+from tcir.run_options import DEFAULT_MAX_INSTRUCTIONS, DEFAULT_OPTIONS, RunOptions
 
 __all__ = ["LaunchError", "PtxSyntaxError", "RunReport", "Uninitialized", "entry_name", "run_ptx"]
 
@@ -50,8 +50,8 @@ class RunReport:
     incomplete: instructions without a rule, by name and line: then nothing was executed, or the run
     ended at a form of an instruction that the machine does not model.
     errors: illegal acts of the program, which end the run. findings: hazards, which do not.
-    output: what the kernel printed. instructions: executed warp instructions. numerics: "exact", or
-    "fast" (float32, not bit-exact).
+    output: what the kernel printed. instructions: executed warp instructions. options: how it was
+    executed; what is not the default is in the first line of the text.
     """
 
     findings: list[Finding] = field(default_factory=list)
@@ -61,8 +61,7 @@ class RunReport:
     counters: dict[str, int] = field(default_factory=dict)
     instructions: int = 0
     seconds: float = 0.0
-    numerics: str = "exact"
-    order_seed: int | None = None
+    options: RunOptions = DEFAULT_OPTIONS
 
     @property
     def ok(self) -> bool:
@@ -103,6 +102,7 @@ class RunReport:
                     "second": f.second,
                     "missing": f.missing,
                     "cta": list(f.cta) if isinstance(f.cta, tuple) else f.cta,
+                    "unpromised": f.unpromised is not None,
                 }
                 for f in self.findings
             ],
@@ -110,17 +110,23 @@ class RunReport:
             "counters": dict(self.counters),
             "instructions": self.instructions,
             "seconds": self.seconds,
-            "numerics": self.numerics,
-            "order_seed": self.order_seed,
+            "numerics": self.options.numerics,
+            "order_seed": self.options.order_seed,
+            "hazards": self.options.hazards,
+            "ordering": self.options.ordering,
+            "assumptions": self.options.changed_answers(),
+            "max_instructions": self.options.max_instructions,
         }
 
     def __str__(self) -> str:
         verdict = "ok" if self.ok else "incomplete" if self.incomplete else "failed"
         rate = self.instructions / self.seconds if self.seconds else 0.0
+        seed = self.options.order_seed
+        how = ["order as issued" if seed is None else f"order seed {seed}"]
+        how += self.options.conditions()
         lines = [
             f"{verdict}: {self.instructions} warp instructions in {self.seconds:.2f} s "
-            f"({rate / 1000:.0f} k/s), numerics {self.numerics}, "
-            f"order {'as issued' if self.order_seed is None else f'seed {self.order_seed}'}"
+            f"({rate / 1000:.0f} k/s), {', '.join(how)}"
         ]
         lines += [f"incomplete: {i}" for i in self.incomplete]
         lines += [f"error: {e}" for e in self.errors]
@@ -180,6 +186,7 @@ def run_ptx(
     max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
     progress: Callable[..., None] | None = None,
     assumptions: Assumptions | None = None,
+    ordering: str = "silicon",
     products: Products | None = None,
     observer: Observer | None = None,
     ctas_per_sm: int = 1,
@@ -192,9 +199,10 @@ def run_ptx(
     without padding, for a struct. dynamic_smem: bytes. hazards: "report" or "off".
     order_seed: varies completion and warp order; None is the order of issue. numerics: "exact" or
     "fast" (float32). max_instructions: warp instructions before the run is given up. assumptions:
-    other answers to the open questions about the hardware. products: shared with other runs, which
-    then compute each tensor-core product once. observer: see `tcir.debug`. ctas_per_sm: so many
-    CTAs, consecutive in the grid, run side by side and share tensor memory.
+    other answers to the open questions about the hardware. ordering: "silicon", or "isa": what only
+    shipping code proves is an error, too. products: shared with other runs, which then compute each
+    tensor-core product once. observer: see `tcir.debug`. ctas_per_sm: so many CTAs, consecutive in
+    the grid, run side by side and share tensor memory.
 
     Raises PtxSyntaxError (not PTX) and LaunchError (sizes or arguments that do not fit). What the
     program does wrong is in the report.
@@ -202,7 +210,9 @@ def run_ptx(
     started = time.perf_counter()
     module = _parsed(ptx)
     function = inline_calls(module, _entry(module, entry))
-    options = RunOptions(order_seed, hazards, numerics, max_instructions, assumptions, products)
+    options = RunOptions(
+        order_seed, hazards, numerics, max_instructions, assumptions, ordering, products
+    )
     layout = lay_out(module, function)
     sizes = launch_sizes(function, layout, grid, block, cluster, dynamic_smem)
     check_residency(ctas_per_sm, sizes)
@@ -216,7 +226,7 @@ def run_ptx(
         options=options,
         progress=progress,
     )
-    report = RunReport(numerics=numerics, order_seed=order_seed)
+    report = RunReport(options=options)
     try:
         params = parameters(function, layout, args, Buffers(machine, args))
         program = decode(module, function, layout, bind_variables(module, machine))

@@ -26,6 +26,9 @@ class RunOptions:
     max_instructions: warp instructions (at the tile level: turns of loops) before the run is given
                  up with a `tcir.machine.MachineError` that names the loop
     assumptions: answers to the open questions about the hardware; None: the defaults
+    ordering:    the profile that decides what is an error: "silicon" (the documents, and what
+                 shipping code proves) or "isa" (the documents alone: findings "not promised by
+                 PTX ISA …" are errors, and the assumption pipe_order is "listed")
     products:    results of tensor-core products, shared with other executions that use the same
                  object; None: not shared
 
@@ -37,6 +40,7 @@ class RunOptions:
     numerics: str = "exact"
     max_instructions: int = DEFAULT_MAX_INSTRUCTIONS
     assumptions: Assumptions | None = None
+    ordering: str = "silicon"
     products: Products | None = None
 
     def __post_init__(self) -> None:
@@ -49,6 +53,25 @@ class RunOptions:
             raise LaunchError(f"hazards: expected 'report' or 'off', got {self.hazards!r}")
         if self.numerics not in ("exact", "fast"):
             raise LaunchError(f"numerics: expected 'exact' or 'fast', got {self.numerics!r}")
+        if self.ordering not in ("silicon", "isa"):
+            raise LaunchError(f"ordering: expected 'silicon' or 'isa', got {self.ordering!r}")
+        if self.assumptions is not None and not hasattr(self.assumptions, "under"):
+            got = type(self.assumptions).__name__
+            raise LaunchError(f"assumptions: expected tcir.machine.Assumptions, got {got}")
+
+    def conditions(self) -> list[str]:
+        """What of the conditions is not the default, in the words of a report's first line."""
+        words = [] if self.hazards == "report" else ["hazards off"]
+        words += ["numerics fast (not bit-exact)"] if self.numerics == "fast" else []
+        words += [f"ordering {self.ordering}"] if self.ordering != "silicon" else []
+        words += [f"assumption {name}={answer}" for name, answer in self.changed_answers().items()]
+        if self.max_instructions != DEFAULT_MAX_INSTRUCTIONS:
+            words.append(f"at most {self.max_instructions} instructions")
+        return words
+
+    def changed_answers(self) -> dict[str, str]:
+        """The assumptions that are not the default, by name."""
+        return {} if self.assumptions is None else self.assumptions.changes()
 
 
 DEFAULT_OPTIONS = RunOptions()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tcir.errors import LaunchError
 from tcir.machine import REGISTRY, Agent, Assumptions, ElementAddresses
 
 from .bench import SLAB, A, Bench, D, finish, mma, rows, slab
@@ -26,7 +27,7 @@ def test_an_entry_says_what_it_is_about(entry: Any) -> None:
 
 @pytest.mark.parametrize("entry", REGISTRY, ids=lambda e: e.name)
 def test_other_values_are_refused(entry: Any) -> None:
-    with pytest.raises(ValueError, match=entry.name):
+    with pytest.raises(LaunchError, match=entry.name):
         Assumptions(**{entry.name: "whatever"})
     for value in entry.alternatives:
         assert getattr(Assumptions(**{entry.name: value}), entry.name) == value

@@ -74,6 +74,10 @@ def kinds() -> dict[str, set[str]]:
                 elif name not in ("report", "Finding"):
                     continue
                 severities = {t for t in texts if t in ("error", "warning")}
+                if any(
+                    getattr(n, "id", "") == "Unpromised" for a in node.args for n in ast.walk(a)
+                ):
+                    severities.add("warning")
                 code = next((t for t in texts if re.fullmatch(r"[a-z]+(-[a-z]+)+|race", t)), None)
                 if code and severities:
                     found.setdefault(code, set()).update(severities)

@@ -187,8 +187,8 @@ def each_round_of_a_rendezvous_has_its_barrier(b: Bench, edge: bool) -> Any:
     return bench.run(body, bare=True)
 
 
-def run(name: str, edge: bool, seed: int | None) -> Bench:
-    bench = Bench(seed)
+def run(name: str, edge: bool, seed: int | None, **options: Any) -> Bench:
+    bench = Bench(seed, **options)
     built = PAIRS[name][0](bench, edge)
     return built if isinstance(built, Bench) else bench.run(*built)
 

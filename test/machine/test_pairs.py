@@ -48,8 +48,8 @@ def pair(code: str) -> Callable[[Any], Any]:
     return register
 
 
-def run(name: str, edge: bool, seed: int | None) -> Bench:
-    bench = Bench(seed)
+def run(name: str, edge: bool, seed: int | None, **options: Any) -> Bench:
+    bench = Bench(seed, **options)
     built = PAIRS[name][0](bench, edge)
     return built if isinstance(built, Bench) else bench.run(*built)
 

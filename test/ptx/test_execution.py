@@ -531,7 +531,7 @@ def test_shared_addresses_wrap_around(lanes: Any) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [{"max_instructions": 0}, {"max_instructions": 1.5}, {"order_seed": -1}, {"hazards": "on"},
-     {"numerics": "slow"}],
+     {"numerics": "slow"}, {"ordering": "ptx"}, {"assumptions": "listed"}],
 )  # fmt: skip
 def test_options_are_checked_before_anything_runs(wrong: dict[str, Any]) -> None:
     (name,) = wrong

@@ -5,8 +5,11 @@ Nothing else in the machine encodes such a choice. `RunOptions.assumptions` swit
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
+
+from tcir.errors import LaunchError, did_you_mean
 
 
 def _question(question: str, alternatives: tuple[str, ...], evidence: str, used_by: str) -> Any:
@@ -24,7 +27,7 @@ def _question(question: str, alternatives: tuple[str, ...], evidence: str, used_
 class Assumptions:
     """The choices in force, each one of its alternatives; see `REGISTRY`.
 
-    ValueError names the alternatives of an unknown choice.
+    LaunchError names the alternatives of an unknown choice.
     """
 
     shift_quarters: str = _question(
@@ -293,7 +296,31 @@ class Assumptions:
         for entry in REGISTRY:
             value = getattr(self, entry.name)
             if value not in entry.alternatives:
-                raise ValueError(f"expected {entry.name} in {entry.alternatives}, got {value!r}")
+                allowed = " or ".join(map(repr, entry.alternatives))
+                raise LaunchError(f"assumption {entry.name}: expected {allowed}, got {value!r}")
+
+    @classmethod
+    def parse(cls, choices: Iterable[str]) -> Assumptions:
+        """From texts NAME=ANSWER; raises LaunchError for a name or an answer that is unknown."""
+        names = [entry.name for entry in REGISTRY]
+        chosen: dict[str, str] = {}
+        for text in choices:
+            name, equals, answer = text.partition("=")
+            if not equals:
+                raise LaunchError(f"assumption: expected NAME=ANSWER, got {text!r}")
+            if name not in names:
+                raise LaunchError(f"no assumption is called {name!r}{did_you_mean(name, names)}")
+            chosen[name] = answer
+        return cls(**chosen)
+
+    def under(self, ordering: str) -> Assumptions:
+        """With what a profile of ordering says itself: "isa" trusts in the listed order only."""
+        return replace(self, pipe_order="listed") if ordering == "isa" else self
+
+    def changes(self) -> dict[str, str]:
+        """The answers that are not the default, by name."""
+        values = {entry.name: getattr(self, entry.name) for entry in REGISTRY}
+        return {e.name: values[e.name] for e in REGISTRY if values[e.name] != e.default}
 
 
 @dataclass(frozen=True)

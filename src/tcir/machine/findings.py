@@ -6,11 +6,28 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
+class Unpromised:
+    """What shipping kernels rely on without a word of the documents.
+
+    isa: section of the PTX ISA; ships: kernels that rely on it and run on B200; what: the promise
+    that is missing.
+    """
+
+    isa: str
+    ships: str
+    what: str = "order without it"
+
+    def __str__(self) -> str:
+        return f"{self.what} is not promised by PTX ISA {self.isa}; ships in {self.ships}"
+
+
+@dataclass(frozen=True)
 class Finding:
     """One hazard: two operations, and the edge that is missing between them.
 
-    severity "error": the result depends on timing, by the documents and by what shipping code
-    proves. "warning": the ISA's text asks for the edge, shipping compilers leave it out.
+    severity "error": the result depends on timing, or is undefined, under the profile of the run
+    (`RunOptions.ordering`). "warning": the outcome is the same in either order; or it is
+    `unpromised`, which the profile "isa" makes an error.
     """
 
     severity: str
@@ -19,6 +36,7 @@ class Finding:
     second: str
     missing: str
     cta: tuple[int, int, int] = (0, 0, 0)
+    unpromised: Unpromised | None = None
 
     def __str__(self) -> str:
         second = f" and {self.second}" if self.second else ""

@@ -13,6 +13,7 @@ from typing import Any
 
 from tcir.machine.engine.launch_control import LaunchControl
 from tcir.machine.errors import MachineError, NotModelled
+from tcir.machine.findings import Unpromised
 from tcir.machine.memory.cp_async import CpAsync
 from tcir.machine.memory.generic import Memory
 from tcir.machine.memory.memories import RANK_SHIFT
@@ -433,10 +434,11 @@ class Agent:
         )
         if both_piped and write and self.pipe_reach.get(class_of(other), 0) >= other.number:
             self.cta.report(
-                "warning", "issue-order", f"{other.site} ({other.kind} {verb})", access.site,
-                f"{missing}: order of issue is not promised by PTX ISA 9.7.16.6.2 for "
-                f"{other.kind} and {access.kind}; ships in "
-                f"{SHIPPED[other.kind, access.kind]}",
+                Unpromised(
+                    "9.7.16.6.2", SHIPPED[other.kind, access.kind],
+                    f"order of issue of {other.kind} and {access.kind}",
+                ),
+                "issue-order", f"{other.site} ({other.kind} {verb})", access.site, missing,
             )  # fmt: skip
             return
         # The bytes are the same in either order: compilers let several warps store a constant.
@@ -463,13 +465,14 @@ class Agent:
             return
         if marked(self.clock, LATE, other):
             self.cta.report(
-                "warning", "late-proxy-fence", other.site, access.site,
-                "fence.proxy.async by the writing thread, before it synchronises; here another "
-                "thread executes it (PTX ISA 9.7.16.6.5)",
+                Unpromised("9.7.16.6.5", "ThunderKittens", "a fence by another thread"),
+                "late-proxy-fence", other.site, access.site,
+                "fence.proxy.async by the writing thread, before it synchronises",
             )  # fmt: skip
             return
         self.cta.report(
-            "warning" if write else "error", "missing-proxy-fence", other.site, access.site,
+            Unpromised("9.7.16.6.5", "Triton and Gluon") if write else "error",
+            "missing-proxy-fence", other.site, access.site,
             "fence.proxy.async between a write through the generic proxy and a use "
             "through the async proxy (PTX ISA 9.7.16.6.5)",
         )  # fmt: skip
@@ -483,11 +486,13 @@ class Agent:
             return  # one thread, which has waited for the completion
         if self.after_clock.get(other.component, 0) < other.number:
             self.cta.report(
-                "warning", "missing-fence-after", other.site, access.site,
+                Unpromised("9.7.16.6.4", "Triton, Gluon and CuTe DSL"),
+                "missing-fence-after", other.site, access.site,
                 "tcgen05.fence::after_thread_sync between the wait and the access",
             )  # fmt: skip
         elif other.component[0] in ("ld", "st") and not marked(self.clock, BEFORE, other):
             self.cta.report(
-                "warning", "missing-fence-before", other.site, access.site,
+                Unpromised("9.7.16.6.4", "Triton and Gluon"),
+                "missing-fence-before", other.site, access.site,
                 "tcgen05.fence::before_thread_sync between the access and the arrival",
             )  # fmt: skip

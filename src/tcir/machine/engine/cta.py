@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tcir.machine.engine.agent import Agent, Body
-from tcir.machine.findings import Finding
+from tcir.machine.findings import Finding, Unpromised
 from tcir.machine.memory.memories import RANK_SHIFT, SharedMemory
 from tcir.machine.memory.protocols import ClusterProtocol, MachineProtocol, Triple
 from tcir.machine.memory.tensor_memory import Sm, TensorMemory
@@ -66,12 +66,19 @@ class Cta:
         """Whether all its agents have ended (one that has none yet has not begun)."""
         return bool(self.agents) and all(a.ended for a in self.agents)
 
-    def report(self, severity: str, code: str, first: object, second: object, missing: str) -> None:
-        """Adds a finding of this CTA."""
-        if self.machine.checking:
-            self.machine.findings.append(
-                Finding(severity, code, str(first), str(second), missing, self.index)
-            )
+    def report(
+        self, severity: str | Unpromised, code: str, first: object, second: object, missing: str
+    ) -> None:
+        """Adds a finding of this CTA: an "error", a "warning", or what the profile makes of it."""
+        if not self.machine.checking:
+            return
+        unpromised = None
+        if isinstance(severity, Unpromised):
+            unpromised, missing = severity, f"{missing}: {severity}"
+            severity = "warning" if self.machine.options.ordering == "silicon" else "error"
+        self.machine.findings.append(
+            Finding(severity, code, str(first), str(second), missing, self.index, unpromised)
+        )
 
     def report_undefined(self, origin: Origin, use: object) -> None:
         """Adds a finding: undefined bits matter at `use`."""
@@ -108,10 +115,12 @@ class Cta:
         for agent in self.agents:
             if known.get(agent.bulk.reads, 0) < agent.bulk.issued:
                 self.report(
-                    "warning", "never-awaited", agent.bulk.last, end,
-                    "cp.async.bulk.commit_group and wait_group.read: that the store has read "
-                    "shared memory before the CTA's end frees it is not promised by PTX ISA "
-                    "9.7.9.25.4; ships in DeepGEMM and CUTLASS (store_tail)",
+                    Unpromised(
+                        "9.7.9.25.4", "DeepGEMM and CUTLASS (store_tail)",
+                        "that the store has read shared memory before the CTA's end frees it",
+                    ),
+                    "never-awaited", agent.bulk.last, end,
+                    "cp.async.bulk.commit_group and wait_group.read",
                 )  # fmt: skip
 
 

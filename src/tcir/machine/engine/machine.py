@@ -50,7 +50,7 @@ class Machine:
         """CTAs that share an SM, and run side by side."""
         self.options = options
         self.checking = options.hazards == "report"
-        self.assumptions = options.assumptions or Assumptions()
+        self.assumptions = (options.assumptions or Assumptions()).under(options.ordering)
         self.progress = progress
         self.memory = GlobalMemory()
         self.strong: dict[Place, Writes] = {}

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from tcir.machine.assumptions import Assumptions
 from tcir.machine.counters import Counters
-from tcir.machine.findings import Finding
+from tcir.machine.findings import Finding, Unpromised
 from tcir.machine.memory.memories import GlobalMemory, SharedMemory
 from tcir.machine.memory.tensor_memory import TensorMemory
 from tcir.machine.memory.undefined import Origin
@@ -94,7 +94,7 @@ class CtaProtocol(Protocol):
     @property
     def launch(self) -> Callable[[Operation], None]: ...
     def report(
-        self, severity: str, code: str, first: object, second: object, missing: str
+        self, severity: str | Unpromised, code: str, first: object, second: object, missing: str
     ) -> None: ...
     def report_undefined(self, origin: Origin, use: object) -> None: ...
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tcir.machine.errors import MachineError
+from tcir.machine.findings import Unpromised
 from tcir.machine.memory.protocols import AgentProtocol
 from tcir.machine.order.clocks import INIT, join, marked, observed
 from tcir.machine.order.mbarrier import Mbarrier
@@ -94,7 +95,8 @@ class Mbarriers:
                 )  # fmt: skip
             elif not fenced and not marked(self.agent.clock, INIT, other):
                 self.cta.report(
-                    "warning", "missing-init-fence", other.site, site,
+                    Unpromised("9.7.13.4", "Triton and Gluon"),
+                    "missing-init-fence", other.site, site,
                     "fence.mbarrier_init between mbarrier.init and use by the async proxy",
                 )  # fmt: skip
         return barrier

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
+from tcir.machine.findings import Unpromised
 from tcir.machine.memory.protocols import CtaProtocol
 from tcir.machine.order.clocks import Access, observed
 from tcir.machine.order.collected import Collected
@@ -97,9 +98,11 @@ class Collectors:
         first = "the start of the kernel" if held is None else f"{held.mma.site} (gives it up)"
         if words.endswith("lastuse"):
             self.agent.cta.report(
-                "warning", "collector-not-filled", first, mma.site,
-                f"a fill of the same {name}: that {words} of an empty buffer reads {name} from "
-                "memory is not promised by PTX ISA 9.7.16.10.9; ships in NVFP4 kernels for B200",
+                Unpromised(
+                    "9.7.16.10.9", "NVFP4 kernels for B200",
+                    f"that {words} of an empty buffer reads {name} from memory",
+                ),
+                "collector-not-filled", first, mma.site, f"a fill of the same {name}",
             )  # fmt: skip
             return
         self.agent.cta.report(
@@ -109,6 +112,8 @@ class Collectors:
         )  # fmt: skip
 
     def _ordered(self, fill: Access) -> bool:
+        if fill.component == self.agent.tensor.component:
+            return True  # a fill and a use of one thread, whatever their accumulators
         reach = self.agent.pipe_reach.get(class_of(fill), 0)
         return reach >= fill.number or observed(self.agent.clock, fill)
 

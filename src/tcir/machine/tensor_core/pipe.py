@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 
+from tcir.machine.findings import Unpromised
 from tcir.machine.memory.protocols import AgentProtocol, CtaProtocol
 from tcir.machine.memory.undefined import Origin, Undefined
 from tcir.machine.order.clocks import Access
@@ -74,9 +75,8 @@ class Pipe:
         """A finding if the matrix descriptor that names an operand lacks its constant."""
         if isinstance(operand, SharedDesc) and operand.lacks_constant:
             self.cta.report(
-                "warning", "descriptor-constant", site, "matrix descriptor bits 48..46",
-                "0b001: that 0 works is not promised by PTX ISA 9.7.16.4.1; ships in JAX's "
-                "Mosaic GPU",
+                Unpromised("9.7.16.4.1", "JAX's Mosaic GPU", "that 0 works"),
+                "descriptor-constant", site, "matrix descriptor bits 48..46", "0b001",
             )  # fmt: skip
 
     def origin(self, place: str, site: object) -> Origin:
