@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tcir.interp import Outcome, executor_for
@@ -13,6 +13,7 @@ from tcir.validation.report import Line
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
+    from tcir.interp.thread import Spelling
 
 
 @dataclass(frozen=True)
@@ -20,11 +21,13 @@ class Threads:
     """The kernels of a module, in order, and the workspaces between them.
 
     instructions: of each kernel, as the thread level's executor spells them
+    spelled:      by name of the kernel: those and their source locations, which decide nothing
     """
 
     launches: tuple[Launch, ...]
     instructions: tuple[list[str], ...]
     workspaces: tuple[int, ...]
+    spelled: dict[str, Spelling] = field(compare=False)
 
     @staticmethod
     def of(module: ir.Module, programs: Sequence[Program]) -> Threads | None:
@@ -35,13 +38,14 @@ class Threads:
 
         if executor_for("thread") is not thread.run:
             return None  # somebody else's: what decides its executions is not known
-        spelled = [thread.spell(module, program.name) for program in programs]
-        if any(each.incomplete for each in spelled):
+        spelled = {program.name: thread.spell(module, program.name) for program in programs}
+        if any(each.incomplete for each in spelled.values()):
             return None
         return Threads(
             tuple(Launch.from_program(program) for program in programs),
-            tuple(each.instructions for each in spelled),
+            tuple(each.instructions for each in spelled.values()),
             tuple(workspace_bytes(module)),
+            spelled,
         )
 
 

@@ -40,6 +40,7 @@ from tcir.validation.work import Work
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
+    from tcir.interp.thread import Spelling
 
 Array = np.ndarray[Any, Any]
 
@@ -112,7 +113,7 @@ class Validator:
             outcome = self._compare_orders(
                 line,
                 orders,
-                lambda order: self._execute(module, programs, self.inputs, order, line),
+                lambda order: self._execute(module, programs, self.inputs, order, line, threads),
                 _levels(programs),
             )
             self._executed = None
@@ -212,8 +213,10 @@ class Validator:
         inputs: Sequence[Array],
         order: int | None,
         line: Line,
+        threads: Threads | None = None,
     ) -> Outcome | None:
-        return _guard(line, lambda: self._run(module, programs, inputs, order))
+        spelled = threads.spelled if threads else {}
+        return _guard(line, lambda: self._run(module, programs, inputs, order, spelled))
 
     def _run(
         self,
@@ -221,22 +224,27 @@ class Validator:
         programs: Sequence[Program],
         inputs: Sequence[Array],
         order: int | None,
+        spelled: Mapping[str, Spelling],
     ) -> Outcome:
-        """Runs the program of `module`, or its kernels one after the other."""
+        """Runs the program of `module`, or its kernels one after the other.
+
+        spelled: PTX of thread-level kernels, by name
+        """
         assert self.signature is not None
         outputs, program = self.signature.outputs, programs[0]
         views = views_of(program)
         plain = program.level == "tensor" and not views
         buffers = inputs if plain else self._images
+        given = {name: {"spelled": each} for name, each in spelled.items()}
 
         if len(programs) == 1 and (plain or program.level != "tensor"):
-            run = _executor(program.level)
-            options = self._options(order, program.level)
+            run, options = _executor(program.level), self._options(order, program.level)
+            known = given.get(program.name, {})
             arrays = [as_view(a, views.get(n)) for n, a in enumerate(buffers)]
             if plain:
                 return run(module, program.name, arrays, outputs, options)
             return in_memory(
-                outputs, lambda specs: run(module, program.name, arrays, specs, options)
+                outputs, lambda specs: run(module, program.name, arrays, specs, options, **known)
             )
 
         def step(program: Program) -> KernelStep:
@@ -246,11 +254,11 @@ class Validator:
                 if program.level == "tensor":
                     arrays = [from_memory(a, views[n]) for n, a in zip(numbers, arrays)]
                     wanted = [views[n] for n in numbers[len(arrays) :]]
-                named: dict[str, Any] = {}
+                named: dict[str, Any] = {**given.get(program.name, {})}
                 if program.level == "thread":
                     written = numbers[len(arrays) :]
                     whole = [place for place, n in enumerate(written) if n >= first]
-                    named = {"buffers": numbers, "whole": whole}
+                    named |= {"buffers": numbers, "whole": whole}
                 execute = _executor(program.level)
                 options = self._options(order, program.level)
                 outcome = execute(module, program.name, arrays, wanted, options, **named)

@@ -83,14 +83,16 @@ def run(
     *,
     buffers: Sequence[int] | None = None,
     whole: Collection[int] = (),
+    spelled: Spelling | None = None,
 ) -> Outcome:
     """Runs kernel `name` of the `gpu.module` in `module`; see `tcir.interp.Executor`.
 
     buffers: of one kernel of several, the numbers of `inputs` and `outputs`
              (`tcir.program.execution`)
     whole:   the `outputs` that another kernel reads: all of their bytes have to be written
+    spelled: what `spell` gives, for several executions of one kernel
     """
-    spelled = spell(module, name)
+    spelled = spelled or spell(module, name)
     if spelled.incomplete:
         return Outcome([], "thread", incomplete=list(spelled.incomplete))
     launch = Launch.from_program(Program(_find(module, name)[0], "thread"))

@@ -10,7 +10,10 @@ from tcir.machine.order.clocks import Access
 
 @dataclass(eq=False)
 class Operation:
-    """An asynchronous operation in flight: it may complete once everything in ``after`` has."""
+    """An asynchronous operation in flight: it may complete once everything in ``after`` has.
+
+    What has completed is dropped from the end of ``after``.
+    """
 
     site: object
     run: Callable[[], None]
@@ -22,7 +25,11 @@ class Operation:
     @property
     def ready(self) -> bool:
         """Whether it may complete now."""
-        return all(o.done for o in self.after)
+        while self.after:
+            if not self.after[-1].done:
+                return False
+            self.after = self.after[:-1]
+        return True
 
 
 class Waiting:
