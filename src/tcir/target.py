@@ -16,7 +16,8 @@ class Target:
     ptx_version:  the lowest PTX version that has every form we emit
     smem_per_cta: bytes of shared memory that one CTA can use
     smem_per_sm:  bytes of shared memory of an SM; the difference is reserved for every CTA
-    sms:          SMs of the product that kernels are tuned for
+    memory:       bytes of global memory of the product that kernels are tuned for
+    sms:          its SMs
     registers:    32-bit registers of an SM
     fp8:          mma.sync multiplies e4m3 and e5m2, and cvt converts them
     tma:          tensor memory accelerator, mbarrier transactions, clusters
@@ -30,6 +31,7 @@ class Target:
     ptx_version: str
     smem_per_cta: int
     smem_per_sm: int
+    memory: int
     sms: int
     registers: int = 64 << 10
     fp8: bool = False
@@ -46,11 +48,13 @@ TARGETS = {
     target.name: target
     for target in (
         # A100; PTX 8.0 has the bf16 conversions.
-        Target("sm_80", "8.0", 163 << 10, 164 << 10, 108),
+        Target("sm_80", "8.0", 163 << 10, 164 << 10, 80 << 30, 108),
         # H100 SXM; PTX 8.4 has fp8 mma.sync.
-        Target("sm_90", "8.4", 227 << 10, 228 << 10, 132, fp8=True, tma=True),
+        Target("sm_90", "8.4", 227 << 10, 228 << 10, 80 << 30, 132, fp8=True, tma=True),
         # B200; PTX 8.8 has tcgen05 with .blockN.
-        Target("sm_100a", "8.8", 227 << 10, 228 << 10, 148, fp8=True, tma=True, tcgen05=True),
+        Target(
+            "sm_100a", "8.8", 227 << 10, 228 << 10, 180 << 30, 148, fp8=True, tma=True, tcgen05=True
+        ),
     )
 }
 """By name, oldest first."""

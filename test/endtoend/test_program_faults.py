@@ -13,6 +13,7 @@ import pytest
 import tcir
 from tcir._mlir import arith, ir
 from tcir.passmanager.pipeline import named_pipeline
+from tcir.program import capacity
 from tcir.validation.report import Report
 from tcir.validation.work import Work
 
@@ -54,6 +55,20 @@ def shift_too_far(module: Any) -> None:
         op.results[0].replace_all_uses_with(arith.ShRUIOp(op.operands[0], far).result)
 
 
+def vectors(name: str, second: str) -> Edit:
+    """Inserts an operation of integer vectors whose second operand is `second`."""
+
+    def edit(module: Any) -> None:
+        loop = pick(module, "scf.for")
+        with ir.InsertionPoint(loop), loop.location:
+            kind = ir.VectorType.get([2], ir.IntegerType.get_signless(32))
+            values = [f"dense<7> : {kind}", f"dense<{second}> : {kind}"]
+            operands = [arith.ConstantOp(kind, ir.Attribute.parse(v)).result for v in values]
+            ir.Operation.create(name, [kind], operands)
+
+    return edit
+
+
 def swap_launches(module: Any) -> None:
     """The repacking of the image and the convolution change places."""
     functions = [op.operation for op in module.body.operations]
@@ -92,6 +107,16 @@ def endless_turns(module: Any) -> None:
 FAULTS: dict[str, tuple[str, Edit, str]] = {
     "division by zero": ("place-barriers", divide_by_zero, "division-by-zero: expected a divisor"),
     "shift": ("place-barriers", shift_too_far, "bad-shift: expected a shift by 0 to 63 bits, got"),
+    "division of vectors": (
+        "place-barriers",
+        vectors("arith.divui", "[1, 0]"),
+        "division-by-zero: expected a divisor other than 0, got 7 by 0",
+    ),
+    "shift of vectors": (
+        "place-barriers",
+        vectors("arith.shli", "[1, 32]"),
+        "bad-shift: expected a shift by 0 to 31 bits, got 32",
+    ),
     "erased function": ("multi-buffer", erase_function, "expected one function with a body"),
     "no step": ("tile-matmul", step_of_zero, "bad-step: expected a positive step"),
     "loop of tiles": ("tile-matmul", endless_turns, "loop-budget: expected loops of at most"),
@@ -122,6 +147,14 @@ def test_a_fault_is_the_verdict_of_its_pass(name: str) -> None:
     assert words in failure.compared, str(report)
 
 
+@pytest.mark.parametrize("name", ["arith.divui", "arith.shli"])
+def test_vectors_without_a_bad_element_are_clean(name: str) -> None:
+    passes = named_pipeline("matmul")
+    first = passes.passes[: passes.index("place-barriers") + 1]
+    first[-1] = Broken(first[-1], vectors(name, "[1, 2]"))
+    assert tcir.validate(MATMUL.text(), tcir.Pipeline(first)).check()
+
+
 def test_workspaces_have_the_size_that_kernels_use() -> None:
     """The pass that says another size than its kernels is the one that is wrong."""
     for by in (-16, 16):
@@ -130,6 +163,26 @@ def test_workspaces_have_the_size_that_kernels_use() -> None:
         assert failure is not None and failure.name == "split-launches", str(report)
         assert "expected workspace 3 of" in failure.compared
         assert "bytes in tc.workspaces" in failure.compared
+
+
+def test_workspaces_that_no_gpu_has() -> None:
+    for at in ("split-launches", "convert-nvvm-to-llvm"):
+        for by in (1 << 42, -(1 << 20)):
+            report = validated(at, workspaces(by), REPACKED, "conv-implicit-gemm")
+            failure = report.first_failure()
+            assert failure is not None and failure.name == at, str(report)
+            assert failure.verdict == "different" and "expected workspace 3 of 0 to" in str(failure)
+
+
+def test_what_this_machine_cannot_hold_is_incomplete(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before any of it is allocated: the process would be killed."""
+    monkeypatch.setattr(capacity, "host_memory", lambda: 1 << 20)
+    report = validated("split-launches", workspaces(1 << 20), REPACKED, "conv-implicit-gemm")
+    failure = report.first_failure()
+    assert failure is not None and failure.name == "split-launches", str(report)
+    assert failure.verdict == "incomplete" and "expected an execution within" in str(failure)
+    with pytest.raises(tcir.IncompleteError, match="got at least"):
+        tcir.validate(Matmul(128, 128, 8192).text(), "matmul")
 
 
 def test_launches_in_the_wrong_order() -> None:

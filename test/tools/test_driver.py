@@ -184,6 +184,21 @@ def test_report_of_a_wrong_pass_is_written_too(tmp_path: Path) -> None:
     assert (difference["index"], difference["expected"], difference["got"]) == ([0], "3.0", "9.0")
 
 
+def test_a_crash_behind_a_wrong_pass_is_the_verdict_of_that_pass(tmp_path: Path) -> None:
+    text = """func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %c = arith.constant 3.0 : f32
+  %s = tensor.splat %c : tensor<4xf32>
+  return %s : tensor<4xf32>
+}"""
+    words = [PLUGIN, "--test-break-constants={factor=3}", "--test-crash", "--validate-each"]
+    done = tc_opt(*words, "-o", tmp_path / "x", text=text)
+    assert done.returncode == 1, done.stderr
+    assert "'test-crash' was ended by SIGSEGV" in done.stderr
+    assert "different: first at pass 1, test-break-constants" in done.stderr
+    clean = [PLUGIN, "--test-nothing", "--test-crash", "--validate-each"]
+    assert tc_opt(*clean, "-o", tmp_path / "x", text=text).returncode == 4
+
+
 def test_start_up_and_help_load_no_compiler() -> None:
     code = (
         "import sys\n"

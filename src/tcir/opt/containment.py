@@ -32,13 +32,15 @@ _PR_SET_PDEATHSIG = 1
 class Checkpoint:
     """The child's progress: in the pass (or step) called `name`, after `done` passes.
 
-    They began with the module `text`, from the file `source`.
+    They began with the module `text`, from the file `source`. broken: the summary of the report if
+    one of them changed the result.
     """
 
     name: str
     done: int
     text: str
     source: str
+    broken: str = ""
 
     def reproducer(self, program: str, pipeline: str) -> str:
         """MLIR text that ``tc-opt --run-reproducer`` (and mlir-opt's) runs again.
@@ -81,7 +83,8 @@ class Notes:
 def run_contained(
     work: Callable[[Notes], int], save: Callable[[Checkpoint, str], int], reproducer: str | None
 ) -> int:
-    """Runs `work` in a child and returns its exit status; 4 if a signal killed it.
+    """Runs `work` in a child and returns its exit status; 4 if a signal killed it, or 1 if a pass
+    had changed the result before.
 
     save:       writes the program before the crash to a file, in a child too; its exit status
     reproducer: that file; None: among the system's temporary files.
@@ -108,6 +111,9 @@ def run_contained(
     else:
         said = "the program before it could not be saved"
     print(f"note: {said}", file=sys.stderr)
+    if checkpoint.broken:
+        print(checkpoint.broken, file=sys.stderr)
+        return 1
     return 4
 
 

@@ -177,7 +177,10 @@ class _ChunkRun(Watcher):
     # --- failures ----------------------------------------------------------------------------
 
     def _note(self, name: str, done: int) -> None:
-        self.checkpoint = Checkpoint(name, done, self.chunk.text, self.chunk.name)
+        report = self.report
+        different = report is not None and report.verdict == "different"
+        broken = report.summary() if report is not None and different else ""
+        self.checkpoint = Checkpoint(name, done, self.chunk.text, self.chunk.name, broken)
         self.notes.write(self.checkpoint)
 
     @contextmanager

@@ -17,6 +17,7 @@ import numpy as np
 
 from tcir.errors import InputError
 from tcir.interp import Outcome, OutputSpec
+from tcir.program.capacity import check_workspaces
 from tcir.program.inputs import poison
 from tcir.program.launch import Launch, LaunchSequence
 from tcir.program.memory_image import image_spec, in_memory
@@ -46,6 +47,7 @@ def run_in_order(
     workspaces: Mapping[int, int],
 ) -> Outcome:
     """Runs the kernels; `workspaces` are sizes in bytes by number. Counters are sums."""
+    check_workspaces(workspaces)
     known: dict[int, Array] = dict(enumerate(inputs))
     specs = {len(inputs) + n: spec for n, spec in enumerate(outputs)}
     specs |= {n: OutputSpec((size,), np.dtype(np.uint8)) for n, size in workspaces.items()}

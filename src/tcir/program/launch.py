@@ -18,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tcir.errors import InputError, format_location
+from tcir.program.capacity import check_workspaces
 from tcir.program.programs import Program, find_program, find_programs, workspace_bytes
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ class Launch:
         arguments: list[Any] = []
         for number, param in enumerate(self.params):
             if param["kind"] == "workspace":
+                check_workspaces({number: param["bytes"]})
                 arguments.append(Uninitialized(np.zeros(param["bytes"], np.uint8)))
                 continue
             if not 0 <= param["arg"] < len(buffers):

@@ -22,6 +22,7 @@ import numpy as np
 
 from tcir.errors import Error, IncompleteError
 from tcir.interp import Outcome, executor_for
+from tcir.program.capacity import check_arrays
 from tcir.program.execution import KernelStep, as_view, run_in_order, run_sequence
 from tcir.program.factors import Contraction, contraction_of
 from tcir.program.inputs import make_inputs
@@ -81,6 +82,7 @@ class Validator:
     def start(self, module: ir.Module) -> Line:
         """Executes the input program: the reference for all later states."""
         self.signature = signature_of(module)
+        check_arrays(self.signature.inputs, self.signature.outputs)
         contraction = contraction_of(module, self.signature)
         self._drawn = _drawn_words(self.settings, contraction)
         self.inputs = make_inputs(

@@ -80,11 +80,40 @@ def _integer_binary(compiler: Compiler, op: ir.OpView, width: int) -> Step:
     def checked(frame: Frame) -> None:
         first, second = frame.values[a], frame.values[b]
         if name in _DIVISIONS and second == 0:
-            words = f"expected a divisor other than 0, got {first} by 0"
-            raise frame.cta_run.error("division-by-zero", words, site)
+            raise frame.cta_run.error(*_by_zero(first), site)
         if name in _SHIFTS and not 0 <= second < width:
-            words = f"expected a shift by 0 to {width - 1} bits, got {second}"
-            raise frame.cta_run.error("bad-shift", words, site)
+            raise frame.cta_run.error(*_too_far(second, width), site)
+        compute(frame)
+
+    return checked
+
+
+def _by_zero(dividend: object) -> tuple[str, str]:
+    return "division-by-zero", f"expected a divisor other than 0, got {dividend} by 0"
+
+
+def _too_far(shift: object, width: int) -> tuple[str, str]:
+    return "bad-shift", f"expected a shift by 0 to {width - 1} bits, got {shift}"
+
+
+def _integer_vector(compiler: Compiler, op: ir.OpView) -> Step:
+    """The same of vectors: one bad element leaves the program without a meaning."""
+    name = op.operation.name.partition(".")[2]
+    compute = _by_numpy(compiler, op)
+    if name not in _DIVISIONS | _SHIFTS:
+        return compute
+    a, b = compiler.operands(op)
+    site = compiler.site(op)
+
+    def checked(frame: Frame) -> None:
+        first, second = (
+            v.data if isinstance(v, Registers) else v for v in (frame.values[a], frame.values[b])
+        )
+        width = 8 * second.dtype.itemsize
+        if name in _DIVISIONS and (zero := second == 0).any():
+            raise frame.cta_run.error(*_by_zero(first[zero][0]), site)
+        if name in _SHIFTS and (bad := (second < 0) | (second >= width)).any():
+            raise frame.cta_run.error(*_too_far(second[bad][0], width), site)
         compute(frame)
 
     return checked
@@ -169,7 +198,7 @@ def _by_numpy(compiler: Compiler, op: ir.OpView) -> Step:
 @execute(*(f"arith.{name}" for name in (*_SIGNED, *_UNSIGNED)))
 def arith_integer(compiler: Compiler, op: ir.OpView) -> Step:
     width = _width(op.operation.results[0].type)
-    return _by_numpy(compiler, op) if width is None else _integer_binary(compiler, op, width)
+    return _integer_vector(compiler, op) if width is None else _integer_binary(compiler, op, width)
 
 
 @execute("arith.cmpi")
