@@ -14,6 +14,7 @@ import tcir
 from tcir._mlir import arith, ir
 from tcir.passmanager.pipeline import named_pipeline
 from tcir.program import capacity
+from tcir.program.source import load_module, mlir_context
 from tcir.validation.report import Report
 from tcir.validation.work import Work
 
@@ -207,6 +208,30 @@ def test_an_endless_loop_is_a_verdict_that_names_the_loop(check: PtxCheck) -> No
     line = 1 + endless[: endless.index("L_END: add")].count("\n")
     assert f"the loop from line {line}: add.s32" in caught.text, caught.text
     assert time.monotonic() - started < 30
+
+
+def tile_program(turns: int) -> str:
+    """A program of tiles, its loop with as many turns more."""
+    with mlir_context() as context:
+        module = load_module(MATMUL.text(), context)
+        passes = named_pipeline("matmul")
+        for item in passes.passes[: passes.index("tile-matmul") + 1]:
+            item.apply(module)
+        loop = pick(module, "scf.for")
+        with ir.InsertionPoint(loop), loop.location:
+            more = arith.ConstantOp(ir.IndexType.get(), turns).result
+            loop.operands[1] = arith.AddIOp(loop.operands[1], more).result
+        return str(module)
+
+
+def test_an_endless_loop_of_the_input_is_a_verdict_too() -> None:
+    started = time.monotonic()
+    assert tcir.validate(tile_program(0), tcir.Pipeline(["cse"]))
+    report = tcir.validate(tile_program(100_000_000), tcir.Pipeline(["cse"]))
+    assert time.monotonic() - started < 30
+    (line,) = (line for line in report.passes if line.name == "(input)")
+    assert line.verdict == report.verdict == "different", str(report)
+    assert "loop-budget: expected loops of at most" in line.compared, str(report)
 
 
 def test_a_store_to_an_input_of_a_tile_program() -> None:

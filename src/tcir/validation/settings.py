@@ -20,7 +20,7 @@ class Settings:
     orders:   completion orders tried at each asynchronous level; the first is the issue order
     numerics: "exact" or "fast" (not bit-exact)
     max_instructions: of one execution (at the tile level: turns of loops); None: in proportion to
-              the level before (`tcir.validation.work`)
+              the level before, or to the input's arrays (`tcir.validation.work`)
     """
 
     seed: int = 0

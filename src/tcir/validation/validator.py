@@ -31,7 +31,7 @@ from tcir.program.memory_image import from_memory, images, in_memory
 from tcir.program.programs import Program, find_programs, workspace_bytes
 from tcir.program.signature import Signature, signature_of, views_of
 from tcir.program.special import special_values
-from tcir.run_options import DEFAULT_MAX_INSTRUCTIONS, RunOptions
+from tcir.run_options import RunOptions
 from tcir.target import DEFAULT_TARGET
 from tcir.validation import bounds, compare
 from tcir.validation.report import Line
@@ -163,12 +163,11 @@ class Validator:
         """Instructions that a kernel at `level` may take; an endless loop ends there."""
         if self.settings.max_instructions is not None:
             return self.settings.max_instructions
-        if self._before is None:
-            return DEFAULT_MAX_INSTRUCTIONS
         assert self.signature is not None
         specs = (*self.signature.inputs, *self.signature.outputs)
         nbytes = sum(math.prod(spec.shape) * spec.dtype.itemsize for spec in specs)
-        return self._before.budget(level, nbytes)
+        before = self._before or Work(("tensor",))  # the input, too, works on its arrays only
+        return before.budget(level, nbytes)
 
     def _compare_orders(
         self,

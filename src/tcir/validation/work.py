@@ -12,7 +12,8 @@ LEAST = 100_000
 BYTES_PER_INSTRUCTION = 8
 """Bytes moved by tiles for each instruction of the first thread level; a warp moves up to 512."""
 INSTRUCTIONS_PER_BYTE = 64
-"""Instructions per byte of inputs and results that the first level below tensors may take."""
+"""Instructions per byte of inputs and results that the first level below tensors, or an input below
+them, may take."""
 JUMP = 2
 """Growth of a counter that makes a remark."""
 
