@@ -264,6 +264,33 @@ def test_twice_the_work_is_a_remark() -> None:
     assert not any(line.remarks for line in others), str(report)
 
 
+def more_steps(module: Any) -> None:
+    """14 times the steps along k: TMA fills what lies beyond the matrices with zeros."""
+    loop = pick(module, "scf.for")
+    with ir.InsertionPoint(loop), loop.location:
+        steps = loop.operands[1].owner.attributes["value"].value
+        loop.operands[1] = arith.ConstantOp(ir.IndexType.get(), 14 * steps).result
+
+
+def store_twice(module: Any) -> None:
+    store = pick(module, "tc.store_rows")
+    with ir.InsertionPoint(store):
+        store.clone()
+
+
+def test_the_first_level_of_tiles_is_held_to_the_contraction() -> None:
+    """There is no level before it to compare with; the input says how many products it needs."""
+    report = validated("tile-matmul", more_steps)
+    assert report.ok, str(report)
+    expected = f"products {128 * 16 * 64} -> {14 * 128 * 16 * 64} (14x)"
+    assert report["tile-matmul"].remarks == [
+        f"same result, more work than the input: {expected}"
+    ], str(report)
+    twice = validated("tile-matmul", store_twice)
+    expected = f"bytes stored {32 * 16 * 4} -> {2 * 32 * 16 * 4} (2x)"
+    assert twice["tile-matmul"].remarks == [f"same result, more work than the input: {expected}"]
+
+
 def test_a_kernel_that_begins_to_count_is_no_remark() -> None:
     """Of kernels of threads and tiles, the second counts instructions once it is lowered."""
     before = Work(("thread", "tile"), {"instructions": 320, "mma": 4})

@@ -16,7 +16,7 @@ class Counters:
     shared_to_tmem: tcgen05.cp. shared_to_tensor: operand bytes tcgen05.mma read from shared memory.
     tensor_cycles: cycles of the tensor cores by the measured table of `time_table` (modelled); an
     mma of a pair takes its cycles on both. mma_untimed: mma that no public measurement covers
-    (.ws), not in tensor_cycles.
+    (.ws), not in tensor_cycles. products: multiplications of all tcgen05.mma, padding included.
     """
 
     global_to_shared: int = 0
@@ -34,6 +34,7 @@ class Counters:
     shared_store: int = 0
     mma: int = 0
     mma_untimed: int = 0
+    products: int = 0
     cp: int = 0
     shift: int = 0
     commit: int = 0

@@ -83,7 +83,7 @@ def run_in_order(
     if missing:
         raise InputError(f"expected a kernel that writes result {missing[0]}, got none")
     total.outputs = [known[len(inputs) + n] for n in range(len(outputs))]
-    total.counters = dict(counters)
+    total.counters = dict(counters) | {"workspaces": sum(workspaces.values())}
     total.sites = {n: site for n, site in sites.items() if n < len(outputs)}
     return total
 

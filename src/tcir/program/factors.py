@@ -68,6 +68,23 @@ class Contraction:
         groups = ([f for f in self.factors if f.scale is scale] for scale in (False, True))
         return [(group[0], group[1]) for group in groups if group]
 
+    def extents(self, results: int) -> tuple[int, int, int, int]:
+        """Rows and columns of the product, how many there are, and the longest part of its sums.
+
+        Rows are the loops of the first factor alone, columns those of the second. results: number
+        of elements.
+        """
+        pair = a, b = self.pairs[0]
+        sizes = [
+            {i[0]: n for n, i in zip(f.shape, f.dims, strict=True) if i and i[0] in self.parallel}
+            for f in pair
+        ]
+        columns = math.prod(n for loop, n in sizes[1].items() if loop not in sizes[0])
+        both = math.prod(n for loop, n in sizes[1].items() if loop in sizes[0])
+        axes = self.shared_axes((a, b))
+        length = a.shape[axes[0]] if axes else self.products
+        return results // (columns * both), columns, both, length
+
     def shared_axes(self, pair: tuple[Factor, Factor]) -> tuple[int, int] | None:
         """The longest dimension of each factor that is indexed by the same reduction loop."""
         a, b = pair

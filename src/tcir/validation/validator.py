@@ -37,7 +37,7 @@ from tcir.validation import bounds, compare
 from tcir.validation.report import Line
 from tcir.validation.settings import Settings
 from tcir.validation.threads import Executed, Threads
-from tcir.validation.work import Work
+from tcir.validation.work import Algorithm, Work
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
@@ -77,6 +77,7 @@ class Validator:
         self._sites: dict[int, Any] = {}
         self._before: Work | None = None
         self._products = Products()
+        self._algorithm: Algorithm | None = None
         self._executed: Executed | None = None
 
     def start(self, module: ir.Module) -> Line:
@@ -85,6 +86,8 @@ class Validator:
         check_arrays(self.signature.inputs, self.signature.outputs)
         contraction = contraction_of(module, self.signature)
         self._drawn = _drawn_words(self.settings, contraction)
+        if self.signature.level == "tensor":
+            self._algorithm = Algorithm.of(contraction, self.signature.outputs)
         self.inputs = make_inputs(
             self.signature.inputs, self.settings.seed, self.settings.inputs, contraction
         )
@@ -201,6 +204,10 @@ class Validator:
             work = Work(levels, line.counters)
             if self._before is not None:
                 line.remarks = [f"same result, more work: {j}" for j in self._before.jumps(work)]
+            if self._algorithm is not None and "tensor" not in levels:
+                more = self._algorithm.exceeded(work)
+                line.remarks += [f"same result, more work than the input: {j}" for j in more]
+                self._algorithm = None
             self._before = work
             self._sites = dict(outcome.sites) or self._sites
             held = True

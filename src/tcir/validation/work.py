@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+
+from tcir.interp import OutputSpec
+from tcir.program.factors import Contraction
 
 FACTOR = 20
 """Instructions (or loop turns) that a level may take, relative to the level before."""
@@ -16,6 +20,11 @@ INSTRUCTIONS_PER_BYTE = 64
 them, may take."""
 JUMP = 2
 """Growth of a counter that makes a remark."""
+PADDED = 4
+"""Growth of the products of a padded contraction that does, at the first level below tensors; tiles that
+are not full often double them."""
+ROWS, COLUMNS, STEP = 128, 16, 32
+"""A contraction is padded to whole mma: rows, columns, and bytes of its longest sum."""
 
 MOVED = (
     "global_to_shared", "shared_to_global", "shared_to_tmem", "tmem_load", "tmem_store",
@@ -28,6 +37,50 @@ WORK = (
 """Counters that no pass should multiply."""
 UNITS = ("instructions", "loop_turns")
 """Counters that one level has and the other has not."""
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """What the input program asks for, before anything says how.
+
+    products: of its contraction with padded operands; 0: it is none. stored: bytes of its results.
+    """
+
+    products: int
+    stored: int
+
+    @staticmethod
+    def of(contraction: Contraction | None, outputs: Sequence[OutputSpec]) -> Algorithm:
+        """Of a program that is `contraction`, or anything else."""
+        stored = sum(math.prod(spec.shape) * spec.dtype.itemsize for spec in outputs)
+        if contraction is None:
+            return Algorithm(0, stored)
+        rows, columns, both, length = contraction.extents(math.prod(outputs[0].shape))
+        elements = next(f for f in contraction.factors if not f.scale)
+        padded = min(
+            _up(rows, ROWS) * _up(columns, COLUMNS), _up(columns, ROWS) * _up(rows, COLUMNS)
+        )
+        sums = contraction.products // length * _up(length, STEP // elements.dtype.itemsize)
+        return Algorithm(both * padded * sums, stored)
+
+    def exceeded(self, work: Work) -> list[str]:
+        """What the first state without tensors does too often.
+
+        ``products 131072 -> 1835008 (14x)``: of the padded contraction, and of the kernels.
+        """
+        found = []
+        products = work.counters.get("products", 0)
+        if self.products and products >= PADDED * self.products:
+            found.append(_grown("products", self.products, products))
+        most = self.stored + work.counters.get("workspaces", 0)
+        stored = sum(work.counters.get(name, 0) for name in ("global_store", "shared_to_global"))
+        if stored >= JUMP * most > 0:
+            found.append(_grown("bytes stored", most, stored))
+        return found
+
+
+def _up(n: int, step: int) -> int:
+    return -(-n // step) * step
 
 
 @dataclass(frozen=True)
@@ -65,8 +118,8 @@ class Work:
             return []
         names = [n for n in WORK if self.levels == after.levels or n not in UNITS]
         pairs = [(n, self.counters.get(n, 0), after.counters.get(n, 0)) for n in names]
-        return [
-            f"{name} {old} -> {new} ({new / old:.3g}x)"
-            for name, old, new in pairs
-            if old and new >= JUMP * old
-        ]
+        return [_grown(*pair) for pair in pairs if pair[1] and pair[2] >= JUMP * pair[1]]
+
+
+def _grown(name: str, old: int, new: int) -> str:
+    return f"{name} {old} -> {new} ({new / old:.3g}x)"

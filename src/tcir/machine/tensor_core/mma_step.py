@@ -145,6 +145,7 @@ class MmaStep:
             sources.append((cta.tmem, a_from, b_from, lanes, on))
         counters = self.machine.counters
         counters.mma += 1
+        counters.products += m * n * i.k
         if i.ws or i.sparse:
             counters.mma_untimed += 1
         else:
