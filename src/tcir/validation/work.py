@@ -21,8 +21,8 @@ them, may take."""
 JUMP = 2
 """Growth of a counter that makes a remark."""
 PADDED = 4
-"""Growth of the products of a padded contraction that does, at the first level below tensors; tiles that
-are not full often double them."""
+"""Growth of a padded contraction's products that does, at the first level below tensors: partly
+filled tiles often double them."""
 ROWS, COLUMNS, STEP = 128, 16, 32
 """A contraction is padded to whole mma: rows, columns, and bytes of its longest sum."""
 
