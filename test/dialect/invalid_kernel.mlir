@@ -3,7 +3,9 @@
 // Each rule next to a legal twin; test_rules.py asks for both of every rule.
 
 // legal: tc.kernel/grid
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 2147483647, 65535, 65535>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 2147483647, 65535, 65535>,
+        tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
   return
 }
 
@@ -11,14 +13,18 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 
 // illegal: tc.kernel/grid
 // expected-error @+1 {{tc.kernel: tc.grid must be array<i64: x, y, z> with 1 <= extents <= (2147483647, 65535, 65535), got array<i64: 1, 65536, 1>}}
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 1, 65536, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 1, 65536, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a"} {
   return
 }
 
 // -----
 
 // legal: tc.kernel/block
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 1024, 1, 1>, tc.target = "sm_100a"} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 1024, 1, 1>,
+        tc.target = "sm_100a"} {
   return
 }
 
@@ -26,14 +32,18 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 
 // illegal: tc.kernel/block
 // expected-error @+1 {{tc.kernel: tc.block must be array<i64: x, y, z> of whole warps, at most 1024 threads, got array<i64: 200, 1, 1>}}
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 200, 1, 1>, tc.target = "sm_100a"} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 200, 1, 1>,
+        tc.target = "sm_100a"} {
   return
 }
 
 // -----
 
 // legal: tc.kernel/cluster
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 4, 1>, tc.cluster = array<i64: 2, 4, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 4, 1>, tc.cluster = array<i64: 2, 4, 1>,
+        tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
   return
 }
 
@@ -41,7 +51,9 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 
 // illegal: tc.kernel/cluster
 // expected-error @+1 {{tc.kernel: tc.cluster must be array<i64: x, y, z> of at most 8 CTAs, whose extents divide those of tc.grid, [27, 1, 1], got array<i64: 2, 1, 1>}}
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 27, 1, 1>, tc.cluster = array<i64: 2, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 27, 1, 1>, tc.cluster = array<i64: 2, 1, 1>,
+        tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
   return
 }
 
@@ -49,14 +61,18 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 
 // illegal: tc.kernel/cluster
 // expected-error @+1 {{tc.kernel: tc.cluster must be array<i64: x, y, z> of at most 8 CTAs, whose extents divide those of tc.grid, [32, 1, 1], got array<i64: 16, 1, 1>}}
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 32, 1, 1>, tc.cluster = array<i64: 16, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 32, 1, 1>, tc.cluster = array<i64: 16, 1, 1>,
+        tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
   return
 }
 
 // -----
 
 // legal: tc.kernel/target
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a"} {
   return
 }
 
@@ -64,14 +80,18 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 
 // illegal: tc.kernel/target
 // expected-error @+1 {{tc.kernel: tc.target must be "sm_100a", got "sm_100": tcgen05 needs an architecture-specific target}}
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100"} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100"} {
   return
 }
 
 // -----
 
 // legal: tc.kernel/signature
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a"} {
   return
 }
 
@@ -79,14 +99,18 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 
 // illegal: tc.kernel/signature
 // expected-error @+1 {{tc.kernel: a kernel takes memrefs and returns nothing, got (tensor<4xf16>) -> (); write results to an argument}}
-func.func @f(%x: tensor<4xf16>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+func.func @f(%x: tensor<4xf16>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a"} {
   return
 }
 
 // -----
 
 // legal: tc.kernel/tmem-budget
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a"} {
   %base0 = "tc.tmem_alloc"() {columns = 256 : i64} : () -> !tc.tmem_base
   "tc.tmem_dealloc"(%base0) {columns = 256 : i64} : (!tc.tmem_base) -> ()
   %base1 = "tc.tmem_alloc"() {columns = 256 : i64} : () -> !tc.tmem_base
@@ -99,7 +123,9 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // illegal: tc.kernel/tmem-budget
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a"} {
   %base0 = "tc.tmem_alloc"() {columns = 512 : i64} : () -> !tc.tmem_base
   // expected-error @+1 {{tc.kernel: the kernel needs 544 columns of tensor memory at once (512 + 32), at most 512: use a smaller N tile or fewer stages}}
   %base1 = "tc.tmem_alloc"() {columns = 32 : i64} : () -> !tc.tmem_base
@@ -111,30 +137,41 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // legal: tc.kernel/tmem-budget
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
-  %t0 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.tmem<array<i64: 128, 256>, f32>
-  %t1 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.tmem<array<i64: 128, 32>, f32>
-  %t2 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.tmem<array<i64: 128, 32>, f32>
-  %t3 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.tmem<array<i64: 128, 192>, f32>
+!t = !tc.tmem<array<i64: 128, 32>, f32>
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a"} {
+  %t0 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>}
+      : () -> !tc.tmem<array<i64: 128, 256>, f32>
+  %t1 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !t
+  %t2 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !t
+  %t3 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>}
+      : () -> !tc.tmem<array<i64: 128, 192>, f32>
   return
 }
 
 // -----
 
 // illegal: tc.kernel/tmem-budget
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
-  %t0 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.tmem<array<i64: 128, 256>, f32>
-  %t1 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.tmem<array<i64: 128, 32>, f32>
-  %t2 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.tmem<array<i64: 128, 32>, f32>
+!t = !tc.tmem<array<i64: 128, 256>, f32>
+!t_ = !tc.tmem<array<i64: 128, 32>, f32>
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a"} {
+  %t0 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !t
+  %t1 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !t_
+  %t2 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !t_
   // expected-error @+1 {{tc.kernel: the kernel needs 576 columns of tensor memory at once (256 + 32 + 32 + 256), at most 512: use a smaller N tile or fewer stages}}
-  %t3 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.tmem<array<i64: 128, 256>, f32>
+  %t3 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !t
   return
 }
 
 // -----
 
 // legal: tc.kernel/tmem-growth
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a"} {
   %base0 = "tc.tmem_alloc"() {columns = 128 : i64} : () -> !tc.tmem_base
   %base1 = "tc.tmem_alloc"() {columns = 64 : i64} : () -> !tc.tmem_base
   "tc.tmem_dealloc"(%base0) {columns = 128 : i64} : (!tc.tmem_base) -> ()
@@ -145,7 +182,9 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // illegal: tc.kernel/tmem-growth
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a"} {
   %base0 = "tc.tmem_alloc"() {columns = 64 : i64} : () -> !tc.tmem_base
   // expected-error @+1 {{tc.kernel: an allocation must not be larger than an earlier one of the CTA (64 columns), got 128; allocate the largest first}}
   %base1 = "tc.tmem_alloc"() {columns = 128 : i64} : () -> !tc.tmem_base
@@ -157,7 +196,9 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // legal: tc.kernel/tmem-relinquished
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a"} {
   %base0 = "tc.tmem_alloc"() {columns = 64 : i64} : () -> !tc.tmem_base
   "tc.tmem_relinquish"() : () -> ()
   "tc.tmem_dealloc"(%base0) {columns = 64 : i64} : (!tc.tmem_base) -> ()
@@ -167,7 +208,9 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // illegal: tc.kernel/tmem-relinquished
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a"} {
   %base0 = "tc.tmem_alloc"() {columns = 64 : i64} : () -> !tc.tmem_base
   "tc.tmem_relinquish"() : () -> ()
   // expected-error @+1 {{tc.kernel: no allocation may follow tc.tmem_relinquish, got one of 64 columns: the CTA gave the right up}}
@@ -180,7 +223,9 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // legal: tc.kernel/tmem-leak
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a"} {
   %base0 = "tc.tmem_alloc"() {columns = 64 : i64} : () -> !tc.tmem_base
   "tc.tmem_dealloc"(%base0) {columns = 64 : i64} : (!tc.tmem_base) -> ()
   return
@@ -189,7 +234,9 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // illegal: tc.kernel/tmem-leak
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a"} {
   // expected-error @+1 {{tc.kernel: the allocation of 64 columns has no tc.tmem_dealloc: the next CTA on the SM would wait for ever}}
   %base0 = "tc.tmem_alloc"() {columns = 64 : i64} : () -> !tc.tmem_base
   return
@@ -198,7 +245,9 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // legal: tc.kernel/tmem-double-free
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a"} {
   %base0 = "tc.tmem_alloc"() {columns = 64 : i64} : () -> !tc.tmem_base
   "tc.tmem_dealloc"(%base0) {columns = 64 : i64} : (!tc.tmem_base) -> ()
   return
@@ -207,7 +256,9 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // illegal: tc.kernel/tmem-double-free
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a"} {
   %base0 = "tc.tmem_alloc"() {columns = 64 : i64} : () -> !tc.tmem_base
   "tc.tmem_dealloc"(%base0) {columns = 64 : i64} : (!tc.tmem_base) -> ()
   // expected-error @+1 {{tc.kernel: the allocation of 64 columns is freed more than once}}
@@ -218,7 +269,9 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // legal: tc.kernel/tmem-warp
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a"} {
   %base0 = "tc.tmem_alloc"() {columns = 64 : i64, warp = 5 : i64} : () -> !tc.tmem_base
   "tc.tmem_dealloc"(%base0) {columns = 64 : i64, warp = 5 : i64} : (!tc.tmem_base) -> ()
   return
@@ -227,7 +280,9 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // illegal: tc.kernel/tmem-warp
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a"} {
   %base0 = "tc.tmem_alloc"() {columns = 64 : i64, warp = 5 : i64} : () -> !tc.tmem_base
   // expected-error @+1 {{tc.kernel: tensor memory must be allocated, freed and relinquished by one warp (5 : i64), got 4 : i64: two warps that allocate at once can block each other}}
   "tc.tmem_dealloc"(%base0) {columns = 64 : i64, warp = 4 : i64} : (!tc.tmem_base) -> ()
@@ -237,10 +292,15 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // legal: tc.kernel/tmem-overlap
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+!t = !tc.tmem<array<i64: 128, 64>, f32>
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a"} {
   %base0 = "tc.tmem_alloc"() {columns = 128 : i64} : () -> !tc.tmem_base
-  %t0 = "tc.tmem_tile"(%base0) {column = 0 : i64, operandSegmentSizes = array<i32: 1>} : (!tc.tmem_base) -> !tc.tmem<array<i64: 128, 64>, f32>
-  %t1 = "tc.tmem_tile"(%base0) {column = 64 : i64, operandSegmentSizes = array<i32: 1>} : (!tc.tmem_base) -> !tc.tmem<array<i64: 128, 64>, f32>
+  %t0 = "tc.tmem_tile"(%base0) {column = 0 : i64, operandSegmentSizes = array<i32: 1>}
+      : (!tc.tmem_base) -> !t
+  %t1 = "tc.tmem_tile"(%base0) {column = 64 : i64, operandSegmentSizes = array<i32: 1>}
+      : (!tc.tmem_base) -> !t
   "tc.tmem_dealloc"(%base0) {columns = 128 : i64} : (!tc.tmem_base) -> ()
   return
 }
@@ -248,11 +308,16 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // illegal: tc.kernel/tmem-overlap
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+!t = !tc.tmem<array<i64: 128, 64>, f32>
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a"} {
   %base0 = "tc.tmem_alloc"() {columns = 128 : i64} : () -> !tc.tmem_base
-  %t0 = "tc.tmem_tile"(%base0) {column = 0 : i64, operandSegmentSizes = array<i32: 1>} : (!tc.tmem_base) -> !tc.tmem<array<i64: 128, 64>, f32>
+  %t0 = "tc.tmem_tile"(%base0) {column = 0 : i64, operandSegmentSizes = array<i32: 1>}
+      : (!tc.tmem_base) -> !t
   // expected-error @+1 {{tc.kernel: columns [63, 127) overlap another tile's [0, 64) of the same allocation}}
-  %t1 = "tc.tmem_tile"(%base0) {column = 63 : i64, operandSegmentSizes = array<i32: 1>} : (!tc.tmem_base) -> !tc.tmem<array<i64: 128, 64>, f32>
+  %t1 = "tc.tmem_tile"(%base0) {column = 63 : i64, operandSegmentSizes = array<i32: 1>}
+      : (!tc.tmem_base) -> !t
   "tc.tmem_dealloc"(%base0) {columns = 128 : i64} : (!tc.tmem_base) -> ()
   return
 }
@@ -260,7 +325,9 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // legal: tc.kernel/smem-budget
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a"} {
   %s0 = "tc.smem_tile"() : () -> !tc.ring<14 : i64, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">>
   return
 }
@@ -269,7 +336,9 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 
 // illegal: tc.kernel/smem-budget
 // expected-error @+1 {{tc.kernel: the kernel needs 233472 bytes of shared memory, a CTA has at most 232448 (227 KB): use fewer stages or smaller tiles}}
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a"} {
   %s0 = "tc.smem_tile"() : () -> !tc.ring<14 : i64, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">>
   %s1 = "tc.smem_tile"() : () -> !tc.smem<array<i64: 32, 64>, f16, "K", "128B">
   return
@@ -278,8 +347,11 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // legal: tc.kernel/smem-bytes
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.smem_bytes = 17408 : i64} {
-  %s0 = "tc.smem_tile"() {offset = 1024 : i64} : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a", tc.smem_bytes = 17408 : i64} {
+  %s0 = "tc.smem_tile"() {offset = 1024 : i64}
+      : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
   return
 }
 
@@ -287,53 +359,70 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 
 // illegal: tc.kernel/smem-bytes
 // expected-error @+1 {{tc.kernel: tc.smem_bytes must be an integer that covers every planned object, in [17408, 232448], got 17407 : i64}}
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.smem_bytes = 17407 : i64} {
-  %s0 = "tc.smem_tile"() {offset = 1024 : i64} : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a", tc.smem_bytes = 17407 : i64} {
+  %s0 = "tc.smem_tile"() {offset = 1024 : i64}
+      : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
   return
 }
 
 // -----
 
 // legal: tc.kernel/smem-overlap
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.smem_bytes = 32768 : i64} {
-  %s0 = "tc.smem_tile"() {offset = 0 : i64} : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
-  %s1 = "tc.smem_tile"() {offset = 16384 : i64} : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+!s = !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a", tc.smem_bytes = 32768 : i64} {
+  %s0 = "tc.smem_tile"() {offset = 0 : i64} : () -> !s
+  %s1 = "tc.smem_tile"() {offset = 16384 : i64} : () -> !s
   return
 }
 
 // -----
 
 // illegal: tc.kernel/smem-overlap
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.smem_bytes = 32768 : i64} {
-  %s0 = "tc.smem_tile"() {offset = 0 : i64} : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+!s = !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a", tc.smem_bytes = 32768 : i64} {
+  %s0 = "tc.smem_tile"() {offset = 0 : i64} : () -> !s
   // expected-error @+1 {{tc.kernel: bytes [15360, 31744) of shared memory overlap another object's [0, 16384)}}
-  %s1 = "tc.smem_tile"() {offset = 15360 : i64} : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+  %s1 = "tc.smem_tile"() {offset = 15360 : i64} : () -> !s
   return
 }
 
 // -----
 
 // legal: tc.kernel/planned
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.smem_bytes = 32768 : i64} {
-  %s0 = "tc.smem_tile"() {offset = 0 : i64} : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
-  %s1 = "tc.smem_tile"() {offset = 16384 : i64} : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+!s = !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a", tc.smem_bytes = 32768 : i64} {
+  %s0 = "tc.smem_tile"() {offset = 0 : i64} : () -> !s
+  %s1 = "tc.smem_tile"() {offset = 16384 : i64} : () -> !s
   return
 }
 
 // -----
 
 // illegal: tc.kernel/planned
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.smem_bytes = 32768 : i64} {
-  %s0 = "tc.smem_tile"() {offset = 0 : i64} : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+!s = !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a", tc.smem_bytes = 32768 : i64} {
+  %s0 = "tc.smem_tile"() {offset = 0 : i64} : () -> !s
   // expected-error @+1 {{tc.kernel: memory is planned for all of a kernel or for nothing: this op has no offset, others have a place}}
-  %s1 = "tc.smem_tile"() : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+  %s1 = "tc.smem_tile"() : () -> !s
   return
 }
 
 // -----
 
 // legal: tc.kernel/once
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
   %bar0 = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -347,7 +436,9 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // illegal: tc.kernel/once
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
@@ -361,7 +452,9 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // legal: tc.kernel/roles-top-level
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
   "tc.role"() ({
   ^bb0(%w: index):
     "tc.fence"() {kind = "tcgen05.after"} : () -> ()
@@ -376,7 +469,9 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // illegal: tc.kernel/roles-top-level
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
@@ -393,7 +488,9 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // legal: tc.kernel/roles-disjoint
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
   "tc.role"() ({
   ^bb0(%w: index):
     "tc.fence"() {kind = "tcgen05.after"} : () -> ()
@@ -412,7 +509,9 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // illegal: tc.kernel/roles-disjoint
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
   "tc.role"() ({
   ^bb0(%w: index):
     "tc.fence"() {kind = "tcgen05.after"} : () -> ()
@@ -432,7 +531,9 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // legal: tc.kernel/warp-in-block
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
   "tc.role"() ({
   ^bb0(%w: index):
     "tc.fence"() {kind = "tcgen05.after"} : () -> ()
@@ -443,7 +544,9 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // illegal: tc.kernel/warp-in-block
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
   // expected-error @+1 {{tc.kernel: warp 6 does not exist: tc.block has 6 warps}}
   "tc.role"() ({
   ^bb0(%w: index):
@@ -455,12 +558,15 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // legal: tc.kernel/epilogue-quarters
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 256, 1, 1>, tc.target = "sm_100a", tc.async} {
-  %t0 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.tmem<array<i64: 128, 64>, f32>
+!t0 = !tc.tmem<array<i64: 128, 64>, f32>
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 256, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
+  %t0 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !t0
   "tc.role"() ({
   ^bb0(%w: index):
     %q = arith.constant 0 : index
-    %v = "tc.tmem_ld"(%t0, %w, %q) : (!tc.tmem<array<i64: 128, 64>, f32>, index, index) -> vector<32x16xf32>
+    %v = "tc.tmem_ld"(%t0, %w, %q) : (!t0, index, index) -> vector<32x16xf32>
   }) {kind = "epilogue", warps = array<i64: 4, 5, 6, 7>, threads = "warp"} : () -> ()
   return
 }
@@ -468,13 +574,16 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // illegal: tc.kernel/epilogue-quarters
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
-  %t0 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.tmem<array<i64: 128, 64>, f32>
+!t0 = !tc.tmem<array<i64: 128, 64>, f32>
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
+  %t0 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !t0
   // expected-error @+1 {{tc.kernel: a role that reads or writes tensor memory needs whole warpgroups, warps 4n to 4n + 3 in a row, got [2, 3, 4, 5]: warp w reaches the lanes of quarter w mod 4 only}}
   "tc.role"() ({
   ^bb0(%w: index):
     %q = arith.constant 0 : index
-    %v = "tc.tmem_ld"(%t0, %w, %q) : (!tc.tmem<array<i64: 128, 64>, f32>, index, index) -> vector<32x16xf32>
+    %v = "tc.tmem_ld"(%t0, %w, %q) : (!t0, index, index) -> vector<32x16xf32>
   }) {kind = "epilogue", warps = array<i64: 2, 3, 4, 5>, threads = "warp"} : () -> ()
   return
 }
@@ -482,12 +591,15 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // legal: tc.kernel/epilogue-quarters
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 256, 1, 1>, tc.target = "sm_100a", tc.async} {
-  %t0 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.tmem<array<i64: 128, 64>, f32>
+!t0 = !tc.tmem<array<i64: 128, 64>, f32>
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 256, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
+  %t0 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !t0
   "tc.role"() ({
   ^bb0(%w: index):
     %q = arith.constant 0 : index
-    %v = "tc.tmem_ld"(%t0, %w, %q) : (!tc.tmem<array<i64: 128, 64>, f32>, index, index) -> vector<32x16xf32>
+    %v = "tc.tmem_ld"(%t0, %w, %q) : (!t0, index, index) -> vector<32x16xf32>
   }) {kind = "epilogue", warps = array<i64: 0, 1, 2, 3, 4, 5, 6, 7>, threads = "warp"} : () -> ()
   return
 }
@@ -495,13 +607,16 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // illegal: tc.kernel/epilogue-quarters
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
-  %t0 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.tmem<array<i64: 128, 64>, f32>
+!t0 = !tc.tmem<array<i64: 128, 64>, f32>
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
+  %t0 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !t0
   // expected-error @+1 {{tc.kernel: a role that reads or writes tensor memory needs whole warpgroups, warps 4n to 4n + 3 in a row, got [0, 1, 2, 3, 4, 5]: warp w reaches the lanes of quarter w mod 4 only}}
   "tc.role"() ({
   ^bb0(%w: index):
     %q = arith.constant 0 : index
-    %v = "tc.tmem_ld"(%t0, %w, %q) : (!tc.tmem<array<i64: 128, 64>, f32>, index, index) -> vector<32x16xf32>
+    %v = "tc.tmem_ld"(%t0, %w, %q) : (!t0, index, index) -> vector<32x16xf32>
   }) {kind = "epilogue", warps = array<i64: 0, 1, 2, 3, 4, 5>, threads = "warp"} : () -> ()
   return
 }
@@ -509,7 +624,9 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // legal: tc.kernel/roles-adjacent
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
   "tc.role"() ({
   ^bb0(%w: index):
     "tc.fence"() {kind = "tcgen05.after"} : () -> ()
@@ -525,7 +642,9 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // illegal: tc.kernel/roles-adjacent
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
   "tc.role"() ({
   ^bb0(%w: index):
     "tc.fence"() {kind = "tcgen05.after"} : () -> ()
@@ -542,7 +661,9 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // legal: tc.kernel/in-role
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
   %bar0 = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
   "tc.role"() ({
   ^bb0(%w: index):
@@ -554,7 +675,9 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // illegal: tc.kernel/in-role
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
   %bar0 = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
   // expected-error @+1 {{tc.kernel: tc.commit must be inside a role: in a kernel with roles, ops outside are executed by the whole CTA}}
   "tc.commit"(%bar0) : (!tc.mbarrier) -> ()
@@ -568,7 +691,9 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // legal: tc.kernel/sequential
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
   %bar0 = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
   return
 }
@@ -576,7 +701,9 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // illegal: tc.kernel/sequential
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a"} {
   // expected-error @+1 {{tc.kernel: tc.mbarrier_init has no meaning in a kernel without tc.async: there every op takes effect in program order}}
   %bar0 = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
   return
@@ -585,62 +712,98 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // legal: tc.kernel/sequential
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
-  %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 64, 56, 56, 1>, strides = array<i64: 128, 7168, 401408>, box = array<i64: 64, 32, 1, 1>, element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64>, swizzle = "128B"} : (memref<1x56x56x64xf16>) -> !tc.tensor_map
-  %s0 = "tc.smem_tile"() : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+!s0 = !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a"} {
+  %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 64, 56, 56, 1>,
+      strides = array<i64: 128, 7168, 401408>, box = array<i64: 64, 32, 1, 1>,
+      element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64>, swizzle = "128B"}
+      : (memref<1x56x56x64xf16>) -> !tc.tensor_map
+  %s0 = "tc.smem_tile"() : () -> !s0
   %i = arith.constant 0 : index
-  "tc.tma_load"(%map, %i, %i, %i, %i, %s0) {row = 0 : i64, nbytes = 4096 : i64, operandSegmentSizes = array<i32: 1, 4, 0, 1, 0>} : (!tc.tensor_map, index, index, index, index, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">) -> ()
+  "tc.tma_load"(%map, %i, %i, %i, %i, %s0) {row = 0 : i64, nbytes = 4096 : i64,
+      operandSegmentSizes = array<i32: 1, 4, 0, 1, 0>}
+      : (!tc.tensor_map, index, index, index, index, !s0) -> ()
   return
 }
 
 // -----
 
 // illegal: tc.kernel/sequential
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a"} {
-  %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 64, 56, 56, 1>, strides = array<i64: 128, 7168, 401408>, box = array<i64: 64, 32, 1, 1>, element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64>, swizzle = "128B"} : (memref<1x56x56x64xf16>) -> !tc.tensor_map
-  %s0 = "tc.smem_tile"() : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+!s0 = !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a"} {
+  %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 64, 56, 56, 1>,
+      strides = array<i64: 128, 7168, 401408>, box = array<i64: 64, 32, 1, 1>,
+      element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64>, swizzle = "128B"}
+      : (memref<1x56x56x64xf16>) -> !tc.tensor_map
+  %s0 = "tc.smem_tile"() : () -> !s0
   %i = arith.constant 0 : index
   %bar0 = builtin.unrealized_conversion_cast %i : index to !tc.mbarrier
   // expected-error @+1 {{tc.kernel: tc.tma_load with signal has no meaning in a kernel without tc.async: there every op takes effect in program order}}
-  "tc.tma_load"(%map, %i, %i, %i, %i, %s0, %bar0) {row = 0 : i64, nbytes = 4096 : i64, operandSegmentSizes = array<i32: 1, 4, 0, 1, 1>} : (!tc.tensor_map, index, index, index, index, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">, !tc.mbarrier) -> ()
+  "tc.tma_load"(%map, %i, %i, %i, %i, %s0, %bar0) {row = 0 : i64, nbytes = 4096 : i64,
+      operandSegmentSizes = array<i32: 1, 4, 0, 1, 1>}
+      : (!tc.tensor_map, index, index, index, index, !s0, !tc.mbarrier) -> ()
   return
 }
 
 // -----
 
 // legal: tc.kernel/load-signal
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
-  %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 64, 56, 56, 1>, strides = array<i64: 128, 7168, 401408>, box = array<i64: 64, 32, 1, 1>, element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64>, swizzle = "128B"} : (memref<1x56x56x64xf16>) -> !tc.tensor_map
-  %s0 = "tc.smem_tile"() : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+!s0 = !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
+  %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 64, 56, 56, 1>,
+      strides = array<i64: 128, 7168, 401408>, box = array<i64: 64, 32, 1, 1>,
+      element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64>, swizzle = "128B"}
+      : (memref<1x56x56x64xf16>) -> !tc.tensor_map
+  %s0 = "tc.smem_tile"() : () -> !s0
   %i = arith.constant 0 : index
   %bar0 = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
   "tc.mbarrier_expect_tx"(%bar0) {nbytes = 4096 : i64} : (!tc.mbarrier) -> ()
-  "tc.tma_load"(%map, %i, %i, %i, %i, %s0, %bar0) {row = 0 : i64, nbytes = 4096 : i64, operandSegmentSizes = array<i32: 1, 4, 0, 1, 1>} : (!tc.tensor_map, index, index, index, index, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">, !tc.mbarrier) -> ()
+  "tc.tma_load"(%map, %i, %i, %i, %i, %s0, %bar0) {row = 0 : i64, nbytes = 4096 : i64,
+      operandSegmentSizes = array<i32: 1, 4, 0, 1, 1>}
+      : (!tc.tensor_map, index, index, index, index, !s0, !tc.mbarrier) -> ()
   return
 }
 
 // -----
 
 // illegal: tc.kernel/load-signal
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
-  %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 64, 56, 56, 1>, strides = array<i64: 128, 7168, 401408>, box = array<i64: 64, 32, 1, 1>, element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64>, swizzle = "128B"} : (memref<1x56x56x64xf16>) -> !tc.tensor_map
-  %s0 = "tc.smem_tile"() : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+!s0 = !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
+  %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 64, 56, 56, 1>,
+      strides = array<i64: 128, 7168, 401408>, box = array<i64: 64, 32, 1, 1>,
+      element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64>, swizzle = "128B"}
+      : (memref<1x56x56x64xf16>) -> !tc.tensor_map
+  %s0 = "tc.smem_tile"() : () -> !s0
   %i = arith.constant 0 : index
   // expected-error @+1 {{tc.kernel: a load in a tc.async kernel needs a signal: nothing else tells when its bytes are there}}
-  "tc.tma_load"(%map, %i, %i, %i, %i, %s0) {row = 0 : i64, nbytes = 4096 : i64, operandSegmentSizes = array<i32: 1, 4, 0, 1, 0>} : (!tc.tensor_map, index, index, index, index, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">) -> ()
+  "tc.tma_load"(%map, %i, %i, %i, %i, %s0) {row = 0 : i64, nbytes = 4096 : i64,
+      operandSegmentSizes = array<i32: 1, 4, 0, 1, 0>}
+      : (!tc.tensor_map, index, index, index, index, !s0) -> ()
   return
 }
 
 // -----
 
 // legal: tc.kernel/commit
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+!s0 = !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+!t0 = !tc.tmem<array<i64: 128, 64>, f16>
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
   %bar0 = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
-  %s0 = "tc.smem_tile"() : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
-  %t0 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.tmem<array<i64: 128, 64>, f16>
+  %s0 = "tc.smem_tile"() : () -> !s0
+  %t0 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !t0
   "tc.role"() ({
   ^bb0(%w: index):
-    "tc.cp"(%s0, %t0) {slice = 0 : i64} : (!tc.smem<array<i64: 128, 64>, f16, "K", "128B">, !tc.tmem<array<i64: 128, 64>, f16>) -> ()
+    "tc.cp"(%s0, %t0) {slice = 0 : i64} : (!s0, !t0) -> ()
     "tc.commit"(%bar0) : (!tc.mbarrier) -> ()
   }) {kind = "mma", warps = array<i64: 5>, threads = "one"} : () -> ()
   return
@@ -649,15 +812,19 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // illegal: tc.kernel/commit
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+!s0 = !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+!t0 = !tc.tmem<array<i64: 128, 64>, f16>
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
   %bar0 = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
-  %s0 = "tc.smem_tile"() : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
-  %t0 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.tmem<array<i64: 128, 64>, f16>
+  %s0 = "tc.smem_tile"() : () -> !s0
+  %t0 = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !t0
   "tc.role"() ({
   ^bb0(%w: index):
     "tc.commit"(%bar0) : (!tc.mbarrier) -> ()
     // expected-error @+1 {{tc.kernel: no tc.commit follows this tc.cp in its role: nothing tells when it is complete}}
-    "tc.cp"(%s0, %t0) {slice = 0 : i64} : (!tc.smem<array<i64: 128, 64>, f16, "K", "128B">, !tc.tmem<array<i64: 128, 64>, f16>) -> ()
+    "tc.cp"(%s0, %t0) {slice = 0 : i64} : (!s0, !t0) -> ()
   }) {kind = "mma", warps = array<i64: 5>, threads = "one"} : () -> ()
   return
 }
@@ -665,7 +832,9 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // legal: tc.kernel/wait-arrival
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
   %bar0 = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
   %i = arith.constant 0 : index
   "tc.commit"(%bar0) : (!tc.mbarrier) -> ()
@@ -676,7 +845,9 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // illegal: tc.kernel/wait-arrival
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
   %bar0 = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
   %i = arith.constant 0 : index
   // expected-error @+1 {{tc.kernel: nothing arrives on this barrier (no tc.commit, no tc.mbarrier_expect_tx, no tc.mbarrier_arrive): the wait never ends}}
@@ -687,20 +858,30 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // legal: tc.kernel/expect-signal
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
-  %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 64, 56, 56, 1>, strides = array<i64: 128, 7168, 401408>, box = array<i64: 64, 32, 1, 1>, element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64>, swizzle = "128B"} : (memref<1x56x56x64xf16>) -> !tc.tensor_map
-  %s0 = "tc.smem_tile"() : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+!s0 = !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
+  %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 64, 56, 56, 1>,
+      strides = array<i64: 128, 7168, 401408>, box = array<i64: 64, 32, 1, 1>,
+      element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64>, swizzle = "128B"}
+      : (memref<1x56x56x64xf16>) -> !tc.tensor_map
+  %s0 = "tc.smem_tile"() : () -> !s0
   %i = arith.constant 0 : index
   %bar0 = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
   "tc.mbarrier_expect_tx"(%bar0) {nbytes = 4096 : i64} : (!tc.mbarrier) -> ()
-  "tc.tma_load"(%map, %i, %i, %i, %i, %s0, %bar0) {row = 0 : i64, nbytes = 4096 : i64, operandSegmentSizes = array<i32: 1, 4, 0, 1, 1>} : (!tc.tensor_map, index, index, index, index, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">, !tc.mbarrier) -> ()
+  "tc.tma_load"(%map, %i, %i, %i, %i, %s0, %bar0) {row = 0 : i64, nbytes = 4096 : i64,
+      operandSegmentSizes = array<i32: 1, 4, 0, 1, 1>}
+      : (!tc.tensor_map, index, index, index, index, !s0, !tc.mbarrier) -> ()
   return
 }
 
 // -----
 
 // illegal: tc.kernel/expect-signal
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
   %bar0 = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
   // expected-error @+1 {{tc.kernel: no tc.tma_load signals this barrier: the announced 4096 bytes never arrive}}
   "tc.mbarrier_expect_tx"(%bar0) {nbytes = 4096 : i64} : (!tc.mbarrier) -> ()
@@ -710,124 +891,186 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {
 // -----
 
 // legal: tc.kernel/signal-expect
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
-  %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 64, 56, 56, 1>, strides = array<i64: 128, 7168, 401408>, box = array<i64: 64, 32, 1, 1>, element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64>, swizzle = "128B"} : (memref<1x56x56x64xf16>) -> !tc.tensor_map
-  %s0 = "tc.smem_tile"() : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+!s0 = !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
+  %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 64, 56, 56, 1>,
+      strides = array<i64: 128, 7168, 401408>, box = array<i64: 64, 32, 1, 1>,
+      element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64>, swizzle = "128B"}
+      : (memref<1x56x56x64xf16>) -> !tc.tensor_map
+  %s0 = "tc.smem_tile"() : () -> !s0
   %i = arith.constant 0 : index
   %bar0 = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
   "tc.mbarrier_expect_tx"(%bar0) {nbytes = 4096 : i64} : (!tc.mbarrier) -> ()
-  "tc.tma_load"(%map, %i, %i, %i, %i, %s0, %bar0) {row = 0 : i64, nbytes = 4096 : i64, operandSegmentSizes = array<i32: 1, 4, 0, 1, 1>} : (!tc.tensor_map, index, index, index, index, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">, !tc.mbarrier) -> ()
+  "tc.tma_load"(%map, %i, %i, %i, %i, %s0, %bar0) {row = 0 : i64, nbytes = 4096 : i64,
+      operandSegmentSizes = array<i32: 1, 4, 0, 1, 1>}
+      : (!tc.tensor_map, index, index, index, index, !s0, !tc.mbarrier) -> ()
   return
 }
 
 // -----
 
 // illegal: tc.kernel/signal-expect
-func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>) attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
-  %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 64, 56, 56, 1>, strides = array<i64: 128, 7168, 401408>, box = array<i64: 64, 32, 1, 1>, element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64>, swizzle = "128B"} : (memref<1x56x56x64xf16>) -> !tc.tensor_map
-  %s0 = "tc.smem_tile"() : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+!s0 = !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
+    attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
+  %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 64, 56, 56, 1>,
+      strides = array<i64: 128, 7168, 401408>, box = array<i64: 64, 32, 1, 1>,
+      element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64>, swizzle = "128B"}
+      : (memref<1x56x56x64xf16>) -> !tc.tensor_map
+  %s0 = "tc.smem_tile"() : () -> !s0
   %i = arith.constant 0 : index
   %bar0 = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
   // expected-error @+1 {{tc.kernel: no tc.mbarrier_expect_tx announces the bytes of this load on its barrier: its phase could complete without them}}
-  "tc.tma_load"(%map, %i, %i, %i, %i, %s0, %bar0) {row = 0 : i64, nbytes = 4096 : i64, operandSegmentSizes = array<i32: 1, 4, 0, 1, 1>} : (!tc.tensor_map, index, index, index, index, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">, !tc.mbarrier) -> ()
+  "tc.tma_load"(%map, %i, %i, %i, %i, %s0, %bar0) {row = 0 : i64, nbytes = 4096 : i64,
+      operandSegmentSizes = array<i32: 1, 4, 0, 1, 1>}
+      : (!tc.tensor_map, index, index, index, index, !s0, !tc.mbarrier) -> ()
   return
 }
 
 // -----
 
 // legal: tc.kernel/warps
-func.func @f(%x: memref<32x32xf16>) attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 64, 1, 1>, tc.warps = array<i64: 1, 2>, tc.target = "sm_80"} {
-  %t = "tc.smem_tile"() : () -> !tc.staged<array<i64: 32, 32>, f16, "K", array<i64: 0, 0, 0>>
-  %z = "tc.zero_fragment"() : () -> !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k16.f16">
-  %a = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!tc.staged<array<i64: 32, 32>, f16, "K", array<i64: 0, 0, 0>>) -> !tc.fragment<array<i64: 32, 16>, f16, "A", "mma.m16n8k16.f16">
-  %b = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!tc.staged<array<i64: 32, 32>, f16, "K", array<i64: 0, 0, 0>>) -> !tc.fragment<array<i64: 32, 16>, f16, "B", "mma.m16n8k16.f16">
-  %d = "tc.mma_sync"(%a, %b, %z) : (!tc.fragment<array<i64: 32, 16>, f16, "A", "mma.m16n8k16.f16">, !tc.fragment<array<i64: 32, 16>, f16, "B", "mma.m16n8k16.f16">, !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k16.f16">) -> !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k16.f16">
+!t = !tc.staged<array<i64: 32, 32>, f16, "K", array<i64: 0, 0, 0>>
+!z = !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k16.f16">
+!a = !tc.fragment<array<i64: 32, 16>, f16, "A", "mma.m16n8k16.f16">
+!b = !tc.fragment<array<i64: 32, 16>, f16, "B", "mma.m16n8k16.f16">
+func.func @f(%x: memref<32x32xf16>)
+    attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 64, 1, 1>,
+        tc.warps = array<i64: 1, 2>, tc.target = "sm_80"} {
+  %t = "tc.smem_tile"() : () -> !t
+  %z = "tc.zero_fragment"() : () -> !z
+  %a = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!t) -> !a
+  %b = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!t) -> !b
+  %d = "tc.mma_sync"(%a, %b, %z) : (!a, !b, !z) -> !z
   return
 }
 
 // -----
 
 // illegal: tc.kernel/warps
+!t = !tc.staged<array<i64: 32, 32>, f16, "K", array<i64: 0, 0, 0>>
+!z = !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k16.f16">
+!a = !tc.fragment<array<i64: 32, 16>, f16, "A", "mma.m16n8k16.f16">
+!b = !tc.fragment<array<i64: 32, 16>, f16, "B", "mma.m16n8k16.f16">
 // expected-error @+1 {{tc.kernel: a kernel with fragments needs tc.warps = array<i64: m, n> with m * n the 2 warps of tc.block, got array<i64: 2, 2>: it says which warp has which part of a fragment}}
-func.func @f(%x: memref<32x32xf16>) attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 64, 1, 1>, tc.warps = array<i64: 2, 2>, tc.target = "sm_80"} {
-  %t = "tc.smem_tile"() : () -> !tc.staged<array<i64: 32, 32>, f16, "K", array<i64: 0, 0, 0>>
-  %z = "tc.zero_fragment"() : () -> !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k16.f16">
-  %a = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!tc.staged<array<i64: 32, 32>, f16, "K", array<i64: 0, 0, 0>>) -> !tc.fragment<array<i64: 32, 16>, f16, "A", "mma.m16n8k16.f16">
-  %b = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!tc.staged<array<i64: 32, 32>, f16, "K", array<i64: 0, 0, 0>>) -> !tc.fragment<array<i64: 32, 16>, f16, "B", "mma.m16n8k16.f16">
-  %d = "tc.mma_sync"(%a, %b, %z) : (!tc.fragment<array<i64: 32, 16>, f16, "A", "mma.m16n8k16.f16">, !tc.fragment<array<i64: 32, 16>, f16, "B", "mma.m16n8k16.f16">, !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k16.f16">) -> !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k16.f16">
+func.func @f(%x: memref<32x32xf16>)
+    attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 64, 1, 1>,
+        tc.warps = array<i64: 2, 2>, tc.target = "sm_80"} {
+  %t = "tc.smem_tile"() : () -> !t
+  %z = "tc.zero_fragment"() : () -> !z
+  %a = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!t) -> !a
+  %b = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!t) -> !b
+  %d = "tc.mma_sync"(%a, %b, %z) : (!a, !b, !z) -> !z
   return
 }
 
 // -----
 
 // legal: tc.kernel/warp-target
-func.func @f(%x: memref<32x32xf8E4M3FN>) attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 64, 1, 1>, tc.warps = array<i64: 1, 2>, tc.target = "sm_90"} {
-  %t = "tc.smem_tile"() : () -> !tc.staged<array<i64: 32, 32>, f8E4M3FN, "K", array<i64: 0, 0, 0>>
-  %z = "tc.zero_fragment"() : () -> !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k32.b8">
-  %a = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!tc.staged<array<i64: 32, 32>, f8E4M3FN, "K", array<i64: 0, 0, 0>>) -> !tc.fragment<array<i64: 32, 32>, f8E4M3FN, "A", "mma.m16n8k32.b8">
-  %b = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!tc.staged<array<i64: 32, 32>, f8E4M3FN, "K", array<i64: 0, 0, 0>>) -> !tc.fragment<array<i64: 32, 32>, f8E4M3FN, "B", "mma.m16n8k32.b8">
-  %d = "tc.mma_sync"(%a, %b, %z) : (!tc.fragment<array<i64: 32, 32>, f8E4M3FN, "A", "mma.m16n8k32.b8">, !tc.fragment<array<i64: 32, 32>, f8E4M3FN, "B", "mma.m16n8k32.b8">, !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k32.b8">) -> !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k32.b8">
+!t = !tc.staged<array<i64: 32, 32>, f8E4M3FN, "K", array<i64: 0, 0, 0>>
+!z = !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k32.b8">
+!a = !tc.fragment<array<i64: 32, 32>, f8E4M3FN, "A", "mma.m16n8k32.b8">
+!b = !tc.fragment<array<i64: 32, 32>, f8E4M3FN, "B", "mma.m16n8k32.b8">
+func.func @f(%x: memref<32x32xf8E4M3FN>)
+    attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 64, 1, 1>,
+        tc.warps = array<i64: 1, 2>, tc.target = "sm_90"} {
+  %t = "tc.smem_tile"() : () -> !t
+  %z = "tc.zero_fragment"() : () -> !z
+  %a = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!t) -> !a
+  %b = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!t) -> !b
+  %d = "tc.mma_sync"(%a, %b, %z) : (!a, !b, !z) -> !z
   return
 }
 
 // -----
 
 // illegal: tc.kernel/warp-target
-func.func @f(%x: memref<32x32xf8E4M3FN>) attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 64, 1, 1>, tc.warps = array<i64: 1, 2>, tc.target = "sm_80"} {
-  %t = "tc.smem_tile"() : () -> !tc.staged<array<i64: 32, 32>, f8E4M3FN, "K", array<i64: 0, 0, 0>>
-  %z = "tc.zero_fragment"() : () -> !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k32.b8">
-  %a = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!tc.staged<array<i64: 32, 32>, f8E4M3FN, "K", array<i64: 0, 0, 0>>) -> !tc.fragment<array<i64: 32, 32>, f8E4M3FN, "A", "mma.m16n8k32.b8">
-  %b = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!tc.staged<array<i64: 32, 32>, f8E4M3FN, "K", array<i64: 0, 0, 0>>) -> !tc.fragment<array<i64: 32, 32>, f8E4M3FN, "B", "mma.m16n8k32.b8">
+!t = !tc.staged<array<i64: 32, 32>, f8E4M3FN, "K", array<i64: 0, 0, 0>>
+!z = !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k32.b8">
+!a = !tc.fragment<array<i64: 32, 32>, f8E4M3FN, "A", "mma.m16n8k32.b8">
+!b = !tc.fragment<array<i64: 32, 32>, f8E4M3FN, "B", "mma.m16n8k32.b8">
+func.func @f(%x: memref<32x32xf8E4M3FN>)
+    attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 64, 1, 1>,
+        tc.warps = array<i64: 1, 2>, tc.target = "sm_80"} {
+  %t = "tc.smem_tile"() : () -> !t
+  %z = "tc.zero_fragment"() : () -> !z
+  %a = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!t) -> !a
+  %b = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!t) -> !b
   // expected-error @+1 {{tc.kernel: tc.target must be one of sm_90, sm_100a for mma.sync of f8E4M3FN, got sm_80: cp.async needs sm_80, e4m3 and e5m2 need sm_89}}
-  %d = "tc.mma_sync"(%a, %b, %z) : (!tc.fragment<array<i64: 32, 32>, f8E4M3FN, "A", "mma.m16n8k32.b8">, !tc.fragment<array<i64: 32, 32>, f8E4M3FN, "B", "mma.m16n8k32.b8">, !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k32.b8">) -> !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k32.b8">
+  %d = "tc.mma_sync"(%a, %b, %z) : (!a, !b, !z) -> !z
   return
 }
 
 // -----
 
 // legal: tc.kernel/one-thread
-func.func @f(%x: memref<32x32xf16>) attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 64, 1, 1>, tc.warps = array<i64: 1, 2>, tc.target = "sm_90", tc.async} {
-  %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 32, 32>, strides = array<i64: 64>, box = array<i64: 32, 32>, element_strides = array<i64: 1, 1>, corners = array<i64>, swizzle = "64B"} : (memref<32x32xf16>) -> !tc.tensor_map
-  %t = "tc.smem_tile"() : () -> !tc.smem<array<i64: 32, 32>, f16, "K", "64B">
+!t = !tc.smem<array<i64: 32, 32>, f16, "K", "64B">
+!a = !tc.fragment<array<i64: 32, 16>, f16, "A", "mma.m16n8k16.f16">
+!b = !tc.fragment<array<i64: 32, 16>, f16, "B", "mma.m16n8k16.f16">
+!z = !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k16.f16">
+func.func @f(%x: memref<32x32xf16>)
+    attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 64, 1, 1>,
+        tc.warps = array<i64: 1, 2>, tc.target = "sm_90", tc.async} {
+  %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 32, 32>,
+      strides = array<i64: 64>, box = array<i64: 32, 32>, element_strides = array<i64: 1, 1>,
+      corners = array<i64>, swizzle = "64B"} : (memref<32x32xf16>) -> !tc.tensor_map
+  %t = "tc.smem_tile"() : () -> !t
   %i = arith.constant 0 : index
   %full = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
   "tc.one_thread"() ({
     "tc.mbarrier_expect_tx"(%full) {nbytes = 2048 : i64} : (!tc.mbarrier) -> ()
-    "tc.tma_load"(%map, %i, %i, %t, %full) {row = 0 : i64, nbytes = 2048 : i64, operandSegmentSizes = array<i32: 1, 2, 0, 1, 1>} : (!tc.tensor_map, index, index, !tc.smem<array<i64: 32, 32>, f16, "K", "64B">, !tc.mbarrier) -> ()
+    "tc.tma_load"(%map, %i, %i, %t, %full) {row = 0 : i64, nbytes = 2048 : i64,
+        operandSegmentSizes = array<i32: 1, 2, 0, 1, 1>}
+        : (!tc.tensor_map, index, index, !t, !tc.mbarrier) -> ()
   }) : () -> ()
   "tc.mbarrier_wait"(%full, %i) : (!tc.mbarrier, index) -> ()
-  %a = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!tc.smem<array<i64: 32, 32>, f16, "K", "64B">) -> !tc.fragment<array<i64: 32, 16>, f16, "A", "mma.m16n8k16.f16">
-  %b = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!tc.smem<array<i64: 32, 32>, f16, "K", "64B">) -> !tc.fragment<array<i64: 32, 16>, f16, "B", "mma.m16n8k16.f16">
-  %z = "tc.zero_fragment"() : () -> !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k16.f16">
-  %d = "tc.mma_sync"(%a, %b, %z) : (!tc.fragment<array<i64: 32, 16>, f16, "A", "mma.m16n8k16.f16">, !tc.fragment<array<i64: 32, 16>, f16, "B", "mma.m16n8k16.f16">, !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k16.f16">) -> !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k16.f16">
+  %a = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!t) -> !a
+  %b = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!t) -> !b
+  %z = "tc.zero_fragment"() : () -> !z
+  %d = "tc.mma_sync"(%a, %b, %z) : (!a, !b, !z) -> !z
   return
 }
 
 // -----
 
 // illegal: tc.kernel/one-thread
-func.func @f(%x: memref<32x32xf16>) attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 64, 1, 1>, tc.warps = array<i64: 1, 2>, tc.target = "sm_90", tc.async} {
-  %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 32, 32>, strides = array<i64: 64>, box = array<i64: 32, 32>, element_strides = array<i64: 1, 1>, corners = array<i64>, swizzle = "64B"} : (memref<32x32xf16>) -> !tc.tensor_map
-  %t = "tc.smem_tile"() : () -> !tc.smem<array<i64: 32, 32>, f16, "K", "64B">
+!t = !tc.smem<array<i64: 32, 32>, f16, "K", "64B">
+!z = !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k16.f16">
+!a = !tc.fragment<array<i64: 32, 16>, f16, "A", "mma.m16n8k16.f16">
+!b = !tc.fragment<array<i64: 32, 16>, f16, "B", "mma.m16n8k16.f16">
+func.func @f(%x: memref<32x32xf16>)
+    attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 64, 1, 1>,
+        tc.warps = array<i64: 1, 2>, tc.target = "sm_90", tc.async} {
+  %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 32, 32>,
+      strides = array<i64: 64>, box = array<i64: 32, 32>, element_strides = array<i64: 1, 1>,
+      corners = array<i64>, swizzle = "64B"} : (memref<32x32xf16>) -> !tc.tensor_map
+  %t = "tc.smem_tile"() : () -> !t
   %i = arith.constant 0 : index
   %full = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
   // expected-error @+1 {{tc.kernel: tc.mbarrier_expect_tx must be in tc.one_thread: every thread of the CTA would issue it, and each arrival counts}}
   "tc.mbarrier_expect_tx"(%full) {nbytes = 2048 : i64} : (!tc.mbarrier) -> ()
   "tc.one_thread"() ({
-    "tc.tma_load"(%map, %i, %i, %t, %full) {row = 0 : i64, nbytes = 2048 : i64, operandSegmentSizes = array<i32: 1, 2, 0, 1, 1>} : (!tc.tensor_map, index, index, !tc.smem<array<i64: 32, 32>, f16, "K", "64B">, !tc.mbarrier) -> ()
+    "tc.tma_load"(%map, %i, %i, %t, %full) {row = 0 : i64, nbytes = 2048 : i64,
+        operandSegmentSizes = array<i32: 1, 2, 0, 1, 1>}
+        : (!tc.tensor_map, index, index, !t, !tc.mbarrier) -> ()
   }) : () -> ()
   "tc.mbarrier_wait"(%full, %i) : (!tc.mbarrier, index) -> ()
-  %z = "tc.zero_fragment"() : () -> !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k16.f16">
-  %a = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!tc.smem<array<i64: 32, 32>, f16, "K", "64B">) -> !tc.fragment<array<i64: 32, 16>, f16, "A", "mma.m16n8k16.f16">
-  %b = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!tc.smem<array<i64: 32, 32>, f16, "K", "64B">) -> !tc.fragment<array<i64: 32, 16>, f16, "B", "mma.m16n8k16.f16">
-  %d = "tc.mma_sync"(%a, %b, %z) : (!tc.fragment<array<i64: 32, 16>, f16, "A", "mma.m16n8k16.f16">, !tc.fragment<array<i64: 32, 16>, f16, "B", "mma.m16n8k16.f16">, !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k16.f16">) -> !tc.fragment<array<i64: 32, 32>, f32, "C", "mma.m16n8k16.f16">
+  %z = "tc.zero_fragment"() : () -> !z
+  %a = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!t) -> !a
+  %b = "tc.load_fragment"(%t) {k = 0 : i64, via = "ldmatrix"} : (!t) -> !b
+  %d = "tc.mma_sync"(%a, %b, %z) : (!a, !b, !z) -> !z
   return
 }
 
 // -----
 
 // legal: tc.kernel/register-shares
-func.func @f(%x: memref<32x32xf16>) attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 384, 1, 1>, tc.target = "sm_100a", tc.async} {
+func.func @f(%x: memref<32x32xf16>)
+    attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 384, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
   "tc.warpgroup_registers"() {registers = array<i64: 208, 208, 80>} : () -> ()
   return
 }
@@ -835,7 +1078,9 @@ func.func @f(%x: memref<32x32xf16>) attributes {tc.kernel, tc.grid = array<i64: 
 // -----
 
 // illegal: tc.kernel/register-shares
-func.func @f(%x: memref<32x32xf16>) attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 320, 1, 1>, tc.target = "sm_100a", tc.async} {
+func.func @f(%x: memref<32x32xf16>)
+    attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 320, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
   // expected-error @+1 {{tc.kernel: registers must have one count per warpgroup of tc.block, 320 threads, got [208, 208, 80]: all warps of a warpgroup execute the same setmaxnreg}}
   "tc.warpgroup_registers"() {registers = array<i64: 208, 208, 80>} : () -> ()
   return
@@ -844,7 +1089,9 @@ func.func @f(%x: memref<32x32xf16>) attributes {tc.kernel, tc.grid = array<i64: 
 // -----
 
 // legal: tc.kernel/register-pool
-func.func @f(%x: memref<32x32xf16>) attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 384, 1, 1>, tc.target = "sm_100a", tc.async} {
+func.func @f(%x: memref<32x32xf16>)
+    attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 384, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
   "tc.warpgroup_registers"() {registers = array<i64: 208, 208, 88>} : () -> ()
   return
 }
@@ -852,7 +1099,9 @@ func.func @f(%x: memref<32x32xf16>) attributes {tc.kernel, tc.grid = array<i64: 
 // -----
 
 // illegal: tc.kernel/register-pool
-func.func @f(%x: memref<32x32xf16>) attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 384, 1, 1>, tc.target = "sm_100a", tc.async} {
+func.func @f(%x: memref<32x32xf16>)
+    attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 384, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
   // expected-error @+1 {{tc.kernel: shares must add up to at most 504 registers per thread (.maxnreg 168, the SM has 65536), got 208 + 208 + 96 = 512: setmaxnreg.inc waits for registers that no warpgroup gives back}}
   "tc.warpgroup_registers"() {registers = array<i64: 208, 208, 96>} : () -> ()
   return

@@ -19,7 +19,8 @@ func.func @f() {
 
 // legal: tc.store_lanes/value
 func.func @f(%v: vector<32x16xf32>, %out: memref<4x56x64xf32>, %n: vector<32xindex>, %k: index) {
-  "tc.store_lanes"(%v, %out, %n, %n, %k) {operandSegmentSizes = array<i32: 1, 1, 2, 1>} : (vector<32x16xf32>, memref<4x56x64xf32>, vector<32xindex>, vector<32xindex>, index) -> ()
+  "tc.store_lanes"(%v, %out, %n, %n, %k) {operandSegmentSizes = array<i32: 1, 1, 2, 1>}
+      : (vector<32x16xf32>, memref<4x56x64xf32>, vector<32xindex>, vector<32xindex>, index) -> ()
   return
 }
 
@@ -28,7 +29,8 @@ func.func @f(%v: vector<32x16xf32>, %out: memref<4x56x64xf32>, %n: vector<32xind
 // illegal: tc.store_lanes/value
 func.func @f(%v: vector<16x16xf32>, %out: memref<4x56x64xf32>, %n: vector<32xindex>, %k: index) {
   // expected-error @+1 {{tc.store_lanes: value must be vector<32 x columns x element> (one row per thread of a warp), got vector<16x16xf32>}}
-  "tc.store_lanes"(%v, %out, %n, %n, %k) {operandSegmentSizes = array<i32: 1, 1, 2, 1>} : (vector<16x16xf32>, memref<4x56x64xf32>, vector<32xindex>, vector<32xindex>, index) -> ()
+  "tc.store_lanes"(%v, %out, %n, %n, %k) {operandSegmentSizes = array<i32: 1, 1, 2, 1>}
+      : (vector<16x16xf32>, memref<4x56x64xf32>, vector<32xindex>, vector<32xindex>, index) -> ()
   return
 }
 
@@ -36,16 +38,20 @@ func.func @f(%v: vector<16x16xf32>, %out: memref<4x56x64xf32>, %n: vector<32xind
 
 // legal: tc.store_lanes/tensor
 func.func @f(%v: vector<32x16xf32>, %out: memref<4x56x64xf32>, %n: vector<32xindex>, %k: index) {
-  "tc.store_lanes"(%v, %out, %n, %n, %k) {operandSegmentSizes = array<i32: 1, 1, 2, 1>} : (vector<32x16xf32>, memref<4x56x64xf32>, vector<32xindex>, vector<32xindex>, index) -> ()
+  "tc.store_lanes"(%v, %out, %n, %n, %k) {operandSegmentSizes = array<i32: 1, 1, 2, 1>}
+      : (vector<32x16xf32>, memref<4x56x64xf32>, vector<32xindex>, vector<32xindex>, index) -> ()
   return
 }
 
 // -----
 
 // illegal: tc.store_lanes/tensor
-func.func @f(%v: vector<32x16xf32>, %out: memref<4x56x64xf32, strided<[4096, 64, 1]>>, %n: vector<32xindex>, %k: index) {
+func.func @f(%v: vector<32x16xf32>, %out: memref<4x56x64xf32, strided<[4096, 64, 1]>>,
+             %n: vector<32xindex>, %k: index) {
   // expected-error @+1 {{tc.store_lanes: tensor must be a static, contiguous memref of rank >= 2, got memref<4x56x64xf32, strided<[4096, 64, 1]>>: rows are clipped against its extents}}
-  "tc.store_lanes"(%v, %out, %n, %n, %k) {operandSegmentSizes = array<i32: 1, 1, 2, 1>} : (vector<32x16xf32>, memref<4x56x64xf32, strided<[4096, 64, 1]>>, vector<32xindex>, vector<32xindex>, index) -> ()
+  "tc.store_lanes"(%v, %out, %n, %n, %k) {operandSegmentSizes = array<i32: 1, 1, 2, 1>}
+      : (vector<32x16xf32>, memref<4x56x64xf32, strided<[4096, 64, 1]>>, vector<32xindex>,
+        vector<32xindex>, index) -> ()
   return
 }
 
@@ -53,7 +59,8 @@ func.func @f(%v: vector<32x16xf32>, %out: memref<4x56x64xf32, strided<[4096, 64,
 
 // legal: tc.store_lanes/element
 func.func @f(%v: vector<32x16xf32>, %out: memref<4x56x64xf32>, %n: vector<32xindex>, %k: index) {
-  "tc.store_lanes"(%v, %out, %n, %n, %k) {operandSegmentSizes = array<i32: 1, 1, 2, 1>} : (vector<32x16xf32>, memref<4x56x64xf32>, vector<32xindex>, vector<32xindex>, index) -> ()
+  "tc.store_lanes"(%v, %out, %n, %n, %k) {operandSegmentSizes = array<i32: 1, 1, 2, 1>}
+      : (vector<32x16xf32>, memref<4x56x64xf32>, vector<32xindex>, vector<32xindex>, index) -> ()
   return
 }
 
@@ -62,7 +69,8 @@ func.func @f(%v: vector<32x16xf32>, %out: memref<4x56x64xf32>, %n: vector<32xind
 // illegal: tc.store_lanes/element
 func.func @f(%v: vector<32x16xf16>, %out: memref<4x56x64xf32>, %n: vector<32xindex>, %k: index) {
   // expected-error @+1 {{tc.store_lanes: value and tensor must have the same element type, got f16 and f32; convert with arith.truncf first}}
-  "tc.store_lanes"(%v, %out, %n, %n, %k) {operandSegmentSizes = array<i32: 1, 1, 2, 1>} : (vector<32x16xf16>, memref<4x56x64xf32>, vector<32xindex>, vector<32xindex>, index) -> ()
+  "tc.store_lanes"(%v, %out, %n, %n, %k) {operandSegmentSizes = array<i32: 1, 1, 2, 1>}
+      : (vector<32x16xf16>, memref<4x56x64xf32>, vector<32xindex>, vector<32xindex>, index) -> ()
   return
 }
 
@@ -70,7 +78,8 @@ func.func @f(%v: vector<32x16xf16>, %out: memref<4x56x64xf32>, %n: vector<32xind
 
 // legal: tc.store_lanes/places
 func.func @f(%v: vector<32x16xf32>, %out: memref<4x56x64xf32>, %n: vector<32xindex>, %k: index) {
-  "tc.store_lanes"(%v, %out, %n, %n, %k) {operandSegmentSizes = array<i32: 1, 1, 2, 1>} : (vector<32x16xf32>, memref<4x56x64xf32>, vector<32xindex>, vector<32xindex>, index) -> ()
+  "tc.store_lanes"(%v, %out, %n, %n, %k) {operandSegmentSizes = array<i32: 1, 1, 2, 1>}
+      : (vector<32x16xf32>, memref<4x56x64xf32>, vector<32xindex>, vector<32xindex>, index) -> ()
   return
 }
 
@@ -79,7 +88,8 @@ func.func @f(%v: vector<32x16xf32>, %out: memref<4x56x64xf32>, %n: vector<32xind
 // illegal: tc.store_lanes/places
 func.func @f(%v: vector<32x16xf32>, %out: memref<4x56x64xf32>, %n: vector<32xindex>, %k: index) {
   // expected-error @+1 {{tc.store_lanes: expected one vector<32xindex> per dimension of the tensor but the last (2), got vector<32xindex>}}
-  "tc.store_lanes"(%v, %out, %n, %k) {operandSegmentSizes = array<i32: 1, 1, 1, 1>} : (vector<32x16xf32>, memref<4x56x64xf32>, vector<32xindex>, index) -> ()
+  "tc.store_lanes"(%v, %out, %n, %k) {operandSegmentSizes = array<i32: 1, 1, 1, 1>}
+      : (vector<32x16xf32>, memref<4x56x64xf32>, vector<32xindex>, index) -> ()
   return
 }
 
@@ -156,37 +166,43 @@ func.func @f(%m: !tc.lane_mask_table, %i: index, %on: vector<32xi1>) {
 // -----
 
 // legal: tc.enable_lanes/type
-func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %m: !tc.lane_mask_table, %i: index) {
-  %on = "tc.enable_lanes"(%d, %m, %i) : (!tc.tmem<array<i64: 128, 64>, f32>, !tc.lane_mask_table, index) -> !tc.tmem<array<i64: 128, 64>, f32>
+!d = !tc.tmem<array<i64: 128, 64>, f32>
+func.func @f(%d: !d, %m: !tc.lane_mask_table, %i: index) {
+  %on = "tc.enable_lanes"(%d, %m, %i) : (!d, !tc.lane_mask_table, index) -> !d
   return
 }
 
 // -----
 
 // illegal: tc.enable_lanes/type
-func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %m: !tc.lane_mask_table, %i: index) {
+!d = !tc.tmem<array<i64: 128, 64>, f32>
+func.func @f(%d: !d, %m: !tc.lane_mask_table, %i: index) {
   // expected-error @+1 {{tc.enable_lanes: the result must be of d's type !tc.tmem<array<i64: 128, 64>, f32>, got !tc.tmem<array<i64: 128, 32>, f32>: it is the same tile}}
-  %on = "tc.enable_lanes"(%d, %m, %i) : (!tc.tmem<array<i64: 128, 64>, f32>, !tc.lane_mask_table, index) -> !tc.tmem<array<i64: 128, 32>, f32>
+  %on = "tc.enable_lanes"(%d, %m, %i)
+      : (!d, !tc.lane_mask_table, index) -> !tc.tmem<array<i64: 128, 32>, f32>
   return
 }
 
 // -----
 
 // legal: tc.enable_lanes/uses
+!d = !tc.tmem<array<i64: 128, 64>, f32>
 !a = !tc.tmem<array<i64: 128, 16>, f16>
 !b = !tc.smem<array<i64: 64, 16>, f16, "K", "32B">
-func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %m: !tc.lane_mask_table, %i: index, %a: !a, %b: !b, %t: i1) {
-  %on = "tc.enable_lanes"(%d, %m, %i) : (!tc.tmem<array<i64: 128, 64>, f32>, !tc.lane_mask_table, index) -> !tc.tmem<array<i64: 128, 64>, f32>
-  "tc.mma"(%on, %a, %b, %t) {a_slice = 0 : i64, b_slice = 0 : i64, ashift = true} : (!tc.tmem<array<i64: 128, 64>, f32>, !a, !b, i1) -> ()
+func.func @f(%d: !d, %m: !tc.lane_mask_table, %i: index, %a: !a, %b: !b, %t: i1) {
+  %on = "tc.enable_lanes"(%d, %m, %i) : (!d, !tc.lane_mask_table, index) -> !d
+  "tc.mma"(%on, %a, %b, %t) {a_slice = 0 : i64, b_slice = 0 : i64, ashift = true}
+      : (!d, !a, !b, i1) -> ()
   return
 }
 
 // -----
 
 // illegal: tc.enable_lanes/uses
-func.func @f(%d: !tc.tmem<array<i64: 128, 64>, f32>, %m: !tc.lane_mask_table, %i: index) {
+!d = !tc.tmem<array<i64: 128, 64>, f32>
+func.func @f(%d: !d, %m: !tc.lane_mask_table, %i: index) {
   // expected-error @+1 {{tc.enable_lanes: the result must be used as D of tc.mma only, got a use by tc.tmem_ld: only the mma has a mask}}
-  %on = "tc.enable_lanes"(%d, %m, %i) : (!tc.tmem<array<i64: 128, 64>, f32>, !tc.lane_mask_table, index) -> !tc.tmem<array<i64: 128, 64>, f32>
-  %v = "tc.tmem_ld"(%on, %i, %i) : (!tc.tmem<array<i64: 128, 64>, f32>, index, index) -> vector<32x16xf32>
+  %on = "tc.enable_lanes"(%d, %m, %i) : (!d, !tc.lane_mask_table, index) -> !d
+  %v = "tc.tmem_ld"(%on, %i, %i) : (!d, index, index) -> vector<32x16xf32>
   return
 }

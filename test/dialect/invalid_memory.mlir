@@ -4,7 +4,8 @@
 
 // legal: tc/operand-sizes
 func.func @f() {
-  %t = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.tmem<array<i64: 128, 64>, f16>
+  %t = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>}
+      : () -> !tc.tmem<array<i64: 128, 64>, f16>
   return
 }
 
@@ -38,7 +39,8 @@ func.func @f() {
 
 // legal: tc.smem_tile/offset-alignment
 func.func @f() {
-  %t = "tc.smem_tile"() {offset = 1024 : i64} : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+  %t = "tc.smem_tile"() {offset = 1024 : i64}
+      : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
   return
 }
 
@@ -55,7 +57,8 @@ func.func @f() {
 
 // legal: tc.smem_tile/offset-range
 func.func @f() {
-  %t = "tc.smem_tile"() {offset = 3072 : i64} : () -> !tc.ring<14 : i64, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">>
+  %t = "tc.smem_tile"() {offset = 3072 : i64}
+      : () -> !tc.ring<14 : i64, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">>
   return
 }
 
@@ -64,7 +67,8 @@ func.func @f() {
 // illegal: tc.smem_tile/offset-range
 func.func @f() {
   // expected-error @+1 {{tc.smem_tile: the tile must lie in [0, 232448) of shared memory, got bytes [4096, 233472): a CTA has at most 227 KB; use fewer stages or smaller tiles}}
-  %t = "tc.smem_tile"() {offset = 4096 : i64} : () -> !tc.ring<14 : i64, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">>
+  %t = "tc.smem_tile"() {offset = 4096 : i64}
+      : () -> !tc.ring<14 : i64, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">>
   return
 }
 
@@ -72,7 +76,8 @@ func.func @f() {
 
 // legal: tc.tmem_tile/result
 func.func @f() {
-  %t = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.ring<2 : i64, !tc.tmem<array<i64: 128, 64>, f16>>
+  %t = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>}
+      : () -> !tc.ring<2 : i64, !tc.tmem<array<i64: 128, 64>, f16>>
   return
 }
 
@@ -81,7 +86,8 @@ func.func @f() {
 // illegal: tc.tmem_tile/result
 func.func @f() {
   // expected-error @+1 {{tc.tmem_tile: the result must be !tc.tmem or a !tc.ring of it, got !tc.smem<array<i64: 128, 64>, f16, "K", "128B">}}
-  %t = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>} : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+  %t = "tc.tmem_tile"() {operandSegmentSizes = array<i32: 0>}
+      : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
   return
 }
 
@@ -90,7 +96,8 @@ func.func @f() {
 // legal: tc.tmem_tile/place
 func.func @f() {
   %base = "tc.tmem_alloc"() {columns = 64 : i64} : () -> !tc.tmem_base
-  %t = "tc.tmem_tile"(%base) {column = 0 : i64, operandSegmentSizes = array<i32: 1>} : (!tc.tmem_base) -> !tc.tmem<array<i64: 128, 64>, f32>
+  %t = "tc.tmem_tile"(%base) {column = 0 : i64, operandSegmentSizes = array<i32: 1>}
+      : (!tc.tmem_base) -> !tc.tmem<array<i64: 128, 64>, f32>
   return
 }
 
@@ -99,7 +106,8 @@ func.func @f() {
 // illegal: tc.tmem_tile/place
 func.func @f() {
   // expected-error @+1 {{tc.tmem_tile: expected both an allocation (operand base) and an integer attribute column, or neither, got no base and column = 0 : i64}}
-  %t = "tc.tmem_tile"() {column = 0 : i64, operandSegmentSizes = array<i32: 0>} : () -> !tc.tmem<array<i64: 128, 64>, f32>
+  %t = "tc.tmem_tile"() {column = 0 : i64, operandSegmentSizes = array<i32: 0>}
+      : () -> !tc.tmem<array<i64: 128, 64>, f32>
   return
 }
 
@@ -108,7 +116,8 @@ func.func @f() {
 // legal: tc.tmem_tile/base
 func.func @f() {
   %base = "tc.tmem_alloc"() {columns = 64 : i64} : () -> !tc.tmem_base
-  %t = "tc.tmem_tile"(%base) {column = 0 : i64, operandSegmentSizes = array<i32: 1>} : (!tc.tmem_base) -> !tc.tmem<array<i64: 128, 64>, f32>
+  %t = "tc.tmem_tile"(%base) {column = 0 : i64, operandSegmentSizes = array<i32: 1>}
+      : (!tc.tmem_base) -> !tc.tmem<array<i64: 128, 64>, f32>
   return
 }
 
@@ -117,7 +126,8 @@ func.func @f() {
 // illegal: tc.tmem_tile/base
 func.func @f(%base: !tc.tmem_base) {
   // expected-error @+1 {{tc.tmem_tile: base must be the result of a tc.tmem_alloc of the same function, got BlockArgument(<block argument> of type '!tc.tmem_base' at index: 0)}}
-  %t = "tc.tmem_tile"(%base) {column = 0 : i64, operandSegmentSizes = array<i32: 1>} : (!tc.tmem_base) -> !tc.tmem<array<i64: 128, 64>, f32>
+  %t = "tc.tmem_tile"(%base) {column = 0 : i64, operandSegmentSizes = array<i32: 1>}
+      : (!tc.tmem_base) -> !tc.tmem<array<i64: 128, 64>, f32>
   return
 }
 
@@ -126,7 +136,8 @@ func.func @f(%base: !tc.tmem_base) {
 // legal: tc.tmem_tile/columns
 func.func @f() {
   %base = "tc.tmem_alloc"() {columns = 128 : i64} : () -> !tc.tmem_base
-  %t = "tc.tmem_tile"(%base) {column = 64 : i64, operandSegmentSizes = array<i32: 1>} : (!tc.tmem_base) -> !tc.tmem<array<i64: 128, 64>, f32>
+  %t = "tc.tmem_tile"(%base) {column = 64 : i64, operandSegmentSizes = array<i32: 1>}
+      : (!tc.tmem_base) -> !tc.tmem<array<i64: 128, 64>, f32>
   return
 }
 
@@ -136,7 +147,8 @@ func.func @f() {
 func.func @f() {
   %base = "tc.tmem_alloc"() {columns = 128 : i64} : () -> !tc.tmem_base
   // expected-error @+1 {{tc.tmem_tile: the tile must lie within its allocation of 128 columns, got columns [65, 129); allocate more or use fewer slots}}
-  %t = "tc.tmem_tile"(%base) {column = 65 : i64, operandSegmentSizes = array<i32: 1>} : (!tc.tmem_base) -> !tc.tmem<array<i64: 128, 64>, f32>
+  %t = "tc.tmem_tile"(%base) {column = 65 : i64, operandSegmentSizes = array<i32: 1>}
+      : (!tc.tmem_base) -> !tc.tmem<array<i64: 128, 64>, f32>
   return
 }
 
@@ -266,7 +278,8 @@ func.func @f() {
 
 // legal: tc.mbarrier_init/offset
 func.func @f() {
-  %bar = "tc.mbarrier_init"() {arrivals = 1 : i64, offset = 232416 : i64} : () -> !tc.ring<4 : i64, !tc.mbarrier>
+  %bar = "tc.mbarrier_init"() {arrivals = 1 : i64, offset = 232416 : i64}
+      : () -> !tc.ring<4 : i64, !tc.mbarrier>
   return
 }
 
@@ -275,44 +288,49 @@ func.func @f() {
 // illegal: tc.mbarrier_init/offset
 func.func @f() {
   // expected-error @+1 {{tc.mbarrier_init: offset must be an integer multiple of 8 with the barriers in [0, 232448) of shared memory, got 232424 : i64}}
-  %bar = "tc.mbarrier_init"() {arrivals = 1 : i64, offset = 232424 : i64} : () -> !tc.ring<4 : i64, !tc.mbarrier>
+  %bar = "tc.mbarrier_init"() {arrivals = 1 : i64, offset = 232424 : i64}
+      : () -> !tc.ring<4 : i64, !tc.mbarrier>
   return
 }
 
 // -----
 
 // legal: tc.slot/type
-func.func @f(%ring: !tc.ring<4 : i64, !tc.mbarrier>) {
+!ring = !tc.ring<4 : i64, !tc.mbarrier>
+func.func @f(%ring: !ring) {
   %i = arith.constant 0 : index
-  %bar = "tc.slot"(%ring, %i) : (!tc.ring<4 : i64, !tc.mbarrier>, index) -> !tc.mbarrier
+  %bar = "tc.slot"(%ring, %i) : (!ring, index) -> !tc.mbarrier
   return
 }
 
 // -----
 
 // illegal: tc.slot/type
-func.func @f(%ring: !tc.ring<4 : i64, !tc.mbarrier>) {
+!ring = !tc.ring<4 : i64, !tc.mbarrier>
+func.func @f(%ring: !ring) {
   %i = arith.constant 0 : index
   // expected-error @+1 {{tc.slot: the result must be of the ring's slot type !tc.mbarrier, got !tc.tensor_map}}
-  %bar = "tc.slot"(%ring, %i) : (!tc.ring<4 : i64, !tc.mbarrier>, index) -> !tc.tensor_map
+  %bar = "tc.slot"(%ring, %i) : (!ring, index) -> !tc.tensor_map
   return
 }
 
 // -----
 
 // legal: tc.slot/index
-func.func @f(%ring: !tc.ring<4 : i64, !tc.mbarrier>) {
+!ring = !tc.ring<4 : i64, !tc.mbarrier>
+func.func @f(%ring: !ring) {
   %i = arith.constant 3 : index
-  %bar = "tc.slot"(%ring, %i) : (!tc.ring<4 : i64, !tc.mbarrier>, index) -> !tc.mbarrier
+  %bar = "tc.slot"(%ring, %i) : (!ring, index) -> !tc.mbarrier
   return
 }
 
 // -----
 
 // illegal: tc.slot/index
-func.func @f(%ring: !tc.ring<4 : i64, !tc.mbarrier>) {
+!ring = !tc.ring<4 : i64, !tc.mbarrier>
+func.func @f(%ring: !ring) {
   %i = arith.constant 4 : index
   // expected-error @+1 {{tc.slot: index must be in [0, 4), got 4: a slot is taken modulo nothing; take it modulo the count before}}
-  %bar = "tc.slot"(%ring, %i) : (!tc.ring<4 : i64, !tc.mbarrier>, index) -> !tc.mbarrier
+  %bar = "tc.slot"(%ring, %i) : (!ring, index) -> !tc.mbarrier
   return
 }

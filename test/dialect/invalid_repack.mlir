@@ -2,7 +2,8 @@
 
 // legal: tc.repack/permutation
 func.func @f(%w: tensor<3x3x8x4xf16>) {
-  %0 = "tc.repack"(%w) {permutation = array<i64: 3, 0, 1, 2>} : (tensor<3x3x8x4xf16>) -> tensor<4x3x3x8xf16>
+  %0 = "tc.repack"(%w) {permutation = array<i64: 3, 0, 1, 2>}
+      : (tensor<3x3x8x4xf16>) -> tensor<4x3x3x8xf16>
   return
 }
 
@@ -11,7 +12,8 @@ func.func @f(%w: tensor<3x3x8x4xf16>) {
 // illegal: tc.repack/permutation
 func.func @f(%w: tensor<3x3x8x4xf16>) {
   // expected-error @+1 {{tc.repack: permutation must name each of the 4 dimensions of source once, got [3, 0, 0, 2]}}
-  %0 = "tc.repack"(%w) {permutation = array<i64: 3, 0, 0, 2>} : (tensor<3x3x8x4xf16>) -> tensor<4x3x3x8xf16>
+  %0 = "tc.repack"(%w) {permutation = array<i64: 3, 0, 0, 2>}
+      : (tensor<3x3x8x4xf16>) -> tensor<4x3x3x8xf16>
   return
 }
 
