@@ -8,6 +8,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import tcir
+from tcir.formats import from_blocked
 from tcir.program.factors import Contraction, contraction_of
 from tcir.program.inputs import make_inputs
 from tcir.program.signature import signature_of
@@ -159,6 +161,98 @@ def test_sums_are_exact_in_any_order(text: str) -> None:
                 generator.permutation(products).astype(np.float32), dtype=np.float32
             )
             assert partial[-1] == exact
+
+
+@pytest.mark.parametrize("scale", [{}, MX])
+def test_scales_in_blocks_of_128x4(scale: dict[str, Any]) -> None:
+    case = BlockScaled(m=130, n=16, k=512, blocked="a3b1", **scale)
+    (_, sa, _, sb), contraction = _drawn(case.linalg())
+    assert contraction is not None
+    assert len(_codes(sa)) > 80 and len(_codes(sb)) > 40
+    factor = next(f for f in contraction.factors if f.argument == 1)
+    plain = from_blocked(sa.view(np.uint8).reshape(2, -1, 512), 130, 512 // case.block)
+    assert factor.places is not None
+    assert (sa.view(np.uint8).reshape(-1)[factor.places] == plain).all()
+    nan = np.isnan(plain.view(sa.dtype).astype(np.float32))
+    assert nan.sum() == 1
+    assert nan.any(axis=0).sum() == nan.any(axis=1).sum() == 1
+
+
+def test_ops_of_tc() -> None:
+    kernel = tcir.compile(Matmul(128, 32, 64, "km", "nk").text(), "matmul")
+    (a, b), contraction = _drawn(kernel.ir["raise-to-tc"])
+    assert contraction is not None and [f.dims for f in contraction.factors] == [
+        ((3, 1), (1, 1)),
+        ((2, 1), (3, 1)),
+    ]
+    assert np.isnan(a).any() and np.isnan(b).any()
+    kernel = tcir.compile(Conv(1, 12, 12, 16, 32, 3, 3, filter="fhwc").text(), "conv-smem-offset")
+    (x, w), contraction = _drawn(kernel.ir["raise-to-tc"])
+    assert contraction is not None and np.isnan(x).any() and np.isnan(w).any()
+    for layout in ("row_major", "blocked_128x4"):
+        case = BlockScaled(m=130, k=256, batch=2, a=F8A, b=F8B, **MX)
+        (_, sa, _, sb), contraction = _drawn(case.op(layout, layout))
+        assert contraction is not None
+        assert len(_codes(sa)) > 80 and len(_codes(sb)) > 4
+
+
+def test_long_sums() -> None:
+    for k, case in ((1 << 19, {}), (1 << 20, MX), (1 << 22, {"a": F4, "b": F8B, **MX})):
+        arrays, contraction = _drawn(BlockScaled(m=1, k=k, **case).linalg())
+        assert contraction is not None and contraction.products == k
+        (a, sa), (b, sb) = (
+            [v.astype(np.float64).ravel() for v in arrays[n : n + 2]] for n in (0, 2)
+        )
+        products = a * b * np.repeat(sa * sb, k // len(sa))
+        sums = np.cumsum(products)
+        assert (sums == np.cumsum(products.astype(np.float32), dtype=np.float32)).all()
+        assert len(np.unique(np.abs(a))) > 2 and len(np.unique(sa)) > 2
+
+
+BIASED = """#id = affine_map<(i, j) -> (i, j)>
+func.func @f(%a: tensor<64x32xbf16>, %b: tensor<32x48xbf16>, %bias: tensor<48xf32>)
+    -> tensor<64x48xbf16> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<64x48xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x48xf32>) -> tensor<64x48xf32>
+  %sum = linalg.matmul ins(%a, %b : tensor<64x32xbf16>, tensor<32x48xbf16>)
+                       outs(%init : tensor<64x48xf32>) -> tensor<64x48xf32>
+  %out = tensor.empty() : tensor<64x48xbf16>
+  %relu = linalg.generic {indexing_maps = [#id, affine_map<(i, j) -> (j)>, #id],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%sum, %bias : tensor<64x48xf32>, tensor<48xf32>) outs(%out : tensor<64x48xbf16>) {
+  ^bb0(%x: f32, %y: f32, %o: bf16):
+    %biased = arith.addf %x, %y : f32
+    %large = arith.maximumf %biased, %zero : f32
+    %narrow = arith.truncf %large : f32 to bf16
+    linalg.yield %narrow : bf16
+  } -> tensor<64x48xbf16>
+  return %relu : tensor<64x48xbf16>
+}"""
+
+
+def test_elementwise_arithmetic_behind_a_contraction() -> None:
+    (a, _, bias), contraction = _drawn(BIASED)
+    assert contraction is not None and len(contraction.factors) == 2
+    assert np.isnan(a.astype(np.float32)).any() and np.isinf(a.astype(np.float32)).any()
+    magnitudes = np.abs(bias[bias != 0])
+    assert np.log2(magnitudes.max() / magnitudes.min()) > 16
+    assert tcir.validate(BIASED, ["linalg-generalize-named-ops", "canonicalize", "cse"])
+    for unknown in ("math.exp", "math.tanh"):  # no two implementations round alike
+        text = BIASED.replace("arith.maximumf %biased, %zero", f"{unknown} %biased")
+        assert _drawn(text)[1] is None
+    before = BIASED.replace("ins(%a, %b", "ins(%c, %b").replace(
+        "  %sum",
+        "  %h = arith.constant dense<0.3> : tensor<64x32xbf16>\n"
+        "  %c = arith.addf %a, %h : tensor<64x32xbf16>\n  %sum",
+    )
+    assert _drawn(before)[1] is None
+
+
+def test_kernels_on_tiles_get_whole_numbers() -> None:
+    kernel = tcir.compile(Matmul(128, 32, 64).text(), "matmul")
+    report = tcir.validate(kernel.ir["tile-matmul"], ["canonicalize"])
+    assert report and report.passes[0].compared.endswith("integers up to 63, seed 0"), str(report)
 
 
 def test_what_is_no_single_contraction_gets_small_integers() -> None:

@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 from thread_kernels import DTYPES, THREADS, Array, floats, integers, kernel, run, through_llvm
 
+from tcir.interp.tensor.arith import FLOAT
 from tcir.interp.thread import spelling
+from tcir.validation.compare import same_bits
 
 
 def unsigned(a: Array) -> Array:
@@ -118,6 +120,22 @@ def test_floats(names: tuple[str, str]) -> None:
     b[:2] = a[:2]  # zeros of one sign: which of two is the larger is not said
     with np.errstate(all="ignore"):
         check(names, "f32", a, b, FLOATS[names](a, b))
+
+
+@pytest.mark.parametrize("names", list(FLOATS)[3:], ids=lambda names: names[0])
+def test_zeros_infinities_and_nan_are_those_of_tensors(names: tuple[str, str]) -> None:
+    """-0 is below +0 (arith.maximumf; PTX ISA, max); 0 / 0 is NaN, 1 / 0 an infinity."""
+    ends = np.array([-0.0, 0.0, 1, -1, np.inf, -np.inf, np.nan, 2.0**-149], np.float32)
+    pairs = np.array(np.meshgrid(ends, ends), np.float32).reshape(2, -1)
+    a, b = (np.resize(values, THREADS) for values in pairs)
+    with np.errstate(all="ignore"):
+        expected = FLOAT[names[0]](a, b)
+    assert set(zip(a.view(np.uint32).tolist(), b.view(np.uint32).tolist())) >= {(0, 1 << 31)}
+    for name in names:
+        (found,) = run(text_of(name, "f32"), [a, b], [np.float32])
+        assert same_bits([expected], [found]), name
+    (found,) = through_llvm(text_of(names[1], "f32"), [a, b], [np.float32])
+    assert same_bits([expected], [found])
 
 
 @pytest.mark.parametrize("name", ["arith.addf", "arith.subf", "arith.mulf", "arith.maximumf"])

@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcir.program.access import Array, Index, Product, product_of
 from tcir.program.programs import find_program
 from tcir.program.signature import Signature, numpy_type
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
 
-# Ops that keep a sum of products exact as long as scalar factors are powers of two.
+MOST_PRODUCTS = 1 << 24
+"""Sums of more are not exact in f32, whatever the inputs."""
+# Ops that keep dimensions and values, between an input and the sum of products.
+_SAME_DIMENSIONS = ("arith.extf", "tc.pack_codes", "tensor.pad")
+# Ops that may be in the sum of products, or before it: exact as long as its scalar factors are.
 _EXACT = {
     "arith.addf", "arith.addi", "arith.constant", "arith.extf", "arith.extsi", "arith.extui",
-    "arith.mulf", "arith.muli", "arith.scaling_extf", "arith.truncf", "func.return",
-    "linalg.fill", "linalg.yield", "tc.pack_codes", "tensor.empty", "tensor.pad",
+    "arith.mulf", "arith.muli", "arith.scaling_extf", "linalg.fill", "linalg.yield",
+    "tc.block_scaled_matmul", "tc.conv2d", "tc.matmul", "tc.pack_codes", "tensor.empty",
+    "tensor.pad", "tensor.yield",
 }  # fmt: skip
-_SAME_DIMENSIONS = ("arith.extf", "tc.pack_codes", "tensor.pad")
-
-Index = tuple[int, int]
-"""``loop floordiv divisor``, the index of a dimension."""
+# Ops that may follow it: IEEE 754 and PTX round them alike.
+_ROUNDED = _EXACT | {
+    "arith.andi", "arith.cmpf", "arith.cmpi", "arith.divf", "arith.maximumf", "arith.maxnumf",
+    "arith.maxsi", "arith.minimumf", "arith.minnumf", "arith.minsi", "arith.negf", "arith.select",
+    "arith.subf", "arith.subi", "arith.truncf", "func.return", "tensor.collapse_shape",
+    "tensor.expand_shape", "tensor.extract_slice",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -34,7 +42,9 @@ class Factor:
 
     argument: its number among the inputs
     dtype:    element type; of codes, the type they are packed to
+    shape:    of its indices (`tcir.program.access.Access`)
     dims:     the index of each dimension; None unless it is a single loop
+    places:   the elements' numbers in the argument; None if the indices are the argument's
     scale:    whether it is a block scale, which has no sign
     """
 
@@ -42,6 +52,7 @@ class Factor:
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
     dims: tuple[Index | None, ...]
+    places: Array | None
     scale: bool
 
 
@@ -113,32 +124,49 @@ class Contraction:
 
 
 def contraction_of(module: ir.Module, signature: Signature) -> Contraction | None:
-    """The program as a contraction up to padding, casts and scalar factors; None: it is not."""
-    from tcir._mlir import linalg
+    """The one contraction of the program, if the rest rounds like IEEE 754; else None.
 
+    Before it there may be padding and casts, after it elementwise arithmetic, with further inputs.
+    """
     if signature.level != "tensor":
         return None
     block = find_program(module, signature.name).op.operation.regions[0].blocks[0]
-    found: list[tuple[ir.Operation, list[ir.AffineMap]]] = []
-    for each in block:
-        op = each.operation
-        maps = [m.value for m in linalg.get_indexing_maps(op) or ()]
-        exact = {inner.operation.name for r in op.regions for b in r for inner in b} <= _EXACT
-        if not exact and op.name != "tensor.pad" or not maps and op.name not in _EXACT:
-            return None
-        if maps and len(maps[-1].results) < maps[-1].n_dims:
-            found.append((op, maps))
-    return _contraction(block, signature, *found[0]) if len(found) == 1 else None
+    ops = [each.operation for each in block]
+    products = [(op, product) for op in ops if (product := product_of(op)) is not None]
+    if len(products) != 1:
+        return None
+    op, product = products[0]
+    before = _before(op)
+    if any(not _made_of(each, _EXACT if each in before else _ROUNDED) for each in ops):
+        return None
+    return _contraction(block, signature, product)
 
 
-def _contraction(
-    block: ir.Block, signature: Signature, op: ir.Operation, maps: Sequence[ir.AffineMap]
-) -> Contraction | None:
+def _before(op: ir.Operation) -> list[ir.Operation]:
+    """The op, and all that its operands come from."""
+    from tcir._mlir import ir
+
+    found = [op]
+    for each in found:
+        for operand in each.operands:
+            owner = operand.owner
+            if isinstance(owner, ir.Operation | ir.OpView) and owner.operation not in found:
+                found.append(owner.operation)
+    return found
+
+
+def _made_of(op: ir.Operation, allowed: set[str]) -> bool:
+    """Whether an op, or its body if it is a structured one, has only such ops."""
+    inside = {inner.operation.name for r in op.regions for b in r for inner in b}
+    return inside <= allowed if inside and op.name != "tensor.pad" else op.name in allowed
+
+
+def _contraction(block: ir.Block, signature: Signature, product: Product) -> Contraction | None:
     from tcir.dialect.attributes import is_fill_only
 
     arguments = [a for a in block.arguments if not is_fill_only(a)]
     factors = []
-    for value, index_map in zip(op.operands, maps[:-1]):
+    for value, access in product.factors:
         source = _source(value)
         if source not in arguments:
             return None
@@ -146,15 +174,15 @@ def _contraction(
         spec = signature.inputs[number]
         scale = dtype.name == "float8_e8m0fnu" or (spec.unsigned and dtype.kind not in "iu")
         if spec.shape:
-            dims = tuple(_index(expression) for expression in index_map.results)
-            factors.append(Factor(number, dtype, spec.shape, dims, scale))
-    shaped = [number for number, spec in enumerate(signature.inputs) if spec.shape]
-    if sorted(f.argument for f in factors) != shaped:
-        return None  # an input that is no factor, or is two
+            shape = spec.shape if access.places is None else access.shape
+            factors.append(Factor(number, dtype, shape, access.dims, access.places, scale))
+    starts_anywhere = product.start is not None and _source(product.start) in arguments
+    if starts_anywhere or len({f.argument for f in factors}) < len(factors):
+        return None
     if [f.scale for f in factors].count(False) != 2 or len(factors) not in (2, 4):
         return None
-    loops = frozenset(i[0] for i in map(_index, maps[-1].results) if i is not None)
-    return Contraction(tuple(factors), loops)
+    contraction = Contraction(tuple(factors), product.parallel)
+    return contraction if contraction.products <= MOST_PRODUCTS else None
 
 
 def _source(value: ir.Value) -> ir.Value:
@@ -166,17 +194,3 @@ def _source(value: ir.Value) -> ir.Value:
             break
         value = value.owner.operation.operands[0]
     return value
-
-
-def _index(expression: ir.AffineExpr) -> Index | None:
-    from tcir._mlir import ir
-
-    if isinstance(expression, ir.AffineDimExpr):
-        return expression.position, 1
-    if (
-        isinstance(expression, ir.AffineFloorDivExpr)
-        and isinstance(expression.lhs, ir.AffineDimExpr)
-        and isinstance(expression.rhs, ir.AffineConstantExpr)
-    ):
-        return expression.lhs.position, expression.rhs.value
-    return None

@@ -13,6 +13,7 @@ the values span their formats:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -24,6 +25,7 @@ from tcir.errors import InputError
 from tcir.interp import OutputSpec
 from tcir.program.factors import Contraction, Factor
 from tcir.program.memory_image import PACKED_BITS
+from tcir.program.signature import Signature
 from tcir.program.special import F32_TOP, Placing
 
 Array = np.ndarray[Any, Any]
@@ -31,8 +33,13 @@ Kind = Literal["integers", "random"]
 KINDS: tuple[Kind, ...] = ("integers", "random")
 EXACT_BITS = 24
 """Bits of an f32 significand; the fused sums of tensor cores keep no fewer."""
+ONE_BIT_EACH = 2
+"""The width of a product of two powers of two, which is one bit all the same."""
+LEAST_BITS = 2
 ROW_EXPONENTS = 16
 """Largest power of two between rows or columns, where the format has the range."""
+BESIDE = 16
+"""Exponent of the largest inputs beside the factors, about."""
 FRACTION = 1.25
 """One scalar factor is this multiple of a power of two, so that results are rounded."""
 _F32_TOP, _TF32_BITS = 128, 11
@@ -41,31 +48,71 @@ _MANY_EXPONENTS = 29
 
 
 def make_inputs(
-    specs: Sequence[OutputSpec], seed: int, kind: Kind, contraction: Contraction | None = None
+    specs: Sequence[OutputSpec],
+    seed: int,
+    kind: Kind,
+    contraction: Contraction | None = None,
+    bits: int = LEAST_BITS,
 ) -> list[Array]:
     """One array per spec.
 
     integers: values spanning their formats, on which `contraction` is exact (see above); without
-              one, -3 … 3 except 0, exact for up to 2^24 / 9 products. Scalars are powers of two,
+              one, whole numbers of `bits` bits with a sign, except 0. Scalars are powers of two,
               except one factor of a contraction.
     random:   standard normal values rounded to the type, magnitudes of at least 2^-6.
     """
     if kind not in KINDS:
         raise InputError(f"expected inputs of kind {' or '.join(KINDS)}, got '{kind}'")
     generator = np.random.default_rng(seed)
-    drawn: dict[int, Array] = {}
     if kind == "integers" and contraction is not None:
         drawn = _spanning(contraction, generator)
         scaled = any(not spec.shape and spec.dtype.kind == "f" for spec in specs)
         Placing(contraction, drawn, generator, F32_TOP - 2 * scaled).all()
-    made = [
-        _stored(drawn[n], spec, generator) if n in drawn else _make(spec, generator, kind)
-        for n, spec in enumerate(specs)
-    ]
-    scalars = [n for n in range(len(specs)) if n not in drawn and specs[n].dtype.kind == "f"]
-    if drawn and scalars:  # one of them only, so that the order of their products is free
-        made[scalars[0]] = np.asarray(FRACTION * made[scalars[0]], specs[scalars[0]].dtype)
+    else:
+        return [_make(spec, generator, kind, bits) for spec in specs]
+    scalars = [n for n, spec in enumerate(specs) if not spec.shape and spec.dtype.kind == "f"]
+    made = [_beside(spec, generator) for spec in specs]
+    for factor in contraction.factors:
+        number = factor.argument
+        values = _stored(drawn[number], specs[number], generator)
+        if factor.places is None:
+            made[number] = values
+        else:
+            made[number] = made[number].copy()
+            made[number].reshape(-1)[factor.places] = values
+    for number in scalars[:1]:  # one of them only, so that the order of their products is free
+        made[number] = np.asarray(FRACTION * made[number], specs[number].dtype)
     return made
+
+
+def whole_bits(signature: Signature) -> int:
+    """Bits of whole numbers on which a program that is no single contraction is taken to be exact.
+
+    A kernel on tiles multiplies each input once, and sums no more products than the smallest has
+    elements. What a program on tensors does with its inputs is anything: 3 is the largest.
+    """
+    specs = signature.inputs if signature.level == "tile" else ()
+    sizes = [math.prod(spec.shape) for spec in specs if spec.shape and spec.dtype.kind not in "iub"]
+    if not sizes:
+        return LEAST_BITS
+    bits = EXACT_BITS - (min(sizes) - 1).bit_length()
+    return max(LEAST_BITS, bits // max(2, len(sizes)))
+
+
+def _beside(spec: OutputSpec, generator: np.random.Generator) -> Array:
+    """An input that is no factor of the sums, but added to them, or compared: anything. Scalars
+    are powers of two."""
+    if not spec.shape or spec.dtype.kind == "b" or spec.dtype == ml_dtypes.float8_e8m0fnu:
+        return _make(spec, generator, "integers", LEAST_BITS)
+    if spec.dtype.kind in "iu":
+        of = np.iinfo(spec.dtype)
+        return generator.integers(of.min, of.max, spec.shape, spec.dtype, endpoint=True)
+    exponents = generator.integers(-BESIDE, BESIDE, spec.shape, endpoint=True)
+    values = generator.standard_normal(spec.shape) * 2.0**exponents
+    values[generator.random(spec.shape) < 1 / 16] = 0
+    largest = float(_info(spec.dtype).max)
+    signs = generator.choice([1] if spec.unsigned else [-1, 1], spec.shape)
+    return np.copysign(np.minimum(np.abs(values), largest), signs).astype(spec.dtype)
 
 
 def _stored(values: Array, spec: OutputSpec, generator: np.random.Generator) -> Array:
@@ -79,13 +126,15 @@ def _stored(values: Array, spec: OutputSpec, generator: np.random.Generator) -> 
     return (codes | above).view(spec.dtype)
 
 
-def _make(spec: OutputSpec, generator: np.random.Generator, kind: Kind) -> Array:
+def _make(spec: OutputSpec, generator: np.random.Generator, kind: Kind, bits: int) -> Array:
     if spec.dtype == ml_dtypes.float8_e8m0fnu:  # powers of two only, no sign
         return (2.0 ** generator.integers(-2, 3, spec.shape)).astype(spec.dtype)
     if kind == "integers" and spec.dtype.kind == "f" and not spec.shape:
         return np.asarray(2.0 ** generator.choice([-2, -1, 1, 2]), spec.dtype)
     if kind == "integers" or spec.dtype.kind in "iub":
-        magnitude = generator.integers(1, 4, spec.shape).astype(np.float64)
+        precision = LEAST_BITS if spec.dtype.kind in "iub" else _info(spec.dtype).nmant + 1
+        most = 1 << min(bits, precision)
+        magnitude = generator.integers(1, most, spec.shape).astype(np.float64)
         signed = spec.dtype.kind not in "ub"
     else:
         magnitude = np.maximum(np.abs(generator.standard_normal(spec.shape)), 2.0**-6)
@@ -93,6 +142,10 @@ def _make(spec: OutputSpec, generator: np.random.Generator, kind: Kind) -> Array
     signed = signed and not spec.unsigned
     sign = generator.choice([-1.0, 1.0], spec.shape) if signed else np.ones(spec.shape)
     return (sign * magnitude).astype(spec.dtype)
+
+
+def _info(dtype: np.dtype[Any]) -> Any:
+    return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
 
 
 @dataclass(frozen=True)
@@ -126,7 +179,7 @@ def _span(factor: Factor, elements: int) -> Span:
         return Span(-127, top, 2.0 ** (top - 1), 1, (0, 0))
     if factor.dtype == np.float32:  # as tf32
         return Span(-136, _F32_TOP, float(np.finfo(np.float32).max), _TF32_BITS, (1, _TF32_BITS))
-    info: Any = ml_dtypes.finfo(factor.dtype)  # type: ignore[no-untyped-call]
+    info = _info(factor.dtype)
     low = round(float(np.log2(float(info.smallest_subnormal))))
     top, precision = int(np.log2(float(info.max))) + 1, info.nmant + 1
     return Span(low, top, float(info.max), precision, (1, max(precision, 4)))
@@ -145,10 +198,12 @@ def _spanning(contraction: Contraction, generator: np.random.Generator) -> dict[
     most = [sum(span.widths[1] for span in pair) for pair in spans]
     least = [1 + max(span.widths[1] for span in pair) for pair in spans]
     scales = min(most[1], max(least[1], bits - most[0])) if len(pairs) > 1 else 0
+    if scales and bits - scales < least[0]:  # of long sums, down to one bit of each factor
+        scales = max(ONE_BIT_EACH, bits - least[0])
+    width = max(ONE_BIT_EACH, min(most[0], bits - scales))
     center = -EXACT_BITS // 2
     drawn: dict[int, Array] = {}
-    width = min(most[0], bits - scales)
-    budgets = [Budget(width, bits - scales - width), Budget(scales, 0)]
+    budgets = [Budget(width, max(0, bits - scales - width)), Budget(scales, 0)]
     for pair, span, budget in zip(pairs, spans, budgets):
         center -= _fill_pair(drawn, contraction, pair, span, budget, center, generator)
     return drawn

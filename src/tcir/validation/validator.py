@@ -25,7 +25,7 @@ from tcir.interp import Outcome, executor_for
 from tcir.program.capacity import check_arrays
 from tcir.program.execution import KernelStep, as_view, run_in_order, run_sequence
 from tcir.program.factors import Contraction, contraction_of
-from tcir.program.inputs import make_inputs
+from tcir.program.inputs import make_inputs, whole_bits
 from tcir.program.launch import LaunchSequence
 from tcir.program.memory_image import from_memory, images, in_memory
 from tcir.program.programs import Program, find_programs, workspace_bytes
@@ -85,11 +85,15 @@ class Validator:
         self.signature = signature_of(module)
         check_arrays(self.signature.inputs, self.signature.outputs)
         contraction = contraction_of(module, self.signature)
-        self._drawn = _drawn_words(self.settings, contraction)
+        self._drawn = _drawn_words(self.settings, self.signature, contraction)
         if self.signature.level == "tensor":
             self._algorithm = Algorithm.of(contraction, self.signature.outputs)
         self.inputs = make_inputs(
-            self.signature.inputs, self.settings.seed, self.settings.inputs, contraction
+            self.signature.inputs,
+            self.settings.seed,
+            self.settings.inputs,
+            contraction,
+            whole_bits(self.signature),
         )
         self._images = images(self.inputs)
         line = Line(0, "(input)")
@@ -373,12 +377,12 @@ class Validator:
         return outcome.outputs
 
 
-def _drawn_words(settings: Settings, contraction: Contraction | None) -> str:
+def _drawn_words(settings: Settings, signature: Signature, contraction: Contraction | None) -> str:
     """What the inputs are, for the table."""
     if settings.inputs != "integers":
         return f"{settings.inputs}, seed {settings.seed}"
     if contraction is None:
-        return f"integers -3 to 3, seed {settings.seed}"
+        return f"integers up to {(1 << whole_bits(signature)) - 1}, seed {settings.seed}"
     special = dict.fromkeys(each.what for each in special_values(contraction))
     words = f"; special: {', '.join(special)}" if special else ""
     return f"integers, seed {settings.seed}{words}"

@@ -57,16 +57,34 @@ def _round_to_odd(x: Array) -> Array:
 
 Binary = Callable[[Array, Array], Array]
 
+
+def _signed_zeros(pick: Binary, sign: int) -> Binary:
+    """`pick`, a maximum (sign 1) or minimum (-1), with -0 below +0, as arith and PTX have it.
+
+    arith.maximumf, arith.minimumf; PTX ISA, max and min: "+0.0 > -0.0". numpy takes either.
+    """
+
+    def picked(a: Array, b: Array) -> Array:
+        zeros = np.asarray((np.asarray(a) == 0) & (np.asarray(b) == 0))
+        chosen = pick(a, b)
+        if not zeros.any():
+            return chosen
+        both = np.add(a, b) if sign > 0 else np.negative(np.add(np.negative(a), np.negative(b)))
+        return np.where(zeros, both, chosen).astype(np.asarray(a).dtype)
+
+    return picked
+
+
 FLOAT: dict[str, Binary] = {
     "arith.addf": np.add,
     "arith.subf": np.subtract,
     "arith.mulf": np.multiply,
     "arith.divf": np.divide,
     "arith.remf": np.fmod,
-    "arith.maximumf": np.maximum,
-    "arith.minimumf": np.minimum,
-    "arith.maxnumf": np.fmax,
-    "arith.minnumf": np.fmin,
+    "arith.maximumf": _signed_zeros(np.maximum, 1),
+    "arith.minimumf": _signed_zeros(np.minimum, -1),
+    "arith.maxnumf": _signed_zeros(np.fmax, 1),
+    "arith.minnumf": _signed_zeros(np.fmin, -1),
 }
 
 INTEGER: dict[str, Binary] = {

@@ -1,0 +1,218 @@
+"""How the loops of a contraction index its operands."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from tcir.formats import blocked_bytes, blocked_offset
+
+if TYPE_CHECKING:
+    from tcir._mlir import ir
+
+Array = np.ndarray[Any, Any]
+Index: TypeAlias = tuple[int, int]
+"""``loop floordiv divisor``, the index of a dimension."""
+BATCH, M, N, K = range(4)
+"""The loops of a matrix product."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """How an operand is indexed.
+
+    shape:  of the indices
+    dims:   the index of each dimension, None for anything but one loop
+    places: for each index the number of the element; None: the indices are those of the operand
+    """
+
+    shape: tuple[int, ...]
+    dims: tuple[Index | None, ...]
+    places: Array | None = None
+
+
+Accesses: TypeAlias = list[tuple["ir.Value", Access]]
+
+
+@dataclass(frozen=True)
+class Product:
+    """A sum of products: its factors, where its accumulator starts, the loops of its result."""
+
+    factors: Accesses
+    start: ir.Value | None
+    parallel: frozenset[int]
+
+
+def product_of(op: ir.Operation) -> Product | None:
+    """The sum of products that an op is, by its indexing maps or as an op of tc; else None."""
+    from tcir._mlir import linalg
+
+    if op.name == "tc.conv2d":
+        return _convolution(op)
+    if op.name in ("tc.matmul", "tc.block_scaled_matmul"):
+        return _matmul(op)
+    maps = [m.value for m in linalg.get_indexing_maps(op) or ()]
+    if not maps or len(maps[-1].results) == maps[-1].n_dims:
+        return None
+    sizes = _sizes(op, maps)
+    operands = list(zip(op.operands, maps[:-1]))
+    factors = [(value, _access(value.type.shape, each, sizes)) for value, each in operands]
+    loops = frozenset(i[0] for i in map(_index, maps[-1].results) if i is not None)
+    return Product(factors, op.operands[len(maps) - 1], loops)
+
+
+def _plain(value: ir.Value, dims: Sequence[Index | None]) -> tuple[ir.Value, Access]:
+    return value, Access(tuple(value.type.shape), tuple(dims))
+
+
+def _convolution(op: ir.Operation) -> Product:
+    n, k, r, s, c = ((loop, 1) for loop in (0, 3, 4, 5, 6))
+    x, w = op.operands
+    fhwc = str(op.attributes["filter"]) == '"fhwc"'
+    filters = [k, r, s, c] if fhwc else [r, s, c, k]
+    return Product([_plain(x, [n, None, None, c]), _plain(w, filters)], None, frozenset(range(4)))
+
+
+def _matmul(op: ir.Operation) -> Product:
+    scaled = op.name == "tc.block_scaled_matmul"
+    sides = [(op.operands[0], M, "a"), (op.operands[2 if scaled else 1], N, "b")]
+    outer: list[Index] = [(BATCH, 1)] * (op.operands[0].type.rank - 2)
+    factors: Accesses = []
+    for number, (value, loop, side) in enumerate(sides):
+        rows: list[Index] = [(loop, 1)] * (value.type.rank - len(outer) - 1)  # a vector has none
+        if not scaled:
+            first = str(op.attributes[f"{side}_layout"]) in ('"mk"', '"nk"')
+            inner = [*rows, (K, 1)] if first else [(K, 1), *rows]
+            factors.append(_plain(value, outer + inner))
+            continue
+        factors.append(_plain(value, [*outer, *rows, (K, 1)]))
+        scale, block = op.operands[2 * number + 1], op.attributes["block"].value
+        blocks = [*outer, *rows, (K, block)]
+        if str(op.attributes[f"{side}_scale_layout"]) == '"row_major"':
+            factors.append(_plain(scale, blocks))
+        else:
+            shape = (*value.type.shape[:-1], value.type.shape[-1] // block)
+            places = _blocked(shape, len(outer))
+            factors.append((scale, Access(shape, tuple(blocks), places)))
+    return Product(factors, None, frozenset((BATCH, M, N)))
+
+
+def _blocked(shape: tuple[int, ...], batch: int) -> Array:
+    """Places of scales of such a shape in the tensor core's 128x4 layout."""
+    rows, scales = (*shape[batch:-1], 1)[0], shape[-1]
+    places = blocked_offset(np.arange(rows)[:, None], np.arange(scales), scales)
+    each = np.arange(math.prod(shape[:batch])) * blocked_bytes(rows, scales)
+    return (each[:, None, None] + places).reshape(shape)
+
+
+def _sizes(op: ir.Operation, maps: Sequence[ir.AffineMap]) -> dict[int, int]:
+    """Trip counts of the loops that are the index of a dimension."""
+    sizes: dict[int, int] = {}
+    for value, index_map in zip(op.operands, maps):
+        for size, expression in zip(value.type.shape, index_map.results, strict=True):
+            index = _index(expression)
+            if index is not None and index[1] == 1:
+                sizes.setdefault(index[0], size)
+    return sizes
+
+
+def _access(shape: Sequence[int], index_map: ir.AffineMap, sizes: Mapping[int, int]) -> Access:
+    dims = tuple(map(_index, index_map.results))
+    laid_out = _laid_out(shape, index_map, sizes) if None in dims else None
+    return laid_out or Access(tuple(shape), dims)
+
+
+def _index(expression: ir.AffineExpr) -> Index | None:
+    from tcir._mlir import ir
+
+    if isinstance(expression, ir.AffineDimExpr):
+        return expression.position, 1
+    if (
+        isinstance(expression, ir.AffineFloorDivExpr)
+        and isinstance(expression.lhs, ir.AffineDimExpr)
+        and isinstance(expression.rhs, ir.AffineConstantExpr)
+    ):
+        return expression.lhs.position, expression.rhs.value
+    return None
+
+
+def _laid_out(
+    shape: Sequence[int], index_map: ir.AffineMap, sizes: Mapping[int, int]
+) -> Access | None:
+    """The access of a layout, whose offset is a sum of functions of one loop each.
+
+    None if it is no such sum, or if one element has several indices (windows).
+    """
+    from tcir._mlir import ir
+
+    def divided(e: ir.AffineExpr) -> bool:
+        if not isinstance(e, ir.AffineBinaryExpr):
+            return False
+        return not isinstance(e, ir.AffineAddExpr | ir.AffineMulExpr) or any(
+            map(divided, (e.lhs, e.rhs))
+        )
+
+    loops = sorted(set().union(*map(_loops, index_map.results)))
+    alone = all(map(_of_one_loop_each, index_map.results))
+    if not alone or not any(map(divided, index_map.results)) or not sizes.keys() >= set(loops):
+        return None
+    strides = [math.prod(shape[n + 1 :]) for n in range(len(shape))]
+    offsets, dims = [], []
+    for loop in loops:
+        values = np.arange(sizes[loop])
+        each = (_value(e, loop, values) for e in index_map.results)
+        offset = sum((s * v for s, v in zip(strides, each, strict=True)), np.zeros_like(values))
+        changes = np.flatnonzero(np.diff(offset)) + 1
+        step = int(changes[0]) if changes.size else len(values)
+        if (changes % step).any():
+            return None
+        offsets.append(offset[::step])
+        dims.append((loop, step))
+    places = np.zeros((), np.int64)
+    for offset in offsets:
+        places = places[..., None] + offset - offset[0]
+    places = places + offsets[0][0]  # what all loops at 0 give
+    if places.size > math.prod(shape) or len(np.unique(places)) < places.size:
+        return None
+    return Access(places.shape, tuple(dims), places)
+
+
+def _loops(expression: ir.AffineExpr) -> set[int]:
+    from tcir._mlir import ir
+
+    if isinstance(expression, ir.AffineDimExpr):
+        return {expression.position}
+    if isinstance(expression, ir.AffineBinaryExpr):
+        return _loops(expression.lhs) | _loops(expression.rhs)
+    return set()
+
+
+def _of_one_loop_each(expression: ir.AffineExpr) -> bool:
+    """Whether it is a sum of functions of one loop each."""
+    from tcir._mlir import ir
+
+    if isinstance(expression, ir.AffineAddExpr):
+        return _of_one_loop_each(expression.lhs) and _of_one_loop_each(expression.rhs)
+    return len(_loops(expression)) <= 1
+
+
+def _value(expression: ir.AffineExpr, loop: int, values: Array) -> Array:
+    """An expression for values of one loop, all others being 0."""
+    from tcir._mlir import ir
+
+    if isinstance(expression, ir.AffineDimExpr):
+        return values if expression.position == loop else np.zeros_like(values)
+    if isinstance(expression, ir.AffineConstantExpr):
+        return np.full_like(values, expression.value)
+    a, b = (_value(e, loop, values) for e in (expression.lhs, expression.rhs))
+    if isinstance(expression, ir.AffineAddExpr):
+        return a + b
+    if isinstance(expression, ir.AffineMulExpr):
+        return a * b
+    if isinstance(expression, ir.AffineModExpr):
+        return a % b
+    return a // b if isinstance(expression, ir.AffineFloorDivExpr) else -(-a // b)
