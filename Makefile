@@ -47,7 +47,7 @@ docs: $(STAMP) ## write the generated pages and pictures of docs/
 	"$(BIN)/python" -m tcir.tools.dev.ptx_coverage
 	"$(BIN)/python" -m tcir.tools.dev.assumptions
 
-peers: $(STAMP) ## kernels of six compilers and libraries on the simulated machine (needs those)
+peers: $(STAMP) ## kernels of seven compilers and libraries on the simulated machine (needs those)
 	"$(BIN)/python" -m peers.run
 
 clean: ## remove what was built

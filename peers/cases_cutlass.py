@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from peers.case import Launch, case, product, rng, small
+from peers.cases_blackwell import E4M3, FP4, scale_block
 from peers.recorded import Recorded
 
-F16 = np.float16
+F16, BF16 = np.float16, ml_dtypes.bfloat16
 
 
 @case("cutlass", "70_fp16_gemm")
@@ -18,3 +20,61 @@ def fp16_gemm(meta: Any) -> Launch:
     r, run = rng(), Recorded(meta)
     a, b = run.fill(0, small(r, (256, 256), F16)), run.fill(1, small(r, (128, 256), F16))
     return run.launch((run.array(3, "f4", (128, 256)), product(b, a.T), 0))
+
+
+def scale_blocks(scales: np.ndarray) -> np.ndarray:
+    """Blocks of 128 rows and 4 scales, those along k next to each other."""
+    rows, columns = scales.shape
+    blocks = [
+        scale_block(np.ascontiguousarray(scales[m : m + 128, k : k + 4]))
+        for m in range(0, rows, 128)
+        for k in range(0, columns, 4)
+    ]
+    return np.frombuffer(b"".join(blocks), "u1")
+
+
+@case("cutlass", "72a_nvfp4_bf16_gemm")
+def nvfp4_bf16_gemm(meta: Any) -> Launch:
+    """Two CTAs, 256 x 128 x 256, cluster 2 x 4; D is row-major."""
+    r, run = rng(), Recorded(meta)
+    values = []
+    for codes_at, scales_at in ((0, 5), (1, 6)):
+        codes = r.integers(0, 16, (256, 256), "u1")
+        scales = (r.integers(1, 5, (256, 16)) / 2).astype("f4").astype(E4M3)
+        run.fill(codes_at, codes[:, ::2] | codes[:, 1::2] << 4)
+        run.fill(scales_at, scale_blocks(scales))
+        values.append(FP4[codes].astype("f8") * np.repeat(scales.astype("f8"), 16, axis=1))
+    want = product(values[0], values[1].T).astype(BF16)
+    return run.launch((run.array(3, BF16, (256, 256)), want, 0))
+
+
+def _tutorial(m: int, n: int, k: int) -> Any:
+    def build(meta: Any) -> Launch:
+        r, run = rng(), Recorded(meta)
+        a, b = run.fill(0, small(r, (m, k), F16)), run.fill(1, small(r, (n, k), F16))
+        return run.launch((run.array(3, "f4", (m, n)), product(a, b.T), 0))
+
+    return build
+
+
+for _name, _sizes in {
+    "tutorial_01": (256, 256, 128),
+    "tutorial_04": (512, 512, 128),
+    "tutorial_05": (512, 512, 128),
+}.items():
+    case("cutlass", _name)(_tutorial(*_sizes))
+
+
+@case("cutlass", "76_conv_fprop")
+def conv_fprop(meta: Any) -> Launch:
+    """Activations [1, 8, 16, 64], filters [128, 3, 3, 64], pad 1: [1, 8, 16, 128]."""
+    r, run = rng(), Recorded(meta)
+    x = run.fill(0, small(r, (1, 8, 16, 64), F16))
+    w = run.fill(1, small(r, (128, 3, 3, 64), F16))
+    padded = np.pad(x.astype("f8"), ((0, 0), (1, 1), (1, 1), (0, 0)))
+    want = sum(
+        padded[:, i : i + 8, j : j + 16] @ w[:, i, j].astype("f8").T
+        for i in range(3)
+        for j in range(3)
+    )
+    return run.launch((run.array(3, F16, (1, 8, 16, 128)), np.asarray(want).astype(F16), 0))

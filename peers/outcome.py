@@ -21,29 +21,29 @@ PROFILES = ("silicon", "isa") if "ordering" in inspect.signature(run_ptx).parame
 
 @dataclass
 class Run:
-    """One execution. values: "exact", "within N", or what differs; verdict: "ok" or why not."""
+    """One execution. values: "exact", "within N", or what differs; verdict: "ok" or why not.
+
+    kinds: findings by severity and code. text: the machine's report, empty if nothing ran.
+    """
 
     values: str
     verdict: str
     why: str = ""
-    report: RunReport | None = None
+    kinds: collections.Counter[str] = field(default_factory=collections.Counter)
+    instructions: int = 0
+    text: str = ""
 
     @property
     def good(self) -> bool:
         return self.verdict == "ok" and self.values.startswith(("exact", "within"))
-
-    @property
-    def kinds(self) -> collections.Counter[str]:
-        """Findings by severity and code."""
-        findings = self.report.findings if self.report else []
-        return collections.Counter(f"{f.severity} {f.code}" for f in findings)
 
 
 @dataclass
 class Outcome:
     """All executions of a kernel: as issued, under seeds, and as issued under other profiles."""
 
-    case: Case
+    name: str
+    source: str
     issued: Run
     seeds: dict[int, Run] = field(default_factory=dict)
     profiles: dict[str, Run] = field(default_factory=dict)
@@ -120,14 +120,15 @@ def run_once(case: Case, folder: Path, seed: int | None = None, profile: str = "
         return Run("–", "rejected", str(error))
     word, why = verdict(report)
     seen = "–" if report.incomplete or report.errors else values(launch)
-    return Run(seen, word, why or seen, report)
+    kinds = collections.Counter(f"{f.severity} {f.code}" for f in report.findings)
+    return Run(seen, word, why or seen, kinds, report.instructions, str(report))
 
 
 def run_case(case: Case, folder: Path, seeds: int = 0) -> Outcome:
     """As issued, under seeds 1 … `seeds`, and as issued under each profile but the default."""
     started = time.perf_counter()
-    outcome = Outcome(case, run_once(case, folder))
-    if outcome.issued.report is not None:
+    outcome = Outcome(case.name, case.compiler, run_once(case, folder))
+    if outcome.issued.text:
         outcome.seeds = {n: run_once(case, folder, n) for n in range(1, seeds + 1)}
         outcome.profiles = {p: run_once(case, folder, None, p) for p in PROFILES[1:]}
     outcome.seconds = time.perf_counter() - started

@@ -76,13 +76,13 @@ def kernel_table(outcomes: list[Outcome], folder: Path) -> str:
     head = ("kernel", "what its PTX exercises", "values", "as issued", "seeds", *found, "s")
     rows = [head]
     for o in outcomes:
-        ptx = folder / o.case.compiler / f"{o.case.name}.ptx"
+        ptx = folder / o.source / f"{o.name}.ptx"
         exercised = features(ptx.read_text()) if ptx.exists() else ""
         columns = [kinds(run) for run in runs(o)] or ["–"]
         columns += ["–"] * (len(PROFILES) - len(columns))
         seconds = f"{o.seconds:.1f}"
         rows.append(
-            (o.case.name, exercised, o.issued.values, o.issued.verdict, o.seeded, *columns, seconds)
+            (o.name, exercised, o.issued.values, o.issued.verdict, o.seeded, *columns, seconds)
         )
     return table(rows)
 
@@ -107,7 +107,7 @@ def kind_table(outcomes: list[Outcome]) -> str:
 def by_source(outcomes: list[Outcome]) -> dict[str, list[Outcome]]:
     groups: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
-        groups.setdefault(outcome.case.compiler, []).append(outcome)
+        groups.setdefault(outcome.source, []).append(outcome)
     return {name: groups[name] for name in SOURCES if name in groups}
 
 
@@ -131,9 +131,7 @@ def write(page: Path, outcomes: list[Outcome], folder: Path, summary: str) -> No
         parts += [f"### {SOURCES[name].title}\n", kernel_table(group, folder)]
     failing = [o for o in outcomes if not o.good]
     if failing:
-        reasons = [
-            f"- {SOURCES[o.case.compiler].title} `{o.case.name}`: {reason(o)}" for o in failing
-        ]
+        reasons = [f"- {SOURCES[o.source].title} `{o.name}`: {reason(o)}" for o in failing]
         parts += ["### Failing\n", "\n".join(reasons) + "\n"]
     page.write_text(prose + MARK + "\n" + "\n".join(parts) + f"\n{summary}.\n")
 

@@ -18,6 +18,8 @@ TYPES = (
 SWIZZLES = (
     "NONE", "32B", "64B", "128B", "128B_ATOM_32B", "128B_ATOM_32B_FLIP_8B", "128B_ATOM_64B",
 )  # fmt: skip
+#: Elements of `encoded_map` by code.
+ENCODED = {6: "f16", 9: "f16", 10: "bf16", 7: "f32"}
 INTERLEAVES = ("NONE", "16B", "32B")
 FILLS = ("zero", "nan")
 
@@ -59,6 +61,8 @@ class Recorded:
         if kind == "buffer":
             index, offset = rest
             return self.buffers[index][offset:]
+        if kind == "encoded":
+            return encoded_map(bytes.fromhex(rest[0]), self.buffers[rest[1]], rest[2])
         return self.tensor_map(*rest)
 
     def tensor_map(self, fields: list[int], index: int, offset: int) -> TensorMap:
@@ -84,3 +88,22 @@ class Recorded:
             array, lower_corner=lower, upper_corner=upper, channels_per_pixel=fields[32],
             pixels_per_column=fields[33], **more,
         )  # fmt: skip
+
+
+def encoded_map(raw: bytes, array: np.ndarray, offset: int) -> TensorMap:
+    """A tiled map as CuTe DSL's host code lays it out, read off its output for known tensors.
+
+    Words: address 2, kinds, strides / 16 4, high bits, dims - 1 5, box - 1 as bytes from 55 on.
+    Kinds, from bit 4: rank - 1 (3 bits), element (4), interleave (2), swizzle (2).
+    """
+    words = np.frombuffer(raw, "<u4").tolist()
+    rank, element, swizzle = (words[2] >> 4 & 7) + 1, words[2] >> 7 & 15, words[2] >> 13 & 3
+    return TensorMap.tiled(
+        array,
+        dtype=ENCODED[element],
+        dims=[n + 1 for n in words[8 : 8 + rank]],
+        strides_bytes=[16 * n for n in words[3 : 2 + rank]],
+        box=[n + 1 for n in raw[55 : 55 + rank]],
+        swizzle=SWIZZLES[swizzle],
+        offset_bytes=offset,
+    )

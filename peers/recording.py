@@ -113,7 +113,13 @@ class Recorder:
         return None
 
     def parts(self, raw: bytes) -> list[list[Any]]:
-        """["bytes", hex], ["buffer", index, offset], ["map", fields, buffer, offset] in order."""
+        """["bytes", hex], ["buffer", index, offset], ["map", fields, buffer, offset] in order.
+
+        CuTe DSL's host code encodes a map without the driver: ["encoded", hex, buffer, offset].
+        """
+        first = self.place(int.from_bytes(raw[:8], "little"))
+        if len(raw) == MAP_BYTES and first is not None:
+            return [["encoded", raw.hex(), *first]]
         out: list[list[Any]] = []
         at = 0
         while at < len(raw):

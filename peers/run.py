@@ -1,7 +1,7 @@
 """Compiles the kernels, runs their PTX on the simulated machine, prints a table.
 
     python -m peers.run [NAME …] [--source S …] [--keep FOLDER] [--reuse FOLDER] [--seeds N]
-                        [--details] [--write PAGE]
+                        [--jobs N] [--details] [--write PAGE]
 
 A compiler or library is taken from this Python or from the one that a variable names
 (`peers/sources.py`): it need not be installed with tcir. Exit status 0: every kernel compiled, ran
@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import argparse
 import collections
+import functools
+import multiprocessing
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -23,12 +25,13 @@ from peers import (  # noqa: F401  (they register the cases)
     cases_cute,
     cases_cutlass,
     cases_deep_gemm,
+    cases_flash_attn,
     cases_gluon,
     cases_jax,
     cases_triton,
     page,
 )
-from peers.case import CASES, Case
+from peers.case import CASES
 from peers.outcome import Outcome, run_case
 from peers.sources import SOURCES, compile_with
 
@@ -40,11 +43,10 @@ def _write(line: str) -> None:
 
 
 def _row(o: Outcome) -> str:
-    report = o.issued.report
-    warnings = sum(f.severity == "warning" for f in report.findings) if report else 0
+    warnings = sum(n for kind, n in o.issued.kinds.items() if kind.startswith("warning"))
     line = COLUMNS.format(
-        o.case.compiler, o.case.name, o.issued.values[:15], o.issued.verdict[:25], o.seeded[:9],
-        warnings, report.instructions if report else 0, f"{o.seconds:.1f}",
+        o.source, o.name, o.issued.values[:15], o.issued.verdict[:25], o.seeded[:9],
+        warnings, o.issued.instructions, f"{o.seconds:.1f}",
     )  # fmt: skip
     return line if o.good else f"{line}  {page.reason(o)[:300]}"
 
@@ -59,15 +61,22 @@ def _compile(names: list[str], folder: Path) -> set[str]:
     return present
 
 
-def _run(chosen: list[Case], folder: Path, options: argparse.Namespace) -> list[Outcome]:
+def _one(place: int, folder: Path, seeds: int) -> Outcome:
+    return run_case(CASES[place], folder, seeds)
+
+
+def _run(chosen: list[int], folder: Path, options: argparse.Namespace) -> list[Outcome]:
+    """`chosen`: places in CASES. A process inherits those: what builds a launch does not travel."""
     heading = ("source", "kernel", "values", "as issued", "seeds", "warnings", "instr.", "s")
     _write(COLUMNS.format(*heading))
     outcomes = []
-    for case in chosen:
-        outcomes.append(run_case(case, folder, options.seeds))
-        _write(_row(outcomes[-1]))
-        if options.details:
-            _write(str(outcomes[-1].issued.report))
+    work = functools.partial(_one, folder=folder, seeds=options.seeds)
+    with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
+        for outcome in pool.imap(work, chosen):
+            outcomes.append(outcome)
+            _write(_row(outcome))
+            if options.details:
+                _write(outcome.issued.text)
     return outcomes
 
 
@@ -78,6 +87,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--keep", type=Path, help="leave what the compilers wrote here")
     parser.add_argument("--reuse", type=Path, help="take what an earlier --keep left")
     parser.add_argument("--seeds", type=int, default=5, help="how many seeded orders (default 5)")
+    parser.add_argument("--jobs", type=int, default=1, help="kernels at a time (default 1)")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="write the tables there too")
     parser.add_argument("--details", action="store_true", help="print the reports")
     return parser.parse_args(argv)
@@ -90,13 +100,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         folder = options.reuse or options.keep or Path(scratch)
         present = set(names) if options.reuse else _compile(names, folder)
         chosen = [
-            c
-            for c in CASES
-            if c.compiler in present and (not options.names or c.name in options.names)
+            place
+            for place, case in enumerate(CASES)
+            if case.compiler in present and (not options.names or case.name in options.names)
         ]
         outcomes = _run(chosen, folder, options)
         counts = collections.Counter("good" if o.good else "failing" for o in outcomes)
-        sources = len({o.case.compiler for o in outcomes})
+        sources = len({o.source for o in outcomes})
         summary = f"{len(outcomes)} kernels of {sources} sources: {counts['good']} without an error"
         if counts["failing"]:
             summary += f", {counts['failing']} failing"

@@ -62,6 +62,10 @@ SOURCES = {
         "CUTLASS", "cutlass_kernels.py", "TCIR_PEERS_NVCC_HEADERS", "cutlass_library",
         "pip install --no-deps 'nvidia-cutlass>=4.2,<4.3' nvidia-curand",
     ),
+    "flash_attn": Source(
+        "FlashAttention-4", "flash_attn_kernels.py", "TCIR_PEERS_FLASH_ATTN", "flash_attn.cute",
+        "pip install --pre 'flash-attn-4>=4.0.0b36,<4.1' 'torch>=2.13,<2.14'",
+    ),
     "jax": Source(
         "JAX Mosaic GPU", "jax_kernels.py", "TCIR_PEERS_JAX", "jax_plugins.xla_cuda13",
         "pip install 'jax>=0.10,<0.11' absl-py nvidia-cuda-nvcc nvidia-nvvm && "
