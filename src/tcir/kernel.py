@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from tcir.errors import Error, IncompleteError, InputError
+from tcir.errors import Error, IncompleteError, InputError, LaunchError
 from tcir.interp import Outcome, OutputSpec
 from tcir.program.execution import run_sequence
 from tcir.program.launch import Launch, LaunchSequence
 from tcir.program.memory_image import is_image, to_memory
 from tcir.program.signature import Signature
-from tcir.run_options import RunOptions
+from tcir.run_options import DEFAULT_MAX_INSTRUCTIONS, RunOptions
 from tcir.validation.report import Report
+
+if TYPE_CHECKING:
+    from tcir.machine.assumptions import Assumptions
 
 
 class HazardError(Error):
@@ -79,13 +82,28 @@ class Kernel:
         hazards: Literal["raise", "report", "off"] = "raise",
         order_seed: int | None = None,
         numerics: str = "exact",
+        max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
+        ordering: str = "silicon",
+        assumptions: Assumptions | None = None,
     ) -> Outcome:
         """Executes the PTX on the simulated machine: inputs first, then the results, written to.
 
         Arrays are numpy's (or ml_dtypes') with the shapes and types of `signature`; inputs of 4 and
         6 bits an element also as packed bytes (`tcir.program.memory_image`). With
-        ``hazards="raise"`` a result that depends on timing raises `HazardError`.
+        ``hazards="raise"`` a result that depends on timing raises `HazardError`, under
+        ``ordering="isa"`` also one that only shipping code proves. The others: see
+        `tcir.run_options.RunOptions`.
         """
+        if hazards not in ("raise", "report", "off"):
+            raise LaunchError(f"hazards: expected 'raise', 'report' or 'off', got {hazards!r}")
+        options = RunOptions(
+            order_seed,
+            "off" if hazards == "off" else "report",
+            numerics,
+            max_instructions,
+            assumptions,
+            ordering,
+        )
         specs = (*self.signature.inputs, *self.signature.outputs)
         _check_buffers(self.name, specs, buffers)
         inputs = [to_memory(array) for array in buffers[: len(self.signature.inputs)]]
@@ -94,7 +112,7 @@ class Kernel:
             self.launches,
             inputs,
             self.signature.outputs,
-            RunOptions(order_seed, "off" if hazards == "off" else "report", numerics),
+            options,
         )
         if outcome.incomplete:
             raise IncompleteError(f"@{self.name}: without a rule: {', '.join(outcome.incomplete)}")

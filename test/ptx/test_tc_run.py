@@ -55,6 +55,52 @@ def test_hazards_incomplete_and_bad_input_have_their_own_status(
     assert f"{ptx}:" in capsys.readouterr().err
 
 
+def test_conditions_that_are_not_the_default_are_said(
+    saxpy: list[str], tmp_path: Path, capsys: Any
+) -> None:
+    out = tmp_path / "report.json"
+    run = [*saxpy, "--arg", "u32=60", "--json", str(out)]
+    assert main(run) == 0
+    assert capsys.readouterr().out.splitlines()[0].endswith("order as issued")
+    more = ["--ordering", "isa", "--assume", "alloc_place=any", "--seed", "3",
+            "--numerics", "fast", "--max-instructions", "900", "--hazards", "off"]  # fmt: skip
+    assert main(run + more) == 0
+    assert (
+        capsys.readouterr()
+        .out.splitlines()[0]
+        .endswith(
+            "order seed 3, hazards off, numerics fast (not bit-exact), ordering isa, "
+            "assumption alloc_place=any, at most 900 instructions"
+        )
+    )
+    report = json.loads(out.read_text())
+    assert (report["ordering"], report["assumptions"]) == ("isa", {"alloc_place": "any"})
+    assert main([*run, "--assume", "alloc_place=top"]) == 3
+    said = capsys.readouterr().err
+    assert "assumption alloc_place: expected 'lowest' or 'any', got 'top'" in said
+    assert main([*run, "--assume", "alloc_spot=any"]) == 3
+    assert "no assumption is called 'alloc_spot'" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main([*run, "--ordering", "ptx"])
+    assert "argument --ordering: invalid choice: 'ptx' (choose from" in capsys.readouterr().err
+
+
+CORPUS = Path(__file__).parents[1] / "corpus"
+
+
+@pytest.mark.parametrize(
+    "ordering,status,severity", [("silicon", 0, "warning"), ("isa", 1, "error")]
+)
+def test_the_profile_decides_the_exit_status(
+    ordering: str, status: int, severity: str, capsys: Any
+) -> None:
+    path = CORPUS / "right/proxy_store_tail_not_awaited.ptx"
+    run = [str(path), "--grid", "2", "--block", "32", "--arg", "empty=u32,64"]
+    assert main([*run, "--ordering", ordering]) == status
+    said = capsys.readouterr().out
+    assert f"{severity}: never-awaited" in said and "not promised by PTX ISA" in said
+
+
 def test_assumptions_are_listed_with_their_alternatives(capsys: Any) -> None:
     assert main(["--list-assumptions"]) == 0
     said = capsys.readouterr().out

@@ -1,5 +1,7 @@
 """`tcir.compile`: code at every level, and kernels called on numpy arrays."""
 
+import dataclasses
+import re
 from pathlib import Path
 
 import ml_dtypes
@@ -8,6 +10,7 @@ import pytest
 
 import tcir
 from tcir.errors import MissingDependencyError
+from tcir.machine import Assumptions
 from tcir.program.inputs import make_inputs
 from tcir.session.code import tmem_columns
 
@@ -81,6 +84,40 @@ def test_wrong_arrays(kernel: tcir.Kernel, change: str) -> None:
         message += "list"
     with pytest.raises(tcir.InputError, match=message):
         kernel(*arrays)
+
+
+def test_a_kernel_runs_under_the_conditions_asked_for(kernel: tcir.Kernel) -> None:
+    inputs = make_inputs(kernel.signature.inputs, 1, "integers")
+    out = np.zeros((40, 24), np.float32)
+    unfenced = re.sub(r"tcgen05\.fence::after_thread_sync;", "", kernel.ptx)
+    relying = dataclasses.replace(kernel, ptx=unfenced)
+    assert {f.severity for f in relying(*inputs, out).findings} == {"warning"}
+    with pytest.raises(tcir.HazardError, match=r"missing-fence-after.*not promised by PTX ISA"):
+        relying(*inputs, out, ordering="isa")
+    assert kernel(*inputs, out, ordering="isa").findings == []
+    with pytest.raises(tcir.MachineError, match="instruction"):
+        kernel(*inputs, out, max_instructions=10)
+    for wrong, words in {
+        "ordering": "ordering: expected 'silicon' or 'isa', got 'no'",
+        "hazards": "hazards: expected 'raise', 'report' or 'off', got 'no'",
+        "numerics": "numerics: expected 'exact' or 'fast', got 'no'",
+        "assumptions": r"assumptions: expected tcir\.machine\.Assumptions, got str",
+    }.items():
+        with pytest.raises(tcir.InputError, match=words):
+            kernel(*inputs, out, **{wrong: "no"})
+
+
+def test_an_assumption_reaches_a_kernel(kernel: tcir.Kernel) -> None:
+    inputs = make_inputs(kernel.signature.inputs, 1, "integers")
+    out = np.zeros((40, 24), np.float32)
+    mma = re.search(r"tcgen05\.mma.*, (%p\d+);", kernel.ptx)  # the first one starts a sum
+    assert mma is not None
+    added = f"setp.eq.u32 {mma[1]}, 0, 0; {mma[0]}"
+    trusting = dataclasses.replace(kernel, ptx=kernel.ptx.replace(mma[0], added))
+    with pytest.raises(tcir.HazardError, match="undefined-read"):
+        trusting(*inputs, out)
+    assert not trusting(*inputs, out, assumptions=Assumptions(alloc_content="zeros")).findings
+    np.testing.assert_array_equal(out, kernel(*inputs, np.empty_like(out)).outputs[0])
 
 
 def test_options_and_targets() -> None:

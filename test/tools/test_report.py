@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 import tcir
+from tcir._mlir import ir
+from tcir.machine import Assumptions
 from tcir.opt.command import main
 from tcir.validation.report import Line, Report
 
@@ -25,6 +29,25 @@ func.func @f(%a: tensor<32x64xf16>, %b: tensor<64x16xf16>) -> tensor<32x16xf32> 
 }
 """
 MATMUL = Path(__file__).parents[2] / "examples" / "matmul.mlir"
+
+
+@dataclass(frozen=True)
+class DropFences(tcir.Pass):
+    """Drops every tcgen05.fence::after_thread_sync."""
+
+    name: ClassVar[str] = "test-drop-fences"
+
+    def run(self, module: ir.Module) -> None:
+        found = []
+
+        def visit(op: ir.Operation) -> ir.WalkResult:
+            if op.name == "tc.fence" and op.attributes["kind"].value == "tcgen05.after":
+                found.append(op)
+            return ir.WalkResult.ADVANCE
+
+        module.operation.walk(visit)
+        for op in found:
+            op.erase()
 
 
 def test_a_compilation_that_was_not_executed_does_not_claim_to_hold() -> None:
@@ -56,6 +79,42 @@ def test_fast_numerics_stand_in_every_table(capfd, tmp_path: Path) -> None:
         words = ["--validate-each", "--canonicalize", "-o", str(tmp_path / "out")]
         assert main([str(path), *words, f"--numerics={numerics}"]) == 0
         assert ("numerics fast (not bit-exact)" in capfd.readouterr().err) == marked
+
+
+def test_a_validation_says_which_conditions_are_not_the_default() -> None:
+    chosen = Assumptions(alloc_place="any")
+    report = tcir.validate(
+        SMALL, ["canonicalize"], ordering="isa", assumptions=chosen, max_instructions=9
+    )
+    words = ", ordering isa, assumption alloc_place=any, at most 9 instructions"
+    assert str(report).splitlines()[0].endswith(f"compared{words}")
+    said = report.as_dict()
+    assert (said["ordering"], said["assumptions"], said["max_instructions"]) == (
+        "isa", {"alloc_place": "any"}, 9,
+    )  # fmt: skip
+    usual = tcir.validate(SMALL, ["canonicalize"])
+    assert str(usual).splitlines()[0].endswith("compared")
+    assert (usual.ordering, usual.assumptions, usual.max_instructions) == ("silicon", {}, None)
+
+
+def test_the_profile_decides_what_a_validation_calls_different() -> None:
+    def validated(ordering: str) -> Report:
+        passes = [*list(tcir.named_pipeline("matmul"))[:6], DropFences()]
+        return tcir.validate(SMALL_MATMUL, passes, ordering=ordering)
+
+    relying, by_documents = validated("silicon"), validated("isa")
+    assert relying.passes[-1].verdict == "equal"
+    assert {f["severity"] for f in relying.passes[-1].findings} == {"warning"}
+    assert [line.verdict for line in by_documents.passes[1:-1]] == ["equal"] * 6
+    assert by_documents.passes[-1].verdict == "different"
+    assert "not promised by PTX ISA" in by_documents.passes[-1].findings[0]["text"]
+
+
+@pytest.mark.parametrize("name", ["ordering", "numerics", "assumptions"])
+@pytest.mark.parametrize("function", [tcir.validate, tcir.compile])
+def test_a_condition_that_does_not_exist_is_named(function, name: str) -> None:
+    with pytest.raises(tcir.InputError, match=rf"{name}: expected .+, got "):
+        function(SMALL, ["canonicalize"], **{name: "no"})
 
 
 def test_an_empty_validated_report_is_incomplete() -> None:

@@ -90,6 +90,10 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="N",
         help="of one execution (default: 20 times the level before, and 100000)",
     )
+    add("--ordering", choices=["silicon", "isa"], default="silicon",
+        help="isa: what only shipping code proves is an error, too")  # fmt: skip
+    add("--assume", action="append", default=[], metavar="NAME=ANSWER",
+        help="another answer to an open hardware question (tc-run --list-assumptions)")  # fmt: skip
 
     mlir = parser.add_argument_group("as in mlir-opt")
     add = mlir.add_argument

@@ -254,6 +254,11 @@ def internal_error(error: Exception) -> str:
 
 
 def _settings(arguments: Namespace) -> Settings | None:
+    assumptions = None
+    if arguments.assume:
+        from tcir.machine.assumptions import Assumptions
+
+        assumptions = Assumptions.parse(arguments.assume)
     if arguments.validate_each is None:
         return None
     return Settings(
@@ -262,6 +267,8 @@ def _settings(arguments: Namespace) -> Settings | None:
         arguments.orders,
         arguments.numerics,
         arguments.max_instructions,
+        arguments.ordering,
+        assumptions,
     )
 
 

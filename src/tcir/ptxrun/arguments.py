@@ -60,6 +60,11 @@ def make_parser() -> argparse.ArgumentParser:
     p.add_argument("--seed", type=int, help="varies the order of completions and warps")
     p.add_argument("--numerics", choices=("exact", "fast"), default="exact")
     p.add_argument("--max-instructions", type=int, default=DEFAULT_MAX_INSTRUCTIONS)
+    p.add_argument("--ordering", choices=("silicon", "isa"), default="silicon",
+                   help="isa: what only shipping code proves is an error, too")  # fmt: skip
+    p.add_argument("--assume", action="append", default=[], metavar="NAME=ANSWER",
+                   help="another answer to an open hardware question, see "
+                   "--list-assumptions")  # fmt: skip
     p.add_argument("--json", metavar="FILE", help="writes the report as JSON")
     p.add_argument("--break-at", metavar="WHERE", help=f"stops and shows the state: {FORMS}")
     p.add_argument("--dump", action="append", default=[], metavar="PART",

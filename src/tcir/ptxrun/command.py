@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tcir.errors import Error
-from tcir.machine import REGISTRY
+from tcir.machine import REGISTRY, Assumptions
 from tcir.machine.refusal import Refusal
 from tcir.ptxrun.arguments import make_parser
 from tcir.ptxrun.metadata import LaunchMetadata, launch_metadata
@@ -107,6 +107,8 @@ def _execute(options: argparse.Namespace, ptx: str, args: list[Any]) -> RunRepor
         "order_seed": options.seed,
         "numerics": options.numerics,
         "max_instructions": options.max_instructions,
+        "ordering": options.ordering,
+        "assumptions": Assumptions.parse(options.assume),
     }
     if not options.break_at:
         return run_ptx(ptx, **launch, progress=progress())

@@ -17,6 +17,7 @@ from tcir.validation.settings import Settings
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
+    from tcir.machine.assumptions import Assumptions
     from tcir.program.source import ModuleSource
 
 
@@ -55,6 +56,8 @@ def compile(
     orders: int = 1,
     numerics: str = "exact",
     max_instructions: int | None = None,
+    ordering: str = "silicon",
+    assumptions: Assumptions | None = None,
     **options: Any,
 ) -> Kernel:
     """Compiles `program` (an `ir.Module`, MLIR text or a path) with `pipeline` (or its name).
@@ -63,11 +66,13 @@ def compile(
     every pass, see `tcir.validate`; look at ``kernel.report``.
     """
     steps = as_pipeline(pipeline, **options)
-    settings = Settings(seed, inputs, orders, numerics, max_instructions) if validate else None
+    settings = Settings(seed, inputs, orders, numerics, max_instructions, ordering, assumptions)
     with mlir_context() as context:
         module = load_module(program, context)
         texts = _Texts(module)
-        session = Session(module, steps, target=target, settings=settings, watcher=texts)
+        session = Session(
+            module, steps, target=target, settings=settings if validate else None, watcher=texts
+        )
         signature = signature_of(module)
         session.report.program = signature.name
         session.run_passes()
@@ -87,6 +92,8 @@ def validate(
     orders: int = 1,
     numerics: str = "exact",
     max_instructions: int | None = None,
+    ordering: str = "silicon",
+    assumptions: Assumptions | None = None,
     on_line: Callable[[Line], None] | None = None,
     **options: Any,
 ) -> Report:
@@ -96,10 +103,12 @@ def validate(
     `program` is not modified. `on_line` is called with each line of the report as it completes.
     Keyword options go to a named pipeline. Execution stops at the first pass with a different
     result; later passes count as not executed. max_instructions: limit of one execution; default:
-    in proportion to the level before, so an endless loop ends soon.
+    in proportion to the level before, so an endless loop ends soon. ordering: "silicon", or "isa":
+    what only shipping code proves is an error, too. assumptions: other answers to the open
+    questions about the hardware (`tcir.machine.Assumptions`).
     """
     steps = as_pipeline(pipeline, **options)
-    settings = Settings(seed, inputs, orders, numerics, max_instructions)
+    settings = Settings(seed, inputs, orders, numerics, max_instructions, ordering, assumptions)
     watcher = _Lines(on_line) if on_line is not None else None
     with mlir_context() as context:
         module = load_module(program, context)

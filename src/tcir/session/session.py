@@ -70,8 +70,7 @@ class Session:
             from tcir.validation.validator import Validator
 
             self.validator = Validator(settings)
-            self.report.seed, self.report.inputs = settings.seed, settings.inputs
-            self.report.orders, self.report.numerics = settings.orders, settings.numerics
+            self.report.executed_by(settings)
         set_target(module, target)
 
     def run_passes(self) -> None:

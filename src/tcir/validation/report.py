@@ -4,9 +4,11 @@ JSON (`SCHEMA`), all times in seconds:
 
 schema      "tcir.report/1"
 program     name of the function; pipeline: its textual form; target: "sm_100a" …
-seed, inputs, orders, numerics
+seed, inputs, orders, numerics, ordering, assumptions, max_instructions
             how it was executed: seed of the inputs, "integers" or "random", number of completion
-            orders per asynchronous level, "exact" or "fast"; null without validation
+            orders per asynchronous level, "exact" or "fast", "silicon" or "isa", the assumptions
+            that are not the default by name, the limit of one execution; null without validation
+            (max_instructions also where it is in proportion to the level before)
 verdict     "held", "different", "incomplete", "not executed" (without validation), "error" (a pass
             rejected the program, or failed); exit_code: 0, 1, 2, 3 or 4; error: its message, else
             null
@@ -34,6 +36,7 @@ from tcir.target import DEFAULT_TARGET
 
 if TYPE_CHECKING:
     from tcir.validation.compare import Difference
+    from tcir.validation.settings import Settings
 
 SCHEMA = "tcir.report/1"
 EXIT_CODES = {"held": 0, "not executed": 0, "different": 1, "incomplete": 2}
@@ -86,10 +89,24 @@ class Report:
     inputs: str | None = None
     orders: int | None = None
     numerics: str | None = None
+    ordering: str | None = None
+    assumptions: dict[str, str] | None = None
+    max_instructions: int | None = None
     passes: list[Line] = field(default_factory=list)
     code: dict[str, Any] | None = None
     error: str | None = None
     error_code: int = 0
+    conditions: list[str] = field(default_factory=list)
+    """What of the conditions of the executions is not the default, in words."""
+
+    def executed_by(self, settings: Settings) -> None:
+        """Notes how the program is executed."""
+        options = settings.options()
+        self.seed, self.inputs, self.orders = settings.seed, settings.inputs, settings.orders
+        self.numerics, self.ordering = settings.numerics, settings.ordering
+        self.assumptions = options.changed_answers()
+        self.max_instructions = settings.max_instructions
+        self.conditions = options.conditions()
 
     @property
     def validated(self) -> bool:
@@ -184,8 +201,8 @@ class Report:
 
     @property
     def header(self) -> str:
-        """The first line of the table; it says when results are not bit-exact."""
-        return HEADER + (", numerics fast (not bit-exact)" if self.numerics == "fast" else "")
+        """The first line of the table, with the conditions that are not the default."""
+        return ", ".join([HEADER, *self.conditions])
 
     @property
     def next_index(self) -> int:
@@ -198,7 +215,7 @@ class Report:
     def as_dict(self) -> dict[str, Any]:
         """The JSON object described above."""
         own = dataclasses.asdict(self)
-        del own["error_code"]
+        del own["error_code"], own["conditions"]
         for line in own["passes"]:
             line["counters"] = {key: int(value) for key, value in line["counters"].items()}
         return {

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tcir.errors import InputError
+from tcir.run_options import DEFAULT_MAX_INSTRUCTIONS, RunOptions
 
 if TYPE_CHECKING:
+    from tcir.machine.assumptions import Assumptions
+    from tcir.machine.numerics.products import Products
     from tcir.program.inputs import Kind
 
 
@@ -21,6 +24,7 @@ class Settings:
     numerics: "exact" or "fast" (not bit-exact)
     max_instructions: of one execution (at the tile level: turns of loops); None: in proportion to
               the level before, or to the input's arrays (`tcir.validation.work`)
+    ordering: "silicon" or "isa", and assumptions: see `tcir.run_options.RunOptions`
     """
 
     seed: int = 0
@@ -28,6 +32,8 @@ class Settings:
     orders: int = 1
     numerics: str = "exact"
     max_instructions: int | None = None
+    ordering: str = "silicon"
+    assumptions: Assumptions | None = None
 
     def __post_init__(self) -> None:
         if self.orders < 1:
@@ -38,3 +44,20 @@ class Settings:
             raise InputError(
                 f"expected max_instructions of at least 1, got {self.max_instructions}"
             )
+        self.options()
+
+    def options(
+        self,
+        order: int | None = None,
+        budget: int | None = None,
+        products: Products | None = None,
+    ) -> RunOptions:
+        """Of one execution, in the completion order drawn from `order`."""
+        return RunOptions(
+            order_seed=order,
+            numerics=self.numerics,
+            max_instructions=budget or self.max_instructions or DEFAULT_MAX_INSTRUCTIONS,
+            assumptions=self.assumptions,
+            ordering=self.ordering,
+            products=products,
+        )

@@ -159,12 +159,7 @@ class Validator:
 
     def _options(self, order: int | None, level: str) -> RunOptions:
         """Of one execution at `level`."""
-        return RunOptions(
-            order_seed=order,
-            numerics=self.settings.numerics,
-            max_instructions=self._budget(level),
-            products=self._products,
-        )
+        return self.settings.options(order, self._budget(level), self._products)
 
     def _budget(self, level: str) -> int:
         """Instructions that a kernel at `level` may take; an endless loop ends there."""

@@ -194,9 +194,13 @@ def report_html(report: dict[str, Any], tree: dict[int, str]) -> str:
     ]
     how = ", ".join(
         f"{key} {report[key]}"
-        for key in ("target", "inputs", "seed", "orders", "numerics")
+        for key in ("target", "inputs", "seed", "orders", "numerics", "ordering")
         if report.get(key) is not None
     )
+    changed = report.get("assumptions") or {}
+    how += "".join(f", assumption {name}={answer}" for name, answer in changed.items())
+    if report.get("max_instructions") is not None:
+        how += f", at most {report['max_instructions']} instructions"
     error = f'<p class="bad">{escape(str(report["error"]))}</p>' if report.get("error") else ""
     tabs = "".join(
         f'<button data-kind="{kind}">{kind}</button> ' for kind in ("changes", "before", "after")

@@ -8,6 +8,8 @@ from typing import ClassVar
 import tcir
 from tcir._mlir import ir
 
+AFTER = "tcgen05.after"
+
 
 @tcir.register_pass
 @dataclass(frozen=True)
@@ -40,6 +42,26 @@ class Scale(tcir.Pass):
             return ir.WalkResult.ADVANCE
 
         module.operation.walk(visit)
+
+
+@tcir.register_pass
+@dataclass(frozen=True)
+class DropFences(tcir.Pass):
+    """Drops every tcgen05.fence::after_thread_sync, as Triton's kernels do without."""
+
+    name: ClassVar[str] = "test-drop-fences"
+
+    def run(self, module):
+        found = []
+
+        def visit(operation):
+            if operation.name == "tc.fence" and operation.attributes["kind"].value == AFTER:
+                found.append(operation)
+            return ir.WalkResult.ADVANCE
+
+        module.operation.walk(visit)
+        for operation in found:
+            operation.erase()
 
 
 @tcir.register_pass
