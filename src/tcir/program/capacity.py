@@ -6,10 +6,13 @@ import os
 from collections.abc import Iterable, Mapping
 from math import prod
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tcir.errors import IncompleteError, InputError
-from tcir.interp import OutputSpec
 from tcir.target import DEFAULT_TARGET
+
+if TYPE_CHECKING:
+    from tcir.interp import OutputSpec
 
 SHADOW = 4
 """Bytes of this process for a byte of a kernel's buffers, at least: what it holds, which of it is
