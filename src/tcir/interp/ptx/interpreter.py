@@ -173,6 +173,7 @@ class WarpInterpreter:
     def _exit(self, op: Op, active: int) -> None:
         state, code = self.divergence, self.program.code
         self.warp.live &= ~active
+        self.warp.agent.lanes.exit(active)
         self.warp.complete_arrival()
         state.mask &= ~active
         state.pc += 1

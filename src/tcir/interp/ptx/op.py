@@ -29,6 +29,7 @@ def no_effect(w: Warp, m: int) -> None:
 
 def synchronise_lanes(w: Warp, m: int) -> None:
     """bar.warp.sync: what these lanes did is before what they do next."""
+    w.agent.lanes.synchronise(m)
 
 
 class Incomplete(Exception):

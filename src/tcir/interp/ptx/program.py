@@ -12,6 +12,7 @@ from tcir.interp.ptx.op import BRANCH, EXIT, INDEXED, PLAIN, Incomplete, Op, no_
 from tcir.interp.ptx.registers import Slots, WarpStorage
 from tcir.interp.ptx.registry import DECODERS, REFUSED, find
 from tcir.interp.ptx.syntax import Function, Instruction, Module, Site
+from tcir.interp.ptx.threads import FAMILIES, in_threads
 
 #: What alloca can hand out to one thread, far above what kernels declare.
 STACK, STACK_ALIGNMENT = 16 << 10, 256
@@ -97,7 +98,8 @@ def _decode_one(
         raise Incomplete(instruction.mnemonic, instruction.site, why)
     requirements.check(instruction, symbols.module)
     target = symbols.module.target
-    return DECODERS[name](Decode(instruction, name, slots, function, symbols.find, target))
+    op = DECODERS[name](Decode(instruction, name, slots, function, symbols.find, target))
+    return in_threads(op) if name.split(".")[0] in FAMILIES else op
 
 
 def _straight(code: list[Op]) -> list[int]:

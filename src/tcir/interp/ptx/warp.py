@@ -53,6 +53,8 @@ class Warp:
         self.frames: dict[Frame, list[list]] = {}  # of recursive calls, see isa/frames.py
         first, threads = 32 * index, launch.sizes.threads
         self.live = FULL if first + 32 <= threads else (1 << (threads - first)) - 1
+        if launch.machine.checking:
+            agent.lanes.keep_apart(self.live)
         # Of the cluster's barrier: lanes that have arrived while others of the warp have not, how
         # the last of them did and where; and lanes that may wait, since all have.
         self.arrived = self.waiting = 0
@@ -224,5 +226,6 @@ class Warp:
         """Arrives at the cluster's barrier once all lanes that still run have."""
         if self.arrived and not self.live & ~self.arrived:
             relaxed, site = self.arrival
+            self.agent.lanes.together()
             self.agent.cluster_barrier.arrive(relaxed=relaxed, site=site)
             self.arrived, self.waiting = 0, self.arrived

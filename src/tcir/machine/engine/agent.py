@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tcir.machine.engine.launch_control import LaunchControl
 from tcir.machine.errors import MachineError, NotModelled
@@ -35,10 +38,27 @@ from tcir.machine.order.clocks import (
     morally_strong,
     observed,
 )
+from tcir.machine.order.lane_shadow import Granules
+from tcir.machine.order.lanes import (
+    EACH,
+    LANE,
+    TOGETHER,
+    WARP,
+    LaneNumbers,
+    Lanes,
+    observed_of,
+)
 from tcir.machine.order.operation import Blocking, Waiting
-from tcir.machine.order.ordering import SHIPPED, Class, class_of, listed, missing_edge
-from tcir.machine.order.shadow import Granules, Shadow
-from tcir.machine.order.strong import REACHES, merged
+from tcir.machine.order.ordering import (
+    MISSING_WARP_SYNC,
+    SHIPPED,
+    Class,
+    class_of,
+    listed,
+    missing_edge,
+)
+from tcir.machine.order.shadow import ByLane, Shadow
+from tcir.machine.order.strong import merged
 from tcir.machine.order.tensor_thread import TensorThread
 from tcir.machine.sync.barriers import Barriers
 from tcir.machine.sync.cluster_barrier import ClusterBarrier
@@ -57,6 +77,21 @@ MOST_CONCURRENT = 64
 one of those before them goes unnoticed."""
 
 
+class Touch(NamedTuple):
+    """An access to granules of a memory that is being checked.
+
+    lanes: the lane of each row of granules, or of all; None: all lanes of the warp together, or an
+    agent that is no warp. same: a write that puts back the bytes that were there.
+    """
+
+    shadow: Shadow
+    where: Granules
+    access: Access
+    write: bool
+    lanes: LaneNumbers | None
+    same: bool = False
+
+
 class Agent:
     """The units: `memory` (ld, st), `strong` (what those with a scope release and acquire),
     `cp_async`, `st_async`, `barrier`, `cluster_barrier`, `mbarrier`, `bulk` (cp.async.bulk and its
@@ -67,13 +102,8 @@ class Agent:
         self.cta, self.name, self.warp, self.threads = cta, name, warp, threads
         self.machine = cta.machine
         self.me: Component = (cta.index, len(cta.agents))
-        self.clock: Clock = {self.me: 1}
-        self.after_clock: Clock = {}
-        """What was observed at the last tcgen05.fence::after_thread_sync."""
-        self.fenced: list[Clock] = [{} for _ in range(REACHES)]
-        """What relaxed writes and arrivals release: what a fence that reaches so far covers."""
-        self.seen: list[Clock] = [{} for _ in range(REACHES)]
-        """What relaxed reads and waits saw: a fence that reaches so far makes it observed."""
+        self.lanes = Lanes(self.me)
+        """What its lanes know, and which of them execute."""
         self.inits: list[int] = []
         """Numbers of its mbarrier.init."""
         self.tensor_threads = [TensorThread(self.me, 0, self.machine.assumptions)]
@@ -180,7 +210,7 @@ class Agent:
             self.clock[barrier.tma] = barrier.loads
         self.tmem.wait("ld", site=self.site)
         self.tmem.wait("st", site=self.site)
-        self.after_clock = dict(self.clock)
+        self.lanes.knows.after = dict(self.clock)
 
     # --- the cluster -----------------------------------------------------------------------------
 
@@ -239,18 +269,42 @@ class Agent:
                 self.tensor_threads.append(thread)
             self.tensor = thread
 
-    # --- clocks ----------------------------------------------------------------------------------
+    # --- clocks: of the lanes that execute -------------------------------------------------------
+
+    @property
+    def clock(self) -> Clock:
+        """What has been observed."""
+        return self.lanes.knows.clock
+
+    @property
+    def after_clock(self) -> Clock:
+        """What was at the last tcgen05.fence::after_thread_sync."""
+        return self.lanes.knows.after
+
+    @property
+    def fenced(self) -> list[Clock]:
+        """What relaxed writes and arrivals release: what a fence that reaches so far covers."""
+        return self.lanes.knows.fenced
+
+    @property
+    def seen(self) -> list[Clock]:
+        """What relaxed reads and waits saw: a fence that reaches so far makes it observed."""
+        return self.lanes.knows.seen
 
     def release(self) -> Clock:
-        """A copy of what this agent knows, itself included; later accesses are not covered."""
-        published = dict(self.clock)
-        self.clock[self.me] += 1
-        return published
+        """A copy of what is known, own accesses included; later accesses are not covered."""
+        return self.lanes.publish()
 
-    def own_access(self, kind: str, site: object, strong: str | None = None) -> Access:
-        """An access that takes effect here and now; strong: its scope."""
+    def own_access(
+        self, kind: str, site: object, strong: str | None = None, *, by_lane: bool = False
+    ) -> Access:
+        """An access that takes effect here and now; strong: its scope; by_lane: each lane has its
+        own part of it."""
         scope = self.scope(strong) if strong else None
-        return Access(self.me, self.clock[self.me], kind, site, strong=scope)
+        lanes = self.lanes.active or (WARP if by_lane else 0)
+        if not self.lanes.separate:
+            lanes = 0
+        return Access(self.me, self.lanes.number, kind, site, strong=scope, lanes=lanes)
 
     def scope(self, word: str) -> Scope:
         """The scope of a strong operation of this agent: "cta", "cluster", "gpu" or "sys"."""
@@ -261,15 +315,14 @@ class Agent:
     def fence(self, kind: str, *, site: object) -> None:
         """A fence: "tcgen05.after", "tcgen05.before", "proxy.async", "mbarrier_init", "cta", …"""
         self.proceed(site)
+        self.lanes.learn()
         match kind:
             case "tcgen05.after":
-                self.after_clock = dict(self.clock)
+                self.lanes.knows.after = dict(self.clock)
             case "tcgen05.before":
                 self.mark_before(self.tensor_threads)
             case "proxy.async" | "proxy.async.shared":
-                for c in [c for c in self.clock if not isinstance(c[0], str)]:
-                    own = c == self.me or c[1] == self.me  # its cp.async, too
-                    self.clock[(PROXY if own else LATE, c)] = self.clock[c]
+                self._proxy_marks()
                 self.mark(INIT)
             case "mbarrier_init":
                 self.mark(INIT)
@@ -287,6 +340,7 @@ class Agent:
     def fence_memory(self, scope: str, *, acquire: bool = True, release: bool = True) -> None:
         """fence.acq_rel (or one side of it): for relaxed reads before it and writes behind it."""
         reaches = range(self.scope(scope).reach + 1)
+        self.lanes.learn()
         if acquire:
             for reach in reaches:
                 join(self.clock, self.seen[reach])
@@ -298,8 +352,16 @@ class Agent:
 
     def mark(self, which: str) -> None:
         """Marks its accesses so far as having passed a fence of that kind."""
-        self.clock[(which, self.me)] = self.clock[self.me]
-        self.clock[self.me] += 1  # what follows has not passed the fence
+        self.clock[(which, self.me)] = self.lanes.number
+        self.lanes.step()  # what follows has not passed the fence
+
+    def _proxy_marks(self) -> None:
+        """Of its own accesses, its cp.async too, and late ones of those of others."""
+        known = {**self.clock, **self.lanes.done()}
+        for c, number in known.items():
+            if not isinstance(c[0], str) or c[0] == LANE:
+                own = c == self.me or c[1] == self.me
+                self.clock[(PROXY if own else LATE, c)] = number
 
     def mark_before(self, threads: Iterable[TensorThread]) -> None:
         """tcgen05.fence::before_thread_sync; of which threads' tensor-core operations."""
@@ -308,12 +370,41 @@ class Agent:
         for thread in threads:
             self.clock[(PIPE, thread.component)] = thread.issued
 
-    def note_read(self, shadow: Shadow | None, where: Granules, access: Access) -> None:
-        """Checks and records a read of the granules ``where``."""
+    def note_read(
+        self,
+        shadow: Shadow | None,
+        where: Granules,
+        access: Access,
+        *,
+        lanes: NDArray[np.int64] | None = None,
+    ) -> None:
+        """Checks and records a read of the granules ``where``; lanes: who reads each row of them
+        (None: the active ones)."""
         if shadow is not None:
-            self._check(shadow, where, access, write=False)
-            shadow.record_read(where, access)
+            touch = Touch(shadow, where, access, False, self._who(lanes))
+            self._check(touch)
+            by = self._by_lane(touch)
+            shadow.record_read(where, access, by)
             self._visit(shadow, access)
+
+    def _who(self, lanes: NDArray[np.int64] | None) -> LaneNumbers | None:
+        """The lane of each row, or of all; None: all lanes of a warp, or no warp."""
+        active = self.lanes.active
+        if lanes is not None or not active:
+            return lanes if self.lanes.separate else None
+        return TOGETHER if active & (active - 1) else active.bit_length() - 1
+
+    def _by_lane(self, touch: Touch) -> ByLane | None:
+        """Which of its lanes do what is about to be recorded; None: all together, or another."""
+        if touch.access.lanes and touch.lanes is not None:
+            self.lanes.touch(touch.lanes)
+            return ByLane(touch.lanes, self._known_to_all)
+        if touch.access.component == self.me:
+            self.lanes.touch(TOGETHER)
+        return None
+
+    def _known_to_all(self, access: Access) -> bool:
+        return observed(self.clock, access) or observed_of(self.clock, access, access.lanes)
 
     def note_constant(self, shadow: Shadow | None, where: Granules, access: Access) -> None:
         """Checks and records a read of memory that no thread may write during the launch."""
@@ -335,19 +426,24 @@ class Agent:
         where: Granules,
         access: Access,
         *,
+        lanes: NDArray[np.int64] | None = None,
         same: bool = False,
         visit: bool = True,
     ) -> None:
         """Checks and records a write.
 
-        same: it puts back the bytes that were there. visit: the CTA whose memory it is has to be
-        there until then.
+        lanes: who writes each row of the granules (None: the active ones). same: it puts back the
+        bytes that were there. visit: the CTA whose memory it is has to be there until then.
         """
         if shadow is not None:
             if shadow.constant is not None:
                 for reader in shadow.constant_at(where):
                     self._not_constant(reader, access)
-            if self._check(shadow, where, access, write=True, same=same):
+            touch = Touch(shadow, where, access, True, self._who(lanes), same)
+            concurrent = self._check(touch)
+            if by := self._by_lane(touch):
+                shadow.lanes_write(where, by.lanes)
+            if concurrent:
                 for earlier, part in shadow.parts(where):
                     shadow.record_write(
                         part, replace(access, concurrent=self._concurrent(earlier, access))
@@ -373,22 +469,48 @@ class Agent:
         if shadow.owner is not None and shadow.owner is not self.cta:
             shadow.owner.remote_accesses[access.component] = access
 
-    def _check(
-        self, shadow: Shadow, where: Granules, access: Access, *, write: bool, same: bool = False
-    ) -> bool:
-        """True if it is concurrent with an earlier strong write."""
-        concurrent = False
-        for last in shadow.writers_at(where):
+    def _check(self, touch: Touch) -> bool:
+        """True if it is concurrent with an earlier strong write of another agent."""
+        concurrent, access = False, touch.access
+        for last in touch.shadow.writers_at(touch.where):
             for other in (last, *last.concurrent):
-                if morally_strong(other, access) and not observed(self.clock, other):
+                if not morally_strong(other, access) or observed(self.clock, other):
+                    self._pair(touch, other, wrote=True)
+                elif other.component != self.me:
                     concurrent = True
-                else:
-                    self._pair(shadow, other, access, True, write, same)
-        if write:
-            for other in shadow.readers_at(where):
+        if touch.write:
+            for other in touch.shadow.readers_at(touch.where):
                 if not morally_strong(other, access):
-                    self._pair(shadow, other, access, False, write, same)
+                    self._pair(touch, other, wrote=False)
         return concurrent
+
+    def has_observed(self, shadow: Shadow, where: Granules, other: Access) -> bool:
+        """Whether the active lanes come after ``other``, the last write of the granules."""
+        own = Access(self.me, self.lanes.number, "", None)
+        touch = Touch(shadow, where, own, False, self._who(None))
+        return observed(self.clock, other) or self._lanes_observed(touch, other, wrote=True)
+
+    def _lanes_observed(self, touch: Touch, other: Access, *, wrote: bool) -> bool:
+        """Whether it comes after what single lanes of a warp, this one or another, did."""
+        own = other.component == self.me
+        if not other.lanes:
+            return own or observed_of(self.clock, other, 0)
+        if own and touch.lanes is None:
+            return True  # all lanes of the warp together
+        mine = touch.lanes if own and touch.lanes is not None else TOGETHER
+        lanes = touch.shadow.other_lanes(touch.where, other, mine, wrote)
+        if own:
+            lanes &= ~(1 << EACH)  # its own lane did the same
+        return not lanes or observed_of(self.clock, other, lanes)
+
+    def _marked(self, touch: Touch, other: Access, mark: str) -> bool:
+        """Whether the write ``other`` has passed a fence."""
+        if marked(self.clock, mark, other):
+            return True
+        lanes = 0
+        if other.lanes:
+            lanes = touch.shadow.other_lanes(touch.where, other, TOGETHER, wrote=True)
+        return observed_of(self.clock, other, lanes, mark)
 
     def pipe_before(
         self, access: Access, agents: Iterable[AgentProtocol], *, listed: bool = False
@@ -409,30 +531,31 @@ class Agent:
                 join(reach, {group: min(number, fenced) for group, number in foreign.items()})
         return reach
 
-    def _pair(
-        self, shadow: Shadow, other: Access, access: Access, wrote: bool, write: bool, same: bool
-    ) -> None:
+    def _pair(self, touch: Touch, other: Access, *, wrote: bool) -> None:
+        shadow, access = touch.shadow, touch.access
         if other.kind == access.kind == "dealloc":
             return  # the two calls of a pair
-        if observed(self.clock, other):
-            self._fences(shadow, other, access, wrote, write)
+        if observed(self.clock, other) or self._lanes_observed(touch, other, wrote=wrote):
+            self._fences(touch, other, wrote)
             return
         both_piped = other.component[0] == "tc" and access.component == self.tensor.component
         if both_piped and self.listed_reach.get(class_of(other), 0) >= other.number:
             return
         if other.strong and any(
-            writes.precedes(other, self.clock) for writes in self.machine.strong.values()
+            writes.precedes(other, self.lanes.sees) for writes in self.machine.strong.values()
         ):
             return
         one_cluster = shadow.owner is not None
         mine = other.component == self.tensor.component
         missing = missing_edge(other, access, mine, one_cluster)
+        if other.component == self.me or any(observed(g.clock, other) for g in self.lanes.groups):
+            missing = MISSING_WARP_SYNC
         if both_piped and listed(self.machine.assumptions, other, access):
             missing += "; or tcgen05.fence::before_thread_sync, a barrier and ::after_thread_sync"
         verb = f"{'writes' if wrote else 'reads'} {shadow.space}, then {access.kind} " + (
-            "overwrites it" if write else "reads it"
+            "overwrites it" if touch.write else "reads it"
         )
-        if both_piped and write and self.pipe_reach.get(class_of(other), 0) >= other.number:
+        if both_piped and touch.write and self.pipe_reach.get(class_of(other), 0) >= other.number:
             self.cta.report(
                 Unpromised(
                     "9.7.16.6.2", SHIPPED[other.kind, access.kind],
@@ -442,37 +565,35 @@ class Agent:
             )  # fmt: skip
             return
         # The bytes are the same in either order: compilers let several warps store a constant.
-        harmless = same and other.kind == "generic"
+        harmless = touch.same and other.kind == "generic"
         severity, code = ("warning", "same-value-race") if harmless else ("error", "race")
         self.cta.report(
             severity, code, f"{other.site} ({other.kind} {verb})", access.site,
             f"not ordered: {missing}",
         )  # fmt: skip
 
-    def _fences(
-        self, shadow: Shadow, other: Access, access: Access, wrote: bool, write: bool
-    ) -> None:
+    def _fences(self, touch: Touch, other: Access, wrote: bool) -> None:
         """Ordered; are the fences there that the two kinds of access need besides?"""
-        if shadow.space == "tensor memory":
-            self._thread_sync_fences(other, access)
-        elif wrote and other.proxy == "generic" and access.proxy == "async":
-            self._proxy_fence(other, access, write)
+        if touch.shadow.space == "tensor memory":
+            self._thread_sync_fences(other, touch.access)
+        elif wrote and other.proxy == "generic" and touch.access.proxy == "async":
+            self._proxy_fence(touch, other)
 
-    def _proxy_fence(self, other: Access, access: Access, write: bool) -> None:
+    def _proxy_fence(self, touch: Touch, other: Access) -> None:
         """Reads of what was written need the fence. Overwriting it needs it by the ISA's text too,
         but Triton lets TMA refill memory that was stored to, with a barrier in between."""
-        if marked(self.clock, PROXY, other):
+        if self._marked(touch, other, PROXY):
             return
-        if marked(self.clock, LATE, other):
+        if self._marked(touch, other, LATE):
             self.cta.report(
                 Unpromised("9.7.16.6.5", "ThunderKittens", "a fence by another thread"),
-                "late-proxy-fence", other.site, access.site,
+                "late-proxy-fence", other.site, touch.access.site,
                 "fence.proxy.async by the writing thread, before it synchronises",
             )  # fmt: skip
             return
         self.cta.report(
-            Unpromised("9.7.16.6.5", "Triton and Gluon") if write else "error",
-            "missing-proxy-fence", other.site, access.site,
+            Unpromised("9.7.16.6.5", "Triton and Gluon") if touch.write else "error",
+            "missing-proxy-fence", other.site, touch.access.site,
             "fence.proxy.async between a write through the generic proxy and a use "
             "through the async proxy (PTX ISA 9.7.16.6.5)",
         )  # fmt: skip

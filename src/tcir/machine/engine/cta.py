@@ -10,6 +10,7 @@ from tcir.machine.memory.tensor_memory import Sm, TensorMemory
 from tcir.machine.memory.undefined import Origin
 from tcir.machine.order.clocks import Access, Clock, Component, join, observed
 from tcir.machine.order.collected import Collected
+from tcir.machine.order.lanes import observed_of
 from tcir.machine.order.mbarrier import Mbarrier
 from tcir.machine.order.rounds import BarrierRound
 
@@ -97,7 +98,7 @@ class Cta:
             )  # fmt: skip
         known: Clock = {}
         for agent in self.agents:
-            join(known, agent.clock)
+            join(known, agent.lanes.everything())
         check_remote_accesses(self, known)
         for barrier in self.all_mbarriers:
             if barrier.tx and barrier.live:
@@ -127,7 +128,7 @@ class Cta:
 def check_remote_accesses(cta: Cta, known: Clock) -> None:
     """A finding for each access to the memory of ``cta`` by another CTA that may follow its end."""
     for access in cta.remote_accesses.values():
-        if not observed(known, access):
+        if not observed(known, access) and not observed_of(known, access, access.lanes):
             cta.report(
                 "error", "peer-exited", f"{access.site} ({access.kind} of another CTA)",
                 f"the end of CTA {cta.index}",

@@ -16,6 +16,7 @@ from tcir.machine.memory.memories import Buffer
 from tcir.machine.memory.protocols import AgentProtocol
 from tcir.machine.memory.undefined import Undefined
 from tcir.machine.order.clocks import Access, Component
+from tcir.machine.order.lanes import members
 from tcir.machine.order.mbarrier import Mbarrier
 from tcir.machine.order.operation import Blocking, Operation
 
@@ -28,6 +29,7 @@ class _Copy:
     number: int
     lanes: int
     groups: NDArray[np.int64]  # of the 32 lanes, at the time of issue
+    written: NDArray[np.int64]  # granules of shared memory, a row for each lane
     waited: int = 0
 
 
@@ -62,11 +64,14 @@ class CpAsync:
         access = Access(self.component, self.issued, "cp.async", site)
         inside = np.arange(nbytes) < read[:, None]
         buffer, places = self._sources(sources, inside, nbytes, site)
+        granules = where[:, :: smem.granule] // smem.granule
         if agent.machine.checking:
-            agent.note_write(smem.shadow, np.unique(where // smem.granule), access)
+            who = np.array(list(members(lanes)))
+            agent.note_write(smem.shadow, granules, access, lanes=who)
             if buffer is not None:
-                read_there = np.unique(places[inside] // buffer.granule)
-                agent.note_read(buffer.shadow, read_there, access)
+                read_there, index = np.unique(places[inside] // buffer.granule, return_index=True)
+                who = np.repeat(who, inside.sum(axis=1))[index]
+                agent.note_read(buffer.shadow, read_there, access, lanes=who)
 
         def run() -> None:
             data = np.zeros(where.shape, np.uint8)
@@ -82,7 +87,7 @@ class CpAsync:
             smem.written(where, undefined, site)
 
         operation = Operation(site, run)
-        self.copies.append(_Copy(operation, self.issued, lanes, self.groups))
+        self.copies.append(_Copy(operation, self.issued, lanes, self.groups, granules))
         agent.cta.launch(operation)
 
     def commit(self, lanes: int) -> None:
@@ -104,8 +109,20 @@ class CpAsync:
         yield from agent.wait(
             lambda: all(o.done for o in needed), lambda: f"cp.async groups at {site}"
         )
+        agent.lanes.learn()
         while self.copies and not self.copies[0].lanes & ~self.copies[0].waited:
-            agent.clock[self.component] = self.copies.pop(0).number
+            copy = self.copies.pop(0)
+            agent.clock[self.component] = copy.number
+            self._complete(copy)
+
+    def _complete(self, copy: _Copy) -> None:
+        """What a lane has copied and awaited is from now on as if it had stored it: no other lane
+        knows of it before they synchronise."""
+        shadow, agent = self.agent.cta.smem.shadow, self.agent
+        if shadow is not None and agent.lanes.separate:
+            lanes = np.array(list(members(copy.lanes)))
+            access = agent.own_access("cp.async", copy.operation.site, by_lane=True)
+            agent.note_write(shadow, copy.written, access, lanes=lanes)
 
     def arrive(self, lanes: int, addresses: list[int], increment: bool, *, site: object) -> None:
         """cp.async.mbarrier.arrive: an arrival per lane once the lane's earlier copies are done."""

@@ -11,6 +11,7 @@ from tcir.machine.errors import MachineError
 from tcir.machine.memory.memories import POISON, RANK_SHIFT, Buffer, SharedMemory
 from tcir.machine.memory.protocols import AgentProtocol, CtaProtocol
 from tcir.machine.memory.undefined import Origin, Undefined
+from tcir.machine.order.lanes import EACH
 from tcir.machine.order.shadow import LastShadow
 
 Bytes = NDArray[np.uint8]
@@ -30,15 +31,16 @@ class Memory:
         addresses: Addresses,
         nbytes: int,
         *,
+        lanes: Addresses | None = None,
         strong: str | None = None,
         site: object,
     ) -> Bytes:
         """``nbytes`` bytes at each address, which have to be defined: uint8 [n, nbytes].
 
         ``space``: "global", "shared" (of this CTA) or "cluster" (of any CTA of the cluster).
-        ``strong``: scope of a strong load.
+        ``lanes``: who reads from each address. ``strong``: scope of a strong load.
         """
-        data, undefined = self.read(space, addresses, nbytes, strong=strong, site=site)
+        data, undefined = self.read(space, addresses, nbytes, lanes=lanes, strong=strong, site=site)
         if undefined is not None:
             self.cta.report_undefined(undefined.origin, site)
         return data
@@ -49,6 +51,7 @@ class Memory:
         addresses: Addresses,
         nbytes: int,
         *,
+        lanes: Addresses | None = None,
         strong: str | None = None,
         constant: bool = False,
         site: object,
@@ -58,8 +61,12 @@ class Memory:
         ``constant``: no thread writes the bytes during the launch (ld.global.nc).
         """
         if space == "cluster" and (parts := _by_rank(addresses)):
-            each = [addresses[part] for part in parts]
-            found = [self.read(space, a, nbytes, strong=strong, site=site) for a in each]
+            found = []
+            for part in parts:
+                who = None if lanes is None else lanes[part]
+                found.append(
+                    self.read(space, addresses[part], nbytes, lanes=who, strong=strong, site=site)
+                )
             return gathered(found, parts)
         memory, where = self.place(space, addresses, nbytes, site)
         defined, undefined = memory.defined, None
@@ -74,9 +81,12 @@ class Memory:
             counters.shared_load += where.size
             self.spare_mbarriers(where, site, "read", self.shared_owner(space, addresses, site))
         if self.machine.checking:
-            access = self.agent.own_access("generic", site, strong)
-            note = self.agent.note_constant if constant else self.agent.note_read
-            note(memory.shadow, memory.granules(where), access)
+            access = self.agent.own_access("generic", site, strong, by_lane=lanes is not None)
+            granules = memory.granules(where, aligned=lanes is not None)
+            if constant:
+                self.agent.note_constant(memory.shadow, granules, access)
+            else:
+                self.agent.note_read(memory.shadow, granules, access, lanes=lanes)
         data = memory.data[where]
         self._look(site, addresses, data, space)
         return data, undefined
@@ -101,20 +111,24 @@ class Memory:
         addresses: Addresses,
         data: Bytes,
         *,
+        lanes: Addresses | None = None,
         undefined: Undefined | None = None,
         strong: str | None = None,
         site: object,
     ) -> None:
-        """Writes uint8 [n, nbytes] to the addresses; ``strong``: scope of a strong store.
+        """Writes uint8 [n, nbytes] to the addresses.
 
-        ``undefined``: which of the bytes are.
+        ``lanes``: who writes to each. ``undefined``: which of the bytes are. ``strong``: scope of a
+        strong store.
         """
         if space == "cluster" and (parts := _by_rank(addresses)):
             for part in parts:
                 lost = undefined and undefined.of(part)
+                who = None if lanes is None else lanes[part]
                 self.store(
-                    space, addresses[part], data[part], undefined=lost, strong=strong, site=site
-                )
+                    space, addresses[part], data[part],
+                    lanes=who, undefined=lost, strong=strong, site=site,
+                )  # fmt: skip
             return
         memory, where = self.place(space, addresses, data.shape[1], site)
         if space == "global":
@@ -129,8 +143,37 @@ class Memory:
         if memory.defined is not None or undefined is not None:
             memory.written(where, undefined, site)
         if self.machine.checking:
-            access = self.agent.own_access("generic", site, strong)
-            self.agent.note_write(memory.shadow, memory.granules(where), access, same=same)
+            if lanes is not None and len(lanes) > 1:
+                lanes = self._shared_places(addresses, data, lanes, strong, site)
+            access = self.agent.own_access("generic", site, strong, by_lane=lanes is not None)
+            granules = memory.granules(where, aligned=lanes is not None)
+            self.agent.note_write(memory.shadow, granules, access, lanes=lanes, same=same)
+
+    def _shared_places(
+        self, addresses: Addresses, data: Bytes, lanes: Addresses, strong: str | None, site: object
+    ) -> Addresses:
+        """`EACH` for the lanes of one store that name the same place. Weak stores of different
+        values there are a finding: which of them stays is not defined (PTX ISA 8.7.1)."""
+        listed = addresses.tolist()
+        if len(set(listed)) == len(listed):
+            return lanes
+        first: dict[int, int] = {}
+        shared = [(n, first.setdefault(a, n)) for n, a in enumerate(listed)]
+        self.agent.lanes.touch(lanes)
+        lanes = lanes.copy()
+        for n, known in shared:
+            if n == known:
+                continue
+            if strong is None and (data[n] != data[known]).any():
+                self.cta.report(
+                    "error", "race", f"{site} (lane {lanes[known]} writes {addresses[n]:#x})",
+                    f"{site} (lane {lanes[n]} writes another value there)",
+                    "one writer: which of the lanes' values stays is not defined (PTX ISA 8.7.1)",
+                )  # fmt: skip
+                break
+        again = [n for n, known in shared if n != known]
+        lanes[again + [first[a] for a in addresses[again].tolist()]] = EACH
+        return lanes
 
     def discard(self, address: int, nbytes: int, *, site: object) -> None:
         """Drops bytes of global memory: undefined until they are written again."""

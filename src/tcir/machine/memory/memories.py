@@ -38,9 +38,16 @@ class Buffer(Tracked):
     shadow: Shadow | None = None
     result: bool = True
 
-    def granules(self, where: NDArray[np.int64]) -> NDArray[np.int64]:
-        """What indexes the shadow for an access of some bytes."""
-        return where // self.granule
+    def granules(self, where: NDArray[np.int64], aligned: bool = False) -> NDArray[np.int64]:
+        """What indexes the shadow for an access of some bytes, int64 [n, bytes of an element];
+        aligned: each element is."""
+        size = where.shape[1]
+        if size % self.granule:
+            finer = size & -size
+            if self.shadow is not None:
+                self.shadow.refine(self.granule // finer)
+            self.granule = finer
+        return (where[:, :: self.granule] if aligned else where) // self.granule
 
     @property
     def end(self) -> int:
@@ -113,12 +120,13 @@ class SharedMemory(Tracked):
         self.defined: NDArray[np.bool_] = np.zeros(size, bool)
         self.shadow = Shadow(size // 4 + 1, "shared memory") if hazards else None
 
-    def granules(self, where: NDArray[np.int64]) -> Any:
-        """What indexes the shadow for an access of some bytes, int64 [n, bytes of an element]."""
+    def granules(self, where: NDArray[np.int64], aligned: bool = False) -> Any:
+        """What indexes the shadow for an access of some bytes, int64 [n, bytes of an element];
+        aligned: each element is."""
         if self.shadow is not None and where.shape[1] % 4:
             self.shadow.split()
             return where // 4, where % 4
-        return where // 4
+        return (where[:, ::4] if aligned else where) // 4
 
     def view(self, dtype: np.dtype[Any]) -> NDArray[Any]:
         """The memory as elements of ``dtype``."""

@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tcir.machine.assumptions import Assumptions
 from tcir.machine.counters import Counters
 from tcir.machine.findings import Finding, Unpromised
@@ -16,11 +19,13 @@ from tcir.machine.memory.tensor_memory import TensorMemory
 from tcir.machine.memory.undefined import Origin
 from tcir.machine.order.clocks import Access, Clock, Component, Scope
 from tcir.machine.order.collected import Collected
+from tcir.machine.order.lane_shadow import Granules
+from tcir.machine.order.lanes import Lanes
 from tcir.machine.order.mbarrier import Mbarrier
 from tcir.machine.order.operation import Blocking, Operation
 from tcir.machine.order.ordering import Class
 from tcir.machine.order.rounds import BarrierRound, ClusterRound
-from tcir.machine.order.shadow import Granules, Shadow
+from tcir.machine.order.shadow import Shadow
 from tcir.machine.order.strong import Place, Writes
 from tcir.machine.order.tensor_thread import TensorThread
 from tcir.run_options import RunOptions
@@ -112,9 +117,7 @@ class AgentProtocol(Protocol):
     warp: int
     threads: int
     me: Component
-    clock: Clock
-    fenced: list[Clock]
-    seen: list[Clock]
+    lanes: Lanes
     inits: list[int]
     tensor_threads: list[TensorThread]
     tensor: TensorThread
@@ -137,8 +140,17 @@ class AgentProtocol(Protocol):
     def cta_of(self, address: int, site: object, *, own: bool = ...) -> CtaProtocol: ...
     def multicast(self, address: int, cta_mask: int | None, site: object) -> list[int]: ...
     def group(self, cta_group: int, site: object) -> tuple[CtaProtocol, ...]: ...
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def fenced(self) -> list[Clock]: ...
+    @property
+    def seen(self) -> list[Clock]: ...
     def release(self) -> Clock: ...
-    def own_access(self, kind: str, site: object, strong: str | None = ...) -> Access: ...
+    def own_access(
+        self, kind: str, site: object, strong: str | None = ..., *, by_lane: bool = ...
+    ) -> Access: ...
+    def has_observed(self, shadow: Shadow, where: Granules, other: Access) -> bool: ...
     def scope(self, word: str) -> Scope: ...
     def mark(self, which: str) -> None: ...
     def mark_before(self, threads: Iterable[TensorThread]) -> None: ...
@@ -147,7 +159,14 @@ class AgentProtocol(Protocol):
     ) -> dict[Class, int]: ...
     @property
     def after_clock(self) -> Clock: ...
-    def note_read(self, shadow: Shadow | None, where: Granules, access: Access) -> None: ...
+    def note_read(
+        self,
+        shadow: Shadow | None,
+        where: Granules,
+        access: Access,
+        *,
+        lanes: NDArray[np.int64] | None = ...,
+    ) -> None: ...
     def note_constant(self, shadow: Shadow | None, where: Granules, access: Access) -> None: ...
     def note_write(
         self,
@@ -155,6 +174,7 @@ class AgentProtocol(Protocol):
         where: Granules,
         access: Access,
         *,
+        lanes: NDArray[np.int64] | None = ...,
         same: bool = ...,
         visit: bool = ...,
     ) -> None: ...

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tcir.machine.memory.protocols import AgentProtocol
-from tcir.machine.order.clocks import Clock, join
-from tcir.machine.order.strong import REACHES, Place, Strong, Writes, merged
+from tcir.machine.order.clocks import REACHES, Clock, join
+from tcir.machine.order.strong import Place, Strong, Writes, merged
 
 
 class StrongAccesses:
@@ -14,8 +14,6 @@ class StrongAccesses:
 
     def __init__(self, agent: AgentProtocol) -> None:
         self.agent, self.machine = agent, agent.machine
-        self._read: dict[Place, tuple[int, int]] = {}
-        """Version and reach of the acquire (-1: relaxed) of its last read of each place."""
         self._released: dict[Place, tuple[int, Clock]] = {}
         """Its last release on each place: later strong writes of it there carry that on."""
 
@@ -28,10 +26,12 @@ class StrongAccesses:
             writes = self.machine.strong.get(place)
             if writes is None or not writes.last.meets(here):
                 continue
-            writes.read(agent.me, agent.clock[agent.me])
-            if self._read.get(place) == (writes.version, acquired):
+            writes.read(agent.lanes.line, agent.lanes.number)
+            if agent.lanes.knows.read.get(place) == (writes.version, acquired):
                 continue  # polling
-            self._read[place] = writes.version, acquired
+            if any(writes.released.get(domain) for domain in here.domains):
+                agent.lanes.learn()
+            agent.lanes.knows.read[place] = writes.version, acquired
             for reach, domain in enumerate(here.domains):
                 if released := writes.released.get(domain):
                     join(agent.clock if reach <= acquired else agent.seen[reach], released)
@@ -39,10 +39,10 @@ class StrongAccesses:
     def write(self, places: Iterable[Place], strong: Strong) -> None:
         """After a strong write, whose number it shares with no other access."""
         agent, here = self.agent, self.agent.scope(strong.scope)
-        number = agent.clock[agent.me]
+        number = agent.lanes.number
         now = agent.release() if strong.release else {}
         if not strong.release:
-            agent.clock[agent.me] += 1
+            agent.lanes.step()
         reached = here.reach if strong.release else -1
         released = [now if r <= reached else agent.fenced[r] for r in range(REACHES)]
         for place in places:

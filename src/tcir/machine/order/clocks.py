@@ -23,6 +23,9 @@ Component = tuple[Hashable, ...]
 Clock = dict[Component, int]
 Line = TypeVar("Line", bound=Hashable)
 
+REACHES = 3
+"""How many there are of `Scope.reach`."""
+
 PROXY, LATE, INIT, BEFORE, PIPE = "proxy", "late proxy", "init", "before", "pipe"
 
 
@@ -62,7 +65,8 @@ class Access:
     kind: what a report calls it. proxy: "generic" or "async" (of shared and global memory).
     target: what decides the order of tensor-core operations among themselves: D's address and shape
     of an mma, the shape of a cp. strong: of a strong operation of PTX's memory model, its scope.
-    concurrent: strong accesses to the same place before it that it is not ordered with.
+    concurrent: strong accesses to the same place before it that it is not ordered with. lanes: of a
+    warp's own access, the lanes that do it; 0: all together (see `tcir.machine.order.lanes`).
     """
 
     component: Component
@@ -73,6 +77,7 @@ class Access:
     target: Hashable = None
     strong: Scope | None = None
     concurrent: tuple[Access, ...] = ()
+    lanes: int = 0
 
     @property
     def cta(self) -> tuple[Hashable, ...] | None:

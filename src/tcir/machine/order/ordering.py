@@ -62,6 +62,11 @@ def kept(assumptions: Assumptions, first: Access, second: Access) -> bool:
     return second.kind != "cp" or not _moves_a(class_of(first))
 
 
+MISSING_WARP_SYNC = (
+    "bar.warp.sync between the lanes: those of one warp are threads of their own, and neither "
+    "convergence nor shfl, vote or .aligned instructions order memory (PTX ISA 9.7.13.2)"
+)
+
 Class = tuple[Component, str, Hashable]
 """Operations of one thread with the same kind and target: the pipe treats them alike."""
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Protocol, cast
+from collections.abc import Callable
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tcir.machine.order.clocks import Access, Component
+from tcir.machine.order.lane_shadow import Granules, LaneShadow
+from tcir.machine.order.lanes import LaneNumbers
 
 COMPACT = 8192
 """Recorded accesses after which those that no granule names any more are dropped."""
@@ -15,8 +18,11 @@ FEW = 64
 """Values that a set of Python sorts faster than numpy."""
 
 
-Granules = slice | NDArray[np.int64] | tuple[slice | NDArray[np.int64], ...]
-"""What indexes the granules of a memory."""
+class ByLane(NamedTuple):
+    """Which lanes of a warp do an access. known: whether all of the warp have observed one."""
+
+    lanes: LaneNumbers
+    known: Callable[[Access], bool]
 
 
 class Owner(Protocol):
@@ -36,6 +42,8 @@ class Shadow:
     """The CTA whose memory it is."""
     constant: NDArray[np.int32] | None = None
     """Who read each granule of global memory as one that the launch does not write."""
+    lanes: LaneShadow | None = None
+    """Which lanes the accesses of warps were of."""
     bytewise = False
     """Whether each granule, a word, has its bytes recorded apart: see `split`."""
 
@@ -58,6 +66,8 @@ class Shadow:
             self.bytewise = True
             self.writer = np.repeat(self.writer[:, None], 4, axis=1)
             self.readers = np.repeat(self.readers[:, None], 4, axis=1)
+            if self.lanes is not None:
+                self.lanes.split()
 
     def writers_at(self, where: Granules) -> list[Access]:
         """Distinct last writers of the granules."""
@@ -67,15 +77,21 @@ class Shadow:
         """Distinct accesses that read the granules since they were last written."""
         found: set[int] = set()
         for i in _distinct(self.readers[where]):
-            if i:
-                found |= self.sets[i]
+            found |= self._members(i)
         return [self.accesses[i - 1] for i in sorted(found)]
 
-    def record_read(self, where: Granules, access: Access) -> None:
-        """Adds a reader; an earlier one of its own component, kind and target drops out."""
+    def _members(self, readers: int) -> frozenset[int]:
+        """The accesses that a value of ``readers`` stands for."""
+        return self.sets[readers]
+
+    def record_read(self, where: Granules, access: Access, by: ByLane | None = None) -> None:
+        """Adds a reader; an earlier one of its own component, kind and target drops out. by: of
+        which lanes it is."""
         number = self._add(access)
         current = self.readers[where]
         distinct = _distinct(current)
+        if by is not None:
+            self._lanes_read(where, access, by, current, distinct)
         if len(distinct) == 1:
             self.readers[where] = self._with(distinct[0], number, access)
             return
@@ -98,6 +114,59 @@ class Shadow:
         if self.constant is None:
             return []
         return [self.accesses[i - 1] for i in _distinct(self.constant[where]) if i]
+
+    def refine(self, pieces: int) -> None:
+        """From now on each granule is several: for an array that is accessed in smaller pieces."""
+        self.writer, self.readers = (np.repeat(a, pieces) for a in (self.writer, self.readers))
+        if self.constant is not None:
+            self.constant = np.repeat(self.constant, pieces)
+        if self.lanes is not None:
+            self.lanes.refine(pieces)
+
+    def lanes_write(self, where: Granules, lanes: LaneNumbers) -> None:
+        """Which lanes of a warp do a write that is recorded besides."""
+        if self.lanes is None:
+            self.lanes = LaneShadow(self.writer.shape)
+        self.lanes.write(where, lanes)
+
+    def _lanes_read(
+        self,
+        where: Granules,
+        access: Access,
+        by: ByLane,
+        current: NDArray[np.int32],
+        distinct: list[int],
+    ) -> None:
+        """Which lanes do a read: beside those that read since they were last synchronised."""
+        if self.lanes is None:
+            self.lanes = LaneShadow(self.writer.shape)
+        kept = [
+            i
+            for i in distinct
+            if any(
+                a.component == access.component and not by.known(a)
+                for a in (self.accesses[n - 1] for n in self._members(i))
+            )
+        ]
+        fresh: NDArray[np.bool_] | bool = not kept
+        if kept and len(kept) < len(distinct):
+            fresh = ~np.isin(current, kept)
+        self.lanes.read(where, by.lanes, fresh)
+
+    def other_lanes(self, where: Granules, other: Access, mine: LaneNumbers, wrote: bool) -> int:
+        """A mask of the lanes but one's own (`TOGETHER`: of all) that did an earlier access to the
+        granules."""
+        current = self.writer[where] if wrote else self.readers[where]
+        named, distinct = [], _distinct(current)
+        for i in distinct:
+            accesses = frozenset({i} - {0}) if wrote else self._members(i)
+            if any(self.accesses[n - 1] is other for n in accesses):
+                named.append(i)
+        if self.lanes is None or not named:
+            return other.lanes  # one that others are concurrent with
+        chosen = None if len(distinct) == 1 else np.isin(current, named)
+        look = self.lanes.other_writers if wrote else self.lanes.other_readers
+        return look(where, chosen, mine)
 
     def parts(self, where: Granules) -> list[tuple[list[Access], tuple[NDArray[np.int64], ...]]]:
         """The granules by their last writer: it and the concurrent ones, and its granules."""
@@ -152,10 +221,13 @@ class Shadow:
 class LastShadow(Shadow):
     """For global memory, whose readers are many: of each granule only the last one is kept."""
 
-    def readers_at(self, where: Granules) -> list[Access]:
-        return [self.accesses[i - 1] for i in _distinct(self.readers[where]) if i]
+    def _members(self, readers: int) -> frozenset[int]:
+        return frozenset({readers} - {0})
 
-    def record_read(self, where: Granules, access: Access) -> None:
+    def record_read(self, where: Granules, access: Access, by: ByLane | None = None) -> None:
+        if by is not None:
+            current = self.readers[where]
+            self._lanes_read(where, access, by, current, _distinct(current))
         self.readers[where] = self._add(access)
 
     def _compact(self) -> None:

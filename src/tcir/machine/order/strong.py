@@ -12,12 +12,11 @@ of its scope.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
 from tcir.machine.order.clocks import Access, Clock, Component, Scope, join
 
-REACHES = 3
 Place = tuple[Hashable, int]
 """The owner of the memory (None: global) and the address."""
 
@@ -43,8 +42,8 @@ class Writes:
     what the atomic observed.
 
     writes: by component, the number of its last write and the version of the location it made.
-    released: what release patterns have published, by domain. readers: by component, the number of
-    its first read of a version, and the version.
+    released: what release patterns have published, by domain. readers: by line (a lane's, or a
+    component), the number of its first read of a version, and the version.
     """
 
     version: int
@@ -68,12 +67,11 @@ class Writes:
         if self.readers.get(by, (0, -1))[1] != self.version:
             self.readers[by] = number, self.version
 
-    def precedes(self, access: Access, clock: Clock) -> bool:
-        """Whether ``clock`` has observed a read that observed the write ``access``."""
+    def precedes(self, access: Access, sees: Callable[[Component, int], bool]) -> bool:
+        """Whether who ``sees`` has observed a read that observed the write ``access``."""
         number, version = self.writes.get(access.component, (-1, 0))
         return number == access.number and any(
-            seen >= version and clock.get(reader, 0) >= at
-            for reader, (at, seen) in self.readers.items()
+            seen >= version and sees(reader, at) for reader, (at, seen) in self.readers.items()
         )
 
 

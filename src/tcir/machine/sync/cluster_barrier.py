@@ -55,6 +55,7 @@ class ClusterBarrier:
             self.agent.poll(site, self._describe(this, site))
             return False
         self.agent.proceed(site)
+        self.agent.lanes.learn()
         join(self.agent.clock, this.clock)
         if last:
             self._entered = None

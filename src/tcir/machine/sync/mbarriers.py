@@ -5,7 +5,7 @@ from __future__ import annotations
 from tcir.machine.errors import MachineError
 from tcir.machine.findings import Unpromised
 from tcir.machine.memory.protocols import AgentProtocol
-from tcir.machine.order.clocks import INIT, join, marked, observed
+from tcir.machine.order.clocks import INIT, join, marked
 from tcir.machine.order.mbarrier import Mbarrier
 from tcir.machine.order.operation import Blocking
 
@@ -40,12 +40,12 @@ class Mbarriers:
         self.cta.all_mbarriers.append(barrier)
         smem.data[address : address + 8] = 0
         smem.written(slice(address, address + 8), None, site)
-        self.agent.clock[self.agent.me] += 1  # a number that it shares with no other access
-        self.agent.inits.append(self.agent.clock[self.agent.me])
+        self.agent.lanes.step()  # a number that it shares with no other access
+        self.agent.inits.append(self.agent.lanes.number)
         self.agent.note_write(
             smem.shadow, _words(address), self.agent.own_access("mbarrier.init", site)
         )
-        self.agent.clock[self.agent.me] += 1
+        self.agent.lanes.step()
 
     def inval(self, address: int, *, site: object) -> None:
         """mbarrier.inval: the memory is free for other use."""
@@ -53,7 +53,7 @@ class Mbarriers:
         barrier = self._own(address, site)
         address = barrier.address
         for component, (number, user) in barrier.users.items():
-            if self.machine.checking and self.agent.clock.get(component, 0) < number:
+            if self.machine.checking and not self.agent.lanes.sees(component, number):
                 self.cta.report(
                     "error", "race", f"{user} (uses {barrier})", site,
                     "not ordered: whatever signals the mbarrier must be complete before "
@@ -84,14 +84,16 @@ class Mbarriers:
             return barrier
         if cta is not self.cta:
             cta.remote_accesses[self.agent.me] = self.agent.own_access("mbarrier operation", site)
-        barrier.users[self.agent.me] = (self.agent.clock[self.agent.me], site)
+        barrier.users[self.agent.me] = (self.agent.lanes.number, site)
         meet = "a CTA barrier" if cta is self.cta else "a cluster barrier"
         for other in shadow.writers_at(_words(address)):
             fenced = proxy == "generic" or other.component == self.agent.me
-            if not observed(self.agent.clock, other):
+            if not self.agent.has_observed(shadow, _words(address), other):
+                lanes = other.component == self.agent.me
                 self.cta.report(
                     "error", "mbarrier-init-race", other.site, site,
-                    f"{meet} between mbarrier.init and the first use by another warp",
+                    f"{'bar.warp.sync' if lanes else meet} between mbarrier.init and the first use "
+                    f"by another {'lane' if lanes else 'warp'}",
                 )  # fmt: skip
             elif not fenced and not marked(self.agent.clock, INIT, other):
                 self.cta.report(
@@ -156,6 +158,7 @@ class Mbarriers:
             self.agent.poll(site, f"parity {parity} of {barrier} at {site}")
             return False
         self.agent.proceed(site)
+        self.agent.lanes.learn()
         join(self.agent.seen[0] if relaxed else self.agent.clock, barrier.released)
         return True
 
@@ -173,6 +176,7 @@ class Mbarriers:
             lambda: f"parity {parity} of {barrier} at {site}",
         )
         barrier.check_live(site)
+        self.agent.lanes.learn()
         join(self.agent.clock, barrier.released)
 
 

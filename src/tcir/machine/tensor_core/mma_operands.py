@@ -15,7 +15,8 @@ from tcir.machine.memory.protocols import CtaProtocol
 from tcir.machine.memory.tensor_memory import LANES
 from tcir.machine.memory.undefined import Undefined
 from tcir.machine.numerics.formats import ELEMENT_BITS
-from tcir.machine.order.shadow import Granules, Shadow
+from tcir.machine.order.lane_shadow import Granules
+from tcir.machine.order.shadow import Shadow
 from tcir.machine.refusal import Refusal
 from tcir.machine.tensor_core.descriptor import decode_matrix, element_table
 from tcir.machine.tensor_core.instruction_descriptor import InstructionDescriptor

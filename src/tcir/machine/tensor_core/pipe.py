@@ -8,9 +8,10 @@ from tcir.machine.findings import Unpromised
 from tcir.machine.memory.protocols import AgentProtocol, CtaProtocol
 from tcir.machine.memory.undefined import Origin, Undefined
 from tcir.machine.order.clocks import Access
+from tcir.machine.order.lane_shadow import Granules
 from tcir.machine.order.operation import Operation
 from tcir.machine.order.ordering import class_of
-from tcir.machine.order.shadow import Granules, Shadow
+from tcir.machine.order.shadow import Shadow
 from tcir.machine.tensor_core.narrow import HOLDER_SHIFT
 from tcir.machine.tensor_core.operands import SharedDesc
 

@@ -85,6 +85,7 @@ class Bulk:
         yield from self.agent.wait(
             lambda: all(o.done for g in groups for o in g), lambda: f"bulk groups at {site}"
         )
+        self.agent.lanes.learn()
         clock = self.agent.clock
         for line in (self.reads,) if read else (self.reads, self.writes):
             clock[line] = max(clock.get(line, 0), last)

@@ -19,6 +19,7 @@ from tcir.machine.errors import MachineError
 from tcir.machine.memory.generic import Memory
 from tcir.machine.memory.protocols import AgentProtocol
 from tcir.machine.order.clocks import Access, Clock, marked, observed
+from tcir.machine.order.lanes import observed_of
 from tcir.machine.refusal import Refusal
 from tcir.machine.tma.tensor_encoding import MAP_BYTES, replace
 
@@ -56,7 +57,7 @@ class TensorMaps:
         """fence.proxy.tensormap::generic.acquire [address], 128."""
         self.agent.proceed(site)
         self._map_address(address, site)
-        self._acquired[address] = dict(self.agent.clock)
+        self._acquired[address] = {**self.agent.clock, **self.agent.lanes.done()}
 
     def copy_release(self, target: int, source: int, *, site: object) -> None:
         """tensormap.cp_fenceproxy: copies a map from shared to global memory and releases it."""
@@ -96,10 +97,10 @@ class TensorMaps:
         where = slice(start // buffer.granule, (start + MAP_BYTES) // buffer.granule)
         known = self._acquired.get(address, {})
         for other in buffer.shadow.writers_at(where):
-            if not observed(self.agent.clock, other):
+            if not self.agent.has_observed(buffer.shadow, where, other):
                 continue  # a race, reported by note_read below
             released = marked(known, RELEASED, other)
-            if released and observed(known, other):
+            if released and (observed(known, other) or observed_of(known, other, other.lanes)):
                 continue
             missing = (
                 "fence.proxy.tensormap::generic.acquire on the map by its user, after the "

@@ -11,8 +11,8 @@ from tcir.machine.memory.memories import ALL_DEFINED, RANK_SHIFT, Buffer
 from tcir.machine.memory.protocols import AgentProtocol, CtaProtocol
 from tcir.machine.memory.undefined import Undefined
 from tcir.machine.order.clocks import Access
+from tcir.machine.order.lane_shadow import Granules
 from tcir.machine.order.operation import Operation
-from tcir.machine.order.shadow import Granules
 from tcir.machine.refusal import Refusal
 from tcir.machine.tma.box import Box, TensorOperand, load_box, store_box
 from tcir.machine.tma.bulk import Bulk

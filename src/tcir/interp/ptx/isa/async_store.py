@@ -15,6 +15,7 @@ from tcir.interp.ptx.op import Op
 from tcir.interp.ptx.registers import U64, VIEW_DTYPES, unsigned_view, view
 from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES, Type
+from tcir.interp.ptx.threads import one_by_one
 from tcir.interp.ptx.warp import Warp
 from tcir.machine.memory.reduction import Reduction
 
@@ -39,10 +40,10 @@ def _asynchronous(d: Decode, combine: Combine | None, kind: Type, count: int) ->
             w.read_undefined(site, sources, m)
         lanes, undefined = LANE_INDICES[m], stored(w, sources, kind.size, m, site)
         values = np.stack([w.v[n][s][lanes] for s in sources], axis=1).view(np.uint8)
-        places = zip(target(w, m), values, barrier(w, m), strict=True)
-        for number, (at, data, mbar) in enumerate(places):
+        rows = zip(target(w, m), range(len(lanes)), barrier(w, m), strict=True)
+        for at, number, mbar in one_by_one(w, m, rows):
             lost = undefined and undefined.of(number)
-            w.agent.st_async.store(at, data, mbar, reduction, undefined=lost, site=site)
+            w.agent.st_async.store(at, values[number], mbar, reduction, undefined=lost, site=site)
 
     return d.plain(run)
 

@@ -13,6 +13,7 @@ from tcir.interp.ptx.op import Op
 from tcir.interp.ptx.registers import VIEW_DTYPES, unsigned_view, view
 from tcir.interp.ptx.registry import DECODERS, instruction
 from tcir.interp.ptx.syntax import TYPES, Operand, Type
+from tcir.interp.ptx.threads import alike, one_by_one
 from tcir.interp.ptx.warp import Warp
 from tcir.machine.memory.reduction import Reduction
 from tcir.machine.tma.bulk import Source
@@ -92,7 +93,7 @@ def load(d: Decode) -> Op:
         rows = zip(
             target(w, m), source(w, m), size(w, m), barrier(w, m), ignored, chosen, strict=True
         )
-        for to, at, nbytes, mbar, ignore, mask in rows:
+        for to, at, nbytes, mbar, ignore, mask in one_by_one(w, m, rows):
             if own:
                 w.agent.cta_of(to, site, own=True)
             w.agent.bulk.load(
@@ -141,7 +142,7 @@ def store(d: Decode) -> Op:
     def run(w: Warp, m: int) -> None:
         chosen = masks(w, m) if masks is not None else [0xFFFF] * m.bit_count()
         rows = zip(target(w, m), source(w, m), size(w, m), chosen, strict=True)
-        for to, at, nbytes, mask in dict.fromkeys(rows):  # lanes with the same write one content
+        for to, at, nbytes, mask in alike(w, m, rows):  # they write one content
             w.agent.bulk.store(to, at, nbytes, byte_mask=mask, scope=scope, site=site)
 
     return d.plain(run)
@@ -189,7 +190,8 @@ def reduce(d: Decode) -> Op:
     size, site = _values(d, d.operands[2], _U32_TYPE), d.site
 
     def run(w: Warp, m: int) -> None:
-        for to, at, nbytes in zip(target(w, m), source(w, m), size(w, m), strict=True):
+        rows = zip(target(w, m), source(w, m), size(w, m), strict=True)
+        for to, at, nbytes in one_by_one(w, m, rows):
             w.agent.bulk.store(to, at, nbytes, reduction=reduction, scope=scope, site=site)
 
     return d.plain(run)
@@ -209,7 +211,7 @@ def reduce_in_cluster(d: Decode) -> Op:
 
     def run(w: Warp, m: int) -> None:
         rows = zip(target(w, m), source(w, m), size(w, m), barrier(w, m), strict=True)
-        for to, at, nbytes, mbar in rows:
+        for to, at, nbytes, mbar in one_by_one(w, m, rows):
             w.agent.bulk.load(
                 to, Source("shared", at, nbytes), mbar, reduction=reduction, scope=scope, site=site
             )

@@ -12,6 +12,7 @@ from tcir.interp.ptx.op import Op
 from tcir.interp.ptx.registers import U32, view
 from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES, Sink, Site
+from tcir.interp.ptx.threads import one_by_one
 from tcir.interp.ptx.warp import Warp
 from tcir.machine.engine.launch_control import granted
 from tcir.machine.memory.undefined import Origin
@@ -31,7 +32,7 @@ def cancel(d: Decode) -> Op:
     site = d.site
 
     def run(w: Warp, m: int) -> None:
-        for at, mbar in zip(answer(w, m), barrier(w, m), strict=True):
+        for at, mbar in one_by_one(w, m, zip(answer(w, m), barrier(w, m), strict=True)):
             w.agent.launch_control.try_cancel(at, mbar, multicast, site=site)
 
     return d.plain(run)

@@ -14,6 +14,7 @@ from tcir.interp.ptx.op import TRY_WAIT, Op
 from tcir.interp.ptx.registers import U32, U64, unsigned_view, view
 from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES, Address, Operand, Pair, Site
+from tcir.interp.ptx.threads import one_by_one
 from tcir.interp.ptx.warp import Warp
 
 _U32_TYPE = TYPES["u32"]
@@ -78,7 +79,7 @@ def init(d: Decode) -> Op:
     site = d.site
 
     def run(w: Warp, m: int) -> None:
-        for address, n in zip(at(w, m), count(w, m), strict=True):
+        for address, n in one_by_one(w, m, zip(at(w, m), count(w, m), strict=True)):
             w.agent.mbarrier.init(address, n, site=site)
 
     return d.plain(run)
@@ -140,7 +141,10 @@ def arrive(d: Decode) -> Op:
         places = at(w, m)
         amounts = amount(w, m) if amount is not None else [1] * len(places)
         lanes = LANE_INDICES[m]
-        for lane, address, n in zip(lanes, places, amounts, strict=True):
+        rows = zip(lanes, places, amounts, strict=True)
+        # What all lanes arrive at, all release; else each lane what it did.
+        apart = len(set(places)) > 1
+        for lane, address, n in one_by_one(w, m, rows) if apart else rows:
             if state is not None:
                 phase, pending = w.agent.mbarrier.state(address, site=site)
                 w.v[U64][state][lane] = phase << _PENDING_BITS | pending

@@ -131,7 +131,7 @@ def read(
     strong: Strong | None = None,
     constant: bool = False,
 ) -> tuple[np.ndarray, Undefined | None]:
-    """uint8[n, nbytes] from n addresses; `lanes` are the lane numbers, for local memory.
+    """uint8[n, nbytes] from n addresses; `lanes` are the lane numbers.
 
     strong: the qualifiers of a strong load. constant: the launch does not write the bytes.
     """
@@ -147,9 +147,9 @@ def read(
     if strong and space in ("shared", "cluster", "global"):
         if strong.observes and w.launch.machine.checking:
             w.agent.strong.read(_places(w, space, at), strong)
-        return _load(w, space, at, nbytes, site, strong.scope)
+        return _load(w, space, at, nbytes, lanes, site, strong.scope)
     if space in ("shared", "cluster", "global"):
-        return _load(w, space, at, nbytes, site, None, constant)
+        return _load(w, space, at, nbytes, lanes, site, None, constant)
     bytes_ = at[:, None] + np.arange(nbytes)
     if space == "param":
         params = w.launch.params
@@ -166,15 +166,18 @@ def _load(
     space: str,
     at: np.ndarray,
     nbytes: int,
+    lanes: np.ndarray,
     site: Site,
     strong: str | None,
     constant: bool = False,
 ) -> tuple[np.ndarray, Undefined | None]:
     if space == "global" and not _together(w, at, nbytes):
         each = [slice(n, n + 1) for n in range(len(at))]
-        found = [_load(w, space, at[one], nbytes, site, strong, constant) for one in each]
+        found = [_load(w, space, at[o], nbytes, lanes[o], site, strong, constant) for o in each]
         return gathered(found, each)
-    return w.agent.memory.read(space, at, nbytes, strong=strong, constant=constant, site=site)
+    return w.agent.memory.read(
+        space, at, nbytes, lanes=lanes, strong=strong, constant=constant, site=site
+    )
 
 
 def _together(w: Warp, at: np.ndarray, nbytes: int) -> bool:
@@ -220,13 +223,13 @@ def store(
             store(w, _reach(part), inside, data[where], lanes[where], site, strong, lost)
         return
     if strong and space in ("shared", "cluster", "global"):
-        w.agent.clock[w.agent.me] += 1  # a number that it shares with no other access
-        _store(w, space, at, data, site, strong.scope, undefined)
+        w.agent.lanes.step()  # a number that it shares with no other access
+        _store(w, space, at, data, lanes, site, strong.scope, undefined)
         if w.launch.machine.checking:
             w.agent.strong.write(_places(w, space, at), strong)
         return
     if space in ("shared", "cluster", "global"):
-        _store(w, space, at, data, site, None, undefined)
+        _store(w, space, at, data, lanes, site, None, undefined)
         return
     if space == "param":
         raise w.error("read-only", "expected a writable address, got kernel parameters", site)
@@ -242,6 +245,7 @@ def _store(
     space: str,
     at: np.ndarray,
     data: np.ndarray,
+    lanes: np.ndarray,
     site: Site,
     strong: str | None,
     undefined: Undefined | None,
@@ -251,7 +255,9 @@ def _store(
         each = [slice(n, n + 1) for n in range(len(at))]
     for one in each:
         lost = undefined and undefined.of(one)
-        w.agent.memory.store(space, at[one], data[one], undefined=lost, strong=strong, site=site)
+        w.agent.memory.store(
+            space, at[one], data[one], lanes=lanes[one], undefined=lost, strong=strong, site=site
+        )
 
 
 def _vector_count(d: Decode) -> int:

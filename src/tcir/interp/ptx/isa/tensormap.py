@@ -12,6 +12,7 @@ from tcir.interp.ptx.op import Op
 from tcir.interp.ptx.registers import view
 from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import Operand
+from tcir.interp.ptx.threads import one_by_one
 from tcir.interp.ptx.warp import Warp
 from tcir.machine.tma.tensor_encoding import FIELDS, MAP_BYTES
 
@@ -57,8 +58,9 @@ def replace(d: Decode) -> Op:
         if w.undef[value] & m:
             w.read_undefined(site, (value,), m)
         values = w.v[n][value][LANE_INDICES[m]]
-        for (where, address), new in zip(at(w, m), values, strict=True):
-            w.agent.tensormap.replace(where, address, field, int(new), ordinal, site=site)
+        rows = zip(at(w, m), values.tolist(), strict=True)
+        for (where, address), new in one_by_one(w, m, rows):
+            w.agent.tensormap.replace(where, address, field, new, ordinal, site=site)
 
     return d.plain(run)
 

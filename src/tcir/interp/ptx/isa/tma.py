@@ -14,6 +14,7 @@ from tcir.interp.ptx.op import Blocking, Op, no_effect
 from tcir.interp.ptx.registers import S32, U64
 from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES, Address, Operand, Site, Vector
+from tcir.interp.ptx.threads import alike, one_by_one
 from tcir.interp.ptx.warp import Warp
 from tcir.machine import DecodedMap, MachineError, TensorMap, TensorOperand
 from tcir.machine.refusal import Refusal
@@ -117,8 +118,8 @@ def tensor_copy(d: Decode) -> Op:
     def run(w: Warp, m: int) -> None:
         targets = shared_addresses(w, slot, size, offset, m, False, site)
         barriers = shared_addresses(w, bar, bar_size, bar_offset, m, False, site)
-        for lane, target, barrier in zip(LANE_INDICES[m], targets, barriers, strict=True):
-            n = int(lane)
+        rows = zip(LANE_INDICES[m].tolist(), targets, barriers, strict=True)
+        for n, target, barrier in one_by_one(w, m, rows):
             w.agent.tma.load(
                 target,
                 TensorOperand(
@@ -150,9 +151,8 @@ def _tensor_store(d: Decode, rank: int, reduction: str | None = None) -> Op:
             (source, TensorOperand(**tensor.arguments(w, int(lane)), mode=mode))
             for lane, source in zip(LANE_INDICES[m], sources, strict=True)
         ]
-        if reduction is None:  # lanes with the same operands write one content
-            stores = list(dict.fromkeys(stores))
-        for source, operand in stores:
+        take = alike if reduction is None else one_by_one  # stores of one content are one
+        for source, operand in take(w, m, stores):
             w.agent.tma.store(source, operand, reduction, site=site)
 
     return d.plain(run)

@@ -16,10 +16,13 @@ from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES, Operand, Site
 from tcir.interp.ptx.warp import Warp
 from tcir.machine.memory.undefined import Undefined
+from tcir.machine.order.lanes import TOGETHER
 from tcir.machine.tensor_core.narrow import CP_FORMATS, unpack_units
 
 _B32 = TYPES["b32"]
 _LANE = np.arange(32)
+_SHARED = np.full(32, TOGETHER)
+"""Whose each row is: several lanes have a part of it."""
 
 
 def _row_addresses(
@@ -61,7 +64,7 @@ def ldmatrix(d: Decode) -> Op:
 
     def run(w: Warp, m: int) -> None:
         at = rows_at(w)
-        rows, undefined = read(w, "shared", at, 16, _LANE[: 8 * count], site)
+        rows, undefined = read(w, "shared", at, 16, _SHARED[: 8 * count], site)
         for target, words in zip(targets, fragments(rows), strict=True):
             np.copyto(w.v[U32][target], words, where=LANE_MASK[m])
         _define(w, targets, m, undefined, fragments)
@@ -135,7 +138,7 @@ def stmatrix(d: Decode) -> Op:
         at = rows_at(w)
         undefined = _held(w, sources, m, site, rows)
         data = rows([w.v[U32][source] for source in sources])
-        store(w, "shared", at, data, _LANE[: 8 * count], site, undefined=undefined)
+        store(w, "shared", at, data, _SHARED[: 8 * count], site, undefined=undefined)
 
     return d.plain(run, aligned=True)
 
@@ -193,7 +196,7 @@ def _load_bytes(d: Decode) -> Op:
     def run(w: Warp, m: int) -> None:
         at = rows_at(w)
         # What is read is the codes; the padding may be undefined.
-        lanes = _LANE[: 8 * count]
+        lanes = _SHARED[: 8 * count]
         units, missing = np.zeros((8 * count, 16), np.uint8), np.zeros((8 * count, 16), bool)
         undefined = None
         for part in range(bits // 2):
@@ -241,6 +244,6 @@ def _store_bytes(d: Decode) -> Op:
         at = rows_at(w)
         undefined = _held(w, sources, m, site, rows)
         data = rows([w.v[U32][source] for source in sources])
-        store(w, "shared", at, data, _LANE[: 8 * count], site, undefined=undefined)
+        store(w, "shared", at, data, _SHARED[: 8 * count], site, undefined=undefined)
 
     return d.plain(run, aligned=True)

@@ -10,6 +10,7 @@ from tcir.interp.ptx.lanes import LANE_INDICES
 from tcir.interp.ptx.op import Op
 from tcir.interp.ptx.registers import U32, U64, unsigned_view
 from tcir.interp.ptx.syntax import TYPES, Address, Operand
+from tcir.interp.ptx.threads import one_by_one
 from tcir.interp.ptx.warp import Warp
 from tcir.machine import SharedDesc, TmemAddr
 
@@ -71,9 +72,9 @@ def per_thread(d: Decode, issue: Callable[[Warp, int], None]) -> Op:
     def run(w: Warp, m: int) -> None:
         if m & (m - 1):
             w.double_issue(site, m.bit_count())
-        for lane in LANE_INDICES[m]:
-            w.agent.issue_from(int(lane))
-            issue(w, int(lane))
+        for lane in one_by_one(w, m, LANE_INDICES[m].tolist()):
+            w.agent.issue_from(lane)
+            issue(w, lane)
 
     return d.plain(run)
 

@@ -1,0 +1,95 @@
+"""Shadow memory of lanes: which of a warp's lanes wrote and read every granule last."""
+
+from __future__ import annotations
+
+from typing import TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.machine.order.lanes import EACH, TOGETHER, LaneNumbers
+
+Lane = TypeVar("Lane", np.int64, np.uint32)
+
+Granules = slice | NDArray[np.int64] | tuple[slice | NDArray[np.int64], ...]
+"""What indexes the granules of a memory."""
+
+
+class LaneShadow:
+    """writer: the lane that wrote a granule last. readers: a mask of the lanes that read it since
+    they were last synchronised, of the warp that read it last."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.writer = np.zeros(shape, np.int8)
+        self.readers = np.zeros(shape, np.uint32)
+
+    def split(self) -> None:
+        """See `tcir.machine.order.shadow.Shadow.split`."""
+        self.writer = np.repeat(self.writer[:, None], 4, axis=1)
+        self.readers = np.repeat(self.readers[:, None], 4, axis=1)
+
+    def refine(self, pieces: int) -> None:
+        """See `tcir.machine.order.shadow.Shadow.refine`."""
+        self.writer = np.repeat(self.writer, pieces)
+        self.readers = np.repeat(self.readers, pieces)
+
+    def write(self, where: Granules, lanes: LaneNumbers) -> None:
+        """``lanes`` write the granules."""
+        self.writer[where] = lanes if isinstance(lanes, int) else self._rows(lanes, where)
+
+    def read(self, where: Granules, lanes: LaneNumbers, fresh: NDArray[np.bool_] | bool) -> None:
+        """``lanes`` read the granules; ``fresh``: where no reader has to be kept."""
+        kept: NDArray[np.uint32] | int = 0
+        if fresh is not True:
+            kept = np.where(fresh, 0, self.readers[where])
+        if isinstance(lanes, int):
+            self.readers[where] = kept | _BITS[lanes]
+            return
+        bits = self._rows(_BITS[lanes], where)
+        first = self._first(where)
+        if len(set(first)) == len(first):
+            self.readers[where] = kept | bits
+        else:  # some lanes read the same granules
+            self.readers[where] = kept
+            np.bitwise_or.at(self.readers, cast("NDArray[np.int64]", where), bits)
+
+    def _first(self, where: Granules) -> list[int]:
+        """The first granule of each row, by number."""
+        if isinstance(where, tuple):
+            words, bytes_ = where
+            assert not isinstance(words, slice) and not isinstance(bytes_, slice)
+            where = 4 * words + bytes_
+        assert not isinstance(where, slice)
+        return (where if where.ndim == 1 else where[:, 0]).tolist()
+
+    def _rows(self, values: NDArray[Lane], where: Granules) -> NDArray[Lane]:
+        """One value for each row of granules."""
+        if isinstance(where, tuple):
+            return values[:, None]
+        assert not isinstance(where, slice)
+        return values.reshape(-1, *(1,) * (where.ndim + self.writer.ndim - 2))
+
+    def other_writers(
+        self, where: Granules, chosen: NDArray[np.bool_] | None, mine: LaneNumbers
+    ) -> int:
+        """A mask of the lanes but one's own that wrote the chosen granules (None: all)."""
+        found = self.writer[where]
+        own = mine if isinstance(mine, int) else self._rows(mine, where)
+        others = (found != own) | (found == TOGETHER)
+        if chosen is not None:
+            others &= chosen
+        return sum(1 << lane for lane in set(found[others].tolist())) if others.any() else 0
+
+    def other_readers(
+        self, where: Granules, chosen: NDArray[np.bool_] | None, mine: LaneNumbers
+    ) -> int:
+        """A mask of the lanes but one's own that read the chosen granules (None: all)."""
+        found = self.readers[where]
+        own = _BITS[mine] if isinstance(mine, int) else self._rows(_BITS[mine], where)
+        others = found & ~own
+        if chosen is not None:
+            others = others[chosen]
+        return int(np.bitwise_or.reduce(others.ravel(), initial=0)) if others.any() else 0
+
+
+_BITS = np.array([1 << lane if lane < TOGETHER else 0 for lane in range(EACH + 1)], np.uint32)

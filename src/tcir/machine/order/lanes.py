@@ -1,0 +1,252 @@
+"""The lanes of a warp as threads (PTX ISA 8: a thread's accesses are ordered with its own only).
+
+A warp's accesses are one line of events, numbered alike for all lanes; shadow memory keeps the lane
+of each. ``clock[me]`` is the number up to which *every* lane's accesses are observed; a line of its
+own, ``lane_line(me, lane)``, says how much more is of one lane. Lanes that have observed the same
+share a `Knowledge`; a lane that waits alone gets one of its own until bar.warp.sync, a barrier or
+another `.aligned` instruction brings them together again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.machine.order.clocks import REACHES, Access, Clock, Component, join
+
+WARP = (1 << 32) - 1
+TOGETHER = 32
+"""The lane of what several do together, each a part that nobody keeps apart."""
+EACH = 33
+"""The lane of what each of several does: what one of them has seen of it is enough."""
+LANE = "lane"
+
+LaneNumbers = NDArray[np.int64] | int
+"""The lane of each row of granules, or the one of all."""
+
+
+def lane_line(component: Component, lane: int) -> Component:
+    """The line of one lane's accesses; their numbers are those of the warp."""
+    return (LANE, component, lane)
+
+
+def members(mask: int) -> Iterator[int]:
+    """The lanes of a mask."""
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest
+
+
+def observed_of(clock: Clock, access: Access, lanes: int, mark: str | None = None) -> bool:
+    """Whether what these lanes did in ``access`` is observed, or passed the fence of ``mark``;
+    `EACH`, or none: what any lane did."""
+
+    def known(lane: int) -> bool:
+        line = lane_line(access.component, lane)
+        return clock.get((mark, line) if mark else line, 0) >= access.number
+
+    if not lanes or lanes >> EACH & 1:
+        return any(known(lane) for lane in range(TOGETHER))
+    return all(known(lane) for lane in members(lanes))
+
+
+@dataclass(eq=False)
+class Knowledge:
+    """What some lanes of a warp, or all, have observed.
+
+    after: what was at the last tcgen05.fence::after_thread_sync. fenced: what relaxed writes and
+    arrivals release, by reach: what a fence covers. seen: what relaxed reads and waits saw, until a
+    fence makes it observed. read: version and reach of the acquire (-1: relaxed) of the last strong
+    read of each place.
+    """
+
+    lanes: int
+    clock: Clock
+    after: Clock = field(default_factory=dict)
+    fenced: list[Clock] = field(default_factory=lambda: [{} for _ in range(REACHES)])
+    seen: list[Clock] = field(default_factory=lambda: [{} for _ in range(REACHES)])
+    read: dict[Hashable, tuple[int, int]] = field(default_factory=dict)
+
+    def part(self, lanes: int) -> Knowledge:
+        """Some of its lanes, on their own from now on."""
+        self.lanes &= ~lanes
+        return Knowledge(
+            lanes,
+            dict(self.clock),
+            dict(self.after),
+            [dict(c) for c in self.fenced],
+            [dict(c) for c in self.seen],
+            dict(self.read),
+        )
+
+    def absorb(self, other: Knowledge) -> None:
+        """The lanes of both know what either did."""
+        self.lanes |= other.lanes
+        join(self.clock, other.clock)
+        join(self.after, other.after)
+        for mine, theirs in zip(self.fenced + self.seen, other.fenced + other.seen, strict=True):
+            join(mine, theirs)
+        self.read.clear()  # only saves joining again what was joined before
+
+    def equals(self, other: Knowledge) -> bool:
+        """Whether there is no need to tell the two apart."""
+        return (self.clock, self.after, self.fenced, self.seen) == (
+            other.clock, other.after, other.fenced, other.seen,
+        )  # fmt: skip
+
+
+class Lanes:
+    """What the lanes of one agent know. An agent that is not a warp is one thread: see `separate`.
+
+    knows: of the lanes that execute now. active: these lanes; 0: all of the warp together.
+    number: of the accesses that they do now.
+    """
+
+    def __init__(self, me: Component) -> None:
+        self.me = me
+        self.number = 1
+        self.separate = False
+        self.active = 0
+        self.knows = Knowledge(WARP, {me: 1})
+        self.groups = [self.knows]
+        self._gone: Clock = {}
+        self._last = np.zeros(EACH + 1, np.int64)
+        self._latest = 0
+
+    def keep_apart(self, live: int) -> None:
+        """From now on its lanes are different threads."""
+        self.separate = True
+        self.knows.lanes = live
+        self.knows.clock[self.me] = 0
+
+    # --- which lanes execute ---------------------------------------------------------------------
+
+    def parts(self, lanes: int) -> Iterator[int]:
+        """The lanes by what they know; those of each part execute while it is the current one."""
+        for knowledge in list(self.groups):
+            if part := lanes & knowledge.lanes:
+                self.knows, self.active = knowledge, part
+                yield part
+        self._merge_equal()
+
+    def together(self) -> None:
+        """All lanes execute an `.aligned` instruction: what one knows, all do."""
+        self.active = 0
+        if len(self.groups) > 1:
+            first, *others = self.groups
+            for other in others:
+                first.absorb(other)
+            self.groups, self.knows = [first], first
+
+    def learn(self) -> None:
+        """The active lanes are about to observe something, and the others are not."""
+        if self.active and self.knows.lanes & ~self.active:
+            self.knows = self.knows.part(self.active)
+            self.groups.append(self.knows)
+
+    def synchronise(self, lanes: int) -> None:
+        """bar.warp.sync: what these lanes did is before what they do next."""
+        if not self.separate:
+            return
+        if all(not group.lanes & ~lanes for group in self.groups):
+            self.together()
+            self.knows.clock[self.me] = self.number
+        elif len(self.groups) > 1 or self._unsynchronised() & lanes:
+            joint = Knowledge(0, {self.me: 0})
+            for group in self.groups:
+                if group.lanes & lanes:
+                    joint.absorb(group.part(group.lanes & lanes))
+            self.groups = [group for group in self.groups if group.lanes] + [joint]
+            self.knows, self.active = joint, lanes
+            for lane in members(self._unsynchronised() & lanes):
+                joint.clock[lane_line(self.me, lane)] = self.number
+        self.step()
+
+    def exit(self, lanes: int) -> None:
+        """Lanes that have ended."""
+        for group in self.groups:
+            if group.lanes & lanes:
+                join(self._gone, group.clock)
+                group.lanes &= ~lanes
+        left = [group for group in self.groups if group.lanes]
+        if left:
+            self.groups = left
+            if not self.knows.lanes:
+                self.knows = left[0]
+
+    def _merge_equal(self) -> None:
+        kept: list[Knowledge] = []
+        for group in self.groups:
+            same = next((k for k in kept if k.equals(group)), None)
+            if same is None:
+                kept.append(group)
+            else:
+                same.lanes |= group.lanes
+                if group is self.knows:
+                    self.knows = same
+        self.groups = kept
+
+    @property
+    def line(self) -> Component:
+        """Whose accesses those of now are: one lane's, or the warp's."""
+        one = self.active and not self.active & (self.active - 1)
+        return lane_line(self.me, self.active.bit_length() - 1) if one else self.me
+
+    def sees(self, line: Component, number: int) -> bool:
+        """Whether the active lanes have observed a line up to a number, that of a warp by any of
+        its lanes."""
+        clock, warp = self.knows.clock, line[1] if line[0] == LANE else line
+        if line in (self.line, self.me) or clock.get(line, 0) >= number:
+            return True
+        assert isinstance(warp, tuple)
+        lanes = () if line[0] == LANE else range(TOGETHER)
+        return clock.get(warp, 0) >= number or any(
+            clock.get(lane_line(warp, lane), 0) >= number for lane in lanes
+        )
+
+    # --- their accesses --------------------------------------------------------------------------
+
+    def step(self) -> None:
+        """Later accesses have a number of their own."""
+        self.number += 1
+        if not self.separate:
+            self.knows.clock[self.me] = self.number
+
+    def touch(self, lanes: LaneNumbers) -> None:
+        """Notes an access of these lanes; `TOGETHER`: of all that are active."""
+        self._latest = self.number
+        if isinstance(lanes, int) or lanes[0] == TOGETHER:
+            lanes = np.array(list(members(self.active or WARP)))
+        self._last[lanes] = self.number
+
+    def _unsynchronised(self) -> int:
+        """Lanes with an access that not all others know of."""
+        known = self.knows.clock[self.me]
+        if self._latest <= known:
+            return 0
+        return sum(1 << lane for lane in np.flatnonzero(self._last[:TOGETHER] > known).tolist())
+
+    def done(self) -> Clock:
+        """What the active lanes did, and what they know of the others' accesses."""
+        late = self._unsynchronised() if self.separate and self.active else 0
+        if not late & ~self.active:
+            return {self.me: self.number}
+        own = {lane_line(self.me, lane): self.number for lane in members(self.active)}
+        return {self.me: self.knows.clock[self.me], **own}
+
+    def publish(self) -> Clock:
+        """A copy of what the active lanes know, what they did included."""
+        published = {**self.knows.clock, **self.done()}
+        self.step()
+        return published
+
+    def everything(self) -> Clock:
+        """What any of its lanes has observed, those that have ended included."""
+        known = dict(self._gone)
+        for group in self.groups:
+            join(known, group.clock)
+        return known
