@@ -27,6 +27,7 @@ WORDS = {
     "tensor-memory-leak": r"tcgen05\.dealloc: the next CTA on the SM would wait forever",
     "peer-exited": r"a cluster barrier .* between the access .* and its end",
     "issue-order": r"commit.*: order of issue of .* is not promised by PTX ISA 9\.7\.16\.6\.2",
+    "phase-overtaken": r"an arrival of the waiter.*not promised by PTX ISA",
     "undefined-read": r"nothing wrote",
     "descriptor-constant": r"not promised by PTX ISA 9\.7\.16\.4\.1; ships in JAX",
 }

@@ -157,9 +157,10 @@ def without_a_swizzle_the_base_offset_means_nothing(b: Bench, edge: bool) -> Any
     return [by_descriptor(K_MAJOR | 5 << 49 | (0 if edge else 6 << 61))]
 
 
-@pair("deadlock", "mbarrier-over-arrival")
+@pair("phase-overtaken", "mbarrier-over-arrival")
 def each_round_of_a_rendezvous_has_its_barrier(b: Bench, edge: bool) -> Any:
-    """Two CTAs meet twice; who is ahead arrives for round 2 where round 1 is still awaited."""
+    """Two CTAs meet twice; who is ahead ends round 2 where round 1 is still awaited. The waiter is
+    woken by its round all the same, as a suspended try_wait is."""
     rank_bit = 1 << 24
 
     def body(agent: Agent) -> Any:

@@ -71,6 +71,20 @@ def test_ctas_may_take_turns(seed: int | None) -> None:
     assert flags(2, body, seed).tolist() == [3, 3]
 
 
+def test_a_cta_that_polls_is_set_aside_at_once() -> None:
+    """Turns are few: a word is read again a few times, until others have written it."""
+    polls = 0
+
+    def body(agent: Agent, base: int, me: int) -> Any:
+        nonlocal polls
+        while me < 7 and not peek(agent, base + 4 * (me + 1)):
+            polls += 1
+            yield from agent.pause()
+        poke(agent, base + 4 * me, 1)
+
+    assert flags(8, body).tolist() == [1] * 8 and polls < 8 * 8 * 10
+
+
 def test_more_ctas_than_sms_cannot_all_wait() -> None:
     """The last CTA would free the others, but it never gets a place."""
 

@@ -11,6 +11,7 @@ from tcir.interp.ptx.program import Program
 from tcir.interp.ptx.registers import U32
 from tcir.interp.ptx.warp import Warp
 from tcir.machine import MachineError
+from tcir.machine.order.mbarrier import PhaseWait
 
 _SPINS = 64
 """Backward branches of a divergent group before other lanes get a turn."""
@@ -28,9 +29,11 @@ class WarpInterpreter:
 
     __slots__ = (
         "_fetched",
+        "_paused",
         "_polled",
         "_retired",
         "_straight",
+        "_waits",
         "count",
         "divergence",
         "program",
@@ -44,6 +47,8 @@ class WarpInterpreter:
         """Warp instructions executed."""
         self._retired = 0
         self._polled = (-1, 0, 0)  # where and when a wait failed last, how often in a row before
+        self._paused = False  # since a wait failed
+        self._waits: dict[tuple[int, int], PhaseWait] = {}  # what it waited for
         self._straight: Sequence[int] = program.straight
         self._fetched: Callable[[], None] | None = None
 
@@ -142,10 +147,12 @@ class WarpInterpreter:
         if not backward:
             return None
         state.spins += 1
-        pause = self._pause() if self.count - self._retired > _QUANTUM else None
-        if state.others and state.spins >= _SPINS:
+        polls = bool(self.warp.agent.polls) and not self._paused  # for those it waits for
+        self._paused = False
+        if state.others and (polls or state.spins >= _SPINS):
             state.leave(YIELDED)
-        return pause
+            polls = False
+        return self._pause() if polls or self.count - self._retired > _QUANTUM else None
 
     def _diverge(self, op: Op, taken: int) -> None:
         """The lanes that take a branch become another group."""
@@ -190,13 +197,21 @@ class WarpInterpreter:
         return self._let_others_run()
 
     def _try_wait(self, op: Op, active: int) -> Blocking | None:
+        polled, mbarrier = self._waits if self._looping() else {}, self.warp.agent.mbarrier
+        mbarrier.remembered = polled
         phases = op.run(self.warp, active) if active else ()
+        mbarrier.remembered = {}
+        may_block = phases and self._may_block(op)
         self.divergence.pc += 1
         if not phases:
+            self._waits = {}
             return None
+        self._waits = {
+            phase: polled.get(phase) or mbarrier.watch(phase[0], site=op.site) for phase in phases
+        }
         # A polling loop may block until the phase completes, at once if it does nothing else; a
         # single poll may not: the program may have other work first.
-        if self.divergence.others_run() or not self._may_block(op) or len(phases) != 1:
+        if self.divergence.others_run() or not may_block or len(self._waits) != 1:
             return self._let_others_run()
         self._retire()
         return self._block_on(op, active, phases[0])
@@ -208,21 +223,27 @@ class WarpInterpreter:
             self.divergence.leave(YIELDED)
             return None
         self._retire()
+        self._paused = True
         return self.warp.agent.pause()
+
+    def _looping(self) -> bool:
+        """Whether the wait here has just failed before."""
+        at, when, _ = self._polled
+        return at == self.divergence.pc and self.count - when <= _POLLING_LOOP
 
     def _may_block(self, op: Op) -> bool:
         """Whether the wait that failed is polled in a loop."""
-        at, when, times = self._polled
-        pc = self.divergence.pc
-        looping = at == pc and self.count - when <= _POLLING_LOOP
-        times = times + 1 if looping else 0
-        self._polled = (pc, self.count, times)
+        times = self._polled[2] + 1 if self._looping() else 0
+        self._polled = (self.divergence.pc, self.count, times)
         order = self.warp.agent.cta.cluster.order
         return op.idle or times >= (1 if order is None else order.polls_before_waiting)
 
     def _block_on(self, op: Op, active: int, phase: tuple[int, int]) -> Blocking:
-        yield from self.warp.agent.mbarrier.wait(*phase, site=op.site)
+        mbarrier = self.warp.agent.mbarrier
+        yield from mbarrier.sleep(phase[0], self._waits[phase], site=op.site)
+        mbarrier.remembered = self._waits
         op.run(self.warp, active)
+        mbarrier.remembered = self._waits = {}
 
     def _yield_to_warps(self) -> Blocking:
         """No group is ready: those that yielded run again after other warps."""

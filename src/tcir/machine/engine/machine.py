@@ -131,12 +131,12 @@ class Machine:
             else:
                 parked.append(group)
             if sum(g.size for g in parked) >= RESIDENT * self.ctas_per_sm:
-                parked = _resume(parked)
+                parked = _resume(parked, self.spin_limit)
             started += size * len(clusters)
             if self.progress is not None:
                 self.progress(started - sum(g.size for g in parked), total)
         while parked:
-            parked = _resume(parked)
+            parked = _resume(parked, self.spin_limit)
             if self.progress is not None:
                 self.progress(total - sum(g.size for g in parked), total)
 
@@ -153,15 +153,19 @@ class Machine:
         return cluster
 
 
-def _resume(parked: list[Residents]) -> list[Residents]:
-    """Lets clusters that waited for others go on; those that still wait. Deadlock if none moved."""
-    before = sum(group.progress for group in parked)
-    left = []
-    for group in parked:
-        if group.run():
-            group.forget()
-        else:
-            left.append(group)
-    if len(left) == len(parked) and sum(group.progress for group in parked) == before:
-        raise parked[0].deadlock()
-    return left
+def _resume(parked: list[Residents], spin_limit: int) -> list[Residents]:
+    """Lets clusters that waited for others go on; those that still wait.
+
+    If none moves, each polls up to the limit: a wait may give up. Deadlock if none does.
+    """
+    for limit in (0, spin_limit):
+        before = sum(group.progress for group in parked)
+        left = []
+        for group in parked:
+            if group.run(limit):
+                group.forget()
+            else:
+                left.append(group)
+        if len(left) < len(parked) or sum(group.progress for group in parked) != before:
+            return left
+    raise parked[0].deadlock()

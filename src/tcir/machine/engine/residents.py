@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from tcir.machine.engine.cluster import Cluster
 from tcir.machine.errors import Deadlock
 
+PATIENCE = 8
+"""Turns of each agent without progress after which its cluster is set aside for others."""
+
 
 class Residents:
     """Clusters whose CTAs share SMs, rank by rank: mostly one. They take turns."""
@@ -23,11 +26,11 @@ class Residents:
     def progress(self) -> int:
         return sum(cluster.progress for cluster in self.clusters)
 
-    def run(self) -> bool:
+    def run(self, limit: int = 0) -> bool:
         """Until every agent has ended and every operation is complete: True.
 
-        False when all that still run poll, so that only other clusters could help. Deadlock when
-        not even that.
+        False when all that still run have polled for a while, or for `limit` steps, so that only
+        other clusters could help. Deadlock when not even that.
         """
         polled, progress = 0, -1
         while self._going:
@@ -44,7 +47,8 @@ class Residents:
             before, progress = progress, self.progress
             flying = any(cluster.in_flight for cluster in self._going)
             polled = polled + 1 if progress == before and not flying else 0
-            if self._going and polled > self._going[0].machine.spin_limit:
+            agents = sum(len(cluster.agents) for cluster in self._going)
+            if self._going and polled > (limit or PATIENCE * agents):
                 return False
         return True
 

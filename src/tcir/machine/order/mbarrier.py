@@ -11,6 +11,16 @@ MAX_COUNT = (1 << 20) - 1
 
 
 @dataclass(eq=False)
+class PhaseWait:
+    """Somebody waits for the phase that is open; released: what it released, once it is complete.
+
+    The one who waits is woken by that phase, also if the next one completes before its turn.
+    """
+
+    released: Clock | None = None
+
+
+@dataclass(eq=False)
 class Mbarrier:
     """Phase, pending arrivals, transaction count; and what the arrivals of a phase observed.
 
@@ -37,6 +47,8 @@ class Mbarrier:
     """Numbers of complete loads of the open phase, and of those that overtook an earlier one."""
     in_order: int = 0
     """All loads up to this number are complete."""
+    waits: list[PhaseWait] = field(default_factory=list)
+    """For the open phase."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.count <= MAX_COUNT:
@@ -50,6 +62,11 @@ class Mbarrier:
     def complete(self, parity: int) -> bool:
         """test_wait.parity: whether the phase of ``parity`` (current or the one before) is over."""
         return (self.phase & 1) != (parity & 1)
+
+    def watch(self) -> PhaseWait:
+        """A wait for the open phase."""
+        self.waits.append(wait := PhaseWait())
+        return wait
 
     def arrive(self, count: int, clock: Clock, site: object) -> None:
         """``count`` arrivals that have observed ``clock``."""
@@ -128,6 +145,11 @@ class Mbarrier:
             self.collected[(self.tma, number)] = 1
         join(self.released, self.collected)
         self.collected = {}
+        if self.waits:
+            released = dict(self.released)
+            for wait in self.waits:
+                wait.released = released
+            self.waits = []
 
     def __str__(self) -> str:
         return (

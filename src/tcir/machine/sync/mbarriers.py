@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tcir.machine.errors import MachineError
 from tcir.machine.findings import Unpromised
 from tcir.machine.memory.protocols import AgentProtocol
-from tcir.machine.order.clocks import INIT, join, marked
-from tcir.machine.order.mbarrier import Mbarrier
+from tcir.machine.order.clocks import INIT, Clock, join, marked
+from tcir.machine.order.mbarrier import Mbarrier, PhaseWait
 from tcir.machine.order.operation import Blocking
 
 
@@ -15,6 +17,8 @@ class Mbarriers:
 
     def __init__(self, agent: AgentProtocol) -> None:
         self.agent, self.cta, self.machine = agent, agent.cta, agent.machine
+        self.remembered: Mapping[tuple[int, int], PhaseWait] = {}
+        """Waits that `test` goes on with, by address and parity."""
 
     def init(self, address: int, count: int, *, site: object) -> None:
         """mbarrier.init."""
@@ -154,13 +158,32 @@ class Mbarriers:
     def test(self, address: int, parity: int, *, relaxed: bool = False, site: object) -> bool:
         """mbarrier.test_wait.parity; ``relaxed`` acquires with a fence that follows only."""
         barrier = self._own(address, site)
+        released = barrier.released
         if not barrier.complete(parity):
-            self.agent.poll(site, f"parity {parity} of {barrier} at {site}")
-            return False
+            wait = self.remembered.get((address, parity))
+            if wait is None or wait.released is None:
+                self.agent.poll(site, f"parity {parity} of {barrier} at {site}")
+                return False
+            released = wait.released
+            self._overtaken(address, site)
         self.agent.proceed(site)
         self.agent.lanes.learn()
-        join(self.agent.seen[0] if relaxed else self.agent.clock, barrier.released)
+        join(self.agent.seen[0] if relaxed else self.agent.clock, released)
         return True
+
+    def watch(self, address: int, *, site: object) -> PhaseWait:
+        """A wait for the open phase, which `remembered` or `sleep` take."""
+        return self._own(address, site).watch()
+
+    def sleep(self, address: int, wait: PhaseWait, *, site: object) -> Blocking:
+        """Until the phase of a wait is complete, or the mbarrier invalid. Acquires nothing."""
+        self.agent.proceed(site)
+        barrier = self._own(address, site)
+        yield from self.agent.wait(
+            lambda: wait.released is not None or not barrier.live,
+            lambda: f"parity {barrier.phase & 1} of {barrier} at {site}",
+        )
+        barrier.check_live(site)
 
     def state(self, address: int, *, site: object) -> tuple[int, int]:
         """Open phase and pending arrivals: the state an arrival returns. Acquires nothing."""
@@ -171,13 +194,25 @@ class Mbarriers:
         """mbarrier.try_wait.parity in a loop."""
         self.agent.proceed(site)
         barrier = self._own(address, site)
-        yield from self.agent.wait(
-            lambda: barrier.complete(parity) or not barrier.live,
-            lambda: f"parity {parity} of {barrier} at {site}",
-        )
+        released: Clock | None = barrier.released
+        if not barrier.complete(parity):
+            wait = barrier.watch()
+            yield from self.sleep(address, wait, site=site)
+            released = wait.released
+            if not barrier.complete(parity):
+                self._overtaken(address, site)
         barrier.check_live(site)
         self.agent.lanes.learn()
-        join(self.agent.clock, barrier.released)
+        join(self.agent.clock, released or {})
+
+    def _overtaken(self, address: int, site: object) -> None:
+        self.cta.report(
+            Unpromised(
+                "9.7.13.15.16", "CUTLASS's Blackwell tutorial 05", "that it ends after the next one"
+            ),
+            "phase-overtaken", f"the wait at {site}", f"mbarrier at {address:#x}",
+            "an arrival of the waiter that the next phase needs, too",
+        )  # fmt: skip
 
 
 def _words(address: int) -> slice:

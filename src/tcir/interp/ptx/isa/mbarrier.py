@@ -222,9 +222,7 @@ def wait(d: Decode) -> Op:
             done |= int(known[key]) << int(lane)
         w.p[dst] = w.p[dst] & ~m | done
         w.undef[dst] &= ~m
-        waiting = [key for key, complete in known.items() if not complete]
-        # Sleeping acquires; what must not, polls: the warp loop sleeps on a single one only.
-        return waiting * 2 if relaxed else waiting
+        return [key for key, complete in known.items() if not complete]
 
     return d.op(TRY_WAIT, run)
 
@@ -233,7 +231,8 @@ def _parity(w: Warp, address: int, state: int, site: Site) -> int:
     """Parity of the phase of a state, which has to be the open one or the one before."""
     phase, _ = w.agent.mbarrier.state(address, site=site)
     asked = state >> _PENDING_BITS
-    if asked not in (phase, phase - 1):
+    slept = (address, asked & 1) in w.agent.mbarrier.remembered
+    if asked not in (phase, phase - 1) and not slept:
         raise w.error(
             "mbarrier-stale-state",
             f"expected the state of phase {phase} or {phase - 1} of the mbarrier at {address:#x}, "
