@@ -50,6 +50,11 @@ ATOM = SPIN.format("atom.relaxed.gpu.global.or.b32").replace("[%d0]", "[%d0], 0"
 ACQUIRE = SPIN.format("ld.acquire.gpu.global.b32")
 RELEASE = "DATA st.release.gpu.global.b32 [%d0], %r8;"
 
+PAIR = "mov.b32 %r9, 0; DATA st.release.gpu.global.v2.b32 [%d0+16], {%r9, %r8};"
+WIDE = "mov.b64 %d4, {%r8, %r8}; DATA st.release.gpu.global.b64 [%d0+16], %d4;"
+SECOND = ACQUIRE.replace("[%d0]", "[%d0+20]")
+"""A flag at +20, the second of two words; WIDE writes 64 bits at once."""
+
 RIGHT = {
     "fences": (FENCED, BEHIND),
     "fence-sc": (FENCED.replace("acq_rel", "sc"), BEHIND.replace("acq_rel", "sc")),
@@ -66,6 +71,9 @@ RIGHT = {
     "atom-acq-rel": ("DATA atom.acq_rel.gpu.global.add.u32 %r9, [%d0], 1;",
                      ATOM.replace("relaxed", "acquire")),
     "release-then-relaxed": (RELEASE + FLAG, ACQUIRE),
+    "element-of-a-vector": (PAIR, SECOND),
+    "vector-of-a-vector": (
+        PAIR, SECOND.replace("b32 %r10, [%d0+20]", "v2.b32 {%r9, %r10}, [%d0+16]")),
     "mmio-release": ("DATA st.async.mmio.release.sys.global.b32 [%d0], %r8;", ACQUIRE),
 }  # fmt: skip
 WRONG = {
@@ -86,6 +94,7 @@ WRONG = {
                                    ATOM.replace(".relaxed.gpu", "")),
     "acquire-of-a-relaxed-flag": ("DATA" + FLAG, ACQUIRE),
     "relaxed-poll-of-a-release": (RELEASE, "SPIN"),
+    "half-of-a-wider-flag": (WIDE, ACQUIRE.replace("[%d0]", "[%d0+16]")),
     "red-observes-nothing": (
         RELEASE, "red.relaxed.gpu.global.add.u32 [%d0], 1; fence.acq_rel.gpu;"),
 }  # fmt: skip

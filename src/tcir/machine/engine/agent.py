@@ -58,7 +58,7 @@ from tcir.machine.order.ordering import (
     missing_edge,
 )
 from tcir.machine.order.shadow import ByLane, Shadow
-from tcir.machine.order.strong import merged
+from tcir.machine.order.strong import Strong, merged
 from tcir.machine.order.tensor_thread import TensorThread
 from tcir.machine.sync.barriers import Barriers
 from tcir.machine.sync.cluster_barrier import ClusterBarrier
@@ -296,15 +296,14 @@ class Agent:
         return self.lanes.publish()
 
     def own_access(
-        self, kind: str, site: object, strong: str | None = None, *, by_lane: bool = False
+        self, kind: str, site: object, strong: Strong | None = None, *, by_lane: bool = False
     ) -> Access:
-        """An access that takes effect here and now; strong: its scope; by_lane: each lane has its
-        own part of it."""
-        scope = self.scope(strong) if strong else None
+        """An access that takes effect here and now; by_lane: each lane has its own part of it."""
+        scope, size = (self.scope(strong.scope), strong.size) if strong else (None, 0)
         lanes = self.lanes.active or (WARP if by_lane else 0)
         if not self.lanes.separate:
             lanes = 0
-        return Access(self.me, self.lanes.number, kind, site, strong=scope, lanes=lanes)
+        return Access(self.me, self.lanes.number, kind, site, strong=scope, lanes=lanes, size=size)
 
     def scope(self, word: str) -> Scope:
         """The scope of a strong operation of this agent: "cta", "cluster", "gpu" or "sys"."""

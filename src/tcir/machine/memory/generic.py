@@ -13,6 +13,7 @@ from tcir.machine.memory.protocols import AgentProtocol, CtaProtocol
 from tcir.machine.memory.undefined import Origin, Undefined
 from tcir.machine.order.lanes import EACH
 from tcir.machine.order.shadow import LastShadow
+from tcir.machine.order.strong import Strong
 
 Bytes = NDArray[np.uint8]
 Addresses = NDArray[np.int64]
@@ -32,13 +33,13 @@ class Memory:
         nbytes: int,
         *,
         lanes: Addresses | None = None,
-        strong: str | None = None,
+        strong: Strong | None = None,
         site: object,
     ) -> Bytes:
         """``nbytes`` bytes at each address, which have to be defined: uint8 [n, nbytes].
 
         ``space``: "global", "shared" (of this CTA) or "cluster" (of any CTA of the cluster).
-        ``lanes``: who reads from each address. ``strong``: scope of a strong load.
+        ``lanes``: who reads from each address. ``strong``: qualifiers of a strong load.
         """
         data, undefined = self.read(space, addresses, nbytes, lanes=lanes, strong=strong, site=site)
         if undefined is not None:
@@ -52,7 +53,7 @@ class Memory:
         nbytes: int,
         *,
         lanes: Addresses | None = None,
-        strong: str | None = None,
+        strong: Strong | None = None,
         constant: bool = False,
         site: object,
     ) -> tuple[Bytes, Undefined | None]:
@@ -113,13 +114,13 @@ class Memory:
         *,
         lanes: Addresses | None = None,
         undefined: Undefined | None = None,
-        strong: str | None = None,
+        strong: Strong | None = None,
         site: object,
     ) -> None:
         """Writes uint8 [n, nbytes] to the addresses.
 
-        ``lanes``: who writes to each. ``undefined``: which of the bytes are. ``strong``: scope of a
-        strong store.
+        ``lanes``: who writes to each. ``undefined``: which of the bytes are. ``strong``: qualifiers
+        of a strong store.
         """
         if space == "cluster" and (parts := _by_rank(addresses)):
             for part in parts:
@@ -150,7 +151,12 @@ class Memory:
             self.agent.note_write(memory.shadow, granules, access, lanes=lanes, same=same)
 
     def _shared_places(
-        self, addresses: Addresses, data: Bytes, lanes: Addresses, strong: str | None, site: object
+        self,
+        addresses: Addresses,
+        data: Bytes,
+        lanes: Addresses,
+        strong: Strong | None,
+        site: object,
     ) -> Addresses:
         """`EACH` for the lanes of one store that name the same place. Weak stores of different
         values there are a finding: which of them stays is not defined (PTX ISA 8.7.1)."""

@@ -66,7 +66,8 @@ class Access:
     target: what decides the order of tensor-core operations among themselves: D's address and shape
     of an mma, the shape of a cp. strong: of a strong operation of PTX's memory model, its scope.
     concurrent: strong accesses to the same place before it that it is not ordered with. lanes: of a
-    warp's own access, the lanes that do it; 0: all together (see `tcir.machine.order.lanes`).
+    warp's own access, the lanes that do it; 0: all together (see `tcir.machine.order.lanes`). size:
+    bytes of each element of a strong one; 0: of an asynchronous one, any.
     """
 
     component: Component
@@ -78,6 +79,7 @@ class Access:
     strong: Scope | None = None
     concurrent: tuple[Access, ...] = ()
     lanes: int = 0
+    size: int = 0
 
     @property
     def cta(self) -> tuple[Hashable, ...] | None:
@@ -104,8 +106,12 @@ def observed(clock: Clock, access: Access) -> bool:
 
 def morally_strong(a: Access, b: Access) -> bool:
     """Whether two accesses to one place are no race although nothing orders them (PTX ISA 8.7.2,
-    "Morally strong operations"): both strong, through one proxy, each in the other's scope."""
+    "Morally strong operations"): both strong, through one proxy, each in the other's scope, and
+    they overlap completely. A vector is its elements, in any order; those of one size that overlap
+    are the same, since they are aligned."""
     if a.strong is None or b.strong is None or a.proxy != b.proxy:
+        return False
+    if a.size and b.size and a.size != b.size:
         return False
     return a.strong.meets(b.strong)
 

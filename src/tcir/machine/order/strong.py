@@ -17,19 +17,21 @@ from dataclasses import dataclass, field
 
 from tcir.machine.order.clocks import Access, Clock, Component, Scope, join
 
-Place = tuple[Hashable, int]
-"""The owner of the memory (None: global) and the address."""
+Place = tuple[Hashable, int, int]
+"""The owner of the memory (None: global), the address and the size of an element: what reads
+another size observes no write as a whole (PTX ISA 8.7.2)."""
 
 
 @dataclass(frozen=True)
 class Strong:
     """The qualifiers of a strong access.
 
-    atomic: a read-modify-write. observes: False for the read of a red, which is part of no acquire
-    pattern.
+    size: bytes of an element. atomic: a read-modify-write. observes: False for the read of a red,
+    which is part of no acquire pattern.
     """
 
     scope: str
+    size: int
     acquire: bool = False
     release: bool = False
     atomic: bool = False

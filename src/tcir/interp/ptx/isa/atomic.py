@@ -77,13 +77,7 @@ def _atomic(d: Decode, returns: bool) -> Op:
     space = take_space(d)
     order = d.take("relaxed", "acquire", "release", "acq_rel")
     d.skip("noftz", "L2::cache_hint")
-    strong = Strong(
-        d.take("cta", "cluster", "gpu", "sys") or "gpu",
-        acquire=order in ("acquire", "acq_rel"),
-        release=order in ("release", "acq_rel"),
-        atomic=True,
-        observes=returns,
-    )
+    scope = d.take("cta", "cluster", "gpu", "sys") or "gpu"
     name = d.require(*OPERATIONS, "cas")
     lanes_of_vector = d.take("v2", "v4", "v8")
     count = int(lanes_of_vector[1:]) if lanes_of_vector else 1
@@ -92,6 +86,14 @@ def _atomic(d: Decode, returns: bool) -> Op:
         "b16", "b128",
     )  # fmt: skip
     d.done((2, 3, 4))
+    strong = Strong(
+        scope,
+        kind.size,
+        acquire=order in ("acquire", "acq_rel"),
+        release=order in ("release", "acq_rel"),
+        atomic=True,
+        observes=returns,
+    )
     if count > 1 and kind.kind != "f":
         raise d.malformed(f".v{count} goes with float types only")
     if kind.size == 16 and (name not in ("exch", "cas") or not returns):

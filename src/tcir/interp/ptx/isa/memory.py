@@ -7,7 +7,7 @@ every access of a warp is performed when it executes. They decide what happens b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -99,10 +99,11 @@ def _reach(space: str) -> str:
     return "cluster" if space == "shared" else space
 
 
-def _places(w: Warp, space: str, at: np.ndarray) -> list[Place]:
-    """The locations that a strong access names."""
+def _places(w: Warp, space: str, at: np.ndarray, nbytes: int, strong: Strong) -> list[Place]:
+    """The locations that a strong access names: a vector's elements are accesses of their own."""
     owner = None if space == "global" else w.agent.cta.cluster.ctas[0].index
-    return [(owner, int(a)) for a in np.unique(at)]
+    starts = range(0, nbytes, strong.size)
+    return [(owner, a + n, strong.size) for a in sorted(set(at.tolist())) for n in starts]
 
 
 def load(
@@ -146,8 +147,8 @@ def read(
         return gathered(found, [where for _, where, _ in parts])
     if strong and space in ("shared", "cluster", "global"):
         if strong.observes and w.launch.machine.checking:
-            w.agent.strong.read(_places(w, space, at), strong)
-        return _load(w, space, at, nbytes, lanes, site, strong.scope)
+            w.agent.strong.read(_places(w, space, at, nbytes, strong), strong)
+        return _load(w, space, at, nbytes, lanes, site, strong)
     if space in ("shared", "cluster", "global"):
         return _load(w, space, at, nbytes, lanes, site, None, constant)
     bytes_ = at[:, None] + np.arange(nbytes)
@@ -168,7 +169,7 @@ def _load(
     nbytes: int,
     lanes: np.ndarray,
     site: Site,
-    strong: str | None,
+    strong: Strong | None,
     constant: bool = False,
 ) -> tuple[np.ndarray, Undefined | None]:
     if space == "global" and not _together(w, at, nbytes):
@@ -224,9 +225,9 @@ def store(
         return
     if strong and space in ("shared", "cluster", "global"):
         w.agent.lanes.step()  # a number that it shares with no other access
-        _store(w, space, at, data, lanes, site, strong.scope, undefined)
+        _store(w, space, at, data, lanes, site, strong, undefined)
         if w.launch.machine.checking:
-            w.agent.strong.write(_places(w, space, at), strong)
+            w.agent.strong.write(_places(w, space, at, data.shape[1], strong), strong)
         return
     if space in ("shared", "cluster", "global"):
         _store(w, space, at, data, lanes, site, None, undefined)
@@ -247,7 +248,7 @@ def _store(
     data: np.ndarray,
     lanes: np.ndarray,
     site: Site,
-    strong: str | None,
+    strong: Strong | None,
     undefined: Undefined | None,
 ) -> None:
     each = [slice(None)]
@@ -265,24 +266,25 @@ def _vector_count(d: Decode) -> int:
     return int(word[1:]) if word else 1
 
 
-def _strong(d: Decode) -> Strong | None:
-    """The qualifiers of a strong access, None of a weak one."""
+def _qualifiers(d: Decode) -> Callable[[int], Strong | None]:
+    """Function of the size of an element: the qualifiers of a strong access, None of a weak one."""
     word = d.take("weak", "volatile", "relaxed", "acquire", "release", "mmio")
     order = d.take("relaxed", "acquire", "release") if word == "mmio" else word
     scope = d.take(*_SCOPES) or "sys"
     if word in (None, "weak"):
-        return None
-    return Strong(scope, acquire=order == "acquire", release=order == "release")
+        return lambda size: None
+    return lambda size: Strong(scope, size, acquire=order == "acquire", release=order == "release")
 
 
 @instruction("ld", "ldu")
 def ld(d: Decode) -> Op:
     space = take_space(d)
-    strong = _strong(d)
+    qualified = _qualifiers(d)
     constant = d.take("nc") is not None or d.name.startswith("ldu")
     d.skip(*HINTS)
     count = _vector_count(d)
     kind = d.type()
+    strong = qualified(kind.size)
     d.done((2, 3))  # the third is an L2 cache policy
     if kind.kind == "pred" or kind.size * count > 32:
         raise d.malformed(f"expected at most 32 bytes, got .v{count}.{kind.name}")
@@ -347,10 +349,11 @@ def stored(w: Warp, sources: Sequence[int], size: int, m: int, site: Site) -> Un
 @instruction("st")
 def st(d: Decode) -> Op:
     space = take_space(d)
-    strong = _strong(d)
+    qualified = _qualifiers(d)
     d.skip(*HINTS)
     count = _vector_count(d)
     kind = d.type()
+    strong = qualified(kind.size)
     d.done((2, 3))
     if kind.kind == "pred" or kind.size * count > 32:
         raise d.malformed(f"expected at most 32 bytes, got .v{count}.{kind.name}")
