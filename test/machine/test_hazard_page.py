@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import fnmatch
 import re
 from functools import cache
 from pathlib import Path
+from typing import TypeGuard
 
 import pytest
 
@@ -49,7 +51,7 @@ def known_tests() -> set[str]:
     names = {str(missing) for missing in OMISSIONS}
     for module in (test_pairs, test_mistakes, test_clusters):
         names |= set(module.PAIRS)
-    for folder in ("machine", "ptx"):
+    for folder in ("machine", "ptx", "corpus"):
         for path in (ROOT / "test" / folder).glob("test_*.py"):
             names |= set(re.findall(r"^def (test_\w+)", path.read_text(), re.M))
     return names
@@ -57,7 +59,8 @@ def known_tests() -> set[str]:
 
 @cache
 def kinds() -> dict[str, set[str]]:
-    """Kinds of findings that the machine and the PTX rules report, with their severities."""
+    """Kinds of findings that the machine and the PTX rules report, with their severities by
+    silicon; those of what the documents do not promise, also "isa"."""
     found: dict[str, set[str]] = {}
     for folder in ("machine", "interp/ptx"):
         for path in (ROOT / "src/tcir" / folder).rglob("*.py"):
@@ -77,7 +80,7 @@ def kinds() -> dict[str, set[str]]:
                 if any(
                     getattr(n, "id", "") == "Unpromised" for a in node.args for n in ast.walk(a)
                 ):
-                    severities.add("warning")
+                    severities |= {"warning", "isa"}
                 code = next((t for t in texts if re.fullmatch(r"[a-z]+(-[a-z]+)+|race", t)), None)
                 if code and severities:
                     found.setdefault(code, set()).update(severities)
@@ -91,10 +94,46 @@ def test_the_scan_finds_what_is_there() -> None:
 
 
 def test_every_kind_is_on_the_page_and_no_other() -> None:
-    listed = {
-        row[0]: set(re.findall("error|warning", row[1])) for row in TABLES["Kinds of findings"]
-    }
-    assert listed == kinds()
+    rows = TABLES["Kinds of findings"]
+    by_silicon = {row[0]: set(re.findall("error|warning", row[1])) for row in rows}
+    assert by_silicon == {kind: found - {"isa"} for kind, found in kinds().items()}
+    by_documents = {row[0]: row[2] for row in rows}
+    for kind, found in kinds().items():
+        assert by_documents[kind] == ("error" if {"isa", "error"} & found else "warning")
+
+
+@pytest.mark.parametrize("row", TABLES["Kinds of findings"], ids=lambda row: row[0])
+def test_what_is_not_promised_has_its_evidence(row: list[str]) -> None:
+    assert row[4]
+    if "isa" in kinds()[row[0]]:
+        assert "PTX ISA" in row[4] and re.search(r"[;:] .*[A-Z]\w+", row[4])
+
+
+def test_only_the_profile_makes_it_a_warning() -> None:
+    """Findings say "not promised" through `Unpromised`, so that "isa" makes errors of them."""
+    for path in (ROOT / "src/tcir").rglob("*.py"):
+        if path.name != "findings.py":
+            words = [n.value for n in ast.walk(ast.parse(path.read_text())) if is_text(n)]
+            assert not [w for w in words if "not promised by" in w], path
+
+
+def is_text(node: ast.AST) -> TypeGuard[ast.Constant]:
+    """A string of an expression, not a docstring."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and "\n" not in node.value
+
+
+def test_what_it_cannot_see_is_true() -> None:
+    text = PAGE.read_text().split("## What it cannot see")[1].split("\n## ")[0]
+    lines = (ROOT / "test/corpus/gaps.txt").read_text().splitlines()
+    gaps = {line.split()[0] for line in lines if line and not line.startswith("#")}
+    named = set(re.findall(r"`((?:wrong|right)/[\w*]+|test_\w+)`", text))
+    for name in named:
+        found = fnmatch.filter(gaps, name) if "/" in name else {name} & known_tests()
+        assert found, f"{name}: closed, or gone; its line on the page has to go"
+    missed = {name for name in gaps if name.startswith("wrong/")}
+    assert not {n for n in missed if not any(fnmatch.fnmatch(n, p) for p in named)}
+    for line in text.split("\n- ")[1:]:
+        assert re.search(r"`(wrong/|right/|test_|a_)", line), line
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])

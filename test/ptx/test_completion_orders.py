@@ -44,3 +44,11 @@ def test_a_bounded_wait(order: int | None) -> None:
         assert "race" in {f.code for f in report.findings}
     else:
         assert right and not report.findings, str(report)
+
+
+def test_a_wait_that_gives_up_later() -> None:
+    """Order 3 holds each of two copies for 64 polls in vain: giving up after 130 is not seen."""
+    patient = BOUNDED.replace(f"{POLLS};", "130;")
+    assert patient != BOUNDED
+    report, right = run(gemm().replace(WAIT_FULL, patient), 3)
+    assert right and not report.findings
