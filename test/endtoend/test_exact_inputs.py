@@ -10,6 +10,7 @@ import pytest
 
 import tcir
 from tcir.formats import from_blocked
+from tcir.passes.raising.raise_to_tc import RaiseToTc
 from tcir.program.factors import Contraction, contraction_of
 from tcir.program.inputs import make_inputs
 from tcir.program.signature import signature_of
@@ -19,6 +20,7 @@ from tcir.validation.compare import same_bits
 
 from .block_scaled_text import F4, F6A, F6B, F8A, F8B, UE8M0, BlockScaled, from_codes
 from .linalg_text import Conv, Matmul
+from .oracle import integers
 
 Array = np.ndarray[Any, Any]
 MX: dict[str, Any] = {"scale": UE8M0, "block": 32}
@@ -103,6 +105,64 @@ def test_special_values(element: str) -> None:
         assert overflow.any() and subnormal.any()
         assert (results[subnormal] == exact[subnormal]).all()
         assert (np.abs(a[a != 0].astype(np.float64)) < 2.0**-126).any()
+
+
+PADDED = [
+    Conv(1, 6, 36, 40, 24, 3, 3, (1, 1, 1, 1)),
+    Conv(1, 9, 12, 8, 16, 3, 4, (1, 1, 3, 3), strides=(2, 1), dilations=(1, 3)),
+    Conv(1, 12, 13, 8, 16, 3, 7, (1, 1, 3, 3), strides=(2, 3), dilations=(3, 1), filter="fhwc"),
+    Conv(1, 7, 9, 16, 48, 2, 3, (1, 0, 0, 2), element="f8E4M3FN"),
+    Conv(1, 7, 9, 16, 48, 2, 3, (0, 0, 0, 0)),
+]
+
+
+@pytest.mark.parametrize("conv", PADDED, ids=lambda conv: conv.name)
+@pytest.mark.parametrize("seed", range(8))
+def test_no_result_depends_on_products_with_padding(conv: Conv, seed: int) -> None:
+    (_, w), _ = _drawn(conv.text(), seed)
+    wrong = ~np.isfinite((w if conv.filter == "hwcf" else w.transpose(1, 2, 3, 0)).astype(float))
+    assert wrong.any()
+    for r, s in np.argwhere(wrong.any(axis=(2, 3))):
+        rows = np.arange(conv.p) * conv.strides[0] - conv.pads[0] + r * conv.dilations[0]
+        columns = np.arange(conv.q) * conv.strides[1] - conv.pads[2] + s * conv.dilations[1]
+        assert rows.min() >= 0 and rows.max() < conv.h
+        assert columns.min() >= 0 and columns.max() < conv.w
+
+
+@pytest.mark.parametrize("conv", PADDED[:-1], ids=lambda conv: conv.name)
+def test_a_tc_convolution_has_the_same_taps(conv: Conv) -> None:
+    with mlir_context() as context:
+        module = load_module(conv.text(), context)
+        signature = signature_of(module)
+        before = contraction_of(module, signature)
+        RaiseToTc().apply(module)
+        after = contraction_of(module, signature)
+    assert before is not None and after is not None and before.taps
+    assert before.taps == after.taps
+
+
+def test_without_a_tap_clear_of_padding_the_filter_is_finite() -> None:
+    (_, w), contraction = _drawn(Conv(1, 6, 9, 16, 48, 2, 3, (1, 1, 1, 1)).text())
+    assert contraction is not None and not contraction.taps[4]
+    assert np.isfinite(w).all()
+    assert "zeros" in {special.what for special in special_values(contraction) if special.side}
+
+
+@pytest.mark.parametrize(("tiling", "multiplied"), [("rows", True), ("linear", False)])
+def test_zero_times_infinity_in_the_padding(tiling: str, multiplied: bool) -> None:
+    """docs/convolution.md, "0 · inf": the schedules differ, as documented."""
+    conv = Conv(1, 6, 9, 8, 16, 3, 3, (1, 1, 1, 1))
+    x, w = (integers(shape, "f16", seed) for seed, shape in enumerate(conv.shapes[:2]))
+    x = np.abs(x) + 1
+    w[0, 0, 0, 5] = np.inf
+    out = np.zeros(conv.shapes[2], np.float32)
+    tcir.compile(conv.text(), "conv-shift-reuse", tiling=tiling)(x, w, out)
+    border = np.zeros(out.shape[1:3], bool)
+    border[0] = border[:, 0] = True
+    assert np.isinf(out[0, ~border, 5]).all()
+    assert np.isnan(out[0, border, 5]).all() == multiplied
+    assert np.isfinite(out[0, border, 5]).all() != multiplied
+    assert np.isfinite(np.delete(out, 5, axis=3)).all()
 
 
 def test_special_scales() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from tcir.formats import blocked_bytes, blocked_offset
+from tcir.program.taps import Taps, taps_of_convolution, taps_of_maps
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
@@ -40,11 +41,13 @@ Accesses: TypeAlias = list[tuple["ir.Value", Access]]
 
 @dataclass(frozen=True)
 class Product:
-    """A sum of products: its factors, where its accumulator starts, the loops of its result."""
+    """A sum of products: its factors, where its accumulator starts, the loops of its result, and
+    the taps of its windows that are never in the padding."""
 
     factors: Accesses
     start: ir.Value | None
     parallel: frozenset[int]
+    taps: Taps = field(default_factory=dict)
 
 
 def product_of(op: ir.Operation) -> Product | None:
@@ -62,7 +65,8 @@ def product_of(op: ir.Operation) -> Product | None:
     operands = list(zip(op.operands, maps[:-1]))
     factors = [(value, _access(value.type.shape, each, sizes)) for value, each in operands]
     loops = frozenset(i[0] for i in map(_index, maps[-1].results) if i is not None)
-    return Product(factors, op.operands[len(maps) - 1], loops)
+    taps = taps_of_maps(op, maps, sizes, loops)
+    return Product(factors, op.operands[len(maps) - 1], loops, taps)
 
 
 def _plain(value: ir.Value, dims: Sequence[Index | None]) -> tuple[ir.Value, Access]:
@@ -74,7 +78,8 @@ def _convolution(op: ir.Operation) -> Product:
     x, w = op.operands
     fhwc = str(op.attributes["filter"]) == '"fhwc"'
     filters = [k, r, s, c] if fhwc else [r, s, c, k]
-    return Product([_plain(x, [n, None, None, c]), _plain(w, filters)], None, frozenset(range(4)))
+    factors = [_plain(x, [n, None, None, c]), _plain(w, filters)]
+    return Product(factors, None, frozenset(range(4)), taps_of_convolution(op))
 
 
 def _matmul(op: ir.Operation) -> Product:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from tcir.program.access import Array, Index, Product, product_of
 from tcir.program.programs import find_program
 from tcir.program.signature import Signature, numpy_type
+from tcir.program.taps import Taps
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
@@ -58,10 +59,14 @@ class Factor:
 
 @dataclass(frozen=True)
 class Contraction:
-    """out[parallel loops] = the sum, over the other loops, of the product of all factors."""
+    """out[parallel loops] = the sum, over the other loops, of the product of all factors.
+
+    taps: of a loop over taps, those at which no product has an element of padding; empty if none
+    """
 
     factors: tuple[Factor, ...]
     parallel: frozenset[int]
+    taps: Taps = field(default_factory=dict)
 
     @cached_property
     def products(self) -> int:
@@ -181,7 +186,7 @@ def _contraction(block: ir.Block, signature: Signature, product: Product) -> Con
         return None
     if [f.scale for f in factors].count(False) != 2 or len(factors) not in (2, 4):
         return None
-    contraction = Contraction(tuple(factors), product.parallel)
+    contraction = Contraction(tuple(factors), product.parallel, product.taps)
     return contraction if contraction.products <= MOST_PRODUCTS else None
 
 

@@ -8,7 +8,9 @@ They stand where few results depend on them, and where no result depends on the 
   product, exact however far it is from all others: the smallest subnormals of f32, or beyond f32
   where the formats reach so far;
 - rows and columns of zeros of both signs, whose sums are +0;
-- in an operand that windows run over (convolutions), single elements.
+- in an operand that windows run over (convolutions), single elements;
+- in the other, at taps that are never in the padding: whether padding is multiplied, and 0 times
+  infinity a NaN, depends on the schedule (docs/convolution.md, "0 · inf").
 
 At most one row in `SHARE` is special. Signalling NaNs and NaNs with a payload are left out: what a
 tensor core makes of a payload is not documented, and for tf32 it cuts the payload's low bits.
@@ -39,6 +41,8 @@ TRIES = 64
 """Places that are looked at for an element that is alone."""
 FAR = 1 << 10
 """More than any distance of exponents."""
+_TIMES_ZERO = ("inf", "NaN", "inf - inf")
+"""What zeros of padding show."""
 F32_LOW, F32_TOP = -149, 128
 """Exponents of the smallest subnormal of f32, and of what f32 cannot hold."""
 
@@ -71,6 +75,8 @@ def special_values(contraction: Contraction) -> list[Special]:
             found += [Special(side, kind, None) for kind in kinds[:room]]
         elif (axis := contraction.own_axis(pair, side)) is not None:
             # The sides take turns: with room for few, B's are others than A's.
+            if not all(contraction.taps.get(index[0], [0]) for index in factor.dims if index):
+                kinds = [kind for kind in kinds if kind not in _TIMES_ZERO]
             half = len(kinds) // 2 if side else 0
             turned = kinds[half:] + kinds[:half]
             room = factor.shape[axis] // SHARE
@@ -171,10 +177,15 @@ class Placing:
     def _loops(self, factor: Factor) -> Loops:
         """A value for each loop of the sum that indexes `factor`."""
         return {
-            index[0]: int(self._generator.integers(n)) * index[1]
+            index[0]: int(self._generator.integers(*self._span(index[0], n))) * index[1]
             for n, index in zip(factor.shape, factor.dims, strict=True)
             if index is not None and index[0] not in self._contraction.parallel
         }
+
+    def _span(self, loop: int, extent: int) -> tuple[int, int]:
+        """First value of a loop that is never in the padding, and the one after the last."""
+        inside = self._contraction.taps.get(loop) or range(extent)
+        return inside.start, inside.stop
 
     def _last(self, factor: Factor, special: Special) -> Loops:
         """The last value of the loop of the sum that both factors have."""
