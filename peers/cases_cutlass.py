@@ -49,10 +49,12 @@ def nvfp4_bf16_gemm(meta: Any) -> Launch:
 
 
 def _tutorial(m: int, n: int, k: int) -> Any:
+    """The result is the first buffer, then A, B and C (times 0)."""
+
     def build(meta: Any) -> Launch:
         r, run = rng(), Recorded(meta)
-        a, b = run.fill(0, small(r, (m, k), F16)), run.fill(1, small(r, (n, k), F16))
-        return run.launch((run.array(3, "f4", (m, n)), product(a, b.T), 0))
+        a, b = run.fill(1, small(r, (m, k), F16)), run.fill(2, small(r, (n, k), F16))
+        return run.launch((run.array(0, "f4", (m, n)), product(a, b.T), 0))
 
     return build
 

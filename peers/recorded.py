@@ -19,7 +19,7 @@ SWIZZLES = (
     "NONE", "32B", "64B", "128B", "128B_ATOM_32B", "128B_ATOM_32B_FLIP_8B", "128B_ATOM_64B",
 )  # fmt: skip
 #: Elements of `encoded_map` by code.
-ENCODED = {6: "f16", 9: "f16", 10: "bf16", 7: "f32"}
+ENCODED = {6: "f16", 10: "bf16"}
 INTERLEAVES = ("NONE", "16B", "32B")
 FILLS = ("zero", "nan")
 
