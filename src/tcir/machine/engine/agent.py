@@ -37,6 +37,7 @@ from tcir.machine.order.clocks import (
     marked,
     morally_strong,
     observed,
+    of_tensor_memory,
 )
 from tcir.machine.order.lane_shadow import Granules
 from tcir.machine.order.lanes import (
@@ -317,9 +318,14 @@ class Agent:
         self.lanes.learn()
         match kind:
             case "tcgen05.after":
+                for seen in self.seen:
+                    join(self.clock, of_tensor_memory(seen))
                 self.lanes.knows.after = dict(self.clock)
             case "tcgen05.before":
                 self.mark_before(self.tensor_threads)
+                # Relaxed arrivals carry it (PTX ISA 9.7.16.6.4.3, 9.7.16.6.4.4).
+                ordered = of_tensor_memory(self.clock)
+                self.fenced[:] = [merged(fenced, ordered) for fenced in self.fenced]
             case "proxy.async" | "proxy.async.shared":
                 self._proxy_marks()
                 self.mark(INIT)

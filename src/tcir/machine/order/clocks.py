@@ -88,6 +88,16 @@ class Access:
         return first if isinstance(first, tuple) and len(first) == 3 else None
 
 
+def of_tensor_memory(clock: Clock) -> Clock:
+    """What a clock knows of accesses to tensor memory, and of the fences behind them."""
+    found = {}
+    for component, number in clock.items():
+        marked_one = component[1] if component[0] in (BEFORE, PIPE) else component
+        if isinstance(marked_one, tuple) and marked_one[0] in ("ld", "st", "tc"):
+            found[component] = number
+    return found
+
+
 def join(clock: dict[Line, int], other: dict[Line, int]) -> None:
     """``clock`` has observed what ``other`` has."""
     for component, count in other.items():
