@@ -51,6 +51,19 @@ def test_page_from_files(tmp_path: Path) -> None:
     assert sorted(read_tree(str(tree), str(source))) == [0, 1, 2]
 
 
+def test_the_page_says_how_the_program_was_executed(tmp_path: Path) -> None:
+    chosen = {"numerics": "fast", "ordering": "isa", "assumptions": {"alloc_place": "any"}}
+    file = save(tmp_path, seed=7, max_instructions=900, **chosen)
+    out = tmp_path / "out.html"
+    assert main(["report", file, "-o", str(out)]) == 0
+    words = (
+        "seed 7, numerics fast, ordering isa, assumption alloc_place=any, at most 900 instructions"
+    )
+    assert words in out.read_text(encoding="utf-8")
+    assert main(["report", save(tmp_path, assumptions={}), "-o", str(out)]) == 0
+    assert "assumption" not in out.read_text(encoding="utf-8")
+
+
 PROGRAM = """
 func.func @f(%a: tensor<16x16xf16>, %b: tensor<16x16xf16>) -> tensor<16x16xf32> {
   %zero = arith.constant 0.0 : f32
