@@ -339,7 +339,7 @@ def test_a_negative_ue4m3_scale_is_caught() -> None:
         validator.inputs[1] = np.negative(validator.inputs[1])
         assert validator.inputs[1].dtype == ml_dtypes.float8_e4m3fn
         programs = find_programs(module)
-        validator._reference = validator._run(module, programs, validator.inputs, None).outputs
+        validator._reference = validator._run(module, programs, validator.inputs, None, {}).outputs
         Pipeline.parse("builtin.module(raise-block-scaled)").run(module)
         from tcir.validation.report import Line
 

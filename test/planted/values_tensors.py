@@ -104,7 +104,18 @@ TENSORS = [
                     "$y = arith.maxsi $m, $d : $T")),
     Planted("w is unsigned", "implicit-gemm i8", "raise-to-tc",
             sub(r'(tc.conv2d".*strides = array<i64: 1, 1>)', r"\1, unsigned = array<i64: 0, 1>")),
+    Planted("A's infinities are 65504", "matmul f16", "raise-to-tc",
+            operand(MATMUL, 0, *clamped("-65504.0", "65504.0"))),
+    Planted("NaN in w is 0", "implicit-gemm bf16", "raise-to-tc", operand(CONV, 1, *NAN_TO_ZERO)),
+    Planted("x's subnormals flushed", "smem-offset tf32", "raise-to-tc",
+            operand(CONV, 0, *NO_SUBNORMALS)),
+    Planted("w's subnormals flushed", "implicit-gemm bf16", "raise-to-tc",
+            operand(CONV, 1, *where("olt", "0x0080", "0.0"))),
     # Scales and narrow elements.
+    Planted("ue4m3 NaN is 448 (B)", "padded nvfp4", "raise-block-scaled",
+            operand(SCALED, 3, *code_is(127, 126))),
+    Planted("global scale of bf16", "padded nvfp4", "raise-block-scaled",
+            operand(SCALED, 4, *through("bf16"))),
     *(
         Planted(what, program, "raise-block-scaled", operand(SCALED, number, *lines))
         for program in ("simt mx", "padded mx")
@@ -184,6 +195,7 @@ TILES = [
             ("matmul f16", "tiny sums lose their sign", where("olt", "0x32800000", "0.0")),
             ("shift-reuse f16", "sums rounded toward zero", masked(0xFFFFE000 - (1 << 32))),
             ("shift-reuse f16", "NaN is inf", NAN_TO_INF),
+            ("shift-reuse f16", "sums saturate", clamped("-65504.0", "65504.0")),
             ("smem-offset tf32", "sums through f16", through("f16")),
             ("smem-offset tf32", "subnormal sums flushed", NO_SUBNORMALS),
             ("implicit-gemm bf16", "sums rounded toward zero", masked(0xFFFF0000 - (1 << 32))),

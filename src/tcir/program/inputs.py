@@ -36,11 +36,14 @@ EXACT_BITS = 24
 ONE_BIT_EACH = 2
 """The width of a product of two powers of two, which is one bit all the same."""
 LEAST_BITS = 2
+"""Bits of the whole numbers that any program gets: up to 3."""
 ROW_EXPONENTS = 16
 """Largest power of two between rows or columns, where the format has the range."""
+_MANY_PRODUCTS = 8
+"""So many indices of the sum, and its first and last have powers of two only."""
 BESIDE = 16
 """Exponent of the largest inputs beside the factors, about."""
-FRACTION = 1.25
+FRACTION = 4 / 3
 """One scalar factor is this multiple of a power of two, so that results are rounded."""
 _F32_TOP, _TF32_BITS = 128, 11
 _MANY_EXPONENTS = 29
@@ -244,6 +247,9 @@ def _fill_pair(
     low, high = max(least_a, width - most_b), min(most_a, width - least_b)
     share = generator.integers(low, high, count, endpoint=True)
     widths = [share, width - share]
+    if count >= _MANY_PRODUCTS:  # the ends, where exponents go furthest, as narrow as they may be
+        for w, least in zip(widths, (least_a, least_b), strict=True):
+            w[0] = w[-1] = least
     rows = [contraction.own_axis(pair, side) for side in (0, 1)]
     ranges = [s.top - s.low - max(s.widths[1], 1) for s in spans]
     if None not in rows:
