@@ -61,8 +61,8 @@ def _tutorial(m: int, n: int, k: int) -> Any:
 
 for _name, _sizes in {
     "tutorial_01": (256, 256, 128),
-    "tutorial_04": (512, 512, 128),
-    "tutorial_05": (512, 512, 128),
+    "tutorial_04": (512, 1024, 128),
+    "tutorial_05": (512, 1024, 128),
 }.items():
     case("cutlass", _name)(_tutorial(*_sizes))
 

@@ -24,12 +24,12 @@ EXAMPLES: dict[str, tuple[str, str, int, str]] = {
     "72a_nvfp4_bf16_gemm": ("72_blackwell_narrow_precision_gemm/72a_blackwell_nvfp4_bf16_gemm.cu",
                             "--m=256 --n=256 --k=256 --iterations=0", 2, "device_kernel"),
     "tutorial_01": ("cute/tutorial/blackwell/01_mma_sm100.cu", "256 256 128", 4, "gemm_device"),
-    "tutorial_05": ("cute/tutorial/blackwell/05_mma_tma_epi_sm100.cu", "512 512 128", 4,
+    "tutorial_05": ("cute/tutorial/blackwell/05_mma_tma_epi_sm100.cu", "512 1024 128", 4,
                     "gemm_device"),
     "76_conv_fprop": ("76_blackwell_conv/76_blackwell_conv_fprop.cu",
                       "--n=1 --h=8 --w=16 --c=64 --k=128 --r=3 --s=3 --iterations=0", 2,
                       "device_kernel"),
-    "tutorial_04": ("cute/tutorial/blackwell/04_mma_tma_2sm_sm100.cu", "512 512 128", 4,
+    "tutorial_04": ("cute/tutorial/blackwell/04_mma_tma_2sm_sm100.cu", "512 1024 128", 4,
                     "gemm_device"),
 }  # fmt: skip
 
