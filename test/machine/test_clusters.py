@@ -194,18 +194,75 @@ def a_peer_is_there_while_its_mbarrier_is_signalled(c: Ctas, edge: bool) -> Any:
     return c.run(sender, owner, end=False)
 
 
-@pair("mbarrier-init-race")
-def a_remote_mbarrier_is_initialised(c: Ctas, edge: bool) -> Any:
-    def user(agent: Agent) -> Any:
+@pair("relaxed-cluster-barrier")
+def a_peer_that_is_met_by_relaxed_arrivals(c: Ctas, edge: bool) -> Any:
+    """As JAX's Mosaic GPU ends: the CTA is there until all have arrived."""
+
+    def sender(agent: Agent) -> Any:
+        agent.mbarrier.arrive(RANK + BAR, site="remote arrive")
         yield from meet(agent, relaxed=not edge)
-        agent.mbarrier.arrive(RANK + BAR + 8, site="remote arrive")
 
     def owner(agent: Agent) -> Any:
-        agent.mbarrier.init(RANK + BAR + 8, 1, site="init 2")
-        yield from meet(agent, relaxed=not edge)
-        yield from agent.mbarrier.wait(RANK + BAR + 8, 0, site="wait 2")
+        yield from meet(agent)
 
-    return [user, owner]
+    return c.run(sender, owner, end=False)
+
+
+def initialises(c: Ctas, meets: Callable[[Agent], Any]) -> Any:
+    def owner(agent: Agent) -> Any:
+        agent.mbarrier.init(BAR + 8, 1, site="init 2")
+        yield from meets(agent)
+        yield from agent.mbarrier.wait(BAR + 8, 0, site="wait 2")
+
+    def user(agent: Agent) -> Any:
+        yield from meets(agent)
+        agent.mbarrier.arrive(BAR + 8, site="remote arrive")
+
+    return [owner, user]
+
+
+@pair("mbarrier-init-race")
+def a_remote_mbarrier_is_initialised(c: Ctas, edge: bool) -> Any:
+    return initialises(c, meet if edge else nothing)
+
+
+@pair("relaxed-cluster-barrier")
+def a_relaxed_arrival_after_the_init(c: Ctas, edge: bool) -> Any:
+    """As in CUTLASS's examples 70 and 72a."""
+    return initialises(c, lambda agent: meet(agent, relaxed=not edge))
+
+
+@pair("relaxed-cluster-barrier")
+def the_word_of_alloc_behind_relaxed_arrivals(c: Ctas, edge: bool) -> Any:
+    """As in DeepGEMM's pairs; of any other store it is a race: `a_word_stored_in_a_peer`."""
+
+    def owner(agent: Agent) -> Any:
+        yield from agent.tmem.alloc(WORDS, 32, site="alloc")
+        yield from meet(agent, relaxed=not edge)
+        agent.tmem.dealloc(0, 32, site="dealloc")
+
+    def reader(agent: Agent) -> Any:
+        yield from meet(agent)
+        c.load(agent, WORDS)
+
+    return [owner, reader]
+
+
+@pair("race")
+def the_word_of_alloc_behind_no_barrier(c: Ctas, edge: bool) -> Any:
+    def owner(agent: Agent) -> Any:
+        yield from agent.tmem.alloc(WORDS, 32, site="alloc")
+        if edge:
+            yield from meet(agent)
+        agent.tmem.dealloc(0, 32, site="dealloc")
+
+    def reader(agent: Agent) -> Any:
+        if edge:
+            yield from meet(agent)
+        c.load(agent, WORDS)
+        yield from ()
+
+    return [owner, reader]
 
 
 @pair("deadlock")
@@ -427,6 +484,18 @@ def test_the_edge_is_enough(name: str) -> None:
 @pytest.mark.parametrize("name", PAIRS)
 def test_without_the_edge(name: str) -> None:
     assert any(PAIRS[name][1] in outcome(name, False, seed).codes for seed in ORDERS)
+
+
+@pytest.mark.parametrize("ordering, severity", [("silicon", "warning"), ("isa", "error")])
+@pytest.mark.parametrize("name", [n for n in PAIRS if PAIRS[n][1] == "relaxed-cluster-barrier"])
+def test_relaxed_arrivals_are_a_warning(name: str, ordering: str, severity: str) -> None:
+    """They order execution; what they leave unpromised ships."""
+    for seed in ORDERS:
+        c = Ctas(seed, ordering=ordering)
+        built = PAIRS[name][0](c, False)
+        c = built if isinstance(built, Ctas) else c.run(*built)
+        found = {(f.severity, f.code) for f in c.machine.findings}
+        assert c.error is None and found == {(severity, "relaxed-cluster-barrier")}
 
 
 def test_one_store_reaches_two_ctas() -> None:

@@ -26,6 +26,7 @@ WORDS = {
     "expect-tx-mismatch": r"announced and the arrived bytes differ by -?\d+: mbarrier at 0x",
     "tensor-memory-leak": r"tcgen05\.dealloc: the next CTA on the SM would wait forever",
     "peer-exited": r"a cluster barrier .* between the access .* and its end",
+    "relaxed-cluster-barrier": r"without \.relaxed.*not promised by PTX ISA 9\.7\.13\.3",
     "issue-order": r"commit.*: order of issue of .* is not promised by PTX ISA 9\.7\.16\.6\.2",
     "phase-overtaken": r"an arrival of the waiter.*not promised by PTX ISA",
     "undefined-read": r"nothing wrote",

@@ -47,6 +47,7 @@ from tcir.machine.order.lanes import (
     WARP,
     LaneNumbers,
     Lanes,
+    known_to,
     observed_of,
 )
 from tcir.machine.order.operation import Blocking, Waiting
@@ -105,6 +106,9 @@ class Agent:
         self.me: Component = (cta.index, len(cta.agents))
         self.lanes = Lanes(self.me)
         """What its lanes know, and which of them execute."""
+        self.met: Clock = {}
+        """What cluster barriers put before it in time, relaxed arrivals included, which order no
+        memory (PTX ISA 9.7.13.3)."""
         self.inits: list[int] = []
         """Numbers of its mbarrier.init."""
         self.tensor_threads = [TensorThread(self.me, 0, self.machine.assumptions)]
@@ -409,7 +413,7 @@ class Agent:
         return None
 
     def _known_to_all(self, access: Access) -> bool:
-        return observed(self.clock, access) or observed_of(self.clock, access, access.lanes)
+        return known_to(self.clock, access)
 
     def note_constant(self, shadow: Shadow | None, where: Granules, access: Access) -> None:
         """Checks and records a read of memory that no thread may write during the launch."""
@@ -568,6 +572,12 @@ class Agent:
                 ),
                 "issue-order", f"{other.site} ({other.kind} {verb})", access.site, missing,
             )  # fmt: skip
+            return
+        if other.kind == "alloc" and known_to(self.met, other):
+            # Its own kind: no other store may go without a release (DeepGEMM's is this word).
+            self.cta.report_relaxed(
+                f"{other.site} ({other.kind} {verb})", access.site, "DeepGEMM's pairs"
+            )
             return
         # The bytes are the same in either order: compilers let several warps store a constant.
         harmless = touch.same and other.kind == "generic"

@@ -115,12 +115,13 @@ class Memory:
         lanes: Addresses | None = None,
         undefined: Undefined | None = None,
         strong: Strong | None = None,
+        kind: str = "generic",
         site: object,
     ) -> None:
         """Writes uint8 [n, nbytes] to the addresses.
 
         ``lanes``: who writes to each. ``undefined``: which of the bytes are. ``strong``: qualifiers
-        of a strong store.
+        of a strong store. ``kind``: what a report calls it.
         """
         if space == "cluster" and (parts := _by_rank(addresses)):
             for part in parts:
@@ -128,7 +129,7 @@ class Memory:
                 who = None if lanes is None else lanes[part]
                 self.store(
                     space, addresses[part], data[part],
-                    lanes=who, undefined=lost, strong=strong, site=site,
+                    lanes=who, undefined=lost, strong=strong, kind=kind, site=site,
                 )  # fmt: skip
             return
         memory, where = self.place(space, addresses, data.shape[1], site)
@@ -146,7 +147,7 @@ class Memory:
         if self.machine.checking:
             if lanes is not None and len(lanes) > 1:
                 lanes = self._shared_places(addresses, data, lanes, strong, site)
-            access = self.agent.own_access("generic", site, strong, by_lane=lanes is not None)
+            access = self.agent.own_access(kind, site, strong, by_lane=lanes is not None)
             granules = memory.granules(where, aligned=lanes is not None)
             self.agent.note_write(memory.shadow, granules, access, lanes=lanes, same=same)
 

@@ -101,6 +101,7 @@ class CtaProtocol(Protocol):
     def report(
         self, severity: str | Unpromised, code: str, first: object, second: object, missing: str
     ) -> None: ...
+    def report_relaxed(self, first: object, second: object, ships: str) -> None: ...
     def report_undefined(self, origin: Origin, use: object) -> None: ...
 
 
@@ -118,6 +119,7 @@ class AgentProtocol(Protocol):
     threads: int
     me: Component
     lanes: Lanes
+    met: Clock
     inits: list[int]
     tensor_threads: list[TensorThread]
     tensor: TensorThread

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from tcir.machine.order.clocks import REACHES, Access, Clock, Component, join
+from tcir.machine.order.clocks import REACHES, Access, Clock, Component, join, observed
 
 WARP = (1 << 32) - 1
 TOGETHER = 32
@@ -52,6 +52,11 @@ def observed_of(clock: Clock, access: Access, lanes: int, mark: str | None = Non
     if not lanes or lanes >> EACH & 1:
         return any(known(lane) for lane in range(TOGETHER))
     return all(known(lane) for lane in members(lanes))
+
+
+def known_to(clock: Clock, access: Access) -> bool:
+    """Whether an operation with ``clock`` comes after ``access``, whichever lanes did it."""
+    return observed(clock, access) or observed_of(clock, access, access.lanes)
 
 
 @dataclass(eq=False)

@@ -25,4 +25,6 @@ class ClusterRound:
     arrived: set[object] = field(default_factory=set)
     """Agents."""
     clock: Clock = field(default_factory=dict)
+    met: Clock = field(default_factory=dict)
+    """What was done before the arrivals, relaxed ones included: who waits runs after it."""
     done: bool = False

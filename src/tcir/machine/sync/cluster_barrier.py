@@ -37,8 +37,9 @@ class ClusterBarrier:
         self._entered = cluster.round
         self._entered.arrived.add(self.agent)
         agent = self.agent
-        fenced = agent.fenced[agent.scope("cluster").reach]
-        join(self._entered.clock, fenced if relaxed else agent.release())
+        fenced, done = agent.fenced[agent.scope("cluster").reach], agent.release()
+        join(self._entered.clock, fenced if relaxed else done)
+        join(self._entered.met, done)
 
     def wait(self, *, site: object) -> Blocking:
         """barrier.cluster.wait: acquires what was released at the arrivals."""
@@ -46,7 +47,7 @@ class ClusterBarrier:
         this = self._own_round(site)
         yield from self.agent.wait(lambda: self._complete(this), lambda: self._describe(this, site))
         self._entered = None
-        join(self.agent.clock, this.clock)
+        self._acquire(this)
 
     def test(self, *, last: bool, site: object) -> bool:
         """Whether the wait of some threads of the agent is over; ``last``: no other has to wait."""
@@ -56,10 +57,14 @@ class ClusterBarrier:
             return False
         self.agent.proceed(site)
         self.agent.lanes.learn()
-        join(self.agent.clock, this.clock)
+        self._acquire(this)
         if last:
             self._entered = None
         return True
+
+    def _acquire(self, this: ClusterRound) -> None:
+        join(self.agent.clock, this.clock)
+        join(self.agent.met, this.met)
 
     def _own_round(self, site: object) -> ClusterRound:
         if self._entered is None:

@@ -93,7 +93,7 @@ class Tmem:
             base = free
             tmem.allocate(base, columns, exclusive)
         word = np.array([[base]], np.uint32).view(np.uint8)
-        self.memory.store("shared", np.array([address], np.int64), word, site=site)
+        self.memory.store("shared", np.array([address], np.int64), word, kind="alloc", site=site)
 
     def dealloc(
         self,
