@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from tcir.machine import Deadlock, MachineError, TensorOperand
+from tcir.machine import Agent, Deadlock, MachineError, TensorOperand
 
 from .agent_programs import A_AT, A_BYTES, FULL, SMEM, Run, load_ab
 
@@ -74,6 +76,30 @@ def test_phases_follow_the_definition(count, steps):
     run.agents(body)
     # What is left over at the end of the kernel is reported.
     assert (("error", "expect-tx-mismatch") in run.codes) == (tx != 0)
+
+
+@pytest.mark.parametrize("ordering, severity", [("silicon", "warning"), ("isa", "error")])
+def test_announced_bytes_of_a_phase_that_is_never_used(ordering: str, severity: str) -> None:
+    """As producer_tail of CuTe DSL leaves them; of a phase that is, they are an error."""
+
+    def left(asks: bool, loads: bool) -> set[tuple[str, str]]:
+        run = Run(1, ordering=ordering)
+
+        def body(agent: Agent) -> Any:
+            agent.mbarrier.init(FULL, 1, site="init")
+            agent.mbarrier.arrive(FULL, expect_tx=2 * A_BYTES, site="announce")
+            if asks:
+                assert not agent.mbarrier.test(FULL, 0, site="test")
+            if loads:
+                agent.tma.load(A_AT, TensorOperand(run.map_a, (0, 0)), FULL, site="load")
+            yield from agent.pause()
+
+        run.agents(body)
+        return {c for c in run.codes if c[1] == "expect-tx-mismatch"}
+
+    assert left(asks=False, loads=False) == {(severity, "expect-tx-mismatch")}
+    assert left(asks=True, loads=False) == {("error", "expect-tx-mismatch")}
+    assert left(asks=False, loads=True) == {("error", "expect-tx-mismatch")}
 
 
 def test_arrive_with_expect_tx_announces_before_it_arrives():

@@ -59,7 +59,8 @@ def test_a_line() -> None:
 def test_the_first_hazard() -> None:
     wait = re.search(r"tcgen05\.wait::ld[^;]*;", kernel().ptx)
     assert wait is not None
-    stop = debug.run(kernel().ptx.replace(wait[0], ""), break_at="first-hazard", **launch()[0])
+    text = kernel().ptx.replace(wait[0], "")
+    stop = debug.run(text, break_at="first-hazard", ordering="isa", **launch()[0])
     assert stop.reason.startswith("first hazard: race: line")
     assert "tcgen05.ld" in stop.reason and "tcgen05.dealloc" in stop.reason
     assert "tcgen05.wait::ld" in stop.reason

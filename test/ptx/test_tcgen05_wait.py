@@ -43,6 +43,24 @@ def test_use_before_the_wait_is_a_warning(use: str, assemble: Any) -> None:
     assert assemble(collective(body))
 
 
+REFILL = (
+    " tcgen05.st.sync.aligned.32x32b.x2.b32 [%t1], {%d2, %d3};\n tcgen05.wait::st.sync.aligned;\n"
+)
+
+
+@pytest.mark.parametrize("seed", [None, 1, 2, 3])
+def test_a_use_comes_after_its_load(seed: int | None) -> None:
+    """As in FlashAttention-4: the first use waits for the load, and so does what follows it."""
+    used = LOAD + USES["add"] + REFILL
+    assert found(used, order_seed=seed) == [("warning", "registers-before-wait")]
+    by_documents = found(used, order_seed=seed, ordering="isa")
+    assert set(by_documents) == {("warning", "registers-before-wait"), ("error", "race")}
+    unused = LOAD + " mov.b32 %d2, 0; mov.b32 %d3, 0;\n" + REFILL
+    assert found(unused, order_seed=seed) == [("error", "race")]
+    other = LOAD + LOAD.replace("d0, %d1", "d4, %d5") + USES["add"] + REFILL
+    assert ("error", "race") in found(other, order_seed=seed)
+
+
 COPIES = {
     "mov": " mov.b32 %d2, %d0; mov.b32 %d3, %d1;\n",
     "shfl": " shfl.sync.idx.b32 %d2, %d0, 0, 31, -1; shfl.sync.idx.b32 %d3, %d1, 0, 31, -1;\n",

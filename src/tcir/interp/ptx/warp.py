@@ -100,8 +100,10 @@ class Warp:
     def undefined(self, slot: int, mask: int, site: Site) -> Unknown | None:
         """The undefined bits of an operand in the lanes of a mask, None if there are none."""
         if self.undef[slot] & mask and slot in self.pending:
-            self._used_before_wait(self.pending[slot], site)
-            self.awaited(self.pending[slot])
+            load = self.pending[slot]
+            self._used_before_wait(load, site)
+            self.agent.tmem.used(load)
+            self.awaited(load)
         lanes = self.undef[slot] & mask
         if not lanes:
             return None

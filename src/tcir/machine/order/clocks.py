@@ -92,8 +92,10 @@ def of_tensor_memory(clock: Clock) -> Clock:
     """What a clock knows of accesses to tensor memory, and of the fences behind them."""
     found = {}
     for component, number in clock.items():
-        marked_one = component[1] if component[0] in (BEFORE, PIPE) else component
-        if isinstance(marked_one, tuple) and marked_one[0] in ("ld", "st", "tc"):
+        line = component[1] if component[0] in (BEFORE, PIPE) else component
+        while isinstance(line, tuple) and isinstance(line[0], tuple):
+            line = line[0]  # one event of it: see `complete`
+        if isinstance(line, tuple) and line[0] in ("ld", "st", "tc"):
             found[component] = number
     return found
 
@@ -103,6 +105,14 @@ def join(clock: dict[Line, int], other: dict[Line, int]) -> None:
     for component, count in other.items():
         if clock.get(component, 0) < count:
             clock[component] = count
+
+
+def complete(clock: Clock, component: Component, number: int) -> None:
+    """``clock`` has observed one event of a line on which events complete in any order."""
+    clock[(component, number)] = 1
+    while (event := (component, clock.get(component, 0) + 1)) in clock:
+        del clock[event]
+        clock[component] = event[1]
 
 
 def observed(clock: Clock, access: Access) -> bool:

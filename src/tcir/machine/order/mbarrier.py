@@ -49,6 +49,8 @@ class Mbarrier:
     """All loads up to this number are complete."""
     waits: list[PhaseWait] = field(default_factory=list)
     """For the open phase."""
+    asked: int = -1
+    """The last phase that somebody found open, or waited for."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.count <= MAX_COUNT:
@@ -65,6 +67,7 @@ class Mbarrier:
 
     def watch(self) -> PhaseWait:
         """A wait for the open phase."""
+        self.asked = self.phase
         self.waits.append(wait := PhaseWait())
         return wait
 
@@ -150,6 +153,11 @@ class Mbarrier:
             for wait in self.waits:
                 wait.released = released
             self.waits = []
+
+    @property
+    def spare(self) -> bool:
+        """Whether its open phase has bytes announced that nothing sends and nobody asked for."""
+        return self.tx > 0 and not self.landed and self.asked != self.phase
 
     def __str__(self) -> str:
         return (

@@ -165,6 +165,7 @@ class Mbarriers:
         released = barrier.released
         if not barrier.complete(parity):
             wait = self.remembered.get((address, parity))
+            barrier.asked = barrier.phase
             if wait is None or wait.released is None:
                 self.agent.poll(site, f"parity {parity} of {barrier} at {site}")
                 return False

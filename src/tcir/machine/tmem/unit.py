@@ -10,7 +10,7 @@ from tcir.machine.memory.generic import Memory
 from tcir.machine.memory.protocols import AgentProtocol
 from tcir.machine.memory.tensor_memory import COLUMNS, UNSPECIFIED_HALF
 from tcir.machine.memory.undefined import Undefined
-from tcir.machine.order.clocks import Access
+from tcir.machine.order.clocks import Access, complete
 from tcir.machine.order.operation import Blocking
 from tcir.machine.refusal import Refusal
 from tcir.machine.tmem.pair_allocation import PairAllocation, check_exclusive
@@ -29,6 +29,8 @@ class Tmem:
         self._pair = PairAllocation(agent)
         self._loads = self._stores = 0
         """Number of tcgen05.ld and .st executed."""
+        self._number_at: dict[object, int] = {}
+        """Number of the last tcgen05.ld at each site since `wait`."""
 
     def alloc(
         self,
@@ -181,6 +183,7 @@ class Tmem:
             undefined = self._undefined(lanes, columns, halves, site)
         self._loads += 1
         self.machine.counters.tmem_load += 4 * value.size * halves
+        self._number_at[site] = self._loads
         access = Access(("ld", self.agent.me), self._loads, "tcgen05.ld", site)
         self.agent.note_read(tmem.shadow, _words(lanes, columns, halves), access)
         return value, undefined
@@ -250,6 +253,16 @@ class Tmem:
             raise ValueError(f"expected 'ld' or 'st', got {kind!r}")
         self.agent.proceed(site)
         self.agent.clock[(kind, self.agent.me)] = self._loads if kind == "ld" else self._stores
+        if kind == "ld":
+            self._number_at.clear()
+
+    def used(self, site: object) -> None:
+        """A register of the last tcgen05.ld at ``site`` is used without `wait`: no use overtakes
+        its load, which ptxas waits for. Not promised by the documents."""
+        number = self._number_at.pop(site, 0)
+        if number and self.machine.options.ordering == "silicon":
+            for group in self.agent.lanes.groups:
+                complete(group.clock, ("ld", self.agent.me), number)
 
 
 def _words(lanes: Index, columns: Index, halves: int) -> tuple[Index, Index]:
