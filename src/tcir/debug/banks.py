@@ -51,12 +51,12 @@ class BankConflicts(Follower):
     def follow(self, interpreter: WarpInterpreter) -> Blocking:
         memory: Any = interpreter.warp.agent.memory
         copies: Any = interpreter.warp.agent.cp_async
-        load, store, copy = memory.load, memory.store, copies.copy
+        read, store, copy = memory.read, memory.store, copies.copy
 
-        def counted_load(space: str, addresses: Any, nbytes: int, **how: Any) -> Any:
+        def counted_read(space: str, addresses: Any, nbytes: int, **how: Any) -> Any:
             if space == "shared":
                 self._note(how["site"], addresses, nbytes)
-            return load(space, addresses, nbytes, **how)
+            return read(space, addresses, nbytes, **how)
 
         def counted_store(space: str, addresses: Any, data: Any, **how: Any) -> None:
             if space == "shared":
@@ -64,10 +64,10 @@ class BankConflicts(Follower):
             store(space, addresses, data, **how)
 
         def counted_copy(
-            lanes: int, targets: Any, sources: Any, nbytes: int, read: Any, **how: Any
+            lanes: int, targets: Any, sources: Any, nbytes: int, inside: Any, **how: Any
         ) -> None:
             self._note(how["site"], targets, nbytes)
-            copy(lanes, targets, sources, nbytes, read, **how)
+            copy(lanes, targets, sources, nbytes, inside, **how)
 
-        memory.load, memory.store, copies.copy = counted_load, counted_store, counted_copy
+        memory.read, memory.store, copies.copy = counted_read, counted_store, counted_copy
         return interpreter.run()

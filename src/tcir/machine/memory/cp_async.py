@@ -66,11 +66,13 @@ class CpAsync:
         buffer, places = self._sources(sources, inside, nbytes, site)
         granules = where[:, :: smem.granule] // smem.granule
         if agent.machine.checking:
-            who = np.array(list(members(lanes)))
+            # One row is one lane's, where lanes are threads; a tile has more rows than lanes.
+            who = np.array(list(members(lanes))) if agent.lanes.separate else None
             agent.note_write(smem.shadow, granules, access, lanes=who)
             if buffer is not None:
                 read_there, index = np.unique(places[inside] // buffer.granule, return_index=True)
-                who = np.repeat(who, inside.sum(axis=1))[index]
+                if who is not None:
+                    who = np.repeat(who, inside.sum(axis=1))[index]
                 agent.note_read(buffer.shadow, read_there, access, lanes=who)
 
         def run() -> None:
