@@ -54,22 +54,13 @@ def simt_kernel(
     }
     if shape.order is not None:
         attributes["tc.order"] = i64(shape.order)
-    types = ", ".join(["!llvm.ptr<1>"] * len(buffers))
     with ir.InsertionPoint(kernels_block(module)), location:
         aligned = ir.Attribute.parse(f"{{llvm.align = {ALIGNMENT} : i64}}")
-        function = llvm.LLVMFuncOp(
-            name,
-            ir.TypeAttr.parse(f"!llvm.func<void ({types})>"),
-            arg_attrs=ir.ArrayAttr.get([aligned] * len(buffers)),
-        )
-        for key, value in attributes.items():
-            function.operation.attributes[key] = value
-        entry = function.operation.regions[0].blocks.append(
-            *[pointer_type(1)] * len(buffers), arg_locs=[location] * len(buffers)
-        )
+        count = len(buffers)
+        entry = llvm.func(name, [pointer_type(1)] * count, [aligned] * count, attributes)
     with ir.InsertionPoint(entry), location:
         yield dict(zip(buffers, entry.arguments, strict=True))
-        llvm.ReturnOp()
+        llvm.return_()
 
 
 def constant(value: int, bits: int = 32) -> ir.Value:
@@ -169,19 +160,17 @@ def as_f32(bits: ir.Value) -> ir.Value:
 
 def thread_index() -> ir.Value:
     """%tid.x."""
-    return nvvm.ThreadIdXOp(results=[integer_type(32)]).result
+    return nvvm.read_ptx_sreg("tid.x")
 
 
 def block_index(axis: int) -> ir.Value:
     """%ctaid.{x,y,z}."""
-    read = (nvvm.BlockIdXOp, nvvm.BlockIdYOp, nvvm.BlockIdZOp)[axis]
-    return read(results=[integer_type(32)]).result
+    return nvvm.read_ptx_sreg(f"ctaid.{'xyz'[axis]}")
 
 
 def at(pointer: ir.Value, offset: ir.Value) -> ir.Value:
     """`pointer` plus an i64 number of bytes."""
-    byte, flags = integer_type(8), ir.Attribute.parse("0 : i32")
-    return llvm.GEPOp(pointer_type(1), pointer, [offset], [-(2**31)], byte, flags).result
+    return llvm.getelementptr(pointer, offset)
 
 
 def behind(pointer: ir.Value, offset: int) -> ir.Value:
@@ -195,8 +184,8 @@ def load_words(pointer: ir.Value, count: int) -> list[ir.Value]:
     kind = ir.VectorType.get([step], integer_type(32))
     words = []
     for first in range(0, count, step):
-        vector = llvm.LoadOp(kind, behind(pointer, 4 * first), alignment=4 * step).res
-        words += [llvm.ExtractElementOp(vector, constant(n)).result for n in range(step)]
+        vector = llvm.load(kind, behind(pointer, 4 * first), alignment=4 * step)
+        words += [llvm.extractelement(vector, constant(n)) for n in range(step)]
     return words
 
 
@@ -207,37 +196,35 @@ def load_byte(pointer: ir.Value) -> ir.Value:
 
 def store_byte(pointer: ir.Value, value: ir.Value) -> None:
     """The low byte of an i32."""
-    llvm.InlineAsmOp(
+    llvm.inline_asm(
         None, [pointer, value], "st.global.u8 [$0], $1;", "l,r,~{memory}", has_side_effects=True
     )
 
 
 def load(pointer: ir.Value, kind: ir.Type) -> ir.Value:
     """One aligned element."""
-    return llvm.LoadOp(kind, pointer).res
+    return llvm.load(kind, pointer)
 
 
 def store(pointer: ir.Value, value: ir.Value) -> None:
     """One aligned element."""
-    llvm.StoreOp(value, pointer)
+    llvm.store(value, pointer)
 
 
 def asm(kind: ir.Type, text: str, constraints: str, operands: Sequence[ir.Value]) -> ir.Value:
     """An instruction without side effects."""
-    return llvm.InlineAsmOp(kind, list(operands), text, constraints).res
+    return llvm.inline_asm(kind, operands, text, constraints).result
 
 
 def fma(a: ir.Value, b: ir.Value, c: ir.Value) -> ir.Value:
     """a · b + c, rounded once."""
-    return llvm.FMAOp(a, b, c).res
+    return llvm.intr_fma(a, b, c)
 
 
 def shuffle_xor(value: ir.Value, distance: int) -> ir.Value:
     """shfl.bfly: the value of the lane whose number differs in the bits of `distance`."""
-    return nvvm.ShflOp(
-        constant(0xFFFFFFFF), value, constant(distance), constant(WARP - 1), nvvm.ShflKind.bfly,
-        results=[value.type],
-    ).res  # fmt: skip
+    every, clamp = constant(0xFFFFFFFF), constant(WARP - 1)
+    return nvvm.shfl_sync_bfly(every, value, constant(distance), clamp)
 
 
 def sum_of_lanes(value: ir.Value) -> ir.Value:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcir._mlir import arith, ir, nvvm
+from tcir._mlir import arith, nvvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, string
 from tcir.dialect.ops.block_scale import SCALE_ROW_BYTES, SCALE_ROWS, scaled_step
@@ -32,17 +32,20 @@ def convert_mma_block_scale(converter: Converter, op: tc.MmaBlockScaleOp) -> Non
         sfb_id=integer(op, "sfb_id"),
     )
     signed = idesc - (1 << 32) if idesc >> 31 else idesc
-    nvvm.Tcgen05MMABlockScaleOp(
-        ir.Attribute.parse(f"#nvvm.tcgen05_mma_kind<{step.kind}>"),
-        ir.Attribute.parse("#nvvm.cta_group<cta_1>"),
+    nvvm.tcgen05.mma_block_scale(
+        step.kind,
+        step.block,
         tmem_pointer(converter.tmem_columns(d)),
-        slice_descriptor(converter, a, integer(op, "a_slice")),
-        slice_descriptor(converter, b, integer(op, "b_slice")),
+        (
+            slice_descriptor(converter, a, integer(op, "a_slice")),
+            slice_descriptor(converter, b, integer(op, "b_slice")),
+        ),
         converter.constant(signed),
         converter.ssa(op.accumulate),
-        tmem_pointer(converter.tmem_columns(sfa, integer(op, "sfa_column"))),
-        tmem_pointer(converter.tmem_columns(sfb, integer(op, "sfb_column"))),
-        blockScale=ir.Attribute.parse(f"#nvvm.tcgen05_mma_block_scale<block{step.block}>"),
+        (
+            tmem_pointer(converter.tmem_columns(sfa, integer(op, "sfa_column"))),
+            tmem_pointer(converter.tmem_columns(sfb, integer(op, "sfb_column"))),
+        ),
     )
 
 
@@ -57,9 +60,4 @@ def convert_cp_scales(converter: Converter, op: tc.CpScalesOp) -> None:
     if offset:
         descriptor = arith.AddIOp(descriptor, converter.constant(offset, 64)).result
     first = arith.AddIOp(converter.tmem_columns(target), converter.ssa(op.column)).result
-    nvvm.Tcgen05CpOp(
-        ir.Attribute.parse("#nvvm.tcgen05_cp_shape<shape_32x128b>"),
-        tmem_pointer(first),
-        descriptor,
-        multicast=ir.Attribute.parse("#nvvm.tcgen05_cp_multicast<warpx4>"),
-    )
+    nvvm.tcgen05.cp("32x128b", tmem_pointer(first), descriptor, multicast="warpx4")

@@ -89,16 +89,15 @@ def convert_mma(converter: Converter, op: tc.MmaOp) -> None:
         a_major=a_major,
         b_major=b.type.major,
     )
-    nvvm.Tcgen05MMAOp(
-        ir.Attribute.parse(f"#nvvm.tcgen05_mma_kind<{kind_of(op)}>"),
-        ir.Attribute.parse("#nvvm.cta_group<cta_1>"),
+    nvvm.tcgen05.mma(
+        kind_of(op),
         tmem_pointer(converter.tmem_columns(d)),
         matrix_a,
         slice_descriptor(converter, b, b_slice),
         converter.constant(idesc),
         converter.ssa(op.accumulate),
-        aShift=ashift or None,
-        disableOutputLane=d.disabled,
+        a_shift=ashift,
+        disable_output_lane=d.disabled,
     )
 
 
@@ -111,8 +110,8 @@ def convert_cp(converter: Converter, op: tc.CpOp) -> None:
     index = integer(op, "slice")
     if source.type.major != "K":
         raise PassError("expected a K-major source: tcgen05.cp copies rows (PTX ISA 9.7.16.9)")
-    nvvm.Tcgen05CpOp(
-        ir.Attribute.parse("#nvvm.tcgen05_cp_shape<shape_128x256b>"),
+    nvvm.tcgen05.cp(
+        "128x256b",
         tmem_pointer(converter.tmem_columns(target, SLICE_COLUMNS * index)),
         slice_descriptor(converter, source, index),
     )

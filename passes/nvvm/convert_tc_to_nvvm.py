@@ -71,13 +71,8 @@ class ConvertTcToNvvm(Pass):
                 module.operation.location,
             )
         with ir.InsertionPoint(kernels_block(module)):
-            llvm.GlobalOp(
-                ir.Type.parse("!llvm.array<0 x i8>"),
-                SMEM_SYMBOL,
-                ir.Attribute.parse("#llvm.linkage<external>"),
-                addr_space=3,
-                alignment=SMEM_TILE_ALIGNMENT,
-            )
+            dynamic = ir.Type.parse("!llvm.array<0 x i8>")
+            llvm.mlir_global(SMEM_SYMBOL, dynamic, space=3, alignment=SMEM_TILE_ALIGNMENT)
             for kernel in kernels:
                 with kernel.location:
                     _convert_kernel(kernel)
@@ -97,7 +92,7 @@ def _convert_kernel(kernel: func.FuncOp) -> None:
         for op in body:
             converter.convert_op(op)
         with terminator.location:
-            llvm.ReturnOp()
+            llvm.return_()
 
 
 @dataclass(frozen=True)
@@ -113,12 +108,11 @@ class _Parameters:
         return [0] * len(self.maps) + [1] * len(self.pointers)
 
     @property
-    def attributes(self) -> ir.ArrayAttr:
+    def attributes(self) -> list[ir.Attribute]:
         """Argument attributes of the llvm.func."""
-        return ir.ArrayAttr.get(
-            [ir.Attribute.parse(_MAP_ATTRIBUTES)] * len(self.maps)
-            + [ir.Attribute.parse(_POINTER_ATTRIBUTES)] * len(self.pointers)
-        )
+        return [ir.Attribute.parse(_MAP_ATTRIBUTES)] * len(self.maps) + [
+            ir.Attribute.parse(_POINTER_ATTRIBUTES)
+        ] * len(self.pointers)
 
     def at_launch(self, kernel: func.FuncOp) -> ir.ArrayAttr:
         """``tc.params``: how a launch makes each parameter from a buffer."""
@@ -132,16 +126,8 @@ def _declare(kernel: func.FuncOp, parameters: _Parameters) -> ir.Block:
     """The llvm.func with its attributes; returns its empty entry block."""
     attributes = _launch_attributes(kernel) | {"tc.params": parameters.at_launch(kernel)}
     types = [pointer_type(space) for space in parameters.spaces]
-    function = llvm.LLVMFuncOp(
-        ir.StringAttr(kernel.attributes["sym_name"]).value,
-        ir.TypeAttr.parse(f"!llvm.func<void ({', '.join(map(str, types))})>"),
-        arg_attrs=parameters.attributes,
-    )
-    for name, value in attributes.items():
-        function.operation.attributes[name] = value
-    return function.operation.regions[0].blocks.append(
-        *types, arg_locs=[kernel.location] * len(types)
-    )
+    name = ir.StringAttr(kernel.attributes["sym_name"]).value
+    return llvm.func(name, types, parameters.attributes, attributes)
 
 
 def _launch_attributes(kernel: func.FuncOp) -> dict[str, ir.Attribute]:

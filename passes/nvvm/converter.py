@@ -153,9 +153,9 @@ class Converter:
         """Values that depend on the thread only, computed once at the kernel's entry."""
         self.linears: dict[Any, Any] = {}
         """Functions of the thread's number proven linear, by key."""
-        shared = llvm.AddressOfOp(pointer_type(3), smem_symbol).result
-        self.smem = llvm.PtrToIntOp(i32(), shared).result
-        self.thread = nvvm.ThreadIdXOp(results=[i32()]).result
+        shared = llvm.mlir_addressof(pointer_type(3), smem_symbol)
+        self.smem = llvm.ptrtoint(i32(), shared)
+        self.thread = nvvm.read_ptx_sreg("tid.x")
         self.warp = arith.ShRUIOp(self.thread, self.constant(5)).result
         self.lane = arith.AndIOp(self.thread, self.constant(WARP - 1)).result
 
@@ -223,7 +223,7 @@ class Converter:
 
     def shared(self, address: SharedAddress, space: int = 3) -> ir.Value:
         """A shared-memory pointer; `space` 7: the same address in the cluster's window."""
-        return llvm.IntToPtrOp(pointer_type(space), self.add(address.base, address.offset)).result
+        return llvm.inttoptr(pointer_type(space), self.add(address.base, address.offset))
 
     def tmem_columns(self, tile: TmemTile, column: int = 0) -> ir.Value:
         """The i32 address of column `column` of `tile`, lane 0."""

@@ -20,7 +20,7 @@ def convert_shift(converter: Converter, op: tc.ShiftOp) -> None:
     tile = converter.record(op.tile, TmemTile)
     column = converter.tmem_columns(tile, SLICE_COLUMNS * integer(op, "slice"))
     lane = QUARTER_LANES * integer(op, "quarter")
-    nvvm.Tcgen05ShiftOp(tmem_pointer(_at_lane(converter, column, lane)))
+    nvvm.tcgen05.shift(tmem_pointer(_at_lane(converter, column, lane)))
 
 
 @lower(tc.RefreshOp)
@@ -34,11 +34,8 @@ def convert_refresh(converter: Converter, op: tc.RefreshOp) -> None:
     first = slice_descriptor(converter, source, index)
     rows = integer(op, "row") * source.type.span >> 4
     descriptor = arith.AddIOp(first, converter.constant(rows, 64)).result if rows else first
-    nvvm.Tcgen05CpOp(
-        ir.Attribute.parse("#nvvm.tcgen05_cp_shape<shape_4x256b>"),
-        tmem_pointer(_at_lane(converter, column, QUARTER_LANES - 1)),
-        descriptor,
-    )
+    lane = _at_lane(converter, column, QUARTER_LANES - 1)
+    nvvm.tcgen05.cp("4x256b", tmem_pointer(lane), descriptor)
 
 
 def _at_lane(converter: Converter, address: ir.Value, lane: int) -> ir.Value:

@@ -41,16 +41,13 @@ def convert_write_lane_mask(converter: Converter, op: tc.WriteLaneMaskOp) -> Non
     """``vote.sync.ballot``, complemented; lane 0 stores it."""
     require_role(converter, op)
     every = converter.constant(-1)
-    ballot = nvvm.VoteSyncOp(
-        every, converter.ssa(op.on), ir.Attribute.parse("#nvvm<vote_sync_kind ballot>"),
-        results=[i32()],
-    ).res  # fmt: skip
+    ballot = nvvm.vote_sync_ballot(every, converter.ssa(op.on))
     word = arith.XOrIOp(ballot, every).result
     entry = _entry(converter, op.masks, op.entry)
     column = arith.MulIOp(converter.ssa(op.quarter), converter.constant(WORD_BYTES)).result
     place = SharedAddress(arith.AddIOp(entry.base, column).result, entry.offset)
     with only_if(is_equal(converter, converter.lane, 0)):
-        llvm.StoreOp(word, converter.shared(place), alignment=WORD_BYTES)
+        llvm.store(word, converter.shared(place), alignment=WORD_BYTES)
 
 
 @lower(tc.EnableLanesOp)
@@ -58,5 +55,5 @@ def convert_enable_lanes(converter: Converter, op: tc.EnableLanesOp) -> None:
     """One load of the entry, the mask operand of the mma."""
     require_role(converter, op)
     pointer = converter.shared(_entry(converter, op.masks, op.entry))
-    mask = llvm.LoadOp(ir.VectorType.get([4], i32()), pointer, alignment=LANE_MASK_BYTES).result
+    mask = llvm.load(ir.VectorType.get([4], i32()), pointer, alignment=LANE_MASK_BYTES)
     converter.values[op.tile] = replace(converter.record(op.d, TmemTile), disabled=mask)

@@ -19,6 +19,6 @@ def convert_load(converter: Converter, op: ir.OpView) -> None:
             "tensors are loaded by TMA"
         )
     pointer = converter.pointers[source.argument]
-    converter.values[op.operation.results[0]] = llvm.LoadOp(
+    converter.values[op.operation.results[0]] = llvm.load(
         source.element, pointer, alignment=tc.element_bytes(source.element)
-    ).result
+    )

@@ -51,14 +51,14 @@ def convert_tma_load(converter: Converter, op: tc.TmaLoadOp) -> None:
     if mode == "im2col_w_128":
         offsets.insert(0, converter.constant(halo_of(op), 16))
     own = not converter.of_warps  # as destination, .shared::cta is newer than sm_90
-    nvvm.CpAsyncBulkTensorGlobalToSharedClusterOp(
+    nvvm.cp_async_bulk_tensor_shared_cluster_global(
         converter.shared(tile.address.plus(row * tile.type.span), 3 if own else 7),
         converter.record(op.map, TensorMap).pointer,
         [converter.ssa(coordinate) for coordinate in op.coords],
         converter.shared(converter.record(op.signal, Mbarrier).address),
         offsets,
-        mode=ir.Attribute.parse(f"#nvvm.tma_load_mode<{mode}>"),
-        isCTAOnly=own,
+        mode=mode,
+        is_cta_only=own,
     )
 
 
@@ -73,11 +73,8 @@ def convert_tmem_ld(converter: Converter, op: tc.TmemLdOp) -> None:
             "(PTX ISA 9.7.16.8)"
         )
     raw_type = ir.VectorType.get([columns], i32()) if columns > 1 else i32()
-    raw = nvvm.Tcgen05LdOp(
-        raw_type,
-        ir.Attribute.parse("#nvvm.tcgen05_ldst_shape<shape_32x32b>"),
-        _quarter_pointer(converter, op.source, op.quarter, op.column),
-    ).res
+    pointer = _quarter_pointer(converter, op.source, op.quarter, op.column)
+    raw = nvvm.tcgen05.ld(raw_type, pointer)
     converter.values[op.value] = Loading(raw)
     converter.pending.append(op.value)
 
@@ -88,11 +85,8 @@ def convert_tmem_st(converter: Converter, op: tc.TmemStOp) -> None:
     require_role(converter, op)
     columns = ir.VectorType(op.value.type).shape[1]
     kind = ir.VectorType.get([columns], i32()) if columns > 1 else i32()
-    nvvm.Tcgen05StOp(
-        ir.Attribute.parse("#nvvm.tcgen05_ldst_shape<shape_32x32b>"),
-        _quarter_pointer(converter, op.target, op.quarter, op.column),
-        llvm.BitcastOp(kind, converter.ssa(op.value)).result,
-    )
+    pointer = _quarter_pointer(converter, op.target, op.quarter, op.column)
+    nvvm.tcgen05.st(pointer, llvm.bitcast(kind, converter.ssa(op.value)))
 
 
 def _quarter_pointer(
@@ -119,29 +113,27 @@ def convert_tmem_wait(converter: Converter, op: tc.TmemWaitOp) -> None:
     require_role(converter, op)
     kind = string(op, "kind")
     if kind != "ld" or not converter.pending:
-        nvvm.Tcgen05WaitOp(
-            ir.Attribute.parse(f"#nvvm.tcgen05_wait<{'load' if kind == 'ld' else 'store'}>")
-        )
+        nvvm.tcgen05.wait("load" if kind == "ld" else "store")
         return
     loads = [(value, converter.values[value].raw) for value in converter.pending]
     converter.pending.clear()
     words = [word for _, raw in loads for word in _words(converter, raw)]
     count = len(words)
     single = count == 1
-    ready = llvm.InlineAsmOp(
+    ready = llvm.inline_asm(
         i32() if single else ir.Type.parse(f"!llvm.struct<({', '.join(['i32'] * count)})>"),
         words,
         "tcgen05.wait::ld.sync.aligned;",
         ",".join(["=r"] * count + [str(index) for index in range(count)]),
         has_side_effects=True,
-    ).results[0]
-    done = [ready] if single else [llvm.ExtractValueOp(i32(), ready, [i]).res for i in range(count)]
+    ).result
+    done = [ready] if single else [llvm.extractvalue(i32(), ready, i) for i in range(count)]
     for value, raw in loads:
         mine = [done.pop(0) for _ in _shape(raw)]
         row = _row(converter, mine)
         element = ir.VectorType(value.type).element_type
         row_type = ir.VectorType.get([len(mine)], element)
-        converter.values[value] = llvm.BitcastOp(row_type, row).result
+        converter.values[value] = llvm.bitcast(row_type, row)
 
 
 def _shape(raw: ir.Value) -> range:
@@ -151,11 +143,11 @@ def _shape(raw: ir.Value) -> range:
 def _words(converter: Converter, raw: ir.Value) -> list[ir.Value]:
     if not isinstance(raw.type, ir.VectorType):
         return [raw]
-    return [llvm.ExtractElementOp(raw, converter.constant(i)).result for i in _shape(raw)]
+    return [llvm.extractelement(raw, converter.constant(i)) for i in _shape(raw)]
 
 
 def _row(converter: Converter, words: list[ir.Value]) -> ir.Value:
-    vector = llvm.PoisonOp(ir.VectorType.get([len(words)], i32())).result
+    vector = llvm.mlir_poison(ir.VectorType.get([len(words)], i32()))
     for index, word in enumerate(words):
-        vector = llvm.InsertElementOp(vector, word, converter.constant(index)).result
+        vector = llvm.insertelement(vector, word, converter.constant(index))
     return vector

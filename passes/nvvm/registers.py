@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcir._mlir import arith, ir, nvvm
+from tcir._mlir import arith, nvvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integers
 from tcir.dialect.limits import WARP, WARPGROUP, launch_registers
@@ -21,6 +21,5 @@ def convert_warpgroup_registers(converter: Converter, op: tc.WarpgroupRegistersO
     for number, count in enumerate(shares):
         if count == launched:
             continue
-        action = "increase" if count > launched else "decrease"
         with only_if(is_equal(converter, warpgroup, number)):
-            nvvm.SetMaxRegisterOp(count, ir.Attribute.parse(f"#nvvm<action {action}>"))
+            nvvm.setmaxregister("increase" if count > launched else "decrease", count)

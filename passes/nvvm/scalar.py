@@ -94,9 +94,9 @@ def convert_broadcast(converter: Converter, op: ir.OpView) -> None:
         raise PassError(f"expected a number for every lane, got {source.type} to {result.type}")
     number, row = converter.ssa(source), converted_type(result.type)
     if isinstance(row, ir.VectorType):
-        vector = llvm.PoisonOp(row).result
+        vector = llvm.mlir_poison(row)
         for index in range(row.shape[0]):
-            vector = llvm.InsertElementOp(vector, number, converter.constant(index)).result
+            vector = llvm.insertelement(vector, number, converter.constant(index))
         number = vector
     converter.values[result] = number
 
@@ -111,9 +111,8 @@ def convert_lane_index(converter: Converter, op: ir.OpView) -> None:
 def convert_block_id(converter: Converter, op: ir.OpView) -> None:
     """``%ctaid.{x,y,z}``."""
     dimension = str(op.operation.attributes["dimension"])
-    read = {"x": nvvm.BlockIdXOp, "y": nvvm.BlockIdYOp, "z": nvvm.BlockIdZOp}
-    letter = next(letter for letter in read if dimension.endswith((f" {letter}>", f"<{letter}>")))
-    converter.values[op.operation.results[0]] = read[letter](results=[i32()]).result
+    letter = next(letter for letter in "xyz" if dimension.endswith((f" {letter}>", f"<{letter}>")))
+    converter.values[op.operation.results[0]] = nvvm.read_ptx_sreg(f"ctaid.{letter}")
 
 
 @lower("scf.for")

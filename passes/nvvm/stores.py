@@ -8,7 +8,6 @@ from tcir._mlir import arith, ir, llvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer
 from tcir.errors import PassError
-from tcir.passes.build.gpu_module import pointer_type
 
 from .converter import WARP, Converter, GlobalTensor, lower, require_role
 from .structure import only_if
@@ -158,23 +157,14 @@ def _row_address(
         scaled = arith.MulIOp(linear, converter.constant(extent, bits)).result
         linear = arith.AddIOp(scaled, place).result
     offset = arith.MulIOp(linear, converter.constant(element_bytes, bits)).result
-    return _byte_pointer(converter.pointers[tensor.argument], [offset], [_DYNAMIC])
-
-
-_DYNAMIC = -(2**31)
-
-
-def _byte_pointer(base: ir.Value, dynamic: list[ir.Value], constant: list[int]) -> ir.Value:
-    byte = ir.IntegerType.get_signless(8)
-    flags = ir.Attribute.parse("0 : i32")
-    return llvm.GEPOp(pointer_type(1), base, dynamic, constant, byte, flags).result
+    return llvm.getelementptr(converter.pointers[tensor.argument], offset)
 
 
 def _words_of(value: ir.Value, element_bytes: int, word_bytes: int) -> ir.Value:
     """The row as a vector of integers of `word_bytes`."""
     count = ir.VectorType(value.type).shape[0] * element_bytes // word_bytes
     word = ir.IntegerType.get_signless(8 * word_bytes)
-    return llvm.BitcastOp(ir.VectorType.get([count], word), value).result
+    return llvm.bitcast(ir.VectorType.get([count], word), value)
 
 
 def _store(
@@ -187,10 +177,8 @@ def _store(
     nbytes: int,
 ) -> None:
     if count == 1:
-        part = llvm.ExtractElementOp(words, converter.constant(first)).result
+        part = llvm.extractelement(words, converter.constant(first))
     else:
-        word = ir.VectorType(words.type).element_type
-        mask = list(range(first, first + count))
-        part = llvm.ShuffleVectorOp(ir.VectorType.get([count], word), words, words, mask).res
-    pointer = _byte_pointer(address, [], [first_byte]) if first_byte else address
-    llvm.StoreOp(part, pointer, alignment=nbytes)
+        part = llvm.shufflevector(words, range(first, first + count))
+    pointer = llvm.getelementptr(address, first_byte) if first_byte else address
+    llvm.store(part, pointer, alignment=nbytes)

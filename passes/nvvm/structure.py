@@ -105,7 +105,7 @@ def convert_mbarrier_init(converter: Converter, op: tc.MbarrierInitOp) -> None:
     with only_if(is_equal(converter, converter.thread, 0)):
         for slot in range(count):
             address = first.address.plus(slot * MBARRIER_BYTES)
-            nvvm.MBarrierInitOp(converter.shared(address), arrivals)
+            nvvm.mbarrier_init(converter.shared(address), arrivals)
     converter.values[op.bar] = (
         Ring(first, MBARRIER_BYTES) if count > 1 or isinstance(bar, tc.RingType) else first
     )
@@ -121,7 +121,7 @@ def convert_tmem_alloc(converter: Converter, op: tc.TmemAllocOp) -> None:
     )
     with only_if(is_equal(converter, converter.warp, base.warp)):
         slot = converter.shared(SharedAddress(converter.smem, base.slot))
-        nvvm.Tcgen05AllocOp(slot, converter.constant(base.columns))
+        nvvm.tcgen05.alloc(slot, converter.constant(base.columns))
     converter.bases.append(base)
     converter.values[op.base] = base
 
@@ -132,7 +132,7 @@ def convert_tmem_relinquish(converter: Converter, op: tc.TmemRelinquishOp) -> No
     if not converter.bases:
         raise PassError("expected tc.tmem_alloc before tc.tmem_relinquish, got none")
     with only_if(is_equal(converter, converter.warp, converter.bases[-1].warp)):
-        nvvm.Tcgen05RelinquishAllocPermitOp()
+        nvvm.tcgen05.relinquish_alloc_permit()
 
 
 @lower(tc.TmemDeallocOp)
@@ -145,12 +145,12 @@ def convert_tmem_dealloc(converter: Converter, op: tc.TmemDeallocOp) -> None:
     if columns != base.columns:
         raise PassError(f"expected the {base.columns} columns of the allocation, got {columns}")
     with only_if(is_equal(converter, converter.warp, base.warp)):
-        nvvm.Tcgen05DeallocOp(tmem_pointer(base.value), converter.constant(columns))
+        nvvm.tcgen05.dealloc(tmem_pointer(base.value), converter.constant(columns))
 
 
 def tmem_pointer(address: ir.Value) -> ir.Value:
     """A tensor-memory pointer from its 32-bit address."""
-    return llvm.IntToPtrOp(pointer_type(6), address).result
+    return llvm.inttoptr(pointer_type(6), address)
 
 
 @lower(tc.RoleOp)
@@ -175,7 +175,7 @@ def convert_role(converter: Converter, op: tc.RoleOp) -> None:
     converter.in_role = True
     with only_if(mine):
         if threads == "one":
-            with only_if(nvvm.ElectSyncOp(results=[ir.IntegerType.get_signless(1)]).result):
+            with only_if(nvvm.elect_sync()):
                 converter.convert(body)
         elif threads == "warp":
             converter.convert(body)

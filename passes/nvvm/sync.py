@@ -22,9 +22,7 @@ def convert_mbarrier_wait(converter: Converter, op: tc.MbarrierWaitOp) -> None:
     parity = converter.ssa(op.parity)
     loop = scf.WhileOp([], [])
     with ir.InsertionPoint(loop.before.blocks.append()):
-        done = nvvm.MBarrierTryWaitOp(
-            pointer, parity, results=[ir.IntegerType.get_signless(1)]
-        ).result
+        done = nvvm.mbarrier_try_wait(pointer, parity)
         scf.ConditionOp(arith.XOrIOp(done, converter.constant(1, bits=1)).result, [])
     with ir.InsertionPoint(loop.after.blocks.append()):
         scf.YieldOp([])
@@ -36,7 +34,7 @@ def convert_expect_tx(converter: Converter, op: tc.MbarrierExpectTxOp) -> None:
     require_role(converter, op)
     pointer = converter.shared(converter.record(op.bar, Mbarrier).address)
     nbytes = integer(op, "nbytes")
-    nvvm.MBarrierArriveExpectTxOp(pointer, converter.constant(nbytes), results=[])
+    nvvm.mbarrier_arrive_expect_tx(pointer, converter.constant(nbytes))
 
 
 @lower(tc.MbarrierArriveOp)
@@ -44,14 +42,14 @@ def convert_arrive(converter: Converter, op: tc.MbarrierArriveOp) -> None:
     """``mbarrier.arrive`` of every thread."""
     require_role(converter, op)
     pointer = converter.shared(converter.record(op.bar, Mbarrier).address)
-    nvvm.MBarrierArriveOp(pointer, results=[])
+    nvvm.mbarrier_arrive(pointer)
 
 
 @lower(tc.CommitOp)
 def convert_commit(converter: Converter, op: tc.CommitOp) -> None:
     """``tcgen05.commit``."""
     require_role(converter, op)
-    nvvm.Tcgen05CommitOp(converter.shared(converter.record(op.bar, Mbarrier).address))
+    nvvm.tcgen05.commit(converter.shared(converter.record(op.bar, Mbarrier).address))
 
 
 @lower(tc.FenceOp)
@@ -59,13 +57,13 @@ def convert_fence(converter: Converter, op: tc.FenceOp) -> None:
     """The fence of the op's kind."""
     kind = string(op, "kind")
     if kind == "tcgen05.before":
-        nvvm.Tcgen05FenceOp(ir.Attribute.parse("#nvvm.tcgen05_fence<before>"))
+        nvvm.tcgen05.fence("before")
     elif kind == "tcgen05.after":
-        nvvm.Tcgen05FenceOp(ir.Attribute.parse("#nvvm.tcgen05_fence<after>"))
+        nvvm.tcgen05.fence("after")
     elif kind == "proxy.async":
-        nvvm.FenceProxyOp(ir.Attribute.parse("#nvvm.proxy_kind<async>"))
+        nvvm.fence_proxy("async")
     elif kind == "mbarrier_init":
-        nvvm.FenceMbarrierInitOp()
+        nvvm.fence_mbarrier_init()
     else:
         raise PassError(f"expected a fence kind that convert-tc-to-nvvm knows, got '{kind}'")
 
@@ -75,9 +73,9 @@ def convert_cta_barrier(converter: Converter, op: tc.CtaBarrierOp) -> None:
     """``bar.sync 0``; after it, addresses of allocations made before it are read."""
     if converter.in_role:
         raise PassError("expected tc.cta_barrier outside tc.role: all threads take part in it")
-    nvvm.BarrierOp()
+    nvvm.barrier()
     for base in converter.bases:
         if base.value is None:
             slot = converter.add(converter.smem, base.slot)
-            pointer = llvm.IntToPtrOp(llvm.PointerType.get(3), slot).result
-            base.value = llvm.LoadOp(i32(), pointer).result
+            pointer = llvm.inttoptr(llvm.PointerType.get(3), slot)
+            base.value = llvm.load(i32(), pointer)

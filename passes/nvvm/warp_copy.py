@@ -14,7 +14,6 @@ from .converter import Converter, GlobalTensor, SmemTile, StagedTile, lower
 from .linear import Linear, Place
 from .structure import only_if
 
-_DYNAMIC = -(2**31)
 _SIZE_LIMIT = 2**31
 
 
@@ -100,12 +99,8 @@ def _copy(
             full = size if size is not None else converter.constant(pieces.width)
             size = arith.SelectOp(inside, full, converter.constant(0)).result
         modifier = "cg" if pieces.width == 16 else "ca"
-        nvvm.CpAsyncOp(
-            target,
-            byte_pointer(source, further, 1),
-            pieces.width,
-            ir.Attribute.parse(f"#nvvm<load_cache_modifier {modifier}>"),
-            cpSize=size,
+        nvvm.cp_async_shared_global(
+            target, byte_pointer(source, further), pieces.width, modifier, size
         )
 
 
@@ -128,41 +123,33 @@ def global_pointer(
         linear = arith.AddIOp(linear, arith.ExtSIOp(wide, rows[1]).result).result
     offset = arith.MulIOp(linear, converter.constant(pitch, 64)).result
     # The row first: it does not change in the main loop, the byte does.
-    start = _moved(converter.pointers[tensor.argument], offset)
-    return _moved(start, arith.ExtSIOp(wide, byte).result)
+    start = llvm.getelementptr(converter.pointers[tensor.argument], offset)
+    return llvm.getelementptr(start, arith.ExtSIOp(wide, byte).result)
 
 
-def _moved(base: ir.Value, offset: ir.Value) -> ir.Value:
-    byte = ir.IntegerType.get_signless(8)
-    flags = ir.Attribute.parse("0 : i32")
-    return llvm.GEPOp(pointer_type(1), base, [offset], [_DYNAMIC], byte, flags).result
-
-
-def byte_pointer(base: ir.Value, offset: int, space: int) -> ir.Value:
+def byte_pointer(base: ir.Value, offset: int) -> ir.Value:
     """``base + offset``."""
     if not offset:
         return base
     if offset >= _SIZE_LIMIT:
         raise PassError(f"expected a tile of less than 2 GB of the tensor, got {offset} bytes")
-    byte = ir.IntegerType.get_signless(8)
-    flags = ir.Attribute.parse("0 : i32")
-    return llvm.GEPOp(pointer_type(space), base, [], [offset], byte, flags).result
+    return llvm.getelementptr(base, offset)
 
 
 def shared_pointer(tile: StagedTile | SmemTile, base: ir.Value, offset: int) -> ir.Value:
     """A pointer `offset` bytes after the thread's address `base` in a tile."""
     address = arith.AddIOp(tile.address.base, base).result
-    pointer = llvm.IntToPtrOp(pointer_type(3), address).result
-    return byte_pointer(pointer, tile.address.offset + offset, 3)
+    pointer = llvm.inttoptr(pointer_type(3), address)
+    return byte_pointer(pointer, tile.address.offset + offset)
 
 
 @lower(tc.CpAsyncCommitOp)
 def convert_commit(converter: Converter, op: tc.CpAsyncCommitOp) -> None:
     """``cp.async.commit_group``."""
-    nvvm.CpAsyncCommitGroupOp()
+    nvvm.cp_async_commit_group()
 
 
 @lower(tc.CpAsyncWaitOp)
 def convert_wait(converter: Converter, op: tc.CpAsyncWaitOp) -> None:
     """``cp.async.wait_group``."""
-    nvvm.CpAsyncWaitGroupOp(integer(op, "pending"))
+    nvvm.cp_async_wait_group(integer(op, "pending"))

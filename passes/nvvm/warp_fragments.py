@@ -104,17 +104,10 @@ def _ldmatrix(
     count = len(group)
     word = i32()
     result = word if count == 1 else llvm.StructType.get_literal([word] * count)
-    loaded = nvvm.LdMatrixOp(
-        pointer,
-        count,
-        ir.Attribute.parse(f"#nvvm.mma_layout<{'col' if trans else 'row'}>"),
-        ir.Attribute.parse("#nvvm.ld_st_matrix_shape<m = 8, n = 8>"),
-        ir.Attribute.parse("#nvvm.ld_st_matrix_elt_type<b16>"),
-        results=[result],
-    ).result
+    loaded = nvvm.ldmatrix(result, pointer, count, "col" if trans else "row")
     if count == 1:
         return [loaded]
-    return [llvm.ExtractValueOp(word, loaded, [i]).res for i in range(count)]
+    return [llvm.extractvalue(word, loaded, i) for i in range(count)]
 
 
 def _place(
@@ -177,7 +170,7 @@ def _word(
         inside = Linear(tuple(8 * (c % WORD_BYTES) for c in whole.linear.columns))
         byte = constant % WORD_BYTES
         pointer = shared_pointer(tile, *Place(words, constant - byte).emit(converter))
-        word = llvm.LoadOp(i32(), pointer, alignment=WORD_BYTES).result
+        word = llvm.load(i32(), pointer, alignment=WORD_BYTES)
         if bits < 32:
             shift = inside.emit(converter)
             if byte:
@@ -215,9 +208,11 @@ def convert_mma(converter: Converter, op: tc.MmaSyncOp) -> None:
                 *b.registers[column * counts[1] : (column + 1) * counts[1]],
                 *totals[at : at + counts[2]],
             ]
-            made = llvm.InlineAsmOp(result, operands, text, constraints, has_side_effects=True).res
+            made = llvm.inline_asm(
+                result, operands, text, constraints, has_side_effects=True
+            ).result
             for i in range(counts[2]):
-                totals[at + i] = llvm.ExtractValueOp(element, made, [i]).res
+                totals[at + i] = llvm.extractvalue(element, made, i)
     converter.values[op.d] = Fragment(op.d.type, tuple(totals))
 
 

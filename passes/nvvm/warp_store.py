@@ -59,7 +59,7 @@ def convert_store(converter: Converter, op: tc.StoreFragmentOp) -> None:
                 right = group[0][0]
                 fits = _less(converter, column, width - right) if "inner" in tails else None
                 with only_if(fits) if fits is not None else nullcontext():
-                    place = byte_pointer(start, (down * width + right) * bytes_, 1)
+                    place = byte_pointer(start, (down * width + right) * bytes_)
                     _store([value for _, value in group], place, tensor.element, bytes_)
 
 
@@ -77,11 +77,11 @@ def _store(values: list[ir.Value], place: ir.Value, element: ir.Type, bytes_: in
     if values[0].type != element:
         values = [arith.TruncFOp(element, value).result for value in values]
     if len(values) == 1:
-        llvm.StoreOp(values[0], place, alignment=bytes_)
+        llvm.store(values[0], place, alignment=bytes_)
         return
     kind = ir.VectorType.get([len(values)], element)
-    whole = llvm.PoisonOp(kind).res
+    whole = llvm.mlir_poison(kind)
     for position, value in enumerate(values):
         at = arith.ConstantOp(ir.IntegerType.get_signless(32), position).result
-        whole = llvm.InsertElementOp(whole, value, at).res
-    llvm.StoreOp(whole, place, alignment=bytes_ * len(values))
+        whole = llvm.insertelement(whole, value, at)
+    llvm.store(whole, place, alignment=bytes_ * len(values))

@@ -91,11 +91,9 @@ def _fp8_pair(pair: ir.Value, element: str) -> list[ir.Value]:
     """Two fp8 in an i16, the lower first."""
     text = f"cvt.rn.f16x2.{CVT[element]}x2 $0, $1;"
     halves = simt.asm(integer_type(32), text, "=r,h", [pair])
-    vector = llvm.BitcastOp(ir.VectorType.get([2], ir.F16Type.get()), halves).result
+    vector = llvm.bitcast(ir.VectorType.get([2], ir.F16Type.get()), halves)
     return [
-        arith.ExtFOp(
-            ir.F32Type.get(), llvm.ExtractElementOp(vector, simt.constant(n)).result
-        ).result
+        arith.ExtFOp(ir.F32Type.get(), llvm.extractelement(vector, simt.constant(n))).result
         for n in range(2)
     ]
 

@@ -23,9 +23,10 @@ from tcir.errors import MissingDependencyError
 ROOTS = ("torch_mlir", "mlir")
 
 _DIALECTS = (
-    "arith", "ext", "func", "linalg", "llvm", "memref", "nvvm", "scf", "tensor", "vector",
+    "arith", "ext", "func", "memref", "scf", "tensor", "vector",
 )  # fmt: skip
 _MODULES = ("ir", "passmanager", "rewrite")
+_OUR_DIALECTS = ("linalg", "llvm", "nvvm")
 _SMALL_DIALECTS = "tcir._mlir_dialects"
 
 if TYPE_CHECKING:
@@ -36,12 +37,13 @@ if TYPE_CHECKING:
     from torch_mlir.dialects import ext as ext
     from torch_mlir.dialects import func as func
     from torch_mlir.dialects import linalg as linalg
-    from torch_mlir.dialects import llvm as llvm
     from torch_mlir.dialects import memref as memref
-    from torch_mlir.dialects import nvvm as nvvm
     from torch_mlir.dialects import scf as scf
     from torch_mlir.dialects import tensor as tensor
     from torch_mlir.dialects import vector as vector
+
+    from tcir._mlir_dialects import llvm as llvm
+    from tcir._mlir_dialects import nvvm as nvvm
 
 
 @cache
@@ -92,7 +94,7 @@ def is_mlir_error(error: BaseException) -> bool:
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         module = import_bindings(name)
-    elif name == "linalg":
+    elif name in _OUR_DIALECTS:
         module = importlib.import_module(f"{_SMALL_DIALECTS}.{name}")
     elif name in _DIALECTS:
         module = import_bindings(f"dialects.{name}")

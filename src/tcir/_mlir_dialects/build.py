@@ -1,0 +1,35 @@
+"""Ops by name, at the insertion point."""
+
+from __future__ import annotations
+
+from tcir._mlir import ir
+
+
+def effect(name: str, /, *operands: ir.Value, **attributes: ir.Attribute) -> None:
+    """An op without results."""
+    ir.Operation.create(name, [], list(operands), attributes)
+
+
+def value(name: str, kind: ir.Type, /, *operands: ir.Value, **attributes: ir.Attribute) -> ir.Value:
+    """The result of an op, a `kind`."""
+    return ir.Operation.create(name, [kind], list(operands), attributes).result
+
+
+def integer(number: int, bits: int = 32) -> ir.Attribute:
+    """``number : i<bits>``."""
+    return ir.IntegerAttr.get(integer_type(bits), number)
+
+
+def integer_type(bits: int) -> ir.Type:
+    """``i<bits>``."""
+    return ir.IntegerType.get_signless(bits)
+
+
+def integers(*numbers: int) -> ir.Attribute:
+    """``array<i32: numbers>``."""
+    return ir.DenseI32ArrayAttr.get(list(numbers))
+
+
+def attribute(name: str, text: str) -> ir.Attribute:
+    """``#name<text>``."""
+    return ir.Attribute.parse(f"#{name}<{text}>")

@@ -1,0 +1,132 @@
+"""nvvm as one function per op that passes build; the bindings' module makes some 250 op classes.
+
+A function is named as its op (``nvvm.mbarrier.init``: `mbarrier_init`, ``nvvm.tcgen05.ld``:
+`tcgen05.ld`), emits at the insertion point, and returns the op's result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from tcir._mlir import ir
+
+from ..build import attribute, effect, integer, integer_type, integers, value
+from . import tcgen05 as tcgen05
+
+
+def read_ptx_sreg(name: str) -> ir.Value:
+    """A special register of 32 bits, such as ``tid.x``."""
+    return value(f"nvvm.read.ptx.sreg.{name}", integer_type(32))
+
+
+def elect_sync() -> ir.Value:
+    """Whether this is the thread elected from its warp."""
+    return value("nvvm.elect.sync", integer_type(1))
+
+
+def vote_sync_ballot(mask: ir.Value, predicate: ir.Value) -> ir.Value:
+    """A word with the bit of each lane whose predicate holds."""
+    kind = attribute("nvvm", "vote_sync_kind ballot")
+    return value("nvvm.vote.sync", integer_type(32), mask, predicate, kind=kind)
+
+
+def shfl_sync_bfly(mask: ir.Value, of: ir.Value, lanes: ir.Value, clamp: ir.Value) -> ir.Value:
+    """`of` in the lane whose number is this one's XOR `lanes`."""
+    kind = attribute("nvvm", "shfl_kind bfly")
+    return value("nvvm.shfl.sync", of.type, mask, of, lanes, clamp, kind=kind)
+
+
+def setmaxregister(action: Literal["increase", "decrease"], count: int) -> None:
+    """Gives each thread of the warpgroup `count` registers."""
+    kind = attribute("nvvm", f"action {action}")
+    effect("nvvm.setmaxregister", regCount=integer(count), action=kind)
+
+
+def barrier() -> None:
+    """``bar.sync 0``."""
+    effect("nvvm.barrier", operandSegmentSizes=integers(0, 0))
+
+
+def fence_mbarrier_init() -> None:
+    """Initialised mbarriers become visible to the cluster."""
+    effect("nvvm.fence.mbarrier.init")
+
+
+def fence_proxy(kind: str) -> None:
+    """Orders accesses through different proxies."""
+    effect("nvvm.fence.proxy", kind=attribute("nvvm.proxy_kind", kind))
+
+
+def mbarrier_init(pointer: ir.Value, arrivals: ir.Value) -> None:
+    """A barrier that expects a number of arrivals."""
+    effect("nvvm.mbarrier.init", pointer, arrivals)
+
+
+def mbarrier_arrive(pointer: ir.Value) -> None:
+    """One arrival."""
+    effect("nvvm.mbarrier.arrive", pointer)
+
+
+def mbarrier_arrive_expect_tx(pointer: ir.Value, nbytes: ir.Value) -> None:
+    """One arrival, and `nbytes` more that the phase waits for."""
+    effect("nvvm.mbarrier.arrive.expect_tx", pointer, nbytes)
+
+
+def mbarrier_try_wait(pointer: ir.Value, parity: ir.Value) -> ir.Value:
+    """Whether the phase of that parity completed, after waiting up to a limit."""
+    return value("nvvm.mbarrier.try_wait", integer_type(1), pointer, parity)
+
+
+def cp_async_bulk_tensor_shared_cluster_global(
+    target: ir.Value,
+    tensor_map: ir.Value,
+    coordinates: Sequence[ir.Value],
+    mbarrier: ir.Value,
+    offsets: Sequence[ir.Value],
+    *,
+    mode: str,
+    is_cta_only: bool,
+) -> None:
+    """A TMA load; `offsets` are those of the im2col modes."""
+    effect(
+        "nvvm.cp.async.bulk.tensor.shared.cluster.global",
+        target, tensor_map, *coordinates, mbarrier, *offsets,
+        mode=attribute("nvvm.tma_load_mode", mode),
+        isCTAOnly=ir.BoolAttr.get(is_cta_only),
+        operandSegmentSizes=integers(1, 1, len(coordinates), 1, len(offsets), 0, 0, 0),
+    )  # fmt: skip
+
+
+def cp_async_shared_global(
+    target: ir.Value, source: ir.Value, size: int, modifier: str, cp_size: ir.Value | None = None
+) -> None:
+    """`size` bytes, of which those from `cp_size` on are zeros."""
+    read = [] if cp_size is None else [cp_size]
+    cached = attribute("nvvm", f"load_cache_modifier {modifier}")
+    effect(
+        "nvvm.cp.async.shared.global", target, source, *read, size=integer(size), modifier=cached
+    )
+
+
+def cp_async_commit_group() -> None:
+    """The copies since the last commit are a group."""
+    effect("nvvm.cp.async.commit.group")
+
+
+def cp_async_wait_group(pending: int) -> None:
+    """Waits until at most `pending` groups are not complete."""
+    effect("nvvm.cp.async.wait.group", n=integer(pending))
+
+
+def ldmatrix(kind: ir.Type, pointer: ir.Value, count: int, layout: str) -> ir.Value:
+    """`count` matrices of 8 x 8 b16; layout "col" transposes them."""
+    return value(
+        "nvvm.ldmatrix",
+        kind,
+        pointer,
+        num=integer(count),
+        layout=attribute("nvvm.mma_layout", layout),
+        shape=attribute("nvvm.ld_st_matrix_shape", "m = 8, n = 8"),
+        eltType=attribute("nvvm.ld_st_matrix_elt_type", "b16"),
+    )

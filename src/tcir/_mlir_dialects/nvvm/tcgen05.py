@@ -1,0 +1,114 @@
+"""The tcgen05 ops of nvvm, of one CTA (``cta_group::1``)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from tcir._mlir import ir
+
+from ..build import attribute, effect, integers, value
+
+
+def alloc(slot: ir.Value, columns: ir.Value) -> None:
+    """Allocates columns; their address goes to `slot` in shared memory."""
+    effect("nvvm.tcgen05.alloc", slot, columns)
+
+
+def relinquish_alloc_permit() -> None:
+    """The CTA allocates no more."""
+    effect("nvvm.tcgen05.relinquish_alloc_permit")
+
+
+def dealloc(base: ir.Value, columns: ir.Value) -> None:
+    """Frees an allocation."""
+    effect("nvvm.tcgen05.dealloc", base, columns)
+
+
+def commit(mbarrier: ir.Value) -> None:
+    """An arrival when all asynchronous tcgen05 ops issued so far are complete."""
+    effect("nvvm.tcgen05.commit", mbarrier)
+
+
+def fence(kind: Literal["before", "after"]) -> None:
+    """Orders tcgen05 ops against a synchronisation of threads."""
+    effect("nvvm.tcgen05.fence", kind=attribute("nvvm.tcgen05_fence", kind))
+
+
+def wait(kind: Literal["load", "store"]) -> None:
+    """Waits for this thread's tcgen05.ld or tcgen05.st."""
+    effect("nvvm.tcgen05.wait", kind=attribute("nvvm.tcgen05_wait", kind))
+
+
+def ld(kind: ir.Type, pointer: ir.Value) -> ir.Value:
+    """``tcgen05.ld.32x32b``: a row of the warp's sub-partition per thread."""
+    return value(
+        "nvvm.tcgen05.ld", kind, pointer, shape=attribute("nvvm.tcgen05_ldst_shape", "shape_32x32b")
+    )
+
+
+def st(pointer: ir.Value, row: ir.Value) -> None:
+    """``tcgen05.st.32x32b``: a row of the warp's sub-partition per thread."""
+    effect(
+        "nvvm.tcgen05.st", pointer, row, shape=attribute("nvvm.tcgen05_ldst_shape", "shape_32x32b")
+    )
+
+
+def cp(shape: str, pointer: ir.Value, descriptor: ir.Value, multicast: str | None = None) -> None:
+    """Shared to tensor memory."""
+    more = (
+        {}
+        if multicast is None
+        else {"multicast": attribute("nvvm.tcgen05_cp_multicast", multicast)}
+    )
+    effect(
+        "nvvm.tcgen05.cp",
+        pointer,
+        descriptor,
+        shape=attribute("nvvm.tcgen05_cp_shape", f"shape_{shape}"),
+        **more,
+    )
+
+
+def shift(pointer: ir.Value) -> None:
+    """Rows of 32 bytes move one lane down."""
+    effect("nvvm.tcgen05.shift", pointer)
+
+
+def mma(
+    kind: str,
+    d: ir.Value,
+    a: ir.Value,
+    b: ir.Value,
+    idesc: ir.Value,
+    accumulate: ir.Value,
+    *,
+    a_shift: bool,
+    disable_output_lane: ir.Value | None,
+) -> None:
+    """D = A · B, plus D where `accumulate`; `a` is a descriptor or a tensor-memory pointer."""
+    disabled = [] if disable_output_lane is None else [disable_output_lane]
+    effect(
+        "nvvm.tcgen05.mma", d, a, b, idesc, accumulate, *disabled,
+        kind=attribute("nvvm.tcgen05_mma_kind", kind),
+        ctaGroup=attribute("nvvm.cta_group", "cta_1"),
+        operandSegmentSizes=integers(1, 1, 1, 1, 1, 0, len(disabled)),
+        **({"aShift": ir.UnitAttr.get()} if a_shift else {}),
+    )  # fmt: skip
+
+
+def mma_block_scale(
+    kind: str,
+    block: int,
+    d: ir.Value,
+    operands: tuple[ir.Value, ir.Value],
+    idesc: ir.Value,
+    accumulate: ir.Value,
+    scales: tuple[ir.Value, ir.Value],
+) -> None:
+    """D = (A · SFA) · (B · SFB), plus D where `accumulate`; one scale for `block` elements of K."""
+    effect(
+        "nvvm.tcgen05.mma.block_scale", d, *operands, idesc, accumulate, *scales,
+        kind=attribute("nvvm.tcgen05_mma_kind", kind),
+        ctaGroup=attribute("nvvm.cta_group", "cta_1"),
+        blockScale=attribute("nvvm.tcgen05_mma_block_scale", f"block{block}"),
+    )  # fmt: skip
