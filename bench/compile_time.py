@@ -7,15 +7,13 @@ CPU seconds of it and all its children, and seconds on the clock. Runs are inter
 medians, and the ratio of CPU seconds to the faster peer's. ``--peers`` names a Python that has
 triton and nvidia-cutlass-dsl; neither needs a GPU here. A peer that is missing is left out.
 
-2026-11-22, 2 busy cores (load 12 to 15 about doubles all seconds), medians of 3, CPU seconds::
+2026-11-22, 2 cores, nearly idle (load 2), medians of 5, CPU seconds::
 
-    f16    tcir 0.91, Triton 2.31, CuTe DSL 2.05    0.44 x the faster peer
-    nvfp4  tcir 0.99, Triton 2.73, CuTe DSL 1.97    0.50 x
+    f16    tcir 0.65, Triton 2.04, CuTe DSL 1.90    0.34 x the faster peer
+    nvfp4  tcir 0.77, Triton 2.28, CuTe DSL 1.63    0.47 x
 
-An hour before, at load 8, medians of 5: 0.42 x and 0.50 x. Load favours us: the idle machine gave
-0.57 x and 0.74 x to the tree of that morning, which in interleaved runs (load 7 to 13) took 1.24 to
-1.33 times the CPU seconds of this one for f16 and 1.07 to 1.27 times for nvfp4. On an idle machine
-this tree is not yet measured: about 0.45 x, and 0.6 x to 0.65 x, are to be expected.
+Ratios move with the load: the tree of that morning gave 0.57 x and 0.74 x on the idle machine, and
+0.53 x and 0.66 x at load 7 to 13.
 """
 
 from __future__ import annotations
