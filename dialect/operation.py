@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
@@ -78,11 +78,6 @@ class Op(TC.Operation if TYPE_CHECKING else ext.Operation):  # type: ignore[misc
 def all_ops() -> list[type[Op]]:
     """The op classes of all dialects, in order of definition."""
     return [op for dialect in DIALECTS.values() for op in dialect.operations]
-
-
-def ops_where(test: Callable[[Traits], object]) -> tuple[type[Op], ...]:
-    """The op classes of all dialects whose traits satisfy ``test``."""
-    return tuple(op for op in all_ops() if test(op.traits))
 
 
 def traits_of(op: ir.OpView | ir.Operation) -> Traits:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import prod
 
 from .int_tuple import IntTuple, LayoutError, flatten
-from .layout import Layout, concatenate, from_leaves, logical_divide, logical_product
+from .layout import Layout, concatenate, logical_divide, logical_product
 
 Tile = Layout | int | None
 """How one mode is divided: by a layout, into runs of an extent, or not at all."""
@@ -128,11 +128,6 @@ def upcast(layout: Layout, factor: int) -> Layout:
 def product_each(layout: Layout) -> tuple[int, ...]:
     """Sizes of the top-level modes."""
     return tuple(mode.size for mode in layout)
-
-
-def flatten_modes(*layouts: Layout) -> Layout:
-    """One flat layout of all leaves."""
-    return from_leaves(tuple(leaf for layout in layouts for leaf in layout.leaves))
 
 
 def row_major(shape: tuple[int, ...]) -> Layout:

@@ -107,6 +107,21 @@ def _held(
     return Undefined(data != 0, origins[0]) if origins else None
 
 
+def _store_rows(d: Decode, space: str, count: int, rows: Callable[[list[Bits]], np.ndarray]) -> Op:
+    """Stores the 8·count rows that `rows` makes of the words of `count` registers."""
+    rows_at = _row_addresses(d, d.operands[0], space, count)
+    sources = tuple(d.src(o, _B32) for o in d.vector(d.operands[1], count))
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        at = rows_at(w)
+        undefined = _held(w, sources, m, site, rows)
+        data = rows([w.v[U32][source] for source in sources])
+        store(w, "shared", at, data, _SHARED[: 8 * count], site, undefined=undefined)
+
+    return d.plain(run, aligned=True)
+
+
 def _in_shared(w: Warp, at: np.ndarray, site: Site) -> np.ndarray:
     parts = split(at)
     if len(parts) != 1 or parts[0][0] != "shared":
@@ -123,9 +138,6 @@ def stmatrix(d: Decode) -> Op:
     space = take_space(d)
     d.require("b16")
     d.done(2)
-    rows_at = _row_addresses(d, d.operands[0], space, count)
-    sources = tuple(d.src(o, _B32) for o in d.vector(d.operands[1], count))
-    site = d.site
 
     def rows(words: list[np.ndarray]) -> np.ndarray:
         data = np.empty((count, 8, 8), np.uint16)
@@ -134,13 +146,7 @@ def stmatrix(d: Decode) -> Op:
             data[n] = tile.T if transposed else tile
         return data.reshape(-1, 8).view(np.uint8)
 
-    def run(w: Warp, m: int) -> None:
-        at = rows_at(w)
-        undefined = _held(w, sources, m, site, rows)
-        data = rows([w.v[U32][source] for source in sources])
-        store(w, "shared", at, data, _SHARED[: 8 * count], site, undefined=undefined)
-
-    return d.plain(run, aligned=True)
+    return _store_rows(d, space, count, rows)
 
 
 @instruction("movmatrix.sync")
@@ -227,9 +233,6 @@ def _store_bytes(d: Decode) -> Op:
     space = take_space(d)
     d.require("b8")
     d.done(2)
-    rows_at = _row_addresses(d, d.operands[0], space, count)
-    sources = tuple(d.src(o, _B32) for o in d.vector(d.operands[1], count))
-    site = d.site
     byte = np.arange(4)
     row = (_LANE[:, None] >> 2) + 8 * (byte >> 1)
     column = 2 * (_LANE[:, None] & 3) + (byte & 1)
@@ -240,10 +243,4 @@ def _store_bytes(d: Decode) -> Op:
             data[n, column, row] = word.reshape(-1).view(np.uint8).reshape(32, 4)
         return data.reshape(-1, 16)
 
-    def run(w: Warp, m: int) -> None:
-        at = rows_at(w)
-        undefined = _held(w, sources, m, site, rows)
-        data = rows([w.v[U32][source] for source in sources])
-        store(w, "shared", at, data, _SHARED[: 8 * count], site, undefined=undefined)
-
-    return d.plain(run, aligned=True)
+    return _store_rows(d, space, count, rows)
