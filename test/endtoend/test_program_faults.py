@@ -210,6 +210,16 @@ def test_an_endless_loop_is_a_verdict_that_names_the_loop(check: PtxCheck) -> No
     assert time.monotonic() - started < 30
 
 
+def test_a_quotient_by_zero_in_ptx(check: PtxCheck) -> None:
+    """Undefined behaviour, named, where a store depends on it; a discarded quotient is none."""
+    divide = (
+        ".reg .pred %five; .reg .b32 %none; mov.b32 %none, 0;\n"
+        "div.u32 %none, 7, %none; setp.ne.u32 %five, %none, 5;\n"
+    )
+    for guard, by in (("", ""), ("@%five ", "hazard: division-by-zero")):
+        assert check.run(check.edit(r"st\.global", rf"{divide}{guard}\g<0>"), 1).by == by
+
+
 def tile_program(turns: int) -> str:
     """A program of tiles, its loop with as many turns more."""
     with mlir_context() as context:

@@ -301,6 +301,63 @@ def test_the_finding_names_origin_and_use() -> None:
     assert "st.global.u32 [%d1], %r9" in found.missing and "byte 0 of buffer 0" in found.missing
 
 
+DIVISION = "and.b32 %r2, %t, 3; "
+"""A divisor that is 0 in every fourth lane."""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "div.u32 %r9, %t, %r2;",
+        "rem.u32 %r9, %t, %r2;",
+        "div.s32 %r9, %t, %r2;",
+        "mov.u32 %r9, %r2; rem.s32 %r9, %t, %r9;",
+        "div.u32 %r9, %t, 0;",
+        "cvt.u64.u32 %d2, %r2; div.s64 %d2, %d1, %d2; cvt.u32.u64 %r9, %d2;",
+        "cvt.u16.u32 %h1, %r2; rem.u16 %h1, 7, %h1; cvt.u32.u16 %r9, %h1;",
+        "div.u32 %r3, %t, %r2; setp.gt.u32 %p2, %r3, 2; @%p2 mov.u32 %r9, 1;",
+        "st.shared.u32 [%r1], %t; bar.warp.sync -1; rem.u32 %r3, %t, %r2; and.b32 %r3, %r3, 4; "
+        "add.u32 %r3, %r3, %s; ld.shared.u32 %r9, [%r3];",
+        "rem.u32 %r3, %t, %r2; setp.eq.u32 %p2, %r3, 0; @%p2 bra L; mov.u32 %r9, 1; L:",
+    ],
+)
+def test_a_quotient_by_zero_is_undefined(body: str, assemble: Any) -> None:
+    """An error where it matters, laid to the division; the divisor of other lanes is not 0."""
+    report, _ = run(DIVISION + body)
+    (found,) = report.findings
+    assert found.code == "division-by-zero" and not report.ok, str(report)
+    assert "div." in found.first or "rem." in found.first
+    lanes = "0xffffffff" if "%t, 0;" in body else "0x11111111"
+    assert f"lanes {lanes}" in found.second
+    assert "unspecified" in found.missing
+    assemble(HEADER + DIVISION + body + STORE)
+
+
+@pytest.mark.parametrize(
+    ("body", "want"),
+    [
+        ("div.u32 %r3, %t, %r2;", 7),
+        ("div.u32 %r3, 9, %r2; setp.ne.u32 %p2, %r2, 0; selp.u32 %r9, 9, 5, %p2;", None),
+        ("setp.ne.u32 %p2, %r2, 0; rem.u32 %r3, 1, %r2; selp.u32 %r9, %r3, 5, %p2;", None),
+        ("setp.ne.u32 %p2, %r2, 0; @%p2 div.u32 %r9, 70, %r2;", None),
+        ("div.u32 %r3, %t, %r2; mul.lo.u32 %r3, %r3, %r2; mov.u32 %r9, 6;", 6),
+        ("rem.u32 %r3, %t, %r2; and.b32 %r9, %r3, 0;", 0),
+        ("or.b32 %r2, %r2, 1; div.u32 %r9, 3, 3;", 1),
+    ],
+)
+def test_a_quotient_by_zero_that_nobody_uses(body: str, want: int | None, assemble: Any) -> None:
+    """Code may divide first and select afterwards."""
+    report, out = run(DIVISION + body)
+    assert report.ok and not report.findings, str(report)
+    assert want is None or (out == want).all(), out
+    assemble(HEADER + DIVISION + body + STORE)
+
+
+def test_an_undefined_divisor_is_told_as_such() -> None:
+    report, _ = run("and.b32 %r2, %u, 0; or.b32 %r2, %u, %r2; div.u32 %r9, %t, %r2;")
+    assert codes(report) == ["undefined-register"], str(report)
+
+
 def test_what_is_overwritten_does_not_matter() -> None:
     end = "st.global.u32 [%d1], %u; st.global.u32 [%d1], %r9; ret; }"
     report, out = run("", end)

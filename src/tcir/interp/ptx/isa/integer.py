@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tcir.interp.ptx.decode import Decode
-from tcir.interp.ptx.definedness import elements, upward, whole
+from tcir.interp.ptx.definedness import Unknown, elements, upward, whole
 from tcir.interp.ptx.isa.floating import (
     float_abs,
     float_add,
@@ -19,10 +19,13 @@ from tcir.interp.ptx.isa.floating import (
     float_sub,
 )
 from tcir.interp.ptx.isa.values.elementwise import elementwise, same_type
+from tcir.interp.ptx.lanes import bits as lane_mask
 from tcir.interp.ptx.op import Op
 from tcir.interp.ptx.registers import view
 from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES, Type
+from tcir.interp.ptx.warp import Warp
+from tcir.machine.memory.undefined import Origin
 
 INTS = ("u16", "s16", "u32", "s32", "u64", "s64")
 #: Two integers in a 32-bit register, each with an arithmetic of its own: add, min and max.
@@ -36,13 +39,6 @@ def is_float(d: Decode) -> bool:
 
 def _bits(kind: Type) -> int:
     return 8 * kind.size
-
-
-def _simple(fn: Callable[..., np.ndarray]) -> Callable[[Decode], Op]:
-    def decode(d: Decode) -> Op:
-        return same_type(d, fn, d.type(*INTS), 2)
-
-    return decode
 
 
 def _packed(d: Decode, fn: Callable[..., np.ndarray]) -> Op | None:
@@ -190,7 +186,7 @@ def mad24(d: Decode) -> Op:
 
 
 def quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Truncating division; by zero gives all ones (PTX leaves it unspecified)."""
+    """Truncating division; by zero all ones, which `_division` makes undefined."""
     zero = b == 0
     divisor = np.where(zero, 1, b).astype(a.dtype)
     if a.dtype.kind == "u":
@@ -205,18 +201,43 @@ def quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def remainder(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """a − b·quotient; by zero gives a (PTX leaves it unspecified)."""
+    """a − b·quotient; by zero a, which `_division` makes undefined."""
     return np.where(b == 0, a, a - b * quotient(a, b).astype(a.dtype))
+
+
+def _division(d: Decode, fn: Callable[..., np.ndarray]) -> Op:
+    """By zero the result is unspecified (PTX ISA 9.7.1.8): undefined bits, and no error by itself.
+
+    Code divides first and selects afterwards, as nvcc does.
+    """
+    kind = d.type(*INTS)
+    op = same_type(d, fn, kind, 2)
+    assert op.results
+    divide, n, site, (target,) = op.run, view(kind), d.site, op.results
+    divisor, name = d.src(d.operands[2], kind), getattr(d.operands[0], "name", "_")
+
+    def run(w: Warp, m: int) -> None:
+        zero = lane_mask(w.v[n][divisor] == 0) & m  # the result may be the divisor's register
+        divide(w, m)
+        zero &= ~w.undef[target]
+        if zero:
+            place = f"{name} (warp {w.index}, lanes {zero:#010x})"
+            missing = "a divisor other than 0: the result of another is unspecified"
+            origin = Origin("division-by-zero", site, place, missing, w.agent.cta.index, name)
+            w.define(target, zero, Unknown(np.full((32, kind.size), 0xFF, np.uint8), origin))
+
+    op.run = run
+    return op
 
 
 @instruction("div")
 def div(d: Decode) -> Op:
-    return float_div(d) if is_float(d) else _simple(quotient)(d)
+    return float_div(d) if is_float(d) else _division(d, quotient)
 
 
 @instruction("rem")
 def rem(d: Decode) -> Op:
-    return _simple(remainder)(d)
+    return _division(d, remainder)
 
 
 def _minmax(d: Decode, fn: Callable[..., np.ndarray]) -> Op:
