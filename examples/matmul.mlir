@@ -1,6 +1,6 @@
 // A plain matrix product, f16 in, f32 out, with tails in every dimension.
 //
-//   tc-opt examples/matmul.mlir --pipeline=matmul --validate-each --emit=ptx
+//   tc-opt examples/matmul.mlir --pipeline=gemm --validate-each --emit=ptx
 
 func.func @matmul(%a: tensor<200x328xf16>, %b: tensor<328x136xf16>) -> tensor<200x136xf32> {
   %f0 = arith.constant 0.0 : f32

@@ -47,7 +47,7 @@ class Conv2dOp(
     out: ext.Result[ir.RankedTensorType]
 
 
-class MatmulOp(Op, name="matmul", lowered_by=("tile-matmul", "tile-matmul-warp")):
+class MatmulOp(Op, name="matmul", lowered_by=("tile-gemm", "tile-matmul-warp")):
     """Matrix product with f32 accumulation, rounded once to the element type of ``out``.
 
     f32 operands are multiplied as tf32: their low 13 bits are ignored. i8 sums in i32, wrapping.

@@ -16,7 +16,7 @@ import pytest
 INPUTS = Path(__file__).parent / "Inputs"
 PLUGIN = f"--load-pass-plugin={INPUTS / 'narrow.py'}"
 PRODUCT = str(INPUTS / "narrow.mlir")
-TILED = ("--raise-to-tc", "--tile-matmul", "--use-fx-narrow")
+TILED = ("--raise-to-tc", "--tile-gemm", "--use-fx-narrow")
 
 
 def run(*words: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
@@ -38,7 +38,7 @@ def test_every_step_of_the_pipeline_executes_to_the_same_bits(tmp_path: Path) ->
     steps = json.loads(report.read_text())["passes"]
     names = [step["name"] for step in steps]
     at = names.index("use-fx-narrow")
-    assert names[at - 1 : at + 2] == ["tile-matmul", "use-fx-narrow", "multi-buffer"]
+    assert names[at - 1 : at + 2] == ["tile-gemm", "use-fx-narrow", "multi-buffer"]
     assert [step["verdict"] for step in steps[1:]] == ["equal"] * (len(steps) - 1)
     assert "cvt.rn.f16x2.f32" in ptx.read_text()
 
@@ -82,7 +82,7 @@ def test_from_python() -> None:
     script = f"""
 import narrow, tcir
 from tcir.passmanager.pipeline import named_pipeline
-pipeline = named_pipeline("matmul").insert(narrow.UseNarrow(), after="tile-matmul")
+pipeline = named_pipeline("matmul").insert(narrow.UseNarrow(), after="tile-gemm")
 kernel = tcir.compile({PRODUCT!r}, pipeline, validate=True)
 print(kernel.report["use-fx-narrow"].verdict)
 """

@@ -311,7 +311,7 @@ def test_elementwise_arithmetic_behind_a_contraction() -> None:
 
 def test_kernels_on_tiles_get_whole_numbers() -> None:
     kernel = tcir.compile(Matmul(128, 32, 64).text(), "matmul")
-    report = tcir.validate(kernel.ir["tile-matmul"], ["canonicalize"])
+    report = tcir.validate(kernel.ir["tile-gemm"], ["canonicalize"])
     assert report and report.passes[0].compared.endswith("integers up to 63, seed 0"), str(report)
 
 

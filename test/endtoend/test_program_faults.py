@@ -119,8 +119,8 @@ FAULTS: dict[str, tuple[str, Edit, str]] = {
         "bad-shift: expected a shift by 0 to 31 bits, got 32",
     ),
     "erased function": ("multi-buffer", erase_function, "expected one function with a body"),
-    "no step": ("tile-matmul", step_of_zero, "bad-step: expected a positive step"),
-    "loop of tiles": ("tile-matmul", endless_turns, "loop-budget: expected loops of at most"),
+    "no step": ("tile-gemm", step_of_zero, "bad-step: expected a positive step"),
+    "loop of tiles": ("tile-gemm", endless_turns, "loop-budget: expected loops of at most"),
     "operand of inline assembly": (
         "convert-tc-to-nvvm",
         change_text(r'"tcgen05.wait::ld.sync.aligned;"', '"tcgen05.wait::ld.sync.aligned; // $99"'),
@@ -225,7 +225,7 @@ def tile_program(turns: int) -> str:
     with mlir_context() as context:
         module = load_module(MATMUL.text(), context)
         passes = named_pipeline("matmul")
-        for item in passes.passes[: passes.index("tile-matmul") + 1]:
+        for item in passes.passes[: passes.index("tile-gemm") + 1]:
             item.apply(module)
         loop = pick(module, "scf.for")
         with ir.InsertionPoint(loop), loop.location:
@@ -290,15 +290,15 @@ def store_twice(module: Any) -> None:
 
 def test_the_first_level_of_tiles_is_held_to_the_contraction() -> None:
     """There is no level before it to compare with; the input says how many products it needs."""
-    report = validated("tile-matmul", more_steps)
+    report = validated("tile-gemm", more_steps)
     assert report.ok, str(report)
     expected = f"products {128 * 16 * 64} -> {14 * 128 * 16 * 64} (14x)"
-    assert report["tile-matmul"].remarks == [
-        f"same result, more work than the input: {expected}"
-    ], str(report)
-    twice = validated("tile-matmul", store_twice)
+    assert report["tile-gemm"].remarks == [f"same result, more work than the input: {expected}"], (
+        str(report)
+    )
+    twice = validated("tile-gemm", store_twice)
     expected = f"bytes stored {32 * 16 * 4} -> {2 * 32 * 16 * 4} (2x)"
-    assert twice["tile-matmul"].remarks == [f"same result, more work than the input: {expected}"]
+    assert twice["tile-gemm"].remarks == [f"same result, more work than the input: {expected}"]
 
 
 def test_a_kernel_that_begins_to_count_is_no_remark() -> None:

@@ -14,7 +14,7 @@ from tcir.interp.tensor import run as execute_tensor
 from tcir.interp.tile import run as execute_tile
 from tcir.passes.conv.tile_conv_implicit_gemm import TileConvImplicitGemm
 from tcir.passes.conv.tile_conv_shift_reuse import TileConvShiftReuse
-from tcir.passes.matmul.tile_matmul import TileMatmul
+from tcir.passes.gemm.tile_gemm import TileGemm
 from tcir.passes.raising.raise_to_tc import RaiseToTc
 from tcir.passes.roles.assign_roles import AssignRoles
 from tcir.passes.roles.multi_buffer import MultiBuffer
@@ -119,4 +119,4 @@ def test_matmuls(m, n, k, batch):
     expected = (a.astype(float) @ b.astype(float)).astype(np.float32)
     op = "batch_matmul" if batch else "matmul"
     text = program(op, a.shape, b.shape, expected.shape)
-    check_every_pass(text, [RaiseToTc(), TileMatmul(), *LOWERING], [a, b], expected, 3)
+    check_every_pass(text, [RaiseToTc(), TileGemm(), *LOWERING], [a, b], expected, 3)

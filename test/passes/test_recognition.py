@@ -285,7 +285,7 @@ def test_unread_outs_argument_is_dropped() -> None:
     [
         (SMALLEST_CONV, "tile-conv-shift-reuse"),
         (SMALLEST_CONV, "tile-conv-implicit-gemm"),
-        (SMALLEST_MATMUL, "tile-matmul"),
+        (SMALLEST_MATMUL, "tile-gemm"),
     ],
 )
 def test_smallest_accepted_example_is_accepted(text: str, tiling: str) -> None:

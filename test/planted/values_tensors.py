@@ -174,8 +174,8 @@ TENSORS = [
 ]  # fmt: skip
 
 _TILED = {
-    "matmul bf16 f32": "tile-matmul",
-    "matmul f16": "tile-matmul",
+    "matmul bf16 f32": "tile-gemm",
+    "matmul f16": "tile-gemm",
     "shift-reuse f16": "tile-conv-shift-reuse",
     "smem-offset tf32": "tile-conv-smem-offset",
     "implicit-gemm bf16": "tile-conv-implicit-gemm",

@@ -36,7 +36,7 @@ class SetCluster(Pass):
 
 def pipeline(x: int) -> Pipeline:
     passes = list(as_pipeline("matmul").passes)
-    at = next(n for n, item in enumerate(passes) if item.name == "tile-matmul")
+    at = next(n for n, item in enumerate(passes) if item.name == "tile-gemm")
     return Pipeline([*passes[: at + 1], SetCluster(x), *passes[at + 1 :]])
 
 

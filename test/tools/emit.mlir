@@ -4,7 +4,7 @@
 // RUN: %tc-opt %s --pipeline=matmul --emit=cubin -o %t.cubin
 // RUN: %PYTHON -c "assert open('%t.cubin', 'rb').read(4) == b'\x7fELF'"
 // RUN: %tc-opt %s --pipeline=matmul --emit=sass | %filecheck %s --check-prefix=SASS
-// RUN: %tc-opt %s --raise-to-tc --tile-matmul --emit=pretty | %filecheck %s --check-prefix=PRETTY
+// RUN: %tc-opt %s --raise-to-tc --tile-gemm --emit=pretty | %filecheck %s --check-prefix=PRETTY
 
 // LLVM: define {{.*}}@matmul
 // LLVM: llvm.nvvm.tcgen05.mma

@@ -1,8 +1,8 @@
 // Conditions of the executions: the profile, assumptions, limits, numerics; what is not the default
 // stands in the table's first line, and mistakes are named before anything runs.
 
-// RUN: %tc-opt %s --load-pass-plugin=%S/Inputs/plugin.py --pass-pipeline='builtin.module(raise-to-tc,tile-matmul,multi-buffer,place-barriers,plan-memory,assign-roles,test-drop-fences)' --validate-each -o %t 2>&1 | %filecheck %s --check-prefix=SILICON
-// RUN: %exits 1 %tc-opt %s --load-pass-plugin=%S/Inputs/plugin.py --pass-pipeline='builtin.module(raise-to-tc,tile-matmul,multi-buffer,place-barriers,plan-memory,assign-roles,test-drop-fences)' --validate-each=%t.json --ordering=isa -o %t | %filecheck %s --check-prefix=ISA
+// RUN: %tc-opt %s --load-pass-plugin=%S/Inputs/plugin.py --pass-pipeline='builtin.module(raise-to-tc,tile-gemm,multi-buffer,place-barriers,plan-memory,assign-roles,test-drop-fences)' --validate-each -o %t 2>&1 | %filecheck %s --check-prefix=SILICON
+// RUN: %exits 1 %tc-opt %s --load-pass-plugin=%S/Inputs/plugin.py --pass-pipeline='builtin.module(raise-to-tc,tile-gemm,multi-buffer,place-barriers,plan-memory,assign-roles,test-drop-fences)' --validate-each=%t.json --ordering=isa -o %t | %filecheck %s --check-prefix=ISA
 // RUN: %filecheck %s --check-prefix=JSON --input-file=%t.json
 // RUN: %tc-opt %s --canonicalize --validate-each --numerics=fast --max-instructions=90000 --assume=alloc_place=any --assume=ld_st_lane=own -o %t 2>&1 | %filecheck %s --check-prefix=ALL
 // RUN: %exits 3 %tc-opt %s --canonicalize --validate-each --ordering=ptx -o %t | %filecheck %s --check-prefix=ORDERING

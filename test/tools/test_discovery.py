@@ -7,7 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tcir.passmanager.pipeline import find_pass, registered_passes, registered_pipelines
+from tcir.passmanager.pipeline import (
+    find_pass,
+    find_pipeline,
+    named_pipeline,
+    registered_passes,
+    registered_pipelines,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -19,6 +25,13 @@ def test_names_are_those_of_files() -> None:
     for name, pipeline in registered_pipelines().items():
         if pipeline.build.__module__.startswith("tcir."):
             assert pipeline.build.__module__ == f"tcir.pipelines.{name.replace('-', '_')}"
+
+
+def test_a_second_name_finds_the_pipeline_alone() -> None:
+    assert find_pipeline("matmul") is find_pipeline("gemm")
+    assert "matmul" not in registered_pipelines()
+    assert str(named_pipeline("matmul{n-tile=64}")) == str(named_pipeline("gemm", n_tile=64))
+    assert "tcir.pipelines.conv" not in loaded("matmul")
 
 
 def test_what_is_no_name_of_a_pass_is_upstreams() -> None:
@@ -107,10 +120,10 @@ def test_a_plugins_pass_in_the_middle_of_a_named_pipeline(tmp_path: Path, capfd)
     script.write_text(
         f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
         "import count_tiles, tcir\n"
-        "pipeline = tcir.named_pipeline('matmul').insert('count-tiles', after='tile-matmul')\n"
+        "pipeline = tcir.named_pipeline('matmul').insert('count-tiles', after='tile-gemm')\n"
         f"kernel = tcir.compile({str(ROOT / 'examples' / 'matmul.mlir')!r}, pipeline)\n"
         "names = [line.name for line in kernel.report.passes]\n"
-        "assert names[names.index('tile-matmul') + 1] == 'count-tiles'\n"
+        "assert names[names.index('tile-gemm') + 1] == 'count-tiles'\n"
         "assert 'test.tiles' in kernel.ir['count-tiles']\n"
         "assert 'tcgen05.mma' in kernel.ptx\n"
     )

@@ -49,7 +49,7 @@ def modules(names: list[str]) -> set[str]:
 
 
 EXPECTED = {
-    "tcir.dialect.tc", "tcir.passes.matmul.tile_matmul", "tcir.pipelines.matmul",
+    "tcir.dialect.tc", "tcir.passes.gemm.tile_gemm", "tcir.pipelines.gemm",
     "tcir.tools.tc_opt", "tcir.machine.engine.machine", "tcir.interp.ptx.isa.bits",
 }  # fmt: skip
 
@@ -94,7 +94,7 @@ def test_the_source_archive_builds_the_same(tmp_path: Path) -> None:
 SCRIPT = """
 import sys
 sys.path.append({libraries!r})  # dependencies; last, so that their tcir is not found
-import tcir, tcir.layout, tcir.pipelines.matmul, tcir.tools.tc_opt
+import tcir, tcir.layout, tcir.pipelines.gemm, tcir.tools.tc_opt
 from pathlib import Path
 assert tcir.compile and tcir.validate
 assert Path(tcir.__file__).with_name("py.typed").exists()

@@ -162,17 +162,18 @@ def registered_passes() -> dict[str, type[Pass]]:
 
 
 def registered_pipelines() -> dict[str, NamedPipeline]:
-    """All named pipelines, including those registered by user code; imports them all."""
+    """All named pipelines by their first name, also those of user code; imports them all."""
     import_all("pipelines")
-    return dict(sorted(_PIPELINES.items()))
+    return {name: each for name, each in sorted(_PIPELINES.items()) if name == each.name}
 
 
 def register_pipeline(pipeline: NamedPipeline) -> NamedPipeline:
-    """Registers a pipeline by its name."""
+    """Registers a pipeline by its names."""
     outside = not pipeline.build.__module__.startswith("tcir.pipelines.")
-    if pipeline.name in _PIPELINES or (outside and find_pipeline(pipeline.name)):
-        raise InputError(f"expected a new pipeline name, got '{pipeline.name}', taken")
-    _PIPELINES[pipeline.name] = pipeline
+    for name in (pipeline.name, *pipeline.also):
+        if name in _PIPELINES or (outside and find_pipeline(name)):
+            raise InputError(f"expected a new pipeline name, got '{name}', taken")
+        _PIPELINES[name] = pipeline
     return pipeline
 
 
@@ -293,6 +294,7 @@ class NamedPipeline:
     options:        a dataclass of options (see `tcir.passmanager.options`)
     build:          from an instance of it to the list of passes
     targets:        names of the targets it makes kernels for
+    also:           other names of it
     """
 
     name: str
@@ -301,10 +303,12 @@ class NamedPipeline:
     accepted_forms: tuple[str, ...]
     build: Callable[[Any], Pipeline]
     targets: tuple[str, ...] = (DEFAULT_TARGET.name,)
+    also: tuple[str, ...] = ()
 
     def describe(self) -> str:
         """The entry of ``--list-pipelines``."""
-        lines = [f"{self.name}: {self.doc}"]
+        also = f" (also {', '.join(self.also)})" if self.also else ""
+        lines = [f"{self.name}: {self.doc}{also}"]
         lines += [f"    accepts  {form}" for form in self.accepted_forms]
         lines.append(f"    targets  {', '.join(self.targets)}")
         options = describe_options(self.options)

@@ -109,7 +109,7 @@ class NoOptions:
 
 
 def build(_: NoOptions) -> Pipeline:
-    return named_pipeline("matmul").insert("use-fx-narrow", after="tile-matmul")
+    return named_pipeline("matmul").insert("use-fx-narrow", after="tile-gemm")
 
 
 register_pipeline(

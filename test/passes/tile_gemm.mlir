@@ -1,10 +1,10 @@
-// RUN: %tc-opt %s --split-input-file --tile-matmul="{n-tile=128}" | %filecheck %s
-// RUN: %tc-opt %s --split-input-file --tile-matmul="{n-tile=256}" | %filecheck %s --check-prefix=N256
-// RUN: %exits 3 %tc-opt %s --split-input-file --tile-matmul="{n-tile=8}" | %filecheck %s --check-prefix=N8
-// RUN: %exits 3 %tc-opt %S/Inputs/conv.mlir --tile-matmul | %filecheck %s --check-prefix=CONV
+// RUN: %tc-opt %s --split-input-file --tile-gemm="{n-tile=128}" | %filecheck %s
+// RUN: %tc-opt %s --split-input-file --tile-gemm="{n-tile=256}" | %filecheck %s --check-prefix=N256
+// RUN: %exits 3 %tc-opt %s --split-input-file --tile-gemm="{n-tile=8}" | %filecheck %s --check-prefix=N8
+// RUN: %exits 3 %tc-opt %S/Inputs/conv.mlir --tile-gemm | %filecheck %s --check-prefix=CONV
 
 // N8: error: expected n-tile to be a multiple of 16 in [16, 256], got 8
-// CONV: 2:8: error: tile-matmul expected a function of one tc.matmul and func.return, got tc.conv2d, func.return
+// CONV: 2:8: error: tile-gemm expected a function of one tc.matmul and func.return, got tc.conv2d, func.return
 
 // A by rows is K-major, one box; B by rows is MN-major, two boxes of 64 columns.
 // CHECK-LABEL: func.func @plain(

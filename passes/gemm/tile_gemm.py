@@ -1,4 +1,4 @@
-"""tile-matmul: a (batched) matrix product, one 128-row tile of the output per CTA."""
+"""tile-gemm: a (batched) matrix product, one 128-row tile of the output per CTA."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tcir.passmanager.pipeline import Pass, register_pass
 
 @register_pass
 @dataclass(frozen=True)
-class TileMatmul(Pass):
+class TileGemm(Pass):
     """Turns ``tc.matmul`` into the sequential program of one CTA.
 
     n_tile: columns of the output per CTA, N of the mma; 0 chooses
@@ -58,7 +58,7 @@ class TileMatmul(Pass):
     the product on every op.
     """
 
-    name: ClassVar[str] = "tile-matmul"
+    name: ClassVar[str] = "tile-gemm"
     n_tile: int = 0
 
     def run(self, module: ir.Module) -> None:

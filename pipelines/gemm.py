@@ -1,0 +1,45 @@
+"""Pipeline gemm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tcir.passes.gemm.tile_gemm import TileGemm
+from tcir.passes.raising.raise_to_tc import RaiseToTc
+from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
+from tcir.pipelines.parts.tile_to_llvm import tile_to_llvm
+
+
+@dataclass(frozen=True)
+class GemmOptions:
+    """Options of the pipeline.
+
+    n_tile: output columns per CTA, a multiple of 16 up to 256; 0 chooses
+    stages: slots of the ring in shared memory; 0 chooses
+    """
+
+    n_tile: int = 0
+    stages: int = 0
+
+
+def build(options: GemmOptions) -> Pipeline:
+    """The passes."""
+    return Pipeline([RaiseToTc(), TileGemm(n_tile=options.n_tile), *tile_to_llvm(options.stages)])
+
+
+register_pipeline(
+    NamedPipeline(
+        name="gemm",
+        doc="matrix product, batched or not, operands transposed or not.",
+        options=GemmOptions,
+        accepted_forms=(
+            "linalg.matmul (also with transposing indexing_maps), linalg.batch_matmul, or the same "
+            "as linalg.generic",
+            "f16 or bf16 inputs, f32 accumulator filled with 0, result f32 or arith.truncf of it "
+            "to f16 or bf16",
+            "static shapes, innermost sizes of the inputs multiples of 8",
+        ),
+        build=build,
+        also=("matmul",),
+    )
+)
