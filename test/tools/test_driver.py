@@ -184,19 +184,39 @@ def test_report_of_a_wrong_pass_is_written_too(tmp_path: Path) -> None:
     assert (difference["index"], difference["expected"], difference["got"]) == ([0], "3.0", "9.0")
 
 
-def test_a_crash_behind_a_wrong_pass_is_the_verdict_of_that_pass(tmp_path: Path) -> None:
-    text = """func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
+SPLAT = """func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
   %c = arith.constant 3.0 : f32
   %s = tensor.splat %c : tensor<4xf32>
   return %s : tensor<4xf32>
 }"""
+
+
+def test_the_report_of_a_crash_names_the_pass(tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    flag = f"--validate-each={report}"
+    crash = "'test-crash' was ended by SIGSEGV in native code"
+
+    done = tc_opt(PLUGIN, "--test-nothing", "--test-crash", flag, "-o", tmp_path / "x", text=SPLAT)
+    data = json.loads(report.read_text())
+    assert (data["verdict"], data["exit_code"], data["error"]) == ("error", 4, crash)
+    assert done.returncode == 4
+    assert [line["verdict"] for line in data["passes"]] == ["reference", "equal"]
+
+    words = [PLUGIN, "--test-break-constants={factor=3}", "--test-crash", flag]
+    done = tc_opt(*words, "-o", tmp_path / "x", text=SPLAT)
+    data = json.loads(report.read_text())
+    assert (data["verdict"], data["exit_code"], data["error"]) == ("different", 1, crash)
+    assert done.returncode == 1
+
+
+def test_a_crash_behind_a_wrong_pass_is_the_verdict_of_that_pass(tmp_path: Path) -> None:
     words = [PLUGIN, "--test-break-constants={factor=3}", "--test-crash", "--validate-each"]
-    done = tc_opt(*words, "-o", tmp_path / "x", text=text)
+    done = tc_opt(*words, "-o", tmp_path / "x", text=SPLAT)
     assert done.returncode == 1, done.stderr
     assert "'test-crash' was ended by SIGSEGV" in done.stderr
     assert "different: first at pass 1, test-break-constants" in done.stderr
     clean = [PLUGIN, "--test-nothing", "--test-crash", "--validate-each"]
-    assert tc_opt(*clean, "-o", tmp_path / "x", text=text).returncode == 4
+    assert tc_opt(*clean, "-o", tmp_path / "x", text=SPLAT).returncode == 4
 
 
 def test_start_up_and_help_load_no_compiler() -> None:

@@ -26,6 +26,7 @@ def main(words: Sequence[str]) -> int:
         lambda notes: _reporting(lambda: _run(arguments, notes)),
         lambda checkpoint, path: _reporting(lambda: _save(arguments, checkpoint, path)),
         arguments.mlir_pass_pipeline_crash_reproducer,
+        arguments.validate_each,
     )
 
 

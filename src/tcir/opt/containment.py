@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from tcir.errors import InputError
 from tcir.streams import cannot_write
@@ -33,7 +33,7 @@ class Checkpoint:
     """The child's progress: in the pass (or step) called `name`, after `done` passes.
 
     They began with the module `text`, from the file `source`. broken: the summary of the report if
-    one of them changed the result.
+    one of them changed the result. report: the JSON report if this step fails, without the reason.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Checkpoint:
     text: str
     source: str
     broken: str = ""
+    report: dict[str, Any] | None = None
 
     def reproducer(self, program: str, pipeline: str) -> str:
         """MLIR text that ``tc-opt --run-reproducer`` (and mlir-opt's) runs again.
@@ -81,13 +82,17 @@ class Notes:
 
 
 def run_contained(
-    work: Callable[[Notes], int], save: Callable[[Checkpoint, str], int], reproducer: str | None
+    work: Callable[[Notes], int],
+    save: Callable[[Checkpoint, str], int],
+    reproducer: str | None,
+    report: str | None = None,
 ) -> int:
     """Runs `work` in a child and returns its exit status; 4 if a signal killed it, or 1 if a pass
     had changed the result before.
 
     save:       writes the program before the crash to a file, in a child too; its exit status
-    reproducer: that file; None: among the system's temporary files.
+    reproducer: that file; None: among the system's temporary files
+    report:     the file for the JSON report, which names the pass; None: there is none
     """
     notes = Notes()
     wait_status = _in_child(lambda: work(notes))
@@ -100,8 +105,10 @@ def run_contained(
     if checkpoint is None:
         print(f"error: ended by {name} before the first pass", file=sys.stderr)
         return 4
-    place = f"{checkpoint.source}: error: '{checkpoint.name}'"
-    print(f"{place} was ended by {name} in native code", file=sys.stderr)
+    why = f"'{checkpoint.name}' was ended by {name} in native code"
+    print(f"{checkpoint.source}: error: {why}", file=sys.stderr)
+    if report and checkpoint.report is not None:
+        _save_report(report, checkpoint.report, why)
     if reproducer is None:
         handle, reproducer = tempfile.mkstemp(prefix="tc-opt-crash-", suffix=".mlir")
         os.close(handle)
@@ -115,6 +122,15 @@ def run_contained(
         print(checkpoint.broken, file=sys.stderr)
         return 1
     return 4
+
+
+def _save_report(path: str, whole: dict[str, Any], why: str) -> None:
+    """Writes the report of a run whose last step failed, of its last module if it has several."""
+    whole.get("reports", [whole])[-1]["error"] = why
+    try:
+        write_json(path, whole)
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
 
 
 def _in_child(work: Callable[[], int]) -> int:
@@ -178,6 +194,11 @@ def _die_with(parent: int) -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it ended before that
         os._exit(4)
+
+
+def write_json(path: str | Path, data: object) -> None:
+    """Writes a JSON file atomically."""
+    write_atomic(path, (json.dumps(data, indent=2) + "\n").encode())
 
 
 def write_atomic(path: str | Path, data: bytes) -> None:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tcir._mlir import is_mlir_error
 from tcir.errors import Error, IncompleteError, InputError, PassError
 from tcir.opt.arguments import CODE, chosen_pipeline
-from tcir.opt.containment import Checkpoint, Notes, write_atomic
+from tcir.opt.containment import Checkpoint, Notes, write_atomic, write_json
 from tcir.opt.printing import IrPrinter, Progress, timing, with_source
 from tcir.passmanager.pipeline import Pass, Pipeline
 from tcir.program.source import (
@@ -63,15 +63,10 @@ class Invocation:
             if result is not None:
                 results.append(result)
         if arguments.validate_each:
-            self._save_report(arguments.validate_each)
+            write_json(arguments.validate_each, _as_json(self.reports))
         if results and (len(results) == len(chunks) or arguments.split_input_file):
             _emit(arguments.output, b"// -----\n".join(results))
         return max(statuses, key=_GRAVITY.index)
-
-    def _save_report(self, path: str) -> None:
-        texts = [report.as_dict() for report in self.reports]
-        whole = texts[0] if len(texts) == 1 else {"schema": "tcir.reports/1", "reports": texts}
-        write_atomic(path, (json.dumps(whole, indent=2) + "\n").encode())
 
     def _chunk(self, chunk: Chunk) -> tuple[int, bytes | None]:
         """Exit code and result (None on failure) of one module."""
@@ -128,6 +123,8 @@ class _ChunkRun(Watcher):
             print(session.report.header, file=sys.stderr, flush=True)
         try:
             self.progress.start("(input)")
+            if session.validator is not None:
+                self._note("(input)", 0)
             with self._reproducer_of_failures():
                 session.run_passes()
             return self._finish(session)
@@ -180,7 +177,11 @@ class _ChunkRun(Watcher):
         report = self.report
         different = report is not None and report.verdict == "different"
         broken = report.summary() if report is not None and different else ""
-        self.checkpoint = Checkpoint(name, done, self.chunk.text, self.chunk.name, broken)
+        failed = None
+        if self.arguments.validate_each and report is not None:
+            now = replace(report, error="", error_code=Error.exit_code)
+            failed = _as_json([*self.reports[:-1], now])
+        self.checkpoint = Checkpoint(name, done, self.chunk.text, self.chunk.name, broken, failed)
         self.notes.write(self.checkpoint)
 
     @contextmanager
@@ -229,6 +230,12 @@ class _ChunkRun(Watcher):
                 print(self.report.summary(), file=sys.stderr)
                 return self.report.exit_code
         return status
+
+
+def _as_json(reports: Sequence[Report]) -> dict[str, Any]:
+    """The JSON object of one report, or of those of several modules."""
+    texts = [report.as_dict() for report in reports]
+    return texts[0] if len(texts) == 1 else {"schema": "tcir.reports/1", "reports": texts}
 
 
 def save_reproducer(
