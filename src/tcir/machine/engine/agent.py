@@ -39,6 +39,7 @@ from tcir.machine.order.clocks import (
     observed,
     of_tensor_memory,
 )
+from tcir.machine.order.fence_marks import BY_FENCES
 from tcir.machine.order.lane_shadow import Granules
 from tcir.machine.order.lanes import (
     EACH,
@@ -287,11 +288,6 @@ class Agent:
         return self.lanes.knows.after
 
     @property
-    def fenced(self) -> list[Clock]:
-        """What relaxed writes and arrivals release: what a fence that reaches so far covers."""
-        return self.lanes.knows.fenced
-
-    @property
     def seen(self) -> list[Clock]:
         """What relaxed reads and waits saw: a fence that reaches so far makes it observed."""
         return self.lanes.knows.seen
@@ -329,7 +325,8 @@ class Agent:
                 self.mark_before(self.tensor_threads)
                 # Relaxed arrivals carry it (PTX ISA 9.7.16.6.4.3, 9.7.16.6.4.4).
                 ordered = of_tensor_memory(self.clock)
-                self.fenced[:] = [merged(fenced, ordered) for fenced in self.fenced]
+                carried = self.lanes.knows.fenced
+                carried[:] = [merged(clock, ordered) for clock in carried]
             case "proxy.async" | "proxy.async.shared":
                 self._proxy_marks()
                 self.mark(INIT)
@@ -337,27 +334,15 @@ class Agent:
                 self.mark(INIT)
                 inits: Clock = {(self.me, number): 1 for number in self.inits}
                 inits[(INIT, self.me)] = self.clock[(INIT, self.me)]
+                carried = self.lanes.knows.fenced
                 for reach in range(self.scope("cluster").reach + 1):
-                    self.fenced[reach] = merged(self.fenced[reach], inits)
+                    carried[reach] = merged(carried[reach], inits)
             case "cta" | "cluster" | "gpu" | "sys":
-                self.fence_memory(kind)
+                self.strong.fence(kind)
             case "proxy.tensormap" | "proxy.alias":
                 pass  # memory here is coherent
             case _:
                 raise NotModelled(f"fence {kind}", site=site)
-
-    def fence_memory(self, scope: str, *, acquire: bool = True, release: bool = True) -> None:
-        """fence.acq_rel (or one side of it): for relaxed reads before it and writes behind it."""
-        reaches = range(self.scope(scope).reach + 1)
-        self.lanes.learn()
-        if acquire:
-            for reach in reaches:
-                join(self.clock, self.seen[reach])
-                self.seen[reach] = {}
-        if release:
-            now = self.release()
-            for reach in reaches:
-                self.fenced[reach] = now
 
     def mark(self, which: str) -> None:
         """Marks its accesses so far as having passed a fence of that kind."""
@@ -512,13 +497,13 @@ class Agent:
             lanes &= ~(1 << EACH)  # its own lane did the same
         return not lanes or observed_of(self.clock, other, lanes)
 
-    def _marked(self, touch: Touch, other: Access, mark: str) -> bool:
-        """Whether the write ``other`` has passed a fence."""
+    def _marked(self, touch: Touch, other: Access, mark: str, *, wrote: bool) -> bool:
+        """Whether ``other`` has passed a fence."""
         if marked(self.clock, mark, other):
             return True
         lanes = 0
         if other.lanes:
-            lanes = touch.shadow.other_lanes(touch.where, other, TOGETHER, wrote=True)
+            lanes = touch.shadow.other_lanes(touch.where, other, TOGETHER, wrote)
         return observed_of(self.clock, other, lanes, mark)
 
     def pipe_before(
@@ -579,6 +564,14 @@ class Agent:
                 f"{other.site} ({other.kind} {verb})", access.site, "DeepGEMM's pairs"
             )
             return
+        if self._marked(touch, other, BY_FENCES, wrote=wrote):
+            self.cta.report(
+                Unpromised("8.8", "DeepEP (barrier_block)", "order by another thread's fence"),
+                "fence-before-barrier", f"{other.site} ({other.kind} {verb})", access.site,
+                "a fence by the thread that signals, behind the barrier (fence.acq_rel in front of "
+                "it is no part of a release pattern of another thread; fence.sc on both sides is)",
+            )  # fmt: skip
+            return
         # The bytes are the same in either order: compilers let several warps store a constant.
         harmless = touch.same and other.kind == "generic"
         severity, code = ("warning", "same-value-race") if harmless else ("error", "race")
@@ -597,9 +590,9 @@ class Agent:
     def _proxy_fence(self, touch: Touch, other: Access) -> None:
         """Reads of what was written need the fence. Overwriting it needs it by the ISA's text too,
         but Triton lets TMA refill memory that was stored to, with a barrier in between."""
-        if self._marked(touch, other, PROXY):
+        if self._marked(touch, other, PROXY, wrote=True):
             return
-        if self._marked(touch, other, LATE):
+        if self._marked(touch, other, LATE, wrote=True):
             self.cta.report(
                 Unpromised("9.7.16.6.5", "ThunderKittens", "a fence by another thread"),
                 "late-proxy-fence", other.site, touch.access.site,

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from tcir.machine.memory.protocols import AgentProtocol
 from tcir.machine.order.clocks import REACHES, Clock, join
+from tcir.machine.order.fence_marks import in_front, mark_fence, observe_fences, see
 from tcir.machine.order.strong import Place, Strong, Writes, merged
 
 
@@ -29,12 +30,14 @@ class StrongAccesses:
             writes.read(agent.lanes.line, agent.lanes.number)
             if agent.lanes.knows.read.get(place) == (writes.version, acquired):
                 continue  # polling
-            if any(writes.released.get(domain) for domain in here.domains):
+            if any(d in writes.released or d in writes.covered for d in here.domains):
                 agent.lanes.learn()
             agent.lanes.knows.read[place] = writes.version, acquired
             for reach, domain in enumerate(here.domains):
                 if released := writes.released.get(domain):
                     join(agent.clock if reach <= acquired else agent.seen[reach], released)
+                if covered := writes.covered.get(domain):
+                    see(agent.clock, covered, reach, acquire=reach <= acquired)
 
     def write(self, places: Iterable[Place], strong: Strong) -> None:
         """After a strong write, whose number it shares with no other access."""
@@ -44,7 +47,8 @@ class StrongAccesses:
         if not strong.release:
             agent.lanes.step()
         reached = here.reach if strong.release else -1
-        released = [now if r <= reached else agent.fenced[r] for r in range(REACHES)]
+        released = [now if r <= reached else agent.lanes.fenced(r) for r in range(REACHES)]
+        covered = in_front(agent.clock, released)
         for place in places:
             known = self.machine.strong.get(place)
             if known is None or not (strong.atomic and known.last.meets(here)):
@@ -55,6 +59,22 @@ class StrongAccesses:
             elif place in self._released:
                 reach, earlier = self._released[place]
                 carried = [merged(c, earlier) if r <= reach else c for r, c in enumerate(released)]
-                known.add(agent.me, number, here, carried)
+                known.add(agent.me, number, here, carried, covered)
                 continue
-            known.add(agent.me, number, here, released)
+            known.add(agent.me, number, here, released, covered)
+
+    def fence(
+        self, scope: str, *, sc: bool = False, acquire: bool = True, release: bool = True
+    ) -> None:
+        """fence.acq_rel (or one side of it) or fence.sc: for relaxed reads before it and writes
+        behind it."""
+        agent, reach = self.agent, self.agent.scope(scope).reach
+        agent.lanes.learn()
+        if acquire:
+            for near in range(reach + 1):
+                join(agent.clock, agent.seen[near])
+                agent.seen[near] = {}
+            observe_fences(agent.clock, reach, sc=sc)
+        if release:
+            mark_fence(agent.clock, {**agent.clock, **agent.lanes.done()}, reach, sc=sc)
+            agent.lanes.fence(reach)

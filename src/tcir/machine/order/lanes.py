@@ -64,9 +64,9 @@ class Knowledge:
     """What some lanes of a warp, or all, have observed.
 
     after: what was at the last tcgen05.fence::after_thread_sync. fenced: what relaxed writes and
-    arrivals release, by reach: what a fence covers. seen: what relaxed reads and waits saw, until a
-    fence makes it observed. read: version and reach of the acquire (-1: relaxed) of the last strong
-    read of each place.
+    arrivals release, by reach: what a fence covers beside a lane's own accesses. seen: what relaxed
+    reads and waits saw, until a fence makes it observed. read: version and reach of the acquire
+    (-1: relaxed) of the last strong read of each place.
     """
 
     lanes: int
@@ -121,6 +121,9 @@ class Lanes:
         self._gone: Clock = {}
         self._last = np.zeros(EACH + 1, np.int64)
         self._latest = 0
+        self._fenced_at = np.zeros((REACHES, TOGETHER), np.int64)
+        """The number at each lane's last fence, by reach."""
+        self._fenced = False
 
     def keep_apart(self, live: int) -> None:
         """From now on its lanes are different threads."""
@@ -198,8 +201,12 @@ class Lanes:
     @property
     def line(self) -> Component:
         """Whose accesses those of now are: one lane's, or the warp's."""
-        one = self.active and not self.active & (self.active - 1)
-        return lane_line(self.me, self.active.bit_length() - 1) if one else self.me
+        return lane_line(self.me, self.active.bit_length() - 1) if self._one else self.me
+
+    @property
+    def _one(self) -> bool:
+        """Whether a single lane executes."""
+        return self.active > 0 and not self.active & (self.active - 1)
 
     def sees(self, line: Component, number: int) -> bool:
         """Whether the active lanes have observed a line up to a number, that of a warp by any of
@@ -248,6 +255,32 @@ class Lanes:
         published = {**self.knows.clock, **self.done()}
         self.step()
         return published
+
+    def fence(self, reach: int) -> None:
+        """A release fence of each active lane."""
+        own = self.done() if self._one or not self.separate else {}
+        now = {**self.knows.clock, **own}
+        for near in range(reach + 1):
+            self.knows.fenced[near] = now
+            self._fenced_at[near][list(members(self.active or WARP))] = self.number
+        self._fenced = True
+        self.step()
+
+    def fenced(self, reach: int) -> Clock:
+        """What a relaxed write or arrival of the active lanes releases: what fences of theirs
+        covered, and of each lane what it did itself before its own."""
+        clock = self.knows.fenced[reach]
+        if not self.separate or not self._fenced:
+            return clock
+        lanes = list(members(self.active or self.knows.lanes))
+        numbers = dict(zip(lanes, self._fenced_at[reach][lanes].tolist(), strict=True))
+        own: Clock = {}
+        if all(not group.lanes & ~(self.active or WARP) for group in self.groups):
+            own[self.me] = min(numbers.values())
+        known = max(clock.get(self.me, 0), own.get(self.me, 0))
+        own |= {lane_line(self.me, lane): n for lane, n in numbers.items() if n > known}
+        behind = {line: n for line, n in own.items() if clock.get(line, 0) < n}
+        return {**clock, **behind} if behind else clock
 
     def everything(self) -> Clock:
         """What any of its lanes has observed, those that have ended included."""

@@ -16,6 +16,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
 from tcir.machine.order.clocks import Access, Clock, Component, Scope, join
+from tcir.machine.order.fence_marks import Covered
 
 Place = tuple[Hashable, int, int]
 """The owner of the memory (None: global), the address and the size of an element: what reads
@@ -44,7 +45,8 @@ class Writes:
     what the atomic observed.
 
     writes: by component, the number of its last write and the version of the location it made.
-    released: what release patterns have published, by domain. readers: by line (a lane's, or a
+    released: what release patterns have published, by domain. covered: what fences of others in
+    front of them did besides. readers: by line (a lane's, or a
     component), the number of its first read of a version, and the version.
     """
 
@@ -52,10 +54,18 @@ class Writes:
     last: Scope
     writes: dict[Component, tuple[int, int]] = field(default_factory=dict)
     released: dict[Hashable, Clock] = field(default_factory=dict)
+    covered: dict[Hashable, Covered] = field(default_factory=dict)
     readers: dict[Component, tuple[int, int]] = field(default_factory=dict)
 
-    def add(self, by: Component, number: int, scope: Scope, released: Sequence[Clock]) -> None:
-        """Records a write; ``released``: the clock that it publishes, by reach."""
+    def add(
+        self,
+        by: Component,
+        number: int,
+        scope: Scope,
+        released: Sequence[Clock],
+        covered: Sequence[Covered],
+    ) -> None:
+        """Records a write; ``released``, ``covered``: what it publishes, by reach."""
         self.version += 1
         self.last = scope
         self.writes[by] = number, self.version
@@ -63,6 +73,11 @@ class Writes:
             known = self.released.get(domain)
             if clock and clock is not known:
                 self.released[domain] = merged(known, clock) if known else clock
+        for domain, (acq_rel, sc) in zip(scope.domains, covered, strict=True):
+            if acq_rel or sc:
+                mine = self.covered.setdefault(domain, ({}, {}))
+                join(mine[0], acq_rel)
+                join(mine[1], sc)
 
     def read(self, by: Component, number: int) -> None:
         """Records a strong read by a component."""

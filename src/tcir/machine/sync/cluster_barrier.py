@@ -37,7 +37,7 @@ class ClusterBarrier:
         self._entered = cluster.round
         self._entered.arrived.add(self.agent)
         agent = self.agent
-        fenced, done = agent.fenced[agent.scope("cluster").reach], agent.release()
+        fenced, done = agent.lanes.fenced(agent.scope("cluster").reach), agent.release()
         join(self._entered.clock, fenced if relaxed else done)
         join(self._entered.met, done)
 

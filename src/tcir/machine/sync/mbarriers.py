@@ -146,7 +146,7 @@ class Mbarriers:
         if drop:
             barrier.drop(count, site)
         agent = self.agent
-        released = agent.fenced[agent.scope(relaxed).reach] if relaxed else agent.release()
+        released = agent.lanes.fenced(agent.scope(relaxed).reach) if relaxed else agent.release()
         barrier.arrive(count, released, site)
 
     def complete_tx(self, address: int, nbytes: int, *, site: object) -> None:

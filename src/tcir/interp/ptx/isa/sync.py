@@ -111,11 +111,23 @@ def _fence(d: Decode, kind: str) -> Op:
     return d.plain(run)
 
 
+def _fence_memory(
+    d: Decode, scope: str, *, sc: bool = False, acquire: bool = True, release: bool = True
+) -> Op:
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        w.agent.proceed(site)
+        w.agent.strong.fence(scope, sc=sc, acquire=acquire, release=release)
+
+    return d.plain(run)
+
+
 @instruction("membar")
 def membar(d: Decode) -> Op:
     scope = d.require(*_SCOPE)
     d.done(0)
-    return _fence(d, _SCOPE[scope])
+    return _fence_memory(d, _SCOPE[scope], sc=True)  # on sm_70 and later a synonym for fence.sc
 
 
 @instruction("fence")
@@ -123,15 +135,9 @@ def fence(d: Decode) -> Op:
     side = d.take("sc", "acq_rel", "acquire", "release")
     scope = _SCOPE[d.require(*_SCOPE)]
     d.done(0)
-    if side not in ("acquire", "release"):
-        return _fence(d, scope)
-    site = d.site
-
-    def run(w: Warp, m: int) -> None:
-        w.agent.proceed(site)
-        w.agent.fence_memory(scope, acquire=side == "acquire", release=side == "release")
-
-    return d.plain(run)
+    return _fence_memory(
+        d, scope, sc=side == "sc", acquire=side != "release", release=side != "acquire"
+    )
 
 
 @instruction("fence.mbarrier_init")
