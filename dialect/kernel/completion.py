@@ -63,7 +63,7 @@ def _(kernel: KernelView) -> Found:
         yield site.op, {"got": site.name}
 
 
-def _barrier(value: ir.Value) -> ir.Value:
+def barrier_of(value: ir.Value) -> ir.Value:
     """The barrier (or ring) that ``value`` is, or is a slot of."""
     slot = defining(value, SlotOp)
     return value if slot is None else slot.ring
@@ -77,10 +77,10 @@ def _barrier(value: ir.Value) -> ir.Value:
 )
 def _(kernel: KernelView) -> Found:
     arrivals = [
-        _barrier(op.bar) for op in kernel.of(CommitOp, MbarrierExpectTxOp, MbarrierArriveOp)
+        barrier_of(op.bar) for op in kernel.of(CommitOp, MbarrierExpectTxOp, MbarrierArriveOp)
     ]
     for op in kernel.of(MbarrierWaitOp):
-        if _barrier(op.bar) not in arrivals:
+        if barrier_of(op.bar) not in arrivals:
             yield op, {}
 
 
@@ -90,9 +90,9 @@ def _(kernel: KernelView) -> Found:
     "no tc.tma_load signals this barrier: the announced {got} bytes never arrive",
 )
 def _(kernel: KernelView) -> Found:
-    signalled = [_barrier(op.signal) for op in kernel.of(TmaLoadOp) if op.signal is not None]
+    signalled = [barrier_of(op.signal) for op in kernel.of(TmaLoadOp) if op.signal is not None]
     for op in kernel.of(MbarrierExpectTxOp):
-        if _barrier(op.bar) not in signalled:
+        if barrier_of(op.bar) not in signalled:
             yield op, {"got": integer(op, "nbytes")}
 
 
@@ -105,7 +105,7 @@ def _(kernel: KernelView) -> Found:
 def _(kernel: KernelView) -> Found:
     if not kernel.asynchronous:
         return
-    announced = [_barrier(op.bar) for op in kernel.of(MbarrierExpectTxOp)]
+    announced = [barrier_of(op.bar) for op in kernel.of(MbarrierExpectTxOp)]
     for op in kernel.of(TmaLoadOp):
-        if op.signal is not None and _barrier(op.signal) not in announced:
+        if op.signal is not None and barrier_of(op.signal) not in announced:
             yield op, {}

@@ -8,8 +8,11 @@ from typing import Any
 from tcir._mlir import func, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import constant_of, defining, integer
+from tcir.dialect.loops import MOST_TRIPS
 from tcir.dialect.walk import walk
+from tcir.passes.build import index
 from tcir.passes.build.diagnostics import match_failure
+from tcir.passes.build.index import Index
 
 
 def find_kernels(module: ir.Module, pass_name: str, after: str) -> list[func.FuncOp]:
@@ -35,11 +38,6 @@ def walk_body(kernel: func.FuncOp) -> Iterator[ir.OpView]:
         yield from walk(op)
 
 
-MOST_TRIPS = "tc.most_trips"
-"""Attribute of a loop with dynamic bounds: an upper bound on its iterations, all executions together.
-Its induction variable counts them on from one execution to the next, from 0 in steps of 1."""
-
-
 def trip_count(loop: scf.ForOp) -> int:
     """Iterations of a loop from 0 in steps of 1 with constant end, or the upper bound of its attribute."""
     if MOST_TRIPS in loop.attributes:
@@ -48,6 +46,30 @@ def trip_count(loop: scf.ForOp) -> int:
     if None in bounds or bounds[0] != 0 or bounds[2] != 1:
         raise match_failure(loop, f"expected a loop from 0 in steps of 1 with constant end, got {bounds}")
     return int(bounds[1] or 0)
+
+
+def iteration(loop: scf.ForOp) -> Index:
+    """The number of the current iteration over all executions of `loop`, from 0.
+
+    Built at the insertion point, in the loop's body, from its and the enclosing loops' variables.
+    """
+    around = _loop_around(loop)
+    if around is None:
+        return loop.induction_variable
+    return index.add(index.mul(iteration(around), trip_count(loop)), loop.induction_variable)
+
+
+def iterations(loop: scf.ForOp) -> int:
+    """Iterations of all executions of `loop` together, or an upper bound."""
+    around = _loop_around(loop)
+    return trip_count(loop) * (1 if around is None else iterations(around))
+
+
+def _loop_around(loop: scf.ForOp) -> scf.ForOp | None:
+    """The loop that executes `loop` repeatedly; None where its variable counts on by itself."""
+    trip_count(loop)  # rejects loops whose induction variable is not the iteration number
+    parent = loop.operation.parent.opview
+    return parent if isinstance(parent, scf.ForOp) and MOST_TRIPS not in loop.attributes else None
 
 
 def accumulator_of(d: ir.Value) -> ir.Value:

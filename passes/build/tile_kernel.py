@@ -12,13 +12,13 @@ from tcir._mlir import arith, func, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.ops.block_scaled import ELEMENT_BITS
 from tcir.dialect.limits import GRID, QUARTER_LANES, QUARTERS, TMEM_LANES, WARP
+from tcir.dialect.loops import MOST_TRIPS
 from tcir.dialect.operation import Op
 from tcir.dialect.warp_map import warp_map_of
 from tcir.passes.build import index
 from tcir.passes.build.emit import i64, i64s
 from tcir.passes.build.epilogue import Epilogue
 from tcir.passes.build.index import Index, constant
-from tcir.passes.build.kernel_ops import MOST_TRIPS
 from tcir.passes.build.lanes import Lanes
 from tcir.passes.build.limits import MMA_N, MMA_N_STEP, ceil_div, round_up
 from tcir.passes.build.diagnostics import SMALLEST_CONV, SMALLEST_MATMUL, match_failure

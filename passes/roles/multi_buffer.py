@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from tcir._mlir import func, ir, scf
 from tcir.dialect import tc
+from tcir.dialect.attributes import optional_integer
 from tcir.dialect.limits import SMEM_TILE_ALIGNMENT, TMEM_COLUMNS
 from tcir.dialect.types import shared_bytes, tensor_columns
 from tcir.dialect.walk import walk
@@ -15,7 +17,8 @@ from tcir.passes.build import index
 from tcir.passes.build.kernel_ops import (
     body,
     find_kernels,
-    trip_count,
+    iteration,
+    iterations,
     walk_body,
 )
 from tcir.passes.build.limits import BARRIER_BYTES, round_up
@@ -25,6 +28,11 @@ from tcir.target import DEFAULT_TARGET
 MOST_STAGES = 8
 """More loads in flight gain nothing: 8 x 16 KB per SM cover the latency of HBM."""
 
+CTAS_PER_SM = "tc.ctas_per_sm"
+"""Attribute of a kernel that is launched with no more CTAs than fit on the SMs together."""
+ACCUMULATORS = 2
+"""One is read while the next is computed; a third would wait for the same epilogue."""
+
 
 @register_pass
 @dataclass(frozen=True)
@@ -33,7 +41,10 @@ class MultiBuffer(Pass):
 
     stages: slots of every ring; 0 chooses as many as fit with two CTAs on the SM (the epilogue of
             one overlaps the loads of the other), or with one if that gives fewer than two; at
-            most 8, and no more than the loop has iterations
+            most 8, and no more than the loop has iterations in all. A kernel with the attribute
+            ``tc.ctas_per_sm = 1`` has the SM to itself
+    acc_stages: slots of the rings of a loop around such a loop (accumulators); 0 chooses: two, so
+            that the epilogue of one tile overlaps the mma of the next, or one if there is one tile
 
     Before::
 
@@ -50,19 +61,22 @@ class MultiBuffer(Pass):
           %a = "tc.slot"(%ring_a, %slot)
           %t = "tc.slot"(%ring_t, %slot)
 
-    Tiles created in a loop around such a loop (accumulators) get one slot per iteration.
+    The slot of a loop inside another is the number of the iteration over all executions, so a ring
+    goes on where the tile before left it.
     Preserves what the program computes: a tile's contents never live longer than its iteration.
     """
 
     name: ClassVar[str] = "multi-buffer"
     stages: int = 0
+    acc_stages: int = 0
 
     def __post_init__(self) -> None:
-        if self.stages < 0:
-            raise InputError(
-                f"expected stages of at least 1, or 0 to choose, got {self.stages}; "
-                "smallest accepted: stages=1"
-            )
+        for option, count in (("stages", self.stages), ("acc-stages", self.acc_stages)):
+            if count < 0:
+                raise InputError(
+                    f"expected {option} of at least 1, or 0 to choose, got {count}; "
+                    f"smallest accepted: {option}=1"
+                )
 
     def run(self, module: ir.Module) -> None:
         for kernel in find_kernels(module, self.name, "a tiling pass"):
@@ -76,12 +90,11 @@ class MultiBuffer(Pass):
         self, kernel: func.FuncOp, top: ir.OpView, loop: scf.ForOp, tiles: list[ir.OpView]
     ) -> None:
         if any(_tiles_of(inner) for inner in list(walk(loop))[1:]):
-            count = trip_count(loop)  # accumulators: nothing tells when one could be used again
+            count = min(self.acc_stages or ACCUMULATORS, iterations(loop))
         else:
             count = self.stages or _choose_stages(kernel, loop, tiles)
         with ir.InsertionPoint(tiles[0]), tiles[0].location:
-            trip_count(loop)  # rejects loops whose induction variable is not the iteration number
-            slot = index.value(index.rem(loop.induction_variable, count))
+            slot = index.value(index.rem(iteration(loop), count))
         for tile in tiles:
             kind = tile.tile.type
             with ir.InsertionPoint(top), tile.location:
@@ -103,7 +116,9 @@ def _choose_stages(kernel: func.FuncOp, loop: scf.ForOp, tiles: list[ir.OpView])
     fixed = _Footprint.of([t for t in every if t not in tiles])
     masks = sum(op.nbytes for op in walk_body(kernel) if isinstance(op, tc.LaneMasksOp))
     shared = fixed.bytes + masks
-    return choose_stages(trip_count(loop), stage.bytes, shared, stage.columns, fixed.columns)
+    ctas = (1,) if optional_integer(kernel, CTAS_PER_SM) == 1 else (2, 1)
+    trips = iterations(loop)
+    return choose_stages(trips, stage.bytes, shared, stage.columns, fixed.columns, ctas)
 
 
 @dataclass(frozen=True)
@@ -122,14 +137,19 @@ class _Footprint:
 
 
 def choose_stages(
-    trips: int, stage_bytes: int, fixed_bytes: int, stage_columns: int, fixed_columns: int
+    trips: int,
+    stage_bytes: int,
+    fixed_bytes: int,
+    stage_columns: int,
+    fixed_columns: int,
+    ctas_per_sm: Sequence[int] = (2, 1),
 ) -> int:
-    """Slots per ring: as many as two CTAs per SM allow, or one CTA if that gives fewer than two.
+    """Slots per ring: as many as the first of `ctas_per_sm` allows that leaves two, or its last.
 
     At least 1 even when nothing fits; plan-memory then reports the sizes.
     """
     count, target = 1, DEFAULT_TARGET
-    for ctas in (2, 1):
+    for ctas in ctas_per_sm:
         usable = target.smem_per_sm // ctas - target.smem_reserved
         shared = usable - BARRIER_BYTES - fixed_bytes
         limits = [trips, MOST_STAGES]

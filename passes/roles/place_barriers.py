@@ -16,11 +16,14 @@ from tcir.dialect.warp_map import EPILOGUE, MMA, PRODUCER, warp_map_of
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import fence, i64, tma_load
+from tcir.passes.build.index import Index
 from tcir.passes.build.kernel_ops import (
     accumulator_of,
     ancestor_in,
     body,
     find_kernels,
+    iteration,
+    iterations,
     trip_count,
     walk_body,
 )
@@ -64,6 +67,18 @@ class PlaceBarriers(Pass):
         "tc.commit"(%done); "tc.mbarrier_wait"(%done, 0); "tc.fence"() {kind = "tcgen05.after"}
         … "tc.tmem_ld"(%d, …); "tc.tmem_wait"() {kind = "ld"}
         "tc.fence"() {kind = "tcgen05.before"}; "tc.cta_barrier"()
+
+    In a loop over output tiles an accumulator is a slot of a ring as well. Where slots are reused::
+
+        scf.for %t = … {
+          "tc.mbarrier_wait"(%free[%slot], 1 - %phase); "tc.fence"() {kind = "tcgen05.after"}
+          scf.for %i = … { … "tc.mma"(%d, …) … }
+          "tc.commit"(%done[%slot])
+          "tc.mbarrier_wait"(%done[%slot], %phase); "tc.fence"() {kind = "tcgen05.after"}
+          scf.for %quarter = … { … "tc.tmem_ld"(%d, …); "tc.tmem_wait"() {kind = "ld"} …
+            "tc.fence"() {kind = "tcgen05.before"}; "tc.mbarrier_arrive"(%free[%slot])
+          }
+        }
 
     Rings in tensor memory, filled by the loop's cp, use the same slots and thus the same ``empty``
     barrier: commit, wait, load, wait separate the last mma on a slot from the next cp into it.
@@ -164,7 +179,7 @@ class _Placer:
         full = self._init(location, count)
         empty = self._init(location, count)
         with ir.InsertionPoint(loads[0]), location:
-            phase = index.value(index.rem(index.div(loop.induction_variable, count), 2))
+            phase = _phase(loop, count)
             full_slot = _bar(full, slots[0].index)
             empty_slot = _bar(empty, slots[0].index)
             flipped = index.value(index.sub(1, phase))
@@ -181,13 +196,15 @@ class _Placer:
         with ir.InsertionPoint(consumers[0]), consumers[0].location:
             _tag(tc.MbarrierWaitOp(full_slot, phase), MMA)
             _tag(fence("tcgen05.after"), MMA)
-        with ir.InsertionPoint(loop.body.operations[len(loop.body.operations) - 1]):
+        with _at_end(loop):
             _tag(tc.CommitOp(empty_slot, loc=consumers[-1].location), MMA)
 
     def _guard_accumulators(self, block: ir.Block) -> None:
         """A barrier after every loop of `block` whose accumulators are read later in the block.
 
-        Accumulators that are a ring, in a loop around that one, get a ring of barriers.
+        Accumulators that are a ring, in a loop around that one, get a ring of barriers. They get a
+        second one if that loop has more iterations than the ring has slots: the mma of a tile wait
+        until the epilogue has read what was in its slot.
         """
         for op in list(block):
             written = [
@@ -209,12 +226,38 @@ class _Placer:
                 )
             slot = written[0].owner.operation.opview if _is_slot(written[0]) else None
             done = self._init(readers[0].location, slot and slot.ring.type.count)
+            phase: Index = 0
+            if slot is not None and iterations(block.owner.opview) > slot.ring.type.count:
+                last = max((ancestor_in(r, block) for r in readers), key=list(block).index)
+                phase = self._guard_reuse(op, slot, last)
             after = list(block)[list(block).index(op) + 1]
             with ir.InsertionPoint(after), readers[0].location:
                 bar = done.bar if slot is None else _bar(done, slot.index)
                 _tag(tc.CommitOp(bar), MMA)
-                _tag(tc.MbarrierWaitOp(bar, index.value(0)), EPILOGUE)
+                _tag(tc.MbarrierWaitOp(bar, index.value(phase)), EPILOGUE)
                 _tag(fence("tcgen05.after"), EPILOGUE)
+
+    def _guard_reuse(self, computing: ir.OpView, slot: tc.SlotOp, reading: ir.OpView) -> ir.Value:
+        """A wait before the loop `computing` an accumulator, for the loop `reading` the last one.
+
+        Every thread of the epilogue fences its loads, which it has waited for, and arrives. Returns
+        the phase of the slot.
+        """
+        if not isinstance(reading, scf.ForOp) or trip_count(reading) != QUARTERS:
+            raise match_failure(
+                reading, "expected tc.tmem_ld in a loop over the four sub-partitions"
+            )
+        arrivals = warp_map_of(self.kernel).threads(EPILOGUE)
+        free = self._init(reading.location, slot.ring.type.count, arrivals)
+        with ir.InsertionPoint(computing), reading.location:
+            phase = _phase(computing.operation.parent.opview, slot.ring.type.count)
+            bar = _bar(free, slot.index)
+            _tag(tc.MbarrierWaitOp(bar, index.value(index.sub(1, phase))), MMA)
+            _tag(fence("tcgen05.after"), MMA)
+        with _at_end(reading), reading.location:
+            _tag(fence("tcgen05.before"), EPILOGUE)
+            tc.MbarrierArriveOp(bar)
+        return phase
 
     def _guard_refreshes(self, loop: scf.ForOp) -> None:
         """A barrier between mma that shift an A tile and the copies that refresh it.
@@ -234,7 +277,7 @@ class _Placer:
         bar = self._init(waits[0].location, None)
         for number, op in enumerate(waits):
             with ir.InsertionPoint(op), op.location:
-                done = index.add(index.mul(loop.induction_variable, len(waits) % 2), number)
+                done = index.add(index.mul(iteration(loop), len(waits) % 2), number)
                 _tag(tc.CommitOp(bar.bar), MMA)
                 _tag(tc.MbarrierWaitOp(bar.bar, index.value(index.rem(done, 2))), MMA)
                 _tag(fence("tcgen05.after"), MMA)
@@ -248,7 +291,7 @@ class _Placer:
         if not isinstance(loop, scf.ForOp) or trip_count(loop) != QUARTERS:
             raise match_failure(loop, "expected tc.tmem_st in a loop over the four sub-partitions")
         ready = self._init(loop.location, None, warp_map_of(self.kernel).threads(EPILOGUE))
-        with ir.InsertionPoint(loop.body.operations[len(loop.body.operations) - 1]), loop.location:
+        with _at_end(loop), loop.location:
             tc.TmemWaitOp(ir.StringAttr.get("st"))
             _tag(fence("tcgen05.before"), EPILOGUE)
             tc.MbarrierArriveOp(ready.bar)
@@ -366,6 +409,16 @@ def _consumers(
             ops[min(positions)], "expected all loads of an iteration before their readers"
         )
     return [ops[position] for position in sorted(positions)]
+
+
+def _at_end(loop: scf.ForOp) -> ir.InsertionPoint:
+    """In front of the terminator of the loop's body."""
+    return ir.InsertionPoint.at_block_terminator(loop.body)
+
+
+def _phase(loop: scf.ForOp, count: int) -> ir.Value:
+    """Parity of how often a ring of `count` slots that `loop` steps through has been gone round."""
+    return index.value(index.rem(index.div(iteration(loop), count), 2))
 
 
 def _bar(ring: tc.MbarrierInitOp, index: ir.Value) -> ir.Value:

@@ -1,0 +1,28 @@
+"""Trip counts of the loops of a kernel."""
+
+from __future__ import annotations
+
+from math import inf
+
+from tcir._mlir import ir
+from tcir.dialect.attributes import constant_of, optional_integer
+
+MOST_TRIPS = "tc.most_trips"
+"""Attribute of a loop with dynamic bounds: an upper bound on its iterations, all executions
+together. Its induction variable counts them on from one execution to the next, from 0 by 1."""
+
+
+def executions(op: ir.OpView) -> float:
+    """How often the loops around `op` execute it, or an upper bound; infinity where unknown."""
+    count, around = 1, op.operation.parent
+    while around is not None and around.name == "scf.for":
+        loop = around.opview
+        most = optional_integer(loop, MOST_TRIPS)
+        if most is not None:
+            return count * most
+        first, end, step = (constant_of(v) for v in (loop.lowerBound, loop.upperBound, loop.step))
+        if first is None or end is None or step is None:
+            return inf
+        count *= len(range(first, end, step))
+        around = around.parent
+    return count
