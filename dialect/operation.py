@@ -25,7 +25,7 @@ class Traits:
                   placed by attribute ``offset``
     reads_shared: operands that are shared tiles it reads
     loads:        the operand that is a global tensor it reads through a pointer
-    stores:       the operand that is a global tensor it writes through a pointer
+    stores:       the operand that is a global tensor, or a tensor map of one, that it writes
     completed_by: the op that signals its completion; left out: it completes before the next op
     pure:         whether every role may duplicate it
     async_only:   whether it has no meaning in a kernel without ``tc.async``

@@ -25,10 +25,12 @@ if TYPE_CHECKING:
     from tcir.dialect.ops.movement import *
     from tcir.dialect.ops.registers import *
     from tcir.dialect.ops.repack import *
+    from tcir.dialect.ops.store_shared import *
     from tcir.dialect.ops.stores import *
     from tcir.dialect.ops.structure import *
     from tcir.dialect.ops.sync import *
     from tcir.dialect.ops.tma import *
+    from tcir.dialect.ops.tma_store import *
     from tcir.dialect.ops.warp import *
     from tcir.dialect.types import *
     from tcir.dialect.warp_types import *

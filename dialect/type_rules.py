@@ -18,7 +18,7 @@ from tcir.dialect.types import MbarrierType, RingType, SmemType, TmemType, eleme
 from tcir.dialect.warp_types import FragmentType, StagedType
 from tcir.layout.atoms import MMA_ATOMS, mma_atom
 
-SMEM_ELEMENTS = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8")
+SMEM_ELEMENTS = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8", "i32")
 WARP_ATOMS = tuple(name for name, atom in MMA_ATOMS.items() if atom.threads.size == 32)
 TMEM_ELEMENTS = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8", "i32")
 
@@ -56,7 +56,7 @@ def _(type_: SmemType) -> Broken:
     "element",
     "PTX ISA 9.7.16.2, table 39",
     "element must be one of {legal}, got {got}: tcgen05.mma kinds f16 and tf32 read these, the "
-    "block-scaled kinds read bytes",
+    "block-scaled kinds read bytes, and i32 is a result that TMA stores",
 )
 def _(type_: SmemType) -> Broken:
     got = str(type_.element)

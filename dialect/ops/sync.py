@@ -110,6 +110,17 @@ class CtaBarrierOp(Op, name="cta_barrier", issued_by="cta"):
     """
 
 
+class WarpBarrierOp(Op, name="warp_barrier", issued_by="warp", role="epilogue", async_only=True):
+    """``bar.warp.sync``: all 32 threads of the executing warp (PTX ISA 9.7.13.2)."""
+
+    example = """
+    func.func @example() {
+      "tc.warp_barrier"() : () -> ()
+      return
+    }
+    """
+
+
 @verify(
     MbarrierWaitOp,
     "parity",

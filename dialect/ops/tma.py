@@ -38,7 +38,7 @@ from tcir.dialect.operation import Names, Op
 from tcir.dialect.rules import Broken, verify
 from tcir.dialect.types import MbarrierType, SmemType, TensorMapType, element_bytes
 
-MAP_ELEMENTS = ("f16", "bf16", "f32")
+MAP_ELEMENTS = ("f16", "bf16", "f32", "i32")
 """Element types with a tensor-map type of their own."""
 BYTE_ELEMENTS = ("i8", "f8E4M3FN", "f8E5M2", "f8E8M0FNU")
 """Element types that a tensor map holds as units of ``dtype``."""
@@ -155,7 +155,7 @@ def _load_rows(op: TmaLoadOp) -> int:
 
 def _load_bytes(op: TmaLoadOp) -> int:
     """Bytes that a load writes, out-of-bounds part included."""
-    return _load_rows(op) * _inner_bytes(_map(op))
+    return _load_rows(op) * inner_bytes(_map(op))
 
 
 def _counted_bytes(op: TmaLoadOp) -> int:
@@ -172,7 +172,16 @@ def unit_bits(op: MakeTensorMapOp) -> tuple[int, int]:
     return width, width
 
 
-def _inner_bytes(op: MakeTensorMapOp) -> int:
+def map_dtype(op: MakeTensorMapOp) -> str:
+    """The map's element type as tensor maps name it: ``dtype``, else the tensor's."""
+    if "dtype" in op.attributes:
+        return string(op, "dtype")
+    element = str(op.tensor.type.element_type)
+    return "s32" if element == "i32" else element
+
+
+def inner_bytes(op: MakeTensorMapOp) -> int:
+    """Bytes of a row of the box in shared memory."""
     return integers(op, "box")[0] * unit_bits(op)[1] // 8
 
 
@@ -338,7 +347,7 @@ def _(op: MakeTensorMapOp) -> Broken:
     "{got} bytes; load several boxes, or take a wider swizzle",
 )
 def _(op: MakeTensorMapOp) -> Broken:
-    swizzle, got = string(op, "swizzle"), _inner_bytes(op)
+    swizzle, got = string(op, "swizzle"), inner_bytes(op)
     span = SWIZZLE_SPANS[swizzle]
     if got % TMA_INNER_BOX_MULTIPLE == 0 and (got <= span or swizzle == "NONE"):
         return None
@@ -528,7 +537,7 @@ def _(op: TmaLoadOp) -> Broken:
     "the tile's",
 )
 def _(op: TmaLoadOp) -> Broken:
-    type_, got = op.tile.type, _inner_bytes(_map(op))
+    type_, got = op.tile.type, inner_bytes(_map(op))
     several = type_.swizzle == "NONE" and type_.rows == type_.shape[0] and got % type_.span == 0
     return None if got == type_.span or several else {"span": type_.span, "got": got}
 

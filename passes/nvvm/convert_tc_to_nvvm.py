@@ -10,6 +10,7 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import integers, string
 from tcir.dialect.limits import SMEM_TILE_ALIGNMENT, WARP, launch_registers
 from tcir.dialect.operation import traits_of
+from tcir.dialect.ops.tma import map_dtype
 from tcir.errors import PassError
 from tcir.passes.build.gpu_module import buffer_number, kernels_block, pointer_type
 from tcir.passes.nvvm.converter import Converter, GlobalTensor
@@ -209,8 +210,9 @@ def _used_directly(entry: ir.Block) -> list[int]:
     def visit(op: ir.Operation) -> ir.WalkResult:
         traits = traits_of(op)
         for name in (traits.stores, traits.loads):
-            if name:
-                found.add(_argument_of(getattr(op.opview, name)))
+            tensor = getattr(op.opview, name) if name else None
+            if tensor is not None and not isinstance(tensor.type, tc.TensorMapType):
+                found.add(_argument_of(tensor))
         if op.name == "memref.load":
             found.add(_argument_of(op.operands[0]))
         return ir.WalkResult.ADVANCE
@@ -238,9 +240,7 @@ def _map_parameter(kernel: func.FuncOp, op: tc.MakeTensorMapOp) -> ir.Attribute:
         "kind": ir.StringAttr.get("tensor_map"),
         "arg": _int(buffer_number(kernel, _argument_of(op.tensor))),
         "mode": op.attributes["mode"],
-        "dtype": op.attributes["dtype"]
-        if "dtype" in op.attributes
-        else ir.StringAttr.get(str(ir.MemRefType(op.tensor.type).element_type)),
+        "dtype": ir.StringAttr.get(map_dtype(op)),
         "dims": op.attributes["dims"],
         "strides": op.attributes["strides"],
         "element_strides": op.attributes["element_strides"],

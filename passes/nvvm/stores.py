@@ -89,7 +89,7 @@ def _convert_store(
     width = tensor.shape[last]
     group = gcd(columns, width, known_divisor(starts_at[last]))
     store_bytes = largest_power_of_two(MAX_STORE_BYTES, group * element_bytes)
-    words = _words_of(value, element_bytes, min(store_bytes, 4))
+    words = words_of(value, element_bytes, min(store_bytes, 4))
     per_store = store_bytes // min(store_bytes, 4)
 
     inside = _row_inside(converter, indices, tensor.shape, row_dim, rows)
@@ -160,7 +160,7 @@ def _row_address(
     return llvm.getelementptr(converter.pointers[tensor.argument], offset)
 
 
-def _words_of(value: ir.Value, element_bytes: int, word_bytes: int) -> ir.Value:
+def words_of(value: ir.Value, element_bytes: int, word_bytes: int) -> ir.Value:
     """The row as a vector of integers of `word_bytes`."""
     count = ir.VectorType(value.type).shape[0] * element_bytes // word_bytes
     word = ir.IntegerType.get_signless(8 * word_bytes)

@@ -1106,3 +1106,80 @@ func.func @f(%x: memref<32x32xf16>)
   "tc.warpgroup_registers"() {registers = array<i64: 208, 208, 96>} : () -> ()
   return
 }
+
+// -----
+
+// legal: tc.kernel/bulk-commit
+!tile = !tc.smem<array<i64: 32, 64>, f16, "K", "128B">
+func.func @f(%out: memref<128x256xf16>)
+    attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 32, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
+  %map = "tc.make_tensor_map"(%out) {mode = "tiled", dims = array<i64: 256, 128>,
+      strides = array<i64: 512>, box = array<i64: 64, 32>, element_strides = array<i64: 1, 1>,
+      corners = array<i64>, swizzle = "128B"} : (memref<128x256xf16>) -> !tc.tensor_map
+  %tile = "tc.smem_tile"() : () -> !tile
+  %i = arith.constant 0 : index
+  "tc.tma_store"(%map, %i, %i, %tile) {row = 0 : i64,
+      operandSegmentSizes = array<i32: 1, 2, 1>} : (!tc.tensor_map, index, index, !tile) -> ()
+  "tc.bulk_commit"() : () -> ()
+  "tc.bulk_wait"() {pending = 0 : i64, read = true} : () -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/bulk-commit
+!tile = !tc.smem<array<i64: 32, 64>, f16, "K", "128B">
+func.func @f(%out: memref<128x256xf16>)
+    attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 32, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
+  %map = "tc.make_tensor_map"(%out) {mode = "tiled", dims = array<i64: 256, 128>,
+      strides = array<i64: 512>, box = array<i64: 64, 32>, element_strides = array<i64: 1, 1>,
+      corners = array<i64>, swizzle = "128B"} : (memref<128x256xf16>) -> !tc.tensor_map
+  %tile = "tc.smem_tile"() : () -> !tile
+  %i = arith.constant 0 : index
+  "tc.bulk_commit"() : () -> ()
+  "tc.bulk_wait"() {pending = 0 : i64, read = true} : () -> ()
+  // expected-error @+1 {{tc.kernel: no tc.bulk_commit follows this tc.tma_store in its role: no wait covers a group that is not closed}}
+  "tc.tma_store"(%map, %i, %i, %tile) {row = 0 : i64,
+      operandSegmentSizes = array<i32: 1, 2, 1>} : (!tc.tensor_map, index, index, !tile) -> ()
+  return
+}
+
+// -----
+
+// legal: tc.kernel/bulk-wait
+!tile = !tc.smem<array<i64: 32, 64>, f16, "K", "128B">
+func.func @f(%out: memref<128x256xf16>)
+    attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 32, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
+  %map = "tc.make_tensor_map"(%out) {mode = "tiled", dims = array<i64: 256, 128>,
+      strides = array<i64: 512>, box = array<i64: 64, 32>, element_strides = array<i64: 1, 1>,
+      corners = array<i64>, swizzle = "128B"} : (memref<128x256xf16>) -> !tc.tensor_map
+  %tile = "tc.smem_tile"() : () -> !tile
+  %i = arith.constant 0 : index
+  "tc.tma_store"(%map, %i, %i, %tile) {row = 0 : i64,
+      operandSegmentSizes = array<i32: 1, 2, 1>} : (!tc.tensor_map, index, index, !tile) -> ()
+  "tc.bulk_commit"() : () -> ()
+  "tc.bulk_wait"() {pending = 0 : i64, read = true} : () -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/bulk-wait
+!tile = !tc.smem<array<i64: 32, 64>, f16, "K", "128B">
+func.func @f(%out: memref<128x256xf16>)
+    attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 32, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
+  %map = "tc.make_tensor_map"(%out) {mode = "tiled", dims = array<i64: 256, 128>,
+      strides = array<i64: 512>, box = array<i64: 64, 32>, element_strides = array<i64: 1, 1>,
+      corners = array<i64>, swizzle = "128B"} : (memref<128x256xf16>) -> !tc.tensor_map
+  %tile = "tc.smem_tile"() : () -> !tile
+  %i = arith.constant 0 : index
+  "tc.tma_store"(%map, %i, %i, %tile) {row = 0 : i64,
+      operandSegmentSizes = array<i32: 1, 2, 1>} : (!tc.tensor_map, index, index, !tile) -> ()
+  // expected-error @+1 {{tc.kernel: no tc.bulk_wait follows this tc.bulk_commit in its role: the CTA could end, and its shared memory be given away, before the tiles are read}}
+  "tc.bulk_commit"() : () -> ()
+  return
+}

@@ -15,7 +15,7 @@ func.func @f(%x: memref<1x56x56x64xf16>) {
 
 // illegal: tc.make_tensor_map/tensor
 func.func @f(%x: memref<1x56x56x64xf16, strided<[200704, 3584, 64, 1], offset: 64>>) {
-  // expected-error @+1 {{tc.make_tensor_map: tensor must be a static, contiguous memref of f16, bf16, f32, i8, f8E4M3FN, f8E5M2, f8E8M0FNU, got memref<1x56x56x64xf16, strided<[200704, 3584, 64, 1], offset: 64>>}}
+  // expected-error @+1 {{tc.make_tensor_map: tensor must be a static, contiguous memref of f16, bf16, f32, i32, i8, f8E4M3FN, f8E5M2, f8E8M0FNU, got memref<1x56x56x64xf16, strided<[200704, 3584, 64, 1], offset: 64>>}}
   %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 64, 56, 56, 1>,
       strides = array<i64: 128, 7168, 401408>, box = array<i64: 64, 32, 1, 1>,
       element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64>, swizzle = "128B"}

@@ -29,7 +29,7 @@ func.func @f() {
 
 // illegal: !tc.smem/element
 func.func @f() {
-  // expected-error @+1 {{!tc.smem: element must be one of f16, bf16, f32, f8E4M3FN, f8E5M2, i8, got f64: tcgen05.mma kinds f16 and tf32 read these, the block-scaled kinds read bytes}}
+  // expected-error @+1 {{!tc.smem: element must be one of f16, bf16, f32, f8E4M3FN, f8E5M2, i8, i32, got f64: tcgen05.mma kinds f16 and tf32 read these, the block-scaled kinds read bytes, and i32 is a result that TMA stores}}
   %t = "tc.smem_tile"() : () -> !tc.smem<array<i64: 128, 64>, f64, "K", "128B">
   return
 }

@@ -107,11 +107,12 @@ class Launch:
                     f"got {len(buffers)} buffers"
                 )
             buffer = buffers[param["arg"]]
+            written = param["arg"] >= len(inputs)
             if param["kind"] == "pointer":
-                written = param["arg"] >= len(inputs)
                 arguments.append(Uninitialized(buffer) if written else buffer)
             elif param["kind"] == "tensor_map":
-                arguments.append(tensor_map(param, buffer))
+                made = tensor_map(param, buffer)
+                arguments.append(replace(made, uninitialized=True) if written else made)
             else:
                 raise InputError(
                     f"parameter {number} of @{self.name}: expected kind 'tensor_map', 'pointer' or "

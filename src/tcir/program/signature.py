@@ -112,11 +112,15 @@ def _spec(kind: Any, op: Any) -> OutputSpec:
 
 _UPSTREAM_STORES = {"memref.store": 1, "vector.store": 1, "vector.transfer_write": 1}
 """Upstream ops that store, and the operand they store to; ops of tc have a trait for it."""
-_VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast", "memref.subview")
+_VIEWS = (
+    "memref.collapse_shape", "memref.expand_shape", "memref.cast", "memref.subview",
+    "tc.make_tensor_map",
+)  # fmt: skip
+"""Ops whose first operand is the buffer that their result names."""
 
 
 def _stored_to(operation: ir.Operation) -> ir.Value | None:
-    """The memref that an op stores to through a pointer, if it does."""
+    """The memref that an op stores to, or the tensor map of it; None for an op that does not."""
     from tcir.dialect.operation import traits_of
 
     if operation.name in _UPSTREAM_STORES:

@@ -98,6 +98,34 @@ def cp_async_bulk_tensor_shared_cluster_global(
     )  # fmt: skip
 
 
+def cp_async_bulk_tensor_global_shared_cta(
+    tensor_map: ir.Value, source: ir.Value, coordinates: Sequence[ir.Value], *, mode: str
+) -> None:
+    """A TMA store."""
+    effect(
+        "nvvm.cp.async.bulk.tensor.global.shared.cta",
+        tensor_map, source, *coordinates,
+        mode=attribute("nvvm.tma_store_mode", mode),
+        operandSegmentSizes=integers(1, 1, len(coordinates), 0, 0),
+    )  # fmt: skip
+
+
+def cp_async_bulk_commit_group() -> None:
+    """The thread's bulk copies to global memory since the last commit are a group."""
+    effect("nvvm.cp.async.bulk.commit.group")
+
+
+def cp_async_bulk_wait_group(pending: int, *, read: bool) -> None:
+    """Waits until at most `pending` groups are not complete, or not `read` from shared memory."""
+    more = {"read": ir.UnitAttr.get()} if read else {}
+    effect("nvvm.cp.async.bulk.wait_group", group=integer(pending), **more)
+
+
+def bar_warp_sync(mask: ir.Value) -> None:
+    """A barrier of the warp's threads in `mask`."""
+    effect("nvvm.bar.warp.sync", mask)
+
+
 def cp_async_shared_global(
     target: ir.Value, source: ir.Value, size: int, modifier: str, cp_size: ir.Value | None = None
 ) -> None:

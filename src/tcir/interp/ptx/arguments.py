@@ -34,7 +34,11 @@ class Buffers:
         self.bound: list[tuple[np.ndarray, int]] = []
         parts = [part for a in args for part in (a if isinstance(a, list | tuple) else (a,))]
         self.arrays = [_array(a) for a in parts if _array(a) is not None]
-        self.undefined = [a.array for a in parts if isinstance(a, Uninitialized)]
+        self.undefined = [
+            a.array
+            for a in parts
+            if isinstance(a, Uninitialized) or isinstance(a, TensorMap) and a.uninitialized
+        ]
 
     def address(self, array: np.ndarray) -> int:
         if array.dtype.hasobject:

@@ -17,7 +17,8 @@ _SREG = {
 } | {"laneid": "%laneid", "warpid": "%warpid"}
 
 
-def _address(speller: Speller, value: ir.Value, space: int) -> str:
+def address(speller: Speller, value: ir.Value, space: int) -> str:
+    """``[register]`` of a pointer into a space."""
     found = pointer_space(value.type)
     if found != space:
         raise IncompleteError(f"no rule for an address of type {value.type}")
@@ -95,7 +96,7 @@ def _mbarrier_init(speller: Speller, op: ir.Operation) -> None:
     only(op)
     pointer, count = op.operands
     speller.emit(
-        f"mbarrier.init.shared::cta.b64 {_address(speller, pointer, 3)}, {speller.read_one(count)}"
+        f"mbarrier.init.shared::cta.b64 {address(speller, pointer, 3)}, {speller.read_one(count)}"
     )
 
 
@@ -113,7 +114,7 @@ def _mbarrier_arrive(speller: Speller, op: ir.Operation) -> None:
     if len(op.operands) != 1:
         raise IncompleteError("no rule for a count of arrivals")
     state = speller.define_one(op.results[0]) if len(op.results) else speller.fresh("b64")
-    speller.emit(f"mbarrier.arrive.shared::cta.b64 {state}, {_address(speller, op.operands[0], 3)}")
+    speller.emit(f"mbarrier.arrive.shared::cta.b64 {state}, {address(speller, op.operands[0], 3)}")
 
 
 @spelling("nvvm.vote.sync")
@@ -134,7 +135,7 @@ def _mbarrier_expect(speller: Speller, op: ir.Operation) -> None:
     state = speller.define_one(op.results[0]) if len(op.results) else speller.fresh("b64")
     speller.emit(
         f"mbarrier.arrive.expect_tx.shared::cta.b64 {state}, "
-        f"{_address(speller, pointer, 3)}, {speller.read_one(count)}"
+        f"{address(speller, pointer, 3)}, {speller.read_one(count)}"
     )
 
 
@@ -148,7 +149,7 @@ def _mbarrier_try_wait(speller: Speller, op: ir.Operation) -> None:
     parity = ".parity" if str(phase.type) == "i32" else ""
     speller.emit(
         f"mbarrier.try_wait{parity}.shared::cta.b64 {speller.define_one(op.results[0])}, "
-        f"{_address(speller, pointer, 3)}, {speller.read_one(phase)}"
+        f"{address(speller, pointer, 3)}, {speller.read_one(phase)}"
     )
 
 
@@ -164,21 +165,21 @@ def _tma_load(speller: Speller, op: ir.Operation) -> None:
     space, number = ("shared::cta", 3) if own else ("shared::cluster", 7)
     modes = {f"#nvvm.tma_load_mode<{name}>": ptx for name, ptx in _TMA_MODES.items()}
     name = modes[expect(op, "mode", *modes)]
-    target, tensor_map, coords, bar, offsets, *rest = _segments(op)
+    target, tensor_map, coords, bar, offsets, *rest = segments(op)
     if any(rest):
         raise IncompleteError("no rule for a multicast mask, a cache policy or a predicate")
     place = ", ".join(speller.read_one(coordinate) for coordinate in coords)
     text = (
         f"cp.async.bulk.tensor.{len(coords)}d.{space}.global.{name}"
-        f".mbarrier::complete_tx::bytes {_address(speller, target[0], number)}, "
-        f"[{speller.read_one(tensor_map[0])}, {{{place}}}], {_address(speller, bar[0], 3)}"
+        f".mbarrier::complete_tx::bytes {address(speller, target[0], number)}, "
+        f"[{speller.read_one(tensor_map[0])}, {{{place}}}], {address(speller, bar[0], 3)}"
     )
     if offsets:
         text += f", {{{', '.join(speller.read_one(offset) for offset in offsets)}}}"
     speller.emit(text)
 
 
-def _segments(op: ir.Operation) -> list[list[Any]]:
+def segments(op: ir.Operation) -> list[list[Any]]:
     """The operands, by the fields of the op."""
     operands, parts = list(op.operands), []
     for size in op.attributes["operandSegmentSizes"]:
@@ -195,7 +196,7 @@ def _alloc(speller: Speller, op: ir.Operation) -> None:
     pointer, columns = op.operands
     speller.emit(
         "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 "
-        f"{_address(speller, pointer, 3)}, {speller.read_one(columns)}"
+        f"{address(speller, pointer, 3)}, {speller.read_one(columns)}"
     )
 
 
@@ -225,7 +226,7 @@ def _commit(speller: Speller, op: ir.Operation) -> None:
         raise IncompleteError("no rule for a multicast mask")
     speller.emit(
         "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 "
-        f"{_address(speller, op.operands[0], 3)}"
+        f"{address(speller, op.operands[0], 3)}"
     )
 
 
@@ -255,7 +256,7 @@ def _tcgen05_load(speller: Speller, op: ir.Operation) -> None:
     registers = speller.define(op.results[0])
     speller.emit(
         f"tcgen05.ld.sync.aligned.32x32b.x{len(scalars(op.results[0].type))}.b32 "
-        f"{{{', '.join(registers)}}}, {_address(speller, op.operands[0], 6)}"
+        f"{{{', '.join(registers)}}}, {address(speller, op.operands[0], 6)}"
     )
 
 
@@ -269,7 +270,7 @@ def _tcgen05_store(speller: Speller, op: ir.Operation) -> None:
     target, value = op.operands
     registers = speller.read(value)
     speller.emit(
-        f"tcgen05.st.sync.aligned.32x32b.x{len(registers)}.b32 {_address(speller, target, 6)}, "
+        f"tcgen05.st.sync.aligned.32x32b.x{len(registers)}.b32 {address(speller, target, 6)}, "
         f"{{{', '.join(registers)}}}"
     )
 
@@ -285,7 +286,7 @@ def _tcgen05_copy(speller: Speller, op: ir.Operation) -> None:
     target, descriptor = op.operands
     speller.emit(
         f"tcgen05.cp.cta_group::1.{form} "
-        f"{_address(speller, target, 6)}, {speller.read_one(descriptor)}"
+        f"{address(speller, target, 6)}, {speller.read_one(descriptor)}"
     )
 
 
@@ -306,7 +307,7 @@ def _tcgen05_shift(speller: Speller, op: ir.Operation) -> None:
     """9.7.16.9.2."""
     only(op, "group")
     expect(op, "group", _ONE_CTA, "")
-    speller.emit(f"tcgen05.shift.cta_group::1.down {_address(speller, op.operands[0], 6)}")
+    speller.emit(f"tcgen05.shift.cta_group::1.down {address(speller, op.operands[0], 6)}")
 
 
 @spelling("nvvm.tcgen05.mma")
@@ -323,9 +324,9 @@ def _tcgen05_mma(speller: Speller, op: ir.Operation) -> None:
     if len(mask) > 1 or any(str(m.type) != "vector<4xi32>" for m in mask):
         raise IncompleteError("no rule for a scale of D or a lane mask of a CTA pair")
     ashift = ".ashift" if "aShift" in op.attributes else ""
-    first = speller.read_one(a) if str(a.type) == "i64" else _address(speller, a, 6)
+    first = speller.read_one(a) if str(a.type) == "i64" else address(speller, a, 6)
     speller.emit(
-        f"tcgen05.mma.cta_group::1.kind::{name[1]}{ashift} {_address(speller, d, 6)}, {first}, "
+        f"tcgen05.mma.cta_group::1.kind::{name[1]}{ashift} {address(speller, d, 6)}, {first}, "
         f"{speller.read_one(b)}, {speller.read_one(idesc)}, "
         + "".join(f"{{{', '.join(speller.read(m))}}}, " for m in mask)
         + speller.read_one(enable)
@@ -344,9 +345,9 @@ def _tcgen05_mma_block_scale(speller: Speller, op: ir.Operation) -> None:
     if name is None or size is None:
         raise IncompleteError(f"no rule for kind = {kind}, blockScale = {block}")
     d, a, b, idesc, enable, sfa, sfb = op.operands
-    first = speller.read_one(a) if str(a.type) == "i64" else _address(speller, a, 6)
+    first = speller.read_one(a) if str(a.type) == "i64" else address(speller, a, 6)
     speller.emit(
         f"tcgen05.mma.cta_group::1.kind::{name[1]}.block_scale.{size[1]} "
-        f"{_address(speller, d, 6)}, {first}, {speller.read_one(b)}, {speller.read_one(idesc)}, "
-        f"{_address(speller, sfa, 6)}, {_address(speller, sfb, 6)}, {speller.read_one(enable)}"
+        f"{address(speller, d, 6)}, {first}, {speller.read_one(b)}, {speller.read_one(idesc)}, "
+        f"{address(speller, sfa, 6)}, {address(speller, sfb, 6)}, {speller.read_one(enable)}"
     )

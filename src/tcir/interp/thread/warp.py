@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tcir._mlir import ir
 from tcir.errors import IncompleteError
-from tcir.interp.thread.nvvm import _address
+from tcir.interp.thread.nvvm import address
 from tcir.interp.thread.speller import Speller, expect, only, spelling
 
 
@@ -20,7 +20,7 @@ def _ldmatrix(speller: Speller, op: ir.Operation) -> None:
     registers = speller.define(op.results[0])
     speller.emit(
         f"ldmatrix.sync.aligned.m8n8.x{count}{trans}.shared.b16 "
-        f"{{{', '.join(registers)}}}, {_address(speller, op.operands[0], 3)}"
+        f"{{{', '.join(registers)}}}, {address(speller, op.operands[0], 3)}"
     )
 
 
@@ -35,8 +35,8 @@ def _cp_async(speller: Speller, op: ir.Operation) -> None:
     target, source, *rest = op.operands
     size = f", {speller.read_one(rest[0])}" if rest else ""
     speller.emit(
-        f"cp.async.{kind}.shared.global {_address(speller, target, 3)}, "
-        f"{_address(speller, source, 1)}, {op.attributes['size'].value}{size}"
+        f"cp.async.{kind}.shared.global {address(speller, target, 3)}, "
+        f"{address(speller, source, 1)}, {op.attributes['size'].value}{size}"
     )
 
 

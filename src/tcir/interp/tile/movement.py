@@ -11,7 +11,7 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import integer, integers, string
 from tcir.dialect.limits import MMA_K_BYTES, QUARTER_LANES, QUARTERS, SLICE_COLUMNS
 from tcir.dialect.ops.movement import CP_ROWS
-from tcir.dialect.ops.tma import halo_of
+from tcir.dialect.ops.tma import halo_of, map_dtype
 from tcir.interp.tile.addresses import slice_bytes
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
 from tcir.interp.tile.values import Load, MemRef, Registers, Site, SmemTile, Stored, TmemTile
@@ -26,13 +26,11 @@ _LOAD_MODES = {"tiled": "tile", "im2col": "im2col", "im2col_w128": "im2col::w::1
 
 
 def _fields(op: tc.MakeTensorMapOp) -> MapFields:
-    attributes = op.operation.attributes
     dims, strides, box, steps, corners = (
         tuple(integers(op, n)) for n in ("dims", "strides", "box", "element_strides", "corners")
     )
     mode = string(op, "mode")
-    element = str(ir.MemRefType(op.operation.operands[0].type).element_type)
-    dtype = string(op, "dtype") if "dtype" in attributes else element
+    dtype = map_dtype(op)
     where: dict[str, Any] = {"box": box}
     if mode != "tiled":
         half = len(corners) // 2

@@ -75,3 +75,13 @@ def cta_barrier(compiler: Compiler, op: tc.CtaBarrierOp) -> Step:
         yield from frame.agent.barrier.sync(0, None, site=site)
 
     return barrier
+
+
+@execute(tc.WarpBarrierOp)
+def warp_barrier(compiler: Compiler, op: tc.WarpBarrierOp) -> Step:
+    """Nothing: at this level a warp is one agent, whose accesses are in program order."""
+
+    def barrier(frame: Frame) -> None:
+        pass
+
+    return barrier

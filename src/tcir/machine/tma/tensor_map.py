@@ -28,11 +28,15 @@ __all__ = ["MAP_BYTES", "TYPES", "DecodedMap", "MapFields", "TensorMap", "decode
 
 @dataclass(frozen=True, eq=False)
 class TensorMap:
-    """A tensor map over the buffer of `array`, from byte `offset_bytes`; the machine binds it."""
+    """A tensor map over the buffer of `array`, from byte `offset_bytes`; the machine binds it.
+
+    uninitialized: the kernel writes the buffer, and may not read what it holds before.
+    """
 
     array: NDArray[Any] = field(repr=False)
     fields: MapFields
     offset_bytes: int = 0
+    uninitialized: bool = False
 
     def __post_init__(self) -> None:
         check_address("offset_bytes", self.fields, self.offset_bytes)

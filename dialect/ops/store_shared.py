@@ -1,0 +1,110 @@
+"""Stores of register tiles."""
+
+from math import gcd
+
+from tcir._mlir import ext, ir
+from tcir.dialect.attributes import constant_of
+from tcir.dialect.limits import QUARTER_LANES
+from tcir.dialect.operation import Op
+from tcir.dialect.rules import Broken, verify
+from tcir.dialect.types import SmemType, element_bytes
+
+STORE_BYTES = 16
+"""Bytes of one store of a thread: the widest there is, and the unit that swizzles move."""
+
+
+class StoreSharedOp(Op, name="store_shared", issued_by="warp", role="epilogue"):
+    """Stores a register tile to rows of a shared tile, where TMA reads it (``tc.tma_store``).
+
+    ``value`` is ``vector<32 x C x T>``. Row i goes to row ``row + i`` of the K-major tile
+    ``[rows, columns]``, from column ``column`` (a multiple of C, or of the columns of a
+    swizzle-span column) on. Each thread stores its row, 16 bytes at a time, through the generic
+    proxy (PTX ISA 9.7.9.12): before a ``tc.tma_store`` of it, ``tc.fence "proxy.async"``.
+    """
+
+    example = """
+    !tile = !tc.smem<array<i64: 32, 64>, f16, "K", "128B">
+    func.func @example(%v: vector<32x16xf16>, %tile: !tile, %row: index, %column: index) {
+      "tc.store_shared"(%v, %tile, %row, %column)
+          : (vector<32x16xf16>, !tile, index, index) -> ()
+      return
+    }
+    """
+    form = "{value} -> {tile}[{row}, {column}]"
+
+    value: ext.Operand[ir.VectorType]
+    tile: ext.Operand[SmemType]
+    row: ext.Operand[ir.IndexType]
+    column: ext.Operand[ir.IndexType]
+
+
+def column_step(tile: SmemType, columns: int) -> int:
+    """What the first column must be a multiple of: then no 16 bytes leave a swizzle-span column."""
+    return gcd(columns, tile.span // element_bytes(tile.element))
+
+
+@verify(
+    StoreSharedOp,
+    "value",
+    "PTX ISA 9.7.16.8",
+    "value must be vector<32 x columns x {element}> (one row per thread of a warp, elements of the "
+    "tile), got {got}",
+)
+def _(op: StoreSharedOp) -> Broken:
+    got, element = op.value.type, op.tile.type.element
+    shape = list(got.shape)
+    fits = len(shape) == 2 and shape[0] == QUARTER_LANES and got.element_type == element
+    return None if fits else {"element": element, "got": got}
+
+
+@verify(
+    StoreSharedOp,
+    "width",
+    "PTX ISA 9.7.9.12",
+    "a row must be a multiple of 16 bytes that divides {span} (a row of the tile) or is a multiple "
+    "of it, got {got}: a swizzle moves 16 bytes as a whole",
+)
+def _(op: StoreSharedOp) -> Broken:
+    tile = op.tile.type
+    got = op.value.type.shape[1] * element_bytes(tile.element)
+    whole = got % STORE_BYTES == 0 and (tile.span % got == 0 or got % tile.span == 0)
+    return None if whole else {"span": tile.span, "got": got}
+
+
+@verify(
+    StoreSharedOp,
+    "major",
+    "tc",
+    'the tile must be K-major, got "{got}": a thread has a row, and writes it as one',
+)
+def _(op: StoreSharedOp) -> Broken:
+    got = op.tile.type.major
+    return None if got == "K" else {"got": got}
+
+
+@verify(
+    StoreSharedOp,
+    "rows",
+    "tc",
+    "the 32 rows must lie in the tile's {mn}, got [{begin}, {end})",
+)
+def _(op: StoreSharedOp) -> Broken:
+    mn, begin = op.tile.type.shape[0], constant_of(op.row) or 0
+    end = begin + QUARTER_LANES
+    return None if begin >= 0 and end <= mn else {"mn": mn, "begin": begin, "end": end}
+
+
+@verify(
+    StoreSharedOp,
+    "columns",
+    "tc",
+    "the columns must lie in the tile's {k} and begin at a multiple of {step}, got [{begin}, "
+    "{end})",
+)
+def _(op: StoreSharedOp) -> Broken:
+    tile, count = op.tile.type, op.value.type.shape[1]
+    k, begin, step = tile.shape[1], constant_of(op.column) or 0, column_step(tile, count)
+    end = begin + count
+    if begin >= 0 and end <= k and begin % step == 0:
+        return None
+    return {"k": k, "step": step, "begin": begin, "end": end}

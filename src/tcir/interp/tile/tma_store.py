@@ -1,0 +1,118 @@
+"""Rules of TMA stores: bulk groups, and the register tiles written to shared memory before."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tcir.dialect import tc
+from tcir.dialect.attributes import flag, integer, string
+from tcir.dialect.limits import QUARTER_LANES
+from tcir.dialect.ops.store_shared import STORE_BYTES, column_step
+from tcir.dialect.ops.tma_store import reduction_of, scatters
+from tcir.interp.tile.addresses import slice_bytes
+from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, execute
+from tcir.interp.tile.movement import segments
+from tcir.interp.tile.values import MemRef, Registers, Site, SmemTile, Stored, Writers
+from tcir.machine import TensorOperand
+from tcir.machine.tma.box import Box, store_box
+
+
+@execute(tc.StoreSharedOp)
+def store_shared(compiler: Compiler, op: tc.StoreSharedOp) -> Step:
+    value_, tile_, row_, column_ = compiler.operands(op)
+    site = compiler.site(op)
+    step = column_step(op.tile.type, op.value.type.shape[1])
+
+    def store(frame: Frame) -> None:
+        v = frame.values
+        value: Registers = v[value_]
+        tile: SmemTile = v[tile_]
+        row, column = v[row_], v[column_]
+        frame.cta_run.consume(frame, value, site)
+        columns = value.data.shape[1]
+        layout = tile.layout
+        inside = 0 <= row <= layout.mn - QUARTER_LANES and 0 <= column <= layout.k - columns
+        if not inside or column % step:
+            raise frame.cta_run.error(
+                "access-outside-tile",
+                f"expected 32 rows and {columns} columns of a tile of {layout.mn} x {layout.k}, "
+                f"from a column that is a multiple of {step}, got row {row}, column {column}",
+                site,
+            )
+        places = slice_bytes(layout, tile.base, column, columns)[row : row + QUARTER_LANES]
+        data = np.ascontiguousarray(value.data).view(np.uint8)
+        frame.agent.memory.store(
+            "shared",
+            places[:, ::STORE_BYTES].reshape(-1),
+            data.reshape(-1, STORE_BYTES),
+            site=site,
+        )
+
+    return store
+
+
+@execute(tc.TmaStoreOp)
+def tma_store(compiler: Compiler, op: tc.TmaStoreOp) -> Step:
+    (map_,), coords, (tile_,) = segments(compiler, op)
+    made = op.map.owner.opview
+    tensor_ = compiler.slot(made.tensor)
+    mode = "im2col_no_offs" if string(made, "mode") == "im2col" else "tile"
+    if scatters(op):
+        mode = "tile::scatter4"
+    row, reduction, site = integer(op, "row"), reduction_of(op), compiler.site(op)
+    writers, sequential = compiler.writers, compiler.sequential
+
+    def store(frame: Frame) -> None:
+        v = frame.values
+        tile: SmemTile = v[tile_]
+        source = tile.base + row * tile.layout.span
+        operand = TensorOperand(v[map_], [v[c] for c in coords], mode=mode)
+        box = store_box(operand, source, frame.agent.machine.assumptions, site)
+        end = tile.base + tile.layout.nbytes
+        if box.high > end:
+            raise frame.cta_run.error(
+                "box-outside-tile",
+                f"expected a box of at most {end - source} bytes from row {row} of the tile, got "
+                f"{box.high - source}",
+                site,
+            )
+        if sequential:
+            frame.agent.fence("proxy.async", site=site)
+        frame.agent.tma.store(source, operand, reduction, site=site)
+        _note(frame, writers, v[tensor_], box, site)
+        if sequential:
+            frame.agent.bulk.commit(site=site)
+            frame.agent.drain()
+
+    return store
+
+
+def _note(frame: Frame, writers: Writers, target: MemRef, box: Box, site: Site) -> None:
+    """Records the store as the writer of the box's elements."""
+    owner = writers.owner.get(target.buffer)
+    if owner is None:
+        raise frame.cta_run.error("store-to-input", "expected a result of the kernel", site)
+    elements = np.unique((box.addresses - target.address) // target.dtype.itemsize)
+    elements = elements[elements < owner.size]  # rows of one dimension end at 16 bytes
+    owner[elements] = len(writers.stores)
+    writers.stores.append(Stored(frame.cta.index, 0, 0, site))
+
+
+@execute(tc.BulkCommitOp)
+def bulk_commit(compiler: Compiler, op: tc.BulkCommitOp) -> Step:
+    site = compiler.site(op)
+
+    def commit(frame: Frame) -> None:
+        frame.agent.bulk.commit(site=site)
+
+    return commit
+
+
+@execute(tc.BulkWaitOp)
+def bulk_wait(compiler: Compiler, op: tc.BulkWaitOp) -> Step:
+    pending, read, site = integer(op, "pending"), flag(op, "read"), compiler.site(op)
+
+    def wait(frame: Frame) -> Blocking:
+        yield from frame.agent.bulk.wait(pending, read, site=site)
+
+    return wait
