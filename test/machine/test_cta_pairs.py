@@ -50,8 +50,13 @@ class Pair:
         self.error: MachineError | None = None
         self.peer_bar = 0
 
-    def run(self, issue: Body, *, fence: bool = True, last: bool = True) -> Pair:
-        """Loads the halves, runs `issue` in warp 0 of CTA 0, waits for mbarrier 0, reads D."""
+    def run(
+        self, issue: Body, *, fence: bool = True, last: bool = True, meets: bool = True
+    ) -> Pair:
+        """Loads the halves, runs `issue` in warp 0 of CTA 0, waits for mbarrier 0, reads D.
+
+        last: a cluster barrier in front of dealloc; else one of the CTA, if ``meets``.
+        """
 
         def program(agent: Agent) -> Any:
             rank, own = agent.cta.rank_in_cluster, agent.cta.window
@@ -80,7 +85,7 @@ class Pair:
             agent.fence("tcgen05.before", site="before end")
             if last:
                 yield from meet(agent)
-            else:
+            elif meets:
                 yield from agent.barrier.sync(0, None, site="bar")
             agent.fence("tcgen05.after", site="after end")
             if agent.warp == 0:
@@ -318,8 +323,15 @@ def test_only_one_cta_issues(edge: bool) -> None:
     assert codes == set() if edge else "race" in codes
 
 
-@pytest.mark.parametrize("edge", [True, False])
-def test_a_cluster_barrier_before_dealloc(edge: bool) -> None:
+@pytest.mark.parametrize(
+    "barrier, codes",
+    [
+        ("cluster", set()),
+        ("cta", {"pair-dealloc"}),
+        ("", {"pair-dealloc", "race", "tensor-memory-columns"}),
+    ],
+)
+def test_a_cluster_barrier_before_dealloc(barrier: str, codes: set[str]) -> None:
     """A CTA's own barrier does not say that the peer's warps have read."""
 
     def build(seed: int | None) -> Pair:
@@ -330,9 +342,9 @@ def test_a_cluster_barrier_before_dealloc(edge: bool) -> None:
             commit(agent)
             yield from ()
 
-        return p.run(issue, last=edge)
+        return p.run(issue, last=barrier == "cluster", meets=barrier == "cta")
 
-    assert found(build) == (set() if edge else {"race"})
+    assert found(build) == codes
 
 
 @pytest.mark.parametrize("edge", [True, False])

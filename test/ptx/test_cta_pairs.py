@@ -165,7 +165,8 @@ def codes(ptx: str) -> set[str]:
 @pytest.mark.parametrize(
     ("wrong", "code"),
     [
-        (pair(end="bar.sync 0;"), "race"),
+        (pair(end="bar.sync 0;"), "pair-dealloc"),
+        (pair(end=""), "race"),
         (pair(mask=1), "deadlock"),
         (pair(group=""), "foreign-mbarrier"),
         (pair().replace("and.b32 %r11, %r5, 0xFEFFFFFF", "mov.b32 %r11, %r5"), "deadlock"),

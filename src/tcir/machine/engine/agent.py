@@ -447,6 +447,11 @@ class Agent:
             if visit:
                 self._visit(shadow, access)
 
+    def check_write(self, shadow: Shadow | None, where: Granules, access: Access) -> None:
+        """Checks a write that another one stands for in the record."""
+        if shadow is not None:
+            self._check(Touch(shadow, where, access, True, self._who(None)))
+
     def _concurrent(self, earlier: list[Access], access: Access) -> tuple[Access, ...]:
         """Strong accesses that `access` is no race with and not ordered after, the last of each
         component: later accesses have to be ordered with them, too."""
@@ -556,6 +561,14 @@ class Agent:
                     f"order of issue of {other.kind} and {access.kind}",
                 ),
                 "issue-order", f"{other.site} ({other.kind} {verb})", access.site, missing,
+            )  # fmt: skip
+            return
+        peers = shadow.owner is not None and shadow.owner is not self.cta
+        if access.kind == "dealloc" and peers and other.issuer != self.cta.index:
+            self.cta.report(
+                Unpromised("9.7.16.5", "CUTLASS's Blackwell tutorials 04 and 05"),
+                "pair-dealloc", f"{other.site} ({other.kind} {verb})", access.site,
+                "a cluster barrier between what the peer does with its tensor memory and dealloc",
             )  # fmt: skip
             return
         if other.kind == "alloc" and known_to(self.met, other):

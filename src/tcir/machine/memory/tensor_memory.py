@@ -7,6 +7,7 @@ of its own, and what CTAs share is which columns are taken.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,6 +32,8 @@ class PairCall:
     what: tuple[object, ...]
     memory: TensorMemory
     site: object
+    checks: Sequence[Callable[[], None]] = ()
+    """Of its accesses, once both CTAs have called: the peer's memory, then its own."""
     done: bool = False
     base: int = 0
 

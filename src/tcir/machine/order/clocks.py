@@ -87,6 +87,12 @@ class Access:
         first = self.component[0]
         return first if isinstance(first, tuple) and len(first) == 3 else None
 
+    @property
+    def issuer(self) -> Hashable:
+        """The CTA whose thread issued an access to tensor memory."""
+        agent = self.component if self.cta else self.component[1]
+        return agent[0] if isinstance(agent, tuple) else None
+
 
 def of_tensor_memory(clock: Clock) -> Clock:
     """What a clock knows of accesses to tensor memory, and of the fences behind them."""

@@ -65,20 +65,28 @@ class PairAllocation:
                     site=site,
                 )
             check_exclusive(cta.tmem, exclusive, site)
+        where = (slice(None), slice(taddr, taddr + columns))
         access = self.agent.own_access("dealloc", site)
-        for cta in ctas:
-            shadow, where = cta.tmem.shadow, (slice(None), slice(taddr, taddr + columns))
-            self.agent.note_write(shadow, where, access, visit=False)  # both CTAs take part
         if alone:
+            self.agent.note_write(self.cta.tmem.shadow, where, access)
             self.cta.tmem.free(taddr)
             return
         call = self._call(("tcgen05.dealloc", taddr, columns), site)
+        peer = self._peer().tmem.shadow
+        call.checks = (
+            lambda: self.agent.check_write(peer, where, access),
+            lambda: self.agent.note_write(self.cta.tmem.shadow, where, access),
+        )
 
         def matched() -> bool:
             if call.done:
                 return True
             other = self._other(call)
             if other is not None:
+                # All accesses of both CTAs have been made: first against the peer's dealloc.
+                for first, second in zip(call.checks, other.checks, strict=True):
+                    first()
+                    second()
                 for mine in (call, other):
                     mine.done = True
                     mine.memory.free(taddr)
@@ -103,9 +111,11 @@ class PairAllocation:
         calls = (c for c in self._calls() if c.memory is not call.memory)
         return next((c for c in calls if c.what == call.what), None)
 
+    def _peer(self) -> CtaProtocol:
+        return next(c for c in self._ctas() if c is not self.cta)
+
     def _peer_call(self, call: PairCall) -> str:
-        peer = next(c for c in self._ctas() if c is not self.cta)
-        return f"{call.what[0]} {call.what[1:]} of the peer CTA {peer.index} at {call.site}"
+        return f"{call.what[0]} {call.what[1:]} of the peer CTA {self._peer().index} at {call.site}"
 
 
 def check_exclusive(tmem: TensorMemory, exclusive: bool, site: object) -> None:
