@@ -16,15 +16,22 @@ class GemmOptions:
 
     n_tile: output columns per CTA, a multiple of 16 up to 256; 0 chooses
     stages: slots of the ring in shared memory; 0 chooses
+    persistent: no more CTAs than SMs, each of which computes several tiles one after another
+    ctas: CTAs of a persistent kernel; 0: one per SM
+    acc_stages: accumulators that the tiles of a CTA use in turn; 0 chooses
     """
 
     n_tile: int = 0
     stages: int = 0
+    persistent: bool = False
+    ctas: int = 0
+    acc_stages: int = 0
 
 
 def build(options: GemmOptions) -> Pipeline:
     """The passes."""
-    return Pipeline([RaiseToTc(), TileGemm(n_tile=options.n_tile), *tile_to_llvm(options.stages)])
+    tile = TileGemm(n_tile=options.n_tile, persistent=options.persistent, ctas=options.ctas)
+    return Pipeline([RaiseToTc(), tile, *tile_to_llvm(options.stages, options.acc_stages)])
 
 
 register_pipeline(

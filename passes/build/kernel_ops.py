@@ -38,6 +38,10 @@ def walk_body(kernel: func.FuncOp) -> Iterator[ir.OpView]:
         yield from walk(op)
 
 
+CTAS_PER_SM = "tc.ctas_per_sm"
+"""Attribute of a kernel that is launched with no more CTAs than fit on the SMs together."""
+
+
 def trip_count(loop: scf.ForOp) -> int:
     """Iterations of a loop from 0 in steps of 1 with constant end, or the upper bound of its attribute."""
     if MOST_TRIPS in loop.attributes:

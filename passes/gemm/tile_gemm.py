@@ -1,20 +1,22 @@
-"""tile-gemm: a (batched) matrix product, one 128-row tile of the output per CTA."""
+"""tile-gemm: a (batched) matrix product, 128-row tiles of the output, one or several per CTA."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import string
 from tcir.dialect.limits import MMA_K_BYTES, QUARTER_LANES, TMEM_LANES
+from tcir.errors import InputError
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_MATMUL, match_failure
-from tcir.passes.build.emit import mma
+from tcir.passes.build.emit import i64, mma
 from tcir.passes.build.epilogue import rounded
 from tcir.passes.build.index import Index
+from tcir.passes.build.kernel_ops import CTAS_PER_SM
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.operand_tiles import TiledOperand, check_pitch, k_step
 from tcir.passes.build.tile_kernel import (
@@ -22,14 +24,15 @@ from tcir.passes.build.tile_kernel import (
     Source,
     accumulator,
     argument,
-    block_id,
     choose_n_tile,
     find_sources,
     kernel,
     loop,
     store_tile,
 )
+from tcir.passes.gemm.output_tiles import OutputTiles
 from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.target import DEFAULT_TARGET
 
 
 @register_pass
@@ -37,7 +40,9 @@ from tcir.passmanager.pipeline import Pass, register_pass
 class TileGemm(Pass):
     """Turns ``tc.matmul`` into the sequential program of one CTA.
 
-    n_tile: columns of the output per CTA, N of the mma; 0 chooses
+    n_tile: columns of an output tile, N of the mma; 0 chooses
+    persistent: no more CTAs than SMs, each of which computes several tiles one after another
+    ctas: CTAs of a persistent kernel, at most one per tile; 0: one per SM
 
     Before::
 
@@ -53,6 +58,8 @@ class TileGemm(Pass):
         }
         scf.for %quarter { scf.for %column { tc.tmem_ld, round, tc.store_rows {rows = 32} } }
 
+    A persistent kernel has this in a loop over the CTA's tiles, whose order goes down groups of 8
+    rows of tiles.
     ``mk`` and ``nk`` give K-major tiles, ``km`` and ``kn`` MN-major ones; the batch is grid z.
     Preserves the value of every output element up to the order of the f32 sums, and the location of
     the product on every op.
@@ -60,11 +67,32 @@ class TileGemm(Pass):
 
     name: ClassVar[str] = "tile-gemm"
     n_tile: int = 0
+    persistent: bool = False
+    ctas: int = 0
+
+    def __post_init__(self) -> None:
+        if self.ctas < 0 or (self.ctas and not self.persistent):
+            raise InputError(
+                f"expected ctas of at least 1 and persistent=true, or 0 to choose, got "
+                f"ctas={self.ctas} persistent={str(self.persistent).lower()}; smallest accepted: "
+                "persistent=true ctas=1"
+            )
 
     def run(self, module: ir.Module) -> None:
         for source in find_sources(module, tc.MatmulOp, self.name):
             n = source.op.out.type.shape[-1]
-            _tile(source, choose_n_tile(source.op, self.n_tile, n))
+            n_tile = choose_n_tile(source.op, self.n_tile, n)
+            _tile(source, n_tile, self._output_tiles(source, n_tile))
+
+    def _output_tiles(self, source: Source, n_tile: int) -> OutputTiles:
+        *batch, m, n = source.op.out.type.shape
+        tiles = OutputTiles(
+            ceil_div(m, TMEM_LANES), ceil_div(n, n_tile), batch[0] if batch else None
+        )
+        if not self.persistent:
+            return tiles
+        source.function.attributes[CTAS_PER_SM] = i64(1)
+        return replace(tiles, ctas=min(tiles.count, self.ctas or DEFAULT_TARGET.sms))
 
 
 OPERAND_TYPES = ("f16", "bf16")
@@ -87,7 +115,7 @@ def _check(op: ir.OpView) -> None:
         check_pitch(op, innermost, value.type.shape[-1], SMALLEST_MATMUL)
 
 
-def _tile(source: Source, n_tile: int) -> None:
+def _tile(source: Source, n_tile: int, tiles: OutputTiles) -> None:
     op = source.op
     _check(op)
     *batch, m, n = op.out.type.shape
@@ -96,8 +124,7 @@ def _tile(source: Source, n_tile: int) -> None:
     bytes_ = tc.element_bytes(op.a.type.element_type)
     kc = k_step(k, bytes_)
     rest = {"batch": batch[0]} if batch else {}
-    grid = [ceil_div(m, TMEM_LANES), ceil_div(n, n_tile), batch[0] if batch else 1]
-    with kernel(source, grid) as arguments:
+    with kernel(source, tiles.grid) as arguments:
 
         def operand(value: ir.Value, k_first: bool, extent: int, tile: int) -> TiledOperand:
             order = (("k", "mn") if k_first else ("mn", "k")) + tuple(rest)
@@ -106,28 +133,28 @@ def _tile(source: Source, n_tile: int) -> None:
 
         left = operand(op.a, a_layout == "mk", m, TMEM_LANES)
         right = operand(op.b, b_layout == "nk", n, n_tile)
-        m0 = index.mul(block_id("x"), TMEM_LANES)
-        n0 = index.mul(block_id("y"), n_tile)
-        at: dict[str, Index] = {"batch": block_id("z")} if batch else {}
-        d = accumulator(n_tile)
-        with loop(ceil_div(k, kc)) as i:
-            k0 = index.mul(i, kc)
-            a, b = tc.SmemTileOp(left.type).tile, tc.SmemTileOp(right.type).tile
-            left.load(a, {"mn": m0, "k": k0, **at})
-            right.load(b, {"mn": n0, "k": k0, **at})
-            accumulate = Accumulate(i)
-            for j in range(kc * bytes_ // MMA_K_BYTES):
-                mma(d, a, b, accumulate.take(), j)
+        with tiles.each() as (x, y, z):
+            m0, n0 = index.mul(x, TMEM_LANES), index.mul(y, n_tile)
+            at: dict[str, Index] = {} if z is None else {"batch": z}
+            d = accumulator(n_tile)
+            with loop(ceil_div(k, kc)) as i:
+                k0 = index.mul(i, kc)
+                a, b = tc.SmemTileOp(left.type).tile, tc.SmemTileOp(right.type).tile
+                left.load(a, {"mn": m0, "k": k0, **at})
+                right.load(b, {"mn": n0, "k": k0, **at})
+                accumulate = Accumulate(i)
+                for j in range(kc * bytes_ // MMA_K_BYTES):
+                    mma(d, a, b, accumulate.take(), j)
 
-        def indices(quarter: ir.Value) -> Callable[[ir.Value], list[Index]]:
-            row = index.add(m0, index.mul(quarter, QUARTER_LANES))
-            return lambda column: [*at.values(), row, index.add(n0, column)]
+            def indices(quarter: ir.Value) -> Callable[[ir.Value], list[Index]]:
+                row = index.add(m0, index.mul(quarter, QUARTER_LANES))
+                return lambda column: [*at.values(), row, index.add(n0, column)]
 
-        store_tile(
-            d,
-            arguments[-1],
-            rows=QUARTER_LANES,
-            row_dim=len(batch),
-            indices=indices,
-            epilogue=rounded(arguments[-1].type.element_type),
-        )
+            store_tile(
+                d,
+                arguments[-1],
+                rows=QUARTER_LANES,
+                row_dim=len(batch),
+                indices=indices,
+                epilogue=rounded(arguments[-1].type.element_type),
+            )

@@ -15,6 +15,7 @@ from tcir.dialect.walk import walk
 from tcir.errors import InputError
 from tcir.passes.build import index
 from tcir.passes.build.kernel_ops import (
+    CTAS_PER_SM,
     body,
     find_kernels,
     iteration,
@@ -28,8 +29,6 @@ from tcir.target import DEFAULT_TARGET
 MOST_STAGES = 8
 """More loads in flight gain nothing: 8 x 16 KB per SM cover the latency of HBM."""
 
-CTAS_PER_SM = "tc.ctas_per_sm"
-"""Attribute of a kernel that is launched with no more CTAs than fit on the SMs together."""
 ACCUMULATORS = 2
 """One is read while the next is computed; a third would wait for the same epilogue."""
 

@@ -11,10 +11,10 @@ from tcir.passes.roles.plan_memory import PlanMemory
 from tcir.passmanager.pipeline import Pass
 
 
-def tile_to_llvm(stages: int) -> list[Pass | str]:
-    """The passes after tiling; `stages` as in multi-buffer."""
+def tile_to_llvm(stages: int, acc_stages: int = 0) -> list[Pass | str]:
+    """The passes after tiling; `stages` and `acc_stages` as in multi-buffer."""
     return [
-        MultiBuffer(stages=stages),
+        MultiBuffer(stages=stages, acc_stages=acc_stages),
         PlaceBarriers(),
         PlanMemory(),
         AssignRoles(),

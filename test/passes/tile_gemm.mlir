@@ -1,7 +1,11 @@
 // RUN: %tc-opt %s --split-input-file --tile-gemm="{n-tile=128}" | %filecheck %s
 // RUN: %tc-opt %s --split-input-file --tile-gemm="{n-tile=256}" | %filecheck %s --check-prefix=N256
+// RUN: %tc-opt %s --split-input-file --tile-gemm="{n-tile=128 persistent=true ctas=4}" | %filecheck %s --check-prefix=FOUR
+// RUN: %tc-opt %s --split-input-file --tile-gemm="{n-tile=128 persistent=true}" | %filecheck %s --check-prefix=SMS
+// RUN: %exits 3 %tc-opt %s --split-input-file --tile-gemm="{ctas=4}" | %filecheck %s --check-prefix=NOT-PERSISTENT
 // RUN: %exits 3 %tc-opt %s --split-input-file --tile-gemm="{n-tile=8}" | %filecheck %s --check-prefix=N8
 // RUN: %exits 3 %tc-opt %S/Inputs/conv.mlir --tile-gemm | %filecheck %s --check-prefix=CONV
+// NOT-PERSISTENT: expected ctas of at least 1 and persistent=true, or 0 to choose, got ctas=4 persistent=false
 
 // N8: error: expected n-tile to be a multiple of 16 in [16, 256], got 8
 // CONV: 2:8: error: tile-gemm expected a function of one tc.matmul and func.return, got tc.conv2d, func.return
@@ -22,6 +26,27 @@
 // N256-LABEL: func.func @plain(
 // N256-SAME: tc.grid = array<i64: 3, 1, 1>
 // N256: !tc.tmem<array<i64: 128, 256>, f32>
+// Six tiles by four CTAs: CTAs 0 and 1 have two, 2 and 3 have one. Tile t is row t mod 3, column t / 3.
+// FOUR-LABEL: func.func @plain(
+// FOUR-SAME: tc.ctas_per_sm = 1 : i64, tc.grid = array<i64: 4, 1, 1>
+// FOUR: %[[CTA:.*]] = gpu.block_id x
+// FOUR: %[[LEFT:.*]] = arith.subi %c5, %[[CTA]]
+// FOUR: %[[BEHIND:.*]] = arith.divui %[[LEFT]], %c4
+// FOUR: %[[COUNT:.*]] = arith.addi %[[BEHIND]], %c1
+// FOUR: scf.for %[[T:.*]] = %c0 to %[[COUNT]] step %c1 {
+// FOUR: %[[ROUND:.*]] = arith.muli %[[T]], %c4
+// FOUR: %[[TILE:.*]] = arith.addi %[[ROUND]], %[[CTA]]
+// FOUR: arith.divui %[[TILE]], %c6
+// FOUR: %[[INSIDE:.*]] = arith.remui %[[TILE]], %c6
+// FOUR: arith.remui %[[INSIDE]], %c3
+// FOUR: arith.divui %[[INSIDE]], %c3
+// FOUR: "tc.tmem_tile"
+// FOUR: scf.for %{{.*}} = %c0 to %c3 step %c1 {
+// FOUR: "tc.tmem_ld"
+// FOUR: } {tc.most_trips = 2 : i64}
+// Fewer tiles than SMs: a CTA each.
+// SMS-LABEL: func.func @plain(
+// SMS-SAME: tc.grid = array<i64: 6, 1, 1>
 func.func @plain(%a: tensor<300x192xf16>, %b: tensor<192x200xf16>) -> tensor<300x200xf32> {
   %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn"} : (tensor<300x192xf16>, tensor<192x200xf16>) -> tensor<300x200xf32>
   return %c : tensor<300x200xf32>
@@ -37,6 +62,11 @@ func.func @plain(%a: tensor<300x192xf16>, %b: tensor<192x200xf16>) -> tensor<300
 // CHECK: %[[Z:.*]] = gpu.block_id z
 // CHECK: "tc.tma_load"(%{{.*}}, %{{.*}}, %{{.*}}, %[[Z]], %
 // CHECK: row_dim = 1 : i64
+// Persistent: the batch is the slowest part of a tile's number.
+// FOUR-LABEL: func.func @batch(
+// FOUR: scf.for
+// FOUR: %[[TILE:.*]] = arith.addi
+// FOUR: "tc.tma_load"(%{{.*}}, %{{.*}}, %{{.*}}, %[[TILE]], %
 func.func @batch(%a: tensor<5x16x40xbf16>, %b: tensor<5x24x16xbf16>) -> tensor<5x40x24xbf16> {
   %c = "tc.matmul"(%a, %b) {a_layout = "km", b_layout = "nk"} : (tensor<5x16x40xbf16>, tensor<5x24x16xbf16>) -> tensor<5x40x24xbf16>
   return %c : tensor<5x40x24xbf16>
