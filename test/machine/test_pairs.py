@@ -452,6 +452,32 @@ def cp_then_mma_of_another_thread(b: Bench, edge: bool) -> Any:
     return [issuer, copier]
 
 
+@pair("race")
+def a_commit_covers_the_cp_that_its_mma_reads(b: Bench, edge: bool) -> Any:
+    """Of another thread, which commits nothing itself; not a cp that it issues afterwards."""
+
+    def issuer(agent: Agent) -> Any:
+        yield from agent.barrier.sync(1, None, site="copied")
+        agent.fence("tcgen05.after", site="after")
+        mma(agent, D, TmemAddr(SLAB))
+        yield from finish(agent, 0)
+        b.read(agent)
+        yield from agent.barrier.sync(2, None, site="finished")
+        b.read(agent, SLAB, 8)
+
+    def copier(agent: Agent) -> Any:
+        slab(agent)
+        agent.fence("tcgen05.before", site="before")
+        yield from agent.barrier.sync(1, None, site="copied")
+        if not edge:
+            slab(agent, A, SLAB + 8)
+        yield from agent.barrier.sync(2, None, site="finished")
+        if not edge:
+            b.read(agent, SLAB + 8, 8)
+
+    return [issuer, copier]
+
+
 @pair("issue-order")
 def mma_of_one_shape_on_one_accumulator(b: Bench, edge: bool) -> Any:
     def body(agent: Agent) -> Any:

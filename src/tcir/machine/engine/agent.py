@@ -59,6 +59,7 @@ from tcir.machine.order.ordering import (
     class_of,
     listed,
     missing_edge,
+    piped,
 )
 from tcir.machine.order.shadow import ByLane, Shadow
 from tcir.machine.order.strong import Strong, merged
@@ -534,7 +535,8 @@ class Agent:
         shadow, access = touch.shadow, touch.access
         if other.kind == access.kind == "dealloc":
             return  # the two calls of a pair
-        if observed(self.clock, other) or self._lanes_observed(touch, other, wrote=wrote):
+        known = observed(self.clock, other) or piped(self.clock, other)
+        if known or self._lanes_observed(touch, other, wrote=wrote):
             self._fences(touch, other, wrote)
             return
         both_piped = other.component[0] == "tc" and access.component == self.tensor.component
@@ -626,7 +628,8 @@ class Agent:
             return
         if other.component == access.component == self.tensor.component:
             return  # one thread, which has waited for the completion
-        if self.after_clock.get(other.component, 0) < other.number:
+        after = self.after_clock
+        if after.get(other.component, 0) < other.number and not piped(after, other):
             self.cta.report(
                 Unpromised("9.7.16.6.4", "Triton, Gluon and CuTe DSL"),
                 "missing-fence-after", other.site, access.site,

@@ -10,7 +10,8 @@ Marks travel with a clock like components of their own: ``(PROXY, c)``, how far 
 passed a ``fence.proxy.async``; ``(LATE, c)``, how far another agent passed one for it; ``(INIT,
 c)``, how far ``c`` has passed a ``fence.mbarrier_init``; ``(BEFORE, c)`` and ``(PIPE, c)``, how far
 tensor-memory accesses, or issued tensor-core operations, of ``c`` have passed a
-``tcgen05.fence::before_thread_sync``.
+``tcgen05.fence::before_thread_sync``; ``(PIPED, class)``, how far tensor-core operations of another
+thread, of one kind and target, came before those that a commit tracked.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ REACHES = 3
 """How many there are of `Scope.reach`."""
 
 PROXY, LATE, INIT, BEFORE, PIPE = "proxy", "late proxy", "init", "before", "pipe"
+PIPED = "piped"
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,7 @@ def of_tensor_memory(clock: Clock) -> Clock:
     """What a clock knows of accesses to tensor memory, and of the fences behind them."""
     found = {}
     for component, number in clock.items():
-        line = component[1] if component[0] in (BEFORE, PIPE) else component
+        line = component[1] if component[0] in (BEFORE, PIPE, PIPED) else component
         while isinstance(line, tuple) and isinstance(line[0], tuple):
             line = line[0]  # one event of it: see `complete`
         if isinstance(line, tuple) and line[0] in ("ld", "st", "tc"):

@@ -20,7 +20,7 @@ from collections.abc import Callable, Hashable
 from typing import NamedTuple
 
 from tcir.machine.assumptions import Assumptions
-from tcir.machine.order.clocks import Access, Component, join
+from tcir.machine.order.clocks import PIPED, Access, Clock, Component, join
 
 _LISTED = {("cp", "mma"), ("shift", "mma"), ("mma", "shift")}
 _SCALES = "DeepGEMM's block-scaled kernels and CUTLASS's example 72b"
@@ -74,6 +74,11 @@ Class = tuple[Component, str, Hashable]
 def class_of(access: Access) -> Class:
     """See `Class`."""
     return access.component, access.kind, access.target
+
+
+def piped(clock: Clock, access: Access) -> bool:
+    """Whether a tensor-core operation came before one that a commit of another thread tracked."""
+    return clock.get((PIPED, class_of(access)), 0) >= access.number
 
 
 def _moves_a(group: Class) -> bool:

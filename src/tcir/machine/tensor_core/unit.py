@@ -9,7 +9,7 @@ from tcir.machine.errors import MachineError
 from tcir.machine.memory.protocols import AgentProtocol
 from tcir.machine.memory.tensor_memory import LANES, POISON_WORD
 from tcir.machine.memory.undefined import Undefined
-from tcir.machine.order.clocks import Access
+from tcir.machine.order.clocks import PIPED, Access
 from tcir.machine.refusal import Refusal
 from tcir.machine.tensor_core.block_scale import BlockScale
 from tcir.machine.tensor_core.descriptor import CP_SHAPES, decode_matrix, element_table
@@ -172,7 +172,8 @@ class TensorCore:
         """tcgen05.commit: one arrival once every earlier operation of this thread is complete.
 
         With ``cta_mask`` one at the same offset in each CTA of the mask. It implies
-        tcgen05.fence::before_thread_sync.
+        tcgen05.fence::before_thread_sync. What of other threads the pipe orders before its
+        operations, as PTX ISA 9.7.16.6 promises, is complete as well.
         """
         ctas = self.agent.group(cta_group, site)
         places = self.agent.multicast(mbar, cta_mask, site)
@@ -182,11 +183,14 @@ class TensorCore:
         self.agent.mark_before([thread])
         clock = self.agent.release()
         number = clock[thread.component] = thread.issued + 1  # the commit itself
+        commit = Access(thread.component, number, "commit", site, "async")
+        for group, last in thread.listed.before(commit).items():
+            if group[0] != thread.component:
+                clock[(PIPED, group)] = last
         for at, barrier in zip(places, barriers, strict=True):
             barrier.users[thread.component] = (number, site)
             owner = self.agent.cta_of(at, site)
             if owner is not self.cta:
-                commit = Access(thread.component, number, "commit", site, "async")
                 owner.remote_accesses[thread.component] = commit
 
         def run() -> None:
