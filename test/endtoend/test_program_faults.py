@@ -18,6 +18,7 @@ from tcir.program.source import load_module, mlir_context
 from tcir.validation.report import Report
 from tcir.validation.work import Work
 
+from .block_scaled_text import BlockScaled
 from .breaking import Broken, Edit, PtxCheck, change_text, pick, set_attribute
 from .linalg_text import Conv, Matmul
 
@@ -299,6 +300,39 @@ def test_the_first_level_of_tiles_is_held_to_the_contraction() -> None:
     twice = validated("tile-gemm", store_twice)
     expected = f"bytes stored {32 * 16 * 4} -> {2 * 32 * 16 * 4} (2x)"
     assert twice["tile-gemm"].remarks == [f"same result, more work than the input: {expected}"]
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "at", "text", "expected"),
+    [
+        (
+            "matmul-warp", "tile-matmul-warp", Matmul(64, 32, 96).text(),
+            f"products {128 * 32 * 96} -> {8 * 64 * 32 * 128} (5.33x)",
+        ),
+        (
+            "gemv-simt", "convert-block-scaled-to-simt", BlockScaled(m=64, k=256).linalg(),
+            f"products on CUDA cores {128 * 256} -> {8 * 64 * (256 + 16)} (4.25x)",
+        ),
+    ],
+    ids=["mma.sync", "CUDA cores"],
+)  # fmt: skip
+def test_kernels_without_tcgen05_are_held_to_the_contraction(
+    pipeline: str, at: str, text: str, expected: str
+) -> None:
+    def eightfold(module: Any) -> None:
+        loop = pick(module, "scf.for")
+        with ir.InsertionPoint(loop):
+            for _ in range(7):
+                loop.clone()
+
+    passes = named_pipeline(pipeline)
+    made = passes.passes[: passes.index(at)]
+    for edit, remarks in ((lambda module: None, []), (eightfold, [expected])):
+        report = tcir.validate(text, tcir.Pipeline([*made, Broken(passes.passes[len(made)], edit)]))
+        assert report.ok, str(report)
+        assert report[at].remarks == [
+            f"same result, more work than the input: {r}" for r in remarks
+        ]
 
 
 def test_a_kernel_that_begins_to_count_is_no_remark() -> None:

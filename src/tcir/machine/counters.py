@@ -16,7 +16,8 @@ class Counters:
     shared_to_tmem: tcgen05.cp. shared_to_tensor: operand bytes tcgen05.mma read from shared memory.
     tensor_cycles: cycles of the tensor cores by the measured table of `time_table` (modelled); an
     mma of a pair takes its cycles on both. mma_untimed: mma that no public measurement covers
-    (.ws), not in tensor_cycles. products: multiplications of all tcgen05.mma, padding included.
+    (.ws), not in tensor_cycles. products: multiplications of all mma of tensor cores, padding
+    included; simt_products: those of fma, dp4a and dp2a, by lane.
     """
 
     global_to_shared: int = 0
@@ -35,6 +36,7 @@ class Counters:
     mma: int = 0
     mma_untimed: int = 0
     products: int = 0
+    simt_products: int = 0
     cp: int = 0
     shift: int = 0
     commit: int = 0

@@ -43,10 +43,13 @@ UNITS = ("instructions", "loop_turns")
 class Algorithm:
     """What the input program asks for, before anything says how.
 
-    products: of its contraction with padded operands; 0: it is none. stored: bytes of its results.
+    products:      of its contraction with operands padded for tensor cores; 0: it is none
+    simt_products: the same for CUDA cores, which have whole CTAs of rows, too
+    stored:        bytes of its results
     """
 
     products: int
+    simt_products: int
     stored: int
 
     @staticmethod
@@ -54,14 +57,15 @@ class Algorithm:
         """Of a program that is `contraction`, or anything else."""
         stored = sum(math.prod(spec.shape) * spec.dtype.itemsize for spec in outputs)
         if contraction is None:
-            return Algorithm(0, stored)
+            return Algorithm(0, 0, stored)
         rows, columns, both, length = contraction.extents(math.prod(outputs[0].shape))
         elements = next(f for f in contraction.factors if not f.scale)
         padded = min(
             _up(rows, ROWS) * _up(columns, COLUMNS), _up(columns, ROWS) * _up(rows, COLUMNS)
         )
         sums = contraction.products // length * _up(length, STEP // elements.dtype.itemsize)
-        return Algorithm(both * padded * sums, stored)
+        rows_only = min(_up(rows, ROWS) * columns, rows * _up(columns, ROWS))
+        return Algorithm(both * padded * sums, both * rows_only * contraction.products, stored)
 
     def exceeded(self, work: Work) -> list[str]:
         """What the first state without tensors does too often.
@@ -72,6 +76,9 @@ class Algorithm:
         products = work.counters.get("products", 0)
         if self.products and products >= PADDED * self.products:
             found.append(_grown("products", self.products, products))
+        simt_products = work.counters.get("simt_products", 0)
+        if self.simt_products and simt_products >= JUMP * self.simt_products:
+            found.append(_grown("products on CUDA cores", self.simt_products, simt_products))
         most = self.stored + work.counters.get("workspaces", 0)
         stored = sum(work.counters.get(name, 0) for name in ("global_store", "shared_to_global"))
         if stored >= JUMP * most > 0:

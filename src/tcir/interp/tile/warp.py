@@ -143,6 +143,7 @@ def mma_sync(compiler: Compiler, op: tc.MmaSyncOp) -> Step:
 
     def multiply(frame: Frame) -> None:
         v = frame.values
+        frame.agent.machine.counters.products += v[a_].size * v[b_].shape[0]
         v[result] = warp_mma(
             v[a_], v[b_], v[c_],
             a_type=_PTX[a_type], b_type=_PTX[b_type], d_type=d_type, part=part,

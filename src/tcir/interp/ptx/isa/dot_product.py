@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tcir.interp.ptx.decode import Decode
-from tcir.interp.ptx.isa.values.elementwise import elementwise, same_type
+from tcir.interp.ptx.isa.values.elementwise import counted, elementwise, same_type
 from tcir.interp.ptx.op import Op
 from tcir.interp.ptx.registers import U32
 from tcir.interp.ptx.registry import instruction
@@ -27,7 +27,7 @@ def _signs(d: Decode) -> tuple[bool, bool]:
     return kinds[0], kinds[1]
 
 
-def _sum(d: Decode, fn: Callable[..., np.ndarray]) -> Op:
+def _sum(d: Decode, fn: Callable[..., np.ndarray], products: int) -> Op:
     """d = c + fn(a, b), modulo 2^32: the same bits for signed and unsigned results."""
     d.done(4)
     kind = TYPES["b32"]
@@ -36,14 +36,15 @@ def _sum(d: Decode, fn: Callable[..., np.ndarray]) -> Op:
         return (fn(a, b) + c.astype(np.int64)) & 0xFFFFFFFF
 
     sources = tuple(d.src(o, kind) for o in d.operands[1:])
-    return elementwise(d, run, d.dst(d.operands[0], kind), U32, sources, (U32,) * 3)
+    op = elementwise(d, run, d.dst(d.operands[0], kind), U32, sources, (U32,) * 3)
+    return counted(op, products)
 
 
 @instruction("dp4a")
 def dp4a(d: Decode) -> Op:
     """c plus the sum of the products of four bytes."""
     first, second = _signs(d)
-    return _sum(d, lambda a, b: (_parts(a, 1, first) * _parts(b, 1, second)).sum(axis=1))
+    return _sum(d, lambda a, b: (_parts(a, 1, first) * _parts(b, 1, second)).sum(axis=1), 4)
 
 
 @instruction("dp2a")
@@ -55,7 +56,7 @@ def dp2a(d: Decode) -> Op:
     def run(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return (_parts(a, 2, first) * _parts(b, 1, second)[:, start : start + 2]).sum(axis=1)
 
-    return _sum(d, run)
+    return _sum(d, run, 2)
 
 
 @instruction("clmad")

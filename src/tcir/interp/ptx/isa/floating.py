@@ -14,7 +14,7 @@ import numpy as np
 
 from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.definedness import elements
-from tcir.interp.ptx.isa.values.elementwise import elementwise, predicate
+from tcir.interp.ptx.isa.values.elementwise import counted, elementwise, predicate
 from tcir.interp.ptx.isa.values.rational import (
     Excess,
     directed64,
@@ -198,9 +198,12 @@ def require_rounding(d: Decode, *others: str) -> None:
 def float_fma(d: Decode) -> Op:
     """The product of two 24-bit significands is exact in float64, so one rounding happens."""
     require_rounding(d)
+    products = 2 if {"f16x2", "bf16x2", "f32x2"} & set(d.modifiers) else 1
     if "f64" in d.modifiers:
-        return _wrap(d, _downwards(d, fma64, -1, 1, -1), 3, fused_excess)
-    return _wrap(d, _downwards(d, lambda a, b, c: add_odd(a * b, c), -1, 1, -1), 3)
+        op = _wrap(d, _downwards(d, fma64, -1, 1, -1), 3, fused_excess)
+    else:
+        op = _wrap(d, _downwards(d, lambda a, b, c: add_odd(a * b, c), -1, 1, -1), 3)
+    return counted(op, products)
 
 
 def float_div(d: Decode) -> Op:

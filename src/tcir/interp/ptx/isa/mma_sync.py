@@ -140,11 +140,12 @@ def _collective(
     targets: list[int],
     sources: list[tuple[int, ...]],
     fn: Callable[..., np.ndarray],
+    products: int,
     spread: Spread | None = None,
 ) -> Op:
     """`fn` from the words of a, b, c (and what follows) to those of d, all [registers, 32].
 
-    spread: None: one undefined bit makes all of D undefined.
+    products: multiplications of one; spread: None: one undefined bit makes all of D undefined.
     """
     n, site = view("u64" if wide else "u32"), d.site
     every = tuple(s for operand in sources for s in operand)
@@ -171,7 +172,9 @@ def _collective(
         for target, row, unknown in zip(targets, result, lost, strict=True):
             v[target][lanes] = row[lanes]
             w.define(target, m, unknown)
-        w.agent.machine.counters.mma += 1
+        counters = w.agent.machine.counters
+        counters.mma += 1
+        counters.products += products
 
     return d.plain(run, aligned=True)
 
@@ -299,6 +302,7 @@ def mma(d: Decode) -> Op:
         raise d.malformed("expected a rounding with .f64 only, .xor.popc or .and.popc with .b1")
     d.done(4)
     m, k, wide = form.m, form.k, form.a == "f64"
+    products = m * 8 * k
     sizes = {"f16": 16, "f64": 64}
     counts = [_registers(m * 8, sizes.get(form.d, 32)), _registers(m * k, form.bits),
               _registers(8 * k, form.bits), _registers(m * 8, sizes.get(form.c, 32))]  # fmt: skip
@@ -309,11 +313,11 @@ def mma(d: Decode) -> Op:
         counts = [8 if form.d == "f32" else 4, 2, 2, 8 if form.c == "f32" else 4]
     targets, sources = _operands(d, counts, wide)
     if wide:
-        return _collective(d, True, targets, sources, _doubles(form, mode or "rn"))
+        return _collective(d, True, targets, sources, _doubles(form, mode or "rn"), products)
     if volta:
-        return _collective(d, False, targets, sources, _volta(form))
+        return _collective(d, False, targets, sources, _volta(form), 4 * products)
     run = _dense(form, _multiply(d, form, operation))
-    return _collective(d, False, targets, sources, run, _dense_spread(form))
+    return _collective(d, False, targets, sources, run, products, _dense_spread(form))
 
 
 @instruction("mma.sp.sync", "mma.sp::ordered_metadata.sync")
@@ -354,7 +358,7 @@ def sparse(d: Decode) -> Op:
             result[one] = multiply(matrix_a[one], held, matrix_c[one])
         return _packed(result[c_at], half)
 
-    return _collective(d, False, targets, sources, run)
+    return _collective(d, False, targets, sources, run, 16 * 8 * k)
 
 
 _PAIRS = (0b0100, 0b1000, 0b1001, 0b1100, 0b1101, 0b1110)

@@ -119,6 +119,18 @@ def predicate(
     return d.computing(run)
 
 
+def counted(op: Op, products: int) -> Op:
+    """An op whose lanes multiply so often."""
+    compute = op.run
+
+    def run(w: Warp, m: int) -> None:
+        w.agent.machine.counters.simt_products += products * m.bit_count()
+        compute(w, m)
+
+    op.run = run
+    return op
+
+
 def same_type(
     d: Decode, fn: Callable[..., np.ndarray], kind: Type, count: int, flow: Flow = whole
 ) -> Op:
