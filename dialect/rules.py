@@ -83,6 +83,13 @@ def verify(
     return register
 
 
+def same_rules(subject: Subject, of: Subject, *names: str) -> None:
+    """Registers the rules `names` of `of` for `subject`, too: an op with the same operands."""
+    for name in names:
+        found = RULES[f"{subject_name(of)}/{name}"]
+        verify(subject, name, found.source, found.text)(found.check)
+
+
 def rules_of(subject: str) -> list[Rule]:
     """The rules about ``subject`` (an op ``tc.mma``, a type ``!tc.smem``, or ``kernel``)."""
     return _BY_SUBJECT.get(subject, [])

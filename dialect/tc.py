@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tcir.dialect.ops.highlevel import *
     from tcir.dialect.ops.lanes import *
     from tcir.dialect.ops.memory import *
+    from tcir.dialect.ops.mma_sparse import *
+    from tcir.dialect.ops.mma_ws import *
     from tcir.dialect.ops.movement import *
     from tcir.dialect.ops.registers import *
     from tcir.dialect.ops.repack import *

@@ -3,8 +3,8 @@
 from typing import Any
 
 from tcir._mlir import ext, ir
-from tcir.dialect.attributes import integer, integers, not_arrays
-from tcir.dialect.limits import MMA_K_BYTES, MMA_KIND_OF, MMA_KINDS, TMEM_LANES, MmaKind
+from tcir.dialect.attributes import integer, integers, not_arrays, optional_integer, string
+from tcir.dialect.limits import MMA_K_BYTES, MMA_KIND_OF, MMA_KINDS, TMEM_LANES, Legal, MmaKind
 from tcir.dialect.operation import Names, Op
 from tcir.dialect.rules import Broken, verify
 from tcir.dialect.types import SmemType, TmemType, element_bytes
@@ -29,7 +29,9 @@ class MmaOp(
     multiplication: ``A[i] = A[i+1]`` except lanes 31, 63, 95, 127, which keep their value
     (PTX ISA 9.7.16.10.9). With ``a_row`` A in shared memory starts at that row: row i of A is row
     ``a_row + i`` of each 16-byte core-matrix column, and past its end rows of the next column.
-    Issued by one thread, asynchronous.
+    With ``scale_d`` old D is divided by ``2**scale_d`` before (scale-input-d). ``collector`` says
+    what happens to A's collector buffer: ``"fill"`` keeps A there, ``"use"`` and ``"lastuse"`` read
+    the same A from there, ``"discard"`` is the default. Issued by one thread, asynchronous.
     """
 
     example = """
@@ -64,6 +66,23 @@ def first_row(op: MmaOp) -> int:
     return integer(op, "a_row") if "a_row" in op.attributes else 0
 
 
+COLLECTOR = ("fill", "use", "lastuse", "discard")
+"""What ``.collector::…`` does with the buffer (PTX ISA 9.7.16.10.9)."""
+
+SCALE_D = Legal(range(16), "", "PTX ISA 9.7.16.10.9")
+"""scale-input-d: D is multiplied by 2 to the power of minus it."""
+
+
+def collector_of(op: ir.OpView) -> str:
+    """``collector``; optional, hence not declared."""
+    return string(op, "collector") if "collector" in op.attributes else "discard"
+
+
+def scale_of(op: ir.OpView) -> int | None:
+    """``scale_d``; optional, hence not declared."""
+    return optional_integer(op, "scale_d")
+
+
 @verify(
     MmaOp,
     "accumulate-type",
@@ -85,7 +104,7 @@ def _(op: MmaOp) -> Broken:
     return None if isinstance(op.ashift, ir.BoolAttr) else {"got": op.ashift}
 
 
-def kind_of(op: MmaOp) -> str:
+def kind_of(op: ir.OpView) -> str:
     """The kind of the instruction: see `MMA_KIND_OF`."""
     return MMA_KIND_OF[str(op.b.type.element)]
 
@@ -255,3 +274,44 @@ def _(op: MmaOp) -> Broken:
     if not op.ashift.value or isinstance(op.a.type, TmemType):
         return None
     return {"got": op.a.type}
+
+
+@verify(
+    MmaOp,
+    "collector",
+    "PTX ISA 9.7.16.10.9",
+    "collector must be one of {legal}, got {got}",
+)
+def _(op: MmaOp) -> Broken:
+    if "collector" not in op.attributes:
+        return None
+    got = op.attributes["collector"]
+    legal = isinstance(got, ir.StringAttr) and got.value in COLLECTOR
+    return None if legal else {"legal": ", ".join(f'"{name}"' for name in COLLECTOR), "got": got}
+
+
+@verify(
+    MmaOp,
+    "ashift-collector",
+    "PTX ISA 9.7.16.10.9",
+    'collector must not be "{got}" with ashift: A changes behind the multiplication',
+)
+def _(op: MmaOp) -> Broken:
+    got = collector_of(op)
+    return {"got": got} if op.ashift.value and got in ("fill", "use") else None
+
+
+@verify(
+    MmaOp,
+    "scale-d",
+    SCALE_D.source,
+    "scale_d must be {legal} on operands of kind f16 or tf32, got {got} on kind {kind}: the other "
+    "kinds have no scale-input-d",
+)
+def _(op: MmaOp) -> Broken:
+    if "scale_d" not in op.attributes:
+        return None
+    kind, got = kind_of(op), op.attributes["scale_d"]
+    if isinstance(got, ir.IntegerAttr) and got.value in SCALE_D and kind in ("f16", "tf32"):
+        return None
+    return {"legal": SCALE_D, "got": got, "kind": kind}

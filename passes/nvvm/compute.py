@@ -6,7 +6,7 @@ from tcir._mlir import arith, ir, nvvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, integers
 from tcir.dialect.limits import SLICE_COLUMNS, TMEM_LANES
-from tcir.dialect.ops.compute import first_row, kind_of
+from tcir.dialect.ops.compute import collector_of, first_row, kind_of, scale_of
 from tcir.errors import PassError
 
 from .converter import Converter, SmemTile, TmemTile, lower, require_role
@@ -69,36 +69,51 @@ def convert_mma(converter: Converter, op: tc.MmaOp) -> None:
             f"expected an accumulator of 128 lanes and 16 to 256 columns in steps of 16, got "
             f"{lanes} x {n} (PTX ISA 9.7.16.2)"
         )
-    if isinstance(a, TmemTile):
-        matrix_a = tmem_pointer(converter.tmem_columns(a, SLICE_COLUMNS * a_slice))
-        a_major = "K"
-    elif ashift:
+    if ashift and not isinstance(a, TmemTile):
         raise PassError("expected A in tensor memory with ashift, got it in shared memory")
-    else:
-        matrix_a = slice_descriptor(converter, a, a_slice, first_row(op))
-        a_major = a.type.major
-    elements = [str(operand.type.element) for operand in (a, b)]
-    if "unsigned" in op.attributes:
-        elements = ["u8" if plain else "i8" for plain in integers(op, "unsigned")]
-    idesc = instruction_descriptor(
-        m=lanes,
-        n=n,
-        d=str(d.type.element),
-        a=elements[0],
-        b=elements[1],
-        a_major=a_major,
-        b_major=b.type.major,
-    )
     nvvm.tcgen05.mma(
         kind_of(op),
         tmem_pointer(converter.tmem_columns(d)),
-        matrix_a,
+        matrix_a(converter, a, a_slice, first_row(op)),
         slice_descriptor(converter, b, b_slice),
-        converter.constant(idesc),
+        converter.constant(descriptor_of(op, lanes)),
         converter.ssa(op.accumulate),
         a_shift=ashift,
         disable_output_lane=d.disabled,
+        scale_input_d=scale_operand(converter, op),
+        collector=collector_of(op),
     )
+
+
+def matrix_a(converter: Converter, a: SmemTile | TmemTile, index: int, row: int = 0) -> ir.Value:
+    """K slice `index` of A: the address of its columns, or a descriptor."""
+    if isinstance(a, TmemTile):
+        return tmem_pointer(converter.tmem_columns(a, SLICE_COLUMNS * index))
+    return slice_descriptor(converter, a, index, row)
+
+
+def descriptor_of(op: ir.OpView, m: int, selector: int | None = None) -> int:
+    """The instruction descriptor of an mma without block scales."""
+    a, b = op.a.type, op.b.type
+    elements = [str(a.element), str(b.element)]
+    if "unsigned" in op.attributes:
+        elements = ["u8" if plain else "i8" for plain in integers(op, "unsigned")]
+    return instruction_descriptor(
+        m=m,
+        n=b.shape[0],
+        d=str(op.d.type.element),
+        a=elements[0],
+        b=elements[1],
+        a_major=a.major if isinstance(a, tc.SmemType) else "K",
+        b_major=b.major,
+        selector=selector,
+    )
+
+
+def scale_operand(converter: Converter, op: ir.OpView) -> ir.Value | None:
+    """scale-input-d."""
+    scale = scale_of(op)
+    return None if scale is None else converter.constant(scale, 64)
 
 
 @lower(tc.CpOp)

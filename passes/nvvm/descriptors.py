@@ -72,11 +72,23 @@ def _field(value: int, shift: int, bits: int) -> int:
 
 
 def instruction_descriptor(
-    *, m: int, n: int, a: str, b: str, a_major: str, b_major: str, d: str = "f32"
+    *,
+    m: int,
+    n: int,
+    a: str,
+    b: str,
+    a_major: str,
+    b_major: str,
+    d: str = "f32",
+    selector: int | None = None,
 ) -> int:
-    """Descriptor of the kinds without block scales (PTX ISA 9.7.16.4.2, table 42)."""
+    """Descriptor of the kinds without block scales (PTX ISA 9.7.16.4.2, table 42).
+
+    selector: that of the metadata of a sparse A; None: A is dense
+    """
     return (
-        RESULT_CODE[d] << 4
+        (0 if selector is None else 1 << 2 | _field(selector, 0, 2))
+        | RESULT_CODE[d] << 4
         | ELEMENT_CODE[a] << 7
         | ELEMENT_CODE[b] << 10
         | (a_major == "MN") << 15

@@ -173,6 +173,7 @@ _NAMES = {
     "IntegerAttr": "integer",
     "StringAttr": "string",
     "IndexType": "`index`",
+    "IntegerType": "`i1`",
     "VectorType": "`vector`",
     "MemRefType": "`memref`",
     "RankedTensorType": "`tensor`",

@@ -82,18 +82,52 @@ def mma(
     idesc: ir.Value,
     accumulate: ir.Value,
     *,
-    a_shift: bool,
-    disable_output_lane: ir.Value | None,
+    a_shift: bool = False,
+    disable_output_lane: ir.Value | None = None,
+    scale_input_d: ir.Value | None = None,
+    collector: str = "discard",
+    metadata: ir.Value | None = None,
 ) -> None:
-    """D = A · B, plus D where `accumulate`; `a` is a descriptor or a tensor-memory pointer."""
-    disabled = [] if disable_output_lane is None else [disable_output_lane]
+    """D = A · B, plus D where `accumulate`; `a` is a descriptor or a tensor-memory pointer.
+
+    metadata: that of a sparse A
+    """
+    optional = [[] if v is None else [v] for v in (metadata, scale_input_d, disable_output_lane)]
+    sizes = [len(values) for values in optional]
     effect(
-        "nvvm.tcgen05.mma", d, a, b, idesc, accumulate, *disabled,
+        "nvvm.tcgen05.mma" if metadata is None else "nvvm.tcgen05.mma.sp",
+        d, a, b, idesc, accumulate, *(v for values in optional for v in values),
         kind=attribute("nvvm.tcgen05_mma_kind", kind),
         ctaGroup=attribute("nvvm.cta_group", "cta_1"),
-        operandSegmentSizes=integers(1, 1, 1, 1, 1, 0, len(disabled)),
+        operandSegmentSizes=integers(*[1] * 5, *(sizes if metadata is not None else sizes[1:])),
+        **_collector(collector),
         **({"aShift": ir.UnitAttr.get()} if a_shift else {}),
     )  # fmt: skip
+
+
+def mma_ws(
+    kind: str,
+    d: ir.Value,
+    operands: tuple[ir.Value, ir.Value],
+    idesc: ir.Value,
+    accumulate: ir.Value,
+    *,
+    buffer: str,
+    collector: str,
+) -> None:
+    """D = A · B, plus D where `accumulate`; `buffer`: that of B."""
+    effect(
+        "nvvm.tcgen05.mma.ws", d, *operands, idesc, accumulate,
+        kind=attribute("nvvm.tcgen05_mma_kind", kind),
+        collectorBBuffer=attribute("nvvm.tcgen05_mma_collectorb", buffer),
+        **_collector(collector),
+    )  # fmt: skip
+
+
+def _collector(use: str) -> dict[str, ir.Attribute]:
+    if use == "discard":
+        return {}
+    return {"collectorOp": attribute("nvvm.tcgen05_mma_collectorop", use)}
 
 
 def mma_block_scale(

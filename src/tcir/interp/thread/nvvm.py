@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from tcir._mlir import ir
 from tcir.errors import IncompleteError
 from tcir.interp.thread.speller import Speller, expect, only, pointer_space, scalars, spelling
 
-_ONE_CTA = "#nvvm.cta_group<cta_1>"
+ONE_CTA = "#nvvm.cta_group<cta_1>"
 _SREG = {
     f"{name}.{axis}": f"%{ptx}.{axis}"
     for name, ptx in (("tid", "tid"), ("ntid", "ntid"), ("ctaid", "ctaid"), ("nctaid", "nctaid"))
@@ -192,7 +191,7 @@ def segments(op: ir.Operation) -> list[list[Any]]:
 def _alloc(speller: Speller, op: ir.Operation) -> None:
     """9.7.16.7.1."""
     only(op, "group")
-    expect(op, "group", _ONE_CTA, "")
+    expect(op, "group", ONE_CTA, "")
     pointer, columns = op.operands
     speller.emit(
         "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 "
@@ -204,7 +203,7 @@ def _alloc(speller: Speller, op: ir.Operation) -> None:
 def _relinquish(speller: Speller, op: ir.Operation) -> None:
     """9.7.16.7.1."""
     only(op, "group")
-    expect(op, "group", _ONE_CTA, "")
+    expect(op, "group", ONE_CTA, "")
     speller.emit("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned")
 
 
@@ -212,7 +211,7 @@ def _relinquish(speller: Speller, op: ir.Operation) -> None:
 def _dealloc(speller: Speller, op: ir.Operation) -> None:
     """9.7.16.7.1."""
     only(op, "group")
-    expect(op, "group", _ONE_CTA, "")
+    expect(op, "group", ONE_CTA, "")
     address, columns = (speller.read_one(operand) for operand in op.operands)
     speller.emit(f"tcgen05.dealloc.cta_group::1.sync.aligned.b32 {address}, {columns}")
 
@@ -221,7 +220,7 @@ def _dealloc(speller: Speller, op: ir.Operation) -> None:
 def _commit(speller: Speller, op: ir.Operation) -> None:
     """9.7.16.12."""
     only(op, "group")
-    expect(op, "group", _ONE_CTA, "")
+    expect(op, "group", ONE_CTA, "")
     if len(op.operands) != 1:
         raise IncompleteError("no rule for a multicast mask")
     speller.emit(
@@ -279,7 +278,7 @@ def _tcgen05_store(speller: Speller, op: ir.Operation) -> None:
 def _tcgen05_copy(speller: Speller, op: ir.Operation) -> None:
     """9.7.16.9.1."""
     only(op, "group", "multicast", "shape")
-    expect(op, "group", _ONE_CTA, "")
+    expect(op, "group", ONE_CTA, "")
     shape = expect(op, "shape", *_COPIES)
     form, multicast = _COPIES[shape]
     expect(op, "multicast", *multicast)
@@ -306,48 +305,5 @@ _COPIES = {
 def _tcgen05_shift(speller: Speller, op: ir.Operation) -> None:
     """9.7.16.9.2."""
     only(op, "group")
-    expect(op, "group", _ONE_CTA, "")
+    expect(op, "group", ONE_CTA, "")
     speller.emit(f"tcgen05.shift.cta_group::1.down {address(speller, op.operands[0], 6)}")
-
-
-@spelling("nvvm.tcgen05.mma")
-def _tcgen05_mma(speller: Speller, op: ir.Operation) -> None:
-    """9.7.16.10.9.1; A is a descriptor (i64) or an address in tensor memory."""
-    only(op, "aShift", "collectorOp", "ctaGroup", "kind")
-    expect(op, "ctaGroup", _ONE_CTA)
-    expect(op, "collectorOp", "#nvvm.tcgen05_mma_collectorop<discard>", "")
-    kind = str(op.attributes["kind"])
-    name = re.fullmatch(r"#nvvm\.tcgen05_mma_kind<(f16|tf32|f8f6f4|i8)>", kind)
-    if name is None:
-        raise IncompleteError(f"no rule for kind = {kind}")
-    d, a, b, idesc, enable, *mask = op.operands
-    if len(mask) > 1 or any(str(m.type) != "vector<4xi32>" for m in mask):
-        raise IncompleteError("no rule for a scale of D or a lane mask of a CTA pair")
-    ashift = ".ashift" if "aShift" in op.attributes else ""
-    first = speller.read_one(a) if str(a.type) == "i64" else address(speller, a, 6)
-    speller.emit(
-        f"tcgen05.mma.cta_group::1.kind::{name[1]}{ashift} {address(speller, d, 6)}, {first}, "
-        f"{speller.read_one(b)}, {speller.read_one(idesc)}, "
-        + "".join(f"{{{', '.join(speller.read(m))}}}, " for m in mask)
-        + speller.read_one(enable)
-    )
-
-
-@spelling("nvvm.tcgen05.mma.block_scale")
-def _tcgen05_mma_block_scale(speller: Speller, op: ir.Operation) -> None:
-    """9.7.16.10.9.1; A is a descriptor (i64) or an address in tensor memory."""
-    only(op, "blockScale", "collectorOp", "ctaGroup", "kind")
-    expect(op, "ctaGroup", _ONE_CTA)
-    expect(op, "collectorOp", "#nvvm.tcgen05_mma_collectorop<discard>", "")
-    kind, block = str(op.attributes["kind"]), str(op.attributes["blockScale"])
-    name = re.fullmatch(r"#nvvm\.tcgen05_mma_kind<(mxf8f6f4|mxf4|mxf4nvf4)>", kind)
-    size = re.fullmatch(r"#nvvm\.tcgen05_mma_block_scale<(block16|block32)>", block)
-    if name is None or size is None:
-        raise IncompleteError(f"no rule for kind = {kind}, blockScale = {block}")
-    d, a, b, idesc, enable, sfa, sfb = op.operands
-    first = speller.read_one(a) if str(a.type) == "i64" else address(speller, a, 6)
-    speller.emit(
-        f"tcgen05.mma.cta_group::1.kind::{name[1]}.block_scale.{size[1]} "
-        f"{address(speller, d, 6)}, {first}, {speller.read_one(b)}, {speller.read_one(idesc)}, "
-        f"{address(speller, sfa, 6)}, {address(speller, sfb, 6)}, {speller.read_one(enable)}"
-    )

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import flag, integer, integers, optional_integer
 from tcir.dialect.limits import MMA_K_BYTES, SLICE_COLUMNS
+from tcir.dialect.ops.compute import collector_of, scale_of
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
 from tcir.interp.tile.values import SmemTile, TmemTile
 from tcir.machine import ElementAddresses, InstructionDescriptor, MmaOptions, TmemAddr
@@ -18,19 +22,24 @@ KINDS = {
 RESULTS = {"f32": "f32", "i32": "s32"}
 
 
+def instruction_of(op: ir.OpView, m: int, **more: Any) -> InstructionDescriptor:
+    """The fields of the instruction descriptor of an mma of M = `m` without block scales."""
+    kind, b_name = KINDS[str(op.b.type.element)]
+    a_name, result = KINDS[str(op.a.type.element)][1], RESULTS[str(op.d.type.element)]
+    if "unsigned" in op.operation.attributes:
+        a_name, b_name = ("u8" if u else "s8" for u in integers(op, "unsigned"))
+    return InstructionDescriptor(kind, m, op.b.type.shape[0], a_name, b_name, result, **more)
+
+
 @execute(tc.MmaOp)
 def mma(compiler: Compiler, op: tc.MmaOp) -> Step:
     d_, a_, b_, accumulate_ = compiler.operands(op)
     a_slice, b_slice = integer(op, "a_slice"), integer(op, "b_slice")
     ashift, site = flag(op, "ashift"), compiler.site(op)
     a_row = optional_integer(op, "a_row")
-    d_type, a_type, b_type = (op.operation.operands[i].type for i in (0, 1, 2))
-    m, n = d_type.shape
-    kind, b_name = KINDS[str(b_type.element)]
-    a_name, result = KINDS[str(a_type.element)][1], RESULTS[str(d_type.element)]
-    if "unsigned" in op.operation.attributes:
-        a_name, b_name = ("u8" if u else "s8" for u in integers(op, "unsigned"))
-    instruction = InstructionDescriptor(kind, m, n, a_name, b_name, result)
+    m, n = op.d.type.shape
+    instruction = instruction_of(op, m)
+    scale, collector = scale_of(op), collector_of(op)
     sequential = compiler.sequential
 
     def multiply(frame: Frame) -> None:
@@ -61,7 +70,11 @@ def mma(compiler: Compiler, op: tc.MmaOp) -> Step:
             where = rows(*at) if a_row is None else source.layout.elements_from(a_row, *at)
             a = frame.cta_run.element_operand(where)
         options = MmaOptions(
-            enable_input_d=bool(v[accumulate_]), disable_lanes=d.disabled, ashift=ashift
+            enable_input_d=bool(v[accumulate_]),
+            disable_lanes=d.disabled,
+            ashift=ashift,
+            scale_input_d=scale,
+            collector=collector,
         )
         frame.agent.tensor_core.mma(
             d.origin(frame) + d.column,

@@ -1,0 +1,113 @@
+"""Tensor core, weight-stationary."""
+
+from tcir._mlir import ext, ir
+from tcir.dialect.attributes import string
+from tcir.dialect.limits import TMEM_LANES, Legal
+from tcir.dialect.operation import Op
+from tcir.dialect.ops.compute import MmaOp
+from tcir.dialect.rules import Broken, same_rules, verify
+from tcir.dialect.types import SmemType, TmemType
+
+SHAPES = "PTX ISA 9.7.16.2, table 39"
+SOURCE = "PTX ISA 9.7.16.10.9.3"
+WS_M = Legal((32, 64, 128), "rows", SHAPES)
+WS_N = Legal((64, 128, 256), "columns", SHAPES)
+WS_BUFFERS = ("b0", "b1", "b2", "b3")
+"""Collector buffers of B."""
+
+
+class MmaWsOp(
+    Op,
+    name="mma_ws",
+    issued_by="thread",
+    role="mma",
+    reads_shared=("a", "b"),
+    completed_by="tc.commit",
+):
+    """``tcgen05.mma.ws``: one K step with few rows of A, ``D = A_slice * B_slice^T (+ D)``.
+
+    As ``tc.mma``, of M = 32, 64 or 128 rows of A and N = 64, 128 or 256 rows of B. ``d`` has all
+    128 lanes: column n of D is column ``n mod (N M / 128)``, in lanes ``M * (n / (N M / 128))`` and
+    up, one lane per row of A. Four collector buffers keep B: ``buffer`` is ``"b0"`` (default) to
+    ``"b3"``, ``collector`` as in ``tc.mma`` (PTX ISA 9.7.16.10.9.3). Issued by one thread,
+    asynchronous. The zero-column mask is left out: the ISA's text and example differ.
+    """
+
+    example = """
+    !d = !tc.tmem<array<i64: 128, 32>, f32>
+    !a = !tc.smem<array<i64: 32, 64>, f16, "K", "128B">
+    !b = !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+    func.func @example(%d: !d, %a: !a, %b: !b, %accumulate: i1) {
+      "tc.mma_ws"(%d, %a, %b, %accumulate) {a_slice = 1 : i64, b_slice = 1 : i64, buffer = "b2",
+          collector = "fill"} : (!d, !a, !b, i1) -> ()
+      return
+    }
+    """
+    form = "{d}, {a}[j={a_slice}], {b}[j={b_slice}] acc={accumulate}"
+
+    d: ext.Operand[TmemType]
+    a: ext.Operand[SmemType | TmemType]
+    b: ext.Operand[SmemType]
+    accumulate: ext.Operand[ir.IntegerType]
+    a_slice: ir.IntegerAttr
+    b_slice: ir.IntegerAttr
+
+
+def buffer_of(op: MmaWsOp) -> str:
+    """``buffer``; optional, hence not declared."""
+    return string(op, "buffer") if "buffer" in op.attributes else WS_BUFFERS[0]
+
+
+same_rules(MmaWsOp, MmaOp, "accumulate-type", "operand-types", "same-types", "unsigned", "d-type")
+
+
+@verify(
+    MmaWsOp,
+    "m",
+    SHAPES,
+    "A must have {legal} rows, got {got}; fill up with zeros",
+)
+def _(op: MmaWsOp) -> Broken:
+    got = op.a.type.shape[0]
+    return None if got in WS_M else {"legal": " or ".join(map(str, WS_M.values)), "got": got}
+
+
+@verify(
+    MmaWsOp,
+    "n-range",
+    SHAPES,
+    "N must be {legal}, got {got}: .ws has no other; nearest legal: {nearest}",
+)
+def _(op: MmaWsOp) -> Broken:
+    got = op.b.type.shape[0]
+    return None if got in WS_N else {"legal": WS_N, "got": got, "nearest": WS_N.nearest(got)}
+
+
+@verify(
+    MmaWsOp,
+    "d-columns",
+    "PTX ISA 9.7.16.10.5",
+    "D must have N * M / 128 = {want} columns for M = {m} and N = {n}, got {got}: with fewer than "
+    "128 rows, parts of N lie on the lanes behind each other",
+)
+def _(op: MmaWsOp) -> Broken:
+    m, n, got = op.a.type.shape[0], op.b.type.shape[0], op.d.type.shape[1]
+    want = n * m // TMEM_LANES
+    return None if got == want else {"want": want, "m": m, "n": n, "got": got}
+
+
+same_rules(MmaWsOp, MmaOp, "a-slice", "b-slice", "collector")
+
+
+@verify(
+    MmaWsOp,
+    "buffer",
+    SOURCE,
+    "buffer must be one of {legal}, got {got}",
+)
+def _(op: MmaWsOp) -> Broken:
+    if "buffer" not in op.attributes:
+        return None
+    got = op.attributes["buffer"]
+    legal = isinstance(got, ir.StringAttr) and got.value in WS_BUFFERS
+    return None if legal else {"legal": ", ".join(f'"{b}"' for b in WS_BUFFERS), "got": got}

@@ -1,0 +1,90 @@
+"""Rules of the weight-stationary and the sparse tensor-core ops."""
+
+from __future__ import annotations
+
+from tcir.dialect import tc
+from tcir.dialect.attributes import integer
+from tcir.dialect.limits import MMA_K_BYTES, SLICE_COLUMNS
+from tcir.dialect.ops.compute import collector_of, scale_of
+from tcir.dialect.ops.mma_ws import buffer_of
+from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
+from tcir.interp.tile.compute import instruction_of
+from tcir.interp.tile.values import SmemTile, TmemTile
+from tcir.machine import ElementAddresses, MmaOptions, TmemAddr
+
+
+@execute(tc.MmaWsOp)
+def mma_ws(compiler: Compiler, op: tc.MmaWsOp) -> Step:
+    d_, a_, b_, accumulate_ = compiler.operands(op)
+    a_slice, b_slice = integer(op, "a_slice"), integer(op, "b_slice")
+    instruction = instruction_of(op, op.a.type.shape[0], ws=True)
+    buffer, collector = buffer_of(op), collector_of(op)
+    site, sequential = compiler.site(op), compiler.sequential
+
+    def multiply(frame: Frame) -> None:
+        if not frame.elected():
+            return
+        v = frame.values
+        d: TmemTile = v[d_]
+        options = MmaOptions(bool(v[accumulate_]), collector=collector, collector_buffer=buffer)
+        frame.agent.tensor_core.mma(
+            d.origin(frame) + d.column,
+            _a(frame, v[a_], a_slice),
+            _slice(frame, v[b_], b_slice),
+            instruction,
+            options,
+            site=site,
+        )
+        if sequential:
+            frame.agent.drain()
+
+    return multiply
+
+
+@execute(tc.MmaSparseOp)
+def mma_sparse(compiler: Compiler, op: tc.MmaSparseOp) -> Step:
+    d_, a_, b_, metadata_, accumulate_ = compiler.operands(op)
+    a_slice, b_slice = integer(op, "a_slice"), integer(op, "b_slice")
+    selector, column = integer(op, "selector"), integer(op, "metadata_column")
+    instruction = instruction_of(op, op.d.type.shape[0], sparse=True, sparsity_selector=selector)
+    scale, collector = scale_of(op), collector_of(op)
+    site, sequential = compiler.site(op), compiler.sequential
+
+    def multiply(frame: Frame) -> None:
+        if not frame.elected():
+            return
+        v = frame.values
+        d: TmemTile = v[d_]
+        metadata: TmemTile = v[metadata_]
+        options = MmaOptions(
+            bool(v[accumulate_]),
+            disable_lanes=d.disabled,
+            scale_input_d=scale,
+            collector=collector,
+            metadata=metadata.origin(frame) + metadata.column + column,
+        )
+        frame.agent.tensor_core.mma(
+            d.origin(frame) + d.column,
+            _a(frame, v[a_], a_slice),
+            _slice(frame, v[b_], b_slice, 2),
+            instruction,
+            options,
+            site=site,
+        )
+        if sequential:
+            frame.agent.drain()
+
+    return multiply
+
+
+def _a(frame: Frame, a: SmemTile | TmemTile, index: int) -> TmemAddr | ElementAddresses:
+    if isinstance(a, TmemTile):
+        column = a.origin(frame) + a.column + SLICE_COLUMNS * index
+        return frame.cta_run.tmem_operand(column)
+    return _slice(frame, a, index)
+
+
+def _slice(frame: Frame, tile: SmemTile, index: int, width: int = 1) -> ElementAddresses:
+    """K slice `index` of a tile, of `width` times 32 bytes."""
+    step = width * MMA_K_BYTES // tile.layout.element_bytes
+    return frame.cta_run.element_operand(tile.layout.elements(tile.base, step * index, step))

@@ -1,0 +1,218 @@
+"""Forms of tcgen05.mma: scale-input-d, collector buffers, .ws and sparse A."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tcir.interp import OutputSpec
+
+from .programs import (
+    Kernel,
+    check,
+    commit,
+    fence,
+    load,
+    outcomes,
+    smem,
+    tensor_map,
+    tile,
+    wait,
+)
+
+B = '!tc.smem<array<i64: {}, 64>, f16, "K", "128B">'
+D = "!tc.tmem<array<i64: 128, {}>, f32>"
+
+
+def operands(*shapes: tuple[int, int]) -> list[Any]:
+    generator = np.random.default_rng(len(shapes))
+    return [generator.integers(-4, 5, shape).astype(np.float16) for shape in shapes]
+
+
+def product(a: Any, b: Any) -> Any:
+    return a.astype(np.float32) @ b.astype(np.float32).T
+
+
+def store(
+    d: str, columns: int, row: str, column: str, out: str, kind: str, tile_: str = "d"
+) -> list[str]:
+    """Stores a warp's lanes of D from row `row` and column `column` on."""
+    vector = f"vector<32x{columns}xf32>"
+    return [
+        f'%v{tile_} = "tc.tmem_ld"(%{tile_}, %quarter, %c0) : ({d}, index, index) -> {vector}',
+        '"tc.tmem_wait"() {kind = "ld"} : () -> ()',
+        f'"tc.store_rows"(%v{tile_}, %{out}, {row}, {column}) {{rows = 32 : i64, '
+        f"row_dim = 0 : i64, operandSegmentSizes = array<i32: 1, 1, 2>}} : "
+        f"({vector}, {kind}, index, index) -> ()",
+    ]
+
+
+def kernel(
+    operands: Sequence[tuple[str, str, tuple[int, int], str]],
+    tiles: Sequence[str],
+    mma: Sequence[str],
+    epilogue: Sequence[str],
+    out: tuple[int, int],
+) -> Kernel:
+    """`operands`: (name, element, shape, swizzle), each loaded whole to a K-major tile."""
+    arguments, setup, loads, offset = [], [], [], 0
+    for name, element, shape, swizzle in operands:
+        span = {"128B": 128, "64B": 64, "32B": 32}[swizzle]
+        wide = span // (4 if element == "i32" else 2)
+        type_ = f'!tc.smem<array<i64: {shape[0]}, {shape[1]}>, {element}, "K", "{swizzle}">'
+        arguments.append(f"%{name}: memref<{shape[0]}x{shape[1]}x{element}>")
+        setup.append(tensor_map(f"m{name}", name, shape, element, (wide, shape[0]), swizzle))
+        setup.append(smem(f"s{name}", offset, type_))
+        loads += load(f"m{name}", ["c0", "c0"], f"s{name}", type_, shape[0] * span)
+        offset += -(-shape[0] * span // 1024) * 1024
+    arguments.append(f"%out: memref<{out[0]}x{out[1]}xf32>")
+    end = [wait("done"), fence("tcgen05.after"), *epilogue, fence("tcgen05.before")]
+    return Kernel(
+        arguments=arguments,
+        setup=setup,
+        roles=[
+            ("producer", [4], "one", loads),
+            ("mma", [5], "one", [wait("full"), fence("tcgen05.after"), *mma, commit("done")]),
+            ("epilogue", [0, 1, 2, 3], "warp", ["%quarter = arith.addi %me, %c0 : index", *end]),
+        ],
+        smem=offset,
+        columns=256,
+        arrivals={"full": len(operands), "done": 1},
+        tiles=tiles,
+    )
+
+
+def mma(d: str, a: str, b: str, j: int, types: str, accumulate: bool, more: str = "") -> str:
+    return (
+        f'"tc.mma"(%{d}, %{a}, %{b}, %{str(accumulate).lower()}) {{a_slice = {j} : i64, '
+        f"b_slice = {j} : i64, ashift = false{more}}} : ({types}, i1) -> ()"
+    )
+
+
+A128 = '!tc.smem<array<i64: 128, 64>, f16, "K", "128B">'
+TYPES = f"{D.format(64)}, {A128}, {B.format(64)}"
+
+
+def test_scale_input_d() -> None:
+    """D is divided by 8 before the last step: exactly, as a power of two."""
+    x, w = operands((128, 64), (64, 64))
+    steps = [mma("d", "sx", "sw", j, TYPES, j > 0, ", scale_d = 3 : i64" * (j == 3))
+             for j in range(4)]  # fmt: skip
+    expected = product(x[:, :48], w[:, :48]) / 8 + product(x[:, 48:], w[:, 48:])
+    rows = ["%m0 = arith.muli %me, %c32 : index",
+            *store(D.format(64), 64, "%m0", "%c0", "out", "memref<128x64xf32>")]  # fmt: skip
+    text = kernel(
+        [("x", "f16", (128, 64), "128B"), ("w", "f16", (64, 64), "128B")],
+        [tile("d", 0, D.format(64))], steps, rows, (128, 64),
+    ).text()  # fmt: skip
+    check(text, [x, w], expected)
+
+
+def two_columns(first: str, second: str) -> str:
+    """Two products of the same A, whose collector buffer the mma of the first fills."""
+    steps = [
+        mma(f"d{i}", "sx", name, j, TYPES, j > 0, f', collector = "{use}"')
+        for j in range(4)
+        for i, (name, use) in enumerate((("sw", first), ("su", second)))
+    ]
+    epilogue = ["%m0 = arith.muli %me, %c32 : index"]
+    for i in range(2):
+        epilogue += store(D.format(64), 64, "%m0", f"%c{64 * i}", "out", "memref<128x128xf32>",
+                          f"d{i}")  # fmt: skip
+    return kernel(
+        [("x", "f16", (128, 64), "128B"), ("w", "f16", (64, 64), "128B"),
+         ("u", "f16", (64, 64), "128B")],
+        [tile(f"d{i}", 64 * i, D.format(64)) for i in range(2)], steps, epilogue, (128, 128),
+    ).text()  # fmt: skip
+
+
+def test_collector_of_a() -> None:
+    x, w, u = operands((128, 64), (64, 64), (64, 64))
+    expected = np.concatenate([product(x, w), product(x, u)], axis=1)
+    check(two_columns("fill", "lastuse"), [x, w, u], expected)
+
+
+def test_a_collector_that_nothing_filled_is_found() -> None:
+    x, w, u = operands((128, 64), (64, 64), (64, 64))
+    spec = [OutputSpec((128, 128), np.dtype(np.float32))]
+    for where, outcome in outcomes(two_columns("discard", "use"), [x, w, u], spec, (None,)):
+        assert {f.code for f in outcome.findings} == {"collector-not-filled"}, where
+
+
+@pytest.mark.parametrize(("m", "n"), [(32, 128), (64, 64)])
+def test_weight_stationary(m: int, n: int) -> None:
+    """Lanes 32 w and up hold columns of D of their own where M < 128."""
+    x, w = operands((m, 64), (n, 64))
+    columns = n * m // 128
+    a, b, d = f'!tc.smem<array<i64: {m}, 64>, f16, "K", "128B">', B.format(n), D.format(columns)
+    steps = [
+        f'"tc.mma_ws"(%d, %sx, %sw, %{"true" if j else "false"}) {{a_slice = {j} : i64, '
+        f'b_slice = {j} : i64, buffer = "b1", collector = "fill"}} : ({d}, {a}, {b}, i1) -> ()'
+        for j in range(4)
+    ]
+    groups = m // 32
+    place = [
+        f"%ng = arith.constant {groups} : index",
+        "%down = arith.remui %me, %ng : index",
+        "%right = arith.divui %me, %ng : index",
+        "%m0 = arith.muli %down, %c32 : index",
+        f"%n0 = arith.muli %right, %c{columns} : index",
+    ]
+    text = kernel(
+        [("x", "f16", (m, 64), "128B"), ("w", "f16", (n, 64), "128B")], [tile("d", 0, d)], steps,
+        [*place, *store(d, columns, "%m0", "%n0", "out", f"memref<{m}x{n}xf32>")], (m, n),
+    ).text()  # fmt: skip
+    check(text, [x, w], product(x, w))
+
+
+def metadata(chosen: Any) -> Any:
+    """Words [lanes, columns] that select elements ``chosen[m, chunk]`` = (low, high) of four.
+
+    PTX ISA 9.7.16.10.8 for 16-bit types, two instructions of K = 32: column = selector.
+    """
+    words = np.zeros((128, 8), np.uint32)
+    for m in range(128):
+        for chunk in range(chosen.shape[1]):
+            low, high = (int(position) for position in chosen[m, chunk])
+            column, k = divmod(4 * chunk, 32)
+            lane = m % 8 + 8 * (k // 16) + 16 * (m // 16)
+            bit = k % 16 + 16 * (m // 8 % 2)
+            words[lane, column] |= np.uint32((low | high << 2) << bit)
+    return words.view(np.int32)
+
+
+def test_sparse() -> None:
+    generator = np.random.default_rng(5)
+    stored, w = operands((128, 32), (64, 64))
+    chosen = np.sort(
+        np.stack([generator.permutation(4)[:2] for _ in range(128 * 16)]), axis=1
+    ).reshape(128, 16, 2)
+    whole = np.zeros((128, 64), np.float16)
+    for chunk in range(16):
+        for half in range(2):
+            rows = np.arange(128)
+            whole[rows, 4 * chunk + chosen[:, chunk, half]] = stored[:, 2 * chunk + half]
+    a, e = '!tc.smem<array<i64: 128, 32>, f16, "K", "64B">', "!tc.tmem<array<i64: 128, 8>, i32>"
+    se = '!tc.smem<array<i64: 128, 8>, i32, "K", "32B">'
+    d, b = D.format(64), B.format(64)
+    steps = [
+        f'"tc.cp"(%ssel, %te) {{slice = 0 : i64}} : ({se}, {e}) -> ()',
+        *(
+            f'"tc.mma_sparse"(%d, %sx, %sw, %te, %{"true" if j else "false"}) '
+            f"{{a_slice = {j} : i64, b_slice = {j} : i64, metadata_column = 0 : i64, "
+            f"selector = {j} : i64}} : "
+            f"({d}, {a}, {b}, {e}, i1) -> ()"
+            for j in range(2)
+        ),
+    ]
+    rows = ["%m0 = arith.muli %me, %c32 : index",
+            *store(d, 64, "%m0", "%c0", "out", "memref<128x64xf32>")]  # fmt: skip
+    text = kernel(
+        [("x", "f16", (128, 32), "64B"), ("w", "f16", (64, 64), "128B"),
+         ("sel", "i32", (128, 8), "32B")],
+        [tile("d", 0, d), tile("te", 64, e)], steps, rows, (128, 64),
+    ).text()  # fmt: skip
+    check(text, [stored, w, metadata(chosen)], product(whole, w))
