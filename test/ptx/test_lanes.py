@@ -175,3 +175,56 @@ def test_a_leader_releases_what_it_has_seen() -> None:
     own = body.format("", "-128").replace("R: ld", "R: setp.ne.u32 %p3, %r0, 37; @%p3 bra D; S: ld")
     report, _ = run(own.replace("@%p2 bra R", "@%p2 bra S"), block=64)
     assert report.ok and not report.findings, f"lane 5's own store {report}"
+
+
+EXCHANGES = {
+    "volatile": "st.volatile.shared.b32 [%r5], %r0; {} ld.volatile.shared.b32 %r7, [%r6];",
+    "relaxed": "st.relaxed.cta.shared.b32 [%r5], %r0; {} ld.relaxed.cta.shared.b32 %r7, [%r6];",
+    "release":
+        "st.release.cta.shared.b32 [%r5], %r0; {} ld.relaxed.cta.shared.b32 %r7, [%r6];",
+    "write-over-what-a-neighbour-reads":
+        "st.volatile.shared.b32 [%r5], %r0; bar.sync 0; ld.volatile.shared.b32 %r7, [%r6]; {}"
+        "st.volatile.shared.b32 [%r5], %r7;",
+    "global-memory":
+        "st.volatile.global.b32 [%d1], %r0; {} xor.b32 %r7, %r4, 4; cvt.u64.u32 %d2, %r7;"
+        "add.s64 %d2, %d0, %d2; ld.volatile.global.b32 %r8, [%d2];",
+    "half-a-warp":
+        "setp.lt.u32 %p1, %r0, 16; @!%p1 bra L; st.volatile.shared.b32 [%r5], %r0; {}"
+        "ld.volatile.shared.b32 %r7, [%r6]; L:",
+}  # fmt: skip
+"""No data race, but the values depend on timing unless lanes meet at {}."""
+
+
+@pytest.mark.parametrize("name", EXCHANGES)
+def test_lanes_exchange_volatile_words(name: str) -> None:
+    sync = SYNC.replace("-1", "65535") if name == "half-a-warp" else SYNC
+    for seed in SEEDS:
+        report, _ = run(EXCHANGES[name].format(sync), seed)
+        assert report.ok and not report.findings, (seed, report)
+        report, _ = run(EXCHANGES[name].format(""), seed)
+        assert codes(report) == {"race"}, (seed, report)
+
+
+POLLED = {
+    "of-one-lane":
+        f"st.volatile.shared.b32 [%r5], %r0; bar.sync 0; {LEADER} mov.b32 %r9, 7;"
+        "@%p1 st.volatile.shared.b32 [sm], %r9; ld.volatile.shared.b32 %r7, [sm];",
+    "of-all-lanes":
+        "mov.b32 %r9, 7; st.volatile.shared.b32 [sm], %r9; ld.volatile.shared.b32 %r7, [sm];",
+    "of-the-lane-itself":
+        "st.volatile.shared.b32 [%r5], %r0; ld.volatile.shared.b32 %r7, [%r5];",
+    "of-another-warp":
+        "st.volatile.shared.b32 [%r5], %r0; xor.b32 %r6, %r4, 128; add.u32 %r6, %r2, %r6;"
+        "L: ld.volatile.shared.b32 %r7, [%r6]; setp.gt.u32 %p1, %r7, 64; @%p1 bra L;",
+    "atomics":
+        "mov.b32 %r9, 0; st.shared.b32 [%r5], %r9; bar.sync 0;"
+        "atom.shared.add.u32 %r7, [%r5], 1; atom.shared.add.u32 %r7, [%r6], 1;",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", POLLED)
+def test_volatile_words_that_lanes_may_poll(name: str) -> None:
+    for seed in SEEDS:
+        report, _ = run("st.volatile.shared.b32 [%r5], %r0; bar.sync 0;" + POLLED[name], seed,
+                        block=64 if name == "of-another-warp" else 32)  # fmt: skip
+        assert report.ok and not report.findings, (seed, report)

@@ -448,6 +448,39 @@ class Agent:
             if visit:
                 self._visit(shadow, access)
 
+    def check_exchange(
+        self,
+        shadow: Shadow | None,
+        where: Granules,
+        access: Access,
+        lanes: NDArray[np.int64] | None,
+        *,
+        write: bool,
+    ) -> None:
+        """Checks a relaxed or volatile load or store by which lanes of a warp exchange words: each
+        in a place of its own, then together in each other's. It is no data race, but what they read
+        depends on timing. A word of one lane for the others, or of all, may be polled."""
+        touch = Touch(shadow, where, access, write, self._who(lanes)) if shadow else None
+        if touch is None or touch.lanes is None:
+            return
+        earlier = [(other, True) for other in touch.shadow.writers_at(where)]
+        if write:
+            earlier += [(other, False) for other in touch.shadow.readers_at(where)]
+        for other, wrote in earlier:
+            both = other.lanes & access.lanes
+            ours = other.component == self.me and other.strong and both & (both - 1)
+            if not ours or observed(self.clock, other):
+                continue
+            mine = touch.shadow.other_lanes(where, other, touch.lanes, wrote) & ~(1 << EACH)
+            if mine and not observed_of(self.clock, other, mine):
+                verb = f"{'write' if wrote else 'read'} {touch.shadow.space}"
+                self.cta.report(
+                    "error", "race", f"{other.site} (lanes {verb}, each its own place)",
+                    f"{access.site} (lanes {'write' if write else 'read'} each other's)",
+                    "no data race, as both are relaxed or volatile, but what is read depends on "
+                    f"timing: {MISSING_WARP_SYNC}",
+                )  # fmt: skip
+
     def check_write(self, shadow: Shadow | None, where: Granules, access: Access) -> None:
         """Checks a write that another one stands for in the record."""
         if shadow is not None:

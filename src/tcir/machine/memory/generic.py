@@ -87,6 +87,8 @@ class Memory:
             if constant:
                 self.agent.note_constant(memory.shadow, granules, access)
             else:
+                if strong is not None and not strong.atomic:
+                    self.agent.check_exchange(memory.shadow, granules, access, lanes, write=False)
                 self.agent.note_read(memory.shadow, granules, access, lanes=lanes)
         data = memory.data[where]
         self._look(site, addresses, data, space)
@@ -149,6 +151,8 @@ class Memory:
                 lanes = self._shared_places(addresses, data, lanes, strong, site)
             access = self.agent.own_access(kind, site, strong, by_lane=lanes is not None)
             granules = memory.granules(where, aligned=lanes is not None)
+            if strong is not None and not strong.atomic:
+                self.agent.check_exchange(memory.shadow, granules, access, lanes, write=True)
             self.agent.note_write(memory.shadow, granules, access, lanes=lanes, same=same)
 
     def _shared_places(

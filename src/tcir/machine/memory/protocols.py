@@ -167,6 +167,15 @@ class AgentProtocol(Protocol):
         *,
         lanes: NDArray[np.int64] | None = ...,
     ) -> None: ...
+    def check_exchange(
+        self,
+        shadow: Shadow | None,
+        where: Granules,
+        access: Access,
+        lanes: NDArray[np.int64] | None,
+        *,
+        write: bool,
+    ) -> None: ...
     def check_write(self, shadow: Shadow | None, where: Granules, access: Access) -> None: ...
     def note_constant(self, shadow: Shadow | None, where: Granules, access: Access) -> None: ...
     def note_write(
