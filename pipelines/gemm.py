@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tcir.passes.gemm.repack_gemm import RepackGemm
 from tcir.passes.gemm.tile_gemm import TileGemm
 from tcir.passes.raising.raise_to_tc import RaiseToTc
+from tcir.passes.raising.split_launches import SplitLaunches
+from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines.parts.tile_to_llvm import tile_to_llvm
 
@@ -30,8 +33,16 @@ class GemmOptions:
 
 def build(options: GemmOptions) -> Pipeline:
     """The passes."""
-    tile = TileGemm(n_tile=options.n_tile, persistent=options.persistent, ctas=options.ctas)
-    return Pipeline([RaiseToTc(), tile, *tile_to_llvm(options.stages, options.acc_stages)])
+    return Pipeline(
+        [
+            RaiseToTc(),
+            RepackGemm(),
+            SplitLaunches(),
+            ConvertRepackToSimt(),
+            TileGemm(n_tile=options.n_tile, persistent=options.persistent, ctas=options.ctas),
+            *tile_to_llvm(options.stages, options.acc_stages),
+        ]
+    )
 
 
 register_pipeline(
@@ -42,9 +53,10 @@ register_pipeline(
         accepted_forms=(
             "linalg.matmul (also with transposing indexing_maps), linalg.batch_matmul, or the same "
             "as linalg.generic",
-            "f16 or bf16 inputs, f32 accumulator filled with 0, result f32 or arith.truncf of it "
-            "to f16 or bf16",
-            "static shapes, innermost sizes of the inputs multiples of 8",
+            "f16, bf16, f32 (multiplied as tf32) or f8 inputs, f32 accumulator filled with 0, "
+            "result f32 or arith.truncf of it to f16 or bf16; i8 with an i32 accumulator",
+            "static shapes; rows of no multiple of 16 bytes, and f32 without K innermost, are "
+            "repacked",
         ),
         build=build,
         also=("matmul",),

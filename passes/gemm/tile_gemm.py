@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.attributes import string
-from tcir.dialect.limits import MMA_K_BYTES, QUARTER_LANES, TMEM_LANES
+from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
 from tcir.errors import InputError
 from tcir.passes.build import index
-from tcir.passes.build.diagnostics import SMALLEST_MATMUL, match_failure
-from tcir.passes.build.emit import i64, mma
+from tcir.passes.build.emit import i64
 from tcir.passes.build.epilogue import rounded
-from tcir.passes.build.index import Index
 from tcir.passes.build.kernel_ops import CTAS_PER_SM
 from tcir.passes.build.limits import ceil_div
-from tcir.passes.build.operand_tiles import TiledOperand, check_pitch, k_step
 from tcir.passes.build.tile_kernel import (
     Accumulate,
     Source,
     accumulator,
-    argument,
     choose_n_tile,
     find_sources,
     kernel,
     loop,
     store_tile,
 )
+from tcir.passes.gemm.dense import DenseProduct, check_dense
 from tcir.passes.gemm.output_tiles import OutputTiles
+from tcir.passes.gemm.place import Place
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.target import DEFAULT_TARGET
 
@@ -95,66 +91,20 @@ class TileGemm(Pass):
         return replace(tiles, ctas=min(tiles.count, self.ctas or DEFAULT_TARGET.sms))
 
 
-OPERAND_TYPES = ("f16", "bf16")
-"""Operand types of tcgen05.mma.kind::f16."""
-
-
-def _check(op: ir.OpView) -> None:
-    """Rejects what kind::f16 does not multiply and TMA does not load."""
-    kinds = [str(value.type.element_type) for value in (op.a, op.b)]
-    if not set(kinds) <= set(OPERAND_TYPES):
-        raise match_failure(
-            op,
-            f"expected operands of {' or '.join(OPERAND_TYPES)}, got {' and '.join(kinds)} "
-            "(tcgen05.mma.kind::f16 multiplies those); pipeline matmul-warp multiplies this type "
-            "with mma.sync",
-            SMALLEST_MATMUL,
-        )
-    for value, layout in ((op.a, "a_layout"), (op.b, "b_layout")):
-        innermost = string(op, layout)[1].upper()
-        check_pitch(op, innermost, value.type.shape[-1], SMALLEST_MATMUL)
-
-
 def _tile(source: Source, n_tile: int, tiles: OutputTiles) -> None:
-    op = source.op
-    _check(op)
-    *batch, m, n = op.out.type.shape
-    a_layout, b_layout = string(op, "a_layout"), string(op, "b_layout")
-    k = op.a.type.shape[-1 if a_layout == "mk" else -2]
-    bytes_ = tc.element_bytes(op.a.type.element_type)
-    kc = k_step(k, bytes_)
-    rest = {"batch": batch[0]} if batch else {}
+    check_dense(source.op)
     with kernel(source, tiles.grid) as arguments:
-
-        def operand(value: ir.Value, k_first: bool, extent: int, tile: int) -> TiledOperand:
-            order = (("k", "mn") if k_first else ("mn", "k")) + tuple(rest)
-            extents = {"mn": extent, "k": k, **rest}
-            return TiledOperand.create(argument(arguments, value), order, extents, tile, kc)
-
-        left = operand(op.a, a_layout == "mk", m, TMEM_LANES)
-        right = operand(op.b, b_layout == "nk", n, n_tile)
+        product = DenseProduct.create(source.op, arguments, n_tile)
         with tiles.each() as (x, y, z):
-            m0, n0 = index.mul(x, TMEM_LANES), index.mul(y, n_tile)
-            at: dict[str, Index] = {} if z is None else {"batch": z}
-            d = accumulator(n_tile)
-            with loop(ceil_div(k, kc)) as i:
-                k0 = index.mul(i, kc)
-                a, b = tc.SmemTileOp(left.type).tile, tc.SmemTileOp(right.type).tile
-                left.load(a, {"mn": m0, "k": k0, **at})
-                right.load(b, {"mn": n0, "k": k0, **at})
-                accumulate = Accumulate(i)
-                for j in range(kc * bytes_ // MMA_K_BYTES):
-                    mma(d, a, b, accumulate.take(), j)
-
-            def indices(quarter: ir.Value) -> Callable[[ir.Value], list[Index]]:
-                row = index.add(m0, index.mul(quarter, QUARTER_LANES))
-                return lambda column: [*at.values(), row, index.add(n0, column)]
-
+            place = Place(index.mul(x, TMEM_LANES), index.mul(y, n_tile), z)
+            d = accumulator(n_tile, product.sums)
+            with loop(product.steps) as i:
+                product.multiply(d, i, place, Accumulate(i))
             store_tile(
                 d,
                 arguments[-1],
                 rows=QUARTER_LANES,
-                row_dim=len(batch),
-                indices=indices,
+                row_dim=0 if z is None else 1,
+                indices=place.indices,
                 epilogue=rounded(arguments[-1].type.element_type),
             )

@@ -53,6 +53,16 @@ DYNAMIC = """func.func @f(%x: tensor<?x9x9x32xf16>, %w: tensor<3x3x32x16xf16>,
 """
 
 
+RAISED_ODD = """
+func.func @f(%a: tensor<8x17xf16>, %b: tensor<17x8xf16>) -> tensor<8x8xf32> {
+  %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn"}
+      : (tensor<8x17xf16>, tensor<17x8xf16>) -> tensor<8x8xf32>
+  return %c : tensor<8x8xf32>
+}
+"""
+"""Not repacked by repack-gemm."""
+
+
 @dataclass(frozen=True)
 class Wrong:
     """An input and what the diagnostic must say (regular expressions, all of them)."""
@@ -69,9 +79,9 @@ class Wrong:
 REUSE = ("--pipeline=conv-shift-reuse",)
 CASES = [
     Wrong("f64", CONV.replace("f16", "f64"), REUSE, ("f16, bf16", "f64")),
-    Wrong("integers", _named("matmul", "8x8xi8", "8x8xi8", "8x8xi32")
+    Wrong("i16", _named("matmul", "8x8xi16", "8x8xi16", "8x8xi32")
           .replace("0.0 : f32", "0 : i32").replace("%z : f32", "%z : i32"),
-          ("--pipeline=matmul",), ("f16 or bf16", "got i8", "matmul-warp")),
+          ("--pipeline=gemm",), ("f16, bf16", "got i16")),
     Wrong("n_tile 20", CONV, ("--pipeline=conv-shift-reuse{n-tile=20}",),
           ("20", "multiple of 16", "tcgen05.mma", "16 or 32"), example=False),
     Wrong("dynamic", DYNAMIC, REUSE, ("static", r"\?")),
@@ -84,7 +94,7 @@ CASES = [
     Wrong("tensor memory over budget", TMEM_OVER_BUDGET, ("--verify-tc-kernel",),
           (r"256 \+ 32 \+ 32 \+ 256", "at most 512", "must not be larger"),
           example=False, errors=2),
-    Wrong("K = 17", Matmul(8, 8, 17).text(), ("--pipeline=matmul",), ("=17", "multiple of 8")),
+    Wrong("K = 17", RAISED_ODD, ("--tile-gemm",), ("=17", "multiple of 8")),
     Wrong("accumulating in f16", _named("conv_2d_nhwc_hwcf", "1x9x9x32xf16", "3x3x32x16xf16",
           "1x7x7x16xf16").replace("0.0 : f32", "0.0 : f16").replace("%z : f32", "%z : f16"),
           REUSE, ("f32", "f16")),

@@ -71,3 +71,29 @@ func.func @batch(%a: tensor<5x16x40xbf16>, %b: tensor<5x24x16xbf16>) -> tensor<5
   %c = "tc.matmul"(%a, %b) {a_layout = "km", b_layout = "nk"} : (tensor<5x16x40xbf16>, tensor<5x24x16xbf16>) -> tensor<5x40x24xbf16>
   return %c : tensor<5x40x24xbf16>
 }
+
+// -----
+
+// A step is one span of the swizzle: 128 elements of one byte, 32 of tf32. i8 sums in i32.
+// CHECK-LABEL: func.func @integers(
+// CHECK: tc.make_tensor_map{{.*}}box = array<i64: 128, 128>, {{.*}}dtype = "u8"
+// CHECK: !tc.tmem<array<i64: 128, 128>, i32>
+// CHECK: scf.for %{{.*}} = %c0 to %c3 step %c1 {
+// CHECK: !tc.smem<array<i64: 128, 128>, i8, "K", "128B">
+// CHECK: !tc.smem<array<i64: 128, 128>, i8, "MN", "128B">
+// CHECK-COUNT-4: "tc.mma"
+// CHECK: vector<32x16xi32>
+func.func @integers(%a: tensor<128x320xi8>, %b: tensor<320x48xi8>) -> tensor<128x48xi32> {
+  %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn"} : (tensor<128x320xi8>, tensor<320x48xi8>) -> tensor<128x48xi32>
+  return %c : tensor<128x48xi32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @tf32(
+// CHECK: !tc.smem<array<i64: 128, 32>, f32, "K", "128B">
+// CHECK-COUNT-4: "tc.mma"
+func.func @tf32(%a: tensor<128x64xf32>, %b: tensor<32x64xf32>) -> tensor<128x32xf32> {
+  %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "nk"} : (tensor<128x64xf32>, tensor<32x64xf32>) -> tensor<128x32xf32>
+  return %c : tensor<128x32xf32>
+}

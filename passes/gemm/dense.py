@@ -1,0 +1,92 @@
+"""A dense matrix product: operand tiles in shared memory, and one step of the main loop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tcir._mlir import ir
+from tcir.dialect import tc
+from tcir.dialect.attributes import string
+from tcir.dialect.limits import MMA_K_BYTES, TMEM_LANES
+from tcir.passes.build import index
+from tcir.passes.build.diagnostics import SMALLEST_MATMUL, match_failure
+from tcir.passes.build.emit import mma
+from tcir.passes.build.index import Index
+from tcir.passes.build.limits import ceil_div
+from tcir.passes.build.operand_tiles import TiledOperand, check_pitch, k_step
+from tcir.passes.build.tile_kernel import Accumulate, argument
+from tcir.passes.gemm.place import Place
+
+
+def check_dense(op: tc.MatmulOp) -> None:
+    """Raises a match failure for operands that TMA or the tensor core cannot read."""
+    for operand, layout in operands_of(op):
+        name, element = layout[1].upper(), operand.type.element_type
+        check_pitch(op, name, operand.type.shape[-1], SMALLEST_MATMUL, tc.element_bytes(element))
+        if is_transposed_tf32(operand, layout):
+            raise match_failure(
+                op,
+                f"expected f32 operands with K innermost, got {name} (tf32 is MN-major only with "
+                "swizzles of 32-byte atoms, PTX ISA 9.7.16.10.5, table 54, which !tc.smem has "
+                "not); run repack-gemm first",
+                SMALLEST_MATMUL,
+            )
+
+
+def operands_of(op: tc.MatmulOp) -> list[tuple[ir.Value, str]]:
+    """A and B with their layouts."""
+    return [(op.a, string(op, "a_layout")), (op.b, string(op, "b_layout"))]
+
+
+def is_transposed_tf32(operand: ir.Value, layout: str) -> bool:
+    """Whether an operand is multiplied as tf32 and its innermost dimension is not K."""
+    return str(operand.type.element_type) == "f32" and layout[1] != "k"
+
+
+@dataclass(frozen=True)
+class DenseProduct:
+    """``tc.matmul`` in tiles of 128 rows and `n_tile` columns.
+
+    a, b: the operands in tiles of one step; k: elements of K in a step; steps: that cover K
+    sums: element type of the accumulator
+    """
+
+    a: TiledOperand
+    b: TiledOperand
+    k: int
+    steps: int
+    sums: ir.Type
+
+    @staticmethod
+    def create(op: tc.MatmulOp, arguments: list[ir.Value], n_tile: int) -> DenseProduct:
+        """Builds the tensor maps in a kernel of these `arguments`."""
+        *batch, m, n = op.out.type.shape
+        (a, a_layout), (b, b_layout) = operands_of(op)
+        k = a.type.shape[-1 if a_layout == "mk" else -2]
+        kc = k_step(k, tc.element_bytes(a.type.element_type))
+        rest = {"batch": batch[0]} if batch else {}
+
+        def operand(value: ir.Value, layout: str, extent: int, tile: int) -> TiledOperand:
+            order = (("k", "mn") if layout[1] == "k" else ("mn", "k")) + tuple(rest)
+            extents = {"mn": extent, "k": k, **rest}
+            return TiledOperand.create(argument(arguments, value), order, extents, tile, kc)
+
+        integer = str(a.type.element_type) == "i8"
+        return DenseProduct(
+            operand(a, a_layout, m, TMEM_LANES),
+            operand(b, b_layout, n, n_tile),
+            kc,
+            ceil_div(k, kc),
+            ir.IntegerType.get_signless(32) if integer else ir.F32Type.get(),
+        )
+
+    def multiply(self, d: ir.Value, step: Index, place: Place, accumulate: Accumulate) -> None:
+        """Loads step number `step` of the tile at `place` and adds its product to `d`."""
+        k0 = index.mul(step, self.k)
+        a, b = tc.SmemTileOp(self.a.type).tile, tc.SmemTileOp(self.b.type).tile
+        batch: dict[str, Index] = {} if place.batch is None else {"batch": place.batch}
+        self.a.load(a, {"mn": place.row, "k": k0, **batch})
+        self.b.load(b, {"mn": place.column, "k": k0, **batch})
+        bytes_ = tc.element_bytes(self.a.type.element)
+        for j in range(self.k * bytes_ // MMA_K_BYTES):
+            mma(d, a, b, accumulate.take(), j)

@@ -1,0 +1,82 @@
+"""repack-gemm: operands that TMA or the tensor core cannot read get K innermost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tcir._mlir import func, ir
+from tcir.dialect import tc
+from tcir.dialect.limits import TMA_STRIDE
+from tcir.passes.build.emit import i64s
+from tcir.passes.build.limits import round_up
+from tcir.passes.gemm.dense import is_transposed_tf32, operands_of
+from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.passmanager.remarks import remark
+
+
+@register_pass
+@dataclass(frozen=True)
+class RepackGemm(Pass):
+    """Inserts ``tc.repack`` before a ``tc.matmul`` whose operands cannot be loaded as they are.
+
+    That is an operand whose rows are no multiple of 16 bytes, the strides of a tensor map, and f32
+    without K innermost. K is padded with zeros, in both operands.
+
+    Before::
+
+        %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn"} : (tensor<128x64xf32>, …) -> …
+
+    After::
+
+        %1 = "tc.repack"(%b) {permutation = array<i64: 1, 0>}
+        %c = "tc.matmul"(%a, %1) {a_layout = "mk", b_layout = "nk"}
+
+    Preserves the value of every element.
+    """
+
+    name: ClassVar[str] = "repack-gemm"
+
+    def run(self, module: ir.Module) -> None:
+        for function in module.body.operations:
+            if isinstance(function, func.FuncOp) and not function.is_external:
+                for op in list(function.entry_block):
+                    if isinstance(op, tc.MatmulOp):
+                        _repack(op)
+
+
+def _repack(op: tc.MatmulOp) -> None:
+    operands = operands_of(op)
+    unit = TMA_STRIDE.values[0] // tc.element_bytes(op.a.type.element_type)
+    unaligned = [value.type.shape[-1] % unit != 0 for value, _ in operands]
+    transposed = [is_transposed_tf32(value, layout) for value, layout in operands]
+    if not any(unaligned + transposed):
+        return
+    a, layout = operands[0]
+    k = a.type.shape[layout.index("k") - 2]
+    padded = round_up(k, unit)
+    for number, (value, layout) in enumerate(operands):
+        if unaligned[number] or transposed[number] or padded != k:
+            _repack_operand(op, number, value, layout, padded)
+    why = []
+    if any(unaligned):
+        why.append(f"tensor maps need strides of {TMA_STRIDE} bytes ({TMA_STRIDE.source})")
+    if any(transposed):
+        why.append(
+            "tf32 is MN-major only with swizzles of 32-byte atoms (PTX ISA 9.7.16.10.5, table 54)"
+        )
+    remark(op, f"{'; '.join(why)}: kernels of their own repack the operands, K = {padded} last")
+
+
+def _repack_operand(
+    op: tc.MatmulOp, number: int, value: ir.Value, layout: str, padded: int
+) -> None:
+    row_major = layout.replace("k", "") + "k"
+    batch = list(range(value.type.rank - 2))
+    order = [*batch, *(len(batch) + layout.index(name) for name in row_major)]
+    shape = [value.type.shape[d] for d in order[:-1]] + [padded]
+    kind = ir.RankedTensorType.get(shape, value.type.element_type)
+    with ir.InsertionPoint(op), op.location:
+        repacked = tc.RepackOp(value, i64s(order), kind).out
+    op.operation.operands[number] = repacked
+    op.operation.attributes["ab"[number] + "_layout"] = ir.StringAttr.get(row_major)

@@ -1,0 +1,98 @@
+"""Dense matrix products for pipeline gemm: types, layouts, tails, tiles, batches, results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .oracle import DTYPES, Array
+from .product_text import program
+
+TYPES = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8")
+LAYOUTS = (("mk", "kn"), ("mk", "nk"), ("km", "kn"), ("km", "nk"))
+
+
+@dataclass(frozen=True)
+class Dense:
+    """One program, and options of the pipeline; `other`: type of B where it is another."""
+
+    m: int
+    n: int
+    k: int
+    element: str = "f16"
+    a: str = "mk"
+    b: str = "kn"
+    out: str = ""
+    batch: int = 0
+    other: str = ""
+    options: str = ""
+
+    def __str__(self) -> str:
+        words = [
+            f"{self.batch}x" * bool(self.batch) + f"{self.m}x{self.n}x{self.k}", self.element,
+            self.other, self.a, self.b, self.out, self.options,
+        ]  # fmt: skip
+        return "-".join(word for word in words if word)
+
+    @property
+    def text(self) -> str:
+        """The module."""
+        return program(
+            self.m, self.n, self.k, self.element, self.a, self.b, self.out, self.batch, self.other
+        )
+
+    @property
+    def pipeline(self) -> str:
+        """Its pipeline with options."""
+        return f"gemm{{{self.options}}}"
+
+    def product(self, a: Array, b: Array) -> Array:
+        """numpy's, summed exactly and rounded once to the sums' and once to the result's type."""
+        integer = self.element == "i8"
+        wide: Any = np.int64 if integer else np.float64
+        left = a.astype(wide) if self.a == "mk" else a.astype(wide).swapaxes(-1, -2)
+        right = b.astype(wide) if self.b == "kn" else b.astype(wide).swapaxes(-1, -2)
+        sums = (left @ right).astype(np.int32 if integer else np.float32)
+        return sums.astype(DTYPES[self.out]) if self.out else sums
+
+
+QUICK = [
+    Dense(130, 40, 17, "f32"),  # repacked: K = 17, and f32 with N innermost
+    Dense(20, 72, 160, "f8E4M3FN", "km", "nk", other="f8E5M2", out="bf16"),
+    Dense(3, 200, 48, "i8", "mk", "nk", options="n-tile=192"),
+]
+
+MAJORS = [Dense(136, 80, 176, element, a, b) for element in TYPES for a, b in LAYOUTS]
+"""Every type in every layout, two tiles of rows and a last step that K does not fill."""
+
+TAILS = [
+    *(Dense(m, n, k, "f16", a, b)
+      for m, n, k in ((1, 1, 1), (127, 15, 63), (128, 16, 64), (129, 17, 65), (257, 130, 8))
+      for a, b in (("mk", "nk"), ("km", "kn"))),
+    *(Dense(5, 9, 33, element, a, b)
+      for element in ("f32", "f8E5M2", "i8") for a, b in (("mk", "kn"), ("km", "nk"))),
+]  # fmt: skip
+"""One more, one less than tiles; rows of no multiple of 16 bytes are repacked."""
+
+TILES = [
+    *(Dense(40, 264, 96, element, b="nk", options=f"n-tile={n}")
+      for element in ("f16", "f8E4M3FN", "i8") for n in (16, 64, 96, 128, 192, 256)),
+    *(Dense(140, 264, 320, "bf16", options=f"n-tile={n} stages={stages}")
+      for n, stages in ((256, 1), (192, 2), (128, 4), (48, 3))),
+]  # fmt: skip
+
+OTHERS = [
+    Dense(40, 48, 64, "f8E5M2", other="f8E4M3FN"),
+    Dense(40, 48, 64, "f8E4M3FN", "mk", "nk", out="f16"),
+    Dense(40, 48, 64, "f32", "mk", "nk", out="bf16"),
+    Dense(40, 48, 64, "f16", out="f16"),
+    Dense(40, 48, 64, "bf16", "km", "nk", out="bf16"),
+    Dense(40, 48, 64, "f32", "km", "kn", batch=2),
+    Dense(40, 48, 64, "i8", "km", "nk", batch=3),
+    Dense(20, 24, 40, "f8E4M3FN", "mk", "kn", batch=2, out="f16"),
+    Dense(130, 17, 33, "f16", "mk", "nk", batch=2),
+]
+
+DENSE = [*MAJORS, *TAILS, *TILES, *OTHERS]
