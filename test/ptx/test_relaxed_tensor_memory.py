@@ -50,3 +50,23 @@ def test_relaxed_arrivals_order_tensor_memory(seed: int | None) -> None:
 def test_they_order_nothing_else() -> None:
     report = run(BEFORE, AFTER, "ld.shared.u32 %r2, [data];", None)
     assert [f.code for f in report.findings] == ["race"], str(report)
+
+
+def test_nor_what_the_arriver_has_observed() -> None:
+    """A third warp's store, which a barrier ordered before the arrival."""
+    text = KERNEL.replace("64\n{", "96\n{", 1).replace("BEFORE", BEFORE).replace("AFTER", AFTER)
+    text = text.replace("@!%p1 st.shared.u32 [data], %r0;", "bar.sync 2, 64;")
+    text = text.replace("LOOK", "ld.shared.u32 %r2, [data];").replace(
+        "WAITER:",
+        "WAITER: setp.lt.u32 %p3, %r0, 64; @%p3 bra L;"
+        " setp.eq.u32 %p3, %r0, 64; @%p3 st.shared.u32 [data], %r0;"
+        " bar.sync 2, 64; bar.sync 1; bra DONE;",
+    )
+
+    def found(ptx: str) -> list[str]:
+        report = run_ptx(HEADER + ptx, grid=1, block=96, args=[np.zeros(1, np.uint32)])
+        assert not report.incomplete, str(report)
+        return [f.code for f in report.findings]
+
+    assert found(text) == ["race"]
+    assert found(text.replace(".relaxed.cta", "")) == []
