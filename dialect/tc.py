@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tcir.dialect.ops.block_scaled import *
     from tcir.dialect.ops.codes import *
     from tcir.dialect.ops.compute import *
+    from tcir.dialect.ops.cp_rows import *
     from tcir.dialect.ops.halo import *
     from tcir.dialect.ops.highlevel import *
     from tcir.dialect.ops.lanes import *
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from tcir.dialect.ops.sync import *
     from tcir.dialect.ops.tma import *
     from tcir.dialect.ops.tma_store import *
+    from tcir.dialect.ops.tmem_words import *
     from tcir.dialect.ops.warp import *
     from tcir.dialect.types import *
     from tcir.dialect.warp_types import *

@@ -103,6 +103,9 @@ class TmaLoadOp(
     ``halo`` is the number of pixels after each 32 of the traversal: they follow the box's 128 rows,
     pixel k of the four groups in rows ``128 + 4 k`` to ``128 + 4 k + 3``. Details that PTX shows
     only in figures are the assumptions ``im2col_w…``.
+
+    Of a map of two dimensions with a box of one row, five coordinates load a column and four rows
+    (``tile::gather4``).
     """
 
     example = """
@@ -149,7 +152,18 @@ def halo_of(op: TmaLoadOp) -> int:
     return optional_integer(op, "halo") or 0
 
 
+GATHERED_ROWS = 4
+"""Rows of a load of mode ``tile::gather4``, each at a coordinate of its own."""
+
+
+def gathers(op: TmaLoadOp) -> bool:
+    """Whether the four rows that are loaded have a coordinate each."""
+    return _rank(op) == 2 and len(op.coords) == 1 + GATHERED_ROWS
+
+
 def _load_rows(op: TmaLoadOp) -> int:
+    if gathers(op):
+        return GATHERED_ROWS
     return box_rows(_map(op)) + TMA_WIDE_PIXELS // QUARTER_LANES * halo_of(op)
 
 
@@ -453,11 +467,14 @@ def _rank(op: TmaLoadOp) -> int:
     TmaLoadOp,
     "coords",
     "PTX ISA 9.7.9.27",
-    "expected one coordinate per dimension of the map ({want}), got {got}",
+    "expected one coordinate per dimension of the map ({want}), or, of a map of two dimensions "
+    "with a box of one row, a column and four rows, got {got}",
 )
 def _(op: TmaLoadOp) -> Broken:
     want, got = _rank(op), len(op.coords)
-    return None if want == got else {"want": want, "got": got}
+    if want == got or (gathers(op) and box_rows(_map(op)) == 1):
+        return None
+    return {"want": want, "got": got}
 
 
 @verify(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tcir._mlir import arith, ir, llvm, nvvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import defining, integer, string
-from tcir.dialect.ops.tma import halo_of
+from tcir.dialect.ops.tma import gathers, halo_of
 from tcir.errors import PassError
 
 from .converter import (
@@ -48,6 +48,8 @@ def convert_tma_load(converter: Converter, op: tc.TmaLoadOp) -> None:
         for offset in op.offsets
     ]
     mode = _LOAD_MODES[string(defining(op.map, tc.MakeTensorMapOp), "mode")]
+    if gathers(op):
+        mode = "tile_gather4"
     if mode == "im2col_w_128":
         offsets.insert(0, converter.constant(halo_of(op), 16))
     own = not converter.of_warps  # as destination, .shared::cta is newer than sm_90
@@ -73,7 +75,7 @@ def convert_tmem_ld(converter: Converter, op: tc.TmemLdOp) -> None:
             "(PTX ISA 9.7.16.8)"
         )
     raw_type = ir.VectorType.get([columns], i32()) if columns > 1 else i32()
-    pointer = _quarter_pointer(converter, op.source, op.quarter, op.column)
+    pointer = tmem_pointer(quarter_address(converter, op.source, op.quarter, op.column))
     raw = nvvm.tcgen05.ld(raw_type, pointer)
     converter.values[op.value] = Loading(raw)
     converter.pending.append(op.value)
@@ -85,11 +87,11 @@ def convert_tmem_st(converter: Converter, op: tc.TmemStOp) -> None:
     require_role(converter, op)
     columns = ir.VectorType(op.value.type).shape[1]
     kind = ir.VectorType.get([columns], i32()) if columns > 1 else i32()
-    pointer = _quarter_pointer(converter, op.target, op.quarter, op.column)
+    pointer = tmem_pointer(quarter_address(converter, op.target, op.quarter, op.column))
     nvvm.tcgen05.st(pointer, llvm.bitcast(kind, converter.ssa(op.value)))
 
 
-def _quarter_pointer(
+def quarter_address(
     converter: Converter, tile: ir.Value, quarter: ir.Value, column: ir.Value
 ) -> ir.Value:
     """The address of a column in the first lane of a sub-partition."""
@@ -99,7 +101,7 @@ def _quarter_pointer(
     ).result
     base = converter.tmem_columns(converter.record(tile, TmemTile))
     place = arith.AddIOp(base, converter.ssa(column)).result
-    return tmem_pointer(arith.AddIOp(place, lane).result)
+    return arith.AddIOp(place, lane).result
 
 
 @lower(tc.TmemWaitOp)

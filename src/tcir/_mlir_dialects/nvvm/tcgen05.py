@@ -39,27 +39,52 @@ def wait(kind: Literal["load", "store"]) -> None:
     effect("nvvm.tcgen05.wait", kind=attribute("nvvm.tcgen05_wait", kind))
 
 
-def ld(kind: ir.Type, pointer: ir.Value) -> ir.Value:
-    """``tcgen05.ld.32x32b``: a row of the warp's sub-partition per thread."""
+def ld(
+    kind: ir.Type,
+    pointer: ir.Value,
+    shape: str = "32x32b",
+    *,
+    pack: bool = False,
+    split: ir.Value | None = None,
+) -> ir.Value:
+    """``tcgen05.ld``: registers of each thread of the warp, by default a row of 32x32b."""
     return value(
-        "nvvm.tcgen05.ld", kind, pointer, shape=attribute("nvvm.tcgen05_ldst_shape", "shape_32x32b")
-    )
+        "nvvm.tcgen05.ld", kind, pointer, *([] if split is None else [split]),
+        shape=attribute("nvvm.tcgen05_ldst_shape", f"shape_{shape}"),
+        **({"pack": ir.UnitAttr.get()} if pack else {}),
+    )  # fmt: skip
 
 
-def st(pointer: ir.Value, row: ir.Value) -> None:
-    """``tcgen05.st.32x32b``: a row of the warp's sub-partition per thread."""
+def st(
+    pointer: ir.Value,
+    row: ir.Value,
+    shape: str = "32x32b",
+    *,
+    unpack: bool = False,
+    split: ir.Value | None = None,
+) -> None:
+    """``tcgen05.st``: registers of each thread of the warp, by default a row of 32x32b."""
     effect(
-        "nvvm.tcgen05.st", pointer, row, shape=attribute("nvvm.tcgen05_ldst_shape", "shape_32x32b")
-    )
+        "nvvm.tcgen05.st", pointer, row, *([] if split is None else [split]),
+        shape=attribute("nvvm.tcgen05_ldst_shape", f"shape_{shape}"),
+        **({"unpack": ir.UnitAttr.get()} if unpack else {}),
+    )  # fmt: skip
 
 
-def cp(shape: str, pointer: ir.Value, descriptor: ir.Value, multicast: str | None = None) -> None:
+def cp(
+    shape: str,
+    pointer: ir.Value,
+    descriptor: ir.Value,
+    multicast: str | None = None,
+    source_format: str | None = None,
+) -> None:
     """Shared to tensor memory."""
-    more = (
-        {}
-        if multicast is None
-        else {"multicast": attribute("nvvm.tcgen05_cp_multicast", multicast)}
-    )
+    more = {}
+    if multicast is not None:
+        name = multicast.replace("::", "_")
+        more["multicast"] = attribute("nvvm.tcgen05_cp_multicast", name)
+    if source_format is not None:
+        more["srcFormat"] = attribute("nvvm.tcgen05_cp_src_fmt", source_format)
     effect(
         "nvvm.tcgen05.cp",
         pointer,

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tcir._mlir import ir
+from tcir.dialect.attributes import defining
 from tcir.errors import IncompleteError
-from tcir.interp.thread.speller import Speller, expect, only, pointer_space, scalars, spelling
+from tcir.interp.thread.speller import Speller, expect, only, pointer_space, spelling
 
 ONE_CTA = "#nvvm.cta_group<cta_1>"
 _SREG = {
@@ -22,6 +23,14 @@ def address(speller: Speller, value: ir.Value, space: int) -> str:
     if found != space:
         raise IncompleteError(f"no rule for an address of type {value.type}")
     return f"[{speller.read_one(value)}]"
+
+
+def immediate(value: ir.Value) -> int:
+    """The number that an operand is, where PTX takes an immediate."""
+    op = defining(value)
+    if op is None or op.operation.name not in ("arith.constant", "llvm.mlir.constant"):
+        raise IncompleteError("no rule for an operand that is not a constant")
+    return int(ir.IntegerAttr(op.operation.attributes["value"]).value)
 
 
 def _special_register(speller: Speller, op: ir.Operation) -> None:
@@ -152,7 +161,10 @@ def _mbarrier_try_wait(speller: Speller, op: ir.Operation) -> None:
     )
 
 
-_TMA_MODES = {"tile": "tile", "im2col": "im2col", "im2col_w_128": "im2col::w::128"}
+_TMA_MODES = {
+    "tile": "tile", "tile_gather4": "tile::gather4", "im2col": "im2col",
+    "im2col_w_128": "im2col::w::128",
+}  # fmt: skip
 """NVVM's modes of a load that have a rule -> PTX's."""
 
 
@@ -168,8 +180,9 @@ def _tma_load(speller: Speller, op: ir.Operation) -> None:
     if any(rest):
         raise IncompleteError("no rule for a multicast mask, a cache policy or a predicate")
     place = ", ".join(speller.read_one(coordinate) for coordinate in coords)
+    rank = 2 if name == "tile::gather4" else len(coords)
     text = (
-        f"cp.async.bulk.tensor.{len(coords)}d.{space}.global.{name}"
+        f"cp.async.bulk.tensor.{rank}d.{space}.global.{name}"
         f".mbarrier::complete_tx::bytes {address(speller, target[0], number)}, "
         f"[{speller.read_one(tensor_map[0])}, {{{place}}}], {address(speller, bar[0], 3)}"
     )
@@ -243,62 +256,6 @@ def _tcgen05_wait(speller: Speller, op: ir.Operation) -> None:
     only(op, "kind")
     kind = expect(op, "kind", "#nvvm.tcgen05_wait<load>", "#nvvm.tcgen05_wait<store>")
     speller.emit(f"tcgen05.wait::{'ld' if 'load' in kind else 'st'}.sync.aligned")
-
-
-@spelling("nvvm.tcgen05.ld")
-def _tcgen05_load(speller: Speller, op: ir.Operation) -> None:
-    """9.7.16.8.1."""
-    only(op, "shape")
-    expect(op, "shape", "#nvvm.tcgen05_ldst_shape<shape_32x32b>")
-    if len(op.operands) != 1:
-        raise IncompleteError("no rule for an offset")
-    registers = speller.define(op.results[0])
-    speller.emit(
-        f"tcgen05.ld.sync.aligned.32x32b.x{len(scalars(op.results[0].type))}.b32 "
-        f"{{{', '.join(registers)}}}, {address(speller, op.operands[0], 6)}"
-    )
-
-
-@spelling("nvvm.tcgen05.st")
-def _tcgen05_store(speller: Speller, op: ir.Operation) -> None:
-    """9.7.16.8.2."""
-    only(op, "shape")
-    expect(op, "shape", "#nvvm.tcgen05_ldst_shape<shape_32x32b>")
-    if len(op.operands) != 2:
-        raise IncompleteError("no rule for an offset")
-    target, value = op.operands
-    registers = speller.read(value)
-    speller.emit(
-        f"tcgen05.st.sync.aligned.32x32b.x{len(registers)}.b32 {address(speller, target, 6)}, "
-        f"{{{', '.join(registers)}}}"
-    )
-
-
-@spelling("nvvm.tcgen05.cp")
-def _tcgen05_copy(speller: Speller, op: ir.Operation) -> None:
-    """9.7.16.9.1."""
-    only(op, "group", "multicast", "shape")
-    expect(op, "group", ONE_CTA, "")
-    shape = expect(op, "shape", *_COPIES)
-    form, multicast = _COPIES[shape]
-    expect(op, "multicast", *multicast)
-    target, descriptor = op.operands
-    speller.emit(
-        f"tcgen05.cp.cta_group::1.{form} "
-        f"{address(speller, target, 6)}, {speller.read_one(descriptor)}"
-    )
-
-
-_COPIES = {
-    "#nvvm.tcgen05_cp_shape<shape_128x256b>": (
-        "128x256b", ("#nvvm.tcgen05_cp_multicast<none>", "")
-    ),
-    "#nvvm.tcgen05_cp_shape<shape_4x256b>": ("4x256b", ("#nvvm.tcgen05_cp_multicast<none>", "")),
-    "#nvvm.tcgen05_cp_shape<shape_32x128b>": (
-        "32x128b.warpx4", ("#nvvm.tcgen05_cp_multicast<warpx4>",)
-    ),
-}  # fmt: skip
-"""Shapes of nvvm.tcgen05.cp: modifiers, and the multicasts that go with them."""
 
 
 @spelling("nvvm.tcgen05.shift")

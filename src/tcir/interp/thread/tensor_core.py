@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 
 from tcir._mlir import ir
-from tcir.dialect.attributes import defining
 from tcir.errors import IncompleteError
-from tcir.interp.thread.nvvm import ONE_CTA, address, segments
+from tcir.interp.thread.nvvm import ONE_CTA, address, immediate, segments
 from tcir.interp.thread.speller import Speller, expect, only, spelling
 
 _USES = ("discard", "fill", "use", "lastuse")
@@ -32,7 +31,7 @@ def _tcgen05_mma(speller: Speller, op: ir.Operation) -> None:
         speller.read_one(idesc),
         *(f"{{{', '.join(speller.read(m))}}}" for m in mask),
         speller.read_one(enable),
-        *(str(_number(value)) for value in scale),
+        *(str(immediate(value)) for value in scale),
     ]
     speller.emit(
         f"tcgen05.mma{sparse}.cta_group::1.kind::{kind}{ashift}{_collector(op, 'a')} "
@@ -76,14 +75,6 @@ def _collector(op: ir.Operation, buffer: str) -> str:
 def _matrix(speller: Speller, a: ir.Value) -> str:
     """A: a descriptor (i64), or an address in tensor memory."""
     return speller.read_one(a) if str(a.type) == "i64" else address(speller, a, 6)
-
-
-def _number(value: ir.Value) -> int:
-    """An operand that is an immediate."""
-    op = defining(value)
-    if op is None or op.operation.name not in ("arith.constant", "llvm.mlir.constant"):
-        raise IncompleteError("no rule for a scale-input-d that is not a constant")
-    return int(ir.IntegerAttr(op.operation.attributes["value"]).value)
 
 
 @spelling("nvvm.tcgen05.mma.block_scale")

@@ -11,7 +11,7 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import integer, integers, string
 from tcir.dialect.limits import MMA_K_BYTES, QUARTER_LANES, QUARTERS, SLICE_COLUMNS
 from tcir.dialect.ops.movement import CP_ROWS
-from tcir.dialect.ops.tma import halo_of, map_dtype
+from tcir.dialect.ops.tma import GATHERED_ROWS, gathers, halo_of, map_dtype
 from tcir.interp.tile.addresses import slice_bytes
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
 from tcir.interp.tile.values import Load, MemRef, Registers, Site, SmemTile, Stored, TmemTile
@@ -59,6 +59,7 @@ def tma_load(compiler: Compiler, op: tc.TmaLoadOp) -> Step:
     map_, coords, offsets, tile_, signal = segments(compiler, op)
     row, nbytes, site = integer(op, "row"), integer(op, "nbytes"), compiler.site(op)
     halo = halo_of(op)
+    rows = GATHERED_ROWS if gathers(op) else 1
 
     def load(frame: Frame) -> None:
         if not frame.elected():
@@ -69,7 +70,7 @@ def tma_load(compiler: Compiler, op: tc.TmaLoadOp) -> Step:
         start = tile.base + row * tile.layout.span
         room = tile.base + tile.layout.nbytes - start
         fields = tensor_map.fields
-        box = fields.box_bytes + _GROUPS * halo * fields.box_bytes // fields.counts[1]
+        box = rows * fields.box_bytes + _GROUPS * halo * fields.box_bytes // fields.counts[1]
         if box > room:
             raise frame.cta_run.error(
                 "box-outside-tile",
@@ -83,7 +84,7 @@ def tma_load(compiler: Compiler, op: tc.TmaLoadOp) -> Step:
             TensorOperand(
                 tensor_map,
                 [v[c] for c in coords],
-                mode=_LOAD_MODES[fields.mode],
+                mode="tile::gather4" if rows > 1 else _LOAD_MODES[fields.mode],
                 im2col_offsets=[halo, *taps] if fields.mode == "im2col_w128" else taps,
             ),
             bar,

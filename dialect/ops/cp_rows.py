@@ -1,0 +1,153 @@
+"""Data movement."""
+
+from tcir._mlir import ext, ir
+from tcir.dialect.attributes import integer, string
+from tcir.dialect.limits import CP_SHAPES, QUARTER_LANES, SWIZZLE_ATOM_ROWS
+from tcir.dialect.operation import Op
+from tcir.dialect.rules import Broken, verify
+from tcir.dialect.types import SmemType, TmemType, element_bytes
+
+SOURCE = "PTX ISA 9.7.16.9"
+CP_UNIT = 16
+"""Bytes that a copy begins at a multiple of."""
+FORMATS = ("b4x16_p64", "b6x16_p32")
+"""Source formats: 16 elements of 4 (6) bits at the start of 16 bytes become a byte each."""
+
+
+class CpRowsOp(
+    Op,
+    name="cp_rows",
+    issued_by="thread",
+    role="mma",
+    reads_shared=("source",),
+    completed_by="tc.commit",
+):
+    """``tcgen05.cp`` of any ``shape``: rows of a shared tile into tensor memory.
+
+    ``shape`` is source rows x bits: ``"128x256b"``, ``"128x128b"`` (row i to lane i), ``"4x256b"``
+    (row i to lane ``32 i + 31``), ``"64x128b"`` with ``multicast`` ``"warpx2::02_13"`` (row i to
+    lanes i and i + 64) or ``"warpx2::01_23"`` (rows 0 to 31 to lanes i and i + 32, the others to
+    i + 32 and i + 64), ``"32x128b"`` with ``"warpx4"`` (to lane i of every sub-partition). The rows
+    are those of ``source`` from ``row`` on, from byte ``byte`` of K on; they go to the columns from
+    ``column`` of ``target`` on. With ``format``, ``"b4x16_p64"`` or ``"b6x16_p32"``, padded
+    elements of 4 or 6 bits become a byte each (PTX ISA 9.7.16.9). ``tc.cp``, ``tc.cp_scales`` and
+    ``tc.refresh`` are its forms for A, scale factors and halos. Issued by one thread, asynchronous.
+    """
+
+    example = """
+    !source = !tc.smem<array<i64: 64, 64>, f16, "K", "128B">
+    !target = !tc.tmem<array<i64: 128, 64>, f16>
+    func.func @example(%source: !source, %target: !target) {
+      "tc.cp_rows"(%source, %target) {shape = "64x128b", multicast = "warpx2::02_13", row = 0 : i64,
+          byte = 48 : i64, column = 4 : i64} : (!source, !target) -> ()
+      return
+    }
+    """
+    form = "{source}[row={row}, byte={byte}] -> {target}[column={column}] {shape} {multicast}"
+
+    source: ext.Operand[SmemType]
+    target: ext.Operand[TmemType]
+    shape: ir.StringAttr
+    multicast: ir.StringAttr
+    row: ir.IntegerAttr
+    byte: ir.IntegerAttr
+    column: ir.IntegerAttr
+
+
+def format_of(op: CpRowsOp) -> str | None:
+    """``format``; optional, hence not declared."""
+    return string(op, "format") if "format" in op.attributes else None
+
+
+@verify(CpRowsOp, "shape", SOURCE, 'shape must be one of {legal}, got "{got}"')
+def _(op: CpRowsOp) -> Broken:
+    got = string(op, "shape")
+    return None if got in CP_SHAPES else {"legal": ", ".join(CP_SHAPES), "got": got}
+
+
+@verify(
+    CpRowsOp,
+    "multicast",
+    SOURCE,
+    'multicast must be {legal} for shape {shape}, got "{got}"',
+)
+def _(op: CpRowsOp) -> Broken:
+    shape, got = string(op, "shape"), string(op, "multicast")
+    legal = CP_SHAPES[shape][2]
+    named = " or ".join(f'"{each}"' for each in legal)
+    return None if got in legal else {"legal": named, "shape": shape, "got": got}
+
+
+@verify(
+    CpRowsOp,
+    "format",
+    SOURCE,
+    "format must be one of {legal} of a source of i8, got {got} of {element}",
+)
+def _(op: CpRowsOp) -> Broken:
+    if "format" not in op.attributes:
+        return None
+    got, element = op.attributes["format"], str(op.source.type.element)
+    if isinstance(got, ir.StringAttr) and got.value in FORMATS and element == "i8":
+        return None
+    return {"legal": ", ".join(FORMATS), "got": got, "element": element}
+
+
+@verify(
+    CpRowsOp,
+    "major",
+    SOURCE,
+    'source must be K-major, got "{got}": tcgen05.cp reads rows and cannot transpose',
+)
+def _(op: CpRowsOp) -> Broken:
+    got = op.source.type.major
+    return None if got == "K" else {"got": got}
+
+
+@verify(
+    CpRowsOp,
+    "rows",
+    SOURCE,
+    "rows [{begin}, {end}) must lie in the source's {rows} and begin at a multiple of {atom}: a "
+    "descriptor starts at a whole swizzle atom",
+)
+def _(op: CpRowsOp) -> Broken:
+    begin, rows = integer(op, "row"), op.source.type.shape[0]
+    end = begin + CP_SHAPES[string(op, "shape")][0]
+    if 0 <= begin and end <= rows and begin % SWIZZLE_ATOM_ROWS == 0:
+        return None
+    return {"begin": begin, "end": end, "rows": rows, "atom": SWIZZLE_ATOM_ROWS}
+
+
+@verify(
+    CpRowsOp,
+    "bytes",
+    SOURCE,
+    "bytes [{begin}, {end}) of K must lie in one row of the source's {span} bytes (without a "
+    "swizzle, in K's {k}) and begin at a multiple of 16",
+)
+def _(op: CpRowsOp) -> Broken:
+    type_, begin = op.source.type, integer(op, "byte")
+    end = begin + CP_SHAPES[string(op, "shape")][1]
+    k, span = type_.shape[1] * element_bytes(type_.element), type_.span
+    one = type_.swizzle == "NONE" or begin // span == (end - 1) // span
+    if 0 <= begin and end <= k and begin % CP_UNIT == 0 and one:
+        return None
+    return {"begin": begin, "end": end, "span": span, "k": k}
+
+
+@verify(
+    CpRowsOp,
+    "columns",
+    SOURCE,
+    "target must have columns [{begin}, {end}), got {got} columns",
+)
+def _(op: CpRowsOp) -> Broken:
+    begin, got = integer(op, "column"), op.target.type.columns
+    end = begin + CP_SHAPES[string(op, "shape")][1] // 4
+    return None if 0 <= begin and end <= got else {"begin": begin, "end": end, "got": got}
+
+
+def lane_of(op: CpRowsOp) -> int:
+    """Lane of the address: the last of a sub-partition for shape 4x256b, as ``tc.refresh``."""
+    return QUARTER_LANES - 1 if string(op, "shape") == "4x256b" else 0
