@@ -187,6 +187,8 @@ class _Copier:
                 lower = index.value(index.add(lower, index.mul(step, self.warpgroup)))
                 step = index.value(index.mul(step, self._warpgroups))
             loop = scf.ForOp(lower, upper, step)
+        for name in op.attributes:
+            loop.attributes[name] = op.attributes[name]
         self.new[op.induction_variable] = loop.induction_variable
         with ir.InsertionPoint(loop.body):
             self._copy_body(op)

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 from tcir._mlir import ir
+from tcir.dialect.limits import QUARTERS
+from tcir.dialect.warp_map import EPILOGUE, warp_map_of
 from tcir.errors import IncompleteError
 from tcir.interp.rules import Rules, site_of
 from tcir.interp.tile.values import Load, Site, Writers
@@ -57,6 +59,8 @@ class Compiler:
         self.attributes = function.attributes
         self.sequential = "tc.async" not in self.attributes
         """Without ``tc.async`` every op takes effect before the next one starts."""
+        self.warps_of_quarter = len(warp_map_of(function)[EPILOGUE].warps) // QUARTERS
+        """Epilogue warps that access the same sub-partition of tensor memory."""
         self.allocation_warp = 0
         """The warp of the kernel's `tc.tmem_alloc`, which also frees."""
         self._slots: dict[ir.Value, int] = {}

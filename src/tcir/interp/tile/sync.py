@@ -36,11 +36,13 @@ def mbarrier_expect_tx(compiler: Compiler, op: tc.MbarrierExpectTxOp) -> Step:
 
 @execute(tc.MbarrierArriveOp)
 def mbarrier_arrive(compiler: Compiler, op: tc.MbarrierArriveOp) -> Step:
+    """The whole CTA as one agent arrives for all warps of a sub-partition, in a loop over those."""
     (bar,) = compiler.operands(op)
-    site = compiler.site(op)
+    site, warps = compiler.site(op), compiler.warps_of_quarter
 
     def arrive(frame: Frame) -> None:
-        frame.agent.mbarrier.arrive(frame.values[bar].address, WARP, site=site)
+        count = WARP if frame.in_role else WARP * warps
+        frame.agent.mbarrier.arrive(frame.values[bar].address, count, site=site)
 
     return arrive
 
