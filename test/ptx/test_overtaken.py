@@ -68,3 +68,33 @@ def test_the_next_phase_alone_is_not_enough() -> None:
     """A store between the two arrivals belongs to the second phase."""
     report, _ = run("blocks", ARRIVE + FIRST + ARRIVE, None)
     assert "race" in {f.code for f in report.findings}, str(report)
+
+
+IN_STEP = """.visible .entry k(.param .u64 out)
+{ .reg .pred %p<4>; .reg .b32 %r<9>; .shared .align 8 .b64 bar;
+  mov.u32 %r0, %tid.x; setp.ne.u32 %p0, %r0, 0; mov.u32 %r1, 0; and.b32 %r2, %r0, 31;
+  @%p0 bra READY; mbarrier.init.shared::cta.b64 [bar], 1;
+READY: bar.sync 0; LATE
+STEP: and.b32 %r3, %r1, 1; @!%p0 mbarrier.arrive.shared::cta.b64 _, [bar];
+WAIT: mbarrier.try_wait.parity.shared::cta.b64 %p3, [bar], %r3; @!%p3 bra WAIT;
+  add.u32 %r1, %r1, 1; setp.lt.u32 %p1, %r1, 4; @%p1 bra STEP;
+  EARLY ret; }
+"""
+
+
+def in_step(late: str, early: str) -> RunReport:
+    text = HEADER + IN_STEP.replace("LATE", late).replace("EARLY", early)
+    return run_ptx(text, grid=1, block=96, args=[np.zeros(1, np.uint32)])
+
+
+def test_warps_that_wait_for_the_same_phases_go_in_step() -> None:
+    """One warp completes all phases and waits for each (CUTLASS's Blackwell tutorial 02)."""
+    report = in_step("", "")
+    assert report.ok and not report.findings, str(report)
+
+
+def test_a_warp_that_comes_after_all_phases_waits_for_ever() -> None:
+    """The others let it go on when they are through: it asks for a parity two phases old."""
+    late = "setp.lt.u32 %p2, %r0, 64; @%p2 bra STEP; bar.sync 1, 96;"
+    report = in_step(late, "setp.lt.u32 %p2, %r0, 64; @!%p2 bra DONE; bar.arrive 1, 96; DONE:")
+    assert [e.code for e in report.errors] == ["deadlock"], str(report)

@@ -205,7 +205,7 @@ class WarpInterpreter:
         self.divergence.pc += 1
         if not phases:
             self._waits = {}
-            return None
+            return self._after_wait() if active else None
         self._waits = {
             phase: polled.get(phase) or mbarrier.watch(phase[0], site=op.site) for phase in phases
         }
@@ -217,6 +217,17 @@ class WarpInterpreter:
         return self._block_on(op, active, phases[0])
 
     # --- waiting ------------------------------------------------------------------------------
+    def _after_wait(self) -> Blocking | None:
+        """A turn for the other warps where operations complete as they are issued.
+
+        There a warp that issues would go through phase after phase while those that wait for the
+        same ones have not come to their first wait (CUTLASS's Blackwell tutorial 02).
+        """
+        if self.warp.agent.cta.cluster.order is not None or self.divergence.others:
+            return None
+        self._retire()
+        return self.warp.agent.pause()
+
     def _let_others_run(self) -> Blocking | None:
         """Other lanes of this warp if there are any, else other warps."""
         if self.divergence.others_run():
