@@ -47,8 +47,8 @@ docs: $(STAMP) ## write the generated pages and pictures of docs/
 	"$(BIN)/python" -m tcir.tools.dev.ptx_coverage
 	"$(BIN)/python" -m tcir.tools.dev.assumptions
 
-peers: $(STAMP) ## kernels of seven compilers and libraries on the simulated machine (needs those)
-	"$(BIN)/python" -m peers.run
+peers: $(STAMP) ## kernels of other compilers and libraries on the simulated machine (those that are installed)
+	"$(BIN)/python" -m peers.run --jobs $(JOBS) --write docs/peers.md
 
 clean: ## remove what was built
 	rm -rf build "$(VENV)" src/tcir.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -48,6 +48,22 @@ def nvfp4_bf16_gemm(meta: Any) -> Launch:
     return run.launch((run.array(3, BF16, (256, 256)), want, 0))
 
 
+@case("cutlass", "72c_mixed_mxfp8_bf16_gemm")
+def mixed_mxfp8_bf16_gemm(meta: Any) -> Launch:
+    """Two CTAs, 256 x 256 x 256, cluster 2 x 4; A of e4m3, B of e2m1, scales of 32 elements."""
+    r, run = rng(), Recorded(meta)
+    a = run.fill(0, small(r, (256, 256), E4M3)).astype("f8")
+    codes = r.integers(0, 16, (256, 256), "u1")
+    run.fill(1, codes[:, ::2] | codes[:, 1::2] << 4)
+    factors = []
+    for scales_at in (5, 6):
+        exponents = r.integers(126, 129, (256, 8), "u1")
+        run.fill(scales_at, scale_blocks(exponents))
+        factors.append(np.repeat(2.0 ** (exponents.astype("f8") - 127), 32, axis=1))
+    want = product(a * factors[0], (FP4[codes] * factors[1]).T).astype(BF16)
+    return run.launch((run.array(3, BF16, (256, 256)), want, 0))
+
+
 def _tutorial(m: int, n: int, k: int) -> Any:
     """The result is the first buffer, then A, B and C (times 0)."""
 
@@ -61,6 +77,8 @@ def _tutorial(m: int, n: int, k: int) -> Any:
 
 for _name, _sizes in {
     "tutorial_01": (256, 256, 128),
+    "tutorial_02": (256, 256, 128),
+    "tutorial_03": (512, 1024, 128),
     "tutorial_04": (512, 1024, 128),
     "tutorial_05": (512, 1024, 128),
 }.items():

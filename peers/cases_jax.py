@@ -25,6 +25,11 @@ for _name, _sizes in {
     "matmul_bf16_wide": (BF16, 128, 256, 192),
     "matmul_bf16_pair": (BF16, 256, 512, 128),
     "matmul_f16_pair_narrow": (F16, 512, 128, 256),
+    "matmul_bf16_narrow": (BF16, 256, 128, 320),
+    "matmul_f16_deep": (F16, 128, 256, 512),
+    "matmul_bf16_minor_m": (BF16, 512, 512, 64),
+    "matmul_bf16_pair_minor_m": (BF16, 512, 512, 128),
+    "matmul_f16_pair_deep": (F16, 256, 256, 384),
 }.items():
 
     def _build(meta: Any, sizes: Any = _sizes) -> Launch:
@@ -52,6 +57,16 @@ def ragged_dot_f16_pair(meta: Any) -> Launch:
 @case("jax")
 def ragged_dot_bf16_pair(meta: Any) -> Launch:
     return _ragged(meta, BF16, 128, 128, [250, 6, 256])
+
+
+@case("jax")
+def ragged_dot_bf16_pair_deep(meta: Any) -> Launch:
+    return _ragged(meta, BF16, 128, 320, [128, 100, 28])
+
+
+@case("jax")
+def ragged_dot_f16_pair_one(meta: Any) -> Launch:
+    return _ragged(meta, F16, 128, 128, [255, 0, 1])
 
 
 @case("jax")

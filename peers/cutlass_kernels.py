@@ -17,20 +17,24 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+TUTORIAL = "cute/tutorial/blackwell"
 #: Name: (source below examples/, arguments of its main, multiprocessors, the kernel's name).
 EXAMPLES: dict[str, tuple[str, str, int, str]] = {
+    "tutorial_01": (f"{TUTORIAL}/01_mma_sm100.cu", "256 256 128", 4, "gemm_device"),
+    "tutorial_02": (f"{TUTORIAL}/02_mma_tma_sm100.cu", "256 256 128", 4, "gemm_device"),
+    "tutorial_03": (f"{TUTORIAL}/03_mma_tma_multicast_sm100.cu", "512 1024 128", 4, "gemm_device"),
+    "tutorial_04": (f"{TUTORIAL}/04_mma_tma_2sm_sm100.cu", "512 1024 128", 4, "gemm_device"),
+    "tutorial_05": (f"{TUTORIAL}/05_mma_tma_epi_sm100.cu", "512 1024 128", 4, "gemm_device"),
     "70_fp16_gemm": ("70_blackwell_gemm/70_blackwell_fp16_gemm.cu",
                      "--m=256 --n=128 --k=256 --iterations=0", 2, "device_kernel"),
     "72a_nvfp4_bf16_gemm": ("72_blackwell_narrow_precision_gemm/72a_blackwell_nvfp4_bf16_gemm.cu",
                             "--m=256 --n=256 --k=256 --iterations=0", 2, "device_kernel"),
-    "tutorial_01": ("cute/tutorial/blackwell/01_mma_sm100.cu", "256 256 128", 4, "gemm_device"),
-    "tutorial_05": ("cute/tutorial/blackwell/05_mma_tma_epi_sm100.cu", "512 1024 128", 4,
-                    "gemm_device"),
+    "72c_mixed_mxfp8_bf16_gemm": (
+        "72_blackwell_narrow_precision_gemm/72c_blackwell_mixed_mxfp8_bf16_gemm.cu",
+        "--m=256 --n=256 --k=256 --iterations=0", 2, "device_kernel"),
     "76_conv_fprop": ("76_blackwell_conv/76_blackwell_conv_fprop.cu",
                       "--n=1 --h=8 --w=16 --c=64 --k=128 --r=3 --s=3 --iterations=0", 2,
                       "device_kernel"),
-    "tutorial_04": ("cute/tutorial/blackwell/04_mma_tma_2sm_sm100.cu", "512 1024 128", 4,
-                    "gemm_device"),
 }  # fmt: skip
 
 

@@ -68,6 +68,20 @@ GEMMS = {
     "bf16_contiguous": Gemm(kind="MGroupedContiguous", groups=3, rows=(128, 256, 128), k=128),
     "bf16_masked": Gemm(kind="MGroupedMasked", groups=3, m=256, n=128, rows=(100, 0, 200), k=128),
     "bf16_batched": Gemm(kind="Batched", groups=3, m=128, n=128, k=128),
+    "bf16_mn": Gemm(major="MN K", m=128),
+    "bf16_tall": Gemm(m=512, n=64, block=(128, 64, 64), sms=4),
+    "bf16_wide": Gemm(m=128, n=512, block=(128, 256, 64), k=320, stages=3),
+    "bf16_ragged": Gemm(m=200, n=192, k=192, block=(128, 64, 64)),
+    "bf16_nn_f32": Gemm(major="K MN", d="f32", m=128, n=128),
+    "bf16_pair_nn": Gemm(n=256, pair="B", k=128, major="K MN"),
+    "bf16_pair_f32": Gemm(n=128, pair="B", d="f32"),
+    "bf16_pair_contiguous": Gemm(
+        kind="MGroupedContiguous", groups=2, rows=(256, 256), n=128, k=128, pair="B"
+    ),
+    "bf16_masked_nn": Gemm(
+        kind="MGroupedMasked", groups=2, m=128, n=128, rows=(128, 30), k=128, major="K MN"
+    ),
+    "bf16_batched_f32": Gemm(kind="Batched", groups=2, m=128, n=128, k=192, d="f32"),
     "bf16_k_grouped": Gemm(
         kind="KGroupedContiguous", groups=2, major="MN MN", d="f32", accumulate=True, m=128, n=128,
         ks=(128, 192),
@@ -77,6 +91,11 @@ GEMMS = {
     "fp8_m64": fp8(m=128, n=128, block=(64, 128, 128)),
     "fp8_f32_accumulate": fp8(d="f32", accumulate=True, m=128, gran=(32, 128)),
     "fp8_pair": fp8(n=256, pair="B"),
+    "fp8_nn": fp8(major="K MN", m=128),
+    "fp8_tn": fp8(major="MN MN", m=128),
+    "fp8_f32": fp8(d="f32", m=128, k=640),
+    "fp8_ragged": fp8(m=180, n=128, k=384),
+    "fp8_gran32_128": fp8(gran=(32, 128), n=128, k=256),
     "fp8_swap_ab": fp8(m=32, block=(32, 128, 128), swap=True),
     "fp8_swap_ab_pair": fp8(m=32, n=256, block=(32, 128, 128), swap=True, pair="A"),
     "fp8_contiguous": fp8(kind="MGroupedContiguous", groups=2, rows=(128, 128), n=128),
@@ -84,6 +103,20 @@ GEMMS = {
     "fp8_batched": fp8(kind="Batched", groups=2, m=128, n=128),
     "fp8_fp4": fp8(b="e2m1", gran=(128, 32), n=128),
     "fp8_fp4_pair": fp8(b="e2m1", gran=(32, 32), n=128, pair="B"),
+    "fp8_fp4_contiguous": fp8(
+        b="e2m1", gran=(128, 32), kind="MGroupedContiguous", groups=2, rows=(128, 128), n=128
+    ),
+    "fp8_fp4_masked": fp8(
+        b="e2m1", gran=(32, 32), kind="MGroupedMasked", groups=2, m=128, n=128, rows=(90, 10)
+    ),
+    "fp8_fp4_swap_ab": fp8(
+        b="e2m1", gran=(128, 32), m=32, n=128, block=(32, 128, 128), swap=True
+    ),
+    "mxf4_f32": fp8(a="e2m1", b="e2m1", gran=(32, 32), block=(128, 128, 256), d="f32", m=128),
+    "mxf4_contiguous": fp8(
+        a="e2m1", b="e2m1", gran=(32, 32), block=(128, 128, 256), n=128,
+        kind="MGroupedContiguous", groups=2, rows=(128, 128),
+    ),
     "mxf4": fp8(a="e2m1", b="e2m1", gran=(32, 32), block=(128, 128, 256)),
     "mxf4_pair": fp8(
         a="e2m1", b="e2m1", gran=(32, 32), block=(128, 128, 256), n=128, pair="B"

@@ -6,16 +6,10 @@ launches on the recorder, in place of the DSL's runtime library.
 
 from __future__ import annotations
 
-import ctypes
-import json
-import os
 import sys
-import tempfile
-import traceback
 from pathlib import Path
 from typing import Any
 
-MULTIPROCESSORS = 4
 #: Name: (batch, queries, keys, heads, key heads, head size, type, options of the kernel).
 FORWARD: dict[str, tuple[int, int, int, int, int, int, str, dict[str, Any]]] = {
     "forward": (1, 256, 256, 1, 1, 128, "bfloat16", {}),
@@ -24,27 +18,24 @@ FORWARD: dict[str, tuple[int, int, int, int, int, int, str, dict[str, Any]]] = {
     "forward_gqa": (1, 256, 128, 2, 1, 64, "bfloat16",
                     {"qhead_per_kvhead": 2, "pack_gqa": True, "q_stage": 1}),
     "forward_tail": (1, 200, 150, 1, 1, 64, "float16", {"is_static_persistent": False}),
+    "forward_d96": (1, 256, 128, 1, 1, 96, "bfloat16", {}),
+    "forward_d32_f16": (1, 256, 256, 1, 1, 32, "float16", {}),
+    "forward_heads": (2, 256, 128, 2, 2, 64, "bfloat16", {}),
+    "forward_causal_f16": (1, 256, 384, 1, 1, 64, "float16", {"is_causal": True}),
+    "forward_causal_gqa": (1, 128, 256, 4, 1, 64, "bfloat16",
+                           {"qhead_per_kvhead": 4, "pack_gqa": True, "is_causal": True,
+                            "q_stage": 2}),
+    "forward_ping_pong": (1, 128, 384, 1, 1, 128, "bfloat16",
+                          {"q_stage": 1, "use_s_ping_pong": True}),
+    "forward_clc": (1, 256, 256, 2, 2, 64, "float16", {"use_clc_scheduler": True, "q_stage": 1}),
+    "forward_pair": (1, 512, 256, 1, 1, 128, "bfloat16", {"use_2cta_instrs": True}),
 }  # fmt: skip
 
 
-class Hardware:
-    """In place of CuTe DSL's query of the device."""
-
-    def __init__(self, *_: Any) -> None: ...
-
-    def get_device_multiprocessor_count(self) -> int:
-        return MULTIPROCESSORS
-
-    def get_max_active_clusters(self, size: int) -> int:
-        return MULTIPROCESSORS // size
-
-
-def forward(driver: Any, name: str, out: Path) -> None:
-    import cuda.bindings.driver as cuda
+def forward(driver: Any, name: str) -> tuple[str, Any]:
+    import cute_recording
     import cutlass
-    import recording
     import torch
-    from cutlass import cute
     from cutlass.cute.runtime import from_dlpack
     from flash_attn.cute.flash_fwd_sm100 import FlashAttentionForwardSm100
 
@@ -60,39 +51,11 @@ def forward(driver: Any, name: str, out: Path) -> None:
     ]
     args.append(cutlass.Float32(size**-0.5))
     kernel = FlashAttentionForwardSm100(size, size, **({"qhead_per_kvhead": 1} | options))
-    stream = cuda.CUstream(0)
-    flags = "--gpu-arch sm_100a --keep-ptx"
-    compiled = cute.compile(kernel, *args, stream=stream, options=flags)
-    text = compiled.__ptx__
-    recorder = recording.Recorder(driver, lambda _entry: text, MULTIPROCESSORS)
-    for tensor in tensors:
-        recorder.allocated(tensor.data_ptr(), tensor.numel() * tensor.element_size())
-    compiled(*args, stream=stream)
-    (launch,) = recorder.launches
-    (out / f"{name}.ptx").write_text(text)
-    (out / f"{name}.json").write_text(json.dumps(launch | {"forward": FORWARD[name]}))
-
-
-def main(out: Path, names: list[str]) -> None:
-    import recording
-
-    with tempfile.TemporaryDirectory() as folder:
-        library = recording.build(Path(folder))
-        os.environ["CUTE_DSL_LIBS"] = str(library)
-        os.environ["CUTE_DSL_ARCH"] = "sm_100a"
-        driver = ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)
-        import cutlass
-        from cutlass.cutlass_dsl import cuda_jit_executor
-
-        cutlass.utils.HardwareInfo = Hardware
-        cuda_jit_executor.CudaDialectJitCompiledFunction.num_devices = 1
-        for name in names or FORWARD:
-            try:
-                forward(driver, name, out)
-            except Exception as error:
-                traceback.print_exc()
-                (out / f"{name}.json").write_text(json.dumps({"error": f"{error!r}"[:300]}))
+    text, record = cute_recording.launch(driver, kernel, args, tensors)
+    return text, record | {"forward": FORWARD[name]}
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2:])
+    import cute_recording
+
+    cute_recording.record(sys.argv[2:] or FORWARD, forward, Path(sys.argv[1]))

@@ -66,6 +66,38 @@ def matmul_f16_pair_narrow() -> Any:
     return matmul("float16", 512, 128, 256, tile_n=64, collective=True, epilogue_tile_n=64)
 
 
+@kernel
+def matmul_bf16_narrow() -> Any:
+    return matmul("bfloat16", 256, 128, 320, tile_n=64, max_concurrent_steps=4)
+
+
+@kernel
+def matmul_f16_deep() -> Any:
+    """k of 128 a step: two spans of the swizzle."""
+    return matmul("float16", 128, 256, 512, tile_k=128, epilogue_tile_n=64)
+
+
+@kernel
+def matmul_bf16_minor_m() -> Any:
+    """Five tiles and more for each of the CTAs, in a snake two wide."""
+    return matmul("bfloat16", 512, 512, 64, grid_minor_dim=0, grid_tile_width=2)
+
+
+@kernel
+def matmul_bf16_pair_minor_m() -> Any:
+    return matmul(
+        "bfloat16", 512, 512, 128, tile_n=64, collective=True, grid_minor_dim=0, grid_tile_width=2
+    )
+
+
+@kernel
+def matmul_f16_pair_deep() -> Any:
+    return matmul(
+        "float16", 256, 256, 384, tile_k=128, collective=True, epilogue_tile_n=64,
+        max_concurrent_steps=3,
+    )  # fmt: skip
+
+
 def ragged(dtype: str, m: int, n: int, k: int) -> Any:
     """Two CTAs: with one, the example of JAX 0.10.2 does not trace."""
     from jax.experimental.pallas.ops.gpu import blackwell_matmul_mgpu as matmul_gpu
@@ -88,6 +120,17 @@ def ragged_dot_bf16_pair() -> Any:
 @kernel
 def ragged_dot_f16_pair() -> Any:
     return ragged("float16", 256, 256, 64)
+
+
+@kernel
+def ragged_dot_bf16_pair_deep() -> Any:
+    return ragged("bfloat16", 256, 128, 320)
+
+
+@kernel
+def ragged_dot_f16_pair_one() -> Any:
+    """A group that is empty and one of a single row."""
+    return ragged("float16", 256, 128, 128)
 
 
 @kernel

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import collections
 import re
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from peers.outcome import PROFILES, Outcome, Run
 from peers.sources import SOURCES
+from peers.true_findings import TRUE_FINDINGS
 
 MARK = "<!-- written by python -m peers.run --write -->\n"
 
@@ -111,31 +113,82 @@ def by_source(outcomes: list[Outcome]) -> dict[str, list[Outcome]]:
     return {name: groups[name] for name in SOURCES if name in groups}
 
 
+def right(run: Run) -> bool:
+    return run.values.startswith(("exact", "within"))
+
+
+def expected(outcome: Outcome) -> str:
+    """Why an error is right, if all that was found are errors of this kernel's kinds."""
+    codes, why = TRUE_FINDINGS.get((outcome.source, outcome.name), ((), ""))
+    words = {"ok", *(f"error: {code}" for code in codes)}
+    ran = [outcome.issued, *outcome.seeds.values()]
+    found = all(r.verdict in words and (r.values == "–" or right(r)) for r in ran)
+    return why if found and not outcome.good else ""
+
+
 def summary_table(outcomes: list[Outcome]) -> str:
-    rows = [("source", "kernels", "values right", "no error as issued", "nor under any seed")]
-    for name, group in by_source(outcomes).items():
-        right = sum(o.issued.values.startswith(("exact", "within")) for o in group)
-        issued = sum(o.issued.good for o in group)
-        good = sum(o.good for o in group)
-        rows.append((SOURCES[name].title, *map(str, (len(group), right, issued, good))))
+    head = ("source", "whose kernels", "kernels", "values right", "no error as issued",
+            "nor under any seed")  # fmt: skip
+    rows: list[tuple[str, ...]] = [head]
+    groups = {
+        SOURCES[name].title: ("ours" if SOURCES[name].ours else "the library's", group)
+        for name, group in by_source(outcomes).items()
+    }
+    theirs = [o for o in outcomes if not SOURCES[o.source].ours]
+    groups["**libraries**"] = ("**others'**", theirs)
+    for title, (whose, group) in groups.items():
+        counts = (
+            len(group),
+            sum(right(o.issued) for o in group),
+            sum(o.issued.good for o in group),
+            sum(o.good for o in group),
+        )
+        rows.append((title, whose, *map(str, counts)))
     return table(rows)
 
 
-def write(page: Path, outcomes: list[Outcome], folder: Path, summary: str) -> None:
+def count_line(outcomes: list[Outcome], skipped: Collection[str] = ()) -> str:
+    """The last line of a run and of the page."""
+    theirs = [o for o in outcomes if not SOURCES[o.source].ours]
+    good, libraries = [o for o in theirs if o.good], {o.source for o in theirs}
+    true = sum(bool(expected(o)) for o in outcomes)
+    failing = sum(not o.good and not expected(o) for o in outcomes)
+    line = (
+        f"{len(theirs)} kernels of {len(libraries)} libraries, {len(good)} of them right and "
+        f"without an error; {len(outcomes) - len(theirs)} of ours through others' compilers, "
+        f"{sum(o.good for o in outcomes) - len(good)} so; "
+        f"true findings: {true}, failing: {failing}"
+    )
+    return f"{line}; sources skipped: {len(skipped)}" if skipped else line
+
+
+def listed(outcomes: list[Outcome], why: Callable[[Outcome], str]) -> str:
+    lines = [f"- {SOURCES[o.source].title} `{o.name}`: {why(o)}" for o in outcomes if why(o)]
+    return "\n".join(lines) + "\n"
+
+
+def reason(outcome: Outcome) -> str:
+    """Of a kernel that failed."""
+    if outcome.good or expected(outcome):
+        return ""
+    bad = next((r for r in [outcome.issued, *outcome.seeds.values()] if not r.good), outcome.issued)
+    return f"{bad.verdict}: {bad.why}"[:400].replace("\n", " ").replace("|", "\\|")
+
+
+def generated(outcomes: list[Outcome], folder: Path) -> str:
+    """The half of the page below the mark."""
+    parts = [summary_table(outcomes), "### Findings by kind\n", kind_table(outcomes)]
+    for title, why in (("True findings", expected), ("Failing", reason)):
+        if any(map(why, outcomes)):
+            parts += [f"### {title}\n", listed(outcomes, why)]
+    for name, group in by_source(outcomes).items():
+        parts += [f"### {SOURCES[name].title}\n", kernel_table(group, folder)]
+    return "\n".join(parts) + f"\n{count_line(outcomes)}.\n"
+
+
+def write(page: Path, outcomes: list[Outcome], folder: Path) -> None:
     """Replaces everything after the mark in the page."""
     prose, mark, _ = page.read_text().partition(MARK)
     if not mark:
         raise SystemExit(f"{page}: expected the line {MARK.strip()}")
-    parts = [summary_table(outcomes), "### Findings by kind\n", kind_table(outcomes)]
-    for name, group in by_source(outcomes).items():
-        parts += [f"### {SOURCES[name].title}\n", kernel_table(group, folder)]
-    failing = [o for o in outcomes if not o.good]
-    if failing:
-        reasons = [f"- {SOURCES[o.source].title} `{o.name}`: {reason(o)}" for o in failing]
-        parts += ["### Failing\n", "\n".join(reasons) + "\n"]
-    page.write_text(prose + MARK + "\n" + "\n".join(parts) + f"\n{summary}.\n")
-
-
-def reason(outcome: Outcome) -> str:
-    bad = next((r for r in [outcome.issued, *outcome.seeds.values()] if not r.good), outcome.issued)
-    return f"{bad.verdict}: {bad.why}"[:400].replace("\n", " ").replace("|", "\\|")
+    page.write_text(prose + MARK + "\n" + generated(outcomes, folder))

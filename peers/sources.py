@@ -16,7 +16,7 @@ class Source:
     """`script OUT` writes OUT/NAME.ptx and OUT/NAME.json for each kernel.
 
     variable: environment variable that names the Python that has `module`. install: the command
-    that makes such a Python.
+    that makes such a Python. ours: the kernels are ours, only the compiler is others'.
     """
 
     title: str
@@ -24,6 +24,7 @@ class Source:
     variable: str
     module: str
     install: str
+    ours: bool = False
 
     @property
     def python(self) -> str:
@@ -42,18 +43,6 @@ class Source:
 
 
 SOURCES = {
-    "triton": Source(
-        "Triton", "triton_kernels.py", "TCIR_PEERS_TRITON", "triton",
-        "pip install 'triton>=3.9,<3.10'",
-    ),
-    "gluon": Source(
-        "Gluon", "gluon_kernels.py", "TCIR_PEERS_TRITON", "triton",
-        "pip install 'triton>=3.9,<3.10'",
-    ),
-    "cute": Source(
-        "CuTe DSL", "cute_kernels.py", "TCIR_PEERS_CUTE", "cutlass",
-        "pip install 'nvidia-cutlass-dsl>=4.8,<4.9'",
-    ),
     "deep_gemm": Source(
         "DeepGEMM", "deep_gemm_kernels.py", "TCIR_PEERS_NVCC_HEADERS", "deep_gemm",
         "pip install --no-deps 'sgl-deep-gemm>=0.2.5,<0.3'",
@@ -70,6 +59,32 @@ SOURCES = {
         "JAX Mosaic GPU", "jax_kernels.py", "TCIR_PEERS_JAX", "jax_plugins.xla_cuda13",
         "pip install 'jax>=0.10,<0.11' absl-py nvidia-cuda-nvcc nvidia-nvvm && "
         "pip install --no-deps 'jax-cuda13-plugin>=0.10,<0.11' 'jax-cuda13-pjrt>=0.10,<0.11'",
+    ),
+    "quack": Source(
+        "QuACK (CuTe DSL)", "quack_kernels.py", "TCIR_PEERS_FLASH_ATTN", "quack",
+        "pip install 'quack-kernels>=0.6.5,<0.7' 'torch>=2.13,<2.14'",
+    ),
+    "liger": Source(
+        "Liger-Kernel (Triton)", "liger_kernels.py", "TCIR_PEERS_TORCH", "liger_kernel",
+        "pip install 'torch>=2.13,<2.14' 'triton>=3.9,<3.10' packaging && "
+        "pip install --no-deps 'liger-kernel>=0.8,<0.9'",
+    ),
+    "fla": Source(
+        "flash-linear-attention (Gluon, Triton)", "fla_kernels.py", "TCIR_PEERS_TORCH", "fla",
+        "pip install 'torch>=2.13,<2.14' 'triton>=3.9,<3.10' einops packaging && "
+        "pip install --no-deps 'fla-core>=0.6,<0.7'",
+    ),
+    "triton": Source(
+        "Triton", "triton_kernels.py", "TCIR_PEERS_TRITON", "triton",
+        "pip install 'triton>=3.9,<3.10'", ours=True,
+    ),
+    "gluon": Source(
+        "Gluon", "gluon_kernels.py", "TCIR_PEERS_TRITON", "triton",
+        "pip install 'triton>=3.9,<3.10'", ours=True,
+    ),
+    "cute": Source(
+        "CuTe DSL", "cute_kernels.py", "TCIR_PEERS_CUTE", "cutlass",
+        "pip install 'nvidia-cutlass-dsl>=4.8,<4.9'", ours=True,
     ),
 }  # fmt: skip
 
