@@ -35,11 +35,11 @@ def pretty(module: Any) -> str:
     ours = re.compile(rf'^(\s*)((?:%\S+ = )?)"((?:{"|".join(DIALECTS)})\.\w+)"\(([^()]*)\)')
     ops = _tc_ops(operation)
     out: list[str] = []
-    roles: list[str] = []  # indentation of the roles that are open
+    roles: list[str] = []  # indentation of the roles (and epilogues) that are open
     for line in lines:
         if roles and line.startswith(f"{roles[-1]}^bb0(") and out[-1].endswith("{"):
-            argument = line.strip().removeprefix("^bb0(").partition(":")[0]
-            out[-1] = out[-1].removesuffix("{") + f"({argument}) {{"
+            names = ", ".join(re.findall(r"(%\w+): ", line))
+            out[-1] = out[-1].removesuffix("{") + f"({names}) {{"
             continue
         if roles and line.startswith(roles[-1] + "})"):
             line = roles.pop() + "}"
@@ -49,7 +49,7 @@ def pretty(module: Any) -> str:
                 return "\n".join(lines) + "\n"  # text we do not understand: as MLIR prints it
             if as_declared(op):
                 line = match[1] + match[2] + _short(op, match[4])
-                if match[3] == "tc.role":
+                if match[3] in ("tc.role", "tc.epilogue"):
                     roles.append(match[1])
         out.append(_types(line))
     return "\n".join(out) + "\n"

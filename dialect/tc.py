@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from tcir.dialect.ops.codes import *
     from tcir.dialect.ops.compute import *
     from tcir.dialect.ops.cp_rows import *
+    from tcir.dialect.ops.epilogue import *
     from tcir.dialect.ops.halo import *
     from tcir.dialect.ops.highlevel import *
     from tcir.dialect.ops.lanes import *
+    from tcir.dialect.ops.loads import *
     from tcir.dialect.ops.memory import *
     from tcir.dialect.ops.mma_sparse import *
     from tcir.dialect.ops.mma_ws import *

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tcir.passes.gemm.repack_gemm import RepackGemm
 from tcir.passes.gemm.tile_gemm import TileGemm
+from tcir.passes.raising.fuse_epilogue import FuseEpilogue
 from tcir.passes.raising.raise_to_tc import RaiseToTc
 from tcir.passes.raising.split_launches import SplitLaunches
 from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
@@ -35,6 +36,7 @@ def build(options: GemmOptions) -> Pipeline:
     """The passes."""
     return Pipeline(
         [
+            FuseEpilogue(),
             RaiseToTc(),
             RepackGemm(),
             SplitLaunches(),
@@ -53,8 +55,9 @@ register_pipeline(
         accepted_forms=(
             "linalg.matmul (also with transposing indexing_maps), linalg.batch_matmul, or the same "
             "as linalg.generic",
-            "f16, bf16, f32 (multiplied as tf32) or f8 inputs, f32 accumulator filled with 0, "
-            "result f32 or arith.truncf of it to f16 or bf16; i8 with an i32 accumulator",
+            "f16, bf16, f32 (multiplied as tf32) or f8 inputs, f32 accumulator; i8 with an i32 one",
+            "after it elementwise linalg, arith ops on tensors, broadcasts of other arguments: its "
+            "epilogue, whose result may have another type",
             "static shapes; rows of no multiple of 16 bytes, and f32 without K innermost, are "
             "repacked",
         ),

@@ -6,6 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from tcir._mlir import arith, ir, vector
+from tcir.dialect import tc
+from tcir.dialect.limits import QUARTER_LANES
+from tcir.passes.build import index
+from tcir.passes.build.emit import i64
 from tcir.passes.build.index import Index
 
 Epilogue: TypeAlias = "Callable[[ir.Value, Sequence[Index]], ir.Value]"
@@ -33,3 +37,50 @@ def scaled(alpha: ir.Value, element: ir.Type) -> Epilogue:
         return finish(arith.mulf(sums, vector.broadcast(sums.type, alpha)), at)
 
     return epilogue
+
+
+def fused(op: tc.EpilogueOp, tensors: Sequence[ir.Value], row_dim: int) -> Epilogue:
+    """The body of a ``tc.epilogue``, on register tiles.
+
+    tensors: the kernel's memrefs of what its elements are read from; row_dim: the output's
+    dimension that lanes go along
+    """
+    last = op.out.type.rank - 1
+    sources = dict(zip(op.elements, tensors, strict=True))
+
+    def load(element: tc.ElementOp, at: Sequence[Index], columns: int) -> ir.Value:
+        dims, tensor = element.dims, sources[element]
+        places = [index.value(0 if d is None else at[d]) for d in dims]
+        kind = ir.VectorType.get([QUARTER_LANES, columns], tensor.type.element_type)
+        with element.location:
+            loaded = tc.LoadRowsOp(tensor, places, kind)
+        for name, dim in (("row_dim", row_dim), ("column_dim", last)):
+            if dim in dims:
+                loaded.attributes[name] = i64(dims.index(dim))
+        return loaded.value
+
+    def epilogue(sums: ir.Value, at: Sequence[Index]) -> ir.Value:
+        block = op.body.blocks[0]
+        known = {block.arguments[0]: sums}
+        *ops, end = block.operations
+        for each in ops:
+            known[each.operation.results[0]] = (
+                load(each, at, sums.type.shape[1])
+                if isinstance(each, tc.ElementOp)
+                else _on_tile(each.operation, known, sums.type.shape)
+            )
+        return known[end.operands[0]]
+
+    return epilogue
+
+
+def _on_tile(
+    op: ir.Operation, known: dict[ir.Value, ir.Value], shape: Sequence[int]
+) -> ir.Value:
+    """The op of a body, on register tiles of `shape`."""
+    kind = ir.VectorType.get(shape, op.results[0].type)
+    attributes = {name: op.attributes[name] for name in op.attributes}
+    if op.name == "arith.constant":
+        attributes["value"] = ir.DenseElementsAttr.get_splat(kind, attributes["value"])
+    operands = [known[operand] for operand in op.operands]
+    return ir.Operation.create(op.name, [kind], operands, attributes, loc=op.location).result

@@ -17,7 +17,7 @@ from tcir.dialect.operation import Op
 from tcir.dialect.warp_map import warp_map_of
 from tcir.passes.build import index
 from tcir.passes.build.emit import i64, i64s
-from tcir.passes.build.epilogue import Epilogue
+from tcir.passes.build.epilogue import Epilogue, fused, rounded
 from tcir.passes.build.index import Index, constant
 from tcir.passes.build.lanes import Lanes
 from tcir.passes.build.limits import MMA_N, MMA_N_STEP, ceil_div, round_up
@@ -29,18 +29,35 @@ STORE_COLUMNS = 16
 
 @dataclass(frozen=True)
 class Source:
-    """The high-level op to tile and its function."""
+    """The high-level op to tile and its function; `after`: the epilogue of its result, if any."""
 
     function: func.FuncOp
     op: ir.OpView
+    after: tc.EpilogueOp | None = None
+
+    def epilogue(self, arguments: Sequence[ir.Value], row_dim: int) -> Epilogue:
+        """What the kernel of `arguments` does to its sums; lanes go along `row_dim` of its output."""
+        if self.after is None:
+            return rounded(arguments[-1].type.element_type)
+        inputs = [argument(arguments, each.tensor) for each in self.after.elements]
+        return fused(self.after, inputs, row_dim)
 
 
-def find_sources(module: ir.Module, kind: type[Op], pass_name: str) -> list[Source]:
-    """The `kind` op of every function; any other function is a match failure."""
+def find_sources(
+    module: ir.Module, kind: type[Op], pass_name: str, epilogues: bool = False
+) -> list[Source]:
+    """The `kind` op of every function; any other function is a match failure.
+
+    epilogues: whether a ``tc.epilogue`` of the op's result may follow
+    """
     sources = []
     for function in (op for op in module.body.operations if isinstance(op, func.FuncOp)):
         ops = list(function.regions[0].blocks[0]) if function.regions[0].blocks else []
         wanted = [op for op in ops if isinstance(op, kind)]
+        after = ops[1] if epilogues and len(ops) == 3 else None
+        if isinstance(after, tc.EpilogueOp) and ops[0] in wanted and after.sums == ops[0].result:
+            sources.append(Source(function, ops[0], after))
+            continue
         if len(wanted) != 1 or len(ops) != 2 or list(ops[1].operands) != list(wanted[0].results):
             names = ", ".join(op.operation.name for op in ops) or "nothing"
             raise match_failure(
@@ -130,7 +147,7 @@ def block_id(axis: str) -> ir.Value:
     ).result
 
 
-def argument(arguments: list[ir.Value], value: ir.Value) -> ir.Value:
+def argument(arguments: Sequence[ir.Value], value: ir.Value) -> ir.Value:
     """The kernel's argument for `value`, an argument of the source function."""
     return arguments[ir.BlockArgument(value).arg_number]
 

@@ -11,7 +11,6 @@ from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
 from tcir.errors import InputError
 from tcir.passes.build import index
 from tcir.passes.build.emit import i64
-from tcir.passes.build.epilogue import rounded
 from tcir.passes.build.kernel_ops import CTAS_PER_SM
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.tile_kernel import (
@@ -56,6 +55,8 @@ class TileGemm(Pass):
 
     A persistent kernel has this in a loop over the CTA's tiles, whose order goes down groups of 8
     rows of tiles.
+    A ``tc.epilogue`` of the product is cloned onto the register tiles between load and store, with
+    a ``tc.load_rows`` for each tensor it reads.
     ``mk`` and ``nk`` give K-major tiles, ``km`` and ``kn`` MN-major ones; the batch is grid z.
     Preserves the value of every output element up to the order of the f32 sums, and the location of
     the product on every op.
@@ -75,7 +76,7 @@ class TileGemm(Pass):
             )
 
     def run(self, module: ir.Module) -> None:
-        for source in find_sources(module, tc.MatmulOp, self.name):
+        for source in find_sources(module, tc.MatmulOp, self.name, epilogues=True):
             n = source.op.out.type.shape[-1]
             n_tile = choose_n_tile(source.op, self.n_tile, n)
             _tile(source, n_tile, self._output_tiles(source, n_tile))
@@ -106,5 +107,5 @@ def _tile(source: Source, n_tile: int, tiles: OutputTiles) -> None:
                 rows=QUARTER_LANES,
                 row_dim=0 if z is None else 1,
                 indices=place.indices,
-                epilogue=rounded(arguments[-1].type.element_type),
+                epilogue=source.epilogue(arguments, row_dim=0 if z is None else 1),
             )

@@ -1,12 +1,20 @@
-"""Numbers from global memory: ``memref.load``."""
+"""Global memory to registers: ``memref.load``, ``tc.load_rows``."""
 
 from __future__ import annotations
 
-from tcir._mlir import ir, llvm
+from dataclasses import dataclass
+from math import gcd, prod
+
+from tcir._mlir import arith, ir, llvm, scf
 from tcir.dialect import tc
+from tcir.dialect.attributes import optional_integer
 from tcir.errors import PassError
 
-from .converter import Converter, GlobalTensor, lower
+from .converter import Converter, GlobalTensor, lower, require_role
+from .scalar import converted_type
+from .stores import INT32_BYTES, MAX_STORE_BYTES, known_divisor, largest_power_of_two
+
+ULT = arith.CmpIPredicate.ult
 
 
 @lower("memref.load")
@@ -22,3 +30,119 @@ def convert_load(converter: Converter, op: ir.OpView) -> None:
     converter.values[op.operation.results[0]] = llvm.load(
         source.element, pointer, alignment=tc.element_bytes(source.element)
     )
+
+
+@lower(tc.LoadRowsOp)
+def convert_load_rows(converter: Converter, op: tc.LoadRowsOp) -> None:
+    """Each thread loads its row; contiguous columns with the widest loads their alignment allows.
+
+    As in a store, columns are cut into groups that lie inside or outside the tensor as a whole.
+    """
+    require_role(converter, op)
+    source = _Source.create(converter, op)
+    row = converted_type(op.value.type)
+    count = ir.VectorType(row).shape[0]
+    column_dim = optional_integer(op, "column_dim")
+    with op.location:
+        if column_dim is None:
+            (number,) = source.group(0, 1, 1)
+            numbers = [number] * count
+        elif column_dim == len(source.tensor.shape) - 1:
+            width = source.tensor.shape[column_dim]
+            group = gcd(count, width, known_divisor(op.indices[column_dim]))
+            most = MAX_STORE_BYTES // source.bytes
+            each = largest_power_of_two(most, group)
+            numbers = [n for at in range(0, count, group) for n in source.group(at, group, each)]
+        else:
+            numbers = [n for at in range(count) for n in source.group(at, 1, 1)]
+        vector = llvm.mlir_poison(row)
+        for place, number in enumerate(numbers):
+            vector = llvm.insertelement(vector, number, converter.constant(place))
+    converter.values[op.value] = vector
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What a thread loads from.
+
+    row:    whether the thread's row is inside, and address: of its first column
+    left:   columns from the first to the end of the tensor; None without a column dimension
+    pitch:  bytes between columns
+    """
+
+    converter: Converter
+    tensor: GlobalTensor
+    row: ir.Value
+    address: ir.Value
+    left: ir.Value | None
+    pitch: int
+
+    @property
+    def bytes(self) -> int:
+        """Of an element."""
+        return tc.element_bytes(self.tensor.element)
+
+    @classmethod
+    def create(cls, converter: Converter, op: tc.LoadRowsOp) -> _Source:
+        """The checks and the address, for the executing thread."""
+        tensor = converter.record(op.tensor, GlobalTensor)
+        row_dim, column_dim = (optional_integer(op, n) for n in ("row_dim", "column_dim"))
+        size = tc.element_bytes(tensor.element)
+        places = [converter.ssa(each) for each in op.indices]
+        inside, left, pitch = converter.constant(1, bits=1), None, 0
+        for dim, extent in enumerate(tensor.shape):
+            # Not `index + lane < extent`: an index just below 2^32 would wrap into the tensor.
+            end = converter.constant(extent)
+            begins = arith.cmpi(ULT, places[dim], end)
+            inside = arith.andi(inside, begins)
+            rest = arith.subi(end, places[dim])
+            if dim == row_dim:
+                inside = arith.andi(inside, arith.cmpi(ULT, converter.lane, rest))
+            if dim == column_dim:
+                left, pitch = rest, prod(tensor.shape[dim + 1 :]) * size
+        bits = 32 if prod(tensor.shape) * size < INT32_BYTES else 64
+        linear = converter.constant(0, bits)
+        for dim, extent in enumerate(tensor.shape):
+            place = _widened(places[dim], bits)
+            if dim == row_dim:
+                place = arith.addi(place, _widened(converter.lane, bits))
+            linear = arith.addi(arith.muli(linear, converter.constant(extent, bits)), place)
+        offset = arith.muli(linear, converter.constant(size, bits))
+        address = llvm.getelementptr(converter.pointers[tensor.argument], offset)
+        return cls(converter, tensor, inside, address, left, pitch)
+
+    def group(self, first: int, count: int, each: int) -> list[ir.Value]:
+        """`count` columns from `first`, all inside or all zeros, `each` of them at a time."""
+        fits = self.row
+        if first and self.left is not None:
+            fits = arith.andi(fits, arith.cmpi(ULT, self.converter.constant(first), self.left))
+        nbytes = each * self.bytes
+        word = ir.IntegerType.get_signless(8 * min(nbytes, 4))
+        words = nbytes // min(nbytes, 4)
+        kind = ir.VectorType.get([words], word) if words > 1 else word
+        loads = count // each
+        branch = scf.IfOp(fits, [kind] * loads, has_else=True)
+        with ir.InsertionPoint(branch.then_block):
+            scf.YieldOp([self._load(kind, (first + n * each) * self.pitch, nbytes)
+                         for n in range(loads)])  # fmt: skip
+        with ir.InsertionPoint(branch.else_block):
+            zero = ir.IntegerAttr.get(word, 0)
+            splat = ir.DenseElementsAttr.get_splat(kind, zero) if words > 1 else zero
+            scf.YieldOp([arith.constant(kind, splat)] * loads)
+        return [n for loaded in branch.results for n in self._numbers(loaded, each)]
+
+    def _load(self, kind: ir.Type, offset: int, nbytes: int) -> ir.Value:
+        pointer = llvm.getelementptr(self.address, offset) if offset else self.address
+        return llvm.load(kind, pointer, alignment=nbytes)
+
+    def _numbers(self, loaded: ir.Value, count: int) -> list[ir.Value]:
+        """The elements in loaded words."""
+        if count == 1:
+            return [llvm.bitcast(self.tensor.element, loaded)]
+        row = llvm.bitcast(ir.VectorType.get([count], self.tensor.element), loaded)
+        constant = self.converter.constant
+        return [llvm.extractelement(row, constant(place)) for place in range(count)]
+
+
+def _widened(number: ir.Value, bits: int) -> ir.Value:
+    return number if bits == 32 else arith.extui(ir.IntegerType.get_signless(bits), number)

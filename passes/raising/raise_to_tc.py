@@ -96,7 +96,8 @@ def _raise_function(function: func.FuncOp) -> None:
         raise match_failure(op, problem, smallest)
     tail = find_tail(op, smallest)
     pads = [fold_pads(op, number, smallest) for number in (0, 1)]
-    used = [op.operation, *zero_accumulator_ops(op, smallest), *tail.ops]
+    kept = [tail.epilogue] if tail.epilogue else []
+    used = [op.operation, *zero_accumulator_ops(op, smallest), *tail.ops, *kept]
     for padding in pads:
         used += padding.ops
         if not isinstance(padding.source, ir.BlockArgument):
@@ -106,14 +107,15 @@ def _raise_function(function: func.FuncOp) -> None:
                 f"the result of {padding.source.owner.name}; make it an argument",
                 smallest,
             )
-    check_rest(ops, used, tail.result, _EXPECTED, smallest)
+    check_rest(ops, used, tail.returned, _EXPECTED, smallest)
     build = _conv2d if isinstance(found, Conv) else _matmul
     with ir.InsertionPoint(op), op.location:
         result = build(op, found, pads, tail.result.type, smallest)  # type: ignore[arg-type]
     unread = [a.arg_number for a in function.arguments if is_fill_only(a)]
     tail.result.replace_all_uses_with(result)
     for dead in reversed(ops[:-1]):
-        dead.operation.erase()
+        if dead.operation not in kept:
+            dead.operation.erase()
     drop_arguments(function, unread)
 
 

@@ -41,8 +41,9 @@ class SplitLaunches(Pass):
         func.func @f_repack0(%x) attributes {tc.order = 0, tc.args = array<i64: 0, 3>}
         func.func @f(%xp, %w) attributes {tc.order = 1, tc.args = array<i64: 3, 1, 2>}
 
-    A function of one op stays as it is. A ``tensor.collapse_shape`` of an operand becomes the shape
-    in which the launch has the buffer. Preserves every value, bit for bit.
+    A function of one op stays as it is, and a ``tc.epilogue`` with its op. A
+    ``tensor.collapse_shape`` of an operand becomes the shape in which the launch has the buffer.
+    Preserves every value, bit for bit.
     """
 
     name: ClassVar[str] = "split-launches"
@@ -80,9 +81,9 @@ def _split(module: ir.Module, function: func.FuncOp) -> None:
     for op in function.entry_block:
         if isinstance(op, tensor.CollapseShapeOp) and op.src in numbers:
             numbers[op.result] = numbers[op.src]  # the same bytes
-        elif isinstance(op, LAUNCHED) and op.out not in numbers:
-            numbers[op.out] = first + len(workspaces)
-            workspaces.append(_bytes(op.out.type))
+        elif isinstance(op, LAUNCHED) and (stored := _stored(op)) not in numbers:
+            numbers[stored] = first + len(workspaces)
+            workspaces.append(_bytes(stored.type))
     module.operation.attributes["tc.workspaces"] = i64s(workspaces)
     main = next((op for op in reversed(ops) if type(op) not in LAYOUT_ONLY), ops[-1])
     for order, op in enumerate(ops):
@@ -95,7 +96,9 @@ def _split(module: ir.Module, function: func.FuncOp) -> None:
 def _outline(
     function: func.FuncOp, op: ir.OpView, name: str, order: int, numbers: dict[ir.Value, int]
 ) -> None:
-    inputs = list(dict.fromkeys(op.operands))
+    after, stored = _epilogue_of(op), _stored(op)
+    read = [each.tensor for each in after.elements] if after else []
+    inputs = list(dict.fromkeys([*op.operands, *read]))
     strange = next((value for value in inputs if value not in numbers), None)
     if strange is not None:
         raise match_failure(
@@ -103,17 +106,34 @@ def _outline(
             "expected arguments and results of other launches as operands, got the result of "
             f"{strange.owner.name}; pass the operand in the shape that the op takes",
         )
-    kind = ir.FunctionType.get([value.type for value in inputs], [op.out.type])
+    kind = ir.FunctionType.get([value.type for value in inputs], [stored.type])
     with ir.InsertionPoint(function), op.location:
         new = func.FuncOp(name, kind)
         new.attributes["tc.order"] = i64(order)
-        new.attributes["tc.args"] = i64s([numbers[value] for value in (*inputs, op.out)])
+        new.attributes["tc.args"] = i64s([numbers[value] for value in (*inputs, stored)])
         block = new.add_entry_block([op.location] * len(inputs))
         with ir.InsertionPoint(block):
             copy = op.operation.clone()
-            func.ReturnOp([copy.results[0]])
+            last = after.operation.clone() if after else copy
+            func.ReturnOp([last.results[0]])
     for place, operand in enumerate(op.operands):
         copy.operands[place] = block.arguments[inputs.index(operand)]
+    if after:
+        last.operands[0] = copy.results[0]
+        for each, tensor in zip(last.opview.elements, read, strict=True):
+            each.operation.operands[0] = block.arguments[inputs.index(tensor)]
+
+
+def _epilogue_of(op: ir.OpView) -> tc.EpilogueOp | None:
+    """The ``tc.epilogue`` of an op's result, which its kernel computes as well."""
+    users = [use.owner.opview for use in op.out.uses]
+    return next((user for user in users if isinstance(user, tc.EpilogueOp)), None)
+
+
+def _stored(op: ir.OpView) -> ir.Value:
+    """What the kernel of an op writes."""
+    after = _epilogue_of(op)
+    return after.out if after else op.out
 
 
 def _bytes(kind: ir.RankedTensorType) -> int:

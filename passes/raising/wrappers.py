@@ -24,12 +24,19 @@ class Padding:
 
 @dataclass(frozen=True)
 class Tail:
-    """The ops between a contraction and the function's return that its kernel computes as well:
-    today a rounding, or none. `result` is what the last of them makes.
+    """The ops between a contraction and the function's return that its kernel computes as well: a
+    rounding, or none. `result` is what the last of them makes, `epilogue` the ``tc.epilogue`` that
+    reads it, which stays.
     """
 
     result: ir.Value
     ops: list[ir.Operation]
+    epilogue: ir.Operation | None = None
+
+    @property
+    def returned(self) -> ir.Value:
+        """What the function returns."""
+        return self.epilogue.results[0] if self.epilogue else self.result
 
 
 def is_positive_zero(number: ir.Value) -> bool:
@@ -121,6 +128,8 @@ def find_tail(op: ir.OpView, smallest: str) -> Tail:
     user = uses[0].owner
     if user.name == "func.return":
         return Tail(result, [])
+    if user.name == "tc.epilogue" and uses[0].operand_number == 0:
+        return Tail(result, [], user)
     if user.name == "arith.truncf":
         rounding = user
     elif user.name == "linalg.generic":
@@ -128,7 +137,8 @@ def find_tail(op: ir.OpView, smallest: str) -> Tail:
     else:
         raise match_failure(
             user, "expected the result to be returned or rounded with arith.truncf, got "
-            f"{user.name} (other epilogues are not in this version); put it into another function",
+            f"{user.name} (fuse-epilogue fuses other ops, in pipelines whose kernels have "
+            "epilogues); put it into another function",
             smallest,
         )  # fmt: skip
     mode = arith.RoundingMode.to_nearest_even
@@ -158,8 +168,8 @@ def _elementwise_rounding(generic: linalg.GenericOp, smallest: str) -> ir.Operat
     if not truncates or any(m != identity for m in maps) or len(maps) != 2:
         raise match_failure(
             generic, "expected the linalg.generic after the contraction to be elementwise "
-            "arith.truncf with identity maps, got another one (other epilogues are not in this "
-            "version); put it into a function of its own", smallest
+            "arith.truncf with identity maps, got another one (fuse-epilogue fuses it, where "
+            "kernels have epilogues); put it into a function of its own", smallest
         )  # fmt: skip
     if not is_op(generic.operands[1], "tensor.empty"):
         raise match_failure(

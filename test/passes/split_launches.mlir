@@ -55,3 +55,26 @@ func.func @there(%c: tensor<8xi8>) -> tensor<8xi8> {
   %d = "tc.unpack_codes"(%a) : (tensor<8xf6E2M3FN>) -> tensor<8xi8>
   return %d : tensor<8xi8>
 }
+
+// -----
+
+// An epilogue stays with its product, and brings what it reads.
+// CHECK-LABEL: func.func @epilogue_repack0(
+// CHECK-LABEL: func.func @epilogue(
+// CHECK-SAME: %[[A:.*]]: tensor<16x8xf16>, %[[B:.*]]: tensor<8x8xf16>, %[[BIAS:.*]]: tensor<8xf32>) -> tensor<16x8xf16> attributes {tc.args = array<i64: 4, 1, 2, 3>
+// CHECK-NEXT: %[[C:.*]] = "tc.matmul"(%[[A]], %[[B]])
+// CHECK-NEXT: %[[E:.*]] = "tc.epilogue"(%[[C]]) ({
+// CHECK: "tc.element"(%[[BIAS]])
+// CHECK: return %[[E]]
+func.func @epilogue(%a: tensor<16x5xf16>, %b: tensor<8x8xf16>, %bias: tensor<8xf32>) -> tensor<16x8xf16> {
+  %p = "tc.repack"(%a) {permutation = array<i64: 0, 1>} : (tensor<16x5xf16>) -> tensor<16x8xf16>
+  %c = "tc.matmul"(%p, %b) {a_layout = "mk", b_layout = "nk"} : (tensor<16x8xf16>, tensor<8x8xf16>) -> tensor<16x8xf32>
+  %e = "tc.epilogue"(%c) ({
+  ^bb0(%s: f32):
+    %x = "tc.element"(%bias) {map = affine_map<(m, n) -> (n)>} : (tensor<8xf32>) -> f32
+    %t = arith.addf %s, %x : f32
+    %h = arith.truncf %t : f32 to f16
+    "tc.yield"(%h) : (f16) -> ()
+  }) : (tensor<16x8xf32>) -> tensor<16x8xf16>
+  return %e : tensor<16x8xf16>
+}

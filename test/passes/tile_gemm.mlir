@@ -97,3 +97,32 @@ func.func @tf32(%a: tensor<128x64xf32>, %b: tensor<32x64xf32>) -> tensor<128x32x
   %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "nk"} : (tensor<128x64xf32>, tensor<32x64xf32>) -> tensor<128x32xf32>
   return %c : tensor<128x32xf32>
 }
+
+// -----
+
+// An epilogue is cloned onto the register tiles; a bias along n has no row_dim: all lanes read it.
+// CHECK-LABEL: func.func @epilogue(
+// CHECK: %[[SUMS:.*]] = "tc.tmem_ld"
+// CHECK: %[[BIAS:.*]] = "tc.load_rows"(%arg2, %[[N:.*]]) {column_dim = 0 : i64, operandSegmentSizes = array<i32: 1, 1>} : (memref<200xf32>, index) -> vector<32x16xf32>
+// CHECK-NEXT: %[[C:.*]] = "tc.load_rows"(%arg3, %[[M:.*]], %[[N]]) {column_dim = 1 : i64, operandSegmentSizes = array<i32: 1, 2>, row_dim = 0 : i64} : (memref<300x200xf32>, index, index) -> vector<32x16xf32>
+// CHECK-NEXT: %[[T:.*]] = arith.addf %[[SUMS]], %[[BIAS]] : vector<32x16xf32>
+// CHECK-NEXT: %[[U:.*]] = arith.addf %[[T]], %[[C]] : vector<32x16xf32>
+// CHECK-NEXT: %[[ZERO:.*]] = arith.constant dense<0.000000e+00> : vector<32x16xf32>
+// CHECK-NEXT: %[[R:.*]] = arith.maximumf %[[U]], %[[ZERO]]
+// CHECK-NEXT: %[[H:.*]] = arith.truncf %[[R]] : vector<32x16xf32> to vector<32x16xf16>
+// CHECK-NEXT: "tc.store_rows"(%[[H]], %arg4, %[[M]], %[[N]])
+func.func @epilogue(%a: tensor<300x192xf16>, %b: tensor<192x200xf16>, %bias: tensor<200xf32>, %c: tensor<300x200xf32>) -> tensor<300x200xf16> {
+  %sums = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn"} : (tensor<300x192xf16>, tensor<192x200xf16>) -> tensor<300x200xf32>
+  %out = "tc.epilogue"(%sums) ({
+  ^bb0(%sum: f32):
+    %0 = "tc.element"(%bias) {map = affine_map<(m, n) -> (n)>} : (tensor<200xf32>) -> f32
+    %1 = "tc.element"(%c) {map = affine_map<(m, n) -> (m, n)>} : (tensor<300x200xf32>) -> f32
+    %2 = arith.addf %sum, %0 : f32
+    %3 = arith.addf %2, %1 : f32
+    %zero = arith.constant 0.0 : f32
+    %4 = arith.maximumf %3, %zero : f32
+    %5 = arith.truncf %4 : f32 to f16
+    "tc.yield"(%5) : (f16) -> ()
+  }) : (tensor<300x200xf32>) -> tensor<300x200xf16>
+  return %out : tensor<300x200xf16>
+}

@@ -170,6 +170,7 @@ def _constraint(field: Any) -> str:
 
 
 _NAMES = {
+    "AffineMapAttr": "affine map",
     "IntegerAttr": "integer",
     "StringAttr": "string",
     "IndexType": "`index`",

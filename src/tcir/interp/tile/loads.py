@@ -1,12 +1,15 @@
-"""Rule of `memref.load`: one number from global memory."""
+"""Rules of loads from global memory: ``memref.load``, ``tc.load_rows``."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from tcir._mlir import ir
+from tcir.dialect import tc
+from tcir.dialect.attributes import optional_integer
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
-from tcir.interp.tile.values import MemRef
+from tcir.interp.tile.values import MemRef, Registers
+from tcir.interp.types import shape_of
 
 
 @execute("memref.load")
@@ -27,5 +30,35 @@ def load(compiler: Compiler, op: ir.OpView) -> Step:
         address = np.array([source.address + first * size], np.int64)
         raw = frame.agent.memory.load("global", address, size, site=site)
         v[result] = np.ascontiguousarray(raw).view(source.dtype).reshape(-1)[0]
+
+    return load
+
+
+@execute(tc.LoadRowsOp)
+def load_rows(compiler: Compiler, op: tc.LoadRowsOp) -> Step:
+    source_, *indices_ = compiler.operands(op)
+    result, site = compiler.result(op), compiler.site(op)
+    shape = shape_of(op.value.type)
+    along = [optional_integer(op, name) for name in ("row_dim", "column_dim")]
+    extents = [shape[0], shape[1] if along[1] is not None else 1]  # every thread loads its own
+
+    def load(frame: Frame) -> None:
+        v = frame.values
+        source: MemRef = v[source_]
+        linear = np.zeros(extents, np.int64)
+        inside = np.ones(extents, bool)
+        for dim, (slot, extent) in enumerate(zip(indices_, source.shape, strict=True)):
+            index = np.full(extents, v[slot], np.int64)
+            if dim in along:
+                index += np.indices(extents)[along.index(dim)]
+            inside &= (index >= 0) & (index < extent)
+            linear = linear * extent + index
+        data = np.zeros(extents, source.dtype)
+        if inside.any():
+            size = source.dtype.itemsize
+            addresses = source.address + linear[inside] * size
+            raw = frame.agent.memory.load("global", addresses, size, site=site)
+            data[inside] = np.ascontiguousarray(raw).view(source.dtype).reshape(-1)
+        v[result] = Registers(np.broadcast_to(data, shape), quarter=-1)
 
     return load

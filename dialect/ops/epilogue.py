@@ -1,0 +1,211 @@
+"""Epilogues on tensors."""
+
+from typing import Any
+
+from tcir._mlir import ext, ir
+from tcir.dialect.operation import Op
+from tcir.dialect.rules import Broken, verify
+
+SCALAR_OPS = frozenset(
+    f"arith.{name}"
+    for name in (
+        "addf", "addi", "andi", "bitcast", "cmpf", "cmpi", "constant", "divf", "extf", "extsi",
+        "extui", "fptosi", "fptoui", "maximumf", "maxnumf", "maxsi", "maxui", "minimumf",
+        "minnumf", "minsi", "minui", "mulf", "muli", "negf", "ori", "select", "shli", "shrsi",
+        "shrui", "sitofp", "subf", "subi", "truncf", "trunci", "uitofp", "xori",
+    )
+)  # fmt: skip
+"""What the body of ``tc.epilogue`` may compute besides ``math``: without effects and traps."""
+
+
+class EpilogueOp(Op, name="epilogue", traits=[ir.NoTerminatorTrait]):
+    """What a kernel makes of its sums before it stores them, element by element.
+
+    The body takes the element of ``sums``, reads those of other tensors with ``tc.element``, and
+    ends in ``tc.yield`` of the element of ``out``. The tiling pass of the contraction before it
+    clones the body onto register tiles; alone it cannot be lowered.
+    """
+
+    example = """
+    #column = affine_map<(m, n) -> (n)>
+    func.func @example(%sums: tensor<256x192xf32>, %bias: tensor<192xf32>) {
+      %y = "tc.epilogue"(%sums) ({
+      ^bb0(%sum: f32):
+        %b = "tc.element"(%bias) {map = #column} : (tensor<192xf32>) -> f32
+        %zero = arith.constant 0.0 : f32
+        %biased = arith.addf %sum, %b : f32
+        %relu = arith.maximumf %biased, %zero : f32
+        %rounded = arith.truncf %relu : f32 to f16
+        "tc.yield"(%rounded) : (f16) -> ()
+      }) : (tensor<256x192xf32>) -> tensor<256x192xf16>
+      return
+    }
+    """
+
+    sums: ext.Operand[ir.RankedTensorType]
+    body: ext.Region
+    out: ext.Result[ir.RankedTensorType]
+
+    @property
+    def elements(self) -> list["ElementOp"]:
+        """The reads of other tensors."""
+        return [op for op in self.body.blocks[0] if isinstance(op, ElementOp)]
+
+
+class ElementOp(Op, name="element"):
+    """An element of another tensor in the body of ``tc.epilogue``.
+
+    ``map`` goes from the dimensions of the result to those of ``tensor``: all of them for a
+    residual, one for a bias, none for a scalar; 0 stands for the only index of a dimension of
+    extent 1.
+    """
+
+    example = """
+    #row = affine_map<(m, n) -> (m, 0)>
+    func.func @example(%sums: tensor<256x192xf32>, %scales: tensor<256x1xf32>) {
+      %y = "tc.epilogue"(%sums) ({
+      ^bb0(%sum: f32):
+        %scale = "tc.element"(%scales) {map = #row} : (tensor<256x1xf32>) -> f32
+        %scaled = arith.mulf %sum, %scale : f32
+        "tc.yield"(%scaled) : (f32) -> ()
+      }) : (tensor<256x192xf32>) -> tensor<256x192xf32>
+      return
+    }
+    """
+
+    tensor: ext.Operand[ir.RankedTensorType]
+    map: ir.AffineMapAttr
+    value: ext.Result[Any]
+
+    @property
+    def dims(self) -> list[int | None]:
+        """For each dimension of the tensor that of the result that indexes it; None: index 0."""
+        found = self.attributes["map"].value.results
+        return [e.position if isinstance(e, ir.AffineDimExpr) else None for e in found]
+
+
+class YieldOp(Op, name="yield"):
+    """The end of the body of ``tc.epilogue``: the element to store."""
+
+    example = """
+    func.func @example(%sums: tensor<8x8xf32>) {
+      %y = "tc.epilogue"(%sums) ({
+      ^bb0(%sum: f32):
+        %rounded = arith.truncf %sum : f32 to bf16
+        "tc.yield"(%rounded) : (bf16) -> ()
+      }) : (tensor<8x8xf32>) -> tensor<8x8xbf16>
+      return
+    }
+    """
+
+    value: ext.Operand[Any]
+
+
+@verify(
+    EpilogueOp,
+    "shape",
+    "tc",
+    "sums and out must be static and of one shape, got {sums} and {out}: an epilogue works on each "
+    "element alone",
+)
+def _(op: EpilogueOp) -> Broken:
+    sums, out = op.sums.type, op.out.type
+    static = sums.has_static_shape and out.has_static_shape
+    return None if static and sums.shape == out.shape else {"sums": sums, "out": out}
+
+
+@verify(
+    EpilogueOp,
+    "body",
+    "tc",
+    "the body must be one block of an argument of {want} that ends in tc.yield of {out}, got {got}",
+)
+def _(op: EpilogueOp) -> Broken:
+    want, out, blocks = op.sums.type.element_type, op.out.type.element_type, list(op.body)
+    types = [a.type for block in blocks for a in block.arguments]
+    last = list(blocks[0])[-1:] if len(blocks) == 1 else []
+    ends = [o.value.type for o in last if isinstance(o, YieldOp)]
+    if (types, ends) == ([want], [out]):
+        return None
+    names, yielded = (", ".join(map(str, each)) for each in (types, ends))
+    got = f"{len(blocks)} blocks of arguments ({names}), yielding {yielded or 'nothing'}"
+    return {"want": want, "out": out, "got": got}
+
+
+@verify(
+    EpilogueOp,
+    "scalar-ops",
+    "tc",
+    "the body must be made of tc.element, and of arith and math ops on numbers, got {got}: every "
+    "thread computes them on the elements it holds",
+)
+def _(op: EpilogueOp) -> Broken:
+    for inner in list(op.body.blocks[0])[:-1]:
+        name = inner.operation.name
+        scalar = name in SCALAR_OPS or name.startswith("math.") or isinstance(inner, ElementOp)
+        if not scalar or isinstance(inner.operation.results[0].type, ir.ShapedType | ir.IndexType):
+            return {"got": name}
+    return None
+
+
+def _around(op: ir.OpView) -> EpilogueOp | None:
+    """The ``tc.epilogue`` whose body `op` is in."""
+    parent = op.operation.parent
+    found = None if parent is None else parent.opview
+    return found if isinstance(found, EpilogueOp) else None
+
+
+@verify(
+    ElementOp,
+    "parent",
+    "tc",
+    "expected an op in the body of tc.epilogue, got one in {got}: its map counts the "
+    "dimensions of that result",
+)
+def _(op: ElementOp) -> Broken:
+    return None if _around(op) else {"got": getattr(op.operation.parent, "name", "no op")}
+
+
+@verify(
+    ElementOp,
+    "map",
+    "tc",
+    "map must go from the {rank} dimensions of the result to distinct ones of them, or 0, got "
+    "{got}",
+)
+def _(op: ElementOp) -> Broken:
+    around, affine_map = _around(op), op.attributes["map"].value
+    rank = around.out.type.rank if around else 0
+    dims = [e.position for e in affine_map.results if isinstance(e, ir.AffineDimExpr)]
+    rest = [e for e in affine_map.results if not isinstance(e, ir.AffineDimExpr)]
+    zeros = all(isinstance(e, ir.AffineConstantExpr) and e.value == 0 for e in rest)
+    loops = (affine_map.n_dims, affine_map.n_symbols) == (rank, 0)
+    legal = loops and zeros and len(set(dims)) == len(dims)
+    return None if legal else {"rank": rank, "got": affine_map}
+
+
+@verify(
+    ElementOp,
+    "tensor",
+    "tc",
+    "tensor must have the shape {want} by its map, and the value its element, got {got} -> {value}",
+)
+def _(op: ElementOp) -> Broken:
+    around = _around(op)
+    shape = around.out.type.shape if around else []
+    want = [1 if d is None else shape[d] for d in op.dims]
+    got, value = op.tensor.type, op.value.type
+    legal = want == list(got.shape) and got.element_type == value
+    return None if legal else {"want": want, "got": got, "value": value}
+
+
+@verify(
+    YieldOp,
+    "parent",
+    "tc",
+    "expected the last op in the body of tc.epilogue, got one in {got}",
+)
+def _(op: YieldOp) -> Broken:
+    if _around(op) and list(op.operation.block)[-1] == op:
+        return None
+    return {"got": "the middle of it" if _around(op) else getattr(op.operation.parent, "name", "")}

@@ -1,0 +1,92 @@
+"""Loads of register tiles."""
+
+from collections.abc import Sequence
+
+from tcir._mlir import ext, ir
+from tcir.dialect.attributes import is_integer, optional_integer
+from tcir.dialect.limits import QUARTER_LANES
+from tcir.dialect.operation import Op
+from tcir.dialect.rules import Broken, verify
+
+
+class LoadRowsOp(Op, name="load_rows", issued_by="warp", role="epilogue", loads="tensor"):
+    """Loads a register tile from global memory; elements outside the tensor are zeros.
+
+    ``value`` is ``vector<32 x C x T>``. From ``indices`` (one per dimension, unsigned) its rows go
+    along dimension ``row_dim`` of ``tensor`` and its columns along ``column_dim``; without the
+    attribute all rows (columns) are alike, so that a vector or a number is spread over the tile.
+    Each thread loads its row, with vector loads where its columns are contiguous (PTX ISA 9.7.9.8).
+    """
+
+    example = """
+    func.func @example(%bias: memref<192xf32>, %c: memref<256x192xf16>, %m: index, %n: index) {
+      %b = "tc.load_rows"(%bias, %n) {column_dim = 0 : i64, operandSegmentSizes = array<i32: 1, 1>}
+          : (memref<192xf32>, index) -> vector<32x16xf32>
+      %r = "tc.load_rows"(%c, %m, %n) {row_dim = 0 : i64, column_dim = 1 : i64,
+          operandSegmentSizes = array<i32: 1, 2>}
+          : (memref<256x192xf16>, index, index) -> vector<32x16xf16>
+      return
+    }
+    """
+    form = "{tensor}[{indices}]"
+
+    tensor: ext.Operand[ir.MemRefType]
+    indices: Sequence[ext.Operand[ir.IndexType]]
+    value: ext.Result[ir.VectorType]
+
+
+@verify(
+    LoadRowsOp,
+    "value",
+    "PTX ISA 9.7.16.8",
+    "value must be vector<32 x columns x element> of the tensor's element (one row per thread of a "
+    "warp), got {got} of {tensor}",
+)
+def _(op: LoadRowsOp) -> Broken:
+    got, tensor = op.value.type, op.tensor.type
+    shape = list(got.shape)
+    legal = len(shape) == 2 and shape[0] == QUARTER_LANES
+    return None if legal and got.element_type == tensor.element_type else {
+        "got": got,
+        "tensor": tensor,
+    }  # fmt: skip
+
+
+@verify(
+    LoadRowsOp,
+    "tensor",
+    "tc",
+    "tensor must be a static, contiguous memref, got {got}: rows are clipped against its extents",
+)
+def _(op: LoadRowsOp) -> Broken:
+    type_ = op.tensor.type
+    identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank, op.context))
+    return None if type_.has_static_shape and type_.layout == identity else {"got": type_}
+
+
+@verify(
+    LoadRowsOp,
+    "indices",
+    "tc",
+    "expected one index per dimension of the tensor ({want}), got {got}",
+)
+def _(op: LoadRowsOp) -> Broken:
+    want, got = op.tensor.type.rank, len(op.indices)
+    return None if want == got else {"want": want, "got": got}
+
+
+@verify(
+    LoadRowsOp,
+    "dims",
+    "tc",
+    "row_dim and column_dim must be two dimensions of the tensor in [0, {rank}), or left out, got "
+    "{got}",
+)
+def _(op: LoadRowsOp) -> Broken:
+    rank, names = op.tensor.type.rank, ("row_dim", "column_dim")
+    if all(is_integer(op, name) for name in names):
+        given = [d for name in names if (d := optional_integer(op, name)) is not None]
+        if all(0 <= d < rank for d in given) and len(set(given)) == len(given):
+            return None
+    got = ", ".join(f"{name} = {op.attributes.get(name, 'none')}" for name in names)
+    return {"rank": rank, "got": got}

@@ -1,0 +1,165 @@
+"""Matrix products with epilogues, through all levels, and against numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcir
+from tcir._mlir import arith
+
+from .breaking import Edit, change_operand, change_text, pick, run_broken, set_attribute, walk
+from .epilogue_text import TRUNCATE, Fused
+
+Array = np.ndarray[Any, Any]
+
+BIAS_RELU = Fused(
+    """
+    %z = arith.constant 0.0 : f32
+    %u = arith.addf %s, %b : f32
+    %t = arith.maximumf %u, %z : f32
+    """ + TRUNCATE,
+    {"b": ("f32", "n")},
+    m=136, n=40, k=40,
+)  # fmt: skip
+SMALL: dict[str, Any] = {"m": 40, "n": 24, "k": 16}
+CASES = {
+    "bias, relu": BIAS_RELU,
+    "initial accumulator": Fused("%t = arith.negf %s : f32" + TRUNCATE, start=True, **SMALL),
+    "alpha, beta, residual of f16, row bias": Fused(
+        """
+        %e = arith.extf %r : f16 to f32
+        %x = arith.mulf %s, %al : f32
+        %y = arith.mulf %e, %be : f32
+        %u = arith.addf %x, %y : f32
+        %t = arith.addf %u, %rb : f32
+        """ + TRUNCATE,
+        {"r": ("f16", "mn"), "al": ("f32", ""), "be": ("f32", ""), "rb": ("f32", "m")},
+        **SMALL,
+    ),
+    "residual, transposed": Fused(
+        "%t = arith.addf %s, %r : f32\n linalg.yield %t : f32",
+        {"r": ("f32", "nm")}, out="f32", **SMALL,
+    ),
+    "batch": Fused(
+        "%t = arith.addf %s, %r : f32\n linalg.yield %t : f32",
+        {"r": ("f32", "bn")}, out="f32", batch=2, **SMALL,
+    ),
+    "in f16, as torch has it": Fused(
+        """
+        %h = arith.truncf %s : f32 to f16
+        %z = arith.constant 0.0 : f16
+        %u = arith.addf %h, %b : f16
+        %p = arith.cmpf ugt, %u, %z : f16
+        %t = arith.select %p, %u, %z : f16
+        linalg.yield %t : f16
+        """,
+        {"b": ("f16", "n")}, **SMALL,
+    ),
+    "clamp in bf16": Fused(
+        """
+        %h = arith.truncf %s : f32 to bf16
+        %lo = arith.constant -1.0 : bf16
+        %hi = arith.constant 6.0 : bf16
+        %u = arith.maximumf %h, %lo : bf16
+        %t = arith.minimumf %u, %hi : bf16
+        linalg.yield %t : bf16
+        """,
+        element="bf16", out="bf16", **SMALL,
+    ),
+}  # fmt: skip
+QUICK = ("bias, relu", "alpha, beta, residual of f16, row bias")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=[] if n in QUICK else [pytest.mark.slow]) for n in CASES],
+)
+def test_equal_at_every_level(name: str, orders: int) -> None:
+    report = tcir.validate(CASES[name].linalg(), "gemm", orders=orders)
+    assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
+
+
+@pytest.mark.slow
+def test_256_192_128() -> None:
+    case = Fused(BIAS_RELU.body, BIAS_RELU.inputs, m=256, n=192, k=128)
+    for seed in range(3):
+        report = tcir.validate(case.linalg(), "gemm", seed=seed, orders=10)
+        assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
+
+
+def test_against_numpy() -> None:
+    kernel = tcir.compile(BIAS_RELU.linalg(), "gemm")
+    draw = np.random.default_rng(0)
+    a, w = (draw.integers(-4, 5, n).astype(np.float16) for n in ((136, 40), (40, 40)))
+    bias = draw.integers(-40, 41, 40).astype(np.float32)
+    out = np.zeros((136, 40), np.float16)
+    kernel(a, w, bias, out)
+    sums = a.astype(np.float64) @ w.astype(np.float64)
+    want = np.maximum(sums + bias, 0).astype(np.float16)
+    assert (out == want).all() and want.any() and not want.all()
+
+
+# --- breaks ------------------------------------------------------------------------------------
+
+SQUARE = Fused(BIAS_RELU.body, BIAS_RELU.inputs, m=40, n=40, k=16)
+
+
+def _plus(amount: int) -> Callable[[Any], Any]:
+    return lambda old: arith.addi(old, arith.constant(old.type, amount))
+
+
+def _activation_first(module: Any) -> None:
+    """relu(sum) + bias."""
+    add = next(
+        op
+        for op in walk(module, "arith.addf")
+        if any(use.owner.name == "arith.maximumf" for use in op.results[0].uses)
+    )
+    relu = next(iter(add.results[0].uses)).owner
+    for use in list(relu.results[0].uses):
+        use.owner.operands[use.operand_number] = add.results[0]
+    relu.operands[0] = add.operands[0]
+    add.operands[0] = relu.results[0]
+    relu.operands[1].owner.move_before(add)
+    relu.move_before(add)
+
+
+def _along_rows(module: Any) -> None:
+    """A bias per row in the place of one per column."""
+    load = pick(module, "tc.load_rows")
+    load.attributes["row_dim"] = load.attributes["column_dim"]
+    del load.attributes["column_dim"]
+
+
+BREAKS: list[tuple[str, str, Edit]] = [
+    ("activation on the wrong side of the bias", "fuse-epilogue", _activation_first),
+    ("bias of the wrong axis", "fuse-epilogue",
+     set_attribute("tc.element", "map", "affine_map<(m, n) -> (m)>")),
+    ("no bias", "raise-to-tc", lambda m: _pass_on(m, "arith.addf", 0)),
+    ("bias of another tile", "tile-gemm", change_operand("tc.load_rows", 1, _plus(16))),
+    ("bias of the wrong axis", "tile-gemm", _along_rows),
+    ("activation on the wrong side of the bias", "tile-gemm", _activation_first),
+    ("bias of another tile", "assign-roles", change_operand("tc.load_rows", 1, _plus(16))),
+    ("bias of other columns", "convert-tc-to-nvvm",
+     change_text(r"(llvm.getelementptr %\w+\[)16(\] : \(!llvm.ptr<1>\))", r"\g<1>0\2")),
+]  # fmt: skip
+
+
+def _pass_on(module: Any, name: str, operand: int) -> None:
+    op = pick(module, name)
+    op.results[0].replace_all_uses_with(op.operands[operand])
+
+
+@pytest.mark.parametrize(
+    ("at", "edit"),
+    [pytest.param(at, edit, id=f"{at}: {what}", marks=[] if at == "tile-gemm" else pytest.mark.slow)
+     for what, at, edit in BREAKS],
+)  # fmt: skip
+def test_break(at: str, edit: Edit) -> None:
+    caught = run_broken(SQUARE.linalg(), tcir.named_pipeline("gemm"), at, edit)
+    assert caught, "nothing noticed the break"
+    assert (caught.at, caught.by) == (at, "difference"), caught.text

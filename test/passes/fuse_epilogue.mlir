@@ -1,0 +1,99 @@
+// What follows a contraction becomes one tc.epilogue; a remark says what was fused.
+// RUN: %tc-opt %s --split-input-file --fuse-epilogue | %filecheck %s
+// RUN: %tc-opt %s --split-input-file --fuse-epilogue --verify-diagnostics
+// RUN: %tc-opt %s --split-input-file --fuse-epilogue --raise-to-tc | %filecheck %s --check-prefix=TC
+
+// A bias by linalg.broadcast, a relu as linalg.map, a rounding: three ops, one body.
+// CHECK: #[[N:map[0-9]*]] = affine_map<(d0, d1) -> (d1)>
+// CHECK-LABEL: func.func @linear(
+// CHECK: %[[C:.*]] = linalg.matmul
+// CHECK-NEXT: %[[E:.*]] = "tc.epilogue"(%[[C]]) ({
+// CHECK-NEXT: ^bb0(%[[S:.*]]: f32):
+// CHECK-NEXT: %[[B:.*]] = "tc.element"(%arg2) {map = #[[N]]} : (tensor<24xf32>) -> f32
+// CHECK-NEXT: %[[SUM:.*]] = arith.addf %[[S]], %[[B]] : f32
+// CHECK-NEXT: %[[Z:.*]] = arith.constant 0.000000e+00 : f32
+// CHECK-NEXT: %[[R:.*]] = arith.maximumf %[[SUM]], %[[Z]] : f32
+// CHECK-NEXT: %[[H:.*]] = arith.truncf %[[R]] : f32 to f16
+// CHECK-NEXT: "tc.yield"(%[[H]]) : (f16) -> ()
+// CHECK-NEXT: }) : (tensor<40x24xf32>) -> tensor<40x24xf16>
+// CHECK-NEXT: return %[[E]]
+// TC-LABEL: func.func @linear(
+// TC-NEXT: %[[C:.*]] = "tc.matmul"(%arg0, %arg1) {{.*}} -> tensor<40x24xf32>
+// TC-NEXT: "tc.epilogue"(%[[C]])
+func.func @linear(%a: tensor<40x16xf16>, %b: tensor<16x24xf16>, %bias: tensor<24xf32>) -> tensor<40x24xf16> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<40x24xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%empty : tensor<40x24xf32>) -> tensor<40x24xf32>
+  %c = linalg.matmul ins(%a, %b : tensor<40x16xf16>, tensor<16x24xf16>) outs(%f : tensor<40x24xf32>) -> tensor<40x24xf32>
+  %wide = linalg.broadcast ins(%bias : tensor<24xf32>) outs(%empty : tensor<40x24xf32>) dimensions = [0]
+  %sum = linalg.add ins(%c, %wide : tensor<40x24xf32>, tensor<40x24xf32>) outs(%empty : tensor<40x24xf32>) -> tensor<40x24xf32>
+  %r = linalg.map ins(%sum : tensor<40x24xf32>) outs(%empty : tensor<40x24xf32>)
+    (%x: f32, %o: f32) {
+      %m = arith.maximumf %x, %zero : f32
+      linalg.yield %m : f32
+    }
+  // expected-remark @+1 {{fused into the epilogue: arith.addf, arith.maximumf, arith.truncf; reads argument 2 along dimension 1}}
+  %h = arith.truncf %r : tensor<40x24xf32> to tensor<40x24xf16>
+  return %h : tensor<40x24xf16>
+}
+
+// -----
+
+// An accumulator that is an argument is added to the sums; the product starts from zeros.
+// CHECK-LABEL: func.func @start(
+// CHECK: %[[Z:.*]] = arith.constant dense<0.000000e+00> : tensor<40x24xf32>
+// CHECK: %[[C:.*]] = linalg.matmul {{.*}} outs(%[[Z]] :
+// CHECK-NEXT: "tc.epilogue"(%[[C]]) ({
+// CHECK-NEXT: ^bb0(%[[S:.*]]: f32):
+// CHECK-NEXT: %[[I:.*]] = "tc.element"(%arg2)
+// CHECK-NEXT: %[[T:.*]] = arith.addf %[[I]], %[[S]] : f32
+// CHECK-NEXT: "tc.yield"(%[[T]])
+func.func @start(%a: tensor<40x16xf16>, %b: tensor<16x24xf16>, %c: tensor<40x24xf32>) -> tensor<40x24xf32> {
+  // expected-remark @+1 {{fused into the epilogue: the accumulator's start; reads argument 2 along dimensions 0, 1}}
+  %d = linalg.matmul ins(%a, %b : tensor<40x16xf16>, tensor<16x24xf16>) outs(%c : tensor<40x24xf32>) -> tensor<40x24xf32>
+  return %d : tensor<40x24xf32>
+}
+
+// -----
+
+// A residual that is transposed, a column of scales with a dimension of extent 1, a number.
+// CHECK-DAG: #[[T:map[0-9]*]] = affine_map<(d0, d1) -> (d1, d0)>
+// CHECK-DAG: #[[M:map[0-9]*]] = affine_map<(d0, d1) -> (d0, 0)>
+// CHECK-DAG: #[[S:map[0-9]*]] = affine_map<(d0, d1) -> ()>
+// CHECK-LABEL: func.func @reads(
+// CHECK: "tc.element"(%arg2) {map = #[[T]]}
+// CHECK: "tc.element"(%arg3) {map = #[[M]]}
+// CHECK: "tc.element"(%arg4) {map = #[[S]]}
+func.func @reads(%a: tensor<40x16xi8>, %b: tensor<16x24xi8>, %r: tensor<24x40xi32>, %s: tensor<40x1xf32>, %t: tensor<f32>) -> tensor<40x24xf32> {
+  %zero = arith.constant dense<0> : tensor<40x24xi32>
+  %empty = tensor.empty() : tensor<40x24xf32>
+  %c = linalg.matmul ins(%a, %b : tensor<40x16xi8>, tensor<16x24xi8>) outs(%zero : tensor<40x24xi32>) -> tensor<40x24xi32>
+  %iempty = tensor.empty() : tensor<40x24xi32>
+  %turned = linalg.transpose ins(%r : tensor<24x40xi32>) outs(%iempty : tensor<40x24xi32>) permutation = [1, 0]
+  // expected-remark @+1 {{fused into the epilogue: arith.addi, arith.sitofp, arith.mulf, arith.mulf; reads argument 2 along dimensions 1, 0, argument 3 along dimension 0, argument 4 as a scalar}}
+  %y = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, 0)>, affine_map<(m, n) -> ()>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]}
+      ins(%c, %turned, %s, %t : tensor<40x24xi32>, tensor<40x24xi32>, tensor<40x1xf32>, tensor<f32>) outs(%empty : tensor<40x24xf32>) {
+  ^bb0(%x: i32, %q: i32, %row: f32, %all: f32, %o: f32):
+    %0 = arith.addi %x, %q : i32
+    %1 = arith.sitofp %0 : i32 to f32
+    %2 = arith.mulf %1, %row : f32
+    %3 = arith.mulf %2, %all : f32
+    linalg.yield %3 : f32
+  } -> tensor<40x24xf32>
+  return %y : tensor<40x24xf32>
+}
+
+// -----
+
+// A lone rounding stays: raise-to-tc makes it part of the product.
+// CHECK-LABEL: func.func @rounded(
+// CHECK-NOT: tc.epilogue
+// TC-LABEL: func.func @rounded(
+// TC-NEXT: "tc.matmul"{{.*}} -> tensor<8x8xf16>
+// TC-NEXT: return
+func.func @rounded(%a: tensor<8x8xf16>, %b: tensor<8x8xf16>) -> tensor<8x8xf16> {
+  %acc = arith.constant dense<0.0> : tensor<8x8xf32>
+  %c = linalg.matmul ins(%a, %b : tensor<8x8xf16>, tensor<8x8xf16>) outs(%acc : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %h = arith.truncf %c : tensor<8x8xf32> to tensor<8x8xf16>
+  return %h : tensor<8x8xf16>
+}

@@ -1,0 +1,68 @@
+// What an epilogue cannot compute, each at its op, with the reason.
+// RUN: %tc-opt %s --split-input-file --fuse-epilogue --verify-diagnostics
+
+func.func @turned(%a: tensor<8x8xf16>, %b: tensor<8x8xf16>, %e: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %acc = arith.constant dense<0.0> : tensor<8x8xf32>
+  // expected-error @+1 {{expected the sums in the order of the result, got them along dimensions 1, 0: a lane holds a row of them}}
+  %c = linalg.matmul ins(%a, %b : tensor<8x8xf16>, tensor<8x8xf16>) outs(%acc : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %t = linalg.transpose ins(%c : tensor<8x8xf32>) outs(%e : tensor<8x8xf32>) permutation = [1, 0]
+  return %t : tensor<8x8xf32>
+}
+
+// -----
+
+func.func @reduced(%a: tensor<8x8xf16>, %b: tensor<8x8xf16>, %bias: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %acc = arith.constant dense<0.0> : tensor<8x8xf32>
+  %c = linalg.matmul ins(%a, %b : tensor<8x8xf16>, tensor<8x8xf16>) outs(%acc : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %e = tensor.empty() : tensor<8x8xf32>
+  // expected-error @+1 {{expected ops on single elements between the contraction and the return, got tensor.insert_slice; put it into a function of its own}}
+  %s = tensor.insert_slice %bias into %e[0, 0] [8, 8] [1, 1] : tensor<8x8xf32> into tensor<8x8xf32>
+  %d = arith.addf %c, %s : tensor<8x8xf32>
+  return %d : tensor<8x8xf32>
+}
+
+// -----
+
+func.func @weights(%a: tensor<8x8xf16>, %b: tensor<8x8xf16>) -> tensor<8x8xf32> {
+  %acc = arith.constant dense<0.0> : tensor<8x8xf32>
+  // expected-error @+1 {{expected a constant of one number, got one of tensor<8xf32>: weights are read from the caller's memory; make it an argument}}
+  %w = arith.constant dense<[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]> : tensor<8xf32>
+  %c = linalg.matmul ins(%a, %b : tensor<8x8xf16>, tensor<8x8xf16>) outs(%acc : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %e = tensor.empty() : tensor<8x8xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (n)>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]}
+      ins(%c, %w : tensor<8x8xf32>, tensor<8xf32>) outs(%e : tensor<8x8xf32>) {
+  ^bb0(%x: f32, %q: f32, %o: f32):
+    %0 = arith.addf %x, %q : f32
+    linalg.yield %0 : f32
+  } -> tensor<8x8xf32>
+  return %y : tensor<8x8xf32>
+}
+
+// -----
+
+func.func @index(%a: tensor<8x8xf16>, %b: tensor<8x8xf16>) -> tensor<8x8xf32> {
+  %acc = arith.constant dense<0.0> : tensor<8x8xf32>
+  %c = linalg.matmul ins(%a, %b : tensor<8x8xf16>, tensor<8x8xf16>) outs(%acc : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %e = tensor.empty() : tensor<8x8xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]}
+      ins(%c : tensor<8x8xf32>) outs(%e : tensor<8x8xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    // expected-error @+1 {{expected arith and math ops in an elementwise op, got linalg.index; put it into a function of its own}}
+    %i = linalg.index 0 : index
+    %j = arith.index_cast %i : index to i32
+    %f = arith.sitofp %j : i32 to f32
+    %0 = arith.addf %x, %f : f32
+    linalg.yield %0 : f32
+  } -> tensor<8x8xf32>
+  return %y : tensor<8x8xf32>
+}
+
+// -----
+
+func.func @unrelated(%a: tensor<8x8xf16>, %b: tensor<8x8xf16>, %d: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %acc = arith.constant dense<0.0> : tensor<8x8xf32>
+  // expected-error @+1 {{expected the function to return something made of the contraction, got a value that does not depend on it}}
+  %c = linalg.matmul ins(%a, %b : tensor<8x8xf16>, tensor<8x8xf16>) outs(%acc : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %n = arith.negf %d : tensor<8x8xf32>
+  return %n : tensor<8x8xf32>
+}
