@@ -519,9 +519,11 @@ class Agent:
 
     def has_observed(self, shadow: Shadow, where: Granules, other: Access) -> bool:
         """Whether the active lanes come after ``other``, the last write of the granules."""
+        if observed(self.clock, other):
+            return True
         own = Access(self.me, self.lanes.number, "", None)
         touch = Touch(shadow, where, own, False, self._who(None))
-        return observed(self.clock, other) or self._lanes_observed(touch, other, wrote=True)
+        return self._lanes_observed(touch, other, wrote=True)
 
     def _lanes_observed(self, touch: Touch, other: Access, *, wrote: bool) -> bool:
         """Whether it comes after what single lanes of a warp, this one or another, did."""
@@ -557,8 +559,9 @@ class Agent:
         ::after_thread_sync.
         """
         reach = (self.tensor.listed if listed else self.tensor.kept).before(access)
-        for thread in (t for agent in agents for t in agent.tensor_threads):
-            fenced = self.after_clock.get((PIPE, thread.component), 0)
+        after = self.after_clock
+        for thread in (t for agent in agents for t in agent.tensor_threads if t.issued):
+            fenced = after.get((PIPE, thread.component), 0)
             if thread is not self.tensor and fenced:
                 foreign = (thread.listed if listed else thread.kept).before(access)
                 join(reach, {group: min(number, fenced) for group, number in foreign.items()})

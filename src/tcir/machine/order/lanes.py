@@ -43,7 +43,9 @@ def members(mask: int) -> Iterator[int]:
 
 def observed_of(clock: Clock, access: Access, lanes: int, mark: str | None = None) -> bool:
     """Whether what these lanes did in ``access`` is observed, or passed the fence of ``mark``;
-    `EACH`, or none: what any lane did."""
+    `EACH`, or none: what any lane did. Asynchronous accesses are on no lane's line."""
+    if access.cta is None:
+        return False
 
     def known(lane: int) -> bool:
         line = lane_line(access.component, lane)
@@ -187,6 +189,8 @@ class Lanes:
                 self.knows = left[0]
 
     def _merge_equal(self) -> None:
+        if len(self.groups) == 1:
+            return
         kept: list[Knowledge] = []
         for group in self.groups:
             same = next((k for k in kept if k.equals(group)), None)
@@ -231,16 +235,20 @@ class Lanes:
     def touch(self, lanes: LaneNumbers) -> None:
         """Notes an access of these lanes; `TOGETHER`: of all that are active."""
         self._latest = self.number
-        if isinstance(lanes, int) or lanes[0] == TOGETHER:
-            lanes = np.array(list(members(self.active or WARP)))
-        self._last[lanes] = self.number
+        if not isinstance(lanes, int) and lanes[0] != TOGETHER:
+            self._last[lanes] = self.number
+        elif self.active in (0, WARP):
+            self._last[:TOGETHER] = self.number
+        else:
+            self._last[list(members(self.active))] = self.number
 
     def _unsynchronised(self) -> int:
         """Lanes with an access that not all others know of."""
         known = self.knows.clock[self.me]
         if self._latest <= known:
             return 0
-        return sum(1 << lane for lane in np.flatnonzero(self._last[:TOGETHER] > known).tolist())
+        late = np.packbits(self._last[:TOGETHER] > known, bitorder="little")
+        return int.from_bytes(late.tobytes(), "little")
 
     def done(self) -> Clock:
         """What the active lanes did, and what they know of the others' accesses."""

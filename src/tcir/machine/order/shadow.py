@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol, cast
 
 import numpy as np
@@ -14,6 +14,8 @@ from tcir.machine.order.lanes import LaneNumbers
 
 COMPACT = 8192
 """Recorded accesses after which those that no granule names any more are dropped."""
+PART = 1 << 18
+"""Granules that are renumbered at a time."""
 FEW = 64
 """Values that a set of Python sorts faster than numpy."""
 
@@ -231,12 +233,21 @@ class LastShadow(Shadow):
         self.readers[where] = self._add(access)
 
     def _compact(self) -> None:
-        records = [r for r in (self.writer, self.readers, self.constant) if r is not None]
-        live = np.unique(np.concatenate([[0], *records])).astype(np.int32)
-        for record in records:
-            record[...] = np.searchsorted(live, record)
-        self.accesses = [self.accesses[i - 1] for i in live if i]
+        named = np.zeros(len(self.accesses) + 1, bool)
+        for part in self._records():
+            named[part] = True
+        named[0] = True
+        renamed = np.cumsum(named, dtype=np.int32) - 1
+        for part in self._records():
+            part[...] = renamed[part]
+        self.accesses = [a for a, keep in zip(self.accesses, named[1:], strict=True) if keep]
         self._room = len(self.accesses) + COMPACT
+
+    def _records(self) -> Iterator[NDArray[np.int32]]:
+        """All that names accesses, in parts: it is as large as the memory."""
+        for record in (self.writer, self.readers, self.constant):
+            if record is not None:
+                yield from (record[at : at + PART] for at in range(0, len(record), PART))
 
 
 def _same_line(a: Access, b: Access) -> bool:

@@ -179,7 +179,8 @@ class Tmem:
         if halves == 2:
             high = tmem.words[lanes, columns + 1]
             value = np.asarray((value & 0xFFFF) | (high << 16), np.uint32)
-        if not all(tmem.defined[lanes, columns + n].all() for n in range(halves)):
+        defined = tmem.defined[lanes, columns].all()
+        if not defined or (halves == 2 and not tmem.defined[lanes, columns + 1].all()):
             undefined = self._undefined(lanes, columns, halves, site)
         self._loads += 1
         self.machine.counters.tmem_load += 4 * value.size * halves
