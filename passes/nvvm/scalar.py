@@ -14,8 +14,8 @@ INDEX_BITS = 32
 _ELEMENTWISE = (
     "addf", "addi", "andi", "bitcast", "cmpf", "cmpi", "divf", "divsi", "divui", "extf", "extsi",
     "extui", "maximumf", "maxnumf", "maxsi", "maxui", "minimumf", "minnumf", "minsi", "minui",
-    "mulf", "muli", "negf", "ori", "remsi", "remui", "select", "shli", "shrsi", "shrui", "subf",
-    "subi", "truncf", "trunci", "xori",
+    "mulf", "muli", "negf", "ori", "remsi", "remui", "select", "shli", "shrsi", "shrui", "sitofp",
+    "subf", "subi", "truncf", "trunci", "uitofp", "xori",
 )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from tcir._mlir import func, ir
@@ -27,6 +27,7 @@ from tcir.passes.raising.wrappers import (
     check_rest,
     find_tail,
     fold_pads,
+    transposed_source,
     zero_accumulator_ops,
 )
 from tcir.passmanager.pipeline import Pass, register_pass
@@ -49,7 +50,8 @@ class RaiseToTc(Pass):
 
         %z = "tc.conv2d"(%x, %w) {strides, dilations, pads = [1, 1, 1, 1], filter = "hwcf"}
 
-    Recognition is by indexing maps and body. Preserves the value of every element, up to the order
+    Recognition is by indexing maps and body; a ``linalg.transpose`` of an operand of a product
+    exchanges the letters of its layout. Preserves the value of every element, up to the order
     of the f32 sums; sums start from +0.
     """
 
@@ -96,8 +98,11 @@ def _raise_function(function: func.FuncOp) -> None:
         raise match_failure(op, problem, smallest)
     tail = find_tail(op, smallest)
     pads = [fold_pads(op, number, smallest) for number in (0, 1)]
+    turned: list[ir.Operation] = []
+    if isinstance(found, Matmul):
+        found, pads, turned = _fold_transposes(found, pads)
     kept = [tail.epilogue] if tail.epilogue else []
-    used = [op.operation, *zero_accumulator_ops(op, smallest), *tail.ops, *kept]
+    used = [op.operation, *zero_accumulator_ops(op, smallest), *tail.ops, *kept, *turned]
     for padding in pads:
         used += padding.ops
         if not isinstance(padding.source, ir.BlockArgument):
@@ -117,6 +122,21 @@ def _raise_function(function: func.FuncOp) -> None:
         if dead.operation not in kept:
             dead.operation.erase()
     drop_arguments(function, unread)
+
+
+def _fold_transposes(
+    found: Matmul, pads: list[Padding]
+) -> tuple[Matmul, list[Padding], list[ir.Operation]]:
+    """The product of the operands before they were transposed, and the ops that did it."""
+    turned: list[ir.Operation] = []
+    for side in ("a", "b"):
+        number, layout = getattr(found, side), getattr(found, f"{side}_layout")
+        source = transposed_source(pads[number].source)
+        if source is not None and not pads[number].ops:
+            turned.append(pads[number].source.owner)
+            pads[number] = replace(pads[number], source=source)
+            found = replace(found, **{f"{side}_layout": layout[::-1]})
+    return found, pads, turned
 
 
 _EXPECTED = "a zero tensor.pad, a zero linalg.fill, one contraction and a rounding of its result"

@@ -92,6 +92,16 @@ def fold_pads(op: ir.OpView, number: int, smallest: str) -> Padding:
     return Padding(source, low, high, ops)
 
 
+def transposed_source(operand: ir.Value) -> ir.Value | None:
+    """The tensor whose last two dimensions a ``linalg.transpose`` exchanged for `operand`."""
+    if not is_op(operand, "linalg.transpose"):
+        return None
+    rank = operand.type.rank
+    swapped = [*range(rank - 2), rank - 1, rank - 2]
+    permutation = list(ir.DenseI64ArrayAttr(operand.owner.attributes["permutation"]))
+    return operand.owner.operands[0] if permutation == swapped else None
+
+
 def zero_accumulator_ops(op: ir.OpView, smallest: str) -> list[ir.Operation]:
     """The ops that make the outs operand of `op` zero; anything else is a match failure."""
     init = list(op.operation.operands)[-1]

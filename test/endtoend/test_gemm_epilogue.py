@@ -59,6 +59,15 @@ CASES = {
         """,
         {"b": ("f16", "n")}, **SMALL,
     ),
+    "int8, dequantised by row and column": Fused(
+        """
+        %x = arith.sitofp %s : i32 to f32
+        %y = arith.mulf %x, %rows : f32
+        %t = arith.mulf %y, %columns : f32
+        """ + TRUNCATE,
+        {"rows": ("f32", "m"), "columns": ("f32", "n")},
+        element="i8", sums="i32", m=40, n=32, k=32,
+    ),
     "clamp in bf16": Fused(
         """
         %h = arith.truncf %s : f32 to bf16
@@ -89,6 +98,33 @@ def test_256_192_128() -> None:
     for seed in range(3):
         report = tcir.validate(case.linalg(), "gemm", seed=seed, orders=10)
         assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
+
+
+LINEAR = """
+func.func @linear(%x: tensor<40x16xf16>, %w: tensor<24x16xf16>, %bias: tensor<24xf16>) -> tensor<40x24xf16> {
+  %zero = arith.constant 0.0 : f32
+  %turned_ = tensor.empty() : tensor<16x24xf16>
+  %turned = linalg.transpose ins(%w : tensor<24x16xf16>) outs(%turned_ : tensor<16x24xf16>) permutation = [1, 0]
+  %empty = tensor.empty() : tensor<40x24xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<40x24xf32>) -> tensor<40x24xf32>
+  %c = linalg.matmul ins(%x, %turned : tensor<40x16xf16>, tensor<16x24xf16>) outs(%init : tensor<40x24xf32>) -> tensor<40x24xf32>
+  %half = arith.truncf %c : tensor<40x24xf32> to tensor<40x24xf16>
+  %to = tensor.empty() : tensor<40x24xf16>
+  %y = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (n)>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]}
+      ins(%half, %bias : tensor<40x24xf16>, tensor<24xf16>) outs(%to : tensor<40x24xf16>) {
+  ^bb0(%s: f16, %b: f16, %o: f16):
+    %t = arith.addf %s, %b : f16
+    linalg.yield %t : f16
+  } -> tensor<40x24xf16>
+  return %y : tensor<40x24xf16>
+}
+"""  # noqa: E501
+
+
+def test_linear_layer() -> None:
+    """A layer of torch.nn.Linear as torch-mlir writes it: transposed weights, a bias of f16."""
+    report = tcir.validate(LINEAR, "gemm")
+    assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
 
 
 def test_against_numpy() -> None:

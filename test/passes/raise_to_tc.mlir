@@ -51,3 +51,17 @@ func.func @batch(%a: tensor<3x40x24xf16>, %b: tensor<3x24x16xf16>) -> tensor<3x4
   %r = arith.truncf %c to_nearest_even : tensor<3x40x16xf32> to tensor<3x40x16xbf16>
   return %r : tensor<3x40x16xbf16>
 }
+
+// -----
+
+// Weights as torch.nn.Linear has them: a transpose of an operand is its layout.
+// CHECK-LABEL: func.func @transposed(
+// CHECK-NEXT: %0 = "tc.matmul"(%arg0, %arg1) {a_layout = "mk", b_layout = "nk"} : (tensor<8x16xf16>, tensor<24x16xf16>) -> tensor<8x24xf32>
+// CHECK-NEXT: return %0
+func.func @transposed(%x: tensor<8x16xf16>, %w: tensor<24x16xf16>) -> tensor<8x24xf32> {
+  %acc = arith.constant dense<0.0> : tensor<8x24xf32>
+  %e = tensor.empty() : tensor<16x24xf16>
+  %t = linalg.transpose ins(%w : tensor<24x16xf16>) outs(%e : tensor<16x24xf16>) permutation = [1, 0]
+  %c = linalg.matmul ins(%x, %t : tensor<8x16xf16>, tensor<16x24xf16>) outs(%acc : tensor<8x24xf32>) -> tensor<8x24xf32>
+  return %c : tensor<8x24xf32>
+}

@@ -52,7 +52,8 @@ _SUM_OF_PRODUCTS = {
     "func.func", "func.return", "linalg.batch_matmul", "linalg.batch_matmul_transpose_a",
     "linalg.batch_matmul_transpose_b", "linalg.conv_2d_nhwc_fhwc", "linalg.conv_2d_nhwc_hwcf",
     "linalg.fill", "linalg.generic", "linalg.matmul", "linalg.matmul_transpose_a",
-    "linalg.matmul_transpose_b", "linalg.yield", "arith.scaling_extf", "tc.block_scaled_matmul",
+    "linalg.matmul_transpose_b", "linalg.transpose",
+    "linalg.yield", "arith.scaling_extf", "tc.block_scaled_matmul",
     "tc.conv2d", "tc.matmul", "tensor.collapse_shape", "tensor.empty", "tensor.pad", "tensor.yield",
 }  # fmt: skip
 

@@ -38,12 +38,12 @@ def _fused(speller: Speller, op: ir.Operation) -> None:
 def _to_float(sign: str) -> ir.Operation:
     def convert(speller: Speller, op: ir.Operation) -> None:
         only(op)
-        (new,), (old,) = scalars(op.results[0].type), scalars(op.operands[0].type)
+        new, old = (scalars(value.type)[0] for value in (op.results[0], op.operands[0]))
         if bits(old) == 1:
             raise IncompleteError("no rule for an i1 as a float")
-        source = speller.read_one(op.operands[0])
-        target = speller.define_one(op.results[0])
-        speller.emit(f"cvt.rn.{float_name(new)}.{sign}{bits(old)} {target}, {source}")
+        targets = speller.define(op.results[0])
+        for target, source in zip(targets, speller.read(op.operands[0]), strict=True):
+            speller.emit(f"cvt.rn.{float_name(new)}.{sign}{bits(old)} {target}, {source}")
 
     return convert
 

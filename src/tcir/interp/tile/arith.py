@@ -225,6 +225,8 @@ def arith_cast(compiler: Compiler, op: ir.OpView) -> Step:
     "arith.negf",
     "arith.cmpf",
     "arith.bitcast",
+    "arith.sitofp",
+    "arith.uitofp",
 )
 def arith_float(compiler: Compiler, op: ir.OpView) -> Step:
     return _by_numpy(compiler, op)
