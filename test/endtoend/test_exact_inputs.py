@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
@@ -17,8 +18,11 @@ from tcir.program.signature import signature_of
 from tcir.program.source import load_module, mlir_context
 from tcir.program.special import special_values
 from tcir.validation.compare import same_bits
+from tcir.validation.draws import Draws
+from tcir.validation.settings import Settings
 
 from .block_scaled_text import F4, F6A, F6B, F8A, F8B, UE8M0, BlockScaled, from_codes
+from .breaking import change_text
 from .linalg_text import Conv, Matmul
 from .oracle import integers
 
@@ -179,6 +183,103 @@ def test_special_pixels() -> None:
     assert np.isnan(w).any() and np.isinf(w).any()
     (x, w), _ = _drawn(Conv(1, 6, 6, 16, 8, 3, 3).text())  # no room
     assert np.isfinite(x).all() and np.isfinite(w).all()
+
+
+INFINITE = ["inf in B", "NaN in B", "NaN scale in B"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (BlockScaled(m=64, k=256).linalg(), [["NaN scale in B"]]),
+        (BlockScaled(m=64, k=512, a=F8A, b=F8B, **MX).linalg(), [[each] for each in INFINITE]),
+        (BlockScaled(m=64, n=2, k=512, a=F8A, b=F8B, **MX).linalg(), [INFINITE[:2], INFINITE[2:]]),
+        (Matmul(64, 8, 96).text(), [INFINITE[:2]]),
+        (Matmul(64, 16, 96).text(), []),
+        (Matmul(8, 64, 96, element="f8E4M3FN").text(), [["NaN in A"]]),
+        (
+            BlockScaled(m=1, k=256).linalg(),
+            [[f"{what} in A"] for what in ("subnormals", "overflow", "NaN scale")]
+            + [["NaN scale in B"]],
+        ),
+    ],
+)
+def test_what_a_vector_shows_alone(text: str, expected: list[list[str]]) -> None:
+    with mlir_context() as context:
+        module = load_module(text, context)
+        signature = signature_of(module)
+        draws = Draws.of(module, signature, Settings())
+        assert not Draws.of(module, signature, Settings(inputs="random")).more
+    assert [draw.words for draw in draws.more] == [", ".join(each) for each in expected]
+    assert not expected or f"; alone: {draws.more[0].words}" in draws.main.words
+    for draw in draws.more:
+        for number, array in enumerate(draw.inputs):
+            wide = array.astype(np.float64)
+            side = "AB"[2 * number // len(draw.inputs)]
+            scale = " scale" if len(draw.inputs) == 4 and number % 2 else ""
+            assert np.isnan(wide).any() == (f"NaN{scale} in {side}" in draw.words)
+            assert np.isinf(wide).any() == (f"inf{scale} in {side}" in draw.words)
+        finite = [np.isfinite(a.astype(np.float64)).mean() for a in draw.inputs]
+        assert min(finite) > 0.8, "the rest is as in the other executions"
+
+
+ELEMENTWISE = """#id = affine_map<(i) -> (i)>
+func.func @f(%a: tensor<4096xf16>, %b: tensor<4096xf16>) -> tensor<4096xf32> {
+  %empty = tensor.empty() : tensor<4096xf32>
+  %out = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel"]}
+      ins(%a, %b : tensor<4096xf16>, tensor<4096xf16>) outs(%empty : tensor<4096xf32>) {
+  ^bb0(%x: f16, %y: f16, %o: f32):
+    %sum = arith.addf %x, %y : f16
+    %most = arith.maximumf %sum, %y : f16
+    %wide = arith.extf %most : f16 to f32
+    linalg.yield %wide : f32
+  } -> tensor<4096xf32>
+  return %out : tensor<4096xf32>
+}"""
+
+
+def test_programs_without_sums_get_all_codes() -> None:
+    with mlir_context() as context:
+        module = load_module(ELEMENTWISE, context)
+        draws = Draws.of(module, signature_of(module), Settings())
+    for array in draws.main.inputs:
+        assert np.isnan(array).any() and np.isinf(array).any()
+        tiny = np.abs(array) < 2.0**-14
+        assert (tiny & (array != 0)).any() and np.signbit(array[array == 0]).any()
+        assert len(np.unique(array)) > 1500
+    report = tcir.validate(ELEMENTWISE, ["canonicalize", "cse"])
+    assert report and report.passes[0].compared == "tensor rules, no sums: all codes, seed 0"
+    summed = ELEMENTWISE.replace("[#id, #id, #id]", "[#id, #id, affine_map<(i) -> (0)>]").replace(
+        '"parallel"', '"reduction"'
+    )
+    with mlir_context() as context:
+        module = load_module(summed, context)
+        draws = Draws.of(module, signature_of(module), Settings())
+    assert draws.main.words == "sums of unknown order: integers up to 3, seed 0"
+
+
+@pytest.mark.parametrize(
+    "fault",
+    ["0x7C00", "0x0001"],
+)
+def test_a_fault_in_a_program_without_sums(fault: str) -> None:
+    """Its maximum is wrong for infinities, or subnormals, only."""
+
+    @dataclass(frozen=True)
+    class Fault(tcir.Pass):
+        name = "fault"
+
+        def run(self, module: Any) -> None:
+            change = change_text(
+                r"(%\w+ = arith.extf )(%\w+)( : f16 to f32.*)",
+                rf"%c = arith.constant {fault} : f16\n%other = arith.constant 2.0 : f16\n"
+                r"%eq = arith.cmpf oeq, \2, %c : f16\n"
+                r"%s = arith.select %eq, %other, \2 : f16\n\1%s\3",
+            )
+            change(module)
+
+    report = tcir.validate(ELEMENTWISE, [Fault()])
+    assert report.verdict == "different", str(report)
 
 
 def test_every_nan_is_equal_and_nothing_else_is() -> None:

@@ -120,6 +120,9 @@ TENSORS = [
         Planted(what, program, "raise-block-scaled", operand(SCALED, number, *lines))
         for program in ("simt mx", "padded mx")
         for number, what, lines in (
+            (2, "NaN in B is 0", NAN_TO_ZERO),
+            (2, "inf in B is 57344", clamped("-57344.0", "57344.0")),
+            (3, "ue8m0 NaN is 2^127 (B)", code_is(-1, -2)),
             (1, "ue8m0 code 0 is 1 (A)", code("maxui", 1)),
             (1, "ue8m0 code 254 is 253 (A)", code_is(-2, -3)),
             (1, "ue8m0 NaN is 2^127 (A)", code_is(-1, -2)),
@@ -128,6 +131,8 @@ TENSORS = [
             (3, "ue8m0 from 2^64 on one too high (B)", code_above(191)),
         )
     ),
+    Planted("ue4m3 NaN is 448 (B)", "simt nvfp4", "raise-block-scaled",
+            operand(SCALED, 3, *code_is(127, 126))),
     *(
         Planted(what, program, "raise-block-scaled", operand(SCALED, 1, *lines))
         for program in ("simt nvfp4", "padded nvfp4")

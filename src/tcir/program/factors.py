@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 MOST_PRODUCTS = 1 << 24
 """Sums of more are not exact in f32, whatever the inputs."""
+ROWS = 16
+"""A side of a contraction with so many rows has some to spare for special values."""
 # Ops that keep dimensions and values, between an input and the sum of products.
 _SAME_DIMENSIONS = ("arith.extf", "tc.pack_codes", "tensor.pad")
 # Ops that may be in the sum of products, or before it: exact as long as its scalar factors are.
@@ -112,20 +114,23 @@ class Contraction:
         shared = [(x, y) for x, y in shared if a.shape[x] == b.shape[y]]
         return max(shared, key=lambda axes: (a.shape[axes[0]], axes), default=None)
 
-    def own_axis(self, pair: tuple[Factor, Factor], side: int) -> int | None:
+    def own_axis(self, pair: tuple[Factor, Factor], side: int, least: int = ROWS) -> int | None:
         """The longest parallel dimension of one factor that the other does not have.
 
-        None if there is none of at least 16 elements.
+        None if there is none of at least `least` elements.
         """
-        one, other = pair[side], pair[1 - side]
-        loops = {index[0] for index in other.dims if index is not None}
+        loops = self.own_loops(pair, side)
         own = [
             (n, axis)
-            for axis, (n, index) in enumerate(zip(one.shape, one.dims, strict=True))
-            if n >= 16 and index is not None and index[1] == 1
-            if index[0] in self.parallel and index[0] not in loops
+            for axis, (n, index) in enumerate(zip(pair[side].shape, pair[side].dims, strict=True))
+            if n >= least and index is not None and index[1] == 1 and index[0] in loops
         ]
         return max(own)[1] if own else None
+
+    def own_loops(self, pair: tuple[Factor, Factor], side: int) -> set[int]:
+        """The parallel loops of one factor that the other does not have."""
+        one, other = ({index[0] for index in factor.dims if index} for factor in pair)
+        return (other - one if side else one - other) & self.parallel
 
 
 def contraction_of(module: ir.Module, signature: Signature) -> Contraction | None:
@@ -145,6 +150,22 @@ def contraction_of(module: ir.Module, signature: Signature) -> Contraction | Non
     if any(not _made_of(each, _EXACT if each in before else _ROUNDED) for each in ops):
         return None
     return _contraction(block, signature, product)
+
+
+def is_elementwise(module: ir.Module, signature: Signature) -> bool:
+    """Whether a program has no sums, and rounds like IEEE 754."""
+    from tcir._mlir import linalg
+
+    if signature.level != "tensor":
+        return False
+    block = find_program(module, signature.name).op.operation.regions[0].blocks[0]
+    for op in (each.operation for each in block):
+        maps = [each.value for each in linalg.get_indexing_maps(op) or ()]
+        if op.name.startswith("tc.") or not _made_of(op, _ROUNDED):
+            return False
+        if maps and not maps[-1].is_permutation:
+            return False
+    return True
 
 
 def _before(op: ir.Operation) -> list[ir.Operation]:

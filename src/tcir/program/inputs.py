@@ -23,10 +23,11 @@ import numpy as np
 
 from tcir.errors import InputError
 from tcir.interp import OutputSpec
+from tcir.program.codes import any_codes
 from tcir.program.factors import Contraction, Factor
 from tcir.program.memory_image import PACKED_BITS
 from tcir.program.signature import Signature
-from tcir.program.special import F32_TOP, Placing
+from tcir.program.special import F32_TOP, Placing, Special, special_values
 
 Array = np.ndarray[Any, Any]
 Kind = Literal["integers", "random"]
@@ -37,6 +38,8 @@ ONE_BIT_EACH = 2
 """The width of a product of two powers of two, which is one bit all the same."""
 LEAST_BITS = 2
 """Bits of the whole numbers that any program gets: up to 3."""
+ALL_CODES = 0
+"""Instead of bits: a program without sums, which is exact on any inputs."""
 ROW_EXPONENTS = 16
 """Largest power of two between rows or columns, where the format has the range."""
 _MANY_PRODUCTS = 8
@@ -56,23 +59,28 @@ def make_inputs(
     kind: Kind,
     contraction: Contraction | None = None,
     bits: int = LEAST_BITS,
+    specials: Sequence[Special] | None = None,
 ) -> list[Array]:
     """One array per spec.
 
     integers: values spanning their formats, on which `contraction` is exact (see above); without
-              one, whole numbers of `bits` bits with a sign, except 0. Scalars are powers of two,
-              except one factor of a contraction.
+              one, whole numbers of `bits` bits with a sign, except 0, or any (`ALL_CODES`).
+              Scalars are powers of two, except one factor of a contraction.
     random:   standard normal values rounded to the type, magnitudes of at least 2^-6.
+    specials: of the contraction; default: those that it has rows to spare for
     """
     if kind not in KINDS:
         raise InputError(f"expected inputs of kind {' or '.join(KINDS)}, got '{kind}'")
     generator = np.random.default_rng(seed)
+    if kind == "integers" and bits == ALL_CODES:
+        return [_any(spec, generator) for spec in specs]
     if kind == "integers" and contraction is not None:
         drawn = _spanning(contraction, generator)
         scaled = any(not spec.shape and spec.dtype.kind == "f" for spec in specs)
-        Placing(contraction, drawn, generator, F32_TOP - 2 * scaled).all()
+        placing = Placing(contraction, drawn, generator, F32_TOP - 2 * scaled)
+        placing.all(special_values(contraction) if specials is None else specials)
     else:
-        return [_make(spec, generator, kind, bits) for spec in specs]
+        return [_make(spec, generator, kind, bits or LEAST_BITS) for spec in specs]
     scalars = [n for n, spec in enumerate(specs) if not spec.shape and spec.dtype.kind == "f"]
     made = [_beside(spec, generator) for spec in specs]
     for factor in contraction.factors:
@@ -100,6 +108,13 @@ def whole_bits(signature: Signature) -> int:
         return LEAST_BITS
     bits = EXACT_BITS - (min(sizes) - 1).bit_length()
     return max(LEAST_BITS, bits // max(2, len(sizes)))
+
+
+def _any(spec: OutputSpec, generator: np.random.Generator) -> Array:
+    """An input of a program without sums."""
+    if spec.shape and spec.dtype.kind != "b":
+        return any_codes(spec, generator)
+    return _make(spec, generator, "integers", LEAST_BITS)
 
 
 def _beside(spec: OutputSpec, generator: np.random.Generator) -> Array:

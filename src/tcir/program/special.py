@@ -12,21 +12,23 @@ They stand where few results depend on them, and where no result depends on the 
 - in the other, at taps that are never in the padding: whether padding is multiplied, and 0 times
   infinity a NaN, depends on the schedule (docs/convolution.md, "0 · inf").
 
-At most one row in `SHARE` is special. Signalling NaNs and NaNs with a payload are left out: what a
-tensor core makes of a payload is not documented, and for tf32 it cuts the payload's low bits.
+At most one row in `SHARE` is special. Of a vector, and of fewer than `ROWS` rows, nearly all
+results depend: its NaN and infinities have executions of their own (`alone`). Signalling NaNs and
+NaNs with a payload are left out: what a tensor core makes of a payload is not documented, and for
+tf32 it cuts the payload's low bits.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
 
-from tcir.program.factors import Contraction, Factor
+from tcir.program.factors import ROWS, Contraction, Factor
 
 Array = np.ndarray[Any, Any]
 Loops: TypeAlias = dict[int, int]
@@ -41,6 +43,8 @@ TRIES = 64
 """Places that are looked at for an element that is alone."""
 FAR = 1 << 10
 """More than any distance of exponents."""
+_OF_A_FORMAT = ("inf", "NaN", "NaN scale")
+"""What a side has to show itself."""
 _TIMES_ZERO = ("inf", "NaN", "inf - inf")
 """What zeros of padding show."""
 F32_LOW, F32_TOP = -149, 128
@@ -53,6 +57,7 @@ class Special:
 
     what: "NaN", "inf", "inf - inf", "overflow" (with the largest scale), "subnormals", "zeros",
           "NaN scale" or "smallest scale"
+    axis: None for a vector, and for single elements of what windows run over
     """
 
     side: int
@@ -82,6 +87,30 @@ def special_values(contraction: Contraction) -> list[Special]:
             room = factor.shape[axis] // SHARE
             found += [Special(side, kind, axis) for kind in turned[:room]]
     return found
+
+
+def alone(contraction: Contraction) -> list[list[Special]]:
+    """What comes in executions of its own, each a list: see the module's docstring.
+
+    What such a side does not show in its own format, the rows of the other side do, if it has any.
+    """
+    pair = contraction.pairs[0]
+    executions = []
+    shown = [contraction.own_axis(pair, side) is not None or None in pair[side].dims
+             for side in (0, 1)]  # fmt: skip
+    for side, factor in enumerate(pair):
+        if shown[side] or factor.dtype.kind in "iu":
+            continue
+        kinds = [kind for kind in _kinds(contraction, factor) if kind in _OF_A_FORMAT]
+        if not any(shown) and side == 0:
+            kinds = ["subnormals", "overflow", *kinds]
+        if not all(contraction.taps.get(index[0], [0]) for index in factor.dims if index):
+            kinds = [kind for kind in kinds if kind not in _TIMES_ZERO]
+        axis = contraction.own_axis(pair, side, least=2)
+        room = 1 if axis is None else factor.shape[axis]
+        specials = [Special(side, kind, axis) for kind in kinds]
+        executions += [specials[n : n + room] for n in range(0, len(specials), room)]
+    return executions
 
 
 def _kinds(contraction: Contraction, factor: Factor) -> Iterator[str]:
@@ -120,19 +149,20 @@ class Placing:
         self._generator = generator
         self._top = top
 
-    def all(self) -> None:
-        """Every one that there is room for."""
-        specials = special_values(self._contraction)
+    def all(self, specials: Sequence[Special]) -> None:
+        """Each in a row of its own."""
         for number in {f.argument for f in self._contraction.factors} if specials else ():
             self._drawn[number] = self._drawn[number].copy()
-        for special in (s for s in specials if s.axis is None):
-            self._place_element(special)
-        for side in (0, 1):
-            rows = [s for s in specials if s.side == side and s.axis is not None]
-            if rows:
-                size = self._pair[side].shape[rows[0].axis or 0]
-                free = self._generator.permutation(np.arange(1, size - 1))
-                for special, row in zip(rows, free):
+        for side, factor in enumerate(self._pair):
+            mine = [special for special in specials if special.side == side]
+            if None in factor.dims:
+                for special in mine:
+                    self._place_element(special)
+            elif mine:
+                size = 1 if mine[0].axis is None else factor.shape[mine[0].axis]
+                spare = int(size >= ROWS)  # neither the first nor the last
+                free = self._generator.permutation(np.arange(spare, size - spare))
+                for special, row in zip(mine, free):
                     self._place(special, int(row))
 
     @property
@@ -167,7 +197,8 @@ class Placing:
                 if scale is not None:
                     self._drawn[scale.argument][_at(scale, loops)] = np.nan
             case _:
-                where = (slice(None),) * (special.axis or 0) + (row,)
+                axis = special.axis
+                where = () if axis is None else (slice(None),) * axis + (row,)
                 zeros = np.zeros(values[where].shape)
                 values[where] = np.copysign(zeros, self._generator.choice([-1, 1], zeros.shape))
                 if special.what != "zeros":
@@ -195,12 +226,18 @@ class Placing:
         return {index[0]: (factor.shape[axis] - 1) * index[1]} if shared and index else {}
 
     def _scale_of(self, factor: Factor, special: Special) -> Factor | None:
-        """The scale of this side, known by the loop over its rows."""
-        assert special.axis is not None
+        """The scale of this side, known by the loop over its rows; a vector's is the other one."""
         for pair in self._contraction.pairs[1:]:
-            for scale in pair:
-                if factor.dims[special.axis] in scale.dims:
-                    return scale
+            own, other = (self._contraction.own_loops(self._pair, side) for side in (0, 1))
+            if special.side:
+                own, other = other, own
+            loops = [{index[0] for index in scale.dims if index} for scale in pair]
+            if own or other:
+                return next(
+                    scale for scale, has in zip(pair, loops, strict=True)
+                    if (own & has if own else not other & has)
+                )  # fmt: skip
+            return pair[special.side]
         return None
 
     def _alone(self, special: Special, factor: Factor, row: int) -> Place:
@@ -242,7 +279,8 @@ class Placing:
 
 
 def _own(factor: Factor, special: Special, row: int) -> Loops:
-    assert special.axis is not None
+    if special.axis is None:
+        return {}
     index = factor.dims[special.axis]
     assert index is not None
     return {index[0]: row}

@@ -24,16 +24,14 @@ from tcir.errors import Error, IncompleteError
 from tcir.interp import Outcome, executor_for
 from tcir.program.capacity import check_arrays
 from tcir.program.execution import KernelStep, as_view, run_in_order, run_sequence
-from tcir.program.factors import Contraction, contraction_of
-from tcir.program.inputs import make_inputs, whole_bits
 from tcir.program.launch import LaunchSequence
 from tcir.program.memory_image import from_memory, images, in_memory
 from tcir.program.programs import Program, find_programs, workspace_bytes
 from tcir.program.signature import Signature, signature_of, views_of
-from tcir.program.special import special_values
 from tcir.run_options import RunOptions
 from tcir.target import DEFAULT_TARGET
 from tcir.validation import bounds, compare
+from tcir.validation.draws import Draw, Draws
 from tcir.validation.report import Line
 from tcir.validation.settings import Settings
 from tcir.validation.threads import Executed, Threads
@@ -66,15 +64,12 @@ class Validator:
 
         self.settings = settings or Settings()
         self.signature: Signature | None = None
-        self.inputs: list[Array] = []
-        self._images: list[Array] = []
-        self._reference: list[Array] = []
+        self._draws: Draws | None = None
         self._previous: list[Array] = []
         self._bounds: list[Array] | None = None
         self._squares: list[Array] = []
         self._limits: list[float] = []
         self._no_bound = ""
-        self._drawn = ""
         self._sites: dict[int, Any] = {}
         self._before: Work | None = None
         self._products = Products()
@@ -85,28 +80,21 @@ class Validator:
         """Executes the input program: the reference for all later states."""
         self.signature = signature_of(module)
         check_arrays(self.signature.inputs, self.signature.outputs)
-        contraction = contraction_of(module, self.signature)
-        self._drawn = _drawn_words(self.settings, self.signature, contraction)
+        self._draws = draws = Draws.of(module, self.signature, self.settings)
         if self.signature.level == "tensor":
-            self._algorithm = Algorithm.of(contraction, self.signature.outputs)
-        self.inputs = make_inputs(
-            self.signature.inputs,
-            self.settings.seed,
-            self.settings.inputs,
-            contraction,
-            whole_bits(self.signature),
-        )
-        self._images = images(self.inputs)
+            self._algorithm = Algorithm.of(draws.contraction, self.signature.outputs)
         line = Line(0, "(input)")
         programs = find_programs(module)
-        outcome = self._execute(module, programs, self.inputs, None, line)
-        if line.verdict in ("incomplete", "different"):
-            return line
-        assert outcome is not None
-        self._reference = self._previous = outcome.outputs
+        for draw in (*draws.more, draws.main):
+            outcome = self._execute(module, programs, draw, None, line)
+            if line.verdict in ("incomplete", "different"):
+                return line
+            assert outcome is not None
+            draw.reference = outcome.outputs
+        self._previous = draws.main.reference
         self._before = Work(_levels(programs), line.counters)
         line.verdict = "reference"
-        line.compared = f"{_rules(outcome.level)}, {self._drawn}"
+        line.compared = f"{_rules(line.level)}, {draws.main.words}"
         if self.settings.inputs == "random" and self.signature.level == "tensor":
             self._prepare_bound(module, programs)
         return line
@@ -123,7 +111,7 @@ class Validator:
             outcome = self._compare_orders(
                 line,
                 orders,
-                lambda order: self._execute(module, programs, self.inputs, order, line, threads),
+                lambda draw, order: self._execute(module, programs, draw, order, line, threads),
                 _levels(programs),
             )
             self._executed = None
@@ -140,14 +128,14 @@ class Validator:
     def check_ptx(self, ptx: str, launches: LaunchSequence, line: Line) -> Line:
         """Executes PTX text under every order and fills in the verdict of `line`."""
 
-        def execute(order: int | None) -> Outcome | None:
+        def execute(draw: Draw, order: int | None) -> Outcome | None:
             assert self.signature is not None
             return _guard(
                 line,
                 lambda: run_sequence(
                     ptx,
                     launches,
-                    self._images,
+                    draw.images,
                     self.signature.outputs if self.signature else (),
                     self._options(order, "thread"),
                 ),
@@ -176,11 +164,12 @@ class Validator:
         self,
         line: Line,
         orders: int,
-        execute: Callable[[int | None], Outcome | None],
+        execute: Callable[[Draw, int | None], Outcome | None],
         levels: tuple[str, ...],
     ) -> Outcome | None:
         """Fills in `line`; returns the last outcome if every order's holds."""
-        if not self._reference:
+        draws = self._draws
+        if draws is None or not draws.main.reference:
             line.verdict = "incomplete"
             line.compared = "the program as it came in gave no reference"
             return None
@@ -189,7 +178,7 @@ class Validator:
         held = False
         for number in range(orders):
             order = None if number == 0 else self.settings.seed + number
-            outcome = execute(order)
+            outcome = execute(draws.main, order)
             if outcome is None or line.verdict in ("incomplete", "different"):
                 break
             self._judge(line, outcome)
@@ -210,27 +199,49 @@ class Validator:
                 self._algorithm = None
             self._before = work
             self._sites = dict(outcome.sites) or self._sites
-            held = True
+            held = self._hold_alone(line, execute, draws.more)
         line.execute_seconds = time.perf_counter() - started
         return outcome if held else None
+
+    def _hold_alone(
+        self, line: Line, execute: Callable[[Draw, int | None], Outcome | None], draws: list[Draw]
+    ) -> bool:
+        """Whether the results on each of `draws` are those of the input program."""
+        counters = line.counters
+        for draw in draws:
+            outcome = execute(draw, None)
+            line.counters = counters
+            if outcome is None:
+                line.compared += f"; inputs with {draw.words}"
+                return False
+            difference = compare.first_difference(draw.reference, outcome.outputs)
+            if difference is not None:
+                line.verdict = "different"
+                why = "exact inputs must agree bit for bit"
+                line.compared = f"{_rules(outcome.level)}, {why}; inputs with {draw.words}"
+                site = outcome.sites.get(difference.output)
+                words = str(site(difference.index)) if site else ""
+                line.difference = dataclasses.replace(difference, site=words)
+                return False
+        return True
 
     def _execute(
         self,
         module: ir.Module,
         programs: Sequence[Program],
-        inputs: Sequence[Array],
+        draw: Draw,
         order: int | None,
         line: Line,
         threads: Threads | None = None,
     ) -> Outcome | None:
         spelled = threads.spelled if threads else {}
-        return _guard(line, lambda: self._run(module, programs, inputs, order, spelled))
+        return _guard(line, lambda: self._run(module, programs, draw, order, spelled))
 
     def _run(
         self,
         module: ir.Module,
         programs: Sequence[Program],
-        inputs: Sequence[Array],
+        draw: Draw,
         order: int | None,
         spelled: Mapping[str, Spelling],
     ) -> Outcome:
@@ -242,7 +253,7 @@ class Validator:
         outputs, program = self.signature.outputs, programs[0]
         views = views_of(program)
         plain = program.level == "tensor" and not views
-        buffers = inputs if plain else self._images
+        buffers = draw.inputs if plain else draw.images
         given = {name: {"spelled": each} for name, each in spelled.items()}
 
         if len(programs) == 1 and (plain or program.level != "tensor"):
@@ -276,29 +287,34 @@ class Validator:
 
             return KernelStep(program.name, program.buffers, run, views)
 
-        first = len(inputs) + len(outputs)
+        first = len(draw.inputs) + len(outputs)
         sizes = dict(enumerate(workspace_bytes(module), first))
         steps = [step(program) for program in programs]
         return in_memory(outputs, lambda specs: run_in_order(steps, buffers, specs, sizes))
+
+    @property
+    def _main(self) -> Draw:
+        assert self._draws is not None
+        return self._draws.main
 
     def _judge(self, line: Line, outcome: Outcome) -> None:
         """Compares the results of one execution; findings were recorded by `_guard`."""
         got, rules = outcome.outputs, _rules(outcome.level)
         as_before = compare.same_bits(self._previous, got)
-        if compare.same_bits(self._reference, got):
+        if compare.same_bits(self._main.reference, got):
             line.verdict = "equal"
             line.compared = f"{rules}, bit for bit with the input" + (
                 "" if as_before else "; the result before was within bound only"
             )
             return
         bound, why = self._bound()
-        difference = compare.first_difference(self._reference, got, bound)
+        difference = compare.first_difference(self._main.reference, got, bound)
         before = "bit for bit as before the pass" if as_before else "not bit for bit as before"
         if bound is not None:
-            error, ratio = compare.largest_ratio(self._reference, got, bound)
+            error, ratio = compare.largest_ratio(self._main.reference, got, bound)
             line.max_error, line.max_error_over_bound = error, ratio
             if difference is None and (excess := self._excess(line, got)):
-                why, difference = excess, compare.first_difference(self._reference, got)
+                why, difference = excess, compare.first_difference(self._main.reference, got)
         if difference is None:
             line.verdict = "within bound"
             line.compared = (
@@ -313,7 +329,7 @@ class Validator:
 
     def _excess(self, line: Line, got: Sequence[Array]) -> str:
         """How far the rms error is beyond its bound, or nothing; fills in the line's ratio."""
-        means = compare.mean_squares(self._reference, got, self._squares)
+        means = compare.mean_squares(self._main.reference, got, self._squares)
         ratios = [math.sqrt(mean / limit) for mean, limit in zip(means, self._limits, strict=True)]
         line.rms_error_over_bound = max(ratios, default=0.0)
         if line.rms_error_over_bound <= 1:
@@ -344,44 +360,33 @@ class Validator:
         if foreign:
             self._no_bound = f"no bound is known for programs with {', '.join(foreign)}"
             return
-        magnitudes = self._plain(module, programs, [np.abs(a) for a in self.inputs])
-        counts = self._plain(module, programs, [np.ones_like(a) for a in self.inputs])
+        magnitudes = self._plain(module, programs, [np.abs(a) for a in self._main.inputs])
+        counts = self._plain(module, programs, [np.ones_like(a) for a in self._main.inputs])
         attributes = module.operation.attributes
         target = attributes["tc.target"].value if "tc.target" in attributes else DEFAULT_TARGET.name
-        how = bounds.sums_of(self.inputs[0].dtype.name, target)
+        how = bounds.sums_of(self._main.inputs[0].dtype.name, target)
         self._bounds = [
             bounds.fused_sum_bound(bounds.upper(s), bounds.upper(k), reference, how)
-            for s, k, reference in zip(magnitudes, counts, self._reference, strict=True)
+            for s, k, reference in zip(magnitudes, counts, self._main.reference, strict=True)
         ]
-        spread = bounds.spread_of(self.inputs)
+        spread = bounds.spread_of(self._main.inputs)
         self._squares = [
             bounds.expected_squares(s, k, reference, how, spread)
-            for s, k, reference in zip(magnitudes, counts, self._reference, strict=True)
+            for s, k, reference in zip(magnitudes, counts, self._main.reference, strict=True)
         ]
-        self._limits = list(map(bounds.squares_limit, self._squares, self._reference))
+        self._limits = list(map(bounds.squares_limit, self._squares, self._main.reference))
         if not all(np.isfinite(b).all() for b in self._bounds):
             self._bounds = None
             self._no_bound = "the sums of magnitudes overflow the output type: no bound"
 
     def _plain(
-        self, module: ir.Module, programs: Sequence[Program], inputs: Sequence[Array]
+        self, module: ir.Module, programs: Sequence[Program], inputs: list[Array]
     ) -> list[Array]:
         line = Line(0, "(bound)")
-        outcome = self._execute(module, programs, inputs, None, line)
+        outcome = self._execute(module, programs, Draw(inputs), None, line)
         if outcome is None:
             raise IncompleteError(f"cannot compute the bound: {line}")
         return outcome.outputs
-
-
-def _drawn_words(settings: Settings, signature: Signature, contraction: Contraction | None) -> str:
-    """What the inputs are, for the table."""
-    if settings.inputs != "integers":
-        return f"{settings.inputs}, seed {settings.seed}"
-    if contraction is None:
-        return f"integers up to {(1 << whole_bits(signature)) - 1}, seed {settings.seed}"
-    special = dict.fromkeys(each.what for each in special_values(contraction))
-    words = f"; special: {', '.join(special)}" if special else ""
-    return f"integers, seed {settings.seed}{words}"
 
 
 def _guard(line: Line, run: Callable[[], Outcome]) -> Outcome | None:

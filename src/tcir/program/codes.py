@@ -1,0 +1,42 @@
+"""Inputs of programs without sums: half of them all codes of the format, half about 1.
+
+Elementwise arithmetic rounds each result alone, so it has the same bits however it is written, and
+its inputs need not spare it anything: NaN (without a payload), infinities, subnormals, zeros of
+both signs, all integers.
+"""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+
+from tcir.interp import OutputSpec
+from tcir.interp.types import Array
+from tcir.program.memory_image import PACKED_BITS
+
+ENDS = 1 / 8
+"""Share of what is at an end of the format: zeros, infinities, NaN, the largest, the smallest."""
+
+
+def any_codes(spec: OutputSpec, generator: np.random.Generator) -> Array:
+    """An array of any type but bool."""
+    dtype, shape = spec.dtype, spec.shape
+    if dtype.kind in "iu":
+        of = np.iinfo(dtype)
+        return generator.integers(of.min, of.max, shape, dtype, endpoint=True)
+    bits = PACKED_BITS.get(dtype, 8 * dtype.itemsize)
+    unsigned = np.dtype(f"u{dtype.itemsize}")
+    codes = generator.integers(0, (1 << bits) - 1, shape, unsigned, endpoint=True)
+    values = codes.view(dtype)
+    if dtype == ml_dtypes.float8_e8m0fnu:
+        return values
+    with np.errstate(invalid="ignore"):  # signalling NaNs
+        values = np.where(np.isnan(values), np.array(np.nan).astype(dtype), values)
+    near = generator.standard_normal(shape) * 2.0 ** generator.integers(-2, 2, shape)
+    values = np.where(generator.random(shape) < 0.5, values, near.astype(dtype))
+    limits = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
+    ends = [0.0, np.inf, np.nan]
+    ends += [float(end) for end in (limits.max, limits.tiny, limits.smallest_subnormal)]
+    both = np.array([*ends, *(-end for end in ends)]).astype(dtype)
+    values = np.where(generator.random(shape) < ENDS, generator.choice(both, shape), values)
+    return np.abs(values) if spec.unsigned else values

@@ -1,0 +1,82 @@
+"""The inputs that a program is executed on, and what it makes of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from tcir.interp.types import Array
+from tcir.program.factors import Contraction, contraction_of, is_elementwise
+from tcir.program.inputs import ALL_CODES, make_inputs, whole_bits
+from tcir.program.memory_image import images
+from tcir.program.signature import Signature
+from tcir.program.special import Special, alone, special_values
+from tcir.validation.settings import Settings
+
+if TYPE_CHECKING:
+    from tcir._mlir import ir
+
+
+@dataclass
+class Draw:
+    """One execution's inputs, and the results of the program as it came in.
+
+    words: what is special about them, for the table
+    """
+
+    inputs: list[Array]
+    words: str = ""
+    reference: list[Array] = field(default_factory=list)
+
+    @cached_property
+    def images(self) -> list[Array]:
+        """The inputs as kernels below the tensor level receive them."""
+        return images(self.inputs)
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Which inputs a program gets.
+
+    main is executed in every completion order, `more` in the order of issue.
+    """
+
+    contraction: Contraction | None
+    main: Draw
+    more: list[Draw]
+
+    @staticmethod
+    def of(module: ir.Module, signature: Signature, settings: Settings) -> Draws:
+        """By `settings` for the program in `module`."""
+        contraction = contraction_of(module, signature)
+        bits = ALL_CODES if is_elementwise(module, signature) else whole_bits(signature)
+
+        def drawn(specials: Sequence[Special] | None = None) -> list[Array]:
+            seed, kind = settings.seed, settings.inputs
+            return make_inputs(signature.inputs, seed, kind, contraction, bits, specials)
+
+        exact = settings.inputs == "integers"
+        lists = alone(contraction) if exact and contraction is not None else []
+        more = [Draw(drawn(specials), _sides(specials)) for specials in lists]
+        return Draws(contraction, Draw(drawn(), _words(settings, contraction, bits, lists)), more)
+
+
+def _sides(specials: Sequence[Special]) -> str:
+    return ", ".join(f"{special.what} in {'AB'[special.side]}" for special in specials)
+
+
+def _words(
+    settings: Settings, contraction: Contraction | None, bits: int, lists: list[list[Special]]
+) -> str:
+    if settings.inputs != "integers":
+        return f"{settings.inputs}, seed {settings.seed}"
+    if bits == ALL_CODES:
+        return f"no sums: all codes, seed {settings.seed}"
+    if contraction is None:
+        return f"sums of unknown order: integers up to {(1 << bits) - 1}, seed {settings.seed}"
+    special = dict.fromkeys(each.what for each in special_values(contraction))
+    words = f"; special: {', '.join(special)}" if special else ""
+    more = f"; alone: {', '.join(map(_sides, lists))}" if lists else ""
+    return f"integers, seed {settings.seed}{words}{more}"
