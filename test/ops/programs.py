@@ -171,6 +171,7 @@ def outcomes(text: str, inputs: Sequence[Array], outputs: Sequence[OutputSpec],
         launch = Launch.from_module(module)
         Pipeline(LOWER_TO_LLVM).run(module)
         ptx = codegen.emit_ptx(codegen.translate(module))
+    assert codegen.assemble(ptx).spill_bytes == 0
     for seed in orders:
         outcome = run_kernel(ptx, launch, inputs, outputs, RunOptions(seed))
         found.append((f"PTX, order {seed}", outcome))
