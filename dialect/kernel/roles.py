@@ -19,6 +19,7 @@ from tcir.dialect.ops.memory import (
 from tcir.dialect.ops.movement import TmemLdOp, TmemStOp
 from tcir.dialect.ops.structure import RoleOp
 from tcir.dialect.ops.sync import CtaBarrierOp
+from tcir.dialect.ops.tmem_words import TmemLdWordsOp, TmemStWordsOp
 
 
 @verify_in_kernel(
@@ -77,6 +78,10 @@ def _(kernel: KernelView) -> Found:
             yield op, {"got": integer(op, "warp"), "warps": warps}
 
 
+_QUARTER_OPS = (TmemLdOp, TmemStOp, TmemLdWordsOp, TmemStWordsOp)
+"""Ops of a warp on the lanes of its sub-partition."""
+
+
 @verify_in_kernel(
     "epilogue-quarters",
     "PTX ISA 9.7.16.8",
@@ -84,7 +89,7 @@ def _(kernel: KernelView) -> Found:
     "a row, got {got}: warp w reaches the lanes of quarter w mod 4 only",
 )
 def _(kernel: KernelView) -> Found:
-    readers = [s.role for s in kernel.sites if s.role and isinstance(s.op, TmemLdOp | TmemStOp)]
+    readers = [s.role for s in kernel.sites if s.role and isinstance(s.op, _QUARTER_OPS)]
     for role in kernel.roles:
         warps = integers(role, "warps")
         first, count = warps[0], len(warps)

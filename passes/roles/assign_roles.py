@@ -221,9 +221,13 @@ class _Copier:
                 self.copy(inner)
 
 
+_ACCESSES = tc.TmemLdOp | tc.TmemStOp | tc.TmemLdWordsOp | tc.TmemStWordsOp
+"""Ops with a sub-partition and a first column."""
+
+
 def _is_quarter_loop(op: scf.ForOp) -> bool:
     """Whether the induction variable is the `quarter` of its ``tc.tmem_ld`` and ``tc.tmem_st``."""
-    reads = [inner for inner in walk(op) if isinstance(inner, tc.TmemLdOp | tc.TmemStOp)]
+    reads = [inner for inner in walk(op) if isinstance(inner, _ACCESSES)]
     return bool(reads) and all(read.quarter == op.induction_variable for read in reads)
 
 
@@ -231,7 +235,7 @@ def _is_column_loop(op: ir.OpView) -> bool:
     """Whether the induction variable is the `column` of its ``tc.tmem_ld`` and ``tc.tmem_st``."""
     if not isinstance(op, scf.ForOp):
         return False
-    reads = [inner for inner in walk(op) if isinstance(inner, tc.TmemLdOp | tc.TmemStOp)]
+    reads = [inner for inner in walk(op) if isinstance(inner, _ACCESSES)]
     return bool(reads) and all(read.column == op.induction_variable for read in reads)
 
 

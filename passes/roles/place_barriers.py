@@ -27,6 +27,7 @@ from tcir.passes.build.kernel_ops import (
     trip_count,
     walk_body,
 )
+from tcir.passes.roles.bulk_groups import guard_stores
 from tcir.passmanager.pipeline import Pass, register_pass
 
 ROLE = "tc.for_role"
@@ -82,6 +83,7 @@ class PlaceBarriers(Pass):
 
     Rings in tensor memory, filled by the loop's cp, use the same slots and thus the same ``empty``
     barrier: commit, wait, load, wait separate the last mma on a slot from the next cp into it.
+    TMA stores: see `tcir.passes.roles.bulk_groups`.
     Preserves program order, which one thread may still execute as a whole, and the values stored.
     Each synchronisation op carries ``tc.for_role``.
     """
@@ -95,6 +97,7 @@ class PlaceBarriers(Pass):
                     kernel, "expected a kernel without barriers, got one with tc.async"
                 )
             _Placer.of(kernel).run()
+            guard_stores(kernel, ROLE)
             kernel.attributes["tc.async"] = ir.UnitAttr.get()
 
 
