@@ -8,8 +8,11 @@ from tcir.passes.gemm.repack_gemm import RepackGemm
 from tcir.passes.gemm.tile_gemm import TileGemm
 from tcir.passes.raising.fuse_epilogue import FuseEpilogue
 from tcir.passes.raising.raise_to_tc import RaiseToTc
+from tcir.passes.raising.reorder_scales import ReorderScales
 from tcir.passes.raising.split_launches import SplitLaunches
+from tcir.passes.simt.convert_codes_to_simt import ConvertCodesToSimt
 from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
+from tcir.passes.simt.convert_scales_to_simt import ConvertScalesToSimt
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines.parts.tile_to_llvm import tile_to_llvm
 
@@ -23,6 +26,8 @@ class GemmOptions:
     persistent: no more CTAs than SMs, each of which computes several tiles one after another
     ctas: CTAs of a persistent kernel; 0: one per SM
     acc_stages: accumulators that the tiles of a CTA use in turn; 0 chooses
+    kind: mxf4nvf4, mxf4 or mxf8f6f4 where several multiply block-scaled types; left out, the one
+          with the least bytes in shared memory
     """
 
     n_tile: int = 0
@@ -30,6 +35,7 @@ class GemmOptions:
     persistent: bool = False
     ctas: int = 0
     acc_stages: int = 0
+    kind: str = ""
 
 
 def build(options: GemmOptions) -> Pipeline:
@@ -39,9 +45,17 @@ def build(options: GemmOptions) -> Pipeline:
             FuseEpilogue(),
             RaiseToTc(),
             RepackGemm(),
+            ReorderScales(),
             SplitLaunches(),
             ConvertRepackToSimt(),
-            TileGemm(n_tile=options.n_tile, persistent=options.persistent, ctas=options.ctas),
+            ConvertScalesToSimt(),
+            ConvertCodesToSimt(),
+            TileGemm(
+                n_tile=options.n_tile,
+                persistent=options.persistent,
+                ctas=options.ctas,
+                kind=options.kind,
+            ),
             *tile_to_llvm(options.stages, options.acc_stages),
         ]
     )
@@ -50,7 +64,7 @@ def build(options: GemmOptions) -> Pipeline:
 register_pipeline(
     NamedPipeline(
         name="gemm",
-        doc="matrix product, batched or not, operands transposed or not.",
+        doc="matrix product, batched or not, operands transposed or not, block-scaled or not.",
         options=GemmOptions,
         accepted_forms=(
             "linalg.matmul (also with transposing indexing_maps), linalg.batch_matmul, or the same "
@@ -58,6 +72,9 @@ register_pipeline(
             "f16, bf16, f32 (multiplied as tf32) or f8 inputs, f32 accumulator; i8 with an i32 one",
             "after it elementwise linalg, arith ops on tensors, broadcasts of other arguments: its "
             "epilogue, whose result may have another type",
+            "linalg.generic of elements times scales of two matrices, summed over k, or "
+            "tc.block_scaled_matmul: types, scales, global scales and results as with "
+            "gemv-padded-n, any number of columns; row-major scales are reordered",
             "static shapes; rows of no multiple of 16 bytes, and f32 without K innermost, are "
             "repacked",
         ),

@@ -68,7 +68,7 @@ def scales_shape(shape: list[int], block: int, layout: str) -> list[int]:
 class BlockScaledMatmulOp(
     Op,
     name="block_scaled_matmul",
-    lowered_by=("tile-gemv-padded-n", "convert-block-scaled-to-simt"),
+    lowered_by=("tile-gemv-padded-n", "tile-gemm", "convert-block-scaled-to-simt"),
 ):
     """Product of block-scaled matrices, or of a matrix and a vector, K innermost in both.
 

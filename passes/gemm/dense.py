@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from tcir._mlir import ir
 from tcir.dialect import tc
@@ -11,11 +12,12 @@ from tcir.dialect.limits import MMA_K_BYTES, TMEM_LANES
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_MATMUL, match_failure
 from tcir.passes.build.emit import mma
+from tcir.passes.build.epilogue import Epilogue
 from tcir.passes.build.index import Index
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.operand_tiles import TiledOperand, check_pitch, k_step
 from tcir.passes.build.tile_kernel import Accumulate, argument
-from tcir.passes.gemm.place import Place
+from tcir.passes.gemm.place import Place, Step
 
 
 def check_dense(op: tc.MatmulOp) -> None:
@@ -80,8 +82,15 @@ class DenseProduct:
             ir.IntegerType.get_signless(32) if integer else ir.F32Type.get(),
         )
 
-    def multiply(self, d: ir.Value, step: Index, place: Place, accumulate: Accumulate) -> None:
-        """Loads step number `step` of the tile at `place` and adds its product to `d`."""
+    def at(self, place: Place) -> Step:
+        """The steps of the tile at `place`."""
+        return partial(self._multiply, place)
+
+    def finish(self, epilogue: Epilogue) -> Epilogue:
+        """`epilogue` of the sums."""
+        return epilogue
+
+    def _multiply(self, place: Place, d: ir.Value, step: Index, accumulate: Accumulate) -> None:
         k0 = index.mul(step, self.k)
         a, b = tc.SmemTileOp(self.a.type).tile, tc.SmemTileOp(self.b.type).tile
         batch: dict[str, Index] = {} if place.batch is None else {"batch": place.batch}

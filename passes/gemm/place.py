@@ -1,26 +1,61 @@
-"""Tiles of a GEMM's output."""
+"""Tiles of a GEMM's output, and what a kind of product has to say about one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol, TypeAlias
 
 from tcir._mlir import ir
-from tcir.dialect.limits import QUARTER_LANES
+from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
 from tcir.passes.build import index
+from tcir.passes.build.epilogue import Epilogue
 from tcir.passes.build.index import Index
+from tcir.passes.build.tile_kernel import Accumulate
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a tile begins in the output: its first row and column, and its matrix of a batch."""
+    """Where a tile is in the output: its number along m and n, the first row and column of it, and
+    its matrix of a batch."""
 
+    row_tile: Index
+    column_tile: Index
     row: Index
     column: Index
     batch: Index | None = None
+
+    @staticmethod
+    def of(row_tile: Index, column_tile: Index, batch: Index | None, n_tile: int) -> Place:
+        """The tile of 128 rows and `n_tile` columns with these numbers."""
+        row, column = index.mul(row_tile, TMEM_LANES), index.mul(column_tile, n_tile)
+        return Place(row_tile, column_tile, row, column, batch)
 
     def indices(self, quarter: ir.Value) -> Callable[[ir.Value], list[Index]]:
         """Indices in the output of lane 0 of a sub-partition, by the tile's column."""
         batch = [] if self.batch is None else [self.batch]
         row = index.add(self.row, index.mul(quarter, QUARTER_LANES))
         return lambda column: [*batch, row, index.add(self.column, column)]
+
+
+Step: TypeAlias = "Callable[[ir.Value, Index, Accumulate], None]"
+"""``step(d, number, accumulate)`` loads step `number` of a tile and adds its product to `d`."""
+
+
+class Product(Protocol):
+    """The main loop of a kind of product.
+
+    steps: iterations that cover K; sums: element type of the accumulator
+    """
+
+    @property
+    def steps(self) -> int: ...
+
+    @property
+    def sums(self) -> ir.Type: ...
+
+    def at(self, place: Place) -> Step:
+        """The steps of the tile at `place`; called before the loop over them."""
+
+    def finish(self, epilogue: Epilogue) -> Epilogue:
+        """`epilogue` of what the accumulator holds; called behind that loop."""

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from tcir._mlir import ir
+from tcir._mlir import func, ir
 from tcir.dialect import tc
 from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
 from tcir.errors import InputError
-from tcir.passes.build import index
 from tcir.passes.build.emit import i64
 from tcir.passes.build.kernel_ops import CTAS_PER_SM
 from tcir.passes.build.limits import ceil_div
+from tcir.passes.build.scaled_shape import ScaledShape
 from tcir.passes.build.tile_kernel import (
     Accumulate,
     Source,
@@ -23,9 +24,14 @@ from tcir.passes.build.tile_kernel import (
     loop,
     store_tile,
 )
+from tcir.passes.gemm.block_scaled import (
+    BlockScaledProduct,
+    check_block_scaled,
+    choose_scaled_n_tile,
+)
 from tcir.passes.gemm.dense import DenseProduct, check_dense
 from tcir.passes.gemm.output_tiles import OutputTiles
-from tcir.passes.gemm.place import Place
+from tcir.passes.gemm.place import Place, Product
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.target import DEFAULT_TARGET
 
@@ -33,11 +39,13 @@ from tcir.target import DEFAULT_TARGET
 @register_pass
 @dataclass(frozen=True)
 class TileGemm(Pass):
-    """Turns ``tc.matmul`` into the sequential program of one CTA.
+    """Turns ``tc.matmul`` or ``tc.block_scaled_matmul`` into the sequential program of one CTA.
 
     n_tile: columns of an output tile, N of the mma; 0 chooses
     persistent: no more CTAs than SMs, each of which computes several tiles one after another
     ctas: CTAs of a persistent kernel, at most one per tile; 0: one per SM
+    kind: of the block-scaled instruction, where several multiply the types; left out, the one with
+          the least bytes in shared memory
 
     Before::
 
@@ -57,6 +65,9 @@ class TileGemm(Pass):
     rows of tiles.
     A ``tc.epilogue`` of the product is cloned onto the register tiles between load and store, with
     a ``tc.load_rows`` for each tensor it reads.
+    A step of a block-scaled product also loads the blocks of scale factors of the tile's rows and
+    columns, and copies them to tensor memory (``tc.cp_scales``); with an `n_tile` that is no
+    multiple of 128 a tile may begin inside a block, and its copies go further left.
     ``mk`` and ``nk`` give K-major tiles, ``km`` and ``kn`` MN-major ones; the batch is grid z.
     Preserves the value of every output element up to the order of the f32 sums, and the location of
     the product on every op.
@@ -66,6 +77,7 @@ class TileGemm(Pass):
     n_tile: int = 0
     persistent: bool = False
     ctas: int = 0
+    kind: str = ""
 
     def __post_init__(self) -> None:
         if self.ctas < 0 or (self.ctas and not self.persistent):
@@ -76,10 +88,32 @@ class TileGemm(Pass):
             )
 
     def run(self, module: ir.Module) -> None:
-        for source in find_sources(module, tc.MatmulOp, self.name, epilogues=True):
-            n = source.op.out.type.shape[-1]
-            n_tile = choose_n_tile(source.op, self.n_tile, n)
-            _tile(source, n_tile, self._output_tiles(source, n_tile))
+        scaled = any(isinstance(op, tc.BlockScaledMatmulOp) for op in _tensor_ops(module))
+        kind = tc.BlockScaledMatmulOp if scaled else tc.MatmulOp
+        for source in find_sources(module, kind, self.name, epilogues=True):
+            (self._tile_scaled if scaled else self._tile_dense)(source)
+
+    def _tile_dense(self, source: Source) -> None:
+        op = source.op
+        check_dense(op)
+        n_tile = choose_n_tile(op, self.n_tile, op.out.type.shape[-1])
+        _tile(
+            source,
+            lambda arguments: DenseProduct.create(op, arguments, n_tile),
+            n_tile,
+            self._output_tiles(source, n_tile),
+        )
+
+    def _tile_scaled(self, source: Source) -> None:
+        op, shape = source.op, ScaledShape.of(source.op, self.kind)
+        check_block_scaled(op, shape)
+        n_tile = choose_scaled_n_tile(op, self.n_tile, shape)
+        _tile(
+            source,
+            lambda arguments: BlockScaledProduct.create(op, arguments, shape, n_tile),
+            n_tile,
+            self._output_tiles(source, n_tile),
+        )
 
     def _output_tiles(self, source: Source, n_tile: int) -> OutputTiles:
         *batch, m, n = source.op.out.type.shape
@@ -92,20 +126,33 @@ class TileGemm(Pass):
         return replace(tiles, ctas=min(tiles.count, self.ctas or DEFAULT_TARGET.sms))
 
 
-def _tile(source: Source, n_tile: int, tiles: OutputTiles) -> None:
-    check_dense(source.op)
+def _tensor_ops(module: ir.Module) -> Iterator[ir.OpView]:
+    """The ops of all functions."""
+    for function in module.body.operations:
+        if isinstance(function, func.FuncOp) and not function.is_external:
+            yield from function.entry_block
+
+
+def _tile(
+    source: Source,
+    create: Callable[[list[ir.Value]], Product],
+    n_tile: int,
+    tiles: OutputTiles,
+) -> None:
+    """The kernel, from what makes its product out of the kernel's arguments."""
     with kernel(source, tiles.grid) as arguments:
-        product = DenseProduct.create(source.op, arguments, n_tile)
+        product = create(arguments)
         with tiles.each() as (x, y, z):
-            place = Place(index.mul(x, TMEM_LANES), index.mul(y, n_tile), z)
+            place = Place.of(x, y, z, n_tile)
+            step = product.at(place)
             d = accumulator(n_tile, product.sums)
             with loop(product.steps) as i:
-                product.multiply(d, i, place, Accumulate(i))
+                step(d, i, Accumulate(i))
             store_tile(
                 d,
                 arguments[-1],
                 rows=QUARTER_LANES,
                 row_dim=0 if z is None else 1,
                 indices=place.indices,
-                epilogue=source.epilogue(arguments, row_dim=0 if z is None else 1),
+                epilogue=product.finish(source.epilogue(arguments, 0 if z is None else 1)),
             )

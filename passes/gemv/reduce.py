@@ -12,9 +12,9 @@ from tcir.passes.build import simt
 from tcir.passes.build.emit import i64, i64s
 from tcir.passes.build.gpu_module import buffer_numbers, launch_order
 from tcir.passes.build.limits import ceil_div
+from tcir.passes.build.scaled_shape import ScaledShape
 from tcir.passes.build.tile_kernel import Source
 from tcir.passes.gemv.ranges import Ranges
-from tcir.passes.gemv.shapes import GemvShape
 
 THREADS = 128
 WORKSPACES = "tc.workspaces"
@@ -32,7 +32,7 @@ class Partials:
 
     name: str
     location: ir.Location
-    shape: GemvShape
+    shape: ScaledShape
     ranges: Ranges
     inputs: tuple[int, ...]
     factors: tuple[int, ...]
@@ -41,7 +41,7 @@ class Partials:
     element: ir.Type
 
     @staticmethod
-    def of(source: Source, shape: GemvShape, ranges: Ranges) -> Partials:
+    def of(source: Source, shape: ScaledShape, ranges: Ranges) -> Partials:
         """Reads these from the source function, which is erased later."""
         op, function = source.op, source.function
         numbers = buffer_numbers(function, len(function.type.inputs) + 1)

@@ -12,8 +12,8 @@ from tcir.passes.build import index
 from tcir.passes.build.emit import i64
 from tcir.passes.build.epilogue import rounded, scaled
 from tcir.passes.build.index import Index
+from tcir.passes.build.scaled_shape import ScaledShape
 from tcir.passes.build.tile_kernel import STORE_COLUMNS, argument, load_registers, loop
-from tcir.passes.gemv.shapes import GemvShape
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Result:
     factors: tuple[ir.Value, ...]
 
     @staticmethod
-    def create(op: ir.OpView, arguments: list[ir.Value], shape: GemvShape) -> Result:
+    def create(op: ir.OpView, arguments: list[ir.Value], shape: ScaledShape) -> Result:
         """Expands the kernel's last argument to three dimensions."""
         factors = tuple(argument(arguments, g) for g in (op.a_global, op.b_global) if g is not None)
         return Result(three_dimensional(arguments[-1], shape), factors)
@@ -49,7 +49,7 @@ class Result:
         return arith.mulf(*loaded) if len(loaded) == 2 else loaded[0] if loaded else None
 
 
-def three_dimensional(out: ir.Value, shape: GemvShape) -> ir.Value:
+def three_dimensional(out: ir.Value, shape: ScaledShape) -> ir.Value:
     """`out` as ``[batch, M, N]``: missing dimensions are added with extent 1."""
     full = [shape.batch, shape.m, shape.n]
     have = list(out.type.shape)

@@ -8,8 +8,8 @@ from tcir._mlir import ir
 from tcir.dialect.limits import TMEM_LANES
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.limits import ceil_div
+from tcir.passes.build.scaled_shape import ScaledShape, Stage
 from tcir.passes.gemv.ranges import SMS, Ranges
-from tcir.passes.gemv.shapes import GemvShape, Stage
 
 SCHEDULES = ("auto", "single", "split-k", "stream-k")
 
@@ -32,35 +32,35 @@ class Schedule:
     ranges: Ranges
 
 
-def row_bytes(shape: GemvShape) -> list[int]:
+def row_bytes(shape: ScaledShape) -> list[int]:
     """Widths of a stage, widest first: swizzle spans that hold whole sets of 4 scales."""
     if shape.a.padded or shape.b.padded:
         return [128]  # TMA pads 128 elements at a time, which are 128 bytes
     return [width for width in (128, 64, 32) if Stage(shape, width).scales % 4 == 0]
 
 
-def single(shape: GemvShape) -> Schedule:
+def single(shape: ScaledShape) -> Schedule:
     """One CTA a tile."""
     stage = Stage(shape, 128)
     tiles = ceil_div(shape.m, TMEM_LANES) * shape.batch
     return Schedule("single", stage, Ranges(tiles, stage.per_tile, tiles))
 
 
-def split(shape: GemvShape, parts: int) -> Schedule:
+def split(shape: ScaledShape, parts: int) -> Schedule:
     """`parts` CTAs a tile."""
     one = single(shape)
     ranges = one.ranges
     return Schedule("split-k", one.stage, Ranges(ranges.tiles, ranges.units, ranges.tiles * parts))
 
 
-def stream(shape: GemvShape, width: int) -> Schedule:
+def stream(shape: ScaledShape, width: int) -> Schedule:
     """One CTA per SM, or fewer if one would get less than two stages."""
     stage, tiles = Stage(shape, width), single(shape).ranges.tiles
     ctas = max(1, min(SMS, tiles * stage.per_tile // 2))
     return Schedule("stream-k", stage, Ranges(tiles, stage.per_tile, ctas))
 
 
-def choose(op: ir.OpView, shape: GemvShape, schedule: str, splits: int) -> Schedule:
+def choose(op: ir.OpView, shape: ScaledShape, schedule: str, splits: int) -> Schedule:
     """The schedule selected by the options.
 
     ``auto``: `single` if there are fewer than two stages per SM; else the first of `single`,

@@ -9,32 +9,26 @@ from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
 from tcir.passes.build import index
-from tcir.passes.build.emit import i64
 from tcir.passes.build.index import Index
 from tcir.passes.build.limits import ceil_div
+from tcir.passes.build.scaled_checks import check_scaled
+from tcir.passes.build.scaled_product import ScaledPlace, ScaledProduct
+from tcir.passes.build.scaled_shape import ScaledShape
 from tcir.passes.build.tile_kernel import (
     Accumulate,
     Source,
     accumulator,
-    argument,
     block_id,
     counting_loop,
     find_sources,
     kernel,
     loop,
 )
-from tcir.passes.gemv.limits import check_gemv, check_pad_n
+from tcir.passes.gemv.limits import check_pad_n
 from tcir.passes.gemv.ranges import Share
 from tcir.passes.gemv.reduce import Partials
 from tcir.passes.gemv.result import Result
-from tcir.passes.gemv.scaled_tiles import (
-    BlockedScales,
-    RowScales,
-    ScaledOperand,
-    Scales,
-)
 from tcir.passes.gemv.schedule import Schedule, choose
-from tcir.passes.gemv.shapes import GemvShape, Stage
 from tcir.passmanager.pipeline import Pass, register_pass
 
 
@@ -85,8 +79,8 @@ class TileGemvPaddedN(Pass):
 
     def run(self, module: ir.Module) -> None:
         for source in find_sources(module, tc.BlockScaledMatmulOp, self.name):
-            shape = GemvShape.of(source.op, self.kind)
-            check_gemv(source.op, shape)
+            shape = ScaledShape.of(source.op, self.kind)
+            check_scaled(source.op, shape)
             check_pad_n(source.op, shape, self.pad_n)
             schedule = choose(source.op, shape, self.schedule, self.splits)
             if schedule.ranges.whole:
@@ -95,17 +89,17 @@ class TileGemvPaddedN(Pass):
                 _tile_ranges(source, shape, self.pad_n, schedule).add_up(module)
 
 
-def _tile(source: Source, shape: GemvShape, pad_n: int, schedule: Schedule) -> None:
+def _tile(source: Source, shape: ScaledShape, pad_n: int, schedule: Schedule) -> None:
     """One CTA a tile: the result itself."""
     stage = schedule.stage
     with kernel(source, [ceil_div(shape.m, TMEM_LANES), 1, shape.batch]) as arguments:
-        operands = Operands.create(source.op, arguments, stage, pad_n)
+        operands = ScaledProduct.create(source.op, arguments, stage, pad_n)
         tile, batch = block_id("x"), block_id("z") if shape.batch > 1 else 0
         row = index.mul(tile, TMEM_LANES)
         result = Result.create(source.op, arguments, shape)
         d = accumulator(pad_n)
         with loop(stage.per_tile) as i:
-            operands.multiply(d, i, row, tile, batch, Accumulate(i))
+            operands.multiply(d, i, ScaledPlace(row, tile, batch), Accumulate(i))
 
         def indices(quarter: ir.Value) -> list[Index]:
             return [batch, index.add(row, index.mul(quarter, QUARTER_LANES)), 0]
@@ -113,12 +107,12 @@ def _tile(source: Source, shape: GemvShape, pad_n: int, schedule: Schedule) -> N
         result.store(d, indices)
 
 
-def _tile_ranges(source: Source, shape: GemvShape, pad_n: int, schedule: Schedule) -> Partials:
+def _tile_ranges(source: Source, shape: ScaledShape, pad_n: int, schedule: Schedule) -> Partials:
     """CTAs with ranges of stages: a partial result for each segment."""
     ranges, tiles = schedule.ranges, ceil_div(shape.m, TMEM_LANES)
     partials = Partials.of(source, shape, ranges)
     with kernel(source, [ranges.ctas, 1, 1], output=partials.memref) as arguments:
-        operands = Operands.create(source.op, arguments, schedule.stage, pad_n)
+        operands = ScaledProduct.create(source.op, arguments, schedule.stage, pad_n)
         result = Result(arguments[-1], ())
         share = Share.of(ranges, block_id("x"))
 
@@ -131,7 +125,7 @@ def _tile_ranges(source: Source, shape: GemvShape, pad_n: int, schedule: Schedul
             d = accumulator(pad_n)
             with counting_loop(begin, end, ranges.longest) as i:
                 unit, accumulate = index.add(first, i), Accumulate(index.sub(i, begin))
-                operands.multiply(d, unit, row, place[0], place[1], accumulate)
+                operands.multiply(d, unit, ScaledPlace(row, *place), accumulate)
             at = share.segment(tile)
             result.store(d, lambda quarter: [at, index.mul(quarter, QUARTER_LANES), 0])
 
@@ -141,68 +135,3 @@ def _tile_ranges(source: Source, shape: GemvShape, pad_n: int, schedule: Schedul
             with counting_loop(0, share.segments, ranges.per_cta) as number:
                 segment(number)
     return partials
-
-
-@dataclass(frozen=True)
-class Operands:
-    """A, B and their scales: the body of the main loop."""
-
-    stage: Stage
-    a: ScaledOperand
-    b: ScaledOperand
-    sa: Scales
-    sb: Scales
-
-    @staticmethod
-    def create(op: ir.OpView, arguments: list[ir.Value], stage: Stage, pad_n: int) -> Operands:
-        """Builds the tensor maps."""
-        shape = stage.shape
-        sb_tensor = argument(arguments, op.b_scales)
-        sb: Scales
-        if shape.b.layout == "row_major":
-            sb = RowScales.create(sb_tensor, shape.n, stage)
-        else:
-            sb = BlockedScales.create(sb_tensor, shape.n, stage, pad_n > QUARTER_LANES)
-        return Operands(
-            stage,
-            ScaledOperand.create(argument(arguments, op.a), shape.a, stage, TMEM_LANES),
-            ScaledOperand.create(argument(arguments, op.b), shape.b, stage, pad_n),
-            BlockedScales.create(argument(arguments, op.a_scales), shape.m, stage, True),
-            sb,
-        )
-
-    def multiply(
-        self,
-        d: ir.Value,
-        unit: Index,
-        row: Index,
-        tile: Index,
-        batch: Index,
-        accumulate: Accumulate,
-    ) -> None:
-        """Loads stage `unit` of the rows from `row` on and adds its product to `d`."""
-        stage = self.stage
-        loads = (
-            (self.a, row), (self.sa, tile), (self.b, 0), (self.sb, 0),
-        )  # fmt: skip
-        tiles = [tc.SmemTileOp(source.type).tile for source, _ in loads]
-        for (source, at), smem in zip(loads, tiles, strict=True):
-            source.load(smem, at, unit, stage, batch)
-        a, sa, b, sb = tiles
-        sfa, sfb = self.sa.factors(stage), self.sb.factors(stage)
-        self.sa.copy(sa, sfa, unit, stage)
-        self.sb.copy(sb, sfb, unit, stage)
-        for j in range(stage.steps):
-            sets, first = stage.scale_place(j)
-            tc.MmaBlockScaleOp(
-                d, a, b, sfa, sfb, accumulate.take(),
-                *_strings(stage.shape),
-                i64(stage.shape.step.block), i64(j), i64(j),
-                i64(self.sa.column(sets, stage)), i64(self.sb.column(sets, stage)),
-                i64(first), i64(first),
-            )  # fmt: skip
-
-
-def _strings(shape: GemvShape) -> list[ir.StringAttr]:
-    names = (shape.step.kind, shape.a.element, shape.b.element, shape.scale_type)
-    return [ir.StringAttr.get(name) for name in names]

@@ -72,10 +72,11 @@ class RaiseBlockScaled(Pass):
             if len(op.regions[0].blocks) != 1:
                 raise match_failure(op, "expected a function of one block, got branches", SMALLEST)
             if not any(o.operation.name == OP for o in op.entry_block):
-                _raise_function(op)
+                raise_scaled(op)
 
 
-def _raise_function(function: func.FuncOp) -> None:
+def raise_scaled(function: func.FuncOp) -> None:
+    """Raises the block-scaled contraction of `function`; a match failure if there is none."""
     ops = list(function.entry_block)
     found = [op for op in ops if is_scaled_contraction(op)]
     if len(found) != 1:
@@ -107,13 +108,14 @@ def _raise_function(function: func.FuncOp) -> None:
         )
     tail = find_tail(last, SMALLEST)
     used += tail.ops
-    check_rest(ops, used, tail.result, _EXPECTED, SMALLEST)
-    with ir.InsertionPoint(ops[-1]), op.location:
+    kept = [*packings, *([tail.epilogue] if tail.epilogue else [])]
+    check_rest(ops, [*used, *kept], tail.returned, _EXPECTED, SMALLEST)
+    with ir.InsertionPoint(op), op.location:
         result = _build(op, scaled, factors, tail.result.type)
     unread = [a.arg_number for a in function.arguments if is_fill_only(a)]
     tail.result.replace_all_uses_with(result)
     for dead in reversed(ops[:-1]):
-        if dead.operation not in packings:
+        if dead.operation not in kept:
             dead.operation.erase()
     drop_arguments(function, unread)
 

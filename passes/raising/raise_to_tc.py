@@ -1,4 +1,4 @@
-"""raise-to-tc: a linalg contraction to ``tc.conv2d`` or ``tc.matmul``."""
+"""raise-to-tc: a linalg contraction to ``tc.conv2d``, ``tc.matmul`` or the block-scaled one."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from tcir.passes.raising.contraction import (
     recognise,
     unsigned_factors,
 )
+from tcir.passes.raising.raise_block_scaled import raise_scaled
+from tcir.passes.raising.scaled_contraction import is_scaled_contraction
 from tcir.passes.raising.wrappers import (
     Padding,
     check_rest,
@@ -51,8 +53,9 @@ class RaiseToTc(Pass):
         %z = "tc.conv2d"(%x, %w) {strides, dilations, pads = [1, 1, 1, 1], filter = "hwcf"}
 
     Recognition is by indexing maps and body; a ``linalg.transpose`` of an operand of a product
-    exchanges the letters of its layout. Preserves the value of every element, up to the order
-    of the f32 sums; sums start from +0.
+    exchanges the letters of its layout. A block-scaled contraction is raised as by
+    raise-block-scaled, and a function that holds that op already is left alone. Preserves the value
+    of every element, up to the order of the f32 sums; sums start from +0.
     """
 
     name: ClassVar[str] = "raise-to-tc"
@@ -79,6 +82,11 @@ def _raise_function(function: func.FuncOp) -> None:
             function, "expected a function of one block, got branches", SMALLEST_CONV
         )
     ops = list(function.entry_block)
+    if any(isinstance(op, tc.BlockScaledMatmulOp) for op in ops):
+        return
+    if any(is_scaled_contraction(op) for op in ops):
+        raise_scaled(function)
+        return
     contractions = [op for op in ops if is_contraction(op)]
     if len(contractions) != 1:
         raise match_failure(

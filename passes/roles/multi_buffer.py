@@ -9,7 +9,7 @@ from typing import ClassVar
 from tcir._mlir import func, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import optional_integer
-from tcir.dialect.limits import SMEM_TILE_ALIGNMENT, TMEM_COLUMNS
+from tcir.dialect.limits import SMEM_BYTES, SMEM_TILE_ALIGNMENT, TMEM_COLUMNS
 from tcir.dialect.types import shared_bytes, tensor_columns
 from tcir.dialect.walk import walk
 from tcir.errors import InputError
@@ -24,6 +24,7 @@ from tcir.passes.build.kernel_ops import (
 )
 from tcir.passes.build.limits import BARRIER_BYTES, round_up
 from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.passmanager.remarks import remark
 from tcir.target import DEFAULT_TARGET
 
 MOST_STAGES = 8
@@ -62,6 +63,7 @@ class MultiBuffer(Pass):
 
     The slot of a loop inside another is the number of the iteration over all executions, so a ring
     goes on where the tile before left it.
+    A remark states what the slots come to in shared and tensor memory.
     Preserves what the program computes: a tile's contents never live longer than its iteration.
     """
 
@@ -91,7 +93,9 @@ class MultiBuffer(Pass):
         if any(_tiles_of(inner) for inner in list(walk(loop))[1:]):
             count = min(self.acc_stages or ACCUMULATORS, iterations(loop))
         else:
-            count = self.stages or _choose_stages(kernel, loop, tiles)
+            stage, fixed = _footprints(kernel, tiles)
+            count = self.stages or _choose_stages(kernel, loop, stage, fixed)
+            _state(loop, count, stage, fixed)
         with ir.InsertionPoint(tiles[0]), tiles[0].location:
             slot = index.value(index.rem(iteration(loop), count))
         for tile in tiles:
@@ -109,15 +113,39 @@ def _tiles_of(op: ir.OpView) -> list[ir.OpView]:
     return [t for t in op.body if isinstance(t, tc.SmemTileOp | tc.TmemTileOp)]
 
 
-def _choose_stages(kernel: func.FuncOp, loop: scf.ForOp, tiles: list[ir.OpView]) -> int:
-    stage = _Footprint.of(tiles)
+def _footprints(kernel: func.FuncOp, tiles: list[ir.OpView]) -> tuple[_Footprint, _Footprint]:
+    """What a slot of `tiles` takes, and everything else in the kernel."""
     every = [t for t in walk_body(kernel) if isinstance(t, tc.SmemTileOp | tc.TmemTileOp)]
     fixed = _Footprint.of([t for t in every if t not in tiles])
     masks = sum(op.nbytes for op in walk_body(kernel) if isinstance(op, tc.LaneMasksOp))
-    shared = fixed.bytes + masks
+    return _Footprint.of(tiles), _Footprint(fixed.bytes + masks, fixed.columns)
+
+
+def _choose_stages(
+    kernel: func.FuncOp, loop: scf.ForOp, stage: _Footprint, fixed: _Footprint
+) -> int:
     ctas = (1,) if optional_integer(kernel, CTAS_PER_SM) == 1 else (2, 1)
     trips = iterations(loop)
-    return choose_stages(trips, stage.bytes, shared, stage.columns, fixed.columns, ctas)
+    return choose_stages(trips, stage.bytes, fixed.bytes, stage.columns, fixed.columns, ctas)
+
+
+def _state(loop: scf.ForOp, count: int, stage: _Footprint, fixed: _Footprint) -> None:
+    """The remark with the sum that the slots of a ring in shared memory come to."""
+    if not stage.bytes:
+        return
+    total = count * stage.bytes + fixed.bytes + BARRIER_BYTES
+    other = f" + {fixed.bytes} bytes for other tiles" if fixed.bytes else ""
+    text = (
+        f"ring of {count} stages: {count} x {stage.bytes} bytes{other} + {BARRIER_BYTES} for "
+        f"mbarriers = {total} of {SMEM_BYTES} bytes of shared memory"
+    )
+    if stage.columns:
+        columns = count * stage.columns + fixed.columns
+        text += (
+            f"; {count} x {stage.columns} + {fixed.columns} = {columns} of {TMEM_COLUMNS} columns "
+            "of tensor memory"
+        )
+    remark(loop, text)
 
 
 @dataclass(frozen=True)

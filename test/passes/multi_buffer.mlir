@@ -1,6 +1,7 @@
 // RUN: %tc-opt %S/Inputs/kernel.mlir --multi-buffer="{stages=3}" | %filecheck %s
 // RUN: %tc-opt %S/Inputs/kernel.mlir --multi-buffer="{stages=1}" | %filecheck %s --check-prefix=ONE
 // RUN: %tc-opt %S/Inputs/kernel.mlir --multi-buffer | %filecheck %s --check-prefix=AUTO
+// RUN: %tc-opt %S/Inputs/kernel.mlir --multi-buffer -o %t 2>&1 | %filecheck %s --check-prefix=SUM
 // RUN: %exits 3 %tc-opt %S/Inputs/kernel.mlir --multi-buffer="{stages=-1}" | %filecheck %s --check-prefix=NEGATIVE
 // RUN: %exits 3 %tc-opt %S/Inputs/conv.mlir --multi-buffer | %filecheck %s --check-prefix=TENSORS
 
@@ -20,6 +21,8 @@
 // With one slot the index is the constant 0.
 // ONE: !tc.ring<1 : i64
 // ONE: "tc.slot"(%{{.*}}, %c0)
+
+// SUM: remark: ring of 4 stages: 4 x {{[0-9]+}} bytes + 1024 for mbarriers = {{[0-9]+}} of 232448 bytes of shared memory; 4 x {{[0-9]+}} + {{[0-9]+}} = {{[0-9]+}} of 512 columns of tensor memory
 
 // Everything fits: as many slots as iterations.
 // AUTO: !tc.ring<4 : i64

@@ -10,7 +10,7 @@
 // CHECK: options n-tile: int = 0, stages: int = 0, halo: str = mask, tiling: str = rows
 // CHECK: conv-smem-offset: 2-D convolution whose taps are one tile in shared memory
 // CHECK: options n-tile: int = 0, stages: int = 0
-// CHECK: gemm: matrix product, batched or not, operands transposed or not. (also matmul)
+// CHECK: gemm: matrix product, batched or not, operands transposed or not, block-scaled or not. (also matmul)
 // CHECK: options n-tile: int = 0, stages: int = 0
 // CHECK: gemv-padded-n: block-scaled product with few columns
 // CHECK: options pad-n: int = 16, schedule: str = auto, splits: int = 0, stages: int = 0, kind: str = ""

@@ -14,3 +14,19 @@ func.func @pitch(%a: tensor<8x24xi8>, %b: tensor<24x16xi8>) -> tensor<8x16xi32> 
   %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn"} : (tensor<8x24xi8>, tensor<24x16xi8>) -> tensor<8x16xi32>
   return %c : tensor<8x16xi32>
 }
+
+// -----
+
+func.func @rows(%a: tensor<8x64xf4E2M1FN>, %sa: tensor<1x1x512xf8E4M3FN>, %b: tensor<16x64xf4E2M1FN>, %sb: tensor<16x4xf8E4M3FN>) -> tensor<8x16xf32> {
+  // expected-error @+1 {{expected b_scale_layout = "blocked_128x4", got "row_major"}}
+  %c = "tc.block_scaled_matmul"(%a, %sa, %b, %sb) {block = 16 : i64, a_scale_layout = "blocked_128x4", b_scale_layout = "row_major", operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (tensor<8x64xf4E2M1FN>, tensor<1x1x512xf8E4M3FN>, tensor<16x64xf4E2M1FN>, tensor<16x4xf8E4M3FN>) -> tensor<8x16xf32>
+  return %c : tensor<8x16xf32>
+}
+
+// -----
+
+func.func @vector(%a: tensor<8x64xf4E2M1FN>, %sa: tensor<1x1x512xf8E4M3FN>, %b: tensor<64xf4E2M1FN>, %sb: tensor<4xf8E4M3FN>) -> tensor<8xf32> {
+  // expected-error @+1 {{expected a matrix B, got a vector; take pipeline gemv-padded-n}}
+  %c = "tc.block_scaled_matmul"(%a, %sa, %b, %sb) {block = 16 : i64, a_scale_layout = "blocked_128x4", b_scale_layout = "row_major", operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (tensor<8x64xf4E2M1FN>, tensor<1x1x512xf8E4M3FN>, tensor<64xf4E2M1FN>, tensor<4xf8E4M3FN>) -> tensor<8xf32>
+  return %c : tensor<8xf32>
+}

@@ -57,7 +57,7 @@ class Operand:
 
 
 @dataclass(frozen=True)
-class GemvShape:
+class ScaledShape:
     """Sizes and formats of a ``tc.block_scaled_matmul``."""
 
     batch: int
@@ -70,7 +70,7 @@ class GemvShape:
     scale_type: str
 
     @staticmethod
-    def of(op: ir.OpView, kind: str = "") -> GemvShape:
+    def of(op: ir.OpView, kind: str = "") -> ScaledShape:
         """Reads the op; `kind` chooses among the kinds that multiply its types."""
         shape, other = list(op.a.type.shape), list(op.b.type.shape)
         vector = len(other) < len(shape)
@@ -95,7 +95,7 @@ class GemvShape:
             layout = string(op, f"{name}_scale_layout")
             return Operand(rows, PTX_NAMES[element], bits, layout, padded)
 
-        return GemvShape(
+        return ScaledShape(
             batch=batch,
             m=shape[-2],
             n=1 if vector else other[-2],
@@ -124,7 +124,7 @@ class Stage:
     row_bytes: bytes of each row of A and B in shared memory, a swizzle span
     """
 
-    shape: GemvShape
+    shape: ScaledShape
     row_bytes: int
 
     @property

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import gcd
 
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.limits import TMEM_LANES
-from tcir.dialect.ops.block_scale import SCALE_COLUMNS, SCALE_ROW_BYTES, SCALE_ROWS
+from tcir.dialect.ops.block_scale import (
+    ROWS_PER_COLUMN,
+    SCALE_COLUMNS,
+    SCALE_ROW_BYTES,
+    SCALE_ROWS,
+)
 from tcir.dialect.ops.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES
 from tcir.passes.build import index
 from tcir.passes.build.emit import Box, i64, make_tensor_map, tma_load
 from tcir.passes.build.index import Index
 from tcir.passes.build.limits import ceil_div, round_up
-from tcir.passes.gemv.shapes import Operand, Stage
+from tcir.passes.build.scaled_shape import Operand, Stage
 
 _SWIZZLES = {span: mode for mode, span in tc.SWIZZLE_BYTES.items()}
 _CHUNK = 256
@@ -67,20 +73,31 @@ class ScaledOperand:
 @dataclass(frozen=True)
 class BlockedScales:
     """Scales in the 128x4 layout: a stage loads adjacent blocks, either all their rows (`whole`) or
-    the first 32 of 16 bytes, of which those past `rows` are zero."""
+    the first 32 of 16 bytes, of which those past `rows` are zero.
+
+    row_blocks: blocks of 128 rows that a tile touches
+    shifted:    whether tiles begin inside a block, at a multiple of 32 rows. The copies of such a
+                tile are offset to the left, so that its first row has the same column in each
+    """
 
     type: tc.SmemType
     map: ir.Value
     chunk: int
+    row_blocks: int = 1
+    shifted: bool = False
 
     @staticmethod
-    def create(tensor: ir.Value, rows: int, stage: Stage, whole: bool) -> BlockedScales:
-        """Builds the tensor map."""
+    def create(
+        tensor: ir.Value, rows: int, stage: Stage, tile_rows: int, whole: bool = True
+    ) -> BlockedScales:
+        """Builds the tensor map for tiles of `tile_rows` of the `rows` rows."""
         shape, blocks = stage.shape, stage.scale_blocks
         along_k = shape.scale_blocks * BLOCK_BYTES
+        step = gcd(tile_rows, BLOCK_ROWS) if rows > tile_rows else BLOCK_ROWS
+        row_blocks = ceil_div(BLOCK_ROWS - step + tile_rows, BLOCK_ROWS)
         if whole:
             dims = [_CHUNK, along_k // _CHUNK, ceil_div(rows, BLOCK_ROWS), shape.batch]
-            box, strides = [_CHUNK, blocks * BLOCK_BYTES // _CHUNK, 1, 1], None
+            box, strides = [_CHUNK, blocks * BLOCK_BYTES // _CHUNK, row_blocks, 1], None
         else:
             dims = [SCALE_ROW_BYTES, min(rows, SCALE_ROWS), shape.scale_blocks, shape.batch]
             box = [SCALE_ROW_BYTES, SCALE_ROWS, blocks, 1]
@@ -88,8 +105,9 @@ class BlockedScales:
         tensor_map = make_tensor_map(
             tensor, Box(box), dims=dims, strides=strides, swizzle="NONE", dtype="u8"
         )
-        type_ = byte_tile(SCALE_ROWS * blocks, SCALE_ROW_BYTES)
-        return BlockedScales(type_, tensor_map, BLOCK_BYTES // _CHUNK if whole else 0)
+        type_ = byte_tile(SCALE_ROWS * blocks * row_blocks, SCALE_ROW_BYTES)
+        chunk = BLOCK_BYTES // _CHUNK if whole else 0
+        return BlockedScales(type_, tensor_map, chunk, row_blocks, step < BLOCK_ROWS)
 
     def load(
         self, tile: ir.Value, row_block: Index, unit: Index, stage: Stage, batch: Index
@@ -103,16 +121,21 @@ class BlockedScales:
 
     def factors(self, stage: Stage) -> ir.Value:
         """A tensor-memory tile for the factors."""
-        return _columns(SCALE_COLUMNS * stage.scale_blocks)
+        return _columns(self.column(stage.scale_blocks, stage))
 
-    def copy(self, tile: ir.Value, target: ir.Value, unit: Index, stage: Stage) -> None:
-        """``tc.cp_scales`` of every block, 4 columns each."""
-        for block in range(stage.scale_blocks):
-            tc.CpScalesOp(tile, target, index.value(SCALE_COLUMNS * block), i64(block))
+    def copy(
+        self, tile: ir.Value, target: ir.Value, unit: Index, stage: Stage, row: Index = 0
+    ) -> None:
+        """``tc.cp_scales`` of every block, 4 columns each; row: of its block where the tile begins."""
+        left = index.div(row, ROWS_PER_COLUMN) if self.shifted else 0
+        for number in range(self.row_blocks * stage.scale_blocks):
+            rows, sets = divmod(number, stage.scale_blocks)
+            column = index.sub(self.column(sets, stage) + SCALE_COLUMNS * rows, left)
+            tc.CpScalesOp(tile, target, index.value(column), i64(number))
 
     def column(self, sets: int, stage: Stage) -> int:
         """Column of set number `sets` of the stage in the factors."""
-        return SCALE_COLUMNS * sets
+        return SCALE_COLUMNS * (self.row_blocks * sets + self.shifted)
 
 
 @dataclass(frozen=True)
@@ -153,8 +176,10 @@ class RowScales:
         """A tensor-memory tile for the factors."""
         return _columns(SCALE_COLUMNS if stage.scales == SCALE_ROW_BYTES else 2 * SCALE_COLUMNS)
 
-    def copy(self, tile: ir.Value, target: ir.Value, unit: Index, stage: Stage) -> None:
-        """One ``tc.cp_scales``."""
+    def copy(
+        self, tile: ir.Value, target: ir.Value, unit: Index, stage: Stage, row: Index = 0
+    ) -> None:
+        """One ``tc.cp_scales``; the only tile begins at row 0."""
         column: Index = 0
         if stage.scales != SCALE_ROW_BYTES:
             inside = index.rem(index.mul(unit, stage.scales // BLOCK_SCALES), SCALE_COLUMNS)

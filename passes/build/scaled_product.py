@@ -1,0 +1,90 @@
+"""A block-scaled product: operand tiles in shared memory, and one stage of the main loop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tcir._mlir import ir
+from tcir.dialect import tc
+from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
+from tcir.passes.build.emit import i64
+from tcir.passes.build.index import Index
+from tcir.passes.build.scaled_shape import ScaledShape, Stage
+from tcir.passes.build.scaled_tiles import BlockedScales, RowScales, ScaledOperand, Scales
+from tcir.passes.build.tile_kernel import Accumulate, argument
+
+
+@dataclass(frozen=True)
+class ScaledPlace:
+    """Where a tile begins: its first row and column, and the blocks of 128 that hold these.
+
+    column_inside: the column's number in its block
+    """
+
+    row: Index
+    row_block: Index
+    batch: Index
+    column: Index = 0
+    column_block: Index = 0
+    column_inside: Index = 0
+
+
+@dataclass(frozen=True)
+class ScaledProduct:
+    """A, B and their scales in tiles of 128 rows and `n_tile` columns: the body of the main loop."""
+
+    stage: Stage
+    a: ScaledOperand
+    b: ScaledOperand
+    sa: Scales
+    sb: Scales
+
+    @staticmethod
+    def create(op: ir.OpView, arguments: list[ir.Value], stage: Stage, n_tile: int) -> ScaledProduct:
+        """Builds the tensor maps."""
+        shape = stage.shape
+        sb_tensor = argument(arguments, op.b_scales)
+        sb: Scales
+        whole = n_tile > QUARTER_LANES or shape.n > n_tile
+        if shape.b.layout == "row_major":
+            sb = RowScales.create(sb_tensor, shape.n, stage)
+        else:
+            sb = BlockedScales.create(sb_tensor, shape.n, stage, n_tile, whole)
+        return ScaledProduct(
+            stage,
+            ScaledOperand.create(argument(arguments, op.a), shape.a, stage, TMEM_LANES),
+            ScaledOperand.create(argument(arguments, op.b), shape.b, stage, n_tile),
+            BlockedScales.create(argument(arguments, op.a_scales), shape.m, stage, TMEM_LANES),
+            sb,
+        )
+
+    def multiply(
+        self, d: ir.Value, unit: Index, place: ScaledPlace, accumulate: Accumulate
+    ) -> None:
+        """Loads stage `unit` of the tile at `place` and adds its product to `d`."""
+        stage = self.stage
+        loads = (
+            (self.a, place.row), (self.sa, place.row_block),
+            (self.b, place.column), (self.sb, place.column_block),
+        )  # fmt: skip
+        tiles = [tc.SmemTileOp(source.type).tile for source, _ in loads]
+        for (source, at), smem in zip(loads, tiles, strict=True):
+            source.load(smem, at, unit, stage, place.batch)
+        a, sa, b, sb = tiles
+        sfa, sfb = self.sa.factors(stage), self.sb.factors(stage)
+        self.sa.copy(sa, sfa, unit, stage)
+        self.sb.copy(sb, sfb, unit, stage, place.column_inside)
+        for j in range(stage.steps):
+            sets, first = stage.scale_place(j)
+            tc.MmaBlockScaleOp(
+                d, a, b, sfa, sfb, accumulate.take(),
+                *_strings(stage.shape),
+                i64(stage.shape.step.block), i64(j), i64(j),
+                i64(self.sa.column(sets, stage)), i64(self.sb.column(sets, stage)),
+                i64(first), i64(first),
+            )  # fmt: skip
+
+
+def _strings(shape: ScaledShape) -> list[ir.StringAttr]:
+    names = (shape.step.kind, shape.a.element, shape.b.element, shape.scale_type)
+    return [ir.StringAttr.get(name) for name in names]

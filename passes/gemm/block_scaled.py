@@ -1,0 +1,114 @@
+"""A block-scaled product with any number of columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from tcir._mlir import arith, ir, memref, vector
+from tcir.dialect import tc
+from tcir.dialect.ops.block_scale import ROWS_PER_COLUMN
+from tcir.dialect.ops.block_scaled import BLOCK_ROWS
+from tcir.passes.build import index
+from tcir.passes.build.diagnostics import match_failure
+from tcir.passes.build.epilogue import Epilogue
+from tcir.passes.build.index import Index
+from tcir.passes.build.limits import MMA_N_STEP, round_up
+from tcir.passes.build.scaled_checks import check_scaled
+from tcir.passes.build.scaled_product import ScaledPlace, ScaledProduct
+from tcir.passes.build.scaled_shape import ScaledShape, Stage
+from tcir.passes.build.tile_kernel import Accumulate, argument, choose_n_tile
+from tcir.passes.gemm.place import Place, Step
+
+ROW_BYTES = 128
+"""Bytes of a row in a stage: the widest swizzle."""
+
+
+def choose_scaled_n_tile(op: tc.BlockScaledMatmulOp, option: int, shape: ScaledShape) -> int:
+    """Columns of an output tile: `option`, or for 0 one block of scale factors, or all columns."""
+    if option == 0:
+        return min(BLOCK_ROWS, round_up(shape.n, MMA_N_STEP))
+    n_tile = choose_n_tile(op, option, shape.n)
+    if shape.n > n_tile and n_tile % ROWS_PER_COLUMN:
+        raise match_failure(
+            op,
+            f"expected n-tile to be a multiple of {ROWS_PER_COLUMN} with {shape.n} columns of B, "
+            f"got {n_tile} ({ROWS_PER_COLUMN} rows share a column of scale factors, PTX ISA "
+            f"9.7.16.10.7); take n-tile={round_up(n_tile, ROWS_PER_COLUMN)}",
+        )
+    return n_tile
+
+
+def check_block_scaled(op: tc.BlockScaledMatmulOp, shape: ScaledShape) -> None:
+    """Raises a match failure for what TMA or the tensor core cannot read."""
+    if op.b.type.rank < op.a.type.rank:
+        raise match_failure(
+            op, "expected a matrix B, got a vector; take pipeline gemv-padded-n, whose schedules "
+            "are made for few columns"
+        )  # fmt: skip
+    if shape.b.layout != "blocked_128x4":
+        raise match_failure(
+            op, f'expected b_scale_layout = "blocked_128x4", got "{shape.b.layout}" (tensor memory '
+            "wants the scales of 128 rows in blocks); run reorder-scales first"
+        )  # fmt: skip
+    check_scaled(op, shape)
+
+
+@dataclass(frozen=True)
+class BlockScaledProduct:
+    """``tc.block_scaled_matmul`` in tiles of 128 rows and `n_tile` columns.
+
+    factors: the kernel's global scales
+    """
+
+    product: ScaledProduct
+    n_tile: int
+    factors: tuple[ir.Value, ...]
+
+    @staticmethod
+    def create(
+        op: tc.BlockScaledMatmulOp, arguments: list[ir.Value], shape: ScaledShape, n_tile: int
+    ) -> BlockScaledProduct:
+        """Builds the tensor maps in a kernel of these `arguments`."""
+        factors = tuple(argument(arguments, g) for g in (op.a_global, op.b_global) if g is not None)
+        product = ScaledProduct.create(op, arguments, Stage(shape, ROW_BYTES), n_tile)
+        return BlockScaledProduct(product, n_tile, factors)
+
+    @property
+    def steps(self) -> int:
+        """Stages that cover K."""
+        return self.product.stage.per_tile
+
+    @property
+    def sums(self) -> ir.Type:
+        """Type of the accumulator."""
+        return ir.F32Type.get()
+
+    def at(self, place: Place) -> Step:
+        """The stages of the tile at `place`."""
+        column, block, inside = self._columns(place)
+        batch = 0 if place.batch is None else place.batch
+        at = ScaledPlace(place.row, place.row_tile, batch, column, block, inside)
+        return partial(self._multiply, at)
+
+    def _multiply(
+        self, place: ScaledPlace, d: ir.Value, step: Index, accumulate: Accumulate
+    ) -> None:
+        self.product.multiply(d, step, place, accumulate)
+
+    def _columns(self, place: Place) -> tuple[Index, Index, Index]:
+        """First column of the tile, its block of scale factors, and its number in that."""
+        if self.n_tile % BLOCK_ROWS == 0:
+            return place.column, index.mul(place.column_tile, self.n_tile // BLOCK_ROWS), 0
+        if self.product.stage.shape.n <= self.n_tile:
+            return 0, 0, 0
+        block = index.div(place.column, BLOCK_ROWS)
+        return place.column, block, index.rem(place.column, BLOCK_ROWS)
+
+    def finish(self, epilogue: Epilogue) -> Epilogue:
+        """`epilogue` of the sums times the product of the global scales."""
+        loaded = [memref.load(factor, []) for factor in self.factors]
+        if not loaded:
+            return epilogue
+        alpha = arith.mulf(*loaded) if len(loaded) == 2 else loaded[0]
+        return lambda sums, at: epilogue(arith.mulf(sums, vector.broadcast(sums.type, alpha)), at)
