@@ -95,4 +95,10 @@ OTHERS = [
     Dense(130, 17, 33, "f16", "mk", "nk", batch=2),
 ]
 
-DENSE = [*MAJORS, *TAILS, *TILES, *OTHERS]
+PERSISTENT = [
+    Dense(140, 40, 176, "f16", options="n-tile=16 persistent=true ctas=1"),
+    Dense(140, 40, 176, "bf16", "mk", "nk", options="n-tile=16 persistent=true ctas=2"),
+]
+"""Six output tiles by one and by two CTAs; more in `test_gemm_persistent`."""
+
+DENSE = [*MAJORS, *TAILS, *TILES, *OTHERS, *PERSISTENT]

@@ -18,6 +18,7 @@ from tcir.dialect import tc
 from tcir.passmanager.pipeline import as_pipeline
 
 from .breaking import Edit, change_operand, erase, pick, run_broken, set_attribute, walk
+from .epilogue_text import TRUNCATE, Fused
 from .linalg_text import Matmul
 from .oracle import integers, product
 
@@ -94,6 +95,17 @@ def test_the_grid_and_the_sms() -> None:
     assert "!tc.ring<2 : i64, !tc.tmem<array<i64: 128, 256>, f32>>" in state
     assert "!tc.ring<4 : i64, !tc.smem<array<i64: 128, 64>" in state
     assert "tc.tmem_columns = 512" in state
+
+
+def test_a_fused_epilogue_of_every_tile() -> None:
+    bias_relu = """
+        %u = arith.addf %s, %bias : f32
+        %zero = arith.constant 0.0 : f32
+        %t = arith.maximumf %u, %zero : f32
+    """
+    fused = Fused(bias_relu + TRUNCATE, inputs={"bias": ("f32", "n")}, m=200, n=40, k=72)
+    report = tcir.validate(fused.linalg(), _pipeline(ROLES), orders=2, seed=5)
+    assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
 
 
 @pytest.mark.parametrize("slots", [2, 3])
