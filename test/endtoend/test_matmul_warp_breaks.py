@@ -85,41 +85,38 @@ def first_failure(after: str, broken: Break, orders: int = 1) -> Any:
     return failure
 
 
+# Behind which pass, what, completion orders, and the pass whose verdict it is.
+BREAKS: dict[str, tuple[str, Break, int, str]] = {
+    # A copy under way is read.
+    "wait for too few groups": (
+        "double-buffer-fragments", Break("tc.cp_async_wait", number("pending", 1)), 3, "break"
+    ),
+    # Other warps' copies are read; only threads can see it.
+    "no barrier between warps": (
+        "plan-staging", Break("tc.cta_barrier", erase), 1, "convert-tc-to-nvvm"
+    ),
+    # The tile leaves the tensor.
+    "loads without tails": (
+        "tile-matmul-warp", Break("tc.cp_async", text("tails", "")), 1, "break"
+    ),
+    "stores without tails": (
+        "tile-matmul-warp", Break("tc.store_fragment", text("tails", "outer")), 1, "break"
+    ),
+    # Nothing to wait for.
+    "no commit of groups": ("pipeline-cp-async", Break("tc.cp_async_commit", erase), 3, "break"),
+    "ldmatrix without its transposition of B": (
+        "convert-tc-to-nvvm", Break("nvvm.ldmatrix", row_layout), 1, "break"
+    ),
+}  # fmt: skip
+SLOW = ("stores without tails", "no commit of groups")
+
+
 @pytest.mark.parametrize(
-    ("after", "broken", "orders", "seen"),
-    [
-        # A wait for too few groups: a copy under way is read.
-        ("double-buffer-fragments", Break("tc.cp_async_wait", number("pending", 1)), 3, "break"),
-        # No barrier: other warps' copies are read; only threads can see it.
-        ("plan-staging", Break("tc.cta_barrier", erase), 1, "convert-tc-to-nvvm"),
-        # Tails not looked at: the tile leaves the tensor.
-        ("tile-matmul-warp", Break("tc.cp_async", text("tails", "")), 1, "break"),
-        pytest.param(
-            "tile-matmul-warp",
-            Break("tc.store_fragment", text("tails", "outer")),
-            1,
-            "break",
-            marks=pytest.mark.slow,
-        ),
-        # Groups are not made: nothing to wait for.
-        pytest.param(
-            "pipeline-cp-async",
-            Break("tc.cp_async_commit", erase),
-            3,
-            "break",
-            marks=pytest.mark.slow,
-        ),
-        # ldmatrix without its transposition of B.
-        (
-            "convert-tc-to-nvvm",
-            Break("nvvm.ldmatrix", row_layout),
-            1,
-            "break",
-        ),
-    ],
-    ids=["wait", "barrier", "load-tails", "store-tails", "commit", "trans"],
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in BREAKS],
 )
-def test_a_break_is_seen(after: str, broken: Break, orders: int, seen: str) -> None:
+def test_a_break_is_seen(name: str) -> None:
+    after, broken, orders, seen = BREAKS[name]
     failure = first_failure(after, broken, orders)
     assert failure.verdict == "different"
     assert failure.name == seen, str(failure)

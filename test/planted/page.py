@@ -1,0 +1,163 @@
+"""Writes docs/planted-bugs.md from the tables of planted bugs.
+
+    cd test && PYTHONPATH=. python -m planted.page [--check]
+
+Nothing is executed here: each row is a test, which asserts what the page says of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from endtoend import test_breaks, test_gemv_breaks, test_program_faults, test_shift_breaks
+from endtoend.test_matmul_warp_breaks import BREAKS as WARP_BREAKS
+
+from tcir.tools.dev.generated_page import write_or_check
+
+from . import values_ptx, values_tensors, values_threads
+from .programs import program
+
+TARGET = Path(__file__).resolve().parents[2] / "docs" / "planted-bugs.md"
+VALUES = "values"
+WORDS = {
+    "synchronisation": "wait waits fence commit expect_tx parity bar.sync barrier",
+    "descriptors and instruction fields": (
+        "SBO LBO swizzle descriptor stale type ue8m0 16 accumulates accumulate accumulator slice"
+    ),
+    "memory plan": "overlap over shared",
+}
+"""Classes of other bugs, by a word of their names; the first that fits."""
+ELSE = "data movement and indexing"
+UNDEFINED = "undefined behaviour, no meaning"
+CLASSES = (VALUES, ELSE, *WORDS, UNDEFINED)
+
+INTRO = """\
+<!-- Written by `python -m planted.page` in test/; edit the tables of the tests instead. -->
+
+# Planted bugs
+
+What `--validate-each` says of bugs planted in compiled programs, one at a time: in the text of the
+program, or of its PTX, behind one pass, or in the pass itself. Each row is a test that asserts the
+verdict: `make test` runs about a third, `make test-all` all. `PYTHONPATH=. python -m planted.page`
+in `test/` writes this page.
+
+Bugs in values are executed in the order of issue, others in up to ten more if that shows nothing.
+
+**Caught** means `different`, exit status 1; a warning leaves the status 0 and counts as missed.
+Bugs in **values** change results for some inputs only: conversions, rounding, decoding, saturation,
+NaN, infinities, subnormals, scales.
+
+320 faults drawn at random between the passes of all pipelines are in
+`test/endtoend/test_random_faults.py`: each ends in a verdict, or is refused by the next pass or the
+verifier. `test/endtoend/test_deletion_sweep.py` deletes every op and PTX instruction of a kernel.
+"""
+MISSED = """\
+The report names each of these, as a warning: PTX ISA 9.7.16.6.4 asks for the fence, and kernels of
+Triton, Gluon and CuTe DSL ship without it ([hazards.md](hazards.md)). `--ordering=isa` makes them
+`different`.
+"""
+HARMLESS = "Edits after which the program is still right, and which have to be `equal`:\n"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One bug: what it is, where, what notices it, and at which pass if not at its own."""
+
+    kind: str
+    pipeline: str
+    at: str
+    what: str
+    by: str
+    named_at: str = ""
+
+    @property
+    def caught(self) -> bool:
+        """Whether the pass is `different`."""
+        return not self.by.startswith("warning")
+
+
+def _kind(what: str) -> str:
+    words = set(what.replace(":", " ").replace("(", " ").replace(")", " ").split())
+    return next((kind for kind, each in WORDS.items() if words & set(each.split())), ELSE)
+
+
+def _any(by: tuple[str, ...]) -> str:
+    return "any" if by == test_breaks.NOTICED else " or ".join(by)
+
+
+def rows() -> Iterator[Row]:
+    """All planted bugs; a pipeline of two names has the newer one."""
+    for row in _rows():
+        yield replace(row, pipeline="gemm") if row.pipeline == "matmul" else row
+
+
+def _rows() -> Iterator[Row]:
+    for bug in (*values_tensors.BUGS, *values_threads.BUGS, *values_ptx.BUGS):
+        yield Row(VALUES, program(bug.program).pipeline, bug.after, bug.what, bug.by)
+    for each in test_breaks.BREAKS:
+        yield Row(_kind(each.what), each.pipeline, each.at, each.what, _any(each.by))
+    for text in test_breaks.PTX_BREAKS:
+        by = _any(text.by)
+        yield Row(_kind(text.what), "conv-shift-reuse", "llvm-to-ptx", text.what, by)
+    for name, shift in test_shift_breaks.BREAKS.items():
+        yield Row(_kind(name), "conv-shift-reuse", shift.blamed, name, "any")
+    for gemv in test_gemv_breaks.BREAKS:
+        by = _any(gemv.by)
+        yield Row(_kind(gemv.what), "gemv-padded-n", gemv.at, gemv.what, by)
+    for change in test_gemv_breaks.PTX_BREAKS:
+        yield Row(_kind(change.what), "gemv-padded-n", "llvm-to-ptx", change.what, change.by)
+    for name, (after, _, _, seen) in WARP_BREAKS.items():
+        late = "" if seen == "break" else seen
+        yield Row(_kind(name), "matmul-warp", after, name, "any", late)
+    for name, (at, _, words) in test_program_faults.FAULTS.items():
+        yield Row(UNDEFINED, "gemm", at, name, words.partition(":")[0])
+
+
+def render() -> str:
+    """The page."""
+    found = list(rows())
+    caught = [row for row in found if row.caught]
+    values = sum(row.kind == VALUES for row in found)
+    late = [row for row in found if row.named_at]
+    lines = [
+        INTRO,
+        f"**{len(found)} bugs, {values} of them in values; {len(caught)} caught "
+        f"({100 * len(caught) // len(found)} %), {len(caught) - len(late)} at the pass that has "
+        f"the bug.** Caught of planted, by class and pipeline:\n",
+        *_matrix(found),
+        "\n## Missed\n",
+        MISSED,
+        *(f"- {row.pipeline}, `{row.at}`: {row.what}" for row in found if not row.caught),
+        "\n## Named at a later pass\n",
+        *(f"- {row.pipeline}, `{row.at}`: {row.what}, at `{row.named_at}`, the first level with "
+          "threads" for row in late),
+        "\n## Harmless\n",
+        HARMLESS,
+        *(f"- {each.pipeline}, `{each.at}`: {each.what}" for each in test_breaks.HARMLESS),
+        "\n## All\n",
+        "Noticed as `any`: a difference, a hazard, an illegal act or a deadlock.\n",
+        "| class | pipeline | behind | bug | noticed as |",
+        "|---|---|---|---|---|",
+        *(f"| {row.kind} | {row.pipeline} | {row.at} | {row.what} | {row.by} |" for row in found),
+    ]  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+def _matrix(found: list[Row]) -> Iterator[str]:
+    pipelines = list(dict.fromkeys(row.pipeline for row in found))
+    planted = Counter((row.kind, row.pipeline) for row in found)
+    caught = Counter((row.kind, row.pipeline) for row in found if row.caught)
+    yield f"| class | {' | '.join(pipelines)} | all |"
+    yield "|---|" + "---:|" * (len(pipelines) + 1)
+    for kind in CLASSES:
+        cells = [f"{caught[kind, p]}/{planted[kind, p]}" if planted[kind, p] else ""
+                 for p in pipelines]  # fmt: skip
+        every = [sum(n[kind, p] for p in pipelines) for n in (caught, planted)]
+        yield f"| {kind} | {' | '.join(cells)} | {every[0]}/{every[1]} |"
+
+
+if __name__ == "__main__":
+    raise SystemExit(write_or_check(TARGET, render, "planted.page"))
