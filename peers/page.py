@@ -7,9 +7,10 @@ import re
 from collections.abc import Callable, Collection
 from pathlib import Path
 
+from peers.case import Case
 from peers.outcome import PROFILES, Outcome, Run
 from peers.sources import SOURCES
-from peers.true_findings import TRUE_FINDINGS
+from peers.true_findings import TRUE_FINDINGS, WRONG_VALUES
 
 MARK = "<!-- written by python -m peers.run --write -->\n"
 
@@ -113,16 +114,31 @@ def by_source(outcomes: list[Outcome]) -> dict[str, list[Outcome]]:
     return {name: groups[name] for name in SOURCES if name in groups}
 
 
+#: Verdict of a kernel for which there was no time.
+NOT_RUN = "not run"
+
+
+def not_run(case: Case) -> Outcome:
+    return Outcome(case.name, case.compiler, Run("–", NOT_RUN))
+
+
+def ran(outcome: Outcome) -> bool:
+    return outcome.issued.verdict != NOT_RUN
+
+
 def right(run: Run) -> bool:
     return run.values.startswith(("exact", "within"))
 
 
 def expected(outcome: Outcome) -> str:
-    """Why an error is right, if all that was found are errors of this kernel's kinds."""
+    """Why an error is right, if all that was found is of this kernel's kinds."""
     codes, why = TRUE_FINDINGS.get((outcome.source, outcome.name), ((), ""))
     words = {"ok", *(f"error: {code}" for code in codes)}
-    ran = [outcome.issued, *outcome.seeds.values()]
-    found = all(r.verdict in words and (r.values == "–" or right(r)) for r in ran)
+    runs_of_it = [outcome.issued, *outcome.seeds.values()]
+    found = all(
+        r.verdict in words and (r.values == "–" or right(r) or WRONG_VALUES in codes)
+        for r in runs_of_it
+    )
     return why if found and not outcome.good else ""
 
 
@@ -136,7 +152,8 @@ def summary_table(outcomes: list[Outcome]) -> str:
     }
     theirs = [o for o in outcomes if not SOURCES[o.source].ours]
     groups["**libraries**"] = ("**others'**", theirs)
-    for title, (whose, group) in groups.items():
+    for title, (whose, listed_too) in groups.items():
+        group = [o for o in listed_too if ran(o)]
         counts = (
             len(group),
             sum(right(o.issued) for o in group),
@@ -149,6 +166,8 @@ def summary_table(outcomes: list[Outcome]) -> str:
 
 def count_line(outcomes: list[Outcome], skipped: Collection[str] = ()) -> str:
     """The last line of a run and of the page."""
+    left = [o for o in outcomes if not ran(o)]
+    outcomes = [o for o in outcomes if ran(o)]
     theirs = [o for o in outcomes if not SOURCES[o.source].ours]
     good, libraries = [o for o in theirs if o.good], {o.source for o in theirs}
     true = sum(bool(expected(o)) for o in outcomes)
@@ -159,6 +178,7 @@ def count_line(outcomes: list[Outcome], skipped: Collection[str] = ()) -> str:
         f"{sum(o.good for o in outcomes) - len(good)} so; "
         f"true findings: {true}, failing: {failing}"
     )
+    line += f"; not run: {len(left)}" if left else ""
     return f"{line}; sources skipped: {len(skipped)}" if skipped else line
 
 
@@ -169,7 +189,7 @@ def listed(outcomes: list[Outcome], why: Callable[[Outcome], str]) -> str:
 
 def reason(outcome: Outcome) -> str:
     """Of a kernel that failed."""
-    if outcome.good or expected(outcome):
+    if outcome.good or not ran(outcome) or expected(outcome):
         return ""
     bad = next((r for r in [outcome.issued, *outcome.seeds.values()] if not r.good), outcome.issued)
     return f"{bad.verdict}: {bad.why}"[:400].replace("\n", " ").replace("|", "\\|")

@@ -1,7 +1,7 @@
 """Compiles the kernels, runs their PTX on the simulated machine, prints a table.
 
     python -m peers.run [NAME …] [--source S …] [--keep FOLDER] [--reuse FOLDER] [--resume]
-                        [--seeds N] [--jobs N] [--details] [--write PAGE]
+                        [--seeds N] [--minutes N] [--jobs N] [--details] [--write PAGE]
 
 A compiler or library is taken from this Python or from the one that a variable names
 (`peers/sources.py`): it need not be installed with tcir; what is missing is skipped, with the
@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import argparse
 import functools
+import math
 import multiprocessing
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -69,11 +71,13 @@ def _skipped(names: list[str], folder: Path, reuse: bool) -> dict[str, str]:
     return reasons
 
 
-def _one(place: int, folder: Path, options: argparse.Namespace) -> Outcome:
+def _one(place: int, folder: Path, options: argparse.Namespace, deadline: float) -> Outcome:
     case = CASES[place]
     kept = kept_outcomes.load(case, folder, options.seeds) if options.resume else None
     if kept is not None:
         return kept
+    if time.monotonic() > deadline:
+        return page.not_run(case)
     outcome = run_case(case, folder, options.seeds)
     kept_outcomes.save(case, folder, options.seeds, outcome)
     return outcome
@@ -84,7 +88,8 @@ def _run(chosen: list[int], folder: Path, options: argparse.Namespace) -> list[O
     heading = ("source", "kernel", "values", "as issued", "seeds", "warnings", "instr.", "s")
     _write(COLUMNS.format(*heading))
     outcomes = []
-    work = functools.partial(_one, folder=folder, options=options)
+    deadline = time.monotonic() + 60 * options.minutes
+    work = functools.partial(_one, folder=folder, options=options, deadline=deadline)
     with multiprocessing.get_context("fork").Pool(options.jobs) as pool:
         for outcome in pool.imap(work, chosen):
             outcomes.append(outcome)
@@ -102,6 +107,9 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--reuse", type=Path, help="take what an earlier --keep left")
     parser.add_argument("--resume", action="store_true", help="and its outcomes, where still valid")
     parser.add_argument("--seeds", type=int, default=5, help="how many seeded orders (default 5)")
+    parser.add_argument(
+        "--minutes", type=float, default=math.inf, help="then no other kernel is begun"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="kernels at a time (default 1)")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="write the tables there too")
     parser.add_argument("--details", action="store_true", help="print the reports")
@@ -123,10 +131,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         ]
         outcomes = _run(chosen, folder, options)
         summary = page.count_line(outcomes, skipped)
-        if options.write and not skipped:
+        if options.write and len(chosen) == len(CASES):
             page.write(options.write, outcomes, folder)
         elif options.write:
-            _write(f"{options.write} is left as it is: it is about all sources")
+            _write(f"{options.write} is left as it is: it is about all kernels")
         _write(summary)
     if skipped:
         return 2

@@ -1,11 +1,13 @@
 """Errors that are right: what the kernel does is a race or lacks a fence by the PTX ISA.
 
-They do not count among the kernels without an error. Values are right on the machine all the same
-where a kernel ends, since it runs one order of the many.
+They do not count among the kernels without an error. Where values are right on the machine all the
+same, that is since it runs one order of the many.
 """
 
 from __future__ import annotations
 
+#: Beside kinds of errors: the race makes values wrong on the machine, too.
+WRONG_VALUES = "wrong values"
 #: (source, kernel): (kinds of the error, the reason).
 TRUE_FINDINGS: dict[tuple[str, str], tuple[tuple[str, ...], str]] = {
     ("cutlass", "tutorial_01"): (
@@ -25,14 +27,15 @@ TRUE_FINDINGS: dict[tuple[str, str], tuple[tuple[str, ...], str]] = {
         "tiles a CTA (`ragged_dot_bf16_pair`) nothing is reused and nothing found.",
     ),
     ("jax", "matmul_bf16_pair_minor_m"): (
-        ("race", "deadlock"),
+        ("race", "deadlock", WRONG_VALUES),
         "two CTAs, and more than two tiles for a cluster. `blackwell_matmul_mgpu.py` calls "
         "`plgpu.dynamic_scheduling_loop` without `cluster_axes`, which that function asks for "
         "where a cluster has several CTAs: `cancel_used_barrier`, which says that the answer to "
         "`clusterlaunchcontrol.try_cancel` has been read, is then one of each CTA. The first CTA "
         "asks again, `.multicast::cluster::all`, while warps of the other may still read the "
-        "answer before: they go different ways and wait for each other for ever. With two tiles "
-        "(`matmul_bf16_pair`) no slot is used again and nothing is found.",
+        "answer before: they go different ways, results are wrong, or they wait for each other "
+        "for ever. With two tiles (`matmul_bf16_pair`) no slot is used again and nothing is "
+        "found.",
     ),
     ("liger", "rope_forward"): (
         ("race",),
