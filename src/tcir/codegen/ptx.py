@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 
 from tcir.codegen.worker import WORKER
 from tcir.errors import Error, UnknownNameError, did_you_mean
@@ -20,7 +21,7 @@ def emit_ptx(llvm_ir: str, target: str = DEFAULT_TARGET.name) -> str:
         raise UnknownNameError(f"unknown target '{target}'" + did_you_mean(target, TARGETS))
     version = TARGETS[target].ptx_version
     features = f"+ptx{version.replace('.', '')}"
-    ptx: str = WORKER.call("emit_ptx", llvm_ir, ".ll", cpu=target, features=features)
+    ptx: str = WORKER.call("emit_ptx", _older_floats(llvm_ir), ".ll", cpu=target, features=features)
     left = sorted(set(re.findall(r"llvm\.nvvm\.[\w.]+", ptx)))
     if left:
         raise Error(
@@ -30,3 +31,22 @@ def emit_ptx(llvm_ir: str, target: str = DEFAULT_TARGET.name) -> str:
     if f".version {version}\n" not in ptx:
         raise Error(f"expected PTX {version}, got another version from the NVPTX back end")
     return ptx
+
+
+def _older_floats(llvm_ir: str) -> str:
+    """`llvm_ir` with ``float f0x3FB8AA3B`` (newer LLVM) as the double it is, which all can read."""
+    kind = ""
+
+    def spelled(match: re.Match[str]) -> str:
+        nonlocal kind
+        if match["type"]:  # of the operands that follow: fmul float %x, f0x3FB8AA3B
+            kind = match["type"]
+            return kind
+        digits = match["digits"]
+        if kind == "float":
+            digits = struct.pack(">d", *struct.unpack(">f", bytes.fromhex(digits))).hex().upper()
+        return "0x" + {"half": "H", "bfloat": "R"}.get(kind, "") + digits
+
+    return re.sub(
+        r"\b(?:(?P<type>float|double|half|bfloat)\b|f0x(?P<digits>[0-9A-F]+))", spelled, llvm_ir
+    )

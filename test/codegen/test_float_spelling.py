@@ -1,0 +1,16 @@
+"""Constants of LLVM IR as newer and older releases spell them."""
+
+from tcir.codegen.ptx import _older_floats, emit_ptx
+
+
+def test_floats_that_no_decimal_is() -> None:
+    newer = "splat (float f0x3FB8AA3B) half f0x3C01 bfloat f0x3F80 double f0x3FF0000000000000"
+    older = "splat (float 0x3FF7154760000000) half 0xH3C01 bfloat 0xR3F80 double 0x3FF0000000000000"
+    assert _older_floats(newer) == older
+    assert _older_floats("float 1.0") == "float 1.0"
+
+
+def test_the_back_end_reads_them() -> None:
+    body = "%y = fmul float %x, f0x3FB8AA3B\n%z = fadd float f0x3DCCCCCD, %y\nret float %z"
+    ptx = emit_ptx(f"define float @f(float %x) {{\n{body}\n}}\n")
+    assert "0f3FB8AA3B" in ptx and "0f3DCCCCCD" in ptx
