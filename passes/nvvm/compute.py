@@ -74,14 +74,15 @@ def convert_mma(converter: Converter, op: tc.MmaOp) -> None:
     nvvm.tcgen05.mma(
         kind_of(op),
         tmem_pointer(converter.tmem_columns(d)),
-        matrix_a(converter, a, a_slice, first_row(op)),
-        slice_descriptor(converter, b, b_slice),
+        (matrix_a(converter, a, a_slice, first_row(op)), slice_descriptor(converter, b, b_slice)),
         converter.constant(descriptor_of(op, lanes)),
         converter.ssa(op.accumulate),
-        a_shift=ashift,
-        disable_output_lane=d.disabled,
-        scale_input_d=scale_operand(converter, op),
-        collector=collector_of(op),
+        nvvm.tcgen05.MmaForm(
+            a_shift=ashift,
+            disable_output_lane=d.disabled,
+            scale_input_d=scale_operand(converter, op),
+            collector=collector_of(op),
+        ),
     )
 
 

@@ -44,12 +44,16 @@ def convert_mma_sparse(converter: Converter, op: tc.MmaSparseOp) -> None:
     nvvm.tcgen05.mma(
         kind_of(op),
         tmem_pointer(converter.tmem_columns(d)),
-        matrix_a(converter, converter.value(op.a), integer(op, "a_slice")),
-        slice_descriptor(converter, b, B_SLICES * integer(op, "b_slice")),
+        (
+            matrix_a(converter, converter.value(op.a), integer(op, "a_slice")),
+            slice_descriptor(converter, b, B_SLICES * integer(op, "b_slice")),
+        ),
         converter.constant(descriptor_of(op, d.type.shape[0], integer(op, "selector"))),
         converter.ssa(op.accumulate),
-        disable_output_lane=d.disabled,
-        scale_input_d=scale_operand(converter, op),
-        collector=collector_of(op),
-        metadata=tmem_pointer(converter.tmem_columns(metadata, integer(op, "metadata_column"))),
+        nvvm.tcgen05.MmaForm(
+            disable_output_lane=d.disabled,
+            scale_input_d=scale_operand(converter, op),
+            collector=collector_of(op),
+            metadata=tmem_pointer(converter.tmem_columns(metadata, integer(op, "metadata_column"))),
+        ),
     )

@@ -6,13 +6,16 @@ import sys
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from tcir.errors import InputError, UnknownNameError, did_you_mean
 from tcir.opt.containment import write_atomic
 from tcir.passmanager.pipeline import Pass, Pipeline
 from tcir.program.source import Chunk, Diagnostic
 from tcir.validation.report import Line, Report
+
+if TYPE_CHECKING:
+    from tcir._mlir import ir
 
 
 class IrPrinter:
@@ -32,7 +35,7 @@ class IrPrinter:
                 + did_you_mean(name, names)
             )
 
-    def text(self, module: Any) -> str:
+    def text(self, module: ir.Module) -> str:
         """The module printed as the flags say, with a newline at the end."""
         text = module.operation.get_asm(
             enable_debug_info=self.arguments.mlir_print_debuginfo,
@@ -40,11 +43,11 @@ class IrPrinter:
         )
         return str(text).rstrip("\n") + "\n"
 
-    def before(self, item: Pass, module: Any) -> None:
+    def before(self, item: Pass, module: ir.Module) -> None:
         if self.arguments.mlir_print_ir_before_all or item.name in self._before:
             self._dump("Before", item, module)
 
-    def after(self, index: int, item: Pass, module: Any) -> None:
+    def after(self, index: int, item: Pass, module: ir.Module) -> None:
         if self.arguments.mlir_print_ir_after_all or item.name in self._after:
             self._dump("After", item, module)
         folder = self.arguments.mlir_print_ir_tree_dir
@@ -56,7 +59,7 @@ class IrPrinter:
             path = Path(folder, f"{index}_{item.name}.mlir")
             write_atomic(path, self.text(module).encode())
 
-    def _dump(self, when: str, item: Pass, module: Any) -> None:
+    def _dump(self, when: str, item: Pass, module: ir.Module) -> None:
         title = f"// -----// IR Dump {when} {item.name} ({item}) //----- //"
         print(f"{title}\n{self.text(module)}", file=sys.stderr, flush=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from tcir._mlir import ir
@@ -99,34 +100,41 @@ def shift(pointer: ir.Value) -> None:
     effect("nvvm.tcgen05.shift", pointer)
 
 
-def mma(
-    kind: str,
-    d: ir.Value,
-    a: ir.Value,
-    b: ir.Value,
-    idesc: ir.Value,
-    accumulate: ir.Value,
-    *,
-    a_shift: bool = False,
-    disable_output_lane: ir.Value | None = None,
-    scale_input_d: ir.Value | None = None,
-    collector: str = "discard",
-    metadata: ir.Value | None = None,
-) -> None:
-    """D = A · B, plus D where `accumulate`; `a` is a descriptor or a tensor-memory pointer.
+@dataclass(frozen=True)
+class MmaForm:
+    """What an mma has beside its operands.
 
     metadata: that of a sparse A
     """
-    optional = [[] if v is None else [v] for v in (metadata, scale_input_d, disable_output_lane)]
-    sizes = [len(values) for values in optional]
+
+    a_shift: bool = False
+    disable_output_lane: ir.Value | None = None
+    scale_input_d: ir.Value | None = None
+    collector: str = "discard"
+    metadata: ir.Value | None = None
+
+
+def mma(
+    kind: str,
+    d: ir.Value,
+    operands: tuple[ir.Value, ir.Value],
+    idesc: ir.Value,
+    accumulate: ir.Value,
+    form: MmaForm,
+) -> None:
+    """D = A · B, plus D where `accumulate`; A is a descriptor or a tensor-memory pointer."""
+    sparse = [] if form.metadata is None else [1]
+    optional = [form.metadata, form.scale_input_d, form.disable_output_lane]
+    given = [each for each in optional if each is not None]
+    sizes = [int(each is not None) for each in optional[1:]]
     effect(
-        "nvvm.tcgen05.mma" if metadata is None else "nvvm.tcgen05.mma.sp",
-        d, a, b, idesc, accumulate, *(v for values in optional for v in values),
+        "nvvm.tcgen05.mma.sp" if sparse else "nvvm.tcgen05.mma",
+        d, *operands, idesc, accumulate, *given,
         kind=attribute("nvvm.tcgen05_mma_kind", kind),
         ctaGroup=attribute("nvvm.cta_group", "cta_1"),
-        operandSegmentSizes=integers(*[1] * 5, *(sizes if metadata is not None else sizes[1:])),
-        **_collector(collector),
-        **({"aShift": ir.UnitAttr.get()} if a_shift else {}),
+        operandSegmentSizes=integers(*[1] * 5, *sparse, *sizes),
+        **_collector(form.collector),
+        **({"aShift": ir.UnitAttr.get()} if form.a_shift else {}),
     )  # fmt: skip
 
 
