@@ -216,6 +216,9 @@ POLLED = {
     "of-another-warp":
         "st.volatile.shared.b32 [%r5], %r0; xor.b32 %r6, %r4, 128; add.u32 %r6, %r2, %r6;"
         "L: ld.volatile.shared.b32 %r7, [%r6]; setp.gt.u32 %p1, %r7, 64; @%p1 bra L;",
+    "counter-of-all-lanes":
+        "mov.b32 %r9, 0; st.shared.b32 [sm], %r9; bar.sync 0; atom.shared.add.u32 %r7, [sm], 1;"
+        "L: ld.volatile.shared.b32 %r7, [sm]; setp.lt.u32 %p1, %r7, 32; @%p1 bra L;",
     "atomics":
         "mov.b32 %r9, 0; st.shared.b32 [%r5], %r9; bar.sync 0;"
         "atom.shared.add.u32 %r7, [%r5], 1; atom.shared.add.u32 %r7, [%r6], 1;",

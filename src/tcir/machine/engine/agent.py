@@ -536,6 +536,8 @@ class Agent:
         lanes = touch.shadow.other_lanes(touch.where, other, mine, wrote)
         if own:
             lanes &= ~(1 << EACH)  # its own lane did the same
+        else:
+            lanes = lanes or other.lanes  # a later reader's lanes may have replaced them
         return not lanes or observed_of(self.clock, other, lanes)
 
     def _marked(self, touch: Touch, other: Access, mark: str, *, wrote: bool) -> bool:

@@ -87,7 +87,7 @@ class Memory:
             if constant:
                 self.agent.note_constant(memory.shadow, granules, access)
             else:
-                if strong is not None and not strong.atomic:
+                if _exchanges(strong, addresses):
                     self.agent.check_exchange(memory.shadow, granules, access, lanes, write=False)
                 self.agent.note_read(memory.shadow, granules, access, lanes=lanes)
         data = memory.data[where]
@@ -151,7 +151,7 @@ class Memory:
                 lanes = self._shared_places(addresses, data, lanes, strong, site)
             access = self.agent.own_access(kind, site, strong, by_lane=lanes is not None)
             granules = memory.granules(where, aligned=lanes is not None)
-            if strong is not None and not strong.atomic:
+            if _exchanges(strong, addresses):
                 self.agent.check_exchange(memory.shadow, granules, access, lanes, write=True)
             self.agent.note_write(memory.shadow, granules, access, lanes=lanes, same=same)
 
@@ -255,6 +255,12 @@ def gathered(
         if lost is not None:
             where[part], origin = lost.where, lost.origin
     return data, None if origin is None else Undefined(where, origin)
+
+
+def _exchanges(strong: Strong | None, addresses: Addresses) -> bool:
+    """Whether lanes access words of their own, relaxed or volatile: one word of all is a flag or a
+    counter."""
+    return strong is not None and not strong.atomic and bool((addresses != addresses[:1]).any())
 
 
 def _by_rank(addresses: Addresses) -> list[Addresses]:
