@@ -12,8 +12,8 @@ from tcir.dialect.attributes import (
 )
 from tcir.dialect.limits import SWIZZLE_ATOM_ROWS
 from tcir.dialect.operation import Names, Op
-from tcir.dialect.ops.tma import BYTE_ELEMENTS, MakeTensorMapOp, box_rows, inner_bytes
-from tcir.dialect.rules import Broken, verify
+from tcir.dialect.ops.tma import BYTE_ELEMENTS, MakeTensorMapOp, TmaLoadOp, box_rows, inner_bytes
+from tcir.dialect.rules import Broken, same_rules, verify
 from tcir.dialect.types import SmemType, TensorMapType
 
 SOURCE = "PTX ISA 9.7.9.27"
@@ -257,18 +257,7 @@ def _(op: TmaStoreOp) -> Broken:
     return None if target == tile else {"map": target, "tile": tile}
 
 
-@verify(
-    TmaStoreOp,
-    "row-bytes",
-    "PTX ISA 5.5.7",
-    "the box's innermost extent must fill a row of the tile ({span} bytes; without a swizzle and "
-    "with k of one row: several), got {got}: a shorter one is packed, and its rows would not be "
-    "the tile's",
-)
-def _(op: TmaStoreOp) -> Broken:
-    type_, got = op.tile.type, inner_bytes(_map(op))
-    several = type_.swizzle == "NONE" and type_.rows == type_.shape[0] and got % type_.span == 0
-    return None if got == type_.span or several else {"span": type_.span, "got": got}
+same_rules(TmaStoreOp, TmaLoadOp, "row-bytes")
 
 
 @verify(
