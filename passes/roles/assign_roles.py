@@ -123,7 +123,7 @@ def _check_op(op: ir.OpView, known: tuple[str, ...]) -> None:
 
 def _is_pure(op: ir.OpView) -> bool:
     name = op.operation.name
-    return name.startswith("arith.") or name in PURE or traits_of(op).pure
+    return name.startswith(("arith.", "math.")) or name in PURE or traits_of(op).pure
 
 
 def _own_role(op: ir.OpView) -> str | None:

@@ -10,8 +10,18 @@ import pytest
 
 import tcir
 from tcir._mlir import arith
+from tcir.passes.nvvm.convert_tc_to_nvvm import ConvertTcToNvvm
 
-from .breaking import Edit, change_operand, change_text, pick, run_broken, set_attribute, walk
+from .breaking import (
+    Broken,
+    Edit,
+    change_operand,
+    change_text,
+    pick,
+    run_broken,
+    set_attribute,
+    walk,
+)
 from .epilogue_text import TRUNCATE, Fused
 
 Array = np.ndarray[Any, Any]
@@ -137,6 +147,63 @@ def test_against_numpy() -> None:
     sums = a.astype(np.float64) @ w.astype(np.float64)
     want = np.maximum(sums + bias, 0).astype(np.float16)
     assert (out == want).all() and want.any() and not want.all()
+
+
+SILU = Fused(
+    """
+    %one = arith.constant 1.0 : f32
+    %negative = arith.negf %s : f32
+    %e = math.exp %negative : f32
+    %d = arith.addf %one, %e : f32
+    %t = arith.divf %s, %d : f32
+    linalg.yield %t : f32
+    """,
+    out="f32", **SMALL,
+)  # fmt: skip
+
+
+def _gelu(inner: str) -> Fused:
+    return Fused(
+        f"""
+        %point5 = arith.constant 0.5 : f32
+        %one = arith.constant 1.0 : f32
+        %k = arith.constant 0.70710678 : f32
+        %x = arith.mulf %s, %k : f32
+        %e = math.{inner} %x : f32
+        %u = arith.addf %one, %e : f32
+        %h = arith.mulf %point5, %s : f32
+        %t = arith.mulf %h, %u : f32
+        """
+        + TRUNCATE,
+        **SMALL,
+    )
+
+
+@pytest.mark.parametrize(
+    ("case", "inputs"),
+    [
+        pytest.param(SILU, "random", id="silu, random"),
+        pytest.param(SILU, "integers", id="silu, exact sums", marks=pytest.mark.slow),
+        pytest.param(_gelu("erf"), "random", id="erf", marks=pytest.mark.slow),
+        pytest.param(_gelu("tanh"), "integers", id="tanh", marks=pytest.mark.slow),
+    ],
+)
+def test_functions_are_within_their_bound(case: Fused, inputs: Any) -> None:
+    report = tcir.validate(case.linalg(), "gemm", inputs=inputs)
+    assert report.ok, str(report)
+    assert report["tile-gemm"].verdict in ("equal", "within bound")
+    assert report["llvm-to-ptx"].verdict == "within bound", str(report)
+
+
+@pytest.mark.parametrize("inputs", ["random", "integers"])
+def test_a_coarser_exp_is_beyond_the_bound(inputs: Any) -> None:
+    """log2(e) of 10 bits in the place of 24."""
+    edit = change_text(r"dense<1\.4426\w*(\.\w+)?(e\+00)?>", "dense<1.4423828>")
+    passes = tcir.named_pipeline("gemm")
+    passes.replace("convert-tc-to-nvvm", Broken(ConvertTcToNvvm(), edit))
+    report = tcir.validate(SILU.linalg(), passes, inputs=inputs)
+    assert report["assign-roles"].verdict in ("equal", "within bound"), str(report)
+    assert report["convert-tc-to-nvvm"].verdict == "different", str(report)
 
 
 # --- breaks ------------------------------------------------------------------------------------

@@ -257,6 +257,7 @@ def test_negative_zero_and_nan_are_told_apart() -> None:
     bound = [np.full(2, 1e9)]
     assert compare.first_difference([zeros], [nan], bound) is not None
     assert compare.first_difference([zeros], [zeros + 1], bound) is None
+    assert compare.largest_ratio([nan], [nan + np.float32(0.5)], [np.ones(2)]) == (0.5, 0.5)
 
 
 def test_bound_grows_with_steps_and_output_rounding() -> None:
@@ -288,13 +289,38 @@ def test_poison_is_not_zero() -> None:
     assert np.all(poison(OutputSpec((3, 4), np.dtype(np.float16))) != 0)
 
 
-def test_a_bound_is_refused_for_other_arithmetic(machine: FakeMachine) -> None:
-    text = F32.replace(
-        "return %r",
-        "%u = linalg.exp ins(%r : tensor<8x16xf32>) outs(%e : tensor<8x16xf32>)"
-        " -> tensor<8x16xf32>\n  return %u",
-    )
+AFTER = "linalg.{} ins({} : tensor<8x16xf32>) outs(%e : tensor<8x16xf32>) -> tensor<8x16xf32>\n"
+LARGEST = """%v = linalg.generic {
+    indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (i, j)>],
+    iterator_types = ["parallel", "parallel", "reduction"]
+  } ins(%a : tensor<8x64xf16>) outs(%f : tensor<8x16xf32>) {
+    ^bb0(%x: f16, %y: f32):
+      %n = arith.extf %x : f16 to f32
+      %m = arith.maximumf %n, %y : f32
+      linalg.yield %m : f32
+  } -> tensor<8x16xf32>
+"""
+PRODUCT = """%w = arith.constant dense<0.5> : tensor<16x16xf32>
+  %u = linalg.matmul ins(%r, %w : tensor<8x16xf32>, tensor<16x16xf32>)
+    outs(%e : tensor<8x16xf32>) -> tensor<8x16xf32>
+  %v = """
+
+
+@pytest.mark.parametrize(
+    ("after", "why"),
+    [
+        ("%v = " + AFTER.format("exp", "%r"), "beyond the bound"),
+        ("%v = " + AFTER.format("sqrt", "%r"), "no bound is known"),
+        (PRODUCT + AFTER.format("exp", "%u"), "no bound is known"),
+        (LARGEST, "no bound is known"),
+    ],
+    ids=["a function of stated accuracy", "another function", "a product of sums", "no sum"],
+)
+def test_a_bound_is_refused_for_other_arithmetic(
+    machine: FakeMachine, after: str, why: str
+) -> None:
+    text = F32.replace("return %r", f"{after}  return %v")
     machine.change = lambda result, inputs, order: None
     report = run(text, inputs="random")
     assert report.verdict in ("different", "incomplete")
-    assert report.verdict == "incomplete" or "no bound is known" in report["mark-tile"].compared
+    assert report.verdict == "incomplete" or why in report["mark-tile"].compared

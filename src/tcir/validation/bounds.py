@@ -28,22 +28,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from tcir.interp.types import Array
 from tcir.target import TARGETS
 
 WINDOW = 25
 AMPERE_WINDOW = 24
 TERMS_PER_STEP = 16
 LEAST_PER_STEP = 8
-# dtype name: (relative half unit in the last place, half of the smallest subnormal)
-_ROUNDING = {
+ROUNDING = {
     "float32": (0.0, 0.0),
     "float16": (2.0**-11, 2.0**-25),
     "bfloat16": (2.0**-8, 2.0**-134),
 }
+"""By dtype: the relative half unit in the last place, and half of the smallest subnormal."""
 
 
 @dataclass(frozen=True)
@@ -75,11 +75,11 @@ def sums_of(dtype: str, target: str) -> Sums:
 
 
 def fused_sum_bound(
-    magnitudes: np.ndarray[Any, Any],
-    counts: np.ndarray[Any, Any],
-    reference: np.ndarray[Any, Any],
+    magnitudes: Array,
+    counts: Array,
+    reference: Array,
     how: Sums = Sums(),
-) -> np.ndarray[Any, Any]:
+) -> Array:
     """Bound on |result - reference| per element, in float64.
 
     magnitudes: S, the sum of |a * b| of each output element
@@ -90,13 +90,13 @@ def fused_sum_bound(
     sums = magnitudes.astype(np.float64)
     per_step = (how.terms + 1) * 2.0**-how.window + 2.0**-23
     bound = sums * (steps * per_step + counts.astype(np.float64) * 2.0**-24 + how.factors)
-    relative, absolute = _ROUNDING[reference.dtype.name]
+    relative, absolute = ROUNDING[reference.dtype.name]
     with np.errstate(invalid="ignore"):
         bound += 2 * (relative * (np.abs(reference.astype(np.float64)) + bound) + absolute)
     return bound
 
 
-def spread_of(inputs: Sequence[np.ndarray[Any, Any]]) -> float:
+def spread_of(inputs: Sequence[Array]) -> float:
     """Root mean square of the products, as a multiple of their mean magnitude."""
     spread = 1.0
     for array in inputs:
@@ -107,12 +107,12 @@ def spread_of(inputs: Sequence[np.ndarray[Any, Any]]) -> float:
 
 
 def expected_squares(
-    magnitudes: np.ndarray[Any, Any],
-    counts: np.ndarray[Any, Any],
-    reference: np.ndarray[Any, Any],
+    magnitudes: Array,
+    counts: Array,
+    reference: Array,
     how: Sums,
     spread: float,
-) -> np.ndarray[Any, Any]:
+) -> Array:
     """Mean square of result - reference that sums of random products may have, per element.
 
     Arguments as of `fused_sum_bound`; `spread` as `spread_of` the inputs.
@@ -122,23 +122,23 @@ def expected_squares(
     steps = np.ceil(number / how.least)
     per_step = (how.terms + 1) * 2.0 ** -(how.window + 1) + 2.0**-24
     error = size * (steps * per_step + np.sqrt(number) * 2.0**-24 + how.factors / 2)
-    relative, absolute = _ROUNDING[reference.dtype.name]
+    relative, absolute = ROUNDING[reference.dtype.name]
     unit = 2 * (relative * np.abs(reference.astype(np.float64)) + absolute)
     return error**2 + unit * error
 
 
-def squares_limit(expected: np.ndarray[Any, Any], reference: np.ndarray[Any, Any]) -> float:
+def squares_limit(expected: Array, reference: Array) -> float:
     """The largest mean of error^2 / expected square: 1, and room for chance in small arrays.
 
     An element on the other side of a tie is off by a whole unit, whose square is unit / error times
     the expected one.
     """
-    relative, absolute = _ROUNDING[reference.dtype.name]
+    relative, absolute = ROUNDING[reference.dtype.name]
     unit = 2 * (relative * np.abs(reference.astype(np.float64)) + absolute)
     rare = np.divide(unit**2, expected, out=np.zeros_like(expected), where=expected > 0)
     return 1 + 4 * float(np.sqrt((3 + rare.mean()) / max(expected.size, 1)))
 
 
-def upper(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def upper(values: Array) -> Array:
     """`values`, themselves rounded sums, increased by the most their rounding may have removed."""
     return values.astype(np.float64) * (1 + 2.0**-7)

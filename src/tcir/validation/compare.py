@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-Arrays = Sequence[np.ndarray[Any, Any]]
+from tcir.interp.types import Array
+
+Arrays = Sequence[Array]
 
 
 @dataclass(frozen=True)
@@ -32,19 +33,19 @@ class Difference:
         )
 
 
-def bits(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def bits(array: Array) -> Array:
     """The elements as unsigned integers of their width."""
     contiguous = np.ascontiguousarray(array)
     return contiguous.view(f"u{array.dtype.itemsize}")
 
 
-def unequal(expected: np.ndarray[Any, Any], got: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def unequal(expected: Array, got: Array) -> Array:
     """Which elements differ in a bit (so -0 is not 0), except that every NaN equals every other.
 
     Neither linalg nor LLVM says which NaN an operation gives (LLVM LangRef, "Behavior of
     Floating-Point NaN values"); what a PTX instruction gives is the machine's affair.
     """
-    wrong: np.ndarray[Any, Any] = bits(expected) != bits(got)
+    wrong: Array = bits(expected) != bits(got)
     if expected.dtype.kind not in "biu" and wrong.any():
         wrong &= ~(np.isnan(expected) & np.isnan(got))
     return wrong
@@ -71,10 +72,11 @@ def first_difference(
     return None
 
 
-def errors(expected: np.ndarray[Any, Any], got: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """|got - expected| in float64."""
+def errors(expected: Array, got: Array) -> Array:
+    """|got - expected| in float64; of equal infinities and of two NaNs 0."""
     with np.errstate(invalid="ignore"):
-        return np.abs(got.astype(np.float64) - expected.astype(np.float64))
+        distance = np.abs(got.astype(np.float64) - expected.astype(np.float64))
+    return np.where(unequal(expected, got), distance, 0.0)
 
 
 def largest_ratio(expected: Arrays, got: Arrays, bounds: Arrays) -> tuple[float, float]:

@@ -7,28 +7,56 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tcir.interp.types import Array
 from tcir.program.factors import Contraction, contraction_of, is_elementwise
 from tcir.program.inputs import ALL_CODES, make_inputs, whole_bits
 from tcir.program.memory_image import images
 from tcir.program.signature import Signature
 from tcir.program.special import Special, alone, special_values
+from tcir.validation import bounds
 from tcir.validation.settings import Settings
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
 
 
+@dataclass(frozen=True)
+class Bound:
+    """How far the results may be off.
+
+    errors:  of each element the most
+    squares: of each element the mean square
+    limits:  of each result the most that the mean of error^2 / square may be
+    """
+
+    errors: list[Array]
+    squares: list[Array]
+    limits: list[float]
+
+    @staticmethod
+    def of(errors: list[Array], squares: list[Array], reference: list[Array]) -> Bound | None:
+        """None where an element's bound is infinite."""
+        if not all(np.isfinite(error).all() for error in errors):
+            return None
+        return Bound(errors, squares, list(map(bounds.squares_limit, squares, reference)))
+
+
 @dataclass
 class Draw:
     """One execution's inputs, and the results of the program as it came in.
 
-    words: what is special about them, for the table
+    words:    what is special about them, for the table
+    bound:    how far later results may be off; None: they agree bit for bit
+    no_bound: why there is no bound
     """
 
     inputs: list[Array]
     words: str = ""
     reference: list[Array] = field(default_factory=list)
+    bound: Bound | None = None
+    no_bound: str = ""
 
     @cached_property
     def images(self) -> list[Array]:

@@ -1,10 +1,11 @@
 """Executing the program after every pass and comparing the results.
 
 Every result is compared bit for bit with the result before the pass and with that of the input
-program. If it differs from the latter and the inputs are random floats, the bound of
-`tcir.validation.bounds` decides. A hazard of severity "error" makes a pass "different" regardless
-of the numbers. A pass that leaves the instructions of thread-level kernels as they were has the
-outcome of the state before it, which is not executed a second time.
+program. If it differs from the latter and the inputs are random floats, or a function such as exp
+is approximated, a bound decides (`tcir.validation.bounds`, `tcir.validation.propagation`). A hazard
+of severity "error" makes a pass "different" regardless of the numbers. A pass that leaves the
+instructions of thread-level kernels as they were has the outcome of the state before it, which is
+not executed a second time.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import numpy as np
 
 from tcir.errors import Error, IncompleteError
 from tcir.interp import Outcome, executor_for
+from tcir.interp.types import Array
 from tcir.program.capacity import check_arrays
 from tcir.program.execution import KernelStep, as_view, run_in_order, run_sequence
 from tcir.program.launch import LaunchSequence
@@ -30,8 +32,8 @@ from tcir.program.programs import Program, find_programs, workspace_bytes
 from tcir.program.signature import Signature, signature_of, views_of
 from tcir.run_options import RunOptions
 from tcir.target import DEFAULT_TARGET
-from tcir.validation import bounds, compare
-from tcir.validation.draws import Draw, Draws
+from tcir.validation import bounds, compare, propagation
+from tcir.validation.draws import Bound, Draw, Draws
 from tcir.validation.report import Line
 from tcir.validation.settings import Settings
 from tcir.validation.threads import Executed, Threads
@@ -40,8 +42,6 @@ from tcir.validation.work import Algorithm, Work
 if TYPE_CHECKING:
     from tcir._mlir import ir
     from tcir.interp.thread import Spelling
-
-Array = np.ndarray[Any, Any]
 
 # Programs made of these have no other arithmetic than sums of products (and one rounding), so that
 # running them on magnitudes and on ones gives the sums and counts that the bound needs.
@@ -66,10 +66,6 @@ class Validator:
         self.signature: Signature | None = None
         self._draws: Draws | None = None
         self._previous: list[Array] = []
-        self._bounds: list[Array] | None = None
-        self._squares: list[Array] = []
-        self._limits: list[float] = []
-        self._no_bound = ""
         self._sites: dict[int, Any] = {}
         self._before: Work | None = None
         self._products = Products()
@@ -95,8 +91,10 @@ class Validator:
         self._before = Work(_levels(programs), line.counters)
         line.verdict = "reference"
         line.compared = f"{_rules(line.level)}, {draws.main.words}"
-        if self.settings.inputs == "random" and self.signature.level == "tensor":
-            self._prepare_bound(module, programs)
+        approximate = bool(_op_names(module) & propagation.APPROXIMATE.keys())
+        if self.signature.level == "tensor" and (approximate or self.settings.inputs == "random"):
+            for draw in (*draws.more, draws.main):
+                self._prepare_bound(module, programs, draw)
         return line
 
     def check(self, module: ir.Module, line: Line) -> Line:
@@ -214,10 +212,11 @@ class Validator:
             if outcome is None:
                 line.compared += f"; inputs with {draw.words}"
                 return False
-            difference = compare.first_difference(draw.reference, outcome.outputs)
+            known, why = self._bound(draw)
+            bound = known.errors if known else None
+            difference = compare.first_difference(draw.reference, outcome.outputs, bound)
             if difference is not None:
                 line.verdict = "different"
-                why = "exact inputs must agree bit for bit"
                 line.compared = f"{_rules(outcome.level)}, {why}; inputs with {draw.words}"
                 site = outcome.sites.get(difference.output)
                 words = str(site(difference.index)) if site else ""
@@ -307,13 +306,14 @@ class Validator:
                 "" if as_before else "; the result before was within bound only"
             )
             return
-        bound, why = self._bound()
-        difference = compare.first_difference(self._main.reference, got, bound)
+        bound, why = self._bound(self._main)
+        errors = bound.errors if bound else None
+        difference = compare.first_difference(self._main.reference, got, errors)
         before = "bit for bit as before the pass" if as_before else "not bit for bit as before"
         if bound is not None:
-            error, ratio = compare.largest_ratio(self._main.reference, got, bound)
+            error, ratio = compare.largest_ratio(self._main.reference, got, bound.errors)
             line.max_error, line.max_error_over_bound = error, ratio
-            if difference is None and (excess := self._excess(line, got)):
+            if difference is None and (excess := self._excess(line, got, bound)):
                 why, difference = excess, compare.first_difference(self._main.reference, got)
         if difference is None:
             line.verdict = "within bound"
@@ -327,10 +327,10 @@ class Validator:
         line.compared = f"{rules}, {why}; {before}"
         line.difference = self._with_site(difference, outcome.sites)
 
-    def _excess(self, line: Line, got: Sequence[Array]) -> str:
+    def _excess(self, line: Line, got: Sequence[Array], bound: Bound) -> str:
         """How far the rms error is beyond its bound, or nothing; fills in the line's ratio."""
-        means = compare.mean_squares(self._main.reference, got, self._squares)
-        ratios = [math.sqrt(mean / limit) for mean, limit in zip(means, self._limits, strict=True)]
+        means = compare.mean_squares(self._main.reference, got, bound.squares)
+        ratios = [math.sqrt(mean / limit) for mean, limit in zip(means, bound.limits, strict=True)]
         line.rms_error_over_bound = max(ratios, default=0.0)
         if line.rms_error_over_bound <= 1:
             return ""
@@ -347,37 +347,48 @@ class Validator:
             words.append(f"before the pass {value}, {self._sites[output](index)}")
         return dataclasses.replace(difference, site="; ".join(words))
 
-    def _bound(self) -> tuple[list[Array] | None, str]:
+    def _bound(self, draw: Draw) -> tuple[Bound | None, str]:
+        if draw.bound is not None:
+            return draw.bound, "beyond the bound"
         if self.settings.inputs == "integers":
-            return None, "exact inputs must agree bit for bit"
-        if self._bounds is None:
-            return None, self._no_bound or "no bound is known for a program of this level"
-        return self._bounds, "beyond the bound"
+            return None, draw.no_bound or "exact inputs must agree bit for bit"
+        return None, draw.no_bound or "no bound is known for a program of this level"
 
-    def _prepare_bound(self, module: ir.Module, programs: Sequence[Program]) -> None:
+    def _prepare_bound(self, module: ir.Module, programs: Sequence[Program], draw: Draw) -> None:
         """Runs the program on magnitudes and on ones: sums of |a * b|, and numbers of products."""
         foreign = sorted(_op_names(module) - _SUM_OF_PRODUCTS)
         if foreign:
-            self._no_bound = f"no bound is known for programs with {', '.join(foreign)}"
+            self._carry_bound(module, programs, draw, foreign)
             return
-        magnitudes = self._plain(module, programs, [np.abs(a) for a in self._main.inputs])
-        counts = self._plain(module, programs, [np.ones_like(a) for a in self._main.inputs])
-        attributes = module.operation.attributes
-        target = attributes["tc.target"].value if "tc.target" in attributes else DEFAULT_TARGET.name
-        how = bounds.sums_of(self._main.inputs[0].dtype.name, target)
-        self._bounds = [
-            bounds.fused_sum_bound(bounds.upper(s), bounds.upper(k), reference, how)
-            for s, k, reference in zip(magnitudes, counts, self._main.reference, strict=True)
-        ]
-        spread = bounds.spread_of(self._main.inputs)
-        self._squares = [
-            bounds.expected_squares(s, k, reference, how, spread)
-            for s, k, reference in zip(magnitudes, counts, self._main.reference, strict=True)
-        ]
-        self._limits = list(map(bounds.squares_limit, self._squares, self._main.reference))
-        if not all(np.isfinite(b).all() for b in self._bounds):
-            self._bounds = None
-            self._no_bound = "the sums of magnitudes overflow the output type: no bound"
+        magnitudes = self._plain(module, programs, [np.abs(a) for a in draw.inputs])
+        counts = self._plain(module, programs, [np.ones_like(a) for a in draw.inputs])
+        how, spread = _sums(module, draw), bounds.spread_of(draw.inputs)
+        numbers = list(zip(magnitudes, counts, draw.reference, strict=True))
+        draw.bound = Bound.of(
+            [
+                bounds.fused_sum_bound(bounds.upper(s), bounds.upper(k), r, how)
+                for s, k, r in numbers
+            ],
+            [bounds.expected_squares(s, k, r, how, spread) for s, k, r in numbers],
+            draw.reference,
+        )
+        if draw.bound is None:
+            draw.no_bound = "the sums of magnitudes overflow the output type: no bound"
+
+    def _carry_bound(
+        self, module: ir.Module, programs: Sequence[Program], draw: Draw, foreign: Sequence[str]
+    ) -> None:
+        """Of a program that goes on after its sums, element by element."""
+        function, exact = programs[0].op.operation, self.settings.inputs == "integers"
+        try:
+            known = propagation.carried(function, draw.inputs, _sums(module, draw), exact)
+        except (propagation.NoBoundError, IncompleteError):
+            draw.no_bound = f"no bound is known for programs with {', '.join(foreign)}"
+            return
+        errors, squares = [each.error for each in known], [each.square for each in known]
+        draw.bound = Bound.of(errors, squares, draw.reference)
+        if draw.bound is None:
+            draw.no_bound = "an element may be off by any amount: no bound"
 
     def _plain(
         self, module: ir.Module, programs: Sequence[Program], inputs: list[Array]
@@ -499,6 +510,12 @@ def _asynchronous(program: Program) -> bool:
     """Whether completion orders matter."""
     sequential = program.level == "tile" and "tc.async" not in program.op.operation.attributes
     return program.level != "tensor" and not sequential
+
+
+def _sums(module: ir.Module, draw: Draw) -> bounds.Sums:
+    attributes = module.operation.attributes
+    target = attributes["tc.target"].value if "tc.target" in attributes else DEFAULT_TARGET.name
+    return bounds.sums_of(draw.inputs[0].dtype.name, target)
 
 
 def _op_names(module: Any) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "math.absf": np.abs,
     "math.ceil": np.ceil,
     "math.cos": np.cos,
+    "math.erf": np.vectorize(math.erf, otypes=[np.float64]),
     "math.exp": np.exp,
     "math.exp2": np.exp2,
     "math.floor": np.floor,

@@ -1,0 +1,276 @@
+"""Bounds on results that are made of a contraction, element by element.
+
+The bound of the sums (`tcir.validation.bounds`) is carried through every op after them: an op
+multiplies the error of an operand by at most its slope there, and both sides round its result, a
+unit in the last place in all, unless they round the same number. Comparisons whose operands are
+closer than their errors may go either way; a select then errs by the distance of its operands.
+
+exp, tanh and erf are lowered to a few instructions of stated accuracy (`passes/nvvm/functions.py`);
+`APPROXIMATE` is what those may be off. With exact inputs, and so exact sums, that is all there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import ml_dtypes
+import numpy as np
+
+from tcir.interp.tensor.interpreter import Interpreter, evaluate
+from tcir.interp.tensor.views import Linear, aligned, indexing, loop_sizes, view
+from tcir.interp.types import Array, shape_of
+from tcir.program.access import product_of
+from tcir.validation import bounds
+
+if TYPE_CHECKING:
+    from tcir._mlir import ir
+
+Slope: TypeAlias = "Array | float"
+
+
+class NoBoundError(Exception):
+    """An op that no error is carried through."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """Numbers, the most by which they may be off, and the mean square that they may be off."""
+
+    value: Array
+    error: Array
+    square: Array
+
+    @staticmethod
+    def exact(value: Array) -> Known:
+        """Numbers that are the same at every level."""
+        zeros = np.zeros(np.shape(value))
+        return Known(value, zeros, zeros)
+
+    def like(self, change: Callable[[Array], Array]) -> Known:
+        """Rearranged."""
+        return Known(change(self.value), change(self.error), change(self.square))
+
+    @property
+    def size(self) -> Array:
+        """Magnitudes, the error included."""
+        return np.abs(np.asarray(self.value, np.float64)) + self.error
+
+
+def carried(
+    function: ir.Operation, inputs: Sequence[Array], how: bounds.Sums, exact: bool
+) -> list[Known]:
+    """The results of a function on tensors that has one contraction.
+
+    exact: whether sums are exact on these inputs
+    """
+    return _Carrier(how, exact).run(function, inputs)
+
+
+@dataclass
+class _Carrier:
+    how: bounds.Sums
+    exact: bool
+
+    def run(self, function: ir.Operation, inputs: Sequence[Array]) -> list[Known]:
+        block = function.regions[0].blocks[0]
+        values = dict(zip(block.arguments, map(Known.exact, inputs), strict=True))
+        *ops, last = block.operations
+        for each in ops:
+            op = each.operation
+            values[op.results[0]] = self._op(op, values)
+        return [values[operand] for operand in last.operation.operands]
+
+    def _op(self, op: ir.Operation, values: Mapping[ir.Value, Known]) -> Known:
+        operands = [values[operand] for operand in op.operands]
+        if product_of(op) is not None:
+            return self._sums(op, operands)
+        if op.name.startswith("linalg.") and op.name != "linalg.fill":
+            return self._structured(op, operands, values)
+        return _elementwise(op, operands)
+
+    def _sums(self, op: ir.Operation, operands: list[Known]) -> Known:
+        """Of a contraction of exact factors."""
+        if _off(operands):
+            raise NoBoundError(f"{op.name} of factors that may be off")
+        factors, start = operands[:-1], operands[-1]
+
+        def run(change: Callable[[Array], Array], first: Array) -> Array:
+            arrays = [change(each.value) for each in factors]
+            (result,) = evaluate[op.name](Interpreter(), op.opview, *arrays, first)
+            return result
+
+        value = run(lambda a: a, start.value)
+        if self.exact or value.dtype.kind in "iu":
+            return Known.exact(value)
+        sizes = bounds.upper(run(np.abs, np.abs(start.value)))
+        counts = bounds.upper(run(np.ones_like, np.zeros_like(start.value)))
+        inner = {each.name for region in op.regions for each in region.blocks[0].operations}
+        if value.dtype.name not in bounds.ROUNDING or not inner <= _PRODUCTS:
+            raise NoBoundError(f"{op.name} to {value.dtype.name}")
+        error = bounds.fused_sum_bound(sizes, counts, value, self.how)
+        spread = bounds.spread_of([each.value for each in factors])
+        square = bounds.expected_squares(sizes, counts, value, self.how, spread)
+        return Known(value, error, square)
+
+    def _structured(
+        self, op: ir.Operation, operands: list[Known], values: Mapping[ir.Value, Known]
+    ) -> Known:
+        """An elementwise ``linalg`` op."""
+        from tcir._mlir import linalg
+
+        affine = [each.value for each in linalg.get_indexing_maps(op) or ()]
+        maps = [indexing(each) for each in affine]
+        if not maps or len(op.results) != 1 or len(affine[-1].results) != affine[-1].n_dims:
+            raise NoBoundError(op.name)
+        sizes = loop_sizes(affine[0].n_dims, maps, [np.shape(k.value) for k in operands])
+        order = range(len(sizes))
+
+        def spread(each: Known, indices: list[Linear]) -> Known:
+            def change(array: Array) -> Array:
+                seen, dims = view(np.asarray(array), indices, sizes)
+                return aligned(seen, dims, order)
+
+            return each.like(change)
+
+        block = op.regions[0].blocks[0]
+        inner = dict(values)
+        spreads = [spread(each, indices) for each, indices in zip(operands, maps)]
+        inner.update(zip(block.arguments, spreads))
+        *ops, last = block.operations
+        for each in ops:
+            body = each.operation
+            inner[body.results[0]] = _elementwise(body, [inner[o] for o in body.operands])
+        result = inner[last.operation.operands[0]]
+        out = [next(iter(e.coefficients)) for e in maps[-1]]
+        return result.like(lambda a: np.broadcast_to(a, sizes).transpose(out))
+
+
+def _elementwise(op: ir.Operation, operands: list[Known]) -> Known:
+    rule = RULES.get(op.name)
+    if op.name in ("arith.constant", "tensor.empty") or (rule is None and not _off(operands)):
+        (value,) = evaluate[op.name](Interpreter(), op.opview, *(k.value for k in operands))
+        return Known.exact(value)
+    if op.name in _VIEWS:
+        shape = shape_of(op.results[0].type)
+        return operands[0].like(lambda a: np.reshape(a, shape))
+    if rule is None:
+        raise NoBoundError(op.name)
+    with np.errstate(all="ignore"):
+        (value,) = evaluate[op.name](Interpreter(), op.opview, *(k.value for k in operands))
+        return rule(value, *operands)
+
+
+_PRODUCTS = {"arith.addf", "arith.extf", "arith.mulf", "arith.scaling_extf", "linalg.yield"}
+"""What makes up a sum of products."""
+_VIEWS = ("tensor.collapse_shape", "tensor.expand_shape")
+
+
+def _off(operands: Sequence[Known]) -> bool:
+    return any(k.error.any() for k in operands)
+
+
+def _unit(value: Array, error: Array) -> Array:
+    """A unit in the last place of numbers up to ``|value| + error``; 0 where there is no error."""
+    value = np.asarray(value)
+    info = ml_dtypes.finfo(value.dtype)  # type: ignore[no-untyped-call]
+    size = np.abs(value.astype(np.float64)) + error
+    unit = np.maximum(size * float(info.eps), float(info.smallest_subnormal))
+    return np.where(error > 0, unit, 0.0)
+
+
+def _smooth(value: Array, pairs: Sequence[tuple[Known, Slope]], own: Slope = 0.0) -> Known:
+    """From operands with the slopes of the op there, and what the op itself is off.
+
+    Infinities and NaNs have to come out as they are.
+    """
+    error, square = np.zeros(np.shape(value)) + own, np.zeros(np.shape(value)) + own**2
+    for known, slope in pairs:
+        error = error + np.where(known.error > 0, slope * known.error, 0.0)
+        square = square + np.where(known.error > 0, slope**2 * known.square, 0.0)
+    unit = _unit(value, error)
+    finite = np.isfinite(np.asarray(value, np.float64))
+    error, square = error + unit, square + unit * np.sqrt(square)
+    return Known(value, np.where(finite, error, 0.0), np.where(finite, square, 0.0))
+
+
+def _mul(value: Array, a: Known, b: Known) -> Known:
+    return _smooth(value, [(a, b.size), (b, np.abs(np.asarray(a.value, np.float64)))])
+
+
+def _div(value: Array, a: Known, b: Known) -> Known:
+    least = np.abs(np.asarray(b.value, np.float64)) - b.error
+    least = np.where(least > 0, least, np.where(b.error > 0, 0.0, least))
+    slope = 1 / least
+    return _smooth(value, [(a, slope), (b, np.abs(np.asarray(value, np.float64)) * slope)])
+
+
+def _closest(value: Array, *operands: Known) -> Known:
+    """One of the operands."""
+    error = np.maximum.reduce(np.broadcast_arrays(*(k.error for k in operands)))
+    square = np.maximum.reduce(np.broadcast_arrays(*(k.square for k in operands)))
+    return Known(value, error, square)
+
+
+def _compare(value: Array, a: Known, b: Known) -> Known:
+    distance = np.abs(np.asarray(a.value, np.float64) - np.asarray(b.value, np.float64))
+    error = a.error + b.error
+    open_ = ((distance <= error) & (error > 0)).astype(np.float64)
+    return Known(value, open_, open_)
+
+
+def _select(value: Array, condition: Known, a: Known, b: Known) -> Known:
+    chosen = [
+        np.where(condition.value, x, y) for x, y in ((a.error, b.error), (a.square, b.square))
+    ]
+    distance = np.abs(np.asarray(a.value, np.float64) - np.asarray(b.value, np.float64))
+    either = distance + np.maximum(a.error, b.error)
+    open_ = condition.error > 0
+    square = np.where(open_, np.minimum(either**2, a.square + b.square + distance**2), chosen[1])
+    return Known(value, np.where(open_, either, chosen[0]), square)
+
+
+def _same(value: Array, a: Known) -> Known:
+    return Known(value, a.error, a.square)
+
+
+APPROXIMATE: dict[str, Callable[[Array, Known], Array]] = {
+    # ex2.approx.f32: 2^-22 of the result (PTX ISA 9.7.3.20); its argument x log2(e) is rounded
+    # twice, and numpy's own exp is off by under two units.
+    "math.exp": lambda value, x: np.abs(value) * (2.0**-20 + 2.0**-22 * x.size) + 2.0**-126,
+    # 1 - 2 / (1 + exp(2x)), and a polynomial times exp(-x^2) of 1.5e-7: a few units of 1.
+    "math.tanh": lambda value, x: np.full(np.shape(value), 2.0**-20),
+    "math.erf": lambda value, x: np.full(np.shape(value), 2.0**-20),
+}
+"""What the lowering of a function, and numpy, may be off: by the function's value and argument."""
+
+
+def _function(name: str, slope: Callable[[Array, Known], Slope]) -> Callable[..., Known]:
+    def rule(value: Array, x: Known) -> Known:
+        wide = np.asarray(value, np.float64)
+        own = np.where(np.isfinite(wide), APPROXIMATE[name](wide, x), 0.0)
+        return _smooth(value, [(x, slope(wide, x))], own)
+
+    return rule
+
+
+RULES: dict[str, Callable[..., Known]] = {
+    **dict.fromkeys(
+        ("arith.addf", "arith.subf"), lambda value, a, b: _smooth(value, [(a, 1.0), (b, 1.0)])
+    ),
+    "arith.mulf": _mul,
+    "arith.divf": _div,
+    "arith.truncf": lambda value, a: _smooth(value, [(a, 1.0)]),
+    **dict.fromkeys(("arith.extf", "arith.negf", "math.absf"), _same),
+    **dict.fromkeys(
+        ("arith.maximumf", "arith.maxnumf", "arith.minimumf", "arith.minnumf"), _closest
+    ),
+    "arith.cmpf": _compare,
+    "arith.select": _select,
+    "math.exp": _function("math.exp", lambda value, x: np.exp(x.error) * np.abs(value)),
+    "math.tanh": _function("math.tanh", lambda value, x: 1.0),
+    "math.erf": _function("math.erf", lambda value, x: 2 / np.sqrt(np.pi)),
+    "linalg.fill": lambda value, number, *_: Known.exact(value),
+}
+"""The rules of ops whose operands may be off, or that are off themselves."""
