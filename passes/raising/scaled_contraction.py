@@ -51,7 +51,8 @@ class Mismatch(Exception):
 
 def is_scaled_contraction(op: ir.OpView) -> bool:
     """Whether `op` multiplies three or more tensors and sums over a loop."""
-    if not op.operation.name.startswith("linalg.") or len(op.operation.operands) < 4:
+    tensors = [o for o in op.operation.operands if isinstance(o.type, ir.RankedTensorType)]
+    if not op.operation.name.startswith("linalg.") or len(tensors) < 4:
         return False
     maps = linalg.get_indexing_maps(op.operation)
     return maps is not None and n_loops(maps[len(maps) - 1]) > len(
