@@ -16,6 +16,8 @@ import tcir
 INTERNAL = {
     "Mismatch": "caught by the pass that matches",
     "Stopped": "ends a run at a breakpoint",
+    "_NotFused": "becomes a PassError at the op",
+    "NoBoundError": "the result has no bound; the report says so",
     "_Stays": "a call that is not inlined",
     "Incomplete": "collected in RunReport.incomplete",
 }
