@@ -336,10 +336,11 @@ def test_a_negative_ue4m3_scale_is_caught() -> None:
         module = load_module(PLAIN, context)
         validator = Validator()
         validator.start(module)
-        validator.inputs[1] = np.negative(validator.inputs[1])
-        assert validator.inputs[1].dtype == ml_dtypes.float8_e4m3fn
-        programs = find_programs(module)
-        validator._reference = validator._run(module, programs, validator.inputs, None, {}).outputs
+        assert validator._draws is not None
+        draw = validator._draws.main
+        draw.inputs[1] = np.negative(draw.inputs[1])
+        assert draw.inputs[1].dtype == ml_dtypes.float8_e4m3fn
+        draw.reference = validator._run(module, find_programs(module), draw, None, {}).outputs
         Pipeline.parse("builtin.module(raise-block-scaled)").run(module)
         from tcir.validation.report import Line
 

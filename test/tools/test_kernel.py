@@ -128,7 +128,7 @@ def test_options_and_targets() -> None:
     with pytest.raises(tcir.InputError, match="expected a program lowered to llvm and nvvm"):
         tcir.compile(MATMUL, ["canonicalize"])
     two = tcir.compile(MATMUL, "matmul", stages=2)
-    assert "matmul" in str(two.report.pipeline)
+    assert "tile-gemm" in str(two.report.pipeline)
 
 
 def code_of(source) -> list[str]:

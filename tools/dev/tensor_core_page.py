@@ -24,6 +24,7 @@ from tcir.interp.ptx.program import decode
 from tcir.interp.tile import execute
 from tcir.passes import nvvm  # noqa: F401  (registers the lowerings)
 from tcir.passes.nvvm.converter import RULES as LOWERINGS
+from tcir.target import DEFAULT_TARGET
 from tcir.tools.dev.generated_page import write_or_check
 from tcir.tools.dev.tensor_core_forms import FORMS, Form
 
@@ -40,16 +41,16 @@ tiles, its lowering, and whether `run_ptx` executes the instruction. A form with
 reason. [ops.md](ops.md) has the ops, [ptx-coverage.md](ptx-coverage.md) the instructions.
 """
 
-_PROGRAM = """\
-.version 8.8
-.target sm_100a
+_PROGRAM = f"""\
+.version {DEFAULT_TARGET.ptx_version}
+.target {DEFAULT_TARGET.name}
 .address_size 64
 .visible .entry k()
-{{
+{{{{
     .reg .b32 %r<40>; .reg .b64 %rd<4>; .reg .b16 %h<4>; .reg .pred %p<2>;
-    {}
+    {{}}
     ret;
-}}
+}}}}
 """
 
 
