@@ -44,7 +44,10 @@ def test_assembles(source: str) -> None:
     assert len(cubin(source)) > 1000
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if i % 3 else ()) for i, name in enumerate(CASES)],
+)
 def test_machine_gives_the_bytes_of_silicon(name: str) -> None:
     same = cases.digest(machine_bytes(CASES[name])) == RECORD["digests"][name]
     if name in KNOWN and not same:

@@ -89,7 +89,11 @@ def clean(outcome: Outcome) -> np.ndarray:
     return outcome.outputs[0]
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+@pytest.mark.parametrize(
+    "kernel",
+    [pytest.param(k, marks=pytest.mark.slow if k.n > 1 else ()) for k in KERNELS],
+    ids=str,
+)
 def test_every_stage_and_the_ptx_of_llvm(kernel: ShiftReuse) -> None:
     inputs, expected = operands(kernel)
     specs = [OutputSpec(expected.shape, expected.dtype)]
