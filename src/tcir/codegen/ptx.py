@@ -35,6 +35,8 @@ def emit_ptx(llvm_ir: str, target: str = DEFAULT_TARGET.name) -> str:
 
 def _older_floats(llvm_ir: str) -> str:
     """`llvm_ir` with ``float f0x3FB8AA3B`` (newer LLVM) as the double it is, which all can read."""
+    if "f0x" not in llvm_ir:
+        return llvm_ir
     kind = ""
 
     def spelled(match: re.Match[str]) -> str:
