@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tcir.passes.gemm.repack_gemm import RepackGemm
+from tcir.passes.gemm.swap_operands import SwapOperands
 from tcir.passes.gemm.tile_gemm import TileGemm
 from tcir.passes.raising.fuse_epilogue import FuseEpilogue
 from tcir.passes.raising.raise_to_tc import RaiseToTc
@@ -28,6 +29,8 @@ class GemmOptions:
     acc_stages: accumulators that the tiles of a CTA use in turn; 0 chooses
     kind: mxf4nvf4, mxf4 or mxf8f6f4 where several multiply block-scaled types; left out, the one
           with the least bytes in shared memory
+    swap: auto exchanges A and B where few rows leave most of the tensor core's 128 rows empty, and
+          n-tile is left out; always; never
     """
 
     n_tile: int = 0
@@ -36,6 +39,7 @@ class GemmOptions:
     ctas: int = 0
     acc_stages: int = 0
     kind: str = ""
+    swap: str = "auto"
 
 
 def build(options: GemmOptions) -> Pipeline:
@@ -44,6 +48,7 @@ def build(options: GemmOptions) -> Pipeline:
         [
             FuseEpilogue(),
             RaiseToTc(),
+            SwapOperands(swap=options.swap, n_tile=options.n_tile),
             RepackGemm(),
             ReorderScales(),
             SplitLaunches(),

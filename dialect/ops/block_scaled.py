@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import integer, string
 from tcir.dialect.operation import Op
+from tcir.dialect.ops.highlevel import out_layout
 from tcir.dialect.rules import Broken, verify
 
 SOURCE = "PTX ISA 9.7.16.10.7"
@@ -78,7 +79,8 @@ class BlockScaledMatmulOp(
     to the element type of ``out``.
 
     ``a`` is ``[M,K]`` or ``[L,M,K]``. ``b`` is ``[N,K]`` or ``[L,N,K]``, and ``out`` ``[M,N]`` or
-    ``[L,M,N]``; or ``b`` has one dimension less, ``[K]`` or ``[L,K]``, and so has ``out``.
+    ``[L,M,N]``; or ``b`` has one dimension less, ``[K]`` or ``[L,K]``, and so has ``out``. With
+    ``out_layout = "nm"`` ``out`` is ``[N,M]`` or ``[L,N,M]``.
     In the scale layout ``"row_major"`` the dimension k has one scale per ``block`` values;
     ``"blocked_128x4"`` is the layout the tensor core reads, ``[ceil(rows / 128), ceil(K / block
     / 4), 512]`` after the batch (a vector has one row): scale ``s`` of row ``r`` is byte ``(r % 32)
@@ -145,6 +147,19 @@ def operand_scales_shape(op: BlockScaledMatmulOp, side: str, layout: str) -> lis
 def _(op: BlockScaledMatmulOp) -> Broken:
     a, b = op.a.type.rank, op.b.type.rank
     return None if a in (2, 3) and b in (a, a - 1) else {"a": a, "b": b}
+
+
+@verify(
+    BlockScaledMatmulOp,
+    "out-layout",
+    "tc",
+    'out_layout must be "mn" or "nm", or left out, and with a vector b left out, got {got}',
+)
+def _(op: BlockScaledMatmulOp) -> Broken:
+    got = op.attributes.get("out_layout", None)
+    known = isinstance(got, ir.StringAttr) and got.value in ("mn", "nm")
+    matrix = op.b.type.rank == op.a.type.rank
+    return None if got is None or (known and matrix) else {"got": got}
 
 
 @verify(
@@ -285,7 +300,9 @@ def _(op: BlockScaledMatmulOp) -> Broken:
 def _(op: BlockScaledMatmulOp) -> Broken:
     (*batch, m, _), b = _shape(op.a), _shape(op.b)
     other = b[: len(batch)]
-    want, got = [*batch, m, *b[len(batch) : -1]], _shape(op.out)
+    rows_columns = [m, *b[len(batch) : -1]]
+    want = [*batch, *(rows_columns if out_layout(op) == "mn" else rows_columns[::-1])]
+    got = _shape(op.out)
     if got == want and batch == other and _element(op.out) in RESULT_TYPES:
         return None
     batches = f"{batch} and {other}"

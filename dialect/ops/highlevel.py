@@ -53,7 +53,8 @@ class MatmulOp(Op, name="matmul", lowered_by=("tile-gemm", "tile-matmul-warp")):
     f32 operands are multiplied as tf32: their low 13 bits are ignored. i8 sums in i32, wrapping.
 
     ``a`` is ``[M,K]`` (``a_layout = "mk"``) or ``[K,M]`` (``"km"``), ``b`` is ``[K,N]``
-    (``"kn"``) or ``[N,K]`` (``"nk"``); all three carry the same leading batch dimension or none.
+    (``"kn"``) or ``[N,K]`` (``"nk"``), ``out`` is ``[M,N]``, or ``[N,M]`` with ``out_layout =
+    "nm"`` (left out: ``"mn"``); all three carry the same leading batch dimension or none.
     """
 
     example = """
@@ -69,6 +70,11 @@ class MatmulOp(Op, name="matmul", lowered_by=("tile-gemm", "tile-matmul-warp")):
     a_layout: ir.StringAttr
     b_layout: ir.StringAttr
     out: ext.Result[ir.RankedTensorType]
+
+
+def out_layout(op: ir.OpView) -> str:
+    """The order of the dimensions of a product's result: ``"mn"``, or ``"nm"``."""
+    return string(op, "out_layout") if "out_layout" in op.attributes else "mn"
 
 
 def _static(*tensors: ir.Value) -> Broken:
@@ -239,6 +245,18 @@ def _(op: MatmulOp) -> Broken:
 
 @verify(
     MatmulOp,
+    "out-layout",
+    "tc",
+    'out_layout must be "mn" or "nm", or left out, got {got}',
+)
+def _(op: MatmulOp) -> Broken:
+    got = op.attributes.get("out_layout", None)
+    known = got is None or (isinstance(got, ir.StringAttr) and got.value in ("mn", "nm"))
+    return None if known else {"got": got}
+
+
+@verify(
+    MatmulOp,
     "rank",
     "tc",
     "a, b and out must all have rank 2, or rank 3 with a leading batch dimension, got {got}",
@@ -293,7 +311,8 @@ def _(op: MatmulOp) -> Broken:
 def _(op: MatmulOp) -> Broken:
     a, b = _dims(op)
     batches = [_shape(v)[:-2] for v in (op.a, op.b)]
-    want, got = [*batches[0], a["m"], b["n"]], _shape(op.out)
+    rows_columns = {"m": a["m"], "n": b["n"]}
+    want, got = [*batches[0], *(rows_columns[d] for d in out_layout(op))], _shape(op.out)
     if got == want and batches[0] == batches[1]:
         return None
     return {"want": want, "got": got, "batches": " and ".join(map(str, batches))}

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tcir._mlir import ext, ir
-from tcir.dialect.attributes import integer
+from tcir.dialect.attributes import integer, is_integer, optional_integer
 from tcir.dialect.limits import QUARTER_LANES
 from tcir.dialect.operation import Op
 from tcir.dialect.ops.lanes import is_lane_vector
@@ -14,9 +14,9 @@ class StoreRowsOp(Op, name="store_rows", issued_by="warp", role="epilogue", stor
     """Stores rows of a register tile to global memory, clipped to the tensor.
 
     ``value`` is ``vector<32 x C x T>``. Row i < ``rows`` goes along dimension ``row_dim`` of
-    ``tensor``, columns along the last dimension, from ``indices`` (one per dimension, unsigned);
-    elements outside the tensor in any dimension are not written. Each thread stores its row with
-    vector stores (PTX ISA 9.7.9.11).
+    ``tensor``, columns along ``column_dim`` (left out: the last), from ``indices`` (one per
+    dimension, unsigned); elements outside the tensor in any dimension are not written. Each thread
+    stores its row, with vector stores where its columns are contiguous (PTX ISA 9.7.9.11).
     """
 
     example = """
@@ -127,14 +127,36 @@ def _(op: StoreRowsOp) -> Broken:
 
 @verify(
     StoreRowsOp,
-    "row-dim",
+    "column-dim",
     "tc",
-    "row_dim must be a dimension of the tensor before its last, in [0, {last}), got {got}: the "
-    "last dimension takes the columns",
+    "column_dim must be a dimension of the tensor in [0, {rank}), or left out for the last, got "
+    "{got}",
 )
 def _(op: StoreRowsOp) -> Broken:
-    last, got = op.tensor.type.rank - 1, integer(op, "row_dim")
-    return None if 0 <= got < last else {"last": last, "got": got}
+    rank = op.tensor.type.rank
+    if is_integer(op, "column_dim") and 0 <= column_dim(op) < rank:
+        return None
+    return {"rank": rank, "got": op.attributes["column_dim"]}
+
+
+@verify(
+    StoreRowsOp,
+    "row-dim",
+    "tc",
+    "row_dim must be a dimension of the tensor in [0, {rank}) other than {columns}, which takes "
+    "the columns, got {got}",
+)
+def _(op: StoreRowsOp) -> Broken:
+    rank, got, columns = op.tensor.type.rank, integer(op, "row_dim"), column_dim(op)
+    if 0 <= got < rank and got != columns:
+        return None
+    return {"rank": rank, "columns": columns, "got": got}
+
+
+def column_dim(op: StoreRowsOp) -> int:
+    """The dimension of the tensor that columns go along."""
+    found = optional_integer(op, "column_dim")
+    return int(op.tensor.type.rank) - 1 if found is None else found
 
 
 @verify(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tcir._mlir import ir
+from tcir.dialect.ops.highlevel import out_layout
 from tcir.errors import PassError
 
 SMALLEST_CONV = (
@@ -50,6 +51,16 @@ def match_failure(op: ir.OpView, message: str, smallest: str = "") -> PassError:
     if smallest:
         message += f"\nsmallest accepted example: {smallest}"
     return PassError(message, op.location)
+
+
+def check_rows_first(op: ir.OpView, pass_name: str) -> None:
+    """Rejects a product whose result is stored by columns, which only tile-gemm's kernels do."""
+    if out_layout(op) != "mn":
+        raise match_failure(
+            op,
+            f'expected out_layout = "mn" in {pass_name}, got "{out_layout(op)}" (threads hold rows, '
+            "and store their columns as contiguous elements); exchange a and b, or take tile-gemm",
+        )
 
 
 def is_op(value: ir.Value, name: str) -> bool:

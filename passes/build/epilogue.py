@@ -39,13 +39,16 @@ def scaled(alpha: ir.Value, element: ir.Type) -> Epilogue:
     return epilogue
 
 
-def fused(op: tc.EpilogueOp, tensors: Sequence[ir.Value], row_dim: int) -> Epilogue:
+def fused(
+    op: tc.EpilogueOp, tensors: Sequence[ir.Value], row_dim: int, column_dim: int | None = None
+) -> Epilogue:
     """The body of a ``tc.epilogue``, on register tiles.
 
-    tensors: the kernel's memrefs of what its elements are read from; row_dim: the output's
-    dimension that lanes go along
+    tensors: the kernel's memrefs of what its elements are read from; row_dim, column_dim: the
+    output's dimensions that lanes and columns go along; None: the last
     """
-    last = op.out.type.rank - 1
+    if column_dim is None:
+        column_dim = op.out.type.rank - 1
     sources = dict(zip(op.elements, tensors, strict=True))
 
     def load(element: tc.ElementOp, at: Sequence[Index], columns: int) -> ir.Value:
@@ -54,7 +57,7 @@ def fused(op: tc.EpilogueOp, tensors: Sequence[ir.Value], row_dim: int) -> Epilo
         kind = ir.VectorType.get([QUARTER_LANES, columns], tensor.type.element_type)
         with element.location:
             loaded = tc.LoadRowsOp(tensor, places, kind)
-        for name, dim in (("row_dim", row_dim), ("column_dim", last)):
+        for name, dim in (("row_dim", row_dim), ("column_dim", column_dim)):
             if dim in dims:
                 loaded.attributes[name] = i64(dims.index(dim))
         return loaded.value

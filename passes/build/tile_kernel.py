@@ -35,12 +35,15 @@ class Source:
     op: ir.OpView
     after: tc.EpilogueOp | None = None
 
-    def epilogue(self, arguments: Sequence[ir.Value], row_dim: int) -> Epilogue:
-        """What the kernel of `arguments` does to its sums; lanes go along `row_dim` of its output."""
+    def epilogue(
+        self, arguments: Sequence[ir.Value], row_dim: int, column_dim: int | None = None
+    ) -> Epilogue:
+        """What the kernel of `arguments` does to its sums; lanes go along `row_dim` of its output,
+        columns along `column_dim` (None: the last)."""
         if self.after is None:
             return rounded(arguments[-1].type.element_type)
         inputs = [argument(arguments, each.tensor) for each in self.after.elements]
-        return fused(self.after, inputs, row_dim)
+        return fused(self.after, inputs, row_dim, column_dim)
 
 
 def find_sources(
@@ -228,14 +231,18 @@ def store_tile(
     row_dim: int,
     indices: Callable[[ir.Value], Callable[[ir.Value], list[Index]]],
     epilogue: Epilogue,
+    column_dim: int | None = None,
 ) -> None:
     """Stores `epilogue` of D to `out`, by sub-partition, 16 columns at a time.
 
-    ``indices(quarter)(column)`` are the indices of lane 0 of the sub-partition `quarter`.
+    ``indices(quarter)(column)`` are the indices of lane 0 of the sub-partition `quarter`; columns
+    go along `column_dim`, or the last.
     """
 
     def store(value: ir.Value, at: list[Index]) -> None:
-        tc.StoreRowsOp(value, out, index.values(at), i64(rows), i64(row_dim))
+        op = tc.StoreRowsOp(value, out, index.values(at), i64(rows), i64(row_dim))
+        if column_dim not in (None, out.type.rank - 1):
+            op.attributes["column_dim"] = i64(column_dim)
 
     _store_quarters(d, indices, epilogue, store)
 

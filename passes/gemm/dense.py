@@ -62,9 +62,10 @@ class DenseProduct:
     @staticmethod
     def create(op: tc.MatmulOp, arguments: list[ir.Value], n_tile: int) -> DenseProduct:
         """Builds the tensor maps in a kernel of these `arguments`."""
-        *batch, m, n = op.out.type.shape
+        batch = list(op.out.type.shape)[:-2]
         (a, a_layout), (b, b_layout) = operands_of(op)
-        k = a.type.shape[-1 if a_layout == "mk" else -2]
+        m, n = a.type.shape[a_layout.index("m") - 2], b.type.shape[b_layout.index("n") - 2]
+        k = a.type.shape[a_layout.index("k") - 2]
         kc = k_step(k, tc.element_bytes(a.type.element_type))
         rest = {"batch": batch[0]} if batch else {}
 

@@ -17,25 +17,37 @@ from tcir.passes.build.tile_kernel import Accumulate
 @dataclass(frozen=True)
 class Place:
     """Where a tile is in the output: its number along m and n, the first row and column of it, and
-    its matrix of a batch."""
+    its matrix of a batch. `layout`: the order of rows and columns in the output."""
 
     row_tile: Index
     column_tile: Index
     row: Index
     column: Index
     batch: Index | None = None
+    layout: str = "mn"
 
     @staticmethod
-    def of(row_tile: Index, column_tile: Index, batch: Index | None, n_tile: int) -> Place:
+    def of(
+        row_tile: Index, column_tile: Index, batch: Index | None, n_tile: int, layout: str = "mn"
+    ) -> Place:
         """The tile of 128 rows and `n_tile` columns with these numbers."""
         row, column = index.mul(row_tile, TMEM_LANES), index.mul(column_tile, n_tile)
-        return Place(row_tile, column_tile, row, column, batch)
+        return Place(row_tile, column_tile, row, column, batch, layout)
+
+    def dim(self, letter: str) -> int:
+        """The output's dimension that rows (``m``) or columns (``n``) go along."""
+        return self.layout.index(letter) + (self.batch is not None)
 
     def indices(self, quarter: ir.Value) -> Callable[[ir.Value], list[Index]]:
         """Indices in the output of lane 0 of a sub-partition, by the tile's column."""
         batch = [] if self.batch is None else [self.batch]
         row = index.add(self.row, index.mul(quarter, QUARTER_LANES))
-        return lambda column: [*batch, row, index.add(self.column, column)]
+
+        def at(column: ir.Value) -> list[Index]:
+            places = {"m": row, "n": index.add(self.column, column)}
+            return [*batch, *(places[letter] for letter in self.layout)]
+
+        return at
 
 
 Step: TypeAlias = "Callable[[ir.Value, Index, Accumulate], None]"

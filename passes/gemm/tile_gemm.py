@@ -9,6 +9,7 @@ from typing import ClassVar
 from tcir._mlir import func, ir
 from tcir.dialect import tc
 from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
+from tcir.dialect.ops.highlevel import out_layout
 from tcir.errors import InputError
 from tcir.passes.build.emit import i64
 from tcir.passes.build.kernel_ops import CTAS_PER_SM
@@ -68,7 +69,8 @@ class TileGemm(Pass):
     A step of a block-scaled product also loads the blocks of scale factors of the tile's rows and
     columns, and copies them to tensor memory (``tc.cp_scales``); with an `n_tile` that is no
     multiple of 128 a tile may begin inside a block, and its copies go further left.
-    ``mk`` and ``nk`` give K-major tiles, ``km`` and ``kn`` MN-major ones; the batch is grid z.
+    ``mk`` and ``nk`` give K-major tiles, ``km`` and ``kn`` MN-major ones; the batch is grid z. With
+    ``out_layout = "nm"`` rows of tiles are stored along the output's last dimension.
     Preserves the value of every output element up to the order of the f32 sums, and the location of
     the product on every op.
     """
@@ -96,7 +98,7 @@ class TileGemm(Pass):
     def _tile_dense(self, source: Source) -> None:
         op = source.op
         check_dense(op)
-        n_tile = choose_n_tile(op, self.n_tile, op.out.type.shape[-1])
+        n_tile = choose_n_tile(op, self.n_tile, op.out.type.shape[out_layout(op).index("n") - 2])
         _tile(
             source,
             lambda arguments: DenseProduct.create(op, arguments, n_tile),
@@ -117,6 +119,8 @@ class TileGemm(Pass):
 
     def _output_tiles(self, source: Source, n_tile: int) -> OutputTiles:
         *batch, m, n = source.op.out.type.shape
+        if out_layout(source.op) == "nm":
+            m, n = n, m
         tiles = OutputTiles(
             ceil_div(m, TMEM_LANES), ceil_div(n, n_tile), batch[0] if batch else None
         )
@@ -143,7 +147,7 @@ def _tile(
     with kernel(source, tiles.grid) as arguments:
         product = create(arguments)
         with tiles.each() as (x, y, z):
-            place = Place.of(x, y, z, n_tile)
+            place = Place.of(x, y, z, n_tile, out_layout(source.op))
             step = product.at(place)
             d = accumulator(n_tile, product.sums)
             with loop(product.steps) as i:
@@ -152,7 +156,8 @@ def _tile(
                 d,
                 arguments[-1],
                 rows=QUARTER_LANES,
-                row_dim=0 if z is None else 1,
+                row_dim=place.dim("m"),
+                column_dim=place.dim("n"),
                 indices=place.indices,
-                epilogue=product.finish(source.epilogue(arguments, 0 if z is None else 1)),
+                epilogue=product.finish(source.epilogue(arguments, place.dim("m"), place.dim("n"))),
             )

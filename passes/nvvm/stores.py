@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import gcd, prod
 
 from tcir._mlir import arith, ir, llvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer
-from tcir.errors import PassError
+from tcir.dialect.ops.stores import column_dim
 
 from .converter import WARP, Converter, GlobalTensor, lower, require_role
 from .structure import only_if
@@ -57,47 +58,54 @@ def convert_store_rows(converter: Converter, op: tc.StoreRowsOp) -> None:
     """Each thread stores its row with the widest vector stores its alignment allows.
 
     Columns are cut into groups that lie inside or outside the tensor as a whole, since the group's
-    width divides the first column and the tensor's width; each group is one predicate.
+    width divides the first column and the tensor's width; each group is one predicate. Columns that
+    are not contiguous are stored one by one: the lanes of a warp make a run of addresses there.
     """
-    row_dim, rows = integer(op, "row_dim"), integer(op, "rows")
-    last = ir.MemRefType(op.tensor.type).rank - 1
-    if not 0 <= row_dim < last:
-        raise PassError(
-            f"expected row_dim before the last dimension {last}: columns go along it, got {row_dim}"
-        )
-    _convert_store(converter, op, row_dim, rows)
+    require_role(converter, op)
+    along = integer(op, "row_dim"), column_dim(op)
+    _convert_store(converter, op, _Along(*along, integer(op, "rows")))
 
 
 @lower(tc.StoreLanesOp)
 def convert_store_lanes(converter: Converter, op: tc.StoreLanesOp) -> None:
     """Each thread stores its row at its own indices."""
-    _convert_store(converter, op, None, WARP)
+    require_role(converter, op)
+    _convert_store(converter, op, _Along(None, len(op.places), WARP))
+
+
+@dataclass(frozen=True)
+class _Along:
+    """The dimensions of the tensor that rows (None: indices are per thread) and columns of a tile
+    go along, and how many rows there are."""
+
+    row: int | None
+    column: int
+    rows: int
 
 
 def _convert_store(
-    converter: Converter, op: tc.StoreRowsOp | tc.StoreLanesOp, row_dim: int | None, rows: int
+    converter: Converter, op: tc.StoreRowsOp | tc.StoreLanesOp, along: _Along
 ) -> None:
-    """`row_dim`: the dimension consecutive rows run along; None: indices are per thread."""
-    require_role(converter, op)
     stored, target, *starts_at = op.operands
     tensor = converter.record(target, GlobalTensor)
     value = converter.ssa(stored)
-    last = len(tensor.shape) - 1
     columns = ir.VectorType(value.type).shape[0]
     element_bytes = tc.element_bytes(tensor.element)
     indices = [converter.ssa(index) for index in starts_at]
-    width = tensor.shape[last]
-    group = gcd(columns, width, known_divisor(starts_at[last]))
-    store_bytes = largest_power_of_two(MAX_STORE_BYTES, group * element_bytes)
+    width, first_column = tensor.shape[along.column], indices[along.column]
+    pitch = prod(tensor.shape[along.column + 1 :])
+    group = gcd(columns, width, known_divisor(starts_at[along.column]))
+    contiguous = group if pitch == 1 else 1
+    store_bytes = largest_power_of_two(MAX_STORE_BYTES, contiguous * element_bytes)
     words = words_of(value, element_bytes, min(store_bytes, 4))
     per_store = store_bytes // min(store_bytes, 4)
 
-    inside = _row_inside(converter, indices, tensor.shape, row_dim, rows)
+    inside = _row_inside(converter, indices, tensor.shape, along)
     with only_if(inside):
-        address = _row_address(converter, tensor, indices, row_dim, element_bytes)
-        left = arith.SubIOp(converter.constant(width), indices[last]).result
+        address = _row_address(converter, tensor, indices, along.row, element_bytes)
+        left = arith.SubIOp(converter.constant(width), first_column).result
         starts = arith.CmpIOp(
-            arith.CmpIPredicate.ult, indices[last], converter.constant(width)
+            arith.CmpIPredicate.ult, first_column, converter.constant(width)
         ).result
         for start in range(0, columns, group):
             fits = starts
@@ -106,28 +114,29 @@ def _convert_store(
                 fits = arith.AndIOp(starts, more).result
             with only_if(fits):
                 for column in range(start, start + group, store_bytes // element_bytes):
-                    first_byte = column * element_bytes
-                    first = first_byte // min(store_bytes, 4)
-                    _store(converter, words, first, per_store, address, first_byte, store_bytes)
+                    first = column * element_bytes // min(store_bytes, 4)
+                    place = column * pitch * element_bytes
+                    _store(converter, words, first, per_store, address, place, store_bytes)
 
 
 def _row_inside(
     converter: Converter,
     indices: list[ir.Value],
     shape: tuple[int, ...],
-    row_dim: int | None,
-    rows: int,
+    along: _Along,
 ) -> ir.Value:
-    """Whether this thread's row is one of `rows` and inside the tensor in all but the last."""
+    """Whether this thread's row is one of the rows and inside the tensor in all but its columns."""
     ult = arith.CmpIPredicate.ult
     inside = converter.constant(1, bits=1)
-    if row_dim is not None:
-        bound = converter.constant(min(rows, WARP))
+    if along.row is not None:
+        bound = converter.constant(min(along.rows, WARP))
         inside = arith.CmpIOp(ult, converter.lane, bound).result
-    for dim, (index, extent) in enumerate(zip(indices[:-1], shape[:-1], strict=True)):
+    for dim, (index, extent) in enumerate(zip(indices, shape, strict=True)):
+        if dim == along.column:
+            continue
         size = converter.constant(extent)
         inside = arith.AndIOp(inside, arith.CmpIOp(ult, index, size).result).result
-        if dim == row_dim:
+        if dim == along.row:
             # Not `index + lane < extent`: an index just below 2^32 would wrap into the tensor.
             left = arith.SubIOp(size, index).result
             more = arith.CmpIOp(ult, converter.lane, left).result
@@ -173,12 +182,12 @@ def _store(
     first: int,
     count: int,
     address: ir.Value,
-    first_byte: int,
+    place: int,
     nbytes: int,
 ) -> None:
     if count == 1:
         part = llvm.extractelement(words, converter.constant(first))
     else:
         part = llvm.shufflevector(words, range(first, first + count))
-    pointer = llvm.getelementptr(address, first_byte) if first_byte else address
+    pointer = llvm.getelementptr(address, place) if place else address
     llvm.store(part, pointer, alignment=nbytes)

@@ -11,7 +11,11 @@ from tcir.dialect.attributes import defining, integer, integer_type, string
 from tcir.dialect.limits import WARP
 from tcir.dialect.ops.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES, ELEMENT_BITS
 from tcir.passes.build import simt
-from tcir.passes.build.diagnostics import SMALLEST_BLOCK_SCALED, match_failure
+from tcir.passes.build.diagnostics import (
+    SMALLEST_BLOCK_SCALED,
+    check_rows_first,
+    match_failure,
+)
 from tcir.passes.build.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.simt.decode import dot4, doubled_e2m1, floats, scale_factors, words_of
@@ -63,6 +67,7 @@ class ConvertBlockScaledToSimt(Pass):
                     f"{', '.join(op.operation.name for op in ops) or 'nothing'} (run "
                     "raise-block-scaled first)", SMALLEST_BLOCK_SCALED,
                 )  # fmt: skip
+            check_rows_first(found[0], self.name)
             for option, most in (("rows", 8), ("warps", 32)):
                 if not 1 <= getattr(self, option) <= most:
                     raise match_failure(

@@ -338,3 +338,30 @@ func.func @f(%s: tensor<3x5xf8E4M3FN>) {
   %b = "tc.scales_to_blocked"(%s) : (tensor<3x5xf8E4M3FN>) -> tensor<3x2x512xf8E4M3FN>
   return
 }
+
+// -----
+
+// legal: tc.block_scaled_matmul/out-layout
+func.func @f(%a: tensor<256x64xf4E2M1FN>, %sa: tensor<256x4xf8E4M3FN>, %b: tensor<8x64xf4E2M1FN>,
+             %sb: tensor<8x4xf8E4M3FN>) {
+  %y = "tc.block_scaled_matmul"(%a, %sa, %b, %sb) {block = 16 : i64, a_scale_layout = "row_major",
+      b_scale_layout = "row_major", out_layout = "nm",
+      operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>}
+      : (tensor<256x64xf4E2M1FN>, tensor<256x4xf8E4M3FN>, tensor<8x64xf4E2M1FN>,
+          tensor<8x4xf8E4M3FN>) -> tensor<8x256xf32>
+  return
+}
+
+// -----
+
+// illegal: tc.block_scaled_matmul/out-layout
+func.func @f(%a: tensor<256x64xf4E2M1FN>, %sa: tensor<256x4xf8E4M3FN>, %b: tensor<64xf4E2M1FN>,
+             %sb: tensor<4xf8E4M3FN>) {
+  // expected-error @+1 {{tc.block_scaled_matmul: out_layout must be "mn" or "nm", or left out, and with a vector b left out, got "nm"}}
+  %y = "tc.block_scaled_matmul"(%a, %sa, %b, %sb) {block = 16 : i64, a_scale_layout = "row_major",
+      b_scale_layout = "row_major", out_layout = "nm",
+      operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>}
+      : (tensor<256x64xf4E2M1FN>, tensor<256x4xf8E4M3FN>, tensor<64xf4E2M1FN>,
+          tensor<4xf8E4M3FN>) -> tensor<256xf32>
+  return
+}

@@ -323,3 +323,31 @@ func.func @f(%x: tensor<1x8x8x16xi8>, %w: tensor<3x3x16x32xi8>) {
       : (tensor<1x8x8x16xi8>, tensor<3x3x16x32xi8>) -> tensor<1x8x8x32xi32>
   return
 }
+
+// -----
+
+// legal: tc.matmul/out-layout
+func.func @f(%a: tensor<8x16xf16>, %b: tensor<16x24xf16>) {
+  %y = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn", out_layout = "nm"}
+      : (tensor<8x16xf16>, tensor<16x24xf16>) -> tensor<24x8xf32>
+  return
+}
+
+// -----
+
+// illegal: tc.matmul/out-layout
+func.func @f(%a: tensor<8x16xf16>, %b: tensor<16x24xf16>) {
+  // expected-error @+1 {{tc.matmul: out_layout must be "mn" or "nm", or left out, got "km"}}
+  %y = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn", out_layout = "km"}
+      : (tensor<8x16xf16>, tensor<16x24xf16>) -> tensor<24x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: tensor<8x16xf16>, %b: tensor<16x24xf16>) {
+  // expected-error @+1 {{tc.matmul: out must be [24, 8] for these operands, got [8, 24]}}
+  %y = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn", out_layout = "nm"}
+      : (tensor<8x16xf16>, tensor<16x24xf16>) -> tensor<8x24xf32>
+  return
+}

@@ -333,10 +333,32 @@ func.func @f(%v: vector<32x16xf16>, %out: memref<1x56x56x64xf16>, %i: index) {
 
 // illegal: tc.store_rows/row-dim
 func.func @f(%v: vector<32x16xf16>, %out: memref<1x56x56x64xf16>, %i: index) {
-  // expected-error @+1 {{tc.store_rows: row_dim must be a dimension of the tensor before its last, in [0, 3), got 3: the last dimension takes the columns}}
+  // expected-error @+1 {{tc.store_rows: row_dim must be a dimension of the tensor in [0, 4) other than 3, which takes the columns, got 3}}
   "tc.store_rows"(%v, %out, %i, %i, %i, %i) {rows = 30 : i64, row_dim = 3 : i64,
       operandSegmentSizes = array<i32: 1, 1, 4>}
       : (vector<32x16xf16>, memref<1x56x56x64xf16>, index, index, index, index) -> ()
+  return
+}
+
+// -----
+
+// The rows go along the last dimension.
+// legal: tc.store_rows/column-dim
+func.func @f(%v: vector<32x16xf16>, %out: memref<8x64xf16>, %i: index) {
+  "tc.store_rows"(%v, %out, %i, %i) {rows = 32 : i64, row_dim = 1 : i64, column_dim = 0 : i64,
+      operandSegmentSizes = array<i32: 1, 1, 2>}
+      : (vector<32x16xf16>, memref<8x64xf16>, index, index) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.store_rows/column-dim
+func.func @f(%v: vector<32x16xf16>, %out: memref<8x64xf16>, %i: index) {
+  // expected-error @+1 {{tc.store_rows: column_dim must be a dimension of the tensor in [0, 2), or left out for the last, got 2 : i64}}
+  "tc.store_rows"(%v, %out, %i, %i) {rows = 32 : i64, row_dim = 1 : i64, column_dim = 2 : i64,
+      operandSegmentSizes = array<i32: 1, 1, 2>}
+      : (vector<32x16xf16>, memref<8x64xf16>, index, index) -> ()
   return
 }
 

@@ -101,4 +101,17 @@ PERSISTENT = [
 ]
 """Six output tiles by one and by two CTAs; more in `test_gemm_persistent`."""
 
-DENSE = [*MAJORS, *TAILS, *TILES, *OTHERS, *PERSISTENT]
+SWAPPED = [
+    Dense(1, 130, 64, "f16", "mk", "nk"),
+    Dense(8, 200, 72, "bf16", out="bf16"),
+    Dense(33, 264, 40, "f32", "km", "kn"),
+    Dense(64, 257, 96, "f8E4M3FN", "mk", "nk", out="f16"),
+    Dense(5, 129, 33, "i8"),
+    Dense(3, 140, 65, "f16", "km", "nk", batch=3, out="f16"),
+    Dense(40, 200, 48, "f32", "mk", "nk", batch=2, options="swap=always"),
+    Dense(140, 40, 176, "f16", "km", "kn", options="swap=always n-tile=48"),
+    Dense(33, 300, 65, "bf16", "km", "kn", out="bf16", options="persistent=true ctas=2"),
+]
+"""Few rows, so that A and B are exchanged, and others that ask for it."""
+
+DENSE = [*MAJORS, *TAILS, *TILES, *OTHERS, *PERSISTENT, *SWAPPED]

@@ -58,4 +58,6 @@ TILES = [
     Scaled(BlockScaled(m=140, n=300, k=512), "n-tile=192 persistent=true ctas=2"),
     Scaled(BlockScaled(m=140, n=300, k=512, out="bf16"), "persistent=true ctas=1 acc-stages=1"),
     Scaled(BlockScaled(m=20, n=24, k=64), "n-tile=80"),
+    Scaled(BlockScaled(m=8, n=200, k=256, alpha="in", blocked="a1b1", out="bf16")),  # exchanged
+    Scaled(BlockScaled(m=20, n=140, k=256, batch=2, a=F4, b=F8A, scale=UE8M0, block=32)),
 ]  # fmt: skip

@@ -126,3 +126,23 @@ func.func @epilogue(%a: tensor<300x192xf16>, %b: tensor<192x200xf16>, %bias: ten
   }) : (tensor<300x200xf32>) -> tensor<300x200xf16>
   return %out : tensor<300x200xf16>
 }
+
+// -----
+
+// Stored by columns: lanes go along the last dimension, with them the bias; columns along the first.
+// CHECK-LABEL: func.func @columns(
+// CHECK-SAME: tc.grid = array<i64: 3, 1, 1>
+// CHECK: "tc.make_tensor_map"(%arg0) {box = array<i64: 64, 64>, {{.*}}dims = array<i64: 320, 64>
+// CHECK: "tc.make_tensor_map"(%arg1) {box = array<i64: 64, 128>, {{.*}}dims = array<i64: 64, 8>
+// CHECK: "tc.load_rows"(%arg2, %[[LANE:.*]]) {operandSegmentSizes = array<i32: 1, 1>, row_dim = 0 : i64}
+// CHECK: "tc.store_rows"(%{{.*}}, %arg3, %{{.*}}, %[[LANE]]) {column_dim = 0 : i64, {{.*}}row_dim = 1 : i64, rows = 32 : i64}
+func.func @columns(%a: tensor<64x320xf16>, %b: tensor<8x64xf16>, %bias: tensor<320xf32>) -> tensor<8x320xf32> {
+  %c = "tc.matmul"(%a, %b) {a_layout = "km", b_layout = "nk", out_layout = "nm"} : (tensor<64x320xf16>, tensor<8x64xf16>) -> tensor<8x320xf32>
+  %d = "tc.epilogue"(%c) ({
+  ^bb0(%s: f32):
+    %e = "tc.element"(%bias) {map = affine_map<(m, n) -> (n)>} : (tensor<320xf32>) -> f32
+    %t = arith.addf %s, %e : f32
+    "tc.yield"(%t) : (f32) -> ()
+  }) : (tensor<8x320xf32>) -> tensor<8x320xf32>
+  return %d : tensor<8x320xf32>
+}

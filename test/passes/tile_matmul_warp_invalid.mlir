@@ -50,3 +50,11 @@ func.func @narrow(%a: tensor<32x33xf16>, %b: tensor<33x32xf16>) -> tensor<32x32x
   %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn"} : (tensor<32x33xf16>, tensor<33x32xf16>) -> tensor<32x32xf32>
   return %c : tensor<32x32xf32>
 }
+
+// -----
+
+func.func @columns(%a: tensor<16x64xf16>, %b: tensor<64x8xf16>) -> tensor<8x16xf32> {
+  // expected-error @+1 {{expected out_layout = "mn" in tile-matmul-warp, got "nm"}}
+  %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn", out_layout = "nm"} : (tensor<16x64xf16>, tensor<64x8xf16>) -> tensor<8x16xf32>
+  return %c : tensor<8x16xf32>
+}

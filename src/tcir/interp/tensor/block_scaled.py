@@ -13,6 +13,7 @@ import numpy as np
 
 from tcir._mlir import ir
 from tcir.dialect import tc
+from tcir.dialect.ops.highlevel import out_layout
 from tcir.formats import from_blocked, to_blocked
 from tcir.interp.tensor.arith import convert
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
@@ -66,6 +67,8 @@ def tc_block_scaled_matmul(
         for first in range(0, a.shape[-2], ROWS_AT_ONCE):
             rows = (..., slice(first, first + ROWS_AT_ONCE), slice(None))
             total[rows] = _widened(a[rows], a_scales[rows], block) @ right
+        if out_layout(op) == "nm":
+            total = np.ascontiguousarray(total.swapaxes(-1, -2))
         total = total.reshape(shape_of(type_))
         if factors:
             total = total * np.prod(np.stack(factors), dtype=np.float32)

@@ -10,6 +10,7 @@ import numpy as np
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integers, string
+from tcir.dialect.ops.highlevel import out_layout
 from tcir.errors import IncompleteError
 from tcir.interp.tensor.arith import convert
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
@@ -63,9 +64,12 @@ def tc_matmul(_: Interpreter, op: tc.MatmulOp, a: Array, b: Array) -> Sequence[A
     if _choice(op, "b_layout", ("kn", "nk")) == "nk":
         b = b.swapaxes(-1, -2)
     type_ = op.operation.results[0].type
-    if dtype_of(type_) == np.int32:  # sums wrap
-        return [(a.astype(np.int64) @ b.astype(np.int64)).astype(np.int32)]
-    return [_rounded(a.astype(np.float64) @ b.astype(np.float64), type_)]
+    integers_ = dtype_of(type_) == np.int32  # sums wrap
+    wide: Any = np.int64 if integers_ else np.float64
+    total = a.astype(wide) @ b.astype(wide)
+    if out_layout(op) == "nm":
+        total = np.ascontiguousarray(total.swapaxes(-1, -2))
+    return [total.astype(np.int32) if integers_ else _rounded(total, type_)]
 
 
 @evaluate(tc.RepackOp)

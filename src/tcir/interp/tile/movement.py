@@ -11,6 +11,7 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import integer, integers, string
 from tcir.dialect.limits import MMA_K_BYTES, QUARTER_LANES, QUARTERS, SLICE_COLUMNS
 from tcir.dialect.ops.movement import CP_ROWS
+from tcir.dialect.ops.stores import column_dim
 from tcir.dialect.ops.tma import GATHERED_ROWS, gathers, halo_of, map_dtype
 from tcir.interp.tile.addresses import slice_bytes
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
@@ -221,7 +222,7 @@ def tmem_wait(compiler: Compiler, op: tc.TmemWaitOp) -> Step:
 def store_rows(compiler: Compiler, op: tc.StoreRowsOp) -> Step:
     value_, tensor_, *indices_ = compiler.operands(op)
     rows, row_dim, site = integer(op, "rows"), integer(op, "row_dim"), compiler.site(op)
-    writers = compiler.writers
+    columns_along, writers = column_dim(op), compiler.writers
 
     def store(frame: Frame) -> None:
         v = frame.values
@@ -229,39 +230,30 @@ def store_rows(compiler: Compiler, op: tc.StoreRowsOp) -> Step:
         target: MemRef = v[tensor_]
         frame.cta_run.consume(frame, value, site)
         first = [v[i] for i in indices_]
-        lanes, columns = clip(first, target.shape, min(rows, value.data.shape[0]), row_dim)
-        columns = min(columns, value.data.shape[1])
-        if not lanes or not columns:
-            return
-        pitch = int(np.prod(target.shape[row_dim + 1 :], dtype=np.int64))
+        if any(not 0 <= i < n for i, n in zip(first, target.shape, strict=True)):
+            return  # indices are unsigned: a negative one is far outside
+        left = [n - i for i, n in zip(first, target.shape, strict=True)]
+        lanes = min(rows, value.data.shape[0], left[row_dim])
+        columns = min(value.data.shape[1], left[columns_along])
+        pitches = [int(np.prod(target.shape[dim + 1 :])) for dim in (row_dim, columns_along)]
         start = int(np.ravel_multi_index(first, target.shape))
-        elements = start + pitch * np.arange(lanes, dtype=np.int64)
+        every = start + pitches[0] * np.arange(lanes, dtype=np.int64)[:, None]
+        every = every + pitches[1] * np.arange(columns)
         size = target.dtype.itemsize
         data = np.ascontiguousarray(value.data[:lanes, :columns])
+        places, run = (every[:, 0], columns) if pitches[1] == 1 else (every.reshape(-1), 1)
         frame.agent.memory.store(
             "global",
-            target.address + elements * size,
-            data.view(np.uint8).reshape(lanes, columns * size),
+            target.address + places * size,
+            data.view(np.uint8).reshape(-1, run * size),
             site=site,
         )
         owner = writers.owner.get(target.buffer)
         if owner is None:
             raise frame.cta_run.error("store-to-input", "expected a result of the kernel", site)
-        every = elements[:, None] + np.arange(columns)
         owner[every] = len(writers.stores)
         lane = QUARTER_LANES * value.quarter + np.arange(lanes, dtype=np.int16)
         writers.lane[target.buffer][every] = lane[:, None]
         writers.stores.append(Stored(frame.cta.index, value.quarter, value.column, site))
 
     return store
-
-
-def clip(first: list[int], shape: tuple[int, ...], rows: int, row_dim: int) -> tuple[int, int]:
-    """How many of `rows` rows and how many columns from `first` are inside the tensor.
-
-    Indices are unsigned, so a negative one is far outside. Rows run along `row_dim`, columns along
-    the last dimension; a row outside in any dimension is not stored.
-    """
-    if any(not 0 <= i < n for i, n in zip(first, shape, strict=True)):
-        return 0, 0
-    return min(rows, shape[row_dim] - first[row_dim]), shape[-1] - first[-1]

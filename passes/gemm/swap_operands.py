@@ -1,0 +1,124 @@
+"""swap-operands: with few rows, the columns of B take the tensor core's 128 rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tcir._mlir import func, ir
+from tcir.dialect import tc
+from tcir.dialect.attributes import string
+from tcir.dialect.limits import TMEM_LANES
+from tcir.dialect.ops.highlevel import out_layout
+from tcir.errors import InputError
+from tcir.passes.build.diagnostics import match_failure
+from tcir.passes.build.limits import MMA_N_STEP, round_up
+from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.passmanager.remarks import remark
+
+CHOICES = ("auto", "always", "never")
+
+GAIN = 2
+"""The default swaps where the products come to so many times fewer, zero rows and columns of tiles
+counted: the swapped kernel stores its result an element at a time."""
+
+
+@register_pass
+@dataclass(frozen=True)
+class SwapOperands(Pass):
+    """Exchanges the operands of a matrix product: the transposed result is Bᵀ Aᵀ.
+
+    swap: ``always``, ``never``, or ``auto``: where an mma of 128 rows would multiply at least twice
+          the rows and columns that one with the operands exchanged does; not with an `n_tile`
+    n_tile: columns of an output tile that the user asks for; 0: none
+
+    Before, with 8 rows (decoding)::
+
+        %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn"}
+            : (tensor<8x7168xf16>, tensor<7168x4096xf16>) -> tensor<8x4096xf16>
+
+    After: 4096 rows and 8 columns, stored by columns::
+
+        %c = "tc.matmul"(%b, %a) {a_layout = "km", b_layout = "nk", out_layout = "nm"}
+            : (tensor<7168x4096xf16>, tensor<8x7168xf16>) -> tensor<8x4096xf16>
+
+    A block-scaled product is exchanged with its scales; its layouts have K last in both. A remark
+    states the choice. Preserves the value of every element.
+    """
+
+    name: ClassVar[str] = "swap-operands"
+    swap: str = "auto"
+    n_tile: int = 0
+
+    def __post_init__(self) -> None:
+        if self.swap not in CHOICES:
+            raise InputError(
+                f"expected swap to be one of {', '.join(CHOICES)}, got {self.swap}; leave it out"
+            )
+
+    def run(self, module: ir.Module) -> None:
+        for function in module.body.operations:
+            if isinstance(function, func.FuncOp) and not function.is_external:
+                for op in list(function.entry_block):
+                    if isinstance(op, tc.MatmulOp | tc.BlockScaledMatmulOp):
+                        self._visit(op)
+
+    def _visit(self, op: tc.MatmulOp | tc.BlockScaledMatmulOp) -> None:
+        if op.b.type.rank < op.a.type.rank:
+            if self.swap == "always":
+                raise match_failure(
+                    op,
+                    "expected a matrix B with swap=always, got a vector (the mma has 16 columns at "
+                    "least, and loads those of a matrix); take pipeline gemv-padded-n",
+                )
+            return
+        m, n = _rows_and_columns(op)
+        now, swapped = _products(m, n), _products(n, m)
+        wanted = self.swap == "auto" and not self.n_tile and now >= GAIN * swapped
+        if self.swap != "always" and not wanted:
+            return
+        remark(
+            op,
+            f"operands exchanged, so that the {n} columns of B are the rows of tiles: {m} x {n} "
+            f"takes {_sizes(m, n)} rows x columns of mma as it is, {_sizes(n, m)} exchanged",
+        )
+        _swap(op)
+
+
+def _rows_and_columns(op: tc.MatmulOp | tc.BlockScaledMatmulOp) -> tuple[int, int]:
+    """M and N of a product."""
+    extents = dict(zip(out_layout(op), op.out.type.shape[-2:], strict=True))
+    return extents["m"], extents["n"]
+
+
+def _tiles(rows: int, columns: int) -> tuple[int, int]:
+    return round_up(rows, TMEM_LANES), round_up(columns, MMA_N_STEP)
+
+
+def _products(rows: int, columns: int) -> int:
+    """Elements of the result that whole mma compute."""
+    padded = _tiles(rows, columns)
+    return padded[0] * padded[1]
+
+
+def _sizes(rows: int, columns: int) -> str:
+    return " x ".join(map(str, _tiles(rows, columns)))
+
+
+def _swap(op: tc.MatmulOp | tc.BlockScaledMatmulOp) -> None:
+    """Exchanges the operands of `op`; global scales multiply each other in either order."""
+    scaled = isinstance(op, tc.BlockScaledMatmulOp)
+    each = 2 if scaled else 1  # elements and scales
+    a, b = list(op.operands)[:each], list(op.operands)[each : 2 * each]
+    for place, value in enumerate(b + a):
+        op.operation.operands[place] = value
+    name = "scale_layout" if scaled else "layout"
+    a_layout, b_layout = string(op, f"a_{name}"), string(op, f"b_{name}")
+    if not scaled:
+        a_layout, b_layout = a_layout.replace("m", "n"), b_layout.replace("n", "m")
+    op.attributes[f"a_{name}"] = ir.StringAttr.get(b_layout)
+    op.attributes[f"b_{name}"] = ir.StringAttr.get(a_layout)
+    if out_layout(op) == "nm":
+        del op.attributes["out_layout"]
+    else:
+        op.attributes["out_layout"] = ir.StringAttr.get("nm")
