@@ -23,6 +23,7 @@ from tcir.validation.settings import Settings
 
 from .block_scaled_text import F4, F6A, F6B, F8A, F8B, UE8M0, BlockScaled, from_codes
 from .breaking import change_text
+from .epilogue_text import TRUNCATE, Fused
 from .linalg_text import Conv, Matmul
 from .oracle import integers
 
@@ -399,15 +400,111 @@ def test_elementwise_arithmetic_behind_a_contraction() -> None:
     magnitudes = np.abs(bias[bias != 0])
     assert np.log2(magnitudes.max() / magnitudes.min()) > 16
     assert tcir.validate(BIASED, ["linalg-generalize-named-ops", "canonicalize", "cse"])
-    for unknown in ("math.exp", "math.tanh"):  # no two implementations round alike
+    for unknown in ("math.log", "math.sin"):  # no bound is known
         text = BIASED.replace("arith.maximumf %biased, %zero", f"{unknown} %biased")
         assert _drawn(text)[1] is None
+    for bounded in ("math.exp", "math.tanh", "math.erf"):
+        text = BIASED.replace("arith.maximumf %biased, %zero", f"{bounded} %biased")
+        assert _drawn(text)[1] is not None
     before = BIASED.replace("ins(%a, %b", "ins(%c, %b").replace(
         "  %sum",
         "  %h = arith.constant dense<0.3> : tensor<64x32xbf16>\n"
         "  %c = arith.addf %a, %h : tensor<64x32xbf16>\n  %sum",
     )
     assert _drawn(before)[1] is None
+
+
+START_OF_BIAS = """
+func.func @f(%a: tensor<64x96xbf16>, %b: tensor<96x48xbf16>, %bias: tensor<48xf32>)
+    -> tensor<64x48xf32> {
+  %empty = tensor.empty() : tensor<64x48xf32>
+  %init = linalg.broadcast ins(%bias : tensor<48xf32>) outs(%empty : tensor<64x48xf32>)
+    dimensions = [0]
+  %sum = linalg.matmul ins(%a, %b : tensor<64x96xbf16>, tensor<96x48xbf16>)
+                       outs(%init : tensor<64x48xf32>) -> tensor<64x48xf32>
+  return %sum : tensor<64x48xf32>
+}"""
+STARTS = {
+    "all": Fused("%t = arith.negf %s : f32" + TRUNCATE, start=True, m=40, n=48, k=96).linalg(),
+    "bf16": Fused(
+        "%t = arith.negf %s : f32" + TRUNCATE, start=True, m=40, n=48, k=96, element="bf16"
+    ).linalg(),
+    "bias": START_OF_BIAS,
+}
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", ["all", "bf16", "bias"])
+def test_sums_added_to_an_input_are_exact_in_any_order(name: str, seed: int) -> None:
+    (a, b, start), contraction = _drawn(STARTS[name], seed)
+    assert contraction is not None and contraction.start is not None
+    start = np.broadcast_to(start, (len(a), b.shape[1]))
+    finite = start[np.isfinite(start) & (start != 0)].astype(np.float64)
+    assert np.log2(np.abs(finite)).max() - np.log2(np.abs(finite)).min() > 20
+    assert np.isnan(start).any() and np.isinf(start).any()
+    with np.errstate(invalid="ignore", over="ignore"):
+        products = a.astype(np.float64)[:, :, None] * b.astype(np.float64)
+        terms = np.concatenate([start[:, None, :], products], axis=1)
+        exact = terms.sum(axis=1)
+        ordinary = np.abs(exact) < 2.0**127
+        assert ordinary.mean() > 0.5
+        generator = np.random.default_rng(seed)
+        for _ in range(3):
+            ordered = generator.permutation(terms, axis=1).astype(np.float32)
+            sums = np.cumsum(ordered, axis=1, dtype=np.float32)[:, -1]
+            assert (sums == exact)[ordinary].all()
+
+
+def test_factors_through_casts_and_transposes() -> None:
+    turned = (
+        STARTS["all"]
+        .replace("%w: tensor<96x48xf16>", "%v: tensor<48x96xf16>")
+        .replace(
+            "  %zero_",
+            """  %to_ = tensor.empty() : tensor<96x48xf16>
+  %w = linalg.transpose ins(%v : tensor<48x96xf16>) outs(%to_ : tensor<96x48xf16>) permutation = [1, 0]
+  %zero_""",  # noqa: E501
+            1,
+        )
+    )
+    (_, v, _), contraction = _drawn(turned)
+    assert contraction is not None and contraction.factors[1].dims == ((1, 1), (2, 1))
+    assert np.isnan(v).any(axis=1).sum() == 1, "in a column of the product"
+    wide = BIASED.replace(
+        "tensor<64x32xbf16>, tensor<32x48xbf16>)", "tensor<64x32xf32>, tensor<32x48xf32>)"
+    )
+    wide = wide.replace("ins(%a, %b", "ins(%c, %d").replace(
+        "  %sum",
+        """
+  %c = arith.extf %a : tensor<64x32xbf16> to tensor<64x32xf32>
+  %d = arith.extf %b : tensor<32x48xbf16> to tensor<32x48xf32>
+  %sum""",
+        1,
+    )
+    (a, b, _), contraction = _drawn(wide)
+    assert contraction is not None and a.dtype == b.dtype == ml_dtypes.bfloat16
+
+
+def test_inputs_beside_the_factors_are_at_the_ends_of_their_formats() -> None:
+    (_, _, bias), _ = _drawn(BIASED)
+    assert not np.isfinite(bias).all() and np.isfinite(bias).mean() > 0.8
+    residual = Fused("%t = arith.addf %s, %r : f32" + TRUNCATE, {"r": ("f32", "mn")}, m=40, n=48)
+    (_, _, r), _ = _drawn(residual.linalg())
+    assert np.isnan(r).any() and np.isposinf(r).any() and np.isneginf(r).any()
+    assert ((np.abs(r) < 2.0**-126) & (r != 0)).any() and np.signbit(r[r == 0]).any()
+
+
+def test_what_follows_whole_numbers() -> None:
+    """int8 sums, dequantised: elements of the whole range, scales and sums far beyond 2^11."""
+    case = Fused(
+        "%x = arith.sitofp %s : i32 to f32\n%t = arith.mulf %x, %scale : f32" + TRUNCATE,
+        {"scale": ("f32", "n")}, element="i8", sums="i32", m=40, n=48, k=1440, start=True,
+    )  # fmt: skip
+    (a, w, c, start), contraction = _drawn(case.linalg())
+    assert contraction is not None and contraction.start is not None
+    assert _codes(a) == _codes(w) == set(range(256))
+    assert np.abs(start.astype(np.int64)).max() > 1 << 30 and not np.isfinite(c).all()
+    assert np.abs(a.astype(np.int64) @ w.astype(np.int64)).max() > 1 << 24
 
 
 def test_kernels_on_tiles_get_whole_numbers() -> None:

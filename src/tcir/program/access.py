@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 Index: TypeAlias = tuple[int, int]
 """``loop floordiv divisor``, the index of a dimension."""
+Dims: TypeAlias = tuple[Index | None, ...]
+"""The index of each dimension; None for anything but one loop."""
 BATCH, M, N, K = range(4)
 """The loops of a matrix product."""
 
@@ -27,12 +29,12 @@ class Access:
     """How an operand is indexed.
 
     shape:  of the indices
-    dims:   the index of each dimension, None for anything but one loop
+    dims:   the index of each dimension
     places: for each index the number of the element; None: the indices are those of the operand
     """
 
     shape: tuple[int, ...]
-    dims: tuple[Index | None, ...]
+    dims: Dims
     places: Array | None = None
 
 
@@ -41,11 +43,11 @@ Accesses: TypeAlias = list[tuple["ir.Value", Access]]
 
 @dataclass(frozen=True)
 class Product:
-    """A sum of products: its factors, where its accumulator starts, the loops of its result, and
-    the taps of its windows that are never in the padding."""
+    """A sum of products: its factors, where its accumulator starts and the indices of that, the
+    loops of its result, and the taps of its windows that are never in the padding."""
 
     factors: Accesses
-    start: ir.Value | None
+    start: tuple[ir.Value, Dims] | None
     parallel: frozenset[int]
     taps: Taps = field(default_factory=dict)
 
@@ -64,9 +66,10 @@ def product_of(op: ir.Operation) -> Product | None:
     sizes = _sizes(op, maps)
     operands = list(zip(op.operands, maps[:-1]))
     factors = [(value, _access(value.type.shape, each, sizes)) for value, each in operands]
-    loops = frozenset(i[0] for i in map(_index, maps[-1].results) if i is not None)
+    results = tuple(map(_index, maps[-1].results))
+    loops = frozenset(i[0] for i in results if i is not None)
     taps = taps_of_maps(op, maps, sizes, loops)
-    return Product(factors, op.operands[len(maps) - 1], loops, taps)
+    return Product(factors, (op.operands[len(maps) - 1], results), loops, taps)
 
 
 def _plain(value: ir.Value, dims: Sequence[Index | None]) -> tuple[ir.Value, Access]:

@@ -7,6 +7,8 @@ both signs, all integers.
 
 from __future__ import annotations
 
+from typing import Any
+
 import ml_dtypes
 import numpy as np
 
@@ -34,9 +36,14 @@ def any_codes(spec: OutputSpec, generator: np.random.Generator) -> Array:
         values = np.where(np.isnan(values), np.array(np.nan).astype(dtype), values)
     near = generator.standard_normal(shape) * 2.0 ** generator.integers(-2, 2, shape)
     values = np.where(generator.random(shape) < 0.5, values, near.astype(dtype))
+    at_an_end = generator.random(shape) < ENDS
+    values = np.where(at_an_end, generator.choice(ends_of(dtype), shape), values)
+    return np.abs(values) if spec.unsigned else values
+
+
+def ends_of(dtype: np.dtype[Any]) -> Array:
+    """What is at the ends of a format of floats, with both signs."""
     limits = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
     ends = [0.0, np.inf, np.nan]
     ends += [float(end) for end in (limits.max, limits.tiny, limits.smallest_subnormal)]
-    both = np.array([*ends, *(-end for end in ends)]).astype(dtype)
-    values = np.where(generator.random(shape) < ENDS, generator.choice(both, shape), values)
-    return np.abs(values) if spec.unsigned else values
+    return np.array([*ends, *(-end for end in ends)]).astype(dtype)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcir.program.access import Array, Index, Product, product_of
+from tcir.program.access import Array, Dims, Product, product_of
 from tcir.program.programs import find_program
 from tcir.program.signature import Signature, numpy_type
 from tcir.program.taps import Taps
@@ -33,15 +33,21 @@ _EXACT = {
 # Ops that may follow it: IEEE 754 and PTX round them alike.
 _ROUNDED = _EXACT | {
     "arith.andi", "arith.cmpf", "arith.cmpi", "arith.divf", "arith.maximumf", "arith.maxnumf",
-    "arith.maxsi", "arith.minimumf", "arith.minnumf", "arith.minsi", "arith.negf", "arith.select",
-    "arith.subf", "arith.subi", "arith.truncf", "func.return", "tensor.collapse_shape",
+    "arith.maxsi", "arith.maxui", "arith.minimumf", "arith.minnumf", "arith.minsi", "arith.minui",
+    "arith.negf", "arith.ori", "arith.select", "arith.sitofp", "arith.subf", "arith.subi",
+    "arith.truncf", "arith.trunci", "arith.uitofp", "arith.xori", "func.return", "math.absf",
+    "math.ceil", "math.floor", "tc.element", "tc.epilogue", "tc.yield", "tensor.collapse_shape",
     "tensor.expand_shape", "tensor.extract_slice",
 }  # fmt: skip
+# Ops that may follow it as well: what they are off is bounded (`tcir.validation.propagation`).
+_APPROXIMATED = {"math.erf", "math.exp", "math.tanh"}
+# Ops of a body that only moves elements.
+_MOVED = {"arith.extf", "linalg.yield"}
 
 
 @dataclass(frozen=True)
 class Factor:
-    """An input that is a factor of every product.
+    """An input that is a factor of every product, or to which they are added.
 
     argument: its number among the inputs
     dtype:    element type; of codes, the type they are packed to
@@ -54,7 +60,7 @@ class Factor:
     argument: int
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
-    dims: tuple[Index | None, ...]
+    dims: Dims
     places: Array | None
     scale: bool
 
@@ -63,12 +69,14 @@ class Factor:
 class Contraction:
     """out[parallel loops] = the sum, over the other loops, of the product of all factors.
 
-    taps: of a loop over taps, those at which no product has an element of padding; empty if none
+    taps:  of a loop over taps, those at which no product has an element of padding; empty if none
+    start: the input to which the products are added; None: zeros, or a number without a loop
     """
 
     factors: tuple[Factor, ...]
     parallel: frozenset[int]
     taps: Taps = field(default_factory=dict)
+    start: Factor | None = None
 
     @cached_property
     def products(self) -> int:
@@ -79,6 +87,11 @@ class Contraction:
                 if index is not None and index[0] not in self.parallel:
                     extents[index[0]] = max(n * index[1], extents.get(index[0], 1))
         return math.prod(extents.values())
+
+    @property
+    def inputs(self) -> tuple[Factor, ...]:
+        """The factors and the start."""
+        return self.factors if self.start is None else (*self.factors, self.start)
 
     @property
     def pairs(self) -> list[tuple[Factor, Factor]]:
@@ -147,7 +160,8 @@ def contraction_of(module: ir.Module, signature: Signature) -> Contraction | Non
         return None
     op, product = products[0]
     before = _before(op)
-    if any(not _made_of(each, _EXACT if each in before else _ROUNDED) for each in ops):
+    after = _ROUNDED | _APPROXIMATED
+    if any(not _made_of(each, _EXACT if each in before else after) for each in ops):
         return None
     return _contraction(block, signature, product)
 
@@ -193,30 +207,51 @@ def _contraction(block: ir.Block, signature: Signature, product: Product) -> Con
     arguments = [a for a in block.arguments if not is_fill_only(a)]
     factors = []
     for value, access in product.factors:
-        source = _source(value)
+        source, dims, dtype = _source(value, access.dims)
         if source not in arguments:
             return None
-        number, dtype = arguments.index(source), numpy_type(value.type.element_type)
+        number = arguments.index(source)
         spec = signature.inputs[number]
         scale = dtype.name == "float8_e8m0fnu" or (spec.unsigned and dtype.kind not in "iu")
         if spec.shape:
             shape = spec.shape if access.places is None else access.shape
-            factors.append(Factor(number, dtype, shape, access.dims, access.places, scale))
-    starts_anywhere = product.start is not None and _source(product.start) in arguments
-    if starts_anywhere or len({f.argument for f in factors}) < len(factors):
-        return None
+            factors.append(Factor(number, dtype, shape, dims, access.places, scale))
     if [f.scale for f in factors].count(False) != 2 or len(factors) not in (2, 4):
         return None
-    contraction = Contraction(tuple(factors), product.parallel, product.taps)
-    return contraction if contraction.products <= MOST_PRODUCTS else None
+    start = None
+    if product.start is not None:
+        source, dims, dtype = _source(*product.start)
+        if source in arguments and source.type.rank:
+            number = arguments.index(source)
+            start = Factor(number, dtype, signature.inputs[number].shape, dims, None, False)
+    contraction = Contraction(tuple(factors), product.parallel, product.taps, start)
+    used = [f.argument for f in contraction.inputs]
+    if len(set(used)) < len(used) or contraction.products > MOST_PRODUCTS:
+        return None
+    return contraction
 
 
-def _source(value: ir.Value) -> ir.Value:
-    """`value` before casts and padding."""
-    from tcir._mlir import ir
+def _source(value: ir.Value, dims: Dims) -> tuple[ir.Value, Dims, np.dtype[Any]]:
+    """`value` before casts, padding, transposes and broadcasts; its indices, and its element type.
 
+    Codes are of the type they are packed to.
+    """
+    from tcir._mlir import ir, linalg
+
+    packed = None
     while isinstance(value.owner, ir.Operation | ir.OpView):
-        if value.owner.operation.name not in _SAME_DIMENSIONS:
+        op = value.owner.operation
+        maps = [each.value for each in linalg.get_indexing_maps(op) or ()]
+        if maps and len(maps) == 2 and maps[1].is_permutation and _made_of(op, _MOVED):
+            loops = {e.position: index for e, index in zip(maps[1].results, dims, strict=True)}
+            dims = tuple(
+                loops[e.position] if isinstance(e, ir.AffineDimExpr) else None
+                for e in maps[0].results
+            )
+        elif op.name not in _SAME_DIMENSIONS:
             break
-        value = value.owner.operation.operands[0]
-    return value
+        elif op.name == "tc.pack_codes":
+            packed = numpy_type(value.type.element_type)
+        value = op.operands[0]
+    element = value.type.element_type if isinstance(value.type, ir.ShapedType) else value.type
+    return value, dims, packed or numpy_type(element)

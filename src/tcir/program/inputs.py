@@ -9,6 +9,10 @@ the values span their formats:
   loops: where A is large, B is small (scales likewise).
 - Each row of A and column of B is multiplied by its own power of two, constant along the sum, so
   the results have many exponents too, beyond both ends of a narrow result type's range.
+- An input to which the products are added is a multiple of the quantum of its sum, and has half of
+  the 24 bits' range.
+
+What follows the sums, element by element, rounds like IEEE 754: its inputs are anything.
 """
 
 from __future__ import annotations
@@ -23,7 +27,8 @@ import numpy as np
 
 from tcir.errors import InputError
 from tcir.interp import OutputSpec
-from tcir.program.codes import any_codes
+from tcir.program.access import Index
+from tcir.program.codes import any_codes, ends_of
 from tcir.program.factors import Contraction, Factor
 from tcir.program.memory_image import PACKED_BITS
 from tcir.program.signature import Signature
@@ -42,8 +47,12 @@ ALL_CODES = 0
 """Instead of bits: a program without sums, which is exact on any inputs."""
 ROW_EXPONENTS = 16
 """Largest power of two between rows or columns, where the format has the range."""
+SHARED_EXPONENTS = 6
+"""The same where all rows or columns are added to the same number."""
 _MANY_PRODUCTS = 8
 """So many indices of the sum, and its first and last have powers of two only."""
+FEW = 16
+"""One in so many elements beside the factors is at an end of its format."""
 BESIDE = 16
 """Exponent of the largest inputs beside the factors, about."""
 FRACTION = 4 / 3
@@ -79,18 +88,23 @@ def make_inputs(
         scaled = any(not spec.shape and spec.dtype.kind == "f" for spec in specs)
         placing = Placing(contraction, drawn, generator, F32_TOP - 2 * scaled)
         placing.all(special_values(contraction) if specials is None else specials)
+        if contraction.start is not None:
+            placing.start(contraction.start)
     else:
         return [_make(spec, generator, kind, bits or LEAST_BITS) for spec in specs]
     scalars = [n for n, spec in enumerate(specs) if not spec.shape and spec.dtype.kind == "f"]
-    made = [_beside(spec, generator) for spec in specs]
-    for factor in contraction.factors:
-        number = factor.argument
-        values = _stored(drawn[number], specs[number], generator)
-        if factor.places is None:
-            made[number] = values
-        else:
-            made[number] = made[number].copy()
-            made[number].reshape(-1)[factor.places] = values
+    given = {f.argument: f for f in contraction.inputs if f.argument in drawn}
+    made = []
+    for number, spec in enumerate(specs):
+        factor = given.get(number)
+        if factor is None or factor.places is not None:
+            made.append(_beside(spec, generator))
+        if factor is not None:
+            values = _stored(drawn[number], spec, generator)
+            if factor.places is None:
+                made.append(values)
+            else:
+                made[number].reshape(-1)[factor.places] = values
     for number in scalars[:1]:  # one of them only, so that the order of their products is free
         made[number] = np.asarray(FRACTION * made[number], specs[number].dtype)
     return made
@@ -118,8 +132,8 @@ def _any(spec: OutputSpec, generator: np.random.Generator) -> Array:
 
 
 def _beside(spec: OutputSpec, generator: np.random.Generator) -> Array:
-    """An input that is no factor of the sums, but added to them, or compared: anything. Scalars
-    are powers of two."""
+    """An input that is no factor of the sums, but added to them, or compared: anything, at the ends
+    of its format too. Scalars are powers of two."""
     if not spec.shape or spec.dtype.kind == "b" or spec.dtype == ml_dtypes.float8_e8m0fnu:
         return _make(spec, generator, "integers", LEAST_BITS)
     if spec.dtype.kind in "iu":
@@ -130,7 +144,12 @@ def _beside(spec: OutputSpec, generator: np.random.Generator) -> Array:
     values[generator.random(spec.shape) < 1 / 16] = 0
     largest = float(_info(spec.dtype).max)
     signs = generator.choice([1] if spec.unsigned else [-1, 1], spec.shape)
-    return np.copysign(np.minimum(np.abs(values), largest), signs).astype(spec.dtype)
+    made = np.copysign(np.minimum(np.abs(values), largest), signs).astype(spec.dtype)
+    ends = ends_of(spec.dtype)
+    if not spec.unsigned and (few := made.size // FEW):
+        places = generator.choice(made.size, few, replace=False)
+        made.reshape(-1)[places] = np.resize(generator.permutation(ends), few)
+    return made
 
 
 def _stored(values: Array, spec: OutputSpec, generator: np.random.Generator) -> Array:
@@ -183,6 +202,22 @@ class Span:
 
 
 @dataclass(frozen=True)
+class Quantum:
+    """What every product of a pair is a multiple of: 2^total, times 2^own[i] in row or column i.
+
+    own: by loop over rows or columns
+    """
+
+    total: int
+    own: dict[int, Array]
+
+    @property
+    def middle(self) -> int:
+        """The exponent in the middle row and column."""
+        return self.total + sum(int(own.max()) for own in self.own.values()) // 2
+
+
+@dataclass(frozen=True)
 class Budget:
     """Of the products of two factors: bits, and binades between their quanta along the sum."""
 
@@ -210,7 +245,8 @@ def _spanning(contraction: Contraction, generator: np.random.Generator) -> dict[
         shared = contraction.shared_axes(pairs[0]) or (-1, -1)
         factors = zip(pairs[0], shared, strict=True)
         return {f.argument: _integers(f, axis, generator) for f, axis in factors}
-    bits = EXACT_BITS - (contraction.products - 1).bit_length()
+    start = contraction.start
+    bits = EXACT_BITS - (start is not None) - (contraction.products - 1).bit_length()
     elements = max(_span(f, 0).top for f in pairs[0])
     spans = [[_span(f, elements) for f in pair] for pair in pairs]
     most = [sum(span.widths[1] for span in pair) for pair in spans]
@@ -222,9 +258,31 @@ def _spanning(contraction: Contraction, generator: np.random.Generator) -> dict[
     center = -EXACT_BITS // 2
     drawn: dict[int, Array] = {}
     budgets = [Budget(width, max(0, bits - scales - width)), Budget(scales, 0)]
+    quanta: list[Quantum] = []
     for pair, span, budget in zip(pairs, spans, budgets):
-        center -= _fill_pair(drawn, contraction, pair, span, budget, center, generator)
+        quanta.append(_fill_pair(drawn, contraction, pair, span, budget, center, generator))
+        center -= quanta[-1].middle
+    if start is not None:
+        drawn[start.argument] = _start(start, quanta, generator)
     return drawn
+
+
+def _start(start: Factor, quanta: Sequence[Quantum], generator: np.random.Generator) -> Array:
+    """An input to which products are added: below 2^(`EXACT_BITS` - 1) of their quanta.
+
+    Where it is the same for several rows or columns, a multiple of the largest quantum.
+    """
+    exponent, bits = np.asarray(sum(each.total for each in quanta)), EXACT_BITS - 1
+    for loop, own in (item for each in quanta for item in each.own.items()):
+        if (loop, 1) in start.dims:
+            exponent = exponent + _along(start.dims.index((loop, 1)), own, start)
+        else:
+            exponent, bits = exponent + int(own.max()), bits - int(np.ptp(own))
+    width = generator.integers(1, bits, start.shape, endpoint=True)
+    info = _info(start.dtype)
+    low, top = np.log2(float(info.smallest_subnormal)), np.log2(float(info.max))
+    span = Span(int(low), int(top) + 1, float(info.max), info.nmant + 1, (1, bits))
+    return _values(start, span, width, np.broadcast_to(exponent, start.shape), generator)
 
 
 def _integers(factor: Factor, shared: int, generator: np.random.Generator) -> Array:
@@ -249,11 +307,11 @@ def _fill_pair(
     budget: Budget,
     center: int,
     generator: np.random.Generator,
-) -> int:
+) -> Quantum:
     """Draws two factors whose quanta and widths balance along the sum.
 
-    Returns the exponent of a product's quantum in the middle row and column: `center` if the
-    formats have enough exponents.
+    Returns their products' quantum, in the middle row and column 2^center if the formats have
+    enough exponents.
     """
     along = contraction.shared_axes(pair)
     count = pair[0].shape[along[0]] if along else 1
@@ -271,8 +329,10 @@ def _fill_pair(
         slack = 0  # rows and columns show all codes
     room = None not in rows or min(ranges) >= _MANY_EXPONENTS  # and all codes of the other
     shifts = [
-        min(ROW_EXPONENTS, size // 2) if room and axis is not None else 0
-        for axis, size in zip(rows, ranges, strict=True)
+        min(_row_exponents(contraction, factor.dims[axis]), size // 2)
+        if room and axis is not None
+        else 0
+        for factor, axis, size in zip(pair, rows, ranges, strict=True)
     ]
     lows = [span.low for span in spans]
     highs = [
@@ -288,6 +348,7 @@ def _fill_pair(
     first = generator.integers(bottom, top, endpoint=True)
     first[0], first[-1] = bottom[0], top[-1]
     exponents = [first, totals - first]
+    quantum = Quantum(total, {})
     for side, factor in enumerate(pair):
         axis = along[side] if along else 0
         w, e = (_along(axis, x[side], factor) for x in (widths, exponents))
@@ -295,8 +356,17 @@ def _fill_pair(
             own = generator.integers(0, shifts[side], factor.shape[row], endpoint=True)
             own[0], own[-1] = 0, shifts[side]
             e = e + _along(row, own, factor)
+            index = factor.dims[row]
+            assert index is not None
+            quantum.own[index[0]] = own
         drawn[factor.argument] = _draw(factor, spans[side], w, e, generator)
-    return total + sum(shifts) // 2
+    return quantum
+
+
+def _row_exponents(contraction: Contraction, index: Index | None) -> int:
+    """Largest power of two between rows; less if the sums of all are added to the same number."""
+    start = contraction.start
+    return ROW_EXPONENTS if start is None or index in start.dims else SHARED_EXPONENTS
 
 
 def _along(axis: int, values: Array, factor: Factor) -> Array:

@@ -7,7 +7,8 @@ They stand where few results depend on them, and where no result depends on the 
 - rows and columns that are zeros of both signs but for one element. Each of their results is one
   product, exact however far it is from all others: the smallest subnormals of f32, or beyond f32
   where the formats reach so far;
-- rows and columns of zeros of both signs, whose sums are +0;
+- rows and columns of zeros of both signs, whose sums are +0, or what they are added to, which is
+  anything there;
 - in an operand that windows run over (convolutions), single elements;
 - in the other, at taps that are never in the padding: whether padding is multiplied, and 0 times
   infinity a NaN, depends on the schedule (docs/convolution.md, "0 · inf").
@@ -28,6 +29,7 @@ from typing import Any, TypeAlias
 import ml_dtypes
 import numpy as np
 
+from tcir.program.codes import ends_of
 from tcir.program.factors import ROWS, Contraction, Factor
 
 Array = np.ndarray[Any, Any]
@@ -47,6 +49,10 @@ _OF_A_FORMAT = ("inf", "NaN", "NaN scale")
 """What a side has to show itself."""
 _TIMES_ZERO = ("inf", "NaN", "inf - inf")
 """What zeros of padding show."""
+_ONE_PRODUCT = ("subnormals", "overflow", "smallest scale")
+"""What has one product that is not zero, far from all others."""
+SELDOM = 16
+"""One in so many elements of what the products are added to is infinite or NaN."""
 F32_LOW, F32_TOP = -149, 128
 """Exponents of the smallest subnormal of f32, and of what f32 cannot hold."""
 
@@ -82,6 +88,9 @@ def special_values(contraction: Contraction) -> list[Special]:
             # The sides take turns: with room for few, B's are others than A's.
             if not all(contraction.taps.get(index[0], [0]) for index in factor.dims if index):
                 kinds = [kind for kind in kinds if kind not in _TIMES_ZERO]
+            start = contraction.start
+            if start is not None and not _is_start_of(start, factor, axis):
+                kinds = [kind for kind in kinds if kind not in _ONE_PRODUCT]
             half = len(kinds) // 2 if side else 0
             turned = kinds[half:] + kinds[:half]
             room = factor.shape[axis] // SHARE
@@ -106,7 +115,9 @@ def alone(contraction: Contraction) -> list[list[Special]]:
             kinds = ["subnormals", "overflow", *kinds]
         if not all(contraction.taps.get(index[0], [0]) for index in factor.dims if index):
             kinds = [kind for kind in kinds if kind not in _TIMES_ZERO]
-        axis = contraction.own_axis(pair, side, least=2)
+        axis, start = contraction.own_axis(pair, side, least=2), contraction.start
+        if start is not None and axis is not None and not _is_start_of(start, factor, axis):
+            kinds = [kind for kind in kinds if kind not in _ONE_PRODUCT]
         room = 1 if axis is None else factor.shape[axis]
         specials = [Special(side, kind, axis) for kind in kinds]
         executions += [specials[n : n + room] for n in range(0, len(specials), room)]
@@ -148,6 +159,7 @@ class Placing:
         self._finite = dict(drawn)
         self._generator = generator
         self._top = top
+        self._rows: list[tuple[Special, int]] = []
 
     def all(self, specials: Sequence[Special]) -> None:
         """Each in a row of its own."""
@@ -164,6 +176,27 @@ class Placing:
                 free = self._generator.permutation(np.arange(spare, size - spare))
                 for special, row in zip(mine, free):
                     self._place(special, int(row))
+                    self._rows.append((special, int(row)))
+
+    def start(self, start: Factor) -> None:
+        """Puts special values into what the products are added to.
+
+        Where all products are zeros, anything; zeros where one product is far from all others; and
+        some infinities and NaNs.
+        """
+        values = self._drawn.get(start.argument)
+        if values is None:  # whole numbers
+            return
+        ends = ends_of(values.dtype)
+        for special, row in sorted(self._rows, key=lambda each: each[0].what in _ONE_PRODUCT):
+            factor = self._pair[special.side]
+            at = _at(start, _own(factor, special, row))
+            if special.what in _ONE_PRODUCT:
+                values[at] = 0
+            elif special.what == "zeros" and _is_start_of(start, factor, special.axis):
+                values[at] = self._generator.choice(ends, values[at].shape)
+        places = self._generator.choice(values.size, values.size // SELDOM, replace=False)
+        values.reshape(-1)[places] = np.resize(ends[~np.isfinite(ends)], len(places))
 
     @property
     def _pair(self) -> tuple[Factor, Factor]:
@@ -276,6 +309,11 @@ class Placing:
         if small:
             return F32_LOW - sum(int(_quantum(v).min()) for v in facing if v.size)
         return self._top + 1 - sum(int(_top(v).max()) for v in facing if v.size)
+
+
+def _is_start_of(start: Factor, factor: Factor, axis: int | None) -> bool:
+    """Whether the products of each row of `factor` have numbers of their own to be added to."""
+    return axis is not None and factor.dims[axis] in start.dims
 
 
 def _own(factor: Factor, special: Special, row: int) -> Loops:

@@ -106,5 +106,6 @@ def _words(
         return f"sums of unknown order: integers up to {(1 << bits) - 1}, seed {settings.seed}"
     special = dict.fromkeys(each.what for each in special_values(contraction))
     words = f"; special: {', '.join(special)}" if special else ""
+    start = "; added to: multiples of the sums' quantum" if contraction.start else ""
     more = f"; alone: {', '.join(map(_sides, lists))}" if lists else ""
-    return f"integers, seed {settings.seed}{words}{more}"
+    return f"integers, seed {settings.seed}{words}{start}{more}"
