@@ -27,6 +27,8 @@ class GemmOptions:
     persistent: no more CTAs than SMs, each of which computes several tiles one after another
     ctas: CTAs of a persistent kernel; 0: one per SM
     acc_stages: accumulators that the tiles of a CTA use in turn; 0 chooses
+    programmatic: the launch may start before the one in front of it has ended (programmatic
+                  dependent launch)
     kind: mxf4nvf4, mxf4 or mxf8f6f4 where several multiply block-scaled types; left out, the one
           with the least bytes in shared memory
     swap: auto exchanges A and B where few rows leave most of the tensor core's 128 rows empty, and
@@ -38,6 +40,7 @@ class GemmOptions:
     persistent: bool = False
     ctas: int = 0
     acc_stages: int = 0
+    programmatic: bool = False
     kind: str = ""
     swap: str = "auto"
 
@@ -61,7 +64,7 @@ def build(options: GemmOptions) -> Pipeline:
                 ctas=options.ctas,
                 kind=options.kind,
             ),
-            *tile_to_llvm(options.stages, options.acc_stages),
+            *tile_to_llvm(options.stages, options.acc_stages, options.programmatic),
         ]
     )
 

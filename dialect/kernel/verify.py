@@ -6,11 +6,20 @@ A kernel rule is a generator of ``(op, values for the message)``; see `tcir.dial
 from __future__ import annotations
 
 from tcir._mlir import ir
-from tcir.dialect.kernel import accumulators, bulk, completion, launch, memory, roles, warp
+from tcir.dialect.kernel import (
+    accumulators,
+    bulk,
+    completion,
+    launch,
+    memory,
+    programmatic,
+    roles,
+    warp,
+)
 from tcir.dialect.kernel.view import SUBJECT, view
 from tcir.dialect.rules import rules_of
 
-RULE_FILES = (launch, roles, memory, warp, completion, accumulators, bulk)
+RULE_FILES = (launch, roles, memory, warp, completion, accumulators, bulk, programmatic)
 """Modules whose import registers kernel rules."""
 
 

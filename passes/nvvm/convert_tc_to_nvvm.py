@@ -140,7 +140,7 @@ def _launch_attributes(kernel: func.FuncOp) -> dict[str, ir.Attribute]:
         "tc.grid": _required(kernel, "tc.grid"),
         "tc.smem_bytes": _required(kernel, "tc.smem_bytes"),
     }
-    for name in ("tc.order", "tc.target", "tc.tmem_columns", "tc.cluster"):
+    for name in ("tc.order", "tc.target", "tc.tmem_columns", "tc.cluster", "tc.programmatic"):
         if name in source:
             attributes[name] = source[name]
     if "tc.cluster" in source:

@@ -8,16 +8,21 @@ from tcir.passes.roles.assign_roles import AssignRoles
 from tcir.passes.roles.multi_buffer import MultiBuffer
 from tcir.passes.roles.place_barriers import PlaceBarriers
 from tcir.passes.roles.plan_memory import PlanMemory
+from tcir.passes.roles.programmatic_launch import ProgrammaticLaunch
 from tcir.passmanager.pipeline import Pass
 
 
-def tile_to_llvm(stages: int, acc_stages: int = 0) -> list[Pass | str]:
-    """The passes after tiling; `stages` and `acc_stages` as in multi-buffer."""
+def tile_to_llvm(stages: int, acc_stages: int = 0, programmatic: bool = False) -> list[Pass | str]:
+    """The passes after tiling; `stages` and `acc_stages` as in multi-buffer.
+
+    programmatic: whether the launch may start before the one in front of it has ended
+    """
     return [
         MultiBuffer(stages=stages, acc_stages=acc_stages),
         PlaceBarriers(),
         PlanMemory(),
         AssignRoles(),
+        *([ProgrammaticLaunch()] if programmatic else []),
         ConvertTcToNvvm(),
         *LOWER_TO_LLVM,
     ]

@@ -190,6 +190,7 @@ def run_ptx(
     products: Products | None = None,
     observer: Observer | None = None,
     ctas_per_sm: int = 1,
+    programmatic: bool = False,
 ) -> RunReport:
     """Runs a kernel of a PTX module on the simulated machine.
 
@@ -202,7 +203,9 @@ def run_ptx(
     other answers to the open questions about the hardware. ordering: "silicon", or "isa": what only
     shipping code proves is an error, too. products: shared with other runs, which then compute each
     tensor-core product once. observer: see `tcir.debug`. ctas_per_sm: so many CTAs, consecutive in
-    the grid, run side by side and share tensor memory.
+    the grid, run side by side and share tensor memory. programmatic: the launch may start before
+    the one in front of it has ended (programmatic stream serialization): accesses to the arrays in
+    `args` that are not behind a griddepcontrol.wait are races.
 
     Raises PtxSyntaxError (not PTX) and LaunchError (sizes or arguments that do not fit). What the
     program does wrong is in the report.
@@ -226,6 +229,7 @@ def run_ptx(
         options=options,
         progress=progress,
     )
+    machine.programmatic = programmatic
     report = RunReport(options=options)
     try:
         params = parameters(function, layout, args, Buffers(machine, args))

@@ -1183,3 +1183,34 @@ func.func @f(%out: memref<128x256xf16>)
   "tc.bulk_commit"() : () -> ()
   return
 }
+
+// -----
+
+// legal: tc.kernel/programmatic-wait
+func.func @f(%x: memref<8xf32>, %out: memref<8xf32>)
+    attributes {tc.kernel, tc.async, tc.programmatic, tc.grid = array<i64: 1, 1, 1>,
+        tc.block = array<i64: 128, 1, 1>, tc.target = "sm_100a"} {
+  %c0 = arith.constant 0 : index
+  "tc.role"() ({
+  ^bb0(%w: index):
+    "tc.grid_wait"() : () -> ()
+    %v = memref.load %x[%c0] : memref<8xf32>
+  }) {kind = "epilogue", threads = "warp", warps = array<i64: 0, 1, 2, 3>} : () -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/programmatic-wait
+func.func @f(%x: memref<8xf32>, %out: memref<8xf32>)
+    attributes {tc.kernel, tc.async, tc.programmatic, tc.grid = array<i64: 1, 1, 1>,
+        tc.block = array<i64: 128, 1, 1>, tc.target = "sm_100a"} {
+  %c0 = arith.constant 0 : index
+  "tc.role"() ({
+  ^bb0(%w: index):
+    // expected-error @+1 {{tc.kernel: memref.load must be behind a tc.grid_wait of its role: the kernel is tc.programmatic, so the launch before it may still write what is read here, or read what is written; run programmatic-launch}}
+    %v = memref.load %x[%c0] : memref<8xf32>
+    "tc.grid_wait"() : () -> ()
+  }) {kind = "epilogue", threads = "warp", warps = array<i64: 0, 1, 2, 3>} : () -> ()
+  return
+}

@@ -28,10 +28,14 @@ class Launched:
         self.block = (config.blockDimX, config.blockDimY, config.blockDimZ)
         self.dynamic_smem = config.sharedMemBytes
         self.stream = int(config.hStream)
-        self.cluster = (1, 1, 1)
+        self.cluster, self.programmatic = (1, 1, 1), False
         for attribute in config.attrs[: config.numAttrs]:
-            size = attribute.value.clusterDim
-            self.cluster = (size.x, size.y, size.z)
+            if attribute.id.name == "CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION":
+                size = attribute.value.clusterDim
+                self.cluster = (size.x, size.y, size.z)
+            else:
+                assert attribute.id.name.endswith("PROGRAMMATIC_STREAM_SERIALIZATION")
+                self.programmatic = attribute.value.programmaticStreamSerializationAllowed == 1
 
 
 class FakeDriver:
@@ -153,6 +157,7 @@ class FakeDriver:
         report = run_ptx(
             ptx, entry=function, grid=launched.grid, block=launched.block,
             cluster=launched.cluster, dynamic_smem=launched.dynamic_smem,
+            programmatic=launched.programmatic,
             args=[self._argument(value) for value in values],
         )  # fmt: skip
         assert report.ok and not report.incomplete, str(report)

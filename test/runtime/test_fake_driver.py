@@ -58,10 +58,11 @@ def on_fake_b200(monkeypatch: pytest.MonkeyPatch, kernel: Any) -> fake_driver.Fa
     [
         (TEXT, "matmul"),
         (TEXT, pipeline(2)),
+        (TEXT, "matmul{programmatic=true}"),
         (CONV, "conv-implicit-gemm"),
         (CONV, "conv-shift-reuse"),
     ],
-    ids=["matmul", "matmul in clusters", "conv-implicit-gemm", "conv-shift-reuse"],
+    ids=["matmul", "matmul in clusters", "programmatic", "conv-implicit-gemm", "conv-shift-reuse"],
 )
 def test_a_pipeline_through_the_launcher(
     monkeypatch: pytest.MonkeyPatch, program: str, chosen: Any
@@ -76,7 +77,7 @@ def test_a_pipeline_through_the_launcher(
     assert got.tobytes() == expected.tobytes()
     (launched,) = fake.launches
     sizes = kernel.launch_config
-    for name in ("grid", "block", "cluster", "dynamic_smem"):
+    for name in ("grid", "block", "cluster", "dynamic_smem", "programmatic"):
         assert getattr(launched, name) == getattr(sizes, name)
     if sizes.dynamic_smem > 48 << 10:
         assert ("MAX_DYNAMIC_SHARED_SIZE_BYTES", sizes.dynamic_smem) in fake.attributes

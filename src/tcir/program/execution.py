@@ -143,6 +143,7 @@ def run_kernel(
         block=launch.block,
         cluster=launch.cluster,
         dynamic_smem=launch.dynamic_smem,
+        programmatic=launch.programmatic,
         args=launch.arguments(copies, results),
         observer=writers,
         **vars(options),

@@ -3,7 +3,8 @@
 The kernel's `llvm.func` carries it: ``tc.params``, a list with ``{kind = "tensor_map", arg, mode,
 dtype, dims, strides, box, …}`` or ``{kind = "pointer", arg}`` per parameter (``arg`` counts the
 caller's buffers: inputs, then results) or ``{kind = "workspace", bytes}``, ``tc.grid``,
-``nvvm.reqntid``, ``tc.smem_bytes``, and ``tc.cluster`` where CTAs form clusters.
+``nvvm.reqntid``, ``tc.smem_bytes``, ``tc.cluster`` where CTAs form clusters, and
+``tc.programmatic`` where the launch may start before the one in front of it has ended.
 
 A module may hold several kernels, launched in the order of their attribute ``tc.order``. Buffers
 after the caller's are workspaces between them: ``tc.workspaces`` on the `builtin.module` has their
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 # Attributes of a tensor_map parameter that tcir.TensorMap calls otherwise; the rest is passed on.
 _MAP_KEYS = {"strides": "strides_bytes"}
 _NOT_PASSED = ("kind", "arg", "mode")
-CLUSTER = "tc.cluster"
+CLUSTER, PROGRAMMATIC = "tc.cluster", "tc.programmatic"
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Launch:
     dynamic_smem: int
     params: tuple[dict[str, Any], ...] = field(hash=False)
     cluster: tuple[int, int, int] = (1, 1, 1)
+    programmatic: bool = False
 
     @staticmethod
     def from_module(module: ir.Module) -> Launch:
@@ -69,6 +71,7 @@ class Launch:
             dynamic_smem=attribute_value(attributes[smem]) if smem in attributes else 0,
             params=tuple(attribute_value(attributes["tc.params"])),
             cluster=_triple(attribute_value(attributes[CLUSTER]) if CLUSTER in attributes else ()),
+            programmatic=PROGRAMMATIC in attributes,
         )
 
     @property

@@ -52,6 +52,9 @@ def make_parser() -> argparse.ArgumentParser:
     p.add_argument("--cluster", type=_sizes, metavar="X[,Y,Z]", help="CTAs of a cluster (1)")
     p.add_argument("--ctas-per-sm", type=int, default=1, metavar="N",
                    help="CTAs that share tensor memory, and run side by side (1)")  # fmt: skip
+    p.add_argument("--programmatic", action="store_true",
+                   help="the launch may start before the one in front of it has ended: what is not "
+                   "behind griddepcontrol.wait is a race with it")  # fmt: skip
     p.add_argument("--dynamic-smem", type=int, metavar="BYTES", help="(0)")
     p.add_argument("--arg", action="append", default=[], metavar="VALUE", help="see below")
     p.add_argument("--save", action="append", default=[], metavar="N=FILE.npy",

@@ -101,6 +101,7 @@ def _execute(options: argparse.Namespace, ptx: str, args: list[Any]) -> RunRepor
         "block": options.block,
         "cluster": options.cluster,
         "ctas_per_sm": options.ctas_per_sm,
+        "programmatic": options.programmatic,
         "dynamic_smem": options.dynamic_smem,
         "args": args,
         "hazards": options.hazards,

@@ -44,7 +44,15 @@ def write_program(
             [buffers[n] for n in reads], [buffers[n] for n in writes]
         )
         calls.append(
-            Call(launch.name, launch.grid, launch.block, launch.cluster, launch.dynamic_smem, given)
+            Call(
+                launch.name,
+                launch.grid,
+                launch.block,
+                launch.cluster,
+                launch.dynamic_smem,
+                given,
+                launch.programmatic,
+            )
         )
         known |= set(writes)
     write(

@@ -104,6 +104,7 @@ class Call:
     cluster: Sequence[int] | int = (1, 1, 1)
     dynamic_smem: int = 0
     args: Sequence[Any] = ()
+    programmatic: bool = False
 
     def sizes(self) -> dict[str, Any]:
         """The launch sizes as JSON and as arguments of `tcir.run_ptx`."""
@@ -112,6 +113,7 @@ class Call:
             "block": triple(self.block),
             "cluster": triple(self.cluster),
             "dynamic_smem": self.dynamic_smem,
+            "programmatic": self.programmatic,
         }
 
 

@@ -135,6 +135,7 @@ def launch_pointers(
             block=sizes.block,
             cluster=sizes.cluster,
             dynamic_smem=sizes.dynamic_smem,
+            programmatic=sizes.programmatic,
             stream=stream,
         )
     finally:

@@ -155,9 +155,12 @@ class Function:
         block: Triple,
         cluster: Triple = (1, 1, 1),
         dynamic_smem: int = 0,
+        programmatic: bool = False,
         stream: int = 0,
     ) -> None:
         """Puts a launch on `stream`; `values` are the parameters' bytes, in order.
+
+        programmatic: it may start before the one in front of it on the stream has ended.
 
         `LaunchFailedError` if the driver rejects it. A fault of the kernel is reported later,
         in `synchronize`.
@@ -175,13 +178,8 @@ class Function:
         config.blockDimX, config.blockDimY, config.blockDimZ = block
         config.sharedMemBytes = dynamic_smem
         config.hStream = driver.CUstream(stream)
-        if cluster != (1, 1, 1):
-            attribute = driver.CUlaunchAttribute()
-            attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-            size = attribute.value.clusterDim
-            size.x, size.y, size.z = cluster
-            config.attrs = [attribute]
-            config.numAttrs = 1
+        config.attrs = _launch_attributes(cluster, programmatic)
+        config.numAttrs = len(config.attrs)
         held = [ctypes.create_string_buffer(value, len(value)) for value in values]
         pointers = (ctypes.c_void_p * max(1, len(held)))(*[ctypes.addressof(h) for h in held])
         try:
@@ -193,6 +191,25 @@ class Function:
                 f"thread) on {self.module.device}: {error}"
             ) from None
         _LAUNCHED.append(self.name)
+
+
+def _launch_attributes(cluster: Triple, programmatic: bool) -> list[Any]:
+    """What of a launch is not the default."""
+    driver = bindings()
+    made = []
+    if cluster != (1, 1, 1):
+        attribute = driver.CUlaunchAttribute()
+        attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+        size = attribute.value.clusterDim
+        size.x, size.y, size.z = cluster
+        made.append(attribute)
+    if programmatic:
+        which = "CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION"
+        attribute = driver.CUlaunchAttribute()
+        attribute.id = getattr(driver.CUlaunchAttributeID, which)
+        attribute.value.programmaticStreamSerializationAllowed = 1
+        made.append(attribute)
+    return made
 
 
 _LAUNCHED: list[str] = []

@@ -116,6 +116,7 @@ def replay(bundle: Bundle, repeats: int) -> dict[str, Any]:
     for each in bundle.launches:
         sizes: dict[str, Any] = {k: tuple(each[k]) for k in ("grid", "block", "cluster")}
         sizes["dynamic_smem"] = each["dynamic_smem"]
+        sizes["programmatic"] = each.get("programmatic", False)
         values = bundle.parameters(each, pointers, encode)
         calls.append(partial(module.function(each["kernel"]).launch, values, **sizes))
 

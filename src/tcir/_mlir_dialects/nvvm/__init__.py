@@ -58,6 +58,11 @@ def fence_proxy(kind: str) -> None:
     effect("nvvm.fence.proxy", kind=attribute("nvvm.proxy_kind", kind))
 
 
+def griddepcontrol(kind: Literal["wait", "launch_dependents"]) -> None:
+    """Programmatic dependent launch."""
+    effect("nvvm.griddepcontrol", kind=attribute("nvvm", f"grid_dep_action {kind}"))
+
+
 def mbarrier_init(pointer: ir.Value, arrivals: ir.Value) -> None:
     """A barrier that expects a number of arrivals."""
     effect("nvvm.mbarrier.init", pointer, arrivals)

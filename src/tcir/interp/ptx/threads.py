@@ -19,6 +19,7 @@ FAMILIES = frozenset(
     (
         "ld", "ldu", "st", "atom", "red", "ldmatrix", "stmatrix", "cp", "mbarrier", "bar",
         "barrier", "fence", "membar", "tcgen05", "tensormap", "clusterlaunchcontrol", "discard",
+        "griddepcontrol",
     )
 )  # fmt: skip
 """First words of these instructions."""

@@ -98,6 +98,14 @@ def _fence_proxy(speller: Speller, op: ir.Operation) -> None:
         speller.emit("fence.proxy.async")
 
 
+@spelling("nvvm.griddepcontrol")
+def _grid_control(speller: Speller, op: ir.Operation) -> None:
+    """9.7.13, griddepcontrol."""
+    only(op, "kind")
+    actions = {f"#nvvm<grid_dep_action {name}>": name for name in ("wait", "launch_dependents")}
+    speller.emit(f"griddepcontrol.{actions[expect(op, 'kind', *actions)]}")
+
+
 @spelling("nvvm.mbarrier.init")
 def _mbarrier_init(speller: Speller, op: ir.Operation) -> None:
     """9.7.13.15.9."""

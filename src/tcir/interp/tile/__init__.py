@@ -78,6 +78,7 @@ def run(
         dynamic_smem=places.dynamic_smem,
         options=options,
     )
+    machine.programmatic = "tc.programmatic" in function.attributes
     arguments = []
     for number, array in enumerate(arrays):
         address = machine.memory.bind(array, initialized=number < len(inputs))

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tcir.machine.engine.grid_control import GridControl
 from tcir.machine.engine.launch_control import LaunchControl
 from tcir.machine.errors import MachineError, NotModelled
 from tcir.machine.findings import Unpromised
@@ -25,6 +26,7 @@ from tcir.machine.memory.st_async import StAsync
 from tcir.machine.memory.strong import StrongAccesses
 from tcir.machine.order.clocks import (
     BEFORE,
+    EARLIER,
     INIT,
     LATE,
     PIPE,
@@ -100,7 +102,7 @@ class Agent:
     """The units: `memory` (ld, st), `strong` (what those with a scope release and acquire),
     `cp_async`, `st_async`, `barrier`, `cluster_barrier`, `mbarrier`, `bulk` (cp.async.bulk and its
     groups), `tma` (cp.async.bulk.tensor), `tensormap`, `tmem` (tcgen05.alloc, ld, st, wait),
-    `tensor_core` (tcgen05.mma, cp, shift, commit) and `launch_control`."""
+    `tensor_core` (tcgen05.mma, cp, shift, commit), `launch_control` and `grid_control`."""
 
     def __init__(self, cta: CtaProtocol, name: str, warp: int, threads: int, body: Body) -> None:
         self.cta, self.name, self.warp, self.threads = cta, name, warp, threads
@@ -146,13 +148,14 @@ class Agent:
         self.tmem = Tmem(self, self.memory)
         self.tensor_core = TensorCore(self)
         self.launch_control = LaunchControl(self, self.memory)
+        self.grid_control = GridControl(self)
 
     def forget(self) -> None:
         """Lets go of its units, which refer to it: for an agent that has ended."""
         self.tensor_threads.clear()
         del self.memory, self.strong, self.cp_async, self.st_async, self.barrier
         del self.cluster_barrier, self.mbarrier, self.bulk, self.tensormap, self.tma, self.tmem
-        del self.tensor_core, self.launch_control
+        del self.tensor_core, self.launch_control, self.grid_control
 
     # --- scheduling ------------------------------------------------------------------------------
 
@@ -405,7 +408,11 @@ class Agent:
         """Checks and records a read of memory that no thread may write during the launch."""
         if shadow is not None:
             for writer in shadow.writers_at(where):
-                self._not_constant(access, writer)
+                if writer.component == EARLIER:
+                    touch = Touch(shadow, where, access, False, self._who(None))
+                    self._pair(touch, writer, wrote=True)
+                else:
+                    self._not_constant(access, writer)
             shadow.record_constant(where, access)
 
     def _not_constant(self, load: Access, write: Access) -> None:

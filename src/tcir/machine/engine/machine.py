@@ -48,6 +48,8 @@ class Machine:
         self.dynamic_smem, self.static_smem = dynamic_smem, static_smem
         self.ctas_per_sm = ctas_per_sm
         """CTAs that share an SM, and run side by side."""
+        self.programmatic = False
+        """Whether the launch may start before the one in front of it has ended."""
         self.options = options
         self.checking = options.hazards == "report"
         self.assumptions = (options.assumptions or Assumptions()).under(options.ordering)

@@ -11,6 +11,7 @@ from tcir.machine.errors import MachineError
 from tcir.machine.memory.memories import POISON, RANK_SHIFT, Buffer, SharedMemory
 from tcir.machine.memory.protocols import AgentProtocol, CtaProtocol
 from tcir.machine.memory.undefined import Origin, Undefined
+from tcir.machine.order.clocks import EARLIER, EARLIER_LAUNCH, Access
 from tcir.machine.order.lanes import EACH
 from tcir.machine.order.shadow import LastShadow
 from tcir.machine.order.strong import Strong
@@ -218,6 +219,9 @@ class Memory:
         """Who reads and writes the buffer is recorded from now on."""
         if self.machine.checking and buffer.shadow is None:
             buffer.shadow = LastShadow(buffer.data.size // buffer.granule + 1, "global memory")
+            if self.machine.programmatic and buffer.result:
+                earlier = Access(EARLIER, 1, EARLIER_LAUNCH, "a launch before this", proxy="async")
+                buffer.shadow.record_write(slice(None), earlier)
 
     def spare_mbarriers(
         self, where: Addresses, site: object, verb: str, cta: CtaProtocol | None = None

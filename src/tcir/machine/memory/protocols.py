@@ -39,6 +39,7 @@ class MachineProtocol(Protocol):
     options: RunOptions
     assumptions: Assumptions
     checking: bool
+    programmatic: bool
     counters: Counters
     findings: list[Finding]
     memory: GlobalMemory

@@ -30,6 +30,11 @@ REACHES = 3
 PROXY, LATE, INIT, BEFORE, PIPE = "proxy", "late proxy", "init", "before", "pipe"
 PIPED = "piped"
 
+EARLIER: Component = ("grid", "earlier")
+"""The launches in front of a programmatic one: one event, that they have ended."""
+EARLIER_LAUNCH = "earlier launch"
+"""Kind of the access that they may still do to any byte of global memory."""
+
 
 @dataclass(frozen=True)
 class Scope:

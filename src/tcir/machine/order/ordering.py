@@ -129,6 +129,12 @@ def missing_edge(first: Access, second: Access, same_thread: bool, one_cluster: 
             "and shape); otherwise tcgen05.commit and a wait on its mbarrier"
         )
     match first.kind:
+        case "earlier launch":
+            return (
+                "griddepcontrol.wait in front of it, by this thread or one it synchronises with: "
+                "until then a programmatic launch runs beside the one before it (PTX ISA 9.7.13, "
+                "griddepcontrol)"
+            )
         case "mma" | "cp" | "shift":
             by = "" if same_thread else " by the thread that issued it"
             return f"tcgen05.commit after the {first.kind}{by}, and a wait on its mbarrier"

@@ -23,13 +23,6 @@ def nanosleep(d: Decode) -> Op:
     return d.plain(no_effect)
 
 
-@instruction("griddepcontrol.launch_dependents", "griddepcontrol.wait")
-def griddepcontrol(d: Decode) -> Op:
-    """A grid that runs alone never waits for another."""
-    d.done(0)
-    return d.plain(no_effect)
-
-
 _EVICTIONS = ("L2::evict_last", "L2::evict_normal")
 
 

@@ -1,4 +1,4 @@
-"""Cluster launch control: try_cancel and query_cancel (PTX ISA 9.7.13.17)."""
+"""Launches: cluster launch control (PTX ISA 9.7.13.17), griddepcontrol (9.7.13)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.definedness import Unknown
 from tcir.interp.ptx.isa.mbarrier import shared_operand
 from tcir.interp.ptx.lanes import LANE_INDICES
-from tcir.interp.ptx.op import Op
+from tcir.interp.ptx.op import Op, no_effect
 from tcir.interp.ptx.registers import U32, view
 from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES, Sink, Site
@@ -111,3 +111,22 @@ def first_ctaid(d: Decode) -> Op:
             w.define(dst, m, Unknown(np.full((32, 4), 0xFF, np.uint8), fourth))
 
     return d.plain(run)
+
+
+@instruction("griddepcontrol.wait")
+def grid_wait(d: Decode) -> Op:
+    """Orders what follows behind the launches in front of a programmatic one; else nothing."""
+    d.done(0)
+    site = d.site
+
+    def run(w: Warp, m: int) -> None:
+        w.agent.grid_control.wait(site=site)
+
+    return d.plain(run)
+
+
+@instruction("griddepcontrol.launch_dependents")
+def grid_launch_dependents(d: Decode) -> Op:
+    """The launch behind this one is executed after it in any case."""
+    d.done(0)
+    return d.plain(no_effect)

@@ -1,0 +1,35 @@
+"""Programmatic dependent launch."""
+
+from tcir.dialect.operation import Op
+
+
+class GridWaitOp(Op, name="grid_wait", async_only=True):
+    """``griddepcontrol.wait``: until the launches in front of this one have ended.
+
+    Only then all they wrote is visible. A kernel with the attribute ``tc.programmatic`` may start
+    before (programmatic stream serialization), so an access to global memory has to come after this
+    op: of the same role, or in front of the roles. In a launch that is not programmatic it does
+    nothing (PTX ISA 9.7.13, griddepcontrol).
+    """
+
+    example = """
+    func.func @example() {
+      "tc.grid_wait"() : () -> ()
+      return
+    }
+    """
+
+
+class GridLaunchDependentsOp(Op, name="grid_launch_dependents", async_only=True):
+    """``griddepcontrol.launch_dependents``: this CTA no longer keeps the next launch from starting.
+
+    That one starts when every CTA has executed this, or ended; it is a hint, and promises nothing
+    about memory: the next launch waits with ``tc.grid_wait`` (PTX ISA 9.7.13, griddepcontrol).
+    """
+
+    example = """
+    func.func @example() {
+      "tc.grid_launch_dependents"() : () -> ()
+      return
+    }
+    """

@@ -1,0 +1,20 @@
+"""Programmatic dependent launch."""
+
+from __future__ import annotations
+
+from tcir._mlir import nvvm
+from tcir.dialect import tc
+
+from .converter import Converter, lower
+
+
+@lower(tc.GridWaitOp)
+def convert_grid_wait(converter: Converter, op: tc.GridWaitOp) -> None:
+    """``griddepcontrol.wait`` of every thread that executes it."""
+    nvvm.griddepcontrol("wait")
+
+
+@lower(tc.GridLaunchDependentsOp)
+def convert_grid_launch_dependents(converter: Converter, op: tc.GridLaunchDependentsOp) -> None:
+    """``griddepcontrol.launch_dependents``: the first thread of the CTA that executes it counts."""
+    nvvm.griddepcontrol("launch_dependents")

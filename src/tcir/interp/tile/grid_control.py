@@ -1,0 +1,26 @@
+"""Rules of programmatic dependent launch."""
+
+from __future__ import annotations
+
+from tcir.dialect import tc
+from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
+
+
+@execute(tc.GridWaitOp)
+def grid_wait(compiler: Compiler, op: tc.GridWaitOp) -> Step:
+    site = compiler.site(op)
+
+    def wait(frame: Frame) -> None:
+        frame.agent.grid_control.wait(site=site)
+
+    return wait
+
+
+@execute(tc.GridLaunchDependentsOp)
+def grid_launch_dependents(compiler: Compiler, op: tc.GridLaunchDependentsOp) -> Step:
+    """Nothing: the launch behind this one is executed after it."""
+
+    def nothing(frame: Frame) -> None:
+        pass
+
+    return nothing

@@ -1,0 +1,26 @@
+"""Programmatic dependent launch: a grid that may start before the one in front of it has ended.
+
+PTX ISA 9.7.13, griddepcontrol. The machine runs launches one after the other; what a programmatic
+one may not rely on is recorded instead: the launches in front of it may still write every byte of
+every buffer, an access that an agent is ordered after once it, or one it synchronised with, has
+waited.
+"""
+
+from __future__ import annotations
+
+from tcir.machine.memory.protocols import AgentProtocol
+from tcir.machine.order.clocks import EARLIER
+
+
+class GridControl:
+    """griddepcontrol of an agent. The grids behind this one are launches of their own, so
+    launch_dependents has no effect here."""
+
+    def __init__(self, agent: AgentProtocol) -> None:
+        self.agent = agent
+
+    def wait(self, *, site: object) -> None:
+        """Until the grids in front have ended, and all they wrote is visible to this one."""
+        self.agent.proceed(site)
+        self.agent.lanes.learn()
+        self.agent.clock[EARLIER] = 1
