@@ -11,7 +11,7 @@ from tcir.dialect.attributes import optional_integer
 from tcir.errors import PassError
 
 from .converter import Converter, GlobalTensor, lower, require_role
-from .scalar import converted_type
+from .scalar import converted_type, is_fp8
 from .stores import INT32_BYTES, MAX_STORE_BYTES, known_divisor, largest_power_of_two
 
 ULT = arith.CmpIPredicate.ult
@@ -39,6 +39,11 @@ def convert_load_rows(converter: Converter, op: tc.LoadRowsOp) -> None:
     As in a store, columns are cut into groups that lie inside or outside the tensor as a whole.
     """
     require_role(converter, op)
+    if is_fp8(op.value.type):
+        raise PassError(
+            f"expected f16, bf16, f32 or i32 beside the sums, got {op.tensor.type} (an epilogue "
+            "reads no fp8); extend it to f16 in a function of its own"
+        )
     source = _Source.create(converter, op)
     row = converted_type(op.value.type)
     count = ir.VectorType(row).shape[0]

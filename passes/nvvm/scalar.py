@@ -5,22 +5,26 @@ from __future__ import annotations
 from tcir._mlir import arith, ir, llvm, nvvm, scf
 from tcir.dialect import tc
 from tcir.errors import PassError
+from tcir.passes.build.fp8 import FP8
 
 from .converter import WARP, Converter, i32, lower
 
 INDEX_BITS = 32
 """Holds coordinates, columns and shared-memory offsets; `stores` widens byte offsets itself."""
 
+WORD_BYTES = 4
+"""Bytes of a register."""
+
 _ELEMENTWISE = (
-    "addf", "addi", "andi", "bitcast", "cmpf", "cmpi", "divf", "divsi", "divui", "extf", "extsi",
-    "extui", "maximumf", "maxnumf", "maxsi", "maxui", "minimumf", "minnumf", "minsi", "minui",
+    "addf", "addi", "andi", "bitcast", "cmpf", "cmpi", "divf", "divsi", "divui", "extsi", "extui",
+    "maximumf", "maxnumf", "maxsi", "maxui", "minimumf", "minnumf", "minsi", "minui",
     "mulf", "muli", "negf", "ori", "remsi", "remui", "select", "shli", "shrsi", "shrui", "sitofp",
-    "subf", "subi", "truncf", "trunci", "uitofp", "xori",
+    "subf", "subi", "trunci", "uitofp", "xori",
 )  # fmt: skip
 
 
 def converted_type(old: ir.Type) -> ir.Type:
-    """index → i32; ``vector<32xNxT>``, a row per thread, → ``vector<NxT>``.
+    """index → i32; ``vector<32xNxT>``, a row per thread, → ``vector<NxT>``, of fp8 its words.
 
     ``vector<32xT>`` → T.
     """
@@ -31,13 +35,31 @@ def converted_type(old: ir.Type) -> ir.Type:
             return converted_type(old.element_type)
         if old.rank != 2 or old.shape[0] != WARP:
             raise PassError(f"expected vector<{WARP} x N x type>, got {old}")
-        return ir.VectorType.get(old.shape[1:], old.element_type)
+        if not is_fp8(old):
+            return ir.VectorType.get(old.shape[1:], old.element_type)
+        if old.shape[1] % WORD_BYTES:
+            raise PassError(
+                f"expected fp8 in a number of columns that is a multiple of {WORD_BYTES}, got "
+                f"{old} (registers have {WORD_BYTES} bytes)"
+            )
+        return ir.VectorType.get([old.shape[1] // WORD_BYTES], i32())
     return old
+
+
+def is_fp8(kind: ir.Type) -> bool:
+    """Whether it is a type of fp8, or a vector of it."""
+    return str(kind.element_type if isinstance(kind, ir.VectorType) else kind) in FP8
 
 
 @lower(*(f"arith.{name}" for name in _ELEMENTWISE))
 def convert_elementwise(converter: Converter, op: ir.OpView) -> None:
     """The op on converted operands."""
+    name, of = op.operation.name, op.operation.operands[-1].type
+    if is_fp8(of):
+        raise PassError(
+            f"expected {name} on f16, bf16 or f32, got {of} (fp8 is only converted, PTX ISA "
+            "9.7.9.21); extend with arith.extf first, and round last"
+        )
     new = ir.Operation.create(
         op.operation.name,
         results=[converted_type(result.type) for result in op.operation.results],
@@ -58,6 +80,11 @@ def convert_constant(converter: Converter, op: ir.OpView) -> None:
     result = op.operation.results[0]
     new_type = converted_type(result.type)
     value = op.operation.attributes["value"]
+    if is_fp8(result.type):
+        raise PassError(
+            f"expected a constant of f16, bf16 or f32, got one of {result.type} (fp8 is only "
+            "converted, PTX ISA 9.7.9.21); round it with arith.truncf"
+        )
     if isinstance(result.type, ir.IndexType):
         number = ir.IntegerAttr(value).value
         if not -(2 ** (INDEX_BITS - 1)) <= number < 2 ** (INDEX_BITS - 1):

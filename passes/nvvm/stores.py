@@ -7,8 +7,9 @@ from math import gcd, prod
 
 from tcir._mlir import arith, ir, llvm
 from tcir.dialect import tc
-from tcir.dialect.attributes import integer
+from tcir.dialect.attributes import integer, integer_type
 from tcir.dialect.ops.stores import column_dim
+from tcir.passes.build import simt
 
 from .converter import WARP, Converter, GlobalTensor, lower, require_role
 from .structure import only_if
@@ -89,7 +90,7 @@ def _convert_store(
     stored, target, *starts_at = op.operands
     tensor = converter.record(target, GlobalTensor)
     value = converter.ssa(stored)
-    columns = ir.VectorType(value.type).shape[0]
+    columns = stored.type.shape[1]
     element_bytes = tc.element_bytes(tensor.element)
     indices = [converter.ssa(index) for index in starts_at]
     width, first_column = tensor.shape[along.column], indices[along.column]
@@ -97,7 +98,7 @@ def _convert_store(
     group = gcd(columns, width, known_divisor(starts_at[along.column]))
     contiguous = group if pitch == 1 else 1
     store_bytes = largest_power_of_two(MAX_STORE_BYTES, contiguous * element_bytes)
-    words = words_of(value, element_bytes, min(store_bytes, 4))
+    words = words_of(value, columns * element_bytes, min(store_bytes, 4))
     per_store = store_bytes // min(store_bytes, 4)
 
     inside = _row_inside(converter, indices, tensor.shape, along)
@@ -169,11 +170,18 @@ def _row_address(
     return llvm.getelementptr(converter.pointers[tensor.argument], offset)
 
 
-def words_of(value: ir.Value, element_bytes: int, word_bytes: int) -> ir.Value:
-    """The row as a vector of integers of `word_bytes`."""
-    count = ir.VectorType(value.type).shape[0] * element_bytes // word_bytes
-    word = ir.IntegerType.get_signless(8 * word_bytes)
-    return llvm.bitcast(ir.VectorType.get([count], word), value)
+def words_of(value: ir.Value, nbytes: int, word_bytes: int) -> ir.Value:
+    """The row, of `nbytes` bytes, as a vector of integers of `word_bytes`; bytes as i32 each."""
+    if word_bytes > 1:
+        word = integer_type(8 * word_bytes)
+        return llvm.bitcast(ir.VectorType.get([nbytes // word_bytes], word), value)
+    halves = llvm.bitcast(ir.VectorType.get([nbytes // 2], integer_type(16)), value)
+    bytes_ = llvm.mlir_poison(ir.VectorType.get([nbytes], integer_type(32)))
+    for place in range(nbytes):
+        half = llvm.extractelement(halves, simt.constant(place // 2))
+        byte = simt.right(arith.extui(integer_type(32), half), 8 * (place % 2))
+        bytes_ = llvm.insertelement(bytes_, byte, simt.constant(place))
+    return bytes_
 
 
 def _store(

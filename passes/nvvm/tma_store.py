@@ -29,7 +29,7 @@ def convert_store_shared(converter: Converter, op: tc.StoreSharedOp) -> None:
     value = converter.ssa(op.value)
     kind = tile.type
     element_bytes, span = tc.element_bytes(kind.element), kind.span
-    columns = ir.VectorType(value.type).shape[0]
+    columns = op.value.type.shape[1]
     step = column_step(kind, columns)
     if known_divisor(op.column) % step:
         raise PassError(
@@ -41,7 +41,7 @@ def convert_store_shared(converter: Converter, op: tc.StoreSharedOp) -> None:
     inside = arith.RemUIOp(byte, converter.constant(span)).result
     row = arith.AddIOp(converter.ssa(op.row), converter.lane).result
     base = converter.add(tile.address.base, tile.address.offset)
-    words = words_of(value, element_bytes, WORD_BYTES)
+    words = words_of(value, columns * element_bytes, WORD_BYTES)
     unit = STORE_BYTES // WORD_BYTES
     for further in range(0, columns * element_bytes, min(span, columns * element_bytes)):
         at = converter.add(column, further // span)

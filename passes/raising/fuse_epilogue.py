@@ -11,13 +11,15 @@ from tcir.dialect import tc
 from tcir.dialect.ops.epilogue import SCALAR_OPS
 from tcir.passes.build.diagnostics import SMALLEST_MATMUL, is_op, match_failure
 from tcir.passes.raising.contraction import is_contraction, value
-from tcir.passes.raising.wrappers import is_positive_zero
+from tcir.passes.raising.wrappers import RESULT_TYPES, is_positive_zero
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 
 Dims: TypeAlias = "tuple[int | None, ...]"
 """For each dimension of a tensor the dimension of the result that indexes it; None: index 0."""
 
+PLAIN = (*RESULT_TYPES, "i32")
+"""Types that a contraction stores without an epilogue."""
 VIEWS = ("tensor.expand_shape", "tensor.collapse_shape")
 
 
@@ -46,8 +48,9 @@ class FuseEpilogue(Pass):
 
     Fused are ``linalg`` ops without reductions (elementwise ones, broadcasts, transposes of other
     operands) and ``arith`` and ``math`` ops on tensors; an accumulator that does not start at zero
-    is added to the sum. A remark says what was fused and what it reads. A lone rounding is left
-    to raise-to-tc. Preserves the value of every element, up to the order of the f32 sums.
+    is added to the sum. A remark says what was fused and what it reads. A lone rounding to f16 or
+    bf16 is left to raise-to-tc. Preserves the value of every element, up to the order of the f32
+    sums.
     """
 
     name: ClassVar[str] = "fuse-epilogue"
@@ -148,7 +151,8 @@ class _Body:
                 self.starts = True
             self.known[sums, identity] = total
             element = self.element(result, identity)
-            if not self.starts and not self.inputs and self.names in ([], ["arith.truncf"]):
+            plain = self.names in ([], ["arith.truncf"]) and str(element.type) in PLAIN
+            if not self.starts and not self.inputs and plain:
                 return False
             tc.YieldOp(element)
         if element not in self._computed(total):

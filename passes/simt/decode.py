@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tcir._mlir import arith, ir, llvm
+from tcir._mlir import arith, ir
 from tcir.dialect.attributes import integer_type
 from tcir.dialect.ops.block_scaled import ELEMENT_BITS
 from tcir.passes.build import simt
+from tcir.passes.build.fp8 import FP8, widened_pair
 
 DOUBLED = (0, 1, 2, 3, 4, 6, 8, 12)
 """Twice the magnitudes of e2m1, by code."""
@@ -28,7 +29,6 @@ class Small:
 
 
 SMALL = {"f4E2M1FN": Small(1, 1), "f6E2M3FN": Small(3, 1), "f6E3M2FN": Small(2, 3)}
-CVT = {"f8E4M3FN": "e4m3", "f8E5M2": "e5m2"}
 
 
 def words_of(element: str, count: int) -> int:
@@ -77,25 +77,14 @@ def dot4(a: ir.Value, b: ir.Value, total: ir.Value) -> ir.Value:
 
 def floats(words: list[ir.Value], element: str, count: int) -> list[ir.Value]:
     """`count` elements as f32, exact, in order of k; NaN and infinities stay."""
-    if element in CVT:
+    if element in FP8:
         pairs = [
-            _fp8_pair(arith.TruncIOp(integer_type(16), simt.right(word, shift)).result, element)
+            widened_pair(arith.TruncIOp(integer_type(16), simt.right(word, shift)).result, element)
             for word in words
             for shift in (0, 16)
         ]
         return [value for pair in pairs for value in pair]
     return [_small(words, n, element) for n in range(count)]
-
-
-def _fp8_pair(pair: ir.Value, element: str) -> list[ir.Value]:
-    """Two fp8 in an i16, the lower first."""
-    text = f"cvt.rn.f16x2.{CVT[element]}x2 $0, $1;"
-    halves = simt.asm(integer_type(32), text, "=r,h", [pair])
-    vector = llvm.bitcast(ir.VectorType.get([2], ir.F16Type.get()), halves)
-    return [
-        arith.ExtFOp(ir.F32Type.get(), llvm.extractelement(vector, simt.constant(n))).result
-        for n in range(2)
-    ]
 
 
 def _small(words: list[ir.Value], n: int, element: str) -> ir.Value:
@@ -123,7 +112,7 @@ def scale_factors(codes: ir.Value, count: int, scale: str) -> list[tuple[ir.Valu
     """
     if scale == "f8E4M3FN":
         pair = arith.TruncIOp(integer_type(16), simt.both_bits(codes, 0x7F7F)).result
-        return [(value,) for value in _fp8_pair(pair, scale)[:count]]
+        return [(value,) for value in widened_pair(pair, scale)[:count]]
     return [_ue8m0(simt.both_bits(simt.right(codes, 8 * n), 0xFF)) for n in range(count)]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -78,6 +79,33 @@ CASES = {
         {"rows": ("f32", "m"), "columns": ("f32", "n")},
         element="i8", sums="i32", m=40, n=32, k=32,
     ),
+    "f8E4M3FN, clamped: one instruction": Fused(
+        """
+        %u = arith.addf %s, %b : f32
+        %hi = arith.constant 448.0 : f32
+        %lo = arith.constant -448.0 : f32
+        %v = arith.minimumf %u, %hi : f32
+        %t = arith.maximumf %v, %lo : f32
+        %h = arith.truncf %t : f32 to f8E4M3FN
+        linalg.yield %h : f8E4M3FN
+        """,
+        {"b": ("f32", "n")}, out="f8E4M3FN", m=40, n=32, k=16,
+    ),
+    "f8E4M3FN, NaN beyond 464; rows of 17 bytes": Fused(
+        "%h = arith.truncf %s : f32 to f8E4M3FN\n linalg.yield %h : f8E4M3FN",
+        out="f8E4M3FN", m=40, n=17, k=16,
+    ),
+    "f8E5M2, by way of f16, and back": Fused(
+        """
+        %r = arith.truncf %s : f32 to f8E5M2
+        %back = arith.extf %r : f8E5M2 to f32
+        %x = arith.subf %s, %back : f32
+        %g = arith.truncf %x : f32 to f16
+        %h = arith.truncf %g : f16 to f8E5M2
+        linalg.yield %h : f8E5M2
+        """,
+        out="f8E5M2", m=40, n=24, k=16,
+    ),
     "clamp in bf16": Fused(
         """
         %h = arith.truncf %s : f32 to bf16
@@ -90,6 +118,7 @@ CASES = {
         element="bf16", out="bf16", **SMALL,
     ),
 }  # fmt: skip
+FP8 = [("f8E4M3FN", ml_dtypes.float8_e4m3fn), ("f8E5M2", ml_dtypes.float8_e5m2)]
 QUICK = ("bias, relu", "alpha, beta, residual of f16, row bias")
 
 
@@ -135,6 +164,28 @@ def test_linear_layer() -> None:
     """A layer of torch.nn.Linear as torch-mlir writes it: transposed weights, a bias of f16."""
     report = tcir.validate(LINEAR, "gemm")
     assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
+
+
+@pytest.mark.parametrize(("element", "dtype"), FP8)
+def test_fp8_against_ml_dtypes(element: str, dtype: Any) -> None:
+    """All finite f16 as sums: ties, subnormals, and what is too large for fp8."""
+    body = f"%h = arith.truncf %s : f32 to {element}\n linalg.yield %h : {element}"
+    kernel = tcir.compile(Fused(body, out=element, m=128, n=512, k=128).linalg(), "gemm")
+    numbers = np.arange(1 << 16, dtype=np.uint16).view(np.float16).reshape(128, 512)
+    numbers = np.where(np.isfinite(numbers), numbers, 0).astype(np.float16)
+    out = np.zeros((128, 512), dtype)
+    kernel(np.eye(128, dtype=np.float16), numbers, out)
+    want = (numbers.astype(np.float32) + 0).astype(dtype)  # sums are never -0
+    assert (out.view(np.uint8) == want.view(np.uint8)).all()
+    assert len(np.unique(want.view(np.uint8))) > 240
+
+
+@pytest.mark.parametrize("caught_by", ["convert-tc-to-nvvm"])
+def test_fp8_that_saturates_where_truncf_gives_nan(caught_by: str) -> None:
+    case = CASES["f8E4M3FN, NaN beyond 464; rows of 17 bytes"]
+    passes = tcir.named_pipeline("gemm")
+    caught = run_broken(case.linalg(), passes, caught_by, change_text(r"4\.640000e\+02", "1.0e+38"))
+    assert caught and (caught.at, caught.by) == (caught_by, "difference"), caught
 
 
 def test_against_numpy() -> None:

@@ -42,6 +42,8 @@ ROUNDING = {
     "float32": (0.0, 0.0),
     "float16": (2.0**-11, 2.0**-25),
     "bfloat16": (2.0**-8, 2.0**-134),
+    "float8_e4m3fn": (2.0**-4, 2.0**-10),
+    "float8_e5m2": (2.0**-3, 2.0**-17),
 }
 """By dtype: the relative half unit in the last place, and half of the smallest subnormal."""
 

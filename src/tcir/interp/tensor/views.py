@@ -86,10 +86,11 @@ def view(
     if not all(sizes[d] for d in dims):
         return np.empty([sizes[d] for d in dims], array.dtype), dims
     base = array[tuple(slice(s, None) for s in start)]
+    raw = base.view(f"u{base.itemsize}")  # as_strided takes no float8_e5m2
     strided = np.lib.stride_tricks.as_strided(
-        base, [sizes[d] for d in dims], [strides[d] for d in dims], writeable=writeable
+        raw, [sizes[d] for d in dims], [strides[d] for d in dims], writeable=writeable
     )
-    return strided, dims
+    return strided.view(array.dtype), dims
 
 
 def aligned(array: Array, dims: Sequence[int], order: Sequence[int]) -> Array:

@@ -1,0 +1,103 @@
+"""`arith.truncf` and `arith.extf`: to and from fp8 by pairs, other types as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tcir._mlir import arith, ir, llvm
+from tcir.dialect.attributes import integer_type
+from tcir.errors import PassError
+from tcir.passes.build.fp8 import FP8, rounded_pair, widened_pair
+
+from .converter import Converter, lower
+from .scalar import convert_elementwise, converted_type, is_fp8
+
+
+@lower("arith.truncf")
+def convert_truncf(converter: Converter, op: ir.OpView) -> None:
+    """To fp8 with ``cvt.rn.satfinite``; beyond the largest number NaN (e4m3) or infinity (e5m2).
+
+    After a clamp to numbers of the format the instruction alone does.
+    """
+    (source,), result = op.operation.operands, op.operation.results[0]
+    if not is_fp8(result.type):
+        convert_elementwise(converter, op)
+        return
+    words, element = _words(result.type), str(result.type.element_type)
+    x = converter.ssa(source)
+    wide = ir.VectorType.get(x.type.shape, ir.F32Type.get())
+    if x.type != wide:
+        x = arith.extf(wide, x)
+    bounded = _is_bounded(source, FP8[element].beyond)
+    pairs = [
+        rounded_pair(low, high, element, bounded) for low, high in _twos(_elements(converter, x))
+    ]
+    converter.values[result] = llvm.bitcast(words, _vector(converter, pairs))
+
+
+@lower("arith.extf")
+def convert_extf(converter: Converter, op: ir.OpView) -> None:
+    """From fp8 by way of f16, which is exact."""
+    (source,), result = op.operation.operands, op.operation.results[0]
+    if not is_fp8(source.type):
+        convert_elementwise(converter, op)
+        return
+    words, row = _words(source.type), converted_type(result.type)
+    halves = ir.VectorType.get([2 * words.shape[0]], integer_type(16))
+    pairs = _elements(converter, llvm.bitcast(halves, converter.ssa(source)))
+    element = str(source.type.element_type)
+    numbers = [number for pair in pairs for number in widened_pair(pair, element)]
+    wide = _vector(converter, numbers)
+    converter.values[result] = wide if wide.type == row else arith.truncf(row, wide)
+
+
+def _words(kind: ir.Type) -> ir.VectorType:
+    """The converted type of a register tile of fp8."""
+    words = converted_type(kind)
+    if not isinstance(words, ir.VectorType):
+        raise PassError(
+            f"expected fp8 in a register tile, got {kind} (it is converted in pairs, PTX ISA "
+            "9.7.9.21); round the tile"
+        )
+    return words
+
+
+def _is_bounded(number: ir.Value, limit: float) -> bool:
+    """Whether minimum and maximum with constants keep a number in ``[-limit, limit]``, or NaN."""
+    sides = {"min": False, "max": False}
+    while not isinstance(number.owner, ir.Block):
+        op = number.owner.operation
+        side = op.name.removeprefix("arith.")[:3]
+        constants = [o for o in op.operands if _splat(o) is not None]
+        if side not in sides or not op.name.endswith("f") or len(constants) != 1:
+            break
+        (constant,) = constants
+        sides[side] |= abs(_splat(constant) or 0.0) <= limit
+        number = next(o for o in op.operands if o != constant)
+    return all(sides.values())
+
+
+def _splat(number: ir.Value) -> float | None:
+    """The number in all elements of a constant."""
+    if isinstance(number.owner, ir.Block) or number.owner.name != "arith.constant":
+        return None
+    value = number.owner.operation.attributes["value"]
+    if isinstance(value, ir.DenseElementsAttr):
+        value = value.get_splat_value() if value.is_splat else None
+    return float(value.value) if isinstance(value, ir.FloatAttr) else None
+
+
+def _elements(converter: Converter, vector: ir.Value) -> list[ir.Value]:
+    count = ir.VectorType(vector.type).shape[0]
+    return [llvm.extractelement(vector, converter.constant(n)) for n in range(count)]
+
+
+def _twos(numbers: list[ir.Value]) -> Iterator[tuple[ir.Value, ir.Value]]:
+    return zip(numbers[::2], numbers[1::2], strict=True)
+
+
+def _vector(converter: Converter, numbers: list[ir.Value]) -> ir.Value:
+    vector = llvm.mlir_poison(ir.VectorType.get([len(numbers)], numbers[0].type))
+    for place, number in enumerate(numbers):
+        vector = llvm.insertelement(vector, number, converter.constant(place))
+    return vector
