@@ -13,13 +13,14 @@ from tcir.dialect.kernel import (
     launch,
     memory,
     programmatic,
+    rings,
     roles,
     warp,
 )
 from tcir.dialect.kernel.view import SUBJECT, view
 from tcir.dialect.rules import rules_of
 
-RULE_FILES = (launch, roles, memory, warp, completion, accumulators, bulk, programmatic)
+RULE_FILES = (launch, roles, memory, warp, completion, accumulators, rings, bulk, programmatic)
 """Modules whose import registers kernel rules."""
 
 

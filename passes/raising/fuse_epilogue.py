@@ -11,6 +11,7 @@ from tcir.dialect import tc
 from tcir.dialect.ops.epilogue import SCALAR_OPS
 from tcir.passes.build.diagnostics import SMALLEST_MATMUL, is_op, match_failure
 from tcir.passes.raising.contraction import is_contraction, value
+from tcir.passes.raising.stored_scale import check_stored_scales
 from tcir.passes.raising.wrappers import RESULT_TYPES, is_positive_zero
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
@@ -49,8 +50,8 @@ class FuseEpilogue(Pass):
     Fused are ``linalg`` ops without reductions (elementwise ones, broadcasts, transposes of other
     operands) and ``arith`` and ``math`` ops on tensors; an accumulator that does not start at zero
     is added to the sum. A remark says what was fused and what it reads. A lone rounding to f16 or
-    bf16 is left to raise-to-tc. Preserves the value of every element, up to the order of the f32
-    sums.
+    bf16 is left to raise-to-tc. Block quantisation that divides by a scale before it is rounded for
+    storing is refused. Preserves the value of every element, up to the order of the f32 sums.
     """
 
     name: ClassVar[str] = "fuse-epilogue"
@@ -58,6 +59,7 @@ class FuseEpilogue(Pass):
     def run(self, module: ir.Module) -> None:
         for function in (op for op in module.body.operations if isinstance(op, func.FuncOp)):
             if len(function.regions[0].blocks) == 1:
+                check_stored_scales(function)
                 _fuse(function)
 
 

@@ -95,6 +95,9 @@ def recognise(op: ir.OpView) -> ScaledMatmul:
             f"over blocks) for each, and global scales that are tensor<f32>, got maps "
             f"{', '.join(map(str, maps))}"
         )
+    for n, rows, _ in (*elements, *scales):
+        if shared := [divisor for _, divisor in rows if divisor != 1]:
+            raise Mismatch(_shared_scale(maps[n], shared[0]))
     block = _block(op, sums, elements, scales)
     for n, rows, inner in (*elements, *scales):
         order = [loop for loop, _ in axes[n]]
@@ -106,6 +109,16 @@ def recognise(op: ir.OpView) -> ScaledMatmul:
     a, b = _pair(out, elements, scales, maps)
     alpha = tuple(n for n, _, _ in rest)
     return ScaledMatmul(a, b, alpha, block, len(sums) == 2, tuple(shuffled))
+
+
+def _shared_scale(affine_map: ir.AffineMap, rows: int) -> str:
+    """The message for elements or scales that several rows have in common."""
+    return (
+        f"expected a scale of its own for every row, got one for {rows} rows ({affine_map}): the "
+        "tensor core scales each row of A, and each column of B, by a factor for every block of k "
+        "(PTX ISA 9.7.16.10.7; 128 rows by 4 blocks is how the factors are stored, not what one "
+        f"covers); repeat each scale {rows} times, or quantise rows by themselves"
+    )
 
 
 def _is_plain(affine_map: ir.AffineMap) -> bool:

@@ -14,6 +14,7 @@ from tcir.dialect.types import shared_bytes, tensor_columns
 from tcir.dialect.walk import walk
 from tcir.errors import InputError
 from tcir.passes.build import index
+from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.kernel_ops import (
     CTAS_PER_SM,
     body,
@@ -96,6 +97,7 @@ class MultiBuffer(Pass):
             stage, fixed = _footprints(kernel, tiles)
             count = self.stages or _choose_stages(kernel, loop, stage, fixed)
             _state(loop, count, stage, fixed)
+            _check_stages(loop, count, stage, fixed)
         with ir.InsertionPoint(tiles[0]), tiles[0].location:
             slot = index.value(index.rem(iteration(loop), count))
         for tile in tiles:
@@ -146,6 +148,27 @@ def _state(loop: scf.ForOp, count: int, stage: _Footprint, fixed: _Footprint) ->
             "of tensor memory"
         )
     remark(loop, text)
+
+
+def _check_stages(loop: scf.ForOp, count: int, stage: _Footprint, fixed: _Footprint) -> None:
+    """Raises a match failure for more slots than fit, where some would."""
+    budgets = (
+        (SMEM_BYTES, stage.bytes, fixed.bytes,
+         "bytes of shared memory, 227 KB, where TMA puts operands and mma reads them"),
+        (TMEM_COLUMNS, stage.columns, fixed.columns,
+         "columns of tensor memory, 256 KB, where accumulators and scale factors are"),
+    )  # fmt: skip
+    fitting = [(total - rest) // each for total, each, rest, _ in budgets if each]
+    most = min(fitting, default=count)
+    if not 1 <= most < count:
+        return
+    total, each, rest, where = budgets[fitting.index(most)]
+    other = f" + {rest}" if rest else ""
+    raise match_failure(
+        loop,
+        f"expected stages of at most {most}, got {count}: {count} x {each}{other} = "
+        f"{count * each + rest}, a CTA has {total} {where}; take stages={most} or a smaller n-tile",
+    )
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,8 @@
 // RUN: %tc-opt %S/Inputs/kernel.mlir --multi-buffer | %filecheck %s --check-prefix=AUTO
 // RUN: %tc-opt %S/Inputs/kernel.mlir --multi-buffer -o %t 2>&1 | %filecheck %s --check-prefix=SUM
 // RUN: %exits 3 %tc-opt %S/Inputs/kernel.mlir --multi-buffer="{stages=-1}" | %filecheck %s --check-prefix=NEGATIVE
+// RUN: %tc-opt %S/Inputs/kernel.mlir --multi-buffer="{stages=45}" | %filecheck %s --check-prefix=MOST
+// RUN: %exits 3 %tc-opt %S/Inputs/kernel.mlir --multi-buffer="{stages=46}" | %filecheck %s --check-prefix=BYTES
 // RUN: %exits 3 %tc-opt %S/Inputs/conv.mlir --multi-buffer | %filecheck %s --check-prefix=TENSORS
 
 // CHECK: %[[A:.*]] = "tc.smem_tile"() : () -> !tc.ring<3 : i64, !tc.smem<array<i64: 128, 16>, f16, "K", "32B">>
@@ -28,4 +30,8 @@
 // AUTO: !tc.ring<4 : i64
 
 // NEGATIVE: expected stages of at least 1, or 0 to choose, got -1
+
+// MOST: !tc.ring<45 : i64
+// BYTES: error: expected stages of at most 45, got 46: 46 x 5120 = 235520, a CTA has 232448 bytes of shared memory, 227 KB, where TMA puts operands and mma reads them; take stages=45 or a smaller n-tile
+
 // TENSORS: error: multi-buffer expected a function with the attribute tc.kernel, got none

@@ -25,12 +25,22 @@ PAGES = [
     *(page for page in sorted((ROOT / "docs").glob("*.md")) if page.name != "extending.md"),
 ]
 """`test_extending.py` follows docs/extending.md, whose files depend on one another."""
-EXAMPLES = sorted(path for path in (ROOT / "examples").iterdir() if path.suffix != ".py")
+EXAMPLES = sorted(
+    path for path in (ROOT / "examples").rglob("*.*") if path.suffix not in (".py", ".pyc")
+)
 INSTALLS = ("make", "git", "pip", ".ci")
 """Commands that clone or install: continuous integration is what runs them."""
 SLOW = ("resnet50", "conv_5x5", "more_convs", "warp_matmul.py", "nvfp4", "bench/")
 """Words in blocks that take more than a few seconds."""
-STATUS = {"python examples/broken_pass.py": 1}
+_MISTAKE = "tc-opt examples/mistakes/{} --pipeline=gemm"
+STATUS = {
+    "python examples/broken_pass.py": 1,
+    "tc-opt examples/mistakes/producer_without_empty_wait.mlir "
+    "--pass-pipeline='builtin.module(verify-tc-kernel)'": 3,
+    _MISTAKE.format("scale_per_128_rows.mlir"): 3,
+    _MISTAKE.format("unrounded_scale.mlir"): 3,
+    "tc-opt examples/nvfp4_gemm.mlir --pipeline='gemm{stages=20}'": 3,
+}
 _PLACEHOLDER = re.compile(r"…|\bFILE\b|\bDIR\b|\.\.\.")
 _MARK = re.compile(r"<!-- not run: (.+) -->")
 
