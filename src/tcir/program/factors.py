@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -39,8 +40,8 @@ _ROUNDED = _EXACT | {
     "math.ceil", "math.floor", "tc.element", "tc.epilogue", "tc.yield", "tensor.collapse_shape",
     "tensor.expand_shape", "tensor.extract_slice",
 }  # fmt: skip
-# Ops that may follow it as well: what they are off is bounded (`tcir.validation.propagation`).
-_APPROXIMATED = {"math.erf", "math.exp", "math.tanh"}
+FOLLOWING = _ROUNDED | {"math.erf", "math.exp", "math.tanh"}
+"""Ops that may follow sums; of functions the error is bounded (`tcir.validation.propagation`)."""
 # Ops of a body that only moves elements.
 _MOVED = {"arith.extf", "linalg.yield"}
 
@@ -49,7 +50,7 @@ _MOVED = {"arith.extf", "linalg.yield"}
 class Factor:
     """An input that is a factor of every product, or to which they are added.
 
-    argument: its number among the inputs
+    argument: its number among the inputs; of the sums of an earlier contraction n, -1 - n
     dtype:    element type; of codes, the type they are packed to
     shape:    of its indices (`tcir.program.access.Access`)
     dims:     the index of each dimension; None unless it is a single loop
@@ -146,6 +147,13 @@ class Contraction:
         return (other - one if side else one - other) & self.parallel
 
 
+def inputs_of(block: ir.Block) -> list[ir.Value]:
+    """The arguments of a program that carry data."""
+    from tcir.dialect.attributes import is_fill_only
+
+    return [a for a in block.arguments if not is_fill_only(a)]
+
+
 def contraction_of(module: ir.Module, signature: Signature) -> Contraction | None:
     """The one contraction of the program, if the rest rounds like IEEE 754; else None.
 
@@ -160,10 +168,13 @@ def contraction_of(module: ir.Module, signature: Signature) -> Contraction | Non
         return None
     op, product = products[0]
     before = _before(op)
-    after = _ROUNDED | _APPROXIMATED
-    if any(not _made_of(each, _EXACT if each in before else after) for each in ops):
+    if any(not consists_of(each, _EXACT if each in before else FOLLOWING) for each in ops):
         return None
-    return _contraction(block, signature, product)
+    contraction = contraction_from(block, signature, product)
+    if contraction is None:
+        return None
+    used = [f.argument for f in contraction.inputs]
+    return contraction if len(set(used)) == len(used) else None
 
 
 def is_elementwise(module: ir.Module, signature: Signature) -> bool:
@@ -175,7 +186,7 @@ def is_elementwise(module: ir.Module, signature: Signature) -> bool:
     block = find_program(module, signature.name).op.operation.regions[0].blocks[0]
     for op in (each.operation for each in block):
         maps = [each.value for each in linalg.get_indexing_maps(op) or ()]
-        if op.name.startswith("tc.") or not _made_of(op, _ROUNDED):
+        if op.name.startswith("tc.") or not consists_of(op, _ROUNDED):
             return False
         if maps and not maps[-1].is_permutation:
             return False
@@ -195,26 +206,34 @@ def _before(op: ir.Operation) -> list[ir.Operation]:
     return found
 
 
-def _made_of(op: ir.Operation, allowed: set[str]) -> bool:
+def consists_of(op: ir.Operation, allowed: Set[str]) -> bool:
     """Whether an op, or its body if it is a structured one, has only such ops."""
     inside = {inner.operation.name for r in op.regions for b in r for inner in b}
     return inside <= allowed if inside and op.name != "tensor.pad" else op.name in allowed
 
 
-def _contraction(block: ir.Block, signature: Signature, product: Product) -> Contraction | None:
-    from tcir.dialect.attributes import is_fill_only
+def contraction_from(
+    block: ir.Block,
+    signature: Signature,
+    product: Product,
+    made: Callable[[ir.Value], int | None] = lambda _: None,
+) -> Contraction | None:
+    """The contraction of two factors, with scales or not; None if it is none, or too long.
 
-    arguments = [a for a in block.arguments if not is_fill_only(a)]
+    made: the number of a factor that is no argument (`tcir.program.chains`), if it has one
+    """
+    arguments = inputs_of(block)
     factors = []
     for value, access in product.factors:
         source, dims, dtype = _source(value, access.dims)
-        if source not in arguments:
+        number = arguments.index(source) if source in arguments else made(source)
+        if number is None:
             return None
-        number = arguments.index(source)
-        spec = signature.inputs[number]
-        scale = dtype.name == "float8_e8m0fnu" or (spec.unsigned and dtype.kind not in "iu")
-        if spec.shape:
-            shape = spec.shape if access.places is None else access.shape
+        shape = tuple(source.type.shape)
+        unsigned = number >= 0 and signature.inputs[number].unsigned
+        scale = dtype.name == "float8_e8m0fnu" or (unsigned and dtype.kind not in "iu")
+        if shape:
+            shape = shape if access.places is None else access.shape
             factors.append(Factor(number, dtype, shape, dims, access.places, scale))
     if [f.scale for f in factors].count(False) != 2 or len(factors) not in (2, 4):
         return None
@@ -222,13 +241,10 @@ def _contraction(block: ir.Block, signature: Signature, product: Product) -> Con
     if product.start is not None:
         source, dims, dtype = _source(*product.start)
         if source in arguments and source.type.rank:
-            number = arguments.index(source)
-            start = Factor(number, dtype, signature.inputs[number].shape, dims, None, False)
+            shape = tuple(source.type.shape)
+            start = Factor(arguments.index(source), dtype, shape, dims, None, False)
     contraction = Contraction(tuple(factors), product.parallel, product.taps, start)
-    used = [f.argument for f in contraction.inputs]
-    if len(set(used)) < len(used) or contraction.products > MOST_PRODUCTS:
-        return None
-    return contraction
+    return contraction if contraction.products <= MOST_PRODUCTS else None
 
 
 def _source(value: ir.Value, dims: Dims) -> tuple[ir.Value, Dims, np.dtype[Any]]:
@@ -242,7 +258,7 @@ def _source(value: ir.Value, dims: Dims) -> tuple[ir.Value, Dims, np.dtype[Any]]
     while isinstance(value.owner, ir.Operation | ir.OpView):
         op = value.owner.operation
         maps = [each.value for each in linalg.get_indexing_maps(op) or ()]
-        if maps and len(maps) == 2 and maps[1].is_permutation and _made_of(op, _MOVED):
+        if maps and len(maps) == 2 and maps[1].is_permutation and consists_of(op, _MOVED):
             loops = {e.position: index for e, index in zip(maps[1].results, dims, strict=True)}
             dims = tuple(
                 loops[e.position] if isinstance(e, ir.AffineDimExpr) else None

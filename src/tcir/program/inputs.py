@@ -12,6 +12,8 @@ the values span their formats:
 - An input to which the products are added is a multiple of the quantum of its sum, and has half of
   the 24 bits' range.
 
+`tcir.program.chains` has programs of several contractions.
+
 What follows the sums, element by element, rounds like IEEE 754: its inputs are anything.
 """
 
@@ -28,17 +30,28 @@ import numpy as np
 from tcir.errors import InputError
 from tcir.interp import OutputSpec
 from tcir.program.access import Index
+from tcir.program.chain_inputs import draw_chain
+from tcir.program.chains import Chain
 from tcir.program.codes import any_codes, ends_of
 from tcir.program.factors import Contraction, Factor
 from tcir.program.memory_image import PACKED_BITS
 from tcir.program.signature import Signature
-from tcir.program.special import F32_TOP, Placing, Special, special_values
+from tcir.program.spans import (
+    EXACT_BITS,
+    F32_TOP,
+    Quantum,
+    Span,
+    draw,
+    draw_start,
+    info_of,
+    span_of,
+    spread,
+)
+from tcir.program.special import Placing, Special, special_values
 
 Array = np.ndarray[Any, Any]
 Kind = Literal["integers", "random"]
 KINDS: tuple[Kind, ...] = ("integers", "random")
-EXACT_BITS = 24
-"""Bits of an f32 significand; the fused sums of tensor cores keep no fewer."""
 ONE_BIT_EACH = 2
 """The width of a product of two powers of two, which is one bit all the same."""
 LEAST_BITS = 2
@@ -57,7 +70,6 @@ BESIDE = 16
 """Exponent of the largest inputs beside the factors, about."""
 FRACTION = 4 / 3
 """One scalar factor is this multiple of a power of two, so that results are rounded."""
-_F32_TOP, _TF32_BITS = 128, 11
 _MANY_EXPONENTS = 29
 """Of f16 and wider, which need not show every code in one draw."""
 
@@ -66,7 +78,7 @@ def make_inputs(
     specs: Sequence[OutputSpec],
     seed: int,
     kind: Kind,
-    contraction: Contraction | None = None,
+    contraction: Contraction | Chain | None = None,
     bits: int = LEAST_BITS,
     specials: Sequence[Special] | None = None,
 ) -> list[Array]:
@@ -83,31 +95,43 @@ def make_inputs(
     generator = np.random.default_rng(seed)
     if kind == "integers" and bits == ALL_CODES:
         return [_any(spec, generator) for spec in specs]
-    if kind == "integers" and contraction is not None:
-        drawn = _spanning(contraction, generator)
-        scaled = any(not spec.shape and spec.dtype.kind == "f" for spec in specs)
-        placing = Placing(contraction, drawn, generator, F32_TOP - 2 * scaled)
-        placing.all(special_values(contraction) if specials is None else specials)
-        if contraction.start is not None:
-            placing.start(contraction.start)
-    else:
+    if kind != "integers" or contraction is None:
         return [_make(spec, generator, kind, bits or LEAST_BITS) for spec in specs]
-    scalars = [n for n, spec in enumerate(specs) if not spec.shape and spec.dtype.kind == "f"]
-    given = {f.argument: f for f in contraction.inputs if f.argument in drawn}
-    made = []
+    places: dict[int, Array | None] = {}
+    if isinstance(contraction, Chain):
+        drawn = draw_chain(contraction, specials, generator)
+    else:
+        scaled = any(not spec.shape and spec.dtype.kind == "f" for spec in specs)
+        drawn = _exact(contraction, specials, F32_TOP - 2 * scaled, generator)
+        places = {factor.argument: factor.places for factor in contraction.factors}
+    made: list[Array] = []
     for number, spec in enumerate(specs):
-        factor = given.get(number)
-        if factor is None or factor.places is not None:
+        place = places.get(number)
+        if number not in drawn or place is not None:
             made.append(_beside(spec, generator))
-        if factor is not None:
-            values = _stored(drawn[number], spec, generator)
-            if factor.places is None:
-                made.append(values)
-            else:
-                made[number].reshape(-1)[factor.places] = values
+        if number in drawn and place is None:
+            made.append(_stored(drawn[number], spec, generator))
+        elif number in drawn:
+            made[number].reshape(-1)[place] = _stored(drawn[number], spec, generator)
+    scalars = [n for n, spec in enumerate(specs) if not spec.shape and spec.dtype.kind == "f"]
     for number in scalars[:1]:  # one of them only, so that the order of their products is free
         made[number] = np.asarray(FRACTION * made[number], specs[number].dtype)
     return made
+
+
+def _exact(
+    contraction: Contraction,
+    specials: Sequence[Special] | None,
+    top: int,
+    generator: np.random.Generator,
+) -> dict[int, Array]:
+    """The factors and the start of a contraction, by number of the input; top: as of `Placing`."""
+    drawn = _spanning(contraction, generator)
+    placing = Placing(contraction, drawn, generator, top)
+    placing.all(special_values(contraction) if specials is None else specials)
+    if contraction.start is not None:
+        placing.start(contraction.start)
+    return drawn
 
 
 def whole_bits(signature: Signature) -> int:
@@ -142,7 +166,7 @@ def _beside(spec: OutputSpec, generator: np.random.Generator) -> Array:
     exponents = generator.integers(-BESIDE, BESIDE, spec.shape, endpoint=True)
     values = generator.standard_normal(spec.shape) * 2.0**exponents
     values[generator.random(spec.shape) < 1 / 16] = 0
-    largest = float(_info(spec.dtype).max)
+    largest = float(info_of(spec.dtype).max)
     signs = generator.choice([1] if spec.unsigned else [-1, 1], spec.shape)
     made = np.copysign(np.minimum(np.abs(values), largest), signs).astype(spec.dtype)
     ends = ends_of(spec.dtype)
@@ -169,7 +193,7 @@ def _make(spec: OutputSpec, generator: np.random.Generator, kind: Kind, bits: in
     if kind == "integers" and spec.dtype.kind == "f" and not spec.shape:
         return np.asarray(2.0 ** generator.choice([-2, -1, 1, 2]), spec.dtype)
     if kind == "integers" or spec.dtype.kind in "iub":
-        precision = LEAST_BITS if spec.dtype.kind in "iub" else _info(spec.dtype).nmant + 1
+        precision = LEAST_BITS if spec.dtype.kind in "iub" else info_of(spec.dtype).nmant + 1
         most = 1 << min(bits, precision)
         magnitude = generator.integers(1, most, spec.shape).astype(np.float64)
         signed = spec.dtype.kind not in "ub"
@@ -181,61 +205,12 @@ def _make(spec: OutputSpec, generator: np.random.Generator, kind: Kind, bits: in
     return (sign * magnitude).astype(spec.dtype)
 
 
-def _info(dtype: np.dtype[Any]) -> Any:
-    return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
-
-
-@dataclass(frozen=True)
-class Span:
-    """Magnitudes of a format: multiples of 2^low, below 2^top and up to `largest`, of `precision`
-    bits.
-
-    A value is an integer below 2^w times a power of two. `widths`: the smallest w, and the smallest
-    in which all mantissas (and all of e2m1) occur; 0 means the constant 1.
-    """
-
-    low: int
-    top: int
-    largest: float
-    precision: int
-    widths: tuple[int, int]
-
-
-@dataclass(frozen=True)
-class Quantum:
-    """What every product of a pair is a multiple of: 2^total, times 2^own[i] in row or column i.
-
-    own: by loop over rows or columns
-    """
-
-    total: int
-    own: dict[int, Array]
-
-    @property
-    def middle(self) -> int:
-        """The exponent in the middle row and column."""
-        return self.total + sum(int(own.max()) for own in self.own.values()) // 2
-
-
 @dataclass(frozen=True)
 class Budget:
     """Of the products of two factors: bits, and binades between their quanta along the sum."""
 
     width: int
     slack: int
-
-
-def _span(factor: Factor, elements: int) -> Span:
-    """The span of a factor; scales of elements below 2^elements keep their product in f32."""
-    if factor.dtype == ml_dtypes.float8_e8m0fnu:
-        top = _F32_TOP - elements
-        return Span(-127, top, 2.0 ** (top - 1), 1, (0, 0))
-    if factor.dtype == np.float32:  # as tf32
-        return Span(-136, _F32_TOP, float(np.finfo(np.float32).max), _TF32_BITS, (1, _TF32_BITS))
-    info = _info(factor.dtype)
-    low = round(float(np.log2(float(info.smallest_subnormal))))
-    top, precision = int(np.log2(float(info.max))) + 1, info.nmant + 1
-    return Span(low, top, float(info.max), precision, (1, max(precision, 4)))
 
 
 def _spanning(contraction: Contraction, generator: np.random.Generator) -> dict[int, Array]:
@@ -247,8 +222,8 @@ def _spanning(contraction: Contraction, generator: np.random.Generator) -> dict[
         return {f.argument: _integers(f, axis, generator) for f, axis in factors}
     start = contraction.start
     bits = EXACT_BITS - (start is not None) - (contraction.products - 1).bit_length()
-    elements = max(_span(f, 0).top for f in pairs[0])
-    spans = [[_span(f, elements) for f in pair] for pair in pairs]
+    elements = max(span_of(f, 0).top for f in pairs[0])
+    spans = [[span_of(f, elements) for f in pair] for pair in pairs]
     most = [sum(span.widths[1] for span in pair) for pair in spans]
     least = [1 + max(span.widths[1] for span in pair) for pair in spans]
     scales = min(most[1], max(least[1], bits - most[0])) if len(pairs) > 1 else 0
@@ -263,26 +238,8 @@ def _spanning(contraction: Contraction, generator: np.random.Generator) -> dict[
         quanta.append(_fill_pair(drawn, contraction, pair, span, budget, center, generator))
         center -= quanta[-1].middle
     if start is not None:
-        drawn[start.argument] = _start(start, quanta, generator)
+        drawn[start.argument] = draw_start(start, quanta, generator)
     return drawn
-
-
-def _start(start: Factor, quanta: Sequence[Quantum], generator: np.random.Generator) -> Array:
-    """An input to which products are added: below 2^(`EXACT_BITS` - 1) of their quanta.
-
-    Where it is the same for several rows or columns, a multiple of the largest quantum.
-    """
-    exponent, bits = np.asarray(sum(each.total for each in quanta)), EXACT_BITS - 1
-    for loop, own in (item for each in quanta for item in each.own.items()):
-        if (loop, 1) in start.dims:
-            exponent = exponent + _along(start.dims.index((loop, 1)), own, start)
-        else:
-            exponent, bits = exponent + int(own.max()), bits - int(np.ptp(own))
-    width = generator.integers(1, bits, start.shape, endpoint=True)
-    info = _info(start.dtype)
-    low, top = np.log2(float(info.smallest_subnormal)), np.log2(float(info.max))
-    span = Span(int(low), int(top) + 1, float(info.max), info.nmant + 1, (1, bits))
-    return _values(start, span, width, np.broadcast_to(exponent, start.shape), generator)
 
 
 def _integers(factor: Factor, shared: int, generator: np.random.Generator) -> Array:
@@ -351,15 +308,15 @@ def _fill_pair(
     quantum = Quantum(total, {})
     for side, factor in enumerate(pair):
         axis = along[side] if along else 0
-        w, e = (_along(axis, x[side], factor) for x in (widths, exponents))
+        w, e = (spread(axis, x[side], factor) for x in (widths, exponents))
         if (row := rows[side]) is not None:
             own = generator.integers(0, shifts[side], factor.shape[row], endpoint=True)
             own[0], own[-1] = 0, shifts[side]
-            e = e + _along(row, own, factor)
+            e = e + spread(row, own, factor)
             index = factor.dims[row]
             assert index is not None
             quantum.own[index[0]] = own
-        drawn[factor.argument] = _draw(factor, spans[side], w, e, generator)
+        drawn[factor.argument] = draw(factor, spans[side], w, e, generator)
     return quantum
 
 
@@ -367,43 +324,6 @@ def _row_exponents(contraction: Contraction, index: Index | None) -> int:
     """Largest power of two between rows; less if the sums of all are added to the same number."""
     start = contraction.start
     return ROW_EXPONENTS if start is None or index in start.dims else SHARED_EXPONENTS
-
-
-def _along(axis: int, values: Array, factor: Factor) -> Array:
-    """`values` broadcast over the other dimensions of `factor`."""
-    shape = [1] * len(factor.shape)
-    shape[axis] = len(values)
-    return values.reshape(shape)
-
-
-def _draw(
-    factor: Factor, span: Span, width: Array, exponent: Array, generator: np.random.Generator
-) -> Array:
-    """A value of `width` bits times 2^exponent for each element."""
-    if factor.dtype.itemsize > 1:
-        width, exponent = (np.broadcast_to(x, factor.shape) for x in (width, exponent))
-        return _values(factor, span, width, exponent, generator)
-    # There are few codes and often many elements: draws from 256 values per width and exponent.
-    low, count = int(exponent.min()), int(np.ptp(exponent)) + 1
-    kinds = np.arange((int(width.max()) + 1) * count)[:, None].repeat(256, axis=1)
-    table = _values(factor, span, kinds // count, low + kinds % count, generator)
-    kind = (width * count + exponent - low).astype(np.int32) * 256
-    chosen = generator.integers(0, 256, factor.shape, np.uint8)
-    return table.reshape(-1)[kind + chosen]
-
-
-def _values(
-    factor: Factor, span: Span, width: Array, exponent: Array, generator: np.random.Generator
-) -> Array:
-    """Signed integers of `width` bits times 2^exponent, one in 16 of them zero."""
-    whole = generator.integers(1, 1 << np.maximum(width, 1))
-    too_long = np.maximum(np.frexp(whole.astype(np.float64))[1] - span.precision, 0)
-    whole = whole >> too_long << too_long
-    whole[(generator.random(whole.shape) < 1 / 16) & (width > 0)] = 0
-    values = np.minimum(np.ldexp(whole.astype(np.float64), exponent), span.largest)
-    if not factor.scale:
-        values = np.where(generator.random(whole.shape) < 0.5, -values, values)
-    return values.astype(factor.dtype)
 
 
 def poison(spec: OutputSpec) -> Array:

@@ -31,6 +31,7 @@ import numpy as np
 
 from tcir.program.codes import ends_of
 from tcir.program.factors import ROWS, Contraction, Factor
+from tcir.program.spans import F32_TOP, info_of
 
 Array = np.ndarray[Any, Any]
 Loops: TypeAlias = dict[int, int]
@@ -53,8 +54,8 @@ _ONE_PRODUCT = ("subnormals", "overflow", "smallest scale")
 """What has one product that is not zero, far from all others."""
 SELDOM = 16
 """One in so many elements of what the products are added to is infinite or NaN."""
-F32_LOW, F32_TOP = -149, 128
-"""Exponents of the smallest subnormal of f32, and of what f32 cannot hold."""
+F32_LOW = -149
+"""Exponent of the smallest subnormal of f32."""
 
 
 @dataclass(frozen=True)
@@ -64,21 +65,23 @@ class Special:
     what: "NaN", "inf", "inf - inf", "overflow" (with the largest scale), "subnormals", "zeros",
           "NaN scale" or "smallest scale"
     axis: None for a vector, and for single elements of what windows run over
+    contraction: its number, in a program of several
     """
 
     side: int
     what: str
     axis: int | None
+    contraction: int = 0
 
 
-def special_values(contraction: Contraction) -> list[Special]:
-    """What the shapes and formats of a contraction have room for."""
+def special_values(contraction: Contraction, among: Sequence[str] = ()) -> list[Special]:
+    """What the shapes and formats of a contraction have room for; `among`: default: all."""
     pair = contraction.pairs[0]
     found = []
     for side, factor in enumerate(pair):
         if factor.dtype.kind in "iu":
             continue
-        kinds = list(_kinds(contraction, factor))
+        kinds = [kind for kind in _kinds(contraction, factor) if not among or kind in among]
         if None in factor.dims:
             sizes = zip(factor.shape, factor.dims, strict=True)
             room = math.prod(n for n, index in sizes if index is None) // WINDOWS
@@ -91,7 +94,7 @@ def special_values(contraction: Contraction) -> list[Special]:
             start = contraction.start
             if start is not None and not _is_start_of(start, factor, axis):
                 kinds = [kind for kind in kinds if kind not in _ONE_PRODUCT]
-            half = len(kinds) // 2 if side else 0
+            half = len(kinds) // 2 if side and pair[0].argument >= 0 else 0
             turned = kinds[half:] + kinds[:half]
             room = factor.shape[axis] // SHARE
             found += [Special(side, kind, axis) for kind in turned[:room]]
@@ -144,7 +147,7 @@ class Placing:
     """Puts special values into the drawn factors of a contraction.
 
     drawn: the factors by number of the input
-    top:   exponent of the first power of two that no sum may reach, or `F32_TOP`
+    top:   exponent of the first power of two that no sum may reach
     """
 
     def __init__(
@@ -163,7 +166,8 @@ class Placing:
 
     def all(self, specials: Sequence[Special]) -> None:
         """Each in a row of its own."""
-        for number in {f.argument for f in self._contraction.factors} if specials else ():
+        used = {f.argument for f in self._contraction.factors} & self._drawn.keys()
+        for number in used if specials else ():
             self._drawn[number] = self._drawn[number].copy()
         for side, factor in enumerate(self._pair):
             mine = [special for special in specials if special.side == side]
@@ -297,7 +301,7 @@ class Placing:
             self._drawn[own.argument][_at(own, loops)] = 2.0**scale
             exponent -= scale
         if exponent > high and factor.dtype != np.float32:
-            return loops, float(_info(factor.dtype).max)
+            return loops, float(info_of(factor.dtype).max)
         return loops, 2.0 ** int(np.clip(exponent, low, high))
 
     def _wanted(self, factor: Factor, own: Factor | None, loops: Loops, small: bool) -> int:
@@ -332,16 +336,12 @@ def _at(factor: Factor, loops: Loops) -> tuple[int | slice, ...]:
     )
 
 
-def _info(dtype: np.dtype[Any]) -> Any:
-    return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
-
-
 def _exponents(dtype: np.dtype[Any]) -> tuple[int, int]:
     """Exponents of the smallest and the largest power of two; f32 as tf32."""
     if dtype == ml_dtypes.float8_e8m0fnu:
         return -127, 127
-    low = -136 if dtype == np.float32 else int(np.log2(float(_info(dtype).smallest_subnormal)))
-    return low, int(np.log2(float(_info(dtype).max)))
+    low = -136 if dtype == np.float32 else int(np.log2(float(info_of(dtype).smallest_subnormal)))
+    return low, int(np.log2(float(info_of(dtype).max)))
 
 
 def _quantum(values: Array) -> Array:

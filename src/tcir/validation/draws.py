@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tcir.interp.types import Array
+from tcir.program.chain_inputs import chain_alone, chain_specials
+from tcir.program.chains import Chain, chain_of
 from tcir.program.factors import Contraction, contraction_of, is_elementwise
 from tcir.program.inputs import ALL_CODES, make_inputs, whole_bits
 from tcir.program.memory_image import images
@@ -78,34 +80,50 @@ class Draws:
     @staticmethod
     def of(module: ir.Module, signature: Signature, settings: Settings) -> Draws:
         """By `settings` for the program in `module`."""
-        contraction = contraction_of(module, signature)
         bits = ALL_CODES if is_elementwise(module, signature) else whole_bits(signature)
+        contraction = contraction_of(module, signature)
+        sums = contraction or (chain_of(module, signature) if bits else None)
 
         def drawn(specials: Sequence[Special] | None = None) -> list[Array]:
             seed, kind = settings.seed, settings.inputs
-            return make_inputs(signature.inputs, seed, kind, contraction, bits, specials)
+            return make_inputs(signature.inputs, seed, kind, sums, bits, specials)
 
         exact = settings.inputs == "integers"
-        lists = alone(contraction) if exact and contraction is not None else []
+        lists = _alone(sums) if exact else []
         more = [Draw(drawn(specials), _sides(specials)) for specials in lists]
-        return Draws(contraction, Draw(drawn(), _words(settings, contraction, bits, lists)), more)
+        return Draws(contraction, Draw(drawn(), _words(settings, sums, bits, lists)), more)
+
+
+def _alone(sums: Contraction | Chain | None) -> list[list[Special]]:
+    """What comes in executions of its own."""
+    if isinstance(sums, Chain):
+        return chain_alone(sums)
+    return [] if sums is None else alone(sums)
 
 
 def _sides(specials: Sequence[Special]) -> str:
-    return ", ".join(f"{special.what} in {'AB'[special.side]}" for special in specials)
+    return ", ".join(
+        f"{special.what} in {'AB'[special.side]}"
+        + (f" of contraction {special.contraction + 1}" if special.contraction else "")
+        for special in specials
+    )
 
 
 def _words(
-    settings: Settings, contraction: Contraction | None, bits: int, lists: list[list[Special]]
+    settings: Settings, sums: Contraction | Chain | None, bits: int, lists: list[list[Special]]
 ) -> str:
     if settings.inputs != "integers":
         return f"{settings.inputs}, seed {settings.seed}"
     if bits == ALL_CODES:
         return f"no sums: all codes, seed {settings.seed}"
-    if contraction is None:
+    if sums is None:
         return f"sums of unknown order: integers up to {(1 << bits) - 1}, seed {settings.seed}"
-    special = dict.fromkeys(each.what for each in special_values(contraction))
-    words = f"; special: {', '.join(special)}" if special else ""
-    start = "; added to: multiples of the sums' quantum" if contraction.start else ""
-    more = f"; alone: {', '.join(map(_sides, lists))}" if lists else ""
-    return f"integers, seed {settings.seed}{words}{start}{more}"
+    specials = chain_specials(sums) if isinstance(sums, Chain) else special_values(sums)
+    words = f"integers, seed {settings.seed}"
+    if isinstance(sums, Chain):
+        words += f"; {len(sums.contractions)} contractions: {sums.share} bits of each factor"
+    elif sums.start is not None:
+        words += "; added to multiples of the sums' quantum"
+    if specials:
+        words += f"; special: {', '.join(dict.fromkeys(each.what for each in specials))}"
+    return words + (f"; alone: {', '.join(map(_sides, lists))}" if lists else "")

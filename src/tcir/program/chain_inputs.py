@@ -1,0 +1,165 @@
+"""Inputs of programs of several contractions: see `tcir.program.chains`.
+
+There are powers of two between rows and columns, and along sums, where no later contraction adds
+what has different ones. Special values are those with which sums are the same in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from tcir.interp.types import Array
+from tcir.program.chains import Chain
+from tcir.program.factors import Contraction, Factor
+from tcir.program.spans import Quantum, Span, draw, draw_start, span_of, spread
+from tcir.program.special import Placing, Special, special_values
+
+ROW_EXPONENTS = 6
+"""Largest power of two between rows or columns of what no later contraction multiplies."""
+TILT = 12
+"""Largest power of two along a sum, which the other factor undoes."""
+_ORDER_FREE = ("NaN", "inf", "zeros", "inf - inf")
+"""Special values of rows with which sums are the same in any order."""
+
+
+def draw_chain(
+    chain: Chain, specials: Sequence[Special] | None, generator: np.random.Generator
+) -> dict[int, Array]:
+    """What is multiplied, or added to sums, by number of the input.
+
+    specials: default: `chain_specials`
+    """
+    drawn = _Drawing(chain, generator).all()
+    wanted = chain_specials(chain) if specials is None else specials
+    for n, contraction in enumerate(chain.contractions):
+        placing = Placing(contraction, drawn, generator)
+        placing.all([special for special in wanted if special.contraction == n])
+        if contraction.start is not None and chain.is_last(n):
+            placing.start(contraction.start)
+    return drawn
+
+
+def chain_specials(chain: Chain) -> list[Special]:
+    """What there is room for where few results depend on each row."""
+    return [
+        replace(special, contraction=n)
+        for n, contraction in enumerate(chain.contractions)
+        for special in (special_values(contraction, _ORDER_FREE) if chain.is_last(n) else ())
+        if _is_first_use(chain, n, special.side)
+    ]
+
+
+def chain_alone(chain: Chain) -> list[list[Special]]:
+    """What comes in executions of its own: nearly all results may depend on it."""
+    return [
+        [Special(side, what, contraction.own_axis(contraction.pairs[0], side, 2), n)]
+        for n, contraction in enumerate(chain.contractions)
+        for side, factor in enumerate(contraction.factors)
+        for what in ("inf", "NaN")
+        if not chain.is_last(n) and _is_first_use(chain, n, side) and _has(factor, what)
+    ]
+
+
+def _is_first_use(chain: Chain, number: int, side: int) -> bool:
+    argument = chain.contractions[number].factors[side].argument
+    return argument >= 0 and chain.uses(argument)[0] == (number, side)
+
+
+def _has(factor: Factor, what: str) -> bool:
+    """Whether a format has infinities, or NaN."""
+    value = float(np.array(float(what)).astype(factor.dtype))
+    return bool(np.isinf(value) if what == "inf" else np.isnan(value))
+
+
+@dataclass
+class _Drawing:
+    """Draws the inputs of a chain, so that its sums are about 1.
+
+    exponents: of the quanta of inputs, and of sums (as -1 - number of the contraction)
+    own:       of inputs: a dimension over rows or columns, and exponents along it
+    """
+
+    chain: Chain
+    generator: np.random.Generator
+    drawn: dict[int, Array] = field(default_factory=dict)
+    exponents: dict[int, int] = field(default_factory=dict)
+    own: dict[int, tuple[int, Array]] = field(default_factory=dict)
+
+    def all(self) -> dict[int, Array]:
+        """By number of the input."""
+        for n, contraction in enumerate(self.chain.contractions):
+            tilt = self._tilt(contraction)
+            for side, factor in enumerate(contraction.factors):
+                if factor.argument not in self.exponents:
+                    other = self.exponents.get(contraction.factors[1 - side].argument)
+                    wanted = -self.chain.bits[n] // 2
+                    wanted = wanted // 2 if other is None else wanted - other
+                    self._factor(factor, wanted, (1 - 2 * side) * tilt, contraction)
+            total = sum(self.exponents[f.argument] for f in contraction.factors)
+            self.exponents[-1 - n] = total
+            if contraction.start is not None:
+                self._add(contraction.start, Quantum(total, self._own(contraction)), n)
+        for addend, n in self.chain.addends:
+            self._add(addend, Quantum(self.exponents[-1 - n], {}), n)
+        return self.drawn
+
+    def _add(self, addend: Factor, quantum: Quantum, number: int) -> None:
+        bits = self.chain.bits[number] - 1
+        self.drawn[addend.argument] = draw_start(addend, [quantum], self.generator, bits)
+
+    def _own(self, contraction: Contraction) -> dict[int, Array]:
+        """Exponents by loop over rows or columns."""
+        found = {}
+        for factor in contraction.factors:
+            if factor.argument in self.own:
+                axis, own = self.own[factor.argument]
+                index = factor.dims[axis]
+                assert index is not None
+                found[index[0]] = own
+        return found
+
+    def _room(self, factor: Factor) -> tuple[Span, int, int]:
+        """Of an input the span, the width, and the exponents that the format has for that."""
+        span = span_of(factor, 0)
+        width = min(self.chain.share, span.widths[1])
+        return span, width, span.top - span.low - width
+
+    def _tilt(self, contraction: Contraction) -> Array:
+        """Exponents along the sum: the first factor's, and the inverse of the second's."""
+        axes = contraction.shared_axes(contraction.pairs[0])
+        arguments = [factor.argument for factor in contraction.factors]
+        if axes is None or any(a < 0 or len(self.chain.uses(a)) != 1 for a in arguments):
+            return np.zeros(1, int)
+        most = min(TILT, *(self._room(f)[2] // 3 for f in contraction.factors))
+        count = contraction.factors[0].shape[axes[0]]
+        return self.generator.integers(-most, most, count, endpoint=True)
+
+    def _factor(self, factor: Factor, wanted: int, tilt: Array, contraction: Contraction) -> None:
+        span, width, room = self._room(factor)
+        exponent = np.zeros((1,) * len(factor.shape), int)
+        lean = int(np.abs(tilt).max())
+        if lean and (axes := contraction.shared_axes(contraction.pairs[0])):
+            exponent = exponent + spread(axes[contraction.factors.index(factor)], tilt, factor)
+        shift = 0
+        if (row := self._row(factor)) is not None:
+            shift = min(ROW_EXPONENTS, room // 3)
+            own = self.generator.integers(0, shift, factor.shape[row], endpoint=True)
+            self.own[factor.argument] = row, own
+            exponent = exponent + spread(row, own, factor)
+        base = int(np.clip(wanted, span.low + lean, span.top - width - shift - lean))
+        self.exponents[factor.argument] = base
+        widths = np.full(exponent.shape, width)
+        self.drawn[factor.argument] = draw(factor, span, widths, base + exponent, self.generator)
+
+    def _row(self, factor: Factor) -> int | None:
+        """The dimension along which an input has powers of two of its own."""
+        found = set[int | None]()
+        for n, side in self.chain.uses(factor.argument):
+            contraction = self.chain.contractions[n]
+            axis, start = contraction.own_axis(contraction.pairs[0], side), contraction.start
+            apart = start is None or (axis is not None and factor.dims[axis] in start.dims)
+            found.add(axis if self.chain.is_last(n) and apart else None)
+        return found.pop() if len(found) == 1 else None

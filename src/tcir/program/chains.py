@@ -1,0 +1,227 @@
+"""Programs of several contractions, some of whose factors are made of the sums of others.
+
+The sums of all of them are exact in any order (`tcir.program.chain_inputs` draws the inputs):
+
+- Each input that is multiplied is an integer below 2^share times a power of two, so that the sums
+  of products of two of them are integers below 2^(2 share + bits of their number) times a quantum.
+- What stands between two contractions keeps that: additions of inputs that are multiples of the
+  quantum (one more bit each), maxima, comparisons, and roundings, which clear low bits only.
+- Products of such sums and a further input have the bits of both. `share` is what 24 bits leave to
+  each input of the longest chain; sums that are multiplied as tf32 have 11.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tcir.program.access import Product, product_of
+from tcir.program.factors import (
+    FOLLOWING,
+    Contraction,
+    Factor,
+    consists_of,
+    contraction_from,
+    inputs_of,
+)
+from tcir.program.programs import find_program
+from tcir.program.signature import Signature
+from tcir.program.spans import EXACT_BITS, TF32_BITS
+
+if TYPE_CHECKING:
+    from tcir._mlir import ir
+
+_ADDITIONS = ("arith.addf", "arith.subf")
+# Ops that keep multiples of a quantum, and powers of two above them, but for additions.
+_KEPT = {
+    *_ADDITIONS, "arith.cmpf", "arith.constant", "arith.extf", "arith.maximumf", "arith.maxnumf",
+    "arith.minimumf", "arith.minnumf", "arith.negf", "arith.select", "arith.truncf", "linalg.fill",
+    "linalg.yield", "math.absf", "tc.element", "tc.epilogue", "tc.yield", "tensor.collapse_shape",
+    "tensor.empty", "tensor.expand_shape", "tensor.extract_slice", "tensor.pad", "tensor.yield",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The contractions of floats of a program, in order.
+
+    contractions: a factor made of the sums of contraction n has the argument -1 - n
+    share:   bits of each input that is multiplied
+    bits:    of the sums of each contraction
+    addends: inputs that are added to sums before these are multiplied, and the contraction's number
+    """
+
+    contractions: tuple[Contraction, ...]
+    share: int
+    bits: tuple[int, ...]
+    addends: tuple[tuple[Factor, int], ...]
+
+    def is_last(self, number: int) -> bool:
+        """Whether no contraction multiplies the sums of this one."""
+        return all(f.argument != -1 - number for c in self.contractions for f in c.factors)
+
+    def uses(self, argument: int) -> list[tuple[int, int]]:
+        """Where an input is multiplied: numbers of contractions, and sides."""
+        return [
+            (n, side)
+            for n, contraction in enumerate(self.contractions)
+            for side, factor in enumerate(contraction.factors)
+            if factor.argument == argument
+        ]
+
+
+def chain_of(module: ir.Module, signature: Signature) -> Chain | None:
+    """The contractions of a program on tensors, if all of them can be exact; else None."""
+    if signature.level != "tensor":
+        return None
+    block = find_program(module, signature.name).op.operation.regions[0].blocks[0]
+    return _Analysis(block, signature).chain()
+
+
+@dataclass
+class _Made:
+    """What a tensor is made of.
+
+    ops:       numbers of contractions
+    added:     inputs
+    additions: how many
+    strange:   whether by other ops, or with other constants than 0
+    """
+
+    ops: list[int] = field(default_factory=list)
+    added: list[ir.Value] = field(default_factory=list)
+    additions: int = 0
+    strange: bool = False
+
+
+@dataclass
+class _Analysis:
+    """The program, walked in order.
+
+    ops:      contractions of floats found so far
+    constant: of each, bits of its sums but for those of the inputs multiplied
+    inputs:   of each, how many inputs are multiplied for one product
+    limits:   of `share`
+    """
+
+    block: ir.Block
+    signature: Signature
+    ops: list[ir.Operation] = field(default_factory=list)
+    found: list[Contraction] = field(default_factory=list)
+    constant: list[int] = field(default_factory=list)
+    inputs: list[int] = field(default_factory=list)
+    limits: list[int] = field(default_factory=list)
+    addends: dict[int, tuple[Factor, int]] = field(default_factory=dict)
+
+    def chain(self) -> Chain | None:
+        """What all of them make up."""
+        for op in (each.operation for each in self.block):
+            product = product_of(op)
+            if product is None and not consists_of(op, FOLLOWING):
+                return None
+            if product is not None and not self._contraction(op, product):
+                return None
+        share = min(self.limits, default=1)
+        used = [f.argument for c in self.found for f in c.factors if f.argument >= 0]
+        starts = [c.start.argument for c in self.found if c.start is not None]
+        added = [*self.addends, *starts]
+        if share < 1 or set(added) & set(used) or len(set(added)) < len(added):
+            return None
+        bits = [c + n * share for c, n in zip(self.constant, self.inputs, strict=True)]
+        return Chain(tuple(self.found), share, tuple(bits), tuple(self.addends.values()))
+
+    def _contraction(self, op: ir.Operation, product: Product) -> bool:
+        """Whether the sums of a contraction can be exact."""
+        if all(_is_integer(value) for value, _ in product.factors):
+            return True
+        made: list[_Made] = []
+
+        def number(value: ir.Value) -> int | None:
+            made.append(self._made(value))
+            return None if made[-1].strange or len(made[-1].ops) != 1 else -1 - made[-1].ops[0]
+
+        contraction = contraction_from(self.block, self.signature, product, number)
+        if contraction is None or len(contraction.pairs) > 1:
+            return False
+        added = contraction.start is not None
+        if not added and product.start is not None and self._made(product.start[0]) != _Made():
+            return False
+        self.ops.append(op)
+        self.found.append(contraction)
+        self.constant.append((contraction.products - 1).bit_length() + added)
+        self.inputs.append(2 - len(made))
+        sums = [factor for factor in contraction.factors if factor.argument < 0]
+        return all(map(self._multiply, sums, made)) and self._limit(EXACT_BITS, -1)
+
+    def _multiply(self, sums: Factor, made: _Made) -> bool:
+        """Whether the last contraction can have sums of another as a factor; counts their bits."""
+        (producer,) = made.ops
+        bits = self.constant[producer] + made.additions
+        self.constant[-1] += bits
+        self.inputs[-1] += self.inputs[producer]
+        for value in made.added:
+            number = self._argument(value)
+            if number is None or self.addends.get(number, (None, producer))[1] != producer:
+                return False
+            spec = self.signature.inputs[number]
+            dims = (None,) * len(spec.shape)
+            self.addends[number] = (
+                Factor(number, spec.dtype, spec.shape, dims, None, False), producer
+            )  # fmt: skip
+        if sums.dtype.name == "float32":
+            return self._limit(TF32_BITS - made.additions, producer)
+        return True
+
+    def _limit(self, bits: int, number: int) -> bool:
+        """Leaves the sums of a contraction so many bits."""
+        self.limits.append((bits - self.constant[number]) // self.inputs[number])
+        return True
+
+    def _argument(self, value: ir.Value) -> int | None:
+        """The number of an input that is a tensor of floats."""
+        number = inputs_of(self.block).index(value)
+        spec = self.signature.inputs[number]
+        return number if spec.shape and spec.dtype.kind not in "biu" else None
+
+    def _made(self, value: ir.Value) -> _Made:
+        """What a tensor is made of."""
+        from tcir._mlir import ir
+        from tcir.dialect.attributes import is_fill_only
+
+        made, pending, seen = _Made(), [value], list[ir.Operation]()
+        while pending:
+            value = pending.pop()
+            if isinstance(value.owner, ir.Block):
+                if value.owner == self.block and not is_fill_only(value):
+                    made.added.append(value)
+                continue
+            op = value.owner.operation
+            if op in seen:
+                continue
+            seen.append(op)
+            if op in self.ops:
+                made.ops.append(self.ops.index(op))
+                continue
+            inner = [op, *(each.operation for r in op.regions for block in r for each in block)]
+            made.strange |= not consists_of(op, _KEPT) or not all(map(_is_zero, inner))
+            made.additions += sum(each.name in _ADDITIONS for each in inner)
+            pending += [operand for each in inner for operand in each.operands]
+        return made
+
+
+def _is_integer(value: ir.Value) -> bool:
+    from tcir._mlir import ir
+
+    return isinstance(value.type.element_type, ir.IntegerType)
+
+
+def _is_zero(op: ir.Operation) -> bool:
+    """Whether an op is no constant, or 0."""
+    from tcir._mlir import ir
+
+    if op.name != "arith.constant":
+        return True
+    value = op.attributes["value"]
+    if isinstance(value, ir.DenseElementsAttr):
+        value = value.get_splat_value() if value.is_splat else None
+    return isinstance(value, ir.FloatAttr) and value.value == 0

@@ -1,0 +1,127 @@
+"""Values of a width and an exponent, in a format."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from tcir.interp.types import Array
+from tcir.program.factors import Factor
+
+EXACT_BITS = 24
+"""Bits of an f32 significand; the fused sums of tensor cores keep no fewer."""
+F32_TOP, TF32_BITS = 128, 11
+
+
+@dataclass(frozen=True)
+class Span:
+    """Magnitudes of a format: multiples of 2^low, below 2^top and up to `largest`, of `precision`
+    bits.
+
+    A value is an integer below 2^w times a power of two. `widths`: the smallest w, and the smallest
+    in which all mantissas (and all of e2m1) occur; 0 means the constant 1.
+    """
+
+    low: int
+    top: int
+    largest: float
+    precision: int
+    widths: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Quantum:
+    """What every product of a pair is a multiple of: 2^total, times 2^own[i] in row or column i.
+
+    own: by loop over rows or columns
+    """
+
+    total: int
+    own: dict[int, Array]
+
+    @property
+    def middle(self) -> int:
+        """The exponent in the middle row and column."""
+        return self.total + sum(int(own.max()) for own in self.own.values()) // 2
+
+
+def span_of(factor: Factor, elements: int) -> Span:
+    """The span of a factor; scales of elements below 2^elements keep their product in f32."""
+    if factor.dtype == ml_dtypes.float8_e8m0fnu:
+        top = F32_TOP - elements
+        return Span(-127, top, 2.0 ** (top - 1), 1, (0, 0))
+    if factor.dtype == np.float32:  # as tf32
+        return Span(-136, F32_TOP, float(np.finfo(np.float32).max), TF32_BITS, (1, TF32_BITS))
+    info = info_of(factor.dtype)
+    low = round(float(np.log2(float(info.smallest_subnormal))))
+    top, precision = int(np.log2(float(info.max))) + 1, info.nmant + 1
+    return Span(low, top, float(info.max), precision, (1, max(precision, 4)))
+
+
+def draw_start(
+    start: Factor,
+    quanta: Sequence[Quantum],
+    generator: np.random.Generator,
+    bits: int = EXACT_BITS - 1,
+) -> Array:
+    """An input to which products are added: below 2^bits of their quanta.
+
+    Where it is the same for several rows or columns, a multiple of the largest quantum.
+    """
+    exponent = np.asarray(sum(each.total for each in quanta))
+    for loop, own in (item for each in quanta for item in each.own.items()):
+        if (loop, 1) in start.dims:
+            exponent = exponent + spread(start.dims.index((loop, 1)), own, start)
+        else:
+            exponent, bits = exponent + int(own.max()), bits - int(np.ptp(own))
+    width = generator.integers(1, max(bits, 1), start.shape, endpoint=True)
+    info = info_of(start.dtype)
+    low, top = np.log2(float(info.smallest_subnormal)), np.log2(float(info.max))
+    span = Span(int(low), int(top) + 1, float(info.max), info.nmant + 1, (1, bits))
+    return _values(start, span, width, np.broadcast_to(exponent, start.shape), generator)
+
+
+def spread(axis: int, values: Array, factor: Factor) -> Array:
+    """`values` broadcast over the other dimensions of `factor`."""
+    shape = [1] * len(factor.shape)
+    shape[axis] = len(values)
+    return values.reshape(shape)
+
+
+def draw(
+    factor: Factor, span: Span, width: Array, exponent: Array, generator: np.random.Generator
+) -> Array:
+    """A value of `width` bits times 2^exponent for each element."""
+    if factor.dtype.itemsize > 1:
+        width, exponent = (np.broadcast_to(x, factor.shape) for x in (width, exponent))
+        return _values(factor, span, width, exponent, generator)
+    # There are few codes and often many elements: draws from 256 values per width and exponent.
+    low, count = int(exponent.min()), int(np.ptp(exponent)) + 1
+    kinds = np.arange((int(width.max()) + 1) * count)[:, None].repeat(256, axis=1)
+    table = _values(factor, span, kinds // count, low + kinds % count, generator)
+    kind = (width * count + exponent - low).astype(np.int32) * 256
+    chosen = generator.integers(0, 256, factor.shape, np.uint8)
+    return table.reshape(-1)[kind + chosen]
+
+
+def _values(
+    factor: Factor, span: Span, width: Array, exponent: Array, generator: np.random.Generator
+) -> Array:
+    """Signed integers of `width` bits times 2^exponent, one in 16 of them zero."""
+    whole = generator.integers(1, 1 << np.maximum(width, 1))
+    too_long = np.maximum(np.frexp(whole.astype(np.float64))[1] - span.precision, 0)
+    whole = whole >> too_long << too_long
+    whole[(generator.random(whole.shape) < 1 / 16) & (width > 0)] = 0
+    values = np.minimum(np.ldexp(whole.astype(np.float64), exponent), span.largest)
+    if not factor.scale:
+        values = np.where(generator.random(whole.shape) < 0.5, -values, values)
+    return values.astype(factor.dtype)
+
+
+def info_of(dtype: np.dtype[Any]) -> Any:
+    """Limits of a type of floats."""
+    return ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]

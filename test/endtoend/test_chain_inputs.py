@@ -1,0 +1,157 @@
+"""Exact inputs of programs of several contractions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tcir
+from tcir.program.chains import Chain, chain_of
+from tcir.program.inputs import make_inputs
+from tcir.program.signature import signature_of
+from tcir.program.source import load_module, mlir_context
+from tcir.validation.draws import Draws
+from tcir.validation.settings import Settings
+
+from .chain_text import GATED, TWO_LAYERS
+
+Array = np.ndarray[Any, Any]
+
+
+def _drawn(text: str, seed: int = 0) -> tuple[list[Array], Chain | None]:
+    with mlir_context() as context:
+        module = load_module(text, context)
+        signature = signature_of(module)
+        chain = chain_of(module, signature)
+        return make_inputs(signature.inputs, seed, "integers", chain), chain
+
+
+def _draws(text: str) -> Draws:
+    with mlir_context() as context:
+        module = load_module(text, context)
+        return Draws.of(module, signature_of(module), Settings())
+
+
+def _check_sums(terms: Array, exact: Array) -> None:
+    """Sums over the middle dimension are the same in any order, and nearly all finite."""
+    generator = np.random.default_rng(0)
+    assert np.isfinite(exact).mean() > 0.5
+    for _ in range(3):
+        ordered = generator.permutation(terms, axis=1).astype(np.float32)
+        with np.errstate(invalid="ignore"):
+            sums = np.cumsum(ordered, axis=1, dtype=np.float32)[:, -1]
+        assert np.array_equal(sums, exact, equal_nan=True)
+
+
+def _product(a: Array, b: Array, start: Array | None = None) -> Array:
+    """The exact product, if it is the same in any order of its f32 sums."""
+    with np.errstate(invalid="ignore"):
+        terms = a.astype(np.float64)[:, :, None] * b.astype(np.float64)
+        if start is not None:
+            terms = np.concatenate([start[:, None, :].astype(np.float64), terms], axis=1)
+        exact = terms.sum(axis=1)
+    _check_sums(terms, exact)
+    return exact
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_sums_of_two_layers_are_exact_in_any_order(seed: int) -> None:
+    (a, b, bias, c, start, residual), chain = _drawn(TWO_LAYERS, seed)
+    assert chain is not None and len(chain.contractions) == 2
+    first = _product(a, b)
+    biased = first + bias
+    assert (biased == biased.astype(np.float32)).all() and bias.any()
+    hidden = np.maximum(biased, 0).astype(ml_dtypes.bfloat16)
+    assert (hidden != np.maximum(biased, 0)).any(), "the rounding between the layers shows"
+    _product(hidden, c, start)
+    for array in (a, b):
+        magnitudes = np.abs(array[array != 0].astype(np.float64))
+        assert np.log2(magnitudes.max() / magnitudes.min()) > 20
+    for array in (c, start, residual):
+        assert np.isnan(array.astype(np.float32)).any() and np.isinf(array.astype(np.float32)).any()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_products_with_the_same_operand_are_exact_in_any_order(seed: int) -> None:
+    (a, gate, up), chain = _drawn(GATED, seed)
+    assert chain is not None and chain.share >= 8
+    for weights in (gate, up):
+        _product(a, weights)
+        assert np.isnan(weights).any() and np.isinf(weights).any()
+    assert np.isnan(a).any() and np.isinf(a).any()
+
+
+def test_special_values_of_a_first_layer_come_alone() -> None:
+    draws = _draws(TWO_LAYERS)
+    assert [draw.words for draw in draws.more] == ["inf in A", "NaN in A", "inf in B", "NaN in B"]
+    for draw in draws.more:
+        wide = [array.astype(np.float64) for array in draw.inputs]
+        side = "AB".index(draw.words[-1])
+        assert np.isfinite(wide[1 - side]).all() and not np.isfinite(wide[side]).all()
+        assert np.isnan(wide[side]).any() == ("NaN" in draw.words)
+    assert draws.main.words.startswith("integers, seed 0; 2 contractions: 3 bits of each factor")
+    assert "special: inf, NaN, zeros; alone" in draws.main.words
+    assert not _draws(GATED).more
+
+
+OTHER_SUMS = """
+  %other = linalg.matmul ins(%h, %c : tensor<40x48xbf16>, tensor<48x24xbf16>)
+                         outs(%start : tensor<40x24xf32>) -> tensor<40x24xf32>
+"""
+
+
+@pytest.mark.parametrize(
+    ("what", "old", "new"),
+    [
+        ("a function between them", "arith.maximumf %t, %zero : f32", "math.exp %t : f32"),
+        ("a product between them", "arith.addf %s, %q", "arith.mulf %s, %q"),
+        ("a constant between them", "arith.constant 0.0", "arith.constant 0.3"),
+        ("sums added to sums", "outs(%start : tensor", "outs(%other : tensor"),
+    ],
+)  # fmt: skip
+def test_what_is_not_exact_gets_small_integers(what: str, old: str, new: str) -> None:
+    assert old in TWO_LAYERS
+    text = TWO_LAYERS.replace(old, new)
+    if "%other" in new:
+        text = text.replace("  %y = linalg", OTHER_SUMS + "  %y = linalg")
+    draws = _draws(text)
+    assert draws.main.words.startswith("sums of unknown order: integers up to 3"), what
+
+
+def test_long_chains() -> None:
+    """Sums that are multiplied as tf32 have 11 bits; without a bit for each, small integers."""
+    square = """func.func @f(%a: tensor<NxNxf32>) -> tensor<NxNxf32> {
+  %z = arith.constant dense<0.0> : tensor<NxNxf32>
+  %x = linalg.matmul ins(%a, %a : tensor<NxNxf32>, tensor<NxNxf32>) outs(%z : tensor<NxNxf32>)
+    -> tensor<NxNxf32>
+  %y = linalg.matmul ins(%x, %a : tensor<NxNxf32>, tensor<NxNxf32>) outs(%z : tensor<NxNxf32>)
+    -> tensor<NxNxf32>
+  return %y : tensor<NxNxf32>
+}"""
+    (a,), chain = _drawn(square.replace("N", "24"))
+    assert chain is not None and (chain.share, chain.bits) == (3, (11, 19))
+    first = _product(a, a)
+    _product(first, a)
+    _, chain = _drawn(square.replace("N", "600"))
+    assert chain is None
+
+
+def test_whole_numbers_are_always_exact() -> None:
+    text = """func.func @f(%a: tensor<16x32xi8>, %b: tensor<32x16xi8>, %c: tensor<16x16xi8>)
+    -> tensor<16x16xi32> {
+  %z = arith.constant dense<0> : tensor<16x16xi32>
+  %x = linalg.matmul ins(%a, %b : tensor<16x32xi8>, tensor<32x16xi8>) outs(%z : tensor<16x16xi32>)
+    -> tensor<16x16xi32>
+  %h = arith.trunci %x : tensor<16x16xi32> to tensor<16x16xi8>
+  %y = linalg.matmul ins(%h, %c : tensor<16x16xi8>, tensor<16x16xi8>) outs(%z : tensor<16x16xi32>)
+    -> tensor<16x16xi32>
+  return %y : tensor<16x16xi32>
+}"""
+    (a, b, c), chain = _drawn(text)
+    assert chain is not None and not chain.contractions
+    for array in (a, b, c):
+        assert array.min() < -120 and array.max() > 120
+    assert tcir.validate(text, ["linalg-generalize-named-ops", "canonicalize", "cse"])
