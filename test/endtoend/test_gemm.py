@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import time
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -103,6 +104,32 @@ def test_nvfp4_compiles_without_spills(size: tuple[int, int, int], options: str)
     text = BlockScaled(m=m, n=n, k=k, out="bf16").linalg()
     cubin = codegen.assemble(tcir.compile(text, f"gemm{{{options}}}").ptx, target="sm_100a")
     assert cubin.spill_bytes == 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(
+    ("size", "options", "hazards"),
+    [((128, 7168, 2048), "n-tile=192", "raise"), ((128, 4096, 7168), "n-tile=128", "off")],
+    ids=["128x192x256-38-tiles", "128x128x256-32-tiles"],
+)
+def test_nvfp4_in_full(
+    size: tuple[int, int, int], options: str, hazards: Literal["raise", "off"]
+) -> None:
+    """Every tile of two of them from PTX, to the bit with numpy and ml_dtypes.
+
+    The first with its hazards looked for, the larger without: a minute each.
+    """
+    m, n, k = size
+    case = BlockScaled(m=m, n=n, k=k, out="bf16", alpha="after", blocked="a1b1")
+    kernel = tcir.compile(case.linalg(), f"gemm{{{options}}}")
+    inputs = inputs_of(case, seed=5)
+    want = scaled_product(case, **inputs)
+    out = np.zeros_like(want)
+    before = time.perf_counter()
+    outcome = kernel(*as_passed(case, inputs).values(), out, hazards=hazards)
+    print(f"\n{case}: {time.perf_counter() - before:.0f} s with hazards={hazards}", end="")
+    assert out.tobytes() == want.tobytes() and not outcome.findings
 
 
 def _unshifted(old: Any) -> Any:
