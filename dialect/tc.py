@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tcir.dialect.ops.store_shared import *
     from tcir.dialect.ops.stores import *
     from tcir.dialect.ops.structure import *
+    from tcir.dialect.ops.sum_parts import *
     from tcir.dialect.ops.sync import *
     from tcir.dialect.ops.tma import *
     from tcir.dialect.ops.tma_store import *

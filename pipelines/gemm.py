@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tcir.passes.gemm.repack_gemm import RepackGemm
+from tcir.passes.gemm.split_k import SplitK
 from tcir.passes.gemm.swap_operands import SwapOperands
 from tcir.passes.gemm.tile_gemm import TileGemm
 from tcir.passes.raising.fuse_epilogue import FuseEpilogue
@@ -14,6 +15,7 @@ from tcir.passes.raising.split_launches import SplitLaunches
 from tcir.passes.simt.convert_codes_to_simt import ConvertCodesToSimt
 from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
 from tcir.passes.simt.convert_scales_to_simt import ConvertScalesToSimt
+from tcir.passes.simt.convert_sums_to_simt import ConvertSumsToSimt
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines.parts.tile_to_llvm import tile_to_llvm
 
@@ -33,6 +35,7 @@ class GemmOptions:
           with the least bytes in shared memory
     swap: auto exchanges A and B where few rows leave most of the tensor core's 128 rows empty, and
           n-tile is left out; always; never
+    split_k: CTAs that share K of an output tile; a second kernel sums their results up
     """
 
     n_tile: int = 0
@@ -43,6 +46,7 @@ class GemmOptions:
     programmatic: bool = False
     kind: str = ""
     swap: str = "auto"
+    split_k: int = 1
 
 
 def build(options: GemmOptions) -> Pipeline:
@@ -54,10 +58,12 @@ def build(options: GemmOptions) -> Pipeline:
             SwapOperands(swap=options.swap, n_tile=options.n_tile),
             RepackGemm(),
             ReorderScales(),
+            SplitK(splits=options.split_k),
             SplitLaunches(),
             ConvertRepackToSimt(),
             ConvertScalesToSimt(),
             ConvertCodesToSimt(),
+            ConvertSumsToSimt(),
             TileGemm(
                 n_tile=options.n_tile,
                 persistent=options.persistent,

@@ -3,7 +3,14 @@
 from typing import Any
 
 from tcir._mlir import ext, ir
-from tcir.dialect.attributes import integers, not_arrays, string
+from tcir.dialect.attributes import (
+    integer,
+    integers,
+    is_integer,
+    not_arrays,
+    optional_integer,
+    string,
+)
 from tcir.dialect.limits import FP8
 from tcir.dialect.operation import Op
 from tcir.dialect.rules import Broken, verify
@@ -55,6 +62,9 @@ class MatmulOp(Op, name="matmul", lowered_by=("tile-gemm", "tile-matmul-warp")):
     ``a`` is ``[M,K]`` (``a_layout = "mk"``) or ``[K,M]`` (``"km"``), ``b`` is ``[K,N]``
     (``"kn"``) or ``[N,K]`` (``"nk"``), ``out`` is ``[M,N]``, or ``[N,M]`` with ``out_layout =
     "nm"`` (left out: ``"mn"``); all three carry the same leading batch dimension or none.
+
+    With ``k_part`` the sums stay in parts: part p sums over ``k_part`` elements of K from ``p *
+    k_part`` on, and ``out``, of f32 or i32, has a dimension of parts in front (``tc.sum_parts``).
     """
 
     example = """
@@ -257,13 +267,32 @@ def _(op: MatmulOp) -> Broken:
 
 @verify(
     MatmulOp,
+    "k-part",
+    "tc",
+    "k_part must be an integer of at least 1, or left out, got {got}",
+)
+def _(op: MatmulOp) -> Broken:
+    if is_integer(op, "k_part") and (k_part(op) is None or integer(op, "k_part") > 0):
+        return None
+    return {"got": op.attributes["k_part"]}
+
+
+def k_part(op: ir.OpView) -> int | None:
+    """Elements of K in a part of a product's sums; None if they are whole."""
+    return optional_integer(op, "k_part")
+
+
+@verify(
+    MatmulOp,
     "rank",
     "tc",
-    "a, b and out must all have rank 2, or rank 3 with a leading batch dimension, got {got}",
+    "a, b and out must all have rank 2, or rank 3 with a leading batch dimension (out one more "
+    "with k_part), got {got}",
 )
 def _(op: MatmulOp) -> Broken:
     ranks = [v.type.rank for v in (op.a, op.b, op.out)]
-    return None if ranks in ([2, 2, 2], [3, 3, 3]) else {"got": ", ".join(map(str, ranks))}
+    legal = [[rank, rank, rank + (k_part(op) is not None)] for rank in (2, 3)]
+    return None if ranks in legal else {"got": ", ".join(map(str, ranks))}
 
 
 @verify(
@@ -304,6 +333,17 @@ def _(op: MatmulOp) -> Broken:
 
 @verify(
     MatmulOp,
+    "part-type",
+    "tc",
+    "out must be of f32 or i32 with k_part, got {got}: parts are rounded after they are summed",
+)
+def _(op: MatmulOp) -> Broken:
+    got = op.out.type.element_type
+    return None if k_part(op) is None or str(got) in ("f32", "i32") else {"got": got}
+
+
+@verify(
+    MatmulOp,
     "out-shape",
     "tc",
     "out must be {want} for these operands, got {got} (batches of a and b: {batches})",
@@ -312,7 +352,10 @@ def _(op: MatmulOp) -> Broken:
     a, b = _dims(op)
     batches = [_shape(v)[:-2] for v in (op.a, op.b)]
     rows_columns = {"m": a["m"], "n": b["n"]}
-    want, got = [*batches[0], *(rows_columns[d] for d in out_layout(op))], _shape(op.out)
+    part = k_part(op)
+    parts = [] if part is None else [-(-a["k"] // part)]
+    want = [*parts, *batches[0], *(rows_columns[d] for d in out_layout(op))]
+    got = _shape(op.out)
     if got == want and batches[0] == batches[1]:
         return None
     return {"want": want, "got": got, "batches": " and ".join(map(str, batches))}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tcir._mlir import ir
-from tcir.dialect.ops.highlevel import out_layout
+from tcir.dialect.ops.highlevel import k_part, out_layout
 from tcir.errors import PassError
 
 SMALLEST_CONV = (
@@ -53,8 +53,13 @@ def match_failure(op: ir.OpView, message: str, smallest: str = "") -> PassError:
     return PassError(message, op.location)
 
 
-def check_rows_first(op: ir.OpView, pass_name: str) -> None:
-    """Rejects a product whose result is stored by columns, which only tile-gemm's kernels do."""
+def check_whole_rows(op: ir.OpView, pass_name: str) -> None:
+    """Rejects a product whose result is stored by columns or in parts: tile-gemm's kernels do."""
+    if k_part(op) is not None:
+        raise match_failure(
+            op,
+            f"expected whole sums in {pass_name}, got k_part = {k_part(op)}; take tile-gemm",
+        )
     if out_layout(op) != "mn":
         raise match_failure(
             op,

@@ -9,12 +9,13 @@ from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import string
 from tcir.dialect.limits import MMA_K_BYTES, TMEM_LANES
+from tcir.dialect.ops.highlevel import k_part
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_MATMUL, match_failure
 from tcir.passes.build.emit import mma
 from tcir.passes.build.epilogue import Epilogue
 from tcir.passes.build.index import Index
-from tcir.passes.build.limits import ceil_div
+from tcir.passes.build.limits import ceil_div, round_up
 from tcir.passes.build.operand_tiles import TiledOperand, check_pitch, k_step
 from tcir.passes.build.tile_kernel import Accumulate, argument
 from tcir.passes.gemm.place import Place, Step
@@ -33,6 +34,19 @@ def check_dense(op: tc.MatmulOp) -> None:
                 "not); run repack-gemm first",
                 SMALLEST_MATMUL,
             )
+    part = k_part(op)
+    step = k_step(k_of(op), tc.element_bytes(op.a.type.element_type))
+    if part is not None and part % step:
+        raise match_failure(
+            op,
+            f"expected k_part to be a multiple of {step}, got {part} (a step of the main loop, a "
+            f"span of the swizzle); take k_part = {round_up(part, step)}",
+        )
+
+
+def k_of(op: tc.MatmulOp) -> int:
+    """Elements of K."""
+    return int(op.a.type.shape[string(op, "a_layout").index("k") - 2])
 
 
 def operands_of(op: tc.MatmulOp) -> list[tuple[ir.Value, str]]:
@@ -49,7 +63,8 @@ def is_transposed_tf32(operand: ir.Value, layout: str) -> bool:
 class DenseProduct:
     """``tc.matmul`` in tiles of 128 rows and `n_tile` columns.
 
-    a, b: the operands in tiles of one step; k: elements of K in a step; steps: that cover K
+    a, b: the operands in tiles of one step; k: elements of K in a step; steps: that cover K, or a
+    part of it
     sums: element type of the accumulator
     """
 
@@ -62,10 +77,10 @@ class DenseProduct:
     @staticmethod
     def create(op: tc.MatmulOp, arguments: list[ir.Value], n_tile: int) -> DenseProduct:
         """Builds the tensor maps in a kernel of these `arguments`."""
-        batch = list(op.out.type.shape)[:-2]
+        batch = list(op.a.type.shape)[:-2]
         (a, a_layout), (b, b_layout) = operands_of(op)
         m, n = a.type.shape[a_layout.index("m") - 2], b.type.shape[b_layout.index("n") - 2]
-        k = a.type.shape[a_layout.index("k") - 2]
+        k = k_of(op)
         kc = k_step(k, tc.element_bytes(a.type.element_type))
         rest = {"batch": batch[0]} if batch else {}
 
@@ -79,7 +94,7 @@ class DenseProduct:
             operand(a, a_layout, m, TMEM_LANES),
             operand(b, b_layout, n, n_tile),
             kc,
-            ceil_div(k, kc),
+            ceil_div(k_part(op) or k, kc),
             ir.IntegerType.get_signless(32) if integer else ir.F32Type.get(),
         )
 
@@ -92,6 +107,8 @@ class DenseProduct:
         return epilogue
 
     def _multiply(self, place: Place, d: ir.Value, step: Index, accumulate: Accumulate) -> None:
+        if place.part is not None:
+            step = index.add(index.mul(place.part, self.steps), step)
         k0 = index.mul(step, self.k)
         a, b = tc.SmemTileOp(self.a.type).tile, tc.SmemTileOp(self.b.type).tile
         batch: dict[str, Index] = {} if place.batch is None else {"batch": place.batch}

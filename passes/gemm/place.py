@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
 from tcir._mlir import ir
@@ -17,7 +17,7 @@ from tcir.passes.build.tile_kernel import Accumulate
 @dataclass(frozen=True)
 class Place:
     """Where a tile is in the output: its number along m and n, the first row and column of it, and
-    its matrix of a batch. `layout`: the order of rows and columns in the output."""
+    its matrix of a batch, its part of K. `layout`: the order of rows and columns in the output."""
 
     row_tile: Index
     column_tile: Index
@@ -25,6 +25,7 @@ class Place:
     column: Index
     batch: Index | None = None
     layout: str = "mn"
+    part: Index | None = None
 
     @staticmethod
     def of(
@@ -34,18 +35,30 @@ class Place:
         row, column = index.mul(row_tile, TMEM_LANES), index.mul(column_tile, n_tile)
         return Place(row_tile, column_tile, row, column, batch, layout)
 
+    def of_part(self, batches: int | None) -> Place:
+        """The place whose `batch` counts the matrices of all parts, `batches` in each of them."""
+        assert self.batch is not None
+        if batches is None:
+            return replace(self, batch=None, part=self.batch)
+        both = index.div(self.batch, batches), index.rem(self.batch, batches)
+        return replace(self, part=both[0], batch=both[1])
+
+    @property
+    def outer(self) -> list[Index]:
+        """The indices in front of row and column."""
+        return [each for each in (self.part, self.batch) if each is not None]
+
     def dim(self, letter: str) -> int:
         """The output's dimension that rows (``m``) or columns (``n``) go along."""
-        return self.layout.index(letter) + (self.batch is not None)
+        return self.layout.index(letter) + len(self.outer)
 
     def indices(self, quarter: ir.Value) -> Callable[[ir.Value], list[Index]]:
         """Indices in the output of lane 0 of a sub-partition, by the tile's column."""
-        batch = [] if self.batch is None else [self.batch]
         row = index.add(self.row, index.mul(quarter, QUARTER_LANES))
 
         def at(column: ir.Value) -> list[Index]:
             places = {"m": row, "n": index.add(self.column, column)}
-            return [*batch, *(places[letter] for letter in self.layout)]
+            return [*self.outer, *(places[letter] for letter in self.layout)]
 
         return at
 

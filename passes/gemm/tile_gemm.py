@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from math import prod
 from typing import ClassVar
 
 from tcir._mlir import func, ir
 from tcir.dialect import tc
 from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
-from tcir.dialect.ops.highlevel import out_layout
+from tcir.dialect.ops.highlevel import k_part, out_layout
 from tcir.errors import InputError
 from tcir.passes.build.emit import i64
 from tcir.passes.build.kernel_ops import CTAS_PER_SM
@@ -70,7 +71,8 @@ class TileGemm(Pass):
     columns, and copies them to tensor memory (``tc.cp_scales``); with an `n_tile` that is no
     multiple of 128 a tile may begin inside a block, and its copies go further left.
     ``mk`` and ``nk`` give K-major tiles, ``km`` and ``kn`` MN-major ones; the batch is grid z. With
-    ``out_layout = "nm"`` rows of tiles are stored along the output's last dimension.
+    ``out_layout = "nm"`` rows of tiles are stored along the output's last dimension; the parts of K
+    (``k_part``) are further tiles of grid z.
     Preserves the value of every output element up to the order of the f32 sums, and the location of
     the product on every op.
     """
@@ -122,7 +124,7 @@ class TileGemm(Pass):
         if out_layout(source.op) == "nm":
             m, n = n, m
         tiles = OutputTiles(
-            ceil_div(m, TMEM_LANES), ceil_div(n, n_tile), batch[0] if batch else None
+            ceil_div(m, TMEM_LANES), ceil_div(n, n_tile), prod(batch) if batch else None
         )
         if not self.persistent:
             return tiles
@@ -148,6 +150,10 @@ def _tile(
         product = create(arguments)
         with tiles.each() as (x, y, z):
             place = Place.of(x, y, z, n_tile, out_layout(source.op))
+            if k_part(source.op) is not None:
+                place = place.of_part(
+                    source.op.a.type.shape[0] if source.op.a.type.rank == 3 else None
+                )
             step = product.at(place)
             d = accumulator(n_tile, product.sums)
             with loop(product.steps) as i:

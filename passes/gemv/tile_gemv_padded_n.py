@@ -9,7 +9,7 @@ from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
 from tcir.passes.build import index
-from tcir.passes.build.diagnostics import check_rows_first
+from tcir.passes.build.diagnostics import check_whole_rows
 from tcir.passes.build.index import Index
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.scaled_checks import check_scaled
@@ -80,7 +80,7 @@ class TileGemvPaddedN(Pass):
 
     def run(self, module: ir.Module) -> None:
         for source in find_sources(module, tc.BlockScaledMatmulOp, self.name):
-            check_rows_first(source.op, self.name)
+            check_whole_rows(source.op, self.name)
             shape = ScaledShape.of(source.op, self.kind)
             check_scaled(source.op, shape)
             check_pad_n(source.op, shape, self.pad_n)

@@ -13,7 +13,7 @@ from tcir.dialect.ops.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES,
 from tcir.passes.build import simt
 from tcir.passes.build.diagnostics import (
     SMALLEST_BLOCK_SCALED,
-    check_rows_first,
+    check_whole_rows,
     match_failure,
 )
 from tcir.passes.build.gpu_module import buffer_numbers, launch_order, target_of
@@ -67,7 +67,7 @@ class ConvertBlockScaledToSimt(Pass):
                     f"{', '.join(op.operation.name for op in ops) or 'nothing'} (run "
                     "raise-block-scaled first)", SMALLEST_BLOCK_SCALED,
                 )  # fmt: skip
-            check_rows_first(found[0], self.name)
+            check_whole_rows(found[0], self.name)
             for option, most in (("rows", 8), ("warps", 32)):
                 if not 1 <= getattr(self, option) <= most:
                     raise match_failure(

@@ -12,7 +12,7 @@ from tcir.dialect.fragments import accumulator_type
 from tcir.dialect.limits import FP8
 from tcir.errors import InputError
 from tcir.passes.build import index
-from tcir.passes.build.diagnostics import SMALLEST_MATMUL, check_rows_first, match_failure
+from tcir.passes.build.diagnostics import SMALLEST_MATMUL, check_whole_rows, match_failure
 from tcir.passes.build.emit import i64s
 from tcir.passes.build.gpu_module import target_of
 from tcir.passes.build.index import Index
@@ -82,7 +82,7 @@ class TileMatmulWarp(Pass):
             self.block_m, self.block_n, self.block_k, self.warps_m, self.warps_n, self.atom
         )
         for source in find_sources(module, tc.MatmulOp, self.name):
-            check_rows_first(source.op, self.name)
+            check_whole_rows(source.op, self.name)
             _check(source.op, target, self.group_m)
             _tile(source, options, target, self.group_m, self.ldmatrix, self.copy)
 

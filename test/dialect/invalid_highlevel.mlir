@@ -221,7 +221,7 @@ func.func @f(%a: tensor<2x128x64xf16>, %b: tensor<2x64x32xf16>) {
 
 // illegal: tc.matmul/rank
 func.func @f(%a: tensor<128x64xf16>, %b: tensor<64x32xf16>) {
-  // expected-error @+1 {{tc.matmul: a, b and out must all have rank 2, or rank 3 with a leading batch dimension, got 2, 2, 3}}
+  // expected-error @+1 {{tc.matmul: a, b and out must all have rank 2, or rank 3 with a leading batch dimension (out one more with k_part), got 2, 2, 3}}
   %y = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn"}
       : (tensor<128x64xf16>, tensor<64x32xf16>) -> tensor<1x128x32xf32>
   return
@@ -349,5 +349,53 @@ func.func @f(%a: tensor<8x16xf16>, %b: tensor<16x24xf16>) {
   // expected-error @+1 {{tc.matmul: out must be [24, 8] for these operands, got [8, 24]}}
   %y = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn", out_layout = "nm"}
       : (tensor<8x16xf16>, tensor<16x24xf16>) -> tensor<8x24xf32>
+  return
+}
+
+// -----
+
+// 130 elements of K are three parts of at most 64.
+// legal: tc.matmul/k-part
+func.func @f(%a: tensor<8x130xf16>, %b: tensor<130x24xf16>) {
+  %y = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn", k_part = 64 : i64}
+      : (tensor<8x130xf16>, tensor<130x24xf16>) -> tensor<3x8x24xf32>
+  return
+}
+
+// -----
+
+// illegal: tc.matmul/k-part
+func.func @f(%a: tensor<8x130xf16>, %b: tensor<130x24xf16>) {
+  // expected-error @+1 {{tc.matmul: k_part must be an integer of at least 1, or left out, got 0 : i64}}
+  %y = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn", k_part = 0 : i64}
+      : (tensor<8x130xf16>, tensor<130x24xf16>) -> tensor<3x8x24xf32>
+  return
+}
+
+// -----
+
+// legal: tc.matmul/part-type
+func.func @f(%a: tensor<8x130xi8>, %b: tensor<130x24xi8>) {
+  %y = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn", k_part = 128 : i64}
+      : (tensor<8x130xi8>, tensor<130x24xi8>) -> tensor<2x8x24xi32>
+  return
+}
+
+// -----
+
+// illegal: tc.matmul/part-type
+func.func @f(%a: tensor<8x130xf16>, %b: tensor<130x24xf16>) {
+  // expected-error @+1 {{tc.matmul: out must be of f32 or i32 with k_part, got f16: parts are rounded after they are summed}}
+  %y = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn", k_part = 64 : i64}
+      : (tensor<8x130xf16>, tensor<130x24xf16>) -> tensor<3x8x24xf16>
+  return
+}
+
+// -----
+
+func.func @f(%a: tensor<8x130xf16>, %b: tensor<130x24xf16>) {
+  // expected-error @+1 {{tc.matmul: out must be [3, 8, 24] for these operands, got [2, 8, 24]}}
+  %y = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn", k_part = 64 : i64}
+      : (tensor<8x130xf16>, tensor<130x24xf16>) -> tensor<2x8x24xf32>
   return
 }

@@ -58,6 +58,7 @@ def test_every_hardware_op_names_its_section() -> None:
         "tc.pack_codes",
         "tc.unpack_codes",
         "tc.epilogue",
+        "tc.sum_parts",
         "tc.element",
         "tc.yield",
     }

@@ -58,3 +58,11 @@ func.func @columns(%a: tensor<16x64xf16>, %b: tensor<64x8xf16>) -> tensor<8x16xf
   %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn", out_layout = "nm"} : (tensor<16x64xf16>, tensor<64x8xf16>) -> tensor<8x16xf32>
   return %c : tensor<8x16xf32>
 }
+
+// -----
+
+func.func @parts(%a: tensor<16x64xf16>, %b: tensor<64x8xf16>) -> tensor<2x16x8xf32> {
+  // expected-error @+1 {{expected whole sums in tile-matmul-warp, got k_part = 32; take tile-gemm}}
+  %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn", k_part = 32 : i64} : (tensor<16x64xf16>, tensor<64x8xf16>) -> tensor<2x16x8xf32>
+  return %c : tensor<2x16x8xf32>
+}

@@ -10,7 +10,7 @@ import numpy as np
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integers, string
-from tcir.dialect.ops.highlevel import out_layout
+from tcir.dialect.ops.highlevel import k_part, out_layout
 from tcir.errors import IncompleteError
 from tcir.interp.tensor.arith import convert
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
@@ -66,10 +66,24 @@ def tc_matmul(_: Interpreter, op: tc.MatmulOp, a: Array, b: Array) -> Sequence[A
     type_ = op.operation.results[0].type
     integers_ = dtype_of(type_) == np.int32  # sums wrap
     wide: Any = np.int64 if integers_ else np.float64
-    total = a.astype(wide) @ b.astype(wide)
+    a, b = a.astype(wide), b.astype(wide)
+    part = k_part(op)
+    if part is None:
+        total = a @ b
+    else:
+        ranges = [slice(first, first + part) for first in range(0, a.shape[-1], part)]
+        total = np.stack([a[..., each] @ b[..., each, :] for each in ranges])
     if out_layout(op) == "nm":
         total = np.ascontiguousarray(total.swapaxes(-1, -2))
     return [total.astype(np.int32) if integers_ else _rounded(total, type_)]
+
+
+@evaluate(tc.SumPartsOp)
+def tc_sum_parts(_: Interpreter, op: tc.SumPartsOp, parts: Array) -> Sequence[Array]:
+    total = parts[0]
+    for part in parts[1:]:
+        total = total + part
+    return [convert(total, dtype_of(op.operation.results[0].type))]
 
 
 @evaluate(tc.RepackOp)

@@ -1,0 +1,53 @@
+"""Sums of partial results."""
+
+from tcir._mlir import ext, ir
+from tcir.dialect.operation import Op
+from tcir.dialect.rules import Broken, verify
+
+SUMMED_TYPES = {"f32": ("f32", "f16", "bf16"), "i32": ("i32",)}
+"""Types of a result by that of its parts."""
+
+
+class SumPartsOp(Op, name="sum_parts", lowered_by=("convert-sums-to-simt",)):
+    """The sum over the first dimension, in its order, rounded once to the element type of ``out``.
+
+    ``out[...] = round(((parts[0, ...] + parts[1, ...]) + parts[2, ...]) + ...)``: each sum of f32
+    is rounded to f32, one of i32 wraps. A product with ``k_part`` makes the parts. Below the tensor
+    level it is a kernel of its own, one thread an element, which also computes a ``tc.epilogue``
+    of ``out``.
+    """
+
+    example = """
+    func.func @example(%parts: tensor<4x8x4096xf32>) -> tensor<8x4096xf16> {
+      %out = "tc.sum_parts"(%parts) : (tensor<4x8x4096xf32>) -> tensor<8x4096xf16>
+      return %out : tensor<8x4096xf16>
+    }
+    """
+
+    parts: ext.Operand[ir.RankedTensorType]
+    out: ext.Result[ir.RankedTensorType]
+
+
+@verify(
+    SumPartsOp,
+    "shape",
+    "tc",
+    "parts must be static and have one dimension more than out, in front, got {parts} and {out}",
+)
+def _(op: SumPartsOp) -> Broken:
+    parts, out = op.parts.type, op.out.type
+    static = parts.has_static_shape and out.has_static_shape
+    if static and parts.rank and list(parts.shape)[1:] == list(out.shape):
+        return None
+    return {"parts": parts, "out": out}
+
+
+@verify(
+    SumPartsOp,
+    "types",
+    "tc",
+    "parts must be of f32 with out of f32, f16 or bf16, or both of i32, got {parts} and {out}",
+)
+def _(op: SumPartsOp) -> Broken:
+    parts, out = (str(value.type.element_type) for value in (op.parts, op.out))
+    return None if out in SUMMED_TYPES.get(parts, ()) else {"parts": parts, "out": out}

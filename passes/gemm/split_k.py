@@ -1,0 +1,102 @@
+"""split-k: the sums of a product in parts, which several CTAs compute."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+from tcir._mlir import func, ir
+from tcir.dialect import tc
+from tcir.dialect.ops.highlevel import k_part
+from tcir.errors import InputError
+from tcir.passes.build.diagnostics import match_failure
+from tcir.passes.build.emit import i64
+from tcir.passes.build.limits import ceil_div
+from tcir.passes.build.operand_tiles import k_step
+from tcir.passes.gemm.dense import k_of
+from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.passmanager.remarks import remark
+
+
+@register_pass
+@dataclass(frozen=True)
+class SplitK(Pass):
+    """Divides K of a ``tc.matmul`` into equal ranges of steps, and sums up the partial results.
+
+    splits: ranges; 1: none
+
+    Before::
+
+        %c = "tc.matmul"(%a, %b) {…}
+            : (tensor<8x8192xf16>, tensor<8192x256xf16>) -> tensor<8x256xf16>
+
+    After::
+
+        %p = "tc.matmul"(%a, %b) {…, k_part = 2048} : (…) -> tensor<4x8x256xf32>
+        %c = "tc.sum_parts"(%p) : (tensor<4x8x256xf32>) -> tensor<8x256xf16>
+
+    The parts are a workspace between two kernels, and summed in the order of k: the result does not
+    depend on timing. A ``tc.epilogue`` follows the sum. Preserves the value of every element up to
+    the order of the sums.
+    """
+
+    name: ClassVar[str] = "split-k"
+    splits: int = 1
+
+    def __post_init__(self) -> None:
+        if self.splits < 1:
+            raise InputError(
+                f"expected split-k of at least 1, got {self.splits}; smallest accepted: split-k=1"
+            )
+
+    def run(self, module: ir.Module) -> None:
+        if self.splits == 1:
+            return
+        for function in module.body.operations:
+            if isinstance(function, func.FuncOp) and not function.is_external:
+                for op in list(function.entry_block):
+                    if isinstance(op, tc.BlockScaledMatmulOp):
+                        raise match_failure(
+                            op, f"expected split-k=1 with block-scaled operands, got {self.splits} "
+                            "(global scales multiply whole sums); for few columns take pipeline "
+                            "gemv-padded-n with schedule=split-k",
+                        )  # fmt: skip
+                    if isinstance(op, tc.MatmulOp) and k_part(op) is None:
+                        self._split(op)
+
+    def _split(self, op: tc.MatmulOp) -> None:
+        a, k = op.a.type, k_of(op)
+        step = k_step(k, tc.element_bytes(a.element_type))
+        steps = ceil_div(k, step)
+        if self.splits > steps:
+            raise match_failure(
+                op,
+                f"expected split-k in [1, {steps}], got {self.splits}: K={k} is {steps} steps of "
+                f"{step} elements, a span of the swizzle, and a CTA multiplies one at least",
+            )
+        each = ceil_div(steps, self.splits)
+        parts = ceil_div(steps, each)
+        out = op.out.type
+        element = out.element_type if str(out.element_type) == "i32" else ir.F32Type.get()
+        kind = ir.RankedTensorType.get([parts, *out.shape], element)
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        with ir.InsertionPoint(op), op.location:
+            product = ir.Operation.create(
+                tc.MatmulOp.OPERATION_NAME,
+                [kind],
+                [op.a, op.b],
+                {**attributes, "k_part": i64(each * step)},
+            )
+            total = tc.SumPartsOp(product.result, out).out
+        op.out.replace_all_uses_with(total)
+        op.operation.erase()
+        self._state(product.opview, parts, each, out)
+
+    def _state(self, product: tc.MatmulOp, parts: int, each: int, out: ir.RankedTensorType) -> None:
+        bytes_ = 4 * parts * prod(out.shape)
+        remark(
+            product,
+            f"K in {parts} parts of {each} steps each: {parts} times the tiles, and a workspace of "
+            f"{bytes_} bytes, written and read once",
+        )

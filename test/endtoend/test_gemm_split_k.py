@@ -1,0 +1,127 @@
+"""Split-K: the sums of a tile in parts, a CTA each, and a kernel that adds the parts in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tcir
+from tcir._mlir import arith, ir
+from tcir.program.inputs import make_inputs, poison
+
+from .breaking import Edit, pick, run_broken, walk
+from .epilogue_text import TRUNCATE, Fused
+from .gemm_cases import Dense
+
+QUICK = Dense(8, 136, 296, "f16", "mk", "nk", out="bf16", options="split-k=3")
+CASES = [
+    Dense(130, 40, 320, "f16", options="split-k=5"),  # a step each
+    Dense(40, 24, 328, "bf16", "km", "nk", options="split-k=4 swap=never"),  # 6 steps: 2, 2, 2
+    Dense(24, 136, 100, "f32", "mk", "nk", options="split-k=2"),
+    Dense(20, 72, 400, "f8E4M3FN", "mk", "nk", other="f8E5M2", out="f16", options="split-k=2"),
+    Dense(9, 200, 272, "i8", "mk", "nk", options="split-k=3"),
+    Dense(40, 24, 130, "f16", batch=3, options="split-k=3"),
+    Dense(140, 40, 200, "f16", options="split-k=2 n-tile=16 persistent=true ctas=3"),
+    Dense(7, 130, 257, "f16", "mk", "kn", options="split-k=2"),  # repacked first
+]
+
+
+def run(case: Dense, orders: int) -> None:
+    """Every level equal on integers, and the PTX beside numpy."""
+    kernel = tcir.compile(case.text, case.pipeline, validate=True, orders=orders, seed=3)
+    assert {line.verdict for line in kernel.report.passes} == {"reference", "equal"}, str(kernel)
+    assert not [finding for line in kernel.report.passes for finding in line.findings]
+    assert len(kernel.launches.launches) >= 2
+    a, b = make_inputs(kernel.signature.inputs, 7, "integers")
+    (out,) = (poison(spec) for spec in kernel.signature.outputs)
+    outcome = kernel(a, b, out)
+    assert out.tobytes() == case.product(a, b).tobytes() and not outcome.findings, str(outcome)
+
+
+@pytest.mark.parametrize(
+    "case", [QUICK, *(pytest.param(c, marks=pytest.mark.slow) for c in CASES)], ids=str
+)
+def test_case(case: Dense) -> None:
+    run(case, 2)
+
+
+@pytest.mark.slow
+def test_floats_are_within_the_bound() -> None:
+    """And the same bits under every completion order: the order of the sums is that of k."""
+    case = CASES[0]
+    report = tcir.validate(case.text, case.pipeline, inputs="random", orders=5, seed=4)
+    assert report.ok, str(report)
+    assert report["llvm-to-ptx"].verdict in ("equal", "within bound"), str(report)
+
+
+SILU = Fused(
+    """
+    %u = arith.addf %s, %b : f32
+    %one = arith.constant 1.0 : f32
+    %negative = arith.negf %u : f32
+    %e = math.exp %negative : f32
+    %d = arith.addf %one, %e : f32
+    %q = arith.divf %u, %d : f32
+    %v = arith.extf %r : f16 to f32
+    %t = arith.addf %q, %v : f32
+    """
+    + TRUNCATE,
+    {"b": ("f32", "n"), "r": ("f16", "mn")},
+    m=8, n=40, k=160,
+)  # fmt: skip
+
+
+@pytest.mark.slow
+def test_an_epilogue_follows_the_sum() -> None:
+    report = tcir.validate(SILU.linalg(), "gemm", inputs="random", split_k=3)
+    assert report.ok, str(report)
+
+
+def _plus(amount: int) -> Callable[[Any], Any]:
+    return lambda old: arith.addi(old, arith.constant(old.type, amount))
+
+
+def _one_step_further(module: Any) -> None:
+    for load in walk(module, "tc.tma_load"):
+        with ir.InsertionPoint(load), load.location:
+            load.operands[1] = _plus(64)(load.operands[1])
+
+
+def _last_part_left_out(module: Any) -> None:
+    *_, last = walk(module, "arith.addf")
+    last.results[0].replace_all_uses_with(last.operands[0])
+
+
+def _part_again(module: Any) -> None:
+    first, second, *_ = walk(module, "llvm.load")
+    second.operands[0] = first.operands[0]
+
+
+def _all_to_the_first_part(module: Any) -> None:
+    store = pick(module, "tc.store_rows")
+    with ir.InsertionPoint(store), store.location:
+        store.operands[2] = arith.constant(ir.IndexType.get(), 0)
+
+
+BREAKS: dict[str, tuple[str, Edit, tuple[str, ...]]] = {
+    "k ranges one step off": ("tile-gemm", _one_step_further, ("difference",)),
+    "last part not added": ("convert-sums-to-simt", _last_part_left_out, ("difference",)),
+    "a part added twice": ("convert-sums-to-simt", _part_again, ("difference",)),
+    "all parts to one place": (
+        "tile-gemm", _all_to_the_first_part, ("hazard: output-never-written", "hazard: race")
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("at", "edit", "by"),
+    [pytest.param(*each, id=what, marks=() if what.startswith("last") else pytest.mark.slow)
+     for what, each in BREAKS.items()],
+)  # fmt: skip
+def test_break(at: str, edit: Edit, by: tuple[str, ...]) -> None:
+    case = Dense(40, 24, 320, "f16", "mk", "nk")
+    pipeline = tcir.named_pipeline("gemm", split_k=3, swap="never")
+    caught = run_broken(case.text, pipeline, at, edit, orders=1)
+    assert caught.at == at and caught.by in by, caught.text

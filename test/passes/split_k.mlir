@@ -1,0 +1,37 @@
+// split-k: the sums of a product in parts, and their sum.
+// RUN: %tc-opt %s --split-input-file --split-k="{splits=3}" | %filecheck %s
+// RUN: %tc-opt %s --split-input-file --split-k | %filecheck %s --check-prefix=ONE
+// RUN: %tc-opt %s --split-input-file --split-k="{splits=3}" 2>&1 | %filecheck %s --check-prefix=REMARK
+// RUN: %exits 3 %tc-opt %s --split-input-file --split-k="{splits=6}" | %filecheck %s --check-prefix=SIX
+// RUN: %exits 3 %tc-opt %s --split-input-file --split-k="{splits=0}" | %filecheck %s --check-prefix=ZERO
+// ZERO: expected split-k of at least 1, got 0
+// SIX: error: expected split-k in [1, 5], got 6: K=300 is 5 steps of 64 elements
+
+// Five steps: 2, 2 and 1. The epilogue is that of the sum.
+// CHECK-LABEL: func.func @f(
+// CHECK: %[[P:.*]] = "tc.matmul"(%arg0, %arg1) {a_layout = "mk", b_layout = "nk", k_part = 128 : i64} : (tensor<40x300xf16>, tensor<24x300xf16>) -> tensor<3x40x24xf32>
+// CHECK: %[[C:.*]] = "tc.sum_parts"(%[[P]]) : (tensor<3x40x24xf32>) -> tensor<40x24xf32>
+// CHECK: "tc.epilogue"(%[[C]])
+// ONE-LABEL: func.func @f(
+// ONE-NOT: tc.sum_parts
+// REMARK: remark: K in 3 parts of 2 steps each: 3 times the tiles, and a workspace of 11520 bytes, written and read once
+func.func @f(%a: tensor<40x300xf16>, %b: tensor<24x300xf16>) -> tensor<40x24xf16> {
+  %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "nk"} : (tensor<40x300xf16>, tensor<24x300xf16>) -> tensor<40x24xf32>
+  %d = "tc.epilogue"(%c) ({
+  ^bb0(%s: f32):
+    %t = arith.truncf %s : f32 to f16
+    "tc.yield"(%t) : (f16) -> ()
+  }) : (tensor<40x24xf32>) -> tensor<40x24xf16>
+  return %d : tensor<40x24xf16>
+}
+
+// -----
+
+// The workspace has f32 whatever the result is.
+// CHECK-LABEL: func.func @batch(
+// CHECK: -> tensor<3x2x40x24xf32>
+// CHECK: "tc.sum_parts"(%{{.*}}) : (tensor<3x2x40x24xf32>) -> tensor<2x40x24xbf16>
+func.func @batch(%a: tensor<2x40x320xf16>, %b: tensor<2x24x320xf16>) -> tensor<2x40x24xbf16> {
+  %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "nk"} : (tensor<2x40x320xf16>, tensor<2x24x320xf16>) -> tensor<2x40x24xbf16>
+  return %c : tensor<2x40x24xbf16>
+}
