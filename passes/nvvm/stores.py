@@ -198,4 +198,7 @@ def _store(
     else:
         part = llvm.shufflevector(words, range(first, first + count))
     pointer = llvm.getelementptr(address, place) if place else address
+    if nbytes == 1:
+        simt.store_byte(pointer, part)
+        return
     llvm.store(part, pointer, alignment=nbytes)

@@ -52,8 +52,24 @@ class ConvertSumsToSimt(Pass):
                         "expected a function of one tc.sum_parts, and a tc.epilogue of it or none, "
                         f"got {names}; run split-launches first",
                     )
+                _check_types(ops[0], after)
                 _Kernel(each, ops[0], after).build(module)
                 each.operation.erase()
+
+
+def _check_types(op: tc.SumPartsOp, after: tc.EpilogueOp | None) -> None:
+    """Rejects types of a byte: numbers of them have no registers of their own."""
+    body = list(after.body.blocks[0])[:-1] if after else [op]
+    for each in body:
+        values = [*each.operation.operands, *each.operation.results]
+        for kind in (getattr(v.type, "element_type", v.type) for v in values):
+            if str(kind) != "i1" and kind.width < 16:
+                raise match_failure(
+                    each,
+                    "expected f32, f16, bf16, i16 or i32 in an epilogue of sums in parts, got "
+                    f"{kind} (a thread has one number, and conversions of fp8 take pairs); store f16, or "
+                    "take split-k=1",
+                )
 
 
 @dataclass(frozen=True)

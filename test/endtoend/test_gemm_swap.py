@@ -31,6 +31,22 @@ def test_bias_scale_and_residual() -> None:
     assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("swap", ["auto", "never"])
+def test_results_of_a_byte_are_stored_one_by_one(swap: str) -> None:
+    """By columns, and by rows of 17."""
+    body = """
+    %u = arith.addf %s, %b : f32
+    %t = arith.truncf %u : f32 to f8E4M3FN
+    linalg.yield %t : f8E4M3FN
+    """
+    case = Fused(body, {"b": ("f32", "n")}, out="f8E4M3FN", m=8, n=17, k=72)
+    if swap == "auto":
+        case = replace(case, n=136)
+    report = tcir.validate(case.linalg(), "gemm", swap=swap)
+    assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
+
+
 def test_bytes() -> None:
     """Each element is stored once, and 32 lanes make a run of 64 bytes: nothing is padded."""
     kernel = tcir.compile(Dense(7, 200, 48, out="f16").text, "gemm", validate=True, orders=1)
