@@ -67,8 +67,8 @@ def _check_types(op: tc.SumPartsOp, after: tc.EpilogueOp | None) -> None:
                 raise match_failure(
                     each,
                     "expected f32, f16, bf16, i16 or i32 in an epilogue of sums in parts, got "
-                    f"{kind} (a thread has one number, and conversions of fp8 take pairs); store f16, or "
-                    "take split-k=1",
+                    f"{kind} (a thread has one number, conversions of fp8 take pairs); store f16, "
+                    "or take split-k=1",
                 )
 
 

@@ -345,8 +345,9 @@ func.func @f(%a: tensor<8x16xf16>, %b: tensor<16x24xf16>) {
 
 // -----
 
+// illegal: tc.matmul/out-shape
 func.func @f(%a: tensor<8x16xf16>, %b: tensor<16x24xf16>) {
-  // expected-error @+1 {{tc.matmul: out must be [24, 8] for these operands, got [8, 24]}}
+  // expected-error @+1 {{tc.matmul: out must be [24, 8] for these operands, got [8, 24] (batches of a and b: [] and [])}}
   %y = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn", out_layout = "nm"}
       : (tensor<8x16xf16>, tensor<16x24xf16>) -> tensor<8x24xf32>
   return
@@ -393,8 +394,9 @@ func.func @f(%a: tensor<8x130xf16>, %b: tensor<130x24xf16>) {
 
 // -----
 
+// illegal: tc.matmul/out-shape
 func.func @f(%a: tensor<8x130xf16>, %b: tensor<130x24xf16>) {
-  // expected-error @+1 {{tc.matmul: out must be [3, 8, 24] for these operands, got [2, 8, 24]}}
+  // expected-error @+1 {{tc.matmul: out must be [3, 8, 24] for these operands, got [2, 8, 24] (batches of a and b: [] and [])}}
   %y = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn", k_part = 64 : i64}
       : (tensor<8x130xf16>, tensor<130x24xf16>) -> tensor<2x8x24xf32>
   return
