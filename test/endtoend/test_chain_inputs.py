@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 import tcir
+from tcir.program.chain_inputs import WIDE
 from tcir.program.chains import Chain, chain_of
 from tcir.program.inputs import make_inputs
 from tcir.program.signature import signature_of
 from tcir.program.source import load_module, mlir_context
+from tcir.program.special import Special
 from tcir.validation.draws import Draws
 from tcir.validation.settings import Settings
 
@@ -21,12 +23,16 @@ from .chain_text import GATED, TWO_LAYERS
 Array = np.ndarray[Any, Any]
 
 
-def _drawn(text: str, seed: int = 0) -> tuple[list[Array], Chain | None]:
+def _drawn(
+    text: str, seed: int = 0, wide: tuple[int, int] | None = None
+) -> tuple[list[Array], Chain | None]:
+    """wide: the number of the contraction and the side of what has all bits."""
+    specials = [Special(wide[1], WIDE, None, wide[0])] if wide else None
     with mlir_context() as context:
         module = load_module(text, context)
         signature = signature_of(module)
         chain = chain_of(module, signature)
-        return make_inputs(signature.inputs, seed, "integers", chain), chain
+        return make_inputs(signature.inputs, seed, "integers", chain, specials=specials), chain
 
 
 def _draws(text: str) -> Draws:
@@ -74,6 +80,23 @@ def test_sums_of_two_layers_are_exact_in_any_order(seed: int) -> None:
         assert np.isnan(array.astype(np.float32)).any() and np.isinf(array.astype(np.float32)).any()
 
 
+def _bits(array: Array) -> int:
+    """Of the longest significand."""
+    mantissa = np.frexp(array[np.isfinite(array) & (array != 0)].astype(np.float64))[0]
+    whole = (np.abs(mantissa) * 2.0**24).astype(np.int64)
+    return int(24 - np.log2((whole & -whole).min()))
+
+
+@pytest.mark.parametrize("wide", [(0, 0), (0, 1), (1, 1)])
+def test_one_factor_after_the_other_has_all_bits(wide: tuple[int, int]) -> None:
+    (a, b, bias, c, start, _), chain = _drawn(TWO_LAYERS, 0, wide)
+    assert chain is not None and chain.share == 3
+    place = wide[0] + wide[1]
+    assert [_bits(each) for each in (a, b, c)] == [8 if n == place else 1 for n in range(3)]
+    hidden = np.maximum(_product(a, b) + bias, 0).astype(ml_dtypes.bfloat16)
+    _product(hidden, c, start)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_products_with_the_same_operand_are_exact_in_any_order(seed: int) -> None:
     (a, gate, up), chain = _drawn(GATED, seed)
@@ -86,15 +109,21 @@ def test_products_with_the_same_operand_are_exact_in_any_order(seed: int) -> Non
 
 def test_special_values_of_a_first_layer_come_alone() -> None:
     draws = _draws(TWO_LAYERS)
-    assert [draw.words for draw in draws.more] == ["inf in A", "NaN in A", "inf in B", "NaN in B"]
+    wide = ["all bits in A", "all bits in B", "all bits in B of contraction 2"]
+    alone = ["inf in A", "NaN in A", "inf in B", "NaN in B"]
+    assert [draw.words for draw in draws.more] == [
+        wide[0], *alone[:2], wide[1], *alone[2:], wide[2]
+    ]  # fmt: skip
     for draw in draws.more:
-        wide = [array.astype(np.float64) for array in draw.inputs]
+        if draw.words in wide:
+            continue
+        arrays = [array.astype(np.float64) for array in draw.inputs]
         side = "AB".index(draw.words[-1])
-        assert np.isfinite(wide[1 - side]).all() and not np.isfinite(wide[side]).all()
-        assert np.isnan(wide[side]).any() == ("NaN" in draw.words)
+        assert np.isfinite(arrays[1 - side]).all() and not np.isfinite(arrays[side]).all()
+        assert np.isnan(arrays[side]).any() == ("NaN" in draw.words)
     assert draws.main.words.startswith("integers, seed 0; 2 contractions: 3 bits of each factor")
     assert "special: inf, NaN, zeros; alone" in draws.main.words
-    assert not _draws(GATED).more
+    assert [draw.words for draw in _draws(GATED).more] == [*wide[:2], wide[2]]
 
 
 OTHER_SUMS = """
@@ -132,7 +161,7 @@ def test_long_chains() -> None:
   return %y : tensor<NxNxf32>
 }"""
     (a,), chain = _drawn(square.replace("N", "24"))
-    assert chain is not None and (chain.share, chain.bits) == (3, (11, 19))
+    assert chain is not None and (chain.share, chain.rooms) == (3, ((0, 19), (0, 6), (1, 14)))
     first = _product(a, a)
     _product(first, a)
     _, chain = _drawn(square.replace("N", "600"))

@@ -48,6 +48,19 @@ def operand(of: str, number: int, *lines: str) -> Edit:
     return lambda text: head.sub(extended, text)
 
 
+def sums(*lines: str) -> Edit:
+    """Puts the sum that an epilogue takes through `lines`."""
+    body = re.compile(r"^( *)\^bb0\(%(\w+): (\w+)\):((?:\n.*)*?\n *\"tc\.yield\")", re.M)
+
+    def extended(match: re.Match[str]) -> str:
+        indent, name, type_, rest = match.groups()
+        first = f"{indent}^bb0(%{name}: {type_}):"
+        filled = _filled(lines, indent + "  ", name, type_, f"%{name}", f"%new_{name}")
+        return "\n".join([first, *filled]) + re.sub(rf"%{name}\b", f"%new_{name}", rest)
+
+    return lambda text: body.sub(extended, text)
+
+
 def _filled(
     lines: tuple[str, ...], indent: str, name: str, type_: str, old: str = "", new: str = ""
 ) -> list[str]:

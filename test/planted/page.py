@@ -17,7 +17,7 @@ from endtoend.test_matmul_warp_breaks import BREAKS as WARP_BREAKS
 
 from tcir.tools.dev.generated_page import write_or_check
 
-from . import values_ptx, values_tensors, values_threads
+from . import test_values
 from .programs import program
 
 TARGET = Path(__file__).resolve().parents[2] / "docs" / "planted-bugs.md"
@@ -95,7 +95,7 @@ def rows() -> Iterator[Row]:
 
 
 def _rows() -> Iterator[Row]:
-    for bug in (*values_tensors.BUGS, *values_threads.BUGS, *values_ptx.BUGS):
+    for bug in test_values.BUGS:
         yield Row(VALUES, program(bug.program).pipeline, bug.after, bug.what, bug.by)
     for each in test_breaks.BREAKS:
         yield Row(_kind(each.what), each.pipeline, each.at, each.what, _any(each.by))

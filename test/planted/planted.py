@@ -17,11 +17,14 @@ from endtoend.breaking import Caught, verdict_of
 
 import tcir
 from tcir.errors import InputError
+from tcir.passmanager.pipeline import Pipeline
 from tcir.program.source import load_module, mlir_context
 from tcir.validation.report import Line
 from tcir.validation.validator import Settings, Validator
 
 PTX = "llvm-to-ptx"
+RAISING = ("fuse-epilogue", "raise-to-tc")
+"""What a program of tc ops does without."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,10 @@ class Program:
     @cached_property
     def kernel(self) -> tcir.Kernel:
         """The compiled program, with its state behind every pass."""
-        return tcir.compile(self.text, self.pipeline)
+        passes = tcir.named_pipeline(self.pipeline)
+        if '"tc.' in self.text:  # raised already
+            passes = Pipeline(each for each in passes if each.name not in RAISING)
+        return tcir.compile(self.text, passes)
 
     def state(self, after: str) -> str:
         """The program's text behind a pass."""

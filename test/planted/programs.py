@@ -6,6 +6,8 @@ from dataclasses import replace
 from functools import cache
 
 from endtoend.block_scaled_text import F6A, F6B, F8A, F8B, UE8M0, BlockScaled, from_codes
+from endtoend.chain_text import TWO_PRODUCTS
+from endtoend.epilogue_text import TRUNCATE, Fused
 from endtoend.linalg_text import Conv, Matmul
 
 from .planted import Program
@@ -20,6 +22,58 @@ MX6_COLUMNS = replace(MX_COLUMNS, a=F6A, b=F6B)
 def _conv(element: str, out: str = "f32", channels: int = 16) -> str:
     return Conv(1, 10, 10, channels, 32, 3, 3, (1, 1, 1, 1), element=element, out=out).text()
 
+
+START = Fused("%t = arith.negf %s : f32\nlinalg.yield %t : f32", out="f32", start=True,
+              m=40, n=32, k=32)  # fmt: skip
+BIAS = Fused(
+    """
+    %z = arith.constant 0.0 : f32
+    %u = arith.addf %s, %b : f32
+    %t = arith.maximumf %u, %z : f32
+    """ + TRUNCATE,
+    {"b": ("f32", "n")}, m=40, n=32, k=32,
+)  # fmt: skip
+RESIDUAL = Fused(
+    """
+    %e = arith.extf %r : f16 to f32
+    %x = arith.mulf %s, %al : f32
+    %y = arith.mulf %e, %be : f32
+    %t = arith.addf %x, %y : f32
+    linalg.yield %t : f32
+    """,
+    {"r": ("f16", "mn"), "al": ("f32", ""), "be": ("f32", "")}, out="f32", m=40, n=32, k=32,
+)  # fmt: skip
+NARROW = Fused(
+    """
+    %z = arith.constant 0.0 : f16
+    %h = arith.truncf %s : f32 to f16
+    %u = arith.addf %h, %b : f16
+    %t = arith.maximumf %u, %z : f16
+    linalg.yield %t : f16
+    """,
+    {"b": ("f16", "n")}, m=40, n=32, k=32,
+)  # fmt: skip
+DEQUANTISED = Fused(
+    """
+    %x = arith.sitofp %s : i32 to f32
+    %y = arith.mulf %x, %rows : f32
+    %t = arith.mulf %y, %columns : f32
+    linalg.yield %t : f32
+    """,
+    {"rows": ("f32", "m"), "columns": ("f32", "n")}, out="f32", element="i8", sums="i32",
+    m=40, n=32, k=1440,
+)  # fmt: skip
+SILU = Fused(
+    """
+    %one = arith.constant 1.0 : f32
+    %negative = arith.negf %s : f32
+    %e = math.exp %negative : f32
+    %d = arith.addf %one, %e : f32
+    %t = arith.divf %s, %d : f32
+    linalg.yield %t : f32
+    """,
+    out="f32", m=40, n=32, k=32,
+)  # fmt: skip
 
 _TEXTS = {
     "matmul f16": ("matmul", Matmul(128, 32, 64, out="f16").text()),
@@ -41,6 +95,13 @@ _TEXTS = {
     "padded nvfp4": ("gemv-padded-n", NVFP4_COLUMNS.linalg()),
     "padded mx": ("gemv-padded-n", MX_COLUMNS.linalg()),
     "padded mx6": ("gemv-padded-n", MX6_COLUMNS.linalg()),
+    "gemm start": ("gemm", START.linalg()),
+    "gemm bias, relu": ("gemm", BIAS.linalg()),
+    "gemm residual": ("gemm", RESIDUAL.linalg()),
+    "gemm f16 bias, relu": ("gemm", NARROW.linalg()),
+    "gemm i8, dequantised": ("gemm", DEQUANTISED.linalg()),
+    "gemm silu": ("gemm", SILU.linalg()),
+    "two gemms": ("gemm", TWO_PRODUCTS),
 }  # fmt: skip
 PROGRAMS = tuple(_TEXTS)
 

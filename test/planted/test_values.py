@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import pytest
 
-from . import values_ptx, values_tensors, values_threads
+from . import values_epilogues, values_ptx, values_tensors, values_threads
 from .planted import Planted
 from .programs import program
 
-BUGS = [*values_tensors.BUGS, *values_threads.BUGS, *values_ptx.BUGS]
+BUGS = [
+    *values_tensors.BUGS,
+    *values_threads.BUGS,
+    *values_ptx.BUGS,
+    *values_epilogues.BUGS,
+]
 QUICK = list(dict.fromkeys([*{bug.program: bug for bug in reversed(BUGS)}.values(), *BUGS[::3]]))
 
 

@@ -21,6 +21,8 @@ ROW_EXPONENTS = 6
 """Largest power of two between rows or columns of what no later contraction multiplies."""
 TILT = 12
 """Largest power of two along a sum, which the other factor undoes."""
+WIDE = "all bits"
+"""Instead of a special value: an input of as many bits as there are, the others powers of two."""
 _ORDER_FREE = ("NaN", "inf", "zeros", "inf - inf")
 """Special values of rows with which sums are the same in any order."""
 
@@ -32,11 +34,13 @@ def draw_chain(
 
     specials: default: `chain_specials`
     """
-    drawn = _Drawing(chain, generator).all()
     wanted = chain_specials(chain) if specials is None else specials
+    wide = [chain.contractions[s.contraction].factors[s.side] for s in wanted if s.what == WIDE]
+    widths = chain.widths(wide[0].argument if wide else None)
+    drawn = _Drawing(chain, widths, generator).all()
     for n, contraction in enumerate(chain.contractions):
         placing = Placing(contraction, drawn, generator)
-        placing.all([special for special in wanted if special.contraction == n])
+        placing.all([each for each in wanted if each.contraction == n and each.what != WIDE])
         if contraction.start is not None and chain.is_last(n):
             placing.start(contraction.start)
     return drawn
@@ -58,9 +62,11 @@ def chain_alone(chain: Chain) -> list[list[Special]]:
         [Special(side, what, contraction.own_axis(contraction.pairs[0], side, 2), n)]
         for n, contraction in enumerate(chain.contractions)
         for side, factor in enumerate(contraction.factors)
-        for what in ("inf", "NaN")
-        if not chain.is_last(n) and _is_first_use(chain, n, side) and _has(factor, what)
-    ]
+        for what in (WIDE, "inf", "NaN")
+        if _is_first_use(chain, n, side)
+        and (chain.share < span_of(factor, 0).precision if what == WIDE
+             else not chain.is_last(n) and _has(factor, what))
+    ]  # fmt: skip
 
 
 def _is_first_use(chain: Chain, number: int, side: int) -> bool:
@@ -78,11 +84,13 @@ def _has(factor: Factor, what: str) -> bool:
 class _Drawing:
     """Draws the inputs of a chain, so that its sums are about 1.
 
+    widths:    bits of inputs
     exponents: of the quanta of inputs, and of sums (as -1 - number of the contraction)
     own:       of inputs: a dimension over rows or columns, and exponents along it
     """
 
     chain: Chain
+    widths: dict[int, int]
     generator: np.random.Generator
     drawn: dict[int, Array] = field(default_factory=dict)
     exponents: dict[int, int] = field(default_factory=dict)
@@ -95,7 +103,7 @@ class _Drawing:
             for side, factor in enumerate(contraction.factors):
                 if factor.argument not in self.exponents:
                     other = self.exponents.get(contraction.factors[1 - side].argument)
-                    wanted = -self.chain.bits[n] // 2
+                    wanted = -self.chain.bits(n, self.widths) // 2
                     wanted = wanted // 2 if other is None else wanted - other
                     self._factor(factor, wanted, (1 - 2 * side) * tilt, contraction)
             total = sum(self.exponents[f.argument] for f in contraction.factors)
@@ -107,7 +115,7 @@ class _Drawing:
         return self.drawn
 
     def _add(self, addend: Factor, quantum: Quantum, number: int) -> None:
-        bits = self.chain.bits[number] - 1
+        bits = self.chain.bits(number, self.widths) - 1
         self.drawn[addend.argument] = draw_start(addend, [quantum], self.generator, bits)
 
     def _own(self, contraction: Contraction) -> dict[int, Array]:
@@ -124,7 +132,7 @@ class _Drawing:
     def _room(self, factor: Factor) -> tuple[Span, int, int]:
         """Of an input the span, the width, and the exponents that the format has for that."""
         span = span_of(factor, 0)
-        width = min(self.chain.share, span.widths[1])
+        width = min(self.widths[factor.argument], span.widths[1])
         return span, width, span.top - span.low - width
 
     def _tilt(self, contraction: Contraction) -> Array:

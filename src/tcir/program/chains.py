@@ -2,12 +2,13 @@
 
 The sums of all of them are exact in any order (`tcir.program.chain_inputs` draws the inputs):
 
-- Each input that is multiplied is an integer below 2^share times a power of two, so that the sums
-  of products of two of them are integers below 2^(2 share + bits of their number) times a quantum.
+- Each input that is multiplied is an integer below 2^w times a power of two, so that the sums of
+  products of two of them are integers below 2^(2 w + bits of their number) times a quantum.
 - What stands between two contractions keeps that: additions of inputs that are multiples of the
   quantum (one more bit each), maxima, comparisons, and roundings, which clear low bits only.
-- Products of such sums and a further input have the bits of both. `share` is what 24 bits leave to
-  each input of the longest chain; sums that are multiplied as tf32 have 11.
+- Products of such sums and a further input have the bits of both. w is what 24 bits leave to each
+  input of the longest chain, or to one of them if the others are powers of two; sums that are
+  multiplied as tf32 have 11.
 """
 
 from __future__ import annotations
@@ -46,15 +47,34 @@ class Chain:
     """The contractions of floats of a program, in order.
 
     contractions: a factor made of the sums of contraction n has the argument -1 - n
-    share:   bits of each input that is multiplied
-    bits:    of the sums of each contraction
-    addends: inputs that are added to sums before these are multiplied, and the contraction's number
+    leaves:   of each, the inputs of which one product of its sums is made
+    constant: of each, bits of its sums besides those of the leaves
+    rooms:    numbers of contractions, and how many bits all leaves may have
+    addends:  inputs that are added to sums before these are multiplied, and numbers of contractions
     """
 
     contractions: tuple[Contraction, ...]
-    share: int
-    bits: tuple[int, ...]
+    leaves: tuple[tuple[int, ...], ...]
+    constant: tuple[int, ...]
+    rooms: tuple[tuple[int, int], ...]
     addends: tuple[tuple[Factor, int], ...]
+
+    @property
+    def share(self) -> int:
+        """Bits for each leaf."""
+        return min((room // len(self.leaves[n]) for n, room in self.rooms), default=1)
+
+    def widths(self, wide: int | None) -> dict[int, int]:
+        """Bits of each input that is multiplied; wide: the one that has all, if one has."""
+        if wide is None:
+            return dict.fromkeys(sum(self.leaves, ()), self.share)
+        counts = [(room, self.leaves[n].count(wide), len(self.leaves[n])) for n, room in self.rooms]
+        most = min((room - (every - mine)) // mine for room, mine, every in counts if mine)
+        return dict.fromkeys(sum(self.leaves, ()), 1) | {wide: most}
+
+    def bits(self, number: int, widths: dict[int, int]) -> int:
+        """Bits of the sums of a contraction."""
+        return self.constant[number] + sum(widths[leaf] for leaf in self.leaves[number])
 
     def is_last(self, number: int) -> bool:
         """Whether no contraction multiplies the sums of this one."""
@@ -96,12 +116,9 @@ class _Made:
 
 @dataclass
 class _Analysis:
-    """The program, walked in order.
+    """The program, walked in order; see `Chain`.
 
-    ops:      contractions of floats found so far
-    constant: of each, bits of its sums but for those of the inputs multiplied
-    inputs:   of each, how many inputs are multiplied for one product
-    limits:   of `share`
+    ops: contractions of floats found so far
     """
 
     block: ir.Block
@@ -109,8 +126,8 @@ class _Analysis:
     ops: list[ir.Operation] = field(default_factory=list)
     found: list[Contraction] = field(default_factory=list)
     constant: list[int] = field(default_factory=list)
-    inputs: list[int] = field(default_factory=list)
-    limits: list[int] = field(default_factory=list)
+    leaves: list[tuple[int, ...]] = field(default_factory=list)
+    rooms: list[tuple[int, int]] = field(default_factory=list)
     addends: dict[int, tuple[Factor, int]] = field(default_factory=dict)
 
     def chain(self) -> Chain | None:
@@ -121,14 +138,16 @@ class _Analysis:
                 return None
             if product is not None and not self._contraction(op, product):
                 return None
-        share = min(self.limits, default=1)
         used = [f.argument for c in self.found for f in c.factors if f.argument >= 0]
         starts = [c.start.argument for c in self.found if c.start is not None]
         added = [*self.addends, *starts]
-        if share < 1 or set(added) & set(used) or len(set(added)) < len(added):
+        if set(added) & set(used) or len(set(added)) < len(added):
             return None
-        bits = [c + n * share for c, n in zip(self.constant, self.inputs, strict=True)]
-        return Chain(tuple(self.found), share, tuple(bits), tuple(self.addends.values()))
+        chain = Chain(
+            tuple(self.found), tuple(self.leaves), tuple(self.constant), tuple(self.rooms),
+            tuple(self.addends.values()),
+        )  # fmt: skip
+        return chain if chain.share else None
 
     def _contraction(self, op: ir.Operation, product: Product) -> bool:
         """Whether the sums of a contraction can be exact."""
@@ -149,16 +168,19 @@ class _Analysis:
         self.ops.append(op)
         self.found.append(contraction)
         self.constant.append((contraction.products - 1).bit_length() + added)
-        self.inputs.append(2 - len(made))
+        arguments = [factor.argument for factor in contraction.factors]
+        self.leaves.append(tuple(a for a in arguments if a >= 0))
         sums = [factor for factor in contraction.factors if factor.argument < 0]
-        return all(map(self._multiply, sums, made)) and self._limit(EXACT_BITS, -1)
+        if not all(map(self._multiply, sums, made)):
+            return False
+        self._limit(EXACT_BITS, len(self.ops) - 1)
+        return True
 
     def _multiply(self, sums: Factor, made: _Made) -> bool:
         """Whether the last contraction can have sums of another as a factor; counts their bits."""
         (producer,) = made.ops
-        bits = self.constant[producer] + made.additions
-        self.constant[-1] += bits
-        self.inputs[-1] += self.inputs[producer]
+        self.constant[-1] += self.constant[producer] + made.additions
+        self.leaves[-1] += self.leaves[producer]
         for value in made.added:
             number = self._argument(value)
             if number is None or self.addends.get(number, (None, producer))[1] != producer:
@@ -169,13 +191,12 @@ class _Analysis:
                 Factor(number, spec.dtype, spec.shape, dims, None, False), producer
             )  # fmt: skip
         if sums.dtype.name == "float32":
-            return self._limit(TF32_BITS - made.additions, producer)
+            self._limit(TF32_BITS - made.additions, producer)
         return True
 
-    def _limit(self, bits: int, number: int) -> bool:
+    def _limit(self, bits: int, number: int) -> None:
         """Leaves the sums of a contraction so many bits."""
-        self.limits.append((bits - self.constant[number]) // self.inputs[number])
-        return True
+        self.rooms.append((number, max(0, bits - self.constant[number])))
 
     def _argument(self, value: ir.Value) -> int | None:
         """The number of an input that is a tensor of floats."""

@@ -64,8 +64,8 @@ SHARED_EXPONENTS = 6
 """The same where all rows or columns are added to the same number."""
 _MANY_PRODUCTS = 8
 """So many indices of the sum, and its first and last have powers of two only."""
-FEW = 16
-"""One in so many elements beside the factors is at an end of its format."""
+FEW = 8
+"""One in so many elements beside the factors is at an end of its format, if there are so many."""
 BESIDE = 16
 """Exponent of the largest inputs beside the factors, about."""
 FRACTION = 4 / 3
@@ -169,10 +169,11 @@ def _beside(spec: OutputSpec, generator: np.random.Generator) -> Array:
     largest = float(info_of(spec.dtype).max)
     signs = generator.choice([1] if spec.unsigned else [-1, 1], spec.shape)
     made = np.copysign(np.minimum(np.abs(values), largest), signs).astype(spec.dtype)
-    ends = ends_of(spec.dtype)
     if not spec.unsigned and (few := made.size // FEW):
+        ends = generator.permutation(ends_of(spec.dtype))
+        first = np.array([np.nan, np.inf, -np.inf]).astype(spec.dtype)
         places = generator.choice(made.size, few, replace=False)
-        made.reshape(-1)[places] = np.resize(generator.permutation(ends), few)
+        made.reshape(-1)[places] = np.resize(np.concatenate([first, ends]), few)
     return made
 
 
