@@ -27,6 +27,7 @@ WORDS = {
     "tensor-memory-leak": r"tcgen05\.dealloc: the next CTA on the SM would wait forever",
     "peer-exited": r"a cluster barrier .* between the access .* and its end",
     "relaxed-cluster-barrier": r"without \.relaxed.*not promised by PTX ISA 9\.7\.13\.3",
+    "operand-race": r"(commit|wait).*bytes 0x\w+\.\.0x\w+: rows .* of [AB].*ships in DeepGEMM",
     "issue-order": r"commit.*: order of issue of .* is not promised by PTX ISA 9\.7\.16\.6\.2",
     "phase-overtaken": r"an arrival of the waiter.*not promised by PTX ISA",
     "undefined-read": r"nothing wrote",
@@ -69,7 +70,7 @@ def test_both_operations_and_the_edge_are_named(kind: str) -> None:
         assert re.search(WORDS[kind], finding.missing), finding
         for operation in (finding.first, finding.second):
             assert operation.strip() and operation != "None", finding
-        if kind == "race":  # how each touches the memory, too
+        if kind in ("race", "operand-race"):  # how each touches the memory, too
             verb = r"\((.* (writes|reads) .*, then .* (overwrites|reads) it|uses mbarrier .*)\)"
             assert re.search(verb, finding.first), finding
         assert finding.cta is not None and finding.severity in ("error", "warning")

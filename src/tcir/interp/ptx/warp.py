@@ -94,7 +94,8 @@ class Warp:
             if unknown is None:
                 continue
             if self.launch.first_report(site.line, str(unknown.origin.key)):
-                self.launch.report(unknown.origin.finding(site))
+                for finding in unknown.origin.findings(site):
+                    self.launch.report(finding)
             self.undef[slot] &= ~mask
 
     def undefined(self, slot: int, mask: int, site: Site) -> Unknown | None:

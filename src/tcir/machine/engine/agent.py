@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tcir.machine.engine.grid_control import GridControl
 from tcir.machine.engine.launch_control import LaunchControl
+from tcir.machine.engine.operand_races import Race
 from tcir.machine.errors import MachineError, NotModelled
 from tcir.machine.findings import Unpromised
 from tcir.machine.memory.cp_async import CpAsync
@@ -631,6 +632,9 @@ class Agent:
                 "a fence by the thread that signals, behind the barrier (fence.acq_rel in front of "
                 "it is no part of a release pattern of another thread; fence.sc on both sides is)",
             )  # fmt: skip
+            return
+        race = Race(shadow, touch.where, other, access, f"{other.site} ({other.kind} {verb})")
+        if race.loses_rows(self, missing):
             return
         # The bytes are the same in either order: compilers let several warps store a constant.
         harmless = touch.same and other.kind == "generic"

@@ -7,11 +7,16 @@ clearing bit 24), and the offset in that CTA's window below.
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Sequence
+
 from tcir.machine.engine.agent import Agent
 from tcir.machine.engine.completion_order import CompletionOrder
 from tcir.machine.engine.cta import Cta
+from tcir.machine.engine.operand_races import RECENT
 from tcir.machine.errors import Deadlock, MachineError
-from tcir.machine.memory.protocols import MachineProtocol
+from tcir.machine.memory.protocols import MachineProtocol, OperandReads
+from tcir.machine.order.clocks import Component
 from tcir.machine.order.operation import Operation
 from tcir.machine.order.rounds import ClusterRound
 
@@ -28,6 +33,7 @@ class Cluster:
         """The use of barrier.cluster that is under way."""
         self.declined: object = None
         """Where a refusal of cluster launch control was seen."""
+        self._mma: dict[Component, deque[OperandReads]] = {}
 
     def at(self, rank: int, site: object) -> Cta:
         """The CTA of that rank, which has to be there still."""
@@ -75,6 +81,17 @@ class Cluster:
         self.in_flight.remove(operation)
         operation.run()
         operation.done = True
+
+    def note_mma(self, mma: OperandReads) -> None:
+        """An mma is issued."""
+        component = mma.access.component
+        if component not in self._mma:
+            self._mma[component] = deque(maxlen=RECENT)
+        self._mma[component].append(mma)
+
+    def last_mma(self, component: Component) -> Sequence[OperandReads]:
+        """The last mma of one thread, up to `RECENT` of them."""
+        return self._mma.get(component, ())
 
     def finish(self) -> None:
         """Lets everything in flight take effect."""
@@ -140,6 +157,7 @@ class Cluster:
             agent.forget()
         self.agents.clear()
         self.ctas.clear()
+        self._mma.clear()
 
     def deadlock(self) -> Deadlock:
         """Who waits for what."""

@@ -92,7 +92,8 @@ class Cta:
     def report_undefined(self, origin: Origin, use: object) -> None:
         """Adds a finding: undefined bits matter at `use`."""
         if self.machine.checking:
-            self.machine.findings.append(origin.finding(use))
+            for finding in origin.findings(use):
+                self.machine.findings.append(finding)
 
     # --- the end ---------------------------------------------------------------------------------
 

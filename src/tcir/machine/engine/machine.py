@@ -110,7 +110,8 @@ class Machine:
                 if (key := (*origin.key, str(origin.stored))) not in seen:
                     seen.add(key)
                     use = f"{origin.stored}, which leaves it in byte {at} of buffer {number}"
-                    self.findings.append(origin.finding(use))
+                    for finding in origin.findings(use):
+                        self.findings.append(finding)
 
     def _run(self, start: Callable[[Cta], Sequence[Agent]]) -> None:
         extents = [g // c for g, c in zip(self.grid, self.cluster, strict=True)]

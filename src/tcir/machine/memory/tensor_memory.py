@@ -7,7 +7,7 @@ of its own, and what CTAs share is which columns are taken.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,8 @@ from tcir.machine.order.shadow import Shadow
 
 LANES, COLUMNS = 128, 512
 """Tensor memory of one SM: lanes x 32-bit columns (PTX ISA 9.7.16.1)."""
+Lanes = slice | NDArray[np.int64]
+"""What indexes lanes."""
 POISON_WORD = 0x7FFF_CBCB
 """Undefined words: a NaN as f32."""
 UNSPECIFIED_HALF = 0xCBCB_0000
@@ -67,6 +69,29 @@ class Sm:
         )
 
 
+class Accumulation:
+    """Sums that mma make in columns of D, from one that does not add D on.
+
+    lanes, columns: of which anything has been read so far.
+    """
+
+    def __init__(self, columns: slice) -> None:
+        self.place = columns
+        self.lanes = np.zeros(LANES, bool)
+        self.columns = np.zeros(COLUMNS, bool)
+
+    def read(self, lanes: Lanes, columns: slice) -> None:
+        """Words of these lanes and columns are read."""
+        if columns.start < self.place.stop and self.place.start < columns.stop:
+            self.lanes[lanes] = True
+            self.columns[columns] = True
+
+    def was_read(self, words: NDArray[np.bool_], lanes: Lanes) -> bool:
+        """Whether any of D's words [lanes, columns] has been read, or may have been."""
+        read = words & self.lanes[lanes][:, None] & self.columns[self.place]
+        return bool(read.any())
+
+
 class TensorMemory(Tracked):
     """Tensor memory of a CTA: words [lane, column], which are defined, which allocated.
 
@@ -101,6 +126,19 @@ class TensorMemory(Tracked):
         self.has_permit = False
         """Whether it has allocated, and not given up its right to allocate more."""
         self.shadow = Shadow((LANES, COLUMNS), "tensor memory") if hazards else None
+        self.accumulations: dict[Hashable, Accumulation] = {}
+        """What mma are summing, by accumulator."""
+
+    def read(self, lanes: Lanes, columns: slice) -> None:
+        """Notes that words are read."""
+        for accumulation in self.accumulations.values():
+            accumulation.read(lanes, columns)
+
+    def accumulate(self, accumulator: Hashable, columns: slice, *, anew: bool) -> Accumulation:
+        """What an mma adds to; `anew`: it does not add D to any word of it."""
+        if anew or accumulator not in self.accumulations:
+            self.accumulations[accumulator] = Accumulation(columns)
+        return self.accumulations[accumulator]
 
     def room(
         self, columns: int, peer: TensorMemory | None = None, exclusive: bool = False

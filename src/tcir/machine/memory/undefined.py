@@ -22,10 +22,10 @@ Where = _Part | tuple[_Part, ...]
 
 @dataclass(frozen=True)
 class Origin:
-    """The first access to what nothing had written.
+    """The first access to what nothing had written, or what it races with.
 
     place: of what it read; what: the part of that which is the same for all threads. stored: where
-    it was last put into memory.
+    it was last put into memory. beside: further races that leave it undefined.
     """
 
     code: str
@@ -35,18 +35,30 @@ class Origin:
     cta: tuple[int, int, int] = (0, 0, 0)
     what: str = ""
     stored: object = None
+    beside: tuple[Origin, ...] = ()
 
     @property
-    def key(self) -> tuple[str, str]:
+    def key(self) -> tuple[str, ...]:
         """The same for all threads that execute the access."""
-        return str(self.site), self.what or self.place
+        own = str(self.site), self.what or self.place
+        return own + tuple(word for other in self.beside for word in other.key)
 
-    def finding(self, use: object = None) -> Finding:
-        """use: where the undefined bits matter, if not where they were read."""
-        missing = self.missing
-        if use is not None and str(use) != str(self.site):
-            missing = f"{missing}; what depends on it matters at {use}"
-        return Finding("error", self.code, str(self.site), self.place, missing, self.cta)
+    def findings(self, use: object) -> list[Finding]:
+        """use: where the undefined bits matter."""
+        found = []
+        for origin in (self, *self.beside):
+            missing = origin.missing
+            if str(use) != str(origin.site):
+                missing = f"{missing}; what depends on it matters at {use}"
+            first = str(origin.site)
+            found.append(Finding("error", origin.code, first, origin.place, missing, origin.cta))
+        return found
+
+    def and_by(self, other: Origin) -> Origin:
+        """Of what is undefined for both reasons."""
+        if any(known.key == other.key for known in (replace(self, beside=()), *self.beside)):
+            return self
+        return replace(self, beside=(*self.beside, other))
 
 
 @dataclass(frozen=True)
@@ -90,8 +102,15 @@ class Tracked:
             origin = self._known[number - 1] if number else origin
         return Undefined(missing, origin)
 
-    def written(self, where: Where, undefined: Undefined | None, site: object) -> None:
-        """After a store at `site`; `undefined`: what of it is."""
+    def written(
+        self,
+        where: Where,
+        undefined: Undefined | None,
+        site: object,
+        kept: Undefined | None = None,
+    ) -> None:
+        """After a store at `site`; `undefined`: what of it is; `kept`: what was so before, and has
+        its origin still."""
         if undefined is None:
             if self.defined is not None:
                 self.defined[where] = True
@@ -99,12 +118,34 @@ class Tracked:
         if self.defined is None:
             self.defined = np.ones(self._size, bool)
         self.defined[where] = ~undefined.where
-        origin = replace(undefined.origin, stored=site)
+        numbers, number = self._named(undefined.origin, site)
+        if kept is not None:
+            before = np.where(kept.where, numbers[where], 0)
+            numbers[where] = np.where(before, before, number)
+        else:
+            numbers[where] = number
+
+    def lose(self, where: Where, undefined: Undefined, site: object) -> None:
+        """Part of what `site` stored there turns out to be undefined."""
+        assert self.defined is not None
+        numbers, number = self._named(undefined.origin, site)
+        before = np.where(self.defined[where], 0, numbers[where])
+        after = np.where(undefined.where & (before == 0), number, numbers[where])
+        for old in np.unique(before[undefined.where & (before > 0)]).tolist():
+            _, both = self._named(self._known[old - 1].and_by(undefined.origin), site)
+            after[undefined.where & (before == old)] = both
+        numbers[where] = after
+        self.defined[where] &= ~undefined.where
+
+    def _named(self, origin: Origin, site: object) -> tuple[NDArray[np.int32], int]:
+        """`_numbers`, and what stands there for an origin of what `site` stores."""
+        assert self.defined is not None
+        origin = replace(origin, stored=site)
         if origin not in self._known:
             self._known += (origin,)
         if self._numbers is None:
             self._numbers = np.zeros(self.defined.shape, np.int32)
-        self._numbers[where] = self._known.index(origin) + 1
+        return self._numbers, self._known.index(origin) + 1
 
     def cleared(self, where: Where) -> None:
         """As if nothing had written the elements."""

@@ -75,6 +75,13 @@ class Shadow:
         """Distinct last writers of the granules."""
         return [self.accesses[i - 1] for i in _distinct(self.writer[where]) if i]
 
+    def written_by(self, access: Access, where: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of the granules whose last writer it is."""
+        writer = self.writer[where]
+        named = [i for i in _distinct(writer) if i and self.accesses[i - 1] is access]
+        written = np.isin(writer, named)
+        return where[written.any(axis=1) if self.bytewise else written]
+
     def readers_at(self, where: Granules) -> list[Access]:
         """Distinct accesses that read the granules since they were last written."""
         found: set[int] = set()

@@ -15,9 +15,10 @@ from tcir.machine.numerics.block_scaled import Fp4Params, block_scaled_mma
 from tcir.machine.numerics.products import product_form
 from tcir.machine.tensor_core.d_lanes import Words
 from tcir.machine.tensor_core.instruction_descriptor_scaled import ScaledDescriptor
+from tcir.machine.tensor_core.issued_mma import LostWords
 from tcir.machine.tensor_core.mma import check_sparse, fused_params
 from tcir.machine.tensor_core.mma_operands import Codes, Source
-from tcir.machine.tensor_core.mma_step import LostWords, MmaOptions, MmaStep
+from tcir.machine.tensor_core.mma_step import MmaOptions, MmaStep
 from tcir.machine.tensor_core.operands import ElementAddresses, SharedDesc, TmemAddr
 from tcir.machine.tensor_core.pipe import Missing, by_row
 from tcir.machine.tensor_core.scale_factors import ADDRESS_BITS, scale_places

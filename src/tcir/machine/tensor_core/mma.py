@@ -15,8 +15,9 @@ from tcir.machine.tensor_core.instruction_descriptor import (
     legal_m,
     legal_n,
 )
+from tcir.machine.tensor_core.issued_mma import LostWords
 from tcir.machine.tensor_core.mma_operands import Codes, Source
-from tcir.machine.tensor_core.mma_step import LostWords, MmaOptions, MmaStep
+from tcir.machine.tensor_core.mma_step import MmaOptions, MmaStep
 from tcir.machine.tensor_core.operands import ElementAddresses, SharedDesc, TmemAddr
 
 

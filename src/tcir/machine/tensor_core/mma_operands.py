@@ -32,15 +32,31 @@ Descriptor = InstructionDescriptor | ScaledDescriptor
 
 
 @dataclass(frozen=True)
+class Elements:
+    """Where an operand in shared memory lies, and whose memory it is."""
+
+    shadow: Shadow | None
+    at: ElementAddresses
+
+    def rows(self, words: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which rows have an element in these words."""
+        at = (self.at.addresses + self.at.base) // 4
+        chosen = np.zeros(1 + max(int(at.max()), int(words.max())), bool)
+        chosen[words] = True
+        return np.asarray(chosen[at].any(axis=1))
+
+
+@dataclass(frozen=True)
 class Source:
     """An operand as the tensor core takes it: what it touches, and its codes [rows, K].
 
-    `read` also gives the rows that hold anything undefined.
+    `read` also gives the rows that hold anything undefined. elements: None in tensor memory.
     """
 
     shadow: Shadow | None
     where: Granules
     read: Callable[[], tuple[Codes, Missing]]
+    elements: Elements | None = None
 
 
 class MmaOperands:
@@ -134,6 +150,7 @@ class MmaOperands:
             )
         tmem = cta.tmem
         tmem.check(column, column + A_COLUMNS, site)
+        tmem.read(slice(None), slice(column, column + A_COLUMNS))
         whole = rows * copies == LANES
         lanes: Any = slice(None) if whole else a_lanes(rows)[1][0] + lane
         where = (lanes, slice(column, column + A_COLUMNS))
@@ -189,7 +206,8 @@ class MmaOperands:
                 return unpack_stream(codes, bits), missing
             return unpack_pairs(codes) if form == "pairs" else codes, missing
 
-        return Source(smem.shadow, footprint.granules + base // 4, read)
+        granules = footprint.granules + base // 4
+        return Source(smem.shadow, granules, read, Elements(smem.shadow, operand))
 
 
 def _bytes(element: str) -> int:

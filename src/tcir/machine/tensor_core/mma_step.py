@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,26 +10,21 @@ from numpy.typing import NDArray
 
 from tcir.machine.assumptions import Assumptions
 from tcir.machine.errors import MachineError
-from tcir.machine.memory.tensor_memory import LANES, POISON_WORD, UNSPECIFIED_HALF, TensorMemory
-from tcir.machine.memory.undefined import Origin, Undefined
+from tcir.machine.memory.tensor_memory import LANES, Lanes
 from tcir.machine.order.ordering import Product
 from tcir.machine.refusal import Refusal
 from tcir.machine.tensor_core.collector import Collectors, matrix
-from tcir.machine.tensor_core.d_lanes import Words, enabled_lanes, join_columns, stack_columns
+from tcir.machine.tensor_core.d_lanes import enabled_lanes
 from tcir.machine.tensor_core.instruction_descriptor import InstructionDescriptor
-from tcir.machine.tensor_core.mma_operands import Codes, Descriptor, MmaOperands, addresses
+from tcir.machine.tensor_core.issued_mma import IssuedMma, Multiply, Part, Place
+from tcir.machine.tensor_core.mma_operands import Descriptor, MmaOperands, addresses
 from tcir.machine.tensor_core.operands import ElementAddresses, SharedDesc, TmemAddr
-from tcir.machine.tensor_core.pipe import Missing, Pipe, Places
+from tcir.machine.tensor_core.pipe import Pipe, Places
 from tcir.machine.tensor_core.time_table import K_BYTES, mma_cycles, operand_bytes
 from tcir.machine.tensor_core.zero_columns import ZeroColumns, decode_zero_columns
 from tcir.machine.tmem.places import A_COLUMNS, d_layout, shift_source
 
 EVERY_LANE = np.arange(LANES)
-
-
-def poison(d_type: str) -> np.uint32:
-    """What D gets of operands that nothing wrote: a NaN where D has one."""
-    return np.uint32(0x7FFF if d_type == "f16" else POISON_WORD)
 
 
 @dataclass(frozen=True)
@@ -53,30 +47,6 @@ class MmaOptions:
     zero_columns: int | None = None
 
 
-class LostWords:
-    """Which words of D [rows, columns] depend on anything undefined."""
-
-    def __init__(self, rows: int, columns: int) -> None:
-        self.where = np.zeros((rows, columns), bool)
-        self.origin: Origin | None = None
-
-    def rows(self, missing: Missing) -> None:
-        """Rows of an operand, and of D."""
-        if missing is not None:
-            self.where[missing.where], self.origin = True, missing.origin
-
-    def columns(self, missing: Missing) -> None:
-        """Rows of B, columns of D."""
-        if missing is not None:
-            self.where[:, missing.where], self.origin = True, missing.origin
-
-    def words(self, missing: Undefined | None) -> None:
-        """Words of the accumulator."""
-        if missing is not None:
-            self.where |= missing.where
-            self.origin = missing.origin
-
-
 class MmaStep:
     """mma with the arithmetic as a parameter."""
 
@@ -91,7 +61,7 @@ class MmaStep:
         b: SharedDesc | ElementAddresses,
         i: Descriptor,
         options: MmaOptions,
-        multiply: Callable[[Codes, Codes, Words | None, int, LostWords], Words],
+        multiply: Multiply,
         more_reads: Places = (),
         *,
         site: object,
@@ -116,7 +86,7 @@ class MmaStep:
         parts = 1 if path.half_lanes else LANES // rows
         columns = slice(d_column, d_column + n // parts)
         own = path.lane[:rows, 0] + d_lane if path.half_lanes else EVERY_LANE
-        every: Any = own if path.half_lanes else slice(None)
+        every: Lanes = own if path.half_lanes else slice(None)
         masks = enabled_lanes(options.disable_lanes, own, cta_group, site)
         in_tmem = isinstance(a, TmemAddr)
         a_column = a.address & 0xFFFF if isinstance(a, TmemAddr) else 0
@@ -126,10 +96,10 @@ class MmaStep:
         )
         reads: list[Any] = [*more_reads]
         writes: list[Any] = []
-        sources = []
+        sources, found = [], []
         for cta, on in zip(ctas, masks, strict=True):
             cta.tmem.check(columns.start, columns.stop, site)
-            lanes: Any = every if on is None else own[on]
+            lanes: Lanes = every if on is None else own[on]
             b_from = self.operands.shared(b, i.kind, i.b_type, cta, site)
             a_from = (
                 self.operands.tmem(a.address, i, parts, d_lane, cta, site)
@@ -142,7 +112,8 @@ class MmaStep:
                 writes.append((a_from.shadow, (shifted_lanes, moved)))
             else:
                 reads.append((a_from.shadow, a_from.where))
-            sources.append((cta.tmem, a_from, b_from, lanes, on))
+            sources.append((a_from, b_from))
+            found.append(Part(cta.tmem, a_from.elements, b_from.elements, lanes, on))
         counters = self.machine.counters
         counters.mma += 1
         counters.products += m * n * i.k
@@ -154,41 +125,15 @@ class MmaStep:
         loaded = operand_bytes(m, n, a_in_tmem=in_tmem, cta_group=cta_group)
         counters.shared_to_tensor += loaded * cta_group + (K_BYTES * n if i.sparse else 0)
 
-        def run() -> None:
-            bv, missing_columns = _stacked([source[2].read() for source in sources])
-            if zeros is not None:
-                bv, missing_columns = zeros.spread(bv, missing_columns)
-            for number, (tmem, a_from, _, lanes, on) in enumerate(sources):
-                av, missing_rows = a_from.read()
-                d, lost = None, LostWords(rows, n)
-                if options.enable_input_d:
-                    before = tmem.missing((every, columns), self.pipe.origin("accumulator", site))
-                    if before is not None:
-                        joined = join_columns(before.where, parts)
-                        lost.words(Undefined(joined, before.origin))
-                    d = join_columns(tmem.words[every, columns], parts)
-                product = multiply(av, bv, d, number, lost)
-                lost.rows(missing_rows)
-                lost.columns(missing_columns)
-                undefined = None
-                if lost.origin is not None:
-                    product[lost.where] = poison(d_type)
-                    undefined = Undefined(stack_columns(lost.where, parts), lost.origin)
-                result = stack_columns(product, parts)
-                if d_type == "f16":
-                    result |= UNSPECIFIED_HALF
-                if on is not None:
-                    result, undefined = result[on], undefined and undefined.of(on)
-                tmem.words[lanes, columns] = result
-                tmem.written((lanes, columns), undefined, site)
-                if ashift:
-                    shift_lanes(tmem, shifted, moved)
-
+        d = Place(rows, n, parts, every, columns, d_type, zeros)
+        issued = IssuedMma(self.pipe, d, found, sources, multiply, site)
+        issued.add_d = options.enable_input_d
+        issued.shift = (shifted, moved) if ashift else None
         target = Product((d_taddr, m, n), ashift)
         collected = None
         if self.machine.checking and options.collector != "discard":
-            collected = matrix(b if i.ws else a, i, [s[2] if i.ws else s[1] for s in sources])
-        access = self.pipe.issue("mma", site, target, run, reads, writes, ctas)
+            collected = matrix(b if i.ws else a, i, [b if i.ws else a for a, b in sources])
+        access = self.pipe.issue("mma", site, target, issued.run, reads, writes, ctas, issued)
         self.collectors.note(
             (options.collector_buffer, options.collector), collected, access, ctas[0]
         )
@@ -219,17 +164,6 @@ class MmaStep:
         return a, b if zeros is None else zeros.of(b), zeros
 
 
-def _stacked(halves: list[tuple[Codes, Missing]]) -> tuple[Codes, Missing]:
-    """B of a pair: the even CTA's rows, then the odd one's."""
-    if len(halves) == 1:
-        return halves[0]
-    missing: Missing = None
-    if origins := [m.origin for _, m in halves if m is not None]:
-        rows = [np.zeros(len(b), bool) if m is None else m.where for b, m in halves]
-        missing = Undefined(np.concatenate(rows), origins[0])
-    return np.concatenate([b for b, _ in halves]), missing
-
-
 def ashift_source(
     assumptions: Assumptions, m: int, cta_group: int, rows: NDArray[np.int64] | None
 ) -> tuple[NDArray[np.int64], Any]:
@@ -244,9 +178,3 @@ def ashift_source(
     if rows is None and (m, cta_group) == (LANES, 2) and assumptions.ashift_copies == "first":
         return np.where(EVERY_LANE < LANES // 2, source, EVERY_LANE), slice(None)
     return source, slice(None)
-
-
-def shift_lanes(tmem: TensorMemory, source: NDArray[np.int64], columns: slice) -> None:
-    """Lane l of the columns gets what lane ``source[l]`` held."""
-    tmem.words[:, columns] = tmem.words[source, columns]
-    tmem.moved((slice(None), columns), (source, columns))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 
 from tcir.machine.findings import Unpromised
-from tcir.machine.memory.protocols import AgentProtocol, CtaProtocol
+from tcir.machine.memory.protocols import AgentProtocol, CtaProtocol, OperandReads
 from tcir.machine.memory.undefined import Origin, Undefined
 from tcir.machine.order.clocks import Access
 from tcir.machine.order.lane_shadow import Granules
@@ -35,10 +35,11 @@ class Pipe:
         reads: Places = (),
         writes: Places = (),
         ctas: tuple[CtaProtocol, ...] = (),
+        mma: OperandReads | None = None,
     ) -> Access:
         """Issues one operation; (shadow, granules) pairs say what it reads and writes.
 
-        ctas: the pair that it acts on; none: this CTA.
+        ctas: the pair that it acts on; none: this CTA. mma: what may be lost of it to a race.
         It may complete once the earlier operations that the pipe keeps before it have.
         """
         self.agent.proceed(site)
@@ -60,6 +61,9 @@ class Pipe:
             and reach.get(class_of(o.access), 0) >= o.access.number
         )
         operation = Operation(site, run, earlier, access)
+        if mma is not None and self.machine.checking:
+            mma.begin(access)
+            self.cta.cluster.note_mma(mma)
         for shadow, where in writes:
             self.agent.note_write(shadow, where, access)
         for shadow, where in reads:

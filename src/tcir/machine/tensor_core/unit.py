@@ -18,9 +18,10 @@ from tcir.machine.tensor_core.instruction_descriptor import (
     decode_instruction,
 )
 from tcir.machine.tensor_core.instruction_descriptor_scaled import ScaledDescriptor, decode_scaled
+from tcir.machine.tensor_core.issued_mma import shift_lanes
 from tcir.machine.tensor_core.mma import Mma
 from tcir.machine.tensor_core.mma_operands import MmaOperands
-from tcir.machine.tensor_core.mma_step import MmaStep, shift_lanes
+from tcir.machine.tensor_core.mma_step import MmaStep
 from tcir.machine.tensor_core.narrow import CP_FORMATS, decompressed
 from tcir.machine.tensor_core.operands import ElementAddresses, SharedDesc
 from tcir.machine.tensor_core.pipe import Pipe
@@ -151,6 +152,7 @@ class TensorCore:
         columns = slice(column, column + A_COLUMNS)
         for cta in ctas:
             cta.tmem.check(columns.start, columns.stop, site)
+            cta.tmem.read(slice(None), columns)
         self.machine.counters.shift += 1
         one = self.machine.assumptions.shift_quarters == "one"
         where = (slice(lane, lane + 32) if one else slice(None), columns)

@@ -185,6 +185,8 @@ class Tmem:
         self._loads += 1
         self.machine.counters.tmem_load += 4 * value.size * halves
         self._number_at[site] = self._loads
+        if tmem.accumulations:
+            tmem.read(lanes, slice(int(columns.min()), int(columns.max()) + halves))
         access = Access(("ld", self.agent.me), self._loads, "tcgen05.ld", site)
         self.agent.note_read(tmem.shadow, _words(lanes, columns, halves), access)
         return value, undefined
