@@ -130,6 +130,7 @@ SLICE_COLUMNS = MMA_K_BYTES // 4
 
 
 LANE_MASK_BYTES = 16
+LAUNCH_RESPONSE_BYTES = 16
 """Bytes of one ``disable-output-lane``: a bit for each of 128 lanes (PTX ISA 9.7.16.10.9)."""
 
 

@@ -15,11 +15,13 @@ together. Its induction variable counts them on from one execution to the next, 
 def executions(op: ir.OpView) -> float:
     """How often the loops around `op` execute it, or an upper bound; infinity where unknown."""
     count, around = 1, op.operation.parent
-    while around is not None and around.name == "scf.for":
+    while around is not None and around.name in ("scf.for", "scf.while"):
         loop = around.opview
         most = optional_integer(loop, MOST_TRIPS)
         if most is not None:
             return count * most
+        if around.name == "scf.while":
+            return inf
         first, end, step = (constant_of(v) for v in (loop.lowerBound, loop.upperBound, loop.step))
         if first is None or end is None or step is None:
             return inf

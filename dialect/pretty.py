@@ -79,7 +79,8 @@ def _types(line: str) -> str:
 
     line = _STAGED.sub(staged, _SHAPED.sub(shaped, line))
     line = re.sub(r"!tc\.ring<(\d+) : i64, ", r"ring<\1 x ", line)
-    return re.sub(r"!tc\.(mbarrier|tensor_map|tmem_base|lane_mask_table)\b", r"\1", line)
+    plain = "mbarrier|tensor_map|tmem_base|lane_mask_table|launch_response_table"
+    return re.sub(rf"!tc\.({plain})\b", r"\1", line)
 
 
 class _Names(dict[str, str]):

@@ -148,6 +148,10 @@ class LaneMasksType(TC.Type, name="lane_mask_table"):
     """
 
 
+class LaunchResponsesType(TC.Type, name="launch_response_table"):
+    """Responses of cluster launch control in shared memory, 16 bytes each (PTX ISA 9.7.13.17)."""
+
+
 class RingType(TC.Type, name="ring"):
     """``count`` equal objects used in turn: ``!tc.ring<4 : i64, !tc.smem<...>>``."""
 

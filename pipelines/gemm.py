@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tcir.passes.gemm.repack_gemm import RepackGemm
 from tcir.passes.gemm.split_k import SplitK
 from tcir.passes.gemm.swap_operands import SwapOperands
-from tcir.passes.gemm.tile_gemm import TileGemm
+from tcir.passes.gemm.tile_gemm import CLC, TileGemm
 from tcir.passes.raising.fuse_epilogue import FuseEpilogue
 from tcir.passes.raising.raise_to_tc import RaiseToTc
 from tcir.passes.raising.reorder_scales import ReorderScales
@@ -28,6 +28,8 @@ class GemmOptions:
     stages: slots of the ring in shared memory; 0 chooses
     persistent: no more CTAs than SMs, each of which computes several tiles one after another
     ctas: CTAs of a persistent kernel; 0: one per SM
+    scheduler: of a persistent kernel, static: every ctas-th tile; clc: the tiles of CTAs that have
+               not been launched (cluster launch control)
     acc_stages: accumulators that the tiles of a CTA use in turn; 0 chooses
     programmatic: the launch may start before the one in front of it has ended (programmatic
                   dependent launch)
@@ -42,6 +44,7 @@ class GemmOptions:
     stages: int = 0
     persistent: bool = False
     ctas: int = 0
+    scheduler: str = "static"
     acc_stages: int = 0
     programmatic: bool = False
     kind: str = ""
@@ -68,9 +71,15 @@ def build(options: GemmOptions) -> Pipeline:
                 n_tile=options.n_tile,
                 persistent=options.persistent,
                 ctas=options.ctas,
+                scheduler=options.scheduler,
                 kind=options.kind,
             ),
-            *tile_to_llvm(options.stages, options.acc_stages, options.programmatic),
+            *tile_to_llvm(
+                options.stages,
+                options.acc_stages,
+                takes_over=options.scheduler == CLC,
+                programmatic=options.programmatic,
+            ),
         ]
     )
 

@@ -10,6 +10,7 @@ from tcir.dialect.kernel.view import (
     Site,
     verify_in_kernel,
 )
+from tcir.dialect.ops.launch_control import LaunchRequestOp
 from tcir.dialect.ops.memory import (
     SlotOp,
 )
@@ -87,10 +88,12 @@ def _(kernel: KernelView) -> Found:
 @verify_in_kernel(
     "expect-signal",
     "PTX ISA 9.7.13.15",
-    "no tc.tma_load signals this barrier: the announced {got} bytes never arrive",
+    "no tc.tma_load and no tc.launch_request signals this barrier: the announced {got} bytes never "
+    "arrive",
 )
 def _(kernel: KernelView) -> Found:
-    signalled = [barrier_of(op.signal) for op in kernel.of(TmaLoadOp) if op.signal is not None]
+    loads = kernel.of(TmaLoadOp, LaunchRequestOp)
+    signalled = [barrier_of(op.signal) for op in loads if op.signal is not None]
     for op in kernel.of(MbarrierExpectTxOp):
         if barrier_of(op.bar) not in signalled:
             yield op, {"got": integer(op, "nbytes")}

@@ -11,6 +11,7 @@ from tcir.dialect.kernel import (
     bulk,
     completion,
     launch,
+    launch_control,
     memory,
     programmatic,
     rings,
@@ -20,7 +21,18 @@ from tcir.dialect.kernel import (
 from tcir.dialect.kernel.view import SUBJECT, view
 from tcir.dialect.rules import rules_of
 
-RULE_FILES = (launch, roles, memory, warp, completion, accumulators, rings, bulk, programmatic)
+RULE_FILES = (
+    launch,
+    launch_control,
+    roles,
+    memory,
+    warp,
+    completion,
+    accumulators,
+    rings,
+    bulk,
+    programmatic,
+)
 """Modules whose import registers kernel rules."""
 
 

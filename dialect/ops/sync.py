@@ -47,10 +47,8 @@ class MbarrierExpectTxOp(Op, name="mbarrier_expect_tx", issued_by="thread", asyn
     nbytes: ir.IntegerAttr
 
 
-class MbarrierArriveOp(
-    Op, name="mbarrier_arrive", issued_by="warp", role="epilogue", async_only=True
-):
-    """``mbarrier.arrive`` of all 32 threads of the executing warp: 32 arrivals.
+class MbarrierArriveOp(Op, name="mbarrier_arrive", role="epilogue", async_only=True):
+    """``mbarrier.arrive`` of every thread that executes it: 32 arrivals, 1 in a role of one thread.
 
     (PTX ISA 9.7.13.15.13.) Releases each thread's earlier writes.
     """

@@ -22,12 +22,15 @@ class OutputTiles:
     """The tiles of an output: `m` by `n`, times `batch` if there is one.
 
     ctas: CTAs that share the tiles out, one tile of them after another; None: one CTA per tile
+    taken_over: one CTA per tile, in a loop of one turn that `cluster-launch-control` makes one over
+                the CTAs taken over
     """
 
     m: int
     n: int
     batch: int | None
     ctas: int | None = None
+    taken_over: bool = False
 
     @property
     def count(self) -> int:
@@ -47,6 +50,10 @@ class OutputTiles:
         """
         if self.ctas is None:
             yield block_id("x"), block_id("y"), None if self.batch is None else block_id("z")
+            return
+        if self.taken_over:
+            with counting_loop(0, 1, self.count):
+                yield self._place(block_id("x"))
             return
         cta, most = block_id("x"), ceil_div(self.count, self.ctas)
         if self.count % self.ctas:

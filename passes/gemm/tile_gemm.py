@@ -37,6 +37,9 @@ from tcir.passes.gemm.place import Place, Product
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.target import DEFAULT_TARGET
 
+CLC = "clc"
+SCHEDULERS = ("static", CLC)
+
 
 @register_pass
 @dataclass(frozen=True)
@@ -46,6 +49,8 @@ class TileGemm(Pass):
     n_tile: columns of an output tile, N of the mma; 0 chooses
     persistent: no more CTAs than SMs, each of which computes several tiles one after another
     ctas: CTAs of a persistent kernel, at most one per tile; 0: one per SM
+    scheduler: which tiles a persistent CTA computes: every ctas-th (static), or those of CTAs that
+               have not been launched (clc; see cluster-launch-control)
     kind: of the block-scaled instruction, where several multiply the types; left out, the one with
           the least bytes in shared memory
 
@@ -81,9 +86,20 @@ class TileGemm(Pass):
     n_tile: int = 0
     persistent: bool = False
     ctas: int = 0
+    scheduler: str = "static"
     kind: str = ""
 
     def __post_init__(self) -> None:
+        if self.scheduler not in SCHEDULERS:
+            raise InputError(
+                f"expected scheduler to be one of {', '.join(SCHEDULERS)}, got {self.scheduler}"
+            )
+        if self.scheduler == CLC and (self.ctas or not self.persistent):
+            raise InputError(
+                f"expected scheduler=clc with persistent=true and without ctas, got "
+                f"ctas={self.ctas} persistent={str(self.persistent).lower()}: the grid has a CTA "
+                "for every tile, and the hardware decides how many are launched"
+            )
         if self.ctas < 0 or (self.ctas and not self.persistent):
             raise InputError(
                 f"expected ctas of at least 1 and persistent=true, or 0 to choose, got "
@@ -129,6 +145,8 @@ class TileGemm(Pass):
         if not self.persistent:
             return tiles
         source.function.attributes[CTAS_PER_SM] = i64(1)
+        if self.scheduler == CLC:
+            return replace(tiles, ctas=tiles.count, taken_over=True)
         return replace(tiles, ctas=min(tiles.count, self.ctas or DEFAULT_TARGET.sms))
 
 

@@ -103,6 +103,13 @@ class LaneMasks:
 
 
 @dataclass(frozen=True)
+class LaunchResponses:
+    """Responses of cluster launch control, 16 bytes each."""
+
+    address: SharedAddress
+
+
+@dataclass(frozen=True)
 class GlobalTensor:
     """A contiguous row-major tensor in global memory: an argument, possibly reshaped."""
 

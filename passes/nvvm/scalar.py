@@ -159,6 +159,31 @@ def convert_for(converter: Converter, op: scf.ForOp) -> None:
         converter.bind(old_result, results)
 
 
+@lower("scf.while")
+def convert_while(converter: Converter, op: scf.WhileOp) -> None:
+    """The loop, with both regions converted."""
+    inits = [converter.ssa(operand) for operand in op.operation.operands]
+    types = [converted_type(result.type) for result in op.operation.results]
+    new = scf.WhileOp(types, inits)
+    for old_region, region in zip(op.operation.regions, new.operation.regions, strict=True):
+        old_block = old_region.blocks[0]
+        kinds = [converted_type(argument.type) for argument in old_block.arguments]
+        block = region.blocks.append(*kinds)
+        for old_argument, argument in zip(old_block.arguments, block.arguments, strict=True):
+            converter.values[old_argument] = argument
+        with ir.InsertionPoint(block):
+            converter.convert(old_block)
+    for old_result, result in zip(op.operation.results, new.operation.results, strict=True):
+        converter.values[old_result] = result
+
+
+@lower("scf.condition")
+def convert_condition(converter: Converter, op: ir.OpView) -> None:
+    """The terminator, with its operands converted."""
+    condition, *passed = [converter.ssa(operand) for operand in op.operation.operands]
+    scf.ConditionOp(condition, passed)
+
+
 @lower("scf.if")
 def convert_if(converter: Converter, op: scf.IfOp) -> None:
     """The branch, with its region converted."""

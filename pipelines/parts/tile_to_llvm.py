@@ -5,6 +5,7 @@ from __future__ import annotations
 from tcir.passes.nvvm.convert_tc_to_nvvm import ConvertTcToNvvm
 from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
 from tcir.passes.roles.assign_roles import AssignRoles
+from tcir.passes.roles.cluster_launch_control import ClusterLaunchControl
 from tcir.passes.roles.multi_buffer import MultiBuffer
 from tcir.passes.roles.place_barriers import PlaceBarriers
 from tcir.passes.roles.plan_memory import PlanMemory
@@ -12,9 +13,16 @@ from tcir.passes.roles.programmatic_launch import ProgrammaticLaunch
 from tcir.passmanager.pipeline import Pass
 
 
-def tile_to_llvm(stages: int, acc_stages: int = 0, programmatic: bool = False) -> list[Pass | str]:
+def tile_to_llvm(
+    stages: int,
+    acc_stages: int = 0,
+    *,
+    takes_over: bool = False,
+    programmatic: bool = False,
+) -> list[Pass | str]:
     """The passes after tiling; `stages` and `acc_stages` as in multi-buffer.
 
+    takes_over: whether CTAs do the work of those not launched yet (cluster launch control)
     programmatic: whether the launch may start before the one in front of it has ended
     """
     return [
@@ -22,6 +30,7 @@ def tile_to_llvm(stages: int, acc_stages: int = 0, programmatic: bool = False) -
         PlaceBarriers(),
         PlanMemory(),
         AssignRoles(),
+        *([ClusterLaunchControl()] if takes_over else []),
         *([ProgrammaticLaunch()] if programmatic else []),
         ConvertTcToNvvm(),
         *LOWER_TO_LLVM,

@@ -883,7 +883,7 @@ func.func @f(%x: memref<1x56x56x64xf16>, %out: memref<3136x64xf32>)
     attributes {tc.kernel, tc.grid = array<i64: 28, 1, 1>, tc.block = array<i64: 192, 1, 1>,
         tc.target = "sm_100a", tc.async} {
   %bar0 = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
-  // expected-error @+1 {{tc.kernel: no tc.tma_load signals this barrier: the announced 4096 bytes never arrive}}
+  // expected-error @+1 {{tc.kernel: no tc.tma_load and no tc.launch_request signals this barrier: the announced 4096 bytes never arrive}}
   "tc.mbarrier_expect_tx"(%bar0) {nbytes = 4096 : i64} : (!tc.mbarrier) -> ()
   return
 }
@@ -1212,5 +1212,92 @@ func.func @f(%x: memref<8xf32>, %out: memref<8xf32>)
     %v = memref.load %x[%c0] : memref<8xf32>
     "tc.grid_wait"() : () -> ()
   }) {kind = "epilogue", threads = "warp", warps = array<i64: 0, 1, 2, 3>} : () -> ()
+  return
+}
+
+// -----
+
+// legal: tc.kernel/launch-request-grid
+func.func @f(%x: memref<8xf32>)
+    attributes {tc.kernel, tc.async, tc.grid = array<i64: 6, 1, 1>,
+        tc.block = array<i64: 128, 1, 1>, tc.target = "sm_100a"} {
+  %c0 = arith.constant 0 : index
+  %r = "tc.launch_responses"() {count = 1 : i64} : () -> !tc.launch_response_table
+  %f = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
+  "tc.role"() ({
+  ^bb0(%w: index):
+    "tc.mbarrier_expect_tx"(%f) {nbytes = 16 : i64} : (!tc.mbarrier) -> ()
+    "tc.launch_request"(%r, %c0, %f) : (!tc.launch_response_table, index, !tc.mbarrier) -> ()
+  }) {kind = "producer", threads = "one", warps = array<i64: 0>} : () -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/launch-request-grid
+func.func @f(%x: memref<8xf32>)
+    attributes {tc.kernel, tc.async, tc.grid = array<i64: 6, 2, 1>,
+        tc.block = array<i64: 128, 1, 1>, tc.target = "sm_100a"} {
+  %c0 = arith.constant 0 : index
+  %r = "tc.launch_responses"() {count = 1 : i64} : () -> !tc.launch_response_table
+  %f = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
+  "tc.role"() ({
+  ^bb0(%w: index):
+    "tc.mbarrier_expect_tx"(%f) {nbytes = 16 : i64} : (!tc.mbarrier) -> ()
+    // expected-error @+1 {{tc.kernel: a kernel that takes over CTAs must have a grid along x, without clusters, got tc.grid [6, 2, 1] and tc.cluster none: tc.launch_query gives the number of one CTA along x}}
+    "tc.launch_request"(%r, %c0, %f) : (!tc.launch_response_table, index, !tc.mbarrier) -> ()
+  }) {kind = "producer", threads = "one", warps = array<i64: 0>} : () -> ()
+  return
+}
+
+// -----
+
+// legal: tc.kernel/launch-request-reuse
+func.func @f(%x: memref<8xf32>)
+    attributes {tc.kernel, tc.async, tc.grid = array<i64: 6, 1, 1>,
+        tc.block = array<i64: 64, 1, 1>, tc.target = "sm_100a"} {
+  %c0 = arith.constant 0 : index
+  %r = "tc.launch_responses"() {count = 1 : i64} : () -> !tc.launch_response_table
+  %f = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
+  %e = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
+  "tc.role"() ({
+  ^bb0(%w: index):
+    "tc.mbarrier_wait"(%e, %c0) : (!tc.mbarrier, index) -> ()
+    "tc.mbarrier_expect_tx"(%f) {nbytes = 16 : i64} : (!tc.mbarrier) -> ()
+    "tc.launch_request"(%r, %c0, %f) : (!tc.launch_response_table, index, !tc.mbarrier) -> ()
+  }) {kind = "producer", threads = "one", warps = array<i64: 0>} : () -> ()
+  "tc.role"() ({
+  ^bb0(%w: index):
+    "tc.mbarrier_wait"(%f, %c0) : (!tc.mbarrier, index) -> ()
+    %g, %cta = "tc.launch_query"(%r, %c0) : (!tc.launch_response_table, index) -> (i1, index)
+    "tc.fence"() {kind = "proxy.async"} : () -> ()
+    "tc.mbarrier_arrive"(%e) : (!tc.mbarrier) -> ()
+  }) {kind = "mma", threads = "one", warps = array<i64: 1>} : () -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/launch-request-reuse
+func.func @f(%x: memref<8xf32>)
+    attributes {tc.kernel, tc.async, tc.grid = array<i64: 6, 1, 1>,
+        tc.block = array<i64: 64, 1, 1>, tc.target = "sm_100a"} {
+  %c0 = arith.constant 0 : index
+  %r = "tc.launch_responses"() {count = 1 : i64} : () -> !tc.launch_response_table
+  %f = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
+  %e = "tc.mbarrier_init"() {arrivals = 1 : i64} : () -> !tc.mbarrier
+  "tc.role"() ({
+  ^bb0(%w: index):
+    "tc.mbarrier_wait"(%e, %c0) : (!tc.mbarrier, index) -> ()
+    "tc.mbarrier_expect_tx"(%f) {nbytes = 16 : i64} : (!tc.mbarrier) -> ()
+    "tc.launch_request"(%r, %c0, %f) : (!tc.launch_response_table, index, !tc.mbarrier) -> ()
+  }) {kind = "producer", threads = "one", warps = array<i64: 0>} : () -> ()
+  "tc.role"() ({
+  ^bb0(%w: index):
+    "tc.mbarrier_wait"(%f, %c0) : (!tc.mbarrier, index) -> ()
+    // expected-error @+1 {{tc.kernel: the role "mma" reads a response and does not release it: it needs tc.fence "proxy.async" and tc.mbarrier_arrive behind tc.launch_query, on a barrier that the thread of the next tc.launch_request waits for; the request overwrites the response}}
+    %g, %cta = "tc.launch_query"(%r, %c0) : (!tc.launch_response_table, index) -> (i1, index)
+    "tc.mbarrier_arrive"(%e) : (!tc.mbarrier) -> ()
+  }) {kind = "mma", threads = "one", warps = array<i64: 1>} : () -> ()
   return
 }

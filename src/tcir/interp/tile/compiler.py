@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 from tcir._mlir import ir
-from tcir.dialect.limits import QUARTERS
+from tcir.dialect.limits import QUARTERS, WARP
 from tcir.dialect.warp_map import EPILOGUE, warp_map_of
 from tcir.errors import IncompleteError
 from tcir.interp.rules import Rules, site_of
@@ -43,6 +43,8 @@ class Frame:
     """One agent is the whole CTA (no roles yet); else one agent per warp."""
     warp: int
     in_role: bool = False
+    threads: int = WARP
+    """Threads that execute: one in a role of one, else those of the warp."""
     loads: list[Load] = field(default_factory=list)
 
     def elected(self, warp: int = 0) -> bool:

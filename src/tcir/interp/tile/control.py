@@ -34,6 +34,8 @@ def _receivers(parent: Any) -> list[Any]:
     operation = parent.operation
     if operation.name == "scf.for":
         return list(operation.regions[0].blocks[0].arguments)[1:]
+    if operation.name == "scf.while":
+        return list(operation.regions[0].blocks[0].arguments)
     return list(operation.results)
 
 
@@ -76,6 +78,56 @@ def scf_for(compiler: Compiler, op: ir.OpView) -> Step:
         finish(frame)
 
     return straight
+
+
+@execute("scf.while")
+def scf_while(compiler: Compiler, op: ir.OpView) -> Step:
+    """`before` ends in `scf.condition`, which hands its values to `after` or to the results."""
+    before, after = (region.blocks[0] for region in op.operation.regions)
+    initial = compiler.operands(op)
+    carried = [compiler.slot(a) for a in before.arguments]
+    *_, condition = before.operations
+    test, *passed = [compiler.slot(v) for v in condition.operation.operands]
+    into = [compiler.slot(a) for a in after.arguments]
+    results = [compiler.slot(r) for r in op.operation.results]
+    head, body = compiler.block(before), compiler.block(after)
+    site = compiler.site(op)
+
+    def turns(frame: Frame) -> Blocking:
+        v = frame.values
+        _move(v, initial, carried)
+        while True:
+            if may_block(head):
+                yield from head(frame)
+            else:
+                head(frame)
+            if not v[test]:
+                break
+            frame.cta_run.turns.spend(1, site)
+            _move(v, passed, into)
+            if may_block(body):
+                yield from body(frame)
+            else:
+                body(frame)
+        _move(v, passed, results)
+
+    return turns
+
+
+@execute("scf.condition")
+def scf_condition(_: Compiler, __: ir.OpView) -> Step:
+    """Read by the rule of scf.while."""
+
+    def nothing(_: Frame) -> None:
+        pass
+
+    return nothing
+
+
+def _move(values: list[Any], sources: list[int], targets: list[int]) -> None:
+    """Copies values between slots, all at once."""
+    for target, value in zip(targets, [values[s] for s in sources]):
+        values[target] = value
 
 
 @execute("scf.if")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tcir.dialect import tc
-from tcir.dialect.attributes import integers
+from tcir.dialect.attributes import integers, string
+from tcir.dialect.limits import WARP
 from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, execute, may_block
 
 
@@ -13,17 +14,18 @@ def role(compiler: Compiler, op: tc.RoleOp) -> Step:
     block = op.operation.regions[0].blocks[0]
     position = compiler.slot(block.arguments[0])
     body = compiler.block(block)
+    threads = 1 if string(op, "threads") == "one" else WARP
 
     def enter(frame: Frame) -> Blocking:
         if frame.warp not in warps:
             return
         frame.values[position] = warps.index(frame.warp)
-        frame.in_role = True
+        frame.in_role, frame.threads = True, threads
         if may_block(body):
             yield from body(frame)
         else:
             body(frame)
-        frame.in_role = False
+        frame.in_role, frame.threads = False, WARP
 
     return enter
 

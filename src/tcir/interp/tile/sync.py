@@ -41,7 +41,7 @@ def mbarrier_arrive(compiler: Compiler, op: tc.MbarrierArriveOp) -> Step:
     site, warps = compiler.site(op), compiler.warps_of_quarter
 
     def arrive(frame: Frame) -> None:
-        count = WARP if frame.in_role else WARP * warps
+        count = frame.threads if frame.in_role else WARP * warps
         frame.agent.mbarrier.arrive(frame.values[bar].address, count, site=site)
 
     return arrive

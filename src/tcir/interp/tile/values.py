@@ -72,6 +72,14 @@ class LaneMasks:
 
 
 @dataclass(frozen=True)
+class LaunchResponses:
+    """`count` responses of cluster launch control, from byte `base` of shared memory."""
+
+    base: int
+    count: int
+
+
+@dataclass(frozen=True)
 class Mbarrier:
     """An mbarrier object at byte `address` of the CTA's shared memory."""
 

@@ -17,28 +17,34 @@ Granules = slice | NDArray[np.int64] | tuple[slice | NDArray[np.int64], ...]
 
 class LaneShadow:
     """writer: the lane that wrote a granule last. readers: a mask of the lanes that read it since
-    they were last synchronised, of the warp that read it last."""
+    they were last synchronised, of the warp that read it last: `warp`, a number."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.writer = np.zeros(shape, np.int8)
         self.readers = np.zeros(shape, np.uint32)
+        self.warp = np.zeros(shape, np.int32)
 
     def split(self) -> None:
         """See `tcir.machine.order.shadow.Shadow.split`."""
         self.writer = np.repeat(self.writer[:, None], 4, axis=1)
         self.readers = np.repeat(self.readers[:, None], 4, axis=1)
+        self.warp = np.repeat(self.warp[:, None], 4, axis=1)
 
     def refine(self, pieces: int) -> None:
         """See `tcir.machine.order.shadow.Shadow.refine`."""
         self.writer = np.repeat(self.writer, pieces)
         self.readers = np.repeat(self.readers, pieces)
+        self.warp = np.repeat(self.warp, pieces)
 
     def write(self, where: Granules, lanes: LaneNumbers) -> None:
         """``lanes`` write the granules."""
         self.writer[where] = lanes if isinstance(lanes, int) else self._rows(lanes, where)
 
-    def read(self, where: Granules, lanes: LaneNumbers, fresh: NDArray[np.bool_] | bool) -> None:
-        """``lanes`` read the granules; ``fresh``: where no reader has to be kept."""
+    def read(
+        self, where: Granules, lanes: LaneNumbers, warp: int, fresh: NDArray[np.bool_] | bool
+    ) -> None:
+        """``lanes`` of a warp read the granules; ``fresh``: where no reader has to be kept."""
+        self.warp[where] = warp
         kept: NDArray[np.uint32] | int = 0
         if fresh is not True:
             kept = np.where(fresh, 0, self.readers[where])
@@ -79,6 +85,11 @@ class LaneShadow:
         if chosen is not None:
             others &= chosen
         return sum(1 << lane for lane in set(found[others].tolist())) if others.any() else 0
+
+    def read_by_another(self, where: Granules, chosen: NDArray[np.bool_] | None, warp: int) -> bool:
+        """Whether another warp read any of the chosen granules (None: all) after that one."""
+        found = self.warp[where] != warp
+        return bool((found if chosen is None else found & chosen).any())
 
     def other_readers(
         self, where: Granules, chosen: NDArray[np.bool_] | None, mine: LaneNumbers

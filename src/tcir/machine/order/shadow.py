@@ -57,6 +57,8 @@ class Shadow:
         self.sets: list[frozenset[int]] = [frozenset()]
         self._set_ids: dict[frozenset[int], int] = {frozenset(): 0}
         self._room = COMPACT
+        self._warps: dict[Component, int] = {}
+        """Numbers of the warps whose lanes `lanes` knows."""
 
     def split(self) -> None:
         """From now on bytes are told apart, too.
@@ -160,7 +162,7 @@ class Shadow:
         fresh: NDArray[np.bool_] | bool = not kept
         if kept and len(kept) < len(distinct):
             fresh = ~np.isin(current, kept)
-        self.lanes.read(where, by.lanes, fresh)
+        self.lanes.read(where, by.lanes, self._warp(access.component), fresh)
 
     def other_lanes(self, where: Granules, other: Access, mine: LaneNumbers, wrote: bool) -> int:
         """A mask of the lanes but one's own (`TOGETHER`: of all) that did an earlier access to the
@@ -174,8 +176,18 @@ class Shadow:
         if self.lanes is None or not named:
             return other.lanes  # one that others are concurrent with
         chosen = None if len(distinct) == 1 else np.isin(current, named)
+        only = mine if isinstance(mine, int) else int(mine[0]) if len(mine) == 1 else None
+        if (
+            not wrote
+            and only is not None
+            and self.lanes.read_by_another(where, chosen, self._warp(other.component))
+        ):  # whose lanes have replaced them
+            return other.lanes & ~(1 << only)
         look = self.lanes.other_writers if wrote else self.lanes.other_readers
         return look(where, chosen, mine)
+
+    def _warp(self, component: Component) -> int:
+        return self._warps.setdefault(component, len(self._warps) + 1)
 
     def parts(self, where: Granules) -> list[tuple[list[Access], tuple[NDArray[np.int64], ...]]]:
         """The granules by their last writer: it and the concurrent ones, and its granules."""

@@ -1,0 +1,112 @@
+"""Cluster launch control: a running CTA takes the place of one that has not been launched."""
+
+from tcir._mlir import ext, ir
+from tcir.dialect.attributes import constant_of, defining, integer
+from tcir.dialect.limits import LAUNCH_RESPONSE_BYTES
+from tcir.dialect.operation import Op
+from tcir.dialect.rules import Broken, verify
+from tcir.dialect.types import LaunchResponsesType, MbarrierType
+
+
+class LaunchResponsesOp(
+    Op, name="launch_responses", async_only=True, in_shared=LAUNCH_RESPONSE_BYTES
+):
+    """``count`` responses of cluster launch control in shared memory, 16 bytes each.
+
+    Attribute ``offset`` (bytes, a multiple of 16) once memory is planned (PTX ISA 9.7.13.17).
+    """
+
+    example = """
+    func.func @example() {
+      %r = "tc.launch_responses"() {count = 2 : i64, offset = 81920 : i64}
+          : () -> !tc.launch_response_table
+      return
+    }
+    """
+
+    count: ir.IntegerAttr
+    responses: ext.Result[LaunchResponsesType] = ext.result(default_factory=LaunchResponsesType.get)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all responses."""
+        return LAUNCH_RESPONSE_BYTES * integer(self, "count")
+
+
+class LaunchRequestOp(
+    Op,
+    name="launch_request",
+    issued_by="thread",
+    role="producer",
+    async_only=True,
+    completed_by="tc.mbarrier_wait",
+):
+    """``clusterlaunchcontrol.try_cancel``: asks for a CTA of the grid that has not been launched.
+
+    Response ``slot`` is written through the async proxy, and its 16 bytes are counted on ``signal``
+    (``tc.mbarrier_expect_tx``). A CTA that is granted is never launched: the one that asked has its
+    work to do (PTX ISA 9.7.13.17). After a refusal there must be no further request.
+    """
+
+    example = """
+    func.func @example(%r: !tc.launch_response_table, %slot: index, %full: !tc.mbarrier) {
+      "tc.launch_request"(%r, %slot, %full)
+          : (!tc.launch_response_table, index, !tc.mbarrier) -> ()
+      return
+    }
+    """
+    form = "{responses}[{slot}] -> {signal}"
+
+    responses: ext.Operand[LaunchResponsesType]
+    slot: ext.Operand[ir.IndexType]
+    signal: ext.Operand[MbarrierType]
+
+
+class LaunchQueryOp(Op, name="launch_query", async_only=True):
+    """``clusterlaunchcontrol.query_cancel`` of response ``slot``: whether a CTA was granted, and
+    which.
+
+    ``cta`` is its ``%ctaid.x``, 0 if there is none. The response is read through the generic proxy:
+    the next request to the slot needs ``tc.fence "proxy.async"`` behind this op and an arrival that
+    it waits for (PTX ISA 9.7.13.17).
+    """
+
+    example = """
+    func.func @example(%r: !tc.launch_response_table, %slot: index) {
+      %granted, %cta = "tc.launch_query"(%r, %slot)
+          : (!tc.launch_response_table, index) -> (i1, index)
+      return
+    }
+    """
+    form = "{responses}[{slot}]"
+
+    responses: ext.Operand[LaunchResponsesType]
+    slot: ext.Operand[ir.IndexType]
+    granted: ext.Result[ir.IntegerType] = ext.result(
+        default_factory=lambda: ir.IntegerType.get_signless(1)
+    )
+    cta: ext.Result[ir.IndexType] = ext.result(default_factory=ir.IndexType.get)
+
+
+@verify(
+    LaunchResponsesOp,
+    "count",
+    "tc",
+    "count must be at least 1, got {got}: a request needs a place for its response",
+)
+def _(op: LaunchResponsesOp) -> Broken:
+    got = integer(op, "count")
+    return None if got >= 1 else {"got": got}
+
+
+@verify(
+    (LaunchRequestOp, LaunchQueryOp),
+    "slot",
+    "tc",
+    "slot must be in [0, {count}), got {got}",
+)
+def _(op: LaunchRequestOp | LaunchQueryOp) -> Broken:
+    made, got = defining(op.responses, LaunchResponsesOp), constant_of(op.slot)
+    if made is None or got is None or 0 <= got < integer(made, "count"):
+        return None
+    return {"count": integer(made, "count"), "got": got}

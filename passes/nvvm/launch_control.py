@@ -1,0 +1,71 @@
+"""Cluster launch control, as inline PTX: the back end does not know the intrinsics of nvvm."""
+
+from __future__ import annotations
+
+from tcir._mlir import arith, ir, llvm
+from tcir.dialect import tc
+from tcir.dialect.limits import LAUNCH_RESPONSE_BYTES
+
+from .converter import (
+    Converter,
+    LaunchResponses,
+    Mbarrier,
+    SharedAddress,
+    i32,
+    integer_attribute,
+    lower,
+    require_role,
+)
+
+
+@lower(tc.LaunchResponsesOp)
+def convert_launch_responses(converter: Converter, op: tc.LaunchResponsesOp) -> None:
+    """An address."""
+    address = SharedAddress(converter.smem, integer_attribute(op, "offset"))
+    converter.values[op.responses] = LaunchResponses(address)
+
+
+def _slot(converter: Converter, responses: ir.Value, slot: ir.Value) -> ir.Value:
+    """The address of a response in the shared window, i32."""
+    address = converter.record(responses, LaunchResponses).address
+    offset = arith.muli(converter.ssa(slot), converter.constant(LAUNCH_RESPONSE_BYTES))
+    return converter.add(arith.addi(address.base, offset), address.offset)
+
+
+@lower(tc.LaunchRequestOp)
+def convert_launch_request(converter: Converter, op: tc.LaunchRequestOp) -> None:
+    """``clusterlaunchcontrol.try_cancel``."""
+    require_role(converter, op)
+    signal = converter.record(op.signal, Mbarrier).address
+    llvm.inline_asm(
+        None,
+        [_slot(converter, op.responses, op.slot), converter.add(signal.base, signal.offset)],
+        "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 "
+        "[$0], [$1];",
+        "r,r,~{memory}",
+        has_side_effects=True,
+    )
+
+
+QUERY = """{
+.reg .pred p;
+.reg .b128 response;
+ld.shared.b128 response, [$2];
+clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 p, response;
+selp.b32 $0, 1, 0, p;
+mov.b32 $1, 0;
+@p clusterlaunchcontrol.query_cancel.get_first_ctaid::x.b32.b128 $1, response;
+}"""
+
+
+@lower(tc.LaunchQueryOp)
+def convert_launch_query(converter: Converter, op: tc.LaunchQueryOp) -> None:
+    """A load of the response and ``clusterlaunchcontrol.query_cancel``."""
+    require_role(converter, op)
+    address = _slot(converter, op.responses, op.slot)
+    pair = ir.Type.parse("!llvm.struct<(i32, i32)>")
+    both = llvm.inline_asm(pair, [address], QUERY, "=&r,=&r,r,~{memory}", has_side_effects=True)
+    granted, cta = (llvm.extractvalue(i32(), both.results[0], n) for n in range(2))
+    zero = converter.constant(0)
+    converter.values[op.granted] = arith.cmpi(arith.CmpIPredicate.ne, granted, zero)
+    converter.values[op.cta] = cta

@@ -1,0 +1,181 @@
+"""cluster-launch-control: running CTAs take the place of those that have not been launched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tcir._mlir import func, ir, scf
+from tcir.dialect import tc
+from tcir.dialect.attributes import integer, integers, string
+from tcir.dialect.limits import LAUNCH_RESPONSE_BYTES, MBARRIER_BYTES, SMEM_BYTES, WARP
+from tcir.dialect.loops import MOST_TRIPS
+from tcir.dialect.walk import walk
+from tcir.dialect.warp_map import PRODUCER
+from tcir.passes.build import index
+from tcir.passes.build.diagnostics import match_failure
+from tcir.passes.build.emit import fence, i64
+from tcir.passes.build.kernel_ops import body, find_kernels
+from tcir.passes.build.limits import round_up
+from tcir.passes.build.tile_kernel import block_id
+from tcir.passmanager.pipeline import Pass, register_pass
+
+RESPONSES = 2
+"""Slots of the ring of responses: a role may be so many tiles behind the producer, as many as there
+are accumulators."""
+
+
+@register_pass
+@dataclass(frozen=True)
+class ClusterLaunchControl(Pass):
+    """Lets a CTA that has done its work do that of CTAs not launched yet (``tile-gemm`` with
+    ``scheduler=clc``).
+
+    Before, in each role, a loop of one turn, in which ``gpu.block_id`` says what to do::
+
+        scf.for %turn = 0 to 1 { %cta = gpu.block_id x; … } {tc.most_trips = …}
+
+    After (%empty and %full are rings of mbarriers; slot = turn mod 2, phase = turn / 2 mod 2)::
+
+        scf.while (%turn = 0, %cta = gpu.block_id x, %more = true) : %more {
+          // the producer:
+          "tc.mbarrier_wait"(%empty[slot], 1 - phase)
+          "tc.mbarrier_expect_tx"(%full[slot]) {nbytes = 16}
+          "tc.launch_request"(%responses, slot, %full[slot])
+          …
+          "tc.mbarrier_wait"(%full[slot], phase)
+          %granted, %next = "tc.launch_query"(%responses, slot)
+          "tc.fence"() {kind = "proxy.async"}
+          // the others:
+          "tc.mbarrier_arrive"(%empty[slot])
+          scf.yield %turn + 1, %next, %granted
+        }
+
+    The request goes out before the work that it overlaps. Preserves what the CTAs of the grid do
+    together; which CTA does it is up to the hardware.
+    """
+
+    name: ClassVar[str] = "cluster-launch-control"
+
+    def run(self, module: ir.Module) -> None:
+        for kernel in find_kernels(module, self.name, "assign-roles"):
+            _take_over(kernel)
+
+
+@dataclass(frozen=True)
+class _Ring:
+    """The responses, and the barriers that say that one is there, or has been read by all."""
+
+    responses: tc.LaunchResponsesOp
+    full: tc.MbarrierInitOp
+    empty: tc.MbarrierInitOp
+
+
+def _take_over(kernel: func.FuncOp) -> None:
+    roles = [op for op in body(kernel) if isinstance(op, tc.RoleOp)]
+    loops = [_loop(role) for role in roles]
+    if not any(string(role, "kind") == PRODUCER for role in roles):
+        raise match_failure(
+            kernel,
+            f"expected a kernel with a role of kind {PRODUCER}, got none; run assign-roles first",
+        )
+    inside = [op for loop in loops for op in walk(loop)]
+    for op in (each for top in body(kernel) for each in walk(top)):
+        if op.operation.name == "gpu.block_id" and op not in inside:
+            raise match_failure(
+                op,
+                "expected a kernel that reads its place in the grid in the loops of its roles, got "
+                "gpu.block_id outside; tile with scheduler=clc",
+            )
+    ring = _place(kernel, sum(map(_threads, roles)))
+    for role, loop in zip(roles, loops):
+        _repeat(role, loop, ring)
+
+
+def _loop(role: tc.RoleOp) -> scf.ForOp:
+    """The loop that is all that `role` does with the CTA's place in the grid."""
+    found = [op for op in role.body.blocks[0] if MOST_TRIPS in op.operation.attributes]
+    if len(found) != 1 or not isinstance(found[0], scf.ForOp) or len(found[0].results):
+        raise match_failure(
+            role,
+            f"expected one loop with {MOST_TRIPS} and no carried values in the role, got "
+            f"{len(found)}; tile with scheduler=clc",
+        )
+    return found[0]
+
+
+def _threads(role: tc.RoleOp) -> int:
+    """Threads that read a response and say so; the producer's own request comes after its read."""
+    if string(role, "kind") == PRODUCER:
+        return 0
+    return len(integers(role, "warps")) * (1 if string(role, "threads") == "one" else WARP)
+
+
+def _place(kernel: func.FuncOp, readers: int) -> _Ring:
+    """Makes the ring behind what shared memory holds; its barriers are published as the others."""
+    start = round_up(integer(kernel, "tc.smem_bytes"), LAUNCH_RESPONSE_BYTES)
+    end = start + RESPONSES * (LAUNCH_RESPONSE_BYTES + 2 * MBARRIER_BYTES)
+    if end > SMEM_BYTES:
+        raise match_failure(
+            kernel, f"expected at most {SMEM_BYTES} bytes of shared memory, got {end} with the "
+            "responses of cluster launch control; take fewer stages",
+        )  # fmt: skip
+    kernel.attributes["tc.smem_bytes"] = i64(end)
+    published = next(op for op in body(kernel) if isinstance(op, tc.FenceOp))
+    kind = tc.RingType.build(RESPONSES, tc.MbarrierType.get())
+    with ir.InsertionPoint(published), published.location:
+        responses = tc.LaunchResponsesOp(i64(RESPONSES))
+        full, empty = tc.MbarrierInitOp(i64(1), kind), tc.MbarrierInitOp(i64(readers), kind)
+    at = start
+    for op in (responses, full, empty):
+        op.attributes["offset"] = i64(at)
+        at += op.nbytes
+    return _Ring(responses, full, empty)
+
+
+def _repeat(role: tc.RoleOp, loop: scf.ForOp, ring: _Ring) -> None:
+    """Makes `loop` one over the CTAs whose work this one does."""
+    number, flag = ir.IndexType.get(), ir.IntegerType.get_signless(1)
+    with ir.InsertionPoint(loop), loop.location:
+        more = index.constant(1, flag)
+        repeat = scf.WhileOp([number, number], [index.value(0), block_id("x"), more])
+        repeat.operation.attributes[MOST_TRIPS] = loop.attributes[MOST_TRIPS]
+        before = repeat.before.blocks.append(number, number, flag, arg_locs=[loop.location] * 3)
+        after = repeat.after.blocks.append(number, number, arg_locs=[loop.location] * 2)
+        with ir.InsertionPoint(before):
+            scf.ConditionOp(before.arguments[2], list(before.arguments)[:2])
+        turn, cta = after.arguments
+        with ir.InsertionPoint(after):
+            slot = index.value(index.rem(turn, RESPONSES))
+            phase = index.value(index.rem(index.div(turn, RESPONSES), 2))
+            full, empty = (_bar(each, slot) for each in (ring.full, ring.empty))
+            if string(role, "kind") == PRODUCER:
+                tc.MbarrierWaitOp(empty, index.value(index.sub(1, phase)))
+                tc.MbarrierExpectTxOp(full, i64(LAUNCH_RESPONSE_BYTES))
+                tc.LaunchRequestOp(ring.responses.responses, slot, full)
+            last = tc.MbarrierWaitOp(full, phase)
+            query = tc.LaunchQueryOp(ring.responses.responses, slot)
+            fence("proxy.async")
+            if string(role, "kind") != PRODUCER:
+                tc.MbarrierArriveOp(empty)
+            scf.YieldOp([index.value(index.add(turn, 1)), query.cta, query.granted])
+    for op in list(loop.body)[:-1]:
+        if op.operation.name == "gpu.block_id":
+            _check_axis(op)
+            op.operation.results[0].replace_all_uses_with(cta)
+        else:
+            op.operation.move_before(last.operation)
+    loop.induction_variable.replace_all_uses_with(turn)
+    loop.operation.erase()
+
+
+def _check_axis(op: ir.OpView) -> None:
+    axis = str(op.operation.attributes["dimension"]).rstrip(">")[-1]
+    if axis != "x":
+        raise match_failure(
+            op, f"expected a grid along x, got the place along {axis}; tile with scheduler=clc"
+        )
+
+
+def _bar(ring: tc.MbarrierInitOp, slot: ir.Value) -> ir.Value:
+    return tc.SlotOp(ring.bar, slot, tc.MbarrierType.get()).slot

@@ -1,0 +1,64 @@
+"""Rules of cluster launch control."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tcir.dialect import tc
+from tcir.dialect.attributes import integer
+from tcir.dialect.limits import LAUNCH_RESPONSE_BYTES
+from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
+from tcir.interp.tile.values import LaunchResponses, Site
+from tcir.machine.engine.launch_control import granted
+
+
+@execute(tc.LaunchResponsesOp)
+def launch_responses(compiler: Compiler, op: tc.LaunchResponsesOp) -> Step:
+    result, base = compiler.result(op), compiler.places.shared[op.operation]
+    value = LaunchResponses(base, integer(op, "count"))
+
+    def make(frame: Frame) -> None:
+        frame.values[result] = value
+
+    return make
+
+
+def _slot(frame: Frame, responses: LaunchResponses, slot: int, site: Site) -> int:
+    """Address of a response."""
+    if not 0 <= slot < responses.count:
+        raise frame.cta_run.error(
+            "bad-slot", f"expected a slot below {responses.count}, got {slot}", site
+        )
+    return responses.base + LAUNCH_RESPONSE_BYTES * slot
+
+
+@execute(tc.LaunchRequestOp)
+def launch_request(compiler: Compiler, op: tc.LaunchRequestOp) -> Step:
+    responses_, slot_, signal_ = compiler.operands(op)
+    site = compiler.site(op)
+
+    def request(frame: Frame) -> None:
+        v = frame.values
+        target = _slot(frame, v[responses_], v[slot_], site)
+        control = frame.agent.launch_control
+        control.try_cancel(target, v[signal_].address, multicast=False, site=site)
+
+    return request
+
+
+@execute(tc.LaunchQueryOp)
+def launch_query(compiler: Compiler, op: tc.LaunchQueryOp) -> Step:
+    responses_, slot_ = compiler.operands(op)
+    granted_, cta_ = (compiler.slot(result) for result in op.operation.results)
+    site = compiler.site(op)
+
+    def query(frame: Frame) -> None:
+        v = frame.values
+        place = np.array([_slot(frame, v[responses_], v[slot_], site)], np.int64)
+        raw = frame.agent.memory.load("shared", place, LAUNCH_RESPONSE_BYTES, site=site)
+        first = granted(raw.tobytes(), site)
+        if first is None:
+            frame.cta.cluster.declined = site
+        v[granted_], v[cta_] = first is not None, first[0] if first else 0
+
+    return query

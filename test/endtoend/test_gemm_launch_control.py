@@ -1,0 +1,134 @@
+"""GEMM under cluster launch control: every level equal, and what breaks the ring of responses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import pytest
+
+import tcir
+from tcir._mlir import arith
+from tcir.errors import InputError
+from tcir.passmanager.pipeline import as_pipeline
+
+from .breaking import Edit, change_operand, erase, pick, run_broken, set_attribute
+from .linalg_text import Matmul
+
+PASS = "cluster-launch-control"
+OPTIONS = {"persistent": True, "scheduler": "clc"}
+CASES = {
+    "six tiles": (Matmul(200, 40, 72), {"n_tile": 16, "stages": 3}),
+    "a batch": (Matmul(24, 24, 16, batch=2, out="f16"), {"n_tile": 16}),
+    "one tile": (Matmul(64, 16, 24), {}),
+    "one accumulator": (Matmul(136, 24, 72, "km", "nk"), {"n_tile": 16, "acc_stages": 1}),
+    "a dependent launch": (Matmul(64, 40, 24), {"n_tile": 16, "programmatic": True}),
+}
+QUICK = {"six tiles"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in CASES]
+)
+def test_every_level(name: str, orders: int) -> None:
+    program, options = CASES[name]
+    kernel = tcir.compile(
+        program.text(), "gemm", validate=True, orders=min(orders, 4), seed=3, **OPTIONS, **options
+    )
+    report = kernel.report
+    assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
+    assert not [f for line in report.passes for f in line.findings]
+    for instruction in ("try_cancel.async", "query_cancel.is_canceled"):
+        assert kernel.ptx.count(f"clusterlaunchcontrol.{instruction}") == (
+            1 if "try" in instruction else 3
+        )
+    assert kernel.cubin
+
+
+def test_a_cta_for_every_tile() -> None:
+    kernel = tcir.compile(Matmul(300, 200, 72).text(), "gemm", n_tile=64, **OPTIONS)
+    assert kernel.launch_config.grid == (12, 1, 1)
+
+
+@pytest.mark.parametrize("options", [{"persistent": True, "ctas": 4}, {"persistent": False}])
+def test_options_that_contradict(options: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="the hardware decides how many are launched"):
+        as_pipeline("gemm", scheduler="clc", **options)
+
+
+def test_an_unknown_scheduler() -> None:
+    with pytest.raises(InputError, match="one of static, clc, got dynamic"):
+        as_pipeline("gemm", scheduler="dynamic", persistent=True)
+
+
+# --- breaks ------------------------------------------------------------------------------------
+
+PROGRAM = Matmul(256, 56, 72)
+QUERY, REQUEST, WAIT, ARRIVE = (
+    "tc.launch_query", "tc.launch_request", "tc.mbarrier_wait", "tc.mbarrier_arrive",
+)  # fmt: skip
+EMPTY, OF_MMA, OF_EPILOGUE = 0, 0, 2
+"""Which wait is the producer's for room, which arrivals release a response."""
+
+
+def _other(slot: Any) -> Any:
+    return arith.subi(arith.constant(slot.type, 1), slot)
+
+
+def _last_request_first(module: Any) -> None:
+    """The query in front of the wait for its response, in the epilogue's role."""
+    query = pick(module, QUERY, 2)
+    wait = [op for op in query.parent.regions[1].blocks[0] if op.operation.name == WAIT][-1]
+    query.opview.operation.move_before(wait.operation)
+
+
+@dataclass(frozen=True)
+class Break:
+    """One damage, and the ways in which a report may notice it."""
+
+    edit: Edit
+    by: tuple[str, ...]
+    slow: bool = True
+
+
+NOTICED = ("difference", "hazard", "illegal", "deadlock", "refused")
+BREAKS = {
+    "the request does not wait for room": Break(
+        erase(WAIT, EMPTY), ("refused", "hazard: race"), False
+    ),
+    "the mma never releases a response": Break(erase(ARRIVE, OF_MMA), ("refused", "deadlock")),
+    "the epilogue never releases one": Break(erase(ARRIVE, OF_EPILOGUE), ("refused", "deadlock")),
+    "a role reads the other response": Break(change_operand(QUERY, 1, _other, 2), NOTICED, False),
+    "the request goes to the other slot": Break(change_operand(REQUEST, 1, _other), NOTICED),
+    "the epilogue reads before the response is there": Break(_last_request_first, NOTICED, False),
+    "no request": Break(erase(REQUEST), ("refused", "deadlock")),
+    "half of the bytes are expected": Break(
+        set_attribute("tc.mbarrier_expect_tx", "nbytes", "8 : i64"), NOTICED
+    ),
+    "one reader too few": Break(
+        set_attribute("tc.mbarrier_init", "arrivals", "128 : i64", 5), NOTICED
+    ),
+}
+
+
+@cache
+def _pipeline() -> tcir.Pipeline:
+    whole = as_pipeline("gemm", n_tile=16, **OPTIONS)
+    return tcir.Pipeline(whole.passes[: whole.index(PASS) + 1])
+
+
+@pytest.mark.parametrize(
+    "what", [pytest.param(n, marks=pytest.mark.slow if b.slow else ()) for n, b in BREAKS.items()]
+)
+def test_break(what: str) -> None:
+    broken = BREAKS[what]
+    caught = run_broken(PROGRAM.text(), _pipeline(), PASS, broken.edit)
+    assert caught, "nothing noticed the break"
+    assert caught.at == PASS, caught.text
+    assert caught.by.startswith(broken.by), caught.text
+
+
+def test_unbroken() -> None:
+    caught = run_broken(PROGRAM.text(), _pipeline(), PASS, lambda _: None)
+    assert not caught, caught.text
