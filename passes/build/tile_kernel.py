@@ -20,6 +20,7 @@ from tcir.passes.build.emit import i64, i64s
 from tcir.passes.build.epilogue import Epilogue, fused, rounded
 from tcir.passes.build.index import Index, constant
 from tcir.passes.build.lanes import Lanes
+from tcir.passes.build.quantise import QUANTISED_COLUMNS, Quantiser
 from tcir.passes.build.limits import MMA_N, MMA_N_STEP, ceil_div, round_up
 from tcir.passes.build.diagnostics import SMALLEST_CONV, SMALLEST_MATMUL, match_failure
 
@@ -29,11 +30,13 @@ STORE_COLUMNS = 16
 
 @dataclass(frozen=True)
 class Source:
-    """The high-level op to tile and its function; `after`: the epilogue of its result, if any."""
+    """The high-level op to tile and its function; `after`: the epilogue of its result, if any;
+    `quantise`: what quantises it at last, if anything."""
 
     function: func.FuncOp
     op: ir.OpView
     after: tc.EpilogueOp | None = None
+    quantise: tc.QuantiseBlocksOp | None = None
 
     def epilogue(
         self, arguments: Sequence[ir.Value], row_dim: int, column_dim: int | None = None
@@ -41,9 +44,28 @@ class Source:
         """What the kernel of `arguments` does to its sums; lanes go along `row_dim` of its output,
         columns along `column_dim` (None: the last)."""
         if self.after is None:
-            return rounded(arguments[-1].type.element_type)
+            wide = self.op.result.type.element_type
+            return rounded(wide if self.quantise else arguments[-1].type.element_type)
         inputs = [argument(arguments, each.tensor) for each in self.after.elements]
         return fused(self.after, inputs, row_dim, column_dim)
+
+    def quantiser(self, arguments: Sequence[ir.Value]) -> Quantiser:
+        """What quantises the results in the kernel of `arguments`."""
+        assert self.quantise is not None
+        norm = self.quantise.norm
+        number = None if norm is None else argument(arguments, norm)
+        return Quantiser.create(self.quantise, arguments[-2:], number)
+
+
+def quantiser_of(result: ir.Value) -> tc.QuantiseBlocksOp | None:
+    """The ``tc.quantise_blocks`` of a result, or of its ``tc.epilogue``."""
+    users = [use.owner.opview for use in result.uses]
+    if len(users) != 1 or users[0].operation.operands[0] != result:
+        return None
+    (user,) = users
+    if isinstance(user, tc.EpilogueOp):
+        return quantiser_of(user.out)
+    return user if isinstance(user, tc.QuantiseBlocksOp) else None
 
 
 def find_sources(
@@ -57,9 +79,8 @@ def find_sources(
     for function in (op for op in module.body.operations if isinstance(op, func.FuncOp)):
         ops = list(function.regions[0].blocks[0]) if function.regions[0].blocks else []
         wanted = [op for op in ops if isinstance(op, kind)]
-        after = ops[1] if epilogues and len(ops) == 3 else None
-        if isinstance(after, tc.EpilogueOp) and ops[0] in wanted and after.sums == ops[0].result:
-            sources.append(Source(function, ops[0], after))
+        if epilogues and (source := _with_epilogue(function, ops, wanted)):
+            sources.append(source)
             continue
         if len(wanted) != 1 or len(ops) != 2 or list(ops[1].operands) != list(wanted[0].results):
             names = ", ".join(op.operation.name for op in ops) or "nothing"
@@ -71,6 +92,24 @@ def find_sources(
             )
         sources.append(Source(function, wanted[0]))
     return sources
+
+
+def _with_epilogue(
+    function: func.FuncOp, ops: list[ir.OpView], wanted: list[ir.OpView]
+) -> Source | None:
+    """A function of a wanted op, an epilogue, a quantiser, of which one may be missing."""
+    if len(wanted) != 1 or ops[0] != wanted[0]:
+        return None
+    rest, last = list(ops[1:-1]), ops[0]
+    after = rest[0] if rest and isinstance(rest[0], tc.EpilogueOp) else None
+    if after and after.sums == last.result:
+        last = rest.pop(0)
+    quantise = rest[0] if rest and isinstance(rest[0], tc.QuantiseBlocksOp) else None
+    if quantise and quantise.values == last.operation.results[0]:
+        last = rest.pop(0)
+    returned = list(ops[-1].operands) == list(last.operation.results)
+    found = not rest and returned and (after or quantise)
+    return Source(function, ops[0], after, quantise) if found else None
 
 
 def choose_n_tile(op: ir.OpView, option: int, extent: int) -> int:
@@ -247,6 +286,17 @@ def store_tile(
     _store_quarters(d, indices, epilogue, store)
 
 
+def quantise_tile(
+    d: ir.Value,
+    quantiser: Quantiser,
+    *,
+    indices: Callable[[ir.Value], Callable[[ir.Value], list[Index]]],
+    epilogue: Epilogue,
+) -> None:
+    """Stores `epilogue` of D quantised, 64 columns at a time; `indices` as in `store_tile`."""
+    _store_quarters(d, indices, epilogue, quantiser.store, QUANTISED_COLUMNS)
+
+
 def store_tile_lanes(
     d: ir.Value,
     out: ir.Value,
@@ -275,10 +325,11 @@ def _store_quarters(
     indices: Callable[[ir.Value], Callable[[ir.Value], list[Index]]],
     epilogue: Epilogue,
     store: Callable[[ir.Value, list[Index]], None],
+    columns: int = STORE_COLUMNS,
 ) -> None:
     with loop(QUARTERS) as quarter:
         place = indices(quarter)
-        with loop(d.type.shape[1], STORE_COLUMNS) as column:
-            sums = load_registers(d, quarter, column)
+        with loop(d.type.shape[1], columns) as column:
+            sums = load_registers(d, quarter, column, columns)
             at = place(column)
             store(epilogue(sums, at), at)

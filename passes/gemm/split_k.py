@@ -14,6 +14,7 @@ from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import i64
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.operand_tiles import k_step
+from tcir.passes.build.tile_kernel import quantiser_of
 from tcir.passes.gemm.dense import k_of
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
@@ -61,6 +62,12 @@ class SplitK(Pass):
                             op, f"expected split-k=1 with block-scaled operands, got {self.splits} "
                             "(global scales multiply whole sums); for few columns take pipeline "
                             "gemv-padded-n with schedule=split-k",
+                        )  # fmt: skip
+                    if isinstance(op, tc.MatmulOp) and quantiser_of(op.result) is not None:
+                        raise match_failure(
+                            op, f"expected split-k=1 with a quantised result, got {self.splits} "
+                            "(the kernel that sums the parts up has an element a thread, not a "
+                            "block); leave split-k out",
                         )  # fmt: skip
                     if isinstance(op, tc.MatmulOp) and k_part(op) is None:
                         self._split(op)

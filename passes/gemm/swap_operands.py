@@ -13,6 +13,7 @@ from tcir.dialect.ops.highlevel import out_layout
 from tcir.errors import InputError
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.limits import MMA_N_STEP, round_up
+from tcir.passes.build.tile_kernel import quantiser_of
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 
@@ -64,6 +65,15 @@ class SwapOperands(Pass):
                         self._visit(op)
 
     def _visit(self, op: tc.MatmulOp | tc.BlockScaledMatmulOp) -> None:
+        if quantiser_of(op.result) is not None:
+            if self.swap == "always":
+                raise match_failure(
+                    op,
+                    "expected a result that is not quantised with swap=always, got one in blocks "
+                    "of columns (exchanged, a block would be in as many lanes, and its amax needs "
+                    "all of it); leave swap out",
+                )
+            return
         if op.b.type.rank < op.a.type.rank:
             if self.swap == "always":
                 raise match_failure(

@@ -14,7 +14,8 @@ from tcir.dialect.ops.highlevel import k_part, out_layout
 from tcir.errors import InputError
 from tcir.passes.build.emit import i64
 from tcir.passes.build.kernel_ops import CTAS_PER_SM
-from tcir.passes.build.limits import ceil_div
+from tcir.passes.build.limits import ceil_div, round_up
+from tcir.passes.build.quantise import QUANTISED_COLUMNS, check_quantised
 from tcir.passes.build.scaled_shape import ScaledShape
 from tcir.passes.build.tile_kernel import (
     Accumulate,
@@ -24,6 +25,7 @@ from tcir.passes.build.tile_kernel import (
     find_sources,
     kernel,
     loop,
+    quantise_tile,
     store_tile,
 )
 from tcir.passes.gemm.block_scaled import (
@@ -72,6 +74,8 @@ class TileGemm(Pass):
     rows of tiles.
     A ``tc.epilogue`` of the product is cloned onto the register tiles between load and store, with
     a ``tc.load_rows`` for each tensor it reads.
+    A ``tc.quantise_blocks`` of the result, 64 columns at a time, is ``tc.quantise_rows`` and stores
+    of codes and scale factors.
     A step of a block-scaled product also loads the blocks of scale factors of the tile's rows and
     columns, and copies them to tensor memory (``tc.cp_scales``); with an `n_tile` that is no
     multiple of 128 a tile may begin inside a block, and its copies go further left.
@@ -117,6 +121,7 @@ class TileGemm(Pass):
         op = source.op
         check_dense(op)
         n_tile = choose_n_tile(op, self.n_tile, op.out.type.shape[out_layout(op).index("n") - 2])
+        n_tile = _whole_blocks(source, self.n_tile, n_tile)
         _tile(
             source,
             lambda arguments: DenseProduct.create(op, arguments, n_tile),
@@ -127,7 +132,7 @@ class TileGemm(Pass):
     def _tile_scaled(self, source: Source) -> None:
         op, shape = source.op, ScaledShape.of(source.op, self.kind)
         check_block_scaled(op, shape)
-        n_tile = choose_scaled_n_tile(op, self.n_tile, shape)
+        n_tile = _whole_blocks(source, self.n_tile, choose_scaled_n_tile(op, self.n_tile, shape))
         _tile(
             source,
             lambda arguments: BlockScaledProduct.create(op, arguments, shape, n_tile),
@@ -148,6 +153,15 @@ class TileGemm(Pass):
         if self.scheduler == CLC:
             return replace(tiles, ctas=tiles.count, taken_over=True)
         return replace(tiles, ctas=min(tiles.count, self.ctas or DEFAULT_TARGET.sms))
+
+
+def _whole_blocks(source: Source, option: int, n_tile: int) -> int:
+    """Columns of a tile: `n_tile`, or where results are quantised and no `option` says, blocks."""
+    if source.quantise is None:
+        return n_tile
+    n_tile = option or min(TMEM_LANES, round_up(n_tile, QUANTISED_COLUMNS))
+    check_quantised(source.quantise, n_tile)
+    return n_tile
 
 
 def _tensor_ops(module: ir.Module) -> Iterator[ir.OpView]:
@@ -176,12 +190,17 @@ def _tile(
             d = accumulator(n_tile, product.sums)
             with loop(product.steps) as i:
                 step(d, i, Accumulate(i))
-            store_tile(
-                d,
-                arguments[-1],
-                rows=QUARTER_LANES,
-                row_dim=place.dim("m"),
-                column_dim=place.dim("n"),
-                indices=place.indices,
-                epilogue=product.finish(source.epilogue(arguments, place.dim("m"), place.dim("n"))),
-            )
+            epilogue = product.finish(source.epilogue(arguments, place.dim("m"), place.dim("n")))
+            if source.quantise is not None:
+                quantiser = source.quantiser(arguments)
+                quantise_tile(d, quantiser, indices=place.indices, epilogue=epilogue)
+            else:
+                store_tile(
+                    d,
+                    arguments[-1],
+                    rows=QUARTER_LANES,
+                    row_dim=place.dim("m"),
+                    column_dim=place.dim("n"),
+                    indices=place.indices,
+                    epilogue=epilogue,
+                )

@@ -10,6 +10,7 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import integer, integer_type
 from tcir.dialect.ops.stores import column_dim
 from tcir.passes.build import simt
+from tcir.passes.build.diagnostics import is_op
 
 from .converter import WARP, Converter, GlobalTensor, lower, require_role
 from .structure import only_if
@@ -39,6 +40,9 @@ def known_divisor(value: ir.Value) -> int:
             return gcd(*map(known_divisor, operands))
         case "arith.muli":
             return prod(map(known_divisor, operands))
+        case "arith.divui" if is_op(operands[1], "arith.constant"):
+            divisor, by = map(known_divisor, operands)
+            return divisor // by if divisor % by == 0 else 1
         case "arith.index_cast":
             return known_divisor(operands[0])
         case "arith.select":

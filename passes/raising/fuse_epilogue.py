@@ -47,11 +47,12 @@ class FuseEpilogue(Pass):
         })
         return %e
 
-    Fused are ``linalg`` ops without reductions (elementwise ones, broadcasts, transposes of other
-    operands) and ``arith`` and ``math`` ops on tensors; an accumulator that does not start at zero
-    is added to the sum. A remark says what was fused and what it reads. A lone rounding to f16 or
-    bf16 is left to raise-to-tc. Block quantisation that divides by a scale before it is rounded for
-    storing is refused. Preserves the value of every element, up to the order of the f32 sums.
+    A ``tc.quantise_blocks`` whose results are returned stays behind it. Fused are ``linalg`` ops
+    without reductions (elementwise ones, broadcasts, transposes of other operands) and ``arith``
+    and ``math`` ops on tensors; an accumulator that does not start at zero is added to the sum. A
+    remark says what was fused and what it reads. A lone rounding to f16 or bf16 is left to
+    raise-to-tc. Block quantisation that divides by a scale before it is rounded for storing is
+    refused. Preserves the value of every element, up to the order of the f32 sums.
     """
 
     name: ClassVar[str] = "fuse-epilogue"
@@ -66,13 +67,18 @@ class FuseEpilogue(Pass):
 def _fuse(function: func.FuncOp) -> None:
     ops = list(function.entry_block)
     contractions = [op for op in ops if is_contraction(op)]
-    returned = list(ops[-1].operands)
+    end, returned = ops[-1], list(ops[-1].operands)
+    quantise = ops[-2] if len(ops) > 1 else None
+    if isinstance(quantise, tc.QuantiseBlocksOp) and returned == list(quantise.results):
+        end, returned = quantise, [quantise.values]
     if len(contractions) != 1 or len(returned) != 1 or len(contractions[0].results) != 1:
         return  # raise-to-tc says what it expects
     (contraction,), (result,) = contractions, returned
     if not _is_static(contraction.results[0]) or not _is_static(result):
         return
-    with ir.InsertionPoint(ops[-1]), result.owner.location if _owner(result) else ops[-1].location:
+    if isinstance(end, tc.QuantiseBlocksOp):
+        remark(end, _quantised(end))
+    with ir.InsertionPoint(end), result.owner.location if _owner(result) else end.location:
         body = _Body.create(contraction, result.type)
         try:
             fused = body.build(result)
@@ -83,9 +89,19 @@ def _fuse(function: func.FuncOp) -> None:
         body.epilogue.operation.erase()
         return
     body.start_from_zeros()
-    ops[-1].operation.operands[0] = body.epilogue.out
+    end.operation.operands[0] = body.epilogue.out
     _drop_dead(ops)
     remark(body.epilogue, body.summary())
+
+
+def _quantised(op: tc.QuantiseBlocksOp) -> str:
+    """What a quantiser does, for the remark."""
+    form, codes, scales = op.format, op.codes.type, op.scales.type
+    norm = "" if op.norm is None else f", times {_name(op.norm)}"
+    return (
+        f"fused: quantised to {form.name}{norm}: blocks of {form.block} {codes.element_type} in a "
+        f"thread's row, their scales {scales.element_type} in blocks of 128 x 4"
+    )
 
 
 def _is_static(tensor: ir.Value) -> bool:

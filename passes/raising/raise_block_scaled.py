@@ -108,7 +108,7 @@ def raise_scaled(function: func.FuncOp) -> None:
         )
     tail = find_tail(last, SMALLEST)
     used += tail.ops
-    kept = [*packings, *([tail.epilogue] if tail.epilogue else [])]
+    kept = [*packings, *tail.kept]
     check_rest(ops, [*used, *kept], tail.returned, _EXPECTED, SMALLEST)
     with ir.InsertionPoint(op), op.location:
         result = _build(op, scaled, factors, tail.result.type)

@@ -109,8 +109,7 @@ def _raise_function(function: func.FuncOp) -> None:
     turned: list[ir.Operation] = []
     if isinstance(found, Matmul):
         found, pads, turned = _fold_transposes(found, pads)
-    kept = [tail.epilogue] if tail.epilogue else []
-    used = [op.operation, *zero_accumulator_ops(op, smallest), *tail.ops, *kept, *turned]
+    used = [op.operation, *zero_accumulator_ops(op, smallest), *tail.ops, *tail.kept, *turned]
     for padding in pads:
         used += padding.ops
         if not isinstance(padding.source, ir.BlockArgument):
@@ -127,7 +126,7 @@ def _raise_function(function: func.FuncOp) -> None:
     unread = [a.arg_number for a in function.arguments if is_fill_only(a)]
     tail.result.replace_all_uses_with(result)
     for dead in reversed(ops[:-1]):
-        if dead.operation not in kept:
+        if dead.operation not in tail.kept:
             dead.operation.erase()
     drop_arguments(function, unread)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 from typing import ClassVar
 
@@ -81,9 +83,11 @@ def _split(module: ir.Module, function: func.FuncOp) -> None:
     for op in function.entry_block:
         if isinstance(op, tensor.CollapseShapeOp) and op.src in numbers:
             numbers[op.result] = numbers[op.src]  # the same bytes
-        elif isinstance(op, LAUNCHED) and (stored := _stored(op)) not in numbers:
-            numbers[stored] = first + len(workspaces)
-            workspaces.append(_bytes(stored.type))
+        elif isinstance(op, LAUNCHED):
+            for stored in _stored(op):
+                if stored not in numbers:
+                    numbers[stored] = first + len(workspaces)
+                    workspaces.append(_bytes(stored.type))
     module.operation.attributes["tc.workspaces"] = i64s(workspaces)
     main = next((op for op in reversed(ops) if type(op) not in LAYOUT_ONLY), ops[-1])
     for order, op in enumerate(ops):
@@ -96,8 +100,8 @@ def _split(module: ir.Module, function: func.FuncOp) -> None:
 def _outline(
     function: func.FuncOp, op: ir.OpView, name: str, order: int, numbers: dict[ir.Value, int]
 ) -> None:
-    after, stored = _epilogue_of(op), _stored(op)
-    read = [each.tensor for each in after.elements] if after else []
+    after, stored = _after(op), _stored(op)
+    read = [value for each in after for value in _read(each)]
     inputs = list(dict.fromkeys([*op.operands, *read]))
     strange = next((value for value in inputs if value not in numbers), None)
     if strange is not None:
@@ -106,34 +110,53 @@ def _outline(
             "expected arguments and results of other launches as operands, got the result of "
             f"{strange.owner.name}; pass the operand in the shape that the op takes",
         )
-    kind = ir.FunctionType.get([value.type for value in inputs], [stored.type])
+    kind = ir.FunctionType.get([value.type for value in inputs], [value.type for value in stored])
     with ir.InsertionPoint(function), op.location:
         new = func.FuncOp(name, kind)
         new.attributes["tc.order"] = i64(order)
-        new.attributes["tc.args"] = i64s([numbers[value] for value in (*inputs, stored)])
+        new.attributes["tc.args"] = i64s([numbers[value] for value in (*inputs, *stored)])
         block = new.add_entry_block([op.location] * len(inputs))
         with ir.InsertionPoint(block):
-            copy = op.operation.clone()
-            last = after.operation.clone() if after else copy
-            func.ReturnOp([last.results[0]])
+            copies = [each.operation.clone() for each in (op, *after)]
+            func.ReturnOp(copies[-1].results)
     for place, operand in enumerate(op.operands):
-        copy.operands[place] = block.arguments[inputs.index(operand)]
-    if after:
-        last.operands[0] = copy.results[0]
-        for each, tensor in zip(last.opview.elements, read, strict=True):
-            each.operation.operands[0] = block.arguments[inputs.index(tensor)]
+        copies[0].operands[place] = block.arguments[inputs.index(operand)]
+    for before, copy in pairwise(copies):
+        copy.operands[0] = before.results[0]
+        _read_instead(copy, lambda value: block.arguments[inputs.index(value)])
 
 
-def _epilogue_of(op: ir.OpView) -> tc.EpilogueOp | None:
-    """The ``tc.epilogue`` of an op's result, which its kernel computes as well."""
-    users = [use.owner.opview for use in op.out.uses]
-    return next((user for user in users if isinstance(user, tc.EpilogueOp)), None)
+def _after(op: ir.OpView) -> list[ir.OpView]:
+    """The ``tc.epilogue`` of an op's result, and the ``tc.quantise_blocks`` of what that makes: the
+    op's kernel computes them as well."""
+    found: list[ir.OpView] = []
+    for kind in (tc.EpilogueOp, tc.QuantiseBlocksOp):
+        result = (found[-1] if found else op).operation.results[0]
+        users = [use.owner.opview for use in result.uses]
+        found += [user for user in users if isinstance(user, kind)][:1]
+    return found
 
 
-def _stored(op: ir.OpView) -> ir.Value:
+def _read(after: ir.OpView) -> list[ir.Value]:
+    """What an epilogue or a quantiser reads besides the result before it."""
+    if isinstance(after, tc.EpilogueOp):
+        return [each.tensor for each in after.elements]
+    return list(after.operands)[1:]
+
+
+def _read_instead(after: ir.Operation, change: Callable[[ir.Value], ir.Value]) -> None:
+    """Replaces what an epilogue or a quantiser reads."""
+    if isinstance(after.opview, tc.EpilogueOp):
+        for each in after.opview.elements:
+            each.operation.operands[0] = change(each.tensor)
+        return
+    for place in range(1, len(after.operands)):
+        after.operands[place] = change(after.operands[place])
+
+
+def _stored(op: ir.OpView) -> list[ir.Value]:
     """What the kernel of an op writes."""
-    after = _epilogue_of(op)
-    return after.out if after else op.out
+    return list([op, *_after(op)][-1].operation.results)
 
 
 def _bytes(kind: ir.RankedTensorType) -> int:

@@ -25,18 +25,18 @@ class Padding:
 @dataclass(frozen=True)
 class Tail:
     """The ops between a contraction and the function's return that its kernel computes as well: a
-    rounding, or none. `result` is what the last of them makes, `epilogue` the ``tc.epilogue`` that
-    reads it, which stays.
+    rounding, or none. `result` is what the last of them makes, `kept` the ``tc.epilogue`` and the
+    ``tc.quantise_blocks`` that read it, which stay.
     """
 
     result: ir.Value
     ops: list[ir.Operation]
-    epilogue: ir.Operation | None = None
+    kept: tuple[ir.Operation, ...] = ()
 
     @property
-    def returned(self) -> ir.Value:
+    def returned(self) -> list[ir.Value]:
         """What the function returns."""
-        return self.epilogue.results[0] if self.epilogue else self.result
+        return list(self.kept[-1].results) if self.kept else [self.result]
 
 
 def is_positive_zero(number: ir.Value) -> bool:
@@ -138,8 +138,8 @@ def find_tail(op: ir.OpView, smallest: str) -> Tail:
     user = uses[0].owner
     if user.name == "func.return":
         return Tail(result, [])
-    if user.name == "tc.epilogue" and uses[0].operand_number == 0:
-        return Tail(result, [], user)
+    if kept := _kept(result):
+        return Tail(result, [], kept)
     if user.name == "arith.truncf":
         rounding = user
     elif user.name == "linalg.generic":
@@ -162,6 +162,17 @@ def find_tail(op: ir.OpView, smallest: str) -> Tail:
             smallest,
         )  # fmt: skip
     return Tail(final, [user.operation])
+
+
+def _kept(result: ir.Value) -> tuple[ir.Operation, ...]:
+    """The ``tc.epilogue`` of a result, and the ``tc.quantise_blocks`` of what that makes."""
+    found: list[ir.Operation] = []
+    for name in ("tc.epilogue", "tc.quantise_blocks"):
+        uses = list(result.uses)
+        if len(uses) == 1 and uses[0].owner.name == name and uses[0].operand_number == 0:
+            found.append(uses[0].owner)
+            result = found[-1].results[0]
+    return tuple(found)
 
 
 def _elementwise_rounding(generic: linalg.GenericOp, smallest: str) -> ir.Operation:
@@ -189,10 +200,14 @@ def _elementwise_rounding(generic: linalg.GenericOp, smallest: str) -> ir.Operat
 
 
 def check_rest(
-    ops: list[ir.OpView], used: list[ir.Operation], result: ir.Value, expected: str, smallest: str
+    ops: list[ir.OpView],
+    used: list[ir.Operation],
+    results: list[ir.Value],
+    expected: str,
+    smallest: str,
 ) -> None:
     """Rejects ops of a function, its return last, that neither are `used` nor without effect, and
-    a return of anything but `result`; expected: what may be there, for the message."""
+    a return of anything but `results`; expected: what may be there, for the message."""
     for op in ops[:-1]:
         if op.operation not in used and op.operation.name not in ("arith.constant", "tensor.empty"):
             raise match_failure(
@@ -201,7 +216,7 @@ def check_rest(
                 smallest,
             )
     returned = list(ops[-1].operands)
-    if returned != [result]:
+    if returned != results:
         raise match_failure(
             ops[-1],
             f"expected the function to return the contraction's result, got {len(returned)} values",

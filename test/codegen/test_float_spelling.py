@@ -14,3 +14,11 @@ def test_the_back_end_reads_them() -> None:
     body = "%y = fmul float %x, f0x3FB8AA3B\n%z = fadd float f0x3DCCCCCD, %y\nret float %z"
     ptx = emit_ptx(f"define float @f(float %x) {{\n{body}\n}}\n")
     assert "0f3FB8AA3B" in ptx and "0f3DCCCCCD" in ptx
+
+
+def test_infinities() -> None:
+    newer = "fcmp olt float %x, +inf, half -inf, bfloat +qnan"
+    older = "fcmp olt float %x, 0x7FF0000000000000, half 0xHFC00, bfloat 0xR7FC0"
+    assert _older_floats(newer) == older
+    body = "%y = fcmp olt float %x, +inf\nret i1 %y"
+    assert "0f7F800000" in emit_ptx(f"define i1 @f(float %x) {{\n{body}\n}}\n")

@@ -104,6 +104,22 @@ def change_text(pattern: str, replacement: str | Callable[[Any], str]) -> Edit:
     return edit
 
 
+def activation_first(module: Any) -> None:
+    """relu(sum) + bias."""
+    add = next(
+        op
+        for op in walk(module, "arith.addf")
+        if any(use.owner.name == "arith.maximumf" for use in op.results[0].uses)
+    )
+    relu = next(iter(add.results[0].uses)).owner
+    for use in list(relu.results[0].uses):
+        use.owner.operands[use.operand_number] = add.results[0]
+    relu.operands[0] = add.operands[0]
+    add.operands[0] = relu.results[0]
+    relu.operands[1].owner.move_before(add)
+    relu.move_before(add)
+
+
 @dataclass(frozen=True)
 class Caught:
     """Which pass a break was laid to, and by what."""

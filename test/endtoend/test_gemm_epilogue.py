@@ -16,12 +16,12 @@ from tcir.passes.nvvm.convert_tc_to_nvvm import ConvertTcToNvvm
 from .breaking import (
     Broken,
     Edit,
+    activation_first,
     change_operand,
     change_text,
     pick,
     run_broken,
     set_attribute,
-    walk,
 )
 from .epilogue_text import TRUNCATE, Fused
 
@@ -266,22 +266,6 @@ def _plus(amount: int) -> Callable[[Any], Any]:
     return lambda old: arith.addi(old, arith.constant(old.type, amount))
 
 
-def _activation_first(module: Any) -> None:
-    """relu(sum) + bias."""
-    add = next(
-        op
-        for op in walk(module, "arith.addf")
-        if any(use.owner.name == "arith.maximumf" for use in op.results[0].uses)
-    )
-    relu = next(iter(add.results[0].uses)).owner
-    for use in list(relu.results[0].uses):
-        use.owner.operands[use.operand_number] = add.results[0]
-    relu.operands[0] = add.operands[0]
-    add.operands[0] = relu.results[0]
-    relu.operands[1].owner.move_before(add)
-    relu.move_before(add)
-
-
 def _along_rows(module: Any) -> None:
     """A bias per row in the place of one per column."""
     load = pick(module, "tc.load_rows")
@@ -290,13 +274,13 @@ def _along_rows(module: Any) -> None:
 
 
 BREAKS: list[tuple[str, str, Edit]] = [
-    ("activation on the wrong side of the bias", "fuse-epilogue", _activation_first),
+    ("activation on the wrong side of the bias", "fuse-epilogue", activation_first),
     ("bias of the wrong axis", "fuse-epilogue",
      set_attribute("tc.element", "map", "affine_map<(m, n) -> (m)>")),
     ("no bias", "raise-to-tc", lambda m: _pass_on(m, "arith.addf", 0)),
     ("bias of another tile", "tile-gemm", change_operand("tc.load_rows", 1, _plus(16))),
     ("bias of the wrong axis", "tile-gemm", _along_rows),
-    ("activation on the wrong side of the bias", "tile-gemm", _activation_first),
+    ("activation on the wrong side of the bias", "tile-gemm", activation_first),
     ("bias of another tile", "assign-roles", change_operand("tc.load_rows", 1, _plus(16))),
     ("bias of other columns", "convert-tc-to-nvvm",
      change_text(r"(llvm.getelementptr %\w+\[)16(\] : \(!llvm.ptr<1>\))", r"\g<1>0\2")),

@@ -78,3 +78,21 @@ func.func @epilogue(%a: tensor<16x5xf16>, %b: tensor<8x8xf16>, %bias: tensor<8xf
   }) : (tensor<16x8xf32>) -> tensor<16x8xf16>
   return %e : tensor<16x8xf16>
 }
+
+// -----
+
+// What is quantised is two workspaces, which the next product reads.
+// CHECK: tc.workspaces = array<i64: 1280, 512>
+// CHECK-LABEL: func.func @twice_part0(
+// CHECK-SAME: -> (tensor<40x64xf4E2M1FN>, tensor<1x1x512xf8E4M3FN>) attributes {tc.args = array<i64: 0, 1, 2, 6, 7>, tc.order = 0 : i64}
+// CHECK: tc.matmul
+// CHECK: %[[Q:.*]]:2 = "tc.quantise_blocks"(%{{.*}}, %arg2)
+// CHECK: return %[[Q]]#0, %[[Q]]#1
+// CHECK-LABEL: func.func @twice(
+// CHECK-SAME: tc.args = array<i64: 6, 7, 3, 4, 5>, tc.order = 1 : i64
+func.func @twice(%a: tensor<40x16xf16>, %b: tensor<64x16xf16>, %norm: tensor<f32>, %w: tensor<32x64xf4E2M1FN>, %sw: tensor<1x1x512xf8E4M3FN>) -> tensor<40x32xf32> {
+  %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "nk"} : (tensor<40x16xf16>, tensor<64x16xf16>) -> tensor<40x64xf32>
+  %q:2 = "tc.quantise_blocks"(%c, %norm) {operandSegmentSizes = array<i32: 1, 1>} : (tensor<40x64xf32>, tensor<f32>) -> (tensor<40x64xf4E2M1FN>, tensor<1x1x512xf8E4M3FN>)
+  %y = "tc.block_scaled_matmul"(%q#0, %q#1, %w, %sw) {block = 16 : i64, a_scale_layout = "blocked_128x4", b_scale_layout = "blocked_128x4", operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (tensor<40x64xf4E2M1FN>, tensor<1x1x512xf8E4M3FN>, tensor<32x64xf4E2M1FN>, tensor<1x1x512xf8E4M3FN>) -> tensor<40x32xf32>
+  return %y : tensor<40x32xf32>
+}

@@ -146,3 +146,25 @@ func.func @columns(%a: tensor<64x320xf16>, %b: tensor<8x64xf16>, %bias: tensor<3
   }) : (tensor<8x320xf32>) -> tensor<8x320xf32>
   return %d : tensor<8x320xf32>
 }
+
+// -----
+
+// Quantised: 64 columns at a time, codes to the rows, two fp4 to a byte, scales to the blocks.
+// CHECK-LABEL: func.func @quantised(
+// CHECK-SAME: %arg3: memref<40x32xi8>, %arg4: memref<1x1x512xf8E4M3FN>)
+// CHECK: %[[NORM:.*]] = memref.load %arg2[]
+// CHECK: scf.for %[[W:.*]] = %c0 to %c4 step
+// CHECK: scf.for %{{.*}} = %c0 to %c128 step %c64
+// CHECK: %[[D:.*]] = "tc.tmem_ld"{{.*}} -> vector<32x64xf32>
+// CHECK: %[[T:.*]] = vector.broadcast %[[NORM]]
+// CHECK-NEXT: %[[Y:.*]] = arith.mulf %[[D]], %[[T]]
+// CHECK-NEXT: %[[Q:.*]]:2 = "tc.quantise_rows"(%[[Y]]) : (vector<32x64xf32>) -> (vector<32x32xi8>, vector<32x4xf8E4M3FN>)
+// CHECK: %[[K:.*]] = arith.divui %[[N:.*]], %c2
+// CHECK-NEXT: "tc.store_rows"(%[[Q]]#0, %arg3, %[[M:.*]], %[[K]])
+// CHECK: %[[S:.*]] = arith.divui %[[N]], %c16
+// CHECK-NEXT: "tc.store_scales"(%[[Q]]#1, %arg4, %[[M]], %[[S]]) {{.*}}rows = 40 : i64
+func.func @quantised(%a: tensor<40x16xf16>, %b: tensor<64x16xf16>, %norm: tensor<f32>) -> (tensor<40x64xf4E2M1FN>, tensor<1x1x512xf8E4M3FN>) {
+  %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "nk"} : (tensor<40x16xf16>, tensor<64x16xf16>) -> tensor<40x64xf32>
+  %q:2 = "tc.quantise_blocks"(%c, %norm) {operandSegmentSizes = array<i32: 1, 1>} : (tensor<40x64xf32>, tensor<f32>) -> (tensor<40x64xf4E2M1FN>, tensor<1x1x512xf8E4M3FN>)
+  return %q#0, %q#1 : tensor<40x64xf4E2M1FN>, tensor<1x1x512xf8E4M3FN>
+}

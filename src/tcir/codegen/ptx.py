@@ -33,9 +33,20 @@ def emit_ptx(llvm_ir: str, target: str = DEFAULT_TARGET.name) -> str:
     return ptx
 
 
+SPECIAL = {
+    "+inf": ("0x7FF0000000000000", "0xH7C00", "0xR7F80"),
+    "-inf": ("0xFFF0000000000000", "0xHFC00", "0xRFF80"),
+    "+qnan": ("0x7FF8000000000000", "0xH7E00", "0xR7FC0"),
+    "-qnan": ("0xFFF8000000000000", "0xHFE00", "0xRFFC0"),
+}
+"""As older LLVM spells them: float and double, half, bfloat."""
+_PLACES = {"half": 1, "bfloat": 2}
+
+
 def _older_floats(llvm_ir: str) -> str:
-    """`llvm_ir` with ``float f0x3FB8AA3B`` (newer LLVM) as the double it is, which all can read."""
-    if "f0x" not in llvm_ir:
+    """`llvm_ir` with ``float f0x3FB8AA3B`` and ``+inf`` (newer LLVM) as the double it is: all can
+    read that."""
+    if not re.search(r"f0x|[+-](inf|qnan)\b", llvm_ir):
         return llvm_ir
     kind = ""
 
@@ -44,11 +55,16 @@ def _older_floats(llvm_ir: str) -> str:
         if match["type"]:  # of the operands that follow: fmul float %x, f0x3FB8AA3B
             kind = match["type"]
             return kind
+        if match["name"]:
+            return SPECIAL[match["name"]][_PLACES.get(kind, 0)]
         digits = match["digits"]
         if kind == "float":
             digits = struct.pack(">d", *struct.unpack(">f", bytes.fromhex(digits))).hex().upper()
         return "0x" + {"half": "H", "bfloat": "R"}.get(kind, "") + digits
 
     return re.sub(
-        r"\b(?:(?P<type>float|double|half|bfloat)\b|f0x(?P<digits>[0-9A-F]+))", spelled, llvm_ir
+        r"\b(?:(?P<type>float|double|half|bfloat)\b|f0x(?P<digits>[0-9A-F]+))"
+        r"|(?P<name>[+-](?:inf|qnan)\b)",
+        spelled,
+        llvm_ir,
     )

@@ -37,8 +37,8 @@ _ROUNDED = _EXACT | {
     "arith.maxsi", "arith.maxui", "arith.minimumf", "arith.minnumf", "arith.minsi", "arith.minui",
     "arith.negf", "arith.ori", "arith.select", "arith.sitofp", "arith.subf", "arith.subi",
     "arith.truncf", "arith.trunci", "arith.uitofp", "arith.xori", "func.return", "math.absf",
-    "math.ceil", "math.floor", "tc.element", "tc.epilogue", "tc.yield", "tensor.collapse_shape",
-    "tensor.expand_shape", "tensor.extract_slice",
+    "math.ceil", "math.floor", "tc.element", "tc.epilogue", "tc.quantise_blocks", "tc.yield",
+    "tensor.collapse_shape", "tensor.expand_shape", "tensor.extract_slice",
 }  # fmt: skip
 FOLLOWING = _ROUNDED | {"math.erf", "math.exp", "math.tanh"}
 """Ops that may follow sums; of functions the error is bounded (`tcir.validation.propagation`)."""

@@ -1,0 +1,274 @@
+"""Block quantisation: of tensors, of register tiles, and the store of scale factors."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tcir._mlir import ext, ir
+from tcir.dialect.attributes import integer
+from tcir.dialect.limits import QUARTER_LANES
+from tcir.dialect.operation import Op
+from tcir.dialect.ops.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES, scales_shape
+from tcir.dialect.rules import Broken, verify
+
+
+@dataclass(frozen=True)
+class BlockFormat:
+    """A format with block scales that a kernel quantises to.
+
+    block: elements that share a scale; bits: of an element; largest: the largest element, and
+    exponent: of it
+    """
+
+    name: str
+    block: int
+    bits: int
+    largest: float
+    exponent: int
+
+
+BLOCK_FORMATS = {
+    ("f4E2M1FN", "f8E4M3FN"): BlockFormat("NVFP4", 16, 4, 6.0, 2),
+    ("f4E2M1FN", "f8E8M0FNU"): BlockFormat("MXFP4", 32, 4, 6.0, 2),
+    ("f8E4M3FN", "f8E8M0FNU"): BlockFormat("MXFP8", 32, 8, 448.0, 8),
+    ("f8E5M2", "f8E8M0FNU"): BlockFormat("MXFP8", 32, 8, 57344.0, 15),
+}
+"""By element types of codes and scales."""
+LARGEST_SCALE = 448.0
+"""Of ue4m3."""
+SMALLEST_SCALE = 2.0**-9
+"""Of ue4m3, besides 0: what a block of NVFP4 that is not all zeros has at least."""
+_PAIRS = ", ".join(f"{codes} with {scales}" for codes, scales in BLOCK_FORMATS)
+
+
+class QuantiseBlocksOp(Op, name="quantise_blocks", lowered_by=("tile-gemm",)):
+    """Quantises rows in blocks of 16 (NVFP4) or 32 (MXFP4, MXFP8): an element for every value, and
+    a scale per block, in the layout in which ``tc.block_scaled_matmul`` reads them.
+
+    With y = values * norm, rounded to f32 (NVFP4 only; ``norm`` is the reciprocal of the global
+    scale that the reader multiplies by), and amax the largest magnitude of a block of y:
+
+    * scale, f8E4M3FN (ue4m3): amax / 6, to nearest even, at most 448; at least 2^-9 if amax is not
+      0;
+    * scale, f8E8M0FNU (ue8m0): 2^(floor(log2(amax)) - e), at least 2^-127, where 2^e is the largest
+      power of two of the elements (OCP MX 1.0, 6.3);
+    * element: y / scale, the scale as stored, to nearest even, and no larger than the largest one.
+
+    A block of zeros has scale code 0 and elements 0 with the signs of y. A block with a NaN or an
+    infinity has the scale NaN and codes 0. ``scales`` has blocks of 128 rows x 4 scales,
+    ``blocked_128x4``, whose padding is 0.
+    """
+
+    example = """
+    func.func @example(%y: tensor<256x512xf32>, %norm: tensor<f32>) {
+      %q:2 = "tc.quantise_blocks"(%y, %norm) {operandSegmentSizes = array<i32: 1, 1>}
+          : (tensor<256x512xf32>, tensor<f32>)
+          -> (tensor<256x512xf4E2M1FN>, tensor<2x8x512xf8E4M3FN>)
+      return
+    }
+    """
+
+    values: ext.Operand[ir.RankedTensorType]
+    norm: ext.Operand[ir.RankedTensorType] | None
+    codes: ext.Result[ir.RankedTensorType]
+    scales: ext.Result[ir.RankedTensorType]
+
+    @property
+    def format(self) -> BlockFormat:
+        """What it quantises to."""
+        return BLOCK_FORMATS[_element(self.codes), _element(self.scales)]
+
+
+class QuantiseRowsOp(Op, name="quantise_rows", issued_by="warp", role="epilogue"):
+    """Quantises the rows of a register tile in blocks, as ``tc.quantise_blocks`` does.
+
+    ``values`` is ``vector<32 x C x f32>``; a thread has a row, so the blocks of it. ``codes`` has C
+    columns of fp8, or C / 2 bytes (i8) of two f4E2M1FN, the first in the low half. ``scales`` has
+    C / 16 (f8E4M3FN) or C / 32 (f8E8M0FNU) columns: 1, 2 or 4.
+    """
+
+    example = """
+    func.func @example(%y: vector<32x64xf32>) {
+      %q:2 = "tc.quantise_rows"(%y)
+          : (vector<32x64xf32>) -> (vector<32x32xi8>, vector<32x4xf8E4M3FN>)
+      return
+    }
+    """
+
+    values: ext.Operand[ir.VectorType]
+    codes: ext.Result[ir.VectorType]
+    scales: ext.Result[ir.VectorType]
+
+    @property
+    def elements(self) -> str:
+        """The element type of the codes."""
+        return "f4E2M1FN" if _element(self.codes) == "i8" else _element(self.codes)
+
+    @property
+    def format(self) -> BlockFormat:
+        """What it quantises to."""
+        return BLOCK_FORMATS[self.elements, _element(self.scales)]
+
+
+class StoreScalesOp(Op, name="store_scales", issued_by="warp", role="epilogue", stores="tensor"):
+    """Stores the scales of 32 rows to blocks of 128 rows x 4 scales in global memory.
+
+    ``value`` is ``vector<32 x S x T>``, S of 1, 2 or 4. ``indices`` are those of the matrix of a
+    batch if there are several, then of the first row, a multiple of 32, and the first scale, a
+    multiple of S. Scale s of row r is at ``r % 32 * 16 + r % 128 / 32 * 4 + s % 4`` of block
+    ``[r / 128, s / 4]``. What is outside ``tensor`` is not written; rows from ``rows`` on,
+    which are padding, are zeros.
+    """
+
+    example = """
+    func.func @example(%s: vector<32x4xf8E4M3FN>, %out: memref<2x8x512xf8E4M3FN>, %m: index,
+                       %n: index) {
+      "tc.store_scales"(%s, %out, %m, %n) {rows = 200 : i64,
+          operandSegmentSizes = array<i32: 1, 1, 2>}
+          : (vector<32x4xf8E4M3FN>, memref<2x8x512xf8E4M3FN>, index, index) -> ()
+      return
+    }
+    """
+    form = "{value} -> {tensor}[{indices}]"
+
+    value: ext.Operand[ir.VectorType]
+    tensor: ext.Operand[ir.MemRefType]
+    indices: Sequence[ext.Operand[ir.IndexType]]
+    rows: ir.IntegerAttr
+
+
+def _element(value: ir.Value) -> str:
+    return str(value.type.element_type)
+
+
+@verify(
+    QuantiseBlocksOp,
+    "types",
+    "OCP MX 1.0; PTX ISA 9.7.16.10.7",
+    f"values must be static, of f32 and rank 2 or more, codes and scales {_PAIRS}, got {{values}} "
+    "to {codes} with {scales}: what tcgen05.mma.block_scale multiplies",
+)
+def _(op: QuantiseBlocksOp) -> Broken:
+    values, codes, scales = (v.type for v in (op.values, op.codes, op.scales))
+    static = all(each.has_static_shape for each in (values, codes, scales))
+    pair = str(codes.element_type), str(scales.element_type)
+    if static and values.rank >= 2 and _element(op.values) == "f32" and pair in BLOCK_FORMATS:
+        return None
+    return {"values": values, "codes": codes, "scales": scales}
+
+
+@verify(
+    QuantiseBlocksOp,
+    "norm",
+    "OCP MX 1.0",
+    "norm must be a tensor<f32>, and with ue8m0 scales left out, got {got}: MX formats have block "
+    "scales only",
+)
+def _(op: QuantiseBlocksOp) -> Broken:
+    if op.norm is None:
+        return None
+    legal = str(op.norm.type) == "tensor<f32>" and _element(op.scales) == "f8E4M3FN"
+    return None if legal else {"got": op.norm.type}
+
+
+@verify(
+    QuantiseBlocksOp,
+    "shapes",
+    "tc",
+    "codes must have the shape of values, {values}, whose rows are whole blocks of {block}, and "
+    "scales then {want}, got {codes} and {scales}; pad the rows with zeros",
+)
+def _(op: QuantiseBlocksOp) -> Broken:
+    values, codes, scales = (list(v.type.shape) for v in (op.values, op.codes, op.scales))
+    block = op.format.block
+    want = scales_shape(values, block, "blocked_128x4")
+    if codes == values and values[-1] % block == 0 and scales == want:
+        return None
+    return {"values": values, "block": block, "want": want, "codes": codes, "scales": scales}
+
+
+@verify(
+    QuantiseRowsOp,
+    "types",
+    "PTX ISA 9.7.16.8",
+    "values must be vector<32 x columns x f32> (one row per thread of a warp), codes and scales "
+    f"{_PAIRS}, f4E2M1FN as i8, got {{values}} to {{codes}} with {{scales}}",
+)
+def _(op: QuantiseRowsOp) -> Broken:
+    values, codes, scales = (v.type for v in (op.values, op.codes, op.scales))
+    tiles = all(v.rank == 2 and v.shape[0] == QUARTER_LANES for v in (values, codes, scales))
+    pair = op.elements, str(scales.element_type)
+    packed = str(codes.element_type) != "f4E2M1FN"
+    if tiles and packed and str(values.element_type) == "f32" and pair in BLOCK_FORMATS:
+        return None
+    return {"values": values, "codes": codes, "scales": scales}
+
+
+@verify(
+    QuantiseRowsOp,
+    "columns",
+    "tc",
+    "of {columns} columns of values codes must have {codes} and scales {scales}, which must be 1, "
+    "2 or 4 (bytes of a register), got {got}",
+)
+def _(op: QuantiseRowsOp) -> Broken:
+    columns, form = op.values.type.shape[1], op.format
+    got = [op.codes.type.shape[1], op.scales.type.shape[1]]
+    packed = columns // 2 if form.bits == 4 else columns
+    scales = columns // form.block
+    if got == [packed, scales] and scales in (1, 2, 4) and columns % form.block == 0:
+        return None
+    return {"columns": columns, "codes": packed, "scales": scales, "got": got}
+
+
+@verify(
+    StoreScalesOp,
+    "value",
+    "PTX ISA 9.7.16.8",
+    "value must be vector<32 x scales x element> of 1, 2 or 4 scales (bytes of a register), of the "
+    "tensor's element, f8E4M3FN or f8E8M0FNU, got {got} to {tensor}",
+)
+def _(op: StoreScalesOp) -> Broken:
+    got, tensor = op.value.type, op.tensor.type
+    shape, element = list(got.shape), str(got.element_type)
+    tile = len(shape) == 2 and shape[0] == QUARTER_LANES and shape[1] in (1, 2, 4)
+    scales = element in ("f8E4M3FN", "f8E8M0FNU") and element == str(tensor.element_type)
+    return None if tile and scales else {"got": got, "tensor": tensor}
+
+
+@verify(
+    StoreScalesOp,
+    "tensor",
+    "cuBLAS, 1D block scaling factors layout",
+    f"tensor must be a static, contiguous memref of blocks [.., rows / {BLOCK_ROWS}, scales / "
+    f"{BLOCK_SCALES}, {BLOCK_BYTES}], got {{got}}",
+)
+def _(op: StoreScalesOp) -> Broken:
+    type_ = op.tensor.type
+    identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(type_.rank, op.context))
+    static = type_.has_static_shape and type_.layout == identity
+    legal = static and type_.rank >= 3 and type_.shape[-1] == BLOCK_BYTES
+    return None if legal else {"got": type_}
+
+
+@verify(
+    StoreScalesOp,
+    "indices",
+    "tc",
+    "expected an index per dimension of the tensor before its blocks, then a row and a scale "
+    "({want}), got {got}",
+)
+def _(op: StoreScalesOp) -> Broken:
+    want, got = op.tensor.type.rank - 1, len(op.indices)
+    return None if want == got else {"want": want, "got": got}
+
+
+@verify(
+    StoreScalesOp,
+    "rows",
+    "tc",
+    "rows must be in [{low}, {high}], the rows of {blocks} blocks, got {got}",
+)
+def _(op: StoreScalesOp) -> Broken:
+    blocks, got = op.tensor.type.shape[-3], integer(op, "rows")
+    low, high = (blocks - 1) * BLOCK_ROWS + 1, blocks * BLOCK_ROWS
+    return None if low <= got <= high else {"low": low, "high": high, "blocks": blocks, "got": got}

@@ -1,0 +1,81 @@
+"""The quantising end of an epilogue: from a register tile to codes and scale factors in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tcir._mlir import arith, ir, memref, vector
+from tcir.dialect import tc
+from tcir.dialect.limits import QUARTER_LANES
+from tcir.dialect.ops.block_scaled import BLOCK_SCALES
+from tcir.passes.build import index
+from tcir.passes.build.diagnostics import match_failure
+from tcir.passes.build.emit import i64
+from tcir.passes.build.index import Index
+from tcir.passes.build.limits import round_up
+
+QUANTISED_COLUMNS = 64
+"""Columns that a thread quantises at a time: 4 scales of 16, or 2 of 32."""
+
+
+@dataclass(frozen=True)
+class Quantiser:
+    """``tc.quantise_blocks`` on register tiles.
+
+    codes, scales: the kernel's memrefs; rows: of the tensor; norm: the loaded number, if any
+    """
+
+    op: tc.QuantiseBlocksOp
+    codes: ir.Value
+    scales: ir.Value
+    norm: ir.Value | None
+
+    @staticmethod
+    def create(
+        op: tc.QuantiseBlocksOp, results: Sequence[ir.Value], norm: ir.Value | None
+    ) -> Quantiser:
+        """In a kernel with these results; `norm`: the memref of the norm constant."""
+        codes, scales = results
+        return Quantiser(op, codes, scales, memref.load(norm, []) if norm else None)
+
+    def store(self, values: ir.Value, at: Sequence[Index]) -> None:
+        """Quantises a register tile whose first element is at `at`."""
+        form, columns = self.op.format, values.type.shape[1]
+        if self.norm:
+            values = arith.mulf(values, vector.broadcast(values.type, self.norm))
+        packed = 8 // form.bits
+
+        def tile(count: int, memory: ir.Value) -> ir.Type:
+            return ir.VectorType.get([QUARTER_LANES, count], memory.type.element_type)
+
+        made = tc.QuantiseRowsOp(
+            values, tile(columns // packed, self.codes), tile(columns // form.block, self.scales)
+        )
+        *rows, column = at
+        place = index.values([*rows, index.div(column, packed)])
+        tc.StoreRowsOp(made.codes, self.codes, place, i64(QUARTER_LANES), i64(len(rows) - 1))
+        place = index.values([*rows, index.div(column, form.block)])
+        extent = self.op.values.type.shape[-2]
+        tc.StoreScalesOp(made.scales, self.scales, place, i64(extent))
+
+
+def check_quantised(op: tc.QuantiseBlocksOp, n_tile: int) -> None:
+    """Raises a match failure for blocks or tiles that a thread cannot quantise."""
+    n, form = op.values.type.shape[-1], op.format
+    unit = form.block * BLOCK_SCALES
+    if n % unit:
+        raise match_failure(
+            op,
+            f"expected rows of a multiple of {unit} to quantise to {form.name} (four scales of "
+            f"{form.block}, a row of a 128x4 block), got {n}; pad the columns of B with zeros",
+        )
+    if n_tile % QUANTISED_COLUMNS:
+        raise match_failure(
+            op,
+            f"expected n-tile to be a multiple of {QUANTISED_COLUMNS} to quantise, got {n_tile} "
+            f"(a thread quantises {QUANTISED_COLUMNS} columns at a time, whose scales it stores "
+            f"together); take n-tile={round_up(n_tile, QUANTISED_COLUMNS)}",
+        )
+
+

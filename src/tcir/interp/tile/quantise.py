@@ -1,0 +1,75 @@
+"""Rules of block quantisation on register tiles, and of the store of scale factors."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tcir.dialect import tc
+from tcir.dialect.attributes import integer
+from tcir.dialect.limits import QUARTER_LANES
+from tcir.dialect.ops.block_scale import ROWS_PER_COLUMN, SCALE_ROW_BYTES
+from tcir.dialect.ops.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES
+from tcir.interp.tensor.quantise import quantised
+from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
+from tcir.interp.tile.values import MemRef, Registers, Stored
+from tcir.interp.types import DTYPES, dtype_of
+
+
+@execute(tc.QuantiseRowsOp)
+def quantise_rows(compiler: Compiler, op: tc.QuantiseRowsOp) -> Step:
+    (values_,), site = compiler.operands(op), compiler.site(op)
+    codes_, scales_ = (compiler.slot(v) for v in (op.codes, op.scales))
+    form, packed = op.format, op.format.bits == 4
+    kinds = np.dtype(DTYPES[op.elements]), dtype_of(op.scales.type)
+
+    def quantise(frame: Frame) -> None:
+        tile: Registers = frame.values[values_]
+        frame.cta_run.consume(frame, tile, site)
+        codes, scales = quantised(tile.data, form, *kinds)
+        if packed:
+            nibbles = codes.view(np.uint8) & 15
+            codes = (nibbles[:, ::2] | nibbles[:, 1::2] << 4).view(np.int8)
+        frame.values[codes_] = Registers(codes, tile.quarter, tile.column)
+        frame.values[scales_] = Registers(scales, tile.quarter, tile.column)
+
+    return quantise
+
+
+@execute(tc.StoreScalesOp)
+def store_scales(compiler: Compiler, op: tc.StoreScalesOp) -> Step:
+    value_, tensor_, *indices_ = compiler.operands(op)
+    rows, site, writers = integer(op, "rows"), compiler.site(op), compiler.writers
+
+    def store(frame: Frame) -> None:
+        v = frame.values
+        value: Registers = v[value_]
+        target: MemRef = v[tensor_]
+        frame.cta_run.consume(frame, value, site)
+        *outer, row, scale = (v[i] for i in indices_)
+        count = value.data.shape[1]
+        if row % QUARTER_LANES or scale % count:
+            raise frame.cta_run.error(
+                "unaligned-scales",
+                f"expected a row that is a multiple of {QUARTER_LANES} and a scale that is one of "
+                f"{count}, got {row} and {scale}",
+                site,
+            )
+        block = (*outer, row // BLOCK_ROWS, scale // BLOCK_SCALES)
+        if any(not 0 <= i < n for i, n in zip(block, target.shape[:-1], strict=True)):
+            return
+        lanes = np.arange(QUARTER_LANES)
+        column = row % BLOCK_ROWS // ROWS_PER_COLUMN * BLOCK_SCALES + scale % BLOCK_SCALES
+        first = int(np.ravel_multi_index(block, target.shape[:-1])) * BLOCK_BYTES
+        places = first + lanes * SCALE_ROW_BYTES + column
+        data = np.ascontiguousarray(value.data).view(np.uint8).copy()
+        data[row + lanes >= rows] = 0
+        frame.agent.memory.store("global", target.address + places, data, site=site)
+        owner = writers.owner.get(target.buffer)
+        if owner is None:
+            raise frame.cta_run.error("store-to-input", "expected a result of the kernel", site)
+        every = places[:, None] + np.arange(count)
+        owner[every] = len(writers.stores)
+        writers.lane[target.buffer][every] = (QUARTER_LANES * value.quarter + lanes)[:, None]
+        writers.stores.append(Stored(frame.cta.index, value.quarter, value.column, site))
+
+    return store

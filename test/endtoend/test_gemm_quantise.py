@@ -1,0 +1,253 @@
+"""Matrix products whose results are quantised in blocks: every level, NumPy, and broken ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcir
+from tcir._mlir import arith
+from tcir.errors import PassError
+
+from . import quantise_oracle as oracle
+from .breaking import (
+    Edit,
+    activation_first,
+    change_operand,
+    change_text,
+    pick,
+    run_broken,
+    set_attribute,
+    walk,
+)
+
+Array = np.ndarray[Any, Any]
+NVFP4, MXFP4 = ("f4E2M1FN", "f8E4M3FN"), ("f4E2M1FN", "f8E8M0FNU")
+E4M3, E5M2 = ("f8E4M3FN", "f8E8M0FNU"), ("f8E5M2", "f8E8M0FNU")
+
+
+@dataclass(frozen=True)
+class Case:
+    """``quantise(body(a @ w + bias))``; a norm constant in NVFP4 only; `start`: an accumulator."""
+
+    formats: tuple[str, str]
+    m: int = 40
+    n: int = 128
+    k: int = 16
+    body: str = "%t = arith.maximumf %u, %zero : f32"
+    start: bool = False
+    element: str = "f16"
+
+    @property
+    def results(self) -> str:
+        """Types of codes and scales."""
+        codes, scales = self.formats
+        block = 16 if scales == "f8E4M3FN" else 32
+        blocks = f"{-(-self.m // 128)}x{-(-self.n // block // 4)}x512"
+        return f"tensor<{self.m}x{self.n}x{codes}>, tensor<{blocks}x{scales}>"
+
+    def linalg(self) -> str:
+        """The program."""
+        m, n, k, e = self.m, self.n, self.k, self.element
+        out, a, w = f"tensor<{m}x{n}xf32>", f"tensor<{m}x{k}x{e}>", f"tensor<{k}x{n}x{e}>"
+        has_norm = self.formats == NVFP4
+        norm, number = (", %norm", ", tensor<f32>") if has_norm else ("", "")
+        more = (", %norm: tensor<f32>" if has_norm else "") + (
+            f", %start: {out}" if self.start else ""
+        )
+        first = "%start" if self.start else "%zeros"
+        return f"""
+func.func @f(%a: {a}, %w: {w}, %bias: tensor<{n}xf32>{more}) -> ({self.results}) {{
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : {out}
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : {out}) -> {out}
+  %c = linalg.matmul ins(%a, %w : {a}, {w}) outs({first} : {out}) -> {out}
+  %y = linalg.generic {{indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (n)>,
+        affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]}}
+      ins(%c, %bias : {out}, tensor<{n}xf32>) outs(%empty : {out}) {{
+  ^bb0(%s: f32, %b: f32, %o: f32):
+    %u = arith.addf %s, %b : f32
+    {self.body}
+    linalg.yield %t : f32
+  }} -> {out}
+  %q:2 = "tc.quantise_blocks"(%y{norm}) {{operandSegmentSizes = array<i32: 1, {int(has_norm)}>}}
+      : ({out}{number}) -> ({self.results})
+  return %q#0, %q#1 : {self.results}
+}}
+"""
+
+
+CASES = {
+    "NVFP4": Case(NVFP4, n=64),
+    "NVFP4, two tiles each way, the second half empty": Case(NVFP4, m=200, n=192),
+    "MXFP4": Case(MXFP4),
+    "MXFP8, e4m3": Case(E4M3, m=136, n=256),
+    "MXFP8, e5m2": Case(E5M2),
+}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[] if n == "NVFP4" else [pytest.mark.slow]) for n in CASES]
+)
+def test_equal_at_every_level(name: str, orders: int) -> None:
+    report = tcir.validate(CASES[name].linalg(), "gemm", orders=orders)
+    assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
+
+
+def test_persistent() -> None:
+    case = Case(NVFP4, m=200, n=192)
+    passes = tcir.named_pipeline("gemm", persistent=True, ctas=2)
+    report = tcir.validate(case.linalg(), passes)
+    assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
+
+
+def hard_rows(rows: int, columns: int, element: str, scale: str, norm: float) -> Array:
+    """f32 that are next to ties, beyond the largest numbers, of all sizes, zeros, NaN."""
+    draw = np.random.default_rng(0)
+    block = 16 if scale == "f8E4M3FN" else 32
+    blocks = columns // block
+    table = oracle.values_of(element)
+    ties = np.concatenate([table, (table[1:] + table[:-1]) / 2])
+    largest = table[-1]
+    powers = draw.integers(-9, 9, (rows, blocks)) if block == 16 else draw.integers(
+        -120, 100, (rows, blocks)
+    )  # fmt: skip
+    mantissas = draw.integers(8, 16, (rows, blocks)) / 8 if block == 16 else 1.0
+    steps = np.repeat(np.ldexp(mantissas, powers), block, axis=1)
+    x = draw.choice(ties, (rows, columns)) * steps
+    x[:, ::block] = largest * steps[:, ::block]  # the scale is this step
+    x = (x / norm).astype(np.float32)
+    moved = draw.integers(-1, 2, x.shape)
+    x = np.where(moved > 0, np.nextafter(x, np.float32(np.inf)), x)
+    x = np.where(moved < 0, np.nextafter(x, np.float32(0)), x)
+    x *= draw.choice([-1, 1], x.shape).astype(np.float32)
+    wild = draw.integers(0, 1 << 32, (rows // 8, columns), np.uint64).astype(np.uint32)
+    x[: rows // 8] = wild.view(np.float32)  # any f32, NaN and infinities, too
+    x[rows // 8 : rows // 4] *= np.float32(2.0**-100)  # small scales
+    x[rows // 4] = 0
+    x[rows // 4 + 1, :block] = np.float32(3e38)
+    x[rows // 4 + 2, block : 2 * block] = 0
+    x[rows // 4 + 3] = np.float32(1e-45)
+    x[rows // 4 + 4, 3] = np.inf
+    x[rows // 4 + 5, block] = np.nan
+    return x
+
+
+@pytest.mark.parametrize(
+    ("formats", "norm"),
+    [
+        (NVFP4, 1.0),
+        (NVFP4, 0.3),
+        *(pytest.param(f, 1.0, marks=pytest.mark.slow) for f in (MXFP4, E4M3, E5M2)),
+    ],
+)
+def test_bytes_against_numpy(formats: tuple[str, str], norm: float) -> None:
+    """The accumulator's start is quantised: the product adds zeros. negf makes zeros of -0."""
+    m, n = 200, 256
+    case = Case(formats, m, n, body="%t = arith.negf %u : f32", start=True)
+    kernel = tcir.compile(case.linalg(), "gemm")
+    x = hard_rows(m, n, *formats, norm)
+    codes = np.zeros((m, n), oracle.DTYPES[formats[0]])
+    block = 16 if formats == NVFP4 else 32
+    scales = np.full((2, n // block // 4, 512), 0x55, np.uint8).view(oracle.DTYPES[formats[1]])
+    zeros = [np.zeros(shape, np.float16) for shape in ((m, 16), (16, n))]
+    numbers = [np.array(norm, np.float32)] if formats == NVFP4 else []
+    kernel(*zeros, np.zeros(n, np.float32), *numbers, x, codes, scales)
+    with np.errstate(all="ignore"):
+        want, want_scales = oracle.quantised(-(x + np.float32(0)), *formats, norm)
+    assert (codes.view(np.uint8) == want).all(), np.argwhere(codes.view(np.uint8) != want)[:4]
+    assert (scales.view(np.uint8) == oracle.blocked(want_scales)).all()
+    assert len(np.unique(want)) >= (16 if formats[0] == "f4E2M1FN" else 200)
+    nan = 0x7F if formats == NVFP4 else 0xFF
+    assert {0, nan} <= set(np.unique(want_scales)) and len(np.unique(want_scales)) > 40
+
+
+# --- what is refused ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("case", "options", "words"),
+    [
+        (Case(NVFP4, n=32), {}, "expected rows of a multiple of 64 to quantise to NVFP4"),
+        (Case(MXFP4, n=64), {}, "expected rows of a multiple of 128 to quantise to MXFP4"),
+        (Case(NVFP4, n=192), {"n_tile": 96}, "take n-tile=128"),
+        (Case(NVFP4, k=256), {"split_k": 2}, "leave split-k out"),
+        (Case(NVFP4, m=8), {"swap": "always"}, "leave swap out"),
+    ],
+)
+def test_refused(case: Case, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(PassError, match=words):
+        tcir.compile(case.linalg(), tcir.named_pipeline("gemm", **options))
+
+
+# --- breaks ------------------------------------------------------------------------------------
+
+
+def _unrounded(module: Any) -> None:
+    """Elements divided by amax / 6 in the place of the scale that is stored."""
+    quotients = list(walk(module, "arith.divf"))
+    for sixth, inverse in zip(quotients[::2], quotients[1::2], strict=True):
+        inverse.operands[1].owner.operands[1] = sixth.results[0]
+
+
+def _half_of_a_block(module: Any) -> None:
+    """amax of the first 8 of 16 columns."""
+    largest = [
+        op for op in walk(module, "arith.maximumf") if "vector" not in str(op.results[0].type)
+    ]
+    for first in range(0, len(largest), 15):
+        for use in list(largest[first + 14].results[0].uses):
+            use.owner.operands[use.operand_number] = largest[first + 6].results[0]
+
+
+def _no_norm(module: Any) -> None:
+    quantise = pick(module, "tc.quantise_rows")
+    quantise.operands[0] = quantise.operands[0].owner.operands[0]
+
+
+def _neighbours(module: Any) -> None:
+    """The scales of the second and the third block of a thread exchanged."""
+    moved = [
+        op
+        for op in walk(module, "arith.shli")
+        if getattr(op.operands[0].owner, "name", "") == "arith.select"
+    ]
+    second, third = (op.operands[0] for op in moved[:2])
+    moved[0].operands[0], moved[1].operands[0] = third, second
+
+
+def _moved(amount: int) -> Any:
+    return lambda old: arith.addi(old, arith.constant(old.type, amount))
+
+
+BREAKS: list[tuple[str, str, Edit]] = [
+    ("activation on the wrong side of the bias", "fuse-epilogue", activation_first),
+    ("activation on the wrong side of the bias", "tile-gemm", activation_first),
+    ("norm constant left out", "tile-gemm", _no_norm),
+    ("scales of the blocks beside", "tile-gemm", change_operand("tc.store_scales", 3, _moved(4))),
+    ("scales of other rows", "tile-gemm", change_operand("tc.store_scales", 2, _moved(32))),
+    ("padding that is not zero", "tile-gemm",
+     set_attribute("tc.store_scales", "rows", "128 : i64")),
+    ("codes of other columns", "tile-gemm", change_operand("tc.store_rows", 3, _moved(8))),
+    ("division by the unrounded scale", "convert-tc-to-nvvm", _unrounded),
+    ("amax of half a block", "convert-tc-to-nvvm", _half_of_a_block),
+    ("two elements of a byte exchanged", "convert-tc-to-nvvm",
+     change_text(r"a, \$2, \$1;", "a, $1, $2;")),
+    ("the scale of the neighbour block", "convert-tc-to-nvvm", _neighbours),
+]  # fmt: skip
+QUICK = ("division by the unrounded scale", "amax of half a block")
+
+
+@pytest.mark.parametrize(
+    ("at", "edit"),
+    [pytest.param(at, edit, id=f"{at}: {what}", marks=[] if what in QUICK else pytest.mark.slow)
+     for what, at, edit in BREAKS],
+)  # fmt: skip
+def test_break(at: str, edit: Edit) -> None:
+    caught = run_broken(Case(NVFP4, n=128).linalg(), tcir.named_pipeline("gemm"), at, edit)
+    assert caught, "nothing noticed the break"
+    assert caught.at == at, caught.text
+    assert caught.by in ("difference", "hazard: output-never-written"), caught.text
