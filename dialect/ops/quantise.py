@@ -51,7 +51,8 @@ class QuantiseBlocksOp(Op, name="quantise_blocks", lowered_by=("tile-gemm",)):
       0;
     * scale, f8E8M0FNU (ue8m0): 2^(floor(log2(amax)) - e), at least 2^-127, where 2^e is the largest
       power of two of the elements (OCP MX 1.0, 6.3);
-    * element: y / scale, the scale as stored, to nearest even, and no larger than the largest one.
+    * element: y / scale, the scale as stored, to nearest even, and no larger than the largest one
+      (``cvt.rn.satfinite``, PTX ISA 9.7.9.21).
 
     A block of zeros has scale code 0 and elements 0 with the signs of y. A block with a NaN or an
     infinity has the scale NaN and codes 0. ``scales`` has blocks of 128 rows x 4 scales,
@@ -83,7 +84,7 @@ class QuantiseRowsOp(Op, name="quantise_rows", issued_by="warp", role="epilogue"
 
     ``values`` is ``vector<32 x C x f32>``; a thread has a row, so the blocks of it. ``codes`` has C
     columns of fp8, or C / 2 bytes (i8) of two f4E2M1FN, the first in the low half. ``scales`` has
-    C / 16 (f8E4M3FN) or C / 32 (f8E8M0FNU) columns: 1, 2 or 4.
+    C / 16 (f8E4M3FN) or C / 32 (f8E8M0FNU) columns: 1, 2 or 4. Conversions: PTX ISA 9.7.9.21.
     """
 
     example = """
@@ -111,6 +112,8 @@ class QuantiseRowsOp(Op, name="quantise_rows", issued_by="warp", role="epilogue"
 
 class StoreScalesOp(Op, name="store_scales", issued_by="warp", role="epilogue", stores="tensor"):
     """Stores the scales of 32 rows to blocks of 128 rows x 4 scales in global memory.
+
+    From these blocks ``tc.cp_scales`` takes them (PTX ISA 9.7.16.10.7).
 
     ``value`` is ``vector<32 x S x T>``, S of 1, 2 or 4. ``indices`` are those of the matrix of a
     batch if there are several, then of the first row, a multiple of 32, and the first scale, a
