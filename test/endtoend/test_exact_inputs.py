@@ -494,6 +494,25 @@ def test_inputs_beside_the_factors_are_at_the_ends_of_their_formats() -> None:
     assert ((np.abs(r) < 2.0**-126) & (r != 0)).any() and np.signbit(r[r == 0]).any()
 
 
+def test_scalars_are_zero_and_infinite_alone() -> None:
+    case = Fused(
+        "%x = arith.mulf %s, %al : f32\n%t = arith.addf %x, %be : f32" + TRUNCATE,
+        {"al": ("f32", ""), "be": ("f32", "")}, m=40, n=48,
+    )  # fmt: skip
+    with mlir_context() as context:
+        module = load_module(case.linalg(), context)
+        draws = Draws.of(module, signature_of(module), Settings())
+    words = ["0 in argument 2", "inf in argument 2", "0 in argument 3", "inf in argument 3"]
+    assert [draw.words for draw in draws.more] == words
+    assert draws.main.words.endswith(f"alone: {', '.join(words)}")
+    for draw, value in zip(draws.more, (0, np.inf, 0, np.inf), strict=True):
+        number = int(draw.words[-1])
+        assert draw.inputs[number] == value and 0 < abs(draw.inputs[5 - number]) < 8
+    with mlir_context() as context:
+        module = load_module(BlockScaled(m=64, n=32, k=512, alpha="after").linalg(), context)
+        assert not Draws.of(module, signature_of(module), Settings()).more
+
+
 def test_what_follows_whole_numbers() -> None:
     """int8 sums, dequantised: elements of the whole range, scales and sums far beyond 2^11."""
     case = Fused(

@@ -104,6 +104,16 @@ EPILOGUES = [
             results(READ, *largest_ignored("1024.0"))),
     Planted("alpha times the sum not rounded", "gemm residual", FUSED,
             sub(r"arith.addf (%\w+), (%\w+) : f32", r"math.fma %arg5, %5, \2 : f32")),
+    *(
+        Planted(f"{name} of 0 leaves its factor out", "gemm residual", FUSED,
+                sub(rf"(%\w+) = arith.mulf ({of}), {scalar} : f32",
+                    rf"%m = arith.mulf \2, {scalar} : f32\n%z = arith.constant 0.0 : f32\n"
+                    rf"%p = arith.cmpf oeq, {scalar}, %z : f32\n"
+                    r"\1 = arith.select %p, %z, %m : f32"))
+        for name, of, scalar in (("alpha", "%arg5", "%5"), ("beta", "%7", "%6"))
+    ),
+    Planted("an infinite alpha is the largest number", "gemm residual", FUSED,
+            results(r'"tc.element".*tensor<f32>\)', *FINITE)),
     Planted("residual's infinities are 65504", "gemm residual", TILED,
             results(LOADED, *SATURATED)),
     Planted("bias added in f32", "gemm f16 bias, relu", RAISED,

@@ -20,7 +20,7 @@ What follows the sums, element by element, rounds like IEEE 754: its inputs are 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -81,6 +81,7 @@ def make_inputs(
     contraction: Contraction | Chain | None = None,
     bits: int = LEAST_BITS,
     specials: Sequence[Special] | None = None,
+    scalars: Mapping[int, float] | None = None,
 ) -> list[Array]:
     """One array per spec.
 
@@ -89,6 +90,7 @@ def make_inputs(
               Scalars are powers of two, except one factor of a contraction.
     random:   standard normal values rounded to the type, magnitudes of at least 2^-6.
     specials: of the contraction; default: those that it has rows to spare for
+    scalars:  numbers of inputs beside the factors, and what they are instead of powers of two
     """
     if kind not in KINDS:
         raise InputError(f"expected inputs of kind {' or '.join(KINDS)}, got '{kind}'")
@@ -113,9 +115,11 @@ def make_inputs(
             made.append(_stored(drawn[number], spec, generator))
         elif number in drawn:
             made[number].reshape(-1)[place] = _stored(drawn[number], spec, generator)
-    scalars = [n for n, spec in enumerate(specs) if not spec.shape and spec.dtype.kind == "f"]
-    for number in scalars[:1]:  # one of them only, so that the order of their products is free
+    numbers = [n for n, spec in enumerate(specs) if not spec.shape and spec.dtype.kind == "f"]
+    for number in numbers[:1]:  # one of them only, so that the order of their products is free
         made[number] = np.asarray(FRACTION * made[number], specs[number].dtype)
+    for number, value in (scalars or {}).items():
+        made[number] = np.asarray(value, specs[number].dtype)
     return made
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -84,14 +84,20 @@ class Draws:
         contraction = contraction_of(module, signature)
         sums = contraction or (chain_of(module, signature) if bits else None)
 
-        def drawn(specials: Sequence[Special] | None = None) -> list[Array]:
+        def drawn(
+            specials: Sequence[Special] | None = None, scalars: Mapping[int, float] | None = None
+        ) -> list[Array]:
             seed, kind = settings.seed, settings.inputs
-            return make_inputs(signature.inputs, seed, kind, sums, bits, specials)
+            return make_inputs(signature.inputs, seed, kind, sums, bits, specials, scalars)
 
         exact = settings.inputs == "integers"
         lists = _alone(sums) if exact else []
         more = [Draw(drawn(specials), _sides(specials)) for specials in lists]
-        return Draws(contraction, Draw(drawn(), _words(settings, sums, bits, lists)), more)
+        for number in _scalars(signature) if exact and sums is not None else ():
+            for value in (0.0, np.inf):
+                words = f"{value:g} in argument {number}"
+                more.append(Draw(drawn(scalars={number: value}), words))
+        return Draws(contraction, Draw(drawn(), _words(settings, sums, bits, more)), more)
 
 
 def _alone(sums: Contraction | Chain | None) -> list[list[Special]]:
@@ -109,8 +115,16 @@ def _sides(specials: Sequence[Special]) -> str:
     )
 
 
+def _scalars(signature: Signature) -> list[int]:
+    """Numbers of the inputs such as alpha and beta; global scales are finite."""
+    specs = enumerate(signature.inputs)
+    return [
+        n for n, spec in specs if not spec.shape and spec.dtype.kind == "f" and not spec.unsigned
+    ]
+
+
 def _words(
-    settings: Settings, sums: Contraction | Chain | None, bits: int, lists: list[list[Special]]
+    settings: Settings, sums: Contraction | Chain | None, bits: int, more: list[Draw]
 ) -> str:
     if settings.inputs != "integers":
         return f"{settings.inputs}, seed {settings.seed}"
@@ -126,4 +140,4 @@ def _words(
         words += "; added to multiples of the sums' quantum"
     if specials:
         words += f"; special: {', '.join(dict.fromkeys(each.what for each in specials))}"
-    return words + (f"; alone: {', '.join(map(_sides, lists))}" if lists else "")
+    return words + (f"; alone: {', '.join(draw.words for draw in more)}" if more else "")
