@@ -33,6 +33,8 @@ class GemmOptions:
     acc_stages: accumulators that the tiles of a CTA use in turn; 0 chooses
     programmatic: the launch may start before the one in front of it has ended (programmatic
                   dependent launch)
+    store: of results, direct: by each thread from its registers; tma: through swizzled shared
+           memory, whole lines at a time
     kind: mxf4nvf4, mxf4 or mxf8f6f4 where several multiply block-scaled types; left out, the one
           with the least bytes in shared memory
     swap: auto exchanges A and B where few rows leave most of the tensor core's 128 rows empty, and
@@ -47,6 +49,7 @@ class GemmOptions:
     scheduler: str = "static"
     acc_stages: int = 0
     programmatic: bool = False
+    store: str = "direct"
     kind: str = ""
     swap: str = "auto"
     split_k: int = 1
@@ -72,6 +75,7 @@ def build(options: GemmOptions) -> Pipeline:
                 persistent=options.persistent,
                 ctas=options.ctas,
                 scheduler=options.scheduler,
+                store=options.store,
                 kind=options.kind,
             ),
             *tile_to_llvm(

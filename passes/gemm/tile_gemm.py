@@ -12,11 +12,13 @@ from tcir.dialect import tc
 from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
 from tcir.dialect.ops.highlevel import k_part, out_layout
 from tcir.errors import InputError
+from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import i64
 from tcir.passes.build.kernel_ops import CTAS_PER_SM
 from tcir.passes.build.limits import ceil_div, round_up
 from tcir.passes.build.quantise import QUANTISED_COLUMNS, check_quantised
 from tcir.passes.build.scaled_shape import ScaledShape
+from tcir.passes.build.staged_store import StagedStore
 from tcir.passes.build.tile_kernel import (
     Accumulate,
     Source,
@@ -41,6 +43,8 @@ from tcir.target import DEFAULT_TARGET
 
 CLC = "clc"
 SCHEDULERS = ("static", CLC)
+BY_TMA = "tma"
+STORES = ("direct", BY_TMA)
 
 
 @register_pass
@@ -51,8 +55,9 @@ class TileGemm(Pass):
     n_tile: columns of an output tile, N of the mma; 0 chooses
     persistent: no more CTAs than SMs, each of which computes several tiles one after another
     ctas: CTAs of a persistent kernel, at most one per tile; 0: one per SM
-    scheduler: which tiles a persistent CTA computes: every ctas-th (static), or those of CTAs that
-               have not been launched (clc; see cluster-launch-control)
+    scheduler: which tiles a persistent CTA has: every ctas-th (static), or those of CTAs that are
+               not launched (clc; see cluster-launch-control)
+    store: of results, direct: by each thread from registers; tma: through swizzled shared memory
     kind: of the block-scaled instruction, where several multiply the types; left out, the one with
           the least bytes in shared memory
 
@@ -79,6 +84,13 @@ class TileGemm(Pass):
     A step of a block-scaled product also loads the blocks of scale factors of the tile's rows and
     columns, and copies them to tensor memory (``tc.cp_scales``); with an `n_tile` that is no
     multiple of 128 a tile may begin inside a block, and its copies go further left.
+    With `store` tma a sub-partition's results go through a tile of one swizzle span of columns::
+
+        scf.for %quarter { scf.for %first {
+          scf.for %column { tc.tmem_ld, round, tc.store_shared %v -> %tile[0, %column] }
+          tc.tma_store %tile -> %map[%first, %row]
+        } }
+
     ``mk`` and ``nk`` give K-major tiles, ``km`` and ``kn`` MN-major ones; the batch is grid z. With
     ``out_layout = "nm"`` rows of tiles are stored along the output's last dimension; the parts of K
     (``k_part``) are further tiles of grid z.
@@ -91,6 +103,7 @@ class TileGemm(Pass):
     persistent: bool = False
     ctas: int = 0
     scheduler: str = "static"
+    store: str = "direct"
     kind: str = ""
 
     def __post_init__(self) -> None:
@@ -98,6 +111,8 @@ class TileGemm(Pass):
             raise InputError(
                 f"expected scheduler to be one of {', '.join(SCHEDULERS)}, got {self.scheduler}"
             )
+        if self.store not in STORES:
+            raise InputError(f"expected store to be one of {', '.join(STORES)}, got {self.store}")
         if self.scheduler == CLC and (self.ctas or not self.persistent):
             raise InputError(
                 f"expected scheduler=clc with persistent=true and without ctas, got "
@@ -127,6 +142,7 @@ class TileGemm(Pass):
             lambda arguments: DenseProduct.create(op, arguments, n_tile),
             n_tile,
             self._output_tiles(source, n_tile),
+            self.store == BY_TMA,
         )
 
     def _tile_scaled(self, source: Source) -> None:
@@ -138,6 +154,7 @@ class TileGemm(Pass):
             lambda arguments: BlockScaledProduct.create(op, arguments, shape, n_tile),
             n_tile,
             self._output_tiles(source, n_tile),
+            self.store == BY_TMA,
         )
 
     def _output_tiles(self, source: Source, n_tile: int) -> OutputTiles:
@@ -176,10 +193,12 @@ def _tile(
     create: Callable[[list[ir.Value]], Product],
     n_tile: int,
     tiles: OutputTiles,
+    by_tma: bool,
 ) -> None:
     """The kernel, from what makes its product out of the kernel's arguments."""
     with kernel(source, tiles.grid) as arguments:
         product = create(arguments)
+        staged = _staged(source, arguments[-1], n_tile) if by_tma else None
         with tiles.each() as (x, y, z):
             place = Place.of(x, y, z, n_tile, out_layout(source.op))
             if k_part(source.op) is not None:
@@ -194,6 +213,8 @@ def _tile(
             if source.quantise is not None:
                 quantiser = source.quantiser(arguments)
                 quantise_tile(d, quantiser, indices=place.indices, epilogue=epilogue)
+            elif staged is not None:
+                staged.store(d, place.indices, epilogue)
             else:
                 store_tile(
                     d,
@@ -204,3 +225,20 @@ def _tile(
                     indices=place.indices,
                     epilogue=epilogue,
                 )
+
+
+def _staged(source: Source, out: ir.Value, n_tile: int) -> StagedStore:
+    """The stores of a kernel by TMA."""
+    if out_layout(source.op) == "nm":
+        raise match_failure(
+            source.op,
+            "expected results stored by rows with store=tma, got a product whose operands were "
+            "exchanged: a thread has a column of the output then; take swap=never or store=direct",
+        )
+    if source.quantise is not None:
+        raise match_failure(
+            source.op,
+            "expected results of one tensor with store=tma, got a quantised one (a thread stores "
+            "the elements and scales of its row); take store=direct",
+        )
+    return StagedStore.create(source.op, out, n_tile)

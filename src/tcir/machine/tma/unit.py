@@ -102,7 +102,7 @@ class Tma:
                 raise MachineError.of(refusal, site) from None
         counters = self.machine.counters
         counters.tma_stores += 1
-        counters.shared_to_global += box.nbytes
+        counters.shared_to_global += box.addresses.size * fields.piece_bytes  # clipped
         addresses = box.addresses
         if self.machine.checking:
             kind = "TMA reduce" if reduction else "TMA store"

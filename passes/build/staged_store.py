@@ -1,0 +1,75 @@
+"""Results stored by TMA: register tiles go to swizzled shared memory, and from there as boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tcir._mlir import ir
+from tcir.dialect import tc
+from tcir.dialect.limits import QUARTER_LANES, QUARTERS, TMA_STRIDE
+from tcir.passes.build import index
+from tcir.passes.build.diagnostics import match_failure
+from tcir.passes.build.emit import Box, i64, make_tensor_map
+from tcir.passes.build.epilogue import Epilogue
+from tcir.passes.build.index import Index
+from tcir.passes.build.tile_kernel import STORE_COLUMNS, load_registers, loop
+
+
+@dataclass(frozen=True)
+class StagedStore:
+    """The way of a tile's results to a row-major output.
+
+    map: of the output, in boxes of 32 rows and one swizzle span of columns
+    ring: a tile of that size for each of the four warps of a warpgroup
+    """
+
+    map: ir.Value
+    ring: ir.Value
+
+    @staticmethod
+    def create(op: ir.OpView, out: ir.Value, n_tile: int) -> StagedStore:
+        """Builds the tensor map and the tiles, for the result `out` of a product `op`."""
+        shape, element = list(out.type.shape), out.type.element_type
+        bytes_ = tc.element_bytes(element)
+        if (pitch := shape[-1] * bytes_) not in TMA_STRIDE:
+            raise match_failure(
+                op,
+                f"expected rows of the output of {TMA_STRIDE} bytes with store=tma, got "
+                f"{shape[-1]} x {bytes_} = {pitch} (strides of a tensor map, {TMA_STRIDE.source}); "
+                "take store=direct, or pad N",
+            )
+        swizzle = next(mode for mode, span in _SPANS if n_tile * bytes_ % span == 0)
+        columns = tc.SWIZZLE_BYTES[swizzle] // bytes_
+        box = [columns, QUARTER_LANES, *[1] * (len(shape) - 2)]
+        made = make_tensor_map(out, Box(box), dims=shape[::-1], swizzle=swizzle)
+        kind = tc.SmemType.build([QUARTER_LANES, columns], element, "K", swizzle)
+        return StagedStore(made, tc.SmemTileOp(tc.RingType.build(QUARTERS, kind)).tile)
+
+    def store(
+        self,
+        d: ir.Value,
+        indices: Callable[[ir.Value], Callable[[Index], list[Index]]],
+        epilogue: Epilogue,
+    ) -> None:
+        """Stores `epilogue` of D, a span of columns at a time; `indices` as in `store_tile`.
+
+        TMA leaves out what is outside the output.
+        """
+        kind = self.ring.type.of
+        columns = kind.shape[1]
+        with loop(QUARTERS) as quarter:
+            place = indices(quarter)
+            tile = tc.SlotOp(self.ring, quarter, kind).slot
+            with loop(d.type.shape[1], columns) as first:
+                with loop(columns, STORE_COLUMNS) as inside:
+                    column = index.value(index.add(first, inside))
+                    sums = load_registers(d, quarter, column)
+                    at = place(column)
+                    tc.StoreSharedOp(epilogue(sums, at), tile, index.value(0), inside)
+                coords = index.values(place(first)[::-1])
+                tc.TmaStoreOp(self.map, coords, tile, i64(0))
+
+
+_SPANS = sorted(tc.SWIZZLE_BYTES.items(), key=lambda mode: -mode[1])
+"""Swizzles and their spans in bytes, the widest first."""

@@ -1,0 +1,51 @@
+// Who computes which tile, and how results are stored.
+// RUN: %tc-opt %s --tile-gemm="{n-tile=64 persistent=true scheduler=clc}" | %filecheck %s --check-prefix=CLC
+// RUN: %tc-opt %s --tile-gemm="{n-tile=64 store=tma}" | %filecheck %s --check-prefix=TMA
+// RUN: %tc-opt %s --tile-gemm="{n-tile=48 store=tma}" | %filecheck %s --check-prefix=NARROW
+// RUN: %tc-opt %s --tile-gemm="{n-tile=64 store=tma}" --multi-buffer="{stages=2}" --place-barriers --plan-memory --assign-roles --verify-tc-kernel | %filecheck %s --check-prefix=ROLES
+// RUN: %exits 3 %tc-opt %s --tile-gemm="{scheduler=clc}" | %filecheck %s --check-prefix=ALONE
+// RUN: %exits 3 %tc-opt %s --tile-gemm="{store=late}" | %filecheck %s --check-prefix=STORE
+
+// A CTA for each of six tiles, in a loop of one turn whose tile is the CTA's place in the grid.
+// CLC: tc.ctas_per_sm = 1 : i64
+// CLC-SAME: tc.grid = array<i64: 6, 1, 1>
+// CLC: scf.for %{{.*}} = %c0 to %c1 step %c1 {
+// CLC-NEXT: gpu.block_id
+// CLC: "tc.mma"
+// CLC: "tc.store_rows"
+// CLC: } {tc.most_trips = 6 : i64}
+
+// 64 columns of f16 are a span of 128 bytes; 48 are three of 32 bytes.
+// TMA: "tc.make_tensor_map"(%arg2) {box = array<i64: 64, 32>, {{.*}}dims = array<i64: 72, 300>, {{.*}}swizzle = "128B"
+// TMA: %[[RING:.*]] = "tc.smem_tile"() : () -> !tc.ring<4 : i64, !tc.smem<array<i64: 32, 64>, f16, "K", "128B">>
+// TMA: scf.for %[[Q:.*]] = %c0 to %c4
+// TMA: %[[TILE:.*]] = "tc.slot"(%[[RING]], %[[Q]])
+// TMA: scf.for %[[FIRST:.*]] = %c0 to %c64 step %c64 {
+// TMA-NEXT: scf.for %[[INSIDE:.*]] = %c0 to %c64 step %c16 {
+// TMA: %[[COLUMN:.*]] = arith.addi %[[FIRST]], %[[INSIDE]]
+// TMA: %[[SUMS:.*]] = "tc.tmem_ld"(%{{.*}}, %[[Q]], %[[COLUMN]])
+// TMA: %[[V:.*]] = arith.truncf %[[SUMS]]
+// TMA-NEXT: "tc.store_shared"(%[[V]], %[[TILE]], %c0, %[[INSIDE]])
+// TMA: }
+// TMA: "tc.tma_store"(%{{.*}}, %{{.*}}, %{{.*}}, %[[TILE]])
+// TMA-NOT: tc.store_rows
+// NARROW: box = array<i64: 16, 32>
+// NARROW-SAME: swizzle = "32B"
+// NARROW: scf.for %{{.*}} = %c0 to %c48 step %c16 {
+
+// ROLES: kind = "mma"
+// ROLES: "tc.store_shared"
+// ROLES: "tc.fence"() {kind = "proxy.async"}
+// ROLES-NEXT: "tc.warp_barrier"()
+// ROLES-NEXT: "tc.tma_store"
+// ROLES-NEXT: "tc.bulk_commit"()
+// ROLES-NEXT: "tc.bulk_wait"() {pending = 0 : i64, read = true}
+// ROLES-NEXT: "tc.warp_barrier"()
+
+// ALONE: expected scheduler=clc with persistent=true and without ctas, got ctas=0 persistent=false
+// STORE: expected store to be one of direct, tma, got late
+
+func.func @f(%a: tensor<300x64xf16>, %b: tensor<64x72xf16>) -> tensor<300x72xf16> {
+  %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn"} : (tensor<300x64xf16>, tensor<64x72xf16>) -> tensor<300x72xf16>
+  return %c : tensor<300x72xf16>
+}
