@@ -301,6 +301,7 @@ def test_clip_keeps_what_lies_inside():
     assert clip([0, 2, 0, 8], (1, 5, 56, 64), 30, 2) == (30, 56)
     assert clip([1, 0, 0, 0], (1, 5, 56, 64), 30, 2) == (0, 0)
     assert clip([0, 0, -1, 0], (1, 5, 56, 64), 30, 2) == (0, 0)
+    assert clip([3, 40], (8, 64), 32, 1, 0) == (24, 5)
 
 
 def test_the_demo_layer():

@@ -230,11 +230,11 @@ def store_rows(compiler: Compiler, op: tc.StoreRowsOp) -> Step:
         target: MemRef = v[tensor_]
         frame.cta_run.consume(frame, value, site)
         first = [v[i] for i in indices_]
-        if any(not 0 <= i < n for i, n in zip(first, target.shape, strict=True)):
-            return  # indices are unsigned: a negative one is far outside
-        left = [n - i for i, n in zip(first, target.shape, strict=True)]
-        lanes = min(rows, value.data.shape[0], left[row_dim])
-        columns = min(value.data.shape[1], left[columns_along])
+        most = min(rows, value.data.shape[0])
+        lanes, columns = clip(first, target.shape, most, row_dim, columns_along)
+        columns = min(columns, value.data.shape[1])
+        if not lanes or not columns:
+            return
         pitches = [int(np.prod(target.shape[dim + 1 :])) for dim in (row_dim, columns_along)]
         start = int(np.ravel_multi_index(first, target.shape))
         every = start + pitches[0] * np.arange(lanes, dtype=np.int64)[:, None]
@@ -257,3 +257,16 @@ def store_rows(compiler: Compiler, op: tc.StoreRowsOp) -> Step:
         writers.stores.append(Stored(frame.cta.index, value.quarter, value.column, site))
 
     return store
+
+
+def clip(
+    first: list[int], shape: tuple[int, ...], rows: int, row_dim: int, column_dim: int = -1
+) -> tuple[int, int]:
+    """How many of `rows` rows and how many columns from `first` are inside the tensor.
+
+    Indices are unsigned, so a negative one is far outside. Rows run along `row_dim`, columns along
+    `column_dim`; a row outside in any dimension is not stored.
+    """
+    if any(not 0 <= i < n for i, n in zip(first, shape, strict=True)):
+        return 0, 0
+    return min(rows, shape[row_dim] - first[row_dim]), shape[column_dim] - first[column_dim]
