@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tcir.dialect.ops.cp_rows import *
     from tcir.dialect.ops.epilogue import *
     from tcir.dialect.ops.grid_control import *
+    from tcir.dialect.ops.grouped import *
     from tcir.dialect.ops.halo import *
     from tcir.dialect.ops.highlevel import *
     from tcir.dialect.ops.lanes import *

@@ -103,6 +103,7 @@ register_pipeline(
             "linalg.generic of elements times scales of two matrices, summed over k, or "
             "tc.block_scaled_matmul: types, scales, global scales and results as with "
             "gemv-padded-n, any number of columns; row-major scales are reordered",
+            "tc.grouped_matmul: rows in groups, each with a matrix B of its own",
             "static shapes; rows of no multiple of 16 bytes, and f32 without K innermost, are "
             "repacked",
         ),

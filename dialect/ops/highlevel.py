@@ -92,7 +92,8 @@ def _static(*tensors: ir.Value) -> Broken:
     return None if dynamic is None else {"got": dynamic}
 
 
-def _types(x: ir.Value, w: ir.Value, out: ir.Value) -> Broken:
+def types_problem(x: ir.Value, w: ir.Value, out: ir.Value) -> Broken:
+    """Why no tensor core multiplies these operands to this result: values for `TYPES`."""
     a, b, c = (str(v.type.element_type) for v in (x, w, out))
     same = a == b and a in (*OPERAND_TYPES, "f32")
     if (same or (a in FP8 and b in FP8)) and c in RESULT_TYPES:
@@ -170,7 +171,7 @@ def _(op: Conv2dOp) -> Broken:
 
 @verify(Conv2dOp, "types", "PTX ISA 9.7.16.2, table 39", TYPES)
 def _(op: Conv2dOp) -> Broken:
-    return _types(op.x, op.w, op.out)
+    return types_problem(op.x, op.w, op.out)
 
 
 @verify(
@@ -307,7 +308,7 @@ def _(op: MatmulOp) -> Broken:
 
 @verify(MatmulOp, "types", "PTX ISA 9.7.14.5 and 9.7.16.2", TYPES)
 def _(op: MatmulOp) -> Broken:
-    return _types(op.a, op.b, op.out)
+    return types_problem(op.a, op.b, op.out)
 
 
 def _dims(op: MatmulOp) -> tuple[dict[str, int], dict[str, int]]:

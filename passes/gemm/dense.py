@@ -21,7 +21,7 @@ from tcir.passes.build.tile_kernel import Accumulate, argument
 from tcir.passes.gemm.place import Place, Step
 
 
-def check_dense(op: tc.MatmulOp) -> None:
+def check_dense(op: tc.MatmulOp | tc.GroupedMatmulOp) -> None:
     """Raises a match failure for operands that TMA or the tensor core cannot read."""
     for operand, layout in operands_of(op):
         name, element = layout[1].upper(), operand.type.element_type
@@ -44,12 +44,12 @@ def check_dense(op: tc.MatmulOp) -> None:
         )
 
 
-def k_of(op: tc.MatmulOp) -> int:
+def k_of(op: tc.MatmulOp | tc.GroupedMatmulOp) -> int:
     """Elements of K."""
     return int(op.a.type.shape[string(op, "a_layout").index("k") - 2])
 
 
-def operands_of(op: tc.MatmulOp) -> list[tuple[ir.Value, str]]:
+def operands_of(op: tc.MatmulOp | tc.GroupedMatmulOp) -> list[tuple[ir.Value, str]]:
     """A and B with their layouts."""
     return [(op.a, string(op, "a_layout")), (op.b, string(op, "b_layout"))]
 
@@ -75,16 +75,17 @@ class DenseProduct:
     sums: ir.Type
 
     @staticmethod
-    def create(op: tc.MatmulOp, arguments: list[ir.Value], n_tile: int) -> DenseProduct:
+    def create(
+        op: tc.MatmulOp | tc.GroupedMatmulOp, arguments: list[ir.Value], n_tile: int
+    ) -> DenseProduct:
         """Builds the tensor maps in a kernel of these `arguments`."""
-        batch = list(op.a.type.shape)[:-2]
         (a, a_layout), (b, b_layout) = operands_of(op)
         m, n = a.type.shape[a_layout.index("m") - 2], b.type.shape[b_layout.index("n") - 2]
         k = k_of(op)
         kc = k_step(k, tc.element_bytes(a.type.element_type))
-        rest = {"batch": batch[0]} if batch else {}
 
         def operand(value: ir.Value, layout: str, extent: int, tile: int) -> TiledOperand:
+            rest = {"batch": value.type.shape[0]} if value.type.rank == 3 else {}
             order = (("k", "mn") if layout[1] == "k" else ("mn", "k")) + tuple(rest)
             extents = {"mn": extent, "k": k, **rest}
             return TiledOperand.create(argument(arguments, value), order, extents, tile, kc)

@@ -41,11 +41,11 @@ class RepackGemm(Pass):
         for function in module.body.operations:
             if isinstance(function, func.FuncOp) and not function.is_external:
                 for op in list(function.entry_block):
-                    if isinstance(op, tc.MatmulOp):
+                    if isinstance(op, tc.MatmulOp | tc.GroupedMatmulOp):
                         _repack(op)
 
 
-def _repack(op: tc.MatmulOp) -> None:
+def _repack(op: tc.MatmulOp | tc.GroupedMatmulOp) -> None:
     operands = operands_of(op)
     unit = TMA_STRIDE.values[0] // tc.element_bytes(op.a.type.element_type)
     unaligned = [value.type.shape[-1] % unit != 0 for value, _ in operands]
@@ -69,7 +69,7 @@ def _repack(op: tc.MatmulOp) -> None:
 
 
 def _repack_operand(
-    op: tc.MatmulOp, number: int, value: ir.Value, layout: str, padded: int
+    op: tc.MatmulOp | tc.GroupedMatmulOp, number: int, value: ir.Value, layout: str, padded: int
 ) -> None:
     row_major = layout.replace("k", "") + "k"
     batch = list(range(value.type.rank - 2))

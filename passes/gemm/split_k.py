@@ -57,20 +57,29 @@ class SplitK(Pass):
         for function in module.body.operations:
             if isinstance(function, func.FuncOp) and not function.is_external:
                 for op in list(function.entry_block):
-                    if isinstance(op, tc.BlockScaledMatmulOp):
-                        raise match_failure(
-                            op, f"expected split-k=1 with block-scaled operands, got {self.splits} "
-                            "(global scales multiply whole sums); for few columns take pipeline "
-                            "gemv-padded-n with schedule=split-k",
-                        )  # fmt: skip
-                    if isinstance(op, tc.MatmulOp) and quantiser_of(op.result) is not None:
-                        raise match_failure(
-                            op, f"expected split-k=1 with a quantised result, got {self.splits} "
-                            "(the kernel that sums the parts up has an element a thread, not a "
-                            "block); leave split-k out",
-                        )  # fmt: skip
-                    if isinstance(op, tc.MatmulOp) and k_part(op) is None:
-                        self._split(op)
+                    self._visit(op)
+
+    def _visit(self, op: ir.OpView) -> None:
+        reason = ""
+        if isinstance(op, tc.BlockScaledMatmulOp):
+            reason = (
+                f"with block-scaled operands, got {self.splits} (global scales multiply whole "
+                "sums); for few columns take pipeline gemv-padded-n with schedule=split-k"
+            )
+        elif isinstance(op, tc.GroupedMatmulOp):
+            reason = (
+                f"with groups, got {self.splits} (how many rows there are to sum up is known at "
+                "run time only); leave split-k out"
+            )
+        elif isinstance(op, tc.MatmulOp) and quantiser_of(op.result) is not None:
+            reason = (
+                f"with a quantised result, got {self.splits} (the kernel that sums the parts up "
+                "has an element a thread, not a block); leave split-k out"
+            )
+        if reason:
+            raise match_failure(op, f"expected split-k=1 {reason}")
+        if isinstance(op, tc.MatmulOp) and k_part(op) is None:
+            self._split(op)
 
     def _split(self, op: tc.MatmulOp) -> None:
         a, k = op.a.type, k_of(op)

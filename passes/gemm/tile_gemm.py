@@ -36,6 +36,7 @@ from tcir.passes.gemm.block_scaled import (
     choose_scaled_n_tile,
 )
 from tcir.passes.gemm.dense import DenseProduct, check_dense
+from tcir.passes.gemm.grouped import tile_grouped
 from tcir.passes.gemm.output_tiles import OutputTiles
 from tcir.passes.gemm.place import Place, Product
 from tcir.passmanager.pipeline import Pass, register_pass
@@ -127,6 +128,10 @@ class TileGemm(Pass):
             )
 
     def run(self, module: ir.Module) -> None:
+        if any(isinstance(op, tc.GroupedMatmulOp) for op in _tensor_ops(module)):
+            for source in find_sources(module, tc.GroupedMatmulOp, self.name):
+                self._tile_groups(source)
+            return
         scaled = any(isinstance(op, tc.BlockScaledMatmulOp) for op in _tensor_ops(module))
         kind = tc.BlockScaledMatmulOp if scaled else tc.MatmulOp
         for source in find_sources(module, kind, self.name, epilogues=True):
@@ -144,6 +149,17 @@ class TileGemm(Pass):
             self._output_tiles(source, n_tile),
             self.store == BY_TMA,
         )
+
+    def _tile_groups(self, source: Source) -> None:
+        op = source.op
+        if self.persistent:
+            raise match_failure(
+                op,
+                "expected persistent=false with groups, got true (how many tiles there are is "
+                "known at run time only); leave it out",
+            )
+        check_dense(op)
+        tile_grouped(source, choose_n_tile(op, self.n_tile, op.out.type.shape[-1]))
 
     def _tile_scaled(self, source: Source) -> None:
         op, shape = source.op, ScaledShape.of(source.op, self.kind)

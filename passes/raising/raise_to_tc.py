@@ -82,7 +82,7 @@ def _raise_function(function: func.FuncOp) -> None:
             function, "expected a function of one block, got branches", SMALLEST_CONV
         )
     ops = list(function.entry_block)
-    if any(isinstance(op, tc.BlockScaledMatmulOp) for op in ops):
+    if any(isinstance(op, tc.BlockScaledMatmulOp | tc.GroupedMatmulOp) for op in ops):
         return
     if any(is_scaled_contraction(op) for op in ops):
         raise_scaled(function)

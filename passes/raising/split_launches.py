@@ -22,7 +22,14 @@ LAYOUT_ONLY = {
     tc.UnpackCodesOp: "unpack",
 }
 """Ops that change the layout of another op's operand, and the suffixes of their kernels."""
-LAUNCHED = (tc.Conv2dOp, tc.MatmulOp, tc.BlockScaledMatmulOp, tc.SumPartsOp, *LAYOUT_ONLY)
+LAUNCHED = (
+    tc.Conv2dOp,
+    tc.MatmulOp,
+    tc.BlockScaledMatmulOp,
+    tc.GroupedMatmulOp,
+    tc.SumPartsOp,
+    *LAYOUT_ONLY,
+)
 """Ops that each become a kernel."""
 
 

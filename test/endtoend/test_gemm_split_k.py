@@ -31,7 +31,9 @@ CASES = [
 def run(case: Dense, orders: int) -> None:
     """Every level equal on integers, and the PTX beside numpy."""
     kernel = tcir.compile(case.text, case.pipeline, validate=True, orders=orders, seed=3)
-    assert {line.verdict for line in kernel.report.passes} == {"reference", "equal"}, str(kernel)
+    assert {line.verdict for line in kernel.report.passes} == {"reference", "equal"}, str(
+        kernel.report
+    )
     assert not [finding for line in kernel.report.passes for finding in line.findings]
     assert len(kernel.launches.launches) >= 2
     a, b = make_inputs(kernel.signature.inputs, 7, "integers")

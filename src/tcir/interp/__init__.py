@@ -11,6 +11,7 @@ Levels: ``tensor`` (func on tensors), ``tile`` (`func.func` with the attribute `
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -25,11 +26,18 @@ class OutputSpec:
     """Shape and numpy (or ml_dtypes) element type of one result, or input.
 
     unsigned: the sign bit has no meaning (block scales of type f8E4M3FN): numbers are >= 0.
+    groups:   of sizes of groups (``tc.grouped_matmul``): the most that one may be, and all together
     """
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     unsigned: bool = False
+    groups: tuple[int, int] | None = None
+
+    def unwritten(self) -> np.ndarray[Any, Any]:
+        """What a result holds before the program writes it: bytes 0xCB."""
+        raw = np.full(math.prod(self.shape) * self.dtype.itemsize, 0xCB, np.uint8)
+        return raw.view(self.dtype).reshape(self.shape)
 
 
 @dataclass

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import ml_dtypes
@@ -83,7 +83,7 @@ def make_inputs(
     specials: Sequence[Special] | None = None,
     scalars: Mapping[int, float] | None = None,
 ) -> list[Array]:
-    """One array per spec.
+    """One array per spec; sizes of groups: any that have room, some 0, some not full.
 
     integers: values spanning their formats, on which `contraction` is exact (see above); without
               one, whole numbers of `bits` bits with a sign, except 0, or any (`ALL_CODES`).
@@ -94,6 +94,13 @@ def make_inputs(
     """
     if kind not in KINDS:
         raise InputError(f"expected inputs of kind {' or '.join(KINDS)}, got '{kind}'")
+    if any(spec.groups for spec in specs):
+        plain = [replace(spec, groups=None) for spec in specs]
+        arrays = make_inputs(plain, seed, kind, contraction, bits, specials, scalars)
+        return [
+            array if spec.groups is None else group_sizes(spec, seed)
+            for spec, array in zip(specs, arrays, strict=True)
+        ]
     generator = np.random.default_rng(seed)
     if kind == "integers" and bits == ALL_CODES:
         return [_any(spec, generator) for spec in specs]
@@ -121,6 +128,27 @@ def make_inputs(
     for number, value in (scalars or {}).items():
         made[number] = np.asarray(value, specs[number].dtype)
     return made
+
+
+def group_sizes(spec: OutputSpec, seed: int) -> Array:
+    """Sizes of groups: most are parts of the room at random, one in four is 0, one is the rest.
+
+    Where each has its own room, one has all of it.
+    """
+    generator = np.random.default_rng(seed)
+    each, total = spec.groups or (0, 0)
+    count = math.prod(spec.shape)
+    empty = generator.random(count) < 1 / 4
+    if count * each <= total:
+        sizes = generator.integers(0, each, count, endpoint=True)
+        sizes[empty] = 0
+        sizes[generator.integers(count)] = each
+    else:
+        left = total - total // 8
+        ends = np.sort(generator.integers(0, left, count, endpoint=True))
+        ends[empty] = 0
+        sizes = np.diff(np.maximum.accumulate(ends), prepend=0)
+    return sizes.astype(spec.dtype).reshape(spec.shape)
 
 
 def _exact(
@@ -333,5 +361,4 @@ def _row_exponents(contraction: Contraction, index: Index | None) -> int:
 
 def poison(spec: OutputSpec) -> Array:
     """An array of bytes 0xCB: what an output holds before the program writes it."""
-    raw = np.full(int(np.prod(spec.shape)) * spec.dtype.itemsize, 0xCB, np.uint8)
-    return raw.view(spec.dtype).reshape(spec.shape)
+    return spec.unwritten()

@@ -52,7 +52,8 @@ _SUM_OF_PRODUCTS = {
     "linalg.fill", "linalg.generic", "linalg.matmul", "linalg.matmul_transpose_a",
     "linalg.matmul_transpose_b", "linalg.transpose",
     "linalg.yield", "arith.scaling_extf", "tc.block_scaled_matmul",
-    "tc.conv2d", "tc.matmul", "tensor.collapse_shape", "tensor.empty", "tensor.pad", "tensor.yield",
+    "tc.conv2d", "tc.grouped_matmul", "tc.matmul", "tensor.collapse_shape", "tensor.empty",
+    "tensor.pad", "tensor.yield",
 }  # fmt: skip
 
 
@@ -361,8 +362,12 @@ class Validator:
             self._carry_bound(module, programs, draw, foreign)
             return
         magnitudes = self._plain(module, programs, [np.abs(a) for a in draw.inputs])
-        counts = self._plain(module, programs, [np.ones_like(a) for a in draw.inputs])
-        how, spread = _sums(module, draw), bounds.spread_of(draw.inputs)
+        assert self.signature is not None
+        numbers_ = [spec.groups is None for spec in self.signature.inputs]  # others are sizes
+        ones = [np.ones_like(a) if n else a for a, n in zip(draw.inputs, numbers_, strict=True)]
+        counts = self._plain(module, programs, ones)
+        factors = [a for a, n in zip(draw.inputs, numbers_, strict=True) if n]
+        how, spread = _sums(module, draw), bounds.spread_of(factors)
         numbers = list(zip(magnitudes, counts, draw.reference, strict=True))
         draw.bound = Bound.of(
             [

@@ -33,7 +33,7 @@ from tcir.interp.tile.compiler import Compiler, execute
 from tcir.interp.tile.kernel import LoopTurns, start_cta
 from tcir.interp.tile.places import Places
 from tcir.interp.tile.values import MemRef, Writers
-from tcir.interp.types import Array, dtype_of, poison, shape_of
+from tcir.interp.types import Array, dtype_of, shape_of
 from tcir.machine import Finding, Machine, NotModelled
 from tcir.program.execution import overwritten
 from tcir.rule_files import load_folder
@@ -51,7 +51,8 @@ def run(
 ) -> Outcome:
     """Runs the kernel `func.func @name`; see `tcir.interp.Executor`.
 
-    An element of a result that no CTA stores is an error finding, ``output-never-written``; an
+    An element of a result that no CTA stores is an error finding, ``output-never-written``, but of
+    a kernel with the attribute ``tc.unwritten`` (groups of fewer rows than there is room for); an
     input that changes is another, ``input-overwritten``.
     """
     function = function_named(module.operation, name)
@@ -92,9 +93,10 @@ def run(
     except NotModelled as error:
         return Outcome([], "tile", incomplete=[f"{error.site}: {error.what}"])
     results = arrays[len(inputs) :]
+    whole = results if "tc.unwritten" not in function.attributes else []
     findings = [
         *machine.findings,
-        *_never_written(writers, results, len(inputs), site_of(function)),
+        *_never_written(writers, whole, len(inputs), site_of(function)),
         *overwritten(
             name,
             inputs,
@@ -144,7 +146,7 @@ def _buffers(
             f"@{name}: expected buffers {_spell(shapes)}, got inputs and outputs {_spell(given)}"
         )
     arrays = [np.array(a, order="C") for a in inputs]
-    return arrays + [poison(shape, dtype) for shape, dtype in given[len(inputs) :]]
+    return arrays + [each.unwritten() for each in outputs]
 
 
 def _spell(buffers: Sequence[tuple[tuple[int, ...], np.dtype[Any]]]) -> str:

@@ -1,0 +1,170 @@
+"""Grouped contractions: a product for each group of rows, whose sizes are known at run time."""
+
+from tcir._mlir import ext, ir
+from tcir.dialect.attributes import integer, is_integer, optional_integer, string
+from tcir.dialect.limits import TMEM_LANES
+from tcir.dialect.operation import Op
+from tcir.dialect.ops.highlevel import TYPES, types_problem
+from tcir.dialect.rules import Broken, verify
+
+MOST_GROUPS = 1024
+"""Each thread reads the sizes one after another."""
+
+
+class GroupedMatmulOp(Op, name="grouped_matmul", lowered_by=("tile-gemm",)):
+    """A matrix product for each group of rows of ``a``: group g has ``sizes[g]`` of them.
+
+    Contiguous: ``a`` is ``[T,K]``, the rows of the groups one behind the other, ``out`` ``[T,N]``.
+    Masked: ``a`` is ``[G,C,K]``, the rows of group g the first of its C, ``out`` ``[G,C,N]``.
+    ``b`` is ``[G,K,N]`` (``b_layout = "kn"``) or ``[G,N,K]`` (``"nk"``), a matrix of each group,
+    ``a_layout`` is ``"mk"``. Sums as in ``tc.matmul``.
+
+    Rows of ``out`` that are of no group are not written: they stay as they were. Sizes are at least
+    0, and have room in ``a``; rows that have not are left out.
+    """
+
+    example = """
+    func.func @example(%a: tensor<512x256xbf16>, %b: tensor<8x256x384xbf16>,
+        %sizes: tensor<8xi32>) {
+      %c = "tc.grouped_matmul"(%a, %b, %sizes) {a_layout = "mk", b_layout = "kn"}
+          : (tensor<512x256xbf16>, tensor<8x256x384xbf16>, tensor<8xi32>) -> tensor<512x384xbf16>
+      return
+    }
+    """
+
+    a: ext.Operand[ir.RankedTensorType]
+    b: ext.Operand[ir.RankedTensorType]
+    sizes: ext.Operand[ir.RankedTensorType]
+    a_layout: ir.StringAttr
+    b_layout: ir.StringAttr
+    out: ext.Result[ir.RankedTensorType]
+
+    @property
+    def masked(self) -> bool:
+        """Whether every group has its own rows of ``a``."""
+        return bool(self.a.type.rank == 3)
+
+
+class FindGroupOp(Op, name="find_group", loads="sizes", pure=True):
+    """The group that has tile ``tile`` of 128 rows, counted over the tiles of all groups.
+
+    ``sizes`` has the rows of each group. A group of n rows has ``ceil(n / 128)`` tiles; with
+    ``capacity`` every group has as many as that many rows need. ``first`` is the tile's first row:
+    of all groups' rows, one group behind the other, or with ``capacity`` of its group's. ``count``
+    is how many rows of the group are in the tile, 0 if there is no such tile. Each thread reads the
+    sizes (PTX ISA 9.7.9.8).
+    """
+
+    example = """
+    func.func @example(%sizes: memref<8xi32>, %tile: index) {
+      %group, %first, %count = "tc.find_group"(%sizes, %tile)
+          : (memref<8xi32>, index) -> (index, index, index)
+      return
+    }
+    """
+
+    sizes: ext.Operand[ir.MemRefType]
+    tile: ext.Operand[ir.IndexType]
+    group: ext.Result[ir.IndexType] = ext.result(default_factory=ir.IndexType.get)
+    first: ext.Result[ir.IndexType] = ext.result(default_factory=ir.IndexType.get)
+    count: ext.Result[ir.IndexType] = ext.result(default_factory=ir.IndexType.get)
+
+
+def capacity(op: FindGroupOp) -> int | None:
+    """Rows that every group has room for; None where groups are one behind the other."""
+    return optional_integer(op, "capacity")
+
+
+@verify(
+    GroupedMatmulOp,
+    "layouts",
+    "tc",
+    'a_layout must be "mk" and b_layout "kn" or "nk", got "{a}" and "{b}": a group is rows of a',
+)
+def _(op: GroupedMatmulOp) -> Broken:
+    a, b = string(op, "a_layout"), string(op, "b_layout")
+    return None if a == "mk" and b in ("kn", "nk") else {"a": a, "b": b}
+
+
+@verify(
+    GroupedMatmulOp,
+    "rank",
+    "tc",
+    "a and out must have rank 2, or rank 3 with the group in front, and b rank 3, got {got}",
+)
+def _(op: GroupedMatmulOp) -> Broken:
+    ranks = [v.type.rank for v in (op.a, op.b, op.out)]
+    return None if ranks in ([2, 3, 2], [3, 3, 3]) else {"got": ", ".join(map(str, ranks))}
+
+
+@verify(
+    GroupedMatmulOp,
+    "static",
+    "tc",
+    "shapes must be static, got {got}: only the sizes of the groups are known at run time",
+)
+def _(op: GroupedMatmulOp) -> Broken:
+    got = next((v.type for v in (*op.operands, op.out) if not v.type.has_static_shape), None)
+    return None if got is None else {"got": got}
+
+
+@verify(GroupedMatmulOp, "types", "PTX ISA 9.7.16.2", TYPES)
+def _(op: GroupedMatmulOp) -> Broken:
+    return types_problem(op.a, op.b, op.out)
+
+
+@verify(
+    GroupedMatmulOp,
+    "sizes",
+    "tc",
+    "sizes must be tensor<{groups}xi32>, one for each matrix of b, of at most {most}, got {got}",
+)
+def _(op: GroupedMatmulOp) -> Broken:
+    groups, got = op.b.type.shape[0], op.sizes.type
+    if str(got) == f"tensor<{groups}xi32>" and groups <= MOST_GROUPS:
+        return None
+    return {"groups": groups, "most": MOST_GROUPS, "got": got}
+
+
+@verify(
+    GroupedMatmulOp,
+    "shapes",
+    "tc",
+    "expected a [T,{k}] or [{groups},C,{k}] and out of the same rows by {n} columns, got {a} and "
+    "{out}",
+)
+def _(op: GroupedMatmulOp) -> Broken:
+    groups, *inner = op.b.type.shape
+    k, n = inner if string(op, "b_layout") == "kn" else inner[::-1]
+    a, out = list(op.a.type.shape), list(op.out.type.shape)
+    legal = a[-1] == k and out == [*a[:-1], n] and (not op.masked or a[0] == groups)
+    return None if legal else {"k": k, "n": n, "groups": groups, "a": a, "out": out}
+
+
+@verify(
+    FindGroupOp,
+    "sizes",
+    "tc",
+    "sizes must be memref<G x i32> of at most {most} groups, got {got}",
+)
+def _(op: FindGroupOp) -> Broken:
+    got = op.sizes.type
+    vector = got.has_static_shape and got.rank == 1 and str(got.element_type) == "i32"
+    return None if vector and got.shape[0] <= MOST_GROUPS else {"most": MOST_GROUPS, "got": got}
+
+
+@verify(
+    FindGroupOp,
+    "capacity",
+    "tc",
+    "capacity must be an integer of at least 1, or left out, got {got}",
+)
+def _(op: FindGroupOp) -> Broken:
+    if is_integer(op, "capacity") and (capacity(op) is None or integer(op, "capacity") > 0):
+        return None
+    return {"got": op.attributes["capacity"]}
+
+
+def tiles_of(rows: int) -> int:
+    """Tiles of 128 rows that hold `rows`."""
+    return -(-rows // TMEM_LANES)

@@ -1,0 +1,44 @@
+"""Rule of ``tc.find_group``."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tcir.dialect import tc
+from tcir.dialect.limits import TMEM_LANES
+from tcir.dialect.ops.grouped import capacity
+from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
+from tcir.interp.tile.values import MemRef
+
+
+@execute(tc.FindGroupOp)
+def find_group(compiler: Compiler, op: tc.FindGroupOp) -> Step:
+    sizes_, tile_ = compiler.operands(op)
+    results = [compiler.slot(result) for result in op.operation.results]
+    room, site = capacity(op), compiler.site(op)
+
+    def find(frame: Frame) -> None:
+        v = frame.values
+        source: MemRef = v[sizes_]
+        addresses = source.address + 4 * np.arange(source.shape[0], dtype=np.int64)
+        raw = frame.agent.memory.load("global", addresses, 4, site=site)
+        sizes = np.ascontiguousarray(raw).view(np.int32).reshape(-1).astype(np.int64)
+        rows = sizes if room is None else np.full_like(sizes, room)
+        found = place(sizes, rows, int(v[tile_]), packed=room is None)
+        for slot, value in zip(results, found, strict=True):
+            v[slot] = value
+
+    return find
+
+
+def place(sizes: np.ndarray, rows: np.ndarray, tile: int, packed: bool) -> tuple[int, int, int]:
+    """Group, first row and rows of a tile; `rows`: what each group has room for."""
+    before = 0
+    for group, (size, room) in enumerate(zip(sizes, rows, strict=True)):
+        tiles = -(-room // TMEM_LANES)
+        if tile < tiles:
+            inside = TMEM_LANES * tile
+            return group, before + inside, int(max(0, min(size - inside, TMEM_LANES)))
+        tile -= int(tiles)
+        before += int(size) if packed else 0
+    return 0, 0, 0

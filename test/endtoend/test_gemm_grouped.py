@@ -1,0 +1,166 @@
+"""Grouped GEMM: groups of rows one behind the other, and of a fixed capacity; sizes at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcir
+from tcir._mlir import arith, ir
+from tcir.program.inputs import make_inputs, poison
+
+from .breaking import Edit, pick, run_broken, walk
+from .oracle import DTYPES, Array
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """`rows` in all, or of each group if `masked`; `sizes`: those that numpy's result is made with,
+    besides random ones."""
+
+    groups: int
+    rows: int
+    n: int
+    k: int
+    element: str = "f16"
+    b: str = "kn"
+    out: str = "f32"
+    masked: bool = False
+    sizes: tuple[int, ...] = ()
+    options: str = ""
+
+    def __str__(self) -> str:
+        kind = "masked" if self.masked else "contiguous"
+        words = [f"{self.groups}x{self.rows}x{self.n}x{self.k}", kind, self.element, self.b,
+                 self.out, self.options]  # fmt: skip
+        return "-".join(word for word in words if word)
+
+    @property
+    def text(self) -> str:
+        """The module."""
+        sizes = {"n": self.n, "k": self.k}
+        lead = f"{self.groups}x{self.rows}x" if self.masked else f"{self.rows}x"
+        a = f"tensor<{lead}{self.k}x{self.element}>"
+        b = f"tensor<{self.groups}x{'x'.join(str(sizes[d]) for d in self.b)}x{self.element}>"
+        s, out = f"tensor<{self.groups}xi32>", f"tensor<{lead}{self.n}x{self.out}>"
+        return f"""
+func.func @grouped(%a: {a}, %b: {b}, %sizes: {s}) -> {out} {{
+  %c = "tc.grouped_matmul"(%a, %b, %sizes) {{a_layout = "mk", b_layout = "{self.b}"}}
+      : ({a}, {b}, {s}) -> {out}
+  return %c : {out}
+}}
+"""
+
+    @property
+    def pipeline(self) -> str:
+        """Its pipeline with options."""
+        return f"gemm{{{self.options}}}"
+
+    def product(self, a: Array, b: Array, sizes: Array, out: Array) -> Array:
+        """numpy's; rows of no group are as in `out`."""
+        wide: Any = np.int64 if self.element == "i8" else np.float64
+        total: Any = np.int32 if self.element == "i8" else np.float32
+        right = b.astype(wide) if self.b == "kn" else b.astype(wide).swapaxes(-1, -2)
+        result, first = out.copy(), 0
+        for group, size in enumerate(map(int, sizes)):
+            rows = (group, slice(0, size)) if self.masked else slice(first, first + size)
+            sums = (a[rows].astype(wide) @ right[group]).astype(total)
+            result[rows] = sums if self.out == "i32" else sums.astype(DTYPES[self.out])
+            first += size
+        return result
+
+
+QUICK = Grouped(3, 200, 24, 72, sizes=(130, 0, 33))
+CASES = [
+    Grouped(4, 300, 40, 136, "bf16", "nk", "bf16", sizes=(128, 1, 0, 171)),  # full
+    Grouped(3, 150, 24, 64, sizes=(0, 0, 0)),
+    Grouped(5, 140, 17, 40, "f16", "nk", sizes=(0, 100, 0, 0, 29), options="n-tile=16"),
+    Grouped(2, 260, 48, 33, "i8", "nk", "i32", sizes=(256, 4)),  # repacked
+    Grouped(1, 130, 24, 40, "f32", "nk", sizes=(129,)),
+    Grouped(3, 130, 40, 72, masked=True, sizes=(0, 129, 130)),
+    Grouped(2, 40, 200, 64, "f8E4M3FN", "nk", "f16", masked=True, sizes=(40, 3)),
+    Grouped(4, 17, 24, 48, "bf16", "kn", "bf16", masked=True, sizes=(17, 0, 1, 16)),
+    Grouped(9, 20, 24, 64, sizes=(3, 0, 5, 1, 0, 0, 7, 2, 2), options="stages=1"),  # all rows
+]
+
+
+def run(case: Grouped, orders: int) -> None:
+    """Every level on random sizes, and the PTX beside numpy on `sizes`."""
+    kernel = tcir.compile(case.text, case.pipeline, validate=True, orders=orders, seed=3)
+    assert {line.verdict for line in kernel.report.passes} == {"reference", "equal"}, str(
+        kernel.report
+    )
+    assert not [finding for line in kernel.report.passes for finding in line.findings]
+    a, b, drawn = make_inputs(kernel.signature.inputs, 7, "integers")
+    for sizes in (drawn, np.array(case.sizes, np.int32)):
+        (out,) = (poison(spec) for spec in kernel.signature.outputs)
+        want = case.product(a, b, sizes, out)
+        outcome = kernel(a, b, sizes, out)
+        assert out.tobytes() == want.tobytes() and not outcome.findings, (sizes, str(outcome))
+
+
+@pytest.mark.parametrize(
+    "case", [QUICK, *(pytest.param(c, marks=pytest.mark.slow) for c in CASES)], ids=str
+)
+def test_case(case: Grouped) -> None:
+    run(case, 2)
+
+
+@pytest.mark.slow
+def test_floats_are_within_the_bound() -> None:
+    report = tcir.validate(QUICK.text, "gemm", inputs="random", seed=4)
+    assert report.ok, str(report)
+
+
+def test_the_grid_has_room_for_any_sizes() -> None:
+    """ceil(n / 128) of three groups of 200 rows: at most 4 tiles, as of 129, 70 and 1."""
+    kernel = tcir.compile(QUICK.text, "gemm")
+    assert kernel.launches.launches[0].grid == (4, 1, 1)
+
+
+def _plus(amount: int) -> Callable[[Any], Any]:
+    return lambda old: arith.addi(old, arith.constant(old.type, amount))
+
+
+def _every_row(module: Any) -> None:
+    """Lanes beyond the group's rows are stored, too: those of the next group."""
+    store = pick(module, "tc.store_lanes")
+    select = store.operands[2].owner
+    store.operands[2] = select.operands[1]
+
+
+def _next_group(module: Any) -> None:
+    load = list(walk(module, "tc.tma_load"))[1]
+    with ir.InsertionPoint(load), load.location:
+        load.operands[3] = _plus(1)(load.operands[3])
+
+
+def _one_row_less(module: Any) -> None:
+    compare = next(
+        op for op in walk(module, "arith.cmpi") if "vector<32xindex>" in str(op.operands[0].type)
+    )
+    spread = compare.operands[1].owner
+    with ir.InsertionPoint(spread), spread.location:
+        spread.operands[0] = arith.subi(spread.operands[0], arith.constant(ir.IndexType.get(), 1))
+
+
+BREAKS: dict[str, Edit] = {
+    "rows of the next group written": _every_row,
+    "weights of the next group": _next_group,
+    "last row of a group left out": _one_row_less,
+}
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [pytest.param(edit, id=what, marks=() if what.startswith("rows") else pytest.mark.slow)
+     for what, edit in BREAKS.items()],
+)  # fmt: skip
+@pytest.mark.parametrize("at", ["tile-gemm", pytest.param("assign-roles", marks=pytest.mark.slow)])
+def test_break(at: str, edit: Edit) -> None:
+    caught = run_broken(QUICK.text, tcir.named_pipeline("gemm"), at, edit, orders=1)
+    assert caught.at == at and caught.by in ("difference", "hazard: race"), caught.text

@@ -1,0 +1,44 @@
+// tile-gemm of groups of rows: a CTA per tile that there may be finds its group.
+// RUN: %tc-opt %s --split-input-file --tile-gemm | %filecheck %s
+// RUN: %exits 3 %tc-opt %s --split-input-file --tile-gemm="{persistent=true}" | %filecheck %s --check-prefix=PERSISTENT
+// RUN: %exits 3 %tc-opt %s --split-input-file --split-k="{splits=2}" | %filecheck %s --check-prefix=SPLIT
+// PERSISTENT: error: expected persistent=false with groups, got true (how many tiles there are is known at run time only); leave it out
+// SPLIT: error: expected split-k=1 with groups, got 2
+
+// 200 rows of 3 groups are at most (200 + 3 * 127) / 128 = 4 tiles.
+// CHECK-LABEL: func.func @contiguous(
+// CHECK-SAME: tc.grid = array<i64: 4, 2, 1>, {{.*}}tc.unwritten
+// CHECK: "tc.make_tensor_map"(%arg0) {box = array<i64: 64, 128>, {{.*}}dims = array<i64: 72, 200>
+// CHECK: "tc.make_tensor_map"(%arg1) {{.*}}dims = array<i64: 136, 72, 3>
+// CHECK: %[[X:.*]] = gpu.block_id x
+// CHECK: %[[FOUND:.*]]:3 = "tc.find_group"(%arg2, %[[X]])
+// No rows, no turn.
+// CHECK: %[[ANY:.*]] = arith.minui %[[FOUND]]#2, %c1
+// CHECK: scf.for %{{.*}} = %c0 to %[[ANY]] step %c1 {
+// CHECK: "tc.tma_load"(%{{.*}}, %{{.*}}, %[[FOUND]]#1, %{{.*}})
+// CHECK: "tc.tma_load"(%{{.*}}, %{{.*}}, %{{.*}}, %[[FOUND]]#0, %{{.*}})
+// Lanes beyond the group's rows have an index outside of the result.
+// CHECK: %[[COUNT:.*]] = vector.broadcast %[[FOUND]]#2 : index to vector<32xindex>
+// CHECK: %[[OURS:.*]] = arith.cmpi ult, %{{.*}}, %[[COUNT]]
+// CHECK: %[[ROWS:.*]] = arith.select %[[OURS]], %{{.*}}, %{{.*}}
+// CHECK: "tc.store_lanes"(%{{.*}}, %arg3, %[[ROWS]], %{{.*}})
+// CHECK: } {tc.most_trips = 1 : i64}
+func.func @contiguous(%a: tensor<200x72xf16>, %b: tensor<3x72x136xf16>, %sizes: tensor<3xi32>) -> tensor<200x136xf32> {
+  %c = "tc.grouped_matmul"(%a, %b, %sizes) {a_layout = "mk", b_layout = "kn"} : (tensor<200x72xf16>, tensor<3x72x136xf16>, tensor<3xi32>) -> tensor<200x136xf32>
+  return %c : tensor<200x136xf32>
+}
+
+// -----
+
+// Two tiles of each group, whatever its size.
+// CHECK-LABEL: func.func @masked(
+// CHECK-SAME: tc.grid = array<i64: 6, 1, 1>
+// CHECK: %[[FOUND:.*]]:3 = "tc.find_group"(%arg2, %{{.*}}) {capacity = 200 : i64}
+// CHECK: "tc.tma_load"(%{{.*}}, %{{.*}}, %[[FOUND]]#1, %[[FOUND]]#0, %{{.*}})
+// CHECK: "tc.tma_load"(%{{.*}}, %{{.*}}, %{{.*}}, %[[FOUND]]#0, %{{.*}})
+// CHECK: %[[GROUP:.*]] = vector.broadcast %[[FOUND]]#0 : index to vector<32xindex>
+// CHECK: "tc.store_lanes"(%{{.*}}, %arg3, %[[GROUP]], %{{.*}}, %{{.*}})
+func.func @masked(%a: tensor<3x200x72xf16>, %b: tensor<3x40x72xf16>, %sizes: tensor<3xi32>) -> tensor<3x200x40xbf16> {
+  %c = "tc.grouped_matmul"(%a, %b, %sizes) {a_layout = "mk", b_layout = "nk"} : (tensor<3x200x72xf16>, tensor<3x40x72xf16>, tensor<3xi32>) -> tensor<3x200x40xbf16>
+  return %c : tensor<3x200x40xbf16>
+}
