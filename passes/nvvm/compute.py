@@ -23,8 +23,7 @@ def operand_tile(tile: tc.SmemType) -> OperandTile:
 def slice_descriptor(converter: Converter, tile: SmemTile, index: int, row: int = 0) -> ir.Value:
     """The i64 matrix descriptor of K slice `index` of `tile`, from its row `row` on.
 
-    The tile lies inside the shared window (at most 228 KB < 2^18), so adding a slice's offset to
-    the masked start address never carries out of its 14 bits.
+    Inside the tile, so as in `tile_descriptor` there is no carry.
     """
     static = operand_tile(tile.type)
     first = tile_descriptor(converter, tile)
@@ -33,18 +32,25 @@ def slice_descriptor(converter: Converter, tile: SmemTile, index: int, row: int 
 
 
 def tile_descriptor(converter: Converter, tile: SmemTile) -> ir.Value:
-    """The i64 matrix descriptor of the start of `tile`, made once per block."""
+    """The i64 matrix descriptor of the start of `tile`, made once per block.
+
+    A constant plus the start of the shared window plus the slot's place in its ring, in units of 16
+    bytes. The sum stays inside the window (at most 228 KB < 2^18), so it never carries out of 14
+    bits; tiles of all operands have the window's start in common.
+    """
     block = ir.InsertionPoint.current.block
     for where, made in tile.descriptors:
         if where == block:
             return made
-    address = converter.add(tile.address.base, tile.address.offset)
-    units = arith.ShRUIOp(address, converter.constant(4)).result
-    masked = arith.AndIOp(units, converter.constant(0x3FFF)).result
-    wide = arith.ExtUIOp(ir.IntegerType.get_signless(64), masked).result
-    bits = operand_tile(tile.type).constant_bits()
+    window = arith.ShRUIOp(converter.smem, converter.constant(4)).result
+    units = arith.AndIOp(window, converter.constant(0x3FFF)).result
+    if tile.slot is not None:
+        step = arith.MulIOp(tile.slot, converter.constant(tile.stride >> 4)).result
+        units = arith.AddIOp(units, step).result
+    wide = arith.ExtUIOp(ir.IntegerType.get_signless(64), units).result
+    bits = operand_tile(tile.type).constant_bits() + (tile.address.offset >> 4)
     signed = bits - (1 << 64) if bits >> 63 else bits
-    made = arith.OrIOp(wide, converter.constant(signed, 64)).result
+    made = arith.AddIOp(wide, converter.constant(signed, 64)).result
     tile.descriptors.append((block, made))
     return made
 

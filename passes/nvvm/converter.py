@@ -33,10 +33,15 @@ class SharedAddress:
 
 @dataclass
 class SmemTile:
-    """A shared-memory tile; `descriptors` holds its first descriptor by block (see `compute`)."""
+    """A shared-memory tile; `descriptors` holds its first descriptor by block (see `compute`).
+
+    slot: its number in a ring, whose first slot is at the address `offset`, every `stride` bytes
+    """
 
     type: tc.SmemType
     address: SharedAddress
+    slot: ir.Value | None = None
+    stride: int = 0
     descriptors: list[tuple[ir.Block, ir.Value]] = field(default_factory=list)
 
 

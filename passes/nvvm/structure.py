@@ -86,7 +86,8 @@ def convert_slot(converter: Converter, op: tc.SlotOp) -> None:
     base = arith.AddIOp(first.address.base, step).result
     address = SharedAddress(base, first.address.offset)
     if isinstance(first, SmemTile):
-        converter.values[op.slot] = SmemTile(first.type, address)
+        slot = converter.ssa(op.index)
+        converter.values[op.slot] = SmemTile(first.type, address, slot, ring.stride)
     elif isinstance(first, StagedTile):
         converter.values[op.slot] = StagedTile(first.type, address)
     else:

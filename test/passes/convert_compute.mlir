@@ -4,9 +4,11 @@
 // Instruction descriptors: 128 x 32, f16, both K-major; 128 x 32, bf16, both MN-major.
 // CHECK-DAG: %[[IDESC_T:.*]] = arith.constant 134742032 : i32
 // CHECK-DAG: %[[IDESC_S:.*]] = arith.constant 134841488 : i32
-// Matrix descriptors without address: 128B, SBO 1024; MN-major 128B, SBO 1024, LBO 64 rows of 128 bytes.
+// Matrix descriptors without the window's start: 128B, SBO 1024; MN-major 128B, SBO 1024, LBO 64 rows of 128 bytes,
+// at 20480 and at 36864 in units of 16 bytes.
 // CHECK-DAG: %[[K_MAJOR:.*]] = arith.constant 4611756662049472512 : i64
-// CHECK-DAG: %[[MN_MAJOR:.*]] = arith.constant 4611756662083026944 : i64
+// CHECK-DAG: %[[AM:.*]] = arith.constant 4611756662083028224 : i64
+// CHECK-DAG: %[[BM:.*]] = arith.constant 4611756662083029248 : i64
 // CHECK-DAG: %[[C2:.*]] = arith.constant 2 : i64
 // CHECK-DAG: %[[C128:.*]] = arith.constant 128 : i64
 func.func @f() attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 192, 1, 1>, tc.smem_bytes = 65536 : i64} {
@@ -24,16 +26,16 @@ func.func @f() attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = 
   "tc.role"() ({
   ^bb0(%me: index):
     // Slice 1 of A: 32 bytes further in shared memory, 8 columns further in tensor memory.
-    // CHECK: %[[A0:.*]] = arith.ori %{{.*}}, %[[K_MAJOR]] : i64
+    // CHECK: %[[A0:.*]] = arith.addi %{{.*}}, %[[K_MAJOR]] : i64
     // CHECK: %[[A1:.*]] = arith.addi %[[A0]], %[[C2]] : i64
     // CHECK: nvvm.tcgen05.cp %{{.*}}, %[[A1]] {shape = #nvvm.tcgen05_cp_shape<shape_128x256b>}
     "tc.cp"(%a, %t) {slice = 1 : i64} : (!tc.smem<array<i64: 128, 64>, f16, "K", "128B">, !tc.tmem<array<i64: 128, 64>, f16>) -> ()
     // CHECK: nvvm.tcgen05.mma %[[D:.*]], %[[T:.*]], %[[B:.*]], %[[IDESC_T]], %{{.*}} {aShift, ctaGroup = #nvvm.cta_group<cta_1>, kind = #nvvm.tcgen05_mma_kind<f16>} : (!llvm.ptr<6>, !llvm.ptr<6>, i64, i32, i1)
     "tc.mma"(%d, %t, %b, %false) {a_slice = 1 : i64, b_slice = 1 : i64, ashift = true} : (!tc.tmem<array<i64: 128, 32>, f32>, !tc.tmem<array<i64: 128, 64>, f16>, !tc.smem<array<i64: 32, 64>, f16, "K", "128B">, i1) -> ()
     // Slice 1 of an MN-major tile: 16 rows of K, that is two strides of 1024 bytes.
-    // CHECK: %[[AM0:.*]] = arith.ori %{{.*}}, %[[MN_MAJOR]] : i64
+    // CHECK: %[[AM0:.*]] = arith.addi %{{.*}}, %[[AM]] : i64
     // CHECK: %[[AM1:.*]] = arith.addi %[[AM0]], %[[C128]] : i64
-    // CHECK: %[[BM0:.*]] = arith.ori %{{.*}}, %[[MN_MAJOR]] : i64
+    // CHECK: %[[BM0:.*]] = arith.addi %{{.*}}, %[[BM]] : i64
     // CHECK: %[[BM1:.*]] = arith.addi %[[BM0]], %[[C128]] : i64
     // CHECK: nvvm.tcgen05.mma %{{.*}}, %[[AM1]], %[[BM1]], %[[IDESC_S]], %{{.*}} {ctaGroup = #nvvm.cta_group<cta_1>, kind = #nvvm.tcgen05_mma_kind<f16>} : (!llvm.ptr<6>, i64, i64, i32, i1)
     "tc.mma"(%d, %am, %bm, %true) {a_slice = 1 : i64, b_slice = 1 : i64, ashift = false} : (!tc.tmem<array<i64: 128, 32>, f32>, !tc.smem<array<i64: 128, 64>, bf16, "MN", "128B">, !tc.smem<array<i64: 32, 64>, bf16, "MN", "128B">, i1) -> ()
