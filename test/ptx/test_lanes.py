@@ -191,6 +191,14 @@ EXCHANGES = {
     "half-a-warp":
         "setp.lt.u32 %p1, %r0, 16; @!%p1 bra L; st.volatile.shared.b32 [%r5], %r0; {}"
         "ld.volatile.shared.b32 %r7, [%r6]; L:",
+    "a-poll-that-gives-up":
+        "mov.b32 %r9, 1; st.volatile.shared.b32 [%r5], %r9; {} mov.b32 %r8, 0;"
+        "L: ld.volatile.shared.b32 %r7, [%r6]; add.u32 %r8, %r8, 1; setp.lt.u32 %p1, %r8, 9;"
+        "setp.eq.and.u32 %p1, %r7, 0, %p1; @%p1 bra L;",
+    "a-flag-lowered-while-it-is-polled":
+        "mov.b32 %r9, 1; st.volatile.shared.b32 [%r5], %r9;"
+        "L: ld.volatile.shared.b32 %r7, [%r6]; setp.eq.u32 %p1, %r7, 0; @%p1 bra L; {}"
+        "mov.b32 %r9, 0; st.volatile.shared.b32 [%r5], %r9;",
 }  # fmt: skip
 """No data race, but the values depend on timing unless lanes meet at {}."""
 
@@ -216,6 +224,13 @@ POLLED = {
     "of-another-warp":
         "st.volatile.shared.b32 [%r5], %r0; xor.b32 %r6, %r4, 128; add.u32 %r6, %r2, %r6;"
         "L: ld.volatile.shared.b32 %r7, [%r6]; setp.gt.u32 %p1, %r7, 64; @%p1 bra L;",
+    "of-each-lane-raised-and-polled-together":
+        "mov.b32 %r9, 64; st.volatile.shared.b32 [%r5], %r9;"
+        "L: ld.volatile.shared.b32 %r7, [%r6]; setp.ne.u32 %p1, %r7, 64; @%p1 bra L;",
+    "of-each-lane-for-its-data":
+        "st.shared.b32 [%r5+256], %r0; membar.cta; mov.b32 %r9, 64;"
+        "st.volatile.shared.b32 [%r5], %r9; L: nanosleep.u32 20; ld.volatile.shared.b32 %r7, [%r6];"
+        "setp.ne.u32 %p1, %r7, 64; @%p1 bra L; membar.cta; ld.shared.b32 %r8, [%r6+256];",
     "counter-of-all-lanes":
         "mov.b32 %r9, 0; st.shared.b32 [sm], %r9; bar.sync 0; atom.shared.add.u32 %r7, [sm], 1;"
         "L: ld.volatile.shared.b32 %r7, [sm]; setp.lt.u32 %p1, %r7, 32; @%p1 bra L;",

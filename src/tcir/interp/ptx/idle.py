@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tcir.interp.ptx.op import BRANCH, TRY_WAIT, Op
-from tcir.interp.ptx.syntax import Imm, Instruction, Reg
+from tcir.interp.ptx.syntax import Address, Imm, Instruction, Not, Operand, Reg
+
+_COMPUTES = ("mov.", "setp.", "not.", "and.", "or.")
 
 
 def idle_waits(code: Sequence[Op], body: Sequence[Instruction]) -> Iterator[int]:
@@ -20,6 +22,57 @@ def idle_waits(code: Sequence[Op], body: Sequence[Instruction]) -> Iterator[int]
             waits = [at for at in loop if code[at].kind == TRY_WAIT]
             if len(waits) == 1 and _same_every_time(code, body, loop):
                 yield waits[0]
+
+
+def polled_loads(code: Sequence[Op], body: Sequence[Instruction]) -> Iterator[int]:
+    """Places of loads that are repeated until the thread sees what it waits for.
+
+    In such a loop a load, tests of what it read and `nanosleep` are all there is, and each branch
+    goes by the tests.
+    """
+    for end, op in enumerate(code):
+        if op.kind == BRANCH and 0 <= op.target <= end:
+            loop = range(op.target, end + 1)
+            loads = [at for at in loop if body[at].mnemonic.startswith("ld.")]
+            if len(loads) == 1 and _goes_by(code, body, loop, loads[0]):
+                yield loads[0]
+
+
+def _goes_by(code: Sequence[Op], body: Sequence[Instruction], loop: range, load: int) -> bool:
+    """Whether nothing in the loop but what the load reads differs from one time to the next, and
+    each of its branches depends on that."""
+    branches = [at for at in loop if code[at].kind == BRANCH]
+    if any(code[at].target in loop[1:] for at in branches):
+        return False
+    sleeps = [at for at in loop if body[at].mnemonic.startswith("nanosleep.")]
+    rest = [at for at in loop if at not in branches + sleeps and body[at].operands]
+    written = {body[at].operands[0] for at in rest}
+    depends: dict[Operand, bool] = {}  # what was written this time: on what the load has read?
+    for at in loop:
+        guard, operands = _register(body[at].guard), body[at].operands
+        if at in branches:
+            if not (depends.get(guard, False) if guard else at == loop[-1]):
+                return False
+        elif guard is not None or at not in rest + sleeps:
+            return False
+        elif at == load:
+            address = operands[1]
+            if not isinstance(address, Address) or address.base in written:
+                return False
+            depends[operands[0]] = True
+        elif at in rest:
+            known = (s for s in operands[1:] if isinstance(s, Reg | Imm))
+            same = [s in depends or s not in written for s in known]
+            if not body[at].mnemonic.startswith(_COMPUTES) or len(same) < len(operands) - 1:
+                return False
+            if not all(same):
+                return False
+            depends[operands[0]] = any(depends.get(source, False) for source in operands[1:])
+    return any(body[at].guard for at in branches)
+
+
+def _register(guard: Reg | Not | None) -> Reg | None:
+    return guard.reg if isinstance(guard, Not) else guard
 
 
 def _same_every_time(code: Sequence[Op], body: Sequence[Instruction], loop: range) -> bool:

@@ -50,9 +50,9 @@ class Op:
     kind: how the interpreter treats it. run: called once per executed warp instruction. guard: slot
     of the guard predicate, -1 for none; negate: `@!%p`. target: of a BRANCH; targets: all that a
     jump may reach. aligned: all live lanes of the warp have to execute it together. members: the
-    slot of the member mask of a MEMBERS. idle: a wait whose loop does nothing else
-    (`tcir.interp.ptx.idle`). results: the slots it writes, if it only computes: an undefined guard
-    makes them undefined and is no error.
+    slot of the member mask of a MEMBERS. idle: a wait whose loop does nothing else, or a
+    load that is polled (`tcir.interp.ptx.idle`). results: the slots it writes, if it only computes:
+    an undefined guard makes them undefined and is no error.
     """
 
     kind: int

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tcir.interp.ptx import isa, requirements  # noqa: F401  (isa registers the instructions)
 from tcir.interp.ptx.decode import Decode
-from tcir.interp.ptx.idle import idle_waits
+from tcir.interp.ptx.idle import idle_waits, polled_loads
 from tcir.interp.ptx.layout import Layout, align_up
 from tcir.interp.ptx.op import BRANCH, EXIT, INDEXED, PLAIN, Incomplete, Op, no_effect
 from tcir.interp.ptx.registers import Slots, WarpStorage
@@ -75,7 +75,7 @@ def decode(module: Module, function: Function, layout: Layout, globals_: dict[st
         except Incomplete as incomplete:
             missing[at] = incomplete
             code.append(Op(PLAIN, no_effect, instruction.site))
-    for at in idle_waits(code, function.body or ()):
+    for at in (*idle_waits(code, function.body or ()), *polled_loads(code, function.body or ())):
         code[at].idle = True
     last = code[-1].site if code else Site(function.line, function.name)
     code.append(Op(EXIT, no_effect, last))

@@ -262,9 +262,11 @@ def gathered(
 
 
 def _exchanges(strong: Strong | None, addresses: Addresses) -> bool:
-    """Whether lanes access words of their own, relaxed or volatile: one word of all is a flag or a
-    counter."""
-    return strong is not None and not strong.atomic and bool((addresses != addresses[:1]).any())
+    """Whether lanes access words of their own, relaxed or volatile, once: one word of all is a flag
+    or a counter, and so is one that is polled."""
+    if strong is None or strong.atomic or strong.polled:
+        return False
+    return bool((addresses != addresses[:1]).any())
 
 
 def _by_rank(addresses: Addresses) -> list[Addresses]:

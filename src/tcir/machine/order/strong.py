@@ -28,7 +28,8 @@ class Strong:
     """The qualifiers of a strong access.
 
     size: bytes of an element. atomic: a read-modify-write. observes: False for the read of a red,
-    which is part of no acquire pattern.
+    which is part of no acquire pattern. polled: a load that is repeated until it reads what the
+    thread waits for.
     """
 
     scope: str
@@ -37,6 +38,7 @@ class Strong:
     release: bool = False
     atomic: bool = False
     observes: bool = True
+    polled: bool = False
 
 
 @dataclass(eq=False)

@@ -8,6 +8,7 @@ every access of a warp is performed when it executes. They decide what happens b
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -301,12 +302,13 @@ def ld(d: Decode) -> Op:
     dtype = VIEW_DTYPES[view(f"{'s' if kind.kind == 's' else 'u'}{8 * kind.size}")]
     nbytes = kind.size * count
     site = d.site
+    polled = strong and replace(strong, polled=True)
 
     def run(w: Warp, m: int) -> None:
         at = addresses(w, slot, size, offset, m, site)
         check_aligned(w, at, nbytes, site)
-        lanes = LANE_INDICES[m]
-        data, undefined = read(w, space, at, nbytes, lanes, site, strong, constant)
+        lanes, how = LANE_INDICES[m], polled if op.idle else strong
+        data, undefined = read(w, space, at, nbytes, lanes, site, how, constant)
         values = data.view(dtype)
         v, undef = w.v, w.undef
         for position, dst, n in moves:
@@ -319,7 +321,8 @@ def ld(d: Decode) -> Op:
             else:
                 w.define(dst, m, _loaded(undefined, lanes, position, kind, w.sizes[dst]))
 
-    return d.plain(run)
+    op = d.plain(run)
+    return op
 
 
 def _loaded(
