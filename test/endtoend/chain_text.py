@@ -53,3 +53,14 @@ func.func @two(%a: tensor<40x32xf16>, %b: tensor<32x48xf16>, %c: tensor<48x24xf1
   return %y : tensor<40x24xf32>
 }"""
 """A B C, with A B in f16: one launch each."""
+
+SMALL_PRODUCTS = """
+func.func @two(%a: tensor<128x16xf16>, %b: tensor<16x16xf16>, %c: tensor<16x16xf16>)
+    -> tensor<128x16xf32> {
+  %h = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn"}
+    : (tensor<128x16xf16>, tensor<16x16xf16>) -> tensor<128x16xf16>
+  %y = "tc.matmul"(%h, %c) {a_layout = "mk", b_layout = "kn"}
+    : (tensor<128x16xf16>, tensor<16x16xf16>) -> tensor<128x16xf32>
+  return %y : tensor<128x16xf32>
+}"""
+"""The same with short sums."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from endtoend.chain_text import SMALL_PRODUCTS
 
 from tcir.program.source import load_module, mlir_context
 from tcir.validation.report import Line
 from tcir.validation.validator import Settings, Validator
 
-from .planted import PTX, Planted
+from .edits import results, where
+from .planted import PTX, Planted, Program
 from .programs import PROGRAMS, program
+from .values_epilogues import HALF_TO_BF16
 from .values_ptx import ON_FLOATS
 
 WITH_A_BOUND = [name for name in PROGRAMS if "i8" not in name and "codes" not in name]
@@ -33,3 +36,30 @@ def test_whole(name: str) -> None:
 def test_value_bug(bug: Planted) -> None:
     line = _run(bug.program, bug.edit(program(bug.program).kernel.ptx), 1)
     assert line.verdict == "different", str(line)
+
+
+SMALL = Program("gemm", SMALL_PRODUCTS)
+
+
+def _run_small(after: str, text: str, seed: int) -> Line:
+    validator = Validator(Settings(seed=seed, inputs="random"))
+    with mlir_context() as context:
+        validator.start(load_module(SMALL.text, context))
+        return validator.check(load_module(text, context), Line(0, after))
+
+
+def test_a_product_of_rounded_sums() -> None:
+    """A sum in 2000 that f16 rounds the other way is off by a whole unit."""
+    for seed in (2, 7):
+        line = _run_small("tile-gemm", SMALL.state("tile-gemm"), seed)
+        assert line.verdict == "within bound" and line.max_error_over_bound < 0.1, str(line)
+
+
+@pytest.mark.parametrize(
+    ("what", "lines"),
+    [("through bf16", HALF_TO_BF16), ("below 2^-3 is 0", where("olt", "0.125", "0.0"))],
+)
+def test_bugs_between_two_products(what: str, lines: tuple[str, ...]) -> None:
+    edit = results(r'"tc.matmul".*-> tensor<128x16xf16>', *lines)
+    line = _run_small("split-launches", edit(SMALL.state("split-launches")), 1)
+    assert line.verdict == "different", what

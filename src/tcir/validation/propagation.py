@@ -2,8 +2,9 @@
 
 The bound of the sums (`tcir.validation.bounds`) is carried through every op after them: an op
 multiplies the error of an operand by at most its slope there, and both sides round its result, a
-unit in the last place in all, unless they round the same number. Comparisons whose operands are
-closer than their errors may go either way; a select then errs by the distance of its operands.
+unit in the last place in all, unless they round the same number. A contraction of such results adds
+their errors times the other factor to its own. Comparisons whose operands are closer than their
+errors may go either way; a select then errs by the distance of its operands.
 
 exp, tanh and erf are lowered to a few instructions of stated accuracy (`passes/nvvm/functions.py`);
 `APPROXIMATE` is what those may be off. With exact inputs, and so exact sums, that is all there is.
@@ -61,7 +62,7 @@ class Known:
 def carried(
     function: ir.Operation, inputs: Sequence[Array], how: bounds.Sums, exact: bool
 ) -> list[Known]:
-    """The results of a function on tensors that has one contraction.
+    """The results of a function on tensors that has contractions.
 
     exact: whether sums are exact on these inputs
     """
@@ -91,28 +92,41 @@ class _Carrier:
         return _elementwise(op, operands)
 
     def _sums(self, op: ir.Operation, operands: list[Known]) -> Known:
-        """Of a contraction of exact factors."""
-        if _off(operands):
-            raise NoBoundError(f"{op.name} of factors that may be off")
-        factors, start = operands[:-1], operands[-1]
+        """Of a contraction: the errors of its sums, and of each factor times all others."""
+        product = product_of(op)
+        count = len(operands) - (product is not None and product.start is not None)
+        factors, starts = operands[:count], operands[count:]
 
-        def run(change: Callable[[Array], Array], first: Array) -> Array:
-            arrays = [change(each.value) for each in factors]
-            (result,) = evaluate[op.name](Interpreter(), op.opview, *arrays, first)
+        def run(arrays: Sequence[Array], start: Callable[[Array], Array]) -> Array:
+            firsts = [start(each.value) for each in starts]
+            with np.errstate(invalid="ignore", over="ignore"):
+                (result,) = evaluate[op.name](Interpreter(), op.opview, *arrays, *firsts)
             return result
 
-        value = run(lambda a: a, start.value)
-        if self.exact or value.dtype.kind in "iu":
+        values = [each.value for each in factors]
+        value = run(values, lambda a: a)
+        if not _off(operands) and (self.exact or value.dtype.kind in "iu"):
             return Known.exact(value)
-        sizes = bounds.upper(run(np.abs, np.abs(start.value)))
-        counts = bounds.upper(run(np.ones_like, np.zeros_like(start.value)))
         inner = {each.name for region in op.regions for each in region.blocks[0].operations}
         if value.dtype.name not in bounds.ROUNDING or not inner <= _PRODUCTS:
             raise NoBoundError(f"{op.name} to {value.dtype.name}")
+        magnitudes = [each.size if _off([each]) else np.abs(each.value) for each in factors]
+        sizes = bounds.upper(run(magnitudes, np.abs))
+        counts = bounds.upper(run(list(map(np.ones_like, values)), np.zeros_like))
         error = bounds.fused_sum_bound(sizes, counts, value, self.how)
-        spread = bounds.spread_of([each.value for each in factors])
+        spread = bounds.spread_of([np.where(np.isfinite(a), a, 0) for a in values])
         square = bounds.expected_squares(sizes, counts, value, self.how, spread)
-        return Known(value, error, square)
+        for number, each in enumerate(factors):
+            if most := float(each.error.max()):  # so that nothing underflows in a narrow result
+                parts = [*magnitudes[:number], each.error / most, *magnitudes[number + 1 :]]
+                error = error + most * bounds.upper(run(parts, np.zeros_like))
+                parts = [np.asarray(a, np.float64) ** 2 for a in magnitudes]
+                parts[number] = each.square / most**2
+                square = square + most**2 * bounds.upper(run(parts, np.zeros_like))
+        for each in starts:
+            error, square = error + each.error, square + each.square
+        finite = np.isfinite(np.asarray(value, np.float64))
+        return Known(value, np.where(finite, error, 0.0), np.where(finite, square, 0.0))
 
     def _structured(
         self, op: ir.Operation, operands: list[Known], values: Mapping[ir.Value, Known]

@@ -24,6 +24,7 @@ import numpy as np
 from tcir.errors import Error, IncompleteError
 from tcir.interp import Outcome, executor_for
 from tcir.interp.types import Array
+from tcir.program.access import product_of
 from tcir.program.capacity import check_arrays
 from tcir.program.execution import KernelStep, as_view, run_in_order, run_sequence
 from tcir.program.launch import LaunchSequence
@@ -358,7 +359,7 @@ class Validator:
     def _prepare_bound(self, module: ir.Module, programs: Sequence[Program], draw: Draw) -> None:
         """Runs the program on magnitudes and on ones: sums of |a * b|, and numbers of products."""
         foreign = sorted(_op_names(module) - _SUM_OF_PRODUCTS)
-        if foreign:
+        if foreign or _has_several_products(programs[0]):
             self._carry_bound(module, programs, draw, foreign)
             return
         magnitudes = self._plain(module, programs, [np.abs(a) for a in draw.inputs])
@@ -388,7 +389,8 @@ class Validator:
         try:
             known = propagation.carried(function, draw.inputs, _sums(module, draw), exact)
         except (propagation.NoBoundError, IncompleteError):
-            draw.no_bound = f"no bound is known for programs with {', '.join(foreign)}"
+            what = ", ".join(foreign) or "several products"
+            draw.no_bound = f"no bound is known for programs with {what}"
             return
         errors, squares = [each.error for each in known], [each.square for each in known]
         draw.bound = Bound.of(errors, squares, draw.reference)
@@ -509,6 +511,13 @@ def _executor(level: str) -> Any:
 
 def _levels(programs: Sequence[Program]) -> tuple[str, ...]:
     return tuple(program.level for program in programs)
+
+
+def _has_several_products(program: Program) -> bool:
+    if program.level != "tensor":
+        return False
+    block = program.op.operation.regions[0].blocks[0]
+    return sum(product_of(each.operation) is not None for each in block) > 1
 
 
 def _asynchronous(program: Program) -> bool:
