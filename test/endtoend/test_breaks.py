@@ -153,7 +153,7 @@ def _descriptor(user: str, operand: int, bit: int) -> Edit:
     def edit(module: Any) -> None:
         value = pick(module, user).operands[operand]
         constant = value.owner.operands[1].owner
-        assert value.owner.name == "arith.ori" and constant.name == "arith.constant"
+        assert value.owner.name == "arith.addi" and constant.name == "arith.constant"
         old = constant.attributes["value"]
         constant.attributes["value"] = ir.IntegerAttr.get(old.type, old.value + (1 << bit))
 
@@ -258,7 +258,8 @@ def _add(amount: int) -> Callable[[Any], str]:
     return lambda match: match[1] + str(int(match[2]) + amount) + match[3]
 
 
-DESCRIPTOR = r"(or\.b64 \t%rd\d+, %rd\d+, )(\d{19})(;)"  # the first is that of A (cp), then B
+# The first is that of A (cp), then B; LLVM writes or where the sum has no carry.
+DESCRIPTOR = r"((?:or\.b64|add\.s64) \t%rd\d+, %rd\d+, )(\d{19})(;)"
 PARITY = r"(mbarrier\.try_wait\.parity[^\n]*, )(%r\d+)(;)"
 PTX_BREAKS = [
     PtxBreak("stride (SBO) of A off by 16", DESCRIPTOR, _add(1 << SBO_BIT), quick=True),
