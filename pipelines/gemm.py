@@ -98,8 +98,8 @@ register_pipeline(
             "as linalg.generic",
             "f16, bf16, f32 (multiplied as tf32) or f8 inputs, f32 accumulator; i8 with an i32 one",
             "after it elementwise linalg, arith ops on tensors, broadcasts of other arguments: its "
-            "epilogue, whose result may have another type; last tc.quantise_blocks to NVFP4, MXFP4 "
-            "or MXFP8",
+            "epilogue, whose result may have another type, or be made of its even and odd columns; "
+            "last tc.quantise_blocks to NVFP4, MXFP4 or MXFP8",
             "linalg.generic of elements times scales of two matrices, summed over k, or "
             "tc.block_scaled_matmul: types, scales, global scales and results as with "
             "gemv-padded-n, any number of columns; row-major scales are reordered",

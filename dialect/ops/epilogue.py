@@ -24,6 +24,9 @@ class EpilogueOp(Op, name="epilogue", traits=[ir.NoTerminatorTrait]):
     The body takes the element of ``sums``, reads those of other tensors with ``tc.element``, and
     ends in ``tc.yield`` of the element of ``out``. The tiling pass of the contraction before it
     clones the body onto register tiles; alone it cannot be lowered.
+
+    With twice the columns in ``sums`` as in ``out`` the body takes two elements, of columns 2n and
+    2n + 1: gate and value of a gated activation, whose weights alternate.
     """
 
     example = """
@@ -45,6 +48,11 @@ class EpilogueOp(Op, name="epilogue", traits=[ir.NoTerminatorTrait]):
     sums: ext.Operand[ir.RankedTensorType]
     body: ext.Region
     out: ext.Result[ir.RankedTensorType]
+
+    @property
+    def gated(self) -> bool:
+        """Whether an element is made of two sums."""
+        return len(self.body.blocks[0].arguments) == 2
 
     @property
     def elements(self) -> list["ElementOp"]:
@@ -105,31 +113,36 @@ class YieldOp(Op, name="yield"):
     EpilogueOp,
     "shape",
     "tc",
-    "sums and out must be static and of one shape, got {sums} and {out}: an epilogue works on each "
-    "element alone",
+    "sums and out must be static and of one shape, or sums have twice the columns, got {sums} and "
+    "{out}: an epilogue works on each element alone, or on a pair of columns",
 )
 def _(op: EpilogueOp) -> Broken:
     sums, out = op.sums.type, op.out.type
-    static = sums.has_static_shape and out.has_static_shape
-    return None if static and sums.shape == out.shape else {"sums": sums, "out": out}
+    if sums.has_static_shape and out.has_static_shape and sums.rank == out.rank:
+        *rows, columns = out.shape
+        if list(sums.shape) in ([*rows, columns], [*rows, 2 * columns]):
+            return None
+    return {"sums": sums, "out": out}
 
 
 @verify(
     EpilogueOp,
     "body",
     "tc",
-    "the body must be one block of an argument of {want} that ends in tc.yield of {out}, got {got}",
+    "the body must be one block of {count} of {want} that ends in tc.yield of {out}, got {got}",
 )
 def _(op: EpilogueOp) -> Broken:
     want, out, blocks = op.sums.type.element_type, op.out.type.element_type, list(op.body)
+    count = 2 if op.sums.type.shape != op.out.type.shape else 1
     types = [a.type for block in blocks for a in block.arguments]
     last = list(blocks[0])[-1:] if len(blocks) == 1 else []
     ends = [o.value.type for o in last if isinstance(o, YieldOp)]
-    if (types, ends) == ([want], [out]):
+    if (types, ends) == ([want] * count, [out]):
         return None
     names, yielded = (", ".join(map(str, each)) for each in (types, ends))
     got = f"{len(blocks)} blocks of arguments ({names}), yielding {yielded or 'nothing'}"
-    return {"want": want, "out": out, "got": got}
+    words = "an argument" if count == 1 else "two arguments"
+    return {"count": words, "want": want, "out": out, "got": got}
 
 
 @verify(

@@ -13,8 +13,8 @@ from tcir.passes.build.emit import i64
 from tcir.passes.build.index import Index
 
 Epilogue: TypeAlias = "Callable[[ir.Value, Sequence[Index]], ir.Value]"
-"""``epilogue(sums, at)``: the register tile to store, as many lanes and columns as `sums`, a register
-tile of the accumulator; `at`: where its first column goes in the output, an index per dimension: of
+"""``epilogue(sums, at)``: the register tile to store, as many lanes as `sums`, a register tile of the
+accumulator, and as many columns, or half of them (`tc.EpilogueOp.gated`); `at`: where its first column goes in the output, an index per dimension: of
 lane 0, or of every lane (``vector<32xindex>``) where lanes have places of their own."""
 
 
@@ -64,17 +64,26 @@ def fused(
 
     def epilogue(sums: ir.Value, at: Sequence[Index]) -> ir.Value:
         block = op.body.blocks[0]
-        known = {block.arguments[0]: sums}
+        given = every_other(sums) if op.gated else [sums]
+        known = dict(zip(block.arguments, given, strict=True))
+        shape = given[0].type.shape
         *ops, end = block.operations
         for each in ops:
             known[each.operation.results[0]] = (
-                load(each, at, sums.type.shape[1])
+                load(each, at, shape[1])
                 if isinstance(each, tc.ElementOp)
-                else _on_tile(each.operation, known, sums.type.shape)
+                else _on_tile(each.operation, known, shape)
             )
         return known[end.operands[0]]
 
     return epilogue
+
+
+def every_other(tile: ir.Value) -> list[ir.Value]:
+    """The even and the odd columns of a register tile."""
+    rows, columns = tile.type.shape
+    half = ir.VectorType.get([rows, columns // 2], tile.type.element_type)
+    return list(ir.Operation.create("vector.deinterleave", [half, half], [tile]).results)
 
 
 def _on_tile(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from tcir.target import DEFAULT_TARGET
 from tcir._mlir import arith, func, ir, scf
@@ -24,6 +24,8 @@ from tcir.passes.build.quantise import QUANTISED_COLUMNS, Quantiser
 from tcir.passes.build.limits import MMA_N, MMA_N_STEP, ceil_div, round_up
 from tcir.passes.build.diagnostics import SMALLEST_CONV, SMALLEST_MATMUL, match_failure
 
+Places: TypeAlias = "Callable[[ir.Value], Callable[[ir.Value], list[Index]]]"
+"""``places(quarter)(column)``: the indices of lane 0 of a sub-partition, by the tile's column."""
 STORE_COLUMNS = 16
 """Columns of D that one ``tc.tmem_ld`` loads to registers."""
 
@@ -48,6 +50,22 @@ class Source:
             return rounded(wide if self.quantise else arguments[-1].type.element_type)
         inputs = [argument(arguments, each.tensor) for each in self.after.elements]
         return fused(self.after, inputs, row_dim, column_dim)
+
+    def indices(self, places: Places) -> Places:
+        """The indices in the output, from those of the sums."""
+        if self.after is None or not self.after.gated:
+            return places
+
+        def halved(quarter: ir.Value) -> Callable[[ir.Value], list[Index]]:
+            at = places(quarter)
+
+            def indices(column: ir.Value) -> list[Index]:
+                *rows, first = at(column)
+                return [*rows, index.div(first, 2)]
+
+            return indices
+
+        return halved
 
     def quantiser(self, arguments: Sequence[ir.Value]) -> Quantiser:
         """What quantises the results in the kernel of `arguments`."""
@@ -268,7 +286,7 @@ def store_tile(
     *,
     rows: int,
     row_dim: int,
-    indices: Callable[[ir.Value], Callable[[ir.Value], list[Index]]],
+    indices: Places,
     epilogue: Epilogue,
     column_dim: int | None = None,
 ) -> None:
@@ -290,7 +308,7 @@ def quantise_tile(
     d: ir.Value,
     quantiser: Quantiser,
     *,
-    indices: Callable[[ir.Value], Callable[[ir.Value], list[Index]]],
+    indices: Places,
     epilogue: Epilogue,
 ) -> None:
     """Stores `epilogue` of D quantised, 64 columns at a time; `indices` as in `store_tile`."""
@@ -322,7 +340,7 @@ def store_tile_lanes(
 
 def _store_quarters(
     d: ir.Value,
-    indices: Callable[[ir.Value], Callable[[ir.Value], list[Index]]],
+    indices: Places,
     epilogue: Epilogue,
     store: Callable[[ir.Value, list[Index]], None],
     columns: int = STORE_COLUMNS,

@@ -65,13 +65,13 @@ class SwapOperands(Pass):
                         self._visit(op)
 
     def _visit(self, op: tc.MatmulOp | tc.BlockScaledMatmulOp) -> None:
-        if quantiser_of(op.result) is not None:
+        if _needs_columns(op.result):
             if self.swap == "always":
                 raise match_failure(
                     op,
-                    "expected a result that is not quantised with swap=always, got one in blocks "
-                    "of columns (exchanged, a block would be in as many lanes, and its amax needs "
-                    "all of it); leave swap out",
+                    "expected a result of single elements with swap=always, got one that is gated "
+                    "or quantised in blocks of columns (exchanged, a block would be in as many "
+                    "lanes, and needs all of it); leave swap out",
                 )
             return
         if op.b.type.rank < op.a.type.rank:
@@ -93,6 +93,13 @@ class SwapOperands(Pass):
             f"takes {_sizes(m, n)} rows x columns of mma as it is, {_sizes(n, m)} exchanged",
         )
         _swap(op)
+
+
+def _needs_columns(result: ir.Value) -> bool:
+    """Whether an element of what follows is made of several columns."""
+    users = [use.owner.opview for use in result.uses]
+    gated = any(isinstance(user, tc.EpilogueOp) and user.gated for user in users)
+    return gated or quantiser_of(result) is not None
 
 
 def _rows_and_columns(op: tc.MatmulOp | tc.BlockScaledMatmulOp) -> tuple[int, int]:

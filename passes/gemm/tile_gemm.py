@@ -226,11 +226,12 @@ def _tile(
             with loop(product.steps) as i:
                 step(d, i, Accumulate(i))
             epilogue = product.finish(source.epilogue(arguments, place.dim("m"), place.dim("n")))
+            indices = source.indices(place.indices)
             if source.quantise is not None:
                 quantiser = source.quantiser(arguments)
-                quantise_tile(d, quantiser, indices=place.indices, epilogue=epilogue)
+                quantise_tile(d, quantiser, indices=indices, epilogue=epilogue)
             elif staged is not None:
-                staged.store(d, place.indices, epilogue)
+                staged.store(d, indices, epilogue)
             else:
                 store_tile(
                     d,
@@ -238,7 +239,7 @@ def _tile(
                     rows=QUARTER_LANES,
                     row_dim=place.dim("m"),
                     column_dim=place.dim("n"),
-                    indices=place.indices,
+                    indices=indices,
                     epilogue=epilogue,
                 )
 
@@ -256,5 +257,11 @@ def _staged(source: Source, out: ir.Value, n_tile: int) -> StagedStore:
             source.op,
             "expected results of one tensor with store=tma, got a quantised one (a thread stores "
             "the elements and scales of its row); take store=direct",
+        )
+    if source.after is not None and source.after.gated:
+        raise match_failure(
+            source.op,
+            "expected a result for every sum with store=tma, got a gated one (a staged tile has the "
+            "columns of the sums); take store=direct",
         )
     return StagedStore.create(source.op, out, n_tile)

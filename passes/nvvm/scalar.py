@@ -128,6 +128,15 @@ def convert_broadcast(converter: Converter, op: ir.OpView) -> None:
     converter.values[result] = number
 
 
+@lower("vector.deinterleave")
+def convert_deinterleave(converter: Converter, op: ir.OpView) -> None:
+    """Columns are registers: their names are sorted."""
+    row = converter.ssa(op.operation.operands[0])
+    columns = row.type.shape[0]
+    for first, result in enumerate(op.operation.results):
+        converter.values[result] = llvm.shufflevector(row, range(first, columns, 2))
+
+
 @lower(tc.LaneIndexOp)
 def convert_lane_index(converter: Converter, op: ir.OpView) -> None:
     """The thread's number in its warp."""

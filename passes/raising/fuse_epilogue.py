@@ -16,7 +16,19 @@ from tcir.passes.raising.wrappers import RESULT_TYPES, is_positive_zero
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 
-Dims: TypeAlias = "tuple[int | None, ...]"
+
+@dataclass(frozen=True)
+class Alternate:
+    """Index ``2 dim + first``: every other column, from `first`."""
+
+    dim: int
+    first: int
+
+    def __str__(self) -> str:
+        return f"{self.dim} ({'odd' if self.first else 'even'} columns)"
+
+
+Dims: TypeAlias = "tuple[int | Alternate | None, ...]"
 """For each dimension of a tensor the dimension of the result that indexes it; None: index 0."""
 
 PLAIN = (*RESULT_TYPES, "i32")
@@ -151,8 +163,12 @@ class _Body:
         """An op at the insertion point, with an empty body around the sum of `contraction`."""
         sums = contraction.results[0]
         epilogue = tc.EpilogueOp(sums, out)
-        element = sums.type.element_type
-        block = epilogue.body.blocks.append(element, arg_locs=[contraction.location])
+        *_, columns = out.shape
+        gated = out.rank == sums.type.rank and sums.type.shape[-1] == 2 * columns
+        elements = [sums.type.element_type] * (2 if gated else 1)
+        block = epilogue.body.blocks.append(
+            *elements, arg_locs=[contraction.location] * len(elements)
+        )
         return cls(contraction, epilogue, block)
 
     def build(self, result: ir.Value) -> bool:
@@ -160,20 +176,32 @@ class _Body:
         sums = self.contraction.results[0]
         identity = tuple(range(sums.type.rank))
         start, total = self.contraction.operation.operands[-1], self.block.arguments[0]
+        gated = len(self.block.arguments) == 2
         with ir.InsertionPoint(self.block):
+            if gated:
+                for first, argument in enumerate(self.block.arguments):
+                    alternate = Alternate(identity[-1], first)
+                    self.known[sums, (*identity[:-1], alternate)] = argument
             if not _is_zero(start):
+                if gated:
+                    raise _NotFused(
+                        self.contraction.operation,
+                        "expected an accumulator that starts from zeros before a gated activation, "
+                        "got another; add it by halves behind the slices",
+                    )
                 with self.contraction.location:
                     first = self.element(start, identity)
                     add = arith.addf if isinstance(total.type, ir.FloatType) else arith.addi
                     total = add(first, total)
                 self.starts = True
-            self.known[sums, identity] = total
+            if not gated:
+                self.known[sums, identity] = total
             element = self.element(result, identity)
             plain = self.names in ([], ["arith.truncf"]) and str(element.type) in PLAIN
             if not self.starts and not self.inputs and plain:
                 return False
             tc.YieldOp(element)
-        if element not in self._computed(total):
+        if element not in self._computed():
             raise _NotFused(
                 self.contraction.operation,
                 "expected the function to return something made of the contraction, got a value "
@@ -181,9 +209,9 @@ class _Body:
             )
         return True
 
-    def _computed(self, total: ir.Value) -> set[ir.Value]:
-        """The values of the body that depend on the sum."""
-        found = {total}
+    def _computed(self) -> set[ir.Value]:
+        """The values of the body that depend on the sums."""
+        found = set(self.block.arguments)
         for op in self.block:
             if any(operand in found for operand in op.operation.operands):
                 found.update(op.operation.results)
@@ -230,6 +258,8 @@ class _Body:
             return self._constant(op)
         if op.name == "linalg.fill":
             return self.element(op.operands[0], ())
+        if op.name == "tensor.extract_slice":
+            return self.element(op.operands[0], _every_other(op, dims))
         if op.name in VIEWS:
             return self.element(op.operands[0], _through_view(op, dims))
         if op.name.startswith("linalg.") and linalg.get_indexing_maps(op) is not None:
@@ -244,6 +274,12 @@ class _Body:
         )
 
     def _input(self, tensor: ir.Value, dims: Dims) -> ir.Value:
+        if any(isinstance(each, Alternate) for each in dims):
+            raise _NotFused(
+                self.contraction.operation,
+                f"expected other tensors as they are, got {_name(tensor)} {_where(dims)} (a thread "
+                "reads neighbouring columns); pass its even and odd columns as two tensors",
+            )
         self.inputs.append((tensor, dims))
         rank = self.epilogue.out.type.rank
         return tc.ElementOp(tensor, _map(dims, rank), tensor.type.element_type).value
@@ -333,6 +369,30 @@ def _indices(op: ir.Operation, read: ir.AffineMap, loops: dict[int, int | None])
     return tuple(found)
 
 
+def _every_other(op: ir.Operation, dims: Dims) -> Dims:
+    """The indices before a slice that takes the even or the odd columns."""
+    view = op.opview
+    offsets, sizes, strides = (
+        list(ir.DenseI64ArrayAttr(op.attributes[f"static_{name}"]))
+        for name in ("offsets", "sizes", "strides")
+    )
+    shape, result = list(view.source.type.shape), list(view.result.type.shape)
+    *rows, last = shape
+    first = offsets[-1]
+    whole = offsets[:-1] == [0] * len(rows) and sizes[:-1] == rows
+    even = last % 2 == 0 and first in (0, 1) and sizes[-1] * 2 == last
+    steps = strides == [1] * len(rows) + [2]
+    dim = dims[-1]
+    if not (whole and even and steps and result == sizes and isinstance(dim, int)):
+        raise _NotFused(
+            op,
+            "expected a slice of the even or the odd columns (offset 0 or 1, stride 2), as of gate "
+            f"and value, got offsets {offsets}, sizes {sizes}, strides {strides} of {shape}; let "
+            "the columns of the two weights alternate",
+        )
+    return (*dims[:-1], Alternate(dim, first))
+
+
 def _through_view(op: ir.Operation, dims: Dims) -> Dims:
     """The indices before a reshape that adds or drops dimensions of extent 1 only."""
     source, result = op.operands[0].type, op.results[0].type
@@ -349,7 +409,7 @@ def _through_view(op: ir.Operation, dims: Dims) -> Dims:
 
 def _map(dims: Dims, rank: int) -> ir.Attribute:
     zero = ir.AffineConstantExpr.get(0)
-    results = [zero if d is None else ir.AffineDimExpr.get(d) for d in dims]
+    results = [ir.AffineDimExpr.get(d) if isinstance(d, int) else zero for d in dims]
     return ir.AffineMapAttr.get(ir.AffineMap.get(rank, 0, results))
 
 

@@ -21,7 +21,7 @@ from tcir.passmanager.pipeline import Pass, register_pass
 
 PURE = (
     "scf.for", "scf.yield", "gpu.block_id", "memref.collapse_shape", "memref.expand_shape",
-    "memref.load", "vector.broadcast",
+    "memref.load", "vector.broadcast", "vector.deinterleave",
 )  # fmt: skip
 """Upstream ops outside arith that any role may duplicate. The bindings tell that an op has memory
 effects, not which: nothing to derive this from."""

@@ -13,7 +13,7 @@ func.func @f(%sums: tensor<8x16xf32>) {
 
 // illegal: tc.epilogue/shape
 func.func @f(%sums: tensor<8x16xf32>) {
-  // expected-error @+1 {{tc.epilogue: sums and out must be static and of one shape, got tensor<8x16xf32> and tensor<16x8xf32>: an epilogue works on each element alone}}
+  // expected-error @+1 {{tc.epilogue: sums and out must be static and of one shape, or sums have twice the columns, got tensor<8x16xf32> and tensor<16x8xf32>: an epilogue works on each element alone, or on a pair of columns}}
   %y = "tc.epilogue"(%sums) ({
   ^bb0(%s: f32):
     "tc.yield"(%s) : (f32) -> ()
@@ -42,6 +42,30 @@ func.func @f(%sums: tensor<8x16xf32>) {
   ^bb0(%s: f32):
     "tc.yield"(%s) : (f32) -> ()
   }) : (tensor<8x16xf32>) -> tensor<8x16xf16>
+  return
+}
+
+// -----
+
+// legal: tc.epilogue/body
+func.func @f(%sums: tensor<8x32xf32>) {
+  %y = "tc.epilogue"(%sums) ({
+  ^bb0(%gate: f32, %value: f32):
+    %v = arith.mulf %gate, %value : f32
+    "tc.yield"(%v) : (f32) -> ()
+  }) : (tensor<8x32xf32>) -> tensor<8x16xf32>
+  return
+}
+
+// -----
+
+// illegal: tc.epilogue/body
+func.func @f(%sums: tensor<8x32xf32>) {
+  // expected-error @+1 {{tc.epilogue: the body must be one block of two arguments of f32 that ends in tc.yield of f32, got 1 blocks of arguments (f32), yielding f32}}
+  %y = "tc.epilogue"(%sums) ({
+  ^bb0(%s: f32):
+    "tc.yield"(%s) : (f32) -> ()
+  }) : (tensor<8x32xf32>) -> tensor<8x16xf32>
   return
 }
 

@@ -136,3 +136,28 @@ func.func @plain(%a: tensor<40x16xf16>, %b: tensor<16x128xf16>) -> (tensor<40x12
   %q:2 = "tc.quantise_blocks"(%c) {operandSegmentSizes = array<i32: 1, 0>} : (tensor<40x128xf32>) -> (tensor<40x128xf8E5M2>, tensor<1x1x512xf8E8M0FNU>)
   return %q#0, %q#1 : tensor<40x128xf8E5M2>, tensor<1x1x512xf8E8M0FNU>
 }
+
+// -----
+
+// Gate and value in alternating columns: an element is made of two sums.
+// CHECK-LABEL: func.func @gated(
+// CHECK: %[[C:.*]] = linalg.matmul
+// CHECK-NEXT: "tc.epilogue"(%[[C]]) ({
+// CHECK-NEXT: ^bb0(%[[G:.*]]: f32, %[[V:.*]]: f32):
+// CHECK-NEXT: %[[Z:.*]] = arith.constant 0.000000e+00 : f32
+// CHECK-NEXT: %[[R:.*]] = arith.maximumf %[[G]], %[[Z]]
+// CHECK-NEXT: %[[P:.*]] = arith.mulf %[[R]], %[[V]]
+// CHECK-NEXT: "tc.yield"(%[[P]])
+// CHECK-NEXT: }) : (tensor<40x64xf32>) -> tensor<40x32xf32>
+func.func @gated(%a: tensor<40x16xf16>, %b: tensor<16x64xf16>) -> tensor<40x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %zeros = arith.constant dense<0.0> : tensor<40x64xf32>
+  %none = arith.constant dense<0.0> : tensor<40x32xf32>
+  %c = linalg.matmul ins(%a, %b : tensor<40x16xf16>, tensor<16x64xf16>) outs(%zeros : tensor<40x64xf32>) -> tensor<40x64xf32>
+  %gate = tensor.extract_slice %c[0, 0] [40, 32] [1, 2] : tensor<40x64xf32> to tensor<40x32xf32>
+  %value = tensor.extract_slice %c[0, 1] [40, 32] [1, 2] : tensor<40x64xf32> to tensor<40x32xf32>
+  %r = arith.maximumf %gate, %none : tensor<40x32xf32>
+  // expected-remark @+1 {{fused into the epilogue: arith.maximumf, arith.mulf}}
+  %p = arith.mulf %r, %value : tensor<40x32xf32>
+  return %p : tensor<40x32xf32>
+}

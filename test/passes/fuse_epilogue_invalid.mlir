@@ -66,3 +66,35 @@ func.func @unrelated(%a: tensor<8x8xf16>, %b: tensor<8x8xf16>, %d: tensor<8x8xf3
   %n = arith.negf %d : tensor<8x8xf32>
   return %n : tensor<8x8xf32>
 }
+
+// -----
+
+func.func @halves(%a: tensor<8x8xf16>, %b: tensor<8x16xf16>) -> tensor<8x8xf32> {
+  %acc = arith.constant dense<0.0> : tensor<8x16xf32>
+  %c = linalg.matmul ins(%a, %b : tensor<8x8xf16>, tensor<8x16xf16>) outs(%acc : tensor<8x16xf32>) -> tensor<8x16xf32>
+  // expected-error @+1 {{expected a slice of the even or the odd columns (offset 0 or 1, stride 2), as of gate and value, got offsets [0, 0], sizes [8, 8], strides [1, 1] of [8, 16]; let the columns of the two weights alternate}}
+  %gate = tensor.extract_slice %c[0, 0] [8, 8] [1, 1] : tensor<8x16xf32> to tensor<8x8xf32>
+  %value = tensor.extract_slice %c[0, 8] [8, 8] [1, 1] : tensor<8x16xf32> to tensor<8x8xf32>
+  %p = arith.mulf %gate, %value : tensor<8x8xf32>
+  return %p : tensor<8x8xf32>
+}
+
+// -----
+
+func.func @biased(%a: tensor<8x8xf16>, %b: tensor<8x16xf16>, %bias: tensor<8x16xf32>) -> tensor<8x8xf32> {
+  %acc = arith.constant dense<0.0> : tensor<8x16xf32>
+  // expected-error @+1 {{expected other tensors as they are, got argument 2 along dimensions 0, 1 (even columns) (a thread reads neighbouring columns); pass its even and odd columns as two tensors}}
+  %c = linalg.matmul ins(%a, %b : tensor<8x8xf16>, tensor<8x16xf16>) outs(%acc : tensor<8x16xf32>) -> tensor<8x16xf32>
+  %d = arith.addf %c, %bias : tensor<8x16xf32>
+  %gate = tensor.extract_slice %d[0, 0] [8, 8] [1, 2] : tensor<8x16xf32> to tensor<8x8xf32>
+  return %gate : tensor<8x8xf32>
+}
+
+// -----
+
+func.func @started(%a: tensor<8x8xf16>, %b: tensor<8x16xf16>, %start: tensor<8x16xf32>) -> tensor<8x8xf32> {
+  // expected-error @+1 {{expected an accumulator that starts from zeros before a gated activation, got another; add it by halves behind the slices}}
+  %c = linalg.matmul ins(%a, %b : tensor<8x8xf16>, tensor<8x16xf16>) outs(%start : tensor<8x16xf32>) -> tensor<8x16xf32>
+  %gate = tensor.extract_slice %c[0, 0] [8, 8] [1, 2] : tensor<8x16xf32> to tensor<8x8xf32>
+  return %gate : tensor<8x8xf32>
+}

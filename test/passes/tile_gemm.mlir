@@ -168,3 +168,23 @@ func.func @quantised(%a: tensor<40x16xf16>, %b: tensor<64x16xf16>, %norm: tensor
   %q:2 = "tc.quantise_blocks"(%c, %norm) {operandSegmentSizes = array<i32: 1, 1>} : (tensor<40x64xf32>, tensor<f32>) -> (tensor<40x64xf4E2M1FN>, tensor<1x1x512xf8E4M3FN>)
   return %q#0, %q#1 : tensor<40x64xf4E2M1FN>, tensor<1x1x512xf8E4M3FN>
 }
+
+// -----
+
+// Gated: even and odd columns of the sums, half as many columns of the output.
+// CHECK-LABEL: func.func @gated(
+// CHECK: %[[D:.*]] = "tc.tmem_ld"{{.*}} -> vector<32x16xf32>
+// CHECK-NEXT: %[[N:.*]] = arith.addi
+// CHECK-NEXT: %[[H:.*]] = arith.divui %[[N]], %c2
+// CHECK-NEXT: %[[G:.*]], %[[V:.*]] = vector.deinterleave %[[D]] : vector<32x16xf32> -> vector<32x8xf32>
+// CHECK-NEXT: %[[P:.*]] = arith.mulf %[[G]], %[[V]] : vector<32x8xf32>
+// CHECK-NEXT: "tc.store_rows"(%[[P]], %arg2, %{{.*}}, %[[H]])
+func.func @gated(%a: tensor<40x16xf16>, %b: tensor<64x16xf16>) -> tensor<40x32xf32> {
+  %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "nk"} : (tensor<40x16xf16>, tensor<64x16xf16>) -> tensor<40x64xf32>
+  %h = "tc.epilogue"(%c) ({
+  ^bb0(%gate: f32, %value: f32):
+    %t = arith.mulf %gate, %value : f32
+    "tc.yield"(%t) : (f32) -> ()
+  }) : (tensor<40x64xf32>) -> tensor<40x32xf32>
+  return %h : tensor<40x32xf32>
+}

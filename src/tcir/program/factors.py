@@ -115,7 +115,9 @@ class Contraction:
         both = math.prod(n for loop, n in sizes[1].items() if loop in sizes[0])
         axes = self.shared_axes((a, b))
         length = a.shape[axes[0]] if axes else self.products
-        return results // (columns * both), columns, both, length
+        # A gated activation makes one result of two sums.
+        rows = math.prod(n for loop, n in sizes[0].items() if loop not in sizes[1])
+        return max(results // (columns * both), rows), columns, both, length
 
     def shared_axes(self, pair: tuple[Factor, Factor]) -> tuple[int, int] | None:
         """The longest dimension of each factor that is indexed by the same reduction loop."""

@@ -44,6 +44,9 @@ ROUNDING = {
     "bfloat16": (2.0**-8, 2.0**-134),
     "float8_e4m3fn": (2.0**-4, 2.0**-10),
     "float8_e5m2": (2.0**-3, 2.0**-17),
+    # Of what is quantised in blocks the error is bounded as a whole (`tcir.validation.quantised`).
+    "float4_e2m1fn": (0.0, 0.0),
+    "float8_e8m0fnu": (0.0, 0.0),
 }
 """By dtype: the relative half unit in the last place, and half of the smallest subnormal."""
 

@@ -24,6 +24,7 @@ from tcir.interp.tensor.views import Linear, aligned, indexing, loop_sizes, view
 from tcir.interp.types import Array, shape_of
 from tcir.program.access import product_of
 from tcir.validation import bounds
+from tcir.validation.quantised import hull
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
@@ -80,6 +81,10 @@ class _Carrier:
         *ops, last = block.operations
         for each in ops:
             op = each.operation
+            if op.name == "tc.quantise_blocks":
+                known = [values[operand] for operand in op.operands]
+                values.update(zip(op.results, quantised_blocks(op.opview, *known), strict=True))
+                continue
             values[op.results[0]] = self._op(op, values)
         return [values[operand] for operand in last.operation.operands]
 
@@ -169,11 +174,24 @@ def _elementwise(op: ir.Operation, operands: list[Known]) -> Known:
     if op.name in _VIEWS:
         shape = shape_of(op.results[0].type)
         return operands[0].like(lambda a: np.reshape(a, shape))
+    if op.name == "tensor.extract_slice":
+        return operands[0].like(
+            lambda a: evaluate[op.name](Interpreter(), op.opview, np.asarray(a))[0]
+        )
     if rule is None:
         raise NoBoundError(op.name)
     with np.errstate(all="ignore"):
         (value,) = evaluate[op.name](Interpreter(), op.opview, *(k.value for k in operands))
         return rule(value, *operands)
+
+
+def quantised_blocks(op: ir.OpView, values: Known, *norm: Known) -> list[Known]:
+    """Codes and scales of numbers that may be off: they lie between those of the ends."""
+    with np.errstate(all="ignore"):
+        y = _mul(values.value * norm[0].value, values, norm[0]) if norm else values
+        results = evaluate[op.operation.name](Interpreter(), op, y.value)
+    errors = hull(op, y.value, y.error)
+    return [Known(r, e, e**2) for r, e in zip(results, errors, strict=True)]
 
 
 _PRODUCTS = {"arith.addf", "arith.extf", "arith.mulf", "arith.scaling_extf", "linalg.yield"}

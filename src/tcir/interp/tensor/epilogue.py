@@ -14,7 +14,8 @@ from tcir.interp.types import Array, shape_of
 
 @evaluate(tc.EpilogueOp)
 def tc_epilogue(interpreter: Interpreter, op: tc.EpilogueOp, sums: Array) -> Sequence[Array]:
-    (value,) = interpreter.region(op, [sums])
+    given = [sums[..., ::2], sums[..., 1::2]] if op.gated else [sums]
+    (value,) = interpreter.region(op, given)
     return [np.broadcast_to(value, shape_of(op.out.type)).copy()]
 
 

@@ -18,19 +18,27 @@ def quantised(values: Array, form: BlockFormat, codes: DType, scales: DType) -> 
     """Elements ``[..., K]`` and scales ``[..., K / block]`` of f32 values, in these types."""
     blocks = values.reshape(*values.shape[:-1], -1, form.block)
     with np.errstate(all="ignore"):
-        amax = np.abs(blocks).max(axis=-1)  # NaN if there is one
-        finite = np.isfinite(amax)
-        factors = _scales(np.where(finite, amax, 0), form, scales)
-        step = factors.astype(np.float32)
-        step = np.where(step > 0, step, np.float32(1))[..., None]
-        quotients = np.where(finite[..., None], blocks, np.float32(0)) / step
-        elements = np.clip(quotients, -form.largest, form.largest).astype(codes)
-    factors = np.where(finite, factors, np.array(np.nan).astype(scales))
+        factors = scales_of(np.abs(blocks).max(axis=-1), form, scales)  # NaN if there is one
+        elements = elements_of(blocks, factors, form, codes)
     return elements.reshape(values.shape), factors
 
 
+def elements_of(blocks: Array, scales: Array, form: BlockFormat, kind: DType) -> Array:
+    """Of blocks ``[..., block]`` with these scales; 0 with the scale NaN."""
+    step = scales.astype(np.float32)[..., None]
+    known = np.where(np.isnan(step), np.float32(0), blocks)
+    quotients = known / np.where(step > 0, step, np.float32(1))
+    return np.clip(quotients, -form.largest, form.largest).astype(kind)
+
+
+def scales_of(amax: Array, form: BlockFormat, kind: DType) -> Array:
+    """Of blocks with these largest magnitudes; NaN for infinity and NaN."""
+    finite = np.isfinite(amax)
+    found = _scales(np.where(finite, amax, np.float32(0)), form, kind)
+    return np.where(finite, found, np.array(np.nan).astype(kind))
+
+
 def _scales(amax: Array, form: BlockFormat, kind: DType) -> Array:
-    """Of blocks with these largest magnitudes, which are finite."""
     if kind == ml_dtypes.float8_e4m3fn:
         nearest = np.minimum(amax / np.float32(form.largest), np.float32(LARGEST_SCALE))
         codes = nearest.astype(kind)

@@ -278,3 +278,17 @@ def vector_broadcast(compiler: Compiler, op: ir.OpView) -> Step:
         frame.values[result] = Registers(data, quarter)
 
     return broadcast
+
+
+@execute("vector.deinterleave")
+def vector_deinterleave(compiler: Compiler, op: ir.OpView) -> Step:
+    (source,), site = compiler.operands(op), compiler.site(op)
+    results = [compiler.slot(result) for result in op.operation.results]
+
+    def sort(frame: Frame) -> None:
+        tile: Registers = frame.values[source]
+        frame.cta_run.consume(frame, tile, site)
+        for first, result in enumerate(results):
+            frame.values[result] = Registers(tile.data[:, first::2], tile.quarter, tile.column)
+
+    return sort

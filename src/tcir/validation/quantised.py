@@ -1,0 +1,57 @@
+"""How far block-quantised results may be off, where the numbers quantised are.
+
+A scale rises with the largest magnitude of its block, an element's magnitude with that of its
+number and against the scale: all lie between what the ends of the numbers' intervals give.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tcir.interp.types import Array, dtype_of
+
+if TYPE_CHECKING:
+    from tcir._mlir import ir
+
+
+def hull(op: ir.OpView, values: Array, error: Array) -> list[Array]:
+    """The most that elements and scales (in blocks) of ``tc.quantise_blocks`` may be off.
+
+    values, error: of what it quantises, times the norm constant
+    """
+    from tcir.formats import to_blocked
+    from tcir.interp.tensor.quantise import elements_of, scales_of
+
+    form, kinds = op.format, (dtype_of(op.codes.type), dtype_of(op.scales.type))
+
+    def blocks(array: Array) -> Array:
+        return np.asarray(array).reshape(*values.shape[:-1], -1, form.block)
+
+    size, off = blocks(np.abs(values)), blocks(np.broadcast_to(error, values.shape))
+    sign = np.where(np.signbit(blocks(values)), np.float32(-1), np.float32(1))
+    with np.errstate(all="ignore"):
+        ends = [np.maximum(size - off, 0), size, size + off]
+        amax = [each.max(axis=-1).astype(np.float32) for each in ends]
+        scales = [scales_of(each, form, kinds[1]) for each in amax]
+        codes = [
+            elements_of((sign * end).astype(np.float32), scale, form, kinds[0])
+            for end, scale in product(ends, scales)
+        ]
+    at = len(codes) // 2  # the numbers as they are
+    elements = np.stack([np.asarray(each, np.float64) for each in codes])
+    # A number whose sign is open may be anything up to its own size on the other side.
+    open_ = (blocks(np.abs(values)) < off)[None]
+    widest = np.where(open_, 2 * np.abs(elements), np.abs(elements - elements[at])).max(axis=0)
+    factors = [
+        np.asarray(to_blocked(each.view(np.uint8)).view(kinds[1]), np.float64) for each in scales
+    ]
+    with np.errstate(all="ignore"):
+        most = np.maximum(np.abs(factors[2] - factors[1]), np.abs(factors[1] - factors[0]))
+    shape = tuple(op.scales.type.shape)
+    return [
+        np.where(np.isfinite(widest), widest, 0).reshape(values.shape),
+        np.where(np.isfinite(most), most, 0).reshape(shape),
+    ]
