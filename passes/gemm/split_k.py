@@ -14,7 +14,7 @@ from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import i64
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.operand_tiles import k_step
-from tcir.passes.build.tile_kernel import quantiser_of
+from tcir.passes.build.tile_kernel import needs_columns
 from tcir.passes.gemm.dense import k_of
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
@@ -71,10 +71,10 @@ class SplitK(Pass):
                 f"with groups, got {self.splits} (how many rows there are to sum up is known at "
                 "run time only); leave split-k out"
             )
-        elif isinstance(op, tc.MatmulOp) and quantiser_of(op.result) is not None:
+        elif isinstance(op, tc.MatmulOp) and needs_columns(op.result):
             reason = (
-                f"with a quantised result, got {self.splits} (the kernel that sums the parts up "
-                "has an element a thread, not a block); leave split-k out"
+                f"with a gated or quantised result, got {self.splits} (the kernel that sums the "
+                "parts up has an element a thread, not a block); leave split-k out"
             )
         if reason:
             raise match_failure(op, f"expected split-k=1 {reason}")

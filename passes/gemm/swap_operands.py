@@ -13,7 +13,7 @@ from tcir.dialect.ops.highlevel import out_layout
 from tcir.errors import InputError
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.limits import MMA_N_STEP, round_up
-from tcir.passes.build.tile_kernel import quantiser_of
+from tcir.passes.build.tile_kernel import needs_columns
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 
@@ -65,7 +65,7 @@ class SwapOperands(Pass):
                         self._visit(op)
 
     def _visit(self, op: tc.MatmulOp | tc.BlockScaledMatmulOp) -> None:
-        if _needs_columns(op.result):
+        if needs_columns(op.result):
             if self.swap == "always":
                 raise match_failure(
                     op,
@@ -93,13 +93,6 @@ class SwapOperands(Pass):
             f"takes {_sizes(m, n)} rows x columns of mma as it is, {_sizes(n, m)} exchanged",
         )
         _swap(op)
-
-
-def _needs_columns(result: ir.Value) -> bool:
-    """Whether an element of what follows is made of several columns."""
-    users = [use.owner.opview for use in result.uses]
-    gated = any(isinstance(user, tc.EpilogueOp) and user.gated for user in users)
-    return gated or quantiser_of(result) is not None
 
 
 def _rows_and_columns(op: tc.MatmulOp | tc.BlockScaledMatmulOp) -> tuple[int, int]:

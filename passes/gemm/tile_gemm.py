@@ -261,7 +261,7 @@ def _staged(source: Source, out: ir.Value, n_tile: int) -> StagedStore:
     if source.after is not None and source.after.gated:
         raise match_failure(
             source.op,
-            "expected a result for every sum with store=tma, got a gated one (a staged tile has the "
-            "columns of the sums); take store=direct",
+            "expected a result for every sum with store=tma, got a gated one (a staged tile has "
+            "the columns of the sums); take store=direct",
         )
     return StagedStore.create(source.op, out, n_tile)

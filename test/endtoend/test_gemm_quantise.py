@@ -174,6 +174,7 @@ def test_bytes_against_numpy(formats: tuple[str, str], norm: float) -> None:
         (Case(NVFP4, n=32), {}, "expected rows of a multiple of 64 to quantise to NVFP4"),
         (Case(MXFP4, n=64), {}, "expected rows of a multiple of 128 to quantise to MXFP4"),
         (Case(NVFP4, n=192), {"n_tile": 96}, "take n-tile=128"),
+        (Case(NVFP4), {"store": "tma"}, "take store=direct"),
         (Case(NVFP4, k=256), {"split_k": 2}, "leave split-k out"),
         (Case(NVFP4, m=8), {"swap": "always"}, "leave swap out"),
     ],

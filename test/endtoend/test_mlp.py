@@ -15,6 +15,7 @@ import pytest
 
 import tcir
 from tcir._mlir import arith, ir
+from tcir.errors import PassError
 
 from . import quantise_oracle as oracle
 from .breaking import Edit, change_operand, pick, run_broken, walk
@@ -161,6 +162,36 @@ def test_bits_of_numpy(activation: str) -> None:
 def test_every_level(kind: Any) -> None:
     report = tcir.validate(program(whole=False), "gemm", inputs=kind)
     assert report.ok, str(report)
+
+
+GATED = """
+func.func @f(%a: tensor<40x128xf16>, %b: tensor<128x32xf16>) -> tensor<40x16xf32> {
+  %zeros = arith.constant dense<0.0> : tensor<40x32xf32>
+  %c = linalg.matmul ins(%a, %b : tensor<40x128xf16>, tensor<128x32xf16>) outs(%zeros : tensor<40x32xf32>) -> tensor<40x32xf32>
+  %gate = tensor.extract_slice %c[0, 0] [40, 16] [1, 2] : tensor<40x32xf32> to tensor<40x16xf32>
+  %value = tensor.extract_slice %c[0, 1] [40, 16] [1, 2] : tensor<40x32xf32> to tensor<40x16xf32>
+  %h = arith.mulf %gate, %value : tensor<40x16xf32>
+  return %h : tensor<40x16xf32>
+}
+"""  # noqa: E501
+
+
+def test_gated_at_every_level() -> None:
+    report = tcir.validate(GATED, "gemm")
+    assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"store": "tma"}, "take store=direct"),
+        ({"split_k": 2}, "leave split-k out"),
+        ({"swap": "always"}, "leave swap out"),
+    ],
+)
+def test_gated_is_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(PassError, match=words):
+        tcir.compile(GATED, tcir.named_pipeline("gemm", **options))
 
 
 # --- breaks ------------------------------------------------------------------------------------
