@@ -184,3 +184,30 @@ def test_whole_numbers_are_always_exact() -> None:
     for array in (a, b, c):
         assert array.min() < -120 and array.max() > 120
     assert tcir.validate(text, ["linalg-generalize-named-ops", "canonicalize", "cse"])
+
+
+LAYERS = """
+func.func @f(%x: tensor<1x8x8x8xf16>, %v: tensor<3x3x8x16xf16>, %w: tensor<3x3x16x8xf16>)
+    -> tensor<1x8x8x8xf32> {
+  %h = "tc.conv2d"(%x, %v) {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>,
+      pads = array<i64: 1, 1, 1, 1>, filter = "hwcf"}
+      : (tensor<1x8x8x8xf16>, tensor<3x3x8x16xf16>) -> tensor<1x8x8x16xf16>
+  %y = "tc.conv2d"(%h, %w) {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>,
+      pads = array<i64: 1, 1, 1, 1>, filter = "hwcf"}
+      : (tensor<1x8x8x16xf16>, tensor<3x3x16x8xf16>) -> tensor<1x8x8x8xf32>
+  return %y : tensor<1x8x8x8xf32>
+}"""
+
+
+def test_convolutions() -> None:
+    """Also of padded layers; the elements of a filter that meet padding stay finite."""
+    _, chain = _drawn(LAYERS)
+    assert chain is not None and chain.share == 3
+    draws = _draws(LAYERS)
+    assert [draw.words for draw in draws.more] == [
+        "all bits in A", "inf in A", "NaN in A", "all bits in B", "inf in B", "NaN in B",
+        "all bits in B of contraction 2",
+    ]  # fmt: skip
+    for draw in draws.more:
+        filters = draw.inputs[1].astype(np.float64)
+        assert np.isfinite(np.delete(filters.reshape(9, -1), 4, axis=0)).all(), "but the middle"

@@ -15,7 +15,7 @@ from tcir.interp.types import Array
 from tcir.program.chains import Chain
 from tcir.program.factors import Contraction, Factor
 from tcir.program.spans import Quantum, Span, draw, draw_start, span_of, spread
-from tcir.program.special import Placing, Special, special_values
+from tcir.program.special import Placing, Special, meets_padding, special_values
 
 ROW_EXPONENTS = 6
 """Largest power of two between rows or columns of what no later contraction multiplies."""
@@ -62,11 +62,17 @@ def chain_alone(chain: Chain) -> list[list[Special]]:
         [Special(side, what, contraction.own_axis(contraction.pairs[0], side, 2), n)]
         for n, contraction in enumerate(chain.contractions)
         for side, factor in enumerate(contraction.factors)
-        for what in (WIDE, "inf", "NaN")
         if _is_first_use(chain, n, side)
-        and (chain.share < span_of(factor, 0).precision if what == WIDE
-             else not chain.is_last(n) and _has(factor, what))
-    ]  # fmt: skip
+        for what in _kinds(chain, n, factor)
+    ]
+
+
+def _kinds(chain: Chain, number: int, factor: Factor) -> list[str]:
+    """What one input shows alone."""
+    kinds = [WIDE] if chain.share < span_of(factor, 0).precision else []
+    if chain.is_last(number) or meets_padding(chain.contractions[number], factor):
+        return kinds
+    return kinds + [what for what in ("inf", "NaN") if _has(factor, what)]
 
 
 def _is_first_use(chain: Chain, number: int, side: int) -> bool:

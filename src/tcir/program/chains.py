@@ -160,7 +160,9 @@ class _Analysis:
             return None if made[-1].strange or len(made[-1].ops) != 1 else -1 - made[-1].ops[0]
 
         contraction = contraction_from(self.block, self.signature, product, number)
-        if contraction is None or len(contraction.pairs) > 1:
+        if contraction is None or len(contraction.factors) != len(product.factors):
+            return False  # a scalar may be any number
+        if len(contraction.pairs) > 1:
             return False
         added = contraction.start is not None
         if not added and product.start is not None and self._made(product.start[0]) != _Made():

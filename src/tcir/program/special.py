@@ -89,7 +89,7 @@ def special_values(contraction: Contraction, among: Sequence[str] = ()) -> list[
             found += [Special(side, kind, None) for kind in kinds[:room]]
         elif (axis := contraction.own_axis(pair, side)) is not None:
             # The sides take turns: with room for few, B's are others than A's.
-            if not all(contraction.taps.get(index[0], [0]) for index in factor.dims if index):
+            if meets_padding(contraction, factor):
                 kinds = [kind for kind in kinds if kind not in _TIMES_ZERO]
             start = contraction.start
             if start is not None and not _is_start_of(start, factor, axis):
@@ -116,7 +116,7 @@ def alone(contraction: Contraction) -> list[list[Special]]:
         kinds = [kind for kind in _kinds(contraction, factor) if kind in _OF_A_FORMAT]
         if not any(shown) and side == 0:
             kinds = ["subnormals", "overflow", *kinds]
-        if not all(contraction.taps.get(index[0], [0]) for index in factor.dims if index):
+        if meets_padding(contraction, factor):
             kinds = [kind for kind in kinds if kind not in _TIMES_ZERO]
         axis, start = contraction.own_axis(pair, side, least=2), contraction.start
         if start is not None and axis is not None and not _is_start_of(start, factor, axis):
@@ -125,6 +125,11 @@ def alone(contraction: Contraction) -> list[list[Special]]:
         specials = [Special(side, kind, axis) for kind in kinds]
         executions += [specials[n : n + room] for n in range(0, len(specials), room)]
     return executions
+
+
+def meets_padding(contraction: Contraction, factor: Factor) -> bool:
+    """Whether each element of a filter is multiplied by padding somewhere."""
+    return not all(contraction.taps.get(index[0], [0]) for index in factor.dims if index)
 
 
 def _kinds(contraction: Contraction, factor: Factor) -> Iterator[str]:
