@@ -168,6 +168,22 @@ def test_long_chains() -> None:
     assert chain is None
 
 
+def test_a_sum_over_rows_is_of_unknown_order() -> None:
+    rows = """
+  %sum = tensor.empty() : tensor<1x48xf32>
+  %v = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (0, j)>],
+      iterator_types = ["reduction", "parallel"]}
+      ins(%w : tensor<40x48xf32>) outs(%sum : tensor<1x48xf32>) {
+  ^bb0(%p: f32, %q: f32):
+    %r = arith.addf %p, %q : f32
+    linalg.yield %r : f32
+  } -> tensor<1x48xf32>
+  return %v : tensor<1x48xf32>"""
+    text = GATED.replace("  return %w : tensor<40x48xf32>", rows.strip())
+    text = text.replace("-> tensor<40x48xf32> {", "-> tensor<1x48xf32> {", 1)
+    assert _draws(text).main.words.startswith("sums of unknown order")
+
+
 def test_whole_numbers_are_always_exact() -> None:
     text = """func.func @f(%a: tensor<16x32xi8>, %b: tensor<32x16xi8>, %c: tensor<16x16xi8>)
     -> tensor<16x16xi32> {

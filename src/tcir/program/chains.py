@@ -24,6 +24,7 @@ from tcir.program.factors import (
     consists_of,
     contraction_from,
     inputs_of,
+    is_parallel,
 )
 from tcir.program.programs import find_program
 from tcir.program.signature import Signature
@@ -134,7 +135,7 @@ class _Analysis:
         """What all of them make up."""
         for op in (each.operation for each in self.block):
             product = product_of(op)
-            if product is None and not consists_of(op, FOLLOWING):
+            if product is None and not (consists_of(op, FOLLOWING) and is_parallel(op)):
                 return None
             if product is not None and not self._contraction(op, product):
                 return None

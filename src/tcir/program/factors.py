@@ -170,6 +170,8 @@ def contraction_of(module: ir.Module, signature: Signature) -> Contraction | Non
         return None
     op, product = products[0]
     before = _before(op)
+    if not all(is_parallel(each) for each in ops if each != op):
+        return None
     if any(not consists_of(each, _EXACT if each in before else FOLLOWING) for each in ops):
         return None
     contraction = contraction_from(block, signature, product)
@@ -181,16 +183,11 @@ def contraction_of(module: ir.Module, signature: Signature) -> Contraction | Non
 
 def is_elementwise(module: ir.Module, signature: Signature) -> bool:
     """Whether a program has no sums, and rounds like IEEE 754."""
-    from tcir._mlir import linalg
-
     if signature.level != "tensor":
         return False
     block = find_program(module, signature.name).op.operation.regions[0].blocks[0]
     for op in (each.operation for each in block):
-        maps = [each.value for each in linalg.get_indexing_maps(op) or ()]
-        if op.name.startswith("tc.") or not consists_of(op, _ROUNDED):
-            return False
-        if maps and not maps[-1].is_permutation:
+        if op.name.startswith("tc.") or not consists_of(op, _ROUNDED) or not is_parallel(op):
             return False
     return True
 
@@ -206,6 +203,14 @@ def _before(op: ir.Operation) -> list[ir.Operation]:
             if isinstance(owner, ir.Operation | ir.OpView) and owner.operation not in found:
                 found.append(owner.operation)
     return found
+
+
+def is_parallel(op: ir.Operation) -> bool:
+    """Whether an op gives each element of its result once: it is no reduction."""
+    from tcir._mlir import linalg
+
+    maps = [each.value for each in linalg.get_indexing_maps(op) or ()]
+    return not maps or maps[-1].is_permutation
 
 
 def consists_of(op: ir.Operation, allowed: Set[str]) -> bool:

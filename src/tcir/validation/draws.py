@@ -135,7 +135,8 @@ def _words(
     specials = chain_specials(sums) if isinstance(sums, Chain) else special_values(sums)
     words = f"integers, seed {settings.seed}"
     if isinstance(sums, Chain):
-        words += f"; {len(sums.contractions)} contractions: {sums.share} bits of each factor"
+        several = f"; {len(sums.contractions)} contractions: {sums.share} bits of each factor"
+        words += several if sums.contractions else "; sums of whole numbers only"
     elif sums.start is not None:
         words += "; added to multiples of the sums' quantum"
     if specials:
