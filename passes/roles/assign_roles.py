@@ -20,8 +20,8 @@ from tcir.passes.roles.place_barriers import ROLE
 from tcir.passmanager.pipeline import Pass, register_pass
 
 PURE = (
-    "scf.for", "scf.yield", "gpu.block_id", "memref.collapse_shape", "memref.expand_shape",
-    "memref.load", "vector.broadcast", "vector.deinterleave",
+    "scf.for", "scf.if", "scf.yield", "gpu.block_id", "memref.collapse_shape",
+    "memref.expand_shape", "memref.load", "vector.broadcast", "vector.deinterleave",
 )  # fmt: skip
 """Upstream ops outside arith that any role may duplicate. The bindings tell that an op has memory
 effects, not which: nothing to derive this from."""
@@ -119,6 +119,8 @@ def _check_op(op: ir.OpView, known: tuple[str, ...]) -> None:
         raise match_failure(op, f"expected {ROLE} to be one of {', '.join(known)}, got {role}")
     if isinstance(op, scf.ForOp) and len(op.results):
         raise match_failure(op, "expected loops without loop-carried values, got iter_args")
+    if isinstance(op, scf.IfOp) and (len(op.results) or len(op.regions[1].blocks)):
+        raise match_failure(op, "expected branches without results and without else, got one with")
 
 
 def _is_pure(op: ir.OpView) -> bool:
@@ -154,6 +156,9 @@ class _Copier:
         """Copies `op`; of a loop, the ops of the role and those it may need."""
         if isinstance(op, scf.ForOp):
             self._copy_loop(op)
+            return
+        if isinstance(op, scf.IfOp):
+            self._copy_branch(op)
             return
         clone = op.operation.clone()
         for i, operand in enumerate(op.operation.operands):
@@ -191,7 +196,16 @@ class _Copier:
             loop.attributes[name] = op.attributes[name]
         self.new[op.induction_variable] = loop.induction_variable
         with ir.InsertionPoint(loop.body):
-            self._copy_body(op)
+            self._copy_body(op.body)
+            scf.YieldOp([], loc=op.location)
+
+    def _copy_branch(self, op: scf.IfOp) -> None:
+        if self.role.kind not in _roles_in(op):
+            return
+        with op.location:
+            branch = scf.IfOp(self._mapped(op, op.condition))
+        with ir.InsertionPoint(branch.then_block):
+            self._copy_body(op.then_block)
             scf.YieldOp([], loc=op.location)
 
     @property
@@ -212,11 +226,11 @@ class _Copier:
                 quarter = index.value(index.rem(self.position, QUARTERS))
                 self.warpgroup = index.value(index.div(self.position, QUARTERS))
             self.new[op.induction_variable] = quarter
-        self._copy_body(op)
+        self._copy_body(op.body)
         self.warpgroup = None
 
-    def _copy_body(self, op: scf.ForOp) -> None:
-        for inner in list(op.body)[:-1]:
+    def _copy_body(self, block: ir.Block) -> None:
+        for inner in list(block)[:-1]:
             if _own_role(inner) in (None, self.role.kind):
                 self.copy(inner)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from tcir._mlir import func, ir, scf
+from tcir._mlir import arith, func, ir, scf
 from tcir.dialect import tc
-from tcir.dialect.attributes import integer
+from tcir.dialect.attributes import constant_of, integer
 from tcir.dialect.limits import QUARTERS
 from tcir.dialect.operation import traits_of
 from tcir.dialect.ops.tma import halo_of
@@ -76,9 +76,13 @@ class PlaceBarriers(Pass):
           scf.for %i = … { … "tc.mma"(%d, …) … }
           "tc.commit"(%done[%slot])
           "tc.mbarrier_wait"(%done[%slot], %phase); "tc.fence"() {kind = "tcgen05.after"}
-          scf.for %quarter = … { … "tc.tmem_ld"(%d, …); "tc.tmem_wait"() {kind = "ld"} …
-            "tc.fence"() {kind = "tcgen05.before"}; "tc.mbarrier_arrive"(%free[%slot])
-          }
+          scf.for %quarter = … { scf.for %column = … {
+            "tc.tmem_ld"(%d, …); "tc.tmem_wait"() {kind = "ld"}
+            scf.if %column is the last {
+              "tc.fence"() {kind = "tcgen05.before"}; "tc.mbarrier_arrive"(%free[%slot])
+            }
+            …
+          } }
         }
 
     Rings in tensor memory, filled by the loop's cp, use the same slots and thus the same ``empty``
@@ -243,8 +247,9 @@ class _Placer:
     def _guard_reuse(self, computing: ir.OpView, slot: tc.SlotOp, reading: ir.OpView) -> ir.Value:
         """A wait before the loop `computing` an accumulator, for the loop `reading` the last one.
 
-        Every thread of the epilogue fences its loads, which it has waited for, and arrives. Returns
-        the phase of the slot.
+        Every thread of the epilogue fences its loads, which it has waited for, and arrives: as soon
+        as the last has come, so that the mma go on while it converts and stores. Returns the phase
+        of the slot.
         """
         if not isinstance(reading, scf.ForOp) or trip_count(reading) != QUARTERS:
             raise match_failure(
@@ -257,10 +262,29 @@ class _Placer:
             bar = _bar(free, slot.index)
             _tag(tc.MbarrierWaitOp(bar, index.value(index.sub(1, phase))), MMA)
             _tag(fence("tcgen05.after"), MMA)
-        with _at_end(reading), reading.location:
+        with self._after_last_load(reading), reading.location:
             _tag(fence("tcgen05.before"), EPILOGUE)
             tc.MbarrierArriveOp(bar)
         return phase
+
+    def _after_last_load(self, reading: scf.ForOp) -> ir.InsertionPoint:
+        """Where a warp has issued its last load in the loop `reading` over sub-partitions.
+
+        Of several warpgroups, which share the columns, each ends with others: at the loop's end.
+        """
+        last = [op for op in walk(reading) if isinstance(op, tc.TmemLdOp)][-1]
+        ends = _last_iterations(last, reading)
+        if ends is None or len(warp_map_of(self.kernel)[EPILOGUE].warps) > QUARTERS:
+            return _at_end(reading)
+        ops = list(last.operation.block)
+        place = ir.InsertionPoint(ops[ops.index(last) + 1])
+        for variable, end in ends:
+            with place, last.location:
+                equal = arith.cmpi(arith.CmpIPredicate.eq, variable, index.value(end))
+                block = scf.IfOp(equal).then_block
+            with ir.InsertionPoint(block), last.location:
+                place = ir.InsertionPoint(scf.YieldOp([]))
+        return place
 
     def _guard_refreshes(self, loop: scf.ForOp) -> None:
         """A barrier between mma that shift an A tile and the copies that refresh it.
@@ -412,6 +436,22 @@ def _consumers(
             ops[min(positions)], "expected all loads of an iteration before their readers"
         )
     return [ops[position] for position in sorted(positions)]
+
+
+def _last_iterations(op: ir.OpView, outermost: scf.ForOp) -> list[tuple[ir.Value, int]] | None:
+    """The variable of each loop between `op` and `outermost`, and what it is in the last iteration;
+    loops of one are left out. None where something else is between them, or another bound."""
+    found = []
+    while (loop := op.operation.parent.opview) != outermost:
+        if not isinstance(loop, scf.ForOp):
+            return None
+        first, end, step = (constant_of(v) for v in (loop.lowerBound, loop.upperBound, loop.step))
+        if first is None or end is None or step is None or first >= end:
+            return None
+        if (last := range(first, end, step)[-1]) != first:
+            found.append((loop.induction_variable, last))
+        op = loop
+    return found
 
 
 def _at_end(loop: scf.ForOp) -> ir.InsertionPoint:

@@ -270,6 +270,22 @@ def test_break(broken: Break) -> None:
     assert caught.by.startswith(broken.by), caught.text
 
 
+def _first_columns_release(module: Any) -> None:
+    """The epilogue gives its accumulator back with the first columns in registers."""
+    last = pick(module, "scf.if").operands[0].owner
+    with ir.InsertionPoint(last), last.location:
+        last.operands[1] = _zero(last.operands[1])
+
+
+@pytest.mark.parametrize("edit", [None, _first_columns_release], ids=["last", "first"])
+def test_the_columns_behind_which_an_accumulator_is_released(edit: Edit | None) -> None:
+    program, options = Matmul(256, 64, 72).text(), OPTIONS | {"n_tile": 32, "ctas": 1}
+    whole = as_pipeline("gemm", **options)
+    passes = tcir.Pipeline(whole.passes[: whole.index(ROLES) + 1])
+    caught = run_broken(program, passes, ROLES, edit or (lambda _: None), orders=4)
+    assert caught.by == ("hazard: race" if edit else ""), caught.text
+
+
 def test_unbroken() -> None:
     caught = run_broken(PROGRAM.text(), _pipeline(ROLES), ROLES, lambda _: None)
     assert not caught, caught.text

@@ -50,9 +50,9 @@
 // REUSED-NEXT: "tc.fence"() {kind = "tcgen05.after", tc.for_role = "epilogue"}
 // REUSED: "tc.tmem_ld"
 // REUSED-NEXT: "tc.tmem_wait"() {kind = "ld"}
-// REUSED-NEXT: "tc.store_rows"
 // REUSED-NEXT: "tc.fence"() {kind = "tcgen05.before", tc.for_role = "epilogue"}
 // REUSED-NEXT: "tc.mbarrier_arrive"(%[[F]])
+// REUSED-NEXT: "tc.store_rows"
 // REUSED-NEXT: }
 
 // A slot per tile: nobody waits for the epilogue.
@@ -72,5 +72,6 @@
 // ROLES: "tc.tmem_ld"
 // ROLES: "tc.fence"() {kind = "tcgen05.before"}
 // ROLES-NEXT: "tc.mbarrier_arrive"
+// ROLES-NEXT: "tc.store_rows"
 // ROLES-NEXT: }
 // ROLES: kind = "epilogue"

@@ -3,6 +3,7 @@
 // RUN: %tc-opt %s --tile-gemm="{n-tile=64 store=tma}" | %filecheck %s --check-prefix=TMA
 // RUN: %tc-opt %s --tile-gemm="{n-tile=48 store=tma}" | %filecheck %s --check-prefix=NARROW
 // RUN: %tc-opt %s --tile-gemm="{n-tile=64 store=tma}" --multi-buffer="{stages=2}" --place-barriers --plan-memory --assign-roles --verify-tc-kernel | %filecheck %s --check-prefix=ROLES
+// RUN: %tc-opt %s --tile-gemm="{n-tile=64 persistent=true ctas=2}" --multi-buffer="{stages=2}" --place-barriers --plan-memory --assign-roles --verify-tc-kernel | %filecheck %s --check-prefix=FREE
 // RUN: %exits 3 %tc-opt %s --tile-gemm="{scheduler=clc}" | %filecheck %s --check-prefix=ALONE
 // RUN: %exits 3 %tc-opt %s --tile-gemm="{store=late}" | %filecheck %s --check-prefix=STORE
 
@@ -41,6 +42,18 @@
 // ROLES-NEXT: "tc.bulk_commit"()
 // ROLES-NEXT: "tc.bulk_wait"() {pending = 0 : i64, read = true}
 // ROLES-NEXT: "tc.warp_barrier"()
+
+// The accumulator is free once its last columns are in registers, before they are stored.
+// FREE: kind = "mma"
+// FREE: scf.for %[[C:.*]] = %c0 to %c64 step %c16 {
+// FREE: "tc.tmem_ld"(%{{.*}}, %{{.*}}, %[[C]])
+// FREE-NEXT: "tc.tmem_wait"() {kind = "ld"}
+// FREE-NEXT: %[[LAST:.*]] = arith.cmpi eq, %[[C]], %c48
+// FREE-NEXT: scf.if %[[LAST]] {
+// FREE-NEXT: "tc.fence"() {kind = "tcgen05.before"}
+// FREE-NEXT: "tc.mbarrier_arrive"
+// FREE-NEXT: }
+// FREE: "tc.store_rows"
 
 // ALONE: expected scheduler=clc with persistent=true and without ctas, got ctas=0 persistent=false
 // STORE: expected store to be one of direct, tma, got late
