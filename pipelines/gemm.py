@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tcir.passes.gemm.collapse_batch import CollapseBatch
 from tcir.passes.gemm.repack_gemm import RepackGemm
 from tcir.passes.gemm.split_k import SplitK
 from tcir.passes.gemm.swap_operands import SwapOperands
@@ -61,6 +62,7 @@ def build(options: GemmOptions) -> Pipeline:
         [
             FuseEpilogue(),
             RaiseToTc(),
+            CollapseBatch(),
             SwapOperands(swap=options.swap, n_tile=options.n_tile),
             RepackGemm(),
             ReorderScales(),

@@ -61,7 +61,8 @@ class MatmulOp(Op, name="matmul", lowered_by=("tile-gemm", "tile-matmul-warp")):
 
     ``a`` is ``[M,K]`` (``a_layout = "mk"``) or ``[K,M]`` (``"km"``), ``b`` is ``[K,N]``
     (``"kn"``) or ``[N,K]`` (``"nk"``), ``out`` is ``[M,N]``, or ``[N,M]`` with ``out_layout =
-    "nm"`` (left out: ``"mn"``); all three carry the same leading batch dimension or none.
+    "nm"`` (left out: ``"mn"``); all three carry the same leading batch dimension or none, or ``b``
+    has none and is the same for all of the batch.
 
     With ``k_part`` the sums stay in parts: part p sums over ``k_part`` elements of K from ``p *
     k_part`` on, and ``out``, of f32 or i32, has a dimension of parts in front (``tc.sum_parts``).
@@ -287,12 +288,13 @@ def k_part(op: ir.OpView) -> int | None:
     MatmulOp,
     "rank",
     "tc",
-    "a, b and out must all have rank 2, or rank 3 with a leading batch dimension (out one more "
-    "with k_part), got {got}",
+    "a, b and out must all have rank 2, or rank 3 with a leading batch dimension (b with or "
+    "without one, out one more with k_part), got {got}",
 )
 def _(op: MatmulOp) -> Broken:
     ranks = [v.type.rank for v in (op.a, op.b, op.out)]
-    legal = [[rank, rank, rank + (k_part(op) is not None)] for rank in (2, 3)]
+    more = k_part(op) is not None
+    legal = [[a, b, a + more] for a, b in ((2, 2), (3, 3), (3, 2))]
     return None if ranks in legal else {"got": ", ".join(map(str, ranks))}
 
 
@@ -357,6 +359,6 @@ def _(op: MatmulOp) -> Broken:
     parts = [] if part is None else [-(-a["k"] // part)]
     want = [*parts, *batches[0], *(rows_columns[d] for d in out_layout(op))]
     got = _shape(op.out)
-    if got == want and batches[0] == batches[1]:
+    if got == want and batches[1] in (batches[0], []):
         return None
     return {"want": want, "got": got, "batches": " and ".join(map(str, batches))}

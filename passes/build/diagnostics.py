@@ -60,6 +60,12 @@ def check_whole_rows(op: ir.OpView, pass_name: str) -> None:
             op,
             f"expected whole sums in {pass_name}, got k_part = {k_part(op)}; take tile-gemm",
         )
+    if op.operation.name == "tc.matmul" and op.a.type.rank != op.b.type.rank:
+        raise match_failure(
+            op,
+            f"expected operands of the same batch in {pass_name}, got a b without; reshape a to "
+            "[batch * rows, K] in front of the function, or take tile-gemm",
+        )
     if out_layout(op) != "mn":
         raise match_failure(
             op,

@@ -78,8 +78,9 @@ class SwapOperands(Pass):
             if self.swap == "always":
                 raise match_failure(
                     op,
-                    "expected a matrix B with swap=always, got a vector (the mma has 16 columns at "
-                    "least, and loads those of a matrix); take pipeline gemv-padded-n",
+                    "expected a and b of one rank with swap=always, got a b of rank "
+                    f"{op.b.type.rank} (a vector, for which there is pipeline gemv-padded-n, or "
+                    "one matrix for a batch that collapse-batch left); leave swap out",
                 )
             return
         m, n = _rows_and_columns(op)

@@ -110,6 +110,7 @@ def _matmul(
     (k,) = set(range(loops)) - set(out)
     layouts_a = {(*batch, m, k): "mk", (*batch, k, m): "km"}
     layouts_b = {(*batch, k, n): "kn", (*batch, n, k): "nk"}
+    layouts_b |= {(k, n): "kn", (n, k): "nk"}  # one matrix for all of the batch
     if tuple(a_dims) in layouts_a and tuple(b_dims) in layouts_b:
         return Matmul(a, b, layouts_a[tuple(a_dims)], layouts_b[tuple(b_dims)])
     return None
@@ -230,6 +231,7 @@ def maps_problem(op: ir.OpView) -> str:
     return (
         "expected the indexing maps of a convolution (x[n, p*sh + r*dh, q*sw + s*dw, c], "
         "w[r, s, c, k] or w[k, r, s, c], out[n, p, q, k]) or of a matrix product "
-        "(a[m, k] or a[k, m], b[k, n] or b[n, k], out[m, n], all with a leading batch or none), "
+        "(a[m, k] or a[k, m], b[k, n] or b[n, k], out[m, n], all with a leading batch or none, or "
+        "all but b), "
         f"got {maps}; transpose the operands into one of these forms"
     )

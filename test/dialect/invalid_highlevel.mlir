@@ -221,7 +221,7 @@ func.func @f(%a: tensor<2x128x64xf16>, %b: tensor<2x64x32xf16>) {
 
 // illegal: tc.matmul/rank
 func.func @f(%a: tensor<128x64xf16>, %b: tensor<64x32xf16>) {
-  // expected-error @+1 {{tc.matmul: a, b and out must all have rank 2, or rank 3 with a leading batch dimension (out one more with k_part), got 2, 2, 3}}
+  // expected-error @+1 {{tc.matmul: a, b and out must all have rank 2, or rank 3 with a leading batch dimension (b with or without one, out one more with k_part), got 2, 2, 3}}
   %y = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn"}
       : (tensor<128x64xf16>, tensor<64x32xf16>) -> tensor<1x128x32xf32>
   return

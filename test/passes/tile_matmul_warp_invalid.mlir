@@ -66,3 +66,11 @@ func.func @parts(%a: tensor<16x64xf16>, %b: tensor<64x8xf16>) -> tensor<2x16x8xf
   %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn", k_part = 32 : i64} : (tensor<16x64xf16>, tensor<64x8xf16>) -> tensor<2x16x8xf32>
   return %c : tensor<2x16x8xf32>
 }
+
+// -----
+
+func.func @shared(%a: tensor<2x16x64xf16>, %b: tensor<64x8xf16>) -> tensor<2x16x8xf32> {
+  // expected-error @+1 {{expected operands of the same batch in tile-matmul-warp, got a b without}}
+  %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn"} : (tensor<2x16x64xf16>, tensor<64x8xf16>) -> tensor<2x16x8xf32>
+  return %c : tensor<2x16x8xf32>
+}

@@ -91,6 +91,8 @@ def _matmul(op: ir.Operation) -> Product:
     outer: list[Index] = [(BATCH, 1)] * (op.operands[0].type.rank - 2)
     factors: Accesses = []
     for number, (value, loop, side) in enumerate(sides):
+        if not scaled and value.type.rank == 2:
+            outer = []  # one matrix for all of the batch
         rows: list[Index] = [(loop, 1)] * (value.type.rank - len(outer) - 1)  # a vector has none
         if not scaled:
             first = str(op.attributes[f"{side}_layout"]) in ('"mk"', '"nk"')

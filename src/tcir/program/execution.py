@@ -67,8 +67,12 @@ def run_in_order(
             )
         _check_views(step, workspaces)
         arrays = [as_view(known[n], step.views.get(n)) for n in reads]
-        wanted = [step.views.get(n, specs[n]) if n in workspaces else specs[n] for n in writes]
+        wanted = [
+            step.views.get(n, specs[n]) if n in workspaces else viewed(specs[n], step.views.get(n))
+            for n in writes
+        ]
         outcome = step.run([*reads, *writes], arrays, wanted)
+        back_from_views(outcome, {p: specs[n] for p, n in enumerate(writes) if n not in workspaces})
         total.findings += outcome.findings
         total.level = outcome.level
         if outcome.incomplete:
@@ -113,6 +117,34 @@ def as_view(array: Array, view: OutputSpec | None) -> Array:
     if array.nbytes != int(np.prod(view.shape)) * view.dtype.itemsize:
         return array
     return np.ascontiguousarray(array).reshape(-1).view(view.dtype).reshape(view.shape)
+
+
+def viewed(spec: OutputSpec, view: OutputSpec | None) -> OutputSpec:
+    """A result as the kernel has it: in another shape, if the bytes are as many."""
+    view = view and image_spec(view)
+    if view is None or math.prod(view.shape) != math.prod(spec.shape) or view.dtype != spec.dtype:
+        return spec
+    return view
+
+
+def back_from_views(outcome: Outcome, specs: Mapping[int, OutputSpec]) -> None:
+    """Gives results the shapes of the program again; the index that a site is asked for, too."""
+    for place, spec in specs.items():
+        if place >= len(outcome.outputs) or outcome.outputs[place].shape == spec.shape:
+            continue
+        inside = outcome.outputs[place].shape
+        outcome.outputs[place] = as_view(outcome.outputs[place], spec)
+        site = outcome.sites.get(place)
+        if site is not None:
+            outcome.sites = {**outcome.sites, place: _of_view(site, spec.shape, inside)}
+
+
+def _of_view(site: Any, shape: tuple[int, ...], inside: tuple[int, ...]) -> Any:
+    def words(index: tuple[int, ...]) -> Any:
+        number = int(np.ravel_multi_index(index, shape))
+        return site(tuple(int(n) for n in np.unravel_index(number, inside)))
+
+    return words
 
 
 def run_kernel(

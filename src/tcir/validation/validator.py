@@ -22,11 +22,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcir.errors import Error, IncompleteError
-from tcir.interp import Outcome, executor_for
+from tcir.interp import Outcome, OutputSpec, executor_for
 from tcir.interp.types import Array
 from tcir.program.access import product_of
 from tcir.program.capacity import check_arrays
-from tcir.program.execution import KernelStep, as_view, run_in_order, run_sequence
+from tcir.program.execution import (
+    KernelStep,
+    as_view,
+    back_from_views,
+    run_in_order,
+    run_sequence,
+    viewed,
+)
 from tcir.program.launch import LaunchSequence
 from tcir.program.memory_image import from_memory, images, in_memory
 from tcir.program.programs import Program, find_programs, workspace_bytes
@@ -263,9 +270,14 @@ class Validator:
             arrays = [as_view(a, views.get(n)) for n, a in enumerate(buffers)]
             if plain:
                 return run(module, program.name, arrays, outputs, options)
-            return in_memory(
-                outputs, lambda specs: run(module, program.name, arrays, specs, options, **known)
-            )
+
+            def alone(specs: Sequence[OutputSpec]) -> Outcome:
+                seen = [viewed(s, views.get(len(buffers) + n)) for n, s in enumerate(specs)]
+                outcome: Outcome = run(module, program.name, arrays, seen, options, **known)
+                back_from_views(outcome, dict(enumerate(specs)))
+                return outcome
+
+            return in_memory(outputs, alone)
 
         def step(program: Program) -> KernelStep:
             views = views_of(program)
