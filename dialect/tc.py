@@ -16,6 +16,7 @@ from tcir.rule_files import load_folder
 if TYPE_CHECKING:
     from tcir.dialect.ops.block_scale import *
     from tcir.dialect.ops.block_scaled import *
+    from tcir.dialect.ops.cluster import *
     from tcir.dialect.ops.codes import *
     from tcir.dialect.ops.compute import *
     from tcir.dialect.ops.cp_rows import *

@@ -36,6 +36,7 @@ class GemmOptions:
                   dependent launch)
     store: of results, direct: by each thread from its registers; tma: through swizzled shared
            memory, whole lines at a time
+    cta_group: 2: pairs of CTAs compute tiles of 256 rows together, M of the mma
     kind: mxf4nvf4, mxf4 or mxf8f6f4 where several multiply block-scaled types; left out, the one
           with the least bytes in shared memory
     swap: auto exchanges A and B where few rows leave most of the tensor core's 128 rows empty, and
@@ -51,6 +52,7 @@ class GemmOptions:
     acc_stages: int = 0
     programmatic: bool = False
     store: str = "direct"
+    cta_group: int = 1
     kind: str = ""
     swap: str = "auto"
     split_k: int = 1
@@ -79,6 +81,7 @@ def build(options: GemmOptions) -> Pipeline:
                 scheduler=options.scheduler,
                 store=options.store,
                 kind=options.kind,
+                cta_group=options.cta_group,
             ),
             *tile_to_llvm(
                 options.stages,

@@ -13,6 +13,7 @@ from tcir.dialect.kernel import (
     launch,
     launch_control,
     memory,
+    pairs,
     programmatic,
     rings,
     roles,
@@ -32,6 +33,7 @@ RULE_FILES = (
     rings,
     bulk,
     programmatic,
+    pairs,
 )
 """Modules whose import registers kernel rules."""
 

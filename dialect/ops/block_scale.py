@@ -6,6 +6,7 @@ from typing import Any
 
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import constant_of, integer, string
+from tcir.dialect.cta_pair import columns_of, cta_group_of, wrong_n
 from tcir.dialect.limits import CP_SHAPES, MMA_K_BYTES, MMA_KINDS
 from tcir.dialect.operation import Op
 from tcir.dialect.rules import Broken, verify
@@ -69,7 +70,7 @@ class MmaBlockScaleOp(
     reads_shared=("a", "b"),
     completed_by="tc.commit",
 ):
-    """``tcgen05.mma.cta_group::1.kind.block_scale``: one K step with a scale per block of k.
+    """``tcgen05.mma.kind.block_scale``: one K step with a scale per block of k.
 
     ``D = (A_slice * SFA) * (B_slice * SFB)^T (+ D)``. ``d`` is a 128 x N f32 tensor-memory tile;
     ``a`` (128 rows) and ``b`` (N rows) are K-major tiles of bytes in shared memory, whose bytes
@@ -82,6 +83,9 @@ class MmaBlockScaleOp(
     ``sfb_column`` on: the scales of row r are in column ``r / 32``, in lane ``r mod 32`` of every
     sub-partition, in the bytes from ``sfa_id`` (``sfb_id``) on (PTX ISA 9.7.16.10.7). Issued by
     one thread, asynchronous.
+
+    With ``cta_group = 2`` it multiplies for a pair, M = 256: each CTA has 128 rows of A and D and
+    half of B's rows, as in ``tc.mma``, the scales of its rows of A, and those of all rows of B.
     """
 
     example = """
@@ -250,8 +254,8 @@ def _(op: MmaBlockScaleOp) -> Broken:
     MmaBlockScaleOp,
     "m",
     SHAPES,
-    "A must have 128 rows, got {got}: block-scaled kinds have no other M with cta_group::1; fill "
-    "up with zeros",
+    "A must have 128 rows, got {got}: block-scaled kinds have no other M with cta_group::1, and a "
+    "CTA of a pair has half of M = 256; fill up with zeros",
 )
 def _(op: MmaBlockScaleOp) -> Broken:
     got = op.a.type.shape[0]
@@ -262,22 +266,24 @@ def _(op: MmaBlockScaleOp) -> Broken:
     MmaBlockScaleOp,
     "n-range",
     SHAPES,
-    "N must be {legal} for M = 128, cta_group::1, got {got}: the instruction descriptor holds N/8; "
-    "nearest legal: {nearest}",
+    "N must be {legal} for M = {m}, cta_group::{group}, got {got}: the instruction descriptor "
+    "holds N/8; nearest legal: {nearest}",
 )
 def _(op: MmaBlockScaleOp) -> Broken:
-    legal, n = MMA_KINDS[string(op, "kind")].n[1], op.b.type.shape[0]
-    return None if n in legal else {"legal": legal, "got": n, "nearest": legal.nearest(n)}
+    group = cta_group_of(op)
+    legal, n = MMA_KINDS[string(op, "kind")].n[group], columns_of(op)
+    return None if n in legal else wrong_n(legal, n, group)
 
 
 @verify(
     MmaBlockScaleOp,
     "n-of-d",
     "PTX ISA 9.7.16.10.5",
-    "D must have as many columns as B has rows (N), got {d} columns and N = {n}",
+    "D must have as many columns as B has rows (N), both halves with cta_group = 2, got {d} "
+    "columns and N = {n}",
 )
 def _(op: MmaBlockScaleOp) -> Broken:
-    d, n = op.d.type.shape[1], op.b.type.shape[0]
+    d, n = op.d.type.shape[1], columns_of(op)
     return None if d == n else {"d": d, "n": n}
 
 

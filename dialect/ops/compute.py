@@ -4,6 +4,7 @@ from typing import Any
 
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import integer, integers, not_arrays, optional_integer, string
+from tcir.dialect.cta_pair import columns_of, cta_group_of, wrong_n
 from tcir.dialect.limits import MMA_K_BYTES, MMA_KIND_OF, MMA_KINDS, TMEM_LANES, Legal, MmaKind
 from tcir.dialect.operation import Names, Op
 from tcir.dialect.rules import Broken, verify
@@ -18,7 +19,7 @@ class MmaOp(
     reads_shared=("a", "b"),
     completed_by="tc.commit",
 ):
-    """``tcgen05.mma.cta_group::1``: one K step, ``D = A_slice * B_slice^T (+ D)``.
+    """``tcgen05.mma``: one K step, ``D = A_slice * B_slice^T (+ D)``.
 
     ``d`` is a 128 x N tensor-memory tile, ``a`` 128 x K in tensor memory or shared memory, ``b``
     N x K in shared memory; the step multiplies 32 bytes of A's K from ``32*a_slice`` on by those of
@@ -32,6 +33,9 @@ class MmaOp(
     With ``scale_d`` old D is divided by ``2**scale_d`` before (scale-input-d). ``collector`` says
     what happens to A's collector buffer: ``"fill"`` keeps A there, ``"use"`` and ``"lastuse"`` read
     the same A from there, ``"discard"`` is the default. Issued by one thread, asynchronous.
+
+    With ``cta_group = 2`` it multiplies for a pair, M = 256: each CTA's ``a`` has 128 of A's rows,
+    its ``d`` the same rows of D, and its ``b`` half of B's, so ``d`` has twice as many columns.
     """
 
     example = """
@@ -172,8 +176,8 @@ def _(op: MmaOp) -> Broken:
     MmaOp,
     "m",
     "PTX ISA 9.7.16.2, table 39",
-    "A in shared memory must have 128 rows, got {got}: tc issues M = 128, cta_group::1 "
-    "(M = 256 needs a CTA pair); pad A to 128 rows",
+    "A in shared memory must have 128 rows, got {got}: tc issues M = 128, and a CTA of a pair has "
+    "half of M = 256; pad A to 128 rows",
 )
 def _(op: MmaOp) -> Broken:
     rows = op.a.type.shape[0]
@@ -184,23 +188,39 @@ def _(op: MmaOp) -> Broken:
     MmaOp,
     "n-range",
     "PTX ISA 9.7.16.2, table 39",
-    "N must be {legal} for M = 128, cta_group::1, got {got}: the instruction descriptor holds "
-    "N/8 and the tensor core takes no other N; nearest legal: {nearest}",
+    "N must be {legal} for M = {m}, cta_group::{group}, got {got}: the instruction descriptor "
+    "holds N/8 and the tensor core takes no other N; nearest legal: {nearest}",
 )
 def _(op: MmaOp) -> Broken:
-    legal, n = _limits(op).n[1], op.b.type.shape[0]
-    return None if n in legal else {"legal": legal, "got": n, "nearest": legal.nearest(n)}
+    group = cta_group_of(op)
+    legal, n = _limits(op).n[group], columns_of(op)
+    return None if n in legal else wrong_n(legal, n, group)
 
 
 @verify(
     MmaOp,
     "n-of-d",
     "PTX ISA 9.7.16.10.5",
-    "D must have as many columns as B has rows (N), got {d} columns and N = {n}",
+    "D must have as many columns as B has rows (N), both halves with cta_group = 2, got {d} "
+    "columns and N = {n}",
 )
 def _(op: MmaOp) -> Broken:
-    d, n = op.d.type.shape[1], op.b.type.shape[0]
+    d, n = op.d.type.shape[1], columns_of(op)
     return None if d == n else {"d": d, "n": n}
+
+
+@verify(
+    MmaOp,
+    "pair-form",
+    "tc",
+    "cta_group = 2 takes A from shared memory, without a_row, got {got}: the schedules that move A "
+    "in tensor memory or start at one of its rows are for one CTA",
+)
+def _(op: MmaOp) -> Broken:
+    plain = isinstance(op.a.type, SmemType) and "a_row" not in op.attributes
+    if cta_group_of(op) == 1 or plain:
+        return None
+    return {"got": op.a.type if "a_row" not in op.attributes else f"a_row = {first_row(op)}"}
 
 
 def _slices(type_: SmemType | TmemType) -> int:

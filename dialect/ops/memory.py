@@ -74,7 +74,8 @@ class TmemAllocOp(Op, name="tmem_alloc", issued_by="cta"):
     """``tcgen05.alloc``: ``columns`` whole columns, a power of two from 32 to 512.
 
     Once memory is planned, attribute ``address_slot`` is the shared-memory byte offset that the
-    address is written to and ``warp`` the warp that allocates (PTX ISA 9.7.16.7).
+    address is written to and ``warp`` the warp that allocates (PTX ISA 9.7.16.7). With
+    ``cta_group = 2`` both CTAs of a pair get the same columns.
     """
 
     example = """

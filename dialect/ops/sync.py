@@ -1,7 +1,8 @@
 """Synchronisation."""
 
 from tcir._mlir import ext, ir
-from tcir.dialect.attributes import constant_of, integer, string
+from tcir.dialect.attributes import constant_of, integer, is_integer, optional_integer, string
+from tcir.dialect.cta_pair import BOTH, CTA_MASK, PAIR, cta_group_of
 from tcir.dialect.limits import MBARRIER_TX
 from tcir.dialect.operation import Op
 from tcir.dialect.rules import Broken, verify
@@ -67,7 +68,8 @@ class CommitOp(Op, name="commit", issued_by="thread", role="mma", async_only=Tru
     """``tcgen05.commit``: one arrival on ``bar`` when this thread's tcgen05 work is complete.
 
     The work is all its earlier mma, cp and shift (PTX ISA 9.7.16.12). Implies
-    ``tcgen05.fence::before_thread_sync``.
+    ``tcgen05.fence::before_thread_sync``. With ``cta_group = 2`` the work is that on the pair, and
+    ``cta_mask = 3`` arrives on the barrier at that place in both CTAs (``.multicast::cluster``).
     """
 
     example = """
@@ -151,3 +153,18 @@ def _(op: MbarrierExpectTxOp) -> Broken:
 def _(op: FenceOp) -> Broken:
     got = string(op, "kind")
     return None if got in FENCES else {"legal": ", ".join(f'"{f}"' for f in FENCES), "got": got}
+
+
+@verify(
+    CommitOp,
+    "cta-mask",
+    "PTX ISA 9.7.16.12",
+    "cta_mask must be 1, 2 or 3 with cta_group = 2, got {got} with cta_group = {group}: a bit for "
+    "each CTA of the pair, the leader's first",
+)
+def _(op: CommitOp) -> Broken:
+    if CTA_MASK not in op.attributes:
+        return None
+    got, group = op.attributes[CTA_MASK], cta_group_of(op)
+    legal = is_integer(op, CTA_MASK) and optional_integer(op, CTA_MASK) in range(1, BOTH + 1)
+    return None if legal and group == PAIR else {"got": got, "group": group}

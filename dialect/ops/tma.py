@@ -14,6 +14,7 @@ from tcir.dialect.attributes import (
     optional_integer,
     string,
 )
+from tcir.dialect.cta_pair import PAIR, cta_group_of
 from tcir.dialect.limits import (
     QUARTER_LANES,
     SWIZZLE_ATOM_ROWS,
@@ -106,6 +107,9 @@ class TmaLoadOp(
 
     Of a map of two dimensions with a box of one row, five coordinates load a column and four rows
     (``tile::gather4``).
+
+    With ``cta_group = 2`` the bytes count on the mbarrier at the place of ``signal`` in the shared
+    memory of the pair's leader.
     """
 
     example = """
@@ -595,3 +599,14 @@ def _(op: TmaLoadOp) -> Broken:
     begin, rows = integer(op, "row"), op.tile.type.rows
     end = begin + _load_bytes(op) // op.tile.type.span
     return None if begin >= 0 and end <= rows else {"rows": rows, "begin": begin, "end": end}
+
+
+@verify(
+    TmaLoadOp,
+    "pair-signal",
+    "PTX ISA 9.7.9.27.5.2",
+    "cta_group = 2 needs a signal: it counts the bytes on the mbarrier at that place in the "
+    "leader's shared memory",
+)
+def _(op: TmaLoadOp) -> Broken:
+    return {} if cta_group_of(op) == PAIR and op.signal is None else None

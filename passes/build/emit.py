@@ -10,6 +10,7 @@ from typing import Any
 
 from tcir._mlir import ir
 from tcir.dialect import tc
+from tcir.dialect.cta_pair import CTA_GROUP, PAIR
 
 
 def i64(value: int) -> ir.IntegerAttr:
@@ -90,13 +91,14 @@ def tma_load(
     offsets: Sequence[ir.Value] = (),
     signal: ir.Value | None = None,
     halo: int = 0,
-) -> None:
+) -> tc.TmaLoadOp:
     """``tc.tma_load``; halo: of a map of mode im2col_w128."""
     op = tc.TmaLoadOp(
         tensor_map, list(coords), list(offsets), tile, i64(row), i64(nbytes), signal=signal
     )
     if halo:
         op.attributes["halo"] = i64(halo)
+    return op
 
 
 def mma(
@@ -108,13 +110,19 @@ def mma(
     ashift: bool = False,
     a_row: int | None = None,
     unsigned: Sequence[int] = (0, 0),
-) -> None:
+) -> tc.MmaOp:
     """``tc.mma`` of the same K slice of A and B; unsigned: whether i8 of A, of B have no sign."""
     op = tc.MmaOp(d, a, b, accumulate, i64(k_slice), i64(k_slice), flag(ashift))
     if a_row is not None:
         op.attributes["a_row"] = i64(a_row)
     if any(unsigned):
         op.attributes["unsigned"] = i64s(unsigned)
+    return op
+
+
+def of_pair(op: ir.OpView) -> None:
+    """Makes a tcgen05 op or a TMA load act for a pair of CTAs."""
+    op.attributes[CTA_GROUP] = i64(PAIR)
 
 
 def fence(kind: str) -> tc.FenceOp:

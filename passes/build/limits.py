@@ -9,6 +9,10 @@ MMA_N = Legal(range(MMA_N_STEP, 257, MMA_N_STEP), "columns", "PTX ISA 9.7.16.2, 
 """N of ``tcgen05.mma.kind::f16`` at M = 128 that the tilings use. The ISA also lists the odd
 multiples of 8; CUTLASS (`cute/arch/mma_sm100_umma.hpp`) uses only these."""
 
+MMA_N_PAIR = Legal(range(32, 257, 32), "columns", "PTX ISA 9.7.16.2, table 39")
+"""N of the mma of a CTA pair, M = 256: each CTA has half of B's rows. The ISA also lists the odd
+multiples of 16, not for i8 nor for transposed bytes."""
+
 BARRIER_BYTES = 1024
 """Shared memory that tilings reserve for mbarriers and the tensor-memory address."""
 

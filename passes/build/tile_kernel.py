@@ -21,7 +21,7 @@ from tcir.passes.build.epilogue import Epilogue, fused, rounded
 from tcir.passes.build.index import Index, constant
 from tcir.passes.build.lanes import Lanes
 from tcir.passes.build.quantise import QUANTISED_COLUMNS, Quantiser
-from tcir.passes.build.limits import MMA_N, MMA_N_STEP, ceil_div, round_up
+from tcir.passes.build.limits import MMA_N, MMA_N_PAIR, ceil_div, round_up
 from tcir.passes.build.diagnostics import SMALLEST_CONV, SMALLEST_MATMUL, match_failure
 
 Places: TypeAlias = "Callable[[ir.Value], Callable[[ir.Value], list[Index]]]"
@@ -137,17 +137,19 @@ def _with_epilogue(
     return Source(function, ops[0], after, quantise) if found else None
 
 
-def choose_n_tile(op: ir.OpView, option: int, extent: int) -> int:
-    """Columns of one output tile: `option`, or for 0 `extent` in equal tiles of at most 128."""
+def choose_n_tile(op: ir.OpView, option: int, extent: int, cta_group: int = 1) -> int:
+    """Columns of one output tile: `option`, or for 0 `extent` in equal tiles of at most 128 for each
+    CTA of a group."""
+    legal = MMA_N if cta_group == 1 else MMA_N_PAIR
     if option == 0:
-        tiles = ceil_div(extent, 128)
-        return round_up(ceil_div(extent, tiles), MMA_N_STEP)
-    if option not in MMA_N:
+        tiles = ceil_div(extent, 128 * cta_group)
+        return round_up(ceil_div(extent, tiles), legal.values[0])
+    if option not in legal:
         raise match_failure(
             op,
-            f"expected n-tile to be {MMA_N}, got {option} (N of tcgen05.mma.kind::f16 with "
-            f"M = {TMEM_LANES}, {MMA_N.source}); take {MMA_N.nearest(option)}, or 0 to choose; "
-            f"smallest accepted: n-tile={MMA_N.values[0]}",
+            f"expected n-tile to be {legal}, got {option} (N of tcgen05.mma.kind::f16 with "
+            f"M = {TMEM_LANES * cta_group}, {legal.source}); take {legal.nearest(option)}, or 0 to "
+            f"choose; smallest accepted: n-tile={legal.values[0]}",
         )
     return option
 
@@ -169,12 +171,14 @@ def kernel(
     warps: int | None = None,
     target: str = DEFAULT_TARGET.name,
     output: ir.MemRefType | None = None,
+    cluster: Sequence[int] | None = None,
 ) -> Iterator[list[ir.Value]]:
     """Replaces the source function by a kernel; yields its arguments (inputs, then the output).
 
     warps:  of a kernel without roles; left out, those of its warp map, which ``tc.warp_map`` of the
             source function names
     output: the memref that it writes, of a kernel that leaves the function's result to another
+    cluster: CTAs of a cluster
 
     Inside, the insertion point is in the kernel and the location is that of the source op.
     """
@@ -195,6 +199,8 @@ def kernel(
             new.attributes[name] = old.attributes[name]
     new.attributes["tc.kernel"] = ir.UnitAttr.get()
     new.attributes["tc.grid"] = i64s(grid)
+    if cluster is not None:
+        new.attributes["tc.cluster"] = i64s(cluster)
     if warps is None:
         warps = warp_map_of(new).warps
     new.attributes["tc.block"] = i64s([warps * WARP, 1, 1])

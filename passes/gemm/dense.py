@@ -8,11 +8,12 @@ from functools import partial
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import string
+from tcir.dialect.cta_pair import PAIR
 from tcir.dialect.limits import MMA_K_BYTES, TMEM_LANES
 from tcir.dialect.ops.highlevel import k_part
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_MATMUL, match_failure
-from tcir.passes.build.emit import mma
+from tcir.passes.build.emit import mma, of_pair
 from tcir.passes.build.epilogue import Epilogue
 from tcir.passes.build.index import Index
 from tcir.passes.build.limits import ceil_div, round_up
@@ -66,6 +67,7 @@ class DenseProduct:
     a, b: the operands in tiles of one step; k: elements of K in a step; steps: that cover K, or a
     part of it
     sums: element type of the accumulator
+    cta_group: 2 for a product of CTA pairs, whose CTAs load half of a tile of B each
     """
 
     a: TiledOperand
@@ -73,10 +75,14 @@ class DenseProduct:
     k: int
     steps: int
     sums: ir.Type
+    cta_group: int = 1
 
     @staticmethod
     def create(
-        op: tc.MatmulOp | tc.GroupedMatmulOp, arguments: list[ir.Value], n_tile: int
+        op: tc.MatmulOp | tc.GroupedMatmulOp,
+        arguments: list[ir.Value],
+        n_tile: int,
+        cta_group: int = 1,
     ) -> DenseProduct:
         """Builds the tensor maps in a kernel of these `arguments`."""
         (a, a_layout), (b, b_layout) = operands_of(op)
@@ -93,28 +99,39 @@ class DenseProduct:
         integer = str(a.type.element_type) == "i8"
         return DenseProduct(
             operand(a, a_layout, m, TMEM_LANES),
-            operand(b, b_layout, n, n_tile),
+            operand(b, b_layout, n, n_tile // cta_group),
             kc,
             ceil_div(k_part(op) or k, kc),
             ir.IntegerType.get_signless(32) if integer else ir.F32Type.get(),
+            cta_group,
         )
 
     def at(self, place: Place) -> Step:
         """The steps of the tile at `place`."""
-        return partial(self._multiply, place)
+        return partial(self._multiply, place, self._first_column(place))
 
     def finish(self, epilogue: Epilogue) -> Epilogue:
         """`epilogue` of the sums."""
         return epilogue
 
-    def _multiply(self, place: Place, d: ir.Value, step: Index, accumulate: Accumulate) -> None:
+    def _multiply(
+        self, place: Place, column: Index, d: ir.Value, step: Index, accumulate: Accumulate
+    ) -> None:
         if place.part is not None:
             step = index.add(index.mul(place.part, self.steps), step)
         k0 = index.mul(step, self.k)
         a, b = tc.SmemTileOp(self.a.type).tile, tc.SmemTileOp(self.b.type).tile
         batch: dict[str, Index] = {} if place.batch is None else {"batch": place.batch}
         self.a.load(a, {"mn": place.row, "k": k0, **batch})
-        self.b.load(b, {"mn": place.column, "k": k0, **batch})
+        self.b.load(b, {"mn": column, "k": k0, **batch})
         bytes_ = tc.element_bytes(self.a.type.element)
         for j in range(self.k * bytes_ // MMA_K_BYTES):
-            mma(d, a, b, accumulate.take(), j)
+            op = mma(d, a, b, accumulate.take(), j)
+            if self.cta_group == PAIR:
+                of_pair(op)
+
+    def _first_column(self, place: Place) -> Index:
+        """The first column of B that this CTA loads; the second of a pair loads the second half."""
+        if self.cta_group == 1:
+            return place.column
+        return index.add(place.column, index.mul(tc.CtaRankOp().rank, self.b.type.shape[0]))

@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tcir._mlir import arith, ir
+from tcir.dialect.cta_pair import PAIR
 from tcir.passes.build import index
 from tcir.passes.build.index import Index
-from tcir.passes.build.limits import ceil_div
+from tcir.passes.build.limits import ceil_div, round_up
 from tcir.passes.build.tile_kernel import block_id, counting_loop, loop
 
 GROUP = 8
@@ -24,6 +25,7 @@ class OutputTiles:
     ctas: CTAs that share the tiles out, one tile of them after another; None: one CTA per tile
     taken_over: one CTA per tile, in a loop of one turn that `cluster-launch-control` makes one over
                 the CTAs taken over
+    pairs: whether two CTAs that are next to each other along x have tiles of the same columns
     """
 
     m: int
@@ -31,6 +33,7 @@ class OutputTiles:
     batch: int | None
     ctas: int | None = None
     taken_over: bool = False
+    pairs: bool = False
 
     @property
     def count(self) -> int:
@@ -40,7 +43,15 @@ class OutputTiles:
     @property
     def grid(self) -> list[int]:
         """CTAs along x, y and z."""
-        return [self.m, self.n, self.batch or 1] if self.ctas is None else [self.ctas, 1, 1]
+        if self.ctas is not None:
+            return [self.ctas, 1, 1]
+        rows = round_up(self.m, PAIR) if self.pairs else self.m
+        return [rows, self.n, self.batch or 1]
+
+    @property
+    def cluster(self) -> list[int] | None:
+        """CTAs of a cluster along x, y and z, if there are clusters."""
+        return [PAIR, 1, 1] if self.pairs else None
 
     @contextmanager
     def each(self) -> Iterator[tuple[Index, Index, Index | None]]:

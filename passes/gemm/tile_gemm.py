@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from tcir._mlir import func, ir
 from tcir.dialect import tc
+from tcir.dialect.cta_pair import PAIR
 from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
 from tcir.dialect.ops.highlevel import k_part, out_layout
 from tcir.errors import InputError
@@ -61,6 +62,7 @@ class TileGemm(Pass):
     store: of results, direct: by each thread from registers; tma: through swizzled shared memory
     kind: of the block-scaled instruction, where several multiply the types; left out, the one with
           the least bytes in shared memory
+    cta_group: 2: pairs of CTAs compute tiles of 256 rows together, M of the mma
 
     Before::
 
@@ -85,6 +87,8 @@ class TileGemm(Pass):
     A step of a block-scaled product also loads the blocks of scale factors of the tile's rows and
     columns, and copies them to tensor memory (``tc.cp_scales``); with an `n_tile` that is no
     multiple of 128 a tile may begin inside a block, and its copies go further left.
+    A CTA of a pair has its 128 rows of A, of D and of the output, and loads half of B's tile: its
+    mma have ``cta_group = 2``, its kernel ``tc.cluster = array<i64: 2, 1, 1>``.
     With `store` tma a sub-partition's results go through a tile of one swizzle span of columns::
 
         scf.for %quarter { scf.for %first {
@@ -106,6 +110,7 @@ class TileGemm(Pass):
     scheduler: str = "static"
     store: str = "direct"
     kind: str = ""
+    cta_group: int = 1
 
     def __post_init__(self) -> None:
         if self.scheduler not in SCHEDULERS:
@@ -119,6 +124,16 @@ class TileGemm(Pass):
                 f"expected scheduler=clc with persistent=true and without ctas, got "
                 f"ctas={self.ctas} persistent={str(self.persistent).lower()}: the grid has a CTA "
                 "for every tile, and the hardware decides how many are launched"
+            )
+        if self.cta_group not in (1, PAIR):
+            raise InputError(
+                "expected cta-group to be 1 or 2, the CTAs that an mma acts on (PTX ISA "
+                f"9.7.16.5), got {self.cta_group}; smallest accepted: cta-group=1"
+            )
+        if self.cta_group == PAIR and self.persistent:
+            raise InputError(
+                "expected cta-group=1 with persistent=true, got 2: the loop over tiles of a "
+                "persistent kernel is that of one CTA; take one of the two"
             )
         if self.ctas < 0 or (self.ctas and not self.persistent):
             raise InputError(
@@ -140,11 +155,12 @@ class TileGemm(Pass):
     def _tile_dense(self, source: Source) -> None:
         op = source.op
         check_dense(op)
-        n_tile = choose_n_tile(op, self.n_tile, op.out.type.shape[out_layout(op).index("n") - 2])
+        columns = op.out.type.shape[out_layout(op).index("n") - 2]
+        n_tile = choose_n_tile(op, self.n_tile, columns, self.cta_group)
         n_tile = _whole_blocks(source, self.n_tile, n_tile)
         _tile(
             source,
-            lambda arguments: DenseProduct.create(op, arguments, n_tile),
+            lambda arguments: DenseProduct.create(op, arguments, n_tile, self.cta_group),
             n_tile,
             self._output_tiles(source, n_tile),
             self.store == BY_TMA,
@@ -158,11 +174,23 @@ class TileGemm(Pass):
                 "expected persistent=false with groups, got true (how many tiles there are is "
                 "known at run time only); leave it out",
             )
+        if self.cta_group == PAIR:
+            raise match_failure(
+                op,
+                "expected cta-group=1 with groups, got 2: a group may end with the first CTA of a "
+                "pair; leave it out",
+            )
         check_dense(op)
         tile_grouped(source, choose_n_tile(op, self.n_tile, op.out.type.shape[-1]))
 
     def _tile_scaled(self, source: Source) -> None:
         op, shape = source.op, ScaledShape.of(source.op, self.kind)
+        if self.cta_group == PAIR:
+            raise match_failure(
+                op,
+                "expected cta-group=1 for a block-scaled product, got 2: its tiles are those of "
+                "one CTA; take cta-group=1",
+            )
         check_block_scaled(op, shape)
         n_tile = _whole_blocks(source, self.n_tile, choose_scaled_n_tile(op, self.n_tile, shape))
         _tile(
@@ -178,7 +206,10 @@ class TileGemm(Pass):
         if out_layout(source.op) == "nm":
             m, n = n, m
         tiles = OutputTiles(
-            ceil_div(m, TMEM_LANES), ceil_div(n, n_tile), prod(batch) if batch else None
+            ceil_div(m, TMEM_LANES),
+            ceil_div(n, n_tile),
+            prod(batch) if batch else None,
+            pairs=self.cta_group == PAIR,
         )
         if not self.persistent:
             return tiles
@@ -212,7 +243,7 @@ def _tile(
     by_tma: bool,
 ) -> None:
     """The kernel, from what makes its product out of the kernel's arguments."""
-    with kernel(source, tiles.grid) as arguments:
+    with kernel(source, tiles.grid, cluster=tiles.cluster) as arguments:
         product = create(arguments)
         staged = _staged(source, arguments[-1], n_tile) if by_tma else None
         with tiles.each() as (x, y, z):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tcir._mlir import arith, nvvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, string
+from tcir.dialect.cta_pair import columns_of, cta_group_of
 from tcir.dialect.ops.block_scale import SCALE_ROW_BYTES, SCALE_ROWS, scaled_step
 
 from .block_scale_descriptor import scaled_instruction_descriptor
@@ -15,16 +16,16 @@ from .structure import tmem_pointer
 
 @lower(tc.MmaBlockScaleOp)
 def convert_mma_block_scale(converter: Converter, op: tc.MmaBlockScaleOp) -> None:
-    """``tcgen05.mma.cta_group::1.kind.block_scale.blockN`` with A in shared memory."""
+    """``tcgen05.mma.kind.block_scale.blockN`` with A in shared memory."""
     require_role(converter, op)
     d = converter.record(op.d, TmemTile)
     a, b = converter.record(op.a, SmemTile), converter.record(op.b, SmemTile)
     sfa, sfb = converter.record(op.sfa, TmemTile), converter.record(op.sfb, TmemTile)
-    step = scaled_step(op)
+    step, cta_group = scaled_step(op), cta_group_of(op)
     idesc = scaled_instruction_descriptor(
         kind=step.kind,
-        m=a.type.shape[0],
-        n=b.type.shape[0],
+        m=a.type.shape[0] * cta_group,
+        n=columns_of(op),
         a=string(op, "a_type"),
         b=string(op, "b_type"),
         scale=string(op, "scale_type"),
@@ -46,12 +47,13 @@ def convert_mma_block_scale(converter: Converter, op: tc.MmaBlockScaleOp) -> Non
             tmem_pointer(converter.tmem_columns(sfa, integer(op, "sfa_column"))),
             tmem_pointer(converter.tmem_columns(sfb, integer(op, "sfb_column"))),
         ),
+        cta_group,
     )
 
 
 @lower(tc.CpScalesOp)
 def convert_cp_scales(converter: Converter, op: tc.CpScalesOp) -> None:
-    """``tcgen05.cp.cta_group::1.32x128b.warpx4``."""
+    """``tcgen05.cp.32x128b.warpx4``."""
     require_role(converter, op)
     source = converter.record(op.source, SmemTile)
     target = converter.record(op.target, TmemTile)
@@ -60,4 +62,10 @@ def convert_cp_scales(converter: Converter, op: tc.CpScalesOp) -> None:
     if offset:
         descriptor = arith.AddIOp(descriptor, converter.constant(offset, 64)).result
     first = arith.AddIOp(converter.tmem_columns(target), converter.ssa(op.column)).result
-    nvvm.tcgen05.cp("32x128b", tmem_pointer(first), descriptor, multicast="warpx4")
+    nvvm.tcgen05.cp(
+        "32x128b",
+        tmem_pointer(first),
+        descriptor,
+        multicast="warpx4",
+        cta_group=cta_group_of(op),
+    )

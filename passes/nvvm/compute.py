@@ -5,6 +5,7 @@ from __future__ import annotations
 from tcir._mlir import arith, ir, nvvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, integers
+from tcir.dialect.cta_pair import columns_of, cta_group_of
 from tcir.dialect.limits import SLICE_COLUMNS, TMEM_LANES
 from tcir.dialect.ops.compute import collector_of, first_row, kind_of, scale_of
 from tcir.errors import PassError
@@ -57,7 +58,7 @@ def tile_descriptor(converter: Converter, tile: SmemTile) -> ir.Value:
 
 @lower(tc.MmaOp)
 def convert_mma(converter: Converter, op: tc.MmaOp) -> None:
-    """``tcgen05.mma.cta_group::1``, with A in tensor memory or shared memory."""
+    """``tcgen05.mma``, with A in tensor memory or shared memory."""
     require_role(converter, op)
     d = converter.record(op.d, TmemTile)
     b = converter.record(op.b, SmemTile)
@@ -88,6 +89,7 @@ def convert_mma(converter: Converter, op: tc.MmaOp) -> None:
             disable_output_lane=d.disabled,
             scale_input_d=scale_operand(converter, op),
             collector=collector_of(op),
+            cta_group=cta_group_of(op),
         ),
     )
 
@@ -100,14 +102,14 @@ def matrix_a(converter: Converter, a: SmemTile | TmemTile, index: int, row: int 
 
 
 def descriptor_of(op: ir.OpView, m: int, selector: int | None = None) -> int:
-    """The instruction descriptor of an mma without block scales."""
+    """The instruction descriptor of an mma without block scales; `m`: rows of A in a CTA."""
     a, b = op.a.type, op.b.type
     elements = [str(a.element), str(b.element)]
     if "unsigned" in op.attributes:
         elements = ["u8" if plain else "i8" for plain in integers(op, "unsigned")]
     return instruction_descriptor(
-        m=m,
-        n=b.shape[0],
+        m=m * cta_group_of(op),
+        n=columns_of(op),
         d=str(op.d.type.element),
         a=elements[0],
         b=elements[1],

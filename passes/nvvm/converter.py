@@ -6,13 +6,15 @@ address plus static facts (tiles, barriers, rings, tensors).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from tcir._mlir import arith, ir, llvm, nvvm
+from tcir._mlir import arith, ir, llvm, nvvm, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer
+from tcir.dialect.cta_pair import LEADER, PAIR
 from tcir.dialect.fragments import share
 from tcir.dialect.limits import WARP as WARP
 from tcir.errors import PassError
@@ -75,6 +77,7 @@ class TmemBase:
     slot: int
     columns: int
     warp: int
+    cta_group: int = 1
     value: ir.Value | None = None
 
 
@@ -170,6 +173,34 @@ class Converter:
         self.thread = nvvm.read_ptx_sreg("tid.x")
         self.warp = arith.ShRUIOp(self.thread, self.constant(5)).result
         self.lane = arith.AndIOp(self.thread, self.constant(WARP - 1)).result
+
+    def cta_rank(self) -> ir.Value:
+        """The number of the CTA in its cluster, read once at the kernel's entry."""
+        if "rank" not in self.at_entry:
+            with ir.InsertionPoint.after(self.lane.owner):
+                self.at_entry["rank"] = nvvm.read_ptx_sreg("cluster.ctarank")
+        return self.at_entry["rank"]
+
+    def is_leader(self) -> ir.Value:
+        """Whether the CTA has an even rank, and so is the leader of its pair."""
+        if "leader" not in self.at_entry:
+            rank, one, zero = self.cta_rank(), self.constant(PAIR - 1), self.constant(0)
+            with ir.InsertionPoint.after(rank.owner):
+                odd = arith.AndIOp(rank, one).result
+                even = arith.CmpIOp(arith.CmpIPredicate.eq, odd, zero).result
+            self.at_entry["leader"] = even
+        return self.at_entry["leader"]
+
+    @contextmanager
+    def _executing(self, op: ir.OpView) -> Iterator[None]:
+        """Emits an op with the attribute ``leader`` into a branch that the leader takes."""
+        if LEADER not in op.attributes or isinstance(op, tc.RoleOp):
+            yield
+            return
+        branch = scf.IfOp(self.is_leader())
+        with ir.InsertionPoint(branch.then_block):
+            yield
+            scf.YieldOp([])
 
     def constant(self, value: int, bits: int = 32) -> ir.Value:
         """A constant of the kernel's entry block, one per value and type."""
@@ -269,7 +300,8 @@ class Converter:
             )
         with op.location:
             try:
-                convert(self, op)
+                with self._executing(op):
+                    convert(self, op)
             except PassError as error:
                 error.location = error.location or op.location
                 raise

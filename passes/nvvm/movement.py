@@ -5,6 +5,7 @@ from __future__ import annotations
 from tcir._mlir import arith, ir, llvm, nvvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import defining, integer, string
+from tcir.dialect.cta_pair import PAIR, cta_group_of
 from tcir.dialect.ops.tma import gathers, halo_of
 from tcir.errors import PassError
 
@@ -24,6 +25,10 @@ from .structure import tmem_pointer
 
 _LOAD_MODES = {"tiled": "tile", "im2col": "im2col", "im2col_w128": "im2col_w_128"}
 """Mode of a tensor map -> NVVM's name of a load from it."""
+
+RANK_BIT = 1 << 24
+"""The lowest bit of the CTA's rank in a shared address: the other CTA of a pair has the other value
+(CUTLASS, Sm100MmaPeerBitMask)."""
 
 LANE_SHIFT = 16
 """A tensor-memory address is ``lane << 16 | column`` (PTX ISA 9.7.16.1)."""
@@ -52,16 +57,29 @@ def convert_tma_load(converter: Converter, op: tc.TmaLoadOp) -> None:
         mode = "tile_gather4"
     if mode == "im2col_w_128":
         offsets.insert(0, converter.constant(halo_of(op), 16))
-    own = not converter.of_warps  # as destination, .shared::cta is newer than sm_90
+    cta_group = cta_group_of(op)
+    # As destination, .shared::cta is newer than sm_90, and takes no barrier of another CTA.
+    own = not converter.of_warps and cta_group == 1
+    signal = converter.shared(converter.record(op.signal, Mbarrier).address)
+    if cta_group == PAIR:
+        signal = leaders(converter, signal)
     nvvm.cp_async_bulk_tensor_shared_cluster_global(
         converter.shared(tile.address.plus(row * tile.type.span), 3 if own else 7),
         converter.record(op.map, TensorMap).pointer,
         [converter.ssa(coordinate) for coordinate in op.coords],
-        converter.shared(converter.record(op.signal, Mbarrier).address),
+        signal,
         offsets,
         mode=mode,
         is_cta_only=own,
+        cta_group=cta_group,
     )
+
+
+def leaders(converter: Converter, pointer: ir.Value) -> ir.Value:
+    """The same place in the shared memory of the pair's leader."""
+    address = llvm.ptrtoint(i32(), pointer)
+    even = arith.AndIOp(address, converter.constant(~RANK_BIT)).result
+    return llvm.inttoptr(pointer.type, even)
 
 
 @lower(tc.TmemLdOp)

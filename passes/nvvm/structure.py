@@ -9,6 +9,7 @@ from dataclasses import replace
 from tcir._mlir import arith, ir, llvm, nvvm, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, integers, string
+from tcir.dialect.cta_pair import LEADER, cta_group_of
 from tcir.dialect.limits import MBARRIER_BYTES
 from tcir.errors import PassError
 from tcir.passes.build.gpu_module import pointer_type
@@ -119,10 +120,11 @@ def convert_tmem_alloc(converter: Converter, op: tc.TmemAllocOp) -> None:
         slot=integer_attribute(op, "address_slot"),
         columns=integer(op, "columns"),
         warp=integer_attribute(op, "warp"),
+        cta_group=cta_group_of(op),
     )
     with only_if(is_equal(converter, converter.warp, base.warp)):
         slot = converter.shared(SharedAddress(converter.smem, base.slot))
-        nvvm.tcgen05.alloc(slot, converter.constant(base.columns))
+        nvvm.tcgen05.alloc(slot, converter.constant(base.columns), base.cta_group)
     converter.bases.append(base)
     converter.values[op.base] = base
 
@@ -133,7 +135,7 @@ def convert_tmem_relinquish(converter: Converter, op: tc.TmemRelinquishOp) -> No
     if not converter.bases:
         raise PassError("expected tc.tmem_alloc before tc.tmem_relinquish, got none")
     with only_if(is_equal(converter, converter.warp, converter.bases[-1].warp)):
-        nvvm.tcgen05.relinquish_alloc_permit()
+        nvvm.tcgen05.relinquish_alloc_permit(cta_group_of(op))
 
 
 @lower(tc.TmemDeallocOp)
@@ -146,7 +148,8 @@ def convert_tmem_dealloc(converter: Converter, op: tc.TmemDeallocOp) -> None:
     if columns != base.columns:
         raise PassError(f"expected the {base.columns} columns of the allocation, got {columns}")
     with only_if(is_equal(converter, converter.warp, base.warp)):
-        nvvm.tcgen05.dealloc(tmem_pointer(base.value), converter.constant(columns))
+        address = tmem_pointer(base.value)
+        nvvm.tcgen05.dealloc(address, converter.constant(columns), cta_group_of(op))
 
 
 def tmem_pointer(address: ir.Value) -> ir.Value:
@@ -171,6 +174,8 @@ def convert_role(converter: Converter, op: tc.RoleOp) -> None:
         mine = arith.CmpIOp(
             arith.CmpIPredicate.ult, position, converter.constant(len(warps))
         ).result
+    if LEADER in op.attributes:
+        mine = arith.AndIOp(mine, converter.is_leader()).result
     for argument in body.arguments:
         converter.values[argument] = position
     converter.in_role = True

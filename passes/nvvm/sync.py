@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tcir._mlir import arith, ir, llvm, nvvm, scf
 from tcir.dialect import tc
-from tcir.dialect.attributes import integer, string
+from tcir.dialect.attributes import integer, optional_integer, string
+from tcir.dialect.cta_pair import CTA_MASK, PAIR, cta_group_of
 from tcir.errors import PassError
 
 from .converter import Converter, Mbarrier, i32, lower, require_role
@@ -49,7 +50,18 @@ def convert_arrive(converter: Converter, op: tc.MbarrierArriveOp) -> None:
 def convert_commit(converter: Converter, op: tc.CommitOp) -> None:
     """``tcgen05.commit``."""
     require_role(converter, op)
-    nvvm.tcgen05.commit(converter.shared(converter.record(op.bar, Mbarrier).address))
+    pointer = converter.shared(converter.record(op.bar, Mbarrier).address)
+    mask = optional_integer(op, CTA_MASK)
+    nvvm.tcgen05.commit(
+        pointer, None if mask is None else _ranks(converter, mask), cta_group_of(op)
+    )
+
+
+def _ranks(converter: Converter, mask: int) -> ir.Value:
+    """The CTAs of a mask of the pair, by their ranks in the cluster."""
+    even = arith.AndIOp(converter.cta_rank(), converter.constant(-PAIR)).result
+    ranks = arith.ShLIOp(converter.constant(mask), even).result
+    return arith.TruncIOp(ir.IntegerType.get_signless(16), ranks).result
 
 
 @lower(tc.FenceOp)
@@ -74,6 +86,26 @@ def convert_cta_barrier(converter: Converter, op: tc.CtaBarrierOp) -> None:
     if converter.in_role:
         raise PassError("expected tc.cta_barrier outside tc.role: all threads take part in it")
     nvvm.barrier()
+    _read_bases(converter)
+
+
+@lower(tc.ClusterBarrierOp)
+def convert_cluster_barrier(converter: Converter, op: tc.ClusterBarrierOp) -> None:
+    """``barrier.cluster.arrive`` and ``.wait``; then as ``tc.cta_barrier``."""
+    if converter.in_role:
+        raise PassError("expected tc.cluster_barrier outside tc.role: all threads take part in it")
+    nvvm.cluster_barrier()
+    _read_bases(converter)
+
+
+@lower(tc.CtaRankOp)
+def convert_cta_rank(converter: Converter, op: tc.CtaRankOp) -> None:
+    """``%cluster_ctarank``."""
+    converter.values[op.rank] = converter.cta_rank()
+
+
+def _read_bases(converter: Converter) -> None:
+    """Reads the addresses of the allocations made so far."""
     for base in converter.bases:
         if base.value is None:
             slot = converter.add(converter.smem, base.slot)

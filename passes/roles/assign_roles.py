@@ -10,12 +10,13 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import string
 from tcir.dialect.limits import QUARTERS
 from tcir.dialect.operation import traits_of
-from tcir.dialect.walk import walk
+from tcir.dialect.walk import nested, walk
 from tcir.dialect.warp_map import Role, WarpMap, warp_map_of
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import i64s
 from tcir.passes.build.kernel_ops import body, find_kernels, trip_count
+from tcir.passes.roles.pairs import share_leader
 from tcir.passes.roles.place_barriers import ROLE
 from tcir.passmanager.pipeline import Pass, register_pass
 
@@ -56,7 +57,8 @@ class AssignRoles(Pass):
     it, and of the index arithmetic it needs; a loop over the four sub-partitions of tensor memory
     becomes one sub-partition per epilogue warp. Of several epilogue warpgroups, each takes every
     n-th iteration of the loops over columns. ``tc.warpgroup_registers`` precedes the roles of a map
-    that shares registers out. Preserves the order of ops within a role; between
+    that shares registers out. A role of ops that are all the ``leader``'s of a CTA pair is its own.
+    Preserves the order of ops within a role; between
     roles only the order that the barriers enforce.
     """
 
@@ -98,6 +100,7 @@ def _split(kernel: func.FuncOp, warp_map: WarpMap) -> None:
             for op in mine:
                 copier.copy(op)
         _drop_dead(block)
+        share_leader(region, [op for op in nested(region) if not _is_pure(op)])
     for op in reversed([ops[i] for i in owned]):
         op.operation.erase()
 

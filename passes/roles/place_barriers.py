@@ -8,6 +8,7 @@ from typing import ClassVar
 from tcir._mlir import arith, func, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import constant_of, integer
+from tcir.dialect.cta_pair import PAIR, kernel_cta_group
 from tcir.dialect.limits import QUARTERS
 from tcir.dialect.operation import traits_of
 from tcir.dialect.ops.tma import halo_of
@@ -15,7 +16,7 @@ from tcir.dialect.walk import walk
 from tcir.dialect.warp_map import EPILOGUE, MMA, PRODUCER, warp_map_of
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.emit import fence, i64, tma_load
+from tcir.passes.build.emit import fence, i64, of_pair, tma_load
 from tcir.passes.build.index import Index
 from tcir.passes.build.kernel_ops import (
     accumulator_of,
@@ -28,6 +29,7 @@ from tcir.passes.build.kernel_ops import (
     walk_body,
 )
 from tcir.passes.roles.bulk_groups import guard_stores
+from tcir.passes.roles.pairs import lead, of_leader
 from tcir.passmanager.pipeline import Pass, register_pass
 
 ROLE = "tc.for_role"
@@ -87,7 +89,7 @@ class PlaceBarriers(Pass):
 
     Rings in tensor memory, filled by the loop's cp, use the same slots and thus the same ``empty``
     barrier: commit, wait, load, wait separate the last mma on a slot from the next cp into it.
-    TMA stores: see `tcir.passes.roles.bulk_groups`.
+    TMA stores: see `tcir.passes.roles.bulk_groups`; CTA pairs: `tcir.passes.roles.pairs`.
     Preserves program order, which one thread may still execute as a whole, and the values stored.
     Each synchronisation op carries ``tc.for_role``.
     """
@@ -118,6 +120,7 @@ class _Placer:
     loops: list[scf.ForOp]
     rings: list[scf.ForOp]
     clearing: ir.OpView | None
+    cta_group: int = 1
     inits: list[tc.MbarrierInitOp] = field(default_factory=list)
 
     @classmethod
@@ -125,7 +128,8 @@ class _Placer:
         """Finds the loops of `kernel`; raises a match failure when they have another form."""
         loops = _load_loops(kernel)
         rings = [_ring_loop(loop) for loop in loops]
-        return cls(kernel, loops, rings, _clearing_op(kernel, loops[0]))
+        cta_group = kernel_cta_group(kernel)
+        return cls(kernel, loops, rings, _clearing_op(kernel, loops[0]), cta_group)
 
     @property
     def setup(self) -> ir.OpView:
@@ -143,6 +147,8 @@ class _Placer:
             self._guard_zeros(self.clearing)
         self._publish_barriers()
         self._guard_reads()
+        if self.cta_group == PAIR:
+            lead(self.kernel, ROLE)
 
     def _init(
         self, location: ir.Location, count: int | None, arrivals: int = 1
@@ -164,6 +170,13 @@ class _Placer:
                 op.operation.move_before(self.setup.operation)
         with ir.InsertionPoint(self.setup), self.inits[-1].location:
             fence("mbarrier_init")
+            self._barrier()
+
+    def _barrier(self) -> None:
+        """Of all threads that use each other's memory: of the CTA, or of the pair."""
+        if self.cta_group == PAIR:
+            tc.ClusterBarrierOp()
+        else:
             tc.CtaBarrierOp()
 
     def _guard_ring(self, loop: scf.ForOp) -> None:
@@ -192,13 +205,18 @@ class _Placer:
             flipped = index.value(index.sub(1, phase))
             _tag(tc.MbarrierWaitOp(empty_slot, flipped), PRODUCER)
             nbytes = sum(integer(load, "nbytes") for load in loads)
-            _tag(tc.MbarrierExpectTxOp(full_slot, i64(nbytes)), PRODUCER)
+            expect = tc.MbarrierExpectTxOp(full_slot, i64(nbytes * self.cta_group))
+            _tag(expect, PRODUCER)
+        if self.cta_group == PAIR:
+            of_leader(expect)
         for load in loads:
             with ir.InsertionPoint(load), load.location:
-                tma_load(
+                signalled = tma_load(
                     load.map, list(load.coords), load.tile, integer(load, "row"),
                     integer(load, "nbytes"), list(load.offsets), full_slot, halo_of(load),
                 )  # fmt: skip
+            if self.cta_group == PAIR:
+                of_pair(signalled)
             load.operation.erase()
         with ir.InsertionPoint(consumers[0]), consumers[0].location:
             _tag(tc.MbarrierWaitOp(full_slot, phase), MMA)
@@ -335,7 +353,7 @@ class _Placer:
                 tc.TmemWaitOp(ir.StringAttr.get("ld"))
         with ir.InsertionPoint(body(self.kernel)[-1]), reads[-1].location:
             _tag(fence("tcgen05.before"), EPILOGUE)
-            tc.CtaBarrierOp()
+            self._barrier()
 
 
 def _is_load(op: ir.OpView) -> bool:

@@ -7,12 +7,13 @@ from typing import ClassVar
 
 from tcir._mlir import func, ir
 from tcir.dialect import tc
+from tcir.dialect.cta_pair import PAIR, kernel_cta_group
 from tcir.dialect.limits import SMEM_BYTES, TMEM_COLUMNS
 from tcir.dialect.operation import traits_of
 from tcir.dialect.types import one_of, shared_bytes, slots, tensor_columns
 from tcir.dialect.warp_map import warp_map_of
 from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.emit import i64
+from tcir.passes.build.emit import i64, of_pair
 from tcir.passes.build.kernel_ops import (
     body,
     find_kernels,
@@ -61,7 +62,7 @@ class PlanMemory(Pass):
 
     def run(self, module: ir.Module) -> None:
         for kernel in find_kernels(module, self.name, "place-barriers"):
-            barriers = [op for op in body(kernel) if isinstance(op, tc.CtaBarrierOp)]
+            barriers = [op for op in body(kernel) if isinstance(op, _BARRIERS)]
             if len(barriers) < 2:
                 raise match_failure(
                     kernel,
@@ -74,6 +75,9 @@ class PlanMemory(Pass):
                 )
             address = _place_shared(kernel)
             _place_columns(kernel, address, barriers)
+
+
+_BARRIERS = tc.CtaBarrierOp | tc.ClusterBarrierOp
 
 
 def _place_shared(kernel: func.FuncOp) -> int:
@@ -100,7 +104,7 @@ def _place_shared(kernel: func.FuncOp) -> int:
     return address
 
 
-def _place_columns(kernel: func.FuncOp, address: int, barriers: list[tc.CtaBarrierOp]) -> None:
+def _place_columns(kernel: func.FuncOp, address: int, barriers: list[ir.OpView]) -> None:
     tiles = [op for op in walk_body(kernel) if isinstance(op, tc.TmemTileOp)]
     if not tiles:
         raise match_failure(kernel, "expected a kernel with tiles in tensor memory, got none")
@@ -118,7 +122,8 @@ def _place_columns(kernel: func.FuncOp, address: int, barriers: list[tc.CtaBarri
     with ir.InsertionPoint(barriers[0]), tiles[0].location:
         alloc = tc.TmemAllocOp(i64(columns))
         alloc.attributes["address_slot"], alloc.attributes["warp"] = i64(address), warp
-        tc.TmemRelinquishOp().attributes["warp"] = warp
+        relinquish = tc.TmemRelinquishOp()
+        relinquish.attributes["warp"] = warp
     ops = body(kernel)
     behind = ops[ops.index(barriers[0]) + 1]
     column = 0
@@ -130,5 +135,9 @@ def _place_columns(kernel: func.FuncOp, address: int, barriers: list[tc.CtaBarri
         tile.tile.replace_all_uses_with(placed.tile)
         tile.operation.erase()
     with ir.InsertionPoint(body(kernel)[-1]), barriers[-1].location:
-        tc.TmemDeallocOp(alloc.base, i64(columns)).attributes["warp"] = warp
+        dealloc = tc.TmemDeallocOp(alloc.base, i64(columns))
+        dealloc.attributes["warp"] = warp
+    if kernel_cta_group(kernel) == PAIR:
+        for op in (alloc, relinquish, dealloc):
+            of_pair(op)
     kernel.attributes["tc.tmem_columns"] = i64(columns)

@@ -240,7 +240,7 @@ func.func @f(%d: !d, %a: !a, %b: !b, %sfa: !sf, %sfb: !sf, %c: i1) {
 !b = !tc.smem<array<i64: 16, 128>, i8, "K", "128B">
 !sf = !tc.tmem<array<i64: 128, 64>, i8>
 func.func @f(%d: !d, %a: !a, %b: !b, %sfa: !sf, %sfb: !sf, %c: i1) {
-  // expected-error @+1 {{tc.mma_block_scale: A must have 128 rows, got 64: block-scaled kinds have no other M with cta_group::1; fill up with zeros}}
+  // expected-error @+1 {{tc.mma_block_scale: A must have 128 rows, got 64: block-scaled kinds have no other M with cta_group::1, and a CTA of a pair has half of M = 256; fill up with zeros}}
   "tc.mma_block_scale"(%d, %a, %b, %sfa, %sfb, %c) {kind = "mxf4nvf4", a_type = "e2m1",
       b_type = "e2m1", scale_type = "ue4m3", block = 16 : i64, a_slice = 3 : i64, b_slice = 3 : i64,
       sfa_column = 12 : i64, sfb_column = 12 : i64, sfa_id = 0 : i64, sfb_id = 0 : i64}
@@ -302,7 +302,7 @@ func.func @f(%d: !d, %a: !a, %b: !b, %sfa: !sf, %sfb: !sf, %c: i1) {
 !b = !tc.smem<array<i64: 16, 128>, i8, "K", "128B">
 !sf = !tc.tmem<array<i64: 128, 64>, i8>
 func.func @f(%d: !d, %a: !a, %b: !b, %sfa: !sf, %sfb: !sf, %c: i1) {
-  // expected-error @+1 {{tc.mma_block_scale: D must have as many columns as B has rows (N), got 32 columns and N = 16}}
+  // expected-error @+1 {{tc.mma_block_scale: D must have as many columns as B has rows (N), both halves with cta_group = 2, got 32 columns and N = 16}}
   "tc.mma_block_scale"(%d, %a, %b, %sfa, %sfb, %c) {kind = "mxf4nvf4", a_type = "e2m1",
       b_type = "e2m1", scale_type = "ue4m3", block = 16 : i64, a_slice = 3 : i64, b_slice = 3 : i64,
       sfa_column = 12 : i64, sfb_column = 12 : i64, sfa_id = 0 : i64, sfb_id = 0 : i64}

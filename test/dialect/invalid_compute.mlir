@@ -143,7 +143,7 @@ func.func @f(%d: !d, %a: !a, %b: !b, %acc: i1) {
 !a = !tc.smem<array<i64: 64, 64>, f16, "K", "128B">
 !b = !tc.smem<array<i64: 64, 64>, f16, "MN", "128B">
 func.func @f(%d: !d, %a: !a, %b: !b, %acc: i1) {
-  // expected-error @+1 {{tc.mma: A in shared memory must have 128 rows, got 64: tc issues M = 128, cta_group::1 (M = 256 needs a CTA pair); pad A to 128 rows}}
+  // expected-error @+1 {{tc.mma: A in shared memory must have 128 rows, got 64: tc issues M = 128, and a CTA of a pair has half of M = 256; pad A to 128 rows}}
   "tc.mma"(%d, %a, %b, %acc) {a_slice = 0 : i64, b_slice = 0 : i64, ashift = false}
       : (!d, !a, !b, i1) -> ()
   return
@@ -193,7 +193,7 @@ func.func @f(%d: !d, %a: !a, %b: !b, %acc: i1) {
 !a = !tc.tmem<array<i64: 128, 64>, f16>
 !b = !tc.smem<array<i64: 24, 64>, f16, "K", "128B">
 func.func @f(%d: !d, %a: !a, %b: !b, %acc: i1) {
-  // expected-error @+1 {{tc.mma: D must have as many columns as B has rows (N), got 32 columns and N = 24}}
+  // expected-error @+1 {{tc.mma: D must have as many columns as B has rows (N), both halves with cta_group = 2, got 32 columns and N = 24}}
   "tc.mma"(%d, %a, %b, %acc) {a_slice = 0 : i64, b_slice = 0 : i64, ashift = false}
       : (!d, !a, !b, i1) -> ()
   return

@@ -490,7 +490,7 @@ func.func @f(%d: !d, %a: !a, %b: !b, %e: !e, %c: i1) {
 !b = !tc.smem<array<i64: 64, 128>, f16, "K", "128B">
 !e = !tc.tmem<array<i64: 128, 8>, i32>
 func.func @f(%d: !d, %a: !a, %b: !b, %e: !e, %c: i1) {
-  // expected-error @+1 {{tc.mma_sparse: A in shared memory must have 128 rows, got 64: tc issues M = 128, cta_group::1 (M = 256 needs a CTA pair); pad A to 128 rows}}
+  // expected-error @+1 {{tc.mma_sparse: A in shared memory must have 128 rows, got 64: tc issues M = 128, and a CTA of a pair has half of M = 256; pad A to 128 rows}}
   "tc.mma_sparse"(%d, %a, %b, %e, %c) {a_slice = 0 : i64, b_slice = 0 : i64, metadata_column = 0 : i64, selector = 0 : i64} : (!d, !a, !b, !e, i1) -> ()
   return
 }
@@ -540,7 +540,7 @@ func.func @f(%d: !d, %a: !a, %b: !b, %e: !e, %c: i1) {
 !b = !tc.smem<array<i64: 64, 128>, f16, "K", "128B">
 !e = !tc.tmem<array<i64: 128, 8>, i32>
 func.func @f(%d: !d, %a: !a, %b: !b, %e: !e, %c: i1) {
-  // expected-error @+1 {{tc.mma_sparse: D must have as many columns as B has rows (N), got 32 columns and N = 64}}
+  // expected-error @+1 {{tc.mma_sparse: D must have as many columns as B has rows (N), both halves with cta_group = 2, got 32 columns and N = 64}}
   "tc.mma_sparse"(%d, %a, %b, %e, %c) {a_slice = 0 : i64, b_slice = 0 : i64, metadata_column = 0 : i64, selector = 0 : i64} : (!d, !a, !b, !e, i1) -> ()
   return
 }

@@ -62,6 +62,7 @@ QUICK = [
     Dense(130, 40, 17, "f32"),  # repacked: K = 17, and f32 with N innermost
     Dense(20, 72, 160, "f8E4M3FN", "km", "nk", other="f8E5M2", out="bf16"),
     Dense(3, 200, 48, "i8", "mk", "nk", options="n-tile=192"),
+    Dense(140, 40, 72, "f16", options="cta-group=2 n-tile=32"),
 ]
 
 MAJORS = [Dense(136, 80, 176, element, a, b) for element in TYPES for a, b in LAYOUTS]
@@ -114,4 +115,15 @@ SWAPPED = [
 ]
 """Few rows, so that A and B are exchanged, and others that ask for it."""
 
-DENSE = [*MAJORS, *TAILS, *TILES, *OTHERS, *PERSISTENT, *SWAPPED]
+PAIRS = [
+    *(Dense(300, 200, 144, element, a, b, options="cta-group=2 n-tile=96")
+      for element, (a, b) in zip(("f16", "bf16", "f8E4M3FN", "i8"), LAYOUTS)),
+    Dense(140, 264, 72, "f32", "mk", "nk", options="cta-group=2 n-tile=256"),
+    Dense(129, 33, 65, "f16", "km", "kn", options="cta-group=2 n-tile=32"),
+    Dense(1, 1, 1, "bf16", options="cta-group=2"),
+    Dense(257, 130, 200, "f16", "mk", "kn", out="f16", batch=2, options="cta-group=2 stages=1"),
+    Dense(512, 512, 320, "f8E5M2", "mk", "nk", out="bf16", options="cta-group=2 stages=3"),
+]  # fmt: skip
+"""Pairs of CTAs: odd tiles of rows, one CTA without rows, halves of B that begin anywhere."""
+
+DENSE = [*MAJORS, *TAILS, *TILES, *OTHERS, *PERSISTENT, *SWAPPED, *PAIRS]

@@ -48,8 +48,7 @@ def test_named(op: str) -> None:
 
 NO_RESULT = {
     "nvvm.barrier id = %tid number_of_threads = %tid": "nvvm.barrier: no rule for a barrier of chosen threads",
-    TMEM + MMA.replace("GROUP", "cta_2").replace("MORE", ""): "no rule for ctaGroup = #nvvm.cta_group<cta_2>",
-    SMEM + "nvvm.tcgen05.alloc %s, %tid {group = #nvvm.cta_group<cta_2>} : !llvm.ptr<3>, i32": "no rule for group",
+    "nvvm.cluster.arrive.relaxed": "nvvm.cluster.arrive.relaxed: no rule at thread level",
 }  # fmt: skip
 
 
@@ -63,7 +62,10 @@ def test_named_without_result(op: str) -> None:
 SPELLED = {
     TMEM + MMA.replace("GROUP", "cta_1").replace("MORE", ", collectorOp = #nvvm.tcgen05_mma_collectorop<fill>"): "collector::a::fill",
     TMEM + MMA.replace("GROUP", "cta_1").replace("f16", "tf32").replace("MORE", ""): "kind::tf32",
+    TMEM + MMA.replace("GROUP", "cta_2").replace("MORE", ""): "tcgen05.mma.cta_group::2.kind::f16",
     TMEM + "nvvm.tcgen05.cp %t, %d {shape = #nvvm.tcgen05_cp_shape<shape_128x128b>}": "cp.cta_group::1.128x128b",
+    SMEM + "nvvm.tcgen05.alloc %s, %tid {group = #nvvm.cta_group<cta_2>} : !llvm.ptr<3>, i32": "tcgen05.alloc.cta_group::2",
+    "nvvm.cluster.arrive {aligned}": "barrier.cluster.arrive.aligned",
 }  # fmt: skip
 
 

@@ -24,8 +24,9 @@ class Form:
     why: str = ""
 
 
-_PAIR = "pairs of CTAs are PTX and machine only: no op of a tile program accesses another CTA"
-_CLUSTER = "clusters are PTX and machine only: no op of a tile program accesses another CTA"
+_PAIR = "cta_group = 2"
+"""The attribute that selects the form of a CTA pair."""
+_CLUSTER = "no schedule shares tiles in a cluster yet"
 
 
 def _registers(count: int) -> str:
@@ -41,9 +42,11 @@ def _memory() -> list[Form]:
         Form("9.7.16.7", "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;",
              "tc.tmem_relinquish"),
         Form("9.7.16.7", "tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [%r0], 64;",
-             why=_PAIR),
-        Form("9.7.16.7", "tcgen05.dealloc.cta_group::2.sync.aligned.b32 %r0, 64;", why=_PAIR),
-        Form("9.7.16.7", "tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;", why=_PAIR),
+             "tc.tmem_alloc", _PAIR),
+        Form("9.7.16.7", "tcgen05.dealloc.cta_group::2.sync.aligned.b32 %r0, 64;",
+             "tc.tmem_dealloc", _PAIR),
+        Form("9.7.16.7", "tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;",
+             "tc.tmem_relinquish", _PAIR),
     ]  # fmt: skip
     shapes = {"32x32b": 1, "16x64b": 1, "16x128b": 2, "16x256b": 4, "16x32bx2": 1}
     for name, op, pack in (("ld", "tc.tmem_ld_words", ".pack::16b"),
@@ -88,9 +91,20 @@ def _copies() -> list[Form]:
                 op = special[shape] if plain else "tc.cp_rows"
                 forms.append(Form("9.7.16.9", text, op, "" if plain else attributes))
     forms += [
-        Form("9.7.16.9", "tcgen05.cp.cta_group::2.128x256b [%r0], %rd0;", why=_PAIR),
+        Form(
+            "9.7.16.9", "tcgen05.cp.cta_group::2.32x128b.warpx4 [%r0], %rd0;", "tc.cp_scales", _PAIR
+        ),
+        Form(
+            "9.7.16.9",
+            "tcgen05.cp.cta_group::2.128x256b [%r0], %rd0;",
+            why="no schedule of pairs has A in tensor memory",
+        ),
         Form("9.7.16.9", "tcgen05.shift.cta_group::1.down [%r0];", "tc.shift"),
-        Form("9.7.16.9", "tcgen05.shift.cta_group::2.down [%r0];", why=_PAIR),
+        Form(
+            "9.7.16.9",
+            "tcgen05.shift.cta_group::2.down [%r0];",
+            why="no schedule of pairs has A in tensor memory",
+        ),
     ]
     return forms
 
@@ -127,7 +141,7 @@ def _mma() -> list[Form]:
         forms.append(Form(section, f"{ws.replace('ws.', 'ws.sp.')} [%r0], %rd0, %rd1, [%r2], %r1, "
                           "%p0;", why="no schedule needs it yet"))  # fmt: skip
         forms.append(Form(section, f"{start.replace('::1', '::2')} [%r0], %rd0, %rd1, %r1, %p0;",
-                          why=_PAIR))  # fmt: skip
+                          "tc.mma", _PAIR))  # fmt: skip
     for kind, block in (("mxf8f6f4", "block32"), ("mxf4", "block32"), ("mxf4nvf4", "block32"),
                         ("mxf4nvf4", "block16")):  # fmt: skip
         start = f"tcgen05.mma.cta_group::1.kind::{kind}.block_scale.{block}"
@@ -139,7 +153,9 @@ def _mma() -> list[Form]:
         sparse = start.replace("mma.", "mma.sp.")
         metadata = operands.replace("%r1,", "[%r4], %r1,")
         forms.append(Form(section, f"{sparse} {metadata}", why="no schedule needs it yet"))
-        forms.append(Form(section, f"{start.replace('::1', '::2')} {operands}", why=_PAIR))
+        forms.append(Form(section, f"{start.replace('::1', '::2')} {operands}",
+                          "tc.mma_block_scale",
+                          f'kind = "{kind}", block = {block[5:]}, {_PAIR}'))  # fmt: skip
     return forms
 
 
@@ -152,8 +168,9 @@ def _order() -> list[Form]:
              'kind = "tcgen05.after"'),
         Form("9.7.16.12", commit.format(1) + ".b64 [%r0];", "tc.commit"),
         Form("9.7.16.12", commit.format(1) + ".multicast::cluster.b64 [%r0], %h0;", why=_CLUSTER),
-        Form("9.7.16.12", commit.format(2) + ".b64 [%r0];", why=_PAIR),
-        Form("9.7.16.12", commit.format(2) + ".multicast::cluster.b64 [%r0], %h0;", why=_PAIR),
+        Form("9.7.16.12", commit.format(2) + ".b64 [%r0];", "tc.commit", _PAIR),
+        Form("9.7.16.12", commit.format(2) + ".multicast::cluster.b64 [%r0], %h0;", "tc.commit",
+             f"{_PAIR}, cta_mask = 3"),
     ]  # fmt: skip
 
 
@@ -184,7 +201,15 @@ def _tma() -> list[Form]:
         forms.append(
             Form(section, f"{start}{end}.multicast::cluster {operands}, %h2;", why=_CLUSTER)
         )
-        forms.append(Form(section, f"{start}{end}.cta_group::2 {operands};", why=_PAIR))
+        forms.append(
+            Form(
+                section,
+                f"{start}{end}.cta_group::2 {operands};",
+                "" if wide else "tc.tma_load",
+                f"{attributes}, {_PAIR}" * (not wide),
+                "only the form of 128 pixels has a use here" * wide,
+            )
+        )
     stores = {
         "tile": ("2d", "{%r0, %r1}", ""),
         "tile::scatter4": ("2d", "{%r0, %r1, %r2, %r3, %r4}", "five coordinates"),

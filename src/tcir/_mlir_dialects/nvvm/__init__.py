@@ -48,6 +48,12 @@ def barrier() -> None:
     effect("nvvm.barrier", operandSegmentSizes=integers(0, 0))
 
 
+def cluster_barrier() -> None:
+    """``barrier.cluster.arrive`` and ``.wait`` of all threads."""
+    for half in ("arrive", "wait"):
+        effect(f"nvvm.cluster.{half}", aligned=ir.UnitAttr.get())
+
+
 def fence_mbarrier_init() -> None:
     """Initialised mbarriers become visible to the cluster."""
     effect("nvvm.fence.mbarrier.init")
@@ -92,14 +98,17 @@ def cp_async_bulk_tensor_shared_cluster_global(
     *,
     mode: str,
     is_cta_only: bool,
+    cta_group: int = 1,
 ) -> None:
-    """A TMA load; `offsets` are those of the im2col modes."""
+    """A TMA load; `offsets` are those of the im2col modes. In a pair the mbarrier may be the other
+    CTA's."""
     effect(
         "nvvm.cp.async.bulk.tensor.shared.cluster.global",
         target, tensor_map, *coordinates, mbarrier, *offsets,
         mode=attribute("nvvm.tma_load_mode", mode),
         isCTAOnly=ir.BoolAttr.get(is_cta_only),
         operandSegmentSizes=integers(1, 1, len(coordinates), 1, len(offsets), 0, 0, 0),
+        **tcgen05.group_of(cta_group),
     )  # fmt: skip
 
 

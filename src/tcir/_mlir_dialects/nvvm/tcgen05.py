@@ -1,4 +1,4 @@
-"""The tcgen05 ops of nvvm, of one CTA (``cta_group::1``)."""
+"""The tcgen05 ops of nvvm; `cta_group`: they act on one CTA or on a pair."""
 
 from __future__ import annotations
 
@@ -10,24 +10,35 @@ from tcir._mlir import ir
 from ..build import attribute, effect, integers, value
 
 
-def alloc(slot: ir.Value, columns: ir.Value) -> None:
+def group_of(cta_group: int) -> dict[str, ir.Attribute]:
+    """The attribute of a pair; that of one CTA is the default."""
+    return {"group": _group(cta_group)} if cta_group > 1 else {}
+
+
+def _group(cta_group: int) -> ir.Attribute:
+    return attribute("nvvm.cta_group", f"cta_{cta_group}")
+
+
+def alloc(slot: ir.Value, columns: ir.Value, cta_group: int = 1) -> None:
     """Allocates columns; their address goes to `slot` in shared memory."""
-    effect("nvvm.tcgen05.alloc", slot, columns)
+    effect("nvvm.tcgen05.alloc", slot, columns, **group_of(cta_group))
 
 
-def relinquish_alloc_permit() -> None:
+def relinquish_alloc_permit(cta_group: int = 1) -> None:
     """The CTA allocates no more."""
-    effect("nvvm.tcgen05.relinquish_alloc_permit")
+    effect("nvvm.tcgen05.relinquish_alloc_permit", **group_of(cta_group))
 
 
-def dealloc(base: ir.Value, columns: ir.Value) -> None:
+def dealloc(base: ir.Value, columns: ir.Value, cta_group: int = 1) -> None:
     """Frees an allocation."""
-    effect("nvvm.tcgen05.dealloc", base, columns)
+    effect("nvvm.tcgen05.dealloc", base, columns, **group_of(cta_group))
 
 
-def commit(mbarrier: ir.Value) -> None:
-    """An arrival when all asynchronous tcgen05 ops issued so far are complete."""
-    effect("nvvm.tcgen05.commit", mbarrier)
+def commit(mbarrier: ir.Value, cta_mask: ir.Value | None = None, cta_group: int = 1) -> None:
+    """An arrival when all asynchronous tcgen05 ops issued so far are complete; with a mask, one in
+    each of its CTAs."""
+    masks = [] if cta_mask is None else [cta_mask]
+    effect("nvvm.tcgen05.commit", mbarrier, *masks, **group_of(cta_group))
 
 
 def fence(kind: Literal["before", "after"]) -> None:
@@ -78,9 +89,10 @@ def cp(
     descriptor: ir.Value,
     multicast: str | None = None,
     source_format: str | None = None,
+    cta_group: int = 1,
 ) -> None:
     """Shared to tensor memory."""
-    more = {}
+    more = group_of(cta_group)
     if multicast is not None:
         name = multicast.replace("::", "_")
         more["multicast"] = attribute("nvvm.tcgen05_cp_multicast", name)
@@ -107,6 +119,8 @@ class MmaForm:
     metadata: that of a sparse A
     """
 
+    cta_group: int = 1
+
     a_shift: bool = False
     disable_output_lane: ir.Value | None = None
     scale_input_d: ir.Value | None = None
@@ -131,7 +145,7 @@ def mma(
         "nvvm.tcgen05.mma.sp" if sparse else "nvvm.tcgen05.mma",
         d, *operands, idesc, accumulate, *given,
         kind=attribute("nvvm.tcgen05_mma_kind", kind),
-        ctaGroup=attribute("nvvm.cta_group", "cta_1"),
+        ctaGroup=_group(form.cta_group),
         operandSegmentSizes=integers(*[1] * 5, *sparse, *sizes),
         **_collector(form.collector),
         **({"aShift": ir.UnitAttr.get()} if form.a_shift else {}),
@@ -171,11 +185,12 @@ def mma_block_scale(
     idesc: ir.Value,
     accumulate: ir.Value,
     scales: tuple[ir.Value, ir.Value],
+    cta_group: int,
 ) -> None:
     """D = (A · SFA) · (B · SFB), plus D where `accumulate`; one scale for `block` elements of K."""
     effect(
         "nvvm.tcgen05.mma.block_scale", d, *operands, idesc, accumulate, *scales,
         kind=attribute("nvvm.tcgen05_mma_kind", kind),
-        ctaGroup=attribute("nvvm.cta_group", "cta_1"),
+        ctaGroup=_group(cta_group),
         blockScale=attribute("nvvm.tcgen05_mma_block_scale", f"block{block}"),
     )  # fmt: skip

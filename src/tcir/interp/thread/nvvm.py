@@ -9,12 +9,12 @@ from tcir.dialect.attributes import defining
 from tcir.errors import IncompleteError
 from tcir.interp.thread.speller import Speller, expect, only, pointer_space, spelling
 
-ONE_CTA = "#nvvm.cta_group<cta_1>"
+_GROUPS = {"": 1, "#nvvm.cta_group<cta_1>": 1, "#nvvm.cta_group<cta_2>": 2}
 _SREG = {
     f"{name}.{axis}": f"%{ptx}.{axis}"
     for name, ptx in (("tid", "tid"), ("ntid", "ntid"), ("ctaid", "ctaid"), ("nctaid", "nctaid"))
     for axis in "xyz"
-} | {"laneid": "%laneid", "warpid": "%warpid"}
+} | {"laneid": "%laneid", "warpid": "%warpid", "cluster.ctarank": "%cluster_ctarank"}
 
 
 def address(speller: Speller, value: ir.Value, space: int) -> str:
@@ -178,8 +178,9 @@ _TMA_MODES = {
 
 @spelling("nvvm.cp.async.bulk.tensor.shared.cluster.global")
 def _tma_load(speller: Speller, op: ir.Operation) -> None:
-    """9.7.9.27.5.2, to the shared memory of the executing CTA, named as such or in the cluster."""
-    only(op, "isCTAOnly", "mode")
+    """9.7.9.27.5.2, to the shared memory of the executing CTA, named as such or in the cluster; of
+    a pair, the mbarrier may be the other CTA's."""
+    only(op, "group", "isCTAOnly", "mode")
     own = expect(op, "isCTAOnly", "true", "false") == "true"
     space, number = ("shared::cta", 3) if own else ("shared::cluster", 7)
     modes = {f"#nvvm.tma_load_mode<{name}>": ptx for name, ptx in _TMA_MODES.items()}
@@ -189,9 +190,10 @@ def _tma_load(speller: Speller, op: ir.Operation) -> None:
         raise IncompleteError("no rule for a multicast mask, a cache policy or a predicate")
     place = ", ".join(speller.read_one(coordinate) for coordinate in coords)
     rank = 2 if name == "tile::gather4" else len(coords)
+    group = f".{cta_group(op)}" if "group" in op.attributes else ""
     text = (
         f"cp.async.bulk.tensor.{rank}d.{space}.global.{name}"
-        f".mbarrier::complete_tx::bytes {address(speller, target[0], number)}, "
+        f".mbarrier::complete_tx::bytes{group} {address(speller, target[0], number)}, "
         f"[{speller.read_one(tensor_map[0])}, {{{place}}}], {address(speller, bar[0], 3)}"
     )
     if offsets:
@@ -208,14 +210,26 @@ def segments(op: ir.Operation) -> list[list[Any]]:
     return parts
 
 
+def cta_group(op: ir.Operation, name: str = "group") -> str:
+    """``cta_group::1`` or ``::2``."""
+    return f"cta_group::{_GROUPS[expect(op, name, *_GROUPS)]}"
+
+
+@spelling("nvvm.cluster.arrive", "nvvm.cluster.wait")
+def _cluster_barrier(speller: Speller, op: ir.Operation) -> None:
+    """9.7.13.4; releases and acquires."""
+    only(op, "aligned")
+    aligned = ".aligned" if "aligned" in op.attributes else ""
+    speller.emit(f"barrier.cluster.{op.name.rpartition('.')[2]}{aligned}")
+
+
 @spelling("nvvm.tcgen05.alloc")
 def _alloc(speller: Speller, op: ir.Operation) -> None:
     """9.7.16.7.1."""
     only(op, "group")
-    expect(op, "group", ONE_CTA, "")
     pointer, columns = op.operands
     speller.emit(
-        "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 "
+        f"tcgen05.alloc.{cta_group(op)}.sync.aligned.shared::cta.b32 "
         f"{address(speller, pointer, 3)}, {speller.read_one(columns)}"
     )
 
@@ -224,29 +238,27 @@ def _alloc(speller: Speller, op: ir.Operation) -> None:
 def _relinquish(speller: Speller, op: ir.Operation) -> None:
     """9.7.16.7.1."""
     only(op, "group")
-    expect(op, "group", ONE_CTA, "")
-    speller.emit("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned")
+    speller.emit(f"tcgen05.relinquish_alloc_permit.{cta_group(op)}.sync.aligned")
 
 
 @spelling("nvvm.tcgen05.dealloc")
 def _dealloc(speller: Speller, op: ir.Operation) -> None:
     """9.7.16.7.1."""
     only(op, "group")
-    expect(op, "group", ONE_CTA, "")
     address, columns = (speller.read_one(operand) for operand in op.operands)
-    speller.emit(f"tcgen05.dealloc.cta_group::1.sync.aligned.b32 {address}, {columns}")
+    speller.emit(f"tcgen05.dealloc.{cta_group(op)}.sync.aligned.b32 {address}, {columns}")
 
 
 @spelling("nvvm.tcgen05.commit")
 def _commit(speller: Speller, op: ir.Operation) -> None:
     """9.7.16.12."""
     only(op, "group")
-    expect(op, "group", ONE_CTA, "")
-    if len(op.operands) != 1:
-        raise IncompleteError("no rule for a multicast mask")
+    pointer, *masks = op.operands
+    multicast = ".multicast::cluster" if masks else ""
+    operands = [address(speller, pointer, 3), *(speller.read_one(mask) for mask in masks)]
     speller.emit(
-        "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 "
-        f"{address(speller, op.operands[0], 3)}"
+        f"tcgen05.commit.{cta_group(op)}.mbarrier::arrive::one.shared::cluster{multicast}.b64 "
+        + ", ".join(operands)
     )
 
 
@@ -270,5 +282,5 @@ def _tcgen05_wait(speller: Speller, op: ir.Operation) -> None:
 def _tcgen05_shift(speller: Speller, op: ir.Operation) -> None:
     """9.7.16.9.2."""
     only(op, "group")
-    expect(op, "group", ONE_CTA, "")
-    speller.emit(f"tcgen05.shift.cta_group::1.down {address(speller, op.operands[0], 6)}")
+    place = address(speller, op.operands[0], 6)
+    speller.emit(f"tcgen05.shift.{cta_group(op)}.down {place}")

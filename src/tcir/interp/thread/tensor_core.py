@@ -6,7 +6,7 @@ import re
 
 from tcir._mlir import ir
 from tcir.errors import IncompleteError
-from tcir.interp.thread.nvvm import ONE_CTA, address, immediate, segments
+from tcir.interp.thread.nvvm import address, cta_group, immediate, segments
 from tcir.interp.thread.speller import Speller, expect, only, spelling
 
 _USES = ("discard", "fill", "use", "lastuse")
@@ -16,7 +16,6 @@ _USES = ("discard", "fill", "use", "lastuse")
 def _tcgen05_mma(speller: Speller, op: ir.Operation) -> None:
     """9.7.16.10.9.1 and .2; A is a descriptor (i64) or an address in tensor memory."""
     only(op, "aShift", "collectorOp", "ctaGroup", "kind")
-    expect(op, "ctaGroup", ONE_CTA)
     kind = _kind(op, "f16|tf32|f8f6f4|i8")
     parts = segments(op)
     (d,), (a,), (b,), (idesc,), (enable,) = parts[:5]
@@ -25,7 +24,7 @@ def _tcgen05_mma(speller: Speller, op: ir.Operation) -> None:
     if any(str(m.type) != "vector<4xi32>" for m in mask):
         raise IncompleteError("no rule for a lane mask of a CTA pair")
     ashift = ".ashift" if "aShift" in op.attributes else ""
-    sparse = ".sp" if metadata else ""
+    form = f"{'.sp' if metadata else ''}.{cta_group(op, 'ctaGroup')}"
     operands = [
         *(address(speller, m, 6) for m in metadata),
         speller.read_one(idesc),
@@ -34,7 +33,7 @@ def _tcgen05_mma(speller: Speller, op: ir.Operation) -> None:
         *(str(immediate(value)) for value in scale),
     ]
     speller.emit(
-        f"tcgen05.mma{sparse}.cta_group::1.kind::{kind}{ashift}{_collector(op, 'a')} "
+        f"tcgen05.mma{form}.kind::{kind}{ashift}{_collector(op, 'a')} "
         f"{address(speller, d, 6)}, {_matrix(speller, a)}, {speller.read_one(b)}, "
         + ", ".join(operands)
     )
@@ -81,7 +80,6 @@ def _matrix(speller: Speller, a: ir.Value) -> str:
 def _tcgen05_mma_block_scale(speller: Speller, op: ir.Operation) -> None:
     """9.7.16.10.9.1; A is a descriptor (i64) or an address in tensor memory."""
     only(op, "blockScale", "collectorOp", "ctaGroup", "kind")
-    expect(op, "ctaGroup", ONE_CTA)
     expect(op, "collectorOp", "#nvvm.tcgen05_mma_collectorop<discard>", "")
     block = str(op.attributes["blockScale"])
     kind = _kind(op, "mxf8f6f4|mxf4|mxf4nvf4")
@@ -90,7 +88,7 @@ def _tcgen05_mma_block_scale(speller: Speller, op: ir.Operation) -> None:
         raise IncompleteError(f"no rule for blockScale = {block}")
     d, a, b, idesc, enable, sfa, sfb = op.operands
     speller.emit(
-        f"tcgen05.mma.cta_group::1.kind::{kind}.block_scale.{size[1]} "
+        f"tcgen05.mma.{cta_group(op, 'ctaGroup')}.kind::{kind}.block_scale.{size[1]} "
         f"{address(speller, d, 6)}, {_matrix(speller, a)}, {speller.read_one(b)}, "
         f"{speller.read_one(idesc)}, {address(speller, sfa, 6)}, {address(speller, sfb, 6)}, "
         f"{speller.read_one(enable)}"

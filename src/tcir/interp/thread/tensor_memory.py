@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tcir._mlir import ir
-from tcir.interp.thread.nvvm import ONE_CTA, address, immediate
+from tcir.interp.thread.nvvm import address, cta_group, immediate
 from tcir.interp.thread.speller import Speller, expect, only, scalars, spelling
 
 _REGISTERS = {"32x32b": 1, "16x64b": 1, "16x32bx2": 1, "16x128b": 2, "16x256b": 4}
@@ -56,7 +56,6 @@ def _tcgen05_store(speller: Speller, op: ir.Operation) -> None:
 def _tcgen05_copy(speller: Speller, op: ir.Operation) -> None:
     """9.7.16.9.1."""
     only(op, "group", "multicast", "shape", "srcFormat")
-    expect(op, "group", ONE_CTA, "")
     shapes = {f"#nvvm.tcgen05_cp_shape<shape_{name}>": name for name in _MULTICASTS}
     shape = shapes[expect(op, "shape", *shapes)]
     multicasts = {
@@ -70,6 +69,6 @@ def _tcgen05_copy(speller: Speller, op: ir.Operation) -> None:
     words = [shape, *([multicast] if multicast else []), *(["b8x16", source] if source else [])]
     target, descriptor = op.operands
     speller.emit(
-        f"tcgen05.cp.cta_group::1.{'.'.join(words)} "
+        f"tcgen05.cp.{cta_group(op)}.{'.'.join(words)} "
         f"{address(speller, target, 6)}, {speller.read_one(descriptor)}"
     )

@@ -68,7 +68,7 @@ def run(
             for argument in block.arguments:
                 compiler.slot(argument)  # the arguments take the first slots
             program = compiler.block(block)
-            grid, threads = _launch_sizes(function)
+            grid, cluster, threads = _launch_sizes(function)
             shapes = [(shape_of(a.type), dtype_of(a.type)) for a in block.arguments]
     except IncompleteError as error:
         return Outcome([], "tile", incomplete=[str(error)])
@@ -76,6 +76,7 @@ def run(
     machine = Machine(
         grid=grid,
         block=(threads, 1, 1),
+        cluster=cluster,
         dynamic_smem=places.dynamic_smem,
         options=options,
     )
@@ -121,15 +122,22 @@ def _site(writers: Writers, buffer: int, shape: tuple[int, ...], index: tuple[in
     return writers.describe(buffer, tuple(index), shape)
 
 
-def _launch_sizes(function: ir.Operation) -> tuple[tuple[int, int, int], int]:
-    """Grid and threads. ``tc.cluster`` is ignored: no op of this level accesses another CTA."""
+def _launch_sizes(
+    function: ir.Operation,
+) -> tuple[tuple[int, int, int], tuple[int, int, int], int]:
+    """CTAs of the grid, CTAs of a cluster, threads of a CTA."""
     attributes = function.attributes
     for needed in ("tc.kernel", "tc.grid", "tc.block"):
         if needed not in attributes:
             raise IncompleteError(f"{site_of(function)}: expected the attribute {needed}, got none")
-    x, y, z = (*integers(function, "tc.grid"), 1, 1)[:3]
     block = integers(function, "tc.block")
-    return (x, y, z), int(np.prod(block))
+    cluster = integers(function, "tc.cluster") if "tc.cluster" in attributes else []
+    return _triple(integers(function, "tc.grid")), _triple(cluster), int(np.prod(block))
+
+
+def _triple(extents: Sequence[int]) -> tuple[int, int, int]:
+    x, y, z = (*extents, 1, 1, 1)[:3]
+    return x, y, z
 
 
 def _buffers(

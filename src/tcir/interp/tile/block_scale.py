@@ -5,29 +5,30 @@ from __future__ import annotations
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, string
+from tcir.dialect.cta_pair import columns_of, cta_group_of
 from tcir.dialect.limits import MMA_K_BYTES
 from tcir.dialect.ops.block_scale import SCALE_COLUMNS, SCALE_ROW_BYTES, SCALE_ROWS
 from tcir.interp.tile.addresses import slice_bytes
-from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
+from tcir.interp.tile.compiler import Compiler, Frame, Step, execute, of_pair
 from tcir.interp.tile.values import SmemTile, TmemTile
-from tcir.machine import ElementAddresses, MmaOptions
+from tcir.machine import MmaOptions
 from tcir.machine.tensor_core.instruction_descriptor_scaled import SCALED_K, ScaledDescriptor
 
 
 def _descriptor(op: ir.OpView) -> ScaledDescriptor:
     """The fields of the instruction descriptor, from the op's types and attributes."""
-    d, b = (op.operation.operands[i].type for i in (0, 2))
     kind, block = string(op, "kind"), integer(op, "block")
     return ScaledDescriptor(
         kind=kind,
-        m=d.shape[0],
-        n=b.shape[0],
+        m=op.d.type.shape[0] * cta_group_of(op),
+        n=columns_of(op),
         a_type=string(op, "a_type"),
         b_type=string(op, "b_type"),
         scale_type=string(op, "scale_type"),
         scales=SCALED_K[kind] // block,
         sfa_id=integer(op, "sfa_id"),
         sfb_id=integer(op, "sfb_id"),
+        cta_group=cta_group_of(op),
     )
 
 
@@ -65,13 +66,13 @@ def mma_block_scale(compiler: Compiler, op: tc.MmaBlockScaleOp) -> Step:
         if sequential:
             frame.agent.drain()
 
-    return multiply
+    return of_pair(multiply, site) if sequential and descriptor.cta_group > 1 else multiply
 
 
 @execute(tc.CpScalesOp)
 def cp_scales(compiler: Compiler, op: tc.CpScalesOp) -> Step:
     source_, target_, column_ = compiler.operands(op)
-    block = integer(op, "block")
+    block, cta_group = integer(op, "block"), cta_group_of(op)
     site, sequential = compiler.site(op), compiler.sequential
     rows = slice(SCALE_ROWS * block, SCALE_ROWS * (block + 1))
 
@@ -89,12 +90,15 @@ def cp_scales(compiler: Compiler, op: tc.CpScalesOp) -> Step:
             )
         frame.agent.tensor_core.cp(
             target.origin(frame) + target.column + column,
-            ElementAddresses(slice_bytes(source.layout, source.base, 0, SCALE_ROW_BYTES)[rows]),
+            frame.cta_run.element_operand(
+                slice_bytes(source.layout, source.base, 0, SCALE_ROW_BYTES)[rows]
+            ),
             "32x128b",
             "warpx4",
+            cta_group=cta_group,
             site=site,
         )
         if sequential:
             frame.agent.drain()
 
-    return copy
+    return of_pair(copy, site) if sequential and cta_group > 1 else copy

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 from tcir._mlir import ir
+from tcir.dialect.cta_pair import LEADER, PAIR, kernel_cta_group
 from tcir.dialect.limits import QUARTERS, WARP
 from tcir.dialect.warp_map import EPILOGUE, warp_map_of
 from tcir.errors import IncompleteError
@@ -65,6 +66,8 @@ class Compiler:
         """Epilogue warps that access the same sub-partition of tensor memory."""
         self.allocation_warp = 0
         """The warp of the kernel's `tc.tmem_alloc`, which also frees."""
+        self.cta_group = kernel_cta_group(function)
+        """CTAs that its tcgen05 ops act on: 1, or 2 in a kernel of pairs."""
         self._slots: dict[ir.Value, int] = {}
 
     @property
@@ -93,7 +96,8 @@ class Compiler:
         op = view.operation
         if op.name not in execute:
             raise IncompleteError(f"{site_of(op)}: no rule at tile level")
-        return execute[op.name](self, view)
+        step = execute[op.name](self, view)
+        return of_leader(step) if LEADER in op.attributes else step
 
     def block(self, block: ir.Block) -> Step:
         """The steps of a block, without its terminator if that only yields."""
@@ -103,6 +107,50 @@ class Compiler:
 def may_block(step: Step) -> TypeGuard[Callable[[Frame], Blocking]]:
     """Whether a step is a generator function."""
     return inspect.isgeneratorfunction(step)
+
+
+def is_leader(frame: Frame) -> bool:
+    """Whether the CTA has an even rank in its cluster, and so is the leader of its pair."""
+    return frame.cta.rank_in_cluster % PAIR == 0
+
+
+def of_leader(step: Step) -> Step:
+    """`step`, in the leader of a pair only."""
+    if may_block(step):
+
+        def blocking(frame: Frame) -> Blocking:
+            if is_leader(frame):
+                yield from step(frame)
+
+        return blocking
+
+    def straight(frame: Frame) -> None:
+        if is_leader(frame):
+            step(frame)
+
+    return straight
+
+
+def meet(frame: Frame, site: Site) -> Blocking:
+    """Arrives at the cluster barrier and waits for all others."""
+    frame.agent.cluster_barrier.arrive(site=site)
+    yield from frame.agent.cluster_barrier.wait(site=site)
+
+
+def of_pair(step: Step, site: Site) -> Step:
+    """`step` of a program in order, once for a pair.
+
+    Both CTAs reach it, the leader executes it, and both see what it did.
+    """
+
+    def together(frame: Frame) -> Blocking:
+        yield from meet(frame, site)
+        if is_leader(frame):
+            step(frame)
+        yield from meet(frame, site)
+        frame.agent.drain()
+
+    return together
 
 
 def sequence(steps: Sequence[Step]) -> Step:

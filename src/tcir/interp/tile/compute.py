@@ -7,9 +7,10 @@ from typing import Any
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import flag, integer, integers, optional_integer
+from tcir.dialect.cta_pair import columns_of, cta_group_of
 from tcir.dialect.limits import MMA_K_BYTES, SLICE_COLUMNS
 from tcir.dialect.ops.compute import collector_of, scale_of
-from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
+from tcir.interp.tile.compiler import Compiler, Frame, Step, execute, of_pair
 from tcir.interp.tile.values import SmemTile, TmemTile
 from tcir.machine import ElementAddresses, InstructionDescriptor, MmaOptions, TmemAddr
 
@@ -23,12 +24,16 @@ RESULTS = {"f32": "f32", "i32": "s32"}
 
 
 def instruction_of(op: ir.OpView, m: int, **more: Any) -> InstructionDescriptor:
-    """The fields of the instruction descriptor of an mma of M = `m` without block scales."""
+    """The fields of the instruction descriptor of an mma without block scales; `m`: rows of A in a
+    CTA."""
     kind, b_name = KINDS[str(op.b.type.element)]
     a_name, result = KINDS[str(op.a.type.element)][1], RESULTS[str(op.d.type.element)]
     if "unsigned" in op.operation.attributes:
         a_name, b_name = ("u8" if u else "s8" for u in integers(op, "unsigned"))
-    return InstructionDescriptor(kind, m, op.b.type.shape[0], a_name, b_name, result, **more)
+    group = cta_group_of(op)
+    return InstructionDescriptor(
+        kind, m * group, columns_of(op), a_name, b_name, result, cta_group=group, **more
+    )
 
 
 @execute(tc.MmaOp)
@@ -50,7 +55,7 @@ def mma(compiler: Compiler, op: tc.MmaOp) -> Step:
         b: SmemTile = v[b_]
         source = v[a_]
         step = MMA_K_BYTES // b.layout.element_bytes
-        if b.layout.mn != n:
+        if b.layout.mn * instruction.cta_group != n:
             raise frame.cta_run.error(
                 "bad-mma-shape", f"expected B with {n} rows like D's columns, got {b.layout}", site
             )
@@ -87,4 +92,4 @@ def mma(compiler: Compiler, op: tc.MmaOp) -> Step:
         if sequential:
             frame.agent.drain()
 
-    return multiply
+    return of_pair(multiply, site) if sequential and instruction.cta_group > 1 else multiply

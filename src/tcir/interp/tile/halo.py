@@ -8,7 +8,6 @@ from tcir.dialect.limits import CP_SHAPES, MMA_K_BYTES, QUARTER_LANES, SLICE_COL
 from tcir.interp.tile.addresses import slice_bytes
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
 from tcir.interp.tile.values import SmemTile, TmemTile
-from tcir.machine import ElementAddresses
 
 _ROWS, *_ = CP_SHAPES["4x256b"]
 
@@ -47,7 +46,7 @@ def refresh(compiler: Compiler, op: tc.RefreshOp) -> Step:
         addresses = slice_bytes(source.layout, source.base, step * k_slice, step)
         frame.agent.tensor_core.cp(
             (QUARTER_LANES - 1) << 16 | column,
-            ElementAddresses(addresses[row : row + _ROWS]),
+            frame.cta_run.element_operand(addresses[row : row + _ROWS]),
             "4x256b",
             site=site,
         )

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from tcir.dialect.cta_pair import PAIR
 from tcir.dialect.limits import TMEM_COLUMNS
-from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, may_block
+from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, may_block, meet
 from tcir.interp.tile.places import Places
 from tcir.interp.tile.values import MemRef, Registers, Site
 from tcir.interp.types import Array
@@ -38,8 +39,9 @@ class LoopTurns:
 class CtaRun:
     """State and services of one CTA for the rules."""
 
-    def __init__(self, cta: Cta, places: Places, turns: LoopTurns) -> None:
+    def __init__(self, cta: Cta, places: Places, turns: LoopTurns, cta_group: int = 1) -> None:
         self.cta = cta
+        self.cta_group = cta_group
         self.places = places
         self.turns = turns
         self._loads = 0
@@ -68,7 +70,7 @@ class CtaRun:
 
     def forget_shared(self, frame: Frame, start: int, size: int) -> None:
         """Makes the shared bytes of a new tile undefined."""
-        self.cta.smem.poison(start, size)
+        self.cta.smem.poison(start - self.cta.window, size)
 
     def forget_tmem(self, frame: Frame, column: int, columns: int) -> None:
         """Makes the tensor-memory columns of a new tile undefined."""
@@ -101,14 +103,14 @@ class CtaRun:
         return TmemAddr(address)
 
     def element_operand(self, addresses: Array) -> ElementAddresses:
-        """An operand in shared memory, element by element."""
-        return ElementAddresses(addresses)
+        """An operand in shared memory, element by element; in a pair, of both CTAs."""
+        return ElementAddresses(addresses, -self.cta.window)
 
     # Loads in program order ---------------------------------------------------------------------
 
     def announce(self, frame: Frame, nbytes: int, site: Site) -> int:
         """Arms the interpreter's mbarrier for a load without `signal`; returns its address."""
-        bar = self.places.scratch
+        bar = self.cta.window + self.places.scratch
         frame.agent.mbarrier.arrive(bar, expect_tx=nbytes, site=site)
         return bar
 
@@ -116,7 +118,8 @@ class CtaRun:
         """Completes such a load; MachineError if it moved a number of bytes other than `nbytes`."""
         frame.agent.drain()
         parity, self._loads = self._loads % 2, self._loads + 1
-        if not frame.agent.mbarrier.test(self.places.scratch, parity, site=site):
+        bar = self.cta.window + self.places.scratch
+        if not frame.agent.mbarrier.test(bar, parity, site=site):
             raise self.error(
                 "wrong-byte-count", f"expected nbytes = {box}, the box's, got {nbytes}", site
             )
@@ -126,14 +129,15 @@ class CtaRun:
     def body(self, program: Step, frame: Frame) -> Blocking:
         """Runs the whole kernel as one agent."""
         agent, places = frame.agent, self.places
+        scratch = self.cta.window + places.scratch
         if places.scratch and frame.whole:
-            agent.mbarrier.init(places.scratch, 1, site=OWN)
+            agent.mbarrier.init(scratch, 1, site=OWN)
         if places.own_allocation:
             if frame.elected():
-                yield from agent.tmem.alloc(places.scratch + 8, TMEM_COLUMNS, site=OWN)
+                yield from agent.tmem.alloc(scratch + 8, TMEM_COLUMNS, self.cta_group, site=OWN)
             if not frame.whole:
                 yield from agent.barrier.sync(0, None, site=OWN)
-            self._own_column = self.read_word(frame, places.scratch + 8, OWN)
+            self._own_column = self.read_word(frame, scratch + 8, OWN)
         if may_block(program):
             yield from program(frame)
         else:
@@ -143,7 +147,14 @@ class CtaRun:
             if not frame.whole:
                 yield from agent.barrier.sync(0, None, site=OWN)
             if frame.elected():
-                agent.tmem.dealloc(self._own_column, TMEM_COLUMNS, site=OWN)
+                yield from self._free_own(frame)
+
+    def _free_own(self, frame: Frame) -> Blocking:
+        if self.cta_group == PAIR:
+            yield from meet(frame, OWN)
+            yield from frame.agent.tmem.pair_dealloc(self._own_column, TMEM_COLUMNS, site=OWN)
+        else:
+            frame.agent.tmem.dealloc(self._own_column, TMEM_COLUMNS, site=OWN)
 
 
 def start_cta(
@@ -156,7 +167,7 @@ def start_cta(
     turns: LoopTurns,
 ) -> list[Agent]:
     """The agents of one CTA: one for all of it, or with roles one per warp."""
-    run = CtaRun(cta, compiler.places, turns)
+    run = CtaRun(cta, compiler.places, turns, compiler.cta_group)
 
     def agent(name: str, warp: int, threads: int) -> Agent:
         def body(agent: Agent) -> Blocking:

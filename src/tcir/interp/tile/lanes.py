@@ -26,13 +26,14 @@ def lane_index(compiler: Compiler, op: tc.LaneIndexOp) -> Step:
 @execute(tc.LaneMasksOp)
 def lane_masks(compiler: Compiler, op: tc.LaneMasksOp) -> Step:
     result, base = compiler.result(op), compiler.places.shared[op.operation]
-    value = LaneMasks(base, integer(op, "count"))
+    count = integer(op, "count")
     fresh = op.operation not in compiler.places.planned
 
     def make_table(frame: Frame) -> None:
         if fresh and frame.elected():
-            frame.cta_run.forget_shared(frame, base, LANE_MASK_BYTES * value.count)
-        frame.values[result] = value
+            start = frame.cta.window + base
+            frame.cta_run.forget_shared(frame, start, LANE_MASK_BYTES * count)
+        frame.values[result] = LaneMasks(frame.cta.window + base, count)
 
     return make_table
 

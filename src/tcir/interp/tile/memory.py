@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, optional_integer
+from tcir.dialect.cta_pair import cta_group_of
 from tcir.dialect.limits import MBARRIER_BYTES
 from tcir.dialect.types import slots, tensor_columns
 from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, execute
@@ -37,13 +39,17 @@ def _tile(type_: ir.Type, base: int) -> SmemTile | StagedTile:
 def smem_tile(compiler: Compiler, op: tc.SmemTileOp) -> Step:
     result, base = compiler.result(op), compiler.places.shared[op.operation]
     type_ = op.operation.results[0].type
-    value = _object(type_, lambda t, i: _tile(t, base + i * t.nbytes))
     fresh, size = op.operation not in compiler.places.planned, op.nbytes
 
+    @cache
+    def tiles(start: int) -> Any:
+        return _object(type_, lambda t, i: _tile(t, start + i * t.nbytes))
+
     def make_tile(frame: Frame) -> None:
+        start = frame.cta.window + base
         if fresh and frame.elected():
-            frame.cta_run.forget_shared(frame, base, size)
-        frame.values[result] = value
+            frame.cta_run.forget_shared(frame, start, size)
+        frame.values[result] = tiles(start)
 
     return make_tile
 
@@ -81,16 +87,19 @@ def tmem_alloc(compiler: Compiler, op: tc.TmemAllocOp) -> Step:
     columns, slot = integer(op, "columns"), integer(op, "address_slot")
     warp = optional_integer(op, "warp") or 0
     compiler.allocation_warp = warp
+    cta_group = cta_group_of(op)
 
     def allocate(frame: Frame) -> Blocking:
         if frame.elected(warp):
-            yield from frame.agent.tmem.alloc(slot, columns, site=site)
+            place = frame.cta.window + slot
+            yield from frame.agent.tmem.alloc(place, columns, cta_group, site=site)
         known: dict[str, int] = {}
 
         def origin(frame: Frame) -> int:
             # Every warp reads the address from shared memory, when it first needs it.
             if "column" not in known:
-                known["column"] = frame.cta_run.read_word(frame, slot, site)
+                place = frame.cta.window + slot
+                known["column"] = frame.cta_run.read_word(frame, place, site)
             return known["column"]
 
         frame.values[result] = origin
@@ -100,11 +109,11 @@ def tmem_alloc(compiler: Compiler, op: tc.TmemAllocOp) -> Step:
 
 @execute(tc.TmemRelinquishOp)
 def tmem_relinquish(compiler: Compiler, op: tc.TmemRelinquishOp) -> Step:
-    site, warp = compiler.site(op), _executing_warp(compiler, op)
+    site, warp, cta_group = compiler.site(op), _executing_warp(compiler, op), cta_group_of(op)
 
     def relinquish(frame: Frame) -> None:
         if frame.elected(warp):
-            frame.agent.tmem.relinquish(site=site)
+            frame.agent.tmem.relinquish(cta_group, site=site)
 
     return relinquish
 
@@ -118,7 +127,12 @@ def tmem_dealloc(compiler: Compiler, op: tc.TmemDeallocOp) -> Step:
         if frame.elected(warp):
             frame.agent.tmem.dealloc(frame.values[base](frame), columns, site=site)
 
-    return deallocate
+    def deallocate_pair(frame: Frame) -> Blocking:
+        if frame.elected(warp):
+            column = frame.values[base](frame)
+            yield from frame.agent.tmem.pair_dealloc(column, columns, site=site)
+
+    return deallocate if cta_group_of(op) == 1 else deallocate_pair
 
 
 @execute(tc.MbarrierInitOp)
@@ -126,13 +140,18 @@ def mbarrier_init(compiler: Compiler, op: tc.MbarrierInitOp) -> Step:
     result, base = compiler.result(op), compiler.places.shared[op.operation]
     site, arrivals = compiler.site(op), integer(op, "arrivals")
     count = slots(op.operation.results[0].type)
-    value = _object(op.operation.results[0].type, lambda _, i: Mbarrier(base + MBARRIER_BYTES * i))
+    type_ = op.operation.results[0].type
+
+    @cache
+    def barriers(start: int) -> Any:
+        return _object(type_, lambda _, i: Mbarrier(start + MBARRIER_BYTES * i))
 
     def initialise(frame: Frame) -> None:
+        start = frame.cta.window + base
         if frame.elected():
             for i in range(count):
-                frame.agent.mbarrier.init(base + MBARRIER_BYTES * i, arrivals, site=site)
-        frame.values[result] = value
+                frame.agent.mbarrier.init(start + MBARRIER_BYTES * i, arrivals, site=site)
+        frame.values[result] = barriers(start)
 
     return initialise
 

@@ -9,6 +9,7 @@ import numpy as np
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, integers, string
+from tcir.dialect.cta_pair import PAIR, cta_group_of
 from tcir.dialect.limits import MMA_K_BYTES, QUARTER_LANES, QUARTERS, SLICE_COLUMNS
 from tcir.dialect.ops.movement import CP_ROWS
 from tcir.dialect.ops.stores import column_dim
@@ -17,7 +18,8 @@ from tcir.interp.tile.addresses import slice_bytes
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
 from tcir.interp.tile.values import Load, MemRef, Registers, Site, SmemTile, Stored, TmemTile
 from tcir.interp.types import dtype_of, shape_of
-from tcir.machine import ElementAddresses, TensorOperand
+from tcir.machine import TensorOperand
+from tcir.machine.memory.memories import RANK_SHIFT
 from tcir.machine.tma.tensor_map import DecodedMap, MapFields
 
 _GROUPS = 4
@@ -60,7 +62,7 @@ def tma_load(compiler: Compiler, op: tc.TmaLoadOp) -> Step:
     map_, coords, offsets, tile_, signal = segments(compiler, op)
     row, nbytes, site = integer(op, "row"), integer(op, "nbytes"), compiler.site(op)
     halo = halo_of(op)
-    rows = GATHERED_ROWS if gathers(op) else 1
+    rows, cta_group = GATHERED_ROWS if gathers(op) else 1, cta_group_of(op)
 
     def load(frame: Frame) -> None:
         if not frame.elected():
@@ -80,6 +82,8 @@ def tma_load(compiler: Compiler, op: tc.TmaLoadOp) -> Step:
             )
         taps = [v[o] for o in offsets]
         bar = v[signal[0]].address if signal else frame.cta_run.announce(frame, nbytes, site)
+        if cta_group == PAIR:
+            bar &= ~(1 << RANK_SHIFT)
         frame.agent.tma.load(
             start,
             TensorOperand(
@@ -89,6 +93,7 @@ def tma_load(compiler: Compiler, op: tc.TmaLoadOp) -> Step:
                 im2col_offsets=[halo, *taps] if fields.mode == "im2col_w128" else taps,
             ),
             bar,
+            cta_group=cta_group,
             site=site,
         )
         if not signal:
@@ -132,7 +137,9 @@ def cp(compiler: Compiler, op: tc.CpOp) -> Step:
             )
         frame.agent.tensor_core.cp(
             target.origin(frame) + target.column + column,
-            ElementAddresses(slice_bytes(layout, source.base, step * k_slice, step)[:CP_ROWS]),
+            frame.cta_run.element_operand(
+                slice_bytes(layout, source.base, step * k_slice, step)[:CP_ROWS]
+            ),
             "128x256b",
             site=site,
         )

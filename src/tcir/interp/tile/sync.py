@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tcir.dialect import tc
-from tcir.dialect.attributes import integer, string
+from tcir.dialect.attributes import integer, optional_integer, string
+from tcir.dialect.cta_pair import CTA_MASK, cta_group_of
 from tcir.dialect.limits import WARP
 from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, execute
 
@@ -50,11 +51,14 @@ def mbarrier_arrive(compiler: Compiler, op: tc.MbarrierArriveOp) -> Step:
 @execute(tc.CommitOp)
 def commit(compiler: Compiler, op: tc.CommitOp) -> Step:
     (bar,) = compiler.operands(op)
-    site = compiler.site(op)
+    site, cta_group, mask = compiler.site(op), cta_group_of(op), optional_integer(op, CTA_MASK)
 
     def commit(frame: Frame) -> None:
         if frame.elected():
-            frame.agent.tensor_core.commit(frame.values[bar].address, site=site)
+            even = frame.cta.rank_in_cluster & ~1
+            ctas = None if mask is None else mask << even
+            address = frame.values[bar].address
+            frame.agent.tensor_core.commit(address, ctas, cta_group, site=site)
 
     return commit
 

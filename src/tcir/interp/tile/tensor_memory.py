@@ -12,7 +12,6 @@ from tcir.dialect.ops.tmem_words import HALF_LANES, covered_columns, repetitions
 from tcir.interp.tile.addresses import slice_bytes
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
 from tcir.interp.tile.values import Load, Registers, Site, SmemTile, TmemTile
-from tcir.machine import ElementAddresses
 
 
 def _address(
@@ -92,7 +91,7 @@ def cp_rows(compiler: Compiler, op: tc.CpRowsOp) -> Step:
         every = slice_bytes(source.layout, source.base, byte // size, width // size)
         frame.agent.tensor_core.cp(
             lane << 16 | (target.origin(frame) + target.column + column),
-            ElementAddresses(every[row : row + count]),
+            frame.cta_run.element_operand(every[row : row + count]),
             shape,
             multicast,
             source_format,

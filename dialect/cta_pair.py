@@ -1,0 +1,47 @@
+"""CTA pairs (``cta_group = 2``): two CTAs of a cluster whose ranks differ in bit 0 only.
+
+The one of even rank is the *leader*: it issues the tcgen05 instructions that act on both. An op
+says so in discardable attributes: `CTA_GROUP`, `LEADER` and, on a commit, `CTA_MASK`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tcir._mlir import ir
+from tcir.dialect.attributes import optional_integer
+from tcir.dialect.limits import TMEM_LANES, Legal
+from tcir.dialect.walk import nested
+
+CTA_GROUP = "cta_group"
+"""Attribute of tcgen05 ops and TMA loads: 2 in a kernel of pairs (PTX ISA 9.7.16.5)."""
+LEADER = "leader"
+"""Unit attribute of an op or a role: only the leader executes it."""
+CTA_MASK = "cta_mask"
+"""Attribute of ``tc.commit``: a bit for each CTA of the pair whose mbarrier it arrives on."""
+
+PAIR = 2
+"""CTAs of a pair."""
+BOTH = 0b11
+"""The mask of both."""
+
+
+def cta_group_of(op: ir.OpView) -> int:
+    """How many CTAs a tcgen05 op acts on: 1 or 2."""
+    return PAIR if CTA_GROUP in op.attributes and optional_integer(op, CTA_GROUP) == PAIR else 1
+
+
+def kernel_cta_group(kernel: ir.OpView | ir.Operation) -> int:
+    """2 for a kernel with an op that acts on pairs."""
+    return max((cta_group_of(op.operation.opview) for op in nested(kernel)), default=1)
+
+
+def columns_of(op: ir.OpView) -> int:
+    """N of an mma: the rows of B, in a pair of both halves."""
+    return int(op.b.type.shape[0]) * cta_group_of(op)
+
+
+def wrong_n(legal: Legal, n: int, group: int) -> Mapping[str, object]:
+    """What the message about an illegal N of an mma shows."""
+    m, nearest = TMEM_LANES * group, legal.nearest(n)
+    return {"legal": legal, "m": m, "group": group, "got": n, "nearest": nearest}

@@ -1,0 +1,142 @@
+"""GEMM of CTA pairs: every level equal, and the ways in which the two CTAs can miss each other.
+
+A break is seen at the pass it is in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+import tcir
+from tcir._mlir import arith, ir
+
+from .breaking import Edit, change_operand, erase, pick, run_broken, set_attribute, walk
+from .linalg_text import Matmul
+
+PROGRAM = Matmul(300, 72, 200)
+"""Two pairs, the last CTA without rows; four k steps in two slots; N in one tile of 96."""
+OPTIONS = {"cta_group": 2, "n_tile": 96, "stages": 2}
+
+TILE, PLACE, PLAN, ROLES = "tile-gemm", "place-barriers", "plan-memory", "assign-roles"
+COMMIT, EXPECT, LOAD = "tc.commit", "tc.mbarrier_expect_tx", "tc.tma_load"
+
+
+def test_every_order() -> None:
+    report = tcir.validate(PROGRAM.text(), "gemm", orders=6, seed=2, **OPTIONS)
+    assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
+    assert not [finding for line in report.passes for finding in line.findings]
+
+
+# --- breaks ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Break:
+    """One damage at a pass, and the ways in which a report may notice it."""
+
+    what: str
+    at: str
+    edit: Edit
+    by: tuple[str, ...]
+    quick: bool = False
+
+
+def _other_rank(rank: Any) -> Any:
+    return arith.subi(arith.constant(rank.type, 1), rank)
+
+
+def _first_half(rank: Any) -> Any:
+    return arith.constant(rank.type, 0)
+
+
+def _of_rank(make: Any) -> Edit:
+    """Another value in place of the CTA's rank."""
+
+    def edit(module: Any) -> None:
+        rank = pick(module, "tc.cta_rank").results[0]
+        (use,) = rank.uses
+        with ir.InsertionPoint(use.owner), use.owner.location:
+            use.owner.operands[use.operand_number] = make(rank)
+
+    return edit
+
+
+def _without(name: str, attribute: str, index: int = 0) -> Edit:
+    def edit(module: Any) -> None:
+        del pick(module, name, index).attributes[attribute]
+
+    return edit
+
+
+def _with(name: str, attribute: str, index: int = 0) -> Edit:
+    def edit(module: Any) -> None:
+        pick(module, name, index).attributes[attribute] = ir.UnitAttr.get()
+
+    return edit
+
+
+def _of_cta(index: int) -> Edit:
+    """A barrier of the CTA in place of the cluster's."""
+
+    def edit(module: Any) -> None:
+        op = pick(module, "tc.cluster_barrier", index)
+        ir.Operation.create("tc.cta_barrier", loc=op.location, ip=ir.InsertionPoint(op))
+        op.erase()
+
+    return edit
+
+
+def _both_issue(module: Any) -> None:
+    """What the leader alone waits for, multiplies and commits, both do."""
+    for name in ("tc.mbarrier_wait", "tc.fence", "tc.mma", COMMIT):
+        for op in walk(module, name):
+            if "leader" in op.attributes:
+                del op.attributes["leader"]
+
+
+UNORDERED = ("hazard", "illegal", "deadlock")
+BREAKS = [
+    Break("halves of B swapped", TILE, _of_rank(_other_rank), ("difference",), quick=True),
+    Break("both CTAs load the first half", TILE, _of_rank(_first_half), ("difference",)),
+    Break("rows of A of the other tile", TILE,
+          change_operand(LOAD, 2, _first_half), ("difference",)),
+    Break("one CTA multiplies alone", TILE, _without("tc.mma", "cta_group", 3), ("refused",)),
+    Break("commit for the epilogue not multicast", PLACE,
+          set_attribute(COMMIT, "cta_mask", "1 : i64", 1), ("deadlock",), quick=True),
+    Break("commit for the producer not multicast", PLACE,
+          set_attribute(COMMIT, "cta_mask", "1 : i64", 0), ("deadlock",)),
+    Break("commit to the other CTA only", PLACE,
+          set_attribute(COMMIT, "cta_mask", "2 : i64", 1), ("deadlock",)),
+    Break("the leader expects its own bytes only", PLACE,
+          set_attribute(EXPECT, "nbytes", "22528 : i64"), UNORDERED, quick=True),
+    Break("both expect the bytes", PLACE, _without(EXPECT, "leader"), UNORDERED),
+    Break("nobody expects the bytes", PLACE, erase(EXPECT), UNORDERED),
+    Break("A signals the CTA's own barrier", PLACE, _without(LOAD, "cta_group", 0), UNORDERED),
+    Break("B signals the CTA's own barrier", PLACE, _without(LOAD, "cta_group", 1), UNORDERED),
+    Break("both issue the mma", PLACE, _both_issue, UNORDERED),
+    Break("no barrier of the pair behind the set-up", PLACE, _of_cta(0), UNORDERED),
+    Break("no barrier of the pair at the end", PLAN, _of_cta(1), ("warning: pair-dealloc",)),
+    Break("deallocated by the leader only", PLAN, _with("tc.tmem_dealloc", "leader"),
+          ("illegal: peer-exited",), quick=True),
+    Break("allocated by the leader only", PLAN, _with("tc.tmem_alloc", "leader"),
+          UNORDERED),
+    Break("the role of the mma is that of both CTAs", ROLES, _without("tc.role", "leader", 1),
+          UNORDERED, quick=True),
+    Break("the producer is the leader's", ROLES, _with("tc.role", "leader", 0), ("deadlock",)),
+    Break("the epilogue is the leader's", ROLES, _with("tc.role", "leader", 2),
+          ("hazard: output-never-written", "difference")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "each",
+    [pytest.param(b, id=b.what, marks=() if b.quick else pytest.mark.slow) for b in BREAKS],
+)
+def test_break(each: Break) -> None:
+    pipeline = tcir.named_pipeline("gemm", **OPTIONS)
+    caught = run_broken(PROGRAM.text(), pipeline, each.at, each.edit, orders=2)
+    assert caught.at == each.at, caught.text
+    assert caught.by.startswith(each.by), caught.text
