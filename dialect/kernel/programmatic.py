@@ -2,22 +2,8 @@
 
 from __future__ import annotations
 
-from tcir._mlir import ir
 from tcir.dialect.kernel.view import Found, KernelView, verify_in_kernel
-from tcir.dialect.operation import traits_of
-from tcir.dialect.ops.grid_control import GridWaitOp
-from tcir.dialect.types import TensorMapType
-
-PROGRAMMATIC = "tc.programmatic"
-"""Attribute of a kernel that is launched so."""
-
-
-def accesses_global(op: ir.OpView) -> bool:
-    """Whether `op` reads or writes global memory itself."""
-    traits = traits_of(op)
-    if traits.loads or traits.stores or op.operation.name in ("memref.load", "memref.store"):
-        return True
-    return any(isinstance(value.type, TensorMapType) for value in op.operands)
+from tcir.dialect.ops.grid_control import PROGRAMMATIC, GridWaitOp, accesses_global
 
 
 @verify_in_kernel(

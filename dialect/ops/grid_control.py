@@ -1,6 +1,19 @@
 """Programmatic dependent launch."""
 
-from tcir.dialect.operation import Op
+from tcir._mlir import ir
+from tcir.dialect.operation import Op, traits_of
+from tcir.dialect.types import TensorMapType
+
+PROGRAMMATIC = "tc.programmatic"
+"""Attribute of a kernel that is launched so."""
+
+
+def accesses_global(op: ir.OpView) -> bool:
+    """Whether `op` reads or writes global memory itself."""
+    traits = traits_of(op)
+    if traits.loads or traits.stores or op.operation.name in ("memref.load", "memref.store"):
+        return True
+    return any(isinstance(value.type, TensorMapType) for value in op.operands)
 
 
 class GridWaitOp(Op, name="grid_wait", async_only=True):

@@ -8,7 +8,7 @@ from typing import ClassVar
 from tcir._mlir import func, ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import string
-from tcir.dialect.kernel.programmatic import PROGRAMMATIC, accesses_global
+from tcir.dialect.ops.grid_control import PROGRAMMATIC, accesses_global
 from tcir.dialect.walk import walk
 from tcir.dialect.warp_map import PRODUCER
 from tcir.passes.build.diagnostics import match_failure
