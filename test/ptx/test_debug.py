@@ -108,7 +108,7 @@ def test_the_first_hazard(seed: int | None) -> None:
     keywords, _, _ = gemm_launch()
     broken = gemm().replace(WAIT_FULL, "")
     stop = debug.run(broken, break_at="first-hazard", order_seed=seed, **keywords)
-    assert stop.reason.startswith("first hazard: race") and len(stop.report.findings) >= 1
+    assert stop.reason.startswith("first hazard: operand-race") and len(stop.report.findings) >= 1
     assert mnemonic(stop).startswith("tcgen05.mma")
     assert stop.warp is not None and stop.warp and stop.warp.index == 0
     sound = debug.run(gemm(), break_at="first-hazard", order_seed=seed, **keywords)

@@ -302,7 +302,7 @@ LARGEST = """%v = linalg.generic {
 """
 PRODUCT = """%w = arith.constant dense<0.5> : tensor<16x16xf32>
   %u = linalg.matmul ins(%r, %w : tensor<8x16xf32>, tensor<16x16xf32>)
-    outs(%e : tensor<8x16xf32>) -> tensor<8x16xf32>
+    outs(%f : tensor<8x16xf32>) -> tensor<8x16xf32>
   %v = """
 
 
@@ -311,10 +311,17 @@ PRODUCT = """%w = arith.constant dense<0.5> : tensor<16x16xf32>
     [
         ("%v = " + AFTER.format("exp", "%r"), "beyond the bound"),
         ("%v = " + AFTER.format("sqrt", "%r"), "no bound is known"),
-        (PRODUCT + AFTER.format("exp", "%u"), "no bound is known"),
+        (PRODUCT + AFTER.format("exp", "%u"), "beyond the bound"),
+        (PRODUCT + AFTER.format("sqrt", "%u"), "no bound is known"),
         (LARGEST, "no bound is known"),
     ],
-    ids=["a function of stated accuracy", "another function", "a product of sums", "no sum"],
+    ids=[
+        "a function of stated accuracy",
+        "another function",
+        "one behind a product of sums",
+        "another one there",
+        "no sum",
+    ],
 )
 def test_a_bound_is_refused_for_other_arithmetic(
     machine: FakeMachine, after: str, why: str

@@ -41,11 +41,12 @@ class Breakpoint:
 
 
 class _Trap(Findings):
-    """Findings that stop the run at the first error."""
+    """Findings that stop the run at the first error, or at an mma whose operands race: the error of
+    that one comes only where what it computed is used, which may be at the end of the launch."""
 
     def append(self, finding: Finding) -> None:
         super().append(finding)
-        if finding.severity == "error":
+        if finding.severity == "error" or finding.code == "operand-race":
             raise Stopped(f"first hazard: {finding}")
 
 
