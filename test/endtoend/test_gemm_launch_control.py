@@ -129,6 +129,7 @@ def test_break(what: str) -> None:
     assert caught.by.startswith(broken.by), caught.text
 
 
+@pytest.mark.slow
 def test_unbroken() -> None:
     caught = run_broken(PROGRAM.text(), _pipeline(), PASS, lambda _: None)
     assert not caught, caught.text

@@ -24,6 +24,7 @@ TILE, PLACE, PLAN, ROLES = "tile-gemm", "place-barriers", "plan-memory", "assign
 COMMIT, EXPECT, LOAD = "tc.commit", "tc.mbarrier_expect_tx", "tc.tma_load"
 
 
+@pytest.mark.slow
 def test_every_order() -> None:
     report = tcir.validate(PROGRAM.text(), "gemm", orders=6, seed=2, **OPTIONS)
     assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)

@@ -97,6 +97,7 @@ def test_equal_at_every_level(name: str, orders: int) -> None:
     assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
 
 
+@pytest.mark.slow
 def test_persistent() -> None:
     case = Case(NVFP4, m=200, n=192)
     passes = tcir.named_pipeline("gemm", persistent=True, ctas=2)
