@@ -533,7 +533,7 @@ def test_ranks_and_places() -> None:
     assert seen == {
         (x, y, z): x % 2 + 2 * (y % 2) for x in range(4) for y in range(4) for z in (0, 1)
     }
-    with pytest.raises(ValueError, match="whole clusters"):
+    with pytest.raises(ValueError, match="multiple of the cluster"):
         Machine(grid=(3, 1, 1), block=(32, 1, 1), cluster=(2, 1, 1))
 
 

@@ -41,7 +41,7 @@ INTRO = """\
 
 What `--validate-each` says of bugs planted in compiled programs, one at a time: in the text of the
 program, or of its PTX, behind one pass, or in the pass itself. Each row is a test that asserts the
-verdict: `make test` runs about a third, `make test-all` all. `PYTHONPATH=. python -m planted.page`
+verdict: `make test` runs a quarter, `make test-all` all. `PYTHONPATH=. python -m planted.page`
 in `test/` writes this page.
 
 Bugs in values are executed in the order of issue, others in up to ten more if that shows nothing.

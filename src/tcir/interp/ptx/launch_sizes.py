@@ -75,9 +75,6 @@ def _check_sizes(function: Function, sizes: LaunchSizes) -> None:
         raise LaunchError(
             f"cluster: expected .reqnctapercluster {function.reqcluster}, got {cluster}"
         )
-    for axis, g, c in zip("xyz", grid, cluster, strict=True):
-        if g % c:
-            raise LaunchError(f"grid.{axis}: expected a multiple of the cluster's {c}, got {g}")
 
 
 def _check_memory(layout: Layout, sizes: LaunchSizes) -> None:

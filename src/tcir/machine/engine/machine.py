@@ -6,6 +6,7 @@ import itertools
 import random
 from collections.abc import Callable, Iterator, Sequence
 
+from tcir.errors import LaunchError
 from tcir.machine.assumptions import Assumptions
 from tcir.machine.counters import Counters
 from tcir.machine.engine.agent import Agent
@@ -42,8 +43,9 @@ class Machine:
         options: RunOptions = DEFAULT_OPTIONS,
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
-        if any(g % c for g, c in zip(grid, cluster, strict=True)):
-            raise ValueError(f"expected a grid of whole clusters of {cluster}, got {grid}")
+        for axis, g, c in zip("xyz", grid, cluster, strict=True):
+            if g % c:
+                raise LaunchError(f"grid.{axis}: expected a multiple of the cluster's {c}, got {g}")
         self.grid, self.block, self.cluster = grid, block, cluster
         self.dynamic_smem, self.static_smem = dynamic_smem, static_smem
         self.ctas_per_sm = ctas_per_sm
