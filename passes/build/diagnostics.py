@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tcir._mlir import ir
 from tcir.dialect.ops.highlevel import k_part, out_layout
 from tcir.errors import PassError
@@ -69,8 +67,9 @@ def check_whole_rows(op: ir.OpView, pass_name: str) -> None:
     if out_layout(op) != "mn":
         raise match_failure(
             op,
-            f'expected out_layout = "mn" in {pass_name}, got "{out_layout(op)}" (threads hold rows, '
-            "and store their columns as contiguous elements); exchange a and b, or take tile-gemm",
+            f'expected out_layout = "mn" in {pass_name}, got "{out_layout(op)}" (threads hold '
+            "rows, and store their columns as contiguous elements); exchange a and b, or take "
+            "tile-gemm",
         )
 
 

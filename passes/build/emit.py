@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from operator import mul
-from typing import Any
 
 from tcir._mlir import ir
 from tcir.dialect import tc

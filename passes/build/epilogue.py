@@ -13,9 +13,10 @@ from tcir.passes.build.emit import i64
 from tcir.passes.build.index import Index
 
 Epilogue: TypeAlias = "Callable[[ir.Value, Sequence[Index]], ir.Value]"
-"""``epilogue(sums, at)``: the register tile to store, as many lanes as `sums`, a register tile of the
-accumulator, and as many columns, or half of them (`tc.EpilogueOp.gated`); `at`: where its first column goes in the output, an index per dimension: of
-lane 0, or of every lane (``vector<32xindex>``) where lanes have places of their own."""
+"""``epilogue(sums, at)``: the register tile to store, as many lanes as `sums`, a register tile of
+the accumulator, and as many columns, or half of them (`tc.EpilogueOp.gated`); `at`: where its first
+column goes in the output, an index per dimension: of lane 0, or of every lane
+(``vector<32xindex>``) where lanes have places of their own."""
 
 
 def rounded(element: ir.Type) -> Epilogue:
@@ -86,9 +87,7 @@ def every_other(tile: ir.Value) -> list[ir.Value]:
     return list(ir.Operation.create("vector.deinterleave", [half, half], [tile]).results)
 
 
-def _on_tile(
-    op: ir.Operation, known: dict[ir.Value, ir.Value], shape: Sequence[int]
-) -> ir.Value:
+def _on_tile(op: ir.Operation, known: dict[ir.Value, ir.Value], shape: Sequence[int]) -> ir.Value:
     """The op of a body, on register tiles of `shape`."""
     kind = ir.VectorType.get(shape, op.results[0].type)
     attributes = {name: op.attributes[name] for name in op.attributes}

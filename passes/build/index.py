@@ -5,7 +5,7 @@ Everything is built at the current insertion point, with the current location; i
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from tcir._mlir import arith, ir
 

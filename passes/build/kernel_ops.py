@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from tcir._mlir import func, ir, scf
 from tcir.dialect import tc
-from tcir.dialect.attributes import constant_of, defining, integer
+from tcir.dialect.attributes import constant_of
 from tcir.dialect.loops import MOST_TRIPS
 from tcir.dialect.walk import walk
 from tcir.passes.build import index
@@ -43,12 +42,14 @@ CTAS_PER_SM = "tc.ctas_per_sm"
 
 
 def trip_count(loop: scf.ForOp) -> int:
-    """Iterations of a loop from 0 in steps of 1 with constant end, or the upper bound of its attribute."""
+    """Iterations of a loop from 0 in steps of 1: its constant end, or its attribute's bound."""
     if MOST_TRIPS in loop.attributes:
         return int(ir.IntegerAttr(loop.attributes[MOST_TRIPS]).value)
     bounds = [constant_of(v) for v in (loop.lowerBound, loop.upperBound, loop.step)]
     if None in bounds or bounds[0] != 0 or bounds[2] != 1:
-        raise match_failure(loop, f"expected a loop from 0 in steps of 1 with constant end, got {bounds}")
+        raise match_failure(
+            loop, f"expected a loop from 0 in steps of 1 with constant end, got {bounds}"
+        )
     return int(bounds[1] or 0)
 
 

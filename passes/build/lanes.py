@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from tcir._mlir import arith, ir, vector
 from tcir.dialect import tc

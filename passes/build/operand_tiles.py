@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.limits import TMA_STRIDE
 from tcir.passes.build import index
+from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import Box, make_tensor_map, tma_load
 from tcir.passes.build.index import Index
 from tcir.passes.build.limits import ceil_div
-from tcir.passes.build.diagnostics import match_failure
 
 
-def check_pitch(op: ir.OpView, name: str, extent: int, smallest: str, element_bytes: int = 2) -> None:
-    """Raises a match failure when no tensor map has rows of `extent` elements (dimension `name`)."""
+def check_pitch(
+    op: ir.OpView, name: str, extent: int, smallest: str, element_bytes: int = 2
+) -> None:
+    """Raises a match failure if no tensor map has rows of `extent` elements (dimension `name`)."""
     step = TMA_STRIDE.values[0] // element_bytes  # the smallest stride, in elements
     if extent % step:
         raise match_failure(
@@ -84,7 +85,7 @@ class TiledOperand:
         return TiledOperand(kind, tensor_map, order)
 
     def load(self, tile: ir.Value, origin: dict[str, Index]) -> None:
-        """Fills `tile` with the elements from `origin` on: one box, or one per swizzle-span column."""
+        """Fills `tile` with the elements from `origin` on: one box, or one per swizzle span."""
         mn = self.type.shape[0]
         bytes_ = tc.element_bytes(self.type.element)
         columns = mn if self.type.major == "K" else self.type.span // bytes_

@@ -77,5 +77,3 @@ def check_quantised(op: tc.QuantiseBlocksOp, n_tile: int) -> None:
             f"(a thread quantises {QUANTISED_COLUMNS} columns at a time, whose scales it stores "
             f"together); take n-tile={round_up(n_tile, QUANTISED_COLUMNS)}",
         )
-
-

@@ -31,7 +31,7 @@ class ScaledPlace:
 
 @dataclass(frozen=True)
 class ScaledProduct:
-    """A, B and their scales in tiles of 128 rows and `n_tile` columns: the body of the main loop."""
+    """A, B and scales in tiles of 128 rows and `n_tile` columns: the body of the main loop."""
 
     stage: Stage
     a: ScaledOperand
@@ -40,7 +40,9 @@ class ScaledProduct:
     sb: Scales
 
     @staticmethod
-    def create(op: ir.OpView, arguments: list[ir.Value], stage: Stage, n_tile: int) -> ScaledProduct:
+    def create(
+        op: ir.OpView, arguments: list[ir.Value], stage: Stage, n_tile: int
+    ) -> ScaledProduct:
         """Builds the tensor maps."""
         shape = stage.shape
         sb_tensor = argument(arguments, op.b_scales)

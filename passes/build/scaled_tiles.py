@@ -126,7 +126,7 @@ class BlockedScales:
     def copy(
         self, tile: ir.Value, target: ir.Value, unit: Index, stage: Stage, row: Index = 0
     ) -> None:
-        """``tc.cp_scales`` of every block, 4 columns each; row: of its block where the tile begins."""
+        """``tc.cp_scales`` of every block, 4 columns each; `row`: where in its block it begins."""
         left = index.div(row, ROWS_PER_COLUMN) if self.shifted else 0
         for number in range(self.row_blocks * stage.scale_blocks):
             rows, sets = divmod(number, stage.scale_blocks)

@@ -66,7 +66,9 @@ def simt_kernel(
 def constant(value: int, bits: int = 32) -> ir.Value:
     """An integer constant; one with the top bit set is written as a negative number."""
     signed = value - (1 << bits) if value >> (bits - 1) == 1 else value
-    return arith.ConstantOp(integer_type(bits), ir.IntegerAttr.get(integer_type(bits), signed)).result
+    return arith.ConstantOp(
+        integer_type(bits), ir.IntegerAttr.get(integer_type(bits), signed)
+    ).result
 
 
 def number(value: float) -> ir.Value:

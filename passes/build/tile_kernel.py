@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from tcir.target import DEFAULT_TARGET
 from tcir._mlir import arith, func, ir, scf
 from tcir.dialect import tc
-from tcir.dialect.ops.block_scaled import ELEMENT_BITS
 from tcir.dialect.limits import GRID, QUARTER_LANES, QUARTERS, TMEM_LANES, WARP
 from tcir.dialect.loops import MOST_TRIPS
 from tcir.dialect.operation import Op
+from tcir.dialect.ops.block_scaled import ELEMENT_BITS
 from tcir.dialect.warp_map import warp_map_of
 from tcir.passes.build import index
+from tcir.passes.build.diagnostics import SMALLEST_CONV, SMALLEST_MATMUL, match_failure
 from tcir.passes.build.emit import i64, i64s
 from tcir.passes.build.epilogue import Epilogue, fused, rounded
 from tcir.passes.build.index import Index, constant
 from tcir.passes.build.lanes import Lanes
-from tcir.passes.build.quantise import QUANTISED_COLUMNS, Quantiser
 from tcir.passes.build.limits import MMA_N, MMA_N_PAIR, ceil_div, round_up
-from tcir.passes.build.diagnostics import SMALLEST_CONV, SMALLEST_MATMUL, match_failure
+from tcir.passes.build.quantise import QUANTISED_COLUMNS, Quantiser
+from tcir.target import DEFAULT_TARGET
 
 Places: TypeAlias = "Callable[[ir.Value], Callable[[ir.Value], list[Index]]]"
 """``places(quarter)(column)``: the indices of lane 0 of a sub-partition, by the tile's column."""
@@ -138,8 +138,8 @@ def _with_epilogue(
 
 
 def choose_n_tile(op: ir.OpView, option: int, extent: int, cta_group: int = 1) -> int:
-    """Columns of one output tile: `option`, or for 0 `extent` in equal tiles of at most 128 for each
-    CTA of a group."""
+    """Columns of one output tile: `option`, or for 0 `extent` in equal tiles of at most 128 for
+    each CTA of a group."""
     legal = MMA_N if cta_group == 1 else MMA_N_PAIR
     if option == 0:
         tiles = ceil_div(extent, 128 * cta_group)
