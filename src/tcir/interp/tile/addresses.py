@@ -49,7 +49,7 @@ class TileLayout:
 
         For tiles with equidistant rows (K-major, not swizzled).
         """
-        return self.elements(base, k_first, k_count)[:1] + self.span * (row + _OPERAND_ROWS)
+        return _elements_from(self, row, base, k_first, k_count)
 
 
 _OPERAND_ROWS = np.arange(128, dtype=np.int64)[:, None]
@@ -70,10 +70,23 @@ def _elements(tile: TileLayout, base: int, k_first: int, k_count: int) -> Array:
 
 
 @lru_cache(maxsize=4096)
-def slice_bytes(tile: TileLayout, base: int, k_first: int, k_count: int) -> Array:
-    """Byte addresses of a K slice, row by row: int64[mn, k_count * element_bytes]."""
-    element = _elements(tile, base, k_first, k_count)
+def _elements_from(tile: TileLayout, row: int, base: int, k_first: int, k_count: int) -> Array:
+    address = _elements(tile, base, k_first, k_count)[:1] + tile.span * (row + _OPERAND_ROWS)
+    address.setflags(write=False)
+    return address
+
+
+@lru_cache(maxsize=4096)
+def slice_bytes(
+    tile: TileLayout, base: int, k_first: int, k_count: int, rows: tuple[int, int] | None = None
+) -> Array:
+    """Byte addresses of a K slice, row by row: int64[mn, k_count * element_bytes].
+
+    rows: only those in [first, last). The machine remembers what it works out of an operand by the
+    array, so the same rows are always the same array.
+    """
+    element = _elements(tile, base, k_first, k_count)[slice(*rows) if rows else slice(None)]
     every = element[:, :, None] + np.arange(tile.element_bytes, dtype=np.int64)
-    flat = every.reshape(tile.mn, -1)
+    flat = every.reshape(len(element), -1)
     flat.setflags(write=False)
     return flat

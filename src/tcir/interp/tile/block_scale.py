@@ -74,7 +74,7 @@ def cp_scales(compiler: Compiler, op: tc.CpScalesOp) -> Step:
     source_, target_, column_ = compiler.operands(op)
     block, cta_group = integer(op, "block"), cta_group_of(op)
     site, sequential = compiler.site(op), compiler.sequential
-    rows = slice(SCALE_ROWS * block, SCALE_ROWS * (block + 1))
+    rows = SCALE_ROWS * block, SCALE_ROWS * (block + 1)
 
     def copy(frame: Frame) -> None:
         if not frame.elected():
@@ -91,7 +91,7 @@ def cp_scales(compiler: Compiler, op: tc.CpScalesOp) -> Step:
         frame.agent.tensor_core.cp(
             target.origin(frame) + target.column + column,
             frame.cta_run.element_operand(
-                slice_bytes(source.layout, source.base, 0, SCALE_ROW_BYTES)[rows]
+                slice_bytes(source.layout, source.base, 0, SCALE_ROW_BYTES, rows)
             ),
             "32x128b",
             "warpx4",

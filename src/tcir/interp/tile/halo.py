@@ -43,10 +43,11 @@ def refresh(compiler: Compiler, op: tc.RefreshOp) -> Step:
         target: TmemTile = frame.values[target_]
         step = MMA_K_BYTES // source.layout.element_bytes
         column = target.origin(frame) + target.column + SLICE_COLUMNS * k_slice
-        addresses = slice_bytes(source.layout, source.base, step * k_slice, step)
+        rows = row, row + _ROWS
+        addresses = slice_bytes(source.layout, source.base, step * k_slice, step, rows)
         frame.agent.tensor_core.cp(
             (QUARTER_LANES - 1) << 16 | column,
-            frame.cta_run.element_operand(addresses[row : row + _ROWS]),
+            frame.cta_run.element_operand(addresses),
             "4x256b",
             site=site,
         )

@@ -60,14 +60,13 @@ def tmem_tile(compiler: Compiler, op: tc.TmemTileOp) -> Step:
     type_ = op.operation.results[0].type
     base = compiler.operands(op)
     fresh, columns = op.operation not in compiler.places.planned, tensor_columns(type_)
+    one = type_.of if isinstance(type_, tc.RingType) else type_
+    size, element, width = one.columns, str(one.element), one.shape[1]
 
     def make_tile(frame: Frame) -> None:
         origin = frame.values[base[0]] if base else frame.cta_run.own_origin
         frame.values[result] = _object(
-            type_,
-            lambda t, i: TmemTile(
-                origin, column + i * t.columns, t.columns, str(t.element), t.shape[1]
-            ),
+            type_, lambda _, i: TmemTile(origin, column + i * size, size, element, width)
         )
         if fresh and frame.elected():
             frame.cta_run.forget_tmem(frame, origin(frame) + column, columns)

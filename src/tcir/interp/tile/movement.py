@@ -138,7 +138,7 @@ def cp(compiler: Compiler, op: tc.CpOp) -> Step:
         frame.agent.tensor_core.cp(
             target.origin(frame) + target.column + column,
             frame.cta_run.element_operand(
-                slice_bytes(layout, source.base, step * k_slice, step)[:CP_ROWS]
+                slice_bytes(layout, source.base, step * k_slice, step, (0, CP_ROWS))
             ),
             "128x256b",
             site=site,

@@ -88,10 +88,11 @@ def cp_rows(compiler: Compiler, op: tc.CpRowsOp) -> Step:
         source: SmemTile = frame.values[source_]
         target: TmemTile = frame.values[target_]
         size = source.layout.element_bytes
-        every = slice_bytes(source.layout, source.base, byte // size, width // size)
+        rows = row, row + count
+        every = slice_bytes(source.layout, source.base, byte // size, width // size, rows)
         frame.agent.tensor_core.cp(
             lane << 16 | (target.origin(frame) + target.column + column),
-            frame.cta_run.element_operand(every[row : row + count]),
+            frame.cta_run.element_operand(every),
             shape,
             multicast,
             source_format,

@@ -280,7 +280,10 @@ def _distinct(values: NDArray[np.int32]) -> list[int]:
     flat = values.ravel()
     if flat.size <= FEW:
         return sorted(set(flat.tolist()))
-    heads = flat[1:][flat[1:] != flat[:-1]]
+    steps = flat[1:] != flat[:-1]
+    if not np.count_nonzero(steps):
+        return [flat.item(0)]
+    heads = flat[1:][steps]
     if heads.size > FEW:
         return np.unique(np.append(heads, flat[0])).tolist()
     return sorted({flat.item(0), *heads.tolist()})
