@@ -1,10 +1,10 @@
 """Block quantisation: of tensors, of register tiles, and the store of scale factors."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tcir._mlir import ext, ir
-from tcir.dialect.attributes import integer
+from tcir.dialect.attributes import integer, string
 from tcir.dialect.limits import QUARTER_LANES
 from tcir.dialect.operation import Op
 from tcir.dialect.ops.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES, scales_shape
@@ -16,7 +16,7 @@ class BlockFormat:
     """A format with block scales that a kernel quantises to.
 
     block: elements that share a scale; bits: of an element; largest: the largest element, and
-    exponent: of it
+    exponent: of it; rounding: of a ue8m0 scale, one of `ROUNDINGS`
     """
 
     name: str
@@ -24,6 +24,7 @@ class BlockFormat:
     bits: int
     largest: float
     exponent: int
+    rounding: str = "floor"
 
 
 BLOCK_FORMATS = {
@@ -33,6 +34,8 @@ BLOCK_FORMATS = {
     ("f8E5M2", "f8E8M0FNU"): BlockFormat("MXFP8", 32, 8, 57344.0, 15),
 }
 """By element types of codes and scales."""
+ROUNDINGS = ("floor", "rceil")
+"""Of ue8m0 scales: down, the largest element saturates; or up where it would (cuBLAS)."""
 LARGEST_SCALE = 448.0
 """Of ue4m3."""
 SMALLEST_SCALE = 2.0**-9
@@ -50,13 +53,15 @@ class QuantiseBlocksOp(Op, name="quantise_blocks", lowered_by=("tile-gemm",)):
     * scale, f8E4M3FN (ue4m3): amax / 6, to nearest even, at most 448; at least 2^-9 if amax is not
       0;
     * scale, f8E8M0FNU (ue8m0): 2^(floor(log2(amax)) - e), at least 2^-127, where 2^e is the largest
-      power of two of the elements (OCP MX 1.0, 6.3);
+      power of two of the elements (OCP MX 1.0, 6.3); with ``scale_rounding = "rceil"`` twice that
+      where amax / scale would be larger than the largest element, so that nothing saturates
+      (cuBLAS; ``cvt.rp.ue8m0x2`` of amax / largest, PTX ISA 9.7.9.21);
     * element: y / scale, the scale as stored, to nearest even, and no larger than the largest one
       (``cvt.rn.satfinite``, PTX ISA 9.7.9.21).
 
     A block of zeros has scale code 0 and elements 0 with the signs of y. A block with a NaN or an
-    infinity has the scale NaN and codes 0. ``scales`` has blocks of 128 rows x 4 scales,
-    ``blocked_128x4``, whose padding is 0.
+    infinity has the scale NaN and codes 0. Rows are whole blocks, any number of them. ``scales``
+    has blocks of 128 rows x 4 scales, ``blocked_128x4``, whose padding is 0.
     """
 
     example = """
@@ -76,7 +81,7 @@ class QuantiseBlocksOp(Op, name="quantise_blocks", lowered_by=("tile-gemm",)):
     @property
     def format(self) -> BlockFormat:
         """What it quantises to."""
-        return BLOCK_FORMATS[_element(self.codes), _element(self.scales)]
+        return _rounding(self, BLOCK_FORMATS[_element(self.codes), _element(self.scales)])
 
 
 class QuantiseRowsOp(Op, name="quantise_rows", issued_by="warp", role="epilogue"):
@@ -107,7 +112,7 @@ class QuantiseRowsOp(Op, name="quantise_rows", issued_by="warp", role="epilogue"
     @property
     def format(self) -> BlockFormat:
         """What it quantises to."""
-        return BLOCK_FORMATS[self.elements, _element(self.scales)]
+        return _rounding(self, BLOCK_FORMATS[self.elements, _element(self.scales)])
 
 
 class StoreScalesOp(Op, name="store_scales", issued_by="warp", role="epilogue", stores="tensor"):
@@ -118,14 +123,14 @@ class StoreScalesOp(Op, name="store_scales", issued_by="warp", role="epilogue", 
     ``value`` is ``vector<32 x S x T>``, S of 1, 2 or 4. ``indices`` are those of the matrix of a
     batch if there are several, then of the first row, a multiple of 32, and the first scale, a
     multiple of S. Scale s of row r is at ``r % 32 * 16 + r % 128 / 32 * 4 + s % 4`` of block
-    ``[r / 128, s / 4]``. What is outside ``tensor`` is not written; rows from ``rows`` on,
-    which are padding, are zeros.
+    ``[r / 128, s / 4]``. What is outside ``tensor`` is not written; rows from ``rows`` on and
+    scales from ``scales`` on, which are padding, are zeros.
     """
 
     example = """
     func.func @example(%s: vector<32x4xf8E4M3FN>, %out: memref<2x8x512xf8E4M3FN>, %m: index,
                        %n: index) {
-      "tc.store_scales"(%s, %out, %m, %n) {rows = 200 : i64,
+      "tc.store_scales"(%s, %out, %m, %n) {rows = 200 : i64, scales = 30 : i64,
           operandSegmentSizes = array<i32: 1, 1, 2>}
           : (vector<32x4xf8E4M3FN>, memref<2x8x512xf8E4M3FN>, index, index) -> ()
       return
@@ -137,6 +142,16 @@ class StoreScalesOp(Op, name="store_scales", issued_by="warp", role="epilogue", 
     tensor: ext.Operand[ir.MemRefType]
     indices: Sequence[ext.Operand[ir.IndexType]]
     rows: ir.IntegerAttr
+    scales: ir.IntegerAttr
+
+
+def scale_rounding(op: QuantiseBlocksOp | QuantiseRowsOp) -> str:
+    """How an op rounds ue8m0 scales; left out, "floor"."""
+    return string(op, "scale_rounding") if "scale_rounding" in op.attributes else ROUNDINGS[0]
+
+
+def _rounding(op: QuantiseBlocksOp | QuantiseRowsOp, form: BlockFormat) -> BlockFormat:
+    return replace(form, rounding=scale_rounding(op))
 
 
 def _element(value: ir.Value) -> str:
@@ -171,6 +186,21 @@ def _(op: QuantiseBlocksOp) -> Broken:
         return None
     legal = str(op.norm.type) == "tensor<f32>" and _element(op.scales) == "f8E4M3FN"
     return None if legal else {"got": op.norm.type}
+
+
+@verify(
+    (QuantiseBlocksOp, QuantiseRowsOp),
+    "scale-rounding",
+    "OCP MX 1.0, 6.3",
+    'scale_rounding must be "floor" or "rceil", or left out for floor, and with f8E4M3FN scales, '
+    "which are rounded to nearest even, left out, got {got} with {scales}",
+)
+def _(op: QuantiseBlocksOp | QuantiseRowsOp) -> Broken:
+    if "scale_rounding" not in op.attributes:
+        return None
+    got, scales = op.attributes["scale_rounding"], _element(op.scales)
+    known = isinstance(got, ir.StringAttr) and got.value in ROUNDINGS
+    return None if known and scales == "f8E8M0FNU" else {"got": got, "scales": scales}
 
 
 @verify(
@@ -274,4 +304,16 @@ def _(op: StoreScalesOp) -> Broken:
 def _(op: StoreScalesOp) -> Broken:
     blocks, got = op.tensor.type.shape[-3], integer(op, "rows")
     low, high = (blocks - 1) * BLOCK_ROWS + 1, blocks * BLOCK_ROWS
+    return None if low <= got <= high else {"low": low, "high": high, "blocks": blocks, "got": got}
+
+
+@verify(
+    StoreScalesOp,
+    "scales",
+    "tc",
+    "scales must be in [{low}, {high}], the scales of {blocks} blocks, got {got}",
+)
+def _(op: StoreScalesOp) -> Broken:
+    blocks, got = op.tensor.type.shape[-2], integer(op, "scales")
+    low, high = (blocks - 1) * BLOCK_SCALES + 1, blocks * BLOCK_SCALES
     return None if low <= got <= high else {"low": low, "high": high, "blocks": blocks, "got": got}

@@ -52,24 +52,23 @@ class Quantiser:
         made = tc.QuantiseRowsOp(
             values, tile(columns // packed, self.codes), tile(columns // form.block, self.scales)
         )
+        if "scale_rounding" in self.op.attributes:
+            made.attributes["scale_rounding"] = self.op.attributes["scale_rounding"]
         *rows, column = at
         place = index.values([*rows, index.div(column, packed)])
         tc.StoreRowsOp(made.codes, self.codes, place, i64(QUARTER_LANES), i64(len(rows) - 1))
         place = index.values([*rows, index.div(column, form.block)])
-        extent = self.op.values.type.shape[-2]
-        tc.StoreScalesOp(made.scales, self.scales, place, i64(extent))
+        *_, rows, extent = self.op.values.type.shape
+        tc.StoreScalesOp(made.scales, self.scales, place, i64(rows), i64(extent // form.block))
+
+
+def padded_columns(op: tc.QuantiseBlocksOp) -> int:
+    """Columns of the values with those whose scales are padding of the last block."""
+    return round_up(op.values.type.shape[-1], op.format.block * BLOCK_SCALES)
 
 
 def check_quantised(op: tc.QuantiseBlocksOp, n_tile: int) -> None:
-    """Raises a match failure for blocks or tiles that a thread cannot quantise."""
-    n, form = op.values.type.shape[-1], op.format
-    unit = form.block * BLOCK_SCALES
-    if n % unit:
-        raise match_failure(
-            op,
-            f"expected rows of a multiple of {unit} to quantise to {form.name} (four scales of "
-            f"{form.block}, a row of a 128x4 block), got {n}; pad the columns of B with zeros",
-        )
+    """Raises a match failure for tiles that a thread cannot quantise."""
     if n_tile % QUANTISED_COLUMNS:
         raise match_failure(
             op,

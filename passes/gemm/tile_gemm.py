@@ -17,7 +17,7 @@ from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import i64
 from tcir.passes.build.kernel_ops import CTAS_PER_SM
 from tcir.passes.build.limits import ceil_div, round_up
-from tcir.passes.build.quantise import QUANTISED_COLUMNS, check_quantised
+from tcir.passes.build.quantise import QUANTISED_COLUMNS, check_quantised, padded_columns
 from tcir.passes.build.scaled_shape import ScaledShape
 from tcir.passes.build.staged_store import StagedStore
 from tcir.passes.build.tile_kernel import (
@@ -205,6 +205,9 @@ class TileGemm(Pass):
         *batch, m, n = source.op.out.type.shape
         if out_layout(source.op) == "nm":
             m, n = n, m
+        if source.quantise is not None:  # scales of padding are zeros: stored, too
+            sums = 2 if source.after is not None and source.after.gated else 1
+            n = sums * padded_columns(source.quantise)
         tiles = OutputTiles(
             ceil_div(m, TMEM_LANES),
             ceil_div(n, n_tile),

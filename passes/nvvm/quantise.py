@@ -109,9 +109,16 @@ def _by_ue4m3(block: _Block) -> Quantised:
 
 
 def _by_ue8m0(block: _Block) -> Quantised:
-    """The exponent of amax less that of the largest element, and exact products by 2^-exponent."""
-    exponent = simt.right(_bits(block.amax), 23)
-    code = arith.maxsi(simt.sub(exponent, block.form.exponent), simt.constant(0))
+    """The exponent of amax less that of the largest element, and exact products by 2^-exponent.
+
+    Rounded up (rceil), a mantissa beyond that of the largest element carries to the exponent.
+    """
+    size, form = _bits(block.amax), block.form
+    if form.rounding == "rceil":
+        largest = int(form.largest / 2.0**form.exponent * 2**23) - 2**23
+        size = simt.add(size, 2**23 - 1 - largest)
+    exponent = simt.right(size, 23)
+    code = arith.maxsi(simt.sub(exponent, form.exponent), simt.constant(0))
     inverse = simt.as_f32(simt.left(arith.subi(simt.constant(254), code), 23))
     return block.known(code, 0xFF), [arith.mulf(x, inverse) for x in block.numbers]
 
@@ -150,7 +157,7 @@ def _bits(number: ir.Value) -> ir.Value:
 
 @lower(tc.StoreScalesOp)
 def convert_store_scales(converter: Converter, op: tc.StoreScalesOp) -> None:
-    """Each thread stores its row's scales, 1, 2 or 4 bytes."""
+    """Each thread stores its row's scales, 1, 2 or 4 bytes; those that are padding as zeros."""
     require_role(converter, op)
     value, target, *indices = op.operands
     tensor = converter.record(target, GlobalTensor)
@@ -167,7 +174,8 @@ def convert_store_scales(converter: Converter, op: tc.StoreScalesOp) -> None:
     place = simt.add(place, simt.mul(converter.lane, SCALE_ROW_BYTES))
     left = simt.sub(simt.constant(integer(op, "rows")), row)
     used = arith.cmpi(arith.CmpIPredicate.slt, converter.lane, left)
-    word = arith.select(used, converter.ssa(value), simt.constant(0))
+    scales = _without_padding(converter.ssa(value), scale, count, integer(op, "scales"))
+    word = arith.select(used, scales, simt.constant(0))
     with only_if(inside):
         offset = simt.add(simt.mul(linear, BLOCK_BYTES), simt.wide(place))
         pointer = llvm.getelementptr(converter.pointers[tensor.argument], offset)
@@ -176,3 +184,18 @@ def convert_store_scales(converter: Converter, op: tc.StoreScalesOp) -> None:
         else:
             part = word if count == 4 else arith.trunci(integer_type(16), word)
             llvm.store(part, pointer, alignment=count)
+
+
+def _without_padding(value: ir.Value, first: ir.Value, count: int, scales: int) -> ir.Value:
+    """`count` scales in a word, from number `first` on, with zeros from number `scales` on.
+
+    `first` is a multiple of `count`: where `scales` is one, too, all are scales or none.
+    """
+    if scales % BLOCK_SCALES == 0:
+        return value  # what is behind the last block is not stored
+    whole = scales - scales % count
+    before = arith.select(simt.less(first, whole), value, simt.constant(0))
+    if scales == whole:
+        return before
+    part = simt.both_bits(value, (1 << 8 * (scales - whole)) - 1)
+    return arith.select(simt.equal(first, whole), part, before)

@@ -110,9 +110,10 @@ def _quantised(op: tc.QuantiseBlocksOp) -> str:
     """What a quantiser does, for the remark."""
     form, codes, scales = op.format, op.codes.type, op.scales.type
     norm = "" if op.norm is None else f", times {_name(op.norm)}"
+    up = ", rounded up where an element would saturate," if form.rounding == "rceil" else ""
     return (
         f"fused: quantised to {form.name}{norm}: blocks of {form.block} {codes.element_type} in a "
-        f"thread's row, their scales {scales.element_type} in blocks of 128 x 4"
+        f"thread's row, their scales {scales.element_type}{up} in blocks of 128 x 4"
     )
 
 

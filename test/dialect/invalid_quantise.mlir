@@ -123,7 +123,7 @@ func.func @f(%v: vector<32x32xf32>) {
 
 // legal: tc.store_scales/value
 func.func @f(%v: vector<32x2xf8E8M0FNU>, %out: memref<2x2x512xf8E8M0FNU>, %i: index) {
-  "tc.store_scales"(%v, %out, %i, %i) {rows = 130 : i64, operandSegmentSizes = array<i32: 1, 1, 2>} : (vector<32x2xf8E8M0FNU>, memref<2x2x512xf8E8M0FNU>, index, index) -> ()
+  "tc.store_scales"(%v, %out, %i, %i) {rows = 130 : i64, scales = 8 : i64, operandSegmentSizes = array<i32: 1, 1, 2>} : (vector<32x2xf8E8M0FNU>, memref<2x2x512xf8E8M0FNU>, index, index) -> ()
   return
 }
 
@@ -132,7 +132,7 @@ func.func @f(%v: vector<32x2xf8E8M0FNU>, %out: memref<2x2x512xf8E8M0FNU>, %i: in
 // illegal: tc.store_scales/value
 func.func @f(%v: vector<32x3xf8E8M0FNU>, %out: memref<2x2x512xf8E8M0FNU>, %i: index) {
   // expected-error @+1 {{tc.store_scales: value must be vector<32 x scales x element> of 1, 2 or 4 scales (bytes of a register), of the tensor's element, f8E4M3FN or f8E8M0FNU, got vector<32x3xf8E8M0FNU> to memref<2x2x512xf8E8M0FNU>}}
-  "tc.store_scales"(%v, %out, %i, %i) {rows = 130 : i64, operandSegmentSizes = array<i32: 1, 1, 2>} : (vector<32x3xf8E8M0FNU>, memref<2x2x512xf8E8M0FNU>, index, index) -> ()
+  "tc.store_scales"(%v, %out, %i, %i) {rows = 130 : i64, scales = 8 : i64, operandSegmentSizes = array<i32: 1, 1, 2>} : (vector<32x3xf8E8M0FNU>, memref<2x2x512xf8E8M0FNU>, index, index) -> ()
   return
 }
 
@@ -140,7 +140,7 @@ func.func @f(%v: vector<32x3xf8E8M0FNU>, %out: memref<2x2x512xf8E8M0FNU>, %i: in
 
 // legal: tc.store_scales/tensor
 func.func @f(%v: vector<32x4xf8E4M3FN>, %out: memref<3x1x1x512xf8E4M3FN>, %i: index) {
-  "tc.store_scales"(%v, %out, %i, %i, %i) {rows = 128 : i64, operandSegmentSizes = array<i32: 1, 1, 3>} : (vector<32x4xf8E4M3FN>, memref<3x1x1x512xf8E4M3FN>, index, index, index) -> ()
+  "tc.store_scales"(%v, %out, %i, %i, %i) {rows = 128 : i64, scales = 4 : i64, operandSegmentSizes = array<i32: 1, 1, 3>} : (vector<32x4xf8E4M3FN>, memref<3x1x1x512xf8E4M3FN>, index, index, index) -> ()
   return
 }
 
@@ -149,7 +149,7 @@ func.func @f(%v: vector<32x4xf8E4M3FN>, %out: memref<3x1x1x512xf8E4M3FN>, %i: in
 // illegal: tc.store_scales/tensor
 func.func @f(%v: vector<32x4xf8E4M3FN>, %out: memref<128x16xf8E4M3FN>, %i: index) {
   // expected-error @+1 {{tc.store_scales: tensor must be a static, contiguous memref of blocks [.., rows / 128, scales / 4, 512], got memref<128x16xf8E4M3FN>}}
-  "tc.store_scales"(%v, %out, %i, %i) {rows = 128 : i64, operandSegmentSizes = array<i32: 1, 1, 2>} : (vector<32x4xf8E4M3FN>, memref<128x16xf8E4M3FN>, index, index) -> ()
+  "tc.store_scales"(%v, %out, %i, %i) {rows = 128 : i64, scales = 4 : i64, operandSegmentSizes = array<i32: 1, 1, 2>} : (vector<32x4xf8E4M3FN>, memref<128x16xf8E4M3FN>, index, index) -> ()
   return
 }
 
@@ -157,7 +157,7 @@ func.func @f(%v: vector<32x4xf8E4M3FN>, %out: memref<128x16xf8E4M3FN>, %i: index
 
 // legal: tc.store_scales/indices
 func.func @f(%v: vector<32x4xf8E4M3FN>, %out: memref<1x1x512xf8E4M3FN>, %i: index) {
-  "tc.store_scales"(%v, %out, %i, %i) {rows = 1 : i64, operandSegmentSizes = array<i32: 1, 1, 2>} : (vector<32x4xf8E4M3FN>, memref<1x1x512xf8E4M3FN>, index, index) -> ()
+  "tc.store_scales"(%v, %out, %i, %i) {rows = 1 : i64, scales = 4 : i64, operandSegmentSizes = array<i32: 1, 1, 2>} : (vector<32x4xf8E4M3FN>, memref<1x1x512xf8E4M3FN>, index, index) -> ()
   return
 }
 
@@ -166,7 +166,7 @@ func.func @f(%v: vector<32x4xf8E4M3FN>, %out: memref<1x1x512xf8E4M3FN>, %i: inde
 // illegal: tc.store_scales/indices
 func.func @f(%v: vector<32x4xf8E4M3FN>, %out: memref<1x1x512xf8E4M3FN>, %i: index) {
   // expected-error @+1 {{tc.store_scales: expected an index per dimension of the tensor before its blocks, then a row and a scale (2), got 3}}
-  "tc.store_scales"(%v, %out, %i, %i, %i) {rows = 1 : i64, operandSegmentSizes = array<i32: 1, 1, 3>} : (vector<32x4xf8E4M3FN>, memref<1x1x512xf8E4M3FN>, index, index, index) -> ()
+  "tc.store_scales"(%v, %out, %i, %i, %i) {rows = 1 : i64, scales = 4 : i64, operandSegmentSizes = array<i32: 1, 1, 3>} : (vector<32x4xf8E4M3FN>, memref<1x1x512xf8E4M3FN>, index, index, index) -> ()
   return
 }
 
@@ -174,7 +174,7 @@ func.func @f(%v: vector<32x4xf8E4M3FN>, %out: memref<1x1x512xf8E4M3FN>, %i: inde
 
 // legal: tc.store_scales/rows
 func.func @f(%v: vector<32x4xf8E4M3FN>, %out: memref<2x1x512xf8E4M3FN>, %i: index) {
-  "tc.store_scales"(%v, %out, %i, %i) {rows = 256 : i64, operandSegmentSizes = array<i32: 1, 1, 2>} : (vector<32x4xf8E4M3FN>, memref<2x1x512xf8E4M3FN>, index, index) -> ()
+  "tc.store_scales"(%v, %out, %i, %i) {rows = 256 : i64, scales = 4 : i64, operandSegmentSizes = array<i32: 1, 1, 2>} : (vector<32x4xf8E4M3FN>, memref<2x1x512xf8E4M3FN>, index, index) -> ()
   return
 }
 
@@ -183,6 +183,75 @@ func.func @f(%v: vector<32x4xf8E4M3FN>, %out: memref<2x1x512xf8E4M3FN>, %i: inde
 // illegal: tc.store_scales/rows
 func.func @f(%v: vector<32x4xf8E4M3FN>, %out: memref<2x1x512xf8E4M3FN>, %i: index) {
   // expected-error @+1 {{tc.store_scales: rows must be in [129, 256], the rows of 2 blocks, got 128}}
-  "tc.store_scales"(%v, %out, %i, %i) {rows = 128 : i64, operandSegmentSizes = array<i32: 1, 1, 2>} : (vector<32x4xf8E4M3FN>, memref<2x1x512xf8E4M3FN>, index, index) -> ()
+  "tc.store_scales"(%v, %out, %i, %i) {rows = 128 : i64, scales = 4 : i64, operandSegmentSizes = array<i32: 1, 1, 2>} : (vector<32x4xf8E4M3FN>, memref<2x1x512xf8E4M3FN>, index, index) -> ()
+  return
+}
+
+// -----
+
+// legal: tc.store_scales/scales
+func.func @f(%v: vector<32x2xf8E8M0FNU>, %out: memref<2x2x512xf8E8M0FNU>, %i: index) {
+  "tc.store_scales"(%v, %out, %i, %i) {rows = 130 : i64, scales = 5 : i64, operandSegmentSizes = array<i32: 1, 1, 2>} : (vector<32x2xf8E8M0FNU>, memref<2x2x512xf8E8M0FNU>, index, index) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.store_scales/scales
+func.func @f(%v: vector<32x2xf8E8M0FNU>, %out: memref<2x2x512xf8E8M0FNU>, %i: index) {
+  // expected-error @+1 {{tc.store_scales: scales must be in [5, 8], the scales of 2 blocks, got 4}}
+  "tc.store_scales"(%v, %out, %i, %i) {rows = 130 : i64, scales = 4 : i64, operandSegmentSizes = array<i32: 1, 1, 2>} : (vector<32x2xf8E8M0FNU>, memref<2x2x512xf8E8M0FNU>, index, index) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.store_scales/scales
+func.func @f(%v: vector<32x2xf8E8M0FNU>, %out: memref<2x2x512xf8E8M0FNU>, %i: index) {
+  // expected-error @+1 {{tc.store_scales: scales must be in [5, 8], the scales of 2 blocks, got 9}}
+  "tc.store_scales"(%v, %out, %i, %i) {rows = 130 : i64, scales = 9 : i64, operandSegmentSizes = array<i32: 1, 1, 2>} : (vector<32x2xf8E8M0FNU>, memref<2x2x512xf8E8M0FNU>, index, index) -> ()
+  return
+}
+
+// -----
+
+// legal: tc.quantise_blocks/scale-rounding
+func.func @f(%y: tensor<40x32xf32>) {
+  %q:2 = "tc.quantise_blocks"(%y) {scale_rounding = "rceil", operandSegmentSizes = array<i32: 1, 0>} : (tensor<40x32xf32>) -> (tensor<40x32xf8E4M3FN>, tensor<1x1x512xf8E8M0FNU>)
+  return
+}
+
+// -----
+
+// illegal: tc.quantise_blocks/scale-rounding
+func.func @f(%y: tensor<40x32xf32>) {
+  // expected-error @+1 {{tc.quantise_blocks: scale_rounding must be "floor" or "rceil", or left out for floor, and with f8E4M3FN scales, which are rounded to nearest even, left out, got "even" with f8E8M0FNU}}
+  %q:2 = "tc.quantise_blocks"(%y) {scale_rounding = "even", operandSegmentSizes = array<i32: 1, 0>} : (tensor<40x32xf32>) -> (tensor<40x32xf8E4M3FN>, tensor<1x1x512xf8E8M0FNU>)
+  return
+}
+
+// -----
+
+// illegal: tc.quantise_blocks/scale-rounding
+func.func @f(%y: tensor<40x64xf32>) {
+  // expected-error @+1 {{tc.quantise_blocks: scale_rounding must be "floor" or "rceil", or left out for floor, and with f8E4M3FN scales, which are rounded to nearest even, left out, got "rceil" with f8E4M3FN}}
+  %q:2 = "tc.quantise_blocks"(%y) {scale_rounding = "rceil", operandSegmentSizes = array<i32: 1, 0>} : (tensor<40x64xf32>) -> (tensor<40x64xf4E2M1FN>, tensor<1x1x512xf8E4M3FN>)
+  return
+}
+
+// -----
+
+// legal: tc.quantise_rows/scale-rounding
+func.func @f(%v: vector<32x32xf32>) {
+  %q:2 = "tc.quantise_rows"(%v) {scale_rounding = "floor"} : (vector<32x32xf32>) -> (vector<32x32xf8E5M2>, vector<32x1xf8E8M0FNU>)
+  return
+}
+
+// -----
+
+// illegal: tc.quantise_rows/scale-rounding
+func.func @f(%v: vector<32x32xf32>) {
+  // expected-error @+1 {{tc.quantise_rows: scale_rounding must be "floor" or "rceil", or left out for floor, and with f8E4M3FN scales, which are rounded to nearest even, left out, got 1 : i64 with f8E8M0FNU}}
+  %q:2 = "tc.quantise_rows"(%v) {scale_rounding = 1 : i64} : (vector<32x32xf32>) -> (vector<32x32xf8E5M2>, vector<32x1xf8E8M0FNU>)
   return
 }

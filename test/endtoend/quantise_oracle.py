@@ -37,8 +37,8 @@ def nearest(x: Array, element: str) -> Array:
     return np.where(up, above, below).astype(np.uint8) | sign
 
 
-def scale_codes(amax: Array, element: str, scale: str) -> Array:
-    """Of the largest magnitudes of blocks."""
+def scale_codes(amax: Array, element: str, scale: str, rounding: str = "floor") -> Array:
+    """Of the largest magnitudes of blocks; rounding: of ue8m0, floor or rceil."""
     finite = np.isfinite(amax)
     size = np.where(finite, amax, 0).astype(np.float64)
     if scale == "f8E4M3FN":
@@ -46,18 +46,22 @@ def scale_codes(amax: Array, element: str, scale: str) -> Array:
         codes = np.where((codes == 0) & (size > 0), 1, codes)
         return np.where(finite, codes, 0x7F).astype(np.uint8)
     power = np.floor(np.log2(np.where(size > 0, size, 1))).astype(int) - LARGEST_POWER[element]
+    if rounding == "rceil":  # the least power of two by which the largest element does not saturate
+        power += size > values_of(element)[-1] * np.ldexp(1.0, power)
     codes = np.where(size > 0, np.maximum(power + 127, 0), 0)
     return np.where(finite, codes, 0xFF).astype(np.uint8)
 
 
-def quantised(x: Array, element: str, scale: str, norm: float = 1.0) -> tuple[Array, Array]:
+def quantised(
+    x: Array, element: str, scale: str, norm: float = 1.0, rounding: str = "floor"
+) -> tuple[Array, Array]:
     """Codes, one to a byte, and scale codes ``[rows, K / block]`` of f32 numbers."""
     block = 16 if scale == "f8E4M3FN" else 32
     with np.errstate(all="ignore"):
         y = (x * np.float32(norm)).astype(np.float32)
     blocks = y.reshape(len(y), -1, block).astype(np.float64)
     amax = np.abs(blocks).max(axis=-1)
-    scales = scale_codes(amax, element, scale)
+    scales = scale_codes(amax, element, scale, rounding)
     step = scales.view(DTYPES[scale]).astype(np.float64)
     bad = ~np.isfinite(amax)
     step = np.where(bad | (step == 0), 1, step)[..., None]

@@ -31,7 +31,8 @@ E4M3, E5M2 = ("f8E4M3FN", "f8E8M0FNU"), ("f8E5M2", "f8E8M0FNU")
 
 @dataclass(frozen=True)
 class Case:
-    """``quantise(body(a @ w + bias))``; a norm constant in NVFP4 only; `start`: an accumulator."""
+    """``quantise(body(a @ w + bias))``; a norm constant in NVFP4 only; `start`: an accumulator;
+    `rounding`: of ue8m0 scales."""
 
     formats: tuple[str, str]
     m: int = 40
@@ -40,6 +41,7 @@ class Case:
     body: str = "%t = arith.maximumf %u, %zero : f32"
     start: bool = False
     element: str = "f16"
+    rounding: str = ""
 
     @property
     def results(self) -> str:
@@ -58,6 +60,7 @@ class Case:
         more = (", %norm: tensor<f32>" if has_norm else "") + (
             f", %start: {out}" if self.start else ""
         )
+        rounding = f'scale_rounding = "{self.rounding}", ' if self.rounding else ""
         first = "%start" if self.start else "%zeros"
         return f"""
 func.func @f(%a: {a}, %w: {w}, %bias: tensor<{n}xf32>{more}) -> ({self.results}) {{
@@ -73,19 +76,27 @@ func.func @f(%a: {a}, %w: {w}, %bias: tensor<{n}xf32>{more}) -> ({self.results})
     {self.body}
     linalg.yield %t : f32
   }} -> {out}
-  %q:2 = "tc.quantise_blocks"(%y{norm}) {{operandSegmentSizes = array<i32: 1, {int(has_norm)}>}}
-      : ({out}{number}) -> ({self.results})
+  %q:2 = "tc.quantise_blocks"(%y{norm}) {{{rounding}
+      operandSegmentSizes = array<i32: 1, {int(has_norm)}>}} : ({out}{number}) -> ({self.results})
   return %q#0, %q#1 : {self.results}
 }}
 """
 
 
+ONE_MORE = """%one = arith.constant 1.0 : f32
+    %t = arith.addf %u, %one : f32"""
+"""Not 0 where sums and bias are: outside of the output."""
 CASES = {
     "NVFP4": Case(NVFP4, n=64),
     "NVFP4, two tiles each way, the second half empty": Case(NVFP4, m=200, n=192),
     "MXFP4": Case(MXFP4),
     "MXFP8, e4m3": Case(E4M3, m=136, n=256),
     "MXFP8, e5m2": Case(E5M2),
+    "NVFP4, one block to a row": Case(NVFP4, n=16),
+    "NVFP4, five scales, two tiles": Case(NVFP4, m=136, n=80, body=ONE_MORE),
+    "MXFP4, rounded up, three scales": Case(MXFP4, n=96, rounding="rceil"),
+    "MXFP8, rounded up, nine scales": Case(E4M3, n=288, rounding="rceil", body=ONE_MORE),
+    "MXFP8, e5m2, rounded up, one scale": Case(E5M2, n=32, rounding="rceil"),
 }
 
 
@@ -137,28 +148,41 @@ def hard_rows(rows: int, columns: int, element: str, scale: str, norm: float) ->
     return x
 
 
+@pytest.mark.slow
+def test_tiles_without_columns() -> None:
+    """Five scales of 32 columns: the padding of the second block is a tile of its own."""
+    passes = tcir.named_pipeline("gemm", n_tile=64)
+    report = tcir.validate(Case(E4M3, n=160, body=ONE_MORE).linalg(), passes)
+    assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
+
+
 @pytest.mark.parametrize(
-    ("formats", "norm"),
+    ("formats", "norm", "n", "rounding"),
     [
-        (NVFP4, 1.0),
-        (NVFP4, 0.3),
-        *(pytest.param(f, 1.0, marks=pytest.mark.slow) for f in (MXFP4, E4M3, E5M2)),
+        (NVFP4, 1.0, 256, ""),
+        (NVFP4, 0.3, 240, ""),
+        (E4M3, 1.0, 224, "rceil"),
+        *(pytest.param(f, 1.0, 256, "", marks=pytest.mark.slow) for f in (MXFP4, E4M3, E5M2)),
+        *(pytest.param(f, 1.0, 160, "rceil", marks=pytest.mark.slow) for f in (MXFP4, E5M2)),
     ],
 )
-def test_bytes_against_numpy(formats: tuple[str, str], norm: float) -> None:
+def test_bytes_against_numpy(formats: tuple[str, str], norm: float, n: int, rounding: str) -> None:
     """The accumulator's start is quantised: the product adds zeros. negf makes zeros of -0."""
-    m, n = 200, 256
-    case = Case(formats, m, n, body="%t = arith.negf %u : f32", start=True)
+    m = 200
+    case = Case(formats, m, n, body="%t = arith.negf %u : f32", start=True, rounding=rounding)
     kernel = tcir.compile(case.linalg(), "gemm")
     x = hard_rows(m, n, *formats, norm)
     codes = np.zeros((m, n), oracle.DTYPES[formats[0]])
     block = 16 if formats == NVFP4 else 32
-    scales = np.full((2, n // block // 4, 512), 0x55, np.uint8).view(oracle.DTYPES[formats[1]])
+    across = -(-n // block // 4)
+    scales = np.full((2, across, 512), 0x55, np.uint8).view(oracle.DTYPES[formats[1]])
     zeros = [np.zeros(shape, np.float16) for shape in ((m, 16), (16, n))]
     numbers = [np.array(norm, np.float32)] if formats == NVFP4 else []
     kernel(*zeros, np.zeros(n, np.float32), *numbers, x, codes, scales)
     with np.errstate(all="ignore"):
-        want, want_scales = oracle.quantised(-(x + np.float32(0)), *formats, norm)
+        want, want_scales = oracle.quantised(
+            -(x + np.float32(0)), *formats, norm, rounding or "floor"
+        )
     assert (codes.view(np.uint8) == want).all(), np.argwhere(codes.view(np.uint8) != want)[:4]
     assert (scales.view(np.uint8) == oracle.blocked(want_scales)).all()
     assert len(np.unique(want)) >= (16 if formats[0] == "f4E2M1FN" else 200)
@@ -172,8 +196,6 @@ def test_bytes_against_numpy(formats: tuple[str, str], norm: float) -> None:
 @pytest.mark.parametrize(
     ("case", "options", "words"),
     [
-        (Case(NVFP4, n=32), {}, "expected rows of a multiple of 64 to quantise to NVFP4"),
-        (Case(MXFP4, n=64), {}, "expected rows of a multiple of 128 to quantise to MXFP4"),
         (Case(NVFP4, n=192), {"n_tile": 96}, "take n-tile=128"),
         (Case(NVFP4), {"store": "tma"}, "take store=direct"),
         (Case(NVFP4, k=256), {"split_k": 2}, "leave split-k out"),
@@ -240,6 +262,20 @@ BREAKS: list[tuple[str, str, Edit]] = [
      change_text(r"a, \$2, \$1;", "a, $1, $2;")),
     ("the scale of the neighbour block", "convert-tc-to-nvvm", _neighbours),
 ]  # fmt: skip
+TAIL = Case(NVFP4, n=80, body=ONE_MORE)
+ROUNDED_UP = Case(E4M3, n=96, rounding="rceil", body=ONE_MORE)
+TAIL_BREAKS: list[tuple[str, Case, str, Edit]] = [
+    ("scales of columns that are not there", TAIL, "tile-gemm",
+     set_attribute("tc.store_scales", "scales", "8 : i64")),
+    ("a scale behind the last one", TAIL, "convert-tc-to-nvvm",
+     change_text("arith.constant 255 : i32", "arith.constant 65535 : i32")),
+    ("the last scale as padding", TAIL, "convert-tc-to-nvvm",
+     change_text("arith.constant 255 : i32", "arith.constant 0 : i32")),
+    ("scales rounded down", ROUNDED_UP, "tile-gemm",
+     set_attribute("tc.quantise_rows", "scale_rounding", '"floor"')),
+    ("the carry from 1.5 in place of 1.75", ROUNDED_UP, "convert-tc-to-nvvm",
+     change_text("arith.constant 2097151", "arith.constant 4194303")),
+]  # fmt: skip
 QUICK = ("division by the unrounded scale", "amax of half a block")
 
 
@@ -249,7 +285,20 @@ QUICK = ("division by the unrounded scale", "amax of half a block")
      for what, at, edit in BREAKS],
 )  # fmt: skip
 def test_break(at: str, edit: Edit) -> None:
-    caught = run_broken(Case(NVFP4, n=128).linalg(), tcir.named_pipeline("gemm"), at, edit)
+    _broken(Case(NVFP4, n=128), at, edit)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("case", "at", "edit"),
+    [pytest.param(case, at, edit, id=f"{at}: {what}") for what, case, at, edit in TAIL_BREAKS],
+)
+def test_break_of_tails_and_rounding(case: Case, at: str, edit: Edit) -> None:
+    _broken(case, at, edit)
+
+
+def _broken(case: Case, at: str, edit: Edit) -> None:
+    caught = run_broken(case.linalg(), tcir.named_pipeline("gemm"), at, edit)
     assert caught, "nothing noticed the break"
     assert caught.at == at, caught.text
     assert caught.by in ("difference", "hazard: output-never-written"), caught.text

@@ -236,3 +236,38 @@ def test_break(at: str, edit: Edit) -> None:
     caught = run_broken(program(RELU, whole=False), tcir.named_pipeline("gemm"), at, edit)
     assert caught, "nothing noticed the break"
     assert caught.at == at, caught.text
+
+
+MXFP8 = """func.func @f(%x: tensor<136x64xf8E4M3FN>, %sx: tensor<2x1x512xf8E8M0FNU>,
+               %w: tensor<96x64xf8E4M3FN>, %sw: tensor<1x1x512xf8E8M0FNU>,
+               %v: tensor<80x96xf8E4M3FN>, %sv: tensor<1x1x512xf8E8M0FNU>)
+    -> tensor<136x80xf16> {
+  %sums = "tc.block_scaled_matmul"(%x, %sx, %w, %sw) {block = 32 : i64,
+      a_scale_layout = "blocked_128x4", b_scale_layout = "blocked_128x4",
+      operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>}
+      : (tensor<136x64xf8E4M3FN>, tensor<2x1x512xf8E8M0FNU>, tensor<96x64xf8E4M3FN>,
+         tensor<1x1x512xf8E8M0FNU>) -> tensor<136x96xf32>
+  %h = "tc.epilogue"(%sums) ({
+  ^bb0(%sum: f32):
+    %one = arith.constant 1.0 : f32
+    %d = arith.addf %one, %sum : f32
+    "tc.yield"(%d) : (f32) -> ()
+  }) : (tensor<136x96xf32>) -> tensor<136x96xf32>
+  %q, %sq = "tc.quantise_blocks"(%h) {scale_rounding = "rceil",
+      operandSegmentSizes = array<i32: 1, 0>} : (tensor<136x96xf32>)
+      -> (tensor<136x96xf8E4M3FN>, tensor<2x1x512xf8E8M0FNU>)
+  %y = "tc.block_scaled_matmul"(%q, %sq, %v, %sv) {block = 32 : i64,
+      a_scale_layout = "blocked_128x4", b_scale_layout = "blocked_128x4",
+      operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>}
+      : (tensor<136x96xf8E4M3FN>, tensor<2x1x512xf8E8M0FNU>, tensor<80x96xf8E4M3FN>,
+         tensor<1x1x512xf8E8M0FNU>) -> tensor<136x80xf16>
+  return %y : tensor<136x80xf16>
+}
+"""
+
+
+@pytest.mark.slow
+def test_three_scales_between(orders: int) -> None:
+    """MXFP8, scales rounded up: the second product reads rows of three scales."""
+    report = tcir.validate(MXFP8, "gemm", orders=orders)
+    assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)

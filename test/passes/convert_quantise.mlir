@@ -27,7 +27,7 @@ func.func @nvfp4(%x: memref<64x64xf32>, %codes: memref<64x32xi8>, %scales: memre
     %v = "tc.load_rows"(%x, %c0, %c0) {row_dim = 0 : i64, column_dim = 1 : i64, operandSegmentSizes = array<i32: 1, 2>} : (memref<64x64xf32>, index, index) -> vector<32x16xf32>
     %q:2 = "tc.quantise_rows"(%v) : (vector<32x16xf32>) -> (vector<32x8xi8>, vector<32x1xf8E4M3FN>)
     "tc.store_rows"(%q#0, %codes, %c0, %c0) {rows = 32 : i64, row_dim = 0 : i64, operandSegmentSizes = array<i32: 1, 1, 2>} : (vector<32x8xi8>, memref<64x32xi8>, index, index) -> ()
-    "tc.store_scales"(%q#1, %scales, %c0, %c0) {rows = 64 : i64, operandSegmentSizes = array<i32: 1, 1, 2>} : (vector<32x1xf8E4M3FN>, memref<1x1x512xf8E4M3FN>, index, index) -> ()
+    "tc.store_scales"(%q#1, %scales, %c0, %c0) {rows = 64 : i64, scales = 4 : i64, operandSegmentSizes = array<i32: 1, 1, 2>} : (vector<32x1xf8E4M3FN>, memref<1x1x512xf8E4M3FN>, index, index) -> ()
   }) {kind = "epilogue", warps = array<i64: 0, 1, 2, 3>, threads = "warp"} : () -> ()
   return
 }
@@ -51,7 +51,35 @@ func.func @mxfp8(%x: memref<64x64xf32>, %codes: memref<64x64xf8E5M2>, %scales: m
     %v = "tc.load_rows"(%x, %c0, %c0) {row_dim = 0 : i64, column_dim = 1 : i64, operandSegmentSizes = array<i32: 1, 2>} : (memref<64x64xf32>, index, index) -> vector<32x64xf32>
     %q:2 = "tc.quantise_rows"(%v) : (vector<32x64xf32>) -> (vector<32x64xf8E5M2>, vector<32x2xf8E8M0FNU>)
     "tc.store_rows"(%q#0, %codes, %c0, %c0) {rows = 32 : i64, row_dim = 0 : i64, operandSegmentSizes = array<i32: 1, 1, 2>} : (vector<32x64xf8E5M2>, memref<64x64xf8E5M2>, index, index) -> ()
-    "tc.store_scales"(%q#1, %scales, %c0, %c0) {rows = 64 : i64, operandSegmentSizes = array<i32: 1, 1, 2>} : (vector<32x2xf8E8M0FNU>, memref<1x1x512xf8E8M0FNU>, index, index) -> ()
+    "tc.store_scales"(%q#1, %scales, %c0, %c0) {rows = 64 : i64, scales = 4 : i64, operandSegmentSizes = array<i32: 1, 1, 2>} : (vector<32x2xf8E8M0FNU>, memref<1x1x512xf8E8M0FNU>, index, index) -> ()
+  }) {kind = "epilogue", warps = array<i64: 0, 1, 2, 3>, threads = "warp"} : () -> ()
+  return
+}
+
+// -----
+
+// rceil: a mantissa beyond that of 448, 1.75, carries to the exponent. Of five scales a thread has the
+// last and one of padding: before number 4 all of a pair are stored, from 4 on one, the other as 0.
+// CHECK-LABEL: llvm.func @rceil
+// CHECK-COUNT-31: arith.maximumf
+// CHECK: %[[CARRY:.*]] = arith.constant 2097151 : i32
+// CHECK: arith.addi %{{.*}}, %[[CARRY]] : i32
+// CHECK: arith.maxsi
+// CHECK: cvt.rn.satfinite.e4m3x2.f32
+// CHECK: %[[BEFORE:.*]] = arith.cmpi ult, %[[FIRST:.*]], %c4_i32
+// CHECK: %[[WHOLE:.*]] = arith.select %[[BEFORE]], %[[WORD:.*]], %c0_i32
+// CHECK: %[[PART:.*]] = arith.andi %[[WORD]], %c255_i32
+// CHECK: %[[LAST:.*]] = arith.cmpi eq, %[[FIRST]], %c4_i32
+// CHECK: arith.select %[[LAST]], %[[PART]], %[[WHOLE]]
+func.func @rceil(%x: memref<64x160xf32>, %codes: memref<64x160xf8E4M3FN>, %scales: memref<1x2x512xf8E8M0FNU>) attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 128, 1, 1>, tc.smem_bytes = 1024 : i64} {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  "tc.role"() ({
+  ^bb0(%quarter: index):
+    %v = "tc.load_rows"(%x, %c0, %c0) {row_dim = 0 : i64, column_dim = 1 : i64, operandSegmentSizes = array<i32: 1, 2>} : (memref<64x160xf32>, index, index) -> vector<32x64xf32>
+    %q:2 = "tc.quantise_rows"(%v) {scale_rounding = "rceil"} : (vector<32x64xf32>) -> (vector<32x64xf8E4M3FN>, vector<32x2xf8E8M0FNU>)
+    "tc.store_rows"(%q#0, %codes, %c0, %c0) {rows = 32 : i64, row_dim = 0 : i64, operandSegmentSizes = array<i32: 1, 1, 2>} : (vector<32x64xf8E4M3FN>, memref<64x160xf8E4M3FN>, index, index) -> ()
+    "tc.store_scales"(%q#1, %scales, %c0, %c4) {rows = 64 : i64, scales = 5 : i64, operandSegmentSizes = array<i32: 1, 1, 2>} : (vector<32x2xf8E8M0FNU>, memref<1x2x512xf8E8M0FNU>, index, index) -> ()
   }) {kind = "epilogue", warps = array<i64: 0, 1, 2, 3>, threads = "warp"} : () -> ()
   return
 }

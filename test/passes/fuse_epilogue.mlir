@@ -139,6 +139,19 @@ func.func @plain(%a: tensor<40x16xf16>, %b: tensor<16x128xf16>) -> (tensor<40x12
 
 // -----
 
+// Three blocks to a row, scales rounded up.
+// CHECK-LABEL: func.func @rounded_up(
+// CHECK: "tc.quantise_blocks"(%{{.*}}) {{.*}}scale_rounding = "rceil"
+func.func @rounded_up(%a: tensor<40x16xf16>, %b: tensor<16x96xf16>) -> (tensor<40x96xf8E5M2>, tensor<1x1x512xf8E8M0FNU>) {
+  %zero = arith.constant dense<0.0> : tensor<40x96xf32>
+  %c = linalg.matmul ins(%a, %b : tensor<40x16xf16>, tensor<16x96xf16>) outs(%zero : tensor<40x96xf32>) -> tensor<40x96xf32>
+  // expected-remark @+1 {{fused: quantised to MXFP8: blocks of 32 f8E5M2 in a thread's row, their scales f8E8M0FNU, rounded up where an element would saturate, in blocks of 128 x 4}}
+  %q:2 = "tc.quantise_blocks"(%c) {scale_rounding = "rceil", operandSegmentSizes = array<i32: 1, 0>} : (tensor<40x96xf32>) -> (tensor<40x96xf8E5M2>, tensor<1x1x512xf8E8M0FNU>)
+  return %q#0, %q#1 : tensor<40x96xf8E5M2>, tensor<1x1x512xf8E8M0FNU>
+}
+
+// -----
+
 // Gate and value in alternating columns: an element is made of two sums.
 // CHECK-LABEL: func.func @gated(
 // CHECK: %[[C:.*]] = linalg.matmul

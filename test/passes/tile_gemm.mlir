@@ -162,7 +162,7 @@ func.func @columns(%a: tensor<64x320xf16>, %b: tensor<8x64xf16>, %bias: tensor<3
 // CHECK: %[[K:.*]] = arith.divui %[[N:.*]], %c2
 // CHECK-NEXT: "tc.store_rows"(%[[Q]]#0, %arg3, %[[M:.*]], %[[K]])
 // CHECK: %[[S:.*]] = arith.divui %[[N]], %c16
-// CHECK-NEXT: "tc.store_scales"(%[[Q]]#1, %arg4, %[[M]], %[[S]]) {{.*}}rows = 40 : i64
+// CHECK-NEXT: "tc.store_scales"(%[[Q]]#1, %arg4, %[[M]], %[[S]]) {{.*}}rows = 40 : i64, scales = 4 : i64
 func.func @quantised(%a: tensor<40x16xf16>, %b: tensor<64x16xf16>, %norm: tensor<f32>) -> (tensor<40x64xf4E2M1FN>, tensor<1x1x512xf8E4M3FN>) {
   %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "nk"} : (tensor<40x16xf16>, tensor<64x16xf16>) -> tensor<40x64xf32>
   %q:2 = "tc.quantise_blocks"(%c, %norm) {operandSegmentSizes = array<i32: 1, 1>} : (tensor<40x64xf32>, tensor<f32>) -> (tensor<40x64xf4E2M1FN>, tensor<1x1x512xf8E4M3FN>)

@@ -44,7 +44,10 @@ def _scales(amax: Array, form: BlockFormat, kind: DType) -> Array:
         codes = nearest.astype(kind)
         least = np.float32(SMALLEST_SCALE).astype(kind)
         return np.where((amax > 0) & (codes.view(np.uint8) == 0), least, codes)
-    exponents = np.frexp(amax)[1] - 1 - form.exponent + 127
+    mantissas, exponents = np.frexp(amax)  # mantissas in [0.5, 1)
+    exponents = exponents - 1 - form.exponent + 127
+    if form.rounding == "rceil":
+        exponents += mantissas > form.largest / 2.0 ** (form.exponent + 1)
     return np.where(amax > 0, np.maximum(exponents, 0), 0).astype(np.uint8).view(kind)
 
 

@@ -38,7 +38,8 @@ def quantise_rows(compiler: Compiler, op: tc.QuantiseRowsOp) -> Step:
 @execute(tc.StoreScalesOp)
 def store_scales(compiler: Compiler, op: tc.StoreScalesOp) -> Step:
     value_, tensor_, *indices_ = compiler.operands(op)
-    rows, site, writers = integer(op, "rows"), compiler.site(op), compiler.writers
+    rows, scales = integer(op, "rows"), integer(op, "scales")
+    site, writers = compiler.site(op), compiler.writers
 
     def store(frame: Frame) -> None:
         v = frame.values
@@ -63,6 +64,7 @@ def store_scales(compiler: Compiler, op: tc.StoreScalesOp) -> Step:
         places = first + lanes * SCALE_ROW_BYTES + column
         data = np.ascontiguousarray(value.data).view(np.uint8).copy()
         data[row + lanes >= rows] = 0
+        data[:, scale + np.arange(count) >= scales] = 0
         frame.agent.memory.store("global", target.address + places, data, site=site)
         owner = writers.owner.get(target.buffer)
         if owner is None:
