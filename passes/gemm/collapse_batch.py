@@ -10,6 +10,7 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import string
 from tcir.dialect.ops.highlevel import k_part, out_layout
 from tcir.passes.build.emit import i64, i64s
+from tcir.passes.build.tensor_functions import functions_with_body
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 
@@ -37,11 +38,10 @@ class CollapseBatch(Pass):
     name: ClassVar[str] = "collapse-batch"
 
     def run(self, module: ir.Module) -> None:
-        for function in list(module.body.operations):
-            if isinstance(function, func.FuncOp) and not function.is_external:
-                found = _Layer.of(function)
-                if found is not None:
-                    found.collapse()
+        for function in functions_with_body(module):
+            found = _Layer.of(function)
+            if found is not None:
+                found.collapse()
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tcir._mlir import func, ir
+from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.limits import TMA_STRIDE
 from tcir.passes.build.emit import i64s
 from tcir.passes.build.limits import round_up
+from tcir.passes.build.tensor_functions import tensor_ops
 from tcir.passes.gemm.dense import is_transposed_tf32, operands_of
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
@@ -38,11 +39,9 @@ class RepackGemm(Pass):
     name: ClassVar[str] = "repack-gemm"
 
     def run(self, module: ir.Module) -> None:
-        for function in module.body.operations:
-            if isinstance(function, func.FuncOp) and not function.is_external:
-                for op in list(function.entry_block):
-                    if isinstance(op, tc.MatmulOp | tc.GroupedMatmulOp):
-                        _repack(op)
+        for op in tensor_ops(module):
+            if isinstance(op, tc.MatmulOp | tc.GroupedMatmulOp):
+                _repack(op)
 
 
 def _repack(op: tc.MatmulOp | tc.GroupedMatmulOp) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
-from tcir._mlir import func, ir
+from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.ops.highlevel import k_part
 from tcir.errors import InputError
@@ -14,6 +14,7 @@ from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import i64
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.operand_tiles import k_step
+from tcir.passes.build.tensor_functions import tensor_ops
 from tcir.passes.build.tile_kernel import needs_columns
 from tcir.passes.gemm.dense import k_of
 from tcir.passmanager.pipeline import Pass, register_pass
@@ -54,10 +55,8 @@ class SplitK(Pass):
     def run(self, module: ir.Module) -> None:
         if self.splits == 1:
             return
-        for function in module.body.operations:
-            if isinstance(function, func.FuncOp) and not function.is_external:
-                for op in list(function.entry_block):
-                    self._visit(op)
+        for op in tensor_ops(module):
+            self._visit(op)
 
     def _visit(self, op: ir.OpView) -> None:
         reason = ""

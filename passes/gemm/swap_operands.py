@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tcir._mlir import func, ir
+from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import string
 from tcir.dialect.limits import TMEM_LANES
@@ -13,6 +13,7 @@ from tcir.dialect.ops.highlevel import out_layout
 from tcir.errors import InputError
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.limits import MMA_N_STEP, round_up
+from tcir.passes.build.tensor_functions import tensor_ops
 from tcir.passes.build.tile_kernel import needs_columns
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
@@ -58,11 +59,9 @@ class SwapOperands(Pass):
             )
 
     def run(self, module: ir.Module) -> None:
-        for function in module.body.operations:
-            if isinstance(function, func.FuncOp) and not function.is_external:
-                for op in list(function.entry_block):
-                    if isinstance(op, tc.MatmulOp | tc.BlockScaledMatmulOp):
-                        self._visit(op)
+        for op in tensor_ops(module):
+            if isinstance(op, tc.MatmulOp | tc.BlockScaledMatmulOp):
+                self._visit(op)
 
     def _visit(self, op: tc.MatmulOp | tc.BlockScaledMatmulOp) -> None:
         if needs_columns(op.result):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import prod
 from typing import ClassVar
 
-from tcir._mlir import func, ir
+from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.cta_pair import PAIR
 from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
@@ -20,6 +20,7 @@ from tcir.passes.build.limits import ceil_div, round_up
 from tcir.passes.build.quantise import QUANTISED_COLUMNS, check_quantised, padded_columns
 from tcir.passes.build.scaled_shape import ScaledShape
 from tcir.passes.build.staged_store import StagedStore
+from tcir.passes.build.tensor_functions import tensor_ops
 from tcir.passes.build.tile_kernel import (
     Accumulate,
     Source,
@@ -143,11 +144,11 @@ class TileGemm(Pass):
             )
 
     def run(self, module: ir.Module) -> None:
-        if any(isinstance(op, tc.GroupedMatmulOp) for op in _tensor_ops(module)):
+        if any(isinstance(op, tc.GroupedMatmulOp) for op in tensor_ops(module)):
             for source in find_sources(module, tc.GroupedMatmulOp, self.name):
                 self._tile_groups(source)
             return
-        scaled = any(isinstance(op, tc.BlockScaledMatmulOp) for op in _tensor_ops(module))
+        scaled = any(isinstance(op, tc.BlockScaledMatmulOp) for op in tensor_ops(module))
         kind = tc.BlockScaledMatmulOp if scaled else tc.MatmulOp
         for source in find_sources(module, kind, self.name, epilogues=True):
             (self._tile_scaled if scaled else self._tile_dense)(source)
@@ -229,13 +230,6 @@ def _whole_blocks(source: Source, option: int, n_tile: int) -> int:
     n_tile = option or min(TMEM_LANES, round_up(n_tile, QUANTISED_COLUMNS))
     check_quantised(source.quantise, n_tile)
     return n_tile
-
-
-def _tensor_ops(module: ir.Module) -> Iterator[ir.OpView]:
-    """The ops of all functions."""
-    for function in module.body.operations:
-        if isinstance(function, func.FuncOp) and not function.is_external:
-            yield from function.entry_block
 
 
 def _tile(

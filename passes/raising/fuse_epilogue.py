@@ -10,6 +10,7 @@ from tcir._mlir import arith, func, ir, linalg
 from tcir.dialect import tc
 from tcir.dialect.ops.epilogue import SCALAR_OPS
 from tcir.passes.build.diagnostics import SMALLEST_MATMUL, is_op, match_failure
+from tcir.passes.build.tensor_functions import functions_with_body
 from tcir.passes.raising.contraction import is_contraction, value
 from tcir.passes.raising.stored_scale import check_stored_scales
 from tcir.passes.raising.wrappers import RESULT_TYPES, is_positive_zero
@@ -70,7 +71,7 @@ class FuseEpilogue(Pass):
     name: ClassVar[str] = "fuse-epilogue"
 
     def run(self, module: ir.Module) -> None:
-        for function in (op for op in module.body.operations if isinstance(op, func.FuncOp)):
+        for function in functions_with_body(module):
             if len(function.regions[0].blocks) == 1:
                 check_stored_scales(function)
                 _fuse(function)

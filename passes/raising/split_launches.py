@@ -13,6 +13,7 @@ from tcir.dialect import tc
 from tcir.dialect.ops.codes import PACKED_BITS
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import i64, i64s
+from tcir.passes.build.tensor_functions import functions_with_body
 from tcir.passmanager.pipeline import Pass, register_pass
 
 LAYOUT_ONLY = {
@@ -58,7 +59,7 @@ class SplitLaunches(Pass):
     name: ClassVar[str] = "split-launches"
 
     def run(self, module: ir.Module) -> None:
-        functions = [op for op in module.body.operations if isinstance(op, func.FuncOp)]
+        functions = functions_with_body(module)
         several = [f for f in functions if len(_launched(f)) > 1 or _is_reshaped(f)]
         if several and len(functions) > 1:
             raise match_failure(

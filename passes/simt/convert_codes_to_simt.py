@@ -15,6 +15,7 @@ from tcir.dialect.ops.codes import bits_of, ends
 from tcir.passes.build import simt
 from tcir.passes.build.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.build.limits import ceil_div
+from tcir.passes.build.tensor_functions import functions_with_body
 from tcir.passmanager.pipeline import Pass, register_pass
 
 THREADS = 256
@@ -44,8 +45,8 @@ class ConvertCodesToSimt(Pass):
     name: ClassVar[str] = "convert-codes-to-simt"
 
     def run(self, module: ir.Module) -> None:
-        for function in list(module.body.operations):
-            ops = list(function.entry_block) if isinstance(function, func.FuncOp) else []
+        for function in functions_with_body(module):
+            ops = list(function.entry_block)
             if len(ops) == 2 and isinstance(ops[0], tc.PackCodesOp | tc.UnpackCodesOp):
                 _convert(module, function, ops[0])
                 function.operation.erase()

@@ -13,6 +13,7 @@ from tcir.passes.build import simt
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.build.limits import ceil_div
+from tcir.passes.build.tensor_functions import functions_with_body
 from tcir.passmanager.pipeline import Pass, register_pass
 
 
@@ -44,8 +45,8 @@ class ConvertRepackToSimt(Pass):
                 f"expected threads of 32 to 1024 (threads of a CTA), got {self.threads}; "
                 "smallest accepted: threads=32",
             )
-        for function in list(module.body.operations):
-            ops = list(function.entry_block) if isinstance(function, func.FuncOp) else []
+        for function in functions_with_body(module):
+            ops = list(function.entry_block)
             if len(ops) == 2 and isinstance(ops[0], tc.RepackOp):
                 self._convert(module, function, ops[0])
                 function.operation.erase()

@@ -11,6 +11,7 @@ from tcir.dialect.attributes import integer_type
 from tcir.dialect.ops.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES
 from tcir.passes.build import simt
 from tcir.passes.build.gpu_module import buffer_numbers, launch_order, target_of
+from tcir.passes.build.tensor_functions import functions_with_body
 from tcir.passmanager.pipeline import Pass, register_pass
 
 THREADS = BLOCK_BYTES // 4
@@ -39,8 +40,8 @@ class ConvertScalesToSimt(Pass):
     name: ClassVar[str] = "convert-scales-to-simt"
 
     def run(self, module: ir.Module) -> None:
-        for function in list(module.body.operations):
-            ops = list(function.entry_block) if isinstance(function, func.FuncOp) else []
+        for function in functions_with_body(module):
+            ops = list(function.entry_block)
             if len(ops) == 2 and isinstance(ops[0], tc.ScalesToBlockedOp):
                 _convert(module, function, ops[0])
                 function.operation.erase()

@@ -13,6 +13,7 @@ from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.functions import FUNCTIONS, function
 from tcir.passes.build.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.build.limits import ceil_div
+from tcir.passes.build.tensor_functions import functions_with_body
 from tcir.passmanager.pipeline import Pass, register_pass
 
 THREADS = 256
@@ -41,8 +42,8 @@ class ConvertSumsToSimt(Pass):
     name: ClassVar[str] = "convert-sums-to-simt"
 
     def run(self, module: ir.Module) -> None:
-        for each in list(module.body.operations):
-            ops = list(each.entry_block) if isinstance(each, func.FuncOp) else []
+        for each in functions_with_body(module):
+            ops = list(each.entry_block)
             if ops and isinstance(ops[0], tc.SumPartsOp):
                 after = ops[1] if len(ops) == 3 and isinstance(ops[1], tc.EpilogueOp) else None
                 if len(ops) != (2 if after is None else 3):
