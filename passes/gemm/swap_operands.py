@@ -62,6 +62,13 @@ class SwapOperands(Pass):
         for op in tensor_ops(module):
             if isinstance(op, tc.MatmulOp | tc.BlockScaledMatmulOp):
                 self._visit(op)
+            elif isinstance(op, tc.GroupedMatmulOp) and self.swap == "always":
+                raise match_failure(
+                    op,
+                    "expected swap=auto or never with groups, got always (exchanged, a group's "
+                    "rows would be the columns of an mma, whose number its descriptor states "
+                    "before the kernel knows the sizes); leave swap out",
+                )
 
     def _visit(self, op: tc.MatmulOp | tc.BlockScaledMatmulOp) -> None:
         if needs_columns(op.result):

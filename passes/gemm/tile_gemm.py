@@ -155,6 +155,7 @@ class TileGemm(Pass):
 
     def _tile_dense(self, source: Source) -> None:
         op = source.op
+        self._check_no_kind(op)
         check_dense(op)
         columns = op.out.type.shape[out_layout(op).index("n") - 2]
         n_tile = choose_n_tile(op, self.n_tile, columns, self.cta_group)
@@ -181,8 +182,24 @@ class TileGemm(Pass):
                 "expected cta-group=1 with groups, got 2: a group may end with the first CTA of a "
                 "pair; leave it out",
             )
+        if self.store == BY_TMA:
+            raise match_failure(
+                op,
+                "expected store=direct with groups, got tma: a box stores 32 rows, of which TMA "
+                "leaves out only those outside the output, and the rows behind a group's last are "
+                "the next group's; leave store out",
+            )
+        self._check_no_kind(op)
         check_dense(op)
         tile_grouped(source, choose_n_tile(op, self.n_tile, op.out.type.shape[-1]))
+
+    def _check_no_kind(self, op: ir.OpView) -> None:
+        if self.kind:
+            raise match_failure(
+                op,
+                f"expected kind with block-scaled operands only, got kind={self.kind}: other types "
+                "have one instruction each; leave kind out",
+            )
 
     def _tile_scaled(self, source: Source) -> None:
         op, shape = source.op, ScaledShape.of(source.op, self.kind)
