@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from tcir._mlir import ir
@@ -12,8 +11,7 @@ from tcir.passes.build import index
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import Box, i64, make_tensor_map
 from tcir.passes.build.epilogue import Epilogue
-from tcir.passes.build.index import Index
-from tcir.passes.build.tile_kernel import STORE_COLUMNS, load_registers, loop
+from tcir.passes.build.tile_kernel import STORE_COLUMNS, Places, load_registers, loop
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ class StagedStore:
     def store(
         self,
         d: ir.Value,
-        indices: Callable[[ir.Value], Callable[[Index], list[Index]]],
+        indices: Places,
         epilogue: Epilogue,
     ) -> None:
         """Stores `epilogue` of D, a span of columns at a time; `indices` as in `store_tile`.

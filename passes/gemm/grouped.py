@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tcir._mlir import arith, ir
 from tcir.dialect import tc
-from tcir.dialect.limits import QUARTER_LANES
+from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
 from tcir.dialect.ops.grouped import tiles_of
 from tcir.passes.build import index
 from tcir.passes.build.emit import i64
@@ -34,7 +34,7 @@ def row_tiles(op: tc.GroupedMatmulOp) -> int:
     if op.masked:
         return groups * tiles_of(rows)
     # ceil(n / 128) is at most (n + 127) / 128, and 1 for every row.
-    return min(rows, (rows + 127 * groups) // 128)
+    return min(rows, (rows + (TMEM_LANES - 1) * groups) // TMEM_LANES)
 
 
 def tile_grouped(source: Source, n_tile: int) -> None:
