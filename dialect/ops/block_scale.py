@@ -141,6 +141,9 @@ class CpScalesOp(
     of ``target``: row i to lane i of every sub-partition (PTX ISA 9.7.16.9). A 128x4 block
     (byte ``4 * c + s`` of row i is scale s of row ``32 * c + i``) becomes the scale factors of one
     set of columns for ``tc.mma_block_scale``. Issued by one thread, asynchronous.
+
+    With ``cta_group = 2`` each CTA of the pair copies from its own ``source`` to its own
+    ``target``.
     """
 
     example = """
@@ -337,7 +340,7 @@ def _(op: MmaBlockScaleOp) -> Broken:
     "32 rows share a column",
 )
 def _(op: MmaBlockScaleOp) -> Broken:
-    rows = {"sfa": (op.sfa, op.a.type.shape[0]), "sfb": (op.sfb, op.b.type.shape[0])}
+    rows = {"sfa": (op.sfa, op.a.type.shape[0]), "sfb": (op.sfb, columns_of(op))}
     for name, (tile, count) in rows.items():
         begin, got = integer(op, f"{name}_column"), tile.type.columns
         end = begin + -(-count // ROWS_PER_COLUMN)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from tcir._mlir import ir
 from tcir.dialect import tc
+from tcir.dialect.cta_pair import PAIR
 from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
-from tcir.passes.build.emit import i64
+from tcir.passes.build.emit import i64, of_pair
 from tcir.passes.build.index import Index
 from tcir.passes.build.scaled_shape import ScaledShape, Stage
 from tcir.passes.build.scaled_tiles import BlockedScales, RowScales, ScaledOperand, Scales
@@ -18,7 +19,8 @@ from tcir.passes.build.tile_kernel import Accumulate, argument
 class ScaledPlace:
     """Where a tile begins: its first row and column, and the blocks of 128 that hold these.
 
-    column_inside: the column's number in its block
+    column: the first that this CTA loads, of a pair's tile maybe one in the middle
+    column_block, column_inside: of the tile's first column, the number of its block and in it
     """
 
     row: Index
@@ -31,17 +33,23 @@ class ScaledPlace:
 
 @dataclass(frozen=True)
 class ScaledProduct:
-    """A, B and scales in tiles of 128 rows and `n_tile` columns: the body of the main loop."""
+    """A, B and scales in tiles of 128 rows and `n_tile` columns: the body of the main loop.
+
+    cta_group: 2 for a product of CTA pairs, whose CTAs load half of a tile of B each, and the
+    scales of all of it: the mma of a pair with M = 256 finds those in both tensor memories (PTX ISA
+    9.7.16.10.7; CUTLASS, tmem_sf_frg)
+    """
 
     stage: Stage
     a: ScaledOperand
     b: ScaledOperand
     sa: Scales
     sb: Scales
+    cta_group: int = 1
 
     @staticmethod
     def create(
-        op: ir.OpView, arguments: list[ir.Value], stage: Stage, n_tile: int
+        op: ir.OpView, arguments: list[ir.Value], stage: Stage, n_tile: int, cta_group: int = 1
     ) -> ScaledProduct:
         """Builds the tensor maps."""
         shape = stage.shape
@@ -55,9 +63,10 @@ class ScaledProduct:
         return ScaledProduct(
             stage,
             ScaledOperand.create(argument(arguments, op.a), shape.a, stage, TMEM_LANES),
-            ScaledOperand.create(argument(arguments, op.b), shape.b, stage, n_tile),
+            ScaledOperand.create(argument(arguments, op.b), shape.b, stage, n_tile // cta_group),
             BlockedScales.create(argument(arguments, op.a_scales), shape.m, stage, TMEM_LANES),
             sb,
+            cta_group,
         )
 
     def multiply(
@@ -74,17 +83,23 @@ class ScaledProduct:
             source.load(smem, at, unit, stage, place.batch)
         a, sa, b, sb = tiles
         sfa, sfb = self.sa.factors(stage), self.sb.factors(stage)
-        self.sa.copy(sa, sfa, unit, stage)
-        self.sb.copy(sb, sfb, unit, stage, place.column_inside)
+        issued: list[ir.OpView] = [
+            *self.sa.copy(sa, sfa, unit, stage),
+            *self.sb.copy(sb, sfb, unit, stage, place.column_inside),
+        ]
         for j in range(stage.steps):
             sets, first = stage.scale_place(j)
-            tc.MmaBlockScaleOp(
+            mma = tc.MmaBlockScaleOp(
                 d, a, b, sfa, sfb, accumulate.take(),
                 *_strings(stage.shape),
                 i64(stage.shape.step.block), i64(j), i64(j),
                 i64(self.sa.column(sets, stage)), i64(self.sb.column(sets, stage)),
                 i64(first), i64(first),
             )  # fmt: skip
+            issued.append(mma)
+        if self.cta_group == PAIR:
+            for op in issued:
+                of_pair(op)
 
 
 def _strings(shape: ScaledShape) -> list[ir.StringAttr]:

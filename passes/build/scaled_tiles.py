@@ -125,13 +125,15 @@ class BlockedScales:
 
     def copy(
         self, tile: ir.Value, target: ir.Value, unit: Index, stage: Stage, row: Index = 0
-    ) -> None:
+    ) -> list[tc.CpScalesOp]:
         """``tc.cp_scales`` of every block, 4 columns each; `row`: where in its block it begins."""
         left = index.div(row, ROWS_PER_COLUMN) if self.shifted else 0
+        copies = []
         for number in range(self.row_blocks * stage.scale_blocks):
             rows, sets = divmod(number, stage.scale_blocks)
             column = index.sub(self.column(sets, stage) + SCALE_COLUMNS * rows, left)
-            tc.CpScalesOp(tile, target, index.value(column), i64(number))
+            copies.append(tc.CpScalesOp(tile, target, index.value(column), i64(number)))
+        return copies
 
     def column(self, sets: int, stage: Stage) -> int:
         """Column of set number `sets` of the stage in the factors."""
@@ -178,13 +180,13 @@ class RowScales:
 
     def copy(
         self, tile: ir.Value, target: ir.Value, unit: Index, stage: Stage, row: Index = 0
-    ) -> None:
+    ) -> list[tc.CpScalesOp]:
         """One ``tc.cp_scales``; the only tile begins at row 0."""
         column: Index = 0
         if stage.scales != SCALE_ROW_BYTES:
             inside = index.rem(index.mul(unit, stage.scales // BLOCK_SCALES), SCALE_COLUMNS)
             column = index.sub(SCALE_COLUMNS, inside)
-        tc.CpScalesOp(tile, target, index.value(column), i64(0))
+        return [tc.CpScalesOp(tile, target, index.value(column), i64(0))]
 
     def column(self, sets: int, stage: Stage) -> int:
         """Column of set number `sets` of the stage in the factors: 32 rows take one column."""

@@ -18,17 +18,20 @@ from tcir.passes.build.scaled_checks import check_scaled
 from tcir.passes.build.scaled_product import ScaledPlace, ScaledProduct
 from tcir.passes.build.scaled_shape import ScaledShape, Stage
 from tcir.passes.build.tile_kernel import Accumulate, argument, choose_n_tile
-from tcir.passes.gemm.place import Place, Step
+from tcir.passes.gemm.place import Place, Step, first_column
 
 ROW_BYTES = 128
 """Bytes of a row in a stage: the widest swizzle."""
 
 
-def choose_scaled_n_tile(op: tc.BlockScaledMatmulOp, option: int, shape: ScaledShape) -> int:
-    """Columns of an output tile: `option`, or for 0 one block of scale factors, or all columns."""
+def choose_scaled_n_tile(
+    op: tc.BlockScaledMatmulOp, option: int, shape: ScaledShape, cta_group: int = 1
+) -> int:
+    """Columns of an output tile: `option`, or for 0 one block of scale factors for each CTA of a
+    group, or all columns."""
     if option == 0:
-        return min(BLOCK_ROWS, round_up(shape.n, MMA_N_STEP))
-    n_tile = choose_n_tile(op, option, shape.n)
+        return min(BLOCK_ROWS * cta_group, round_up(shape.n, MMA_N_STEP * cta_group))
+    n_tile = choose_n_tile(op, option, shape.n, cta_group)
     if shape.n > n_tile and n_tile % ROWS_PER_COLUMN:
         raise match_failure(
             op,
@@ -67,11 +70,16 @@ class BlockScaledProduct:
 
     @staticmethod
     def create(
-        op: tc.BlockScaledMatmulOp, arguments: list[ir.Value], shape: ScaledShape, n_tile: int
+        op: tc.BlockScaledMatmulOp,
+        arguments: list[ir.Value],
+        shape: ScaledShape,
+        n_tile: int,
+        cta_group: int = 1,
     ) -> BlockScaledProduct:
         """Builds the tensor maps in a kernel of these `arguments`."""
         factors = tuple(argument(arguments, g) for g in (op.a_global, op.b_global) if g is not None)
-        product = ScaledProduct.create(op, arguments, Stage(shape, ROW_BYTES), n_tile)
+        stage = Stage(shape, ROW_BYTES)
+        product = ScaledProduct.create(op, arguments, stage, n_tile, cta_group)
         return BlockScaledProduct(product, n_tile, factors)
 
     @property
@@ -87,6 +95,7 @@ class BlockScaledProduct:
     def at(self, place: Place) -> Step:
         """The stages of the tile at `place`."""
         column, block, inside = self._columns(place)
+        column = first_column(column, self.product.b.type.shape[0], self.product.cta_group)
         batch = 0 if place.batch is None else place.batch
         at = ScaledPlace(place.row, place.row_tile, batch, column, block, inside)
         return partial(self._multiply, at)

@@ -19,7 +19,7 @@ from tcir.passes.build.index import Index
 from tcir.passes.build.limits import ceil_div, round_up
 from tcir.passes.build.operand_tiles import TiledOperand, check_pitch, k_step
 from tcir.passes.build.tile_kernel import Accumulate, argument
-from tcir.passes.gemm.place import Place, Step
+from tcir.passes.gemm.place import Place, Step, first_column
 
 
 def check_dense(op: tc.MatmulOp | tc.GroupedMatmulOp) -> None:
@@ -108,7 +108,8 @@ class DenseProduct:
 
     def at(self, place: Place) -> Step:
         """The steps of the tile at `place`."""
-        return partial(self._multiply, place, self._first_column(place))
+        column = first_column(place.column, self.b.type.shape[0], self.cta_group)
+        return partial(self._multiply, place, column)
 
     def finish(self, epilogue: Epilogue) -> Epilogue:
         """`epilogue` of the sums."""
@@ -129,9 +130,3 @@ class DenseProduct:
             op = mma(d, a, b, accumulate.take(), j)
             if self.cta_group == PAIR:
                 of_pair(op)
-
-    def _first_column(self, place: Place) -> Index:
-        """The first column of B that this CTA loads; the second of a pair loads the second half."""
-        if self.cta_group == 1:
-            return place.column
-        return index.add(place.column, index.mul(tc.CtaRankOp().rank, self.b.type.shape[0]))

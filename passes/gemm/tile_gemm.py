@@ -88,8 +88,9 @@ class TileGemm(Pass):
     A step of a block-scaled product also loads the blocks of scale factors of the tile's rows and
     columns, and copies them to tensor memory (``tc.cp_scales``); with an `n_tile` that is no
     multiple of 128 a tile may begin inside a block, and its copies go further left.
-    A CTA of a pair has its 128 rows of A, of D and of the output, and loads half of B's tile: its
-    mma have ``cta_group = 2``, its kernel ``tc.cluster = array<i64: 2, 1, 1>``.
+    A CTA of a pair has its 128 rows of A, of D and of the output, and loads half of B's tile, but
+    the scale factors of all of it: its mma and copies have ``cta_group = 2``, its kernel
+    ``tc.cluster = array<i64: 2, 1, 1>``.
     With `store` tma a sub-partition's results go through a tile of one swizzle span of columns::
 
         scf.for %quarter { scf.for %first {
@@ -203,17 +204,14 @@ class TileGemm(Pass):
 
     def _tile_scaled(self, source: Source) -> None:
         op, shape = source.op, ScaledShape.of(source.op, self.kind)
-        if self.cta_group == PAIR:
-            raise match_failure(
-                op,
-                "expected cta-group=1 for a block-scaled product, got 2: its tiles are those of "
-                "one CTA; take cta-group=1",
-            )
         check_block_scaled(op, shape)
-        n_tile = _whole_blocks(source, self.n_tile, choose_scaled_n_tile(op, self.n_tile, shape))
+        n_tile = choose_scaled_n_tile(op, self.n_tile, shape, self.cta_group)
+        n_tile = _whole_blocks(source, self.n_tile, n_tile)
         _tile(
             source,
-            lambda arguments: BlockScaledProduct.create(op, arguments, shape, n_tile),
+            lambda arguments: BlockScaledProduct.create(
+                op, arguments, shape, n_tile, self.cta_group
+            ),
             n_tile,
             self._output_tiles(source, n_tile),
             self.store == BY_TMA,

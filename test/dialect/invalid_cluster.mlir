@@ -618,3 +618,34 @@ func.func @f(%d: !tc.tmem<array<i64: 128, 16>, f32>, %a: !tc.smem<array<i64: 128
   "tc.mma"(%d, %a, %b, %no) {cta_group = 2 : i64, a_slice = 0 : i64, b_slice = 0 : i64, ashift = false} : (!tc.tmem<array<i64: 128, 16>, f32>, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">, !tc.smem<array<i64: 16, 64>, f16, "K", "128B">, i1) -> ()
   return
 }
+
+// -----
+
+// legal: tc.mma_block_scale/scale-columns
+!d = !tc.tmem<array<i64: 128, 64>, f32>
+!a = !tc.smem<array<i64: 128, 128>, i8, "K", "128B">
+!b = !tc.smem<array<i64: 32, 128>, i8, "K", "128B">
+!sf = !tc.tmem<array<i64: 128, 16>, i8>
+func.func @f(%d: !d, %a: !a, %b: !b, %sfa: !sf, %sfb: !sf, %c: i1) {
+  "tc.mma_block_scale"(%d, %a, %b, %sfa, %sfb, %c) {cta_group = 2 : i64, kind = "mxf4nvf4",
+      a_type = "e2m1", b_type = "e2m1", scale_type = "ue4m3", block = 16 : i64, a_slice = 0 : i64,
+      b_slice = 0 : i64, sfa_column = 0 : i64, sfb_column = 2 : i64, sfa_id = 0 : i64, sfb_id = 0 : i64}
+      : (!d, !a, !b, !sf, !sf, i1) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.mma_block_scale/scale-columns
+!d = !tc.tmem<array<i64: 128, 64>, f32>
+!a = !tc.smem<array<i64: 128, 128>, i8, "K", "128B">
+!b = !tc.smem<array<i64: 32, 128>, i8, "K", "128B">
+!sf = !tc.tmem<array<i64: 128, 16>, i8>
+func.func @f(%d: !d, %a: !a, %b: !b, %sfa: !sf, %sfb: !sf, %c: i1) {
+  // expected-error @+1 {{tc.mma_block_scale: sfb must have columns [3, 5) for the scales of 64 rows, got 4 columns: 32 rows share a column}}
+  "tc.mma_block_scale"(%d, %a, %b, %sfa, %sfb, %c) {cta_group = 2 : i64, kind = "mxf4nvf4",
+      a_type = "e2m1", b_type = "e2m1", scale_type = "ue4m3", block = 16 : i64, a_slice = 0 : i64,
+      b_slice = 0 : i64, sfa_column = 0 : i64, sfb_column = 3 : i64, sfa_id = 0 : i64, sfb_id = 0 : i64}
+      : (!d, !a, !b, !sf, !sf, i1) -> ()
+  return
+}

@@ -61,3 +61,16 @@ TILES = [
     Scaled(BlockScaled(m=8, n=200, k=256, alpha="in", blocked="a1b1", out="bf16")),  # exchanged
     Scaled(BlockScaled(m=20, n=140, k=256, batch=2, a=F4, b=F8A, scale=UE8M0, block=32)),
 ]  # fmt: skip
+
+_PAIR = BlockScaled(m=300, n=200, k=256, alpha="in")
+PAIRS = [
+    *(Scaled(_of(_PAIR, format_), "cta-group=2 n-tile=128") for format_ in FORMATS),
+    Scaled(BlockScaled(m=300, n=400, k=640, blocked="a1b1"), "cta-group=2"),
+    Scaled(BlockScaled(m=260, n=400, k=512, out="bf16"), "cta-group=2 n-tile=192 stages=2"),
+    Scaled(BlockScaled(m=140, n=200, k=256, batch=2), "cta-group=2 n-tile=96"),
+    Scaled(BlockScaled(m=1, n=24, k=64), "cta-group=2"),
+    Scaled(BlockScaled(m=129, n=33, k=320, out="f16", alpha="after"), "cta-group=2 n-tile=64"),
+    Scaled(BlockScaled(m=300, n=200, k=256, out="bf16"), "cta-group=2 store=tma"),
+]
+"""Pairs of CTAs: the second loads the other half of B, and the scales of all of it. Tiles of one,
+of two blocks of scales, that begin inside a block; CTAs without rows."""

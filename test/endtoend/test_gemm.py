@@ -20,8 +20,8 @@ from .block_scaled_oracle import product as scaled_product
 from .block_scaled_text import BlockScaled
 from .breaking import Edit, change_operand, run_broken, set_attribute
 from .gemm_cases import DENSE, MAJORS, QUICK, Dense
+from .gemm_scaled_cases import PAIRS, SCALED, TILES, Scaled
 from .gemm_scaled_cases import QUICK as SCALED_QUICK
-from .gemm_scaled_cases import SCALED, TILES, Scaled
 
 
 def check(text: str, pipeline: str, orders: int = 2) -> tcir.Kernel:
@@ -83,14 +83,14 @@ def test_scaled_quick(case: Scaled, orders: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", [*SCALED, *TILES], ids=str)
+@pytest.mark.parametrize("case", [*SCALED, *TILES, *PAIRS], ids=str)
 def test_scaled_at_every_level(case: Scaled, orders: int) -> None:
     run_scaled(case, orders)
 
 
 DOCUMENT_TILES = [
-    (size, options)
-    for options in ("n-tile=128", "n-tile=192")  # 128x128x256 and 128x192x256
+    (size, options)  # 128x128x256, 128x192x256, 256x128x256
+    for options in ("n-tile=128", "n-tile=192", "cta-group=2 n-tile=128")
     for size in ((128, 7168, 16384), (128, 4096, 7168), (128, 7168, 2048), (4096, 4096, 4096))
 ]
 

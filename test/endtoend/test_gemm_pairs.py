@@ -13,12 +13,17 @@ import pytest
 import tcir
 from tcir._mlir import arith, ir
 
+from .block_scaled_text import BlockScaled
 from .breaking import Edit, change_operand, erase, pick, run_broken, set_attribute, walk
 from .linalg_text import Matmul
+from .test_halo_assumptions import assume
 
 PROGRAM = Matmul(300, 72, 200)
 """Two pairs, the last CTA without rows; four k steps in two slots; N in one tile of 96."""
 OPTIONS = {"cta_group": 2, "n_tile": 96, "stages": 2}
+SCALED = BlockScaled(m=300, n=256, k=768)
+"""NVFP4 in tiles of 256 x 128 x 256: two pairs for each half of N, three k steps in two slots."""
+SCALED_OPTIONS = {"cta_group": 2, "n_tile": 128, "stages": 2}
 
 TILE, PLACE, PLAN, ROLES = "tile-gemm", "place-barriers", "plan-memory", "assign-roles"
 COMMIT, EXPECT, LOAD = "tc.commit", "tc.mbarrier_expect_tx", "tc.tma_load"
@@ -130,6 +135,82 @@ BREAKS = [
     Break("the epilogue is the leader's", ROLES, _with("tc.role", "leader", 2),
           ("hazard: output-never-written", "difference")),
 ]  # fmt: skip
+
+
+def _even(row: Any) -> Any:
+    two = arith.constant(row.type, 2)
+    return arith.muli(arith.divui(row, two), two)
+
+
+def _other_of_pair(row: Any) -> Any:
+    return arith.xori(row, arith.constant(row.type, 1))
+
+
+def _next_for_odd(block: Any) -> Any:
+    """The block behind the tile's, for the CTA that has the second half of B."""
+    rank = pick(block.owner.parent, "tc.cta_rank").results[0]
+    return arith.addi(block, rank)
+
+
+def _copies_first(module: Any) -> None:
+    """The scales are copied before the loads have come."""
+    pick(module, WAIT, 1).move_before(pick(module, SCALED_MMA))
+
+
+def _both_copy(module: Any) -> None:
+    for op in walk(module, CP):
+        del op.attributes["leader"]
+
+
+CP, SCALED_MMA, WAIT, TO_NVVM = (
+    "tc.cp_scales", "tc.mma_block_scale", "tc.mbarrier_wait", "convert-tc-to-nvvm",
+)  # fmt: skip
+SFA, SFB = 1, 3
+"""Which load."""
+SCALED_BREAKS = [
+    Break("the leader's scales of A in both CTAs", TILE, change_operand(LOAD, 3, _even, SFA),
+          ("difference",), quick=True),
+    Break("scales of A swapped", TILE, change_operand(LOAD, 3, _other_of_pair, SFA),
+          ("difference",)),
+    Break("the odd CTA has the scales of other columns", TILE,
+          change_operand(LOAD, 3, _next_for_odd, SFB), ("difference",), quick=True),
+    Break("halves of B swapped", TILE, _of_rank(_other_rank), ("difference",)),
+    Break("scales copied to the leader only", TILE, _without(CP, "cta_group", 4),
+          ("illegal: cta-group-mixed",)),
+    Break("a set of B's scales copied over another", TILE,
+          set_attribute(CP, "block", "0 : i64", 5), ("difference",)),
+    Break("the leader waits for operands without scales", PLACE,
+          set_attribute(EXPECT, "nbytes", "49152 : i64"), UNORDERED),
+    Break("scales of A signal the CTA's own barrier", PLACE, _without(LOAD, "cta_group", SFA),
+          UNORDERED),
+    Break("scales of B signal the CTA's own barrier", PLACE, _without(LOAD, "cta_group", SFB),
+          UNORDERED, quick=True),
+    Break("scales copied before they are there", PLACE, _copies_first, UNORDERED),
+    Break("both CTAs copy", PLACE, _both_copy, UNORDERED),
+    Break("a copy of one CTA", TO_NVVM,
+          set_attribute("nvvm.tcgen05.cp", "group", "#nvvm.cta_group<cta_1>", 2),
+          ("illegal: cta-group-mixed",)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "each",
+    [pytest.param(b, id=b.what, marks=() if b.quick else pytest.mark.slow) for b in SCALED_BREAKS],
+)
+def test_scaled_break(each: Break) -> None:
+    pipeline = tcir.named_pipeline("gemm", **SCALED_OPTIONS)
+    caught = run_broken(SCALED.linalg(), pipeline, each.at, each.edit, orders=2)
+    assert caught.at == each.at, caught.text
+    assert caught.by.startswith(each.by), caught.text
+
+
+@pytest.mark.slow
+def test_whose_scales_a_pair_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were it the issuer's for both CTAs, the odd one would scale its rows by the leader's."""
+    assume(monkeypatch, cp_pair_source="issuer")
+    report = tcir.validate(SCALED.linalg(), "gemm", orders=1, seed=2, **SCALED_OPTIONS)
+    wrong = next(line for line in report.passes if line.verdict == "different")
+    assert wrong.name == TILE, str(report)
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ class Assumptions:
         ("own", "issuer"),
         "PTX ISA 9.7.16.9 does not say; CUTLASS and JAX put each CTA's scales at one offset of its "
         "own shared memory, which does not work otherwise",
-        "tcgen05.cp.cta_group::2",
+        "tcgen05.cp.cta_group::2 (block-scaled gemm, cta-group=2)",
     )
     ld_st_lane: str = _question(
         "What may the lane of a tcgen05.ld or st address be: in the warp's sub-partition or below "
