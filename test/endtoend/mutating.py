@@ -10,7 +10,9 @@ import random
 import re
 from typing import Any
 
+import tcir
 from tcir._mlir import ir
+from tcir.program.source import load_module
 
 TRIES = 400
 INTEGER = re.compile(r"(?<![%\w^!#.x<])-?\d+(?![\w.])")
@@ -174,8 +176,8 @@ def _put(module: Any, text: str) -> bool:
     """Replaces what `module` holds by the module of `text`; False if that is refused."""
     with module.context:
         try:
-            new = ir.Module.parse(text)
-        except (ir.MLIRError, ValueError):
+            new = load_module(text, module.context)
+        except (tcir.InputError, tcir.NativeCrashError):
             return False
         old, attributes = module.operation.attributes, new.operation.attributes
         for name in [name for name in old if name not in attributes]:

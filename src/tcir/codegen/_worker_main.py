@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from typing import IO
+from functools import cache
+from typing import IO, TYPE_CHECKING
 
 from tcir.codegen.worker import receive, send
+
+if TYPE_CHECKING:
+    from tcir._mlir import ir
 
 
 def translate(text: str) -> str:
@@ -29,6 +33,31 @@ def translate(text: str) -> str:
     return result
 
 
+def rehearse(text: str, *, passes: str) -> str:
+    """Reads a module and runs `passes` on it; whether they accept it is no matter."""
+    from tcir._mlir import ir, is_mlir_error, passmanager
+
+    with _rehearsal_context():
+        try:
+            module = ir.Module.parse(text)
+            if passes:
+                passmanager.PassManager.parse(f"builtin.module({passes})").run(module.operation)
+        except Exception as error:
+            if not is_mlir_error(error) and not isinstance(error, ValueError):
+                raise
+    return ""
+
+
+@cache
+def _rehearsal_context() -> ir.Context:
+    """Kept, for a context costs more than reading a program."""
+    from tcir._mlir import ir
+
+    context = ir.Context()
+    context.allow_unregistered_dialects = True  # those that Python defines
+    return context
+
+
 def emit_ptx(text: str, *, cpu: str, features: str) -> str:
     """PTX of LLVM IR, by the NVPTX back end without middle-end passes.
 
@@ -48,7 +77,11 @@ def emit_ptx(text: str, *, cpu: str, features: str) -> str:
     return result
 
 
-_FUNCTIONS: dict[str, Callable[..., str]] = {"translate": translate, "emit_ptx": emit_ptx}
+_FUNCTIONS: dict[str, Callable[..., str]] = {
+    "rehearse": rehearse,
+    "translate": translate,
+    "emit_ptx": emit_ptx,
+}
 
 
 def main() -> None:

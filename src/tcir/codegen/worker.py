@@ -1,10 +1,10 @@
 """A child process for native libraries that may crash on bad input.
 
 Translating an operation MLIR has no translation for, or selecting an intrinsic that the PTX
-version lacks, ends the process it runs in (a segmentation fault, ``LLVM ERROR: Cannot select``). So
-both run in one long-lived child: a crash is reported, with the program that caused it saved in a
-file, and the next request starts a new child. `start` may be called early to hide the start-up
-time.
+version lacks, ends the process it runs in (a segmentation fault, ``LLVM ERROR: Cannot select``); so
+may reading a program (see `rehearsal`). So these run in one long-lived child: a crash is reported,
+with the program that caused it saved in a file, and the next request starts a new child. `start`
+may be called early to hide the start-up time.
 """
 
 from __future__ import annotations
@@ -174,12 +174,14 @@ class Worker:
             stderr.close()
         return said
 
-    def call(self, function: str, text: str, suffix: str, **options: Any) -> Any:
+    def call(self, function: str, text: str, suffix: str, *, step: str = "", **options: Any) -> Any:
         """Result of ``function(text, **options)`` of `_worker_main`, run in the child.
 
         Raises `Error` with the library's message if it rejects `text`, and `NativeCrashError` if
-        the child crashes; `text` is then saved in a file that ends in `suffix`.
+        the child crashes; `text` is then saved in a file that ends in `suffix`. step: what the
+        messages begin with; left out, `function`
         """
+        step = step or function
         with self._lock:
             process = self._start()
             assert process.stdin is not None and process.stdout is not None
@@ -189,13 +191,13 @@ class Worker:
             except (EOFError, BrokenPipeError) as error:
                 status = process.wait()
                 said = self._close().strip()
-                raise NativeCrashError(_crash(function, status, said, text, suffix)) from error
+                raise NativeCrashError(_crash(step, status, said, text, suffix)) from error
         if not accepted:
-            raise Error(f"{function}: {result}")
+            raise Error(f"{step}: {result}")
         return result
 
 
-def _crash(function: str, status: int, said: str, text: str, suffix: str) -> str:
+def _crash(step: str, status: int, said: str, text: str, suffix: str) -> str:
     with tempfile.NamedTemporaryFile(
         "w", prefix="tcir-crash-", suffix=suffix, delete=False
     ) as file:
@@ -203,7 +205,7 @@ def _crash(function: str, status: int, said: str, text: str, suffix: str) -> str
     how = f"signal {-status}" if status < 0 else f"exit status {status}"
     first = next((line for line in said.splitlines() if "ERROR" in line or "error" in line), "")
     return (
-        f"{function}: the native library died ({how})"
+        f"{step}: the native library died ({how})"
         + (f": {first.strip()}" if first else "")
         + f"; the program that caused it is in {Path(file.name)}"
     )

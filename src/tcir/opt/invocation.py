@@ -116,6 +116,7 @@ class _ChunkRun(Watcher):
             settings=_settings(arguments),
             watcher=self,
             verify_each=arguments.verify_each in ("true", "1"),
+            contained=True,
         )
         self.report = session.report
         self.reports.append(session.report)
@@ -249,7 +250,9 @@ def save_reproducer(
     ):
         module = parse_module(chunk, context)
         before = Pipeline(pipeline.passes[: checkpoint.done])
-        Session(module, before, target=arguments.target, verify_each=False).run_passes()
+        Session(
+            module, before, target=arguments.target, verify_each=False, contained=True
+        ).run_passes()
         program = str(module.operation.get_asm(enable_debug_info=True))
     rest = str(Pipeline(pipeline.passes[checkpoint.done :]))
     write_atomic(path, checkpoint.reproducer(program, rest).encode())

@@ -138,7 +138,12 @@ def register_pass(cls: PassType) -> PassType:
 
 def _own_pass(cls: type[Pass]) -> type[Pass] | None:
     """The built-in pass whose name a pass from outside the package takes."""
-    return None if cls.__module__.startswith("tcir.passes.") else find_pass(cls.name)
+    return None if is_own(cls) else find_pass(cls.name)
+
+
+def is_own(cls: type[Pass]) -> bool:
+    """Whether a pass is one of this package."""
+    return cls.__module__.startswith("tcir.passes.")
 
 
 def find_pass(name: str) -> type[Pass] | None:

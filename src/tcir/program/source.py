@@ -161,8 +161,11 @@ def _name_locations(module: Any, name: str) -> None:
 def load_module(source: ModuleSource, context: ir.Context) -> ir.Module:
     """A private copy of a program given as `ir.Module`, text or path, in `context`.
 
-    A string is a path when it has no line break and no brace and names a file.
+    A string is a path when it has no line break and no brace and names a file. Raises `InputError`
+    for what MLIR refuses, `NativeCrashError` for what ends it.
     """
+    from tcir.codegen.rehearsal import rehearse
+
     if isinstance(source, str | Path):
         text = str(source)
         if isinstance(source, Path) or not any(c in text for c in "\n{}"):
@@ -170,7 +173,9 @@ def load_module(source: ModuleSource, context: ir.Context) -> ir.Module:
         else:
             name = "<text>"
     else:
-        text, name = source.operation.get_asm(enable_debug_info=True), ""
+        asm = source.operation.get_asm(enable_debug_info=True, print_generic_op_form=True)
+        text, name = asm, ""
+    rehearse(text, f"reading {name or 'a module'}")
     with collect_diagnostics(context, name) as diagnostics:
         try:
             return parse_module(Chunk(text, name), context)

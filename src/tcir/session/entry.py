@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from tcir import codegen
 from tcir.kernel import Kernel
 from tcir.passmanager.pipeline import Pass, Pipeline, as_pipeline
 from tcir.program.inputs import Kind
@@ -67,6 +68,7 @@ def compile(
     """
     steps = as_pipeline(pipeline, **options)
     settings = Settings(seed, inputs, orders, numerics, max_instructions, ordering, assumptions)
+    codegen.start()  # while the dialect is loaded
     with mlir_context() as context:
         module = load_module(program, context)
         texts = _Texts(module)
@@ -110,6 +112,7 @@ def validate(
     steps = as_pipeline(pipeline, **options)
     settings = Settings(seed, inputs, orders, numerics, max_instructions, ordering, assumptions)
     watcher = _Lines(on_line) if on_line is not None else None
+    codegen.start()  # while the dialect is loaded
     with mlir_context() as context:
         module = load_module(program, context)
         session = Session(module, steps, target=target, settings=settings, watcher=watcher)

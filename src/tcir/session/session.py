@@ -17,6 +17,7 @@ from tcir.program.launch import LaunchSequence
 from tcir.program.programs import Program, find_programs
 from tcir.program.source import count_ops
 from tcir.session.code import Code, assemble, tmem_columns
+from tcir.session.rehearsal import Rehearsal
 from tcir.target import DEFAULT_TARGET, TARGETS
 from tcir.validation.report import Line, Report
 from tcir.validation.settings import Settings
@@ -47,6 +48,7 @@ class Session:
 
     settings:    how the program is executed after every pass; None: not executed
     verify_each: whether MLIR verifies the module after every pass
+    contained:   a crash of native code is dealt with outside, and none has to be kept away
     """
 
     def __init__(
@@ -58,12 +60,14 @@ class Session:
         settings: Settings | None = None,
         watcher: Watcher | None = None,
         verify_each: bool = True,
+        contained: bool = False,
     ) -> None:
         if target not in TARGETS:
             raise UnknownNameError(f"expected a target out of {', '.join(TARGETS)}, got '{target}'")
         self.module, self.pipeline = module, pipeline
         self.watcher = watcher or Watcher()
         self.verify_each = verify_each
+        self.rehearsal = None if contained else Rehearsal()
         self.report = Report(pipeline=str(pipeline), target=target)
         self.validator: Validator | None = None
         if settings is not None:
@@ -82,8 +86,12 @@ class Session:
         executing = self.validator is not None and self._execute_input(self.validator)
         for index, item in enumerate(self.pipeline, start=1):
             self.watcher.before_pass(index, item, self.module)
+            if self.rehearsal is not None:
+                self.rehearsal.before(item, self.module)
             started = time.perf_counter()
             item.apply(self.module)
+            if self.rehearsal is not None:
+                self.rehearsal.after(item, self.module)
             if self.verify_each:
                 verify(self.module, item.name)
             line = Line(index, item.name, pass_seconds=time.perf_counter() - started)
