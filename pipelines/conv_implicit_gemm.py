@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tcir.passes.conv.tile_conv_implicit_gemm import TileConvImplicitGemm
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines.parts.convolution import FORMS, ConvOptions, raise_convolution
 from tcir.pipelines.parts.tile_to_llvm import tile_to_llvm
 
 
-def build(options: ConvOptions) -> Pipeline:
+@dataclass(frozen=True)
+class ConvImplicitGemmOptions(ConvOptions):
+    """Options of the pipeline.
+
+    n_tile: output channels per CTA, a multiple of 16 up to 256, of a pair of 32; 0 chooses
+    stages: slots of the ring in shared memory; 0 chooses
+    cta_group: 2: pairs of CTAs compute tiles of 256 output pixels together, M of the mma
+    """
+
+    cta_group: int = 1
+
+
+def build(options: ConvImplicitGemmOptions) -> Pipeline:
     """The passes."""
     return Pipeline(
         [
             *raise_convolution(),
-            TileConvImplicitGemm(n_tile=options.n_tile),
+            TileConvImplicitGemm(n_tile=options.n_tile, cta_group=options.cta_group),
             *tile_to_llvm(options.stages),
         ]
     )
@@ -23,7 +37,7 @@ register_pipeline(
     NamedPipeline(
         name="conv-implicit-gemm",
         doc="2-D convolution as a matrix product; TMA gathers the input tap by tap (im2col mode).",
-        options=ConvOptions,
+        options=ConvImplicitGemmOptions,
         accepted_forms=(
             *FORMS,
             "strides up to 8, any dilation",

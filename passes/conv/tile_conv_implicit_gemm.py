@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from tcir._mlir import ir, memref
 from tcir.dialect import tc
+from tcir.dialect.cta_pair import PAIR
 from tcir.dialect.limits import (
     MMA_K_BYTES,
     QUARTER_LANES,
@@ -17,11 +18,12 @@ from tcir.dialect.limits import (
     TMEM_LANES,
 )
 from tcir.passes.build import index
+from tcir.passes.build.cta_pair import check_cta_group, first_column
 from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
-from tcir.passes.build.emit import Box, make_tensor_map, mma, tma_load
+from tcir.passes.build.emit import Box, make_tensor_map, mma, of_pair, tma_load
 from tcir.passes.build.epilogue import rounded
 from tcir.passes.build.index import Index
-from tcir.passes.build.limits import ceil_div
+from tcir.passes.build.limits import ceil_div, round_up
 from tcir.passes.build.operand_tiles import k_major, k_step
 from tcir.passes.build.tile_kernel import (
     Accumulate,
@@ -52,6 +54,7 @@ class TileConvImplicitGemm(Pass):
     once per tap.
 
     n_tile: output channels per CTA, N of the mma; 0 chooses
+    cta_group: 2: pairs of CTAs compute tiles of 256 pixels together, M of the mma
 
     Before::
 
@@ -68,24 +71,41 @@ class TileConvImplicitGemm(Pass):
         }
         scf.for %quarter { scf.for %column { tc.tmem_ld, round, tc.store_rows {rows = 32} } }
 
+    With `cta_group` 2 (``tc.cluster = array<i64: 2, 1, 1>``, a grid of whole clusters) a CTA has
+    its 128 pixels of A, of D and of the output, and loads half of the filters of the tile::
+
+        %rank = "tc.cta_rank"()
+        %mine = arith.addi %k0, (%rank * 32)
+          "tc.tma_load"(%map_x, %c0, %w, %h, %n, offsets %s, %r, %a)
+          "tc.tma_load"(%map_w, %mine, …, %b)
+          per K slice j: "tc.mma"(%d, %a, %b) {cta_group = 2}
+
+    Of an odd number of tiles the last CTA has no pixels: TMA fills its A with zeros, and it stores
+    nothing.
+
     Preserves the value of every output element up to the order of the f32 sums, and the location
     of the convolution on every op.
     """
 
     name: ClassVar[str] = "tile-conv-implicit-gemm"
     n_tile: int = 0
+    cta_group: int = 1
+
+    def __post_init__(self) -> None:
+        check_cta_group(self.cta_group)
 
     def run(self, module: ir.Module) -> None:
         for source in find_sources(module, tc.Conv2dOp, self.name):
             self.check(source.op)
             shape = ConvShape.of(source.op)
-            _tile(source, shape, choose_n_tile(source.op, self.n_tile, shape.k))
+            n_tile = choose_n_tile(source.op, self.n_tile, shape.k, self.cta_group)
+            _tile(source, shape, n_tile, self.cta_group)
 
     def check(self, op: ir.OpView) -> None:
         """Raises `PassError` when this pass cannot tile `op`, a ``tc.conv2d``."""
         shape = ConvShape.of(op)
         _check_im2col(op, shape)
-        choose_n_tile(op, self.n_tile, shape.k)
+        choose_n_tile(op, self.n_tile, shape.k, self.cta_group)
 
 
 def im2col_corners(shape: ConvShape) -> list[int]:
@@ -129,7 +149,7 @@ def _check_im2col(op: ir.OpView, shape: ConvShape) -> None:
             )
 
 
-def _tile(source: Source, shape: ConvShape, n_tile: int) -> None:
+def _tile(source: Source, shape: ConvShape, n_tile: int, cta_group: int) -> None:
     op = source.op
     pixels = shape.n * shape.p * shape.q
     kc = k_step(shape.c, shape.element_bytes)
@@ -137,15 +157,11 @@ def _tile(source: Source, shape: ConvShape, n_tile: int) -> None:
     a_type = k_major(TMEM_LANES, kc, shape.element)
     sh, sw = shape.strides
     dh, dw = shape.dilations
-    grid = [ceil_div(pixels, TMEM_LANES), ceil_div(shape.k, n_tile), 1]
-    with kernel(source, grid) as arguments:
-        map_x = make_tensor_map(
-            argument(arguments, op.x),
-            Box([kc, TMEM_LANES], [1, sw, sh, 1], "im2col", im2col_corners(shape)),
-            dims=[shape.c, shape.w, shape.h, shape.n],
-            swizzle=a_type.swizzle,
-        )
-        filters = shape.filter_operand(argument(arguments, op.w), n_tile, kc)
+    grid = [round_up(ceil_div(pixels, TMEM_LANES), cta_group), ceil_div(shape.k, n_tile), 1]
+    cluster = [PAIR, 1, 1] if cta_group == PAIR else None
+    with kernel(source, grid, cluster=cluster) as arguments:
+        map_x = _pixel_map(argument(arguments, op.x), shape, a_type)
+        filters = shape.filter_operand(argument(arguments, op.w), n_tile // cta_group, kc)
         out = memref.collapse_shape(
             ir.MemRefType.get([pixels, shape.k], op.out.type.element_type),
             arguments[-1],
@@ -156,6 +172,7 @@ def _tile(source: Source, shape: ConvShape, n_tile: int) -> None:
         n0, p0, q0 = index.delinearize(m0, [shape.n, shape.p, shape.q])
         w0 = index.sub(index.mul(q0, sw), shape.pad_left)
         h0 = index.sub(index.mul(p0, sh), shape.pad_top)
+        own_k0 = first_column(k0, filters.type.shape[0], cta_group)
         d = accumulator(n_tile, shape.sum_element)
         with loop(shape.r * shape.s * channel_steps) as i:
             r, s, step = index.delinearize(i, [shape.r, shape.s, channel_steps])
@@ -164,10 +181,12 @@ def _tile(source: Source, shape: ConvShape, n_tile: int) -> None:
             b = tc.SmemTileOp(filters.type).tile
             offsets = index.values([index.mul(s, dw), index.mul(r, dh)])
             tma_load(map_x, index.values([c0, w0, h0, n0]), a, 0, a_type.nbytes, offsets)
-            filters.load(b, {"mn": k0, "k": c0, "s": s, "r": r})
+            filters.load(b, {"mn": own_k0, "k": c0, "s": s, "r": r})
             accumulate = Accumulate(i)
             for j in range(kc * shape.element_bytes // MMA_K_BYTES):
-                mma(d, a, b, accumulate.take(), j, unsigned=shape.unsigned)
+                product = mma(d, a, b, accumulate.take(), j, unsigned=shape.unsigned)
+                if cta_group == PAIR:
+                    of_pair(product)
 
         def indices(quarter: ir.Value) -> Callable[[ir.Value], list[Index]]:
             row = index.add(m0, index.mul(quarter, QUARTER_LANES))
@@ -181,3 +200,15 @@ def _tile(source: Source, shape: ConvShape, n_tile: int) -> None:
             indices=indices,
             epilogue=rounded(out.type.element_type),
         )
+
+
+def _pixel_map(x: ir.Value, shape: ConvShape, a_type: tc.SmemType) -> ir.Value:
+    """The im2col map of the input: tiles of 128 pixels of one tap."""
+    pixels, channels = a_type.shape
+    sh, sw = shape.strides
+    return make_tensor_map(
+        x,
+        Box([channels, pixels], [1, sw, sh, 1], "im2col", im2col_corners(shape)),
+        dims=[shape.c, shape.w, shape.h, shape.n],
+        swizzle=a_type.swizzle,
+    )

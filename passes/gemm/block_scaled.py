@@ -10,6 +10,7 @@ from tcir.dialect import tc
 from tcir.dialect.ops.block_scale import ROWS_PER_COLUMN
 from tcir.dialect.ops.block_scaled import BLOCK_ROWS
 from tcir.passes.build import index
+from tcir.passes.build.cta_pair import first_column
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.epilogue import Epilogue
 from tcir.passes.build.index import Index
@@ -18,7 +19,7 @@ from tcir.passes.build.scaled_checks import check_scaled
 from tcir.passes.build.scaled_product import ScaledPlace, ScaledProduct
 from tcir.passes.build.scaled_shape import ScaledShape, Stage
 from tcir.passes.build.tile_kernel import Accumulate, argument, choose_n_tile
-from tcir.passes.gemm.place import Place, Step, first_column
+from tcir.passes.gemm.place import Place, Step
 
 ROW_BYTES = 128
 """Bytes of a row in a stage: the widest swizzle."""

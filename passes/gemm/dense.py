@@ -12,6 +12,7 @@ from tcir.dialect.cta_pair import PAIR
 from tcir.dialect.limits import MMA_K_BYTES, TMEM_LANES
 from tcir.dialect.ops.highlevel import k_part
 from tcir.passes.build import index
+from tcir.passes.build.cta_pair import first_column
 from tcir.passes.build.diagnostics import SMALLEST_MATMUL, match_failure
 from tcir.passes.build.emit import mma, of_pair
 from tcir.passes.build.epilogue import Epilogue
@@ -19,7 +20,7 @@ from tcir.passes.build.index import Index
 from tcir.passes.build.limits import ceil_div, round_up
 from tcir.passes.build.operand_tiles import TiledOperand, check_pitch, k_step
 from tcir.passes.build.tile_kernel import Accumulate, argument
-from tcir.passes.gemm.place import Place, Step, first_column
+from tcir.passes.gemm.place import Place, Step
 
 
 def check_dense(op: tc.MatmulOp | tc.GroupedMatmulOp) -> None:

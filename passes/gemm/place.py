@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeAlias
 
 from tcir._mlir import ir
-from tcir.dialect import tc
-from tcir.dialect.cta_pair import PAIR
 from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
 from tcir.passes.build import index
 from tcir.passes.build.epilogue import Epilogue
@@ -63,14 +61,6 @@ class Place:
             return [*self.outer, *(places[letter] for letter in self.layout)]
 
         return at
-
-
-def first_column(tile: Index, columns: int, cta_group: int) -> Index:
-    """The first of the `columns` columns of B that this CTA loads, of a tile from column `tile` on:
-    the second CTA of a pair loads the second half."""
-    if cta_group != PAIR:
-        return tile
-    return index.add(tile, index.mul(tc.CtaRankOp().rank, columns))
 
 
 Step: TypeAlias = "Callable[[ir.Value, Index, Accumulate], None]"

@@ -13,6 +13,7 @@ from tcir.dialect.cta_pair import PAIR
 from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
 from tcir.dialect.ops.highlevel import k_part, out_layout
 from tcir.errors import InputError
+from tcir.passes.build.cta_pair import check_cta_group
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import i64
 from tcir.passes.build.kernel_ops import CTAS_PER_SM
@@ -127,11 +128,7 @@ class TileGemm(Pass):
                 f"ctas={self.ctas} persistent={str(self.persistent).lower()}: the grid has a CTA "
                 "for every tile, and the hardware decides how many are launched"
             )
-        if self.cta_group not in (1, PAIR):
-            raise InputError(
-                "expected cta-group to be 1 or 2, the CTAs that an mma acts on (PTX ISA "
-                f"9.7.16.5), got {self.cta_group}; smallest accepted: cta-group=1"
-            )
+        check_cta_group(self.cta_group)
         if self.cta_group == PAIR and self.persistent:
             raise InputError(
                 "expected cta-group=1 with persistent=true, got 2: the loop over tiles of a "

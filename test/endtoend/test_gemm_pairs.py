@@ -5,17 +5,27 @@ A break is seen at the pass it is in.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 import tcir
-from tcir._mlir import arith, ir
+from tcir._mlir import arith
 
 from .block_scaled_text import BlockScaled
-from .breaking import Edit, change_operand, erase, pick, run_broken, set_attribute, walk
+from .breaking import change_operand, erase, pick, set_attribute, walk
 from .linalg_text import Matmul
+from .pair_edits import (
+    UNORDERED,
+    Break,
+    both_issue,
+    first_half,
+    of_cta,
+    of_rank,
+    other_rank,
+    with_unit,
+    without,
+)
 from .test_halo_assumptions import assume
 
 PROGRAM = Matmul(300, 72, 200)
@@ -39,77 +49,12 @@ def test_every_order() -> None:
 # --- breaks ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Break:
-    """One damage at a pass, and the ways in which a report may notice it."""
-
-    what: str
-    at: str
-    edit: Edit
-    by: tuple[str, ...]
-    quick: bool = False
-
-
-def _other_rank(rank: Any) -> Any:
-    return arith.subi(arith.constant(rank.type, 1), rank)
-
-
-def _first_half(rank: Any) -> Any:
-    return arith.constant(rank.type, 0)
-
-
-def _of_rank(make: Any) -> Edit:
-    """Another value in place of the CTA's rank."""
-
-    def edit(module: Any) -> None:
-        rank = pick(module, "tc.cta_rank").results[0]
-        (use,) = rank.uses
-        with ir.InsertionPoint(use.owner), use.owner.location:
-            use.owner.operands[use.operand_number] = make(rank)
-
-    return edit
-
-
-def _without(name: str, attribute: str, index: int = 0) -> Edit:
-    def edit(module: Any) -> None:
-        del pick(module, name, index).attributes[attribute]
-
-    return edit
-
-
-def _with(name: str, attribute: str, index: int = 0) -> Edit:
-    def edit(module: Any) -> None:
-        pick(module, name, index).attributes[attribute] = ir.UnitAttr.get()
-
-    return edit
-
-
-def _of_cta(index: int) -> Edit:
-    """A barrier of the CTA in place of the cluster's."""
-
-    def edit(module: Any) -> None:
-        op = pick(module, "tc.cluster_barrier", index)
-        ir.Operation.create("tc.cta_barrier", loc=op.location, ip=ir.InsertionPoint(op))
-        op.erase()
-
-    return edit
-
-
-def _both_issue(module: Any) -> None:
-    """What the leader alone waits for, multiplies and commits, both do."""
-    for name in ("tc.mbarrier_wait", "tc.fence", "tc.mma", COMMIT):
-        for op in walk(module, name):
-            if "leader" in op.attributes:
-                del op.attributes["leader"]
-
-
-UNORDERED = ("hazard", "illegal", "deadlock")
 BREAKS = [
-    Break("halves of B swapped", TILE, _of_rank(_other_rank), ("difference",), quick=True),
-    Break("both CTAs load the first half", TILE, _of_rank(_first_half), ("difference",)),
+    Break("halves of B swapped", TILE, of_rank(other_rank), ("difference",), quick=True),
+    Break("both CTAs load the first half", TILE, of_rank(first_half), ("difference",)),
     Break("rows of A of the other tile", TILE,
-          change_operand(LOAD, 2, _first_half), ("difference",)),
-    Break("one CTA multiplies alone", TILE, _without("tc.mma", "cta_group", 3), ("refused",)),
+          change_operand(LOAD, 2, first_half), ("difference",)),
+    Break("one CTA multiplies alone", TILE, without("tc.mma", "cta_group", 3), ("refused",)),
     Break("commit for the epilogue not multicast", PLACE,
           set_attribute(COMMIT, "cta_mask", "1 : i64", 1), ("deadlock",), quick=True),
     Break("commit for the producer not multicast", PLACE,
@@ -118,21 +63,21 @@ BREAKS = [
           set_attribute(COMMIT, "cta_mask", "2 : i64", 1), ("deadlock",)),
     Break("the leader expects its own bytes only", PLACE,
           set_attribute(EXPECT, "nbytes", "22528 : i64"), UNORDERED, quick=True),
-    Break("both expect the bytes", PLACE, _without(EXPECT, "leader"), UNORDERED),
+    Break("both expect the bytes", PLACE, without(EXPECT, "leader"), UNORDERED),
     Break("nobody expects the bytes", PLACE, erase(EXPECT), UNORDERED),
-    Break("A signals the CTA's own barrier", PLACE, _without(LOAD, "cta_group", 0), UNORDERED),
-    Break("B signals the CTA's own barrier", PLACE, _without(LOAD, "cta_group", 1), UNORDERED),
-    Break("both issue the mma", PLACE, _both_issue, UNORDERED),
-    Break("no barrier of the pair behind the set-up", PLACE, _of_cta(0), UNORDERED),
-    Break("no barrier of the pair at the end", PLAN, _of_cta(1), ("warning: pair-dealloc",)),
-    Break("deallocated by the leader only", PLAN, _with("tc.tmem_dealloc", "leader"),
+    Break("A signals the CTA's own barrier", PLACE, without(LOAD, "cta_group", 0), UNORDERED),
+    Break("B signals the CTA's own barrier", PLACE, without(LOAD, "cta_group", 1), UNORDERED),
+    Break("both issue the mma", PLACE, both_issue, UNORDERED),
+    Break("no barrier of the pair behind the set-up", PLACE, of_cta(0), UNORDERED),
+    Break("no barrier of the pair at the end", PLAN, of_cta(1), ("warning: pair-dealloc",)),
+    Break("deallocated by the leader only", PLAN, with_unit("tc.tmem_dealloc", "leader"),
           ("illegal: peer-exited",), quick=True),
-    Break("allocated by the leader only", PLAN, _with("tc.tmem_alloc", "leader"),
+    Break("allocated by the leader only", PLAN, with_unit("tc.tmem_alloc", "leader"),
           UNORDERED),
-    Break("the role of the mma is that of both CTAs", ROLES, _without("tc.role", "leader", 1),
+    Break("the role of the mma is that of both CTAs", ROLES, without("tc.role", "leader", 1),
           UNORDERED, quick=True),
-    Break("the producer is the leader's", ROLES, _with("tc.role", "leader", 0), ("deadlock",)),
-    Break("the epilogue is the leader's", ROLES, _with("tc.role", "leader", 2),
+    Break("the producer is the leader's", ROLES, with_unit("tc.role", "leader", 0), ("deadlock",)),
+    Break("the epilogue is the leader's", ROLES, with_unit("tc.role", "leader", 2),
           ("hazard: output-never-written", "difference")),
 ]  # fmt: skip
 
@@ -174,16 +119,16 @@ SCALED_BREAKS = [
           ("difference",)),
     Break("the odd CTA has the scales of other columns", TILE,
           change_operand(LOAD, 3, _next_for_odd, SFB), ("difference",), quick=True),
-    Break("halves of B swapped", TILE, _of_rank(_other_rank), ("difference",)),
-    Break("scales copied to the leader only", TILE, _without(CP, "cta_group", 4),
+    Break("halves of B swapped", TILE, of_rank(other_rank), ("difference",)),
+    Break("scales copied to the leader only", TILE, without(CP, "cta_group", 4),
           ("illegal: cta-group-mixed",)),
     Break("a set of B's scales copied over another", TILE,
           set_attribute(CP, "block", "0 : i64", 5), ("difference",)),
     Break("the leader waits for operands without scales", PLACE,
           set_attribute(EXPECT, "nbytes", "49152 : i64"), UNORDERED),
-    Break("scales of A signal the CTA's own barrier", PLACE, _without(LOAD, "cta_group", SFA),
+    Break("scales of A signal the CTA's own barrier", PLACE, without(LOAD, "cta_group", SFA),
           UNORDERED),
-    Break("scales of B signal the CTA's own barrier", PLACE, _without(LOAD, "cta_group", SFB),
+    Break("scales of B signal the CTA's own barrier", PLACE, without(LOAD, "cta_group", SFB),
           UNORDERED, quick=True),
     Break("scales copied before they are there", PLACE, _copies_first, UNORDERED),
     Break("both CTAs copy", PLACE, _both_copy, UNORDERED),
@@ -198,10 +143,7 @@ SCALED_BREAKS = [
     [pytest.param(b, id=b.what, marks=() if b.quick else pytest.mark.slow) for b in SCALED_BREAKS],
 )
 def test_scaled_break(each: Break) -> None:
-    pipeline = tcir.named_pipeline("gemm", **SCALED_OPTIONS)
-    caught = run_broken(SCALED.linalg(), pipeline, each.at, each.edit, orders=2)
-    assert caught.at == each.at, caught.text
-    assert caught.by.startswith(each.by), caught.text
+    each.check(SCALED.linalg(), tcir.named_pipeline("gemm", **SCALED_OPTIONS))
 
 
 @pytest.mark.slow
@@ -218,7 +160,4 @@ def test_whose_scales_a_pair_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     [pytest.param(b, id=b.what, marks=() if b.quick else pytest.mark.slow) for b in BREAKS],
 )
 def test_break(each: Break) -> None:
-    pipeline = tcir.named_pipeline("gemm", **OPTIONS)
-    caught = run_broken(PROGRAM.text(), pipeline, each.at, each.edit, orders=2)
-    assert caught.at == each.at, caught.text
-    assert caught.by.startswith(each.by), caught.text
+    each.check(PROGRAM.text(), tcir.named_pipeline("gemm", **OPTIONS))
