@@ -2,8 +2,22 @@
 
 import os
 
+import pytest
 from hypothesis import settings
 
 # No deadline: the first example pays for imports and compiled code. In CI always the same examples.
 settings.register_profile("tcir", deadline=None, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("tcir")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--no-lockstep", action="store_true", help="runs every CTA on its own: all has to be equal"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--no-lockstep"):
+        import tcir.interp.ptx.lockstep.launch as lockstep
+
+        lockstep.LEAST = 1 << 60

@@ -21,6 +21,7 @@ from tcir.interp.ptx.interpreter import WarpInterpreter
 from tcir.interp.ptx.launch import LaunchState
 from tcir.interp.ptx.launch_sizes import check_residency, launch_sizes
 from tcir.interp.ptx.layout import lay_out
+from tcir.interp.ptx.lockstep.launch import Abandoned, Lockstep, eligible
 from tcir.interp.ptx.op import Blocking, Incomplete
 from tcir.interp.ptx.parser import parse
 from tcir.interp.ptx.program import Program, decode
@@ -61,6 +62,8 @@ class RunReport:
     counters: dict[str, int] = field(default_factory=dict)
     instructions: int = 0
     seconds: float = 0.0
+    lockstep: int = 0
+    """CTAs that were executed together with a leader, see `tcir.interp.ptx.lockstep`."""
     options: RunOptions = DEFAULT_OPTIONS
 
     @property
@@ -140,7 +143,12 @@ class RunReport:
 
 
 class Observer(Protocol):
-    """Looks on while a kernel runs, as the debugger does (`tcir.debug`)."""
+    """Looks on while a kernel runs, as the debugger does (`tcir.debug`).
+
+    passive: at the machine when the run has ended, and at no warp.
+    """
+
+    passive: bool
 
     def attach(self, machine: Machine, launch: LaunchState, report: RunReport) -> None:
         """Called once before the first CTA starts; `report` is filled in when the run ends."""
@@ -191,6 +199,7 @@ def run_ptx(
     observer: Observer | None = None,
     ctas_per_sm: int = 1,
     programmatic: bool = False,
+    lockstep: bool = True,
 ) -> RunReport:
     """Runs a kernel of a PTX module on the simulated machine.
 
@@ -205,7 +214,8 @@ def run_ptx(
     tensor-core product once. observer: see `tcir.debug`. ctas_per_sm: so many CTAs, consecutive in
     the grid, run side by side and share tensor memory. programmatic: the launch may start before
     the one in front of it has ended (programmatic stream serialization): accesses to the arrays in
-    `args` that are not behind a griddepcontrol.wait are races.
+    `args` that are not behind a griddepcontrol.wait are races. lockstep: CTAs that do the same as
+    the first one are executed together, which changes nothing but the time.
 
     Raises PtxSyntaxError (not PTX) and LaunchError (sizes or arguments that do not fit). What the
     program does wrong is in the report.
@@ -214,37 +224,69 @@ def run_ptx(
     module = _parsed(ptx)
     function = inline_calls(module, _entry(module, entry))
     options = RunOptions(
-        order_seed, hazards, numerics, max_instructions, assumptions, ordering, products
+        order_seed, hazards, numerics, max_instructions, assumptions, ordering, products, lockstep
     )
     layout = lay_out(module, function)
     sizes = launch_sizes(function, layout, grid, block, cluster, dynamic_smem)
     check_residency(ctas_per_sm, sizes)
-    machine = Machine(
-        grid=sizes.grid,
-        block=sizes.block,
-        cluster=sizes.cluster,
-        dynamic_smem=dynamic_smem,
-        static_smem=layout.dynamic_base,
-        ctas_per_sm=ctas_per_sm,
-        options=options,
-        progress=progress,
-    )
-    machine.programmatic = programmatic
-    report = RunReport(options=options)
-    try:
+
+    def attempt(together: bool) -> RunReport:
+        machine = Machine(
+            grid=sizes.grid,
+            block=sizes.block,
+            cluster=sizes.cluster,
+            dynamic_smem=dynamic_smem,
+            static_smem=layout.dynamic_base,
+            ctas_per_sm=ctas_per_sm,
+            options=options,
+            progress=progress,
+        )
+        machine.programmatic = programmatic
+        report = RunReport(options=options)
         params = parameters(function, layout, args, Buffers(machine, args))
         program = decode(module, function, layout, bind_variables(module, machine))
         report.incomplete = program.incomplete
         if not program.incomplete:
             launch = LaunchState(machine, sizes, params)
-            _execute(program, launch, report, observer)
-    finally:
-        report.seconds = time.perf_counter() - started
+            if together and (observer is None or observer.passive) and eligible(launch):
+                _execute_together(program, launch, report, observer)
+            else:
+                _execute(program, launch, report, observer)
+        return report
+
+    try:
+        report = attempt(options.lockstep)
+    except Abandoned:
+        report = attempt(False)
+    report.seconds = time.perf_counter() - started
     return report
 
 
-def _execute(
+def _execute_together(
     program: Program, launch: LaunchState, report: RunReport, observer: Observer | None
+) -> None:
+    """As `_execute`, in lockstep; Abandoned: the buffers are as before, it has to run without."""
+    lockstep = Lockstep(program, launch)
+    before = [buffer.data.copy() for buffer in launch.machine.memory.buffers]
+    try:
+        _execute(program, launch, report, observer, lockstep)
+    except Abandoned:
+        pass
+    else:
+        report.lockstep = lockstep.followers
+        if not (lockstep.committed and (report.errors or report.incomplete)):
+            return
+    for buffer, data in zip(launch.machine.memory.buffers, before, strict=False):
+        buffer.data[...] = data
+    raise Abandoned
+
+
+def _execute(
+    program: Program,
+    launch: LaunchState,
+    report: RunReport,
+    observer: Observer | None = None,
+    lockstep: Lockstep | None = None,
 ) -> None:
     """Runs all CTAs; what happened goes to the report."""
     machine, threads = launch.machine, launch.sizes.threads
@@ -252,6 +294,8 @@ def _execute(
     if observer is not None:
         observer.attach(machine, launch, report)
         follow = observer.follow
+    if lockstep is not None:
+        follow = lockstep.follow
 
     def body(n: int) -> Callable[[Agent], Blocking]:
         def run(agent: Agent) -> Blocking:
@@ -260,6 +304,8 @@ def _execute(
         return run
 
     def start(cta: Cta) -> list[Agent]:
+        if lockstep is not None:
+            lockstep.begin(cta)
         return [
             cta.agent(f"warp {n}", warp=n, threads=min(32, threads - 32 * n), body=body(n))
             for n in range(launch.sizes.warps)
@@ -267,7 +313,10 @@ def _execute(
 
     try:
         with np.errstate(all="ignore"):
-            machine.run(start)
+            if lockstep is None:
+                machine.run(start)
+            else:
+                machine.run(start, lockstep.ended)
     except MachineError as error:
         report.errors.append(error)
     except NotModelled as missing:

@@ -31,6 +31,8 @@ class RunOptions:
                  PTX ISA …" are errors, and the assumption pipe_order is "listed")
     products:    results of tensor-core products, shared with other executions that use the same
                  object; None: not shared
+    lockstep:    CTAs that do the same as the first one are executed together (PTX, order of issue);
+                 changes nothing but the time
 
     Raises `tcir.LaunchError` for a value that is not allowed.
     """
@@ -42,6 +44,7 @@ class RunOptions:
     assumptions: Assumptions | None = None
     ordering: str = "silicon"
     products: Products | None = None
+    lockstep: bool = True
 
     def __post_init__(self) -> None:
         limit, seed = self.max_instructions, self.order_seed

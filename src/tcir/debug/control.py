@@ -58,6 +58,8 @@ class Follower:
 
     machine: Machine
     launch: LaunchState
+    passive = False
+    """Whether it looks at the machine when the run has ended, and at no warp."""
 
     def __init__(self) -> None:
         self.report = RunReport()

@@ -46,6 +46,8 @@ def words(access: Access) -> str:
 class LastWriters(Follower):
     """Keeps the machine of a run, for questions about writers afterwards."""
 
+    passive = True
+
     def follow(self, interpreter: WarpInterpreter) -> Blocking:
         return interpreter.run()  # no warp is looked at
 

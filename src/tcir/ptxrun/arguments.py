@@ -61,6 +61,11 @@ def make_parser() -> argparse.ArgumentParser:
                    help="writes argument N (from 0) after the run")  # fmt: skip
     p.add_argument("--hazards", choices=("report", "off"), default="report")
     p.add_argument("--seed", type=int, help="varies the order of completions and warps")
+    p.add_argument(
+        "--no-lockstep",
+        action="store_true",
+        help="runs every CTA on its own (same results, slower)",
+    )
     p.add_argument("--numerics", choices=("exact", "fast"), default="exact")
     p.add_argument("--max-instructions", type=int, default=DEFAULT_MAX_INSTRUCTIONS)
     p.add_argument("--ordering", choices=("silicon", "isa"), default="silicon",

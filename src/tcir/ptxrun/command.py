@@ -112,7 +112,7 @@ def _execute(options: argparse.Namespace, ptx: str, args: list[Any]) -> RunRepor
         "assumptions": Assumptions.parse(options.assume),
     }
     if not options.break_at:
-        return run_ptx(ptx, **launch, progress=progress())
+        return run_ptx(ptx, **launch, lockstep=not options.no_lockstep, progress=progress())
     from tcir import debug
     from tcir.debug.command import break_at
 

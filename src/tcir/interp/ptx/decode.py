@@ -8,7 +8,16 @@ import numpy as np
 
 from tcir.interp.ptx.errors import PtxSyntaxError
 from tcir.interp.ptx.lanes import FULL
-from tcir.interp.ptx.op import BLOCKING, MEMBERS, PLAIN, Incomplete, Op, Run, no_effect
+from tcir.interp.ptx.op import (
+    BLOCKING,
+    MEMBERS,
+    PLAIN,
+    Compute,
+    Incomplete,
+    Op,
+    Run,
+    no_effect,
+)
 from tcir.interp.ptx.registers import Slots
 from tcir.interp.ptx.special_registers import GRID_WORKSPACE, MOVING, NO_VALUE, VECTORS
 from tcir.interp.ptx.syntax import (
@@ -52,6 +61,7 @@ class Decode:
         self.function = function
         self._symbol = symbol
         self._written: list[int] = []
+        self._read: list[int] = []
 
     # --- errors -------------------------------------------------------------------------------
     def incomplete(self, why: str) -> Incomplete:
@@ -133,6 +143,10 @@ class Decode:
 
     def src(self, operand: Operand, kind: Type, wider: bool = False) -> int:
         """Slot of a source of type `kind`; `wider` also takes wider registers (ld, st, cvt)."""
+        self._read.append(slot := self._src(operand, kind, wider))
+        return slot
+
+    def _src(self, operand: Operand, kind: Type, wider: bool) -> int:
         if isinstance(operand, Reg):
             size = operand.type.size
             if size != kind.size and not (wider and size > kind.size):
@@ -176,6 +190,11 @@ class Decode:
 
     def pred(self, operand: Operand) -> tuple[int, int]:
         """Slot of a predicate source, and what to xor it with (FULL for `!%p`)."""
+        slot, flip = self._pred(operand)
+        self._read.append(slot)
+        return slot, flip
+
+    def _pred(self, operand: Operand) -> tuple[int, int]:
         if isinstance(operand, Not):
             return operand.reg.index, FULL
         if isinstance(operand, Reg) and operand.type.kind == "pred":
@@ -215,6 +234,11 @@ class Decode:
 
     def base(self, operand: Address) -> tuple[int, int, int, str | None]:
         """As `address`, for the base of a tensor address too."""
+        slot, size, offset, space = self._base(operand)
+        self._read.append(slot)
+        return slot, size, offset, space
+
+    def _base(self, operand: Address) -> tuple[int, int, int, str | None]:
         base = operand.base
         if isinstance(base, Reg):
             if base.type.size not in (4, 8):
@@ -249,7 +273,10 @@ class Decode:
             guard, negate = self.instruction.guard.reg.index, True
         elif self.instruction.guard is not None:
             guard = self.instruction.guard.index
-        return Op(kind, run, self.site, guard, negate, aligned=aligned, members=members)
+        return Op(
+            kind, run, self.site, guard, negate, aligned=aligned, members=members, name=self.name,
+            reads=tuple(self._read), writes=tuple(self._written),
+        )  # fmt: skip
 
     def jump(self, kind: int, targets: tuple[int, ...], run: Run = no_effect) -> Op:
         """A branch to instructions of the function."""
@@ -260,10 +287,14 @@ class Decode:
     def plain(self, run: Run, *, aligned: bool = False) -> Op:
         return self.op(PLAIN, run, aligned=aligned)
 
-    def computing(self, run: Run) -> Op:
-        """A plain op that does nothing but write the registers that were asked for as `dst`."""
+    def computing(self, run: Run, compute: Compute | None = None) -> Op:
+        """A plain op that does nothing but write the registers that were asked for as `dst`.
+
+        compute: what it does, as a function of arrays
+        """
         op = self.plain(run)
         op.results = tuple(self._written)
+        op.compute = compute
         return op
 
     def blocking(self, run: Run, *, aligned: bool = False) -> Op:

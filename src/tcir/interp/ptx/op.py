@@ -43,6 +43,24 @@ class Incomplete(Exception):
         self.why = why
 
 
+@dataclass(frozen=True)
+class Compute:
+    """results = fn(*sources), lane by lane: `fn` takes arrays of any number of lanes.
+
+    sources, results: (slot, view) each, `PREDICATE` for the view of a predicate, whose values are
+    bool. flips: the sources that are predicates to negate. products: multiplications of a lane that
+    the counters know. With several results `fn` gives a tuple of them. across: lanes of a warp
+    exchange values, so `fn` takes whole warps, 32 lanes each.
+    """
+
+    fn: Callable[..., Any]
+    sources: tuple[tuple[int, int], ...]
+    results: tuple[tuple[int, int], ...]
+    flips: tuple[int, ...] = ()
+    products: int = 0
+    across: bool = False
+
+
 @dataclass(slots=True)
 class Op:
     """One decoded instruction.
@@ -53,6 +71,9 @@ class Op:
     slot of the member mask of a MEMBERS. idle: a wait whose loop does nothing else, or a
     load that is polled (`tcir.interp.ptx.idle`). results: the slots it writes, if it only computes:
     an undefined guard makes them undefined and is no error.
+
+    What `tcir.interp.ptx.lockstep` goes by: the registered name; the slots that it reads and writes
+    as operands; compute: what it does, if it only computes; form: its operands, if it moves data.
     """
 
     kind: int
@@ -66,3 +87,8 @@ class Op:
     members: int = -1
     idle: bool = False
     results: tuple[int, ...] | None = None
+    name: str = ""
+    reads: tuple[int, ...] = ()
+    writes: tuple[int, ...] = ()
+    compute: Compute | None = None
+    form: object = None

@@ -36,6 +36,8 @@ _VIEW_OF = {
     "u128": B128,
     **dict.fromkeys(("u16x2", "s16x2"), U32),
 }
+PREDICATE = -1
+"""In place of a view: a predicate, a bool per lane."""
 _UNSIGNED = {1: U8, 2: U16, 4: U32, 8: U64, 16: B128}
 
 _POISON_BYTE = 0xCB

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tcir.errors import LaunchError
 from tcir.machine.assumptions import Assumptions
@@ -16,6 +16,7 @@ from tcir.machine.engine.cta import Cta
 from tcir.machine.engine.residents import Residents
 from tcir.machine.errors import MachineError, NotModelled
 from tcir.machine.findings import Finding, Findings
+from tcir.machine.memory.effects import Effect
 from tcir.machine.memory.memories import GlobalMemory
 from tcir.machine.memory.protocols import Triple
 from tcir.machine.memory.tensor_memory import Sm
@@ -60,6 +61,9 @@ class Machine:
         self.strong: dict[Place, Writes] = {}
         """What strong reads of each place observe."""
         self.counters = Counters()
+        self.effects: Callable[[Effect | None], None] | None = None
+        """Takes what operations of the tensor core do to the memories; None: one that is no
+        function of arrays."""
         self.findings: list[Finding] = Findings()
         self.spin_limit = 2_000
         """Steps of a cluster without progress before it counts as waiting for another one."""
@@ -89,14 +93,20 @@ class Machine:
             return None
         return f"{seed}/{cta}"
 
-    def run(self, start: Callable[[Cta], Sequence[Agent]]) -> None:
+    def run(
+        self,
+        start: Callable[[Cta], Sequence[Agent]],
+        ended: Callable[[Cta], Iterable[Triple]] = lambda cta: (),
+    ) -> None:
         """Runs the grid, each CTA with the agents ``start(cta)`` makes.
+
+        ended: called for each CTA that has ended at once; names CTAs that need not run any more.
 
         One cluster after the other; one that only polls is parked until others have run, as
         many CTAs as there are SMs. What ends the run takes the hazards found before with it.
         """
         try:
-            self._run(start)
+            self._run(start, ended)
             self._report_undefined_results()
         except (MachineError, NotModelled) as error:
             error.findings = list(self.findings)
@@ -115,14 +125,21 @@ class Machine:
                     for finding in origin.findings(use):
                         self.findings.append(finding)
 
-    def _run(self, start: Callable[[Cta], Sequence[Agent]]) -> None:
+    def _run(
+        self,
+        start: Callable[[Cta], Sequence[Agent]],
+        ended: Callable[[Cta], Iterable[Triple]],
+    ) -> None:
         extents = [g // c for g, c in zip(self.grid, self.cluster, strict=True)]
         size = self.cluster[0] * self.cluster[1] * self.cluster[2]
         total = extents[0] * extents[1] * extents[2] * size
         started = 0
         parked: list[Residents] = []
         self._waiting = enumerate(itertools.product(*map(range, reversed(extents))))
+        done: set[tuple[int, ...]] = set()
         for first in self._waiting:
+            if first[1] in done:
+                continue
             sms = [Sm(self.assumptions.alloc_permit == "owned") for _ in range(size)]
             places = [first, *itertools.islice(self._waiting, self.ctas_per_sm - 1)]
             clusters = [self._cluster(number, place, sms) for number, place in places]
@@ -130,16 +147,21 @@ class Machine:
                 for cta in cluster.ctas:
                     start(cta)
                 cluster.agents.extend(a for cta in cluster.ctas for a in cta.agents)
-            group = Residents(clusters)
+            group, others = Residents(clusters), []
             if group.run():
+                others = [
+                    c[::-1] for cluster in clusters for cta in cluster.ctas for c in ended(cta)
+                ]
+                done.update(others)
                 group.forget()
             else:
                 parked.append(group)
             if sum(g.size for g in parked) >= RESIDENT * self.ctas_per_sm:
                 parked = _resume(parked, self.spin_limit)
-            started += size * len(clusters)
-            if self.progress is not None:
-                self.progress(started - sum(g.size for g in parked), total)
+            for count in (size * len(clusters), *(1 for _ in others)):
+                started += count
+                if self.progress is not None:
+                    self.progress(started - sum(g.size for g in parked), total)
         while parked:
             parked = _resume(parked, self.spin_limit)
             if self.progress is not None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tcir.machine.assumptions import Assumptions
 from tcir.machine.counters import Counters
 from tcir.machine.findings import Finding, Unpromised
+from tcir.machine.memory.effects import Effect
 from tcir.machine.memory.memories import GlobalMemory, SharedMemory
 from tcir.machine.memory.tensor_memory import TensorMemory
 from tcir.machine.memory.undefined import Origin
@@ -41,6 +42,7 @@ class MachineProtocol(Protocol):
     checking: bool
     programmatic: bool
     counters: Counters
+    effects: Callable[[Effect | None], None] | None
     findings: list[Finding]
     memory: GlobalMemory
     strong: dict[Place, Writes]

@@ -132,6 +132,33 @@ def decode(codes: NDArray[Any], name: str) -> tuple[NDArray[np.float64], NDArray
     return values.take(codes), exponents.take(codes)
 
 
+NO_BIT = 1 << 14
+"""In place of the lowest bit of a zero; of what is not finite: its negative."""
+
+
+@cache
+def _lowest_table(name: str) -> NDArray[np.int16]:
+    values, _ = _table(name)
+    mantissa, exponent = np.frexp(np.where(np.isfinite(values), values, 0))
+    whole = np.abs(np.ldexp(mantissa, 53)).astype(np.int64)
+    bit = np.bitwise_count((whole & -whole) - 1).astype(np.int64) + exponent - 53
+    lowest = np.where(whole == 0, NO_BIT, bit)
+    lowest = np.where(np.isfinite(values), lowest, -NO_BIT).astype(np.int16)
+    lowest.flags.writeable = False
+    return lowest
+
+
+def lowest_bit(codes: NDArray[Any], name: str) -> int | None:
+    """The exponent of the lowest bit that any of the codes has set.
+
+    None: not known, all are zero, or one is infinite or NaN.
+    """
+    if float_format(name).bits > 16:
+        return None
+    lowest = int(_lowest_table(name).take(codes).min(initial=NO_BIT))
+    return lowest if abs(lowest) < NO_BIT else None
+
+
 def integers(codes: NDArray[Any], name: str) -> NDArray[np.int64]:
     """Values of 8-bit integer codes (`name` is "s8" or "u8")."""
     if name not in INTEGERS:

@@ -29,7 +29,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcir.machine.jit import jit
-from tcir.machine.numerics.formats import NO_EXPONENT, decode, float_format, integers
+from tcir.machine.numerics.formats import (
+    NO_EXPONENT,
+    decode,
+    float_format,
+    integers,
+    lowest_bit,
+)
 from tcir.machine.numerics.types import ProductTypes
 from tcir.machine.refusal import FormatError
 
@@ -124,6 +130,56 @@ def _fused_sums(
 
 
 @jit
+def _fused_sums_each(
+    a: NDArray[np.float64],
+    xa: NDArray[np.int32],
+    b: NDArray[np.float64],
+    xb: NDArray[np.int32],
+    select: NDArray[np.int32],
+    d: NDArray[np.float32],
+    smallest: int,
+    shift: int,
+    window: int,
+    zero: int,
+    out: NDArray[np.float64],
+) -> None:
+    """`_fused_sums` of every product of the first axis."""
+    for n in range(a.shape[0]):
+        _fused_sums(a[n], xa[n], b[n], xb[n], select, d[n], smallest, shift, window, zero, out[n])
+
+
+@jit
+def _add_products(
+    a: NDArray[np.float64], b: NDArray[np.float64], total: NDArray[np.float64]
+) -> None:
+    """Adds a [products, M, K] times b [products, K, N] to the totals [products, M, N].
+
+    In place of a BLAS library, whose threads cost more than they bring in matrices so small.
+    """
+    products, rows, depth = a.shape
+    columns = b.shape[2]
+    for p in range(products):
+        for m in range(rows):
+            row = total[p, m]
+            for k in range(depth):
+                v = a[p, m, k]
+                factors = b[p, k]
+                for n in range(columns):
+                    row[n] += v * factors[n]
+
+
+@jit
+def _whole_steps(d: NDArray[np.float32], steps: float, most: float) -> bool:
+    """Whether every number is a multiple of 1 / steps, and at most that many of them."""
+    flat = d.reshape(-1)
+    bad = 0
+    for n in range(flat.size):
+        scaled = np.float64(flat[n]) * steps
+        bad += not (np.trunc(scaled) == scaled and abs(scaled) <= most)
+    return bad == 0
+
+
+@jit
 def _round_f32(total: NDArray[np.float64], out: NDArray[np.uint32]) -> None:
     """f32 codes, truncated toward zero; a zero is +0."""
     bits = total.view(np.int64)
@@ -180,12 +236,12 @@ def check_shapes(
     """FormatError unless shapes are A [M, K], B [N, K], D [M, N] (sparse: A, `select` [M, K/2])."""
     shapes = f"A {a.shape}, B {b.shape}, D {None if d is None else d.shape}"
     terms = 1 if select is None else 2
-    if a.ndim != 2 or b.ndim != 2 or terms * a.shape[1] != b.shape[1]:
+    if a.ndim not in (2, 3) or b.ndim != a.ndim or terms * a.shape[-1] != b.shape[-1]:
         wanted = "A [M, K], B [N, K]" if select is None else "A [M, K/2], B [N, K]"
         raise FormatError("operand shapes", shapes, wanted, "D = A · Bᵀ + D")
     if select is not None and select.shape != a.shape:
         raise FormatError("selection", select.shape, "[M, K/2], as A", "one k per stored element")
-    if d is not None and d.shape != (a.shape[0], b.shape[0]):
+    if d is not None and d.shape != (*a.shape[:-1], b.shape[-2]):
         raise FormatError("operand shapes", shapes, "D [M, N]", "D = A · Bᵀ + D")
 
 
@@ -233,24 +289,72 @@ def fused_sum(
     select: NDArray[np.int32] | None = None,
     scale_input_d: int = 0,
     params: FusedParams = DEFAULT,
+    lowest: int | None = None,
 ) -> NDArray[np.uint32]:
-    """Codes of D for operands given as (values, raw exponents): a [M, K], b [N, K']."""
+    """Codes of D for operands given as (values, raw exponents): a [M, K], b [N, K'].
+
+    Or of several products: a [products, M, K], b [products, N, K'], d [products, M, N]. lowest: all
+    products of finite operands are multiples of 2^lowest; None: not known.
+    """
     (av, ax), (bv, bx) = a, b
-    out = np.empty((av.shape[0], bv.shape[0]), np.float64)
-    _fused_sums(
+    before = d_as_f32(d, d_type)
+    if lowest is not None and select is None and not scale_input_d:
+        top = int(ax.max(initial=NO_EXPONENT)) + int(bx.max(initial=NO_EXPONENT))
+        if params.zero_exponent is not None:
+            top = max(top, params.zero_exponent)
+        exact = _exact_sums(av, bv, before, top, lowest, params.window)
+        if exact is not None:
+            return rounded_all(exact, d_type)
+    out = np.empty((*av.shape[:-1], bv.shape[-2]), np.float64)
+    several = av.ndim == 3
+    if several and not before.size:
+        before = np.empty((len(av), 0, 0), np.float32)
+    (_fused_sums_each if several else _fused_sums)(
         contiguous(av),
         contiguous(ax),
-        contiguous(bv.T),
-        contiguous(bx.T),
-        contiguous(all_terms(*av.shape) if select is None else select, np.int32),
-        d_as_f32(d, d_type),
+        contiguous(bv.swapaxes(-1, -2)),
+        contiguous(bx.swapaxes(-1, -2)),
+        contiguous(all_terms(*av.shape[-2:]) if select is None else select, np.int32),
+        before,
         float_format(d_type).smallest_exponent,
         scale_input_d,
         params.window,
         NO_EXPONENT if params.zero_exponent is None else params.zero_exponent,
         out,
     )
-    return rounded(out, d_type)
+    return rounded_all(out, d_type)
+
+
+def rounded_all(total: NDArray[np.float64], d_type: str) -> NDArray[np.uint32]:
+    """`rounded` of one or several products."""
+    return rounded(total.reshape(-1, total.shape[-1]), d_type).reshape(total.shape)
+
+
+def _exact_sums(
+    a: NDArray[np.float64],
+    b: NDArray[np.float64],
+    d: NDArray[np.float32],
+    top: int,
+    lowest: int,
+    window: int,
+) -> NDArray[np.float64] | None:
+    """The sums where no term is truncated; None: some may be.
+
+    No product has a raw exponent above `top`, all are multiples of 2^lowest. If that is no less
+    than 2^(top - window), and D-in is a multiple of it and below 2^(lowest + window), there is
+    nothing to truncate, and the sum, below 2^53 of its steps, is exact in any order.
+    """
+    if not -400 < lowest < 400 or top - window > lowest or a.shape[-1] > 1 << 16:
+        return None
+    if d.size and not _whole_steps(contiguous(d), 2.0**-lowest, 2.0**window):
+        return None
+    several = a.ndim == 3
+    first, second = (x if several else x[None] for x in (a, b.swapaxes(-1, -2)))
+    total = np.zeros((*first.shape[:2], second.shape[2]))
+    if d.size:
+        total += d
+    _add_products(contiguous(first), contiguous(second), total)
+    return total if several else total[0]
 
 
 def fused_mma(
@@ -272,12 +376,15 @@ def fused_mma(
 
     Sparse: `a` holds the stored elements [M, K/2] and `select` int32 [M, K/2] the k of each
     (`sparse_positions`); elements that no row selects are ignored, even NaN.
+
+    Dense operands may have a leading axis of products.
     """
     check_shapes(a, b, d, select)
     _check_d_type(types.d_type)
     av, ax = decode(a, types.a_type)
     if types.negate_a != types.negate_b:
         av = -av
+    bits = lowest_bit(a, types.a_type), lowest_bit(b, types.b_type)
     return fused_sum(
         (av, ax),
         decode(b, types.b_type),
@@ -286,6 +393,7 @@ def fused_mma(
         select=select,
         scale_input_d=scale_input_d,
         params=params,
+        lowest=None if None in bits else sum(bit for bit in bits if bit is not None),
     )
 
 

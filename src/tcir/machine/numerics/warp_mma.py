@@ -76,6 +76,7 @@ def warp_mma(
     """D = A · Bᵀ + C of one instruction.
 
     `a` codes [M, K], `b` codes [N, K], `c` and the result uint32 [M, N] (f16: in the low half).
+    Those of f16, bf16 and tf32 may have a leading axis of instructions.
     `d_type` "f32", "f16", or "s32" for integers, which `saturate` clamps.
     """
     if a_type in INTEGERS:
@@ -87,11 +88,11 @@ def warp_mma(
         return _through_f16(a, b, c, a_type=a_type, b_type=b_type, d_type=d_type, part=part)
     length = 8 * part.operand_bytes // bits
     params, types = part.params(d_type), MmaTypes(a_type, b_type, d_type)
-    for k in range(0, a.shape[1], length):
+    for k in range(0, a.shape[-1], length):
         span = slice(k, k + length)
         c = fused_mma(
-            np.ascontiguousarray(a[:, span]),
-            np.ascontiguousarray(b[:, span]),
+            np.ascontiguousarray(a[..., span]),
+            np.ascontiguousarray(b[..., span]),
             c,
             types,
             params=params,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol, cast
 
 import numpy as np
@@ -112,6 +112,17 @@ class Shadow:
     def record_write(self, where: Granules, access: Access) -> None:
         """The new last writer."""
         self.writer[where] = self._add(access)
+        self.readers[where] = 0
+
+    def record_writes(
+        self, where: NDArray[np.int64], which: NDArray[np.int64], accesses: Sequence[Access]
+    ) -> None:
+        """As `record_write` of several: `which` is the access of each granule."""
+        if len(self.accesses) + len(accesses) >= self._room:
+            self._compact()
+        first = len(self.accesses) + 1
+        self.accesses += accesses
+        self.writer[where] = first + which
         self.readers[where] = 0
 
     def record_constant(self, where: Granules, access: Access) -> None:

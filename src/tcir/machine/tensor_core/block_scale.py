@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tcir.machine.errors import MachineError
+from tcir.machine.memory.effects import TensorWords
 from tcir.machine.memory.protocols import CtaProtocol
 from tcir.machine.memory.undefined import Undefined
 from tcir.machine.numerics.block_scaled import Fp4Params, block_scaled_mma
 from tcir.machine.numerics.products import product_form
+from tcir.machine.order.lane_shadow import Granules
+from tcir.machine.order.shadow import Shadow
 from tcir.machine.tensor_core.d_lanes import Words
 from tcir.machine.tensor_core.instruction_descriptor_scaled import ScaledDescriptor
 from tcir.machine.tensor_core.issued_mma import LostWords
 from tcir.machine.tensor_core.mma import check_sparse, fused_params
+from tcir.machine.tensor_core.mma_effect import Arithmetic
 from tcir.machine.tensor_core.mma_operands import Codes, Source
 from tcir.machine.tensor_core.mma_step import MmaOptions, MmaStep
 from tcir.machine.tensor_core.operands import ElementAddresses, SharedDesc, TmemAddr
@@ -24,6 +29,19 @@ from tcir.machine.tensor_core.pipe import Missing, by_row
 from tcir.machine.tensor_core.scale_factors import ADDRESS_BITS, scale_places
 
 Scales = NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class ScaleSource:
+    """Scales in tensor memory: their words, and what reads the codes [rows, scales] of a CTA.
+
+    `read` also gives the rows whose scales nothing wrote. codes: all copies in the tensor memory of
+    any CTAs, [..., copies, rows, scales].
+    """
+
+    where: tuple[NDArray[np.int64], NDArray[np.int64]]
+    read: Callable[[], tuple[Scales, Missing]]
+    codes: Callable[[TensorWords], Scales]
 
 
 class BlockScale:
@@ -80,11 +98,14 @@ class BlockScale:
         kept = self.machine.options.products if exact else None
         form = (*product_form(i), i.kind, i.scale_type, constants)
 
-        def multiply(av: Codes, bv: Codes, d: Words | None, cta: int, lost: LostWords) -> Words:
-            sfa_codes, no_sfa = sfa_of[cta][1]()
-            sfb_codes, no_sfb = sfb_of[cta][1]()
-            select, no_metadata = chosen[cta].read() if chosen else (None, None)
-
+        def scaled(
+            av: Codes,
+            bv: Codes,
+            d: Words | None,
+            sfa_codes: Scales,
+            sfb_codes: Scales,
+            select: Codes | None = None,
+        ) -> Words:
             def product() -> Words:
                 return block_scaled_mma(
                     av, bv, d, (sfa_codes, sfb_codes), i,
@@ -92,28 +113,37 @@ class BlockScale:
                 )  # fmt: skip
 
             operands = av, bv, d, sfa_codes, sfb_codes, select
-            result = product() if kept is None else kept.get(form, operands, product)
+            return product() if kept is None else kept.get(form, operands, product)
+
+        def scales(words: TensorWords) -> tuple[tuple[Codes, ...], NDArray[np.bool_]]:
+            found = [of[0].codes(words) for of in (sfa_of, sfb_of)]
+            equal = [(codes == codes[:, :1]).all(axis=(1, 2, 3)) for codes in found]
+            return tuple(codes[:, 0] for codes in found), equal[0] & equal[1]
+
+        def multiply(av: Codes, bv: Codes, d: Words | None, cta: int, lost: LostWords) -> Words:
+            sfa_codes, no_sfa = sfa_of[cta].read()
+            sfb_codes, no_sfb = sfb_of[cta].read()
+            select, no_metadata = chosen[cta].read() if chosen else (None, None)
+
+            result = scaled(av, bv, d, sfa_codes, sfb_codes, select)
             lost.rows(no_sfa)
             lost.rows(no_metadata)
             lost.columns(no_sfb)
             return result
 
-        reads = [
-            (cta.tmem.shadow, places)
+        reads: list[tuple[Shadow | None, Granules]] = [
+            (cta.tmem.shadow, source.where)
             for scales_of in (sfa_of, sfb_of)
-            for cta, (places, _) in zip(ctas, scales_of, strict=True)
+            for cta, source in zip(ctas, scales_of, strict=True)
         ]
         reads += [(source.shadow, source.where) for source in chosen]
-        self.step.issue(d_taddr, a, b, i, options, multiply, reads, site=site)
+        arithmetic = Arithmetic(multiply, reads, None if chosen else scaled, scales)
+        self.step.issue(d_taddr, a, b, i, options, arithmetic, site=site)
 
     def _scales(
         self, operand: str, address: int, i: ScaledDescriptor, cta: CtaProtocol, site: object
-    ) -> tuple[Any, Callable[[], tuple[Scales, Missing]]]:
-        """(words of tensor memory, reader of the codes [rows, scales]) in one CTA.
-
-        The reader also gives the rows whose scales nothing wrote. Of A the scales of its own rows,
-        of B all.
-        """
+    ) -> ScaleSource:
+        """Of A the scales of its own rows, of B all."""
         address &= ADDRESS_BITS
         lane, column = address >> 16, address & 0xFFFF
         if lane:
@@ -132,6 +162,10 @@ class BlockScale:
         tmem.check(column, int(columns.max()) + 1, site)
         where = (lanes, columns)
 
+        def copies(words: TensorWords) -> Scales:
+            held = np.ascontiguousarray(words[(..., *where)]).view(np.uint8)
+            return held.reshape(*words.shape[:-2], *lanes.shape, 4)[..., places.bytes]
+
         def read() -> tuple[Scales, Missing]:
             unwritten = self.step.pipe.origin(f"SF{operand} in tensor memory", site)
             missing, known = tmem.missing(where, unwritten), np.ones(lanes.shape[1], bool)
@@ -139,8 +173,7 @@ class BlockScale:
                 missing = by_row(Undefined(missing.where.T, missing.origin))
                 assert missing is not None
                 known = ~missing.where
-            codes = np.ascontiguousarray(tmem.words[where]).view(np.uint8).reshape(*lanes.shape, 4)
-            codes = codes[..., places.bytes]
+            codes = copies(tmem.words)
             if (codes != codes[0])[:, known].any():
                 self.cta.report(
                     "error", "scale-copies", site, f"SF{operand} in tensor memory",
@@ -148,4 +181,4 @@ class BlockScale:
                 )  # fmt: skip
             return codes[0], missing
 
-        return where, read
+        return ScaleSource(where, read, copies)

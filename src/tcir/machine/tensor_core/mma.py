@@ -16,6 +16,7 @@ from tcir.machine.tensor_core.instruction_descriptor import (
     legal_n,
 )
 from tcir.machine.tensor_core.issued_mma import LostWords
+from tcir.machine.tensor_core.mma_effect import Arithmetic
 from tcir.machine.tensor_core.mma_operands import Codes, Source
 from tcir.machine.tensor_core.mma_step import MmaOptions, MmaStep
 from tcir.machine.tensor_core.operands import ElementAddresses, SharedDesc, TmemAddr
@@ -59,8 +60,17 @@ class Mma:
             lost.rows(missing)
             return self._sum(i, options, av, bv, d, select)
 
+        def dense(av: Codes, bv: Codes, d: Words | None) -> Words:
+            return self._sum(i, options, av, bv, d, None)
+
         reads = [(source.shadow, source.where) for source in chosen]
-        self.step.issue(d_taddr, a, b, i, options, multiply, reads, site=site)
+        together = (
+            i.d_type != "s32"
+            and self.machine.options.numerics == "exact"
+            and self.machine.options.products is None
+        )
+        arithmetic = Arithmetic(multiply, reads, None if chosen else dense, together=together)
+        self.step.issue(d_taddr, a, b, i, options, arithmetic, site=site)
 
     def _check_form(
         self,

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcir.machine.errors import MachineError
+from tcir.machine.memory.effects import SharedBytes, TensorWords, elements
 from tcir.machine.memory.memories import ALL_DEFINED
 from tcir.machine.memory.protocols import CtaProtocol
 from tcir.machine.memory.tensor_memory import LANES
@@ -51,12 +52,14 @@ class Source:
     """An operand as the tensor core takes it: what it touches, and its codes [rows, K].
 
     `read` also gives the rows that hold anything undefined. elements: None in tensor memory.
+    codes: the codes [..., rows, K] in the memories of any CTAs; None: not as simple as that.
     """
 
     shadow: Shadow | None
     where: Granules
     read: Callable[[], tuple[Codes, Missing]]
     elements: Elements | None = None
+    codes: Callable[[SharedBytes, TensorWords], Codes] | None = None
 
 
 class MmaOperands:
@@ -154,30 +157,36 @@ class MmaOperands:
         whole = rows * copies == LANES
         lanes: Any = slice(None) if whole else a_lanes(rows)[1][0] + lane
         where = (lanes, slice(column, column + A_COLUMNS))
+        smem, bits = cta.smem, ELEMENT_BITS[element]
+
+        def taken(words: TensorWords) -> Codes:
+            held: Codes = np.ascontiguousarray(words).view(f"u{_bytes(element)}")
+            if form == "padded":
+                return from_holders(held, bits, self.pipe.holder_shift(bits))
+            return unpack_pairs(held) if form == "pairs" else held
+
+        def codes(smem: SharedBytes, tmem: TensorWords) -> Codes:
+            return taken(tmem[(..., *where)])
 
         def read() -> tuple[Codes, Missing]:
             unwritten = self.pipe.origin("A in tensor memory", site)
             missing = by_row(tmem.missing(where, unwritten))
+            if copies == 1:
+                return codes(smem.data, tmem.words), missing
             words = tmem.words[where]
-            if copies > 1:
-                parts, known = words.reshape(copies, rows, -1), np.ones(rows, bool)
-                if missing is not None:
-                    lost = np.logical_or.reduce(missing.where.reshape(copies, rows))
-                    missing, known = Undefined(lost, missing.origin), ~lost
-                if (parts[:, known] != parts[0, known]).any():
-                    self.cta.report(
-                        "error", "operand-copies", site, "A in tensor memory",
-                        f"its {rows} rows have to be there {copies} times, {rows} lanes apart; "
-                        "the copies differ",
-                    )  # fmt: skip
-                words = words[:rows]
-            codes: Codes = np.ascontiguousarray(words).view(f"u{_bytes(element)}")
-            if form == "padded":
-                bits = ELEMENT_BITS[element]
-                return from_holders(codes, bits, self.pipe.holder_shift(bits)), missing
-            return unpack_pairs(codes) if form == "pairs" else codes, missing
+            parts, known = words.reshape(copies, rows, -1), np.ones(rows, bool)
+            if missing is not None:
+                lost = np.logical_or.reduce(missing.where.reshape(copies, rows))
+                missing, known = Undefined(lost, missing.origin), ~lost
+            if (parts[:, known] != parts[0, known]).any():
+                self.cta.report(
+                    "error", "operand-copies", site, "A in tensor memory",
+                    f"its {rows} rows have to be there {copies} times, {rows} lanes apart; "
+                    "the copies differ",
+                )  # fmt: skip
+            return taken(words[:rows]), missing
 
-        return Source(tmem.shadow, where, read)
+        return Source(tmem.shadow, where, read, codes if copies == 1 else None)
 
     def shared(
         self, operand: ElementAddresses, kind: str, element: str, cta: CtaProtocol, site: object
@@ -196,18 +205,21 @@ class MmaOperands:
         smem.check(base + footprint.low, base + footprint.high, site)
         where = footprint.elements + base // size
 
+        def codes(smem: SharedBytes, tmem: TensorWords) -> Codes:
+            found: Codes = elements(smem, size)[..., where]
+            if form == "padded":
+                return unpack_stream(found, bits)
+            return unpack_pairs(found) if form == "pairs" else found
+
         def read() -> tuple[Codes, Missing]:
             defined, missing = smem.defined_view(size)[where] == ALL_DEFINED[size], None
             if np.count_nonzero(defined) != defined.size:
                 at = (operand.addresses + base)[..., None] + np.arange(size)
                 missing = by_row(smem.missing(at, self.pipe.origin("shared memory", site)))
-            codes: Codes = smem.view(np.dtype(f"u{size}"))[where]
-            if form == "padded":
-                return unpack_stream(codes, bits), missing
-            return unpack_pairs(codes) if form == "pairs" else codes, missing
+            return codes(smem.data, cta.tmem.words), missing
 
         granules = footprint.granules + base // 4
-        return Source(smem.shadow, granules, read, Elements(smem.shadow, operand))
+        return Source(smem.shadow, granules, read, Elements(smem.shadow, operand), codes)
 
 
 def _bytes(element: str) -> int:

@@ -16,10 +16,11 @@ from tcir.machine.refusal import Refusal
 from tcir.machine.tensor_core.collector import Collectors, matrix
 from tcir.machine.tensor_core.d_lanes import enabled_lanes
 from tcir.machine.tensor_core.instruction_descriptor import InstructionDescriptor
-from tcir.machine.tensor_core.issued_mma import IssuedMma, Multiply, Part, Place
+from tcir.machine.tensor_core.issued_mma import IssuedMma, Part, Place
+from tcir.machine.tensor_core.mma_effect import Accumulator, Arithmetic, MmaEffect
 from tcir.machine.tensor_core.mma_operands import Descriptor, MmaOperands, addresses
 from tcir.machine.tensor_core.operands import ElementAddresses, SharedDesc, TmemAddr
-from tcir.machine.tensor_core.pipe import Pipe, Places
+from tcir.machine.tensor_core.pipe import Pipe
 from tcir.machine.tensor_core.time_table import K_BYTES, mma_cycles, operand_bytes
 from tcir.machine.tensor_core.zero_columns import ZeroColumns, decode_zero_columns
 from tcir.machine.tmem.places import A_COLUMNS, d_layout, shift_source
@@ -61,16 +62,14 @@ class MmaStep:
         b: SharedDesc | ElementAddresses,
         i: Descriptor,
         options: MmaOptions,
-        multiply: Multiply,
-        more_reads: Places = (),
+        arithmetic: Arithmetic,
         *,
         site: object,
     ) -> None:
-        """Reads the codes of A [m, K], B [n, K] and D, and writes ``multiply(A, B, D, cta, lost)``.
+        """Reads the codes of A [m, K], B [n, K] and D, and writes what `arithmetic` makes of them.
 
         In a pair each CTA does that with its half of A's rows and all of B, of which each holds
-        half; `cta` is 0 or 1. `lost` takes what is undefined of further operands. `more_reads`:
-        what else the operation reads, for the order of operations.
+        half.
         """
         m, n, cta_group, d_type, ashift = i.m, i.n, i.cta_group, i.d_type, options.ashift
         ctas = self.agent.group(cta_group, site)
@@ -94,7 +93,7 @@ class MmaStep:
         shifted, shifted_lanes = ashift_source(
             self.machine.assumptions, m, cta_group, own if path.half_lanes else None
         )
-        reads: list[Any] = [*more_reads]
+        reads: list[Any] = [*arithmetic.reads]
         writes: list[Any] = []
         sources, found = [], []
         for cta, on in zip(ctas, masks, strict=True):
@@ -126,9 +125,13 @@ class MmaStep:
         counters.shared_to_tensor += loaded * cta_group + (K_BYTES * n if i.sparse else 0)
 
         d = Place(rows, n, parts, every, columns, d_type, zeros)
-        issued = IssuedMma(self.pipe, d, found, sources, multiply, site)
+        issued = IssuedMma(self.pipe, d, found, sources, arithmetic.checked, site)
         issued.add_d = options.enable_input_d
         issued.shift = (shifted, moved) if ashift else None
+        if self.machine.effects is not None:
+            at = Accumulator(every, found[0].lanes, columns, parts, found[0].on, d_type)
+            known = MmaEffect(*sources[0], at, arithmetic, issued.add_d, issued.shift)
+            self.machine.effects(known.of_one_cta(cta_group, zeros is not None))
         target = Product((d_taddr, m, n), ashift)
         collected = None
         if self.machine.checking and options.collector != "discard":

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from tcir.machine.assumptions import Assumptions
 from tcir.machine.errors import MachineError
 from tcir.machine.memory.protocols import AgentProtocol
@@ -12,6 +10,7 @@ from tcir.machine.memory.undefined import Undefined
 from tcir.machine.order.clocks import PIPED, Access
 from tcir.machine.refusal import Refusal
 from tcir.machine.tensor_core.block_scale import BlockScale
+from tcir.machine.tensor_core.copy_effects import CpEffect, ShiftEffect
 from tcir.machine.tensor_core.descriptor import CP_SHAPES, decode_matrix, element_table
 from tcir.machine.tensor_core.instruction_descriptor import (
     InstructionDescriptor,
@@ -22,7 +21,7 @@ from tcir.machine.tensor_core.issued_mma import shift_lanes
 from tcir.machine.tensor_core.mma import Mma
 from tcir.machine.tensor_core.mma_operands import MmaOperands
 from tcir.machine.tensor_core.mma_step import MmaStep
-from tcir.machine.tensor_core.narrow import CP_FORMATS, decompressed
+from tcir.machine.tensor_core.narrow import CP_FORMATS
 from tcir.machine.tensor_core.operands import ElementAddresses, SharedDesc
 from tcir.machine.tensor_core.pipe import Pipe
 from tcir.machine.tmem.places import A_COLUMNS, cp_lanes, shift_source
@@ -116,16 +115,18 @@ class TensorCore:
             origin.smem.check(source.base + footprint.low, source.base + footprint.high, site)
         addresses = source.addresses + source.base
         lanes = [slice(None)] if shape.startswith("128") else list(copies + lane)
+        effect = CpEffect(
+            addresses, lanes, columns, bits, 0 if bits is None else self.pipe.holder_shift(bits)
+        )
+        if self.machine.effects is not None:
+            self.machine.effects(effect if len(ctas) == 1 else None)
 
         def run() -> None:
             for cta, origin in zip(ctas, sources, strict=True):
                 smem, tmem = origin.smem, cta.tmem
                 unwritten = self.pipe.origin("shared memory", site)
                 missing = smem.missing(addresses, unwritten)
-                data = smem.data[addresses]
-                if bits is not None:
-                    data = decompressed(data, bits, self.pipe.holder_shift(bits))
-                words = np.ascontiguousarray(data).view(np.uint32)
+                words = effect.words(smem.data)
                 if missing is not None:
                     missing = _by_word(missing, *((4, 1) if bits is None else (2 * bits, 4)))
                     words[missing.where] = POISON_WORD
@@ -157,6 +158,9 @@ class TensorCore:
         one = self.machine.assumptions.shift_quarters == "one"
         where = (slice(lane, lane + 32) if one else slice(None), columns)
         source = shift_source(lane // 32 if one else None)
+
+        if self.machine.effects is not None:
+            self.machine.effects(ShiftEffect(source, columns) if len(ctas) == 1 else None)
 
         def run() -> None:
             for cta in ctas:

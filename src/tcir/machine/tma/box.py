@@ -18,8 +18,10 @@ from tcir.machine.tma.map_fields import DecodedMap, MapFields
 from tcir.machine.tma.tensor_limits import ALIGNMENT
 from tcir.machine.tma.tensor_types import PADDED
 from tcir.machine.tma.tensor_walk import row_elements, tile_elements
+from tcir.machine.tma.values import fill, loaded
 
 Index = NDArray[np.int64]
+Words = NDArray[np.unsignedinteger]
 
 LOADS = ("tile", "tile::gather4", "im2col", "im2col::w", "im2col::w::128")
 STORES = ("tile", "tile::scatter4", "im2col_no_offs")
@@ -64,6 +66,16 @@ class Box:
     def addresses(self) -> Index:
         """Global addresses of the words inside; `outside` itself if no word is out of bounds."""
         return self.outside if self.inside.all() else self.outside[self.inside]
+
+    def filled(self, words: Words) -> Words:
+        """What a load writes: the words at `addresses`, as they are in global memory, and the fill
+        around them."""
+        words = loaded(self.fields, words)
+        if self.addresses is self.outside:
+            return words
+        values = np.full(self.outside.size, fill(self.fields), words.dtype)
+        values[self.inside] = words
+        return values
 
 
 def load_box(

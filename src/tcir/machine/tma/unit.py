@@ -17,7 +17,7 @@ from tcir.machine.refusal import Refusal
 from tcir.machine.tma.box import Box, TensorOperand, load_box, store_box
 from tcir.machine.tma.bulk import Bulk
 from tcir.machine.tma.tensormap import TensorMaps
-from tcir.machine.tma.values import check_reduction, fill, loaded, packed_low_bits, reduced
+from tcir.machine.tma.values import check_reduction, packed_low_bits, reduced
 
 Index = NDArray[np.int64]
 
@@ -137,11 +137,9 @@ class Tma:
     # --- movement --------------------------------------------------------------------------------
 
     def _move_in(self, cta: CtaProtocol, box: Box, source: Index, site: object) -> None:
-        fields = box.fields
-        eb = fields.piece_bytes
+        eb = box.fields.piece_bytes
         dtype = np.dtype(f"u{eb}")
-        values = None if source is box.outside else np.full(box.outside.size, fill(fields), dtype)
-        undefined = None
+        words, undefined = np.empty(0, dtype), None
         if source.size:
             buffer, at = self._words(source, eb, site)
             unwritten = self.memory.origin("global memory", site)
@@ -149,13 +147,9 @@ class Tma:
             if known is not None and not all(known[at + i].all() for i in range(eb)):
                 undefined = buffer.missing(at[:, None] + np.arange(eb), unwritten)
             usable = buffer.data.size // eb * eb
-            found = loaded(fields, buffer.data[:usable].view(dtype)[at // eb])
-            if values is None:
-                values = found
-            else:
-                values[box.inside] = found
+            words = buffer.data[:usable].view(dtype)[at // eb]
         smem = cta.smem
-        smem.view(dtype)[box.shared // eb] = values
+        smem.view(dtype)[box.shared // eb] = box.filled(words)
         if undefined is None:
             smem.defined_view(eb)[box.shared // eb] = ALL_DEFINED[eb]
         else:

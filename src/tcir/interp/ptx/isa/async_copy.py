@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.isa.mbarrier import shared_operand
-from tcir.interp.ptx.isa.memory import HINTS, addresses, check_aligned
+from tcir.interp.ptx.isa.memory import HINTS, Place, addresses, check_aligned
 from tcir.interp.ptx.lanes import LANE_INDICES, LANE_MASK
 from tcir.interp.ptx.op import Blocking, Op
 from tcir.interp.ptx.registers import U32
@@ -17,6 +19,19 @@ from tcir.interp.ptx.warp import Warp
 _U32_TYPE = TYPES["u32"]
 
 
+@dataclass(frozen=True)
+class AsyncCopy:
+    """A cp.async of `nbytes`; the slots of the source size and of the predicate that ignores the
+    source, -1: none; flip: `!%p`."""
+
+    shared: Place
+    source: Place
+    nbytes: int
+    count: int
+    ignore: int
+    flip: int
+
+
 @instruction("cp.async.ca.shared.global", "cp.async.cg.shared.global",
       "cp.async.ca.shared::cta.global", "cp.async.cg.shared::cta.global")  # fmt: skip
 def copy(d: Decode) -> Op:
@@ -25,6 +40,7 @@ def copy(d: Decode) -> Op:
     d.skip(*HINTS)
     d.done((3, 4, 5))
     at = shared_operand(d, d.operands[0], True)
+    shared = Place(*d.address(d.operands[0])[:3], "shared")
     slot, size, offset, _ = d.address(d.operands[1])
     nbytes = d.immediate(d.operands[2])
     allowed = (16,) if ".cg." in d.name else (4, 8, 16)
@@ -64,7 +80,9 @@ def copy(d: Decode) -> Op:
             read[LANE_MASK[(w.p[ignore] ^ flip) & 0xFFFFFFFF][lanes]] = 0
         w.agent.cp_async.copy(m, targets, sources, nbytes, read, site=site)
 
-    return d.plain(run)
+    op = d.plain(run)
+    op.form = AsyncCopy(shared, Place(slot, size, offset, "global"), nbytes, count, ignore, flip)
+    return op
 
 
 @instruction("cp.async.commit_group")

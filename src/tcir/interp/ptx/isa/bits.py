@@ -65,7 +65,7 @@ def brev(d: Decode) -> Op:
     kind = d.type("b32", "b64")
 
     def run(a: np.ndarray) -> np.ndarray:
-        octets = np.ascontiguousarray(a).view(np.uint8).reshape(32, -1)
+        octets = np.ascontiguousarray(a).view(np.uint8).reshape(len(a), -1)
         flipped = np.packbits(np.unpackbits(octets, axis=1, bitorder="little"), axis=1)
         return flipped[:, ::-1].copy().view(a.dtype)[:, 0]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -23,8 +24,8 @@ from tcir.interp.ptx.definedness import (
 from tcir.interp.ptx.isa.values.elementwise import elementwise, predicate
 from tcir.interp.ptx.isa.values.rounding import decode_float, element, flush
 from tcir.interp.ptx.lanes import FULL, LANE_MASK, bits
-from tcir.interp.ptx.op import Op
-from tcir.interp.ptx.registers import unsigned_view, view
+from tcir.interp.ptx.op import Compute, Op
+from tcir.interp.ptx.registers import PREDICATE, unsigned_view, view
 from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES, Pair, Type
 from tcir.interp.ptx.warp import Warp
@@ -112,7 +113,7 @@ def setp(d: Decode) -> Op:
         raise d.malformed("expected two destination predicates p|q for a packed type")
     c, flip = d.pred(d.operands[3]) if combine else (-1, 0)
     site = d.site
-    both: Callable[[int, int], int] = {
+    both: Callable[..., Any] = {
         "and": lambda a, b: a & b,
         "or": lambda a, b: a | b,
         "xor": lambda a, b: a ^ b,
@@ -140,7 +141,15 @@ def setp(d: Decode) -> Op:
             w.p[second] = w.p[second] & ~m | both(no, other) & m
             w.define(second, m, lost[1])
 
-    return d.computing(run)
+    def compared(x: np.ndarray, y: np.ndarray, *other: np.ndarray) -> tuple[np.ndarray, ...]:
+        found = fn(x, y)
+        yes, no = (found[0::2], found[1::2]) if packed else (found, ~found)
+        third = other[0] if other else yes
+        return (both(yes, third), both(no, third))[: 1 if second is None else 2]
+
+    values = tuple((s, n) for s in sources) + (((c, PREDICATE),) if c >= 0 else ())
+    targets = tuple((s, PREDICATE) for s in (first, second) if s is not None)
+    return d.computing(run, Compute(compared, values, targets, (2,) if flip else ()))
 
 
 _YES = {"u32": 0xFFFFFFFF, "s32": 0xFFFFFFFF, "u16": 0xFFFF, "s16": 0xFFFF, "f32": 0x3F800000,
@@ -209,7 +218,11 @@ def selp(d: Decode) -> Op:
         if lost:
             w.define(dst, m, lost)
 
-    return d.computing(run)
+    def choose(x: np.ndarray, y: np.ndarray, yes: np.ndarray) -> np.ndarray:
+        return np.where(yes, x, y)
+
+    sources = (a, n), (b, n), (c, PREDICATE)
+    return d.computing(run, Compute(choose, sources, ((dst, n),), (2,) if flip else ()))
 
 
 def _selected(

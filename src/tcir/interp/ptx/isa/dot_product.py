@@ -17,7 +17,7 @@ from tcir.interp.ptx.syntax import TYPES
 def _parts(a: np.ndarray, size: int, signed: bool) -> np.ndarray:
     """[32, 4 / size] numbers of `size` bytes."""
     dtype = np.dtype(f"{'i' if signed else 'u'}{size}")
-    return np.ascontiguousarray(a).view(dtype).reshape(32, -1).astype(np.int64)
+    return np.ascontiguousarray(a).view(dtype).reshape(len(a), -1).astype(np.int64)
 
 
 def _signs(d: Decode) -> tuple[bool, bool]:

@@ -11,8 +11,8 @@ from tcir.interp.ptx.definedness import as_bits, bitwise, mixed, varying
 from tcir.interp.ptx.isa.integer import INTS
 from tcir.interp.ptx.isa.values.elementwise import elementwise, same_type
 from tcir.interp.ptx.lanes import LANE_MASK, bits
-from tcir.interp.ptx.op import Op
-from tcir.interp.ptx.registers import U32, view
+from tcir.interp.ptx.op import Compute, Op
+from tcir.interp.ptx.registers import PREDICATE, U32, view
 from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES, Pair
 from tcir.interp.ptx.warp import Warp
@@ -38,7 +38,9 @@ def _logic(d: Decode, fn: Callable[..., np.ndarray], on_masks: Callable[[int, in
         if lost:
             w.define(dst, m, lost)
 
-    return d.computing(run)
+    flips = tuple(n for n, flip in enumerate((xa, xb)) if flip)
+    sources = (a, PREDICATE), (b, PREDICATE)
+    return d.computing(run, Compute(on_masks, sources, ((dst, PREDICATE),), flips))
 
 
 @instruction("and")
@@ -73,7 +75,8 @@ def bit_not(d: Decode) -> Op:
         if lost:
             w.define(dst, m, lost)
 
-    return d.computing(run)
+    flips = () if xa else (0,)
+    return d.computing(run, Compute(np.copy, ((a, PREDICATE),), ((dst, PREDICATE),), flips))
 
 
 @instruction("cnot")
@@ -93,7 +96,7 @@ def lop3(d: Decode) -> Op:
         raise d.malformed("expected destinations d|p")
 
     def run(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-        out = np.zeros(32, np.uint32)
+        out = np.zeros_like(a)
         for n in range(8):
             if table >> n & 1:
                 out |= (a if n & 4 else ~a) & (b if n & 2 else ~b) & (c if n & 1 else ~c)

@@ -8,7 +8,7 @@ every access of a warp is performed when it executes. They decide what happens b
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,7 +25,8 @@ from tcir.machine import MachineError
 from tcir.machine.memory.generic import extent, gathered
 from tcir.machine.memory.memories import GUARD
 from tcir.machine.memory.undefined import Origin, Undefined
-from tcir.machine.order.strong import Place, Strong
+from tcir.machine.order.strong import Place as StrongPlace
+from tcir.machine.order.strong import Strong
 
 SPACE_WORDS = {
     "shared": "shared",
@@ -59,6 +60,11 @@ def addresses(w: Warp, slot: int, size: int, offset: int, m: int, site: Site) ->
     value = w.v[U64 if size == 8 else U32][slot]
     if m != FULL:
         value = value[LANE_INDICES[m]]
+    return effective(value, size, offset)
+
+
+def effective(value: np.ndarray, size: int, offset: int) -> np.ndarray:
+    """int64 addresses of the values of a slot of `size` bytes."""
     at = value.astype(np.int64) + offset
     return at & 0xFFFFFFFF if size == 4 else at  # CuTe DSL lets 32-bit addresses wrap around
 
@@ -70,6 +76,46 @@ def check_aligned(w: Warp, at: np.ndarray, nbytes: int, site: Site) -> None:
             "misaligned-address", f"expected a multiple of {nbytes}, got {bad:#x}",
             site,
         )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an ld or st goes: the slot of the address, its bytes, an offset, the state space."""
+
+    slot: int
+    size: int
+    offset: int
+    space: str
+
+    def effective(self, value: np.ndarray) -> np.ndarray:
+        """int64 addresses of values of the slot."""
+        return effective(value, self.size, self.offset)
+
+
+@dataclass(frozen=True)
+class Load:
+    """An ld: of `nbytes` a lane, elements of `dtype`; (element, slot, view) of each result.
+
+    plain: not a strong one. constant: the launch does not write the bytes.
+    """
+
+    place: Place
+    nbytes: int
+    dtype: np.dtype
+    moves: tuple[tuple[int, int, int], ...]
+    plain: bool
+    constant: bool
+
+
+@dataclass(frozen=True)
+class Store:
+    """An st: of `nbytes` a lane, elements of `dtype`; (slot, view) of each."""
+
+    place: Place
+    nbytes: int
+    dtype: np.dtype
+    sources: tuple[tuple[int, int], ...]
+    plain: bool
 
 
 Positions = slice | np.ndarray
@@ -100,7 +146,7 @@ def _reach(space: str) -> str:
     return "cluster" if space == "shared" else space
 
 
-def _places(w: Warp, space: str, at: np.ndarray, nbytes: int, strong: Strong) -> list[Place]:
+def _places(w: Warp, space: str, at: np.ndarray, nbytes: int, strong: Strong) -> list[StrongPlace]:
     """The locations that a strong access names: a vector's elements are accesses of their own."""
     owner = None if space == "global" else w.agent.cta.cluster.ctas[0].index
     starts = range(0, nbytes, strong.size)
@@ -321,7 +367,9 @@ def ld(d: Decode) -> Op:
             else:
                 w.define(dst, m, _loaded(undefined, lanes, position, kind, w.sizes[dst]))
 
+    place = Place(slot, size, offset, space)
     op = d.plain(run)
+    op.form = Load(place, nbytes, dtype, tuple(moves), strong is None, constant)
     return op
 
 
@@ -382,4 +430,7 @@ def st(d: Decode) -> Op:
             data[:, position] = value if m == FULL else value[lanes]
         store(w, space, at, data.view(np.uint8), lanes, site, strong, undefined)
 
-    return d.plain(run)
+    place, values = Place(slot, size, offset, space), tuple(zip(sources, views, strict=True))
+    op = d.plain(run)
+    op.form = Store(place, nbytes, dtype, values, strong is None)
+    return op

@@ -23,7 +23,7 @@ from tcir.interp.ptx.isa.values.fragments import (
 from tcir.interp.ptx.isa.values.rational import directed64, fma64, fused_excess
 from tcir.interp.ptx.isa.values.rounding import add_odd, decode_float, encode_float, pass_on_nan
 from tcir.interp.ptx.lanes import LANE_INDICES
-from tcir.interp.ptx.op import Op
+from tcir.interp.ptx.op import Compute, Op
 from tcir.interp.ptx.registers import view
 from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES, Site
@@ -142,10 +142,12 @@ def _collective(
     fn: Callable[..., np.ndarray],
     products: int,
     spread: Spread | None = None,
+    together: bool = False,
 ) -> Op:
     """`fn` from the words of a, b, c (and what follows) to those of d, all [registers, 32].
 
     products: multiplications of one; spread: None: one undefined bit makes all of D undefined.
+    together: `fn` takes operands of several warps, [warps, registers, 32].
     """
     n, site = view("u64" if wide else "u32"), d.site
     every = tuple(s for operand in sources for s in operand)
@@ -176,7 +178,22 @@ def _collective(
         counters.mma += 1
         counters.products += products
 
-    return d.plain(run, aligned=True)
+    lengths = [len(operand) for operand in sources]
+
+    def of_warps(*registers: np.ndarray) -> tuple[np.ndarray, ...]:
+        """`fn` of many warps: registers [warps * 32]."""
+        rows = iter([row.reshape(-1, 32) for row in registers])
+        operands = [np.stack([next(rows) for _ in range(n)], axis=1) for n in lengths]
+        if together:
+            result = fn(*operands)
+        else:
+            result = np.stack([fn(*own) for own in zip(*operands, strict=True)])
+        return tuple(result[:, n].reshape(-1) for n in range(len(targets)))
+
+    op = d.plain(run, aligned=True)
+    moved = tuple((s, n) for s in every), tuple((t, n) for t in targets)
+    op.compute = Compute(of_warps, *moved, across=True)
+    return op
 
 
 def _multiply(d: Decode, form: _Form, operation: str | None) -> Matrices:
@@ -203,12 +220,13 @@ def _dense(form: _Form, multiply: Matrices) -> Matrices:
     code = {32: np.uint32, 16: np.uint16}.get(bits, np.uint8)
 
     def run(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-        matrix_a, matrix_b = np.zeros((m, k), code), np.zeros((8, k), code)
-        matrix_c = np.zeros((m, 8), np.uint32)
-        matrix_a[a_at] = elements(a, bits)
-        matrix_b[b_at[1], b_at[0]] = elements(b, bits)
-        matrix_c[c_at] = elements(c, 16 if half else 32)
-        return _packed(multiply(matrix_a, matrix_b, matrix_c)[c_at], half)
+        warps = a.shape[:-2]
+        matrix_a, matrix_b = np.zeros((*warps, m, k), code), np.zeros((*warps, 8, k), code)
+        matrix_c = np.zeros((*warps, m, 8), np.uint32)
+        matrix_a[(..., *a_at)] = elements(a, bits)
+        matrix_b[..., b_at[1], b_at[0]] = elements(b, bits)
+        matrix_c[(..., *c_at)] = elements(c, 16 if half else 32)
+        return _packed(multiply(matrix_a, matrix_b, matrix_c)[(..., *c_at)], half)
 
     return run
 
@@ -231,7 +249,7 @@ def _dense_spread(form: _Form) -> Spread:
 
 
 def _packed(result: np.ndarray, half: bool) -> np.ndarray:
-    return result[0::2] | result[1::2] << np.uint32(16) if half else result
+    return result[..., 0::2, :] | result[..., 1::2, :] << np.uint32(16) if half else result
 
 
 def _volta(form: _Form) -> Matrices:
@@ -317,7 +335,8 @@ def mma(d: Decode) -> Op:
     if volta:
         return _collective(d, False, targets, sources, _volta(form), 4 * products)
     run = _dense(form, _multiply(d, form, operation))
-    return _collective(d, False, targets, sources, run, products, _dense_spread(form))
+    together = form.a in ("f16", "bf16", "tf32")
+    return _collective(d, False, targets, sources, run, products, _dense_spread(form), together)
 
 
 @instruction("mma.sp.sync", "mma.sp::ordered_metadata.sync")

@@ -10,8 +10,8 @@ from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.definedness import Unknown, joined, upward
 from tcir.interp.ptx.isa.values.elementwise import elementwise, predicate
 from tcir.interp.ptx.lanes import FULL, LANE_MASK
-from tcir.interp.ptx.op import Op
-from tcir.interp.ptx.registers import U32, VIEW_DTYPES, unsigned_view, view
+from tcir.interp.ptx.op import Compute, Op
+from tcir.interp.ptx.registers import PREDICATE, U32, VIEW_DTYPES, unsigned_view, view
 from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.special_registers import MOVING, VECTORS
 from tcir.interp.ptx.syntax import TYPES, Operand, Sink, Special, Type, Vector
@@ -46,7 +46,11 @@ def mov_vector(d: Decode) -> Op:
             np.copyto(w.v[n][dst], values, where=where)
             w.define(dst, m, lost)
 
-    return d.computing(run)
+    def copies(*values: np.ndarray) -> tuple[np.ndarray, ...]:
+        return values
+
+    moved = tuple((a, n) for _, a in pairs), tuple((dst, n) for dst, _ in pairs)
+    return d.computing(run, Compute(copies, *moved))
 
 
 @instruction("mov")
@@ -85,7 +89,7 @@ def mov(d: Decode) -> Op:
         else:
             undef[dst] &= ~m
 
-    return d.computing(move)
+    return d.computing(move, Compute(np.copy, ((a, n),), ((dst, n),)))
 
 
 def _move_predicate(d: Decode) -> Op:
@@ -97,7 +101,8 @@ def _move_predicate(d: Decode) -> Op:
         w.p[dst] = w.p[dst] & ~m | (w.p[a] ^ flip) & m
         w.define(dst, m, w.undefined(a, m, site))
 
-    return d.computing(run)
+    flips = (0,) if flip else ()
+    return d.computing(run, Compute(np.copy, ((a, PREDICATE),), ((dst, PREDICATE),), flips))
 
 
 def _parts(d: Decode, kind: Type, vector: Vector) -> Type:
@@ -159,7 +164,10 @@ def _unpack(d: Decode, kind: Type, target: Vector) -> Op:
                 first = int(shift) // 8
                 w.define(dst, m, Unknown(lost.bits[:, first : first + size], lost.origin))
 
-    return d.computing(run)
+    def parts(value: np.ndarray) -> tuple[np.ndarray, ...]:
+        return tuple(value >> shift for _, shift in wanted)
+
+    return d.computing(run, Compute(parts, ((a, big),), tuple((dst, n) for dst, _ in wanted)))
 
 
 def _unpack_wide(d: Decode, a: int, targets: list[int], n: int) -> Op:

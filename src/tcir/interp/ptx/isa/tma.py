@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.isa.mbarrier import MULTICAST, shared_addresses
-from tcir.interp.ptx.isa.memory import load, split
+from tcir.interp.ptx.isa.memory import Place, load, split
 from tcir.interp.ptx.lanes import LANE_INDICES
 from tcir.interp.ptx.op import Blocking, Op, no_effect
 from tcir.interp.ptx.registers import S32, U64
@@ -26,7 +27,22 @@ _ROWS = ("tile::gather4", "tile::scatter4")  # one column and four rows
 _REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 
 
-class _TensorOperand:
+@dataclass(frozen=True)
+class TensorCopy:
+    """A tensor copy between global and shared memory: the shared address, and the tensor.
+
+    load: into shared memory. plain: neither multicast nor reduction nor of a pair.
+    """
+
+    place: Place
+    tensor: TensorPlace
+    mode: str
+    im2col_offsets: tuple[int, ...]
+    load: bool
+    plain: bool
+
+
+class TensorPlace:
     """`[map, {coordinates}]`: the map's address per lane, and one slot per coordinate."""
 
     def __init__(self, d: Decode, operand: Operand, rank: int, mode: str = "tile") -> None:
@@ -101,7 +117,7 @@ def tensor_copy(d: Decode) -> Op:
     multicast = d.take(*MULTICAST) is not None
     d.done((3, 4, 5, 6))
     slot, size, offset, _ = d.address(d.operands[0])
-    tensor = _TensorOperand(d, d.operands[1], rank, mode)
+    tensor = TensorPlace(d, d.operands[1], rank, mode)
     bar, bar_size, bar_offset, _ = d.address(d.operands[2])
     rest = list(d.operands[3:])
     offsets: list[int] = []
@@ -133,7 +149,11 @@ def tensor_copy(d: Decode) -> Op:
                 site=site,
             )
 
-    return d.plain(run)
+    op = d.plain(run)
+    plain = mask is None and group != "cta_group::2"
+    place = Place(slot, size, offset, "shared")
+    op.form = TensorCopy(place, tensor, mode, tuple(offsets), True, plain)
+    return op
 
 
 def _tensor_store(d: Decode, rank: int, reduction: str | None = None) -> Op:
@@ -141,7 +161,7 @@ def _tensor_store(d: Decode, rank: int, reduction: str | None = None) -> Op:
     d.require("shared::cta")
     mode = d.take(*_STORES) or "tile"
     d.done((2, 3))
-    tensor = _TensorOperand(d, d.operands[0], rank, mode)
+    tensor = TensorPlace(d, d.operands[0], rank, mode)
     slot, size, offset, _ = d.address(d.operands[1])
     site = d.site
 
@@ -155,7 +175,10 @@ def _tensor_store(d: Decode, rank: int, reduction: str | None = None) -> Op:
         for source, operand in take(w, m, stores):
             w.agent.tma.store(source, operand, reduction, site=site)
 
-    return d.plain(run)
+    op = d.plain(run)
+    place = Place(slot, size, offset, "shared")
+    op.form = TensorCopy(place, tensor, mode, (), False, reduction is None)
+    return op
 
 
 @instruction("cp.reduce.async.bulk.tensor")
@@ -176,7 +199,7 @@ def tensor_prefetch(d: Decode) -> Op:
     d.require("global")
     mode = d.take(*_LOADS) or "tile"
     d.done((1, 2, 3))
-    tensor = _TensorOperand(d, d.operands[0], rank, mode)
+    tensor = TensorPlace(d, d.operands[0], rank, mode)
     offsets: list[int] = []
     if mode.startswith("im2col"):
         if len(d.operands) < 2 or not isinstance(d.operands[1], Vector):

@@ -10,8 +10,8 @@ from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.definedness import Bits, Unknown, as_bits, octets
 from tcir.interp.ptx.isa.values.rounding import minmax_bits
 from tcir.interp.ptx.lanes import FULL, LANE_INDICES, LANE_MASK, bits
-from tcir.interp.ptx.op import Op
-from tcir.interp.ptx.registers import U32, unsigned_view, view
+from tcir.interp.ptx.op import Compute, Op
+from tcir.interp.ptx.registers import PREDICATE, U32, unsigned_view, view
 from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES, Operand, Pair, Site
 from tcir.interp.ptx.warp import Warp
@@ -47,24 +47,7 @@ def shfl(d: Decode) -> Op:
         if (undef[b] | undef[c] | undef[mask]) & m:
             w.read_undefined(site, (b, c, mask), m)
         v = w.v[n]
-        amount = v[b].astype(np.int64) & 31
-        clamp = v[c].astype(np.int64) & 31
-        segment = v[c].astype(np.int64) >> 8 & 31
-        highest = _LANES & segment | clamp & ~segment
-        lowest = _LANES & segment
-        if mode == "up":
-            source = _LANES - amount
-            inside = source >= highest
-        elif mode == "down":
-            source = _LANES + amount
-            inside = source <= highest
-        elif mode == "bfly":
-            source = _LANES ^ amount
-            inside = source <= highest
-        else:
-            source = lowest | amount & ~segment
-            inside = source <= highest
-        source = np.where(inside, source, _LANES)
+        source, inside = _source_lanes(mode, v[b], v[c])
         lost = _shuffled(w, a, source, m, site)
         result = v[a][source]
         np.copyto(v[dst], result, where=LANE_MASK[m])
@@ -76,7 +59,40 @@ def shfl(d: Decode) -> Op:
             w.p[flag] = w.p[flag] & ~m | bits(inside) & m
             undef[flag] &= ~m
 
-    return d.among(mask, run)
+    def shuffled(value: np.ndarray, at: np.ndarray, control: np.ndarray) -> tuple[np.ndarray, ...]:
+        rows = [x.reshape(-1, 32) for x in (value, at, control)]
+        source, inside = _source_lanes(mode, *rows[1:])
+        result = np.take_along_axis(rows[0], source, axis=1).reshape(-1)
+        return (result, inside.reshape(-1))[: 1 if flag is None else 2]
+
+    targets = ((dst, n),) if flag is None else ((dst, n), (flag, PREDICATE))
+    op = d.among(mask, run)
+    op.compute = Compute(shuffled, ((a, n), (b, n), (c, n)), targets, across=True)
+    return op
+
+
+def _source_lanes(
+    mode: str, amount: np.ndarray, control: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The lane that each gets its value from, and whether it is inside its segment; [..., 32]."""
+    amount = amount.astype(np.int64) & 31
+    clamp = control.astype(np.int64) & 31
+    segment = control.astype(np.int64) >> 8 & 31
+    highest = _LANES & segment | clamp & ~segment
+    lowest = _LANES & segment
+    if mode == "up":
+        source = _LANES - amount
+        inside = source >= highest
+    elif mode == "down":
+        source = _LANES + amount
+        inside = source <= highest
+    elif mode == "bfly":
+        source = _LANES ^ amount
+        inside = source <= highest
+    else:
+        source = lowest | amount & ~segment
+        inside = source <= highest
+    return np.where(inside, source, _LANES), inside
 
 
 def _shuffled(w: Warp, a: int, source: np.ndarray, m: int, site: Site) -> Unknown | None:
@@ -193,7 +209,12 @@ def redux(d: Decode) -> Op:
         w.v[n][dst][LANE_INDICES[m]] = fold(w.v[n][a][LANE_INDICES[m]], dtype=dtype)
         w.define(dst, m, lost)
 
-    return d.among(mask, run)
+    def folded(values: np.ndarray) -> np.ndarray:
+        return np.repeat(fold(values.reshape(-1, 32), axis=1, dtype=dtype), 32)
+
+    op = d.among(mask, run)
+    op.compute = Compute(folded, ((a, n),), ((dst, n),), across=True)
+    return op
 
 
 def _redux_float(d: Decode, largest: bool) -> Op:

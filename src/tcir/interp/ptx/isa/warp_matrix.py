@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.definedness import Bits, Unknown, octets
-from tcir.interp.ptx.isa.memory import addresses, check_aligned, read, split, store, take_space
+from tcir.interp.ptx.isa.memory import (
+    Place,
+    addresses,
+    check_aligned,
+    read,
+    split,
+    store,
+    take_space,
+)
 from tcir.interp.ptx.lanes import LANE_MASK
 from tcir.interp.ptx.op import Op
 from tcir.interp.ptx.registers import U32
@@ -25,20 +34,30 @@ _SHARED = np.full(32, TOGETHER)
 """Whose each row is: several lanes have a part of it."""
 
 
-def _row_addresses(
-    d: Decode, operand: Operand, space: str, count: int
-) -> Callable[[Warp], np.ndarray]:
-    """Function of a warp: shared addresses of the 8·count rows, those of the first lanes."""
-    slot, size, offset, declared = d.address(operand)
-    generic = space == "generic" and declared is None
-    lanes, site = (1 << 8 * count) - 1, d.site
+@dataclass(frozen=True)
+class MatrixLoad:
+    """An ldmatrix of b16: `fragments` makes words [..., count, 32] of rows [..., 8·count, 16]."""
 
-    def rows(w: Warp) -> np.ndarray:
-        at = addresses(w, slot, size, offset, lanes, site)
-        check_aligned(w, at, 16, site)
-        return _in_shared(w, at, site) if generic else at
+    place: Place
+    count: int
+    targets: tuple[int, ...]
+    fragments: Callable[[np.ndarray], np.ndarray]
 
-    return rows
+
+class _RowAddresses:
+    """Shared addresses of the 8·count rows, those of the first lanes."""
+
+    def __init__(self, d: Decode, operand: Operand, space: str, count: int) -> None:
+        slot, size, offset, declared = d.address(operand)
+        self.generic = space == "generic" and declared is None
+        self.place = Place(slot, size, offset, "generic" if self.generic else "shared")
+        self.lanes, self.site = (1 << 8 * count) - 1, d.site
+
+    def __call__(self, w: Warp) -> np.ndarray:
+        place = self.place
+        at = addresses(w, place.slot, place.size, place.offset, self.lanes, self.site)
+        check_aligned(w, at, 16, self.site)
+        return _in_shared(w, at, self.site) if self.generic else at
 
 
 def _matrices(d: Decode) -> tuple[int, bool]:
@@ -59,7 +78,7 @@ def ldmatrix(d: Decode) -> Op:
     d.require("b16")
     d.done(2)
     targets = [d.dst(o, _B32) for o in d.vector(d.operands[0], count)]
-    rows_at = _row_addresses(d, d.operands[1], space, count)
+    rows_at = _RowAddresses(d, d.operands[1], space, count)
     site = d.site
 
     def run(w: Warp, m: int) -> None:
@@ -70,11 +89,14 @@ def ldmatrix(d: Decode) -> Op:
         _define(w, targets, m, undefined, fragments)
 
     def fragments(rows: np.ndarray) -> np.ndarray:
-        tiles = rows.view(np.uint16).reshape(count, 8, 8)
-        tiles = tiles.transpose(0, 2, 1) if transposed else tiles
-        return np.ascontiguousarray(tiles).view(np.uint32).reshape(count, 32)
+        tiles = np.ascontiguousarray(rows).view(np.uint16).reshape(-1, count, 8, 8)
+        tiles = tiles.swapaxes(-1, -2) if transposed else tiles
+        words = np.ascontiguousarray(tiles).view(np.uint32)
+        return words.reshape(*rows.shape[:-2], count, 32)
 
-    return d.plain(run, aligned=True)
+    op = d.plain(run, aligned=True)
+    op.form = MatrixLoad(rows_at.place, count, tuple(targets), fragments)
+    return op
 
 
 def _define(
@@ -109,7 +131,7 @@ def _held(
 
 def _store_rows(d: Decode, space: str, count: int, rows: Callable[[list[Bits]], np.ndarray]) -> Op:
     """Stores the 8·count rows that `rows` makes of the words of `count` registers."""
-    rows_at = _row_addresses(d, d.operands[0], space, count)
+    rows_at = _RowAddresses(d, d.operands[0], space, count)
     sources = tuple(d.src(o, _B32) for o in d.vector(d.operands[1], count))
     site = d.site
 
@@ -196,7 +218,7 @@ def _load_bytes(d: Decode) -> Op:
         bits = CP_FORMATS[d.require(*CP_FORMATS)]
     d.done(2)
     targets = [d.dst(o, _B32) for o in d.vector(d.operands[0], count)]
-    rows_at = _row_addresses(d, d.operands[1], space, count)
+    rows_at = _RowAddresses(d, d.operands[1], space, count)
     site = d.site
 
     def run(w: Warp, m: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from tcir.interp.ptx.decode import Decode
@@ -18,6 +20,19 @@ from tcir.machine.memory.undefined import Undefined
 _U32_TYPE = TYPES["u32"]
 _SHAPES = ("32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2")
 _COUNTS = ("x1", "x2", "x4", "x8", "x16", "x32", "x64", "x128")
+
+
+@dataclass(frozen=True)
+class TmemAccess:
+    """A tcgen05.ld or st of 32-bit registers."""
+
+    address: TmemAddress
+    shape: str
+    count: int
+    packed: bool
+    split: int | None
+    slots: tuple[int, ...]
+    load: bool
 
 
 def _access(d: Decode, packing: str) -> tuple[str, int, bool]:
@@ -53,7 +68,9 @@ def ld(d: Decode) -> Op:
             np.copyto(v[target], row, where=where)
         w.loaded(pending, m, undefined)
 
-    return d.plain(run, aligned=True)
+    op = d.plain(run, aligned=True)
+    op.form = TmemAccess(address, shape, count, packed, split, tuple(targets), True)
+    return op
 
 
 @instruction("tcgen05.st")
@@ -80,7 +97,9 @@ def st(d: Decode) -> Op:
             half_split=split, undefined=undefined, site=site,
         )  # fmt: skip
 
-    return d.plain(run, aligned=True)
+    op = d.plain(run, aligned=True)
+    op.form = TmemAccess(address, shape, count, packed, split, sources, False)
+    return op
 
 
 @instruction("tcgen05.wait::ld", "tcgen05.wait::st")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from tcir.interp.ptx.decode import Decode
 from tcir.interp.ptx.definedness import Flow, PredicateFlow, Unknown, any_bit, as_bits, whole
 from tcir.interp.ptx.lanes import FULL, LANE_MASK, bits
-from tcir.interp.ptx.op import Op
-from tcir.interp.ptx.registers import VIEW_DTYPES, view
+from tcir.interp.ptx.op import Compute, Op
+from tcir.interp.ptx.registers import PREDICATE, VIEW_DTYPES, view
 from tcir.interp.ptx.syntax import Type
 from tcir.interp.ptx.warp import Warp
 
@@ -29,6 +30,7 @@ def elementwise(
     flow: which bits of the result are undefined, by those of the sources.
     """
     site = d.site
+    compute = Compute(fn, tuple(zip(sources, views, strict=True)), ((dst, out),))
 
     def unknown(w: Warp, m: int) -> Unknown | None:
         values = [w.v[n][s] for n, s in zip(views, sources, strict=True)]
@@ -49,7 +51,7 @@ def elementwise(
             if lost:
                 w.define(dst, m, lost)
 
-        return d.computing(one)
+        return d.computing(one, compute)
     if len(sources) == 2 and isinstance(fn, np.ufunc):
         a, b = sources
         va, vb = views
@@ -66,7 +68,7 @@ def elementwise(
             if lost:
                 w.define(dst, m, lost)
 
-        return d.computing(two)
+        return d.computing(two, compute)
     pairs = tuple(zip(views, sources, strict=True))
 
     def many(w: Warp, m: int) -> None:
@@ -85,7 +87,7 @@ def elementwise(
         if lost:
             w.define(dst, m, lost)
 
-    return d.computing(many)
+    return d.computing(many, compute)
 
 
 def predicate(
@@ -116,7 +118,8 @@ def predicate(
         if lost:
             w.define(dst, m, lost)
 
-    return d.computing(run)
+    pairs = tuple((s, source_view) for s in sources)
+    return d.computing(run, Compute(fn, pairs, ((dst, PREDICATE),)))
 
 
 def counted(op: Op, products: int) -> Op:
@@ -128,6 +131,8 @@ def counted(op: Op, products: int) -> Op:
         compute(w, m)
 
     op.run = run
+    if op.compute is not None:
+        op.compute = replace(op.compute, products=products)
     return op
 
 

@@ -38,13 +38,13 @@ def fragment_c(m: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def elements(words: np.ndarray, bits: int) -> np.ndarray:
-    """Registers [r, 32] to codes [r · 32 / bits, 32]."""
+    """Registers [..., r, 32] to codes [..., r · 32 / bits, 32]."""
     if bits >= 32:
         return words
     per = 32 // bits
     shifts = (bits * np.arange(per, dtype=np.uint32))[:, None]
-    codes = words[:, None, :] >> shifts & np.uint32((1 << bits) - 1)
-    return codes.reshape(-1, 32).astype(np.uint16 if bits == 16 else np.uint8)
+    codes = words[..., :, None, :] >> shifts & np.uint32((1 << bits) - 1)
+    return codes.reshape(*words.shape[:-2], -1, 32).astype(np.uint16 if bits == 16 else np.uint8)
 
 
 # --- m8n8k4 of f16: four products at once, each of two groups of four lanes ---------------------

@@ -1,0 +1,17 @@
+"""Lockstep: the CTAs of a grid that do the same as the first one, executed together.
+
+The first CTA, the *leader*, runs on the machine with every check. A recorder follows it and notes
+what of it may come out otherwise in another CTA: it begins with %ctaid and goes on with all that is
+computed of it and read by it. These *varying* instructions are the trace; the others, *uniform*
+ones, have the same result in every CTA.
+
+A group of followers replays the trace, one numpy call an instruction over all CTAs. In the order of
+issue (`order_seed` None) the machine's schedule depends on nothing but what all share: addresses in
+shared and tensor memory, barriers, branches. A CTA for which one of these differs *leaves* the
+group, and so does one that would do something that the machine reports; it runs on the machine
+later, as the next leader. What the group writes to global memory is kept until its end, and a
+ledger of all CTAs' accesses shows that none touches what another one writes.
+
+Whatever is unknown here is left to the machine: an instruction without a rule, a leader with a
+finding, a conflict in the ledger. So results, findings and counters are the machine's own.
+"""

@@ -1,0 +1,125 @@
+"""The CTAs that replay a trace: registers, memories, who is left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.interp.ptx.lanes import LANE_MASK
+from tcir.interp.ptx.lockstep.ledger import Reads, Writes
+from tcir.interp.ptx.registers import PREDICATE, VIEW_DTYPES
+from tcir.machine import Machine
+from tcir.machine.memory.memories import POISON
+from tcir.machine.memory.protocols import Triple
+from tcir.machine.memory.tensor_memory import COLUMNS, LANES, POISON_WORD
+
+Row = NDArray[Any]
+"""A register of all CTAs: [CTAs * 32], the lanes of the first CTA first."""
+Operand = int | NDArray[Any]
+"""The slot of a varying register, or the 32 values of a uniform one."""
+
+
+class Group:
+    """Row 0 is the leader again, for comparison with what it did on the machine.
+
+    ctas: the index of each. alive: those that have done as the leader did so far. registers: by
+    warp, the varying ones by slot. accesses: to global memory, in order of time. extra: what each
+    CTA counts beyond the leader, by counter.
+    """
+
+    def __init__(self, machine: Machine, ctas: Sequence[Triple], warps: int, smem: int) -> None:
+        self.machine, self.ctas, self.count = machine, list(ctas), len(ctas)
+        self.alive = np.ones(self.count, bool)
+        self.registers: list[dict[int, Row]] = [{} for _ in range(warps)]
+        self.smem = np.full((self.count, -(-smem // 16) * 16), POISON, np.uint8)
+        self._tmem: NDArray[np.uint32] | None = None
+        self.accesses: list[Reads | Writes] = []
+        self.reads: set[int] = set()
+        """Positions of the global buffers that were read otherwise."""
+        self.extra: dict[str, NDArray[np.int64]] = {}
+        self.last_loads: dict[int, tuple[Row, Row]] = {}
+        """By warp: addresses and bytes of its last varying load."""
+        self.left = False
+        """Whether any has left since `compress`."""
+
+    def leave(self, rows: NDArray[np.bool_] | np.bool_) -> None:
+        """These CTAs do something else, or something that the machine has to look at."""
+        if np.any(rows):
+            self.alive &= ~rows
+            self.left = True
+
+    def compress(self) -> None:
+        """Lets go of those that have left, once they are many."""
+        self.left = False
+        kept = np.flatnonzero(self.alive)
+        if len(kept) > 0.75 * self.count:
+            return
+        place = np.cumsum(self.alive) - 1
+        self.ctas = [self.ctas[n] for n in kept]
+        for registers in self.registers:
+            for slot, row in registers.items():
+                registers[slot] = row.reshape(self.count, 32)[kept].reshape(-1)
+        self.smem = self.smem[kept]
+        if self._tmem is not None:
+            self._tmem = self._tmem[kept]
+        for n, one in enumerate(self.accesses):
+            stays = self.alive[one.row]
+            at, row, thread = one.at[stays], place[one.row[stays]], one.thread[stays]
+            if isinstance(one, Writes):
+                data = one.data[stays]
+                self.accesses[n] = Writes(one.buffer, at, data, row, thread, one.access)
+            else:
+                self.accesses[n] = Reads(one.buffer, at, one.nbytes, row, thread)
+        self.extra = {name: amounts[kept] for name, amounts in self.extra.items()}
+        self.last_loads = {w: (at[kept], data[kept]) for w, (at, data) in self.last_loads.items()}
+        self.alive, self.count = np.ones(len(kept), bool), len(kept)
+
+    @property
+    def tmem(self) -> NDArray[np.uint32]:
+        """Tensor memory, which many kernels do not use: [CTAs, lanes, columns]."""
+        if self._tmem is None:
+            self._tmem = np.full((self.count, LANES, COLUMNS), POISON_WORD, np.uint32)
+        return self._tmem
+
+    @property
+    def writes(self) -> list[Writes]:
+        """Those of the accesses that write."""
+        return [one for one in self.accesses if isinstance(one, Writes)]
+
+    def count_beyond(self, counter: str, amounts: NDArray[np.int64]) -> None:
+        """Adds to a counter what each CTA counts beyond the leader: amounts [CTAs]."""
+        beyond = amounts - amounts[0]
+        if beyond.any():
+            self.extra[counter] = self.extra.get(counter, 0) + beyond
+
+    # --- registers -------------------------------------------------------------------------------
+
+    def value(self, warp: int, operand: Operand, view: int) -> Row:
+        """An operand in all CTAs, as the type of a view."""
+        if isinstance(operand, int):
+            row = self.registers[warp][operand]
+            return row if view == PREDICATE else row.view(VIEW_DTYPES[view])
+        return np.tile(operand, self.count)
+
+    def by_cta(self, warp: int, operand: Operand, view: int) -> Row:
+        """As `value`, [CTAs, 32]."""
+        return self.value(warp, operand, view).reshape(self.count, -1)
+
+    def lanes(self, mask: int) -> NDArray[np.bool_]:
+        """A lane mask in all CTAs: bool [CTAs * 32]."""
+        return np.tile(LANE_MASK[mask], self.count)
+
+    def assign(
+        self, warp: int, slot: int, view: int, result: Any, where: Row | None, old: Operand | None
+    ) -> None:
+        """Writes a register; where: the lanes, None: all; old: what the others hold."""
+        dtype = bool if view == PREDICATE else VIEW_DTYPES[view]
+        new = np.asarray(result).astype(dtype, copy=False)
+        if new.shape != (32 * self.count,):
+            raise ValueError(f"expected {32 * self.count} lanes, got an array {new.shape}")
+        if where is not None and old is not None:
+            new = np.where(where, new, self.value(warp, old, view))
+        self.registers[warp][slot] = new

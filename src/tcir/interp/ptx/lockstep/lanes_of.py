@@ -1,0 +1,53 @@
+"""Which lanes execute an instruction of the trace, in each CTA."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.interp.ptx.lanes import LANE_MASK
+from tcir.interp.ptx.lockstep.group import Group
+from tcir.interp.ptx.registers import PREDICATE
+
+
+@dataclass(frozen=True)
+class Active:
+    """mask: the running group's lanes; leader: those that execute it there. whole: whether those
+    are all that live.
+
+    guard: the slot of a varying guard, -1 for none; negate: `@!%p`. unread, unwritten: lanes in
+    which an operand, or a register that it writes, is undefined in the leader.
+    """
+
+    warp: int
+    mask: int
+    leader: int
+    whole: bool
+    guard: int = -1
+    negate: bool = False
+    unread: int = 0
+    unwritten: int = 0
+
+    def of(self, group: Group) -> NDArray[np.bool_]:
+        """bool [CTAs, 32]. A CTA leaves if a lane would read what is undefined, or leave it so."""
+        if self.guard < 0:
+            return np.broadcast_to(LANE_MASK[self.leader], (group.count, 32))
+        own = group.by_cta(self.warp, self.guard, PREDICATE)
+        own = (~own if self.negate else own) & LANE_MASK[self.mask]
+        leader = LANE_MASK[self.leader]
+        if self.unread:
+            group.leave((own & ~leader & LANE_MASK[self.unread]).any(axis=1))
+        if self.unwritten:
+            group.leave((leader & ~own & LANE_MASK[self.unwritten]).any(axis=1))
+        return own
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether all lanes execute it in every CTA, as far as they live."""
+        return self.guard < 0 and self.whole
+
+    def where(self, group: Group) -> NDArray[np.bool_] | None:
+        """As `of`, [CTAs * 32]; None: `everywhere`."""
+        return None if self.everywhere else self.of(group).reshape(-1)

@@ -1,0 +1,149 @@
+"""Who reads and writes global memory in a launch: what one thread writes, no other one touches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.machine.jit import jit
+from tcir.machine.memory.memories import Buffer, GlobalMemory
+from tcir.machine.memory.protocols import Triple
+from tcir.machine.order.clocks import Access
+
+Index = NDArray[np.int64]
+
+THREADS = 2048
+"""More than a CTA has."""
+ENGINE = THREADS - 1
+"""In place of a thread: the TMA engine."""
+_MANY = -1
+
+
+@dataclass(frozen=True)
+class Reads:
+    """One load: `nbytes` from byte `at` [n] of a buffer; row, thread: CTA and thread of each."""
+
+    buffer: int
+    at: Index
+    nbytes: int
+    row: Index
+    thread: Index
+
+
+@dataclass(frozen=True)
+class Writes:
+    """One store: data uint8 [n, nbytes] to byte `at` [n] of a buffer; row, thread: as in `Reads`.
+
+    access: what the machine's record says of the leader's.
+    """
+
+    buffer: int
+    at: Index
+    data: NDArray[np.uint8]
+    row: Index
+    thread: Index
+    access: Access
+
+    @property
+    def nbytes(self) -> int:
+        """Of each place."""
+        return self.data.shape[1]
+
+
+@jit
+def _mark(
+    writer: NDArray[np.int32],
+    reader: NDArray[np.int32],
+    granule: int,
+    at: NDArray[np.int64],
+    nbytes: int,
+    who: NDArray[np.int64],
+    write: bool,
+) -> bool:
+    """Notes accesses, or stops at the first that meets one that it must not.
+
+    A granule is written once, and read by no other thread and not later. who: below 0 is ignored.
+    """
+    for n in range(at.size):
+        if who[n] < 0:
+            continue
+        me = np.int32(who[n])
+        for g in range(at[n] // granule, (at[n] + nbytes - 1) // granule + 1):
+            if writer[g] != 0:
+                return False
+            if write:
+                if reader[g] != 0 and reader[g] != me:
+                    return False
+                writer[g] = me
+            elif reader[g] == 0:
+                reader[g] = me
+            elif reader[g] != me:
+                reader[g] = _MANY
+    return True
+
+
+class Ledger:
+    """Writer and reader of each granule of a buffer, and which buffers are read anywhere."""
+
+    def __init__(self, memory: GlobalMemory) -> None:
+        self.memory = memory
+        # The coarsest that the machine tells accesses apart by during the launch.
+        self._granules = [buffer.granule for buffer in memory.buffers]
+        self._threads: dict[int, tuple[NDArray[np.int32], NDArray[np.int32]]] = {}
+        self._written: set[int] = set()
+        self._read: set[int] = set()
+
+    def note(self, accesses: Sequence[Reads | Writes], anywhere: set[int], numbers: Index) -> bool:
+        """Whether these accesses, in order of time, leave no conflict.
+
+        anywhere: buffers that are read besides. numbers: of the CTA of each row; 0: ignored.
+        """
+        self._read |= anywhere
+        for one in accesses:
+            if one.buffer not in self._threads:
+                count = self.memory.buffers[one.buffer].data.size // self._granules[one.buffer] + 1
+                self._threads[one.buffer] = np.zeros(count, np.int32), np.zeros(count, np.int32)
+            number = numbers[one.row]
+            who = np.where(number > 0, THREADS * number + one.thread, -1)
+            write = isinstance(one, Writes)
+            if write:
+                self._written.add(one.buffer)
+            marks, granule = self._threads[one.buffer], self._granules[one.buffer]
+            if not _mark(*marks, granule, one.at, one.nbytes, who, write):
+                return False
+        return not self._read & self._written
+
+
+def perform(buffer: Buffer, one: Writes, chosen: NDArray[np.bool_], ctas: Sequence[Triple]) -> None:
+    """Writes what the chosen ones of these CTAs do, and notes who did."""
+    mine = chosen[one.row]
+    at, data, row = one.at[mine], one.data[mine], one.row[mine]
+    where = at[:, None] + np.arange(data.shape[1])
+    buffer.data[where] = data
+    if buffer.defined is not None:
+        buffer.written(where, None, None)
+    if buffer.shadow is not None:
+        granules = where[:, :: buffer.granule] // buffer.granule
+        which = np.repeat(row, granules.shape[1])
+        accesses = [_of_cta(one.access, cta) for cta in ctas]
+        buffer.shadow.record_writes(granules.reshape(-1), which, accesses)
+
+
+def _of_cta(access: Access, cta: Triple) -> Access:
+    """The same access by another CTA."""
+    first, second = access.component
+    if access.cta is None:  # the TMA engine's, of an agent
+        assert isinstance(second, tuple)
+        second = (cta, second[1])
+    component = (first, second) if access.cta is None else (cta, second)
+    return Access(component, access.number, access.kind, access.site, access.proxy,
+                  lanes=access.lanes)  # fmt: skip
+
+
+def performed(buffer: Buffer, one: Writes, chosen: NDArray[np.bool_]) -> bool:
+    """Whether the chosen rows are what is there."""
+    where = one.at[chosen][:, None] + np.arange(one.data.shape[1])
+    return bool((buffer.data[where] == one.data[chosen]).all())

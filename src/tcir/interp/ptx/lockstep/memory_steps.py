@@ -1,0 +1,242 @@
+"""ld and st of varying values (PTX ISA 9.7.9) in all CTAs of a group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.interp.ptx.isa.async_copy import AsyncCopy
+from tcir.interp.ptx.isa.memory import Load, Store
+from tcir.interp.ptx.isa.warp_matrix import MatrixLoad
+from tcir.interp.ptx.lanes import LANE_INDICES
+from tcir.interp.ptx.lockstep.group import Group, Operand
+from tcir.interp.ptx.lockstep.lanes_of import Active
+from tcir.interp.ptx.lockstep.ledger import ENGINE, Reads, Writes
+from tcir.interp.ptx.registers import PREDICATE, U32, U64
+from tcir.machine.order.clocks import Access
+
+Bytes = NDArray[np.uint8]
+
+
+def _loaded(
+    group: Group, active: Active, load: Load, data: Bytes, old: tuple[Operand | None, ...]
+) -> None:
+    """Puts what was read, uint8 [CTAs * 32, nbytes], into registers."""
+    values = data.view(load.dtype)
+    where = active.where(group)
+    for (element, slot, view), before in zip(load.moves, old, strict=True):
+        group.assign(active.warp, slot, view, values[:, element], where, before)
+
+
+@dataclass(frozen=True)
+class SharedFill:
+    """Bytes that are the same in every CTA and that no step has written, such as an address that
+    tcgen05.alloc wrote."""
+
+    at: NDArray[np.int64]
+    data: Bytes
+
+    def run(self, group: Group) -> None:
+        group.smem[:, self.at] = self.data
+
+
+@dataclass(frozen=True)
+class SharedLoad:
+    """at: the addresses of the active lanes, the same in every CTA. again: whether it may be the
+    load of before once more, which is polling if it finds the same."""
+
+    active: Active
+    load: Load
+    at: NDArray[np.int64]
+    old: tuple[Operand | None, ...]
+    again: bool
+
+    def run(self, group: Group) -> None:
+        nbytes = self.load.nbytes
+        found = group.smem[:, self.at[:, None] + np.arange(nbytes)]
+        lanes = LANE_INDICES[self.active.leader]
+        data = np.zeros((group.count, 32, nbytes), np.uint8)
+        data[:, lanes] = found
+        _note_last(group, self.active.warp, np.broadcast_to(self.at, (group.count, self.at.size)),
+                   found, self.again)  # fmt: skip
+        _loaded(group, self.active, self.load, data.reshape(-1, nbytes), self.old)
+
+
+@dataclass(frozen=True)
+class SharedMatrices:
+    """ldmatrix; at: the addresses of the rows, the same in every CTA. again: as in `SharedLoad`."""
+
+    warp: int
+    load: MatrixLoad
+    at: NDArray[np.int64]
+    again: bool
+
+    def run(self, group: Group) -> None:
+        rows = group.smem[:, self.at[:, None] + np.arange(16)]
+        at = np.broadcast_to(self.at, (group.count, self.at.size))
+        _note_last(group, self.warp, at, rows, self.again)
+        words = self.load.fragments(rows)
+        for n, slot in enumerate(self.load.targets):
+            group.assign(self.warp, slot, U32, words[:, n].reshape(-1), None, None)
+
+
+@dataclass(frozen=True)
+class CopyToShared:
+    """cp.async, which in the order of issue takes effect at once.
+
+    at: the shared addresses of the active lanes. count, ignore: operands, None: all is read. found:
+    what the leader's lanes read.
+    """
+
+    active: Active
+    copy: AsyncCopy
+    at: NDArray[np.int64]
+    source: Operand
+    count: Operand | None
+    ignore: Operand | None
+    buffer: int
+    found: Bytes
+
+    def run(self, group: Group) -> None:
+        copy, warp, nbytes = self.copy, self.active.warp, self.copy.nbytes
+        lanes = LANE_INDICES[self.active.leader]
+        buffer = group.machine.memory.buffers[self.buffer]
+        view = U64 if copy.source.size == 8 else U32
+        start = copy.source.effective(group.by_cta(warp, self.source, view)[:, lanes])
+        group.leave(np.asarray(start & (nbytes - 1) != 0).any(axis=1))
+        start = start - buffer.base
+        read = np.full(start.shape, nbytes, np.int64)
+        if self.count is not None:
+            read = group.by_cta(warp, self.count, U32)[:, lanes].astype(np.int64)
+            group.leave((read > nbytes).any(axis=1))
+        if self.ignore is not None:
+            ignored = group.by_cta(warp, self.ignore, PREDICATE)[:, lanes] ^ bool(copy.flip)
+            read = np.where(ignored, 0, read)
+        good = (start >= 0) & (start + read <= buffer.data.size) | (read == 0)
+        group.leave(~good.all(axis=1))
+        inside = (np.arange(nbytes) < read[..., None]) & good[..., None]
+        where = np.where(inside, start[..., None] + np.arange(nbytes), 0)
+        if buffer.defined is not None:
+            group.leave((inside & ~buffer.defined[where]).any(axis=(1, 2)))
+        data = np.where(inside, buffer.data[where], np.uint8(0))
+        data[0] = self.found
+        group.smem[:, self.at[:, None] + np.arange(nbytes)] = data
+        group.count_beyond("global_load", read.sum(axis=1))
+        group.reads.add(self.buffer)
+
+
+@dataclass(frozen=True)
+class GlobalLoad:
+    """From one buffer, by addresses that vary; base: of the buffer."""
+
+    active: Active
+    load: Load
+    address: Operand
+    buffer: int
+    old: tuple[Operand | None, ...]
+    again: bool
+    found: Bytes
+    """What the leader's lanes read, [32, nbytes]: by now it may have written there."""
+
+    def run(self, group: Group) -> None:
+        buffer, nbytes = group.machine.memory.buffers[self.buffer], self.load.nbytes
+        active = self.active.of(group)
+        view = U64 if self.load.place.size == 8 else U32
+        at = self.load.place.effective(group.by_cta(self.active.warp, self.address, view))
+        at = _inside(group, active, at, nbytes, buffer.base, buffer.data.size)
+        where = at[..., None] + np.arange(nbytes)
+        if buffer.defined is not None:
+            group.leave((active & ~buffer.defined[where].all(axis=2)).any(axis=1))
+        data = buffer.data[where]
+        data[0] = self.found
+        row, lane = np.nonzero(active)
+        # What is read as constant nobody may write, not even the same thread.
+        thread = np.full(len(lane), ENGINE) if self.load.constant else 32 * self.active.warp + lane
+        group.accesses.append(Reads(self.buffer, at[active], nbytes, row, thread))
+        group.count_beyond("global_load", nbytes * active.sum(axis=1))
+        shown = np.where(active[..., None], data, 0)
+        _note_last(group, self.active.warp, np.where(active, at, -1), shown, self.again)
+        _loaded(group, self.active, self.load, data.reshape(-1, nbytes), self.old)
+
+
+def _note_last(group: Group, warp: int, at: NDArray[np.int64], data: Bytes, again: bool) -> None:
+    """A CTA leaves whose load repeats the last one, where the leader's does not, or vice versa."""
+    if again:
+        last_at, last_data = group.last_loads[warp]
+        same = np.zeros(group.count, bool)
+        if last_at.shape == at.shape and last_data.shape == data.shape:
+            same = (last_at == at).all(axis=1) & (last_data == data).all(axis=(1, 2))
+        group.leave(same != same[0])
+    group.last_loads[warp] = at, data
+
+
+def _inside(
+    group: Group,
+    active: NDArray[np.bool_],
+    at: NDArray[np.int64],
+    nbytes: int,
+    base: int,
+    size: int,
+) -> NDArray[np.int64]:
+    """Bytes inside the buffer; a CTA leaves with an address outside it or one not aligned."""
+    start = at - base
+    good = (start >= 0) & (start + nbytes <= size) & (at & (nbytes - 1) == 0)
+    if not good.all():
+        group.leave((active & ~good).any(axis=1))
+        start = np.where(good, start, 0)
+    return start
+
+
+def _stored(group: Group, warp: int, store: Store, sources: tuple[Operand, ...]) -> Bytes:
+    """What the lanes store, uint8 [CTAs, 32, nbytes]."""
+    data = np.empty((group.count, 32, len(sources)), store.dtype)
+    for position, (source, (_, view)) in enumerate(zip(sources, store.sources, strict=True)):
+        data[:, :, position] = group.by_cta(warp, source, view)
+    return data.view(np.uint8)
+
+
+@dataclass(frozen=True)
+class SharedStore:
+    """at: the addresses of the active lanes, the same in every CTA."""
+
+    active: Active
+    store: Store
+    at: NDArray[np.int64]
+    sources: tuple[Operand, ...]
+
+    def run(self, group: Group) -> None:
+        data = _stored(group, self.active.warp, self.store, self.sources)
+        lanes = LANE_INDICES[self.active.leader]
+        group.smem[:, self.at[:, None] + np.arange(self.store.nbytes)] = data[:, lanes]
+
+
+@dataclass(frozen=True)
+class GlobalStore:
+    """To one buffer, by addresses that vary."""
+
+    active: Active
+    store: Store
+    address: Operand
+    buffer: int
+    sources: tuple[Operand, ...]
+    access: Access
+
+    def run(self, group: Group) -> None:
+        buffer, nbytes = group.machine.memory.buffers[self.buffer], self.store.nbytes
+        active = self.active.of(group)
+        view = U64 if self.store.place.size == 8 else U32
+        at = self.store.place.effective(group.by_cta(self.active.warp, self.address, view))
+        at = _inside(group, active, at, nbytes, buffer.base, buffer.data.size)
+        data = _stored(group, self.active.warp, self.store, self.sources)
+        group.count_beyond("global_store", nbytes * active.sum(axis=1))
+        if active.all():
+            row = np.repeat(np.arange(group.count), 32)
+            lane = np.tile(np.arange(32), group.count)
+            at, data = at.reshape(-1), data.reshape(-1, nbytes)
+        else:
+            row, lane = np.nonzero(active)
+            at, data = at[active], data[active]
+        thread = 32 * self.active.warp + lane
+        group.accesses.append(Writes(self.buffer, at, data, row, thread, self.access))

@@ -1,0 +1,211 @@
+"""What the leader of a group executes, and what of it may come out otherwise in another CTA."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tcir.interp.ptx.interpreter import WarpInterpreter
+from tcir.interp.ptx.lanes import FULL, LANE_MASK
+from tcir.interp.ptx.lockstep.group import Operand
+from tcir.interp.ptx.lockstep.lanes_of import Active
+from tcir.interp.ptx.lockstep.memory_steps import SharedFill
+from tcir.interp.ptx.lockstep.steps import Computing, OnMemories, SameLanes, SameValue, Step
+from tcir.interp.ptx.lockstep.structure import STRUCTURAL
+from tcir.interp.ptx.op import BRANCH, EXIT, INDEXED, Op
+from tcir.interp.ptx.registers import PREDICATE, U32
+from tcir.interp.ptx.syntax import Site
+from tcir.interp.ptx.warp import Warp
+from tcir.machine import Cta
+from tcir.machine.memory.effects import Effect
+
+VARYING = ("%ctaid", "%clusterid")
+"""Special registers that differ between the CTAs of a launch without clusters."""
+
+
+class NoReplay(Exception):
+    """Something without a rule, or that a rule does not cover."""
+
+
+@dataclass
+class Traced:
+    """A warp of the leader; varying: the slots whose values may differ between the CTAs.
+
+    last_load: where it was, and whether it is a step.
+    """
+
+    warp: Warp
+    varying: set[int] = field(default_factory=set)
+    last_load: tuple[Site | None, bool] = (None, False)
+    split: bool = False
+    """Whether some of its lanes ended before others."""
+
+
+Rule = Callable[["Recorder", Traced, Op, Active], None]
+
+
+class Recorder:
+    """Follows the warps of a CTA; `steps` is the trace, `why` says why there is none.
+
+    shared: words of shared memory that may differ between the CTAs.
+    """
+
+    def __init__(self, cta: Cta, rules: dict[type, Rule]) -> None:
+        self.cta, self.rules = cta, rules
+        self.steps: list[Step] = []
+        self.why = ""
+        self.warps: list[Traced] = []
+        self.shared = np.zeros(cta.smem.size // 4 + 1, bool)
+        self.reads: set[int] = set()
+        """Positions of the global buffers that are read alike in all CTAs."""
+
+    def follow(self, interpreter: WarpInterpreter) -> None:
+        """Records one warp from its first instruction on."""
+        traced = Traced(interpreter.warp)
+        slots = interpreter.program.storage.slots
+        traced.varying = {s for s, name in slots.specials.items() if name.startswith(VARYING)}
+        self.warps.append(traced)
+        interpreter.trace(lambda: self._fetched(traced, interpreter))
+
+    def effect(self, effect: Effect | None) -> None:
+        """Takes what an operation of the tensor core does."""
+        if effect is None:
+            self.why = self.why or "an operation of the tensor core without an effect on arrays"
+        else:
+            effect.varies(self.shared)
+            self.steps.append(OnMemories(effect))
+
+    # --- one instruction -------------------------------------------------------------------------
+
+    def _fetched(self, traced: Traced, interpreter: WarpInterpreter) -> None:
+        if self.why:
+            return
+        op = interpreter.next_op()
+        try:
+            self._record(traced, op, interpreter.divergence.mask, interpreter.active(op))
+        except NoReplay as reason:
+            self.why = f"{op.site}: {reason}"
+
+    def _record(self, traced: Traced, op: Op, mask: int, leader: int) -> None:
+        warp = traced.warp
+        if op.guard >= 0 and warp.undef[op.guard] & mask:
+            raise NoReplay("an undefined guard")
+        if op.aligned and leader and leader != warp.live:
+            return  # not executed until the others have come
+        guard = op.guard if op.guard in traced.varying else -1
+        active = Active(warp.index, mask, leader, leader == warp.live, guard, op.negate)
+        if op.compute is not None:
+            self._compute(traced, op, active)
+            return
+        rule = self.rules.get(type(op.form))
+        if guard >= 0 and (rule is None or not getattr(rule, "masked", False)):
+            self.steps.append(SameLanes(active))
+            active = Active(warp.index, mask, leader, active.whole)
+        if op.kind == EXIT and leader and not active.whole:
+            traced.split = True
+        if not leader and active.guard < 0 or op.kind in (BRANCH, EXIT):
+            return
+        if rule is not None:
+            rule(self, traced, op, active)
+        elif op.name in STRUCTURAL or op.kind == INDEXED:
+            self.same(traced, op, op.reads, leader)
+            self.uniform(traced, op.writes, active)
+        else:
+            raise NoReplay(f"no rule for {op.name}")
+
+    def _compute(self, traced: Traced, op: Op, active: Active) -> None:
+        compute, warp = op.compute, traced.warp
+        assert compute is not None
+        varying = traced.varying
+        sources = [slot for slot, _ in compute.sources]
+        results = [slot for slot, _ in compute.results]
+        if compute.across:
+            self._whole_warp(traced, op, active)
+        for slot in sources:
+            if warp.undef[slot] & active.leader:
+                raise NoReplay("an undefined operand")
+        if active.guard < 0 and varying.isdisjoint(sources):
+            if not active.leader or varying.isdisjoint(results):
+                return
+            if active.whole:
+                varying.difference_update(results)
+                return
+        active = self.masked(traced, active, sources, results)
+        operands = tuple(self.operand(traced, slot, view) for slot, view in compute.sources)
+        old = tuple(self.old(traced, slot, view, active) for slot, view in compute.results)
+        self.steps.append(Computing(active, compute, operands, old))
+        varying.update(results)
+
+    def _whole_warp(self, traced: Traced, op: Op, active: Active) -> None:
+        """Lanes exchange values: all 32 have to be there, and to name all 32."""
+        warp, members = traced.warp, op.members
+        if active.leader != FULL or active.guard >= 0:
+            raise NoReplay("an exchange of some lanes")
+        if members >= 0:
+            if members in traced.varying or warp.undef[members]:
+                raise NoReplay("a member mask that varies")
+            if (warp.v[U32][members] != FULL).any():
+                raise NoReplay("an exchange of some lanes")
+
+    # --- for the rules ---------------------------------------------------------------------------
+
+    def masked(
+        self, traced: Traced, active: Active, sources: list[int], results: list[int]
+    ) -> Active:
+        """With the undefined lanes of these registers, which matter if the guard varies."""
+        if active.guard < 0:
+            return active
+        undef = traced.warp.undef
+        unread = unwritten = 0
+        for slot in sources:
+            unread |= undef[slot]
+        for slot in results:
+            unwritten |= undef[slot]
+        return Active(
+            active.warp, active.mask, active.leader, active.whole, active.guard, active.negate,
+            unread, unwritten,
+        )  # fmt: skip
+
+    def operand(self, traced: Traced, slot: int, view: int) -> Operand:
+        """A register as it is now."""
+        if slot in traced.varying:
+            return slot
+        if view == PREDICATE:
+            return LANE_MASK[traced.warp.p[slot] & 0xFFFFFFFF]
+        return traced.warp.v[view][slot].copy()
+
+    def old(self, traced: Traced, slot: int, view: int, active: Active) -> Operand | None:
+        """What a register holds in lanes that do not write it; None: all do."""
+        return None if active.everywhere else self.operand(traced, slot, view)
+
+    def same(self, traced: Traced, op: Op, slots: tuple[int, ...], lanes: int) -> None:
+        """These registers have to hold what they do in the leader."""
+        for slot in slots:
+            if traced.warp.undef[slot] & lanes:
+                raise NoReplay("an undefined operand")
+            if slot in traced.varying:
+                self.steps.append(SameValue(traced.warp.index, slot, lanes))
+
+    def readable(self, where: np.ndarray, always: bool = False) -> bool:
+        """Whether bytes of shared memory, which have to be defined, vary; those that do not are
+        filled in: not every one of them was written by a step.
+
+        always: even if none varies
+        """
+        smem = self.cta.smem
+        if not smem.defined[where].all():
+            raise NoReplay("undefined bytes of shared memory")
+        varying = self.shared[where // 4]
+        if (always or varying.any()) and not varying.all():
+            known = np.unique(where[~varying])
+            self.steps.append(SharedFill(known, smem.data[known].copy()))
+        return bool(varying.any())
+
+    def uniform(self, traced: Traced, slots: tuple[int, ...], active: Active) -> None:
+        """These registers get values that are the same in every CTA."""
+        if active.whole:
+            traced.varying.difference_update(slots)
+        elif not traced.varying.isdisjoint(slots):
+            raise NoReplay("a uniform value in some lanes of a varying register")

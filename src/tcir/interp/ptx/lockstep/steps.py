@@ -1,0 +1,93 @@
+"""The instructions of a trace that need no memory: computing, and what has to be the leader's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from tcir.interp.ptx.lanes import LANE_MASK
+from tcir.interp.ptx.lockstep.group import Group, Operand
+from tcir.interp.ptx.lockstep.lanes_of import Active
+from tcir.interp.ptx.op import Compute
+from tcir.interp.ptx.registers import PREDICATE
+from tcir.machine.memory.effects import Effect
+
+
+class Step(Protocol):
+    """One instruction, or part of one."""
+
+    def run(self, group: Group) -> None:
+        """Executes it in all CTAs of the group."""
+
+
+@dataclass(frozen=True)
+class Computing:
+    """An instruction that only computes; old: what its results held, for lanes that do not."""
+
+    active: Active
+    compute: Compute
+    operands: tuple[Operand, ...]
+    old: tuple[Operand | None, ...]
+
+    def run(self, group: Group) -> None:
+        active, compute, warp = self.active, self.compute, self.active.warp
+        values = []
+        for n, (operand, (_, view)) in enumerate(zip(self.operands, compute.sources, strict=True)):
+            value = group.value(warp, operand, view)
+            values.append(~value if n in compute.flips else value)
+        found = compute.fn(*values)
+        results = found if isinstance(found, tuple) else (found,)
+        where = active.where(group)
+        for (slot, view), result, old in zip(compute.results, results, self.old, strict=True):
+            group.assign(warp, slot, view, result, where, old)
+        if compute.products and active.guard >= 0:
+            own = active.of(group).sum(axis=1)
+            group.count_beyond("simt_products", compute.products * own)
+
+
+@dataclass(frozen=True)
+class SameLanes:
+    """The lanes that a varying guard picks have to be the leader's."""
+
+    active: Active
+
+    def run(self, group: Group) -> None:
+        own = self.active.of(group)
+        group.leave((own != LANE_MASK[self.active.leader]).any(axis=1))
+
+
+@dataclass(frozen=True)
+class SameValue:
+    """A register has to hold what it does in the leader, in these lanes."""
+
+    warp: int
+    slot: int
+    lanes: int
+
+    def run(self, group: Group) -> None:
+        row = group.registers[self.warp][self.slot]
+        row = row.view(f"u{row.itemsize}").reshape(group.count, -1)  # bits, whatever the type
+        own = row[:, LANE_MASK[self.lanes]]
+        group.leave((own != own[0]).any(axis=1))
+
+
+@dataclass(frozen=True)
+class OnMemories:
+    """An operation of the tensor core."""
+
+    effect: Effect
+
+    def run(self, group: Group) -> None:
+        well = self.effect.apply(group.smem, group.tmem)
+        if well is not None:
+            group.leave(~well)
+
+
+def predicate_lanes(mask: int) -> np.ndarray:
+    """bool [32] of a predicate."""
+    return LANE_MASK[mask & 0xFFFFFFFF]
+
+
+__all__ = ["PREDICATE", "Computing", "OnMemories", "SameLanes", "SameValue", "Step"]

@@ -1,0 +1,156 @@
+"""Tensor copies and accesses to tensor memory in all CTAs of a group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.interp.ptx.isa.tma import TensorCopy
+from tcir.interp.ptx.lockstep.group import Group, Operand
+from tcir.interp.ptx.lockstep.lanes_of import Active
+from tcir.interp.ptx.lockstep.ledger import ENGINE, Writes
+from tcir.interp.ptx.registers import S32, U32
+from tcir.interp.ptx.syntax import Site
+from tcir.machine import Assumptions, DecodedMap, MachineError, TensorOperand
+from tcir.machine.memory.effects import elements
+from tcir.machine.order.clocks import Access
+from tcir.machine.tma.box import Box, load_box, store_box
+
+Index = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TensorMove:
+    """A tensor copy that one lane issues; coordinates may vary, the box in shared memory not.
+
+    shared: its address there. im2col_offsets: their values.
+    """
+
+    warp: int
+    lane: int
+    copy: TensorCopy
+    tensor_map: DecodedMap
+    coordinates: tuple[Operand, ...]
+    im2col_offsets: tuple[int, ...]
+    shared: int
+    site: Site
+    access: Access
+
+    def run(self, group: Group) -> None:
+        columns = [
+            group.by_cta(self.warp, operand, S32)[:, self.lane] for operand in self.coordinates
+        ]
+        known: dict[tuple[int, ...], list[int]] = {}
+        for row, coords in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
+            if group.alive[row]:
+                known.setdefault(coords, []).append(row)
+        first: Box | None = None
+        moved_bytes = np.zeros(group.count, np.int64)
+        for coords, rows in known.items():
+            box = self.box(group.machine.assumptions, coords)
+            if box is None or first is not None and box.nbytes != first.nbytes:
+                group.leave(np.isin(np.arange(group.count), rows))
+                continue
+            first = first or box
+            moved_bytes[rows] = box.addresses.size * box.fields.piece_bytes
+            if self.copy.load:
+                moved = self._move_in(group, box, rows)
+            else:
+                moved = self._move_out(group, box, rows)
+            if not moved:
+                group.leave(np.isin(np.arange(group.count), rows))
+        counter = "global_to_shared_read" if self.copy.load else "shared_to_global"
+        group.count_beyond(counter, moved_bytes)
+
+    def box(self, assumptions: Assumptions, coords: tuple[int, ...]) -> Box | None:
+        """The words that are moved at these coordinates; None: the machine refuses them."""
+        tensor = TensorOperand(self.tensor_map, coords, self.copy.mode, self.im2col_offsets)
+        make = load_box if self.copy.load else store_box
+        try:
+            return make(tensor, self.shared, assumptions, self.site)
+        except MachineError:
+            return None
+
+    def _words(self, group: Group, box: Box) -> tuple[int, Index] | None:
+        """The buffer of the words inside the tensor, and their bytes in it."""
+        memory, eb = group.machine.memory, box.fields.piece_bytes
+        low, high = int(box.addresses.min()), int(box.addresses.max()) + eb
+        try:
+            buffer = memory.find(low, high, self.site)
+        except MachineError:
+            return None
+        return memory.buffers.index(buffer), box.addresses - buffer.base
+
+    def _move_in(self, group: Group, box: Box, rows: list[int]) -> bool:
+        eb = box.fields.piece_bytes
+        words = np.empty(0, f"u{eb}")
+        if box.addresses.size:
+            found = self._words(group, box)
+            if found is None:
+                return False
+            number, at = found
+            group.reads.add(number)
+            buffer = group.machine.memory.buffers[number]
+            known = buffer.defined
+            if known is not None and not known[at[:, None] + np.arange(eb)].all():
+                return False
+            usable = buffer.data.size // eb * eb
+            words = buffer.data[:usable].view(words.dtype)[at // eb]
+        values = box.filled(words)
+        shared = elements(group.smem, eb)
+        for row in rows:
+            shared[row, box.shared // eb] = values
+        return True
+
+    def _move_out(self, group: Group, box: Box, rows: list[int]) -> bool:
+        eb = box.fields.piece_bytes
+        if not box.addresses.size:
+            return True
+        found = self._words(group, box)
+        if found is None or box.gaps is not None:
+            return False
+        where = box.shared[box.inside] // eb
+        for row in rows:
+            values = np.ascontiguousarray(elements(group.smem[row], eb)[where])
+            data = values.view(np.uint8).reshape(-1, eb)
+            many = np.full(len(data), row), np.full(len(data), ENGINE)
+            group.accesses.append(Writes(*found, data, *many, self.access))
+        return True
+
+
+@dataclass(frozen=True)
+class TmemLoad:
+    """tcgen05.ld; lanes, columns [registers, 32]."""
+
+    active: Active
+    lanes: Index
+    columns: Index
+    halves: int
+    slots: tuple[int, ...]
+    old: tuple[Operand | None, ...]
+
+    def run(self, group: Group) -> None:
+        found = group.tmem[:, self.lanes, self.columns]
+        if self.halves == 2:
+            high = group.tmem[:, self.lanes, self.columns + 1]
+            found = (found & np.uint32(0xFFFF)) | high << np.uint32(16)
+        where = self.active.where(group)
+        rows = np.ascontiguousarray(found.transpose(1, 0, 2)).reshape(len(self.slots), -1)
+        for slot, row, old in zip(self.slots, rows, self.old, strict=True):
+            group.assign(self.active.warp, slot, U32, row, where, old)
+
+
+@dataclass(frozen=True)
+class TmemStore:
+    """tcgen05.st of whole words."""
+
+    warp: int
+    lanes: Index
+    columns: Index
+    sources: tuple[Operand, ...]
+
+    def run(self, group: Group) -> None:
+        data = np.stack([group.by_cta(self.warp, s, U32) for s in self.sources], axis=1)
+        group.tmem[:, self.lanes, self.columns] = data

@@ -1,0 +1,55 @@
+"""What tcgen05.cp and shift do to the memories of CTAs, without a check."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.machine.memory.effects import SharedBytes, TensorWords
+from tcir.machine.tensor_core.narrow import decompressed
+
+
+@dataclass(frozen=True)
+class CpEffect:
+    """Bytes [rows, bytes] of shared memory go to these columns of each set of lanes.
+
+    bits: of the elements to decompress, None: none; shift: their place in a byte.
+    """
+
+    addresses: NDArray[np.int64]
+    lanes: Sequence[slice | NDArray[np.int64]]
+    columns: slice
+    bits: int | None
+    shift: int
+
+    def words(self, smem: SharedBytes) -> TensorWords:
+        """What is written, uint32 [..., rows, columns]."""
+        data = smem[..., self.addresses]
+        if self.bits is not None:
+            data = decompressed(data, self.bits, self.shift)
+        return np.ascontiguousarray(data).view(np.uint32)
+
+    def varies(self, shared: NDArray[np.bool_]) -> None:
+        pass
+
+    def apply(self, smem: SharedBytes, tmem: TensorWords) -> None:
+        words = self.words(smem)
+        for lanes in self.lanes:
+            tmem[:, lanes, self.columns] = words
+
+
+@dataclass(frozen=True)
+class ShiftEffect:
+    """Lane l of the columns gets what lane ``source[l]`` held."""
+
+    source: NDArray[np.int64]
+    columns: slice
+
+    def varies(self, shared: NDArray[np.bool_]) -> None:
+        pass
+
+    def apply(self, smem: SharedBytes, tmem: TensorWords) -> None:
+        tmem[:, :, self.columns] = tmem[:, self.source, self.columns]

@@ -1,0 +1,126 @@
+"""What a tcgen05.mma does to the memories of CTAs, without a check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.machine.memory.effects import SharedBytes, TensorWords
+from tcir.machine.memory.tensor_memory import UNSPECIFIED_HALF, Lanes
+from tcir.machine.tensor_core.d_lanes import Words, join_columns, stack_columns
+from tcir.machine.tensor_core.issued_mma import LostWords
+from tcir.machine.tensor_core.mma_operands import Codes, Source
+from tcir.machine.tensor_core.pipe import Places
+
+
+Operands = tuple[tuple[Codes, ...], NDArray[np.bool_]]
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """How D of an mma comes of its operands.
+
+    checked: ``(A, B, D or None, cta, lost)``, as the machine computes it; `lost` takes what is
+    undefined of further operands, `cta` is 0 or 1. reads: what those are, for the order of
+    operations. multiply: the same without checks, ``(A, B, D or None, *operands)``; None: there is
+    none. operands: the further ones in tensor memory, codes [..., …] each, and whether those of
+    each CTA are such that the machine reports nothing. together: whether A, B and D of `multiply`
+    may have a leading axis.
+    """
+
+    checked: Callable[[Codes, Codes, Words | None, int, LostWords], Words]
+    reads: Places = ()
+    multiply: Callable[..., Words] | None = None
+    operands: Callable[[TensorWords], Operands] | None = None
+    together: bool = False
+
+
+@dataclass(frozen=True)
+class Accumulator:
+    """Where D lies: the lanes of all its rows and those that are written, and columns.
+
+    parts: of the columns, which lie over each other. enabled: the rows that are written, None: all.
+    """
+
+    every: Lanes
+    lanes: Lanes
+    columns: slice
+    parts: int
+    enabled: NDArray[np.bool_] | None
+    d_type: str
+
+    def read(self, words: TensorWords) -> Words:
+        """D of one CTA, [rows, n]."""
+        return join_columns(words[self.every, self.columns], self.parts)
+
+    def read_all(self, words: TensorWords) -> Words:
+        """D of all CTAs, [CTAs, rows, n]."""
+        if self.parts == 1:
+            return np.ascontiguousarray(words[:, self.every, self.columns])
+        return np.stack([self.read(one) for one in words])
+
+    def write(self, words: TensorWords, product: Words) -> None:
+        """Stores D of one CTA; an f16 has an upper half that no document describes."""
+        result = stack_columns(product, self.parts)
+        if self.d_type == "f16":
+            result |= UNSPECIFIED_HALF
+        words[self.lanes, self.columns] = result if self.enabled is None else result[self.enabled]
+
+
+class MmaEffect:
+    """See `tcir.machine.memory.effects.Effect`."""
+
+    def __init__(
+        self,
+        a: Source,
+        b: Source,
+        d: Accumulator,
+        arithmetic: Arithmetic,
+        adds: bool,
+        shifts: tuple[NDArray[np.int64], slice] | None,
+    ) -> None:
+        """adds: whether D is added. shifts: what each lane of these columns holds afterwards."""
+        self.a, self.b, self.d, self.arithmetic = a, b, d, arithmetic
+        self.adds, self.shifts = adds, shifts
+        self._same_b = False
+
+    def of_one_cta(self, cta_group: int, zeros: bool) -> MmaEffect | None:
+        """Itself, unless it is more than `apply` does: an mma of a pair or with zero columns."""
+        whole = self.a.codes is not None and self.arithmetic.multiply is not None
+        return self if whole and cta_group == 1 and not zeros else None
+
+    def varies(self, shared: NDArray[np.bool_]) -> None:
+        self._same_b = not shared[self.b.where].any()
+
+    def apply(self, smem: SharedBytes, tmem: TensorWords) -> NDArray[np.bool_] | None:
+        multiply = self.arithmetic.multiply
+        assert self.a.codes is not None and self.b.codes is not None and multiply is not None
+        bv = self.b.codes(smem[:1] if self._same_b else smem, tmem)
+        av = self.a.codes(smem, tmem)
+        of = self.arithmetic.operands
+        more, well = of(tmem) if of is not None else ((), None)
+        before = self.d.read_all(tmem) if self.adds else None
+        if self._same_b and not more:
+            # All CTAs multiply by one B: their rows of A are those of one product.
+            flat = None if before is None else before.reshape(-1, before.shape[-1])
+            product = multiply(av.reshape(-1, av.shape[-1]), bv[0], flat)
+            products = product.reshape(*av.shape[:2], -1)
+        elif self.arithmetic.together and not self._same_b:
+            products = multiply(av, bv, before)
+        else:
+            products = np.stack([
+                multiply(
+                    a, bv[0 if self._same_b else n], None if before is None else before[n],
+                    *(operand[n] for operand in more),
+                )
+                for n, a in enumerate(av)
+            ])  # fmt: skip
+        for words, product in zip(tmem, products, strict=True):
+            self.d.write(words, product)
+        if self.shifts is not None:
+            source, moved = self.shifts
+            tmem[:, :, moved] = tmem[:, source, moved]
+        return well

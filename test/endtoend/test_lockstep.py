@@ -1,0 +1,94 @@
+"""Compiled kernels in lockstep: results, findings and counters as those of every CTA on its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcir
+import tcir.interp.ptx.lockstep.launch as lockstep
+from tcir.program.execution import run_sequence
+from tcir.program.memory_image import to_memory
+from tcir.run_options import RunOptions
+
+from .block_scaled_oracle import inputs_of
+from .block_scaled_text import BlockScaled
+from .linalg_text import Conv, Matmul
+from .oracle import integers
+
+SAME = (1, 1, 1, 1)
+PRODUCTS: list[tuple[str, Any, dict[str, Any], int]] = [
+    ("conv-shift-reuse", Conv(1, 16, 33, 64, 64, 3, 3, SAME), {}, 4),
+    ("conv-smem-offset", Conv(1, 40, 30, 32, 32, 3, 3, SAME), {}, 3),
+    ("gemm", Matmul(256, 512, 96), {}, 3),
+    ("gemm", Matmul(300, 520, 72, out="f16"), {}, 1),
+    ("matmul", Matmul(256, 256, 64, element="bf16"), {}, 3),
+]
+"""Pipeline, case, options, and at least how many CTAs follow a leader."""
+SCALED = [
+    ("gemv-simt", BlockScaled(m=128, k=128), {}, 3),
+    ("gemv-padded-n", BlockScaled(m=640, k=128), {}, 3),
+    ("gemm", BlockScaled(m=256, k=128, n=256), {}, 1),
+]
+
+
+def compare(
+    kernel: tcir.Kernel, inputs: list[Any], least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    followed: list[int] = []
+    ended = lockstep.Lockstep.ended
+
+    def noted(self: Any, cta: Any) -> Any:
+        others = list(ended(self, cta))
+        followed.append(len(others))
+        return others
+
+    monkeypatch.setattr(lockstep.Lockstep, "ended", noted)
+    monkeypatch.setattr(lockstep, "RAISE", True)
+    for hazards in ("report", "off"):
+        options = RunOptions(hazards=hazards)
+        first, second = (
+            run_sequence(kernel.ptx, kernel.launches, inputs, kernel.signature.outputs, one)
+            for one in (replace(options, lockstep=False), options)
+        )
+        for a, b in zip(first.outputs, second.outputs, strict=True):
+            np.testing.assert_array_equal(a.view(np.uint8), b.view(np.uint8))
+        assert first.findings == second.findings
+        assert first.counters == second.counters
+        for n in first.sites:
+            last = tuple(size - 1 for size in first.outputs[n].shape)
+            assert first.sites[n](last) == second.sites[n](last)
+    assert sum(followed) >= 2 * least
+
+
+@pytest.mark.parametrize(("pipeline", "case", "options", "least"), PRODUCTS)
+def test_products(
+    pipeline: str, case: Any, options: dict[str, Any], least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = tcir.compile(case.text(), pipeline, **options)
+    inputs = [integers(shape, case.element, n) for n, shape in enumerate(case.shapes[:2])]
+    compare(kernel, inputs, least, monkeypatch)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_numbers_of_all_sizes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums that are truncated, infinities and NaN."""
+    kernel = tcir.compile(Matmul(256, 256, 64).text(), "gemm")
+    draw = np.random.default_rng(seed)
+    inputs = []
+    for spec in kernel.signature.inputs:
+        values = draw.integers(0, 1 << 16, spec.shape).astype(np.uint16).view(np.float16)
+        values = draw.standard_normal(spec.shape).astype(np.float16) if seed else values
+        inputs.append(values)
+    compare(kernel, inputs, 3, monkeypatch)
+
+
+@pytest.mark.parametrize(("pipeline", "case", "options", "least"), SCALED)
+def test_block_scaled(
+    pipeline: str, case: Any, options: dict[str, Any], least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = tcir.compile(case.linalg(), pipeline, **options)
+    compare(kernel, [to_memory(a) for a in inputs_of(case).values()], least, monkeypatch)

@@ -1,0 +1,262 @@
+"""Lockstep over CTAs: the same results, findings and counters as without, or the machine itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcir.interp.ptx.lockstep.launch as lockstep
+from tcir.run import Uninitialized, run_ptx
+
+from .conftest import HEADER
+
+START = """
+.visible .entry k(.param .u64 x, .param .u64 y, .param .u32 n)
+{
+ .reg .pred %p<8>; .reg .b32 %r<20>; .reg .b64 %rd<12>; .reg .f32 %f<8>;
+ .shared .align 16 .b8 tile[512];
+ ld.param.b64 %rd1, [x]; ld.param.b64 %rd2, [y]; ld.param.b32 %r1, [n];
+ mov.u32 %r2, %ctaid.x; mov.u32 %r3, %tid.x; mov.u32 %r4, %ntid.x;
+ mad.lo.s32 %r5, %r2, %r4, %r3;
+ mul.wide.u32 %rd3, %r5, 4; add.s64 %rd4, %rd1, %rd3; add.s64 %rd5, %rd2, %rd3;
+"""
+
+#: Body, and how many of the 12 CTAs follow a leader.
+BODIES: dict[str, tuple[str, int]] = {
+    "copy": ("ld.global.b32 %r6, [%rd4]; st.global.b32 [%rd5], %r6;", 11),
+    "in place": ("ld.global.f32 %f1, [%rd5]; fma.rn.f32 %f1, %f1, %f1, %f1; "
+                 "st.global.f32 [%rd5], %f1;", 11),
+    "same address": ("ld.global.b32 %r6, [%rd1]; add.u32 %r6, %r6, %r5; "
+                     "st.global.b32 [%rd5], %r6;", 11),
+    "tail predicate": ("setp.lt.u32 %p1, %r5, %r1; @%p1 ld.global.b32 %r6, [%rd4]; "
+                       "@%p1 add.u32 %r6, %r6, 1; @%p1 st.global.b32 [%rd5], %r6;", 9),
+    "tail branch": ("setp.ge.u32 %p1, %r5, %r1; @%p1 bra END; ld.global.b32 %r6, [%rd4]; "
+                    "st.global.b32 [%rd5], %r6; END:", 9),
+    "select": ("setp.lt.u32 %p1, %r5, %r1; ld.global.b32 %r6, [%rd4]; not.pred %p2, %p1; "
+               "selp.b32 %r7, %r6, 7, %p1; selp.b32 %r8, %r5, %r7, !%p2; "
+               "and.pred %p3, %p1, !%p2; @%p3 add.u32 %r7, %r7, %r8; "
+               "st.global.b32 [%rd5], %r7;", 11),
+    "shared memory": ("ld.global.b32 %r6, [%rd4]; mov.u32 %r7, tile; shl.b32 %r8, %r3, 2; "
+                      "add.u32 %r7, %r7, %r8; st.shared.b32 [%r7], %r6; bar.sync 0; "
+                      "xor.b32 %r8, %r8, 124; mov.u32 %r9, tile; add.u32 %r9, %r9, %r8; "
+                      "ld.shared.b32 %r10, [%r9]; st.global.b32 [%rd5], %r10;", 11),
+    "loop": ("mov.u32 %r6, 0; mov.u32 %r7, 0; L: add.u32 %r6, %r6, %r5; add.u32 %r7, %r7, 1; "
+             "setp.lt.u32 %p1, %r7, 5; @%p1 bra L; st.global.b32 [%rd5], %r6;", 11),
+    "data-dependent branch": ("ld.global.b32 %r6, [%rd4]; setp.gt.s32 %p1, %r6, 40; "
+                              "@%p1 add.u32 %r6, %r6, 5; setp.lt.s32 %p2, %r6, 3; "
+                              "@%p2 bra END; st.global.b32 [%rd5], %r6; END:", -1),
+    "unpack": ("ld.global.b32 %r6, [%rd4]; mov.b64 %rd6, {%r6, %r5}; mov.b64 {%r7, %r8}, %rd6; "
+               "xor.b32 %r7, %r7, %r8; st.global.b32 [%rd5], %r7;", 11),
+    "no rule": ("ld.global.b32 %r6, [%rd4]; atom.global.add.u32 %r7, [%rd2], %r6;", 0),
+    "cross-CTA race": ("ld.global.b32 %r6, [%rd4]; st.global.b32 [%rd5], %r6; "
+                       "st.global.b32 [%rd5+128], %r6;", 0),
+    "reads what others write": ("ld.global.b32 %r6, [%rd5+128]; st.global.b32 [%rd5], %r6;", 0),
+    "reads its own writes": ("st.global.b32 [%rd5], %r5; ld.global.b32 %r6, [%rd5]; "
+                             "add.u32 %r6, %r6, 1; st.global.b32 [%rd5], %r6;", 0),
+    "out of bounds": ("mul.wide.u32 %rd6, %r5, 8; add.s64 %rd6, %rd6, %rd2; "
+                      "st.global.b32 [%rd6], %r5;", 0),
+    "undefined": ("setp.lt.u32 %p1, %r2, 6; @%p1 mov.u32 %r6, 1; st.global.b32 [%rd5], %r6;", -1),
+}  # fmt: skip
+
+
+def run(body: str, *, together: bool, hazards: str = "report", n: int = 330) -> tuple[Any, ...]:
+    x = np.arange(1000, dtype=np.int32) % 97
+    y = (np.arange(32 * 13, dtype=np.int32) % 5).astype(np.int32)
+    text = HEADER + START + body.replace("%h1, %h2", "%r6, %r7") + "\n ret;\n}\n"
+    report = run_ptx(
+        text, grid=12, block=32, args=(x, y, np.uint32(n)), lockstep=together, hazards=hazards
+    )
+    return report, x, y
+
+
+def check_alike(first: tuple[Any, ...], second: tuple[Any, ...]) -> None:
+    """Of two runs: the arrays, and all that the report says."""
+    a, b = first[0], second[0]
+    for left, right in zip(first[1:], second[1:], strict=True):
+        np.testing.assert_array_equal(left, right)
+    assert a.findings == b.findings
+    assert [str(e) for e in a.errors] == [str(e) for e in b.errors]
+    assert a.counters == b.counters
+    assert a.instructions == b.instructions
+    assert a.output == b.output
+    assert [str(i) for i in a.incomplete] == [str(i) for i in b.incomplete]
+
+
+@pytest.mark.parametrize("hazards", ["report", "off"])
+@pytest.mark.parametrize("name", BODIES)
+def test_the_same_as_without(name: str, hazards: str) -> None:
+    body, followers = BODIES[name]
+    without, together = (run(body, together=t, hazards=hazards) for t in (False, True))
+    check_alike(without, together)
+    assert without[0].lockstep == 0
+    if followers >= 0:
+        assert together[0].lockstep == followers
+
+
+def test_a_tail_stays_where_the_register_has_a_value() -> None:
+    body = "mov.u32 %r6, 0; " + BODIES["tail predicate"][0]
+    without, together = (run(body, together=t) for t in (False, True))
+    check_alike(without, together)
+    assert together[0].lockstep == 11
+
+
+def test_what_a_follower_counts_beyond_the_leader() -> None:
+    """Fewer bytes stored by the last CTAs, fewer products of lanes."""
+    body = (
+        "mov.u32 %r6, 0; setp.lt.u32 %p1, %r5, %r1; @%p1 ld.global.b32 %r6, [%rd4]; "
+        "cvt.rn.f32.u32 %f1, %r6; @%p1 fma.rn.f32 %f1, %f1, %f1, %f1; @%p1 st.global.f32 [%rd5], "
+        "%f1;"
+    )
+    without, together = (run(body, together=t) for t in (False, True))
+    check_alike(without, together)
+    assert together[0].lockstep == 11
+    assert together[0].counters["global_store"] == 4 * 330
+    assert together[0].counters["simt_products"] == 330
+
+
+def test_more_than_one_group() -> None:
+    text = HEADER + START + BODIES["copy"][0] + "\n ret;\n}\n"
+    for hazards in ("report", "off"):
+        found = []
+        for together in (False, True):
+            x, y = np.arange(32 * 100, dtype=np.int32), np.zeros(32 * 100, np.int32)
+            report = run_ptx(
+                text, grid=(10, 10), block=32, args=(x, Uninitialized(y), np.uint32(0)),
+                lockstep=together, hazards=hazards,
+            )  # fmt: skip
+            found.append((report, x, y))
+        check_alike(*found)
+
+
+def test_a_linear_grid_of_several_groups() -> None:
+    text = HEADER + START + BODIES["copy"][0] + "\n ret;\n}\n"
+    x, y = np.arange(32 * 100, dtype=np.int32), np.zeros(32 * 100, np.int32)
+    report = run_ptx(text, grid=100, block=32, args=(x, Uninitialized(y), np.uint32(0)))
+    assert report.ok and report.lockstep == 99
+    np.testing.assert_array_equal(y, x)
+
+
+def test_an_order_of_completion_is_run_cta_by_cta() -> None:
+    text = HEADER + START + BODIES["copy"][0] + "\n ret;\n}\n"
+    x, y = np.arange(32 * 12, dtype=np.int32), np.zeros(32 * 12, np.int32)
+    report = run_ptx(text, grid=12, block=32, args=(x, y, np.uint32(0)), order_seed=1)
+    assert report.ok and report.lockstep == 0
+
+
+def test_budget_is_spent_by_followers_too() -> None:
+    text = HEADER + START + BODIES["copy"][0] + "\n ret;\n}\n"
+    texts = []
+    for together in (False, True):
+        x, y = np.arange(32 * 12, dtype=np.int32), np.zeros(32 * 12, np.int32)
+        report = run_ptx(
+            text, grid=12, block=32, args=(x, y, np.uint32(0)), max_instructions=100,
+            lockstep=together,
+        )  # fmt: skip
+        texts.append((str(report.errors[0]), report.instructions, y.tolist()))
+    assert texts[0] == texts[1]
+
+
+def test_a_race_after_a_group_was_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The CTA that leaves writes where a follower did: all is run again, as without."""
+    body = (
+        "mov.u64 %rd6, %rd5; setp.eq.u32 %p1, %r2, 7; @!%p1 bra ST; "
+        "sub.u64 %rd6, %rd6, 128; ST: st.global.b32 [%rd6], %r5;"
+    )
+    abandoned = []
+    stop = lockstep.Lockstep._stop
+
+    def noted(self: Any, why: str) -> None:
+        abandoned.append(self.committed)
+        stop(self, why)
+
+    monkeypatch.setattr(lockstep.Lockstep, "_stop", noted)
+    for hazards in ("report", "off"):
+        without, together = (run(body, together=t, hazards=hazards) for t in (False, True))
+        check_alike(without, together)
+        assert (hazards == "off") == (not without[0].findings)
+    assert abandoned == [True, True]
+
+
+Break = Callable[[pytest.MonkeyPatch], None]
+
+
+def _wrong_sum(patch: pytest.MonkeyPatch) -> None:
+    from tcir.interp.ptx.lockstep.steps import Computing
+
+    run_right = Computing.run
+
+    def run(self: Any, group: Any) -> None:
+        run_right(self, group)
+        for slot, _ in self.compute.results:
+            row = group.registers[self.active.warp][slot]
+            group.registers[self.active.warp][slot] = row ^ row.dtype.type(1)
+
+    patch.setattr(Computing, "run", run)
+
+
+def _lost_store(patch: pytest.MonkeyPatch) -> None:
+    from tcir.interp.ptx.lockstep.memory_steps import SharedStore
+
+    patch.setattr(SharedStore, "run", lambda self, group: None)
+
+
+@pytest.mark.parametrize("plant", [_wrong_sum, _lost_store])
+def test_a_mistake_in_a_rule_is_seen_and_changes_nothing(
+    plant: Break, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The leader's row of the group is compared with what the leader did."""
+    body = BODIES["shared memory"][0]
+    without = run(body, together=False)
+    plant(monkeypatch)
+    check_alike(without, run(body, together=True))
+    monkeypatch.setattr(lockstep, "RAISE", True)
+    with pytest.raises(lockstep.Divergence):
+        run(body, together=True)
+
+
+def test_many_lanes_compute_as_few_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an op computes of all CTAs at once is what it computes of each."""
+    from tcir.interp.ptx.lockstep.steps import Computing
+
+    run_right, seen = Computing.run, []
+
+    def both(self: Any, group: Any) -> None:
+        pairs = list(zip(self.operands, self.compute.sources, strict=True))
+        values = [group.value(self.active.warp, o, view) for o, (_, view) in pairs]
+        values = [~v if n in self.compute.flips else v for n, v in enumerate(values)]
+        whole = self.compute.fn(*values)
+        whole = whole if isinstance(whole, tuple) else (whole,)
+        for cta in range(group.count):
+            own = self.compute.fn(*(v[32 * cta : 32 * cta + 32] for v in values))
+            own = own if isinstance(own, tuple) else (own,)
+            for a, b in zip(whole, own, strict=True):
+                np.testing.assert_array_equal(np.asarray(a)[32 * cta : 32 * cta + 32], b)
+        seen.append(self)
+        run_right(self, group)
+
+    monkeypatch.setattr(Computing, "run", both)
+    monkeypatch.setattr(lockstep, "RAISE", True)
+    for body in (*(text for text, count in BODIES.values() if count > 0), MANY):
+        check_alike(run(body, together=False), run(body, together=True))
+    assert len(seen) > 100
+
+
+MANY = """
+ ld.global.b32 %r6, [%rd4]; mul.lo.u32 %r6, %r6, 2654435761; xor.b32 %r7, %r6, %r5;
+ brev.b32 %r8, %r7; popc.b32 %r9, %r7; clz.b32 %r10, %r7; bfind.u32 %r11, %r7;
+ prmt.b32 %r12, %r6, %r7, 0x3564; dp4a.u32.u32 %r13, %r6, %r7, %r8; bfe.u32 %r14, %r6, 3, 9;
+ bfi.b32 %r15, %r6, %r7, 4, 11; shf.l.wrap.b32 %r16, %r6, %r7, %r3;
+ lop3.b32 %r17, %r6, %r7, %r8, 0x96;
+ shfl.sync.bfly.b32 %r18|%p1, %r6, 5, 31, -1; @%p1 add.u32 %r18, %r18, 1;
+ redux.sync.add.u32 %r19, %r6, -1; mul.hi.u32 %r6, %r6, %r7; mad.lo.u32 %r6, %r6, %r8, %r9;
+ div.u32 %r7, %r7, 77; rem.u32 %r8, %r8, 31; min.s32 %r9, %r9, %r10; abs.s32 %r10, %r6;
+ cvt.rn.f32.s32 %f1, %r6; cvt.rn.f32.u32 %f2, %r7; div.rn.f32 %f3, %f1, %f2; sqrt.rn.f32 %f4, %f2;
+ ex2.approx.f32 %f5, %f4; setp.lt.f32 %p2, %f3, %f4; setp.gt.and.u32 %p3, %r6, %r7, %p2;
+ selp.f32 %f6, %f3, %f4, %p3; mov.b32 %r4, %f6; cvt.rzi.s32.f32 %r2, %f4;
+ xor.b32 %r6, %r6, %r11; xor.b32 %r6, %r6, %r12; xor.b32 %r6, %r6, %r13; xor.b32 %r6, %r6, %r14;
+ xor.b32 %r6, %r6, %r15; xor.b32 %r6, %r6, %r16; xor.b32 %r6, %r6, %r17; xor.b32 %r6, %r6, %r18;
+ xor.b32 %r6, %r6, %r19; xor.b32 %r6, %r6, %r4; xor.b32 %r6, %r6, %r2; st.global.b32 [%rd5], %r6;
+"""
