@@ -6,6 +6,8 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from tcir.interp.ptx.syntax import Site
 from tcir.interp.ptx.warp import Warp
 
@@ -53,7 +55,7 @@ class Compute:
     exchange values, so `fn` takes whole warps, 32 lanes each.
     """
 
-    fn: Callable[..., Any]
+    fn: Callable[..., np.ndarray | tuple[np.ndarray, ...]]
     sources: tuple[tuple[int, int], ...]
     results: tuple[tuple[int, int], ...]
     flips: tuple[int, ...] = ()

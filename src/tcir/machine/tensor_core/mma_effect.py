@@ -15,7 +15,6 @@ from tcir.machine.tensor_core.issued_mma import LostWords
 from tcir.machine.tensor_core.mma_operands import Codes, Source
 from tcir.machine.tensor_core.pipe import Places
 
-
 Operands = tuple[tuple[Codes, ...], NDArray[np.bool_]]
 
 

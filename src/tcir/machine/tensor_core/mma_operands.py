@@ -186,7 +186,7 @@ class MmaOperands:
                 )  # fmt: skip
             return taken(words[:rows]), missing
 
-        return Source(tmem.shadow, where, read, codes if copies == 1 else None)
+        return Source(tmem.shadow, where, read, codes=codes if copies == 1 else None)
 
     def shared(
         self, operand: ElementAddresses, kind: str, element: str, cta: CtaProtocol, site: object

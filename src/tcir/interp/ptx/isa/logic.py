@@ -40,7 +40,7 @@ def _logic(d: Decode, fn: Callable[..., np.ndarray], on_masks: Callable[[int, in
 
     flips = tuple(n for n, flip in enumerate((xa, xb)) if flip)
     sources = (a, PREDICATE), (b, PREDICATE)
-    return d.computing(run, Compute(on_masks, sources, ((dst, PREDICATE),), flips))
+    return d.computing(run, Compute(fn, sources, ((dst, PREDICATE),), flips))
 
 
 @instruction("and")

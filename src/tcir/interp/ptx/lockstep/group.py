@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +15,9 @@ from tcir.machine.memory.memories import POISON
 from tcir.machine.memory.protocols import Triple
 from tcir.machine.memory.tensor_memory import COLUMNS, LANES, POISON_WORD
 
-Row = NDArray[Any]
+Row = np.ndarray
 """A register of all CTAs: [CTAs * 32], the lanes of the first CTA first."""
-Operand = int | NDArray[Any]
+Operand = int | np.ndarray
 """The slot of a varying register, or the 32 values of a uniform one."""
 
 
@@ -113,7 +112,13 @@ class Group:
         return np.tile(LANE_MASK[mask], self.count)
 
     def assign(
-        self, warp: int, slot: int, view: int, result: Any, where: Row | None, old: Operand | None
+        self,
+        warp: int,
+        slot: int,
+        view: int,
+        result: np.ndarray,
+        where: Row | None,
+        old: Operand | None,
     ) -> None:
         """Writes a register; where: the lanes, None: all; old: what the others hold."""
         dtype = bool if view == PREDICATE else VIEW_DTYPES[view]
