@@ -17,7 +17,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("--no-lockstep"):
-        import tcir.interp.ptx.lockstep.launch as lockstep
+    import tcir.interp.ptx.lockstep.launch as lockstep
 
+    lockstep.RAISE = True
+    if config.getoption("--no-lockstep"):
         lockstep.LEAST = 1 << 60

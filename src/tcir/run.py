@@ -313,10 +313,9 @@ def _execute(
 
     try:
         with np.errstate(all="ignore"):
-            if lockstep is None:
-                machine.run(start)
-            else:
-                machine.run(start, lockstep.ended)
+            machine.run(start, lockstep)
+            if lockstep is not None:
+                lockstep.finish()
     except MachineError as error:
         report.errors.append(error)
     except NotModelled as missing:

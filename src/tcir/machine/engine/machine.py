@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
 
 from tcir.errors import LaunchError
 from tcir.machine.assumptions import Assumptions
@@ -27,6 +28,16 @@ from tcir.target import DEFAULT_TARGET
 RESIDENT = DEFAULT_TARGET.sms
 """CTAs that may be under way at once: the SMs of a B200. A launch whose CTAs wait for each other
 may count on no more than one per SM."""
+
+
+class Followers(Protocol):
+    """Executes CTAs beside those that the machine runs."""
+
+    def ended(self, cta: Cta) -> int:
+        """Called when a CTA has ended; the number of CTAs that were executed after its example."""
+
+    def executed(self, index: tuple[int, ...]) -> bool:
+        """Whether a CTA was among them."""
 
 
 class Machine:
@@ -94,19 +105,15 @@ class Machine:
         return f"{seed}/{cta}"
 
     def run(
-        self,
-        start: Callable[[Cta], Sequence[Agent]],
-        ended: Callable[[Cta], Iterable[Triple]] = lambda cta: (),
+        self, start: Callable[[Cta], Sequence[Agent]], followers: Followers | None = None
     ) -> None:
-        """Runs the grid, each CTA with the agents ``start(cta)`` makes.
-
-        ended: called for each CTA that has ended at once; names CTAs that need not run any more.
+        """Runs the grid, each CTA with the agents ``start(cta)`` makes; some may be `followers`.
 
         One cluster after the other; one that only polls is parked until others have run, as
         many CTAs as there are SMs. What ends the run takes the hazards found before with it.
         """
         try:
-            self._run(start, ended)
+            self._run(start, followers)
             self._report_undefined_results()
         except (MachineError, NotModelled) as error:
             error.findings = list(self.findings)
@@ -126,9 +133,7 @@ class Machine:
                         self.findings.append(finding)
 
     def _run(
-        self,
-        start: Callable[[Cta], Sequence[Agent]],
-        ended: Callable[[Cta], Iterable[Triple]],
+        self, start: Callable[[Cta], Sequence[Agent]], followers: Followers | None
     ) -> None:
         extents = [g // c for g, c in zip(self.grid, self.cluster, strict=True)]
         size = self.cluster[0] * self.cluster[1] * self.cluster[2]
@@ -136,9 +141,8 @@ class Machine:
         started = 0
         parked: list[Residents] = []
         self._waiting = enumerate(itertools.product(*map(range, reversed(extents))))
-        done: set[tuple[int, ...]] = set()
         for first in self._waiting:
-            if first[1] in done:
+            if followers is not None and followers.executed(first[1][::-1]):
                 continue
             sms = [Sm(self.assumptions.alloc_permit == "owned") for _ in range(size)]
             places = [first, *itertools.islice(self._waiting, self.ctas_per_sm - 1)]
@@ -147,18 +151,16 @@ class Machine:
                 for cta in cluster.ctas:
                     start(cta)
                 cluster.agents.extend(a for cta in cluster.ctas for a in cta.agents)
-            group, others = Residents(clusters), []
+            group, others = Residents(clusters), 0
             if group.run():
-                others = [
-                    c[::-1] for cluster in clusters for cta in cluster.ctas for c in ended(cta)
-                ]
-                done.update(others)
+                if followers is not None:
+                    others = followers.ended(clusters[0].ctas[0])
                 group.forget()
             else:
                 parked.append(group)
             if sum(g.size for g in parked) >= RESIDENT * self.ctas_per_sm:
                 parked = _resume(parked, self.spin_limit)
-            for count in (size * len(clusters), *(1 for _ in others)):
+            for count in itertools.chain((size * len(clusters),), itertools.repeat(1, others)):
                 started += count
                 if self.progress is not None:
                     self.progress(started - sum(g.size for g in parked), total)

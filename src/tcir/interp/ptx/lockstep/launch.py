@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,10 +24,12 @@ from tcir.machine import Cta
 
 RAISE = False
 """Whether a mistake in a rule is raised, for tests."""
-LEAST = 4
-"""CTAs of a launch that is worth it."""
-MOST = 32
+LEAST, MOST = 4, 1 << 20
+"""CTAs of a launch that is worth it, and that has room for a byte of each."""
+TOGETHER = 32
 """Followers of a group: its memory is about a megabyte each."""
+APART = 16
+"""CTAs of a launch that, under a seed, runs one of them in an order of its own."""
 
 
 class Abandoned(Exception):
@@ -38,44 +41,63 @@ class Divergence(Exception):
 
 
 def eligible(launch: LaunchState) -> bool:
-    """Whether the machine's schedule of a CTA depends on the CTA alone, and there are enough."""
+    """Whether the machine's schedule of a CTA depends on the CTA alone, and there are enough.
+
+    Under a seed operations complete later than they are issued, and only hazards tell whether that
+    may change a result.
+    """
     machine = launch.machine
     return (
-        machine.options.order_seed is None
+        (machine.options.order_seed is None or machine.checking)
         and machine.cluster == (1, 1, 1)
         and machine.ctas_per_sm == 1
         and not machine.programmatic
-        and int(np.prod(machine.grid)) >= LEAST
+        and LEAST <= math.prod(machine.grid) <= MOST
     )
 
 
 class Lockstep:
-    """Follows the CTAs that the machine runs, and executes others with them."""
+    """Follows the CTAs that the machine runs, and executes others with them.
+
+    See `tcir.machine.engine.machine.Followers`.
+    """
 
     def __init__(self, program: Program, launch: LaunchState) -> None:
         self.program, self.launch, self.machine = program, launch, launch.machine
         self.ledger = Ledger(launch.machine.memory)
-        self.done: set[Triple] = set()
+        self.total = math.prod(launch.machine.grid)
         self.committed = False
         """Whether a group has written to global memory."""
-        self.active = True
         self.followers = 0
         """CTAs that were executed together with a leader."""
         self.why = ""
-        """Why the last leader had no group."""
+        """Why there are no more groups."""
+        self._done = bytearray(self.total)
+        """By number in the grid: CTAs that were executed."""
+        self._first = 0
+        """The first that was not."""
         self._recorder: Recorder | None = None
-        self._before: tuple[Counter[str], Counter[int], int, int] | None = None
+        self._before = self._counts()
+        seed = self.machine.options.order_seed
+        if seed is not None and self.total >= APART:
+            self._apart = random.Random(f"{seed}/apart").randrange(self.total)
+        else:
+            self._apart = -1
 
     # --- the leader ------------------------------------------------------------------------------
 
     def begin(self, cta: Cta) -> None:
         """Called before a CTA starts."""
-        if self._recorder is not None:
-            self._stop("a CTA that waits for another one")
-        if self.active:
+        self.finish()
+        if not self.why:
             self._recorder = Recorder(cta, RULES)
             self._before = self._counts()
             self.machine.effects = self._recorder.effect
+
+    def finish(self) -> None:
+        """Called when all has ended."""
+        if self._recorder is not None:
+            self._stop("a CTA that waits for another one")
 
     def follow(self, interpreter: WarpInterpreter) -> Blocking:
         """Runs a warp."""
@@ -83,27 +105,36 @@ class Lockstep:
             self._recorder.follow(interpreter)
         return interpreter.run()
 
-    def ended(self, cta: Cta) -> Iterable[Triple]:
-        """Called when a CTA has ended: those that have been executed with it."""
+    def executed(self, index: tuple[int, ...]) -> bool:
+        """Whether a CTA has been executed."""
+        return bool(self._done[self._number(index)])
+
+    def ended(self, cta: Cta) -> int:
+        """Called when a CTA has ended: executes those that do the same, and says how many."""
         recorder, self._recorder, self.machine.effects = self._recorder, None, None
         if recorder is None or recorder.cta is not cta:
-            return ()
-        assert self._before is not None
-        self.done.add(cta.index)
+            return 0
+        self._done[self._number(cta.index)] = True
         if recorder.why or self.machine.findings:
             self._stop(recorder.why or "findings")
-            return ()
+            return 0
         return self._follow_up(recorder)
 
-    def _counts(self) -> tuple[Counter[str], Counter[int], int, int]:
+    def _number(self, index: tuple[int, ...]) -> int:
+        """Of a CTA in the grid."""
+        x, y, _ = self.machine.grid
+        return index[0] + x * (index[1] + y * index[2])
+
+    def _counts(self) -> tuple[Counter[str], Counter[int], int]:
+        """By name, by tensor, and instructions."""
         counters = self.machine.counters
         plain = {k: v for k, v in vars(counters).items() if k != "global_to_shared_by_tensor"}
         tensors = Counter(counters.global_to_shared_by_tensor)
-        return Counter(plain), tensors, self.launch.instructions, 0
+        return Counter(plain), tensors, self.launch.instructions
 
     def _stop(self, why: str) -> None:
         """No lockstep from here on; what groups have done before may not have been right then."""
-        self.why, self.active, self._recorder, self.machine.effects = why, False, None, None
+        self.why, self._recorder, self.machine.effects = why, None, None
         if self.committed:
             raise Abandoned(why)
 
@@ -111,48 +142,49 @@ class Lockstep:
 
     def _left(self) -> Iterator[Triple]:
         """CTAs that have not been executed, in the order of the grid."""
-        for z, y, x in itertools.product(*map(range, reversed(self.machine.grid))):
-            if (x, y, z) not in self.done:
-                yield x, y, z
+        while self._first < self.total and self._done[self._first]:
+            self._first += 1
+        x, y, _ = self.machine.grid
+        for number in range(self._first, self.total):
+            if not self._done[number] and number != self._apart:
+                yield number % x, number // x % y, number // (x * y)
 
-    def _follow_up(self, recorder: Recorder) -> list[Triple]:
-        leader = recorder.cta.index
-        found: list[Triple] = []
-        assert self._before is not None
-        now, tensors, instructions, _ = self._counts()
-        before, tensors_before, instructions_before, _ = self._before
+    def _follow_up(self, recorder: Recorder) -> int:
+        found = 0
+        now, tensors, instructions = self._counts()
+        before, tensors_before, instructions_before = self._before
         own = {k: now[k] - before[k] for k in now}
         spent = instructions - instructions_before
-        left = math.prod(self.machine.grid) - len(self.done)
+        left = self._done.count(0)
         if left < LEAST - 1 and not self.committed:
             self._stop("too few CTAs are left")
-            return []
-        if self.launch.instructions + spent * left > self.launch.max_instructions:
+        elif self.launch.instructions + spent * left > self.launch.max_instructions:
             self._stop("the instruction budget")
-            return []
+        if self.why:
+            return 0
         waiting = self._left()
         first = True
-        while (chunk := list(itertools.islice(waiting, MOST))) or first:
+        while (chunk := list(itertools.islice(waiting, TOGETHER))) or first:
             try:
-                group = self._replay(recorder, [leader, *chunk])
-                if group.alive[1:].any() or self.committed:
-                    _compare(group, recorder)
+                group = self._replay(recorder, [recorder.cta.index, *chunk])
+                why = self._why_not(group, recorder, first)
             except Exception as mistake:  # in a rule: it costs time, no result
                 if RAISE:
                     raise
-                self._stop(f"{type(mistake).__name__}: {mistake}")
+                why = f"{type(mistake).__name__}: {mistake}"
+            if why:
+                self._stop(why)
                 return found
-            stayed = [cta for cta, alive in zip(group.ctas, group.alive, strict=True) if alive][1:]
-            if not stayed and not self.committed:
-                self._stop("no CTA does the same as the leader")
-                return found
-            if not self._commit(group, first):
-                self._stop("CTAs that touch what others write")
-                return found
+            follows = group.alive.copy()
+            follows[0] = False
+            for one in group.writes:
+                perform(self.machine.memory.buffers[one.buffer], one, follows, group.ctas)
+            stayed = [cta for cta, one in zip(group.ctas, follows, strict=True) if one]
             first = False
             self.committed |= bool(stayed)
-            found += stayed
-            self.done.update(stayed)
+            for cta in stayed:
+                self._done[self._number(cta)] = True
+            found += len(stayed)
             self.followers += len(stayed)
             self._count(group, own, tensors - tensors_before, spent)
             del group  # before the next one is made
@@ -184,23 +216,21 @@ class Lockstep:
                 row = np.repeat(np.array(values), 32).astype(dtype)
                 group.registers[traced.warp.index][slot] = row
 
-    def _commit(self, group: Group, first: bool) -> bool:
-        """Writes what the group has kept; False, and nothing is written: there is a conflict."""
+    def _why_not(self, group: Group, recorder: Recorder, first: bool) -> str:
+        """Why the group must not write what it has kept, or nothing."""
+        if not group.alive[1:].any() and not self.committed:
+            return "no CTA does the same as the leader"
         numbers = np.where(group.alive, self._numbers(group.ctas), 0)
         if not first:
-            numbers[0] = 0
+            numbers[0] = 0  # known from the first group of this leader
         if not self.ledger.note(group.accesses, group.reads, numbers):
-            return False
-        follows = group.alive.copy()
-        follows[0] = False
-        for one in group.writes:
-            perform(self.machine.memory.buffers[one.buffer], one, follows, group.ctas)
-        return True
+            return "CTAs that touch what others write"
+        _compare(group, recorder)
+        return ""
 
     def _numbers(self, ctas: Sequence[Triple]) -> NDArray[np.int64]:
         """Of the CTAs in the grid, from 1."""
-        x, y, _ = self.machine.grid
-        return np.array([1 + i + x * (j + y * k) for i, j, k in ctas])
+        return np.array([1 + self._number(cta) for cta in ctas])
 
     def _count(
         self, group: Group, own: dict[str, int], tensors: Counter[int], instructions: int

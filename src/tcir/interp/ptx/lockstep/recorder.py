@@ -25,6 +25,10 @@ VARYING = ("%ctaid", "%clusterid")
 """Special registers that differ between the CTAs of a launch without clusters."""
 
 
+LONGEST = 1 << 17
+"""Steps of a trace: each takes up to a kilobyte."""
+
+
 class NoReplay(Exception):
     """Something without a rule, or that a rule does not cover."""
 
@@ -85,6 +89,8 @@ class Recorder:
         op = interpreter.next_op()
         try:
             self._record(traced, op, interpreter.divergence.mask, interpreter.active(op))
+            if len(self.steps) > LONGEST:
+                raise NoReplay(f"a trace of more than {LONGEST} steps")
         except NoReplay as reason:
             self.why = f"{op.site}: {reason}"
 
