@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -21,7 +21,9 @@ from tcir.interp.ptx.interpreter import WarpInterpreter
 from tcir.interp.ptx.launch import LaunchState
 from tcir.interp.ptx.launch_sizes import check_residency, launch_sizes
 from tcir.interp.ptx.layout import lay_out
-from tcir.interp.ptx.lockstep.launch import Abandoned, Lockstep, eligible
+from tcir.interp.ptx.lockstep.abandoned import Abandoned
+from tcir.interp.ptx.lockstep.launch import Lockstep, eligible
+from tcir.interp.ptx.lockstep.repeat import Repetition, launch_key
 from tcir.interp.ptx.op import Blocking, Incomplete
 from tcir.interp.ptx.parser import parse
 from tcir.interp.ptx.program import Program, decode
@@ -200,6 +202,7 @@ def run_ptx(
     ctas_per_sm: int = 1,
     programmatic: bool = False,
     lockstep: bool = True,
+    repeats: dict[bytes, Any] | None = None,
 ) -> RunReport:
     """Runs a kernel of a PTX module on the simulated machine.
 
@@ -215,7 +218,8 @@ def run_ptx(
     the grid, run side by side and share tensor memory. programmatic: the launch may start before
     the one in front of it has ended (programmatic stream serialization): accesses to the arrays in
     `args` that are not behind a griddepcontrol.wait are races. lockstep: CTAs that do the same as
-    the first one are executed together, which changes nothing but the time.
+    the first one are executed together, which changes nothing but the time. repeats: what a launch
+    in lockstep leaves for runs of the same launch under seeds; shared with those.
 
     Raises PtxSyntaxError (not PTX) and LaunchError (sizes or arguments that do not fit). What the
     program does wrong is in the report.
@@ -224,13 +228,14 @@ def run_ptx(
     module = _parsed(ptx)
     function = inline_calls(module, _entry(module, entry))
     options = RunOptions(
-        order_seed, hazards, numerics, max_instructions, assumptions, ordering, products, lockstep
-    )
+        order_seed, hazards, numerics, max_instructions, assumptions, ordering, products, lockstep,
+        repeats,
+    )  # fmt: skip
     layout = lay_out(module, function)
     sizes = launch_sizes(function, layout, grid, block, cluster, dynamic_smem)
     check_residency(ctas_per_sm, sizes)
 
-    def attempt(together: bool) -> RunReport:
+    def attempt(options: RunOptions) -> RunReport:
         machine = Machine(
             grid=sizes.grid,
             block=sizes.block,
@@ -248,37 +253,60 @@ def run_ptx(
         report.incomplete = program.incomplete
         if not program.incomplete:
             launch = LaunchState(machine, sizes, params)
-            if together and (observer is None or observer.passive) and eligible(launch):
-                _execute_together(program, launch, report, observer)
+            if options.lockstep and (observer is None or observer.passive) and eligible(launch):
+                _execute_together(program, launch, f"{function.name}\0{ptx}", report, observer)
             else:
                 _execute(program, launch, report, observer)
         return report
 
-    try:
-        report = attempt(options.lockstep)
-    except Abandoned:
-        report = attempt(False)
-    report.seconds = time.perf_counter() - started
-    return report
+    way = options
+    while True:
+        try:
+            report = attempt(way)
+        except Abandoned as reason:
+            way = replace(way, lockstep=not reason.alone, repeats=None)
+        else:
+            report.options = options
+            report.seconds = time.perf_counter() - started
+            return report
 
 
 def _execute_together(
-    program: Program, launch: LaunchState, report: RunReport, observer: Observer | None
+    program: Program,
+    launch: LaunchState,
+    text: str,
+    report: RunReport,
+    observer: Observer | None,
 ) -> None:
-    """As `_execute`, in lockstep; Abandoned: the buffers are as before, it has to run without."""
-    lockstep = Lockstep(program, launch)
-    before = [buffer.data.copy() for buffer in launch.machine.memory.buffers]
+    """As `_execute`, in lockstep; Abandoned: the buffers are as before, run it again.
+
+    text: of the program, and its entry
+    """
+    buffers, options = launch.machine.memory.buffers, launch.machine.options
+    repeats = options.repeats
+    key = b"" if repeats is None else launch_key(launch, text)
+    known = None
+    if repeats is not None and key in repeats and options.order_seed is not None:
+        known = repeats[key]
+        if not known:
+            return _execute(program, launch, report, observer)
+    lockstep = Repetition(program, launch, known) if known else Lockstep(program, launch)
+    before = [buffer.data.copy() for buffer in buffers]
     try:
         _execute(program, launch, report, observer, lockstep)
-    except Abandoned:
-        pass
-    else:
-        report.lockstep = lockstep.followers
-        if not (lockstep.committed and (report.errors or report.incomplete)):
-            return
-    for buffer, data in zip(launch.machine.memory.buffers, before, strict=False):
-        buffer.data[...] = data
-    raise Abandoned
+        if lockstep.committed and (report.errors or report.incomplete):
+            raise Abandoned("what ends the run", alone=True)
+    except Abandoned as reason:
+        if repeats is not None and reason.alone:
+            repeats[key] = ()
+        for buffer, data in zip(buffers, before, strict=False):
+            buffer.data[...] = data
+        raise
+    report.lockstep = lockstep.followers
+    if repeats is not None and isinstance(lockstep, Lockstep):
+        classes = lockstep.classes()
+        if classes or not lockstep.followers:
+            repeats[key] = classes or ()
 
 
 def _execute(
@@ -286,7 +314,7 @@ def _execute(
     launch: LaunchState,
     report: RunReport,
     observer: Observer | None = None,
-    lockstep: Lockstep | None = None,
+    lockstep: Lockstep | Repetition | None = None,
 ) -> None:
     """Runs all CTAs; what happened goes to the report."""
     machine, threads = launch.machine, launch.sizes.threads

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tcir.errors import LaunchError
 
@@ -33,6 +33,8 @@ class RunOptions:
                  object; None: not shared
     lockstep:    CTAs that do the same as the first one are executed together (PTX); changes
                  nothing but the time
+    repeats:     what launches in lockstep leave for the same launches under other orders, which
+                 use the same object; None: nothing
 
     Raises `tcir.LaunchError` for a value that is not allowed.
     """
@@ -45,6 +47,7 @@ class RunOptions:
     ordering: str = "silicon"
     products: Products | None = None
     lockstep: bool = True
+    repeats: dict[bytes, Any] | None = None
 
     def __post_init__(self) -> None:
         limit, seed = self.max_instructions, self.order_seed

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import tcir
-import tcir.interp.ptx.lockstep.launch as lockstep
+from tcir.interp.ptx.lockstep.launch import Lockstep
+from tcir.interp.ptx.lockstep.repeat import Repetition
 from tcir.program.execution import run_sequence
 from tcir.program.memory_image import to_memory
 from tcir.run_options import RunOptions
@@ -39,14 +40,23 @@ def compare(
     kernel: tcir.Kernel, inputs: list[Any], least: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     followed: list[int] = []
-    ended = lockstep.Lockstep.ended
 
-    def noted(self: Any, cta: Any) -> Any:
-        followed.append(ended(self, cta))
-        return followed[-1]
+    def noted(ended: Any) -> Any:
+        def both(self: Any, cta: Any) -> int:
+            followed.append(ended(self, cta))
+            return followed[-1]
 
-    monkeypatch.setattr(lockstep.Lockstep, "ended", noted)
-    for options in RunOptions(), RunOptions(hazards="off"), RunOptions(order_seed=1):
+        return both
+
+    for kind in Lockstep, Repetition:
+        monkeypatch.setattr(kind, "ended", noted(kind.ended))
+    known: dict[bytes, Any] = {}
+    for options in (
+        RunOptions(repeats=known),
+        RunOptions(hazards="off"),
+        RunOptions(order_seed=1),
+        RunOptions(order_seed=2, repeats=known),
+    ):
         first, second = (
             run_sequence(kernel.ptx, kernel.launches, inputs, kernel.signature.outputs, one)
             for one in (replace(options, lockstep=False), options)
@@ -60,7 +70,7 @@ def compare(
         for n in first.sites:
             last = tuple(size - 1 for size in first.outputs[n].shape)
             assert first.sites[n](last) == second.sites[n](last)
-    assert sum(followed) >= 3 * least
+    assert sum(followed) >= 4 * least
 
 
 @pytest.mark.parametrize(("pipeline", "case", "options", "least"), PRODUCTS)

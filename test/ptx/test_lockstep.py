@@ -62,15 +62,13 @@ BODIES: dict[str, tuple[str, int]] = {
 }  # fmt: skip
 
 
-def run(
-    body: str, *, together: bool, hazards: str = "report", order_seed: int | None = None
-) -> tuple[Any, ...]:
+def run(body: str, *, together: bool, hazards: str = "report", **options: Any) -> tuple[Any, ...]:
     x = np.arange(1000, dtype=np.int32) % 97
     y = (np.arange(32 * 13, dtype=np.int32) % 5).astype(np.int32)
     text = HEADER + START + body.replace("%h1, %h2", "%r6, %r7") + "\n ret;\n}\n"
     report = run_ptx(
         text, grid=12, block=32, args=(x, y, np.uint32(330)), lockstep=together, hazards=hazards,
-        order_seed=order_seed,
+        **options,
     )  # fmt: skip
     return report, x, y
 
@@ -144,14 +142,42 @@ def test_the_same_under_a_seed(name: str, seed: int) -> None:
         assert together[0].lockstep == followers
 
 
-def test_one_cta_of_many_runs_in_an_order_of_its_own_under_a_seed() -> None:
+@pytest.mark.parametrize("name", BODIES)
+def test_the_same_under_seeds_after_a_run_in_order(name: str) -> None:
+    """One CTA of a class runs, the others store what they did before."""
+    body, followers = BODIES[name]
+    known: dict[bytes, Any] = {}
+    for seed in (None, 1, 2, 3):
+        without = run(body, together=False, order_seed=seed)
+        together = run(body, together=True, order_seed=seed, repeats=known)
+        check_alike(without, together)
+        if followers >= 0:
+            assert together[0].lockstep == followers
+    assert len(known) == 1
+
+
+def test_one_cta_in_sixteen_runs_under_a_seed() -> None:
     text = HEADER + START + BODIES["copy"][0] + "\n ret;\n}\n"
-    for seed, count in ((None, 99), (1, 98)):
+    known: dict[bytes, Any] = {}
+    for seed, count in ((None, 99), (1, 93), (2, 93)):
         x, y = np.arange(32 * 100, dtype=np.int32), np.zeros(32 * 100, np.int32)
         args = (x, Uninitialized(y), np.uint32(0))
-        report = run_ptx(text, grid=100, block=32, args=args, order_seed=seed)
+        report = run_ptx(text, grid=100, block=32, args=args, order_seed=seed, repeats=known)
         assert report.ok and report.lockstep == count
         np.testing.assert_array_equal(y, x)
+
+
+def test_other_data_is_another_launch() -> None:
+    known: dict[bytes, Any] = {}
+    text = HEADER + START + BODIES["copy"][0] + "\n ret;\n}\n"
+    for seed, start in ((None, 0), (1, 0), (1, 5), (2, 5)):
+        x, y = np.arange(start, start + 32 * 12, dtype=np.int32), np.zeros(32 * 12, np.int32)
+        report = run_ptx(
+            text, grid=12, block=32, args=(x, y, np.uint32(0)), order_seed=seed, repeats=known
+        )
+        assert report.ok and report.lockstep == 11
+        np.testing.assert_array_equal(y, x)
+    assert len(known) == 2
 
 
 def test_without_hazards_a_seed_runs_every_cta_on_its_own() -> None:

@@ -20,6 +20,9 @@ INTERNAL = {
     "NoBoundError": "the result has no bound; the report says so",
     "_Stays": "a call that is not inlined",
     "Incomplete": "collected in RunReport.incomplete",
+    "Abandoned": "the launch runs again without lockstep",
+    "NoReplay": "the launch runs without lockstep",
+    "Divergence": "a mistake in lockstep: raised in tests, else the launch runs without it",
 }
 """Control flow: never leaves the function that catches it."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tcir.errors import InputError
 from tcir.run_options import DEFAULT_MAX_INSTRUCTIONS, RunOptions
@@ -51,6 +51,7 @@ class Settings:
         order: int | None = None,
         budget: int | None = None,
         products: Products | None = None,
+        repeats: dict[bytes, Any] | None = None,
     ) -> RunOptions:
         """Of one execution, in the completion order drawn from `order`."""
         return RunOptions(
@@ -58,6 +59,7 @@ class Settings:
             numerics=self.numerics,
             max_instructions=budget or self.max_instructions or DEFAULT_MAX_INSTRUCTIONS,
             assumptions=self.assumptions,
+            repeats=repeats,
             ordering=self.ordering,
             products=products,
         )

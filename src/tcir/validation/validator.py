@@ -78,6 +78,7 @@ class Validator:
         self._sites: dict[int, Any] = {}
         self._before: Work | None = None
         self._products = Products()
+        self._repeats: dict[bytes, Any] = {}
         self._algorithm: Algorithm | None = None
         self._executed: Executed | None = None
 
@@ -155,7 +156,7 @@ class Validator:
 
     def _options(self, order: int | None, level: str) -> RunOptions:
         """Of one execution at `level`."""
-        return self.settings.options(order, self._budget(level), self._products)
+        return self.settings.options(order, self._budget(level), self._products, self._repeats)
 
     def _budget(self, level: str) -> int:
         """Instructions that a kernel at `level` may take; an endless loop ends there."""
@@ -181,6 +182,7 @@ class Validator:
             line.compared = "the program as it came in gave no reference"
             return None
         started = time.perf_counter()
+        self._repeats = {}  # of this state, under its orders
         outcome: Outcome | None = None
         held = False
         for number in range(orders):

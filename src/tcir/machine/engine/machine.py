@@ -132,9 +132,7 @@ class Machine:
                     for finding in origin.findings(use):
                         self.findings.append(finding)
 
-    def _run(
-        self, start: Callable[[Cta], Sequence[Agent]], followers: Followers | None
-    ) -> None:
+    def _run(self, start: Callable[[Cta], Sequence[Agent]], followers: Followers | None) -> None:
         extents = [g // c for g, c in zip(self.grid, self.cluster, strict=True)]
         size = self.cluster[0] * self.cluster[1] * self.cluster[2]
         total = extents[0] * extents[1] * extents[2] * size

@@ -302,6 +302,8 @@ def fused_sum(
         top = int(ax.max(initial=NO_EXPONENT)) + int(bx.max(initial=NO_EXPONENT))
         if params.zero_exponent is not None:
             top = max(top, params.zero_exponent)
+        if before.size:
+            top = max(top, float_format(d_type).smallest_exponent)
         exact = _exact_sums(av, bv, before, top, lowest, params.window)
         if exact is not None:
             return rounded_all(exact, d_type)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import random
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -13,10 +11,14 @@ from numpy.typing import NDArray
 
 from tcir.interp.ptx.interpreter import WarpInterpreter
 from tcir.interp.ptx.launch import LaunchState, Triple
+from tcir.interp.ptx.lockstep.abandoned import Abandoned
+from tcir.interp.ptx.lockstep.counts import Counts
 from tcir.interp.ptx.lockstep.group import Group
 from tcir.interp.ptx.lockstep.ledger import Ledger, perform, performed
 from tcir.interp.ptx.lockstep.recorder import Recorder, Traced
+from tcir.interp.ptx.lockstep.repeat import Alike, Classes, Part
 from tcir.interp.ptx.lockstep.rules import RULES
+from tcir.interp.ptx.lockstep.stream import Stream, polling
 from tcir.interp.ptx.op import Blocking
 from tcir.interp.ptx.program import Program
 from tcir.interp.ptx.registers import unsigned_view
@@ -28,12 +30,8 @@ LEAST, MOST = 4, 1 << 20
 """CTAs of a launch that is worth it, and that has room for a byte of each."""
 TOGETHER = 32
 """Followers of a group: its memory is about a megabyte each."""
-APART = 16
-"""CTAs of a launch that, under a seed, runs one of them in an order of its own."""
-
-
-class Abandoned(Exception):
-    """The launch has to run again without lockstep."""
+KEPT = 1 << 26
+"""Bytes of stores that are kept for the same launch under other orders."""
 
 
 class Divergence(Exception):
@@ -77,12 +75,12 @@ class Lockstep:
         self._first = 0
         """The first that was not."""
         self._recorder: Recorder | None = None
-        self._before = self._counts()
-        seed = self.machine.options.order_seed
-        if seed is not None and self.total >= APART:
-            self._apart = random.Random(f"{seed}/apart").randrange(self.total)
-        else:
-            self._apart = -1
+        known = polling(program)
+        self._polling = known or frozenset()
+        self._stream = Stream(self._polling)
+        self._before = Counts.of(launch)
+        self._classes: Classes = []
+        self._room = -1 if known is None else KEPT
 
     # --- the leader ------------------------------------------------------------------------------
 
@@ -90,8 +88,8 @@ class Lockstep:
         """Called before a CTA starts."""
         self.finish()
         if not self.why:
-            self._recorder = Recorder(cta, RULES)
-            self._before = self._counts()
+            self._recorder, self._stream = Recorder(cta, RULES), Stream(self._polling)
+            self._before = Counts.of(self.launch)
             self.machine.effects = self._recorder.effect
 
     def finish(self) -> None:
@@ -102,7 +100,7 @@ class Lockstep:
     def follow(self, interpreter: WarpInterpreter) -> Blocking:
         """Runs a warp."""
         if self._recorder is not None:
-            self._recorder.follow(interpreter)
+            self._recorder.follow(interpreter, self._stream)
         return interpreter.run()
 
     def executed(self, index: tuple[int, ...]) -> bool:
@@ -125,18 +123,11 @@ class Lockstep:
         x, y, _ = self.machine.grid
         return index[0] + x * (index[1] + y * index[2])
 
-    def _counts(self) -> tuple[Counter[str], Counter[int], int]:
-        """By name, by tensor, and instructions."""
-        counters = self.machine.counters
-        plain = {k: v for k, v in vars(counters).items() if k != "global_to_shared_by_tensor"}
-        tensors = Counter(counters.global_to_shared_by_tensor)
-        return Counter(plain), tensors, self.launch.instructions
-
     def _stop(self, why: str) -> None:
         """No lockstep from here on; what groups have done before may not have been right then."""
         self.why, self._recorder, self.machine.effects = why, None, None
         if self.committed:
-            raise Abandoned(why)
+            raise Abandoned(why, alone=True)
 
     # --- the others ------------------------------------------------------------------------------
 
@@ -146,19 +137,16 @@ class Lockstep:
             self._first += 1
         x, y, _ = self.machine.grid
         for number in range(self._first, self.total):
-            if not self._done[number] and number != self._apart:
+            if not self._done[number]:
                 yield number % x, number // x % y, number // (x * y)
 
     def _follow_up(self, recorder: Recorder) -> int:
         found = 0
-        now, tensors, instructions = self._counts()
-        before, tensors_before, instructions_before = self._before
-        own = {k: now[k] - before[k] for k in now}
-        spent = instructions - instructions_before
+        own = Counts.of(self.launch) - self._before
         left = self._done.count(0)
         if left < LEAST - 1 and not self.committed:
             self._stop("too few CTAs are left")
-        elif self.launch.instructions + spent * left > self.launch.max_instructions:
+        elif self.launch.instructions + own.instructions * left > self.launch.max_instructions:
             self._stop("the instruction budget")
         if self.why:
             return 0
@@ -180,13 +168,15 @@ class Lockstep:
             for one in group.writes:
                 perform(self.machine.memory.buffers[one.buffer], one, follows, group.ctas)
             stayed = [cta for cta, one in zip(group.ctas, follows, strict=True) if one]
-            first = False
             self.committed |= bool(stayed)
             for cta in stayed:
                 self._done[self._number(cta)] = True
             found += len(stayed)
             self.followers += len(stayed)
-            self._count(group, own, tensors - tensors_before, spent)
+            for row in np.flatnonzero(follows):
+                own.beyond(group.extra, int(row)).add_to(self.launch)
+            self._keep(group, own, first)
+            first = False
             del group  # before the next one is made
         return found
 
@@ -232,20 +222,22 @@ class Lockstep:
         """Of the CTAs in the grid, from 1."""
         return np.array([1 + self._number(cta) for cta in ctas])
 
-    def _count(
-        self, group: Group, own: dict[str, int], tensors: Counter[int], instructions: int
-    ) -> None:
-        """What the followers count: as the leader, and what each does beyond it."""
-        counters = self.machine.counters
-        follows = group.alive.copy()
-        follows[0] = False
-        count = int(follows.sum())
-        for name, amount in own.items():
-            extra = int(group.extra[name][follows].sum()) if name in group.extra else 0
-            setattr(counters, name, getattr(counters, name) + amount * count + extra)
-        for address, amount in tensors.items():
-            counters.global_to_shared_by_tensor[address] += amount * count
-        self.launch.instructions += instructions * count
+    def _keep(self, group: Group, own: Counts, first: bool) -> None:
+        """Notes what the CTAs of a group store; first: of this leader."""
+        if first:
+            self._classes.append(Alike(self._stream.digest(), own))
+        rows = group.alive.copy()
+        rows[0] &= first
+        self._room -= sum(one.size for one in group.writes)
+        if self._room >= 0:
+            part = Part(group.ctas, rows, group.writes, group.extra)
+            self._classes[-1].parts.append(part)
+
+    def classes(self) -> Classes | None:
+        """All CTAs, by what they do; None: not known, or what they do may depend on the order."""
+        if self.why or self._room < 0:
+            return None
+        return self._classes
 
 
 def _compare(group: Group, recorder: Recorder) -> None:

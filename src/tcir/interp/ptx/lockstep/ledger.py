@@ -52,6 +52,11 @@ class Writes:
         """Of each place."""
         return self.data.shape[1]
 
+    @property
+    def size(self) -> int:
+        """Bytes that it takes itself."""
+        return self.data.nbytes + self.at.nbytes + self.row.nbytes + self.thread.nbytes
+
 
 @jit
 def _mark(

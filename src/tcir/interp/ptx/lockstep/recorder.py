@@ -13,6 +13,7 @@ from tcir.interp.ptx.lockstep.group import Operand
 from tcir.interp.ptx.lockstep.lanes_of import Active
 from tcir.interp.ptx.lockstep.memory_steps import SharedFill
 from tcir.interp.ptx.lockstep.steps import Computing, OnMemories, SameLanes, SameValue, Step
+from tcir.interp.ptx.lockstep.stream import Stream
 from tcir.interp.ptx.lockstep.structure import STRUCTURAL
 from tcir.interp.ptx.op import BRANCH, EXIT, INDEXED, Op
 from tcir.interp.ptx.registers import PREDICATE, U32
@@ -65,13 +66,20 @@ class Recorder:
         self.reads: set[int] = set()
         """Positions of the global buffers that are read alike in all CTAs."""
 
-    def follow(self, interpreter: WarpInterpreter) -> None:
-        """Records one warp from its first instruction on."""
+    def follow(self, interpreter: WarpInterpreter, stream: Stream) -> None:
+        """Records one warp from its first instruction on; stream: notes what it executes."""
         traced = Traced(interpreter.warp)
         slots = interpreter.program.storage.slots
         traced.varying = {s for s, name in slots.specials.items() if name.startswith(VARYING)}
         self.warps.append(traced)
-        interpreter.trace(lambda: self._fetched(traced, interpreter))
+        note = stream.of(interpreter)
+
+        def fetched() -> None:
+            if not self.why:
+                note()
+                self._fetched(traced, interpreter)
+
+        interpreter.trace(fetched)
 
     def effect(self, effect: Effect | None) -> None:
         """Takes what an operation of the tensor core does."""
@@ -84,8 +92,6 @@ class Recorder:
     # --- one instruction -------------------------------------------------------------------------
 
     def _fetched(self, traced: Traced, interpreter: WarpInterpreter) -> None:
-        if self.why:
-            return
         op = interpreter.next_op()
         try:
             self._record(traced, op, interpreter.divergence.mask, interpreter.active(op))

@@ -1,0 +1,49 @@
+"""What a CTA counts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.interp.ptx.launch import LaunchState
+
+_TENSORS = "global_to_shared_by_tensor"
+
+
+@dataclass(frozen=True)
+class Counts:
+    """By the name of a counter (`tcir.machine.counters`); the bytes of loads by tensor; warp
+    instructions."""
+
+    by_name: dict[str, int]
+    by_tensor: Counter[int]
+    instructions: int
+
+    @classmethod
+    def of(cls, launch: LaunchState) -> Counts:
+        """All that a launch has counted."""
+        counters = launch.machine.counters
+        plain = {name: count for name, count in vars(counters).items() if name != _TENSORS}
+        return cls(plain, Counter(counters.global_to_shared_by_tensor), launch.instructions)
+
+    def __sub__(self, before: Counts) -> Counts:
+        plain = {name: count - before.by_name[name] for name, count in self.by_name.items()}
+        tensors = self.by_tensor - before.by_tensor
+        return Counts(plain, tensors, self.instructions - before.instructions)
+
+    def beyond(self, extra: Mapping[str, NDArray[np.int64]], row: int) -> Counts:
+        """Of a CTA that counts more than this."""
+        plain = {n: c + (int(extra[n][row]) if n in extra else 0) for n, c in self.by_name.items()}
+        return Counts(plain, self.by_tensor, self.instructions)
+
+    def add_to(self, launch: LaunchState) -> None:
+        """Counts it once more."""
+        counters = launch.machine.counters
+        for name, count in self.by_name.items():
+            setattr(counters, name, getattr(counters, name) + count)
+        counters.global_to_shared_by_tensor.update(self.by_tensor)
+        launch.instructions += self.instructions

@@ -1,0 +1,140 @@
+"""A launch again, under a seed, after the same launch in the order of issue.
+
+CTAs in lockstep make classes: a leader and those that did the same. If the leader has no hazard,
+its result does not depend on the order, and neither do theirs. So under a seed some of each class
+run on the machine, with every check and in orders of their own; if they execute and store what they
+did in the order of issue, the others store what they did, too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tcir.interp.ptx.interpreter import WarpInterpreter
+from tcir.interp.ptx.launch import LaunchState, Triple
+from tcir.interp.ptx.lockstep.abandoned import Abandoned
+from tcir.interp.ptx.lockstep.counts import Counts
+from tcir.interp.ptx.lockstep.ledger import Writes, perform, performed
+from tcir.interp.ptx.lockstep.stream import Stream, polling
+from tcir.interp.ptx.op import Blocking
+from tcir.interp.ptx.program import Program
+from tcir.machine import Cta
+
+SAMPLE = 16
+"""One CTA of a class runs for every so many."""
+
+
+@dataclass
+class Part:
+    """CTAs and what they store; rows: those that count. extra: as in `Group`."""
+
+    ctas: Sequence[Triple]
+    rows: NDArray[np.bool_]
+    writes: list[Writes]
+    extra: dict[str, NDArray[np.int64]]
+
+
+@dataclass
+class Alike:
+    """A class of CTAs. counts: of its leader. stream: see `Stream`."""
+
+    stream: tuple[tuple[int, ...], ...]
+    counts: Counts
+    parts: list[Part] = field(default_factory=list)
+
+    @property
+    def members(self) -> list[tuple[Part, int]]:
+        return [(part, int(n)) for part in self.parts for n in np.flatnonzero(part.rows)]
+
+
+Classes = list[Alike]
+
+
+def launch_key(launch: LaunchState, text: str) -> bytes:
+    """Of all that a launch depends on but the order; text: of the program, and its entry."""
+    machine = launch.machine
+    options = replace(machine.options, order_seed=None, products=None, repeats=None)
+    found = hashlib.sha256(f"{text}\0{launch.sizes}\0{options}\0".encode())
+    found.update(launch.params.tobytes())
+    for buffer in machine.memory.buffers:
+        found.update(f"{buffer.base} {buffer.result} {buffer.defined is None};".encode())
+        found.update(np.ascontiguousarray(buffer.data).data)
+    return found.digest()
+
+
+class Repetition:
+    """Runs some CTAs of each class; see `tcir.machine.engine.machine.Followers`."""
+
+    def __init__(self, program: Program, launch: LaunchState, classes: Classes) -> None:
+        self.launch, self.machine = launch, launch.machine
+        self.committed = True
+        """An error is told as a run of every CTA tells it."""
+        self.followers = 0
+        """CTAs that did not run."""
+        draw = random.Random(f"{self.machine.options.order_seed}/representatives")
+        self._running: dict[Triple, tuple[Alike, Part, int]] = {}
+        self._others: dict[int, list[tuple[Part, NDArray[np.bool_]]]] = {}
+        for alike in classes:
+            members = alike.members
+            chosen = draw.sample(members, 1 + (len(members) - 1) // SAMPLE)
+            for part, row in chosen:
+                self._running[part.ctas[row]] = alike, part, row
+            self._others[id(alike)] = [
+                (part, part.rows & ~np.isin(np.arange(len(part.rows)), rows))
+                for part in alike.parts
+                for rows in [[n for p, n in chosen if p is part]]
+            ]
+        self._polling = polling(program) or frozenset()
+        self._stream = Stream(self._polling)
+        self._before = Counts.of(launch)
+
+    def executed(self, index: tuple[int, ...]) -> bool:
+        """Whether a CTA does not run on the machine."""
+        return index not in self._running
+
+    def begin(self, cta: Cta) -> None:
+        """Called before a CTA starts."""
+        self._stream, self._before = Stream(self._polling), Counts.of(self.launch)
+
+    def follow(self, interpreter: WarpInterpreter) -> Blocking:
+        """Runs a warp."""
+        interpreter.trace(self._stream.of(interpreter))
+        return interpreter.run()
+
+    def ended(self, cta: Cta) -> int:
+        """Called when a CTA has ended: the others of its class store what they have to."""
+        alike, part, row = self._running.pop(cta.index)
+        if self.machine.findings:
+            raise Abandoned("findings", alone=True)
+        spent = Counts.of(self.launch) - self._before
+        buffers = self.machine.memory.buffers
+        same = (
+            self._stream.digest() == alike.stream
+            and spent.by_name == alike.counts.beyond(part.extra, row).by_name
+            and all(performed(buffers[w.buffer], w, w.row == row) for w in part.writes)
+        )
+        if not same:
+            raise Abandoned("a CTA that does something else under this seed")
+        count = 0
+        for other, rows in self._others.pop(id(alike), ()):
+            for one in other.writes:
+                perform(buffers[one.buffer], one, rows, other.ctas)
+            for n in np.flatnonzero(rows):
+                own = alike.counts.beyond(other.extra, int(n))
+                Counts(own.by_name, own.by_tensor, spent.instructions).add_to(self.launch)
+            count += int(rows.sum())
+        self.followers += count
+        return count
+
+    def finish(self) -> None:
+        """Called when all has ended."""
+        if self.machine.findings:
+            raise Abandoned("findings", alone=True)
+        if self._running:
+            raise Abandoned("a CTA that waits for another one")
