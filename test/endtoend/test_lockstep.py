@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import tcir
 from tcir.interp.ptx.lockstep.launch import Lockstep
 from tcir.interp.ptx.lockstep.repeat import Repetition
+from tcir.machine import MachineError
 from tcir.program.execution import run_sequence
 from tcir.program.memory_image import to_memory
 from tcir.run_options import RunOptions
@@ -101,3 +103,40 @@ def test_block_scaled(
 ) -> None:
     kernel = tcir.compile(case.linalg(), pipeline, **options)
     compare(kernel, [to_memory(a) for a in inputs_of(case).values()], least, monkeypatch)
+
+
+WAIT = re.compile(r"(\tnot\.pred \t(%p\d+), %p\d+;)(?=\n\t@%p\d+ bra)")
+
+
+def without_wait(ptx: str, number: int, cta: int) -> str:
+    """The kernel with a wait that one CTA does not keep."""
+    found = list(WAIT.finditer(ptx))[number]
+    skipped = f"\n\tand.pred \t{found[2]}, {found[2]}, %waits;"
+    ptx = ptx[: found.end()] + skipped + ptx[found.end() :]
+    start = ".reg .pred %waits; .reg .b32 %here; mov.u32 %here, %ctaid.x; "
+    body = ptx.index("{", ptx.index(".entry")) + 1
+    return f"{ptx[:body]}\n{start}setp.ne.u32 %waits, %here, {cta};\n{ptx[body:]}"
+
+
+def told(kernel: tcir.Kernel, ptx: str, inputs: list[Any], options: RunOptions) -> tuple[Any, ...]:
+    """What a run says: an error, or findings, and the bytes of the results."""
+    try:
+        outputs = kernel.signature.outputs
+        outcome = run_sequence(ptx, kernel.launches, inputs, outputs, options)
+    except MachineError as error:
+        return error.code, str(error)
+    return "", outcome.findings, *(a.tobytes() for a in outcome.outputs)
+
+
+@pytest.mark.parametrize(("wait", "cta"), [(0, 4), (1, 0), (3, 4)])
+def test_a_wait_that_one_cta_does_not_keep(wait: int, cta: int) -> None:
+    """A fault in one CTA of a compiled kernel is found under the same orders."""
+    kernel = tcir.compile(Conv(1, 16, 33, 64, 64, 3, 3, SAME).text(), "conv-shift-reuse")
+    ptx = without_wait(kernel.ptx, wait, cta)
+    inputs = [integers(spec.shape, "f16", 1) for spec in kernel.signature.inputs]
+    known: dict[bytes, Any] = {}
+    for seed in (None, 3):
+        options = RunOptions(order_seed=seed, repeats=known, max_instructions=100_000)
+        first = told(kernel, ptx, inputs, replace(options, lockstep=False))
+        assert first == told(kernel, ptx, inputs, options)
+        assert first[0] or first[1], "a fault that neither finds"

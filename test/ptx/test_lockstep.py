@@ -220,6 +220,56 @@ def test_a_race_after_a_group_was_written(monkeypatch: pytest.MonkeyPatch) -> No
     assert abandoned == [True, True]
 
 
+FAULTS: dict[str, tuple[str, str]] = {
+    "out of bounds": ("@%p1 add.s64 %rd5, %rd5, 4096; st.global.b32 [%rd5], %r5;", "out-of-bounds"),
+    "misaligned": ("@%p1 add.s64 %rd4, %rd4, 2; ld.global.b32 %r6, [%rd4]; "
+                   "st.global.b32 [%rd5], %r6;", "misaligned-address"),
+    "undefined register": ("@!%p1 mov.u32 %r6, 3; st.global.b32 [%rd5], %r6;",
+                           "undefined-register"),
+    "two CTAs write one place": ("@%p1 xor.b64 %rd5, %rd5, 256; st.global.b32 [%rd5], %r5;",
+                                 "race"),
+    "reads what another CTA writes": ("mov.u64 %rd6, %rd4; @%p1 xor.b64 %rd6, %rd5, 256; "
+                                      "ld.global.b32 %r6, [%rd6]; st.global.b32 [%rd5], %r6;",
+                                      "race"),
+    "missing barrier": ("mov.u32 %r7, tile; shl.b32 %r8, %r3, 2; add.u32 %r8, %r7, %r8; "
+                        "st.shared.b32 [%r8], %r5; @%p1 bra SKIP; bar.sync 0; SKIP: "
+                        "xor.b32 %r9, %r3, 32; shl.b32 %r9, %r9, 2; add.u32 %r9, %r7, %r9; "
+                        "ld.shared.b32 %r6, [%r9]; st.global.b32 [%rd5], %r6;", "race"),
+    "deadlock": ("@%p1 bar.sync 1, 128; st.global.b32 [%rd5], %r5;", "deadlock"),
+    "other address in shared memory": (
+        "mov.u32 %r7, tile; shl.b32 %r8, %r3, 2; add.u32 %r8, %r7, %r8; @%p1 mov.u32 %r8, %r7; "
+        "st.shared.b32 [%r8], %r5; bar.sync 0; ld.shared.b32 %r6, [%r7+8]; "
+        "st.global.b32 [%rd5], %r6;", "race"),
+}  # fmt: skip
+"""What CTA n does wrong and no other one (%p1), and what the machine calls it."""
+
+
+def run_faulty(body: str, culprit: str, **options: Any) -> tuple[Any, ...]:
+    x = np.arange(1000, dtype=np.int32)
+    x[64 * 9 : 64 * 10] = -1
+    y = np.zeros(64 * 12, np.int32)
+    text = HEADER + START + culprit + body + "\n ret;\n}\n"
+    report = run_ptx(text, grid=12, block=64, args=(x, y, np.uint32(0)), **options)
+    return report, x, y
+
+
+@pytest.mark.parametrize("culprit", ["0", "1", "7", "11", "data"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_one_cta_does_wrong_is_found(fault: str, culprit: str) -> None:
+    body, code = FAULTS[fault]
+    if culprit == "data":  # that of the CTA whose elements are negative
+        picked = "ld.global.b32 %r10, [%rd4]; setp.lt.s32 %p1, %r10, 0; "
+    else:
+        picked = f"setp.eq.u32 %p1, %r2, {culprit}; "
+    known: dict[bytes, Any] = {}
+    for seed in (None, 1, 2):
+        without = run_faulty(body, picked, order_seed=seed, lockstep=False)
+        together = run_faulty(body, picked, order_seed=seed, repeats=known)
+        check_alike(without, together)
+        report = together[0]
+        assert code in {one.code for one in (*report.findings, *report.errors)}, str(report)
+
+
 Break = Callable[[pytest.MonkeyPatch], None]
 
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-
 from tcir.interp.ptx.lanes import LANE_MASK
 from tcir.interp.ptx.lockstep.group import Group, Operand
 from tcir.interp.ptx.lockstep.lanes_of import Active
 from tcir.interp.ptx.op import Compute
-from tcir.interp.ptx.registers import PREDICATE
 from tcir.machine.memory.effects import Effect
 
 
@@ -83,11 +80,3 @@ class OnMemories:
         well = self.effect.apply(group.smem, group.tmem)
         if well is not None:
             group.leave(~well)
-
-
-def predicate_lanes(mask: int) -> np.ndarray:
-    """bool [32] of a predicate."""
-    return LANE_MASK[mask & 0xFFFFFFFF]
-
-
-__all__ = ["PREDICATE", "Computing", "OnMemories", "SameLanes", "SameValue", "Step"]
