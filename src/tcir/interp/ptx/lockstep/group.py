@@ -122,7 +122,7 @@ class Group:
     ) -> None:
         """Writes a register; where: the lanes, None: all; old: what the others hold."""
         dtype = bool if view == PREDICATE else VIEW_DTYPES[view]
-        new = np.asarray(result).astype(dtype, copy=False)
+        new = np.ascontiguousarray(result, dtype)
         if new.shape != (32 * self.count,):
             raise ValueError(f"expected {32 * self.count} lanes, got an array {new.shape}")
         if where is not None and old is not None:
