@@ -15,7 +15,7 @@ extent.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +80,31 @@ def first_unit(decoded: DecodedMap, coordinate: int) -> int:
     return coordinate // unit.elements
 
 
+def _steps(fields: MapFields) -> tuple[int, ...]:
+    """Elements from one of the box to the next, by dimension."""
+    return fields.element_strides if fields.interleaved else (1, *fields.element_strides[1:])
+
+
+def _along(fields: MapFields, dimension: int) -> list[int]:
+    """The shape of what varies along one dimension of a box."""
+    shape = [1] * fields.rank
+    shape[fields.rank - 1 - dimension] = fields.counts[dimension]
+    return shape
+
+
+@lru_cache(maxsize=256)
+def _box_units(fields: MapFields) -> Index:
+    """Global addresses of the units of a box, relative to its first."""
+    address = np.zeros((1,) * fields.rank, np.int64)
+    pitches = (fields.unit.global_bytes, *fields.strides_bytes)
+    for i, (step, pitch) in enumerate(zip(_steps(fields), pitches)):
+        index = step * np.arange(fields.counts[i], dtype=np.int64)
+        address = address + (index * pitch).reshape(_along(fields, i))
+    units = address.reshape(-1)
+    units.flags.writeable = False
+    return units
+
+
 def tile_elements(decoded: DecodedMap, coords: Sequence[int]) -> tuple[Index, Index]:
     """(global byte addresses, shared byte offsets), int64 [words], of a box in tile mode.
 
@@ -90,21 +115,18 @@ def tile_elements(decoded: DecodedMap, coords: Sequence[int]) -> tuple[Index, In
     unit = f.unit
     starts = (first_unit(decoded, coords[0]), *coords[1:])
     dims = (f.dims[0] // unit.elements, *f.dims[1:])
-    pitches = (unit.global_bytes, *f.strides_bytes)
-    steps = f.element_strides if f.interleaved else (1, *f.element_strides[1:])
-    address = np.full((1,) * f.rank, decoded.address, np.int64)
+    steps, pitches = _steps(f), (unit.global_bytes, *f.strides_bytes)
+    # In 64 bits: coordinates far outside may overflow, their addresses are not used.
+    units = _box_units(f) + np.dot(np.array(starts), np.array(pitches)) + decoded.address
     inside: NDArray[np.bool_] | None = None
     for i, (start, count, dim) in enumerate(zip(starts, f.counts, dims)):
-        index = start + steps[i] * np.arange(count, dtype=np.int64)
-        shape = [1] * f.rank
-        shape[f.rank - 1 - i] = count
-        address = address + (index * pitches[i]).reshape(shape)
-        if start < 0 or index[-1] >= dim:
-            ok = ((index >= 0) & (index < dim)).reshape(shape)
+        if start < 0 or start + steps[i] * (count - 1) >= dim:
+            index = start + steps[i] * np.arange(count, dtype=np.int64)
+            ok = ((index >= 0) & (index < dim)).reshape(_along(f, i))
             inside = ok if inside is None else inside & ok
     if inside is not None:
-        address = np.where(inside, address, OUTSIDE)
-    units = address.reshape(-1)
+        every = np.broadcast_to(inside, f.counts[::-1]).reshape(-1)
+        units = np.where(every, units, OUTSIDE)
     return words(units, unit), shared_offsets(f, units.size // f.counts[0])
 
 
