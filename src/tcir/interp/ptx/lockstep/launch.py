@@ -155,7 +155,7 @@ class Lockstep:
         while (chunk := list(itertools.islice(waiting, TOGETHER))) or first:
             try:
                 group = self._replay(recorder, [recorder.cta.index, *chunk])
-                why = self._why_not(group, recorder, first)
+                why = self._why_not(group, recorder, len(chunk), first)
             except Exception as mistake:  # in a rule: it costs time, no result
                 if RAISE:
                     raise
@@ -190,7 +190,7 @@ class Lockstep:
             if group.left:
                 if not group.alive[0]:
                     raise Divergence("the leader leaves its own group")
-                if not self.committed and not group.alive[1:].any():
+                if self._few(group, len(ctas) - 1):
                     return group
                 group.compress()
         return group
@@ -206,10 +206,17 @@ class Lockstep:
                 row = np.repeat(np.array(values), 32).astype(dtype)
                 group.registers[traced.warp.index][slot] = row
 
-    def _why_not(self, group: Group, recorder: Recorder, first: bool) -> str:
+    def _few(self, group: Group, asked: int) -> bool:
+        """Whether it is not worth it: a leader and its group take the time of some CTAs.
+
+        A group that has written to global memory binds the others: the ledger has to know them.
+        """
+        return not self.committed and 3 * int(group.alive[1:].sum()) < max(asked, 1)
+
+    def _why_not(self, group: Group, recorder: Recorder, asked: int, first: bool) -> str:
         """Why the group must not write what it has kept, or nothing."""
-        if not group.alive[1:].any() and not self.committed:
-            return "no CTA does the same as the leader"
+        if self._few(group, asked):
+            return "few CTAs do the same as the leader"
         numbers = np.where(group.alive, self._numbers(group.ctas), 0)
         if not first:
             numbers[0] = 0  # known from the first group of this leader

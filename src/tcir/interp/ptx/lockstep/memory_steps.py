@@ -87,7 +87,7 @@ class CopyToShared:
     """cp.async, which in the order of issue takes effect at once.
 
     at: the shared addresses of the active lanes. count, ignore: operands, None: all is read. found:
-    what the leader's lanes read.
+    what the leader's lanes read. buffer: None if they read nothing at all, which leaves zeros.
     """
 
     active: Active
@@ -96,17 +96,15 @@ class CopyToShared:
     source: Operand
     count: Operand | None
     ignore: Operand | None
-    buffer: int
+    buffer: int | None
     found: Bytes
 
     def run(self, group: Group) -> None:
         copy, warp, nbytes = self.copy, self.active.warp, self.copy.nbytes
         lanes = LANE_INDICES[self.active.leader]
-        buffer = group.machine.memory.buffers[self.buffer]
         view = U64 if copy.source.size == 8 else U32
         start = copy.source.effective(group.by_cta(warp, self.source, view)[:, lanes])
         group.leave(np.asarray(start & (nbytes - 1) != 0).any(axis=1))
-        start = start - buffer.base
         read = np.full(start.shape, nbytes, np.int64)
         if self.count is not None:
             read = group.by_cta(warp, self.count, U32)[:, lanes].astype(np.int64)
@@ -114,6 +112,17 @@ class CopyToShared:
         if self.ignore is not None:
             ignored = group.by_cta(warp, self.ignore, PREDICATE)[:, lanes] ^ bool(copy.flip)
             read = np.where(ignored, 0, read)
+        group.smem[:, self.at[:, None] + np.arange(nbytes)] = self._data(group, start, read)
+        group.count_beyond("global_load", read.sum(axis=1))
+
+    def _data(self, group: Group, start: NDArray[np.int64], read: NDArray[np.int64]) -> Bytes:
+        """What arrives, zeros behind the bytes that are read."""
+        nbytes = self.copy.nbytes
+        if self.buffer is None:
+            group.leave(read.any(axis=1))
+            return np.zeros((*read.shape, nbytes), np.uint8)
+        buffer = group.machine.memory.buffers[self.buffer]
+        start = start - buffer.base
         good = (start >= 0) & (start + read <= buffer.data.size) | (read == 0)
         group.leave(~good.all(axis=1))
         inside = (np.arange(nbytes) < read[..., None]) & good[..., None]
@@ -122,9 +131,8 @@ class CopyToShared:
             group.leave((inside & ~buffer.defined[where]).any(axis=(1, 2)))
         data = np.where(inside, buffer.data[where], np.uint8(0))
         data[0] = self.found
-        group.smem[:, self.at[:, None] + np.arange(nbytes)] = data
-        group.count_beyond("global_load", read.sum(axis=1))
         group.reads.add(self.buffer)
+        return data
 
 
 @dataclass(frozen=True)

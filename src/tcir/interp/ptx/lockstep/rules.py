@@ -294,29 +294,40 @@ def async_copy(recorder: Recorder, traced: Traced, op: Op, active: Active) -> No
         read = warp.v[U32][form.count][who].astype(np.int64)
     elif form.ignore >= 0:
         read[LANE_MASK[(warp.p[form.ignore] ^ form.flip) & FULL][who]] = 0
-    if space != "global" or not read.any() or len(set(at.tolist())) < at.size:
-        raise NoReplay("cp.async that reads nothing, or twice to one place")
-    some = read > 0
-    number = _buffer(recorder, source[some], int(read[some].max()))
-    buffer = recorder.cta.machine.memory.buffers[number]
-    inside = np.arange(form.nbytes) < read[:, None]
-    where = np.where(inside, source[:, None] - buffer.base + np.arange(form.nbytes), 0)
-    if where.min() < 0 or where.max() >= buffer.data.size:
-        raise NoReplay("an illegal cp.async")
-    if buffer.defined is not None and not buffer.defined[where].all():
-        raise NoReplay("undefined bytes of global memory")
-    found = np.where(inside, buffer.data[where], np.uint8(0))
+    if space != "global" or len(set(at.tolist())) < at.size:
+        raise NoReplay("cp.async twice to one place")
+    number, found = _copied(recorder, source, read, form.nbytes)
     shared = at[:, None] + np.arange(form.nbytes)
     varying = not traced.varying.isdisjoint([form.source.slot, *slots])
     recorder.shared[shared // 4] = varying
     if not varying:
-        recorder.reads.add(number)
+        if number is not None:
+            recorder.reads.add(number)
         recorder.steps.append(SharedFill(shared.reshape(-1), found.reshape(-1)))
         return
     count = None if form.count < 0 else recorder.operand(traced, form.count, U32)
     ignore = None if form.ignore < 0 else recorder.operand(traced, form.ignore, PREDICATE)
     origin = recorder.operand(traced, form.source.slot, U64 if form.source.size == 8 else U32)
     recorder.steps.append(CopyToShared(active, form, at, origin, count, ignore, number, found))
+
+
+def _copied(
+    recorder: Recorder, source: Index, read: Index, nbytes: int
+) -> tuple[int | None, NDArray[np.uint8]]:
+    """The buffer that the leader's lanes read, and what arrives in shared memory, [lanes, nbytes];
+    None: nothing is read."""
+    some = read > 0
+    if not some.any():
+        return None, np.zeros((len(read), nbytes), np.uint8)
+    number = _buffer(recorder, source[some], int(read[some].max()))
+    buffer = recorder.cta.machine.memory.buffers[number]
+    inside = np.arange(nbytes) < read[:, None]
+    where = np.where(inside, source[:, None] - buffer.base + np.arange(nbytes), 0)
+    if where.min() < 0 or where.max() >= buffer.data.size:
+        raise NoReplay("an illegal cp.async")
+    if buffer.defined is not None and not buffer.defined[where].all():
+        raise NoReplay("undefined bytes of global memory")
+    return number, np.where(inside, buffer.data[where], np.uint8(0))
 
 
 load.masked = store.masked = True  # type: ignore[attr-defined]
