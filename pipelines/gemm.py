@@ -36,6 +36,8 @@ class GemmOptions:
                   dependent launch)
     store: of results, direct: by each thread from its registers; tma: through swizzled shared
            memory, whole lines at a time
+    store_stages: tiles that a warp stores by TMA in turn, so that it writes one while others are
+                  read; 0 chooses
     cta_group: 2: pairs of CTAs compute tiles of 256 rows together, M of the mma
     kind: mxf4nvf4, mxf4 or mxf8f6f4 where several multiply block-scaled types; left out, the one
           with the least bytes in shared memory
@@ -52,6 +54,7 @@ class GemmOptions:
     acc_stages: int = 0
     programmatic: bool = False
     store: str = "direct"
+    store_stages: int = 0
     cta_group: int = 1
     kind: str = ""
     swap: str = "auto"
@@ -80,6 +83,7 @@ def build(options: GemmOptions) -> Pipeline:
                 ctas=options.ctas,
                 scheduler=options.scheduler,
                 store=options.store,
+                store_stages=options.store_stages,
                 kind=options.kind,
                 cta_group=options.cta_group,
             ),

@@ -77,6 +77,16 @@ def _loop_around(loop: scf.ForOp) -> scf.ForOp | None:
     return parent if isinstance(parent, scf.ForOp) and MOST_TRIPS not in loop.attributes else None
 
 
+ACCESSES = tc.TmemLdOp | tc.TmemStOp | tc.TmemLdWordsOp | tc.TmemStWordsOp
+"""Ops with a sub-partition and a first column."""
+
+
+def is_quarter_loop(op: scf.ForOp) -> bool:
+    """Whether the induction variable is the `quarter` of its ``tc.tmem_ld`` and ``tc.tmem_st``."""
+    reads = [inner for inner in walk(op) if isinstance(inner, ACCESSES)]
+    return bool(reads) and all(read.quarter == op.induction_variable for read in reads)
+
+
 def accumulator_of(d: ir.Value) -> ir.Value:
     """The accumulator tile of an mma's D, which may be a lane-masked view of it."""
     owner = None if isinstance(d, ir.BlockArgument) else d.owner.opview

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tcir._mlir import ir
+from tcir._mlir import ir, scf
 from tcir.dialect import tc
 from tcir.dialect.limits import QUARTER_LANES, QUARTERS, TMA_STRIDE
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import Box, i64, make_tensor_map
 from tcir.passes.build.epilogue import Epilogue
+from tcir.passes.build.index import Index
+from tcir.passes.build.kernel_ops import iteration
 from tcir.passes.build.tile_kernel import STORE_COLUMNS, Places, load_registers, loop
 
 
@@ -19,15 +21,19 @@ class StagedStore:
     """The way of a tile's results to a row-major output.
 
     map: of the output, in boxes of 32 rows and one swizzle span of columns
-    ring: a tile of that size for each of the four warps of a warpgroup
+    ring: tiles of that size, as many in a row for each of the four warps of a warpgroup, which
+          writes one while TMA reads the others
     """
 
     map: ir.Value
     ring: ir.Value
 
     @staticmethod
-    def create(op: ir.OpView, out: ir.Value, n_tile: int) -> StagedStore:
-        """Builds the tensor map and the tiles, for the result `out` of a product `op`."""
+    def create(op: ir.OpView, out: ir.Value, n_tile: int, stages: int) -> StagedStore:
+        """Builds the tensor map and the tiles, for the result `out` of a product `op`.
+
+        stages: tiles of a warp
+        """
         shape, element = list(out.type.shape), out.type.element_type
         bytes_ = tc.element_bytes(element)
         if (pitch := shape[-1] * bytes_) not in TMA_STRIDE:
@@ -42,7 +48,7 @@ class StagedStore:
         box = [columns, QUARTER_LANES, *[1] * (len(shape) - 2)]
         made = make_tensor_map(out, Box(box), dims=shape[::-1], swizzle=swizzle)
         kind = tc.SmemType.build([QUARTER_LANES, columns], element, "K", swizzle)
-        return StagedStore(made, tc.SmemTileOp(tc.RingType.build(QUARTERS, kind)).tile)
+        return StagedStore(made, tc.SmemTileOp(tc.RingType.build(QUARTERS * stages, kind)).tile)
 
     def store(
         self,
@@ -54,12 +60,17 @@ class StagedStore:
 
         TMA leaves out what is outside the output.
         """
-        kind = self.ring.type.of
+        kind, stages = self.ring.type.of, self.ring.type.count // QUARTERS
         columns = kind.shape[1]
-        with loop(QUARTERS) as quarter:
-            place = indices(quarter)
-            tile = tc.SlotOp(self.ring, quarter, kind).slot
-            with loop(d.type.shape[1], columns) as first:
+        spans = d.type.shape[1] // columns
+        done = index.mul(_tiles_before(), spans)
+        with loop(spans) as span:
+            first = index.value(index.mul(span, columns))
+            turn = index.rem(index.add(done, span), stages)
+            with loop(QUARTERS) as quarter:
+                place = indices(quarter)
+                number = index.add(index.mul(quarter, stages), turn)
+                tile = tc.SlotOp(self.ring, index.value(number), kind).slot
                 with loop(columns, STORE_COLUMNS) as inside:
                     column = index.value(index.add(first, inside))
                     sums = load_registers(d, quarter, column)
@@ -67,6 +78,12 @@ class StagedStore:
                     tc.StoreSharedOp(epilogue(sums, at), tile, index.value(0), inside)
                 coords = index.values(place(first)[::-1])
                 tc.TmaStoreOp(self.map, coords, tile, i64(0))
+
+
+def _tiles_before() -> Index:
+    """How many output tiles the CTA has done: the iteration of the loop at the insertion point."""
+    around = ir.InsertionPoint.current.block.owner.opview
+    return iteration(around) if isinstance(around, scf.ForOp) else 0
 
 
 _SPANS = sorted(tc.SWIZZLE_BYTES.items(), key=lambda mode: -mode[1])

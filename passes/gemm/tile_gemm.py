@@ -62,6 +62,8 @@ class TileGemm(Pass):
     scheduler: which tiles a persistent CTA has: every ctas-th (static), or those of CTAs that are
                not launched (clc; see cluster-launch-control)
     store: of results, direct: by each thread from registers; tma: through swizzled shared memory
+    store_stages: tiles that a warp stores by TMA in turn; 0 chooses: two in a persistent kernel,
+                  whose CTA has the SM to itself, else one
     kind: of the block-scaled instruction, where several multiply the types; left out, the one with
           the least bytes in shared memory
     cta_group: 2: pairs of CTAs compute tiles of 256 rows together, M of the mma
@@ -112,6 +114,7 @@ class TileGemm(Pass):
     ctas: int = 0
     scheduler: str = "static"
     store: str = "direct"
+    store_stages: int = 0
     kind: str = ""
     cta_group: int = 1
 
@@ -122,6 +125,12 @@ class TileGemm(Pass):
             )
         if self.store not in STORES:
             raise InputError(f"expected store to be one of {', '.join(STORES)}, got {self.store}")
+        if self.store_stages < 0 or (self.store_stages and self.store != BY_TMA):
+            raise InputError(
+                f"expected store-stages of at least 1 with store=tma, or 0 to choose, got "
+                f"store-stages={self.store_stages} store={self.store}; smallest accepted: "
+                "store=tma store-stages=1"
+            )
         if self.scheduler == CLC and (self.ctas or not self.persistent):
             raise InputError(
                 f"expected scheduler=clc with persistent=true and without ctas, got "
@@ -163,7 +172,7 @@ class TileGemm(Pass):
             lambda arguments: DenseProduct.create(op, arguments, n_tile, self.cta_group),
             n_tile,
             self._output_tiles(source, n_tile),
-            self.store == BY_TMA,
+            self._staging,
         )
 
     def _tile_groups(self, source: Source) -> None:
@@ -211,8 +220,15 @@ class TileGemm(Pass):
             ),
             n_tile,
             self._output_tiles(source, n_tile),
-            self.store == BY_TMA,
+            self._staging,
         )
+
+    @property
+    def _staging(self) -> int | None:
+        """Tiles of a warp that TMA stores from; None: threads store."""
+        if self.store != BY_TMA:
+            return None
+        return self.store_stages or (2 if self.persistent else 1)
 
     def _output_tiles(self, source: Source, n_tile: int) -> OutputTiles:
         *batch, m, n = source.op.out.type.shape
@@ -249,12 +265,15 @@ def _tile(
     create: Callable[[list[ir.Value]], Product],
     n_tile: int,
     tiles: OutputTiles,
-    by_tma: bool,
+    staging: int | None,
 ) -> None:
-    """The kernel, from what makes its product out of the kernel's arguments."""
+    """The kernel, from what makes its product out of the kernel's arguments.
+
+    staging: tiles of a warp that TMA stores from; None: threads store
+    """
     with kernel(source, tiles.grid, cluster=tiles.cluster) as arguments:
         product = create(arguments)
-        staged = _staged(source, arguments[-1], n_tile) if by_tma else None
+        staged = None if staging is None else _staged(source, arguments[-1], n_tile, staging)
         with tiles.each() as (x, y, z):
             place = Place.of(x, y, z, n_tile, out_layout(source.op))
             if k_part(source.op) is not None:
@@ -284,7 +303,7 @@ def _tile(
                 )
 
 
-def _staged(source: Source, out: ir.Value, n_tile: int) -> StagedStore:
+def _staged(source: Source, out: ir.Value, n_tile: int, stages: int) -> StagedStore:
     """The stores of a kernel by TMA."""
     if out_layout(source.op) == "nm":
         raise match_failure(
@@ -304,4 +323,4 @@ def _staged(source: Source, out: ir.Value, n_tile: int) -> StagedStore:
             "expected a result for every sum with store=tma, got a gated one (a staged tile has "
             "the columns of the sums); take store=direct",
         )
-    return StagedStore.create(source.op, out, n_tile)
+    return StagedStore.create(source.op, out, n_tile, stages)

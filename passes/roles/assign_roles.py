@@ -15,7 +15,13 @@ from tcir.dialect.warp_map import Role, WarpMap, warp_map_of
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import i64s
-from tcir.passes.build.kernel_ops import body, find_kernels, trip_count
+from tcir.passes.build.kernel_ops import (
+    ACCESSES,
+    body,
+    find_kernels,
+    is_quarter_loop,
+    trip_count,
+)
 from tcir.passes.roles.pairs import share_leader
 from tcir.passes.roles.place_barriers import ROLE
 from tcir.passmanager.pipeline import Pass, register_pass
@@ -186,7 +192,7 @@ class _Copier:
     def _copy_loop(self, op: scf.ForOp) -> None:
         if self.role.kind not in _roles_in(op):
             return
-        if _is_quarter_loop(op) and len(self.role.warps) > 1:
+        if is_quarter_loop(op) and len(self.role.warps) > 1:
             self._share_quarters(op)
             return
         lower, upper, step = (self._mapped(op, v) for v in (op.lowerBound, op.upperBound, op.step))
@@ -238,21 +244,11 @@ class _Copier:
                 self.copy(inner)
 
 
-_ACCESSES = tc.TmemLdOp | tc.TmemStOp | tc.TmemLdWordsOp | tc.TmemStWordsOp
-"""Ops with a sub-partition and a first column."""
-
-
-def _is_quarter_loop(op: scf.ForOp) -> bool:
-    """Whether the induction variable is the `quarter` of its ``tc.tmem_ld`` and ``tc.tmem_st``."""
-    reads = [inner for inner in walk(op) if isinstance(inner, _ACCESSES)]
-    return bool(reads) and all(read.quarter == op.induction_variable for read in reads)
-
-
 def _is_column_loop(op: ir.OpView) -> bool:
     """Whether the induction variable is the `column` of its ``tc.tmem_ld`` and ``tc.tmem_st``."""
     if not isinstance(op, scf.ForOp):
         return False
-    reads = [inner for inner in walk(op) if isinstance(inner, _ACCESSES)]
+    reads = [inner for inner in walk(op) if isinstance(inner, ACCESSES)]
     return bool(reads) and all(read.column == op.induction_variable for read in reads)
 
 

@@ -23,6 +23,7 @@ from tcir.passes.build.kernel_ops import (
     ancestor_in,
     body,
     find_kernels,
+    is_quarter_loop,
     iteration,
     iterations,
     trip_count,
@@ -269,10 +270,7 @@ class _Placer:
         as the last has come, so that the mma go on while it converts and stores. Returns the phase
         of the slot.
         """
-        if not isinstance(reading, scf.ForOp) or trip_count(reading) != QUARTERS:
-            raise match_failure(
-                reading, "expected tc.tmem_ld in a loop over the four sub-partitions"
-            )
+        quarters = _quarter_loop(reading)
         arrivals = warp_map_of(self.kernel).threads(EPILOGUE)
         free = self._init(reading.location, slot.ring.type.count, arrivals)
         with ir.InsertionPoint(computing), reading.location:
@@ -280,20 +278,21 @@ class _Placer:
             bar = _bar(free, slot.index)
             _tag(tc.MbarrierWaitOp(bar, index.value(index.sub(1, phase))), MMA)
             _tag(fence("tcgen05.after"), MMA)
-        with self._after_last_load(reading), reading.location:
+        with self._after_last_load(reading, quarters), reading.location:
             _tag(fence("tcgen05.before"), EPILOGUE)
             tc.MbarrierArriveOp(bar)
         return phase
 
-    def _after_last_load(self, reading: scf.ForOp) -> ir.InsertionPoint:
-        """Where a warp has issued its last load in the loop `reading` over sub-partitions.
+    def _after_last_load(self, reading: ir.OpView, quarters: scf.ForOp) -> ir.InsertionPoint:
+        """Where a warp has issued its last load in `reading`, which is or holds the loop `quarters`
+        over sub-partitions.
 
         Of several warpgroups, which share the columns, each ends with others: at the loop's end.
         """
-        last = [op for op in walk(reading) if isinstance(op, tc.TmemLdOp)][-1]
-        ends = _last_iterations(last, reading)
+        last = [op for op in walk(quarters) if isinstance(op, tc.TmemLdOp)][-1]
+        ends = _last_iterations(last, reading, quarters)
         if ends is None or len(warp_map_of(self.kernel)[EPILOGUE].warps) > QUARTERS:
-            return _at_end(reading)
+            return _at_end(quarters)
         ops = list(last.operation.block)
         place = ir.InsertionPoint(ops[ops.index(last) + 1])
         for variable, end in ends:
@@ -456,13 +455,28 @@ def _consumers(
     return [ops[position] for position in sorted(positions)]
 
 
-def _last_iterations(op: ir.OpView, outermost: scf.ForOp) -> list[tuple[ir.Value, int]] | None:
-    """The variable of each loop between `op` and `outermost`, and what it is in the last iteration;
-    loops of one are left out. None where something else is between them, or another bound."""
+def _quarter_loop(reading: ir.OpView) -> scf.ForOp:
+    """The loop over the four sub-partitions that `reading` is or holds."""
+    for op in walk(reading):
+        if isinstance(op, scf.ForOp) and is_quarter_loop(op) and trip_count(op) == QUARTERS:
+            return op
+    raise match_failure(reading, "expected tc.tmem_ld in a loop over the four sub-partitions")
+
+
+def _last_iterations(
+    op: ir.OpView, outermost: ir.OpView, left_out: scf.ForOp
+) -> list[tuple[ir.Value, int]] | None:
+    """The variable of each loop from `op` out to `outermost`, and what it is in the last iteration;
+    loops of one, and `left_out`, are left out. None where something else is between them, or
+    another bound."""
     found = []
-    while (loop := op.operation.parent.opview) != outermost:
+    while op != outermost:
+        loop = op.operation.parent.opview
         if not isinstance(loop, scf.ForOp):
             return None
+        if loop == left_out:
+            op = loop
+            continue
         first, end, step = (constant_of(v) for v in (loop.lowerBound, loop.upperBound, loop.step))
         if first is None or end is None or step is None or first >= end:
             return None

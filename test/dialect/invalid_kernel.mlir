@@ -1179,8 +1179,85 @@ func.func @f(%out: memref<128x256xf16>)
   %i = arith.constant 0 : index
   "tc.tma_store"(%map, %i, %i, %tile) {row = 0 : i64,
       operandSegmentSizes = array<i32: 1, 2, 1>} : (!tc.tensor_map, index, index, !tile) -> ()
-  // expected-error @+1 {{tc.kernel: no tc.bulk_wait follows this tc.bulk_commit in its role: the CTA could end, and its shared memory be given away, before the tiles are read}}
+  // expected-error @+1 {{tc.kernel: no tc.bulk_wait of pending = 0 follows this tc.bulk_commit in its role: the CTA could end, and its shared memory be given away, before the tiles are read}}
   "tc.bulk_commit"() : () -> ()
+  return
+}
+
+// -----
+
+// legal: tc.kernel/staged-tile-reuse
+!tile = !tc.smem<array<i64: 32, 64>, f16, "K", "128B">
+!ring = !tc.ring<8 : i64, !tc.smem<array<i64: 32, 64>, f16, "K", "128B">>
+func.func @f(%out: memref<128x256xf16>)
+    attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 128, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
+  %map = "tc.make_tensor_map"(%out) {mode = "tiled", dims = array<i64: 256, 128>,
+      strides = array<i64: 512>, box = array<i64: 64, 32>, element_strides = array<i64: 1, 1>,
+      corners = array<i64>, swizzle = "128B"} : (memref<128x256xf16>) -> !tc.tensor_map
+  %ring = "tc.smem_tile"() : () -> !ring
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c4 = arith.constant 4 : index
+  %v = arith.constant dense<0.0> : vector<32x16xf16>
+  "tc.role"() ({
+  ^bb0(%w: index):
+    scf.for %i = %c0 to %c4 step %c1 {
+      %turn = arith.remui %i, %c2 : index
+      %mine = arith.muli %w, %c2 : index
+      %n = arith.addi %mine, %turn : index
+      %tile = "tc.slot"(%ring, %n) : (!ring, index) -> !tile
+      "tc.bulk_wait"() {pending = 1 : i64, read = true} : () -> ()
+      "tc.warp_barrier"() : () -> ()
+      "tc.store_shared"(%v, %tile, %c0, %c0) : (vector<32x16xf16>, !tile, index, index) -> ()
+      "tc.fence"() {kind = "proxy.async"} : () -> ()
+      "tc.warp_barrier"() : () -> ()
+      "tc.tma_store"(%map, %c0, %i, %tile) {row = 0 : i64,
+          operandSegmentSizes = array<i32: 1, 2, 1>} : (!tc.tensor_map, index, index, !tile) -> ()
+      "tc.bulk_commit"() : () -> ()
+    }
+    "tc.bulk_wait"() {pending = 0 : i64, read = true} : () -> ()
+  }) {kind = "epilogue", warps = array<i64: 0, 1, 2, 3>, threads = "warp"} : () -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.kernel/staged-tile-reuse
+!tile = !tc.smem<array<i64: 32, 64>, f16, "K", "128B">
+!ring = !tc.ring<8 : i64, !tc.smem<array<i64: 32, 64>, f16, "K", "128B">>
+func.func @f(%out: memref<128x256xf16>)
+    attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 128, 1, 1>,
+        tc.target = "sm_100a", tc.async} {
+  %map = "tc.make_tensor_map"(%out) {mode = "tiled", dims = array<i64: 256, 128>,
+      strides = array<i64: 512>, box = array<i64: 64, 32>, element_strides = array<i64: 1, 1>,
+      corners = array<i64>, swizzle = "128B"} : (memref<128x256xf16>) -> !tc.tensor_map
+  %ring = "tc.smem_tile"() : () -> !ring
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c4 = arith.constant 4 : index
+  %v = arith.constant dense<0.0> : vector<32x16xf16>
+  "tc.role"() ({
+  ^bb0(%w: index):
+    scf.for %i = %c0 to %c4 step %c1 {
+      %turn = arith.remui %i, %c2 : index
+      %mine = arith.muli %w, %c2 : index
+      %n = arith.addi %mine, %turn : index
+      %tile = "tc.slot"(%ring, %n) : (!ring, index) -> !tile
+      "tc.bulk_wait"() {pending = 2 : i64, read = true} : () -> ()
+      "tc.warp_barrier"() : () -> ()
+      "tc.store_shared"(%v, %tile, %c0, %c0) : (vector<32x16xf16>, !tile, index, index) -> ()
+      "tc.fence"() {kind = "proxy.async"} : () -> ()
+      "tc.warp_barrier"() : () -> ()
+      // expected-error @+1 {{tc.kernel: 2 tiles of a warp for 4 stores: tc.store_shared overwrites one that TMA may still read; in the loop of the stores, wait with tc.bulk_wait of pending at most 1, got 2: that many groups are of the other tiles}}
+      "tc.tma_store"(%map, %c0, %i, %tile) {row = 0 : i64,
+          operandSegmentSizes = array<i32: 1, 2, 1>} : (!tc.tensor_map, index, index, !tile) -> ()
+      "tc.bulk_commit"() : () -> ()
+    }
+    "tc.bulk_wait"() {pending = 0 : i64, read = true} : () -> ()
+  }) {kind = "epilogue", warps = array<i64: 0, 1, 2, 3>, threads = "warp"} : () -> ()
   return
 }
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import tcir
-from tcir._mlir import arith
+from tcir._mlir import arith, ir
 from tcir.passmanager.pipeline import as_pipeline
 
-from .breaking import Edit, PtxCheck, change_operand, erase, pick, run_broken
+from .breaking import Edit, PtxCheck, change_operand, erase, pick, run_broken, set_attribute
 from .epilogue_text import TRUNCATE, Fused
 from .gemm_cases import Dense
 from .linalg_text import Matmul
@@ -28,6 +28,11 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "a fused epilogue": (BIAS.linalg(), {}),
     "several tiles of a CTA": (
         Matmul(140, 40, 24).text(), {"n_tile": 16, "persistent": True, "ctas": 2},
+    ),
+    "tiles of a warp in turn": (Matmul(40, 104, 24).text(), {"n_tile": 112, "store_stages": 2}),
+    "three in turn, over several tiles of a CTA": (
+        Matmul(140, 80, 24).text(),
+        {"n_tile": 48, "store_stages": 3, "persistent": True, "ctas": 1},
     ),
     "tiles taken over": (
         Matmul(64, 40, 24).text(), {"n_tile": 16, "persistent": True, "scheduler": "clc"},
@@ -92,6 +97,17 @@ def _wait_behind(module: Any) -> None:
     pick(module, "tc.bulk_wait").move_after(pick(module, "tc.bulk_wait").parent)
 
 
+def _first_turn(module: Any) -> None:
+    """Always the first tile of the warp."""
+    number = pick(module, SLOT, -1).operands[1].owner
+    number.operands[1] = _zero_at(number)
+
+
+def _zero_at(op: Any) -> Any:
+    with ir.InsertionPoint(op), op.location:
+        return _zero(op.operands[1])
+
+
 NOTICED = ("hazard", "difference")
 BREAKS: dict[str, tuple[str, Edit, tuple[str, ...]]] = {
     "no fence before the store": (
@@ -107,8 +123,8 @@ BREAKS: dict[str, tuple[str, Edit, tuple[str, ...]]] = {
 
 
 @cache
-def _pipeline(until: str) -> tcir.Pipeline:
-    whole = as_pipeline("gemm", **OPTIONS)
+def _pipeline(until: str, **options: Any) -> tcir.Pipeline:
+    whole = as_pipeline("gemm", **OPTIONS, **options)
     return tcir.Pipeline(whole.passes[: whole.index(until) + 1])
 
 
@@ -116,6 +132,28 @@ def _pipeline(until: str) -> tcir.Pipeline:
 def test_break(what: str) -> None:
     at, edit, by = BREAKS[what]
     caught = run_broken(PROGRAM, _pipeline(at), at, edit, orders=4)
+    assert caught, "nothing noticed the break"
+    assert caught.at == at, caught.text
+    assert caught.by.startswith(by), caught.text
+
+
+TURNS = {"store_stages": 2, "n_tile": 128}
+TURN_BREAKS: dict[str, tuple[str, Edit, tuple[str, ...]]] = {
+    "one store too many under way": (
+        ROLES, set_attribute("tc.bulk_wait", "pending", "2 : i64"), ("hazard: race",),
+    ),
+    "always the first tile": (ROLES, _first_turn, ("hazard: race",)),
+    "the end does not wait for the last store": (
+        ROLES, set_attribute("tc.bulk_wait", "pending", "1 : i64", -1), ("warning: never-awaited",),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", TURN_BREAKS)
+def test_break_of_tiles_in_turn(what: str) -> None:
+    at, edit, by = TURN_BREAKS[what]
+    program = Matmul(72, 128, 24).text()
+    caught = run_broken(program, _pipeline(at, **TURNS), at, edit, orders=4)
     assert caught, "nothing noticed the break"
     assert caught.at == at, caught.text
     assert caught.by.startswith(by), caught.text
