@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tcir.dialect.ops.highlevel import *
     from tcir.dialect.ops.lanes import *
     from tcir.dialect.ops.launch_control import *
+    from tcir.dialect.ops.load_shared import *
     from tcir.dialect.ops.loads import *
     from tcir.dialect.ops.memory import *
     from tcir.dialect.ops.mma_sparse import *

@@ -17,6 +17,7 @@ WARP_MAP = "tc.warp_map"
 """Attribute of a kernel: the name of its map."""
 
 PRODUCER, MMA, EPILOGUE = "producer", "mma", "epilogue"
+EPILOGUE_LOAD = "epilogue_load"
 """Roles used by the maps; ops name theirs in their traits."""
 
 _WARPS = WARPGROUP // WARP
@@ -118,6 +119,8 @@ class WarpMap:
 
 
 TCGEN05 = "tcgen05"
+TCGEN05_EPILOGUE_LOAD = "tcgen05-epilogue-load"
+"""A warp of its own loads matrices for the epilogue, the producer operands only."""
 TCGEN05_EPILOGUE8 = "tcgen05-epilogue8"
 """Two warpgroups drain D, each half of its columns, with most of the registers."""
 WARP_MAPS = {
@@ -125,6 +128,15 @@ WARP_MAPS = {
         (
             Role(PRODUCER, (4,), "one"),
             Role(MMA, (5,), "one"),
+            Role(EPILOGUE, (0, 1, 2, 3), "warp"),
+        ),
+        allocates=MMA,
+    ),
+    TCGEN05_EPILOGUE_LOAD: WarpMap(
+        (
+            Role(PRODUCER, (4,), "one"),
+            Role(MMA, (5,), "one"),
+            Role(EPILOGUE_LOAD, (6,), "one"),
             Role(EPILOGUE, (0, 1, 2, 3), "warp"),
         ),
         allocates=MMA,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from tcir.dialect.attributes import defining
+from tcir._mlir import ir
+from tcir.dialect.attributes import defining, string
 from tcir.dialect.kernel.completion import barrier_of
 from tcir.dialect.kernel.view import Found, KernelView, verify_in_kernel
 from tcir.dialect.loops import executions
+from tcir.dialect.ops.load_shared import LoadSharedOp
 from tcir.dialect.ops.memory import SlotOp
-from tcir.dialect.ops.sync import CommitOp, MbarrierArriveOp, MbarrierWaitOp
+from tcir.dialect.ops.structure import RoleOp
+from tcir.dialect.ops.sync import CommitOp, FenceOp, MbarrierArriveOp, MbarrierWaitOp
 from tcir.dialect.ops.tma import TmaLoadOp
 
 
@@ -37,3 +40,37 @@ def _(kernel: KernelView) -> Found:
         if executions(slot) > slot.ring.type.count and not set(waits) & set(released):
             told.add(slot.ring)
             yield site.op, {"count": slot.ring.type.count, "loads": executions(slot)}
+
+
+@verify_in_kernel(
+    "ring-release",
+    "PTX ISA 9.7.13.4, fence.proxy.async",
+    'the arrival that lets TMA fill a slot again needs tc.fence "proxy.async" between it and the '
+    "last tc.load_shared of the slot, got none: threads read it through the generic proxy, TMA "
+    "writes through the async proxy",
+)
+def _(kernel: KernelView) -> Found:
+    filling = {
+        barrier_of(site.op.bar)
+        for site in kernel.sites
+        if isinstance(site.op, MbarrierWaitOp) and site.role and _loads(kernel, site.role)
+    }
+    for number, site in enumerate(kernel.sites):
+        if not isinstance(site.op, MbarrierArriveOp) or barrier_of(site.op.bar) not in filling:
+            continue
+        before = [each for each in kernel.sites[:number] if _same(each.role, site.role)]
+        reads = [i for i, each in enumerate(before) if isinstance(each.op, LoadSharedOp)]
+        if reads and not any(_is_proxy_fence(each.op) for each in before[reads[-1] :]):
+            yield site.op, {}
+
+
+def _loads(kernel: KernelView, role: RoleOp) -> bool:
+    return any(isinstance(site.op, TmaLoadOp) and _same(site.role, role) for site in kernel.sites)
+
+
+def _same(role: RoleOp | None, other: RoleOp | None) -> bool:
+    return role == other if role is not None and other is not None else role is other
+
+
+def _is_proxy_fence(op: ir.OpView) -> bool:
+    return isinstance(op, FenceOp) and string(op, "kind") == "proxy.async"

@@ -91,6 +91,11 @@ class ElementOp(Op, name="element"):
         found = self.attributes["map"].value.results
         return [e.position if isinstance(e, ir.AffineDimExpr) else None for e in found]
 
+    @property
+    def out_rank(self) -> int:
+        """Dimensions of the result."""
+        return int(self.attributes["map"].value.n_dims)
+
 
 class YieldOp(Op, name="yield"):
     """The end of the body of ``tc.epilogue``: the element to store."""

@@ -10,7 +10,7 @@ from tcir.dialect.rules import Broken, verify
 from tcir.dialect.types import SmemType, element_bytes
 
 STORE_BYTES = 16
-"""Bytes of one store of a thread: the widest there is, and the unit that swizzles move."""
+"""Bytes of one access of a thread: the widest there is, and the unit that swizzles move."""
 
 
 class StoreSharedOp(Op, name="store_shared", issued_by="warp", role="epilogue"):
@@ -75,7 +75,7 @@ def _(op: StoreSharedOp) -> Broken:
     StoreSharedOp,
     "major",
     "tc",
-    'the tile must be K-major, got "{got}": a thread has a row, and writes it as one',
+    'the tile must be K-major, got "{got}": a thread has a row, and accesses it as one',
 )
 def _(op: StoreSharedOp) -> Broken:
     got = op.tile.type.major

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from tcir._mlir import arith, ir, vector
@@ -40,19 +40,31 @@ def scaled(alpha: ir.Value, element: ir.Type) -> Epilogue:
     return epilogue
 
 
+Staged: TypeAlias = "Mapping[ir.OpView, Callable[[int], ir.Value]]"
+"""What loads a register tile of so many columns of an element's matrix out of shared memory."""
+
+
 def fused(
-    op: tc.EpilogueOp, tensors: Sequence[ir.Value], row_dim: int, column_dim: int | None = None
+    op: tc.EpilogueOp,
+    tensors: Sequence[ir.Value],
+    row_dim: int,
+    column_dim: int | None = None,
+    staged: Staged | None = None,
 ) -> Epilogue:
     """The body of a ``tc.epilogue``, on register tiles.
 
     tensors: the kernel's memrefs of what its elements are read from; row_dim, column_dim: the
-    output's dimensions that lanes and columns go along; None: the last
+    output's dimensions that lanes and columns go along; None: the last; staged: what loads the
+    elements that TMA has brought to shared memory
     """
     if column_dim is None:
         column_dim = op.out.type.rank - 1
     sources = dict(zip(op.elements, tensors, strict=True))
 
     def load(element: tc.ElementOp, at: Sequence[Index], columns: int) -> ir.Value:
+        if staged is not None and element in staged:
+            with element.location:
+                return staged[element](columns)
         dims, tensor = element.dims, sources[element]
         places = [index.value(0 if d is None else at[d]) for d in dims]
         kind = ir.VectorType.get([QUARTER_LANES, columns], tensor.type.element_type)

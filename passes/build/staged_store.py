@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tcir._mlir import ir, scf
@@ -13,6 +14,7 @@ from tcir.passes.build.emit import Box, i64, make_tensor_map
 from tcir.passes.build.epilogue import Epilogue
 from tcir.passes.build.index import Index
 from tcir.passes.build.kernel_ops import iteration
+from tcir.passes.build.staged_load import StagedLoads, StagedMatrix, widest_swizzle
 from tcir.passes.build.tile_kernel import STORE_COLUMNS, Places, load_registers, loop
 
 
@@ -23,16 +25,24 @@ class StagedStore:
     map: of the output, in boxes of 32 rows and one swizzle span of columns
     ring: tiles of that size, as many in a row for each of the four warps of a warpgroup, which
           writes one while TMA reads the others
+    loads: of the matrices that the epilogue reads
     """
 
     map: ir.Value
     ring: ir.Value
+    loads: StagedLoads
 
     @staticmethod
-    def create(op: ir.OpView, out: ir.Value, n_tile: int, stages: int) -> StagedStore:
-        """Builds the tensor map and the tiles, for the result `out` of a product `op`.
+    def create(
+        op: ir.OpView,
+        out: ir.Value,
+        n_tile: int,
+        stages: int,
+        read: Mapping[tc.ElementOp, ir.Value],
+    ) -> StagedStore:
+        """Builds the tensor maps and the tiles, for the result `out` of a product `op`.
 
-        stages: tiles of a warp
+        stages: tiles of a warp; read: matrices that the epilogue reads by TMA
         """
         shape, element = list(out.type.shape), out.type.element_type
         bytes_ = tc.element_bytes(element)
@@ -43,12 +53,16 @@ class StagedStore:
                 f"{shape[-1]} x {bytes_} = {pitch} (strides of a tensor map, {TMA_STRIDE.source}); "
                 "take store=direct, or pad N",
             )
-        swizzle = next(mode for mode, span in _SPANS if n_tile * bytes_ % span == 0)
+        swizzle = widest_swizzle(n_tile * bytes_)
         columns = tc.SWIZZLE_BYTES[swizzle] // bytes_
         box = [columns, QUARTER_LANES, *[1] * (len(shape) - 2)]
         made = make_tensor_map(out, Box(box), dims=shape[::-1], swizzle=swizzle)
         kind = tc.SmemType.build([QUARTER_LANES, columns], element, "K", swizzle)
-        return StagedStore(made, tc.SmemTileOp(tc.RingType.build(QUARTERS * stages, kind)).tile)
+        ring = tc.SmemTileOp(tc.RingType.build(QUARTERS * stages, kind)).tile
+        matrices = {
+            each: StagedMatrix.create(each, memref, columns) for each, memref in read.items()
+        }
+        return StagedStore(made, ring, StagedLoads(matrices))
 
     def store(
         self,
@@ -66,15 +80,18 @@ class StagedStore:
         done = index.mul(_tiles_before(), spans)
         with loop(spans) as span:
             first = index.value(index.mul(span, columns))
-            turn = index.rem(index.add(done, span), stages)
+            number = index.add(done, span)
+            self.loads.load(number, indices(0)(first))
+            turn = index.rem(number, stages)
             with loop(QUARTERS) as quarter:
                 place = indices(quarter)
-                number = index.add(index.mul(quarter, stages), turn)
-                tile = tc.SlotOp(self.ring, index.value(number), kind).slot
+                mine = index.value(index.add(index.mul(quarter, stages), turn))
+                tile = tc.SlotOp(self.ring, mine, kind).slot
                 with loop(columns, STORE_COLUMNS) as inside:
                     column = index.value(index.add(first, inside))
                     sums = load_registers(d, quarter, column)
                     at = place(column)
+                    self.loads.move(index.mul(quarter, QUARTER_LANES), inside)
                     tc.StoreSharedOp(epilogue(sums, at), tile, index.value(0), inside)
                 coords = index.values(place(first)[::-1])
                 tc.TmaStoreOp(self.map, coords, tile, i64(0))
@@ -84,7 +101,3 @@ def _tiles_before() -> Index:
     """How many output tiles the CTA has done: the iteration of the loop at the insertion point."""
     around = ir.InsertionPoint.current.block.owner.opview
     return iteration(around) if isinstance(around, scf.ForOp) else 0
-
-
-_SPANS = sorted(tc.SWIZZLE_BYTES.items(), key=lambda mode: -mode[1])
-"""Swizzles and their spans in bytes, the widest first."""

@@ -17,14 +17,14 @@ from tcir.dialect.warp_map import warp_map_of
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_CONV, SMALLEST_MATMUL, match_failure
 from tcir.passes.build.emit import i64, i64s
-from tcir.passes.build.epilogue import Epilogue, fused, rounded
+from tcir.passes.build.epilogue import Epilogue, Staged, fused, rounded
 from tcir.passes.build.index import Index, constant
 from tcir.passes.build.lanes import Lanes
 from tcir.passes.build.limits import MMA_N, MMA_N_PAIR, ceil_div, round_up
 from tcir.passes.build.quantise import QUANTISED_COLUMNS, Quantiser
 from tcir.target import DEFAULT_TARGET
 
-Places: TypeAlias = "Callable[[ir.Value], Callable[[ir.Value], list[Index]]]"
+Places: TypeAlias = "Callable[[Index], Callable[[Index], list[Index]]]"
 """``places(quarter)(column)``: the indices of lane 0 of a sub-partition, by the tile's column."""
 STORE_COLUMNS = 16
 """Columns of D that one ``tc.tmem_ld`` loads to registers."""
@@ -41,15 +41,19 @@ class Source:
     quantise: tc.QuantiseBlocksOp | None = None
 
     def epilogue(
-        self, arguments: Sequence[ir.Value], row_dim: int, column_dim: int | None = None
+        self,
+        arguments: Sequence[ir.Value],
+        row_dim: int,
+        column_dim: int | None = None,
+        staged: Staged | None = None,
     ) -> Epilogue:
         """What the kernel of `arguments` does to its sums; lanes go along `row_dim` of its output,
-        columns along `column_dim` (None: the last)."""
+        columns along `column_dim` (None: the last); `staged` as in `fused`."""
         if self.after is None:
             wide = self.op.result.type.element_type
             return rounded(wide if self.quantise else arguments[-1].type.element_type)
         inputs = [argument(arguments, each.tensor) for each in self.after.elements]
-        return fused(self.after, inputs, row_dim, column_dim)
+        return fused(self.after, inputs, row_dim, column_dim, staged)
 
     def indices(self, places: Places) -> Places:
         """The indices in the output, from those of the sums."""

@@ -52,11 +52,11 @@ class Place:
         """The output's dimension that rows (``m``) or columns (``n``) go along."""
         return self.layout.index(letter) + len(self.outer)
 
-    def indices(self, quarter: ir.Value) -> Callable[[ir.Value], list[Index]]:
+    def indices(self, quarter: Index) -> Callable[[Index], list[Index]]:
         """Indices in the output of lane 0 of a sub-partition, by the tile's column."""
         row = index.add(self.row, index.mul(quarter, QUARTER_LANES))
 
-        def at(column: ir.Value) -> list[Index]:
+        def at(column: Index) -> list[Index]:
             places = {"m": row, "n": index.add(self.column, column)}
             return [*self.outer, *(places[letter] for letter in self.layout)]
 

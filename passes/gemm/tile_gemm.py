@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 from typing import ClassVar
@@ -12,6 +12,7 @@ from tcir.dialect import tc
 from tcir.dialect.cta_pair import PAIR
 from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
 from tcir.dialect.ops.highlevel import k_part, out_layout
+from tcir.dialect.warp_map import TCGEN05_EPILOGUE_LOAD, WARP_MAP
 from tcir.errors import InputError
 from tcir.passes.build.cta_pair import check_cta_group
 from tcir.passes.build.diagnostics import match_failure
@@ -20,12 +21,14 @@ from tcir.passes.build.kernel_ops import CTAS_PER_SM
 from tcir.passes.build.limits import ceil_div, round_up
 from tcir.passes.build.quantise import QUANTISED_COLUMNS, check_quantised, padded_columns
 from tcir.passes.build.scaled_shape import ScaledShape
+from tcir.passes.build.staged_load import staged_elements
 from tcir.passes.build.staged_store import StagedStore
 from tcir.passes.build.tensor_functions import tensor_ops
 from tcir.passes.build.tile_kernel import (
     Accumulate,
     Source,
     accumulator,
+    argument,
     choose_n_tile,
     find_sources,
     kernel,
@@ -96,10 +99,12 @@ class TileGemm(Pass):
     ``tc.cluster = array<i64: 2, 1, 1>``.
     With `store` tma a sub-partition's results go through a tile of one swizzle span of columns::
 
-        scf.for %quarter { scf.for %first {
+        scf.for %span { scf.for %quarter {
           scf.for %column { tc.tmem_ld, round, tc.store_shared %v -> %tile[0, %column] }
           tc.tma_store %tile -> %map[%first, %row]
         } }
+
+    and a matrix that the epilogue reads comes by ``tc.tma_load`` in ``%span``, ``tc.load_shared``.
 
     ``mk`` and ``nk`` give K-major tiles, ``km`` and ``kn`` MN-major ones; the batch is grid z. With
     ``out_layout = "nm"`` rows of tiles are stored along the output's last dimension; the parts of K
@@ -271,9 +276,11 @@ def _tile(
 
     staging: tiles of a warp that TMA stores from; None: threads store
     """
+    read = [] if staging is None else _read_by_tma(source)
     with kernel(source, tiles.grid, cluster=tiles.cluster) as arguments:
         product = create(arguments)
-        staged = None if staging is None else _staged(source, arguments[-1], n_tile, staging)
+        matrices = {each: argument(arguments, each.tensor) for each in read}
+        staged = _staged(source, arguments[-1], n_tile, staging, matrices) if staging else None
         with tiles.each() as (x, y, z):
             place = Place.of(x, y, z, n_tile, out_layout(source.op))
             if k_part(source.op) is not None:
@@ -284,12 +291,15 @@ def _tile(
             d = accumulator(n_tile, product.sums)
             with loop(product.steps) as i:
                 step(d, i, Accumulate(i))
-            epilogue = product.finish(source.epilogue(arguments, place.dim("m"), place.dim("n")))
+            after = source.epilogue(
+                arguments, place.dim("m"), place.dim("n"), staged.loads.readers if staged else None
+            )
+            epilogue = product.finish(after)
             indices = source.indices(place.indices)
             if source.quantise is not None:
                 quantiser = source.quantiser(arguments)
                 quantise_tile(d, quantiser, indices=indices, epilogue=epilogue)
-            elif staged is not None:
+            elif staged:
                 staged.store(d, indices, epilogue)
             else:
                 store_tile(
@@ -303,7 +313,23 @@ def _tile(
                 )
 
 
-def _staged(source: Source, out: ir.Value, n_tile: int, stages: int) -> StagedStore:
+def _read_by_tma(source: Source) -> list[tc.ElementOp]:
+    """The matrices that the epilogue reads through shared memory; a warp of its own loads them."""
+    names = source.function.attributes
+    if WARP_MAP in names and ir.StringAttr(names[WARP_MAP]).value != TCGEN05_EPILOGUE_LOAD:
+        return []
+    if read := staged_elements(source.after):
+        names[WARP_MAP] = ir.StringAttr.get(TCGEN05_EPILOGUE_LOAD)
+    return read
+
+
+def _staged(
+    source: Source,
+    out: ir.Value,
+    n_tile: int,
+    stages: int,
+    read: Mapping[tc.ElementOp, ir.Value],
+) -> StagedStore:
     """The stores of a kernel by TMA."""
     if out_layout(source.op) == "nm":
         raise match_failure(
@@ -323,4 +349,4 @@ def _staged(source: Source, out: ir.Value, n_tile: int, stages: int) -> StagedSt
             "expected a result for every sum with store=tma, got a gated one (a staged tile has "
             "the columns of the sums); take store=direct",
         )
-    return StagedStore.create(source.op, out, n_tile, stages)
+    return StagedStore.create(source.op, out, n_tile, stages, read)

@@ -1,63 +1,14 @@
-"""TMA stores, and the register tiles written to shared memory before."""
+"""TMA stores."""
 
 from __future__ import annotations
 
-from tcir._mlir import arith, ir, llvm, nvvm
+from tcir._mlir import ir, llvm, nvvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import defining, flag, integer, string
-from tcir.dialect.ops.store_shared import STORE_BYTES, column_step
 from tcir.dialect.ops.tma_store import reduction_of, scatters
-from tcir.errors import PassError
-from tcir.passes.build.gpu_module import pointer_type
 
 from .converter import Converter, SmemTile, TensorMap, lower, require_role
-from .stores import known_divisor, words_of
 from .structure import only_if
-
-WORD_BYTES = 4
-
-
-@lower(tc.StoreSharedOp)
-def convert_store_shared(converter: Converter, op: tc.StoreSharedOp) -> None:
-    """Each thread stores its row in units of 16 bytes, whose place in a row the swizzle permutes.
-
-    A row of a swizzle-span column is ``span`` bytes; bits 4 and up of the byte in it are XORed with
-    bits 7 and up of the row's address (PTX ISA 9.7.16.10.6).
-    """
-    require_role(converter, op)
-    tile = converter.record(op.tile, SmemTile)
-    value = converter.ssa(op.value)
-    kind = tile.type
-    element_bytes, span = tc.element_bytes(kind.element), kind.span
-    columns = op.value.type.shape[1]
-    step = column_step(kind, columns)
-    if known_divisor(op.column) % step:
-        raise PassError(
-            f"expected a first column known to be a multiple of {step}, got one that is a multiple "
-            f"of {known_divisor(op.column)}: 16 bytes would be in two rows of the tile"
-        )
-    byte = arith.MulIOp(converter.ssa(op.column), converter.constant(element_bytes)).result
-    column = arith.DivUIOp(byte, converter.constant(span)).result
-    inside = arith.RemUIOp(byte, converter.constant(span)).result
-    row = arith.AddIOp(converter.ssa(op.row), converter.lane).result
-    base = converter.add(tile.address.base, tile.address.offset)
-    words = words_of(value, columns * element_bytes, WORD_BYTES)
-    unit = STORE_BYTES // WORD_BYTES
-    for further in range(0, columns * element_bytes, min(span, columns * element_bytes)):
-        at = converter.add(column, further // span)
-        first = arith.MulIOp(at, converter.constant(kind.shape[0])).result
-        line = arith.MulIOp(arith.AddIOp(first, row).result, converter.constant(span)).result
-        address = arith.AddIOp(base, line).result
-        phase = arith.AndIOp(
-            arith.ShRUIOp(address, converter.constant(3)).result,
-            converter.constant((span - 1) & -STORE_BYTES),
-        ).result
-        for start in range(0, min(span, columns * element_bytes), STORE_BYTES):
-            place = arith.XOrIOp(converter.add(inside, start), phase).result
-            pointer = llvm.inttoptr(pointer_type(3), arith.AddIOp(address, place).result)
-            word = (further + start) // WORD_BYTES
-            part = llvm.shufflevector(words, range(word, word + unit))
-            llvm.store(part, pointer, alignment=STORE_BYTES)
 
 
 @lower(tc.TmaStoreOp)

@@ -13,7 +13,7 @@ from tcir.dialect.limits import QUARTERS
 from tcir.dialect.operation import traits_of
 from tcir.dialect.ops.tma import halo_of
 from tcir.dialect.walk import walk
-from tcir.dialect.warp_map import EPILOGUE, MMA, PRODUCER, warp_map_of
+from tcir.dialect.warp_map import EPILOGUE, EPILOGUE_LOAD, MMA, PRODUCER, warp_map_of
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import fence, i64, of_pair, tma_load
@@ -128,7 +128,7 @@ class _Placer:
     def of(cls, kernel: func.FuncOp) -> _Placer:
         """Finds the loops of `kernel`; raises a match failure when they have another form."""
         loops = _load_loops(kernel)
-        rings = [_ring_loop(loop) for loop in loops]
+        rings = [ring for loop in loops for ring in _ring_loops(loop)]
         cta_group = kernel_cta_group(kernel)
         return cls(kernel, loops, rings, _clearing_op(kernel, loops[0]), cta_group)
 
@@ -195,20 +195,25 @@ class _Placer:
                 loads[0], f"expected rings of one size, used in step, got {sorted(rings)}"
             )
         (count,) = rings
-        consumers = _consumers(loop, [slot.slot for slot in slots], loads)
+        tiles = [slot.slot for slot in slots]
+        by_epilogue = all(map(_is_staged, tiles))
+        loader = EPILOGUE_LOAD if by_epilogue else PRODUCER
+        ctas = 1 if by_epilogue else self.cta_group
+        consumers = _consumers(loop, tiles, loads, by_epilogue)
         location = loads[0].location
         full = self._init(location, count)
-        empty = self._init(location, count)
+        readers = warp_map_of(self.kernel).threads(EPILOGUE) if by_epilogue else 1
+        empty = self._init(location, count, readers)
         with ir.InsertionPoint(loads[0]), location:
             phase = _phase(loop, count)
             full_slot = _bar(full, slots[0].index)
             empty_slot = _bar(empty, slots[0].index)
             flipped = index.value(index.sub(1, phase))
-            _tag(tc.MbarrierWaitOp(empty_slot, flipped), PRODUCER)
+            _tag(tc.MbarrierWaitOp(empty_slot, flipped), loader)
             nbytes = sum(integer(load, "nbytes") for load in loads)
-            expect = tc.MbarrierExpectTxOp(full_slot, i64(nbytes * self.cta_group))
-            _tag(expect, PRODUCER)
-        if self.cta_group == PAIR:
+            expect = tc.MbarrierExpectTxOp(full_slot, i64(nbytes * ctas))
+            _tag(expect, loader)
+        if ctas == PAIR:
             of_leader(expect)
         for load in loads:
             with ir.InsertionPoint(load), load.location:
@@ -216,14 +221,44 @@ class _Placer:
                     load.map, list(load.coords), load.tile, integer(load, "row"),
                     integer(load, "nbytes"), list(load.offsets), full_slot, halo_of(load),
                 )  # fmt: skip
-            if self.cta_group == PAIR:
+            if by_epilogue:
+                _tag(signalled, loader)
+            if ctas == PAIR:
                 of_pair(signalled)
             load.operation.erase()
+        if by_epilogue:
+            self._guard_staged(consumers, tiles, full_slot, empty_slot, phase)
+            return
         with ir.InsertionPoint(consumers[0]), consumers[0].location:
             _tag(tc.MbarrierWaitOp(full_slot, phase), MMA)
             _tag(fence("tcgen05.after"), MMA)
         with _at_end(loop):
             _tag(tc.CommitOp(empty_slot, loc=consumers[-1].location), MMA)
+
+    def _guard_staged(
+        self,
+        consumers: list[ir.OpView],
+        tiles: list[ir.Value],
+        full: ir.Value,
+        empty: ir.Value,
+        phase: ir.Value,
+    ) -> None:
+        """A wait before the loop over sub-partitions that reads a slot; in it, behind the last
+        ``tc.load_shared``, an arrival of every thread: TMA, through another proxy, may write."""
+        if len(consumers) != 1:
+            raise match_failure(
+                consumers[1], "expected one loop over the four sub-partitions to read a staged "
+                f"tile, got {len(consumers)}"
+            )  # fmt: skip
+        with ir.InsertionPoint(consumers[0]), consumers[0].location:
+            _tag(tc.MbarrierWaitOp(full, phase), EPILOGUE)
+        quarters = _quarter_loop(consumers[0])
+        reads = [op for op in walk(quarters) if isinstance(op, tc.LoadSharedOp)]
+        last = [op for op in reads if op.tile in tiles][-1]
+        behind = ancestor_in(last, quarters.body)
+        with ir.InsertionPoint.after(behind), last.location:
+            _tag(fence("proxy.async"), EPILOGUE)
+            tc.MbarrierArriveOp(empty)
 
     def _guard_accumulators(self, block: ir.Block) -> None:
         """A barrier after every loop of `block` whose accumulators are read later in the block.
@@ -396,23 +431,26 @@ def _clearing_op(kernel: func.FuncOp, first_load: ir.OpView) -> ir.OpView | None
     return clearing[0]
 
 
-def _ring_loop(loop: scf.ForOp) -> scf.ForOp:
-    """The loop that holds the loads directly: `loop`, or one inside it."""
-    while not any(_is_load(op) for op in loop.body):
-        loop = next(op for op in loop.body if any(_is_load(o) for o in walk(op)))
-        if not isinstance(loop, scf.ForOp):
-            raise match_failure(loop, "expected TMA loads in loops only, got one in another op")
-    return loop
+def _ring_loops(loop: scf.ForOp) -> list[scf.ForOp]:
+    """The loops that hold loads directly: `loop`, or some inside it."""
+    if any(_is_load(op) for op in loop.body):
+        return [loop]
+    inside = [op for op in loop.body if any(_is_load(o) for o in walk(op))]
+    for op in inside:
+        if not isinstance(op, scf.ForOp):
+            raise match_failure(op, "expected TMA loads in loops only, got one in another op")
+    return [ring for op in inside for ring in _ring_loops(op)]
 
 
 def _around(loops: list[scf.ForOp], rings: list[scf.ForOp]) -> list[ir.Block]:
     """The blocks of the loops between the kernel and its rings."""
-    blocks = []
-    for loop, ring in zip(loops, rings, strict=True):
+    blocks: dict[ir.Block, None] = {}
+    for ring in rings:
+        loop = next(op for op in loops if any(each == ring for each in walk(op)))
         while loop != ring:
-            blocks.append(loop.body)
+            blocks[loop.body] = None
             loop = ancestor_in(ring, loop.body)
-    return blocks
+    return list(blocks)
 
 
 def _slot_of(load: tc.TmaLoadOp) -> tc.SlotOp:
@@ -425,8 +463,14 @@ def _slot_of(load: tc.TmaLoadOp) -> tc.SlotOp:
     return owner
 
 
+def _is_staged(tile: ir.Value) -> bool:
+    """Whether the epilogue reads a loaded tile."""
+    users = [use.owner.opview for use in tile.uses]
+    return any(isinstance(user, tc.LoadSharedOp) for user in users)
+
+
 def _consumers(
-    loop: scf.ForOp, tiles: list[ir.Value], loads: list[tc.TmaLoadOp]
+    loop: scf.ForOp, tiles: list[ir.Value], loads: list[tc.TmaLoadOp], by_epilogue: bool
 ) -> list[ir.OpView]:
     """The ops of the loop's body that read `tiles`, in order, all after the loads."""
     ops = list(loop.body)
@@ -437,7 +481,8 @@ def _consumers(
             if user in loads:
                 continue
             traits = traits_of(user)
-            if not (traits.reads_shared and traits.completed_by == COMMIT):
+            known = traits.completed_by == ("" if by_epilogue else COMMIT)
+            if not (traits.reads_shared and known):
                 raise match_failure(
                     user, f"expected cp and mma as readers of a ring, got {user.operation.name} "
                     "(a commit tells when those are done, and nothing else)"

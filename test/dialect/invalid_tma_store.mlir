@@ -435,7 +435,7 @@ func.func @f(%v: vector<32x16xf16>, %tile: !tile, %i: index) {
 // illegal: tc.store_shared/major
 !tile = !tc.smem<array<i64: 64, 32>, f16, "MN", "128B">
 func.func @f(%v: vector<32x16xf16>, %tile: !tile, %i: index) {
-  // expected-error @+1 {{tc.store_shared: the tile must be K-major, got "MN": a thread has a row, and writes it as one}}
+  // expected-error @+1 {{tc.store_shared: the tile must be K-major, got "MN": a thread has a row, and accesses it as one}}
   "tc.store_shared"(%v, %tile, %i, %i) : (vector<32x16xf16>, !tile, index, index) -> ()
   return
 }

@@ -19,3 +19,13 @@ func.func @store(%v: vector<32x16xf16>, %out: memref<128x256xf16>, %tile: !tile,
   "tc.bulk_wait"() {pending = 1 : i64, read = true} : () -> ()
   return
 }
+
+// -----
+
+// CHECK-LABEL: func.func @load(
+// CHECK: "tc.load_shared"({{%.*}}, {{%.*}}, {{%.*}}) : (!tc.smem<array<i64: 128, 64>, f16, "K", "128B">, index, index) -> vector<32x16xf16>
+func.func @load(%tile: !tc.smem<array<i64: 128, 64>, f16, "K", "128B">, %i: index) {
+  %v = "tc.load_shared"(%tile, %i, %i)
+      : (!tc.smem<array<i64: 128, 64>, f16, "K", "128B">, index, index) -> vector<32x16xf16>
+  return
+}

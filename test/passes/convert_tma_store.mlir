@@ -24,6 +24,14 @@ func.func @f(%out: memref<128x256xf16>) attributes {tc.kernel, tc.grid = array<i
     // CHECK: arith.xori %{{.*}}, %[[PHASE]] : i32
     // CHECK: llvm.store %{{.*}} {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<3>
     "tc.store_shared"(%v, %tile, %c0, %c32) : (vector<32x16xf16>, !tc.smem<array<i64: 32, 64>, f16, "K", "128B">, index, index) -> ()
+    // The same places, read as two vectors of four words.
+    // CHECK: %[[PHASE:.*]] = arith.andi %{{.*}}, %c112_i32 : i32
+    // CHECK: arith.xori %{{.*}}, %[[PHASE]] : i32
+    // CHECK: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xi32>
+    // CHECK: arith.xori %{{.*}}, %[[PHASE]] : i32
+    // CHECK: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xi32>
+    // CHECK: llvm.bitcast %{{.*}} : vector<8xi32> to vector<16xf16>
+    %back = "tc.load_shared"(%tile, %c0, %c32) : (!tc.smem<array<i64: 32, 64>, f16, "K", "128B">, index, index) -> vector<32x16xf16>
     // CHECK: nvvm.fence.proxy
     "tc.fence"() {kind = "proxy.async"} : () -> ()
     // CHECK: nvvm.bar.warp.sync

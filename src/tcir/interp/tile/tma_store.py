@@ -1,18 +1,21 @@
-"""Rules of TMA stores: bulk groups, and the register tiles written to shared memory before."""
+"""Rules of TMA stores and bulk groups, and of register tiles in the shared memory TMA accesses."""
 
 from __future__ import annotations
+
+from math import gcd
 
 import numpy as np
 
 from tcir.dialect import tc
 from tcir.dialect.attributes import flag, integer, string
 from tcir.dialect.limits import QUARTER_LANES
-from tcir.dialect.ops.store_shared import STORE_BYTES, column_step
+from tcir.dialect.ops.store_shared import STORE_BYTES
 from tcir.dialect.ops.tma_store import reduction_of, scatters
 from tcir.interp.tile.addresses import slice_bytes
 from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, execute
 from tcir.interp.tile.movement import segments
 from tcir.interp.tile.values import MemRef, Registers, Site, SmemTile, Stored, Writers
+from tcir.interp.types import Array, dtype_of
 from tcir.machine import TensorOperand
 from tcir.machine.tma.box import Box, store_box
 
@@ -21,34 +24,56 @@ from tcir.machine.tma.box import Box, store_box
 def store_shared(compiler: Compiler, op: tc.StoreSharedOp) -> Step:
     value_, tile_, row_, column_ = compiler.operands(op)
     site = compiler.site(op)
-    step = column_step(op.tile.type, op.value.type.shape[1])
 
     def store(frame: Frame) -> None:
         v = frame.values
         value: Registers = v[value_]
         tile: SmemTile = v[tile_]
-        row, column = v[row_], v[column_]
         frame.cta_run.consume(frame, value, site)
         columns = value.data.shape[1]
-        layout = tile.layout
-        inside = 0 <= row <= layout.mn - QUARTER_LANES and 0 <= column <= layout.k - columns
-        if not inside or column % step:
-            raise frame.cta_run.error(
-                "access-outside-tile",
-                f"expected 32 rows and {columns} columns of a tile of {layout.mn} x {layout.k}, "
-                f"from a column that is a multiple of {step}, got row {row}, column {column}",
-                site,
-            )
-        places = slice_bytes(layout, tile.base, column, columns)[row : row + QUARTER_LANES]
+        places = _places(frame, tile, v[row_], v[column_], columns, site)
         data = np.ascontiguousarray(value.data).view(np.uint8)
         frame.agent.memory.store(
             "shared",
-            places[:, ::STORE_BYTES].reshape(-1),
+            places.reshape(-1),
             data.reshape(-1, STORE_BYTES),
             site=site,
         )
 
     return store
+
+
+@execute(tc.LoadSharedOp)
+def load_shared(compiler: Compiler, op: tc.LoadSharedOp) -> Step:
+    tile_, row_, column_ = compiler.operands(op)
+    result, site = compiler.result(op), compiler.site(op)
+    columns, dtype = op.value.type.shape[1], dtype_of(op.value.type)
+
+    def load(frame: Frame) -> None:
+        v = frame.values
+        places = _places(frame, v[tile_], v[row_], v[column_], columns, site)
+        raw = frame.agent.memory.load("shared", places.reshape(-1), STORE_BYTES, site=site)
+        data = np.ascontiguousarray(raw).reshape(QUARTER_LANES, -1).view(dtype)
+        v[result] = Registers(data, quarter=-1)
+
+    return load
+
+
+def _places(frame: Frame, tile: SmemTile, row: int, column: int, columns: int, site: Site) -> Array:
+    """Addresses of the 16-byte units of 32 rows of `columns` columns: int64[32, units]."""
+    layout = tile.layout
+    per_span = layout.span // layout.element_bytes
+    step = gcd(columns, per_span)
+    inside = 0 <= row <= layout.mn - QUARTER_LANES and 0 <= column <= layout.k - columns
+    if not inside or column % step:
+        raise frame.cta_run.error(
+            "access-outside-tile",
+            f"expected 32 rows and {columns} columns of a tile of {layout.mn} x {layout.k}, "
+            f"from a column that is a multiple of {step}, got row {row}, column {column}",
+            site,
+        )
+    rows = slice_bytes(layout, tile.base, column, columns)[row : row + QUARTER_LANES]
+    return rows[:, ::STORE_BYTES]
 
 
 @execute(tc.TmaStoreOp)
