@@ -37,7 +37,7 @@ effects, not which: nothing to derive this from."""
 @register_pass
 @dataclass(frozen=True)
 class AssignRoles(Pass):
-    """Assigns every op between set-up and end to one of three concurrent roles.
+    """Assigns every op between set-up and end to one of the concurrent roles of the warp map.
 
     Before::
 

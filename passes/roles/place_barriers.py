@@ -90,6 +90,9 @@ class PlaceBarriers(Pass):
 
     Rings in tensor memory, filled by the loop's cp, use the same slots and thus the same ``empty``
     barrier: commit, wait, load, wait separate the last mma on a slot from the next cp into it.
+    A ring that the epilogue reads (``tc.load_shared``, in a loop over sub-partitions) is filled by
+    a role of its own, ``epilogue_load``: the epilogue waits for "full" in front of that loop, and
+    in it, behind its last read and ``tc.fence "proxy.async"``, each thread arrives on "empty".
     TMA stores: see `tcir.passes.roles.bulk_groups`; CTA pairs: `tcir.passes.roles.pairs`.
     Preserves program order, which one thread may still execute as a whole, and the values stored.
     Each synchronisation op carries ``tc.for_role``.
