@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from tcir._mlir import ext, ir
-from tcir.dialect.attributes import integer, string
+from tcir.dialect.attributes import integer, is_integer, string
 from tcir.dialect.operation import Op
-from tcir.dialect.ops.highlevel import out_layout
+from tcir.dialect.ops.highlevel import k_part, out_layout
 from tcir.dialect.rules import Broken, verify
 
 SOURCE = "PTX ISA 9.7.16.10.7"
@@ -80,7 +80,8 @@ class BlockScaledMatmulOp(
 
     ``a`` is ``[M,K]`` or ``[L,M,K]``. ``b`` is ``[N,K]`` or ``[L,N,K]``, and ``out`` ``[M,N]`` or
     ``[L,M,N]``; or ``b`` has one dimension less, ``[K]`` or ``[L,K]``, and so has ``out``. With
-    ``out_layout = "nm"`` ``out`` is ``[N,M]`` or ``[L,N,M]``.
+    ``out_layout = "nm"`` ``out`` is ``[N,M]`` or ``[L,N,M]``. With ``k_part`` the sums stay in
+    parts, as in ``tc.matmul``: ``out`` is of f32, and there are no global scales.
     In the scale layout ``"row_major"`` the dimension k has one scale per ``block`` values;
     ``"blocked_128x4"`` is the layout the tensor core reads, ``[ceil(rows / 128), ceil(K / block
     / 4), 512]`` after the batch (a vector has one row): scale ``s`` of row ``r`` is byte ``(r % 32)
@@ -160,6 +161,24 @@ def _(op: BlockScaledMatmulOp) -> Broken:
     known = isinstance(got, ir.StringAttr) and got.value in ("mn", "nm")
     matrix = op.b.type.rank == op.a.type.rank
     return None if got is None or (known and matrix) else {"got": got}
+
+
+@verify(
+    BlockScaledMatmulOp,
+    "k-part",
+    "tc",
+    "k_part must be an integer of at least 1 with out of f32 and without global scales, or left "
+    "out, got {got} with out of {out} and {count} global scales: parts are scaled and "
+    "rounded after they are summed",
+)
+def _(op: BlockScaledMatmulOp) -> Broken:
+    if "k_part" not in op.attributes:
+        return None
+    number = is_integer(op, "k_part") and integer(op, "k_part") > 0
+    if number and _element(op.out) == "f32" and not _globals(op):
+        return None
+    count = len(_globals(op))
+    return {"got": op.attributes["k_part"], "out": _element(op.out), "count": count}
 
 
 @verify(
@@ -301,7 +320,9 @@ def _(op: BlockScaledMatmulOp) -> Broken:
     (*batch, m, _), b = _shape(op.a), _shape(op.b)
     other = b[: len(batch)]
     rows_columns = [m, *b[len(batch) : -1]]
-    want = [*batch, *(rows_columns if out_layout(op) == "mn" else rows_columns[::-1])]
+    part = k_part(op)
+    parts = [] if part is None else [-(-_shape(op.a)[-1] // part)]
+    want = [*parts, *batch, *(rows_columns if out_layout(op) == "mn" else rows_columns[::-1])]
     got = _shape(op.out)
     if got == want and batch == other and _element(op.out) in RESULT_TYPES:
         return None

@@ -9,12 +9,13 @@ from tcir._mlir import arith, ir, memref, vector
 from tcir.dialect import tc
 from tcir.dialect.ops.block_scale import ROWS_PER_COLUMN
 from tcir.dialect.ops.block_scaled import BLOCK_ROWS
+from tcir.dialect.ops.highlevel import k_part
 from tcir.passes.build import index
 from tcir.passes.build.cta_pair import first_column
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.epilogue import Epilogue
 from tcir.passes.build.index import Index
-from tcir.passes.build.limits import MMA_N_STEP, round_up
+from tcir.passes.build.limits import MMA_N_STEP, ceil_div, round_up
 from tcir.passes.build.scaled_checks import check_scaled
 from tcir.passes.build.scaled_product import ScaledPlace, ScaledProduct
 from tcir.passes.build.scaled_shape import ScaledShape, Stage
@@ -56,18 +57,31 @@ def check_block_scaled(op: tc.BlockScaledMatmulOp, shape: ScaledShape) -> None:
             "wants the scales of 128 rows in blocks); run reorder-scales first"
         )  # fmt: skip
     check_scaled(op, shape)
+    part, step = k_part(op), stage_of(shape).k
+    if part is not None and part % step:
+        raise match_failure(
+            op,
+            f"expected k_part to be a multiple of {step}, got {part} (a step of the main loop, a "
+            f"span of the swizzle and its scales); take k_part = {round_up(part, step)}",
+        )
+
+
+def stage_of(shape: ScaledShape) -> Stage:
+    """A step of the main loop."""
+    return Stage(shape, ROW_BYTES)
 
 
 @dataclass(frozen=True)
 class BlockScaledProduct:
     """``tc.block_scaled_matmul`` in tiles of 128 rows and `n_tile` columns.
 
-    factors: the kernel's global scales
+    factors: the kernel's global scales; steps: that cover K, or a part of it
     """
 
     product: ScaledProduct
     n_tile: int
     factors: tuple[ir.Value, ...]
+    steps: int
 
     @staticmethod
     def create(
@@ -79,14 +93,10 @@ class BlockScaledProduct:
     ) -> BlockScaledProduct:
         """Builds the tensor maps in a kernel of these `arguments`."""
         factors = tuple(argument(arguments, g) for g in (op.a_global, op.b_global) if g is not None)
-        stage = Stage(shape, ROW_BYTES)
+        stage = stage_of(shape)
         product = ScaledProduct.create(op, arguments, stage, n_tile, cta_group)
-        return BlockScaledProduct(product, n_tile, factors)
-
-    @property
-    def steps(self) -> int:
-        """Stages that cover K."""
-        return self.product.stage.per_tile
+        part = k_part(op) or shape.k
+        return BlockScaledProduct(product, n_tile, factors, ceil_div(part, stage.k))
 
     @property
     def sums(self) -> ir.Type:
@@ -99,11 +109,18 @@ class BlockScaledProduct:
         column = first_column(column, self.product.b.type.shape[0], self.product.cta_group)
         batch = 0 if place.batch is None else place.batch
         at = ScaledPlace(place.row, place.row_tile, batch, column, block, inside)
-        return partial(self._multiply, at)
+        return partial(self._multiply, at, place.part)
 
     def _multiply(
-        self, place: ScaledPlace, d: ir.Value, step: Index, accumulate: Accumulate
+        self,
+        place: ScaledPlace,
+        part: Index | None,
+        d: ir.Value,
+        step: Index,
+        accumulate: Accumulate,
     ) -> None:
+        if part is not None:
+            step = index.add(index.mul(part, self.steps), step)
         self.product.multiply(d, step, place, accumulate)
 
     def _columns(self, place: Place) -> tuple[Index, Index, Index]:

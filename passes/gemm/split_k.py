@@ -14,9 +14,12 @@ from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import i64
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.operand_tiles import k_step
+from tcir.passes.build.scaled_shape import ScaledShape
 from tcir.passes.build.tensor_functions import tensor_ops
 from tcir.passes.build.tile_kernel import needs_columns
+from tcir.passes.gemm.block_scaled import stage_of
 from tcir.passes.gemm.dense import k_of
+from tcir.passes.gemm.global_scales import scaled_sums
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 
@@ -24,7 +27,8 @@ from tcir.passmanager.remarks import remark
 @register_pass
 @dataclass(frozen=True)
 class SplitK(Pass):
-    """Divides K of a ``tc.matmul`` into equal ranges of steps, and sums up the partial results.
+    """Divides K of a ``tc.matmul`` or ``tc.block_scaled_matmul`` into equal ranges of steps, and
+    sums up the partial results.
 
     splits: ranges; 1: none
 
@@ -39,7 +43,8 @@ class SplitK(Pass):
         %c = "tc.sum_parts"(%p) : (tensor<4x8x256xf32>) -> tensor<8x256xf16>
 
     The parts are a workspace between two kernels, and summed in the order of k: the result does not
-    depend on timing. A ``tc.epilogue`` follows the sum. Preserves the value of every element up to
+    depend on timing. A ``tc.epilogue`` follows the sum; global scales of block-scaled operands,
+    which multiply whole sums, are the first thing in it. Preserves the value of every element up to
     the order of the sums.
     """
 
@@ -60,29 +65,24 @@ class SplitK(Pass):
 
     def _visit(self, op: ir.OpView) -> None:
         reason = ""
-        if isinstance(op, tc.BlockScaledMatmulOp):
-            reason = (
-                f"with block-scaled operands, got {self.splits} (global scales multiply whole "
-                "sums); for few columns take pipeline gemv-padded-n with schedule=split-k"
-            )
-        elif isinstance(op, tc.GroupedMatmulOp):
+        product = isinstance(op, tc.MatmulOp | tc.BlockScaledMatmulOp)
+        if isinstance(op, tc.GroupedMatmulOp):
             reason = (
                 f"with groups, got {self.splits} (how many rows there are to sum up is known at "
                 "run time only); leave split-k out"
             )
-        elif isinstance(op, tc.MatmulOp) and needs_columns(op.result):
+        elif product and needs_columns(op.out):
             reason = (
                 f"with a gated or quantised result, got {self.splits} (the kernel that sums the "
                 "parts up has an element a thread, not a block); leave split-k out"
             )
         if reason:
             raise match_failure(op, f"expected split-k=1 {reason}")
-        if isinstance(op, tc.MatmulOp) and k_part(op) is None:
+        if product and k_part(op) is None:
             self._split(op)
 
-    def _split(self, op: tc.MatmulOp) -> None:
-        a, k = op.a.type, k_of(op)
-        step = k_step(k, tc.element_bytes(a.element_type))
+    def _split(self, op: tc.MatmulOp | tc.BlockScaledMatmulOp) -> None:
+        k, step = _steps(op)
         steps = ceil_div(k, step)
         if self.splits > steps:
             raise match_failure(
@@ -96,22 +96,35 @@ class SplitK(Pass):
         element = out.element_type if str(out.element_type) == "i32" else ir.F32Type.get()
         kind = ir.RankedTensorType.get([parts, *out.shape], element)
         attributes = {name: op.attributes[name] for name in op.attributes}
+        operands, factors = list(op.operands), list[ir.Value]()
+        if isinstance(op, tc.BlockScaledMatmulOp):
+            operands, factors = operands[:4], operands[4:]
+            segments = ir.DenseI32ArrayAttr.get([1, 1, 1, 1, 0, 0])
+            attributes["operandSegmentSizes"] = segments
         with ir.InsertionPoint(op), op.location:
             product = ir.Operation.create(
-                tc.MatmulOp.OPERATION_NAME,
-                [kind],
-                [op.a, op.b],
-                {**attributes, "k_part": i64(each * step)},
+                op.operation.name, [kind], operands, {**attributes, "k_part": i64(each * step)}
             )
-            total = tc.SumPartsOp(product.result, out).out
-        op.out.replace_all_uses_with(total)
+            if factors:
+                whole = ir.RankedTensorType.get(out.shape, element)
+                scaled_sums(op, tc.SumPartsOp(product.result, whole).out, factors)
+            else:
+                op.out.replace_all_uses_with(tc.SumPartsOp(product.result, out).out)
         op.operation.erase()
         self._state(product.opview, parts, each, out)
 
-    def _state(self, product: tc.MatmulOp, parts: int, each: int, out: ir.RankedTensorType) -> None:
+    def _state(self, product: ir.OpView, parts: int, each: int, out: ir.RankedTensorType) -> None:
         bytes_ = 4 * parts * prod(out.shape)
         remark(
             product,
             f"K in {parts} parts of {each} steps each: {parts} times the tiles, and a workspace of "
             f"{bytes_} bytes, written and read once",
         )
+
+
+def _steps(op: tc.MatmulOp | tc.BlockScaledMatmulOp) -> tuple[int, int]:
+    """Elements of K, and those of a step of the main loop."""
+    if isinstance(op, tc.BlockScaledMatmulOp):
+        shape = ScaledShape.of(op)
+        return shape.k, stage_of(shape).k
+    return k_of(op), k_step(k_of(op), tc.element_bytes(op.a.type.element_type))

@@ -365,3 +365,38 @@ func.func @f(%a: tensor<256x64xf4E2M1FN>, %sa: tensor<256x4xf8E4M3FN>, %b: tenso
           tensor<4xf8E4M3FN>) -> tensor<256xf32>
   return
 }
+
+// -----
+
+// legal: tc.block_scaled_matmul/k-part
+func.func @f(%a: tensor<8x512xf8E4M3FN>, %sa: tensor<1x4x512xf8E8M0FNU>, %b: tensor<16x512xf8E4M3FN>, %sb: tensor<1x4x512xf8E8M0FNU>, %g: tensor<f32>) {
+  %c = "tc.block_scaled_matmul"(%a, %sa, %b, %sb) {block = 32 : i64, a_scale_layout = "blocked_128x4", b_scale_layout = "blocked_128x4", k_part = 128 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (tensor<8x512xf8E4M3FN>, tensor<1x4x512xf8E8M0FNU>, tensor<16x512xf8E4M3FN>, tensor<1x4x512xf8E8M0FNU>) -> tensor<4x8x16xf32>
+  return
+}
+
+// -----
+
+// illegal: tc.block_scaled_matmul/k-part
+func.func @f(%a: tensor<8x512xf8E4M3FN>, %sa: tensor<1x4x512xf8E8M0FNU>, %b: tensor<16x512xf8E4M3FN>, %sb: tensor<1x4x512xf8E8M0FNU>, %g: tensor<f32>) {
+  // expected-error @+1 {{tc.block_scaled_matmul: k_part must be an integer of at least 1 with out of f32 and without global scales, or left out, got 0 : i64 with out of f32 and 0 global scales: parts are scaled and rounded after they are summed}}
+  %c = "tc.block_scaled_matmul"(%a, %sa, %b, %sb) {block = 32 : i64, a_scale_layout = "blocked_128x4", b_scale_layout = "blocked_128x4", k_part = 0 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (tensor<8x512xf8E4M3FN>, tensor<1x4x512xf8E8M0FNU>, tensor<16x512xf8E4M3FN>, tensor<1x4x512xf8E8M0FNU>) -> tensor<4x8x16xf32>
+  return
+}
+
+// -----
+
+// illegal: tc.block_scaled_matmul/k-part
+func.func @f(%a: tensor<8x512xf8E4M3FN>, %sa: tensor<1x4x512xf8E8M0FNU>, %b: tensor<16x512xf8E4M3FN>, %sb: tensor<1x4x512xf8E8M0FNU>, %g: tensor<f32>) {
+  // expected-error @+1 {{tc.block_scaled_matmul: k_part must be an integer of at least 1 with out of f32 and without global scales, or left out, got 128 : i64 with out of f32 and 1 global scales: parts are scaled and rounded after they are summed}}
+  %c = "tc.block_scaled_matmul"(%a, %sa, %b, %sb, %g) {block = 32 : i64, a_scale_layout = "blocked_128x4", b_scale_layout = "blocked_128x4", k_part = 128 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 0>} : (tensor<8x512xf8E4M3FN>, tensor<1x4x512xf8E8M0FNU>, tensor<16x512xf8E4M3FN>, tensor<1x4x512xf8E8M0FNU>, tensor<f32>) -> tensor<4x8x16xf32>
+  return
+}
+
+// -----
+
+// illegal: tc.block_scaled_matmul/k-part
+func.func @f(%a: tensor<8x512xf8E4M3FN>, %sa: tensor<1x4x512xf8E8M0FNU>, %b: tensor<16x512xf8E4M3FN>, %sb: tensor<1x4x512xf8E8M0FNU>, %g: tensor<f32>) {
+  // expected-error @+1 {{tc.block_scaled_matmul: k_part must be an integer of at least 1 with out of f32 and without global scales, or left out, got 128 : i64 with out of f16 and 0 global scales: parts are scaled and rounded after they are summed}}
+  %c = "tc.block_scaled_matmul"(%a, %sa, %b, %sb) {block = 32 : i64, a_scale_layout = "blocked_128x4", b_scale_layout = "blocked_128x4", k_part = 128 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>} : (tensor<8x512xf8E4M3FN>, tensor<1x4x512xf8E8M0FNU>, tensor<16x512xf8E4M3FN>, tensor<1x4x512xf8E8M0FNU>) -> tensor<4x8x16xf16>
+  return
+}

@@ -11,9 +11,11 @@ import tcir
 from tcir._mlir import arith, ir
 from tcir.program.inputs import make_inputs, poison
 
-from .breaking import Edit, pick, run_broken, walk
+from .block_scaled_text import F4, F8A, F8B, UE8M0, BlockScaled
+from .breaking import Edit, change_operand, pick, run_broken, walk
 from .epilogue_text import TRUNCATE, Fused
 from .gemm_cases import Dense
+from .gemm_scaled_cases import Scaled
 
 QUICK = Dense(8, 136, 296, "f16", "mk", "nk", out="bf16", options="split-k=3")
 CASES = [
@@ -47,6 +49,39 @@ def run(case: Dense, orders: int) -> None:
 )
 def test_case(case: Dense) -> None:
     run(case, 2)
+
+
+NVFP4 = Scaled(BlockScaled(m=20, n=40, k=640, alpha="in", blocked="a1b1"), "split-k=3")
+SCALED = [
+    NVFP4,
+    Scaled(BlockScaled(m=20, n=72, k=512, alpha="after", out="f16"), "split-k=2 n-tile=32"),
+    Scaled(
+        BlockScaled(m=20, n=40, k=256, batch=2, a=F8A, b=F8B, scale=UE8M0, block=32, out="bf16"),
+        "split-k=2 swap=never",
+    ),
+    Scaled(BlockScaled(m=20, n=40, k=384, a=F4, b=F8A, scale=UE8M0, block=32), "split-k=3"),
+    Scaled(
+        BlockScaled(m=40, n=48, k=768, scale=UE8M0, block=32),
+        "split-k=3 kind=mxf8f6f4 persistent=true ctas=2 store=tma",
+    ),
+    Scaled(BlockScaled(m=8, n=40, k=512, alpha="in", blocked="a1b1"), "split-k=2"),  # exchanged
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", SCALED, ids=str)
+def test_block_scaled(case: Scaled) -> None:
+    """Global scales multiply the sum of the parts."""
+    report = tcir.validate(case.case.linalg(), case.pipeline, orders=2)
+    assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
+    assert not [finding for line in report.passes for finding in line.findings]
+
+
+@pytest.mark.slow
+def test_block_scaled_floats() -> None:
+    case = SCALED[2]
+    report = tcir.validate(case.case.linalg(), case.pipeline, inputs="random")
+    assert report.ok, str(report)
 
 
 @pytest.mark.slow
@@ -127,3 +162,26 @@ def test_break(at: str, edit: Edit, by: tuple[str, ...]) -> None:
     pipeline = tcir.named_pipeline("gemm", split_k=3, swap="never")
     caught = run_broken(case.text, pipeline, at, edit, orders=1)
     assert caught.at == at and caught.by in by, caught.text
+
+
+def _no_global_scale(module: Any) -> None:
+    """alpha of one operand alone."""
+    product = pick(module, "arith.mulf")
+    product.results[0].replace_all_uses_with(product.operands[0])
+
+
+SCALED_BREAKS: dict[str, tuple[str, Edit]] = {
+    "one global scale of two": ("split-k", _no_global_scale),
+    "scales one step off": ("tile-gemm", change_operand("tc.tma_load", 2, _plus(8), 1)),
+    "codes one step off": ("tile-gemm", change_operand("tc.tma_load", 1, _plus(128))),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("at", "edit"), [pytest.param(*each, id=what) for what, each in SCALED_BREAKS.items()]
+)
+def test_block_scaled_break(at: str, edit: Edit) -> None:
+    pipeline = tcir.named_pipeline("gemm", split_k=3)
+    caught = run_broken(NVFP4.case.linalg(), pipeline, at, edit, orders=1)
+    assert caught.at == at and caught.by == "difference", caught.text

@@ -13,7 +13,7 @@ import numpy as np
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.ops.highlevel import out_layout
+from tcir.dialect.ops.highlevel import k_part, out_layout
 from tcir.formats import from_blocked, to_blocked
 from tcir.interp.tensor.arith import convert
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
@@ -62,11 +62,15 @@ def tc_block_scaled_matmul(
         b_scales = row_major(b_scales, b.shape, b.ndim < a.ndim, block)
     right = _widened(b, b_scales, block)
     right = right[..., None] if b.ndim < a.ndim else right.swapaxes(-1, -2)
-    total = np.empty((*a.shape[:-1], right.shape[-1]), np.float32)
+    part = k_part(op) or a.shape[-1]
+    spans = [slice(k, k + part) for k in range(0, a.shape[-1], part)]
+    total = np.empty((len(spans), *a.shape[:-1], right.shape[-1]), np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
         for first in range(0, a.shape[-2], ROWS_AT_ONCE):
             rows = (..., slice(first, first + ROWS_AT_ONCE), slice(None))
-            total[rows] = _widened(a[rows], a_scales[rows], block) @ right
+            left = _widened(a[rows], a_scales[rows], block)
+            for sums, span in zip(total, spans, strict=True):
+                sums[rows] = left[..., span] @ right[..., span, :]
         if out_layout(op) == "nm":
             total = np.ascontiguousarray(total.swapaxes(-1, -2))
         total = total.reshape(shape_of(type_))
