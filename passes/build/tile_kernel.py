@@ -339,20 +339,20 @@ def store_tile_lanes(
     places: Callable[[ir.Value], list[Lanes]],
     column: Callable[[ir.Value], Index],
     epilogue: Epilogue,
+    first: Callable[[ir.Value], list[Index]] | None = None,
 ) -> None:
     """The same with indices per lane; a lane whose indices are outside `out` stores nothing.
 
-    ``places(quarter)`` are the indices of the sub-partition's lanes, without the column.
+    ``places(quarter)`` are the indices of the sub-partition's lanes, without the column;
+    ``first(quarter)``, where lanes follow each other, those of lane 0, for the epilogue.
     """
-
-    def indices(quarter: ir.Value) -> Callable[[ir.Value], list[Index]]:
-        at = [place.value for place in places(quarter)]
-        return lambda first: [*at, index.value(column(first))]
-
-    def store(value: ir.Value, at: list[Index]) -> None:
-        tc.StoreLanesOp(value, out, at[:-1], at[-1])
-
-    _store_quarters(d, indices, epilogue, store)
+    with loop(QUARTERS) as quarter:
+        lanes = [place.value for place in places(quarter)]
+        start: list[Index] = [*lanes] if first is None else first(quarter)
+        with loop(d.type.shape[1], STORE_COLUMNS) as n:
+            sums = load_registers(d, quarter, n)
+            at = index.value(column(n))
+            tc.StoreLanesOp(epilogue(sums, [*start, at]), out, lanes, at)
 
 
 def _store_quarters(

@@ -8,6 +8,7 @@ from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
 from tcir.dialect.ops.grouped import tiles_of
 from tcir.passes.build import index
 from tcir.passes.build.emit import i64
+from tcir.passes.build.index import Index
 from tcir.passes.build.lanes import Lanes, lane_index, spread
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.tile_kernel import (
@@ -41,6 +42,7 @@ def tile_grouped(source: Source, n_tile: int) -> None:
     """One CTA per tile that there may be: it finds its group, or has nothing to do."""
     op = source.op
     n = op.out.type.shape[-1]
+    sums = 2 if source.after is not None and source.after.gated else 1
     source.function.attributes[UNWRITTEN] = ir.UnitAttr.get()
     with kernel(source, [row_tiles(op), ceil_div(n, n_tile), 1]) as arguments:
         product = DenseProduct.create(op, arguments, n_tile)
@@ -64,10 +66,15 @@ def tile_grouped(source: Source, n_tile: int) -> None:
                 rows = (row + found.first).where(row.below(found.count), beyond)
                 return [spread(found.group), rows] if op.masked else [rows]
 
+            def first(quarter: ir.Value) -> list[Index]:
+                row = index.add(found.first, index.mul(quarter, QUARTER_LANES))
+                return [found.group, row] if op.masked else [row]
+
             store_tile_lanes(
                 d,
                 arguments[-1],
                 places=places,
-                column=lambda first: index.add(column, first),
-                epilogue=source.epilogue(arguments, 0),
+                column=lambda n: index.div(index.add(column, n), sums),
+                epilogue=source.epilogue(arguments, op.out.type.rank - 2),
+                first=first if source.after else None,
             )

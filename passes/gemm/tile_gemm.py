@@ -157,7 +157,7 @@ class TileGemm(Pass):
 
     def run(self, module: ir.Module) -> None:
         if any(isinstance(op, tc.GroupedMatmulOp) for op in tensor_ops(module)):
-            for source in find_sources(module, tc.GroupedMatmulOp, self.name):
+            for source in find_sources(module, tc.GroupedMatmulOp, self.name, epilogues=True):
                 self._tile_groups(source)
             return
         scaled = any(isinstance(op, tc.BlockScaledMatmulOp) for op in tensor_ops(module))
@@ -202,6 +202,12 @@ class TileGemm(Pass):
                 "the next group's; leave store out",
             )
         self._check_no_kind(op)
+        if source.quantise is not None:
+            raise match_failure(
+                op,
+                "expected results of one tensor with groups, got a quantised one (a block of "
+                "scales has 128 rows, of whichever groups these are); quantise in another kernel",
+            )
         check_dense(op)
         tile_grouped(source, choose_n_tile(op, self.n_tile, op.out.type.shape[-1]))
 

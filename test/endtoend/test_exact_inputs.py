@@ -26,6 +26,7 @@ from .breaking import change_text
 from .epilogue_text import TRUNCATE, Fused
 from .linalg_text import Conv, Matmul
 from .oracle import integers
+from .test_gemm_grouped import Grouped
 
 Array = np.ndarray[Any, Any]
 MX: dict[str, Any] = {"scale": UE8M0, "block": 32}
@@ -69,6 +70,16 @@ def test_scales_at_both_ends() -> None:
     for codes in map(_codes, (sa, sb)):
         assert 0 in codes and max(codes) > 127 + 100
         assert len(codes) > 200
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_groups(masked: bool) -> None:
+    """Every code in A and in the matrices of all groups; sizes stay sizes."""
+    (a, b, sizes), contraction = _drawn(Grouped(4, 256, 128, 512, F8A, masked=masked).text)
+    assert contraction is not None and contraction.products == 512
+    for array in (a, b):
+        assert len(_codes(array)) >= 254  # all but the NaN
+    assert (sizes >= 0).all() and (sizes if masked else sizes.sum()).max() <= 256
 
 
 def test_the_range_of_integers_and_of_f16() -> None:

@@ -11,9 +11,10 @@ import pytest
 
 import tcir
 from tcir._mlir import arith, ir
+from tcir.errors import PassError
 from tcir.program.inputs import make_inputs, poison
 
-from .breaking import Edit, pick, run_broken, walk
+from .breaking import Edit, activation_first, pick, run_broken, walk
 from .oracle import DTYPES, Array
 
 
@@ -164,3 +165,140 @@ BREAKS: dict[str, Edit] = {
 def test_break(at: str, edit: Edit) -> None:
     caught = run_broken(QUICK.text, tcir.named_pipeline("gemm"), at, edit, orders=1)
     assert caught.at == at and caught.by in ("difference", "hazard: race"), caught.text
+
+
+# --- epilogues ---------------------------------------------------------------------------------
+
+MAPS = """
+#n = affine_map<(t, n) -> (n)>
+#t = affine_map<(t, n) -> (t)>
+#all = affine_map<(t, n) -> (t, n)>
+"""
+CONTIGUOUS = (
+    MAPS
+    + """
+func.func @f(%a: tensor<200x72xf16>, %b: tensor<3x72x24xf16>, %sizes: tensor<3xi32>,
+    %bias: tensor<24xf32>, %weight: tensor<200xf32>, %r: tensor<200x24xf16>)
+    -> tensor<200x24xf16> {
+  %c = "tc.grouped_matmul"(%a, %b, %sizes) {a_layout = "mk", b_layout = "kn"}
+      : (tensor<200x72xf16>, tensor<3x72x24xf16>, tensor<3xi32>) -> tensor<200x24xf32>
+  %d = "tc.epilogue"(%c) ({
+  ^bb0(%s: f32):
+    %x = "tc.element"(%bias) {map = #n} : (tensor<24xf32>) -> f32
+    %u = arith.addf %s, %x : f32
+    %zero = arith.constant 0.0 : f32
+    %v = arith.maximumf %u, %zero : f32
+    %w = "tc.element"(%weight) {map = #t} : (tensor<200xf32>) -> f32
+    %p = arith.mulf %v, %w : f32
+    %z = "tc.element"(%r) {map = #all} : (tensor<200x24xf16>) -> f16
+    %wide = arith.extf %z : f16 to f32
+    %q = arith.addf %p, %wide : f32
+    %o = arith.truncf %q : f32 to f16
+    "tc.yield"(%o) : (f16) -> ()
+  }) : (tensor<200x24xf32>) -> tensor<200x24xf16>
+  return %d : tensor<200x24xf16>
+}
+"""
+)
+"""relu(sum + bias) * the row's weight + residual."""
+MASKED = """
+#gn = affine_map<(g, c, n) -> (g, n)>
+func.func @f(%a: tensor<3x40x72xbf16>, %b: tensor<3x48x72xbf16>, %sizes: tensor<3xi32>,
+    %bias: tensor<3x24xf32>) -> tensor<3x40x24xbf16> {
+  %c = "tc.grouped_matmul"(%a, %b, %sizes) {a_layout = "mk", b_layout = "nk"}
+      : (tensor<3x40x72xbf16>, tensor<3x48x72xbf16>, tensor<3xi32>) -> tensor<3x40x48xf32>
+  %d = "tc.epilogue"(%c) ({
+  ^bb0(%gate: f32, %value: f32):
+    %zero = arith.constant 0.0 : f32
+    %v = arith.maximumf %gate, %zero : f32
+    %x = "tc.element"(%bias) {map = #gn} : (tensor<3x24xf32>) -> f32
+    %u = arith.addf %value, %x : f32
+    %p = arith.mulf %v, %u : f32
+    %o = arith.truncf %p : f32 to bf16
+    "tc.yield"(%o) : (bf16) -> ()
+  }) : (tensor<3x40x48xf32>) -> tensor<3x40x24xbf16>
+  return %d : tensor<3x40x24xbf16>
+}
+"""
+"""Gated, with a bias of each group."""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [pytest.param(CONTIGUOUS, id="contiguous"),
+     pytest.param(MASKED, id="masked", marks=pytest.mark.slow)],
+)  # fmt: skip
+def test_epilogue(text: str) -> None:
+    """Rows of no group are not written, whatever the epilogue makes of nothing."""
+    report = tcir.validate(text, "gemm", orders=2, seed=3)
+    assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
+    assert not [finding for line in report.passes for finding in line.findings]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", [CONTIGUOUS, MASKED], ids=["contiguous", "masked"])
+def test_an_epilogue_of_floats_is_within_the_bound(text: str) -> None:
+    report = tcir.validate(text, "gemm", inputs="random", seed=4)
+    assert report.ok, str(report)
+    assert report["llvm-to-ptx"].verdict in ("equal", "within bound"), str(report)
+
+
+def test_an_epilogue_beside_numpy() -> None:
+    kernel = tcir.compile(CONTIGUOUS, "gemm")
+    a, b, _, bias, weight, r = make_inputs(kernel.signature.inputs, 7, "integers")
+    sizes = np.array([129, 0, 33], np.int32)
+    (out,) = (poison(spec) for spec in kernel.signature.outputs)
+    want, first = out.copy(), 0
+    for group, size in enumerate(map(int, sizes)):
+        rows = slice(first, first + size)
+        sums = (a[rows].astype(np.float64) @ b[group].astype(np.float64)).astype(np.float32)
+        relu = np.maximum(sums + bias, np.float32(0))
+        want[rows] = (relu * weight[rows, None] + r[rows].astype(np.float32)).astype(np.float16)
+        first += size
+    outcome = kernel(a, b, sizes, bias, weight, r, out)
+    assert out.tobytes() == want.tobytes() and not outcome.findings, str(outcome)
+
+
+def test_quantised_is_refused() -> None:
+    text = """
+func.func @f(%a: tensor<200x72xf16>, %b: tensor<3x72x64xf16>, %sizes: tensor<3xi32>)
+    -> (tensor<200x64xf4E2M1FN>, tensor<2x1x512xf8E4M3FN>) {
+  %c = "tc.grouped_matmul"(%a, %b, %sizes) {a_layout = "mk", b_layout = "kn"}
+      : (tensor<200x72xf16>, tensor<3x72x64xf16>, tensor<3xi32>) -> tensor<200x64xf32>
+  %q:2 = "tc.quantise_blocks"(%c) {operandSegmentSizes = array<i32: 1, 0>}
+      : (tensor<200x64xf32>) -> (tensor<200x64xf4E2M1FN>, tensor<2x1x512xf8E4M3FN>)
+  return %q#0, %q#1 : tensor<200x64xf4E2M1FN>, tensor<2x1x512xf8E4M3FN>
+}
+"""
+    with pytest.raises(PassError, match="a block of scales has 128 rows"):
+        tcir.compile(text, "gemm")
+
+
+def _other_row(module: Any) -> None:
+    """The residual of the row below."""
+    load = list(walk(module, "tc.load_rows"))[-1]
+    with ir.InsertionPoint(load), load.location:
+        load.operands[1] = _plus(1)(load.operands[1])
+
+
+def _bias_of_the_next_group(module: Any) -> None:
+    load = pick(module, "tc.load_rows")
+    with ir.InsertionPoint(load), load.location:
+        load.operands[1] = _plus(1)(load.operands[1])
+
+
+EPILOGUE_BREAKS: dict[str, tuple[str, Edit]] = {
+    "residual of the row below": (CONTIGUOUS, _other_row),
+    "activation in front of the bias": (CONTIGUOUS, activation_first),
+    "rows of the next group written": (CONTIGUOUS, _every_row),
+    "bias of the next group": (MASKED, _bias_of_the_next_group),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("text", "edit"), [pytest.param(*each, id=what) for what, each in EPILOGUE_BREAKS.items()]
+)
+def test_break_of_an_epilogue(text: str, edit: Edit) -> None:
+    caught = run_broken(text, tcir.named_pipeline("gemm"), "tile-gemm", edit, orders=1)
+    assert caught.at == "tile-gemm" and caught.by in ("difference", "hazard: race"), caught.text

@@ -50,3 +50,23 @@ func.func @masked(%a: tensor<3x200x72xf16>, %b: tensor<3x40x72xf16>, %sizes: ten
   %c = "tc.grouped_matmul"(%a, %b, %sizes) {a_layout = "mk", b_layout = "nk"} : (tensor<3x200x72xf16>, tensor<3x40x72xf16>, tensor<3xi32>) -> tensor<3x200x40xbf16>
   return %c : tensor<3x200x40xbf16>
 }
+
+// -----
+
+// An epilogue: rows of the tile follow each other, those of the next group are loaded, and not stored.
+// CHECK-LABEL: func.func @epilogue(
+// CHECK: %[[FOUND:.*]]:3 = "tc.find_group"
+// CHECK: %[[ROW:.*]] = arith.addi %[[FOUND]]#1, %{{.*}} : index
+// CHECK: %[[D:.*]] = "tc.tmem_ld"
+// CHECK: "tc.load_rows"(%arg3, %[[ROW]], %{{.*}}) {{.*}}row_dim = 0
+// CHECK: "tc.store_lanes"
+func.func @epilogue(%a: tensor<200x72xf16>, %b: tensor<3x72x24xf16>, %sizes: tensor<3xi32>, %r: tensor<200x24xf32>) -> tensor<200x24xf32> {
+  %c = "tc.grouped_matmul"(%a, %b, %sizes) {a_layout = "mk", b_layout = "kn"} : (tensor<200x72xf16>, tensor<3x72x24xf16>, tensor<3xi32>) -> tensor<200x24xf32>
+  %d = "tc.epilogue"(%c) ({
+  ^bb0(%s: f32):
+    %z = "tc.element"(%r) {map = affine_map<(t, n) -> (t, n)>} : (tensor<200x24xf32>) -> f32
+    %q = arith.addf %s, %z : f32
+    "tc.yield"(%q) : (f32) -> ()
+  }) : (tensor<200x24xf32>) -> tensor<200x24xf32>
+  return %d : tensor<200x24xf32>
+}

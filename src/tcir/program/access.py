@@ -60,6 +60,8 @@ def product_of(op: ir.Operation) -> Product | None:
         return _convolution(op)
     if op.name in ("tc.matmul", "tc.block_scaled_matmul"):
         return _matmul(op)
+    if op.name == "tc.grouped_matmul":
+        return _grouped(op)
     maps = [m.value for m in linalg.get_indexing_maps(op) or ()]
     if not maps or len(maps[-1].results) == maps[-1].n_dims:
         return None
@@ -108,6 +110,17 @@ def _matmul(op: ir.Operation) -> Product:
             shape = (*value.type.shape[:-1], value.type.shape[-1] // block)
             places = _blocked(shape, len(outer))
             factors.append((scale, Access(shape, tuple(blocks), places)))
+    return Product(factors, None, frozenset((BATCH, M, N)))
+
+
+def _grouped(op: ir.Operation) -> Product:
+    """Of every row by the matrix of every group: what is exact in all is in those that are made."""
+    a, b, _ = op.operands
+    outer: list[Index] = [(BATCH, 1)] * (a.type.rank - 2)
+    inner: list[Index] = [(N, 1), (K, 1)]
+    if str(op.attributes["b_layout"]) == '"kn"':
+        inner.reverse()
+    factors = [_plain(a, [*outer, (M, 1), (K, 1)]), _plain(b, [(BATCH, 1), *inner])]
     return Product(factors, None, frozenset((BATCH, M, N)))
 
 

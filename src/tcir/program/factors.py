@@ -28,7 +28,8 @@ _SAME_DIMENSIONS = ("arith.extf", "tc.pack_codes", "tensor.pad")
 _EXACT = {
     "arith.addf", "arith.addi", "arith.constant", "arith.extf", "arith.extsi", "arith.extui",
     "arith.mulf", "arith.muli", "arith.scaling_extf", "linalg.fill", "linalg.yield",
-    "tc.block_scaled_matmul", "tc.conv2d", "tc.matmul", "tc.pack_codes", "tensor.empty",
+    "tc.block_scaled_matmul", "tc.conv2d", "tc.grouped_matmul", "tc.matmul", "tc.pack_codes",
+    "tensor.empty",
     "tensor.pad", "tensor.yield",
 }  # fmt: skip
 # Ops that may follow it: IEEE 754 and PTX round them alike.

@@ -14,11 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, TypeAlias
 
 import ml_dtypes
 import numpy as np
 
+from tcir.dialect import tc
+from tcir.interp.tensor.grouped import groups_of, written
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.tensor.views import Linear, aligned, indexing, loop_sizes, view
 from tcir.interp.types import Array, shape_of
@@ -94,6 +98,8 @@ class _Carrier:
             return self._sums(op, operands)
         if op.name.startswith("linalg.") and op.name != "linalg.fill":
             return self._structured(op, operands, values)
+        if isinstance(op.opview, tc.EpilogueOp):
+            return self._epilogue(op.opview, operands[0], values)
         return _elementwise(op, operands)
 
     def _sums(self, op: ir.Operation, operands: list[Known]) -> Known:
@@ -101,11 +107,15 @@ class _Carrier:
         product = product_of(op)
         count = len(operands) - (product is not None and product.start is not None)
         factors, starts = operands[:count], operands[count:]
+        sizes_of_groups = [each.value for each in factors[2:] if op.name == "tc.grouped_matmul"]
+        factors = factors[: len(factors) - len(sizes_of_groups)]
 
         def run(arrays: Sequence[Array], start: Callable[[Array], Array]) -> Array:
             firsts = [start(each.value) for each in starts]
             with np.errstate(invalid="ignore", over="ignore"):
-                (result,) = evaluate[op.name](Interpreter(), op.opview, *arrays, *firsts)
+                (result,) = evaluate[op.name](
+                    Interpreter(), op.opview, *arrays, *sizes_of_groups, *firsts
+                )  # fmt: skip
             return result
 
         values = [each.value for each in factors]
@@ -132,6 +142,32 @@ class _Carrier:
             error, square = error + each.error, square + each.square
         finite = np.isfinite(np.asarray(value, np.float64))
         return Known(value, np.where(finite, error, 0.0), np.where(finite, square, 0.0))
+
+    def _epilogue(self, op: tc.EpilogueOp, sums: Known, values: Mapping[ir.Value, Known]) -> Known:
+        """A ``tc.epilogue`` of the program's own."""
+        block = op.body.blocks[0]
+        count = len(block.arguments)
+        given = [sums.like(itemgetter((..., slice(n, None, count)))) for n in range(count)]
+        inner = {**values, **dict(zip(block.arguments, given, strict=True))}
+        *ops, last = block.operations
+        for each in ops:
+            body = each.operation
+            known = [inner[operand] for operand in body.operands]
+            inner[body.results[0]] = (
+                known[0].like(partial(_element, each))
+                if isinstance(each, tc.ElementOp)
+                else _elementwise(body, known)
+            )
+        shape = shape_of(op.out.type)
+        result = inner[last.operation.operands[0]].like(lambda a: np.broadcast_to(a, shape))
+        product = getattr(op.sums.owner, "opview", None)
+        if not isinstance(product, tc.GroupedMatmulOp):
+            return result
+        sizes, ours = values[product.sizes].value, np.zeros(shape, bool)
+        for rows in groups_of(product, sizes):
+            ours[rows] = True
+        errors = (np.where(ours, each, 0.0) for each in (result.error, result.square))
+        return Known(written(product, sizes, np.array(result.value)), *errors)
 
     def _structured(
         self, op: ir.Operation, operands: list[Known], values: Mapping[ir.Value, Known]
@@ -164,6 +200,11 @@ class _Carrier:
         result = inner[last.operation.operands[0]]
         out = [next(iter(e.coefficients)) for e in maps[-1]]
         return result.like(lambda a: np.broadcast_to(a, sizes).transpose(out))
+
+
+def _element(op: tc.ElementOp, tensor: Array) -> Array:
+    (element,) = evaluate[op.operation.name](Interpreter(), op, tensor)
+    return element
 
 
 def _elementwise(op: ir.Operation, operands: list[Known]) -> Known:

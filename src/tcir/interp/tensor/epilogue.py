@@ -8,6 +8,7 @@ import numpy as np
 
 from tcir._mlir import ir
 from tcir.dialect import tc
+from tcir.interp.tensor.grouped import written
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.types import Array, shape_of
 
@@ -16,7 +17,12 @@ from tcir.interp.types import Array, shape_of
 def tc_epilogue(interpreter: Interpreter, op: tc.EpilogueOp, sums: Array) -> Sequence[Array]:
     given = [sums[..., ::2], sums[..., 1::2]] if op.gated else [sums]
     (value,) = interpreter.region(op, given)
-    return [np.broadcast_to(value, shape_of(op.out.type)).copy()]
+    result = np.broadcast_to(value, shape_of(op.out.type)).copy()
+    if not isinstance(op.sums, ir.BlockArgument):
+        product = op.sums.owner.opview
+        if isinstance(product, tc.GroupedMatmulOp):
+            result = written(product, interpreter.values[product.sizes], result)
+    return [result]
 
 
 @evaluate(tc.ElementOp)

@@ -12,7 +12,6 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import integers, string
 from tcir.dialect.ops.highlevel import k_part, out_layout
 from tcir.errors import IncompleteError
-from tcir.interp import OutputSpec
 from tcir.interp.tensor.arith import convert
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.types import Array, dtype_of, shape_of
@@ -77,26 +76,6 @@ def tc_matmul(_: Interpreter, op: tc.MatmulOp, a: Array, b: Array) -> Sequence[A
     if out_layout(op) == "nm":
         total = np.ascontiguousarray(total.swapaxes(-1, -2))
     return [total.astype(np.int32) if integers_ else _rounded(total, type_)]
-
-
-@evaluate(tc.GroupedMatmulOp)
-def tc_grouped_matmul(
-    _: Interpreter, op: tc.GroupedMatmulOp, a: Array, b: Array, sizes: Array
-) -> Sequence[Array]:
-    """Rows of no group are what a result holds before the program writes it."""
-    if _choice(op, "b_layout", ("kn", "nk")) == "nk":
-        b = b.swapaxes(-1, -2)
-    type_ = op.operation.results[0].type
-    whole = dtype_of(type_) == np.int32
-    wide: Any = np.int64 if whole else np.float64
-    out = OutputSpec(shape_of(type_), dtype_of(type_)).unwritten()
-    first = 0
-    for group, size in enumerate(int(n) for n in sizes):
-        rows = (group, slice(0, size)) if op.masked else slice(first, first + size)
-        total = a[rows].astype(wide) @ b[group].astype(wide)
-        out[rows] = total.astype(np.int32) if whole else _rounded(total, type_)
-        first += size
-    return [out]
 
 
 @evaluate(tc.SumPartsOp)

@@ -1,0 +1,50 @@
+"""Rules of grouped products: rows that are of no group are never written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tcir.dialect import tc
+from tcir.dialect.attributes import string
+from tcir.interp import OutputSpec
+from tcir.interp.tensor.arith import convert
+from tcir.interp.tensor.interpreter import Interpreter, evaluate
+from tcir.interp.types import Array, dtype_of, shape_of
+
+
+@evaluate(tc.GroupedMatmulOp)
+def tc_grouped_matmul(
+    _: Interpreter, op: tc.GroupedMatmulOp, a: Array, b: Array, sizes: Array
+) -> Sequence[Array]:
+    """Rows of no group are what a result holds before the program writes it."""
+    if string(op, "b_layout") == "nk":
+        b = b.swapaxes(-1, -2)
+    type_ = op.out.type
+    whole = dtype_of(type_) == np.int32  # sums wrap
+    wide: Any = np.int64 if whole else np.float64
+    out = OutputSpec(shape_of(type_), dtype_of(type_)).unwritten()
+    for group, rows in enumerate(groups_of(op, sizes)):
+        total = a[rows].astype(wide) @ b[group].astype(wide)
+        out[rows] = (
+            total.astype(np.int32) if whole else convert(total.astype(np.float32), dtype_of(type_))
+        )
+    return [out]
+
+
+def groups_of(op: tc.GroupedMatmulOp, sizes: Array) -> Iterator[Any]:
+    """The index of the rows of each group."""
+    first = 0
+    for group, size in enumerate(int(n) for n in sizes):
+        yield (group, slice(0, size)) if op.masked else slice(first, first + size)
+        first += size
+
+
+def written(op: tc.GroupedMatmulOp, sizes: Array, values: Array) -> Array:
+    """`values` in the rows of groups; others are as in a result before it is written."""
+    out = OutputSpec(values.shape, values.dtype).unwritten()
+    for rows in groups_of(op, sizes):
+        out[rows] = values[rows]
+    return out
