@@ -15,6 +15,7 @@ Objects are at their planned addresses, or, before memory is planned, at separat
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -27,14 +28,17 @@ from tcir.dialect.limits import WARP
 from tcir.dialect.walk import nested
 from tcir.errors import IncompleteError, InputError
 from tcir.interp import Outcome, OutputSpec
+from tcir.interp.ptx.lockstep.abandoned import Abandoned
 from tcir.interp.rules import site_of
 from tcir.interp.tensor.func import function_named
 from tcir.interp.tile.compiler import Compiler, execute
-from tcir.interp.tile.kernel import LoopTurns, start_cta
+from tcir.interp.tile.kernel import LoopTurns, Program, start_cta
+from tcir.interp.tile.lockstep.launch import Lockstep, eligible
+from tcir.interp.tile.lockstep.repeat import Repetition, launch_key
 from tcir.interp.tile.places import Places
 from tcir.interp.tile.values import MemRef, Writers
 from tcir.interp.types import Array, dtype_of, shape_of
-from tcir.machine import Finding, Machine, NotModelled
+from tcir.machine import Finding, Machine, MachineError, NotModelled
 from tcir.program.execution import overwritten
 from tcir.rule_files import load_folder
 from tcir.run_options import DEFAULT_OPTIONS, RunOptions
@@ -55,6 +59,22 @@ def run(
     a kernel with the attribute ``tc.unwritten`` (groups of fewer rows than there is room for); an
     input that changes is another, ``input-overwritten``.
     """
+    way = options
+    while True:
+        try:
+            return _run(module, name, inputs, outputs, way)
+        except Abandoned as reason:
+            way = replace(way, lockstep=not reason.alone, repeats=None)
+
+
+def _run(
+    module: ir.Module,
+    name: str,
+    inputs: Sequence[Array],
+    outputs: Sequence[OutputSpec],
+    options: RunOptions,
+) -> Outcome:
+    """As `run`; Abandoned: it has to run without lockstep."""
     function = function_named(module.operation, name)
     missing = execute.missing(function)
     if missing:
@@ -67,7 +87,7 @@ def run(
             block = function.regions[0].blocks[0]
             for argument in block.arguments:
                 compiler.slot(argument)  # the arguments take the first slots
-            program = compiler.block(block)
+            step = compiler.block(block)
             grid, cluster, threads = _launch_sizes(function)
             shapes = [(shape_of(a.type), dtype_of(a.type)) for a in block.arguments]
     except IncompleteError as error:
@@ -89,8 +109,9 @@ def run(
     roles = any(isinstance(op, tc.RoleOp) for op in nested(function))
     warps = -(-threads // WARP)
     turns = LoopTurns(options.max_instructions)
+    program = Program(compiler, step, arguments, warps, roles, turns)
     try:
-        machine.run(lambda cta: start_cta(cta, compiler, program, arguments, warps, roles, turns))
+        _execute(machine, program, function)
     except NotModelled as error:
         return Outcome([], "tile", incomplete=[f"{error.site}: {error.what}"])
     results = arrays[len(inputs) :]
@@ -116,6 +137,31 @@ def run(
             for i, result in enumerate(results)
         },
     )
+
+
+def _execute(machine: Machine, program: Program, function: ir.Operation) -> None:
+    """Runs all CTAs, those that do the same in lockstep."""
+    options = machine.options
+    repeats = options.repeats
+    if not eligible(machine):
+        machine.run(lambda cta: start_cta(cta, program))
+        return
+    key = b"" if repeats is None else launch_key(machine, str(function))
+    classes, writers = (), program.compiler.writers
+    if repeats is not None and options.order_seed is not None:
+        classes, known = repeats.get(key, ((), writers))
+    lockstep = Repetition(machine, program, classes) if classes else Lockstep(machine, program)
+    try:
+        machine.run(lambda cta: start_cta(cta, program, lockstep.begin(cta)), lockstep)
+        lockstep.finish()
+    except (MachineError, NotModelled) as error:
+        if lockstep.committed:
+            raise Abandoned(str(error), alone=True) from None
+        raise
+    if isinstance(lockstep, Repetition):
+        writers.adopt(known)
+    elif repeats is not None:
+        repeats[key] = lockstep.classes(), writers
 
 
 def _site(writers: Writers, buffer: int, shape: tuple[int, ...], index: tuple[int, ...]) -> str:

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from tcir.dialect.cta_pair import PAIR
-from tcir.dialect.limits import TMEM_COLUMNS
+from tcir.dialect.limits import TMEM_COLUMNS, WARP
 from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, may_block, meet
 from tcir.interp.tile.places import Places
 from tcir.interp.tile.values import MemRef, Registers, Site
 from tcir.interp.types import Array
 from tcir.machine import Agent, Cta, ElementAddresses, MachineError, TmemAddr
+
+if TYPE_CHECKING:
+    from tcir.interp.tile.lockstep.trace import Trace
 
 OWN = Site("the interpreter's own setup")
 
@@ -157,26 +162,47 @@ class CtaRun:
             frame.agent.tmem.dealloc(self._own_column, TMEM_COLUMNS, site=OWN)
 
 
-def start_cta(
-    cta: Cta,
-    compiler: Compiler,
-    program: Step,
-    arguments: list[MemRef],
-    warps: int,
-    roles: bool,
-    turns: LoopTurns,
-) -> list[Agent]:
-    """The agents of one CTA: one for all of it, or with roles one per warp."""
-    run = CtaRun(cta, compiler.places, turns, compiler.cta_group)
+@dataclass(frozen=True)
+class Program:
+    """A compiled kernel as its CTAs run it; warps: of a CTA; roles: each of them is an agent."""
+
+    compiler: Compiler
+    step: Step
+    arguments: list[MemRef]
+    warps: int
+    roles: bool
+    turns: LoopTurns
+
+    @property
+    def agents(self) -> list[tuple[str, int, int]]:
+        """Name, warp and threads of a CTA's agents: one for all of it, or one per warp."""
+        if not self.roles:
+            return [("the CTA", 0, WARP * self.warps)]
+        return [(f"warp {w}", w, WARP) for w in range(self.warps)]
+
+    def run(self, cta: Cta) -> CtaRun:
+        """What the agents of one CTA share."""
+        return CtaRun(cta, self.compiler.places, self.turns, self.compiler.cta_group)
+
+    def body(self, run: CtaRun, agent: Agent, warp: int) -> Blocking:
+        """What one agent runs."""
+        values: list[Any] = [None] * self.compiler.slots
+        values[: len(self.arguments)] = self.arguments
+        frame = Frame(values, agent, run.cta, run, not self.roles, warp)
+        return run.body(self.step, frame)
+
+
+def start_cta(cta: Cta, program: Program, trace: Trace | None = None) -> list[Agent]:
+    """The agents of one CTA; a trace records what they ask of the machine."""
+    run = program.run(cta)
 
     def agent(name: str, warp: int, threads: int) -> Agent:
         def body(agent: Agent) -> Blocking:
-            frame = Frame([None] * compiler.slots, agent, cta, run, not roles, warp)
-            frame.values[: len(arguments)] = arguments
-            return run.body(program, frame)
+            if trace is None:
+                return program.body(run, agent, warp)
+            number, recorded = trace.agent(agent)
+            return trace.follow(number, program.body(run, cast("Agent", recorded), warp))
 
         return cta.agent(name, warp=warp, threads=threads, body=body)
 
-    if not roles:
-        return [agent("the CTA", 0, 32 * warps)]
-    return [agent(f"warp {w}", w, 32) for w in range(warps)]
+    return [agent(*each) for each in program.agents]

@@ -138,6 +138,15 @@ class Writers:
         self.owner[buffer] = np.full(size, -1, np.int32)
         self.lane[buffer] = np.zeros(size, np.int16)
 
+    def adopt(self, known: Writers) -> None:
+        """Takes the writers of what was not stored in this run from another one."""
+        count = len(self.stores)
+        self.stores += known.stores
+        for buffer, owner in self.owner.items():
+            missing = (owner < 0) & (known.owner[buffer] >= 0)
+            owner[missing] = known.owner[buffer][missing] + count
+            self.lane[buffer][missing] = known.lane[buffer][missing]
+
     def describe(self, buffer: int, index: tuple[int, ...], shape: tuple[int, ...]) -> str:
         """Text naming the writer of element `index` of a buffer of this shape."""
         flat = int(np.ravel_multi_index(index, shape))

@@ -1,0 +1,185 @@
+"""A launch in lockstep: leaders, and the CTAs that follow them."""
+
+from __future__ import annotations
+
+import math
+from typing import cast
+
+import numpy as np
+
+from tcir.interp.ptx.lockstep import launch as ptx
+from tcir.interp.ptx.lockstep.abandoned import Abandoned
+from tcir.interp.ptx.lockstep.ledger import Ledger
+from tcir.interp.tile.kernel import Program
+from tcir.interp.tile.lockstep.counts import Counts
+from tcir.interp.tile.lockstep.follower import (
+    FollowerAgent,
+    FollowerCta,
+    Left,
+    Memories,
+    take_turns,
+)
+from tcir.interp.tile.lockstep.repeat import Alike
+from tcir.interp.tile.lockstep.trace import Trace
+from tcir.machine import Agent, Cta, Machine, MachineError
+from tcir.machine.memory.protocols import Triple
+
+PATIENCE = 16
+"""CTAs in a row that leave, after which a leader has no more followers."""
+
+
+def eligible(machine: Machine) -> bool:
+    """As at PTX level (`tcir.interp.ptx.lockstep.launch.eligible`)."""
+    return (
+        machine.options.lockstep
+        and (machine.options.order_seed is None or machine.checking)
+        and machine.cluster == (1, 1, 1)
+        and not machine.programmatic
+        and ptx.LEAST <= math.prod(machine.grid) <= ptx.MOST
+    )
+
+
+class Lockstep:
+    """See `tcir.machine.engine.machine.Followers`."""
+
+    def __init__(self, machine: Machine, program: Program) -> None:
+        self.machine, self.program = machine, program
+        self.committed = False
+        """Whether a follower has written to global memory."""
+        self.followers = 0
+        self.why = ""
+        """Why there are no more followers."""
+        self._total = math.prod(machine.grid)
+        self._done = bytearray(self._total)
+        self._ledger: Ledger | None = None
+        self._trace: Trace | None = None
+        self._before = Counts.of(machine)
+        self._room = ptx.KEPT
+        self._classes: list[Alike] = []
+
+    # --- the leader ------------------------------------------------------------------------------
+
+    def begin(self, cta: Cta) -> Trace | None:
+        """Called before a CTA starts: what records it."""
+        self.finish()
+        if self.why:
+            return None
+        self._trace = Trace(cta)
+        self._before = Counts.of(self.machine)
+        self.machine.effects = self._trace.effect
+        return self._trace
+
+    def finish(self) -> None:
+        """Called when all has ended."""
+        if self._trace is not None:
+            self._stop("a CTA that waits for another one")
+        if self.committed and self.machine.findings:
+            raise Abandoned("findings", alone=True)
+
+    def executed(self, index: tuple[int, ...]) -> bool:
+        """Whether a CTA has been executed."""
+        return bool(self._done[self._number(index)])
+
+    def ended(self, cta: Cta) -> int:
+        """Called when a CTA has ended: executes those that do the same, and says how many."""
+        trace, self._trace, self.machine.effects = self._trace, None, None
+        if trace is None or trace.cta is not cta:
+            return 0
+        self._done[self._number(cta.index)] = True
+        undefined = any(buffer.stored_undefined() for buffer in self.machine.memory.buffers)
+        if trace.why or self.machine.findings or undefined:
+            self._stop(trace.why or "findings")
+            return 0
+        try:
+            return self._follow(trace)
+        except (Abandoned, MachineError):
+            raise
+        except Exception as mistake:  # in the replay: it costs time, no result
+            if ptx.RAISE:
+                raise
+            self._stop(f"{type(mistake).__name__}: {mistake}")
+            return 0
+
+    def _number(self, index: tuple[int, ...]) -> int:
+        x, y, _ = self.machine.grid
+        return index[0] + x * (index[1] + y * index[2])
+
+    def _index(self, number: int) -> Triple:
+        x, y, _ = self.machine.grid
+        return number % x, number // x % y, number // (x * y)
+
+    def _stop(self, why: str) -> None:
+        self.why, self._trace, self.machine.effects = why, None, None
+        if self.committed:
+            raise Abandoned(why, alone=True)
+
+    # --- the others ------------------------------------------------------------------------------
+
+    def _follow(self, trace: Trace) -> int:
+        counts = Counts.of(self.machine) - self._before
+        memories = Memories(trace.cta.smem.size)
+        again = self._replay(trace, trace.cta.index, memories)
+        if again is None or not again.performed(self.machine):
+            if ptx.RAISE:
+                raise ptx.Divergence(f"CTA {trace.cta.index}")
+            self._stop("the leader's replay differs")
+            return 0
+        self._ledger = self._ledger or Ledger(self.machine.memory)
+        self._note(again)
+        alike = Alike(trace.streams, counts, [again])
+        self._classes.append(alike)
+        found = left = 0
+        for number in range(self._total):
+            if self.why or left == PATIENCE:
+                break
+            if self._done[number]:
+                continue
+            follower = self._replay(trace, self._index(number), memories)
+            if follower is None:
+                left += 1
+                continue
+            self._note(follower)
+            if self.why:
+                break
+            self.committed = True
+            follower.perform(self.machine, counts)
+            alike.members.append(follower)
+            self._room -= follower.nbytes
+            self._done[number] = True
+            found, left = found + 1, 0
+        self.followers += found
+        if not self.committed:
+            self._stop("no CTA does the same as the leader")
+        return found
+
+    def _replay(self, trace: Trace, index: Triple, memories: Memories) -> FollowerCta | None:
+        """The CTA when it has ended; None: it left."""
+        program, turns = self.program, self.program.turns.count
+        cta = FollowerCta(index, self.machine, memories)
+        run = program.run(cast("Cta", cta))
+        agents = [
+            FollowerAgent(cta, number, warp, trace.calls[number])
+            for number, (_, warp, _) in enumerate(program.agents)
+        ]
+        try:
+            take_turns(trace, agents, [program.body(run, cast("Agent", a), a.warp) for a in agents])
+        except (Left, MachineError):
+            program.turns.count = turns
+            return None
+        cta.turns = program.turns.count - turns
+        if index == trace.cta.index:
+            program.turns.count = turns
+        return cta
+
+    def _note(self, cta: FollowerCta) -> None:
+        assert self._ledger is not None
+        number = np.array([1 + self._number(cta.index)])
+        if not self._ledger.note(cta.accesses, cta.reads, number):
+            self._stop("CTAs that touch what others write")
+
+    def classes(self) -> list[Alike]:
+        """All CTAs, by what they do; none: not known, or too much to keep."""
+        return self._classes if not self.why and self._room >= 0 else []
+
+
+__all__ = ["Abandoned", "Lockstep", "eligible"]

@@ -1,0 +1,99 @@
+"""A launch again, under a seed, after the same launch in the order of issue.
+
+See `tcir.interp.ptx.lockstep.repeat`: of each class of CTAs that ask the machine for the same, some
+run under the seed, with every check; the others store what they did in the order of issue.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tcir.interp.ptx.lockstep.abandoned import Abandoned
+from tcir.interp.ptx.lockstep.repeat import SAMPLE
+from tcir.interp.tile.kernel import Program
+from tcir.interp.tile.lockstep.counts import Counts
+from tcir.interp.tile.lockstep.follower import FollowerCta
+from tcir.interp.tile.lockstep.trace import Trace
+from tcir.machine import Cta, Machine
+from tcir.machine.memory.protocols import Triple
+
+
+@dataclass
+class Alike:
+    """A class of CTAs. streams: see `Trace`; counts: of the leader."""
+
+    streams: list[list[tuple[str, str, object]]]
+    counts: Counts
+    members: list[FollowerCta]
+
+
+def launch_key(machine: Machine, text: str) -> bytes:
+    """Of all that a launch depends on but the order; text: of the kernel."""
+    options = replace(machine.options, order_seed=None, products=None, repeats=None)
+    found = hashlib.sha256(f"{text}\0{options}\0".encode())
+    for buffer in machine.memory.buffers:
+        found.update(f"{buffer.base} {buffer.result} {buffer.defined is None};".encode())
+        found.update(np.ascontiguousarray(buffer.data).data)
+    return found.digest()
+
+
+class Repetition:
+    """Runs some CTAs of each class; see `tcir.machine.engine.machine.Followers`."""
+
+    committed = True
+    """An error is told as a run of every CTA tells it."""
+
+    def __init__(self, machine: Machine, program: Program, classes: list[Alike]) -> None:
+        self.machine, self.program = machine, program
+        self.followers = 0
+        self._trace: Trace | None = None
+        self._before = Counts.of(machine)
+        draw = random.Random(f"{machine.options.order_seed}/representatives")
+        self._running: dict[Triple, tuple[Alike, FollowerCta]] = {}
+        self._others: dict[int, list[FollowerCta]] = {}
+        for each in classes:
+            chosen = draw.sample(each.members, 1 + (len(each.members) - 1) // SAMPLE)
+            self._running |= {cta.index: (each, cta) for cta in chosen}
+            self._others[id(each)] = [c for c in each.members if c.index not in self._running]
+
+    def executed(self, index: tuple[int, ...]) -> bool:
+        """Whether a CTA does not run on the machine."""
+        return index not in self._running
+
+    def begin(self, cta: Cta) -> Trace:
+        """Called before a CTA starts: what records it."""
+        self._trace, self._before = Trace(cta), Counts.of(self.machine)
+        return self._trace
+
+    def ended(self, cta: Cta) -> int:
+        """Called when a CTA has ended: the others of its class store what they have to."""
+        trace, (each, known) = self._trace, self._running.pop(cta.index)
+        if self.machine.findings:
+            raise Abandoned("findings", alone=True)
+        assert trace is not None
+        own = Counts.of(self.machine) - self._before
+        same = (
+            not trace.why
+            and own == each.counts.with_own(known.counters)
+            and trace.streams == each.streams
+            and known.performed(self.machine)
+        )
+        if not same:
+            raise Abandoned("a CTA that does something else under this seed")
+        others = self._others.pop(id(each), [])
+        for other in others:
+            other.perform(self.machine, each.counts)
+            self.program.turns.count += other.turns
+        self.followers += len(others)
+        return len(others)
+
+    def finish(self) -> None:
+        """Called when all has ended."""
+        if self.machine.findings:
+            raise Abandoned("findings", alone=True)
+        if self._running:
+            raise Abandoned("a CTA that waits for another one")

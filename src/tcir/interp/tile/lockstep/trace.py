@@ -1,0 +1,210 @@
+"""What a leader asks of the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tcir.machine import Agent, Cta, ElementAddresses
+from tcir.machine.memory.effects import Effect
+from tcir.machine.order.clocks import Access
+
+Key = tuple[Any, ...]
+
+KNOWN = {
+    "": ("drain", "fence"),
+    "barrier": ("sync",),
+    "bulk": ("commit", "wait"),
+    "mbarrier": ("arrive", "init", "test", "wait"),
+    "memory": ("load", "store"),
+    "tensor_core": ("commit", "cp", "mma", "mma_block_scale", "shift"),
+    "tma": ("load", "store"),
+    "tmem": ("alloc", "dealloc", "ld", "relinquish", "st", "wait"),
+}
+"""What followers can do, by unit; "": of the agent itself."""
+
+
+@dataclass
+class Call:
+    """One operation of a unit.
+
+    key: what of the operands has to be the same in a follower. turns: how often it gave way; None:
+    it cannot block. result: what it returned, or the address that an allocation wrote. effect: of
+    an operation of the tensor core. access: of a write to global memory, for the machine's record.
+    """
+
+    unit: str
+    name: str
+    key: Key
+    site: object = None
+    turns: int | None = None
+    result: Any = None
+    effect: Effect | None = None
+    access: Access | None = None
+
+
+def key_of(unit: str, name: str, operands: tuple[Any, ...], named: Mapping[str, Any]) -> Key:
+    """The operands without those that may differ: data, and places in global memory."""
+    rest = tuple(named.items())
+    match unit, name:
+        case "memory", "load" | "store":
+            space, addresses, what = operands
+            what = what if name == "load" else what.shape[1]
+            return (space, what, rest) if space == "global" else (space, what, rest, addresses)
+        case "tma", _:
+            place, tensor, *others = operands
+            offsets = tuple(tensor.im2col_offsets)
+            return place, tensor.tensor_map, tensor.mode, offsets, tensor.map_at, *others, rest
+        case "tmem", "st":
+            address, shape, num, _, *others = operands
+            return address, shape, num, *others, rest
+        case "tensor_core", _:
+            return *map(_plain, operands), rest
+    return *operands, rest
+
+
+def _plain(operand: Any) -> Any:
+    if isinstance(operand, ElementAddresses):
+        return operand.addresses, operand.base
+    return operand
+
+
+def alike(a: Key, b: Key) -> bool:
+    """Whether operands are equal; arrays mostly are the same ones."""
+    try:
+        return a == b
+    except ValueError:  # of arrays that are not
+        return len(a) == len(b) and all(map(_alike, a, b))
+
+
+def _alike(a: Any, b: Any) -> bool:
+    if isinstance(a, tuple) and isinstance(b, tuple):
+        return alike(a, b)
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return np.array_equal(a, b)
+    return bool(a == b)
+
+
+class Trace:
+    """Of one leader. calls: by agent, in order; turns: the agents that went on, in order, and
+    whether they ended then; why: why there is no trace."""
+
+    def __init__(self, cta: Cta) -> None:
+        self.cta = cta
+        self.calls: list[list[Call]] = []
+        self.turns: list[tuple[int, bool]] = []
+        self.why = ""
+        self._open: Call | None = None
+
+    @property
+    def streams(self) -> list[list[tuple[str, str, object]]]:
+        """Which operations each agent asks for, and where, whatever the order."""
+        return [[(call.unit, call.name, call.site) for call in calls] for calls in self.calls]
+
+    def agent(self, agent: Agent) -> tuple[int, RecordedAgent]:
+        """An agent of the leader whose operations are recorded, and its number."""
+        self.calls.append([])
+        return len(self.calls) - 1, RecordedAgent(agent, self, self.calls[-1])
+
+    def follow(
+        self, number: int, body: Generator[object, object, None]
+    ) -> Generator[object, object, None]:
+        """The body of an agent; notes when it goes on."""
+        while True:
+            place = len(self.turns)
+            self.turns.append((number, False))
+            try:
+                item = next(body)
+            except StopIteration:
+                self.turns[place] = number, True
+                return
+            yield item
+
+    def effect(self, effect: Effect | None) -> None:
+        """Takes what an operation of the tensor core does."""
+        if effect is None or self._open is None:
+            self.why = self.why or "an operation of the tensor core without an effect on arrays"
+        else:
+            self._open.effect = effect
+
+    def call(self, agent: Agent, calls: list[Call], unit: str, name: str) -> Callable[..., Any]:
+        """An operation of a unit, recorded."""
+        method = getattr(getattr(agent, unit) if unit else agent, name)
+
+        def operation(*operands: Any, **named: Any) -> Any:
+            call = Call(unit, name, key_of(unit, name, operands, named), named.get("site"))
+            call.access = _access(agent, call, named)
+            calls.append(call)
+            self._open = call
+            result = method(*operands, **named)
+            self._open = None
+            if isinstance(result, Generator):
+                call.turns = 0
+                return self._blocking(call, operands, result)
+            call.result = result if unit == "mbarrier" else None
+            return result
+
+        return operation
+
+    def _blocking(self, call: Call, operands: tuple[Any, ...], steps: Iterator[Any]) -> Any:
+        assert call.turns is not None
+        for step in steps:
+            call.turns += 1
+            yield step
+        if call.name == "alloc":
+            place = operands[0] - self.cta.window
+            call.result = self.cta.smem.data[place : place + 4].copy()
+
+
+def _access(agent: Agent, call: Call, named: Mapping[str, Any]) -> Access | None:
+    if (call.unit, call.name) == ("tma", "store"):
+        bulk = agent.bulk
+        return Access(bulk.writes, bulk.number, "TMA store", named["site"], "async")
+    if (call.unit, call.name, call.key[0]) == ("memory", "store", "global"):
+        return agent.own_access("generic", named["site"])
+    return None
+
+
+class RecordedAgent:
+    """An agent of the leader, as the rules of this level see it."""
+
+    def __init__(self, agent: Agent, trace: Trace, calls: list[Call]) -> None:
+        self._agent, self._trace, self._calls = agent, trace, calls
+        self.cta, self.machine = agent.cta, agent.machine
+
+    @property
+    def warp(self) -> int:
+        """See `Agent`."""
+        return self._agent.warp
+
+    @warp.setter
+    def warp(self, warp: int) -> None:
+        self._agent.warp = warp
+
+    def __getattr__(self, name: str) -> Any:
+        if name in KNOWN[""]:
+            return self._trace.call(self._agent, self._calls, "", name)
+        if name in KNOWN:
+            unit = RecordedUnit(self._agent, self._trace, self._calls, name)
+            self.__dict__[name] = unit
+            return unit
+        self._trace.why = self._trace.why or f"nothing follows the unit {name}"
+        return getattr(self._agent, name)
+
+
+class RecordedUnit:
+    """A unit of such an agent."""
+
+    def __init__(self, agent: Agent, trace: Trace, calls: list[Call], unit: str) -> None:
+        self._agent, self._trace, self._calls, self._unit = agent, trace, calls, unit
+
+    def __getattr__(self, name: str) -> Any:
+        if name in KNOWN[self._unit]:
+            call = self._trace.call(self._agent, self._calls, self._unit, name)
+            self.__dict__[name] = call
+            return call
+        self._trace.why = self._trace.why or f"nothing follows {self._unit}.{name}"
+        return getattr(getattr(self._agent, self._unit), name)
