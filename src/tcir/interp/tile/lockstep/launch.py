@@ -125,29 +125,29 @@ class Lockstep:
             self._stop("the leader's replay differs")
             return 0
         self._ledger = self._ledger or Ledger(self.machine.memory)
-        self._note(again)
+        if not self._note(again):
+            return 0
         alike = Alike(trace.streams, counts, [again])
         self._classes.append(alike)
         found = left = 0
         for number in range(self._total):
-            if self.why or left == PATIENCE:
-                break
             if self._done[number]:
                 continue
+            if left == PATIENCE:
+                break
             follower = self._replay(trace, self._index(number), memories)
             if follower is None:
                 left += 1
                 continue
-            self._note(follower)
-            if self.why:
-                break
+            if not self._note(follower):
+                return found
             self.committed = True
             follower.perform(self.machine, counts)
             alike.members.append(follower)
             self._room -= follower.nbytes
             self._done[number] = True
             found, left = found + 1, 0
-        self.followers += found
+            self.followers += 1
         if not self.committed:
             self._stop("no CTA does the same as the leader")
         return found
@@ -171,11 +171,14 @@ class Lockstep:
             program.turns.count = turns
         return cta
 
-    def _note(self, cta: FollowerCta) -> None:
+    def _note(self, cta: FollowerCta) -> bool:
+        """Whether what a CTA touches is no other one's; else there is no lockstep."""
         assert self._ledger is not None
         number = np.array([1 + self._number(cta.index)])
-        if not self._ledger.note(cta.accesses, cta.reads, number):
+        alone = self._ledger.note(cta.accesses, cta.reads, number)
+        if not alone:
             self._stop("CTAs that touch what others write")
+        return alone
 
     def classes(self) -> list[Alike]:
         """All CTAs, by what they do; none: not known, or too much to keep."""
