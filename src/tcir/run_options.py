@@ -31,8 +31,8 @@ class RunOptions:
                  PTX ISA …" are errors, and the assumption pipe_order is "listed")
     products:    results of tensor-core products, shared with other executions that use the same
                  object; None: not shared
-    lockstep:    CTAs that do the same as the first one are executed together (PTX); changes
-                 nothing but the time
+    lockstep:    CTAs that do the same as the first one are executed together; changes nothing
+                 but the time
     repeats:     what launches in lockstep leave for the same launches under other orders, which
                  use the same object; None: nothing
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -186,7 +186,7 @@ class Program:
 
     def body(self, run: CtaRun, agent: Agent, warp: int) -> Blocking:
         """What one agent runs."""
-        values: list[Any] = [None] * self.compiler.slots
+        values: list[object] = [None] * self.compiler.slots
         values[: len(self.arguments)] = self.arguments
         frame = Frame(values, agent, run.cta, run, not self.roles, warp)
         return run.body(self.step, frame)

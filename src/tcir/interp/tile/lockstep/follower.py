@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from typing import Any, NoReturn
+from collections.abc import Generator, Sequence
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tcir.interp.ptx.lockstep.ledger import ENGINE, Writes, perform, performed
 from tcir.interp.tile.lockstep.counts import Counts
-from tcir.interp.tile.lockstep.trace import Call, Trace, alike, key_of
+from tcir.interp.tile.lockstep.trace import Call, Operands, Operation, Trace, alike, key_of
 from tcir.machine import Machine, TensorOperand
 from tcir.machine.counters import Counters
 from tcir.machine.memory.effects import elements
@@ -115,14 +115,14 @@ class FollowerAgent:
         """Whether it has done all that the leader's did."""
         return self._next == len(self._calls)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name in ("drain", "fence"):
             return lambda *operands, **named: self.call("", name, operands, named)
         unit = FollowerUnit(self, name)
         self.__dict__[name] = unit
         return unit
 
-    def call(self, unit: str, name: str, operands: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    def call(self, unit: str, name: str, operands: Operands, named: dict[str, object]) -> object:
         """One operation; Left unless it is the leader's."""
         if self.ended:
             raise Left
@@ -138,11 +138,12 @@ class FollowerAgent:
         effect = EFFECTS.get((unit, name))
         return call.result if effect is None else effect(self, call, *operands, **named)
 
-    def _blocking(self, call: Call, operands: tuple[Any, ...]) -> Generator[object, object, None]:
+    def _blocking(self, call: Call, operands: Operands) -> Generator[object, object, None]:
         for _ in range(call.turns or 0):
             yield None
         if call.name == "alloc":  # which writes the address to shared memory
             place = operands[0]
+            assert isinstance(call.result, np.ndarray)
             self.cta.memories.smem[0, place : place + 4] = call.result
 
     def _of_tensor_core(self, call: Call) -> None:
@@ -271,7 +272,7 @@ class FollowerAgent:
         self.cta.memories.tmem[0, lanes, columns] = data
 
 
-EFFECTS: dict[tuple[str, str], Callable[..., Any]] = {
+EFFECTS: dict[tuple[str, str], Operation] = {
     ("memory", "load"): FollowerAgent.load,
     ("memory", "store"): FollowerAgent.store,
     ("tma", "load"): FollowerAgent.tma_load,
@@ -288,10 +289,10 @@ class FollowerUnit:
     def __init__(self, agent: FollowerAgent, unit: str) -> None:
         self._agent, self._unit = agent, unit
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         agent, unit = self._agent, self._unit
 
-        def operation(*operands: Any, **named: Any) -> Any:
+        def operation(*operands: object, **named: object) -> object:
             return agent.call(unit, name, operands, named)
 
         self.__dict__[name] = operation

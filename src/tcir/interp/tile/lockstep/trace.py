@@ -12,7 +12,10 @@ from tcir.machine import Agent, Cta, ElementAddresses
 from tcir.machine.memory.effects import Effect
 from tcir.machine.order.clocks import Access
 
-Key = tuple[Any, ...]
+Operands = tuple[Any, ...]
+Operation = Callable[..., Any]
+"""Of a unit of an agent."""
+Key = tuple[object, ...]
 
 KNOWN = {
     "": ("drain", "fence"),
@@ -41,12 +44,12 @@ class Call:
     key: Key
     site: object = None
     turns: int | None = None
-    result: Any = None
+    result: object = None
     effect: Effect | None = None
     access: Access | None = None
 
 
-def key_of(unit: str, name: str, operands: tuple[Any, ...], named: Mapping[str, Any]) -> Key:
+def key_of(unit: str, name: str, operands: Operands, named: Mapping[str, object]) -> Key:
     """The operands without those that may differ: data, and places in global memory."""
     rest = tuple(named.items())
     match unit, name:
@@ -66,7 +69,7 @@ def key_of(unit: str, name: str, operands: tuple[Any, ...], named: Mapping[str, 
     return *operands, rest
 
 
-def _plain(operand: Any) -> Any:
+def _plain(operand: object) -> object:
     if isinstance(operand, ElementAddresses):
         return operand.addresses, operand.base
     return operand
@@ -80,12 +83,12 @@ def alike(a: Key, b: Key) -> bool:
         return len(a) == len(b) and all(map(_alike, a, b))
 
 
-def _alike(a: Any, b: Any) -> bool:
+def _alike(a: object, b: object) -> bool:
     if isinstance(a, tuple) and isinstance(b, tuple):
         return alike(a, b)
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        return np.array_equal(a, b)
-    return bool(a == b)
+    if isinstance(a, np.ndarray):
+        return isinstance(b, np.ndarray) and np.array_equal(a, b)
+    return not isinstance(b, np.ndarray) and bool(a == b)
 
 
 class Trace:
@@ -130,11 +133,11 @@ class Trace:
         else:
             self._open.effect = effect
 
-    def call(self, agent: Agent, calls: list[Call], unit: str, name: str) -> Callable[..., Any]:
+    def call(self, agent: Agent, calls: list[Call], unit: str, name: str) -> Operation:
         """An operation of a unit, recorded."""
         method = getattr(getattr(agent, unit) if unit else agent, name)
 
-        def operation(*operands: Any, **named: Any) -> Any:
+        def operation(*operands: object, **named: object) -> object:
             call = Call(unit, name, key_of(unit, name, operands, named), named.get("site"))
             call.access = _access(agent, call, named)
             calls.append(call)
@@ -149,7 +152,9 @@ class Trace:
 
         return operation
 
-    def _blocking(self, call: Call, operands: tuple[Any, ...], steps: Iterator[Any]) -> Any:
+    def _blocking(
+        self, call: Call, operands: Operands, steps: Iterator[object]
+    ) -> Iterator[object]:
         assert call.turns is not None
         for step in steps:
             call.turns += 1
@@ -159,7 +164,7 @@ class Trace:
             call.result = self.cta.smem.data[place : place + 4].copy()
 
 
-def _access(agent: Agent, call: Call, named: Mapping[str, Any]) -> Access | None:
+def _access(agent: Agent, call: Call, named: Mapping[str, object]) -> Access | None:
     if (call.unit, call.name) == ("tma", "store"):
         bulk = agent.bulk
         return Access(bulk.writes, bulk.number, "TMA store", named["site"], "async")
@@ -184,7 +189,7 @@ class RecordedAgent:
     def warp(self, warp: int) -> None:
         self._agent.warp = warp
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name in KNOWN[""]:
             return self._trace.call(self._agent, self._calls, "", name)
         if name in KNOWN:
@@ -201,7 +206,7 @@ class RecordedUnit:
     def __init__(self, agent: Agent, trace: Trace, calls: list[Call], unit: str) -> None:
         self._agent, self._trace, self._calls, self._unit = agent, trace, calls, unit
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name in KNOWN[self._unit]:
             call = self._trace.call(self._agent, self._calls, self._unit, name)
             self.__dict__[name] = call
