@@ -100,25 +100,35 @@ def test_every_state(pipeline: str, case: Any, monkeypatch: pytest.MonkeyPatch) 
             assert sum(followed) >= outcome.counters["ctas"] // 2, name
 
 
-def only_in(module: ir.Module, name: str, last: bool) -> None:
-    """Leaves out the ops of a name in one CTA: the last, or the second."""
+def only_in(module: ir.Module, name: str, last: bool, more: int | None = None) -> None:
+    """Leaves out the ops of a name in one CTA, the last or the second; more: they announce so many
+    bytes more there."""
     (program,) = find_programs(module)
     grid = list(ir.DenseI64ArrayAttr(program.op.operation.attributes["tc.grid"]))
     at = grid[0] - 1 if last else 1
     for op in [o.operation for o in nested(program.op) if o.operation.name == name]:
-        text = ir.Module.parse(
-            "func.func @f() {"
-            " %x = gpu.block_id x"
-            f" %at = arith.constant {at} : index"
-            " %other = arith.cmpi ne, %x, %at : index"
-            " scf.if %other { } return }"
-        )
-        function = text.body.operations[0]
-        *new, _ = function.regions[0].blocks[0].operations
-        for each in new:
-            each.operation.move_before(op)
-        branch = new[-1].operation
-        op.move_before(branch.regions[0].blocks[0].operations[0].operation)
+        if more is not None:
+            size = ir.IntegerAttr(op.attributes["nbytes"])
+            wrong = op.clone(ir.InsertionPoint(op)).operation
+            wrong.attributes["nbytes"] = ir.IntegerAttr.get(size.type, size.value + more)
+            _guard(wrong, "eq", at)
+        _guard(op, "ne", at)
+
+
+def _guard(op: ir.Operation, test: str, at: int) -> None:
+    """Puts an op into an scf.if on the CTA's number."""
+    text = ir.Module.parse(
+        "func.func @f() {"
+        " %x = gpu.block_id x"
+        f" %at = arith.constant {at} : index"
+        f" %chosen = arith.cmpi {test}, %x, %at : index"
+        " scf.if %chosen { } return }"
+    )
+    function = text.body.operations[0]
+    *new, _ = function.regions[0].blocks[0].operations
+    for each in new:
+        each.operation.move_before(op)
+    op.move_before(new[-1].operation.regions[0].blocks[0].operations[0].operation)
 
 
 @pytest.mark.parametrize("last", [True, False], ids=["last", "second"])
@@ -131,3 +141,15 @@ def test_a_fault_of_one_cta_is_found(name: str, last: bool) -> None:
             error, outcome = compare(module, order_seed=seed)
             assert error or outcome is not None and outcome.findings
         break  # no pass has to bear with it
+
+
+@pytest.mark.parametrize("last", [True, False], ids=["last", "second"])
+def test_an_operand_of_one_cta_is_found(last: bool) -> None:
+    """The CTA asks for the same operations, one of them with another number of bytes."""
+    pipeline, case = CASES[0]
+    for _, module in states(pipeline, case, "assign-roles"):
+        only_in(module, "tc.mbarrier_expect_tx", last, more=16)
+        for seed in (None, 1):
+            error, _ = compare(module, order_seed=seed)
+            assert "deadlock" in error
+        break
