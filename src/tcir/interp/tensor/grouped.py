@@ -34,7 +34,7 @@ def tc_grouped_matmul(
     return [out]
 
 
-def groups_of(op: tc.GroupedMatmulOp, sizes: Array) -> Iterator[Any]:
+def groups_of(op: tc.GroupedMatmulOp, sizes: Array) -> Iterator[tuple[int, slice] | slice]:
     """The index of the rows of each group."""
     first = 0
     for group, size in enumerate(int(n) for n in sizes):
