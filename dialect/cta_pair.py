@@ -14,7 +14,8 @@ from tcir.dialect.limits import TMEM_LANES, Legal
 from tcir.dialect.walk import nested
 
 CTA_GROUP = "cta_group"
-"""Attribute of tcgen05 ops and TMA loads: 2 in a kernel of pairs (PTX ISA 9.7.16.5)."""
+"""Attribute of tcgen05 ops and TMA loads: 2 in a kernel of pairs (PTX ISA 9.7.16.5). An arrival
+with it is on the leader's mbarrier, and the wait for such arrivals has it."""
 LEADER = "leader"
 """Unit attribute of an op or a role: only the leader executes it."""
 CTA_MASK = "cta_mask"

@@ -26,7 +26,13 @@ from tcir.dialect.ops.mma_sparse import MmaSparseOp
 from tcir.dialect.ops.mma_ws import MmaWsOp
 from tcir.dialect.ops.movement import CpOp
 from tcir.dialect.ops.structure import RoleOp
-from tcir.dialect.ops.sync import CommitOp, FenceOp, MbarrierExpectTxOp, MbarrierWaitOp
+from tcir.dialect.ops.sync import (
+    CommitOp,
+    FenceOp,
+    MbarrierArriveOp,
+    MbarrierExpectTxOp,
+    MbarrierWaitOp,
+)
 from tcir.dialect.ops.tma import TmaLoadOp
 
 ISSUED = (MmaOp, MmaBlockScaleOp, CpScalesOp, CommitOp)
@@ -116,6 +122,51 @@ def _(kernel: KernelView) -> Found:
         mask = optional_integer(op, CTA_MASK) or 1
         if mask != BOTH:
             yield op, {"got": "the leader's" if mask == 1 else "the other CTA's"}
+
+
+@verify_in_kernel(
+    "pair-arrival",
+    "PTX ISA 9.7.13.15",
+    "{who} on this barrier, and the arrivals of the other are on {got}: {fix}",
+)
+def _(kernel: KernelView) -> Found:
+    for site, waits in _arrivals(kernel):
+        leads = all(map(_of_leader, waits))
+        at_leader = cta_group_of(site.op) == PAIR
+        if leads and not at_leader and not _of_leader(site):
+            fix = "set cta_group = 2 (the leader's barrier), or its mma do not wait for them"
+            yield site.op, {"who": "only the leader waits", "got": "its own", "fix": fix}
+        elif at_leader and not leads:
+            fix = "leave out cta_group, or its own wait never ends"
+            yield site.op, {"who": "both CTAs of the pair wait", "got": "the leader's", "fix": fix}
+
+
+@verify_in_kernel(
+    "pair-wait",
+    "PTX ISA 9.7.13.15.16, 8.5",
+    "a wait for arrivals of both CTAs must have cta_group = 2, {want}, got {got}: by default it "
+    "acquires from the threads of its own CTA only",
+)
+def _(kernel: KernelView) -> Found:
+    for site, waits in _arrivals(kernel):
+        if cta_group_of(site.op) != PAIR:
+            continue
+        for wait in waits:
+            if cta_group_of(wait.op) != PAIR:
+                yield wait.op, {"want": ".acquire.cluster", "got": ".acquire.cta"}
+
+
+def _arrivals(kernel: KernelView) -> Iterator[tuple[Site, list[Site]]]:
+    """The arrivals of threads in a kernel of pairs, and the waits for each."""
+    if not _has_pairs(kernel):
+        return
+    awaited = [site for site in kernel.sites if isinstance(site.op, MbarrierWaitOp)]
+    for site in kernel.sites:
+        if isinstance(site.op, MbarrierArriveOp):
+            bar = barrier_of(site.op.bar)
+            waits = [each for each in awaited if barrier_of(each.op.bar) == bar]
+            if waits:
+                yield site, waits
 
 
 @verify_in_kernel(

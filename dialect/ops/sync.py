@@ -16,7 +16,8 @@ class MbarrierWaitOp(Op, name="mbarrier_wait", async_only=True):
     """Blocks until the phase of parity ``parity`` (index, 0 or 1) of ``bar`` is complete.
 
     On a fresh barrier parity 1 passes at once (``mbarrier.try_wait.parity`` in a loop,
-    PTX ISA 9.7.13.15.16).
+    PTX ISA 9.7.13.15.16). With ``cta_group = 2`` it acquires what threads of both CTAs of a pair
+    released (``.acquire.cluster``).
     """
 
     example = """
@@ -51,7 +52,8 @@ class MbarrierExpectTxOp(Op, name="mbarrier_expect_tx", issued_by="thread", asyn
 class MbarrierArriveOp(Op, name="mbarrier_arrive", role="epilogue", async_only=True):
     """``mbarrier.arrive`` of every thread that executes it: 32 arrivals, 1 in a role of one thread.
 
-    (PTX ISA 9.7.13.15.13.) Releases each thread's earlier writes.
+    (PTX ISA 9.7.13.15.13.) Releases each thread's earlier writes. With ``cta_group = 2`` it arrives
+    on the barrier at that place in the leader of the pair (``mapa``, ``.release.cluster``).
     """
 
     example = """

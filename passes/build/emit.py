@@ -120,7 +120,7 @@ def mma(
 
 
 def of_pair(op: ir.OpView) -> None:
-    """Makes a tcgen05 op or a TMA load act for a pair of CTAs."""
+    """Makes a tcgen05 op, a TMA load, an arrival or a wait one for a pair of CTAs."""
     op.attributes[CTA_GROUP] = i64(PAIR)
 
 

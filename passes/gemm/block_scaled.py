@@ -27,12 +27,14 @@ ROW_BYTES = 128
 
 
 def choose_scaled_n_tile(
-    op: tc.BlockScaledMatmulOp, option: int, shape: ScaledShape, cta_group: int = 1
+    op: tc.BlockScaledMatmulOp, option: int, shape: ScaledShape, cta_group: int, persistent: bool
 ) -> int:
     """Columns of an output tile: `option`, or for 0 one block of scale factors for each CTA of a
-    group, or all columns."""
+    group, or all columns. Of persistent pairs one block: two accumulators of 256 columns would
+    leave no tensor memory for scale factors."""
     if option == 0:
-        return min(BLOCK_ROWS * cta_group, round_up(shape.n, MMA_N_STEP * cta_group))
+        blocks = 1 if persistent else cta_group
+        return min(BLOCK_ROWS * blocks, round_up(shape.n, MMA_N_STEP * cta_group))
     n_tile = choose_n_tile(op, option, shape.n, cta_group)
     if shape.n > n_tile and n_tile % ROWS_PER_COLUMN:
         raise match_failure(

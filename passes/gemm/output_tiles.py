@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tcir._mlir import arith, ir
+from tcir.dialect import tc
 from tcir.dialect.cta_pair import PAIR
 from tcir.passes.build import index
 from tcir.passes.build.index import Index
@@ -22,7 +23,8 @@ fewer rows of A and columns of B from memory, the rest from L2 (DeepGEMM takes 8
 class OutputTiles:
     """The tiles of an output: `m` by `n`, times `batch` if there is one.
 
-    ctas: CTAs that share the tiles out, one tile of them after another; None: one CTA per tile
+    ctas: CTAs that share the tiles out, one tile of them after another; None: one CTA per tile.
+          The CTAs of a pair go through pairs of tiles together
     taken_over: one CTA per tile, in a loop of one turn that `cluster-launch-control` makes one over
                 the CTAs taken over
     pairs: whether two CTAs that are next to each other along x have tiles of the same columns
@@ -36,17 +38,21 @@ class OutputTiles:
     pairs: bool = False
 
     @property
+    def group(self) -> int:
+        """CTAs that compute tiles together."""
+        return PAIR if self.pairs else 1
+
+    @property
     def count(self) -> int:
-        """All of them."""
-        return self.m * self.n * (self.batch or 1)
+        """All of them, with those that fill up pairs."""
+        return round_up(self.m, self.group) * self.n * (self.batch or 1)
 
     @property
     def grid(self) -> list[int]:
         """CTAs along x, y and z."""
         if self.ctas is not None:
             return [self.ctas, 1, 1]
-        rows = round_up(self.m, PAIR) if self.pairs else self.m
-        return [rows, self.n, self.batch or 1]
+        return [round_up(self.m, self.group), self.n, self.batch or 1]
 
     @property
     def cluster(self) -> list[int] | None:
@@ -57,7 +63,8 @@ class OutputTiles:
     def each(self) -> Iterator[tuple[Index, Index, Index | None]]:
         """Where the CTA's next tile is: its number along m, along n, and in the batch.
 
-        A persistent CTA c has the tiles c, c + ctas, … in the order of `_place`.
+        A persistent CTA c has the tiles c, c + ctas, … in the order of `_place`; pairs of CTAs have
+        pairs of tiles so.
         """
         if self.ctas is None:
             yield block_id("x"), block_id("y"), None if self.batch is None else block_id("z")
@@ -66,21 +73,25 @@ class OutputTiles:
             with counting_loop(0, 1, self.count):
                 yield self._place(block_id("x"))
             return
-        cta, most = block_id("x"), ceil_div(self.count, self.ctas)
-        if self.count % self.ctas:
-            behind = index.div(index.sub(self.count - 1, cta), self.ctas)
+        group, count, sharing = self.group, self.count // self.group, self.ctas // self.group
+        number, most = index.div(block_id("x"), group), ceil_div(count, sharing)
+        if count % sharing:
+            behind = index.div(index.sub(count - 1, number), sharing)
             turns = counting_loop(0, index.add(behind, 1), most)
         else:
             turns = loop(most)
         with turns as turn:
-            yield self._place(index.add(index.mul(turn, self.ctas), cta))
+            yield self._place(index.add(index.mul(turn, sharing), number))
 
     def _place(self, number: Index) -> tuple[Index, Index, Index | None]:
-        """Tile `number` of the grouped order: down the rows of a group, then the next column."""
-        batch = None
+        """Tile `number` of the grouped order: down the rows of a group, then the next column.
+
+        Of pairs of tiles the one that is this CTA's: each has one row of them.
+        """
+        batch, m = None, ceil_div(self.m, self.group)
         if self.batch is not None:
-            batch, number = index.div(number, self.m * self.n), index.rem(number, self.m * self.n)
-        rows, last = min(GROUP, self.m), self.m % min(GROUP, self.m)
+            batch, number = index.div(number, m * self.n), index.rem(number, m * self.n)
+        rows, last = min(GROUP // self.group, m), m % min(GROUP // self.group, m)
         group, inside = index.div(number, rows * self.n), index.rem(number, rows * self.n)
 
         def of_rows(rows: int, first: Index) -> tuple[Index, Index]:
@@ -88,11 +99,14 @@ class OutputTiles:
 
         place = of_rows(rows, index.mul(group, rows))
         if last:
-            whole = self.m - last
+            whole = m - last
             short = of_rows(last, whole)
             is_short = arith.cmpi(arith.CmpIPredicate.uge, number, index.value(whole * self.n))
             place = _select(is_short, short[0], place[0]), _select(is_short, short[1], place[1])
-        return *place, batch
+        row, column = place
+        if self.pairs:
+            row = index.add(index.mul(row, PAIR), tc.CtaRankOp().rank)
+        return row, column, batch
 
 
 def _select(condition: ir.Value, then: Index, otherwise: Index) -> Index:

@@ -86,7 +86,7 @@ class TileGemm(Pass):
         scf.for %quarter { scf.for %column { tc.tmem_ld, round, tc.store_rows {rows = 32} } }
 
     A persistent kernel has this in a loop over the CTA's tiles, whose order goes down groups of 8
-    rows of tiles.
+    rows of tiles; a pair of CTAs goes through pairs of tiles.
     A ``tc.epilogue`` of the product is cloned onto the register tiles between load and store, with
     a ``tc.load_rows`` for each tensor it reads.
     A ``tc.quantise_blocks`` of the result, 64 columns at a time, is ``tc.quantise_rows`` and stores
@@ -143,16 +143,21 @@ class TileGemm(Pass):
                 "for every tile, and the hardware decides how many are launched"
             )
         check_cta_group(self.cta_group)
-        if self.cta_group == PAIR and self.persistent:
+        if self.cta_group == PAIR and self.scheduler == CLC:
             raise InputError(
-                "expected cta-group=1 with persistent=true, got 2: the loop over tiles of a "
-                "persistent kernel is that of one CTA; take one of the two"
+                "expected cta-group=1 with scheduler=clc, got 2: a request takes over a whole "
+                "cluster, and only one CTA of the pair reads the response; take scheduler=static"
             )
         if self.ctas < 0 or (self.ctas and not self.persistent):
             raise InputError(
                 f"expected ctas of at least 1 and persistent=true, or 0 to choose, got "
                 f"ctas={self.ctas} persistent={str(self.persistent).lower()}; smallest accepted: "
                 "persistent=true ctas=1"
+            )
+        if self.ctas % self.cta_group:
+            raise InputError(
+                f"expected ctas to be a multiple of cta-group={self.cta_group}, got {self.ctas}: "
+                f"the CTAs of a pair compute tiles together; take ctas={self.ctas + 1}"
             )
 
     def run(self, module: ir.Module) -> None:
@@ -222,7 +227,7 @@ class TileGemm(Pass):
     def _tile_scaled(self, source: Source) -> None:
         op, shape = source.op, ScaledShape.of(source.op, self.kind)
         check_block_scaled(op, shape)
-        n_tile = choose_scaled_n_tile(op, self.n_tile, shape, self.cta_group)
+        n_tile = choose_scaled_n_tile(op, self.n_tile, shape, self.cta_group, self.persistent)
         n_tile = _whole_blocks(source, self.n_tile, n_tile)
         _tile(
             source,
@@ -259,7 +264,8 @@ class TileGemm(Pass):
         source.function.attributes[CTAS_PER_SM] = i64(1)
         if self.scheduler == CLC:
             return replace(tiles, ctas=tiles.count, taken_over=True)
-        return replace(tiles, ctas=min(tiles.count, self.ctas or DEFAULT_TARGET.sms))
+        most = DEFAULT_TARGET.sms // tiles.group * tiles.group
+        return replace(tiles, ctas=min(tiles.count, self.ctas or most))
 
 
 def _whole_blocks(source: Source, option: int, n_tile: int) -> int:

@@ -7,6 +7,7 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import integer, optional_integer, string
 from tcir.dialect.cta_pair import CTA_MASK, PAIR, cta_group_of
 from tcir.errors import PassError
+from tcir.passes.build.gpu_module import pointer_type
 
 from .converter import Converter, Mbarrier, i32, lower, require_role
 
@@ -20,10 +21,10 @@ def convert_mbarrier_wait(converter: Converter, op: tc.MbarrierWaitOp) -> None:
     if not converter.of_warps:
         require_role(converter, op)
     pointer = converter.shared(converter.record(op.bar, Mbarrier).address)
-    parity = converter.ssa(op.parity)
+    parity, scope = converter.ssa(op.parity), _scope(op)
     loop = scf.WhileOp([], [])
     with ir.InsertionPoint(loop.before.blocks.append()):
-        done = nvvm.mbarrier_try_wait(pointer, parity)
+        done = nvvm.mbarrier_try_wait(pointer, parity, scope)
         scf.ConditionOp(arith.XOrIOp(done, converter.constant(1, bits=1)).result, [])
     with ir.InsertionPoint(loop.after.blocks.append()):
         scf.YieldOp([])
@@ -40,10 +41,22 @@ def convert_expect_tx(converter: Converter, op: tc.MbarrierExpectTxOp) -> None:
 
 @lower(tc.MbarrierArriveOp)
 def convert_arrive(converter: Converter, op: tc.MbarrierArriveOp) -> None:
-    """``mbarrier.arrive`` of every thread."""
+    """``mbarrier.arrive`` of every thread, in a pair on the leader's barrier."""
     require_role(converter, op)
     pointer = converter.shared(converter.record(op.bar, Mbarrier).address)
-    nvvm.mbarrier_arrive(pointer)
+    if cta_group_of(op) == PAIR:
+        pointer = nvvm.mapa(pointer, _leader(converter), pointer_type(7))
+    nvvm.mbarrier_arrive(pointer, _scope(op))
+
+
+def _scope(op: ir.OpView) -> nvvm.Scope:
+    """Whose accesses a wait or an arrival orders."""
+    return "cluster" if cta_group_of(op) == PAIR else "cta"
+
+
+def _leader(converter: Converter) -> ir.Value:
+    """The rank of the pair's leader."""
+    return arith.AndIOp(converter.cta_rank(), converter.constant(-PAIR)).result
 
 
 @lower(tc.CommitOp)
@@ -59,8 +72,7 @@ def convert_commit(converter: Converter, op: tc.CommitOp) -> None:
 
 def _ranks(converter: Converter, mask: int) -> ir.Value:
     """The CTAs of a mask of the pair, by their ranks in the cluster."""
-    even = arith.AndIOp(converter.cta_rank(), converter.constant(-PAIR)).result
-    ranks = arith.ShLIOp(converter.constant(mask), even).result
+    ranks = arith.ShLIOp(converter.constant(mask), _leader(converter)).result
     return arith.TruncIOp(ir.IntegerType.get_signless(16), ranks).result
 
 

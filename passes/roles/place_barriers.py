@@ -305,20 +305,25 @@ class _Placer:
         """A wait before the loop `computing` an accumulator, for the loop `reading` the last one.
 
         Every thread of the epilogue fences its loads, which it has waited for, and arrives: as soon
-        as the last has come, so that the mma go on while it converts and stores. Returns the phase
-        of the slot.
+        as the last has come, so that the mma go on while it converts and stores. Of a pair, whose
+        mma write both accumulators, both epilogues arrive on the leader's barrier. Returns the
+        phase of the slot.
         """
         quarters = _quarter_loop(reading)
-        arrivals = warp_map_of(self.kernel).threads(EPILOGUE)
+        arrivals = warp_map_of(self.kernel).threads(EPILOGUE) * self.cta_group
         free = self._init(reading.location, slot.ring.type.count, arrivals)
         with ir.InsertionPoint(computing), reading.location:
             phase = _phase(computing.operation.parent.opview, slot.ring.type.count)
             bar = _bar(free, slot.index)
-            _tag(tc.MbarrierWaitOp(bar, index.value(index.sub(1, phase))), MMA)
+            wait = tc.MbarrierWaitOp(bar, index.value(index.sub(1, phase)))
+            _tag(wait, MMA)
             _tag(fence("tcgen05.after"), MMA)
         with self._after_last_load(reading, quarters), reading.location:
             _tag(fence("tcgen05.before"), EPILOGUE)
-            tc.MbarrierArriveOp(bar)
+            arrive = tc.MbarrierArriveOp(bar)
+        if self.cta_group == PAIR:
+            of_pair(wait)
+            of_pair(arrive)
         return phase
 
     def _after_last_load(self, reading: ir.OpView, quarters: scf.ForOp) -> ir.InsertionPoint:

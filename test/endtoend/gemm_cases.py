@@ -123,7 +123,13 @@ PAIRS = [
     Dense(1, 1, 1, "bf16", options="cta-group=2"),
     Dense(257, 130, 200, "f16", "mk", "kn", out="f16", batch=2, options="cta-group=2 stages=1"),
     Dense(512, 512, 320, "f8E5M2", "mk", "nk", out="bf16", options="cta-group=2 stages=3"),
+    Dense(600, 72, 136, options="cta-group=2 n-tile=32 persistent=true ctas=4"),
+    Dense(1100, 24, 40, "i8", "km", "nk", options="cta-group=2 n-tile=32 persistent=true ctas=2"),
+    Dense(300, 72, 80, "bf16", batch=2, out="f16",
+          options="cta-group=2 n-tile=64 persistent=true ctas=4 acc-stages=1"),
+    Dense(513, 130, 65, "f16", "mk", "nk", options="cta-group=2 persistent=true"),
 ]  # fmt: skip
-"""Pairs of CTAs: odd tiles of rows, one CTA without rows, halves of B that begin anywhere."""
+"""Pairs of CTAs: odd tiles of rows, one CTA without rows, halves of B that begin anywhere.
+Persistent: 5 and 4 tiles by two pairs; groups of 4 rows of pairs and of one; a tile for each."""
 
 DENSE = [*MAJORS, *TAILS, *TILES, *OTHERS, *PERSISTENT, *SWAPPED, *PAIRS]

@@ -71,6 +71,12 @@ PAIRS = [
     Scaled(BlockScaled(m=1, n=24, k=64), "cta-group=2"),
     Scaled(BlockScaled(m=129, n=33, k=320, out="f16", alpha="after"), "cta-group=2 n-tile=64"),
     Scaled(BlockScaled(m=300, n=200, k=256, out="bf16"), "cta-group=2 store=tma"),
+    Scaled(BlockScaled(m=300, n=200, k=512), "cta-group=2 n-tile=96 persistent=true ctas=2"),
+    Scaled(BlockScaled(m=600, n=300, k=256, out="bf16"), "cta-group=2 persistent=true ctas=4"),
+    Scaled(
+        BlockScaled(m=300, n=300, k=640, a=F8A, b=F4, scale=UE8M0, block=32),
+        "cta-group=2 n-tile=256 persistent=true ctas=2 acc-stages=1",
+    ),
 ]
 """Pairs of CTAs: the second loads the other half of B, and the scales of all of it. Tiles of one,
 of two blocks of scales, that begin inside a block; CTAs without rows."""

@@ -146,6 +146,54 @@ def test_scaled_break(each: Break) -> None:
     each.check(SCALED.linalg(), tcir.named_pipeline("gemm", **SCALED_OPTIONS))
 
 
+# --- persistent pairs --------------------------------------------------------------------------
+
+TILES = Matmul(600, 40, 72)
+TILES_OPTIONS = {"cta_group": 2, "n_tile": 32, "stages": 2, "persistent": True, "ctas": 2}
+"""Six pairs of tiles by one pair of CTAs; two accumulators in each."""
+INIT, ARRIVE, LOAD_D = "tc.mbarrier_init", "tc.mbarrier_arrive", "tc.tmem_ld"
+FREE_WAIT = 1
+"""Which wait after assign-roles."""
+
+
+def _one_by_one(number: Any) -> Any:
+    """Each CTA of a pair goes through tiles of its own."""
+    return arith.constant(number.type, 1)
+
+
+def _release_first(module: Any) -> None:
+    """The epilogue gives its accumulator back before it has read it."""
+    arrive, loop = pick(module, ARRIVE), pick(module, LOAD_D).parent
+    arrive.move_before(loop)
+
+
+PERSISTENT_BREAKS = [
+    Break("each epilogue arrives on its own barrier", PLACE, without(ARRIVE, "cta_group"),
+          ("deadlock",), quick=True),
+    Break("one epilogue is enough", PLACE, set_attribute(INIT, "arrivals", "128 : i64", 2),
+          UNORDERED, quick=True),
+    Break("the mma do not wait for the epilogues", ROLES, erase(WAIT, FREE_WAIT), UNORDERED),
+    Break("the epilogues release early", ROLES, _release_first, UNORDERED),
+    Break("both CTAs have the same tile", TILE, of_rank(first_half),
+          ("hazard: output-never-written",)),
+    Break("each CTA has tiles of its own", TILE, change_operand("arith.divui", 1, _one_by_one),
+          ("difference", *UNORDERED)),
+    Break("an arrival stays in its CTA", TO_NVVM,
+          change_operand("nvvm.mapa", 1, lambda rank: rank.owner.operands[0]), ("deadlock",)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "each",
+    [
+        pytest.param(b, id=b.what, marks=() if b.quick else pytest.mark.slow)
+        for b in PERSISTENT_BREAKS
+    ],
+)
+def test_persistent_break(each: Break) -> None:
+    each.check(TILES.text(), tcir.named_pipeline("gemm", **TILES_OPTIONS))
+
+
 @pytest.mark.slow
 def test_whose_scales_a_pair_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     """Were it the issuer's for both CTAs, the odd one would scale its rows by the leader's."""

@@ -5,8 +5,12 @@
 // RUN: %tc-opt %s --tile-gemm="{cta-group=2}" --multi-buffer="{stages=2}" --place-barriers --plan-memory --assign-roles --convert-tc-to-nvvm | %filecheck %s --check-prefix=NVVM
 // RUN: %exits 3 %tc-opt %s --tile-gemm="{cta-group=2 n-tile=48}" | %filecheck %s --check-prefix=N48
 // RUN: %exits 3 %tc-opt %s --tile-gemm="{cta-group=4}" | %filecheck %s --check-prefix=FOUR
-// RUN: %exits 3 %tc-opt %s --tile-gemm="{cta-group=2 persistent=true}" | %filecheck %s --check-prefix=PERSISTENT
-// PERSISTENT: expected cta-group=1 with persistent=true, got 2
+// RUN: %exits 3 %tc-opt %s --tile-gemm="{cta-group=2 persistent=true ctas=3}" | %filecheck %s --check-prefix=THREE
+// RUN: %exits 3 %tc-opt %s --tile-gemm="{cta-group=2 persistent=true scheduler=clc}" | %filecheck %s --check-prefix=CLC
+// RUN: %tc-opt %s --tile-gemm="{cta-group=2 persistent=true ctas=2}" --multi-buffer="{stages=2}" --place-barriers --plan-memory --assign-roles --verify-tc-kernel | %filecheck %s --check-prefix=PERSISTENT
+// RUN: %tc-opt %s --tile-gemm="{cta-group=2 persistent=true ctas=2}" --multi-buffer="{stages=2}" --place-barriers --plan-memory --assign-roles --convert-tc-to-nvvm | %filecheck %s --check-prefix=MAPA
+// THREE: expected ctas to be a multiple of cta-group=2, got 3: the CTAs of a pair compute tiles together; take ctas=4
+// CLC: expected cta-group=1 with scheduler=clc, got 2
 // N48: error: expected n-tile to be a multiple of 32 in [32, 256], got 48 (N of tcgen05.mma.kind::f16 with M = 256, PTX ISA 9.7.16.2, table 39); take 32 or 64, or 0 to choose
 // FOUR: expected cta-group to be 1 or 2, the CTAs that an mma acts on (PTX ISA 9.7.16.5), got 4; smallest accepted: cta-group=1
 
@@ -77,6 +81,26 @@
 // NVVM-NEXT: nvvm.tcgen05.commit %{{.*}}, multicast_mask = %[[MASK]] {group = #nvvm.cta_group<cta_2>}
 // NVVM: nvvm.cluster.wait
 // NVVM: nvvm.tcgen05.dealloc {{.*}}cta_2
+
+// Four pairs of tiles by one pair of CTAs. The epilogues of both release an accumulator, at the
+// leader.
+// PERSISTENT-LABEL: func.func @plain(
+// PERSISTENT-SAME: tc.grid = array<i64: 2, 1, 1>
+// PERSISTENT: %[[FREE:.*]] = "tc.mbarrier_init"() {arrivals = 256 : i64
+// PERSISTENT: %[[RANK:.*]] = "tc.cta_rank"()
+// PERSISTENT: arith.addi %{{.*}}, %[[RANK]]
+// PERSISTENT: kind = "producer"
+// PERSISTENT: %[[SLOT:.*]] = "tc.slot"(%[[FREE]],
+// PERSISTENT: "tc.mbarrier_wait"(%[[SLOT]], %{{.*}}) {cta_group = 2 : i64}
+// PERSISTENT: "tc.mma"
+// PERSISTENT: kind = "mma", leader
+// PERSISTENT: "tc.tmem_ld"
+// PERSISTENT: "tc.fence"() {kind = "tcgen05.before"}
+// PERSISTENT-NEXT: "tc.mbarrier_arrive"(%{{.*}}) {cta_group = 2 : i64}
+
+// MAPA: nvvm.mbarrier.try_wait {{.*}}scope = #nvvm.mem_scope<cluster>
+// MAPA: %[[THERE:.*]] = nvvm.mapa %{{.*}}, %{{.*}} : !llvm.ptr<3> -> !llvm.ptr<7>
+// MAPA-NEXT: nvvm.mbarrier.arrive %[[THERE]] {{.*}}scope = #nvvm.mem_scope<cluster>
 func.func @plain(%a: tensor<300x128xf16>, %b: tensor<500x128xf16>) -> tensor<300x500xf32> {
   %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "nk"} : (tensor<300x128xf16>, tensor<500x128xf16>) -> tensor<300x500xf32>
   return %c : tensor<300x500xf32>

@@ -14,6 +14,9 @@ from tcir._mlir import ir
 from ..build import attribute, effect, integer, integer_type, integers, value
 from . import tcgen05 as tcgen05
 
+Scope = Literal["cta", "cluster"]
+"""Whom an mbarrier operation orders the thread's accesses with."""
+
 
 def read_ptx_sreg(name: str) -> ir.Value:
     """A special register of 32 bits, such as ``tid.x``."""
@@ -74,9 +77,9 @@ def mbarrier_init(pointer: ir.Value, arrivals: ir.Value) -> None:
     effect("nvvm.mbarrier.init", pointer, arrivals)
 
 
-def mbarrier_arrive(pointer: ir.Value) -> None:
-    """One arrival."""
-    effect("nvvm.mbarrier.arrive", pointer)
+def mbarrier_arrive(pointer: ir.Value, scope: Scope = "cta") -> None:
+    """One arrival, which releases what the thread did to the CTA or the cluster."""
+    effect("nvvm.mbarrier.arrive", pointer, scope=attribute("nvvm.mem_scope", scope))
 
 
 def mbarrier_arrive_expect_tx(pointer: ir.Value, nbytes: ir.Value) -> None:
@@ -84,9 +87,15 @@ def mbarrier_arrive_expect_tx(pointer: ir.Value, nbytes: ir.Value) -> None:
     effect("nvvm.mbarrier.arrive.expect_tx", pointer, nbytes)
 
 
-def mbarrier_try_wait(pointer: ir.Value, parity: ir.Value) -> ir.Value:
+def mbarrier_try_wait(pointer: ir.Value, parity: ir.Value, scope: Scope = "cta") -> ir.Value:
     """Whether the phase of that parity completed, after waiting up to a limit."""
-    return value("nvvm.mbarrier.try_wait", integer_type(1), pointer, parity)
+    kind = attribute("nvvm.mem_scope", scope)
+    return value("nvvm.mbarrier.try_wait", integer_type(1), pointer, parity, scope=kind)
+
+
+def mapa(pointer: ir.Value, rank: ir.Value, target: ir.Type) -> ir.Value:
+    """The same place in the shared memory of another CTA of the cluster, a ``!llvm.ptr<7>``."""
+    return value("nvvm.mapa", target, pointer, rank)
 
 
 def cp_async_bulk_tensor_shared_cluster_global(

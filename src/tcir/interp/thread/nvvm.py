@@ -116,21 +116,44 @@ def _mbarrier_init(speller: Speller, op: ir.Operation) -> None:
     )
 
 
-def _acquire_or_release_at_cta(op: ir.Operation) -> None:
-    """The semantics that an mbarrier operation has without qualifiers."""
+_SCOPES = {"": "", "#nvvm.mem_scope<cta>": "", "#nvvm.mem_scope<cluster>": ".cluster"}
+"""Scope of an mbarrier operation -> PTX's qualifier; without one it is the CTA."""
+
+
+def _order(op: ir.Operation, name: str) -> str:
+    """``.acquire`` or ``.release`` with its scope; nothing for the CTA's."""
     only(op, "relaxed", "scope")
     expect(op, "relaxed", "false", "")
-    expect(op, "scope", "#nvvm.mem_scope<cta>", "")
+    scope = _SCOPES[expect(op, "scope", *_SCOPES)]
+    return scope and f".{name}{scope}"
+
+
+@spelling("nvvm.mapa")
+def _mapa(speller: Speller, op: ir.Operation) -> None:
+    """9.7.9.24, of a shared address."""
+    only(op)
+    pointer, rank = op.operands
+    if (pointer_space(pointer.type), pointer_space(op.results[0].type)) != (3, 7):
+        raise IncompleteError("no rule for mapa of an address that is not shared")
+    target = speller.define_one(op.results[0])
+    speller.emit(
+        f"mapa.shared::cluster.u32 {target}, {speller.read_one(pointer)}, {speller.read_one(rank)}"
+    )
 
 
 @spelling("nvvm.mbarrier.arrive")
 def _mbarrier_arrive(speller: Speller, op: ir.Operation) -> None:
     """9.7.13.15.13."""
-    _acquire_or_release_at_cta(op)
+    order = _order(op, "release")
     if len(op.operands) != 1:
         raise IncompleteError("no rule for a count of arrivals")
+    if pointer_space(op.operands[0].type) == 7:
+        bar = address(speller, op.operands[0], 7)
+        speller.emit(f"mbarrier.arrive{order}.shared::cluster.b64 _, {bar}")
+        return
     state = speller.define_one(op.results[0]) if len(op.results) else speller.fresh("b64")
-    speller.emit(f"mbarrier.arrive.shared::cta.b64 {state}, {address(speller, op.operands[0], 3)}")
+    bar = address(speller, op.operands[0], 3)
+    speller.emit(f"mbarrier.arrive{order}.shared::cta.b64 {state}, {bar}")
 
 
 @spelling("nvvm.vote.sync")
@@ -146,11 +169,11 @@ def _vote(speller: Speller, op: ir.Operation) -> None:
 @spelling("nvvm.mbarrier.arrive.expect_tx")
 def _mbarrier_expect(speller: Speller, op: ir.Operation) -> None:
     """9.7.13.15.13."""
-    _acquire_or_release_at_cta(op)
+    order = _order(op, "release")
     pointer, count = op.operands
     state = speller.define_one(op.results[0]) if len(op.results) else speller.fresh("b64")
     speller.emit(
-        f"mbarrier.arrive.expect_tx.shared::cta.b64 {state}, "
+        f"mbarrier.arrive.expect_tx{order}.shared::cta.b64 {state}, "
         f"{address(speller, pointer, 3)}, {speller.read_one(count)}"
     )
 
@@ -158,13 +181,13 @@ def _mbarrier_expect(speller: Speller, op: ir.Operation) -> None:
 @spelling("nvvm.mbarrier.try_wait")
 def _mbarrier_try_wait(speller: Speller, op: ir.Operation) -> None:
     """9.7.13.15.16; an i32 operand is a parity, an i64 one a state."""
-    _acquire_or_release_at_cta(op)
+    order = _order(op, "acquire")
     if len(op.operands) != 2:
         raise IncompleteError("no rule for a time limit")
     pointer, phase = op.operands
     parity = ".parity" if str(phase.type) == "i32" else ""
     speller.emit(
-        f"mbarrier.try_wait{parity}.shared::cta.b64 {speller.define_one(op.results[0])}, "
+        f"mbarrier.try_wait{parity}{order}.shared::cta.b64 {speller.define_one(op.results[0])}, "
         f"{address(speller, pointer, 3)}, {speller.read_one(phase)}"
     )
 

@@ -18,6 +18,7 @@ from tcir.dialect.warp_map import EPILOGUE, warp_map_of
 from tcir.errors import IncompleteError
 from tcir.interp.rules import Rules, site_of
 from tcir.interp.tile.values import Load, Site, Writers
+from tcir.machine.memory.memories import RANK_SHIFT
 
 if TYPE_CHECKING:
     from tcir.interp.tile.kernel import CtaRun
@@ -114,6 +115,11 @@ def is_leader(frame: Frame) -> bool:
     return frame.cta.rank_in_cluster % PAIR == 0
 
 
+def in_leader(address: int) -> int:
+    """The same place in the shared memory of the pair's leader."""
+    return address & ~(1 << RANK_SHIFT)
+
+
 def of_leader(step: Step) -> Step:
     """`step`, in the leader of a pair only."""
     if may_block(step):
@@ -140,11 +146,14 @@ def meet(frame: Frame, site: Site) -> Blocking:
 def of_pair(step: Step, site: Site) -> Step:
     """`step` of a program in order, once for a pair.
 
-    Both CTAs reach it, the leader executes it, and both see what it did.
+    Both CTAs reach it, the leader executes it, and both see what it did, as it sees what both did
+    before.
     """
 
     def together(frame: Frame) -> Blocking:
+        frame.agent.fence("tcgen05.before", site=site)
         yield from meet(frame, site)
+        frame.agent.fence("tcgen05.after", site=site)
         if is_leader(frame):
             step(frame)
         yield from meet(frame, site)

@@ -15,11 +15,10 @@ from tcir.dialect.ops.movement import CP_ROWS
 from tcir.dialect.ops.stores import column_dim
 from tcir.dialect.ops.tma import GATHERED_ROWS, gathers, halo_of, map_dtype
 from tcir.interp.tile.addresses import slice_bytes
-from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
+from tcir.interp.tile.compiler import Compiler, Frame, Step, execute, in_leader
 from tcir.interp.tile.values import Load, MemRef, Registers, Site, SmemTile, Stored, TmemTile
 from tcir.interp.types import dtype_of, shape_of
 from tcir.machine import TensorOperand
-from tcir.machine.memory.memories import RANK_SHIFT
 from tcir.machine.tma.tensor_map import DecodedMap, MapFields
 
 _GROUPS = 4
@@ -83,7 +82,7 @@ def tma_load(compiler: Compiler, op: tc.TmaLoadOp) -> Step:
         taps = [v[o] for o in offsets]
         bar = v[signal[0]].address if signal else frame.cta_run.announce(frame, nbytes, site)
         if cta_group == PAIR:
-            bar &= ~(1 << RANK_SHIFT)
+            bar = in_leader(bar)
         frame.agent.tma.load(
             start,
             TensorOperand(

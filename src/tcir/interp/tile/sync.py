@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, optional_integer, string
-from tcir.dialect.cta_pair import CTA_MASK, cta_group_of
+from tcir.dialect.cta_pair import CTA_MASK, PAIR, cta_group_of
 from tcir.dialect.limits import WARP
-from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, execute
+from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, execute, in_leader
 
 
 @execute(tc.MbarrierWaitOp)
@@ -37,13 +37,19 @@ def mbarrier_expect_tx(compiler: Compiler, op: tc.MbarrierExpectTxOp) -> Step:
 
 @execute(tc.MbarrierArriveOp)
 def mbarrier_arrive(compiler: Compiler, op: tc.MbarrierArriveOp) -> Step:
-    """The whole CTA as one agent arrives for all warps of a sub-partition, in a loop over those."""
+    """The whole CTA as one agent arrives for all warps of a sub-partition, in a loop over those.
+
+    In a pair on the leader's barrier.
+    """
     (bar,) = compiler.operands(op)
-    site, warps = compiler.site(op), compiler.warps_of_quarter
+    site, warps, pair = compiler.site(op), compiler.warps_of_quarter, cta_group_of(op) == PAIR
 
     def arrive(frame: Frame) -> None:
         count = frame.threads if frame.in_role else WARP * warps
-        frame.agent.mbarrier.arrive(frame.values[bar].address, count, site=site)
+        address = frame.values[bar].address
+        if pair:
+            address = in_leader(address)
+        frame.agent.mbarrier.arrive(address, count, site=site)
 
     return arrive
 
