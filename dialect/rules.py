@@ -15,7 +15,7 @@ and result of that type before the rules of the op itself. Rules about a whole k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -81,6 +81,14 @@ def verify(
         return check
 
     return register
+
+
+def one_of(op: ir.OpView, name: str, legal: Iterable[str]) -> Broken:
+    """None if the string attribute `name`, if there, is one of `legal`; else ``legal``, ``got``."""
+    got, names = op.attributes.get(name, None), list(legal)
+    if got is None or (isinstance(got, ir.StringAttr) and got.value in names):
+        return None
+    return {"legal": ", ".join(f'"{each}"' for each in names), "got": got}
 
 
 def same_rules(subject: Subject, of: Subject, *names: str) -> None:

@@ -9,7 +9,7 @@ from tcir.dialect.attributes import constant_of, integer, string
 from tcir.dialect.cta_pair import columns_of, cta_group_of, wrong_n
 from tcir.dialect.limits import CP_SHAPES, MMA_K_BYTES, MMA_KINDS
 from tcir.dialect.operation import Op
-from tcir.dialect.rules import Broken, verify
+from tcir.dialect.rules import Broken, one_of, verify
 from tcir.dialect.types import SmemType, TmemType
 
 SOURCE = "PTX ISA 9.7.16.10.7"
@@ -171,10 +171,9 @@ def _names(names: Iterable[str]) -> str:
     return ", ".join(map(str, names))
 
 
-@verify(MmaBlockScaleOp, "kind", SOURCE, 'kind must be one of {legal}, got "{got}"')
+@verify(MmaBlockScaleOp, "kind", SOURCE, "kind must be one of {legal}, got {got}")
 def _(op: MmaBlockScaleOp) -> Broken:
-    got = string(op, "kind")
-    return None if got in ELEMENTS else {"legal": _names(ELEMENTS), "got": got}
+    return one_of(op, "kind", ELEMENTS)
 
 
 @verify(

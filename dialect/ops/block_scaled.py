@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import integer, is_integer, string
 from tcir.dialect.operation import Op
-from tcir.dialect.ops.highlevel import k_part, out_layout
-from tcir.dialect.rules import Broken, verify
+from tcir.dialect.ops.highlevel import OUT_LAYOUTS, k_part, out_layout
+from tcir.dialect.rules import Broken, one_of, verify
 
 SOURCE = "PTX ISA 9.7.16.10.7"
 
@@ -157,10 +157,7 @@ def _(op: BlockScaledMatmulOp) -> Broken:
     'out_layout must be "mn" or "nm", or left out, and with a vector b left out, got {got}',
 )
 def _(op: BlockScaledMatmulOp) -> Broken:
-    got = op.attributes.get("out_layout", None)
-    known = isinstance(got, ir.StringAttr) and got.value in ("mn", "nm")
-    matrix = op.b.type.rank == op.a.type.rank
-    return None if got is None or (known and matrix) else {"got": got}
+    return one_of(op, "out_layout", OUT_LAYOUTS if op.b.type.rank == op.a.type.rank else ())
 
 
 @verify(

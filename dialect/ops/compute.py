@@ -7,7 +7,7 @@ from tcir.dialect.attributes import integer, integers, not_arrays, optional_inte
 from tcir.dialect.cta_pair import columns_of, cta_group_of, wrong_n
 from tcir.dialect.limits import MMA_K_BYTES, MMA_KIND_OF, MMA_KINDS, TMEM_LANES, Legal, MmaKind
 from tcir.dialect.operation import Names, Op
-from tcir.dialect.rules import Broken, verify
+from tcir.dialect.rules import Broken, one_of, verify
 from tcir.dialect.types import SmemType, TmemType, element_bytes
 
 
@@ -303,11 +303,7 @@ def _(op: MmaOp) -> Broken:
     "collector must be one of {legal}, got {got}",
 )
 def _(op: MmaOp) -> Broken:
-    if "collector" not in op.attributes:
-        return None
-    got = op.attributes["collector"]
-    legal = isinstance(got, ir.StringAttr) and got.value in COLLECTOR
-    return None if legal else {"legal": ", ".join(f'"{name}"' for name in COLLECTOR), "got": got}
+    return one_of(op, "collector", COLLECTOR)
 
 
 @verify(

@@ -4,7 +4,7 @@ from tcir._mlir import ext, ir
 from tcir.dialect.attributes import integer, string
 from tcir.dialect.limits import CP_SHAPES, QUARTER_LANES, SWIZZLE_ATOM_ROWS
 from tcir.dialect.operation import Op
-from tcir.dialect.rules import Broken, verify
+from tcir.dialect.rules import Broken, one_of, verify
 from tcir.dialect.types import SmemType, TmemType, element_bytes
 
 SOURCE = "PTX ISA 9.7.16.9"
@@ -59,10 +59,9 @@ def format_of(op: CpRowsOp) -> str | None:
     return string(op, "format") if "format" in op.attributes else None
 
 
-@verify(CpRowsOp, "shape", SOURCE, 'shape must be one of {legal}, got "{got}"')
+@verify(CpRowsOp, "shape", SOURCE, "shape must be one of {legal}, got {got}")
 def _(op: CpRowsOp) -> Broken:
-    got = string(op, "shape")
-    return None if got in CP_SHAPES else {"legal": ", ".join(CP_SHAPES), "got": got}
+    return one_of(op, "shape", CP_SHAPES)
 
 
 @verify(

@@ -13,7 +13,7 @@ from tcir.dialect.attributes import (
 )
 from tcir.dialect.limits import FP8
 from tcir.dialect.operation import Op
-from tcir.dialect.rules import Broken, verify
+from tcir.dialect.rules import Broken, one_of, verify
 
 OPERAND_TYPES = ("f16", "bf16")
 RESULT_TYPES = ("f32", "f16", "bf16")
@@ -81,6 +81,10 @@ class MatmulOp(Op, name="matmul", lowered_by=("tile-gemm", "tile-matmul-warp")):
     a_layout: ir.StringAttr
     b_layout: ir.StringAttr
     out: ext.Result[ir.RankedTensorType]
+
+
+OUT_LAYOUTS = ("mn", "nm")
+"""Orders of a product's rows and columns in its result."""
 
 
 def out_layout(op: ir.OpView) -> str:
@@ -262,9 +266,7 @@ def _(op: MatmulOp) -> Broken:
     'out_layout must be "mn" or "nm", or left out, got {got}',
 )
 def _(op: MatmulOp) -> Broken:
-    got = op.attributes.get("out_layout", None)
-    known = got is None or (isinstance(got, ir.StringAttr) and got.value in ("mn", "nm"))
-    return None if known else {"got": got}
+    return one_of(op, "out_layout", OUT_LAYOUTS)
 
 
 @verify(

@@ -5,7 +5,7 @@ from tcir.dialect.attributes import string
 from tcir.dialect.limits import TMEM_LANES, Legal
 from tcir.dialect.operation import Op
 from tcir.dialect.ops.compute import MmaOp
-from tcir.dialect.rules import Broken, same_rules, verify
+from tcir.dialect.rules import Broken, one_of, same_rules, verify
 from tcir.dialect.types import SmemType, TmemType
 
 SHAPES = "PTX ISA 9.7.16.2, table 39"
@@ -106,8 +106,4 @@ same_rules(MmaWsOp, MmaOp, "a-slice", "b-slice", "collector")
     "buffer must be one of {legal}, got {got}",
 )
 def _(op: MmaWsOp) -> Broken:
-    if "buffer" not in op.attributes:
-        return None
-    got = op.attributes["buffer"]
-    legal = isinstance(got, ir.StringAttr) and got.value in WS_BUFFERS
-    return None if legal else {"legal": ", ".join(f'"{b}"' for b in WS_BUFFERS), "got": got}
+    return one_of(op, "buffer", WS_BUFFERS)

@@ -6,7 +6,7 @@ from tcir._mlir import ext, ir
 from tcir.dialect.attributes import integers, not_arrays, string
 from tcir.dialect.limits import BLOCK_THREADS, WARP
 from tcir.dialect.operation import Issuer, Op, traits_of
-from tcir.dialect.rules import Broken, verify
+from tcir.dialect.rules import Broken, one_of, verify
 from tcir.dialect.walk import nested
 from tcir.dialect.warp_map import role_kinds
 
@@ -80,11 +80,9 @@ def _(op: OneThreadOp) -> Broken:
     return None if got is None else {"legal": " and ".join(legal), "got": got}
 
 
-@verify(RoleOp, "kind", "tc", 'kind must be one of {legal}, got "{got}"')
+@verify(RoleOp, "kind", "tc", "kind must be one of {legal}, got {got}")
 def _(op: RoleOp) -> Broken:
-    got = string(op, "kind")
-    legal = role_kinds()
-    return None if got in legal else {"legal": ", ".join(f'"{r}"' for r in legal), "got": got}
+    return one_of(op, "kind", role_kinds())
 
 
 @verify(RoleOp, "threads", "tc", 'threads must be "one" or "warp", got "{got}"')

@@ -1,11 +1,11 @@
 """Synchronisation."""
 
 from tcir._mlir import ext, ir
-from tcir.dialect.attributes import constant_of, integer, is_integer, optional_integer, string
+from tcir.dialect.attributes import constant_of, integer, is_integer, optional_integer
 from tcir.dialect.cta_pair import BOTH, CTA_MASK, PAIR, cta_group_of
 from tcir.dialect.limits import MBARRIER_TX
 from tcir.dialect.operation import Op
-from tcir.dialect.rules import Broken, verify
+from tcir.dialect.rules import Broken, one_of, verify
 from tcir.dialect.types import MbarrierType
 
 FENCES = ("tcgen05.before", "tcgen05.after", "proxy.async", "mbarrier_init")
@@ -150,11 +150,10 @@ def _(op: MbarrierExpectTxOp) -> Broken:
     FenceOp,
     "kind",
     "PTX ISA 9.7.16.11, 9.7.13.4",
-    'kind must be one of {legal}, got "{got}"',
+    "kind must be one of {legal}, got {got}",
 )
 def _(op: FenceOp) -> Broken:
-    got = string(op, "kind")
-    return None if got in FENCES else {"legal": ", ".join(f'"{f}"' for f in FENCES), "got": got}
+    return one_of(op, "kind", FENCES)
 
 
 @verify(

@@ -36,7 +36,7 @@ from tcir.dialect.limits import (
     TMA_WIDE_SWIZZLES,
 )
 from tcir.dialect.operation import Names, Op
-from tcir.dialect.rules import Broken, verify
+from tcir.dialect.rules import Broken, one_of, verify
 from tcir.dialect.types import MbarrierType, SmemType, TensorMapType, element_bytes
 
 MAP_ELEMENTS = ("f16", "bf16", "f32", "i32")
@@ -255,11 +255,9 @@ def _(op: MakeTensorMapOp) -> Broken:
     return None if got is None else {"got": got}
 
 
-@verify(MakeTensorMapOp, "mode", "PTX ISA 5.5", 'mode must be one of {legal}, got "{got}"')
+@verify(MakeTensorMapOp, "mode", "PTX ISA 5.5", "mode must be one of {legal}, got {got}")
 def _(op: MakeTensorMapOp) -> Broken:
-    got = string(op, "mode")
-    legal = ", ".join(f'"{mode}"' for mode in TMA_RANK)
-    return None if got in TMA_RANK else {"legal": legal, "got": got}
+    return one_of(op, "mode", TMA_RANK)
 
 
 @verify(
@@ -348,13 +346,11 @@ def _(op: MakeTensorMapOp) -> Broken:
     MakeTensorMapOp,
     "swizzle",
     "CUDA driver API, cuTensorMapEncodeTiled",
-    'swizzle must be one of {legal}, got "{got}"',
+    "swizzle must be one of {legal}, got {got}",
 )
 def _(op: MakeTensorMapOp) -> Broken:
-    got, wide = string(op, "swizzle"), string(op, "mode") == "im2col_w128"
-    modes = TMA_WIDE_SWIZZLES if wide else tuple(SWIZZLE_SPANS)
-    legal = ", ".join(f'"{mode}"' for mode in modes)
-    return None if got in modes else {"legal": legal, "got": got}
+    wide = string(op, "mode") == "im2col_w128"
+    return one_of(op, "swizzle", TMA_WIDE_SWIZZLES if wide else SWIZZLE_SPANS)
 
 
 @verify(

@@ -9,7 +9,7 @@ from tcir.dialect.limits import (
     TMEM_LD_REGISTERS,
 )
 from tcir.dialect.operation import Op
-from tcir.dialect.rules import Broken, verify
+from tcir.dialect.rules import Broken, one_of, verify
 from tcir.dialect.types import TmemType
 
 SOURCE = "PTX ISA 9.7.16.8"
@@ -99,10 +99,9 @@ def covered_columns(op: Words) -> int:
     return columns + (split_of(op) or 0)
 
 
-@verify(_BOTH, "shape", SOURCE, 'shape must be one of {legal}, got "{got}"')
+@verify(_BOTH, "shape", SOURCE, "shape must be one of {legal}, got {got}")
 def _(op: Words) -> Broken:
-    got = string(op, "shape")
-    return None if got in COLUMNS else {"legal": ", ".join(f'"{s}"' for s in COLUMNS), "got": got}
+    return one_of(op, "shape", COLUMNS)
 
 
 @verify(

@@ -14,7 +14,7 @@ from tcir.dialect.attributes import integer, string
 from tcir.dialect.fragments import PTX_TYPE, accumulator_type, loads_for
 from tcir.dialect.limits import COPY_BYTES
 from tcir.dialect.operation import Op
-from tcir.dialect.rules import Broken, verify
+from tcir.dialect.rules import Broken, one_of, verify
 from tcir.dialect.types import SmemType, element_bytes
 from tcir.dialect.warp_types import FragmentType, StagedType
 from tcir.layout.atoms import mma_atom
@@ -167,10 +167,9 @@ class StoreFragmentOp(Op, name="store_fragment", stores="tensor"):
 # --- cp.async ----------------------------------------------------------------------------------
 
 
-@verify((CpAsyncOp, StoreFragmentOp), "tails", "tc", 'tails must be one of {legal}, got "{got}"')
+@verify((CpAsyncOp, StoreFragmentOp), "tails", "tc", "tails must be one of {legal}, got {got}")
 def _(op: CpAsyncOp | StoreFragmentOp) -> Broken:
-    got = string(op, "tails")
-    return None if got in TAILS else {"legal": ", ".join(f'"{t}"' for t in TAILS), "got": got}
+    return one_of(op, "tails", TAILS)
 
 
 @verify(

@@ -23,7 +23,7 @@ func.func @f(%d: !d, %a: !a, %b: !b, %sfa: !sf, %sfb: !sf, %c: i1) {
 !b = !tc.smem<array<i64: 16, 128>, i8, "K", "128B">
 !sf = !tc.tmem<array<i64: 128, 64>, i8>
 func.func @f(%d: !d, %a: !a, %b: !b, %sfa: !sf, %sfb: !sf, %c: i1) {
-  // expected-error @+1 {{tc.mma_block_scale: kind must be one of mxf8f6f4, mxf4, mxf4nvf4, got "f16"}}
+  // expected-error @+1 {{tc.mma_block_scale: kind must be one of "mxf8f6f4", "mxf4", "mxf4nvf4", got "f16"}}
   "tc.mma_block_scale"(%d, %a, %b, %sfa, %sfb, %c) {kind = "f16", a_type = "e2m1", b_type = "e2m1",
       scale_type = "ue4m3", block = 16 : i64, a_slice = 3 : i64, b_slice = 3 : i64,
       sfa_column = 12 : i64, sfb_column = 12 : i64, sfa_id = 0 : i64, sfb_id = 0 : i64}

@@ -252,7 +252,7 @@ func.func @f(%s: !s, %t: !t) {
 !s = !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
 !t = !tc.tmem<array<i64: 128, 32>, f16>
 func.func @f(%s: !s, %t: !t) {
-  // expected-error @+1 {{tc.cp_rows: shape must be one of 128x256b, 128x128b, 4x256b, 64x128b, 32x128b, got "16x128b"}}
+  // expected-error @+1 {{tc.cp_rows: shape must be one of "128x256b", "128x128b", "4x256b", "64x128b", "32x128b", got "16x128b"}}
   "tc.cp_rows"(%s, %t) {shape = "16x128b", multicast = "", row = 0 : i64, byte = 0 : i64, column = 0 : i64} : (!s, !t) -> ()
   return
 }
