@@ -65,7 +65,7 @@ class RunReport:
     instructions: int = 0
     seconds: float = 0.0
     lockstep: int = 0
-    """CTAs that were executed together with a leader, see `tcir.interp.ptx.lockstep`."""
+    """CTAs that did what another one did, and took its order: `tcir.interp.ptx.lockstep`."""
     options: RunOptions = DEFAULT_OPTIONS
 
     @property

@@ -140,3 +140,12 @@ def test_a_wait_that_one_cta_does_not_keep(wait: int, cta: int) -> None:
         first = told(kernel, ptx, inputs, replace(options, lockstep=False))
         assert first == told(kernel, ptx, inputs, options)
         assert first[0] or first[1], "a fault that neither finds"
+
+
+def test_the_report_says_how_many_ctas_drew_an_order_of_their_own() -> None:
+    conv = Conv(1, 16, 33, 64, 64, 3, 3, SAME)
+    report = tcir.validate(conv.text(), "conv-shift-reuse", orders=3)
+    words = r"3 completion orders \((\d+) of (\d+) CTAs drew their own\)"
+    (found,) = {match.groups() for line in report.passes if (match := re.search(words, str(line)))}
+    ctas, launches = int(found[1]), 2
+    assert ctas % launches == 0 and launches <= int(found[0]) < ctas

@@ -51,6 +51,7 @@ class Outcome:
     level:      "tensor", "tile", "thread" or "ptx".
     sites:      optional, per output index: a function from an element's index to words such as
                 "tile (3, 0), lane 17" that a report shows beside the first different element.
+    followers:  CTAs that did what another one did, and took its order (docs/lockstep.md).
     """
 
     outputs: list[np.ndarray[Any, Any]]
@@ -59,6 +60,7 @@ class Outcome:
     counters: Mapping[str, int] = field(default_factory=dict)
     incomplete: list[str] = field(default_factory=list)
     sites: Mapping[int, Any] = field(default_factory=dict)
+    followers: int = 0
 
     @property
     def errors(self) -> list[Any]:

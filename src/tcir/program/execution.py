@@ -79,6 +79,7 @@ def run_in_order(
             total.incomplete = outcome.incomplete
             return total
         counters.update(outcome.counters)
+        total.followers += outcome.followers
         for place, number in enumerate(writes):
             known[number] = outcome.outputs[place]
             if place in outcome.sites:
@@ -194,6 +195,7 @@ def run_kernel(
         counters=report.counters | sizes,
         incomplete=[str(item) for item in report.incomplete],
         sites={n: writers.finder(result) for n, result in enumerate(results)},
+        followers=report.lockstep,
     )
 
 

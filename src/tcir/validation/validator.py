@@ -185,6 +185,7 @@ class Validator:
         self._repeats = {}  # of this state, under its orders
         outcome: Outcome | None = None
         held = False
+        ctas = followers = 0
         for number in range(orders):
             order = None if number == 0 else self.settings.seed + number
             outcome = execute(draws.main, order)
@@ -194,10 +195,15 @@ class Validator:
             if line.verdict == "different":
                 line.compared += "" if order is None else f", completion order {order}"
                 break
+            if order is not None:
+                ctas += outcome.counters.get("ctas", 0)
+                followers += outcome.followers
         else:
             assert outcome is not None
             if orders > 1:
                 line.compared += f", {orders} completion orders"
+            if followers:
+                line.compared += f" ({ctas - followers} of {ctas} CTAs drew their own)"
             self._previous = outcome.outputs
             work = Work(levels, line.counters)
             if self._before is not None:

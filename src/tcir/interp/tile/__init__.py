@@ -111,7 +111,7 @@ def _run(
     turns = LoopTurns(options.max_instructions)
     program = Program(compiler, step, arguments, warps, roles, turns)
     try:
-        _execute(machine, program, function)
+        followers = _execute(machine, program, function)
     except NotModelled as error:
         return Outcome([], "tile", incomplete=[f"{error.site}: {error.what}"])
     results = arrays[len(inputs) :]
@@ -136,16 +136,17 @@ def _run(
             i: partial(_site, writers, len(inputs) + i, result.shape)
             for i, result in enumerate(results)
         },
+        followers=followers,
     )
 
 
-def _execute(machine: Machine, program: Program, function: ir.Operation) -> None:
-    """Runs all CTAs, those that do the same in lockstep."""
+def _execute(machine: Machine, program: Program, function: ir.Operation) -> int:
+    """Runs all CTAs, those that do the same in lockstep, and says how many followed another one."""
     options = machine.options
     repeats = options.repeats
     if not eligible(machine):
         machine.run(lambda cta: start_cta(cta, program))
-        return
+        return 0
     key = b"" if repeats is None else launch_key(machine, str(function))
     classes, writers = (), program.compiler.writers
     if repeats is not None and options.order_seed is not None:
@@ -162,6 +163,7 @@ def _execute(machine: Machine, program: Program, function: ir.Operation) -> None
         writers.adopt(known)
     elif repeats is not None:
         repeats[key] = lockstep.classes(), writers
+    return lockstep.followers
 
 
 def _site(writers: Writers, buffer: int, shape: tuple[int, ...], index: tuple[int, ...]) -> str:
