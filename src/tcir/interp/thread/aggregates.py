@@ -5,13 +5,20 @@ from __future__ import annotations
 from tcir._mlir import ir, llvm
 from tcir.errors import IncompleteError
 from tcir.interp.rules import site_of
-from tcir.interp.thread.speller import Speller, only, register_class, scalars, spelling
+from tcir.interp.thread.speller import (
+    CONSTANTS,
+    Speller,
+    only,
+    register_class,
+    scalars,
+    spelling,
+)
 from tcir.machine import MachineError
 
 
 def _known_index(value: ir.Value) -> int:
     owner = value.owner
-    if isinstance(owner, ir.Block) or owner.name not in ("arith.constant", "llvm.mlir.constant"):
+    if isinstance(owner, ir.Block) or owner.name not in CONSTANTS:
         raise IncompleteError("no rule for a position in a vector that is not a constant")
     return int(ir.IntegerAttr(owner.attributes["value"]).value)
 

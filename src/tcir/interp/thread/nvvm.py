@@ -7,7 +7,14 @@ from typing import Any
 from tcir._mlir import ir
 from tcir.dialect.attributes import defining
 from tcir.errors import IncompleteError
-from tcir.interp.thread.speller import Speller, expect, only, pointer_space, spelling
+from tcir.interp.thread.speller import (
+    CONSTANTS,
+    Speller,
+    expect,
+    only,
+    pointer_space,
+    spelling,
+)
 
 _GROUPS = {"": 1, "#nvvm.cta_group<cta_1>": 1, "#nvvm.cta_group<cta_2>": 2}
 _SREG = {
@@ -28,7 +35,7 @@ def address(speller: Speller, value: ir.Value, space: int) -> str:
 def immediate(value: ir.Value) -> int:
     """The number that an operand is, where PTX takes an immediate."""
     op = defining(value)
-    if op is None or op.operation.name not in ("arith.constant", "llvm.mlir.constant"):
+    if op is None or op.operation.name not in CONSTANTS:
         raise IncompleteError("no rule for an operand that is not a constant")
     return int(ir.IntegerAttr(op.operation.attributes["value"]).value)
 

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from tcir._mlir import ir
+from tcir.dialect.attributes import defining
 from tcir.errors import IncompleteError
 from tcir.interp.thread.speller import (
+    CONSTANTS,
     Registers,
     Speller,
     bits,
@@ -36,7 +38,6 @@ _INTEGER = {
 _BITWISE = {
     "and": ("arith.andi", "llvm.and"),
     "or": ("arith.ori", "llvm.or"),
-    "xor": ("arith.xori", "llvm.xor"),
 }
 _SHIFT = {
     "shl.b{w}": ("arith.shli", "llvm.shl"),
@@ -75,12 +76,16 @@ def _elementwise(speller: Speller, op: ir.Operation, spell: Spell) -> None:
         spell(speller, target, [source[i] for source in sources], kind)
 
 
-def _simple(template: str, pattern: Callable[[ir.Type], str]) -> Callable[[Speller, Any], None]:
+def _spelled(pattern: Callable[[ir.Type], str]) -> Spell:
     def spell(speller: Speller, target: str, sources: list[str], kind: ir.Type) -> None:
         speller.emit(f"{pattern(kind)} {target}, {', '.join(sources)}")
 
+    return spell
+
+
+def _simple(template: str, pattern: Callable[[ir.Type], str]) -> Callable[[Speller, Any], None]:
     def convert(speller: Speller, op: ir.Operation) -> None:
-        _elementwise(speller, op, spell)
+        _elementwise(speller, op, _spelled(pattern))
 
     convert.__doc__ = f"``{template}``."
     return convert
@@ -116,6 +121,25 @@ for _template, _names in _BITWISE.items():
     spelling(*_names)(_simple(_template, _by_register(_template)))
 for _template, _names in _FLOAT.items():
     spelling(*_names)(_simple(_template, _by_number(_template)))
+
+
+@spelling("arith.xori", "llvm.xor")
+def _exclusive_or(speller: Speller, op: ir.Operation) -> None:
+    """``xor``; of a predicate and true ``not``, as LLVM has it: a loop around a wait does no more
+    than wait (`tcir.interp.ptx.idle`)."""
+    if _is_true(op.operands[1]):
+        only(op)
+        source = speller.read_one(op.operands[0])
+        speller.emit(f"not.pred {speller.define_one(op.results[0])}, {source}")
+    else:
+        _elementwise(speller, op, _spelled(_by_register("xor")))
+
+
+def _is_true(value: ir.Value) -> bool:
+    op = defining(value)
+    if op is None or op.operation.name not in CONSTANTS or str(value.type) != "i1":
+        return False
+    return _literal(op.operation.attributes["value"], value.type) == "1"
 
 
 def _shift(template: str) -> Callable[[Speller, Any], None]:
@@ -295,7 +319,7 @@ def _groups(registers: Registers, count: int) -> list[Registers]:
     return [registers[i : i + size] for i in range(0, len(registers), size)]
 
 
-@spelling("arith.constant", "llvm.mlir.constant")
+@spelling(*CONSTANTS)
 def _constant(speller: Speller, op: ir.Operation) -> None:
     only(op, "value")
     result, value = op.results[0], op.attributes["value"]

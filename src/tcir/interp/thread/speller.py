@@ -20,6 +20,7 @@ from tcir._mlir import ir, llvm
 from tcir.errors import IncompleteError
 from tcir.interp.rules import Rules
 
+CONSTANTS = ("arith.constant", "llvm.mlir.constant")
 Registers = tuple[str, ...]
 SpellRule = Callable[["Speller", Any], None]
 
