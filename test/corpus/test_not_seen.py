@@ -25,15 +25,3 @@ def test_a_fence_of_one_lane_counts_for_its_warp() -> None:
     )
     assert {f.code for f in changed(name).findings} == {"missing-fence-after"}
     assert changed(name, (f"// EDGE: {fence}", of_lane_0)).findings == []
-
-
-def test_a_fence_of_any_scope_behind_a_relaxed_wait() -> None:
-    name = "clusters_push_relaxed"
-    release = "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r4];"
-    relaxed = "mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%r4]; // WRONG"
-    wait = ("parity.acquire", "parity.relaxed")
-    load = "  ld.shared.v4"
-    released = (relaxed, release)
-    assert {f.code for f in changed(name, released, wait).findings} == {"race"}
-    fenced = (load, f"  fence.acq_rel.cta;{load}")
-    assert changed(name, released, wait, fenced).findings == []

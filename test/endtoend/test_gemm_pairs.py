@@ -154,6 +154,9 @@ TILES_OPTIONS = {"cta_group": 2, "n_tile": 32, "stages": 2, "persistent": True, 
 INIT, ARRIVE, LOAD_D = "tc.mbarrier_init", "tc.mbarrier_arrive", "tc.tmem_ld"
 FREE_WAIT = 1
 """Which wait after assign-roles."""
+CTA_SCOPE = "#nvvm.mem_scope<cta>"
+BEYOND_SCOPE = ("warning: mbarrier-scope",)
+"""Silicon keeps the order; under "isa" it is an error."""
 
 
 def _one_by_one(number: Any) -> Any:
@@ -180,6 +183,12 @@ PERSISTENT_BREAKS = [
           ("difference", *UNORDERED)),
     Break("an arrival stays in its CTA", TO_NVVM,
           change_operand("nvvm.mapa", 1, lambda rank: rank.owner.operands[0]), ("deadlock",)),
+    Break("an arrival at the leader is of the CTA's scope", TO_NVVM,
+          set_attribute("nvvm.mbarrier.arrive", "scope", CTA_SCOPE), BEYOND_SCOPE),
+    Break("the wait for both epilogues is of the CTA's scope", TO_NVVM,
+          set_attribute("nvvm.mbarrier.try_wait", "scope", CTA_SCOPE, FREE_WAIT), BEYOND_SCOPE),
+    Break("the wait for both epilogues is for one", ROLES,
+          without(WAIT, "cta_group", FREE_WAIT), BEYOND_SCOPE),
 ]  # fmt: skip
 
 

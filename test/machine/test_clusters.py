@@ -13,12 +13,14 @@ import numpy as np
 import pytest
 
 from tcir.machine import Agent, Machine, MachineError, TensorMap, TensorOperand
+from tcir.machine.order.mbarrier import Order
 from tcir.run_options import RunOptions
 
 ORDERS = (None, *range(8))
 BAR, WORDS = 64, 1024
 RANK = 1 << 24
 """Address of the first byte of rank 1."""
+OF_CLUSTER = Order(scope="cluster")
 
 Body = Callable[[Agent], Any]
 
@@ -135,13 +137,13 @@ def a_word_announced_by_a_remote_arrival(c: Ctas, edge: bool) -> Any:
     def writer(agent: Agent) -> Any:
         if edge:
             store(agent, RANK + WORDS, 7)
-        agent.mbarrier.arrive(RANK + BAR, site="remote arrive")
+        agent.mbarrier.arrive(RANK + BAR, order=OF_CLUSTER, site="remote arrive")
         if not edge:
             store(agent, RANK + WORDS, 7)
         yield from ()
 
     def reader(agent: Agent) -> Any:
-        yield from agent.mbarrier.wait(RANK + BAR, 0, site="wait")
+        yield from agent.mbarrier.wait(RANK + BAR, 0, order=OF_CLUSTER, site="wait")
         c.load(agent, RANK + WORDS, "shared")
 
     return [writer, reader]
@@ -184,12 +186,12 @@ def a_peer_is_there_while_it_is_read(c: Ctas, edge: bool) -> Any:
 @pair("peer-exited")
 def a_peer_is_there_while_its_mbarrier_is_signalled(c: Ctas, edge: bool) -> Any:
     def sender(agent: Agent) -> Any:
-        agent.mbarrier.arrive(RANK + BAR, site="remote arrive")
+        agent.mbarrier.arrive(RANK + BAR, order=OF_CLUSTER, site="remote arrive")
         yield from ()
 
     def owner(agent: Agent) -> Any:
         if edge:
-            yield from agent.mbarrier.wait(RANK + BAR, 0, site="wait")
+            yield from agent.mbarrier.wait(RANK + BAR, 0, order=OF_CLUSTER, site="wait")
 
     return c.run(sender, owner, end=False)
 
@@ -199,7 +201,7 @@ def a_peer_that_is_met_by_relaxed_arrivals(c: Ctas, edge: bool) -> Any:
     """As JAX's Mosaic GPU ends: the CTA is there until all have arrived."""
 
     def sender(agent: Agent) -> Any:
-        agent.mbarrier.arrive(RANK + BAR, site="remote arrive")
+        agent.mbarrier.arrive(RANK + BAR, order=OF_CLUSTER, site="remote arrive")
         yield from meet(agent, relaxed=not edge)
 
     def owner(agent: Agent) -> Any:
@@ -212,11 +214,11 @@ def initialises(c: Ctas, meets: Callable[[Agent], Any]) -> Any:
     def owner(agent: Agent) -> Any:
         agent.mbarrier.init(BAR + 8, 1, site="init 2")
         yield from meets(agent)
-        yield from agent.mbarrier.wait(BAR + 8, 0, site="wait 2")
+        yield from agent.mbarrier.wait(BAR + 8, 0, order=OF_CLUSTER, site="wait 2")
 
     def user(agent: Agent) -> Any:
         yield from meets(agent)
-        agent.mbarrier.arrive(BAR + 8, site="remote arrive")
+        agent.mbarrier.arrive(BAR + 8, order=OF_CLUSTER, site="remote arrive")
 
     return [owner, user]
 

@@ -13,7 +13,7 @@ from tcir.machine.sync.mbarriers import Mbarriers
 from tcir.run_options import RunOptions
 
 from .issue import issue_mma
-from .test_clusters import RANK, meet
+from .test_clusters import OF_CLUSTER, RANK, meet
 
 ORDERS = (None, *range(6))
 WORD, BARS, A, B = 32, 64, 1024, 16384
@@ -464,23 +464,23 @@ def test_two_threads_of_a_pair_share_its_pipe(edge: bool) -> None:
         p = Pair(256, 32, seed)
 
         def issue(agent: Agent) -> Any:
-            yield from agent.mbarrier.wait(bar(1), 0, site="wait for cp")
+            yield from agent.mbarrier.wait(bar(1), 0, order=OF_CLUSTER, site="wait for cp")
             agent.fence("tcgen05.after", site="after")
             p.mma(agent, TmemAddr(SLAB))
             commit(agent)
 
         original = Mbarriers.wait
 
-        def wait(unit: Any, address: int, parity: int, *, site: Any) -> Any:
+        def wait(unit: Any, address: int, parity: int, *, site: Any, **order: Any) -> Any:
             agent = unit.agent
             if agent.warp == 0 and agent.cta.rank_in_cluster == 1 and site == "done":
                 agent.tensor_core.cp(SLAB, rows(128, A, 1), cta_group=2, site="cp")
                 if edge:
                     agent.fence("tcgen05.before", site="before")
-                agent.mbarrier.arrive(bar(1), site="cp issued")
+                agent.mbarrier.arrive(bar(1), order=OF_CLUSTER, site="cp issued")
                 agent.tensor_core.commit(RANK + bar(1), cta_group=2, site="commit cp")
                 yield from original(unit, RANK + bar(1), 0, site="cp done")
-            yield from original(unit, address, parity, site=site)
+            yield from original(unit, address, parity, site=site, **order)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Mbarriers, "wait", wait)

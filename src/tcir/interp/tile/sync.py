@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, optional_integer, string
 from tcir.dialect.cta_pair import CTA_MASK, PAIR, cta_group_of
 from tcir.dialect.limits import WARP
 from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, execute, in_leader
+from tcir.machine.order.mbarrier import Order
 
 
 @execute(tc.MbarrierWaitOp)
 def mbarrier_wait(compiler: Compiler, op: tc.MbarrierWaitOp) -> Step:
     bar, parity = compiler.operands(op)
-    site = compiler.site(op)
+    site, order = compiler.site(op), _order(op)
 
     def wait(frame: Frame) -> Blocking:
         v = frame.values
         if v[parity] not in (0, 1):
             raise frame.cta_run.error("bad-parity", f"expected 0 or 1, got {v[parity]}", site)
-        yield from frame.agent.mbarrier.wait(v[bar].address, v[parity], site=site)
+        yield from frame.agent.mbarrier.wait(v[bar].address, v[parity], order=order, site=site)
 
     return wait
 
@@ -43,15 +45,21 @@ def mbarrier_arrive(compiler: Compiler, op: tc.MbarrierArriveOp) -> Step:
     """
     (bar,) = compiler.operands(op)
     site, warps, pair = compiler.site(op), compiler.warps_of_quarter, cta_group_of(op) == PAIR
+    order = _order(op)
 
     def arrive(frame: Frame) -> None:
         count = frame.threads if frame.in_role else WARP * warps
         address = frame.values[bar].address
         if pair:
             address = in_leader(address)
-        frame.agent.mbarrier.arrive(address, count, site=site)
+        frame.agent.mbarrier.arrive(address, count, order=order, site=site)
 
     return arrive
+
+
+def _order(op: ir.OpView) -> Order:
+    """Arrivals release and waits acquire; in a pair from and to both CTAs."""
+    return Order(scope="cluster" if cta_group_of(op) == PAIR else "cta")
 
 
 @execute(tc.CommitOp)

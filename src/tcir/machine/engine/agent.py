@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,7 @@ from tcir.machine.memory.st_async import StAsync
 from tcir.machine.memory.strong import StrongAccesses
 from tcir.machine.order.clocks import (
     BEFORE,
+    BEYOND,
     EARLIER,
     INIT,
     LATE,
@@ -40,6 +41,7 @@ from tcir.machine.order.clocks import (
     marked,
     morally_strong,
     observed,
+    observed_beyond,
     of_tensor_memory,
 )
 from tcir.machine.order.fence_marks import BY_FENCES
@@ -82,6 +84,12 @@ Body = Callable[[Any], Generator[Any, Any, None]]
 MOST_CONCURRENT = 64
 """Unordered strong writes to one place that are remembered: a later access that is not ordered with
 one of those before them goes unnoticed."""
+
+
+SCOPE_OF_CLUSTER = (
+    ".release.cluster of the arrival and .acquire.cluster of the wait: without it their scope is "
+    ".cta, which leaves out the threads of another CTA"
+)
 
 
 class Touch(NamedTuple):
@@ -216,8 +224,9 @@ class Agent:
             self.clock[thread.component] = thread.issued
         self.bulk.observe()
         for barrier in self.cta.mbarriers.values():
-            join(self.clock, barrier.released)
-            join(self.clock, barrier.collected)
+            for known in (barrier.released, barrier.collected):
+                join(self.clock, known.near)
+                join(self.clock, known.far)
             self.clock[barrier.tma] = barrier.loads
         self.tmem.wait("ld", site=self.site)
         self.tmem.wait("st", site=self.site)
@@ -357,10 +366,12 @@ class Agent:
     def _proxy_marks(self) -> None:
         """Of its own accesses, its cp.async too, and late ones of those of others."""
         known = {**self.clock, **self.lanes.done()}
-        for c, number in known.items():
+        for known_as, number in known.items():
+            c = cast(Component, known_as[1]) if known_as[0] == BEYOND else known_as
             if not isinstance(c[0], str) or c[0] == LANE:
                 own = c == self.me or c[1] == self.me
-                self.clock[(PROXY if own else LATE, c)] = number
+                mark = PROXY if own else LATE, c
+                self.clock[mark] = max(number, self.clock.get(mark, 0))
 
     def mark_before(self, threads: Iterable[TensorThread]) -> None:
         """tcgen05.fence::before_thread_sync; of which threads' tensor-core operations."""
@@ -611,6 +622,12 @@ class Agent:
                 "issue-order", f"{other.site} ({other.kind} {verb})", access.site, missing,
             )  # fmt: skip
             return
+        if self._marked(touch, other, BEYOND, wrote=wrote) or observed_beyond(self.clock, other):
+            if _near(shadow, other):
+                self._report_scope(f"{other.site} ({other.kind} {verb})", access.site)
+                self._fences(touch, other, wrote)
+                return
+            missing += f"; {SCOPE_OF_CLUSTER}"
         peers = shadow.owner is not None and shadow.owner is not self.cta
         if access.kind == "dealloc" and peers and other.issuer != self.cta.index:
             self.cta.report(
@@ -642,6 +659,15 @@ class Agent:
         self.cta.report(
             severity, code, f"{other.site} ({other.kind} {verb})", access.site,
             f"not ordered: {missing}",
+        )  # fmt: skip
+
+    def _report_scope(self, first: str, second: object) -> None:
+        self.cta.report(
+            Unpromised(
+                "9.7.13.15.13", "CUTLASS's example 70 and DeepGEMM's pairs",
+                "order between CTAs by an arrival or a wait of scope .cta",
+            ),
+            "mbarrier-scope", first, second, SCOPE_OF_CLUSTER,
         )  # fmt: skip
 
     def _fences(self, touch: Touch, other: Access, wrote: bool) -> None:
@@ -678,7 +704,8 @@ class Agent:
         if other.component == access.component == self.tensor.component:
             return  # one thread, which has waited for the completion
         after = self.after_clock
-        if after.get(other.component, 0) < other.number and not piped(after, other):
+        known = observed(after, other) or observed_beyond(after, other) or piped(after, other)
+        if not known:
             self.cta.report(
                 Unpromised("9.7.16.6.4", "Triton, Gluon and CuTe DSL"),
                 "missing-fence-after", other.site, access.site,
@@ -690,3 +717,12 @@ class Agent:
                 "missing-fence-before", other.site, access.site,
                 "tcgen05.fence::before_thread_sync between the access and the arrival",
             )  # fmt: skip
+
+
+def _near(shadow: Shadow, first: Access) -> bool:
+    """Whether an access stayed on the SM of the thread that signals behind it: shipping kernels
+    signal another CTA without .cluster that such a one is over. Of global memory the other SM's L1
+    may hold older bytes; accesses to the shared memory of another CTA may be under way for longer
+    than the arrival (both seen on an H200)."""
+    owner = shadow.owner
+    return owner is not None and first.cta in (None, owner.index)

@@ -8,11 +8,12 @@ from tcir.machine.memory.memories import RANK_SHIFT, SharedMemory
 from tcir.machine.memory.protocols import ClusterProtocol, MachineProtocol, Triple
 from tcir.machine.memory.tensor_memory import Sm, TensorMemory
 from tcir.machine.memory.undefined import Origin
-from tcir.machine.order.clocks import Access, Clock, Component, join
+from tcir.machine.order.clocks import BEYOND, Access, Clock, Component, join, observed_beyond
 from tcir.machine.order.collected import Collected
-from tcir.machine.order.lanes import known_to
+from tcir.machine.order.lanes import known_to, observed_of
 from tcir.machine.order.mbarrier import Mbarrier
 from tcir.machine.order.rounds import BarrierRound
+from tcir.machine.sync.mbarriers import MBARRIER_OPERATION
 
 
 class Cta:
@@ -149,7 +150,7 @@ def check_remote_accesses(cta: Cta, known: Clock, met: Clock) -> None:
     for access in cta.remote_accesses.values():
         first = f"{access.site} ({access.kind} of another CTA)"
         end = f"the end of CTA {cta.index}"
-        if known_to(known, access):
+        if known_to(known, access) or (access.kind == MBARRIER_OPERATION and _seen(known, access)):
             continue
         if known_to(met, access):
             cta.report_relaxed(first, end, "JAX's Mosaic GPU")
@@ -159,3 +160,8 @@ def check_remote_accesses(cta: Cta, known: Clock, met: Clock) -> None:
                 "a cluster barrier (or an mbarrier that this CTA waits for) between the access to "
                 "this CTA's memory and its end",
             )  # fmt: skip
+
+
+def _seen(known: Clock, access: Access) -> bool:
+    """Whether a wait, whatever its scope, saw that the access is over."""
+    return observed_beyond(known, access) or observed_of(known, access, access.lanes, BEYOND)

@@ -11,7 +11,8 @@ passed a ``fence.proxy.async``; ``(LATE, c)``, how far another agent passed one 
 c)``, how far ``c`` has passed a ``fence.mbarrier_init``; ``(BEFORE, c)`` and ``(PIPE, c)``, how far
 tensor-memory accesses, or issued tensor-core operations, of ``c`` have passed a
 ``tcgen05.fence::before_thread_sync``; ``(PIPED, class)``, how far tensor-core operations of another
-thread, of one kind and target, came before those that a commit tracked.
+thread, of one kind and target, came before those that a commit tracked; ``(BEYOND, c)``, how far
+``c`` is known only from an mbarrier by which another CTA synchronised without .cluster.
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ REACHES = 3
 
 PROXY, LATE, INIT, BEFORE, PIPE = "proxy", "late proxy", "init", "before", "pipe"
 PIPED = "piped"
+BEYOND = "beyond the scope"
+
+_KEPT = (BEYOND, PROXY, LATE, INIT, BEFORE)
+"""Marks that order nothing by themselves, and those of what is known like this already."""
 
 EARLIER: Component = ("grid", "earlier")
 """The launches in front of a programmatic one: one event, that they have ended."""
@@ -105,7 +110,9 @@ def of_tensor_memory(clock: Clock) -> Clock:
     """What a clock knows of accesses to tensor memory, and of the fences behind them."""
     found = {}
     for component, number in clock.items():
-        line = component[1] if component[0] in (BEFORE, PIPE, PIPED) else component
+        line: Hashable = component
+        while isinstance(line, tuple) and line[0] in (BEYOND, BEFORE, PIPE, PIPED):
+            line = line[1]
         while isinstance(line, tuple) and isinstance(line[0], tuple):
             line = line[0]  # one event of it: see `complete`
         if isinstance(line, tuple) and line[0] in ("ld", "st", "tc"):
@@ -118,6 +125,16 @@ def join(clock: dict[Line, int], other: dict[Line, int]) -> None:
     for component, count in other.items():
         if clock.get(component, 0) < count:
             clock[component] = count
+
+
+def beyond(clock: Clock) -> Clock:
+    """What of a clock is known to a thread that the scope of an arrival or a wait leaves out."""
+    found: Clock = {}
+    for component, number in clock.items():
+        known_as = component if component[0] in _KEPT else (BEYOND, component)
+        if found.get(known_as, 0) < number:
+            found[known_as] = number
+    return found
 
 
 def complete(clock: Clock, component: Component, number: int) -> None:
@@ -152,3 +169,8 @@ def morally_strong(a: Access, b: Access) -> bool:
 def marked(clock: Clock, which: str, access: Access) -> bool:
     """Whether ``access`` has passed the kind of fence that ``which`` stands for."""
     return clock.get((which, access.component), 0) >= access.number
+
+
+def observed_beyond(clock: Clock, access: Access) -> bool:
+    """Whether ``access`` is known only beyond the scope of an arrival or a wait."""
+    return marked(clock, BEYOND, access) or (BEYOND, (access.component, access.number)) in clock

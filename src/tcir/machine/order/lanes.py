@@ -212,17 +212,19 @@ class Lanes:
         """Whether a single lane executes."""
         return self.active > 0 and not self.active & (self.active - 1)
 
-    def sees(self, line: Component, number: int) -> bool:
+    def sees(self, line: Component, number: int, mark: str | None = None) -> bool:
         """Whether the active lanes have observed a line up to a number, that of a warp by any of
-        its lanes."""
-        clock, warp = self.knows.clock, line[1] if line[0] == LANE else line
-        if line in (self.line, self.me) or clock.get(line, 0) >= number:
+        its lanes; or know of that much by a mark."""
+
+        def known(seen: Component) -> bool:
+            return self.knows.clock.get((mark, seen) if mark else seen, 0) >= number
+
+        if line in (self.line, self.me) or known(line):
             return True
+        warp = line[1] if line[0] == LANE else line
         assert isinstance(warp, tuple)
         lanes = () if line[0] == LANE else range(TOGETHER)
-        return clock.get(warp, 0) >= number or any(
-            clock.get(lane_line(warp, lane), 0) >= number for lane in lanes
-        )
+        return known(warp) or any(known(lane_line(warp, lane)) for lane in lanes)
 
     # --- their accesses --------------------------------------------------------------------------
 

@@ -3,11 +3,50 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tcir.machine.errors import MachineError
-from tcir.machine.order.clocks import Clock, Component, join
+from tcir.machine.order.clocks import Clock, Component, beyond, join
 
 MAX_COUNT = (1 << 20) - 1
+
+
+class Order(NamedTuple):
+    """.sem and .scope of an arrival or a wait, the defaults of PTX ISA 9.7.13.15.13."""
+
+    relaxed: bool = False
+    scope: str = "cta"
+
+    @property
+    def of_cluster(self) -> bool:
+        """Whether its scope includes the threads of other CTAs."""
+        return self.scope == "cluster"
+
+
+@dataclass
+class Released:
+    """What arrivals and asynchronous operations release to those who wait.
+
+    near: by threads of the mbarrier's own CTA, and by operations, which a wait of any scope
+    acquires (PTX ISA 9.7.9.25.4.1). far: by threads of other CTAs, with .cluster.
+    """
+
+    near: Clock = field(default_factory=dict)
+    far: Clock = field(default_factory=dict)
+
+    def join(self, other: Released) -> None:
+        """It releases what the other does, too."""
+        join(self.near, other.near)
+        if other.far:
+            join(self.far, other.far)
+
+    def copy(self) -> Released:
+        """A copy."""
+        return Released(dict(self.near), dict(self.far))
+
+    def to(self, order: Order) -> Clock:
+        """What a wait synchronises with of what other CTAs released."""
+        return self.far if order.of_cluster or not self.far else beyond(self.far)
 
 
 @dataclass(eq=False)
@@ -17,7 +56,7 @@ class PhaseWait:
     The one who waits is woken by that phase, also if the next one completes before its turn.
     """
 
-    released: Clock | None = None
+    released: Released | None = None
 
 
 @dataclass(eq=False)
@@ -37,8 +76,8 @@ class Mbarrier:
     pending: int = 0
     tx: int = 0
     live: bool = True
-    collected: Clock = field(default_factory=dict)
-    released: Clock = field(default_factory=dict)
+    collected: Released = field(default_factory=Released)
+    released: Released = field(default_factory=Released)
     users: dict[Component, tuple[int, object]] = field(default_factory=dict)
     """Last use by each component: its number and site."""
     loads: int = 0
@@ -71,8 +110,8 @@ class Mbarrier:
         self.waits.append(wait := PhaseWait())
         return wait
 
-    def arrive(self, count: int, clock: Clock, site: object) -> None:
-        """``count`` arrivals that have observed ``clock``."""
+    def arrive(self, count: int, clock: Clock, site: object, *, far: bool = False) -> None:
+        """``count`` arrivals that have observed ``clock``; far: by threads of another CTA."""
         self.check_live(site)
         if count < 1 or count > self.pending:
             raise MachineError(
@@ -82,7 +121,7 @@ class Mbarrier:
                 site=site,
             )
         self.pending -= count
-        join(self.collected, clock)
+        join(self.collected.far if far else self.collected.near, clock)
         self._advance()
 
     def drop(self, count: int, site: object) -> None:
@@ -105,7 +144,7 @@ class Mbarrier:
     def complete_tx(self, nbytes: int, number: int, clock: Clock, site: object) -> None:
         """The bytes of TMA load ``number`` have arrived."""
         self.check_live(site)
-        join(self.collected, clock)
+        join(self.collected.near, clock)
         self.landed.add(number)
         self._move(-nbytes, site)
         self._advance()
@@ -143,13 +182,13 @@ class Mbarrier:
         while self.in_order + 1 in self.landed:
             self.in_order += 1
             self.landed.remove(self.in_order)
-        self.collected[self.tma] = self.in_order
+        self.collected.near[self.tma] = self.in_order
         for number in self.landed:
-            self.collected[(self.tma, number)] = 1
-        join(self.released, self.collected)
-        self.collected = {}
+            self.collected.near[(self.tma, number)] = 1
+        self.released.join(self.collected)
+        self.collected = Released()
         if self.waits:
-            released = dict(self.released)
+            released = self.released.copy()
             for wait in self.waits:
                 wait.released = released
             self.waits = []

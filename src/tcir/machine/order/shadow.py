@@ -30,6 +30,7 @@ class ByLane(NamedTuple):
 class Owner(Protocol):
     """A CTA, as far as accesses to its memories are concerned."""
 
+    index: tuple[int, int, int]
     remote_accesses: dict[Component, Access]
 
 

@@ -7,10 +7,14 @@ from collections.abc import Mapping
 from tcir.machine.errors import MachineError
 from tcir.machine.findings import Unpromised
 from tcir.machine.memory.protocols import AgentProtocol
-from tcir.machine.order.clocks import INIT, Clock, join, marked
+from tcir.machine.order.clocks import BEYOND, INIT, beyond, join, marked
 from tcir.machine.order.lanes import known_to
-from tcir.machine.order.mbarrier import Mbarrier, PhaseWait
+from tcir.machine.order.mbarrier import Mbarrier, Order, PhaseWait, Released
 from tcir.machine.order.operation import Blocking
+
+RELEASE = ACQUIRE = Order()
+MBARRIER_OPERATION = "mbarrier operation"
+"""Kind of the access of a thread of another CTA."""
 
 
 class Mbarriers:
@@ -58,7 +62,9 @@ class Mbarriers:
         barrier = self._own(address, site)
         address = barrier.address
         for component, (number, user) in barrier.users.items():
-            if self.machine.checking and not self.agent.lanes.sees(component, number):
+            if self.machine.checking and not any(
+                self.agent.lanes.sees(component, number, mark) for mark in (None, BEYOND)
+            ):
                 self.cta.report(
                     "error", "race", f"{user} (uses {barrier})", site,
                     "not ordered: whatever signals the mbarrier must be complete before "
@@ -88,7 +94,7 @@ class Mbarriers:
         if shadow is None:
             return barrier
         if cta is not self.cta and proxy == "generic":  # loads, commits: their own
-            cta.remote_accesses[self.agent.me] = self.agent.own_access("mbarrier operation", site)
+            cta.remote_accesses[self.agent.me] = self.agent.own_access(MBARRIER_OPERATION, site)
         barrier.users[self.agent.me] = (self.agent.lanes.number, site)
         meet = "a CTA barrier" if cta is self.cta else "a cluster barrier"
         for other in shadow.writers_at(_words(address)):
@@ -124,13 +130,13 @@ class Mbarriers:
         *,
         drop: bool = False,
         completes: bool = True,
-        relaxed: str | None = None,
+        order: Order = RELEASE,
         site: object,
     ) -> None:
         """mbarrier.arrive and arrive_drop, with ``expect_tx`` announced first.
 
-        completes: False for .noComplete, which must not end the phase. relaxed: the scope of an
-        arrival that releases only what a fence did before.
+        completes: False for .noComplete, which must not end the phase. A relaxed arrival releases
+        only what a fence did before.
         """
         self.agent.proceed(site)
         barrier = self.at(address, site)
@@ -145,9 +151,13 @@ class Mbarriers:
             )
         if drop:
             barrier.drop(count, site)
-        agent = self.agent
-        released = agent.lanes.fenced(agent.scope(relaxed).reach) if relaxed else agent.release()
-        barrier.arrive(count, released, site)
+        agent, far = self.agent, self.agent.cta_of(address, site) is not self.cta
+        # Those who wait are in the mbarrier's CTA; a fence has to include them, too.
+        released = agent.lanes.fenced(int(far)) if order.relaxed else agent.release()
+        if far and not order.of_cluster:
+            barrier.arrive(count, beyond(released), site)
+        else:
+            barrier.arrive(count, released, site, far=far)
 
     def complete_tx(self, address: int, nbytes: int, *, site: object) -> None:
         """mbarrier.complete_tx: counts bytes that no operation brought."""
@@ -159,8 +169,8 @@ class Mbarriers:
         self.agent.proceed(site)
         self.at(address, site).expect(nbytes, site)
 
-    def test(self, address: int, parity: int, *, relaxed: bool = False, site: object) -> bool:
-        """mbarrier.test_wait.parity; ``relaxed`` acquires with a fence that follows only."""
+    def test(self, address: int, parity: int, *, order: Order = ACQUIRE, site: object) -> bool:
+        """mbarrier.test_wait.parity; a relaxed one acquires with a fence that follows only."""
         barrier = self._own(address, site)
         released = barrier.released
         if not barrier.complete(parity):
@@ -172,8 +182,7 @@ class Mbarriers:
             released = wait.released
             self._overtaken(address, site)
         self.agent.proceed(site)
-        self.agent.lanes.learn()
-        join(self.agent.seen[0] if relaxed else self.agent.clock, released)
+        self._acquire(released, order)
         return True
 
     def watch(self, address: int, *, site: object) -> PhaseWait:
@@ -195,11 +204,11 @@ class Mbarriers:
         barrier = self._own(address, site)
         return barrier.phase, barrier.pending
 
-    def wait(self, address: int, parity: int, *, site: object) -> Blocking:
+    def wait(self, address: int, parity: int, *, order: Order = ACQUIRE, site: object) -> Blocking:
         """mbarrier.try_wait.parity in a loop."""
         self.agent.proceed(site)
         barrier = self._own(address, site)
-        released: Clock | None = barrier.released
+        released: Released | None = barrier.released
         if not barrier.complete(parity):
             wait = barrier.watch()
             yield from self.sleep(address, wait, site=site)
@@ -207,8 +216,15 @@ class Mbarriers:
             if not barrier.complete(parity):
                 self._overtaken(address, site)
         barrier.check_live(site)
+        self._acquire(released or Released(), order)
+
+    def _acquire(self, released: Released, order: Order) -> None:
+        """What a wait learns; a fence behind a relaxed one has to include who released it."""
         self.agent.lanes.learn()
-        join(self.agent.clock, released or {})
+        near, far = self.agent.seen[:2] if order.relaxed else [self.agent.clock] * 2
+        join(near, released.near)
+        if released.far:
+            join(far, released.to(order))
 
     def _overtaken(self, address: int, site: object) -> None:
         self.cta.report(

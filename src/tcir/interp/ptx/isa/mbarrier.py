@@ -16,6 +16,7 @@ from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES, Address, Operand, Pair, Site
 from tcir.interp.ptx.threads import one_by_one
 from tcir.interp.ptx.warp import Warp
+from tcir.machine.order.mbarrier import Order
 
 _U32_TYPE = TYPES["u32"]
 
@@ -100,14 +101,15 @@ def inval(d: Decode) -> Op:
     return d.plain(run)
 
 
-def _order(d: Decode) -> str | None:
-    """The scope of a .relaxed operation; None for those that release or acquire."""
+def _order(d: Decode) -> Order:
+    """.sem and .scope, which are given together; without them an arrival releases and a wait
+    acquires, with scope .cta."""
     relaxed = d.take("relaxed") is not None
     d.take("release", "acquire")
     scope = d.take("cta", "cluster")
     if relaxed and scope is None:
         raise d.malformed("expected .cta or .cluster with .relaxed")
-    return scope if relaxed else None
+    return Order(relaxed, scope or "cta")
 
 
 # The state of a phase, opaque to programs: pending arrivals in the low 20 bits, the phase above.
@@ -122,7 +124,7 @@ def arrive(d: Decode) -> Op:
     expect = d.name.endswith("expect_tx") or d.take("expect_tx") is not None
     completes = d.take("noComplete") is None
     spaced = _space(d)
-    relaxed = _order(d)
+    order = _order(d)
     d.require("b64")
     d.done((1, 2, 3))
     operands = list(d.operands)
@@ -150,7 +152,7 @@ def arrive(d: Decode) -> Op:
                 w.v[U64][state][lane] = phase << _PENDING_BITS | pending
             w.agent.mbarrier.arrive(
                 address, 1 if expect else n, n if expect else None, drop=drop, completes=completes,
-                relaxed=relaxed, site=site,
+                order=order, site=site,
             )  # fmt: skip
         if state is not None:
             w.undef[state] &= ~m
@@ -192,7 +194,7 @@ def wait(d: Decode) -> Op:
     """True where the phase asked for is complete. `try_wait` may suspend; both may be polled."""
     parity_form = d.take("parity") is not None
     spaced = _space(d)
-    relaxed = _order(d) is not None
+    order = _order(d)
     d.require("b64")
     d.done((3, 4) if d.name.endswith("try_wait") else 3)
     target = d.operands[0]
@@ -218,7 +220,7 @@ def wait(d: Decode) -> Op:
         for lane, address, value in zip(LANE_INDICES[m], at(w, m), asked.tolist(), strict=True):
             key = (address, value if parity_form else _parity(w, address, value, site))
             if key not in known:
-                known[key] = w.agent.mbarrier.test(*key, relaxed=relaxed, site=site)
+                known[key] = w.agent.mbarrier.test(*key, order=order, site=site)
             done |= int(known[key]) << int(lane)
         w.p[dst] = w.p[dst] & ~m | done
         w.undef[dst] &= ~m
