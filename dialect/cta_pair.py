@@ -1,7 +1,8 @@
 """CTA pairs (``cta_group = 2``): two CTAs of a cluster whose ranks differ in bit 0 only.
 
 The one of even rank is the *leader*: it issues the tcgen05 instructions that act on both. An op
-says so in discardable attributes: `CTA_GROUP`, `LEADER` and, on a commit, `CTA_MASK`.
+says so in discardable attributes: `CTA_GROUP`, `LEADER` and, on a commit, ``cta_mask`` (see
+`tcir.dialect.multicast`).
 """
 
 from __future__ import annotations
@@ -18,8 +19,6 @@ CTA_GROUP = "cta_group"
 with it is on the leader's mbarrier, and the wait for such arrivals has it."""
 LEADER = "leader"
 """Unit attribute of an op or a role: only the leader executes it."""
-CTA_MASK = "cta_mask"
-"""Attribute of ``tc.commit``: a bit for each CTA of the pair whose mbarrier it arrives on."""
 
 PAIR = 2
 """CTAs of a pair."""
@@ -30,6 +29,13 @@ BOTH = 0b11
 def cta_group_of(op: ir.OpView) -> int:
     """How many CTAs a tcgen05 op acts on: 1 or 2."""
     return PAIR if CTA_GROUP in op.attributes and optional_integer(op, CTA_GROUP) == PAIR else 1
+
+
+def wrong_group(op: ir.OpView) -> Mapping[str, object] | None:
+    """None if the attribute, if there, is 1 or 2; else what a message shows."""
+    got = op.attributes.get(CTA_GROUP, None)
+    legal = got is None or (isinstance(got, ir.IntegerAttr) and got.value in (1, PAIR))
+    return None if legal else {"got": got}
 
 
 def kernel_cta_group(kernel: ir.OpView | ir.Operation) -> int:

@@ -1,12 +1,12 @@
-"""Rules about kernels of CTA pairs: who acts on both CTAs, and what both have to see."""
+"""Rules about kernels of CTA pairs: who acts on both CTAs, and whom arrivals are for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from tcir._mlir import ir
-from tcir.dialect.attributes import integer, optional_integer
-from tcir.dialect.cta_pair import BOTH, CTA_GROUP, CTA_MASK, LEADER, PAIR, cta_group_of
+from tcir.dialect.attributes import optional_integer
+from tcir.dialect.cta_pair import CTA_GROUP, LEADER, PAIR, cta_group_of
 from tcir.dialect.kernel.completion import barrier_of
 from tcir.dialect.kernel.view import (
     Found,
@@ -17,11 +17,10 @@ from tcir.dialect.kernel.view import (
     verify_in_kernel,
 )
 from tcir.dialect.ops.block_scale import CpScalesOp, MmaBlockScaleOp
-from tcir.dialect.ops.cluster import ClusterBarrierOp
 from tcir.dialect.ops.compute import MmaOp
 from tcir.dialect.ops.cp_rows import CpRowsOp
 from tcir.dialect.ops.halo import RefreshOp, ShiftOp
-from tcir.dialect.ops.memory import MbarrierInitOp, TmemAllocOp, TmemDeallocOp, TmemRelinquishOp
+from tcir.dialect.ops.memory import TmemAllocOp, TmemDeallocOp, TmemRelinquishOp
 from tcir.dialect.ops.mma_sparse import MmaSparseOp
 from tcir.dialect.ops.mma_ws import MmaWsOp
 from tcir.dialect.ops.movement import CpOp
@@ -33,7 +32,6 @@ from tcir.dialect.ops.sync import (
     MbarrierExpectTxOp,
     MbarrierWaitOp,
 )
-from tcir.dialect.ops.tma import TmaLoadOp
 
 ISSUED = (MmaOp, MmaBlockScaleOp, CpScalesOp, CommitOp)
 """tcgen05 ops of one thread that act on a pair with ``cta_group = 2``."""
@@ -69,7 +67,7 @@ def _(kernel: KernelView) -> Found:
     "cluster, of ranks that differ in bit 0 only",
 )
 def _(kernel: KernelView) -> Found:
-    if _has_pairs(kernel) and triple(kernel, "tc.cluster") != [PAIR, 1, 1]:
+    if has_pairs(kernel) and triple(kernel, "tc.cluster") != [PAIR, 1, 1]:
         yield kernel.func, {"got": attribute_of(kernel, "tc.cluster")}
 
 
@@ -80,7 +78,7 @@ def _(kernel: KernelView) -> Found:
     "rank skips the op",
 )
 def _(kernel: KernelView) -> Found:
-    pairs = _has_pairs(kernel)
+    pairs = has_pairs(kernel)
     legal = ", ".join(str(each.OPERATION_NAME) for each in SKIPPED)
     for site in kernel.sites:
         if LEADER not in site.op.attributes:
@@ -99,29 +97,8 @@ def _(kernel: KernelView) -> Found:
 def _(kernel: KernelView) -> Found:
     if kernel.asynchronous:
         for site in _pair_ops(kernel):
-            if isinstance(site.op, ISSUED) and not _of_leader(site):
+            if isinstance(site.op, ISSUED) and not of_leader(site):
                 yield site.op, {"got": site.name}
-
-
-@verify_in_kernel(
-    "pair-commit",
-    "PTX ISA 9.7.16.12",
-    "both CTAs of the pair wait on this barrier, and the commit arrives on {got} only: set "
-    "cta_mask = 3 (.multicast::cluster), or the other wait never ends",
-)
-def _(kernel: KernelView) -> Found:
-    awaited = [
-        barrier_of(site.op.bar)
-        for site in kernel.sites
-        if isinstance(site.op, MbarrierWaitOp) and not _of_leader(site)
-    ]
-    for site in _pair_ops(kernel):
-        op = site.op
-        if not isinstance(op, CommitOp) or barrier_of(op.bar) not in awaited:
-            continue
-        mask = optional_integer(op, CTA_MASK) or 1
-        if mask != BOTH:
-            yield op, {"got": "the leader's" if mask == 1 else "the other CTA's"}
 
 
 @verify_in_kernel(
@@ -131,9 +108,9 @@ def _(kernel: KernelView) -> Found:
 )
 def _(kernel: KernelView) -> Found:
     for site, waits in _arrivals(kernel):
-        leads = all(map(_of_leader, waits))
+        leads = all(map(of_leader, waits))
         at_leader = cta_group_of(site.op) == PAIR
-        if leads and not at_leader and not _of_leader(site):
+        if leads and not at_leader and not of_leader(site):
             fix = "set cta_group = 2 (the leader's barrier), or its mma do not wait for them"
             yield site.op, {"who": "only the leader waits", "got": "its own", "fix": fix}
         elif at_leader and not leads:
@@ -158,7 +135,7 @@ def _(kernel: KernelView) -> Found:
 
 def _arrivals(kernel: KernelView) -> Iterator[tuple[Site, list[Site]]]:
     """The arrivals of threads in a kernel of pairs, and the waits for each."""
-    if not _has_pairs(kernel):
+    if not has_pairs(kernel):
         return
     awaited = [site for site in kernel.sites if isinstance(site.op, MbarrierWaitOp)]
     for site in kernel.sites:
@@ -169,55 +146,17 @@ def _arrivals(kernel: KernelView) -> Iterator[tuple[Site, list[Site]]]:
                 yield site, waits
 
 
-@verify_in_kernel(
-    "pair-bytes",
-    "PTX ISA 9.7.9.27.5.2",
-    "the leader's barrier must expect the bytes of both CTAs' loads, {want}, got "
-    "{got}: each CTA of the pair loads its half and counts it there",
-)
-def _(kernel: KernelView) -> Found:
-    loads = [op for op in kernel.of(TmaLoadOp) if cta_group_of(op) == PAIR and op.signal]
-    for expect in kernel.of(MbarrierExpectTxOp):
-        block, got = expect.operation.block, integer(expect, "nbytes")
-        mine = [o for o in loads if o.signal == expect.bar and o.operation.block == block]
-        want = PAIR * sum(integer(load, "nbytes") for load in mine)
-        if mine and got != want:
-            yield expect, {"want": want, "got": got}
-
-
-@verify_in_kernel(
-    "pair-barrier",
-    "PTX ISA 9.7.13.4, 9.7.16.5",
-    "a kernel of pairs needs tc.cluster_barrier {where}: the other CTA {why}",
-)
-def _(kernel: KernelView) -> Found:
-    if not kernel.asynchronous or not _has_pairs(kernel):
-        return
-    sites = [site for site in kernel.sites if site.role is None]
-    barriers = [i for i, site in enumerate(sites) if isinstance(site.op, ClusterBarrierOp)]
-    inits = [i for i, site in enumerate(sites) if isinstance(site.op, MbarrierInitOp)]
-    frees = [i for i, site in enumerate(sites) if isinstance(site.op, TmemDeallocOp)]
-    works = [i for i, site in enumerate(sites) if site.nested or isinstance(site.op, _WORK)]
-    if inits and works and not any(inits[-1] < i < works[0] for i in barriers):
-        why = "signals mbarriers here that may not be initialised"
-        yield sites[inits[-1]].op, {"where": "behind tc.mbarrier_init", "why": why}
-    if frees and works and not any(works[-1] < i < frees[0] for i in barriers):
-        why = "may still use this CTA's memory"
-        yield sites[frees[0]].op, {"where": "in front of tc.tmem_dealloc", "why": why}
-
-
-_WORK = (RoleOp, *ISSUED, TmaLoadOp)
-
-
 def _pair_ops(kernel: KernelView) -> Iterator[Site]:
     return (site for site in kernel.sites if cta_group_of(site.op) == PAIR)
 
 
-def _has_pairs(kernel: KernelView) -> bool:
+def has_pairs(kernel: KernelView) -> bool:
+    """Whether an op of the kernel acts on a pair."""
     return any(True for _ in _pair_ops(kernel))
 
 
-def _of_leader(site: Site) -> bool:
+def of_leader(site: Site) -> bool:
+    """Whether only the leader of a pair executes an op."""
     return LEADER in site.op.attributes or (
         site.role is not None and LEADER in site.role.attributes
     )

@@ -9,6 +9,7 @@ from tcir.dialect.kernel.view import Found, KernelView, verify_in_kernel
 from tcir.dialect.loops import executions
 from tcir.dialect.ops.load_shared import LoadSharedOp
 from tcir.dialect.ops.memory import SlotOp
+from tcir.dialect.ops.smem_part import whole_tile
 from tcir.dialect.ops.structure import RoleOp
 from tcir.dialect.ops.sync import CommitOp, FenceOp, MbarrierArriveOp, MbarrierWaitOp
 from tcir.dialect.ops.tma import TmaLoadOp
@@ -24,7 +25,7 @@ from tcir.dialect.ops.tma import TmaLoadOp
 def _(kernel: KernelView) -> Found:
     told: set[SlotOp] = set()
     for number, site in enumerate(kernel.sites):
-        slot = defining(site.op.tile, SlotOp) if isinstance(site.op, TmaLoadOp) else None
+        slot = loaded_slot(site.op)
         if slot is None or site.role is None or slot.ring in told:
             continue
         released = [
@@ -62,6 +63,14 @@ def _(kernel: KernelView) -> Found:
         reads = [i for i, each in enumerate(before) if isinstance(each.op, LoadSharedOp)]
         if reads and not any(_is_proxy_fence(each.op) for each in before[reads[-1] :]):
             yield site.op, {}
+
+
+def loaded_slot(op: ir.OpView) -> SlotOp | None:
+    """The slot of a ring of tiles that a TMA load fills, all or part of it."""
+    if not isinstance(op, TmaLoadOp):
+        return None
+    found: SlotOp | None = defining(whole_tile(op.tile), SlotOp)
+    return found
 
 
 def _loads(kernel: KernelView, role: RoleOp) -> bool:

@@ -9,6 +9,7 @@ from tcir._mlir import ir
 from tcir.dialect.kernel import (
     accumulators,
     bulk,
+    clusters,
     completion,
     launch,
     launch_control,
@@ -34,6 +35,7 @@ RULE_FILES = (
     bulk,
     programmatic,
     pairs,
+    clusters,
 )
 """Modules whose import registers kernel rules."""
 

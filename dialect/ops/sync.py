@@ -1,9 +1,10 @@
 """Synchronisation."""
 
 from tcir._mlir import ext, ir
-from tcir.dialect.attributes import constant_of, integer, is_integer, optional_integer
-from tcir.dialect.cta_pair import BOTH, CTA_MASK, PAIR, cta_group_of
+from tcir.dialect.attributes import constant_of, integer
+from tcir.dialect.cta_pair import wrong_group
 from tcir.dialect.limits import MBARRIER_TX
+from tcir.dialect.multicast import wrong_mask
 from tcir.dialect.operation import Op
 from tcir.dialect.rules import Broken, one_of, verify
 from tcir.dialect.types import MbarrierType
@@ -70,8 +71,9 @@ class CommitOp(Op, name="commit", issued_by="thread", role="mma", async_only=Tru
     """``tcgen05.commit``: one arrival on ``bar`` when this thread's tcgen05 work is complete.
 
     The work is all its earlier mma, cp and shift (PTX ISA 9.7.16.12). Implies
-    ``tcgen05.fence::before_thread_sync``. With ``cta_group = 2`` the work is that on the pair, and
-    ``cta_mask = 3`` arrives on the barrier at that place in both CTAs (``.multicast::cluster``).
+    ``tcgen05.fence::before_thread_sync``. With ``cta_group = 2`` the work is that on the pair.
+    With ``cta_mask`` it arrives on the barrier at that place in each CTA of the mask: a bit for
+    each rank of the cluster, or an array with such a mask for each CTA (``.multicast::cluster``).
     """
 
     example = """
@@ -157,15 +159,23 @@ def _(op: FenceOp) -> Broken:
 
 
 @verify(
+    (MbarrierWaitOp, MbarrierArriveOp),
+    "cta-group",
+    "PTX ISA 9.7.16.5",
+    "cta_group must be 1 or 2, got {got}: an arrival is on the CTA's own barrier, or on that of "
+    "the leader of its pair; leave it out for one CTA",
+)
+def _(op: MbarrierWaitOp | MbarrierArriveOp) -> Broken:
+    return wrong_group(op)
+
+
+@verify(
     CommitOp,
     "cta-mask",
     "PTX ISA 9.7.16.12",
-    "cta_mask must be 1, 2 or 3 with cta_group = 2, got {got} with cta_group = {group}: a bit for "
-    "each CTA of the pair, the leader's first",
+    "cta_mask must be in [1, 255], a bit for each CTA of the cluster by its rank, or array<i64> of "
+    "such a mask for each CTA, got {got}: without one the commit arrives on the CTA's own barrier",
 )
 def _(op: CommitOp) -> Broken:
-    if CTA_MASK not in op.attributes:
-        return None
-    got, group = op.attributes[CTA_MASK], cta_group_of(op)
-    legal = is_integer(op, CTA_MASK) and optional_integer(op, CTA_MASK) in range(1, BOTH + 1)
-    return None if legal and group == PAIR else {"got": got, "group": group}
+    got = wrong_mask(op)
+    return None if got is None else {"got": got}

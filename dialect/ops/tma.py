@@ -14,7 +14,7 @@ from tcir.dialect.attributes import (
     optional_integer,
     string,
 )
-from tcir.dialect.cta_pair import PAIR, cta_group_of
+from tcir.dialect.cta_pair import PAIR, cta_group_of, wrong_group
 from tcir.dialect.limits import (
     QUARTER_LANES,
     SWIZZLE_ATOM_ROWS,
@@ -35,6 +35,7 @@ from tcir.dialect.limits import (
     TMA_WIDE_PIXELS,
     TMA_WIDE_SWIZZLES,
 )
+from tcir.dialect.multicast import wrong_mask
 from tcir.dialect.operation import Names, Op
 from tcir.dialect.rules import Broken, one_of, verify
 from tcir.dialect.types import MbarrierType, SmemType, TensorMapType, element_bytes
@@ -110,6 +111,12 @@ class TmaLoadOp(
 
     With ``cta_group = 2`` the bytes count on the mbarrier at the place of ``signal`` in the shared
     memory of the pair's leader.
+
+    With ``cta_mask`` each CTA of the mask gets the box at the place of ``tile`` in its own shared
+    memory, and counts the bytes on its own mbarrier at the place of ``signal``
+    (``.multicast::cluster``; of a pair, on that of the leader): a bit for each rank of the cluster,
+    or an array with such a mask for each CTA. Without ``tc.async`` all CTAs of the cluster execute
+    the op together.
     """
 
     example = """
@@ -595,6 +602,29 @@ def _(op: TmaLoadOp) -> Broken:
     begin, rows = integer(op, "row"), op.tile.type.rows
     end = begin + _load_bytes(op) // op.tile.type.span
     return None if begin >= 0 and end <= rows else {"rows": rows, "begin": begin, "end": end}
+
+
+@verify(
+    TmaLoadOp,
+    "cta-group",
+    "PTX ISA 9.7.9.27.5.2",
+    "cta_group must be 1 or 2, got {got}: the bytes count on the CTA's own barrier, or on that of "
+    "the leader of its pair; leave it out for one CTA",
+)
+def _(op: TmaLoadOp) -> Broken:
+    return wrong_group(op)
+
+
+@verify(
+    TmaLoadOp,
+    "cta-mask",
+    "PTX ISA 9.7.9.27.5.2",
+    "cta_mask must be in [1, 255], a bit for each CTA of the cluster by its rank, or array<i64> of "
+    "such a mask for each CTA, got {got}: without one the box goes to the CTA's own shared memory",
+)
+def _(op: TmaLoadOp) -> Broken:
+    got = wrong_mask(op)
+    return None if got is None else {"got": got}
 
 
 @verify(

@@ -9,6 +9,7 @@ from tcir._mlir import func, ir, llvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integers, string
 from tcir.dialect.limits import SMEM_TILE_ALIGNMENT, WARP, launch_registers
+from tcir.dialect.multicast import cluster_ctas
 from tcir.dialect.operation import traits_of
 from tcir.dialect.ops.tma import map_dtype
 from tcir.errors import PassError
@@ -174,6 +175,7 @@ def _converter(kernel: func.FuncOp, parameters: _Parameters, entry: ir.Block) ->
         if not memref.has_static_shape:
             raise PassError(f"expected static shapes, got argument {number} of type {memref}")
         converter.values[argument] = GlobalTensor(number, tuple(memref.shape), memref.element_type)
+    converter.ctas = cluster_ctas(kernel)
     if "tc.warps" in kernel.attributes:
         warps_m, warps_n = ir.DenseI64ArrayAttr(kernel.attributes["tc.warps"])
         converter.of_warps = True

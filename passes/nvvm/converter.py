@@ -17,6 +17,7 @@ from tcir.dialect.attributes import integer
 from tcir.dialect.cta_pair import LEADER, PAIR
 from tcir.dialect.fragments import share
 from tcir.dialect.limits import WARP as WARP
+from tcir.dialect.multicast import CTA_MASK, masks_of
 from tcir.errors import PassError
 from tcir.passes.build.gpu_module import pointer_type
 
@@ -147,6 +148,7 @@ class Converter:
     pointers: the pointer parameters, by number of the kernel's argument
     pending:  loads from tensor memory that the next wait of this block completes
     bases:    allocations of tensor memory so far
+    ctas:     of a cluster
     """
 
     def __init__(self, maps: list[ir.Value], pointers: dict[int, ir.Value]) -> None:
@@ -159,6 +161,7 @@ class Converter:
         self.of_warps = False
         self.warps = (1, 1)
         self.threads = WARP
+        self.ctas = 1
 
     def begin(self, entry: ir.Block, smem_symbol: str) -> None:
         """Emits the start of every kernel: shared base, thread, warp and lane index."""
@@ -190,6 +193,31 @@ class Converter:
                 even = arith.CmpIOp(arith.CmpIPredicate.eq, odd, zero).result
             self.at_entry["leader"] = even
         return self.at_entry["leader"]
+
+    def mask(self, op: ir.OpView) -> ir.Value | None:
+        """The CTAs of the cluster that an op reaches, an i16; None for an op without a mask.
+
+        Masks of every CTA fit in 64 bits: each is shifted out of a constant, once at the entry.
+        """
+        if CTA_MASK not in op.attributes:
+            return None
+        try:
+            masks = masks_of(op, self.ctas)
+        except ValueError as error:
+            raise PassError(str(error), op.location) from None
+        if len(set(masks)) == 1:
+            return self.constant(masks[0], 16)
+        if ("mask", *masks) not in self.at_entry:
+            table = sum(mask << self.ctas * rank for rank, mask in enumerate(masks))
+            signed = table - (1 << 64) if table >> 63 else table
+            rank, step = self.cta_rank(), self.constant(self.ctas)
+            every, ones = self.constant(signed, 64), self.constant((1 << self.ctas) - 1, 16)
+            i16, i64 = (ir.IntegerType.get_signless(bits) for bits in (16, 64))
+            with ir.InsertionPoint.after(rank.owner):
+                place = arith.ExtUIOp(i64, arith.MulIOp(rank, step).result).result
+                low = arith.TruncIOp(i16, arith.ShRUIOp(every, place).result).result
+                self.at_entry["mask", *masks] = arith.AndIOp(low, ones).result
+        return self.at_entry["mask", *masks]
 
     @contextmanager
     def _executing(self, op: ir.OpView) -> Iterator[None]:

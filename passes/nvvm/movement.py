@@ -42,7 +42,7 @@ def convert_make_tensor_map(converter: Converter, op: tc.MakeTensorMapOp) -> Non
 
 @lower(tc.TmaLoadOp)
 def convert_tma_load(converter: Converter, op: tc.TmaLoadOp) -> None:
-    """``cp.async.bulk.tensor`` to this CTA's shared memory."""
+    """``cp.async.bulk.tensor`` to this CTA's shared memory, or that of those in its mask."""
     require_role(converter, op)
     if op.signal is None:
         raise PassError("expected an mbarrier to signal, got none; run place-barriers first")
@@ -57,9 +57,9 @@ def convert_tma_load(converter: Converter, op: tc.TmaLoadOp) -> None:
         mode = "tile_gather4"
     if mode == "im2col_w_128":
         offsets.insert(0, converter.constant(halo_of(op), 16))
-    cta_group = cta_group_of(op)
+    cta_group, mask = cta_group_of(op), converter.mask(op)
     # As destination, .shared::cta is newer than sm_90, and takes no barrier of another CTA.
-    own = not converter.of_warps and cta_group == 1
+    own = not converter.of_warps and cta_group == 1 and mask is None
     signal = converter.shared(converter.record(op.signal, Mbarrier).address)
     if cta_group == PAIR:
         signal = leaders(converter, signal)
@@ -70,8 +70,8 @@ def convert_tma_load(converter: Converter, op: tc.TmaLoadOp) -> None:
         signal,
         offsets,
         mode=mode,
-        is_cta_only=own,
         cta_group=cta_group,
+        cta_mask=mask,
     )
 
 

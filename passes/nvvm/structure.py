@@ -95,6 +95,15 @@ def convert_slot(converter: Converter, op: tc.SlotOp) -> None:
         converter.values[op.slot] = Mbarrier(address)
 
 
+@lower(tc.SmemPartOp)
+def convert_smem_part(converter: Converter, op: tc.SmemPartOp) -> None:
+    """``tile + number * bytes of a part``."""
+    tile, part = converter.record(op.tile, SmemTile), op.part.type
+    step = arith.MulIOp(converter.ssa(op.number), converter.constant(part.nbytes)).result
+    base = arith.AddIOp(tile.address.base, step).result
+    converter.values[op.part] = SmemTile(part, SharedAddress(base, tile.address.offset))
+
+
 @lower(tc.MbarrierInitOp)
 def convert_mbarrier_init(converter: Converter, op: tc.MbarrierInitOp) -> None:
     """``mbarrier.init`` of each barrier, by the first thread of the CTA."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tcir._mlir import arith, ir, llvm, nvvm, scf
 from tcir.dialect import tc
-from tcir.dialect.attributes import integer, optional_integer, string
-from tcir.dialect.cta_pair import CTA_MASK, PAIR, cta_group_of
+from tcir.dialect.attributes import integer, string
+from tcir.dialect.cta_pair import PAIR, cta_group_of
 from tcir.errors import PassError
 from tcir.passes.build.gpu_module import pointer_type
 
@@ -64,16 +64,7 @@ def convert_commit(converter: Converter, op: tc.CommitOp) -> None:
     """``tcgen05.commit``."""
     require_role(converter, op)
     pointer = converter.shared(converter.record(op.bar, Mbarrier).address)
-    mask = optional_integer(op, CTA_MASK)
-    nvvm.tcgen05.commit(
-        pointer, None if mask is None else _ranks(converter, mask), cta_group_of(op)
-    )
-
-
-def _ranks(converter: Converter, mask: int) -> ir.Value:
-    """The CTAs of a mask of the pair, by their ranks in the cluster."""
-    ranks = arith.ShLIOp(converter.constant(mask), _leader(converter)).result
-    return arith.TruncIOp(ir.IntegerType.get_signless(16), ranks).result
+    nvvm.tcgen05.commit(pointer, converter.mask(op), cta_group_of(op))
 
 
 @lower(tc.FenceOp)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from tcir._mlir import func, ir
 from tcir.dialect import tc
-from tcir.dialect.cta_pair import BOTH, CTA_MASK, LEADER
+from tcir.dialect.cta_pair import BOTH, LEADER
+from tcir.dialect.multicast import CTA_MASK
 from tcir.dialect.operation import traits_of
 from tcir.dialect.warp_map import MMA
 from tcir.passes.build.emit import i64, of_pair

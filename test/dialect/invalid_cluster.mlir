@@ -294,7 +294,7 @@ func.func @f(%x: memref<256x64xf16>, %out: memref<256x32xf32>)
 
 // -----
 
-// legal: tc.kernel/pair-commit
+// legal: tc.kernel/cluster-commit
 func.func @f(%x: memref<256x64xf16>, %out: memref<256x32xf32>)
     attributes {tc.kernel, tc.grid = array<i64: 2, 1, 1>, tc.cluster = array<i64: 2, 1, 1>,
         tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
@@ -330,7 +330,7 @@ func.func @f(%x: memref<256x64xf16>, %out: memref<256x32xf32>)
 
 // -----
 
-// illegal: tc.kernel/pair-commit
+// illegal: tc.kernel/cluster-commit
 func.func @f(%x: memref<256x64xf16>, %out: memref<256x32xf32>)
     attributes {tc.kernel, tc.grid = array<i64: 2, 1, 1>, tc.cluster = array<i64: 2, 1, 1>,
         tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
@@ -367,7 +367,7 @@ func.func @f(%x: memref<256x64xf16>, %out: memref<256x32xf32>)
 
 // -----
 
-// legal: tc.kernel/pair-bytes
+// legal: tc.kernel/cluster-bytes
 func.func @f(%x: memref<256x64xf16>, %out: memref<256x32xf32>)
     attributes {tc.kernel, tc.grid = array<i64: 2, 1, 1>, tc.cluster = array<i64: 2, 1, 1>,
         tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
@@ -403,7 +403,7 @@ func.func @f(%x: memref<256x64xf16>, %out: memref<256x32xf32>)
 
 // -----
 
-// illegal: tc.kernel/pair-bytes
+// illegal: tc.kernel/cluster-bytes
 func.func @f(%x: memref<256x64xf16>, %out: memref<256x32xf32>)
     attributes {tc.kernel, tc.grid = array<i64: 2, 1, 1>, tc.cluster = array<i64: 2, 1, 1>,
         tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
@@ -440,7 +440,7 @@ func.func @f(%x: memref<256x64xf16>, %out: memref<256x32xf32>)
 
 // -----
 
-// legal: tc.kernel/pair-barrier
+// legal: tc.kernel/cluster-barrier
 func.func @f(%x: memref<256x64xf16>, %out: memref<256x32xf32>)
     attributes {tc.kernel, tc.grid = array<i64: 2, 1, 1>, tc.cluster = array<i64: 2, 1, 1>,
         tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
@@ -476,7 +476,7 @@ func.func @f(%x: memref<256x64xf16>, %out: memref<256x32xf32>)
 
 // -----
 
-// illegal: tc.kernel/pair-barrier
+// illegal: tc.kernel/cluster-barrier
 func.func @f(%x: memref<256x64xf16>, %out: memref<256x32xf32>)
     attributes {tc.kernel, tc.grid = array<i64: 2, 1, 1>, tc.cluster = array<i64: 2, 1, 1>,
         tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
@@ -513,7 +513,7 @@ func.func @f(%x: memref<256x64xf16>, %out: memref<256x32xf32>)
 
 // -----
 
-// illegal: tc.kernel/pair-barrier
+// illegal: tc.kernel/cluster-barrier
 func.func @f(%x: memref<256x64xf16>, %out: memref<256x32xf32>)
     attributes {tc.kernel, tc.grid = array<i64: 2, 1, 1>, tc.cluster = array<i64: 2, 1, 1>,
         tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
@@ -560,8 +560,8 @@ func.func @f(%bar: !tc.mbarrier) {
 
 // illegal: tc.commit/cta-mask
 func.func @f(%bar: !tc.mbarrier) {
-  // expected-error @+1 {{tc.commit: cta_mask must be 1, 2 or 3 with cta_group = 2, got 4 : i64 with cta_group = 2: a bit for each CTA of the pair, the leader's first}}
-  "tc.commit"(%bar) {cta_group = 2 : i64, cta_mask = 4 : i64} : (!tc.mbarrier) -> ()
+  // expected-error @+1 {{tc.commit: cta_mask must be in [1, 255], a bit for each CTA of the cluster by its rank, or array<i64> of such a mask for each CTA, got 0 : i64: without one the commit arrives on the CTA's own barrier}}
+  "tc.commit"(%bar) {cta_group = 2 : i64, cta_mask = 0 : i64} : (!tc.mbarrier) -> ()
   return
 }
 

@@ -2,7 +2,7 @@
 
 // Rules of pairs whose A is loaded in im2col mode, each next to a legal twin.
 
-// legal: tc.kernel/pair-bytes
+// legal: tc.kernel/cluster-bytes
 func.func @f(%x: memref<1x16x16x64xf16>, %w: memref<1x1x64x32xf16>, %out: memref<256x32xf32>)
     attributes {tc.kernel, tc.grid = array<i64: 2, 1, 1>, tc.cluster = array<i64: 2, 1, 1>,
         tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {
@@ -40,7 +40,7 @@ func.func @f(%x: memref<1x16x16x64xf16>, %w: memref<1x1x64x32xf16>, %out: memref
 
 // -----
 
-// illegal: tc.kernel/pair-bytes
+// illegal: tc.kernel/cluster-bytes
 func.func @f(%x: memref<1x16x16x64xf16>, %w: memref<1x1x64x32xf16>, %out: memref<256x32xf32>)
     attributes {tc.kernel, tc.grid = array<i64: 2, 1, 1>, tc.cluster = array<i64: 2, 1, 1>,
         tc.block = array<i64: 192, 1, 1>, tc.target = "sm_100a", tc.async} {

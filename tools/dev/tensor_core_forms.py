@@ -26,7 +26,8 @@ class Form:
 
 _PAIR = "cta_group = 2"
 """The attribute that selects the form of a CTA pair."""
-_CLUSTER = "no schedule shares tiles in a cluster yet"
+_MULTICAST = "cta_mask = 3"
+"""The attribute that selects the form that reaches other CTAs."""
 
 
 def _registers(count: int) -> str:
@@ -167,10 +168,11 @@ def _order() -> list[Form]:
         Form("9.7.16.11", "tcgen05.fence::after_thread_sync;", "tc.fence",
              'kind = "tcgen05.after"'),
         Form("9.7.16.12", commit.format(1) + ".b64 [%r0];", "tc.commit"),
-        Form("9.7.16.12", commit.format(1) + ".multicast::cluster.b64 [%r0], %h0;", why=_CLUSTER),
+        Form("9.7.16.12", commit.format(1) + ".multicast::cluster.b64 [%r0], %h0;", "tc.commit",
+             _MULTICAST),
         Form("9.7.16.12", commit.format(2) + ".b64 [%r0];", "tc.commit", _PAIR),
         Form("9.7.16.12", commit.format(2) + ".multicast::cluster.b64 [%r0], %h0;", "tc.commit",
-             f"{_PAIR}, cta_mask = 3"),
+             f"{_PAIR}, {_MULTICAST}"),
     ]  # fmt: skip
 
 
@@ -199,7 +201,13 @@ def _tma() -> list[Form]:
             )
         )
         forms.append(
-            Form(section, f"{start}{end}.multicast::cluster {operands}, %h2;", why=_CLUSTER)
+            Form(
+                section,
+                f"{start}{end}.multicast::cluster {operands}, %h2;",
+                "" if wide else "tc.tma_load",
+                f"{attributes}, {_MULTICAST}" * (not wide),
+                "only the form of 128 pixels has a use here" * wide,
+            )
         )
         forms.append(
             Form(

@@ -106,17 +106,21 @@ def cp_async_bulk_tensor_shared_cluster_global(
     offsets: Sequence[ir.Value],
     *,
     mode: str,
-    is_cta_only: bool,
     cta_group: int = 1,
+    cta_mask: ir.Value | None = None,
 ) -> None:
-    """A TMA load; `offsets` are those of the im2col modes. In a pair the mbarrier may be the other
-    CTA's."""
+    """A TMA load to this CTA (a `target` in address space 3) or to CTAs of the cluster (in 7).
+
+    offsets: of the im2col modes; cta_group: of a pair, where the mbarrier may be the other CTA's;
+    cta_mask: the CTAs that get the box and count its bytes
+    """
+    masks = [] if cta_mask is None else [cta_mask]
     effect(
         "nvvm.cp.async.bulk.tensor.shared.cluster.global",
-        target, tensor_map, *coordinates, mbarrier, *offsets,
+        target, tensor_map, *coordinates, mbarrier, *offsets, *masks,
         mode=attribute("nvvm.tma_load_mode", mode),
-        isCTAOnly=ir.BoolAttr.get(is_cta_only),
-        operandSegmentSizes=integers(1, 1, len(coordinates), 1, len(offsets), 0, 0, 0),
+        isCTAOnly=ir.BoolAttr.get(str(target.type) == "!llvm.ptr<3>"),
+        operandSegmentSizes=integers(1, 1, len(coordinates), 1, len(offsets), len(masks), 0, 0),
         **tcgen05.group_of(cta_group),
     )  # fmt: skip
 

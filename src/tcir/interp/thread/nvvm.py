@@ -208,27 +208,28 @@ _TMA_MODES = {
 
 @spelling("nvvm.cp.async.bulk.tensor.shared.cluster.global")
 def _tma_load(speller: Speller, op: ir.Operation) -> None:
-    """9.7.9.27.5.2, to the shared memory of the executing CTA, named as such or in the cluster; of
-    a pair, the mbarrier may be the other CTA's."""
+    """9.7.9.27.5.2, to the shared memory of the executing CTA, named as such or in the cluster, or
+    of the CTAs of a mask; of a pair, the mbarrier may be the other CTA's."""
     only(op, "group", "isCTAOnly", "mode")
     own = expect(op, "isCTAOnly", "true", "false") == "true"
     space, number = ("shared::cta", 3) if own else ("shared::cluster", 7)
     modes = {f"#nvvm.tma_load_mode<{name}>": ptx for name, ptx in _TMA_MODES.items()}
     name = modes[expect(op, "mode", *modes)]
-    target, tensor_map, coords, bar, offsets, *rest = segments(op)
+    target, tensor_map, coords, bar, offsets, masks, *rest = segments(op)
     if any(rest):
-        raise IncompleteError("no rule for a multicast mask, a cache policy or a predicate")
+        raise IncompleteError("no rule for a cache policy or a predicate")
     place = ", ".join(speller.read_one(coordinate) for coordinate in coords)
     rank = 2 if name == "tile::gather4" else len(coords)
     group = f".{cta_group(op)}" if "group" in op.attributes else ""
+    multicast = ".multicast::cluster" if masks else ""
     text = (
         f"cp.async.bulk.tensor.{rank}d.{space}.global.{name}"
-        f".mbarrier::complete_tx::bytes{group} {address(speller, target[0], number)}, "
+        f".mbarrier::complete_tx::bytes{multicast}{group} {address(speller, target[0], number)}, "
         f"[{speller.read_one(tensor_map[0])}, {{{place}}}], {address(speller, bar[0], 3)}"
     )
     if offsets:
         text += f", {{{', '.join(speller.read_one(offset) for offset in offsets)}}}"
-    speller.emit(text)
+    speller.emit(", ".join([text, *(speller.read_one(mask) for mask in masks)]))
 
 
 def segments(op: ir.Operation) -> list[list[Any]]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 from tcir._mlir import ir
 from tcir.dialect.cta_pair import LEADER, PAIR, kernel_cta_group
 from tcir.dialect.limits import QUARTERS, WARP
+from tcir.dialect.multicast import cluster_ctas, masks_of
 from tcir.dialect.warp_map import EPILOGUE, warp_map_of
 from tcir.errors import IncompleteError
 from tcir.interp.rules import Rules, site_of
@@ -69,7 +70,16 @@ class Compiler:
         """The warp of the kernel's `tc.tmem_alloc`, which also frees."""
         self.cta_group = kernel_cta_group(function)
         """CTAs that its tcgen05 ops act on: 1, or 2 in a kernel of pairs."""
+        self.cluster_ctas = cluster_ctas(function)
+        """CTAs of a cluster."""
         self._slots: dict[ir.Value, int] = {}
+
+    def masks(self, op: ir.OpView) -> list[int]:
+        """The CTAs that an op reaches, by the rank of the one that executes it."""
+        try:
+            return masks_of(op, self.cluster_ctas)
+        except ValueError as error:
+            raise IncompleteError(f"{site_of(op.operation)}: {error}") from None
 
     @property
     def slots(self) -> int:

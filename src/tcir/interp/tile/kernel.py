@@ -137,6 +137,7 @@ class CtaRun:
         scratch = self.cta.window + places.scratch
         if places.scratch and frame.whole:
             agent.mbarrier.init(scratch, 1, site=OWN)
+            agent.fence("mbarrier_init", site=OWN)  # other CTAs may multicast
         if places.own_allocation:
             if frame.elected():
                 yield from agent.tmem.alloc(scratch + 8, TMEM_COLUMNS, self.cta_group, site=OWN)

@@ -172,6 +172,24 @@ def slot(compiler: Compiler, op: tc.SlotOp) -> Step:
     return pick
 
 
+@execute(tc.SmemPartOp)
+def smem_part(compiler: Compiler, op: tc.SmemPartOp) -> Step:
+    tile, number = compiler.operands(op)
+    result, site = compiler.result(op), compiler.site(op)
+    layout = layout_of(op.part.type)
+    parts = op.tile.type.shape[0] // layout.mn
+
+    def pick(frame: Frame) -> None:
+        v = frame.values
+        if not 0 <= v[number] < parts:
+            raise frame.cta_run.error(
+                "bad-part", f"expected a part below {parts}, got {v[number]}", site
+            )
+        v[result] = SmemTile(v[tile].base + v[number] * layout.nbytes, layout)
+
+    return pick
+
+
 @execute("memref.collapse_shape", "memref.expand_shape", "memref.cast")
 def memref_reshape(compiler: Compiler, op: ir.OpView) -> Step:
     (source,), result = compiler.operands(op)[:1], compiler.result(op)

@@ -11,11 +11,20 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import integer, integers, string
 from tcir.dialect.cta_pair import PAIR, cta_group_of
 from tcir.dialect.limits import MMA_K_BYTES, QUARTER_LANES, QUARTERS, SLICE_COLUMNS
+from tcir.dialect.multicast import CTA_MASK, transposed
 from tcir.dialect.ops.movement import CP_ROWS
 from tcir.dialect.ops.stores import column_dim
 from tcir.dialect.ops.tma import GATHERED_ROWS, gathers, halo_of, map_dtype
 from tcir.interp.tile.addresses import slice_bytes
-from tcir.interp.tile.compiler import Compiler, Frame, Step, execute, in_leader
+from tcir.interp.tile.compiler import (
+    Blocking,
+    Compiler,
+    Frame,
+    Step,
+    execute,
+    in_leader,
+    meet,
+)
 from tcir.interp.tile.values import Load, MemRef, Registers, Site, SmemTile, Stored, TmemTile
 from tcir.interp.types import dtype_of, shape_of
 from tcir.machine import TensorOperand
@@ -62,10 +71,10 @@ def tma_load(compiler: Compiler, op: tc.TmaLoadOp) -> Step:
     row, nbytes, site = integer(op, "row"), integer(op, "nbytes"), compiler.site(op)
     halo = halo_of(op)
     rows, cta_group = GATHERED_ROWS if gathers(op) else 1, cta_group_of(op)
+    masks = compiler.masks(op) if CTA_MASK in op.attributes else None
 
-    def load(frame: Frame) -> None:
-        if not frame.elected():
-            return
+    def issue(frame: Frame, bar: int, mask: int | None) -> int:
+        """Starts the load; returns the bytes that it counts."""
         v = frame.values
         tensor_map: DecodedMap = v[map_[0]]
         tile: SmemTile = v[tile_[0]]
@@ -80,9 +89,6 @@ def tma_load(compiler: Compiler, op: tc.TmaLoadOp) -> Step:
                 site,
             )
         taps = [v[o] for o in offsets]
-        bar = v[signal[0]].address if signal else frame.cta_run.announce(frame, nbytes, site)
-        if cta_group == PAIR:
-            bar = in_leader(bar)
         frame.agent.tma.load(
             start,
             TensorOperand(
@@ -91,16 +97,40 @@ def tma_load(compiler: Compiler, op: tc.TmaLoadOp) -> Step:
                 mode="tile::gather4" if rows > 1 else _LOAD_MODES[fields.mode],
                 im2col_offsets=[halo, *taps] if fields.mode == "im2col_w128" else taps,
             ),
-            bar,
+            in_leader(bar) if cta_group == PAIR else bar,
+            cta_mask=mask,
             cta_group=cta_group,
             site=site,
         )
-        if not signal:
-            unit = fields.unit
-            counted = box * unit.global_bytes // unit.shared_bytes
-            frame.cta_run.complete_load(frame, nbytes, counted, site)
+        return box * fields.unit.global_bytes // fields.unit.shared_bytes
 
-    return load
+    def load(frame: Frame) -> None:
+        if not frame.elected():
+            return
+        if signal:
+            mask = None if masks is None else masks[frame.cta.rank_in_cluster]
+            issue(frame, frame.values[signal[0]].address, mask)
+            return
+        bar = frame.cta_run.announce(frame, nbytes, site)
+        counted = issue(frame, bar, None)
+        frame.cta_run.complete_load(frame, nbytes, counted, site)
+
+    def together(frame: Frame) -> Blocking:
+        """In a program in order: all CTAs reach the op, and have what all of them loaded behind
+        it."""
+        assert masks is not None
+        rank = frame.cta.rank_in_cluster
+        count = transposed(masks)[rank].bit_count()
+        bar = frame.cta_run.announce(frame, nbytes * count, site)
+        frame.agent.fence("tcgen05.before", site=site)
+        yield from meet(frame, site)
+        frame.agent.fence("tcgen05.after", site=site)
+        counted = issue(frame, bar, masks[rank])
+        frame.agent.drain()
+        yield from meet(frame, site)
+        frame.cta_run.complete_load(frame, nbytes * count, counted * count, site)
+
+    return load if signal or masks is None else together
 
 
 def segments(compiler: Compiler, op: ir.OpView) -> list[list[int]]:

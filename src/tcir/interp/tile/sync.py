@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.attributes import integer, optional_integer, string
-from tcir.dialect.cta_pair import CTA_MASK, PAIR, cta_group_of
+from tcir.dialect.attributes import integer, string
+from tcir.dialect.cta_pair import PAIR, cta_group_of
 from tcir.dialect.limits import WARP
+from tcir.dialect.multicast import CTA_MASK
 from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, execute, in_leader
 from tcir.machine.order.mbarrier import Order
 
@@ -65,14 +66,14 @@ def _order(op: ir.OpView) -> Order:
 @execute(tc.CommitOp)
 def commit(compiler: Compiler, op: tc.CommitOp) -> Step:
     (bar,) = compiler.operands(op)
-    site, cta_group, mask = compiler.site(op), cta_group_of(op), optional_integer(op, CTA_MASK)
+    site, cta_group = compiler.site(op), cta_group_of(op)
+    masks = compiler.masks(op) if CTA_MASK in op.attributes else None
 
     def commit(frame: Frame) -> None:
         if frame.elected():
-            even = frame.cta.rank_in_cluster & ~1
-            ctas = None if mask is None else mask << even
+            mask = None if masks is None else masks[frame.cta.rank_in_cluster]
             address = frame.values[bar].address
-            frame.agent.tensor_core.commit(address, ctas, cta_group, site=site)
+            frame.agent.tensor_core.commit(address, mask, cta_group, site=site)
 
     return commit
 

@@ -1,0 +1,73 @@
+"""Multicast: an op that takes effect at the same place of several CTAs of its cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from tcir._mlir import ir
+from tcir.dialect.attributes import integer, integers
+from tcir.dialect.limits import CLUSTER_CTAS
+from tcir.dialect.walk import nested
+
+CTA_MASK = "cta_mask"
+"""Attribute of ``tc.tma_load`` and ``tc.commit``: a bit for each CTA of the cluster that the op
+reaches, by rank (``.multicast::cluster``). An array has a mask for the op in each CTA."""
+
+
+def mask_of(op: ir.OpView, rank: int) -> int:
+    """The CTAs that `op` reaches from the one of that rank; without the attribute its own."""
+    if CTA_MASK not in op.attributes:
+        return 1 << rank
+    if isinstance(op.attributes[CTA_MASK], ir.IntegerAttr):
+        return integer(op, CTA_MASK)
+    return integers(op, CTA_MASK)[rank]
+
+
+def masks_of(op: ir.OpView, ctas: int) -> list[int]:
+    """`mask_of` in each of the CTAs of a cluster; ValueError where these do not fit in it."""
+    got = op.attributes.get(CTA_MASK, None)
+    if isinstance(got, ir.DenseI64ArrayAttr) and len(got) != ctas:
+        raise ValueError(
+            f"expected a cta_mask for each CTA of the cluster (tc.cluster), {ctas}, got {len(got)}"
+        )
+    masks = [mask_of(op, rank) for rank in range(ctas)]
+    if max(masks) >> ctas:
+        raise ValueError(
+            f"expected cta_mask of the {ctas} CTAs of the cluster (tc.cluster), got {got}: CTAs of "
+            "other clusters cannot be reached"
+        )
+    return masks
+
+
+def ranks_in(mask: int) -> list[int]:
+    """The ranks of a mask's CTAs."""
+    return [rank for rank in range(mask.bit_length()) if mask >> rank & 1]
+
+
+def transposed(masks: Sequence[int]) -> list[int]:
+    """For each CTA the mask of those that reach it."""
+    ranks = range(len(masks))
+    return [sum(1 << each for each in ranks if masks[each] >> rank & 1) for rank in ranks]
+
+
+def cluster_ctas(kernel: ir.OpView | ir.Operation) -> int:
+    """CTAs of a cluster of a kernel."""
+    return prod(integers(kernel, "tc.cluster")) if "tc.cluster" in kernel.attributes else 1
+
+
+def has_multicast(kernel: ir.OpView | ir.Operation) -> bool:
+    """Whether an op of the kernel reaches other CTAs by a mask."""
+    return any(CTA_MASK in op.operation.attributes for op in nested(kernel))
+
+
+def wrong_mask(op: ir.OpView) -> object:
+    """The attribute, if it is neither a mask nor an array of masks; else None."""
+    got = op.attributes.get(CTA_MASK, None)
+    if isinstance(got, ir.IntegerAttr):
+        masks = [integer(op, CTA_MASK)]
+    elif isinstance(got, ir.DenseI64ArrayAttr):
+        masks = integers(op, CTA_MASK)
+    else:
+        return got
+    return None if masks and all(mask in range(1, 1 << CLUSTER_CTAS) for mask in masks) else got

@@ -1,0 +1,92 @@
+"""A part of a shared tile, which another CTA or load may fill."""
+
+from tcir._mlir import ext, ir
+from tcir.dialect.attributes import constant_of, defining
+from tcir.dialect.limits import SWIZZLE_ATOM_ROWS
+from tcir.dialect.operation import Op
+from tcir.dialect.rules import Broken, verify
+from tcir.dialect.types import SmemType, element_bytes
+
+
+class SmemPartOp(Op, name="smem_part", pure=True):
+    """Part ``number`` of a shared tile cut into equal parts along M or N, itself a tile.
+
+    The result's type says how large a part is: ``number`` must be in [0, tile's extent / part's),
+    and the part's elements are those of the tile from ``number`` times its extent on.
+    """
+
+    example = """
+    !tile = !tc.smem<array<i64: 128, 64>, f16, "K", "128B">
+    !half = !tc.smem<array<i64: 64, 64>, f16, "K", "128B">
+    func.func @example(%tile: !tile, %rank: index) {
+      %half = "tc.smem_part"(%tile, %rank) : (!tile, index) -> !half
+      return
+    }
+    """
+    form = "{tile}.part({number})"
+
+    tile: ext.Operand[SmemType]
+    number: ext.Operand[ir.IndexType]
+    part: ext.Result[SmemType]
+
+
+def whole_tile(tile: ir.Value) -> ir.Value:
+    """The tile that `tile` is a part of, or itself."""
+    part = defining(tile, SmemPartOp)
+    return tile if part is None else whole_tile(part.tile)
+
+
+@verify(
+    SmemPartOp,
+    "type",
+    "tc",
+    "a part must have its tile's K extent, element type, major and swizzle, got {got} of {tile}",
+)
+def _(op: SmemPartOp) -> Broken:
+    tile, part = _kind(op.tile.type), _kind(op.part.type)
+    return None if part == tile else {"got": op.part.type, "tile": op.tile.type}
+
+
+def _kind(tile: SmemType) -> tuple[int, ir.Type, str, str]:
+    return tile.shape[1], tile.element, tile.major, tile.swizzle
+
+
+@verify(
+    SmemPartOp,
+    "extent",
+    "PTX ISA 9.7.16.10.6",
+    "the extent of a part along M or N must divide the tile's, {tile}, and be a multiple of {step} "
+    "({why}), got {got}",
+)
+def _(op: SmemPartOp) -> Broken:
+    tile, got = op.tile.type, op.part.type.shape[0]
+    step, why = SWIZZLE_ATOM_ROWS, "rows of a swizzle pattern"
+    if tile.major == "MN":
+        step, why = tile.span // element_bytes(tile.element), "elements of a swizzle span"
+    if tile.shape[0] % got == 0 and got % step == 0:
+        return None
+    return {"tile": tile.shape[0], "step": step, "why": why, "got": got}
+
+
+@verify(
+    SmemPartOp,
+    "contiguous",
+    "tc",
+    "a K-major tile that has parts must be one swizzle span wide, {span} bytes, got {got}: each "
+    "column of spans has all of the tile's rows, so a part of several would lie in several places",
+)
+def _(op: SmemPartOp) -> Broken:
+    tile = op.tile.type
+    got = tile.shape[1] * element_bytes(tile.element)
+    return None if tile.major == "MN" or got <= tile.span else {"span": tile.span, "got": got}
+
+
+@verify(
+    SmemPartOp,
+    "number",
+    "tc",
+    "number must be in [0, {parts}), got {got}",
+)
+def _(op: SmemPartOp) -> Broken:
+    got, parts = constant_of(op.number), op.tile.type.shape[0] // op.part.type.shape[0]
+    return None if got is None or 0 <= got < parts else {"parts": parts, "got": got}
