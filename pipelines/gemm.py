@@ -39,6 +39,8 @@ class GemmOptions:
     store_stages: tiles that a warp stores by TMA in turn, so that it writes one while others are
                   read; 0 chooses
     cta_group: 2: pairs of CTAs compute tiles of 256 rows together, M of the mma
+    cluster: MxN: clusters of M by N CTAs, neighbours along rows and columns of the output, load the
+             operands that they share together, by multicast
     kind: mxf4nvf4, mxf4 or mxf8f6f4 where several multiply block-scaled types; left out, the one
           with the least bytes in shared memory
     swap: auto exchanges A and B where few rows leave most of the tensor core's 128 rows empty, and
@@ -56,6 +58,7 @@ class GemmOptions:
     store: str = "direct"
     store_stages: int = 0
     cta_group: int = 1
+    cluster: str = "1x1"
     kind: str = ""
     swap: str = "auto"
     split_k: int = 1
@@ -86,6 +89,7 @@ def build(options: GemmOptions) -> Pipeline:
                 store_stages=options.store_stages,
                 kind=options.kind,
                 cta_group=options.cta_group,
+                cluster=options.cluster,
             ),
             *tile_to_llvm(
                 options.stages,

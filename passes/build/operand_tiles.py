@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.limits import TMA_STRIDE
+from tcir.dialect.limits import SWIZZLE_ATOM_ROWS, TMA_STRIDE
 from tcir.passes.build import index
+from tcir.passes.build.cluster import Share, multicast
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import Box, make_tensor_map, tma_load
 from tcir.passes.build.index import Index
@@ -50,9 +51,21 @@ def k_major(mn: int, k: int, element: ir.Type) -> tc.SmemType:
     return tc.SmemType.build([mn, k], element, "K", swizzle_for(k, tc.element_bytes(element)))
 
 
-def mn_major(mn: int, k: int, element: ir.Type) -> tc.SmemType:
-    """Type of an MN-major tile, split into columns of one swizzle span of `mn`."""
-    return tc.SmemType.build([mn, k], element, "MN", swizzle_for(mn, tc.element_bytes(element)))
+def mn_major(mn: int, k: int, element: ir.Type, parts: int = 1) -> tc.SmemType:
+    """Type of an MN-major tile, split into columns of one swizzle span of `mn`; of each of `parts`
+    equal parts whole ones."""
+    bytes_ = tc.element_bytes(element)
+    swizzle = swizzle_for(mn, bytes_)
+    if parts > 1:
+        part = mn // parts * bytes_
+        swizzle = _MODES[max((span for span in _MODES if part % span == 0), default=min(_MODES))]
+    return tc.SmemType.build([mn, k], element, "MN", swizzle)
+
+
+def part_step(order: str, element: ir.Type) -> int:
+    """What the extent along M or N of a part of a tile is a multiple of: rows of a swizzle pattern,
+    elements of the narrowest swizzle's span. `order`: the innermost dimension, ``k`` or ``mn``."""
+    return SWIZZLE_ATOM_ROWS if order == "k" else min(_MODES) // tc.element_bytes(element)
 
 
 @dataclass(frozen=True)
@@ -69,13 +82,19 @@ class TiledOperand:
 
     @staticmethod
     def create(
-        tensor: ir.Value, order: tuple[str, ...], extents: dict[str, int], mn: int, k: int
+        tensor: ir.Value,
+        order: tuple[str, ...],
+        extents: dict[str, int],
+        mn: int,
+        k: int,
+        parts: int = 1,
     ) -> TiledOperand:
-        """The operand ``[mn, k]`` of `tensor`; builds its tensor map."""
+        """The operand ``[mn, k]`` of `tensor`, of which CTAs load a part each; builds its tensor
+        map."""
         element = tensor.type.element_type
-        kind = (k_major if order[0] == "k" else mn_major)(mn, k, element)
+        kind = k_major(mn, k, element) if order[0] == "k" else mn_major(mn, k, element, parts)
         bytes_ = tc.element_bytes(element)
-        box = {"k": k, "mn": mn if kind.major == "K" else kind.span // bytes_}
+        box = {"k": k, "mn": mn // parts if kind.major == "K" else kind.span // bytes_}
         tensor_map = make_tensor_map(
             tensor,
             Box([box.get(name, 1) for name in order]),
@@ -84,13 +103,20 @@ class TiledOperand:
         )
         return TiledOperand(kind, tensor_map, order)
 
-    def load(self, tile: ir.Value, origin: dict[str, Index]) -> None:
-        """Fills `tile` with the elements from `origin` on: one box, or one per swizzle span."""
-        mn = self.type.shape[0]
-        bytes_ = tc.element_bytes(self.type.element)
-        columns = mn if self.type.major == "K" else self.type.span // bytes_
-        rows = self.type.rows // ceil_div(mn, columns)
+    def load(self, tile: ir.Value, origin: dict[str, Index], share: Share | None = None) -> None:
+        """Fills `tile` with the elements from `origin` on: one box, or one per swizzle span; of a
+        shared tile its part, in all CTAs that have it."""
+        if share is not None:
+            tile = share.part(tile)
+            origin = origin | {"mn": share.first(origin["mn"], tile.type.shape[0])}
+        kind = tile.type
+        mn = kind.shape[0]
+        bytes_ = tc.element_bytes(kind.element)
+        columns = mn if kind.major == "K" else kind.span // bytes_
+        rows = kind.rows // ceil_div(mn, columns)
         for number in range(ceil_div(mn, columns)):
             at = origin | {"mn": index.add(origin["mn"], number * columns)}
             coords = index.values([at[name] for name in self.order])
-            tma_load(self.map, coords, tile, number * rows, rows * self.type.span)
+            load = tma_load(self.map, coords, tile, number * rows, rows * kind.span)
+            if share is not None:
+                multicast(load, share.masks)

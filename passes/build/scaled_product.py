@@ -8,6 +8,7 @@ from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.cta_pair import PAIR
 from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
+from tcir.passes.build.cluster import ALONE, Cluster, Share
 from tcir.passes.build.emit import i64, of_pair
 from tcir.passes.build.index import Index
 from tcir.passes.build.scaled_shape import ScaledShape, Stage
@@ -21,6 +22,7 @@ class ScaledPlace:
 
     column: the first that this CTA loads, of a pair's tile maybe one in the middle
     column_block, column_inside: of the tile's first column, the number of its block and in it
+    share_of_a, share_of_b: what this CTA of a cluster loads of tiles that others have as well
     """
 
     row: Index
@@ -29,6 +31,8 @@ class ScaledPlace:
     column: Index = 0
     column_block: Index = 0
     column_inside: Index = 0
+    share_of_a: Share | None = None
+    share_of_b: Share | None = None
 
 
 @dataclass(frozen=True)
@@ -49,9 +53,14 @@ class ScaledProduct:
 
     @staticmethod
     def create(
-        op: ir.OpView, arguments: list[ir.Value], stage: Stage, n_tile: int, cta_group: int = 1
+        op: ir.OpView,
+        arguments: list[ir.Value],
+        stage: Stage,
+        n_tile: int,
+        cta_group: int = 1,
+        cluster: Cluster = ALONE,
     ) -> ScaledProduct:
-        """Builds the tensor maps."""
+        """Builds the tensor maps; CTAs of a cluster share elements, each loads scales itself."""
         shape = stage.shape
         sb_tensor = argument(arguments, op.b_scales)
         sb: Scales
@@ -60,10 +69,11 @@ class ScaledProduct:
             sb = RowScales.create(sb_tensor, shape.n, stage)
         else:
             sb = BlockedScales.create(sb_tensor, shape.n, stage, n_tile, whole)
+        a, b, half = argument(arguments, op.a), argument(arguments, op.b), n_tile // cta_group
         return ScaledProduct(
             stage,
-            ScaledOperand.create(argument(arguments, op.a), shape.a, stage, TMEM_LANES),
-            ScaledOperand.create(argument(arguments, op.b), shape.b, stage, n_tile // cta_group),
+            ScaledOperand.create(a, shape.a, stage, TMEM_LANES, cluster.n),
+            ScaledOperand.create(b, shape.b, stage, half, cluster.m),
             BlockedScales.create(argument(arguments, op.a_scales), shape.m, stage, TMEM_LANES),
             sb,
             cta_group,
@@ -74,14 +84,12 @@ class ScaledProduct:
     ) -> None:
         """Loads stage `unit` of the tile at `place` and adds its product to `d`."""
         stage = self.stage
-        loads = (
-            (self.a, place.row), (self.sa, place.row_block),
-            (self.b, place.column), (self.sb, place.column_block),
-        )  # fmt: skip
-        tiles = [tc.SmemTileOp(source.type).tile for source, _ in loads]
-        for (source, at), smem in zip(loads, tiles, strict=True):
-            source.load(smem, at, unit, stage, place.batch)
-        a, sa, b, sb = tiles
+        sources = (self.a, self.sa, self.b, self.sb)
+        a, sa, b, sb = (tc.SmemTileOp(source.type).tile for source in sources)
+        self.a.load(a, place.row, unit, stage, place.batch, place.share_of_a)
+        self.sa.load(sa, place.row_block, unit, stage, place.batch)
+        self.b.load(b, place.column, unit, stage, place.batch, place.share_of_b)
+        self.sb.load(sb, place.column_block, unit, stage, place.batch)
         sfa, sfb = self.sa.factors(stage), self.sb.factors(stage)
         issued: list[ir.OpView] = [
             *self.sa.copy(sa, sfa, unit, stage),

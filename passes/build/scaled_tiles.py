@@ -16,6 +16,7 @@ from tcir.dialect.ops.block_scale import (
 )
 from tcir.dialect.ops.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES
 from tcir.passes.build import index
+from tcir.passes.build.cluster import Share, multicast
 from tcir.passes.build.emit import Box, i64, make_tensor_map, tma_load
 from tcir.passes.build.index import Index
 from tcir.passes.build.limits import ceil_div, round_up
@@ -40,22 +41,26 @@ def _columns(count: int) -> ir.Value:
 
 @dataclass(frozen=True)
 class ScaledOperand:
-    """The rows ``[tile_rows, stage.k]`` of A or B, from a tensor map of bytes."""
+    """The rows ``[tile_rows, stage.k]`` of A or B, from a tensor map of bytes, whose box may be a
+    part of them."""
 
     type: tc.SmemType
     map: ir.Value
     operand: Operand
 
     @staticmethod
-    def create(tensor: ir.Value, operand: Operand, stage: Stage, tile_rows: int) -> ScaledOperand:
-        """Builds the tensor map, innermost k, then rows, then the batch."""
+    def create(
+        tensor: ir.Value, operand: Operand, stage: Stage, tile_rows: int, parts: int = 1
+    ) -> ScaledOperand:
+        """Builds the tensor map, innermost k, then rows, then the batch; boxes of one of `parts`
+        equal parts of the rows."""
         shape, type_ = stage.shape, byte_tile(tile_rows, stage.row_bytes)
         # The stride of a single row is not used, but it has to be legal.
         pitch = operand.row_bytes(shape.k)
         pitch = pitch if operand.rows * shape.batch > 1 else round_up(pitch, 32)
         tensor_map = make_tensor_map(
             tensor,
-            Box([operand.units(stage.k), tile_rows, 1]),
+            Box([operand.units(stage.k), tile_rows // parts, 1]),
             dims=[operand.units(shape.k), operand.rows, shape.batch],
             strides=[pitch, pitch * operand.rows],
             swizzle=type_.swizzle,
@@ -63,11 +68,25 @@ class ScaledOperand:
         )
         return ScaledOperand(type_, tensor_map, operand)
 
-    def load(self, tile: ir.Value, row: Index, unit: Index, stage: Stage, batch: Index) -> None:
-        """Fills `tile` with stage `unit` of the rows from `row` on; zero outside the tensor."""
+    def load(
+        self,
+        tile: ir.Value,
+        row: Index,
+        unit: Index,
+        stage: Stage,
+        batch: Index,
+        share: Share | None = None,
+    ) -> None:
+        """Fills `tile` with stage `unit` of the rows from `row` on, zero outside the tensor; of a
+        shared tile its part, in all CTAs that have it."""
+        if share is not None:
+            tile = share.part(tile)
+            row = share.first(row, tile.type.shape[0])
         k = index.mul(unit, self.operand.units(stage.k))
-        nbytes = self.type.shape[0] * self.operand.row_bytes(stage.k)  # gaps do not count
-        tma_load(self.map, index.values([k, row, batch]), tile, 0, nbytes)
+        nbytes = tile.type.shape[0] * self.operand.row_bytes(stage.k)  # gaps do not count
+        load = tma_load(self.map, index.values([k, row, batch]), tile, 0, nbytes)
+        if share is not None:
+            multicast(load, share.masks)
 
 
 @dataclass(frozen=True)

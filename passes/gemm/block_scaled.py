@@ -11,6 +11,7 @@ from tcir.dialect.ops.block_scale import ROWS_PER_COLUMN
 from tcir.dialect.ops.block_scaled import BLOCK_ROWS
 from tcir.dialect.ops.highlevel import k_part
 from tcir.passes.build import index
+from tcir.passes.build.cluster import ALONE, Cluster
 from tcir.passes.build.cta_pair import first_column
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.epilogue import Epilogue
@@ -78,12 +79,14 @@ class BlockScaledProduct:
     """``tc.block_scaled_matmul`` in tiles of 128 rows and `n_tile` columns.
 
     factors: the kernel's global scales; steps: that cover K, or a part of it
+    cluster: CTAs that load elements of A and B together
     """
 
     product: ScaledProduct
     n_tile: int
     factors: tuple[ir.Value, ...]
     steps: int
+    cluster: Cluster = ALONE
 
     @staticmethod
     def create(
@@ -92,13 +95,14 @@ class BlockScaledProduct:
         shape: ScaledShape,
         n_tile: int,
         cta_group: int = 1,
+        cluster: Cluster = ALONE,
     ) -> BlockScaledProduct:
         """Builds the tensor maps in a kernel of these `arguments`."""
         factors = tuple(argument(arguments, g) for g in (op.a_global, op.b_global) if g is not None)
         stage = stage_of(shape)
-        product = ScaledProduct.create(op, arguments, stage, n_tile, cta_group)
-        part = k_part(op) or shape.k
-        return BlockScaledProduct(product, n_tile, factors, ceil_div(part, stage.k))
+        product = ScaledProduct.create(op, arguments, stage, n_tile, cta_group, cluster)
+        steps = ceil_div(k_part(op) or shape.k, stage.k)
+        return BlockScaledProduct(product, n_tile, factors, steps, cluster)
 
     @property
     def sums(self) -> ir.Type:
@@ -110,7 +114,10 @@ class BlockScaledProduct:
         column, block, inside = self._columns(place)
         column = first_column(column, self.product.b.type.shape[0], self.product.cta_group)
         batch = 0 if place.batch is None else place.batch
-        at = ScaledPlace(place.row, place.row_tile, batch, column, block, inside)
+        at = ScaledPlace(
+            place.row, place.row_tile, batch, column, block, inside,
+            self.cluster.share_of_a(), self.cluster.share_of_b(),
+        )  # fmt: skip
         return partial(self._multiply, at, place.part)
 
     def _multiply(

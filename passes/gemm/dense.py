@@ -12,13 +12,14 @@ from tcir.dialect.cta_pair import PAIR
 from tcir.dialect.limits import MMA_K_BYTES, TMEM_LANES
 from tcir.dialect.ops.highlevel import k_part
 from tcir.passes.build import index
+from tcir.passes.build.cluster import ALONE, Cluster, Share
 from tcir.passes.build.cta_pair import first_column
 from tcir.passes.build.diagnostics import SMALLEST_MATMUL, match_failure
 from tcir.passes.build.emit import mma, of_pair
 from tcir.passes.build.epilogue import Epilogue
 from tcir.passes.build.index import Index
 from tcir.passes.build.limits import ceil_div, round_up
-from tcir.passes.build.operand_tiles import TiledOperand, check_pitch, k_step
+from tcir.passes.build.operand_tiles import TiledOperand, check_pitch, k_step, part_step
 from tcir.passes.build.tile_kernel import Accumulate, argument
 from tcir.passes.gemm.place import Place, Step
 
@@ -46,6 +47,12 @@ def check_dense(op: tc.MatmulOp | tc.GroupedMatmulOp) -> None:
         )
 
 
+def columns_step(op: tc.MatmulOp) -> int:
+    """What the columns of B that a CTA loads of a tile are a multiple of."""
+    _, (b, layout) = operands_of(op)
+    return part_step("k" if layout[1] == "k" else "mn", b.type.element_type)
+
+
 def k_of(op: tc.MatmulOp | tc.GroupedMatmulOp) -> int:
     """Elements of K."""
     return int(op.a.type.shape[string(op, "a_layout").index("k") - 2])
@@ -69,6 +76,7 @@ class DenseProduct:
     part of it
     sums: element type of the accumulator
     cta_group: 2 for a product of CTA pairs, whose CTAs load half of a tile of B each
+    cluster: CTAs that load tiles of A and B together
     """
 
     a: TiledOperand
@@ -77,6 +85,7 @@ class DenseProduct:
     steps: int
     sums: ir.Type
     cta_group: int = 1
+    cluster: Cluster = ALONE
 
     @staticmethod
     def create(
@@ -84,6 +93,7 @@ class DenseProduct:
         arguments: list[ir.Value],
         n_tile: int,
         cta_group: int = 1,
+        cluster: Cluster = ALONE,
     ) -> DenseProduct:
         """Builds the tensor maps in a kernel of these `arguments`."""
         (a, a_layout), (b, b_layout) = operands_of(op)
@@ -91,41 +101,51 @@ class DenseProduct:
         k = k_of(op)
         kc = k_step(k, tc.element_bytes(a.type.element_type))
 
-        def operand(value: ir.Value, layout: str, extent: int, tile: int) -> TiledOperand:
+        def operand(
+            value: ir.Value, layout: str, extent: int, tile: int, parts: int
+        ) -> TiledOperand:
             rest = {"batch": value.type.shape[0]} if value.type.rank == 3 else {}
             order = (("k", "mn") if layout[1] == "k" else ("mn", "k")) + tuple(rest)
             extents = {"mn": extent, "k": k, **rest}
-            return TiledOperand.create(argument(arguments, value), order, extents, tile, kc)
+            return TiledOperand.create(argument(arguments, value), order, extents, tile, kc, parts)
 
         integer = str(a.type.element_type) == "i8"
         return DenseProduct(
-            operand(a, a_layout, m, TMEM_LANES),
-            operand(b, b_layout, n, n_tile // cta_group),
+            operand(a, a_layout, m, TMEM_LANES, cluster.n),
+            operand(b, b_layout, n, n_tile // cta_group, cluster.m),
             kc,
             ceil_div(k_part(op) or k, kc),
             ir.IntegerType.get_signless(32) if integer else ir.F32Type.get(),
             cta_group,
+            cluster,
         )
 
     def at(self, place: Place) -> Step:
         """The steps of the tile at `place`."""
         column = first_column(place.column, self.b.type.shape[0], self.cta_group)
-        return partial(self._multiply, place, column)
+        shares = self.cluster.share_of_a(), self.cluster.share_of_b()
+        return partial(self._multiply, place, column, shares)
 
     def finish(self, epilogue: Epilogue) -> Epilogue:
         """`epilogue` of the sums."""
         return epilogue
 
     def _multiply(
-        self, place: Place, column: Index, d: ir.Value, step: Index, accumulate: Accumulate
+        self,
+        place: Place,
+        column: Index,
+        shares: tuple[Share | None, Share | None],
+        d: ir.Value,
+        step: Index,
+        accumulate: Accumulate,
     ) -> None:
         if place.part is not None:
             step = index.add(index.mul(place.part, self.steps), step)
         k0 = index.mul(step, self.k)
         a, b = tc.SmemTileOp(self.a.type).tile, tc.SmemTileOp(self.b.type).tile
         batch: dict[str, Index] = {} if place.batch is None else {"batch": place.batch}
-        self.a.load(a, {"mn": place.row, "k": k0, **batch})
-        self.b.load(b, {"mn": column, "k": k0, **batch})
+        self.a.load(a, {"mn": place.row, "k": k0, **batch}, shares[0])
+        self.b.load(b, {"mn": column, "k": k0, **batch}, shares[1])
         bytes_ = tc.element_bytes(self.a.type.element)
         for j in range(self.k * bytes_ // MMA_K_BYTES):
             op = mma(d, a, b, accumulate.take(), j)

@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tcir._mlir import arith, ir
-from tcir.dialect import tc
-from tcir.dialect.cta_pair import PAIR
 from tcir.passes.build import index
+from tcir.passes.build.cluster import ALONE, Cluster
 from tcir.passes.build.index import Index
 from tcir.passes.build.limits import ceil_div, round_up
 from tcir.passes.build.tile_kernel import block_id, counting_loop, loop
@@ -24,10 +23,10 @@ class OutputTiles:
     """The tiles of an output: `m` by `n`, times `batch` if there is one.
 
     ctas: CTAs that share the tiles out, one tile of them after another; None: one CTA per tile.
-          The CTAs of a pair go through pairs of tiles together
+          The CTAs of a cluster go through neighbouring tiles together
     taken_over: one CTA per tile, in a loop of one turn that `cluster-launch-control` makes one over
                 the CTAs taken over
-    pairs: whether two CTAs that are next to each other along x have tiles of the same columns
+    cluster: CTAs that have neighbouring tiles, those of a pair two of the same columns
     """
 
     m: int
@@ -35,36 +34,37 @@ class OutputTiles:
     batch: int | None
     ctas: int | None = None
     taken_over: bool = False
-    pairs: bool = False
-
-    @property
-    def group(self) -> int:
-        """CTAs that compute tiles together."""
-        return PAIR if self.pairs else 1
+    cluster: Cluster = ALONE
 
     @property
     def count(self) -> int:
-        """All of them, with those that fill up pairs."""
-        return round_up(self.m, self.group) * self.n * (self.batch or 1)
+        """All of them, with those that fill up clusters."""
+        m, n = round_up(self.m, self.cluster.m), round_up(self.n, self.cluster.n)
+        return m * n * (self.batch or 1)
 
     @property
     def grid(self) -> list[int]:
         """CTAs along x, y and z."""
         if self.ctas is not None:
             return [self.ctas, 1, 1]
-        return [round_up(self.m, self.group), self.n, self.batch or 1]
+        m, n = round_up(self.m, self.cluster.m), round_up(self.n, self.cluster.n)
+        return [m, n, self.batch or 1]
 
     @property
-    def cluster(self) -> list[int] | None:
+    def cluster_shape(self) -> list[int] | None:
         """CTAs of a cluster along x, y and z, if there are clusters."""
-        return [PAIR, 1, 1] if self.pairs else None
+        if self.cluster == ALONE:
+            return None
+        if self.ctas is not None:
+            return [self.cluster.ctas, 1, 1]
+        return [self.cluster.m, self.cluster.n, 1]
 
     @contextmanager
     def each(self) -> Iterator[tuple[Index, Index, Index | None]]:
         """Where the CTA's next tile is: its number along m, along n, and in the batch.
 
-        A persistent CTA c has the tiles c, c + ctas, … in the order of `_place`; pairs of CTAs have
-        pairs of tiles so.
+        A persistent CTA c has the tiles c, c + ctas, … in the order of `_place`; clusters of CTAs
+        have clusters of tiles so.
         """
         if self.ctas is None:
             yield block_id("x"), block_id("y"), None if self.batch is None else block_id("z")
@@ -73,7 +73,8 @@ class OutputTiles:
             with counting_loop(0, 1, self.count):
                 yield self._place(block_id("x"))
             return
-        group, count, sharing = self.group, self.count // self.group, self.ctas // self.group
+        group = self.cluster.ctas
+        count, sharing = self.count // group, self.ctas // group
         number, most = index.div(block_id("x"), group), ceil_div(count, sharing)
         if count % sharing:
             behind = index.div(index.sub(count - 1, number), sharing)
@@ -86,13 +87,14 @@ class OutputTiles:
     def _place(self, number: Index) -> tuple[Index, Index, Index | None]:
         """Tile `number` of the grouped order: down the rows of a group, then the next column.
 
-        Of pairs of tiles the one that is this CTA's: each has one row of them.
+        Of a cluster of tiles the one that is this CTA's.
         """
-        batch, m = None, ceil_div(self.m, self.group)
+        batch, m, n = None, ceil_div(self.m, self.cluster.m), ceil_div(self.n, self.cluster.n)
         if self.batch is not None:
-            batch, number = index.div(number, m * self.n), index.rem(number, m * self.n)
-        rows, last = min(GROUP // self.group, m), m % min(GROUP // self.group, m)
-        group, inside = index.div(number, rows * self.n), index.rem(number, rows * self.n)
+            batch, number = index.div(number, m * n), index.rem(number, m * n)
+        rows = min(GROUP // self.cluster.m, m)
+        last = m % rows
+        group, inside = index.div(number, rows * n), index.rem(number, rows * n)
 
         def of_rows(rows: int, first: Index) -> tuple[Index, Index]:
             return index.add(first, index.rem(inside, rows)), index.div(inside, rows)
@@ -101,11 +103,12 @@ class OutputTiles:
         if last:
             whole = m - last
             short = of_rows(last, whole)
-            is_short = arith.cmpi(arith.CmpIPredicate.uge, number, index.value(whole * self.n))
+            is_short = arith.cmpi(arith.CmpIPredicate.uge, number, index.value(whole * n))
             place = _select(is_short, short[0], place[0]), _select(is_short, short[1], place[1])
         row, column = place
-        if self.pairs:
-            row = index.add(index.mul(row, PAIR), tc.CtaRankOp().rank)
+        if self.cluster != ALONE:
+            row = index.add(index.mul(row, self.cluster.m), self.cluster.along_m())
+            column = index.add(index.mul(column, self.cluster.n), self.cluster.along_n())
         return row, column, batch
 
 

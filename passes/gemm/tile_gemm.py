@@ -10,15 +10,16 @@ from typing import ClassVar
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.cta_pair import PAIR
-from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
+from tcir.dialect.limits import QUARTER_LANES, SWIZZLE_ATOM_ROWS, TMEM_LANES
 from tcir.dialect.ops.highlevel import k_part, out_layout
 from tcir.dialect.warp_map import TCGEN05_EPILOGUE_LOAD, WARP_MAP
 from tcir.errors import InputError
+from tcir.passes.build.cluster import ALONE, Cluster
 from tcir.passes.build.cta_pair import check_cta_group
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import i64
 from tcir.passes.build.kernel_ops import CTAS_PER_SM
-from tcir.passes.build.limits import ceil_div, round_up
+from tcir.passes.build.limits import MMA_N, ceil_div, round_up
 from tcir.passes.build.quantise import QUANTISED_COLUMNS, check_quantised, padded_columns
 from tcir.passes.build.scaled_shape import ScaledShape
 from tcir.passes.build.staged_load import staged_elements
@@ -41,7 +42,7 @@ from tcir.passes.gemm.block_scaled import (
     check_block_scaled,
     choose_scaled_n_tile,
 )
-from tcir.passes.gemm.dense import DenseProduct, check_dense
+from tcir.passes.gemm.dense import DenseProduct, check_dense, columns_step
 from tcir.passes.gemm.grouped import tile_grouped
 from tcir.passes.gemm.output_tiles import OutputTiles
 from tcir.passes.gemm.place import Place, Product
@@ -70,6 +71,8 @@ class TileGemm(Pass):
     kind: of the block-scaled instruction, where several multiply the types; left out, the one with
           the least bytes in shared memory
     cta_group: 2: pairs of CTAs compute tiles of 256 rows together, M of the mma
+    cluster: MxN: CTAs along rows and columns of the output's tiles that load operands together,
+             each a part of the rows of A, or the columns of B, that it shares with others
 
     Before::
 
@@ -97,6 +100,14 @@ class TileGemm(Pass):
     A CTA of a pair has its 128 rows of A, of D and of the output, and loads half of B's tile, but
     the scale factors of all of it: its mma and copies have ``cta_group = 2``, its kernel
     ``tc.cluster = array<i64: 2, 1, 1>``.
+    With `cluster` 1x2 each of two CTAs has its own columns and loads half of A's tile for both
+    (``tc.cluster = array<i64: 1, 2, 1>``)::
+
+        %rank = "tc.cta_rank"()
+        scf.for %i … {
+          %ta = "tc.smem_tile"(); %half = "tc.smem_part"(%ta, %rank)
+          "tc.tma_load"(%map_a, …, %half) {cta_mask = 3}; "tc.tma_load"(%map_b, …, %tb)
+
     With `store` tma a sub-partition's results go through a tile of one swizzle span of columns::
 
         scf.for %span { scf.for %quarter {
@@ -122,6 +133,7 @@ class TileGemm(Pass):
     store_stages: int = 0
     kind: str = ""
     cta_group: int = 1
+    cluster: str = "1x1"
 
     def __post_init__(self) -> None:
         if self.scheduler not in SCHEDULERS:
@@ -143,6 +155,17 @@ class TileGemm(Pass):
                 "for every tile, and the hardware decides how many are launched"
             )
         check_cta_group(self.cta_group)
+        cluster = Cluster.parse(self.cluster)
+        if cluster != ALONE and self.cta_group == PAIR:
+            raise InputError(
+                f"expected cluster=1x1 with cta-group=2, got {cluster}: a pair is a cluster of "
+                "two, whose CTAs share B's columns without multicast; leave one of them out"
+            )
+        if cluster != ALONE and self.scheduler == CLC:
+            raise InputError(
+                f"expected cluster=1x1 with scheduler=clc, got {cluster}: a request takes over a "
+                "whole cluster, and only one CTA of it reads the response; take scheduler=static"
+            )
         if self.cta_group == PAIR and self.scheduler == CLC:
             raise InputError(
                 "expected cta-group=1 with scheduler=clc, got 2: a request takes over a whole "
@@ -153,6 +176,12 @@ class TileGemm(Pass):
                 f"expected ctas of at least 1 and persistent=true, or 0 to choose, got "
                 f"ctas={self.ctas} persistent={str(self.persistent).lower()}; smallest accepted: "
                 "persistent=true ctas=1"
+            )
+        if self.ctas % cluster.ctas:
+            raise InputError(
+                f"expected ctas to be a multiple of the {cluster.ctas} of cluster={cluster}, got "
+                f"{self.ctas}: the CTAs of a cluster go through tiles together; take "
+                f"ctas={round_up(self.ctas, cluster.ctas)}"
             )
         if self.ctas % self.cta_group:
             raise InputError(
@@ -177,9 +206,11 @@ class TileGemm(Pass):
         columns = op.out.type.shape[out_layout(op).index("n") - 2]
         n_tile = choose_n_tile(op, self.n_tile, columns, self.cta_group)
         n_tile = _whole_blocks(source, self.n_tile, n_tile)
+        cluster = self._cluster(op)
+        n_tile = self._in_parts(op, n_tile, cluster, columns_step(op))
         _tile(
             source,
-            lambda arguments: DenseProduct.create(op, arguments, n_tile, self.cta_group),
+            lambda arguments: DenseProduct.create(op, arguments, n_tile, self.cta_group, cluster),
             n_tile,
             self._output_tiles(source, n_tile),
             self._staging,
@@ -198,6 +229,13 @@ class TileGemm(Pass):
                 op,
                 "expected cta-group=1 with groups, got 2: a group may end with the first CTA of a "
                 "pair; leave it out",
+            )
+        if Cluster.parse(self.cluster) != ALONE:
+            raise match_failure(
+                op,
+                f"expected cluster=1x1 with groups, got {self.cluster}: CTAs with rows of "
+                "different groups multiply by different matrices, and some have no rows; leave it "
+                "out",
             )
         if self.store == BY_TMA:
             raise match_failure(
@@ -229,10 +267,12 @@ class TileGemm(Pass):
         check_block_scaled(op, shape)
         n_tile = choose_scaled_n_tile(op, self.n_tile, shape, self.cta_group, self.persistent)
         n_tile = _whole_blocks(source, self.n_tile, n_tile)
+        cluster = self._cluster(op)
+        n_tile = self._in_parts(op, n_tile, cluster, SWIZZLE_ATOM_ROWS)
         _tile(
             source,
             lambda arguments: BlockScaledProduct.create(
-                op, arguments, shape, n_tile, self.cta_group
+                op, arguments, shape, n_tile, self.cta_group, cluster
             ),
             n_tile,
             self._output_tiles(source, n_tile),
@@ -246,6 +286,26 @@ class TileGemm(Pass):
             return None
         return self.store_stages or (2 if self.persistent else 1)
 
+    def _cluster(self, op: ir.OpView) -> Cluster:
+        """CTAs along rows and columns of the mma's tiles."""
+        cluster = Cluster.parse(self.cluster)
+        return cluster.transposed if out_layout(op) == "nm" else cluster
+
+    def _in_parts(self, op: ir.OpView, n_tile: int, cluster: Cluster, step: int) -> int:
+        """Columns of a tile of B that the CTAs of a cluster load equal parts of, multiples of
+        `step`: `n_tile`, rounded up where no option says."""
+        if cluster.m == 1 or n_tile % (cluster.m * step) == 0:
+            return n_tile
+        nearest = min(round_up(n_tile, cluster.m * step), MMA_N.values[-1])
+        if self.n_tile == 0:
+            return nearest
+        raise match_failure(
+            op,
+            f"expected n-tile to be a multiple of {cluster.m * step} with cluster={cluster}, got "
+            f"{n_tile}: {cluster.m} CTAs load a part of B's columns each, whole swizzle patterns "
+            f"of {step}; take n-tile={nearest}",
+        )
+
     def _output_tiles(self, source: Source, n_tile: int) -> OutputTiles:
         *batch, m, n = source.op.out.type.shape
         if out_layout(source.op) == "nm":
@@ -257,14 +317,15 @@ class TileGemm(Pass):
             ceil_div(m, TMEM_LANES),
             ceil_div(n, n_tile),
             prod(batch) if batch else None,
-            pairs=self.cta_group == PAIR,
+            cluster=Cluster(PAIR) if self.cta_group == PAIR else self._cluster(source.op),
         )
         if not self.persistent:
             return tiles
         source.function.attributes[CTAS_PER_SM] = i64(1)
         if self.scheduler == CLC:
             return replace(tiles, ctas=tiles.count, taken_over=True)
-        most = DEFAULT_TARGET.sms // tiles.group * tiles.group
+        group = tiles.cluster.ctas
+        most = DEFAULT_TARGET.sms // group * group
         return replace(tiles, ctas=min(tiles.count, self.ctas or most))
 
 
@@ -289,7 +350,7 @@ def _tile(
     staging: tiles of a warp that TMA stores from; None: threads store
     """
     read = [] if staging is None else _read_by_tma(source)
-    with kernel(source, tiles.grid, cluster=tiles.cluster) as arguments:
+    with kernel(source, tiles.grid, cluster=tiles.cluster_shape) as arguments:
         product = create(arguments)
         matrices = {each: argument(arguments, each.tensor) for each in read}
         staged = _staged(source, arguments[-1], n_tile, staging, matrices) if staging else None

@@ -7,14 +7,17 @@ from typing import ClassVar
 
 from tcir._mlir import arith, func, ir, scf
 from tcir.dialect import tc
-from tcir.dialect.attributes import constant_of, integer
+from tcir.dialect.attributes import constant_of, defining, integer
 from tcir.dialect.cta_pair import PAIR, kernel_cta_group
 from tcir.dialect.limits import QUARTERS
+from tcir.dialect.multicast import CTA_MASK, cluster_ctas, has_multicast
 from tcir.dialect.operation import traits_of
+from tcir.dialect.ops.smem_part import whole_tile
 from tcir.dialect.ops.tma import halo_of
 from tcir.dialect.walk import walk
 from tcir.dialect.warp_map import EPILOGUE, EPILOGUE_LOAD, MMA, PRODUCER, warp_map_of
 from tcir.passes.build import index
+from tcir.passes.build.cluster import multicast
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import fence, i64, of_pair, tma_load
 from tcir.passes.build.index import Index
@@ -30,6 +33,7 @@ from tcir.passes.build.kernel_ops import (
     walk_body,
 )
 from tcir.passes.roles.bulk_groups import guard_stores
+from tcir.passes.roles.multicasts import bytes_of, freed_by
 from tcir.passes.roles.pairs import lead, of_leader
 from tcir.passmanager.pipeline import Pass, register_pass
 
@@ -94,6 +98,9 @@ class PlaceBarriers(Pass):
     a role of its own, ``epilogue_load``: the epilogue waits for "full" in front of that loop, and
     in it, behind its last read and ``tc.fence "proxy.async"``, each thread arrives on "empty".
     TMA stores: see `tcir.passes.roles.bulk_groups`; CTA pairs: `tcir.passes.roles.pairs`.
+    Where loads are multicast (``cta_mask``), "full" counts what all CTAs send, and a commit arrives
+    on "empty" of each CTA that writes the slot, which takes an arrival of each that it writes to;
+    the CTA barriers are the cluster's.
     Preserves program order, which one thread may still execute as a whole, and the values stored.
     Each synchronisation op carries ``tc.for_role``.
     """
@@ -134,6 +141,11 @@ class _Placer:
         rings = [ring for loop in loops for ring in _ring_loops(loop)]
         cta_group = kernel_cta_group(kernel)
         return cls(kernel, loops, rings, _clearing_op(kernel, loops[0]), cta_group)
+
+    @property
+    def ctas(self) -> int:
+        """CTAs of a cluster."""
+        return cluster_ctas(self.kernel)
 
     @property
     def setup(self) -> ir.OpView:
@@ -177,8 +189,8 @@ class _Placer:
             self._barrier()
 
     def _barrier(self) -> None:
-        """Of all threads that use each other's memory: of the CTA, or of the pair."""
-        if self.cta_group == PAIR:
+        """Of all threads that use each other's memory: of the CTA, or of the cluster."""
+        if self.cta_group == PAIR or has_multicast(self.kernel):
             tc.ClusterBarrierOp()
         else:
             tc.CtaBarrierOp()
@@ -205,7 +217,10 @@ class _Placer:
         consumers = _consumers(loop, tiles, loads, by_epilogue)
         location = loads[0].location
         full = self._init(location, count)
-        readers = warp_map_of(self.kernel).threads(EPILOGUE) if by_epilogue else 1
+        frees = freed_by(loads, self.ctas)
+        readers = frees[0].bit_count() if frees else 1
+        if by_epilogue:
+            readers = warp_map_of(self.kernel).threads(EPILOGUE)
         empty = self._init(location, count, readers)
         with ir.InsertionPoint(loads[0]), location:
             phase = _phase(loop, count)
@@ -213,22 +228,16 @@ class _Placer:
             empty_slot = _bar(empty, slots[0].index)
             flipped = index.value(index.sub(1, phase))
             _tag(tc.MbarrierWaitOp(empty_slot, flipped), loader)
-            nbytes = sum(integer(load, "nbytes") for load in loads)
-            expect = tc.MbarrierExpectTxOp(full_slot, i64(nbytes * ctas))
+            expect = tc.MbarrierExpectTxOp(full_slot, i64(bytes_of(loads, self.ctas) * ctas))
             _tag(expect, loader)
         if ctas == PAIR:
             of_leader(expect)
         for load in loads:
-            with ir.InsertionPoint(load), load.location:
-                signalled = tma_load(
-                    load.map, list(load.coords), load.tile, integer(load, "row"),
-                    integer(load, "nbytes"), list(load.offsets), full_slot, halo_of(load),
-                )  # fmt: skip
+            signalled = _signalling(load, full_slot)
             if by_epilogue:
                 _tag(signalled, loader)
             if ctas == PAIR:
                 of_pair(signalled)
-            load.operation.erase()
         if by_epilogue:
             self._guard_staged(consumers, tiles, full_slot, empty_slot, phase)
             return
@@ -236,7 +245,10 @@ class _Placer:
             _tag(tc.MbarrierWaitOp(full_slot, phase), MMA)
             _tag(fence("tcgen05.after"), MMA)
         with _at_end(loop):
-            _tag(tc.CommitOp(empty_slot, loc=consumers[-1].location), MMA)
+            commit = tc.CommitOp(empty_slot, loc=consumers[-1].location)
+        _tag(commit, MMA)
+        if frees:
+            multicast(commit, frees)
 
     def _guard_staged(
         self,
@@ -462,13 +474,26 @@ def _around(loops: list[scf.ForOp], rings: list[scf.ForOp]) -> list[ir.Block]:
 
 
 def _slot_of(load: tc.TmaLoadOp) -> tc.SlotOp:
-    owner = None if isinstance(load.tile, ir.BlockArgument) else load.tile.owner.opview
-    if not isinstance(owner, tc.SlotOp):
+    owner: tc.SlotOp | None = defining(whole_tile(load.tile), tc.SlotOp)
+    if owner is None:
         raise match_failure(
             load, "expected TMA loads into a slot of a ring, got a tile without one; run "
             "multi-buffer first"
         )  # fmt: skip
     return owner
+
+
+def _signalling(load: tc.TmaLoadOp, full: ir.Value) -> tc.TmaLoadOp:
+    """Replaces a load by one that signals `full`."""
+    with ir.InsertionPoint(load), load.location:
+        signalled = tma_load(
+            load.map, list(load.coords), load.tile, integer(load, "row"),
+            integer(load, "nbytes"), list(load.offsets), full, halo_of(load),
+        )  # fmt: skip
+    if CTA_MASK in load.attributes:
+        signalled.attributes[CTA_MASK] = load.attributes[CTA_MASK]
+    load.operation.erase()
+    return signalled
 
 
 def _is_staged(tile: ir.Value) -> bool:
@@ -486,7 +511,7 @@ def _consumers(
     for tile in tiles:
         for use in tile.uses:
             user = use.owner.opview
-            if user in loads:
+            if user in loads or isinstance(user, tc.SmemPartOp):
                 continue
             traits = traits_of(user)
             known = traits.completed_by == ("" if by_epilogue else COMMIT)

@@ -52,6 +52,7 @@ def test_every_hardware_op_names_its_section() -> None:
         "tc.smem_tile",
         "tc.tmem_tile",
         "tc.slot",
+        "tc.smem_part",
         "tc.role",
         "tc.one_thread",
         "tc.repack",

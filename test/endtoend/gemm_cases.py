@@ -63,6 +63,7 @@ QUICK = [
     Dense(20, 72, 160, "f8E4M3FN", "km", "nk", other="f8E5M2", out="bf16"),
     Dense(3, 200, 48, "i8", "mk", "nk", options="n-tile=192"),
     Dense(140, 40, 72, "f16", options="cta-group=2 n-tile=32"),
+    Dense(140, 40, 72, "f16", "mk", "nk", options="cluster=2x2 n-tile=32"),
 ]
 
 MAJORS = [Dense(136, 80, 176, element, a, b) for element in TYPES for a, b in LAYOUTS]
@@ -131,5 +132,22 @@ PAIRS = [
 ]  # fmt: skip
 """Pairs of CTAs: odd tiles of rows, one CTA without rows, halves of B that begin anywhere.
 Persistent: 5 and 4 tiles by two pairs; groups of 4 rows of pairs and of one; a tile for each."""
+
+CLUSTERS = [
+    *(Dense(300, 200, 144, element, a, b, options=f"cluster={cluster} n-tile=128")
+      for element, (a, b), cluster in zip(("f16", "bf16", "f8E4M3FN", "i8"), LAYOUTS,
+                                          ("2x1", "1x2", "2x2", "1x4"))),
+    Dense(140, 264, 72, "f32", "mk", "nk", options="cluster=1x2 n-tile=96"),
+    Dense(600, 33, 65, "f16", "km", "kn", options="cluster=4x1"),
+    Dense(1, 1, 1, "bf16", options="cluster=2x2 swap=never"),
+    Dense(257, 130, 200, "f16", "mk", "kn", out="f16", batch=2, options="cluster=2x1 stages=1"),
+    Dense(20, 300, 72, "bf16", "mk", "nk", options="cluster=1x2"),
+    Dense(600, 72, 136, options="cluster=2x1 n-tile=32 persistent=true ctas=4"),
+    Dense(300, 200, 80, "i8", "km", "nk", options="cluster=2x2 n-tile=64 persistent=true ctas=4"),
+    Dense(260, 130, 256, "f16", "mk", "nk", options="cluster=1x2 n-tile=64 store=tma"),
+    Dense(130, 72, 256, "f16", "mk", "nk", options="cluster=2x1 split-k=2"),
+]  # fmt: skip
+"""Clusters that load shared operands by multicast: CTAs without rows or columns, parts K-major and
+MN-major, exchanged operands (1x2 along N is 2x1 of the mma), batches, tiles in turn."""
 
 DENSE = [*MAJORS, *TAILS, *TILES, *OTHERS, *PERSISTENT, *SWAPPED, *PAIRS]

@@ -75,10 +75,7 @@
 // NVVM-NEXT: %[[ISSUES:.*]] = arith.andi %[[WARP]], %[[LEADER]]
 // NVVM-NEXT: scf.if %[[ISSUES]]
 // NVVM: nvvm.tcgen05.mma {{.*}}cta_2
-// NVVM: %[[PAIR:.*]] = arith.andi %[[RANK]], %c-2_i32
-// NVVM-NEXT: %[[RANKS:.*]] = arith.shli %c3_i32, %[[PAIR]]
-// NVVM-NEXT: %[[MASK:.*]] = arith.trunci %[[RANKS]] : i32 to i16
-// NVVM-NEXT: nvvm.tcgen05.commit %{{.*}}, multicast_mask = %[[MASK]] {group = #nvvm.cta_group<cta_2>}
+// NVVM: nvvm.tcgen05.commit %{{.*}}, multicast_mask = %c3_i16 {group = #nvvm.cta_group<cta_2>}
 // NVVM: nvvm.cluster.wait
 // NVVM: nvvm.tcgen05.dealloc {{.*}}cta_2
 
