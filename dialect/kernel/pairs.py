@@ -20,6 +20,7 @@ from tcir.dialect.ops.block_scale import CpScalesOp, MmaBlockScaleOp
 from tcir.dialect.ops.compute import MmaOp
 from tcir.dialect.ops.cp_rows import CpRowsOp
 from tcir.dialect.ops.halo import RefreshOp, ShiftOp
+from tcir.dialect.ops.launch_control import LaunchRequestOp
 from tcir.dialect.ops.memory import TmemAllocOp, TmemDeallocOp, TmemRelinquishOp
 from tcir.dialect.ops.mma_sparse import MmaSparseOp
 from tcir.dialect.ops.mma_ws import MmaWsOp
@@ -40,7 +41,7 @@ GROUPED = (
     TmemAllocOp, TmemDeallocOp, TmemRelinquishOp,
 )  # fmt: skip
 """All tcgen05 ops that PTX has a ``.cta_group`` for."""
-SKIPPED = (*ISSUED, MbarrierWaitOp, MbarrierExpectTxOp, FenceOp, RoleOp)
+SKIPPED = (*ISSUED, MbarrierWaitOp, MbarrierExpectTxOp, LaunchRequestOp, FenceOp, RoleOp)
 """Ops that the other CTA of a pair can skip."""
 
 

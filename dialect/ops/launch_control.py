@@ -46,6 +46,9 @@ class LaunchRequestOp(
     Response ``slot`` is written through the async proxy, and its 16 bytes are counted on ``signal``
     (``tc.mbarrier_expect_tx``). A CTA that is granted is never launched: the one that asked has its
     work to do (PTX ISA 9.7.13.17). After a refusal there must be no further request.
+
+    With ``cta_group = 2`` the leader of a pair asks for another pair, and each CTA gets the
+    response, at the same place and counted on its own barrier (``.multicast::cluster::all``).
     """
 
     example = """
@@ -66,9 +69,9 @@ class LaunchQueryOp(Op, name="launch_query", async_only=True):
     """``clusterlaunchcontrol.query_cancel`` of response ``slot``: whether a CTA was granted, and
     which.
 
-    ``cta`` is its ``%ctaid.x``, 0 if there is none. The response is read through the generic proxy:
-    the next request to the slot needs ``tc.fence "proxy.async"`` behind this op and an arrival that
-    it waits for (PTX ISA 9.7.13.17).
+    ``cta`` is its ``%ctaid.x``, of a pair the leader's, 0 if there is none. The response is read
+    through the generic proxy: the next request to the slot needs ``tc.fence "proxy.async"`` behind
+    this op and an arrival that it waits for (PTX ISA 9.7.13.17).
     """
 
     example = """

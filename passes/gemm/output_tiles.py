@@ -25,7 +25,7 @@ class OutputTiles:
     ctas: CTAs that share the tiles out, one tile of them after another; None: one CTA per tile.
           The CTAs of a cluster go through neighbouring tiles together
     taken_over: one CTA per tile, in a loop of one turn that `cluster-launch-control` makes one over
-                the CTAs taken over
+                the CTAs, or pairs of them, taken over
     cluster: CTAs that have neighbouring tiles, those of a pair two of the same columns
     """
 
@@ -69,11 +69,11 @@ class OutputTiles:
         if self.ctas is None:
             yield block_id("x"), block_id("y"), None if self.batch is None else block_id("z")
             return
-        if self.taken_over:
-            with counting_loop(0, 1, self.count):
-                yield self._place(block_id("x"))
-            return
         group = self.cluster.ctas
+        if self.taken_over:
+            with counting_loop(0, 1, self.count // group):
+                yield self._place(index.div(block_id("x"), group))
+            return
         count, sharing = self.count // group, self.ctas // group
         number, most = index.div(block_id("x"), group), ceil_div(count, sharing)
         if count % sharing:

@@ -164,12 +164,7 @@ class TileGemm(Pass):
         if cluster != ALONE and self.scheduler == CLC:
             raise InputError(
                 f"expected cluster=1x1 with scheduler=clc, got {cluster}: a request takes over a "
-                "whole cluster, and only one CTA of it reads the response; take scheduler=static"
-            )
-        if self.cta_group == PAIR and self.scheduler == CLC:
-            raise InputError(
-                "expected cta-group=1 with scheduler=clc, got 2: a request takes over a whole "
-                "cluster, and only one CTA of the pair reads the response; take scheduler=static"
+                "whole cluster, and only pairs share a response; take scheduler=static"
             )
         if self.ctas < 0 or (self.ctas and not self.persistent):
             raise InputError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tcir._mlir import arith, ir, llvm
 from tcir.dialect import tc
+from tcir.dialect.cta_pair import PAIR, cta_group_of
 from tcir.dialect.limits import LAUNCH_RESPONSE_BYTES
 
 from .converter import (
@@ -34,14 +35,15 @@ def _slot(converter: Converter, responses: ir.Value, slot: ir.Value) -> ir.Value
 
 @lower(tc.LaunchRequestOp)
 def convert_launch_request(converter: Converter, op: tc.LaunchRequestOp) -> None:
-    """``clusterlaunchcontrol.try_cancel``."""
+    """``clusterlaunchcontrol.try_cancel``, of a pair with the response in both CTAs."""
     require_role(converter, op)
     signal = converter.record(op.signal, Mbarrier).address
+    multicast = ".multicast::cluster::all" if cta_group_of(op) == PAIR else ""
     llvm.inline_asm(
         None,
         [_slot(converter, op.responses, op.slot), converter.add(signal.base, signal.offset)],
-        "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 "
-        "[$0], [$1];",
+        "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes"
+        f"{multicast}.b128 [$0], [$1];",
         "r,r,~{memory}",
         has_side_effects=True,
     )

@@ -8,16 +8,18 @@ from typing import ClassVar
 from tcir._mlir import func, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, integers, string
+from tcir.dialect.cta_pair import LEADER, PAIR, kernel_cta_group
 from tcir.dialect.limits import LAUNCH_RESPONSE_BYTES, MBARRIER_BYTES, SMEM_BYTES, WARP
 from tcir.dialect.loops import MOST_TRIPS
 from tcir.dialect.walk import walk
 from tcir.dialect.warp_map import PRODUCER
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.emit import fence, i64
+from tcir.passes.build.emit import fence, i64, of_pair
 from tcir.passes.build.kernel_ops import body, find_kernels
 from tcir.passes.build.limits import round_up
 from tcir.passes.build.tile_kernel import block_id
+from tcir.passes.roles.pairs import of_leader
 from tcir.passmanager.pipeline import Pass, register_pass
 
 RESPONSES = 2
@@ -51,8 +53,24 @@ class ClusterLaunchControl(Pass):
           scf.yield %turn + 1, %next, %granted
         }
 
-    The request goes out before the work that it overlaps. Preserves what the CTAs of the grid do
-    together; which CTA does it is up to the hardware.
+    The request goes out before the work that it overlaps.
+
+    A pair of CTAs takes over pairs. The leader asks, and each CTA gets the response, on its own
+    %full; all roles that read it, of both CTAs, arrive on the leader's %empty::
+
+          // the producer:
+          "tc.mbarrier_wait"(%empty[slot], 1 - phase) {cta_group = 2, leader}
+          "tc.mbarrier_expect_tx"(%full[slot]) {nbytes = 16}
+          "tc.launch_request"(%responses, slot, %full[slot]) {cta_group = 2, leader}
+          …
+          // every role:
+          "tc.mbarrier_wait"(%full[slot], phase) {cta_group = 2}
+          %granted, %first = "tc.launch_query"(%responses, slot)
+          "tc.fence"() {kind = "proxy.async"}
+          "tc.mbarrier_arrive"(%empty[slot]) {cta_group = 2}
+          scf.yield %turn + 1, %first + %rank, %granted
+
+    Preserves what the CTAs of the grid do together; which CTA does it is up to the hardware.
     """
 
     name: ClassVar[str] = "cluster-launch-control"
@@ -64,11 +82,15 @@ class ClusterLaunchControl(Pass):
 
 @dataclass(frozen=True)
 class _Ring:
-    """The responses, and the barriers that say that one is there, or has been read by all."""
+    """The responses, and the barriers that say that one is there, or has been read by all.
+
+    With `cta_group` 2 they are in both CTAs of a pair, whose readers arrive on the leader's empty.
+    """
 
     responses: tc.LaunchResponsesOp
     full: tc.MbarrierInitOp
     empty: tc.MbarrierInitOp
+    cta_group: int
 
 
 def _take_over(kernel: func.FuncOp) -> None:
@@ -87,7 +109,7 @@ def _take_over(kernel: func.FuncOp) -> None:
                 "expected a kernel that reads its place in the grid in the loops of its roles, got "
                 "gpu.block_id outside; tile with scheduler=clc",
             )
-    ring = _place(kernel, sum(map(_threads, roles)))
+    ring = _place(kernel, roles)
     for role, loop in zip(roles, loops):
         _repeat(role, loop, ring)
 
@@ -104,14 +126,21 @@ def _loop(role: tc.RoleOp) -> scf.ForOp:
     return found[0]
 
 
-def _threads(role: tc.RoleOp) -> int:
-    """Threads that read a response and say so; the producer's own request comes after its read."""
-    if string(role, "kind") == PRODUCER:
+def _releases(role: tc.RoleOp, cta_group: int) -> bool:
+    """Whether `role` says that it has read a response. The thread that asks for the next one need
+    not, but a pair has another producer, which only reads."""
+    return cta_group == PAIR or string(role, "kind") != PRODUCER
+
+
+def _arrivals(role: tc.RoleOp, cta_group: int) -> int:
+    """Threads that say so, in both CTAs of a pair if both have the role."""
+    if not _releases(role, cta_group):
         return 0
-    return len(integers(role, "warps")) * (1 if string(role, "threads") == "one" else WARP)
+    threads = len(integers(role, "warps")) * (1 if string(role, "threads") == "one" else WARP)
+    return threads if LEADER in role.attributes else threads * cta_group
 
 
-def _place(kernel: func.FuncOp, readers: int) -> _Ring:
+def _place(kernel: func.FuncOp, roles: list[tc.RoleOp]) -> _Ring:
     """Makes the ring behind what shared memory holds; its barriers are published as the others."""
     start = round_up(integer(kernel, "tc.smem_bytes"), LAUNCH_RESPONSE_BYTES)
     end = start + RESPONSES * (LAUNCH_RESPONSE_BYTES + 2 * MBARRIER_BYTES)
@@ -121,6 +150,8 @@ def _place(kernel: func.FuncOp, readers: int) -> _Ring:
             "responses of cluster launch control; take fewer stages",
         )  # fmt: skip
     kernel.attributes["tc.smem_bytes"] = i64(end)
+    cta_group = kernel_cta_group(kernel)
+    readers = sum(_arrivals(role, cta_group) for role in roles)
     published = next(op for op in body(kernel) if isinstance(op, tc.FenceOp))
     kind = tc.RingType.build(RESPONSES, tc.MbarrierType.get())
     with ir.InsertionPoint(published), published.location:
@@ -130,7 +161,7 @@ def _place(kernel: func.FuncOp, readers: int) -> _Ring:
     for op in (responses, full, empty):
         op.attributes["offset"] = i64(at)
         at += op.nbytes
-    return _Ring(responses, full, empty)
+    return _Ring(responses, full, empty, cta_group)
 
 
 def _repeat(role: tc.RoleOp, loop: scf.ForOp, ring: _Ring) -> None:
@@ -146,19 +177,10 @@ def _repeat(role: tc.RoleOp, loop: scf.ForOp, ring: _Ring) -> None:
             scf.ConditionOp(before.arguments[2], list(before.arguments)[:2])
         turn, cta = after.arguments
         with ir.InsertionPoint(after):
-            slot = index.value(index.rem(turn, RESPONSES))
-            phase = index.value(index.rem(index.div(turn, RESPONSES), 2))
-            full, empty = (_bar(each, slot) for each in (ring.full, ring.empty))
-            if string(role, "kind") == PRODUCER:
-                tc.MbarrierWaitOp(empty, index.value(index.sub(1, phase)))
-                tc.MbarrierExpectTxOp(full, i64(LAUNCH_RESPONSE_BYTES))
-                tc.LaunchRequestOp(ring.responses.responses, slot, full)
-            last = tc.MbarrierWaitOp(full, phase)
-            query = tc.LaunchQueryOp(ring.responses.responses, slot)
-            fence("proxy.async")
-            if string(role, "kind") != PRODUCER:
-                tc.MbarrierArriveOp(empty)
-            scf.YieldOp([index.value(index.add(turn, 1)), query.cta, query.granted])
+            last, query = _take_turn(role, ring, turn)
+            rank = tc.CtaRankOp().rank if ring.cta_group == PAIR else 0
+            following = index.value(index.add(query.cta, rank))
+            scf.YieldOp([index.value(index.add(turn, 1)), following, query.granted])
     for op in list(loop.body)[:-1]:
         if op.operation.name == "gpu.block_id":
             _check_axis(op)
@@ -167,6 +189,33 @@ def _repeat(role: tc.RoleOp, loop: scf.ForOp, ring: _Ring) -> None:
             op.operation.move_before(last.operation)
     loop.induction_variable.replace_all_uses_with(turn)
     loop.operation.erase()
+
+
+def _take_turn(
+    role: tc.RoleOp, ring: _Ring, turn: ir.Value
+) -> tuple[tc.MbarrierWaitOp, tc.LaunchQueryOp]:
+    """Asks for a response, if `role` is the one that does, and reads it: the wait for it, behind
+    which its work does not go, and the query."""
+    slot = index.value(index.rem(turn, RESPONSES))
+    phase = index.value(index.rem(index.div(turn, RESPONSES), 2))
+    full, empty = (_bar(each, slot) for each in (ring.full, ring.empty))
+    asking: list[ir.OpView] = []
+    if string(role, "kind") == PRODUCER:
+        asking.append(tc.MbarrierWaitOp(empty, index.value(index.sub(1, phase))))
+        tc.MbarrierExpectTxOp(full, i64(LAUNCH_RESPONSE_BYTES))
+        asking.append(tc.LaunchRequestOp(ring.responses.responses, slot, full))
+    wait = tc.MbarrierWaitOp(full, phase)
+    query = tc.LaunchQueryOp(ring.responses.responses, slot)
+    fence("proxy.async")
+    reading: list[ir.OpView] = [wait]
+    if _releases(role, ring.cta_group):
+        reading.append(tc.MbarrierArriveOp(empty))
+    if ring.cta_group == PAIR:
+        for op in asking:
+            of_leader(op)
+        for op in asking + reading:
+            of_pair(op)
+    return wait, query
 
 
 def _check_axis(op: ir.OpView) -> None:

@@ -201,7 +201,7 @@ func.func @f(%x: memref<256x64xf16>, %out: memref<256x32xf32>)
   "tc.role"() ({
   ^bb0(%w: index):
     "tc.mbarrier_expect_tx"(%full) {leader, nbytes = 32768 : i64} : (!tc.mbarrier) -> ()
-    // expected-error @+1 {{tc.kernel: leader must be a unit attribute of tc.mma, tc.mma_block_scale, tc.cp_scales, tc.commit, tc.mbarrier_wait, tc.mbarrier_expect_tx, tc.fence, tc.role in a kernel of pairs, got unit on tc.tma_load: the CTA of odd rank skips the op}}
+    // expected-error @+1 {{tc.kernel: leader must be a unit attribute of tc.mma, tc.mma_block_scale, tc.cp_scales, tc.commit, tc.mbarrier_wait, tc.mbarrier_expect_tx, tc.launch_request, tc.fence, tc.role in a kernel of pairs, got unit on tc.tma_load: the CTA of odd rank skips the op}}
     "tc.tma_load"(%map, %i, %i, %a, %full) {leader, cta_group = 2 : i64, row = 0 : i64, nbytes = 16384 : i64, operandSegmentSizes = array<i32: 1, 2, 0, 1, 1>} : (!tc.tensor_map, index, index, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">, !tc.mbarrier) -> ()
   }) {kind = "producer", warps = array<i64: 4>, threads = "one"} : () -> ()
   "tc.role"() ({

@@ -1321,7 +1321,7 @@ func.func @f(%x: memref<8xf32>)
   "tc.role"() ({
   ^bb0(%w: index):
     "tc.mbarrier_expect_tx"(%f) {nbytes = 16 : i64} : (!tc.mbarrier) -> ()
-    // expected-error @+1 {{tc.kernel: a kernel that takes over CTAs must have a grid along x, without clusters, got tc.grid [6, 2, 1] and tc.cluster none: tc.launch_query gives the number of one CTA along x}}
+    // expected-error @+1 {{tc.kernel: a kernel that takes over CTAs must have a grid along x, without clusters, or with cta_group = 2 on the request of a pair, got tc.grid [6, 2, 1], tc.cluster none and cta_group = 1: tc.launch_query gives the number of one CTA along x, and a request takes over whole clusters}}
     "tc.launch_request"(%r, %c0, %f) : (!tc.launch_response_table, index, !tc.mbarrier) -> ()
   }) {kind = "producer", threads = "one", warps = array<i64: 0>} : () -> ()
   return

@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 
 import tcir
-from tcir._mlir import arith
+from tcir._mlir import arith, ir
 from tcir.errors import InputError
 from tcir.passmanager.pipeline import as_pipeline
 
-from .breaking import Edit, change_operand, erase, pick, run_broken, set_attribute
+from .block_scaled_text import BlockScaled
+from .breaking import Edit, change_operand, change_text, erase, pick, run_broken, set_attribute
 from .linalg_text import Matmul
+from .pair_edits import UNORDERED, with_unit, without
+from .pair_edits import Break as PairBreak
 
 PASS = "cluster-launch-control"
 OPTIONS = {"persistent": True, "scheduler": "clc"}
@@ -24,8 +27,16 @@ CASES = {
     "one tile": (Matmul(64, 16, 24), {}),
     "one accumulator": (Matmul(136, 24, 72, "km", "nk"), {"n_tile": 16, "acc_stages": 1}),
     "a dependent launch": (Matmul(64, 40, 24), {"n_tile": 16, "programmatic": True}),
-}
-QUICK = {"six tiles"}
+    "pairs": (Matmul(300, 40, 24), {"cta_group": 2, "n_tile": 32, "stages": 2}),
+    "pairs, groups of rows": (Matmul(1100, 72, 72), {"cta_group": 2, "n_tile": 64}),
+    "pairs, a batch": (
+        Matmul(24, 40, 16, "km", "nk", batch=3, out="f16"), {"cta_group": 2, "n_tile": 32}
+    ),
+    "pairs, stores by TMA": (
+        Matmul(300, 40, 24), {"cta_group": 2, "n_tile": 32, "store": "tma", "programmatic": True}
+    ),
+}  # fmt: skip
+QUICK = {"six tiles", "pairs"}
 
 
 @pytest.mark.parametrize(
@@ -133,3 +144,104 @@ def test_break(what: str) -> None:
 def test_unbroken() -> None:
     caught = run_broken(PROGRAM.text(), _pipeline(), PASS, lambda _: None)
     assert not caught, caught.text
+
+
+# --- pairs -------------------------------------------------------------------------------------
+
+PAIRS = {**OPTIONS, "cta_group": 2}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_pairs_that_are_declined(seed: int) -> None:
+    """A seed declines a quarter of the requests, each time others."""
+    program = Matmul(1100, 40, 24).text()
+    report = tcir.validate(program, "gemm", n_tile=32, orders=2, seed=seed, **PAIRS)
+    assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
+    assert not [f for line in report.passes for f in line.findings]
+
+
+@pytest.mark.slow
+def test_pairs_of_nvfp4() -> None:
+    program = BlockScaled(m=300, n=256, k=768).linalg()
+    report = tcir.validate(program, "gemm", n_tile=128, orders=2, seed=2, **PAIRS)
+    assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
+    assert not [f for line in report.passes for f in line.findings]
+
+
+def test_a_pair_for_every_pair_of_tiles() -> None:
+    kernel = tcir.compile(Matmul(300, 200, 72).text(), "gemm", n_tile=64, **PAIRS)
+    assert kernel.launch_config.grid == (16, 1, 1)
+    assert kernel.launch_config.cluster == (2, 1, 1)
+    asked = ".mbarrier::complete_tx::bytes.multicast::cluster::all.b128"
+    assert kernel.ptx.count(asked) == 1 and kernel.cubin
+
+
+PAIR_PROGRAM = Matmul(1100, 40, 24)
+"""Ten pairs of tiles."""
+TILE, TO_NVVM = "tile-gemm", "convert-tc-to-nvvm"
+INIT, EXPECT = "tc.mbarrier_init", "tc.mbarrier_expect_tx"
+OF_PRODUCER, EPILOGUE, OF_RESPONSES = 0, 3, 5
+"""Which arrivals; which barriers are their "empty"."""
+
+
+def _one(number: Any) -> Any:
+    return arith.constant(number.type, 1)
+
+
+def _pair_number(index: int) -> Edit:
+    """A role takes the number of the pair for that of its first CTA."""
+
+    def edit(module: Any) -> None:
+        cta = pick(module, QUERY, index).results[1]
+        (use,) = cta.uses
+        with ir.InsertionPoint(use.owner), use.owner.location:
+            half = arith.divui(cta, arith.constant(cta.type, 2))
+        use.owner.operands[use.operand_number] = half
+
+    return edit
+
+
+def _one_epilogue(module: Any) -> None:
+    """Of the two epilogues only the leader's releases."""
+    with_unit(ARRIVE, "leader", EPILOGUE)(module)
+    set_attribute(INIT, "arrivals", "131 : i64", OF_RESPONSES)(module)
+
+
+PAIR_BREAKS = [
+    PairBreak("tiles by the number of the CTA", TILE, change_operand("arith.divui", 1, _one),
+              ("difference", *UNORDERED)),
+    PairBreak("only the leader expects the response", PASS, with_unit(EXPECT, "leader"),
+              ("deadlock",), quick=True),
+    PairBreak("the response stays with the leader", PASS, without(REQUEST, "cta_group"),
+              ("deadlock",)),
+    PairBreak("both CTAs ask", PASS, without(REQUEST, "leader"), ("deadlock",)),
+    PairBreak("the other producer does not release", PASS, erase(ARRIVE, OF_PRODUCER),
+              ("deadlock",)),
+    PairBreak("an epilogue releases in its own CTA", PASS, without(ARRIVE, "cta_group", EPILOGUE),
+              ("deadlock",)),
+    PairBreak("room once one CTA has read", PASS,
+              set_attribute(INIT, "arrivals", "130 : i64", OF_RESPONSES), UNORDERED),
+    PairBreak("one epilogue does not release", PASS, _one_epilogue, UNORDERED),
+    PairBreak("read before it is there", PASS, _last_request_first, UNORDERED, quick=True),
+    PairBreak("the producers take the pair's number", PASS, _pair_number(0),
+              ("difference", *UNORDERED)),
+    PairBreak("the epilogues take the pair's number", PASS, _pair_number(2),
+              ("difference", *UNORDERED)),
+    PairBreak("no multicast", TO_NVVM, change_text(r"\.multicast::cluster::all", ""),
+              ("deadlock",)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "each",
+    [pytest.param(b, id=b.what, marks=() if b.quick else pytest.mark.slow) for b in PAIR_BREAKS],
+)
+def test_pair_break(each: PairBreak) -> None:
+    each.check(PAIR_PROGRAM.text(), _pair_pipeline(each.at))
+
+
+@cache
+def _pair_pipeline(last: str) -> tcir.Pipeline:
+    whole = as_pipeline("gemm", n_tile=32, **PAIRS)
+    return tcir.Pipeline(whole.passes[: whole.index(last) + 1])

@@ -6,11 +6,12 @@
 // RUN: %exits 3 %tc-opt %s --tile-gemm="{cta-group=2 n-tile=48}" | %filecheck %s --check-prefix=N48
 // RUN: %exits 3 %tc-opt %s --tile-gemm="{cta-group=4}" | %filecheck %s --check-prefix=FOUR
 // RUN: %exits 3 %tc-opt %s --tile-gemm="{cta-group=2 persistent=true ctas=3}" | %filecheck %s --check-prefix=THREE
-// RUN: %exits 3 %tc-opt %s --tile-gemm="{cta-group=2 persistent=true scheduler=clc}" | %filecheck %s --check-prefix=CLC
+// RUN: %tc-opt %s --tile-gemm="{cta-group=2 persistent=true scheduler=clc}" | %filecheck %s --check-prefix=CLC
+// RUN: %tc-opt %s --tile-gemm="{cta-group=2 persistent=true scheduler=clc}" --multi-buffer="{stages=2}" --place-barriers --plan-memory --assign-roles --cluster-launch-control --verify-tc-kernel | %filecheck %s --check-prefix=TAKEN
+// RUN: %tc-opt %s --tile-gemm="{cta-group=2 persistent=true scheduler=clc}" --multi-buffer="{stages=2}" --place-barriers --plan-memory --assign-roles --cluster-launch-control --convert-tc-to-nvvm | %filecheck %s --check-prefix=CANCEL
 // RUN: %tc-opt %s --tile-gemm="{cta-group=2 persistent=true ctas=2}" --multi-buffer="{stages=2}" --place-barriers --plan-memory --assign-roles --verify-tc-kernel | %filecheck %s --check-prefix=PERSISTENT
 // RUN: %tc-opt %s --tile-gemm="{cta-group=2 persistent=true ctas=2}" --multi-buffer="{stages=2}" --place-barriers --plan-memory --assign-roles --convert-tc-to-nvvm | %filecheck %s --check-prefix=MAPA
 // THREE: expected ctas to be a multiple of cta-group=2, got 3: the CTAs of a pair compute tiles together; take ctas=4
-// CLC: expected cta-group=1 with scheduler=clc, got 2
 // N48: error: expected n-tile to be a multiple of 32 in [32, 256], got 48 (N of tcgen05.mma.kind::f16 with M = 256, PTX ISA 9.7.16.2, table 39); take 32 or 64, or 0 to choose
 // FOUR: expected cta-group to be 1 or 2, the CTAs that an mma acts on (PTX ISA 9.7.16.5), got 4; smallest accepted: cta-group=1
 
@@ -98,6 +99,46 @@
 // MAPA: nvvm.mbarrier.try_wait {{.*}}scope = #nvvm.mem_scope<cluster>
 // MAPA: %[[THERE:.*]] = nvvm.mapa %{{.*}}, %{{.*}} : !llvm.ptr<3> -> !llvm.ptr<7>
 // MAPA-NEXT: nvvm.mbarrier.arrive %[[THERE]] {{.*}}scope = #nvvm.mem_scope<cluster>
+
+// Pairs of CTAs for four pairs of tiles, of which a pair may take over the others.
+// CLC: tc.cluster = array<i64: 2, 1, 1>
+// CLC-SAME: tc.grid = array<i64: 8, 1, 1>
+// CLC: scf.for %{{.*}} = %c0 to %c1 step %c1 {
+// CLC-NEXT: %[[CTA:.*]] = gpu.block_id x
+// CLC-NEXT: %[[PAIR:.*]] = arith.divui %[[CTA]], %c2
+// CLC: %[[RANK:.*]] = "tc.cta_rank"()
+// CLC: } {tc.most_trips = 4 : i64}
+
+// The leader asks, both CTAs expect the response, all roles of both release it at the leader.
+// TAKEN: "tc.launch_responses"
+// TAKEN-NEXT: %[[FULL:.*]] = "tc.mbarrier_init"() {arrivals = 1 : i64, offset = {{.*}}<2 : i64, !tc.mbarrier>
+// TAKEN-NEXT: %[[EMPTY:.*]] = "tc.mbarrier_init"() {arrivals = 259 : i64, offset
+// TAKEN-NEXT: "tc.fence"() {kind = "mbarrier_init"}
+// TAKEN: ^bb0(%[[TURN:.*]]: index, %[[CTA:.*]]: index):
+// TAKEN: %[[F:.*]] = "tc.slot"(%[[FULL]],
+// TAKEN-NEXT: %[[E:.*]] = "tc.slot"(%[[EMPTY]],
+// TAKEN: "tc.mbarrier_wait"(%[[E]], %{{.*}}) {cta_group = 2 : i64, leader}
+// TAKEN-NEXT: "tc.mbarrier_expect_tx"(%[[F]]) {nbytes = 16 : i64}
+// TAKEN-NEXT: "tc.launch_request"(%{{.*}}, %[[F]]) {cta_group = 2 : i64, leader}
+// TAKEN: "tc.mbarrier_wait"(%[[F]], %{{.*}}) {cta_group = 2 : i64}
+// TAKEN-NEXT: %[[Q:.*]]:2 = "tc.launch_query"
+// TAKEN-NEXT: "tc.fence"() {kind = "proxy.async"}
+// TAKEN-NEXT: "tc.mbarrier_arrive"(%[[E]]) {cta_group = 2 : i64}
+// TAKEN-NEXT: %[[RANK:.*]] = "tc.cta_rank"()
+// TAKEN-NEXT: %[[MINE:.*]] = arith.addi %[[Q]]#1, %[[RANK]]
+// TAKEN: scf.yield %{{.*}}, %[[MINE]], %[[Q]]#0
+// TAKEN: }) {kind = "producer", threads
+// TAKEN: "tc.launch_query"
+// TAKEN-NEXT: "tc.fence"() {kind = "proxy.async"}
+// TAKEN-NEXT: "tc.mbarrier_arrive"(%{{.*}}) {cta_group = 2 : i64}
+// TAKEN: }) {kind = "mma", leader
+// TAKEN: "tc.launch_query"
+// TAKEN-NEXT: "tc.fence"() {kind = "proxy.async"}
+// TAKEN-NEXT: "tc.mbarrier_arrive"(%{{.*}}) {cta_group = 2 : i64}
+// TAKEN: }) {kind = "epilogue", threads
+
+// CANCEL: scf.if
+// CANCEL: clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.multicast::cluster::all.b128 [$0], [$1];
 func.func @plain(%a: tensor<300x128xf16>, %b: tensor<500x128xf16>) -> tensor<300x500xf32> {
   %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "nk"} : (tensor<300x128xf16>, tensor<500x128xf16>) -> tensor<300x500xf32>
   return %c : tensor<300x500xf32>

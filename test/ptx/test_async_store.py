@@ -245,6 +245,14 @@ end:
 )
 
 
+def asked_by_the_first(many: str = ".multicast::cluster::all") -> str:
+    """A cluster of two, whose first CTA asks."""
+    sync = SYNC.replace(".aligned", "") + "setp.eq.u32 %p3, %r1, 0;\n"
+    return CONTROL.format(
+        complete=COMPLETE, guard="@%p3", many=many, sync=sync, after=SYNC.replace(".aligned", "")
+    ).replace("mov.u32 %r8, %ctaid.x;", "mov.u32 %r8, %ctaid.x; sub.u32 %r8, %r8, %r1;")
+
+
 @pytest.mark.parametrize("seed", [None, 1, 2, 3])
 def test_every_cluster_once(seed: Any, assemble: Any) -> None:
     ptx = entry(CONTROL.format(complete=COMPLETE, guard="", many="", sync="", after=""))
@@ -257,16 +265,30 @@ def test_every_cluster_once(seed: Any, assemble: Any) -> None:
 
 
 def test_answers_go_to_the_whole_cluster(assemble: Any) -> None:
-    sync = SYNC.replace(".aligned", "") + "setp.eq.u32 %p3, %r1, 0;\n"
-    body = CONTROL.format(
-        complete=COMPLETE, guard="@%p3", many=".multicast::cluster::all", sync=sync,
-        after=SYNC.replace(".aligned", ""),
-    )  # fmt: skip
-    body = body.replace("mov.u32 %r8, %ctaid.x;", "mov.u32 %r8, %ctaid.x; sub.u32 %r8, %r8, %r1;")
+    body = asked_by_the_first()
     out = np.zeros(12, np.uint32)
     report = run(entry(body), out, grid=12, block=1, cluster=2)
     assert report.ok and (out == 1).all(), report
     assemble(entry(body))
+
+
+def test_an_answer_of_the_cluster_is_awaited_in_each_cta() -> None:
+    body = asked_by_the_first()
+    early = body.replace("again: mbarrier", "@!%p3 bra read;\nagain: mbarrier").replace(
+        "xor.b32 %r9", "read: xor.b32 %r9"
+    )
+    assert early != body
+    report = run(entry(early), np.zeros(4, np.uint32), grid=4, block=1, cluster=2)
+    assert "race" in [f.code for f in report.findings], report
+
+
+def test_a_request_names_places_of_its_own_cta() -> None:
+    body = asked_by_the_first("").replace(
+        "@%p3 clusterlaunch",
+        "mapa.shared::cluster.u32 %r2, %r2, 1; @%p3 clusterlaunch",
+    )
+    report = run(entry(body), np.zeros(4, np.uint32), grid=4, block=1, cluster=2)
+    assert [e.code for e in report.errors] == ["foreign-shared-memory"]
 
 
 def test_no_request_after_a_refusal() -> None:

@@ -6,6 +6,7 @@ import numpy as np
 
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer
+from tcir.dialect.cta_pair import PAIR, cta_group_of
 from tcir.dialect.limits import LAUNCH_RESPONSE_BYTES
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
 from tcir.interp.tile.values import LaunchResponses, Site
@@ -15,10 +16,10 @@ from tcir.machine.engine.launch_control import granted
 @execute(tc.LaunchResponsesOp)
 def launch_responses(compiler: Compiler, op: tc.LaunchResponsesOp) -> Step:
     result, base = compiler.result(op), compiler.places.shared[op.operation]
-    value = LaunchResponses(base, integer(op, "count"))
+    count = integer(op, "count")
 
     def make(frame: Frame) -> None:
-        frame.values[result] = value
+        frame.values[result] = LaunchResponses(frame.cta.window + base, count)
 
     return make
 
@@ -35,13 +36,13 @@ def _slot(frame: Frame, responses: LaunchResponses, slot: int, site: Site) -> in
 @execute(tc.LaunchRequestOp)
 def launch_request(compiler: Compiler, op: tc.LaunchRequestOp) -> Step:
     responses_, slot_, signal_ = compiler.operands(op)
-    site = compiler.site(op)
+    site, pair = compiler.site(op), cta_group_of(op) == PAIR
 
     def request(frame: Frame) -> None:
         v = frame.values
         target = _slot(frame, v[responses_], v[slot_], site)
         control = frame.agent.launch_control
-        control.try_cancel(target, v[signal_].address, multicast=False, site=site)
+        control.try_cancel(target, v[signal_].address, multicast=pair, site=site)
 
     return request
 

@@ -73,7 +73,7 @@ class LaneMasks:
 
 @dataclass(frozen=True)
 class LaunchResponses:
-    """`count` responses of cluster launch control, from byte `base` of shared memory."""
+    """`count` responses of cluster launch control, from address `base` of shared memory on."""
 
     base: int
     count: int

@@ -61,6 +61,8 @@ class LaunchControl:
             raise MachineError(
                 "misaligned", f"expected a multiple of {BYTES}, got {target:#x}", site=site
             )
+        for address in (target, mbar):
+            agent.cta_of(address, site, own=True)
         mask = (1 << len(cluster.ctas)) - 1 if multicast else None
         places = list(
             zip(agent.multicast(target, mask, site), agent.multicast(mbar, mask, site), strict=True)
