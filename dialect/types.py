@@ -105,8 +105,9 @@ class TmemType(ShapedType, name="tmem"):
     """A tensor-memory tile of 128 lanes: ``!tc.tmem<array<i64: 128, cols>, element>``.
 
     32-bit elements (accumulators) take one column each; 16-bit elements of an A operand are
-    packed two per column, lower k in the low half (PTX ISA 9.7.16.10.4). ``i8`` are scale factors,
-    four per column: a block of 128 rows times 4 scales takes 16 bytes of every lane.
+    packed two per column, lower k in the low half (PTX ISA 9.7.16.10.4). ``i8`` are bytes, four
+    per column: scale factors, where a block of 128 rows times 4 scales takes 16 bytes of every
+    lane, or what the elements of an A operand are packed into.
     """
 
     @staticmethod

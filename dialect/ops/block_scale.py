@@ -76,6 +76,8 @@ class MmaBlockScaleOp(
     ``a`` (128 rows) and ``b`` (N rows) are K-major tiles of bytes in shared memory, whose bytes
     ``[32 * slice, +32)`` the step reads: 64 packed fp4 (kinds ``mxf4`` and ``mxf4nvf4``), or 32 fp8
     or 32 padded fp6 or fp4 (kind ``mxf8f6f4``: 16 elements lie packed at the start of 16 bytes).
+    ``a`` may be in tensor memory, row i in lane i, where each fp6 and fp4 of kind ``mxf8f6f4`` has
+    a byte of its own, as ``tc.cp_rows`` with ``format`` writes it (PTX ISA 9.7.16.10.4).
     ``a_type`` and ``b_type`` name the elements, ``scale_type`` is ``"ue8m0"`` or ``"ue4m3"``,
     ``block`` the values of k to a scale.
 
@@ -109,7 +111,7 @@ class MmaBlockScaleOp(
     )
 
     d: ext.Operand[TmemType]
-    a: ext.Operand[SmemType]
+    a: ext.Operand[SmemType | TmemType]
     b: ext.Operand[SmemType]
     sfa: ext.Operand[TmemType]
     sfb: ext.Operand[TmemType]
@@ -162,7 +164,7 @@ class CpScalesOp(
     block: ir.IntegerAttr
 
 
-def scaled_step(op: MmaBlockScaleOp) -> ScaledStep:
+def scaled_step(op: ir.OpView) -> ScaledStep:
     """The operands of a verified op."""
     return ScaledStep(string(op, "kind"), integer(op, "block"))
 
@@ -236,7 +238,8 @@ def _(op: MmaBlockScaleOp) -> Broken:
 )
 def _(op: MmaBlockScaleOp) -> Broken:
     for type_ in (op.a.type, op.b.type):
-        if str(type_.element) != "i8" or type_.major != "K":
+        transposed = isinstance(type_, SmemType) and type_.major != "K"
+        if str(type_.element) != "i8" or transposed:
             return {"got": type_}
     return None
 

@@ -117,9 +117,15 @@ def _(op: MmaSparseOp) -> Broken:
     "{got}",
 )
 def _(op: MmaSparseOp) -> Broken:
-    begin, selector = integer(op, "metadata_column"), integer(op, "selector")
-    type_, step = op.metadata.type, 4 if selector > 1 else 2
-    end = begin + (selector + 1 if kind_of(op) in ("f16", "tf32") else 2)
+    selector = integer(op, "selector")
+    columns = selector + 1 if kind_of(op) in ("f16", "tf32") else 2
+    return wrong_metadata(op, columns, 4 if selector > 1 else 2)
+
+
+def wrong_metadata(op: ir.OpView, columns: int, step: int) -> Broken:
+    """None if ``metadata`` has `columns` of i32 from ``metadata_column``, a multiple of `step`."""
+    begin, type_ = integer(op, "metadata_column"), op.metadata.type
+    end = begin + columns
     fits = 0 <= begin and end <= type_.columns and begin % step == 0
     if fits and str(type_.element) == "i32":
         return None

@@ -2,44 +2,63 @@
 
 from __future__ import annotations
 
-from tcir._mlir import arith, nvvm
+from tcir._mlir import arith, ir, nvvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, string
 from tcir.dialect.cta_pair import columns_of, cta_group_of
 from tcir.dialect.ops.block_scale import SCALE_ROW_BYTES, SCALE_ROWS, scaled_step
 
 from .block_scale_descriptor import scaled_instruction_descriptor
-from .compute import slice_descriptor, tile_descriptor
+from .compute import matrix_a, slice_descriptor, tile_descriptor
 from .converter import Converter, SmemTile, TmemTile, lower, require_role
+from .mma_forms import B_SLICES
 from .structure import tmem_pointer
 
 
 @lower(tc.MmaBlockScaleOp)
 def convert_mma_block_scale(converter: Converter, op: tc.MmaBlockScaleOp) -> None:
-    """``tcgen05.mma.kind.block_scale.blockN`` with A in shared memory."""
+    """``tcgen05.mma.kind.block_scale.blockN``, with A in tensor memory or shared memory."""
+    _convert(converter, op)
+
+
+@lower(tc.MmaBlockScaleSparseOp)
+def convert_mma_block_scale_sparse(converter: Converter, op: tc.MmaBlockScaleSparseOp) -> None:
+    """``tcgen05.mma.sp.kind.block_scale.blockN``."""
+    metadata = converter.record(op.metadata, TmemTile)
+    column = converter.tmem_columns(metadata, integer(op, "metadata_column"))
+    _convert(converter, op, tmem_pointer(column))
+
+
+def _convert(
+    converter: Converter,
+    op: tc.MmaBlockScaleOp | tc.MmaBlockScaleSparseOp,
+    metadata: ir.Value | None = None,
+) -> None:
+    """The instruction; `metadata`: address of that of a sparse A."""
     require_role(converter, op)
     d = converter.record(op.d, TmemTile)
-    a, b = converter.record(op.a, SmemTile), converter.record(op.b, SmemTile)
+    a, b = converter.value(op.a), converter.record(op.b, SmemTile)
     sfa, sfb = converter.record(op.sfa, TmemTile), converter.record(op.sfb, TmemTile)
     step, cta_group = scaled_step(op), cta_group_of(op)
     idesc = scaled_instruction_descriptor(
         kind=step.kind,
-        m=a.type.shape[0] * cta_group,
+        m=d.type.shape[0] * cta_group,
         n=columns_of(op),
         a=string(op, "a_type"),
         b=string(op, "b_type"),
         scale=string(op, "scale_type"),
-        sfa_id=integer(op, "sfa_id"),
-        sfb_id=integer(op, "sfb_id"),
+        scale_ids=(integer(op, "sfa_id"), integer(op, "sfb_id")),
+        sparse=metadata is not None,
     )
+    width = 1 if metadata is None else B_SLICES
     signed = idesc - (1 << 32) if idesc >> 31 else idesc
     nvvm.tcgen05.mma_block_scale(
         step.kind,
         step.block,
         tmem_pointer(converter.tmem_columns(d)),
         (
-            slice_descriptor(converter, a, integer(op, "a_slice")),
-            slice_descriptor(converter, b, integer(op, "b_slice")),
+            matrix_a(converter, a, integer(op, "a_slice")),
+            slice_descriptor(converter, b, width * integer(op, "b_slice")),
         ),
         converter.constant(signed),
         converter.ssa(op.accumulate),
@@ -47,7 +66,7 @@ def convert_mma_block_scale(converter: Converter, op: tc.MmaBlockScaleOp) -> Non
             tmem_pointer(converter.tmem_columns(sfa, integer(op, "sfa_column"))),
             tmem_pointer(converter.tmem_columns(sfb, integer(op, "sfb_column"))),
         ),
-        cta_group,
+        nvvm.tcgen05.MmaForm(cta_group=cta_group, metadata=metadata),
     )
 
 

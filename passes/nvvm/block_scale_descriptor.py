@@ -13,11 +13,24 @@ SCALE_CODE = {"ue4m3": 0, "ue8m0": 1}
 
 
 def scaled_instruction_descriptor(
-    *, kind: str, m: int, n: int, a: str, b: str, scale: str, sfa_id: int, sfb_id: int
+    *,
+    kind: str,
+    m: int,
+    n: int,
+    a: str,
+    b: str,
+    scale: str,
+    scale_ids: tuple[int, int],
+    sparse: bool = False,
 ) -> int:
-    """Descriptor of a dense block-scaled mma with K-major operands (tables 43 and 44)."""
+    """Descriptor of a block-scaled mma with K-major operands (tables 43 and 44).
+
+    scale_ids: of SFA and SFB, the byte of a column where the scales begin
+    """
+    sfa_id, sfb_id = scale_ids
     code = FP8_FP6_FP4_CODE if kind == "mxf8f6f4" else FP4_CODE
     fields = (
+        (int(sparse), 2, 1),
         (sfb_id, 4, 2),
         (code[a], 7, 3),
         (code[b], 10, 3),

@@ -188,6 +188,37 @@ func.func @f(%d: !d, %a: !a, %b: !b, %sfa: !sf, %sfb: !sf, %c: i1) {
 
 // -----
 
+// legal: tc.mma_block_scale/operands
+!d = !tc.tmem<array<i64: 128, 16>, f32>
+!a = !tc.tmem<array<i64: 128, 128>, i8>
+!b = !tc.smem<array<i64: 16, 128>, i8, "K", "128B">
+!sf = !tc.tmem<array<i64: 128, 64>, i8>
+func.func @f(%d: !d, %a: !a, %b: !b, %sfa: !sf, %sfb: !sf, %c: i1) {
+  "tc.mma_block_scale"(%d, %a, %b, %sfa, %sfb, %c) {kind = "mxf4nvf4", a_type = "e2m1",
+      b_type = "e2m1", scale_type = "ue4m3", block = 16 : i64, a_slice = 3 : i64, b_slice = 3 : i64,
+      sfa_column = 12 : i64, sfb_column = 12 : i64, sfa_id = 0 : i64, sfb_id = 0 : i64}
+      : (!d, !a, !b, !sf, !sf, i1) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.mma_block_scale/operands
+!d = !tc.tmem<array<i64: 128, 16>, f32>
+!a = !tc.tmem<array<i64: 128, 64>, f16>
+!b = !tc.smem<array<i64: 16, 128>, i8, "K", "128B">
+!sf = !tc.tmem<array<i64: 128, 64>, i8>
+func.func @f(%d: !d, %a: !a, %b: !b, %sfa: !sf, %sfb: !sf, %c: i1) {
+  // expected-error @+1 {{tc.mma_block_scale: A and B must be K-major tiles of i8, got !tc.tmem<array<i64: 128, 64>, f16>: 4- and 6-bit elements cannot be transposed, and the op's types say what the bytes are}}
+  "tc.mma_block_scale"(%d, %a, %b, %sfa, %sfb, %c) {kind = "mxf4nvf4", a_type = "e2m1",
+      b_type = "e2m1", scale_type = "ue4m3", block = 16 : i64, a_slice = 3 : i64, b_slice = 3 : i64,
+      sfa_column = 12 : i64, sfb_column = 12 : i64, sfa_id = 0 : i64, sfb_id = 0 : i64}
+      : (!d, !a, !b, !sf, !sf, i1) -> ()
+  return
+}
+
+// -----
+
 // legal: tc.mma_block_scale/d-type
 !d = !tc.tmem<array<i64: 128, 16>, f32>
 !a = !tc.smem<array<i64: 128, 128>, i8, "K", "128B">

@@ -28,7 +28,7 @@ from tcir.run_options import RunOptions
 
 ORDERS = (None, 1, 2, 3)
 Array = np.ndarray[Any, Any]
-SPANS = {"128B": 128, "64B": 64, "32B": 32}
+SPANS = {"128B": 128, "64B": 64, "32B": 32, "NONE": 16}
 
 
 def tensor_map(name: str, of: str, shape: Sequence[int], kind: str, box: Sequence[int],
@@ -148,6 +148,57 @@ def commit(bar: str) -> str:
 
 def fence(kind: str) -> str:
     return f'"tc.fence"() {{kind = "{kind}"}} : () -> ()'
+
+
+def store(
+    d: str, columns: int, row: str, column: str, out: str, kind: str, tile_: str = "d"
+) -> list[str]:
+    """Stores a warp's lanes of D from row `row` and column `column` on."""
+    vector = f"vector<32x{columns}xf32>"
+    return [
+        f'%v{tile_} = "tc.tmem_ld"(%{tile_}, %quarter, %c0) : ({d}, index, index) -> {vector}',
+        '"tc.tmem_wait"() {kind = "ld"} : () -> ()',
+        f'"tc.store_rows"(%v{tile_}, %{out}, {row}, {column}) {{rows = 32 : i64, '
+        f"row_dim = 0 : i64, operandSegmentSizes = array<i32: 1, 1, 2>}} : "
+        f"({vector}, {kind}, index, index) -> ()",
+    ]
+
+
+def kernel(
+    operands: Sequence[tuple[str, str, tuple[int, int], str]],
+    tiles: Sequence[str],
+    mma: Sequence[str],
+    epilogue: Sequence[str],
+    out: tuple[int, int],
+) -> Kernel:
+    """A product: `operands` (name, element, shape, swizzle), each loaded whole to a K-major tile at
+    most a swizzle span wide; the bodies of the roles that multiply and store."""
+    arguments, setup, loads, offset = [], [], [], 0
+    for name, element, shape, swizzle in operands:
+        span = SPANS[swizzle]
+        wide = span // {"i32": 4, "i8": 1}.get(element, 2)
+        type_ = f'!tc.smem<array<i64: {shape[0]}, {shape[1]}>, {element}, "K", "{swizzle}">'
+        arguments.append(f"%{name}: memref<{shape[0]}x{shape[1]}x{element}>")
+        dtype = "u8" if element == "i8" else ""
+        setup.append(tensor_map(f"m{name}", name, shape, element, (wide, shape[0]), swizzle, dtype))
+        setup.append(smem(f"s{name}", offset, type_))
+        loads += load(f"m{name}", ["c0", "c0"], f"s{name}", type_, shape[0] * span)
+        offset += -(-shape[0] * span // 1024) * 1024
+    arguments.append(f"%out: memref<{out[0]}x{out[1]}xf32>")
+    end = [wait("done"), fence("tcgen05.after"), *epilogue, fence("tcgen05.before")]
+    return Kernel(
+        arguments=arguments,
+        setup=setup,
+        roles=[
+            ("producer", [4], "one", loads),
+            ("mma", [5], "one", [wait("full"), fence("tcgen05.after"), *mma, commit("done")]),
+            ("epilogue", [0, 1, 2, 3], "warp", ["%quarter = arith.addi %me, %c0 : index", *end]),
+        ],
+        smem=offset,
+        columns=256,
+        arrivals={"full": len(operands), "done": 1},
+        tiles=tiles,
+    )
 
 
 def outcomes(text: str, inputs: Sequence[Array], outputs: Sequence[OutputSpec],

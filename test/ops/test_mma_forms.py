@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,18 +9,7 @@ import pytest
 
 from tcir.interp import OutputSpec
 
-from .programs import (
-    Kernel,
-    check,
-    commit,
-    fence,
-    load,
-    outcomes,
-    smem,
-    tensor_map,
-    tile,
-    wait,
-)
+from .programs import check, kernel, outcomes, store, tile
 
 B = '!tc.smem<array<i64: {}, 64>, f16, "K", "128B">'
 D = "!tc.tmem<array<i64: 128, {}>, f32>"
@@ -34,55 +22,6 @@ def operands(*shapes: tuple[int, int]) -> list[Any]:
 
 def product(a: Any, b: Any) -> Any:
     return a.astype(np.float32) @ b.astype(np.float32).T
-
-
-def store(
-    d: str, columns: int, row: str, column: str, out: str, kind: str, tile_: str = "d"
-) -> list[str]:
-    """Stores a warp's lanes of D from row `row` and column `column` on."""
-    vector = f"vector<32x{columns}xf32>"
-    return [
-        f'%v{tile_} = "tc.tmem_ld"(%{tile_}, %quarter, %c0) : ({d}, index, index) -> {vector}',
-        '"tc.tmem_wait"() {kind = "ld"} : () -> ()',
-        f'"tc.store_rows"(%v{tile_}, %{out}, {row}, {column}) {{rows = 32 : i64, '
-        f"row_dim = 0 : i64, operandSegmentSizes = array<i32: 1, 1, 2>}} : "
-        f"({vector}, {kind}, index, index) -> ()",
-    ]
-
-
-def kernel(
-    operands: Sequence[tuple[str, str, tuple[int, int], str]],
-    tiles: Sequence[str],
-    mma: Sequence[str],
-    epilogue: Sequence[str],
-    out: tuple[int, int],
-) -> Kernel:
-    """`operands`: (name, element, shape, swizzle), each loaded whole to a K-major tile."""
-    arguments, setup, loads, offset = [], [], [], 0
-    for name, element, shape, swizzle in operands:
-        span = {"128B": 128, "64B": 64, "32B": 32}[swizzle]
-        wide = span // (4 if element == "i32" else 2)
-        type_ = f'!tc.smem<array<i64: {shape[0]}, {shape[1]}>, {element}, "K", "{swizzle}">'
-        arguments.append(f"%{name}: memref<{shape[0]}x{shape[1]}x{element}>")
-        setup.append(tensor_map(f"m{name}", name, shape, element, (wide, shape[0]), swizzle))
-        setup.append(smem(f"s{name}", offset, type_))
-        loads += load(f"m{name}", ["c0", "c0"], f"s{name}", type_, shape[0] * span)
-        offset += -(-shape[0] * span // 1024) * 1024
-    arguments.append(f"%out: memref<{out[0]}x{out[1]}xf32>")
-    end = [wait("done"), fence("tcgen05.after"), *epilogue, fence("tcgen05.before")]
-    return Kernel(
-        arguments=arguments,
-        setup=setup,
-        roles=[
-            ("producer", [4], "one", loads),
-            ("mma", [5], "one", [wait("full"), fence("tcgen05.after"), *mma, commit("done")]),
-            ("epilogue", [0, 1, 2, 3], "warp", ["%quarter = arith.addi %me, %c0 : index", *end]),
-        ],
-        smem=offset,
-        columns=256,
-        arrivals={"full": len(operands), "done": 1},
-        tiles=tiles,
-    )
 
 
 def mma(d: str, a: str, b: str, j: int, types: str, accumulate: bool, more: str = "") -> str:

@@ -150,10 +150,12 @@ def _mma() -> list[Form]:
         forms.append(Form(section, f"{start} {operands}", "tc.mma_block_scale",
                           f'kind = "{kind}", block = {block[5:]}'))  # fmt: skip
         tensor = operands.replace("%rd0", "[%r4]")
-        forms.append(Form(section, f"{start} {tensor}", why="A in shared memory only so far"))
+        forms.append(Form(section, f"{start} {tensor}", "tc.mma_block_scale",
+                          f'A in tensor memory, kind = "{kind}", block = {block[5:]}'))  # fmt: skip
         sparse = start.replace("mma.", "mma.sp.")
         metadata = operands.replace("%r1,", "[%r4], %r1,")
-        forms.append(Form(section, f"{sparse} {metadata}", why="no schedule needs it yet"))
+        forms.append(Form(section, f"{sparse} {metadata}", "tc.mma_block_scale_sparse",
+                          f'kind = "{kind}", block = {block[5:]}'))  # fmt: skip
         forms.append(Form(section, f"{start.replace('::1', '::2')} {operands}",
                           "tc.mma_block_scale",
                           f'kind = "{kind}", block = {block[5:]}, {_PAIR}'))  # fmt: skip

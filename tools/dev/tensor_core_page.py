@@ -125,7 +125,7 @@ def document() -> str:
 def _line(each: Row) -> str:
     form = each.form
     name = form.ptx.partition(" ")[0].rstrip(";")
-    operands = " (A in tensor memory)" if "%rd1" in form.ptx and "[%r2], %rd1" in form.ptx else ""
+    operands = " (A in tensor memory)" if "], %rd1" in form.ptx else ""
     op = f"`{each.op}`" + (f" `{form.attributes}`" if form.attributes else "")
     cells = [op if each.op else f"– ({form.why})"]
     cells += [getattr(each, part) or "–" for part in ("verifier", "tile", "lowering", "ptx")]

@@ -185,12 +185,14 @@ def mma_block_scale(
     idesc: ir.Value,
     accumulate: ir.Value,
     scales: tuple[ir.Value, ir.Value],
-    cta_group: int,
+    form: MmaForm,
 ) -> None:
     """D = (A · SFA) · (B · SFB), plus D where `accumulate`; one scale for `block` elements of K."""
+    sparse = [] if form.metadata is None else [form.metadata]
     effect(
-        "nvvm.tcgen05.mma.block_scale", d, *operands, idesc, accumulate, *scales,
+        f"nvvm.tcgen05.mma{'.sp' if sparse else ''}.block_scale",
+        d, *operands, idesc, accumulate, *sparse, *scales,
         kind=attribute("nvvm.tcgen05_mma_kind", kind),
-        ctaGroup=_group(cta_group),
+        ctaGroup=_group(form.cta_group),
         blockScale=attribute("nvvm.tcgen05_mma_block_scale", f"block{block}"),
     )  # fmt: skip

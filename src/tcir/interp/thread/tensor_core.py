@@ -76,7 +76,7 @@ def _matrix(speller: Speller, a: ir.Value) -> str:
     return speller.read_one(a) if str(a.type) == "i64" else address(speller, a, 6)
 
 
-@spelling("nvvm.tcgen05.mma.block_scale")
+@spelling("nvvm.tcgen05.mma.block_scale", "nvvm.tcgen05.mma.sp.block_scale")
 def _tcgen05_mma_block_scale(speller: Speller, op: ir.Operation) -> None:
     """9.7.16.10.9.1; A is a descriptor (i64) or an address in tensor memory."""
     only(op, "blockScale", "collectorOp", "ctaGroup", "kind")
@@ -86,10 +86,12 @@ def _tcgen05_mma_block_scale(speller: Speller, op: ir.Operation) -> None:
     size = re.fullmatch(r"#nvvm\.tcgen05_mma_block_scale<(block16|block32)>", block)
     if size is None:
         raise IncompleteError(f"no rule for blockScale = {block}")
-    d, a, b, idesc, enable, sfa, sfb = op.operands
+    d, a, b, idesc, enable, *metadata, sfa, sfb = op.operands
+    start = "tcgen05.mma.sp" if metadata else "tcgen05.mma"
+    tables = [*(address(speller, m, 6) for m in metadata), speller.read_one(idesc)]
     speller.emit(
-        f"tcgen05.mma.{cta_group(op, 'ctaGroup')}.kind::{kind}.block_scale.{size[1]} "
+        f"{start}.{cta_group(op, 'ctaGroup')}.kind::{kind}.block_scale.{size[1]} "
         f"{address(speller, d, 6)}, {_matrix(speller, a)}, {speller.read_one(b)}, "
-        f"{speller.read_one(idesc)}, {address(speller, sfa, 6)}, {address(speller, sfb, 6)}, "
+        f"{', '.join(tables)}, {address(speller, sfa, 6)}, {address(speller, sfb, 6)}, "
         f"{speller.read_one(enable)}"
     )

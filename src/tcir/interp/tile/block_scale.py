@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, string
 from tcir.dialect.cta_pair import columns_of, cta_group_of
-from tcir.dialect.limits import MMA_K_BYTES
 from tcir.dialect.ops.block_scale import SCALE_COLUMNS, SCALE_ROW_BYTES, SCALE_ROWS
 from tcir.interp.tile.addresses import slice_bytes
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute, of_pair
+from tcir.interp.tile.operands import matrix_a, slice_of
 from tcir.interp.tile.values import SmemTile, TmemTile
 from tcir.machine import MmaOptions
 from tcir.machine.tensor_core.instruction_descriptor_scaled import SCALED_K, ScaledDescriptor
 
 
-def _descriptor(op: ir.OpView) -> ScaledDescriptor:
+def _descriptor(op: ir.OpView, sparse: bool) -> ScaledDescriptor:
     """The fields of the instruction descriptor, from the op's types and attributes."""
     kind, block = string(op, "kind"), integer(op, "block")
     return ScaledDescriptor(
@@ -28,39 +30,53 @@ def _descriptor(op: ir.OpView) -> ScaledDescriptor:
         scales=SCALED_K[kind] // block,
         sfa_id=integer(op, "sfa_id"),
         sfb_id=integer(op, "sfb_id"),
+        sparse=sparse,
         cta_group=cta_group_of(op),
     )
 
 
 @execute(tc.MmaBlockScaleOp)
 def mma_block_scale(compiler: Compiler, op: tc.MmaBlockScaleOp) -> Step:
-    d_, a_, b_, sfa_, sfb_, accumulate_ = compiler.operands(op)
+    return _multiply(compiler, op, compiler.operands(op))
+
+
+@execute(tc.MmaBlockScaleSparseOp)
+def mma_block_scale_sparse(compiler: Compiler, op: tc.MmaBlockScaleSparseOp) -> Step:
+    d, a, b, metadata, *rest = compiler.operands(op)
+    return _multiply(compiler, op, [d, a, b, *rest], metadata)
+
+
+def _multiply(
+    compiler: Compiler, op: ir.OpView, operands: Sequence[int], metadata_: int | None = None
+) -> Step:
+    """`metadata_`: slot of that of a sparse A."""
+    d_, a_, b_, sfa_, sfb_, accumulate_ = operands
     a_slice, b_slice, sfa_column, sfb_column = (
         integer(op, name) for name in ("a_slice", "b_slice", "sfa_column", "sfb_column")
     )
-    descriptor, site, sequential = _descriptor(op), compiler.site(op), compiler.sequential
+    sparse = metadata_ is not None
+    metadata_column = integer(op, "metadata_column") if sparse else 0
+    descriptor, site, sequential = _descriptor(op, sparse), compiler.site(op), compiler.sequential
 
     def multiply(frame: Frame) -> None:
         if not frame.elected():
             return
         v = frame.values
         d: TmemTile = v[d_]
-        a: SmemTile = v[a_]
-        b: SmemTile = v[b_]
         sfa: TmemTile = v[sfa_]
         sfb: TmemTile = v[sfb_]
+        metadata = None
+        if metadata_ is not None:
+            chosen: TmemTile = v[metadata_]
+            metadata = chosen.origin(frame) + chosen.column + metadata_column
         frame.agent.tensor_core.mma_block_scale(
             d.origin(frame) + d.column,
-            frame.cta_run.element_operand(
-                slice_bytes(a.layout, a.base, MMA_K_BYTES * a_slice, MMA_K_BYTES)
-            ),
-            frame.cta_run.element_operand(
-                slice_bytes(b.layout, b.base, MMA_K_BYTES * b_slice, MMA_K_BYTES)
-            ),
+            matrix_a(frame, v[a_], a_slice),
+            slice_of(frame, v[b_], b_slice, 1 + sparse),
             descriptor,
             sfa.origin(frame) + sfa.column + sfa_column,
             sfb.origin(frame) + sfb.column + sfb_column,
-            MmaOptions(enable_input_d=bool(v[accumulate_])),
+            MmaOptions(enable_input_d=bool(v[accumulate_]), metadata=metadata),
             site=site,
         )
         if sequential:

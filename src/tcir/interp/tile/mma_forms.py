@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer
-from tcir.dialect.limits import MMA_K_BYTES, SLICE_COLUMNS
 from tcir.dialect.ops.compute import collector_of, scale_of
 from tcir.dialect.ops.mma_ws import buffer_of
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
 from tcir.interp.tile.compute import instruction_of
-from tcir.interp.tile.values import SmemTile, TmemTile
-from tcir.machine import ElementAddresses, MmaOptions, TmemAddr
+from tcir.interp.tile.operands import matrix_a, slice_of
+from tcir.interp.tile.values import TmemTile
+from tcir.machine import MmaOptions
 
 
 @execute(tc.MmaWsOp)
@@ -29,8 +29,8 @@ def mma_ws(compiler: Compiler, op: tc.MmaWsOp) -> Step:
         options = MmaOptions(bool(v[accumulate_]), collector=collector, collector_buffer=buffer)
         frame.agent.tensor_core.mma(
             d.origin(frame) + d.column,
-            _a(frame, v[a_], a_slice),
-            _slice(frame, v[b_], b_slice),
+            matrix_a(frame, v[a_], a_slice),
+            slice_of(frame, v[b_], b_slice),
             instruction,
             options,
             site=site,
@@ -65,8 +65,8 @@ def mma_sparse(compiler: Compiler, op: tc.MmaSparseOp) -> Step:
         )
         frame.agent.tensor_core.mma(
             d.origin(frame) + d.column,
-            _a(frame, v[a_], a_slice),
-            _slice(frame, v[b_], b_slice, 2),
+            matrix_a(frame, v[a_], a_slice),
+            slice_of(frame, v[b_], b_slice, 2),
             instruction,
             options,
             site=site,
@@ -75,16 +75,3 @@ def mma_sparse(compiler: Compiler, op: tc.MmaSparseOp) -> Step:
             frame.agent.drain()
 
     return multiply
-
-
-def _a(frame: Frame, a: SmemTile | TmemTile, index: int) -> TmemAddr | ElementAddresses:
-    if isinstance(a, TmemTile):
-        column = a.origin(frame) + a.column + SLICE_COLUMNS * index
-        return frame.cta_run.tmem_operand(column)
-    return _slice(frame, a, index)
-
-
-def _slice(frame: Frame, tile: SmemTile, index: int, width: int = 1) -> ElementAddresses:
-    """K slice `index` of a tile, of `width` times 32 bytes."""
-    step = width * MMA_K_BYTES // tile.layout.element_bytes
-    return frame.cta_run.element_operand(tile.layout.elements(tile.base, step * index, step))

@@ -1,0 +1,22 @@
+"""Operands of the tensor core: K slices of A and B, wherever a tile lies."""
+
+from __future__ import annotations
+
+from tcir.dialect.limits import MMA_K_BYTES, SLICE_COLUMNS
+from tcir.interp.tile.compiler import Frame
+from tcir.interp.tile.values import SmemTile, TmemTile
+from tcir.machine import ElementAddresses, TmemAddr
+
+
+def matrix_a(frame: Frame, a: SmemTile | TmemTile, index: int) -> TmemAddr | ElementAddresses:
+    """K slice `index` of A: 8 columns of tensor memory, or 32 bytes of every row."""
+    if isinstance(a, TmemTile):
+        column = a.origin(frame) + a.column + SLICE_COLUMNS * index
+        return frame.cta_run.tmem_operand(column)
+    return slice_of(frame, a, index)
+
+
+def slice_of(frame: Frame, tile: SmemTile, index: int, width: int = 1) -> ElementAddresses:
+    """K slice `index` of a tile, of `width` times 32 bytes."""
+    step = width * MMA_K_BYTES // tile.layout.element_bytes
+    return frame.cta_run.element_operand(tile.layout.elements(tile.base, step * index, step))
