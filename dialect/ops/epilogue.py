@@ -3,7 +3,9 @@
 from typing import Any
 
 from tcir._mlir import ext, ir
+from tcir.dialect.attributes import defining
 from tcir.dialect.operation import Op
+from tcir.dialect.ops.grouped import GroupedMatmulOp
 from tcir.dialect.rules import Broken, verify
 
 SCALAR_OPS = frozenset(
@@ -16,6 +18,10 @@ SCALAR_OPS = frozenset(
     )
 )  # fmt: skip
 """What the body of ``tc.epilogue`` may compute besides ``math``: without effects and traps."""
+
+
+OF_GROUP = "of_group"
+"""Unit attribute of ``tc.element``: the tensor has an index for each group of rows."""
 
 
 class EpilogueOp(Op, name="epilogue", traits=[ir.NoTerminatorTrait]):
@@ -55,6 +61,11 @@ class EpilogueOp(Op, name="epilogue", traits=[ir.NoTerminatorTrait]):
         return len(self.body.blocks[0].arguments) == 2
 
     @property
+    def grouped(self) -> GroupedMatmulOp | None:
+        """The product of groups of rows whose sums these are, if they are."""
+        return defining(self.sums, GroupedMatmulOp)
+
+    @property
     def elements(self) -> list["ElementOp"]:
         """The reads of other tensors."""
         return [op for op in self.body.blocks[0] if isinstance(op, ElementOp)]
@@ -66,6 +77,10 @@ class ElementOp(Op, name="element"):
     ``map`` goes from the dimensions of the result to those of ``tensor``: all of them for a
     residual, one for a bias, none for a scalar; 0 stands for the only index of a dimension of
     extent 1.
+
+    With the unit attribute ``of_group`` the tensor has one dimension more, in front: an index for
+    each group of the contiguous ``tc.grouped_matmul`` before, whose rows no affine map takes to
+    their group. So ``[G,N]`` is a bias of each group, ``[G]`` a scale.
     """
 
     example = """
@@ -90,6 +105,11 @@ class ElementOp(Op, name="element"):
         """For each dimension of the tensor that of the result that indexes it; None: index 0."""
         found = self.attributes["map"].value.results
         return [e.position if isinstance(e, ir.AffineDimExpr) else None for e in found]
+
+    @property
+    def of_group(self) -> bool:
+        """Whether the first dimension of the tensor is indexed by the row's group."""
+        return OF_GROUP in self.attributes
 
     @property
     def out_rank(self) -> int:
@@ -204,6 +224,23 @@ def _(op: ElementOp) -> Broken:
 
 @verify(
     ElementOp,
+    "of-group",
+    "tc",
+    "of_group needs sums of a tc.grouped_matmul of contiguous rows, and a map without their "
+    "dimension, got {got}: of masked groups a map takes the first dimension, (g, c, n) -> (g, n)",
+)
+def _(op: ElementOp) -> Broken:
+    if not op.of_group:
+        return None
+    around = _around(op)
+    product = around.grouped if around else None
+    if product is None or product.masked:
+        return {"got": "other sums" if product is None else "masked groups"}
+    return {"got": op.attributes["map"]} if 0 in op.dims else None
+
+
+@verify(
+    ElementOp,
     "tensor",
     "tc",
     "tensor must have the shape {want} by its map, and the value its element, got {got} -> {value}",
@@ -212,6 +249,8 @@ def _(op: ElementOp) -> Broken:
     around = _around(op)
     shape = around.out.type.shape if around else []
     want = [1 if d is None else shape[d] for d in op.dims]
+    if op.of_group and around and around.grouped:
+        want = [around.grouped.b.type.shape[0], *want]
     got, value = op.tensor.type, op.value.type
     legal = want == list(got.shape) and got.element_type == value
     return None if legal else {"want": want, "got": got, "value": value}

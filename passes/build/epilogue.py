@@ -50,12 +50,13 @@ def fused(
     row_dim: int,
     column_dim: int | None = None,
     staged: Staged | None = None,
+    group: Index | None = None,
 ) -> Epilogue:
     """The body of a ``tc.epilogue``, on register tiles.
 
     tensors: the kernel's memrefs of what its elements are read from; row_dim, column_dim: the
     output's dimensions that lanes and columns go along; None: the last; staged: what loads the
-    elements that TMA has brought to shared memory
+    elements that TMA has brought to shared memory; group: that all rows of the tile are of
     """
     if column_dim is None:
         column_dim = op.out.type.rank - 1
@@ -66,13 +67,14 @@ def fused(
             with element.location:
                 return staged[element](columns)
         dims, tensor = element.dims, sources[element]
-        places = [index.value(0 if d is None else at[d]) for d in dims]
+        outer: list[Index] = [group] if element.of_group and group is not None else []
+        places = index.values([*outer, *(0 if d is None else at[d] for d in dims)])
         kind = ir.VectorType.get([QUARTER_LANES, columns], tensor.type.element_type)
         with element.location:
             loaded = tc.LoadRowsOp(tensor, places, kind)
         for name, dim in (("row_dim", row_dim), ("column_dim", column_dim)):
             if dim in dims:
-                loaded.attributes[name] = i64(dims.index(dim))
+                loaded.attributes[name] = i64(len(outer) + dims.index(dim))
         return loaded.value
 
     def epilogue(sums: ir.Value, at: Sequence[Index]) -> ir.Value:

@@ -46,14 +46,15 @@ class Source:
         row_dim: int,
         column_dim: int | None = None,
         staged: Staged | None = None,
+        group: Index | None = None,
     ) -> Epilogue:
         """What the kernel of `arguments` does to its sums; lanes go along `row_dim` of its output,
-        columns along `column_dim` (None: the last); `staged` as in `fused`."""
+        columns along `column_dim` (None: the last); `staged` and `group` as in `fused`."""
         if self.after is None:
             wide = self.op.result.type.element_type
             return rounded(wide if self.quantise else arguments[-1].type.element_type)
         inputs = [argument(arguments, each.tensor) for each in self.after.elements]
-        return fused(self.after, inputs, row_dim, column_dim, staged)
+        return fused(self.after, inputs, row_dim, column_dim, staged, group)
 
     def indices(self, places: Places) -> Places:
         """The indices in the output, from those of the sums."""

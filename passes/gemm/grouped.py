@@ -75,6 +75,6 @@ def tile_grouped(source: Source, n_tile: int) -> None:
                 arguments[-1],
                 places=places,
                 column=lambda n: index.div(index.add(column, n), sums),
-                epilogue=source.epilogue(arguments, op.out.type.rank - 2),
+                epilogue=source.epilogue(arguments, op.out.type.rank - 2, group=found.group),
                 first=first if source.after else None,
             )

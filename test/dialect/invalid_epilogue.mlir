@@ -167,6 +167,76 @@ func.func @f(%sums: tensor<8x16xf32>, %x: tensor<16xf32>) {
 
 // -----
 
+// legal: tc.element/of-group
+// legal: tc.element/tensor
+func.func @f(%a: tensor<8x4xf16>, %b: tensor<3x4x16xf16>, %sizes: tensor<3xi32>, %x: tensor<3x16xf32>, %w: tensor<3xf32>) {
+  %c = "tc.grouped_matmul"(%a, %b, %sizes) {a_layout = "mk", b_layout = "kn"} : (tensor<8x4xf16>, tensor<3x4x16xf16>, tensor<3xi32>) -> tensor<8x16xf32>
+  %y = "tc.epilogue"(%c) ({
+  ^bb0(%s: f32):
+    %v = "tc.element"(%x) {map = affine_map<(t, n) -> (n)>, of_group} : (tensor<3x16xf32>) -> f32
+    %u = "tc.element"(%w) {map = affine_map<(t, n) -> ()>, of_group} : (tensor<3xf32>) -> f32
+    "tc.yield"(%v) : (f32) -> ()
+  }) : (tensor<8x16xf32>) -> tensor<8x16xf32>
+  return
+}
+
+// -----
+
+// illegal: tc.element/tensor
+func.func @f(%a: tensor<8x4xf16>, %b: tensor<3x4x16xf16>, %sizes: tensor<3xi32>, %x: tensor<2x16xf32>) {
+  %c = "tc.grouped_matmul"(%a, %b, %sizes) {a_layout = "mk", b_layout = "kn"} : (tensor<8x4xf16>, tensor<3x4x16xf16>, tensor<3xi32>) -> tensor<8x16xf32>
+  %y = "tc.epilogue"(%c) ({
+  ^bb0(%s: f32):
+    // expected-error @+1 {{tc.element: tensor must have the shape [3, 16] by its map, and the value its element, got tensor<2x16xf32> -> f32}}
+    %v = "tc.element"(%x) {map = affine_map<(t, n) -> (n)>, of_group} : (tensor<2x16xf32>) -> f32
+    "tc.yield"(%v) : (f32) -> ()
+  }) : (tensor<8x16xf32>) -> tensor<8x16xf32>
+  return
+}
+
+// -----
+
+// illegal: tc.element/of-group
+func.func @f(%sums: tensor<8x16xf32>, %x: tensor<3x16xf32>) {
+  %y = "tc.epilogue"(%sums) ({
+  ^bb0(%s: f32):
+    // expected-error @+1 {{tc.element: of_group needs sums of a tc.grouped_matmul of contiguous rows, and a map without their dimension, got other sums: of masked groups a map takes the first dimension, (g, c, n) -> (g, n)}}
+    %v = "tc.element"(%x) {map = affine_map<(t, n) -> (n)>, of_group} : (tensor<3x16xf32>) -> f32
+    "tc.yield"(%v) : (f32) -> ()
+  }) : (tensor<8x16xf32>) -> tensor<8x16xf32>
+  return
+}
+
+// -----
+
+// illegal: tc.element/of-group
+func.func @f(%a: tensor<3x8x4xf16>, %b: tensor<3x4x16xf16>, %sizes: tensor<3xi32>, %x: tensor<3x16xf32>) {
+  %c = "tc.grouped_matmul"(%a, %b, %sizes) {a_layout = "mk", b_layout = "kn"} : (tensor<3x8x4xf16>, tensor<3x4x16xf16>, tensor<3xi32>) -> tensor<3x8x16xf32>
+  %y = "tc.epilogue"(%c) ({
+  ^bb0(%s: f32):
+    // expected-error @+1 {{tc.element: of_group needs sums of a tc.grouped_matmul of contiguous rows, and a map without their dimension, got masked groups: of masked groups a map takes the first dimension, (g, c, n) -> (g, n)}}
+    %v = "tc.element"(%x) {map = affine_map<(g, c, n) -> (n)>, of_group} : (tensor<3x16xf32>) -> f32
+    "tc.yield"(%v) : (f32) -> ()
+  }) : (tensor<3x8x16xf32>) -> tensor<3x8x16xf32>
+  return
+}
+
+// -----
+
+// illegal: tc.element/of-group
+func.func @f(%a: tensor<8x4xf16>, %b: tensor<3x4x16xf16>, %sizes: tensor<3xi32>, %x: tensor<3x8xf32>) {
+  %c = "tc.grouped_matmul"(%a, %b, %sizes) {a_layout = "mk", b_layout = "kn"} : (tensor<8x4xf16>, tensor<3x4x16xf16>, tensor<3xi32>) -> tensor<8x16xf32>
+  %y = "tc.epilogue"(%c) ({
+  ^bb0(%s: f32):
+    // expected-error @+1 {{tc.element: of_group needs sums of a tc.grouped_matmul of contiguous rows, and a map without their dimension, got affine_map<(d0, d1) -> (d0)>: of masked groups a map takes the first dimension, (g, c, n) -> (g, n)}}
+    %v = "tc.element"(%x) {map = affine_map<(t, n) -> (t)>, of_group} : (tensor<3x8xf32>) -> f32
+    "tc.yield"(%v) : (f32) -> ()
+  }) : (tensor<8x16xf32>) -> tensor<8x16xf32>
+  return
+}
+
+// -----
+
 // legal: tc.yield/parent
 func.func @f(%sums: tensor<8x16xf32>) {
   %y = "tc.epilogue"(%sums) ({

@@ -223,9 +223,40 @@ func.func @f(%a: tensor<3x40x72xbf16>, %b: tensor<3x48x72xbf16>, %sizes: tensor<
 """Gated, with a bias of each group."""
 
 
+OF_GROUP = (
+    MAPS
+    + """
+#none = affine_map<(t, n) -> ()>
+func.func @f(%a: tensor<200x72xf8E4M3FN>, %b: tensor<3x48x72xf8E4M3FN>, %sizes: tensor<3xi32>,
+    %scale: tensor<3xf32>, %bias: tensor<3x24xf32>, %weight: tensor<200xf32>)
+    -> tensor<200x24xbf16> {
+  %c = "tc.grouped_matmul"(%a, %b, %sizes) {a_layout = "mk", b_layout = "nk"}
+      : (tensor<200x72xf8E4M3FN>, tensor<3x48x72xf8E4M3FN>, tensor<3xi32>) -> tensor<200x48xf32>
+  %d = "tc.epilogue"(%c) ({
+  ^bb0(%gate: f32, %value: f32):
+    %s = "tc.element"(%scale) {map = #none, of_group} : (tensor<3xf32>) -> f32
+    %x = "tc.element"(%bias) {map = #n, of_group} : (tensor<3x24xf32>) -> f32
+    %w = "tc.element"(%weight) {map = #t} : (tensor<200xf32>) -> f32
+    %zero = arith.constant 0.0 : f32
+    %relu = arith.maximumf %gate, %zero : f32
+    %scaled = arith.mulf %value, %s : f32
+    %u = arith.addf %scaled, %x : f32
+    %p = arith.mulf %relu, %u : f32
+    %q = arith.mulf %p, %w : f32
+    %o = arith.truncf %q : f32 to bf16
+    "tc.yield"(%o) : (bf16) -> ()
+  }) : (tensor<200x48xf32>) -> tensor<200x24xbf16>
+  return %d : tensor<200x24xbf16>
+}
+"""
+)
+"""fp8 weights with a scale and a bias of each group, gated, times the row's weight."""
+
+
 @pytest.mark.parametrize(
     "text",
     [pytest.param(CONTIGUOUS, id="contiguous"),
+     pytest.param(OF_GROUP, id="scale and bias of a group", marks=pytest.mark.slow),
      pytest.param(MASKED, id="masked", marks=pytest.mark.slow)],
 )  # fmt: skip
 def test_epilogue(text: str) -> None:
@@ -236,7 +267,11 @@ def test_epilogue(text: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", [CONTIGUOUS, MASKED], ids=["contiguous", "masked"])
+@pytest.mark.parametrize(
+    "text",
+    [CONTIGUOUS, OF_GROUP, MASKED],
+    ids=["contiguous", "scale and bias of a group", "masked"],
+)
 def test_an_epilogue_of_floats_is_within_the_bound(text: str) -> None:
     report = tcir.validate(text, "gemm", inputs="random", seed=4)
     assert report.ok, str(report)
@@ -256,6 +291,23 @@ def test_an_epilogue_beside_numpy() -> None:
         want[rows] = (relu * weight[rows, None] + r[rows].astype(np.float32)).astype(np.float16)
         first += size
     outcome = kernel(a, b, sizes, bias, weight, r, out)
+    assert out.tobytes() == want.tobytes() and not outcome.findings, str(outcome)
+
+
+def test_a_scale_and_a_bias_of_each_group_beside_numpy() -> None:
+    kernel = tcir.compile(OF_GROUP, "gemm")
+    a, b, _, scale, bias, weight = make_inputs(kernel.signature.inputs, 7, "integers")
+    sizes = np.array([129, 0, 33], np.int32)
+    (out,) = (poison(spec) for spec in kernel.signature.outputs)
+    want, first = out.copy(), 0
+    for group, size in enumerate(map(int, sizes)):
+        rows = slice(first, first + size)
+        sums = (a[rows].astype(np.float64) @ b[group].T.astype(np.float64)).astype(np.float32)
+        gate, value = np.maximum(sums[:, ::2], np.float32(0)), sums[:, 1::2]
+        result = gate * (value * scale[group] + bias[group]) * weight[rows, None]
+        want[rows] = result.astype(DTYPES["bf16"])
+        first += size
+    outcome = kernel(a, b, sizes, scale, bias, weight, out)
     assert out.tobytes() == want.tobytes() and not outcome.findings, str(outcome)
 
 
@@ -287,11 +339,25 @@ def _bias_of_the_next_group(module: Any) -> None:
         load.operands[1] = _plus(1)(load.operands[1])
 
 
+def _of_the_first_group(index: int) -> Edit:
+    """What is of the tile's group is taken from the first one."""
+
+    def edit(module: Any) -> None:
+        load = pick(module, "tc.load_rows", index)
+        with ir.InsertionPoint(load), load.location:
+            load.operands[1] = arith.constant(ir.IndexType.get(), 0)
+
+    return edit
+
+
 EPILOGUE_BREAKS: dict[str, tuple[str, Edit]] = {
     "residual of the row below": (CONTIGUOUS, _other_row),
     "activation in front of the bias": (CONTIGUOUS, activation_first),
     "rows of the next group written": (CONTIGUOUS, _every_row),
     "bias of the next group": (MASKED, _bias_of_the_next_group),
+    "scale of the next group": (OF_GROUP, _bias_of_the_next_group),
+    "scale of the first group": (OF_GROUP, _of_the_first_group(0)),
+    "bias of the first group": (OF_GROUP, _of_the_first_group(1)),
 }
 
 

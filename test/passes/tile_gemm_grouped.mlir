@@ -70,3 +70,23 @@ func.func @epilogue(%a: tensor<200x72xf16>, %b: tensor<3x72x24xf16>, %sizes: ten
   }) : (tensor<200x24xf32>) -> tensor<200x24xf32>
   return %d : tensor<200x24xf32>
 }
+
+// -----
+
+// A bias and a scale of each group, those of the tile's.
+// CHECK-LABEL: func.func @of_group(
+// CHECK: %[[FOUND:.*]]:3 = "tc.find_group"
+// CHECK: "tc.load_rows"(%arg3, %[[FOUND]]#0, %{{.*}}) {column_dim = 1 : i64, operandSegmentSizes = array<i32: 1, 2>} : (memref<3x24xf32>
+// CHECK: "tc.load_rows"(%arg4, %[[FOUND]]#0) {operandSegmentSizes = array<i32: 1, 1>} : (memref<3xf32>
+func.func @of_group(%a: tensor<200x72xf16>, %b: tensor<3x72x24xf16>, %sizes: tensor<3xi32>, %bias: tensor<3x24xf32>, %scale: tensor<3xf32>) -> tensor<200x24xf32> {
+  %c = "tc.grouped_matmul"(%a, %b, %sizes) {a_layout = "mk", b_layout = "kn"} : (tensor<200x72xf16>, tensor<3x72x24xf16>, tensor<3xi32>) -> tensor<200x24xf32>
+  %d = "tc.epilogue"(%c) ({
+  ^bb0(%s: f32):
+    %x = "tc.element"(%bias) {map = affine_map<(t, n) -> (n)>, of_group} : (tensor<3x24xf32>) -> f32
+    %w = "tc.element"(%scale) {map = affine_map<(t, n) -> ()>, of_group} : (tensor<3xf32>) -> f32
+    %p = arith.mulf %s, %w : f32
+    %q = arith.addf %p, %x : f32
+    "tc.yield"(%q) : (f32) -> ()
+  }) : (tensor<200x24xf32>) -> tensor<200x24xf32>
+  return %d : tensor<200x24xf32>
+}

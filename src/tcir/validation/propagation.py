@@ -22,6 +22,7 @@ import ml_dtypes
 import numpy as np
 
 from tcir.dialect import tc
+from tcir.interp.tensor.epilogue import spread
 from tcir.interp.tensor.grouped import groups_of, written
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.tensor.views import Linear, aligned, indexing, loop_sizes, view
@@ -149,25 +150,26 @@ class _Carrier:
         count = len(block.arguments)
         given = [sums.like(itemgetter((..., slice(n, None, count)))) for n in range(count)]
         inner = {**values, **dict(zip(block.arguments, given, strict=True))}
+        product = op.grouped
+        sizes = {product.sizes: values[product.sizes].value} if product else {}
         *ops, last = block.operations
         for each in ops:
             body = each.operation
             known = [inner[operand] for operand in body.operands]
             inner[body.results[0]] = (
-                known[0].like(partial(_element, each))
+                known[0].like(partial(spread, each, values=sizes))
                 if isinstance(each, tc.ElementOp)
                 else _elementwise(body, known)
             )
         shape = shape_of(op.out.type)
         result = inner[last.operation.operands[0]].like(lambda a: np.broadcast_to(a, shape))
-        product = getattr(op.sums.owner, "opview", None)
-        if not isinstance(product, tc.GroupedMatmulOp):
+        if product is None:
             return result
-        sizes, ours = values[product.sizes].value, np.zeros(shape, bool)
-        for rows in groups_of(product, sizes):
+        ours = np.zeros(shape, bool)
+        for rows in groups_of(product, sizes[product.sizes]):
             ours[rows] = True
         errors = (np.where(ours, each, 0.0) for each in (result.error, result.square))
-        return Known(written(product, sizes, np.array(result.value)), *errors)
+        return Known(written(product, sizes[product.sizes], np.array(result.value)), *errors)
 
     def _structured(
         self, op: ir.Operation, operands: list[Known], values: Mapping[ir.Value, Known]
@@ -200,11 +202,6 @@ class _Carrier:
         result = inner[last.operation.operands[0]]
         out = [next(iter(e.coefficients)) for e in maps[-1]]
         return result.like(lambda a: np.broadcast_to(a, sizes).transpose(out))
-
-
-def _element(op: tc.ElementOp, tensor: Array) -> Array:
-    (element,) = evaluate[op.operation.name](Interpreter(), op, tensor)
-    return element
 
 
 def _elementwise(op: ir.Operation, operands: list[Known]) -> Known:

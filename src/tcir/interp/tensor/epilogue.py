@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.interp.tensor.grouped import written
+from tcir.interp.tensor.grouped import groups_of, written
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.types import Array, shape_of
 
@@ -18,22 +18,39 @@ def tc_epilogue(interpreter: Interpreter, op: tc.EpilogueOp, sums: Array) -> Seq
     given = [sums[..., ::2], sums[..., 1::2]] if op.gated else [sums]
     (value,) = interpreter.region(op, given)
     result = np.broadcast_to(value, shape_of(op.out.type)).copy()
-    if not isinstance(op.sums, ir.BlockArgument):
-        product = op.sums.owner.opview
-        if isinstance(product, tc.GroupedMatmulOp):
-            result = written(product, interpreter.values[product.sizes], result)
+    if op.grouped is not None:
+        result = written(op.grouped, interpreter.values[op.grouped.sizes], result)
     return [result]
 
 
 @evaluate(tc.ElementOp)
-def tc_element(_: Interpreter, op: tc.ElementOp, tensor: Array) -> Sequence[Array]:
-    """The tensor with a dimension for each of the result's, of extent 1 where it has none."""
-    kept = [d for d in op.dims if d is not None]
-    array = tensor.reshape([n for n, d in zip(tensor.shape, op.dims) if d is not None])
+def tc_element(interpreter: Interpreter, op: tc.ElementOp, tensor: Array) -> Sequence[Array]:
+    return [spread(op, tensor, interpreter.values)]
+
+
+def spread(op: tc.ElementOp, tensor: Array, values: Mapping[ir.Value, Array]) -> Array:
+    """The tensor with a dimension for each of the result's, of extent 1 where it has none.
+
+    values: of the sizes of groups, which say whose rows are whose
+    """
+    dims = op.dims
+    if op.of_group:
+        tensor, dims = _of_rows(op, tensor, values), [0, *dims]
+    kept = [d for d in dims if d is not None]
+    array = tensor.reshape([n for n, d in zip(tensor.shape, dims) if d is not None])
     ordered = array.transpose(np.argsort(kept).tolist())
     extents = dict(zip(sorted(kept), ordered.shape))
-    rank = op.attributes["map"].value.n_dims
-    return [ordered.reshape([extents.get(d, 1) for d in range(rank)])]
+    return ordered.reshape([extents.get(d, 1) for d in range(op.out_rank)])
+
+
+def _of_rows(op: tc.ElementOp, tensor: Array, values: Mapping[ir.Value, Array]) -> Array:
+    """What each row reads of a tensor with an index for each group; rows of no group: of any."""
+    around = op.operation.parent.opview
+    product = around.grouped
+    groups = np.zeros(shape_of(around.out.type)[0], np.intp)
+    for group, rows in enumerate(groups_of(product, values[product.sizes])):
+        groups[rows] = group
+    return tensor[groups]
 
 
 @evaluate(tc.YieldOp)
