@@ -235,6 +235,8 @@ FAULTS: dict[str, tuple[str, str]] = {
                         "st.shared.b32 [%r8], %r5; @%p1 bra SKIP; bar.sync 0; SKIP: "
                         "xor.b32 %r9, %r3, 32; shl.b32 %r9, %r9, 2; add.u32 %r9, %r7, %r9; "
                         "ld.shared.b32 %r6, [%r9]; st.global.b32 [%rd5], %r6;", "race"),
+    "division by zero": ("selp.u32 %r7, 0, 5, %p1; div.u32 %r6, %r5, %r7; "
+                         "st.global.b32 [%rd5], %r6;", "division-by-zero"),
     "deadlock": ("@%p1 bar.sync 1, 128; st.global.b32 [%rd5], %r5;", "deadlock"),
     "other address in shared memory": (
         "mov.u32 %r7, tile; shl.b32 %r8, %r3, 2; add.u32 %r8, %r7, %r8; @%p1 mov.u32 %r8, %r7; "

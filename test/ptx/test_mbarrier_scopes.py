@@ -182,3 +182,50 @@ def test_an_arrival_that_was_seen_is_over(scopes: tuple[str, str]) -> None:
     assert early != text
     report = run_ptx(early, grid=2, cluster=2, block=1, args=[np.zeros(1, np.uint32)])
     assert "peer-exited" in str(report) and not report.ok, str(report)
+
+
+BYTES = """
+.version 8.8
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .u64 in)
+{
+  .reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %d0; .reg .b32 %k;
+  .shared .align 16 .b32 box[4]; .shared .align 4 .b32 word; .shared .align 8 .b64 full;
+  ld.param.u64 %d0, [in]; mov.u32 %k, %cluster_ctarank;
+  mov.u32 %r1, word; mov.u32 %r2, full; mov.u32 %r3, box;
+  mapa.shared::cluster.u32 %r4, %r1, 1; mapa.shared::cluster.u32 %r5, %r2, 1;
+  mapa.shared::cluster.u32 %r6, %r3, 1;
+  mbarrier.init.shared::cta.b64 [%r2], COUNT; fence.mbarrier_init.release.cluster;
+  barrier.cluster.arrive; barrier.cluster.wait;
+  setp.eq.u32 %p1, %k, 1; @%p1 bra GET;
+  st.shared::cluster.u32 [%r4], 5;
+  ARRIVE
+  SEND
+  bra DONE;
+GET: mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 16;
+WAIT: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p2, [%r2], 0; @!%p2 bra WAIT;
+  ld.shared.u32 %r7, [%r1]; ld.shared.u32 %r8, [%r3];
+DONE: barrier.cluster.arrive; barrier.cluster.wait; ret;
+}
+"""
+ASYNC = {
+    "st.async": "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.u32 [%r6], "
+    "{%r1, %r1, %r1, %r1}, [%r5];",
+    "bulk": "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r6], [%d0], 16, "
+    "[%r5];",
+}
+
+
+@pytest.mark.parametrize("send", ASYNC)
+def test_bytes_of_an_operation_announce_themselves_only(send: str) -> None:
+    """PTX ISA 8.9.1.1: not what its issuer did before."""
+    text = BYTES.replace("SEND", ASYNC[send])
+    arrive = "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r5];"
+    for count, arrival, codes in (("1", "", ["race"]), ("2", arrive, [])):
+        ptx = text.replace("COUNT", count).replace("ARRIVE", arrival)
+        for seed in (None, 1, 2):
+            args = [np.zeros(4, np.uint32)]
+            report = run_ptx(ptx, grid=2, cluster=2, block=1, args=args, order_seed=seed)
+            assert not report.incomplete and not report.errors, str(report)
+            assert [f.code for f in report.findings] == codes, str(report)

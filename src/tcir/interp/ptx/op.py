@@ -52,7 +52,8 @@ class Compute:
     sources, results: (slot, view) each, `PREDICATE` for the view of a predicate, whose values are
     bool. flips: the sources that are predicates to negate. products: multiplications of a lane that
     the counters know. With several results `fn` gives a tuple of them. across: lanes of a warp
-    exchange values, so `fn` takes whole warps, 32 lanes each.
+    exchange values, so `fn` takes whole warps, 32 lanes each. divisor: the position of the source
+    that makes the result undefined where it is 0; -1: none does.
     """
 
     fn: Callable[..., np.ndarray | tuple[np.ndarray, ...]]
@@ -61,6 +62,7 @@ class Compute:
     flips: tuple[int, ...] = ()
     products: int = 0
     across: bool = False
+    divisor: int = -1
 
 
 @dataclass(slots=True)

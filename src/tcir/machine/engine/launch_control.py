@@ -81,13 +81,12 @@ class LaunchControl:
                 access = Access(barrier.tma, barrier.loads, "try_cancel", site, "async")
                 agent.note_write(cta.smem.shadow, cta.smem.granules(where), access)
             parts.append((cta.smem, slice(start, start + BYTES), barrier, barrier.loads))
-        issued = dict(agent.clock)
 
         def run() -> None:
             answer = np.frombuffer(encode(agent.machine.take_over()), np.uint8)
             for smem, place, barrier, number in parts:
                 smem.data[place] = answer
                 smem.written(place, None, site)
-                barrier.complete_tx(BYTES, number, issued, site)
+                barrier.complete_tx(BYTES, number, site)
 
         agent.cta.launch(Operation(site, run))

@@ -69,7 +69,6 @@ class StAsync:
             strong = agent.scope("cluster") if reduction else None
             access = Access(barrier.tma, number, kind, site, strong=strong)
             agent.note_write(smem.shadow, smem.granules(where), access)
-        issued = agent.release()
         place = slice(target, target + nbytes)
 
         def run() -> None:
@@ -81,6 +80,6 @@ class StAsync:
                 new = reduction(smem.data[place], data)
             smem.data[place] = new
             smem.written(place, undefined, site)
-            barrier.complete_tx(nbytes, number, issued, site)
+            barrier.complete_tx(nbytes, number, site)
 
         agent.cta.launch(Operation(site, run))

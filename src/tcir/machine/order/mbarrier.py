@@ -141,10 +141,10 @@ class Mbarrier:
         self.check_live(site)
         self._move(nbytes, site)
 
-    def complete_tx(self, nbytes: int, number: int, clock: Clock, site: object) -> None:
-        """The bytes of TMA load ``number`` have arrived."""
+    def complete_tx(self, nbytes: int, number: int, site: object) -> None:
+        """The bytes of TMA load ``number`` have arrived. Releases these, and nothing of what its
+        issuer did or knows (PTX ISA 8.9.1.1)."""
         self.check_live(site)
-        join(self.collected.near, clock)
         self.landed.add(number)
         self._move(-nbytes, site)
         self._advance()

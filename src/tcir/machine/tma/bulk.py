@@ -156,7 +156,6 @@ class Bulk:
                     reads = Access(barrier.tma, number, kind, site, "async", strong=copied)
                     agent.note_read(origin.shadow, np.unique(where // origin.granule), reads)
                 agent.note_write(cta.smem.shadow, slice(at // 4, (at + nbytes) // 4), access)
-        issued = dict(agent.clock)
 
         def run() -> None:
             place = slice(at + first, at + last)
@@ -173,7 +172,7 @@ class Bulk:
                     smem.written(place, undefined, site)
                 smem.poison(at, first)
                 smem.poison(at + last, nbytes - last)
-                barrier.complete_tx(nbytes, number, issued, site)
+                barrier.complete_tx(nbytes, number, site)
 
         agent.cta.launch(Operation(site, run))
 

@@ -70,12 +70,11 @@ class Tma:
                 self.tensormap.note(tensor.map_at, access)
                 self._note_global(source, access, eb, write=False)
                 self.agent.note_write(cta.smem.shadow, _granules(box), access)
-        issued = dict(self.agent.clock)
 
         def run() -> None:
             for cta, barrier, number in signals:
                 self._move_in(cta, box, source, site)
-                barrier.complete_tx(box.nbytes, number, issued, site)
+                barrier.complete_tx(box.nbytes, number, site)
 
         self.cta.launch(Operation(site, run))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -227,6 +228,8 @@ def _division(d: Decode, fn: Callable[..., np.ndarray]) -> Op:
             w.define(target, zero, Unknown(np.full((32, kind.size), 0xFF, np.uint8), origin))
 
     op.run = run
+    assert op.compute is not None
+    op.compute = replace(op.compute, divisor=1)
     return op
 
 

@@ -34,6 +34,9 @@ class Computing:
         for n, (operand, (_, view)) in enumerate(zip(self.operands, compute.sources, strict=True)):
             value = group.value(warp, operand, view)
             values.append(~value if n in compute.flips else value)
+        if compute.divisor >= 0:
+            zero = (values[compute.divisor] == 0).reshape(group.count, 32) & active.of(group)
+            group.leave((zero & ~zero[0]).any(axis=1))  # the leader's result is undefined, too
         found = compute.fn(*values)
         results = found if isinstance(found, tuple) else (found,)
         where = active.where(group)
