@@ -16,6 +16,7 @@ from tcir.machine import (
     TensorMap,
     TensorOperand,
 )
+from tcir.machine.tensor_core.descriptor import MatrixDescriptor, element_table
 from tcir.machine.tma.box import load_box
 from tcir.run_options import RunOptions
 
@@ -163,6 +164,17 @@ def test_where_an_allocation_lies(choice: str, codes: set[str], reads_the_addres
         found |= bench.run(body).codes
     assert found == (set() if reads_the_address else codes)
     assert (bases == {0}) == (choice == "lowest")
+
+
+@pytest.mark.parametrize(("rows", "fifth", "ninth"), [(4, 512, 1024), (8, 4 * 128, 512)])
+def test_rows_of_k_that_a_stride_steps_over(rows: int, fifth: int, ninth: int) -> None:
+    """With a stride of 512 bytes a dense step reads the same under both answers, 16 rows do not."""
+    packed = MatrixDescriptor(0, 4096, 512, "128B_ATOM_32B")
+    _, table = element_table(packed, 64, 16, 32, "MN", atom_32b_rows=rows)
+    assert (table[0, 4], table[0, 8]) == (fifth, ninth)
+    other = MatrixDescriptor(0, 4096, 512, "128B")
+    tables = [element_table(other, 64, 16, 16, "MN", atom_32b_rows=n)[1] for n in (4, 8)]
+    np.testing.assert_array_equal(*tables)  # other swizzles step over 8
 
 
 @pytest.mark.parametrize("swizzle", ["128B_ATOM_32B_FLIP_8B", "128B_ATOM_32B"])

@@ -66,6 +66,15 @@ def test_sums_that_ask_are_what_they_are_said_to_be() -> None:
         assert (d * 2**19 == columns // step * step).all()
 
 
+def test_rows_of_k_far_apart_by_hand() -> None:
+    """Ones times eight rows of K: four of 1, and four 1024 bytes on, 4, or 512 bytes on, 2."""
+    outcomes = selftest.expected("atom_32b_rows", KERNELS["atom_32b_rows"])
+    for alternative, sum_ in {"4": 4 * 1 + 4 * 4, "8": 4 * 1 + 4 * 2}.items():
+        assert (
+            np.frombuffer(outcomes[alternative], np.float32).reshape(128, 32)[:, :16] == sum_
+        ).all()
+
+
 def test_sparse_and_zeroed_columns_by_hand() -> None:
     def d(name: str, alternative: str, width: int) -> Any:
         data = selftest.expected(name, KERNELS[name])[alternative]

@@ -126,6 +126,17 @@ class Assumptions:
         "tcgen05.cp.4x256b from a row that is not a multiple of 8 (conv-shift-reuse, "
         "halo-load=w128)",
     )
+    atom_32b_rows: str = _question(
+        "Over how many rows of K does the stride dimension offset of an MN-major matrix step with "
+        "the 128-byte swizzle of 32-byte atoms: 4, after which the pattern repeats, or 8, as with "
+        "the other swizzles?",
+        ("4", "8"),
+        "CUTLASS (make_umma_desc, Layout_MN_SW128_32B_Atom) and DeepGEMM (kUseBase32) give it the "
+        "bytes of 4 rows; PTX ISA 9.7.16.3.2 says 8 columns of every swizzled layout and does not "
+        "name this one. A dense step is 8 rows, so with rows one behind the other both are right",
+        "MN-major operands of tcgen05.mma.kind::tf32; visible with groups of rows apart, or in the "
+        "16 rows of B of a sparse step",
+    )
     cp_pair_source: str = _question(
         "From whose shared memory does tcgen05.cp of .cta_group::2 fill the peer's tensor memory: "
         "the peer's own, or the issuing CTA's?",

@@ -213,6 +213,20 @@ def _shifted_bytes() -> tuple[Array, Array]:
     return words, _tiles(np.zeros((M, 32), np.uint8), np.full((N, 32), 0x38, np.uint8))
 
 
+# --- atom_32b_rows -------------------------------------------------------------------------------
+
+#: MN-major, 128-byte swizzle with atoms of 32 bytes: 1024 bytes to the next rows of K.
+_FAR_ROWS = 1024 >> 4 << 32 | 1 << 46 | 1 << 61
+
+
+def _groups_apart() -> tuple[Array, Array]:
+    """Rows of K of B with another number in each 512 bytes; A takes the sum of 8 of them."""
+    memory = _tiles(np.ones((M, 8), np.float32), np.zeros((N, 32), np.uint8))
+    rows = 2.0 ** np.arange((SHARED - B_OFFSET) // 512, dtype=np.float32)
+    memory[B_OFFSET:] = rows.repeat(512 // 4).view(np.uint8)
+    return _no_words(), memory
+
+
 # --- sparse A ------------------------------------------------------------------------------------
 
 #: Selectors of two in four, and what they make of B = 1, 2, 4, 8 in turns: 3, 5, 6, 9, 10, 12.
@@ -365,6 +379,11 @@ def mma_kernels() -> dict[str, MicroKernel]:
                 after="%p4",
             ),
             ctas=2,
+        ),
+        "atom_32b_rows": _kernel(
+            _groups_apart,
+            one=f"and.b64 %d5, %d5, 0x3fff; or.b64 %d5, %d5, {_FAR_ROWS:#x}; "
+            + _mma("cta_group::1.kind::tf32", 1 << 4 | 2 << 7 | 2 << 10 | 1 << 16, after="%p4"),
         ),
         "unpack_upper": _kernel(_numbered, all_threads=_UNPACK),
         "ld_st_lane": _kernel(_numbered, all_threads=_lane(0), then=elsewhere),

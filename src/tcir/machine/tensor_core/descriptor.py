@@ -130,9 +130,10 @@ def _check_layout(desc: MatrixDescriptor, rows: int, k: int, bits: int, major: s
 
 
 def _linear_offsets(
-    lbo: int, sbo: int, mode: str, rows: int, k: int, bits: int, major: str
+    desc: MatrixDescriptor, rows: int, k: int, bits: int, major: str, atom_32b_rows: int
 ) -> NDArray[np.int64]:
     """Byte offset from the start address of element (mn, k), before the swizzle."""
+    lbo, sbo, mode = desc.lbo, desc.sbo, desc.swizzle
     mn = np.arange(rows, dtype=np.int64)[:, None]
     kk = np.arange(k, dtype=np.int64)[None, :]
     unit = 128 // bits
@@ -146,7 +147,7 @@ def _linear_offsets(
     if not span:
         return mn % unit * size + mn // unit * sbo + kk % 8 * 16 + kk // 8 * lbo
     wide = span // size
-    lines = 4 if mode == "128B_ATOM_32B" else 8
+    lines = atom_32b_rows if mode == "128B_ATOM_32B" else 8
     return mn % wide * size + mn // wide * lbo + kk % lines * span + kk // lines * sbo
 
 
@@ -156,26 +157,36 @@ LINE = 128
 
 @lru_cache(maxsize=512)
 def _swizzled_table(
-    lbo: int, sbo: int, mode: str, phase: int, rows: int, k: int, bits: int, major: str
+    desc: MatrixDescriptor, rows: int, k: int, bits: int, major: str, atom_32b_rows: int
 ) -> NDArray[np.int64]:
-    table = swizzle_address(phase + _linear_offsets(lbo, sbo, mode, rows, k, bits, major), mode)
+    linear = desc.start + _linear_offsets(desc, rows, k, bits, major, atom_32b_rows)
+    table = swizzle_address(linear, desc.swizzle)
     table.flags.writeable = False
     return table
 
 
 def element_table(
-    desc: MatrixDescriptor, rows: int, k: int, elem_bits: int, major: str, from_start: bool = False
+    desc: MatrixDescriptor,
+    rows: int,
+    k: int,
+    elem_bits: int,
+    major: str,
+    *,
+    from_start: bool = False,
+    atom_32b_rows: int = 4,
 ) -> tuple[int, NDArray[np.int64]]:
     """(base, table): element (mn, k) lies at base + table[mn, k].
 
     from_start: the swizzle counts rows from the descriptor's start, wherever in the pattern it is.
+    atom_32b_rows: rows of K that SBO steps over in mode 128B_ATOM_32B; an open question.
 
     The table is read-only and shared by all descriptors of the same layout whose start has the same
     phase in the swizzle pattern, so its identity may serve as a key.
     """
     _check_layout(desc, rows, k, elem_bits, major)
     phase = desc.start % (LINE if from_start else swizzle(desc.swizzle).period)
-    table = _swizzled_table(desc.lbo, desc.sbo, desc.swizzle, phase, rows, k, elem_bits, major)
+    pattern = MatrixDescriptor(phase, desc.lbo, desc.sbo, desc.swizzle)
+    table = _swizzled_table(pattern, rows, k, elem_bits, major, atom_32b_rows)
     return desc.start - phase, table
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tcir.machine.assumptions import Assumptions
 from tcir.machine.errors import MachineError
 from tcir.machine.memory.effects import SharedBytes, TensorWords, elements
 from tcir.machine.memory.memories import ALL_DEFINED
@@ -228,12 +229,25 @@ def _bytes(element: str) -> int:
 
 
 def addresses(
-    operand: SharedDesc | ElementAddresses, rows: int, k: int, kind: str, element: str, major: str
+    operand: SharedDesc | ElementAddresses,
+    shape: tuple[int, int],
+    kind: str,
+    element: str,
+    major: str,
+    assumptions: Assumptions,
 ) -> ElementAddresses:
-    """Addresses of the elements of a matrix descriptor, or of the bytes that hold them."""
+    """Addresses of the elements [rows, K] of a descriptor, or of the bytes that hold them."""
     if isinstance(operand, ElementAddresses):
         return operand
+    rows, k = shape
     if storage(kind, element) == "pairs":
         k //= 2
-    base, table = element_table(decode_matrix(operand.bits), rows, k, 8 * _bytes(element), major)
+    base, table = element_table(
+        decode_matrix(operand.bits),
+        rows,
+        k,
+        8 * _bytes(element),
+        major,
+        atom_32b_rows=int(assumptions.atom_32b_rows),
+    )
     return ElementAddresses(table, base)

@@ -150,18 +150,19 @@ class MmaStep:
         site: object,
     ) -> tuple[TmemAddr | ElementAddresses, ElementAddresses, ZeroColumns | None]:
         """A and B of each CTA by the address of every element, and which columns of B are zeros."""
-        zeros = None
+        zeros, assumptions = None, self.machine.assumptions
         for operand in (a, b):
             self.pipe.check_constant(operand, site)
         try:
             if options.zero_columns is not None and isinstance(i, InstructionDescriptor):
-                spans = self.machine.assumptions.zero_column_spans
+                spans = assumptions.zero_column_spans
                 zeros = decode_zero_columns(options.zero_columns, i.m, i.n, i.max_shift, spans)
             columns = i.n // i.cta_group + (zeros.shift if zeros else 0)
-            b = addresses(b, columns, i.k, i.kind, i.b_type, i.b_major)
+            b = addresses(b, (columns, i.k), i.kind, i.b_type, i.b_major, assumptions)
             if not isinstance(a, TmemAddr):
                 stored = i.k // 2 if i.sparse else i.k
-                a = addresses(a, i.m // i.cta_group, stored, i.kind, i.a_type, i.a_major)
+                shape = (i.m // i.cta_group, stored)
+                a = addresses(a, shape, i.kind, i.a_type, i.a_major, assumptions)
         except Refusal as refusal:
             raise MachineError.of(refusal, site) from None
         return a, b if zeros is None else zeros.of(b), zeros

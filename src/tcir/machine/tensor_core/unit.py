@@ -219,6 +219,11 @@ def cp_source(source: SharedDesc, shape: str, assumptions: Assumptions) -> Eleme
     rows, width = CP_SHAPES.get(shape, (1, 1))
     step = 32 if shape == "4x256b" and assumptions.cp4x256b_rows == "every-32" else 1
     base, table = element_table(
-        decode_matrix(source.bits), step * rows, width, 8, "K", assumptions.cp_row_phase == "start"
+        decode_matrix(source.bits),
+        step * rows,
+        width,
+        8,
+        "K",
+        from_start=assumptions.cp_row_phase == "start",
     )
     return ElementAddresses(table if step == 1 else table[::step], base)
