@@ -140,20 +140,27 @@ SMEM_BYTES = DEFAULT_TARGET.smem_per_cta
 """Shared memory one CTA can use (`tcir.target`)."""
 SMEM_TILE_ALIGNMENT = 1024
 """Alignment of planned tiles: the repeat of the 128-byte swizzle (PTX ISA 9.7.16.4.1)."""
-SWIZZLE_SPANS = {"NONE": 16, "32B": 32, "64B": 64, "128B": 128}
+ATOM_32B = "128B_ATOM_32B"
+"""The 128-byte swizzle that moves 32 bytes as a whole, other modes 16 (PTX ISA 5.5.7)."""
+SWIZZLE_SPANS = {"NONE": 16, "32B": 32, "64B": 64, "128B": 128, ATOM_32B: 128}
 """Bytes of one swizzled row, by mode; also the largest inner box of a tensor map
 (PTX ISA 9.7.16.10.6, driver API). Without a swizzle rows are 16 bytes, the width of a core matrix
 (9.7.16.10.5), and a tensor map's inner box has no such limit."""
+SWIZZLE_OF_SPAN = {span: mode for mode, span in SWIZZLE_SPANS.items() if mode != ATOM_32B}
+"""The mode with atoms of 16 bytes, by span."""
 SWIZZLE_ATOM_ROWS = 8
-"""Rows after which every swizzle pattern repeats (PTX ISA 9.7.16.4.1)."""
+"""Rows after which every swizzle pattern repeats (PTX ISA 9.7.16.4.1, table 41: 1024 bytes in the
+128-byte modes)."""
+MN_MAJOR_GROUP = {"32B": 8, "64B": 8, "128B": 8, ATOM_32B: 4}
+"""Rows of K from one stride dimension byte offset of an MN-major tile to the next, by swizzle (PTX
+ISA 9.7.16.3.2; with 32-byte atoms CUTLASS, `Layout_MN_SW128_32B_Atom`)."""
 SWIZZLE_MAJORNESS: dict[int, dict[str, tuple[str, ...]]] = {
     1: {"K": ("NONE", "32B", "64B", "128B"), "MN": ("32B", "64B", "128B")},
     2: {"K": ("NONE", "32B", "64B", "128B"), "MN": ("32B", "64B", "128B")},
-    4: {"K": ("NONE", "32B", "64B", "128B"), "MN": ()},
+    4: {"K": ("NONE", "32B", "64B", "128B"), "MN": (ATOM_32B,)},
 }
-"""Legal swizzles by bytes per element and majorness (PTX ISA 9.7.16.10.5, table 54). MN-major
-32-bit elements need 128-byte swizzle with 32-byte atoms, which ``!tc.smem`` does not have, nor
-does it have MN-major tiles without a swizzle."""
+"""Legal swizzles by bytes per element and majorness (PTX ISA 9.7.16.10.5, table 54). MN-major tiles
+without a swizzle are legal, too, but ``!tc.smem`` does not have them."""
 
 
 # --- TMA -------------------------------------------------------------------------------------
@@ -191,7 +198,7 @@ TMA_WIDE_PIXELS = 128
 TMA_WIDE_CORNER = Legal(range(-(2**15), 2**15), "pixels", _WIDE)
 """Corners of the w modes' bounding box, which has a width only."""
 TMA_WIDE_SWIZZLES = ("64B", "128B")
-"""Swizzles of the w modes that ``!tc.smem`` has (same source)."""
+"""Swizzles of the w modes (same source); their tiles are K-major, so not 128B_ATOM_32B."""
 TMA_HALO = Legal(range(32), "pixels", "PTX ISA 9.7.9.27")
 """wHalo of im2col::w::128."""
 TMA_W_OFFSET = Legal(range(32), "pixels", "PTX ISA 9.7.9.27")

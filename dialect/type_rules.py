@@ -89,15 +89,15 @@ def _(type_: SmemType) -> Broken:
     "swizzle-major",
     "PTX ISA 9.7.16.10.5, table 54",
     '{major}-major {element} cannot have swizzle "{got}", but {legal}: the tensor core reads '
-    "MN-major 32-bit elements only through 128-byte swizzle with 32-byte atoms, and tiles without "
-    "a swizzle are K-major here; load the tile K-major",
+    "MN-major 32-bit elements through the 128-byte swizzle with 32-byte atoms and nothing else "
+    "through it, and tiles without a swizzle are K-major here",
 )
 def _(type_: SmemType) -> Broken:
     legal = SWIZZLE_MAJORNESS[element_bytes(type_.element)][type_.major]
     if type_.swizzle in legal:
         return None
     values = {"major": type_.major, "element": type_.element, "got": type_.swizzle}
-    return {**values, "legal": ", ".join(legal) or "none"}
+    return {**values, "legal": ", ".join(legal)}
 
 
 @verify(

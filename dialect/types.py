@@ -6,7 +6,7 @@ from typing import Any
 from tcir._mlir import ir
 from tcir.dialect.attributes import integer_of, integers_of, string_of
 from tcir.dialect.base import TC
-from tcir.dialect.limits import MBARRIER_BYTES, SWIZZLE_SPANS
+from tcir.dialect.limits import ATOM_32B, MBARRIER_BYTES, SWIZZLE_SPANS
 
 SWIZZLE_BYTES = SWIZZLE_SPANS
 """Width in bytes of one swizzled row ("span"), by swizzle mode (PTX ISA 9.7.16.10.6)."""
@@ -40,13 +40,16 @@ class SmemType(ShapedType, name="smem"):
     """A shared-memory operand tile ``[mn, k]`` in a canonical tcgen05 layout.
 
     ``!tc.smem<array<i64: mn, k>, element, major, swizzle>``. ``major`` is ``"K"`` or ``"MN"``,
-    ``swizzle`` ``"NONE" | "32B" | "64B" | "128B"``; with span S bytes (16 without a swizzle) a tile
-    is a stack of *rows* of S bytes, which is also the order in which TMA boxes fill it:
+    ``swizzle`` ``"NONE" | "32B" | "64B" | "128B" | "128B_ATOM_32B"``; with span S bytes (16 without
+    a swizzle) a tile is a stack of *rows* of S bytes, which is also the order in which TMA boxes
+    fill it:
 
     - K-major: ``k`` is split into columns of S bytes; row ``column * mn + m``.
     - MN-major: ``mn`` is split into columns of S bytes; row ``column * k + kk``.
 
-    The XOR swizzle acts on absolute shared-memory address bits (PTX ISA 9.7.16.10.6). A tile of
+    The XOR swizzle acts on absolute shared-memory address bits (PTX ISA 9.7.16.10.6): bits 7 to 9
+    into bits 4 to 6, fewer with fewer bytes; with atoms of 32 bytes, which MN-major f32 needs
+    (table 54), bits 7 and 8 into 5 and 6, CuTe's ``Swizzle<2, 5, 2>``. A tile of
     ``i8`` holds operands of fewer bits as bytes, k counting bytes, or blocks of scale factors as
     rows of 16 bytes; the op that reads it determines which.
     """
@@ -98,6 +101,8 @@ class SmemType(ShapedType, name="smem"):
         column, byte = divmod(inner * element_bytes(self.element), self.span)
         rows = self.shape[0] if self.major == "K" else self.shape[1]
         linear = (column * rows + outer) * self.span + byte
+        if self.swizzle == ATOM_32B:
+            return linear ^ (linear >> 2 & 0x60)
         return linear ^ (linear >> 3 & (self.span - 1) & -16)
 
 

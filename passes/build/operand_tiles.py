@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.limits import SWIZZLE_ATOM_ROWS, TMA_STRIDE
+from tcir.dialect.limits import ATOM_32B, SWIZZLE_ATOM_ROWS, SWIZZLE_OF_SPAN, TMA_STRIDE
 from tcir.passes.build import index
 from tcir.passes.build.cluster import Share, multicast
 from tcir.passes.build.diagnostics import match_failure
@@ -30,7 +30,7 @@ def check_pitch(
         )
 
 
-_MODES = {bytes_: mode for mode, bytes_ in tc.SWIZZLE_BYTES.items() if mode != "NONE"}
+_MODES = {span: mode for span, mode in SWIZZLE_OF_SPAN.items() if mode != "NONE"}
 
 
 def swizzle_for(extent: int, element_bytes: int) -> str:
@@ -53,10 +53,11 @@ def k_major(mn: int, k: int, element: ir.Type) -> tc.SmemType:
 
 def mn_major(mn: int, k: int, element: ir.Type, parts: int = 1) -> tc.SmemType:
     """Type of an MN-major tile, split into columns of one swizzle span of `mn`; of each of `parts`
-    equal parts whole ones."""
+    equal parts whole ones. 32-bit elements have one swizzle only (PTX ISA 9.7.16.10.5, table 54).
+    """
     bytes_ = tc.element_bytes(element)
-    swizzle = swizzle_for(mn, bytes_)
-    if parts > 1:
+    swizzle = ATOM_32B if bytes_ == 4 else swizzle_for(mn, bytes_)
+    if parts > 1 and bytes_ < 4:
         part = mn // parts * bytes_
         swizzle = _MODES[max((span for span in _MODES if part % span == 0), default=min(_MODES))]
     return tc.SmemType.build([mn, k], element, "MN", swizzle)
@@ -65,7 +66,11 @@ def mn_major(mn: int, k: int, element: ir.Type, parts: int = 1) -> tc.SmemType:
 def part_step(order: str, element: ir.Type) -> int:
     """What the extent along M or N of a part of a tile is a multiple of: rows of a swizzle pattern,
     elements of the narrowest swizzle's span. `order`: the innermost dimension, ``k`` or ``mn``."""
-    return SWIZZLE_ATOM_ROWS if order == "k" else min(_MODES) // tc.element_bytes(element)
+    if order == "k":
+        return SWIZZLE_ATOM_ROWS
+    bytes_ = tc.element_bytes(element)
+    span = tc.SWIZZLE_BYTES[ATOM_32B] if bytes_ == 4 else min(_MODES)
+    return span // bytes_
 
 
 @dataclass(frozen=True)

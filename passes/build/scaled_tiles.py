@@ -7,7 +7,7 @@ from math import gcd
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.limits import TMEM_LANES
+from tcir.dialect.limits import SWIZZLE_OF_SPAN, TMEM_LANES
 from tcir.dialect.ops.block_scale import (
     ROWS_PER_COLUMN,
     SCALE_COLUMNS,
@@ -22,7 +22,6 @@ from tcir.passes.build.index import Index
 from tcir.passes.build.limits import ceil_div, round_up
 from tcir.passes.build.scaled_shape import Operand, Stage
 
-_SWIZZLES = {span: mode for mode, span in tc.SWIZZLE_BYTES.items()}
 _CHUNK = 256
 """Bytes of the inner dimension of a box of whole scale blocks: the maximum of a box."""
 
@@ -30,7 +29,7 @@ _CHUNK = 256
 def byte_tile(rows: int, row_bytes: int) -> tc.SmemType:
     """Type of a K-major tile of bytes, one swizzle span wide."""
     i8 = ir.IntegerType.get_signless(8)
-    return tc.SmemType.build([rows, row_bytes], i8, "K", _SWIZZLES[row_bytes])
+    return tc.SmemType.build([rows, row_bytes], i8, "K", SWIZZLE_OF_SPAN[row_bytes])
 
 
 def _columns(count: int) -> ir.Value:

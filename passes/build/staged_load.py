@@ -8,7 +8,7 @@ from functools import partial
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.limits import QUARTER_LANES, TMA_STRIDE, TMEM_LANES
+from tcir.dialect.limits import QUARTER_LANES, SWIZZLE_OF_SPAN, TMA_STRIDE, TMEM_LANES
 from tcir.passes.build import index
 from tcir.passes.build.emit import Box, make_tensor_map, tma_load
 from tcir.passes.build.epilogue import Staged
@@ -23,8 +23,7 @@ ELEMENTS = ("f16", "bf16", "f32", "i32")
 
 def widest_swizzle(nbytes: int) -> str:
     """The swizzle of the widest span that divides rows of `nbytes`."""
-    spans = sorted(tc.SWIZZLE_BYTES.items(), key=lambda mode: -mode[1])
-    return next(mode for mode, span in spans if nbytes % span == 0)
+    return SWIZZLE_OF_SPAN[max(span for span in SWIZZLE_OF_SPAN if nbytes % span == 0)]
 
 
 def staged_elements(op: tc.EpilogueOp | None) -> list[tc.ElementOp]:

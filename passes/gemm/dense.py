@@ -29,14 +29,6 @@ def check_dense(op: tc.MatmulOp | tc.GroupedMatmulOp) -> None:
     for operand, layout in operands_of(op):
         name, element = layout[1].upper(), operand.type.element_type
         check_pitch(op, name, operand.type.shape[-1], SMALLEST_MATMUL, tc.element_bytes(element))
-        if is_transposed_tf32(operand, layout):
-            raise match_failure(
-                op,
-                f"expected f32 operands with K innermost, got {name} (tf32 is MN-major only with "
-                "swizzles of 32-byte atoms, PTX ISA 9.7.16.10.5, table 54, which !tc.smem has "
-                "not); run repack-gemm first",
-                SMALLEST_MATMUL,
-            )
     part = k_part(op)
     step = k_step(k_of(op), tc.element_bytes(op.a.type.element_type))
     if part is not None and part % step:
@@ -53,6 +45,19 @@ def columns_step(op: tc.MatmulOp) -> int:
     return part_step("k" if layout[1] == "k" else "mn", b.type.element_type)
 
 
+def check_rows(op: tc.MatmulOp, cluster: Cluster) -> None:
+    """Raises a match failure for rows of A that the CTAs of `cluster` cannot load a part each of."""
+    (a, layout), _ = operands_of(op)
+    step = part_step("k" if layout[1] == "k" else "mn", a.type.element_type)
+    if cluster.n * step > TMEM_LANES:
+        raise match_failure(
+            op,
+            f"expected at most {TMEM_LANES // step} CTAs that share a tile of A, got {cluster.n}: "
+            f"each loads a part of its {TMEM_LANES} rows, whole swizzle patterns of {step} where "
+            f"they are innermost; take cluster={Cluster(cluster.m, TMEM_LANES // step)}",
+        )
+
+
 def k_of(op: tc.MatmulOp | tc.GroupedMatmulOp) -> int:
     """Elements of K."""
     return int(op.a.type.shape[string(op, "a_layout").index("k") - 2])
@@ -61,11 +66,6 @@ def k_of(op: tc.MatmulOp | tc.GroupedMatmulOp) -> int:
 def operands_of(op: tc.MatmulOp | tc.GroupedMatmulOp) -> list[tuple[ir.Value, str]]:
     """A and B with their layouts."""
     return [(op.a, string(op, "a_layout")), (op.b, string(op, "b_layout"))]
-
-
-def is_transposed_tf32(operand: ir.Value, layout: str) -> bool:
-    """Whether an operand is multiplied as tf32 and its innermost dimension is not K."""
-    return str(operand.type.element_type) == "f32" and layout[1] != "k"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""repack-gemm: operands that TMA or the tensor core cannot read get K innermost."""
+"""repack-gemm: operands that TMA cannot read get K innermost."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tcir.dialect.limits import TMA_STRIDE
 from tcir.passes.build.emit import i64s
 from tcir.passes.build.limits import round_up
 from tcir.passes.build.tensor_functions import tensor_ops
-from tcir.passes.gemm.dense import is_transposed_tf32, operands_of
+from tcir.passes.gemm.dense import operands_of
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 
@@ -21,12 +21,13 @@ from tcir.passmanager.remarks import remark
 class RepackGemm(Pass):
     """Inserts ``tc.repack`` before a ``tc.matmul`` whose operands cannot be loaded as they are.
 
-    That is an operand whose rows are no multiple of 16 bytes, the strides of a tensor map, and f32
-    without K innermost. K is padded with zeros, in both operands.
+    That is an operand whose rows are no multiple of 16 bytes, the strides of a tensor map. K is
+    padded with zeros, in both operands.
 
     Before::
 
-        %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn"} : (tensor<128x64xf32>, …) -> …
+        %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn"}
+            : (tensor<128x64xf16>, tensor<64x37xf16>) -> …
 
     After::
 
@@ -48,23 +49,19 @@ def _repack(op: tc.MatmulOp | tc.GroupedMatmulOp) -> None:
     operands = operands_of(op)
     unit = TMA_STRIDE.values[0] // tc.element_bytes(op.a.type.element_type)
     unaligned = [value.type.shape[-1] % unit != 0 for value, _ in operands]
-    transposed = [is_transposed_tf32(value, layout) for value, layout in operands]
-    if not any(unaligned + transposed):
+    if not any(unaligned):
         return
     a, layout = operands[0]
     k = a.type.shape[layout.index("k") - 2]
     padded = round_up(k, unit)
     for number, (value, layout) in enumerate(operands):
-        if unaligned[number] or transposed[number] or padded != k:
+        if unaligned[number] or padded != k:
             _repack_operand(op, number, value, layout, padded)
-    why = []
-    if any(unaligned):
-        why.append(f"tensor maps need strides of {TMA_STRIDE} bytes ({TMA_STRIDE.source})")
-    if any(transposed):
-        why.append(
-            "tf32 is MN-major only with swizzles of 32-byte atoms (PTX ISA 9.7.16.10.5, table 54)"
-        )
-    remark(op, f"{'; '.join(why)}: kernels of their own repack the operands, K = {padded} last")
+    remark(
+        op,
+        f"tensor maps need strides of {TMA_STRIDE} bytes ({TMA_STRIDE.source}): kernels of their "
+        f"own repack the operands, K = {padded} last",
+    )
 
 
 def _repack_operand(

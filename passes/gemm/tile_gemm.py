@@ -42,7 +42,7 @@ from tcir.passes.gemm.block_scaled import (
     check_block_scaled,
     choose_scaled_n_tile,
 )
-from tcir.passes.gemm.dense import DenseProduct, check_dense, columns_step
+from tcir.passes.gemm.dense import DenseProduct, check_dense, check_rows, columns_step
 from tcir.passes.gemm.grouped import tile_grouped
 from tcir.passes.gemm.output_tiles import OutputTiles
 from tcir.passes.gemm.place import Place, Product
@@ -202,6 +202,7 @@ class TileGemm(Pass):
         n_tile = choose_n_tile(op, self.n_tile, columns, self.cta_group)
         n_tile = _whole_blocks(source, self.n_tile, n_tile)
         cluster = self._cluster(op)
+        check_rows(op, cluster)
         n_tile = self._in_parts(op, n_tile, cluster, columns_step(op))
         _tile(
             source,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tcir.dialect.limits import MMA_K_BYTES, SWIZZLE_ATOM_ROWS
+from tcir.dialect.limits import ATOM_32B, MMA_K_BYTES, MN_MAJOR_GROUP, SWIZZLE_ATOM_ROWS
 
-SWIZZLE_CODE = {"NONE": 0, "128B": 2, "64B": 4, "32B": 6}
+SWIZZLE_CODE = {"NONE": 0, ATOM_32B: 1, "128B": 2, "64B": 4, "32B": 6}
 """Bits 63..61 of a matrix descriptor (PTX ISA 9.7.16.4.1)."""
 
 ELEMENT_CODE = {"f16": 0, "bf16": 1, "f32": 2, "f8E4M3FN": 0, "f8E5M2": 1, "i8": 1, "u8": 0}
@@ -32,8 +32,11 @@ class OperandTile:
 
     @property
     def stride_offset(self) -> int:
-        """SBO: bytes from one group of 8 rows to the next (9.7.16.4.1, swizzled layouts)."""
-        return SWIZZLE_ATOM_ROWS * self.span
+        """SBO: bytes from one group of 8 rows to the next (9.7.16.3.2, swizzled layouts), MN-major
+        with atoms of 32 bytes of 4.
+        """
+        group = MN_MAJOR_GROUP[self.swizzle] if self.major == "MN" else SWIZZLE_ATOM_ROWS
+        return group * self.span
 
     @property
     def leading_offset(self) -> int:
@@ -55,14 +58,12 @@ class OperandTile:
         """Bytes from the tile's start to K slice `index`, before the swizzle.
 
         K-major: 32 bytes per slice inside the span, then the next swizzle-span column (two of 16
-        bytes without a swizzle). MN-major: 8 rows of K per stride offset, ``k_of_a_slice / 8`` of
-        them.
+        bytes without a swizzle). MN-major: a row of the span for every k of the slices before.
         """
         if self.major == "K":
             column, inside = divmod(index * MMA_K_BYTES, self.span)
             return column * self.mn * self.span + inside
-        rows = index * (MMA_K_BYTES // self.element_bytes)
-        return rows // SWIZZLE_ATOM_ROWS * self.stride_offset
+        return index * (MMA_K_BYTES // self.element_bytes) * self.span
 
 
 def _field(value: int, shift: int, bits: int) -> int:

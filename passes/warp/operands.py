@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.fragments import loads_for
-from tcir.dialect.limits import COPY_BYTES, TMA_BOX, TMA_INNER_BOX_MULTIPLE
+from tcir.dialect.limits import ATOM_32B, COPY_BYTES, TMA_BOX, TMA_INNER_BOX_MULTIPLE
 from tcir.layout.atoms import MmaAtom
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_MATMUL, match_failure
@@ -17,6 +17,7 @@ from tcir.passes.build.index import Index
 from tcir.passes.build.operand_tiles import TiledOperand, k_major, mn_major
 from tcir.passes.warp.swizzle import choose_swizzle, conflicts_of
 from tcir.passmanager.remarks import remark
+from tcir.target import TARGETS
 
 Copy = Callable[[ir.Value, list[ir.Value], Index, Index], None]
 
@@ -61,8 +62,8 @@ class Matrix:
         return (k_major if self.major == "K" else mn_major)(*self.tile, self.element)
 
 
-def tma_obstacle(matrix: Matrix) -> str:
-    """Why TMA cannot fill the tiles of `matrix`, or ""."""
+def tma_obstacle(matrix: Matrix, target: str) -> str:
+    """Why TMA of `target` cannot fill the tiles of `matrix`, or ""."""
     row = matrix.ordered(matrix.sizes)[1] * matrix.bytes
     if row % TMA_INNER_BOX_MULTIPLE:
         return (
@@ -76,6 +77,11 @@ def tma_obstacle(matrix: Matrix) -> str:
         return (
             f"the tile of {matrix.operand} has {outer} rows of {inner * matrix.bytes} bytes, TMA "
             f"fills rows of 32, 64 or 128 bytes, at most {TMA_BOX.values[-1]}"
+        )
+    if kind.swizzle == ATOM_32B and not TARGETS[target].tma_atoms:
+        return (
+            f"tiles of {matrix.operand} need the swizzle {ATOM_32B}, {matrix.major}-major and of "
+            f"{matrix.element}, which TMA of {target} does not have"
         )
     left = conflicts_of(kind, matrix.atom.name, matrix.operand, matrix.via[0])
     if left:

@@ -144,7 +144,7 @@ def _operands(
 def _tma_obstacle(target: str, matrices: list[Matrix]) -> str:
     if not TARGETS[target].tma:
         return f"{target} has no TMA"
-    return next(filter(None, map(tma_obstacle, matrices)), "")
+    return next(filter(None, (tma_obstacle(matrix, target) for matrix in matrices)), "")
 
 
 def _tile(

@@ -21,6 +21,7 @@ class Target:
     registers:    32-bit registers of an SM
     fp8:          mma.sync multiplies e4m3 and e5m2, and cvt converts them
     tma:          tensor memory accelerator, mbarrier transactions, clusters
+    tma_atoms:    its swizzles with atoms of 32 and 64 bytes
     tcgen05:      fifth-generation tensor core and tensor memory
 
     Sizes are from the CUDA C++ Programming Guide, "Technical Specifications per Compute
@@ -36,6 +37,7 @@ class Target:
     registers: int = 64 << 10
     fp8: bool = False
     tma: bool = False
+    tma_atoms: bool = False
     tcgen05: bool = False
 
     @property
@@ -53,7 +55,16 @@ TARGETS = {
         Target("sm_90", "8.4", 227 << 10, 228 << 10, 80 << 30, 132, fp8=True, tma=True),
         # B200; PTX 8.8 has tcgen05 with .blockN.
         Target(
-            "sm_100a", "8.8", 227 << 10, 228 << 10, 180 << 30, 148, fp8=True, tma=True, tcgen05=True
+            "sm_100a",
+            "8.8",
+            227 << 10,
+            228 << 10,
+            180 << 30,
+            148,
+            fp8=True,
+            tma=True,
+            tma_atoms=True,
+            tcgen05=True,
         ),
     )
 }

@@ -11,12 +11,14 @@ import itertools
 import numpy as np
 import pytest
 
-from tcir.machine.tensor_core.descriptor import decode_matrix, element_addresses
+from tcir.machine.tensor_core.descriptor import decode_matrix, element_addresses, element_table
 from tcir.machine.tensor_core.instruction_descriptor import decode_instruction
 from tcir.passes.nvvm.descriptors import OperandTile, instruction_descriptor
 
 SPANS = {"128B": 128, "64B": 64, "32B": 32}
-MASK = {"128B": 7, "64B": 3, "32B": 1}
+ATOM_32B = "128B_ATOM_32B"
+PATTERN = {"128B": (7, 4), "64B": (3, 4), "32B": (1, 4), ATOM_32B: (3, 5)}
+"""Lines that take part, and log2 of the bytes that move together."""
 
 
 def _where_tma_puts(tile: OperandTile, start: int, mn: int, k: int) -> int:
@@ -25,7 +27,8 @@ def _where_tma_puts(tile: OperandTile, start: int, mn: int, k: int) -> int:
     outer_extent = tile.mn if tile.major == "K" else tile.k
     panel, inside = divmod(inner * tile.element_bytes, tile.span)
     address = start + (panel * outer_extent + outer) * tile.span + inside
-    return address ^ ((address >> 7 & MASK[tile.swizzle]) << 4)
+    lines, atom = PATTERN[tile.swizzle]
+    return address ^ ((address >> 7 & lines) << atom)
 
 
 @pytest.mark.parametrize("major", ["K", "MN"])
@@ -44,6 +47,32 @@ def test_every_slice_reads_what_tma_wrote(mn: int, k: int, swizzle: str, major: 
             ]
         )
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("rows", [4, 8])
+@pytest.mark.parametrize(("mn", "k"), [(128, 32), (32, 8), (48, 16), (256, 40)])
+def test_every_slice_of_mn_major_tf32(mn: int, k: int, rows: int) -> None:
+    """Whatever number of rows of K the stride steps over (assumption atom_32b_rows)."""
+    tile = OperandTile(mn, k, 4, "MN", ATOM_32B, 128)
+    start = 0x8400
+    for index in range(k // 8):
+        bits = tile.constant_bits() | (start + tile.slice_offset(index)) >> 4
+        base, table = element_table(decode_matrix(bits), mn, 8, 32, "MN", atom_32b_rows=rows)
+        expected = np.array(
+            [
+                [_where_tma_puts(tile, start, m, 8 * index + kk) for kk in range(8)]
+                for m in range(mn)
+            ]
+        )
+        np.testing.assert_array_equal(base + table, expected)
+
+
+def test_the_fields_of_mn_major_tf32() -> None:
+    """As CUTLASS's make_umma_desc has it for tiles of Layout_MN_SW128_32B_Atom, K first."""
+    bits = OperandTile(128, 32, 4, "MN", ATOM_32B, 128).constant_bits()
+    assert (bits >> 61, bits >> 46 & 7, bits >> 52 & 1) == (1, 1, 0)
+    assert (bits >> 16 & 0x3FFF) << 4 == 32 * 128  # LBO: 32 rows of K to the next 32 of M or N
+    assert (bits >> 32 & 0x3FFF) << 4 == 4 * 128  # SBO: an atom of 4 rows of K
 
 
 def test_a_wrong_offset_is_seen() -> None:

@@ -218,7 +218,7 @@ func.func @f(%x: memref<1x56x56x64xf16>) {
 
 // illegal: tc.make_tensor_map/swizzle
 func.func @f(%x: memref<1x56x56x64xf16>) {
-  // expected-error @+1 {{tc.make_tensor_map: swizzle must be one of "NONE", "32B", "64B", "128B", got "16B"}}
+  // expected-error @+1 {{tc.make_tensor_map: swizzle must be one of "NONE", "32B", "64B", "128B", "128B_ATOM_32B", got "16B"}}
   %map = "tc.make_tensor_map"(%x) {mode = "tiled", dims = array<i64: 64, 56, 56, 1>,
       strides = array<i64: 128, 7168, 401408>, box = array<i64: 8, 32, 1, 1>,
       element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64>, swizzle = "16B"}

@@ -63,7 +63,7 @@ func.func @f() {
 
 // illegal: !tc.smem/swizzle
 func.func @f() {
-  // expected-error @+1 {{!tc.smem: swizzle must be one of "NONE", "32B", "64B", "128B", got "96B": tiles are stacks of swizzled rows}}
+  // expected-error @+1 {{!tc.smem: swizzle must be one of "NONE", "32B", "64B", "128B", "128B_ATOM_32B", got "96B": tiles are stacks of swizzled rows}}
   %t = "tc.smem_tile"() : () -> !tc.smem<array<i64: 128, 64>, f16, "K", "96B">
   return
 }
@@ -80,8 +80,59 @@ func.func @f() {
 
 // illegal: !tc.smem/swizzle-major
 func.func @f() {
-  // expected-error @+1 {{!tc.smem: MN-major f32 cannot have swizzle "128B", but none: the tensor core reads MN-major 32-bit elements only through 128-byte swizzle with 32-byte atoms, and tiles without a swizzle are K-major here; load the tile K-major}}
+  // expected-error @+1 {{!tc.smem: K-major f32 cannot have swizzle "128B_ATOM_32B", but NONE, 32B, 64B, 128B: the tensor core reads MN-major 32-bit elements through the 128-byte swizzle with 32-byte atoms and nothing else through it, and tiles without a swizzle are K-major here}}
+  %t = "tc.smem_tile"() : () -> !tc.smem<array<i64: 128, 64>, f32, "K", "128B_ATOM_32B">
+  return
+}
+
+// -----
+
+// legal: !tc.smem/swizzle-major
+func.func @f() {
+  %t = "tc.smem_tile"() : () -> !tc.smem<array<i64: 128, 64>, f32, "MN", "128B_ATOM_32B">
+  return
+}
+
+// -----
+
+// illegal: !tc.smem/swizzle-major
+func.func @f() {
+  // expected-error @+1 {{!tc.smem: MN-major f32 cannot have swizzle "128B", but 128B_ATOM_32B: the tensor core reads MN-major 32-bit elements through the 128-byte swizzle with 32-byte atoms and nothing else through it, and tiles without a swizzle are K-major here}}
   %t = "tc.smem_tile"() : () -> !tc.smem<array<i64: 128, 64>, f32, "MN", "128B">
+  return
+}
+
+// -----
+
+// legal: !tc.smem/swizzle-major
+func.func @f() {
+  %t = "tc.smem_tile"() : () -> !tc.smem<array<i64: 128, 64>, bf16, "MN", "128B">
+  return
+}
+
+// -----
+
+// illegal: !tc.smem/swizzle-major
+func.func @f() {
+  // expected-error @+1 {{!tc.smem: MN-major bf16 cannot have swizzle "128B_ATOM_32B", but 32B, 64B, 128B: the tensor core reads MN-major 32-bit elements through the 128-byte swizzle with 32-byte atoms and nothing else through it, and tiles without a swizzle are K-major here}}
+  %t = "tc.smem_tile"() : () -> !tc.smem<array<i64: 128, 64>, bf16, "MN", "128B_ATOM_32B">
+  return
+}
+
+// -----
+
+// legal: !tc.smem/swizzle-major
+func.func @f() {
+  %t = "tc.smem_tile"() : () -> !tc.smem<array<i64: 128, 64>, i8, "K", "NONE">
+  return
+}
+
+// -----
+
+// illegal: !tc.smem/swizzle-major
+func.func @f() {
+  // expected-error @+1 {{!tc.smem: MN-major i8 cannot have swizzle "NONE", but 32B, 64B, 128B: the tensor core reads MN-major 32-bit elements through the 128-byte swizzle with 32-byte atoms and nothing else through it, and tiles without a swizzle are K-major here}}
+  %t = "tc.smem_tile"() : () -> !tc.smem<array<i64: 128, 64>, i8, "MN", "NONE">
   return
 }
 

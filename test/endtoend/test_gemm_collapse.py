@@ -115,7 +115,7 @@ CASES = [
     Layer(2, 65, 40, 72, "bf16", w="kn", out="bf16"),
     Layer(6, 1, 200, 64),  # decoding: 6 rows, so A and B are exchanged
     Layer(2, 40, 24, 48, x="km"),  # keeps its batch: rows are no rows of memory
-    Layer(2, 33, 24, 40, "f32", w="kn"),  # repacked
+    Layer(2, 33, 24, 40, "f32", w="kn"),
     Layer(3, 20, 40, 64, "i8", out="i32"),
     Layer(2, 70, 32, 64, "f8E4M3FN", out="f16"),
     Layer(2, 20, 24, 200, bias="bmn", options="split-k=2"),

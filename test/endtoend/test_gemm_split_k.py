@@ -22,6 +22,7 @@ CASES = [
     Dense(130, 40, 320, "f16", options="split-k=5"),  # a step each
     Dense(40, 24, 328, "bf16", "km", "nk", options="split-k=4 swap=never"),  # 6 steps: 2, 2, 2
     Dense(24, 136, 100, "f32", "mk", "nk", options="split-k=2"),
+    Dense(8, 132, 256, "f32", "km", "kn", options="split-k=2"),
     Dense(20, 72, 400, "f8E4M3FN", "mk", "nk", other="f8E5M2", out="f16", options="split-k=2"),
     Dense(9, 200, 272, "i8", "mk", "nk", options="split-k=3"),
     Dense(40, 24, 130, "f16", batch=3, options="split-k=3"),

@@ -288,6 +288,17 @@ def test_element_addresses_fill_the_tile_once(major, swizzle):
     assert (np.diff(chunks, axis=2) == 2).all()
 
 
+def test_element_addresses_of_mn_major_tf32():
+    """32 of M or N are a row of 128 bytes; of row k the eighths of 32 bytes change places by k."""
+    addresses = TileLayout(64, 16, 4, "MN", "128B_ATOM_32B").elements(4096, 0, 16)
+    assert np.array_equal(np.sort(addresses.reshape(-1)), 4096 + 4 * np.arange(64 * 16))
+    for mn in range(64):
+        for k in range(16):
+            piece = mn % 32 // 8 ^ k % 4
+            row = mn // 32 * 16 + k
+            assert addresses[mn, k] == 4096 + 128 * row + 32 * piece + 4 * (mn % 8)
+
+
 def test_element_addresses_of_a_drawn_swizzle():
     # 128-byte rows: chunk c of row r lies at chunk c XOR (r mod 8).
     addresses = TileLayout(16, 64, 2, "K", "128B").elements(1024, 0, 64)

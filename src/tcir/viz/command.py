@@ -70,7 +70,9 @@ def parser() -> argparse.ArgumentParser:
     smem.add_argument("--rows", type=int, default=16)
     smem.add_argument("--columns", type=int, default=64)
     smem.add_argument("--element-bytes", type=int, choices=(1, 2, 4), default=2)
-    smem.add_argument("--swizzle", default="128B", metavar="MODE", help="NONE, 32B, 64B, 128B")
+    smem.add_argument(
+        "--swizzle", default="128B", metavar="MODE", help="NONE, 32B, 64B, 128B, 128B_ATOM_32B"
+    )
     smem.add_argument("--unit", type=int, default=0, help="16 bytes of each row that are read")
 
     view("scale-factors", "the 512-byte block of scale factors")

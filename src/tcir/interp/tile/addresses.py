@@ -13,9 +13,10 @@ import numpy as np
 
 from tcir.interp.types import Array
 
-_PHASES = {"NONE": 0, "32B": 1, "64B": 3, "128B": 7}
-"""Swizzle mode -> which bits of (address / 128) are XORed into the 16-byte chunk number.
-PTX ISA 9.7.16.10.6; CUTLASS cute/swizzle.hpp: Swizzle<1,4,3>, <2,4,3>, <3,4,3>."""
+_PHASES = {"NONE": (0, 4), "32B": (1, 4), "64B": (3, 4), "128B": (7, 4), "128B_ATOM_32B": (3, 5)}
+"""Swizzle mode -> which bits of (address / 128) are XORed into the number of the chunk, and log2 of
+the chunk's bytes. PTX ISA 9.7.16.10.6; CUTLASS cute/swizzle.hpp: Swizzle<1,4,3>, <2,4,3>, <3,4,3>,
+<2,5,2>."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class TileLayout:
     @property
     def span(self) -> int:
         """Bytes of one row."""
-        return {"NONE": 16, "32B": 32, "64B": 64, "128B": 128}[self.swizzle]
+        return {"NONE": 16, "32B": 32, "64B": 64}.get(self.swizzle, 128)
 
     @property
     def nbytes(self) -> int:
@@ -64,7 +65,8 @@ def _elements(tile: TileLayout, base: int, k_first: int, k_count: int) -> Array:
     inner, outer, rows = (k, mn, tile.mn) if tile.major == "K" else (mn, k, tile.k)
     column, byte = np.divmod(inner * tile.element_bytes, tile.span)
     address = base + (column * rows + outer) * tile.span + byte
-    address = address ^ (((address >> 7) & _PHASES[tile.swizzle]) << 4)
+    lines, chunk = _PHASES[tile.swizzle]
+    address = address ^ (((address >> 7) & lines) << chunk)
     address.setflags(write=False)
     return address
 
