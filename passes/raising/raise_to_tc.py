@@ -224,17 +224,9 @@ def _encodable(
     """
     unit = TMA_STRIDE.values[0] // tc.element_bytes(x.type.element_type)
     c, innermost = x.type.shape[3], w.type.shape[3]
-    element = str(x.type.element_type)
-    if c % unit == 0 and innermost % unit == 0 and (element, layout) != ("f32", "hwcf"):
+    if c % unit == 0 and innermost % unit == 0:
         return x, w, layout
     padded = round_up(c, unit)
-    if c % unit == 0 and innermost % unit == 0:
-        remark(
-            op,
-            "an hwcf filter of f32 has K innermost, which the tensor core reads of 8 and 16 bits "
-            "only (PTX ISA 9.7.16.10.5, table 54): a kernel of its own makes it fhwc",
-        )
-        return x, _repack(w, [3, 0, 1, 2], c), "fhwc"
     order = [3, 0, 1, 2] if layout == "hwcf" else [0, 1, 2, 3]
     remark(
         op,

@@ -74,3 +74,26 @@ def test_every_level(conv: Conv, pipeline: str) -> None:
     assert report.ok, str(report)
     assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
     assert not [f for line in report.passes for f in line.findings], str(report)
+
+
+FILTER = Conv(1, 4, 9, 8, 40, 2, 3, PADS, element="f32")
+
+
+@pytest.mark.parametrize(
+    "pipeline",
+    [
+        "conv-implicit-gemm",
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in PIPELINES
+            if "implicit" not in name
+        ),
+    ],
+)
+def test_f32_filters_are_read_where_they_are(pipeline: str) -> None:
+    """hwcf has K innermost: MN-major tiles, by the swizzle of 32-byte atoms."""
+    kernel = tcir.compile(FILTER.text(), pipeline, validate=True, orders=1, seed=3)
+    assert {line.verdict for line in kernel.report.passes} == {"reference", "equal"}, str(
+        kernel.report
+    )
+    assert len(kernel.launches.launches) == 1
