@@ -46,7 +46,7 @@ def columns_step(op: tc.MatmulOp) -> int:
 
 
 def check_rows(op: tc.MatmulOp, cluster: Cluster) -> None:
-    """Raises a match failure for rows of A that the CTAs of `cluster` cannot load a part each of."""
+    """Raises a match failure if the CTAs of `cluster` cannot load a part of the rows of A each."""
     (a, layout), _ = operands_of(op)
     step = part_step("k" if layout[1] == "k" else "mn", a.type.element_type)
     if cluster.n * step > TMEM_LANES:

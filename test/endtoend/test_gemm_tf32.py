@@ -32,6 +32,7 @@ TAILS = [
 ]  # fmt: skip
 """Rows of whole 16 bytes; an odd K is no row where both are MN-major."""
 FORMS = [
+    Dense(260, 200, 44, "f32", "km", "kn", options="cluster=2x2"),
     Dense(300, 72, 72, "f32", "km", "kn", options="cta-group=2 n-tile=96"),
     Dense(140, 136, 40, "f32", "mk", "kn", options="cta-group=2 n-tile=32"),
     Dense(140, 40, 176, "f32", "km", "kn", options="n-tile=16 persistent=true ctas=2"),
