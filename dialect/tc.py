@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from tcir.dialect.ops.load_shared import *
     from tcir.dialect.ops.loads import *
     from tcir.dialect.ops.memory import *
-    from tcir.dialect.ops.mma_block_scale_sparse import *
     from tcir.dialect.ops.mma_sparse import *
     from tcir.dialect.ops.mma_ws import *
     from tcir.dialect.ops.movement import *

@@ -22,8 +22,7 @@ from tcir.dialect.ops.cp_rows import CpRowsOp
 from tcir.dialect.ops.halo import RefreshOp, ShiftOp
 from tcir.dialect.ops.launch_control import LaunchRequestOp
 from tcir.dialect.ops.memory import TmemAllocOp, TmemDeallocOp, TmemRelinquishOp
-from tcir.dialect.ops.mma_block_scale_sparse import MmaBlockScaleSparseOp
-from tcir.dialect.ops.mma_sparse import MmaSparseOp
+from tcir.dialect.ops.mma_sparse import MmaBlockScaleSparseOp, MmaSparseOp, MmaWsSparseOp
 from tcir.dialect.ops.mma_ws import MmaWsOp
 from tcir.dialect.ops.movement import CpOp
 from tcir.dialect.ops.structure import RoleOp
@@ -38,8 +37,8 @@ from tcir.dialect.ops.sync import (
 ISSUED = (MmaOp, MmaBlockScaleOp, CpScalesOp, CommitOp)
 """tcgen05 ops of one thread that act on a pair with ``cta_group = 2``."""
 GROUPED = (
-    *ISSUED, CpOp, CpRowsOp, MmaBlockScaleSparseOp, MmaSparseOp, MmaWsOp, RefreshOp, ShiftOp,
-    TmemAllocOp, TmemDeallocOp, TmemRelinquishOp,
+    *ISSUED, CpOp, CpRowsOp, MmaBlockScaleSparseOp, MmaSparseOp, MmaWsOp, MmaWsSparseOp, RefreshOp,
+    ShiftOp, TmemAllocOp, TmemDeallocOp, TmemRelinquishOp,
 )  # fmt: skip
 """All tcgen05 ops that PTX has a ``.cta_group`` for."""
 SKIPPED = (*ISSUED, MbarrierWaitOp, MbarrierExpectTxOp, LaunchRequestOp, FenceOp, RoleOp)

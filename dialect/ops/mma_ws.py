@@ -53,7 +53,7 @@ class MmaWsOp(
     b_slice: ir.IntegerAttr
 
 
-def buffer_of(op: MmaWsOp) -> str:
+def buffer_of(op: ir.OpView) -> str:
     """``buffer``; optional, hence not declared."""
     return string(op, "buffer") if "buffer" in op.attributes else WS_BUFFERS[0]
 

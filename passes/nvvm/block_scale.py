@@ -11,7 +11,7 @@ from tcir.dialect.ops.block_scale import SCALE_ROW_BYTES, SCALE_ROWS, scaled_ste
 from .block_scale_descriptor import scaled_instruction_descriptor
 from .compute import matrix_a, slice_descriptor, tile_descriptor
 from .converter import Converter, SmemTile, TmemTile, lower, require_role
-from .mma_forms import B_SLICES
+from .mma_forms import B_SLICES, metadata_of
 from .structure import tmem_pointer
 
 
@@ -24,9 +24,7 @@ def convert_mma_block_scale(converter: Converter, op: tc.MmaBlockScaleOp) -> Non
 @lower(tc.MmaBlockScaleSparseOp)
 def convert_mma_block_scale_sparse(converter: Converter, op: tc.MmaBlockScaleSparseOp) -> None:
     """``tcgen05.mma.sp.kind.block_scale.blockN``."""
-    metadata = converter.record(op.metadata, TmemTile)
-    column = converter.tmem_columns(metadata, integer(op, "metadata_column"))
-    _convert(converter, op, tmem_pointer(column))
+    _convert(converter, op, metadata_of(converter, op))
 
 
 def _convert(

@@ -57,12 +57,12 @@ func.func @f(%d: !d, %a: !a, %b: !b, %e: !e, %sfa: !sf, %sfb: !sf, %c: i1) {
 !b = !tc.smem<array<i64: 16, 128>, i8, "K", "128B">
 !e = !tc.tmem<array<i64: 128, 8>, i32>
 !sf = !tc.tmem<array<i64: 128, 64>, i8>
-func.func @f(%d: !d, %a: !a, %b: !b, %e: !e, %sfa: !sf, %sfb: !sf, %c: index) {
-  // expected-error @+1 {{tc.mma_block_scale_sparse: accumulate must be i1 (it becomes the predicate enable-input-d), got index}}
+func.func @f(%d: !d, %a: !a, %b: !b, %e: !e, %sfa: !sf, %sfb: !sf, %c: i8) {
+  // expected-error @+1 {{tc.mma_block_scale_sparse: accumulate must be i1 (it becomes the predicate enable-input-d), got i8}}
   "tc.mma_block_scale_sparse"(%d, %a, %b, %e, %sfa, %sfb, %c) {kind = "mxf4nvf4", a_type = "e2m1",
       b_type = "e2m1", scale_type = "ue4m3", block = 16 : i64, a_slice = 1 : i64, b_slice = 1 : i64,
       metadata_column = 2 : i64, sfa_column = 12 : i64, sfb_column = 12 : i64, sfa_id = 0 : i64, sfb_id = 0 : i64}
-      : (!d, !a, !b, !e, !sf, !sf, index) -> ()
+      : (!d, !a, !b, !e, !sf, !sf, i8) -> ()
   return
 }
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tcir.interp import OutputSpec
+from tcir.passes.nvvm import mma_forms
 
 from .programs import check, kernel, outcomes, store, tile
 
@@ -92,66 +93,99 @@ def test_weight_stationary(m: int, n: int) -> None:
         f'b_slice = {j} : i64, buffer = "b1", collector = "fill"}} : ({d}, {a}, {b}, i1) -> ()'
         for j in range(4)
     ]
-    groups = m // 32
+    text = kernel(
+        [("x", "f16", (m, 64), "128B"), ("w", "f16", (n, 64), "128B")], [tile("d", 0, d)], steps,
+        store_folded(m, n), (m, n),
+    ).text()  # fmt: skip
+    check(text, [x, w], product(x, w))
+
+
+def store_folded(m: int, n: int) -> list[str]:
+    """Stores D of a weight-stationary product, whose columns are on the lanes behind each other."""
+    columns = n * m // 128
     place = [
-        f"%ng = arith.constant {groups} : index",
+        f"%ng = arith.constant {m // 32} : index",
         "%down = arith.remui %me, %ng : index",
         "%right = arith.divui %me, %ng : index",
         "%m0 = arith.muli %down, %c32 : index",
         f"%n0 = arith.muli %right, %c{columns} : index",
     ]
-    text = kernel(
-        [("x", "f16", (m, 64), "128B"), ("w", "f16", (n, 64), "128B")], [tile("d", 0, d)], steps,
-        [*place, *store(d, columns, "%m0", "%n0", "out", f"memref<{m}x{n}xf32>")], (m, n),
-    ).text()  # fmt: skip
-    check(text, [x, w], product(x, w))
+    return [*place, *store(D.format(columns), columns, "%m0", "%n0", "out", f"memref<{m}x{n}xf32>")]
 
 
 def metadata(chosen: Any) -> Any:
     """Words [lanes, columns] that select elements ``chosen[m, chunk]`` = (low, high) of four.
 
-    PTX ISA 9.7.16.10.8 for 16-bit types, two instructions of K = 32: column = selector.
+    PTX ISA 9.7.16.10.8 for 16-bit types, two instructions of K = 32: column = selector. Of fewer
+    than 128 rows as many copies as fill the lanes.
     """
-    words = np.zeros((128, 8), np.uint32)
-    for m in range(128):
+    words = np.zeros((len(chosen), 8), np.uint32)
+    for m in range(len(chosen)):
         for chunk in range(chosen.shape[1]):
             low, high = (int(position) for position in chosen[m, chunk])
             column, k = divmod(4 * chunk, 32)
             lane = m % 8 + 8 * (k // 16) + 16 * (m // 16)
             bit = k % 16 + 16 * (m // 8 % 2)
             words[lane, column] |= np.uint32((low | high << 2) << bit)
-    return words.view(np.int32)
+    return np.tile(words, (128 // len(chosen), 1)).view(np.int32)
 
 
-def test_sparse() -> None:
+def sparse(m: int, n: int) -> tuple[list[Any], Any]:
+    """What A stores of K = 64, B, metadata; and the product."""
     generator = np.random.default_rng(5)
-    stored, w = operands((128, 32), (64, 64))
+    stored, w = operands((m, 32), (n, 64))
     chosen = np.sort(
-        np.stack([generator.permutation(4)[:2] for _ in range(128 * 16)]), axis=1
-    ).reshape(128, 16, 2)
-    whole = np.zeros((128, 64), np.float16)
+        np.stack([generator.permutation(4)[:2] for _ in range(m * 16)]), axis=1
+    ).reshape(m, 16, 2)
+    whole = np.zeros((m, 64), np.float16)
     for chunk in range(16):
         for half in range(2):
-            rows = np.arange(128)
+            rows = np.arange(m)
             whole[rows, 4 * chunk + chosen[:, chunk, half]] = stored[:, 2 * chunk + half]
-    a, e = '!tc.smem<array<i64: 128, 32>, f16, "K", "64B">', "!tc.tmem<array<i64: 128, 8>, i32>"
-    se = '!tc.smem<array<i64: 128, 8>, i32, "K", "32B">'
-    d, b = D.format(64), B.format(64)
+    return [stored, w, metadata(chosen)], product(whole, w)
+
+
+def sparse_text(name: str, m: int, n: int, columns: int, more: str, rows: list[str]) -> str:
+    """Two steps of the op `name`, K = 32 each; D has `columns`."""
+    a = f'!tc.smem<array<i64: {m}, 32>, f16, "K", "64B">'
+    e, se = "!tc.tmem<array<i64: 128, 8>, i32>", '!tc.smem<array<i64: 128, 8>, i32, "K", "32B">'
+    d, b = D.format(columns), B.format(n)
     steps = [
         f'"tc.cp"(%ssel, %te) {{slice = 0 : i64}} : ({se}, {e}) -> ()',
         *(
-            f'"tc.mma_sparse"(%d, %sx, %sw, %te, %{"true" if j else "false"}) '
+            f'"{name}"(%d, %sx, %sw, %te, %{"true" if j else "false"}) '
             f"{{a_slice = {j} : i64, b_slice = {j} : i64, metadata_column = 0 : i64, "
-            f"selector = {j} : i64}} : "
-            f"({d}, {a}, {b}, {e}, i1) -> ()"
+            f"selector = {j} : i64{more}}} : ({d}, {a}, {b}, {e}, i1) -> ()"
             for j in range(2)
         ),
     ]
-    rows = ["%m0 = arith.muli %me, %c32 : index",
-            *store(d, 64, "%m0", "%c0", "out", "memref<128x64xf32>")]  # fmt: skip
-    text = kernel(
-        [("x", "f16", (128, 32), "64B"), ("w", "f16", (64, 64), "128B"),
+    return kernel(
+        [("x", "f16", (m, 32), "64B"), ("w", "f16", (n, 64), "128B"),
          ("sel", "i32", (128, 8), "32B")],
-        [tile("d", 0, d), tile("te", 64, e)], steps, rows, (128, 64),
+        [tile("d", 0, d), tile("te", 64, e)], steps, rows, (m, n),
     ).text()  # fmt: skip
-    check(text, [stored, w, metadata(chosen)], product(whole, w))
+
+
+def test_sparse() -> None:
+    inputs, expected = sparse(128, 64)
+    rows = ["%m0 = arith.muli %me, %c32 : index",
+            *store(D.format(64), 64, "%m0", "%c0", "out", "memref<128x64xf32>")]  # fmt: skip
+    check(sparse_text("tc.mma_sparse", 128, 64, 64, "", rows), inputs, expected)
+
+
+def folded_sparse(m: int, n: int) -> tuple[str, list[Any], Any]:
+    more = ', buffer = "b3", collector = "fill"'
+    text = sparse_text("tc.mma_ws_sparse", m, n, n * m // 128, more, store_folded(m, n))
+    return text, *sparse(m, n)
+
+
+@pytest.mark.parametrize(("m", "n"), [(32, 128), (64, 64)])
+def test_weight_stationary_sparse(m: int, n: int) -> None:
+    check(*folded_sparse(m, n))
+
+
+def test_the_first_half_of_a_sparse_step_of_b_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A break of the lowering: steps of B of 32 bytes, as of a dense A."""
+    monkeypatch.setattr(mma_forms, "B_SLICES", 1)
+    with pytest.raises(AssertionError, match="threads, order None"):
+        check(*folded_sparse(32, 128), orders=(None,))

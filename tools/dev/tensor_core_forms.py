@@ -140,7 +140,7 @@ def _mma() -> list[Form]:
         forms.append(Form(section, f"{ws} [%r0], %rd0, %rd1, %r1, %p0, %rd2;",
                           why="zero-column mask: text and example of the ISA differ"))  # fmt: skip
         forms.append(Form(section, f"{ws.replace('ws.', 'ws.sp.')} [%r0], %rd0, %rd1, [%r2], %r1, "
-                          "%p0;", why="no schedule needs it yet"))  # fmt: skip
+                          "%p0;", "tc.mma_ws_sparse"))  # fmt: skip
         forms.append(Form(section, f"{start.replace('::1', '::2')} [%r0], %rd0, %rd1, %r1, %p0;",
                           "tc.mma", _PAIR))  # fmt: skip
     for kind, block in (("mxf8f6f4", "block32"), ("mxf4", "block32"), ("mxf4nvf4", "block32"),

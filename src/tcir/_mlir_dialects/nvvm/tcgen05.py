@@ -161,10 +161,13 @@ def mma_ws(
     *,
     buffer: str,
     collector: str,
+    metadata: ir.Value | None = None,
 ) -> None:
-    """D = A · B, plus D where `accumulate`; `buffer`: that of B."""
+    """D = A · B, plus D where `accumulate`; `buffer`: that of B; `metadata`: of a sparse A."""
+    sparse = [] if metadata is None else [metadata]
     effect(
-        "nvvm.tcgen05.mma.ws", d, *operands, idesc, accumulate,
+        f"nvvm.tcgen05.mma.ws{'.sp' if sparse else ''}",
+        d, *operands, idesc, accumulate, *sparse,
         kind=attribute("nvvm.tcgen05_mma_kind", kind),
         collectorBBuffer=attribute("nvvm.tcgen05_mma_collectorb", buffer),
         **_collector(collector),

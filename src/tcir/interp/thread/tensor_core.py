@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from tcir._mlir import ir
 from tcir.errors import IncompleteError
@@ -39,21 +40,28 @@ def _tcgen05_mma(speller: Speller, op: ir.Operation) -> None:
     )
 
 
-@spelling("nvvm.tcgen05.mma.ws")
+@spelling("nvvm.tcgen05.mma.ws", "nvvm.tcgen05.mma.ws.sp")
 def _tcgen05_mma_ws(speller: Speller, op: ir.Operation) -> None:
     """9.7.16.10.9.3, without a zero-column mask."""
     only(op, "collectorBBuffer", "collectorOp", "kind")
     buffers = {f"#nvvm.tcgen05_mma_collectorb<b{i}>": f"b{i}" for i in range(4)}
     buffer = buffers[expect(op, "collectorBBuffer", *buffers)]
     kind = _kind(op, "f16|tf32|f8f6f4|i8")
-    if len(op.operands) != 5:
+    form = ".sp" if op.name.endswith(".sp") else ""
+    if len(op.operands) != 5 + bool(form):
         raise IncompleteError("no rule for a zero-column mask")
-    d, a, b, idesc, enable = op.operands
+    d, a, b, idesc, enable, *metadata = op.operands
     speller.emit(
-        f"tcgen05.mma.ws.cta_group::1.kind::{kind}{_collector(op, buffer)} "
+        f"tcgen05.mma.ws{form}.cta_group::1.kind::{kind}{_collector(op, buffer)} "
         f"{address(speller, d, 6)}, {_matrix(speller, a)}, {speller.read_one(b)}, "
-        f"{speller.read_one(idesc)}, {speller.read_one(enable)}"
+        f"{_before_descriptor(speller, metadata)}{speller.read_one(idesc)}, "
+        f"{speller.read_one(enable)}"
     )
+
+
+def _before_descriptor(speller: Speller, metadata: Sequence[ir.Value]) -> str:
+    """The metadata of a sparse A, in front of the instruction descriptor."""
+    return "".join(f"{address(speller, each, 6)}, " for each in metadata)
 
 
 def _kind(op: ir.Operation, names: str) -> str:
@@ -88,10 +96,10 @@ def _tcgen05_mma_block_scale(speller: Speller, op: ir.Operation) -> None:
         raise IncompleteError(f"no rule for blockScale = {block}")
     d, a, b, idesc, enable, *metadata, sfa, sfb = op.operands
     start = "tcgen05.mma.sp" if metadata else "tcgen05.mma"
-    tables = [*(address(speller, m, 6) for m in metadata), speller.read_one(idesc)]
     speller.emit(
         f"{start}.{cta_group(op, 'ctaGroup')}.kind::{kind}.block_scale.{size[1]} "
         f"{address(speller, d, 6)}, {_matrix(speller, a)}, {speller.read_one(b)}, "
-        f"{', '.join(tables)}, {address(speller, sfa, 6)}, {address(speller, sfb, 6)}, "
+        f"{_before_descriptor(speller, metadata)}{speller.read_one(idesc)}, "
+        f"{address(speller, sfa, 6)}, {address(speller, sfb, 6)}, "
         f"{speller.read_one(enable)}"
     )

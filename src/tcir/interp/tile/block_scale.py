@@ -11,7 +11,7 @@ from tcir.dialect.cta_pair import columns_of, cta_group_of
 from tcir.dialect.ops.block_scale import SCALE_COLUMNS, SCALE_ROW_BYTES, SCALE_ROWS
 from tcir.interp.tile.addresses import slice_bytes
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute, of_pair
-from tcir.interp.tile.operands import matrix_a, slice_of
+from tcir.interp.tile.operands import matrix_a, metadata_of, slice_of
 from tcir.interp.tile.values import SmemTile, TmemTile
 from tcir.machine import MmaOptions
 from tcir.machine.tensor_core.instruction_descriptor_scaled import SCALED_K, ScaledDescriptor
@@ -55,7 +55,7 @@ def _multiply(
         integer(op, name) for name in ("a_slice", "b_slice", "sfa_column", "sfb_column")
     )
     sparse = metadata_ is not None
-    metadata_column = integer(op, "metadata_column") if sparse else 0
+    metadata = metadata_of(op, metadata_)
     descriptor, site, sequential = _descriptor(op, sparse), compiler.site(op), compiler.sequential
 
     def multiply(frame: Frame) -> None:
@@ -65,10 +65,6 @@ def _multiply(
         d: TmemTile = v[d_]
         sfa: TmemTile = v[sfa_]
         sfb: TmemTile = v[sfb_]
-        metadata = None
-        if metadata_ is not None:
-            chosen: TmemTile = v[metadata_]
-            metadata = chosen.origin(frame) + chosen.column + metadata_column
         frame.agent.tensor_core.mma_block_scale(
             d.origin(frame) + d.column,
             matrix_a(frame, v[a_], a_slice),
@@ -76,7 +72,7 @@ def _multiply(
             descriptor,
             sfa.origin(frame) + sfa.column + sfa_column,
             sfb.origin(frame) + sfb.column + sfb_column,
-            MmaOptions(enable_input_d=bool(v[accumulate_]), metadata=metadata),
+            MmaOptions(enable_input_d=bool(v[accumulate_]), metadata=metadata(frame)),
             site=site,
         )
         if sequential:

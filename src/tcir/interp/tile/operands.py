@@ -1,7 +1,11 @@
-"""Operands of the tensor core: K slices of A and B, wherever a tile lies."""
+"""Operands of the tensor core: K slices of A and B, and the metadata of a sparse A."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from tcir._mlir import ir
+from tcir.dialect.attributes import integer
 from tcir.dialect.limits import MMA_K_BYTES, SLICE_COLUMNS
 from tcir.interp.tile.compiler import Frame
 from tcir.interp.tile.values import SmemTile, TmemTile
@@ -20,3 +24,16 @@ def slice_of(frame: Frame, tile: SmemTile, index: int, width: int = 1) -> Elemen
     """K slice `index` of a tile, of `width` times 32 bytes."""
     step = width * MMA_K_BYTES // tile.layout.element_bytes
     return frame.cta_run.element_operand(tile.layout.elements(tile.base, step * index, step))
+
+
+def metadata_of(op: ir.OpView, slot: int | None) -> Callable[[Frame], int | None]:
+    """What gives the address of the metadata of a sparse A, or None without (`slot` None)."""
+    column = 0 if slot is None else integer(op, "metadata_column")
+
+    def address(frame: Frame) -> int | None:
+        if slot is None:
+            return None
+        tile: TmemTile = frame.values[slot]
+        return tile.origin(frame) + tile.column + column
+
+    return address
