@@ -34,11 +34,11 @@ from tcir.dialect.ops.sync import (
     MbarrierWaitOp,
 )
 
-ISSUED = (MmaOp, MmaBlockScaleOp, CpScalesOp, CommitOp)
+ISSUED = (MmaOp, MmaBlockScaleOp, CpOp, CpRowsOp, CpScalesOp, RefreshOp, ShiftOp, CommitOp)
 """tcgen05 ops of one thread that act on a pair with ``cta_group = 2``."""
 GROUPED = (
-    *ISSUED, CpOp, CpRowsOp, MmaBlockScaleSparseOp, MmaSparseOp, MmaWsOp, MmaWsSparseOp, RefreshOp,
-    ShiftOp, TmemAllocOp, TmemDeallocOp, TmemRelinquishOp,
+    *ISSUED, MmaBlockScaleSparseOp, MmaSparseOp, MmaWsOp, MmaWsSparseOp,
+    TmemAllocOp, TmemDeallocOp, TmemRelinquishOp,
 )  # fmt: skip
 """All tcgen05 ops that PTX has a ``.cta_group`` for."""
 SKIPPED = (*ISSUED, MbarrierWaitOp, MbarrierExpectTxOp, LaunchRequestOp, FenceOp, RoleOp)

@@ -213,14 +213,13 @@ def _(op: MmaOp) -> Broken:
     MmaOp,
     "pair-form",
     "tc",
-    "cta_group = 2 takes A from shared memory, without a_row, got {got}: the schedules that move A "
-    "in tensor memory or start at one of its rows are for one CTA",
+    "cta_group = 2 takes no a_row, got {got}: the schedules that start at a row of A's tile are "
+    "for one CTA",
 )
 def _(op: MmaOp) -> Broken:
-    plain = isinstance(op.a.type, SmemType) and "a_row" not in op.attributes
-    if cta_group_of(op) == 1 or plain:
+    if cta_group_of(op) == 1 or "a_row" not in op.attributes:
         return None
-    return {"got": op.a.type if "a_row" not in op.attributes else f"a_row = {first_row(op)}"}
+    return {"got": first_row(op)}
 
 
 def _slices(type_: SmemType | TmemType) -> int:

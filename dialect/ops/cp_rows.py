@@ -32,6 +32,9 @@ class CpRowsOp(
     ``column`` of ``target`` on. With ``format``, ``"b4x16_p64"`` or ``"b6x16_p32"``, padded
     elements of 4 or 6 bits become a byte each (PTX ISA 9.7.16.9). ``tc.cp``, ``tc.cp_scales`` and
     ``tc.refresh`` are its forms for A, scale factors and halos. Issued by one thread, asynchronous.
+
+    With ``cta_group = 2`` each CTA of the pair copies from its own ``source`` to its own
+    ``target``.
     """
 
     example = """

@@ -22,7 +22,8 @@ class ShiftOp(Op, name="shift", issued_by="thread", role="mma", completed_by="tc
 
     ``tile[i] = tile[i+1]`` in sub-partition ``quarter``, except for its last lane, which keeps its
     value (PTX ISA 9.7.16.9). Whether one instruction moves one sub-partition or all is an
-    assumption (``shift_quarters``). Issued by one thread, asynchronous.
+    assumption (``shift_quarters``). Issued by one thread, asynchronous. With ``cta_group = 2`` it
+    moves those columns in both CTAs of a pair.
     """
 
     example = """
@@ -52,6 +53,9 @@ class RefreshOp(
     the 8 columns of slice ``slice`` of lanes 31, 63, 95, 127 of ``target`` (PTX ISA 9.7.16.9; which
     rows and lane are assumptions, ``cp4x256b_rows`` and ``cp4x256b_lane``).
     Issued by one thread, asynchronous; ordered after a ``tc.shift``, not after an ``.ashift``.
+
+    With ``cta_group = 2`` each CTA of the pair copies from its own ``source`` to its own
+    ``target``.
     """
 
     example = """

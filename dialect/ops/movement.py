@@ -33,6 +33,9 @@ class CpOp(
     Copies 128 rows x 32 bytes, elements ``[slice * 32 bytes, ...)`` of K of ``source``, to the 8
     columns of slice ``slice`` of ``target``: row i goes to lane i (PTX ISA 9.7.16.9). Issued by one
     thread, asynchronous.
+
+    With ``cta_group = 2`` each CTA of the pair copies from its own ``source`` to its own
+    ``target``.
     """
 
     example = """

@@ -127,7 +127,7 @@ def scale_operand(converter: Converter, op: ir.OpView) -> ir.Value | None:
 
 @lower(tc.CpOp)
 def convert_cp(converter: Converter, op: tc.CpOp) -> None:
-    """``tcgen05.cp.cta_group::1.128x256b``."""
+    """``tcgen05.cp.128x256b``."""
     require_role(converter, op)
     source = converter.record(op.source, SmemTile)
     target = converter.record(op.target, TmemTile)
@@ -138,4 +138,5 @@ def convert_cp(converter: Converter, op: tc.CpOp) -> None:
         "128x256b",
         tmem_pointer(converter.tmem_columns(target, SLICE_COLUMNS * index)),
         slice_descriptor(converter, source, index),
+        cta_group=cta_group_of(op),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tcir._mlir import arith, ir, nvvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer
+from tcir.dialect.cta_pair import cta_group_of
 from tcir.dialect.limits import QUARTER_LANES, SLICE_COLUMNS
 
 from .compute import slice_descriptor
@@ -15,17 +16,17 @@ from .structure import tmem_pointer
 
 @lower(tc.ShiftOp)
 def convert_shift(converter: Converter, op: tc.ShiftOp) -> None:
-    """``tcgen05.shift.cta_group::1.down``."""
+    """``tcgen05.shift.down``."""
     require_role(converter, op)
     tile = converter.record(op.tile, TmemTile)
     column = converter.tmem_columns(tile, SLICE_COLUMNS * integer(op, "slice"))
     lane = QUARTER_LANES * integer(op, "quarter")
-    nvvm.tcgen05.shift(tmem_pointer(_at_lane(converter, column, lane)))
+    nvvm.tcgen05.shift(tmem_pointer(_at_lane(converter, column, lane)), cta_group_of(op))
 
 
 @lower(tc.RefreshOp)
 def convert_refresh(converter: Converter, op: tc.RefreshOp) -> None:
-    """``tcgen05.cp.cta_group::1.4x256b`` to lane 31."""
+    """``tcgen05.cp.4x256b`` to lane 31."""
     require_role(converter, op)
     source = converter.record(op.source, SmemTile)
     target = converter.record(op.target, TmemTile)
@@ -35,7 +36,7 @@ def convert_refresh(converter: Converter, op: tc.RefreshOp) -> None:
     rows = integer(op, "row") * source.type.span >> 4
     descriptor = arith.AddIOp(first, converter.constant(rows, 64)).result if rows else first
     lane = _at_lane(converter, column, QUARTER_LANES - 1)
-    nvvm.tcgen05.cp("4x256b", tmem_pointer(lane), descriptor)
+    nvvm.tcgen05.cp("4x256b", tmem_pointer(lane), descriptor, cta_group=cta_group_of(op))
 
 
 def _at_lane(converter: Converter, address: ir.Value, lane: int) -> ir.Value:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tcir._mlir import arith, ir, llvm, nvvm
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer, string
+from tcir.dialect.cta_pair import cta_group_of
 from tcir.dialect.ops.cp_rows import format_of, lane_of
 from tcir.dialect.ops.tmem_words import HALF_LANES, split_of
 
@@ -63,7 +64,7 @@ def _split(converter: Converter, op: tc.TmemLdWordsOp | tc.TmemStWordsOp) -> ir.
 
 @lower(tc.CpRowsOp)
 def convert_cp_rows(converter: Converter, op: tc.CpRowsOp) -> None:
-    """``tcgen05.cp.cta_group::1``."""
+    """``tcgen05.cp``."""
     require_role(converter, op)
     source, target = converter.record(op.source, SmemTile), converter.record(op.target, TmemTile)
     kind = source.type
@@ -79,4 +80,5 @@ def convert_cp_rows(converter: Converter, op: tc.CpRowsOp) -> None:
         descriptor,
         string(op, "multicast") or None,
         format_of(op),
+        cta_group_of(op),
     )

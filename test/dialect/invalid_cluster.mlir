@@ -61,7 +61,7 @@ func.func @f(%x: memref<256x64xf16>, %out: memref<256x32xf32>)
   ^bb0(%w: index):
     "tc.mbarrier_wait"(%full, %i) : (!tc.mbarrier, index) -> ()
     "tc.mma"(%d, %a, %b, %no) {cta_group = 2 : i64, a_slice = 0 : i64, b_slice = 0 : i64, ashift = false} : (!tc.tmem<array<i64: 128, 32>, f32>, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">, !tc.smem<array<i64: 16, 64>, f16, "K", "128B">, i1) -> ()
-    // expected-error @+1 {{tc.kernel: cta_group must be the same on all tcgen05 ops of a kernel, 2 as on its first, got 1: an SM works for one CTA or for a pair; legal: 1, or 2 on tc.mma, tc.mma_block_scale, tc.cp_scales, tc.commit, tc.tmem_alloc, tc.tmem_dealloc, tc.tmem_relinquish}}
+    // expected-error @+1 {{tc.kernel: cta_group must be the same on all tcgen05 ops of a kernel, 2 as on its first, got 1: an SM works for one CTA or for a pair; legal: 1, or 2 on tc.mma, tc.mma_block_scale, tc.cp, tc.cp_rows, tc.cp_scales, tc.refresh, tc.shift, tc.commit, tc.tmem_alloc, tc.tmem_dealloc, tc.tmem_relinquish}}
     "tc.commit"(%done) : (!tc.mbarrier) -> ()
   }) {kind = "mma", leader, warps = array<i64: 5>, threads = "one"} : () -> ()
   "tc.role"() ({
@@ -201,7 +201,7 @@ func.func @f(%x: memref<256x64xf16>, %out: memref<256x32xf32>)
   "tc.role"() ({
   ^bb0(%w: index):
     "tc.mbarrier_expect_tx"(%full) {leader, nbytes = 32768 : i64} : (!tc.mbarrier) -> ()
-    // expected-error @+1 {{tc.kernel: leader must be a unit attribute of tc.mma, tc.mma_block_scale, tc.cp_scales, tc.commit, tc.mbarrier_wait, tc.mbarrier_expect_tx, tc.launch_request, tc.fence, tc.role in a kernel of pairs, got unit on tc.tma_load: the CTA of odd rank skips the op}}
+    // expected-error @+1 {{tc.kernel: leader must be a unit attribute of tc.mma, tc.mma_block_scale, tc.cp, tc.cp_rows, tc.cp_scales, tc.refresh, tc.shift, tc.commit, tc.mbarrier_wait, tc.mbarrier_expect_tx, tc.launch_request, tc.fence, tc.role in a kernel of pairs, got unit on tc.tma_load: the CTA of odd rank skips the op}}
     "tc.tma_load"(%map, %i, %i, %a, %full) {leader, cta_group = 2 : i64, row = 0 : i64, nbytes = 16384 : i64, operandSegmentSizes = array<i32: 1, 2, 0, 1, 1>} : (!tc.tensor_map, index, index, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">, !tc.mbarrier) -> ()
   }) {kind = "producer", warps = array<i64: 4>, threads = "one"} : () -> ()
   "tc.role"() ({
@@ -587,17 +587,17 @@ func.func @f(%x: memref<256x64xf16>, %a: !tc.smem<array<i64: 128, 64>, f16, "K",
 // -----
 
 // legal: tc.mma/pair-form
-func.func @f(%d: !tc.tmem<array<i64: 128, 32>, f32>, %a: !tc.smem<array<i64: 128, 64>, f16, "K", "128B">, %b: !tc.smem<array<i64: 16, 64>, f16, "K", "128B">, %no: i1) {
-  "tc.mma"(%d, %a, %b, %no) {cta_group = 2 : i64, a_slice = 0 : i64, b_slice = 0 : i64, ashift = false} : (!tc.tmem<array<i64: 128, 32>, f32>, !tc.smem<array<i64: 128, 64>, f16, "K", "128B">, !tc.smem<array<i64: 16, 64>, f16, "K", "128B">, i1) -> ()
+func.func @f(%d: !tc.tmem<array<i64: 128, 32>, f32>, %a: !tc.tmem<array<i64: 128, 64>, f16>, %b: !tc.smem<array<i64: 16, 64>, f16, "K", "128B">, %no: i1) {
+  "tc.mma"(%d, %a, %b, %no) {cta_group = 2 : i64, a_slice = 0 : i64, b_slice = 0 : i64, ashift = true} : (!tc.tmem<array<i64: 128, 32>, f32>, !tc.tmem<array<i64: 128, 64>, f16>, !tc.smem<array<i64: 16, 64>, f16, "K", "128B">, i1) -> ()
   return
 }
 
 // -----
 
 // illegal: tc.mma/pair-form
-func.func @f(%d: !tc.tmem<array<i64: 128, 32>, f32>, %a: !tc.tmem<array<i64: 128, 64>, f16>, %b: !tc.smem<array<i64: 16, 64>, f16, "K", "128B">, %no: i1) {
-  // expected-error @+1 {{tc.mma: cta_group = 2 takes A from shared memory, without a_row, got !tc.tmem<array<i64: 128, 64>, f16>: the schedules that move A in tensor memory or start at one of its rows are for one CTA}}
-  "tc.mma"(%d, %a, %b, %no) {cta_group = 2 : i64, a_slice = 0 : i64, b_slice = 0 : i64, ashift = false} : (!tc.tmem<array<i64: 128, 32>, f32>, !tc.tmem<array<i64: 128, 64>, f16>, !tc.smem<array<i64: 16, 64>, f16, "K", "128B">, i1) -> ()
+func.func @f(%d: !tc.tmem<array<i64: 128, 32>, f32>, %a: !tc.smem<array<i64: 144, 64>, f16, "K", "NONE">, %b: !tc.smem<array<i64: 16, 64>, f16, "K", "128B">, %no: i1) {
+  // expected-error @+1 {{tc.mma: cta_group = 2 takes no a_row, got 8: the schedules that start at a row of A's tile are for one CTA}}
+  "tc.mma"(%d, %a, %b, %no) {cta_group = 2 : i64, a_slice = 0 : i64, b_slice = 0 : i64, ashift = false, a_row = 8 : i64} : (!tc.tmem<array<i64: 128, 32>, f32>, !tc.smem<array<i64: 144, 64>, f16, "K", "NONE">, !tc.smem<array<i64: 16, 64>, f16, "K", "128B">, i1) -> ()
   return
 }
 

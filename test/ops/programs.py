@@ -65,10 +65,14 @@ class Kernel:
     """Tensor-memory tiles of ``%base``."""
     attributes: str = "tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 192, 1, 1>"
     constants: Sequence[int] = (*range(0, 257, 16), 1, 2, 3, 4, 8)
+    pair: bool = False
+    """Whether two CTAs execute it together, the leader the role of kind mma."""
 
     def text(self) -> str:
         """The module."""
         end = self.smem + 8 * len(self.arrivals) + 8
+        group = ", cta_group = 2 : i64" if self.pair else ""
+        barrier = f'"tc.{"cluster" if self.pair else "cta"}_barrier"() : () -> ()'
         lines = [
             f"func.func @f({', '.join(self.arguments)}) attributes {{tc.kernel, tc.async, "
             f'tc.target = "sm_100a", {self.attributes}, tc.smem_bytes = {end} : i64'
@@ -88,26 +92,27 @@ class Kernel:
         if self.columns:
             lines += [
                 f'%base = "tc.tmem_alloc"() {{columns = {self.columns} : i64, '
-                f"address_slot = {end - 8} : i64, warp = 5 : i64}} : () -> !tc.tmem_base",
-                '"tc.tmem_relinquish"() {warp = 5 : i64} : () -> ()',
+                f"address_slot = {end - 8} : i64, warp = 5 : i64{group}}} : () -> !tc.tmem_base",
+                f'"tc.tmem_relinquish"() {{warp = 5 : i64{group}}} : () -> ()',
                 '"tc.fence"() {kind = "tcgen05.before"} : () -> ()',
             ]
-        lines.append('"tc.cta_barrier"() : () -> ()')
+        lines.append(barrier)
         if self.columns:
             lines += ['"tc.fence"() {kind = "tcgen05.after"} : () -> ()', *self.tiles]
         for kind, warps, threads, body in self.roles:
+            leads = "leader, " if self.pair and kind == "mma" else ""
             lines += [
                 '"tc.role"() ({', "^bb0(%me: index):", *body,
-                f'}}) {{kind = "{kind}", warps = array<i64: {", ".join(map(str, warps))}>, '
+                f'}}) {{kind = "{kind}", {leads}warps = array<i64: {", ".join(map(str, warps))}>, '
                 f'threads = "{threads}"}} : () -> ()',
             ]  # fmt: skip
         if self.columns:
             lines.append('"tc.fence"() {kind = "tcgen05.before"} : () -> ()')
-        lines.append('"tc.cta_barrier"() : () -> ()')
+        lines.append(barrier)
         if self.columns:
             lines.append(
-                f'"tc.tmem_dealloc"(%base) {{columns = {self.columns} : i64, warp = 5 : i64}} : '
-                "(!tc.tmem_base) -> ()"
+                f'"tc.tmem_dealloc"(%base) {{columns = {self.columns} : i64, warp = 5 : i64'
+                f"{group}}} : (!tc.tmem_base) -> ()"
             )
         return "\n".join([*lines, "return }"])
 

@@ -92,19 +92,22 @@ def _copies() -> list[Form]:
                 op = special[shape] if plain else "tc.cp_rows"
                 forms.append(Form("9.7.16.9", text, op, "" if plain else attributes))
     forms += [
-        Form(
-            "9.7.16.9", "tcgen05.cp.cta_group::2.32x128b.warpx4 [%r0], %rd0;", "tc.cp_scales", _PAIR
-        ),
-        Form(
-            "9.7.16.9",
-            "tcgen05.cp.cta_group::2.128x256b [%r0], %rd0;",
-            why="no schedule of pairs has A in tensor memory",
+        *(
+            Form(
+                each.section,
+                each.ptx.replace("::1.", "::2.", 1),
+                each.op,
+                f"{each.attributes}, {_PAIR}" if each.attributes else _PAIR,
+            )
+            for each in forms
+            if ".b8x16" not in each.ptx
         ),
         Form("9.7.16.9", "tcgen05.shift.cta_group::1.down [%r0];", "tc.shift"),
         Form(
             "9.7.16.9",
             "tcgen05.shift.cta_group::2.down [%r0];",
-            why="no schedule of pairs has A in tensor memory",
+            "tc.shift",
+            _PAIR,
         ),
     ]
     return forms

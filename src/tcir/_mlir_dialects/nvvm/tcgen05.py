@@ -107,9 +107,9 @@ def cp(
     )
 
 
-def shift(pointer: ir.Value) -> None:
+def shift(pointer: ir.Value, cta_group: int = 1) -> None:
     """Rows of 32 bytes move one lane down."""
-    effect("nvvm.tcgen05.shift", pointer)
+    effect("nvvm.tcgen05.shift", pointer, **group_of(cta_group))
 
 
 @dataclass(frozen=True)

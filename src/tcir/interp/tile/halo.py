@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer
+from tcir.dialect.cta_pair import PAIR, cta_group_of
 from tcir.dialect.limits import CP_SHAPES, MMA_K_BYTES, QUARTER_LANES, SLICE_COLUMNS
 from tcir.interp.tile.addresses import slice_bytes
-from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
+from tcir.interp.tile.compiler import Compiler, Frame, Step, execute, of_pair
 from tcir.interp.tile.values import SmemTile, TmemTile
 
 _ROWS, *_ = CP_SHAPES["4x256b"]
@@ -16,6 +17,7 @@ _ROWS, *_ = CP_SHAPES["4x256b"]
 def shift(compiler: Compiler, op: tc.ShiftOp) -> Step:
     (tile_,) = compiler.operands(op)
     k_slice, quarter = integer(op, "slice"), integer(op, "quarter")
+    cta_group = cta_group_of(op)
     site, sequential = compiler.site(op), compiler.sequential
 
     def move(frame: Frame) -> None:
@@ -23,17 +25,18 @@ def shift(compiler: Compiler, op: tc.ShiftOp) -> Step:
             return
         tile: TmemTile = frame.values[tile_]
         column = tile.origin(frame) + tile.column + SLICE_COLUMNS * k_slice
-        frame.agent.tensor_core.shift((QUARTER_LANES * quarter) << 16 | column, site=site)
+        place = (QUARTER_LANES * quarter) << 16 | column
+        frame.agent.tensor_core.shift(place, cta_group, site=site)
         if sequential:
             frame.agent.drain()
 
-    return move
+    return of_pair(move, site) if sequential and cta_group == PAIR else move
 
 
 @execute(tc.RefreshOp)
 def refresh(compiler: Compiler, op: tc.RefreshOp) -> Step:
     source_, target_ = compiler.operands(op)
-    k_slice, row = integer(op, "slice"), integer(op, "row")
+    k_slice, row, cta_group = integer(op, "slice"), integer(op, "row"), cta_group_of(op)
     site, sequential = compiler.site(op), compiler.sequential
 
     def copy(frame: Frame) -> None:
@@ -49,9 +52,10 @@ def refresh(compiler: Compiler, op: tc.RefreshOp) -> Step:
             (QUARTER_LANES - 1) << 16 | column,
             frame.cta_run.element_operand(addresses),
             "4x256b",
+            cta_group=cta_group,
             site=site,
         )
         if sequential:
             frame.agent.drain()
 
-    return copy
+    return of_pair(copy, site) if sequential and cta_group == PAIR else copy

@@ -24,6 +24,7 @@ from tcir.interp.tile.compiler import (
     execute,
     in_leader,
     meet,
+    of_pair,
 )
 from tcir.interp.tile.values import Load, MemRef, Registers, Site, SmemTile, Stored, TmemTile
 from tcir.interp.types import dtype_of, shape_of
@@ -145,6 +146,7 @@ def segments(compiler: Compiler, op: ir.OpView) -> list[list[int]]:
 def cp(compiler: Compiler, op: tc.CpOp) -> Step:
     source_, target_ = compiler.operands(op)
     k_slice, site, sequential = integer(op, "slice"), compiler.site(op), compiler.sequential
+    cta_group = cta_group_of(op)
 
     def copy(frame: Frame) -> None:
         if not frame.elected():
@@ -170,12 +172,13 @@ def cp(compiler: Compiler, op: tc.CpOp) -> Step:
                 slice_bytes(layout, source.base, step * k_slice, step, (0, CP_ROWS))
             ),
             "128x256b",
+            cta_group=cta_group,
             site=site,
         )
         if sequential:
             frame.agent.drain()
 
-    return copy
+    return of_pair(copy, site) if sequential and cta_group == PAIR else copy
 
 
 def _address(

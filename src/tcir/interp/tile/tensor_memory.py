@@ -6,11 +6,12 @@ import numpy as np
 
 from tcir.dialect import tc
 from tcir.dialect.attributes import flag, integer, string
+from tcir.dialect.cta_pair import PAIR, cta_group_of
 from tcir.dialect.limits import CP_SHAPES, QUARTER_LANES, QUARTERS
 from tcir.dialect.ops.cp_rows import format_of, lane_of
 from tcir.dialect.ops.tmem_words import HALF_LANES, covered_columns, repetitions, split_of
 from tcir.interp.tile.addresses import slice_bytes
-from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
+from tcir.interp.tile.compiler import Compiler, Frame, Step, execute, of_pair
 from tcir.interp.tile.values import Load, Registers, Site, SmemTile, TmemTile
 
 
@@ -80,7 +81,7 @@ def cp_rows(compiler: Compiler, op: tc.CpRowsOp) -> Step:
     shape, multicast = string(op, "shape"), string(op, "multicast") or None
     row, byte, column = (integer(op, name) for name in ("row", "byte", "column"))
     count, width = CP_SHAPES[shape][:2]
-    lane, source_format = lane_of(op), format_of(op)
+    lane, source_format, cta_group = lane_of(op), format_of(op), cta_group_of(op)
 
     def copy(frame: Frame) -> None:
         if not frame.elected():
@@ -96,9 +97,10 @@ def cp_rows(compiler: Compiler, op: tc.CpRowsOp) -> Step:
             shape,
             multicast,
             source_format,
+            cta_group,
             site=site,
         )
         if sequential:
             frame.agent.drain()
 
-    return copy
+    return of_pair(copy, site) if sequential and cta_group == PAIR else copy
