@@ -27,6 +27,7 @@ CASES = [
     Dense(9, 200, 272, "i8", "mk", "nk", options="split-k=3"),
     Dense(40, 24, 130, "f16", batch=3, options="split-k=3"),
     Dense(140, 40, 200, "f16", options="split-k=2 n-tile=16 persistent=true ctas=3"),
+    Dense(130, 72, 256, "f16", "mk", "nk", options="cluster=2x1 split-k=2"),
     Dense(7, 130, 257, "f16", "mk", "kn", options="split-k=2"),  # repacked first
 ]
 
