@@ -132,6 +132,18 @@ PADDED = [
 ]
 
 
+@pytest.mark.parametrize("k", [1, 4])
+@pytest.mark.parametrize("element", ["bf16", "f32"])
+def test_no_product_is_too_small_for_f32(element: str, k: int) -> None:
+    """Such a sum would be a zero whose sign depends on how it is rounded."""
+    text = Matmul(64, 64, k, element=element).text()
+    for seed in range(10):
+        (a, b), _ = _drawn(text, seed)
+        with np.errstate(all="ignore"):
+            exact = a.astype(np.float64) @ b.astype(np.float64)
+            assert not ((exact != 0) & (exact.astype(np.float32) == 0)).any()
+
+
 @pytest.mark.parametrize("conv", PADDED, ids=lambda conv: conv.name)
 @pytest.mark.parametrize("seed", range(8))
 def test_no_result_depends_on_products_with_padding(conv: Conv, seed: int) -> None:

@@ -168,6 +168,8 @@ class Placing:
         self._generator = generator
         self._top = top
         self._rows: list[tuple[Special, int]] = []
+        self._small: list[tuple[int, Loops]] = []
+        """Side and place of each element that is alone and near the smallest."""
 
     def all(self, specials: Sequence[Special]) -> None:
         """Each in a row of its own."""
@@ -243,8 +245,8 @@ class Placing:
                 where = () if axis is None else (slice(None),) * axis + (row,)
                 zeros = np.zeros(values[where].shape)
                 values[where] = np.copysign(zeros, self._generator.choice([-1, 1], zeros.shape))
-                if special.what != "zeros":
-                    loops, magnitude = self._alone(special, factor, row)
+                if special.what != "zeros" and (place := self._alone(special, factor, row)):
+                    loops, magnitude = place
                     values[_at(factor, loops)] = self._signed(magnitude)
 
     def _loops(self, factor: Factor) -> Loops:
@@ -282,17 +284,24 @@ class Placing:
             return pair[special.side]
         return None
 
-    def _alone(self, special: Special, factor: Factor, row: int) -> Place:
+    def _alone(self, special: Special, factor: Factor, row: int) -> Place | None:
         """The only element of a row that is not zero: where it is best, and its magnitude.
 
-        Also sets its scale.
+        Also sets its scale. None where it is small and would always meet one of the other side: a
+        product that f32 cannot hold is a zero of either sign.
         """
         own = self._scale_of(factor, special)
         small = special.what in ("subnormals", "smallest scale")
         low, high = _exponents(factor.dtype)
         ends = _exponents(own.dtype) if own is not None else (0, 0)
         end = ends[0] if small else ends[1]
-        places = [self._loops(factor) | _own(factor, special, row) for _ in range(TRIES)]
+        places = [self._loops(factor) for _ in range(TRIES)]
+        if small:
+            others = [place for side, place in self._small if side != special.side]
+            places = [place for place in places if place not in others]
+        if not places:
+            return None
+        sums, places = places, [place | _own(factor, special, row) for place in places]
         wanted = np.array([self._wanted(factor, own, loops, small) for loops in places])
         away = wanted - end - low if small else high + end - wanted
         # Best is the sum at f32's end with the element and the scale near theirs. Else it is the
@@ -301,6 +310,8 @@ class Placing:
         cost = np.where(away < 0, short - away, np.where(away > high - low, far + away, away))
         best = int(np.argmin(cost))
         loops, exponent = places[best], int(wanted[best])
+        if small:
+            self._small.append((special.side, sums[best]))
         if own is not None:
             scale = int(np.clip(exponent - np.clip(exponent - end, low, high), *ends))
             self._drawn[own.argument][_at(own, loops)] = 2.0**scale
