@@ -171,6 +171,7 @@ _WIDE = "CUDA driver API, cuTensorMapEncodeIm2colWide"
 TMA_RANK = {
     "tiled": Legal(range(1, 6), "dimensions", _DRIVER),
     "im2col": Legal(range(3, 6), "dimensions", _IM2COL),
+    "im2col_w": Legal(range(3, 6), "dimensions", _WIDE),
     "im2col_w128": Legal(range(3, 6), "dimensions", _WIDE),
 }
 TMA_DIM = Legal(range(1, 2**32 + 1), "elements", _DRIVER)
@@ -199,8 +200,11 @@ TMA_WIDE_CORNER = Legal(range(-(2**15), 2**15), "pixels", _WIDE)
 """Corners of the w modes' bounding box, which has a width only."""
 TMA_WIDE_SWIZZLES = ("64B", "128B")
 """Swizzles of the w modes (same source); their tiles are K-major, so not 128B_ATOM_32B."""
-TMA_HALO = Legal(range(32), "pixels", "PTX ISA 9.7.9.27")
-"""wHalo of im2col::w::128."""
+TMA_HALO = {
+    "im2col_w": Legal(range(512), "pixels", "PTX ISA 9.7.9.27"),
+    "im2col_w128": Legal(range(32), "pixels", "PTX ISA 9.7.9.27"),
+}
+"""wHalo of the w modes."""
 TMA_W_OFFSET = Legal(range(32), "pixels", "PTX ISA 9.7.9.27")
 """wOffset of the w modes."""
 

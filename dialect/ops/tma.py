@@ -57,13 +57,14 @@ PADDED_STRIDE = 32
 class MakeTensorMapOp(Op, name="make_tensor_map"):
     """TMA descriptor of a kernel argument, innermost dimension first like the driver's call.
 
-    ``mode`` ``"tiled"``, ``"im2col"`` or ``"im2col_w128"``; ``dims`` in elements, ``strides``
-    in bytes without the innermost, ``element_strides``; ``box`` in elements (tiled). For im2col
-    ``box`` is ``[channels_per_pixel, pixels_per_column]`` and ``corners`` is ``[lower w, lower
-    h, upper w, upper h]`` (tiled: empty; other ranks: lower corner, then upper corner, ``rank -
-    2`` each). For im2col_w128 (PTX ISA 5.5.5) the box traverses W, then N, at the row of the
-    coordinates: ``box`` is ``[channels_per_pixel, 128]``, ``corners`` ``[lower w, upper w]``.
-    ``swizzle`` as in ``!tc.smem``. Out-of-bounds elements read as zero (PTX ISA 5.5).
+    ``mode`` ``"tiled"``, ``"im2col"``, ``"im2col_w"`` or ``"im2col_w128"``; ``dims`` in elements,
+    ``strides`` in bytes without the innermost, ``element_strides``; ``box`` in elements (tiled).
+    For im2col ``box`` is ``[channels_per_pixel, pixels_per_column]`` and ``corners`` is ``[lower w,
+    lower h, upper w, upper h]`` (tiled: empty; other ranks: lower corner, then upper corner,
+    ``rank - 2`` each). For im2col_w (PTX ISA 5.5.5) the box traverses W, then N, at the row of the
+    coordinates, and ``corners`` is ``[lower w, upper w]``; for im2col_w128 it has 128 pixels, and
+    ``box`` is ``[channels_per_pixel, 128]``. ``swizzle`` as in ``!tc.smem``. Out-of-bounds elements
+    read as zero (PTX ISA 5.5).
 
     A tensor of bytes has the attribute ``dtype``: ``"u8"``; or, for packed elements of 4 or 6 bits,
     ``"u4_align16b"`` or ``"u6_align16b"``, whose ``dims`` and ``box`` count elements, 16 of which
@@ -104,7 +105,8 @@ class TmaLoadOp(
     For an im2col_w128 map ``offsets`` is ``[w]``, which moves the bounding box and the start, and
     ``halo`` is the number of pixels after each 32 of the traversal: they follow the box's 128 rows,
     pixel k of the four groups in rows ``128 + 4 k`` to ``128 + 4 k + 3``. Details that PTX shows
-    only in figures are the assumptions ``im2col_w…``.
+    only in figures are the assumptions ``im2col_w…``. Of an im2col_w map the ``halo`` is the number
+    of pixels behind all others, in the rows that follow theirs.
 
     Of a map of two dimensions with a box of one row, five coordinates load a column and four rows
     (``tile::gather4``).
@@ -159,8 +161,13 @@ def box_rows(op: MakeTensorMapOp) -> int:
 
 
 def halo_of(op: TmaLoadOp) -> int:
-    """``halo``: pixels after each group of 32; optional, hence not declared."""
+    """``halo``: pixels after each group of them; optional, hence not declared."""
     return optional_integer(op, "halo") or 0
+
+
+def halos(mode: str) -> int:
+    """How many groups of pixels of a load have a halo."""
+    return TMA_WIDE_PIXELS // QUARTER_LANES if mode == "im2col_w128" else 1
 
 
 GATHERED_ROWS = 4
@@ -175,7 +182,7 @@ def gathers(op: TmaLoadOp) -> bool:
 def _load_rows(op: TmaLoadOp) -> int:
     if gathers(op):
         return GATHERED_ROWS
-    return box_rows(_map(op)) + TMA_WIDE_PIXELS // QUARTER_LANES * halo_of(op)
+    return box_rows(_map(op)) + halos(string(_map(op), "mode")) * halo_of(op)
 
 
 def _load_bytes(op: TmaLoadOp) -> int:
@@ -290,7 +297,7 @@ def _(op: MakeTensorMapOp) -> Broken:
         "strides": rank - 1,
         "box": rank if mode == "tiled" else 2,
         "element_strides": rank,
-        "corners": {"tiled": 0, "im2col": 2 * (rank - 2), "im2col_w128": 2}[mode],
+        "corners": {"tiled": 0, "im2col": 2 * (rank - 2)}.get(mode, 2),
     }
     got = not_arrays(op, **want)
     if got is None:
@@ -342,8 +349,9 @@ def _(op: MakeTensorMapOp) -> Broken:
     box, mode = integers(op, "box"), string(op, "mode")
     if mode == "tiled":
         return None
-    pixels: Any = TMA_PIXELS if mode == "im2col" else TMA_WIDE_PIXELS
-    fits = box[1] in TMA_PIXELS if mode == "im2col" else box[1] == TMA_WIDE_PIXELS
+    fixed = mode == "im2col_w128"
+    pixels: Any = TMA_WIDE_PIXELS if fixed else TMA_PIXELS
+    fits = box[1] == TMA_WIDE_PIXELS if fixed else box[1] in TMA_PIXELS
     if box[0] in TMA_CHANNELS and fits:
         return None
     return {"mode": mode, "channels": TMA_CHANNELS, "pixels": pixels, "got": box}
@@ -356,7 +364,7 @@ def _(op: MakeTensorMapOp) -> Broken:
     "swizzle must be one of {legal}, got {got}",
 )
 def _(op: MakeTensorMapOp) -> Broken:
-    wide = string(op, "mode") == "im2col_w128"
+    wide = string(op, "mode") in TMA_HALO
     return one_of(op, "swizzle", TMA_WIDE_SWIZZLES if wide else SWIZZLE_SPANS)
 
 
@@ -489,11 +497,11 @@ def _(op: TmaLoadOp) -> Broken:
     "offsets",
     "PTX ISA 9.7.9.27",
     "expected {want} offsets for a map of mode {mode} and rank {rank} (im2col: one per spatial "
-    "dimension; im2col_w128: that of the width; tiled: none), got {got}",
+    "dimension; the w modes: that of the width; tiled: none), got {got}",
 )
 def _(op: TmaLoadOp) -> Broken:
     mode, rank, got = string(_map(op), "mode"), _rank(op), len(op.offsets)
-    want = {"tiled": 0, "im2col": rank - 2, "im2col_w128": 1}[mode]
+    want = {"tiled": 0, "im2col": rank - 2}.get(mode, 1)
     return None if want == got else {"want": want, "mode": mode, "rank": rank, "got": got}
 
 
@@ -508,7 +516,7 @@ def _(op: TmaLoadOp) -> Broken:
     values = [v for v in map(constant_of, op.offsets) if v is not None]
     if not values:
         return None
-    wide = string(_map(op), "mode") == "im2col_w128"
+    wide = string(_map(op), "mode") in TMA_HALO
     outside = _outside(TMA_W_OFFSET if wide else TMA_OFFSET[_rank(op)], values)
     return None if outside is None else {"rank": _rank(op), **outside}
 
@@ -516,15 +524,16 @@ def _(op: TmaLoadOp) -> Broken:
 @verify(
     TmaLoadOp,
     "halo",
-    TMA_HALO.source,
-    "halo must be {legal} of a map of mode im2col_w128 (others have none), got {got} of mode "
+    "PTX ISA 9.7.9.27",
+    "halo must be {legal} of a map of mode {wide} (tiled and im2col have none), got {got} of mode "
     "{mode}",
 )
 def _(op: TmaLoadOp) -> Broken:
     mode, got = string(_map(op), "mode"), halo_of(op)
-    if got == 0 or (mode == "im2col_w128" and got in TMA_HALO):
+    if got == 0 or (mode in TMA_HALO and got in TMA_HALO[mode]):
         return None
-    return {"legal": TMA_HALO, "got": got, "mode": mode}
+    wide = mode if mode in TMA_HALO else "im2col_w128"
+    return {"legal": TMA_HALO[wide], "wide": wide, "got": got, "mode": mode}
 
 
 @verify(

@@ -256,7 +256,7 @@ def _map_parameter(kernel: func.FuncOp, op: tc.MakeTensorMapOp) -> ir.Attribute:
         fields["upper_corner"] = ir.DenseI64ArrayAttr.get(corners[spatial:])
         fields["channels_per_pixel"] = _int(box[0])
         fields["pixels_per_column"] = _int(box[1])
-    elif mode == "im2col_w128":
+    elif mode in ("im2col_w", "im2col_w128"):
         fields["lower_corner_width"], fields["upper_corner_width"] = map(_int, corners)
         fields["channels_per_pixel"] = _int(box[0])
         fields["pixels_per_column"] = _int(box[1])

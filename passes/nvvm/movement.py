@@ -23,7 +23,9 @@ from .converter import (
 )
 from .structure import tmem_pointer
 
-_LOAD_MODES = {"tiled": "tile", "im2col": "im2col", "im2col_w128": "im2col_w_128"}
+_LOAD_MODES = {
+    "tiled": "tile", "im2col": "im2col", "im2col_w": "im2col_w", "im2col_w128": "im2col_w_128",
+}  # fmt: skip
 """Mode of a tensor map -> NVVM's name of a load from it."""
 
 RANK_BIT = 1 << 24
@@ -55,7 +57,7 @@ def convert_tma_load(converter: Converter, op: tc.TmaLoadOp) -> None:
     mode = _LOAD_MODES[string(defining(op.map, tc.MakeTensorMapOp), "mode")]
     if gathers(op):
         mode = "tile_gather4"
-    if mode == "im2col_w_128":
+    if mode in ("im2col_w", "im2col_w_128"):
         offsets.insert(0, converter.constant(halo_of(op), 16))
     cta_group, mask = cta_group_of(op), converter.mask(op)
     # As destination, .shared::cta is newer than sm_90, and takes no barrier of another CTA.

@@ -61,8 +61,8 @@ func.func @f(%x: memref<1x56x56x64xf16>) {
 
 // illegal: tc.make_tensor_map/mode
 func.func @f(%x: memref<1x56x56x64xf16>) {
-  // expected-error @+1 {{tc.make_tensor_map: mode must be one of "tiled", "im2col", "im2col_w128", got "im2col_w"}}
-  %map = "tc.make_tensor_map"(%x) {mode = "im2col_w", dims = array<i64: 64, 56, 56, 1>,
+  // expected-error @+1 {{tc.make_tensor_map: mode must be one of "tiled", "im2col", "im2col_w", "im2col_w128", got "im2col_h"}}
+  %map = "tc.make_tensor_map"(%x) {mode = "im2col_h", dims = array<i64: 64, 56, 56, 1>,
       strides = array<i64: 128, 7168, 401408>, box = array<i64: 64, 32, 1, 1>,
       element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64>, swizzle = "128B"}
       : (memref<1x56x56x64xf16>) -> !tc.tensor_map
@@ -423,7 +423,7 @@ func.func @f(%x: memref<1x56x56x64xf16>, %i: index, %off: index, %t: !t) {
       strides = array<i64: 128, 7168, 401408>, box = array<i64: 64, 32, 1, 1>,
       element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64>, swizzle = "128B"}
       : (memref<1x56x56x64xf16>) -> !tc.tensor_map
-  // expected-error @+1 {{tc.tma_load: expected 0 offsets for a map of mode tiled and rank 4 (im2col: one per spatial dimension; im2col_w128: that of the width; tiled: none), got 2}}
+  // expected-error @+1 {{tc.tma_load: expected 0 offsets for a map of mode tiled and rank 4 (im2col: one per spatial dimension; the w modes: that of the width; tiled: none), got 2}}
   "tc.tma_load"(%map, %i, %i, %i, %i, %off, %off, %t) {row = 0 : i64, nbytes = 4096 : i64,
       operandSegmentSizes = array<i32: 1, 4, 2, 1, 0>}
       : (!tc.tensor_map, index, index, index, index, index, index, !t) -> ()
@@ -673,8 +673,39 @@ func.func @f(%x: memref<2x9x9x64xf16>, %t: !t, %i: index) {
       strides = array<i64: 128, 1152, 10368>, box = array<i64: 64, 128>,
       element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64: -1, 1>, swizzle = "128B"}
       : (memref<2x9x9x64xf16>) -> !tc.tensor_map
-  // expected-error @+1 {{tc.tma_load: halo must be in [0, 31] of a map of mode im2col_w128 (others have none), got 32 of mode im2col_w128}}
+  // expected-error @+1 {{tc.tma_load: halo must be in [0, 31] of a map of mode im2col_w128 (tiled and im2col have none), got 32 of mode im2col_w128}}
   "tc.tma_load"(%map, %i, %i, %i, %i, %i, %t) {row = 0 : i64, nbytes = 32768 : i64, halo = 32 : i64,
+      operandSegmentSizes = array<i32: 1, 4, 1, 1, 0>}
+      : (!tc.tensor_map, index, index, index, index, index, !t) -> ()
+  return
+}
+
+// -----
+
+// legal: tc.tma_load/halo
+!t = !tc.smem<array<i64: 32, 64>, f16, "K", "128B">
+func.func @f(%x: memref<2x9x9x64xf16>, %t: !t, %i: index) {
+  %map = "tc.make_tensor_map"(%x) {mode = "im2col_w", dims = array<i64: 64, 9, 9, 2>,
+      strides = array<i64: 128, 1152, 10368>, box = array<i64: 64, 14>,
+      element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64: -1, 1>, swizzle = "128B"}
+      : (memref<2x9x9x64xf16>) -> !tc.tensor_map
+  "tc.tma_load"(%map, %i, %i, %i, %i, %i, %t) {row = 0 : i64, nbytes = 4096 : i64, halo = 18 : i64,
+      operandSegmentSizes = array<i32: 1, 4, 1, 1, 0>}
+      : (!tc.tensor_map, index, index, index, index, index, !t) -> ()
+  return
+}
+
+// -----
+
+// illegal: tc.tma_load/halo
+!t = !tc.smem<array<i64: 528, 64>, f16, "K", "128B">
+func.func @f(%x: memref<2x9x9x64xf16>, %t: !t, %i: index) {
+  %map = "tc.make_tensor_map"(%x) {mode = "im2col_w", dims = array<i64: 64, 9, 9, 2>,
+      strides = array<i64: 128, 1152, 10368>, box = array<i64: 64, 16>,
+      element_strides = array<i64: 1, 1, 1, 1>, corners = array<i64: -1, 1>, swizzle = "128B"}
+      : (memref<2x9x9x64xf16>) -> !tc.tensor_map
+  // expected-error @+1 {{tc.tma_load: halo must be in [0, 511] of a map of mode im2col_w (tiled and im2col have none), got 512 of mode im2col_w}}
+  "tc.tma_load"(%map, %i, %i, %i, %i, %i, %t) {row = 0 : i64, nbytes = 67584 : i64, halo = 512 : i64,
       operandSegmentSizes = array<i32: 1, 4, 1, 1, 0>}
       : (!tc.tensor_map, index, index, index, index, index, !t) -> ()
   return

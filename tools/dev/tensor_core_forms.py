@@ -187,7 +187,7 @@ def _tma() -> list[Form]:
         "tile": ("2d", "{%r0, %r1}", "", 'map of mode "tiled"'),
         "tile::gather4": ("2d", "{%r0, %r1, %r2, %r3, %r4}", "", "five coordinates"),
         "im2col": ("4d", "{%r0, %r1, %r2, %r3}", ", {%h0, %h1}", 'map of mode "im2col"'),
-        "im2col::w": ("4d", "{%r0, %r1, %r2, %r3}", ", {%h0, %h1}", ""),
+        "im2col::w": ("4d", "{%r0, %r1, %r2, %r3}", ", {%h0, %h1}", 'map of mode "im2col_w"'),
         "im2col::w::128": ("4d", "{%r0, %r1, %r2, %r3}", ", {%h0, %h1}",
                            'map of mode "im2col_w128"'),
     }  # fmt: skip
@@ -195,34 +195,11 @@ def _tma() -> list[Form]:
         start = f"cp.async.bulk.tensor.{rank}.shared::cluster.global.{mode}"
         operands = f"[%r30], [%rd0, {place}], [%r31]{info}"
         end = ".mbarrier::complete_tx::bytes"
-        wide = mode == "im2col::w"
-        forms.append(
-            Form(
-                section,
-                f"{start}{end} {operands};",
-                "" if wide else "tc.tma_load",
-                attributes,
-                "only the form of 128 pixels has a use here" * wide,
-            )
-        )
-        forms.append(
-            Form(
-                section,
-                f"{start}{end}.multicast::cluster {operands}, %h2;",
-                "" if wide else "tc.tma_load",
-                f"{attributes}, {_MULTICAST}" * (not wide),
-                "only the form of 128 pixels has a use here" * wide,
-            )
-        )
-        forms.append(
-            Form(
-                section,
-                f"{start}{end}.cta_group::2 {operands};",
-                "" if wide else "tc.tma_load",
-                f"{attributes}, {_PAIR}" * (not wide),
-                "only the form of 128 pixels has a use here" * wide,
-            )
-        )
+        forms.append(Form(section, f"{start}{end} {operands};", "tc.tma_load", attributes))
+        forms.append(Form(section, f"{start}{end}.multicast::cluster {operands}, %h2;",
+                          "tc.tma_load", f"{attributes}, {_MULTICAST}"))  # fmt: skip
+        forms.append(Form(section, f"{start}{end}.cta_group::2 {operands};", "tc.tma_load",
+                          f"{attributes}, {_PAIR}"))  # fmt: skip
     stores = {
         "tile": ("2d", "{%r0, %r1}", ""),
         "tile::scatter4": ("2d", "{%r0, %r1, %r2, %r3, %r4}", "five coordinates"),

@@ -161,6 +161,7 @@ def tensor_map(param: dict[str, Any], buffer: np.ndarray[Any, Any]) -> TensorMap
     builders: dict[str, Callable[..., TensorMap]] = {
         "tiled": TensorMap.tiled,
         "im2col": TensorMap.im2col,
+        "im2col_w": partial(TensorMap.im2col_wide, mode="W"),
         "im2col_w128": partial(TensorMap.im2col_wide, mode="W128"),
     }
     options = {

@@ -201,7 +201,7 @@ def _mbarrier_try_wait(speller: Speller, op: ir.Operation) -> None:
 
 _TMA_MODES = {
     "tile": "tile", "tile_gather4": "tile::gather4", "im2col": "im2col",
-    "im2col_w_128": "im2col::w::128",
+    "im2col_w": "im2col::w", "im2col_w_128": "im2col::w::128",
 }  # fmt: skip
 """NVVM's modes of a load that have a rule -> PTX's."""
 

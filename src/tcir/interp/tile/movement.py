@@ -31,9 +31,11 @@ from tcir.interp.types import dtype_of, shape_of
 from tcir.machine import TensorOperand
 from tcir.machine.tma.tensor_map import DecodedMap, MapFields
 
-_GROUPS = 4
-"""Groups of 32 pixels in a load of .im2col::w::128, each with a halo (PTX ISA 5.5.5)."""
-_LOAD_MODES = {"tiled": "tile", "im2col": "im2col", "im2col_w128": "im2col::w::128"}
+_GROUPS = {"im2col_w": 1, "im2col_w128": 4}
+"""Groups of pixels in a load of a w mode, each with a halo (PTX ISA 5.5.5)."""
+_LOAD_MODES = {
+    "tiled": "tile", "im2col": "im2col", "im2col_w": "im2col::w", "im2col_w128": "im2col::w::128",
+}  # fmt: skip
 """Mode of a tensor map -> PTX modifiers of a load from it."""
 
 
@@ -82,7 +84,9 @@ def tma_load(compiler: Compiler, op: tc.TmaLoadOp) -> Step:
         start = tile.base + row * tile.layout.span
         room = tile.base + tile.layout.nbytes - start
         fields = tensor_map.fields
-        box = rows * fields.box_bytes + _GROUPS * halo * fields.box_bytes // fields.counts[1]
+        box = rows * fields.box_bytes
+        if halo:
+            box += _GROUPS[fields.mode] * halo * fields.box_bytes // fields.counts[1]
         if box > room:
             raise frame.cta_run.error(
                 "box-outside-tile",
@@ -96,7 +100,7 @@ def tma_load(compiler: Compiler, op: tc.TmaLoadOp) -> Step:
                 tensor_map,
                 [v[c] for c in coords],
                 mode="tile::gather4" if rows > 1 else _LOAD_MODES[fields.mode],
-                im2col_offsets=[halo, *taps] if fields.mode == "im2col_w128" else taps,
+                im2col_offsets=[halo, *taps] if fields.mode in _GROUPS else taps,
             ),
             in_leader(bar) if cta_group == PAIR else bar,
             cta_mask=mask,
