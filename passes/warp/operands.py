@@ -72,16 +72,18 @@ def tma_obstacle(matrix: Matrix, target: str) -> str:
         )
     outer, inner = matrix.ordered(matrix.tile)
     kind = matrix.smem_type
-    whole = inner * matrix.bytes % kind.span == 0 and (matrix.major == "MN" or kind.rows == outer)
-    if not whole or outer not in TMA_BOX:
-        return (
-            f"the tile of {matrix.operand} has {outer} rows of {inner * matrix.bytes} bytes, TMA "
-            f"fills rows of 32, 64 or 128 bytes, at most {TMA_BOX.values[-1]}"
-        )
     if kind.swizzle == ATOM_32B and not TARGETS[target].tma_atoms:
         return (
-            f"tiles of {matrix.operand} need the swizzle {ATOM_32B}, {matrix.major}-major and of "
-            f"{matrix.element}, which TMA of {target} does not have"
+            f"tiles of {matrix.operand}, {matrix.major}-major and of {matrix.element}, need the "
+            f"swizzle {ATOM_32B} to be read without bank conflicts, which TMA of {target} does not "
+            "have"
+        )
+    whole = inner * matrix.bytes % kind.span == 0 and (matrix.major == "MN" or kind.rows == outer)
+    if not whole or outer not in TMA_BOX:
+        spans = f"{kind.span}" if kind.swizzle == ATOM_32B else "32, 64 or 128"
+        return (
+            f"the tile of {matrix.operand} has {outer} rows of {inner * matrix.bytes} bytes, TMA "
+            f"fills rows of {spans} bytes, at most {TMA_BOX.values[-1]}"
         )
     left = conflicts_of(kind, matrix.atom.name, matrix.operand, matrix.via[0])
     if left:

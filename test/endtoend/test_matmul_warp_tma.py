@@ -88,8 +88,12 @@ def test_no_hazard_under_other_orders_of_completion(options: dict[str, Any]) -> 
     [
         (tma(32, 32, 32, "f16", target="sm_80"), "sm_80 has no TMA; take copy=cp.async"),
         (tma(32, 32, 36, "f16"), "rows of A have 72 bytes, TMA addresses global memory in units"),
-        (tma(32, 32, 32, "f32", "mk", "kn"), "the swizzle of TMA leaves .* bank conflicts in the "
-         "loads of B"),
+        (tma(32, 32, 32, "f8E4M3FN", "km", "kn"), "the swizzle of TMA leaves .* bank conflicts in "
+         "the loads of A"),
+        (tma(32, 32, 32, "f32", "mk", "kn"), "tiles of B, MN-major and of f32, need the swizzle "
+         "128B_ATOM_32B to be read without bank conflicts, which TMA of sm_90 does not have"),
+        (tma(32, 32, 32, "f32", "mk", "kn", target="sm_100a"), "the tile of B has 32 rows of 64 "
+         "bytes, TMA fills rows of 128 bytes"),
         (tma(32, 32, 256, "f16", options={**TMA, "block_k": 128}), "the tile of A has 32 rows of "
          "256 bytes, TMA fills rows of 32, 64 or 128 bytes"),
     ],

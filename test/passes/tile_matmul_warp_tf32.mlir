@@ -4,7 +4,7 @@
 
 // CHECK: "tc.make_tensor_map"(%arg0) {{.*}}swizzle = "128B_ATOM_32B"
 // CHECK: !tc.smem<array<i64: 32, 32>, f32, "MN", "128B_ATOM_32B">
-// HOPPER: remark: the copies are cp.async, not TMA: tiles of A need the swizzle 128B_ATOM_32B, MN-major and of f32, which TMA of sm_90 does not have
+// HOPPER: remark: the copies are cp.async, not TMA: tiles of A, MN-major and of f32, need the swizzle 128B_ATOM_32B to be read without bank conflicts, which TMA of sm_90 does not have
 // HOPPER-NOT: tc.tma_load
 // HOPPER: !tc.staged<array<i64: 32, 32>, f32, "MN"
 func.func @product(%a: tensor<64x32xf32>, %b: tensor<64x32xf32>) -> tensor<32x32xf32> {
