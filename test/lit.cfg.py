@@ -20,7 +20,6 @@ config.test_exec_root = str(here.parent / "build" / "lit")
 
 scripts = Path(sys.executable).parent
 config.environment["PATH"] = os.pathsep.join([str(scripts), os.environ.get("PATH", "")])
-config.environment["PYTHONDONTWRITEBYTECODE"] = "1"
 if "PYTHONPATH" in os.environ:  # of another work tree than the installed one
     config.environment["PYTHONPATH"] = os.environ["PYTHONPATH"]
 

@@ -303,7 +303,9 @@ def _tell(pass_name: str, what: str, caught: Caught) -> None:
     print(f"\n{what:<42} {pass_name:<28} {caught.by or 'NOT CAUGHT'}{order}", end="")
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow if i else ()) for i, n in enumerate(PROGRAMS)]
+)
 def test_unbroken(name: str) -> None:
     """The programs are sound, and a wrapped pass that edits nothing is no break."""
     pipeline = _pipeline(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -36,6 +37,13 @@ SCALED = [
     ("gemv-padded-n", BlockScaled(m=640, k=128), {}, 3),
     ("gemm", BlockScaled(m=256, k=128, n=256), {}, 1),
 ]
+
+
+def tiers(cases: Sequence[Sequence[Any]]) -> list[Any]:
+    """`make test` runs the first."""
+    return [
+        pytest.param(*case, marks=pytest.mark.slow if n else ()) for n, case in enumerate(cases)
+    ]
 
 
 def compare(
@@ -75,7 +83,7 @@ def compare(
     assert sum(followed) >= 4 * least
 
 
-@pytest.mark.parametrize(("pipeline", "case", "options", "least"), PRODUCTS)
+@pytest.mark.parametrize(("pipeline", "case", "options", "least"), tiers(PRODUCTS))
 def test_products(
     pipeline: str, case: Any, options: dict[str, Any], least: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -84,7 +92,7 @@ def test_products(
     compare(kernel, inputs, least, monkeypatch)
 
 
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", tiers([[0], [1]]))
 def test_numbers_of_all_sizes(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sums that are truncated, infinities and NaN."""
     kernel = tcir.compile(Matmul(256, 256, 64).text(), "gemm")
@@ -97,7 +105,7 @@ def test_numbers_of_all_sizes(seed: int, monkeypatch: pytest.MonkeyPatch) -> Non
     compare(kernel, inputs, 3, monkeypatch)
 
 
-@pytest.mark.parametrize(("pipeline", "case", "options", "least"), SCALED)
+@pytest.mark.parametrize(("pipeline", "case", "options", "least"), tiers(SCALED))
 def test_block_scaled(
     pipeline: str, case: Any, options: dict[str, Any], least: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,7 +136,7 @@ def told(kernel: tcir.Kernel, ptx: str, inputs: list[Any], options: RunOptions) 
     return "", outcome.findings, *(a.tobytes() for a in outcome.outputs)
 
 
-@pytest.mark.parametrize(("wait", "cta"), [(0, 4), (1, 0), (3, 4)])
+@pytest.mark.parametrize(("wait", "cta"), tiers([(0, 4), (1, 0), (3, 4)]))
 def test_a_wait_that_one_cta_does_not_keep(wait: int, cta: int) -> None:
     """A fault in one CTA of a compiled kernel is found under the same orders."""
     kernel = tcir.compile(Conv(1, 16, 33, 64, 64, 3, 3, SAME).text(), "conv-shift-reuse")

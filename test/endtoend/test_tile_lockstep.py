@@ -29,7 +29,6 @@ CASES: list[tuple[str, Any]] = [
     ("conv-implicit-gemm", Conv(1, 16, 30, 32, 32, 3, 3, SAME, out="f16")),
     ("gemm", Matmul(300, 520, 72, out="f16")),
 ]
-IDS = [pipeline for pipeline, _ in CASES]
 
 
 def states(pipeline: str, case: Any, *names: str) -> Iterator[tuple[str, ir.Module]]:
@@ -78,7 +77,10 @@ def compare(module: ir.Module, **options: Any) -> tuple[str, Outcome | None]:
     return error, a
 
 
-@pytest.mark.parametrize(("pipeline", "case"), CASES, ids=IDS)
+@pytest.mark.parametrize(
+    ("pipeline", "case"),
+    [pytest.param(*c, id=c[0], marks=() if c[0] == "gemm" else pytest.mark.slow) for c in CASES],
+)
 def test_every_state(pipeline: str, case: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     followed: list[int] = []
 
