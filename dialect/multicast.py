@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 
 from tcir._mlir import ir
@@ -61,13 +61,14 @@ def has_multicast(kernel: ir.OpView | ir.Operation) -> bool:
     return any(CTA_MASK in op.operation.attributes for op in nested(kernel))
 
 
-def wrong_mask(op: ir.OpView) -> object:
-    """The attribute, if it is neither a mask nor an array of masks; else None."""
+def wrong_mask(op: ir.OpView) -> Mapping[str, object] | None:
+    """None if the attribute, if there, is a mask or an array of them; else what a message shows."""
     got = op.attributes.get(CTA_MASK, None)
     if isinstance(got, ir.IntegerAttr):
         masks = [integer(op, CTA_MASK)]
     elif isinstance(got, ir.DenseI64ArrayAttr):
         masks = integers(op, CTA_MASK)
     else:
-        return got
-    return None if masks and all(mask in range(1, 1 << CLUSTER_CTAS) for mask in masks) else got
+        return None if got is None else {"got": got}
+    legal = masks and all(mask in range(1, 1 << CLUSTER_CTAS) for mask in masks)
+    return None if legal else {"got": got}

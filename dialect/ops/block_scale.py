@@ -300,7 +300,13 @@ def _(op: MmaBlockScaleOp) -> Broken:
     "reads 32 bytes of every row",
 )
 def _(op: MmaBlockScaleOp) -> Broken:
-    a, b = (t.shape[1] // MMA_K_BYTES for t in (op.a.type, op.b.type))
+    return wrong_slices(op, MMA_K_BYTES)
+
+
+def wrong_slices(op: ir.OpView, step_of_b: int) -> Broken:
+    """None if the slices are of A and B, of each row of which a step reads 32 and `step_of_b`
+    bytes."""
+    a, b = op.a.type.shape[1] // MMA_K_BYTES, op.b.type.shape[1] // step_of_b
     got_a, got_b = integer(op, "a_slice"), integer(op, "b_slice")
     if 0 <= got_a < a and 0 <= got_b < b:
         return None

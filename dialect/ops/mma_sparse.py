@@ -4,7 +4,7 @@ from tcir._mlir import ext, ir
 from tcir.dialect.attributes import integer
 from tcir.dialect.limits import MMA_K_BYTES, Legal
 from tcir.dialect.operation import Op
-from tcir.dialect.ops.block_scale import MmaBlockScaleOp
+from tcir.dialect.ops.block_scale import MmaBlockScaleOp, wrong_slices
 from tcir.dialect.ops.compute import MmaOp, kind_of
 from tcir.dialect.ops.mma_ws import SHAPES, MmaWsOp
 from tcir.dialect.rules import Broken, same_rules, verify
@@ -123,7 +123,7 @@ def _(op: MmaSparseOp) -> Broken:
 )
 def _(op: MmaSparseOp) -> Broken:
     selector = integer(op, "selector")
-    columns = selector + 1 if kind_of(op) in ("f16", "tf32") else 2
+    columns = selector + 1 if kind_of(op) in ("f16", "tf32") else METADATA_COLUMNS
     return wrong_metadata(op, columns, 4 if selector > 1 else 2)
 
 
@@ -283,11 +283,7 @@ same_rules(
     "instruction reads 32 bytes of every row of A, and 64 of B",
 )
 def _(op: MmaBlockScaleSparseOp) -> Broken:
-    a, b = op.a.type.shape[1] // MMA_K_BYTES, op.b.type.shape[1] // SPARSE_B_BYTES
-    got_a, got_b = integer(op, "a_slice"), integer(op, "b_slice")
-    if 0 <= got_a < a and 0 <= got_b < b:
-        return None
-    return {"a": a, "b": b, "got_a": got_a, "got_b": got_b}
+    return wrong_slices(op, SPARSE_B_BYTES)
 
 
 same_rules(MmaBlockScaleSparseOp, MmaSparseOp, "b-span")

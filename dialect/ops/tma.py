@@ -632,8 +632,7 @@ def _(op: TmaLoadOp) -> Broken:
     "such a mask for each CTA, got {got}: without one the box goes to the CTA's own shared memory",
 )
 def _(op: TmaLoadOp) -> Broken:
-    got = wrong_mask(op)
-    return None if got is None else {"got": got}
+    return wrong_mask(op)
 
 
 @verify(
