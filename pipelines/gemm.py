@@ -12,8 +12,10 @@ from tcir.passes.gemm.tile_gemm import CLC, TileGemm
 from tcir.passes.raising.fuse_epilogue import FuseEpilogue
 from tcir.passes.raising.raise_to_tc import RaiseToTc
 from tcir.passes.raising.reorder_scales import ReorderScales
+from tcir.passes.raising.split_layers import SplitLayers
 from tcir.passes.raising.split_launches import SplitLaunches
 from tcir.passes.simt.convert_codes_to_simt import ConvertCodesToSimt
+from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
 from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
 from tcir.passes.simt.convert_scales_to_simt import ConvertScalesToSimt
 from tcir.passes.simt.convert_sums_to_simt import ConvertSumsToSimt
@@ -68,6 +70,7 @@ def build(options: GemmOptions) -> Pipeline:
     """The passes."""
     return Pipeline(
         [
+            SplitLayers(),
             FuseEpilogue(),
             RaiseToTc(),
             CollapseBatch(),
@@ -80,6 +83,7 @@ def build(options: GemmOptions) -> Pipeline:
             ConvertScalesToSimt(),
             ConvertCodesToSimt(),
             ConvertSumsToSimt(),
+            ConvertLinalgToSimt(),
             TileGemm(
                 n_tile=options.n_tile,
                 persistent=options.persistent,
@@ -116,6 +120,7 @@ register_pipeline(
             "linalg.generic of elements times scales of two matrices, summed over k, or "
             "tc.block_scaled_matmul: types, scales, global scales and results as with "
             "gemv-padded-n, any number of columns; row-major scales are reordered",
+            "several products, and what simt-elementwise accepts around them: a launch each",
             "tc.grouped_matmul: rows in groups, each with a matrix B of its own",
             "static shapes; rows of no multiple of 16 bytes, and f32 without K innermost, are "
             "repacked",

@@ -10,7 +10,7 @@ from tcir._mlir import arith, func, ir, linalg
 from tcir.dialect import tc
 from tcir.dialect.ops.epilogue import SCALAR_OPS
 from tcir.passes.build.diagnostics import SMALLEST_MATMUL, is_op, match_failure
-from tcir.passes.build.tensor_functions import functions_with_body
+from tcir.passes.build.tensor_functions import functions_with_body, is_simt
 from tcir.passes.raising.contraction import is_contraction, value
 from tcir.passes.raising.stored_scale import check_stored_scales
 from tcir.passes.raising.wrappers import RESULT_TYPES, is_positive_zero
@@ -72,7 +72,7 @@ class FuseEpilogue(Pass):
 
     def run(self, module: ir.Module) -> None:
         for function in functions_with_body(module):
-            if len(function.regions[0].blocks) == 1:
+            if len(function.regions[0].blocks) == 1 and not is_simt(function):
                 check_stored_scales(function)
                 _fuse(function)
 

@@ -12,6 +12,7 @@ from tcir.dialect.limits import TMA_STRIDE
 from tcir.passes.build.diagnostics import SMALLEST_CONV, SMALLEST_MATMUL, match_failure
 from tcir.passes.build.emit import i64s
 from tcir.passes.build.limits import round_up
+from tcir.passes.build.tensor_functions import is_simt
 from tcir.passes.raising.arguments import drop_arguments
 from tcir.passes.raising.contraction import (
     Conv,
@@ -73,7 +74,8 @@ class RaiseToTc(Pass):
                     op, f"expected only func.func with a body, got {op.operation.name}"
                     + (" without one" if isinstance(op, func.FuncOp) else ""), SMALLEST_CONV
                 )  # fmt: skip
-            _raise_function(op)
+            if not is_simt(op):
+                _raise_function(op)
 
 
 def _raise_function(function: func.FuncOp) -> None:

@@ -10,9 +10,11 @@ from typing import ClassVar
 
 from tcir._mlir import func, ir, tensor
 from tcir.dialect import tc
+from tcir.dialect.attributes import integers
 from tcir.dialect.ops.codes import PACKED_BITS
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import i64, i64s
+from tcir.passes.build.gpu_module import buffer_numbers, launch_order
 from tcir.passes.build.tensor_functions import functions_with_body
 from tcir.passmanager.pipeline import Pass, register_pass
 
@@ -53,7 +55,8 @@ class SplitLaunches(Pass):
 
     A function of one op stays as it is, and a ``tc.epilogue`` with its op. A
     ``tensor.collapse_shape`` of an operand becomes the shape in which the launch has the buffer.
-    Preserves every value, bit for bit.
+    Of functions that are launches already (split-layers) each is split by itself; its buffers keep
+    their numbers. Preserves every value, bit for bit.
     """
 
     name: ClassVar[str] = "split-launches"
@@ -61,14 +64,23 @@ class SplitLaunches(Pass):
     def run(self, module: ir.Module) -> None:
         functions = functions_with_body(module)
         several = [f for f in functions if len(_launched(f)) > 1 or _is_reshaped(f)]
-        if several and len(functions) > 1:
+        ordered = all(launch_order(f) is not None for f in functions)
+        if several and len(functions) > 1 and not ordered:
             raise match_failure(
                 several[0],
                 f"expected one function in a module with several launches, got {len(functions)} "
                 "(buffers are numbered once for a module); put each into a file of its own",
             )
-        for function in several:
-            _split(module, function)
+        if not several:
+            return
+        functions.sort(key=lambda f: launch_order(f) or 0)
+        order = 0
+        for function in functions:
+            if function in several:
+                order = _split(module, function, order)
+            else:
+                function.attributes["tc.order"] = i64(order)
+                order += 1
 
 
 def _launched(function: func.FuncOp) -> list[ir.OpView]:
@@ -82,27 +94,42 @@ def _is_reshaped(function: func.FuncOp) -> bool:
     return bool(reshapes) and arguments and len(_launched(function)) == 1
 
 
-def _split(module: ir.Module, function: func.FuncOp) -> None:
+def _split(module: ir.Module, function: func.FuncOp, first: int) -> int:
+    """Replaces a function by its launches, of which `first` is the first; the next one's number."""
     ops, end = _launched(function), list(function.entry_block)[-1]
-    numbers: dict[ir.Value, int] = {}
-    for value in (*function.entry_block.arguments, *end.operands):
-        numbers[value] = len(numbers)
-    first, workspaces = len(numbers), list[int]()
+    values = [*function.entry_block.arguments, *end.operands]
+    numbers = dict(zip(values, buffer_numbers(function, len(values)), strict=True))
+    attributes = module.operation.attributes
+    workspaces = list(attributes["tc.workspaces"]) if "tc.workspaces" in attributes else []
+    free = len(workspaces) + _buffers(module, len(workspaces), len(values))
     for op in function.entry_block:
         if isinstance(op, tensor.CollapseShapeOp) and op.src in numbers:
             numbers[op.result] = numbers[op.src]  # the same bytes
         elif isinstance(op, LAUNCHED):
             for stored in _stored(op):
                 if stored not in numbers:
-                    numbers[stored] = first + len(workspaces)
+                    numbers[stored] = free
+                    free += 1
                     workspaces.append(_bytes(stored.type))
-    module.operation.attributes["tc.workspaces"] = i64s(workspaces)
+    attributes["tc.workspaces"] = i64s(workspaces)
     main = next((op for op in reversed(ops) if type(op) not in LAYOUT_ONLY), ops[-1])
-    for order, op in enumerate(ops):
+    for place, op in enumerate(ops):
         what = LAYOUT_ONLY.get(type(op), "part")
-        name = function.name.value + ("" if op == main else f"_{what}{order}")
-        _outline(function, op, name, order, numbers)
+        name = function.name.value + ("" if op == main else f"_{what}{place}")
+        _outline(function, op, name, first + place, numbers)
     function.operation.erase()
+    return first + len(ops)
+
+
+def _buffers(module: ir.Module, workspaces: int, alone: int) -> int:
+    """Inputs and results of the program; alone: of the only function, if it has no numbers."""
+    given = [
+        number
+        for each in functions_with_body(module)
+        if "tc.args" in each.attributes
+        for number in integers(each, "tc.args")
+    ]
+    return max(given) + 1 - workspaces if given else alone
 
 
 def _outline(

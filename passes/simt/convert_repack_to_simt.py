@@ -14,6 +14,7 @@ from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.tensor_functions import functions_with_body
+from tcir.passes.simt.elements import digits
 from tcir.passmanager.pipeline import Pass, register_pass
 
 
@@ -74,20 +75,15 @@ def _copy(
 ) -> None:
     """Element `number` of the result."""
     size = tc.element_bytes(out.element_type)
-    digits: list[ir.Value] = []
-    rest = number
-    for extent in reversed(out.shape[1:]):
-        digits.insert(0, simt.rest(rest, extent))
-        rest = simt.divide(rest, extent)
-    digits.insert(0, rest)
+    indices = digits(number, list(out.shape))
     place: ir.Value = simt.constant(0)
     inside: ir.Value | None = None
     permutation = integers(op, "permutation")
     for dim, extent in enumerate(source.shape):
         at = permutation.index(dim)
-        place = simt.add(simt.mul(place, extent), digits[at])
+        place = simt.add(simt.mul(place, extent), indices[at])
         if out.shape[at] > extent:
-            within = simt.less(digits[at], extent)
+            within = simt.less(indices[at], extent)
             inside = within if inside is None else arith.AndIOp(inside, within).result
     target = simt.at(write, _byte(number, size))
 

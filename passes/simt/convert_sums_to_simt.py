@@ -10,10 +10,10 @@ from tcir._mlir import arith, func, ir, scf
 from tcir.dialect import tc
 from tcir.passes.build import simt
 from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.functions import FUNCTIONS, function
 from tcir.passes.build.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.tensor_functions import functions_with_body
+from tcir.passes.simt.elements import Index, byte, digits, scalar
 from tcir.passmanager.pipeline import Pass, register_pass
 
 THREADS = 256
@@ -93,7 +93,7 @@ class _Kernel:
             inside = scf.IfOp(simt.less(number, count))
             with ir.InsertionPoint(inside.then_block):
                 value = self._element(inputs, number, count)
-                place = _byte(simt.wide(number), value.type)
+                place = byte(simt.wide(number), value.type)
                 simt.store(simt.at(pointers[buffers[-1]], place), value)
                 scf.YieldOp([])
 
@@ -104,7 +104,7 @@ class _Kernel:
         total: ir.Value | None = None
         for part in range(parts.shape[0]):
             place = simt.add(simt.wide(number), part * count) if part else simt.wide(number)
-            each = simt.load(simt.at(first, _byte(place, parts.element_type)), parts.element_type)
+            each = simt.load(simt.at(first, byte(place, parts.element_type)), parts.element_type)
             add = arith.addf if isinstance(each.type, ir.FloatType) else arith.addi
             total = each if total is None else add(total, each)
         assert total is not None
@@ -122,7 +122,7 @@ class _Kernel:
         """The body of the epilogue at element `number`, whose sum is `total`."""
         block = after.body.blocks[0]
         known = {block.arguments[0]: total}
-        at = _digits(number, list(after.out.type.shape))
+        at = digits(number, list(after.out.type.shape))
         *ops, end = block.operations
         for each in ops:
             with each.location:
@@ -130,42 +130,14 @@ class _Kernel:
                     pointer = self._argument(inputs, each.tensor)
                     known[each.value] = _load(each, pointer, at)
                 else:
-                    known[each.operation.results[0]] = _scalar(each, known)
+                    operands = [known[operand] for operand in each.operation.operands]
+                    known[each.operation.results[0]] = scalar(each, operands)
         return known[end.operands[0]]
 
 
-def _digits(number: ir.Value, shape: list[int]) -> list[ir.Value]:
-    """The indices of element `number` of a tensor."""
-    digits: list[ir.Value] = []
-    for extent in reversed(shape[1:]):
-        digits.insert(0, simt.rest(number, extent))
-        number = simt.divide(number, extent)
-    return [number, *digits]
-
-
-def _load(op: tc.ElementOp, pointer: ir.Value, at: list[ir.Value]) -> ir.Value:
+def _load(op: tc.ElementOp, pointer: ir.Value, at: Index) -> ir.Value:
     kind, place = op.tensor.type, simt.constant(0, 64)
     for dim, extent in zip(op.dims, kind.shape, strict=True):
         index = simt.constant(0, 64) if dim is None else simt.wide(at[dim])
         place = simt.add(simt.mul(place, extent), index)
-    return simt.load(simt.at(pointer, _byte(place, kind.element_type)), kind.element_type)
-
-
-def _byte(place: ir.Value, element: ir.Type) -> ir.Value:
-    return simt.mul(place, tc.element_bytes(element))
-
-
-def _scalar(op: ir.OpView, known: dict[ir.Value, ir.Value]) -> ir.Value:
-    """An op of a body, on the numbers of one element."""
-    name, operands = op.operation.name, [known[operand] for operand in op.operation.operands]
-    if name in FUNCTIONS:
-        return function(name, operands[0])
-    if name.startswith("math."):
-        raise match_failure(
-            op,
-            f"expected arith ops, {', '.join(FUNCTIONS)} in an epilogue, got {name}, which has no "
-            "lowering; compute it in a function of its own",
-        )
-    attributes = {each: op.operation.attributes[each] for each in op.operation.attributes}
-    kinds = [result.type for result in op.operation.results]
-    return ir.Operation.create(name, kinds, operands, attributes).result
+    return simt.load(simt.at(pointer, byte(place, kind.element_type)), kind.element_type)

@@ -1,0 +1,430 @@
+"""split-layers: a function of several products and other ops becomes a function for each launch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import prod
+from typing import ClassVar
+
+from tcir._mlir import func, ir, linalg, tensor
+from tcir.dialect import tc
+from tcir.dialect.attributes import is_fill_only
+from tcir.dialect.ops.epilogue import SCALAR_OPS
+from tcir.passes.build.diagnostics import is_op, match_failure
+from tcir.passes.build.emit import i64, i64s
+from tcir.passes.build.functions import FUNCTIONS
+from tcir.passes.build.tensor_functions import SIMT, functions_with_body
+from tcir.passes.raising.contraction import is_contraction, value
+from tcir.passes.raising.fuse_epilogue import VIEWS
+from tcir.passes.raising.scaled_contraction import is_scaled_contraction
+from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.passmanager.remarks import remark
+
+FREE = ("arith.constant", "linalg.fill", "tensor.empty")
+"""Ops that every launch has for itself."""
+FOLDED = ("linalg.transpose", "tensor.pad")
+"""Ops between memory and a factor of a product that raise-to-tc folds into it."""
+
+
+@register_pass
+@dataclass(frozen=True)
+class SplitLayers(Pass):
+    """Cuts a function on tensors into launches: a product each, or ops for CUDA cores.
+
+    simt: whether products, too, run on CUDA cores
+
+    Before::
+
+        func.func @f(%x, %w, %b, %v) {
+          %c = linalg.matmul ins(%x, %w); %h = linalg.generic ins(%c, %b) { … arith.maximumf … }
+          %m = linalg.reduce ins(%h) { arith.maximumf }; %n = linalg.generic ins(%h, %m) { arith.subf }
+          %y = linalg.matmul ins(%n, %v); return %y
+
+    After (inputs are buffers 0 to 3, the result 4, workspaces 5 to 7 for %h, %m, %n)::
+
+        builtin.module attributes {tc.workspaces = array<i64: …>}
+        func.func @f_0_matmul(%x, %w, %b) {tc.order = 0, tc.args = array<i64: 0, 1, 2, 5>}
+        func.func @f_1_reduce(%h) {tc.order = 1, tc.args = array<i64: 5, 6>, tc.simt}
+        func.func @f_2_generic(%h, %m) {tc.order = 2, tc.args = array<i64: 5, 6, 7>, tc.simt}
+        func.func @f_3_matmul(%n, %v) {tc.order = 3, tc.args = array<i64: 7, 3, 4>}
+
+    Behind a product goes what fuse-epilogue can fuse, up to the first tensor that other launches
+    read. In memory are results, factors of products, and what is reduced to; elementwise ops
+    between those are computed by every launch that reads them. Reshapes are other shapes of a
+    buffer. A workspace is written by one launch and not used again for another tensor. A remark
+    states each launch. A function of one product and its epilogue stays as it is, and so does one
+    with ops of ``tc``. Preserves every value, bit for bit.
+    """
+
+    name: ClassVar[str] = "split-layers"
+    simt: bool = False
+
+    def run(self, module: ir.Module) -> None:
+        functions = functions_with_body(module)
+        if len(functions) != 1 or len(functions[0].regions[0].blocks) != 1:
+            return  # raise-to-tc says what it expects
+        (function,) = functions
+        ours = any(op.operation.name.startswith("tc.") for op in function.entry_block)
+        if not ours and "tc.args" not in function.attributes:
+            _Layers.of(function, self.simt).split(module)
+
+
+@dataclass
+class _Launch:
+    """One launch: the op whose result it stores, what it computes, and the product it has."""
+
+    root: ir.Operation
+    product: ir.Operation | None
+    ops: list[ir.Operation] = field(default_factory=list)
+    inputs: list[ir.Value] = field(default_factory=list)
+
+    @property
+    def what(self) -> str:
+        """Its op, for names."""
+        return (self.product or self.root).name.rpartition(".")[2]
+
+
+@dataclass
+class _Layers:
+    """A function and its cuts.
+
+    ops:    in order, but the return
+    tails:  each product and the ops that are fused behind it
+    stored: what is in memory, besides arguments
+    """
+
+    function: func.FuncOp
+    ops: list[ir.Operation]
+    returned: list[ir.Value]
+    tails: dict[ir.Operation, list[ir.Operation]]
+    stored: set[ir.Value]
+
+    @staticmethod
+    def of(function: func.FuncOp, simt: bool) -> _Layers:
+        """Decides what is fused, and what is in memory."""
+        *ops, end = (each.operation for each in function.entry_block)
+        returned = list(end.operands)
+        products = [] if simt else [op for op in ops if is_product(op)]
+        layers = _Layers(function, ops, returned, {}, set())
+        for product in products:
+            layers.tails[product] = layers._tail(product)
+        layers.stored = {_base(each) for each in returned}
+        for product, tail in layers.tails.items():
+            layers.stored.update(layers._leaving([product, *tail]))
+            layers.stored.update(layers._factors(product))
+        layers.stored.update(op.results[0] for op in ops if is_reduction(op) and op not in products)
+        layers.stored = {each for each in layers.stored if not isinstance(each, ir.BlockArgument)}
+        return layers
+
+    def split(self, module: ir.Module) -> None:
+        """Replaces the function, unless it is one launch already."""
+        launches = self._launches()
+        (only,) = launches[:1] or [None]
+        whole = only is not None and [r.owner for r in self.returned] == [only.root]
+        if only is None or (len(launches) == 1 and only.product is not None and whole):
+            return
+        self._check_results()
+        numbers = self._numbers(module, launches)
+        for order, launch in enumerate(launches):
+            self._outline(launch, order, numbers)
+            remark(launch.root.opview, self._words(launch, order, launches, numbers))
+        self.function.operation.erase()
+
+    # --- what is fused -------------------------------------------------------------------------
+
+    def _tail(self, product: ir.Operation) -> list[ir.Operation]:
+        """The ops behind a product that its epilogue computes: all up to one tensor that leaves."""
+        taken = {op for tail in self.tails.values() for op in tail}
+        inside, best = [product], 1
+        for op in self.ops[self.ops.index(product) + 1 :]:
+            if op not in taken and _fuses(op, {each.results[0] for each in inside}):
+                inside.append(op)
+                if len(self._leaving(inside)) == 1:
+                    best = len(inside)
+        return inside[1:best]
+
+    def _leaving(self, ops: list[ir.Operation]) -> list[ir.Value]:
+        """The results of `ops` that others read."""
+        results = [op.results[0] for op in ops]
+        return [r for r in results if any(_in_function(u.owner) not in ops for u in r.uses)]
+
+    def _factors(self, product: ir.Operation) -> list[ir.Value]:
+        """The tensors that a product multiplies, as they are in memory."""
+        found = []
+        for factor in list(product.operands)[:-1]:
+            while isinstance(factor.owner, ir.Operation | ir.OpView) and is_folded(factor):
+                factor = factor.owner.operands[0]
+            found.append(_base(factor))
+        return found
+
+    # --- launches ------------------------------------------------------------------------------
+
+    def _launches(self) -> list[_Launch]:
+        """In order: each after those whose results it reads."""
+        before = -1
+        launches: list[_Launch] = []
+        while before != len(self.stored):
+            before = len(self.stored)
+            roots = [op for op in self.ops if op.results and op.results[0] in self.stored]
+            launches = [self._launch(root) for root in roots]
+        return launches
+
+    def _launch(self, root: ir.Operation) -> _Launch:
+        tails = self.tails.items()
+        product = next((p for p, tail in tails if root == p or root in tail), None)
+        launch = _Launch(root, product)
+        inside = [] if product is None else [product, *self.tails[product]]
+        self._visit(root.results[0], launch, inside or [root])
+        return launch
+
+    def _visit(self, tensor: ir.Value, launch: _Launch, inside: list[ir.Operation]) -> None:
+        """Adds what makes `tensor` from memory; stores what an epilogue cannot compute."""
+        op = tensor.owner
+        if isinstance(tensor, ir.BlockArgument):
+            if tensor not in launch.inputs and not is_fill_only(tensor):
+                launch.inputs.append(tensor)
+            return
+        if op in launch.ops:
+            return
+        if op not in inside:
+            in_memory = _base(tensor) in self.stored or isinstance(_base(tensor), ir.BlockArgument)
+            view = op.name in VIEWS and launch.product is not None
+            if tensor in self.stored or (view and in_memory):
+                if tensor not in launch.inputs:
+                    launch.inputs.append(tensor)
+                return
+            folded = launch.product is not None and is_folded(tensor)
+            if launch.product is not None and not folded and not _computes(op):
+                self.stored.add(_base(tensor))
+                return
+        for operand in _operands(op):
+            self._visit(operand, launch, inside)
+        launch.ops.append(op)
+
+    def _check_results(self) -> None:
+        """Rejects results that are arguments, or the same twice: a buffer is written once."""
+        bases = [_base(each) for each in self.returned]
+        for number, base in enumerate(bases):
+            if isinstance(base, ir.BlockArgument) or base in bases[:number]:
+                got = "an argument" if isinstance(base, ir.BlockArgument) else "one of them twice"
+                raise match_failure(
+                    list(self.function.entry_block)[-1],
+                    f"expected results that are different tensors, each computed here, got {got} "
+                    "(a launch writes each buffer once); return it once",
+                )
+
+    # --- buffers -------------------------------------------------------------------------------
+
+    def _numbers(self, module: ir.Module, launches: list[_Launch]) -> dict[ir.Value, int]:
+        """Numbers of buffers: inputs, results, workspaces, whose sizes the module gets."""
+        inputs = [each for each in self.function.entry_block.arguments if not is_fill_only(each)]
+        numbers: dict[ir.Value, int] = {}
+        for each in (*inputs, *map(_base, self.returned)):
+            numbers[each] = len(numbers)
+        workspaces = []
+        for each in (launch.root.results[0] for launch in launches):
+            if each not in numbers:
+                numbers[each] = len(numbers)
+                workspaces.append(_bytes(each.type))
+        module.operation.attributes["tc.workspaces"] = i64s(workspaces)
+        return numbers
+
+    def _outline(self, launch: _Launch, order: int, numbers: dict[ir.Value, int]) -> None:
+        """A function of the launch, in front of this one."""
+        result = launch.root.results[0]
+        args = [numbers[_base(each)] for each in (*launch.inputs, result)]
+        again = [each for n, each in enumerate(launch.inputs) if args[n] in args[:n]]
+        if again:
+            raise match_failure(
+                (launch.product or launch.root).opview,
+                "expected each buffer in one shape for a product and its epilogue, got one as "
+                f"{again[0].type}, and in another; reshape the sums instead",
+            )
+        kind = ir.FunctionType.get([each.type for each in launch.inputs], [result.type])
+        with ir.InsertionPoint(self.function), launch.root.location:
+            new = func.FuncOp(self._name(launch, order), kind)
+            new.attributes["tc.order"] = i64(order)
+            new.attributes["tc.args"] = i64s(args)
+            if launch.product is None:
+                new.attributes[SIMT] = ir.UnitAttr.get()
+            block = new.add_entry_block([each.location for each in launch.inputs])
+        known: dict[ir.Value, ir.Value] = dict(zip(launch.inputs, block.arguments, strict=True))
+        with ir.InsertionPoint(block), launch.root.location:
+            for op in launch.ops:
+                for each in _operands(op):
+                    if each not in known:  # data of an output that nobody reads
+                        known[each] = tensor.EmptyOp(each.type.shape, each.type.element_type).result
+                copy = op.clone().operation
+                _read_instead(copy, known)
+                known.update(zip(op.results, copy.results, strict=True))
+            func.ReturnOp([known[result]])
+
+    def _name(self, launch: _Launch, order: int) -> str:
+        return f"{self.function.name.value}_{order}_{launch.what}"
+
+    def _words(
+        self, launch: _Launch, order: int, launches: list[_Launch], numbers: dict[ir.Value, int]
+    ) -> str:
+        """What a launch is, for its remark."""
+        number = numbers[launch.root.results[0]]
+        size = _bytes(launch.root.results[0].type)
+        result = self.function.type.results
+        inputs = len(numbers) - sum(each.root.results[0] in numbers for each in launches)
+        where = "result" if number < inputs + len(result) else "workspace"
+        words = f"launch {order + 1} of {len(launches)}, @{self._name(launch, order)}: "
+        if launch.product is None:
+            others = [op for op in launch.ops if op != launch.root and op.name not in FREE]
+            words += f"{launch.root.name} on CUDA cores"
+            words += f", with {_names(others)}" if others else ""
+            if reason := self._reason(launch.root):
+                words += f"; not fused behind a product: {reason}"
+        else:
+            tail = self.tails[launch.product]
+            words += launch.product.name
+            words += f", its epilogue {_names(tail)}" if tail else ", nothing fused behind it"
+        return words + f"; writes {where} {number}, {size} bytes"
+
+    def _reason(self, root: ir.Operation) -> str:
+        """Why no epilogue computes an op; "" if no product is in front of it."""
+        if not self.tails:
+            return ""
+        if is_reduction(root):
+            return "it reads other elements than its own"
+        made = {op.results[0]: p for p, tail in self.tails.items() for op in (p, *tail)}
+        sums = [each for each in _operands(root) if each in made]
+        if not sums:
+            return "what it reads is computed on CUDA cores"
+        if not _fuses(root, set(sums)):
+            return f"no epilogue computes {root.name} like this"
+        return "the sums are read by other ops as well"
+
+
+def is_product(op: ir.Operation) -> bool:
+    """Whether an op sums products of elements of two or more tensors."""
+    if is_scaled_contraction(op):
+        return True
+    if not is_contraction(op) or len(op.operands) != 3:
+        return False
+    block = op.regions[0].blocks[0]
+    (yielded,) = list(block)[-1].operands
+    if not any(is_op(yielded, f"arith.add{kind}") for kind in "fi"):
+        return False
+    added = [each for each in yielded.owner.operands if each != block.arguments[2]]
+    products = [each for each in added if any(is_op(each, f"arith.mul{kind}") for kind in "fi")]
+    return len(products) == 1 and len({_argument(each) for each in products[0].owner.operands}) == 2
+
+
+def is_reduction(op: ir.Operation) -> bool:
+    """Whether an op of ``linalg`` has loops that its result has not."""
+    return is_contraction(op)
+
+
+def is_folded(factor: ir.Value) -> bool:
+    """Whether an op between memory and a factor is one that raise-to-tc folds."""
+    if not is_op(factor, "linalg.transpose"):
+        return is_op(factor, "tensor.pad")
+    rank = factor.type.rank
+    permutation = list(ir.DenseI64ArrayAttr(factor.owner.attributes["permutation"]))
+    return permutation == [*range(rank - 2), rank - 1, rank - 2]
+
+
+def _argument(number: ir.Value) -> ir.Value:
+    """The element that a factor in a body is made of."""
+    while not isinstance(number, ir.BlockArgument) and len(number.owner.operands) == 1:
+        number = number.owner.operands[0]
+    return number
+
+
+def _base(tensor: ir.Value) -> ir.Value:
+    """The tensor before reshapes: it has the same bytes."""
+    while not isinstance(tensor, ir.BlockArgument) and tensor.owner.name in VIEWS:
+        tensor = tensor.owner.operands[0]
+    return tensor
+
+
+def _in_function(op: ir.Operation | ir.OpView) -> ir.Operation:
+    """The op of the function's block that `op` is in, or is."""
+    op = op.operation
+    while op.parent.name != "func.func":
+        op = op.parent.operation
+    return op
+
+
+def _operands(op: ir.Operation) -> list[ir.Value]:
+    """What an op reads, its regions included, of the function's values."""
+    inner = [each.operation for r in op.regions for block in r for each in block]
+    own = {value for each in inner for value in each.results}
+    own |= {value for r in op.regions for block in r for value in block.arguments}
+    read = [*op.operands, *(value for each in inner for value in each.operands)]
+    return list(dict.fromkeys(each for each in read if each not in own))
+
+
+def _read_instead(copy: ir.Operation, known: dict[ir.Value, ir.Value]) -> None:
+    """Replaces what a copy reads, in its regions, too."""
+    for op in (copy, *(each.operation for r in copy.regions for block in r for each in block)):
+        for place, operand in enumerate(op.operands):
+            if operand in known:
+                op.operands[place] = known[operand]
+
+
+def _maps(op: ir.Operation) -> list[ir.AffineMap]:
+    """The indexing maps of an op of ``linalg`` whose body is made of numbers; else none."""
+    if not op.name.startswith("linalg.") or op.name in FREE or len(op.results) != 1:
+        return []
+    body = list(op.regions[0].blocks[0])[:-1] if len(op.regions) else []
+    if not all(_is_scalar(each.operation.name) for each in body):
+        return []
+    return [value(each) for each in linalg.get_indexing_maps(op) or ()]
+
+
+def _is_scalar(name: str) -> bool:
+    return name in SCALAR_OPS or name in FUNCTIONS
+
+
+def _computes(op: ir.Operation) -> bool:
+    """Whether an epilogue can compute an op's elements from those of other tensors."""
+    if op.name in FREE or _is_scalar(op.name):
+        return True
+    maps = _maps(op)
+    return bool(maps) and maps[-1].is_permutation and all(map(_is_single, _indices(maps)))
+
+
+def _indices(maps: Iterable[ir.AffineMap]) -> list[ir.AffineExpr]:
+    return [index for each in maps for index in each.results]
+
+
+def _is_single(index: ir.AffineExpr) -> bool:
+    """Whether an index is a loop, or 0."""
+    constant = isinstance(index, ir.AffineConstantExpr) and index.value == 0
+    return isinstance(index, ir.AffineDimExpr) or constant
+
+
+def _fuses(op: ir.Operation, sums: set[ir.Value]) -> bool:
+    """Whether fuse-epilogue takes an op that reads one of `sums`, each at its own element."""
+    if not any(operand in sums for operand in op.operands):
+        return False
+    if op.name == "tensor.extract_slice":  # gate or value
+        return list(ir.DenseI64ArrayAttr(op.attributes["static_strides"]))[-1] == 2
+    if not _computes(op):
+        return False
+    maps = _maps(op)
+    return all(each == maps[-1] for each, o in zip(maps, op.operands, strict=True) if o in sums)
+
+
+def _names(ops: list[ir.Operation]) -> str:
+    """The ops, and those of their bodies."""
+    bodies = [
+        each.operation.name
+        for op in ops
+        for region in op.regions
+        for block in region
+        for each in block
+        if each.operation.name not in ("linalg.yield", "tensor.yield")
+    ]
+    names = [op.name for op in ops if not len(op.regions) or not op.name.startswith("linalg.")]
+    return ", ".join(dict.fromkeys([*bodies, *names])) or ", ".join(op.name for op in ops)
+
+
+def _bytes(kind: ir.RankedTensorType) -> int:
+    return prod(kind.shape) * tc.element_bytes(kind.element_type)

@@ -1,0 +1,91 @@
+"""convert-linalg-to-simt: elementwise ops, reductions and pooling, one thread an element."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+from tcir._mlir import func, ir, scf
+from tcir.passes.build import simt
+from tcir.passes.build.diagnostics import match_failure
+from tcir.passes.build.gpu_module import buffer_numbers, launch_order, target_of
+from tcir.passes.build.limits import ceil_div
+from tcir.passes.build.tensor_functions import functions_with_body, is_simt
+from tcir.passes.simt.elements import STORED, Elements, byte, digits
+from tcir.passmanager.pipeline import Pass, register_pass
+
+THREADS = 256
+MOST = 1 << 31
+"""Elements of a tensor: their numbers are i32."""
+
+
+@register_pass
+@dataclass(frozen=True)
+class ConvertLinalgToSimt(Pass):
+    """Turns every function with the attribute ``tc.simt`` into a kernel, one thread an element.
+
+    Before (split-layers sets the attribute)::
+
+        func.func @f(%x: tensor<64x96xf32>) -> tensor<64xf32> attributes {tc.simt} {
+          %low = linalg.fill ins(%minus_infinity) outs(%empty)
+          %m = linalg.reduce ins(%x) outs(%low) dimensions = [1] … arith.maximumf …
+
+    After (`llvm.func @f` in ``gpu.module @kernels``)::
+
+        %i = 256 * %ctaid + %tid; if %i < 64:
+          %t = scf.for %k = 0 to 96 iter_args(%t = -inf) { maximumf(%x[%i, %k], %t) }; %out[%i] = %t
+
+    What stands between memory and the result is computed for each element, not stored. Reductions
+    take their points in lexicographic order, as the reference does. Preserves every value, bit for
+    bit, but for ``math`` functions (docs/gemm.md). Other functions stay as they are.
+    """
+
+    name: ClassVar[str] = "convert-linalg-to-simt"
+
+    def run(self, module: ir.Module) -> None:
+        for each in functions_with_body(module):
+            if is_simt(each):
+                _check(each)
+                _convert(module, each)
+                each.operation.erase()
+
+
+def _check(function: func.FuncOp) -> None:
+    """Rejects what has no place in memory, and more results than one."""
+    *ops, end = function.entry_block
+    if len(end.operands) != 1:
+        raise match_failure(
+            function, f"expected one result, got {len(end.operands)}; run split-layers first"
+        )
+    arguments = [each.type for each in function.entry_block.arguments]
+    for kind in (*arguments, end.operands[0].type):
+        shaped = isinstance(kind, ir.RankedTensorType) and kind.has_static_shape
+        if not shaped or str(kind.element_type) not in STORED or not 0 < prod(kind.shape) < MOST:
+            raise match_failure(
+                ops[-1] if ops else function,
+                f"expected static tensors of {', '.join(STORED)} with less than 2^31 elements in "
+                f"memory, got {kind} (a thread has a number in a register; bytes have none); "
+                "convert with arith.extf, extsi or truncf in front, or fuse it behind a product",
+            )
+
+
+def _convert(module: ir.Module, function: func.FuncOp) -> None:
+    block = function.entry_block
+    (result,) = list(block)[-1].operands
+    shape = list(result.type.shape)
+    count = prod(shape)
+    buffers = buffer_numbers(function, len(block.arguments) + 1)
+    size = simt.Shape(
+        (ceil_div(count, THREADS), 1, 1), THREADS, target_of(module), launch_order(function)
+    )
+    location = function.location if isinstance(result, ir.BlockArgument) else result.owner.location
+    with simt.simt_kernel(module, function.name.value, buffers, size, location) as pointers:
+        number = simt.add(simt.mul(simt.block_index(0), THREADS), simt.thread_index())
+        inside = scf.IfOp(simt.less(number, count))
+        with ir.InsertionPoint(inside.then_block):
+            given = {a: pointers[n] for a, n in zip(block.arguments, buffers)}
+            value = Elements(given).element(result, digits(number, shape))
+            place = byte(simt.wide(number), value.type)
+            simt.store(simt.at(pointers[buffers[-1]], place), value)
+            scf.YieldOp([])

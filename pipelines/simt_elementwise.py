@@ -1,0 +1,40 @@
+"""Pipeline simt-elementwise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
+from tcir.passes.raising.split_layers import SplitLayers
+from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
+from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
+from tcir.target import TARGETS
+
+
+@dataclass(frozen=True)
+class SimtElementwiseOptions:
+    """No options."""
+
+
+def build(_: SimtElementwiseOptions) -> Pipeline:
+    """The passes."""
+    return Pipeline([SplitLayers(simt=True), ConvertLinalgToSimt(), "cse", *LOWER_TO_LLVM])
+
+
+register_pipeline(
+    NamedPipeline(
+        name="simt-elementwise",
+        doc="elementwise ops, reductions and pooling on CUDA cores, one thread an element.",
+        options=SimtElementwiseOptions,
+        accepted_forms=(
+            "linalg ops with indexing maps of one result: elementwise, broadcasts, transposes, "
+            "reductions (softmax as max, exp, sum, divide), pooling; products, too, without tensor "
+            "cores",
+            "arith ops on numbers, math.exp, tanh and erf; tensor.pad, extract_slice, "
+            "expand_shape, collapse_shape",
+            "static tensors of f32, f16, bf16, i32, i16; a launch for each reduction and result",
+        ),
+        build=build,
+        targets=tuple(TARGETS),
+    )
+)
