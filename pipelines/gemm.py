@@ -12,8 +12,8 @@ from tcir.passes.gemm.tile_gemm import CLC, TileGemm
 from tcir.passes.raising.fuse_epilogue import FuseEpilogue
 from tcir.passes.raising.raise_to_tc import RaiseToTc
 from tcir.passes.raising.reorder_scales import ReorderScales
-from tcir.passes.raising.split_layers import SplitLayers
 from tcir.passes.raising.split_launches import SplitLaunches
+from tcir.passes.raising.split_layers import SplitLayers
 from tcir.passes.simt.convert_codes_to_simt import ConvertCodesToSimt
 from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
 from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt

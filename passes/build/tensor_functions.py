@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from tcir._mlir import func, ir
+from tcir.dialect import tc
+from tcir.dialect.ops.codes import PACKED_BITS
 
 SIMT = "tc.simt"
 """Unit attribute of a function on tensors that runs on CUDA cores, without products."""
@@ -25,3 +29,9 @@ def tensor_ops(module: ir.Module) -> list[ir.OpView]:
     """The ops of all functions, in program order; a list, so that they may be replaced
     meanwhile."""
     return [op for function in functions_with_body(module) for op in function.entry_block]
+
+
+def tensor_bytes(kind: ir.RankedTensorType) -> int:
+    """Bytes of a tensor in memory; codes of less than a byte are packed."""
+    bits = PACKED_BITS.get(str(kind.element_type), 8 * tc.element_bytes(kind.element_type))
+    return prod(kind.shape) * bits // 8

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from math import prod
 from typing import ClassVar
 
 from tcir._mlir import func, ir, tensor
 from tcir.dialect import tc
 from tcir.dialect.attributes import integers
-from tcir.dialect.ops.codes import PACKED_BITS
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import i64, i64s
 from tcir.passes.build.gpu_module import buffer_numbers, launch_order
-from tcir.passes.build.tensor_functions import functions_with_body
+from tcir.passes.build.tensor_functions import functions_with_body, tensor_bytes
 from tcir.passmanager.pipeline import Pass, register_pass
 
 LAYOUT_ONLY = {
@@ -110,7 +108,7 @@ def _split(module: ir.Module, function: func.FuncOp, first: int) -> int:
                 if stored not in numbers:
                     numbers[stored] = free
                     free += 1
-                    workspaces.append(_bytes(stored.type))
+                    workspaces.append(tensor_bytes(stored.type))
     attributes["tc.workspaces"] = i64s(workspaces)
     main = next((op for op in reversed(ops) if type(op) not in LAYOUT_ONLY), ops[-1])
     for place, op in enumerate(ops):
@@ -192,8 +190,3 @@ def _read_instead(after: ir.Operation, change: Callable[[ir.Value], ir.Value]) -
 def _stored(op: ir.OpView) -> list[ir.Value]:
     """What the kernel of an op writes."""
     return list([op, *_after(op)][-1].operation.results)
-
-
-def _bytes(kind: ir.RankedTensorType) -> int:
-    bits = PACKED_BITS.get(str(kind.element_type), 8 * tc.element_bytes(kind.element_type))
-    return prod(kind.shape) * bits // 8

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from math import prod
 from typing import ClassVar
 
 from tcir._mlir import func, ir, linalg, tensor
-from tcir.dialect import tc
 from tcir.dialect.attributes import is_fill_only
 from tcir.dialect.ops.epilogue import SCALAR_OPS
 from tcir.passes.build.diagnostics import is_op, match_failure
 from tcir.passes.build.emit import i64, i64s
 from tcir.passes.build.functions import FUNCTIONS
-from tcir.passes.build.tensor_functions import SIMT, functions_with_body
+from tcir.passes.build.tensor_functions import SIMT, functions_with_body, tensor_bytes
 from tcir.passes.raising.contraction import is_contraction, value
 from tcir.passes.raising.fuse_epilogue import VIEWS
 from tcir.passes.raising.scaled_contraction import is_scaled_contraction
@@ -38,7 +36,8 @@ class SplitLayers(Pass):
 
         func.func @f(%x, %w, %b, %v) {
           %c = linalg.matmul ins(%x, %w); %h = linalg.generic ins(%c, %b) { … arith.maximumf … }
-          %m = linalg.reduce ins(%h) { arith.maximumf }; %n = linalg.generic ins(%h, %m) { arith.subf }
+          %m = linalg.reduce ins(%h) { arith.maximumf }
+          %n = linalg.generic ins(%h, %m) { arith.subf }
           %y = linalg.matmul ins(%n, %v); return %y
 
     After (inputs are buffers 0 to 3, the result 4, workspaces 5 to 7 for %h, %m, %n)::
@@ -46,7 +45,7 @@ class SplitLayers(Pass):
         builtin.module attributes {tc.workspaces = array<i64: …>}
         func.func @f_0_matmul(%x, %w, %b) {tc.order = 0, tc.args = array<i64: 0, 1, 2, 5>}
         func.func @f_1_reduce(%h) {tc.order = 1, tc.args = array<i64: 5, 6>, tc.simt}
-        func.func @f_2_generic(%h, %m) {tc.order = 2, tc.args = array<i64: 5, 6, 7>, tc.simt}
+        func.func @f_2_subf(%h, %m) {tc.order = 2, tc.args = array<i64: 5, 6, 7>, tc.simt}
         func.func @f_3_matmul(%n, %v) {tc.order = 3, tc.args = array<i64: 7, 3, 4>}
 
     Behind a product goes what fuse-epilogue can fuse, up to the first tensor that other launches
@@ -82,7 +81,11 @@ class _Launch:
     @property
     def what(self) -> str:
         """Its op, for names."""
-        return (self.product or self.root).name.rpartition(".")[2]
+        op = self.product or self.root
+        if op.name == "linalg.generic" and self.product is None:
+            (yielded,) = list(op.regions[0].blocks[0])[-1].operands
+            op = op if isinstance(yielded, ir.BlockArgument) else yielded.owner
+        return op.name.rpartition(".")[2]
 
 
 @dataclass
@@ -120,10 +123,10 @@ class _Layers:
     def split(self, module: ir.Module) -> None:
         """Replaces the function, unless it is one launch already."""
         launches = self._launches()
-        (only,) = launches[:1] or [None]
-        whole = only is not None and [r.owner for r in self.returned] == [only.root]
-        if only is None or (len(launches) == 1 and only.product is not None and whole):
+        fused = [each.root for each in launches if each.product is not None]
+        if not launches or (len(launches) == 1 and fused == [r.owner for r in self.returned]):
             return
+        self._check_ops()
         self._check_results()
         numbers = self._numbers(module, launches)
         for order, launch in enumerate(launches):
@@ -202,6 +205,20 @@ class _Layers:
             self._visit(operand, launch, inside)
         launch.ops.append(op)
 
+    def _check_ops(self) -> None:
+        """Rejects what is no tensor of known size made by an op, alone."""
+        for op in self.ops:
+            kinds = [each.type for each in op.results]
+            shaped = [each for each in kinds if isinstance(each, ir.ShapedType)]
+            if len(kinds) != 1 or any(not each.has_static_shape for each in shaped):
+                got = ", ".join(map(str, kinds)) or "none"
+                raise match_failure(
+                    op.opview,
+                    "expected ops with one result of a static shape where a function is cut into "
+                    f"launches (buffers between them are planned when it is compiled), got {got} "
+                    f"of {op.name}; specialise the function to its sizes, an op for each result",
+                )
+
     def _check_results(self) -> None:
         """Rejects results that are arguments, or the same twice: a buffer is written once."""
         bases = [_base(each) for each in self.returned]
@@ -226,7 +243,7 @@ class _Layers:
         for each in (launch.root.results[0] for launch in launches):
             if each not in numbers:
                 numbers[each] = len(numbers)
-                workspaces.append(_bytes(each.type))
+                workspaces.append(tensor_bytes(each.type))
         module.operation.attributes["tc.workspaces"] = i64s(workspaces)
         return numbers
 
@@ -253,7 +270,7 @@ class _Layers:
         with ir.InsertionPoint(block), launch.root.location:
             for op in launch.ops:
                 for each in _operands(op):
-                    if each not in known:  # data of an output that nobody reads
+                    if isinstance(each, ir.BlockArgument) and each not in known:  # is_fill_only
                         known[each] = tensor.EmptyOp(each.type.shape, each.type.element_type).result
                 copy = op.clone().operation
                 _read_instead(copy, known)
@@ -268,10 +285,9 @@ class _Layers:
     ) -> str:
         """What a launch is, for its remark."""
         number = numbers[launch.root.results[0]]
-        size = _bytes(launch.root.results[0].type)
-        result = self.function.type.results
-        inputs = len(numbers) - sum(each.root.results[0] in numbers for each in launches)
-        where = "result" if number < inputs + len(result) else "workspace"
+        size = tensor_bytes(launch.root.results[0].type)
+        inputs, results = len(numbers) - len(launches), len(self.returned)
+        where = "result" if number < inputs + results else "workspace"
         words = f"launch {order + 1} of {len(launches)}, @{self._name(launch, order)}: "
         if launch.product is None:
             others = [op for op in launch.ops if op != launch.root and op.name not in FREE]
@@ -409,7 +425,7 @@ def _fuses(op: ir.Operation, sums: set[ir.Value]) -> bool:
     if not _computes(op):
         return False
     maps = _maps(op)
-    return all(each == maps[-1] for each, o in zip(maps, op.operands, strict=True) if o in sums)
+    return all(each == maps[-1] for each, o in zip(maps, op.operands) if o in sums)
 
 
 def _names(ops: list[ir.Operation]) -> str:
@@ -420,11 +436,7 @@ def _names(ops: list[ir.Operation]) -> str:
         for region in op.regions
         for block in region
         for each in block
-        if each.operation.name not in ("linalg.yield", "tensor.yield")
+        if each.operation.name not in ("arith.constant", "linalg.yield", "tensor.yield")
     ]
     names = [op.name for op in ops if not len(op.regions) or not op.name.startswith("linalg.")]
     return ", ".join(dict.fromkeys([*bodies, *names])) or ", ".join(op.name for op in ops)
-
-
-def _bytes(kind: ir.RankedTensorType) -> int:
-    return prod(kind.shape) * tc.element_bytes(kind.element_type)

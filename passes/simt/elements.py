@@ -193,7 +193,9 @@ class Elements:
             operands = [inner[o] if o in inner else self.element(o, ()) for o in each.operands]
             with each.location:
                 inner[each.operation.results[0]] = (
-                    _constant(each.operation) if name == "arith.constant" else scalar(each, operands)
+                    _constant(each.operation)
+                    if name == "arith.constant"
+                    else scalar(each, operands)
                 )
         (yielded,) = last.operation.operands
         return inner[yielded] if yielded in inner else self.element(yielded, ())

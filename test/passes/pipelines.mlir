@@ -18,3 +18,5 @@
 // CHECK: options rows: int = 4, warps: int = 4, reorder: bool = false
 // CHECK: matmul-warp: matrix product of warps
 // CHECK: options block-m: int = 0
+// CHECK: simt-elementwise: elementwise ops, reductions and pooling on CUDA cores
+// CHECK: targets sm_80, sm_90, sm_100a

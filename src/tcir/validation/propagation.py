@@ -12,6 +12,7 @@ exp, tanh and erf are lowered to a few instructions of stated accuracy (`passes/
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -22,9 +23,11 @@ import ml_dtypes
 import numpy as np
 
 from tcir.dialect import tc
+from tcir.interp.tensor.contraction import recognise
 from tcir.interp.tensor.epilogue import spread
 from tcir.interp.tensor.grouped import groups_of, written
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
+from tcir.interp.tensor.scaled_contraction import recognise_product
 from tcir.interp.tensor.views import Linear, aligned, indexing, loop_sizes, view
 from tcir.interp.types import Array, shape_of
 from tcir.program.access import product_of
@@ -95,8 +98,10 @@ class _Carrier:
 
     def _op(self, op: ir.Operation, values: Mapping[ir.Value, Known]) -> Known:
         operands = [values[operand] for operand in op.operands]
-        if product_of(op) is not None:
+        if product_of(op) is not None and _sums_at_once(op):
             return self._sums(op, operands)
+        if op.name == "tensor.pad":
+            return _padded(op, operands, values)
         if op.name.startswith("linalg.") and op.name != "linalg.fill":
             return self._structured(op, operands, values)
         if isinstance(op.opview, tc.EpilogueOp):
@@ -174,34 +179,60 @@ class _Carrier:
     def _structured(
         self, op: ir.Operation, operands: list[Known], values: Mapping[ir.Value, Known]
     ) -> Known:
-        """An elementwise ``linalg`` op."""
+        """An elementwise ``linalg`` op, or a reduction in lexicographic order."""
         from tcir._mlir import linalg
 
         affine = [each.value for each in linalg.get_indexing_maps(op) or ()]
         maps = [indexing(each) for each in affine]
-        if not maps or len(op.results) != 1 or len(affine[-1].results) != affine[-1].n_dims:
+        if not maps or len(op.results) != 1 or any(len(e.coefficients) != 1 for e in maps[-1]):
             raise NoBoundError(op.name)
         sizes = loop_sizes(affine[0].n_dims, maps, [np.shape(k.value) for k in operands])
-        order = range(len(sizes))
+        out = [next(iter(e.coefficients)) for e in maps[-1]]
+        order = sorted(out)
+        reduced = [d for d in range(len(sizes)) if d not in order]
 
-        def spread(each: Known, indices: list[Linear]) -> Known:
+        def spread(each: Known, indices: list[Linear], at: Mapping[int, int]) -> Known:
             def change(array: Array) -> Array:
                 seen, dims = view(np.asarray(array), indices, sizes)
-                return aligned(seen, dims, order)
+                seen = seen[tuple(at.get(d, slice(None)) for d in dims)]
+                return aligned(seen, [d for d in dims if d not in at], order)
 
             return each.like(change)
 
         block = op.regions[0].blocks[0]
-        inner = dict(values)
-        spreads = [spread(each, indices) for each, indices in zip(operands, maps)]
-        inner.update(zip(block.arguments, spreads))
-        *ops, last = block.operations
-        for each in ops:
-            body = each.operation
-            inner[body.results[0]] = _elementwise(body, [inner[o] for o in body.operands])
-        result = inner[last.operation.operands[0]]
-        out = [next(iter(e.coefficients)) for e in maps[-1]]
-        return result.like(lambda a: np.broadcast_to(a, sizes).transpose(out))
+        total = spread(operands[-1], maps[-1], {})
+        for point in itertools.product(*(range(sizes[d]) for d in reduced)):
+            at = dict(zip(reduced, point, strict=True))
+            spreads = [spread(each, indices, at) for each, indices in zip(operands[:-1], maps)]
+            inner = {**values, **dict(zip(block.arguments, [*spreads, total]))}
+            *ops, last = block.operations
+            for each in ops:
+                body = each.operation
+                inner[body.results[0]] = _elementwise(body, [inner[o] for o in body.operands])
+            total = inner[last.operation.operands[0]]
+        places, shape = [order.index(d) for d in out], [sizes[d] for d in order]
+        return total.like(lambda a: np.broadcast_to(a, shape).transpose(places))
+
+
+def _sums_at_once(op: ir.Operation) -> bool:
+    """Whether the reference sums an op's products in float64, not one after the other."""
+    if op.name.startswith("tc."):
+        return True
+    block = op.regions[0].blocks[0]
+    return recognise(block) is not None or recognise_product(block) is not None
+
+
+def _padded(op: ir.Operation, operands: list[Known], values: Mapping[ir.Value, Known]) -> Known:
+    """A ``tensor.pad`` by sizes that are known, with a number of the function."""
+    from tcir._mlir import ir
+
+    (number,) = list(op.regions[0].blocks[0])[-1].operands
+    if len(operands) != 1 or number not in values:
+        raise NoBoundError(op.name)
+    low, high = (ir.DenseI64ArrayAttr(op.attributes[f"static_{end}"]) for end in ("low", "high"))
+    widths, known = list(zip(low, high, strict=True)), operands[0]
+    errors = (np.pad(each, widths) for each in (known.error, known.square))
+    return Known(np.pad(known.value, widths, constant_values=values[number].value), *errors)
 
 
 def _elementwise(op: ir.Operation, operands: list[Known]) -> Known:

@@ -1,0 +1,157 @@
+"""Functions of several layers, as linalg on tensors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+RELU = "%z = arith.constant 0.0 : f32\n %t = arith.maximumf %s, %z : f32"
+GELU = """%root = arith.constant 0.70710678 : f32
+ %half = arith.constant 0.5 : f32
+ %one = arith.constant 1.0 : f32
+ %u = arith.mulf %s, %root : f32
+ %v = math.erf %u : f32
+ %p = arith.addf %v, %one : f32
+ %q = arith.mulf %p, %half : f32
+ %t = arith.mulf %s, %q : f32"""
+
+
+@dataclass
+class Layers:
+    """A function while it is written: each method appends ops, and returns a tensor's name.
+
+    types: of every tensor: shape and element, ``20x24xf32``
+    """
+
+    lines: list[str] = field(default_factory=list)
+    arguments: list[str] = field(default_factory=list)
+    types: dict[str, str] = field(default_factory=dict)
+
+    def argument(self, name: str, kind: str) -> str:
+        """An argument."""
+        self.types[name] = kind
+        self.arguments.append(f"%{name}: tensor<{kind}>")
+        return name
+
+    def text(self, *results: str) -> str:
+        """The module."""
+        kinds = ", ".join(f"tensor<{self.types[each]}>" for each in results)
+        names = ", ".join(f"%{each}" for each in results)
+        body = "\n  ".join([*self.lines, f"return {names} : {kinds}"])
+        return f"func.func @f({', '.join(self.arguments)}) -> ({kinds}) {{\n  {body}\n}}\n"
+
+    def filled(self, kind: str, number: str) -> str:
+        """A tensor of one number."""
+        element = kind.rpartition("x")[2]
+        value = self._new("arith.constant", element, f"{number} : {element}")
+        empty = self.empty(kind)
+        given = f"ins(%{value} : {element}) outs(%{empty} : tensor<{kind}>) -> tensor<{kind}>"
+        return self._new("linalg.fill", kind, given)
+
+    def empty(self, kind: str) -> str:
+        """A tensor without contents."""
+        return self._new("tensor.empty()", kind, f": tensor<{kind}>")
+
+    def product(self, a: str, b: str, kind: str) -> str:
+        """``a b`` in f32."""
+        zeros = self.filled(kind, "0.0")
+        name = "linalg.matmul" if kind.count("x") == 2 else "linalg.batch_matmul"
+        return self._new(
+            name, kind,
+            f"ins(%{a}, %{b} : tensor<{self.types[a]}>, tensor<{self.types[b]}>) "
+            f"outs(%{zeros} : tensor<{kind}>) -> tensor<{kind}>",
+        )  # fmt: skip
+
+    def each(self, kind: str, body: str, *reads: tuple[str, str]) -> str:
+        """Element by element: `body` makes ``%t`` of ``%s`` and ``%s1``, …; reads: tensor, map."""
+        return self._generic(kind, body, "mn"[: kind.count("x")], (), self.empty(kind), *reads)
+
+    def reduced(self, kind: str, body: str, start: str, read: tuple[str, str]) -> str:
+        """Over n: `body` makes ``%t`` of ``%s`` and ``%o``."""
+        return self._generic(kind, body, "m", ("n",), self.filled(kind, start), read)
+
+    def softmax(self, x: str) -> str:
+        """Over the last dimension of a matrix of f32: max, exp, sum, divide."""
+        kind = self.types[x]
+        rows = f"{kind.split('x')[0]}xf32"
+        most = self.reduced(rows, "%t = arith.maximumf %s, %o : f32", "0xFF800000", (x, "mn"))
+        e = self.each(
+            kind, "%d = arith.subf %s, %s1 : f32\n %t = math.exp %d : f32", (x, "mn"), (most, "m")
+        )
+        total = self.reduced(rows, "%t = arith.addf %s, %o : f32", "0.0", (e, "mn"))
+        return self.each(kind, "%t = arith.divf %s, %s1 : f32", (e, "mn"), (total, "m"))
+
+    def rounded(self, x: str, element: str = "bf16") -> str:
+        """In a narrower type."""
+        kind = self.types[x].replace("f32", element)
+        return self.each(kind, f"%t = arith.truncf %s : f32 to {element}", (x, "mn"))
+
+    def bias(self, x: str, b: str, activation: str = "") -> str:
+        """A bias along the columns, and an activation of ``%s``."""
+        first = self.each(self.types[x], "%t = arith.addf %s, %s1 : f32", (x, "mn"), (b, "n"))
+        return self.each(self.types[x], activation, (first, "mn")) if activation else first
+
+    def op(self, name: str, kind: str, given: str) -> str:
+        """Any op, its operands as text."""
+        return self._new(name, kind, given)
+
+    def _generic(
+        self,
+        kind: str,
+        body: str,
+        out: str,
+        sums: tuple[str, ...],
+        to: str,
+        *reads: tuple[str, str],
+    ) -> str:
+        loops = [*out, *sums]
+        maps = [f"affine_map<({', '.join(loops)}) -> ({', '.join(m)})>" for _, m in reads]
+        maps.append(f"affine_map<({', '.join(loops)}) -> ({', '.join(out)})>")
+        iterators = ['"parallel"'] * len(out) + ['"reduction"'] * len(sums)
+        operands, kinds = zip(*((f"%{n}", f"tensor<{self.types[n]}>") for n, _ in reads))
+        names = ["%s", *(f"%s{n}" for n in range(1, len(reads)))]
+        elements = [self.types[n].rpartition("x")[2] for n, _ in reads]
+        element = kind.rpartition("x")[2]
+        inner = ", ".join(f"{n}: {e}" for n, e in zip(names, elements, strict=True))
+        return self._new(
+            "linalg.generic", kind,
+            f"{{indexing_maps = [{', '.join(maps)}], iterator_types = [{', '.join(iterators)}]}}\n"
+            f"    ins({', '.join(operands)} : {', '.join(kinds)}) outs(%{to} : tensor<{kind}>) {{\n"
+            f"  ^bb0({inner}, %o: {element}):\n {body}\n linalg.yield %t : {element}\n"
+            f"  }} -> tensor<{kind}>",
+        )  # fmt: skip
+
+    def _new(self, name: str, kind: str, rest: str) -> str:
+        made = f"v{len(self.lines)}"
+        self.types[made] = kind
+        self.lines.append(f"%{made} = {name} {rest}")
+        return made
+
+
+def perceptron(m: int, sizes: list[int], activation: str = RELU) -> str:
+    """Layers ``x W + b`` in bf16, with an activation between them; the last result in f32."""
+    layers = Layers()
+    h = layers.argument("x", f"{m}x{sizes[0]}xbf16")
+    weights = [
+        (layers.argument(f"w{n}", f"{k}x{c}xbf16"), layers.argument(f"b{n}", f"{c}xf32"), c)
+        for n, (k, c) in enumerate(pairwise(sizes))
+    ]
+    for number, (w, b, columns) in enumerate(weights):
+        last = number == len(weights) - 1
+        sums = layers.product(h, w, f"{m}x{columns}xf32")
+        h = layers.bias(sums, b, "" if last else activation)
+        h = h if last else layers.rounded(h)
+    return layers.text(h)
+
+
+def attention(rows: int, keys: int, width: int) -> str:
+    """``softmax(q k / 8) v`` of one head, bf16."""
+    layers = Layers()
+    q = layers.argument("q", f"{rows}x{width}xbf16")
+    k = layers.argument("k", f"{width}x{keys}xbf16")
+    v = layers.argument("v", f"{keys}x{width}xbf16")
+    scores = layers.product(q, k, f"{rows}x{keys}xf32")
+    scale = "%e = arith.constant 0.125 : f32\n %t = arith.mulf %s, %e : f32"
+    scaled = layers.each(f"{rows}x{keys}xf32", scale, (scores, "mn"))
+    p = layers.rounded(layers.softmax(scaled))
+    return layers.text(layers.product(p, v, f"{rows}x{width}xf32"))

@@ -1,0 +1,331 @@
+"""Functions of several layers: launches in order, what is fused, and CUDA cores for the rest."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+import scipy.special
+
+import tcir
+from tcir._mlir import ir
+from tcir.errors import PassError
+from tcir.passes.raising.split_launches import SplitLaunches
+from tcir.passes.raising.split_layers import SplitLayers
+from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
+
+from .breaking import Edit, change_text, run_broken, set_attribute
+from .layers_text import GELU, Layers, attention, perceptron
+
+Array = np.ndarray[Any, Any]
+EXAMPLE = Path(__file__).parents[2] / "examples" / "mlp_bf16.mlir"
+BF16, F32 = ml_dtypes.bfloat16, np.float32
+MLP = perceptron(40, [32, 48, 24])
+"""Two layers, relu between them."""
+
+
+def run(text: str, pipeline: str, arrays: list[Array], *shapes: tuple[tuple[int, ...], Any]) -> Any:
+    """The results of a program, compiled to PTX and run on the simulated machine."""
+    results = [np.full(shape, 7, dtype) for shape, dtype in shapes]
+    tcir.compile(text, pipeline)(*arrays, *results)
+    return results[0] if len(results) == 1 else results
+
+
+def launches(text: str, pipeline: str = "gemm") -> list[str]:
+    """Names of the kernels, in order."""
+    return [each.name for each in tcir.compile(text, pipeline).launches.launches]
+
+
+def whole(generator: np.random.Generator, *shape: int, dtype: Any = BF16) -> Array:
+    """Whole numbers from -3 to 3."""
+    return generator.integers(-3, 4, shape).astype(dtype)
+
+
+def normal(generator: np.random.Generator, *shape: int, dtype: Any = BF16) -> Array:
+    return generator.standard_normal(shape).astype(dtype)
+
+
+def hidden(x: Array, w: Array, b: Array, activation: Any) -> Array:
+    """One layer, rounded to bf16; sums in float64."""
+    sums = (x.astype(float) @ w.astype(float)).astype(F32) + b
+    return np.asarray(activation(sums)).astype(F32).astype(BF16)
+
+
+# --- products --------------------------------------------------------------------------------
+
+
+def test_two_layers_are_two_kernels() -> None:
+    report = tcir.validate(MLP, "gemm")
+    assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
+
+
+@pytest.mark.parametrize("sizes", [[32, 48, 24], [16, 64, 40, 24]])
+def test_layers_beside_numpy(sizes: list[int]) -> None:
+    generator = np.random.default_rng(0)
+    arrays = [whole(generator, 40, sizes[0])]
+    for k, n in pairwise(sizes):
+        arrays += [whole(generator, k, n), whole(generator, n, dtype=F32)]
+    h = arrays[0]
+    for w, b in zip(arrays[1:-2:2], arrays[2:-2:2]):
+        h = hidden(h, w, b, lambda sums: np.maximum(sums, 0))
+    want = h.astype(float) @ arrays[-2].astype(float) + arrays[-1]
+    assert (want == want.astype(F32)).all(), "sums that f32 has not"
+    text = perceptron(40, sizes)
+    assert len(launches(text)) == len(sizes) - 1
+    assert (run(text, "gemm", arrays, (want.shape, F32)) == want).all()
+
+
+def test_the_example_beside_numpy() -> None:
+    """gelu: the kernel's erf is off by 2^-20, so bf16 by a unit where that turns a rounding."""
+    generator = np.random.default_rng(0)
+    x, w1, w2 = (normal(generator, *shape) for shape in ((136, 64), (64, 128), (128, 96)))
+    b1, b2 = normal(generator, 128, dtype=F32), normal(generator, 96, dtype=F32)
+    h = hidden(x, w1, b1, lambda s: s * (scipy.special.erf(s * np.sqrt(0.5)) + 1) / 2)
+    want = h.astype(float) @ w2.astype(float) + b2
+    unit = np.abs(h.astype(float)) * 2.0**-7 @ np.abs(w2.astype(float))
+    y = run(EXAMPLE.read_text(), "gemm", [x, w1, b1, w2, b2], ((136, 96), F32))
+    assert (np.abs(y - want) < unit).all()
+    assert np.abs(y - want).mean() < unit.mean() / 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("inputs", ["integers", "random"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(perceptron(40, [32, 48, 24], GELU), id="gelu"),
+        pytest.param(perceptron(40, [32, 48, 64, 24]), id="three products"),
+        pytest.param(attention(40, 48, 32), id="softmax between"),
+    ],
+)
+def test_every_level(text: str, inputs: Any) -> None:
+    report = tcir.validate(text, "gemm", inputs=inputs)
+    assert report.ok, str(report)
+
+
+def test_attention_beside_scipy() -> None:
+    generator = np.random.default_rng(0)
+    q, k, v = (normal(generator, *shape) for shape in ((40, 32), (32, 48), (48, 32)))
+    text = attention(40, 48, 32)
+    assert launches(text) == [
+        "f_0_matmul", "f_1_maximumf", "f_2_addf", "f_3_truncf", "f_4_matmul"
+    ]  # fmt: skip
+    y = run(text, "gemm", [q, k, v], ((40, 32), F32))
+    p = scipy.special.softmax(q.astype(float) @ k.astype(float) / 8, axis=1)
+    error = np.abs(y - p @ v.astype(float))
+    assert (error < 2.0**-7 * (p @ np.abs(v.astype(float)))).all()
+
+
+def test_operands_that_are_repacked() -> None:
+    """Rows of 37 elements: the second product has a repacking launch of its own in front."""
+    text = perceptron(40, [32, 37, 24])
+    names = launches(text)
+    assert names == ["f_0_matmul_repack0", "f_0_matmul", "f_1_matmul_repack0", "f_1_matmul"]
+    generator = np.random.default_rng(0)
+    x, w, v = (whole(generator, *shape) for shape in ((40, 32), (32, 37), (37, 24)))
+    b, c = whole(generator, 37, dtype=F32), whole(generator, 24, dtype=F32)
+    h = hidden(x, w, b, lambda sums: np.maximum(sums, 0))
+    want = h.astype(float) @ v.astype(float) + c
+    assert (run(text, "gemm", [x, w, b, v, c], ((40, 24), F32)) == want).all()
+
+
+def test_results_on_the_way() -> None:
+    """The first layer is returned as well as read."""
+    layers = Layers()
+    x, w = layers.argument("x", "40x32xbf16"), layers.argument("w", "32x32xbf16")
+    h = layers.rounded(layers.product(x, w, "40x32xf32"))
+    y = layers.product(h, w, "40x32xf32")
+    text = layers.text(y, h)
+    generator = np.random.default_rng(0)
+    a, b = whole(generator, 40, 32), whole(generator, 32, 32)
+    want_h = (a.astype(float) @ b.astype(float)).astype(BF16)
+    got_y, got_h = run(text, "gemm", [a, b], ((40, 32), F32), ((40, 32), BF16))
+    assert (got_h == want_h).all() and (got_y == want_h.astype(float) @ b.astype(float)).all()
+
+
+# --- CUDA cores ------------------------------------------------------------------------------
+
+
+def softmax() -> str:
+    layers = Layers()
+    return layers.text(layers.softmax(layers.argument("x", "20x24xf32")))
+
+
+POOL = """
+func.func @pool(%x: tensor<2x7x9x8x{0}>) -> tensor<2x4x5x8x{0}> {{
+  %edge = arith.constant {1} : {0}
+  %p = tensor.pad %x low[0, 1, 1, 0] high[0, 1, 1, 0] {{
+  ^bb0(%a: index, %b: index, %c: index, %d: index):
+    tensor.yield %edge : {0}
+  }} : tensor<2x7x9x8x{0}> to tensor<2x9x11x8x{0}>
+  %w = tensor.empty() : tensor<3x3x{0}>
+  %e = tensor.empty() : tensor<2x4x5x8x{0}>
+  %i = linalg.fill ins(%edge : {0}) outs(%e : tensor<2x4x5x8x{0}>) -> tensor<2x4x5x8x{0}>
+  %y = linalg.pooling_nhwc_{2} {{strides = dense<2> : vector<2xi64>, dilations = dense<1> : vector<2xi64>}}
+      ins(%p, %w : tensor<2x9x11x8x{0}>, tensor<3x3x{0}>) outs(%i : tensor<2x4x5x8x{0}>) -> tensor<2x4x5x8x{0}>
+  return %y : tensor<2x4x5x8x{0}>
+}}
+"""  # noqa: E501
+VIEWS = """
+#swap = affine_map<(a, b, c) -> (b, a, c)>
+#all = affine_map<(a, b, c) -> (a, b, c)>
+func.func @heads(%x: tensor<6x32xf16>) -> tensor<24x4xf16> {
+  %v = tensor.expand_shape %x [[0], [1, 2]] output_shape [6, 4, 8] : tensor<6x32xf16> into tensor<6x4x8xf16>
+  %e = tensor.empty() : tensor<4x6x8xf16>
+  %t = linalg.transpose ins(%v : tensor<6x4x8xf16>) outs(%e : tensor<4x6x8xf16>) permutation = [1, 0, 2]
+  %c = tensor.collapse_shape %t [[0, 1], [2]] : tensor<4x6x8xf16> into tensor<24x8xf16>
+  %s = tensor.extract_slice %c[0, 1] [24, 4] [1, 2] : tensor<24x8xf16> to tensor<24x4xf16>
+  %y = arith.addf %s, %s : tensor<24x4xf16>
+  return %y : tensor<24x4xf16>
+}
+"""  # noqa: E501
+MATVEC = """
+func.func @matvec(%a: tensor<24x20xf16>, %x: tensor<20xf16>) -> tensor<24xf32> {
+  %zero = arith.constant dense<0.0> : tensor<24xf32>
+  %y = linalg.matvec ins(%a, %x : tensor<24x20xf16>, tensor<20xf16>) outs(%zero : tensor<24xf32>) -> tensor<24xf32>
+  return %y : tensor<24xf32>
+}
+"""  # noqa: E501
+SIMT = {
+    "softmax": softmax(),
+    "max pooling": POOL.format("f32", "0xFF800000", "max"),
+    "sum pooling of f16": POOL.format("f16", "0.0", "sum"),
+    "reshapes, a transpose and a slice": VIEWS,
+    "a product": MATVEC,
+}
+
+
+@pytest.mark.parametrize("inputs", ["integers", "random"])
+@pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in SIMT.items()])
+def test_cuda_cores(text: str, inputs: Any) -> None:
+    report = tcir.validate(text, "simt-elementwise", inputs=inputs)
+    assert report.ok, str(report)
+    approximate = "math.exp" in text or (inputs == "random" and "matvec" in text)
+    verdicts = {line.verdict for line in report.passes}
+    assert approximate or verdicts == {"reference", "equal"}, str(report)
+
+
+def test_softmax_beside_scipy() -> None:
+    x = np.random.default_rng(0).standard_normal((20, 24)).astype(F32) * 8
+    y = run(softmax(), "simt-elementwise", [x], ((20, 24), F32))
+    want = scipy.special.softmax(x.astype(float), axis=1)
+    assert (np.abs(y - want) <= want * 2.0**-16).all()
+
+
+def test_max_pooling_beside_numpy() -> None:
+    x = np.random.default_rng(0).standard_normal((2, 7, 9, 8)).astype(F32)
+    y = run(SIMT["max pooling"], "simt-elementwise", [x], ((2, 4, 5, 8), F32))
+    padded = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)), constant_values=-np.inf)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (1, 2))[:, ::2, ::2]
+    assert (y == windows.max((-1, -2))).all()
+
+
+def test_heads_beside_numpy() -> None:
+    x = np.random.default_rng(0).standard_normal((6, 32)).astype(np.float16)
+    y = run(VIEWS, "simt-elementwise", [x], ((24, 4), np.float16))
+    want = x.reshape(6, 4, 8).transpose(1, 0, 2).reshape(24, 8)[:, 1::2]
+    assert (y == want + want).all()
+
+
+@pytest.mark.parametrize(
+    ("op", "rest"),
+    [
+        ("math.rsqrt", ": tensor<40x24xf32>"),
+        ("linalg.softmax dimension(1) ins(%0 : tensor<40x24xf32>) outs(",
+         ": tensor<40x24xf32>) -> tensor<40x24xf32>"),
+    ],
+)  # fmt: skip
+def test_what_is_left_is_named(op: str, rest: str) -> None:
+    """The op, where it is, which pipelines there are, and what to write instead."""
+    layers = Layers()
+    x, w = layers.argument("x", "40x32xbf16"), layers.argument("w", "32x24xbf16")
+    sums = layers.product(x, w, "40x24xf32")
+    op = op.replace("%0", f"%{sums}")
+    text = layers.text(layers.op(op, "40x24xf32", f"%{sums} {rest}"))
+    line = 1 + next(n for n, each in enumerate(text.split("\n")) if op in each)
+    name = op.partition(" ")[0]
+    words = f":{line}:.*got {name}; no other pipeline takes it: gemm, .*write it with the ops above"
+    with pytest.raises(PassError, match=words):
+        tcir.compile(text, "gemm")
+
+
+# --- breaks ----------------------------------------------------------------------------------
+
+
+def swap_numbers(first: int, second: int) -> Edit:
+    """Two functions exchange their places in the order."""
+
+    def edit(module: Any) -> None:
+        functions = [op.operation for op in module.body.operations]
+        a, b = (functions[n].attributes["tc.order"] for n in (first, second))
+        functions[first].attributes["tc.order"], functions[second].attributes["tc.order"] = b, a
+
+    return edit
+
+
+def drop(index: int) -> Edit:
+    """A launch is missing."""
+    return lambda module: list(module.body.operations)[index].operation.erase()
+
+
+def buffers(index: int, old: str, new: str) -> Edit:
+    """A launch has other buffers."""
+    return set_attribute("func.func", "tc.args", f"array<i64: {new}>", index)
+
+
+def smaller_workspace(module: Any) -> None:
+    """Half of the bytes that its launches read and write."""
+    sizes = list(module.operation.attributes["tc.workspaces"])
+    sizes[0] //= 2
+    module.operation.attributes["tc.workspaces"] = ir.DenseI64ArrayAttr.get(sizes)
+
+
+SPLIT, SIMT_PASS = "split-layers", "convert-linalg-to-simt"
+SQUARE = perceptron(32, [32, 32, 32, 32])
+"""Three layers of one size: any buffer fits anywhere. Inputs 0 to 6, result 7, workspaces 8, 9."""
+ATTENTION = attention(32, 32, 32)
+"""Inputs 0 to 2, result 3; workspaces: scores 4, maxima 5, sums 6, probabilities 7."""
+BREAKS: list[tuple[str, str, str, Edit]] = [
+    ("a workspace read in the place of the other", SQUARE, SPLIT,
+     buffers(2, "9, 5, 6, 7", "8, 5, 6, 7")),
+    ("workspaces exchanged", SQUARE, SPLIT, buffers(1, "8, 3, 4, 9", "9, 3, 4, 8")),
+    ("launches exchanged", SQUARE, SPLIT, swap_numbers(0, 1)),
+    ("the first launch is missing", SQUARE, SPLIT, drop(0)),
+    ("the last launch is missing", SQUARE, SPLIT, drop(2)),
+    ("the bias of the other layer", SQUARE, SPLIT, buffers(1, "8, 3, 4, 9", "8, 3, 2, 9")),
+    ("the weights of the other layer", SQUARE, SPLIT, buffers(1, "8, 3, 4, 9", "8, 1, 4, 9")),
+    ("the input in the place of the first layer's result", SQUARE, SPLIT,
+     buffers(1, "8, 3, 4, 9", "0, 3, 4, 9")),
+    ("a workspace that is too small", SQUARE, SPLIT, smaller_workspace),
+    ("the activation left out", SQUARE, SPLIT,
+     change_text(r"arith.maximumf %\w+, %\w+", "arith.maximumf %in, %in")),
+    ("maxima and sums exchanged", ATTENTION, SPLIT, buffers(3, "4, 5, 6, 7", "4, 6, 5, 7")),
+    ("the scale of the scores left out", ATTENTION, SPLIT,
+     change_text(r"1.250000e-01", "1.000000e+00")),
+    ("CTAs of 128 elements, by 256 threads", ATTENTION, SIMT_PASS,
+     change_text(r"(llvm.func @f_3_truncf(?:.|\n)*?constant) 256", r"\1 128")),
+    ("one element of a row is summed", ATTENTION, SIMT_PASS,
+     change_text(r"(llvm.func @f_2_addf(?:.|\n)*?scf.for \S+ = \S+ to )%c32\w*", r"\1%c1_i32")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "edit"), [pytest.param(t, at, edit, id=what) for what, t, at, edit in BREAKS]
+)
+def test_break(text: str, at: str, edit: Edit) -> None:
+    """Caught behind the pass that made it, on the levels up to it."""
+    passes = tcir.Pipeline([SplitLayers(), SplitLaunches(), ConvertLinalgToSimt()])
+    caught = run_broken(text, passes, at, edit)
+    assert caught, "nothing noticed the break"
+    assert caught.at == at, caught.text
+
+
+@pytest.mark.parametrize("text", [SQUARE, ATTENTION])
+def test_without_a_break(text: str) -> None:
+    passes = tcir.Pipeline([SplitLayers(), SplitLaunches(), ConvertLinalgToSimt()])
+    report = tcir.validate(text, passes)
+    assert report.ok, str(report)

@@ -1,0 +1,121 @@
+// A launch for each product, with its epilogue, and for each reduction; elementwise ops between go to their readers.
+// RUN: %tc-opt %s --split-input-file --split-layers --verify-diagnostics | %filecheck %s
+
+#mn = affine_map<(m, n) -> (m, n)>
+#n = affine_map<(m, n) -> (n)>
+#m = affine_map<(m, n) -> (m)>
+
+// Inputs are buffers 0 to 3, the result 4; 5 is the scores, 6 a maximum of each row, 7 a factor.
+// CHECK: module attributes {tc.workspaces = array<i64: 2048, 64, 1024>}
+// CHECK: func.func @f_0_matmul(%[[X:.*]]: tensor<16x8xf16>, %[[W:.*]]: tensor<8x32xf16>, %[[B:.*]]: tensor<32xf32>) -> tensor<16x32xf32> attributes {tc.args = array<i64: 0, 1, 2, 5>, tc.order = 0 : i64}
+// CHECK: linalg.matmul ins(%[[X]], %[[W]]
+// CHECK: linalg.generic {{.*}} ins(%{{.*}}, %[[B]]
+// CHECK: arith.addf
+// CHECK: func.func @f_1_maximumf(%[[S:.*]]: tensor<16x32xf32>) -> tensor<16xf32> attributes {tc.args = array<i64: 5, 6>, tc.order = 1 : i64, tc.simt}
+// CHECK: func.func @f_2_truncf(%[[S:.*]]: tensor<16x32xf32>, %[[M:.*]]: tensor<16xf32>) -> tensor<16x32xf16> attributes {tc.args = array<i64: 5, 6, 7>, tc.order = 2 : i64, tc.simt}
+// CHECK: arith.subf
+// CHECK: arith.truncf
+// CHECK: func.func @f_3_matmul(%{{.*}}: tensor<16x32xf16>, %{{.*}}: tensor<32x8xf16>) -> tensor<16x8xf32> attributes {tc.args = array<i64: 7, 3, 4>, tc.order = 3 : i64}
+// CHECK-NOT: func.func @f(
+func.func @f(%x: tensor<16x8xf16>, %w: tensor<8x32xf16>, %b: tensor<32xf32>, %v: tensor<32x8xf16>, %out: tensor<16x8xf32>) -> tensor<16x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %low = arith.constant 0xFF800000 : f32
+  %e0 = tensor.empty() : tensor<16x32xf32>
+  %e1 = tensor.empty() : tensor<16xf32>
+  %e2 = tensor.empty() : tensor<16x32xf16>
+  %z = linalg.fill ins(%zero : f32) outs(%e0 : tensor<16x32xf32>) -> tensor<16x32xf32>
+  %c = linalg.matmul ins(%x, %w : tensor<16x8xf16>, tensor<8x32xf16>) outs(%z : tensor<16x32xf32>) -> tensor<16x32xf32>
+  // expected-remark @+1 {{launch 1 of 4, @f_0_matmul: linalg.matmul, its epilogue arith.addf; writes workspace 5, 2048 bytes}}
+  %s = linalg.generic {indexing_maps = [#mn, #n, #mn], iterator_types = ["parallel", "parallel"]} ins(%c, %b : tensor<16x32xf32>, tensor<32xf32>) outs(%e0 : tensor<16x32xf32>) {
+  ^bb0(%a: f32, %y: f32, %o: f32):
+    %t = arith.addf %a, %y : f32
+    linalg.yield %t : f32
+  } -> tensor<16x32xf32>
+  %i = linalg.fill ins(%low : f32) outs(%e1 : tensor<16xf32>) -> tensor<16xf32>
+  // expected-remark @+1 {{launch 2 of 4, @f_1_maximumf: linalg.generic on CUDA cores; not fused behind a product: it reads other elements than its own; writes workspace 6, 64 bytes}}
+  %r = linalg.generic {indexing_maps = [#mn, #m], iterator_types = ["parallel", "reduction"]} ins(%s : tensor<16x32xf32>) outs(%i : tensor<16xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.maximumf %a, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<16xf32>
+  %d = linalg.generic {indexing_maps = [#mn, #m, #mn], iterator_types = ["parallel", "parallel"]} ins(%s, %r : tensor<16x32xf32>, tensor<16xf32>) outs(%e0 : tensor<16x32xf32>) {
+  ^bb0(%a: f32, %y: f32, %o: f32):
+    %t = arith.subf %a, %y : f32
+    linalg.yield %t : f32
+  } -> tensor<16x32xf32>
+  // expected-remark @+1 {{launch 3 of 4, @f_2_truncf: linalg.generic on CUDA cores, with arith.subf; not fused behind a product: what it reads is computed on CUDA cores; writes workspace 7, 1024 bytes}}
+  %h = linalg.generic {indexing_maps = [#mn, #mn], iterator_types = ["parallel", "parallel"]} ins(%d : tensor<16x32xf32>) outs(%e2 : tensor<16x32xf16>) {
+  ^bb0(%a: f32, %o: f16):
+    %t = arith.truncf %a : f32 to f16
+    linalg.yield %t : f16
+  } -> tensor<16x32xf16>
+  %z2 = linalg.fill ins(%zero : f32) outs(%out : tensor<16x8xf32>) -> tensor<16x8xf32>
+  // expected-remark @+1 {{launch 4 of 4, @f_3_matmul: linalg.matmul, nothing fused behind it; writes result 4, 512 bytes}}
+  %y = linalg.matmul ins(%h, %v : tensor<16x32xf16>, tensor<32x8xf16>) outs(%z2 : tensor<16x8xf32>) -> tensor<16x8xf32>
+  return %y : tensor<16x8xf32>
+}
+
+// -----
+
+// One product and what fuses behind it: fuse-epilogue's, as it is.
+// CHECK-LABEL: func.func @whole(
+// CHECK-NOT: tc.order
+func.func @whole(%x: tensor<16x8xf16>, %w: tensor<8x32xf16>, %r: tensor<16x32xf32>) -> tensor<16x32xf32> {
+  %z = arith.constant dense<0.0> : tensor<16x32xf32>
+  %c = linalg.matmul ins(%x, %w : tensor<16x8xf16>, tensor<8x32xf16>) outs(%z : tensor<16x32xf32>) -> tensor<16x32xf32>
+  %y = arith.addf %c, %r : tensor<16x32xf32>
+  return %y : tensor<16x32xf32>
+}
+
+// -----
+
+// Sums that two ops read are stored as they are. A reshape is another shape of the same buffer: 2 is the result of
+// the first launch, as the function returns it, and read by the second.
+// CHECK: tc.workspaces = array<i64>
+// CHECK: func.func @twice_0_matmul({{.*}}) -> tensor<16x32xf32> attributes {tc.args = array<i64: 0, 1, 2>, tc.order = 0 : i64}
+// CHECK: func.func @twice_1_maximumf(%{{.*}}: tensor<16x32xf32>) -> tensor<16x32xf32> attributes {tc.args = array<i64: 2, 3>, tc.order = 1 : i64, tc.simt}
+func.func @twice(%x: tensor<16x8xf16>, %w: tensor<8x32xf16>) -> (tensor<512xf32>, tensor<16x32xf32>) {
+  %z = arith.constant dense<0.0> : tensor<16x32xf32>
+  // expected-remark @+1 {{launch 1 of 2, @twice_0_matmul: linalg.matmul, nothing fused behind it; writes result 2, 2048 bytes}}
+  %c = linalg.matmul ins(%x, %w : tensor<16x8xf16>, tensor<8x32xf16>) outs(%z : tensor<16x32xf32>) -> tensor<16x32xf32>
+  %v = tensor.collapse_shape %c [[0, 1]] : tensor<16x32xf32> into tensor<512xf32>
+  // expected-remark @+1 {{not fused behind a product: the sums are read by other ops as well; writes result 3, 2048 bytes}}
+  %y = arith.maximumf %c, %z : tensor<16x32xf32>
+  return %v, %y : tensor<512xf32>, tensor<16x32xf32>
+}
+
+// -----
+
+// An op that reads two products is behind the first, launched last.
+// CHECK: func.func @gated_0_matmul(%{{.*}}: tensor<16x8xf16>, %{{.*}}: tensor<8x32xf16>) -> tensor<16x32xf32> attributes {tc.args = array<i64: 0, 2, 4>, tc.order = 0 : i64}
+// CHECK: func.func @gated_1_matmul(%{{.*}}: tensor<16x8xf16>, %{{.*}}: tensor<8x32xf16>, %{{.*}}: tensor<16x32xf32>) -> tensor<16x32xf32> attributes {tc.args = array<i64: 0, 1, 4, 3>, tc.order = 1 : i64}
+// CHECK: arith.mulf
+func.func @gated(%x: tensor<16x8xf16>, %w: tensor<8x32xf16>, %u: tensor<8x32xf16>) -> tensor<16x32xf32> {
+  %z = arith.constant dense<0.0> : tensor<16x32xf32>
+  %c = linalg.matmul ins(%x, %w : tensor<16x8xf16>, tensor<8x32xf16>) outs(%z : tensor<16x32xf32>) -> tensor<16x32xf32>
+  // expected-remark @+1 {{launch 1 of 2}}
+  %d = linalg.matmul ins(%x, %u : tensor<16x8xf16>, tensor<8x32xf16>) outs(%z : tensor<16x32xf32>) -> tensor<16x32xf32>
+  // expected-remark @+1 {{launch 2 of 2}}
+  %y = arith.mulf %c, %d : tensor<16x32xf32>
+  return %y : tensor<16x32xf32>
+}
+
+// -----
+
+func.func @argument(%x: tensor<16x8xf32>) -> (tensor<16x8xf32>, tensor<16x8xf32>) {
+  %y = arith.negf %x : tensor<16x8xf32>
+  // expected-error @+1 {{expected results that are different tensors, each computed here, got an argument (a launch writes each buffer once)}}
+  return %y, %x : tensor<16x8xf32>, tensor<16x8xf32>
+}
+
+// -----
+
+func.func @two(%x: tensor<16x8xf32>) -> (tensor<16x8xf32>, tensor<16x8xf32>) {
+  %e = tensor.empty() : tensor<16x8xf32>
+  // expected-error @+1 {{expected ops with one result of a static shape where a function is cut into launches (buffers between them are planned when it is compiled), got tensor<16x8xf32>, tensor<16x8xf32> of linalg.generic}}
+  %y:2 = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<16x8xf32>) outs(%e, %e : tensor<16x8xf32>, tensor<16x8xf32>) {
+  ^bb0(%a: f32, %o: f32, %p: f32):
+    linalg.yield %a, %a : f32, f32
+  } -> (tensor<16x8xf32>, tensor<16x8xf32>)
+  return %y#0, %y#1 : tensor<16x8xf32>, tensor<16x8xf32>
+}
