@@ -61,20 +61,20 @@ class SplitLaunches(Pass):
 
     def run(self, module: ir.Module) -> None:
         functions = functions_with_body(module)
-        several = [f for f in functions if len(_launched(f)) > 1 or _is_reshaped(f)]
+        functions.sort(key=lambda f: launch_order(f) or 0)
+        several = [len(_launched(f)) > 1 or _is_reshaped(f) for f in functions]
         ordered = all(launch_order(f) is not None for f in functions)
-        if several and len(functions) > 1 and not ordered:
+        if any(several) and len(functions) > 1 and not ordered:
             raise match_failure(
-                several[0],
+                functions[several.index(True)],
                 f"expected one function in a module with several launches, got {len(functions)} "
                 "(buffers are numbered once for a module); put each into a file of its own",
             )
-        if not several:
+        if not any(several):
             return
-        functions.sort(key=lambda f: launch_order(f) or 0)
         order = 0
-        for function in functions:
-            if function in several:
+        for function, is_split in zip(functions, several, strict=True):
+            if is_split:
                 order = _split(module, function, order)
             else:
                 function.attributes["tc.order"] = i64(order)
