@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
@@ -16,8 +17,11 @@ from tcir.program.signature import signature_of
 from tcir.program.source import load_module, mlir_context
 from tcir.program.special import Special
 from tcir.validation.draws import Draws
+from tcir.validation.propagation import Known, is_exact
 from tcir.validation.settings import Settings
+from tcir.validation.validator import Validator
 
+from .breaking import change_text
 from .chain_text import GATED, TWO_LAYERS
 
 Array = np.ndarray[Any, Any]
@@ -148,6 +152,27 @@ def test_what_is_not_exact_gets_small_integers(what: str, old: str, new: str) ->
         text = text.replace("  %y = linalg", OTHER_SUMS + "  %y = linalg")
     draws = _draws(text)
     assert draws.main.words.startswith("sums of unknown order: integers up to 3"), what
+    assert [draw.words for draw in draws.more] == ["random floats"]
+
+
+PRODUCT_BETWEEN = TWO_LAYERS.replace("arith.addf %s, %q", "arith.mulf %s, %q")
+
+
+def test_what_integers_do_not_show_random_floats_do() -> None:
+    """Sums of integers are integers, so rounding them down changes nothing."""
+
+    @dataclass(frozen=True)
+    class Floor(tcir.Pass):
+        name = "floor"
+
+        def run(self, module: Any) -> None:
+            line = r"(%\w+) = arith.mulf (%\w+), (%\w+) : f32.*"
+            change_text(line, r"%f = math.floor \2 : f32\n\1 = arith.mulf %f, \3 : f32")(module)
+
+    report = tcir.validate(PRODUCT_BETWEEN, [Floor()])
+    assert report.verdict == "different", str(report)
+    assert "inputs with random floats" in str(report)
+    assert tcir.validate(PRODUCT_BETWEEN, ["canonicalize"])
 
 
 def test_long_chains() -> None:
@@ -227,3 +252,58 @@ def test_convolutions() -> None:
     for draw in draws.more:
         filters = draw.inputs[1].astype(np.float64)
         assert np.isfinite(np.delete(filters.reshape(9, -1), 4, axis=0)).all(), "but the middle"
+
+
+@pytest.mark.parametrize(
+    ("factors", "start", "exact"),
+    [
+        ((3, 5), 7, True),
+        ((0.375, 5 * 2.0**-20), 2.0**-23, True),
+        ((0.375, 5), 2.0**-4, False),  # below the products' quantum
+        ((3, 2**11 + 1), 0, True),
+        ((2**11 - 1, 2**12 - 1), 0, False),  # 16 of them do not fit 24 bits
+        ((1 + 2.0**-11, 1), 0, False),  # tf32 drops the last bit
+        ((0.3, 1), 0, False),
+    ],
+)
+def test_sums_show_whether_they_are_exact(
+    factors: tuple[float, float], start: float, exact: bool
+) -> None:
+    dtype = np.float32 if 1 in factors else ml_dtypes.bfloat16 if start else np.float16
+    a, b = (np.full((2, 16), each, dtype if abs(each) < 2**11 else np.float64) for each in factors)
+    starts = [Known.exact(np.full((2, 2), start, np.float32))]
+    sizes = np.abs(a.astype(np.float64)) @ np.abs(b.astype(np.float64)).T + abs(start)
+    assert is_exact([a, b], starts, sizes) == exact
+
+
+def test_a_largest_element_is_off_by_what_the_elements_are() -> None:
+    """As in softmax: what is behind it has a bound, too."""
+    rows = """
+  %least = arith.constant 0xFF800000 : f32
+  %none = tensor.empty() : tensor<40xf32>
+  %start = linalg.fill ins(%least : f32) outs(%none : tensor<40xf32>) -> tensor<40xf32>
+  %v = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
+      iterator_types = ["parallel", "reduction"]}
+      ins(%w : tensor<40x48xf32>) outs(%start : tensor<40xf32>) {
+  ^bb0(%p: f32, %q: f32):
+    %r = arith.maximumf %p, %q : f32
+    linalg.yield %r : f32
+  } -> tensor<40xf32>
+  return %v : tensor<40xf32>"""
+    text = GATED.replace("  return %w : tensor<40x48xf32>", rows.strip())
+    text = text.replace("-> tensor<40x48xf32> {", "-> tensor<40xf32> {", 1)
+    report = tcir.validate(text, ["canonicalize"], inputs="random")
+    assert report, str(report)
+    with mlir_context() as context:
+        module = load_module(text, context)
+        validator = Validator(Settings(inputs="random"))
+        validator.start(module)
+    draw = validator._main
+    assert draw.bound is not None and (draw.bound.errors[0] > 0).all()
+    with mlir_context() as context:
+        module = load_module(GATED, context)
+        each = Validator(Settings(inputs="random"))
+        each.start(module)
+    assert each._main.bound is not None
+    ratio = draw.bound.errors[0] / each._main.bound.errors[0].max(axis=1)
+    assert (ratio >= 1).all() and (ratio < 1.01).all()

@@ -88,7 +88,8 @@ def make_inputs(
     integers: values spanning their formats, on which `contraction` is exact (see above); without
               one, whole numbers of `bits` bits with a sign, except 0, or any (`ALL_CODES`).
               Scalars are powers of two, except one factor of a contraction.
-    random:   standard normal values rounded to the type, magnitudes of at least 2^-6.
+    random:   standard normal values rounded to the type, magnitudes of at least 2^-6; of types of 4
+              and 6 bits every code.
     specials: of the contraction; default: those that it has rows to spare for
     scalars:  numbers of inputs beside the factors, and what they are instead of powers of two
     """
@@ -221,6 +222,8 @@ def _stored(values: Array, spec: OutputSpec, generator: np.random.Generator) -> 
 
 
 def _make(spec: OutputSpec, generator: np.random.Generator, kind: Kind, bits: int) -> Array:
+    if kind == "random" and PACKED_BITS.get(spec.dtype, 8) < 8:
+        return any_codes(spec, generator)
     if spec.dtype == ml_dtypes.float8_e8m0fnu:  # powers of two only, no sign
         return (2.0 ** generator.integers(-2, 3, spec.shape)).astype(spec.dtype)
     if kind == "integers" and spec.dtype.kind == "f" and not spec.shape:

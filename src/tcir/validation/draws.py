@@ -13,7 +13,7 @@ from tcir.interp.types import Array
 from tcir.program.chain_inputs import chain_alone, chain_specials
 from tcir.program.chains import Chain, chain_of
 from tcir.program.factors import Contraction, contraction_of, is_elementwise
-from tcir.program.inputs import ALL_CODES, make_inputs, whole_bits
+from tcir.program.inputs import ALL_CODES, Kind, make_inputs, whole_bits
 from tcir.program.memory_image import images
 from tcir.program.signature import Signature
 from tcir.program.special import Special, alone, special_values
@@ -22,6 +22,9 @@ from tcir.validation.settings import Settings
 
 if TYPE_CHECKING:
     from tcir._mlir import ir
+
+RANDOM = "random floats"
+"""What a program whose sums are of unknown order gets besides integers."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ class Draw:
     words:    what is special about them, for the table
     bound:    how far later results may be off; None: they agree bit for bit
     no_bound: why there is no bound
+    rounded:  whether sums round, so that the execution says nothing without a bound
     """
 
     inputs: list[Array]
@@ -59,6 +63,7 @@ class Draw:
     reference: list[Array] = field(default_factory=list)
     bound: Bound | None = None
     no_bound: str = ""
+    rounded: bool = False
 
     @cached_property
     def images(self) -> list[Array]:
@@ -71,11 +76,13 @@ class Draws:
     """Which inputs a program gets.
 
     main is executed in every completion order, `more` in the order of issue.
+    known: whether the inputs are made so that all sums are exact
     """
 
     contraction: Contraction | None
     main: Draw
     more: list[Draw]
+    known: bool = True
 
     @staticmethod
     def of(module: ir.Module, signature: Signature, settings: Settings) -> Draws:
@@ -85,10 +92,11 @@ class Draws:
         sums = contraction or (chain_of(module, signature) if bits else None)
 
         def drawn(
-            specials: Sequence[Special] | None = None, scalars: Mapping[int, float] | None = None
+            specials: Sequence[Special] | None = None,
+            scalars: Mapping[int, float] | None = None,
+            kind: Kind = settings.inputs,
         ) -> list[Array]:
-            seed, kind = settings.seed, settings.inputs
-            return make_inputs(signature.inputs, seed, kind, sums, bits, specials, scalars)
+            return make_inputs(signature.inputs, settings.seed, kind, sums, bits, specials, scalars)
 
         exact = settings.inputs == "integers"
         lists = _alone(sums) if exact else []
@@ -97,7 +105,11 @@ class Draws:
             for value in (0.0, np.inf):
                 words = f"{value:g} in argument {number}"
                 more.append(Draw(drawn(scalars={number: value}), words))
-        return Draws(contraction, Draw(drawn(), _words(settings, sums, bits, more)), more)
+        known = sums is not None or bits == ALL_CODES
+        if exact and not known and signature.level == "tensor":
+            more.append(Draw(drawn(kind="random"), RANDOM, rounded=True))
+        main = Draw(drawn(), _words(settings, sums, bits, more))
+        return Draws(contraction, main, more, known)
 
 
 def _alone(sums: Contraction | Chain | None) -> list[list[Special]]:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -31,6 +31,7 @@ from tcir.interp.tensor.scaled_contraction import recognise_product
 from tcir.interp.tensor.views import Linear, aligned, indexing, loop_sizes, view
 from tcir.interp.types import Array, shape_of
 from tcir.program.access import product_of
+from tcir.program.spans import EXACT_BITS
 from tcir.validation import bounds
 from tcir.validation.quantised import hull
 
@@ -38,6 +39,17 @@ if TYPE_CHECKING:
     from tcir._mlir import ir
 
 Slope: TypeAlias = "Array | float"
+
+
+Rounding: TypeAlias = Literal["exact", "rounded", "unknown"]
+EXACT: Rounding = "exact"
+"""Sums of factors that are the same at every level are exact: the inputs are made so."""
+ROUNDED: Rounding = "rounded"
+"""Sums round."""
+UNKNOWN: Rounding = "unknown"
+"""Sums are exact where their factors show it (`is_exact`)."""
+_CUT = np.uint32(0x1FFF)
+"""The bits of an f32 that tf32 drops."""
 
 
 class NoBoundError(Exception):
@@ -69,19 +81,16 @@ class Known:
 
 
 def carried(
-    function: ir.Operation, inputs: Sequence[Array], how: bounds.Sums, exact: bool
+    function: ir.Operation, inputs: Sequence[Array], how: bounds.Sums, sums: Rounding
 ) -> list[Known]:
-    """The results of a function on tensors that has contractions.
-
-    exact: whether sums are exact on these inputs
-    """
-    return _Carrier(how, exact).run(function, inputs)
+    """The results of a function on tensors that has contractions."""
+    return _Carrier(how, sums).run(function, inputs)
 
 
 @dataclass
 class _Carrier:
     how: bounds.Sums
-    exact: bool
+    sums: Rounding
 
     def run(self, function: ir.Operation, inputs: Sequence[Array]) -> list[Known]:
         block = function.regions[0].blocks[0]
@@ -126,13 +135,19 @@ class _Carrier:
 
         values = [each.value for each in factors]
         value = run(values, lambda a: a)
-        if not _off(operands) and (self.exact or value.dtype.kind in "iu"):
+        if not _off(operands) and (self.sums == EXACT or value.dtype.kind in "iu"):
             return Known.exact(value)
         inner = {each.name for region in op.regions for each in region.blocks[0].operations}
+        if inner and inner <= _EXTREMES:
+            most = (run([each.error for each in factors], np.zeros_like),
+                    run([each.square for each in factors], np.zeros_like))  # fmt: skip
+            return Known(value, *map(bounds.upper, most))
         if value.dtype.name not in bounds.ROUNDING or not inner <= _PRODUCTS:
             raise NoBoundError(f"{op.name} to {value.dtype.name}")
         magnitudes = [each.size if _off([each]) else np.abs(each.value) for each in factors]
         sizes = bounds.upper(run(magnitudes, np.abs))
+        if self.sums == UNKNOWN and not _off(operands) and is_exact(values, starts, sizes):
+            return Known.exact(value)
         counts = bounds.upper(run(list(map(np.ones_like, values)), np.zeros_like))
         error = bounds.fused_sum_bound(sizes, counts, value, self.how)
         spread = bounds.spread_of([np.where(np.isfinite(a), a, 0) for a in values])
@@ -265,7 +280,30 @@ def quantised_blocks(op: ir.OpView, values: Known, *norm: Known) -> list[Known]:
 
 _PRODUCTS = {"arith.addf", "arith.extf", "arith.mulf", "arith.scaling_extf", "linalg.yield"}
 """What makes up a sum of products."""
+_EXTREMES = {"arith.maximumf", "arith.maxnumf", "linalg.yield"}
+"""What makes up a largest element."""
 _VIEWS = ("tensor.collapse_shape", "tensor.expand_shape")
+
+
+def is_exact(factors: Sequence[Array], starts: Sequence[Known], sizes: Array) -> bool:
+    """Whether sums of products are the same in any order: all partial sums are multiples of the
+    products' quantum, and below 2^24 of it.
+
+    sizes: the sums of magnitudes
+    """
+    quantum = float(np.prod([_quantum(each) for each in factors]))
+    if any(each.dtype == np.float32 and (each.view(np.uint32) & _CUT).any() for each in factors):
+        return False
+    fit = all(_quantum(each.value) >= quantum for each in starts)
+    return fit and bool((sizes <= quantum * 2.0**EXACT_BITS).all())
+
+
+def _quantum(array: Array) -> float:
+    """The largest power of two of which all elements are multiples; of zeros infinite."""
+    wide = np.asarray(array, np.float64)
+    fractions, exponents = np.frexp(wide[wide != 0])
+    whole = np.ldexp(np.abs(fractions), 53).astype(np.int64)
+    return float(np.ldexp((whole & -whole).astype(np.float64), exponents - 53).min(initial=np.inf))
 
 
 def _off(operands: Sequence[Known]) -> bool:

@@ -41,7 +41,7 @@ from tcir.program.signature import Signature, signature_of, views_of
 from tcir.run_options import RunOptions
 from tcir.target import DEFAULT_TARGET
 from tcir.validation import bounds, compare, propagation
-from tcir.validation.draws import Bound, Draw, Draws
+from tcir.validation.draws import RANDOM, Bound, Draw, Draws
 from tcir.validation.report import Line
 from tcir.validation.settings import Settings
 from tcir.validation.threads import Executed, Threads
@@ -102,9 +102,13 @@ class Validator:
         line.verdict = "reference"
         line.compared = f"{_rules(line.level)}, {draws.main.words}"
         approximate = bool(_op_names(module) & propagation.APPROXIMATE.keys())
-        if self.signature.level == "tensor" and (approximate or self.settings.inputs == "random"):
+        rounded = approximate or self.settings.inputs == "random" or not draws.known
+        if self.signature.level == "tensor" and rounded:
             for draw in (*draws.more, draws.main):
                 self._prepare_bound(module, programs, draw)
+            draws.more[:] = [d for d in draws.more if d.bound is not None or not d.rounded]
+        if any(draw.rounded for draw in draws.more):
+            line.compared += f"; and on {RANDOM}"
         return line
 
     def check(self, module: ir.Module, line: Line) -> Line:
@@ -379,7 +383,8 @@ class Validator:
     def _prepare_bound(self, module: ir.Module, programs: Sequence[Program], draw: Draw) -> None:
         """Runs the program on magnitudes and on ones: sums of |a * b|, and numbers of products."""
         foreign = sorted(_op_names(module) - _SUM_OF_PRODUCTS)
-        if foreign or _has_several_products(programs[0]):
+        assert self._draws is not None
+        if foreign or _has_several_products(programs[0]) or not self._draws.known:
             self._carry_bound(module, programs, draw, foreign)
             return
         magnitudes = self._plain(module, programs, [np.abs(a) for a in draw.inputs])
@@ -405,9 +410,13 @@ class Validator:
         self, module: ir.Module, programs: Sequence[Program], draw: Draw, foreign: Sequence[str]
     ) -> None:
         """Of a program that goes on after its sums, element by element."""
-        function, exact = programs[0].op.operation, self.settings.inputs == "integers"
+        function, sums = programs[0].op.operation, propagation.EXACT
+        if self.settings.inputs == "random":
+            sums = propagation.ROUNDED
+        elif self._draws is None or not self._draws.known:
+            sums = propagation.UNKNOWN
         try:
-            known = propagation.carried(function, draw.inputs, _sums(module, draw), exact)
+            known = propagation.carried(function, draw.inputs, _sums(module, draw), sums)
         except (propagation.NoBoundError, IncompleteError):
             what = ", ".join(foreign) or "several products"
             draw.no_bound = f"no bound is known for programs with {what}"

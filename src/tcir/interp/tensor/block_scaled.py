@@ -14,7 +14,7 @@ import numpy as np
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.ops.highlevel import k_part, out_layout
-from tcir.formats import from_blocked, to_blocked
+from tcir.formats import blocked_offset, to_blocked
 from tcir.interp.tensor.arith import convert
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.types import Array, dtype_of, shape_of
@@ -31,11 +31,13 @@ def scale_values(scales: Array) -> Array:
 
 
 def row_major(scales: Array, shape: Sequence[int], vector: bool, block: int) -> Array:
-    """The row-major scales of an operand of this shape, out of blocks of 128 x 4."""
+    """The row-major scales (or numbers in their places) of an operand of this shape, out of blocks
+    of 128 x 4."""
     *outer, k = shape
-    rows = 1 if vector else outer[-1]
-    plain = from_blocked(scales.view(np.uint8), rows, k // block).view(scales.dtype)
-    return plain.reshape(*outer, k // block)
+    rows, each = np.arange(1 if vector else outer[-1]), np.arange(k // block)
+    places = blocked_offset(rows[:, None], each, len(each))
+    flat = scales.reshape(*scales.shape[:-3], -1)
+    return flat[..., places].reshape(*outer, len(each))
 
 
 def _widened(elements: Array, scales: Array, block: int) -> Array:
