@@ -233,7 +233,7 @@ PTX_BREAKS = [
              DIFFERENCE),
     PtxBreak("128 rows in the mma's descriptor", r"270073872", str(270073872 - (8 << 24)),
              ("illegal", "difference", "hazard")),
-    PtxBreak("commit on the leader's barrier only", r"(mov\.b32\s+%r\d+), 3;", r"\1, 1;",
+    PtxBreak("commit on the leader's barrier only", r"(mov\.b16\s+%rs\d+), 3;", r"\1, 1;",
              ("deadlock",), 1),
     PtxBreak("the pair's barrier is the CTA's",
              r"barrier\.cluster\.arrive\.aligned;\s*barrier\.cluster\.wait\.aligned;",
