@@ -139,9 +139,9 @@ class _Carrier:
             return Known.exact(value)
         inner = {each.name for region in op.regions for each in region.blocks[0].operations}
         if inner and inner <= _EXTREMES:
-            most = (run([each.error for each in factors], np.zeros_like),
-                    run([each.square for each in factors], np.zeros_like))  # fmt: skip
-            return Known(value, *map(bounds.upper, most))
+            largest = (run([each.error for each in factors], np.zeros_like),
+                       run([each.square for each in factors], np.zeros_like))  # fmt: skip
+            return Known(value, *map(bounds.upper, largest))
         if value.dtype.name not in bounds.ROUNDING or not inner <= _PRODUCTS:
             raise NoBoundError(f"{op.name} to {value.dtype.name}")
         magnitudes = [each.size if _off([each]) else np.abs(each.value) for each in factors]
