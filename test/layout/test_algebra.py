@@ -65,7 +65,7 @@ def test_layout_is_the_inner_product_of_coordinate_and_stride(layout: Layout) ->
     assert layout.indices() == brute(layout)
     assert layout.cosize == max(brute(layout)) + 1
     for i in range(layout.size):
-        assert layout(layout.coordinate(i)) == layout(i)
+        assert layout(layout.coordinate(i)) == layout(i) == brute(layout)[i]
 
 
 @each

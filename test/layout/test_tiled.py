@@ -385,7 +385,7 @@ def test_divides_by_definition() -> None:
         assert offset + tile(i, j) == element
         tensor = Tensor(layout, 5).tile(tiles, (r, s))
         assert tensor(i, j) == 5 + element
-        assert tensor.slice(i, None)(j) == 5 + element
+        assert tensor.view(i, None)(j) == 5 + element
 
 
 def test_products_by_definition() -> None:

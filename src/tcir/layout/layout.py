@@ -83,7 +83,10 @@ class Layout:
 
     def indices(self) -> list[int]:
         """The image in domain order."""
-        return [self(i) for i in range(self.size)]
+        found = [0]
+        for extent, step in self.leaves:
+            found = [i + step * e for e in range(extent) for i in found]
+        return found
 
 
 def from_leaves(leaves: list[tuple[int, int]] | tuple[tuple[int, int], ...]) -> Layout:
@@ -214,8 +217,7 @@ def left_inverse(layout: Layout) -> Layout:
 def collision(layout: Layout) -> str:
     """Names two coordinates with the same index; empty for an injective layout."""
     seen: dict[int, int] = {}
-    for i in range(layout.size):
-        index = layout(i)
+    for i, index in enumerate(layout.indices()):
         if index in seen:
             first, second = layout.coordinate(seen[index]), layout.coordinate(i)
             return f"coordinates {first} and {second} both map to {index}"

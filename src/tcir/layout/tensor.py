@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from .int_tuple import IntTuple, LayoutError
 from .layout import Layout, collision, is_injective
 from .swizzle import Swizzle
 from .tile import zipped_divide
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass(frozen=True)
@@ -16,6 +20,9 @@ class Tensor:
 
     In memory it has the byte address ``swizzle(start + index * element_bits / 8)``: swizzles act on
     addresses, not on indices.
+
+    ``engine`` is the memory, one element after the other from address 0 on; only `copy`, `fill` and
+    `gemm` of `tcir.layout.algorithms` need one.
     """
 
     layout: Layout
@@ -23,6 +30,7 @@ class Tensor:
     element_bits: int = 16
     swizzle: Swizzle | None = None
     start: int = 0
+    engine: np.ndarray[Any, Any] | None = field(default=None, repr=False, compare=False)
 
     def __call__(self, *coordinate: IntTuple) -> int:
         return self.offset + self.layout(*coordinate)
@@ -43,25 +51,43 @@ class Tensor:
 
     def address(self, *coordinate: IntTuple) -> int:
         """Byte address of an element (of the byte that contains it, for 4-bit elements)."""
-        address = self.start + self(*coordinate) * self.element_bits // 8
+        return self._address(self(*coordinate))
+
+    def addresses(self) -> list[int]:
+        """All byte addresses in domain order."""
+        return [self._address(i) for i in self.indices()]
+
+    def _address(self, index: int) -> int:
+        address = self.start + index * self.element_bits // 8
         return self.swizzle(address) if self.swizzle else address
 
-    def view(self, layout: Layout, offset: int) -> Tensor:
+    def with_layout(self, layout: Layout, offset: int) -> Tensor:
         """Another layout over the same memory, ``offset`` elements further on."""
         return replace(self, layout=layout, offset=self.offset + offset)
 
     def tile(self, tiles: tuple[int, ...], coordinate: IntTuple) -> Tensor:
         """The tile at ``coordinate`` of this tensor cut into ``tiles`` (CuTe's ``local_tile``)."""
         zipped = zipped_divide(self.layout, tiles)
-        return self.view(zipped[0], zipped[1](coordinate))
+        return self.with_layout(zipped[0], zipped[1](coordinate))
 
-    def slice(self, *coordinate: IntTuple | None) -> Tensor:
-        """The modes given as ``None``; the others are fixed."""
+    def view(self, *coordinate: IntTuple | None) -> Tensor:
+        """The modes given as ``None``, of the same memory; the others are fixed.
+
+        Raises `LayoutError` unless there is one coordinate, inside its mode, for each.
+        """
+        if len(coordinate) != len(self.layout):
+            raise LayoutError(
+                f"view: expected a coordinate or None for each of the {len(self.layout)} modes of "
+                f"{self.layout}, got {len(coordinate)}"
+            )
+        for mode, c in zip(self.layout, coordinate, strict=True):
+            if isinstance(c, int) and not 0 <= c < mode.size:
+                raise LayoutError(f"view: expected a coordinate of 0 to {mode.size - 1}, got {c}")
         kept = [mode for mode, c in zip(self.layout, coordinate, strict=True) if c is None]
         offset = sum(m(c) for m, c in zip(self.layout, coordinate, strict=True) if c is not None)
         shape = tuple(m.shape for m in kept)
         stride = tuple(m.stride for m in kept)
-        return self.view(Layout(shape, stride), offset)
+        return self.with_layout(Layout(shape, stride), offset)
 
     def check_injective(self, use: str) -> None:
         """Raises `LayoutError` if two coordinates of the tensor are the same element."""

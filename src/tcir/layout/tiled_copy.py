@@ -84,7 +84,7 @@ class ThrCopy:
 
     def _partition(self, side: str, tensor: Tensor) -> Tensor:
         threads, values = _partitions(self.copy, side, tensor.layout)
-        return tensor.view(values, threads(self.thread))
+        return tensor.with_layout(values, threads(self.thread))
 
     def partition_S(self, tensor: Tensor) -> Tensor:
         """The elements this thread reads: ``(CPY, CPY_M, CPY_K, …)``.
@@ -114,14 +114,15 @@ class ThrCopy:
                 f"{tensor.element_bits}-bit elements"
             )
         step = tensor.element_bits / 8
-        for i in range(part.size):
-            first = part.address(i - i % run)
+        addresses = part.addresses()
+        for i, address in enumerate(addresses):
+            first = addresses[i - i % run]
             where = i % run
             if where == 0 and first % operation.row_bytes:
                 problem = f"begins at address {first}, which is not a multiple of"
-            elif part.address(i) != first + int(where * step):
+            elif address != first + int(where * step):
                 problem = (
-                    f"lies at address {part.address(i)}, not {int(where * step)} bytes after its "
+                    f"lies at address {address}, not {int(where * step)} bytes after its "
                     f"row's start {first}: not in one piece of"
                 )
             else:
@@ -166,7 +167,7 @@ class ThrCopy:
         )
         mine = composition(cut[0], order)
         rest = [cut[1][i] for i in range(1, len(cut[1]))]
-        return fragment.view(concatenate(mine, *rest), 0)
+        return fragment.with_layout(concatenate(mine, *rest), 0)
 
 
 def _blocks(layout: Layout, factor: int) -> Layout:

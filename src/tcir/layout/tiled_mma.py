@@ -148,7 +148,7 @@ class ThrMma:
         v, *mnk = self.mma._coordinates[self.thread]
         x, y = MODES[operand]
         where: IntTuple = (v, (mnk[x], mnk[y]))
-        return tensor.view(concatenate(parts[1][0], *parts[1][1]), parts[0](where))
+        return tensor.with_layout(concatenate(parts[1][0], *parts[1][1]), parts[0](where))
 
     def partition_A(self, tensor: Tensor) -> Tensor:
         """This thread's part of an (M, K, …) tensor: ``(MMA, MMA_M, MMA_K, …)``."""

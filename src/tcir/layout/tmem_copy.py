@@ -34,7 +34,7 @@ class TmemCopy:
     def partition(self, thread: int, tensor: Tensor) -> Tensor:
         """The elements of an (M, N) tensor that ``thread`` holds, in register order."""
         parts = composition(tensor.layout, self.layout_tv)
-        return tensor.view(concatenate(*parts[1]), parts[0](thread))
+        return tensor.with_layout(concatenate(*parts[1]), parts[0](thread))
 
 
 def make_tmem_copy(shape: str, num: int, accumulator: Layout) -> TmemCopy:
