@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from tcir.layout import SWIZZLES, LayoutError, mma_atom
-from tcir.viz import fragments, layouts
+from tcir.viz import fragments, layouts, products
 from tcir.viz.command import main
 from tcir.viz.palette import OKABE_ITO, contrast, ink_on, thread, viridis
-from tcir.viz.picture import Picture
+from tcir.viz.picture import BLANK, Picture
 from tcir.viz.svg import html, svg
 from tcir.viz.text import text
 
@@ -27,6 +27,12 @@ VIEWS = {
     "fragment tiled": lambda: fragments.mma_view("mma.m16n8k16", "B", (2, 2, 1), (32, 32, 16)),
     "quad pair": lambda: fragments.mma_view("mma.m8n8k4.f32.tn", "C"),
     "quad pairs": lambda: fragments.mma_view("mma.m8n8k4.f32.tn", "A", (2, 2, 1)),
+    "A B to C": lambda: products.product_view("mma.m16n8k8.tf32"),
+    "A B to C of quad pairs": lambda: products.product_view("mma.m8n8k4.f16.nt"),
+    "copy": lambda: products.copy_view("ldmatrix.x4", "mma.m16n8k16", "A", (2, 1, 1)),
+    "copy of results": lambda: products.copy_view(
+        "stmatrix.x2", "mma.m16n8k16", "C", tile=(16, 16, 16)
+    ),
     "ldmatrix": lambda: fragments.fragment_view("ldmatrix.x4.trans", "A"),
     "stmatrix": lambda: fragments.fragment_view("stmatrix.x2", "A"),
     "smem": lambda: layouts.smem_view(16, 64, 2, "128B", 3),
@@ -42,7 +48,7 @@ def view(request: pytest.FixtureRequest) -> Picture:
 
 
 def test_every_form_holds_every_cell(view: Picture) -> None:
-    cells = [cell for grid in view.grids for row in grid.rows for cell in row]
+    cells = [c for grid in view.grids for row in grid.rows for c in row if c is not BLANK]
     root = ET.fromstring(svg(view))
     drawn = root.findall(".//{http://www.w3.org/2000/svg}g[@class='cell']")
     assert len(drawn) == len(cells)
@@ -61,7 +67,7 @@ def test_every_form_holds_every_cell(view: Picture) -> None:
 def test_text_is_readable_on_every_cell(view: Picture) -> None:
     for grid in view.grids:
         for row in grid.rows:
-            for cell in row:
+            for cell in (c for c in row if c is not BLANK):
                 assert contrast(ink_on(cell.fill), cell.fill) >= 4.5  # WCAG 2.1, level AA
 
 
@@ -99,6 +105,42 @@ def test_fragment_cells(name: str, operand: str) -> None:
             assert cell.fill == thread(t)
 
 
+@pytest.mark.parametrize("name", ["mma.m16n8k4", "mma.m16n8k16", "mma.m16n8k32"])
+def test_a_product_puts_a_left_of_c_and_b_above_it(name: str) -> None:
+    """Row and column of the picture: (k + m, k + n) for C, (k, k + n) for B, (k + m, k) for A."""
+    atom = mma_atom(name)
+    _, _, k = atom.shape
+    (grid,) = products.product_view(name).grids
+    seen = 0
+    for operand, (down, right) in {"A": (k, 0), "B": (0, k), "C": (k, k)}.items():
+        layout, (outer, _), bits = atom.operand(operand)
+        for t in range(32):
+            for v in range(layout[1].size):
+                x, y = layout(t, v) % outer, layout(t, v) // outer
+                row, column = (y, x) if operand == "B" else (x, y)
+                cell = grid.rows[down + row][right + column]
+                part = {32: "", 16: "lh"[v % 2], 8: f".{v % 4}"}[bits]
+                assert cell.lines == (f"T{t}", f"r{v * bits // 32}{part}")
+                seen += 1
+    blanks = [cell for row in grid.rows for cell in row if cell is BLANK]
+    assert all(cell is BLANK for row in grid.rows[:k] for cell in row[:k])
+    assert len(blanks) == k * k
+    assert seen + len(blanks) == sum(map(len, grid.rows))
+
+
+def test_ldmatrix_reads_rows_and_writes_the_fragment() -> None:
+    """x4 for A of m16n8k16: T0-15 name rows 0 to 15 of columns 0 to 7, T16-31 those of 8 to 15."""
+    view = products.copy_view("ldmatrix.x4", "mma.m16n8k16", "A")
+    reads, writes = view.grids
+    assert (reads.title, writes.title) == ("reads memory", "writes registers")
+    for m in range(16):
+        for k in range(16):
+            assert reads.rows[m][k].lines == (f"T{m + 16 * (k // 8)}", f"v{k % 8}")
+    assert writes.rows == fragments.mma_view("mma.m16n8k16", "A").grids[0].rows
+    assert view.table[1] == " 0: 0, 1, 2, 3, 4, 5, 6, 7"
+    assert view.table[34] == " 0: 0, 1, 128, 129, 8, 9, 136, 137"
+
+
 def test_shared_elements_name_all_threads() -> None:
     cell = VIEWS["fragment tiled"]().grids[0].rows[0][0]
     assert cell.lines[0] == "T0+1"
@@ -133,7 +175,10 @@ def test_command_writes_by_suffix(tmp_path: Path) -> None:
 
 
 GOOD = ["layout (4,8):(8,1)", "fragment mma.m16n8k8.f16", "smem --rows 8 --columns 8 --swizzle 32B",
-        "ld 32x32b.x64", "fragment ldmatrix.x1.trans", "layout 12"]  # fmt: skip
+        "ld 32x32b.x64", "fragment ldmatrix.x1.trans", "layout 12", "mma mma.m8n8k4.f32.tn",
+        "mma mma.m16n8k16 --atoms 2,2,1 --tile 32,32,16",
+        "copy ldmatrix.x2 mma.m16n8k8.tf32 --operand B",
+        "copy ldmatrix.x2.trans mma.m16n8k16 --operand B"]  # fmt: skip
 BAD = {
     "layout (4,8":                          "expected shape:stride such as (4,8):(8,1), got (4,8",
     "layout (4,8):(8,x)":                   "expected shape:stride",
@@ -143,6 +188,11 @@ BAD = {
     "fragment mma.m16n8k8":                 "expected one of mma.m16n8k8.tf32, mma.m16n8k8.f16",
     "fragment ldmatrix.x3":                 "got ldmatrix.x3",
     "fragment mma.m16n8k16 --tile 24,8,16": "M: expected a tile of a multiple of 16",
+    "mma mma.m16n8":                        "mma.m16n8k32.b8, got mma.m16n8",
+    "copy ldmatrix.x3 mma.m16n8k16":        "got ldmatrix.x3",
+    "copy ldmatrix.x4 mma.m16n8k16 --operand B": "moves 8 values of 32 threads at once",
+    "copy ldmatrix.x1.trans mma.m16n8k8.tf32": "cannot move 32-bit elements",
+    "copy copy.b16 mma.m16n8k16 --tile 512,8,16": "at most 4096 elements to draw, got (512, 16)",
     "smem --rows 7":                        "expected 8 to 64 rows",
     "smem --swizzle 96B":                   "expected a swizzle of",
     "smem --unit 8":                        "expected a unit from 0 to 7, got 8",

@@ -57,11 +57,18 @@ def parser() -> argparse.ArgumentParser:
 
     fragment = view("fragment", "which thread and register holds each element")
     fragment.add_argument("atom", help="e.g. mma.m16n8k16, mma.m16n8k8.tf32, ldmatrix.x4")
-    fragment.add_argument("--operand", choices=("A", "B", "C", "D"), default="A")
-    fragment.add_argument(
-        "--atoms", type=_triple, default=(1, 1, 1), metavar="M,N,K", help="atoms over threads"
-    )
-    fragment.add_argument("--tile", type=_triple, metavar="M,N,K", help="tile of the tiled mma")
+    product = view("mma", "A · B → C of an mma: which thread and register holds each element")
+    product.add_argument("atom", help="e.g. mma.m16n8k16")
+    copied = view("copy", "a copy made for an operand of an mma: both sides")
+    copied.add_argument("copy", help="e.g. ldmatrix.x4, ldmatrix.x2.trans, stmatrix.x2, copy.b32")
+    copied.add_argument("atom", help="the mma, e.g. mma.m16n8k16")
+    for sub in (fragment, copied):
+        sub.add_argument("--operand", choices=("A", "B", "C", "D"), default="A")
+    for sub in (fragment, product, copied):
+        sub.add_argument(
+            "--atoms", type=_triple, default=(1, 1, 1), metavar="M,N,K", help="atoms over threads"
+        )
+        sub.add_argument("--tile", type=_triple, metavar="M,N,K", help="tile of the tiled mma")
     fragment.add_argument(
         "--values", metavar="FILE.npy", help="a matrix to list by threads instead of numbers"
     )
@@ -124,7 +131,7 @@ def kernel_picture(view: str, path: str, **options: Any) -> Picture:
 
 def picture(arguments: argparse.Namespace) -> Picture:
     """The picture that the command line selects."""
-    from . import fragments, layouts
+    from . import fragments, layouts, products
 
     match arguments.view:
         case "layout":
@@ -136,6 +143,14 @@ def picture(arguments: argparse.Namespace) -> Picture:
                 atoms=arguments.atoms,
                 tile=arguments.tile or (None, None, None),
                 values=_values(arguments.values),
+            )
+        case "mma":
+            tile = arguments.tile or (None, None, None)
+            return products.product_view(arguments.atom, arguments.atoms, tile)
+        case "copy":
+            tile = arguments.tile or (None, None, None)
+            return products.copy_view(
+                arguments.copy, arguments.atom, arguments.operand, arguments.atoms, tile
             )
         case "smem":
             return layouts.smem_view(

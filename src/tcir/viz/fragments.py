@@ -27,7 +27,15 @@ def _half(position: int, bits: int) -> str:
     return {32: "", 16: "lh"[position : position + 1], 8: f".{position}"}[bits]
 
 
-def _grid(owners: Owners, rows: int, columns: int, axes: tuple[str, str], gaps: Any) -> Grid:
+def grid_of(
+    owners: Owners,
+    rows: int,
+    columns: int,
+    axes: tuple[str, str],
+    gaps: tuple[int, int],
+    title: str = "",
+) -> Grid:
+    """A cell per element: the first thread that holds it, and its register."""
     cells: list[list[Cell]] = []
     for row in range(rows):
         cells.append([])
@@ -43,12 +51,19 @@ def _grid(owners: Owners, rows: int, columns: int, axes: tuple[str, str], gaps: 
             )
             cells[-1].append(Cell((shown, held[0][1]), thread(threads[0]), about=about))
     return Grid(
-        cells, list(map(str, range(rows))), list(map(str, range(columns))),
+        cells, list(map(str, range(rows))), list(map(str, range(columns))), title=title,
         row_axis=axes[0], column_axis=axes[1], gaps=gaps,
     )  # fmt: skip
 
 
-def _legend(bits: int, threads: int = 32) -> list[Key]:
+def position_in_register(value: int, bits: int) -> str:
+    """The register of a value, and which part of it, e.g. ``r0h``."""
+    per_register = 32 // bits
+    return f"r{value // per_register}{_half(value % per_register, bits)}"
+
+
+def legend_of(bits: int, threads: int = 32) -> list[Key]:
+    """Colours of threads, and how registers of elements of ``bits`` are written."""
     warps = " of a warp" if threads > 32 else ""
     keys = [Key(thread(4 * g), f"threads {4 * g}-{4 * g + 3}{warps}") for g in range(8)]
     keys += [Key(thread(c), f"thread 4g+{c} (shade)") for c in range(4)]
@@ -57,7 +72,8 @@ def _legend(bits: int, threads: int = 32) -> list[Key]:
     return [*keys, Key(EMPTY, note)]
 
 
-def _table(items: Sequence[tuple[int, list[str]]]) -> list[str]:
+def table_of(items: Sequence[tuple[int, list[str]]]) -> list[str]:
+    """Lines ``thread: a, b, …``."""
     wide = len(str(items[-1][0]))
     return [f"{number:>{wide}}: {', '.join(values)}" for number, values in items]
 
@@ -92,14 +108,12 @@ def mma_view(
         raise LayoutError(f"expected values of shape {drawn} for {operand}, got {values.shape}")
     owners: Owners = {}
     lists: list[tuple[int, list[str]]] = []
-    per_register = 32 // bits
     for t, number in enumerate(threads):
         mine = []
         for v in range(layout[1].size):
             x, y = layout(t, v) % outer, layout(t, v) // outer
             at = (y, x) if operand == "B" else (x, y)
-            register = f"r{v // per_register}{_half(v % per_register, bits)}"
-            owners.setdefault(at, []).append((number, register))
+            owners.setdefault(at, []).append((number, position_in_register(v, bits)))
             mine.append(str(x * inner + y) if values is None else f"{values[at]:.2f}")
         lists.append((number, mine))
     axes = {"A": ("m", "k"), "B": ("k", "n")}.get(operand, ("m", "n"))
@@ -108,9 +122,9 @@ def mma_view(
         f"{atom.name}, operand {operand}: {drawn[0]} x {drawn[1]}",
         f"Each cell: the thread (T) that holds the element, and its register. {len(threads)} "
         f"threads x {layout[1].size} values of {bits} bits, {', '.join(_types(atom, operand))}.",
-        [_grid(owners, *drawn, axes, (8, 8))],
-        _legend(bits, len(threads)),
-        [f"{what} of each thread:", *_table(lists)],
+        [grid_of(owners, *drawn, axes, (8, 8))],
+        legend_of(bits, len(threads)),
+        [f"{what} of each thread:", *table_of(lists)],
     )
 
 
@@ -132,11 +146,11 @@ def matrix_view(name: str) -> Picture:
         for v in range(registers[1].size):
             element = registers(t, v)
             owners.setdefault((element // 8, element % 8), []).append(
-                (t, f"r{v // 2}{'lh'[v % 2]}")
+                (t, position_in_register(v, 16))
             )
             mine.append(str(element))
         lists.append((t, mine))
-    grid = _grid(owners, 8 * matrices, 8, ("row", "k"), (8, 0))
+    grid = grid_of(owners, 8 * matrices, 8, ("row", "k"), (8, 0))
     labels = [f"matrix {i // 8} row {i % 8} (T{i})" for i in range(8 * matrices)]
     assert all(rows(t, 0) == 8 * t for t in range(8 * matrices))
     return Picture(
@@ -144,8 +158,8 @@ def matrix_view(name: str) -> Picture:
         "Left: which thread names the address of the row. Each cell: the thread and the register "
         f"that {'get' if load else 'give'} the element.",
         [Grid(grid.rows, labels, grid.column_labels, column_axis="k (2 bytes each)", gaps=(8, 0))],
-        _legend(16),
-        ["element numbers (8 a row) of each thread:", *_table(lists)],
+        legend_of(16),
+        ["element numbers (8 a row) of each thread:", *table_of(lists)],
     )
 
 
@@ -184,7 +198,7 @@ def ld_view(words: str, half_split: int | None = None) -> Picture:
         f"tcgen05.ld.{shape}.x{num}: {lanes} lanes x {columns} columns",
         "Tensor memory from the instruction's address on. Each cell is a 32-bit word: the thread "
         "and the register it goes to.",
-        [_grid(owners, lanes, columns, ("lane", "column"), (8, 8))],
-        _legend(32),
-        ["lane.column of each thread's registers:", *_table(lists)],
+        [grid_of(owners, lanes, columns, ("lane", "column"), (8, 8))],
+        legend_of(32),
+        ["lane.column of each thread's registers:", *table_of(lists)],
     )

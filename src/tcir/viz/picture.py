@@ -20,6 +20,10 @@ class Cell:
     about: str = ""
 
 
+BLANK = Cell(fill="")
+"""No cell: an empty place of a grid."""
+
+
 @dataclass(frozen=True)
 class Grid:
     """Rows of cells. ``gaps``: a space after every so many rows and columns (0: never)."""

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from . import fragments, layouts
+from . import fragments, layouts, products
 from .picture import Picture
 from .svg import svg
 
@@ -35,6 +35,8 @@ def _kernel(view: str, passes: str) -> Picture:
 
 PICTURES: dict[str, Callable[[], Picture]] = {
     "fragment_mma_m16n8k16_a.svg": lambda: fragments.mma_view("mma.m16n8k16", "A"),
+    "mma_m16n8k16.svg": lambda: products.product_view("mma.m16n8k16"),
+    "ldmatrix_x4_a.svg": lambda: products.copy_view("ldmatrix.x4", "mma.m16n8k16", "A"),
     "smem_swizzle_128b.svg": lambda: layouts.smem_view(16, 64, 2, "128B", 0),
     "scale_factors.svg": layouts.scale_factor_view,
     "ld_16x256b_x1.svg": lambda: fragments.ld_view("16x256b.x1"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from .palette import INK, PAPER, ink_on
-from .picture import Cell, Grid, Key, Picture
+from .picture import BLANK, Cell, Grid, Key, Picture
 
 CHAR, LINE, SIZE = 7.2, 14, 12
 PAD, GAP, MARGIN = 6, 10, 16
@@ -97,6 +97,7 @@ def _grid(grid: Grid, width: float, top: float, index: int) -> tuple[str, float,
         out += [
             _cell(cell, across(column), y, width, height, f"{index}:{number},{column}")
             for column, cell in enumerate(row)
+            if cell is not BLANK
         ]
         y += height
     right = across(max((len(row) for row in grid.rows), default=1) - 1) + width

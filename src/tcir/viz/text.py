@@ -7,7 +7,7 @@ from .picture import MARKS, Cell, Grid, Picture
 
 
 def _paint(words: str, fill: str, colour: bool) -> str:
-    if not colour:
+    if not colour or not fill:
         return words
     ink = ink_on(fill)
     codes = [";".join(str(int(c[i : i + 2], 16)) for i in (1, 3, 5)) for c in (ink, fill)]

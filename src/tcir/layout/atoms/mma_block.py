@@ -1,0 +1,38 @@
+"""The 8 x 8 x 128-bit block of which mma.sync of a whole warp is composed.
+
+A is 8 rows of 128 bits along K, B 8 columns of 128 bits, C 8 x 8. Thread 4g + c holds bits 32c to
+32c + 31 of row (of B: column) g, one register of each, and columns 2c and 2c + 1 of row g of C. The
+instructions m8n8k16 (8 bits), m8n8k32 (4 bits) and m8n8k128 (1 bit) are one block; all others of
+whole warps are 2 blocks along M, 1 along N and 1 or 2 along K, as a tiled mma. f64 has blocks of
+its own (256 bits along K), and m8n8k4 of f16 is a product of eight threads.
+"""
+
+from __future__ import annotations
+
+from tcir.layout.int_tuple import LayoutError
+from tcir.layout.layout import Layout
+
+from .mma import MmaAtom
+
+_QUAD = (4, 8)
+BLOCK_BITS = 128
+TYPES = {
+    32: ("tf32",), 16: ("f16", "bf16"), 8: ("e4m3", "e5m2", "s8", "u8"), 4: ("s4", "u4"),
+    1: ("b1",),
+}  # fmt: skip
+
+
+def mma_block(element_bits: int) -> MmaAtom:
+    """The block for operands of ``element_bits``, with 32-bit accumulators."""
+    if element_bits not in TYPES:
+        widths = ", ".join(map(str, TYPES))
+        raise LayoutError(
+            f"expected elements of {widths} bits, which share 32-bit registers, got {element_bits}"
+        )
+    held = 32 // element_bits
+    operand = Layout((_QUAD, held), ((8 * held, 1), 8))
+    return MmaAtom(
+        f"block.m8n8k{BLOCK_BITS // element_bits}", (8, 8, BLOCK_BITS // element_bits), Layout(32),
+        a=operand, b=operand, c=Layout((_QUAD, 2), ((16, 1), 8)),
+        a_types=TYPES[element_bits], c_types=("f32", "s32"), a_bits=element_bits, c_bits=32,
+    )  # fmt: skip

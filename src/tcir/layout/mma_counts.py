@@ -1,0 +1,48 @@
+"""What a warp issues for a product, and the registers its threads read and write for it.
+
+Both follow from the atom: a thread's values of each operand, 32 bits to a register.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .int_tuple import LayoutError
+from .tiled_mma import TiledMma
+
+
+@dataclass(frozen=True)
+class MmaCounts:
+    """``instructions`` of a warp; registers of one thread, read (a, b, c) and written (d)."""
+
+    instructions: int
+    a: int
+    b: int
+    c: int
+    d: int
+
+    @property
+    def registers(self) -> int:
+        """All reads and writes."""
+        return self.a + self.b + self.c + self.d
+
+
+def mma_counts(mma: TiledMma, m: int, n: int, k: int) -> MmaCounts:
+    """An m x n x k product by ``mma``, which has the threads of one warp.
+
+    m8n8k4 is given as ``make_tiled_mma("mma.m8n8k4…", (2, 2, 1))``: the four quad pairs of a warp
+    execute one instruction. Raises `LayoutError` for parts of instructions.
+    """
+    if mma.size != 32:
+        raise LayoutError(f"expected an mma of the 32 threads of a warp, got {mma.size}")
+    instructions = 1
+    for name, extent, once, mode in zip("MNK", (m, n, k), mma.atom.shape, mma.atom_layout):
+        step = once * mode.size
+        if extent % step:
+            raise LayoutError(f"expected {name} of a multiple of {step}, got {extent}")
+        instructions *= extent // step
+    held = {}
+    for operand in "ABC":
+        layout, _, bits = mma.atom.operand(operand)
+        held[operand] = instructions * layout[1].size * bits // 32
+    return MmaCounts(instructions, held["A"], held["B"], held["C"], held["C"])
