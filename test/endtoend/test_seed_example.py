@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,12 @@ from tcir.machine.tensor_core import mma as machine_mma
 from tcir.program.source import load_module, mlir_context
 from tcir.validation.report import Line
 from tcir.validation.validator import Settings, Validator
+from tcir.viz.conv_schedule import read_schedule
 
 from . import literal_algorithm as literal
 from .linalg_text import Conv
 
+FILE = Path(__file__).resolve().parents[2] / "examples" / "conv_9x9_two_images.mlir"
 EXAMPLE = Conv(2, 9, 9, 16, 16, 3, 3, (0, 0, 1, 1))
 VALID = 30
 """Lanes of a quarter with outputs: 32 less the two that two shifts leave stale."""
@@ -105,6 +108,28 @@ def test_every_anchor_at_every_tap(monkeypatch: pytest.MonkeyPatch) -> None:
         assert on[lane] == inside, (n, h, q, r, s)
         if inside:
             assert pixels[lane] == numbered()[n, h + r, q + s - 1, 0], (n, h, q, r, s)
+
+
+def test_the_drawn_table_is_what_the_machine_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`tc-viz conv` reads pixels and masks off the text of the program, the machine off its run."""
+    table = taps_seen(monkeypatch)
+    with mlir_context() as context:
+        module = load_module(FILE.read_text(), context)
+        tcir.Pipeline(["raise-to-tc", "tile-conv-shift-reuse{tiling=linear}"]).run(module)
+        drawn = {
+            (cta, tap.row, tap.column): tap
+            for cta in range(2)
+            for tap in read_schedule(module, (cta, 0, 0)).taps
+        }
+    assert drawn.keys() == table.keys()
+    for at, tap in drawn.items():
+        pixels, on = table[at]
+        assert list(tap.enabled) == list(on)
+        for lane, held in enumerate(tap.lanes):
+            assert held.pixel is not None
+            w, h, n = held.pixel.coordinates
+            number = 0 if held.pixel.outside else numbered()[n, h, w, 0]
+            assert pixels[lane] == number, (at, lane)
 
 
 @pytest.mark.parametrize("corrected", [False, True])

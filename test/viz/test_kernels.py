@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, partial
 
 import pytest
 
@@ -20,6 +20,16 @@ TILE = "raise-to-tc,tile-conv-shift-reuse"
 PLANNED = f"{TILE},multi-buffer,place-barriers,plan-memory"
 
 
+def outputs(
+    h: int, w: int, r: int, s: int, pad: tuple[int, int], stride: int, dilation: int
+) -> tuple[int, int]:
+    """P and Q."""
+    return (
+        (h + 2 * pad[0] - dilation * (r - 1) - 1) // stride + 1,
+        (w + 2 * pad[1] - dilation * (s - 1) - 1) // stride + 1,
+    )
+
+
 def conv(
     n: int,
     h: int,
@@ -30,14 +40,16 @@ def conv(
     pad: tuple[int, int],
     filter: str,
     stride: int = 1,
+    dilation: int = 1,
 ) -> str:
-    p, q = (h + 2 * pad[0] - r) // stride + 1, (w + 2 * pad[1] - s) // stride + 1
+    p, q = outputs(h, w, r, s, pad, stride, dilation)
     weights = {"hwcf": f"{r}x{s}x16x{k}", "fhwc": f"{k}x{r}x{s}x16"}[filter]
     types = f"tensor<{n}x{h}x{w}x16xf16>, tensor<{weights}xf16>"
     result = f"tensor<{n}x{p}x{q}x{k}xf32>"
     return f"""
 func.func @f(%x: tensor<{n}x{h}x{w}x16xf16>, %w: tensor<{weights}xf16>) -> {result} {{
-  %y = "tc.conv2d"(%x, %w) {{strides = array<i64: {stride}, {stride}>, dilations = array<i64: 1, 1>,
+  %y = "tc.conv2d"(%x, %w) {{strides = array<i64: {stride}, {stride}>,
+    dilations = array<i64: {dilation}, {dilation}>,
     pads = array<i64: {pad[0]}, {pad[0]}, {pad[1]}, {pad[1]}>, filter = "{filter}"}}
     : ({types}) -> {result}
   return %y : {result}
@@ -65,13 +77,21 @@ CASES = [
     (3, 7, 33, 16, 3, 1, (0, 0), "fhwc"),
     (1, 12, 40, 16, 3, 3, (1, 1), "hwcf", 2),
     (1, 21, 80, 16, 2, 5, (0, 2), "fhwc", 3),
+    (1, 12, 40, 16, 3, 3, (2, 2), "hwcf", 1, 2),
 ]
+LINEAR = [
+    (2, 9, 9, 16, 3, 3, (0, 1), "hwcf"),
+    (3, 7, 8, 16, 3, 3, (1, 1), "fhwc"),
+    (2, 12, 11, 16, 5, 5, (2, 2), "hwcf"),
+    (1, 14, 14, 16, 3, 3, (1, 1), "hwcf", 2),
+]
+"""Cases of tiling=linear, small maps."""
 
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("cta", [0, 1])
 def test_stored_lanes_hold_the_pixels_of_their_outputs(case, cta: int) -> None:
-    _, h, w, _, r, s, pad, _, stride = (*case, 1)[:9]
+    _, h, w, _, r, s, pad, _, stride, dilation = (*case, 1, 1)[:10]
     program = lowered(conv(*case), "tile-conv-shift-reuse")
     schedule = with_module(program, lambda m: read_schedule(m, (cta, 0, 0)))
     taps = {(tap.row, tap.column) for tap in schedule.taps}
@@ -82,21 +102,53 @@ def test_stored_lanes_hold_the_pixels_of_their_outputs(case, cta: int) -> None:
         for lane in stored:
             image, p, q = schedule.stores[lane]
             held = tap.lanes[lane]
-            want = (stride * q + tap.column - pad[1], stride * p + tap.row - pad[0], image)
+            want = (
+                stride * q + dilation * tap.column - pad[1],
+                stride * p + dilation * tap.row - pad[0],
+                image,
+            )
             assert not held.stale and held.pixel.coordinates == want
             inside = 0 <= want[0] < w and 0 <= want[1] < h
-            assert held.pixel.outside == (not inside)
+            assert held.pixel.outside == (not inside) and all(tap.enabled)
         # Taps a stride apart share a copy, which was shifted once between each two: so many lanes
         # at the end of a quarter are stale.
         stale = {lane for lane in range(128) if tap.lanes[lane].stale}
         assert stale == {x for x in range(128) if x % QUARTER >= QUARTER - tap.column // stride}
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_all_ctas_store_every_output_once(case) -> None:
-    n, h, w, _, r, s, pad, _, stride = (*case, 1)[:9]
-    p, q = (h + 2 * pad[0] - r) // stride + 1, (w + 2 * pad[1] - s) // stride + 1
-    program = lowered(conv(*case), "tile-conv-shift-reuse")
+@pytest.mark.parametrize("case", LINEAR)
+def test_linear_lanes_hold_their_pixel_or_are_disabled(case) -> None:
+    """A stored lane multiplies at tap (r, s) exactly if its pixel is in the image, and has it."""
+    _, h, w, _, r, s, pad, _, stride = (*case, 1)[:9]
+    program = lowered(conv(*case), "tile-conv-shift-reuse{tiling=linear}")
+    schedule = with_module(program, read_schedule)
+    assert {(tap.row, tap.column) for tap in schedule.taps} == {
+        (i, j) for i in range(r) for j in range(s)
+    }
+    disabled = 0
+    for tap in schedule.taps:
+        for lane, place in enumerate(schedule.stores):
+            if place is None:
+                continue
+            image, p, q = place
+            want = (stride * q + tap.column - pad[1], stride * p + tap.row - pad[0], image)
+            inside = 0 <= want[0] < w and 0 <= want[1] < h
+            assert tap.enabled[lane] == inside
+            disabled += not inside
+            if inside:
+                held = tap.lanes[lane]
+                assert held.pixel.coordinates == want
+                assert not held.stale and not held.pixel.outside
+    assert disabled
+
+
+@pytest.mark.parametrize(
+    ("case", "tiling"), [(c, "rows") for c in CASES] + [(c, "linear") for c in LINEAR]
+)
+def test_all_ctas_store_every_output_once(case, tiling: str) -> None:
+    n, h, w, _, r, s, pad, _, stride, dilation = (*case, 1, 1)[:10]
+    p, q = outputs(h, w, r, s, pad, stride, dilation)
+    program = lowered(conv(*case), f"tile-conv-shift-reuse{{tiling={tiling}}}")
     ctas = int(re.search(r"tc.grid = array<i64: (\d+)", program)[1])
     seen = []
     with mlir_context() as context:
@@ -123,16 +175,58 @@ def test_the_picture_marks_stale_outside_and_masked_lanes() -> None:
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ("tiling=linear", "tiling=linear"),
         ("tiling=packed", "tiling=packed"),
         ("halo=refresh", "halo=refresh"),
     ],
 )
 def test_other_tilings_and_halos_are_refused_by_name(options: str, named: str) -> None:
     program = lowered(conv(*CASES[0]), f"tile-conv-shift-reuse{{{options}}}")
-    with pytest.raises(InputError, match="with tiling=rows and halo=mask") as refused:
+    with pytest.raises(InputError, match="with tiling=rows or linear and halo=mask") as refused:
         with_module(program, conv_view)
     assert named in str(refused.value).split(", got ")[1]
+
+
+EXAMPLE = CONVOLUTION.parent / "conv_9x9_two_images.mlir"
+
+
+def test_the_table_of_lanes_and_masks() -> None:
+    """docs/convolution.md shows the start; here all of it, of every filter row and CTA, by words.
+
+    Anchor a of the flattened images is on lane a mod 30 of a quarter; tap s reads pixel a - 1 + s
+    of filter row r, 9 r further on.
+    """
+    program = lowered(EXAMPLE.read_text(), "raise-to-tc,tile-conv-shift-reuse{tiling=linear}")
+    pixels = [f"{n}.{h}.{w}" for n in range(2) for h in range(9) for w in range(9)]
+    for cta, row in ((cta, row) for cta in range(2) for row in range(3)):
+        view = with_module(program, partial(conv_view, cta=(cta, 0, 0), filter_row=row))
+        assert view.table[0].split() == ["lane", "output", "s=0", "s=1", "s=2"]
+        assert len(view.table) == 129
+        for lane, line in enumerate(view.table[1:]):
+            quarter, place = 4 * cta + lane // 32, lane % 32
+            anchor = 30 * quarter + place
+            n, h, w = anchor // 81, anchor // 9 % 9, anchor % 9
+            stored = place < 30 and n < 2 and h < 7
+            words = [str(lane), f"{n}.{h}.{w}" if stored else "none"]
+            for s in range(3):
+                stale = place + s > 31  # lane 31 has kept what it held before the first shift
+                at = anchor + 9 * row - 1 + min(s, 31 - place)
+                held = pixels[at] if 0 <= at < 162 else "zero"
+                held += " stale" if stale else ""
+                on = 0 <= h + row < 9 and 0 <= w - 1 + s < 9
+                words += [held if on else f"- ({held})"]
+            assert re.split("  +", line.strip()) == words
+    shown = text(view)
+    assert "n.h.w where a quarter has several rows" in shown
+    assert "*  disabled output lane" in shown
+
+
+def test_masks_that_nothing_wrote_are_named() -> None:
+    program = lowered(EXAMPLE.read_text(), "raise-to-tc,tile-conv-shift-reuse{tiling=linear}")
+    for_all_taps = '"tc.write_lane_mask"(%16, %arg4'
+    assert for_all_taps in program
+    for_the_first = program.replace(for_all_taps, '"tc.write_lane_mask"(%16, %c0')
+    with pytest.raises(InputError, match="reads mask 1, which not every warp has written"):
+        with_module(for_the_first, conv_view)
 
 
 def test_a_schedule_that_stores_stale_lanes_is_seen() -> None:

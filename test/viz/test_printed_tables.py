@@ -8,10 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tcir import run_ptx
 from tcir.machine.numerics.warp_mma import AMPERE, warp_mma
 from tcir.viz.command import main
 
 from . import printed_tables
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "mma_m16n8k16.ptx"
 
 
 def numbers(table: str) -> list[list[str]]:
@@ -49,6 +52,43 @@ def test_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     got = shown(capsys, "--operand", "C", "--values", str(file))
     assert got == numbers(printed_tables.D)
     assert sum(map(len, got)) == 128
+
+
+@pytest.mark.parametrize(("target", "misses"), [("sm_80", 0), ("sm_90", 14), ("sm_100a", 14)])
+def test_the_example_prints_them(
+    target: str, misses: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """examples/mma_m16n8k16.ptx, instruction by instruction; other targets round otherwise."""
+    text = EXAMPLE.read_text().replace(".target sm_80", f".target {target}")
+    text = text.replace(".version 7.0", ".version 8.6")
+    d = np.zeros((16, 8), np.float16)
+    a, b = (matrix.astype(np.float16) for matrix in inputs())
+    report = run_ptx(text, grid=1, block=32, args=[a, np.ascontiguousarray(b.T), d])
+    assert report.ok and not report.findings
+    np.save(tmp_path / "d.npy", d)
+    got = shown(capsys, "--operand", "D", "--values", str(tmp_path / "d.npy"))
+    expected = numbers(printed_tables.D)
+    pairs = [(x, y) for mine, theirs in zip(got, expected) for x, y in zip(mine, theirs)]
+    assert len(pairs) == 128
+    assert sum(x != y for x, y in pairs) == misses
+
+
+@pytest.mark.parametrize(("old", "new"), [
+    ("and.b32        %r8, %r1, 16", "and.b32        %r8, %r1, 8"),
+    ("{%b0, %b1}, {%d0, %d1};", "{%b1, %b0}, {%d0, %d1};"),
+    ("ldmatrix.sync.aligned.m8n8.x2.shared", "ldmatrix.sync.aligned.m8n8.x2.trans.shared"),
+    ("[%rd7+128], %d1", "[%rd7+128], %d0"),
+])  # fmt: skip
+def test_a_wrong_address_or_register_prints_another(old: str, new: str) -> None:
+    text = EXAMPLE.read_text()
+    assert text.count(old) == 1
+    results = []
+    for source in (text, text.replace(old, new)):
+        d = np.zeros((16, 8), np.float16)
+        a, b = (matrix.astype(np.float16) for matrix in inputs())
+        run_ptx(source, grid=1, block=32, args=[a, np.ascontiguousarray(b.T), d])
+        results.append(d)
+    assert (results[0] != results[1]).any()
 
 
 def test_reference() -> None:

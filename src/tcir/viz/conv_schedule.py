@@ -1,12 +1,14 @@
 """The shift-reuse steps of a convolution, read from the tile program itself.
 
 `read_schedule` follows a CTA's program (the result of ``tile-conv-shift-reuse`` with tiling rows
-and halo mask; others are rejected): which pixel each TMA box puts on which row, which rows each
-copy puts on which lanes, what every ``.ashift`` moves, and which lanes the epilogue stores.
+or linear and halo mask; others are rejected): which pixel each TMA box puts on which row, which
+rows each copy puts on which lanes, what every ``.ashift`` moves, which lanes each mma disables, and
+which lanes the epilogue stores.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -17,16 +19,16 @@ from tcir.layout.tmem import LANES
 from .walk import Object, Step, Walk, kernel_of
 
 QUARTER = LANES // 4
+_TILES = {"tc.smem_tile", "tc.tmem_tile", "tc.lane_masks", "tc.tmem_st"}
+"""Made or set to zero; what they hold comes from other ops."""
 
 DRAWN = (
-    "expected the result of tile-conv-shift-reuse with tiling=rows and halo=mask (what is drawn: "
+    "expected the result of tile-conv-shift-reuse with tiling=rows or linear and halo=mask (drawn: "
     "the pixel on each lane at each tap of a filter row, and the lanes that are stored)"
 )
 # Any op without a handler is an error; these messages name the pass option that brought it, which
 # only the pass knows.
 _OPTION_OF = {
-    "tc.lane_masks": "tiling=linear",
-    "tc.lane_index": "a tiling other than rows, or to a dilation",
     "tc.refresh": "halo=refresh",
     "tc.shift": "shift=shift",
 }
@@ -59,6 +61,7 @@ class Tap:
     shift: bool
     lanes: tuple[Lane, ...]
     copy: int  # which copy to tensor memory it multiplies; a stride of 2 has two
+    enabled: tuple[bool, ...] = (True,) * LANES  # False: disable-output-lane keeps the lane's sum
 
 
 @dataclass
@@ -85,6 +88,23 @@ class _Map:
     dims: tuple[int, ...]
     box: tuple[int, ...]
     steps: tuple[int, ...]  # of the box, in elements: the strides of the convolution
+    shape: tuple[int, ...]  # of the tensor, from the last dimension but channels to the first
+
+    def pixel(self, point: list[int]) -> Pixel:
+        """The pixel at a position of the map: by coordinates, or counted through all of them."""
+        outside = any(not 0 <= c < n for c, n in zip(point, self.dims[1:]))
+        if len(point) == 1 < len(self.shape):
+            rest, point = point[0], []
+            for extent in self.shape[:-1]:
+                point.append(rest % extent)
+                rest //= extent
+            point.append(rest)
+        return Pixel(tuple(point), outside)
+
+
+def _extents(memory: Object) -> tuple[int, ...]:
+    """The shape of a memref."""
+    return tuple(int(n) for n in re.findall(r"(\d+)x", memory.type.split("<")[1].split(",")[0]))
 
 
 @dataclass
@@ -93,12 +113,16 @@ class _Reader:
     maps: dict[int, _Map] = field(default_factory=dict)
     loads: dict[int, list[tuple[int, _Map, list[int]]]] = field(default_factory=dict)
     tensor: dict[tuple[int, int], tuple[Lane, ...]] = field(default_factory=dict)
+    masks: dict[tuple[int, int, int], tuple[int, ...]] = field(default_factory=dict)
+    enabled: dict[int, tuple[bool, ...]] = field(default_factory=dict)
 
     def visit(self, step: Step) -> Any:
         name = step.name
         handler = {
             "tc.make_tensor_map": self._map, "tc.tma_load": self._load, "tc.cp": self._copy,
             "tc.mma": self._mma, "tc.tmem_ld": self._read, "tc.store_rows": self._store,
+            "tc.store_lanes": self._store_lanes, "tc.write_lane_mask": self._write_mask,
+            "tc.enable_lanes": self._enable, "tc.lane_index": self._lane_index,
         }.get(name)  # fmt: skip
         if handler is not None:
             return handler(step)
@@ -106,7 +130,7 @@ class _Reader:
             return step.operands[0]  # value conversions keep the lanes
         if name in _OPTION_OF:
             raise InputError(f"{DRAWN}, got {name}, which belongs to {_OPTION_OF[name]}")
-        if name.startswith("tc.") and name not in ("tc.smem_tile", "tc.tmem_tile"):
+        if name.startswith("tc.") and name not in _TILES:
             raise InputError(
                 f"{name} is not part of a sequential tile program; give the result of "
                 "tile-conv-shift-reuse, before the passes that follow it"
@@ -122,6 +146,7 @@ class _Reader:
             tuple(step.integers("dims")),
             tuple(step.integers("box")),
             tuple(step.integers("element_strides")),
+            _extents(step.operands[0])[-2::-1],
         )
         return Object("map", key, "")
 
@@ -143,8 +168,7 @@ class _Reader:
                 for extent, step, first in zip(extents, steps, start[1:]):
                     point.append(first + rest % extent * step)
                     rest //= extent
-                outside = any(not 0 <= c < n for c, n in zip(point, described.dims[1:]))
-                rows[row + r] = Pixel(tuple(point), outside)
+                rows[row + r] = described.pixel(point)
         return rows
 
     def _filter(self, tile: Object) -> tuple[int, int, int]:
@@ -176,7 +200,8 @@ class _Reader:
             )
         lanes, shift = self.tensor[at], step.flag("ashift")
         row, column, channel = self._filter(b)
-        self.schedule.taps.append(Tap(row, column, channel, at[1], shift, lanes, a.key))
+        enabled = self.enabled.get(step.operands[0].key, (True,) * LANES)
+        self.schedule.taps.append(Tap(row, column, channel, at[1], shift, lanes, a.key, enabled))
         if shift:
             # PTX ISA 9.7.16.10.9: after the product; lane 31 of a sub-partition keeps its value.
             self.tensor[at] = tuple(
@@ -188,16 +213,44 @@ class _Reader:
         quarter = step.operands[1]
         return Object("rows", quarter, "")
 
+    def _lane_index(self, _: Step) -> tuple[int, ...]:
+        return tuple(range(QUARTER))
+
+    def _write_mask(self, step: Step) -> None:
+        table, tap, quarter, lanes = step.operands
+        if not isinstance(lanes, tuple):
+            raise InputError("expected masks computed from indices, got one that depends on data")
+        self.masks[table.key, tap, quarter] = lanes
+
+    def _enable(self, step: Step) -> Object:
+        tile, table, tap = step.operands
+        key = 3_000_000 + len(self.enabled)
+        quarters = [self.masks.get((table.key, tap, q), ()) for q in range(LANES // QUARTER)]
+        if not all(quarters):
+            raise InputError(f"tc.enable_lanes reads mask {tap}, which not every warp has written")
+        self.enabled[key] = tuple(bool(lane) for quarter in quarters for lane in quarter)
+        return Object(tile.kind, key, tile.type)
+
     def _store(self, step: Step) -> None:
         value, target, *indices = step.operands
-        rows, dimension = step.integer("rows"), step.integer("row_dim")
-        extents = [int(n) for n in target.type.split("<")[1].split("x")[: len(indices)]]
-        self.schedule.output = tuple(extents)
-        for i in range(rows):
+        dimension = step.integer("row_dim")
+        for i in range(step.integer("rows")):
             place = list(indices)
             place[dimension] += i
-            if all(0 <= c < n for c, n in zip(place, extents)):
-                self.schedule.stores[value.key * QUARTER + i] = tuple(place[:-1])
+            self._stored(value, target, i, place)
+
+    def _store_lanes(self, step: Step) -> None:
+        value, target, *indices = step.operands
+        columns = [x if isinstance(x, tuple) else (x,) * QUARTER for x in indices]
+        for i, place in enumerate(zip(*columns, strict=True)):
+            self._stored(value, target, i, list(place))
+
+    def _stored(self, value: Object, target: Object, lane: int, place: list[int]) -> None:
+        """A lane's output; outside the tensor it is not stored."""
+        extents = _extents(target)
+        self.schedule.output = extents
+        if all(0 <= c < n for c, n in zip(place, extents, strict=True)):
+            self.schedule.stores[value.key * QUARTER + lane] = tuple(place[:-1])
 
 
 def read_schedule(module: Any, cta: tuple[int, int, int] = (0, 0, 0)) -> Schedule:

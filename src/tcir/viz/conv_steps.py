@@ -1,4 +1,4 @@
-"""The pixel on each lane at each tap of a filter row."""
+"""The pixel on each lane at each tap of a filter row, and the lanes whose product is masked."""
 
 from __future__ import annotations
 
@@ -26,17 +26,57 @@ def conv_view(
     grids = [_quarter(schedule, taps, q, span) for q in range(LANES // QUARTER)]
     shifts = sum(tap.shift for tap in taps)
     stored = sum(place is not None for place in schedule.stores)
+    masked = [] if all(all(tap.enabled) for tap in taps) else [
+        Key(OUTSIDE, "disabled output lane: its sum stays as it is", "ring")
+    ]  # fmt: skip
     return Picture(
         f"Shift reuse in {schedule.function}: filter row r={row}, CTA {cta[0]},{cta[1]}",
         f"{_copies(taps)} {len(taps)} taps; after {shifts} of them .ashift moves "
-        f"every pixel one lane down. Cells: w of the input pixel on the lane. {stored} of {LANES} "
-        "lanes are stored.",
+        f"every pixel one lane down. Cells: w of the input pixel on the lane{_or_all(taps)}. "
+        f"{stored} of {LANES} lanes are stored.",
         grids,
         [Key(viridis(0.15), "pixel, small w"), Key(viridis(0.9), "pixel, large w"),
          Key(OUTSIDE, "outside the image: zeros loaded", "cross"),
-         Key(STALE, "stale: left behind by a shift", "hatch"),
+         Key(STALE, "stale: left behind by a shift", "hatch"), *masked,
          Key(EMPTY, "stored output q"), Key(OUTSIDE, "masked: not stored", "hatch")],
+        lane_table(schedule, taps),
     )  # fmt: skip
+
+
+def lane_table(schedule: Schedule, taps: list[Tap]) -> list[str]:
+    """By lane: its output n.p.q and the pixel n.h.w it holds at each tap; ``-`` is a masked one."""
+    rows = [["lane", "output", *(f"s={tap.column}" for tap in taps)]]
+    for lane in range(LANES):
+        place = schedule.stores[lane]
+        output = "none" if place is None else ".".join(map(str, place))
+        rows.append([str(lane), output, *(_entry(tap, lane) for tap in taps)])
+    wide = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return [
+        "  ".join((f"{row[0]:>{wide[0]}}", *(f"{word:<{n}}" for word, n in zip(row[1:], wide[1:]))))
+        .rstrip()
+        for row in rows
+    ]  # fmt: skip
+
+
+def _entry(tap: Tap, lane: int) -> str:
+    held = tap.lanes[lane]
+    if held.pixel is None:
+        return "undefined"
+    words = "zero" if held.pixel.outside else _name(held)
+    words += " stale" if held.stale else ""
+    return words if tap.enabled[lane] else f"- ({words})"
+
+
+def _name(lane: Lane) -> str:
+    """``n.h.w``."""
+    assert lane.pixel is not None
+    return ".".join(map(str, reversed(lane.pixel.coordinates)))
+
+
+def _or_all(taps: list[Tap]) -> str:
+    quarters = [range(q, q + QUARTER) for q in range(0, LANES, QUARTER)]
+    alike = all(_height([tap.lanes[i] for i in lanes]) for tap in taps for lanes in quarters)
+    return "" if alike else ", n.h.w where a quarter has several rows"
 
 
 def _copies(taps: list[Tap]) -> str:
@@ -55,8 +95,11 @@ def _height(lanes: list[Lane]) -> str:
 
 def _quarter(schedule: Schedule, taps: list[Tap], quarter: int, span: tuple[int, int]) -> Grid:
     lanes = range(quarter * QUARTER, (quarter + 1) * QUARTER)
-    cells = [[_cell(tap.lanes[lane], span) for lane in lanes] for tap in taps]
-    cells.append([_store(schedule, lane) for lane in lanes])
+    whole = not all(_height([tap.lanes[i] for i in lanes]) for tap in taps)
+    cells = [
+        [_cell(tap.lanes[lane], span, whole, tap.enabled[lane]) for lane in lanes] for tap in taps
+    ]
+    cells.append([_store(schedule, lane, whole) for lane in lanes])
     places = [schedule.stores[lane] for lane in lanes if schedule.stores[lane] is not None]
     fixed = {place[:-1] for place in places if place is not None}
     where = "several rows" if len(fixed) > 1 else "nothing"
@@ -69,31 +112,35 @@ def _quarter(schedule: Schedule, taps: list[Tap], quarter: int, span: tuple[int,
     )
     return Grid(
         cells,
-        [*labels, "stores q"],
+        [*labels, "stores n.p.q" if whole else "stores q"],
         [str(lane) for lane in lanes],
-        title=f"Quarter {quarter}: input {height}, output {where}",
+        title=f"Quarter {quarter}: input {height or 'several rows'}, output {where}",
         row_axis="lane",
         caption=f"WRONG: stored although stale: lanes {wrong}" if wrong else "",
         gaps=(len(taps), 0),
     )
 
 
-def _cell(lane: Lane, span: tuple[int, int]) -> Cell:
+def _cell(lane: Lane, span: tuple[int, int], whole: bool, enabled: bool) -> Cell:
     if lane.pixel is None:
         return Cell(("-",), about="undefined: nothing was loaded here")
     w = lane.pixel.coordinates[0]
+    words = (_name(lane) if whole else str(w),)
     about = f"pixel (w, h, n) = {lane.pixel.coordinates}"
+    if not enabled:
+        return Cell(words, OUTSIDE, "ring", f"disabled output lane: {about}")
     if lane.stale:
-        return Cell((str(w),), STALE, "hatch", f"stale: {about}")
+        return Cell(words, STALE, "hatch", f"stale: {about}")
     if lane.pixel.outside:
-        return Cell((str(w),), OUTSIDE, "cross", f"outside the image, 0: {about}")
+        return Cell(words, OUTSIDE, "cross", f"outside the image, 0: {about}")
     low, high = span
     part = (w - low) / max(high - low, 1)
-    return Cell((str(w),), viridis(0.12 + 0.85 * part), about=about)
+    return Cell(words, viridis(0.12 + 0.85 * part), about=about)
 
 
-def _store(schedule: Schedule, lane: int) -> Cell:
+def _store(schedule: Schedule, lane: int, whole: bool) -> Cell:
     place = schedule.stores[lane]
     if place is None:
         return Cell(("-",), OUTSIDE, "hatch", f"lane {lane}: masked, not stored")
-    return Cell((str(place[-1]),), about=f"lane {lane}: output (n, p, q) = {place}")
+    words = ".".join(map(str, place)) if whole else str(place[-1])
+    return Cell((words,), about=f"lane {lane}: output (n, p, q) = {place}")

@@ -46,6 +46,20 @@ _CASTS = {"arith.index_cast", "arith.index_castui", "arith.extui", "arith.extsi"
 _COMPUTED = {*_ARITHMETIC, *_CASTS, "arith.cmpi", "arith.select"}
 
 
+_LANES = re.compile(r"vector<(\d+)x(?:index|i\d+)>")
+
+
+def _scalar(operation: Any, name: str, operands: tuple[int, ...]) -> int:
+    """The result of an op of `_COMPUTED` on numbers."""
+    if name in _ARITHMETIC:
+        return _ARITHMETIC[name](*operands)
+    if name == "arith.cmpi":
+        return int(_PREDICATES[int(operation.attributes["predicate"].value)](*operands))
+    if name == "arith.select":
+        return operands[1] if operands[0] else operands[2]
+    return operands[0]  # a cast
+
+
 @dataclass(frozen=True)
 class Object:
     """A value that is not a number: the `kind` of op that made it, and the slot of a ring."""
@@ -58,7 +72,7 @@ class Object:
 
 @dataclass
 class Step:
-    """An op as passed to the callback: operands are numbers or `Object`s."""
+    """An op as passed to the callback: operands are numbers, tuples of them, or `Object`s."""
 
     name: str
     operands: list[Any]
@@ -127,18 +141,14 @@ class Walk:
         operands = self._operands(operation)
         if name == "arith.constant":
             self._set(operation, [self._constant(operation)])
-        elif name in _COMPUTED and not isinstance(operands[0], int):
-            # Differs from lane to lane (a vector): no schedule depends on it.
-            self._set(operation, [Object(name, self.count, str(operation.results[0].type))])
-        elif name in _ARITHMETIC:
-            self._set(operation, [_ARITHMETIC[name](*operands)])
-        elif name in _CASTS:
-            self._set(operation, [operands[0]])
-        elif name == "arith.cmpi":
-            predicate = _PREDICATES[int(operation.attributes["predicate"].value)]
-            self._set(operation, [int(predicate(*operands))])
-        elif name == "arith.select":
-            self._set(operation, [operands[1] if operands[0] else operands[2]])
+        elif name in _COMPUTED:
+            self._set(operation, [self._computed(operation, name, operands)])
+        elif name == "vector.broadcast" and isinstance(operands[0], int):
+            lanes = _LANES.fullmatch(str(operation.results[0].type))
+            if lanes is None:
+                self._visit(operation, name, operands)
+            else:
+                self._set(operation, [(operands[0],) * int(lanes[1])])
         elif name == "gpu.block_id":
             match = re.search(r"dim (\w)", str(operation.attributes["dimension"]))
             axis = match[1] if match else str(operation.attributes["dimension"])[-2]
@@ -153,6 +163,18 @@ class Walk:
             self._role(operation)
         else:
             self._visit(operation, name, operands)
+
+    def _computed(self, operation: Any, name: str, operands: list[Any]) -> Any:
+        """A number, or a tuple of them for a vector; what depends on data is an `Object`."""
+        if name == "arith.select" and isinstance(operands[0], int):
+            return operands[1] if operands[0] else operands[2]
+        if any(isinstance(operand, Object) for operand in operands):
+            return Object(name, self.count, str(operation.results[0].type))
+        lanes = max((len(x) for x in operands if isinstance(x, tuple)), default=0)
+        if lanes:
+            columns = [x if isinstance(x, tuple) else (x,) * lanes for x in operands]
+            return tuple(_scalar(operation, name, point) for point in zip(*columns, strict=True))
+        return _scalar(operation, name, tuple(operands))
 
     def _constant(self, operation: Any) -> Any:
         value = operation.attributes["value"]
