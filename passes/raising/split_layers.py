@@ -16,6 +16,7 @@ from tcir.passes.build.tensor_functions import SIMT, functions_with_body, tensor
 from tcir.passes.raising.contraction import is_contraction, value
 from tcir.passes.raising.fuse_epilogue import VIEWS
 from tcir.passes.raising.scaled_contraction import is_scaled_contraction
+from tcir.passes.raising.stored_scale import check_stored_scales
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 
@@ -126,6 +127,7 @@ class _Layers:
         fused = [each.root for each in launches if each.product is not None]
         if not launches or (len(launches) == 1 and fused == [r.owner for r in self.returned]):
             return
+        check_stored_scales(self.function)  # of codes that leave this function
         self._check_ops()
         self._check_results()
         numbers = self._numbers(module, launches)
