@@ -293,9 +293,9 @@ AFTER = "linalg.{} ins({} : tensor<8x16xf32>) outs(%e : tensor<8x16xf32>) -> ten
 LARGEST = """%v = linalg.generic {
     indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (i, j)>],
     iterator_types = ["parallel", "parallel", "reduction"]
-  } ins(%a : tensor<8x64xf16>) outs(%f : tensor<8x16xf32>) {
-    ^bb0(%x: f16, %y: f32):
-      %n = arith.extf %x : f16 to f32
+  } ins(%r : tensor<8x16xf32>) outs(%f : tensor<8x16xf32>) {
+    ^bb0(%x: f32, %y: f32):
+      %n = math.absf %x : f32
       %m = arith.maximumf %n, %y : f32
       linalg.yield %m : f32
   } -> tensor<8x16xf32>
@@ -313,14 +313,16 @@ PRODUCT = """%w = arith.constant dense<0.5> : tensor<16x16xf32>
         ("%v = " + AFTER.format("sqrt", "%r"), "no bound is known"),
         (PRODUCT + AFTER.format("exp", "%u"), "beyond the bound"),
         (PRODUCT + AFTER.format("sqrt", "%u"), "no bound is known"),
-        (LARGEST, "no bound is known"),
+        (LARGEST, "beyond the bound"),
+        (LARGEST.replace("math.absf", "math.sqrt"), "no bound is known"),
     ],
     ids=[
         "a function of stated accuracy",
         "another function",
         "one behind a product of sums",
         "another one there",
-        "no sum",
+        "a largest element",
+        "another reduction",
     ],
 )
 def test_a_bound_is_refused_for_other_arithmetic(

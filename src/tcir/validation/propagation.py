@@ -138,10 +138,6 @@ class _Carrier:
         if not _off(operands) and (self.sums == EXACT or value.dtype.kind in "iu"):
             return Known.exact(value)
         inner = {each.name for region in op.regions for each in region.blocks[0].operations}
-        if inner and inner <= _EXTREMES:
-            largest = (run([each.error for each in factors], np.zeros_like),
-                       run([each.square for each in factors], np.zeros_like))  # fmt: skip
-            return Known(value, *map(bounds.upper, largest))
         if value.dtype.name not in bounds.ROUNDING or not inner <= _PRODUCTS:
             raise NoBoundError(f"{op.name} to {value.dtype.name}")
         magnitudes = [each.size if _off([each]) else np.abs(each.value) for each in factors]
@@ -280,8 +276,6 @@ def quantised_blocks(op: ir.OpView, values: Known, *norm: Known) -> list[Known]:
 
 _PRODUCTS = {"arith.addf", "arith.extf", "arith.mulf", "arith.scaling_extf", "linalg.yield"}
 """What makes up a sum of products."""
-_EXTREMES = {"arith.maximumf", "arith.maxnumf", "linalg.yield"}
-"""What makes up a largest element."""
 _VIEWS = ("tensor.collapse_shape", "tensor.expand_shape")
 
 
