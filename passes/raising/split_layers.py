@@ -106,7 +106,11 @@ class _Layers:
 
     @staticmethod
     def of(function: func.FuncOp, simt: bool) -> _Layers:
-        """Decides what is fused, and what is in memory."""
+        """Decides what is fused, and what is in memory; drops ops whose results nobody reads."""
+        for each in reversed(list(function.entry_block)):
+            pure = each.operation.name.partition(".")[0] in ("arith", "linalg", "math", "tensor")
+            if pure and each.results and not any(list(result.uses) for result in each.results):
+                each.operation.erase()
         *ops, end = (each.operation for each in function.entry_block)
         returned = list(end.operands)
         products = [] if simt else [op for op in ops if is_product(op)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -155,3 +156,39 @@ def attention(rows: int, keys: int, width: int) -> str:
     scaled = layers.each(f"{rows}x{keys}xf32", scale, (scores, "mn"))
     p = layers.rounded(layers.softmax(scaled))
     return layers.text(layers.product(p, v, f"{rows}x{width}xf32"))
+
+
+def anything(seed: int) -> str:
+    """Square layers at random: products, biases, activations, residuals, transposes, softmax.
+
+    Each op reads any tensors made before it; one or two are returned.
+    """
+    draw = random.Random(seed)
+    layers, n = Layers(), 32
+    wide, narrow = f"{n}x{n}xf32", f"{n}x{n}xbf16"
+    inputs = [layers.argument(f"w{k}", narrow) for k in range(3)]
+    bias = layers.argument("b", f"{n}xf32")
+    rounded, sums = list(inputs), [layers.product(*draw.sample(inputs, 2), wide)]
+    for _ in range(draw.randint(2, 7)):
+        x, y = draw.choice(sums), draw.choice(sums)
+        match draw.randrange(8):
+            case 0 | 1:
+                sums.append(layers.product(draw.choice(rounded), draw.choice(rounded), wide))
+            case 2:
+                sums.append(layers.bias(x, bias, draw.choice(["", RELU])))
+            case 3:
+                add = "%t = arith.addf %s, %s1 : f32"
+                sums.append(layers.each(wide, add, (x, "mn"), (y, draw.choice(["mn", "nm"]))))
+            case 4:
+                sums.append(layers.softmax(x))
+            case 5:
+                most = "%t = arith.maximumf %s, %o : f32"
+                rows = layers.reduced(f"{n}xf32", most, "0xFF800000", (x, "mn"))
+                sub = "%t = arith.subf %s, %s1 : f32"
+                sums.append(layers.each(wide, sub, (y, "mn"), (rows, draw.choice("mn"))))
+            case _:
+                rounded.append(layers.rounded(x))
+    results = [sums[-1]]
+    if len(sums) > 1 and draw.random() < 0.5:
+        results.append(draw.choice(sums[:-1]))
+    return layers.text(*results)

@@ -14,12 +14,14 @@ import scipy.special
 import tcir
 from tcir._mlir import ir
 from tcir.errors import PassError
+from tcir.passes.raising.fuse_epilogue import FuseEpilogue
+from tcir.passes.raising.raise_to_tc import RaiseToTc
 from tcir.passes.raising.split_launches import SplitLaunches
 from tcir.passes.raising.split_layers import SplitLayers
 from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
 
 from .breaking import Edit, change_text, run_broken, set_attribute
-from .layers_text import GELU, Layers, attention, perceptron
+from .layers_text import GELU, Layers, anything, attention, perceptron
 
 Array = np.ndarray[Any, Any]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "mlp_bf16.mlir"
@@ -145,6 +147,21 @@ def test_results_on_the_way() -> None:
     want_h = (a.astype(float) @ b.astype(float)).astype(BF16)
     got_y, got_h = run(text, "gemm", [a, b], ((40, 32), F32), ((40, 32), BF16))
     assert (got_h == want_h).all() and (got_y == want_h.astype(float) @ b.astype(float)).all()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_any_layers_are_cut_without_a_difference(seed: int) -> None:
+    passes = tcir.Pipeline([SplitLayers(), FuseEpilogue(), RaiseToTc()])
+    report = tcir.validate(anything(seed), passes)
+    assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
+
+
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 60))]
+)
+def test_any_layers_at_every_level(seed: int) -> None:
+    report = tcir.validate(anything(seed), "gemm", inputs="random" if seed % 2 else "integers")
+    assert report.ok, str(report)
 
 
 # --- CUDA cores ------------------------------------------------------------------------------
