@@ -1,11 +1,13 @@
 """Loads of register tiles."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import is_integer, optional_integer
 from tcir.dialect.limits import QUARTER_LANES
 from tcir.dialect.operation import Op
+from tcir.dialect.ops.lanes import is_lane_vector
 from tcir.dialect.rules import Broken, verify
 
 
@@ -15,6 +17,8 @@ class LoadRowsOp(Op, name="load_rows", issued_by="warp", role="epilogue", loads=
     ``value`` is ``vector<32 x C x T>``. From ``indices`` (one per dimension, unsigned) its rows go
     along dimension ``row_dim`` of ``tensor`` and its columns along ``column_dim``; without the
     attribute all rows (columns) are alike, so that a vector or a number is spread over the tile.
+    Where rows have places of their own, as in ``tc.store_lanes``, there is no ``row_dim``: every
+    index is a ``vector<32xindex>``, element i that of row i.
     Each thread loads its row, with vector loads where its columns are contiguous (PTX ISA 9.7.9.8).
     """
 
@@ -25,13 +29,18 @@ class LoadRowsOp(Op, name="load_rows", issued_by="warp", role="epilogue", loads=
       %r = "tc.load_rows"(%c, %m, %n) {row_dim = 0 : i64, column_dim = 1 : i64,
           operandSegmentSizes = array<i32: 1, 2>}
           : (memref<256x192xf16>, index, index) -> vector<32x16xf16>
+      %rows = "tc.lane_index"() : () -> vector<32xindex>
+      %columns = vector.broadcast %n : index to vector<32xindex>
+      %l = "tc.load_rows"(%c, %rows, %columns) {column_dim = 1 : i64,
+          operandSegmentSizes = array<i32: 1, 2>}
+          : (memref<256x192xf16>, vector<32xindex>, vector<32xindex>) -> vector<32x16xf16>
       return
     }
     """
     form = "{tensor}[{indices}]"
 
     tensor: ext.Operand[ir.MemRefType]
-    indices: Sequence[ext.Operand[ir.IndexType]]
+    indices: Sequence[ext.Operand[Any]]  # all index, or all vector<32xindex>
     value: ext.Result[ir.VectorType]
 
 
@@ -90,3 +99,19 @@ def _(op: LoadRowsOp) -> Broken:
             return None
     got = ", ".join(f"{name} = {op.attributes.get(name, 'none')}" for name in names)
     return {"rank": rank, "got": got}
+
+
+@verify(
+    LoadRowsOp,
+    "lanes",
+    "tc",
+    "indices must be of index, or of vector<32xindex> without row_dim, got {got} with row_dim = "
+    "{row_dim}: rows follow each other along row_dim, or each has a place of its own",
+)
+def _(op: LoadRowsOp) -> Broken:
+    got, row_dim = [index.type for index in op.indices], optional_integer(op, "row_dim")
+    if all(isinstance(type_, ir.IndexType) for type_ in got):
+        return None
+    if row_dim is None and all(is_lane_vector(type_, "index") for type_ in got):
+        return None
+    return {"got": ", ".join(map(str, got)), "row_dim": op.attributes.get("row_dim", "none")}

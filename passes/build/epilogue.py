@@ -11,6 +11,7 @@ from tcir.dialect.limits import QUARTER_LANES
 from tcir.passes.build import index
 from tcir.passes.build.emit import i64
 from tcir.passes.build.index import Index
+from tcir.passes.build.lanes import spread
 
 Epilogue: TypeAlias = "Callable[[ir.Value, Sequence[Index]], ir.Value]"
 """``epilogue(sums, at)``: the register tile to store, as many lanes as `sums`, a register tile of
@@ -47,7 +48,7 @@ Staged: TypeAlias = "Mapping[ir.OpView, Callable[[int], ir.Value]]"
 def fused(
     op: tc.EpilogueOp,
     tensors: Sequence[ir.Value],
-    row_dim: int,
+    row_dim: int | None,
     column_dim: int | None = None,
     staged: Staged | None = None,
     group: Index | None = None,
@@ -55,8 +56,9 @@ def fused(
     """The body of a ``tc.epilogue``, on register tiles.
 
     tensors: the kernel's memrefs of what its elements are read from; row_dim, column_dim: the
-    output's dimensions that lanes and columns go along; None: the last; staged: what loads the
-    elements that TMA has brought to shared memory; group: that all rows of the tile are of
+    output's dimensions that lanes and columns go along; None: lanes have places of their own, and
+    columns go along the last; staged: what loads the elements that TMA has brought to shared
+    memory; group: that all rows of the tile are of
     """
     if column_dim is None:
         column_dim = op.out.type.rank - 1
@@ -68,12 +70,12 @@ def fused(
                 return staged[element](columns)
         dims, tensor = element.dims, sources[element]
         outer: list[Index] = [group] if element.of_group and group is not None else []
-        places = index.values([*outer, *(0 if d is None else at[d] for d in dims)])
+        places = _places([*outer, *(0 if d is None else at[d] for d in dims)])
         kind = ir.VectorType.get([QUARTER_LANES, columns], tensor.type.element_type)
         with element.location:
             loaded = tc.LoadRowsOp(tensor, places, kind)
         for name, dim in (("row_dim", row_dim), ("column_dim", column_dim)):
-            if dim in dims:
+            if dim is not None and dim in dims:
                 loaded.attributes[name] = i64(len(outer) + dims.index(dim))
         return loaded.value
 
@@ -92,6 +94,13 @@ def fused(
         return known[end.operands[0]]
 
     return epilogue
+
+
+def _places(numbers: list[Index]) -> list[ir.Value]:
+    """Indices of a load: an index for each of `numbers`, or one for each lane where one is so."""
+    if any(isinstance(n, ir.Value) and isinstance(n.type, ir.VectorType) for n in numbers):
+        return [spread(number).value for number in numbers]
+    return index.values(numbers)
 
 
 def every_other(tile: ir.Value) -> list[ir.Value]:

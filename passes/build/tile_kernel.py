@@ -43,34 +43,37 @@ class Source:
     def epilogue(
         self,
         arguments: Sequence[ir.Value],
-        row_dim: int,
+        row_dim: int | None,
         column_dim: int | None = None,
         staged: Staged | None = None,
         group: Index | None = None,
     ) -> Epilogue:
-        """What the kernel of `arguments` does to its sums; lanes go along `row_dim` of its output,
-        columns along `column_dim` (None: the last); `staged` and `group` as in `fused`."""
+        """What the kernel of `arguments` does to its sums; lanes go along `row_dim` of its output
+        (None: have places of their own), columns along `column_dim` (None: the last); `staged` and
+        `group` as in `fused`."""
         if self.after is None:
             wide = self.op.result.type.element_type
             return rounded(wide if self.quantise else arguments[-1].type.element_type)
         inputs = [argument(arguments, each.tensor) for each in self.after.elements]
         return fused(self.after, inputs, row_dim, column_dim, staged, group)
 
+    def column(self, sums: Index) -> Index:
+        """The column of the output, from that of the sums."""
+        return index.div(sums, 2) if self.after is not None and self.after.gated else sums
+
     def indices(self, places: Places) -> Places:
         """The indices in the output, from those of the sums."""
-        if self.after is None or not self.after.gated:
-            return places
 
-        def halved(quarter: ir.Value) -> Callable[[ir.Value], list[Index]]:
+        def of_output(quarter: ir.Value) -> Callable[[ir.Value], list[Index]]:
             at = places(quarter)
 
             def indices(column: ir.Value) -> list[Index]:
                 *rows, first = at(column)
-                return [*rows, index.div(first, 2)]
+                return [*rows, self.column(first)]
 
             return indices
 
-        return halved
+        return of_output
 
     def quantiser(self, arguments: Sequence[ir.Value]) -> Quantiser:
         """What quantises the results in the kernel of `arguments`."""

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tcir._mlir import ir
-from tcir.dialect import tc
-from tcir.passes.build.tile_kernel import choose_n_tile, find_sources
+from tcir.passes.build.tile_kernel import choose_n_tile
 from tcir.passes.conv.cost import SCHEDULES
 from tcir.passes.conv.schedules import candidate, rank, table
 from tcir.passes.conv.shapes import ConvShape
+from tcir.passes.conv.sources import find_convolutions
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 
@@ -36,7 +36,7 @@ class CompareConvSchedules(Pass):
 
     def run(self, module: ir.Module) -> None:
         schedule = f"conv-shift-reuse{{tiling={self.tiling}}}"
-        for source in find_sources(module, tc.Conv2dOp, self.name):
+        for source in find_convolutions(module, self.name):
             op = source.op
             if schedule not in SCHEDULES:
                 continue  # the tiling pass reports the tilings it has

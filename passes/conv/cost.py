@@ -50,6 +50,7 @@ class Work:
 
     lanes: lanes of D computed; outputs: those of them that are stored (for one output channel)
     activations, filters: bytes TMA writes to shared memory; to_tmem: bytes of tcgen05.cp
+    epilogue_bytes: of the output, and of what the epilogue reads beside the sums
     zeroed: columns of D cleared by tcgen05.st
     stage_bytes: the least shared memory of a CTA: the operands of one stage
     sectors: bytes that L2 sends per byte of activations
@@ -64,7 +65,7 @@ class Work:
     activations: int
     filters: int
     to_tmem: int
-    out_bytes: int
+    epilogue_bytes: int
     unique_bytes: int
     stage_bytes: int
     zeroed: int = 0
@@ -105,7 +106,7 @@ class Cost:
         loaded = work.activations + work.filters
         port = work.to_tensor + work.to_tmem + loaded
         from_l2 = work.activations * work.sectors + work.filters
-        out = ceil_div(work.out_bytes, each * RATES.l2_bytes_per_cycle)
+        out = ceil_div(work.epilogue_bytes, each * RATES.l2_bytes_per_cycle)
         return Cost(
             tensor=ceil_div(work.tensor_cycles, each),
             copies=ceil_div(work.to_tmem, each * RATES.smem_bytes_per_cycle),
@@ -210,7 +211,6 @@ def _work(
     activations = ctas * stages * a_tiles * TMEM_LANES * channels * bytes_
     pixels = _pixels(shape)
     taps = shape.r * shape.s
-    out = pixels * shape.k * shape.out_bytes
     image = shape.n * shape.h * shape.w * shape.c * bytes_
     return Work(
         ctas=ctas,
@@ -222,8 +222,8 @@ def _work(
         activations=activations,
         filters=ctas * taps * (channels // kc) * shape.filter_bytes(n_tile, kc),
         to_tmem=activations if a_in_tmem else 0,
-        out_bytes=out,
-        unique_bytes=image + taps * shape.c * shape.k * bytes_ + out,
+        epilogue_bytes=shape.epilogue_bytes,
+        unique_bytes=image + taps * shape.c * shape.k * bytes_ + shape.epilogue_bytes,
         stage_bytes=a_tiles * _placed(TMEM_LANES * kc * bytes_)
         + filters * _placed(shape.filter_bytes(n_tile, kc)),
         zeroed=ctas * n_tile if clears else 0,

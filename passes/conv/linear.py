@@ -17,7 +17,7 @@ from tcir.passes.build.index import Index
 from tcir.passes.build.lanes import Lanes, lane_index, spread
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.tile_kernel import clear_accumulator, loop, store_tile_lanes
-from tcir.passes.conv.tiling import Boxes, Load, Tiling
+from tcir.passes.conv.tiling import Boxes, Channel, Load, Tiling
 
 
 @dataclass(frozen=True)
@@ -135,9 +135,12 @@ class LinearTiling(Tiling):
         return at
 
     def store(
-        self, d: ir.Value, out: ir.Value, first_unit: Index, k0: Index, epilogue: Epilogue
+        self, d: ir.Value, out: ir.Value, first_unit: Index, channel: Channel, epilogue: Epilogue
     ) -> None:
-        """The epilogue: a lane stores if its anchor has an output and its pixels are not stale."""
+        """Stores `epilogue` of the sums.
+
+        A lane stores if its anchor has an output and its pixels are not stale.
+        """
         (sh, sw) = self.shape.strides
 
         def places(quarter: ir.Value) -> list[Lanes]:
@@ -149,6 +152,4 @@ class LinearTiling(Tiling):
                 stored = stored & (column % sw).equals(0)
             return [n, (row // sh).where(stored, spread(self.shape.p)), column // sw]
 
-        store_tile_lanes(
-            d, out, places=places, column=lambda first: index.add(k0, first), epilogue=epilogue
-        )
+        store_tile_lanes(d, out, places=places, column=channel, epilogue=epilogue)

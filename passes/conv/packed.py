@@ -15,7 +15,7 @@ from tcir.passes.build.index import Index
 from tcir.passes.build.lanes import Lanes, lane_index, spread
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.tile_kernel import store_tile_lanes
-from tcir.passes.conv.tiling import Boxes, Load, Tiling
+from tcir.passes.conv.tiling import Boxes, Channel, Load, Tiling
 
 RANK = 4
 """Rank of the tensor map of an NHWC tensor."""
@@ -108,9 +108,12 @@ class PackedTiling(Tiling):
         return load
 
     def store(
-        self, d: ir.Value, out: ir.Value, first_unit: Index, k0: Index, epilogue: Epilogue
+        self, d: ir.Value, out: ir.Value, first_unit: Index, channel: Channel, epilogue: Epilogue
     ) -> None:
-        """The epilogue: a lane stores if its position is an output and its pixels are not stale."""
+        """Stores `epilogue` of the sums.
+
+        A lane stores if its position is an output and its pixels are not stale.
+        """
 
         def places(quarter: ir.Value) -> list[Lanes]:
             b, first = self.decode(index.add(first_unit, quarter))
@@ -125,6 +128,4 @@ class PackedTiling(Tiling):
                 column.where(fresh, spread(self.shape.q)),
             ]
 
-        store_tile_lanes(
-            d, out, places=places, column=lambda first: index.add(k0, first), epilogue=epilogue
-        )
+        store_tile_lanes(d, out, places=places, column=channel, epilogue=epilogue)

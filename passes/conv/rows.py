@@ -16,7 +16,7 @@ from tcir.passes.build.index import Index
 from tcir.passes.build.lanes import Lanes, lane_index, spread
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.tile_kernel import store_tile, store_tile_lanes
-from tcir.passes.conv.tiling import Boxes, Load, Tiling
+from tcir.passes.conv.tiling import Boxes, Channel, Load, Tiling
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,11 @@ class RowsTiling(Tiling):
     def count(self) -> int:
         """Units of the whole convolution."""
         return self.shape.n * self.shape.p * self.classes.column_step * self.blocks
+
+    @property
+    def row_dim(self) -> int | None:
+        """Along the output's row, unless its columns take turns."""
+        return 2 if self.classes.column_step == 1 else None
 
     def check(self, op: ir.OpView) -> None:
         """Rejects what a TMA box cannot hold."""
@@ -92,17 +97,17 @@ class RowsTiling(Tiling):
         return load
 
     def store(
-        self, d: ir.Value, out: ir.Value, first_unit: Index, k0: Index, epilogue: Epilogue
+        self, d: ir.Value, out: ir.Value, first_unit: Index, channel: Channel, epilogue: Epilogue
     ) -> None:
-        """The epilogue: stores the sums of the unit's outputs."""
+        """Stores `epilogue` of the sums of the unit's outputs."""
         step, valid = self.classes.column_step, self.classes.valid
-        if step == 1:
+        if self.row_dim is not None:
 
             def rows(quarter: ir.Value) -> Callable[[ir.Value], list[Index]]:
                 n, p, q = self.decode(index.add(first_unit, quarter))
-                return lambda column: [n, p, q, index.add(k0, column)]
+                return lambda first: [n, p, q, channel(first)]
 
-            store_tile(d, out, rows=valid, row_dim=2, indices=rows, epilogue=epilogue)
+            store_tile(d, out, rows=valid, row_dim=self.row_dim, indices=rows, epilogue=epilogue)
             return
 
         def places(quarter: ir.Value) -> list[Lanes]:
@@ -111,6 +116,4 @@ class RowsTiling(Tiling):
             at = (lane * step + q).where(lane.below(valid), self.shape.q)
             return [spread(n), spread(p), at]
 
-        store_tile_lanes(
-            d, out, places=places, column=lambda first: index.add(k0, first), epilogue=epilogue
-        )
+        store_tile_lanes(d, out, places=places, column=channel, epilogue=epilogue)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 from tcir._mlir import ir
 from tcir.dialect import tc
@@ -13,7 +14,10 @@ from tcir.passes.build.operand_tiles import TiledOperand, k_major, mn_major
 
 @dataclass(frozen=True)
 class ConvShape:
-    """N, H, W, C of the input; R, S of the filter; P, Q, K of the output; and the rest."""
+    """N, H, W, C of the input; R, S of the filter; P, Q, K of the sums; and the rest.
+
+    epilogue_bytes: of the output, and of what a ``tc.epilogue`` reads beside the sums
+    """
 
     n: int
     h: int
@@ -32,7 +36,7 @@ class ConvShape:
     pad_right: int
     filter: str
     element: ir.Type
-    out_bytes: int
+    epilogue_bytes: int
     w_element: ir.Type | None = None
     unsigned: tuple[int, int] = (0, 0)
 
@@ -49,7 +53,7 @@ class ConvShape:
         dh, dw = integers(op, "dilations")
         return ConvShape(
             n, h, w, c, r, s, p, q, k, (sh, sw), (dh, dw), top, bottom, left, right, layout,
-            op.x.type.element_type, tc.element_bytes(op.out.type.element_type),
+            op.x.type.element_type, _epilogue_bytes(op.out),
             op.w.type.element_type, _unsigned(op),
         )  # fmt: skip
 
@@ -73,6 +77,13 @@ class ConvShape:
         """Shared memory of that operand's tile."""
         kind = mn_major if self.filter == "hwcf" else k_major
         return int(kind(n_tile, kc, self.element).nbytes)
+
+
+def _epilogue_bytes(sums: ir.Value) -> int:
+    after = [use.owner.opview for use in sums.uses if isinstance(use.owner.opview, tc.EpilogueOp)]
+    moved = [each.type for op in after for each in (op.out, *(e.tensor for e in op.elements))]
+    kinds = moved or [sums.type]
+    return sum(prod(kind.shape) * tc.element_bytes(kind.element_type) for kind in kinds)
 
 
 def _unsigned(op: ir.OpView) -> tuple[int, int]:

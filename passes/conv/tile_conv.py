@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tcir._mlir import ir
-from tcir.dialect import tc
 from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.tile_kernel import find_sources
 from tcir.passes.conv.schedules import rank, table, tiling_pass
+from tcir.passes.conv.sources import find_convolutions
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 
@@ -39,7 +38,7 @@ class TileConv(Pass):
     n_tile: int = 0
 
     def run(self, module: ir.Module) -> None:
-        sources = find_sources(module, tc.Conv2dOp, self.name)
+        sources = find_convolutions(module, self.name)
         if len(sources) != 1:
             raise match_failure(module.operation, f"expected one convolution, got {len(sources)}")
         op = sources[0].op

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 from typing import ClassVar
 
 from tcir._mlir import ir, memref
@@ -21,8 +22,8 @@ from tcir.passes.build import index
 from tcir.passes.build.cta_pair import check_cta_group, first_column
 from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.build.emit import Box, make_tensor_map, mma, of_pair, tma_load
-from tcir.passes.build.epilogue import rounded
 from tcir.passes.build.index import Index
+from tcir.passes.build.lanes import Lanes, lane_index
 from tcir.passes.build.limits import ceil_div, round_up
 from tcir.passes.build.operand_tiles import k_major, k_step
 from tcir.passes.build.tile_kernel import (
@@ -32,12 +33,13 @@ from tcir.passes.build.tile_kernel import (
     argument,
     block_id,
     choose_n_tile,
-    find_sources,
     kernel,
     loop,
     store_tile,
+    store_tile_lanes,
 )
 from tcir.passes.conv.shapes import ConvShape
+from tcir.passes.conv.sources import find_convolutions
 from tcir.passmanager.pipeline import Pass, register_pass
 
 RANK = 4
@@ -95,7 +97,7 @@ class TileConvImplicitGemm(Pass):
         check_cta_group(self.cta_group)
 
     def run(self, module: ir.Module) -> None:
-        for source in find_sources(module, tc.Conv2dOp, self.name):
+        for source in find_convolutions(module, self.name):
             self.check(source.op)
             shape = ConvShape.of(source.op)
             n_tile = choose_n_tile(source.op, self.n_tile, shape.k, self.cta_group)
@@ -162,11 +164,6 @@ def _tile(source: Source, shape: ConvShape, n_tile: int, cta_group: int) -> None
     with kernel(source, grid, cluster=cluster) as arguments:
         map_x = _pixel_map(argument(arguments, op.x), shape, a_type)
         filters = shape.filter_operand(argument(arguments, op.w), n_tile // cta_group, kc)
-        out = memref.collapse_shape(
-            ir.MemRefType.get([pixels, shape.k], op.out.type.element_type),
-            arguments[-1],
-            [[0, 1, 2], [3]],
-        )
         m0 = index.mul(block_id("x"), TMEM_LANES)
         k0 = index.mul(block_id("y"), n_tile)
         n0, p0, q0 = index.delinearize(m0, [shape.n, shape.p, shape.q])
@@ -188,18 +185,41 @@ def _tile(source: Source, shape: ConvShape, n_tile: int, cta_group: int) -> None
                 if cta_group == PAIR:
                     of_pair(product)
 
-        def indices(quarter: ir.Value) -> Callable[[ir.Value], list[Index]]:
-            row = index.add(m0, index.mul(quarter, QUARTER_LANES))
-            return lambda column: [row, index.add(k0, column)]
+        _store(source, shape, d, arguments, m0, lambda first: source.column(index.add(k0, first)))
 
-        store_tile(
-            d,
-            out,
-            rows=QUARTER_LANES,
-            row_dim=0,
-            indices=indices,
-            epilogue=rounded(out.type.element_type),
-        )
+
+def _store(
+    source: Source,
+    shape: ConvShape,
+    d: ir.Value,
+    arguments: list[ir.Value],
+    m0: Index,
+    channel: Callable[[Index], Index],
+) -> None:
+    """Stores the sums of the pixels from `m0`, which follow each other in memory.
+
+    To a ``tc.epilogue`` every lane has a pixel of its own, as rows and images end anywhere; without
+    one the output is a matrix.
+    """
+    out = arguments[-1]
+    epilogue = source.epilogue(arguments, None)
+
+    def pixels(quarter: ir.Value) -> list[Lanes]:
+        number = lane_index() + index.add(m0, index.mul(quarter, QUARTER_LANES))
+        row = number // shape.q
+        return [row // shape.p, row % shape.p, number % shape.q]
+
+    def indices(quarter: ir.Value) -> Callable[[Index], list[Index]]:
+        first = index.add(m0, index.mul(quarter, QUARTER_LANES))
+        return lambda column: [first, channel(column)]
+
+    if source.after is not None:
+        store_tile_lanes(d, out, places=pixels, column=channel, epilogue=epilogue)
+        return
+    *image, channels = out.type.shape
+    matrix = ir.MemRefType.get([prod(image), channels], out.type.element_type)
+    rows = memref.collapse_shape(matrix, out, [[0, 1, 2], [3]])
+    store_tile(d, rows, rows=QUARTER_LANES, row_dim=0, indices=indices, epilogue=epilogue)
 
 
 def _pixel_map(x: ir.Value, shape: ConvShape, a_type: tc.SmemType) -> ir.Value:

@@ -20,7 +20,6 @@ from tcir.dialect.limits import (
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.build.emit import i64, mma
-from tcir.passes.build.epilogue import rounded
 from tcir.passes.build.limits import ceil_div, round_up
 from tcir.passes.build.operand_tiles import k_major, k_step
 from tcir.passes.build.tile_kernel import (
@@ -30,7 +29,6 @@ from tcir.passes.build.tile_kernel import (
     argument,
     block_id,
     choose_n_tile,
-    find_sources,
     kernel,
     loop,
 )
@@ -47,6 +45,7 @@ from tcir.passes.conv.packed import PackedTiling
 from tcir.passes.conv.rows import RowsTiling
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.shift_classes import ShiftClasses
+from tcir.passes.conv.sources import find_convolutions
 from tcir.passes.conv.tiling import Boxes, Tiling
 from tcir.passes.conv.wide import WideTiling
 from tcir.passmanager.pipeline import Pass, register_pass
@@ -113,7 +112,7 @@ class TileConvShiftReuse(Pass):
     halo_load: str = "boxes"
 
     def run(self, module: ir.Module) -> None:
-        for source in find_sources(module, tc.Conv2dOp, self.name):
+        for source in find_convolutions(module, self.name):
             shape = ConvShape.of(source.op)
             tiling = self._choose(source.op, shape)
             self._tile(source, shape, tiling, choose_n_tile(source.op, self.n_tile, shape.k))
@@ -217,7 +216,13 @@ class TileConvShiftReuse(Pass):
                     self._multiply_refreshed(classes, stage.slices, shared, copies, rows, product)
                 else:
                     _multiply(classes, stage.slices, shared, copies, product)
-            tiling.store(d, out, first_unit, k0, rounded(out.type.element_type))
+            tiling.store(
+                d,
+                out,
+                first_unit,
+                lambda first: source.column(index.add(k0, first)),
+                source.epilogue(arguments, tiling.row_dim),
+            )
 
     def _stage(self, shape: ConvShape, tiling: Tiling) -> _Stage:
         """Sizes and types of the tiles of one iteration."""

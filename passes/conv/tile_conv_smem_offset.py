@@ -11,7 +11,6 @@ from tcir.dialect.limits import MMA_K_BYTES, QUARTER_LANES, SMEM_BYTES
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.build.emit import Box, make_tensor_map, mma, tma_load
-from tcir.passes.build.epilogue import rounded
 from tcir.passes.build.index import Index
 from tcir.passes.build.lanes import Lanes, lane_index
 from tcir.passes.build.limits import ceil_div
@@ -22,13 +21,13 @@ from tcir.passes.build.tile_kernel import (
     argument,
     block_id,
     choose_n_tile,
-    find_sources,
     kernel,
     loop,
     store_tile_lanes,
 )
 from tcir.passes.conv.offset_plan import CORE_COLUMN_BYTES, OffsetPlan, best_plan
 from tcir.passes.conv.shapes import ConvShape
+from tcir.passes.conv.sources import find_convolutions
 from tcir.passmanager.pipeline import Pass, register_pass
 
 
@@ -67,7 +66,7 @@ class TileConvSmemOffset(Pass):
     n_tile: int = 0
 
     def run(self, module: ir.Module) -> None:
-        for source in find_sources(module, tc.Conv2dOp, self.name):
+        for source in find_convolutions(module, self.name):
             shape = ConvShape.of(source.op)
             n_tile = choose_n_tile(source.op, self.n_tile, shape.k)
             _tile(source, _choose_plan(source.op, shape, n_tile), n_tile)
@@ -159,8 +158,8 @@ def _tile(source: Source, plan: OffsetPlan, n_tile: int) -> None:
             d,
             out,
             places=places,
-            column=lambda first: index.add(k0, first),
-            epilogue=rounded(out.type.element_type),
+            column=lambda first: source.column(index.add(k0, first)),
+            epilogue=source.epilogue(arguments, None),
         )
 
 

@@ -16,6 +16,9 @@ from tcir.passes.build.limits import ceil_div
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.shift_classes import ShiftClasses
 
+Channel = Callable[[Index], Index]
+"""``channel(column)``: the output channel of a column of D."""
+
 Load = Callable[[ir.Value, Index, int, Index], None]
 """``load(tile, r, c, c0)``: loads the A tile of filter row r, class c, channels from c0."""
 
@@ -67,6 +70,12 @@ class Tiling(ABC):
         """Units of the whole convolution."""
 
     @property
+    def row_dim(self) -> int | None:
+        """The output's dimension that the lanes of a unit go along; None: they have places of their
+        own."""
+        return None
+
+    @property
     def ctas(self) -> int:
         """CTAs that compute all units."""
         return ceil_div(self.count, QUARTERS)
@@ -81,6 +90,6 @@ class Tiling(ABC):
 
     @abstractmethod
     def store(
-        self, d: ir.Value, out: ir.Value, first_unit: Index, k0: Index, epilogue: Epilogue
+        self, d: ir.Value, out: ir.Value, first_unit: Index, channel: Channel, epilogue: Epilogue
     ) -> None:
-        """The epilogue: stores the sums of the unit's outputs."""
+        """Stores `epilogue` of the sums of the unit's outputs."""

@@ -21,7 +21,7 @@ from tcir.passes.build.index import Index
 from tcir.passes.build.lanes import Lanes, lane_index, spread
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.tile_kernel import store_tile_lanes
-from tcir.passes.conv.tiling import Boxes, Load, Tiling
+from tcir.passes.conv.tiling import Boxes, Channel, Load, Tiling
 
 
 @dataclass(frozen=True)
@@ -105,9 +105,9 @@ class WideTiling(Tiling):
         return load
 
     def store(
-        self, d: ir.Value, out: ir.Value, first_unit: Index, k0: Index, epilogue: Epilogue
+        self, d: ir.Value, out: ir.Value, first_unit: Index, channel: Channel, epilogue: Epilogue
     ) -> None:
-        """The epilogue: a lane stores if its position is an output."""
+        """Stores `epilogue` of the sums: a lane stores if its position is an output."""
         b, p, first = self.decode(first_unit)
 
         def places(quarter: ir.Value) -> list[Lanes]:
@@ -115,6 +115,4 @@ class WideTiling(Tiling):
             column = (position % self.pitch) * self.classes.column_step + b
             return [position // self.pitch, spread(p), column]
 
-        store_tile_lanes(
-            d, out, places=places, column=lambda first: index.add(k0, first), epilogue=epilogue
-        )
+        store_tile_lanes(d, out, places=places, column=channel, epilogue=epilogue)

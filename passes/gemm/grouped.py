@@ -42,7 +42,6 @@ def tile_grouped(source: Source, n_tile: int) -> None:
     """One CTA per tile that there may be: it finds its group, or has nothing to do."""
     op = source.op
     n = op.out.type.shape[-1]
-    sums = 2 if source.after is not None and source.after.gated else 1
     source.function.attributes[UNWRITTEN] = ir.UnitAttr.get()
     with kernel(source, [row_tiles(op), ceil_div(n, n_tile), 1]) as arguments:
         product = DenseProduct.create(op, arguments, n_tile)
@@ -74,7 +73,7 @@ def tile_grouped(source: Source, n_tile: int) -> None:
                 d,
                 arguments[-1],
                 places=places,
-                column=lambda n: index.div(index.add(column, n), sums),
+                column=lambda n: source.column(index.add(column, n)),
                 epilogue=source.epilogue(arguments, op.out.type.rank - 2, group=found.group),
                 first=first if source.after else None,
             )

@@ -43,7 +43,7 @@ def known_divisor(value: ir.Value) -> int:
         case "arith.divui" if is_op(operands[1], "arith.constant"):
             divisor, by = map(known_divisor, operands)
             return divisor // by if divisor % by == 0 else 1
-        case "arith.index_cast":
+        case "arith.index_cast" | "vector.broadcast":
             return known_divisor(operands[0])
         case "arith.select":
             return gcd(*map(known_divisor, operands[1:]))

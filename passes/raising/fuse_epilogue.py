@@ -9,9 +9,9 @@ from typing import ClassVar, TypeAlias
 from tcir._mlir import arith, func, ir, linalg
 from tcir.dialect import tc
 from tcir.dialect.ops.epilogue import SCALAR_OPS
-from tcir.passes.build.diagnostics import SMALLEST_MATMUL, is_op, match_failure
+from tcir.passes.build.diagnostics import SMALLEST_CONV, SMALLEST_MATMUL, is_op, match_failure
 from tcir.passes.build.tensor_functions import functions_with_body, is_simt
-from tcir.passes.raising.contraction import is_contraction, value
+from tcir.passes.raising.contraction import Conv, is_contraction, recognise, value
 from tcir.passes.raising.stored_scale import check_stored_scales
 from tcir.passes.raising.wrappers import RESULT_TYPES, is_positive_zero
 from tcir.passmanager.pipeline import Pass, register_pass
@@ -97,7 +97,10 @@ def _fuse(function: func.FuncOp) -> None:
             fused = body.build(result)
         except _NotFused as problem:
             body.epilogue.operation.erase()
-            raise match_failure(problem.op.opview, problem.words, SMALLEST_MATMUL) from None
+            smallest = (
+                SMALLEST_CONV if isinstance(recognise(contraction), Conv) else SMALLEST_MATMUL
+            )
+            raise match_failure(problem.op.opview, problem.words, smallest) from None
     if not fused:
         body.epilogue.operation.erase()
         return

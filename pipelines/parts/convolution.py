@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tcir.passes.raising.fuse_epilogue import FuseEpilogue
 from tcir.passes.raising.raise_to_tc import RaiseToTc
 from tcir.passes.raising.split_launches import SplitLaunches
 from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
@@ -32,5 +33,5 @@ class ConvOptions:
 
 
 def raise_convolution() -> list[Pass]:
-    """From linalg to ``tc.conv2d`` that TMA can encode."""
-    return [RaiseToTc(), SplitLaunches(), ConvertRepackToSimt()]
+    """From linalg to ``tc.conv2d`` that TMA can encode, and its ``tc.epilogue``."""
+    return [FuseEpilogue(), RaiseToTc(), SplitLaunches(), ConvertRepackToSimt()]

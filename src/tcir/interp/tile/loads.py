@@ -48,9 +48,10 @@ def load_rows(compiler: Compiler, op: tc.LoadRowsOp) -> Step:
         linear = np.zeros(extents, np.int64)
         inside = np.ones(extents, bool)
         for dim, (slot, extent) in enumerate(zip(indices_, source.shape, strict=True)):
-            index = np.full(extents, v[slot], np.int64)
+            first = v[slot].data[:, None] if isinstance(v[slot], Registers) else v[slot]
+            index = np.broadcast_to(np.asarray(first, np.int64), extents)
             if dim in along:
-                index += np.indices(extents)[along.index(dim)]
+                index = index + np.indices(extents)[along.index(dim)]
             inside &= (index >= 0) & (index < extent)
             linear = linear * extent + index
         data = np.zeros(extents, source.dtype)
