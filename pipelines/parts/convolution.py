@@ -12,8 +12,9 @@ from tcir.passmanager.pipeline import Pass
 
 FORMS = (
     "linalg.conv_2d_nhwc_hwcf, linalg.conv_2d_nhwc_fhwc, or the same as linalg.generic",
-    "f16, bf16, f32 (multiplied as tf32) or f8 inputs, f32 accumulator filled with 0, "
-    "result f32 or arith.truncf of it to f16 or bf16; i8 with an i32 accumulator",
+    "f16, bf16, f32 (multiplied as tf32) or f8 inputs, f32 accumulator; i8 with an i32 one",
+    "after it elementwise linalg, arith ops on tensors, broadcasts of other arguments: its "
+    "epilogue, whose result may have another type, or be made of its even and odd channels",
     "tensor.pad with 0.0 on height and width of the input",
     "static shapes; rows of C (with hwcf: of K) of no multiple of 16 bytes are repacked",
 )

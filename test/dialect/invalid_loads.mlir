@@ -65,3 +65,29 @@ func.func @f(%t: memref<8x16xf32>, %i: index) {
   %v = "tc.load_rows"(%t, %i, %i) {row_dim = 1 : i64, column_dim = 1 : i64, operandSegmentSizes = array<i32: 1, 2>} : (memref<8x16xf32>, index, index) -> vector<32x16xf32>
   return
 }
+
+// -----
+
+// legal: tc.load_rows/lanes
+func.func @f(%t: memref<8x16xf32>, %i: vector<32xindex>) {
+  %v = "tc.load_rows"(%t, %i, %i) {column_dim = 1 : i64, operandSegmentSizes = array<i32: 1, 2>} : (memref<8x16xf32>, vector<32xindex>, vector<32xindex>) -> vector<32x16xf32>
+  return
+}
+
+// -----
+
+// illegal: tc.load_rows/lanes
+func.func @f(%t: memref<8x16xf32>, %i: vector<32xindex>) {
+  // expected-error @+1 {{tc.load_rows: indices must be of index, or of vector<32xindex> without row_dim, got vector<32xindex>, vector<32xindex> with row_dim = 0 : i64: rows follow each other along row_dim, or each has a place of its own}}
+  %v = "tc.load_rows"(%t, %i, %i) {row_dim = 0 : i64, operandSegmentSizes = array<i32: 1, 2>} : (memref<8x16xf32>, vector<32xindex>, vector<32xindex>) -> vector<32x16xf32>
+  return
+}
+
+// -----
+
+// illegal: tc.load_rows/lanes
+func.func @f(%t: memref<8xf32>, %i: vector<16xindex>) {
+  // expected-error @+1 {{tc.load_rows: indices must be of index, or of vector<32xindex> without row_dim, got vector<16xindex> with row_dim = none: rows follow each other along row_dim, or each has a place of its own}}
+  %v = "tc.load_rows"(%t, %i) {operandSegmentSizes = array<i32: 1, 1>} : (memref<8xf32>, vector<16xindex>) -> vector<32x16xf32>
+  return
+}

@@ -5,6 +5,7 @@
 func.func @f(%c: memref<20x24xf16>, %row: memref<20xf32>, %turned: memref<24x20xf32>) attributes {tc.kernel, tc.grid = array<i64: 1, 1, 1>, tc.block = array<i64: 128, 1, 1>, tc.smem_bytes = 1024 : i64} {
   %m = gpu.block_id y
   %n = arith.constant 16 : index
+  %c3 = arith.constant 3 : index
   "tc.role"() ({
   ^bb0(%quarter: index):
     // CHECK: %[[LANE:.*]] = arith.andi
@@ -32,6 +33,16 @@ func.func @f(%c: memref<20x24xf16>, %row: memref<20xf32>, %turned: memref<24x20x
     // CHECK: scf.if
     // CHECK: llvm.getelementptr %{{.*}}[80]
     %t = "tc.load_rows"(%turned, %n, %m) {row_dim = 1 : i64, column_dim = 0 : i64, operandSegmentSizes = array<i32: 1, 2>} : (memref<24x20xf32>, index, index) -> vector<32x2xf32>
+    // A row for each lane: its own index is compared and multiplied, and no lane number is added.
+    // CHECK: %[[OWN:.*]] = arith.muli %[[LANE]], %{{.*}} : i32
+    // CHECK: arith.cmpi ult, %[[OWN]], %{{.*}} : i32
+    // CHECK: arith.addi %{{.*}}, %[[OWN]] : i32
+    // CHECK: scf.if %{{.*}} -> (vector<4xi32>) {
+    %lane = "tc.lane_index"() : () -> vector<32xindex>
+    %three = vector.broadcast %c3 : index to vector<32xindex>
+    %own = arith.muli %lane, %three : vector<32xindex>
+    %first = vector.broadcast %n : index to vector<32xindex>
+    %l = "tc.load_rows"(%c, %own, %first) {column_dim = 1 : i64, operandSegmentSizes = array<i32: 1, 2>} : (memref<20x24xf16>, vector<32xindex>, vector<32xindex>) -> vector<32x16xf16>
   }) {kind = "epilogue", warps = array<i64: 0, 1, 2, 3>, threads = "warp"} : () -> ()
   return
 }

@@ -174,3 +174,28 @@ func.func @gated(%a: tensor<40x16xf16>, %b: tensor<16x64xf16>) -> tensor<40x32xf
   %p = arith.mulf %r, %value : tensor<40x32xf32>
   return %p : tensor<40x32xf32>
 }
+
+// -----
+
+// Behind a convolution: sums that start from a bias, a residual, relu.
+// CHECK-DAG: #[[K:map[0-9]*]] = affine_map<(d0, d1, d2, d3) -> (d3)>
+// CHECK-DAG: #[[PIXEL:map[0-9]*]] = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>
+// CHECK-LABEL: func.func @block(
+// CHECK: %[[Z:.*]] = arith.constant dense<0.000000e+00> : tensor<1x4x4x16xf32>
+// CHECK: %[[C:.*]] = linalg.conv_2d_nhwc_hwcf {{.*}} outs(%[[Z]] :
+// CHECK-NEXT: "tc.epilogue"(%[[C]]) ({
+// CHECK: "tc.element"(%arg2) {map = #[[K]]}
+// CHECK: "tc.element"(%arg3) {map = #[[PIXEL]]}
+// TC-LABEL: func.func @block(
+// TC-NEXT: %[[C:.*]] = "tc.conv2d"(%arg0, %arg1) {{.*}} -> tensor<1x4x4x16xf32>
+// TC-NEXT: "tc.epilogue"(%[[C]])
+func.func @block(%x: tensor<1x4x4x8xf16>, %w: tensor<1x1x8x16xf16>, %bias: tensor<16xf32>, %r: tensor<1x4x4x16xf32>) -> tensor<1x4x4x16xf32> {
+  %empty = tensor.empty() : tensor<1x4x4x16xf32>
+  %start = linalg.broadcast ins(%bias : tensor<16xf32>) outs(%empty : tensor<1x4x4x16xf32>) dimensions = [0, 1, 2]
+  %c = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<1x4x4x8xf16>, tensor<1x1x8x16xf16>) outs(%start : tensor<1x4x4x16xf32>) -> tensor<1x4x4x16xf32>
+  %sum = arith.addf %c, %r : tensor<1x4x4x16xf32>
+  %zeros = arith.constant dense<0.0> : tensor<1x4x4x16xf32>
+  // expected-remark @+1 {{fused into the epilogue: the accumulator's start, arith.addf, arith.maximumf; reads argument 2 along dimension 3, argument 3 along dimensions 0, 1, 2, 3}}
+  %y = arith.maximumf %sum, %zeros : tensor<1x4x4x16xf32>
+  return %y : tensor<1x4x4x16xf32>
+}

@@ -98,3 +98,13 @@ func.func @started(%a: tensor<8x8xf16>, %b: tensor<8x16xf16>, %start: tensor<8x1
   %gate = tensor.extract_slice %c[0, 0] [8, 8] [1, 2] : tensor<8x16xf32> to tensor<8x8xf32>
   return %gate : tensor<8x8xf32>
 }
+
+// -----
+
+func.func @channels_first(%x: tensor<1x4x4x8xf16>, %w: tensor<1x1x8x16xf16>, %e: tensor<1x16x4x4xf32>) -> tensor<1x16x4x4xf32> {
+  %acc = arith.constant dense<0.0> : tensor<1x4x4x16xf32>
+  // expected-error @+1 {{expected the sums in the order of the result, got them along dimensions 0, 2, 3, 1: a lane holds a row of them}}
+  %c = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<1x4x4x8xf16>, tensor<1x1x8x16xf16>) outs(%acc : tensor<1x4x4x16xf32>) -> tensor<1x4x4x16xf32>
+  %t = linalg.transpose ins(%c : tensor<1x4x4x16xf32>) outs(%e : tensor<1x16x4x4xf32>) permutation = [0, 3, 1, 2]
+  return %t : tensor<1x16x4x4xf32>
+}

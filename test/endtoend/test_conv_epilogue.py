@@ -1,0 +1,331 @@
+"""Convolutions with epilogues: through all levels and all schedules, against numpy, and broken."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcir
+from tcir._mlir import arith, ir, vector
+from tcir.passmanager.remarks import remarks_to
+
+from .breaking import (
+    Edit,
+    activation_first,
+    change_operand,
+    change_text,
+    pick,
+    run_broken,
+    set_attribute,
+    walk,
+)
+from .conv_epilogue_cases import BLOCK, CASES, IMPLICIT, OFFSET, REUSE, SCHEDULES
+from .conv_epilogue_text import FusedConv
+from .epilogue_text import TRUNCATE
+from .linalg_text import Conv
+from .oracle import convolution, integers
+
+Array = np.ndarray[Any, Any]
+
+
+def check(text: str, pipeline: str, orders: int) -> None:
+    """Bit for bit at every level."""
+    report = tcir.validate(text, pipeline, orders=orders)
+    assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
+
+
+@pytest.mark.parametrize(
+    "pipeline",
+    [pytest.param(p, marks=[] if p in (IMPLICIT, REUSE) else pytest.mark.slow) for p in SCHEDULES],
+)
+def test_a_residual_block_by_every_schedule(pipeline: str, orders: int) -> None:
+    check(BLOCK.linalg(), pipeline, orders)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("case", "pipeline"),
+    [pytest.param(case, p, id=f"{name}: {p}") for name, (case, of) in CASES.items() for p in of],
+)
+def test_equal_at_every_level(case: FusedConv, pipeline: str, orders: int) -> None:
+    check(case.linalg(), pipeline, orders)
+
+
+@pytest.mark.parametrize(
+    "pipeline",
+    [pytest.param(p, marks=[] if p == OFFSET else pytest.mark.slow) for p in SCHEDULES],
+)
+def test_against_numpy(pipeline: str) -> None:
+    conv = BLOCK.conv
+    kernel = tcir.compile(BLOCK.linalg(), pipeline)
+    x, w, _ = conv.shapes
+    image, weights = integers(x, "f16", 1), integers(w, "f16", 2)
+    draw = np.random.default_rng(3)
+    bias = draw.integers(-40, 41, conv.k).astype(np.float32)
+    residual = draw.integers(-40, 41, conv.shapes[2]).astype(np.float16)
+    sums = convolution(replace(conv, out="f32"), image, weights)
+    want = np.maximum(sums + bias + residual, 0).astype(np.float16)
+    out = np.zeros_like(want)
+    outcome = kernel(image, weights, bias, residual, out)
+    assert not outcome.findings and (out == want).all() and want.any() and not want.all()
+
+
+def test_what_a_fused_residual_saves() -> None:
+    """The layer alone, its sums rounded, is the same program but for what the epilogue reads."""
+    conv = BLOCK.conv
+    x, w, shape = conv.shapes
+    image, weights = integers(x, "f16", 1), integers(w, "f16", 2)
+    bias, residual = np.zeros(conv.k, np.float32), np.zeros(shape, np.float16)
+    out = np.zeros(shape, np.float16)
+    alone = tcir.compile(conv.text(), IMPLICIT)(image, weights, out)
+    rounded = out.copy()
+    fused = tcir.compile(BLOCK.linalg(), IMPLICIT)(image, weights, bias, residual, out)
+    assert (out == np.maximum(rounded, 0)).all()  # the bits of the layer unfused
+    for name in ("mma", "global_to_shared_0", "global_to_shared_1"):
+        assert fused.counters[name] == alone.counters[name]
+
+
+TWO_GENERICS = """
+#pixel = affine_map<(n, p, q, k) -> (n, p, q, k)>
+#channel = affine_map<(n, p, q, k) -> (k)>
+func.func @f(%x: tensor<1x4x5x8xf16>, %w: tensor<1x1x8x16xf16>, %scale: tensor<16xf32>,
+             %shift: tensor<16xf32>, %r: tensor<1x4x5x16xf16>) -> tensor<1x4x5x16xf16> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<1x4x5x16xf32>
+  %half = tensor.empty() : tensor<1x4x5x16xf16>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<1x4x5x16xf32>) -> tensor<1x4x5x16xf32>
+  %s = linalg.conv_2d_nhwc_hwcf
+      {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+      ins(%x, %w : tensor<1x4x5x8xf16>, tensor<1x1x8x16xf16>)
+      outs(%init : tensor<1x4x5x16xf32>) -> tensor<1x4x5x16xf32>
+  %h = linalg.generic {indexing_maps = [#pixel, #channel, #channel, #pixel],
+                       iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%s, %scale, %shift : tensor<1x4x5x16xf32>, tensor<16xf32>, tensor<16xf32>)
+      outs(%half : tensor<1x4x5x16xf16>) {
+  ^bb0(%a: f32, %b: f32, %c: f32, %o: f16):
+    %1 = arith.mulf %a, %b : f32
+    %2 = arith.addf %1, %c : f32
+    %3 = arith.truncf %2 : f32 to f16
+    linalg.yield %3 : f16
+  } -> tensor<1x4x5x16xf16>
+  %sum = linalg.add ins(%h, %r : tensor<1x4x5x16xf16>, tensor<1x4x5x16xf16>)
+      outs(%half : tensor<1x4x5x16xf16>) -> tensor<1x4x5x16xf16>
+  %y = linalg.map ins(%sum : tensor<1x4x5x16xf16>) outs(%half : tensor<1x4x5x16xf16>)
+    (%a: f16, %o: f16) {
+      %floor = arith.constant 0.0 : f16
+      %m = arith.maximumf %a, %floor : f16
+      linalg.yield %m : f16
+    }
+  return %y : tensor<1x4x5x16xf16>
+}
+"""
+GATED = """
+#pixel = affine_map<(n, p, q, k) -> (n, p, q, k)>
+func.func @f(%x: tensor<1x4x9x8xf16>, %w: tensor<1x3x8x48xf16>) -> tensor<1x4x7x24xf32> {
+  %zero = arith.constant dense<0.0> : tensor<1x4x7x48xf32>
+  %none = arith.constant dense<0.0> : tensor<1x4x7x24xf32>
+  %s = linalg.conv_2d_nhwc_hwcf
+      {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+      ins(%x, %w : tensor<1x4x9x8xf16>, tensor<1x3x8x48xf16>)
+      outs(%zero : tensor<1x4x7x48xf32>) -> tensor<1x4x7x48xf32>
+  %gate = tensor.extract_slice %s[0, 0, 0, 0] [1, 4, 7, 24] [1, 1, 1, 2]
+      : tensor<1x4x7x48xf32> to tensor<1x4x7x24xf32>
+  %value = tensor.extract_slice %s[0, 0, 0, 1] [1, 4, 7, 24] [1, 1, 1, 2]
+      : tensor<1x4x7x48xf32> to tensor<1x4x7x24xf32>
+  %r = arith.maximumf %gate, %none : tensor<1x4x7x24xf32>
+  %y = arith.mulf %r, %value : tensor<1x4x7x24xf32>
+  return %y : tensor<1x4x7x24xf32>
+}
+"""
+
+
+def test_several_ops_behind_a_convolution() -> None:
+    """Folded batch norm, a residual and relu as three ops: one epilogue, named in a remark."""
+    said: list[str] = []
+    with remarks_to(lambda _, message: said.append(message)):
+        report = tcir.validate(TWO_GENERICS, IMPLICIT)
+    assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
+    words = "arith.mulf, arith.addf, arith.truncf, arith.addf, arith.maximumf; reads argument 2"
+    assert any(words in each for each in said), said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pipeline", [IMPLICIT, OFFSET, REUSE, f"{REUSE}{{tiling=linear}}"])
+def test_gate_and_value_in_alternating_channels(pipeline: str, orders: int) -> None:
+    check(GATED, pipeline, orders)
+
+
+def activation(inner: str) -> str:
+    """silu, or gelu by tanh or erf."""
+    if inner == "silu":
+        return (
+            """
+        %one = arith.constant 1.0 : f32
+        %negative = arith.negf %s : f32
+        %e = math.exp %negative : f32
+        %d = arith.addf %one, %e : f32
+        %t = arith.divf %s, %d : f32
+        """
+            + TRUNCATE
+        )
+    return (
+        f"""
+        %point5 = arith.constant 0.5 : f32
+        %one = arith.constant 1.0 : f32
+        %k = arith.constant 0.70710678 : f32
+        %c = arith.mulf %s, %k : f32
+        %e = math.{inner} %c : f32
+        %u = arith.addf %one, %e : f32
+        %g = arith.mulf %point5, %s : f32
+        %t = arith.mulf %g, %u : f32
+        """
+        + TRUNCATE
+    )
+
+
+@pytest.mark.parametrize(
+    ("inner", "pipeline"),
+    [
+        ("silu", IMPLICIT),
+        pytest.param("erf", REUSE, marks=pytest.mark.slow),
+        pytest.param("tanh", OFFSET, marks=pytest.mark.slow),
+    ],
+)
+def test_functions_are_within_their_bound(inner: str, pipeline: str) -> None:
+    case = FusedConv(replace(BLOCK.conv, n=1), activation(inner))
+    report = tcir.validate(case.linalg(), pipeline, inputs="random")
+    assert report.ok and report["llvm-to-ptx"].verdict == "within bound", str(report)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pipeline", [IMPLICIT, OFFSET, REUSE])
+def test_a_residual_block_on_floats(pipeline: str) -> None:
+    report = tcir.validate(BLOCK.linalg(), pipeline, inputs="random", seed=4)
+    assert report.ok, str(report)
+
+
+def test_a_block_of_scales_is_refused() -> None:
+    text = FusedConv(Conv(1, 4, 4, 8, 64, 1, 1), "linalg.yield %s : f32").linalg()
+    codes, scales = "tensor<1x4x4x64xf4E2M1FN>", "tensor<1x4x1x1x512xf8E4M3FN>"
+    quantised = text.replace(") -> tensor<1x4x4x64xf32> {", f") -> ({codes}, {scales}) {{")
+    quantised = quantised.replace(
+        "return %y : tensor<1x4x4x64xf32>",
+        f'%z:2 = "tc.quantise_blocks"(%y) {{operandSegmentSizes = array<i32: 1, 0>}} : '
+        f"(tensor<1x4x4x64xf32>) -> ({codes}, {scales})\n"
+        f"  return %z#0, %z#1 : {codes}, {scales}",
+    )
+    assert quantised != text
+    with pytest.raises(tcir.PassError, match="expected a result of one tensor of a convolution"):
+        tcir.compile(quantised, IMPLICIT)
+
+
+# --- breaks ------------------------------------------------------------------------------------
+
+SQUARE = FusedConv(Conv(2, 24, 24, 8, 24, 1, 3, (0, 0, 1, 1), out="f16"), BLOCK.body, BLOCK.inputs)
+"""As many rows as columns as channels, so that a tensor fits where it does not belong."""
+
+
+def _one_further(old: Any) -> Any:
+    """The next index, of a lane or of all."""
+    one = arith.constant(ir.IndexType.get(), 1)
+    return arith.addi(old, one if old.type == one.type else vector.broadcast(old.type, one))
+
+
+def _tile_further(old: Any) -> Any:
+    return arith.addi(old, arith.constant(old.type, 16))
+
+
+def _pass_on(name: str, operand: int) -> Edit:
+    """An op of the epilogue is left out."""
+
+    def edit(module: Any) -> None:
+        op = pick(module, name)
+        op.results[0].replace_all_uses_with(op.operands[operand])
+
+    return edit
+
+
+def _added_twice(module: Any) -> None:
+    """The sums start from what the epilogue adds as well."""
+    start = pick(module, "tc.element").operands[0]
+    pick(module, "linalg.conv_2d_nhwc_hwcf").operands[2] = start
+
+
+def _all_of_lane_0(module: Any) -> None:
+    """All lanes read the pixel of lane 0."""
+    load = next(op for op in walk(module, "tc.load_rows") if "row_dim" in op.attributes)
+    del load.attributes["row_dim"]
+
+
+def _dropped_in_the_last_tile(module: Any) -> None:
+    """The CTAs of the last channels store their sums as they are."""
+    store = pick(module, "tc.store_lanes")
+    sums = pick(module, "tc.tmem_ld").results[0]
+    with ir.InsertionPoint(store), store.location:
+        column, finished = store.operands[5], store.operands[0]
+        last = arith.cmpi(arith.CmpIPredicate.uge, column, arith.constant(ir.IndexType.get(), 16))
+        plain = arith.truncf(finished.type, sums)
+        mask = vector.broadcast(ir.VectorType.get([32, 16], last.type), last)
+        store.operands[0] = arith.select(mask, plain, finished)
+
+
+START = CASES["tf32, added to an argument"][0]
+HWCF = replace(START, conv=replace(START.conv, filter="hwcf", k=16))
+BREAKS: list[tuple[str, FusedConv, str, str, Edit]] = [
+    ("activation on the wrong side of the residual", SQUARE, IMPLICIT, "fuse-epilogue",
+     activation_first),
+    ("bias along columns of pixels", SQUARE, IMPLICIT, "fuse-epilogue",
+     set_attribute("tc.element", "map", "affine_map<(n, p, q, k) -> (q)>")),
+    ("residual of the transposed pixel", SQUARE, IMPLICIT, "fuse-epilogue",
+     set_attribute("tc.element", "map", "affine_map<(n, p, q, k) -> (n, q, p, k)>", 1)),
+    ("start added by the product, too", HWCF, IMPLICIT, "fuse-epilogue", _added_twice),
+    ("no bias", SQUARE, OFFSET, "raise-to-tc", _pass_on("arith.addf", 0)),
+    ("bias of other channels", BLOCK, IMPLICIT, "tile-conv-implicit-gemm",
+     change_operand("tc.load_rows", 1, _tile_further)),
+    ("residual of the next column", BLOCK, IMPLICIT, "tile-conv-implicit-gemm",
+     change_operand("tc.load_rows", 3, _one_further, 1)),
+    ("epilogue dropped in the last tile", BLOCK, IMPLICIT, "tile-conv-implicit-gemm",
+     _dropped_in_the_last_tile),
+    ("residual of the next row", BLOCK, OFFSET, "tile-conv-smem-offset",
+     change_operand("tc.load_rows", 2, _one_further, 1)),
+    ("residual of the next image", BLOCK, f"{REUSE}{{tiling=linear}}", "tile-conv-shift-reuse",
+     change_operand("tc.load_rows", 1, _one_further, 1)),
+    ("residual of the unit's first pixel", BLOCK, REUSE, "tile-conv-shift-reuse", _all_of_lane_0),
+    ("relu left out", BLOCK, REUSE, "tile-conv-shift-reuse", _pass_on("arith.maximumf", 0)),
+    ("bias of other channels", BLOCK, IMPLICIT, "assign-roles",
+     change_operand("tc.load_rows", 1, _tile_further)),
+    ("bias of other columns", BLOCK, IMPLICIT, "convert-tc-to-nvvm",
+     change_text(r"(llvm.getelementptr %\w+\[)16(\] : \(!llvm.ptr<1>\))", r"\g<1>0\2")),
+]  # fmt: skip
+QUICK = ("residual of the next column", "epilogue dropped in the last tile")
+
+
+@pytest.mark.parametrize(
+    ("case", "pipeline", "at", "edit"),
+    [pytest.param(case, pipeline, at, edit, id=f"{at}: {what}",
+                  marks=[] if what in QUICK else pytest.mark.slow)
+     for what, case, pipeline, at, edit in BREAKS],
+)  # fmt: skip
+def test_break(case: FusedConv, pipeline: str, at: str, edit: Edit) -> None:
+    caught = run_broken(case.linalg(), tcir.named_pipeline(pipeline), at, edit, orders=1)
+    assert caught, "nothing noticed the break"
+    assert (caught.at, caught.by) == (at, "difference"), caught.text
+
+
+def _unclipped(module: Any) -> None:
+    """Every lane loads, whether it has a pixel or not."""
+    for op in list(walk(module, "scf.if")):
+        if [str(result.type) for result in op.results] == ["vector<4xi32>"]:
+            with ir.InsertionPoint(op), op.location:
+                op.operands[0] = arith.constant(ir.IntegerType.get_signless(1), 1)
+
+
+@pytest.mark.slow
+def test_a_lane_that_stores_nothing_loads_nothing_outside() -> None:
+    at = "convert-tc-to-nvvm"
+    passes = tcir.named_pipeline(IMPLICIT)
+    caught = run_broken(BLOCK.linalg(), passes, at, _unclipped, orders=1)
+    assert caught.at == at and caught.by.startswith("illegal"), caught.text
