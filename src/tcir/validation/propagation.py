@@ -115,6 +115,11 @@ class _Carrier:
             return self._structured(op, operands, values)
         if isinstance(op.opview, tc.EpilogueOp):
             return self._epilogue(op.opview, operands[0], values)
+        if op.name == "tensor.pad" and not _off(operands):
+            interpreter = Interpreter()
+            interpreter.values = {value: known.value for value, known in values.items()}
+            (padded,) = evaluate[op.name](interpreter, op.opview, *(k.value for k in operands))
+            return Known.exact(padded)
         return _elementwise(op, operands)
 
     def _sums(self, op: ir.Operation, operands: list[Known]) -> Known:
