@@ -176,6 +176,26 @@ def run_broken(
     return NOTHING
 
 
+@dataclass(frozen=True)
+class Break:
+    """One damage: what it is, at which pass, and the ways in which a report may notice it."""
+
+    what: str
+    at: str
+    edit: Edit
+    by: tuple[str, ...]
+    quick: bool = False
+    """Tried by `make test`; the others by the slow tier."""
+
+    def check(self, program: str, pipeline: tcir.Pipeline, *, orders: int = ORDERS) -> Caught:
+        """Asserts that a report lays it to that pass, in one of those ways."""
+        caught = run_broken(program, pipeline, self.at, self.edit, orders=orders)
+        assert caught, "nothing noticed the break"
+        assert caught.at == self.at, caught.text
+        assert caught.by.startswith(self.by), caught.text
+        return caught
+
+
 class PtxCheck:
     """Runs edited PTX of one compiled kernel the way a report runs its last level."""
 

@@ -2,31 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-import tcir
 from tcir._mlir import arith, ir
 
-from .breaking import Edit, pick, run_broken, walk
-
-
-@dataclass(frozen=True)
-class Break:
-    """One damage at a pass, and the ways in which a report may notice it."""
-
-    what: str
-    at: str
-    edit: Edit
-    by: tuple[str, ...]
-    quick: bool = False
-
-    def check(self, program: str, pipeline: tcir.Pipeline) -> None:
-        """Asserts that a report lays it to that pass."""
-        caught = run_broken(program, pipeline, self.at, self.edit, orders=2)
-        assert caught.at == self.at, caught.text
-        assert caught.by.startswith(self.by), caught.text
-
+from .breaking import Edit, pick, walk
 
 UNORDERED = ("hazard", "illegal", "deadlock")
 

@@ -16,13 +16,12 @@ import tcir
 from tcir import codegen
 from tcir._mlir import arith
 
-from .breaking import PtxCheck, change_operand, erase, set_attribute
+from .breaking import Break, PtxCheck, change_operand, erase, set_attribute
 from .conv_pair_cases import CASES, TAILS, PairCase
 from .linalg_text import Conv
 from .oracle import convolution, integers
 from .pair_edits import (
     UNORDERED,
-    Break,
     both_issue,
     first_half,
     of_cta,
@@ -209,7 +208,7 @@ BREAKS = [
     [pytest.param(b, id=b.what, marks=() if b.quick else pytest.mark.slow) for b in BREAKS],
 )
 def test_break(each: Break) -> None:
-    each.check(PROGRAM.text(), tcir.named_pipeline(PIPELINE, **OPTIONS))
+    each.check(PROGRAM.text(), tcir.named_pipeline(PIPELINE, **OPTIONS), orders=2)
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,10 @@ import tcir
 from tcir._mlir import arith
 
 from .block_scaled_text import BlockScaled
-from .breaking import change_operand, erase, pick, set_attribute, walk
+from .breaking import Break, change_operand, erase, pick, set_attribute, walk
 from .linalg_text import Matmul
 from .pair_edits import (
     UNORDERED,
-    Break,
     both_issue,
     first_half,
     of_cta,
@@ -143,7 +142,7 @@ SCALED_BREAKS = [
     [pytest.param(b, id=b.what, marks=() if b.quick else pytest.mark.slow) for b in SCALED_BREAKS],
 )
 def test_scaled_break(each: Break) -> None:
-    each.check(SCALED.linalg(), tcir.named_pipeline("gemm", **SCALED_OPTIONS))
+    each.check(SCALED.linalg(), tcir.named_pipeline("gemm", **SCALED_OPTIONS), orders=2)
 
 
 # --- persistent pairs --------------------------------------------------------------------------
@@ -200,7 +199,7 @@ PERSISTENT_BREAKS = [
     ],
 )
 def test_persistent_break(each: Break) -> None:
-    each.check(TILES.text(), tcir.named_pipeline("gemm", **TILES_OPTIONS))
+    each.check(TILES.text(), tcir.named_pipeline("gemm", **TILES_OPTIONS), orders=2)
 
 
 @pytest.mark.slow
@@ -217,4 +216,4 @@ def test_whose_scales_a_pair_copies(monkeypatch: pytest.MonkeyPatch) -> None:
     [pytest.param(b, id=b.what, marks=() if b.quick else pytest.mark.slow) for b in BREAKS],
 )
 def test_break(each: Break) -> None:
-    each.check(PROGRAM.text(), tcir.named_pipeline("gemm", **OPTIONS))
+    each.check(PROGRAM.text(), tcir.named_pipeline("gemm", **OPTIONS), orders=2)

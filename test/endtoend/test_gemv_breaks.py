@@ -15,6 +15,7 @@ from tcir._mlir import arith, ir
 from tcir.machine.numerics import formats
 from tcir.passmanager.pipeline import as_pipeline
 
+from . import breaking
 from .block_scaled_oracle import inputs_of, product
 from .block_scaled_text import UE8M0, BlockScaled
 from .breaking import Edit, PtxCheck, change_operand, erase, pick, run_broken, set_attribute
@@ -46,45 +47,46 @@ def _box_of_a_third(module: Any) -> None:
 
 
 @dataclass(frozen=True)
-class Break:
+class Break(breaking.Break):
     """A damage to what the pass `at` made of `program`."""
 
-    what: str
-    edit: Edit
-    by: tuple[str, ...] = ("difference",)
-    at: str = TILE
     program: BlockScaled = NVFP4
     options: str = "stages=2"
-    quick: bool = False
+
+
+def _break(
+    what: str, edit: Edit, by: tuple[str, ...] = ("difference",), at: str = TILE, **more: Any
+) -> Break:
+    return Break(what, at, edit, by, **more)
 
 
 NOTICED = ("difference", "hazard", "illegal", "deadlock", "refused")
 MMA, CP = "tc.mma_block_scale", "tc.cp_scales"
 BREAKS = [
-    Break("stale scale id of A", set_attribute(MMA, "sfa_id", "0 : i64", 1), program=MX),
-    Break("stale scale id of B", set_attribute(MMA, "sfb_id", "0 : i64", 1), program=MX,
+    _break("stale scale id of A", set_attribute(MMA, "sfa_id", "0 : i64", 1), program=MX),
+    _break("stale scale id of B", set_attribute(MMA, "sfb_id", "0 : i64", 1), program=MX,
           quick=True),
-    Break("stale columns of A's scales", set_attribute(MMA, "sfa_column", "0 : i64", 1)),
-    Break("one set of scales is not copied", erase(CP, 2), NOTICED),
-    Break("blocks of scales exchanged", set_attribute(CP, "block", "0 : i64", 1)),
-    Break("boxes of scales begin in the middle of a block", _box_of_a_third),
-    Break("wrong slice of B", set_attribute(MMA, "b_slice", "0 : i64", 1)),
-    Break("wrong column stored", change_operand("tc.tmem_ld", 2, _plus(1)), program=COLUMNS),
-    Break("scales as ue8m0", set_attribute(MMA, "scale_type", '"ue8m0"')),
-    Break("wrong share boundary of a part", change_operand("scf.for", 1, _minus(1)),
+    _break("stale columns of A's scales", set_attribute(MMA, "sfa_column", "0 : i64", 1)),
+    _break("one set of scales is not copied", erase(CP, 2), NOTICED),
+    _break("blocks of scales exchanged", set_attribute(CP, "block", "0 : i64", 1)),
+    _break("boxes of scales begin in the middle of a block", _box_of_a_third),
+    _break("wrong slice of B", set_attribute(MMA, "b_slice", "0 : i64", 1)),
+    _break("wrong column stored", change_operand("tc.tmem_ld", 2, _plus(1)), program=COLUMNS),
+    _break("scales as ue8m0", set_attribute(MMA, "scale_type", '"ue8m0"')),
+    _break("wrong share boundary of a part", change_operand("scf.for", 1, _minus(1)),
           options="schedule=split-k splits=2"),
-    Break("wrong share boundary of a range", change_operand("scf.for", 1, _minus(1)), NOTICED,
+    _break("wrong share boundary of a range", change_operand("scf.for", 1, _minus(1)), NOTICED,
           program=RANGES, options="schedule=stream-k", quick=True),
     # Loops in program order, inner ones first: stages, quarters, segments.
-    Break("a segment of a range left out", change_operand("scf.for", 1, _minus(1), 2), NOTICED,
+    _break("a segment of a range left out", change_operand("scf.for", 1, _minus(1), 2), NOTICED,
           program=RANGES, options="schedule=stream-k"),
     *(
-        Break(f"{wait} waits for the wrong parity",
+        _break(f"{wait} waits for the wrong parity",
               change_operand("tc.mbarrier_wait", 1, _flipped, index), NOTICED, "place-barriers")
         for index, wait in enumerate(("producer", "mma"))
     ),
-    Break("commit of the ring left out", erase("tc.commit", 0), NOTICED, "assign-roles"),
-    Break("descriptor of another slice",
+    _break("commit of the ring left out", erase("tc.commit", 0), NOTICED, "assign-roles"),
+    _break("descriptor of another slice",
           lambda module: _descriptor(module), NOTICED, "convert-tc-to-nvvm"),
 ]  # fmt: skip
 
@@ -113,12 +115,8 @@ def test_unbroken(options: str) -> None:
     [pytest.param(b, id=b.what, marks=() if b.quick else pytest.mark.slow) for b in BREAKS],
 )
 def test_break(broken: Break) -> None:
-    program, pipeline = broken.program.linalg(), _pipeline(broken.options)
-    caught = run_broken(program, pipeline, broken.at, broken.edit, orders=4)
-    print(f"\n{broken.what:<44} {broken.at:<22} {caught.by or 'NOT CAUGHT'}", end="")
-    assert caught, "nothing noticed the break"
-    assert caught.at == broken.at, caught.text
-    assert caught.by.startswith(broken.by), caught.text
+    caught = broken.check(broken.program.linalg(), _pipeline(broken.options), orders=4)
+    print(f"\n{broken.what:<44} {broken.at:<22} {caught.by}", end="")
 
 
 @dataclass(frozen=True)
