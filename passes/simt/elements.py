@@ -25,6 +25,8 @@ Loops: TypeAlias = "Mapping[int, ir.Value]"
 
 STORED = ("f32", "f16", "bf16", "i32", "i16")
 """Types of elements in memory."""
+WIDE = 32
+"""Bits of f32."""
 VIEWS = ("tensor.expand_shape", "tensor.collapse_shape")
 TAKEN = (
     "expected linalg ops with indexing maps (elementwise, broadcasts, transposes, reductions, "
@@ -62,9 +64,18 @@ def scalar(op: ir.OpView, operands: list[ir.Value]) -> ir.Value:
             f"expected arith ops, {', '.join(FUNCTIONS)} in an epilogue, got {name}, which has no "
             "lowering; compute it in a function of its own",
         )
+    if name == "arith.divf" and operands[0].type.width < WIDE:
+        return _divided(*operands)
     attributes = {each: op.operation.attributes[each] for each in op.operation.attributes}
     kinds = [getattr(r.type, "element_type", r.type) for r in op.operation.results]
     return ir.Operation.create(name, kinds, operands, attributes).result
+
+
+def _divided(a: ir.Value, b: ir.Value) -> ir.Value:
+    """a / b of f16 or bf16, for which there is no instruction: the quotient in f32 has more than
+    twice their digits, so rounding it again is rounding once."""
+    wide = [arith.extf(ir.F32Type.get(), each) for each in (a, b)]
+    return arith.truncf(a.type, arith.divf(*wide))
 
 
 @dataclass(frozen=True)

@@ -207,6 +207,38 @@ func.func @matvec(%a: tensor<24x20xf16>, %x: tensor<20xf16>) -> tensor<24xf32> {
   return %y : tensor<24xf32>
 }
 """  # noqa: E501
+
+
+def elementwise(element: str) -> str:
+    """Of a matrix and a vector: arithmetic, comparisons and, of floats, tanh."""
+    layers = Layers()
+    x, y = layers.argument("x", f"6x40x{element}"), layers.argument("y", f"40x{element}")
+    floats = """%a = arith.addf %s, %s1 : f
+ %m = arith.mulf %a, %s : f
+ %n = arith.negf %m : f
+ %c = arith.cmpf olt, %n, %s1 : f
+ %q = arith.select %c, %n, %s1 : f
+ %d = arith.divf %q, %s : f
+ %h = math.tanh %d : f
+ %t = arith.minimumf %h, %s : f"""
+    integers = """%a = arith.addi %s, %s1 : f
+ %m = arith.muli %a, %s : f
+ %k = arith.constant 3 : f
+ %n = arith.shrsi %m, %k : f
+ %c = arith.cmpi slt, %n, %s1 : f
+ %q = arith.select %c, %n, %s1 : f
+ %t = arith.maxsi %q, %s : f"""
+    body = (integers if element.startswith("i") else floats).replace(": f", f": {element}")
+    return layers.text(layers.each(f"6x40x{element}", body, (x, "mn"), (y, "n")))
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_100a"])
+@pytest.mark.parametrize("element", ["f32", "f16", "bf16", "i32", "i16"])
+def test_types_of_elements(element: str, target: str) -> None:
+    report = tcir.validate(elementwise(element), "simt-elementwise", target=target)
+    assert report.ok, str(report)
+
+
 SIMT = {
     "softmax": softmax(),
     "max pooling": POOL.format("f32", "0xFF800000", "max"),
