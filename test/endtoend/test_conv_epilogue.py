@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from .linalg_text import Conv
 from .oracle import convolution, integers
 
 Array = np.ndarray[Any, Any]
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "resnet50_residual.mlir"
 
 
 def check(text: str, pipeline: str, orders: int) -> None:
@@ -85,6 +87,23 @@ def test_what_a_fused_residual_saves() -> None:
     assert (out == np.maximum(rounded, 0)).all()  # the bits of the layer unfused
     for name in ("mma", "global_to_shared_0", "global_to_shared_1"):
         assert fused.counters[name] == alone.counters[name]
+    each_lane = 128 * bias.nbytes
+    assert fused.counters["global_load"] == residual.nbytes + each_lane  # no lane without a pixel
+
+
+@pytest.mark.slow
+def test_the_example_against_numpy() -> None:
+    shapes = (1, 56, 56, 64), (1, 1, 64, 256)
+    image, weights = (integers(shape, "f16", n) for n, shape in enumerate(shapes))
+    draw = np.random.default_rng(3)
+    bias = draw.integers(-40, 41, 256).astype(np.float32)
+    residual = draw.integers(-40, 41, (1, 56, 56, 256)).astype(np.float16)
+    out = np.zeros_like(residual)
+    for pipeline in (IMPLICIT, "conv"):
+        outcome = tcir.compile(EXAMPLE, pipeline)(image, weights, bias, residual, out)
+        sums = image.astype(np.float64) @ weights[0, 0].astype(np.float64)
+        want = np.maximum(sums + bias + residual, 0).astype(np.float16)
+        assert not outcome.findings and (out == want).all()
 
 
 TWO_GENERICS = """

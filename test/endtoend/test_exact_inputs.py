@@ -23,6 +23,8 @@ from tcir.validation.settings import Settings
 
 from .block_scaled_text import F4, F6A, F6B, F8A, F8B, UE8M0, BlockScaled, from_codes
 from .breaking import change_text
+from .conv_epilogue_cases import BLOCK, NEGATED
+from .conv_epilogue_text import FusedConv
 from .epilogue_text import TRUNCATE, Fused
 from .linalg_text import Conv, Matmul
 from .oracle import integers
@@ -453,14 +455,16 @@ STARTS = {
         "%t = arith.negf %s : f32" + TRUNCATE, start=True, m=40, n=48, k=96, element="bf16"
     ).linalg(),
     "bias": START_OF_BIAS,
+    "convolution": FusedConv(Conv(1, 8, 8, 96, 48, 1, 1), NEGATED, start="k").linalg(),
 }
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("name", ["all", "bf16", "bias"])
+@pytest.mark.parametrize("name", STARTS)
 def test_sums_added_to_an_input_are_exact_in_any_order(name: str, seed: int) -> None:
     (a, b, start), contraction = _drawn(STARTS[name], seed)
     assert contraction is not None and contraction.start is not None
+    a, b = (each.reshape(-1, each.shape[-1]) for each in (a, b))  # of 1 x 1 taps
     start = np.broadcast_to(start, (len(a), b.shape[1]))
     finite = start[np.isfinite(start) & (start != 0)].astype(np.float64)
     assert np.log2(np.abs(finite)).max() - np.log2(np.abs(finite)).min() > 20
@@ -515,6 +519,15 @@ def test_inputs_beside_the_factors_are_at_the_ends_of_their_formats() -> None:
     (_, _, r), _ = _drawn(residual.linalg())
     assert np.isnan(r).any() and np.isposinf(r).any() and np.isneginf(r).any()
     assert ((np.abs(r) < 2.0**-126) & (r != 0)).any() and np.signbit(r[r == 0]).any()
+
+
+def test_inputs_beside_a_convolution() -> None:
+    (_, _, bias, residual), contraction = _drawn(BLOCK.linalg())
+    assert contraction is not None and contraction.taps
+    assert not np.isfinite(bias).all()
+    assert np.isnan(residual).any() and np.isposinf(residual).any()
+    tiny = (np.abs(residual) < 2.0**-14) & (residual != 0)
+    assert tiny.any() and np.signbit(residual[residual == 0]).any()
 
 
 def test_scalars_are_zero_and_infinite_alone() -> None:
