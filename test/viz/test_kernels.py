@@ -158,6 +158,28 @@ def test_all_ctas_store_every_output_once(case, tiling: str) -> None:
     assert sorted(seen) == [(a, b, c) for a in range(n) for b in range(p) for c in range(q)]
 
 
+@pytest.mark.parametrize("tiling", ["rows", "linear"])
+def test_an_epilogue_moves_no_lane(tiling: str) -> None:
+    """It computes on the rows of the lanes, and reads other tensors: the schedule is the same."""
+    plain = conv(*LINEAR[0])
+    kind = re.search(r"-> (tensor<.*>) {", plain)[1]
+    epilogue = f"""
+      %z = "tc.epilogue"(%y) ({{
+      ^bb0(%sum: f32):
+        %e = "tc.element"(%r) {{map = affine_map<(n, p, q, k) -> (n, p, q, k)>}} : ({kind}) -> f32
+        %t = arith.addf %e, %sum : f32
+        "tc.yield"(%t) : (f32) -> ()
+      }}) : ({kind}) -> {kind}
+      return %z"""
+    fused = plain.replace("f16>) ->", f"f16>, %r: {kind}) ->", 1).replace("return %y", epilogue)
+    programs = [
+        lowered(text, f"tile-conv-shift-reuse{{tiling={tiling}}}") for text in (plain, fused)
+    ]
+    alone, behind = (with_module(program, read_schedule) for program in programs)
+    assert "tc.load_rows" in programs[1] and any(alone.stores)
+    assert (behind.stores, behind.taps) == (alone.stores, alone.taps)
+
+
 def test_the_picture_marks_stale_outside_and_masked_lanes() -> None:
     program = lowered(CONVOLUTION.read_text(), TILE)
     picture = with_module(program, conv_view)

@@ -19,8 +19,8 @@ from tcir.layout.tmem import LANES
 from .walk import Object, Step, Walk, kernel_of
 
 QUARTER = LANES // 4
-_TILES = {"tc.smem_tile", "tc.tmem_tile", "tc.lane_masks", "tc.tmem_st"}
-"""Made or set to zero; what they hold comes from other ops."""
+_TILES = {"tc.smem_tile", "tc.tmem_tile", "tc.lane_masks", "tc.tmem_st", "tc.load_rows"}
+"""Tiles made or set to zero, and what an epilogue reads: no pixels of the input."""
 
 DRAWN = (
     "expected the result of tile-conv-shift-reuse with tiling=rows or linear and halo=mask (drawn: "
@@ -115,6 +115,8 @@ class _Reader:
     tensor: dict[tuple[int, int], tuple[Lane, ...]] = field(default_factory=dict)
     masks: dict[tuple[int, int, int], tuple[int, ...]] = field(default_factory=dict)
     enabled: dict[int, tuple[bool, ...]] = field(default_factory=dict)
+    quarter: int = 0
+    """The sub-partition whose sums were read last: those that are stored next."""
 
     def visit(self, step: Step) -> Any:
         name = step.name
@@ -126,8 +128,6 @@ class _Reader:
         }.get(name)  # fmt: skip
         if handler is not None:
             return handler(step)
-        if name.startswith("arith.") and step.operands:
-            return step.operands[0]  # value conversions keep the lanes
         if name in _OPTION_OF:
             raise InputError(f"{DRAWN}, got {name}, which belongs to {_OPTION_OF[name]}")
         if name.startswith("tc.") and name not in _TILES:
@@ -209,9 +209,8 @@ class _Reader:
                 for i in range(LANES)
             )
 
-    def _read(self, step: Step) -> Object:
-        quarter = step.operands[1]
-        return Object("rows", quarter, "")
+    def _read(self, step: Step) -> None:
+        self.quarter = step.operands[1]
 
     def _lane_index(self, _: Step) -> tuple[int, ...]:
         return tuple(range(QUARTER))
@@ -232,25 +231,25 @@ class _Reader:
         return Object(tile.kind, key, tile.type)
 
     def _store(self, step: Step) -> None:
-        value, target, *indices = step.operands
+        _, target, *indices = step.operands
         dimension = step.integer("row_dim")
         for i in range(step.integer("rows")):
             place = list(indices)
             place[dimension] += i
-            self._stored(value, target, i, place)
+            self._stored(target, i, place)
 
     def _store_lanes(self, step: Step) -> None:
-        value, target, *indices = step.operands
+        _, target, *indices = step.operands
         columns = [x if isinstance(x, tuple) else (x,) * QUARTER for x in indices]
         for i, place in enumerate(zip(*columns, strict=True)):
-            self._stored(value, target, i, list(place))
+            self._stored(target, i, list(place))
 
-    def _stored(self, value: Object, target: Object, lane: int, place: list[int]) -> None:
+    def _stored(self, target: Object, lane: int, place: list[int]) -> None:
         """A lane's output; outside the tensor it is not stored."""
         extents = _extents(target)
         self.schedule.output = extents
         if all(0 <= c < n for c, n in zip(place, extents, strict=True)):
-            self.schedule.stores[value.key * QUARTER + lane] = tuple(place[:-1])
+            self.schedule.stores[self.quarter * QUARTER + lane] = tuple(place[:-1])
 
 
 def read_schedule(module: Any, cta: tuple[int, int, int] = (0, 0, 0)) -> Schedule:
