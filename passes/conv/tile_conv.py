@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tcir._mlir import ir
+from tcir._mlir import func, ir
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.conv.schedules import rank, table, tiling_pass
 from tcir.passes.conv.sources import find_convolutions
@@ -31,20 +31,31 @@ class TileConv(Pass):
 
     After: the program of ``tile-conv-shift-reuse``, ``tile-conv-implicit-gemm``, …, and a remark
     with the table of candidates. Schedules that depend on an assumption (halo=refresh) are not
-    candidates. Preserves what that pass preserves.
+    candidates. Each convolution of a module has its own. Preserves what that pass preserves.
     """
 
     name: ClassVar[str] = "tile-conv"
     n_tile: int = 0
 
     def run(self, module: ir.Module) -> None:
-        sources = find_convolutions(module, self.name)
-        if len(sources) != 1:
-            raise match_failure(module.operation, f"expected one convolution, got {len(sources)}")
-        op = sources[0].op
-        ranked = rank(op, self.n_tile)
-        best = ranked[0]
-        if best.work is None or best.reason:
-            raise match_failure(op, "\n".join(f"{each.schedule}: {each.reason}" for each in ranked))
-        remark(op, f"chose {best.schedule} (modelled, not measured)\n{table(ranked)}\n{UNSETTLED}")
-        tiling_pass(best.schedule, best.work.n_tile).run(module)
+        for source in find_convolutions(module, self.name):
+            op = source.op
+            ranked = rank(op, self.n_tile)
+            best = ranked[0]
+            if best.work is None or best.reason:
+                words = "\n".join(f"{each.schedule}: {each.reason}" for each in ranked)
+                raise match_failure(op, words)
+            table_ = f"{table(ranked)}\n{UNSETTLED}"
+            remark(op, f"chose {best.schedule} (modelled, not measured)\n{table_}")
+            _alone(module, source.function, tiling_pass(best.schedule, best.work.n_tile))
+
+
+def _alone(module: ir.Module, function: func.FuncOp, tiling: Pass) -> None:
+    """Runs a pass on one function of a module: another convolution may have another schedule."""
+    alone = ir.Module.create(module.operation.location)
+    for name in module.operation.attributes:
+        alone.operation.attributes[name] = module.operation.attributes[name]
+    alone.body.append(function)
+    tiling.run(alone)
+    for op in list(alone.body.operations):
+        module.body.append(op)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from tcir.passes.raising.fuse_epilogue import FuseEpilogue
 from tcir.passes.raising.raise_to_tc import RaiseToTc
 from tcir.passes.raising.split_launches import SplitLaunches
+from tcir.passes.raising.split_layers import SplitLayers
+from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
 from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
 from tcir.passmanager.pipeline import Pass
 
@@ -15,6 +17,7 @@ FORMS = (
     "f16, bf16, f32 (multiplied as tf32) or f8 inputs, f32 accumulator; i8 with an i32 one",
     "after it elementwise linalg, arith ops on tensors, broadcasts of other arguments: its "
     "epilogue, whose result may have another type, or be made of its even and odd channels",
+    "several convolutions, and what simt-elementwise accepts around them: a launch each",
     "tensor.pad with 0.0 on height and width of the input",
     "static shapes; rows of C (with hwcf: of K) of no multiple of 16 bytes are repacked",
 )
@@ -35,4 +38,11 @@ class ConvOptions:
 
 def raise_convolution() -> list[Pass]:
     """From linalg to ``tc.conv2d`` that TMA can encode, and its ``tc.epilogue``."""
-    return [FuseEpilogue(), RaiseToTc(), SplitLaunches(), ConvertRepackToSimt()]
+    return [
+        SplitLayers(),
+        FuseEpilogue(),
+        RaiseToTc(),
+        SplitLaunches(),
+        ConvertRepackToSimt(),
+        ConvertLinalgToSimt(),
+    ]

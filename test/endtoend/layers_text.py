@@ -63,9 +63,47 @@ class Layers:
             f"outs(%{zeros} : tensor<{kind}>) -> tensor<{kind}>",
         )  # fmt: skip
 
+    def conv(self, x: str, w: str, kind: str, stride: int = 1, pad: int = 0) -> str:
+        """A convolution of NHWC by HWCF in f32, padded with zeros."""
+        if pad:
+            x = self.padded(x, pad, "0.0")
+        zeros = self.filled(kind, "0.0")
+        return self._new(
+            "linalg.conv_2d_nhwc_hwcf", kind,
+            f"{{strides = dense<{stride}> : vector<2xi64>, dilations = dense<1> : vector<2xi64>}} "
+            f"ins(%{x}, %{w} : tensor<{self.types[x]}>, tensor<{self.types[w]}>) "
+            f"outs(%{zeros} : tensor<{kind}>) -> tensor<{kind}>",
+        )  # fmt: skip
+
+    def padded(self, x: str, pad: int, number: str) -> str:
+        """Height and width of NHWC with `pad` more on each side."""
+        n, h, w, c, element = self.types[x].split("x")
+        kind = f"{n}x{int(h) + 2 * pad}x{int(w) + 2 * pad}x{c}x{element}"
+        edge = self._new("arith.constant", element, f"{number} : {element}")
+        ends = f"[0, {pad}, {pad}, 0]"
+        return self._new(
+            f"tensor.pad %{x}", kind,
+            f"low{ends} high{ends} {{\n  ^bb0(%i0: index, %i1: index, %i2: index, %i3: index):\n"
+            f" tensor.yield %{edge} : {element}\n  }} : tensor<{self.types[x]}> to tensor<{kind}>",
+        )  # fmt: skip
+
+    def max_pool(self, x: str, kind: str) -> str:
+        """3 x 3 with stride 2 and padding 1."""
+        element = kind.rpartition("x")[2]
+        low = "0xFF80" if element == "bf16" else "0xFF800000"
+        image, start = self.padded(x, 1, low), self.filled(kind, low)
+        window = self.empty(f"3x3x{element}")
+        return self._new(
+            "linalg.pooling_nhwc_max", kind,
+            "{strides = dense<2> : vector<2xi64>, dilations = dense<1> : vector<2xi64>} "
+            f"ins(%{image}, %{window} : tensor<{self.types[image]}>, tensor<3x3x{element}>) "
+            f"outs(%{start} : tensor<{kind}>) -> tensor<{kind}>",
+        )  # fmt: skip
+
     def each(self, kind: str, body: str, *reads: tuple[str, str]) -> str:
         """Element by element: `body` makes ``%t`` of ``%s`` and ``%s1``, …; reads: tensor, map."""
-        return self._generic(kind, body, "mn"[: kind.count("x")], (), self.empty(kind), *reads)
+        loops = {1: "m", 2: "mn", 4: "nhwc"}[kind.count("x")]
+        return self._generic(kind, body, loops, (), self.empty(kind), *reads)
 
     def reduced(self, kind: str, body: str, start: str, read: tuple[str, str]) -> str:
         """Over n: `body` makes ``%t`` of ``%s`` and ``%o``."""
@@ -156,6 +194,44 @@ def attention(rows: int, keys: int, width: int) -> str:
     scaled = layers.each(f"{rows}x{keys}xf32", scale, (scores, "mn"))
     p = layers.rounded(layers.softmax(scaled))
     return layers.text(layers.product(p, v, f"{rows}x{width}xf32"))
+
+
+def bottleneck(n: int, size: int, wide: int, narrow: int) -> str:
+    """ResNet-50's: 1 x 1, 3 x 3, 1 x 1, biases (folded batch norm), relu, and the residual."""
+    layers = Layers()
+    shape = f"{n}x{size}x{size}"
+    x = layers.argument("x", f"{shape}x{wide}xbf16")
+    h = x
+    for number, (taps, c, k) in enumerate(((1, wide, narrow), (3, narrow, narrow))):
+        w = layers.argument(f"w{number}", f"{taps}x{taps}x{c}x{k}xbf16")
+        b = layers.argument(f"b{number}", f"{k}xf32")
+        sums = layers.conv(h, w, f"{shape}x{k}xf32", pad=taps // 2)
+        body = "%u = arith.addf %s, %s1 : f32\n %z = arith.constant 0.0 : f32\n"
+        body += " %v = arith.maximumf %u, %z : f32\n %t = arith.truncf %v : f32 to bf16"
+        h = layers.each(f"{shape}x{k}xbf16", body, (sums, "nhwc"), (b, "c"))
+    w = layers.argument("w2", f"1x1x{narrow}x{wide}xbf16")
+    b = layers.argument("b2", f"{wide}xf32")
+    sums = layers.conv(h, w, f"{shape}x{wide}xf32")
+    body = "%u = arith.addf %s, %s1 : f32\n %e = arith.extf %s2 : bf16 to f32\n"
+    body += " %r = arith.addf %u, %e : f32\n %z = arith.constant 0.0 : f32\n"
+    body += " %v = arith.maximumf %r, %z : f32\n %t = arith.truncf %v : f32 to bf16"
+    kind = f"{shape}x{wide}xbf16"
+    return layers.text(layers.each(kind, body, (sums, "nhwc"), (b, "c"), (x, "nhwc")))
+
+
+def stem(size: int, channels: int) -> str:
+    """ResNet-50's: 7 x 7 with stride 2 of three channels, bias, relu, and max pooling."""
+    layers = Layers()
+    half, quarter = size // 2, size // 4
+    x = layers.argument("x", f"1x{size}x{size}x3xbf16")
+    w = layers.argument("w", f"7x7x3x{channels}xbf16")
+    b = layers.argument("b", f"{channels}xf32")
+    sums = layers.conv(x, w, f"1x{half}x{half}x{channels}xf32", stride=2, pad=3)
+    body = "%u = arith.addf %s, %s1 : f32\n %z = arith.constant 0.0 : f32\n"
+    body += " %v = arith.maximumf %u, %z : f32\n %t = arith.truncf %v : f32 to bf16"
+    kind = f"1x{half}x{half}x{channels}xbf16"
+    h = layers.each(kind, body, (sums, "nhwc"), (b, "c"))
+    return layers.text(layers.max_pool(h, f"1x{quarter}x{quarter}x{channels}xbf16"))
 
 
 def anything(seed: int) -> str:

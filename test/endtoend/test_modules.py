@@ -21,7 +21,7 @@ from tcir.passes.raising.split_layers import SplitLayers
 from tcir.passes.simt.convert_linalg_to_simt import ConvertLinalgToSimt
 
 from .breaking import Edit, change_text, run_broken, set_attribute
-from .layers_text import GELU, Layers, anything, attention, perceptron
+from .layers_text import GELU, Layers, anything, attention, bottleneck, perceptron, stem
 
 Array = np.ndarray[Any, Any]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "mlp_bf16.mlir"
@@ -164,6 +164,71 @@ def test_any_layers_at_every_level(seed: int) -> None:
     assert report.ok, str(report)
 
 
+# --- convolutions ------------------------------------------------------------------------------
+
+
+def convolved(x: Array, w: Array, stride: int = 1) -> Array:
+    """NHWC by HWCF with padding that keeps the size, in float64."""
+    pad = w.shape[0] // 2
+    image = np.pad(x.astype(float), ((0, 0), (pad, pad), (pad, pad), (0, 0)))
+    windows = np.lib.stride_tricks.sliding_window_view(image, w.shape[:2], (1, 2))
+    return np.einsum("npqcrs,rsck->npqk", windows[:, ::stride, ::stride], w.astype(float))
+
+
+def pooled(x: Array) -> Array:
+    """The largest of 3 x 3, stride 2, padding 1."""
+    image = np.pad(x.astype(F32), ((0, 0), (1, 1), (1, 1), (0, 0)), constant_values=-np.inf)
+    windows = np.lib.stride_tricks.sliding_window_view(image, (3, 3), (1, 2))
+    return np.asarray(windows[:, ::2, ::2].max((-1, -2)).astype(x.dtype))
+
+
+@pytest.mark.parametrize("pipeline", ["conv", "conv-implicit-gemm"])
+def test_bottleneck_beside_numpy(pipeline: str) -> None:
+    """Three convolutions with their epilogues: three launches, the residual read by the last."""
+    text = bottleneck(1, 8, 64, 16)
+    assert len(launches(text, pipeline)) == 3
+    generator = np.random.default_rng(0)
+    arrays = [whole(generator, 1, 8, 8, 64)]
+    for taps, c, k in ((1, 64, 16), (3, 16, 16), (1, 16, 64)):
+        arrays += [whole(generator, taps, taps, c, k), whole(generator, k, dtype=F32)]
+    h = arrays[0]
+    for w, b in (arrays[1:3], arrays[3:5]):
+        h = np.maximum(convolved(h, w) + b, 0).astype(F32).astype(BF16)
+    sums = convolved(h, arrays[5]) + arrays[6] + arrays[0].astype(float)
+    assert (sums == sums.astype(F32)).all(), "sums that f32 has not"
+    want = np.maximum(sums, 0).astype(F32).astype(BF16)
+    assert (run(text, pipeline, arrays, (want.shape, BF16)) == want).all()
+
+
+def test_stem_beside_numpy() -> None:
+    """Two repacking launches, the convolution with relu, and pooling on CUDA cores."""
+    text = stem(16, 16)
+    name = "f_0_conv_2d_nhwc_hwcf"
+    assert launches(text, "conv") == [
+        f"{name}_repack0", f"{name}_repack1", name, "f_1_pooling_nhwc_max"
+    ]  # fmt: skip
+    generator = np.random.default_rng(0)
+    x, w = normal(generator, 1, 16, 16, 3), normal(generator, 7, 7, 3, 16)
+    b = normal(generator, 16, dtype=F32)
+    h = np.maximum(convolved(x, w, 2) + b, 0)
+    want = pooled(h).astype(float)
+    y = run(text, "conv", [x, w, b], ((1, 4, 4, 16), BF16))
+    assert (np.abs(y.astype(float) - want) <= np.abs(want) * 2.0**-8 + 2.0**-14).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "pipeline"),
+    [
+        pytest.param(bottleneck(1, 8, 64, 16), "conv", id="bottleneck"),
+        pytest.param(stem(16, 16), "conv-shift-reuse", id="stem"),
+    ],
+)
+@pytest.mark.parametrize("inputs", ["integers", "random"])
+def test_convolutions_at_every_level(text: str, pipeline: str, inputs: Any) -> None:
+    report = tcir.validate(text, pipeline, inputs=inputs)
+    assert report.ok, str(report)
+
+
 # --- CUDA cores ------------------------------------------------------------------------------
 
 
@@ -268,9 +333,7 @@ def test_softmax_beside_scipy() -> None:
 def test_max_pooling_beside_numpy() -> None:
     x = np.random.default_rng(0).standard_normal((2, 7, 9, 8)).astype(F32)
     y = run(SIMT["max pooling"], "simt-elementwise", [x], ((2, 4, 5, 8), F32))
-    padded = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)), constant_values=-np.inf)
-    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (1, 2))[:, ::2, ::2]
-    assert (y == windows.max((-1, -2))).all()
+    assert (y == pooled(x)).all()
 
 
 def test_heads_beside_numpy() -> None:
