@@ -49,7 +49,7 @@ def pretty(module: Any) -> str:
                 return "\n".join(lines) + "\n"  # text we do not understand: as MLIR prints it
             if as_declared(op):
                 line = match[1] + match[2] + _short(op, match[4])
-                if match[3] in ("tc.role", "tc.epilogue"):
+                if match[3] in ("tc.role", "tc.epilogue", "tc.fragment_epilogue"):
                     roles.append(match[1])
         out.append(_types(line))
     return "\n".join(out) + "\n"

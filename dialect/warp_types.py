@@ -6,6 +6,9 @@ from tcir._mlir import ir
 from tcir.dialect.attributes import integers_of, string_of
 from tcir.dialect.types import ShapedType, element_bytes
 
+TAILS = ("", "outer", "inner", "outer inner")
+"""Dimensions of a tile that may extend past the tensor: rows, the contiguous one, both."""
+
 
 class StagedType(ShapedType, name="staged"):
     """A shared-memory tile ``[mn, k]`` read by warps.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from tcir.passes.nvvm.convert_tc_to_nvvm import ConvertTcToNvvm
 from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
+from tcir.passes.raising.fuse_epilogue import FuseEpilogue
 from tcir.passes.raising.raise_to_tc import RaiseToTc
 from tcir.passes.warp.double_buffer_fragments import DoubleBufferFragments
 from tcir.passes.warp.pipeline_cp_async import PipelineCpAsync
@@ -45,6 +46,7 @@ def build(options: MatmulWarpOptions) -> Pipeline:
     """The passes."""
     return Pipeline(
         [
+            FuseEpilogue(),
             RaiseToTc(),
             TileMatmulWarp(
                 block_m=options.block_m,
@@ -77,8 +79,9 @@ register_pipeline(
             "linalg.matmul (also with transposing indexing_maps), linalg.batch_matmul, or the same "
             "as linalg.generic",
             "f16, bf16, f32 (multiplied as tf32), f8E4M3FN or f8E5M2 (from sm_90) inputs, f32 "
-            "accumulator filled with 0, result f32 or arith.truncf of it to f16 or bf16",
-            "i8 inputs, i32 accumulator filled with 0",
+            "accumulator; i8 inputs, i32 accumulator",
+            "after it elementwise linalg, arith ops on tensors, broadcasts of other arguments: its "
+            "epilogue; result f32, f16, bf16 or i32",
             "static shapes, rows of the inputs a multiple of 4 bytes",
         ),
         build=build,

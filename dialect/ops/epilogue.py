@@ -1,12 +1,17 @@
-"""Epilogues on tensors."""
+"""Epilogues.
 
-from typing import Any
+Of whole tensors, and of fragments; both have the same kind of body.
+"""
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import defining
 from tcir.dialect.operation import Op
 from tcir.dialect.ops.grouped import GroupedMatmulOp
-from tcir.dialect.rules import Broken, verify
+from tcir.dialect.rules import Broken, one_of, verify
+from tcir.dialect.warp_types import TAILS, FragmentType
 
 SCALAR_OPS = frozenset(
     f"arith.{name}"
@@ -66,13 +71,57 @@ class EpilogueOp(Op, name="epilogue", traits=[ir.NoTerminatorTrait]):
         return defining(self.sums, GroupedMatmulOp)
 
     @property
+    def rank(self) -> int:
+        """Dimensions of the result."""
+        return int(self.out.type.rank)
+
+    @property
     def elements(self) -> list["ElementOp"]:
         """The reads of other tensors."""
         return [op for op in self.body.blocks[0] if isinstance(op, ElementOp)]
 
 
-class ElementOp(Op, name="element"):
-    """An element of another tensor in the body of ``tc.epilogue``.
+class FragmentEpilogueOp(Op, name="fragment_epilogue", traits=[ir.NoTerminatorTrait]):
+    """What a kernel of warps makes of an accumulator before it stores it, element by element.
+
+    The body is that of ``tc.epilogue``: it takes the element of ``sums``, reads those of other
+    tensors with ``tc.element``, and ends in ``tc.yield`` of the element of ``out``, a fragment of
+    the same shape. The indices are those of the tile's first element in the result, and what the
+    maps of ``tc.element`` start from; ``tails`` as in `tc.cp_async`: of elements outside nothing is
+    read, and what the body makes of zeros instead is not stored. A thread computes the elements
+    that it holds: two neighbouring columns of rows r and r + 8 of every atom (PTX ISA 9.7.14.5).
+    """
+
+    example = """
+    !c = !tc.fragment<array<i64: 128, 256>, f32, "C", "mma.m16n8k16.f16">
+    !d = !tc.fragment<array<i64: 128, 256>, f16, "C", "mma.m16n8k16.f16">
+    #column = affine_map<(m, n) -> (n)>
+    func.func @example(%c: !c, %bias: memref<512xf32>, %m: index, %n: index) {
+      %d = "tc.fragment_epilogue"(%c, %m, %n) ({
+      ^bb0(%sum: f32):
+        %b = "tc.element"(%bias) {map = #column} : (memref<512xf32>) -> f32
+        %biased = arith.addf %sum, %b : f32
+        %rounded = arith.truncf %biased : f32 to f16
+        "tc.yield"(%rounded) : (f16) -> ()
+      }) {tails = "outer", operandSegmentSizes = array<i32: 1, 2>} : (!c, index, index) -> !d
+      return
+    }
+    """
+
+    sums: ext.Operand[FragmentType]
+    indices: Sequence[ext.Operand[ir.IndexType]]
+    tails: ir.StringAttr
+    body: ext.Region
+    out: ext.Result[FragmentType]
+
+    @property
+    def rank(self) -> int:
+        """Dimensions of the result."""
+        return len(self.indices)
+
+
+class ElementOp(Op, name="element", loads="tensor"):
+    """An element of another tensor in the body of ``tc.epilogue`` or ``tc.fragment_epilogue``.
 
     ``map`` goes from the dimensions of the result to those of ``tensor``: all of them for a
     residual, one for a bias, none for a scalar; 0 stands for the only index of a dimension of
@@ -96,7 +145,7 @@ class ElementOp(Op, name="element"):
     }
     """
 
-    tensor: ext.Operand[ir.RankedTensorType]
+    tensor: ext.Operand[ir.RankedTensorType | ir.MemRefType]
     map: ir.AffineMapAttr
     value: ext.Result[Any]
 
@@ -118,7 +167,7 @@ class ElementOp(Op, name="element"):
 
 
 class YieldOp(Op, name="yield"):
-    """The end of the body of ``tc.epilogue``: the element to store."""
+    """The end of the body of ``tc.epilogue`` or ``tc.fragment_epilogue``: the element to store."""
 
     example = """
     func.func @example(%sums: tensor<8x8xf32>) {
@@ -132,6 +181,10 @@ class YieldOp(Op, name="yield"):
     """
 
     value: ext.Operand[Any]
+
+
+Around: TypeAlias = EpilogueOp | FragmentEpilogueOp
+"""The ops with such a body."""
 
 
 @verify(
@@ -151,14 +204,18 @@ def _(op: EpilogueOp) -> Broken:
 
 
 @verify(
-    EpilogueOp,
+    (EpilogueOp, FragmentEpilogueOp),
     "body",
     "tc",
     "the body must be one block of {count} of {want} that ends in tc.yield of {out}, got {got}",
 )
-def _(op: EpilogueOp) -> Broken:
-    want, out, blocks = op.sums.type.element_type, op.out.type.element_type, list(op.body)
-    count = 2 if op.sums.type.shape != op.out.type.shape else 1
+def _(op: Around) -> Broken:
+    want, out = (
+        each.element_type if isinstance(each, ir.ShapedType) else each.element
+        for each in (op.sums.type, op.out.type)
+    )
+    blocks = list(op.body)
+    count = 2 if isinstance(op, EpilogueOp) and op.sums.type.shape != op.out.type.shape else 1
     types = [a.type for block in blocks for a in block.arguments]
     last = list(blocks[0])[-1:] if len(blocks) == 1 else []
     ends = [o.value.type for o in last if isinstance(o, YieldOp)]
@@ -171,13 +228,13 @@ def _(op: EpilogueOp) -> Broken:
 
 
 @verify(
-    EpilogueOp,
+    (EpilogueOp, FragmentEpilogueOp),
     "scalar-ops",
     "tc",
     "the body must be made of tc.element, and of arith and math ops on numbers, got {got}: every "
     "thread computes them on the elements it holds",
 )
-def _(op: EpilogueOp) -> Broken:
+def _(op: Around) -> Broken:
     for inner in list(op.body.blocks[0])[:-1]:
         name = inner.operation.name
         scalar = name in SCALAR_OPS or name.startswith("math.") or isinstance(inner, ElementOp)
@@ -186,11 +243,11 @@ def _(op: EpilogueOp) -> Broken:
     return None
 
 
-def _around(op: ir.OpView) -> EpilogueOp | None:
-    """The ``tc.epilogue`` whose body `op` is in."""
+def _around(op: ir.OpView) -> Around | None:
+    """The epilogue whose body `op` is in."""
     parent = op.operation.parent
     found = None if parent is None else parent.opview
-    return found if isinstance(found, EpilogueOp) else None
+    return found if isinstance(found, EpilogueOp | FragmentEpilogueOp) else None
 
 
 @verify(
@@ -213,7 +270,7 @@ def _(op: ElementOp) -> Broken:
 )
 def _(op: ElementOp) -> Broken:
     around, affine_map = _around(op), op.attributes["map"].value
-    rank = around.out.type.rank if around else 0
+    rank = around.rank if around else 0
     dims = [e.position for e in affine_map.results if isinstance(e, ir.AffineDimExpr)]
     rest = [e for e in affine_map.results if not isinstance(e, ir.AffineDimExpr)]
     zeros = all(isinstance(e, ir.AffineConstantExpr) and e.value == 0 for e in rest)
@@ -233,7 +290,7 @@ def _(op: ElementOp) -> Broken:
     if not op.of_group:
         return None
     around = _around(op)
-    product = around.grouped if around else None
+    product = around.grouped if isinstance(around, EpilogueOp) else None
     if product is None or product.masked:
         return {"got": "other sums" if product is None else "masked groups"}
     return {"got": op.attributes["map"]} if 0 in op.dims else None
@@ -247,13 +304,35 @@ def _(op: ElementOp) -> Broken:
 )
 def _(op: ElementOp) -> Broken:
     around = _around(op)
+    got, value = op.tensor.type, op.value.type
+    if isinstance(around, FragmentEpilogueOp):
+        return None
     shape = around.out.type.shape if around else []
     want = [1 if d is None else shape[d] for d in op.dims]
     if op.of_group and around and around.grouped:
         want = [around.grouped.b.type.shape[0], *want]
-    got, value = op.tensor.type, op.value.type
-    legal = want == list(got.shape) and got.element_type == value
+    tensor = isinstance(got, ir.RankedTensorType)
+    legal = tensor and want == list(got.shape) and got.element_type == value
     return None if legal else {"want": want, "got": got, "value": value}
+
+
+@verify(
+    ElementOp,
+    "memref",
+    "tc",
+    "tensor beside a fragment must be a static, contiguous memref with a dimension for each result "
+    "of the map, of extent 1 where that is 0, and the value its element, got {got} -> {value}",
+)
+def _(op: ElementOp) -> Broken:
+    if not isinstance(_around(op), FragmentEpilogueOp):
+        return None
+    got, value = op.tensor.type, op.value.type
+    if isinstance(got, ir.MemRefType) and got.has_static_shape and got.rank == len(op.dims):
+        identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(got.rank, op.context))
+        ones = all(n == 1 for n, d in zip(got.shape, op.dims, strict=True) if d is None)
+        if got.layout == identity and ones and got.element_type == value:
+            return None
+    return {"got": got, "value": value}
 
 
 @verify(
@@ -266,3 +345,35 @@ def _(op: YieldOp) -> Broken:
     if _around(op) and list(op.operation.block)[-1] == op:
         return None
     return {"got": "the middle of it" if _around(op) else getattr(op.operation.parent, "name", "")}
+
+
+# --- fragments ---------------------------------------------------------------------------------
+
+
+@verify(FragmentEpilogueOp, "tails", "tc", "tails must be one of {legal}, got {got}")
+def _(op: FragmentEpilogueOp) -> Broken:
+    return one_of(op, "tails", TAILS)
+
+
+@verify(
+    FragmentEpilogueOp,
+    "rank",
+    "tc",
+    "expected the row and the column of the tile's first element, or a batch before them, got "
+    "{count} indices",
+)
+def _(op: FragmentEpilogueOp) -> Broken:
+    return None if op.rank in (2, 3) else {"count": op.rank}
+
+
+@verify(
+    FragmentEpilogueOp,
+    "fragments",
+    "PTX ISA 9.7.14.5",
+    "expected fragments of C of one shape and atom, got {sums} and {out}: a thread has the same "
+    "elements of both",
+)
+def _(op: FragmentEpilogueOp) -> Broken:
+    sums, out = op.sums.type, op.out.type
+    alike = (sums.shape, sums.atom) == (out.shape, out.atom)
+    return None if alike and sums.operand == out.operand == "C" else {"sums": sums, "out": out}

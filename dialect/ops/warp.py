@@ -16,11 +16,8 @@ from tcir.dialect.limits import COPY_BYTES
 from tcir.dialect.operation import Op
 from tcir.dialect.rules import Broken, one_of, verify
 from tcir.dialect.types import SmemType, element_bytes
-from tcir.dialect.warp_types import FragmentType, StagedType
+from tcir.dialect.warp_types import TAILS, FragmentType, StagedType
 from tcir.layout.atoms import mma_atom
-
-TAILS = ("", "outer", "inner", "outer inner")
-"""Dimensions of a tile that may extend past the tensor: rows, the contiguous one, both."""
 
 
 class CpAsyncOp(Op, name="cp_async", loads="tensor", completed_by="tc.cp_async_wait"):
@@ -381,7 +378,7 @@ def _(op: StoreFragmentOp) -> Broken:
 )
 def _(op: StoreFragmentOp) -> Broken:
     fragment, got = str(op.fragment.type.element), str(op.tensor.type.element_type)
-    legal = ("i32",) if fragment == "i32" else ("f32", "f16", "bf16")
+    legal = ("f32", "f16", "bf16") if fragment == "f32" else (fragment,)
     if got in legal:
         return None
     return {"fragment": fragment, "legal": " or ".join(legal), "got": got}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-from tcir._mlir import arith, ir, vector
+from tcir._mlir import arith, ir, memref, vector
 from tcir.dialect import tc
 from tcir.dialect.limits import QUARTER_LANES
 from tcir.passes.build import index
@@ -31,18 +31,21 @@ def rounded(element: ir.Type) -> Epilogue:
     return epilogue
 
 
-def scaled(alpha: ir.Value, element: ir.Type) -> Epilogue:
-    """The sums times `alpha`, an f32, rounded to `element`."""
-    finish = rounded(element)
-
-    def epilogue(sums: ir.Value, at: Sequence[Index]) -> ir.Value:
-        return finish(arith.mulf(sums, vector.broadcast(sums.type, alpha)), at)
-
-    return epilogue
+def scaled(factors: Sequence[ir.Value], epilogue: Epilogue) -> Epilogue:
+    """`epilogue` of the sums times the product of `factors`, memrefs of a number each."""
+    loaded = [memref.load(factor, []) for factor in factors]
+    if not loaded:
+        return epilogue
+    alpha = arith.mulf(*loaded) if len(loaded) == 2 else loaded[0]
+    return lambda sums, at: epilogue(arith.mulf(sums, vector.broadcast(sums.type, alpha)), at)
 
 
 Staged: TypeAlias = "Mapping[ir.OpView, Callable[[int], ir.Value]]"
 """What loads a register tile of so many columns of an element's matrix out of shared memory."""
+
+
+NO_COLUMNS = -1
+"""No dimension of the output."""
 
 
 def fused(
@@ -56,13 +59,15 @@ def fused(
     """The body of a ``tc.epilogue``, on register tiles.
 
     tensors: the kernel's memrefs of what its elements are read from; row_dim, column_dim: the
-    output's dimensions that lanes and columns go along; None: lanes have places of their own, and
-    columns go along the last; staged: what loads the elements that TMA has brought to shared
-    memory; group: that all rows of the tile are of
+    output's dimensions that lanes and columns go along; row_dim None: lanes have places of their
+    own; column_dim None: the last, `NO_COLUMNS`: there is one column, whose copies a tile may have;
+    staged: what loads the elements that TMA has brought to shared memory; group: that all rows of
+    the tile are of
     """
     if column_dim is None:
         column_dim = op.out.type.rank - 1
     sources = dict(zip(op.elements, tensors, strict=True))
+    narrowed = rounded(op.sums.type.element_type)
 
     def load(element: tc.ElementOp, at: Sequence[Index], columns: int) -> ir.Value:
         if staged is not None and element in staged:
@@ -81,6 +86,7 @@ def fused(
 
     def epilogue(sums: ir.Value, at: Sequence[Index]) -> ir.Value:
         block = op.body.blocks[0]
+        sums = narrowed(sums, at)
         given = every_other(sums) if op.gated else [sums]
         known = dict(zip(block.arguments, given, strict=True))
         shape = given[0].type.shape

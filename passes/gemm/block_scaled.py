@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from tcir._mlir import arith, ir, memref, vector
+from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.ops.block_scale import ROWS_PER_COLUMN
 from tcir.dialect.ops.block_scaled import BLOCK_ROWS
@@ -14,7 +14,7 @@ from tcir.passes.build import index
 from tcir.passes.build.cluster import ALONE, Cluster
 from tcir.passes.build.cta_pair import first_column
 from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.epilogue import Epilogue
+from tcir.passes.build.epilogue import Epilogue, scaled
 from tcir.passes.build.index import Index
 from tcir.passes.build.limits import MMA_N_STEP, ceil_div, round_up
 from tcir.passes.build.scaled_checks import check_scaled
@@ -143,8 +143,4 @@ class BlockScaledProduct:
 
     def finish(self, epilogue: Epilogue) -> Epilogue:
         """`epilogue` of the sums times the product of the global scales."""
-        loaded = [memref.load(factor, []) for factor in self.factors]
-        if not loaded:
-            return epilogue
-        alpha = arith.mulf(*loaded) if len(loaded) == 2 else loaded[0]
-        return lambda sums, at: epilogue(arith.mulf(sums, vector.broadcast(sums.type, alpha)), at)
+        return scaled(self.factors, epilogue)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tcir._mlir import arith, func, ir, scf
+from tcir._mlir import arith, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import integers
 from tcir.dialect.limits import TMEM_LANES
 from tcir.passes.build import simt
+from tcir.passes.build.element_epilogue import number_at
 from tcir.passes.build.emit import i64, i64s
 from tcir.passes.build.gpu_module import buffer_numbers, launch_order
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.scaled_shape import ScaledShape
 from tcir.passes.build.tile_kernel import Source
 from tcir.passes.gemv.ranges import Ranges
+from tcir.passes.gemv.result import dimensions
 
 THREADS = 128
 WORKSPACES = "tc.workspaces"
@@ -22,41 +25,11 @@ WORKSPACES = "tc.workspaces"
 
 @dataclass(frozen=True)
 class Partials:
-    """The workspace ``[segments, 128, N]`` of f32, and its reduction.
+    """The workspace ``[segments, 128, N]`` of f32, and its reduction."""
 
-    inputs:  numbers of the first kernel's other buffers
-    factors: those of the global scales
-    result:  that of the result; workspaces follow it
-    order:   position of the first kernel in the sequence of launches
-    """
-
-    name: str
-    location: ir.Location
+    source: Source
     shape: ScaledShape
     ranges: Ranges
-    inputs: tuple[int, ...]
-    factors: tuple[int, ...]
-    result: int
-    order: int
-    element: ir.Type
-
-    @staticmethod
-    def of(source: Source, shape: ScaledShape, ranges: Ranges) -> Partials:
-        """Reads these from the source function, which is erased later."""
-        op, function = source.op, source.function
-        numbers = buffer_numbers(function, len(function.type.inputs) + 1)
-        factors = [ir.BlockArgument(g) for g in (op.a_global, op.b_global) if g is not None]
-        return Partials(
-            name=function.name.value,
-            location=op.location,
-            shape=shape,
-            ranges=ranges,
-            inputs=tuple(numbers[:-1]),
-            factors=tuple(numbers[g.arg_number] for g in factors),
-            result=numbers[-1],
-            order=launch_order(function) or 0,
-            element=op.out.type.element_type,
-        )
 
     @property
     def memref(self) -> ir.MemRefType:
@@ -65,31 +38,47 @@ class Partials:
         return ir.MemRefType.get(shape, ir.F32Type.get())
 
     def add_up(self, module: ir.Module) -> None:
-        """Makes the first kernel's output a workspace and appends the second kernel."""
-        op = module.operation
+        """Makes the output of the first kernel, the source function's, a workspace, and appends
+        the second kernel."""
+        op, function = module.operation, self.source.function
+        *inputs, result = buffer_numbers(function, len(function.type.inputs) + 1)
+        order = launch_order(function) or 0
         sizes = integers(op, WORKSPACES) if WORKSPACES in op.attributes else []
-        workspace = self.result + 1 + len(sizes)
+        workspace = result + 1 + len(sizes)
         sizes.append(4 * self.ranges.segments * TMEM_LANES * self.shape.n)
         op.attributes[WORKSPACES] = i64s(sizes)
-        first = next(
-            op
-            for op in module.body.operations
-            if isinstance(op, func.FuncOp) and op.name.value == self.name
-        )
-        first.attributes["tc.order"] = i64(self.order)
-        first.attributes["tc.args"] = i64s([*self.inputs, workspace])
-        self._second_kernel(module, [workspace, *self.factors, self.result])
+        function.attributes["tc.order"] = i64(order)
+        function.attributes["tc.args"] = i64s([*inputs, workspace])
+        self._second_kernel(module, inputs, workspace, result, order + 1)
 
-    def _second_kernel(self, module: ir.Module, buffers: list[int]) -> None:
+    def _second_kernel(
+        self, module: ir.Module, inputs: list[int], workspace: int, result: int, order: int
+    ) -> None:
+        after = self.source.after
+        read = [*self._factors, *(each.tensor for each in (after.elements if after else ()))]
+        numbers = {value: inputs[ir.BlockArgument(value).arg_number] for value in read}
+        buffers = list(dict.fromkeys([workspace, *numbers.values(), result]))
         grid = (ceil_div(self.shape.m, TMEM_LANES), 1, self.shape.batch)
-        shape = simt.Shape(grid, THREADS, order=self.order + 1)
-        name = f"{self.name}_reduce"
-        with simt.simt_kernel(module, name, buffers, shape, self.location) as pointers:
-            workspace, *factors, out = (pointers[buffer] for buffer in buffers)
-            self._body(workspace, factors, out)
+        shape = simt.Shape(grid, THREADS, order=order)
+        name = f"{self.source.function.name.value}_reduce"
+        with simt.simt_kernel(module, name, buffers, shape, self.source.op.location) as pointers:
+            self._body(
+                pointers[workspace],
+                pointers[result],
+                {value: pointers[number] for value, number in numbers.items()},
+            )
 
-    def _body(self, workspace: ir.Value, factors: list[ir.Value], out: ir.Value) -> None:
-        """Thread t reduces elements t, t + 128, … of a tile's ``[rows, N]``."""
+    @property
+    def _factors(self) -> list[ir.Value]:
+        """The global scales."""
+        op = self.source.op
+        return [g for g in (op.a_global, op.b_global) if g is not None]
+
+    def _body(self, workspace: ir.Value, out: ir.Value, read: Mapping[ir.Value, ir.Value]) -> None:
+        """Thread t reduces elements t, t + 128, … of a tile's ``[rows, N]``.
+
+        read: the addresses of what is read beside the sums
+        """
         shape, n = self.shape, self.shape.n
         thread, tile, batch = simt.thread_index(), simt.block_index(0), simt.block_index(2)
         first_row = simt.mul(tile, TMEM_LANES)
@@ -98,17 +87,22 @@ class Partials:
         # Elements of the tile inside the result: 128 rows of it, or what the last tile has.
         rows = simt.smaller(simt.sub(shape.m, first_row), TMEM_LANES)
         base = simt.mul(simt.add(simt.mul(batch, shape.m), first_row), n)
-        alpha = _alpha(factors)
+        alpha = _alpha([read[factor] for factor in self._factors])
         loop = scf.ForOp(thread, simt.mul(rows, n), simt.constant(THREADS))
         with ir.InsertionPoint(loop.body):
             element = loop.induction_variable
             value = self._sum(workspace, element, begin, end)
             if alpha is not None:
                 value = arith.mulf(value, alpha)
-            if self.element != ir.F32Type.get():
-                value = arith.truncf(self.element, value)
-            place = simt.mul(simt.wide(simt.add(base, element)), tc.element_bytes(self.element))
-            simt.store(simt.at(out, place), value)
+            if value.type != (kind := self.source.op.out.type.element_type):
+                value = arith.truncf(kind, value)
+            if self.source.after is not None:
+                row = simt.add(first_row, simt.divide(element, n))
+                place = (batch, row, simt.rest(element, n))
+                at = [place[dim] for dim in dimensions(self.source.op)]
+                value = number_at(self.source.after, read.__getitem__, at, value)
+            place_ = simt.mul(simt.wide(simt.add(base, element)), tc.element_bytes(value.type))
+            simt.store(simt.at(out, place_), value)
             scf.YieldOp([])
 
     def _sum(

@@ -1,40 +1,60 @@
-"""The epilogue of the GEMV kernels: stores B's own columns of D times the global scales."""
+"""The end of the GEMV kernels: B's own columns of D, times the global scales, are stored."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tcir._mlir import arith, ir, memref
+from tcir._mlir import ir, memref
 from tcir.dialect import tc
 from tcir.dialect.limits import QUARTER_LANES, QUARTERS
 from tcir.passes.build import index
 from tcir.passes.build.emit import i64
-from tcir.passes.build.epilogue import rounded, scaled
+from tcir.passes.build.epilogue import NO_COLUMNS, Epilogue, rounded, scaled
 from tcir.passes.build.index import Index
 from tcir.passes.build.scaled_shape import ScaledShape
-from tcir.passes.build.tile_kernel import STORE_COLUMNS, argument, load_registers, loop
+from tcir.passes.build.tile_kernel import (
+    STORE_COLUMNS,
+    Source,
+    argument,
+    load_registers,
+    loop,
+)
 
 
 @dataclass(frozen=True)
 class Result:
-    """Destination of the result: `out` as ``[batch, M, N]``, and the kernel's global scales."""
+    """Destination of the result: `out` as ``[batch, M, N]``; the kernel's global scales, `factors`,
+    and the epilogue of sums times these."""
 
     out: ir.Value
-    factors: tuple[ir.Value, ...]
+    factors: Sequence[ir.Value]
+    epilogue: Epilogue
 
     @staticmethod
-    def create(op: ir.OpView, arguments: list[ir.Value], shape: ScaledShape) -> Result:
-        """Expands the kernel's last argument to three dimensions."""
-        factors = tuple(argument(arguments, g) for g in (op.a_global, op.b_global) if g is not None)
-        return Result(three_dimensional(arguments[-1], shape), factors)
+    def create(source: Source, arguments: list[ir.Value], shape: ScaledShape) -> Result:
+        """Of a kernel that stores the result itself, the last of its `arguments`."""
+        op = source.op
+        factors = [argument(arguments, g) for g in (op.a_global, op.b_global) if g is not None]
+        dims = dimensions(op)
+        columns = dims.index(COLUMNS) if COLUMNS in dims else NO_COLUMNS
+        inner = source.epilogue(arguments, dims.index(ROWS), columns)
+
+        def epilogue(sums: ir.Value, at: Sequence[Index]) -> ir.Value:
+            return inner(sums, [at[dim] for dim in dims])
+
+        return Result(three_dimensional(arguments[-1], shape), factors, epilogue)
+
+    @staticmethod
+    def of_sums(out: ir.Value) -> Result:
+        """Of a kernel that leaves the sums, parts of them, to another."""
+        return Result(out, (), rounded(out.type.element_type))
 
     def store(self, d: ir.Value, indices: Callable[[ir.Value], list[Index]]) -> None:
         """Stores the columns in `out`; ``indices(quarter)``: indices of the quarter's lane 0."""
         # NVVM loads vectors of two columns at least.
         columns = max(2, min(STORE_COLUMNS, 1 << (self.out.type.shape[-1] - 1).bit_length()))
-        alpha, element = self._alpha(), self.out.type.element_type
-        epilogue = rounded(element) if alpha is None else scaled(alpha, element)
+        epilogue = scaled(self.factors, self.epilogue)
         with loop(QUARTERS) as quarter:
             at = indices(quarter)
             for first in range(0, self.out.type.shape[-1], columns):
@@ -43,10 +63,14 @@ class Result:
                 value = epilogue(sums, place)
                 tc.StoreRowsOp(value, self.out, place, i64(QUARTER_LANES), i64(1))
 
-    def _alpha(self) -> ir.Value | None:
-        """The product of the global scales in f32; None if there are none."""
-        loaded = [memref.load(factor, []) for factor in self.factors]
-        return arith.mulf(*loaded) if len(loaded) == 2 else loaded[0] if loaded else None
+
+BATCH, ROWS, COLUMNS = range(3)
+
+
+def dimensions(op: tc.BlockScaledMatmulOp) -> list[int]:
+    """Which of ``[batch, M, N]`` each dimension of the result is."""
+    batch = [BATCH] if op.a.type.rank == 3 else []
+    return [*batch, ROWS, *([COLUMNS] if op.b.type.rank == op.a.type.rank else [])]
 
 
 def three_dimensional(out: ir.Value, shape: ScaledShape) -> ir.Value:

@@ -10,6 +10,7 @@ from tcir.dialect import tc
 from tcir.dialect.limits import QUARTER_LANES, TMEM_LANES
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import check_whole_rows
+from tcir.passes.build.element_epilogue import check_by_element
 from tcir.passes.build.index import Index
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.scaled_checks import check_scaled
@@ -68,6 +69,8 @@ class TileGemvPaddedN(Pass):
     The batch is grid z. With ``split-k`` and ``stream-k`` the kernel stores the partial result of
     every part of a tile to a workspace (``tc.workspaces``), and a second kernel, ``@f_reduce`` in
     the ``gpu.module``, adds them up in the order of k, so the result does not depend on timing.
+    A ``tc.epilogue`` of the product is cloned onto the register tiles, behind the global scales; of
+    parts the second kernel computes it, on their sum.
     Preserves the value of every output element up to the order of the sums,
     and the location of the product on every op.
     """
@@ -79,8 +82,9 @@ class TileGemvPaddedN(Pass):
     kind: str = ""
 
     def run(self, module: ir.Module) -> None:
-        for source in find_sources(module, tc.BlockScaledMatmulOp, self.name):
+        for source in find_sources(module, tc.BlockScaledMatmulOp, self.name, epilogues=True):
             check_whole_rows(source.op, self.name)
+            check_by_element(source, self.name)
             shape = ScaledShape.of(source.op, self.kind)
             check_scaled(source.op, shape)
             check_pad_n(source.op, shape, self.pad_n)
@@ -88,7 +92,7 @@ class TileGemvPaddedN(Pass):
             if schedule.ranges.whole:
                 _tile(source, shape, self.pad_n, schedule)
             else:
-                _tile_ranges(source, shape, self.pad_n, schedule).add_up(module)
+                _tile_ranges(module, source, shape, self.pad_n, schedule)
 
 
 def _tile(source: Source, shape: ScaledShape, pad_n: int, schedule: Schedule) -> None:
@@ -98,7 +102,7 @@ def _tile(source: Source, shape: ScaledShape, pad_n: int, schedule: Schedule) ->
         operands = ScaledProduct.create(source.op, arguments, stage, pad_n)
         tile, batch = block_id("x"), block_id("z") if shape.batch > 1 else 0
         row = index.mul(tile, TMEM_LANES)
-        result = Result.create(source.op, arguments, shape)
+        result = Result.create(source, arguments, shape)
         d = accumulator(pad_n)
         with loop(stage.per_tile) as i:
             operands.multiply(d, i, ScaledPlace(row, tile, batch), Accumulate(i))
@@ -109,13 +113,16 @@ def _tile(source: Source, shape: ScaledShape, pad_n: int, schedule: Schedule) ->
         result.store(d, indices)
 
 
-def _tile_ranges(source: Source, shape: ScaledShape, pad_n: int, schedule: Schedule) -> Partials:
-    """CTAs with ranges of stages: a partial result for each segment."""
+def _tile_ranges(
+    module: ir.Module, source: Source, shape: ScaledShape, pad_n: int, schedule: Schedule
+) -> None:
+    """CTAs with ranges of stages: a partial result for each segment, and a kernel that adds up."""
     ranges, tiles = schedule.ranges, ceil_div(shape.m, TMEM_LANES)
-    partials = Partials.of(source, shape, ranges)
+    partials = Partials(source, shape, ranges)
+    partials.add_up(module)
     with kernel(source, [ranges.ctas, 1, 1], output=partials.memref) as arguments:
         operands = ScaledProduct.create(source.op, arguments, schedule.stage, pad_n)
-        result = Result(arguments[-1], ())
+        result = Result.of_sums(arguments[-1])
         share = Share.of(ranges, block_id("x"))
 
         def segment(number: Index) -> None:
@@ -136,4 +143,3 @@ def _tile_ranges(source: Source, shape: ScaledShape, pad_n: int, schedule: Sched
         else:
             with counting_loop(0, share.segments, ranges.per_cta) as number:
                 segment(number)
-    return partials

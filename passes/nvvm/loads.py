@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd, prod
 
@@ -39,11 +40,7 @@ def convert_load_rows(converter: Converter, op: tc.LoadRowsOp) -> None:
     As in a store, columns are cut into groups that lie inside or outside the tensor as a whole.
     """
     require_role(converter, op)
-    if is_fp8(op.value.type):
-        raise PassError(
-            f"expected f16, bf16, f32 or i32 beside the sums, got {op.tensor.type} (an epilogue "
-            "reads no fp8); extend it to f16 in a function of its own"
-        )
+    check_beside(op.tensor.type)
     source = _Source.create(converter, op)
     row = converted_type(op.value.type)
     count = ir.VectorType(row).shape[0]
@@ -64,6 +61,15 @@ def convert_load_rows(converter: Converter, op: tc.LoadRowsOp) -> None:
         for place, number in enumerate(numbers):
             vector = llvm.insertelement(vector, number, converter.constant(place))
     converter.values[op.value] = vector
+
+
+def check_beside(tensor: ir.MemRefType) -> None:
+    """Rejects what an epilogue cannot read."""
+    if is_fp8(tensor.element_type):
+        raise PassError(
+            f"expected f16, bf16, f32 or i32 beside the sums, got {tensor} (an epilogue reads no "
+            "fp8); extend it to f16 in a function of its own"
+        )
 
 
 @dataclass(frozen=True)
@@ -121,32 +127,44 @@ class _Source:
         fits = self.row
         if first and self.left is not None:
             fits = arith.andi(fits, arith.cmpi(ULT, self.converter.constant(first), self.left))
-        nbytes = each * self.bytes
-        word = ir.IntegerType.get_signless(8 * min(nbytes, 4))
-        words = nbytes // min(nbytes, 4)
-        kind = ir.VectorType.get([words], word) if words > 1 else word
-        loads = count // each
-        branch = scf.IfOp(fits, [kind] * loads, has_else=True)
+        at = [(first + n * each) * self.pitch for n in range(count // each)]
+        return numbers_at(self.converter, fits, self.address, at, each, self.tensor.element)
+
+
+def numbers_at(
+    converter: Converter, fits: ir.Value | None, address: ir.Value, offsets: Sequence[int],
+    count: int, element: ir.Type,
+) -> list[ir.Value]:  # fmt: skip
+    """`count` elements from each of the `offsets` in bytes, one load each; zeros unless `fits`
+    (None: always)."""
+    nbytes = count * tc.element_bytes(element)
+    word = ir.IntegerType.get_signless(8 * min(nbytes, 4))
+    words = nbytes // min(nbytes, 4)
+    kind = ir.VectorType.get([words], word) if words > 1 else word
+
+    def load(offset: int) -> ir.Value:
+        pointer = llvm.getelementptr(address, offset) if offset else address
+        return llvm.load(kind, pointer, alignment=nbytes)
+
+    if fits is None:
+        loaded = [load(offset) for offset in offsets]
+    else:
+        branch = scf.IfOp(fits, [kind] * len(offsets), has_else=True)
         with ir.InsertionPoint(branch.then_block):
-            scf.YieldOp([self._load(kind, (first + n * each) * self.pitch, nbytes)
-                         for n in range(loads)])  # fmt: skip
+            scf.YieldOp([load(offset) for offset in offsets])
         with ir.InsertionPoint(branch.else_block):
             zero = ir.IntegerAttr.get(word, 0)
             splat = ir.DenseElementsAttr.get_splat(kind, zero) if words > 1 else zero
-            scf.YieldOp([arith.constant(kind, splat)] * loads)
-        return [n for loaded in branch.results for n in self._numbers(loaded, each)]
-
-    def _load(self, kind: ir.Type, offset: int, nbytes: int) -> ir.Value:
-        pointer = llvm.getelementptr(self.address, offset) if offset else self.address
-        return llvm.load(kind, pointer, alignment=nbytes)
-
-    def _numbers(self, loaded: ir.Value, count: int) -> list[ir.Value]:
-        """The elements in loaded words."""
-        if count == 1:
-            return [llvm.bitcast(self.tensor.element, loaded)]
-        row = llvm.bitcast(ir.VectorType.get([count], self.tensor.element), loaded)
-        constant = self.converter.constant
-        return [llvm.extractelement(row, constant(place)) for place in range(count)]
+            scf.YieldOp([arith.constant(kind, splat)] * len(offsets))
+        loaded = list(branch.results)
+    if count == 1:
+        return [llvm.bitcast(element, each) for each in loaded]
+    rows = [llvm.bitcast(ir.VectorType.get([count], element), each) for each in loaded]
+    return [
+        llvm.extractelement(row, converter.constant(place))
+        for row in rows
+        for place in range(count)
+    ]
 
 
 def _widened(number: ir.Value, bits: int) -> ir.Value:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 
 from tcir._mlir import arith, ir, llvm
 from tcir.dialect import tc
@@ -24,43 +26,65 @@ def convert_store(converter: Converter, op: tc.StoreFragmentOp) -> None:
     """Each thread stores pairs of adjacent columns, or single ones if a pair may cross the edge."""
     fragment = converter.record(op.fragment, Fragment)
     tensor = converter.record(op.tensor, GlobalTensor)
-    kind = fragment.type
-    part = share(kind.atom, "C", kind.shape, converter.warps)
-    held = list(elements(kind.atom, "C"))
     tails = string(op, "tails").split()
     bytes_ = tc.element_bytes(tensor.element)
     height, width = tensor.shape[-2:]
-    *batch, m0, n0 = (converter.ssa(index) for index in op.indices)
-
-    def coordinate(axis: int) -> ir.Value:
-        def number(thread: int) -> int:
-            warp, lane = divmod(thread, WARP)
-            origin = warp_origin("C", part, converter.warps, warp)
-            return origin[axis] + held[0][lane][0][axis]
-
-        return Linear.of(number, converter.threads).emit(converter)
-
-    row = arith.AddIOp(m0, coordinate(0)).result
-    column = arith.AddIOp(n0, coordinate(1)).result
+    held = Held.create(converter, fragment.type, [converter.ssa(index) for index in op.indices])
+    *batch, row, column = held.first
     byte = arith.MulIOp(column, converter.constant(bytes_)).result
     start = global_pointer(converter, tensor, [*batch, row], width * bytes_, byte)
-    registers = list(fragment.registers)
     pairs = width % PAIR == 0
     by_row: dict[int, list[tuple[int, ir.Value]]] = {}
-    for atom_row, atom_column in part.atoms():
-        for lanes in held:
-            # Register i of every thread is as far from register 0 as that of thread 0.
-            down, right = (lanes[0][0][axis] - held[0][0][0][axis] for axis in (0, 1))
-            by_row.setdefault(atom_row + down, []).append((atom_column + right, registers.pop(0)))
+    for (down, right), register in zip(held.places, fragment.registers, strict=True):
+        by_row.setdefault(down, []).append((right, register))
     for down, values in by_row.items():
-        inside = _less(converter, row, height - down) if "outer" in tails else None
+        inside = less(converter, row, height - down) if "outer" in tails else None
         with only_if(inside) if inside is not None else nullcontext():
             for group in _groups(values, PAIR if pairs else 1):
                 right = group[0][0]
-                fits = _less(converter, column, width - right) if "inner" in tails else None
+                fits = less(converter, column, width - right) if "inner" in tails else None
                 with only_if(fits) if fits is not None else nullcontext():
                     place = byte_pointer(start, (down * width + right) * bytes_)
                     _store([value for _, value in group], place, tensor.element, bytes_)
+
+
+@dataclass(frozen=True)
+class Held:
+    """Where a thread's registers of an accumulator are in the result.
+
+    first:  the indices of register 0, i32 values of the executing thread
+    places: rows and columns from there to each register, the same for every thread; those of a row
+            of atoms follow each other
+    """
+
+    first: list[ir.Value]
+    places: list[tuple[int, int]]
+
+    @staticmethod
+    def create(converter: Converter, kind: tc.FragmentType, indices: Sequence[ir.Value]) -> Held:
+        """Of a fragment of C whose first element has these indices."""
+        part = share(kind.atom, "C", kind.shape, converter.warps)
+        held = elements(kind.atom, "C")
+
+        def coordinate(axis: int) -> ir.Value:
+            def number(thread: int) -> int:
+                warp, lane = divmod(thread, WARP)
+                origin = warp_origin("C", part, converter.warps, warp)
+                return origin[axis] + held[0][lane][0][axis]
+
+            return Linear.of(number, converter.threads).emit(converter)
+
+        *batch, m0, n0 = indices
+        row, column = (
+            arith.AddIOp(first, coordinate(axis)).result for axis, first in enumerate((m0, n0))
+        )
+        down, right = held[0][0][0]
+        places = [
+            (atom_row + lanes[0][0][0] - down, atom_column + lanes[0][0][1] - right)
+            for atom_row, atom_column in part.atoms()
+            for lanes in held
+        ]
+        return Held([*batch, row, column], places)
 
 
 def _groups(values: list[tuple[int, ir.Value]], size: int) -> list[list[tuple[int, ir.Value]]]:
@@ -68,7 +92,8 @@ def _groups(values: list[tuple[int, ir.Value]], size: int) -> list[list[tuple[in
     return [ordered[i : i + size] for i in range(0, len(ordered), size)]
 
 
-def _less(converter: Converter, value: ir.Value, limit: int) -> ir.Value:
+def less(converter: Converter, value: ir.Value, limit: int) -> ir.Value:
+    """Whether an index is below `limit`."""
     bound = converter.constant(limit)
     return arith.CmpIOp(arith.CmpIPredicate.slt, value, bound).result
 

@@ -10,13 +10,15 @@ from tcir._mlir import arith, func, ir, scf
 from tcir.dialect import tc
 from tcir.passes.build import simt
 from tcir.passes.build.diagnostics import match_failure
+from tcir.passes.build.element_epilogue import byte, check_elements, check_types, number_at
 from tcir.passes.build.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.tensor_functions import functions_with_body
-from tcir.passes.simt.elements import Index, byte, digits, scalar
+from tcir.passes.simt.elements import digits
 from tcir.passmanager.pipeline import Pass, register_pass
 
 THREADS = 256
+_WHERE = ("of sums in parts", "take split-k=1")
 
 
 @register_pass
@@ -53,24 +55,11 @@ class ConvertSumsToSimt(Pass):
                         "expected a function of one tc.sum_parts, and a tc.epilogue of it or none, "
                         f"got {names}; run split-launches first",
                     )
-                _check_types(ops[0], after)
+                check_types(ops[0], *_WHERE)
+                if after is not None:
+                    check_elements(after, *_WHERE)
                 _Kernel(each, ops[0], after).build(module)
                 each.operation.erase()
-
-
-def _check_types(op: tc.SumPartsOp, after: tc.EpilogueOp | None) -> None:
-    """Rejects types of a byte: numbers of them have no registers of their own."""
-    body = list(after.body.blocks[0])[:-1] if after else [op]
-    for each in body:
-        values = [*each.operation.operands, *each.operation.results]
-        for kind in (getattr(v.type, "element_type", v.type) for v in values):
-            if str(kind) != "i1" and kind.width < 16:
-                raise match_failure(
-                    each,
-                    "expected f32, f16, bf16, i16 or i32 in an epilogue of sums in parts, got "
-                    f"{kind} (a thread has one number, conversions of fp8 take pairs); store f16, "
-                    "or take split-k=1",
-                )
 
 
 @dataclass(frozen=True)
@@ -111,33 +100,10 @@ class _Kernel:
         element = self.op.out.type.element_type
         if total.type != element:
             total = arith.truncf(element, total)
-        return total if self.after is None else self._body(self.after, inputs, number, total)
+        if self.after is None:
+            return total
+        at = digits(number, list(self.after.out.type.shape))
+        return number_at(self.after, lambda value: self._argument(inputs, value), at, total)
 
     def _argument(self, inputs: list[ir.Value], value: ir.Value) -> ir.Value:
         return inputs[ir.BlockArgument(value).arg_number]
-
-    def _body(
-        self, after: tc.EpilogueOp, inputs: list[ir.Value], number: ir.Value, total: ir.Value
-    ) -> ir.Value:
-        """The body of the epilogue at element `number`, whose sum is `total`."""
-        block = after.body.blocks[0]
-        known = {block.arguments[0]: total}
-        at = digits(number, list(after.out.type.shape))
-        *ops, end = block.operations
-        for each in ops:
-            with each.location:
-                if isinstance(each, tc.ElementOp):
-                    pointer = self._argument(inputs, each.tensor)
-                    known[each.value] = _load(each, pointer, at)
-                else:
-                    operands = [known[operand] for operand in each.operation.operands]
-                    known[each.operation.results[0]] = scalar(each, operands)
-        return known[end.operands[0]]
-
-
-def _load(op: tc.ElementOp, pointer: ir.Value, at: Index) -> ir.Value:
-    kind, place = op.tensor.type, simt.constant(0, 64)
-    for dim, extent in zip(op.dims, kind.shape, strict=True):
-        index = simt.constant(0, 64) if dim is None else simt.wide(at[dim])
-        place = simt.add(simt.mul(place, extent), index)
-    return simt.load(simt.at(pointer, byte(place, kind.element_type)), kind.element_type)

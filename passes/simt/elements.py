@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tcir._mlir import arith, ir, linalg, scf
-from tcir.dialect import tc
 from tcir.dialect.ops.epilogue import SCALAR_OPS
 from tcir.passes.build import simt
 from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.functions import FUNCTIONS, function
+from tcir.passes.build.element_epilogue import byte, scalar
+from tcir.passes.build.functions import FUNCTIONS
 
 Index: TypeAlias = "tuple[ir.Value, ...]"
 """An i32 for each dimension of a tensor."""
@@ -25,8 +25,6 @@ Loops: TypeAlias = "Mapping[int, ir.Value]"
 
 STORED = ("f32", "f16", "bf16", "i32", "i16")
 """Types of elements in memory."""
-WIDE = 32
-"""Bits of f32."""
 VIEWS = ("tensor.expand_shape", "tensor.collapse_shape")
 TAKEN = (
     "expected linalg ops with indexing maps (elementwise, broadcasts, transposes, reductions, "
@@ -46,36 +44,6 @@ def digits(number: ir.Value, shape: list[int]) -> Index:
         found.insert(0, simt.rest(number, extent))
         number = simt.divide(number, extent)
     return (number, *found) if shape else ()
-
-
-def byte(place: ir.Value, element: ir.Type) -> ir.Value:
-    """The offset of element `place`, an i64, in bytes."""
-    return simt.mul(place, tc.element_bytes(element))
-
-
-def scalar(op: ir.OpView, operands: list[ir.Value]) -> ir.Value:
-    """An op of ``arith`` or ``math`` on numbers."""
-    name = op.operation.name
-    if name in FUNCTIONS:
-        return function(name, operands[0])
-    if name.startswith("math."):
-        raise match_failure(
-            op,
-            f"expected arith ops, {', '.join(FUNCTIONS)} in an epilogue, got {name}, which has no "
-            "lowering; compute it in a function of its own",
-        )
-    if name == "arith.divf" and operands[0].type.width < WIDE:
-        return _divided(*operands)
-    attributes = {each: op.operation.attributes[each] for each in op.operation.attributes}
-    kinds = [getattr(r.type, "element_type", r.type) for r in op.operation.results]
-    return ir.Operation.create(name, kinds, operands, attributes).result
-
-
-def _divided(a: ir.Value, b: ir.Value) -> ir.Value:
-    """a / b of f16 or bf16, for which there is no instruction: the quotient in f32 has more than
-    twice their digits, so rounding it again is rounding once."""
-    wide = [arith.extf(ir.F32Type.get(), each) for each in (a, b)]
-    return arith.truncf(a.type, arith.divf(*wide))
 
 
 @dataclass(frozen=True)

@@ -254,3 +254,189 @@ func.func @f(%x: f32) {
   "tc.yield"(%x) : (f32) -> ()
   return
 }
+
+// -----
+
+// legal: tc.fragment_epilogue/tails
+!c = !tc.fragment<array<i64: 32, 16>, f32, "C", "mma.m16n8k16.f16">
+func.func @f(%c: !c, %i: index) {
+  %d = "tc.fragment_epilogue"(%c, %i, %i) ({
+  ^bb0(%s: f32):
+    "tc.yield"(%s) : (f32) -> ()
+  }) {tails = "outer inner", operandSegmentSizes = array<i32: 1, 2>} : (!c, index, index) -> !c
+  return
+}
+
+// -----
+
+// illegal: tc.fragment_epilogue/tails
+!c = !tc.fragment<array<i64: 32, 16>, f32, "C", "mma.m16n8k16.f16">
+func.func @f(%c: !c, %i: index) {
+  // expected-error @+1 {{tc.fragment_epilogue: tails must be one of "", "outer", "inner", "outer inner", got "both"}}
+  %d = "tc.fragment_epilogue"(%c, %i, %i) ({
+  ^bb0(%s: f32):
+    "tc.yield"(%s) : (f32) -> ()
+  }) {tails = "both", operandSegmentSizes = array<i32: 1, 2>} : (!c, index, index) -> !c
+  return
+}
+
+// -----
+
+// legal: tc.fragment_epilogue/rank
+!c = !tc.fragment<array<i64: 32, 16>, f32, "C", "mma.m16n8k16.f16">
+func.func @f(%c: !c, %i: index) {
+  %d = "tc.fragment_epilogue"(%c, %i, %i, %i) ({
+  ^bb0(%s: f32):
+    "tc.yield"(%s) : (f32) -> ()
+  }) {tails = "", operandSegmentSizes = array<i32: 1, 3>} : (!c, index, index, index) -> !c
+  return
+}
+
+// -----
+
+// illegal: tc.fragment_epilogue/rank
+!c = !tc.fragment<array<i64: 32, 16>, f32, "C", "mma.m16n8k16.f16">
+func.func @f(%c: !c, %i: index) {
+  // expected-error @+1 {{tc.fragment_epilogue: expected the row and the column of the tile's first element, or a batch before them, got 1 indices}}
+  %d = "tc.fragment_epilogue"(%c, %i) ({
+  ^bb0(%s: f32):
+    "tc.yield"(%s) : (f32) -> ()
+  }) {tails = "", operandSegmentSizes = array<i32: 1, 1>} : (!c, index) -> !c
+  return
+}
+
+// -----
+
+// legal: tc.fragment_epilogue/fragments
+!c = !tc.fragment<array<i64: 32, 16>, f32, "C", "mma.m16n8k16.f16">
+!h = !tc.fragment<array<i64: 32, 16>, f16, "C", "mma.m16n8k16.f16">
+func.func @f(%c: !c, %i: index) {
+  %d = "tc.fragment_epilogue"(%c, %i, %i) ({
+  ^bb0(%s: f32):
+    %h = arith.truncf %s : f32 to f16
+    "tc.yield"(%h) : (f16) -> ()
+  }) {tails = "", operandSegmentSizes = array<i32: 1, 2>} : (!c, index, index) -> !h
+  return
+}
+
+// -----
+
+// illegal: tc.fragment_epilogue/fragments
+!c = !tc.fragment<array<i64: 32, 16>, f32, "C", "mma.m16n8k16.f16">
+!d = !tc.fragment<array<i64: 16, 32>, f32, "C", "mma.m16n8k16.f16">
+func.func @f(%c: !c, %i: index) {
+  // expected-error @+1 {{tc.fragment_epilogue: expected fragments of C of one shape and atom, got !tc.fragment<array<i64: 32, 16>, f32, "C", "mma.m16n8k16.f16"> and !tc.fragment<array<i64: 16, 32>, f32, "C", "mma.m16n8k16.f16">: a thread has the same elements of both}}
+  %d = "tc.fragment_epilogue"(%c, %i, %i) ({
+  ^bb0(%s: f32):
+    "tc.yield"(%s) : (f32) -> ()
+  }) {tails = "", operandSegmentSizes = array<i32: 1, 2>} : (!c, index, index) -> !d
+  return
+}
+
+// -----
+
+// legal: tc.fragment_epilogue/body
+!c = !tc.fragment<array<i64: 32, 16>, f32, "C", "mma.m16n8k16.f16">
+func.func @f(%c: !c, %i: index) {
+  %d = "tc.fragment_epilogue"(%c, %i, %i) ({
+  ^bb0(%s: f32):
+    "tc.yield"(%s) : (f32) -> ()
+  }) {tails = "", operandSegmentSizes = array<i32: 1, 2>} : (!c, index, index) -> !c
+  return
+}
+
+// -----
+
+// illegal: tc.fragment_epilogue/body
+!c = !tc.fragment<array<i64: 32, 16>, f32, "C", "mma.m16n8k16.f16">
+!h = !tc.fragment<array<i64: 32, 16>, f16, "C", "mma.m16n8k16.f16">
+func.func @f(%c: !c, %i: index) {
+  // expected-error @+1 {{tc.fragment_epilogue: the body must be one block of an argument of f32 that ends in tc.yield of f16, got 1 blocks of arguments (f32), yielding f32}}
+  %d = "tc.fragment_epilogue"(%c, %i, %i) ({
+  ^bb0(%s: f32):
+    "tc.yield"(%s) : (f32) -> ()
+  }) {tails = "", operandSegmentSizes = array<i32: 1, 2>} : (!c, index, index) -> !h
+  return
+}
+
+// -----
+
+// legal: tc.fragment_epilogue/scalar-ops
+!c = !tc.fragment<array<i64: 32, 16>, f32, "C", "mma.m16n8k16.f16">
+func.func @f(%c: !c, %i: index) {
+  %d = "tc.fragment_epilogue"(%c, %i, %i) ({
+  ^bb0(%s: f32):
+    %e = math.exp %s : f32
+    "tc.yield"(%e) : (f32) -> ()
+  }) {tails = "", operandSegmentSizes = array<i32: 1, 2>} : (!c, index, index) -> !c
+  return
+}
+
+// -----
+
+// illegal: tc.fragment_epilogue/scalar-ops
+!c = !tc.fragment<array<i64: 32, 16>, i32, "C", "mma.m16n8k32.b8">
+func.func @f(%c: !c, %i: index) {
+  // expected-error @+1 {{tc.fragment_epilogue: the body must be made of tc.element, and of arith and math ops on numbers, got arith.divsi: every thread computes them on the elements it holds}}
+  %d = "tc.fragment_epilogue"(%c, %i, %i) ({
+  ^bb0(%s: i32):
+    %e = arith.divsi %s, %s : i32
+    "tc.yield"(%e) : (i32) -> ()
+  }) {tails = "", operandSegmentSizes = array<i32: 1, 2>} : (!c, index, index) -> !c
+  return
+}
+
+// -----
+
+// legal: tc.element/memref
+!c = !tc.fragment<array<i64: 32, 16>, f32, "C", "mma.m16n8k16.f16">
+func.func @f(%c: !c, %i: index, %x: memref<1x50xf32>) {
+  %d = "tc.fragment_epilogue"(%c, %i, %i) ({
+  ^bb0(%s: f32):
+    %b = "tc.element"(%x) {map = affine_map<(m, n) -> (0, n)>} : (memref<1x50xf32>) -> f32
+    "tc.yield"(%s) : (f32) -> ()
+  }) {tails = "", operandSegmentSizes = array<i32: 1, 2>} : (!c, index, index) -> !c
+  return
+}
+
+// -----
+
+// illegal: tc.element/memref
+!c = !tc.fragment<array<i64: 32, 16>, f32, "C", "mma.m16n8k16.f16">
+func.func @f(%c: !c, %i: index, %x: memref<2x50xf32>) {
+  %d = "tc.fragment_epilogue"(%c, %i, %i) ({
+  ^bb0(%s: f32):
+    // expected-error @+1 {{tc.element: tensor beside a fragment must be a static, contiguous memref with a dimension for each result of the map, of extent 1 where that is 0, and the value its element, got memref<2x50xf32> -> f32}}
+    %b = "tc.element"(%x) {map = affine_map<(m, n) -> (0, n)>} : (memref<2x50xf32>) -> f32
+    "tc.yield"(%s) : (f32) -> ()
+  }) {tails = "", operandSegmentSizes = array<i32: 1, 2>} : (!c, index, index) -> !c
+  return
+}
+
+// -----
+
+// illegal: tc.element/memref
+!c = !tc.fragment<array<i64: 32, 16>, f32, "C", "mma.m16n8k16.f16">
+func.func @f(%c: !c, %i: index, %x: memref<50xf16>) {
+  %d = "tc.fragment_epilogue"(%c, %i, %i) ({
+  ^bb0(%s: f32):
+    // expected-error @+1 {{tc.element: tensor beside a fragment must be a static, contiguous memref with a dimension for each result of the map, of extent 1 where that is 0, and the value its element, got memref<50xf16> -> f32}}
+    %b = "tc.element"(%x) {map = affine_map<(m, n) -> (n)>} : (memref<50xf16>) -> f32
+    "tc.yield"(%s) : (f32) -> ()
+  }) {tails = "", operandSegmentSizes = array<i32: 1, 2>} : (!c, index, index) -> !c
+  return
+}
+
+// -----
+
+// illegal: tc.element/memref
+!c = !tc.fragment<array<i64: 32, 16>, f32, "C", "mma.m16n8k16.f16">
+func.func @f(%c: !c, %i: index, %x: tensor<50xf32>) {
+  %d = "tc.fragment_epilogue"(%c, %i, %i) ({
+  ^bb0(%s: f32):
+    // expected-error @+1 {{tc.element: tensor beside a fragment must be a static, contiguous memref with a dimension for each result of the map, of extent 1 where that is 0, and the value its element, got tensor<50xf32> -> f32}}
+    %b = "tc.element"(%x) {map = affine_map<(m, n) -> (n)>} : (tensor<50xf32>) -> f32
+    "tc.yield"(%s) : (f32) -> ()
+  }) {tails = "", operandSegmentSizes = array<i32: 1, 2>} : (!c, index, index) -> !c
+  return
+}

@@ -23,101 +23,11 @@ from .breaking import (
     run_broken,
     set_attribute,
 )
-from .epilogue_text import TRUNCATE, Fused
+from .epilogue_cases import BIAS_RELU, CASES, SILU, gelu
+from .epilogue_text import Fused
 
 Array = np.ndarray[Any, Any]
 
-BIAS_RELU = Fused(
-    """
-    %z = arith.constant 0.0 : f32
-    %u = arith.addf %s, %b : f32
-    %t = arith.maximumf %u, %z : f32
-    """ + TRUNCATE,
-    {"b": ("f32", "n")},
-    m=136, n=40, k=40,
-)  # fmt: skip
-SMALL: dict[str, Any] = {"m": 40, "n": 24, "k": 16}
-CASES = {
-    "bias, relu": BIAS_RELU,
-    "initial accumulator": Fused("%t = arith.negf %s : f32" + TRUNCATE, start=True, **SMALL),
-    "alpha, beta, residual of f16, row bias": Fused(
-        """
-        %e = arith.extf %r : f16 to f32
-        %x = arith.mulf %s, %al : f32
-        %y = arith.mulf %e, %be : f32
-        %u = arith.addf %x, %y : f32
-        %t = arith.addf %u, %rb : f32
-        """ + TRUNCATE,
-        {"r": ("f16", "mn"), "al": ("f32", ""), "be": ("f32", ""), "rb": ("f32", "m")},
-        **SMALL,
-    ),
-    "residual, transposed": Fused(
-        "%t = arith.addf %s, %r : f32\n linalg.yield %t : f32",
-        {"r": ("f32", "nm")}, out="f32", **SMALL,
-    ),
-    "batch": Fused(
-        "%t = arith.addf %s, %r : f32\n linalg.yield %t : f32",
-        {"r": ("f32", "bn")}, out="f32", batch=2, **SMALL,
-    ),
-    "in f16, as torch has it": Fused(
-        """
-        %h = arith.truncf %s : f32 to f16
-        %z = arith.constant 0.0 : f16
-        %u = arith.addf %h, %b : f16
-        %p = arith.cmpf ugt, %u, %z : f16
-        %t = arith.select %p, %u, %z : f16
-        linalg.yield %t : f16
-        """,
-        {"b": ("f16", "n")}, **SMALL,
-    ),
-    "int8, dequantised by row and column": Fused(
-        """
-        %x = arith.sitofp %s : i32 to f32
-        %y = arith.mulf %x, %rows : f32
-        %t = arith.mulf %y, %columns : f32
-        """ + TRUNCATE,
-        {"rows": ("f32", "m"), "columns": ("f32", "n")},
-        element="i8", sums="i32", m=40, n=32, k=32,
-    ),
-    "f8E4M3FN, clamped: one instruction": Fused(
-        """
-        %u = arith.addf %s, %b : f32
-        %hi = arith.constant 448.0 : f32
-        %lo = arith.constant -448.0 : f32
-        %v = arith.minimumf %u, %hi : f32
-        %t = arith.maximumf %v, %lo : f32
-        %h = arith.truncf %t : f32 to f8E4M3FN
-        linalg.yield %h : f8E4M3FN
-        """,
-        {"b": ("f32", "n")}, out="f8E4M3FN", m=40, n=32, k=16,
-    ),
-    "f8E4M3FN, NaN beyond 464; rows of 17 bytes": Fused(
-        "%h = arith.truncf %s : f32 to f8E4M3FN\n linalg.yield %h : f8E4M3FN",
-        out="f8E4M3FN", m=40, n=17, k=16,
-    ),
-    "f8E5M2, by way of f16, and back": Fused(
-        """
-        %r = arith.truncf %s : f32 to f8E5M2
-        %back = arith.extf %r : f8E5M2 to f32
-        %x = arith.subf %s, %back : f32
-        %g = arith.truncf %x : f32 to f16
-        %h = arith.truncf %g : f16 to f8E5M2
-        linalg.yield %h : f8E5M2
-        """,
-        out="f8E5M2", m=40, n=24, k=16,
-    ),
-    "clamp in bf16": Fused(
-        """
-        %h = arith.truncf %s : f32 to bf16
-        %lo = arith.constant -1.0 : bf16
-        %hi = arith.constant 6.0 : bf16
-        %u = arith.maximumf %h, %lo : bf16
-        %t = arith.minimumf %u, %hi : bf16
-        linalg.yield %t : bf16
-        """,
-        element="bf16", out="bf16", **SMALL,
-    ),
-}  # fmt: skip
 FP8 = [("f8E4M3FN", ml_dtypes.float8_e4m3fn), ("f8E5M2", ml_dtypes.float8_e5m2)]
 QUICK = ("bias, relu", "alpha, beta, residual of f16, row bias")
 
@@ -200,43 +110,13 @@ def test_against_numpy() -> None:
     assert (out == want).all() and want.any() and not want.all()
 
 
-SILU = Fused(
-    """
-    %one = arith.constant 1.0 : f32
-    %negative = arith.negf %s : f32
-    %e = math.exp %negative : f32
-    %d = arith.addf %one, %e : f32
-    %t = arith.divf %s, %d : f32
-    linalg.yield %t : f32
-    """,
-    out="f32", **SMALL,
-)  # fmt: skip
-
-
-def _gelu(inner: str) -> Fused:
-    return Fused(
-        f"""
-        %point5 = arith.constant 0.5 : f32
-        %one = arith.constant 1.0 : f32
-        %k = arith.constant 0.70710678 : f32
-        %x = arith.mulf %s, %k : f32
-        %e = math.{inner} %x : f32
-        %u = arith.addf %one, %e : f32
-        %h = arith.mulf %point5, %s : f32
-        %t = arith.mulf %h, %u : f32
-        """
-        + TRUNCATE,
-        **SMALL,
-    )
-
-
 @pytest.mark.parametrize(
     ("case", "inputs"),
     [
         pytest.param(SILU, "random", id="silu, random"),
         pytest.param(SILU, "integers", id="silu, exact sums", marks=pytest.mark.slow),
-        pytest.param(_gelu("erf"), "random", id="erf", marks=pytest.mark.slow),
-        pytest.param(_gelu("tanh"), "integers", id="tanh", marks=pytest.mark.slow),
+        pytest.param(gelu("erf"), "random", id="erf", marks=pytest.mark.slow),
+        pytest.param(gelu("tanh"), "integers", id="tanh", marks=pytest.mark.slow),
     ],
 )
 def test_functions_are_within_their_bound(case: Fused, inputs: Any) -> None:

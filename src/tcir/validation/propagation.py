@@ -23,13 +23,14 @@ import ml_dtypes
 import numpy as np
 
 from tcir.dialect import tc
+from tcir.dialect.attributes import is_fill_only
 from tcir.interp.tensor.contraction import recognise
 from tcir.interp.tensor.epilogue import spread
 from tcir.interp.tensor.grouped import groups_of, written
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.tensor.scaled_contraction import recognise_product
 from tcir.interp.tensor.views import Linear, aligned, indexing, loop_sizes, view
-from tcir.interp.types import Array, shape_of
+from tcir.interp.types import Array, dtype_of, poison, shape_of
 from tcir.program.access import product_of
 from tcir.program.spans import EXACT_BITS
 from tcir.validation import bounds
@@ -94,7 +95,13 @@ class _Carrier:
 
     def run(self, function: ir.Operation, inputs: Sequence[Array]) -> list[Known]:
         block = function.regions[0].blocks[0]
-        values = dict(zip(block.arguments, map(Known.exact, inputs), strict=True))
+        given = iter(inputs)
+        values: dict[ir.Value, Known] = {}
+        for argument in block.arguments:
+            unread = is_fill_only(argument)
+            kind = argument.type
+            array = poison(shape_of(kind), dtype_of(kind)) if unread else next(given)
+            values[argument] = Known.exact(array)
         *ops, last = block.operations
         for each in ops:
             op = each.operation

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import optional_integer
 from tcir.interp.tile.compiler import Compiler, Frame, Step, execute
-from tcir.interp.tile.values import MemRef, Registers
-from tcir.interp.types import shape_of
+from tcir.interp.tile.values import MemRef, Registers, Site
+from tcir.interp.types import Array, shape_of
 
 
 @execute("memref.load")
@@ -45,21 +47,32 @@ def load_rows(compiler: Compiler, op: tc.LoadRowsOp) -> Step:
     def load(frame: Frame) -> None:
         v = frame.values
         source: MemRef = v[source_]
-        linear = np.zeros(extents, np.int64)
-        inside = np.ones(extents, bool)
-        for dim, (slot, extent) in enumerate(zip(indices_, source.shape, strict=True)):
+        places = []
+        for dim, slot in enumerate(indices_):
             first = v[slot].data[:, None] if isinstance(v[slot], Registers) else v[slot]
             index = np.broadcast_to(np.asarray(first, np.int64), extents)
             if dim in along:
                 index = index + np.indices(extents)[along.index(dim)]
-            inside &= (index >= 0) & (index < extent)
-            linear = linear * extent + index
-        data = np.zeros(extents, source.dtype)
-        if inside.any():
-            size = source.dtype.itemsize
-            addresses = source.address + linear[inside] * size
-            raw = frame.agent.memory.load("global", addresses, size, site=site)
-            data[inside] = np.ascontiguousarray(raw).view(source.dtype).reshape(-1)
+            places.append(index)
+        data = gather(frame, source, places, extents, site)
         v[result] = Registers(np.broadcast_to(data, shape), quarter=-1)
 
     return load
+
+
+def gather(
+    frame: Frame, source: MemRef, places: Sequence[Array], shape: Sequence[int], site: Site
+) -> Array:
+    """The elements at indices that are broadcast against `shape`, one array for each dimension;
+    zeros outside the tensor."""
+    linear, inside = np.zeros(shape, np.int64), np.ones(shape, bool)
+    for index, extent in zip(places, source.shape, strict=True):
+        inside = inside & (index >= 0) & (index < extent)
+        linear = linear * extent + index
+    data = np.zeros(linear.shape, source.dtype)
+    if inside.any():
+        size = source.dtype.itemsize
+        addresses = source.address + linear[inside] * size
+        raw = frame.agent.memory.load("global", addresses, size, site=site)
+        data[inside] = np.ascontiguousarray(raw).view(source.dtype).reshape(-1)
+    return data

@@ -17,7 +17,7 @@ from tcir.interp.tile.addresses import TileLayout
 from tcir.interp.tile.compiler import Blocking, Compiler, Frame, Step, execute
 from tcir.interp.tile.movement import segments
 from tcir.interp.tile.values import MemRef, Site, SmemTile, StagedTile, Stored
-from tcir.interp.types import Array
+from tcir.interp.types import Array, dtype_of
 from tcir.machine.memory.cp_async import ALL_LANES
 from tcir.machine.numerics.warp_mma import generation, warp_mma
 
@@ -156,12 +156,12 @@ def mma_sync(compiler: Compiler, op: tc.MmaSyncOp) -> Step:
 def store_fragment(compiler: Compiler, op: tc.StoreFragmentOp) -> Step:
     (fragment_,), (tensor_,), indices_ = segments(compiler, op)
     tails, site, writers = string(op, "tails"), compiler.site(op), compiler.writers
-    integers = str(op.operation.operands[0].type.element) == "i32"
+    dtype = dtype_of(op.fragment.type.element)
 
     def store(frame: Frame) -> None:
         v = frame.values
         target: MemRef = v[tensor_]
-        total = v[fragment_].view(np.int32 if integers else np.float32)
+        total = v[fragment_].view(dtype)
         at = [v[i] for i in indices_]
         addresses, inside = _box(frame, target, at, total.shape, tails, site)
         data = np.ascontiguousarray(convert(total, target.dtype)[inside])

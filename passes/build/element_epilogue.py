@@ -1,0 +1,117 @@
+"""Epilogues by element: the body of a ``tc.epilogue`` on numbers of one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tcir._mlir import arith, ir
+from tcir.dialect import tc
+from tcir.passes.build import simt
+from tcir.passes.build.diagnostics import match_failure
+from tcir.passes.build.functions import FUNCTIONS, function
+from tcir.passes.build.tile_kernel import Source
+
+INSTEAD = "take pipeline gemm"
+WIDE = 32
+"""Bits of f32."""
+LEAST_BITS = 16
+"""Narrower numbers have no registers of their own: conversions of fp8 take pairs."""
+
+
+def check_by_element(source: Source, pass_name: str) -> None:
+    """Rejects what follows a product where a kernel makes every result of one sum."""
+    if source.quantise is not None:
+        raise match_failure(
+            source.quantise,
+            f"expected results of one tensor in {pass_name}, got tc.quantise_blocks (no thread has "
+            f"all columns of a block); {INSTEAD}, or quantise in another kernel",
+        )
+    if source.after is not None:
+        check_elements(source.after, f"in {pass_name}", INSTEAD)
+
+
+def check_elements(after: tc.EpilogueOp, where: str, instead: str) -> None:
+    """Rejects an epilogue that makes an element of two columns, or has types of a byte."""
+    if after.gated:
+        raise match_failure(
+            after,
+            f"expected a result for every sum {where}, got one for two columns, as of a gated "
+            f"activation; {instead}, or return the sums",
+        )
+    for each in list(after.body.blocks[0])[:-1]:
+        check_types(each, where, instead)
+
+
+def check_types(op: ir.OpView, where: str, instead: str) -> None:
+    """Rejects numbers, or tensors of them, that a thread cannot hold one by one."""
+    values = [*op.operation.operands, *op.operation.results]
+    for kind in (getattr(v.type, "element_type", v.type) for v in values):
+        if str(kind) != "i1" and kind.width < LEAST_BITS:
+            raise match_failure(
+                op,
+                f"expected f32, f16, bf16, i16 or i32 in an epilogue {where}, got {kind} (a thread "
+                f"has one number, conversions of fp8 take pairs); store f16, or {instead}",
+            )
+
+
+def number_at(
+    after: tc.EpilogueOp,
+    pointer_of: Callable[[ir.Value], ir.Value],
+    at: Sequence[ir.Value],
+    total: ir.Value,
+) -> ir.Value:
+    """The element of the result at the indices `at`, i32 values, whose sum is `total`.
+
+    pointer_of: the address of a tensor that the function of `after` is given
+    """
+    block = after.body.blocks[0]
+    (argument,) = block.arguments
+    narrow = total.type != argument.type
+    known = {argument: arith.truncf(argument.type, total) if narrow else total}
+    *ops, end = block.operations
+    for each in ops:
+        with each.location:
+            known[each.operation.results[0]] = (
+                _load(each, pointer_of(each.tensor), at)
+                if isinstance(each, tc.ElementOp)
+                else scalar(each, [known[operand] for operand in each.operation.operands])
+            )
+    return known[end.operands[0]]
+
+
+def _load(op: tc.ElementOp, pointer: ir.Value, at: Sequence[ir.Value]) -> ir.Value:
+    kind, place = op.tensor.type, simt.constant(0, 64)
+    for dim, extent in zip(op.dims, kind.shape, strict=True):
+        index = simt.constant(0, 64) if dim is None else simt.wide(at[dim])
+        place = simt.add(simt.mul(place, extent), index)
+    return simt.load(simt.at(pointer, byte(place, kind.element_type)), kind.element_type)
+
+
+def byte(place: ir.Value, element: ir.Type) -> ir.Value:
+    """The offset of element `place`, an i64, in bytes."""
+    return simt.mul(place, tc.element_bytes(element))
+
+
+def scalar(op: ir.OpView, operands: list[ir.Value]) -> ir.Value:
+    """An op of ``arith`` or ``math`` on numbers."""
+    name = op.operation.name
+    if name in FUNCTIONS:
+        return function(name, operands[0])
+    if name.startswith("math."):
+        raise match_failure(
+            op,
+            f"expected arith ops, {', '.join(FUNCTIONS)} in an epilogue, got {name}, which has no "
+            "lowering; compute it in a function of its own",
+        )
+    if name == "arith.divf" and operands[0].type.width < WIDE:
+        return _divided(*operands)
+    attributes = {each: op.operation.attributes[each] for each in op.operation.attributes}
+    kinds = [getattr(r.type, "element_type", r.type) for r in op.operation.results]
+    return ir.Operation.create(name, kinds, operands, attributes).result
+
+
+def _divided(a: ir.Value, b: ir.Value) -> ir.Value:
+    """a / b of f16 or bf16, for which there is no instruction: the quotient in f32 has more than
+    twice their digits, so rounding it again is rounding once."""
+    wide = [arith.extf(ir.F32Type.get(), each) for each in (a, b)]
+    return arith.truncf(a.type, arith.divf(*wide))

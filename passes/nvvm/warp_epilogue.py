@@ -1,0 +1,139 @@
+"""Epilogues on accumulators in registers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import groupby
+from math import prod
+
+from tcir._mlir import arith, ir, llvm
+from tcir.dialect import tc
+from tcir.dialect.attributes import string
+from tcir.layout.atoms import mma_atom
+
+from .converter import Converter, Fragment, GlobalTensor, lower
+from .loads import check_beside, numbers_at
+from .warp_copy import byte_pointer
+from .warp_store import PAIR, Held, less
+
+
+@lower(tc.FragmentEpilogueOp)
+def convert_fragment_epilogue(converter: Converter, op: tc.FragmentEpilogueOp) -> None:
+    """The body once for every register.
+
+    What a row of atoms reads is loaded before its bodies, so that the loads overlap, and the
+    results take the registers of its sums.
+    """
+    sums = converter.record(op.sums, Fragment)
+    held = Held.create(converter, sums.type, [converter.ssa(index) for index in op.indices])
+    block, tails = op.body.blocks[0], string(op, "tails").split()
+    *ops, end = block.operations
+    beside: list[_Beside] = []
+    computed: list[ir.OpView] = []
+    for each in ops:
+        if isinstance(each, tc.ElementOp):
+            with each.location:
+                beside.append(_Beside.create(converter, each, held, tails))
+        elif each.operation.name == "arith.constant":
+            converter.convert_op(each)
+        else:
+            computed.append(each)
+    results: list[ir.Value] = []
+    height = mma_atom(sums.type.atom).shape[0]
+    pairs = zip(held.places, sums.registers, strict=True)
+    for _, row in groupby(pairs, lambda pair: pair[0][0] // height):
+        registers = list(row)
+        for source in beside:
+            source.load([place for place, _ in registers])
+        for place, register in registers:
+            converter.values[block.arguments[0]] = register
+            for source in beside:
+                converter.values[source.op.value] = source.number(place)
+            for each in computed:
+                converter.convert_op(each)
+            results.append(converter.ssa(end.operation.operands[0]))
+    converter.values[op.out] = Fragment(op.out.type, tuple(results))
+
+
+@dataclass(frozen=True)
+class _Beside:
+    """What a thread reads of a tensor beside its sums.
+
+    address: of what belongs to register 0; down, right: bytes from there to the next row and
+             column of the result, 0 where all are alike
+    bounds:  how far the tensor goes along rows and columns; None: further than the tile
+    numbers: what is loaded so far, by rows and columns from register 0
+    """
+
+    converter: Converter
+    op: tc.ElementOp
+    held: Held
+    element: ir.Type
+    address: ir.Value
+    down: int
+    right: int
+    bounds: tuple[int | None, int | None]
+    numbers: dict[tuple[int, int], ir.Value] = field(default_factory=dict)
+
+    @classmethod
+    def create(
+        cls, converter: Converter, op: tc.ElementOp, held: Held, tails: list[str]
+    ) -> _Beside:
+        """The address for the executing thread."""
+        check_beside(op.tensor.type)
+        tensor = converter.record(op.tensor, GlobalTensor)
+        size = tc.element_bytes(tensor.element)
+        linear = converter.constant(0, 64)
+        i64 = ir.IntegerType.get_signless(64)
+        for dim, extent in zip(op.dims, tensor.shape, strict=True):
+            linear = arith.muli(linear, converter.constant(extent, 64))
+            if dim is not None:
+                linear = arith.addi(linear, arith.extui(i64, held.first[dim]))
+        offset = arith.muli(linear, converter.constant(size, 64))
+        address = llvm.getelementptr(converter.pointers[tensor.argument], offset)
+        rank = len(held.first)
+
+        def along(dim: int) -> tuple[int, int]:
+            """Extent and pitch of a dimension of the result."""
+            if dim not in op.dims:
+                return 0, 0
+            place = op.dims.index(dim)
+            return tensor.shape[place], prod(tensor.shape[place + 1 :]) * size
+
+        (height, down), (width, right) = (along(rank - 2), along(rank - 1))
+        bounds = (
+            height if down and "outer" in tails else None,
+            width if right and "inner" in tails else None,
+        )
+        return cls(converter, op, held, tensor.element, address, down, right, bounds)
+
+    def load(self, places: list[tuple[int, int]]) -> None:
+        """Loads what these registers need, two neighbouring columns at a time where that is
+        aligned."""
+        size = tc.element_bytes(self.element)
+        wide = self.right == size and self.op.tensor.type.shape[-1] % PAIR == 0
+        for place in places:
+            key = down, right = self._key(place)
+            if key in self.numbers:
+                continue
+            count = PAIR if wide and right % PAIR == 0 else 1
+            with self.op.location:
+                at = byte_pointer(self.address, down * self.down + right * self.right)
+                found = numbers_at(self.converter, self._fits(key), at, [0], count, self.element)
+            self.numbers.update({(down, right + n): number for n, number in enumerate(found)})
+
+    def number(self, place: tuple[int, int]) -> ir.Value:
+        """What belongs to a register."""
+        return self.numbers[self._key(place)]
+
+    def _key(self, place: tuple[int, int]) -> tuple[int, int]:
+        return place[0] if self.down else 0, place[1] if self.right else 0
+
+    def _fits(self, key: tuple[int, int]) -> ir.Value | None:
+        """Whether the element is inside; None: it is."""
+        tests = [
+            less(self.converter, first, bound - offset)
+            for first, bound, offset in zip(self.held.first[-2:], self.bounds, key, strict=True)
+            if bound is not None
+        ]
+        return arith.andi(*tests) if len(tests) == 2 else tests[0] if tests else None

@@ -1,0 +1,96 @@
+"""``tc.fragment_epilogue`` and the ops of its body, on whole tiles."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tcir._mlir import ir
+from tcir.dialect import tc
+from tcir.dialect.attributes import string
+from tcir.interp.tensor.interpreter import Interpreter, evaluate
+from tcir.interp.tile.compiler import Compiler, Frame, Step, execute, sequence
+from tcir.interp.tile.loads import gather
+from tcir.interp.tile.movement import segments
+from tcir.interp.tile.values import MemRef
+from tcir.interp.types import Array, dtype_of
+
+TAILS = {-2: "outer", -1: "inner"}
+"""The tails of the result's last two dimensions."""
+
+
+@execute(tc.FragmentEpilogueOp)
+def fragment_epilogue(compiler: Compiler, op: tc.FragmentEpilogueOp) -> Step:
+    (sums_,), _ = segments(compiler, op)
+    block, dtype = op.body.blocks[0], dtype_of(op.sums.type.element)
+    total = compiler.slot(block.arguments[0])
+    ours = (tc.ElementOp, tc.YieldOp)
+    body = sequence(
+        [compiler.step(each) if isinstance(each, ours) else _computed(compiler, each)
+         for each in block.operations]
+    )  # fmt: skip
+
+    def compute(frame: Frame) -> None:
+        frame.values[total] = frame.values[sums_].view(dtype)
+        body(frame)
+
+    return compute
+
+
+def _computed(compiler: Compiler, op: ir.OpView) -> Step:
+    """The tensor level's rule on all elements; what lies outside the tensor may overflow."""
+    operands, result = compiler.operands(op), compiler.result(op)
+    compute, interpreter = evaluate[op.operation.name], Interpreter()
+
+    def elementwise(frame: Frame) -> None:
+        v = frame.values
+        with np.errstate(all="ignore"):
+            (v[result],) = compute(interpreter, op, *(v[each] for each in operands))
+
+    return elementwise
+
+
+@execute(tc.ElementOp)
+def element(compiler: Compiler, op: tc.ElementOp) -> Step:
+    """MachineError for a place outside that no tail allows."""
+    (source_,), result, site = compiler.operands(op), compiler.result(op), compiler.site(op)
+    around = op.operation.parent.opview
+    indices_, tails = [compiler.slot(index) for index in around.indices], string(around, "tails")
+    shape, dims = tuple(around.sums.type.shape), op.dims
+
+    def load(frame: Frame) -> None:
+        source: MemRef = frame.values[source_]
+        at = _places([frame.values[slot] for slot in indices_], shape)
+        zero = np.zeros((1, 1), np.int64)
+        for dim, extent in zip(dims, source.shape, strict=True):
+            past = dim is not None and bool((at[dim] >= extent).any())
+            if dim is not None and past and TAILS.get(dim - len(at)) not in tails.split():
+                raise frame.cta_run.error(
+                    "tile-outside-tensor",
+                    f"expected a tile inside {list(source.shape)}, since tails does not name "
+                    f"dimension {dim} of the result, got one up to index {int(at[dim].max())}",
+                    site,
+                )
+        places = [zero if dim is None else at[dim] for dim in dims]
+        frame.values[result] = gather(frame, source, places, zero.shape, site)
+
+    return load
+
+
+def _places(first: list[int], shape: tuple[int, ...]) -> list[Array]:
+    """The indices in the result of a tile's elements, to be broadcast against each other."""
+    *batch, row, column = first
+    rows = row + np.arange(shape[0], dtype=np.int64)[:, None]
+    columns = column + np.arange(shape[1], dtype=np.int64)[None, :]
+    return [*(np.full((1, 1), each, np.int64) for each in batch), rows, columns]
+
+
+@execute(tc.YieldOp)
+def yield_(compiler: Compiler, op: tc.YieldOp) -> Step:
+    """The fragment that the op around makes."""
+    (value_,), around = compiler.operands(op), op.operation.parent.opview
+    result, shape = compiler.slot(around.out), tuple(around.sums.type.shape)
+
+    def make(frame: Frame) -> None:
+        frame.values[result] = np.broadcast_to(frame.values[value_], shape).copy()
+
+    return make
