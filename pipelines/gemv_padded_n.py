@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tcir.passes.gemv.tile_gemv_padded_n import TileGemvPaddedN
+from tcir.passes.raising.fuse_epilogue import FuseEpilogue
 from tcir.passes.raising.raise_block_scaled import RaiseBlockScaled
 from tcir.passes.raising.reorder_scales import ReorderScales
 from tcir.passes.raising.split_launches import SplitLaunches
@@ -43,6 +44,7 @@ def build(options: GemvPaddedNOptions) -> Pipeline:
     )
     return Pipeline(
         [
+            FuseEpilogue(),
             RaiseBlockScaled(),
             ReorderScales(operands="a"),
             SplitLaunches(),
@@ -65,7 +67,8 @@ register_pipeline(
             "elements f4E2M1FN, f6E2M3FN, f6E3M2FN, f8E4M3FN, f8E5M2; scales f8E8M0FNU or f8E4M3FN "
             "in blocks of 16 (fp4) or 32, as tcgen05.mma has them, row-major, or blocked in the op",
             "codes of fp4 and fp6 one to a byte (tensor of i8) by tc.pack_codes",
-            "f32 accumulator filled with 0, global scales tensor<f32>, result f32, f16 or bf16",
+            "f32 accumulator, global scales tensor<f32>; after it elementwise linalg, arith ops on "
+            "tensors, broadcasts of other arguments: its epilogue; result f32, f16 or bf16",
             "static shapes, up to 128 columns; K a multiple of 64 with fp4, of 128 with fp6, of 32 "
             "with fp8; rows of B's row-major scales multiples of 16 bytes",
         ),

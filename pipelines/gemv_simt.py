@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
+from tcir.passes.raising.fuse_epilogue import FuseEpilogue
 from tcir.passes.raising.raise_block_scaled import RaiseBlockScaled
 from tcir.passes.raising.reorder_scales import ReorderScales
 from tcir.passes.raising.split_launches import SplitLaunches
@@ -35,7 +36,8 @@ def build(options: GemvSimtOptions) -> Pipeline:
     convert = ConvertBlockScaledToSimt(rows=options.rows, warps=options.warps)
     reorder = [ReorderScales()] if options.reorder else []
     layouts = [SplitLaunches(), ConvertScalesToSimt(), ConvertCodesToSimt()]
-    return Pipeline([RaiseBlockScaled(), *reorder, *layouts, convert, "cse", *LOWER_TO_LLVM])
+    raising = [FuseEpilogue(), RaiseBlockScaled()]
+    return Pipeline([*raising, *reorder, *layouts, convert, "cse", *LOWER_TO_LLVM])
 
 
 register_pipeline(
@@ -49,7 +51,8 @@ register_pipeline(
             "elements f4E2M1FN, f6E2M3FN, f6E3M2FN, f8E4M3FN, f8E5M2; scales f8E8M0FNU or f8E4M3FN "
             "in blocks of 16 (fp4) or 32, as tcgen05.mma has them",
             "codes of fp4 and fp6 one to a byte (tensor of i8) by tc.pack_codes",
-            "f32 accumulator filled with 0, global scales tensor<f32>, result f32, f16 or bf16",
+            "f32 accumulator, global scales tensor<f32>; after it elementwise linalg, arith ops on "
+            "tensors, broadcasts of other arguments: its epilogue; result f32, f16 or bf16",
             "static shapes, K a multiple of the block",
         ),
         build=build,

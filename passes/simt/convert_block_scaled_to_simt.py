@@ -16,6 +16,7 @@ from tcir.passes.build.diagnostics import (
     check_whole_rows,
     match_failure,
 )
+from tcir.passes.build.element_epilogue import check_elements, number_at
 from tcir.passes.build.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.simt.decode import dot4, doubled_e2m1, floats, scale_factors, words_of
@@ -43,7 +44,7 @@ class ConvertBlockScaledToSimt(Pass):
         scf.for %chunk = %lane to K / 32 step 32 {       // 32 k of every row: 16 bytes of fp4
           load, decode; per block: sum of its products; total += sum * sa * sb, one rounding
         }
-        butterfly of shuffles; times alpha; round; store
+        butterfly of shuffles; times alpha; round, or the body of a tc.epilogue; store
 
     Products of two e2m1 are summed as integers (dp4a on doubled values), exactly; others by fma in
     f32, in order of k. Preserves the value of every element up to the order of the f32 sums, which
@@ -61,20 +62,25 @@ class ConvertBlockScaledToSimt(Pass):
         for function in functions:
             ops = list(function.regions[0].blocks[0]) if function.regions[0].blocks else []
             found = [op for op in ops if isinstance(op, tc.BlockScaledMatmulOp)]
-            if len(found) != 1 or list(ops[-1].operands) != list(found[0].results):
+            after = next((op for op in ops if isinstance(op, tc.EpilogueOp)), None)
+            ours = [] if after is None or [after.sums] != [op.out for op in found] else [after]
+            if len(found) != 1 or list(ops[-1].operands) != [[*found, *ours][-1].out]:
+                names = ", ".join(op.operation.name for op in ops) or "nothing"
                 raise match_failure(
-                    function, f"expected a function that returns one tc.block_scaled_matmul, got "
-                    f"{', '.join(op.operation.name for op in ops) or 'nothing'} (run "
-                    "raise-block-scaled first)", SMALLEST_BLOCK_SCALED,
+                    function, "expected a function that returns one tc.block_scaled_matmul, or a "
+                    f"tc.epilogue of it, got {names} (run raise-block-scaled first)",
+                    SMALLEST_BLOCK_SCALED,
                 )  # fmt: skip
             check_whole_rows(found[0], self.name)
+            if after is not None:
+                check_elements(after, f"in {self.name}", "take pipeline gemm")
             for option, most in (("rows", 8), ("warps", 32)):
                 if not 1 <= getattr(self, option) <= most:
                     raise match_failure(
                         found[0], f"expected {option} of 1 to {most}, got {getattr(self, option)} "
                         "(registers and threads of a CTA)",
                     )  # fmt: skip
-            _Kernel(module, function, found[0], self.rows, self.warps).build()
+            _Kernel(module, function, found[0], after, self.rows, self.warps).build()
             function.operation.erase()
 
 
@@ -144,9 +150,10 @@ class _Kernel:
     """The kernel of one op."""
 
     def __init__(
-        self, module: ir.Module, function: func.FuncOp, op: ir.OpView, rows: int, warps: int
-    ) -> None:
-        self.module, self.function, self.op = module, function, op
+        self, module: ir.Module, function: func.FuncOp, op: ir.OpView, after: tc.EpilogueOp | None,
+        rows: int, warps: int,
+    ) -> None:  # fmt: skip
+        self.module, self.function, self.op, self.after = module, function, op, after
         self.warps = warps
         self.vector = op.b.type.rank < op.a.type.rank
         *batch, self.m, self.k = op.a.type.shape
@@ -164,6 +171,8 @@ class _Kernel:
         values += [v for v in (op.a_global, op.b_global) if v is not None]
         known = buffer_numbers(self.function, len(self.function.arguments) + 1)
         numbers = [known[_source_argument(value)] for value in values]
+        elements = self.after.elements if self.after else []
+        beside = {each.tensor: known[_source_argument(each.tensor)] for each in elements}
         result = known[-1]
         grid = (
             ceil_div(self.m, self.rows * self.warps), ceil_div(self.n, self.columns), self.batch,
@@ -177,9 +186,10 @@ class _Kernel:
             )
         shape = simt.Shape(grid, self.warps * WARP, target, launch_order(self.function))
         name = self.function.name.value
-        buffers = sorted({*numbers, result})
+        buffers = sorted({*numbers, *beside.values(), result})
         with simt.simt_kernel(self.module, name, buffers, shape, op.location) as pointers:
             a, sa, b, sb, *factors = (pointers[n] for n in numbers)
+            self.beside = {value: pointers[number] for value, number in beside.items()}
             sides = [
                 _Side(
                     elements, scales, str(v.type.element_type), str(s.type.element_type), rows,
@@ -277,12 +287,15 @@ class _Kernel:
                     alpha = arith.MulFOp(alpha, factor).result
                 mine = arith.MulFOp(mine, alpha).result
             kind = self.op.out.type.element_type
-            size = 4 if isinstance(kind, ir.F32Type) else 2
-            if size == 2:
+            if mine.type != kind:
                 mine = arith.TruncFOp(kind, mine).result
+            if self.after is not None:
+                at = [*([batch] if self.op.a.type.rank == 3 else []), row]
+                at += [] if self.vector else [column]
+                mine = number_at(self.after, self.beside.__getitem__, at, mine)
             whole = simt.add(simt.mul(simt.wide(batch), self.m), simt.wide(row))
             place = simt.add(simt.mul(whole, self.n), simt.wide(column))
-            simt.store(simt.at(out, simt.mul(place, size)), mine)
+            simt.store(simt.at(out, simt.mul(place, tc.element_bytes(mine.type))), mine)
             scf.YieldOp([])
 
 

@@ -1,0 +1,40 @@
+// What only the epilogues of gemm compute is refused by name elsewhere.
+// RUN: %tc-opt --split-input-file --verify-diagnostics --tile-matmul-warp %s
+// RUN: %exits 3 %tc-opt --convert-block-scaled-to-simt %S/Inputs/gated_gemv.mlir 2>&1 | %filecheck --check-prefix=SIMT %s
+// RUN: %exits 3 %tc-opt --tile-gemv-padded-n %S/Inputs/gated_gemv.mlir 2>&1 | %filecheck --check-prefix=PADDED %s
+
+// SIMT: gated_gemv.mlir:5:8: error: expected a result for every sum in convert-block-scaled-to-simt, got one for two columns, as of a gated activation; take pipeline gemm, or return the sums
+// PADDED: gated_gemv.mlir:5:8: error: expected a result for every sum in tile-gemv-padded-n, got one for two columns, as of a gated activation; take pipeline gemm, or return the sums
+
+func.func @gated(%a: tensor<16x16xf16>, %b: tensor<16x32xf16>) -> tensor<16x16xf32> {
+  %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn"} : (tensor<16x16xf16>, tensor<16x32xf16>) -> tensor<16x32xf32>
+  // expected-error @+1 {{expected a result for every sum in tile-matmul-warp, got one for two columns, as of a gated activation; take pipeline gemm, or return the sums}}
+  %d = "tc.epilogue"(%c) ({
+  ^bb0(%gate: f32, %value: f32):
+    %v = arith.mulf %gate, %value : f32
+    "tc.yield"(%v) : (f32) -> ()
+  }) : (tensor<16x32xf32>) -> tensor<16x16xf32>
+  return %d : tensor<16x16xf32>
+}
+
+// -----
+
+func.func @fp8(%a: tensor<16x16xf16>, %b: tensor<16x32xf16>) -> tensor<16x32xf8E5M2> {
+  %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn"} : (tensor<16x16xf16>, tensor<16x32xf16>) -> tensor<16x32xf32>
+  %d = "tc.epilogue"(%c) ({
+  ^bb0(%s: f32):
+    // expected-error @+1 {{expected f32, f16, bf16, i16 or i32 in an epilogue in tile-matmul-warp, got f8E5M2 (a thread has one number, conversions of fp8 take pairs); store f16, or take pipeline gemm}}
+    %t = arith.truncf %s : f32 to f8E5M2
+    "tc.yield"(%t) : (f8E5M2) -> ()
+  }) : (tensor<16x32xf32>) -> tensor<16x32xf8E5M2>
+  return %d : tensor<16x32xf8E5M2>
+}
+
+// -----
+
+func.func @quantised(%a: tensor<16x16xf16>, %b: tensor<16x64xf16>) -> (tensor<16x64xf4E2M1FN>, tensor<1x1x512xf8E4M3FN>) {
+  %c = "tc.matmul"(%a, %b) {a_layout = "mk", b_layout = "kn"} : (tensor<16x16xf16>, tensor<16x64xf16>) -> tensor<16x64xf32>
+  // expected-error @+1 {{expected results of one tensor in tile-matmul-warp, got tc.quantise_blocks (no thread has all columns of a block); take pipeline gemm, or quantise in another kernel}}
+  %q, %s = "tc.quantise_blocks"(%c) {operandSegmentSizes = array<i32: 1, 0>} : (tensor<16x64xf32>) -> (tensor<16x64xf4E2M1FN>, tensor<1x1x512xf8E4M3FN>)
+  return %q, %s : tensor<16x64xf4E2M1FN>, tensor<1x1x512xf8E4M3FN>
+}
