@@ -10,6 +10,7 @@ from tcir.passes.gemm.split_k import SplitK
 from tcir.passes.gemm.swap_operands import SwapOperands
 from tcir.passes.gemm.tile_gemm import CLC, TileGemm
 from tcir.passes.raising.fuse_epilogue import FuseEpilogue
+from tcir.passes.raising.raise_quantise import RaiseQuantise
 from tcir.passes.raising.raise_to_tc import RaiseToTc
 from tcir.passes.raising.reorder_scales import ReorderScales
 from tcir.passes.raising.split_launches import SplitLaunches
@@ -70,6 +71,7 @@ def build(options: GemmOptions) -> Pipeline:
     """The passes."""
     return Pipeline(
         [
+            RaiseQuantise(),
             SplitLayers(),
             FuseEpilogue(),
             RaiseToTc(),
@@ -116,7 +118,8 @@ register_pipeline(
             "f16, bf16, f32 (multiplied as tf32) or f8 inputs, f32 accumulator; i8 with an i32 one",
             "after it elementwise linalg, arith ops on tensors, broadcasts of other arguments: its "
             "epilogue, whose result may have another type, or be made of its even and odd columns; "
-            "last tc.quantise_blocks to NVFP4, MXFP4 or MXFP8",
+            "last tc.quantise_blocks to NVFP4, MXFP4 or MXFP8, or the same in "
+            "linalg, arith and math ops",
             "linalg.generic of elements times scales of two matrices, summed over k, or "
             "tc.block_scaled_matmul: types, scales, global scales and results as with "
             "gemv-padded-n, any number of columns; row-major scales are reordered",

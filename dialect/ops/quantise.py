@@ -7,7 +7,13 @@ from tcir._mlir import ext, ir
 from tcir.dialect.attributes import integer, string
 from tcir.dialect.limits import QUARTER_LANES
 from tcir.dialect.operation import Op
-from tcir.dialect.ops.block_scaled import BLOCK_BYTES, BLOCK_ROWS, BLOCK_SCALES, scales_shape
+from tcir.dialect.ops.block_scaled import (
+    BLOCK_BYTES,
+    BLOCK_ROWS,
+    BLOCK_SCALES,
+    SCALE_LAYOUTS,
+    scales_shape,
+)
 from tcir.dialect.rules import Broken, verify
 
 
@@ -61,7 +67,8 @@ class QuantiseBlocksOp(Op, name="quantise_blocks", lowered_by=("tile-gemm",)):
 
     A block of zeros has scale code 0 and elements 0 with the signs of y. A block with a NaN or an
     infinity has the scale NaN and codes 0. Rows are whole blocks, any number of them. ``scales``
-    has blocks of 128 rows x 4 scales, ``blocked_128x4``, whose padding is 0.
+    has blocks of 128 rows x 4 scales, ``blocked_128x4``, whose padding is 0; or, of the rank of
+    ``values``, a row of scales for each row.
     """
 
     example = """
@@ -82,6 +89,11 @@ class QuantiseBlocksOp(Op, name="quantise_blocks", lowered_by=("tile-gemm",)):
     def format(self) -> BlockFormat:
         """What it quantises to."""
         return _rounding(self, BLOCK_FORMATS[_element(self.codes), _element(self.scales)])
+
+    @property
+    def row_major(self) -> bool:
+        """Whether scales are row-major, not in blocks."""
+        return bool(self.scales.type.rank == self.values.type.rank)
 
 
 class QuantiseRowsOp(Op, name="quantise_rows", issued_by="warp", role="epilogue"):
@@ -208,15 +220,18 @@ def _(op: QuantiseBlocksOp | QuantiseRowsOp) -> Broken:
     "shapes",
     "tc",
     "codes must have the shape of values, {values}, whose rows are whole blocks of {block}, and "
-    "scales then {want}, got {codes} and {scales}; pad the rows with zeros",
+    "scales then {want}, or {rows} row-major, got {codes} and {scales}; pad the rows with zeros",
 )
 def _(op: QuantiseBlocksOp) -> Broken:
     values, codes, scales = (list(v.type.shape) for v in (op.values, op.codes, op.scales))
     block = op.format.block
-    want = scales_shape(values, block, "blocked_128x4")
-    if codes == values and values[-1] % block == 0 and scales == want:
+    rows, want = (scales_shape(values, block, layout) for layout in SCALE_LAYOUTS)
+    if codes == values and values[-1] % block == 0 and scales in (rows, want):
         return None
-    return {"values": values, "block": block, "want": want, "codes": codes, "scales": scales}
+    return {
+        "values": values, "block": block, "want": want, "rows": rows, "codes": codes,
+        "scales": scales,
+    }  # fmt: skip
 
 
 @verify(

@@ -58,12 +58,17 @@ class Quantiser:
         place = index.values([*rows, index.div(column, packed)])
         tc.StoreRowsOp(made.codes, self.codes, place, i64(QUARTER_LANES), i64(len(rows) - 1))
         place = index.values([*rows, index.div(column, form.block)])
+        if self.op.row_major:
+            tc.StoreRowsOp(made.scales, self.scales, place, i64(QUARTER_LANES), i64(len(rows) - 1))
+            return
         *_, rows, extent = self.op.values.type.shape
         tc.StoreScalesOp(made.scales, self.scales, place, i64(rows), i64(extent // form.block))
 
 
 def padded_columns(op: tc.QuantiseBlocksOp) -> int:
     """Columns of the values with those whose scales are padding of the last block."""
+    if op.row_major:
+        return int(op.values.type.shape[-1])
     return round_up(op.values.type.shape[-1], op.format.block * BLOCK_SCALES)
 
 

@@ -175,7 +175,12 @@ def _row_address(
 
 
 def words_of(value: ir.Value, nbytes: int, word_bytes: int) -> ir.Value:
-    """The row, of `nbytes` bytes, as a vector of integers of `word_bytes`; bytes as i32 each."""
+    """The row, of `nbytes` bytes, as a vector of integers of `word_bytes`; bytes as i32 each.
+
+    A row of scales is in the low bytes of an i32.
+    """
+    if isinstance(value.type, ir.IntegerType) and value.type.width > 8 * nbytes:
+        value = arith.trunci(integer_type(8 * nbytes), value)
     if word_bytes > 1:
         word = integer_type(8 * word_bytes)
         return llvm.bitcast(ir.VectorType.get([nbytes // word_bytes], word), value)

@@ -115,9 +115,10 @@ def _quantised(op: tc.QuantiseBlocksOp) -> str:
     form, codes, scales = op.format, op.codes.type, op.scales.type
     norm = "" if op.norm is None else f", times {_name(op.norm)}"
     up = ", rounded up where an element would saturate," if form.rounding == "rceil" else ""
+    layout = "row-major" if op.row_major else "in blocks of 128 x 4"
     return (
         f"fused: quantised to {form.name}{norm}: blocks of {form.block} {codes.element_type} in a "
-        f"thread's row, their scales {scales.element_type}{up} in blocks of 128 x 4"
+        f"thread's row, their scales {scales.element_type}{up} {layout}"
     )
 
 

@@ -60,9 +60,17 @@ func.func @f(%y: tensor<2x40x96xf32>) {
 
 // -----
 
+// legal: tc.quantise_blocks/shapes
+func.func @f(%y: tensor<40x96xf32>) {
+  %q:2 = "tc.quantise_blocks"(%y) {operandSegmentSizes = array<i32: 1, 0>} : (tensor<40x96xf32>) -> (tensor<40x96xf8E4M3FN>, tensor<40x3xf8E8M0FNU>)
+  return
+}
+
+// -----
+
 // illegal: tc.quantise_blocks/shapes
 func.func @f(%y: tensor<40x72xf32>) {
-  // expected-error @+1 {{tc.quantise_blocks: codes must have the shape of values, [40, 72], whose rows are whole blocks of 16, and scales then [1, 1, 512], got [40, 72] and [1, 1, 512]; pad the rows with zeros}}
+  // expected-error @+1 {{tc.quantise_blocks: codes must have the shape of values, [40, 72], whose rows are whole blocks of 16, and scales then [1, 1, 512], or [40, 4] row-major, got [40, 72] and [1, 1, 512]; pad the rows with zeros}}
   %q:2 = "tc.quantise_blocks"(%y) {operandSegmentSizes = array<i32: 1, 0>} : (tensor<40x72xf32>) -> (tensor<40x72xf4E2M1FN>, tensor<1x1x512xf8E4M3FN>)
   return
 }
@@ -71,8 +79,8 @@ func.func @f(%y: tensor<40x72xf32>) {
 
 // illegal: tc.quantise_blocks/shapes
 func.func @f(%y: tensor<40x64xf32>) {
-  // expected-error @+1 {{tc.quantise_blocks: codes must have the shape of values, [40, 64], whose rows are whole blocks of 16, and scales then [1, 1, 512], got [40, 64] and [40, 4]; pad the rows with zeros}}
-  %q:2 = "tc.quantise_blocks"(%y) {operandSegmentSizes = array<i32: 1, 0>} : (tensor<40x64xf32>) -> (tensor<40x64xf4E2M1FN>, tensor<40x4xf8E4M3FN>)
+  // expected-error @+1 {{tc.quantise_blocks: codes must have the shape of values, [40, 64], whose rows are whole blocks of 16, and scales then [1, 1, 512], or [40, 4] row-major, got [40, 64] and [4, 40]; pad the rows with zeros}}
+  %q:2 = "tc.quantise_blocks"(%y) {operandSegmentSizes = array<i32: 1, 0>} : (tensor<40x64xf32>) -> (tensor<40x64xf4E2M1FN>, tensor<4x40xf8E4M3FN>)
   return
 }
 

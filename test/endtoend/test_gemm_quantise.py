@@ -32,7 +32,7 @@ E4M3, E5M2 = ("f8E4M3FN", "f8E8M0FNU"), ("f8E5M2", "f8E8M0FNU")
 @dataclass(frozen=True)
 class Case:
     """``quantise(body(a @ w + bias))``; a norm constant in NVFP4 only; `start`: an accumulator;
-    `rounding`: of ue8m0 scales."""
+    `rounding`: of ue8m0 scales; `row_major`: scales."""
 
     formats: tuple[str, str]
     m: int = 40
@@ -42,6 +42,7 @@ class Case:
     start: bool = False
     element: str = "f16"
     rounding: str = ""
+    row_major: bool = False
 
     @property
     def results(self) -> str:
@@ -49,6 +50,8 @@ class Case:
         codes, scales = self.formats
         block = 16 if scales == "f8E4M3FN" else 32
         blocks = f"{-(-self.m // 128)}x{-(-self.n // block // 4)}x512"
+        if self.row_major:
+            blocks = f"{self.m}x{self.n // block}"
         return f"tensor<{self.m}x{self.n}x{codes}>, tensor<{blocks}x{scales}>"
 
     def linalg(self) -> str:
@@ -97,6 +100,9 @@ CASES = {
     "MXFP4, rounded up, three scales": Case(MXFP4, n=96, rounding="rceil"),
     "MXFP8, rounded up, nine scales": Case(E4M3, n=288, rounding="rceil", body=ONE_MORE),
     "MXFP8, e5m2, rounded up, one scale": Case(E5M2, n=32, rounding="rceil"),
+    "NVFP4, scales row-major, five": Case(NVFP4, m=136, n=80, row_major=True),
+    "MXFP4, scales row-major, two tiles": Case(MXFP4, m=136, n=256, row_major=True, body=ONE_MORE),
+    "MXFP8, scales row-major, three": Case(E4M3, n=96, row_major=True),
 }
 
 
@@ -157,25 +163,34 @@ def test_tiles_without_columns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("formats", "norm", "n", "rounding"),
+    ("formats", "norm", "n", "rounding", "row_major"),
     [
-        (NVFP4, 1.0, 256, ""),
-        (NVFP4, 0.3, 240, ""),
-        (E4M3, 1.0, 224, "rceil"),
-        *(pytest.param(f, 1.0, 256, "", marks=pytest.mark.slow) for f in (MXFP4, E4M3, E5M2)),
-        *(pytest.param(f, 1.0, 160, "rceil", marks=pytest.mark.slow) for f in (MXFP4, E5M2)),
+        (NVFP4, 1.0, 256, "", False),
+        (NVFP4, 0.3, 240, "", False),
+        (E4M3, 1.0, 224, "rceil", False),
+        (E4M3, 1.0, 224, "", True),
+        *(
+            pytest.param(f, 1.0, 256, "", False, marks=pytest.mark.slow)
+            for f in (MXFP4, E4M3, E5M2)
+        ),
+        *(pytest.param(f, 1.0, 160, "rceil", False, marks=pytest.mark.slow) for f in (MXFP4, E5M2)),
+        *(pytest.param(f, 1.0, 288, "", True, marks=pytest.mark.slow) for f in (NVFP4, MXFP4)),
     ],
 )
-def test_bytes_against_numpy(formats: tuple[str, str], norm: float, n: int, rounding: str) -> None:
+def test_bytes_against_numpy(
+    formats: tuple[str, str], norm: float, n: int, rounding: str, row_major: bool
+) -> None:
     """The accumulator's start is quantised: the product adds zeros. negf makes zeros of -0."""
     m = 200
-    case = Case(formats, m, n, body="%t = arith.negf %u : f32", start=True, rounding=rounding)
+    negated = "%t = arith.negf %u : f32"
+    case = Case(formats, m, n, body=negated, start=True, rounding=rounding, row_major=row_major)
     kernel = tcir.compile(case.linalg(), "gemm")
     x = hard_rows(m, n, *formats, norm)
     codes = np.zeros((m, n), oracle.DTYPES[formats[0]])
     block = 16 if formats == NVFP4 else 32
     across = -(-n // block // 4)
-    scales = np.full((2, across, 512), 0x55, np.uint8).view(oracle.DTYPES[formats[1]])
+    shape = (m, n // block) if row_major else (2, across, 512)
+    scales = np.full(shape, 0x55, np.uint8).view(oracle.DTYPES[formats[1]])
     zeros = [np.zeros(shape, np.float16) for shape in ((m, 16), (16, n))]
     numbers = [np.array(norm, np.float32)] if formats == NVFP4 else []
     kernel(*zeros, np.zeros(n, np.float32), *numbers, x, codes, scales)
@@ -184,7 +199,8 @@ def test_bytes_against_numpy(formats: tuple[str, str], norm: float, n: int, roun
             -(x + np.float32(0)), *formats, norm, rounding or "floor"
         )
     assert (codes.view(np.uint8) == want).all(), np.argwhere(codes.view(np.uint8) != want)[:4]
-    assert (scales.view(np.uint8) == oracle.blocked(want_scales)).all()
+    stored = want_scales if row_major else oracle.blocked(want_scales)
+    assert (scales.view(np.uint8) == stored).all()
     assert len(np.unique(want)) >= (16 if formats[0] == "f4E2M1FN" else 200)
     nan = 0x7F if formats == NVFP4 else 0xFF
     assert {0, nan} <= set(np.unique(want_scales)) and len(np.unique(want_scales)) > 40
@@ -264,6 +280,7 @@ BREAKS: list[tuple[str, str, Edit]] = [
 ]  # fmt: skip
 TAIL = Case(NVFP4, n=80, body=ONE_MORE)
 ROUNDED_UP = Case(E4M3, n=96, rounding="rceil", body=ONE_MORE)
+ROW_MAJOR = Case(NVFP4, n=128, row_major=True)
 TAIL_BREAKS: list[tuple[str, Case, str, Edit]] = [
     ("scales of columns that are not there", TAIL, "tile-gemm",
      set_attribute("tc.store_scales", "scales", "8 : i64")),
@@ -275,6 +292,8 @@ TAIL_BREAKS: list[tuple[str, Case, str, Edit]] = [
      set_attribute("tc.quantise_rows", "scale_rounding", '"floor"')),
     ("the carry from 1.5 in place of 1.75", ROUNDED_UP, "convert-tc-to-nvvm",
      change_text("arith.constant 2097151", "arith.constant 4194303")),
+    ("row-major scales of other columns", ROW_MAJOR, "tile-gemm",
+     change_operand("tc.store_rows", 3, _moved(4), 1)),
 ]  # fmt: skip
 QUICK = ("division by the unrounded scale", "amax of half a block")
 

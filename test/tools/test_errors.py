@@ -16,6 +16,7 @@ import tcir
 INTERNAL = {
     "Mismatch": "caught by the pass that matches",
     "Stopped": "ends a run at a breakpoint",
+    "NotRaised": "becomes a remark at the op",
     "_NotFused": "becomes a PassError at the op",
     "NoBoundError": "the result has no bound; the report says so",
     "_Stays": "a call that is not inlined",

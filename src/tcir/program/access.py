@@ -52,6 +52,11 @@ class Product:
     taps: Taps = field(default_factory=dict)
 
 
+_MAXIMA = {"arith.maximumf", "arith.maxnumf"}
+_MAXIMUM = _MAXIMA | {"linalg.yield", "math.absf"}
+"""Ops of a body that takes a maximum."""
+
+
 def product_of(op: ir.Operation) -> Product | None:
     """The sum of products that an op is, by its indexing maps or as an op of tc; else None."""
     from tcir._mlir import linalg
@@ -63,7 +68,7 @@ def product_of(op: ir.Operation) -> Product | None:
     if op.name == "tc.grouped_matmul":
         return _grouped(op)
     maps = [m.value for m in linalg.get_indexing_maps(op) or ()]
-    if not maps or len(maps[-1].results) == maps[-1].n_dims:
+    if not maps or len(maps[-1].results) == maps[-1].n_dims or is_maximum(op):
         return None
     sizes = _sizes(op, maps)
     operands = list(zip(op.operands, maps[:-1]))
@@ -72,6 +77,12 @@ def product_of(op: ir.Operation) -> Product | None:
     loops = frozenset(i[0] for i in results if i is not None)
     taps = taps_of_maps(op, maps, sizes, loops)
     return Product(factors, (op.operands[len(maps) - 1], results), loops, taps)
+
+
+def is_maximum(op: ir.Operation) -> bool:
+    """Whether an op takes the largest element, or magnitude, which is exact in any order."""
+    names = {inner.operation.name for r in op.regions for b in r for inner in b}
+    return "linalg.yield" in names and names & _MAXIMA != set() and names <= _MAXIMUM
 
 
 def _plain(value: ir.Value, dims: Sequence[Index | None]) -> tuple[ir.Value, Access]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcir.program.access import Array, Dims, Product, product_of
+from tcir.program.access import Array, Dims, Product, is_maximum, product_of
 from tcir.program.programs import find_program
 from tcir.program.signature import Signature, numpy_type
 from tcir.program.taps import Taps
@@ -34,9 +34,10 @@ _EXACT = {
 }  # fmt: skip
 # Ops that may follow it: IEEE 754 and PTX round them alike.
 _ROUNDED = _EXACT | {
-    "arith.andi", "arith.cmpf", "arith.cmpi", "arith.divf", "arith.maximumf", "arith.maxnumf",
-    "arith.maxsi", "arith.maxui", "arith.minimumf", "arith.minnumf", "arith.minsi", "arith.minui",
-    "arith.negf", "arith.ori", "arith.select", "arith.sitofp", "arith.subf", "arith.subi",
+    "arith.andi", "arith.bitcast", "arith.cmpf", "arith.cmpi", "arith.divf", "arith.maximumf",
+    "arith.maxnumf", "arith.maxsi", "arith.maxui", "arith.minimumf", "arith.minnumf", "arith.minsi",
+    "arith.minui", "arith.negf", "arith.ori", "arith.select", "arith.shli", "arith.shrsi",
+    "arith.shrui", "arith.sitofp", "arith.subf", "arith.subi",
     "arith.truncf", "arith.trunci", "arith.uitofp", "arith.xori", "func.return", "math.absf",
     "math.ceil", "math.floor", "tc.element", "tc.epilogue", "tc.quantise_blocks", "tc.yield",
     "tensor.collapse_shape", "tensor.expand_shape", "tensor.extract_slice",
@@ -73,12 +74,14 @@ class Contraction:
 
     taps:  of a loop over taps, those at which no product has an element of padding; empty if none
     start: the input to which the products are added; None: zeros, or a number without a loop
+    blocks: whether columns of results share scales, so that one that is NaN is that of others
     """
 
     factors: tuple[Factor, ...]
     parallel: frozenset[int]
     taps: Taps = field(default_factory=dict)
     start: Factor | None = None
+    blocks: bool = False
 
     @cached_property
     def products(self) -> int:
@@ -171,7 +174,7 @@ def contraction_of(module: ir.Module, signature: Signature) -> Contraction | Non
         return None
     op, product = products[0]
     before = _before(op)
-    if not all(is_parallel(each) for each in ops if each != op):
+    if not all(is_parallel(each) or is_maximum(each) for each in ops if each != op):
         return None
     if any(not consists_of(each, _EXACT if each in before else FOLLOWING) for each in ops):
         return None
@@ -179,7 +182,8 @@ def contraction_of(module: ir.Module, signature: Signature) -> Contraction | Non
     if contraction is None:
         return None
     used = [f.argument for f in contraction.inputs]
-    return contraction if len(set(used)) == len(used) else None
+    blocks = any(is_maximum(each) or each.name == "tc.quantise_blocks" for each in ops)
+    return replace(contraction, blocks=blocks) if len(set(used)) == len(used) else None
 
 
 def is_elementwise(module: ir.Module, signature: Signature) -> bool:

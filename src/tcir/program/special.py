@@ -13,10 +13,10 @@ They stand where few results depend on them, and where no result depends on the 
 - in the other, at taps that are never in the padding: whether padding is multiplied, and 0 times
   infinity a NaN, depends on the schedule (docs/convolution.md, "0 · inf").
 
-At most one row in `SHARE` is special. Of a vector, and of fewer than `ROWS` rows, nearly all
-results depend: its NaN and infinities have executions of their own (`alone`). Signalling NaNs and
-NaNs with a payload are left out: what a tensor core makes of a payload is not documented, and for
-tf32 it cuts the payload's low bits.
+At most one row in `SHARE` is special. Of columns that share scales (block quantisation), of a
+vector, and of fewer than `ROWS` rows, nearly all results depend: their NaN and infinities have
+executions of their own (`alone`). Signalling NaNs and NaNs with a payload are left out: what a
+tensor core makes of a payload is not documented, and for tf32 it cuts the payload's low bits.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def special_values(contraction: Contraction, among: Sequence[str] = ()) -> list[
             room = math.prod(n for n, index in sizes if index is None) // WINDOWS
             kinds = [kind for kind in kinds if kind in ("NaN", "inf")]
             found += [Special(side, kind, None) for kind in kinds[:room]]
-        elif (axis := contraction.own_axis(pair, side)) is not None:
+        elif (axis := _spared(contraction, side)) is not None:
             # The sides take turns: with room for few, B's are others than A's.
             if meets_padding(contraction, factor):
                 kinds = [kind for kind in kinds if kind not in _TIMES_ZERO]
@@ -108,7 +108,7 @@ def alone(contraction: Contraction) -> list[list[Special]]:
     """
     pair = contraction.pairs[0]
     executions = []
-    shown = [contraction.own_axis(pair, side) is not None or None in pair[side].dims
+    shown = [_spared(contraction, side) is not None or None in pair[side].dims
              for side in (0, 1)]  # fmt: skip
     for side, factor in enumerate(pair):
         if shown[side] or factor.dtype.kind in "iu":
@@ -125,6 +125,13 @@ def alone(contraction: Contraction) -> list[list[Special]]:
         specials = [Special(side, kind, axis) for kind in kinds]
         executions += [specials[n : n + room] for n in range(0, len(specials), room)]
     return executions
+
+
+def _spared(contraction: Contraction, side: int) -> int | None:
+    """The dimension of a side of which some rows, or columns, can be special beside others."""
+    if side and contraction.blocks:
+        return None
+    return contraction.own_axis(contraction.pairs[0], side)
 
 
 def meets_padding(contraction: Contraction, factor: Factor) -> bool:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def hull(op: ir.OpView, values: Array, error: Array) -> list[Array]:
-    """The most that elements and scales (in blocks) of ``tc.quantise_blocks`` may be off.
+    """The most that elements and scales of ``tc.quantise_blocks`` may be off.
 
     values, error: of what it quantises, times the norm constant
     """
@@ -45,9 +45,9 @@ def hull(op: ir.OpView, values: Array, error: Array) -> list[Array]:
     # A number whose sign is open may be anything up to its own size on the other side.
     open_ = (blocks(np.abs(values)) < off)[None]
     widest = np.where(open_, 2 * np.abs(elements), np.abs(elements - elements[at])).max(axis=0)
-    factors = [
-        np.asarray(to_blocked(each.view(np.uint8)).view(kinds[1]), np.float64) for each in scales
-    ]
+    if not op.row_major:
+        scales = [to_blocked(each.view(np.uint8)).view(kinds[1]) for each in scales]
+    factors = [np.asarray(each, np.float64) for each in scales]
     with np.errstate(all="ignore"):
         most = np.maximum(np.abs(factors[2] - factors[1]), np.abs(factors[1] - factors[0]))
     shape = tuple(op.scales.type.shape)

@@ -36,12 +36,13 @@ from tcir.program.execution import (
 )
 from tcir.program.launch import LaunchSequence
 from tcir.program.memory_image import from_memory, images, in_memory
-from tcir.program.programs import Program, find_programs, workspace_bytes
+from tcir.program.programs import Program, find_program, find_programs, workspace_bytes
 from tcir.program.signature import Signature, signature_of, views_of
 from tcir.run_options import RunOptions
 from tcir.target import DEFAULT_TARGET
 from tcir.validation import bounds, compare, propagation
 from tcir.validation.draws import RANDOM, Bound, Draw, Draws
+from tcir.validation.raised import with_quantisation_raised
 from tcir.validation.report import Line
 from tcir.validation.settings import Settings
 from tcir.validation.threads import Executed, Threads
@@ -410,14 +411,11 @@ class Validator:
         self, module: ir.Module, programs: Sequence[Program], draw: Draw, foreign: Sequence[str]
     ) -> None:
         """Of a program that goes on after its sums, element by element."""
-        function, sums = programs[0].op.operation, propagation.EXACT
-        if self.settings.inputs == "random":
-            sums = propagation.ROUNDED
-        elif self._draws is None or not self._draws.known:
-            sums = propagation.UNKNOWN
-        try:
-            known = propagation.carried(function, draw.inputs, _sums(module, draw), sums)
-        except (propagation.NoBoundError, IncompleteError):
+        known = self._carried(programs[0], module, draw)
+        if known is None:  # through block quantisation as an op, if it is written in linalg
+            raised = with_quantisation_raised(module)
+            known = self._carried(find_program(raised, programs[0].name), module, draw)
+        if known is None:
             what = ", ".join(foreign) or "several products"
             draw.no_bound = f"no bound is known for programs with {what}"
             return
@@ -425,6 +423,20 @@ class Validator:
         draw.bound = Bound.of(errors, squares, draw.reference)
         if draw.bound is None:
             draw.no_bound = "an element may be off by any amount: no bound"
+
+    def _carried(
+        self, program: Program, module: ir.Module, draw: Draw
+    ) -> list[propagation.Known] | None:
+        """The results of `program`, which computes what `module` does; None without a bound."""
+        function, sums = program.op.operation, propagation.EXACT
+        if self.settings.inputs == "random":
+            sums = propagation.ROUNDED
+        elif self._draws is None or not self._draws.known:
+            sums = propagation.UNKNOWN
+        try:
+            return propagation.carried(function, draw.inputs, _sums(module, draw), sums)
+        except (propagation.NoBoundError, IncompleteError):
+            return None
 
     def _plain(
         self, module: ir.Module, programs: Sequence[Program], inputs: list[Array]

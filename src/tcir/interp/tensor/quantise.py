@@ -60,5 +60,7 @@ def tc_quantise_blocks(
             values = values * norm[0]
     kinds = dtype_of(op.codes.type), dtype_of(op.scales.type)
     elements, scales = quantised(values, op.format, *kinds)
+    if op.row_major:
+        return [elements, scales]
     blocks = to_blocked(scales.view(np.uint8)).view(kinds[1])
     return [elements, blocks.reshape(shape_of(op.scales.type))]

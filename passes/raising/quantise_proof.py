@@ -1,0 +1,336 @@
+"""Whether codes made of a block's values are those of ``tc.quantise_blocks``, and where not.
+
+The scale is a function of the block's largest magnitude, an element one of its value and that
+magnitude. What ``tc.quantise_blocks`` makes is a step function of each, so intervals are halved
+until both are one code on each (`tcir.passes.raising.intervals`), or differ at a single number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite
+
+import numpy as np
+
+from tcir._mlir import ir
+from tcir.dialect.ops.quantise import LARGEST_SCALE, ROUNDINGS, BlockFormat
+from tcir.formats import to_blocked
+from tcir.interp.tensor.interpreter import Interpreter, evaluate
+from tcir.interp.tensor.quantise import elements_of, scales_of
+from tcir.interp.types import Array, DType, dtype_of
+from tcir.passes.raising.element_graph import AMAX, VALUE, NotRaised, Number
+from tcir.passes.raising.intervals import Interval, bits_of, bounds
+
+LARGEST, INFINITY = 0x7F7FFFFF, 0x7F800000
+NANS = (0x7F800001, 0x7FC00000, 0x7FFFFFFF)
+MOST_PIECES = 1 << 20
+"""Intervals at a time; more are given up."""
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Intervals of a value's magnitude and of amax, by their bits, and the value's sign."""
+
+    low: Array
+    high: Array
+    amax_low: Array
+    amax_high: Array
+    negative: Array
+
+    @staticmethod
+    def of(*columns: Array, negative: Array | None = None) -> Pieces:
+        """From the bits; positive if nothing else is said."""
+        if negative is None:
+            negative = np.zeros(len(columns[0]), np.bool_)
+        low, high, amax_low, amax_high = (np.asarray(each, np.uint32) for each in columns)
+        return Pieces(low, high, amax_low, amax_high, negative)
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+    def __getitem__(self, which: Array) -> Pieces:
+        return Pieces(*(array[which] for array in vars(self).values()))
+
+    def __add__(self, other: Pieces) -> Pieces:
+        both = zip(vars(self).values(), vars(other).values())
+        return Pieces(*(np.concatenate(each) for each in both))
+
+    @property
+    def possible(self) -> Array:
+        """Where a value is no larger than amax, or amax is infinite or NaN."""
+        return np.asarray((self.low <= self.amax_high) | (self.amax_high >= INFINITY))
+
+    @property
+    def corners(self) -> list[Pieces]:
+        """The four ends of each."""
+        return [
+            Pieces(value, value, amax, amax, self.negative)
+            for value in (self.low, self.high)
+            for amax in (self.amax_low, self.amax_high)
+        ]
+
+    def halves(self) -> Pieces:
+        """Each in two, by the value."""
+        middle = self.low + (self.high - self.low) // 2
+        first = replace(self, high=middle)
+        second = replace(self, low=middle + np.uint32(1))
+        return first + second[self.low < self.high]
+
+    def halves_by_amax(self) -> Pieces:
+        """Each in two, by amax."""
+        middle = self.amax_low + (self.amax_high - self.amax_low) // 2
+        return replace(self, amax_high=middle) + replace(self, amax_low=middle + np.uint32(1))
+
+    @property
+    def values(self) -> tuple[Array, Array]:
+        """The ends of the values."""
+        sign = self.negative.astype(np.uint32) << 31
+        ends = [(each | sign).view(np.float32) for each in (self.low, self.high)]
+        order = np.where(self.negative, ends[::-1], ends)
+        return order[0], order[1]
+
+    @property
+    def amax(self) -> tuple[Array, Array]:
+        """The ends of amax."""
+        return self.amax_low.view(np.float32), self.amax_high.view(np.float32)
+
+    def bounds(self, number: Number) -> Interval:
+        """Of a number made of value and amax."""
+        known = np.ones(len(self), np.bool_)
+        return bounds(number, {
+            AMAX: Interval(*self.amax, known), VALUE: Interval(*self.values, known)
+        })  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Where a code is not the one wanted: for `value` in a block whose largest magnitude is `amax`.
+
+    got: None where it is not shown to be that code, nor another
+    """
+
+    amax: float
+    value: float
+    got: int | None
+    want: int
+
+    def of_scale(self, form: BlockFormat, kind: DType) -> str:
+        """The words for a scale."""
+        ue4m3 = kind.name == "float8_e4m3fn"
+        least = 2.0**-10 if ue4m3 else 2.0**-127
+        if not isfinite(self.amax):
+            why = "a block with a NaN or an infinity has the scale NaN"
+        elif self.amax == 0:
+            why = "a block of zeros has the scale code 0"
+        elif self.amax / (form.largest if ue4m3 else 2.0**form.exponent) <= least:
+            why = f"at least {'2^-9 if amax is not 0' if ue4m3 else '2^-127'}"
+        elif ue4m3:
+            why = f"amax / 6 to nearest even, at most {LARGEST_SCALE:g}"
+        else:
+            why = (
+                f"2^(floor(log2 amax) - {form.exponent}), the exponent of its bits (log2 in f32 "
+                "is rounded up to it just below a power of two)"
+            )
+        where = f"where amax, the largest magnitude of the block, is {np.float32(self.amax)}"
+        return f"expected the scale of {form.name}: {why}; got {self._codes(kind)} {where}"
+
+    def of_element(self, form: BlockFormat, kind: DType) -> str:
+        """The words for an element."""
+        if not isfinite(self.amax):
+            why = "codes are 0 where the scale is NaN"
+        elif self.value == 0:
+            why = "zeros keep their sign"
+        else:
+            why = (
+                "y / scale, the scale as stored (arith.extf of the truncated one), rounded once to "
+                "nearest even, and saturated"
+            )
+        where = f"where y is {np.float32(self.value)} and amax {np.float32(self.amax)}"
+        return f"expected elements of {form.name}: {why}; got {self._codes(kind)} {where}"
+
+    def _codes(self, kind: DType) -> str:
+        want = _code(self.want, kind)
+        if self.got is None:
+            return f"what is not shown to be {want}"
+        return f"{_code(self.got, kind)} instead of {want}"
+
+
+def _code(bits: int, kind: DType) -> str:
+    number = np.array([bits], np.uint8).view(kind).astype(np.float32)[0]
+    return f"{bits:#04x} ({number:g})"
+
+
+def proven(
+    codes: tuple[ir.Value, Number], scales: tuple[ir.Value, Number], form: BlockFormat
+) -> BlockFormat:
+    """The format that elements and scales, tensors and how a number of each is made, have bit for
+    bit; raises `NotRaised` with the first difference."""
+    kinds = dtype_of(codes[0].type), dtype_of(scales[0].type)
+    roundings = ROUNDINGS if kinds[1].name == "float8_e8m0fnu" else ROUNDINGS[:1]
+    forms = [replace(form, rounding=rounding) for rounding in roundings]
+    wrong = {each: scale_difference(scales[1], each, kinds[1]) for each in forms}
+    found = [each for each, difference in wrong.items() if difference is None]
+    if not found:
+        first = wrong[forms[0]]
+        assert first is not None
+        raise NotRaised(scales[0].owner.operation, first.of_scale(forms[0], kinds[1]))
+    difference = element_difference(codes[1], found[0], kinds)
+    if difference is not None:
+        raise NotRaised(codes[0].owner.operation, difference.of_element(found[0], kinds[0]))
+    return found[0]
+
+
+def scale_difference(number: Number, form: BlockFormat, kind: DType) -> Difference | None:
+    """Where a scale is not that of ``tc.quantise_blocks``; None: nowhere."""
+
+    def want(points: Pieces) -> Array:
+        return bits_of(scales_of(points.amax[0], form, kind))
+
+    first, last = _steps(form, kind)
+    special = np.array([0, INFINITY, *NANS])
+    inside = last - first > 1
+    low = np.concatenate([first, last, special, first[inside] + 1])
+    high = np.concatenate([first, last, special, last[inside] - 1])
+    nothing = np.zeros(len(low))
+    return _difference(number, want, Pieces.of(nothing, nothing, low, high))
+
+
+def element_difference(
+    number: Number, form: BlockFormat, kinds: tuple[DType, DType]
+) -> Difference | None:
+    """Where an element is not that of ``tc.quantise_blocks``; None: nowhere."""
+
+    def want(points: Pieces) -> Array:
+        with np.errstate(all="ignore"):
+            scales = scales_of(points.amax[0], form, kinds[1])
+            return bits_of(elements_of(points.values[0][:, None], scales, form, kinds[0]))[:, 0]
+
+    ordinary = _difference(number, want, _finite(form, kinds))
+    return ordinary or _difference(number, want, _special())
+
+
+def _difference(
+    number: Number, want: Callable[[Pieces], Array], pieces: Pieces
+) -> Difference | None:
+    """Where `number` is not the code wanted, which does not fall as magnitudes rise.
+
+    What is not one code on a piece, and both codes wanted at its ends, is halved: by amax if it is
+    one code for the least amax.
+    """
+    while len(pieces := pieces[pieces.possible]):
+        got, (least, *_, most) = pieces.bounds(number), pieces.corners
+        codes = np.broadcast_to(bits_of(got.low), len(pieces))
+        rest = pieces[~(got.single & (codes == want(least)) & (codes == want(most)))]
+        for points in rest.corners:
+            if found := _wrong(number, want, points[points.possible]):
+                return found
+        if len(rest) > MOST_PIECES:
+            _, value = rest.values
+            open_ = int(want(rest.corners[-1])[0])
+            return Difference(float(rest.amax[1][0]), float(value[0]), None, open_)
+        narrow = replace(rest, amax_high=rest.amax_low).bounds(number).single
+        by_amax = (rest.amax_low < rest.amax_high) & (narrow | (rest.low == rest.high))
+        pieces = rest[~by_amax].halves() + rest[by_amax].halves_by_amax()
+    return None
+
+
+def _wrong(number: Number, want: Callable[[Pieces], Array], points: Pieces) -> Difference | None:
+    """The first of single values and maxima that `number` differs at."""
+    codes = np.broadcast_to(bits_of(points.bounds(number).low), len(points))
+    wanted = want(points)
+    for at in np.flatnonzero(codes != wanted)[:1]:
+        amax, value = points.amax[0][at], points.values[0][at]
+        return Difference(float(amax), float(value), int(codes[at]), int(wanted[at]))
+    return None
+
+
+def _steps(form: BlockFormat, kind: DType) -> tuple[Array, Array]:
+    """The first and the last amax of every scale, in bits, of blocks that are not zero."""
+
+    def code(bits: Array) -> Array:
+        return bits_of(scales_of(bits.view(np.float32), form, kind)).astype(np.int64)
+
+    most = int(code(np.array([LARGEST], np.uint32))[0])
+    wanted = np.arange(most + 1)
+    low, high = np.ones(most + 1, np.int64), np.full(most + 1, LARGEST, np.int64)
+    while (low < high).any():  # the least amax with this code or a larger one
+        middle = (low + high) // 2
+        reached = code(middle.astype(np.uint32)) >= wanted
+        low, high = np.where(reached, low, middle + 1), np.where(reached, middle, high)
+    last = np.append(low[1:] - 1, LARGEST)
+    used = last >= low
+    return low[used], last[used]
+
+
+def _finite(form: BlockFormat, kinds: tuple[DType, DType]) -> Pieces:
+    """Values up to amax for each scale, cut next to the steps of the elements."""
+    first, last = _steps(form, kinds[1])
+    scales = scales_of(first.astype(np.uint32).view(np.float32), form, kinds[1])
+    codes = np.arange(1 << (form.bits - 1), dtype=np.uint8).view(kinds[0]).astype(np.float64)
+    codes = codes[np.isfinite(codes)]
+    ties = (codes[1:] + codes[:-1]) / 2 * scales.astype(np.float64)[:, None]
+    ties = np.minimum(ties, np.finfo(np.float32).max).astype(np.float32)
+    near = ties.view(np.uint32).astype(np.int64)[..., None] + np.arange(-1, 3)
+    ends = np.stack([np.zeros_like(last), last + 1], axis=-1)
+    cuts = np.concatenate([near.reshape(len(last), -1), ends], axis=1)
+    cuts = np.sort(np.clip(cuts, 0, last[:, None] + 1), axis=1)
+    low, high = cuts[:, :-1], cuts[:, 1:] - 1
+    which = high >= low
+    amax = [np.broadcast_to(a[:, None], low.shape)[which] for a in (first, last)]
+    columns = [np.tile(a, 2) for a in (low[which], high[which], *amax)]
+    return Pieces.of(*columns, negative=np.repeat([False, True], which.sum()))
+
+
+def _special() -> Pieces:
+    """Blocks of zeros, and those that are not finite."""
+    rows = [(0, 0, 0, 0)]
+    for amax in (INFINITY, *NANS):
+        values = [(0, LARGEST), (INFINITY, INFINITY), *((n, n) for n in NANS if amax != INFINITY)]
+        rows += [(low, high, amax, amax) for low, high in values]
+    columns = [np.tile(column, 2) for column in np.array(rows).T]
+    return Pieces.of(*columns, negative=np.repeat([False, True], len(rows)))
+
+
+# --- around them -------------------------------------------------------------------------------
+
+
+def check_start(op: ir.Operation, start: Number) -> None:
+    """Raises `NotRaised` for a maximum that starts from a number larger than 0."""
+    least = float(bounds(start, {}).low)
+    if not least <= 0:
+        raise NotRaised(
+            op, f"expected a maximum that starts from 0 or less, got {least:g}: a block of smaller "
+            "values has a smaller scale"
+        )  # fmt: skip
+
+
+def check_blocked(row_major: ir.Value, scales: ir.Value, moves: Sequence[ir.Operation]) -> None:
+    """Raises `NotRaised` unless `moves` bring scales to blocks of 128 x 4, with zeros around them.
+
+    They are executed on the numbers of the scales, byte by byte.
+    """
+    kind = dtype_of(scales.type)
+    shape = tuple(row_major.type.shape)
+    numbers = np.arange(1, int(np.prod(shape)) + 1).reshape(shape)
+    for shift in range(0, int(numbers.max()).bit_length(), 8):
+        plane = (numbers >> shift).astype(np.uint8)
+        got = bits_of(_moved(moves, row_major, plane.view(kind)))
+        want = np.asarray(to_blocked(plane))
+        if got.size != want.size or (got.ravel() != want.ravel()).any():
+            raise NotRaised(
+                moves[-1], "expected scales of 128 rows x 4 in a block, scale s of row r at "
+                "r % 32 * 16 + r % 128 / 32 * 4 + s % 4, zeros around them, got another order"
+            )  # fmt: skip
+
+
+def _moved(moves: Sequence[ir.Operation], source: ir.Value, given: Array) -> Array:
+    level = Interpreter()
+    values = {source: given}
+    for each in moves[0].block:
+        op = each.operation
+        if op in moves or op.name in ("arith.constant", "tensor.empty"):
+            level.values = values
+            operands = [values[operand] for operand in op.operands]
+            (values[op.results[0]],) = evaluate[op.name](level, op.opview, *operands)
+    return values[moves[-1].results[0]]
