@@ -411,10 +411,8 @@ class Validator:
         self, module: ir.Module, programs: Sequence[Program], draw: Draw, foreign: Sequence[str]
     ) -> None:
         """Of a program that goes on after its sums, element by element."""
-        known = self._carried(programs[0], module, draw)
-        if known is None:  # through block quantisation as an op, if it is written in linalg
-            raised = with_quantisation_raised(module)
-            known = self._carried(find_program(raised, programs[0].name), module, draw)
+        raised = with_quantisation_raised(module)
+        known = self._carried(find_program(raised, programs[0].name), module, draw)
         if known is None:
             what = ", ".join(foreign) or "several products"
             draw.no_bound = f"no bound is known for programs with {what}"
