@@ -40,7 +40,6 @@ class FusedConv:
         sums, out = self.tensor(self.sums, "npqk"), self.tensor(self.conv.out, "npqk")
         types = {name: self.tensor(*each) for name, each in self.inputs.items()}
         more = "".join(f", %{name}_: {kind}" for name, kind in types.items())
-        lines = []
         if self.start:
             more += f", %start: {self.tensor(self.sums, self.start)}"
             first = "%start" if self.start == "npqk" else "%spread"
@@ -53,6 +52,21 @@ class FusedConv:
                     f"dimensions = {missing}\n  %sum ="
                 )
                 plain = plain.replace("  %sum =", spread)
+        w = plain.index(") -> tensor")
+        signature = plain[:w] + more + f") -> {out} {{" + plain[plain.index(" {\n", w) + 2 :]
+        assert signature.count(f"  return %sum : {sums}") == 1
+        return signature.replace(f"  return %sum : {sums}", self._generic())
+
+    def unfused(self) -> str:
+        """What follows the convolution as a program of its own: its first input is the sums."""
+        sums, out = self.tensor(self.sums, "npqk"), self.tensor(self.conv.out, "npqk")
+        more = "".join(f", %{name}_: {self.tensor(*each)}" for name, each in self.inputs.items())
+        return f"func.func @behind(%sum: {sums}{more}) -> {out} {{\n{self._generic()}\n}}\n"
+
+    def _generic(self) -> str:
+        """The ``linalg.generic`` of %sum and the inputs, and the return."""
+        sums, out = self.tensor(self.sums, "npqk"), self.tensor(self.conv.out, "npqk")
+        types = {name: self.tensor(*each) for name, each in self.inputs.items()}
         dims = ["npqk", *(each for _, each in self.inputs.values()), "npqk"]
         maps = ", ".join(f"affine_map<(n, p, q, k) -> ({', '.join(each)})>" for each in dims)
         block = ", ".join(
@@ -61,17 +75,16 @@ class FusedConv:
             + [f"%o: {self.conv.out}"]
         )
         operands = ", ".join(["%sum", *(f"%{name}_" for name in types)])
-        lines = [
-            f"  %to = tensor.empty() : {out}",
-            f"  %y = linalg.generic {{indexing_maps = [{maps}], iterator_types = "
-            '["parallel", "parallel", "parallel", "parallel"]}',
-            f"      ins({operands} : {', '.join([sums, *types.values()])}) outs(%to : {out}) {{",
-            f"  ^bb0({block}):",
-            f"    {self.body.strip()}",
-            f"  }} -> {out}",
-            f"  return %y : {out}",
-        ]
-        w = plain.index(") -> tensor")
-        signature = plain[:w] + more + f") -> {out} {{" + plain[plain.index(" {\n", w) + 2 :]
-        assert signature.count(f"  return %sum : {sums}") == 1
-        return signature.replace(f"  return %sum : {sums}", "\n".join(lines))
+        kinds = ", ".join([sums, *types.values()])
+        return "\n".join(
+            [
+                f"  %to = tensor.empty() : {out}",
+                f"  %y = linalg.generic {{indexing_maps = [{maps}], iterator_types = "
+                '["parallel", "parallel", "parallel", "parallel"]}',
+                f"      ins({operands} : {kinds}) outs(%to : {out}) {{",
+                f"  ^bb0({block}):",
+                f"    {self.body.strip()}",
+                f"  }} -> {out}",
+                f"  return %y : {out}",
+            ]
+        )

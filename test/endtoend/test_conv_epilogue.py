@@ -74,21 +74,26 @@ def test_against_numpy(pipeline: str) -> None:
     assert not outcome.findings and (out == want).all() and want.any() and not want.all()
 
 
-def test_what_a_fused_residual_saves() -> None:
-    """The layer alone, its sums rounded, is the same program but for what the epilogue reads."""
-    conv = BLOCK.conv
+def test_what_fusion_saves() -> None:
+    """The same bits as by two kernels, whose sums go to memory and back; the rest is the same."""
+    conv = replace(BLOCK.conv, out="f32")
     x, w, shape = conv.shapes
     image, weights = integers(x, "f16", 1), integers(w, "f16", 2)
-    bias, residual = np.zeros(conv.k, np.float32), np.zeros(shape, np.float16)
-    out = np.zeros(shape, np.float16)
-    alone = tcir.compile(conv.text(), IMPLICIT)(image, weights, out)
-    rounded = out.copy()
-    fused = tcir.compile(BLOCK.linalg(), IMPLICIT)(image, weights, bias, residual, out)
-    assert (out == np.maximum(rounded, 0)).all()  # the bits of the layer unfused
+    draw = np.random.default_rng(3)
+    bias, residual = (draw.standard_normal(n) for n in (conv.k, shape))
+    beside = bias.astype(np.float32), residual.astype(np.float16)
+    sums, want = np.zeros(shape, np.float32), np.zeros(shape, np.float16)
+    first = tcir.compile(conv.text(), IMPLICIT)(image, weights, sums).counters
+    second = tcir.compile(BLOCK.unfused(), "simt-elementwise")(sums, *beside, want).counters
+    out = np.zeros_like(want)
+    fused = tcir.compile(BLOCK.linalg(), IMPLICIT)(image, weights, *beside, out).counters
+    assert out.tobytes() == want.tobytes() and want.any()
     for name in ("mma", "global_to_shared_0", "global_to_shared_1"):
-        assert fused.counters[name] == alone.counters[name]
-    each_lane = 128 * bias.nbytes
-    assert fused.counters["global_load"] == residual.nbytes + each_lane  # no lane without a pixel
+        assert fused[name] == first[name]
+    read = 128 * beside[0].nbytes + beside[1].nbytes  # each lane all of the bias, its own pixel
+    assert (fused["global_load"], fused["global_store"]) == (read, out.nbytes)
+    assert (first["global_load"], first["global_store"]) == (0, sums.nbytes)
+    assert second["global_load"] >= sums.nbytes + beside[1].nbytes
 
 
 @pytest.mark.slow
