@@ -9,6 +9,7 @@ from tcir.passes.gemm.repack_gemm import RepackGemm
 from tcir.passes.gemm.split_k import SplitK
 from tcir.passes.gemm.swap_operands import SwapOperands
 from tcir.passes.gemm.tile_gemm import CLC, TileGemm
+from tcir.passes.raising.fold_layouts import FoldLayouts
 from tcir.passes.raising.fuse_epilogue import FuseEpilogue
 from tcir.passes.raising.raise_quantise import RaiseQuantise
 from tcir.passes.raising.raise_to_tc import RaiseToTc
@@ -21,6 +22,7 @@ from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
 from tcir.passes.simt.convert_scales_to_simt import ConvertScalesToSimt
 from tcir.passes.simt.convert_sums_to_simt import ConvertSumsToSimt
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
+from tcir.pipelines.parts.products import PRODUCT_FORMS
 from tcir.pipelines.parts.tile_to_llvm import tile_to_llvm
 
 
@@ -72,6 +74,7 @@ def build(options: GemmOptions) -> Pipeline:
     return Pipeline(
         [
             RaiseQuantise(),
+            FoldLayouts(),
             SplitLayers(),
             FuseEpilogue(),
             RaiseToTc(),
@@ -115,6 +118,7 @@ register_pipeline(
         accepted_forms=(
             "linalg.matmul (also with transposing indexing_maps), linalg.batch_matmul, or the same "
             "as linalg.generic",
+            *PRODUCT_FORMS,
             "f16, bf16, f32 (multiplied as tf32) or f8 inputs, f32 accumulator; i8 with an i32 one",
             "after it elementwise linalg, arith ops on tensors, broadcasts of other arguments: its "
             "epilogue, whose result may have another type, or be made of its even and odd columns; "

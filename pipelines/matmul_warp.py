@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tcir.dialect.limits import COPY_BYTES
+from tcir.passes.gemm.collapse_batch import CollapseBatch
+from tcir.passes.gemm.repack_gemm import RepackGemm
 from tcir.passes.nvvm.convert_tc_to_nvvm import ConvertTcToNvvm
 from tcir.passes.nvvm.lower_to_llvm import LOWER_TO_LLVM
+from tcir.passes.raising.fold_layouts import FoldLayouts
 from tcir.passes.raising.fuse_epilogue import FuseEpilogue
 from tcir.passes.raising.raise_to_tc import RaiseToTc
+from tcir.passes.raising.split_launches import SplitLaunches
+from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
 from tcir.passes.warp.double_buffer_fragments import DoubleBufferFragments
 from tcir.passes.warp.pipeline_cp_async import PipelineCpAsync
 from tcir.passes.warp.pipeline_tma import PipelineTma
 from tcir.passes.warp.plan_staging import PlanStaging
 from tcir.passes.warp.tile_matmul_warp import TileMatmulWarp
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
+from tcir.pipelines.parts.products import PRODUCT_FORMS
 from tcir.target import TARGETS
 
 
@@ -46,8 +53,13 @@ def build(options: MatmulWarpOptions) -> Pipeline:
     """The passes."""
     return Pipeline(
         [
+            FoldLayouts(),
             FuseEpilogue(),
             RaiseToTc(),
+            CollapseBatch(),
+            RepackGemm(row_bytes=COPY_BYTES[0]),
+            SplitLaunches(),
+            ConvertRepackToSimt(),
             TileMatmulWarp(
                 block_m=options.block_m,
                 block_n=options.block_n,
@@ -82,7 +94,8 @@ register_pipeline(
             "accumulator; i8 inputs, i32 accumulator",
             "after it elementwise linalg, arith ops on tensors, broadcasts of other arguments: its "
             "epilogue; result f32, f16, bf16 or i32",
-            "static shapes, rows of the inputs a multiple of 4 bytes",
+            "static shapes; rows of no multiple of 4 bytes are repacked",
+            *PRODUCT_FORMS,
         ),
         build=build,
         targets=tuple(TARGETS),

@@ -7,7 +7,8 @@ from typing import ClassVar
 
 from tcir._mlir import ir
 from tcir.dialect import tc
-from tcir.dialect.limits import TMA_STRIDE
+from tcir.dialect.limits import COPY_BYTES, TMA_STRIDE
+from tcir.errors import InputError
 from tcir.passes.build.emit import i64s
 from tcir.passes.build.limits import round_up
 from tcir.passes.build.tensor_functions import tensor_ops
@@ -21,8 +22,10 @@ from tcir.passmanager.remarks import remark
 class RepackGemm(Pass):
     """Inserts ``tc.repack`` before a ``tc.matmul`` whose operands cannot be loaded as they are.
 
-    That is an operand whose rows are no multiple of 16 bytes, the strides of a tensor map. K is
-    padded with zeros, in both operands.
+    That is an operand whose rows are no multiple of `row_bytes`. K is padded with zeros, in both
+    operands.
+
+    row_bytes: 16, the strides of a tensor map; 4, the least that cp.async copies
 
     Before::
 
@@ -38,16 +41,27 @@ class RepackGemm(Pass):
     """
 
     name: ClassVar[str] = "repack-gemm"
+    row_bytes: int = TMA_STRIDE.values[0]
+
+    def __post_init__(self) -> None:
+        if self.row_bytes not in _NEEDS:
+            raise InputError(f"expected row-bytes of 16 or 4, got {self.row_bytes}")
 
     def run(self, module: ir.Module) -> None:
         for op in tensor_ops(module):
             if isinstance(op, tc.MatmulOp | tc.GroupedMatmulOp):
-                _repack(op)
+                _repack(op, self.row_bytes)
 
 
-def _repack(op: tc.MatmulOp | tc.GroupedMatmulOp) -> None:
+_NEEDS = {
+    TMA_STRIDE.values[0]: f"tensor maps need strides of {TMA_STRIDE} bytes ({TMA_STRIDE.source})",
+    COPY_BYTES[0]: f"cp.async copies {COPY_BYTES} bytes (PTX ISA 9.7.9.25.3.1)",
+}
+
+
+def _repack(op: tc.MatmulOp | tc.GroupedMatmulOp, row_bytes: int) -> None:
     operands = operands_of(op)
-    unit = TMA_STRIDE.values[0] // tc.element_bytes(op.a.type.element_type)
+    unit = max(1, row_bytes // tc.element_bytes(op.a.type.element_type))
     unaligned = [value.type.shape[-1] % unit != 0 for value, _ in operands]
     if not any(unaligned):
         return
@@ -59,8 +73,7 @@ def _repack(op: tc.MatmulOp | tc.GroupedMatmulOp) -> None:
             _repack_operand(op, number, value, layout, padded)
     remark(
         op,
-        f"tensor maps need strides of {TMA_STRIDE} bytes ({TMA_STRIDE.source}): kernels of their "
-        f"own repack the operands, K = {padded} last",
+        f"{_NEEDS[row_bytes]}: kernels of their own repack the operands, K = {padded} last",
     )
 
 

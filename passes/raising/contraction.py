@@ -6,25 +6,35 @@ order) are recognised alike.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
 from tcir._mlir import ir, linalg
-from tcir.passes.raising.affine import Form, linear_forms, single_dims
+from tcir.passes.raising.affine import Form, linear_forms, single_dim, single_dims
+from tcir.passes.raising.einsum import Einsum
 
 OPERAND_TYPES = ("f16", "bf16", "f32", "f8E4M3FN", "f8E5M2", "i8")
 """f32 is multiplied as tf32; the two f8 types mix."""
+CHANNELS_LAST = FHWC = (0, 1, 2, 3)
+HWCF = (3, 0, 1, 2)
 
 
 @dataclass(frozen=True)
 class Conv:
-    """A convolution: operand numbers of input and filter, and the parameters in its maps."""
+    """A convolution: operand numbers of input and filter, and the parameters in its maps.
+
+    image, weights, out: the dimensions that are ``(n, h, w, c)``, ``(k, r, s, c)``, ``(n, p, q,
+    k)``: with channels last ``image`` and ``out`` are ``(0, 1, 2, 3)``
+    """
 
     x: int
     w: int
     strides: tuple[int, int]
     dilations: tuple[int, int]
-    filter: str
+    image: tuple[int, ...] = CHANNELS_LAST
+    weights: tuple[int, ...] = FHWC
+    out: tuple[int, ...] = CHANNELS_LAST
 
 
 @dataclass(frozen=True)
@@ -55,8 +65,11 @@ def n_loops(map_attribute: ir.Attribute) -> int:
     return int(value(map_attribute).n_dims)
 
 
-def recognise(op: ir.OpView) -> Conv | Matmul | None:
-    """The contraction that the indexing maps of `op` describe; None if neither form fits."""
+def recognise(op: ir.OpView, order: Sequence[int] | None = None) -> Conv | Matmul | Einsum | None:
+    """The contraction that the indexing maps of `op` describe; None if no form fits.
+
+    order: of the result's dimensions, if not their own
+    """
     attributes = list(linalg.get_indexing_maps(op.operation))
     maps = [forms for m in attributes if (forms := linear_forms(value(m))) is not None]
     if len(attributes) != 3 or len(maps) != 3:
@@ -64,6 +77,7 @@ def recognise(op: ir.OpView) -> Conv | Matmul | None:
     out = single_dims(maps[2])
     if out is None:
         return None
+    out = out if order is None else [out[d] for d in order]
     loops = n_loops(attributes[0])
     for lhs, rhs in permutations((0, 1)):
         found = _conv(loops, lhs, rhs, maps[lhs], maps[rhs], out) or _matmul(
@@ -71,33 +85,44 @@ def recognise(op: ir.OpView) -> Conv | Matmul | None:
         )
         if found:
             return found
-    return None
+    kinds = [operand.type for operand in list(op.operands)[:2]]
+    if not all(isinstance(kind, ir.RankedTensorType) for kind in kinds):
+        return None
+    return Einsum.of([kind.shape for kind in kinds], maps[:2], out)
 
 
 def _conv(
     loops: int, x: int, w: int, x_forms: list[Form], w_forms: list[Form], out: list[int]
 ) -> Conv | None:
-    if loops != 7 or len(out) != 4 or len(x_forms) != 4:
+    weights = single_dims(w_forms)
+    if loops != 7 or len(out) != 4 or len(x_forms) != 4 or weights is None or len(weights) != 4:
         return None
-    n, p, q, k = out
-    filters = single_dims(w_forms)
-    channel = single_dims([x_forms[0], x_forms[3]])
-    if filters is None or len(filters) != 4 or channel is None or channel[0] != n:
+    windows = [d for d, form in enumerate(x_forms) if len(form) == 2 and min(form.values()) >= 1]
+    plain = {d: single_dim(form) for d, form in enumerate(x_forms) if d not in windows}
+    if len(windows) != 2 or None in plain.values():
         return None
-    c = channel[1]
-    taps: list[int] = []
-    steps: list[tuple[int, int]] = []
-    for form, image in ((x_forms[1], p), (x_forms[2], q)):
-        rest = [dim for dim in form if dim != image]
-        if image not in form or len(rest) != 1 or min(form.values()) < 1:
-            return None
-        taps += rest
-        steps.append((form[image], form[rest[0]]))
-    for name, order in (("hwcf", [*taps, c, k]), ("fhwc", [k, *taps, c])):
-        if filters == order and len({n, p, q, k, c, *taps}) == 7:
-            (sh, dh), (sw, dw) = steps
-            return Conv(x, w, (sh, sw), (dh, dw), name)
-    return None
+    of_image = {loop: d for d, loop in plain.items()}
+    sizes = [i for d in windows for i in x_forms[d] if i in out]
+    taps = [i for d in windows for i in x_forms[d] if i not in out]
+    batch = [i for i in of_image if i in out and i not in weights]
+    channels = [i for i in of_image if i in weights and i not in out]
+    filters = [i for i in out if i in weights and i not in of_image]
+    named = [*batch, *sizes, *filters, *taps, *channels]
+    each = [len(found) for found in (batch, sizes, filters, taps, channels)]
+    if each != [1, 2, 1, 2, 1] or sorted(named) != list(range(7)) or not {*taps} <= {*weights}:
+        return None
+    (n,), (c,), (k,) = batch, channels, filters
+    (sh, dh), (sw, dw) = (
+        (x_forms[d][size], x_forms[d][tap])
+        for d, size, tap in zip(windows, sizes, taps, strict=True)
+        if size in x_forms[d] and tap in x_forms[d]
+    )
+    return Conv(
+        x, w, (sh, sw), (dh, dw),
+        (of_image[n], *windows, of_image[c]),
+        tuple(weights.index(i) for i in (k, *taps, c)),
+        tuple(out.index(i) for i in (n, *sizes, k)),
+    )  # fmt: skip
 
 
 def _matmul(
@@ -209,29 +234,32 @@ _HINTS = (
      "subtract them in an op before (i8 or f32 inputs), or correct the sums in one after"),
     ("depthwise", "a depthwise convolution sums over no channels, so the tensor core has nothing "
      "to reduce over; only ungrouped convolutions are accepted"),
-    ("ngc", "grouped convolution: each group would be a convolution of its own; split it along the "
-     "groups"),
+    ("ngchw", "grouped convolution: each group would be a convolution of its own; split it along "
+     "the groups"),
     ("nhwgc", "grouped convolution: each group would be a convolution of its own; split it along "
      "the groups"),
-    ("nchw", "channels first: TMA brings channels of one pixel as consecutive bytes, so channels "
-     "must be the last dimension; transpose to NHWC"),
     ("conv_1d", "write it as a 2-D convolution with height 1"),
     ("conv_3d", "3-D convolutions are not in this version"),
     ("batch_reduce", "summing over the batch is not in this version; fold the batch into K"),
 )  # fmt: skip
 
 
+def unaccepted(op: ir.OpView) -> str:
+    """Why no kernel computes an op of this name; "" if there may be one."""
+    name = op.operation.name.removeprefix("linalg.")
+    hint = next((hint for part, hint in _HINTS if part in name), None)
+    return f"expected an accepted contraction, got linalg.{name}: {hint}" if hint else ""
+
+
 def maps_problem(op: ir.OpView) -> str:
     """Why the indexing maps of `op` match no accepted form; names the nearest one."""
-    name = op.operation.name.removeprefix("linalg.")
-    for part, hint in _HINTS:
-        if part in name:
-            return f"expected an accepted contraction, got linalg.{name}: {hint}"
+    if problem := unaccepted(op):
+        return problem
     maps = ", ".join(str(value(m)) for m in linalg.get_indexing_maps(op.operation))
     return (
         "expected the indexing maps of a convolution (x[n, p*sh + r*dh, q*sw + s*dw, c], "
         "w[r, s, c, k] or w[k, r, s, c], out[n, p, q, k]) or of a matrix product "
         "(a[m, k] or a[k, m], b[k, n] or b[n, k], out[m, n], all with a leading batch or none, or "
-        "all but b), "
+        "all but b; each of these may be several dimensions), "
         f"got {maps}; transpose the operands into one of these forms"
     )

@@ -9,11 +9,18 @@ from typing import ClassVar, TypeAlias
 from tcir._mlir import arith, func, ir, linalg
 from tcir.dialect import tc
 from tcir.dialect.ops.epilogue import SCALAR_OPS
-from tcir.passes.build.diagnostics import SMALLEST_CONV, SMALLEST_MATMUL, is_op, match_failure
+from tcir.passes.build.diagnostics import SMALLEST_CONV, SMALLEST_MATMUL, match_failure
+from tcir.passes.build.reshape import RESHAPES
 from tcir.passes.build.tensor_functions import functions_with_body, is_simt
-from tcir.passes.raising.contraction import Conv, is_contraction, recognise, value
+from tcir.passes.raising.contraction import (
+    Conv,
+    is_contraction,
+    recognise,
+    unaccepted,
+    value,
+)
 from tcir.passes.raising.stored_scale import check_stored_scales
-from tcir.passes.raising.wrappers import RESULT_TYPES, is_positive_zero
+from tcir.passes.raising.wrappers import RESULT_TYPES, starts_from_zeros
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
 
@@ -60,7 +67,8 @@ class FuseEpilogue(Pass):
         })
         return %e
 
-    A ``tc.quantise_blocks`` whose results are returned stays behind it. Fused are ``linalg`` ops
+    A ``tc.quantise_blocks`` whose results are returned stays behind it, as do reshapes and a
+    ``tc.repack`` of what is returned. Fused are ``linalg`` ops
     without reductions (elementwise ones, broadcasts, transposes of other operands) and ``arith``
     and ``math`` ops on tensors; an accumulator that does not start at zero is added to the sum. A
     remark says what was fused and what it reads. A lone rounding to f16 or bf16 is left to
@@ -84,10 +92,14 @@ def _fuse(function: func.FuncOp) -> None:
     quantise = ops[-2] if len(ops) > 1 else None
     if isinstance(quantise, tc.QuantiseBlocksOp) and returned == list(quantise.results):
         end, returned = quantise, [quantise.values]
+    while len(returned) == 1 and isinstance(_owner_view(returned[0]), (tc.RepackOp, *RESHAPES)):
+        end = _owner_view(returned[0])
+        returned = [end.operands[0]]
     if len(contractions) != 1 or len(returned) != 1 or len(contractions[0].results) != 1:
         return  # raise-to-tc says what it expects
     (contraction,), (result,) = contractions, returned
-    if not _is_static(contraction.results[0]) or not _is_static(result):
+    static = _is_static(contraction.results[0]) and _is_static(result)
+    if not static or contraction.results[0].type.rank == 0 or unaccepted(contraction):
         return
     if isinstance(end, tc.QuantiseBlocksOp):
         remark(end, _quantised(end))
@@ -129,6 +141,11 @@ def _is_static(tensor: ir.Value) -> bool:
 def _owner(tensor: ir.Value) -> ir.Operation | None:
     """The op that defines `tensor`; None for an argument."""
     return None if isinstance(tensor, ir.BlockArgument) else tensor.owner
+
+
+def _owner_view(tensor: ir.Value) -> ir.OpView | None:
+    owner = _owner(tensor)
+    return None if owner is None else owner.opview
 
 
 def _drop_dead(ops: list[ir.OpView]) -> None:
@@ -188,7 +205,7 @@ class _Body:
                 for first, argument in enumerate(self.block.arguments):
                     alternate = Alternate(identity[-1], first)
                     self.known[sums, (*identity[:-1], alternate)] = argument
-            if not _is_zero(start):
+            if not starts_from_zeros(start):
                 if gated:
                     raise _NotFused(
                         self.contraction.operation,
@@ -339,12 +356,6 @@ class _Body:
         self.names.append(op.name)
         attributes = {name: op.attributes[name] for name in op.attributes}
         return ir.Operation.create(op.name, [kind], operands, attributes).result
-
-
-def _is_zero(start: ir.Value) -> bool:
-    """Whether a contraction starts from zeros."""
-    filled = is_op(start, "linalg.fill") and is_positive_zero(start.owner.operands[0])
-    return is_positive_zero(start) or filled
 
 
 def _loops(op: ir.Operation, out: ir.AffineMap, dims: Dims) -> dict[int, int | None]:

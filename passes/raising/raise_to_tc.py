@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from tcir._mlir import func, ir
@@ -12,9 +12,14 @@ from tcir.dialect.limits import TMA_STRIDE
 from tcir.passes.build.diagnostics import SMALLEST_CONV, SMALLEST_MATMUL, match_failure
 from tcir.passes.build.emit import i64s
 from tcir.passes.build.limits import round_up
+from tcir.passes.build.repack import is_copied, repacked
+from tcir.passes.build.reshape import RESHAPES, reshape
 from tcir.passes.build.tensor_functions import is_simt
 from tcir.passes.raising.arguments import drop_arguments
 from tcir.passes.raising.contraction import (
+    CHANNELS_LAST,
+    FHWC,
+    HWCF,
     Conv,
     Matmul,
     body_problem,
@@ -23,14 +28,15 @@ from tcir.passes.raising.contraction import (
     recognise,
     unsigned_factors,
 )
+from tcir.passes.raising.einsum import Einsum
 from tcir.passes.raising.raise_block_scaled import raise_scaled
+from tcir.passes.raising.raise_einsum import raise_einsum
 from tcir.passes.raising.scaled_contraction import is_scaled_contraction
 from tcir.passes.raising.wrappers import (
     Padding,
     check_rest,
     find_tail,
     fold_pads,
-    transposed_source,
     zero_accumulator_ops,
 )
 from tcir.passmanager.pipeline import Pass, register_pass
@@ -53,10 +59,20 @@ class RaiseToTc(Pass):
 
         %z = "tc.conv2d"(%x, %w) {strides, dilations, pads = [1, 1, 1, 1], filter = "hwcf"}
 
-    Recognition is by indexing maps and body; a ``linalg.transpose`` of an operand of a product
-    exchanges the letters of its layout. A block-scaled contraction is raised as by
-    raise-block-scaled, and a function that holds that op already is left alone. Preserves the value
-    of every element, up to the order of the f32 sums; sums start from +0.
+    Recognition is by indexing maps and body, whatever the loops are called. A product over any
+    loops (a vector, several dimensions of rows) is that of operands in other shapes::
+
+        %v = linalg.matvec ins(%a, %x) outs(%i)
+
+        %x1 = tensor.expand_shape %x … into tensor<1x64xf16>
+        %y = "tc.matmul"(%a, %x1) {a_layout = "mk", b_layout = "nk"} : … -> tensor<40x1xf32>
+        %v = tensor.collapse_shape %y … into tensor<40xf32>
+
+    An operand whose dimensions no reshape or tensor map brings into order, as the images of a
+    convolution with channels first, is copied by ``tc.repack``; a remark says so. A block-scaled
+    contraction is raised as by raise-block-scaled, and a function that holds that op already is
+    left alone. Preserves the value of every element, up to the order of the f32 sums; sums start
+    from +0.
     """
 
     name: ClassVar[str] = "raise-to-tc"
@@ -101,53 +117,53 @@ def _raise_function(function: func.FuncOp) -> None:
     found = recognise(op)
     if found is None:
         raise match_failure(op, maps_problem(op), SMALLEST_CONV)
-    smallest = SMALLEST_MATMUL if isinstance(found, Matmul) else SMALLEST_CONV
+    smallest = SMALLEST_CONV if isinstance(found, Conv) else SMALLEST_MATMUL
     _check_shapes(op, smallest)
     problem = body_problem(op)
     if problem:
         raise match_failure(op, problem, smallest)
     tail = find_tail(op, smallest)
     pads = [fold_pads(op, number, smallest) for number in (0, 1)]
-    turned: list[ir.Operation] = []
-    if isinstance(found, Matmul):
-        found, pads, turned = _fold_transposes(found, pads)
-    used = [op.operation, *zero_accumulator_ops(op, smallest), *tail.ops, *tail.kept, *turned]
-    for padding in pads:
-        used += padding.ops
-        if not isinstance(padding.source, ir.BlockArgument):
-            raise match_failure(
-                op,
-                "expected function arguments as inputs (TMA reads them from global memory), got "
-                f"the result of {padding.source.owner.name}; make it an argument",
-                smallest,
-            )
+    views = [view for each in pads for view in _views(op, each.source, smallest)]
+    used = [op.operation, *zero_accumulator_ops(op, smallest), *tail.ops, *tail.kept, *views]
+    used += [pad for each in pads for pad in each.ops]
     check_rest(ops, used, tail.returned, _EXPECTED, smallest)
-    build = _conv2d if isinstance(found, Conv) else _matmul
     with ir.InsertionPoint(op), op.location:
-        result = build(op, found, pads, tail.result.type, smallest)  # type: ignore[arg-type]
+        if isinstance(found, Einsum):
+            raise_einsum(op, found, [_plain(op, each, smallest) for each in pads], tail)
+        else:
+            build = _conv2d if isinstance(found, Conv) else _matmul
+            result = build(op, found, pads, tail.result.type, smallest)  # type: ignore[arg-type]
+            tail.result.replace_all_uses_with(result)
     unread = [a.arg_number for a in function.arguments if is_fill_only(a)]
-    tail.result.replace_all_uses_with(result)
     for dead in reversed(ops[:-1]):
-        if dead.operation not in tail.kept:
+        if not any(list(each.uses) for each in dead.results):
             dead.operation.erase()
     drop_arguments(function, unread)
 
 
-def _fold_transposes(
-    found: Matmul, pads: list[Padding]
-) -> tuple[Matmul, list[Padding], list[ir.Operation]]:
-    """The product of the operands before they were transposed, and the ops that did it."""
-    turned: list[ir.Operation] = []
-    for side in ("a", "b"):
-        number, layout = getattr(found, side), getattr(found, f"{side}_layout")
-        source = transposed_source(pads[number].source)
-        if source is not None and not pads[number].ops:
-            turned.append(pads[number].source.owner)
-            pads[number] = replace(pads[number], source=source)
-            found = replace(found, **{f"{side}_layout": layout[::-1]})
-    return found, pads, turned
+def _views(op: ir.OpView, source: ir.Value, smallest: str) -> list[ir.Operation]:
+    """The reshapes of an argument that `source` is."""
+    found: list[ir.Operation] = []
+    while not isinstance(source, ir.BlockArgument):
+        if not isinstance(source.owner.opview, RESHAPES):
+            raise match_failure(
+                op,
+                "expected function arguments as inputs (TMA reads them from global memory), got "
+                f"the result of {source.owner.name}; {_WAY_OUT.get(source.owner.name, _ARGUMENT)}",
+                smallest,
+            )
+        found.append(source.owner)
+        source = source.owner.operands[0]
+    return found
 
 
+_ARGUMENT = "make it an argument"
+_WAY_OUT = {
+    "tensor.insert_slice": "that of a transposed convolution has zeros between its pixels, and "
+    "strides of a tensor map skip elements but put none in between; compute each phase of the "
+    "output by an ordinary convolution with the taps that meet it"
+}
 _EXPECTED = "a zero tensor.pad, a zero linalg.fill, one contraction and a rounding of its result"
 
 
@@ -175,7 +191,15 @@ def _conv2d(
     op: ir.OpView, conv: Conv, pads: list[Padding], out: ir.RankedTensorType, smallest: str
 ) -> ir.Value:
     x, w = pads[conv.x], pads[conv.w]
-    low, high = x.low, x.high
+    if conv.out != CHANNELS_LAST:
+        raise match_failure(
+            op,
+            "expected the result channels last, (n, p, q, k), got these as its dimensions "
+            f"{list(conv.out)} (a lane of the accumulator is a pixel and has its channels); run "
+            "fold-layouts first, which needs one result made of the sums element by element",
+            smallest,
+        )
+    low, high = ([each[d] for d in conv.image] for each in (x.low, x.high))
     if low[0] or high[0] or low[3] or high[3] or any(w.low) or any(w.high):
         raise match_failure(
             op,
@@ -184,8 +208,8 @@ def _conv2d(
             "pad the others in an op of its own before this function",
             smallest,
         )
-    extents = x.source.type.shape
-    taps = w.source.type.shape[:2] if conv.filter == "hwcf" else w.source.type.shape[1:3]
+    extents = [x.source.type.shape[d] for d in conv.image]
+    taps = [w.source.type.shape[d] for d in conv.weights[1:3]]
     for dim, (size, tap, stride, dilation) in enumerate(
         zip(extents[1:3], taps, conv.strides, conv.dilations), start=1
     ):
@@ -199,7 +223,7 @@ def _conv2d(
                 f"{dilation}), got {out.shape[dim]}; slice the input to what is read",
                 smallest,
             )
-    image, weights, layout = _encodable(op, x.source, w.source, conv.filter)
+    image, weights, layout = _encodable(op, conv, x.source, w.source)
     raised = tc.Conv2dOp(
         image,
         weights,
@@ -218,45 +242,39 @@ def _conv2d(
 
 
 def _encodable(
-    op: ir.OpView, x: ir.Value, w: ir.Value, layout: str
+    op: ir.OpView, conv: Conv, x: ir.Value, w: ir.Value
 ) -> tuple[ir.Value, ir.Value, str]:
-    """Input, filter and its layout as TMA can encode them; repacked if rows are not 16 bytes.
+    """Input, filter and its layout as TMA can encode them; repacked if channels are not last, or
+    rows not 16 bytes.
 
     C is padded with zeros; the filter gets C last, so that the number of outputs no longer matters.
     """
     unit = TMA_STRIDE.values[0] // tc.element_bytes(x.type.element_type)
-    c, innermost = x.type.shape[3], w.type.shape[3]
-    if c % unit == 0 and innermost % unit == 0:
-        return x, w, layout
+    c, k = (w.type.shape[conv.weights[d]] for d in (3, 0))
+    hwcf = conv.weights == HWCF
+    known = conv.image == CHANNELS_LAST and conv.weights in (FHWC, HWCF)
+    if known and c % unit == 0 and (k if hwcf else c) % unit == 0:
+        return x, w, "hwcf" if hwcf else "fhwc"
     padded = round_up(c, unit)
-    order = [3, 0, 1, 2] if layout == "hwcf" else [0, 1, 2, 3]
-    remark(
-        op,
-        f"rows of {c} channels in, {innermost} innermost in the filter: tensor maps need strides "
-        f"of {TMA_STRIDE} bytes ({TMA_STRIDE.source}), so kernels of their own repack the operands "
-        f"with C = {padded} last",
-    )
-    image = x if c == padded else _repack(x, [0, 1, 2, 3], padded)
-    return image, _repack(w, order, padded), "fhwc"
-
-
-def _repack(source: ir.Value, order: list[int], innermost: int) -> ir.Value:
-    shape = [source.type.shape[d] for d in order[:-1]] + [innermost]
-    kind = ir.RankedTensorType.get(shape, source.type.element_type)
-    return tc.RepackOp(source, i64s(order), kind).out
+    moved = (repacked(x, conv.image, padded), repacked(w, conv.weights, padded))
+    names = [name for name, each in zip(("input", "filter"), moved) if is_copied(each)]
+    if names:
+        remark(
+            op,
+            f"{' and '.join(names)} repacked by kernels of their own, with C = {padded} last: a "
+            f"tensor map has channels innermost, and strides of {TMA_STRIDE} bytes "
+            f"({TMA_STRIDE.source})",
+        )
+    return (*moved, "fhwc")
 
 
 def _matmul(
     op: ir.OpView, matmul: Matmul, pads: list[Padding], out: ir.RankedTensorType, smallest: str
 ) -> ir.Value:
-    a, b = pads[matmul.a], pads[matmul.b]
-    if a.ops or b.ops:
-        raise match_failure(
-            op,
-            "expected a matrix product without tensor.pad (sizes need not be multiples of the "
-            "tile: TMA fills with zeros), got one; drop it, or pad before this function",
-            smallest,
-        )
+    (a, a_layout), (b, b_layout) = (
+        _k_last(_plain(op, pads[number], smallest), layout)
+        for number, layout in ((matmul.a, matmul.a_layout), (matmul.b, matmul.b_layout))
+    )
     if any(unsigned_factors(op)):
         raise match_failure(
             op, "expected i8 widened with arith.extsi in a matrix product, got arith.extui "
@@ -264,9 +282,29 @@ def _matmul(
             smallest,
         )  # fmt: skip
     return tc.MatmulOp(
-        a.source,
-        b.source,
-        ir.StringAttr.get(matmul.a_layout),
-        ir.StringAttr.get(matmul.b_layout),
+        a,
+        b,
+        ir.StringAttr.get(a_layout),
+        ir.StringAttr.get(b_layout),
         out,
     ).out
+
+
+def _k_last(operand: ir.Value, layout: str) -> tuple[ir.Value, str]:
+    """One row or column has K last, whichever way it is written."""
+    *batch, k, rows = operand.type.shape
+    if layout[0] != "k" or rows != 1:
+        return operand, layout
+    return reshape(operand, [*batch, rows, k]), layout[::-1]
+
+
+def _plain(op: ir.OpView, operand: Padding, smallest: str) -> ir.Value:
+    """An operand of a matrix product."""
+    if operand.ops:
+        raise match_failure(
+            op,
+            "expected a matrix product without tensor.pad (sizes need not be multiples of the "
+            "tile: TMA fills with zeros), got one; drop it, or pad before this function",
+            smallest,
+        )
+    return operand.source

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
-from tcir._mlir import func, ir, tensor
+from tcir._mlir import func, ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integers
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import i64, i64s
 from tcir.passes.build.gpu_module import buffer_numbers, launch_order
+from tcir.passes.build.reshape import RESHAPES
 from tcir.passes.build.tensor_functions import functions_with_body, tensor_bytes
 from tcir.passmanager.pipeline import Pass, register_pass
 
@@ -51,10 +52,10 @@ class SplitLaunches(Pass):
         func.func @f_repack0(%x) attributes {tc.order = 0, tc.args = array<i64: 0, 3>}
         func.func @f(%xp, %w) attributes {tc.order = 1, tc.args = array<i64: 3, 1, 2>}
 
-    A function of one op stays as it is, and a ``tc.epilogue`` with its op. A
-    ``tensor.collapse_shape`` of an operand becomes the shape in which the launch has the buffer.
-    Of functions that are launches already (split-layers) each is split by itself; its buffers keep
-    their numbers. Preserves every value, bit for bit.
+    A function of one op stays as it is, and a ``tc.epilogue`` with its op. A reshape of an operand
+    or of the result becomes the shape in which the launch has the buffer. Of functions that are
+    launches already (split-layers) each is split by itself; its buffers keep their numbers.
+    Preserves every value, bit for bit.
     """
 
     name: ClassVar[str] = "split-launches"
@@ -86,10 +87,9 @@ def _launched(function: func.FuncOp) -> list[ir.OpView]:
 
 
 def _is_reshaped(function: func.FuncOp) -> bool:
-    """Whether the function is one launch, and reshapes of its arguments."""
-    reshapes = [op for op in function.entry_block if isinstance(op, tensor.CollapseShapeOp)]
-    arguments = all(isinstance(op.src, ir.BlockArgument) for op in reshapes)
-    return bool(reshapes) and arguments and len(_launched(function)) == 1
+    """Whether the function is one launch, and reshapes of its arguments or of its result."""
+    reshapes = [op for op in function.entry_block if isinstance(op, RESHAPES)]
+    return bool(reshapes) and len(_launched(function)) == 1
 
 
 def _split(module: ir.Module, function: func.FuncOp, first: int) -> int:
@@ -100,9 +100,12 @@ def _split(module: ir.Module, function: func.FuncOp, first: int) -> int:
     attributes = module.operation.attributes
     workspaces = list(attributes["tc.workspaces"]) if "tc.workspaces" in attributes else []
     free = len(workspaces) + _buffers(module, len(workspaces), len(values))
+    for op in reversed(list(function.entry_block)):
+        if isinstance(op, RESHAPES) and op.result in numbers:
+            numbers.setdefault(op.src, numbers[op.result])  # the same bytes
     for op in function.entry_block:
-        if isinstance(op, tensor.CollapseShapeOp) and op.src in numbers:
-            numbers[op.result] = numbers[op.src]  # the same bytes
+        if isinstance(op, RESHAPES) and op.src in numbers:
+            numbers.setdefault(op.result, numbers[op.src])
         elif isinstance(op, LAUNCHED):
             for stored in _stored(op):
                 if stored not in numbers:
@@ -143,6 +146,8 @@ def _outline(
             "expected arguments and results of other launches as operands, got the result of "
             f"{strange.owner.name}; pass the operand in the shape that the op takes",
         )
+    if len(_launched(function)) == 1:  # the only kernel takes the program's inputs in their order
+        inputs.sort(key=numbers.__getitem__)
     kind = ir.FunctionType.get([value.type for value in inputs], [value.type for value in stored])
     with ir.InsertionPoint(function), op.location:
         new = func.FuncOp(name, kind)

@@ -129,7 +129,9 @@ class _Layers:
         """Replaces the function, unless it is one launch already."""
         launches = self._launches()
         fused = [each.root for each in launches if each.product is not None]
-        if not launches or (len(launches) == 1 and fused == [r.owner for r in self.returned]):
+        if not launches or (
+            len(launches) == 1 and fused == [_base(r).owner for r in self.returned]
+        ):
             return
         check_stored_scales(self.function)  # of codes that leave this function
         self._check_ops()

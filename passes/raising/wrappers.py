@@ -6,8 +6,11 @@ import math
 from dataclasses import dataclass
 
 from tcir._mlir import arith, ir, linalg
+from tcir.dialect import tc
 from tcir.passes.build.diagnostics import describe, is_op, match_failure
+from tcir.passes.build.reshape import RESHAPES
 from tcir.passes.raising.contraction import value
+from tcir.passes.raising.moves import filling
 
 RESULT_TYPES = ("f32", "f16", "bf16")
 
@@ -25,8 +28,8 @@ class Padding:
 @dataclass(frozen=True)
 class Tail:
     """The ops between a contraction and the function's return that its kernel computes as well: a
-    rounding, or none. `result` is what the last of them makes, `kept` the ``tc.epilogue`` and the
-    ``tc.quantise_blocks`` that read it, which stay.
+    rounding, or none. `result` is what the last of them makes, `kept` what reads it and stays: a
+    ``tc.epilogue``, a ``tc.quantise_blocks``, reshapes and a ``tc.repack``.
     """
 
     result: ir.Value
@@ -92,14 +95,10 @@ def fold_pads(op: ir.OpView, number: int, smallest: str) -> Padding:
     return Padding(source, low, high, ops)
 
 
-def transposed_source(operand: ir.Value) -> ir.Value | None:
-    """The tensor whose last two dimensions a ``linalg.transpose`` exchanged for `operand`."""
-    if not is_op(operand, "linalg.transpose"):
-        return None
-    rank = operand.type.rank
-    swapped = [*range(rank - 2), rank - 1, rank - 2]
-    permutation = list(ir.DenseI64ArrayAttr(operand.owner.attributes["permutation"]))
-    return operand.owner.operands[0] if permutation == swapped else None
+def starts_from_zeros(start: ir.Value) -> bool:
+    """Whether the sums of a contraction start from zeros: a constant, or a fill in any form."""
+    number = filling(start)
+    return is_positive_zero(start) or (number is not None and is_positive_zero(number))
 
 
 def zero_accumulator_ops(op: ir.OpView, smallest: str) -> list[ir.Operation]:
@@ -107,8 +106,8 @@ def zero_accumulator_ops(op: ir.OpView, smallest: str) -> list[ir.Operation]:
     init = list(op.operation.operands)[-1]
     if is_positive_zero(init):
         return []
-    if is_op(init, "linalg.fill") and is_positive_zero(init.owner.operands[0]):
-        target = init.owner.operands[1]
+    if starts_from_zeros(init):
+        target = list(init.owner.operands)[-1]
         if not isinstance(target, ir.BlockArgument) and not is_op(target, "tensor.empty"):
             raise match_failure(
                 init.owner,
@@ -117,8 +116,8 @@ def zero_accumulator_ops(op: ir.OpView, smallest: str) -> list[ir.Operation]:
             )  # fmt: skip
         return [init.owner]
     got = "a function argument" if isinstance(init, ir.BlockArgument) else init.owner.name
-    if got == "linalg.fill":
-        got = f"linalg.fill with {describe(init.owner.operands[0])}"
+    if (number := filling(init)) is not None:
+        got = f"linalg.fill with {describe(number)}"
     raise match_failure(
         op, f"expected an accumulator that is linalg.fill with 0.0, got {got} (the first mma of a "
         "tile replaces what tensor memory holds); fill with zero and add the other term in a later "
@@ -161,17 +160,22 @@ def find_tail(op: ir.OpView, smallest: str) -> Tail:
             user, f"expected rounding to nearest even to f16 or bf16, got {element} {mode}",
             smallest,
         )  # fmt: skip
-    return Tail(final, [user.operation])
+    return Tail(final, [user.operation], _kept(final))
+
+
+_KEPT = (tc.EpilogueOp, tc.QuantiseBlocksOp, tc.RepackOp, *RESHAPES)
 
 
 def _kept(result: ir.Value) -> tuple[ir.Operation, ...]:
-    """The ``tc.epilogue`` of a result, and the ``tc.quantise_blocks`` of what that makes."""
+    """The ops that stay behind a result, each the only one that reads what the last has made."""
     found: list[ir.Operation] = []
-    for name in ("tc.epilogue", "tc.quantise_blocks"):
-        uses = list(result.uses)
-        if len(uses) == 1 and uses[0].owner.name == name and uses[0].operand_number == 0:
-            found.append(uses[0].owner)
-            result = found[-1].results[0]
+    while (
+        len(uses := list(result.uses)) == 1
+        and isinstance(uses[0].owner.opview, _KEPT)
+        and uses[0].operand_number == 0
+    ):
+        found.append(uses[0].owner)
+        result = found[-1].results[0]
     return tuple(found)
 
 
@@ -185,8 +189,7 @@ def _elementwise_rounding(generic: linalg.GenericOp, smallest: str) -> ir.Operat
         and body[0].operands[0] == generic.regions[0].blocks[0].arguments[0]
         and body[1].operands[0] == body[0].results[0]
     )
-    identity = ir.AffineMap.get_identity(generic.results[0].type.rank)
-    if not truncates or any(m != identity for m in maps) or len(maps) != 2:
+    if not truncates or len(maps) != 2 or maps[0] != maps[1] or not maps[0].is_permutation:
         raise match_failure(
             generic, "expected the linalg.generic after the contraction to be elementwise "
             "arith.truncf with identity maps, got another one (fuse-epilogue fuses it, where "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tcir.passes.raising.fold_layouts import FoldLayouts
 from tcir.passes.raising.fuse_epilogue import FuseEpilogue
 from tcir.passes.raising.raise_to_tc import RaiseToTc
 from tcir.passes.raising.split_launches import SplitLaunches
@@ -14,6 +15,8 @@ from tcir.passmanager.pipeline import Pass
 
 FORMS = (
     "linalg.conv_2d_nhwc_hwcf, linalg.conv_2d_nhwc_fhwc, or the same as linalg.generic",
+    "linalg.conv_2d_nchw_fchw, or any other order of dimensions: kernels of their own repack what "
+    "is not channels last",
     "f16, bf16, f32 (multiplied as tf32) or f8 inputs, f32 accumulator; i8 with an i32 one",
     "after it elementwise linalg, arith ops on tensors, broadcasts of other arguments: its "
     "epilogue, whose result may have another type, or be made of its even and odd channels",
@@ -39,6 +42,7 @@ class ConvOptions:
 def raise_convolution() -> list[Pass]:
     """From linalg to ``tc.conv2d`` that TMA can encode, and its ``tc.epilogue``."""
     return [
+        FoldLayouts(),
         SplitLayers(),
         FuseEpilogue(),
         RaiseToTc(),

@@ -54,14 +54,96 @@ func.func @batch(%a: tensor<3x40x24xf16>, %b: tensor<3x24x16xf16>) -> tensor<3x4
 
 // -----
 
-// Weights as torch.nn.Linear has them: a transpose of an operand is its layout.
-// CHECK-LABEL: func.func @transposed(
-// CHECK-NEXT: %0 = "tc.matmul"(%arg0, %arg1) {a_layout = "mk", b_layout = "nk"} : (tensor<8x16xf16>, tensor<24x16xf16>) -> tensor<8x24xf32>
-// CHECK-NEXT: return %0
-func.func @transposed(%x: tensor<8x16xf16>, %w: tensor<24x16xf16>) -> tensor<8x24xf32> {
-  %acc = arith.constant dense<0.0> : tensor<8x24xf32>
-  %e = tensor.empty() : tensor<16x24xf16>
-  %t = linalg.transpose ins(%w : tensor<24x16xf16>) outs(%e : tensor<16x24xf16>) permutation = [1, 0]
-  %c = linalg.matmul ins(%x, %t : tensor<8x16xf16>, tensor<16x24xf16>) outs(%acc : tensor<8x24xf32>) -> tensor<8x24xf32>
+// A vector is one column, K last: the bytes that it has.
+// CHECK-LABEL: func.func @matvec(
+// CHECK-NEXT: %[[X:.*]] = tensor.expand_shape %arg1 {{\[\[}}0, 1]] output_shape [1, 24] : tensor<24xf16> into tensor<1x24xf16>
+// CHECK-NEXT: %[[Y:.*]] = "tc.matmul"(%arg0, %[[X]]) {a_layout = "mk", b_layout = "nk"} : (tensor<40x24xf16>, tensor<1x24xf16>) -> tensor<40x1xf32>
+// CHECK-NEXT: %[[V:.*]] = tensor.collapse_shape %[[Y]]
+// CHECK-NEXT: return %[[V]] : tensor<40xf32>
+func.func @matvec(%a: tensor<40x24xf16>, %x: tensor<24xf16>) -> tensor<40xf32> {
+  %zero = arith.constant dense<0.0> : tensor<40xf32>
+  %y = linalg.matvec ins(%a, %x : tensor<40x24xf16>, tensor<24xf16>) outs(%zero : tensor<40xf32>) -> tensor<40xf32>
+  return %y : tensor<40xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @dot(
+// CHECK: "tc.matmul"(%{{.*}}, %{{.*}}) {a_layout = "mk", b_layout = "nk"} : (tensor<1x24xbf16>, tensor<1x24xbf16>) -> tensor<1x1xf32>
+// CHECK-NEXT: %[[V:.*]] = tensor.collapse_shape %{{.*}} [] : tensor<1x1xf32> into tensor<f32>
+// CHECK-NEXT: return %[[V]]
+func.func @dot(%a: tensor<24xbf16>, %b: tensor<24xbf16>) -> tensor<f32> {
+  %zero = arith.constant dense<0.0> : tensor<f32>
+  %y = linalg.dot ins(%a, %b : tensor<24xbf16>, tensor<24xbf16>) outs(%zero : tensor<f32>) -> tensor<f32>
+  return %y : tensor<f32>
+}
+
+// -----
+
+// One column has K last, however it is written.
+// CHECK-LABEL: func.func @column(
+// CHECK: "tc.matmul"(%arg0, %{{.*}}) {a_layout = "mk", b_layout = "nk"} : (tensor<40x24xf16>, tensor<1x24xf16>) -> tensor<40x1xf32>
+func.func @column(%a: tensor<40x24xf16>, %b: tensor<24x1xf16>) -> tensor<40x1xf32> {
+  %zero = arith.constant dense<0.0> : tensor<40x1xf32>
+  %y = linalg.matmul ins(%a, %b : tensor<40x24xf16>, tensor<24x1xf16>) outs(%zero : tensor<40x1xf32>) -> tensor<40x1xf32>
+  return %y : tensor<40x1xf32>
+}
+
+// -----
+
+// Rows of two dimensions, and what the epilogue reads in them; heads are a batch that lies inside.
+// CHECK-LABEL: func.func @heads(
+// CHECK-DAG: %[[Q:.*]] = "tc.repack"(%arg0) {permutation = array<i64: 0, 2, 1, 3>} : (tensor<2x20x3x16xf16>) -> tensor<2x3x20x16xf16>
+// CHECK-DAG: tensor.collapse_shape %[[Q]] {{\[\[}}0, 1], [2], [3]] : tensor<2x3x20x16xf16> into tensor<6x20x16xf16>
+// CHECK: %[[S:.*]] = "tc.matmul"(%{{.*}}, %{{.*}}) {a_layout = "mk", b_layout = "nk"} : (tensor<6x20x16xf16>, tensor<6x24x16xf16>) -> tensor<6x20x24xf32>
+// CHECK: %[[R:.*]] = tensor.collapse_shape %arg2 {{\[\[}}0, 1], [2], [3]] : tensor<2x3x20x24xf32> into tensor<6x20x24xf32>
+// CHECK: %[[E:.*]] = "tc.epilogue"(%[[S]])
+// CHECK: "tc.element"(%[[R]]) {map = #{{.*}}} : (tensor<6x20x24xf32>) -> f32
+// CHECK: tensor.expand_shape %[[E]] {{\[\[}}0, 1], [2], [3]] output_shape [2, 3, 20, 24]
+#q = affine_map<(b, h, i, j, k) -> (b, i, h, k)>
+#k = affine_map<(b, h, i, j, k) -> (b, j, h, k)>
+#s = affine_map<(b, h, i, j, k) -> (b, h, i, j)>
+#same = affine_map<(b, h, i, j) -> (b, h, i, j)>
+func.func @heads(%q: tensor<2x20x3x16xf16>, %k: tensor<2x24x3x16xf16>, %r: tensor<2x3x20x24xf32>) -> tensor<2x3x20x24xf32> {
+  %zero = arith.constant dense<0.0> : tensor<2x3x20x24xf32>
+  %s = linalg.generic {indexing_maps = [#q, #k, #s], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction"]}
+      ins(%q, %k : tensor<2x20x3x16xf16>, tensor<2x24x3x16xf16>) outs(%zero : tensor<2x3x20x24xf32>) {
+  ^bb0(%a: f16, %b: f16, %o: f32):
+    %x = arith.extf %a : f16 to f32
+    %y = arith.extf %b : f16 to f32
+    %m = arith.mulf %x, %y : f32
+    %t = arith.addf %o, %m : f32
+    linalg.yield %t : f32
+  } -> tensor<2x3x20x24xf32>
+  %e = "tc.epilogue"(%s) ({
+  ^bb0(%sum: f32):
+    %x = "tc.element"(%r) {map = #same} : (tensor<2x3x20x24xf32>) -> f32
+    %y = arith.addf %sum, %x : f32
+    "tc.yield"(%y) : (f32) -> ()
+  }) : (tensor<2x3x20x24xf32>) -> tensor<2x3x20x24xf32>
+  return %e : tensor<2x3x20x24xf32>
+}
+
+// -----
+
+// Generalised: the fill, and the order of the loops.
+// CHECK-LABEL: func.func @generalised(
+// CHECK-NEXT: "tc.matmul"(%arg0, %arg1) {a_layout = "mk", b_layout = "nk"} : (tensor<8x16xf16>, tensor<24x16xf16>) -> tensor<8x24xf32>
+func.func @generalised(%x: tensor<8x16xf16>, %w: tensor<24x16xf16>) -> tensor<8x24xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8x24xf32>
+  %f = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]} outs(%e : tensor<8x24xf32>) {
+  ^bb0(%o: f32):
+    linalg.yield %zero : f32
+  } -> tensor<8x24xf32>
+  %c = linalg.generic {indexing_maps = [affine_map<(k, m, n) -> (m, k)>, affine_map<(k, m, n) -> (n, k)>, affine_map<(k, m, n) -> (m, n)>], iterator_types = ["reduction", "parallel", "parallel"]}
+      ins(%x, %w : tensor<8x16xf16>, tensor<24x16xf16>) outs(%f : tensor<8x24xf32>) {
+  ^bb0(%a: f16, %b: f16, %o: f32):
+    %p = arith.extf %a : f16 to f32
+    %q = arith.extf %b : f16 to f32
+    %m = arith.mulf %p, %q : f32
+    %s = arith.addf %m, %o : f32
+    linalg.yield %s : f32
+  } -> tensor<8x24xf32>
   return %c : tensor<8x24xf32>
 }

@@ -46,7 +46,7 @@ func.func @dynamic(%a: tensor<?x8xf16>, %b: tensor<8x8xf16>, %init: tensor<?x8xf
 
 func.func @channels_first(%x: tensor<1x8x4x4xf16>, %w: tensor<8x8x3x3xf16>) -> tensor<1x8x2x2xf32> {
   %acc = arith.constant dense<0.0> : tensor<1x8x2x2xf32>
-  // expected-error @+1 {{channels first}}
+  // expected-error @+1 {{expected the result channels last, (n, p, q, k)}}
   %y = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<1x8x4x4xf16>, tensor<8x8x3x3xf16>) outs(%acc : tensor<1x8x2x2xf32>) -> tensor<1x8x2x2xf32>
   return %y : tensor<1x8x2x2xf32>
 }

@@ -70,8 +70,10 @@ def product_of(op: ir.Operation) -> Product | None:
     maps = [m.value for m in linalg.get_indexing_maps(op) or ()]
     if not maps or len(maps[-1].results) == maps[-1].n_dims or is_maximum(op):
         return None
-    sizes = _sizes(op, maps)
     operands = list(zip(op.operands, maps[:-1]))
+    if len(operands) == 1:
+        operands = _multiplied(*operands[0]) or operands
+    sizes = _sizes([*operands, (op.operands[len(maps) - 1], maps[-1])])
     factors = [(value, _access(value.type.shape, each, sizes)) for value, each in operands]
     results = tuple(map(_index, maps[-1].results))
     loops = frozenset(i[0] for i in results if i is not None)
@@ -143,10 +145,32 @@ def _blocked(shape: tuple[int, ...], batch: int) -> Array:
     return (each[:, None, None] + places).reshape(shape)
 
 
-def _sizes(op: ir.Operation, maps: Sequence[ir.AffineMap]) -> dict[int, int]:
+def _multiplied(value: ir.Value, index_map: ir.AffineMap) -> list[tuple[ir.Value, ir.AffineMap]]:
+    """The two operands of which `value` is the product, element by element, and how they are
+    indexed where it is by `index_map`; none if it is no such product."""
+    from tcir._mlir import ir, linalg
+
+    if isinstance(value, ir.BlockArgument):
+        return []
+    maps = [m.value for m in linalg.get_indexing_maps(value.owner) or ()]
+    body = list(value.owner.regions[0].blocks[0]) if maps else []
+    names = [each.operation.name for each in body]
+    if len(maps) != 3 or names[:1] not in (["arith.mulf"], ["arith.muli"]) or len(names) != 2:
+        return []
+    loops = {e.position: each for e, each in zip(maps[2].results, index_map.results)}
+    found = []
+    for operand, each in zip(value.owner.operands, maps[:2]):
+        if not all(isinstance(e, ir.AffineDimExpr) for e in each.results):
+            return []
+        results = [loops[e.position] for e in each.results]
+        found.append((operand, ir.AffineMap.get(index_map.n_dims, 0, results)))
+    return found
+
+
+def _sizes(operands: Sequence[tuple[ir.Value, ir.AffineMap]]) -> dict[int, int]:
     """Trip counts of the loops that are the index of a dimension."""
     sizes: dict[int, int] = {}
-    for value, index_map in zip(op.operands, maps):
+    for value, index_map in operands:
         for size, expression in zip(value.type.shape, index_map.results, strict=True):
             index = _index(expression)
             if index is not None and index[1] == 1:

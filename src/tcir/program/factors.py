@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcir.program.access import Array, Dims, Product, is_maximum, product_of
+from tcir.program.access import Array, Dims, Index, Product, is_maximum, product_of
 from tcir.program.programs import find_program
 from tcir.program.signature import Signature, numpy_type
 from tcir.program.taps import Taps
@@ -24,13 +24,13 @@ ROWS = 16
 """A side of a contraction with so many rows has some to spare for special values."""
 # Ops that keep dimensions and values, between an input and the sum of products.
 _SAME_DIMENSIONS = ("arith.extf", "tc.pack_codes", "tensor.pad")
+_RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 # Ops that may be in the sum of products, or before it: exact as long as its scalar factors are.
 _EXACT = {
     "arith.addf", "arith.addi", "arith.constant", "arith.extf", "arith.extsi", "arith.extui",
     "arith.mulf", "arith.muli", "arith.scaling_extf", "linalg.fill", "linalg.yield",
     "tc.block_scaled_matmul", "tc.conv2d", "tc.grouped_matmul", "tc.matmul", "tc.pack_codes",
-    "tensor.empty",
-    "tensor.pad", "tensor.yield",
+    "tensor.collapse_shape", "tensor.empty", "tensor.expand_shape", "tensor.pad", "tensor.yield",
 }  # fmt: skip
 # Ops that may follow it: IEEE 754 and PTX round them alike.
 _ROUNDED = _EXACT | {
@@ -40,7 +40,7 @@ _ROUNDED = _EXACT | {
     "arith.shrui", "arith.sitofp", "arith.subf", "arith.subi",
     "arith.truncf", "arith.trunci", "arith.uitofp", "arith.xori", "func.return", "math.absf",
     "math.ceil", "math.floor", "tc.element", "tc.epilogue", "tc.quantise_blocks", "tc.yield",
-    "tensor.collapse_shape", "tensor.expand_shape", "tensor.extract_slice",
+    "tensor.extract_slice",
 }  # fmt: skip
 FOLLOWING = _ROUNDED | {"math.erf", "math.exp", "math.tanh"}
 """Ops that may follow sums; of functions the error is bounded (`tcir.validation.propagation`)."""
@@ -260,7 +260,7 @@ def contraction_from(
 
 
 def _source(value: ir.Value, dims: Dims) -> tuple[ir.Value, Dims, np.dtype[Any]]:
-    """`value` before casts, padding, transposes and broadcasts; its indices, and its element type.
+    """`value` before casts, padding, moves and reshapes; its indices, and its element type.
 
     Codes are of the type they are packed to.
     """
@@ -276,6 +276,11 @@ def _source(value: ir.Value, dims: Dims) -> tuple[ir.Value, Dims, np.dtype[Any]]
                 loops[e.position] if isinstance(e, ir.AffineDimExpr) else None
                 for e in maps[0].results
             )
+        elif op.name in _RESHAPES:
+            before = _reshaped(dims, value.type.shape, op.operands[0].type.shape)
+            if before is None:
+                break
+            dims = before
         elif op.name not in _SAME_DIMENSIONS:
             break
         elif op.name == "tc.pack_codes":
@@ -283,3 +288,25 @@ def _source(value: ir.Value, dims: Dims) -> tuple[ir.Value, Dims, np.dtype[Any]]
         value = op.operands[0]
     element = value.type.element_type if isinstance(value.type, ir.ShapedType) else value.type
     return value, dims, packed or numpy_type(element)
+
+
+def _reshaped(dims: Dims, shape: Sequence[int], source: Sequence[int]) -> Dims | None:
+    """The indices of a tensor of the shape `source`, from those of its reshape to `shape`; None if
+    one of its dimensions became several.
+
+    Of several that became one the first has a quotient of the index, the others have none.
+    """
+    inner, strides = ([math.prod(s[n + 1 :]) for n in range(len(s))] for s in (shape, source))
+    found: list[Index | None] = []
+    for extent, stride in zip(source, strides, strict=True):
+        around = [
+            (index, n * step, step)
+            for index, n, step in zip(dims, shape, inner, strict=True)
+            if n != 1 and step <= stride and stride * extent <= n * step
+        ]
+        if extent != 1 and len(around) != 1:
+            return None
+        index, end, step = around[0] if extent != 1 else (None, 0, 1)
+        first = index is not None and stride * extent == end
+        found.append((index[0], index[1] * (stride // step)) if index and first else None)
+    return tuple(found)

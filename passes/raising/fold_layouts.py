@@ -1,0 +1,285 @@
+"""fold-layouts: transposes, casts and reshapes around a contraction become its indexing maps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+from tcir._mlir import arith, func, ir, linalg, passmanager
+from tcir.dialect import tc
+from tcir.passes.build.emit import i64s
+from tcir.passes.build.reshape import RESHAPES, reshape
+from tcir.passes.build.tensor_functions import functions_with_body
+from tcir.passes.raising.contraction import (
+    CHANNELS_LAST,
+    Conv,
+    is_contraction,
+    recognise,
+    unaccepted,
+    value,
+)
+from tcir.passes.raising.moves import inverse, move_of, moves_only_units, transpose
+from tcir.passes.raising.scaled_contraction import is_scaled_contraction
+from tcir.passes.raising.wrappers import starts_from_zeros
+from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.passmanager.remarks import remark
+
+UPSTREAM = (
+    "func.func(convert-elementwise-to-linalg,linalg-generalize-named-ops,"
+    "linalg-fuse-elementwise-ops)"
+)
+
+
+@register_pass
+@dataclass(frozen=True)
+class FoldLayouts(Pass):
+    """Folds what only moves or widens elements into the indexing maps and body of a contraction.
+
+    Before, as an importer of PyTorch writes a convolution, channels first::
+
+        %p = tensor.pad %x low[0, 0, 1, 1] high[0, 0, 1, 1] {…}
+        %c = linalg.conv_2d_nchw_fchw ins(%p, %w) outs(%init)
+        %r = linalg.generic … arith.truncf …
+        return %r
+
+    After: the sums in the order in which kernels make them, channels last, and a ``tc.repack`` of
+    the result where its dimensions have another order::
+
+        %c = linalg.generic {… -> (n, p, q, k)} ins(%p, %w) outs(%init')
+        %r' = linalg.generic … arith.truncf …
+        %r = "tc.repack"(%r') {permutation = array<i64: 0, 3, 1, 2>}
+        return %r
+
+    Upstream's ``convert-elementwise-to-linalg``, ``linalg-generalize-named-ops`` and
+    ``linalg-fuse-elementwise-ops`` do the folding into maps; this pass carries padding over
+    transposes first. A function whose contraction has
+    plain operands and a plain result stays as it is. Preserves every value, up to the order of the
+    f32 sums.
+    """
+
+    name: ClassVar[str] = "fold-layouts"
+
+    def run(self, module: ir.Module) -> None:
+        for function in functions_with_body(module):
+            if len(function.regions[0].blocks) == 1 and _has_layouts(function):
+                _pad_first(function)
+                _fuse(function)
+                if _order_result(function):
+                    _fuse(function)
+                _drop_unit_moves(function)
+
+
+def _contraction(function: func.FuncOp) -> ir.OpView | None:
+    """The only contraction of a function, if nothing else in it is one."""
+    found = [op for op in function.entry_block if is_contraction(op)]
+    return found[0] if len(found) == 1 and len(found[0].results) == 1 else None
+
+
+def _has_layouts(function: func.FuncOp) -> bool:
+    """Whether there is something to fold, and nothing that another pass is to see first."""
+    ops = list(function.entry_block)
+    op = _contraction(function)
+    foreign = any(each.operation.name.startswith("tc.") for each in ops)
+    if op is None or foreign or any(map(is_scaled_contraction, ops)) or unaccepted(op):
+        return False
+    if any(not _is_static(each) for each in op.operands):
+        return False
+    inputs = [_unpadded(each) for each in list(op.operands)[:-1]]
+    if len(inputs) != 2 or any(not isinstance(each, ir.BlockArgument) for each in inputs):
+        return True
+    found = recognise(op)
+    if isinstance(found, Conv) and found.out != CHANNELS_LAST:
+        return True
+    moved = [move for each in ops if each.results and (move := move_of(each.results[0]))]
+    turned = [m for m in moved if m.is_permutation and m.dims != tuple(sorted(m.dims))]  # type: ignore[type-var]
+    return bool(turned) or any(isinstance(each, RESHAPES) for each in ops)
+
+
+def _is_static(operand: ir.Value) -> bool:
+    kind = operand.type
+    return not isinstance(kind, ir.RankedTensorType) or kind.has_static_shape
+
+
+def _unpadded(operand: ir.Value) -> ir.Value:
+    while not isinstance(operand, ir.BlockArgument) and operand.owner.name == "tensor.pad":
+        operand = operand.owner.operands[0]
+    return operand
+
+
+def _fuse(function: func.FuncOp) -> None:
+    passmanager.PassManager.parse(UPSTREAM).run(function.operation)
+
+
+def _pad_first(function: func.FuncOp) -> None:
+    """Pads what was transposed before it is: the transpose then meets the contraction."""
+    for op in list(function.entry_block):
+        if op.operation.name != "tensor.pad" or len(op.operands) != 1:
+            continue
+        move = move_of(op.operands[0])
+        if move is None or not move.is_permutation:
+            continue
+        turned = [int(d) for d in move.dims if d is not None]
+        low, high = (list(op.attributes[f"static_{end}"]) for end in ("low", "high"))
+        with ir.InsertionPoint(op), op.location:
+            sizes = list(op.results[0].type.shape)
+            kind = ir.RankedTensorType.get(
+                [sizes[d] for d in turned], op.results[0].type.element_type
+            )
+            padded = ir.Operation.create(
+                "tensor.pad",
+                results=[kind],
+                operands=[move.source],
+                attributes={
+                    **{name: op.attributes[name] for name in op.attributes},
+                    "static_low": ir.DenseI64ArrayAttr.get([low[d] for d in turned]),
+                    "static_high": ir.DenseI64ArrayAttr.get([high[d] for d in turned]),
+                },
+                regions=1,
+            )
+            _clone_body(op.regions[0].blocks[0], padded.regions[0])
+            op.results[0].replace_all_uses_with(transpose(padded.result, inverse(turned)))
+        op.operation.erase()
+
+
+def _clone_body(block: ir.Block, region: ir.Region) -> None:
+    """A copy of a block, without the ops in it that others define."""
+    kinds = [each.type for each in block.arguments]
+    body = region.blocks.append(*kinds)
+    known = dict(zip(block.arguments, body.arguments, strict=True))
+    with ir.InsertionPoint(body):
+        for each in block.operations:
+            copy = each.operation.clone()
+            for place, operand in enumerate(each.operation.operands):
+                if operand in known:
+                    copy.operands[place] = known[operand]
+            known.update(zip(each.operation.results, copy.results, strict=True))
+
+
+def _order_result(function: func.FuncOp) -> bool:
+    """Gives the sums the order of what is returned, or the returned that of the sums; whether
+    anything changed."""
+    op = _contraction(function)
+    end = list(function.entry_block)[-1]
+    if op is None or len(end.operands) != 1:
+        return False
+    user, result = end.operation, end.operands[0]
+    while not isinstance(result, ir.BlockArgument) and isinstance(result.owner.opview, RESHAPES):
+        user, result = result.owner, result.owner.operands[0]
+    order = _order(result, op.results[0], {})
+    found = recognise(op)
+    if order is None or found is None:
+        return False
+    wanted = list(found.out) if isinstance(found, Conv) else inverse(order)
+    if isinstance(found, Conv):
+        changed = wanted != sorted(wanted)
+    else:
+        changed = wanted != sorted(wanted) and recognise(op, wanted) is not None
+        wanted = wanted if changed else sorted(wanted)
+    if changed:
+        _reorder(op, wanted)
+    return _return_in(function, user, [order[d] for d in wanted]) or changed
+
+
+def _return_in(function: func.FuncOp, user: ir.Operation, turned: list[int]) -> bool:
+    """Returns the result by way of its dimensions in the order `turned`."""
+    if turned == sorted(turned):
+        return False
+    result = user.operands[0]
+    with ir.InsertionPoint(user), user.location:
+        made = transpose(result, turned)
+        if moves_only_units(made.type.shape, inverse(turned)):
+            user.operands[0] = reshape(made, result.type.shape)
+        else:
+            user.operands[0] = tc.RepackOp(made, i64s(inverse(turned)), result.type).out
+            remark(
+                user.opview,
+                f"the result is made in the dimensions {turned}, in which lanes are rows of the "
+                f"product; a kernel of its own repacks it, {_bytes(result)} bytes read and written",
+            )
+    return True
+
+
+def _bytes(tensor: ir.Value) -> int:
+    return prod(tensor.type.shape) * tc.element_bytes(tensor.type.element_type)
+
+
+def _order(
+    result: ir.Value, sums: ir.Value, known: dict[ir.Value, list[int] | None]
+) -> list[int] | None:
+    """For each dimension of `sums` that of `result` at which its index is; None if that depends on
+    anything else."""
+    if result == sums:
+        return list(range(sums.type.rank))
+    if isinstance(result, ir.BlockArgument):
+        return None
+    if result not in known:
+        known[result] = _order_through(result.owner, sums, known)
+    return known[result]
+
+
+def _order_through(
+    op: ir.Operation, sums: ir.Value, known: dict[ir.Value, list[int] | None]
+) -> list[int] | None:
+    maps = [value(each) for each in linalg.get_indexing_maps(op) or ()]
+    if not maps:
+        inner = (_order(each, sums, known) for each in op.operands)
+        return next((o for o in inner if o), None) if op.name.startswith("arith.") else None
+    if not maps[-1].is_permutation:
+        return None
+    loops = {e.position: n for n, e in enumerate(maps[-1].results)}
+    for operand, affine_map in zip(op.operands, maps):
+        before = _order(operand, sums, known)
+        if before is not None:
+            read = [affine_map.results[d] for d in before]
+            if all(isinstance(each, ir.AffineDimExpr) for each in read):
+                return [loops[each.position] for each in read]
+    return None
+
+
+def _reorder(op: ir.OpView, order: Sequence[int]) -> None:
+    """Makes the contraction's result in other dimensions: d is dimension ``order[d]`` now."""
+    old = op.results[0]
+    maps = [value(each) for each in linalg.get_indexing_maps(op.operation)]
+    out = maps[-1]
+    maps[-1] = ir.AffineMap.get(out.n_dims, 0, [out.results[d] for d in order])
+    with ir.InsertionPoint(op), op.location:
+        start = _reordered(list(op.operands)[-1], order)
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        attributes.pop("linalg.memoized_indexing_maps", None)
+        attributes["indexing_maps"] = ir.ArrayAttr.get([ir.AffineMapAttr.get(m) for m in maps])
+        new = ir.Operation.create(
+            "linalg.generic",
+            results=[start.type],
+            operands=[*list(op.operands)[:-1], start],
+            attributes=attributes,
+            regions=1,
+        )
+        _clone_body(op.regions[0].blocks[0], new.regions[0])
+        old.replace_all_uses_with(transpose(new.result, inverse(order)))
+    op.operation.erase()
+
+
+def _reordered(start: ir.Value, order: Sequence[int]) -> ir.Value:
+    """What the sums start from, transposed; zeros are made so."""
+    if starts_from_zeros(start):
+        shape = [start.type.shape[d] for d in order]
+        kind = ir.RankedTensorType.get(shape, start.type.element_type)
+        floating = isinstance(kind.element_type, ir.FloatType)
+        zero = (ir.FloatAttr if floating else ir.IntegerAttr).get(kind.element_type, 0)
+        return arith.ConstantOp(kind, ir.DenseElementsAttr.get_splat(kind, zero)).result
+    return transpose(start, order)
+
+
+def _drop_unit_moves(function: func.FuncOp) -> None:
+    """Moves of dimensions of one index are reshapes."""
+    for op in list(function.entry_block):
+        move = move_of(op.results[0]) if op.results else None
+        if move is None or not move.is_permutation:
+            continue
+        dims = [int(d) for d in move.dims if d is not None]
+        if moves_only_units(move.source.type.shape, inverse(dims)):
+            with ir.InsertionPoint(op), op.location:
+                op.results[0].replace_all_uses_with(reshape(move.source, op.results[0].type.shape))
+            op.operation.erase()

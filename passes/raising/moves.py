@@ -1,0 +1,106 @@
+"""Structured ops that only move elements or repeat one: named or generic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tcir._mlir import ir, linalg, tensor
+
+Dims: TypeAlias = "tuple[int | None, ...]"
+
+
+@dataclass(frozen=True)
+class Move:
+    """A transpose or a broadcast of `source`.
+
+    dims: for each dimension of the source, that of the result that indexes it; None: index 0
+    """
+
+    source: ir.Value
+    dims: Dims
+
+    @property
+    def is_permutation(self) -> bool:
+        """Whether the result has each dimension of the source once, and no other."""
+        return None not in self.dims and sorted(self.dims) == list(range(len(self.dims)))  # type: ignore[type-var]
+
+
+def move_of(value: ir.Value) -> Move | None:
+    """The move whose result `value` is; None for anything else."""
+    found = _parallel(value)
+    if found is None:
+        return None
+    op, maps = found
+    block = op.regions[0].blocks[0]
+    (yielded,) = list(block)[-1].operation.operands
+    if len(maps) != 2 or len(list(block)) != 1 or yielded != block.arguments[0]:
+        return None
+    loops = {e.position: n for n, e in enumerate(maps[1].results)}
+    dims: list[int | None] = []
+    for each in maps[0].results:
+        if isinstance(each, ir.AffineDimExpr):
+            dims.append(loops[each.position])
+        elif isinstance(each, ir.AffineConstantExpr) and each.value == 0:
+            dims.append(None)
+        else:
+            return None
+    return Move(op.operands[0], tuple(dims)) if dims else None
+
+
+def filling(value: ir.Value) -> ir.Value | None:
+    """The number that a ``linalg.fill``, or its generic form, repeats; None for anything else."""
+    found = _parallel(value)
+    if found is None:
+        return None
+    op, maps = found
+    block = op.regions[0].blocks[0]
+    if len(list(block)) != 1:
+        return None
+    (number,) = list(block)[-1].operation.operands
+    if not isinstance(number, ir.BlockArgument) or number.owner != block:
+        return number
+    filled: ir.Value = op.operands[0]
+    scalar = not isinstance(filled.type, ir.ShapedType)
+    return filled if len(maps) == 2 and number == block.arguments[0] and scalar else None
+
+
+def _parallel(value: ir.Value) -> tuple[ir.Operation, list[ir.AffineMap]] | None:
+    """The op of one result without reduction that defines `value`, and its indexing maps."""
+    if isinstance(value, ir.BlockArgument) or not value.owner.name.startswith("linalg."):
+        return None
+    attributes = linalg.get_indexing_maps(value.owner)
+    if attributes is None or len(value.owner.results) != 1:
+        return None
+    maps = [ir.AffineMapAttr(each).value for each in attributes]
+    return (value.owner, maps) if maps[-1].is_permutation else None
+
+
+def transpose(value: ir.Value, permutation: Sequence[int]) -> ir.Value:
+    """``linalg.transpose``: dimension d of the result is ``permutation[d]`` of `value`."""
+    kind = value.type
+    shape = [kind.shape[d] for d in permutation]
+    empty = tensor.EmptyOp(shape, kind.element_type).result
+    op = ir.Operation.create(
+        "linalg.transpose",
+        results=[empty.type],
+        operands=[value, empty],
+        attributes={"permutation": ir.DenseI64ArrayAttr.get(permutation)},
+        regions=1,
+    )
+    body = op.regions[0].blocks.append(kind.element_type, kind.element_type)
+    with ir.InsertionPoint(body):
+        ir.Operation.create("linalg.yield", operands=[body.arguments[0]])
+    return op.result
+
+
+def inverse(permutation: Sequence[int]) -> list[int]:
+    """The permutation that undoes another."""
+    return sorted(range(len(permutation)), key=permutation.__getitem__)
+
+
+def moves_only_units(shape: Sequence[int], permutation: Sequence[int]) -> bool:
+    """Whether a permutation of dimensions leaves the order of all elements as it is."""
+    rest = [d for d in permutation if shape[d] != 1]
+    return rest == sorted(rest)

@@ -1,0 +1,19 @@
+// (a @ b).T, as the importer of torch-mlir 20261001 writes it.
+#map = affine_map<(d0, d1) -> (d0, d1)>
+module {
+  func.func @matmul_out_t(%arg0: tensor<40x16xf16>, %arg1: tensor<16x24xf16>) -> tensor<24x40xf16> {
+    %cst = arith.constant 0.000000e+00 : f32
+    %0 = tensor.empty() : tensor<40x24xf32>
+    %1 = linalg.fill ins(%cst : f32) outs(%0 : tensor<40x24xf32>) -> tensor<40x24xf32>
+    %2 = linalg.matmul ins(%arg0, %arg1 : tensor<40x16xf16>, tensor<16x24xf16>) outs(%1 : tensor<40x24xf32>) -> tensor<40x24xf32>
+    %3 = tensor.empty() : tensor<40x24xf16>
+    %4 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]} ins(%2 : tensor<40x24xf32>) outs(%3 : tensor<40x24xf16>) {
+    ^bb0(%in: f32, %out: f16):
+      %6 = arith.truncf %in : f32 to f16
+      linalg.yield %6 : f16
+    } -> tensor<40x24xf16>
+    %5 = tensor.empty() : tensor<24x40xf16>
+    %transposed = linalg.transpose ins(%4 : tensor<40x24xf16>) outs(%5 : tensor<24x40xf16>) permutation = [1, 0] 
+    return %transposed : tensor<24x40xf16>
+  }
+}

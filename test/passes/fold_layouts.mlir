@@ -1,0 +1,137 @@
+// fold-layouts: what moves or widens elements goes into the contraction's maps and body.
+// RUN: %tc-opt %s --split-input-file --fold-layouts | %filecheck %s
+// RUN: %tc-opt %s --split-input-file --fold-layouts 2>&1 | %filecheck %s --check-prefix=REMARK
+
+// A linear layer of three dimensions as torch-mlir writes it: the reshape, the transpose and the
+// casts of operands are gone.
+// CHECK: #[[X:.*]] = affine_map<(d0, d1, d2, d3) -> (d0, d1, d3)>
+// CHECK: #[[W:.*]] = affine_map<(d0, d1, d2, d3) -> (d2, d3)>
+// CHECK-LABEL: func.func @linear(
+// CHECK: %[[C:.*]] = linalg.generic {indexing_maps = [#[[X]], #[[W]], #{{.*}}]{{.*}}ins(%arg0, %arg1 : tensor<2x20x16xf16>, tensor<24x16xf16>)
+// CHECK: -> tensor<2x20x24xf32>
+// CHECK-NEXT: return %[[C]]
+func.func @linear(%x: tensor<2x20x16xf16>, %w: tensor<24x16xf16>) -> tensor<2x20x24xf32> {
+  %zero = arith.constant 0.0 : f32
+  %x2 = tensor.collapse_shape %x [[0, 1], [2]] : tensor<2x20x16xf16> into tensor<40x16xf16>
+  %e = tensor.empty() : tensor<16x24xf16>
+  %t = linalg.transpose ins(%w : tensor<24x16xf16>) outs(%e : tensor<16x24xf16>) permutation = [1, 0]
+  %xw = arith.extf %x2 : tensor<40x16xf16> to tensor<40x16xf32>
+  %te = tensor.empty() : tensor<16x24xf32>
+  %tw = linalg.generic {indexing_maps = [affine_map<(k, n) -> (k, n)>, affine_map<(k, n) -> (k, n)>], iterator_types = ["parallel", "parallel"]}
+      ins(%t : tensor<16x24xf16>) outs(%te : tensor<16x24xf32>) {
+  ^bb0(%a: f16, %o: f32):
+    %u = arith.extf %a : f16 to f32
+    linalg.yield %u : f32
+  } -> tensor<16x24xf32>
+  %ce = tensor.empty() : tensor<40x24xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%ce : tensor<40x24xf32>) -> tensor<40x24xf32>
+  %c = linalg.matmul ins(%xw, %tw : tensor<40x16xf32>, tensor<16x24xf32>) outs(%i : tensor<40x24xf32>) -> tensor<40x24xf32>
+  %y = tensor.expand_shape %c [[0, 1], [2]] output_shape [2, 20, 24] : tensor<40x24xf32> into tensor<2x20x24xf32>
+  return %y : tensor<2x20x24xf32>
+}
+
+// -----
+
+// Channels first: sums are made channels last, and a kernel repacks them; padding stays.
+// CHECK: #[[X:.*]] = affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, d4, d2 + d5, d3 + d6)>
+// CHECK: #[[W:.*]] = affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d1, d4, d5, d6)>
+// CHECK: #[[Y:.*]] = affine_map<(d0, d1, d2, d3, d4, d5, d6) -> (d0, d2, d3, d1)>
+// CHECK-LABEL: func.func @nchw(
+// CHECK: %[[P:.*]] = tensor.pad %arg0 low[0, 0, 1, 1] high[0, 0, 1, 1]
+// CHECK: linalg.generic {indexing_maps = [#[[X]], #[[W]], #[[Y]]]{{.*}}ins(%[[P]], %arg1 : {{.*}}outs(%{{.*}} : tensor<1x9x9x16xf32>)
+// CHECK: %[[R:.*]] = linalg.generic {{.*}} outs(%{{.*}} : tensor<1x9x9x16xf16>)
+// CHECK: arith.truncf
+// CHECK: %[[O:.*]] = "tc.repack"(%[[R]]) {permutation = array<i64: 0, 3, 1, 2>} : (tensor<1x9x9x16xf16>) -> tensor<1x16x9x9xf16>
+// CHECK-NEXT: return %[[O]]
+// REMARK: remark: the result is made in the dimensions [0, 2, 3, 1]{{.*}}repacks it, 2592 bytes read and written
+func.func @nchw(%x: tensor<1x8x9x9xf16>, %w: tensor<16x8x3x3xf16>) -> tensor<1x16x9x9xf16> {
+  %zero = arith.constant 0.0 : f16
+  %z = arith.constant 0.0 : f32
+  %p = tensor.pad %x low[0, 0, 1, 1] high[0, 0, 1, 1] {
+  ^bb0(%a: index, %b: index, %c: index, %d: index):
+    tensor.yield %zero : f16
+  } : tensor<1x8x9x9xf16> to tensor<1x8x11x11xf16>
+  %e = tensor.empty() : tensor<1x16x9x9xf32>
+  %i = linalg.fill ins(%z : f32) outs(%e : tensor<1x16x9x9xf32>) -> tensor<1x16x9x9xf32>
+  %y = linalg.conv_2d_nchw_fchw ins(%p, %w : tensor<1x8x11x11xf16>, tensor<16x8x3x3xf16>) outs(%i : tensor<1x16x9x9xf32>) -> tensor<1x16x9x9xf32>
+  %h = arith.truncf %y : tensor<1x16x9x9xf32> to tensor<1x16x9x9xf16>
+  return %h : tensor<1x16x9x9xf16>
+}
+
+// -----
+
+// The same between permutes: channels last throughout, nothing is repacked.
+// CHECK-LABEL: func.func @permuted(
+// CHECK: tensor.pad %arg0 low[0, 1, 1, 0] high[0, 1, 1, 0]
+// CHECK-NOT: tc.repack
+// CHECK: return
+func.func @permuted(%x: tensor<1x9x9x8xf16>, %w: tensor<16x8x3x3xf16>) -> tensor<1x9x9x16xf32> {
+  %zero = arith.constant 0.0 : f16
+  %z = arith.constant 0.0 : f32
+  %te = tensor.empty() : tensor<1x8x9x9xf16>
+  %t = linalg.transpose ins(%x : tensor<1x9x9x8xf16>) outs(%te : tensor<1x8x9x9xf16>) permutation = [0, 3, 1, 2]
+  %p = tensor.pad %t low[0, 0, 1, 1] high[0, 0, 1, 1] {
+  ^bb0(%a: index, %b: index, %c: index, %d: index):
+    tensor.yield %zero : f16
+  } : tensor<1x8x9x9xf16> to tensor<1x8x11x11xf16>
+  %e = tensor.empty() : tensor<1x16x9x9xf32>
+  %i = linalg.fill ins(%z : f32) outs(%e : tensor<1x16x9x9xf32>) -> tensor<1x16x9x9xf32>
+  %y = linalg.conv_2d_nchw_fchw ins(%p, %w : tensor<1x8x11x11xf16>, tensor<16x8x3x3xf16>) outs(%i : tensor<1x16x9x9xf32>) -> tensor<1x16x9x9xf32>
+  %oe = tensor.empty() : tensor<1x9x9x16xf32>
+  %o = linalg.transpose ins(%y : tensor<1x16x9x9xf32>) outs(%oe : tensor<1x9x9x16xf32>) permutation = [0, 2, 3, 1]
+  return %o : tensor<1x9x9x16xf32>
+}
+
+// -----
+
+// A transposed result is that of the product of the transposed operands.
+// CHECK: #[[AT:.*]] = affine_map<(d0, d1, d2) -> (d1, d0)>
+// CHECK-LABEL: func.func @transposed(
+// CHECK: linalg.generic {{.*}}ins(%arg0, %arg1 : {{.*}} outs(%{{.*}} : tensor<24x40xf32>)
+// CHECK-NOT: linalg.transpose
+// CHECK-NOT: tc.repack
+// CHECK: return %{{.*}} : tensor<24x40xf32>
+func.func @transposed(%a: tensor<40x16xf16>, %b: tensor<16x24xf16>) -> tensor<24x40xf32> {
+  %zero = arith.constant dense<0.0> : tensor<40x24xf32>
+  %c = linalg.matmul ins(%a, %b : tensor<40x16xf16>, tensor<16x24xf16>) outs(%zero : tensor<40x24xf32>) -> tensor<40x24xf32>
+  %e = tensor.empty() : tensor<24x40xf32>
+  %t = linalg.transpose ins(%c : tensor<40x24xf32>) outs(%e : tensor<24x40xf32>) permutation = [1, 0]
+  return %t : tensor<24x40xf32>
+}
+
+// -----
+
+// The product of a broadcast vector, summed: one contraction.
+// CHECK-LABEL: func.func @summed(
+// CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "reduction"]} ins(%arg0, %arg1 : tensor<40x16xf32>, tensor<16xf32>)
+// CHECK: arith.mulf
+// CHECK: arith.addf
+// CHECK-NOT: linalg.generic
+func.func @summed(%a: tensor<40x16xf32>, %b: tensor<16xf32>) -> tensor<40xf32> {
+  %zero = arith.constant dense<0.0> : tensor<40xf32>
+  %e = tensor.empty() : tensor<40x16xf32>
+  %p = linalg.generic {indexing_maps = [affine_map<(m, k) -> (m, k)>, affine_map<(m, k) -> (k)>, affine_map<(m, k) -> (m, k)>], iterator_types = ["parallel", "parallel"]}
+      ins(%a, %b : tensor<40x16xf32>, tensor<16xf32>) outs(%e : tensor<40x16xf32>) {
+  ^bb0(%x: f32, %y: f32, %o: f32):
+    %m = arith.mulf %x, %y : f32
+    linalg.yield %m : f32
+  } -> tensor<40x16xf32>
+  %s = linalg.generic {indexing_maps = [affine_map<(m, k) -> (m, k)>, affine_map<(m, k) -> (m)>], iterator_types = ["parallel", "reduction"]}
+      ins(%p : tensor<40x16xf32>) outs(%zero : tensor<40xf32>) {
+  ^bb0(%x: f32, %o: f32):
+    %t = arith.addf %x, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<40xf32>
+  return %s : tensor<40xf32>
+}
+
+// -----
+
+// Plain operands and a plain result: nothing to fold.
+// CHECK-LABEL: func.func @plain(
+// CHECK: linalg.matmul ins(%arg0, %arg1
+func.func @plain(%a: tensor<40x16xf16>, %b: tensor<16x24xf16>) -> tensor<40x24xf32> {
+  %zero = arith.constant dense<0.0> : tensor<40x24xf32>
+  %c = linalg.matmul ins(%a, %b : tensor<40x16xf16>, tensor<16x24xf16>) outs(%zero : tensor<40x24xf32>) -> tensor<40x24xf32>
+  return %c : tensor<40x24xf32>
+}
