@@ -240,7 +240,6 @@ _HINTS = (
      "the groups"),
     ("conv_1d", "write it as a 2-D convolution with height 1"),
     ("conv_3d", "3-D convolutions are not in this version"),
-    ("batch_reduce", "summing over the batch is not in this version; fold the batch into K"),
 )  # fmt: skip
 
 
