@@ -74,14 +74,14 @@ def _product(a: int, b: int, loops: list[list[int]], extents: dict[int, int]) ->
     }
     if several[2] != groups["b"] + groups["m"] + groups["n"]:
         return None
-    sides = [
+    left, right = (
         _side(number, rows, loops[number], several[number], groups, extents)
         for number, rows in ((a, "m"), (b, "n"))
-    ]
+    )
     batch = [prod(extents[i] for i in groups["b"])] if groups["b"] else []
     rest = [prod(extents[i] for i in groups[letter]) for letter in "mn"]
     dims = [tuple(loops[2].index(i) for i in groups[letter]) for letter in "bmn"]
-    return Einsum(*sides, (*batch, *rest), tuple(dims if batch else dims[1:]))
+    return Einsum(left, right, (*batch, *rest), tuple(dims if batch else dims[1:]))
 
 
 def _side(

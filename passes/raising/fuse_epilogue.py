@@ -92,9 +92,10 @@ def _fuse(function: func.FuncOp) -> None:
     quantise = ops[-2] if len(ops) > 1 else None
     if isinstance(quantise, tc.QuantiseBlocksOp) and returned == list(quantise.results):
         end, returned = quantise, [quantise.values]
-    while len(returned) == 1 and isinstance(_owner_view(returned[0]), (tc.RepackOp, *RESHAPES)):
-        end = _owner_view(returned[0])
-        returned = [end.operands[0]]
+    while len(returned) == 1 and isinstance(
+        last := _owner_view(returned[0]), (tc.RepackOp, *RESHAPES)
+    ):
+        end, returned = last, [last.operands[0]]
     if len(contractions) != 1 or len(returned) != 1 or len(contractions[0].results) != 1:
         return  # raise-to-tc says what it expects
     (contraction,), (result,) = contractions, returned

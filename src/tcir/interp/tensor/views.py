@@ -85,7 +85,8 @@ def view(
             strides[d] += c * array.strides[axis]
     if not all(sizes[d] for d in dims):
         return np.empty([sizes[d] for d in dims], array.dtype), dims
-    base = array[(*(slice(s, None) for s in start), ...)]  # a view, of a scalar as well
+    whole: Any = (*(slice(s, None) for s in start), ...)  # with ... a view, of a scalar as well
+    base = array[whole]
     raw = base.view(f"u{base.itemsize}")  # as_strided takes no float8_e5m2
     strided = np.lib.stride_tricks.as_strided(
         raw, [sizes[d] for d in dims], [strides[d] for d in dims], writeable=writeable
