@@ -85,8 +85,8 @@ def view(
             strides[d] += c * array.strides[axis]
     if not all(sizes[d] for d in dims):
         return np.empty([sizes[d] for d in dims], array.dtype), dims
-    whole: Any = (*(slice(s, None) for s in start), ...)  # with ... a view, of a scalar as well
-    base = array[whole]
+    # Without indices numpy returns a copy, of a scalar.
+    base = array[tuple(slice(s, None) for s in start)] if start else array
     raw = base.view(f"u{base.itemsize}")  # as_strided takes no float8_e5m2
     strided = np.lib.stride_tricks.as_strided(
         raw, [sizes[d] for d in dims], [strides[d] for d in dims], writeable=writeable
