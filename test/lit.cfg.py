@@ -12,7 +12,7 @@ config.name = "tcir"  # noqa: F821 (lit puts config and lit_config into this fil
 config = config  # noqa: F821
 config.test_format = ShTest(execute_external=False)
 config.suffixes = [".mlir"]
-config.excludes = ["Inputs"]
+config.excludes = ["Inputs", "layers"]
 
 here = Path(__file__).parent
 config.test_source_root = str(here)
