@@ -115,7 +115,7 @@ TENSORS = [
     Planted("ue4m3 NaN is 448 (B)", "padded nvfp4", "raise-block-scaled",
             operand(SCALED, 3, *code_is(127, 126))),
     Planted("global scale of bf16", "padded nvfp4", "raise-block-scaled",
-            operand(SCALED, 4, *through("bf16"))),
+            results(r'"tc.element"', *through("bf16"))),
     *(
         Planted(what, program, "raise-block-scaled", operand(SCALED, number, *lines))
         for program in ("simt mx", "padded mx")
