@@ -72,17 +72,22 @@ def number_at(
     for each in ops:
         with each.location:
             known[each.operation.results[0]] = (
-                _load(each, pointer_of(each.tensor), at)
+                load(
+                    pointer_of(each.tensor),
+                    each.tensor.type,
+                    [None if dim is None else at[dim] for dim in each.dims],
+                )
                 if isinstance(each, tc.ElementOp)
                 else scalar(each, [known[operand] for operand in each.operation.operands])
             )
     return known[end.operands[0]]
 
 
-def _load(op: tc.ElementOp, pointer: ir.Value, at: Sequence[ir.Value]) -> ir.Value:
-    kind, place = op.tensor.type, simt.constant(0, 64)
-    for dim, extent in zip(op.dims, kind.shape, strict=True):
-        index = simt.constant(0, 64) if dim is None else simt.wide(at[dim])
+def load(pointer: ir.Value, kind: ir.RankedTensorType, at: Sequence[ir.Value | None]) -> ir.Value:
+    """The element of a tensor at `pointer` at the indices `at`, i32 values; None: 0."""
+    place = simt.constant(0, 64)
+    for number, extent in zip(at, kind.shape, strict=True):
+        index = simt.constant(0, 64) if number is None else simt.wide(number)
         place = simt.add(simt.mul(place, extent), index)
     return simt.load(simt.at(pointer, byte(place, kind.element_type)), kind.element_type)
 

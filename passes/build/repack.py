@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.passes.build.emit import i64s
-from tcir.passes.build.reshape import reshape
+from tcir.passes.build.reshape import moves_only_units, reshape
 
 
 def repacked(source: ir.Value, order: Sequence[int], innermost: int | None = None) -> ir.Value:
     """`source` with dimension ``order[d]`` as dimension d, padded with zeros to `innermost`."""
     shape = [source.type.shape[d] for d in order]
     last = shape[-1] if innermost is None else innermost
-    several = [d for d in order if source.type.shape[d] != 1]
-    if last == shape[-1] and several == sorted(several):
+    if last == shape[-1] and moves_only_units(source.type.shape, order):
         return reshape(source, shape)
     kind = ir.RankedTensorType.get([*shape[:-1], last], source.type.element_type)
     return tc.RepackOp(source, i64s(order), kind).out

@@ -28,6 +28,12 @@ def reshape(value: ir.Value, shape: Sequence[int]) -> ir.Value:
     return value
 
 
+def moves_only_units(shape: Sequence[int], permutation: Sequence[int]) -> bool:
+    """Whether a permutation of dimensions leaves the order of all elements as it is."""
+    rest = [d for d in permutation if shape[d] != 1]
+    return rest == sorted(rest)
+
+
 def _groups(old: Sequence[int], new: Sequence[int]) -> list[tuple[list[int], list[int]]]:
     """Shortest runs of dimensions of `old` and `new` with as many elements; none for a scalar."""
     groups: list[tuple[list[int], list[int]]] = []

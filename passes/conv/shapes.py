@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integers, string
 from tcir.passes.build.operand_tiles import TiledOperand, k_major, mn_major
+from tcir.passes.build.tensor_functions import tensor_bytes
 
 
 @dataclass(frozen=True)
@@ -82,8 +82,7 @@ class ConvShape:
 def _epilogue_bytes(sums: ir.Value) -> int:
     after = [use.owner.opview for use in sums.uses if isinstance(use.owner.opview, tc.EpilogueOp)]
     moved = [each.type for op in after for each in (op.out, *(e.tensor for e in op.elements))]
-    kinds = moved or [sums.type]
-    return sum(prod(kind.shape) * tc.element_bytes(kind.element_type) for kind in kinds)
+    return sum(map(tensor_bytes, moved or [sums.type]))
 
 
 def _unsigned(op: ir.OpView) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from tcir._mlir import func, ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import string
 from tcir.dialect.ops.highlevel import k_part, out_layout
+from tcir.passes.build.clone import clone_epilogue
 from tcir.passes.build.emit import i64, i64s
 from tcir.passes.build.tensor_functions import functions_with_body
 from tcir.passmanager.pipeline import Pass, register_pass
@@ -124,22 +125,11 @@ class _Layer:
 
     def _epilogue(self, after: tc.EpilogueOp, block: ir.Block, sums: ir.Value) -> ir.Value:
         """The epilogue on the collapsed sums."""
-        made = tc.EpilogueOp(sums, _first_two(after.out.type))
-        source = after.body.blocks[0]
-        body = made.body.blocks.append(sums.type.element_type, arg_locs=[after.location])
-        known = {source.arguments[0]: body.arguments[0]}
-        with ir.InsertionPoint(body):
-            for each in source.operations:
-                with each.location:
-                    if isinstance(each, tc.ElementOp):
-                        tensor = self._new(block, each.tensor)
-                        new = tc.ElementOp(tensor, _map(each.dims), each.value.type)
-                    else:
-                        new = each.operation.clone()
-                        for place, operand in enumerate(each.operation.operands):
-                            new.operands[place] = known[operand]
-                known.update(zip(each.operation.results, new.operation.results, strict=True))
-        return made.out
+
+        def element(each: tc.ElementOp) -> tc.ElementOp:
+            return tc.ElementOp(self._new(block, each.tensor), _map(each.dims), each.value.type)
+
+        return clone_epilogue(after, sums, _first_two(after.out.type), element)
 
 
 def _joined(kind: ir.RankedTensorType, first: int) -> ir.RankedTensorType:

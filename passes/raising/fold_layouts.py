@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import ClassVar
 
 from tcir._mlir import arith, func, ir, linalg, passmanager
 from tcir.dialect import tc
+from tcir.passes.build.clone import clone
 from tcir.passes.build.emit import i64s
-from tcir.passes.build.reshape import RESHAPES, reshape
-from tcir.passes.build.tensor_functions import functions_with_body
+from tcir.passes.build.reshape import RESHAPES, moves_only_units, reshape
+from tcir.passes.build.tensor_functions import functions_with_body, tensor_bytes
 from tcir.passes.raising.contraction import (
     CHANNELS_LAST,
     Conv,
@@ -20,7 +20,7 @@ from tcir.passes.raising.contraction import (
     unaccepted,
     value,
 )
-from tcir.passes.raising.moves import inverse, move_of, moves_only_units, transpose
+from tcir.passes.raising.moves import inverse, move_of, transpose
 from tcir.passes.raising.scaled_contraction import is_scaled_contraction
 from tcir.passes.raising.wrappers import starts_from_zeros
 from tcir.passmanager.pipeline import Pass, register_pass
@@ -150,11 +150,7 @@ def _clone_body(block: ir.Block, region: ir.Region) -> None:
     known = dict(zip(block.arguments, body.arguments, strict=True))
     with ir.InsertionPoint(body):
         for each in block.operations:
-            copy = each.operation.clone()
-            for place, operand in enumerate(each.operation.operands):
-                if operand in known:
-                    copy.operands[place] = known[operand]
-            known.update(zip(each.operation.results, copy.results, strict=True))
+            clone(each, known)
 
 
 def _order_result(function: func.FuncOp) -> bool:
@@ -196,13 +192,10 @@ def _return_in(function: func.FuncOp, user: ir.Operation, turned: list[int]) -> 
             remark(
                 user.opview,
                 f"the result is made in the dimensions {turned}, in which lanes are rows of the "
-                f"product; a kernel of its own repacks it, {_bytes(result)} bytes read and written",
+                f"product; a kernel of its own repacks it, "
+                f"{tensor_bytes(result.type)} bytes read and written",
             )
     return True
-
-
-def _bytes(tensor: ir.Value) -> int:
-    return prod(tensor.type.shape) * tc.element_bytes(tensor.type.element_type)
 
 
 def _order(

@@ -41,7 +41,6 @@ Dims: TypeAlias = "tuple[int | Alternate | None, ...]"
 
 PLAIN = (*RESULT_TYPES, "i32")
 """Types that a contraction stores without an epilogue."""
-VIEWS = ("tensor.expand_shape", "tensor.collapse_shape")
 
 
 @register_pass
@@ -284,7 +283,7 @@ class _Body:
             return self.element(op.operands[0], ())
         if op.name == "tensor.extract_slice":
             return self.element(op.operands[0], _every_other(op, dims))
-        if op.name in VIEWS:
+        if isinstance(op.opview, RESHAPES):
             return self.element(op.operands[0], _through_view(op, dims))
         if op.name.startswith("linalg.") and linalg.get_indexing_maps(op) is not None:
             return self._structured(op, dims)

@@ -98,9 +98,3 @@ def transpose(value: ir.Value, permutation: Sequence[int]) -> ir.Value:
 def inverse(permutation: Sequence[int]) -> list[int]:
     """The permutation that undoes another."""
     return sorted(range(len(permutation)), key=permutation.__getitem__)
-
-
-def moves_only_units(shape: Sequence[int], permutation: Sequence[int]) -> bool:
-    """Whether a permutation of dimensions leaves the order of all elements as it is."""
-    rest = [d for d in permutation if shape[d] != 1]
-    return rest == sorted(rest)

@@ -7,9 +7,11 @@ from math import prod
 
 from tcir._mlir import ir
 from tcir.dialect import tc
+from tcir.passes.build.clone import clone_epilogue
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.repack import is_copied, repacked
 from tcir.passes.build.reshape import reshape
+from tcir.passes.build.tensor_functions import tensor_bytes
 from tcir.passes.raising.einsum import Einsum, Side
 from tcir.passes.raising.wrappers import Tail
 from tcir.passmanager.remarks import remark
@@ -39,12 +41,11 @@ def _operand(op: ir.OpView, side: Side, value: ir.Value) -> ir.Value:
     if side.order is not None:
         value = repacked(value, side.order)
         if is_copied(value):
-            bytes_ = prod(value.type.shape) * tc.element_bytes(value.type.element_type)
             remark(
                 op,
                 f"operand {side.number} repacked by a kernel of its own, dimensions "
-                f"{list(side.order)}: a matrix has one dimension of rows and one of K; {bytes_} "
-                "bytes read and written",
+                f"{list(side.order)}: a matrix has one dimension of rows and one of K; "
+                f"{tensor_bytes(value.type)} bytes read and written",
             )
     return reshape(value, side.shape)
 
@@ -53,27 +54,16 @@ def _epilogue(after: tc.EpilogueOp, einsum: Einsum, sums: ir.Value) -> ir.Value:
     """`after` on the sums of the product."""
     old = list(after.out.type.shape)
     shape = [prod(old[d] for d in group) for group in einsum.groups]
-    made = tc.EpilogueOp(sums, ir.RankedTensorType.get(shape, after.out.type.element_type))
-    source = after.body.blocks[0]
-    kinds = [each.type for each in source.arguments]
-    body = made.body.blocks.append(*kinds, arg_locs=[after.location] * len(kinds))
-    known = dict(zip(source.arguments, body.arguments, strict=True))
+    out = ir.RankedTensorType.get(shape, after.out.type.element_type)
     reads = [_read(each, einsum) for each in after.elements]
-    with ir.InsertionPoint(made):
-        tensors = [reshape(each.tensor, sizes) for each, (sizes, _) in zip(after.elements, reads)]
+    tensors = [reshape(each.tensor, sizes) for each, (sizes, _) in zip(after.elements, reads)]
     new = iter(zip(tensors, reads, strict=True))
-    with ir.InsertionPoint(body):
-        for each in source.operations:
-            with each.location:
-                if isinstance(each, tc.ElementOp):
-                    tensor, (_, dims) = next(new)
-                    copy = tc.ElementOp(tensor, _map(dims, len(shape)), each.value.type).operation
-                else:
-                    copy = each.operation.clone()
-                    for place, operand in enumerate(each.operation.operands):
-                        copy.operands[place] = known[operand]
-            known.update(zip(each.operation.results, copy.results, strict=True))
-    return made.out
+
+    def element(each: tc.ElementOp) -> tc.ElementOp:
+        tensor, (_, dims) = next(new)
+        return tc.ElementOp(tensor, _map(dims, len(shape)), each.value.type)
+
+    return clone_epilogue(after, sums, out, element)
 
 
 def _read(element: tc.ElementOp, einsum: Einsum) -> tuple[list[int], list[int]]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import ClassVar
 
 from tcir._mlir import func, ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integers
+from tcir.passes.build.clone import clone
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.emit import i64, i64s
 from tcir.passes.build.gpu_module import buffer_numbers, launch_order
@@ -154,14 +153,10 @@ def _outline(
         new.attributes["tc.order"] = i64(order)
         new.attributes["tc.args"] = i64s([numbers[value] for value in (*inputs, *stored)])
         block = new.add_entry_block([op.location] * len(inputs))
+        known = dict(zip(inputs, block.arguments, strict=True))
         with ir.InsertionPoint(block):
-            copies = [each.operation.clone() for each in (op, *after)]
-            func.ReturnOp(copies[-1].results)
-    for place, operand in enumerate(op.operands):
-        copies[0].operands[place] = block.arguments[inputs.index(operand)]
-    for before, copy in pairwise(copies):
-        copy.operands[0] = before.results[0]
-        _read_instead(copy, lambda value: block.arguments[inputs.index(value)])
+            copies = [clone(each, known) for each in (op, *after)]
+            func.ReturnOp(copies[-1].operation.results)
 
 
 def _after(op: ir.OpView) -> list[ir.OpView]:
@@ -180,16 +175,6 @@ def _read(after: ir.OpView) -> list[ir.Value]:
     if isinstance(after, tc.EpilogueOp):
         return [each.tensor for each in after.elements]
     return list(after.operands)[1:]
-
-
-def _read_instead(after: ir.Operation, change: Callable[[ir.Value], ir.Value]) -> None:
-    """Replaces what an epilogue or a quantiser reads."""
-    if isinstance(after.opview, tc.EpilogueOp):
-        for each in after.opview.elements:
-            each.operation.operands[0] = change(each.tensor)
-        return
-    for place in range(1, len(after.operands)):
-        after.operands[place] = change(after.operands[place])
 
 
 def _stored(op: ir.OpView) -> list[ir.Value]:

@@ -9,12 +9,13 @@ from typing import ClassVar
 from tcir._mlir import func, ir, linalg, tensor
 from tcir.dialect.attributes import is_fill_only
 from tcir.dialect.ops.epilogue import SCALAR_OPS
+from tcir.passes.build.clone import clone
 from tcir.passes.build.diagnostics import is_op, match_failure
 from tcir.passes.build.emit import i64, i64s
 from tcir.passes.build.functions import FUNCTIONS
+from tcir.passes.build.reshape import RESHAPES
 from tcir.passes.build.tensor_functions import SIMT, functions_with_body, tensor_bytes
 from tcir.passes.raising.contraction import is_contraction, value
-from tcir.passes.raising.fuse_epilogue import VIEWS
 from tcir.passes.raising.scaled_contraction import is_scaled_contraction
 from tcir.passes.raising.stored_scale import check_stored_scales
 from tcir.passmanager.pipeline import Pass, register_pass
@@ -200,7 +201,7 @@ class _Layers:
             return
         if op not in inside:
             in_memory = _base(tensor) in self.stored or isinstance(_base(tensor), ir.BlockArgument)
-            view = op.name in VIEWS and launch.product is not None
+            view = isinstance(op.opview, RESHAPES) and launch.product is not None
             if tensor in self.stored or (view and in_memory):
                 if tensor not in launch.inputs:
                     launch.inputs.append(tensor)
@@ -280,9 +281,7 @@ class _Layers:
                 for each in _operands(op):
                     if isinstance(each, ir.BlockArgument) and each not in known:  # is_fill_only
                         known[each] = tensor.EmptyOp(each.type.shape, each.type.element_type).result
-                copy = op.clone().operation
-                _read_instead(copy, known)
-                known.update(zip(op.results, copy.results, strict=True))
+                clone(op.opview, known)
             func.ReturnOp([known[result]])
 
     def _name(self, launch: _Launch, order: int) -> str:
@@ -362,7 +361,7 @@ def _argument(number: ir.Value) -> ir.Value:
 
 def _base(tensor: ir.Value) -> ir.Value:
     """The tensor before reshapes: it has the same bytes."""
-    while not isinstance(tensor, ir.BlockArgument) and tensor.owner.name in VIEWS:
+    while not isinstance(tensor, ir.BlockArgument) and isinstance(tensor.owner.opview, RESHAPES):
         tensor = tensor.owner.operands[0]
     return tensor
 
@@ -382,14 +381,6 @@ def _operands(op: ir.Operation) -> list[ir.Value]:
     own |= {value for r in op.regions for block in r for value in block.arguments}
     read = [*op.operands, *(value for each in inner for value in each.operands)]
     return list(dict.fromkeys(each for each in read if each not in own))
-
-
-def _read_instead(copy: ir.Operation, known: dict[ir.Value, ir.Value]) -> None:
-    """Replaces what a copy reads, in its regions, too."""
-    for op in (copy, *(each.operation for r in copy.regions for block in r for each in block)):
-        for place, operand in enumerate(op.operands):
-            if operand in known:
-                op.operands[place] = known[operand]
 
 
 def _maps(op: ir.Operation) -> list[ir.AffineMap]:

@@ -15,8 +15,9 @@ from tcir._mlir import arith, ir, linalg, scf
 from tcir.dialect.ops.epilogue import SCALAR_OPS
 from tcir.passes.build import simt
 from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.element_epilogue import byte, scalar
+from tcir.passes.build.element_epilogue import load, scalar
 from tcir.passes.build.functions import FUNCTIONS
+from tcir.passes.build.reshape import RESHAPES
 
 Index: TypeAlias = "tuple[ir.Value, ...]"
 """An i32 for each dimension of a tensor."""
@@ -25,7 +26,6 @@ Loops: TypeAlias = "Mapping[int, ir.Value]"
 
 STORED = ("f32", "f16", "bf16", "i32", "i16")
 """Types of elements in memory."""
-VIEWS = ("tensor.expand_shape", "tensor.collapse_shape")
 TAKEN = (
     "expected linalg ops with indexing maps (elementwise, broadcasts, transposes, reductions, "
     f"pooling), arith ops, {', '.join(FUNCTIONS)}, tensor.pad, tensor.extract_slice, reshapes"
@@ -72,7 +72,7 @@ class Elements:
                 return _constant(op)
             if op.name == "linalg.fill":
                 return self.element(op.operands[0], ())
-            if op.name in VIEWS:
+            if isinstance(op.opview, RESHAPES):
                 return self.element(op.operands[0], _through_view(op, at))
             if op.name == "tensor.extract_slice":
                 return self.element(op.operands[0], _in_slice(op, at))
@@ -87,11 +87,7 @@ class Elements:
         )
 
     def _load(self, tensor: ir.BlockArgument, at: Index) -> ir.Value:
-        kind, place = tensor.type, simt.constant(0, 64)
-        for index, extent in zip(at, kind.shape, strict=True):
-            place = simt.add(simt.mul(place, extent), simt.wide(index))
-        pointer = simt.at(self.pointers[tensor], byte(place, kind.element_type))
-        return simt.load(pointer, kind.element_type)
+        return load(self.pointers[tensor], tensor.type, at)
 
     def _padded(self, op: ir.Operation, at: Index) -> ir.Value:
         """The element, or the padding: every load is inside, where it is not used at its edge."""

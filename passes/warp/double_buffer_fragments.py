@@ -9,12 +9,11 @@ from tcir._mlir import ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import constant_of
 from tcir.passes.build import index
+from tcir.passes.build.clone import Mapping, clone
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.kernel_ops import find_kernels
 from tcir.passes.warp.loops import (
     KStep,
-    Mapping,
-    clone,
     clone_all,
     k_steps,
     loops_with,

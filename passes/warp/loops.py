@@ -10,10 +10,9 @@ from tcir.dialect import tc
 from tcir.dialect.attributes import defining
 from tcir.dialect.operation import Op
 from tcir.dialect.walk import walk
+from tcir.passes.build.clone import Mapping, clone
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.kernel_ops import body
-
-Mapping = dict[ir.Value, ir.Value]
 
 
 @dataclass(frozen=True)
@@ -43,21 +42,6 @@ def k_steps(loop: scf.ForOp) -> list[KStep]:
                 )
             steps.append(KStep(a, b, op))
     return steps
-
-
-def clone(op: ir.OpView, mapping: Mapping) -> ir.OpView:
-    """A copy of `op` at the insertion point with operands replaced, those of nested ops included.
-
-    Its results are mapped.
-    """
-    new = op.operation.clone()
-    for inner in walk(new.opview):
-        for number, operand in enumerate(inner.operation.operands):
-            if operand in mapping:
-                inner.operation.operands[number] = mapping[operand]
-    for old, result in zip(op.operation.results, new.results, strict=True):
-        mapping[old] = result
-    return new.opview
 
 
 def clone_all(ops: Iterable[ir.OpView], mapping: Mapping) -> None:

@@ -11,11 +11,12 @@ from tcir.dialect.limits import SMEM_TILE_ALIGNMENT
 from tcir.dialect.operation import Op
 from tcir.errors import InputError
 from tcir.passes.build import index
+from tcir.passes.build.clone import Mapping, clone
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.index import Index
 from tcir.passes.build.kernel_ops import find_kernels, trip_count, walk_body
 from tcir.passes.build.limits import round_up
-from tcir.passes.warp.loops import Mapping, clone, clone_all, loops_with, slice_of
+from tcir.passes.warp.loops import clone_all, loops_with, slice_of
 from tcir.target import TARGETS
 
 MOST_STAGES = 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .epilogue_text import TRUNCATE, Fused
+from .epilogue_text import KEEP, SILU_OF_SUMS, TRUNCATE, Fused, gelu_of_sums
 
 BIAS_RELU = Fused(
     """
@@ -99,32 +99,9 @@ CASES = {
 }  # fmt: skip
 
 
-SILU = Fused(
-    """
-    %one = arith.constant 1.0 : f32
-    %negative = arith.negf %s : f32
-    %e = math.exp %negative : f32
-    %d = arith.addf %one, %e : f32
-    %t = arith.divf %s, %d : f32
-    linalg.yield %t : f32
-    """,
-    out="f32", **SMALL,
-)  # fmt: skip
+SILU = Fused(SILU_OF_SUMS + KEEP, out="f32", **SMALL)
 
 
 def gelu(inner: str) -> Fused:
     """gelu of the sums, by erf or tanh."""
-    return Fused(
-        f"""
-        %point5 = arith.constant 0.5 : f32
-        %one = arith.constant 1.0 : f32
-        %k = arith.constant 0.70710678 : f32
-        %x = arith.mulf %s, %k : f32
-        %e = math.{inner} %x : f32
-        %u = arith.addf %one, %e : f32
-        %h = arith.mulf %point5, %s : f32
-        %t = arith.mulf %h, %u : f32
-        """
-        + TRUNCATE,
-        **SMALL,
-    )
+    return Fused(gelu_of_sums(inner) + TRUNCATE, **SMALL)

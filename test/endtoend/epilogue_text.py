@@ -73,3 +73,27 @@ TRUNCATE = """
     %half = arith.truncf %t : f32 to f16
     linalg.yield %half : f16
 """
+KEEP = """
+    linalg.yield %t : f32
+"""
+SILU_OF_SUMS = """
+    %one = arith.constant 1.0 : f32
+    %negative = arith.negf %s : f32
+    %e = math.exp %negative : f32
+    %d = arith.addf %one, %e : f32
+    %t = arith.divf %s, %d : f32
+"""
+
+
+def gelu_of_sums(inner: str) -> str:
+    """By erf or tanh."""
+    return f"""
+    %point5 = arith.constant 0.5 : f32
+    %one = arith.constant 1.0 : f32
+    %k = arith.constant 0.70710678 : f32
+    %x = arith.mulf %s, %k : f32
+    %e = math.{inner} %x : f32
+    %u = arith.addf %one, %e : f32
+    %h = arith.mulf %point5, %s : f32
+    %t = arith.mulf %h, %u : f32
+"""

@@ -193,6 +193,12 @@ def test_long_chains() -> None:
     assert chain is None
 
 
+def _behind_gated(ops: str, result: str) -> str:
+    """GATED, and `ops` on its result %w."""
+    text = GATED.replace("  return %w : tensor<40x48xf32>", ops.strip())
+    return text.replace("-> tensor<40x48xf32> {", f"-> {result} {{", 1)
+
+
 def test_a_sum_over_rows_is_of_unknown_order() -> None:
     rows = """
   %sum = tensor.empty() : tensor<1x48xf32>
@@ -204,8 +210,7 @@ def test_a_sum_over_rows_is_of_unknown_order() -> None:
     linalg.yield %r : f32
   } -> tensor<1x48xf32>
   return %v : tensor<1x48xf32>"""
-    text = GATED.replace("  return %w : tensor<40x48xf32>", rows.strip())
-    text = text.replace("-> tensor<40x48xf32> {", "-> tensor<1x48xf32> {", 1)
+    text = _behind_gated(rows, "tensor<1x48xf32>")
     assert _draws(text).main.words.startswith("sums of unknown order")
 
 
@@ -290,8 +295,7 @@ def test_a_largest_element_is_off_by_what_the_elements_are() -> None:
     linalg.yield %r : f32
   } -> tensor<40xf32>
   return %v : tensor<40xf32>"""
-    text = GATED.replace("  return %w : tensor<40x48xf32>", rows.strip())
-    text = text.replace("-> tensor<40x48xf32> {", "-> tensor<40xf32> {", 1)
+    text = _behind_gated(rows, "tensor<40xf32>")
     report = tcir.validate(text, ["canonicalize"], inputs="random")
     assert report, str(report)
     with mlir_context() as context:

@@ -25,6 +25,7 @@ from .breaking import (
 )
 from .conv_epilogue_cases import BLOCK, CASES, IMPLICIT, NEGATED, OFFSET, REUSE, SCHEDULES
 from .conv_epilogue_text import FusedConv
+from .epilogue_text import KEEP, SILU_OF_SUMS, gelu_of_sums
 from .linalg_text import Conv
 from .oracle import convolution, integers
 
@@ -182,28 +183,8 @@ def test_gate_and_value_in_alternating_channels(pipeline: str, orders: int) -> N
 
 
 FUNCTIONS = {
-    "silu": """
-        %one = arith.constant 1.0 : f32
-        %negative = arith.negf %s : f32
-        %e = math.exp %negative : f32
-        %d = arith.addf %one, %e : f32
-        %t = arith.divf %s, %d : f32
-        linalg.yield %t : f32
-        """,
-    **{
-        f"gelu by {name}": f"""
-        %half = arith.constant 0.5 : f32
-        %one = arith.constant 1.0 : f32
-        %k = arith.constant 0.70710678 : f32
-        %c = arith.mulf %s, %k : f32
-        %e = math.{name} %c : f32
-        %u = arith.addf %one, %e : f32
-        %g = arith.mulf %half, %s : f32
-        %t = arith.mulf %g, %u : f32
-        linalg.yield %t : f32
-        """
-        for name in ("erf", "tanh")
-    },
+    "silu": SILU_OF_SUMS + KEEP,
+    **{f"gelu by {name}": gelu_of_sums(name) + KEEP for name in ("erf", "tanh")},
 }
 
 

@@ -7,7 +7,7 @@ from functools import cache
 
 from endtoend.block_scaled_text import F6A, F6B, F8A, F8B, UE8M0, BlockScaled, from_codes
 from endtoend.chain_text import TWO_PRODUCTS
-from endtoend.epilogue_text import TRUNCATE, Fused
+from endtoend.epilogue_text import KEEP, SILU_OF_SUMS, TRUNCATE, Fused
 from endtoend.linalg_text import Conv, Matmul
 
 from .planted import Program
@@ -63,17 +63,7 @@ DEQUANTISED = Fused(
     {"rows": ("f32", "m"), "columns": ("f32", "n")}, out="f32", element="i8", sums="i32",
     m=40, n=32, k=1440,
 )  # fmt: skip
-SILU = Fused(
-    """
-    %one = arith.constant 1.0 : f32
-    %negative = arith.negf %s : f32
-    %e = math.exp %negative : f32
-    %d = arith.addf %one, %e : f32
-    %t = arith.divf %s, %d : f32
-    linalg.yield %t : f32
-    """,
-    out="f32", m=40, n=32, k=32,
-)  # fmt: skip
+SILU = Fused(SILU_OF_SUMS + KEEP, out="f32", m=40, n=32, k=32)
 
 _TEXTS = {
     "matmul f16": ("matmul", Matmul(128, 32, 64, out="f16").text()),

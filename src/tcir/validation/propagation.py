@@ -122,11 +122,6 @@ class _Carrier:
             return self._structured(op, operands, values)
         if isinstance(op.opview, tc.EpilogueOp):
             return self._epilogue(op.opview, operands[0], values)
-        if op.name == "tensor.pad" and not _off(operands):
-            interpreter = Interpreter()
-            interpreter.values = {value: known.value for value, known in values.items()}
-            (padded,) = evaluate[op.name](interpreter, op.opview, *(k.value for k in operands))
-            return Known.exact(padded)
         return _elementwise(op, operands)
 
     def _sums(self, op: ir.Operation, operands: list[Known]) -> Known:
@@ -246,16 +241,18 @@ def _sums_at_once(op: ir.Operation) -> bool:
 
 
 def _padded(op: ir.Operation, operands: list[Known], values: Mapping[ir.Value, Known]) -> Known:
-    """A ``tensor.pad`` by sizes that are known, with a number of the function."""
+    """A ``tensor.pad`` by sizes that are known, with a number that is the same at every level."""
     from tcir._mlir import ir
 
     (number,) = list(op.regions[0].blocks[0])[-1].operands
-    if len(operands) != 1 or number not in values:
+    if len(operands) != 1 or (number in values and _off([values[number]])):
         raise NoBoundError(op.name)
+    interpreter, known = Interpreter(), operands[0]
+    interpreter.values = {value: each.value for value, each in values.items()}
+    (padded,) = evaluate[op.name](interpreter, op.opview, known.value)
     low, high = (ir.DenseI64ArrayAttr(op.attributes[f"static_{end}"]) for end in ("low", "high"))
-    widths, known = list(zip(low, high, strict=True)), operands[0]
-    errors = (np.pad(each, widths) for each in (known.error, known.square))
-    return Known(np.pad(known.value, widths, constant_values=values[number].value), *errors)
+    widths = list(zip(low, high, strict=True))
+    return Known(padded, *(np.pad(each, widths) for each in (known.error, known.square)))
 
 
 def _elementwise(op: ir.Operation, operands: list[Known]) -> Known:

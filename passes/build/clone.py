@@ -1,0 +1,48 @@
+"""Copies of ops that read other values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tcir._mlir import ir
+from tcir.dialect import tc
+from tcir.dialect.walk import walk
+
+Mapping = dict[ir.Value, ir.Value]
+
+
+def clone(op: ir.OpView, mapping: Mapping) -> ir.OpView:
+    """A copy of `op` at the insertion point with operands replaced, those of nested ops included.
+
+    Its results are mapped.
+    """
+    new = op.operation.clone()
+    for inner in walk(new.opview):
+        for number, operand in enumerate(inner.operation.operands):
+            if operand in mapping:
+                inner.operation.operands[number] = mapping[operand]
+    for old, result in zip(op.operation.results, new.results, strict=True):
+        mapping[old] = result
+    return new.opview
+
+
+def clone_epilogue(
+    after: tc.EpilogueOp,
+    sums: ir.Value,
+    out: ir.RankedTensorType,
+    element: Callable[[tc.ElementOp], tc.ElementOp],
+) -> ir.Value:
+    """`after` on `sums` in other dimensions; element: what reads another tensor there."""
+    made = tc.EpilogueOp(sums, out)
+    source = after.body.blocks[0]
+    kinds = [each.type for each in source.arguments]
+    body = made.body.blocks.append(*kinds, arg_locs=[after.location] * len(kinds))
+    known = dict(zip(source.arguments, body.arguments, strict=True))
+    with ir.InsertionPoint(body):
+        for each in source.operations:
+            with each.location:
+                if isinstance(each, tc.ElementOp):
+                    known[each.value] = element(each).value
+                else:
+                    clone(each, known)
+    return made.out
