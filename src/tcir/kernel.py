@@ -13,6 +13,7 @@ from tcir.errors import Error, IncompleteError, InputError, LaunchError
 from tcir.interp import Outcome, OutputSpec
 from tcir.program.execution import run_sequence
 from tcir.program.launch import Launch, LaunchSequence
+from tcir.program.launch_table import LaunchTable, launch_table, works_of
 from tcir.program.memory_image import is_image, to_memory
 from tcir.program.signature import Signature
 from tcir.run_options import DEFAULT_MAX_INSTRUCTIONS, RunOptions
@@ -61,6 +62,11 @@ class Kernel:
     def launch_config(self) -> Launch:
         """The launch of a program with only one."""
         return self.launches.only
+
+    @cached_property
+    def launch_table(self) -> LaunchTable:
+        """What each launch computes, what is fused into it, and the bytes between launches."""
+        return launch_table(self.launches, self.signature, works_of(self.ir.values()))
 
     @cached_property
     def cubin(self) -> bytes:

@@ -30,7 +30,7 @@ EXAMPLES = sorted(
 )
 INSTALLS = ("make", "git", "pip", ".ci")
 """Commands that clone or install: continuous integration is what runs them."""
-SLOW = ("resnet50", "conv_5x5", "more_convs", "warp_matmul.py", "nvfp4", "bench/")
+SLOW = ("resnet50", "conv_5x5", "more_convs", "warp_matmul.py", "nvfp4", "attention", "bench/")
 """Words in blocks that take more than a few seconds."""
 _MISTAKE = "tc-opt examples/mistakes/{} --pipeline=gemm"
 STATUS = {

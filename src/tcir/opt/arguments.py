@@ -14,7 +14,7 @@ from tcir.target import DEFAULT_TARGET, TARGETS
 
 CODE = ("llvm", "ptx", "cubin", "sass")
 """Values of ``--emit`` that are generated code."""
-_EMITS = ("mlir", "pretty", *CODE)
+_EMITS = ("mlir", "pretty", "launches", *CODE)
 
 _EPILOG = """\
 Every pass of tcir is a flag, --NAME or --NAME={option=value}, and so is every pass of MLIR;

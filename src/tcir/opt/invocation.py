@@ -17,6 +17,9 @@ from tcir.opt.arguments import CODE, chosen_pipeline
 from tcir.opt.containment import Checkpoint, Notes, write_atomic, write_json
 from tcir.opt.printing import IrPrinter, Progress, timing, with_source
 from tcir.passmanager.pipeline import Pass, Pipeline
+from tcir.program.launch import LaunchSequence
+from tcir.program.launch_table import Work, launch_table, works_in
+from tcir.program.signature import Signature, signature_of
 from tcir.program.source import (
     Chunk,
     Diagnostic,
@@ -105,6 +108,8 @@ class _ChunkRun(Watcher):
         self.report: Report | None = None
         self.checkpoint: Checkpoint | None = None
         self.saved = ""
+        self.signature: Signature | None = None
+        self.works: dict[str, Work] = {}
 
     def process(self, context: ir.Context) -> tuple[int, bytes]:
         """Exit code and result."""
@@ -124,6 +129,8 @@ class _ChunkRun(Watcher):
             print(session.report.header, file=sys.stderr, flush=True)
         try:
             self.progress.start("(input)")
+            if arguments.emit == "launches":
+                self.signature = signature_of(session.module)
             if session.validator is not None:
                 self._note("(input)", 0)
             with self._reproducer_of_failures():
@@ -153,6 +160,9 @@ class _ChunkRun(Watcher):
             from tcir.dialect.pretty import pretty
 
             return pretty(module).encode()
+        if self.signature is not None:
+            launches = LaunchSequence.from_module(module)
+            return f"{launch_table(launches, self.signature, self.works)}\n".encode()
         return self.printer.text(module).encode()
 
     # --- what the session tells --------------------------------------------------------------
@@ -164,6 +174,8 @@ class _ChunkRun(Watcher):
 
     def after_pass(self, index: int, item: Pass, module: ir.Module) -> None:
         self.printer.after(index, item, module)
+        if self.signature is not None:
+            self.works = works_in(module) or self.works
 
     def before_step(self, name: str, module: ir.Module) -> None:
         self.progress.start(name)

@@ -72,6 +72,12 @@ def find_program(module: ir.Module, entry: str | None = None) -> Program:
     return _only(module, programs)
 
 
+def programs_on_tensors(module: ir.Module) -> list[Program]:
+    """The programs of `module` in any order if all are functions on tensors, else none."""
+    programs = _programs(module)
+    return programs if all(program.level == "tensor" for program in programs) else []
+
+
 def workspace_bytes(module: ir.Module) -> tuple[int, ...]:
     """Sizes of the workspaces between the kernels of `module`: its attribute ``tc.workspaces``."""
     attributes = module.operation.attributes

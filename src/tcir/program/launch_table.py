@@ -1,0 +1,172 @@
+"""What the launches of a program compute, what is fused into each, and the bytes between them.
+
+Bytes are those of the buffers that a launch reads or writes, each counted once: what a kernel loads
+again for another tile, or leaves out, the machine counts (`tcir.interp.Outcome.counters`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+from tcir.interp import OutputSpec
+from tcir.program.launch import LaunchSequence
+from tcir.program.memory_image import image_spec
+from tcir.program.programs import programs_on_tensors
+from tcir.program.signature import Signature
+from tcir.program.source import mlir_context
+
+if TYPE_CHECKING:
+    from tcir._mlir import ir
+
+_BEHIND = ("tc.epilogue", "tc.quantise_blocks")
+"""Ops that a launch computes on sums, before they are stored."""
+_BODIES = ("linalg.generic", "linalg.map", "linalg.reduce", "tc.epilogue")
+"""Ops that say in their body what they compute."""
+_NO_WORK = (
+    "arith.constant", "func.return", "linalg.fill", "linalg.yield", "tc.element", "tc.yield",
+    "tensor.collapse_shape", "tensor.empty", "tensor.expand_shape", "tensor.yield",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Work:
+    """Ops of a launch, without their dialects; fused: those of its epilogue."""
+
+    computes: tuple[str, ...]
+    fused: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Row:
+    """One launch.
+
+    arguments: bytes of the caller's inputs that it reads
+    loaded:    bytes that earlier launches stored
+    stored:    bytes for later launches
+    results:   bytes of the caller's results
+    """
+
+    name: str
+    work: Work
+    arguments: int
+    loaded: int
+    stored: int
+    results: int
+
+    @property
+    def bytes(self) -> tuple[int, int, int, int]:
+        """All that it reads and writes."""
+        return self.arguments, self.loaded, self.stored, self.results
+
+
+@dataclass(frozen=True)
+class LaunchTable:
+    """The launches of a program in order; `str` of it is the table."""
+
+    rows: tuple[Row, ...]
+
+    @property
+    def total(self) -> tuple[int, int, int, int]:
+        """Sums of `Row.bytes`."""
+        arguments, loaded, stored, results = map(sum, zip(*(row.bytes for row in self.rows)))
+        return arguments, loaded, stored, results
+
+    def __str__(self) -> str:
+        head = ("launch", "computes", "fused behind it")
+        words = [
+            (row.name, ", ".join(row.work.computes), ", ".join(row.work.fused) or "-")
+            for row in self.rows
+        ]
+        wide = [max(map(len, column)) for column in zip(head, *words)]
+
+        def line(cells: Iterable[str], numbers: Iterable[object]) -> str:
+            left = [f"{cell:<{width}}" for cell, width in zip(cells, wide)]
+            return "  ".join([*left, *(f"{number:>10}" for number in numbers)])
+
+        rows = [line(cells, row.bytes) for cells, row in zip(words, self.rows)]
+        _, loaded, stored, _ = self.total
+        return "\n".join(
+            [
+                line(head, ("arguments", "loaded", "stored", "results")),
+                *rows,
+                line(("bytes", "", ""), self.total),
+                f"between launches: {stored} bytes stored, {loaded} bytes loaded",
+            ]
+        )
+
+
+def launch_table(
+    sequence: LaunchSequence, signature: Signature, works: Mapping[str, Work]
+) -> LaunchTable:
+    """The table of launches in order.
+
+    Of its buffers a launch writes those that no launch before it wrote, as when it is executed
+    (`tcir.program.execution`). works: by launch, see `works_of`; a launch without was added when
+    ops were tiled.
+    """
+    inputs, results = map(_sizes, (signature.inputs, signature.outputs))
+    sizes = [*inputs, *results, *sequence.workspaces]
+    first = len(inputs) + len(results)
+    known = set(range(len(inputs)))
+    rows = []
+    for launch in sequence.launches:
+        read = [n for n in launch.buffers if n in known]
+        written = [n for n in launch.buffers if n not in known]
+        known.update(written)
+        outside, inside = (
+            [sum(sizes[n] for n in numbers if (n < first) is caller) for numbers in (read, written)]
+            for caller in (True, False)
+        )
+        work = works.get(launch.name, Work(("(added by tiling)",)))
+        rows.append(Row(launch.name, work, outside[0], inside[0], inside[1], outside[1]))
+    return LaunchTable(tuple(rows))
+
+
+def works_of(texts: Iterable[str]) -> dict[str, Work]:
+    """What each launch computes, of a program after each pass, in order.
+
+    The last one on tensors says it: there each launch is a function, and its ops have names.
+    """
+    from tcir._mlir import ir
+
+    works: dict[str, Work] = {}
+    with mlir_context():
+        for text in texts:
+            found = works_in(ir.Module.parse(text))
+            if not found:
+                break
+            works = found
+    return works
+
+
+def works_in(module: ir.Module) -> dict[str, Work]:
+    """What each launch of a module of functions on tensors computes; of any other, nothing."""
+    works = {}
+    for program in programs_on_tensors(module):
+        ops = [op.operation for op in program.op.operation.regions[0].blocks[0]]
+        behind = [op for op in ops if op.name in _BEHIND]
+        computes = _names(op for op in ops if op not in behind)
+        works[program.name] = Work(computes, _names(behind))
+    return works
+
+
+def _sizes(specs: Sequence[OutputSpec]) -> list[int]:
+    images = map(image_spec, specs)
+    return [prod(image.shape) * image.dtype.itemsize for image in images]
+
+
+def _names(ops: Iterable[ir.Operation]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name.rpartition(".")[2] for op in ops for name in _work(op)))
+
+
+def _work(op: ir.Operation) -> list[str]:
+    """The ops that an op consists of: those of its body, or itself."""
+    if op.name in _NO_WORK:
+        return []
+    if op.name in _BODIES:
+        (block,) = op.regions[0].blocks
+        return [name for each in block for name in _work(each.operation)]
+    return [op.name]
