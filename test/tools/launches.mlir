@@ -1,5 +1,5 @@
 // RUN: %tc-opt %s --pipeline=gemm --emit=launches | %filecheck %s
-// RUN: not %tc-opt %s --raise-to-tc --emit=launches 2>&1 | %filecheck %s --check-prefix=EARLY
+// RUN: not %tc-opt %s --split-layers --emit=launches 2>&1 | %filecheck %s --check-prefix=EARLY
 
 // Rows of 37 elements are repacked: bytes of the copy are those of rows of 40. W is first: few rows are N.
 // CHECK: launch computes fused behind it arguments loaded stored results
