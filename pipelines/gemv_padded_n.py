@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tcir.passes.gemm.repack_gemm import RepackGemm
 from tcir.passes.gemv.tile_gemv_padded_n import TileGemvPaddedN
 from tcir.passes.raising.fuse_epilogue import FuseEpilogue
 from tcir.passes.raising.raise_block_scaled import RaiseBlockScaled
 from tcir.passes.raising.reorder_scales import ReorderScales
 from tcir.passes.raising.split_launches import SplitLaunches
 from tcir.passes.simt.convert_codes_to_simt import ConvertCodesToSimt
+from tcir.passes.simt.convert_repack_to_simt import ConvertRepackToSimt
 from tcir.passes.simt.convert_scales_to_simt import ConvertScalesToSimt
 from tcir.passmanager.pipeline import NamedPipeline, Pipeline, register_pipeline
 from tcir.pipelines.parts.tile_to_llvm import tile_to_llvm
@@ -46,8 +48,10 @@ def build(options: GemvPaddedNOptions) -> Pipeline:
         [
             FuseEpilogue(),
             RaiseBlockScaled(),
-            ReorderScales(operands="a"),
+            ReorderScales(in_place="b"),
+            RepackGemm(),
             SplitLaunches(),
+            ConvertRepackToSimt(),
             ConvertScalesToSimt(),
             ConvertCodesToSimt(),
             tile,
@@ -69,8 +73,8 @@ register_pipeline(
             "codes of fp4 and fp6 one to a byte (tensor of i8) by tc.pack_codes",
             "f32 accumulator, global scales tensor<f32>; after it elementwise linalg, arith ops on "
             "tensors, broadcasts of other arguments: its epilogue; result f32, f16 or bf16",
-            "static shapes, up to 128 columns; K a multiple of 64 with fp4, of 128 with fp6, of 32 "
-            "with fp8; rows of B's row-major scales multiples of 16 bytes",
+            "static shapes, up to 128 columns; K a multiple of the block; with a caller's blocked "
+            "scales of 64 with fp4, of 128 with fp6 or mixed fp4",
         ),
         build=build,
     )

@@ -5,6 +5,7 @@ from typing import Any
 from tcir._mlir import ext, ir
 from tcir.dialect.attributes import integers
 from tcir.dialect.operation import Op
+from tcir.dialect.ops.codes import PACKED_BITS
 from tcir.dialect.rules import Broken, verify
 from tcir.dialect.types import element_bytes
 
@@ -13,8 +14,9 @@ class RepackOp(Op, name="repack", lowered_by=("convert-repack-to-simt",)):
     """A tensor with its dimensions permuted and padded with zeros at the end.
 
     Dimension d of the result is dimension ``permutation[d]`` of ``source``, followed by zeros where
-    the result is longer. Below the tensor level it is a kernel of its own that reads ``source``
-    once and writes the result to a workspace, in a layout that TMA can encode.
+    the result is longer. Packed fp4 and fp6 keep their innermost dimension. Below the tensor level
+    it is a kernel of its own that reads ``source`` once and writes the result to a workspace, in a
+    layout that TMA can encode.
     """
 
     example = """
@@ -45,13 +47,18 @@ def _(op: RepackOp) -> Broken:
     RepackOp,
     "element",
     "tc",
-    "source and result must have the same element type of whole bytes, got {source} and {out}; a "
-    "repacking moves bits",
+    "source and result must have the same element type, of whole bytes, or packed in rows of whole "
+    "bytes that stay innermost, got {source} and {out}; a repacking moves bytes",
 )
 def _(op: RepackOp) -> Broken:
-    source, out = op.source.type.element_type, op.out.type.element_type
-    if source == out and element_bytes(source):
-        return None
+    source, out = op.source.type, op.out.type
+    if source.element_type == out.element_type:
+        if element_bytes(source.element_type):
+            return None
+        bits, order = PACKED_BITS.get(str(source.element_type)), integers(op, "permutation")
+        whole = bits and not any(kind.shape[-1] * bits % 8 for kind in (source, out))
+        if whole and order[-1:] == [source.rank - 1]:
+            return None
     return {"source": source, "out": out}
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from tcir._mlir import ir
+from tcir.dialect.ops.block_scaled import ZERO_PADDING
 from tcir.passes.build.diagnostics import match_failure
+from tcir.passes.build.limits import round_up
 from tcir.passes.build.scaled_shape import Operand, ScaledShape
 
 SMALLEST_SCALED = (
@@ -18,6 +20,21 @@ SMALLEST_SCALED = (
 
 PITCH = 16
 """Divisor of the strides of a tensor map, bytes; the padded types' follows from their K."""
+PADDED_UNIT = 128
+"""Elements that TMA pads to bytes at a time (CUDA driver API, 16U4_ALIGN16B, 16U6_ALIGN16B)."""
+
+
+def loadable_k(shape: ScaledShape) -> int:
+    """K rounded up to rows that TMA loads, of both operands."""
+    units = [
+        PADDED_UNIT
+        if operand.padded
+        else PITCH * 8 // operand.bits
+        if operand.rows * shape.batch > 1
+        else 1
+        for operand in (shape.a, shape.b)
+    ]
+    return round_up(shape.k, max(units))
 
 
 def check_scaled(op: ir.OpView, shape: ScaledShape) -> None:
@@ -34,12 +51,13 @@ def check_scaled(op: ir.OpView, shape: ScaledShape) -> None:
         _check_pitch(op, name, operand, shape)
     step = shape.step.k
     blocked = "blocked_128x4" in (shape.a.layout, shape.b.layout)
-    if blocked and shape.k % step:
+    if blocked and shape.k % step and ZERO_PADDING not in op.attributes:
         raise match_failure(
             op,
             f"expected K to be a multiple of {step}, got {shape.k}: an instruction of kind "
             f"{shape.step.kind} reads {shape.step.scales} scales a row, and those past K are "
-            "padding of the 128x4 layout, which may hold NaN; pad K with zeros",
+            "padding of the 128x4 layout, which may hold NaN; pass row-major scales, which a "
+            "kernel of its own brings to blocks padded with zeros",
             SMALLEST_SCALED,
         )
     if shape.b.layout == "row_major" and shape.n * shape.batch > 1 and shape.scales % 16:
@@ -52,13 +70,16 @@ def check_scaled(op: ir.OpView, shape: ScaledShape) -> None:
         )
 
 
+_PAD = "pad K with zeros, or pass row-major scales: then repack-gemm has kernels pad both operands"
+
+
 def _check_pitch(op: ir.OpView, name: str, operand: Operand, shape: ScaledShape) -> None:
-    if operand.padded and shape.k % 128:
+    if operand.padded and shape.k % PADDED_UNIT:
         raise match_failure(
             op,
-            f"expected K to be a multiple of 128 with {operand.element} in kind "
-            f"{shape.step.kind}, got {shape.k}: TMA pads 128 elements at a time (CUDA driver API); "
-            "pad K with zeros",
+            f"expected K to be a multiple of {PADDED_UNIT} with {operand.element} in kind "
+            f"{shape.step.kind}, got {shape.k}: TMA pads {PADDED_UNIT} elements at a time (CUDA "
+            f"driver API); {_PAD}",
             SMALLEST_SCALED,
         )
     pitch = operand.row_bytes(shape.k)
@@ -66,7 +87,6 @@ def _check_pitch(op: ir.OpView, name: str, operand: Operand, shape: ScaledShape)
         raise match_failure(
             op,
             f"expected rows of {name} to be multiples of {PITCH} bytes, got {pitch} (strides of a "
-            f"tensor map are; CUDA driver API); pad K with zeros to a multiple of "
-            f"{PITCH * 8 // operand.bits}",
+            f"tensor map are; CUDA driver API); {_PAD}",
             SMALLEST_SCALED,
         )

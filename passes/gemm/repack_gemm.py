@@ -1,4 +1,4 @@
-"""repack-gemm: operands that TMA cannot read get K innermost."""
+"""repack-gemm: operands that TMA cannot read get K innermost, padded with zeros."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from typing import ClassVar
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.limits import COPY_BYTES, TMA_STRIDE
+from tcir.dialect.ops.block_scaled import ZERO_PADDING
 from tcir.errors import InputError
 from tcir.passes.build.emit import i64s
 from tcir.passes.build.limits import round_up
+from tcir.passes.build.repack import repacked
+from tcir.passes.build.scaled_checks import loadable_k
+from tcir.passes.build.scaled_shape import ScaledShape
 from tcir.passes.build.tensor_functions import tensor_ops
 from tcir.passes.gemm.dense import operands_of
 from tcir.passmanager.pipeline import Pass, register_pass
@@ -23,7 +27,9 @@ class RepackGemm(Pass):
     """Inserts ``tc.repack`` before a ``tc.matmul`` whose operands cannot be loaded as they are.
 
     That is an operand whose rows are no multiple of `row_bytes`. K is padded with zeros, in both
-    operands.
+    operands. So it is before a ``tc.block_scaled_matmul``, also for elements that TMA pads to bytes
+    128 at a time, if the scales are in blocks that end in zeros (``zero_padding``): those of the
+    longer rows are the same. Others the tiling refuses.
 
     row_bytes: 16, the strides of a tensor map; 4, the least that cp.async copies
 
@@ -51,6 +57,8 @@ class RepackGemm(Pass):
         for op in tensor_ops(module):
             if isinstance(op, tc.MatmulOp | tc.GroupedMatmulOp):
                 _repack(op, self.row_bytes)
+            elif isinstance(op, tc.BlockScaledMatmulOp) and ZERO_PADDING in op.attributes:
+                _pad(op)
 
 
 _NEEDS = {
@@ -74,6 +82,22 @@ def _repack(op: tc.MatmulOp | tc.GroupedMatmulOp, row_bytes: int) -> None:
     remark(
         op,
         f"{_NEEDS[row_bytes]}: kernels of their own repack the operands, K = {padded} last",
+    )
+
+
+def _pad(op: tc.BlockScaledMatmulOp) -> None:
+    """Pads the rows of both block-scaled operands."""
+    shape = ScaledShape.of(op)
+    k = loadable_k(shape)
+    if k == shape.k or "row_major" in (shape.a.layout, shape.b.layout):
+        return
+    with ir.InsertionPoint(op), op.location:
+        for place, operand in ((0, op.a), (2, op.b)):
+            op.operation.operands[place] = repacked(operand, range(operand.type.rank), k)
+    remark(
+        op,
+        f"TMA cannot load rows of {shape.k} {shape.a.element} and {shape.b.element}: kernels of "
+        f"their own copy both operands, K = {k}",
     )
 
 

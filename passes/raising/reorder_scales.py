@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import ClassVar
 
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import string
-from tcir.dialect.ops.block_scaled import operand_scales_shape
+from tcir.dialect.limits import TMA_STRIDE
+from tcir.dialect.ops.block_scale import SCALE_ROWS
+from tcir.dialect.ops.block_scaled import ZERO_PADDING, operand_scales_shape
 from tcir.errors import InputError
+from tcir.passes.build.scaled_checks import loadable_k
+from tcir.passes.build.scaled_shape import ScaledShape
 from tcir.passmanager.pipeline import Pass, register_pass
 
 
@@ -18,7 +23,8 @@ from tcir.passmanager.pipeline import Pass, register_pass
 class ReorderScales(Pass):
     """Inserts ``tc.scales_to_blocked`` before every block-scaled product with row-major scales.
 
-    operands: whose scales: ``ab``, ``a`` or ``b``
+    in_place: "b": the scales of B stay as they are where TMA loads them so: one row, or up to 32
+              rows of a multiple of 16 bytes; not where repack-gemm pads K
 
     Before::
 
@@ -27,27 +33,47 @@ class ReorderScales(Pass):
     After::
 
         %1 = "tc.scales_to_blocked"(%sa)
-        %c = "tc.block_scaled_matmul"(%a, %1, %b, %sb) {a_scale_layout = "blocked_128x4", …}
+        %c = "tc.block_scaled_matmul"(%a, %1, %b, %sb)
+            {a_scale_layout = "blocked_128x4", …, zero_padding}
 
+    ``zero_padding`` says that the scales behind K are zeros, in all blocks that the product reads.
     Preserves the value of every element.
     """
 
     name: ClassVar[str] = "reorder-scales"
-    operands: str = "ab"
+    in_place: str = ""
+
+    def __post_init__(self) -> None:
+        if self.in_place not in ("", "b"):
+            raise InputError(f'reorder-scales: expected in-place of "" or b, got {self.in_place}')
 
     def run(self, module: ir.Module) -> None:
-        if self.operands not in ("ab", "a", "b"):
-            raise InputError(f"reorder-scales: expected operands ab, a or b, got {self.operands}")
         for function in module.body.operations:
             for op in list(function.regions[0].blocks[0]) if function.regions[0].blocks else []:
                 if isinstance(op, tc.BlockScaledMatmulOp):
-                    for side in self.operands:
-                        _reorder(op, side)
+                    self._visit(op)
+
+    def _visit(self, op: tc.BlockScaledMatmulOp) -> None:
+        blocked = [side for side in "ab" if string(op, f"{side}_scale_layout") != "row_major"]
+        shape = ScaledShape.of(op)
+        loadable = loadable_k(shape) == shape.k
+        for side in "ab":
+            scales = getattr(op, f"{side}_scales").type
+            stays = side in self.in_place and loadable and _tma_loads_rows(scales)
+            if side not in blocked and not stays:
+                _reorder(op, side)
+                if not blocked:
+                    op.operation.attributes[ZERO_PADDING] = ir.UnitAttr.get()
 
 
-def _reorder(op: ir.OpView, side: str) -> None:
-    if string(op, f"{side}_scale_layout") != "row_major":
-        return
+def _tma_loads_rows(scales: ir.RankedTensorType) -> bool:
+    """Whether row-major scales are copied as they are, 32 rows of 16 bytes to four sets."""
+    *outer, bytes_ = scales.shape
+    rows = outer[-1] if outer else 1
+    return prod(outer) == 1 or (rows <= SCALE_ROWS and bytes_ in TMA_STRIDE)
+
+
+def _reorder(op: tc.BlockScaledMatmulOp, side: str) -> None:
     scales = getattr(op, f"{side}_scales")
     shape = operand_scales_shape(op, side, "blocked_128x4")
     kind = ir.RankedTensorType.get(shape, scales.type.element_type)

@@ -9,6 +9,7 @@ from typing import ClassVar
 from tcir._mlir import arith, func, ir, scf
 from tcir.dialect import tc
 from tcir.dialect.attributes import integer_type, integers
+from tcir.dialect.ops.codes import PACKED_BITS
 from tcir.passes.build import simt
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.gpu_module import buffer_numbers, launch_order, target_of
@@ -21,7 +22,8 @@ from tcir.passmanager.pipeline import Pass, register_pass
 @register_pass
 @dataclass(frozen=True)
 class ConvertRepackToSimt(Pass):
-    """Turns every function of one ``tc.repack`` into a kernel, one thread an element.
+    """Turns every function of one ``tc.repack`` into a kernel, one thread an element, or a byte of
+    packed ones.
 
     threads: threads per CTA
 
@@ -53,7 +55,7 @@ class ConvertRepackToSimt(Pass):
                 function.operation.erase()
 
     def _convert(self, module: ir.Module, function: func.FuncOp, op: tc.RepackOp) -> None:
-        source, out = op.source.type, op.out.type
+        source, out = (_in_bytes(value.type) for value in (op.source, op.out))
         buffers, order = buffer_numbers(function, 2), launch_order(function)
         count = prod(out.shape)
         shape = simt.Shape(
@@ -63,6 +65,15 @@ class ConvertRepackToSimt(Pass):
             number = simt.add(simt.mul(simt.block_index(0), self.threads), simt.thread_index())
             with _only_if(simt.less(number, count)):
                 _copy(op, source, out, number, *(pointers[n] for n in buffers))
+
+
+def _in_bytes(kind: ir.RankedTensorType) -> ir.RankedTensorType:
+    """The tensor as it is in memory: rows of packed elements are rows of bytes."""
+    if str(kind.element_type) not in PACKED_BITS:
+        return kind
+    *rows, last = kind.shape
+    shape = [*rows, last * PACKED_BITS[str(kind.element_type)] // 8]
+    return ir.RankedTensorType.get(shape, integer_type(8))
 
 
 def _copy(

@@ -27,10 +27,27 @@ func.func @f(%w: tensor<8xf8E4M3FN>) {
 
 // -----
 
+// legal: tc.repack/element
+func.func @f(%w: tensor<3x8xf6E2M3FN>) {
+  %0 = "tc.repack"(%w) {permutation = array<i64: 0, 1>} : (tensor<3x8xf6E2M3FN>) -> tensor<3x16xf6E2M3FN>
+  return
+}
+
+// -----
+
+// illegal: tc.repack/element
+func.func @f(%w: tensor<4x8xf4E2M1FN>) {
+  // expected-error @+1 {{tc.repack: source and result must have the same element type, of whole bytes, or packed in rows of whole bytes that stay innermost, got tensor<4x8xf4E2M1FN> and tensor<8x4xf4E2M1FN>; a repacking moves bytes}}
+  %0 = "tc.repack"(%w) {permutation = array<i64: 1, 0>} : (tensor<4x8xf4E2M1FN>) -> tensor<8x4xf4E2M1FN>
+  return
+}
+
+// -----
+
 // illegal: tc.repack/element
 func.func @f(%w: tensor<8xf4E2M1FN>) {
-  // expected-error @+1 {{tc.repack: source and result must have the same element type of whole bytes, got f4E2M1FN and f4E2M1FN; a repacking moves bits}}
-  %0 = "tc.repack"(%w) {permutation = array<i64: 0>} : (tensor<8xf4E2M1FN>) -> tensor<16xf4E2M1FN>
+  // expected-error @+1 {{got tensor<8xf4E2M1FN> and tensor<9xf4E2M1FN>; a repacking moves bytes}}
+  %0 = "tc.repack"(%w) {permutation = array<i64: 0>} : (tensor<8xf4E2M1FN>) -> tensor<9xf4E2M1FN>
   return
 }
 

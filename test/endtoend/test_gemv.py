@@ -155,18 +155,17 @@ def test_two_f4_formats_differ_in_kind() -> None:
 @pytest.mark.parametrize(
     ("case", "says"),
     [
-        (BlockScaled(m=8, k=96), "K to be a multiple of 64, got 96: .* pad K with zeros"),
         (
-            BlockScaled(m=8, k=64, a=F6A, b=F6A, scale=UE8M0, block=32),
-            "K to be a multiple of 128 with e2m3 in kind mxf8f6f4, got 64: .* pad K with zeros",
+            BlockScaled(m=8, k=96, blocked="a1"),
+            "K to be a multiple of 64, got 96: .* pass row-major scales",
         ),
         (
-            BlockScaled(m=8, k=64, n=2),
-            "rows of B's scales to be multiples of 16 bytes, got 4 .* pad K to a multiple of 256",
+            BlockScaled(m=8, k=64, a=F6A, b=F6A, scale=UE8M0, block=32, blocked="a1b1"),
+            "K to be a multiple of 128 with e2m3 in kind mxf8f6f4, got 64: .* pass row-major",
         ),
         (
-            BlockScaled(m=8, k=16),
-            "rows of A to be multiples of 16 bytes, got 8 .* pad K with zeros",
+            BlockScaled(m=8, k=16, blocked="a1"),
+            "rows of A to be multiples of 16 bytes, got 8 .* pass row-major scales",
         ),
         (BlockScaled(m=8, k=256, n=17), "at most pad-n = 16 columns of B, got 17; take pad-n=32"),
         (

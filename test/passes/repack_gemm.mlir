@@ -46,3 +46,40 @@ func.func @aligned(%a: tensor<16x32xi8>, %b: tensor<16x16xi8>) -> tensor<32x16xi
   %c = "tc.matmul"(%a, %b) {a_layout = "km", b_layout = "kn"} : (tensor<16x32xi8>, tensor<16x16xi8>) -> tensor<32x16xi32>
   return %c : tensor<32x16xi32>
 }
+
+// -----
+
+// Block-scaled rows of 40 bytes, whose scales are in blocks that end in zeros: elements alone.
+// CHECK-LABEL: func.func @scaled(
+// CHECK: %[[A:.*]] = "tc.repack"(%arg0) {permutation = array<i64: 0, 1>} : (tensor<7x80xf4E2M1FN>) -> tensor<7x96xf4E2M1FN>
+// CHECK: %[[B:.*]] = "tc.repack"(%arg2) {permutation = array<i64: 0>} : (tensor<80xf4E2M1FN>) -> tensor<96xf4E2M1FN>
+// CHECK: "tc.block_scaled_matmul"(%[[A]], %arg1, %[[B]], %arg3)
+// REMARK: remark: TMA cannot load rows of 80 e2m1 and e2m1: kernels of their own copy both operands, K = 96
+func.func @scaled(%a: tensor<7x80xf4E2M1FN>, %sa: tensor<1x2x512xf8E4M3FN>, %b: tensor<80xf4E2M1FN>, %sb: tensor<1x2x512xf8E4M3FN>) -> tensor<7xf32> {
+  %c = "tc.block_scaled_matmul"(%a, %sa, %b, %sb) {zero_padding, block = 16 : i64, a_scale_layout = "blocked_128x4", b_scale_layout = "blocked_128x4", operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>}
+    : (tensor<7x80xf4E2M1FN>, tensor<1x2x512xf8E4M3FN>, tensor<80xf4E2M1FN>, tensor<1x2x512xf8E4M3FN>) -> tensor<7xf32>
+  return %c : tensor<7xf32>
+}
+
+// -----
+
+// A caller's blocks may end in NaN; fp6 without 128 elements a row.
+// CHECK-LABEL: func.func @scaled_by_the_caller(
+// CHECK-NOT: tc.repack
+// CHECK: return
+func.func @scaled_by_the_caller(%a: tensor<7x160xf6E2M3FN>, %sa: tensor<1x2x512xf8E8M0FNU>, %b: tensor<3x160xf6E2M3FN>, %sb: tensor<1x2x512xf8E8M0FNU>) -> tensor<7x3xf32> {
+  %c = "tc.block_scaled_matmul"(%a, %sa, %b, %sb) {block = 32 : i64, a_scale_layout = "blocked_128x4", b_scale_layout = "blocked_128x4", operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>}
+    : (tensor<7x160xf6E2M3FN>, tensor<1x2x512xf8E8M0FNU>, tensor<3x160xf6E2M3FN>, tensor<1x2x512xf8E8M0FNU>) -> tensor<7x3xf32>
+  return %c : tensor<7x3xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @scaled_in_place(
+// CHECK-NOT: tc.repack
+// CHECK: return
+func.func @scaled_in_place(%a: tensor<7x96xf4E2M1FN>, %sa: tensor<1x2x512xf8E4M3FN>, %b: tensor<96xf4E2M1FN>, %sb: tensor<6xf8E4M3FN>) -> tensor<7xf32> {
+  %c = "tc.block_scaled_matmul"(%a, %sa, %b, %sb) {zero_padding, block = 16 : i64, a_scale_layout = "blocked_128x4", b_scale_layout = "row_major", operandSegmentSizes = array<i32: 1, 1, 1, 1, 0, 0>}
+    : (tensor<7x96xf4E2M1FN>, tensor<1x2x512xf8E4M3FN>, tensor<96xf4E2M1FN>, tensor<6xf8E4M3FN>) -> tensor<7xf32>
+  return %c : tensor<7xf32>
+}
