@@ -97,7 +97,8 @@ class RunReport:
                 for i in self.incomplete
             ],
             "errors": [
-                {"code": e.code, "message": str(e), "site": str(e.site)} for e in self.errors
+                {"code": e.code, "message": str(e), "site": str(e.site), "who": e.who}
+                for e in self.errors
             ],
             "findings": [
                 {
@@ -108,6 +109,10 @@ class RunReport:
                     "missing": f.missing,
                     "cta": list(f.cta) if isinstance(f.cta, tuple) else f.cta,
                     "unpromised": f.unpromised is not None,
+                    "between": f.kind,
+                    "who": f.who,
+                    "place": f.place,
+                    "count": f.count,
                 }
                 for f in self.findings
             ],
@@ -124,6 +129,11 @@ class RunReport:
         }
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, max_findings: int | None = None) -> str:
+        """The report in lines: verdict, what was not executed, illegal acts, findings (errors
+        first, at most so many), how many there are, counters."""
         verdict = "ok" if self.ok else "incomplete" if self.incomplete else "failed"
         rate = self.instructions / self.seconds if self.seconds else 0.0
         seed = self.options.order_seed
@@ -135,13 +145,29 @@ class RunReport:
         ]
         lines += [f"incomplete: {i}" for i in self.incomplete]
         lines += [f"error: {e}" for e in self.errors]
-        for f in self.findings:
+        found = sorted(self.findings, key=lambda f: f.severity != "error")
+        for f in found[:max_findings]:
             lines.append(f"{f.severity}: {f.code}: {f.first}")
-            lines += [f"    {text}" for text in (f.second, f.missing) if text]
+            lines += [f"    {text}" for text in (f.second, f.missing, f.circumstances) if text]
+        if len(found) > len(found[:max_findings]):
+            lines.append(f"… {len(found) - len(found[:max_findings])} more findings not shown")
+        if summary := self.summary():
+            lines.append(summary)
         used = {k: v for k, v in self.counters.items() if v}
         if used:
             lines.append("counters: " + ", ".join(f"{k} {v}" for k, v in used.items()))
         return "\n".join(lines)
+
+    def summary(self) -> str:
+        """How many errors and warnings, and how often they occurred; "" if there are none."""
+        words = []
+        for severity, more in (("error", len(self.errors)), ("warning", 0)):
+            found = [f for f in self.findings if f.severity == severity]
+            if number := len(found) + more:
+                times = sum(f.count for f in found) + more
+                often = f" ({times} times)" if times > number else ""
+                words.append(f"{number} {severity}{'s' * (number > 1)}{often}")
+        return f"summary: {', '.join(words)}" if words else ""
 
 
 class Observer(Protocol):
@@ -248,7 +274,8 @@ def run_ptx(
         )
         machine.programmatic = programmatic
         report = RunReport(options=options)
-        params = parameters(function, layout, args, Buffers(machine, args))
+        buffers = Buffers(machine, args)
+        params = parameters(function, layout, args, buffers)
         program = decode(module, function, layout, bind_variables(module, machine))
         report.incomplete = program.incomplete
         if not program.incomplete:
@@ -257,6 +284,7 @@ def run_ptx(
                 _execute_together(program, launch, f"{function.name}\0{ptx}", report, observer)
             else:
                 _execute(program, launch, report, observer)
+        report.errors += map(_read_only_written, buffers.written())
         return report
 
     way = options
@@ -269,6 +297,15 @@ def run_ptx(
             report.options = options
             report.seconds = time.perf_counter() - started
             return report
+
+
+def _read_only_written(written: tuple[str, int]) -> MachineError:
+    name, byte = written
+    return MachineError(
+        "read-only-argument",
+        f"expected a kernel that only reads {name}, a read-only array, got byte {byte:#x} changed; "
+        "pass a copy, which it may write",
+    )
 
 
 def _execute_together(
@@ -352,6 +389,6 @@ def _execute(
     except Refusal as refusal:
         report.errors.append(MachineError(refusal.code, str(refusal), site="unknown"))
     report.output = "".join(launch.output)
-    report.findings = list(machine.findings)
+    report.findings = machine.findings.counted()
     report.counters = machine.counters.as_dict()
     report.instructions = launch.instructions

@@ -297,8 +297,10 @@ def test_undefined_bits_matter_where_they_are_used(name: str, assemble: Any) -> 
 def test_the_finding_names_origin_and_use() -> None:
     report, _ = run("add.u32 %r2, %u, 1;\n mul.lo.u32 %r9, %r2, 3;\n")
     (found,) = report.findings
-    assert "add.u32 %r2, %u, 1" in found.first and "%u (warp 0, lanes 0xffffffff)" == found.second
-    assert "st.global.u32 [%d1], %r9" in found.missing and "byte 0 of buffer 0" in found.missing
+    assert "add.u32 %r2, %u, 1" in found.first and found.second == "%u"
+    assert found.place == "%u (warp 0, all lanes)"
+    assert "st.global.u32 [%d1], %r9" in found.missing
+    assert "byte 0x0 of argument 0 (out): [0]" in found.missing
 
 
 DIVISION = "and.b32 %r2, %t, 3; "
@@ -327,8 +329,8 @@ def test_a_quotient_by_zero_is_undefined(body: str, assemble: Any) -> None:
     (found,) = report.findings
     assert found.code == "division-by-zero" and not report.ok, str(report)
     assert "div." in found.first or "rem." in found.first
-    lanes = "0xffffffff" if "%t, 0;" in body else "0x11111111"
-    assert f"lanes {lanes}" in found.second
+    lanes = "all lanes" if "%t, 0;" in body else "lanes 0, 4, 8, 12"
+    assert lanes in found.place
     assert "unspecified" in found.missing
     assemble(HEADER + DIVISION + body + STORE)
 

@@ -16,7 +16,9 @@ from tcir.debug.difference import FirstDifference
 from tcir.debug.session import run
 from tcir.debug.stop import Stop
 from tcir.debug.writers import LastWriters
+from tcir.errors import LaunchError
 
 __all__ = [
-    "Breakpoint", "FirstDifference", "Follower", "LastWriters", "Stop", "Stopped", "run",
+    "Breakpoint", "FirstDifference", "Follower", "LastWriters", "LaunchError", "Stop", "Stopped",
+    "run",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from tcir.debug.writers import LastWriters, last_writer, locate, words
 from tcir.interp.ptx.registers import S64
 from tcir.interp.ptx.syntax import Address, Reg
 from tcir.machine.order.clocks import Access
-from tcir.run import LaunchError, run_ptx
+from tcir.run import LaunchError, Uninitialized, run_ptx
 
 
 def run(
@@ -60,7 +60,7 @@ def _stop(
         report = run_ptx(ptx, args=args, observer=follower, **launch)
     except Stopped as stopped:
         reason, report = str(stopped), follower.report
-        report.findings = list(follower.machine.findings)
+        report.findings = follower.machine.findings.counted()
         report.counters = follower.machine.counters.as_dict()
         report.instructions = follower.launch.instructions
     else:
@@ -91,12 +91,14 @@ def _first_difference(
     if index is None:
         return stop
     place = f"argument {number} at [{', '.join(map(str, index))}]"
-    why = f"first difference: {place}: expected {wanted.expected[index]}, got {output[index]}"
 
     def find(machine: Any) -> Access | None:
         return last_writer(machine, output, index)
 
     access = find(ended.machine)
+    poison = access is None and isinstance(args[number], Uninitialized)
+    got = "poison" if poison else str(output[index])
+    why = f"first difference: {place}: expected {wanted.expected[index]}, got {got}"
     if access is None:
         return Stop(f"{why}; nothing wrote it", stop.report, ended)
     why += f"; written at {words(access)}"

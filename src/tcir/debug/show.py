@@ -4,18 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from tcir.machine.order.involved import lane_words
+
 _FULL = 0xFFFFFFFF
-
-
-def mask_words(mask: int) -> str:
-    """A lane mask: "all lanes", "lane 3", "lanes 0:8" or the bits."""
-    if mask == _FULL:
-        return "all lanes"
-    found = ranges(np.array([bool(mask >> n & 1) for n in range(32)]))
-    if len(found) == 1:
-        low, high = found[0]
-        return f"lane {low}" if high == low + 1 else f"lanes {low}:{high}"
-    return f"lanes {mask:#010x}"
 
 
 def ranges(flags: np.ndarray) -> list[tuple[int, int]]:
@@ -25,18 +16,19 @@ def ranges(flags: np.ndarray) -> list[tuple[int, int]]:
 
 
 def lanes_of(values: np.ndarray, undefined: int) -> str:
-    """One value if all lanes agree, a first value and a step if they count, else all 32."""
+    """One value if all lanes agree, a first value and a step if they count, else all 32; lanes in
+    which nothing wrote the register hold poison. values: [32], or [32, 2] of two halves."""
     if undefined == _FULL:
-        return "never written"
-    known = np.array([not undefined >> n & 1 for n in range(32)])
-    if known.all():
-        if (values == values[0]).all():
-            return f"{_one(values[0])} in all lanes"
-        if values.dtype.kind in "iu":
-            steps = np.diff(values.astype(np.int64))
-            if (steps == steps[0]).all():
-                return f"{_one(values[0])} + {int(steps[0])} * lane"
-    shown = [_one(v) if k else "-" for v, k in zip(values, known, strict=True)]
+        return "poison: never written"
+    known = [not undefined >> n & 1 for n in range(32)]
+    live = values[np.array(known)]
+    if (live == live[0]).all():
+        return f"{_one(live[0])} in {lane_words(_FULL & ~undefined)}" + _rest(undefined)
+    if values.ndim == 1 and values.dtype.kind in "iu" and not undefined:
+        steps = np.diff(values.astype(np.int64))
+        if (steps == steps[0]).all():
+            return f"{_one(values[0])} + {int(steps[0])} * lane"
+    shown = [_one(v) if k else "poison" for v, k in zip(values, known, strict=True)]
     width = max(map(len, shown))
     per_line = 8 if width <= 10 else 4
     lines = [
@@ -46,11 +38,17 @@ def lanes_of(values: np.ndarray, undefined: int) -> str:
     return ("\n" + " " * 4).join(["", *lines])
 
 
-def _one(value: np.generic) -> str:
+def _rest(undefined: int) -> str:
+    return f"; poison in {lane_words(undefined)}" if undefined else ""
+
+
+def _one(value: np.ndarray | np.generic) -> str:
+    if isinstance(value, np.ndarray):
+        return ":".join(_one(half) for half in value)
     if value.dtype.kind == "b":
         return str(int(value))
-    if value.dtype.kind == "f":
-        return f"{value:.9g}"
+    if value.dtype.kind in "fV":  # V: of ml_dtypes
+        return f"{float(value):.9g}"
     number = int(value)
     return str(number) if -10000 < number < 10000 else hex(number)
 

@@ -6,31 +6,68 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from tcir.debug.control import Follower, Group, groups
-from tcir.debug.show import lanes_of, mask_words, ranges, rows_of_bytes, rows_of_words
+from tcir.debug.show import lanes_of, ranges, rows_of_bytes, rows_of_words
 from tcir.interp.ptx.interpreter import WarpInterpreter
 from tcir.interp.ptx.registers import VIEW_DTYPES, view
 from tcir.interp.ptx.syntax import Address, Instruction, Pair, Reg, Site, Vector
 from tcir.interp.ptx.warp import Warp
+from tcir.machine.order.involved import lane_words
 from tcir.run import LaunchError, RunReport
 
 BYTES, ROWS, COLUMNS = 256, 4, 8
 """What a dump shows of shared and of tensor memory unless it is told."""
 
 
+SEEN_AS: dict[str, np.dtype[Any]] = {
+    **{f"{kind}{8 * n}": np.dtype(f"{kind}{n}") for n in (1, 2, 4, 8) for kind in "u"},
+    **{f"s{8 * n}": np.dtype(f"i{n}") for n in (1, 2, 4, 8)},
+    "f16": np.dtype("f2"), "f32": np.dtype("f4"), "f64": np.dtype("f8"),
+    "bf16": np.dtype(ml_dtypes.bfloat16), "f16x2": np.dtype("f2"), "f32x2": np.dtype("f4"),
+    "bf16x2": np.dtype(ml_dtypes.bfloat16),
+}  # fmt: skip
+"""Types that a register may be shown as; x2: two halves, the lower one first."""
+
+
 @dataclass(frozen=True)
 class Register:
-    """32 values; `undefined`: mask of the lanes in which nothing wrote it. A predicate is bool."""
+    """32 values, masked where nothing wrote them (poison); `undefined`: the mask of those lanes. A
+    predicate is bool; one seen as two halves has them as rows."""
 
     name: str
     type: str
-    values: np.ndarray
+    values: np.ma.MaskedArray[Any, Any]
     undefined: int
 
+    def seen_as(self, kind: str) -> Register:
+        """The same bits as another type: "f32", "s32", "f16x2", … of `SEEN_AS`."""
+        bits = np.ma.getdata(self.values)
+        if kind not in SEEN_AS or bits.dtype.kind == "b":
+            raise LaunchError(
+                f"register {self.name}: expected one of {', '.join(SEEN_AS)} to show it as, and no "
+                f"predicate, got {kind!r}"
+            )
+        dtype, halves = SEEN_AS[kind], 2 if kind.endswith("x2") else 1
+        if dtype.itemsize * halves != bits.dtype.itemsize:
+            raise LaunchError(
+                f"register {self.name}: expected a type of {bits.dtype.itemsize} bytes, got {kind}"
+            )
+        values = bits.view(dtype).reshape((32, 2) if halves == 2 else 32)
+        return Register(self.name, kind, _masked(values, self.undefined), self.undefined)
+
     def __str__(self) -> str:
-        return f"{self.name:<8} .{self.type:<6} {lanes_of(self.values, self.undefined)}"
+        values = np.ma.getdata(self.values)
+        return f"{self.name:<8} .{self.type:<6} {lanes_of(values, self.undefined)}"
+
+
+def _masked(values: np.ndarray, undefined: int) -> np.ma.MaskedArray[Any, Any]:
+    lanes = np.array([bool(undefined >> lane & 1) for lane in range(32)])
+    return np.ma.MaskedArray(
+        values, np.broadcast_to(lanes[(...,) + (None,) * (values.ndim - 1)], values.shape)
+    )
 
 
 class Stop:
@@ -154,22 +191,23 @@ class Stop:
             mark = "->" if warp is self.warp else "  "
             if not found:
                 lines.append(f"{mark} warp {warp.index}: ended")
-            waits = warp.agent.waiting is not None and not warp.agent.ended
             for group in found:
                 at = "the end" if group.next is None else str(group.next.site)
-                lines.append(f"{mark} warp {warp.index}, {mask_words(group.lanes)}: {at}")
+                lines.append(f"{mark} warp {warp.index}, {lane_words(group.lanes)}: {at}")
                 mark = "  "
-            if found and waits:
-                lines.append(f"       waits for {warp.agent.waiting_for}")
+            if found and not warp.agent.ended and (warp.agent.waiting or warp.agent.polls):
+                for pending in warp.agent.pending():
+                    who = lane_words(pending.lanes) if len(found) > 1 else ""
+                    lines.append(f"       {who}{' ' * bool(who)}waits for {pending.text}")
         return "\n".join(lines)
 
     def dump(self, specs: Iterable[str] = ()) -> str:
         """Parts of the state as text.
 
         specs: "registers", "registers=%r1,%rd2", "registers=all" (each optionally with a warp:
-        "registers@3=all"), "smem=0x400:0x480" (bytes), "tmem=0:4,0:16" (lanes, columns),
-        "mbarriers". None: the registers of the instruction, the mbarriers, and some of what was
-        written to the memories.
+        "registers@3=all", and as another type: "registers:f32=%r1"), "smem=0x400:0x480" (bytes),
+        "tmem=0:4,0:16" (lanes, columns), "mbarriers". None: the registers of the instruction, the
+        mbarriers, and some of what was written to the memories.
         """
         chosen = list(specs) or ["registers", "mbarriers", "smem", "tmem"]
         return "\n".join(line for spec in chosen for line in self._part(spec))
@@ -178,12 +216,13 @@ class Stop:
         if self.cta is None:
             return []
         name, _, value = spec.partition("=")
+        name, _, kind = name.partition(":")
         name, _, number = name.partition("@")
         try:
             warp = int(number) if number else None
             match name:
                 case "registers":
-                    return self._registers_text(value, warp)
+                    return self._registers_text(value, warp, kind)
                 case "mbarriers":
                     return [str(b) for b in self.mbarriers()] or ["no mbarrier is alive"]
                 case "smem":
@@ -194,11 +233,11 @@ class Stop:
             if isinstance(error, LaunchError):
                 raise
         raise LaunchError(
-            f"dump: expected registers[@WARP][=NAMES|all], smem[=FROM:TO], "
+            f"dump: expected registers[@WARP][:TYPE][=NAMES|all], smem[=FROM:TO], "
             f"tmem[=LANE:LANE,COLUMN:COLUMN] or mbarriers, got {spec!r}"
         )
 
-    def _registers_text(self, value: str, warp: int | None) -> list[str]:
+    def _registers_text(self, value: str, warp: int | None, kind: str) -> list[str]:
         if self.warp is None and warp is None and not value:
             return []
         index = self._find(warp).warp.index
@@ -206,6 +245,8 @@ class Stop:
             found = self.all_registers(warp=index)
         else:
             found = self.registers(value.split(",") if value else None, warp=index)
+        if kind:
+            found = [r.seen_as(kind) for r in found]
         return [f"registers of warp {index}:", *(f"  {r}" for r in found)]
 
     def _shared_text(self, value: str) -> list[str]:
@@ -283,4 +324,4 @@ def _register(warp: Warp, reg: Reg) -> Register:
     else:
         kind = view(reg.type)
         values = np.array(warp.v[kind][slot], VIEW_DTYPES[kind])
-    return Register(reg.name, reg.type.name, values, warp.undef[slot])
+    return Register(reg.name, reg.type.name, _masked(values, warp.undef[slot]), warp.undef[slot])

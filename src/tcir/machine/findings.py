@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+Key = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,9 @@ class Finding:
 
     severity "error": the result depends on timing, or is undefined, under the profile of the run
     (`RunOptions.ordering`). "warning": the outcome is the same in either order; or it is
-    `unpromised`, which the profile "isa" makes an error.
+    `unpromised`, which the profile "isa" makes an error. kind: what tells it from others of the
+    same two operations: whether lanes, warps or CTAs do not agree, or what is read. who, place: of
+    the first such event, who did it, and to which bytes; "": not known. count: such events.
     """
 
     severity: str
@@ -37,6 +41,21 @@ class Finding:
     missing: str
     cta: tuple[int, int, int] = (0, 0, 0)
     unpromised: Unpromised | None = None
+    kind: str = ""
+    who: str = ""
+    place: str = ""
+    count: int = 1
+
+    @property
+    def key(self) -> Key:
+        """The same for all events of this finding."""
+        return self.code, self.first, self.second, self.kind
+
+    @property
+    def circumstances(self) -> str:
+        """Who, which bytes, how often; in a CTA where nothing is known of who."""
+        words = [self.who or f"CTA {self.cta}", self.place]
+        return ": ".join(w for w in words if w) + (f"; {self.count} times" * (self.count > 1))
 
     def __str__(self) -> str:
         second = f" and {self.second}" if self.second else ""
@@ -44,21 +63,33 @@ class Finding:
 
 
 class Findings(list[Finding]):
-    """Findings without repetitions: the same pair of sites counts once, whatever the CTA."""
+    """Findings without repetitions: events of the same kind at the same two operations are one,
+    whatever the CTA, and counted."""
 
     LIMIT = 200
     """Of each severity, so that no flood of warnings hides an error."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._seen: set[tuple[str, str, str]] = set()
+        self._counts: dict[Key, int] = {}
         self._room: dict[str, int] = {}
 
+    def again(self, key: Key) -> bool:
+        """Whether there is one of this kind already; this event is counted."""
+        if key not in self._counts:
+            return False
+        self._counts[key] += 1
+        return True
+
     def append(self, finding: Finding) -> None:
-        key = (finding.code, finding.first, finding.second)
-        room = self._room.setdefault(finding.severity, self.LIMIT)
-        if key in self._seen or not room:
+        if self.again(finding.key):
             return
-        self._room[finding.severity] = room - 1
-        self._seen.add(key)
-        super().append(finding)
+        room = self._room.setdefault(finding.severity, self.LIMIT)
+        if room:
+            self._room[finding.severity] = room - 1
+            self._counts[finding.key] = 1
+            super().append(finding)
+
+    def counted(self) -> list[Finding]:
+        """All of them, each with the number of its events."""
+        return [replace(finding, count=self._counts[finding.key]) for finding in self]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import NoReturn
 
 from tcir import __version__
 from tcir.debug.command import FORMS
+from tcir.errors import LaunchError
 from tcir.run_options import DEFAULT_MAX_INSTRUCTIONS
 from tcir.target import DEFAULT_TARGET
 
@@ -32,17 +34,32 @@ arguments, one per kernel parameter, in order:
 """
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise LaunchError(f"{message} (tc-run --help)")
+
+
 def _sizes(text: str) -> tuple[int, ...]:
-    return tuple(int(n, 0) for n in text.split(","))
+    try:
+        return tuple(int(n, 0) for n in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected X[,Y,Z], got {text!r}") from None
+
+
+def _count(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"expected a number from 0 on, got {text!r}")
+    return int(text)
 
 
 def make_parser() -> argparse.ArgumentParser:
     """All flags."""
-    p = argparse.ArgumentParser(
+    p = _Parser(
         "tc-run",
         description="Executes a PTX kernel on the simulated machine.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
     )
     p.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
     p.add_argument("file", nargs="?", help="PTX text, or - for standard input")
@@ -50,34 +67,37 @@ def make_parser() -> argparse.ArgumentParser:
     p.add_argument("--grid", type=_sizes, metavar="X[,Y,Z]", help="CTAs")
     p.add_argument("--block", type=_sizes, metavar="X[,Y,Z]", help="threads of a CTA")
     p.add_argument("--cluster", type=_sizes, metavar="X[,Y,Z]", help="CTAs of a cluster (1)")
-    p.add_argument("--ctas-per-sm", type=int, default=1, metavar="N",
+    p.add_argument("--ctas-per-sm", type=_count, default=1, metavar="N",
                    help="CTAs that share tensor memory, and run side by side (1)")  # fmt: skip
     p.add_argument("--programmatic", action="store_true",
                    help="the launch may start before the one in front of it has ended: what is not "
                    "behind griddepcontrol.wait is a race with it")  # fmt: skip
-    p.add_argument("--dynamic-smem", type=int, metavar="BYTES", help="(0)")
+    p.add_argument("--dynamic-smem", type=_count, metavar="BYTES", help="(0)")
     p.add_argument("--arg", action="append", default=[], metavar="VALUE", help="see below")
     p.add_argument("--save", action="append", default=[], metavar="N=FILE.npy",
                    help="writes argument N (from 0) after the run")  # fmt: skip
     p.add_argument("--hazards", choices=("report", "off"), default="report")
-    p.add_argument("--seed", type=int, help="varies the order of completions and warps")
+    p.add_argument("--seed", type=_count, help="varies the order of completions and warps")
     p.add_argument(
         "--no-lockstep",
         action="store_true",
         help="runs every CTA on its own (same results, slower)",
     )
     p.add_argument("--numerics", choices=("exact", "fast"), default="exact")
-    p.add_argument("--max-instructions", type=int, default=DEFAULT_MAX_INSTRUCTIONS)
+    p.add_argument("--max-instructions", type=_count, default=DEFAULT_MAX_INSTRUCTIONS)
     p.add_argument("--ordering", choices=("silicon", "isa"), default="silicon",
                    help="isa: what only shipping code proves is an error, too")  # fmt: skip
     p.add_argument("--assume", action="append", default=[], metavar="NAME=ANSWER",
                    help="another answer to an open hardware question, see "
                    "--list-assumptions")  # fmt: skip
+    p.add_argument("--max-findings", type=_count, default=50, metavar="N",
+                   help="findings that are printed (%(default)s); --json has all")  # fmt: skip
     p.add_argument("--json", metavar="FILE", help="writes the report as JSON")
     p.add_argument("--break-at", metavar="WHERE", help=f"stops and shows the state: {FORMS}")
     p.add_argument("--dump", action="append", default=[], metavar="PART",
-                   help="what --break-at shows: registers[@WARP][=NAMES|all], smem[=FROM:TO], "
-                   "tmem[=LANE:LANE,COLUMN:COLUMN], mbarriers; may be repeated")  # fmt: skip
+                   help="what --break-at shows: registers[@WARP][:TYPE][=NAMES|all], "
+                   "smem[=FROM:TO], tmem[=LANE:LANE,COLUMN:COLUMN], mbarriers; "
+                   "may be repeated")  # fmt: skip
     p.add_argument("--bundle", type=Path, metavar="DIR", help="writes a folder to run on a GPU")
     p.add_argument(
         "--target",
@@ -85,7 +105,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="of the bundle's cubin (default %(default)s)",
     )
     p.add_argument("--pipeline", help="for --bundle of an MLIR program: how to compile it")
-    p.add_argument("--input-seed", type=int, default=0, help="of the MLIR program's inputs (0)")
+    p.add_argument("--input-seed", type=_count, default=0, help="of the MLIR program's inputs (0)")
     p.add_argument("--selftest", action="store_true", help="what a B200 says to the assumptions")
     p.add_argument("--list-assumptions", action="store_true", help="open hardware questions")
     return p

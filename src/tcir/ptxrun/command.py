@@ -26,7 +26,11 @@ Saves = list[tuple[str, np.ndarray[Any, Any]]]
 
 def main(words: Sequence[str]) -> int:
     """Runs tc-run with the given command line; returns the exit status."""
-    options = make_parser().parse_args(words)
+    try:
+        options = make_parser().parse_args(words)
+    except LaunchError as error:
+        print(f"tc-run: {error}", file=sys.stderr)
+        return 3
     if options.selftest:
         from tcir.runtime.selftest import main as selftest
 
@@ -76,7 +80,7 @@ def _run(options: argparse.Namespace) -> int:
     if options.json:
         Path(options.json).write_text(json.dumps(report.as_dict(), indent=2) + "\n")
     print(report.output, end="")
-    print(report)
+    print(report.text(options.max_findings))
     return report.exit_code
 
 

@@ -531,8 +531,9 @@ def _is_program_error(error: Exception) -> bool:
 
 
 def _words(finding: Any) -> str:
-    """Both operations of a finding, the missing edge, and the CTA."""
-    parts = [str(part) for part in (finding.first, finding.second, finding.missing) if part]
+    """Both operations of a finding or what it reads, the missing edge, and the CTA."""
+    place = "" if finding.kind else finding.place
+    parts = [str(p) for p in (finding.first, finding.second, place, finding.missing) if p]
     cta = "" if finding.cta is None else f" (CTA {finding.cta})"
     return "; ".join(parts) + cta
 

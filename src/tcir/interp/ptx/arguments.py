@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,6 +33,8 @@ class Buffers:
     def __init__(self, machine: Any, args: Sequence[Any]) -> None:
         self.machine = machine
         self.bound: list[tuple[np.ndarray, int]] = []
+        self.read_only: list[tuple[np.ndarray, np.ndarray, str]] = []
+        """Read-only arrays, the copies that the kernel gets, and their names."""
         parts = [part for a in args for part in (a if isinstance(a, list | tuple) else (a,))]
         self.arrays = [_array(a) for a in parts if _array(a) is not None]
         self.undefined = [
@@ -40,14 +43,10 @@ class Buffers:
             if isinstance(a, Uninitialized) or isinstance(a, TensorMap) and a.uninitialized
         ]
 
-    def address(self, array: np.ndarray) -> int:
+    def address(self, array: np.ndarray, name: str) -> int:
+        """The address of an argument; name: what reports call its buffer."""
         if array.dtype.hasobject:
             raise LaunchError("argument: expected an array of numbers, got one of Python objects")
-        if not array.flags.writeable:
-            raise LaunchError(
-                "argument: expected a writable array (buffers are written in place), got a "
-                "read-only one; pass a copy"
-            )
         if not array.flags.c_contiguous:
             raise LaunchError("argument: expected a C-contiguous array, got one with other strides")
         start = array.__array_interface__["data"][0]
@@ -62,9 +61,20 @@ class Buffers:
             if not whole.flags.c_contiguous:
                 raise LaunchError("argument: expected overlapping arrays to be views of one buffer")
         undefined = any(u is whole for u in self.undefined)
-        base = self.machine.memory.bind(whole, initialized=not undefined)
+        given = whole
+        if not whole.flags.writeable:
+            given = np.array(whole)
+            self.read_only.append((whole, given, name))
+        base = self.machine.memory.bind(given, initialized=not undefined, name=name)
         self.bound.append((whole, base))
         return base + start - whole.__array_interface__["data"][0]
+
+    def written(self) -> Iterator[tuple[str, int]]:
+        """Read-only arguments that the kernel wrote to: the name, and the first byte."""
+        for before, after, name in self.read_only:
+            kept = before.reshape(-1).view(np.uint8) == after.reshape(-1).view(np.uint8)
+            if not kept.all():
+                yield name, int(np.argmin(kept))
 
 
 def _array(arg: Any) -> np.ndarray | None:
@@ -74,21 +84,28 @@ def _array(arg: Any) -> np.ndarray | None:
     return arg if isinstance(arg, np.ndarray) else None
 
 
-def _struct(what: str, variable: Variable, parts: Sequence[Any], buffers: Buffers) -> bytes:
+def _called(n: int, variable: Variable) -> str:
+    """An argument, as reports call it: with its name, unless a compiler made it up."""
+    made_up = re.search(r"_param_\d+$", variable.name)
+    return f"argument {n}" if made_up else f"argument {n} ({variable.name})"
+
+
+def _struct(n: int, variable: Variable, parts: Sequence[Any], buffers: Buffers) -> bytes:
     """The parts of a by-value parameter, concatenated; padding is a part as well."""
-    out = b""
+    what, out = _what(n, variable), b""
     for place, part in enumerate(parts):
         here = f"{what}, part {place} at byte {len(out)}"
+        name = f"{_called(n, variable)}, part {place}"
         if isinstance(part, TensorMap):
             if variable.align < 64 or len(out) % 64:
                 raise LaunchError(
                     f"{here}: expected a tensor map at a multiple of 64 bytes of a parameter with "
                     f".align 64 or more, got .align {variable.align}; bytes(n) pads"
                 )
-            out += part.encode(buffers.address(part.array))
+            out += part.encode(buffers.address(part.array, name))
         elif isinstance(part, np.ndarray | Uninitialized) and not isinstance(part, np.generic):
             array = part.array if isinstance(part, Uninitialized) else part
-            out += buffers.address(array).to_bytes(8, "little")
+            out += buffers.address(array, name).to_bytes(8, "little")
         elif isinstance(part, bytes | bytearray):
             out += bytes(part)
         elif isinstance(part, np.generic):
@@ -103,19 +120,23 @@ def _struct(what: str, variable: Variable, parts: Sequence[Any], buffers: Buffer
     return out
 
 
+def _what(n: int, variable: Variable) -> str:
+    return f"argument {n} ({variable.name}: .{variable.type.name}, {variable.size} bytes)"
+
+
 def _parameter(n: int, variable: Variable, arg: Any, buffers: Buffers) -> bytes:
-    what = f"argument {n} ({variable.name}: .{variable.type.name}, {variable.size} bytes)"
+    what, name = _what(n, variable), _called(n, variable)
     if isinstance(arg, list | tuple):
-        return _struct(what, variable, arg, buffers)
+        return _struct(n, variable, arg, buffers)
     if isinstance(arg, np.ndarray | Uninitialized) and not isinstance(arg, np.generic):
         if variable.size != 8:
             raise LaunchError(f"{what}: expected a value of that size, got an array (a pointer)")
         array = arg.array if isinstance(arg, Uninitialized) else arg
-        return buffers.address(array).to_bytes(8, "little")
+        return buffers.address(array, name).to_bytes(8, "little")
     if isinstance(arg, TensorMap):
         if variable.size != 128 or variable.align < 64:
             raise LaunchError(f"{what}: expected .align 64 .b8 [128] for a tensor map")
-        return arg.encode(buffers.address(arg.array))
+        return arg.encode(buffers.address(arg.array, name))
     if isinstance(arg, bytes | bytearray):
         if len(arg) != variable.size:
             raise LaunchError(f"{what}: expected {variable.size} bytes, got {len(arg)}")
@@ -146,7 +167,9 @@ def bind_variables(module: Module, machine: Any) -> dict[str, int]:
                 f"got {variable.size}"
             )
         images[variable.name] = np.zeros(variable.size, np.uint8)
-        bound[variable.name] = machine.memory.bind(images[variable.name], result=False)
+        bound[variable.name] = machine.memory.bind(
+            images[variable.name], result=False, name=f"variable {variable.name}"
+        )
     for name, image in images.items():
         variable = module.variables[name]
         size = variable.type.size

@@ -63,7 +63,6 @@ class LaunchState:
         self._room = PRINTED
         self._clock = 0
         self._grid_workspace = 0
-        self._reported: set[tuple[int, str]] = set()
 
     def retire(self, agent: Agent, count: int, at: Site | None) -> None:
         """Counts warp instructions; ends the run when the budget is spent.
@@ -78,13 +77,6 @@ class LaunchState:
                 f"loop of {agent.name}? raise max_instructions if not",
                 site=agent.name if at is None else f"the loop from {at}",
             )
-
-    def first_report(self, line: int, what: str) -> bool:
-        """Whether this was not yet reported for a line of the text."""
-        if (line, what) in self._reported:
-            return False
-        self._reported.add((line, what))
-        return True
 
     def print(self, text: str) -> None:
         """Keeps what a thread prints, up to the size of the driver's buffer."""

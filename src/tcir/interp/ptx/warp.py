@@ -13,6 +13,7 @@ from tcir.interp.ptx.registers import LocalMemory, WarpStorage, unsigned_view
 from tcir.interp.ptx.syntax import Frame, Site
 from tcir.machine import Agent, Finding, MachineError
 from tcir.machine.memory.undefined import Origin, Undefined
+from tcir.machine.order.involved import lane_words
 
 Results = tuple[int, ...] | None
 """The slots that an instruction writes, if it does nothing else."""
@@ -93,9 +94,8 @@ class Warp:
             unknown = self.undefined(slot, mask, site)
             if unknown is None:
                 continue
-            if self.launch.first_report(site.line, str(unknown.origin.key)):
-                for finding in unknown.origin.findings(site):
-                    self.launch.report(finding)
+            for finding in unknown.origin.findings(site, self.agent.who):
+                self.launch.report(finding)
             self.undef[slot] &= ~mask
 
     def undefined(self, slot: int, mask: int, site: Site) -> Unknown | None:
@@ -114,7 +114,7 @@ class Warp:
         bits[where] = 0xFF if known is None else known.bits[where]
         if known is not None:
             return Unknown(bits, known.origin)
-        place = f"{self.names[slot]} (warp {self.index}, lanes {lanes:#010x})"
+        place = f"{self.names[slot]} (warp {self.index}, {lane_words(lanes)})"
         missing = "nothing wrote the register before"
         index = self.agent.cta.index
         what = self.names[slot]
@@ -200,9 +200,8 @@ class Warp:
         return MachineError(code, message, site=site)
 
     def _find(self, code: str, site: Site, second: str, missing: str) -> None:
-        if self.launch.first_report(site.line, code + second):
-            index = self.agent.cta.index
-            self.launch.report(Finding("error", code, str(site), second, missing, index))
+        index, who = self.agent.cta.index, self.agent.who
+        self.launch.report(Finding("error", code, str(site), second, missing, index, who=who))
 
     def undefined_arguments(self, site: Site) -> None:
         self._find("undefined-read", site, "what printf reads", "nothing wrote the bytes before")
@@ -220,7 +219,7 @@ class Warp:
             Finding(
                 "warning", "registers-before-wait", str(load), str(site),
                 "tcgen05.wait::ld between the load and the first use of its registers",
-                self.agent.cta.index,
+                self.agent.cta.index, who=self.agent.who,
             )
         )  # fmt: skip
 

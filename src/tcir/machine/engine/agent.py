@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tcir.machine.engine.circumstances import circumstances
 from tcir.machine.engine.grid_control import GridControl
 from tcir.machine.engine.launch_control import LaunchControl
 from tcir.machine.engine.operand_races import Race
@@ -21,7 +23,7 @@ from tcir.machine.errors import MachineError, NotModelled
 from tcir.machine.findings import Unpromised
 from tcir.machine.memory.cp_async import CpAsync
 from tcir.machine.memory.generic import Memory
-from tcir.machine.memory.memories import RANK_SHIFT
+from tcir.machine.memory.memories import RANK_SHIFT, address_words
 from tcir.machine.memory.protocols import AgentProtocol, CtaProtocol
 from tcir.machine.memory.st_async import StAsync
 from tcir.machine.memory.strong import StrongAccesses
@@ -45,6 +47,7 @@ from tcir.machine.order.clocks import (
     of_tensor_memory,
 )
 from tcir.machine.order.fence_marks import BY_FENCES
+from tcir.machine.order.involved import Involved, between
 from tcir.machine.order.lane_shadow import Granules
 from tcir.machine.order.lanes import (
     EACH,
@@ -56,7 +59,8 @@ from tcir.machine.order.lanes import (
     known_to,
     observed_of,
 )
-from tcir.machine.order.operation import Blocking, Waiting
+from tcir.machine.order.mbarrier import Mbarrier
+from tcir.machine.order.operation import Blocking, Pending, Waiting
 from tcir.machine.order.ordering import (
     MISSING_WARP_SYNC,
     SHIPPED,
@@ -135,6 +139,8 @@ class Agent:
         self.waiting: Waiting | None = None
         self.polls = ""
         """The condition it tests again and again without doing anything else."""
+        self._polled: dict[tuple[object, str], Pending] = {}
+        """What its lanes have found not to hold since it last did something else."""
         self.ended = False
         self.progress = 0
         """Grows with everything it does except polling."""
@@ -184,11 +190,22 @@ class Agent:
         """Runs until the agent ends, blocks or gives way."""
         self.waiting = None
         self.turns += 1
+        self.machine.running = self
         try:
             self.waiting = next(self._generator)
         except StopIteration:
             self.ended = True
             self.progress += 1
+        except (MachineError, NotModelled) as error:
+            error.who = error.who or self.who
+            raise
+        finally:
+            self.machine.running = None
+
+    @property
+    def who(self) -> str:
+        """What a report calls it."""
+        return f"{self.name} of CTA {self.cta.index}"
 
     def pause(self) -> Blocking:
         """Gives way to the other agents (a polling loop)."""
@@ -199,20 +216,36 @@ class Agent:
         if not self.polls:
             self.progress += count
 
-    def wait(self, ready: Callable[[], bool], describe: Callable[[], str]) -> Blocking:
+    def wait(
+        self,
+        ready: Callable[[], bool],
+        describe: Callable[[], str],
+        barrier: Mbarrier | None = None,
+    ) -> Blocking:
         """Blocks until ``ready()``."""
         while not ready():
-            yield Waiting(ready, describe)
+            yield Waiting(ready, describe, barrier)
 
     def proceed(self, site: object) -> None:
         """Notes that the agent executes ``site``, and so is not polling."""
         self.site = site
         self.polls = ""
+        self._polled.clear()
         self.progress += 1
 
-    def poll(self, site: object, condition: str) -> None:
+    def poll(self, site: object, condition: str, barrier: Mbarrier | None = None) -> None:
         """Notes that ``condition`` does not hold yet: no progress."""
         self.site, self.polls = site, condition
+        key = site, "" if barrier is None else f"{barrier.address:#x}"
+        self._polled[key] = Pending(self.lanes.active, condition, barrier)
+
+    def pending(self) -> list[Pending]:
+        """What it waits for, by groups of its lanes."""
+        found = dict(self._polled)
+        if self.waiting is not None:
+            now = Pending(self.lanes.active, self.waiting.describe(), self.waiting.barrier)
+            found[self.site, "" if now.barrier is None else f"{now.barrier.address:#x}"] = now
+        return list(found.values()) or [Pending(0, self.waiting_for)]
 
     def drain(self) -> None:
         """Finishes everything in flight in this cluster and makes it visible to this agent.
@@ -243,8 +276,9 @@ class Agent:
             raise MachineError(
                 "foreign-shared-memory",
                 f"expected an address in this CTA's shared memory ({self.cta.window:#x}, rank "
-                f"{self.cta.rank_in_cluster} of its cluster), got {address:#x}, rank {rank}: other "
-                "CTAs are reached with .shared::cluster and by what the ISA lists for it",
+                f"{self.cta.rank_in_cluster} of its cluster), got {address_words(address)}, rank "
+                f"{rank}: other CTAs are reached with .shared::cluster and by what the ISA lists "
+                "for it",
                 site=site,
             )
         return self.cta.cluster.at(rank, site)
@@ -424,14 +458,18 @@ class Agent:
                     touch = Touch(shadow, where, access, False, self._who(None))
                     self._pair(touch, writer, wrote=True)
                 else:
-                    self._not_constant(access, writer)
+                    self._not_constant(access, writer, shadow, where, wrote=True)
             shadow.record_constant(where, access)
 
-    def _not_constant(self, load: Access, write: Access) -> None:
+    def _not_constant(
+        self, load: Access, write: Access, shadow: Shadow, where: Granules, *, wrote: bool
+    ) -> None:
+        other, access = (write, load) if wrote else (load, write)
+        touch = Touch(shadow, where, access, not wrote, self._who(None))
         self.cta.report(
             "error", "non-coherent-load", load.site, write.site,
             "a plain load: the launch writes these bytes, and no barrier or fence orders the "
-            "non-coherent path (PTX ISA 9.7.9.9)",
+            "non-coherent path (PTX ISA 9.7.9.9)", self._involved(touch, other, wrote=wrote),
         )  # fmt: skip
 
     def note_write(
@@ -452,7 +490,7 @@ class Agent:
         if shadow is not None:
             if shadow.constant is not None:
                 for reader in shadow.constant_at(where):
-                    self._not_constant(reader, access)
+                    self._not_constant(reader, access, shadow, where, wrote=False)
             touch = Touch(shadow, where, access, True, self._who(lanes), same)
             concurrent = self._check(touch)
             if by := self._by_lane(touch):
@@ -497,7 +535,7 @@ class Agent:
                     "error", "race", f"{other.site} (lanes {verb}, each its own place)",
                     f"{access.site} (lanes {'write' if write else 'read'} each other's)",
                     "no data race, as both are relaxed or volatile, but what is read depends on "
-                    f"timing: {MISSING_WARP_SYNC}",
+                    f"timing: {MISSING_WARP_SYNC}", self._involved(touch, other, wrote=wrote),
                 )  # fmt: skip
 
     def check_write(self, shadow: Shadow | None, where: Granules, access: Access) -> None:
@@ -610,6 +648,7 @@ class Agent:
             missing = MISSING_WARP_SYNC
         if both_piped and listed(self.machine.assumptions, other, access):
             missing += "; or tcgen05.fence::before_thread_sync, a barrier and ::after_thread_sync"
+        involved = self._involved(touch, other, wrote=wrote)
         verb = f"{'writes' if wrote else 'reads'} {shadow.space}, then {access.kind} " + (
             "overwrites it" if touch.write else "reads it"
         )
@@ -620,11 +659,12 @@ class Agent:
                     f"order of issue of {other.kind} and {access.kind}",
                 ),
                 "issue-order", f"{other.site} ({other.kind} {verb})", access.site, missing,
+                involved,
             )  # fmt: skip
             return
         if self._marked(touch, other, BEYOND, wrote=wrote) or observed_beyond(self.clock, other):
             if _near(shadow, other):
-                self._report_scope(f"{other.site} ({other.kind} {verb})", access.site)
+                self._report_scope(f"{other.site} ({other.kind} {verb})", access.site, involved)
                 self._fences(touch, other, wrote)
                 return
             missing += f"; {SCOPE_OF_CLUSTER}"
@@ -634,12 +674,13 @@ class Agent:
                 Unpromised("9.7.16.5", "CUTLASS's Blackwell tutorials 04 and 05"),
                 "pair-dealloc", f"{other.site} ({other.kind} {verb})", access.site,
                 "a cluster barrier between what the peer does with its tensor memory and dealloc",
+                involved,
             )  # fmt: skip
             return
         if other.kind == "alloc" and known_to(self.met, other):
             # Its own kind: no other store may go without a release (DeepGEMM's is this word).
             self.cta.report_relaxed(
-                f"{other.site} ({other.kind} {verb})", access.site, "DeepGEMM's pairs"
+                f"{other.site} ({other.kind} {verb})", access.site, "DeepGEMM's pairs", involved
             )
             return
         if self._marked(touch, other, BY_FENCES, wrote=wrote):
@@ -648,32 +689,41 @@ class Agent:
                 "fence-before-barrier", f"{other.site} ({other.kind} {verb})", access.site,
                 "a fence by the thread that signals, behind the barrier (fence.acq_rel in front of "
                 "it is no part of a release pattern of another thread; fence.sc on both sides is)",
+                involved,
             )  # fmt: skip
             return
         race = Race(shadow, touch.where, other, access, f"{other.site} ({other.kind} {verb})")
-        if race.loses_rows(self, missing):
+        if race.loses_rows(self, missing, involved):
             return
         # The bytes are the same in either order: compilers let several warps store a constant.
         harmless = touch.same and other.kind == "generic"
         severity, code = ("warning", "same-value-race") if harmless else ("error", "race")
         self.cta.report(
             severity, code, f"{other.site} ({other.kind} {verb})", access.site,
-            f"not ordered: {missing}",
+            f"not ordered: {missing}", involved,
         )  # fmt: skip
 
-    def _report_scope(self, first: str, second: object) -> None:
+    def _involved(self, touch: Touch, other: Access, *, wrote: bool) -> Involved:
+        """Who and where, for a report about an access and an earlier one."""
+        pair, lanes = (other, touch.access), touch.lanes
+        return Involved(
+            between(other.component, touch.access.component),
+            partial(circumstances, self, touch.shadow, touch.where, pair, lanes, wrote),
+        )
+
+    def _report_scope(self, first: str, second: object, involved: Involved) -> None:
         self.cta.report(
             Unpromised(
                 "9.7.13.15.13", "CUTLASS's example 70 and DeepGEMM's pairs",
                 "order between CTAs by an arrival or a wait of scope .cta",
             ),
-            "mbarrier-scope", first, second, SCOPE_OF_CLUSTER,
+            "mbarrier-scope", first, second, SCOPE_OF_CLUSTER, involved,
         )  # fmt: skip
 
     def _fences(self, touch: Touch, other: Access, wrote: bool) -> None:
         """Ordered; are the fences there that the two kinds of access need besides?"""
         if touch.shadow.space == "tensor memory":
-            self._thread_sync_fences(other, touch.access)
+            self._thread_sync_fences(touch, other, wrote)
         elif wrote and other.proxy == "generic" and touch.access.proxy == "async":
             self._proxy_fence(touch, other)
 
@@ -687,6 +737,7 @@ class Agent:
                 Unpromised("9.7.16.6.5", "ThunderKittens", "a fence by another thread"),
                 "late-proxy-fence", other.site, touch.access.site,
                 "fence.proxy.async by the writing thread, before it synchronises",
+                self._involved(touch, other, wrote=True),
             )  # fmt: skip
             return
         self.cta.report(
@@ -694,9 +745,11 @@ class Agent:
             "missing-proxy-fence", other.site, touch.access.site,
             "fence.proxy.async between a write through the generic proxy and a use "
             "through the async proxy (PTX ISA 9.7.16.6.5)",
+            self._involved(touch, other, wrote=True),
         )  # fmt: skip
 
-    def _thread_sync_fences(self, other: Access, access: Access) -> None:
+    def _thread_sync_fences(self, touch: Touch, other: Access, wrote: bool) -> None:
+        access = touch.access
         if access.kind == "dealloc" or other.kind == "dealloc":
             return  # synchronous: a barrier is enough
         if other.component in (("ld", self.me), ("st", self.me)):
@@ -710,12 +763,14 @@ class Agent:
                 Unpromised("9.7.16.6.4", "Triton, Gluon and CuTe DSL"),
                 "missing-fence-after", other.site, access.site,
                 "tcgen05.fence::after_thread_sync between the wait and the access",
+                self._involved(touch, other, wrote=wrote),
             )  # fmt: skip
         elif other.component[0] in ("ld", "st") and not marked(self.clock, BEFORE, other):
             self.cta.report(
                 Unpromised("9.7.16.6.4", "Triton and Gluon"),
                 "missing-fence-before", other.site, access.site,
                 "tcgen05.fence::before_thread_sync between the access and the arrival",
+                self._involved(touch, other, wrote=wrote),
             )  # fmt: skip
 
 

@@ -17,7 +17,9 @@ from tcir.machine.engine.operand_races import RECENT
 from tcir.machine.errors import Deadlock, MachineError
 from tcir.machine.memory.protocols import MachineProtocol, OperandReads
 from tcir.machine.order.clocks import Component
-from tcir.machine.order.operation import Operation
+from tcir.machine.order.involved import lane_words
+from tcir.machine.order.lanes import WARP
+from tcir.machine.order.operation import Operation, Pending
 from tcir.machine.order.rounds import ClusterRound
 
 
@@ -160,18 +162,37 @@ class Cluster:
         self._mma.clear()
 
     def deadlock(self) -> Deadlock:
-        """Who waits for what."""
+        """Who waits for what, what the others wait for in the end first. Bytes that were announced
+        and did not come are a finding, too."""
         waiting = [a for a in self.agents if not a.ended]
         where = f"CTA {self.ctas[0].index}" + (
             f" to {self.ctas[-1].index}" if len(self.ctas) > 1 else ""
         )
+        for cta in self.ctas:
+            for barrier in cta.mbarriers.values():
+                if barrier.tx and not barrier.pending:
+                    cta.report(
+                        "error", "expect-tx-mismatch", (barrier.announced or (0, barrier.site))[1],
+                        "the deadlock",
+                        f"the announced and the arrived bytes differ by {barrier.tx}: {barrier}",
+                    )  # fmt: skip
 
-        def name(agent: Agent) -> str:
-            return agent.name if len(self.ctas) == 1 else f"{agent.name} of CTA {agent.cta.index}"
-
+        found = [(agent, p) for agent in waiting for p in agent.pending()]
+        found.sort(key=lambda each: each[1].rank)
+        groups: dict[str, tuple[list[str], Pending]] = {}
+        for agent, pending in found:
+            lanes = pending.lanes if pending.lanes & WARP != WARP else 0
+            name = agent.name if len(self.ctas) == 1 else agent.who
+            one = f"{name}, {lane_words(lanes)}" if lanes else name
+            groups.setdefault(pending.text, ([], pending))[0].append(one)
+        lines = [
+            f"{'; '.join(names)} wait{'s' * (names[1:] == [] and 'lanes' not in names[0])} for "
+            + pending.text
+            + (f"\n        {pending.barrier.lacks}" if pending.barrier and not n else "")
+            for n, (names, pending) in enumerate(groups.values())
+        ]
         return Deadlock(
             "deadlock",
-            f"{where}: no agent can go on: "
-            + "; ".join(f"{name(a)} waits for {a.waiting_for}" for a in waiting),
+            f"{where}: no agent can go on:" + "".join(f"\n    {line}" for line in lines),
             site=waiting[0].site if waiting else None,
         )

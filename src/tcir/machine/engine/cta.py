@@ -10,6 +10,7 @@ from tcir.machine.memory.tensor_memory import Sm, TensorMemory
 from tcir.machine.memory.undefined import Origin
 from tcir.machine.order.clocks import BEYOND, Access, Clock, Component, join, observed_beyond
 from tcir.machine.order.collected import Collected
+from tcir.machine.order.involved import Involved
 from tcir.machine.order.lanes import known_to, observed_of
 from tcir.machine.order.mbarrier import Mbarrier
 from tcir.machine.order.rounds import BarrierRound
@@ -34,7 +35,11 @@ class Cta:
         self.window = self.rank_in_cluster << RANK_SHIFT
         """The address of its first byte of shared memory."""
         self.launch = cluster.launch
-        self.smem = SharedMemory(machine.static_smem + machine.dynamic_smem, machine.checking)
+        self.smem = SharedMemory(
+            machine.static_smem + machine.dynamic_smem,
+            machine.checking,
+            dynamic=machine.dynamic_smem,
+        )
         zeros = machine.assumptions.alloc_content == "zeros"
         self.tmem = TensorMemory(machine.checking, zeros, tmem_seed, sm, f"CTA {index}")
         for shadow in (self.smem.shadow, self.tmem.shadow):
@@ -69,31 +74,46 @@ class Cta:
         return bool(self.agents) and all(a.ended for a in self.agents)
 
     def report(
-        self, severity: str | Unpromised, code: str, first: object, second: object, missing: str
+        self,
+        severity: str | Unpromised,
+        code: str,
+        first: object,
+        second: object,
+        missing: str,
+        involved: Involved | None = None,
     ) -> None:
-        """Adds a finding of this CTA: an "error", a "warning", or what the profile makes of it."""
+        """Adds a finding of this CTA: an "error", a "warning", or what the profile makes of it.
+
+        involved: of accesses to a memory; else it is about what the running agent does.
+        """
         if not self.machine.checking:
             return
         unpromised = None
         if isinstance(severity, Unpromised):
             unpromised, missing = severity, f"{missing}: {severity}"
             severity = "warning" if self.machine.options.ordering == "silicon" else "error"
+        one, other, kind = str(first), str(second), involved.kind if involved else ""
+        if self.machine.findings.again((code, one, other, kind)):
+            return
+        who, place = involved.words() if involved else (self.machine.who, "")
         self.machine.findings.append(
-            Finding(severity, code, str(first), str(second), missing, self.index, unpromised)
+            Finding(severity, code, one, other, missing, self.index, unpromised, kind, who, place)
         )
 
-    def report_relaxed(self, first: object, second: object, ships: str) -> None:
+    def report_relaxed(
+        self, first: object, second: object, ships: str, involved: Involved | None = None
+    ) -> None:
         """Adds a finding: only relaxed arrivals at a cluster barrier lie between the two."""
         self.report(
             Unpromised("9.7.13.3", ships, "order of memory by a relaxed arrival"),
             "relaxed-cluster-barrier", first, second,
-            "barrier.cluster.arrive without .relaxed, or a fence in front of it",
+            "barrier.cluster.arrive without .relaxed, or a fence in front of it", involved,
         )  # fmt: skip
 
     def report_undefined(self, origin: Origin, use: object) -> None:
         """Adds a finding: undefined bits matter at `use`."""
         if self.machine.checking:
-            for finding in origin.findings(use):
+            for finding in origin.findings(use, self.machine.who):
                 self.machine.findings.append(finding)
 
     # --- the end ---------------------------------------------------------------------------------

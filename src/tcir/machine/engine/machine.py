@@ -16,10 +16,10 @@ from tcir.machine.engine.completion_order import CompletionOrder
 from tcir.machine.engine.cta import Cta
 from tcir.machine.engine.residents import Residents
 from tcir.machine.errors import MachineError, NotModelled
-from tcir.machine.findings import Finding, Findings
+from tcir.machine.findings import Findings
 from tcir.machine.memory.effects import Effect
 from tcir.machine.memory.memories import GlobalMemory
-from tcir.machine.memory.protocols import Triple
+from tcir.machine.memory.protocols import AgentProtocol, Triple
 from tcir.machine.memory.tensor_memory import Sm
 from tcir.machine.order.strong import Place, Writes
 from tcir.run_options import DEFAULT_OPTIONS, RunOptions
@@ -75,7 +75,9 @@ class Machine:
         self.effects: Callable[[Effect | None], None] | None = None
         """Takes what operations of the tensor core do to the memories; None: one that is no
         function of arrays."""
-        self.findings: list[Finding] = Findings()
+        self.findings = Findings()
+        self.running: AgentProtocol | None = None
+        """The agent whose turn it is."""
         self.spin_limit = 2_000
         """Steps of a cluster without progress before it counts as waiting for another one."""
         self.cta_group: tuple[int, object] | None = None
@@ -97,6 +99,11 @@ class Machine:
         x, y, z = (p * c for p, c in zip(reversed(place), self.cluster, strict=True))
         return x, y, z
 
+    @property
+    def who(self) -> str:
+        """The agent whose turn it is, as a report names it; "": none."""
+        return "" if self.running is None else self.running.who
+
     def tmem_seed(self, cta: Triple) -> str | None:
         """What draws a CTA's places in tensor memory; None: allocations take the lowest."""
         seed = self.options.order_seed
@@ -116,7 +123,7 @@ class Machine:
             self._run(start, followers)
             self._report_undefined_results()
         except (MachineError, NotModelled) as error:
-            error.findings = list(self.findings)
+            error.findings = self.findings.counted()
             raise
 
     def _report_undefined_results(self) -> None:
@@ -124,11 +131,12 @@ class Machine:
         if not self.checking:
             return
         seen = set()
-        for number, buffer in enumerate(self.memory.buffers):
+        for buffer in self.memory.buffers:
             for at, origin in buffer.stored_undefined() if buffer.result else ():
                 if (key := (*origin.key, str(origin.stored))) not in seen:
                     seen.add(key)
-                    use = f"{origin.stored}, which leaves it in byte {at} of buffer {number}"
+                    place = buffer.words(at, at + 1)
+                    use = f"{origin.stored}, which leaves it in {place}"
                     for finding in origin.findings(use):
                         self.findings.append(finding)
 

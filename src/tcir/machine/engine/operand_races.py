@@ -16,6 +16,7 @@ from tcir.machine.findings import Unpromised
 from tcir.machine.memory.protocols import AgentProtocol, OperandReads
 from tcir.machine.memory.undefined import Origin
 from tcir.machine.order.clocks import Access, observed
+from tcir.machine.order.involved import Involved
 from tcir.machine.order.lane_shadow import Granules
 from tcir.machine.order.ordering import class_of, piped
 from tcir.machine.order.shadow import Shadow
@@ -33,7 +34,7 @@ class Race(NamedTuple):
     second: Access
     text: str
 
-    def loses_rows(self, agent: AgentProtocol, missing: str) -> bool:
+    def loses_rows(self, agent: AgentProtocol, missing: str, involved: Involved) -> bool:
         """Whether it is one of a TMA load and an mma, and nobody has used what the mma computes
         from these granules: it is undefined from now on. missing: what would order the two."""
         words, readers = self._operands(agent)
@@ -53,6 +54,7 @@ class Race(NamedTuple):
             ),
             "operand-race", self.text, self.second.site,
             f"{missing} ({span}: {found[0][1]}; what depends on them is undefined)",
+            involved,
         )  # fmt: skip
         return True
 

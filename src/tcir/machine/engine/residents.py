@@ -61,4 +61,4 @@ class Residents:
         found = [cluster.deadlock() for cluster in self._going]
         if len(found) == 1:
             return found[0]
-        return Deadlock("deadlock", "; ".join(d.message for d in found), site=found[0].site)
+        return Deadlock("deadlock", "\n    ".join(d.message for d in found), site=found[0].site)

@@ -70,11 +70,14 @@ class Memory:
                     self.read(space, addresses[part], nbytes, lanes=who, strong=strong, site=site)
                 )
             return gathered(found, parts)
-        memory, where = self.place(space, addresses, nbytes, site)
+        memory, where = self.place(space, addresses, nbytes, site, lanes)
         defined, undefined = memory.defined, None
         if defined is not None and not defined[where].all():
             first = int(addresses[(~defined[where]).any(axis=1).argmax()])
-            unwritten = self.origin(f"{space} bytes at {first:#x}", site, f"{space} bytes")
+            place = f"{space} bytes at {first:#x}"
+            if isinstance(memory, Buffer):
+                place = memory.words(first - memory.base, first - memory.base + nbytes)
+            unwritten = self.origin(place, site, f"{space} bytes")
             undefined = memory.missing(where, unwritten)
         counters = self.machine.counters
         if space == "global":
@@ -135,7 +138,7 @@ class Memory:
                     lanes=who, undefined=lost, strong=strong, kind=kind, site=site,
                 )  # fmt: skip
             return
-        memory, where = self.place(space, addresses, data.shape[1], site)
+        memory, where = self.place(space, addresses, data.shape[1], site, lanes)
         if space == "global":
             self.machine.counters.global_store += where.size
         else:
@@ -197,9 +200,17 @@ class Memory:
             self.agent.note_write(memory.shadow, memory.granules(where), access)
 
     def place(
-        self, space: str, addresses: Addresses, nbytes: int, site: object
+        self,
+        space: str,
+        addresses: Addresses,
+        nbytes: int,
+        site: object,
+        lanes: Addresses | None = None,
     ) -> tuple[Buffer | SharedMemory, Addresses]:
-        """The memory (its ``data``, ``defined``, ``shadow``) and the index of every byte in it."""
+        """The memory (its ``data``, ``defined``, ``shadow``) and the index of every byte in it.
+
+        lanes: whose the addresses are, for the error of one that is in no memory.
+        """
         low, high = extent(addresses)
         high += nbytes
         span = np.arange(nbytes)
@@ -207,9 +218,25 @@ class Memory:
             cta = self.shared_owner(space, addresses, site)
             cta.smem.check(low - cta.window, high - cta.window, site)
             return cta.smem, addresses[:, None] - cta.window + span
+        if not self.machine.memory.holds(low, high):
+            self._check_each(addresses, nbytes, site, lanes)
         buffer = self.machine.memory.find(low, high, site)
         self.watch(buffer)
         return buffer, addresses[:, None] - buffer.base + span
+
+    def _check_each(
+        self, addresses: Addresses, nbytes: int, site: object, lanes: Addresses | None
+    ) -> None:
+        """MachineError for the first address that is in no buffer; it names the lane."""
+        memory = self.machine.memory
+        for n, address in enumerate(addresses.tolist()):
+            if not memory.holds(address, address + nbytes):
+                try:
+                    memory.find(address, address + nbytes, site)
+                except MachineError as error:
+                    lane = "" if lanes is None else f", lane {lanes[n]}"
+                    error.who = f"{self.agent.name}{lane} of CTA {self.cta.index}"
+                    raise
 
     def shared_owner(self, space: str, addresses: Addresses, site: object) -> CtaProtocol:
         """Whose shared memory the addresses name; in "shared" it has to be this CTA's own."""

@@ -21,13 +21,26 @@ RANK_SHIFT = 24
 SHARED_LIMIT = DEFAULT_TARGET.smem_per_cta
 """Bytes of shared memory one CTA may use."""
 POISON = 0xCB
+_PATTERNS = POISON * 0x01010101_01010101, POISON * 0x01010101
+"""Registers of 8 and of 4 bytes that nothing wrote."""
+_NEAR = 1 << 20
+
+
+def address_words(address: int) -> str:
+    """An address in hexadecimal; poison, or what is a little beyond it, is called so."""
+    for pattern, size in zip(_PATTERNS, (8, 4), strict=True):
+        bits = address & (1 << 8 * size) - 1
+        if abs(bits - pattern) < _NEAR and address in (bits, bits - (1 << 8 * size)):
+            return f"poison ({bits:#x}: from a register or memory that nothing wrote)"
+    return f"{address:#x}"
 
 
 @dataclass
 class Buffer(Tracked):
     """One bound array: its bytes, and which of them are defined (None: all).
 
-    result: whether the caller reads it afterwards.
+    result: whether the caller reads it afterwards. name: what a report calls it; array: as the
+    caller has it.
     """
 
     base: int
@@ -37,6 +50,21 @@ class Buffer(Tracked):
     """Bytes that accesses are told apart by: an element of the array, at most 4."""
     shadow: Shadow | None = None
     result: bool = True
+    name: str = "a buffer"
+    array: NDArray[Any] | None = None
+
+    def words(self, low: int, high: int) -> str:
+        """Bytes ``low`` to ``high`` (exclusive) of it, and the elements that they are."""
+        span = f"byte {low:#x}" if high == low + 1 else f"bytes {low:#x}..{high - 1:#x}"
+        where = f"{span} of {self.name}"
+        array = self.array
+        if array is None or not array.ndim or not 0 <= low < high <= array.nbytes:
+            return where
+        first, last = (
+            ", ".join(str(int(n)) for n in np.unravel_index(at // array.itemsize, array.shape))
+            for at in (low, high - 1)
+        )
+        return f"{where}: [{first}]" + f" to [{last}]" * (first != last)
 
     def granules(self, where: NDArray[np.int64], aligned: bool = False) -> NDArray[np.int64]:
         """What indexes the shadow for an access of some bytes, int64 [n, bytes of an element];
@@ -67,17 +95,28 @@ class GlobalMemory:
         self._bases: list[int] = []
         self._next = GLOBAL_BASE
 
-    def bind(self, array: NDArray[Any], *, initialized: bool = True, result: bool = True) -> int:
+    def bind(
+        self,
+        array: NDArray[Any],
+        *,
+        initialized: bool = True,
+        result: bool = True,
+        name: str = "a buffer",
+    ) -> int:
         """Gives ``array`` (C-contiguous, written in place) an address, a multiple of 256.
 
         result: whether the caller reads it afterwards, so that it must not hold undefined bits.
+        name: what a report calls it.
         """
         if not array.flags.c_contiguous:
             raise ValueError(f"expected a C-contiguous array, got strides {array.strides}")
         data = array.reshape(-1).view(np.uint8)
         defined = None if initialized else np.zeros(data.size, bool)
         base = self._next
-        self.buffers.append(Buffer(base, data, defined, min(4, array.itemsize), result=result))
+        granule = min(4, array.itemsize)
+        self.buffers.append(
+            Buffer(base, data, defined, granule, result=result, name=name, array=array)
+        )
         self._bases.append(base)
         self._next = (base + data.size + GUARD + 255) // 256 * 256
         return base
@@ -89,13 +128,21 @@ class GlobalMemory:
             return self.buffers[i]
         raise MachineError("out-of-bounds", self._nearest(low, high), site=site)
 
+    def holds(self, low: int, high: int) -> bool:
+        """Whether a buffer holds bytes ``low`` (inclusive) to ``high`` (exclusive)."""
+        i = bisect_right(self._bases, low) - 1
+        return i >= 0 and high <= self.buffers[i].end
+
     def _nearest(self, low: int, high: int) -> str:
+        if (words := address_words(low)) != f"{low:#x}":
+            return f"expected an address in a buffer, got {words}"
         if not self.buffers:
             return f"expected an address in a buffer, got {low:#x} and no buffer at all"
         near = min(self.buffers, key=lambda b: max(b.base - low, high - b.end))
         return (
             f"expected an address in a buffer, got bytes {low:#x}..{high - 1:#x}: "
-            f"{low - near.base} bytes from the start of the nearest, which has {near.data.size}"
+            f"{low - near.base} bytes from the start of the nearest, which has {near.data.size} "
+            f"({near.name})"
         )
 
 
@@ -109,13 +156,13 @@ class SharedMemory(Tracked):
     granule = 4
     """Bytes that accesses are told apart by, until one of them is smaller: see `granules`."""
 
-    def __init__(self, size: int, hazards: bool) -> None:
+    def __init__(self, size: int, hazards: bool, *, dynamic: int = 0) -> None:
         if size > SHARED_LIMIT:
             raise MachineError(
                 "shared-memory-size",
                 f"expected at most {SHARED_LIMIT} bytes a CTA (227 KB), got {size}",
             )
-        self.size = size
+        self.size, self.dynamic = size, dynamic
         self.data = np.full(size, POISON, np.uint8)
         self.defined: NDArray[np.bool_] = np.zeros(size, bool)
         self.shadow = Shadow(size // 4 + 1, "shared memory") if hazards else None
@@ -149,8 +196,9 @@ class SharedMemory(Tracked):
     def check(self, low: int, high: int, site: object) -> None:
         """MachineError unless bytes [low, high) exist."""
         if low < 0 or high > self.size:
+            launch = "" if self.dynamic else "; the launch gives no dynamic shared memory"
             raise MachineError(
                 "out-of-bounds",
-                f"expected shared bytes in [0, {self.size}), got {low}..{high - 1}",
+                f"expected shared bytes in [0, {self.size}), got {low}..{high - 1}{launch}",
                 site=site,
             )

@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 
 from tcir.machine.assumptions import Assumptions
 from tcir.machine.counters import Counters
-from tcir.machine.findings import Finding, Unpromised
+from tcir.machine.findings import Findings, Unpromised
 from tcir.machine.memory.effects import Effect
 from tcir.machine.memory.memories import GlobalMemory, SharedMemory
 from tcir.machine.memory.tensor_memory import TensorMemory
 from tcir.machine.memory.undefined import Origin
 from tcir.machine.order.clocks import Access, Clock, Component, Scope
 from tcir.machine.order.collected import Collected
+from tcir.machine.order.involved import Involved
 from tcir.machine.order.lane_shadow import Granules
 from tcir.machine.order.lanes import Lanes
 from tcir.machine.order.mbarrier import Mbarrier
@@ -43,7 +44,8 @@ class MachineProtocol(Protocol):
     programmatic: bool
     counters: Counters
     effects: Callable[[Effect | None], None] | None
-    findings: list[Finding]
+    findings: Findings
+    running: AgentProtocol | None
     memory: GlobalMemory
     strong: dict[Place, Writes]
     cta_group: tuple[int, object] | None
@@ -51,6 +53,8 @@ class MachineProtocol(Protocol):
     dynamic_smem: int
     spin_limit: int
 
+    @property
+    def who(self) -> str: ...
     def take_over(self) -> Triple | None: ...
 
 
@@ -114,9 +118,17 @@ class CtaProtocol(Protocol):
     @property
     def launch(self) -> Callable[[Operation], None]: ...
     def report(
-        self, severity: str | Unpromised, code: str, first: object, second: object, missing: str
+        self,
+        severity: str | Unpromised,
+        code: str,
+        first: object,
+        second: object,
+        missing: str,
+        involved: Involved | None = None,
     ) -> None: ...
-    def report_relaxed(self, first: object, second: object, ships: str) -> None: ...
+    def report_relaxed(
+        self, first: object, second: object, ships: str, involved: Involved | None = None
+    ) -> None: ...
     def report_undefined(self, origin: Origin, use: object) -> None: ...
 
 
@@ -150,10 +162,14 @@ class AgentProtocol(Protocol):
     def machine(self) -> MachineProtocol: ...
     @property
     def mbarrier(self) -> FindsMbarriers: ...
+    @property
+    def who(self) -> str: ...
 
     def proceed(self, site: object) -> None: ...
-    def poll(self, site: object, condition: str) -> None: ...
-    def wait(self, ready: Callable[[], bool], describe: Callable[[], str]) -> Blocking: ...
+    def poll(self, site: object, condition: str, barrier: Mbarrier | None = ...) -> None: ...
+    def wait(
+        self, ready: Callable[[], bool], describe: Callable[[], str], barrier: Mbarrier | None = ...
+    ) -> Blocking: ...
     def cta_of(self, address: int, site: object, *, own: bool = ...) -> CtaProtocol: ...
     def multicast(self, address: int, cta_mask: int | None, site: object) -> list[int]: ...
     def group(self, cta_group: int, site: object) -> tuple[CtaProtocol, ...]: ...

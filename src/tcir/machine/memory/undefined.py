@@ -43,15 +43,20 @@ class Origin:
         own = str(self.site), self.what or self.place
         return own + tuple(word for other in self.beside for word in other.key)
 
-    def findings(self, use: object) -> list[Finding]:
-        """use: where the undefined bits matter."""
+    def findings(self, use: object, who: str = "") -> list[Finding]:
+        """use: where the undefined bits matter; who: to whom."""
         found = []
         for origin in (self, *self.beside):
             missing = origin.missing
             if str(use) != str(origin.site):
                 missing = f"{missing}; what depends on it matters at {use}"
-            first = str(origin.site)
-            found.append(Finding("error", origin.code, first, origin.place, missing, origin.cta))
+            what, place = origin.what or origin.place, origin.place if origin.what else ""
+            found.append(
+                Finding(
+                    "error", origin.code, str(origin.site), what, missing, origin.cta,
+                    who=who, place=place,
+                )
+            )  # fmt: skip
         return found
 
     def and_by(self, other: Origin) -> Origin:

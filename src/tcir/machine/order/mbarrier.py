@@ -90,6 +90,8 @@ class Mbarrier:
     """For the open phase."""
     asked: int = -1
     """The last phase that somebody found open, or waited for."""
+    announced: tuple[int, object] | None = None
+    """Bytes and site of the last expect_tx."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.count <= MAX_COUNT:
@@ -139,6 +141,7 @@ class Mbarrier:
     def expect(self, nbytes: int, site: object) -> None:
         """expect_tx. By itself it ends no phase: that takes an arrival or bytes (9.7.13.15.5)."""
         self.check_live(site)
+        self.announced = nbytes, site
         self._move(nbytes, site)
 
     def complete_tx(self, nbytes: int, number: int, site: object) -> None:
@@ -197,6 +200,17 @@ class Mbarrier:
     def spare(self) -> bool:
         """Whether its open phase has bytes announced that nothing sends and nobody asked for."""
         return self.tx > 0 and not self.landed and self.asked != self.phase
+
+    @property
+    def lacks(self) -> str:
+        """What its open phase lacks."""
+        words = [f"{self.pending} of {self.count} arrivals"] if self.pending else []
+        if self.tx > 0 and self.announced:
+            nbytes, site = self.announced
+            words.append(f"{self.tx} of the {nbytes} bytes announced at {site}")
+        if self.tx < 0:
+            words.append(f"an announcement of the {-self.tx} bytes that came")
+        return f"initialised at {self.site}; it lacks {' and '.join(words) or 'nothing'}"
 
     def __str__(self) -> str:
         return (

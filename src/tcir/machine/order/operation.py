@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tcir.machine.order.clocks import Access
+from tcir.machine.order.mbarrier import Mbarrier
 
 
 @dataclass(eq=False)
@@ -33,10 +35,34 @@ class Operation:
 
 
 class Waiting:
-    """What a blocked agent waits for: it can run again once ``ready()``."""
+    """What a blocked agent waits for: it can run again once ``ready()``. barrier: the mbarrier, if
+    it is one."""
 
-    def __init__(self, ready: Callable[[], bool], describe: Callable[[], str]) -> None:
-        self.ready, self.describe = ready, describe
+    def __init__(
+        self,
+        ready: Callable[[], bool],
+        describe: Callable[[], str],
+        barrier: Mbarrier | None = None,
+    ) -> None:
+        self.ready, self.describe, self.barrier = ready, describe, barrier
+
+
+class Pending(NamedTuple):
+    """A condition that lanes of an agent wait for. lanes: a mask; 0: all of them."""
+
+    lanes: int
+    text: str
+    barrier: Mbarrier | None = None
+
+    @property
+    def rank(self) -> int:
+        """How likely it is what the others wait for in the end: bytes that do not come, then what a
+        single lane waits for, who mostly is the one that issues, then other mbarriers."""
+        if self.barrier is None:
+            return 3
+        if self.barrier.tx and not self.barrier.pending:
+            return 0
+        return 1 if self.lanes and not self.lanes & (self.lanes - 1) else 2
 
 
 Blocking = Generator[Waiting | None, None, None]

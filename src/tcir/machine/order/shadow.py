@@ -85,6 +85,28 @@ class Shadow:
         written = np.isin(writer, named)
         return where[written.any(axis=1) if self.bytewise else written]
 
+    def flat(self, where: Granules) -> NDArray[np.int64]:
+        """The granules as numbers of a flat array, in the shape that ``where`` has."""
+        if isinstance(where, np.ndarray) and self.writer.ndim == 1:
+            return where
+        if isinstance(where, slice) and self.writer.ndim == 1:
+            return np.arange(where.start, where.stop)
+        return np.arange(self.writer.size).reshape(self.writer.shape)[where]
+
+    def met(self, where: Granules, other: Access, wrote: bool) -> NDArray[np.bool_]:
+        """Which of the granules an earlier access wrote, or read, last, in the shape of `flat`; all
+        of them if the record names it no more."""
+        current = self.writer[where] if wrote else self.readers[where]
+        named = [
+            i for i in _distinct(current)
+            if any(
+                self.accesses[n - 1] is other
+                for n in (frozenset({i} - {0}) if wrote else self._members(i))
+            )
+        ]  # fmt: skip
+        found = np.isin(current, named)
+        return found if found.any() else ~found
+
     def readers_at(self, where: Granules) -> list[Access]:
         """Distinct accesses that read the granules since they were last written."""
         found: set[int] = set()

@@ -177,7 +177,7 @@ class Mbarriers:
             wait = self.remembered.get((address, parity))
             barrier.asked = barrier.phase
             if wait is None or wait.released is None:
-                self.agent.poll(site, f"parity {parity} of {barrier} at {site}")
+                self.agent.poll(site, f"parity {parity} of {barrier} at {site}", barrier)
                 return False
             released = wait.released
             self._overtaken(address, site)
@@ -196,6 +196,7 @@ class Mbarriers:
         yield from self.agent.wait(
             lambda: wait.released is not None or not barrier.live,
             lambda: f"parity {barrier.phase & 1} of {barrier} at {site}",
+            barrier,
         )
         barrier.check_live(site)
 

@@ -27,6 +27,7 @@ from tcir.interp.ptx.registry import instruction
 from tcir.interp.ptx.syntax import TYPES, Type
 from tcir.interp.ptx.warp import Warp
 from tcir.machine.memory.undefined import Origin
+from tcir.machine.order.involved import lane_words
 
 INTS = ("u16", "s16", "u32", "s32", "u64", "s64")
 #: Two integers in a 32-bit register, each with an arithmetic of its own: add, min and max.
@@ -222,7 +223,7 @@ def _division(d: Decode, fn: Callable[..., np.ndarray]) -> Op:
         divide(w, m)
         zero &= ~w.undef[target]
         if zero:
-            place = f"{name} (warp {w.index}, lanes {zero:#010x})"
+            place = f"{name} (warp {w.index}, {lane_words(zero)})"
             missing = "a divisor other than 0: the result of another is unspecified"
             origin = Origin("division-by-zero", site, place, missing, w.agent.cta.index, name)
             w.define(target, zero, Unknown(np.full((32, kind.size), 0xFF, np.uint8), origin))

@@ -23,7 +23,7 @@ from tcir.interp.ptx.warp import Warp
 from tcir.interp.ptx.windows import SPACES
 from tcir.machine import MachineError
 from tcir.machine.memory.generic import extent, gathered
-from tcir.machine.memory.memories import GUARD
+from tcir.machine.memory.memories import GUARD, address_words
 from tcir.machine.memory.undefined import Origin, Undefined
 from tcir.machine.order.strong import Place as StrongPlace
 from tcir.machine.order.strong import Strong
@@ -73,7 +73,7 @@ def check_aligned(w: Warp, at: np.ndarray, nbytes: int, site: Site) -> None:
     if nbytes > 1 and (at & (nbytes - 1)).any():
         bad = int(at[(at & (nbytes - 1)) != 0][0])
         raise w.error(
-            "misaligned-address", f"expected a multiple of {nbytes}, got {bad:#x}",
+            "misaligned-address", f"expected a multiple of {nbytes}, got {address_words(bad)}",
             site,
         )  # fmt: skip
 

@@ -1,0 +1,82 @@
+"""Who takes part in a hazard: lanes, warps and CTAs, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import NamedTuple
+
+from tcir.machine.order.clocks import EARLIER, Access, Component
+from tcir.machine.order.lanes import EACH, TOGETHER, WARP, members
+
+LANES, WARPS, CTAS, LAUNCHES = "between lanes", "between warps", "between CTAs", "between launches"
+
+_UNITS = {"tc": "tensor core", "ld": "tcgen05.ld", "st": "tcgen05.st", "bulk": "bulk copies",
+          "bulk write": "bulk copies"}  # fmt: skip
+
+
+def lane_words(mask: int) -> str:
+    """A lane mask: "all lanes", "lane 3", "lanes 0 to 7" or "lanes 0, 2, 4"; "" for no lane."""
+    mask &= WARP
+    if mask == WARP:
+        return "all lanes"
+    lanes = list(members(mask))
+    if len(lanes) < 2:
+        return "".join(f"lane {n}" for n in lanes)
+    if lanes[-1] - lanes[0] == len(lanes) - 1:
+        return f"lanes {lanes[0]} to {lanes[-1]}"
+    return f"lanes {', '.join(map(str, lanes[:8]))}" + ", …" * (len(lanes) > 8)
+
+
+def issuer(component: Component) -> tuple[Hashable, Hashable]:
+    """The agent of a line of events: its CTA and its number there; of TMA, no number."""
+    head, agent = component[0], component[1]
+    if isinstance(head, tuple) and len(head) == 3:
+        return head, agent
+    if isinstance(agent, tuple) and len(agent) == 2:
+        return agent[0], agent[1]
+    return agent, None
+
+
+def between(first: Component, second: Component) -> str:
+    """What does not agree: lanes of a warp, warps of a CTA, CTAs, or launches; "" of one warp's own
+    asynchronous operations."""
+    if EARLIER in (first, second):
+        return LAUNCHES
+    one, other = issuer(first), issuer(second)
+    if one[0] != other[0]:
+        return CTAS
+    if one != other:
+        return WARPS
+    return LANES if first == second else ""
+
+
+def actor(access: Access, lanes: int, names: Sequence[str]) -> tuple[str, Hashable]:
+    """Who does an access, and the CTA. names: of a CTA's agents, by number."""
+    if access.component == EARLIER:
+        return "a launch before this", None
+    cta, number = issuer(access.component)
+    if access.component[0] == "tma":
+        return "TMA", cta
+    name = names[number] if isinstance(number, int) and number < len(names) else "an agent"
+    unit = _UNITS.get(str(access.component[0]), "")
+    if unit:
+        return f"{unit} of {name}", cta
+    some = lanes & ~(1 << TOGETHER | 1 << EACH) or access.lanes
+    one = lane_words(some) if some & WARP != WARP else ""
+    return (f"{name}, {one}" if one else name), cta
+
+
+def actors(first: tuple[str, Hashable], second: tuple[str, Hashable]) -> str:
+    """Both, with their CTAs: once where it is one."""
+    (one, cta), (other, its) = first, second
+    if cta == its or cta is None:
+        return f"{one} and {other} of CTA {its}" if one != other else f"{one} of CTA {its}"
+    return f"{one} of CTA {cta} and {other} of CTA {its}"
+
+
+class Involved(NamedTuple):
+    """Of two accesses that do not agree: what tells them from others of the same two operations
+    (`between`), and who they are and which bytes they have in common, asked for once."""
+
+    kind: str
+    words: Callable[[], tuple[str, str]]
