@@ -27,12 +27,12 @@ register_pipeline(
         doc="elementwise ops, reductions and pooling on CUDA cores, one thread an element.",
         options=SimtElementwiseOptions,
         accepted_forms=(
-            "linalg ops with indexing maps of one result: elementwise, broadcasts, transposes, "
-            "reductions (softmax as max, exp, sum, divide), pooling; products, too, without tensor "
-            "cores",
-            "arith ops on numbers, math.exp, tanh and erf; tensor.pad, extract_slice, "
-            "expand_shape, collapse_shape",
-            "static tensors of f32, f16, bf16, i32, i16; a launch for each reduction and result",
+            "linalg ops with indexing maps: elementwise, broadcasts, transposes, reductions "
+            "(argmax, too), pooling, softmax; products, too, without tensor cores",
+            "arith ops on numbers, functions (exp, log, sqrt, rsqrt, tanh, erf, powers with "
+            "constant exponents, …); tensor.pad, extract_slice, expand_shape, collapse_shape",
+            "static tensors of f32, f16, bf16, f64, i64, i32, i16; a launch for each reduction "
+            "and result",
         ),
         build=build,
         targets=tuple(TARGETS),

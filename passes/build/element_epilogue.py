@@ -8,12 +8,18 @@ from tcir._mlir import arith, ir
 from tcir.dialect import tc
 from tcir.passes.build import simt
 from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.functions import FUNCTIONS, function
+from tcir.passes.build.functions import (
+    FUNCTIONS,
+    NAMES,
+    NO_EXPONENT,
+    POWERS,
+    constant_number,
+    divided,
+    function,
+)
 from tcir.passes.build.tile_kernel import Source
 
 INSTEAD = "take pipeline gemm"
-WIDE = 32
-"""Bits of f32."""
 LEAST_BITS = 16
 """Narrower numbers have no registers of their own: conversions of fp8 take pairs."""
 
@@ -97,26 +103,34 @@ def byte(place: ir.Value, element: ir.Type) -> ir.Value:
     return simt.mul(place, tc.element_bytes(element))
 
 
-def scalar(op: ir.OpView, operands: list[ir.Value]) -> ir.Value:
-    """An op of ``arith`` or ``math`` on numbers."""
+def scalar(
+    op: ir.OpView, operands: Sequence[ir.Value], kinds: Sequence[ir.Type] | None = None
+) -> ir.Value:
+    """An op of ``arith`` or ``math`` on numbers; kinds: of its results, if not its own."""
     name = op.operation.name
-    if name in FUNCTIONS:
-        return function(name, operands[0])
+    if name in FUNCTIONS or name in POWERS:
+        if isinstance(operands[0].type, ir.F64Type):
+            raise match_failure(
+                op,
+                f"expected {name} of f32 or narrower, got one of f64 (PTX ISA 9.7.3: its "
+                "instruction has no such form); round with arith.truncf in front",
+            )
+        if name in FUNCTIONS:
+            return function(name, operands[0])
+        exponent = constant_number(op.operation.operands[1])
+        if exponent is None:
+            raise match_failure(op, NO_EXPONENT.format(name))
+        return function(name, operands[0], exponent)
+    if name == "math.fma":
+        return simt.fma(*operands)
     if name.startswith("math."):
         raise match_failure(
             op,
-            f"expected arith ops, {', '.join(FUNCTIONS)} in an epilogue, got {name}, which has no "
+            f"expected arith ops, {', '.join(NAMES)} in an epilogue, got {name}, which has no "
             "lowering; compute it in a function of its own",
         )
-    if name == "arith.divf" and operands[0].type.width < WIDE:
-        return _divided(*operands)
+    if name == "arith.divf":
+        return divided(*operands)
     attributes = {each: op.operation.attributes[each] for each in op.operation.attributes}
-    kinds = [getattr(r.type, "element_type", r.type) for r in op.operation.results]
-    return ir.Operation.create(name, kinds, operands, attributes).result
-
-
-def _divided(a: ir.Value, b: ir.Value) -> ir.Value:
-    """a / b of f16 or bf16, for which there is no instruction: the quotient in f32 has more than
-    twice their digits, so rounding it again is rounding once."""
-    wide = [arith.extf(ir.F32Type.get(), each) for each in (a, b)]
-    return arith.truncf(a.type, arith.divf(*wide))
+    own = [getattr(r.type, "element_type", r.type) for r in op.operation.results]
+    return ir.Operation.create(name, kinds or own, operands, attributes).result

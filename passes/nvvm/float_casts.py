@@ -8,6 +8,7 @@ from tcir._mlir import arith, ir, llvm
 from tcir.dialect.attributes import integer_type
 from tcir.errors import PassError
 from tcir.passes.build.fp8 import FP8, rounded_pair, widened_pair
+from tcir.passes.build.functions import constant_number
 
 from .converter import Converter, lower
 from .scalar import convert_elementwise, converted_type, is_fp8
@@ -68,23 +69,13 @@ def _is_bounded(number: ir.Value, limit: float) -> bool:
     while not isinstance(number.owner, ir.Block):
         op = number.owner.operation
         side = op.name.removeprefix("arith.")[:3]
-        constants = [o for o in op.operands if _splat(o) is not None]
+        constants = [o for o in op.operands if constant_number(o) is not None]
         if side not in sides or not op.name.endswith("f") or len(constants) != 1:
             break
         (constant,) = constants
-        sides[side] |= abs(_splat(constant) or 0.0) <= limit
+        sides[side] |= abs(constant_number(constant) or 0.0) <= limit
         number = next(o for o in op.operands if o != constant)
     return all(sides.values())
-
-
-def _splat(number: ir.Value) -> float | None:
-    """The number in all elements of a constant."""
-    if isinstance(number.owner, ir.Block) or number.owner.name != "arith.constant":
-        return None
-    value = number.owner.operation.attributes["value"]
-    if isinstance(value, ir.DenseElementsAttr):
-        value = value.get_splat_value() if value.is_splat else None
-    return float(value.value) if isinstance(value, ir.FloatAttr) else None
 
 
 def _elements(converter: Converter, vector: ir.Value) -> list[ir.Value]:

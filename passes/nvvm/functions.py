@@ -1,9 +1,10 @@
-"""exp, tanh and erf on register tiles."""
+"""Functions and powers on register tiles."""
 
 from __future__ import annotations
 
-from tcir._mlir import ir
-from tcir.passes.build.functions import FUNCTIONS, function
+from tcir._mlir import ir, llvm
+from tcir.errors import PassError
+from tcir.passes.build.functions import FUNCTIONS, NO_EXPONENT, POWERS, constant_number, function
 
 from .converter import Converter, lower
 
@@ -13,3 +14,21 @@ def convert_function(converter: Converter, op: ir.OpView) -> None:
     """A few f32 instructions of stated accuracy."""
     name, given = op.operation.name, converter.ssa(op.operation.operands[0])
     converter.values[op.operation.results[0]] = function(name, given)
+
+
+@lower(*POWERS)
+def convert_power(converter: Converter, op: ir.OpView) -> None:
+    """Products, a root, or a logarithm and an exponential: by the exponent."""
+    given, exponent = op.operation.operands
+    number = constant_number(exponent)
+    if number is None:
+        raise PassError(NO_EXPONENT.format(op.operation.name), op.location)
+    name = op.operation.name
+    converter.values[op.operation.results[0]] = function(name, converter.ssa(given), number)
+
+
+@lower("math.fma")
+def convert_fma(converter: Converter, op: ir.OpView) -> None:
+    """One instruction, rounded once."""
+    operands = [converter.ssa(each) for each in op.operation.operands]
+    converter.values[op.operation.results[0]] = llvm.intr_fma(*operands)

@@ -6,6 +6,7 @@ from tcir._mlir import arith, ir, llvm, nvvm, scf
 from tcir.dialect import tc
 from tcir.errors import PassError
 from tcir.passes.build.fp8 import FP8
+from tcir.passes.build.functions import divided
 
 from .converter import WARP, Converter, i32, lower
 
@@ -16,8 +17,8 @@ WORD_BYTES = 4
 """Bytes of a register."""
 
 _ELEMENTWISE = (
-    "addf", "addi", "andi", "bitcast", "cmpf", "cmpi", "divf", "divsi", "divui", "extsi", "extui",
-    "maximumf", "maxnumf", "maxsi", "maxui", "minimumf", "minnumf", "minsi", "minui",
+    "addf", "addi", "andi", "bitcast", "cmpf", "cmpi", "divsi", "divui", "extsi", "extui", "fptosi",
+    "fptoui", "maximumf", "maxnumf", "maxsi", "maxui", "minimumf", "minnumf", "minsi", "minui",
     "mulf", "muli", "negf", "ori", "remsi", "remui", "select", "shli", "shrsi", "shrui", "sitofp",
     "subf", "subi", "trunci", "uitofp", "xori",
 )  # fmt: skip
@@ -68,6 +69,16 @@ def convert_elementwise(converter: Converter, op: ir.OpView) -> None:
     )
     for result, replacement in zip(op.operation.results, new.results, strict=True):
         converter.values[result] = replacement
+
+
+@lower("arith.divf")
+def convert_division(converter: Converter, op: ir.OpView) -> None:
+    """In f32, and rounded, where elements are narrower."""
+    if is_fp8(op.operation.results[0].type):
+        convert_elementwise(converter, op)  # which rejects it
+        return
+    a, b = (converter.ssa(operand) for operand in op.operation.operands)
+    converter.values[op.operation.results[0]] = divided(a, b)
 
 
 def _attributes(op: ir.OpView) -> list[tuple[str, ir.Attribute]]:

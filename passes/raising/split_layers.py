@@ -12,11 +12,12 @@ from tcir.dialect.ops.epilogue import SCALAR_OPS
 from tcir.passes.build.clone import clone
 from tcir.passes.build.diagnostics import is_op, match_failure
 from tcir.passes.build.emit import i64, i64s
-from tcir.passes.build.functions import FUNCTIONS
+from tcir.passes.build.functions import NAMES
 from tcir.passes.build.reshape import RESHAPES
 from tcir.passes.build.tensor_functions import SIMT, functions_with_body, tensor_bytes
 from tcir.passes.raising.contraction import is_contraction, value
 from tcir.passes.raising.scaled_contraction import is_scaled_contraction
+from tcir.passes.raising.softmax import decompose_softmax
 from tcir.passes.raising.stored_scale import check_stored_scales
 from tcir.passmanager.pipeline import Pass, register_pass
 from tcir.passmanager.remarks import remark
@@ -53,9 +54,9 @@ class SplitLayers(Pass):
     Behind a product goes what fuse-epilogue can fuse, up to the first tensor that other launches
     read. In memory are results, factors of products, and what is reduced to; elementwise ops
     between those are computed by every launch that reads them. Reshapes are other shapes of a
-    buffer. A workspace is written by one launch and not used again for another tensor. A remark
-    states each launch. A function of one product and its epilogue stays as it is, and so does one
-    with ops of ``tc``. Preserves every value, bit for bit.
+    buffer. ``linalg.softmax`` is decomposed. A workspace is written by one launch and not used
+    again for another tensor. A remark states each launch. A function of one product and its
+    epilogue stays as it is, and so does one with ops of ``tc``. Preserves every value, bit for bit.
     """
 
     name: ClassVar[str] = "split-layers"
@@ -68,24 +69,32 @@ class SplitLayers(Pass):
         (function,) = functions
         ours = any(op.operation.name.startswith("tc.") for op in function.entry_block)
         if not ours and "tc.args" not in function.attributes:
+            decompose_softmax(module)
             _Layers.of(function, self.simt).split(module)
 
 
 @dataclass
 class _Launch:
-    """One launch: the op whose result it stores, what it computes, and the product it has."""
+    """One launch: the tensor that it stores, what it computes, and the product it has."""
 
-    root: ir.Operation
+    result: ir.Value
     product: ir.Operation | None
     ops: list[ir.Operation] = field(default_factory=list)
     inputs: list[ir.Value] = field(default_factory=list)
+
+    @property
+    def root(self) -> ir.Operation:
+        """The op whose result it stores."""
+        return self.result.owner
 
     @property
     def what(self) -> str:
         """Its op, for names."""
         op = self.product or self.root
         if op.name == "linalg.generic" and self.product is None:
-            (yielded,) = list(op.regions[0].blocks[0])[-1].operands
+            yielded = list(op.regions[0].blocks[0])[-1].operands[
+                list(op.results).index(self.result)
+            ]
             op = op if isinstance(yielded, ir.BlockArgument) else yielded.owner
         return op.name.rpartition(".")[2]
 
@@ -122,7 +131,8 @@ class _Layers:
         for product, tail in layers.tails.items():
             layers.stored.update(layers._leaving([product, *tail]))
             layers.stored.update(layers._factors(product))
-        layers.stored.update(op.results[0] for op in ops if is_reduction(op) and op not in products)
+        reductions = [op for op in ops if is_reduction(op) and op not in products]
+        layers.stored.update(each for op in reductions for each in op.results if list(each.uses))
         layers.stored = {each for each in layers.stored if not isinstance(each, ir.BlockArgument)}
         return layers
 
@@ -178,16 +188,16 @@ class _Layers:
         launches: list[_Launch] = []
         while before != len(self.stored):
             before = len(self.stored)
-            roots = [op for op in self.ops if op.results and op.results[0] in self.stored]
-            launches = [self._launch(root) for root in roots]
+            stored = [each for op in self.ops for each in op.results if each in self.stored]
+            launches = [self._launch(each) for each in stored]
         return launches
 
-    def _launch(self, root: ir.Operation) -> _Launch:
-        tails = self.tails.items()
+    def _launch(self, result: ir.Value) -> _Launch:
+        tails, root = self.tails.items(), result.owner
         product = next((p for p, tail in tails if root == p or root in tail), None)
-        launch = _Launch(root, product)
+        launch = _Launch(result, product)
         inside = [] if product is None else [product, *self.tails[product]]
-        self._visit(root.results[0], launch, inside or [root])
+        self._visit(result, launch, inside or [root])
         return launch
 
     def _visit(self, tensor: ir.Value, launch: _Launch, inside: list[ir.Operation]) -> None:
@@ -219,13 +229,13 @@ class _Layers:
         for op in self.ops:
             kinds = [each.type for each in op.results]
             shaped = [each for each in kinds if isinstance(each, ir.ShapedType)]
-            if len(kinds) != 1 or any(not each.has_static_shape for each in shaped):
+            if not kinds or any(not each.has_static_shape for each in shaped):
                 got = ", ".join(map(str, kinds)) or "none"
                 raise match_failure(
                     op.opview,
-                    "expected ops with one result of a static shape where a function is cut into "
+                    "expected ops with results of static shapes where a function is cut into "
                     f"launches (buffers between them are planned when it is compiled), got {got} "
-                    f"of {op.name}; specialise the function to its sizes, an op for each result",
+                    f"of {op.name}; specialise the function to its sizes",
                 )
 
     def _check_results(self) -> None:
@@ -249,7 +259,7 @@ class _Layers:
         for each in (*inputs, *map(_base, self.returned)):
             numbers[each] = len(numbers)
         workspaces = []
-        for each in (launch.root.results[0] for launch in launches):
+        for each in (launch.result for launch in launches):
             if each not in numbers:
                 numbers[each] = len(numbers)
                 workspaces.append(tensor_bytes(each.type))
@@ -258,7 +268,7 @@ class _Layers:
 
     def _outline(self, launch: _Launch, order: int, numbers: dict[ir.Value, int]) -> None:
         """A function of the launch, in front of this one."""
-        result = launch.root.results[0]
+        result = launch.result
         args = [numbers[_base(each)] for each in (*launch.inputs, result)]
         again = [each for n, each in enumerate(launch.inputs) if args[n] in args[:n]]
         if again:
@@ -291,8 +301,8 @@ class _Layers:
         self, launch: _Launch, order: int, launches: list[_Launch], numbers: dict[ir.Value, int]
     ) -> str:
         """What a launch is, for its remark."""
-        number = numbers[launch.root.results[0]]
-        size = tensor_bytes(launch.root.results[0].type)
+        number = numbers[launch.result]
+        size = tensor_bytes(launch.result.type)
         inputs, results = len(numbers) - len(launches), len(self.returned)
         where = "result" if number < inputs + results else "workspace"
         words = f"launch {order + 1} of {len(launches)}, @{self._name(launch, order)}: "
@@ -327,7 +337,7 @@ def is_product(op: ir.Operation) -> bool:
     """Whether an op sums products of elements of two or more tensors."""
     if is_scaled_contraction(op):
         return True
-    if not is_contraction(op) or len(op.operands) != 3:
+    if not is_contraction(op) or len(op.operands) != 3 or len(op.results) != 1:
         return False
     block = op.regions[0].blocks[0]
     (yielded,) = list(block)[-1].operands
@@ -339,8 +349,12 @@ def is_product(op: ir.Operation) -> bool:
 
 
 def is_reduction(op: ir.Operation) -> bool:
-    """Whether an op of ``linalg`` has loops that its result has not."""
-    return is_contraction(op)
+    """Whether an op of ``linalg`` has loops that its results have not."""
+    maps = linalg.get_indexing_maps(op) if op.name.startswith("linalg.") else None
+    if maps is None or op.name == "linalg.fill":
+        return False
+    out = value(list(maps)[-1])
+    return out.n_dims > sum(isinstance(each, ir.AffineDimExpr) for each in out.results)
 
 
 def is_folded(factor: ir.Value) -> bool:
@@ -394,7 +408,7 @@ def _maps(op: ir.Operation) -> list[ir.AffineMap]:
 
 
 def _is_scalar(name: str) -> bool:
-    return name in SCALAR_OPS or name in FUNCTIONS
+    return name in SCALAR_OPS or name in NAMES
 
 
 def _computes(op: ir.Operation) -> bool:

@@ -7,28 +7,34 @@ loop over its points in lexicographic order, which is the order of the reference
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tcir._mlir import arith, ir, linalg, scf
+from tcir.dialect.attributes import integer_type
 from tcir.dialect.ops.epilogue import SCALAR_OPS
 from tcir.passes.build import simt
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.element_epilogue import load, scalar
-from tcir.passes.build.functions import FUNCTIONS
+from tcir.passes.build.functions import NAMES
 from tcir.passes.build.reshape import RESHAPES
 
 Index: TypeAlias = "tuple[ir.Value, ...]"
 """An i32 for each dimension of a tensor."""
 Loops: TypeAlias = "Mapping[int, ir.Value]"
 """The point of a structured op's loops."""
+Totals: TypeAlias = "Mapping[int, ir.Value | None]"
+"""Elements so far, by the number of a result."""
 
-STORED = ("f32", "f16", "bf16", "i32", "i16")
+STORED = ("f32", "f16", "bf16", "f64", "i64", "i32", "i16")
 """Types of elements in memory."""
+INDEX_OPS = ("arith.index_cast", "arith.index_castui", "linalg.index", "tensor.extract")
+"""What bodies may have besides arithmetic: an index is an i64."""
 TAKEN = (
     "expected linalg ops with indexing maps (elementwise, broadcasts, transposes, reductions, "
-    f"pooling), arith ops, {', '.join(FUNCTIONS)}, tensor.pad, tensor.extract_slice, reshapes"
+    f"pooling), arith ops, {', '.join(NAMES)}, tensor.pad, tensor.extract_slice, "
+    "reshapes"
 )
 """What the kernels of this room compute."""
 LEFT = (
@@ -79,9 +85,9 @@ class Elements:
             if op.name == "tensor.pad":
                 return self._padded(op, at)
             if op.name.startswith("linalg.") and linalg.get_indexing_maps(op) is not None:
-                return self._structured(op, at)
-            if op.name in SCALAR_OPS or op.name in FUNCTIONS:
-                return scalar(op.opview, [self.element(each, at) for each in op.operands])
+                return self._structured(op, at, list(op.results).index(tensor))
+            if op.name in SCALAR_OPS or op.name in NAMES:
+                return _computed(op.opview, [self.element(each, at) for each in op.operands])
         raise match_failure(
             op.opview, f"{TAKEN}, got {op.name}; {LEFT}; write it with the ops above"
         )
@@ -107,20 +113,30 @@ class Elements:
         element = self.element(op.operands[0], tuple(places))
         return arith.SelectOp(inside, element, self.element(yielded, ())).result
 
-    def _structured(self, op: ir.Operation, at: Index) -> ir.Value:
+    def _structured(self, op: ir.Operation, at: Index, number: int) -> ir.Value:
+        """The element of result `number` at the indices `at`."""
         maps = [ir.AffineMapAttr(each).value for each in linalg.get_indexing_maps(op)]
-        out = maps[-1].results
-        if len(op.results) != 1 or not all(isinstance(e, ir.AffineDimExpr) for e in out):
+        outs = [list(each.results) for each in maps[-len(op.results) :]]
+        parallel = [{e.position for e in each if isinstance(e, ir.AffineDimExpr)} for each in outs]
+        if not all(_is_single(e) for e in outs[number]) or any(p != parallel[0] for p in parallel):
             raise match_failure(
                 op.opview,
-                f"expected one result, indexed by single loops, got {len(op.results)} with the map "
-                f"{maps[-1]}; {LEFT}; split it into ops of one result",
+                f"expected results indexed by the same single loops, or by 0, got {op.name} with "
+                f"the map {maps[-1]}; {LEFT}; split it into ops of one result",
             )
-        loops = {e.position: index for e, index in zip(out, at, strict=True)}
+        loops = {
+            e.position: index
+            for e, index in zip(outs[number], at, strict=True)
+            if isinstance(e, ir.AffineDimExpr)
+        }
         sums = [dim for dim in range(maps[-1].n_dims) if dim not in loops]
         if not sums:
-            return self._body(op, maps, loops)
-        return self._reduced(op, maps, loops, sums, self.element(op.operands[-1], at))
+            return self._body(op, maps, loops, {number: None})[number]
+        totals: dict[int, ir.Value | None] = {}
+        for each in _carried(op, number):
+            start = tuple(_place(op, e, loops) for e in outs[each])
+            totals[each] = self.element(op.operands[len(op.operands) - len(outs) + each], start)
+        return self._reduced(op, maps, loops, sums, totals)[number]
 
     def _reduced(
         self,
@@ -128,52 +144,131 @@ class Elements:
         maps: list[ir.AffineMap],
         loops: Loops,
         dims: list[int],
-        total: ir.Value,
-    ) -> ir.Value:
-        """`total` and what the loops `dims` add to it, the last of them innermost."""
+        totals: Totals,
+    ) -> dict[int, ir.Value]:
+        """`totals` and what the loops `dims` add to them, the last of them innermost."""
         if not dims:
-            return self._body(op, maps, loops, total)
+            return self._body(op, maps, loops, totals)
         dim, *inner = dims
         bounds = (simt.constant(n) for n in (0, _extent(op, maps, dim), 1))
-        loop = scf.ForOp(*bounds, [total])
+        loop = scf.ForOp(*bounds, list(totals.values()))
         with ir.InsertionPoint(loop.body):
             within = Elements(self.pointers, dict(self.known))
             here = {**loops, dim: loop.induction_variable}
-            scf.YieldOp([within._reduced(op, maps, here, inner, loop.inner_iter_args[0])])
-        return loop.results[0]
+            so_far = dict(zip(totals, loop.inner_iter_args, strict=True))
+            scf.YieldOp(list(within._reduced(op, maps, here, inner, so_far).values()))
+        return dict(zip(totals, loop.results, strict=True))
 
     def _body(
-        self,
-        op: ir.Operation,
-        maps: list[ir.AffineMap],
-        loops: Loops,
-        total: ir.Value | None = None,
-    ) -> ir.Value:
-        """The body at one point; total: the output's element so far, if there is one."""
+        self, op: ir.Operation, maps: list[ir.AffineMap], loops: Loops, totals: Totals
+    ) -> dict[int, ir.Value]:
+        """What the body yields at one point for the results of `totals`.
+
+        totals: the outputs' elements so far, by the number of the result; None: as in memory
+        """
         block = op.regions[0].blocks[0]
+        inputs = len(op.operands) - len(op.results)
+        ops, arguments = _needed(block, totals)
         inner: dict[ir.Value, ir.Value] = {}
-        for number, argument in enumerate(block.arguments):
-            if number == len(maps) - 1 and total is not None:
-                inner[argument] = total
-            elif list(argument.uses):
+        for number in arguments:
+            total = totals.get(number - inputs)
+            if total is None:
                 at = tuple(_place(op, e, loops) for e in maps[number].results)
-                inner[argument] = self.element(op.operands[number], at)
-        *ops, last = block.operations
+                total = self.element(op.operands[number], at)
+            inner[block.arguments[number]] = total
         for each in ops:
             name = each.operation.name
-            if name not in SCALAR_OPS and name not in FUNCTIONS:
+            if name not in SCALAR_OPS and name not in NAMES and name not in INDEX_OPS:
                 raise match_failure(
                     each, f"{TAKEN}, got {name} in a body; {LEFT}; write it with the ops above"
                 )
-            operands = [inner[o] if o in inner else self.element(o, ()) for o in each.operands]
+            operands = [
+                o if isinstance(o.type, ir.ShapedType)
+                else inner[o] if o in inner else self.element(o, ())
+                for o in each.operands
+            ]  # fmt: skip
             with each.location:
-                inner[each.operation.results[0]] = (
-                    _constant(each.operation)
-                    if name == "arith.constant"
-                    else scalar(each, operands)
-                )
-        (yielded,) = last.operation.operands
-        return inner[yielded] if yielded in inner else self.element(yielded, ())
+                inner[each.operation.results[0]] = self._inner(each, operands, loops)
+        last = list(block)[-1].operation.operands
+        return {n: inner[v] if (v := last[n]) in inner else self.element(v, ()) for n in totals}
+
+    def _inner(self, op: ir.OpView, operands: list[ir.Value], loops: Loops) -> ir.Value:
+        """An op of a body at one point."""
+        match op.operation.name:
+            case "arith.constant":
+                return _constant(op.operation)
+            case "linalg.index":
+                return simt.wide(loops[ir.IntegerAttr(op.attributes["dim"]).value])
+            case "tensor.extract":
+                tensor, *indices = operands
+                if not all(map(_of_loops, op.operands[1:])):
+                    raise match_failure(
+                        op,
+                        "expected tensor.extract at indices made of linalg.index and constants, "
+                        "got elements of a tensor (nothing says that they are inside); gather "
+                        "in front of the function",
+                    )
+                return self.element(tensor, tuple(_resized(each, 32) for each in indices))
+        return _computed(op, operands)
+
+
+def _needed(block: ir.Block, wanted: Collection[int]) -> tuple[list[ir.OpView], list[int]]:
+    """The ops that the yielded values `wanted` come from, and the arguments' numbers."""
+    *ops, last = block.operations
+    reached = {last.operation.operands[number] for number in wanted}
+    kept: list[ir.OpView] = []
+    for op in reversed(ops):
+        if op.operation.results[0] in reached:
+            kept.insert(0, op)
+            reached.update(op.operation.operands)
+    return kept, [n for n, argument in enumerate(block.arguments) if argument in reached]
+
+
+def _carried(op: ir.Operation, number: int) -> list[int]:
+    """The results that a reduction has to carry for one of them, in order."""
+    inputs = len(op.operands) - len(op.results)
+    wanted: set[int] = set()
+    more = {number}
+    while more != wanted:
+        wanted = more
+        _, arguments = _needed(op.regions[0].blocks[0], wanted)
+        more = wanted | {each - inputs for each in arguments if each >= inputs}
+    return sorted(wanted)
+
+
+def _is_single(index: ir.AffineExpr) -> bool:
+    """Whether an index is a loop, or 0."""
+    zero = isinstance(index, ir.AffineConstantExpr) and index.value == 0
+    return isinstance(index, ir.AffineDimExpr) or zero
+
+
+def _of_loops(number: ir.Value) -> bool:
+    """Whether a number is made of `linalg.index` and constants."""
+    if isinstance(number.owner, ir.Block):
+        return False
+    return number.owner.name != "tensor.extract" and all(map(_of_loops, number.owner.operands))
+
+
+def _register(kind: ir.Type) -> ir.Type:
+    """The type in a register: of an index i64."""
+    kind = getattr(kind, "element_type", kind)
+    return integer_type(64) if isinstance(kind, ir.IndexType) else kind
+
+
+def _computed(op: ir.OpView, operands: Sequence[ir.Value]) -> ir.Value:
+    """An op of ``arith`` or ``math`` on numbers."""
+    if op.operation.name.startswith("arith.index_cast"):
+        width = _register(op.operation.results[0].type).width
+        return _resized(operands[0], width, op.operation.name == "arith.index_cast")
+    return scalar(op, operands, [_register(each.type) for each in op.operation.results])
+
+
+def _resized(number: ir.Value, width: int, signed: bool = True) -> ir.Value:
+    """An integer of another width."""
+    kind = integer_type(width)
+    if number.type.width < width:
+        return (arith.ExtSIOp if signed else arith.ExtUIOp)(kind, number).result
+    return number if number.type == kind else arith.TruncIOp(kind, number).result
 
 
 def _constant(op: ir.Operation) -> ir.Value:
@@ -186,7 +281,9 @@ def _constant(op: ir.Operation) -> ir.Value:
                 "caller's memory; make it an argument",
             )
         kind, attribute = kind.element_type, attribute.get_splat_value()
-    return arith.ConstantOp(kind, attribute).result
+    if isinstance(kind, ir.IndexType):
+        attribute = ir.IntegerAttr.get(_register(kind), attribute.value)
+    return arith.ConstantOp(_register(kind), attribute).result
 
 
 def _place(op: ir.Operation, expression: ir.AffineExpr, loops: Loops) -> ir.Value:

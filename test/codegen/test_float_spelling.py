@@ -22,3 +22,16 @@ def test_infinities() -> None:
     assert _older_floats(newer) == older
     body = "%y = fcmp olt float %x, +inf\nret i1 %y"
     assert "0f7F800000" in emit_ptx(f"define i1 @f(float %x) {{\n{body}\n}}\n")
+
+
+def test_decimals_that_are_no_float() -> None:
+    newer = (
+        "fmul float %x, 4.471500e-02, float -5.000000e-01, half 1.001000e-01, double 1.000000e-05"
+    )
+    older = (
+        "fmul float %x, 0x3FA6E4E260000000, float -5.000000e-01, half 0xH2E68, double 1.000000e-05"
+    )
+    assert _older_floats(newer) == older
+    assert _older_floats("bfloat 1.001000e-01") == "bfloat 0xR3DCD"
+    body = "%y = fmul float %x, 4.471500e-02\nret float %y"
+    assert "0f3D372713" in emit_ptx(f"define float @f(float %x) {{\n{body}\n}}\n")

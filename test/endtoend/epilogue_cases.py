@@ -49,6 +49,34 @@ CASES = {
         """,
         {"b": ("f16", "n")}, **SMALL,
     ),
+    "quotients of f16": Fused(
+        """
+        %h = arith.truncf %s : f32 to f16
+        %t = arith.divf %h, %b : f16
+        linalg.yield %t : f16
+        """,
+        {"b": ("f16", "n")}, **SMALL,
+    ),
+    "quotients of bf16, of roots": Fused(
+        """
+        %x = math.absf %s : f32
+        %y = math.sqrt %x : f32
+        %h = arith.truncf %y : f32 to bf16
+        %t = arith.divf %b, %h : bf16
+        linalg.yield %t : bf16
+        """,
+        {"b": ("bf16", "m")}, out="bf16", **SMALL,
+    ),
+    "rounded to whole numbers": Fused(
+        """
+        %k = arith.constant 0.01171875 : f32
+        %x = arith.mulf %s, %k : f32
+        %y = math.roundeven %x : f32
+        %t = arith.fptosi %y : f32 to i32
+        linalg.yield %t : i32
+        """,
+        out="i32", **SMALL,
+    ),
     "int8, dequantised by row and column": Fused(
         """
         %x = arith.sitofp %s : i32 to f32
@@ -100,6 +128,23 @@ CASES = {
 
 
 SILU = Fused(SILU_OF_SUMS + KEEP, out="f32", **SMALL)
+
+
+LOGARITHMS = Fused(
+    """
+    %x = math.absf %s : f32
+    %y = math.log1p %x : f32
+    %two = arith.constant 2.5 : f32
+    %z = math.powf %y, %two : f32
+    %r = math.rsqrt %z : f32
+    %t = math.fma %r, %s, %y : f32
+    """ + KEEP,
+    out="f32", **SMALL,
+)  # fmt: skip
+QUOTIENTS = Fused(
+    "%h = math.tanh %s : f32\n %t = arith.divf %s, %h : f32" + KEEP, out="f32", **SMALL
+)
+"""Of zeros NaN; of small sums 1, for which tanh has to be as near to them as they are to 0."""
 
 
 def gelu(inner: str) -> Fused:

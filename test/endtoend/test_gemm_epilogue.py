@@ -23,7 +23,7 @@ from .breaking import (
     run_broken,
     set_attribute,
 )
-from .epilogue_cases import BIAS_RELU, CASES, SILU, gelu
+from .epilogue_cases import BIAS_RELU, CASES, LOGARITHMS, QUOTIENTS, SILU, gelu
 from .epilogue_text import Fused
 
 Array = np.ndarray[Any, Any]
@@ -117,6 +117,8 @@ def test_against_numpy() -> None:
         pytest.param(SILU, "integers", id="silu, exact sums", marks=pytest.mark.slow),
         pytest.param(gelu("erf"), "random", id="erf", marks=pytest.mark.slow),
         pytest.param(gelu("tanh"), "integers", id="tanh", marks=pytest.mark.slow),
+        pytest.param(LOGARITHMS, "integers", id="logarithms", marks=pytest.mark.slow),
+        pytest.param(QUOTIENTS, "integers", id="by tanh", marks=pytest.mark.slow),
     ],
 )
 def test_functions_are_within_their_bound(case: Fused, inputs: Any) -> None:

@@ -20,7 +20,7 @@ from .breaking import (
     set_attribute,
     walk,
 )
-from .epilogue_cases import BIAS_RELU, CASES, SILU, gelu
+from .epilogue_cases import BIAS_RELU, CASES, LOGARITHMS, QUOTIENTS, SILU, gelu
 from .epilogue_text import TRUNCATE, Fused
 
 RESIDUAL = (
@@ -116,7 +116,11 @@ def test_tails_of_several_tiles(copy: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("inputs", ["random", "integers"])
-@pytest.mark.parametrize("case", [SILU, gelu("erf"), gelu("tanh")], ids=("silu", "erf", "tanh"))
+@pytest.mark.parametrize(
+    "case",
+    [SILU, gelu("erf"), gelu("tanh"), LOGARITHMS, QUOTIENTS],
+    ids=("silu", "erf", "tanh", "logarithms", "by tanh"),
+)
 def test_functions_are_within_their_bound(case: Fused, inputs: Any) -> None:
     kernel = tcir.compile(
         case.linalg(), "matmul-warp", target="sm_90", validate=True, inputs=inputs

@@ -343,26 +343,33 @@ def test_heads_beside_numpy() -> None:
     assert (y == want + want).all()
 
 
-@pytest.mark.parametrize(
-    ("op", "rest"),
-    [
-        ("math.rsqrt", ": tensor<40x24xf32>"),
-        ("linalg.softmax dimension(1) ins(%0 : tensor<40x24xf32>) outs(",
-         ": tensor<40x24xf32>) -> tensor<40x24xf32>"),
-    ],
-)  # fmt: skip
-def test_what_is_left_is_named(op: str, rest: str) -> None:
+def test_what_is_left_is_named() -> None:
     """The op, where it is, which pipelines there are, and what to write instead."""
     layers = Layers()
     x, w = layers.argument("x", "40x32xbf16"), layers.argument("w", "32x24xbf16")
     sums = layers.product(x, w, "40x24xf32")
-    op = op.replace("%0", f"%{sums}")
-    text = layers.text(layers.op(op, "40x24xf32", f"%{sums} {rest}"))
-    line = 1 + next(n for n, each in enumerate(text.split("\n")) if op in each)
-    name = op.partition(" ")[0]
-    words = f":{line}:.*got {name}; no other pipeline takes it: gemm, .*write it with the ops above"
+    text = layers.text(layers.op("math.sin", "40x24xf32", f"%{sums} : tensor<40x24xf32>"))
+    line = 1 + next(n for n, each in enumerate(text.split("\n")) if "math.sin" in each)
+    words = (
+        f":{line}:.*got math.sin; no other pipeline takes it: gemm, .*write it with the ops above"
+    )
     with pytest.raises(PassError, match=words):
         tcir.compile(text, "gemm")
+
+
+def test_softmax_behind_a_product() -> None:
+    """Three launches on CUDA cores behind the product's."""
+    layers = Layers()
+    x, w = layers.argument("x", "40x32xbf16"), layers.argument("w", "32x24xbf16")
+    sums = layers.product(x, w, "40x24xf32")
+    op = f"linalg.softmax dimension(1) ins(%{sums} : tensor<40x24xf32>)"
+    given = f"outs(%{layers.empty('40x24xf32')} : tensor<40x24xf32>) -> tensor<40x24xf32>"
+    text = layers.text(layers.op(op, "40x24xf32", given))
+    assert launches(text) == ["f_0_matmul", "f_1_maxnumf", "f_2_addf", "f_3_divf"]
+    generator = np.random.default_rng(0)
+    a, b = normal(generator, 40, 32), normal(generator, 32, 24)
+    want = scipy.special.softmax(a.astype(float) @ b.astype(float), axis=1)
+    assert (np.abs(run(text, "gemm", [a, b], ((40, 24), F32)) - want) <= want * 2.0**-14).all()
 
 
 # --- breaks ----------------------------------------------------------------------------------

@@ -55,16 +55,114 @@ func.func @other(%x: tensor<8xf32>) -> tensor<8xf32> {
 // -----
 
 func.func @bytes(%x: tensor<8xi8>) -> tensor<8xi8> attributes {tc.simt} {
-  // expected-error @+1 {{expected static tensors of f32, f16, bf16, i32, i16 with less than 2^31 elements in memory, got tensor<8xi8> (a thread has a number in a register; bytes have none)}}
+  // expected-error @+1 {{expected static tensors of f32, f16, bf16, f64, i64, i32, i16 with less than 2^31 elements in memory, got tensor<8xi8> (a thread has a number in a register; bytes have none)}}
   %y = arith.addi %x, %x : tensor<8xi8>
   return %y : tensor<8xi8>
 }
 
 // -----
 
-func.func @root(%x: tensor<8xf32>) -> tensor<8xf32> attributes {tc.simt} {
-  // expected-error @+1 {{got math.rsqrt; no other pipeline takes it: gemm, matmul-warp and the convolutions have contractions}}
-  %y = math.rsqrt %x : tensor<8xf32>
+// Functions are instructions of stated accuracy; sqrt.rn is exact. A whole exponent is products.
+// CHECK-LABEL: llvm.func @functions(
+// CHECK: "sqrt.rn.f32 $0, $1;"
+// CHECK: "rsqrt.approx.f32 $0, $1;"
+// CHECK: "lg2.approx.f32 $0, $1;"
+// CHECK: %[[SQUARE:.*]] = arith.mulf %[[X:.*]], %[[X]] : f32
+// CHECK-NEXT: arith.mulf %[[X]], %[[SQUARE]] : f32
+func.func @functions(%x: tensor<8xf32>) -> tensor<8xf32> attributes {tc.simt} {
+  %three = arith.constant dense<3> : tensor<8xi64>
+  %a = math.sqrt %x : tensor<8xf32>
+  %b = math.rsqrt %a : tensor<8xf32>
+  %c = math.log %b : tensor<8xf32>
+  %y = math.fpowi %c, %three : tensor<8xf32>, tensor<8xi64>
+  return %y : tensor<8xf32>
+}
+
+// -----
+
+func.func @sine(%x: tensor<8xf32>) -> tensor<8xf32> attributes {tc.simt} {
+  // expected-error @+1 {{got math.sin; no other pipeline takes it: gemm, matmul-warp and the convolutions have contractions}}
+  %y = math.sin %x : tensor<8xf32>
+  return %y : tensor<8xf32>
+}
+
+// -----
+
+func.func @power(%x: tensor<8xf32>) -> tensor<8xf32> attributes {tc.simt} {
+  // expected-error @+1 {{expected a constant exponent of math.powf, got another (a power of any two numbers is a logarithm and an exponential: math.log, arith.mulf, math.exp); make it a constant}}
+  %y = math.powf %x, %x : tensor<8xf32>
+  return %y : tensor<8xf32>
+}
+
+// -----
+
+func.func @double(%x: tensor<8xf64>) -> tensor<8xf64> attributes {tc.simt} {
+  // expected-error @+1 {{expected math.exp of f32 or narrower, got one of f64 (PTX ISA 9.7.3: its instruction has no such form); round with arith.truncf in front}}
+  %y = math.exp %x : tensor<8xf64>
+  return %y : tensor<8xf64>
+}
+
+// -----
+
+// The index goes around the loop with the maximum that it depends on.
+// CHECK-LABEL: llvm.func @largest(
+// CHECK: scf.for %[[K:.*]] = {{.*}} iter_args(%[[M:.*]] = %{{.*}}, %[[I:.*]] = %{{.*}}) -> (f32, i64)
+// CHECK: arith.extui %[[K]] : i32 to i64
+// CHECK: arith.select %{{.*}}, %{{.*}}, %[[I]] : i64
+func.func @largest(%x: tensor<16x8xf32>) -> tensor<16xi64> attributes {tc.simt} {
+  %low = arith.constant 0xFF800000 : f32
+  %zero = arith.constant 0 : i64
+  %e = tensor.empty() : tensor<16xf32>
+  %f = tensor.empty() : tensor<16xi64>
+  %i = linalg.fill ins(%low : f32) outs(%e : tensor<16xf32>) -> tensor<16xf32>
+  %j = linalg.fill ins(%zero : i64) outs(%f : tensor<16xi64>) -> tensor<16xi64>
+  %y:2 = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m)>, affine_map<(m, n) -> (m)>], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<16x8xf32>) outs(%i, %j : tensor<16xf32>, tensor<16xi64>) {
+  ^bb0(%a: f32, %o: f32, %p: i64):
+    %n = linalg.index 1 : index
+    %k = arith.index_cast %n : index to i64
+    %m = arith.maximumf %a, %o : f32
+    %c = arith.cmpf ogt, %a, %o : f32
+    %s = arith.select %c, %k, %p : i64
+    linalg.yield %m, %s : f32, i64
+  } -> (tensor<16xf32>, tensor<16xi64>)
+  return %y#1 : tensor<16xi64>
+}
+
+// -----
+
+// Alone, the maximum goes without the index.
+// CHECK-LABEL: llvm.func @large(
+// CHECK: scf.for {{.*}} iter_args(%{{[^,]*}}) -> (f32)
+func.func @large(%x: tensor<16x8xf32>) -> tensor<16xf32> attributes {tc.simt} {
+  %low = arith.constant 0xFF800000 : f32
+  %zero = arith.constant 0 : i64
+  %e = tensor.empty() : tensor<16xf32>
+  %f = tensor.empty() : tensor<16xi64>
+  %i = linalg.fill ins(%low : f32) outs(%e : tensor<16xf32>) -> tensor<16xf32>
+  %j = linalg.fill ins(%zero : i64) outs(%f : tensor<16xi64>) -> tensor<16xi64>
+  %y:2 = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m)>, affine_map<(m, n) -> (m)>], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<16x8xf32>) outs(%i, %j : tensor<16xf32>, tensor<16xi64>) {
+  ^bb0(%a: f32, %o: f32, %p: i64):
+    %n = linalg.index 1 : index
+    %k = arith.index_cast %n : index to i64
+    %m = arith.maximumf %a, %o : f32
+    %c = arith.cmpf ogt, %a, %o : f32
+    %s = arith.select %c, %k, %p : i64
+    linalg.yield %m, %s : f32, i64
+  } -> (tensor<16xf32>, tensor<16xi64>)
+  return %y#0 : tensor<16xf32>
+}
+
+// -----
+
+func.func @gather(%x: tensor<16xf32>, %at: tensor<8xi64>) -> tensor<8xf32> attributes {tc.simt} {
+  %e = tensor.empty() : tensor<8xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(m) -> (m)>, affine_map<(m) -> (m)>], iterator_types = ["parallel"]} ins(%at : tensor<8xi64>) outs(%e : tensor<8xf32>) {
+  ^bb0(%a: i64, %o: f32):
+    %k = arith.index_cast %a : i64 to index
+    // expected-error @+1 {{expected tensor.extract at indices made of linalg.index and constants, got elements of a tensor (nothing says that they are inside)}}
+    %g = tensor.extract %x[%k] : tensor<16xf32>
+    linalg.yield %g : f32
+  } -> tensor<8xf32>
   return %y : tensor<8xf32>
 }
 

@@ -110,12 +110,81 @@ func.func @argument(%x: tensor<16x8xf32>) -> (tensor<16x8xf32>, tensor<16x8xf32>
 
 // -----
 
-func.func @two(%x: tensor<16x8xf32>) -> (tensor<16x8xf32>, tensor<16x8xf32>) {
-  %e = tensor.empty() : tensor<16x8xf32>
-  // expected-error @+1 {{expected ops with one result of a static shape where a function is cut into launches (buffers between them are planned when it is compiled), got tensor<16x8xf32>, tensor<16x8xf32> of linalg.generic}}
-  %y:2 = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<16x8xf32>) outs(%e, %e : tensor<16x8xf32>, tensor<16x8xf32>) {
-  ^bb0(%a: f32, %o: f32, %p: f32):
-    linalg.yield %a, %a : f32, f32
-  } -> (tensor<16x8xf32>, tensor<16x8xf32>)
-  return %y#0, %y#1 : tensor<16x8xf32>, tensor<16x8xf32>
+// Of an op with two results each is a launch; both carry what they need of the other.
+// CHECK-LABEL: func.func @two_0_maximumf(
+// CHECK: return %{{.*}}#0 : tensor<16xf32>
+// CHECK-LABEL: func.func @two_1_select(
+// CHECK: return %{{.*}}#1 : tensor<16xi64>
+func.func @two(%x: tensor<16x8xf32>) -> (tensor<16xf32>, tensor<16xi64>) {
+  %low = arith.constant 0xFF800000 : f32
+  %zero = arith.constant 0 : i64
+  %e = tensor.empty() : tensor<16xf32>
+  %f = tensor.empty() : tensor<16xi64>
+  %i = linalg.fill ins(%low : f32) outs(%e : tensor<16xf32>) -> tensor<16xf32>
+  %j = linalg.fill ins(%zero : i64) outs(%f : tensor<16xi64>) -> tensor<16xi64>
+  // expected-remark @+2 {{launch 1 of 2, @two_0_maximumf: linalg.generic on CUDA cores; writes result 1, 64 bytes}}
+  // expected-remark @+1 {{launch 2 of 2, @two_1_select: linalg.generic on CUDA cores; writes result 2, 128 bytes}}
+  %y:2 = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m)>, affine_map<(m, n) -> (m)>], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<16x8xf32>) outs(%i, %j : tensor<16xf32>, tensor<16xi64>) {
+  ^bb0(%a: f32, %o: f32, %p: i64):
+    %n = linalg.index 1 : index
+    %k = arith.index_cast %n : index to i64
+    %m = arith.maximumf %a, %o : f32
+    %c = arith.cmpf ogt, %a, %o : f32
+    %s = arith.select %c, %k, %p : i64
+    linalg.yield %m, %s : f32, i64
+  } -> (tensor<16xf32>, tensor<16xi64>)
+  return %y#0, %y#1 : tensor<16xf32>, tensor<16xi64>
+}
+
+// -----
+
+// A sum whose dimension is kept: a reduction all the same, in memory for what reads it.
+// CHECK-LABEL: func.func @keep_0_addf(
+// CHECK-LABEL: func.func @keep_1_subf(%{{.*}}: tensor<16x8xf32>, %{{.*}}: tensor<16x1xf32>)
+func.func @keep(%x: tensor<16x8xf32>) -> tensor<16x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<16x1xf32>
+  %f = tensor.empty() : tensor<16x8xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<16x1xf32>) -> tensor<16x1xf32>
+  // expected-remark @+1 {{launch 1 of 2, @keep_0_addf}}
+  %s = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, 0)>], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<16x8xf32>) outs(%i : tensor<16x1xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %t = arith.addf %a, %o : f32
+    linalg.yield %t : f32
+  } -> tensor<16x1xf32>
+  // expected-remark @+1 {{launch 2 of 2, @keep_1_subf}}
+  %y = linalg.generic {indexing_maps = [affine_map<(m, n) -> (m, n)>, affine_map<(m, n) -> (m, 0)>, affine_map<(m, n) -> (m, n)>], iterator_types = ["parallel", "parallel"]} ins(%x, %s : tensor<16x8xf32>, tensor<16x1xf32>) outs(%f : tensor<16x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %t = arith.subf %a, %b : f32
+    linalg.yield %t : f32
+  } -> tensor<16x8xf32>
+  return %y : tensor<16x8xf32>
+}
+
+// -----
+
+// linalg.softmax: maximum, exponentials and their sum, quotients.
+// CHECK-LABEL: func.func @softmax_0_maxnumf(
+// CHECK-LABEL: func.func @softmax_1_addf(
+// CHECK: math.exp
+// CHECK-LABEL: func.func @softmax_2_divf(
+// CHECK: math.exp
+func.func @softmax(%x: tensor<8x6xf32>) -> tensor<8x6xf32> {
+  %e = tensor.empty() : tensor<8x6xf32>
+  // expected-remark @+3 {{launch 1 of 3, @softmax_0_maxnumf}}
+  // expected-remark @+2 {{launch 2 of 3, @softmax_1_addf}}
+  // expected-remark @+1 {{launch 3 of 3, @softmax_2_divf}}
+  %y = linalg.softmax dimension(0) ins(%x : tensor<8x6xf32>) outs(%e : tensor<8x6xf32>) -> tensor<8x6xf32>
+  return %y : tensor<8x6xf32>
+}
+
+// -----
+
+func.func @asserted(%x: tensor<16x8xf32>, %i: index) -> tensor<16x8xf32> {
+  %n = arith.constant 16 : index
+  %c = arith.cmpi slt, %i, %n : index
+  // expected-error @+1 {{expected ops with results of static shapes where a function is cut into launches (buffers between them are planned when it is compiled), got none of cf.assert}}
+  cf.assert %c, "inside"
+  %y = arith.negf %x : tensor<16x8xf32>
+  return %y : tensor<16x8xf32>
 }

@@ -44,10 +44,8 @@ _PLACES = {"half": 1, "bfloat": 2}
 
 
 def _older_floats(llvm_ir: str) -> str:
-    """`llvm_ir` with ``float f0x3FB8AA3B`` and ``+inf`` (newer LLVM) as the double it is: all can
-    read that."""
-    if not re.search(r"f0x|[+-](inf|qnan)\b", llvm_ir):
-        return llvm_ir
+    """`llvm_ir` with ``float f0x3FB8AA3B``, ``float 4.471500e-02``, which is no float, and ``+inf``
+    (newer LLVM) as the double it is: all can read that."""
     kind = ""
 
     def spelled(match: re.Match[str]) -> str:
@@ -58,13 +56,33 @@ def _older_floats(llvm_ir: str) -> str:
         if match["name"]:
             return SPECIAL[match["name"]][_PLACES.get(kind, 0)]
         digits = match["digits"]
+        if match["decimal"]:
+            return _exact(match["decimal"], kind)
         if kind == "float":
             digits = struct.pack(">d", *struct.unpack(">f", bytes.fromhex(digits))).hex().upper()
         return "0x" + {"half": "H", "bfloat": "R"}.get(kind, "") + digits
 
     return re.sub(
         r"\b(?:(?P<type>float|double|half|bfloat)\b|f0x(?P<digits>[0-9A-F]+))"
-        r"|(?P<name>[+-](?:inf|qnan)\b)",
+        r"|(?P<name>[+-](?:inf|qnan)\b)|(?<![\w.])(?P<decimal>-?\d\.\d+e[+-]\d+)",
         spelled,
         llvm_ir,
     )
+
+
+def _exact(decimal: str, kind: str) -> str:
+    """The number of a type that a decimal is rounded to: as it is, if that is the same."""
+    if kind not in ("float", "half", "bfloat"):
+        return decimal
+    number = float(decimal)
+    if kind == "half":
+        bits = struct.pack(">e", number)
+        same = struct.unpack(">e", bits)[0] == number
+        return decimal if same else "0xH" + bits.hex().upper()
+    (rounded,) = struct.unpack(">f", struct.pack(">f", number))
+    if kind == "bfloat":
+        (word,) = struct.unpack(">I", struct.pack(">f", number))
+        word = (word + 0x7FFF + (word >> 16 & 1)) >> 16
+        same = struct.unpack(">f", struct.pack(">I", word << 16))[0] == number
+        return decimal if same else f"0xR{word:04X}"
+    return decimal if rounded == number else "0x" + struct.pack(">d", rounded).hex().upper()

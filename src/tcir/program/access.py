@@ -68,6 +68,8 @@ def product_of(op: ir.Operation) -> Product | None:
     if op.name == "tc.grouped_matmul":
         return _grouped(op)
     maps = [m.value for m in linalg.get_indexing_maps(op) or ()]
+    if len(op.results) != 1:
+        return None
     if not maps or len(maps[-1].results) == maps[-1].n_dims or is_maximum(op):
         return None
     operands = list(zip(op.operands, maps[:-1]))

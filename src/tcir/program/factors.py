@@ -39,10 +39,14 @@ _ROUNDED = _EXACT | {
     "arith.minui", "arith.negf", "arith.ori", "arith.select", "arith.shli", "arith.shrsi",
     "arith.shrui", "arith.sitofp", "arith.subf", "arith.subi",
     "arith.truncf", "arith.trunci", "arith.uitofp", "arith.xori", "func.return", "math.absf",
-    "math.ceil", "math.floor", "tc.element", "tc.epilogue", "tc.quantise_blocks", "tc.yield",
+    "math.ceil", "math.floor", "math.roundeven", "math.sqrt", "math.trunc", "tc.element",
+    "tc.epilogue", "tc.quantise_blocks", "tc.yield",
     "tensor.extract_slice",
 }  # fmt: skip
-FOLLOWING = _ROUNDED | {"math.erf", "math.exp", "math.tanh"}
+FOLLOWING = _ROUNDED | {
+    "math.erf", "math.exp", "math.exp2", "math.fpowi", "math.log", "math.log1p", "math.log2",
+    "math.powf", "math.rsqrt", "math.tanh",
+}  # fmt: skip
 """Ops that may follow sums; of functions the error is bounded (`tcir.validation.propagation`)."""
 # Ops of a body that only moves elements.
 _MOVED = {"arith.extf", "linalg.yield"}

@@ -6,8 +6,8 @@ unit in the last place in all, unless they round the same number. A contraction 
 their errors times the other factor to its own. Comparisons whose operands are closer than their
 errors may go either way; a select then errs by the distance of its operands.
 
-exp, tanh and erf are lowered to a few instructions of stated accuracy (`passes/nvvm/functions.py`);
-`APPROXIMATE` is what those may be off. With exact inputs, and so exact sums, that is all there is.
+Functions are lowered to a few instructions of stated accuracy; `tcir.validation.functions` is what
+those may be off. With exact inputs, and so exact sums, that is all there is.
 """
 
 from __future__ import annotations
@@ -29,11 +29,13 @@ from tcir.interp.tensor.epilogue import spread
 from tcir.interp.tensor.grouped import groups_of, written
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
 from tcir.interp.tensor.scaled_contraction import recognise_product
+from tcir.interp.tensor.softmax import computed, softmax
 from tcir.interp.tensor.views import Linear, aligned, indexing, loop_sizes, view
 from tcir.interp.types import Array, dtype_of, poison, shape_of
 from tcir.program.access import product_of
 from tcir.program.spans import EXACT_BITS
 from tcir.validation import bounds
+from tcir.validation.functions import MONOTONE, OWN, farthest
 from tcir.validation.quantised import hull
 
 if TYPE_CHECKING:
@@ -49,6 +51,8 @@ ROUNDED: Rounding = "rounded"
 """Sums round."""
 UNKNOWN: Rounding = "unknown"
 """Sums are exact where their factors show it (`is_exact`)."""
+ZERO = Linear({}, 0)
+"""The index 0."""
 _CUT = np.uint32(0x1FFF)
 """The bits of an f32 that tf32 drops."""
 
@@ -109,20 +113,22 @@ class _Carrier:
                 known = [values[operand] for operand in op.operands]
                 values.update(zip(op.results, quantised_blocks(op.opview, *known), strict=True))
                 continue
-            values[op.results[0]] = self._op(op, values)
+            values.update(zip(op.results, self._op(op, values), strict=True))
         return [values[operand] for operand in last.operation.operands]
 
-    def _op(self, op: ir.Operation, values: Mapping[ir.Value, Known]) -> Known:
+    def _op(self, op: ir.Operation, values: Mapping[ir.Value, Known]) -> list[Known]:
         operands = [values[operand] for operand in op.operands]
         if product_of(op) is not None and _sums_at_once(op):
-            return self._sums(op, operands)
+            return [self._sums(op, operands)]
         if op.name == "tensor.pad":
-            return _padded(op, operands, values)
+            return [_padded(op, operands, values)]
+        if op.name == "linalg.softmax":
+            return [_softmax(op, operands[0])]
         if op.name.startswith("linalg.") and op.name != "linalg.fill":
             return self._structured(op, operands, values)
         if isinstance(op.opview, tc.EpilogueOp):
-            return self._epilogue(op.opview, operands[0], values)
-        return _elementwise(op, operands)
+            return [self._epilogue(op.opview, operands[0], values)]
+        return [_elementwise(op, operands)]
 
     def _sums(self, op: ir.Operation, operands: list[Known]) -> Known:
         """Of a contraction: the errors of its sums, and of each factor times all others."""
@@ -196,17 +202,19 @@ class _Carrier:
 
     def _structured(
         self, op: ir.Operation, operands: list[Known], values: Mapping[ir.Value, Known]
-    ) -> Known:
+    ) -> list[Known]:
         """An elementwise ``linalg`` op, or a reduction in lexicographic order."""
         from tcir._mlir import linalg
 
         affine = [each.value for each in linalg.get_indexing_maps(op) or ()]
         maps = [indexing(each) for each in affine]
-        if not maps or len(op.results) != 1 or any(len(e.coefficients) != 1 for e in maps[-1]):
+        outs = maps[len(maps) - len(op.results) :]
+        loops = [[d for e in out for d in e.coefficients] for out in outs]
+        single = all(len(e.coefficients) == 1 or e == ZERO for out in outs for e in out)
+        if not maps or not single or any(sorted(each) != sorted(loops[0]) for each in loops):
             raise NoBoundError(op.name)
         sizes = loop_sizes(affine[0].n_dims, maps, [np.shape(k.value) for k in operands])
-        out = [next(iter(e.coefficients)) for e in maps[-1]]
-        order = sorted(out)
+        order = sorted(loops[0])
         reduced = [d for d in range(len(sizes)) if d not in order]
 
         def spread(each: Known, indices: list[Linear], at: Mapping[int, int]) -> Known:
@@ -217,19 +225,35 @@ class _Carrier:
 
             return each.like(change)
 
-        block = op.regions[0].blocks[0]
-        total = spread(operands[-1], maps[-1], {})
+        block, inputs = op.regions[0].blocks[0], len(operands) - len(outs)
+        grid = dict(zip(order, np.indices([sizes[d] for d in order], sparse=True), strict=True))
+        totals = [spread(each, out, {}) for each, out in zip(operands[inputs:], outs, strict=True)]
         for point in itertools.product(*(range(sizes[d]) for d in reduced)):
             at = dict(zip(reduced, point, strict=True))
-            spreads = [spread(each, indices, at) for each, indices in zip(operands[:-1], maps)]
-            inner = {**values, **dict(zip(block.arguments, [*spreads, total]))}
+            spreads = [spread(each, indices, at) for each, indices in zip(operands[:inputs], maps)]
+            inner = {**values, **dict(zip(block.arguments, [*spreads, *totals]))}
             *ops, last = block.operations
             for each in ops:
                 body = each.operation
-                inner[body.results[0]] = _elementwise(body, [inner[o] for o in body.operands])
-            total = inner[last.operation.operands[0]]
-        places, shape = [order.index(d) for d in out], [sizes[d] for d in order]
-        return total.like(lambda a: np.broadcast_to(a, shape).transpose(places))
+                known = [inner[o] for o in body.operands]
+                inner[body.results[0]] = (
+                    Known.exact(np.asarray({**grid, **at}[body.attributes["dim"].value], np.int64))
+                    if body.name == "linalg.index" else _elementwise(body, known)
+                )  # fmt: skip
+            totals = [inner[each] for each in last.operation.operands]
+        return [
+            total.like(partial(_placed, out=out, order=order, sizes=sizes))
+            for total, out in zip(totals, outs, strict=True)
+        ]
+
+
+def _placed(array: Array, out: list[Linear], order: list[int], sizes: list[int]) -> Array:
+    """An array over the loops `order` as the result whose indices are `out`."""
+    loops = [d for e in out for d in e.coefficients]
+    places = [order.index(d) for d in loops]
+    ordered = np.broadcast_to(array, [sizes[d] for d in order]).transpose(places)
+    return ordered.reshape([sizes[d] if (d := next(iter(e.coefficients), None)) is not None else 1
+                            for e in out])  # fmt: skip
 
 
 def _sums_at_once(op: ir.Operation) -> bool:
@@ -238,6 +262,20 @@ def _sums_at_once(op: ir.Operation) -> bool:
         return True
     block = op.regions[0].blocks[0]
     return recognise(block) is not None or recognise_product(block) is not None
+
+
+def _softmax(op: ir.Operation, x: Known) -> Known:
+    """By the rules of the ops that it is made of."""
+    dim = op.attributes["dimension"].value
+
+    def take(each: Known, number: int) -> Known:
+        return each.like(lambda a: np.take(a, [number], dim))
+
+    def compute(name: str, *known: Known) -> Known:
+        with np.errstate(all="ignore"):
+            return RULES[name](computed(name, *(k.value for k in known)), *known)
+
+    return softmax(x, np.shape(x.value)[dim], take, compute)
 
 
 def _padded(op: ir.Operation, operands: list[Known], values: Mapping[ir.Value, Known]) -> Known:
@@ -263,6 +301,8 @@ def _elementwise(op: ir.Operation, operands: list[Known]) -> Known:
     if op.name in _VIEWS:
         shape = shape_of(op.results[0].type)
         return operands[0].like(lambda a: np.reshape(a, shape))
+    if op.name == "tensor.extract" and not _off(operands[1:]):
+        return operands[0].like(lambda a: np.asarray(a)[tuple(k.value for k in operands[1:])])
     if op.name == "tensor.extract_slice":
         return operands[0].like(
             lambda a: evaluate[op.name](Interpreter(), op.opview, np.asarray(a))[0]
@@ -345,7 +385,9 @@ def _div(value: Array, a: Known, b: Known) -> Known:
     least = np.abs(np.asarray(b.value, np.float64)) - b.error
     least = np.where(least > 0, least, np.where(b.error > 0, 0.0, least))
     slope = 1 / least
-    return _smooth(value, [(a, slope), (b, np.abs(np.asarray(value, np.float64)) * slope)])
+    known = _smooth(value, [(a, slope), (b, np.abs(np.asarray(value, np.float64)) * slope)])
+    open_ = (b.error > 0) & (least == 0)  # of infinity as well: the quotient may be any number
+    return Known(value, *(np.where(open_, np.inf, each) for each in (known.error, known.square)))
 
 
 def _closest(value: Array, *operands: Known) -> Known:
@@ -377,22 +419,14 @@ def _same(value: Array, a: Known) -> Known:
     return Known(value, a.error, a.square)
 
 
-APPROXIMATE: dict[str, Callable[[Array, Known], Array]] = {
-    # ex2.approx.f32: 2^-22 of the result (PTX ISA 9.7.3.20); its argument x log2(e) is rounded
-    # twice, and numpy's own exp is off by under two units.
-    "math.exp": lambda value, x: np.abs(value) * (2.0**-20 + 2.0**-22 * x.size) + 2.0**-126,
-    # 1 - 2 / (1 + exp(2x)), and a polynomial times exp(-x^2) of 1.5e-7: a few units of 1.
-    "math.tanh": lambda value, x: np.full(np.shape(value), 2.0**-20),
-    "math.erf": lambda value, x: np.full(np.shape(value), 2.0**-20),
-}
-"""What the lowering of a function, and numpy, may be off: by the function's value and argument."""
-
-
-def _function(name: str, slope: Callable[[Array, Known], Slope]) -> Callable[..., Known]:
-    def rule(value: Array, x: Known) -> Known:
-        wide = np.asarray(value, np.float64)
-        own = np.where(np.isfinite(wide), APPROXIMATE[name](wide, x), 0.0)
-        return _smooth(value, [(x, slope(wide, x))], own)
+def _function(name: str) -> Callable[..., Known]:
+    def rule(value: Array, x: Known, *exponent: Known) -> Known:
+        wide, at = np.asarray(value, np.float64), np.asarray(x.value, np.float64)
+        power = np.asarray(exponent[0].value if exponent else 1, np.float64)
+        own = OWN[name](wide, x.size, power) if name in OWN else np.zeros(np.shape(wide))
+        distance = farthest(name, at, x.error, power)
+        slope = distance / np.where(x.error > 0, x.error, 1)
+        return _smooth(value, [(x, slope)], np.where(np.isfinite(wide), own, 0.0))
 
     return rule
 
@@ -408,11 +442,13 @@ RULES: dict[str, Callable[..., Known]] = {
     **dict.fromkeys(
         ("arith.maximumf", "arith.maxnumf", "arith.minimumf", "arith.minnumf"), _closest
     ),
-    "arith.cmpf": _compare,
+    **dict.fromkeys(("arith.cmpf", "arith.cmpi"), _compare),
     "arith.select": _select,
-    "math.exp": _function("math.exp", lambda value, x: np.exp(x.error) * np.abs(value)),
-    "math.tanh": _function("math.tanh", lambda value, x: 1.0),
-    "math.erf": _function("math.erf", lambda value, x: 2 / np.sqrt(np.pi)),
+    "math.fma": lambda value, a, b, c: _smooth(
+        value, [(a, b.size), (b, np.abs(np.asarray(a.value, np.float64))), (c, 1.0)]
+    ),
+    "arith.sitofp": lambda value, a: _smooth(value, [(a, 1.0)]),
+    **{name: _function(name) for name in (*MONOTONE, "math.powf", "math.fpowi")},
     "linalg.fill": lambda value, number, *_: Known.exact(value),
 }
 """The rules of ops whose operands may be off, or that are off themselves."""

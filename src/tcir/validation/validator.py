@@ -42,6 +42,7 @@ from tcir.run_options import RunOptions
 from tcir.target import DEFAULT_TARGET
 from tcir.validation import bounds, compare, propagation
 from tcir.validation.draws import RANDOM, Bound, Draw, Draws
+from tcir.validation.functions import OWN
 from tcir.validation.raised import with_quantisation_raised
 from tcir.validation.report import Line
 from tcir.validation.settings import Settings
@@ -102,7 +103,7 @@ class Validator:
         self._before = Work(_levels(programs), line.counters)
         line.verdict = "reference"
         line.compared = f"{_rules(line.level)}, {draws.main.words}"
-        approximate = bool(_op_names(module) & propagation.APPROXIMATE.keys())
+        approximate = bool(_op_names(module) & OWN.keys())
         rounded = approximate or self.settings.inputs == "random" or not draws.known
         if self.signature.level == "tensor" and rounded:
             for draw in (*draws.more, draws.main):

@@ -225,9 +225,18 @@ def arith_unsigned_cast(_: Interpreter, op: ir.OpView, x: Array) -> Sequence[Arr
 
 @evaluate("arith.fptosi", "arith.fptoui")
 def arith_float_to_integer(_: Interpreter, op: ir.OpView, x: Array) -> Sequence[Array]:
-    with np.errstate(invalid="ignore"):
-        whole = np.trunc(np.asarray(x, np.float64)).astype(np.int64)
-    return [as_signed(whole, dtype_of(op.operation.results[0].type))]
+    """What is out of range is poison: it is what ``cvt.rzi`` to 32 or 64 bits makes of it, the
+    nearest integer, and of NaN 0 or the top bit (PTX ISA 9.7.9.21)."""
+    dtype, source = dtype_of(op.operation.results[0].type), np.asarray(x).dtype
+    sign = "i" if op.operation.name == "arith.fptosi" else "u"
+    info = np.iinfo(f"{sign}{max(dtype.itemsize, 4)}")
+    wide = np.asarray(x, np.float64)
+    top = source.itemsize == 8 or info.bits == 64
+    not_a_number = info.min or (info.max >> 1) + 1 if top else 0
+    high, low, nan = wide >= float(info.max), wide <= float(info.min), np.isnan(wide)
+    inside = np.trunc(np.where(high | low | nan, 0, wide)).astype(info.dtype)
+    picked = np.select([nan, high, low], [not_a_number, info.max, info.min], inside)
+    return [as_signed(picked.astype(info.dtype), dtype)]
 
 
 @evaluate("arith.bitcast")

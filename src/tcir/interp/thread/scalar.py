@@ -341,6 +341,8 @@ def _literal(value: ir.Attribute, kind: ir.Type) -> str:
         return str(int(bool(number))) if bits(kind) == 1 else str(number)
     if isinstance(value, ir.FloatAttr) and isinstance(kind, ir.F32Type):
         return f"0x{struct.unpack('<I', struct.pack('<f', value.value))[0]:08X}"
+    if isinstance(value, ir.FloatAttr) and isinstance(kind, ir.F64Type):
+        return f"0d{struct.unpack('<Q', struct.pack('<d', value.value))[0]:016X}"
     if isinstance(value, ir.FloatAttr) and isinstance(kind, ir.F16Type):
         return f"0x{struct.unpack('<H', struct.pack('<e', value.value))[0]:04X}"
     if isinstance(value, ir.FloatAttr) and isinstance(kind, ir.BF16Type):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tcir._mlir import ir
 from tcir.errors import IncompleteError
 from tcir.interp.thread.scalar import _elementwise, float_name
@@ -35,7 +37,7 @@ def _fused(speller: Speller, op: ir.Operation) -> None:
     )
 
 
-def _to_float(sign: str) -> ir.Operation:
+def _to_float(sign: str) -> Callable[[Speller, ir.Operation], None]:
     def convert(speller: Speller, op: ir.Operation) -> None:
         only(op)
         new, old = (scalars(value.type)[0] for value in (op.results[0], op.operands[0]))
@@ -50,3 +52,20 @@ def _to_float(sign: str) -> ir.Operation:
 
 spelling("arith.sitofp", "llvm.sitofp")(_to_float("s"))
 spelling("arith.uitofp", "llvm.uitofp")(_to_float("u"))
+
+
+def _to_integer(sign: str) -> Callable[[Speller, ir.Operation], None]:
+    def convert(speller: Speller, op: ir.Operation) -> None:
+        only(op)
+        new, old = (scalars(value.type)[0] for value in (op.results[0], op.operands[0]))
+        if bits(new) == 1:
+            raise IncompleteError("no rule for a float as an i1")
+        targets = speller.define(op.results[0])
+        for target, source in zip(targets, speller.read(op.operands[0]), strict=True):
+            speller.emit(f"cvt.rzi.{sign}{bits(new)}.{float_name(old)} {target}, {source}")
+
+    return convert
+
+
+spelling("arith.fptosi", "llvm.fptosi")(_to_integer("s"))
+spelling("arith.fptoui", "llvm.fptoui")(_to_integer("u"))

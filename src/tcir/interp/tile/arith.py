@@ -225,6 +225,8 @@ def arith_cast(compiler: Compiler, op: ir.OpView) -> Step:
     "arith.negf",
     "arith.cmpf",
     "arith.bitcast",
+    "arith.fptosi",
+    "arith.fptoui",
     "arith.sitofp",
     "arith.uitofp",
 )

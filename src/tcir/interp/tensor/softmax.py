@@ -1,0 +1,44 @@
+"""The rule of ``linalg.softmax``, by the ops that it stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from tcir._mlir import ir
+from tcir.interp.tensor.arith import FLOAT
+from tcir.interp.tensor.interpreter import Interpreter, evaluate
+from tcir.interp.tensor.math import function
+from tcir.interp.types import Array
+
+T = TypeVar("T")
+
+
+def softmax(x: T, count: int, take: Callable[[T, int], T], compute: Callable[..., T]) -> T:
+    """The maximum, exponentials of the distances to it, their sum in order, quotients.
+
+    take:    element `n` of the `count` along the dimension
+    compute: an op by its name, of operands
+    """
+    most = take(x, 0)
+    for number in range(1, count):
+        most = compute("arith.maxnumf", take(x, number), most)
+    powers = compute("math.exp", compute("arith.subf", x, most))
+    total = take(powers, 0)
+    for number in range(1, count):
+        total = compute("arith.addf", take(powers, number), total)
+    return compute("arith.divf", powers, total)
+
+
+def computed(name: str, *operands: Array) -> Array:
+    """An op of ``arith`` or ``math`` on numbers, by its name."""
+    with np.errstate(all="ignore"):
+        return FLOAT[name](*operands) if name in FLOAT else function(name, *operands)
+
+
+@evaluate("linalg.softmax")
+def linalg_softmax(_: Interpreter, op: ir.OpView, x: Array, __: Array) -> Sequence[Array]:
+    dim = ir.IntegerAttr(op.attributes["dimension"]).value
+    return [softmax(x, x.shape[dim], lambda a, n: np.take(a, [n], dim), computed)]

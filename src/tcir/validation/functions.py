@@ -1,0 +1,72 @@
+"""What functions are off: `own` by their lowering and by numpy, the rest by their operands.
+
+Lowerings are in `passes/build/functions.py`; errors of approximate instructions are those of PTX
+ISA 9.7.3. ``sqrt.rn`` and roundings to whole numbers are exact on both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from tcir.interp.tensor.math import FUNCTIONS
+from tcir.interp.types import Array
+
+Own: TypeAlias = Callable[[Array, Array, Array], Array]
+"""The most that a function may be off, from its value, its argument's magnitude and exponent."""
+
+
+def _log(absolute: float) -> Own:
+    # lg2.approx: 2^-22 of the result, or of 1; ln(2), its product, and numpy's own log.
+    return lambda value, *_: absolute + 2.0**-21 * np.abs(value)
+
+
+def _power(value: Array, x: Array, exponent: Array) -> Array:
+    # Products: half a unit each. Else lg2.approx and its product with the exponent are off by
+    # 2^-21 of it, which the exponential multiplies the result by; the root is exact.
+    scaled = np.abs(exponent) * np.maximum(np.abs(np.log2(np.maximum(x, 2.0**-149))), 1)
+    factors = np.where(exponent == np.trunc(exponent), np.abs(exponent) / 2, scaled)
+    return np.abs(value) * (2.0**-21 + 2.0**-21 * np.where(np.isfinite(x), factors, 0)) + 2.0**-126
+
+
+OWN: dict[str, Own] = {
+    # ex2.approx: 2^-22 of the result; its argument x log2(e) is rounded twice, and numpy's own exp
+    # is off by under two units.
+    "math.exp": lambda value, x, _: np.abs(value) * (2.0**-20 + 2.0**-22 * x) + 2.0**-126,
+    "math.exp2": lambda value, *_: np.abs(value) * 2.0**-21 + 2.0**-126,
+    "math.log": _log(2.0**-22),
+    "math.log2": _log(2.0**-22),
+    # 1 + x is rounded, by 2^-24 of it.
+    "math.log1p": _log(2.0**-21),
+    # 1 - 2 / (1 + exp(2x)), a few units of 1; below 1/4 a series, which keeps 0.
+    "math.tanh": lambda value, *_: np.minimum(2.0**-20, 2.0**-18 * np.abs(value)),
+    # A polynomial times exp(-x^2), of 1.5e-7.
+    "math.erf": lambda value, *_: np.full(np.shape(value), 2.0**-20),
+    # rsqrt.approx: 2^-22.9 of the result; numpy's root and quotient half a unit each.
+    "math.rsqrt": lambda value, *_: np.abs(value) * 2.0**-21,
+    "math.powf": _power,
+    "math.fpowi": _power,
+}
+"""By op; others are exact."""
+MONOTONE = (
+    "math.ceil", "math.erf", "math.exp", "math.exp2", "math.floor", "math.log", "math.log1p",
+    "math.log2", "math.roundeven", "math.rsqrt", "math.sqrt", "math.tanh", "math.trunc",
+)  # fmt: skip
+"""Functions that are farthest off at the ends of where their argument may be."""
+
+
+def farthest(name: str, x: Array, error: Array, exponent: Array) -> Array:
+    """How far a function's value at x is from those within `error` of it."""
+    operands = (exponent,) if name in ("math.powf", "math.fpowi") else ()
+    function = FUNCTIONS[name]
+    middle, ends = function(x, *operands), [x - error, x + error]
+    distances = [np.abs(function(end, *operands) - middle) for end in ends]
+    if operands:  # an even power is least at 0
+        through = (ends[0] < 0) & (ends[1] > 0)
+        distances.append(
+            np.where(through, np.abs(function(np.zeros_like(x), *operands) - middle), 0)
+        )
+    most: Array = np.maximum.reduce(distances)
+    return np.where(np.isnan(most), np.inf, most)

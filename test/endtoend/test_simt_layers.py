@@ -1,0 +1,163 @@
+"""What is no product, as PyTorch's importer writes it (`layers/*.mlir`), on CUDA cores.
+
+Normalisation, softmax, activations, pooling: through all levels, and against numpy and scipy.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.special
+
+import tcir
+
+from .breaking import Edit, change_text, run_broken
+
+Array = np.ndarray[Any, Any]
+LAYERS = Path(__file__).parent / "layers"
+F16, F32 = np.float16, np.float32
+IMAGE = [(2, 8, 9, 7)]
+MATRIX = [(6, 40)]
+
+
+def text(name: str) -> str:
+    """The layer as imported."""
+    return (LAYERS / f"{name}.mlir").read_text()
+
+
+def windows(x: Array, edge: float) -> Array:
+    """3 x 3 with stride 2 and padding 1, of NCHW."""
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)), constant_values=edge)
+    return np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))[:, :, ::2, ::2]
+
+
+def _norm(x: Array, axes: Any, epsilon: float = 1e-5) -> Array:
+    mean = x.mean(axes, keepdims=True)
+    return np.asarray((x - mean) / np.sqrt(x.var(axes, keepdims=True) + epsilon))
+
+
+def _groups(x: Array, w: Array, b: Array) -> Array:
+    normal = _norm(x.reshape(2, 2, -1), 2).reshape(x.shape)
+    return normal * w[:, None, None] + b[:, None, None]
+
+
+def _batch(x: Array, w: Array, b: Array, mean: Array, variance: Array) -> Array:
+    scale, shift, mean, variance = (a[:, None, None] for a in (w, b, mean, variance))
+    return (x - mean) / np.sqrt(np.abs(variance) + 1e-5) * scale + shift
+
+
+def _tanh_gelu(x: Array) -> Array:
+    return x / 2 * (1 + np.tanh(np.float32(7.977240e-01) * (x + 0.044715 * x**3)))
+
+
+def _pooled_indices(x: Array) -> list[Array]:
+    """The maxima, and where each first is in its image."""
+    seen = windows(x, -np.inf)
+    numbers = np.arange(63).reshape(1, 1, 9, 7).astype(float)
+    places = np.broadcast_to(windows(numbers, -1), seen.shape).reshape(*seen.shape[:4], 9)
+    first = seen.reshape(*seen.shape[:4], 9).argmax(-1)
+    return [seen.max((4, 5)), np.take_along_axis(places, first[..., None], -1)[..., 0]]
+
+
+ERF = scipy.special.erf
+ORACLES: dict[str, tuple[list[tuple[int, ...]], Any, Any]] = {
+    "softmax": (MATRIX, lambda x: scipy.special.softmax(x, 1), F32),
+    "softmax_f16": ([(2, 6, 40)], lambda x: scipy.special.softmax(x, 1), F16),
+    "softmax_attention": ([(4, 128, 128)], lambda x: scipy.special.softmax(x, 2), F16),
+    "log_softmax": (MATRIX, lambda x: scipy.special.log_softmax(x, 1), F32),
+    "layer_norm": ([*MATRIX, (40,), (40,)], lambda x, w, b: _norm(x, 1) * w + b, F32),
+    "layer_norm_f16": ([(2, 6, 40), (40,), (40,)], lambda x, w, b: _norm(x, 2) * w + b, F16),
+    "layer_norm_bert": ([(2, 64, 768), (768,), (768,)],
+                        lambda x, w, b: _norm(x, 2, 1e-12) * w + b, F32),
+    "rms_norm": ([*MATRIX, (40,)],
+                 lambda x, w: x / np.sqrt((x**2).mean(1, keepdims=True) + 1e-5) * w, F32),
+    "batch_norm": ([*IMAGE, *[(8,)] * 4], _batch, F32),
+    "group_norm": ([(2, 8, 5, 3), (8,), (8,)], _groups, F32),
+    "gelu": (MATRIX, lambda x: x / 2 * (1 + ERF(x / np.sqrt(2))), F32),
+    "gelu_f16": (MATRIX, lambda x: x / 2 * (1 + ERF(x / np.sqrt(2))), F16),
+    "gelu_tanh": (MATRIX, _tanh_gelu, F32),
+    "silu": (MATRIX, lambda x: x / (1 + np.exp(-x)), F16),
+    "sigmoid": (MATRIX, lambda x: 1 / (1 + np.exp(-x)), F32),
+    "softplus": (MATRIX, lambda x: np.log1p(np.exp(x)), F32),
+    "mish": (MATRIX, lambda x: x * np.tanh(np.log1p(np.exp(x))), F32),
+    "elu": (MATRIX, lambda x: np.where(x > 0, x, np.expm1(x)), F32),
+    "leaky_relu": (MATRIX, lambda x: np.where(x > 0, x, 0.01 * x), F32),
+    "hardswish": (MATRIX, lambda x: x * np.clip(x + 3, 0, 6) / 6, F32),
+    "std": (MATRIX, lambda x: x.std(1, ddof=1), F32),
+    "norm": (MATRIX, lambda x: np.sqrt((x**2).sum(1, keepdims=True)), F32),
+    "pow3": (MATRIX, lambda x: x**3, F32),
+    "pow_half": (MATRIX, lambda x: np.sqrt(x), F32),
+    "avg_pool": (IMAGE, lambda x: windows(x, 0).mean((4, 5)), F32),
+    "avg_pool_inside": (IMAGE, lambda x: np.nanmean(windows(x, np.nan), (4, 5)), F32),
+    "max_pool": (IMAGE, lambda x: windows(x, -np.inf).max((4, 5)), F32),
+    "max_pool_indices": (IMAGE, _pooled_indices, F32),
+    "global_avg_pool": (IMAGE, lambda x: x.mean((2, 3), keepdims=True), F32),
+    "mean_hw": (IMAGE, lambda x: x.mean((2, 3)), F32),
+    "argmax": (MATRIX, lambda x: x.argmax(1).astype(np.int64), F32),
+    "max_dim": (MATRIX, lambda x: [x.max(1), x.argmax(1)], F32),
+}  # fmt: skip
+"""Shapes of the inputs, what the layer is in float64, and the type."""
+QUICK = ("softmax", "rms_norm", "gelu_tanh")
+LARGE = ("softmax_attention", "layer_norm_bert")
+POSITIVE = ("pow_half", "batch_norm")
+EXACT = (
+    "leaky_relu", "max_pool", "max_pool_indices", "argmax", "max_dim", "avg_pool",
+    "avg_pool_inside", "global_avg_pool", "mean_hw", "std", "norm",
+)  # fmt: skip
+"""Layers of ops that IEEE 754 rounds: the same bits at every level."""
+
+
+def marked(names: Any) -> list[Any]:
+    return [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in names]
+
+
+@pytest.mark.parametrize("inputs", ["integers", "random"])
+@pytest.mark.parametrize("name", marked(n for n in ORACLES if n not in LARGE))
+def test_every_level(name: str, inputs: Any) -> None:
+    report = tcir.validate(text(name), "simt-elementwise", inputs=inputs, orders=1)
+    within = set() if name in EXACT else {"within bound"}
+    assert {line.verdict for line in report.passes} <= {"reference", "equal"} | within, str(report)
+    assert not [f for line in report.passes for f in line.findings], str(report)
+
+
+@pytest.mark.parametrize("name", marked(ORACLES))
+def test_against_numpy(name: str) -> None:
+    """In float64, without the rounding of each op: a few units of the type, or of 1."""
+    shapes, oracle, dtype = ORACLES[name]
+    generator = np.random.default_rng(0)
+    inputs = [generator.standard_normal(shape).astype(dtype) * dtype(3) for shape in shapes]
+    if name in POSITIVE:
+        inputs = [np.abs(each) + dtype(0.5) for each in inputs]
+    wanted = oracle(*(each.astype(np.float64) for each in inputs))
+    wanted = wanted if isinstance(wanted, list) else [wanted]
+    indices = [name == "argmax", True]  # of the results, which are whole
+    kinds = [np.int64 if indices[n] else dtype for n in range(len(wanted))]
+    results = [np.zeros(want.shape, kind) for want, kind in zip(wanted, kinds, strict=True)]
+    report = tcir.compile(text(name), "simt-elementwise")(*inputs, *results)
+    assert not report.findings
+    unit = float(np.finfo(dtype).eps)
+    for want, got in zip(wanted, results, strict=True):
+        room = 0 if got.dtype == np.int64 else unit * (32 * np.abs(want) + 32)
+        assert (np.abs(got - want) <= room).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "edit"),
+    [
+        pytest.param("rms_norm", change_text("rsqrt.approx", "sqrt.approx"), id="root"),
+        pytest.param("gelu_tanh", change_text(r"-0.333333343", "0.333333343"), id="series of tanh"),
+        pytest.param("log_softmax", change_text("0.693147182", "0.693100000"), id="ln(2)"),
+        pytest.param("argmax", change_text("arith.cmpf ogt", "arith.cmpf oge"), id="the last one"),
+        pytest.param(
+            "max_pool_indices", change_text("arith.cmpi eq", "arith.cmpi ne"), id="not the first"
+        ),
+    ],
+)  # fmt: skip
+def test_breaks(name: str, edit: Edit) -> None:
+    """Caught behind the pass that makes the kernels."""
+    at = "convert-linalg-to-simt"
+    caught = run_broken(text(name), tcir.named_pipeline("simt-elementwise"), at, edit)
+    assert caught and (caught.at, caught.by) == (at, "difference"), caught
