@@ -31,8 +31,8 @@ register_pipeline(
             "(argmax, too), pooling, softmax; products, too, without tensor cores",
             "arith ops on numbers, functions (exp, log, sqrt, rsqrt, tanh, erf, powers with "
             "constant exponents, …); tensor.pad, extract_slice, expand_shape, collapse_shape",
-            "static tensors of f32, f16, bf16, f64, i64, i32, i16; a launch for each reduction "
-            "and result",
+            "static tensors of f32, f16, bf16, f64, i64, i32, i16, i8, i1, f8E4M3FN, f8E5M2; a "
+            "launch for each reduction and result",
         ),
         build=build,
         targets=tuple(TARGETS),

@@ -91,16 +91,23 @@ def number_at(
 
 def load(pointer: ir.Value, kind: ir.RankedTensorType, at: Sequence[ir.Value | None]) -> ir.Value:
     """The element of a tensor at `pointer` at the indices `at`, i32 values; None: 0."""
+    return simt.load(address(pointer, kind, at), kind.element_type)
+
+
+def address(
+    pointer: ir.Value, kind: ir.RankedTensorType, at: Sequence[ir.Value | None]
+) -> ir.Value:
+    """Where the element of a tensor at `pointer` at the indices `at` is; None: 0."""
     place = simt.constant(0, 64)
     for number, extent in zip(at, kind.shape, strict=True):
         index = simt.constant(0, 64) if number is None else simt.wide(number)
         place = simt.add(simt.mul(place, extent), index)
-    return simt.load(simt.at(pointer, byte(place, kind.element_type)), kind.element_type)
+    return simt.at(pointer, byte(place, kind.element_type))
 
 
 def byte(place: ir.Value, element: ir.Type) -> ir.Value:
-    """The offset of element `place`, an i64, in bytes."""
-    return simt.mul(place, tc.element_bytes(element))
+    """The offset of element `place`, an i64, in bytes; an i1 has one."""
+    return simt.mul(place, max(1, tc.element_bytes(element)))
 
 
 def scalar(

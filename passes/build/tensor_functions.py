@@ -32,6 +32,7 @@ def tensor_ops(module: ir.Module) -> list[ir.OpView]:
 
 
 def tensor_bytes(kind: ir.RankedTensorType) -> int:
-    """Bytes of a tensor in memory; codes of less than a byte are packed."""
-    bits = PACKED_BITS.get(str(kind.element_type), 8 * tc.element_bytes(kind.element_type))
+    """Bytes of a tensor in memory; codes of less than a byte are packed, an i1 has a byte."""
+    whole = 8 * max(1, tc.element_bytes(kind.element_type))
+    bits = PACKED_BITS.get(str(kind.element_type), whole)
     return prod(kind.shape) * bits // 8

@@ -7,14 +7,17 @@ from math import prod
 from typing import ClassVar
 
 from tcir._mlir import func, ir, scf
+from tcir.dialect.walk import walk
 from tcir.passes.build import simt
 from tcir.passes.build.diagnostics import match_failure
 from tcir.passes.build.element_epilogue import byte
 from tcir.passes.build.gpu_module import buffer_numbers, launch_order, target_of
 from tcir.passes.build.limits import ceil_div
 from tcir.passes.build.tensor_functions import functions_with_body, is_simt
+from tcir.passes.simt import narrow
 from tcir.passes.simt.elements import STORED, Elements, digits
 from tcir.passmanager.pipeline import Pass, register_pass
+from tcir.target import TARGETS, targets_with
 
 THREADS = 256
 MOST = 1 << 31
@@ -47,12 +50,12 @@ class ConvertLinalgToSimt(Pass):
     def run(self, module: ir.Module) -> None:
         for each in functions_with_body(module):
             if is_simt(each):
-                _check(each)
+                _check(each, target_of(module))
                 _convert(module, each)
                 each.operation.erase()
 
 
-def _check(function: func.FuncOp) -> None:
+def _check(function: func.FuncOp, target: str) -> None:
     """Rejects what has no place in memory, and more results than one."""
     *ops, end = function.entry_block
     if len(end.operands) != 1:
@@ -66,15 +69,23 @@ def _check(function: func.FuncOp) -> None:
             raise match_failure(
                 ops[-1] if ops else function,
                 f"expected static tensors of {', '.join(STORED)} with less than 2^31 elements in "
-                f"memory, got {kind} (a thread has a number in a register; bytes have none); "
-                "convert with arith.extf, extsi or truncf in front, or fuse it behind a product",
+                f"memory, got {kind} (a thread stores a number of its own; codes of less than a "
+                "byte share one); convert in front, or fuse it behind a product",
+            )
+    for each in walk(function) if not TARGETS[target].fp8 else ():
+        kinds = [getattr(v.type, "element_type", v.type) for v in each.operation.results]
+        if any(map(narrow.is_fp8, kinds)):
+            raise match_failure(
+                each,
+                f"expected f16, bf16, f32 or integers on {target}, got {kinds[0]} (cvt of fp8 "
+                f"needs sm_89, PTX ISA 9.7.9.21); take {' or '.join(targets_with('fp8'))}",
             )
 
 
 def _convert(module: ir.Module, function: func.FuncOp) -> None:
     block = function.entry_block
     (result,) = list(block)[-1].operands
-    shape = list(result.type.shape)
+    shape, element = list(result.type.shape), result.type.element_type
     count = prod(shape)
     buffers = buffer_numbers(function, len(block.arguments) + 1)
     size = simt.Shape(
@@ -87,6 +98,6 @@ def _convert(module: ir.Module, function: func.FuncOp) -> None:
         with ir.InsertionPoint(inside.then_block):
             given = {a: pointers[n] for a, n in zip(block.arguments, buffers)}
             value = Elements(given).element(result, digits(number, shape))
-            place = byte(simt.wide(number), value.type)
-            simt.store(simt.at(pointers[buffers[-1]], place), value)
+            place = byte(simt.wide(number), element)
+            narrow.store(simt.at(pointers[buffers[-1]], place), value, element)
             scf.YieldOp([])

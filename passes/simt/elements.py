@@ -7,18 +7,19 @@ loop over its points in lexicographic order, which is the order of the reference
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tcir._mlir import arith, ir, linalg, scf
-from tcir.dialect.attributes import integer_type
 from tcir.dialect.ops.epilogue import SCALAR_OPS
 from tcir.passes.build import simt
 from tcir.passes.build.diagnostics import match_failure
-from tcir.passes.build.element_epilogue import load, scalar
+from tcir.passes.build.element_epilogue import address
+from tcir.passes.build.fp8 import FP8
 from tcir.passes.build.functions import NAMES
 from tcir.passes.build.reshape import RESHAPES
+from tcir.passes.simt import narrow
 
 Index: TypeAlias = "tuple[ir.Value, ...]"
 """An i32 for each dimension of a tensor."""
@@ -27,7 +28,7 @@ Loops: TypeAlias = "Mapping[int, ir.Value]"
 Totals: TypeAlias = "Mapping[int, ir.Value | None]"
 """Elements so far, by the number of a result."""
 
-STORED = ("f32", "f16", "bf16", "f64", "i64", "i32", "i16")
+STORED = ("f32", "f16", "bf16", "f64", "i64", "i32", "i16", "i8", "i1", *FP8)
 """Types of elements in memory."""
 INDEX_OPS = ("arith.index_cast", "arith.index_castui", "linalg.index", "tensor.extract")
 """What bodies may have besides arithmetic: an index is an i64."""
@@ -87,13 +88,14 @@ class Elements:
             if op.name.startswith("linalg.") and linalg.get_indexing_maps(op) is not None:
                 return self._structured(op, at, list(op.results).index(tensor))
             if op.name in SCALAR_OPS or op.name in NAMES:
-                return _computed(op.opview, [self.element(each, at) for each in op.operands])
+                return narrow.computed(op.opview, [self.element(each, at) for each in op.operands])
         raise match_failure(
             op.opview, f"{TAKEN}, got {op.name}; {LEFT}; write it with the ops above"
         )
 
     def _load(self, tensor: ir.BlockArgument, at: Index) -> ir.Value:
-        return load(self.pointers[tensor], tensor.type, at)
+        place = address(self.pointers[tensor], tensor.type, at)
+        return narrow.load(place, tensor.type.element_type)
 
     def _padded(self, op: ir.Operation, at: Index) -> ir.Value:
         """The element, or the padding: every load is inside, where it is not used at its edge."""
@@ -208,8 +210,8 @@ class Elements:
                         "got elements of a tensor (nothing says that they are inside); gather "
                         "in front of the function",
                     )
-                return self.element(tensor, tuple(_resized(each, 32) for each in indices))
-        return _computed(op, operands)
+                return self.element(tensor, tuple(narrow.resized(each, 32) for each in indices))
+        return narrow.computed(op, operands)
 
 
 def _needed(block: ir.Block, wanted: Collection[int]) -> tuple[list[ir.OpView], list[int]]:
@@ -249,28 +251,6 @@ def _of_loops(number: ir.Value) -> bool:
     return number.owner.name != "tensor.extract" and all(map(_of_loops, number.owner.operands))
 
 
-def _register(kind: ir.Type) -> ir.Type:
-    """The type in a register: of an index i64."""
-    kind = getattr(kind, "element_type", kind)
-    return integer_type(64) if isinstance(kind, ir.IndexType) else kind
-
-
-def _computed(op: ir.OpView, operands: Sequence[ir.Value]) -> ir.Value:
-    """An op of ``arith`` or ``math`` on numbers."""
-    if op.operation.name.startswith("arith.index_cast"):
-        width = _register(op.operation.results[0].type).width
-        return _resized(operands[0], width, op.operation.name == "arith.index_cast")
-    return scalar(op, operands, [_register(each.type) for each in op.operation.results])
-
-
-def _resized(number: ir.Value, width: int, signed: bool = True) -> ir.Value:
-    """An integer of another width."""
-    kind = integer_type(width)
-    if number.type.width < width:
-        return (arith.ExtSIOp if signed else arith.ExtUIOp)(kind, number).result
-    return number if number.type == kind else arith.TruncIOp(kind, number).result
-
-
 def _constant(op: ir.Operation) -> ir.Value:
     attribute, kind = op.attributes["value"], op.results[0].type
     if isinstance(kind, ir.ShapedType):
@@ -281,9 +261,7 @@ def _constant(op: ir.Operation) -> ir.Value:
                 "caller's memory; make it an argument",
             )
         kind, attribute = kind.element_type, attribute.get_splat_value()
-    if isinstance(kind, ir.IndexType):
-        attribute = ir.IntegerAttr.get(_register(kind), attribute.value)
-    return arith.ConstantOp(_register(kind), attribute).result
+    return narrow.constant(kind, attribute)
 
 
 def _place(op: ir.Operation, expression: ir.AffineExpr, loops: Loops) -> ir.Value:

@@ -91,8 +91,8 @@ def gelu_of_sums(inner: str) -> str:
     %point5 = arith.constant 0.5 : f32
     %one = arith.constant 1.0 : f32
     %k = arith.constant 0.70710678 : f32
-    %x = arith.mulf %s, %k : f32
-    %e = math.{inner} %x : f32
+    %scaled = arith.mulf %s, %k : f32
+    %e = math.{inner} %scaled : f32
     %u = arith.addf %one, %e : f32
     %h = arith.mulf %point5, %s : f32
     %t = arith.mulf %h, %u : f32

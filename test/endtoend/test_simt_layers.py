@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 import scipy.special
@@ -18,7 +19,7 @@ from .breaking import Edit, change_text, run_broken
 
 Array = np.ndarray[Any, Any]
 LAYERS = Path(__file__).parent / "layers"
-F16, F32 = np.float16, np.float32
+F16, F32, E4M3 = np.float16, np.float32, ml_dtypes.float8_e4m3fn
 IMAGE = [(2, 8, 9, 7)]
 MATRIX = [(6, 40)]
 
@@ -62,6 +63,10 @@ def _pooled_indices(x: Array) -> list[Array]:
     return [seen.max((4, 5)), np.take_along_axis(places, first[..., None], -1)[..., 0]]
 
 
+def _bytes(x: Array) -> Array:
+    return np.clip(np.rint(x.astype(F32) * F32(12.5)), -128, 127).astype(np.int8)
+
+
 ERF = scipy.special.erf
 ORACLES: dict[str, tuple[list[tuple[int, ...]], Any, Any]] = {
     "softmax": (MATRIX, lambda x: scipy.special.softmax(x, 1), F32),
@@ -98,14 +103,22 @@ ORACLES: dict[str, tuple[list[tuple[int, ...]], Any, Any]] = {
     "mean_hw": (IMAGE, lambda x: x.mean((2, 3)), F32),
     "argmax": (MATRIX, lambda x: x.argmax(1).astype(np.int64), F32),
     "max_dim": (MATRIX, lambda x: [x.max(1), x.argmax(1)], F32),
+    "greater": (MATRIX, lambda x: x > 0.5, F32),
+    "to_f8": (MATRIX, lambda x: x.astype(F32).astype(E4M3), F32),
+    "quantise": (MATRIX, _bytes, F32),
+    "dequantise": ([*MATRIX, (40,)], lambda x, s: (x * s.astype(F32)).astype(F32), np.int8),
+    "relu_i8": (MATRIX, lambda x: np.maximum(x, 0), np.int8),
+    "max_pool_i8": (IMAGE, lambda x: windows(x, -128).max((4, 5)), np.int8),
 }  # fmt: skip
 """Shapes of the inputs, what the layer is in float64, and the type."""
+BYTES = ("greater", "to_f8", "quantise", "dequantise", "relu_i8", "max_pool_i8")
+"""Layers with numbers of a byte."""
 QUICK = ("softmax", "rms_norm", "gelu_tanh")
 LARGE = ("softmax_attention", "layer_norm_bert")
 POSITIVE = ("pow_half", "batch_norm")
 EXACT = (
     "leaky_relu", "max_pool", "max_pool_indices", "argmax", "max_dim", "avg_pool",
-    "avg_pool_inside", "global_avg_pool", "mean_hw", "std", "norm",
+    "avg_pool_inside", "global_avg_pool", "mean_hw", "std", "norm", *BYTES,
 )  # fmt: skip
 """Layers of ops that IEEE 754 rounds: the same bits at every level."""
 
@@ -123,7 +136,7 @@ def test_every_level(name: str, inputs: Any) -> None:
     assert not [f for line in report.passes for f in line.findings], str(report)
 
 
-@pytest.mark.parametrize("name", marked(ORACLES))
+@pytest.mark.parametrize("name", marked(n for n in ORACLES if n not in BYTES))
 def test_against_numpy(name: str) -> None:
     """In float64, without the rounding of each op: a few units of the type, or of 1."""
     shapes, oracle, dtype = ORACLES[name]
@@ -144,12 +157,88 @@ def test_against_numpy(name: str) -> None:
         assert (np.abs(got - want) <= room).all()
 
 
+@pytest.mark.parametrize("name", BYTES)
+def test_bytes_against_numpy(name: str) -> None:
+    """Bit for bit; floats up to beyond 448, the largest of f8E4M3FN."""
+    shapes, oracle, dtype = ORACLES[name]
+    generator = np.random.default_rng(0)
+    if dtype is np.int8:
+        inputs: list[Array] = [generator.integers(-128, 128, shapes[0], np.int8)]
+        inputs += [generator.standard_normal(shape).astype(F32) for shape in shapes[1:]]
+    else:
+        exponents = generator.integers(-12, 11, shapes[0])
+        inputs = [(generator.standard_normal(shapes[0]) * 2.0**exponents).astype(F32)]
+    want = oracle(*inputs)
+    out = np.zeros(want.shape, want.dtype)
+    tcir.compile(text(name), "simt-elementwise")(*inputs, out)
+    assert out.tobytes() == want.tobytes()
+    assert name != "to_f8" or np.isnan(want.astype(F32)).any()
+
+
+OPS = """
+  %a = arith.{0}i %x, %y : tensor<6x40xi8>
+  %b = arith.xori %a, %x : tensor<6x40xi8>
+  %c = arith.maxui %b, %y : tensor<6x40xi8>
+  %d = arith.shrui %c, %k : tensor<6x40xi8>
+  %e = arith.{1} %d : tensor<6x40xi8> to tensor<6x40xi32>
+  %f = arith.muli %e, %n : tensor<6x40xi32>
+  %g = arith.trunci %f : tensor<6x40xi32> to tensor<6x40xi8>
+  %p = arith.cmpi ult, %g, %x : tensor<6x40xi8>
+  %h = arith.select %p, %g, %d : tensor<6x40xi1>, tensor<6x40xi8>
+  %i = arith.uitofp %h : tensor<6x40xi8> to tensor<6x40xf32>
+  %j = arith.sitofp %g : tensor<6x40xi8> to tensor<6x40xf32>
+  %q = arith.subf %i, %j : tensor<6x40xf32>
+  %z = arith.fptosi %q : tensor<6x40xf32> to tensor<6x40xi8>"""
+CODES = """
+  %a = arith.extf %x : tensor<6x40x{0}> to tensor<6x40xf16>
+  %b = arith.extf %y : tensor<6x40x{0}> to tensor<6x40xf32>
+  %c = arith.extf %a : tensor<6x40xf16> to tensor<6x40xf32>
+  %d = arith.mulf %c, %b : tensor<6x40xf32>
+  %p = arith.cmpf olt, %d, %b : tensor<6x40xf32>
+  %e = arith.truncf %d : tensor<6x40xf32> to tensor<6x40x{0}>
+  %k = arith.constant dense<1.5> : tensor<6x40x{0}>
+  %f = arith.select %p, %e, %k : tensor<6x40xi1>, tensor<6x40x{0}>
+  %g = arith.bitcast %f : tensor<6x40x{0}> to tensor<6x40xi8>
+  %h = arith.addi %g, %n : tensor<6x40xi8>
+  %z = arith.bitcast %h : tensor<6x40xi8> to tensor<6x40x{0}>"""
+
+
+def on_two(body: str, element: str, constants: str = "") -> str:
+    kind = f"tensor<6x40x{element}>"
+    head = f"func.func @f(%x: {kind}, %y: {kind}) -> {kind} {{{constants}"
+    return f"{head}{body}\n  return %z : {kind}\n}}\n"
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        *(
+            on_two(OPS.format(op, extension), "i8", """
+  %k = arith.constant dense<3> : tensor<6x40xi8>
+  %n = arith.constant dense<-77> : tensor<6x40xi32>""")
+            for op, extension in (("add", "extsi"), ("mul", "extui"))
+        ),
+        *(
+            on_two(CODES.format(each), each, "\n  %n = arith.constant dense<1> : tensor<6x40xi8>")
+            for each in ("f8E4M3FN", "f8E5M2")
+        ),
+    ],
+    ids=("sums", "products", "e4m3", "e5m2"),
+)  # fmt: skip
+def test_all_bytes(program: str) -> None:
+    """Elementwise, so the inputs are all codes."""
+    report = tcir.validate(program, "simt-elementwise", target="sm_90")
+    assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
+
+
 @pytest.mark.parametrize(
     ("name", "edit"),
     [
         pytest.param("rms_norm", change_text("rsqrt.approx", "sqrt.approx"), id="root"),
         pytest.param("gelu_tanh", change_text(r"-0.333333343", "0.333333343"), id="series of tanh"),
         pytest.param("log_softmax", change_text("0.693147182", "0.693100000"), id="ln(2)"),
+        pytest.param("relu_i8", change_text(r"arith.shrsi", "arith.shrui"), id="zero-extended"),
+        pytest.param("to_f8", change_text("e4m3x2.f32", "e5m2x2.f32"), id="the other fp8"),
         pytest.param("argmax", change_text("arith.cmpf ogt", "arith.cmpf oge"), id="the last one"),
         pytest.param(
             "max_pool_indices", change_text("arith.cmpi eq", "arith.cmpi ne"), id="not the first"

@@ -54,10 +54,45 @@ func.func @other(%x: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
+// A byte is an i32 in a register, sign-extended, and again after what may leave its range.
+// CHECK-LABEL: llvm.func @bytes(
+// CHECK: %[[B:.*]] = llvm.inline_asm "ld.global.u8 $0, [$1];", "=r,l" %{{.*}} -> i32
+// CHECK: %[[L:.*]] = arith.shli %[[B]], %{{.*}} : i32
+// CHECK: %[[X:.*]] = arith.shrsi %[[L]], %{{.*}} : i32
+// CHECK: %[[S:.*]] = arith.addi %[[X]], %[[X]] : i32
+// CHECK: %[[T:.*]] = arith.shli %[[S]], %{{.*}} : i32
+// CHECK: arith.shrsi %[[T]], %{{.*}} : i32
+// CHECK: "st.global.u8 [$0], $1;"
 func.func @bytes(%x: tensor<8xi8>) -> tensor<8xi8> attributes {tc.simt} {
-  // expected-error @+1 {{expected static tensors of f32, f16, bf16, f64, i64, i32, i16 with less than 2^31 elements in memory, got tensor<8xi8> (a thread has a number in a register; bytes have none)}}
   %y = arith.addi %x, %x : tensor<8xi8>
   return %y : tensor<8xi8>
+}
+
+// -----
+
+// CHECK-LABEL: llvm.func @codes(
+// CHECK: "cvt.rn.f16x2.e5m2x2 $0, $1;"
+// CHECK: "cvt.rn.satfinite.e4m3x2.f32 $0, $2, $1;"
+func.func @codes(%x: tensor<8xf8E5M2>) -> tensor<8xf8E4M3FN> attributes {tc.simt} {
+  %y = arith.extf %x : tensor<8xf8E5M2> to tensor<8xf32>
+  %z = arith.truncf %y : tensor<8xf32> to tensor<8xf8E4M3FN>
+  return %z : tensor<8xf8E4M3FN>
+}
+
+// -----
+
+func.func @nibbles(%x: tensor<8xf4E2M1FN>) -> tensor<8xf4E2M1FN> attributes {tc.simt} {
+  // expected-error @+1 {{expected static tensors of f32, f16, bf16, f64, i64, i32, i16, i8, i1, f8E4M3FN, f8E5M2 with less than 2^31 elements in memory, got tensor<8xf4E2M1FN> (a thread stores a number of its own; codes of less than a byte share one)}}
+  %y = arith.negf %x : tensor<8xf4E2M1FN>
+  return %y : tensor<8xf4E2M1FN>
+}
+
+// -----
+
+func.func @sum(%x: tensor<8xf8E5M2>) -> tensor<8xf8E5M2> attributes {tc.simt} {
+  // expected-error @+1 {{expected arith.addf on f32, f16 or bf16, got f8E5M2 and f8E5M2 (fp8 is only converted, PTX ISA 9.7.9.21); extend with arith.extf first, and round last}}
+  %y = arith.addf %x, %x : tensor<8xf8E5M2>
+  return %y : tensor<8xf8E5M2>
 }
 
 // -----

@@ -86,7 +86,8 @@ def largest_ratio(expected: Arrays, got: Arrays, bounds: Arrays) -> tuple[float,
         distance = errors(a, b)
         if distance.size:
             error = max(error, float(distance.max()))
-            part = np.divide(distance, bound, out=np.zeros_like(distance), where=distance > 0)
+            with np.errstate(divide="ignore"):  # of what has to be exact
+                part = np.divide(distance, bound, out=np.zeros_like(distance), where=distance > 0)
             ratio = max(ratio, float(part.max()))
     return error, ratio
 
