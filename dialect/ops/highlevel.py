@@ -34,6 +34,9 @@ class Conv2dOp(
 
     ``filter`` is ``"hwcf"`` (``w[r,s,c,k]``) or ``"fhwc"`` (``w[k,r,s,c]``); ``strides``,
     ``dilations`` are ``[h, w]``; ``pads`` is ``[top, bottom, left, right]``.
+
+    With ``groups`` (left out: 1) the channels of ``x`` and of ``out`` are that many equal groups:
+    those of ``out`` sum over the channels of their own group, and ``w`` has the channels of one.
     """
 
     example = """
@@ -201,16 +204,38 @@ def _filter_shape(op: Conv2dOp) -> tuple[int, int, int, int]:
     return r, s, c, k
 
 
+def conv_groups(op: ir.OpView) -> int:
+    """Groups of the channels of a ``tc.conv2d``."""
+    groups = optional_integer(op, "groups")
+    return 1 if groups is None else groups
+
+
+@verify(
+    Conv2dOp,
+    "groups",
+    "tc",
+    "groups must be an integer of at least 1 that divides the channels of out, or left out, got "
+    "{got} for {out} channels",
+)
+def _(op: Conv2dOp) -> Broken:
+    out = _filter_shape(op)[3]
+    if is_integer(op, "groups") and conv_groups(op) >= 1 and out % conv_groups(op) == 0:
+        return None
+    return {"got": op.attributes["groups"], "out": out}
+
+
 @verify(
     Conv2dOp,
     "channels",
     "tc",
-    "x and w must have the same number of channels, got {x} in x and {w} in w (filter "
-    '"{filter}"); grouped convolutions are not supported',
+    "x must have the channels of w for each group, got {x} in x and {w} in w (filter "
+    '"{filter}") in groups of {groups}',
 )
 def _(op: Conv2dOp) -> Broken:
-    x, w = _shape(op.x)[3], _filter_shape(op)[2]
-    return None if x == w else {"x": x, "w": w, "filter": string(op, "filter")}
+    x, w, groups = _shape(op.x)[3], _filter_shape(op)[2], conv_groups(op)
+    if x == w * groups:
+        return None
+    return {"x": x, "w": w, "filter": string(op, "filter"), "groups": groups}
 
 
 @verify(

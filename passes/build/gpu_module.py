@@ -26,6 +26,11 @@ def kernels_block(module: ir.Module) -> ir.Block:
     return made.regions[0].blocks.append()
 
 
+def is_converted(module: ir.Module) -> bool:
+    """Whether a module has kernels, and no function is left: all run on CUDA cores."""
+    return [op.operation.name for op in module.body] == ["gpu.module"]
+
+
 def buffer_numbers(function: func.FuncOp, count: int) -> list[int]:
     """The buffer numbers of a function's `count` inputs and results."""
     return integers(function, "tc.args") if "tc.args" in function.attributes else list(range(count))

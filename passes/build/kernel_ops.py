@@ -11,13 +11,15 @@ from tcir.dialect.loops import MOST_TRIPS
 from tcir.dialect.walk import walk
 from tcir.passes.build import index
 from tcir.passes.build.diagnostics import match_failure
+from tcir.passes.build.gpu_module import is_converted
 from tcir.passes.build.index import Index
 
 
 def find_kernels(module: ir.Module, pass_name: str, after: str) -> list[func.FuncOp]:
-    """The functions with ``tc.kernel``; a module without one is a match failure."""
+    """The functions with ``tc.kernel``; a module without one or any other kernel is a match
+    failure."""
     kernels = [op for op in module.body.operations if "tc.kernel" in op.operation.attributes]
-    if not kernels:
+    if not kernels and not is_converted(module):
         raise match_failure(
             module.operation,
             f"{pass_name} expected a function with the attribute tc.kernel, got none; "

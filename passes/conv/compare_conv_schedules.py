@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tcir._mlir import ir
-from tcir.passes.build.tile_kernel import choose_n_tile
 from tcir.passes.conv.cost import SCHEDULES
 from tcir.passes.conv.schedules import candidate, rank, table
 from tcir.passes.conv.shapes import ConvShape
@@ -40,7 +39,7 @@ class CompareConvSchedules(Pass):
             op = source.op
             if schedule not in SCHEDULES:
                 continue  # the tiling pass reports the tilings it has
-            n_tile = choose_n_tile(op, self.n_tile, ConvShape.of(op).k)
+            n_tile = ConvShape.of(op).choose_n_tile(op, self.n_tile)
             own, ranked = candidate(op, schedule, n_tile), rank(op)
             best = ranked[0]
             if own.reason or best.work is None or own.microseconds <= best.microseconds:

@@ -21,7 +21,6 @@ from dataclasses import dataclass, replace
 
 from tcir.dialect.limits import LANE_MASK_BYTES, MMA_K_BYTES, SMEM_TILE_ALIGNMENT, TMEM_LANES
 from tcir.passes.build.limits import ceil_div, round_up
-from tcir.passes.build.operand_tiles import k_step
 from tcir.passes.conv.offset_plan import CORE_COLUMN_BYTES, best_plan
 from tcir.passes.conv.shapes import ConvShape
 from tcir.passes.conv.shift_classes import ShiftClasses
@@ -203,7 +202,7 @@ def _work(
     stage: A tiles of 128 pixels, and taps whose filters are loaded, per stage
     """
     bytes_ = shape.element_bytes
-    kc = k_step(shape.c, bytes_)
+    kc = shape.kc
     channels = round_up(shape.c, kc)
     columns = ceil_div(shape.k, n_tile)
     ctas = tiles * columns
@@ -211,7 +210,7 @@ def _work(
     activations = ctas * stages * a_tiles * TMEM_LANES * channels * bytes_
     pixels = _pixels(shape)
     taps = shape.r * shape.s
-    image = shape.n * shape.h * shape.w * shape.c * bytes_
+    image = shape.n * shape.h * shape.w * shape.channels * bytes_
     return Work(
         ctas=ctas,
         n_tile=n_tile,

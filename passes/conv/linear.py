@@ -87,7 +87,7 @@ class LinearTiling(Tiling):
         tensor_map = make_tensor_map(
             x,
             Box([a_type.shape[1], boxes.pixels * step], steps=[1, step]),
-            dims=[shape.c, self.pixels],
+            dims=[shape.channels, self.pixels],
             swizzle=a_type.swizzle,
         )
         before = shape.pad_top * shape.w + shape.pad_left

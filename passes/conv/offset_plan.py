@@ -8,7 +8,6 @@ from functools import cached_property
 
 from tcir.dialect.limits import SMEM_BYTES, SMEM_TILE_ALIGNMENT, TMA_BOX, TMEM_LANES
 from tcir.passes.build.limits import BARRIER_BYTES, ceil_div, round_up
-from tcir.passes.build.operand_tiles import k_step
 from tcir.passes.conv.shapes import ConvShape
 
 CORE_COLUMN_BYTES = 16
@@ -67,14 +66,9 @@ class OffsetPlan:
         return Axis(sh, dh, self.shape.r), Axis(sw, dw, self.shape.s)
 
     @cached_property
-    def kc(self) -> int:
-        """Channels per step."""
-        return k_step(self.shape.c, self.shape.element_bytes)
-
-    @cached_property
     def core_columns(self) -> int:
         """Core-matrix columns per step."""
-        return self.kc * self.shape.element_bytes // CORE_COLUMN_BYTES
+        return self.shape.kc * self.shape.element_bytes // CORE_COLUMN_BYTES
 
     @cached_property
     def pitch(self) -> int:
@@ -126,7 +120,7 @@ class OffsetPlan:
     @property
     def steps(self) -> int:
         """Iterations of the main loop."""
-        return (1 if self.whole else self.shape.r) * ceil_div(self.shape.c, self.kc)
+        return (1 if self.whole else self.shape.r) * ceil_div(self.shape.c, self.shape.kc)
 
     @property
     def grid(self) -> tuple[int, int, int]:
@@ -156,7 +150,7 @@ class OffsetPlan:
         tile = round_up(
             self.pixels * self.all_core_columns * CORE_COLUMN_BYTES, SMEM_TILE_ALIGNMENT
         )
-        tap = round_up(self.shape.filter_bytes(n_tile, self.kc), SMEM_TILE_ALIGNMENT)
+        tap = round_up(self.shape.filter_bytes(n_tile, self.shape.kc), SMEM_TILE_ALIGNMENT)
         return len(self.classes) * tile + taps * tap
 
     @property

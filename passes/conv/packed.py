@@ -86,7 +86,7 @@ class PackedTiling(Tiling):
         tensor_map = make_tensor_map(
             x,
             Box([a_type.shape[1], boxes.pixels], [1, step, sh, 1], "im2col", self.corners),
-            dims=[shape.c, shape.w, shape.h, shape.n],
+            dims=[shape.channels, shape.w, shape.h, shape.n],
             swizzle=a_type.swizzle,
         )
         places = []

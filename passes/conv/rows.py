@@ -75,7 +75,7 @@ class RowsTiling(Tiling):
         tensor_map = make_tensor_map(
             x,
             Box([a_type.shape[1], boxes.pixels * step, 1, 1], steps=[1, step, 1, 1]),
-            dims=[shape.c, shape.w, shape.h, shape.n],
+            dims=[shape.channels, shape.w, shape.h, shape.n],
             swizzle=a_type.swizzle,
         )
         places = []

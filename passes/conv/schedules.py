@@ -37,7 +37,7 @@ def rank(op: ir.OpView, n_tile: int = 0) -> list[Candidate]:
     """Each schedule of `op`, a ``tc.conv2d``, with its cheapest tile width: cheapest first, illegal
     ones last."""
     shape = ConvShape.of(op)
-    widths = [n_tile] if n_tile else _n_tiles(shape.k)
+    widths = [n_tile] if n_tile else _n_tiles(shape)
     return sorted((_best(op, shape, name, widths) for name in SCHEDULES),
                   key=lambda each: each.microseconds)  # fmt: skip
 
@@ -64,11 +64,13 @@ def _best(op: ir.OpView, shape: ConvShape, schedule: str, widths: list[int]) -> 
     return Candidate(schedule, work)
 
 
-def _n_tiles(k: int) -> list[int]:
-    """Widths that cut `k` output channels into equal tiles."""
+def _n_tiles(shape: ConvShape) -> list[int]:
+    """Widths that cut the output channels into equal tiles, each of one group."""
+    k = shape.group_k
     most = ceil_div(k, MMA_N_STEP)
     widths = {round_up(ceil_div(k, tiles), MMA_N_STEP) for tiles in range(1, most + 1)}
-    return sorted(width for width in widths if width in MMA_N)
+    fitting = {width for width in widths if shape.groups == 1 or k % width == 0}
+    return sorted(width for width in fitting or widths if width in MMA_N)
 
 
 def tiling_pass(schedule: str, n_tile: int) -> TilingPass:

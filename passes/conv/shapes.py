@@ -8,15 +8,23 @@ from functools import cached_property
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integers, string
-from tcir.passes.build.operand_tiles import TiledOperand, k_major, mn_major
+from tcir.dialect.limits import MMA_K_BYTES, SWIZZLE_SPANS
+from tcir.dialect.ops.highlevel import conv_groups
+from tcir.passes.build import index
+from tcir.passes.build.diagnostics import match_failure
+from tcir.passes.build.index import Index
+from tcir.passes.build.limits import MMA_N, MMA_N_STEP
+from tcir.passes.build.operand_tiles import TiledOperand, k_major, k_step, mn_major
 from tcir.passes.build.tensor_functions import tensor_bytes
+from tcir.passes.build.tile_kernel import choose_n_tile
 
 
 @dataclass(frozen=True)
 class ConvShape:
-    """N, H, W, C of the input; R, S of the filter; P, Q, K of the sums; and the rest.
+    """N, H, W of the input; R, S, C of the filter; P, Q, K of the sums; and the rest.
 
     epilogue_bytes: of the output, and of what a ``tc.epilogue`` reads beside the sums
+    groups: of C channels of the input, and of the K channels of the sums
     """
 
     n: int
@@ -39,6 +47,7 @@ class ConvShape:
     epilogue_bytes: int
     w_element: ir.Type | None = None
     unsigned: tuple[int, int] = (0, 0)
+    groups: int = 1
 
     @staticmethod
     def of(op: ir.OpView) -> ConvShape:
@@ -46,15 +55,16 @@ class ConvShape:
         layout = string(op, "filter")
         extents = list(op.w.type.shape)
         r, s = extents[:2] if layout == "hwcf" else extents[1:3]
-        n, h, w, c = op.x.type.shape
+        n, h, w, channels = op.x.type.shape
+        groups = conv_groups(op)
         _, p, q, k = op.out.type.shape
         top, bottom, left, right = integers(op, "pads")
         sh, sw = integers(op, "strides")
         dh, dw = integers(op, "dilations")
         return ConvShape(
-            n, h, w, c, r, s, p, q, k, (sh, sw), (dh, dw), top, bottom, left, right, layout,
-            op.x.type.element_type, _epilogue_bytes(op.out),
-            op.w.type.element_type, _unsigned(op),
+            n, h, w, channels // groups, r, s, p, q, k, (sh, sw), (dh, dw), top, bottom, left,
+            right, layout, op.x.type.element_type, _epilogue_bytes(op.out),
+            op.w.type.element_type, _unsigned(op), groups,
         )  # fmt: skip
 
     @property
@@ -66,6 +76,50 @@ class ConvShape:
     def element_bytes(self) -> int:
         """Bytes of an input element."""
         return tc.element_bytes(self.element)
+
+    @property
+    def channels(self) -> int:
+        """Channels of the input."""
+        return self.groups * self.c
+
+    @property
+    def group_k(self) -> int:
+        """Output channels that have the same input channels."""
+        return self.k // self.groups
+
+    def first_channel(self, k0: Index) -> Index:
+        """The first input channel of the group of output channel `k0`."""
+        return 0 if self.groups == 1 else index.mul(index.div(k0, self.group_k), self.c)
+
+    @cached_property
+    def kc(self) -> int:
+        """Channels per step of the main loop: of one group."""
+        if self.groups == 1:
+            return k_step(self.c, self.element_bytes)
+        spans = [s for s in SWIZZLE_SPANS.values() if self.c * self.element_bytes % s == 0]
+        return max(spans, default=MMA_K_BYTES) // self.element_bytes
+
+    def choose_n_tile(self, op: ir.OpView, option: int, cta_group: int = 1) -> int:
+        """Output channels of a tile: `option`, or for 0 at most 128 for each CTA; of one group."""
+        if self.groups > 1 and self.c * self.element_bytes % MMA_K_BYTES:
+            raise match_failure(
+                op,
+                f"expected groups whose channels are a multiple of {MMA_K_BYTES} bytes, got "
+                f"{self.c} of {self.element_bytes} bytes (an mma sums over {MMA_K_BYTES} bytes, "
+                "and the next are those of another group); pad each group with zeros",
+            )
+        chosen = choose_n_tile(op, option, self.group_k, cta_group)
+        if self.groups == 1 or self.group_k % chosen == 0:
+            return chosen
+        widths = [n for n in range(chosen, 0, -1) if self.group_k % n == 0 and n in MMA_N]
+        if option == 0 and cta_group == 1 and widths:
+            return widths[0]
+        raise match_failure(
+            op,
+            f"expected tiles of output channels that divide those of a group, {self.group_k}, got "
+            f"{chosen} (the columns of an mma multiply the same channels); take "
+            f"n-tile={MMA_N_STEP}, or pad each group with outputs of zeros to a multiple of that",
+        )
 
     def filter_operand(self, w: ir.Value, n_tile: int, kc: int) -> TiledOperand:
         """The filter as operand B ``[k_out, c]`` of one tap."""

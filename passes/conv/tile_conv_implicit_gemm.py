@@ -25,14 +25,13 @@ from tcir.passes.build.emit import Box, make_tensor_map, mma, of_pair, tma_load
 from tcir.passes.build.index import Index
 from tcir.passes.build.lanes import Lanes, lane_index
 from tcir.passes.build.limits import ceil_div, round_up
-from tcir.passes.build.operand_tiles import k_major, k_step
+from tcir.passes.build.operand_tiles import k_major
 from tcir.passes.build.tile_kernel import (
     Accumulate,
     Source,
     accumulator,
     argument,
     block_id,
-    choose_n_tile,
     kernel,
     loop,
     store_tile,
@@ -100,14 +99,14 @@ class TileConvImplicitGemm(Pass):
         for source in find_convolutions(module, self.name):
             self.check(source.op)
             shape = ConvShape.of(source.op)
-            n_tile = choose_n_tile(source.op, self.n_tile, shape.k, self.cta_group)
+            n_tile = shape.choose_n_tile(source.op, self.n_tile, self.cta_group)
             _tile(source, shape, n_tile, self.cta_group)
 
     def check(self, op: ir.OpView) -> None:
         """Raises `PassError` when this pass cannot tile `op`, a ``tc.conv2d``."""
         shape = ConvShape.of(op)
         _check_im2col(op, shape)
-        choose_n_tile(op, self.n_tile, shape.k, self.cta_group)
+        shape.choose_n_tile(op, self.n_tile, self.cta_group)
 
 
 def im2col_corners(shape: ConvShape) -> list[int]:
@@ -154,7 +153,7 @@ def _check_im2col(op: ir.OpView, shape: ConvShape) -> None:
 def _tile(source: Source, shape: ConvShape, n_tile: int, cta_group: int) -> None:
     op = source.op
     pixels = shape.n * shape.p * shape.q
-    kc = k_step(shape.c, shape.element_bytes)
+    kc = shape.kc
     channel_steps = ceil_div(shape.c, kc)
     a_type = k_major(TMEM_LANES, kc, shape.element)
     sh, sw = shape.strides
@@ -169,6 +168,7 @@ def _tile(source: Source, shape: ConvShape, n_tile: int, cta_group: int) -> None
         n0, p0, q0 = index.delinearize(m0, [shape.n, shape.p, shape.q])
         w0 = index.sub(index.mul(q0, sw), shape.pad_left)
         h0 = index.sub(index.mul(p0, sh), shape.pad_top)
+        group_c0 = shape.first_channel(k0)
         own_k0 = first_column(k0, filters.type.shape[0], cta_group)
         d = accumulator(n_tile, shape.sum_element)
         with loop(shape.r * shape.s * channel_steps) as i:
@@ -177,7 +177,8 @@ def _tile(source: Source, shape: ConvShape, n_tile: int, cta_group: int) -> None
             a = tc.SmemTileOp(a_type).tile
             b = tc.SmemTileOp(filters.type).tile
             offsets = index.values([index.mul(s, dw), index.mul(r, dh)])
-            tma_load(map_x, index.values([c0, w0, h0, n0]), a, 0, a_type.nbytes, offsets)
+            at = index.values([index.add(group_c0, c0), w0, h0, n0])
+            tma_load(map_x, at, a, 0, a_type.nbytes, offsets)
             filters.load(b, {"mn": own_k0, "k": c0, "s": s, "r": r})
             accumulate = Accumulate(i)
             for j in range(kc * shape.element_bytes // MMA_K_BYTES):
@@ -229,6 +230,6 @@ def _pixel_map(x: ir.Value, shape: ConvShape, a_type: tc.SmemType) -> ir.Value:
     return make_tensor_map(
         x,
         Box([channels, pixels], [1, sw, sh, 1], "im2col", im2col_corners(shape)),
-        dims=[shape.c, shape.w, shape.h, shape.n],
+        dims=[shape.channels, shape.w, shape.h, shape.n],
         swizzle=a_type.swizzle,
     )

@@ -21,14 +21,13 @@ from tcir.passes.build import index
 from tcir.passes.build.diagnostics import SMALLEST_CONV, match_failure
 from tcir.passes.build.emit import i64, mma
 from tcir.passes.build.limits import ceil_div, round_up
-from tcir.passes.build.operand_tiles import k_major, k_step
+from tcir.passes.build.operand_tiles import k_major
 from tcir.passes.build.tile_kernel import (
     Accumulate,
     Source,
     accumulator,
     argument,
     block_id,
-    choose_n_tile,
     kernel,
     loop,
 )
@@ -115,13 +114,13 @@ class TileConvShiftReuse(Pass):
         for source in find_convolutions(module, self.name):
             shape = ConvShape.of(source.op)
             tiling = self._choose(source.op, shape)
-            self._tile(source, shape, tiling, choose_n_tile(source.op, self.n_tile, shape.k))
+            self._tile(source, shape, tiling, shape.choose_n_tile(source.op, self.n_tile))
 
     def check(self, op: ir.OpView) -> None:
         """Raises `PassError` when this pass cannot tile `op`, a ``tc.conv2d``."""
         shape = ConvShape.of(op)
         self._choose(op, shape)
-        choose_n_tile(op, self.n_tile, shape.k)
+        shape.choose_n_tile(op, self.n_tile)
 
     def _choose(self, op: ir.OpView, shape: ConvShape) -> Tiling:
         for option, known in (
@@ -167,6 +166,14 @@ class TileConvShiftReuse(Pass):
                 f"{QUARTER_LANES} lanes); use conv-implicit-gemm",
                 SMALLEST_CONV,
             )
+        kc = SWIZZLE_SPANS["128B"] // shape.element_bytes
+        if self.halo == "refresh" and shape.groups > 1 and shape.c % kc:
+            raise match_failure(
+                op,
+                f"expected groups of a multiple of {kc} channels with halo=refresh, got {shape.c} "
+                "(its boxes have 128 bytes of channels, which would be those of another group); "
+                "use halo=mask",
+            )
         tiling = (WideTiling if wide else TILINGS[self.tiling])(shape, classes)
         tiling.check(op)
         return tiling
@@ -179,6 +186,7 @@ class TileConvShiftReuse(Pass):
             x, out = argument(arguments, op.x), arguments[-1]
             first_unit = index.mul(block_id("x"), QUARTERS)
             k0 = index.mul(block_id("y"), n_tile)
+            group_c0 = shape.first_channel(k0)
             load = tiling.loader(x, stage.a_type, first_unit, Boxes.a_tile())
             if stage.halo_type:
                 halo = Boxes.halo(classes.halo)
@@ -197,9 +205,9 @@ class TileConvShiftReuse(Pass):
                     tc.SmemTileOp(stage.halo_type).tile for _ in classes.taps if stage.halo_type
                 ]
                 for c, a in enumerate(shared):
-                    load(a, r, c, c0)
+                    load(a, r, c, index.add(group_c0, c0))
                 for c, a in enumerate(halos):
-                    load_halo(a, r, c, c0)
+                    load_halo(a, r, c, index.add(group_c0, c0))
                 for s, tile in enumerate(taps):
                     filters.load(tile, {"mn": k0, "k": c0, "s": s, "r": r})
                 kind = tc.TmemType.build([TMEM_LANES, stage.kc], shape.element)
@@ -228,7 +236,7 @@ class TileConvShiftReuse(Pass):
         """Sizes and types of the tiles of one iteration."""
         halo, wide = tiling.classes.halo, isinstance(tiling, WideTiling)
         refreshed = self.halo == "refresh" and halo > 0
-        kc = k_step(shape.c, shape.element_bytes)
+        kc = shape.kc
         if refreshed or wide:  # a box of one pixel starts at 128 bytes; w128 has no narrow swizzle
             kc = SWIZZLE_SPANS["128B"] // shape.element_bytes
         rows = tiling.rows if isinstance(tiling, WideTiling) else TMEM_LANES

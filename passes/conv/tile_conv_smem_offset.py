@@ -20,7 +20,6 @@ from tcir.passes.build.tile_kernel import (
     accumulator,
     argument,
     block_id,
-    choose_n_tile,
     kernel,
     loop,
     store_tile_lanes,
@@ -68,13 +67,13 @@ class TileConvSmemOffset(Pass):
     def run(self, module: ir.Module) -> None:
         for source in find_convolutions(module, self.name):
             shape = ConvShape.of(source.op)
-            n_tile = choose_n_tile(source.op, self.n_tile, shape.k)
+            n_tile = shape.choose_n_tile(source.op, self.n_tile)
             _tile(source, _choose_plan(source.op, shape, n_tile), n_tile)
 
     def check(self, op: ir.OpView) -> None:
         """Raises `PassError` when this pass cannot tile `op`, a ``tc.conv2d``."""
         shape = ConvShape.of(op)
-        _choose_plan(op, shape, choose_n_tile(op, self.n_tile, shape.k))
+        _choose_plan(op, shape, shape.choose_n_tile(op, self.n_tile))
 
 
 def _choose_plan(op: ir.OpView, shape: ConvShape, n_tile: int) -> OffsetPlan:
@@ -94,7 +93,7 @@ def _choose_plan(op: ir.OpView, shape: ConvShape, n_tile: int) -> OffsetPlan:
 def _tile(source: Source, plan: OffsetPlan, n_tile: int) -> None:
     op, shape = source.op, plan.shape
     unit = CORE_COLUMN_BYTES // shape.element_bytes
-    chunks = ceil_div(shape.c, plan.kc)
+    chunks = ceil_div(shape.c, shape.kc)
     a_type = tc.SmemType.build(
         [plan.pixels, plan.all_core_columns * unit], shape.element, "K", "NONE"
     )
@@ -102,18 +101,19 @@ def _tile(source: Source, plan: OffsetPlan, n_tile: int) -> None:
         x, out = argument(arguments, op.x), arguments[-1]
         map_x = _pixel_map(x, plan, [*plan.box, plan.images, plan.core_columns], shape.strides)
         map_tail = _pixel_map(x, plan, [plan.tail, 1, 1, 1], (1, 1)) if plan.tail else None
-        filters = shape.filter_operand(argument(arguments, op.w), n_tile, plan.kc)
+        filters = shape.filter_operand(argument(arguments, op.w), n_tile, shape.kc)
         n, p, q = index.delinearize(block_id("x"), list(plan.grid))
         n0 = index.mul(n, plan.images)
         p0, q0 = index.mul(p, plan.rows), index.mul(q, plan.columns)
         w0 = index.sub(index.mul(q0, shape.strides[1]), shape.pad_left)
         h0 = index.sub(index.mul(p0, shape.strides[0]), shape.pad_top)
         k0 = index.mul(block_id("y"), n_tile)
+        first_column = index.div(shape.first_channel(k0), unit)
         d = accumulator(n_tile, shape.sum_element)
         with loop(plan.steps) as i:
             row = index.div(i, chunks)
-            column0 = index.mul(index.rem(i, chunks), plan.core_columns)
-            c0 = index.mul(index.rem(i, chunks), plan.kc)
+            column0 = index.add(first_column, index.mul(index.rem(i, chunks), plan.core_columns))
+            c0 = index.mul(index.rem(i, chunks), shape.kc)
             down = 0 if plan.whole else index.mul(row, shape.dilations[0])
             tiles = {}
             for kind in plan.classes:
@@ -134,7 +134,7 @@ def _tile(source: Source, plan: OffsetPlan, n_tile: int) -> None:
             for tile, (at_row, _, s) in zip(filter_tiles, taps):
                 filters.load(tile, {"mn": k0, "k": c0, "s": s, "r": at_row})
             accumulate = Accumulate(i)
-            for j in range(plan.kc * shape.element_bytes // MMA_K_BYTES):
+            for j in range(shape.kc * shape.element_bytes // MMA_K_BYTES):
                 for tile, (_, r, s) in zip(filter_tiles, taps):
                     kind, first = plan.place(r, s)
                     mma(
@@ -166,13 +166,13 @@ def _tile(source: Source, plan: OffsetPlan, n_tile: int) -> None:
 def _pixel_map(x: ir.Value, plan: OffsetPlan, box: list[int], strides: tuple[int, int]) -> ir.Value:
     """Map of the input as ``[16 bytes of channels, W, H, N, rest of the channels]``."""
     shape = plan.shape
-    pixel = shape.c * shape.element_bytes
+    pixel = shape.channels * shape.element_bytes
     row = shape.w * pixel
     unit = CORE_COLUMN_BYTES // shape.element_bytes
     return make_tensor_map(
         x,
         Box([unit, *box], steps=[1, strides[1], strides[0], 1, 1]),
-        dims=[unit, shape.w, shape.h, shape.n, ceil_div(shape.c, unit)],
+        dims=[unit, shape.w, shape.h, shape.n, ceil_div(shape.channels, unit)],
         strides=[pixel, row, shape.h * row, CORE_COLUMN_BYTES],
         swizzle="NONE",
     )

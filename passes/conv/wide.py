@@ -89,7 +89,7 @@ class WideTiling(Tiling):
         tensor_map = make_tensor_map(
             x,
             Box([a_type.shape[1], TMA_WIDE_PIXELS], [1, step, 1, 1], "im2col_w128", self.corners),
-            dims=[shape.c, shape.w, shape.h, shape.n],
+            dims=[shape.channels, shape.w, shape.h, shape.n],
             swizzle=a_type.swizzle,
         )
         b, p, first = self.decode(first_unit)

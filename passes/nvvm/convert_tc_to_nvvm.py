@@ -13,7 +13,12 @@ from tcir.dialect.multicast import cluster_ctas
 from tcir.dialect.operation import traits_of
 from tcir.dialect.ops.tma import map_dtype
 from tcir.errors import PassError
-from tcir.passes.build.gpu_module import buffer_number, kernels_block, pointer_type
+from tcir.passes.build.gpu_module import (
+    buffer_number,
+    is_converted,
+    kernels_block,
+    pointer_type,
+)
 from tcir.passes.nvvm.converter import Converter, GlobalTensor
 from tcir.passmanager.pipeline import Pass, register_pass
 
@@ -66,6 +71,8 @@ class ConvertTcToNvvm(Pass):
         """Replaces each kernel of `module` by one in ``gpu.module @kernels``."""
         tc.load(module.context)
         kernels = [op for op in module.body.operations if "tc.kernel" in op.operation.attributes]
+        if is_converted(module):
+            return
         if not kernels:
             raise PassError(
                 "expected a func.func with the attribute tc.kernel, got none; "

@@ -24,17 +24,34 @@ HWCF = (3, 0, 1, 2)
 class Conv:
     """A convolution: operand numbers of input and filter, and the parameters in its maps.
 
-    image, weights, out: the dimensions that are ``(n, h, w, c)``, ``(k, r, s, c)``, ``(n, p, q,
-    k)``: with channels last ``image`` and ``out`` are ``(0, 1, 2, 3)``
+    image, weights, out: the dimensions that are ``(n, h, w, g, c)``, ``(g, k, r, s, c)``, ``(n, p,
+    q, g, k)``: with channels last ``image`` and ``out`` are in order
+    groups, channels, filters: whether there are a g, a c and a k; a depthwise one has no c
+
+    In one dimension there is no h, r and p; in three there is another in front of them.
     """
 
     x: int
     w: int
-    strides: tuple[int, int]
-    dilations: tuple[int, int]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
     image: tuple[int, ...] = CHANNELS_LAST
     weights: tuple[int, ...] = FHWC
     out: tuple[int, ...] = CHANNELS_LAST
+    groups: bool = False
+    channels: bool = True
+    filters: bool = True
+
+    @property
+    def taps(self) -> tuple[int, ...]:
+        """The filter's dimensions ``(r, s)``."""
+        first = self.groups + self.filters
+        return self.weights[first : first + len(self.strides)]
+
+    @property
+    def is_channels_last(self) -> bool:
+        """Whether the result has its channels last."""
+        return list(self.out) == sorted(self.out)
 
 
 @dataclass(frozen=True)
@@ -95,33 +112,38 @@ def _conv(
     loops: int, x: int, w: int, x_forms: list[Form], w_forms: list[Form], out: list[int]
 ) -> Conv | None:
     weights = single_dims(w_forms)
-    if loops != 7 or len(out) != 4 or len(x_forms) != 4 or weights is None or len(weights) != 4:
-        return None
     windows = [d for d, form in enumerate(x_forms) if len(form) == 2 and min(form.values()) >= 1]
     plain = {d: single_dim(form) for d, form in enumerate(x_forms) if d not in windows}
-    if len(windows) != 2 or None in plain.values():
+    if weights is None or not 1 <= len(windows) <= 3 or None in plain.values():
         return None
     of_image = {loop: d for d, loop in plain.items()}
     sizes = [i for d in windows for i in x_forms[d] if i in out]
     taps = [i for d in windows for i in x_forms[d] if i not in out]
     batch = [i for i in of_image if i in out and i not in weights]
+    groups = [i for i in of_image if i in out and i in weights]
     channels = [i for i in of_image if i in weights and i not in out]
     filters = [i for i in out if i in weights and i not in of_image]
-    named = [*batch, *sizes, *filters, *taps, *channels]
-    each = [len(found) for found in (batch, sizes, filters, taps, channels)]
-    if each != [1, 2, 1, 2, 1] or sorted(named) != list(range(7)) or not {*taps} <= {*weights}:
+    named = [*batch, *sizes, *groups, *filters, *taps, *channels]
+    each = [len(found) for found in (batch, sizes, taps)]
+    if each != [1, len(windows), len(windows)] or not {*taps} <= {*weights}:
         return None
-    (n,), (c,), (k,) = batch, channels, filters
-    (sh, dh), (sw, dw) = (
+    rest = [len(found) for found in (groups, channels, filters)]
+    if max(rest) > 1 or not (groups or channels) or sorted(named) != list(range(loops)):
+        return None
+    steps = [
         (x_forms[d][size], x_forms[d][tap])
         for d, size, tap in zip(windows, sizes, taps, strict=True)
         if size in x_forms[d] and tap in x_forms[d]
-    )
+    ]
+    if len(steps) != len(windows):
+        return None
+    strides, dilations = zip(*steps, strict=True)
     return Conv(
-        x, w, (sh, sw), (dh, dw),
-        (of_image[n], *windows, of_image[c]),
-        tuple(weights.index(i) for i in (k, *taps, c)),
-        tuple(out.index(i) for i in (n, *sizes, k)),
+        x, w, strides, dilations,
+        (of_image[batch[0]], *windows, *(of_image[i] for i in (*groups, *channels))),
+        tuple(weights.index(i) for i in (*groups, *filters, *taps, *channels)),
+        tuple(out.index(i) for i in (*batch, *sizes, *groups, *filters)),
+        *(n > 0 for n in rest),
     )  # fmt: skip
 
 
@@ -232,14 +254,6 @@ def _producer(value: ir.Value) -> str:
 _HINTS = (
     ("_q", "a quantised convolution subtracts zero points, which the tensor core does not; "
      "subtract them in an op before (i8 or f32 inputs), or correct the sums in one after"),
-    ("depthwise", "a depthwise convolution sums over no channels, so the tensor core has nothing "
-     "to reduce over; only ungrouped convolutions are accepted"),
-    ("ngchw", "grouped convolution: each group would be a convolution of its own; split it along "
-     "the groups"),
-    ("nhwgc", "grouped convolution: each group would be a convolution of its own; split it along "
-     "the groups"),
-    ("conv_1d", "write it as a 2-D convolution with height 1"),
-    ("conv_3d", "3-D convolutions are not in this version"),
 )  # fmt: skip
 
 

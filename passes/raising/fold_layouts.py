@@ -6,20 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tcir._mlir import arith, func, ir, linalg, passmanager
+from tcir._mlir import arith, func, ir, linalg, passmanager, tensor
 from tcir.dialect import tc
 from tcir.passes.build.clone import clone
+from tcir.passes.build.diagnostics import is_op
 from tcir.passes.build.emit import i64s
 from tcir.passes.build.reshape import RESHAPES, moves_only_units, reshape
 from tcir.passes.build.tensor_functions import functions_with_body, tensor_bytes
 from tcir.passes.raising.contraction import (
-    CHANNELS_LAST,
     Conv,
     is_contraction,
     recognise,
     unaccepted,
     value,
 )
+from tcir.passes.raising.cuda_cores import no_tensor_core
 from tcir.passes.raising.moves import inverse, move_of, transpose
 from tcir.passes.raising.scaled_contraction import is_scaled_contraction
 from tcir.passes.raising.wrappers import starts_from_zeros
@@ -64,6 +65,7 @@ class FoldLayouts(Pass):
     def run(self, module: ir.Module) -> None:
         for function in functions_with_body(module):
             if len(function.regions[0].blocks) == 1 and _has_layouts(function):
+                _expand_first(function)
                 _pad_first(function)
                 _fuse(function)
                 if _order_result(function):
@@ -84,13 +86,15 @@ def _has_layouts(function: func.FuncOp) -> bool:
     foreign = any(each.operation.name.startswith("tc.") for each in ops)
     if op is None or foreign or any(map(is_scaled_contraction, ops)) or unaccepted(op):
         return False
+    if no_tensor_core(op):
+        return False  # a thread follows layouts back element by element
     if any(not _is_static(each) for each in op.operands):
         return False
     inputs = [_unpadded(each) for each in list(op.operands)[:-1]]
     if len(inputs) != 2 or any(not isinstance(each, ir.BlockArgument) for each in inputs):
         return True
     found = recognise(op)
-    if isinstance(found, Conv) and found.out != CHANNELS_LAST:
+    if isinstance(found, Conv) and not found.is_channels_last:
         return True
     moved = [move for each in ops if each.results and (move := move_of(each.results[0]))]
     turned = [m for m in moved if m.is_permutation and m.dims != tuple(sorted(m.dims))]  # type: ignore[type-var]
@@ -112,6 +116,26 @@ def _fuse(function: func.FuncOp) -> None:
     passmanager.PassManager.parse(UPSTREAM).run(function.operation)
 
 
+def _expand_first(function: func.FuncOp) -> None:
+    """Pads what is expanded (channels to groups) behind that: the padding meets the contraction."""
+    for op in list(function.entry_block):
+        if not isinstance(op, tensor.ExpandShapeOp) or not is_op(op.src, "tensor.pad"):
+            continue
+        pad, groups = op.src.owner, [list(map(int, each)) for each in op.reassociation]
+        low, high = (list(pad.attributes[f"static_{end}"]) for end in ("low", "high"))
+        split = [d for d, group in enumerate(groups) if len(group) > 1]
+        if len(pad.operands) != 1 or any(low[d] or high[d] for d in split):
+            continue
+        source, sizes = pad.operands[0], list(op.result.type.shape)
+        for d, group in enumerate(groups):
+            if d not in split:
+                sizes[group[0]] = source.type.shape[d]
+        dims = [d for d, group in enumerate(groups) for _ in group]
+        with ir.InsertionPoint(op), op.location:
+            op.result.replace_all_uses_with(_padded(pad, reshape(source, sizes), dims))
+        op.operation.erase()
+
+
 def _pad_first(function: func.FuncOp) -> None:
     """Pads what was transposed before it is: the transpose then meets the contraction."""
     for op in list(function.entry_block):
@@ -121,33 +145,41 @@ def _pad_first(function: func.FuncOp) -> None:
         if move is None or not move.is_permutation:
             continue
         turned = [int(d) for d in move.dims if d is not None]
-        low, high = (list(op.attributes[f"static_{end}"]) for end in ("low", "high"))
         with ir.InsertionPoint(op), op.location:
-            sizes = list(op.results[0].type.shape)
-            kind = ir.RankedTensorType.get(
-                [sizes[d] for d in turned], op.results[0].type.element_type
-            )
-            padded = ir.Operation.create(
-                "tensor.pad",
-                results=[kind],
-                operands=[move.source],
-                attributes={
-                    **{name: op.attributes[name] for name in op.attributes},
-                    "static_low": ir.DenseI64ArrayAttr.get([low[d] for d in turned]),
-                    "static_high": ir.DenseI64ArrayAttr.get([high[d] for d in turned]),
-                },
-                regions=1,
-            )
-            _clone_body(op.regions[0].blocks[0], padded.regions[0])
-            op.results[0].replace_all_uses_with(transpose(padded.result, inverse(turned)))
+            padded = _padded(op.operation, move.source, turned)
+            op.results[0].replace_all_uses_with(transpose(padded, inverse(turned)))
         op.operation.erase()
 
 
-def _clone_body(block: ir.Block, region: ir.Region) -> None:
-    """A copy of a block, without the ops in it that others define."""
+def _padded(pad: ir.Operation, source: ir.Value, dims: Sequence[int]) -> ir.Value:
+    """`source`, whose dimension d is ``dims[d]`` of what `pad` pads, padded like that; a dimension
+    without padding may be several."""
+    low, high = (
+        [list(pad.attributes[f"static_{end}"])[d] for d in dims] for end in ("low", "high")
+    )
+    sizes = [a + n + b for a, n, b in zip(low, source.type.shape, high, strict=True)]
+    made = ir.Operation.create(
+        "tensor.pad",
+        results=[ir.RankedTensorType.get(sizes, source.type.element_type)],
+        operands=[source],
+        attributes={
+            **{name: pad.attributes[name] for name in pad.attributes},
+            "static_low": ir.DenseI64ArrayAttr.get(low),
+            "static_high": ir.DenseI64ArrayAttr.get(high),
+        },
+        regions=1,
+    )
+    _clone_body(pad.regions[0].blocks[0], made.regions[0], len(sizes))
+    return made.result
+
+
+def _clone_body(block: ir.Block, region: ir.Region, indices: int | None = None) -> None:
+    """A copy of a block, without the ops in it that others define; of `tensor.pad` with so many
+    indices, which no padding reads that is the same everywhere."""
     kinds = [each.type for each in block.arguments]
+    kinds = kinds if indices is None else [ir.IndexType.get()] * indices
     body = region.blocks.append(*kinds)
-    known = dict(zip(block.arguments, body.arguments, strict=True))
+    known = dict(zip(block.arguments, body.arguments))
     with ir.InsertionPoint(body):
         for each in block.operations:
             clone(each, known)

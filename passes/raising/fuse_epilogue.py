@@ -284,6 +284,8 @@ class _Body:
         if op.name == "tensor.extract_slice":
             return self.element(op.operands[0], _every_other(op, dims))
         if isinstance(op.opview, RESHAPES):
+            if _is_argument(tensor) and not _only_units(op):
+                return self._input(tensor, dims)
             return self.element(op.operands[0], _through_view(op, dims))
         if op.name.startswith("linalg.") and linalg.get_indexing_maps(op) is not None:
             return self._structured(op, dims)
@@ -414,7 +416,7 @@ def _through_view(op: ir.Operation, dims: Dims) -> Dims:
     """The indices before a reshape that adds or drops dimensions of extent 1 only."""
     source, result = op.operands[0].type, op.results[0].type
     kept = [d for d, n in zip(dims, result.shape, strict=True) if n != 1]
-    if [n for n in source.shape if n != 1] != [n for n in result.shape if n != 1]:
+    if not _only_units(op):
         raise _NotFused(
             op,
             f"expected a reshape of dimensions of extent 1, got {source} to {result}: an element's "
@@ -422,6 +424,19 @@ def _through_view(op: ir.Operation, dims: Dims) -> Dims:
         )
     rest = iter(kept)
     return tuple(next(rest) if n != 1 else None for n in source.shape)
+
+
+def _only_units(view: ir.Operation) -> bool:
+    """Whether a reshape adds or drops dimensions of extent 1 only."""
+    source, result = view.operands[0].type, view.results[0].type
+    return [n for n in source.shape if n != 1] == [n for n in result.shape if n != 1]
+
+
+def _is_argument(tensor: ir.Value) -> bool:
+    """Whether `tensor` is an argument, or the bytes of one in another shape."""
+    while (owner := _owner_view(tensor)) is not None and isinstance(owner, RESHAPES):
+        tensor = owner.operands[0]
+    return owner is None
 
 
 def _map(dims: Dims, rank: int) -> ir.Attribute:
@@ -437,4 +452,6 @@ def _where(dims: Dims) -> str:
 
 
 def _name(tensor: ir.Value) -> str:
+    while (owner := _owner(tensor)) is not None:
+        tensor = owner.operands[0]
     return f"argument {ir.BlockArgument(tensor).arg_number}"

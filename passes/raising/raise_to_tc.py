@@ -8,18 +8,11 @@ from typing import ClassVar
 from tcir._mlir import func, ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import is_fill_only
-from tcir.dialect.limits import TMA_STRIDE
 from tcir.passes.build.diagnostics import SMALLEST_CONV, SMALLEST_MATMUL, match_failure
-from tcir.passes.build.emit import i64s
-from tcir.passes.build.limits import round_up
-from tcir.passes.build.repack import is_copied, repacked
 from tcir.passes.build.reshape import RESHAPES, reshape
 from tcir.passes.build.tensor_functions import is_simt
 from tcir.passes.raising.arguments import drop_arguments
 from tcir.passes.raising.contraction import (
-    CHANNELS_LAST,
-    FHWC,
-    HWCF,
     Conv,
     Matmul,
     body_problem,
@@ -30,6 +23,7 @@ from tcir.passes.raising.contraction import (
 )
 from tcir.passes.raising.einsum import Einsum
 from tcir.passes.raising.raise_block_scaled import raise_scaled
+from tcir.passes.raising.raise_conv import raise_conv
 from tcir.passes.raising.raise_einsum import raise_einsum
 from tcir.passes.raising.scaled_contraction import is_scaled_contraction
 from tcir.passes.raising.wrappers import (
@@ -40,7 +34,6 @@ from tcir.passes.raising.wrappers import (
     zero_accumulator_ops,
 )
 from tcir.passmanager.pipeline import Pass, register_pass
-from tcir.passmanager.remarks import remark
 
 
 @register_pass
@@ -124,16 +117,21 @@ def _raise_function(function: func.FuncOp) -> None:
         raise match_failure(op, problem, smallest)
     tail = find_tail(op, smallest)
     pads = [fold_pads(op, number, smallest) for number in (0, 1)]
-    views = [view for each in pads for view in _views(op, each.source, smallest)]
+    reads = [
+        e for op in tail.kept if isinstance(op.opview, tc.EpilogueOp) for e in op.opview.elements
+    ]
+    sources = [*(each.source for each in pads), *(each.tensor for each in reads)]
+    views = [view for each in sources for view in _views(op, each, smallest)]
     used = [op.operation, *zero_accumulator_ops(op, smallest), *tail.ops, *tail.kept, *views]
     used += [pad for each in pads for pad in each.ops]
     check_rest(ops, used, tail.returned, _EXPECTED, smallest)
     with ir.InsertionPoint(op), op.location:
         if isinstance(found, Einsum):
             raise_einsum(op, found, [_plain(op, each, smallest) for each in pads], tail)
+        elif isinstance(found, Conv):
+            raise_conv(op, found, pads, tail, smallest)
         else:
-            build = _conv2d if isinstance(found, Conv) else _matmul
-            result = build(op, found, pads, tail.result.type, smallest)  # type: ignore[arg-type]
+            result = _matmul(op, found, pads, tail.result.type, smallest)
             tail.result.replace_all_uses_with(result)
     unread = [a.arg_number for a in function.arguments if is_fill_only(a)]
     for dead in reversed(ops[:-1]):
@@ -185,87 +183,6 @@ def _check_shapes(op: ir.OpView, smallest: str) -> None:
                 f"expected sizes of at least 1, got {kind} (a tensor map has no size 0)",
                 smallest,
             )
-
-
-def _conv2d(
-    op: ir.OpView, conv: Conv, pads: list[Padding], out: ir.RankedTensorType, smallest: str
-) -> ir.Value:
-    x, w = pads[conv.x], pads[conv.w]
-    if conv.out != CHANNELS_LAST:
-        raise match_failure(
-            op,
-            "expected the result channels last, (n, p, q, k), got these as its dimensions "
-            f"{list(conv.out)} (a lane of the accumulator is a pixel and has its channels); run "
-            "fold-layouts first, which needs one result made of the sums element by element",
-            smallest,
-        )
-    low, high = ([each[d] for d in conv.image] for each in (x.low, x.high))
-    if low[0] or high[0] or low[3] or high[3] or any(w.low) or any(w.high):
-        raise match_failure(
-            op,
-            "expected padding of height and width of the input only, got "
-            f"low {low}, high {high} on the input and low {w.low}, high {w.high} on the filter; "
-            "pad the others in an op of its own before this function",
-            smallest,
-        )
-    extents = [x.source.type.shape[d] for d in conv.image]
-    taps = [w.source.type.shape[d] for d in conv.weights[1:3]]
-    for dim, (size, tap, stride, dilation) in enumerate(
-        zip(extents[1:3], taps, conv.strides, conv.dilations), start=1
-    ):
-        span = (tap - 1) * dilation + 1
-        expected = (size + low[dim] + high[dim] - span) // stride + 1
-        if out.shape[dim] != expected:
-            raise match_failure(
-                op,
-                f"expected output size {expected} in dimension {dim} (padded input "
-                f"{size + low[dim] + high[dim]}, filter {tap}, stride {stride}, dilation "
-                f"{dilation}), got {out.shape[dim]}; slice the input to what is read",
-                smallest,
-            )
-    image, weights, layout = _encodable(op, conv, x.source, w.source)
-    raised = tc.Conv2dOp(
-        image,
-        weights,
-        i64s(conv.strides),
-        i64s(conv.dilations),
-        i64s([low[1], high[1], low[2], high[2]]),
-        ir.StringAttr.get(layout),
-        out,
-    )
-    unsigned = unsigned_factors(op)
-    if any(unsigned):
-        raised.operation.attributes["unsigned"] = i64s([unsigned[conv.x], unsigned[conv.w]])
-    if str(x.source.type.element_type) == "f32":
-        remark(op, "f32 inputs are multiplied as tf32: their low 13 bits are ignored")
-    return raised.out
-
-
-def _encodable(
-    op: ir.OpView, conv: Conv, x: ir.Value, w: ir.Value
-) -> tuple[ir.Value, ir.Value, str]:
-    """Input, filter and its layout as TMA can encode them; repacked if channels are not last, or
-    rows not 16 bytes.
-
-    C is padded with zeros; the filter gets C last, so that the number of outputs no longer matters.
-    """
-    unit = TMA_STRIDE.values[0] // tc.element_bytes(x.type.element_type)
-    c, k = (w.type.shape[conv.weights[d]] for d in (3, 0))
-    hwcf = conv.weights == HWCF
-    known = conv.image == CHANNELS_LAST and conv.weights in (FHWC, HWCF)
-    if known and c % unit == 0 and (k if hwcf else c) % unit == 0:
-        return x, w, "hwcf" if hwcf else "fhwc"
-    padded = round_up(c, unit)
-    moved = (repacked(x, conv.image, padded), repacked(w, conv.weights, padded))
-    names = [name for name, each in zip(("input", "filter"), moved) if is_copied(each)]
-    if names:
-        remark(
-            op,
-            f"{' and '.join(names)} repacked by kernels of their own, with C = {padded} last: a "
-            f"tensor map has channels innermost, and strides of {TMA_STRIDE} bytes "
-            f"({TMA_STRIDE.source})",
-        )
-    return (*moved, "fhwc")
 
 
 def _matmul(

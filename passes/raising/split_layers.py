@@ -16,6 +16,7 @@ from tcir.passes.build.functions import NAMES
 from tcir.passes.build.reshape import RESHAPES
 from tcir.passes.build.tensor_functions import SIMT, functions_with_body, tensor_bytes
 from tcir.passes.raising.contraction import is_contraction, value
+from tcir.passes.raising.cuda_cores import no_tensor_core
 from tcir.passes.raising.scaled_contraction import is_scaled_contraction
 from tcir.passes.raising.softmax import decompose_softmax
 from tcir.passes.raising.stored_scale import check_stored_scales
@@ -52,11 +53,13 @@ class SplitLayers(Pass):
         func.func @f_3_matmul(%n, %v) {tc.order = 3, tc.args = array<i64: 7, 3, 4>}
 
     Behind a product goes what fuse-epilogue can fuse, up to the first tensor that other launches
-    read. In memory are results, factors of products, and what is reduced to; elementwise ops
-    between those are computed by every launch that reads them. Reshapes are other shapes of a
-    buffer. ``linalg.softmax`` is decomposed. A workspace is written by one launch and not used
-    again for another tensor. A remark states each launch. A function of one product and its
-    epilogue stays as it is, and so does one with ops of ``tc``. Preserves every value, bit for bit.
+    read. A convolution that no tensor core takes (depthwise, thin groups) is computed by CUDA cores
+    with what is behind it. In memory are results, factors of products, and what is reduced to;
+    elementwise ops between those are computed by every launch that reads them. Reshapes are other
+    shapes of a buffer. ``linalg.softmax`` is decomposed. A workspace is written by one launch and
+    not used again for another tensor. A remark states each launch. A function of one product and
+    its epilogue stays as it is, and so does one with ops of ``tc``. Preserves every value, bit for
+    bit.
     """
 
     name: ClassVar[str] = "split-layers"
@@ -88,10 +91,15 @@ class _Launch:
         return self.result.owner
 
     @property
+    def main(self) -> ir.Operation:
+        """The op that it is launched for."""
+        return self.product or next(filter(is_product, self.ops), self.root)
+
+    @property
     def what(self) -> str:
         """Its op, for names."""
-        op = self.product or self.root
-        if op.name == "linalg.generic" and self.product is None:
+        op = self.main
+        if op.name == "linalg.generic" and self.product is None and op == self.root:
             yielded = list(op.regions[0].blocks[0])[-1].operands[
                 list(op.results).index(self.result)
             ]
@@ -106,6 +114,7 @@ class _Layers:
     ops:    in order, but the return
     tails:  each product and the ops that are fused behind it
     stored: what is in memory, besides arguments
+    cores:  why CUDA cores compute a convolution
     """
 
     function: func.FuncOp
@@ -113,6 +122,7 @@ class _Layers:
     returned: list[ir.Value]
     tails: dict[ir.Operation, list[ir.Operation]]
     stored: set[ir.Value]
+    cores: dict[ir.Operation, str]
 
     @staticmethod
     def of(function: func.FuncOp, simt: bool) -> _Layers:
@@ -123,16 +133,22 @@ class _Layers:
                 each.operation.erase()
         *ops, end = (each.operation for each in function.entry_block)
         returned = list(end.operands)
-        products = [] if simt else [op for op in ops if is_product(op)]
-        layers = _Layers(function, ops, returned, {}, set())
+        sums = [op for op in ops if is_product(op)]
+        cores = {} if simt else {op: words for op in sums if (words := no_tensor_core(op.opview))}
+        products = [] if simt else [op for op in sums if op not in cores]
+        layers = _Layers(function, ops, returned, {}, set(), cores)
         for product in products:
             layers.tails[product] = layers._tail(product)
         layers.stored = {_base(each) for each in returned}
         for product, tail in layers.tails.items():
             layers.stored.update(layers._leaving([product, *tail]))
             layers.stored.update(layers._factors(product))
-        reductions = [op for op in ops if is_reduction(op) and op not in products]
-        layers.stored.update(each for op in reductions for each in op.results if list(each.uses))
+        for op in ops:
+            if op in sums and op not in products:
+                fused = [op, *layers._tail(op, views=True)]
+                layers.stored.update(map(_base, layers._leaving(fused)))
+            elif is_reduction(op) and op not in products:
+                layers.stored.update(each for each in op.results if list(each.uses))
         layers.stored = {each for each in layers.stored if not isinstance(each, ir.BlockArgument)}
         return layers
 
@@ -155,12 +171,17 @@ class _Layers:
 
     # --- what is fused -------------------------------------------------------------------------
 
-    def _tail(self, product: ir.Operation) -> list[ir.Operation]:
-        """The ops behind a product that its epilogue computes: all up to one tensor that leaves."""
+    def _tail(self, product: ir.Operation, views: bool = False) -> list[ir.Operation]:
+        """The ops behind a product that its epilogue computes: all up to one tensor that leaves.
+
+        views: whether reshapes, too: on CUDA cores an element has a number in every shape
+        """
         taken = {op for tail in self.tails.values() for op in tail}
         inside, best = [product], 1
         for op in self.ops[self.ops.index(product) + 1 :]:
-            if op not in taken and _fuses(op, {each.results[0] for each in inside}):
+            made = {each.results[0] for each in inside}
+            view = views and isinstance(op.opview, RESHAPES) and op.operands[0] in made
+            if op not in taken and (view or _fuses(op, made)):
                 inside.append(op)
                 if len(self._leaving(inside)) == 1:
                     best = len(inside)
@@ -307,10 +328,12 @@ class _Layers:
         where = "result" if number < inputs + results else "workspace"
         words = f"launch {order + 1} of {len(launches)}, @{self._name(launch, order)}: "
         if launch.product is None:
-            others = [op for op in launch.ops if op != launch.root and op.name not in FREE]
-            words += f"{launch.root.name} on CUDA cores"
+            others = [op for op in launch.ops if op != launch.main and op.name not in FREE]
+            words += f"{launch.main.name} on CUDA cores"
             words += f", with {_names(others)}" if others else ""
-            if reason := self._reason(launch.root):
+            if reason := next((self.cores[op] for op in launch.ops if op in self.cores), ""):
+                words += f"; no tensor cores: {reason}"
+            elif reason := self._reason(launch.root):
                 words += f"; not fused behind a product: {reason}"
         else:
             tail = self.tails[launch.product]

@@ -17,6 +17,9 @@ FORMS = (
     "linalg.conv_2d_nhwc_hwcf, linalg.conv_2d_nhwc_fhwc, or the same as linalg.generic",
     "linalg.conv_2d_nchw_fchw, or any other order of dimensions: kernels of their own repack what "
     "is not channels last",
+    "linalg.conv_1d_nwc_wcf, conv_1d_ncw_fcw; grouped: linalg.conv_2d_nhwgc_gfhwc, "
+    "conv_2d_ngchw_gfchw, with a multiple of 16 outputs a group",
+    "on CUDA cores: depthwise, other groups, 3-D (linalg.conv_3d_ndhwc_dhwcf, conv_3d_ncdhw_fcdhw)",
     "f16, bf16, f32 (multiplied as tf32) or f8 inputs, f32 accumulator; i8 with an i32 one",
     "after it elementwise linalg, arith ops on tensors, broadcasts of other arguments: its "
     "epilogue, whose result may have another type, or be made of its even and odd channels",

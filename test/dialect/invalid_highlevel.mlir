@@ -140,10 +140,31 @@ func.func @f(%x: tensor<1x8x8x24xf16>, %w: tensor<3x3x24x24xf16>) {
 
 // illegal: tc.conv2d/channels
 func.func @f(%x: tensor<1x8x8x16xf16>, %w: tensor<3x3x8x24xf16>) {
-  // expected-error @+1 {{tc.conv2d: x and w must have the same number of channels, got 16 in x and 8 in w (filter "hwcf"); grouped convolutions are not supported}}
+  // expected-error @+1 {{tc.conv2d: x must have the channels of w for each group, got 16 in x and 8 in w (filter "hwcf") in groups of 1}}
   %y = "tc.conv2d"(%x, %w) {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>,
       pads = array<i64: 1, 1, 1, 1>, filter = "hwcf"}
       : (tensor<1x8x8x16xf16>, tensor<3x3x8x24xf16>) -> tensor<1x8x8x24xf32>
+  return
+}
+
+// -----
+
+// legal: tc.conv2d/groups
+func.func @f(%x: tensor<1x8x8x48xf16>, %w: tensor<32x3x3x24xf16>) {
+  %y = "tc.conv2d"(%x, %w) {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>,
+      pads = array<i64: 1, 1, 1, 1>, filter = "fhwc", groups = 2 : i64}
+      : (tensor<1x8x8x48xf16>, tensor<32x3x3x24xf16>) -> tensor<1x8x8x32xf32>
+  return
+}
+
+// -----
+
+// illegal: tc.conv2d/groups
+func.func @f(%x: tensor<1x8x8x72xf16>, %w: tensor<32x3x3x24xf16>) {
+  // expected-error @+1 {{tc.conv2d: groups must be an integer of at least 1 that divides the channels of out, or left out, got 3 : i64 for 32 channels}}
+  %y = "tc.conv2d"(%x, %w) {strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>,
+      pads = array<i64: 1, 1, 1, 1>, filter = "fhwc", groups = 3 : i64}
+      : (tensor<1x8x8x72xf16>, tensor<32x3x3x24xf16>) -> tensor<1x8x8x32xf32>
   return
 }
 

@@ -135,3 +135,34 @@ func.func @plain(%a: tensor<40x16xf16>, %b: tensor<16x24xf16>) -> tensor<40x24xf
   %c = linalg.matmul ins(%a, %b : tensor<40x16xf16>, tensor<16x24xf16>) outs(%zero : tensor<40x24xf32>) -> tensor<40x24xf32>
   return %c : tensor<40x24xf32>
 }
+
+// -----
+
+// Channels are padded before they are expanded to groups: the padding meets the convolution the other way round.
+// CHECK-LABEL: func.func @expanded(
+// CHECK: %[[X:.*]] = tensor.expand_shape %arg0 {{.*}} : tensor<1x32x9x9xf16> into tensor<1x2x16x9x9xf16>
+// CHECK: %[[P:.*]] = tensor.pad %[[X]] low[0, 0, 0, 1, 1] high[0, 0, 0, 1, 1]
+// CHECK: %[[C:.*]] = linalg.generic {{.*}} ins(%[[P]], %arg1 : {{.*}}) outs(%{{.*}} : tensor<1x9x9x2x16xf32>)
+// CHECK: "tc.repack"(%[[C]]) {permutation = array<i64: 0, 3, 4, 1, 2>} : (tensor<1x9x9x2x16xf32>) -> tensor<1x2x16x9x9xf32>
+func.func @expanded(%x: tensor<1x32x9x9xf16>, %w: tensor<2x16x16x3x3xf16>) -> tensor<1x2x16x9x9xf32> {
+  %z = arith.constant dense<0.0> : tensor<1x2x16x9x9xf32>
+  %zero = arith.constant 0.0 : f16
+  %p = tensor.pad %x low[0, 0, 1, 1] high[0, 0, 1, 1] {
+  ^bb0(%i: index, %j: index, %k: index, %l: index):
+    tensor.yield %zero : f16
+  } : tensor<1x32x9x9xf16> to tensor<1x32x11x11xf16>
+  %e = tensor.expand_shape %p [[0], [1, 2], [3], [4]] output_shape [1, 2, 16, 11, 11] : tensor<1x32x11x11xf16> into tensor<1x2x16x11x11xf16>
+  %y = linalg.conv_2d_ngchw_gfchw ins(%e, %w : tensor<1x2x16x11x11xf16>, tensor<2x16x16x3x3xf16>) outs(%z : tensor<1x2x16x9x9xf32>) -> tensor<1x2x16x9x9xf32>
+  return %y : tensor<1x2x16x9x9xf32>
+}
+
+// -----
+
+// Padded groups stay as they are: a depthwise convolution is for CUDA cores.
+// CHECK-LABEL: func.func @depthwise(
+// CHECK: linalg.depthwise_conv_2d_nchw_chw
+func.func @depthwise(%x: tensor<1x16x9x9xf16>, %w: tensor<16x3x3xf16>) -> tensor<1x16x7x7xf32> {
+  %z = arith.constant dense<0.0> : tensor<1x16x7x7xf32>
+  %y = linalg.depthwise_conv_2d_nchw_chw ins(%x, %w : tensor<1x16x9x9xf16>, tensor<16x3x3xf16>) outs(%z : tensor<1x16x7x7xf32>) -> tensor<1x16x7x7xf32>
+  return %y : tensor<1x16x7x7xf32>
+}

@@ -147,3 +147,57 @@ func.func @generalised(%x: tensor<8x16xf16>, %w: tensor<24x16xf16>) -> tensor<8x
   } -> tensor<8x24xf32>
   return %c : tensor<8x24xf32>
 }
+
+// -----
+
+// A convolution in one dimension has height 1.
+// CHECK-LABEL: func.func @conv_1d(
+// CHECK: %[[X:.*]] = tensor.expand_shape %arg0 {{.*}} : tensor<2x20x8xf16> into tensor<2x1x20x8xf16>
+// CHECK: %[[W:.*]] = tensor.expand_shape %arg1 {{.*}} : tensor<3x8x16xf16> into tensor<1x3x8x16xf16>
+// CHECK: %[[Y:.*]] = "tc.conv2d"(%[[X]], %[[W]]) {dilations = array<i64: 1, 1>, filter = "hwcf", pads = array<i64: 0, 0, 0, 0>, strides = array<i64: 1, 2>} : {{.*}} -> tensor<2x1x9x16xf32>
+// CHECK: tensor.collapse_shape %[[Y]] {{.*}} : tensor<2x1x9x16xf32> into tensor<2x9x16xf32>
+func.func @conv_1d(%x: tensor<2x20x8xf16>, %w: tensor<3x8x16xf16>) -> tensor<2x9x16xf32> {
+  %z = arith.constant dense<0.0> : tensor<2x9x16xf32>
+  %y = linalg.conv_1d_nwc_wcf {strides = dense<2> : vector<1xi64>, dilations = dense<1> : vector<1xi64>}
+      ins(%x, %w : tensor<2x20x8xf16>, tensor<3x8x16xf16>) outs(%z : tensor<2x9x16xf32>) -> tensor<2x9x16xf32>
+  return %y : tensor<2x9x16xf32>
+}
+
+// -----
+
+// Groups lie next to each other in the channels: no copy. The bias of a group and an output is that of a channel.
+// CHECK-LABEL: func.func @grouped(
+// CHECK: %[[X:.*]] = tensor.collapse_shape %arg0 {{.*}} : tensor<1x9x9x2x16xf16> into tensor<1x9x9x32xf16>
+// CHECK: %[[W:.*]] = tensor.collapse_shape %arg1 {{.*}} : tensor<2x16x3x3x16xf16> into tensor<32x3x3x16xf16>
+// CHECK: %[[S:.*]] = "tc.conv2d"(%[[X]], %[[W]]) {dilations = array<i64: 1, 1>, filter = "fhwc", groups = 2 : i64, pads = array<i64: 1, 1, 1, 1>, strides = array<i64: 1, 1>} : {{.*}} -> tensor<1x9x9x32xf32>
+// CHECK: %[[B:.*]] = tensor.collapse_shape %arg2 {{.*}} : tensor<2x16xf32> into tensor<32xf32>
+// CHECK: "tc.epilogue"(%[[S]])
+// CHECK: "tc.element"(%[[B]]) {map = #[[MAP:.*]]} : (tensor<32xf32>) -> f32
+func.func @grouped(%x: tensor<1x9x9x2x16xf16>, %w: tensor<2x16x3x3x16xf16>, %b: tensor<2x16xf32>) -> tensor<1x9x9x2x16xf32> {
+  %z = arith.constant dense<0.0> : tensor<1x9x9x2x16xf32>
+  %zero = arith.constant 0.0 : f16
+  %p = tensor.pad %x low[0, 1, 1, 0, 0] high[0, 1, 1, 0, 0] {
+  ^bb0(%i: index, %j: index, %k: index, %l: index, %m: index):
+    tensor.yield %zero : f16
+  } : tensor<1x9x9x2x16xf16> to tensor<1x11x11x2x16xf16>
+  %y = linalg.conv_2d_nhwgc_gfhwc ins(%p, %w : tensor<1x11x11x2x16xf16>, tensor<2x16x3x3x16xf16>) outs(%z : tensor<1x9x9x2x16xf32>) -> tensor<1x9x9x2x16xf32>
+  %e = "tc.epilogue"(%y) ({
+  ^bb0(%sum: f32):
+    %c = "tc.element"(%b) {map = affine_map<(n, p, q, g, k) -> (g, k)>} : (tensor<2x16xf32>) -> f32
+    %t = arith.addf %sum, %c : f32
+    "tc.yield"(%t) : (f32) -> ()
+  }) : (tensor<1x9x9x2x16xf32>) -> tensor<1x9x9x2x16xf32>
+  return %e : tensor<1x9x9x2x16xf32>
+}
+
+// -----
+
+// A group of 8 channels is padded with zeros to the 16 over which an mma sums: what follows is another group.
+// CHECK-LABEL: func.func @narrow_groups(
+// CHECK: "tc.repack"(%arg0) {permutation = array<i64: 0, 1, 2, 3, 4>} : (tensor<1x9x9x2x8xf16>) -> tensor<1x9x9x2x16xf16>
+// CHECK: "tc.repack"(%arg1) {permutation = array<i64: 0, 1, 2, 3, 4>} : (tensor<2x16x3x3x8xf16>) -> tensor<2x16x3x3x16xf16>
+func.func @narrow_groups(%x: tensor<1x9x9x2x8xf16>, %w: tensor<2x16x3x3x8xf16>) -> tensor<1x7x7x2x16xf32> {
+  %z = arith.constant dense<0.0> : tensor<1x7x7x2x16xf32>
+  %y = linalg.conv_2d_nhwgc_gfhwc ins(%x, %w : tensor<1x9x9x2x8xf16>, tensor<2x16x3x3x8xf16>) outs(%z : tensor<1x7x7x2x16xf32>) -> tensor<1x7x7x2x16xf32>
+  return %y : tensor<1x7x7x2x16xf32>
+}

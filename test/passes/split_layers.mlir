@@ -188,3 +188,34 @@ func.func @asserted(%x: tensor<16x8xf32>, %i: index) -> tensor<16x8xf32> {
   %y = arith.negf %x : tensor<16x8xf32>
   return %y : tensor<16x8xf32>
 }
+
+// -----
+
+// A depthwise convolution is one launch on CUDA cores with what is behind it, in any shape of the same elements.
+// CHECK: func.func @depthwise_0_depthwise_conv_2d_nhwc_hwc(%{{.*}}: tensor<1x9x9x16xf16>, %{{.*}}: tensor<3x3x16xf16>) -> tensor<49x16xf16> attributes {tc.args = array<i64: 0, 1, 2>, tc.order = 0 : i64, tc.simt}
+// CHECK: linalg.depthwise_conv_2d_nhwc_hwc
+// CHECK: tensor.collapse_shape
+// CHECK: arith.truncf
+func.func @depthwise(%x: tensor<1x9x9x16xf16>, %w: tensor<3x3x16xf16>) -> tensor<49x16xf16> {
+  %z = arith.constant dense<0.0> : tensor<1x7x7x16xf32>
+  %c = linalg.depthwise_conv_2d_nhwc_hwc ins(%x, %w : tensor<1x9x9x16xf16>, tensor<3x3x16xf16>) outs(%z : tensor<1x7x7x16xf32>) -> tensor<1x7x7x16xf32>
+  %v = tensor.collapse_shape %c [[0, 1, 2], [3]] : tensor<1x7x7x16xf32> into tensor<49x16xf32>
+  // expected-remark @+1 {{launch 1 of 1, @depthwise_0_depthwise_conv_2d_nhwc_hwc: linalg.depthwise_conv_2d_nhwc_hwc on CUDA cores, with tensor.collapse_shape, arith.truncf; no tensor cores: a depthwise filter multiplies one channel, and an mma sums over 32 bytes of channels, all others would be zeros; writes result 2, 1568 bytes}}
+  %y = arith.truncf %v : tensor<49x16xf32> to tensor<49x16xf16>
+  return %y : tensor<49x16xf16>
+}
+
+// -----
+
+// Between convolutions for tensor cores it is a launch in order; a group of 16 outputs and 16 channels is for tensor cores.
+// CHECK: func.func @separable_0_depthwise_conv_2d_nhwc_hwc({{.*}}) -> tensor<1x7x7x32xf16> attributes {tc.args = array<i64: 0, 1, 4>, tc.order = 0 : i64, tc.simt}
+// CHECK: func.func @separable_1_conv_2d_nhwc_hwcf({{.*}}) -> tensor<1x7x7x32xf32> attributes {tc.args = array<i64: 4, 2, 3>, tc.order = 1 : i64}
+func.func @separable(%x: tensor<1x9x9x32xf16>, %w: tensor<3x3x32xf16>, %p: tensor<1x1x32x32xf16>) -> tensor<1x7x7x32xf32> {
+  %z = arith.constant dense<0.0> : tensor<1x7x7x32xf32>
+  %c = linalg.depthwise_conv_2d_nhwc_hwc ins(%x, %w : tensor<1x9x9x32xf16>, tensor<3x3x32xf16>) outs(%z : tensor<1x7x7x32xf32>) -> tensor<1x7x7x32xf32>
+  // expected-remark @+1 {{launch 1 of 2}}
+  %h = arith.truncf %c : tensor<1x7x7x32xf32> to tensor<1x7x7x32xf16>
+  // expected-remark @+1 {{launch 2 of 2, @separable_1_conv_2d_nhwc_hwcf: linalg.conv_2d_nhwc_hwcf, nothing fused behind it}}
+  %y = linalg.conv_2d_nhwc_hwcf ins(%h, %p : tensor<1x7x7x32xf16>, tensor<1x1x32x32xf16>) outs(%z : tensor<1x7x7x32xf32>) -> tensor<1x7x7x32xf32>
+  return %y : tensor<1x7x7x32xf32>
+}

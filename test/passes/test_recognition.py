@@ -232,10 +232,12 @@ def test_accumulator_must_be_filled() -> None:
     ("op", "types", "hint", "way_out"),
     [
         ("conv_2d_nchw_fchw", ["1x8x6x6", "8x8x3x3", "1x8x4x4"], "channels last", "fold-layouts"),
-        ("depthwise_conv_2d_nhwc_hwc", ["1x6x6x8", "3x3x8", "1x4x4x8"], "depthwise", "ungrouped"),
-        ("conv_2d_ngchw_fgchw", ["1x2x8x6x6", "8x2x8x3x3", "1x2x8x4x4"], "grouped", "split it"),
-        ("conv_2d_nhwgc_gfhwc", ["1x6x6x2x8", "2x8x3x3x8", "1x4x4x2x8"], "grouped", "split it"),
-        ("conv_1d_nwc_wcf", ["1x6x8", "3x8x8", "1x4x8"], "height 1", "write it as"),
+        ("depthwise_conv_2d_nhwc_hwc", ["1x6x6x8", "3x3x8", "1x4x4x8"], "depthwise", "CUDA cores"),
+        ("depthwise_conv_2d_nhwc_hwcm", ["1x6x6x8", "3x3x8x2", "1x4x4x8x2"], "one channel", "CUDA"),
+        ("conv_2d_ngchw_fgchw", ["1x2x8x6x6", "8x2x8x3x3", "1x2x8x4x4"], "8 outputs", "CUDA cores"),
+        ("conv_2d_nhwgc_gfhwc", ["1x6x6x2x8", "2x8x3x3x8", "1x4x4x2x8"], "8 outputs", "CUDA cores"),
+        ("conv_2d_nhwgc_gfhwc", ["1x6x6x2x4", "2x16x3x3x4", "1x4x4x2x16"], "4 channels", "CUDA"),
+        ("conv_3d_ndhwc_dhwcf", ["1x6x6x6x8", "3x3x3x8x8", "1x4x4x4x8"], "2 dimensions", "CUDA"),
     ],
 )
 def test_named_ops_outside(op: str, types: list[str], hint: str, way_out: str) -> None:

@@ -83,6 +83,20 @@ def product_of(op: ir.Operation) -> Product | None:
     return Product(factors, (op.operands[len(maps) - 1], results), loops, taps)
 
 
+def reduction_points(module: ir.Module) -> int:
+    """Points of the loops of all structured ops on tensors that reduce."""
+    from tcir._mlir import linalg
+
+    points = 0
+    blocks = [b for function in module.body for region in function.regions for b in region]
+    for op in (each.operation for block in blocks for each in block):
+        maps = [m.value for m in linalg.get_indexing_maps(op) or ()]
+        if maps and len(maps[-1].results) < maps[-1].n_dims:
+            indexed = [(v, m) for v, m in zip(op.operands, maps) if len(m.results)]
+            points += math.prod(_sizes(indexed).values())
+    return points
+
+
 def is_maximum(op: ir.Operation) -> bool:
     """Whether an op takes the largest element, or magnitude, which is exact in any order."""
     names = {inner.operation.name for r in op.regions for b in r for inner in b}
@@ -96,9 +110,10 @@ def _plain(value: ir.Value, dims: Sequence[Index | None]) -> tuple[ir.Value, Acc
 def _convolution(op: ir.Operation) -> Product:
     n, k, r, s, c = ((loop, 1) for loop in (0, 3, 4, 5, 6))
     x, w = op.operands
+    channels = None if "groups" in op.attributes else c
     fhwc = str(op.attributes["filter"]) == '"fhwc"'
     filters = [k, r, s, c] if fhwc else [r, s, c, k]
-    factors = [_plain(x, [n, None, None, c]), _plain(w, filters)]
+    factors = [_plain(x, [n, None, None, channels]), _plain(w, filters)]
     return Product(factors, None, frozenset(range(4)), taps_of_convolution(op))
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from tcir.errors import Error, IncompleteError
 from tcir.interp import Outcome, OutputSpec, executor_for
 from tcir.interp.types import Array
-from tcir.program.access import product_of
+from tcir.program.access import product_of, reduction_points
 from tcir.program.capacity import check_arrays
 from tcir.program.execution import (
     KernelStep,
@@ -82,6 +82,7 @@ class Validator:
         self._products = Products()
         self._repeats: dict[bytes, Any] = {}
         self._algorithm: Algorithm | None = None
+        self._points = 0
         self._executed: Executed | None = None
 
     def start(self, module: ir.Module) -> Line:
@@ -91,6 +92,7 @@ class Validator:
         self._draws = draws = Draws.of(module, self.signature, self.settings)
         if self.signature.level == "tensor":
             self._algorithm = Algorithm.of(draws.contraction, self.signature.outputs)
+            self._points = reduction_points(module)
         line = Line(0, "(input)")
         programs = find_programs(module)
         for draw in (*draws.more, draws.main):
@@ -172,7 +174,7 @@ class Validator:
         specs = (*self.signature.inputs, *self.signature.outputs)
         nbytes = sum(math.prod(spec.shape) * spec.dtype.itemsize for spec in specs)
         before = self._before or Work(("tensor",))  # the input, too, works on its arrays only
-        return before.budget(level, nbytes)
+        return before.budget(level, nbytes, self._points)
 
     def _compare_orders(
         self,

@@ -18,6 +18,9 @@ BYTES_PER_INSTRUCTION = 8
 INSTRUCTIONS_PER_BYTE = 64
 """Instructions per byte of inputs and results that the first level below tensors, or an input below
 them, may take."""
+INSTRUCTIONS_PER_POINT = 4
+"""Instructions per point of the input's reductions that kernels for CUDA cores may take when they
+replace tensors: a warp takes 32 points."""
 JUMP = 2
 """Growth of a counter that makes a remark."""
 PADDED = 4
@@ -101,15 +104,17 @@ class Work:
     levels: tuple[str, ...]
     counters: Mapping[str, int] = field(default_factory=dict)
 
-    def budget(self, level: str, nbytes: int) -> int:
+    def budget(self, level: str, nbytes: int, points: int) -> int:
         """Instructions (turns, at level "tile") that a kernel of the next state may take.
 
         nbytes: of the program's inputs and results
+        points: of the loops of its reductions
         """
         unit = "loop_turns" if level == "tile" else "instructions"
         most = LEAST + FACTOR * self.counters.get(unit, 0)
         if "tensor" in self.levels:
             most += INSTRUCTIONS_PER_BYTE * nbytes
+            most += INSTRUCTIONS_PER_POINT * points if level == "thread" else 0
         elif set(self.levels) != {level}:
             moved = sum(self.counters.get(name, 0) for name in MOVED)
             most += moved // BYTES_PER_INSTRUCTION

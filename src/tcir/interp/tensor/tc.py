@@ -10,7 +10,7 @@ import numpy as np
 from tcir._mlir import ir
 from tcir.dialect import tc
 from tcir.dialect.attributes import integers, string
-from tcir.dialect.ops.highlevel import k_part, out_layout
+from tcir.dialect.ops.highlevel import conv_groups, k_part, out_layout
 from tcir.errors import IncompleteError
 from tcir.interp.tensor.arith import convert
 from tcir.interp.tensor.interpreter import Interpreter, evaluate
@@ -47,13 +47,17 @@ def tc_conv2d(_: Interpreter, op: tc.Conv2dOp, x: Array, w: Array) -> Sequence[A
             )
     padded = np.pad(x.astype(wide), ((0, 0), (top, bottom), (left, right), (0, 0)))
     n, p, q, k = shape_of(type_)
-    filters = w.astype(wide)
+    groups = conv_groups(op)
+    images = np.split(padded, groups, axis=-1)
+    filters = np.split(w.astype(wide), groups, axis=-1)
     total = np.zeros((n, p, q, k), wide)
+    sums = np.split(total, groups, axis=-1)
     for r in range(w.shape[0]):
         for s in range(w.shape[1]):
             rows = slice(r * dh, r * dh + (p - 1) * sh + 1, sh)
             columns = slice(s * dw, s * dw + (q - 1) * sw + 1, sw)
-            total += padded[:, rows, columns, :] @ filters[r, s]
+            for g in range(groups):
+                sums[g] += images[g][:, rows, columns, :] @ filters[g][r, s]
     return [total.astype(np.int32) if wide is np.int64 else _rounded(total, type_)]
 
 

@@ -1,0 +1,180 @@
+"""Grouped, depthwise, 1-D and 3-D convolutions as PyTorch's importer writes them (`layers/*.mlir`).
+
+Each goes through all levels and, from PTX, against numpy: on tensor cores, or on CUDA cores where
+an mma has nothing to sum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tcir
+from tcir._mlir import arith
+
+from .breaking import Edit, change_operand, change_text, run_broken, set_attribute
+
+Array = np.ndarray[Any, Any]
+LAYERS = Path(__file__).parent / "layers"
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A layer: shapes of input and filter as in PyTorch; launches: kernels that it becomes."""
+
+    x: tuple[int, ...]
+    w: tuple[int, ...]
+    groups: int = 1
+    stride: int = 1
+    pad: int = 0
+    dilation: int = 1
+    dtype: Any = np.float16
+    relu: bool = False
+    launches: int = 1
+
+    def inputs(self) -> list[Array]:
+        """Small whole numbers but 0: every sum is exact."""
+        shapes = (self.x, self.w, self.w[:1])
+        return [whole(shape, seed).astype(self.dtype) for seed, shape in enumerate(shapes)]
+
+    def want(self, x: Array, w: Array, b: Array) -> Array:
+        """numpy's, group by group, rounded once."""
+        ends = [(self.pad, self.pad)] * (len(self.x) - 2)
+        x = np.pad(x.astype(np.float64), [(0, 0), (0, 0), *ends])
+        window = [(n - 1) * self.dilation + 1 for n in self.w[2:]]
+        axes = tuple(range(2, x.ndim))
+        taps = np.lib.stride_tricks.sliding_window_view(x, window, axis=axes)
+        at = [slice(None, None, self.stride)] * len(axes)
+        tap = [slice(None, None, self.dilation)] * len(axes)
+        taps = taps[(slice(None), slice(None), *at, *tap)]
+        summed = (1, *range(2 + len(axes), 2 + 2 * len(axes))), (1, *axes)
+        parts = zip(np.split(taps, self.groups, 1), np.split(w.astype(np.float64), self.groups))
+        out = np.concatenate([np.tensordot(v, f, summed) for v, f in parts], axis=-1)
+        out = np.moveaxis(out + b.astype(np.float64), -1, 1).astype(self.dtype)
+        return np.maximum(out, 0) if self.relu else out
+
+
+def whole(shape: tuple[int, ...], seed: int) -> Array:
+    """Whole numbers from 1 to 3, of either sign."""
+    generator = np.random.default_rng(seed)
+    return generator.integers(1, 4, shape) * generator.choice([-1, 1], shape)
+
+
+BF16 = ml_dtypes.bfloat16
+TENSOR_CORES = {  # images, filter and result are repacked, channels last
+    "conv1d": Layer((2, 8, 20), (16, 8, 3), pad=1, launches=4),
+    "conv1d_dilated_bf16_relu": Layer(
+        (1, 16, 37), (32, 16, 3), stride=2, dilation=2, dtype=BF16, relu=True, launches=4
+    ),
+    "conv_grouped": Layer((1, 16, 9, 9), (32, 8, 3, 3), 2, launches=4),
+    "conv_grouped_padded_relu": Layer(
+        (2, 32, 9, 9), (64, 16, 3, 3), 2, stride=2, pad=1, dtype=BF16, relu=True, launches=4
+    ),
+}
+CUDA_CORES = {
+    "conv_depthwise": Layer((1, 16, 9, 9), (16, 1, 3, 3), 16),
+    "conv_depthwise_stride2_relu_f32": Layer(
+        (1, 16, 9, 9), (16, 1, 3, 3), 16, stride=2, pad=1, dtype=np.float32, relu=True
+    ),
+    "conv_depthwise_multiplier": Layer((1, 8, 9, 9), (16, 1, 3, 3), 8, dilation=2),
+    "conv_thin_groups": Layer((1, 32, 9, 9), (32, 4, 3, 3), 8, pad=1, relu=True),
+    "conv1d_depthwise": Layer((1, 16, 20), (16, 1, 3), 16),
+    "conv3d": Layer((1, 8, 4, 6, 6), (16, 8, 3, 3, 3), pad=1),
+    "conv3d_stride2_relu": Layer((2, 8, 7, 9, 9), (16, 8, 3, 3, 3), stride=2, relu=True),
+}
+KINDS = TENSOR_CORES | CUDA_CORES
+QUICK = ("conv1d", "conv_grouped", "conv_depthwise")
+
+
+def text(name: str) -> str:
+    """The layer as imported."""
+    return (LAYERS / f"{name}.mlir").read_text()
+
+
+def kinds(quick: tuple[str, ...]) -> list[Any]:
+    """All layers, slow but for some."""
+    return [pytest.param(n, marks=() if n in quick else pytest.mark.slow) for n in KINDS]
+
+
+@pytest.mark.parametrize("name", kinds(("conv_depthwise",)))
+def test_every_level(name: str) -> None:
+    report = tcir.validate(text(name), "conv", orders=1)
+    assert {line.verdict for line in report.passes} <= {"reference", "equal"}, str(report)
+    assert not [f for line in report.passes for f in line.findings], str(report)
+
+
+@pytest.mark.parametrize("name", kinds(QUICK))
+def test_against_numpy(name: str) -> None:
+    layer = KINDS[name]
+    inputs = layer.inputs()
+    want = layer.want(*inputs)
+    out = np.zeros_like(want)
+    kernel = tcir.compile(text(name), "conv")
+    assert len(kernel.launches.launches) == layer.launches
+    report = kernel(*inputs, out)
+    assert not report.findings
+    assert out.tobytes() == want.tobytes()
+    assert bool(report.counters["mma"]) == (name in TENSOR_CORES)
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "options"),
+    [
+        ("conv", {}),
+        pytest.param("conv-implicit-gemm", {}, marks=pytest.mark.slow),
+        pytest.param("conv-smem-offset", {}, marks=pytest.mark.slow),
+        pytest.param("conv-shift-reuse", {"tiling": "packed"}, marks=pytest.mark.slow),
+        pytest.param("conv-shift-reuse", {"tiling": "linear"}, marks=pytest.mark.slow),
+    ],
+)
+def test_groups_do_not_mix(pipeline: str, options: dict[str, Any]) -> None:
+    """inf and NaN in the channels of one group are in no sum of the other, by any schedule.
+
+    A filter with zeros for the other groups would multiply them by 0.
+    """
+    layer = KINDS["conv_grouped"]
+    x, w, b = layer.inputs()
+    x[:, 8:] = np.inf
+    x[:, 8::2] = np.nan
+    want = layer.want(x, w, b)
+    assert np.isfinite(want[:, :16]).all() and np.isnan(want[:, 16:]).all()
+    out = np.zeros_like(want)
+    assert not tcir.compile(text("conv_grouped"), pipeline, **options)(x, w, b, out).findings
+    assert np.isnan(out[:, 16:]).all()
+    assert out[:, :16].tobytes() == want[:, :16].tobytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "at", "edit"),
+    [
+        pytest.param(
+            "conv_grouped", "tile-conv",
+            change_operand("tc.tma_load", 1, lambda channel: arith.subi(channel, channel)),
+            id="every group loads the channels of the first",
+        ),
+        pytest.param(
+            "conv_grouped", "raise-to-tc",
+            set_attribute("tc.repack", "permutation", "array<i64: 0, 4, 3, 1, 2>"),
+            id="rows and columns exchanged where a group is padded",
+        ),
+        pytest.param(
+            "conv1d", "raise-to-tc",
+            set_attribute("tc.conv2d", "pads", "array<i64: 0, 0, 2, 0>"),
+            id="padding of one dimension all on the left",
+        ),
+        pytest.param(
+            "conv_depthwise", "convert-linalg-to-simt",
+            change_text(r"arith.constant 3 : i32", "arith.constant 2 : i32"),
+            id="a thread misses the last tap",
+        ),
+    ],
+)  # fmt: skip
+def test_breaks(name: str, at: str, edit: Edit) -> None:
+    caught = run_broken(text(name), tcir.named_pipeline("conv"), at, edit)
+    assert caught and (caught.at, caught.by) == (at, "difference"), caught
