@@ -12,7 +12,7 @@ from tcir.dialect.attributes import optional_integer
 from tcir.errors import PassError
 
 from .converter import Converter, GlobalTensor, lower, require_role
-from .scalar import converted_type, is_fp8
+from .scalar import converted_type, is_fp8, is_i8
 from .stores import INT32_BYTES, MAX_STORE_BYTES, known_divisor, largest_power_of_two
 
 ULT = arith.CmpIPredicate.ult
@@ -65,10 +65,10 @@ def convert_load_rows(converter: Converter, op: tc.LoadRowsOp) -> None:
 
 def check_beside(tensor: ir.MemRefType) -> None:
     """Rejects what an epilogue cannot read."""
-    if is_fp8(tensor.element_type):
+    if is_fp8(tensor.element_type) or is_i8(tensor.element_type):
         raise PassError(
             f"expected f16, bf16, f32 or i32 beside the sums, got {tensor} (an epilogue reads no "
-            "fp8); extend it to f16 in a function of its own"
+            "bytes); extend it to f16 or i32 in a function of its own"
         )
 
 

@@ -17,15 +17,15 @@ WORD_BYTES = 4
 """Bytes of a register."""
 
 _ELEMENTWISE = (
-    "addf", "addi", "andi", "bitcast", "cmpf", "cmpi", "divsi", "divui", "extsi", "extui", "fptosi",
-    "fptoui", "maximumf", "maxnumf", "maxsi", "maxui", "minimumf", "minnumf", "minsi", "minui",
+    "addf", "addi", "andi", "bitcast", "cmpf", "cmpi", "divsi", "divui", "extsi", "extui",
+    "maximumf", "maxnumf", "maxsi", "maxui", "minimumf", "minnumf", "minsi", "minui",
     "mulf", "muli", "negf", "ori", "remsi", "remui", "select", "shli", "shrsi", "shrui", "sitofp",
-    "subf", "subi", "trunci", "uitofp", "xori",
+    "subf", "subi", "uitofp", "xori",
 )  # fmt: skip
 
 
 def converted_type(old: ir.Type) -> ir.Type:
-    """index → i32; ``vector<32xNxT>``, a row per thread, → ``vector<NxT>``, of fp8 its words.
+    """index → i32; ``vector<32xNxT>``, a row per thread, → ``vector<NxT>``, of bytes their words.
 
     ``vector<32xT>`` → T.
     """
@@ -36,11 +36,11 @@ def converted_type(old: ir.Type) -> ir.Type:
             return converted_type(old.element_type)
         if old.rank != 2 or old.shape[0] != WARP:
             raise PassError(f"expected vector<{WARP} x N x type>, got {old}")
-        if not is_fp8(old):
+        if not is_fp8(old) and not is_i8(old):
             return ir.VectorType.get(old.shape[1:], old.element_type)
         if old.shape[1] % WORD_BYTES:
             raise PassError(
-                f"expected fp8 in a number of columns that is a multiple of {WORD_BYTES}, got "
+                f"expected bytes in a number of columns that is a multiple of {WORD_BYTES}, got "
                 f"{old} (registers have {WORD_BYTES} bytes)"
             )
         return ir.VectorType.get([old.shape[1] // WORD_BYTES], i32())
@@ -52,6 +52,11 @@ def is_fp8(kind: ir.Type) -> bool:
     return str(kind.element_type if isinstance(kind, ir.VectorType) else kind) in FP8
 
 
+def is_i8(kind: ir.Type) -> bool:
+    """Whether it is i8, or a vector of it."""
+    return str(kind.element_type if isinstance(kind, ir.VectorType) else kind) == "i8"
+
+
 @lower(*(f"arith.{name}" for name in _ELEMENTWISE))
 def convert_elementwise(converter: Converter, op: ir.OpView) -> None:
     """The op on converted operands."""
@@ -60,6 +65,11 @@ def convert_elementwise(converter: Converter, op: ir.OpView) -> None:
         raise PassError(
             f"expected {name} on f16, bf16 or f32, got {of} (fp8 is only converted, PTX ISA "
             "9.7.9.21); extend with arith.extf first, and round last"
+        )
+    if is_i8(of) or is_i8(op.operation.results[0].type):
+        raise PassError(
+            f"expected {name} on i16 or i32, got one on i8 (a byte has no register, PTX ISA "
+            "5.2.2); compute in i32, and end with arith.trunci or fptosi"
         )
     new = ir.Operation.create(
         op.operation.name,

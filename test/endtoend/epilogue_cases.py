@@ -77,6 +77,30 @@ CASES = {
         """,
         out="i32", **SMALL,
     ),
+    "int8, quantised again": Fused(
+        """
+        %f = arith.sitofp %s : i32 to f32
+        %x = arith.mulf %f, %k : f32
+        %y = math.roundeven %x : f32
+        %low = arith.constant -128.0 : f32
+        %high = arith.constant 127.0 : f32
+        %v = arith.maximumf %y, %low : f32
+        %u = arith.minimumf %v, %high : f32
+        %t = arith.fptosi %u : f32 to i8
+        linalg.yield %t : i8
+        """,
+        {"k": ("f32", "n")},
+        element="i8", sums="i32", out="i8", m=40, n=32, k=32,
+    ),
+    "int8, quantised again; rows of 17 bytes": Fused(
+        """
+        %three = arith.constant 3 : i32
+        %x = arith.shrsi %s, %three : i32
+        %t = arith.trunci %x : i32 to i8
+        linalg.yield %t : i8
+        """,
+        element="i8", sums="i32", out="i8", m=40, n=17, k=32,
+    ),
     "int8, dequantised by row and column": Fused(
         """
         %x = arith.sitofp %s : i32 to f32

@@ -357,6 +357,55 @@ def test_what_is_left_is_named() -> None:
         tcir.compile(text, "gemm")
 
 
+QUANTISED = """
+#id = affine_map<(m, n) -> (m, n)>
+#column = affine_map<(m, n) -> (n)>
+func.func @f(%x: tensor<40x32xi8>, %w: tensor<32x48xi8>, %s: tensor<48xf32>, %v: tensor<48x32xi8>) -> tensor<40x32xi32> {
+  %zero = arith.constant 0 : i32
+  %none = arith.constant dense<0> : tensor<40x48xi8>
+  %low = arith.constant -128.0 : f32
+  %high = arith.constant 127.0 : f32
+  %e = tensor.empty() : tensor<40x48xi32>
+  %i = linalg.fill ins(%zero : i32) outs(%e : tensor<40x48xi32>) -> tensor<40x48xi32>
+  %c = linalg.matmul ins(%x, %w : tensor<40x32xi8>, tensor<32x48xi8>) outs(%i : tensor<40x48xi32>) -> tensor<40x48xi32>
+  %q = tensor.empty() : tensor<40x48xi8>
+  %h = linalg.generic {indexing_maps = [#id, #column, #id], iterator_types = ["parallel", "parallel"]} ins(%c, %s : tensor<40x48xi32>, tensor<48xf32>) outs(%q : tensor<40x48xi8>) {
+  ^bb0(%a: i32, %b: f32, %o: i8):
+    %f = arith.sitofp %a : i32 to f32
+    %g = arith.mulf %f, %b : f32
+    %r = math.roundeven %g : f32
+    %t = arith.maximumf %r, %low : f32
+    %u = arith.minimumf %t, %high : f32
+    %n = arith.fptosi %u : f32 to i8
+    linalg.yield %n : i8
+  } -> tensor<40x48xi8>
+  %p = arith.maxsi %h, %none : tensor<40x48xi8>
+  %d = tensor.empty() : tensor<40x32xi32>
+  %j = linalg.fill ins(%zero : i32) outs(%d : tensor<40x32xi32>) -> tensor<40x32xi32>
+  %y = linalg.matmul ins(%p, %v : tensor<40x48xi8>, tensor<48x32xi8>) outs(%j : tensor<40x32xi32>) -> tensor<40x32xi32>
+  return %y : tensor<40x32xi32>
+}
+"""  # noqa: E501
+"""Two layers of int8: the first is quantised by column in its epilogue, relu is of bytes."""
+
+
+def test_layers_of_bytes() -> None:
+    """Exact: int8 sums, and relu on CUDA cores between them, which no epilogue computes."""
+    assert launches(QUANTISED) == ["f_0_matmul", "f_1_maxsi", "f_2_matmul"]
+    generator = np.random.default_rng(0)
+    x, w, v = (generator.integers(-128, 128, n, np.int8) for n in ((40, 32), (32, 48), (48, 32)))
+    s = (2.0 ** generator.integers(-12, -6, 48) * 1.25).astype(F32)
+    h = np.clip(np.rint((x.astype(int) @ w.astype(int)).astype(F32) * s), -128, 127)
+    want = np.maximum(h, 0).astype(int) @ v.astype(int)
+    assert (run(QUANTISED, "gemm", [x, w, s, v], ((40, 32), np.int32)) == want).all()
+
+
+@pytest.mark.slow
+def test_layers_of_bytes_at_every_level() -> None:
+    report = tcir.validate(QUANTISED, "gemm")
+    assert {line.verdict for line in report.passes} == {"reference", "equal"}, str(report)
+
+
 def test_softmax_behind_a_product() -> None:
     """Three launches on CUDA cores behind the product's."""
     layers = Layers()

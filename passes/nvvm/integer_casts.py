@@ -1,0 +1,57 @@
+"""`arith.fptosi`, `fptoui` and `trunci`: to i8 by words of four, other types as they are."""
+
+from __future__ import annotations
+
+from tcir._mlir import arith, ir, llvm
+from tcir.dialect.attributes import integer_type
+from tcir.errors import PassError
+from tcir.passes.build import simt
+
+from .converter import Converter, lower
+from .scalar import WORD_BYTES, convert_elementwise, converted_type, is_i8
+
+WORD = 8 * WORD_BYTES
+
+
+@lower("arith.fptosi", "arith.fptoui", "arith.trunci")
+def convert_to_integer(converter: Converter, op: ir.OpView) -> None:
+    """A float becomes an i32 first, the bytes of four columns a word.
+
+    ``cvt.rzi`` to narrower types than 32 bits would clamp to them; of more bits the low ones stay,
+    as the reference has it.
+    """
+    (source,), result = op.operation.operands, op.operation.results[0]
+    of_float = op.operation.name != "arith.trunci"
+    width = getattr(result.type, "element_type", result.type).width
+    if not is_i8(result.type) and not (of_float and width < WORD):
+        convert_elementwise(converter, op)
+        return
+    number = converter.ssa(source)
+    shape = number.type.shape if isinstance(number.type, ir.VectorType) else None
+    wide = integer_type(WORD) if shape is None else ir.VectorType.get(shape, integer_type(WORD))
+    if of_float:
+        number = ir.Operation.create(op.operation.name, [wide], [number]).result
+    elif number.type != wide:
+        number = arith.extsi(wide, number)
+    kind = converted_type(result.type)
+    converter.values[result] = (
+        _words(converter, number, kind) if is_i8(result.type) else arith.trunci(kind, number)
+    )
+
+
+def _words(converter: Converter, numbers: ir.Value, kind: ir.Type) -> ir.Value:
+    """The low bytes of four i32 each, the first column lowest."""
+    if not isinstance(kind, ir.VectorType):
+        raise PassError(
+            "expected i8 in a register tile, got a number for each lane (a byte has no register, "
+            "PTX ISA 5.2.2); round the tile"
+        )
+    words = llvm.mlir_poison(kind)
+    for place in range(kind.shape[0]):
+        word: ir.Value | None = None
+        for byte in range(WORD_BYTES):
+            number = llvm.extractelement(numbers, converter.constant(WORD_BYTES * place + byte))
+            part = simt.left(simt.both_bits(number, 0xFF), 8 * byte)
+            word = part if word is None else simt.either_bits(word, part)
+        words = llvm.insertelement(words, word, converter.constant(place))
+    return words
