@@ -18,15 +18,26 @@ Exit status: 0 the run was ok, 1 illegal acts or hazards, 2 incomplete, 3 bad in
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+from collections.abc import Sequence
 
-from tcir.ptxrun.command import main as run
 from tcir.streams import run_command
 
 
 def main() -> int:
     """Entry point; everything it does is in `tcir.ptxrun`."""
-    return run_command(run, sys.argv[1:])
+    return run_command(_run, sys.argv[1:])
+
+
+def _run(words: Sequence[str]) -> int:
+    """Loads the command; an interrupt while numpy is imported would leave it half there."""
+    before = signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+    from tcir.ptxrun.command import main as command
+
+    signal.signal(signal.SIGINT, before)
+    return command(words)
 
 
 if __name__ == "__main__":

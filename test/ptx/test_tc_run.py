@@ -116,3 +116,21 @@ def test_progress_is_for_terminals(monkeypatch: pytest.MonkeyPatch, capsys: Any)
     show(1, 4)
     show(4, 4)
     assert capsys.readouterr().err == "\r1 of 4 CTAs\r\x1b[K"
+
+
+def test_cuda_is_compiled_and_findings_name_its_lines(tmp_path: Path, capsys: Any) -> None:
+    source = (Path(__file__).parents[2] / "examples/reduce.cu").read_text()
+    np.save(tmp_path / "ones.npy", np.arange(1000, dtype=np.float32))
+    path, out = tmp_path / "reduce.cu", tmp_path / "sum.npy"
+    run = [str(path), "--grid", "4", "--block", "256", "--arg", str(tmp_path / "ones.npy"),
+           "--arg", "zeros=f32,1", "--arg", "s32=1000", "--save", f"1={out}"]  # fmt: skip
+    path.write_text(source)
+    assert main(run) == 0, capsys.readouterr()
+    assert np.load(out) == 999 * 1000 / 2
+    path.write_text(source.replace("  __syncthreads();\n", "\n", 1))
+    assert main(run) == 1
+    said = capsys.readouterr().out
+    assert "(reduce.cu:12)" in said and "(reduce.cu:9)" in said and "shared memory" in said
+    path.write_text(source.replace("float part", "flt part"))
+    assert main(run) == 3
+    assert 'reduce.cu(7): error: identifier "flt"' in capsys.readouterr().err

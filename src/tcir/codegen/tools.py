@@ -10,12 +10,16 @@ from pathlib import Path
 
 from tcir.errors import MissingDependencyError
 
-_PACKAGES = {"ptxas": "nvidia-cuda-nvcc", "nvdisasm": "nvidia-cuda-nvdisasm"}
+_PACKAGES = {
+    "ptxas": "nvidia-cuda-nvcc",
+    "nvcc": "nvidia-cuda-nvcc",
+    "nvdisasm": "nvidia-cuda-nvdisasm",
+}
 
 
 @cache
 def find_tool(name: str) -> Path:
-    """Path of ``ptxas`` or ``nvdisasm``; copies on PATH are never used.
+    """Path of ``ptxas``, ``nvcc`` or ``nvdisasm``; copies on PATH are never used.
 
     Raises `MissingDependencyError` with the reason if there is none.
     """
@@ -23,7 +27,7 @@ def find_tool(name: str) -> Path:
     spec = importlib.util.find_spec("nvidia")
     for root in spec.submodule_search_locations or () if spec else ():
         for found in sorted(Path(root).glob(f"cu*/bin/{name}*"), reverse=True):
-            if found.stem == name:
+            if found.name in (name, f"{name}.exe"):
                 return found
     machine = f"{sys.platform} {platform.machine()}"
     if sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"):

@@ -18,6 +18,7 @@ from tcir.opt.containment import Checkpoint, Notes, write_atomic, write_json
 from tcir.opt.printing import IrPrinter, Progress, timing, with_source
 from tcir.passmanager.pipeline import Pass, Pipeline
 from tcir.program.launch import LaunchSequence
+from tcir.program.launch_file import LaunchFile
 from tcir.program.launch_table import Work, launch_table, works_in
 from tcir.program.signature import Signature, signature_of
 from tcir.program.source import (
@@ -131,21 +132,26 @@ class _ChunkRun(Watcher):
             self.progress.start("(input)")
             if arguments.emit == "launches":
                 self.signature = signature_of(session.module)
+            caller = _caller(session.module) if _launch_path(arguments) else None
             if session.validator is not None:
                 self._note("(input)", 0)
             with self._reproducer_of_failures():
                 session.run_passes()
-            return self._finish(session)
+            return self._finish(session, caller)
         finally:
             self.progress.clear()
             if arguments.mlir_timing:
                 print(timing(session.report), file=sys.stderr)
 
-    def _finish(self, session: Session) -> tuple[int, bytes]:
+    def _finish(self, session: Session, caller: Signature | None) -> tuple[int, bytes]:
         emit, report = self.arguments.emit, session.report
         try:
             if emit in CODE:
-                data = getattr(session.generate(emit), emit)
+                code = session.generate(emit)
+                data = getattr(code, emit)
+                if caller is not None and report.exit_code == 0:
+                    launch = LaunchFile.of(caller, code.launches, report.target)
+                    write_atomic(_launch_path(self.arguments), launch.text().encode())
                 result: bytes = data if isinstance(data, bytes) else data.encode()
             else:
                 result = self._text(session.module, emit)
@@ -304,7 +310,10 @@ def _from_pass_error(error: PassError, chunk: Chunk) -> Diagnostic:
 
 def _check_writable(arguments: Namespace) -> None:
     """Rejects an output path that cannot be written, before any work is done."""
-    for path in (arguments.output, arguments.validate_each):
+    launch = _launch_path(arguments)
+    if launch and launch == arguments.validate_each:
+        raise InputError(f"--validate-each={launch}: the launch file beside the PTX has this name")
+    for path in (arguments.output, arguments.validate_each, launch):
         if not path or path == "-":
             continue
         target = Path(path)
@@ -317,6 +326,22 @@ def _check_writable(arguments: Namespace) -> None:
             raise InputError(f"cannot write '{path}': permission denied")
     if arguments.emit == "cubin" and arguments.output == "-" and sys.stdout.isatty():
         raise InputError("a cubin is binary: name a file with -o")
+
+
+def _launch_path(arguments: Namespace) -> str:
+    """Where the launch file of emitted PTX goes: beside it; "" for none."""
+    path = arguments.output
+    if arguments.emit != "ptx" or path == "-" or arguments.split_input_file:
+        return ""
+    return f"{path.removesuffix('.ptx')}.json"
+
+
+def _caller(module: ir.Module) -> Signature | None:
+    """The arguments of the program; None of kernels of llvm and nvvm ops, which do not say them."""
+    try:
+        return signature_of(module)
+    except InputError:
+        return None
 
 
 def _emit(path: str, data: bytes) -> None:

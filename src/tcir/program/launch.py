@@ -13,7 +13,7 @@ sizes in bytes. What a kernel reads and writes: see `tcir.program.execution`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -110,6 +110,9 @@ class Launch:
                     f"got {len(buffers)} buffers"
                 )
             buffer = buffers[param["arg"]]
+            if param["kind"] == "value":
+                arguments.append(buffer)
+                continue
             written = param["arg"] >= len(inputs)
             if param["kind"] == "pointer":
                 arguments.append(Uninitialized(buffer) if written else buffer)
@@ -118,10 +121,14 @@ class Launch:
                 arguments.append(replace(made, uninitialized=True) if written else made)
             else:
                 raise InputError(
-                    f"parameter {number} of @{self.name}: expected kind 'tensor_map', 'pointer' or "
-                    f"'workspace', got '{param['kind']}'"
+                    f"parameter {number} of @{self.name}: expected kind 'tensor_map', 'pointer', "
+                    f"'value' or 'workspace', got '{param['kind']}'"
                 )
         return arguments
+
+
+Call = tuple[Launch, list[Any]]
+"""A launch and its arguments for `tcir.run_ptx`."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +148,21 @@ class LaunchSequence:
         """Reads the kernels of the programs found in `module`."""
         launches = tuple(Launch.from_program(program) for program in programs)
         return LaunchSequence(launches, workspace_bytes(module))
+
+    def calls(self, arrays: Sequence[Any], written: Collection[int]) -> Iterator[Call]:
+        """Each launch with its arguments. arrays: the caller's arguments, then the workspaces;
+        written: numbers of those that hold nothing yet."""
+        known = set(range(len(arrays))) - set(written)
+        for launch in self.launches:
+            reads = [n for n in launch.buffers if n in known]
+            writes = [n for n in launch.buffers if n not in known]
+            yield (
+                launch,
+                launch.renumbered([*reads, *writes]).arguments(
+                    [arrays[n] for n in reads], [arrays[n] for n in writes]
+                ),
+            )
+            known |= set(writes)
 
     @property
     def only(self) -> Launch:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 from typing import NoReturn
 
@@ -14,6 +15,8 @@ from tcir.target import DEFAULT_TARGET
 
 _EPILOG = """\
 missing sizes are taken from the files that the compiler wrote next to the PTX
+  tc-opt --emit=ptx      NAME.json, the launch file (docs/launch-file.md): sizes, parameters and
+                         several launches; --arg FILE.npy for each input, --out for each result
   Triton, Gluon          NAME.json of the cache folder: block, cluster, dynamic shared memory,
                          entry, scratch arguments. Its grid counts clusters: --grid counts CTAs
   CuTe DSL               cute_dsl_NAME_clean.mlir (CUTE_DSL_KEEP=ir,ptx): block, cluster, grid
@@ -62,7 +65,7 @@ def make_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     p.add_argument("--version", action="version", version=f"%(prog)s {__version__}")
-    p.add_argument("file", nargs="?", help="PTX text, or - for standard input")
+    p.add_argument("file", nargs="?", help="PTX text, CUDA C++ (.cu), or - for standard input")
     p.add_argument("--entry", help="entry function, if the module has more than one")
     p.add_argument("--grid", type=_sizes, metavar="X[,Y,Z]", help="CTAs")
     p.add_argument("--block", type=_sizes, metavar="X[,Y,Z]", help="threads of a CTA")
@@ -76,6 +79,8 @@ def make_parser() -> argparse.ArgumentParser:
     p.add_argument("--arg", action="append", default=[], metavar="VALUE", help="see below")
     p.add_argument("--save", action="append", default=[], metavar="N=FILE.npy",
                    help="writes argument N (from 0) after the run")  # fmt: skip
+    p.add_argument("--out", action="append", default=[], metavar="FILE.npy",
+                   help="writes the results in order: with a launch file")  # fmt: skip
     p.add_argument("--hazards", choices=("report", "off"), default="report")
     p.add_argument("--seed", type=_count, help="varies the order of completions and warps")
     p.add_argument(
@@ -101,11 +106,52 @@ def make_parser() -> argparse.ArgumentParser:
     p.add_argument("--bundle", type=Path, metavar="DIR", help="writes a folder to run on a GPU")
     p.add_argument(
         "--target",
-        default=DEFAULT_TARGET.name,
-        help="of the bundle's cubin (default %(default)s)",
+        help=f"of the bundle's cubin, and of CUDA C++ (default {DEFAULT_TARGET.name})",
     )
     p.add_argument("--pipeline", help="for --bundle of an MLIR program: how to compile it")
-    p.add_argument("--input-seed", type=_count, default=0, help="of the MLIR program's inputs (0)")
+    p.add_argument("--input-seed", type=_count, help="of the MLIR program's inputs (0)")
     p.add_argument("--selftest", action="store_true", help="what a B200 says to the assumptions")
     p.add_argument("--list-assumptions", action="store_true", help="open hardware questions")
     return p
+
+
+def check_flags(options: argparse.Namespace) -> None:
+    """LaunchError for flags that would do nothing, and for sizes that cannot be."""
+    if options.selftest or options.list_assumptions:
+        name = "--selftest" if options.selftest else "--list-assumptions"
+        default = make_parser().parse_args([name])
+        if vars(options) != vars(default):
+            raise LaunchError(f"{name}: expected no other argument")
+        return
+    if not options.file:
+        raise LaunchError("expected a file (tc-run --help)")
+    mlir, cuda = options.file.endswith(".mlir"), options.file.endswith(".cu")
+    if options.dump and not options.break_at:
+        raise LaunchError("--dump: expected --break-at, too: it shows the state at a stop")
+    if options.target and not (options.bundle or cuda):
+        raise LaunchError("--target: expected --bundle DIR, or CUDA C++ to compile")
+    for flag in ("pipeline", "input_seed"):
+        if getattr(options, flag) is not None and not (options.bundle and mlir):
+            name = flag.replace("_", "-")
+            raise LaunchError(f"--{name}: expected --bundle DIR and an MLIR file, too")
+    if options.bundle and mlir and not options.pipeline:
+        raise LaunchError(
+            f"--bundle of {options.file}: expected --pipeline NAME, how to compile it"
+        )
+    for flag in ("json", "save", "out"):
+        given = getattr(options, flag)
+        for text in given if isinstance(given, list) else [given] if given else []:
+            _check_place(f"--{flag}", text.partition("=")[2] if flag == "save" else text, flag)
+
+
+def _check_place(flag: str, path: str, kind: str) -> None:
+    """A file that is to be written when the run is over."""
+    place = Path(path)
+    if kind != "json" and place.suffix != ".npy":
+        raise LaunchError(f"{flag} {path}: expected a file name that ends in .npy")
+    if place.is_dir():
+        raise LaunchError(f"{flag} {path}: it is a directory")
+    if not place.parent.is_dir():
+        raise LaunchError(f"{flag} {path}: there is no directory '{place.parent}'")
+    if not os.access(place if place.exists() else place.parent, os.W_OK):
+        raise LaunchError(f"{flag} {path}: permission denied")

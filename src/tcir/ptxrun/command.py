@@ -6,8 +6,11 @@ import argparse
 import json
 import math
 import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,37 +19,60 @@ import numpy as np
 from tcir.errors import Error
 from tcir.machine import REGISTRY, Assumptions
 from tcir.machine.refusal import Refusal
-from tcir.ptxrun.arguments import make_parser
+from tcir.program.launch_file import LaunchFile
+from tcir.ptxrun.arguments import check_flags, make_parser
 from tcir.ptxrun.metadata import LaunchMetadata, launch_metadata
+from tcir.ptxrun.program import bind, calls
+from tcir.ptxrun.source import read_source
 from tcir.ptxrun.values import argument, array_of
 from tcir.run import LaunchError, PtxSyntaxError, RunReport, entry_name, run_ptx
+from tcir.runtime.bundle import Call, write
+from tcir.target import DEFAULT_TARGET
 
+PATIENCE = 60.0
+"""Seconds before a word about a long run."""
 Saves = list[tuple[str, np.ndarray[Any, Any]]]
+_GRAVITY = (0, 2, 1, 3, 4)
+"""Of several launches the gravest status counts."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be run: launches with their arguments, and what is saved afterwards."""
+
+    ptx: str
+    calls: list[Call]
+    saves: Saves
+    workspaces: Sequence[np.ndarray[Any, Any]] = ()
 
 
 def main(words: Sequence[str]) -> int:
     """Runs tc-run with the given command line; returns the exit status."""
+    file = "tc-run"
     try:
         options = make_parser().parse_args(words)
-    except LaunchError as error:
-        print(f"tc-run: {error}", file=sys.stderr)
-        return 3
-    if options.selftest:
-        from tcir.runtime.selftest import main as selftest
+        check_flags(options)
+        file = options.file or file
+        if options.selftest:
+            from tcir.runtime.selftest import main as selftest
 
-        return selftest()
-    if options.list_assumptions:
-        print(list_assumptions())
-        return 0
-    try:
+            return selftest()
+        if options.list_assumptions:
+            print(list_assumptions())
+            return 0
         return _run(options)
     except PtxSyntaxError as error:
-        print(f"{options.file}:{error}", file=sys.stderr)
+        print(f"{file}:{error}", file=sys.stderr)
         return 3
     except BrokenPipeError:
         raise
-    except (LaunchError, Refusal, OSError, UnicodeDecodeError) as error:
+    except (LaunchError, Refusal) as error:
         print(f"tc-run: {error}", file=sys.stderr)
+        return 3
+    except OSError as error:
+        if error.filename is None:  # of no file: standard output
+            raise
+        print(f"tc-run: {error.filename}: {error.strerror}", file=sys.stderr)
         return 3
     except Error as error:
         print(f"tc-run: {error}", file=sys.stderr)
@@ -60,28 +86,68 @@ def main(words: Sequence[str]) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    if not options.file:
-        raise LaunchError("expected a file")
     if options.bundle and options.pipeline:
         return _bundle_program(options)
-    path = None if options.file == "-" else Path(options.file)
-    ptx = path.read_text() if path else sys.stdin.read()
+    path, ptx = read_source(options.file, options.target or DEFAULT_TARGET.name)
+    beside = None if options.grid or path is None else path.with_suffix(".json")
+    file = LaunchFile.read(beside) if beside is not None and beside.exists() else None
+    job = _plain(options, path, ptx) if file is None else _described(options, ptx, file)
+    if options.bundle:
+        return _bundle_ptx(options, job)
+    reports = _execute(options, job)
+    for name, array in job.saves:
+        np.save(name, array)
+    if options.json:
+        texts = [report.as_dict() for report in reports]
+        whole = texts[0] if len(job.calls) == 1 else {"schema": 1, "launches": texts}
+        Path(options.json).write_text(json.dumps(whole, indent=2) + "\n")
+    return max((report.exit_code for report in reports), key=_GRAVITY.index)
+
+
+def _plain(options: argparse.Namespace, path: Path | None, ptx: str) -> Job:
+    """One launch of the sizes and arguments of the command line."""
     known = complete(options, path, ptx)
+    if options.out:
+        raise LaunchError(
+            "--out: expected a launch file beside the PTX, which says what the results are; "
+            "--save N=FILE.npy names one by its number"
+        )
     args: list[Any] = []
     for text in options.arg:
         args.append(argument(text, args))
     args += known.scratch_arguments(len(args), math.prod(options.grid))
-    saves = _saves(options.save, args)
-    if options.bundle:
-        return _bundle_ptx(options, ptx, args)
-    report = _execute(options, ptx, args)
-    for name, array in saves:
-        np.save(name, array)
-    if options.json:
-        Path(options.json).write_text(json.dumps(report.as_dict(), indent=2) + "\n")
-    print(report.output, end="")
-    print(report.text(options.max_findings))
-    return report.exit_code
+    call = Call(
+        entry_name(ptx, options.entry), options.grid, options.block, options.cluster,
+        options.dynamic_smem, args, options.programmatic,
+    )  # fmt: skip
+    return Job(ptx, [call], _saves(options.save, args))
+
+
+def _described(options: argparse.Namespace, ptx: str, file: LaunchFile) -> Job:
+    """The launches of a launch file."""
+    for flag in ("block", "cluster", "dynamic_smem"):
+        if getattr(options, flag) is not None:
+            raise LaunchError(
+                f"--{flag.replace('_', '-')}: the launch file says it; --grid, too, to do without"
+            )
+    args: list[Any] = []
+    for text in options.arg:
+        args.append(argument(text, args))
+    values = bind(file, args)
+    results = [v for v, a in zip(values, file.arguments, strict=True) if a.access != "read"]
+    if len(options.out) > len(results):
+        raise LaunchError(f"--out: expected at most {len(results)} results, got {len(options.out)}")
+    found, workspaces = calls(file, values)
+    made = [
+        Call(c.name, c.grid, c.block, c.cluster, c.dynamic_smem, given, c.programmatic)
+        for c, given in found
+        if options.entry in (None, c.name)
+    ]
+    if not made:
+        names = ", ".join(c.name for c, _ in found)
+        raise LaunchError(f"--entry: expected one of {names}, got {options.entry!r}")
+    saves = [*_saves(options.save, values), *zip(options.out, results, strict=False)]
+    return Job(ptx, made, saves, workspaces)
 
 
 def _saves(texts: Sequence[str], args: Sequence[Any]) -> Saves:
@@ -98,25 +164,40 @@ def _saves(texts: Sequence[str], args: Sequence[Any]) -> Saves:
     return saves
 
 
-def _execute(options: argparse.Namespace, ptx: str, args: list[Any]) -> RunReport:
+def _execute(options: argparse.Namespace, job: Job) -> list[RunReport]:
+    """Runs the launches in order and prints their reports; one that is not ok ends it."""
+    if options.break_at and len(job.calls) > 1:
+        names = ", ".join(call.entry for call in job.calls)
+        raise LaunchError(f"--break-at: expected --entry with one of {names}")
+    reports: list[RunReport] = []
+    for number, call in enumerate(job.calls):
+        if len(job.calls) > 1:
+            print(f"launch {number + 1} of {len(job.calls)}: {call.entry}")
+        report = _launch(options, job.ptx, call)
+        print(report.output, end="")
+        print(report.text(options.max_findings))
+        reports.append(report)
+        if not report.ok:
+            break
+    return reports
+
+
+def _launch(options: argparse.Namespace, ptx: str, call: Call) -> RunReport:
     launch: dict[str, Any] = {
-        "entry": options.entry,
-        "grid": options.grid,
-        "block": options.block,
-        "cluster": options.cluster,
+        "entry": call.entry,
         "ctas_per_sm": options.ctas_per_sm,
-        "programmatic": options.programmatic,
-        "dynamic_smem": options.dynamic_smem,
-        "args": args,
+        "args": call.args,
         "hazards": options.hazards,
         "order_seed": options.seed,
         "numerics": options.numerics,
         "max_instructions": options.max_instructions,
         "ordering": options.ordering,
         "assumptions": Assumptions.parse(options.assume),
+        **call.sizes(),
     }
     if not options.break_at:
-        return run_ptx(ptx, **launch, lockstep=not options.no_lockstep, progress=progress())
+        with patience(options.max_instructions):
+            return run_ptx(ptx, **launch, lockstep=not options.no_lockstep, progress=progress())
     from tcir import debug
     from tcir.debug.command import break_at
 
@@ -132,28 +213,35 @@ def _bundle_program(options: argparse.Namespace) -> int:
         options.bundle,
         options.file,
         options.pipeline,
-        seed=options.input_seed,
-        target=options.target,
+        seed=options.input_seed or 0,
+        target=options.target or DEFAULT_TARGET.name,
     )
     print(f"{options.bundle}: python run.py")
     return 0
 
 
-def _bundle_ptx(options: argparse.Namespace, ptx: str, args: list[Any]) -> int:
-    from tcir.runtime.bundle import Call, write
-
-    call = Call(
-        entry_name(ptx, options.entry),
-        options.grid,
-        options.block,
-        options.cluster,
-        options.dynamic_smem,
-        args,
-    )
+def _bundle_ptx(options: argparse.Namespace, job: Job) -> int:
     origin = {"program": Path(options.file).name, "arguments": options.arg}
-    write(options.bundle, ptx, [call], target=options.target, origin=origin)
+    target = options.target or DEFAULT_TARGET.name
+    write(
+        options.bundle, job.ptx, job.calls,
+        workspaces=job.workspaces, target=target, origin=origin,
+    )  # fmt: skip
     print(f"{options.bundle}: python run.py")
     return 0
+
+
+@contextmanager
+def patience(limit: int) -> Iterator[None]:
+    """Says on standard error that a run takes long, and when one without an end is given up."""
+    text = f"tc-run: still running; a loop without an end is given up after {limit} instructions"
+    timer = threading.Timer(PATIENCE, lambda: print(text, file=sys.stderr, flush=True))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def list_assumptions() -> str:
@@ -199,8 +287,11 @@ def complete(options: argparse.Namespace, path: Path | None, ptx: str) -> Launch
         raise LaunchError(
             f"expected --dynamic-smem: {known.sources[0]} does not say {known.unknown}"
         )
-    if not (options.grid and options.block):
-        raise LaunchError("expected --grid and --block: no file next to the PTX gives them")
+    missing = [f"--{name}" for name in ("grid", "block") if not getattr(options, name)]
+    if missing:
+        raise LaunchError(
+            f"expected {' and '.join(missing)}: no file next to the PTX and no directive gives it"
+        )
     if taken:
         print(f"launch from {known}", file=sys.stderr)
     options.cluster = options.cluster or (1, 1, 1)

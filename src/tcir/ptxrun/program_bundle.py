@@ -35,26 +35,18 @@ def write_program(
     byte = np.dtype(np.uint8)
     workspaces = [poison(OutputSpec((size,), byte)) for size in sequence.workspaces]
     buffers = [*arrays, *(poison(image_spec(spec)) for spec in signature.outputs), *workspaces]
-    known = set(range(len(arrays)))
-    calls = []
-    for launch in sequence.launches:
-        reads = [n for n in launch.buffers if n in known]
-        writes = [n for n in launch.buffers if n not in known]
-        given = launch.renumbered([*reads, *writes]).arguments(
-            [buffers[n] for n in reads], [buffers[n] for n in writes]
+    calls = [
+        Call(
+            launch.name,
+            launch.grid,
+            launch.block,
+            launch.cluster,
+            launch.dynamic_smem,
+            given,
+            launch.programmatic,
         )
-        calls.append(
-            Call(
-                launch.name,
-                launch.grid,
-                launch.block,
-                launch.cluster,
-                launch.dynamic_smem,
-                given,
-                launch.programmatic,
-            )
-        )
-        known |= set(writes)
+        for launch, given in sequence.calls(buffers, range(len(arrays), len(buffers)))
+    ]
     write(
         folder,
         kernel.ptx,

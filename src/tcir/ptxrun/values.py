@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -23,17 +25,36 @@ _DTYPES: dict[str, Any] = {
     "f64": np.dtype("f8"),
     "bf16": np.dtype(ml_dtypes.bfloat16),
 }
+_MODES: dict[str, Callable[..., TensorMap]] = {
+    "tiled": TensorMap.tiled,
+    "im2col": TensorMap.im2col,
+    "im2col_w": partial(TensorMap.im2col_wide, mode="W"),
+    "im2col_w128": partial(TensorMap.im2col_wide, mode="W128"),
+}
 
 
-def _shape(text: str, arrays: str) -> np.ndarray:
+def _shape(text: str) -> np.ndarray:
     name, _, shape = text.partition(",")
-    if name not in _DTYPES or not shape:
-        raise LaunchError(f"{arrays}: expected TYPE,AxBxC with one of {', '.join(_DTYPES)}")
-    return np.zeros([int(n) for n in shape.split("x")], _DTYPES[name])
+    sizes = shape.split("x")
+    if name not in _DTYPES or not all(n.isdigit() for n in sizes):
+        raise LaunchError(f"expected TYPE,AxBxC with one of {', '.join(_DTYPES)}")
+    return np.zeros([int(n) for n in sizes], _DTYPES[name])
 
 
 def array_of(value: Any) -> np.ndarray:
     return value.array if isinstance(value, Uninitialized) else value
+
+
+def load(path: str) -> np.ndarray:
+    """The array of a .npy file. Raises LaunchError for anything else."""
+    try:
+        found = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError, zipfile.BadZipFile):
+        raise LaunchError(f"{path}: expected a .npy file of numbers, got another file") from None
+    if not isinstance(found, np.ndarray):
+        names = ", ".join(found.files)
+        raise LaunchError(f"{path}: expected one array (.npy), got an archive of {names}")
+    return np.ascontiguousarray(found)
 
 
 def argument(text: str, earlier: Sequence[Any]) -> Any:
@@ -41,31 +62,69 @@ def argument(text: str, earlier: Sequence[Any]) -> Any:
     kind, separator, value = text.partition("=")
     try:
         if not separator:
-            return np.ascontiguousarray(np.load(text))
+            return load(text)
         if kind == "zeros":
-            return _shape(value, text)
+            return _shape(value)
         if kind == "empty":
-            return Uninitialized(_shape(value, text))
+            return Uninitialized(_shape(value))
         if kind == "bytes":
             return bytes.fromhex(value)
         if kind == "parts":
-            return tuple(argument(part, earlier) for part in json.loads(value))
+            return _parts(json.loads(value), earlier)
         if kind == "map":
-            fields = json.loads(value)
-            source = fields.pop("array")
-            mode = fields.pop("mode", "tiled")
-            array = array_of(earlier[source]) if isinstance(source, int) else argument(source, ())
-            builders: dict[str, Callable[..., TensorMap]] = {
-                "tiled": TensorMap.tiled,
-                "im2col": TensorMap.im2col,
-            }
-            return builders[mode](array, **fields)
+            return _map(json.loads(value), earlier)
         if kind in _DTYPES:
-            dtype = _DTYPES[kind]
-            number = int(value, 0) if dtype.kind in "iu" else float(value)
-            return np.array(number).astype(dtype)[()]
-    except (OSError, ValueError, KeyError, IndexError, TypeError, OverflowError) as error:
+            return _scalar(value, _DTYPES[kind])
+    except LaunchError as error:
+        raise LaunchError(f"--arg {text}: {error}") from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise LaunchError(f"--arg {text}: {error}") from None
     raise LaunchError(
         f"--arg {text}: expected FILE.npy, TYPE=VALUE, zeros=, empty=, bytes=, map= or parts="
     )
+
+
+def _scalar(text: str, dtype: np.dtype[Any]) -> np.generic:
+    """A number that its type holds: of a float the nearest one, no finite one becomes infinite."""
+    if dtype.kind in "iu":
+        number, limits = int(text, 0), np.iinfo(dtype)
+        if not limits.min <= number <= limits.max:
+            raise LaunchError(f"expected {limits.min}..{limits.max}, got {number}")
+        return np.array(number, dtype)[()]
+    with np.errstate(all="ignore"):
+        value = np.array(float(text)).astype(dtype)[()]
+    if np.isfinite(float(text)) and not np.isfinite(value):
+        largest = ml_dtypes.finfo(dtype).max
+        raise LaunchError(f"expected at most {largest}, the largest {dtype.name}, got {text}")
+    return value
+
+
+def _parts(texts: Any, earlier: Sequence[Any]) -> tuple[Any, ...]:
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise LaunchError('expected a list of arguments such as ["u32=7", "x.npy"]')
+    return tuple(argument(text, earlier) for text in texts)
+
+
+def _map(fields: Mapping[str, Any], earlier: Sequence[Any]) -> TensorMap:
+    if not isinstance(fields, dict) or "array" not in fields:
+        raise LaunchError('expected {"array": …, "dtype": …, "dims": …, …}')
+    options = dict(fields)
+    source, mode = options.pop("array"), options.pop("mode", "tiled")
+    if mode not in _MODES:
+        raise LaunchError(f"expected mode {', '.join(_MODES)}, got {mode!r}")
+    for name, value in options.items():
+        listed = name not in ("dtype", "swizzle", "interleave", "oob_fill")
+        numbers = value if isinstance(value, list) else [value]
+        if listed and not all(isinstance(n, int) and not isinstance(n, bool) for n in numbers):
+            raise LaunchError(f"{name}: expected integers, got {value!r}")
+    if isinstance(source, int):
+        if not 0 <= source < len(earlier):
+            raise LaunchError(
+                f"array: expected the number of an argument before this one, got {source}"
+            )
+        array = array_of(earlier[source])
+    else:
+        array = array_of(argument(str(source), ()))
+    if not isinstance(array, np.ndarray):
+        raise LaunchError("array: expected an array, got a scalar or bytes")
+    return _MODES[mode](array, **options)

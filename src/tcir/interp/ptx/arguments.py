@@ -47,6 +47,11 @@ class Buffers:
         """The address of an argument; name: what reports call its buffer."""
         if array.dtype.hasobject:
             raise LaunchError("argument: expected an array of numbers, got one of Python objects")
+        if not array.dtype.isnative:
+            raise LaunchError(
+                f"{name}: expected little-endian elements, got {array.dtype.str}; convert them: "
+                "a.astype(a.dtype.newbyteorder('<'))"
+            )
         if not array.flags.c_contiguous:
             raise LaunchError("argument: expected a C-contiguous array, got one with other strides")
         start = array.__array_interface__["data"][0]

@@ -1,0 +1,164 @@
+"""Launch files: what lies beside a PTX file so that it can be run with arrays alone.
+
+`tc-opt --emit=ptx -o k.ptx` writes `k.json`, `tc-run k.ptx` reads it; docs/launch-file.md is the
+format, for launchers of one's own, too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from tcir.errors import InputError
+from tcir.interp import OutputSpec
+from tcir.program.launch import Launch, LaunchSequence
+from tcir.program.signature import Signature
+
+FORMAT, VERSION = "tcir launch", 1
+ACCESSES = ("read", "write", "read-write")
+_SIZES = ("grid", "block", "cluster")
+_PAGE = "docs/launch-file.md"
+_MAP_KEYS = {"strides": "strides_bytes"}
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One of the caller's: an array, or a scalar (no shape). access: what the kernels do to it."""
+
+    name: str
+    spec: OutputSpec
+    access: str
+    scalar: bool = False
+
+    @property
+    def words(self) -> str:
+        """Name and type, such as "a: float16[128, 64]"."""
+        shape = "" if self.scalar else list(self.spec.shape)
+        return f"{self.name}: {self.spec.dtype.name}{shape}"
+
+
+@dataclass(frozen=True)
+class LaunchFile:
+    """The arguments, and the launches that take them."""
+
+    arguments: tuple[Argument, ...]
+    launches: LaunchSequence
+    target: str = ""
+
+    @staticmethod
+    def of(signature: Signature, launches: LaunchSequence, target: str) -> LaunchFile:
+        """Of a compiled program: its inputs, then its results."""
+        inputs = [Argument(f"input{n}", s, "read") for n, s in enumerate(signature.inputs)]
+        results = [Argument(f"result{n}", s, "write") for n, s in enumerate(signature.outputs)]
+        return LaunchFile((*inputs, *results), launches, target)
+
+    def text(self) -> str:
+        """As JSON."""
+        fields = {
+            "format": FORMAT,
+            "version": VERSION,
+            "target": self.target,
+            "arguments": [
+                {
+                    "name": a.name,
+                    "dtype": a.spec.dtype.name,
+                    **({} if a.scalar else {"shape": list(a.spec.shape), "access": a.access}),
+                }
+                for a in self.arguments
+            ],
+            "workspaces": list(self.launches.workspaces),
+            "launches": [
+                {
+                    "entry": launch.name,
+                    **{name: list(getattr(launch, name)) for name in _SIZES},
+                    "dynamic_smem": launch.dynamic_smem,
+                    "programmatic": launch.programmatic,
+                    "params": [_param(p) for p in launch.params],
+                }
+                for launch in self.launches.launches
+            ],
+        }
+        text = json.dumps(fields, indent=1)
+        lists = re.sub(r"\[\s+(-?\d[^]{}]*?)\s+\]", lambda m: f"[{' '.join(m[1].split())}]", text)
+        return f"{lists}\n"
+
+    @staticmethod
+    def read(path: Path) -> LaunchFile | None:
+        """The file's contents; None: it is there, and something else. Raises InputError."""
+        try:
+            fields = json.loads(path.read_text())
+        except ValueError as error:
+            raise InputError(f"{path}: {error}; remove it or launch a copy of the PTX") from None
+        if not isinstance(fields, dict) or fields.get("format") != FORMAT:
+            return None
+        if fields.get("version") != VERSION:
+            raise InputError(f"{path}: expected version {VERSION}, got {fields.get('version')!r}")
+        try:
+            arguments = tuple(_argument(n, each) for n, each in enumerate(fields["arguments"]))
+            launches = tuple(_launch(each) for each in fields["launches"])
+            workspaces = tuple(int(n) for n in fields.get("workspaces", ()))
+        except KeyError as error:
+            raise InputError(
+                f"{path}: expected the field {error}, see docs/launch-file.md"
+            ) from None
+        except (TypeError, ValueError, AttributeError) as error:
+            raise InputError(f"{path}: {error}, see docs/launch-file.md") from None
+        if not launches:
+            raise InputError(f"{path}: expected at least one launch, got none")
+        known = len(arguments) + len(workspaces)
+        for launch in launches:
+            strange = [n for n in launch.buffers if not 0 <= n < known]
+            if strange:
+                raise InputError(
+                    f"{path}: @{launch.name}: expected arguments 0 to {known - 1}, workspaces "
+                    f"included, got {strange[0]}"
+                )
+        return LaunchFile(arguments, LaunchSequence(launches, workspaces), fields.get("target", ""))
+
+
+def _param(param: Mapping[str, Any]) -> dict[str, Any]:
+    """A parameter of a launch in the file's words."""
+    words = {_MAP_KEYS.get(key, key): value for key, value in param.items() if key != "arg"}
+    return (
+        {"kind": words.pop("kind"), "argument": param["arg"], **words} if "arg" in param else words
+    )
+
+
+def _argument(number: int, fields: Mapping[str, Any]) -> Argument:
+    name, access = str(fields.get("name", f"argument {number}")), fields.get("access", "read")
+    if access not in ACCESSES:
+        raise InputError(f"{name}: expected access {' or '.join(ACCESSES)}, got {access!r}")
+    word, shape = fields["dtype"], fields.get("shape")
+    dtype = getattr(ml_dtypes, word, None) or np.dtype(word)
+    sizes = tuple(int(n) for n in shape or ())
+    return Argument(name, OutputSpec(sizes, np.dtype(dtype)), access, scalar=shape is None)
+
+
+def _launch(fields: Mapping[str, Any]) -> Launch:
+    def sizes(name: str) -> tuple[int, int, int]:
+        given: Sequence[int] = fields.get(name, (1, 1, 1)) if name == "cluster" else fields[name]
+        x, y, z = (*(int(n) for n in given), 1, 1, 1)[:3]
+        return x, y, z
+
+    params = []
+    for param in fields["params"]:
+        words = {key: value for key, value in param.items() if key != "argument"}
+        if param["kind"] not in ("pointer", "tensor_map", "value", "workspace"):
+            raise InputError(
+                "params: expected kind pointer, tensor_map, value or workspace, got "
+                f"{param['kind']!r}"
+            )
+        params.append(
+            words if param["kind"] == "workspace" else {**words, "arg": param["argument"]}
+        )
+    return Launch(
+        str(fields["entry"]), sizes("grid"), sizes("block"), int(fields.get("dynamic_smem", 0)),
+        tuple(params), sizes("cluster"), bool(fields.get("programmatic", False)),
+    )  # fmt: skip

@@ -1,0 +1,53 @@
+"""Programs with a launch file beside the PTX: the launches that arrays alone describe."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tcir.program.inputs import poison
+from tcir.program.launch import Call
+from tcir.program.launch_file import Argument, LaunchFile
+from tcir.program.memory_image import image_spec, is_image, to_memory
+from tcir.run import LaunchError
+
+
+def bind(file: LaunchFile, given: Sequence[Any]) -> list[Any]:
+    """The values of the arguments, `given` ones in order; results start as poison."""
+    wanted = [a for a in file.arguments if a.access != "write"]
+    if len(given) != len(wanted):
+        listed = ", ".join(a.words for a in wanted) or "none"
+        raise LaunchError(f"--arg: expected {len(wanted)} ({listed}), got {len(given)}")
+    values = iter(given)
+    return [
+        poison(image_spec(a.spec)) if a.access == "write" else _fit(a, next(values))
+        for a in file.arguments
+    ]
+
+
+def calls(file: LaunchFile, values: Sequence[Any]) -> tuple[list[Call], list[np.ndarray]]:
+    """The launches with their arguments, and the workspaces between them."""
+    spaces = [np.full(size, 0xCB, np.uint8) for size in file.launches.workspaces]
+    written = [n for n, a in enumerate(file.arguments) if a.access == "write"]
+    written += range(len(values), len(values) + len(spaces))
+    return list(file.launches.calls([*values, *spaces], written)), spaces
+
+
+def _fit(argument: Argument, value: Any) -> Any:
+    """The memory image of a value, which has to be of the argument's type and shape. Types that
+    .npy does not know, such as bfloat16, come as bytes of their size."""
+    spec = argument.spec
+    if isinstance(value, np.generic) and not argument.scalar and not spec.shape:
+        value = np.array(value)
+    if argument.scalar and isinstance(value, np.generic) and value.dtype == spec.dtype:
+        return value
+    if isinstance(value, np.ndarray) and not argument.scalar:
+        if is_image(value, spec):
+            return value
+        bits = value.dtype.kind in "Vu" and value.dtype.itemsize == spec.dtype.itemsize
+        if value.shape == spec.shape and (bits or value.dtype == spec.dtype):
+            return to_memory(value.view(spec.dtype))
+    got = f"{value.dtype.name}{list(value.shape)}" if hasattr(value, "dtype") else repr(value)
+    raise LaunchError(f"--arg: expected {argument.words}, got {got}")
