@@ -84,7 +84,7 @@ def argument(text: str, earlier: Sequence[Any]) -> Any:
     )
 
 
-def _scalar(text: str, dtype: np.dtype[Any]) -> np.generic:
+def _scalar(text: str, dtype: np.dtype[Any]) -> Any:
     """A number that its type holds: of a float the nearest one, no finite one becomes infinite."""
     if dtype.kind in "iu":
         number, limits = int(text, 0), np.iinfo(dtype)
@@ -94,7 +94,7 @@ def _scalar(text: str, dtype: np.dtype[Any]) -> np.generic:
     with np.errstate(all="ignore"):
         value = np.array(float(text)).astype(dtype)[()]
     if np.isfinite(float(text)) and not np.isfinite(value):
-        largest = ml_dtypes.finfo(dtype).max
+        largest = ml_dtypes.finfo(dtype).max  # type: ignore[no-untyped-call]
         raise LaunchError(f"expected at most {largest}, the largest {dtype.name}, got {text}")
     return value
 
