@@ -98,10 +98,13 @@ def address(
     pointer: ir.Value, kind: ir.RankedTensorType, at: Sequence[ir.Value | None]
 ) -> ir.Value:
     """Where the element of a tensor at `pointer` at the indices `at` is; None: 0."""
-    place = simt.constant(0, 64)
+    place: ir.Value | None = None
     for number, extent in zip(at, kind.shape, strict=True):
+        if extent == 1:
+            continue
         index = simt.constant(0, 64) if number is None else simt.wide(number)
-        place = simt.add(simt.mul(place, extent), index)
+        place = index if place is None else simt.add(simt.mul(place, extent), index)
+    place = simt.constant(0, 64) if place is None else place
     return simt.at(pointer, byte(place, kind.element_type))
 
 

@@ -7,8 +7,9 @@ loop over its points in lexicographic order, which is the order of the reference
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import TypeAlias
 
 from tcir._mlir import arith, ir, linalg, scf
@@ -44,13 +45,27 @@ LEFT = (
 )
 
 
-def digits(number: ir.Value, shape: list[int]) -> Index:
+def digits(number: ir.Value, shape: Sequence[int]) -> Index:
     """The indices of element `number` of a tensor."""
     found: list[ir.Value] = []
-    for extent in reversed(shape[1:]):
-        found.insert(0, simt.rest(number, extent))
-        number = simt.divide(number, extent)
-    return (number, *found) if shape else ()
+    for place, extent in reversed(list(enumerate(shape))):
+        if extent == 1:
+            found.insert(0, simt.constant(0))
+        elif prod(shape[:place]) == 1:
+            found.insert(0, number)
+        else:
+            found.insert(0, simt.rest(number, extent))
+            number = simt.divide(number, extent)
+    return tuple(found)
+
+
+def joined(indices: Sequence[ir.Value], shape: Sequence[int]) -> ir.Value:
+    """The number of an element by its indices."""
+    number: ir.Value | None = None
+    for index, extent in zip(indices, shape, strict=True):
+        if extent != 1:
+            number = index if number is None else simt.add(simt.mul(number, extent), index)
+    return simt.constant(0) if number is None else number
 
 
 @dataclass(frozen=True)
@@ -292,11 +307,15 @@ def _extent(op: ir.Operation, maps: list[ir.AffineMap], dim: int) -> int:
 
 
 def _through_view(op: ir.Operation, at: Index) -> Index:
-    """The indices before a reshape: the element has the same number."""
-    number: ir.Value = simt.constant(0)
-    for index, extent in zip(at, op.results[0].type.shape, strict=True):
-        number = simt.add(simt.mul(number, extent), index)
-    return digits(number, list(op.operands[0].type.shape))
+    """The indices before a reshape, of each group of dimensions alone."""
+    source, result = op.operands[0].type.shape, op.results[0].type.shape
+    groups = [[ir.IntegerAttr(d).value for d in group] for group in op.attributes["reassociation"]]
+    if op.name == "tensor.expand_shape":
+        return tuple(joined([at[d] for d in g], [result[d] for d in g]) for g in groups)
+    if not groups:  # to a scalar
+        return tuple(simt.constant(0) for _ in source)
+    parts = zip(at, groups, strict=True)
+    return tuple(each for index, g in parts for each in digits(index, [source[d] for d in g]))
 
 
 def _in_slice(op: ir.Operation, at: Index) -> Index:

@@ -209,3 +209,19 @@ func.func @softmax(%x: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {tc.simt} 
   %y = linalg.softmax dimension(1) ins(%x : tensor<8x8xf32>) outs(%e : tensor<8x8xf32>) -> tensor<8x8xf32>
   return %y : tensor<8x8xf32>
 }
+
+// -----
+
+// A reshape goes by groups of dimensions: those of 1 cost nothing, two others a division.
+// CHECK-LABEL: llvm.func @reshaped(
+// CHECK: scf.if
+// CHECK-COUNT-1: arith.remui
+// CHECK-NOT: arith.remui
+// CHECK: llvm.store
+func.func @reshaped(%x: tensor<6x40xf32>) -> tensor<240x1x1xf32> attributes {tc.simt} {
+  %v = tensor.expand_shape %x [[0, 1], [2, 3]] output_shape [6, 1, 1, 40] : tensor<6x40xf32> into tensor<6x1x1x40xf32>
+  %n = arith.negf %v : tensor<6x1x1x40xf32>
+  %c = tensor.collapse_shape %n [[0, 1, 2, 3]] : tensor<6x1x1x40xf32> into tensor<240xf32>
+  %y = tensor.expand_shape %c [[0, 1, 2]] output_shape [240, 1, 1] : tensor<240xf32> into tensor<240x1x1xf32>
+  return %y : tensor<240x1x1xf32>
+}
