@@ -1,0 +1,137 @@
+"""Each fused epilogue beside the same layer unfused: the product, and then the elementwise part.
+
+The same bits; bytes of global memory are counted: the sums are neither written nor read again.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from math import prod
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tcir
+from tcir.interp import Outcome
+
+from .block_scaled_oracle import inputs_of
+from .block_scaled_text import BlockScaled
+from .epilogue_text import KEEP, SILU_OF_SUMS, TRUNCATE, gelu_of_sums
+from .fusion_text import Behind
+from .linalg_text import Conv
+from .oracle import integers
+from .product_text import program
+
+Arrays = list[np.ndarray[Any, Any]]
+
+PARTS = {
+    "bias": Behind("%t = arith.addf %s, %bias : f32" + KEEP, {"bias": ("f32", "columns")}),
+    "bias of rows": Behind("%t = arith.addf %s, %bias : f32" + KEEP, {"bias": ("f32", "rows")}),
+    "residual": Behind(
+        "%wide = arith.extf %skip : f16 to f32\n %t = arith.addf %s, %wide : f32" + KEEP,
+        {"skip": ("f16", "all")},
+    ),
+    "relu": Behind("%low = arith.constant 0.0 : f32\n %t = arith.maximumf %s, %low : f32" + KEEP),
+    "gelu": Behind(gelu_of_sums("erf").replace("%x", "%arg") + TRUNCATE, out="f16"),
+    "silu": Behind(SILU_OF_SUMS + KEEP),
+    "scale": Behind("%t = arith.mulf %s, %by : f32" + KEEP, {"by": ("f32", "none")}),
+    "cast": Behind("%h = arith.truncf %s : f32 to bf16\n linalg.yield %h : bf16", out="bf16"),
+}
+
+M, N, K = 72, 40, 64
+CONV = Conv(n=2, h=5, w=6, c=16, k=24, r=3, s=3, pads=(1, 1, 1, 1))
+SCALED = BlockScaled(m=130, k=512, n=2)
+SUMS = {"product": [M, N], "convolution": list(CONV.shapes[2]), "scaled": [SCALED.m, SCALED.n]}
+
+
+@cache
+def _alone(kind: str) -> tuple[str, Arrays]:
+    """A layer whose result is its sums, and inputs."""
+    if kind == "convolution":
+        x, w, _ = CONV.shapes
+        return CONV.text(), [integers(x, "f16", 1), integers(w, "f16", 2)]
+    if kind == "scaled":
+        empty = f"tensor<{SCALED.m}x{SCALED.n}xf32>"
+        text = SCALED.linalg().replace(f", %init: {empty}", "")
+        text = text.replace("%zero =", f"%init = tensor.empty() : {empty}\n%zero =", 1)
+        return text, list(inputs_of(SCALED, seed=4).values())
+    text = program(M, N, K, "f16")
+    empty = f"tensor<{M}x{N}xf32>"
+    text = text.replace(f", %out: {empty}", "")
+    text = text.replace("%zero =", f"%out = tensor.empty() : {empty}\n  %zero =", 1)
+    return text, [integers((M, K), "f16", 1), integers((K, N), "f16", 2)]
+
+
+PIPELINES = {
+    "gemm": "product",
+    "gemm{store=tma}": "product",
+    "matmul-warp": "product",
+    "conv-implicit-gemm": "convolution",
+    "conv-smem-offset": "convolution",
+    "conv-shift-reuse": "convolution",
+    "gemv-padded-n{schedule=single}": "scaled",
+    "gemv-padded-n{schedule=split-k splits=2}": "scaled",
+    "gemv-simt": "scaled",
+}
+
+
+@cache
+def _run_alone(pipeline: str) -> tuple[np.ndarray[Any, Any], Outcome]:
+    text, inputs = _alone(PIPELINES[pipeline])
+    sums = np.zeros(SUMS[PIPELINES[pipeline]], np.float32)
+    return sums, tcir.compile(text, pipeline)(*inputs, sums)
+
+
+def _read(outcome: Outcome) -> int:
+    """Bytes of global memory, by threads and by TMA, which reads nothing for its zeros."""
+    return outcome.counters["global_load"] + outcome.counters["global_to_shared_read"]
+
+
+def _written(outcome: Outcome) -> int:
+    return outcome.counters["global_store"] + outcome.counters["shared_to_global"]
+
+
+QUICK = ("bias", "residual")
+
+
+@pytest.mark.parametrize(
+    "part", [pytest.param(p, marks=[] if p in QUICK else pytest.mark.slow) for p in PARTS]
+)
+@pytest.mark.parametrize(
+    "pipeline",
+    [
+        pytest.param(p, marks=[] if p in ("gemm", "gemv-simt") else pytest.mark.slow)
+        for p in PIPELINES
+    ],
+)
+def test_fused(pipeline: str, part: str) -> None:
+    kind, behind = PIPELINES[pipeline], PARTS[part]
+    alone, inputs = _alone(kind)
+    shape, draw = SUMS[kind], np.random.default_rng(3)
+    dtypes = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
+    beside = [
+        np.asarray(draw.standard_normal(behind.extents(shape, dims))).astype(dtypes[of])
+        for of, dims in behind.inputs.values()
+    ]
+    sums, first = _run_alone(pipeline)
+    want, out = (np.zeros(shape, dtypes[behind.out]) for _ in range(2))
+    type_ = f"tensor<{'x'.join(map(str, shape))}xf32>"
+    second = tcir.compile(behind.after(type_), "simt-elementwise")(sums, *beside, want)
+    fused = tcir.compile(behind.fused(alone), pipeline)(*inputs, *beside, out)
+    assert out.tobytes() == want.tobytes() and want.any() and not fused.findings
+    assert fused.counters["mma"] == first.counters["mma"]
+    # The sums are neither written nor read; what stands beside them is read by either.
+    assert _written(first) + _written(second) - _written(fused) == sums.nbytes
+    assert _read(second) == sums.nbytes + _by_elements(shape, beside)
+    more = _read(fused) - _read(first)
+    if part in ("bias", "bias of rows", "scale"):  # once or more, by each thread that needs it
+        assert more >= beside[0].nbytes
+    else:
+        assert more == sum(each.nbytes for each in beside)
+
+
+def _by_elements(shape: list[int], beside: Arrays) -> int:
+    """Bytes that one thread for each element reads beside the sums."""
+    return sum(prod(shape) * each.itemsize for each in beside)
